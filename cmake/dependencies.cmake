@@ -1,0 +1,18 @@
+# The packages that Sluice stands on, as Debian 12 ships them; tools/setup installs them. The
+# installed package configuration (cmake/sluice-config.cmake.in) asks for the same ones.
+
+find_package(Threads REQUIRED)
+find_package(Boost 1.81 REQUIRED)
+find_package(OpenSSL 3.0 REQUIRED COMPONENTS Crypto)
+find_package(RocksDB 7.8 CONFIG REQUIRED)
+find_package(spdlog 1.10 CONFIG REQUIRED)
+find_package(nlohmann_json 3.11 CONFIG REQUIRED)
+find_package(LuaJIT REQUIRED)
+find_package(LuaCjson REQUIRED)
+find_package(Xxhash REQUIRED)
+if(SLUICE_JEMALLOC)
+  find_package(Jemalloc REQUIRED)
+endif()
+if(SLUICE_TESTS)
+  find_package(doctest 2.4 CONFIG REQUIRED)
+endif()

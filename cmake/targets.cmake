@@ -1,0 +1,75 @@
+# How a folder of sources becomes a target. Every function here does nothing while the sources that
+# it is about do not exist, so that any subset of the tree configures and builds.
+
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
+
+set(SLUICE_LIBRARIES "")
+
+# sluice_add_library(<folder> [OUTPUT <name>]): all of <folder>/**/*.cc as the static library
+# sluice_<name>, with the alias sluice::<name>.
+function(sluice_add_library folder)
+  cmake_parse_arguments(arg "" "OUTPUT" "" ${ARGN})
+  set(name "${folder}")
+  if(arg_OUTPUT)
+    set(name "${arg_OUTPUT}")
+  endif()
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${folder}/*.cc")
+  if(NOT sources)
+    message(STATUS "sluice::${name}: no sources in ${folder}/ yet, skipped")
+    return()
+  endif()
+  set(target "sluice_${name}")
+  add_library(${target} STATIC ${sources})
+  add_library(sluice::${name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_include_directories(${target} PUBLIC
+    "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>"
+    "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/sluice>")
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:sluice_flags>)
+  set(SLUICE_LIBRARIES ${SLUICE_LIBRARIES} ${target} PARENT_SCOPE)
+endfunction()
+
+# sluice_link_existing(<target> <PUBLIC|PRIVATE> <library>...): links those that are there.
+function(sluice_link_existing target scope)
+  foreach(library IN LISTS ARGN)
+    if(TARGET ${library})
+      target_link_libraries(${target} ${scope} ${library})
+    endif()
+  endforeach()
+endfunction()
+
+# Links a program against our flags and whatever libraries exist. The engine and the server link
+# each other's folders in one direction only, so the order here is enough.
+function(sluice_link_everything target)
+  target_compile_features(${target} PRIVATE cxx_std_20)
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${target} PRIVATE sluice_flags)
+  sluice_link_existing(${target} PRIVATE sluice_server sluice_storage sluice_engine)
+  # Tests and benches also look at what the libraries keep to themselves.
+  target_link_libraries(${target} PRIVATE LuaJIT::LuaJIT Xxhash::Xxhash Threads::Threads)
+endfunction()
+
+function(sluice_add_tool name source)
+  if(NOT EXISTS "${PROJECT_SOURCE_DIR}/${source}")
+    # The glob makes the build look again when the file appears.
+    file(GLOB ignored CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${source}")
+    message(STATUS "${name}: ${source} is not there yet, skipped")
+    return()
+  endif()
+  add_executable(${name} "${PROJECT_SOURCE_DIR}/${source}")
+  sluice_link_everything(${name})
+  install(TARGETS ${name} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT programs)
+endfunction()
+
+# One program for each source of the folder, named as the source: bench/micro/x.cc -> bin/x.
+function(sluice_add_benches folder)
+  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${folder}/*.cc")
+  foreach(source IN LISTS sources)
+    get_filename_component(stem "${source}" NAME_WE)
+    add_executable(bench_${stem} "${source}")
+    set_target_properties(bench_${stem} PROPERTIES OUTPUT_NAME "${stem}")
+    sluice_link_everything(bench_${stem})
+  endforeach()
+endfunction()
