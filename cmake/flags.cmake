@@ -47,6 +47,8 @@ endif()
 # What our own code is compiled with. A library's user does not inherit it.
 add_library(sluice_flags INTERFACE)
 target_compile_options(sluice_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor)
+# A CHECK prints a path from the root, whatever machine built it.
+target_compile_options(sluice_flags INTERFACE "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
 if(SLUICE_WERROR)
   target_compile_options(sluice_flags INTERFACE -Werror)
 endif()

@@ -37,9 +37,10 @@ if(EXISTS "${PROJECT_SOURCE_DIR}/conf/sluice.service")
   install(CODE "
     file(READ \"${PROJECT_SOURCE_DIR}/conf/sluice.service\" unit)
     if(NOT CMAKE_INSTALL_PREFIX STREQUAL \"/usr\")
-      string(REPLACE \"/usr/bin/\" \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/\" unit \"\${unit}\")
-      string(REPLACE \"/etc/sluice/\" \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_SYSCONFDIR}/sluice/\"
-        unit \"\${unit}\")
+      set(bin \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/\")
+      set(etc \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_SYSCONFDIR}/sluice/\")
+      string(REPLACE \"/usr/bin/\" \"\${bin}\" unit \"\${unit}\")
+      string(REPLACE \"/etc/sluice/\" \"\${etc}\" unit \"\${unit}\")
     endif()
     set(unit_file \"\${CMAKE_INSTALL_PREFIX}/lib/systemd/system/sluice.service\")
     message(STATUS \"Installing: \$ENV{DESTDIR}\${unit_file}\")
