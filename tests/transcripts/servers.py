@@ -1,0 +1,228 @@
+"""Starts and stops redis-server and sluice-server for tests.
+
+A `Server` owns one child process and one data directory. It listens on a free loopback port and has
+answered PING once `start` returns. `stop` ends only that process, by its pid. Used by one thread.
+
+    with Server("redis-server") as server:
+        connection = server.connect()
+
+A test of restarts calls `stop` or `kill`, then `start` again: the data directory stays until `close`.
+"""
+
+import atexit
+import ctypes
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+from resp import Connection, ConnectionClosed, ReplyTimeout  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DEFAULT_SLUICE = ROOT / "build" / "release" / "bin" / "sluice-server"
+LOOPBACK = "127.0.0.1"
+PR_SET_PDEATHSIG = 1
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_open_servers = set()
+
+
+class ServerError(Exception):
+    """The server did not start, or died; the text ends with the tail of its log."""
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        return probe.getsockname()[1]
+
+
+def directive_arguments(directives):
+    """`{"save": "", "user": ["a on", "b off"]}` as command line arguments; a list repeats it."""
+    arguments = []
+    for name, values in (directives or {}).items():
+        for value in values if isinstance(values, (list, tuple)) else [values]:
+            words = str(value).split(" ") if value != "" else [""]
+            arguments += ["--" + name] + words
+    return arguments
+
+
+class Server:
+    """One child server. `kind` is "redis" or "sluice", by the program's name unless it is given."""
+
+    def __init__(self, program=DEFAULT_SLUICE, directives=None, directory=None, kind=None,
+                 start_timeout_s=20.0, environment=None):
+        self.program = str(program)
+        self.kind = kind or ("redis" if "redis" in os.path.basename(self.program) else "sluice")
+        self.directives = dict(directives or {})
+        self.start_timeout_s = start_timeout_s
+        self.environment = environment
+        self.process = None
+        self.port = None
+        self._owns_directory = directory is None
+        self.directory = str(directory or tempfile.mkdtemp(prefix=f"{self.kind}-test-"))
+        self.log_path = os.path.join(self.directory, "server.log")
+
+    # -- Life ---------------------------------------------------------------------------------
+
+    def start(self):
+        if self.alive():
+            return self
+        _open_servers.add(self)
+        for attempt in range(5):
+            self._spawn()
+            try:
+                self._wait_until_ready()
+                return self
+            except ServerError:
+                # Another process can take the free port first: only that is worth another try.
+                self.kill()
+                if attempt == 4 or "Address already in use" not in self.log_tail():
+                    raise
+
+    def stop(self, timeout_s=10.0):
+        """SIGTERM, then SIGKILL after `timeout_s`. Returns the exit code, None if not started."""
+        if self.process is None:
+            return None
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(timeout_s)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+        return self._reap()
+
+    def kill(self):
+        """SIGKILL: what is not on disk is lost, as in a crash."""
+        if self.process is None:
+            return None
+        if self.process.poll() is None:
+            self.process.kill()
+        return self._reap()
+
+    def restart(self):
+        self.stop()
+        return self.start()
+
+    def close(self):
+        """Stops the server and removes the data directory if this object made it."""
+        self.stop()
+        _open_servers.discard(self)
+        if self._owns_directory:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    def __enter__(self):
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(self, *_):
+        self.close()
+
+    # -- Use ----------------------------------------------------------------------------------
+
+    def alive(self):
+        return self.process is not None and self.process.poll() is None
+
+    @property
+    def pid(self):
+        return self.process.pid if self.process else None
+
+    def connect(self, timeout_s=5.0):
+        return Connection(LOOPBACK, self.port, timeout_s)
+
+    def log_tail(self, line_count=20):
+        try:
+            with open(self.log_path, "rb") as log:
+                lines = log.read().decode(errors="replace").splitlines()
+        except OSError:
+            return ""
+        return "\n".join(lines[-line_count:])
+
+    # -- Inside -------------------------------------------------------------------------------
+
+    def _command_line(self):
+        if self.kind == "redis":
+            self.port = free_port()
+            directives = {"save": "", "appendonly": "no", "enable-debug-command": "yes"}
+            fixed = {"port": self.port, "bind": LOOPBACK, "dir": self.directory}
+        else:
+            self.ready_path = os.path.join(self.directory, "ready")
+            if os.path.exists(self.ready_path):
+                os.unlink(self.ready_path)
+            directives = {}
+            fixed = {"port": "auto", "ready-file": self.ready_path, "dir": self.directory,
+                     "bind": LOOPBACK, "http-port": "0"}
+        directives.update(fixed)
+        directives.update(self.directives)
+        return [self.program] + directive_arguments(directives)
+
+    def _spawn(self):
+        on_main_thread = threading.current_thread() is threading.main_thread()
+
+        def in_child():
+            # The child must not outlive a test run that is killed. The signal follows the thread
+            # that started it, so it is asked for only where that thread lives as long as we do.
+            if on_main_thread:
+                _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen(
+                self._command_line(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                cwd=self.directory, env=self.environment, preexec_fn=in_child)
+
+    def _wait_until_ready(self):
+        deadline = time.monotonic() + self.start_timeout_s
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                raise ServerError(f"{self.program} exited with code {self.process.returncode}\n"
+                                  f"{self.log_tail()}")
+            if self.kind == "redis" or self._read_ready_file():
+                if self._answers_ping():
+                    return
+            time.sleep(0.01)
+        raise ServerError(f"{self.program} did not answer within {self.start_timeout_s} s\n"
+                          f"{self.log_tail()}")
+
+    def _read_ready_file(self):
+        try:
+            with open(self.ready_path, encoding="utf-8") as ready:
+                for line in ready:
+                    name, _, value = line.partition(" ")
+                    if name == "port" and line.endswith("\n"):
+                        self.port = int(value)
+                        return True
+        except (OSError, ValueError):
+            pass
+        return False
+
+    def _answers_ping(self):
+        try:
+            with self.connect(timeout_s=1.0) as connection:
+                reply = connection.call("PING").raw
+                return reply.startswith((b"+PONG", b"-NOAUTH"))
+        except (OSError, ConnectionClosed, ReplyTimeout):
+            return False
+
+    def _reap(self):
+        code = self.process.wait()
+        self.process = None
+        return code
+
+
+def _close_all():
+    for server in list(_open_servers):
+        server.close()
+
+
+atexit.register(_close_all)
