@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Another project finds an installed Sluice: find_package(sluice), its targets, headers, files.
 
-Installs a build to a temporary prefix, builds tests/install/consumer against it, runs what it built.
+Installs a build to a temporary prefix, builds tests/install/consumer against it and runs that.
     tests/install/install_test.py --build build/release
 """
 
