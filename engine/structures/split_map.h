@@ -1,0 +1,283 @@
+// SplitMap: a hash map of nodes that somebody else owns, made so that no insert ever pauses.
+//
+// Up to 128 elements it is a plain array in order of insertion, searched by tags: a map of three
+// elements costs 32 bytes of heap. Beyond that (or after harden()) it is extendible hashing by the
+// high bits of a 64-bit hash: a directory of bounded tables (sub_map.h). A full table splits in
+// two and the directory doubles when it must, so the dearest insert moves some 400 slots of
+// 8 bytes (and copies the directory, 8 bytes for about 300 elements).
+//
+// Traits: `static Bytes key(const Node*)` and `static uint64_t hash(Bytes)`, a hash good in all
+// of its bits. A node is aligned to 8 bytes. Callers pass hashes where they have them.
+//
+// Threads: one owner at a time (the shard's lock). Ownership: nodes are never owned; the map frees
+// only its own tables. Callbacks must not change the map.
+//
+// Invariants:
+// 1. Keys are unique: insert() REQUIRES an absent key.
+// 2. While is_ordered(), walks go in order of insertion and erase keeps that order. A map that has
+//    become hard stays so until clear().
+// 3. directory[i] for the 2^(D-d) cells that share d leading bits is the one table of depth d.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "engine/base/bytes.h"
+#include "engine/base/check.h"
+#include "engine/structures/sub_map.h"
+
+namespace sluice {
+
+template <class Node, class Traits>
+class SplitMap {
+ public:
+  static constexpr size_t kMaxOrdered = 128;
+
+  SplitMap() = default;
+  ~SplitMap() { clear(); }
+  SplitMap(SplitMap&& other) noexcept { swap(other); }
+  SplitMap& operator=(SplitMap&& other) noexcept {
+    if (this != &other) {
+      clear();
+      swap(other);
+    }
+    return *this;
+  }
+  SplitMap(const SplitMap&) = delete;
+  SplitMap& operator=(const SplitMap&) = delete;
+
+  void swap(SplitMap& other) noexcept {
+    std::swap(storage_, other.storage_);
+    std::swap(size_, other.size_);
+    std::swap(capacity_, other.capacity_);
+    std::swap(depth_, other.depth_);
+    std::swap(hard_, other.hard_);
+  }
+
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  bool is_ordered() const { return !hard_; }
+
+  Node* find(Bytes key, uint64_t hash) const {
+    const uint64_t* slot =
+        find_slot(hash, [&](const Node* node) { return Traits::key(node) == key; });
+    return slot == nullptr ? nullptr : node_of(*slot);
+  }
+  Node* find(Bytes key) const { return find(key, Traits::hash(key)); }
+
+  // The first node with exactly this hash for which pred(node) holds. pred is called first: it may
+  // see nodes of another hash.
+  template <class Pred>
+  Node* find_hash(uint64_t hash, Pred pred) const {
+    const uint64_t* slot =
+        find_slot(hash, [&](const Node* node) { return pred(node) && hash_of(node) == hash; });
+    return slot == nullptr ? nullptr : node_of(*slot);
+  }
+
+  // Brings the table that find() or insert() of this hash will read into the cache.
+  void prefetch(uint64_t hash) const {
+    if (!hard_) return;
+    const SubMap* map = table(hash);
+    __builtin_prefetch(map->slots() + map->home(SubMap::tag_of(hash, map->base)));
+  }
+
+  // REQUIRES: no node with this key is in the map.
+  void insert(Node* node, uint64_t hash) {
+    if (!hard_) {
+      if (size_ < kMaxOrdered) {
+        if (size_ == capacity_) resize_small(size_ < 4 ? 4 : size_ < 8 ? 8 : size_ + size_ / 2);
+        small()[size_++] = SubMap::make_slot(node, SubMap::tag_of(hash, 0));
+        return;
+      }
+      harden();
+    }
+    SubMap* map = table(hash);
+    if (map->count >= SubMap::max_count(map->total) ||
+        !map->put(SubMap::make_slot(node, SubMap::tag_of(hash, map->base)))) {
+      insert_with_room(node, hash);
+    }
+    ++size_;
+  }
+
+  // `to` takes the place of `from`: the same key at a new address.
+  void replace(Node* from, Node* to, uint64_t hash) {
+    uint64_t* slot = find_node_slot(from, hash);
+    CHECK(slot != nullptr);
+    *slot = SubMap::make_slot(to, SubMap::slot_tag(*slot));
+  }
+
+  // Unlinks the node with this key and returns it, or nullptr.
+  Node* erase(Bytes key, uint64_t hash) {
+    uint64_t* slot = const_cast<uint64_t*>(
+        find_slot(hash, [&](const Node* node) { return Traits::key(node) == key; }));
+    if (slot == nullptr) return nullptr;
+    Node* node = node_of(*slot);
+    erase_slot(slot, hash);
+    return node;
+  }
+
+  // Unlinks this very node; false when it is not in the map. It reads no other node.
+  bool erase_node(Node* node, uint64_t hash) {
+    uint64_t* slot = find_node_slot(node, hash);
+    if (slot == nullptr) return false;
+    erase_slot(slot, hash);
+    return true;
+  }
+
+  // In order of insertion while is_ordered(), else in hash order.
+  template <class Fn>
+  void for_each(Fn fn) const {
+    if (!hard_) {
+      for (size_t i = 0; i < size_; ++i) fn(node_of(small()[i]));
+      return;
+    }
+    for (uint64_t cell = 0; cell < cells(); cell += span(directory()->tables()[cell])) {
+      const SubMap* map = directory()->tables()[cell];
+      for (uint32_t i = 0; i < map->total; ++i) {
+        if (map->slots()[i] != SubMap::kEmpty) fn(node_of(map->slots()[i]));
+      }
+    }
+  }
+
+  // Forgets all nodes, frees all tables, and is ordered again.
+  void clear() {
+    if (hard_) {
+      for (uint64_t cell = 0; cell < cells();) {
+        SubMap* map = directory()->tables()[cell];
+        cell += span(map);
+        SubMap::destroy(map);
+      }
+    }
+    std::free(storage_);
+    storage_ = nullptr;
+    size_ = 0;
+    capacity_ = 0;
+    depth_ = 0;
+    hard_ = false;
+  }
+
+  // A node, all with the same chance as long as the tables are not nearly empty; `r` is a random
+  // number. nullptr when the map is empty.
+  Node* random(uint64_t r) const;
+
+  // Visits, in hash order, the `count` elements next to the cursor (a prefix of 48 hash bits), and
+  // all that share the last one's prefix, and returns the next cursor, 0 when nothing is left. So
+  // what stays in the map during a whole iteration is visited exactly once, whatever splits,
+  // merges or hardens in between. It may stop short of `count` where many tables are empty.
+  template <class Fn>
+  uint64_t scan(uint64_t cursor, size_t count, Fn fn) const;
+
+  // Gives up the order of insertion and becomes a hash table, whatever the size.
+  void harden();
+
+  // Prepares for `n` elements, so that filling the map does not split tables. Only a map that is
+  // still ordered is prepared; one that is hard grows by itself.
+  void reserve(size_t n);
+
+  // Bytes on the heap, without the nodes and without the map object itself.
+  size_t memory_bytes() const { return hard_ ? directory()->bytes : capacity_ * 8; }
+
+  // Verifies every invariant; for tests.
+  void check() const;
+
+ private:
+  // Below this a table in trouble is crowded, not full: it is rebuilt instead of split.
+  static constexpr uint32_t kMinSplit = 128;
+  // Two buddies are merged when they hold no more together: far below what makes a table split.
+  static constexpr uint32_t kMaxMerged = 240;
+
+  struct Directory {
+    uint64_t bytes;                            // Of all tables and of the directory.
+    uint32_t at_depth[SubMap::kMaxDepth + 1];  // Number of tables of each depth.
+
+    SubMap** tables() { return reinterpret_cast<SubMap**>(this + 1); }  // 2^depth_ of them.
+
+    static size_t block_bytes(int depth) {
+      return sizeof(Directory) + (size_t{1} << depth) * sizeof(SubMap*);
+    }
+  };
+
+  uint64_t* small() const { return static_cast<uint64_t*>(storage_); }
+  Directory* directory() const { return static_cast<Directory*>(storage_); }
+  uint64_t cells() const { return uint64_t{1} << depth_; }
+  // Shifting in two steps, because a shift by 64 (depth 0) is undefined.
+  uint64_t cell_of(uint64_t hash) const { return (hash >> 1) >> (63 - depth_); }
+  SubMap* table(uint64_t hash) const { return directory()->tables()[cell_of(hash)]; }
+  uint64_t span(const SubMap* map) const { return uint64_t{1} << (depth_ - map->depth); }
+
+  static Node* node_of(uint64_t slot) { return static_cast<Node*>(SubMap::slot_address(slot)); }
+  static uint64_t hash_of(const Node* node) { return Traits::hash(Traits::key(node)); }
+
+  template <class Match>
+  const uint64_t* find_slot(uint64_t hash, Match match) const {
+    if (hard_) {
+      const SubMap* map = table(hash);
+      const uint64_t tag = SubMap::tag_of(hash, map->base);
+      for (const uint64_t* slot = map->first(tag); SubMap::slot_tag(*slot) == tag; ++slot) {
+        if (*slot == SubMap::kEmpty) break;
+        if (match(node_of(*slot))) return slot;
+      }
+      return nullptr;
+    }
+    const uint64_t tag = SubMap::tag_of(hash, 0);
+    const uint64_t* slots = small();
+    for (size_t i = 0; i < size_; ++i) {
+      if (SubMap::slot_tag(slots[i]) == tag && match(node_of(slots[i]))) return slots + i;
+    }
+    return nullptr;
+  }
+
+  uint64_t* find_node_slot(const Node* wanted, uint64_t hash) const {
+    return const_cast<uint64_t*>(
+        find_slot(hash, [wanted](const Node* node) { return node == wanted; }));
+  }
+
+  void resize_small(size_t capacity) {
+    capacity = std::min(capacity, kMaxOrdered);
+    storage_ = std::realloc(storage_, capacity * 8);
+    CHECK(storage_ != nullptr);
+    capacity_ = static_cast<uint32_t>(capacity);
+  }
+
+  void erase_slot(uint64_t* slot, uint64_t hash) {
+    --size_;
+    if (hard_) {
+      SubMap* map = table(hash);
+      map->remove(slot);
+      if (map->count < map->total / 4) shrink(hash);
+      return;
+    }
+    const size_t at = static_cast<size_t>(slot - small());
+    std::memmove(slot, slot + 1, (size_ - at) * 8);
+    if (capacity_ > 8 && size_ < capacity_ / 4) resize_small(capacity_ / 2);
+  }
+
+  // Table work, none of it on the usual path.
+  void insert_with_room(Node* node, uint64_t hash);
+  bool may_split(const SubMap* map) const;
+  void split(SubMap* map, uint64_t hash);
+  void shrink(uint64_t hash);
+  bool merge(SubMap* map, uint64_t hash);
+  void grow_with(SubMap* map, uint64_t slot, uint64_t hash);
+  void set_table(SubMap* map, uint64_t hash);
+  void retire(SubMap* map);
+  void set_directory_depth(int depth);
+  static void retag(uint64_t* slots, uint32_t n, int base);
+  template <class Fn>
+  uint64_t scan_ordered(uint64_t cursor, size_t count, Fn& fn) const;
+
+  void* storage_ = nullptr;  // The array of slots, or the Directory when hard_.
+  uint64_t size_ = 0;
+  uint32_t capacity_ = 0;  // Of the array; 0 when hard_.
+  uint8_t depth_ = 0;      // Of the directory.
+  bool hard_ = false;
+};
+
+}  // namespace sluice
+
+#include "engine/structures/split_map_inl.h"
