@@ -150,9 +150,9 @@ class QueueWire {
     payload_ = R"({"event_type":"execution_requested","execution_id":")";
     payload_id_at_ = payload_.size();
     payload_.append(kIdBytes, '0');
-    payload_ +=
-        R"(","language":"python","language_version":"3.11","priority":"normal","timeout_seconds":30,)"
-        R"("cpu_limit":"1000m","memory_limit":"128Mi","script":"print(sum(range(10)))\n)";
+    payload_ += R"(","language":"python","language_version":"3.11","priority":"normal",)"
+                R"("timeout_seconds":30,"cpu_limit":"1000m","memory_limit":"128Mi",)"
+                R"("script":"print(sum(range(10)))\n)";
     if (payload_.size() + 2 < payload_bytes_) {
       static constexpr std::string_view kCode = "for i in range(100): print(i, i * i)\\n";
       for (size_t i = 0; payload_.size() + 2 < payload_bytes_; ++i) {

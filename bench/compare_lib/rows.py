@@ -1,0 +1,267 @@
+"""The rows of bench/compare: what is run on each server and what Sluice must reach. A row's `run` gets
+a `Bench` (below), starts its own fresh server and returns a dict of figures for one round."""
+
+import dataclasses
+import time
+from typing import Callable
+
+from compare_lib.measure import (CycleLoad, LoadFailed, PinnedServer, redis_benchmark,
+                                  rss_bytes, run_cycle)
+
+NO_PERSISTENCE = {"appendonly": "no", "save": ""}
+EVERYSEC = {"appendonly": "yes", "appendfsync": "everysec", "save": ""}
+ALWAYS = {"appendonly": "yes", "appendfsync": "always", "save": ""}
+
+KEYS = 100_000
+FIXED_PART_MB = 96.0
+CONCURRENT = ("--connections", 50, "--pipeline", 16, "--payload", 300, "--cap", 1000)
+
+
+@dataclasses.dataclass
+class Bench:
+    """What a row's run may use."""
+    program: str          # the server of this round
+    directives: dict      # extra ones for it
+    cycle_load: str
+    scale: float          # 1, or less with --quick
+    shared: dict          # kept between rounds, for what both servers must get alike
+
+    def count(self, full):
+        return max(1000, int(full * self.scale))
+
+    def server(self, *directives):
+        merged = {}
+        for part in directives:
+            merged.update(part)
+        merged.update(self.directives)
+        return PinnedServer(self.program, merged)
+
+
+@dataclasses.dataclass
+class Goal:
+    """`metric` of Sluice against `base_metric` of Redis, or of Sluice itself with `own`."""
+    metric: str
+    relation: str         # "<=", "<" or ">="
+    ratio: float
+    base_metric: str = ""
+    own: bool = False
+    less_mb: float = 0.0  # a fixed part that is taken off Sluice's figure first
+
+    def judge(self, redis, sluice):
+        """(ratio, reached), or None where a figure is missing."""
+        base = ((sluice if self.own else redis) or {}).get(self.base_metric or self.metric)
+        value = (sluice or {}).get(self.metric)
+        if value is None or not base:
+            return None
+        ratio = max(0.0, value - self.less_mb) / base
+        reached = {"<=": ratio <= self.ratio, "<": ratio < self.ratio,
+                   ">=": ratio >= self.ratio}[self.relation]
+        return ratio, reached
+
+
+@dataclasses.dataclass
+class Row:
+    name: str             # for --rows
+    title: str
+    run: Callable
+    goals: list
+
+
+# -- redis-benchmark ------------------------------------------------------------------------------
+
+
+def fill_strings(server, _count):
+    for start in range(0, KEYS, 1000):
+        pairs = []
+        for number in range(start, start + 1000):
+            pairs += ["key:%012d" % number, "VXK"]
+        server.call("MSET", *pairs)
+
+
+def fill_set(server, _count):
+    for start in range(0, KEYS, 1000):
+        server.call("SADD", "myset", *("element:%012d" % n for n in range(start, start + 1000)))
+
+
+def fill_list(server, count):
+    for start in range(0, count, 1000):
+        server.call("RPUSH", "mylist", *["VXK"] * min(1000, count - start))
+
+
+def fill_sorted_set(server, count):
+    # Scores come in scattered order, as redis-benchmark's own ZADD would leave them.
+    for start in range(0, count, 1000):
+        pairs = []
+        for number in range(start, min(count, start + 1000)):
+            pairs += [number * 7919 % count, "element:%012d" % number]
+        server.call("ZADD", "myzset", *pairs)
+
+
+def benchmark_run(test, full_requests, pipeline=16, key_range=KEYS, fill=None):
+    def run(bench):
+        requests = bench.count(full_requests)
+        with bench.server(NO_PERSISTENCE) as server:
+            if fill:
+                fill(server, requests)
+            return redis_benchmark(server, test, requests, pipeline, key_range)
+    return run
+
+
+CPU = Goal("cpu_us", "<=", 0.6)
+
+
+def benchmark_rows():
+    rows = []
+    fills = {"SET": fill_strings, "GET": fill_strings, "SADD": fill_set, "LPUSH": fill_list,
+             "LPOP": fill_list, "ZPOPMIN": fill_sorted_set}
+    for command, fill in fills.items():
+        test = command.lower()
+        for state, filler in (("empty", None), ("filled", fill)):
+            requests = 1_000_000 if (test, state) == ("zpopmin", "filled") else 2_000_000
+            rows.append(Row(f"{test}-{state}", f"{command} -P 16, {state} keys",
+                            benchmark_run(test, requests, fill=filler), [CPU]))
+    rows.append(Row("zadd", "ZADD -P 16, -r 1000000",
+                    benchmark_run("zadd", 2_000_000, key_range=1_000_000),
+                    [Goal("cpu_us", "<=", 0.45)]))
+    for command in ("SET", "GET"):
+        rows.append(Row(f"{command.lower()}-unpipelined", f"{command}, no pipeline",
+                        benchmark_run(command.lower(), 300_000, pipeline=1),
+                        [Goal("per_s", ">=", 1.0), Goal("p99_us", "<=", 1.0),
+                         Goal("cpu_us", "<=", 0.95)]))
+    return rows
+
+
+# -- the seed's cycle -----------------------------------------------------------------------------
+
+
+def cycle_run(persistence, full_jobs=0, seconds=0.0):
+    def run(bench):
+        amount = (("--jobs", bench.count(full_jobs)) if full_jobs
+                  else ("--seconds", max(1.0, seconds * bench.scale)))
+        with bench.server(persistence) as server:
+            return run_cycle(bench.cycle_load, server, *CONCURRENT, *amount)
+    return run
+
+
+def cycle_rows():
+    return [
+        Row("cycle", "the seed's cycle -P 16, no persistence",
+            cycle_run(NO_PERSISTENCE, full_jobs=400_000), [Goal("cpu_us", "<=", 0.5)]),
+        Row("cycle-everysec", "the seed's cycle -P 16, everysec",
+            cycle_run(EVERYSEC, full_jobs=400_000), [Goal("cpu_us", "<=", 0.5)]),
+        Row("cycle-always", "the seed's cycle -P 16, always, 50 clients",
+            cycle_run(ALWAYS, seconds=4.0), [Goal("per_s", ">=", 1.1)]),
+    ]
+
+
+# -- a million pending jobs -----------------------------------------------------------------------
+
+JOBS = 1_000_000
+
+
+def fill_jobs(bench, server):
+    jobs = bench.count(JOBS)
+    CycleLoad(bench.cycle_load, server, "--fill", jobs, "--connections", 8,
+              "--pipeline", 64).result()
+    check_jobs(server, jobs)
+    return jobs
+
+
+def check_jobs(server, jobs):
+    pending = int(server.call("ZCARD", "exec_queue:pending"))
+    if pending != jobs:
+        raise LoadFailed(f"{server.kind} holds {pending} jobs, not {jobs}")
+
+
+def memory_run(persistence):
+    def run(bench):
+        with bench.server(persistence) as server:
+            before = rss_bytes(server.pid)
+            jobs = fill_jobs(bench, server)
+            server.wait_until_quiet()
+            time.sleep(2.0)
+            rss = rss_bytes(server.pid)
+            return {"rss_mb": rss / 1e6, "rss_start_mb": before / 1e6,
+                    "used_memory_mb": int(server.info("memory")["used_memory"]) / 1e6,
+                    "bytes_a_job": rss / jobs}
+    return run
+
+
+def restart_run(bench):
+    with bench.server(EVERYSEC) as server:
+        jobs = fill_jobs(bench, server)
+        server.wait_until_quiet()
+        server.call("BGREWRITEAOF" if server.kind == "redis" else "BGSAVE")
+        time.sleep(0.1)
+        server.wait_until_quiet()
+        server.stop()
+        restart_s = server.start()
+        check_jobs(server, jobs)
+        return {"restart_s": restart_s}
+
+
+# At half of what redis-server can do with the jobs in place; the same absolute rate for both.
+def checkpoint_run(bench):
+    window_s = max(2.0, 6.0 * bench.scale)
+    # The window without a checkpoint must not catch one that the server starts by itself.
+    with bench.server(EVERYSEC) as probe:
+        own = ({"auto-aof-rewrite-percentage": "0"} if probe.kind == "redis"
+               else {"checkpoint-log-bytes": "16gb"})
+    with bench.server(EVERYSEC, own) as server:
+        jobs = fill_jobs(bench, server)
+        server.wait_until_quiet()
+        if "half_rate" not in bench.shared:
+            most = CycleLoad(bench.cycle_load, server, *CONCURRENT, "--first-job", jobs,
+                             "--seconds", 3).result()
+            bench.shared["half_rate"] = most["per_s"] / 2
+        load = CycleLoad(bench.cycle_load, server, *CONCURRENT, "--first-job", 4 * jobs,
+                         "--rate", int(bench.shared["half_rate"]), "--seconds", 1 + window_s)
+        time.sleep(1.0)
+        load.signal_window()
+        without = load.result()
+        load = CycleLoad(bench.cycle_load, server, *CONCURRENT, "--first-job", 8 * jobs,
+                         "--rate", int(bench.shared["half_rate"]), "--seconds", 600)
+        try:
+            time.sleep(1.0)
+            load.signal_window()
+            checkpoints, seconds = checkpoint_for(server, window_s)
+        except BaseException:
+            load.abandon()
+            raise
+        during = load.end()
+        return {"rate": bench.shared["half_rate"], "checkpoints": checkpoints,
+                "checkpoint_s": seconds / checkpoints,
+                "p99_us": during["p99_us"], "p999_us": during["p999_us"],
+                "p99_without_us": without["p99_us"], "p999_without_us": without["p999_us"]}
+
+
+def checkpoint_for(server, window_s):
+    """One checkpoint after the other until the window is over and the last of them has ended."""
+    started = time.monotonic()
+    count = 0
+    while time.monotonic() - started < window_s:
+        server.call("BGSAVE")
+        server.wait_until_quiet()
+        count += 1
+    return count, time.monotonic() - started
+
+
+def job_rows():
+    return [
+        Row("memory", "1,000,000 pending jobs, appendonly no", memory_run(NO_PERSISTENCE),
+            [Goal("rss_mb", "<=", 0.85)]),
+        Row("memory-everysec",
+            f"1,000,000 pending jobs, everysec ({FIXED_PART_MB:.0f} MB fixed part apart)",
+            memory_run(EVERYSEC), [Goal("rss_mb", "<=", 0.85, less_mb=FIXED_PART_MB)]),
+        Row("restart", "restart with 1,000,000 jobs", restart_run,
+            [Goal("restart_s", "<=", 0.5)]),
+        Row("checkpoint", "the cycle at half load during a checkpoint of 1,000,000 jobs",
+            checkpoint_run,
+            [Goal("p99_us", "<=", 2.0, base_metric="p99_without_us", own=True),
+             Goal("p999_us", "<=", 2.0, base_metric="p999_without_us", own=True),
+             Goal("p99_us", "<", 1.0), Goal("p999_us", "<", 1.0)]),
+    ]
+
+
+def all_rows():
+    return benchmark_rows() + cycle_rows() + job_rows()
