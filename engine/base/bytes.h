@@ -1,0 +1,87 @@
+// Byte strings: views, comparison without case, Redis's glob, and a growable output buffer.
+//
+// Keys, values and arguments are opaque bytes; a view never owns them. All functions are pure.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "engine/base/check.h"
+
+namespace sluice {
+
+using Bytes = std::string_view;
+
+constexpr char ascii_lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
+
+inline bool equals_ignore_case(Bytes a, Bytes b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (ascii_lower(a[i]) != ascii_lower(b[i])) return false;
+  }
+  return true;
+}
+
+std::string to_lower(Bytes text);
+
+// Redis's glob: `*`, `?`, `[a-c]`, `[^x]`, `\` escapes. Linear in pattern times text for each star, and
+// the depth of its recursion is bounded by the number of stars that can still match.
+bool glob_match(Bytes pattern, Bytes text, bool ignore_case = false);
+
+// Bytes appended at the end, in one growing allocation: replies and journal records are built in it.
+// Move-only. `grow` hands out room that the caller fills and then claims by `advance`.
+class ByteBuffer {
+ public:
+  ByteBuffer() = default;
+  ByteBuffer(ByteBuffer&& other) noexcept;
+  ByteBuffer& operator=(ByteBuffer&& other) noexcept;
+  ByteBuffer(const ByteBuffer&) = delete;
+  ByteBuffer& operator=(const ByteBuffer&) = delete;
+  ~ByteBuffer();
+
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  size_t capacity() const { return capacity_; }
+  const char* data() const { return data_; }
+  char* data() { return data_; }
+  Bytes view() const { return {data_, size_}; }
+
+  // Room for at least `count` more bytes; valid until the next call.
+  char* grow(size_t count) {
+    if (capacity_ - size_ < count) reallocate(size_ + count);
+    return data_ + size_;
+  }
+  void advance(size_t count) { size_ += count; }
+
+  void push(char c) {
+    *grow(1) = c;
+    ++size_;
+  }
+  void append(Bytes bytes) { append(bytes.data(), bytes.size()); }
+  void append(const char* bytes, size_t count) {
+    char* to = grow(count);
+    if (count != 0) std::memcpy(to, bytes, count);
+    size_ += count;
+  }
+  // Opens a gap of `bytes` at `offset` and fills it: headers whose count is known late.
+  void insert(size_t offset, Bytes bytes);
+  void erase_front(size_t count);
+  void resize(size_t size) {
+    if (size > size_) grow(size - size_);
+    size_ = size;
+  }
+  void clear() { size_ = 0; }
+  // Gives memory back when a rare large use has left more than `keep` bytes behind.
+  void shrink(size_t keep);
+
+ private:
+  void reallocate(size_t needed);
+
+  char* data_ = nullptr;
+  size_t size_ = 0;
+  size_t capacity_ = 0;
+};
+
+}  // namespace sluice

@@ -1,0 +1,91 @@
+#include "engine/base/numbers.h"
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+namespace sluice {
+
+namespace {
+
+template <class Integer>
+std::optional<Integer> parse_strict(Bytes text) {
+  if (text.empty() || text.size() >= kMaxIntegerText) return std::nullopt;
+  const size_t first = text[0] == '-' ? 1 : 0;
+  // "0" is the only text that may begin with a zero; "-0" is not a number that Redis prints.
+  if (first < text.size() && text[first] == '0' && text.size() != 1) return std::nullopt;
+  Integer value{};
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return value;
+}
+
+bool begins_like_space(Bytes text) {
+  return std::isspace(static_cast<unsigned char>(text[0])) != 0;
+}
+
+}  // namespace
+
+std::optional<int64_t> parse_i64(Bytes text) { return parse_strict<int64_t>(text); }
+std::optional<uint64_t> parse_u64(Bytes text) { return parse_strict<uint64_t>(text); }
+
+std::optional<double> parse_double(Bytes text) {
+  if (text.empty() || text.size() > 255 || begins_like_space(text)) return std::nullopt;
+  // The common scores are plain decimals; from_chars reads them several times faster than strtod.
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const char first = text[0] == '-' && text.size() > 1 ? text[1] : text[0];
+  if (first >= '0' && first <= '9') {
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    if (error == std::errc() && stop == end) return value;
+  }
+  char copy[256];
+  std::memcpy(copy, text.data(), text.size());
+  copy[text.size()] = 0;
+  char* stop = nullptr;
+  value = std::strtod(copy, &stop);
+  if (stop != copy + text.size() || std::isnan(value)) return std::nullopt;
+  return value;
+}
+
+std::optional<long double> parse_long_double(Bytes text) {
+  if (text.empty() || text.size() > 255 || begins_like_space(text)) return std::nullopt;
+  char copy[256];
+  std::memcpy(copy, text.data(), text.size());
+  copy[text.size()] = 0;
+  char* stop = nullptr;
+  const long double value = std::strtold(copy, &stop);
+  if (stop != copy + text.size() || std::isnan(value)) return std::nullopt;
+  return value;
+}
+
+std::string format_double(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  // Integers are printed as such only within the range where a double counts in ones.
+  constexpr double kExact = 4503599627370496.0;  // 2^52
+  char text[64];
+  if (value > -kExact && value < kExact && value == std::trunc(value)) {
+    if (value == 0) return std::signbit(value) ? "-0" : "0";
+    return {text, format_i64(text, static_cast<int64_t>(value))};
+  }
+  const int length = std::snprintf(text, sizeof(text), "%.17g", value);
+  return {text, static_cast<size_t>(length)};
+}
+
+std::string format_long_double(long double value) {
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  std::string text(5 * 1024, '\0');  // The largest long double has 4,933 digits before its point.
+  const int length = std::snprintf(text.data(), text.size(), "%.17Lf", value);
+  CHECK(length > 0 && static_cast<size_t>(length) < text.size());
+  text.resize(static_cast<size_t>(length));
+  if (text.find('.') != std::string::npos) {
+    while (text.back() == '0') text.pop_back();
+    if (text.back() == '.') text.pop_back();
+  }
+  if (text == "-0") return "0";
+  return text;
+}
+
+}  // namespace sluice

@@ -1,0 +1,37 @@
+// Numbers to text and back, exactly as Redis 7.0 does it.
+//
+// Replies are compared byte for byte with redis-server, and a score's text must round-trip, so these
+// rules live in one place. All functions are pure.
+#pragma once
+
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "engine/base/bytes.h"
+
+namespace sluice {
+
+inline constexpr size_t kMaxIntegerText = 21;
+
+// Strict: no spaces, no plus sign, no leading zeros, the whole text.
+std::optional<int64_t> parse_i64(Bytes text);
+std::optional<uint64_t> parse_u64(Bytes text);
+
+// As strtod in Redis: the whole text, no leading space, "inf" and "-inf" allowed, NaN refused.
+std::optional<double> parse_double(Bytes text);
+std::optional<long double> parse_long_double(Bytes text);
+
+// Writes the decimal digits of `value`; returns their number. `to` holds kMaxIntegerText bytes.
+inline size_t format_i64(char* to, int64_t value) {
+  return static_cast<size_t>(std::to_chars(to, to + kMaxIntegerText, value).ptr - to);
+}
+
+// A double as Redis replies it: integers without a point where exact, else %.17g, "inf", "-inf", "nan".
+std::string format_double(double value);
+
+// INCRBYFLOAT and HINCRBYFLOAT: %.17Lf with trailing zeros removed.
+std::string format_long_double(long double value);
+
+}  // namespace sluice

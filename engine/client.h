@@ -1,0 +1,74 @@
+// Client: what the engine knows of one connection. Owned by the connection (net/session.h or a test), and
+// used by its thread only, except where noted.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/base/bytes.h"
+#include "engine/keyspace/unit.h"
+#include "engine/shard.h"
+#include "engine/waiter.h"
+
+namespace sluice {
+
+struct Command;
+struct User;
+
+enum class ReplyMode : uint8_t { kOn, kOff, kSkipNext };
+
+// A command between MULTI and EXEC.
+struct QueuedCommand {
+  const Command* command = nullptr;
+  std::vector<std::string> arguments;
+};
+
+struct WatchedKey {
+  int database = 0;
+  std::string key;
+  // It had expired already when it was watched: its deletion is no change then.
+  bool expired = false;
+};
+
+struct Client {
+  uint64_t id = 0;
+  int database = 0;
+  int protocol = 2;
+  // Who speaks; null until authenticated where a password is needed. Set at connect and by AUTH.
+  std::shared_ptr<User> user;
+  std::string address;  // "127.0.0.1:5555", for CLIENT LIST, MONITOR, SLOWLOG
+  std::string name;
+  std::string library_name;
+  std::string library_version;
+  std::shared_ptr<ClientPort> port;
+
+  bool close_after_reply = false;
+  ReplyMode reply_mode = ReplyMode::kOn;
+  bool no_evict = false;
+  bool monitoring = false;
+
+  // --- MULTI ---
+  bool in_multi = false;
+  bool multi_failed = false;  // a command could not be queued: EXEC answers EXECABORT
+  std::vector<QueuedCommand> queued;
+  std::vector<WatchedKey> watched;
+  WatchSet watch_set;
+
+  // --- Blocking --- set by a handler through Call::block; the connection stops reading requests
+  // until its port gets the reply, or the time-out comes (Engine::cancel_waiter).
+  std::shared_ptr<Waiter> waiter;
+
+  // --- Pub/sub --- names this connection is subscribed to (engine/pubsub.h holds the other side).
+  std::set<std::string, std::less<>> channels;
+  std::set<std::string, std::less<>> patterns;
+  std::set<std::string, std::less<>> shard_channels;
+  size_t subscriptions() const {
+    return channels.size() + patterns.size() + shard_channels.size();
+  }
+};
+
+}  // namespace sluice

@@ -1,0 +1,101 @@
+#include "engine/commands/call.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/base/numbers.h"
+#include "engine/engine.h"
+#include "engine/execution.h"
+
+namespace sluice {
+
+Database Call::database(const KeyRef& key, int index) const {
+  CHECK((execution.locked() & (1U << key.shard)) != 0);
+  return Database(engine.shard(key.shard), index, unit);
+}
+
+Entry* Call::find(const KeyRef& key, Type type, bool& failed) const {
+  Entry* entry = find(key);
+  failed = entry != nullptr && entry->type() != type;
+  if (!failed) return entry;
+  reply.error(errors::kWrongType);
+  return nullptr;
+}
+
+Entry* Call::find_or_create(const KeyRef& key, Type type) const {
+  bool failed = false;
+  Entry* entry = find(key, type, failed);
+  if (failed || entry != nullptr) return entry;
+  return database(key).create(key, type);
+}
+
+bool Call::integer(size_t argument, int64_t& value, Bytes error) const {
+  const auto parsed = parse_i64(args[argument]);
+  if (!parsed) {
+    reply.error(error);
+    return false;
+  }
+  value = *parsed;
+  return true;
+}
+
+bool Call::real(size_t argument, double& value, Bytes error) const {
+  const auto parsed = parse_double(args[argument]);
+  if (!parsed) {
+    reply.error(error);
+    return false;
+  }
+  value = *parsed;
+  return true;
+}
+
+void Call::block(std::span<const Bytes> keys, Type wanted, int64_t timeout_ms,
+                 void (*serve)(Call& call, Bytes key), bool other_shards) {
+  CHECK(!nested && client.waiter == nullptr);
+  auto waiter = std::make_shared<Waiter>();
+  waiter->port = client.port;
+  waiter->command = &command;
+  waiter->arguments.assign(args.begin(), args.end());
+  waiter->database = client.database;
+  waiter->protocol = client.protocol;
+  waiter->client_id = client.id;
+  waiter->wanted = wanted;
+  waiter->serve = serve;
+  waiter->other_shards = other_shards;
+  waiter->timeout_ms = timeout_ms;
+  for (const Bytes key : keys) {
+    std::string name(key);
+    // A key named twice is waited at once, or it would be served twice.
+    if (std::find(waiter->keys.begin(), waiter->keys.end(), name) != waiter->keys.end()) continue;
+    Shard& shard = engine.shard(KeyRef(key).shard);
+    shard.mutex.assert_held();
+    shard.waiters.add(name, waiter);
+    waiter->keys.push_back(std::move(name));
+  }
+  client.waiter = std::move(waiter);
+}
+
+bool parse_timeout(const Call& call, size_t argument, int64_t& timeout_ms) {
+  const auto seconds = parse_long_double(call.args[argument]);
+  if (!seconds) {
+    call.reply.error("ERR timeout is not a float or out of range");
+    return false;
+  }
+  const long double ms = *seconds * 1000;
+  if (ms > static_cast<long double>(INT64_MAX)) {
+    call.reply.error("ERR timeout is out of range");
+    return false;
+  }
+  timeout_ms = static_cast<int64_t>(std::ceil(ms));
+  if (timeout_ms < 0) {
+    call.reply.error("ERR timeout is negative");
+    return false;
+  }
+  if (timeout_ms > INT64_MAX - call.now_ms()) {
+    call.reply.error("ERR timeout is out of range");
+    return false;
+  }
+  return true;
+}
+
+}  // namespace sluice

@@ -1,0 +1,171 @@
+// Command: one declarative row for each command, from which dispatch, the checks before it, COMMAND's
+// replies and PROTOCOL.md's table come. Each family's file (engine/commands/<family>.cc) holds its rows.
+//
+// Rows are constant data, shared by all threads. Arity, flags, categories and key specifications are
+// those of Redis 7.0, so that `COMMAND INFO` answers the same bytes.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/base/bytes.h"
+
+namespace sluice {
+
+struct Call;
+
+// Command flags. The names in COMMAND INFO are in command_info.cc.
+enum : uint32_t {
+  kWrite = 1U << 0,
+  kReadonly = 1U << 1,
+  kDenyOom = 1U << 2,
+  kAdmin = 1U << 3,
+  kPubsub = 1U << 4,
+  kNoScript = 1U << 5,
+  kBlocking = 1U << 6,
+  kLoading = 1U << 7,
+  kStale = 1U << 8,
+  kSkipMonitor = 1U << 9,
+  kSkipSlowlog = 1U << 10,
+  kFast = 1U << 11,
+  kNoAuth = 1U << 12,
+  kMayReplicate = 1U << 13,
+  kNoMulti = 1U << 14,
+  kMovableKeys = 1U << 15,
+  kAllowBusy = 1U << 16,
+  kNoAsyncLoading = 1U << 17,
+  kNoMandatoryKeys = 1U << 18,
+  kAsking = 1U << 19,
+  // Ours, not replied:
+  // Runs with every shard locked (KEYS, SCAN, FLUSHALL, EVAL); its handler may touch any key.
+  kEveryShard = 1U << 24,
+  // Container of subcommands: args[1] chooses a row of `subcommands`.
+  kContainer = 1U << 25,
+};
+
+// ACL categories, as `@name` in COMMAND INFO and ACL CAT.
+enum : uint32_t {
+  kAclKeyspace = 1U << 0,
+  kAclRead = 1U << 1,
+  kAclWrite = 1U << 2,
+  kAclSet = 1U << 3,
+  kAclSortedSet = 1U << 4,
+  kAclList = 1U << 5,
+  kAclHash = 1U << 6,
+  kAclString = 1U << 7,
+  kAclBitmap = 1U << 8,
+  kAclHyperloglog = 1U << 9,
+  kAclGeo = 1U << 10,
+  kAclStream = 1U << 11,
+  kAclPubsub = 1U << 12,
+  kAclAdmin = 1U << 13,
+  kAclFast = 1U << 14,
+  kAclSlow = 1U << 15,
+  kAclBlocking = 1U << 16,
+  kAclDangerous = 1U << 17,
+  kAclConnection = 1U << 18,
+  kAclTransaction = 1U << 19,
+  kAclScripting = 1U << 20,
+};
+
+// Flags of a key specification (Redis: `RO`, `RW`, ...).
+enum : uint32_t {
+  kKeyRo = 1U << 0,
+  kKeyRw = 1U << 1,
+  kKeyOw = 1U << 2,
+  kKeyRm = 1U << 3,
+  kKeyAccess = 1U << 4,
+  kKeyUpdate = 1U << 5,
+  kKeyInsert = 1U << 6,
+  kKeyDelete = 1U << 7,
+  kKeyNotKey = 1U << 8,
+  kKeyIncomplete = 1U << 9,
+  kKeyVariableFlags = 1U << 10,
+};
+
+// Where keys stand among the arguments, in Redis's model: where the search begins, and how keys follow.
+struct KeySpec {
+  enum class Begin : uint8_t { kNone, kIndex, kKeyword, kUnknown };
+  enum class Find : uint8_t { kNone, kRange, kKeyNum, kUnknown };
+  uint32_t flags = 0;
+  Begin begin = Begin::kNone;
+  int index = 0;             // kIndex: position; kKeyword: where to start looking (negative: from the end)
+  const char* keyword = "";
+  Find find = Find::kNone;
+  int last = 0;   // kRange: last key relative to the first; negative counts from the end
+  int step = 1;
+  int limit = 0;  // kRange with last -1: 2 means the first half of what follows, ...
+  int key_num_index = 0;  // kKeyNum, relative to begin
+  int first_key = 0;
+  const char* notes = "";
+};
+
+inline constexpr size_t kMaxKeySpecs = 3;
+
+struct Command {
+  const char* name = "";
+  int arity = 0;  // with the name itself; negative: at least
+  uint32_t flags = 0;
+  uint32_t acl = 0;
+  KeySpec keys[kMaxKeySpecs] = {};
+  void (*handler)(Call& call) = nullptr;
+  const char* group = "";       // COMMAND DOCS: string, list, ...
+  const char* since = "1.0.0";
+  const char* complexity = "";
+  const char* summary = "";     // our own sentence
+  // Arguments in the notation of Redis's documentation: "key [NX | XX] [EX seconds | PX milliseconds]";
+  // COMMAND DOCS expands it, PROTOCOL.md prints it.
+  const char* syntax = "";
+  const char* tips = "";        // space-separated, as in COMMAND INFO
+  std::span<const Command> subcommands = {};
+  // Filled by CommandTable in its own copy of the row: whose subcommand it is, and a dense number.
+  const Command* container = nullptr;
+  uint16_t id = 0;
+};
+
+// A key among the arguments, with the flags of the specification that named it.
+struct KeyPosition {
+  size_t index;
+  uint32_t flags;
+};
+// Positions of all keys in `args` by the command's specifications. False: the specifications do not fit
+// the arguments (numkeys is no number, or too large).
+bool find_keys_with_flags(const Command& command, std::span<const Bytes> args,
+                          std::vector<KeyPosition>& positions);
+
+// All rows, and look-up by name without regard to case. Built once, then constant.
+class CommandTable {
+ public:
+  static const CommandTable& instance();
+
+  const Command* find(Bytes name) const;
+  // The row of a container's subcommand; null: there is none of this name.
+  static const Command* find_subcommand(const Command& container, Bytes name);
+  // Top-level rows, and every row by its dense id.
+  std::span<const Command* const> all() const { return top_level_; }
+  size_t id_limit() const { return by_id_.size(); }
+  const Command& by_id(size_t id) const { return *by_id_[id]; }
+  // "client|setname" or "get".
+  static std::string full_name(const Command& command);
+
+ private:
+  CommandTable();
+  void add(std::span<const Command> rows);
+  void number(const Command& row);
+
+  struct Slot {
+    uint64_t low = 0;
+    uint64_t high = 0;
+    const Command* command = nullptr;
+  };
+  std::vector<Slot> slots_;
+  std::deque<Command> rows_;
+  std::deque<std::vector<Command>> subcommands_;
+  std::vector<const Command*> top_level_;
+  std::vector<const Command*> by_id_;
+};
+
+}  // namespace sluice

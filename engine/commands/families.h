@@ -1,0 +1,30 @@
+// The families of commands; each defines its rows in the file of its name.
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "engine/commands/command.h"
+
+namespace sluice {
+
+extern const std::span<const Command> kConnectionCommands;
+extern const std::span<const Command> kKeyCommands;
+extern const std::span<const Command> kStringCommands;
+extern const std::span<const Command> kListCommands;
+extern const std::span<const Command> kHashCommands;
+extern const std::span<const Command> kSetCommands;
+extern const std::span<const Command> kSortedSetCommands;
+extern const std::span<const Command> kPubsubCommands;
+extern const std::span<const Command> kTransactionCommands;
+extern const std::span<const Command> kScriptingCommands;
+extern const std::span<const Command> kAclCommands;
+extern const std::span<const Command> kServerCommands;
+
+inline std::array<std::span<const Command>, 12> command_families() {
+  return {kConnectionCommands, kKeyCommands,    kStringCommands,      kListCommands,
+          kHashCommands,       kSetCommands,    kSortedSetCommands,   kPubsubCommands,
+          kTransactionCommands, kScriptingCommands, kAclCommands,     kServerCommands};
+}
+
+}  // namespace sluice

@@ -1,0 +1,5 @@
+#include "engine/commands/families.h"
+
+namespace sluice {
+const std::span<const Command> kKeyCommands;
+}  // namespace sluice

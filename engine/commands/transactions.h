@@ -1,0 +1,25 @@
+// What dispatch needs to know of MULTI, EXEC and WATCH (transactions.cc).
+#pragma once
+
+#include <span>
+
+#include "engine/shard.h"
+
+namespace sluice {
+
+class Engine;
+class Execution;
+struct Client;
+struct Command;
+
+// MULTI, EXEC, DISCARD, WATCH, UNWATCH (and QUIT, RESET): run at once inside MULTI instead of being queued.
+bool is_transaction_control(const Command& command);
+
+// The shards that such a command needs besides those of its own keys: for EXEC those of all queued
+// commands and of all watched keys, for DISCARD and UNWATCH those of the watched keys.
+ShardMask transaction_shards(Execution& execution, const Client& client, const Command& command);
+
+// Ends all watching of a connection that runs no command now; locks the shards of its watched keys.
+void unwatch_all(Engine& engine, Client& client);
+
+}  // namespace sluice

@@ -1,0 +1,141 @@
+#include "engine/engine.h"
+
+#include <algorithm>
+
+#include "engine/acl.h"
+#include "engine/base/ticks.h"
+#include "engine/commands/transactions.h"
+#include "engine/execution.h"
+#include "engine/pubsub.h"
+#include "engine/script/script_engine.h"
+#include "engine/slow_log.h"
+
+namespace sluice {
+
+Engine::Engine(ServerPort& server, uint64_t hash_seed)
+    : server_(server),
+      acl_(std::make_unique<Acl>()),
+      pubsub_(std::make_unique<PubSub>()),
+      scripts_(std::make_unique<ScriptEngine>(*this)),
+      slow_log_(std::make_unique<SlowLog>()),
+      monitors_(std::make_unique<Monitors>()) {
+  set_hash_seed(hash_seed);
+  for (unsigned i = 0; i < kShards; ++i) shards_[i].index = i;
+  set_slow_log_threshold_us(10000);
+}
+
+Engine::~Engine() = default;
+
+void Engine::set_slow_log_threshold_us(int64_t threshold_us) {
+  options_.slow_log_threshold_us.store(threshold_us, std::memory_order_relaxed);
+  const double ticks = static_cast<double>(threshold_us) * ticks_per_microsecond();
+  slow_ticks.store(threshold_us < 0 ? UINT64_MAX : static_cast<uint64_t>(ticks),
+                   std::memory_order_relaxed);
+}
+
+int64_t Engine::next_due_ms() const {
+  int64_t next = kNeverMs;
+  for (const Shard& shard : shards_) {
+    next = std::min(next, shard.next_due_ms.load(std::memory_order_acquire));
+  }
+  return next;
+}
+
+uint64_t Engine::key_count(int database) const {
+  uint64_t count = 0;
+  for (const Shard& shard : shards_) {
+    count += shard.key_counts[static_cast<size_t>(database)].load(std::memory_order_relaxed);
+  }
+  return count;
+}
+
+// --- Waiters and connections ---
+
+void Engine::end_waiter(Client& client) {
+  const std::shared_ptr<Waiter> waiter = std::move(client.waiter);
+  client.waiter = nullptr;
+  for (const std::string& key : waiter->keys) {
+    Shard& shard = shards_[KeyRef(key).shard];
+    MutexLock lock(shard.mutex);
+    shard.waiters.remove(key, waiter.get());
+  }
+}
+
+bool Engine::cancel_waiter(Client& client) {
+  WaiterState expected = WaiterState::kWaiting;
+  // The claim decides alone: whoever would serve it needs the same exchange.
+  if (!client.waiter->state.compare_exchange_strong(expected, WaiterState::kGone)) return false;
+  end_waiter(client);
+  return true;
+}
+
+void Engine::disconnect(Client& client) {
+  if (client.waiter != nullptr && !cancel_waiter(client)) end_waiter(client);
+  unwatch_all(*this, client);
+  pubsub_->forget(client);
+  if (client.monitoring) monitors_->remove(client.id);
+  client.monitoring = false;
+}
+
+// --- Executions ---
+
+void Engine::add_execution(Execution* execution) {
+  MutexLock lock(executions_mutex_);
+  executions_.push_back(execution);
+}
+
+void Engine::remove_execution(Execution* execution) {
+  MutexLock lock(executions_mutex_);
+  std::erase(executions_, execution);
+}
+
+void Engine::for_each_execution(const std::function<void(Execution&)>& visit) {
+  MutexLock lock(executions_mutex_);
+  for (Execution* execution : executions_) visit(*execution);
+}
+
+// --- Recovery ---
+
+namespace {
+
+class EngineReplay final : public Replay {
+ public:
+  explicit EngineReplay(Engine& engine) : engine_(engine) { unit_.replaying = true; }
+
+  bool apply(Bytes records, uint64_t count) override {
+    Effect effect;
+    for (; count != 0; --count) {
+      if (!decode_effect(records, effect)) return false;
+      if (effect.type == EffectType::kFlush) {
+        if (!flush(effect.database)) return false;
+        continue;
+      }
+      if (effect.database >= kDatabases) return false;
+      Database::apply(engine_.shard(KeyRef(effect.key).shard), unit_, effect);
+    }
+    return records.empty();
+  }
+
+  void finish() override { unit_.clear(); }
+
+ private:
+  bool flush(uint8_t database) {
+    if (database >= kDatabases && database != kAllDatabases) return false;
+    for (unsigned shard = 0; shard < kShards; ++shard) {
+      for (int i = 0; i < kDatabases; ++i) {
+        if (database != kAllDatabases && database != i) continue;
+        Database(engine_.shard(shard), i, unit_).clear();
+      }
+    }
+    return true;
+  }
+
+  Engine& engine_;
+  Unit unit_;
+};
+
+}  // namespace
+
+std::unique_ptr<Replay> Engine::begin_replay() { return std::make_unique<EngineReplay>(*this); }
+
+}  // namespace sluice

@@ -1,0 +1,120 @@
+// Engine: all shards, and what commands share: users, channels, scripts, statistics. No sockets, no disk,
+// no clock: time comes in with each batch.
+//
+// Threads: every member says. Connections talk to it through an Execution (engine/execution.h), one for
+// each I/O thread.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/client.h"
+#include "engine/journal.h"
+#include "engine/server_port.h"
+#include "engine/shard.h"
+
+namespace sluice {
+
+class Acl;
+class Execution;
+class Monitors;
+class PubSub;
+class ScriptEngine;
+class SlowLog;
+
+// What CONFIG SET may change while commands run: plain atomics, read by any thread.
+struct RuntimeOptions {
+  std::atomic<uint64_t> max_memory_bytes{0};
+  std::atomic<int64_t> slow_log_threshold_us{10000};
+  std::atomic<uint32_t> slow_log_max_entries{128};
+  std::atomic<int64_t> busy_reply_threshold_ms{5000};
+  std::atomic<uint64_t> script_memory_limit_bytes{256U << 20};
+  std::atomic<uint64_t> max_bulk_bytes{512U << 20};
+  // Below the free space that the operator set: what grows is refused (storage sets it).
+  std::atomic<bool> disk_nearly_full{false};
+};
+
+// For commandstats; written by one thread, read by any.
+struct CommandStat {
+  std::atomic<uint64_t> calls{0};
+  std::atomic<uint64_t> ticks{0};
+  std::atomic<uint64_t> rejected{0};
+  std::atomic<uint64_t> failed{0};
+};
+
+class Engine {
+ public:
+  // `hash_seed`: random for a server, fixed in a simulation. The port outlives the engine.
+  Engine(ServerPort& server, uint64_t hash_seed);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Before the first command and after recovery. Null: nothing is journaled. Outlives the engine's use.
+  void attach_journal(Journal* journal) { journal_ = journal; }
+  Journal* journal() const { return journal_; }
+
+  // Recovery: the returned object applies records to this engine; nothing else may use it meanwhile.
+  std::unique_ptr<Replay> begin_replay();
+  // A fuzzy walk over everything, any thread. One at a time.
+  std::unique_ptr<CheckpointWalk> begin_walk();
+
+  Shard& shard(unsigned index) { return shards_[index]; }
+  ServerPort& server() { return server_; }
+  RuntimeOptions& options() { return options_; }
+  Acl& acl() { return *acl_; }
+  PubSub& pubsub() { return *pubsub_; }
+  ScriptEngine& scripts() { return *scripts_; }
+  SlowLog& slow_log() { return *slow_log_; }
+  Monitors& monitors() { return *monitors_; }
+
+  // --- Ends of blocking and of connections: by the connection's own thread, between batches ---
+  // Ends a blocked command without its reply (time-out, CLIENT UNBLOCK); false if it has been claimed
+  // already: then its reply is on the way. Locks the waiter's shards; client.waiter is null afterwards if true.
+  bool cancel_waiter(Client& client);
+  // The reply of the blocked command has arrived: forgets the waiter at its other keys.
+  void end_waiter(Client& client);
+  // The connection is gone: it waits, watches, and listens to nothing any more.
+  void disconnect(Client& client);
+
+  // The earliest time at which run_timers has something to do (kNeverMs: never). Any thread.
+  int64_t next_due_ms() const;
+  // Keys in a database / state changes since the start / expired keys. Any thread.
+  uint64_t key_count(int database) const;
+  std::atomic<uint64_t> changes{0};
+  std::atomic<uint64_t> expired_keys{0};
+  std::atomic<uint64_t> keyspace_hits{0};
+  std::atomic<uint64_t> keyspace_misses{0};
+
+  // SLOWLOG's threshold in processor ticks, for the hot path; set by set_slow_log_threshold_us.
+  std::atomic<uint64_t> slow_ticks{UINT64_MAX};
+  void set_slow_log_threshold_us(int64_t threshold_us);
+
+  // A script runs longer than the threshold: everything else answers BUSY. Set by the script engine.
+  std::atomic<bool> script_busy{false};
+
+  // Executions register themselves, so that INFO can add up their statistics.
+  void add_execution(Execution* execution);
+  void remove_execution(Execution* execution);
+  void for_each_execution(const std::function<void(Execution&)>& visit);
+
+ private:
+  ServerPort& server_;
+  Journal* journal_ = nullptr;
+  RuntimeOptions options_;
+  std::array<Shard, kShards> shards_;
+  std::unique_ptr<Acl> acl_;
+  std::unique_ptr<PubSub> pubsub_;
+  std::unique_ptr<ScriptEngine> scripts_;
+  std::unique_ptr<SlowLog> slow_log_;
+  std::unique_ptr<Monitors> monitors_;
+  Mutex executions_mutex_;
+  std::vector<Execution*> executions_ GUARDED_BY(executions_mutex_);
+};
+
+}  // namespace sluice

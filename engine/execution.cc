@@ -1,0 +1,375 @@
+#include "engine/execution.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "engine/acl.h"
+#include "engine/base/ticks.h"
+#include "engine/commands/transactions.h"
+#include "engine/slow_log.h"
+
+namespace sluice {
+
+namespace {
+
+// A connection with a deep pipeline lets others in after this many requests under one hold.
+constexpr unsigned kMaxHeldRequests = 64;
+// Expired keys deleted in one lock hold.
+constexpr size_t kMaxExpiredPerHold = 64;
+
+void add_one(std::atomic<uint64_t>& counter) {
+  // One writer: no need for a locked instruction.
+  counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+// As Redis says it, with at most 128 bytes of name and of arguments.
+std::string unknown_command(std::span<const Bytes> args) {
+  std::string text = "ERR unknown command '" + std::string(args[0].substr(0, 128)) +
+                     "', with args beginning with: ";
+  std::string shown;
+  for (size_t i = 1; i < args.size() && shown.size() < 128; ++i) {
+    shown += "'" + std::string(args[i].substr(0, 128 - shown.size())) + "' ";
+  }
+  return text + shown;
+}
+
+bool may_run_while_subscribed(const Command& command) {
+  return (command.flags & kPubsub) != 0 || Bytes(command.name) == "ping" ||
+         Bytes(command.name) == "quit" || Bytes(command.name) == "reset";
+}
+
+}  // namespace
+
+Execution::Execution(Engine& engine)
+    : engine_(engine),
+      stats_(std::make_unique<CommandStat[]>(CommandTable::instance().id_limit())),
+      stat_count_(CommandTable::instance().id_limit()) {
+  engine_.add_execution(this);
+}
+
+Execution::~Execution() {
+  CHECK(locked_ == 0);
+  engine_.remove_execution(this);
+}
+
+// --- Locks ---
+
+void Execution::lock(ShardMask mask) NO_THREAD_SAFETY_ANALYSIS {
+  ShardMask missing = mask & ~locked_;
+  if (missing == 0) return;
+  if (locked_ != 0 && hold_shards_) {
+    for (ShardMask rest = missing; rest != 0; rest &= rest - 1) {
+      const unsigned index = static_cast<unsigned>(std::countr_zero(rest));
+      if (!engine_.shard(index).mutex.try_lock()) break;
+      locked_ |= 1U << index;
+      missing &= ~(1U << index);
+    }
+    if (missing == 0) return;
+  }
+  if (locked_ != 0) end_hold();
+  // Waiting for a lock while holding others is only safe in ascending order, so all are taken anew.
+  for (ShardMask rest = mask; rest != 0; rest &= rest - 1) {
+    const unsigned index = static_cast<unsigned>(std::countr_zero(rest));
+    engine_.shard(index).mutex.lock();
+    locked_ |= 1U << index;
+  }
+}
+
+void Execution::end_hold() NO_THREAD_SAFETY_ANALYSIS {
+  if (unit_.record_count != 0) {
+    const Lsn lsn = engine_.journal()->append(unit_.records.view(), unit_.record_count, now_ms_);
+    for (ShardMask rest = locked_; rest != 0; rest &= rest - 1) {
+      engine_.shard(static_cast<unsigned>(std::countr_zero(rest))).last_lsn = lsn;
+    }
+    gate_ = lsn;
+  } else {
+    for (ShardMask rest = locked_; rest != 0; rest &= rest - 1) {
+      const Lsn lsn = engine_.shard(static_cast<unsigned>(std::countr_zero(rest))).last_lsn;
+      gate_ = std::max(gate_, lsn);
+    }
+  }
+  for (ShardMask rest = locked_; rest != 0; rest &= rest - 1) {
+    engine_.shard(static_cast<unsigned>(std::countr_zero(rest))).mutex.unlock();
+  }
+  locked_ = 0;
+  held_requests_ = 0;
+  if (unit_.changes != 0) engine_.changes.fetch_add(unit_.changes, std::memory_order_relaxed);
+  // After the locks: delivering wakes another thread, which is a system call.
+  for (Delivery& delivery : unit_.deliveries) {
+    if (delivery.blocked_reply) {
+      delivery.to->deliver_blocked_reply(std::move(delivery.bytes), gate_);
+    } else {
+      delivery.to->deliver(std::move(delivery.bytes), gate_);
+    }
+  }
+  unit_.clear();
+}
+
+Lsn Execution::finish() {
+  end_hold();
+  const Lsn gate = gate_;
+  gate_ = 0;
+  return gate;
+}
+
+ShardMask Execution::shards_of(const Command& command, std::span<const Bytes> args,
+                               KeyRef& first_key) {
+  const KeySpec& first = command.keys[0];
+  // Nearly every command: one key at a fixed place.
+  if (first.find == KeySpec::Find::kRange && first.begin == KeySpec::Begin::kIndex &&
+      first.last == 0 && command.keys[1].begin == KeySpec::Begin::kNone) {
+    first_key = KeyRef(args[static_cast<size_t>(first.index)]);
+    return (command.flags & kEveryShard) != 0 ? kAllShards : 1U << first_key.shard;
+  }
+  if ((command.flags & kEveryShard) != 0) return kAllShards;
+  if (first.begin == KeySpec::Begin::kNone) return 0;
+  // A handler finds the same fault in the arguments and replies it; it gets what could be found.
+  find_keys_with_flags(command, args, key_positions_);
+  ShardMask mask = 0;
+  for (const KeyPosition position : key_positions_) {
+    const KeyRef key(args[position.index]);
+    if (mask == 0) first_key = key;
+    mask |= 1U << key.shard;
+  }
+  return mask;
+}
+
+void Execution::lock_for(Client& client, const Command& command, std::span<const Bytes> args,
+                         KeyRef& first_key) NO_THREAD_SAFETY_ANALYSIS {
+  ShardMask mask = shards_of(command, args, first_key);
+  if ((command.acl & kAclTransaction) != 0) mask |= transaction_shards(*this, client, command);
+  lock(mask);
+  if ((command.flags & kReadonly) != 0) return;
+  for (ShardMask rest = mask; rest != 0; rest &= rest - 1) {
+    if (engine_.shard(static_cast<unsigned>(std::countr_zero(rest))).waiters.need_other_shards()) {
+      lock(kAllShards);
+      return;
+    }
+  }
+}
+
+// --- One request ---
+
+void Execution::reject(Client& client, const Command* command, Bytes message, RespReply& reply) {
+  if (client.in_multi) client.multi_failed = true;
+  if (command != nullptr) add_one(stat(*command).rejected);
+  reply.error(message);
+}
+
+const Command* Execution::admit(Client& client, std::span<const Bytes> args, RespReply& reply) {
+  const Command* command = CommandTable::instance().find(args[0]);
+  if (command == nullptr) {
+    reject(client, nullptr, unknown_command(args), reply);
+    return nullptr;
+  }
+  if ((command->flags & kContainer) != 0 && args.size() > 1) {
+    const Command* subcommand = CommandTable::find_subcommand(*command, args[1]);
+    if (subcommand == nullptr) {
+      reject(client, command,
+             "ERR unknown subcommand '" + std::string(args[1].substr(0, 128)) + "'. Try " +
+                 [&] {
+                   std::string upper(command->name);
+                   for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
+                   return upper;
+                 }() +
+                 " HELP.",
+             reply);
+      return nullptr;
+    }
+    command = subcommand;
+  }
+  const std::string error = check(client, *command, args);
+  if (!error.empty()) {
+    reject(client, command, error, reply);
+    return nullptr;
+  }
+  return command;
+}
+
+std::string Execution::check(Client& client, const Command& command, std::span<const Bytes> args) {
+  const int count = static_cast<int>(args.size());
+  if ((command.arity > 0 && command.arity != count) || count < -command.arity) {
+    return "ERR wrong number of arguments for '" + CommandTable::full_name(command) + "' command";
+  }
+  if (client.in_multi && (command.flags & kNoMulti) != 0) {
+    return "ERR Command not allowed inside a transaction";
+  }
+  if (client.user == nullptr) {
+    if ((command.flags & kNoAuth) == 0) return "NOAUTH Authentication required.";
+  } else if (!client.user->unrestricted.load(std::memory_order_relaxed)) {
+    std::string error = engine_.acl().check(*client.user, command, args);
+    if (!error.empty()) return error;
+  }
+  if ((command.flags & kDenyOom) != 0) {
+    const uint64_t limit = engine_.options().max_memory_bytes.load(std::memory_order_relaxed);
+    if (limit != 0 && engine_.server().used_memory_bytes() > limit) {
+      return std::string(errors::kOutOfMemory);
+    }
+    if (engine_.options().disk_nearly_full.load(std::memory_order_relaxed)) {
+      return "MISCONF The disk is nearly full: commands that grow the data are refused until there "
+             "is more than min-free-disk again.";
+    }
+  }
+  return {};
+}
+
+void Execution::execute(Client& client, std::span<const Bytes> args, RespReply& reply) {
+  add_one(commands_processed);
+  const Command* command = admit(client, args, reply);
+  if (command == nullptr) return;
+  if (client.protocol == 2 && client.subscriptions() != 0 && !may_run_while_subscribed(*command)) {
+    reject(client, command,
+           "ERR Can't execute '" + CommandTable::full_name(*command) +
+               "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this "
+               "context",
+           reply);
+    return;
+  }
+  if (engine_.script_busy.load(std::memory_order_relaxed) && (command->flags & kAllowBusy) == 0) {
+    reject(client, command,
+           "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+           reply);
+    return;
+  }
+  if (client.in_multi && !is_transaction_control(*command)) {
+    QueuedCommand queued;
+    queued.command = command;
+    queued.arguments.assign(args.begin(), args.end());
+    client.queued.push_back(std::move(queued));
+    reply.simple("QUEUED");
+    return;
+  }
+  run(client, *command, args, reply);
+}
+
+void Execution::run(Client& client, const Command& command, std::span<const Bytes> args,
+                    RespReply& reply) {
+  if (held_requests_ >= kMaxHeldRequests) end_hold();
+  ++held_requests_;
+  KeyRef first_key;
+  lock_for(client, command, args, first_key);
+  unit_.now_ms = now_ms_;
+  unit_.recording = engine_.journal() != nullptr;
+  if (engine_.monitors().active() && (command.flags & kSkipMonitor) == 0) {
+    engine_.monitors().feed(engine_.server().unix_time_us(), client.database, client.address, args,
+                            gate_);
+  }
+  const uint64_t errors = reply.errors();
+  const uint64_t begin_ticks = read_ticks();
+  Call call{engine_, *this, client, unit_, command, args, reply, false, first_key};
+  command.handler(call);
+  if (!unit_.ready.empty()) serve_waiters();
+  const uint64_t ticks = read_ticks() - begin_ticks;
+  CommandStat& counters = stat(command);
+  add_one(counters.calls);
+  counters.ticks.store(counters.ticks.load(std::memory_order_relaxed) + ticks,
+                       std::memory_order_relaxed);
+  if (reply.errors() != errors) add_one(counters.failed);
+  if (ticks >= engine_.slow_ticks.load(std::memory_order_relaxed) &&
+      (command.flags & kSkipSlowlog) == 0) {
+    log_slow(client, args, ticks);
+  }
+}
+
+void Execution::log_slow(const Client& client, std::span<const Bytes> args, uint64_t ticks) {
+  const auto duration_us =
+      static_cast<int64_t>(static_cast<double>(ticks) / ticks_per_microsecond());
+  engine_.slow_log().add(args, now_ms_, duration_us, client.id, client.address, client.name,
+                         engine_.options().slow_log_max_entries.load(std::memory_order_relaxed));
+}
+
+void Execution::run_nested(Client& client, const Command& command, std::span<const Bytes> args,
+                           Reply& reply) {
+  KeyRef first_key;
+  const ShardMask needed = shards_of(command, args, first_key);
+  CHECK((needed & ~locked_) == 0);
+  const uint64_t errors = reply.errors();
+  const uint64_t begin_ticks = read_ticks();
+  Call call{engine_, *this, client, unit_, command, args, reply, true, first_key};
+  command.handler(call);
+  CommandStat& counters = stat(command);
+  add_one(counters.calls);
+  counters.ticks.store(
+      counters.ticks.load(std::memory_order_relaxed) + (read_ticks() - begin_ticks),
+      std::memory_order_relaxed);
+  if (reply.errors() != errors) add_one(counters.failed);
+}
+
+// --- Waiters ---
+
+void Execution::serve_waiters() {
+  // Serving may make further keys ready (BLMOVE), which are appended here.
+  for (size_t i = 0; i < unit_.ready.size(); ++i) {
+    const ReadyKey ready = unit_.ready[i];
+    serve_ready(ready);
+  }
+  unit_.ready.clear();
+}
+
+std::shared_ptr<Waiter> Execution::claim_waiter(const ReadyKey& ready, const Entry& entry)
+    NO_THREAD_SAFETY_ANALYSIS {
+  WaiterLists& waiters = engine_.shard(ready.shard).waiters;
+  WaiterLists::List* list = waiters.find(ready.database, ready.key);
+  if (list == nullptr) return nullptr;
+  for (const std::shared_ptr<Waiter>& waiter : *list) {
+    if (waiter->wanted != entry.type()) continue;
+    if (waiter->accepts != nullptr && !waiter->accepts(*waiter, entry)) continue;
+    WaiterState expected = WaiterState::kWaiting;
+    if (!waiter->state.compare_exchange_strong(expected, WaiterState::kClaimed)) continue;
+    std::shared_ptr<Waiter> claimed = waiter;
+    waiters.remove(ready.key, claimed.get());
+    return claimed;
+  }
+  return nullptr;
+}
+
+void Execution::serve_ready(const ReadyKey& ready) {
+  const KeyRef key(ready.key);
+  Database database(engine_.shard(ready.shard), ready.database, unit_);
+  for (;;) {
+    const Entry* entry = database.find(key);
+    if (entry == nullptr) return;
+    const std::shared_ptr<Waiter> waiter = claim_waiter(ready, *entry);
+    if (waiter == nullptr) return;
+    waiter_client_.id = waiter->client_id;
+    waiter_client_.database = waiter->database;
+    waiter_client_.protocol = waiter->protocol;
+    std::vector<Bytes> args(waiter->arguments.begin(), waiter->arguments.end());
+    Delivery delivery{waiter->port, {}, true};
+    RespReply reply(delivery.bytes, waiter->protocol);
+    Call call{engine_, *this, waiter_client_, unit_, *waiter->command, args, reply, true, {}};
+    waiter->serve(call, ready.key);
+    CHECK(!delivery.bytes.empty());
+    unit_.deliveries.push_back(std::move(delivery));
+  }
+}
+
+// --- Timers ---
+
+bool Execution::run_timers(int64_t now_ms) NO_THREAD_SAFETY_ANALYSIS {
+  set_now_ms(now_ms);
+  bool more = false;
+  for (unsigned index = 0; index < kShards; ++index) {
+    Shard& shard = engine_.shard(index);
+    if (shard.next_due_ms.load(std::memory_order_acquire) > now_ms) continue;
+    end_hold();
+    lock(1U << index);
+    unit_.now_ms = now_ms;
+    unit_.recording = engine_.journal() != nullptr;
+    size_t left = kMaxExpiredPerHold;
+    int64_t next_due_ms = kNeverMs;
+    for (int i = 0; i < kDatabases; ++i) {
+      Database database(shard, i, unit_);
+      left -= database.expire_due(left);
+      const auto& expiries = database.keyspace().expiries;
+      if (expiries.empty()) continue;
+      next_due_ms = std::min(next_due_ms, static_cast<int64_t>(expiries.front().major));
+    }
+    engine_.expired_keys.fetch_add(kMaxExpiredPerHold - left, std::memory_order_relaxed);
+    shard.next_due_ms.store(next_due_ms, std::memory_order_release);
+    more = more || next_due_ms <= now_ms;
+  }
+  return more;
+}
+
+}  // namespace sluice

@@ -1,0 +1,95 @@
+// Execution: runs the commands of one I/O thread, a batch at a time, with as few lock holds as the batch
+// allows.
+//
+// The life of a batch: the connection hands over each parsed request by execute(); the shards of its keys
+// are locked if they are not already; the row's checks and its handler run; finish() appends what changed
+// to the journal as one unit, unlocks, and delivers to other connections. While it holds shards it takes
+// further ones by try_lock only (so the ascending order that blocking locks keep is never needed between
+// two batches), and it lets go after 64 requests. With several I/O threads it holds one request's
+// shards at a time (`set_hold_shards`). One thread uses an Execution.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/commands/call.h"
+#include "engine/engine.h"
+#include "engine/reply.h"
+
+namespace sluice {
+
+class Execution {
+ public:
+  explicit Execution(Engine& engine);
+  ~Execution();
+  Execution(const Execution&) = delete;
+  Execution& operator=(const Execution&) = delete;
+
+  // Keep shards locked from one request of a batch to the next, even if they differ.
+  void set_hold_shards(bool hold) { hold_shards_ = hold; }
+  // The wall clock for what follows, unix milliseconds; the I/O thread reads it once a batch.
+  void set_now_ms(int64_t now_ms) { now_ms_ = now_ms; }
+  int64_t now_ms() const { return now_ms_; }
+
+  // Runs one request of `client`, which may write its reply, queue it (MULTI), or block the client
+  // (client.waiter is set then, and no reply written). `args` is not empty.
+  void execute(Client& client, std::span<const Bytes> args, RespReply& reply);
+
+  // Ends the lock hold. Every reply written since the last finish() may leave once the journal's durable
+  // lsn has reached the result.
+  Lsn finish();
+
+  // Runs another command inside this one, under the locks that are held: EXEC, scripts, waiters. The
+  // shards of its keys must be locked. Checks of arity and rights are the caller's (check()).
+  void run_nested(Client& client, const Command& command, std::span<const Bytes> args, Reply& reply);
+
+  // What stands before every command: arity, rights, memory. Empty: go on; else the error to reply.
+  std::string check(Client& client, const Command& command, std::span<const Bytes> args);
+
+  // Locks the shards of `mask` besides those held. Ends the current hold if it must wait.
+  void lock(ShardMask mask);
+  ShardMask locked() const { return locked_; }
+  // Shards of all the command's keys; all of them for rows that say so.
+  ShardMask shards_of(const Command& command, std::span<const Bytes> args, KeyRef& first_key);
+  Unit& unit() { return unit_; }
+  Engine& engine() { return engine_; }
+
+  // Deletes keys whose time has come, a bounded number in each lock hold. True: more are due already.
+  bool run_timers(int64_t now_ms);
+
+  // Serves waiters of keys that this unit made ready. Called after each command, and once after EXEC and
+  // scripts.
+  void serve_waiters();
+
+  CommandStat& stat(const Command& command) { return stats_[command.id]; }
+  std::span<CommandStat> stats() { return {stats_.get(), stat_count_}; }
+  std::atomic<uint64_t> commands_processed{0};
+
+ private:
+  // Null with the error replied: unknown command or subcommand, arity, not now.
+  const Command* admit(Client& client, std::span<const Bytes> args, RespReply& reply);
+  void reject(Client& client, const Command* command, Bytes message, RespReply& reply);
+  void run(Client& client, const Command& command, std::span<const Bytes> args, RespReply& reply);
+  void lock_for(Client& client, const Command& command, std::span<const Bytes> args,
+                KeyRef& first_key);
+  void log_slow(const Client& client, std::span<const Bytes> args, uint64_t ticks);
+  void serve_ready(const ReadyKey& ready);
+  std::shared_ptr<Waiter> claim_waiter(const ReadyKey& ready, const Entry& entry);
+  void end_hold();
+
+  Engine& engine_;
+  Unit unit_;
+  int64_t now_ms_ = 0;
+  ShardMask locked_ = 0;
+  Lsn gate_ = 0;
+  unsigned held_requests_ = 0;
+  bool hold_shards_ = false;
+  uint64_t slow_ticks_ = 0;
+  std::unique_ptr<CommandStat[]> stats_;
+  size_t stat_count_ = 0;
+  std::vector<KeyPosition> key_positions_;
+  Client waiter_client_;
+};
+
+}  // namespace sluice

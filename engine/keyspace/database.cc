@@ -1,0 +1,396 @@
+#include "engine/keyspace/database.h"
+
+#include "engine/base/numbers.h"
+
+// The shard is locked by the unit that owns this handle; the analysis cannot see locks that are chosen by
+// index at run time, so these functions are outside it and Execution, which locks, is the place to check.
+namespace sluice {
+
+EncodingLimits g_encoding_limits;
+
+bool is_integer_text(Bytes text) { return parse_i64(text).has_value(); }
+
+void Database::touched(Bytes key) NO_THREAD_SAFETY_ANALYSIS {
+  ++unit_->changes;
+  if (shard_->watched_keys == 0) return;
+  auto& watchers = shard_->watchers[static_cast<size_t>(index_)];
+  const auto found = watchers.find(std::string(key));
+  if (found == watchers.end()) return;
+  for (WatchSet* set : found->second) set->broken.store(true, std::memory_order_relaxed);
+}
+
+void Database::signal(Bytes key) NO_THREAD_SAFETY_ANALYSIS {
+  if (shard_->waiters.empty()) return;
+  std::string name(key);
+  if (shard_->waiters.find(index_, name) == nullptr) return;
+  unit_->ready.push_back({shard_->index, index_, std::move(name)});
+}
+
+void Database::track_expiry(const KeyRef& key, int64_t expire_ms) {
+  mutable_keyspace().expiries.insert(static_cast<uint64_t>(expire_ms), key.hash, {});
+  if (expire_ms < shard_->next_due_ms.load(std::memory_order_relaxed)) {
+    shard_->next_due_ms.store(expire_ms, std::memory_order_release);
+  }
+}
+
+void Database::untrack_expiry(const KeyRef& key, int64_t expire_ms) {
+  const bool was_there =
+      mutable_keyspace().expiries.erase(static_cast<uint64_t>(expire_ms), key.hash, {});
+  CHECK(was_there);
+}
+
+void Database::insert_entry(const KeyRef& key, Entry* entry) {
+  Keyspace& keys = mutable_keyspace();
+  keys.entries.insert(entry, key.hash);
+  shard_->key_counts[static_cast<size_t>(index_)].store(keys.entries.size(),
+                                                        std::memory_order_relaxed);
+}
+
+void Database::unlink(const KeyRef& key, Entry* entry) {
+  Keyspace& keys = mutable_keyspace();
+  if (entry->expire_ms() != 0) untrack_expiry(key, entry->expire_ms());
+  const bool was_there = keys.entries.erase(key.key, key.hash) == entry;
+  CHECK(was_there);
+  shard_->key_counts[static_cast<size_t>(index_)].store(keys.entries.size(),
+                                                        std::memory_order_relaxed);
+}
+
+Entry* Database::find(const KeyRef& key) {
+  Entry* entry = keyspace().entries.find(key.key, key.hash);
+  if (entry == nullptr) return nullptr;
+  if (entry->expire_ms() != 0 && entry->expire_ms() <= unit_->now_ms && !unit_->replaying) {
+    remove(key, entry);
+    return nullptr;
+  }
+  return entry;
+}
+
+void Database::put_string(const KeyRef& key, Bytes value, int64_t expire_ms) {
+  put_string(key, keyspace().entries.find(key.key, key.hash), value, expire_ms);
+}
+
+void Database::put_string(const KeyRef& key, Entry* found, Bytes value, int64_t expire_ms) {
+  if (unit_->recording) unit_->record().put_string(index_, key.key, value, expire_ms);
+  if (found != nullptr && found->type() == Type::kString) {
+    const int64_t old_expire_ms = found->expire_ms();
+    Entry* entry = Entry::assign_string(found, value);
+    if (entry != found) mutable_keyspace().entries.replace(found, entry, key.hash);
+    if (old_expire_ms != expire_ms) {
+      if (old_expire_ms != 0) untrack_expiry(key, old_expire_ms);
+      if (expire_ms != 0) track_expiry(key, expire_ms);
+      entry->set_expire_ms(expire_ms);
+    }
+  } else {
+    if (found != nullptr) {
+      unlink(key, found);
+      Entry::destroy(found);
+    }
+    insert_entry(key, Entry::make_string(key.key, value, expire_ms));
+    if (expire_ms != 0) track_expiry(key, expire_ms);
+  }
+  touched(key.key);
+}
+
+void Database::write_string(const KeyRef& key, Entry* found, size_t offset, Bytes bytes,
+                            size_t size) {
+  if (unit_->recording) unit_->record().write_string(index_, key.key, offset, bytes, size);
+  if (found == nullptr) {
+    found = Entry::make_string(key.key, {}, 0);
+    insert_entry(key, found);
+  }
+  Entry* entry = Entry::write_string(found, offset, bytes, size);
+  if (entry != found) mutable_keyspace().entries.replace(found, entry, key.hash);
+  touched(key.key);
+}
+
+Entry* Database::create(const KeyRef& key, Type type) {
+  Entry* entry = Entry::make_object(key.key, type, make_collection(type));
+  insert_entry(key, entry);
+  return entry;
+}
+
+void Database::remove(const KeyRef& key, Entry* entry) {
+  if (unit_->recording) unit_->record().delete_key(index_, key.key);
+  unlink(key, entry);
+  touched(key.key);
+  Entry::destroy(entry);
+}
+
+bool Database::remove_if_empty(const KeyRef& key, Entry* entry) {
+  if (collection_size(*entry) != 0) return false;
+  remove(key, entry);
+  return true;
+}
+
+void Database::set_expire(const KeyRef& key, Entry* entry, int64_t expire_ms) {
+  if (unit_->recording) unit_->record().set_expire(index_, key.key, expire_ms);
+  if (entry->expire_ms() != 0) untrack_expiry(key, entry->expire_ms());
+  entry->set_expire_ms(expire_ms);
+  if (expire_ms != 0) track_expiry(key, expire_ms);
+  touched(key.key);
+}
+
+void Database::move(const KeyRef& from, Entry* entry, Database target, const KeyRef& to) {
+  copy(entry, target, to);
+  remove(from, entry);
+}
+
+void Database::copy(Entry* entry, Database target, const KeyRef& to) {
+  if (Entry* old = target.keyspace().entries.find(to.key, to.hash)) target.remove(to, old);
+  const int64_t expire_ms = entry->expire_ms();
+  if (entry->type() == Type::kString) {
+    // The value is copied first: source and target may be one table, and inserting moves nothing, but a
+    // string's view must not outlive a write to its entry.
+    target.put_string(to, nullptr, std::string(entry->string()), expire_ms);
+    return;
+  }
+  Entry* made = target.create(to, entry->type());
+  switch (entry->type()) {
+    case Type::kList: {
+      const PackedList& items = entry->object<List>().items;
+      for (auto at = items.begin_at(0); at.valid(); at.next()) {
+        target.list_push(to, made, at.value(), false);
+      }
+      break;
+    }
+    case Type::kSet:
+      entry->object<Set>().members.for_each(
+          [&](Member* member) { target.set_add(to, made, member->bytes()); });
+      break;
+    case Type::kSortedSet:
+      entry->object<SortedSet>().members.for_each([&](ScoredMember* member) {
+        target.sorted_put(to, made, nullptr, member->bytes(), member->score());
+      });
+      break;
+    case Type::kHash:
+      entry->object<Hash>().fields.for_each(
+          [&](Field* field) { target.hash_put(to, made, field->name(), field->value()); });
+      break;
+    default: CHECK(false && "cannot copy this type");
+  }
+  if (expire_ms != 0) target.set_expire(to, made, expire_ms);
+}
+
+void Database::clear() NO_THREAD_SAFETY_ANALYSIS {
+  Keyspace& keys = mutable_keyspace();
+  if (shard_->watched_keys != 0) {
+    for (auto& [key, sets] : shard_->watchers[static_cast<size_t>(index_)]) {
+      const KeyRef ref(key);
+      if (keys.entries.find(ref.key, ref.hash) == nullptr) continue;
+      for (WatchSet* set : sets) set->broken.store(true, std::memory_order_relaxed);
+    }
+  }
+  unit_->changes += keys.entries.size();
+  keys.entries.for_each(Entry::destroy);
+  keys.entries.clear();
+  keys.expiries.clear();
+  shard_->key_counts[static_cast<size_t>(index_)].store(0, std::memory_order_relaxed);
+}
+
+size_t Database::expire_due(size_t limit) {
+  Keyspace& keys = mutable_keyspace();
+  size_t expired = 0;
+  while (expired < limit && !keys.expiries.empty()) {
+    const auto due = keys.expiries.front();
+    if (static_cast<int64_t>(due.major) > unit_->now_ms) break;
+    const int64_t expire_ms = static_cast<int64_t>(due.major);
+    Entry* entry = keys.entries.find_hash(
+        due.minor, [&](const Entry* candidate) { return candidate->expire_ms() == expire_ms; });
+    CHECK(entry != nullptr);
+    const std::string name(entry->key());
+    remove(KeyRef(name), entry);
+    ++expired;
+  }
+  return expired;
+}
+
+void Database::record_flush(Unit& unit, uint8_t database) {
+  if (unit.recording) unit.record().flush(database);
+}
+
+// --- Hashes ---
+
+bool Database::hash_put(const KeyRef& key, Entry* entry, Bytes field, Bytes value) {
+  if (unit_->recording) unit_->record().hash_put(index_, key.key, field, value);
+  Hash& hash = entry->object<Hash>();
+  const uint64_t field_hash = hash_bytes(field);
+  Field* old = hash.fields.find(field, field_hash);
+  Field* made = Field::make(field, value);
+  if (old != nullptr) {
+    hash.fields.replace(old, made, field_hash);
+    Field::destroy(old);
+  } else {
+    hash.fields.insert(made, field_hash);
+  }
+  if (hash.listpack && (hash.fields.size() > g_encoding_limits.hash_listpack_entries ||
+                        field.size() > g_encoding_limits.hash_listpack_value_bytes ||
+                        value.size() > g_encoding_limits.hash_listpack_value_bytes)) {
+    hash.listpack = false;
+  }
+  touched(key.key);
+  return old == nullptr;
+}
+
+bool Database::hash_delete(const KeyRef& key, Entry* entry, Bytes field) {
+  Hash& hash = entry->object<Hash>();
+  Field* gone = hash.fields.erase(field, hash_bytes(field));
+  if (gone == nullptr) return false;
+  if (unit_->recording) unit_->record().hash_delete(index_, key.key, field);
+  Field::destroy(gone);
+  touched(key.key);
+  return true;
+}
+
+// --- Sets ---
+
+bool Database::set_add(const KeyRef& key, Entry* entry, Bytes member) {
+  Set& set = entry->object<Set>();
+  const uint64_t member_hash = hash_bytes(member);
+  if (set.members.find(member, member_hash) != nullptr) return false;
+  if (unit_->recording) unit_->record().set_add(index_, key.key, member);
+  set.members.insert(Member::make(member), member_hash);
+  if (set.intset && (set.members.size() > g_encoding_limits.set_intset_entries ||
+                     !is_integer_text(member))) {
+    set.intset = false;
+  }
+  touched(key.key);
+  return true;
+}
+
+bool Database::set_remove(const KeyRef& key, Entry* entry, Bytes member) {
+  Set& set = entry->object<Set>();
+  Member* gone = set.members.erase(member, hash_bytes(member));
+  if (gone == nullptr) return false;
+  if (unit_->recording) unit_->record().set_remove(index_, key.key, member);
+  Member::destroy(gone);
+  touched(key.key);
+  return true;
+}
+
+// --- Sorted sets ---
+
+void Database::sorted_put(const KeyRef& key, Entry* entry, ScoredMember* found, Bytes member,
+                          double score) {
+  if (unit_->recording) unit_->record().sorted_put(index_, key.key, score, member);
+  SortedSet& sorted = entry->object<SortedSet>();
+  const uint64_t minor = SortedSet::minor(member);
+  if (found != nullptr) {
+    const bool was_there = sorted.order.erase(SortedSet::major(found->score()), minor, found);
+    CHECK(was_there);
+    found->set_score(score);
+  } else {
+    found = ScoredMember::make(member, score);
+    sorted.members.insert(found, hash_bytes(member));
+    if (sorted.listpack && (sorted.members.size() > g_encoding_limits.sorted_listpack_entries ||
+                            member.size() > g_encoding_limits.sorted_listpack_value_bytes)) {
+      sorted.listpack = false;
+    }
+    signal(key.key);
+  }
+  sorted.order.insert(SortedSet::major(score), minor, found);
+  touched(key.key);
+}
+
+void Database::sorted_remove(const KeyRef& key, Entry* entry, ScoredMember* member) {
+  const Bytes bytes = member->bytes();
+  if (unit_->recording) unit_->record().sorted_remove(index_, key.key, bytes);
+  SortedSet& sorted = entry->object<SortedSet>();
+  const bool in_order = sorted.order.erase(SortedSet::major(member->score()),
+                                           SortedSet::minor(bytes), member);
+  const bool in_map = sorted.members.erase(bytes, hash_bytes(bytes)) == member;
+  CHECK(in_order && in_map);
+  ScoredMember::destroy(member);
+  touched(key.key);
+}
+
+// --- Lists ---
+
+void Database::record_list_item(const KeyRef& key, const List& list, size_t position) {
+  if (!unit_->recording) return;
+  unit_->record().list_put(index_, key.key, list.first_index, list.items.size(),
+                           list.first_index + static_cast<int64_t>(position),
+                           list.items.at(position));
+}
+
+void Database::record_list_bounds(const KeyRef& key, const List& list) {
+  if (!unit_->recording) return;
+  unit_->record().list_bounds(index_, key.key, list.first_index, list.items.size());
+}
+
+void Database::list_push(const KeyRef& key, Entry* entry, Bytes item, bool front) {
+  List& list = entry->object<List>();
+  if (front) {
+    list.items.push_front(item);
+    --list.first_index;
+  } else {
+    list.items.push_back(item);
+  }
+  if (unit_->recording) {
+    const size_t size = list.items.size();
+    const int64_t index =
+        list.first_index + (front ? 0 : static_cast<int64_t>(size) - 1);
+    unit_->record().list_put(index_, key.key, list.first_index, size, index, item);
+  }
+  signal(key.key);
+  touched(key.key);
+}
+
+void Database::list_pop(const KeyRef& key, Entry* entry, bool front) {
+  List& list = entry->object<List>();
+  if (front) {
+    list.items.pop_front();
+    ++list.first_index;
+  } else {
+    list.items.pop_back();
+  }
+  record_list_bounds(key, list);
+  touched(key.key);
+}
+
+void Database::list_set(const KeyRef& key, Entry* entry, size_t position, Bytes item) {
+  List& list = entry->object<List>();
+  list.items.set(position, item);
+  record_list_item(key, list, position);
+  touched(key.key);
+}
+
+void Database::list_insert(const KeyRef& key, Entry* entry, size_t position, Bytes item) {
+  List& list = entry->object<List>();
+  list.items.insert_before(position, item);
+  // Everything on the shorter side gets a new index: absolute indexes have no room in between.
+  const size_t size = list.items.size();
+  if (position < size / 2) {
+    --list.first_index;
+    for (size_t at = 0; at <= position; ++at) record_list_item(key, list, at);
+  } else {
+    for (size_t at = position; at < size; ++at) record_list_item(key, list, at);
+  }
+  touched(key.key);
+}
+
+void Database::list_erase(const KeyRef& key, Entry* entry, size_t position) {
+  List& list = entry->object<List>();
+  list.items.erase(position);
+  const size_t size = list.items.size();
+  if (position < size / 2) {
+    ++list.first_index;
+    for (size_t at = 0; at < position; ++at) record_list_item(key, list, at);
+  } else {
+    for (size_t at = position; at < size; ++at) record_list_item(key, list, at);
+  }
+  record_list_bounds(key, list);
+  touched(key.key);
+}
+
+void Database::list_trim(const KeyRef& key, Entry* entry, size_t first, size_t count) {
+  List& list = entry->object<List>();
+  const size_t size = list.items.size();
+  CHECK(first + count <= size);
+  if (first + count < size) list.items.erase_range(first + count, size - first - count);
+  if (first != 0) list.items.erase_range(0, first);
+  list.first_index += static_cast<int64_t>(first);
+  record_list_bounds(key, list);
+  touched(key.key);
+}
+
+}  // namespace sluice

@@ -1,0 +1,124 @@
+// Database: one numbered database of one locked shard, as seen by a unit of work. Its verbs are the only
+// way to change keys: each changes memory and, where the unit records, writes the effect.
+//
+// A handle of three pointers, made per command, never kept. REQUIRES for everything here: the shard's
+// mutex is held by the unit. Entry pointers stay valid until the entry's key is deleted, replaced
+// or (strings) written; node pointers until their element is written or removed.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/keyspace/collections.h"
+#include "engine/keyspace/unit.h"
+#include "engine/shard.h"
+
+namespace sluice {
+
+// The thresholds at which Redis changes its encodings; see collections.h on what they mean here.
+// Changed by CONFIG SET under all shards' locks.
+struct EncodingLimits {
+  size_t hash_listpack_entries = 128;
+  size_t hash_listpack_value_bytes = 64;
+  size_t set_intset_entries = 512;
+  size_t sorted_listpack_entries = 128;
+  size_t sorted_listpack_value_bytes = 64;
+};
+extern EncodingLimits g_encoding_limits;
+
+class Database {
+ public:
+  Database(Shard& shard, int index, Unit& unit) : shard_(&shard), index_(index), unit_(&unit) {}
+
+  int index() const { return index_; }
+  size_t size() const { return keyspace().entries.size(); }
+  const Keyspace& keyspace() const NO_THREAD_SAFETY_ANALYSIS {
+    return shard_->databases[static_cast<size_t>(index_)];
+  }
+
+  // --- Keys ---
+
+  // The key's entry, or null. An expired key is deleted on the way, as an effect.
+  Entry* find(const KeyRef& key);
+  // Puts a whole string value, replacing whatever was there. `expire_ms` 0: none.
+  void put_string(const KeyRef& key, Bytes value, int64_t expire_ms);
+  // The same where the caller has just looked the key up (null: absent).
+  void put_string(const KeyRef& key, Entry* found, Bytes value, int64_t expire_ms);
+  // The string becomes `size` long with `bytes` at `offset`; `found` is its entry or null for a new key.
+  void write_string(const KeyRef& key, Entry* found, size_t offset, Bytes bytes, size_t size);
+  // A new empty collection under an absent key. The caller puts an element into it in the same unit.
+  Entry* create(const KeyRef& key, Type type);
+  void remove(const KeyRef& key, Entry* entry);
+  // Ends a collection that has lost its last element; true if it did.
+  bool remove_if_empty(const KeyRef& key, Entry* entry);
+  // 0: never.
+  void set_expire(const KeyRef& key, Entry* entry, int64_t expire_ms);
+  // Moves the value and the expiry to `to` in `target` (another shard or database perhaps), whose old value
+  // is gone afterwards. Journaled in full: a "rename" record would lose keys that a checkpoint's walk has
+  // not reached yet.
+  void move(const KeyRef& from, Entry* entry, Database target, const KeyRef& to);
+  // Copies likewise; the source stays.
+  void copy(Entry* entry, Database target, const KeyRef& to);
+  // Everything in this database of this shard. Not recorded: one kFlush covers all shards, see
+  // record_flush().
+  void clear();
+  // Deletes up to `limit` keys whose time has come; the number deleted.
+  size_t expire_due(size_t limit);
+
+  // --- Hashes --- (true: the field is new / was there)
+  bool hash_put(const KeyRef& key, Entry* entry, Bytes field, Bytes value);
+  bool hash_delete(const KeyRef& key, Entry* entry, Bytes field);
+
+  // --- Sets ---
+  bool set_add(const KeyRef& key, Entry* entry, Bytes member);
+  bool set_remove(const KeyRef& key, Entry* entry, Bytes member);
+
+  // --- Sorted sets ---
+  // The score of an existing member is replaced; `found` is what members.find() said, or null. NaN is the
+  // caller's error.
+  void sorted_put(const KeyRef& key, Entry* entry, ScoredMember* found, Bytes member, double score);
+  void sorted_remove(const KeyRef& key, Entry* entry, ScoredMember* member);
+
+  // --- Lists --- (positions count from the head, 0 first)
+  void list_push(const KeyRef& key, Entry* entry, Bytes item, bool front);
+  void list_pop(const KeyRef& key, Entry* entry, bool front);
+  void list_set(const KeyRef& key, Entry* entry, size_t position, Bytes item);
+  // Before the item at `position`; position == size: at the end.
+  void list_insert(const KeyRef& key, Entry* entry, size_t position, Bytes item);
+  void list_erase(const KeyRef& key, Entry* entry, size_t position);
+  // Keeps `count` items from `first` on.
+  void list_trim(const KeyRef& key, Entry* entry, size_t first, size_t count);
+
+  // Applies one decoded effect during replay.
+  static void apply(Shard& shard, Unit& unit, const Effect& effect);
+
+  // Records that all keys of `database` (kAllDatabases: of all) are gone, in every shard.
+  static void record_flush(Unit& unit, uint8_t database);
+
+ private:
+  Keyspace& mutable_keyspace() NO_THREAD_SAFETY_ANALYSIS {
+    return shard_->databases[static_cast<size_t>(index_)];
+  }
+  // Tells watchers; every verb calls it once for the key that it changes.
+  void touched(Bytes key);
+  // Tells waiters that the key has (more) elements.
+  void signal(Bytes key);
+  void insert_entry(const KeyRef& key, Entry* entry);
+  void unlink(const KeyRef& key, Entry* entry);
+  void track_expiry(const KeyRef& key, int64_t expire_ms);
+  void untrack_expiry(const KeyRef& key, int64_t expire_ms);
+  // Records the whole value of an entry that has just been put under `key`.
+  void record_value(const Entry& entry);
+  void record_list_item(const KeyRef& key, const List& list, size_t position);
+  void record_list_bounds(const KeyRef& key, const List& list);
+  void apply_list(const KeyRef& key, const Effect& effect);
+  Entry* replay_collection(const KeyRef& key, Type type);
+
+  Shard* shard_;
+  int index_;
+  Unit* unit_;
+};
+
+// True if Redis would keep this text as an integer (OBJECT ENCODING int, members of an intset).
+bool is_integer_text(Bytes text);
+
+}  // namespace sluice

@@ -1,0 +1,232 @@
+#include "engine/keyspace/effects.h"
+
+#include "engine/base/numbers.h"
+
+namespace sluice {
+
+namespace {
+
+constexpr size_t kMaxVarint = 10;
+
+char* put_varint(char* to, uint64_t value) {
+  while (value >= 0x80) {
+    *to++ = static_cast<char>(value | 0x80);
+    value >>= 7;
+  }
+  *to++ = static_cast<char>(value);
+  return to;
+}
+
+char* put_signed(char* to, int64_t value) {
+  return put_varint(to, (static_cast<uint64_t>(value) << 1) ^ static_cast<uint64_t>(value >> 63));
+}
+
+char* put_bytes(char* to, Bytes bytes) {
+  to = put_varint(to, bytes.size());
+  if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
+  return to + bytes.size();
+}
+
+bool take_varint(Bytes& from, uint64_t& value) {
+  value = 0;
+  for (size_t i = 0; i < from.size() && i < kMaxVarint; ++i) {
+    const auto byte = static_cast<uint8_t>(from[i]);
+    value |= static_cast<uint64_t>(byte & 0x7f) << (7 * i);
+    if ((byte & 0x80) == 0) {
+      from.remove_prefix(i + 1);
+      return true;
+    }
+  }
+  return false;
+}
+
+bool take_signed(Bytes& from, int64_t& value) {
+  uint64_t raw = 0;
+  if (!take_varint(from, raw)) return false;
+  value = static_cast<int64_t>((raw >> 1) ^ (~(raw & 1) + 1));
+  return true;
+}
+
+bool take_bytes(Bytes& from, Bytes& bytes) {
+  uint64_t size = 0;
+  if (!take_varint(from, size) || size > from.size()) return false;
+  bytes = from.substr(0, size);
+  from.remove_prefix(size);
+  return true;
+}
+
+bool take_score(Bytes& from, double& score) {
+  if (from.size() < sizeof(score)) return false;
+  std::memcpy(&score, from.data(), sizeof(score));
+  from.remove_prefix(sizeof(score));
+  return true;
+}
+
+}  // namespace
+
+char* EffectEncoder::begin(EffectType type, int database, Bytes key, size_t room) {
+  char* to = out_.grow(2 + kMaxVarint + key.size() + room);
+  *to++ = static_cast<char>(type);
+  *to++ = static_cast<char>(database);
+  return put_bytes(to, key);
+}
+
+void EffectEncoder::end(char* stop) {
+  out_.advance(static_cast<size_t>(stop - (out_.data() + out_.size())));
+}
+
+void EffectEncoder::put_string(int database, Bytes key, Bytes value, int64_t expire_ms) {
+  char* to = begin(EffectType::kPutString, database, key, value.size() + 2 * kMaxVarint);
+  end(put_signed(put_bytes(to, value), expire_ms));
+}
+
+void EffectEncoder::write_string(int database, Bytes key, size_t offset, Bytes bytes, size_t size) {
+  char* to = begin(EffectType::kWriteString, database, key, bytes.size() + 3 * kMaxVarint);
+  to = put_signed(to, static_cast<int64_t>(offset));
+  end(put_varint(put_bytes(to, bytes), size));
+}
+
+void EffectEncoder::delete_key(int database, Bytes key) {
+  end(begin(EffectType::kDeleteKey, database, key, 0));
+}
+
+void EffectEncoder::set_expire(int database, Bytes key, int64_t expire_ms) {
+  end(put_signed(begin(EffectType::kSetExpire, database, key, kMaxVarint), expire_ms));
+}
+
+void EffectEncoder::flush(uint8_t database) { end(begin(EffectType::kFlush, database, {}, 0)); }
+
+void EffectEncoder::hash_put(int database, Bytes key, Bytes field, Bytes value) {
+  char* to = begin(EffectType::kHashPut, database, key,
+                   field.size() + value.size() + 2 * kMaxVarint);
+  end(put_bytes(put_bytes(to, field), value));
+}
+
+void EffectEncoder::hash_delete(int database, Bytes key, Bytes field) {
+  end(put_bytes(begin(EffectType::kHashDelete, database, key, field.size() + kMaxVarint), field));
+}
+
+void EffectEncoder::set_add(int database, Bytes key, Bytes member) {
+  end(put_bytes(begin(EffectType::kSetAdd, database, key, member.size() + kMaxVarint), member));
+}
+
+void EffectEncoder::set_remove(int database, Bytes key, Bytes member) {
+  end(put_bytes(begin(EffectType::kSetRemove, database, key, member.size() + kMaxVarint), member));
+}
+
+void EffectEncoder::sorted_put(int database, Bytes key, double score, Bytes member) {
+  char* to = begin(EffectType::kSortedPut, database, key,
+                   member.size() + kMaxVarint + sizeof(score));
+  std::memcpy(to, &score, sizeof(score));
+  end(put_bytes(to + sizeof(score), member));
+}
+
+void EffectEncoder::sorted_remove(int database, Bytes key, Bytes member) {
+  end(put_bytes(begin(EffectType::kSortedRemove, database, key, member.size() + kMaxVarint),
+                member));
+}
+
+void EffectEncoder::list_put(int database, Bytes key, int64_t first, uint64_t size, int64_t index,
+                             Bytes item) {
+  char* to = begin(EffectType::kListPut, database, key, item.size() + 4 * kMaxVarint);
+  to = put_signed(to, first);
+  to = put_varint(to, size);
+  to = put_signed(to, index);
+  end(put_bytes(to, item));
+}
+
+void EffectEncoder::list_bounds(int database, Bytes key, int64_t first, uint64_t size) {
+  char* to = begin(EffectType::kListBounds, database, key, 2 * kMaxVarint);
+  end(put_varint(put_signed(to, first), size));
+}
+
+bool decode_effect(Bytes& records, Effect& effect) {
+  if (records.size() < 3) return false;
+  effect = Effect{};
+  effect.type = static_cast<EffectType>(records[0]);
+  effect.database = static_cast<uint8_t>(records[1]);
+  records.remove_prefix(2);
+  if (!take_bytes(records, effect.key)) return false;
+  switch (effect.type) {
+    case EffectType::kPutString:
+      return take_bytes(records, effect.value) && take_signed(records, effect.number);
+    case EffectType::kWriteString:
+      return take_signed(records, effect.number) && take_bytes(records, effect.value) &&
+             take_varint(records, effect.size) && effect.number >= 0 &&
+             static_cast<uint64_t>(effect.number) <= effect.size &&
+             effect.value.size() <= effect.size - static_cast<uint64_t>(effect.number);
+    case EffectType::kDeleteKey:
+    case EffectType::kFlush: return true;
+    case EffectType::kSetExpire: return take_signed(records, effect.number);
+    case EffectType::kHashPut:
+      return take_bytes(records, effect.field) && take_bytes(records, effect.value);
+    case EffectType::kHashDelete:
+    case EffectType::kSetAdd:
+    case EffectType::kSetRemove:
+    case EffectType::kSortedRemove: return take_bytes(records, effect.field);
+    case EffectType::kSortedPut:
+      return take_score(records, effect.score) && take_bytes(records, effect.field);
+    case EffectType::kListPut:
+      return take_signed(records, effect.first) && take_varint(records, effect.size) &&
+             take_signed(records, effect.number) && take_bytes(records, effect.value) &&
+             effect.number >= effect.first &&
+             static_cast<uint64_t>(effect.number - effect.first) < effect.size;
+    case EffectType::kListBounds:
+      return take_signed(records, effect.first) && take_varint(records, effect.size);
+  }
+  return false;
+}
+
+namespace {
+
+std::string printable(Bytes bytes) {
+  constexpr size_t kShown = 48;
+  std::string out = "\"";
+  for (const char c : bytes.substr(0, kShown)) {
+    if (c >= 32 && c < 127 && c != '"' && c != '\\') {
+      out.push_back(c);
+    } else {
+      char hex[8];
+      std::snprintf(hex, sizeof(hex), "\\x%02x", static_cast<unsigned char>(c));
+      out += hex;
+    }
+  }
+  out += '"';
+  if (bytes.size() > kShown) out += "..(" + std::to_string(bytes.size()) + " bytes)";
+  return out;
+}
+
+}  // namespace
+
+std::string describe_effect(const Effect& effect) {
+  const std::string at = " db=" + std::to_string(effect.database) + " " + printable(effect.key);
+  const std::string bounds =
+      " [" + std::to_string(effect.first) + "+" + std::to_string(effect.size) + "]";
+  switch (effect.type) {
+    case EffectType::kPutString:
+      return "put_string" + at + " " + printable(effect.value) +
+             " expire_ms=" + std::to_string(effect.number);
+    case EffectType::kWriteString:
+      return "write_string" + at + " offset=" + std::to_string(effect.number) + " " +
+             printable(effect.value) + " size=" + std::to_string(effect.size);
+    case EffectType::kDeleteKey: return "delete_key" + at;
+    case EffectType::kSetExpire:
+      return "set_expire" + at + " expire_ms=" + std::to_string(effect.number);
+    case EffectType::kFlush: return "flush db=" + std::to_string(effect.database);
+    case EffectType::kHashPut:
+      return "hash_put" + at + " " + printable(effect.field) + " " + printable(effect.value);
+    case EffectType::kHashDelete: return "hash_delete" + at + " " + printable(effect.field);
+    case EffectType::kSetAdd: return "set_add" + at + " " + printable(effect.field);
+    case EffectType::kSetRemove: return "set_remove" + at + " " + printable(effect.field);
+    case EffectType::kSortedPut:
+      return "sorted_put" + at + " " + format_double(effect.score) + " " + printable(effect.field);
+    case EffectType::kSortedRemove: return "sorted_remove" + at + " " + printable(effect.field);
+    case EffectType::kListPut:
+      return "list_put" + at + bounds + " index=" + std::to_string(effect.number) + " " +
+             printable(effect.value);
+    case EffectType::kListBounds: return "list_bounds" + at + bounds;
+  }
+  return "unknown";
+}
+
+}  // namespace sluice

@@ -1,0 +1,85 @@
+// The effect records: the one vocabulary in which state changes, is journaled, checkpointed and replayed.
+//
+// A record says an element's whole new value: an absolute score, an absolute list index, an absolute
+// time; never an increment, a "pop", a duration or "now". So a record may be applied again, and on top of
+// a state that already holds later values: that is what makes a fuzzy checkpoint right (storage/).
+// Removing a key's last element is followed by its own kDeleteKey: replay never infers that from an empty
+// collection, because a checkpoint may hold another subset of the elements at that point.
+//
+// Encoding: type byte, database byte, key (varint length, bytes), then the fields named below; integers
+// are LEB128 varints, signed ones zigzag, doubles eight bytes little-endian, bytes with varint length.
+// Numbers are on disk and are never reused.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/base/bytes.h"
+
+namespace sluice {
+
+enum class EffectType : uint8_t {
+  kPutString = 1,    // value, expire_ms (0: none)
+  kWriteString = 2,  // offset, bytes, total size: the string becomes `size` long with these bytes there
+  kDeleteKey = 3,
+  kSetExpire = 4,   // expire_ms, 0: never
+  kFlush = 5,       // database 255: all; no key
+  kHashPut = 6,     // field, value
+  kHashDelete = 7,  // field
+  kSetAdd = 8,      // member
+  kSetRemove = 9,   // member
+  kSortedPut = 10,  // score, member
+  kSortedRemove = 11,  // member
+  kListPut = 12,    // first index, size, index, item: the list covers [first, first+size) afterwards
+  kListBounds = 13,  // first index, size: items outside go
+  // 14..39: further Redis types, 40..: the native queue.
+};
+
+inline constexpr uint8_t kAllDatabases = 255;
+
+// A decoded record; views point into the encoded bytes.
+struct Effect {
+  EffectType type{};
+  uint8_t database = 0;
+  Bytes key;
+  Bytes field;  // field, member
+  Bytes value;  // value, item, bytes
+  int64_t number = 0;  // expire_ms, index, offset
+  int64_t first = 0;
+  uint64_t size = 0;
+  double score = 0;
+};
+
+// Appends records to a buffer. Plain functions of their arguments.
+class EffectEncoder {
+ public:
+  explicit EffectEncoder(ByteBuffer& out) : out_(out) {}
+
+  void put_string(int database, Bytes key, Bytes value, int64_t expire_ms);
+  void write_string(int database, Bytes key, size_t offset, Bytes bytes, size_t size);
+  void delete_key(int database, Bytes key);
+  void set_expire(int database, Bytes key, int64_t expire_ms);
+  void flush(uint8_t database);
+  void hash_put(int database, Bytes key, Bytes field, Bytes value);
+  void hash_delete(int database, Bytes key, Bytes field);
+  void set_add(int database, Bytes key, Bytes member);
+  void set_remove(int database, Bytes key, Bytes member);
+  void sorted_put(int database, Bytes key, double score, Bytes member);
+  void sorted_remove(int database, Bytes key, Bytes member);
+  void list_put(int database, Bytes key, int64_t first, uint64_t size, int64_t index, Bytes item);
+  void list_bounds(int database, Bytes key, int64_t first, uint64_t size);
+
+ private:
+  char* begin(EffectType type, int database, Bytes key, size_t room);
+  void end(char* stop);
+
+  ByteBuffer& out_;
+};
+
+// Takes the record at the front of `records` into `effect` and removes it. False: damaged or unknown.
+bool decode_effect(Bytes& records, Effect& effect);
+
+// One line for people (sluice-journal); long values are cut.
+std::string describe_effect(const Effect& effect);
+
+}  // namespace sluice

@@ -1,0 +1,102 @@
+#include "engine/keyspace/entry.h"
+
+#include <malloc.h>
+
+#include <cstdlib>
+#include <new>
+
+#include "engine/keyspace/collections.h"
+
+namespace sluice {
+
+Bytes type_name(Type type) {
+  switch (type) {
+    case Type::kString: return "string";
+    case Type::kList: return "list";
+    case Type::kSet: return "set";
+    case Type::kSortedSet: return "zset";
+    case Type::kHash: return "hash";
+    case Type::kStream: return "stream";
+    case Type::kQueue: return "queue";
+  }
+  return "none";
+}
+
+Entry* Entry::allocate(size_t payload_bytes) {
+  size_t bytes = kHeaderBytes + payload_bytes;
+  if (bytes < sizeof(Entry)) bytes = sizeof(Entry);
+  void* memory = std::malloc(bytes);
+  CHECK(memory != nullptr);
+  return new (memory) Entry;
+}
+
+Entry* Entry::make_string(Bytes key, Bytes value, int64_t expire_ms) {
+  Entry* entry = allocate(key.size() + value.size());
+  entry->expire_ms_ = expire_ms;
+  entry->key_size_ = static_cast<uint32_t>(key.size());
+  entry->type_ = static_cast<uint32_t>(Type::kString);
+  entry->value_size_ = static_cast<uint32_t>(value.size());
+  entry->access_s_ = 0;
+  std::memcpy(entry->data(), key.data(), key.size());
+  if (!value.empty()) std::memcpy(entry->data() + key.size(), value.data(), value.size());
+  return entry;
+}
+
+Entry* Entry::make_object(Bytes key, Type type, void* object) {
+  Entry* entry = allocate(sizeof(void*) + key.size());
+  entry->expire_ms_ = 0;
+  entry->key_size_ = static_cast<uint32_t>(key.size());
+  entry->type_ = static_cast<uint32_t>(type);
+  entry->value_size_ = 0;
+  entry->access_s_ = 0;
+  std::memcpy(entry->data(), &object, sizeof(object));
+  std::memcpy(entry->data() + sizeof(object), key.data(), key.size());
+  return entry;
+}
+
+void Entry::destroy(Entry* entry) {
+  if (!entry->is_string()) destroy_collection(entry->type(), entry->object_pointer());
+  std::free(entry);
+}
+
+size_t Entry::memory_bytes() const { return malloc_usable_size(const_cast<Entry*>(this)); }
+
+// Gives the string `size` bytes of room; the first min(old, new) bytes of the value stay.
+Entry* Entry::resize_string(Entry* entry, size_t size) {
+  CHECK(entry->is_string());
+  const size_t needed = kHeaderBytes + entry->key_size_ + size;
+  const size_t usable = malloc_usable_size(entry);
+  // Shrinking in place keeps the common rewrite cheap; below half, the memory goes back.
+  if (needed > usable || needed < usable / 2) {
+    size_t bytes = needed;
+    // Appending again and again would copy the whole each time without some room to grow into.
+    if (size > entry->value_size_ && entry->value_size_ != 0 && needed > usable && needed > 128) {
+      const size_t room = size < (1U << 20) ? size / 2 : (1U << 20);
+      bytes += size - entry->value_size_ < 64 ? room : 0;
+    }
+    if (bytes < sizeof(Entry)) bytes = sizeof(Entry);
+    void* moved = std::realloc(static_cast<void*>(entry), bytes);
+    CHECK(moved != nullptr);
+    entry = static_cast<Entry*>(moved);
+  }
+  entry->value_size_ = static_cast<uint32_t>(size);
+  return entry;
+}
+
+Entry* Entry::assign_string(Entry* entry, Bytes value) {
+  if (value.size() != entry->value_size_) entry = resize_string(entry, value.size());
+  if (!value.empty()) std::memcpy(entry->data() + entry->key_size_, value.data(), value.size());
+  return entry;
+}
+
+Entry* Entry::write_string(Entry* entry, size_t offset, Bytes bytes, size_t size) {
+  const size_t old_size = entry->value_size_;
+  CHECK(offset + bytes.size() <= size);
+  entry = resize_string(entry, size);
+  char* value = entry->data() + entry->key_size_;
+  if (size > old_size) std::memset(value + old_size, 0, size - old_size);
+  if (!bytes.empty()) std::memcpy(value + offset, bytes.data(), bytes.size());
+  return entry;
+}
+
+}  // namespace sluice

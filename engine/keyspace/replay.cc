@@ -1,0 +1,115 @@
+// Applying effects during recovery: the same verbs, with a unit that records nothing, on a state that may
+// be behind or ahead of the record (a fuzzy checkpoint).
+#include "engine/keyspace/database.h"
+
+namespace sluice {
+
+// The collection of `type` under `key`; a key that holds another type is of another generation, and
+// whatever it held will be written again by a later record.
+Entry* Database::replay_collection(const KeyRef& key, Type type) {
+  Entry* entry = keyspace().entries.find(key.key, key.hash);
+  if (entry != nullptr && entry->type() != type) {
+    remove(key, entry);
+    entry = nullptr;
+  }
+  return entry != nullptr ? entry : create(key, type);
+}
+
+// Gives the list exactly the bounds of the record. Items that it should have and that are not here yet
+// were removed later on, before the checkpoint saw them: empty ones stand in until their removal comes.
+void Database::apply_list(const KeyRef& key, const Effect& effect) {
+  Entry* entry = replay_collection(key, Type::kList);
+  List& list = entry->object<List>();
+  const int64_t first = effect.first;
+  const int64_t end = first + static_cast<int64_t>(effect.size);
+  int64_t old_first = list.first_index;
+  int64_t old_end = old_first + static_cast<int64_t>(list.items.size());
+  if (old_end <= first || old_first >= end || list.items.size() == 0) {
+    if (list.items.size() != 0) list.items.erase_range(0, list.items.size());
+    old_first = old_end = first;
+  }
+  if (old_end > end) {
+    list.items.erase_range(static_cast<size_t>(end - old_first),
+                           static_cast<size_t>(old_end - end));
+    old_end = end;
+  }
+  if (old_first < first) {
+    list.items.erase_range(0, static_cast<size_t>(first - old_first));
+    old_first = first;
+  }
+  const bool has_item = effect.type == EffectType::kListPut;
+  bool placed = !has_item;
+  for (; old_first > first; --old_first) {
+    const bool here = has_item && effect.number == old_first - 1;
+    list.items.push_front(here ? effect.value : Bytes());
+    placed = placed || here;
+  }
+  for (; old_end < end; ++old_end) {
+    const bool here = has_item && effect.number == old_end;
+    list.items.push_back(here ? effect.value : Bytes());
+    placed = placed || here;
+  }
+  list.first_index = first;
+  if (!placed) list.items.set(static_cast<size_t>(effect.number - first), effect.value);
+}
+
+void Database::apply(Shard& shard, Unit& unit, const Effect& effect) {
+  const KeyRef key(effect.key);
+  Database database(shard, effect.database, unit);
+  Keyspace& keys = database.mutable_keyspace();
+  switch (effect.type) {
+    case EffectType::kPutString:
+      database.put_string(key, effect.value, effect.number);
+      return;
+    case EffectType::kWriteString: {
+      Entry* entry = keys.entries.find(key.key, key.hash);
+      if (entry != nullptr && entry->type() != Type::kString) {
+        database.remove(key, entry);
+        entry = nullptr;
+      }
+      database.write_string(key, entry, static_cast<size_t>(effect.number), effect.value,
+                            effect.size);
+      return;
+    }
+    case EffectType::kDeleteKey:
+      if (Entry* entry = keys.entries.find(key.key, key.hash)) database.remove(key, entry);
+      return;
+    case EffectType::kSetExpire:
+      if (Entry* entry = keys.entries.find(key.key, key.hash)) {
+        database.set_expire(key, entry, effect.number);
+      }
+      return;
+    case EffectType::kFlush: return;  // for every shard: Engine's replay does it
+    case EffectType::kHashPut:
+      database.hash_put(key, database.replay_collection(key, Type::kHash), effect.field,
+                        effect.value);
+      return;
+    case EffectType::kHashDelete:
+      database.hash_delete(key, database.replay_collection(key, Type::kHash), effect.field);
+      return;
+    case EffectType::kSetAdd:
+      database.set_add(key, database.replay_collection(key, Type::kSet), effect.field);
+      return;
+    case EffectType::kSetRemove:
+      database.set_remove(key, database.replay_collection(key, Type::kSet), effect.field);
+      return;
+    case EffectType::kSortedPut: {
+      Entry* entry = database.replay_collection(key, Type::kSortedSet);
+      ScoredMember* found =
+          entry->object<SortedSet>().members.find(effect.field, hash_bytes(effect.field));
+      database.sorted_put(key, entry, found, effect.field, effect.score);
+      return;
+    }
+    case EffectType::kSortedRemove: {
+      Entry* entry = database.replay_collection(key, Type::kSortedSet);
+      ScoredMember* found =
+          entry->object<SortedSet>().members.find(effect.field, hash_bytes(effect.field));
+      if (found != nullptr) database.sorted_remove(key, entry, found);
+      return;
+    }
+    case EffectType::kListPut:
+    case EffectType::kListBounds: database.apply_list(key, effect); return;
+  }
+}
+
+}  // namespace sluice

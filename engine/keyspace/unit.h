@@ -1,0 +1,71 @@
+// Unit: what one lock hold changes and owes to others: the records for the journal, the keys at which
+// waiters may now be served, and the bytes to deliver to other connections once the journal has them.
+//
+// Belongs to one Execution (engine/execution.h), and so to one thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/base/bytes.h"
+#include "engine/journal.h"
+#include "engine/keyspace/effects.h"
+
+namespace sluice {
+
+// How the engine reaches a connection that another thread may own. Any thread may call it; the bytes are
+// written by the connection's own thread, after whatever it had queued before, and not before the journal
+// has made `gate` durable.
+class ClientPort {
+ public:
+  virtual ~ClientPort() = default;
+  // Complete RESP values, e.g. pub/sub messages.
+  virtual void deliver(ByteBuffer bytes, Lsn gate) = 0;
+  // The reply of the blocked command that this connection waits in.
+  virtual void deliver_blocked_reply(ByteBuffer bytes, Lsn gate) = 0;
+};
+
+struct Delivery {
+  std::shared_ptr<ClientPort> to;
+  ByteBuffer bytes;
+  bool blocked_reply = false;
+};
+
+// A key that gained elements while somebody waits at it.
+struct ReadyKey {
+  unsigned shard;
+  int database;
+  std::string key;
+};
+
+class Unit {
+ public:
+  // False during replay, and where nothing is journaled: then effects only change memory.
+  bool recording = false;
+  // During replay collections may be empty for a while, and nothing expires.
+  bool replaying = false;
+  int64_t now_ms = 0;
+  ByteBuffer records;
+  uint32_t record_count = 0;
+  // State changes since the unit began, recorded or not.
+  uint64_t changes = 0;
+  std::vector<ReadyKey> ready;
+  std::vector<Delivery> deliveries;
+
+  EffectEncoder record() {
+    ++record_count;
+    return EffectEncoder(records);
+  }
+  void clear() {
+    records.clear();
+    records.shrink(1U << 20);
+    record_count = 0;
+    changes = 0;
+    ready.clear();
+    deliveries.clear();
+  }
+};
+
+}  // namespace sluice

@@ -1,0 +1,115 @@
+#include "engine/reply.h"
+
+#include <cmath>
+
+namespace sluice {
+
+void RespReply::header(char type, int64_t value) {
+  char* to = out_.grow(kMaxIntegerText + 3);
+  to[0] = type;
+  size_t length = 1;
+  if (value >= 0 && value < 10) {
+    to[length++] = static_cast<char>('0' + value);  // most headers are this short
+  } else {
+    length += format_i64(to + 1, value);
+  }
+  to[length] = '\r';
+  to[length + 1] = '\n';
+  out_.advance(length + 2);
+}
+
+void RespReply::insert_header(size_t mark, char type, size_t value) {
+  char text[kMaxIntegerText + 3];
+  text[0] = type;
+  size_t length = 1 + format_i64(text + 1, static_cast<int64_t>(value));
+  text[length++] = '\r';
+  text[length++] = '\n';
+  out_.insert(mark, {text, length});
+}
+
+void RespReply::simple(Bytes text) {
+  char* to = out_.grow(text.size() + 3);
+  to[0] = '+';
+  std::memcpy(to + 1, text.data(), text.size());
+  to[text.size() + 1] = '\r';
+  to[text.size() + 2] = '\n';
+  out_.advance(text.size() + 3);
+}
+
+void RespReply::error(Bytes message) {
+  ++errors_;
+  char* to = out_.grow(message.size() + 3);
+  to[0] = '-';
+  for (size_t i = 0; i < message.size(); ++i) {
+    const char c = message[i];
+    to[i + 1] = c == '\r' || c == '\n' ? ' ' : c;
+  }
+  to[message.size() + 1] = '\r';
+  to[message.size() + 2] = '\n';
+  out_.advance(message.size() + 3);
+}
+
+void RespReply::integer(int64_t value) { header(':', value); }
+
+void RespReply::bulk(Bytes bytes) {
+  header('$', static_cast<int64_t>(bytes.size()));
+  char* to = out_.grow(bytes.size() + 2);
+  if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
+  to[bytes.size()] = '\r';
+  to[bytes.size() + 1] = '\n';
+  out_.advance(bytes.size() + 2);
+}
+
+void RespReply::null() { out_.append(protocol_ == 2 ? Bytes("$-1\r\n") : Bytes("_\r\n")); }
+void RespReply::null_array() { out_.append(protocol_ == 2 ? Bytes("*-1\r\n") : Bytes("_\r\n")); }
+void RespReply::array(size_t count) { header('*', static_cast<int64_t>(count)); }
+
+void RespReply::map(size_t pairs) {
+  if (protocol_ == 2) return array(pairs * 2);
+  header('%', static_cast<int64_t>(pairs));
+}
+
+void RespReply::set(size_t count) { header(protocol_ == 2 ? '*' : '~', static_cast<int64_t>(count)); }
+void RespReply::push(size_t count) { header(protocol_ == 2 ? '*' : '>', static_cast<int64_t>(count)); }
+
+void RespReply::number(double value) {
+  const std::string text = format_double(value);
+  if (protocol_ == 2) return bulk(text);
+  out_.push(',');
+  out_.append(text);
+  out_.append("\r\n");
+}
+
+void RespReply::boolean(bool value) {
+  if (protocol_ == 2) return integer(value ? 1 : 0);
+  out_.append(value ? Bytes("#t\r\n") : Bytes("#f\r\n"));
+}
+
+void RespReply::big_number(Bytes digits) {
+  if (protocol_ == 2) return bulk(digits);
+  out_.push('(');
+  out_.append(digits);
+  out_.append("\r\n");
+}
+
+void RespReply::verbatim(Bytes format, Bytes text) {
+  if (protocol_ == 2) return bulk(text);
+  header('=', static_cast<int64_t>(text.size() + 4));
+  out_.append(format.substr(0, 3));
+  out_.push(':');
+  out_.append(text);
+  out_.append("\r\n");
+}
+
+void RespReply::close_array(size_t mark, size_t count) { insert_header(mark, '*', count); }
+
+void RespReply::close_map(size_t mark, size_t pairs) {
+  if (protocol_ == 2) return insert_header(mark, '*', pairs * 2);
+  insert_header(mark, '%', pairs);
+}
+
+void RespReply::close_set(size_t mark, size_t count) {
+  insert_header(mark, protocol_ == 2 ? '*' : '~', count);
+}
+
+}  // namespace sluice

@@ -1,0 +1,105 @@
+// ServerPort: what commands need from the process around the engine: configuration, connections,
+// checkpoints, the end. The server implements it (net/), tests a small one.
+//
+// Functions may be called from any I/O thread; under shard locks only where noted, so implementations
+// must not lock shards themselves.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/base/bytes.h"
+
+namespace sluice {
+
+struct Client;
+
+// Text of INFO: "# Section\r\nfield:value\r\n...".
+class InfoWriter {
+ public:
+  void section(Bytes title);
+  void field(Bytes name, Bytes value);
+  void field(Bytes name, int64_t value);
+  void field(Bytes name, uint64_t value);
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+// Facts of one connection, for CLIENT LIST; a snapshot.
+struct ClientFacts {
+  uint64_t id = 0;
+  std::string address;
+  std::string local_address;
+  std::string name;
+  std::string user;
+  std::string library_name;
+  std::string library_version;
+  std::string command;
+  std::string flags;
+  int fd = -1;
+  int database = 0;
+  int protocol = 2;
+  int multi = -1;
+  size_t subscriptions = 0;
+  size_t pattern_subscriptions = 0;
+  size_t shard_subscriptions = 0;
+  int64_t age_s = 0;
+  int64_t idle_s = 0;
+  size_t query_buffer_bytes = 0;
+  size_t query_buffer_free_bytes = 0;
+  size_t argument_bytes = 0;
+  size_t output_bytes = 0;
+  size_t output_list_length = 0;
+  size_t output_list_bytes = 0;
+  size_t total_bytes = 0;
+  bool is_pubsub = false;
+  bool is_self = false;
+};
+
+enum class ShutdownMode { kDefault, kSave, kNoSave };
+
+class ServerPort {
+ public:
+  virtual ~ServerPort() = default;
+
+  // Fields of one INFO section ("server", "clients", "memory", "persistence", "stats", ...) that the server
+  // knows and the engine does not.
+  virtual void info(Bytes section, InfoWriter& out) = 0;
+
+  // CONFIG. An empty result: done; else the whole error message.
+  virtual std::vector<std::pair<std::string, std::string>> config_get(
+      const std::vector<std::string>& patterns) = 0;
+  virtual std::string config_set(
+      const std::vector<std::pair<std::string, std::string>>& parameters) = 0;
+  virtual std::string config_rewrite() = 0;
+  virtual void reset_stats() = 0;
+
+  virtual std::vector<ClientFacts> clients(const Client& asking) = 0;
+  // Closes the connections for which `matches` holds; their number. `asking` itself is closed after its
+  // reply.
+  virtual size_t kill_clients(Client& asking,
+                              const std::function<bool(const ClientFacts&)>& matches) = 0;
+  // Ends the blocking of another connection: as by its time-out, or with -UNBLOCKED. False: not blocked.
+  virtual bool unblock_client(uint64_t id, bool with_error) = 0;
+
+  // Checkpoints. Empty: started or done; else the error.
+  virtual std::string checkpoint(bool wait) = 0;
+  virtual int64_t last_checkpoint_s() = 0;
+  // Returns an error message, or begins the end of the process.
+  virtual std::string shutdown(ShutdownMode mode, bool now, bool force, bool abort) = 0;
+
+  virtual int64_t unix_time_us() = 0;
+  virtual void sleep_ms(int64_t duration_ms) = 0;
+  // Bytes that live in the process's allocator now.
+  virtual uint64_t used_memory_bytes() = 0;
+  // Lets the calling I/O thread serve its sockets from inside a script that runs for too long.
+  virtual void poll_events() = 0;
+  virtual void log_warning(const std::string& message) = 0;
+};
+
+}  // namespace sluice

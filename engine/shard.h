@@ -1,0 +1,80 @@
+// Shard: a sixteenth of all keys, with everything that belongs to them, under one mutex.
+//
+// Every access to `Keyspace`, watchers and waiters happens with `mutex` held, in Execution or in a walk;
+// the atomics may be read by anyone. Shards are locked in ascending index, or by try_lock.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/base/mutex.h"
+#include "engine/journal.h"
+#include "engine/keyspace/collections.h"
+#include "engine/keyspace/entry.h"
+#include "engine/waiter.h"
+
+namespace sluice {
+
+inline constexpr unsigned kShards = 16;
+inline constexpr int kDatabases = 16;
+inline constexpr int64_t kNeverMs = std::numeric_limits<int64_t>::max();
+
+using ShardMask = uint32_t;
+inline constexpr ShardMask kAllShards = (1U << kShards) - 1;
+
+// A key with what is derived from it once: its hash, and the shard that its hash tag chooses.
+struct KeyRef {
+  Bytes key;
+  uint64_t hash = 0;
+  unsigned shard = 0;
+
+  KeyRef() = default;
+  explicit KeyRef(Bytes bytes) : key(bytes), hash(hash_bytes(bytes)) {
+    const Bytes tag = hash_tag(bytes);
+    // Low bits: the maps inside a shard split by the high ones.
+    shard = static_cast<unsigned>(tag.size() == bytes.size() ? hash : hash_bytes(tag)) % kShards;
+  }
+};
+
+// The keys of one database in one shard.
+struct Keyspace {
+  struct Nothing {};
+
+  SplitMap<Entry, EntryTraits> entries;
+  // (expire_ms, hash of the key): a multiset; the key itself is found by its hash.
+  OrderedIndex<Nothing> expiries;
+
+  ~Keyspace() { entries.for_each(Entry::destroy); }
+};
+
+// A set of watched keys of one connection (WATCH). Whoever changes such a key sets `broken`, under the
+// shard's lock; the connection reads it in EXEC with the shards of all its watched keys locked.
+struct WatchSet {
+  std::atomic<bool> broken{false};
+};
+
+struct Shard {
+  Mutex mutex;
+  unsigned index = 0;
+
+  std::array<Keyspace, kDatabases> databases GUARDED_BY(mutex);
+  std::array<std::unordered_map<std::string, std::vector<WatchSet*>>, kDatabases> watchers
+      GUARDED_BY(mutex);
+  size_t watched_keys GUARDED_BY(mutex) = 0;
+  WaiterLists waiters GUARDED_BY(mutex);
+
+  // The lsn of the last unit that changed this shard: a read waits until it is durable.
+  Lsn last_lsn GUARDED_BY(mutex) = 0;
+  std::atomic<int64_t> next_due_ms{kNeverMs};
+  // Written under the lock, read by anyone: DBSIZE and INFO.
+  std::array<std::atomic<uint64_t>, kDatabases> key_counts{};
+};
+
+}  // namespace sluice

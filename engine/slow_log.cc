@@ -1,0 +1,118 @@
+#include "engine/slow_log.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace sluice {
+
+namespace {
+constexpr size_t kMaxArguments = 32;
+constexpr size_t kMaxArgumentBytes = 128;
+}  // namespace
+
+void SlowLog::add(std::span<const Bytes> args, int64_t now_ms, int64_t duration_us,
+                  uint64_t client_id, Bytes client_address, Bytes client_name,
+                  size_t max_entries) {
+  SlowEntry entry;
+  entry.unix_s = now_ms / 1000;
+  entry.duration_us = duration_us;
+  entry.client_id = client_id;
+  entry.client_address = client_address;
+  entry.client_name = client_name;
+  const size_t kept = std::min(args.size(), kMaxArguments);
+  for (size_t i = 0; i < kept; ++i) {
+    if (i == kMaxArguments - 1 && args.size() > kMaxArguments) {
+      entry.arguments.push_back("... (" + std::to_string(args.size() - kMaxArguments + 1) +
+                                " more arguments)");
+    } else if (args[i].size() > kMaxArgumentBytes) {
+      entry.arguments.push_back(std::string(args[i].substr(0, kMaxArgumentBytes)) + "... (" +
+                                std::to_string(args[i].size() - kMaxArgumentBytes) +
+                                " more bytes)");
+    } else {
+      entry.arguments.emplace_back(args[i]);
+    }
+  }
+  MutexLock lock(mutex_);
+  entry.id = next_id_++;
+  entries_.push_front(std::move(entry));
+  while (entries_.size() > max_entries) entries_.pop_back();
+}
+
+std::vector<SlowEntry> SlowLog::newest(size_t count) const {
+  MutexLock lock(mutex_);
+  const size_t shown = std::min(count, entries_.size());
+  return {entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(shown)};
+}
+
+size_t SlowLog::size() const {
+  MutexLock lock(mutex_);
+  return entries_.size();
+}
+
+void SlowLog::reset() {
+  MutexLock lock(mutex_);
+  entries_.clear();
+}
+
+std::string quoted(Bytes bytes) {
+  std::string out = "\"";
+  for (const char c : bytes) {
+    switch (c) {
+      case '\\':
+      case '"':
+        out += '\\';
+        out += c;
+        break;
+      case '\n': out += "\\n"; break;
+      case '\r': out += "\\r"; break;
+      case '\t': out += "\\t"; break;
+      case '\a': out += "\\a"; break;
+      case '\b': out += "\\b"; break;
+      default:
+        if (c >= 32 && c < 127) {
+          out += c;
+        } else {
+          char hex[8];
+          std::snprintf(hex, sizeof(hex), "\\x%02x", static_cast<unsigned char>(c));
+          out += hex;
+        }
+    }
+  }
+  out += '"';
+  return out;
+}
+
+void Monitors::add(uint64_t client_id, std::shared_ptr<ClientPort> port) {
+  MutexLock lock(mutex_);
+  monitors_.push_back({client_id, std::move(port)});
+  count_.store(monitors_.size(), std::memory_order_relaxed);
+}
+
+void Monitors::remove(uint64_t client_id) {
+  MutexLock lock(mutex_);
+  std::erase_if(monitors_, [&](const Monitor& m) { return m.client_id == client_id; });
+  count_.store(monitors_.size(), std::memory_order_relaxed);
+}
+
+void Monitors::feed(int64_t unix_us, int database, Bytes source, std::span<const Bytes> args,
+                    Lsn gate) {
+  char stamp[64];
+  std::snprintf(stamp, sizeof(stamp), "+%lld.%06lld [%d ", static_cast<long long>(unix_us / 1000000),
+                static_cast<long long>(unix_us % 1000000), database);
+  std::string line = stamp;
+  line += source;
+  line += ']';
+  for (const Bytes arg : args) {
+    line += ' ';
+    line += quoted(arg);
+  }
+  line += "\r\n";
+  MutexLock lock(mutex_);
+  for (const Monitor& monitor : monitors_) {
+    ByteBuffer bytes;
+    bytes.append(line);
+    monitor.port->deliver(std::move(bytes), gate);
+  }
+}
+
+}  // namespace sluice

@@ -1,0 +1,189 @@
+// The fuzzy walk for checkpoints: every key of every shard, a few at a time, with the values that they
+// have at that moment. What changes meanwhile is in the journal after the walk's beginning.
+//
+// Keys and elements are visited in the order of their hashes (SplitMap::scan), so whatever stays from the
+// beginning to the end is seen, however the maps grow and split in between. A key that came, moved or
+// went in between may be seen or not: its effects are in the log.
+#include <deque>
+
+#include "engine/engine.h"
+#include "engine/keyspace/effects.h"
+
+namespace sluice {
+
+namespace {
+
+// Per lock hold: keys or elements, and about as many bytes.
+constexpr size_t kMaxElements = 256;
+constexpr size_t kMaxBytes = 64 * 1024;
+
+class EngineWalk final : public CheckpointWalk {
+ public:
+  explicit EngineWalk(Engine& engine) : engine_(engine) {}
+
+  bool step(ByteBuffer& records, uint64_t& count) override {
+    records_ = &records;
+    count_ = &count;
+    Shard& shard = engine_.shard(shard_);
+    MutexLock lock(shard.mutex);
+    Keyspace& keys = shard.databases[static_cast<size_t>(database_)];
+    if (!large_.empty()) {
+      step_large(keys);
+    } else {
+      step_keys(keys);
+    }
+    return shard_ < kShards;
+  }
+
+ private:
+  // A collection with too many elements for one lock hold, and how far it has been walked.
+  struct Large {
+    std::string key;
+    Type type;
+    uint64_t cursor = 0;
+    int64_t next_index = INT64_MIN;  // lists
+  };
+
+  EffectEncoder record() {
+    ++*count_;
+    return EffectEncoder(*records_);
+  }
+
+  void step_keys(Keyspace& keys) {
+    const size_t begin_bytes = records_->size();
+    size_t visited = 0;
+    do {
+      cursor_ = keys.entries.scan(cursor_, 16, [&](Entry* entry) {
+        ++visited;
+        write_entry(*entry);
+      });
+    } while (cursor_ != 0 && visited < kMaxElements &&
+             records_->size() - begin_bytes < kMaxBytes && large_.empty());
+    if (cursor_ == 0 && large_.empty()) next_keyspace();
+    at_end_of_keys_ = cursor_ == 0;
+  }
+
+  void next_keyspace() {
+    at_end_of_keys_ = false;
+    if (++database_ < kDatabases) return;
+    database_ = 0;
+    ++shard_;
+  }
+
+  void write_entry(const Entry& entry) {
+    const Bytes key = entry.key();
+    if (entry.type() == Type::kString) {
+      record().put_string(database_, key, entry.string(), entry.expire_ms());
+      return;
+    }
+    if (collection_size(entry) > kMaxElements) {
+      large_.push_back({std::string(key), entry.type()});
+      return;
+    }
+    write_small(entry);
+    if (entry.expire_ms() != 0) record().set_expire(database_, key, entry.expire_ms());
+  }
+
+  void write_small(const Entry& entry) {
+    const Bytes key = entry.key();
+    switch (entry.type()) {
+      case Type::kHash:  // in order, which a small hash shows
+        entry.object<Hash>().fields.for_each([&](const Field* field) {
+          record().hash_put(database_, key, field->name(), field->value());
+        });
+        break;
+      case Type::kSet:
+        entry.object<Set>().members.for_each(
+            [&](const Member* member) { record().set_add(database_, key, member->bytes()); });
+        break;
+      case Type::kSortedSet: {
+        const SortedSet& sorted = entry.object<SortedSet>();
+        for (auto at = sorted.order.at(0); at.valid(); at.next()) {
+          record().sorted_put(database_, key, at.value()->score(), at.value()->bytes());
+        }
+        break;
+      }
+      case Type::kList: {
+        Large whole{std::string(key), Type::kList};
+        while (!write_list(entry, whole)) {
+        }
+        break;
+      }
+      default: CHECK(false && "unknown type");
+    }
+  }
+
+  void step_large(Keyspace& keys) {
+    Large& large = large_.front();
+    const KeyRef key(large.key);
+    const Entry* entry = keys.entries.find(key.key, key.hash);
+    // Gone or of another type: what is there now came after the beginning, and is in the log.
+    bool done = entry == nullptr || entry->type() != large.type;
+    if (!done) {
+      done = write_part(*entry, large);
+      if (entry->expire_ms() != 0) record().set_expire(database_, large.key, entry->expire_ms());
+    }
+    if (!done) return;
+    large_.pop_front();
+    if (large_.empty() && at_end_of_keys_) next_keyspace();
+  }
+
+  // The next elements; true at the end.
+  bool write_part(const Entry& entry, Large& large) {
+    const Bytes key = large.key;
+    switch (large.type) {
+      case Type::kHash:
+        large.cursor =
+            entry.object<Hash>().fields.scan(large.cursor, kMaxElements, [&](const Field* field) {
+              record().hash_put(database_, key, field->name(), field->value());
+            });
+        return large.cursor == 0;
+      case Type::kSet:
+        large.cursor =
+            entry.object<Set>().members.scan(large.cursor, kMaxElements, [&](const Member* member) {
+              record().set_add(database_, key, member->bytes());
+            });
+        return large.cursor == 0;
+      case Type::kSortedSet:
+        large.cursor = entry.object<SortedSet>().members.scan(
+            large.cursor, kMaxElements, [&](const ScoredMember* member) {
+              record().sorted_put(database_, key, member->score(), member->bytes());
+            });
+        return large.cursor == 0;
+      case Type::kList: return write_list(entry, large);
+      default: CHECK(false && "unknown type");
+    }
+    return true;
+  }
+
+  bool write_list(const Entry& entry, Large& large) {
+    const List& list = entry.object<List>();
+    const int64_t end = list.first_index + static_cast<int64_t>(list.items.size());
+    if (large.next_index < list.first_index) large.next_index = list.first_index;
+    if (large.next_index >= end) return true;
+    size_t left = kMaxElements;
+    for (auto at = list.items.begin_at(static_cast<size_t>(large.next_index - list.first_index));
+         at.valid() && left != 0; at.next(), --left) {
+      // The bounds cover only what has been written, so that loading needs no stand-ins.
+      const int64_t index = large.next_index++;
+      record().list_put(database_, large.key, list.first_index,
+                        static_cast<uint64_t>(index + 1 - list.first_index), index, at.value());
+    }
+    return large.next_index >= end;
+  }
+
+  Engine& engine_;
+  unsigned shard_ = 0;
+  int database_ = 0;
+  uint64_t cursor_ = 0;
+  bool at_end_of_keys_ = false;
+  std::deque<Large> large_;
+  ByteBuffer* records_ = nullptr;
+  uint64_t* count_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<CheckpointWalk> Engine::begin_walk() { return std::make_unique<EngineWalk>(*this); }
+
+}  // namespace sluice
