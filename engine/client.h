@@ -1,5 +1,5 @@
-// Client: what the engine knows of one connection. Owned by the connection (net/session.h or a test), and
-// used by its thread only, except where noted.
+// Client: what the engine knows of one connection. Owned by the connection (net/session.h or a
+// test), and used by its thread only, except where noted.
 #pragma once
 
 #include <atomic>
@@ -66,9 +66,7 @@ struct Client {
   std::set<std::string, std::less<>> channels;
   std::set<std::string, std::less<>> patterns;
   std::set<std::string, std::less<>> shard_channels;
-  size_t subscriptions() const {
-    return channels.size() + patterns.size() + shard_channels.size();
-  }
+  size_t subscriptions() const { return channels.size() + patterns.size() + shard_channels.size(); }
 };
 
 }  // namespace sluice

@@ -1,8 +1,8 @@
-// Engine: all shards, and what commands share: users, channels, scripts, statistics. No sockets, no disk,
-// no clock: time comes in with each batch.
+// Engine: all shards, and what commands share: users, channels, scripts, statistics. No sockets, no
+// disk, no clock: time comes in with each batch.
 //
-// Threads: every member says. Connections talk to it through an Execution (engine/execution.h), one for
-// each I/O thread.
+// Threads: every member says. Connections talk to it through an Execution (engine/execution.h), one
+// for each I/O thread.
 #pragma once
 
 #include <array>
@@ -55,11 +55,13 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Before the first command and after recovery. Null: nothing is journaled. Outlives the engine's use.
+  // Before the first command and after recovery. Null: nothing is journaled. Outlives the engine's
+  // use.
   void attach_journal(Journal* journal) { journal_ = journal; }
   Journal* journal() const { return journal_; }
 
-  // Recovery: the returned object applies records to this engine; nothing else may use it meanwhile.
+  // Recovery: the returned object applies records to this engine; nothing else may use it
+  // meanwhile.
   std::unique_ptr<Replay> begin_replay();
   // A fuzzy walk over everything, any thread. One at a time.
   std::unique_ptr<CheckpointWalk> begin_walk();
@@ -74,8 +76,9 @@ class Engine {
   Monitors& monitors() { return *monitors_; }
 
   // --- Ends of blocking and of connections: by the connection's own thread, between batches ---
-  // Ends a blocked command without its reply (time-out, CLIENT UNBLOCK); false if it has been claimed
-  // already: then its reply is on the way. Locks the waiter's shards; client.waiter is null afterwards if true.
+  // Ends a blocked command without its reply (time-out, CLIENT UNBLOCK); false if it has been
+  // claimed already: then its reply is on the way. Locks the waiter's shards; client.waiter is null
+  // afterwards if true.
   bool cancel_waiter(Client& client);
   // The reply of the blocked command has arrived: forgets the waiter at its other keys.
   void end_waiter(Client& client);
@@ -95,7 +98,8 @@ class Engine {
   std::atomic<uint64_t> slow_ticks{UINT64_MAX};
   void set_slow_log_threshold_us(int64_t threshold_us);
 
-  // A script runs longer than the threshold: everything else answers BUSY. Set by the script engine.
+  // A script runs longer than the threshold: everything else answers BUSY. Set by the script
+  // engine.
   std::atomic<bool> script_busy{false};
 
   // Executions register themselves, so that INFO can add up their statistics.

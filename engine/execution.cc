@@ -165,15 +165,16 @@ const Command* Execution::admit(Client& client, std::span<const Bytes> args, Res
   if ((command->flags & kContainer) != 0 && args.size() > 1) {
     const Command* subcommand = CommandTable::find_subcommand(*command, args[1]);
     if (subcommand == nullptr) {
-      reject(client, command,
-             "ERR unknown subcommand '" + std::string(args[1].substr(0, 128)) + "'. Try " +
-                 [&] {
-                   std::string upper(command->name);
-                   for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
-                   return upper;
-                 }() +
-                 " HELP.",
-             reply);
+      reject(
+          client, command,
+          "ERR unknown subcommand '" + std::string(args[1].substr(0, 128)) + "'. Try " +
+              [&] {
+                std::string upper(command->name);
+                for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
+                return upper;
+              }() +
+              " HELP.",
+          reply);
       return nullptr;
     }
     command = subcommand;
@@ -218,11 +219,12 @@ void Execution::execute(Client& client, std::span<const Bytes> args, RespReply& 
   const Command* command = admit(client, args, reply);
   if (command == nullptr) return;
   if (client.protocol == 2 && client.subscriptions() != 0 && !may_run_while_subscribed(*command)) {
-    reject(client, command,
-           "ERR Can't execute '" + CommandTable::full_name(*command) +
-               "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this "
-               "context",
-           reply);
+    reject(
+        client, command,
+        "ERR Can't execute '" + CommandTable::full_name(*command) +
+            "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this "
+            "context",
+        reply);
     return;
   }
   if (engine_.script_busy.load(std::memory_order_relaxed) && (command->flags & kAllowBusy) == 0) {
@@ -306,8 +308,8 @@ void Execution::serve_waiters() {
   unit_.ready.clear();
 }
 
-std::shared_ptr<Waiter> Execution::claim_waiter(const ReadyKey& ready, const Entry& entry)
-    NO_THREAD_SAFETY_ANALYSIS {
+std::shared_ptr<Waiter> Execution::claim_waiter(const ReadyKey& ready,
+                                                const Entry& entry) NO_THREAD_SAFETY_ANALYSIS {
   WaiterLists& waiters = engine_.shard(ready.shard).waiters;
   WaiterLists::List* list = waiters.find(ready.database, ready.key);
   if (list == nullptr) return nullptr;

@@ -1,12 +1,13 @@
-// Execution: runs the commands of one I/O thread, a batch at a time, with as few lock holds as the batch
-// allows.
+// Execution: runs the commands of one I/O thread, a batch at a time, with as few lock holds as the
+// batch allows.
 //
-// The life of a batch: the connection hands over each parsed request by execute(); the shards of its keys
-// are locked if they are not already; the row's checks and its handler run; finish() appends what changed
-// to the journal as one unit, unlocks, and delivers to other connections. While it holds shards it takes
-// further ones by try_lock only (so the ascending order that blocking locks keep is never needed between
-// two batches), and it lets go after 64 requests. With several I/O threads it holds one request's
-// shards at a time (`set_hold_shards`). One thread uses an Execution.
+// The life of a batch: the connection hands over each parsed request by execute(); the shards of
+// its keys are locked if they are not already; the row's checks and its handler run; finish()
+// appends what changed to the journal as one unit, unlocks, and delivers to other connections.
+// While it holds shards it takes further ones by try_lock only (so the ascending order that
+// blocking locks keep is never needed between two batches), and it lets go after 64 requests. With
+// several I/O threads it holds one request's shards at a time (`set_hold_shards`). One thread uses
+// an Execution.
 #pragma once
 
 #include <cstdint>
@@ -36,13 +37,14 @@ class Execution {
   // (client.waiter is set then, and no reply written). `args` is not empty.
   void execute(Client& client, std::span<const Bytes> args, RespReply& reply);
 
-  // Ends the lock hold. Every reply written since the last finish() may leave once the journal's durable
-  // lsn has reached the result.
+  // Ends the lock hold. Every reply written since the last finish() may leave once the journal's
+  // durable lsn has reached the result.
   Lsn finish();
 
-  // Runs another command inside this one, under the locks that are held: EXEC, scripts, waiters. The
-  // shards of its keys must be locked. Checks of arity and rights are the caller's (check()).
-  void run_nested(Client& client, const Command& command, std::span<const Bytes> args, Reply& reply);
+  // Runs another command inside this one, under the locks that are held: EXEC, scripts, waiters.
+  // The shards of its keys must be locked. Checks of arity and rights are the caller's (check()).
+  void run_nested(Client& client, const Command& command, std::span<const Bytes> args,
+                  Reply& reply);
 
   // What stands before every command: arity, rights, memory. Empty: go on; else the error to reply.
   std::string check(Client& client, const Command& command, std::span<const Bytes> args);
@@ -55,11 +57,12 @@ class Execution {
   Unit& unit() { return unit_; }
   Engine& engine() { return engine_; }
 
-  // Deletes keys whose time has come, a bounded number in each lock hold. True: more are due already.
+  // Deletes keys whose time has come, a bounded number in each lock hold. True: more are due
+  // already.
   bool run_timers(int64_t now_ms);
 
-  // Serves waiters of keys that this unit made ready. Called after each command, and once after EXEC and
-  // scripts.
+  // Serves waiters of keys that this unit made ready. Called after each command, and once after
+  // EXEC and scripts.
   void serve_waiters();
 
   CommandStat& stat(const Command& command) { return stats_[command.id]; }

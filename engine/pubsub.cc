@@ -11,9 +11,12 @@ namespace {
 
 std::set<std::string, std::less<>>& own_names(Client& client, PubSub::Kind kind) {
   switch (kind) {
-    case PubSub::Kind::kChannel: return client.channels;
-    case PubSub::Kind::kPattern: return client.patterns;
-    case PubSub::Kind::kShardChannel: return client.shard_channels;
+    case PubSub::Kind::kChannel:
+      return client.channels;
+    case PubSub::Kind::kPattern:
+      return client.patterns;
+    case PubSub::Kind::kShardChannel:
+      return client.shard_channels;
   }
   return client.channels;
 }

@@ -1,7 +1,8 @@
-// PubSub: who listens to which channel or pattern. Shared by all threads, under its own mutex, which is
-// never held while a shard's is waited for (the order: shards, then this one).
+// PubSub: who listens to which channel or pattern. Shared by all threads, under its own mutex,
+// which is never held while a shard's is waited for (the order: shards, then this one).
 //
-// A subscriber's own list of names is in its Client; both are changed together by the connection's thread.
+// A subscriber's own list of names is in its Client; both are changed together by the connection's
+// thread.
 #pragma once
 
 #include <atomic>
@@ -29,8 +30,8 @@ class PubSub {
   // Everything of this client (RESET, disconnect).
   void forget(Client& client);
 
-  // Queues the message for every subscriber as deliveries of `unit`, so that it leaves when the unit's
-  // changes are durable; the number of receivers.
+  // Queues the message for every subscriber as deliveries of `unit`, so that it leaves when the
+  // unit's changes are durable; the number of receivers.
   size_t publish(Unit& unit, Bytes channel, Bytes message, bool shard_channel);
 
   // PUBSUB CHANNELS / SHARDCHANNELS, NUMSUB, NUMPAT.

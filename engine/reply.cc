@@ -69,8 +69,12 @@ void RespReply::map(size_t pairs) {
   header('%', static_cast<int64_t>(pairs));
 }
 
-void RespReply::set(size_t count) { header(protocol_ == 2 ? '*' : '~', static_cast<int64_t>(count)); }
-void RespReply::push(size_t count) { header(protocol_ == 2 ? '*' : '>', static_cast<int64_t>(count)); }
+void RespReply::set(size_t count) {
+  header(protocol_ == 2 ? '*' : '~', static_cast<int64_t>(count));
+}
+void RespReply::push(size_t count) {
+  header(protocol_ == 2 ? '*' : '>', static_cast<int64_t>(count));
+}
 
 void RespReply::number(double value) {
   const std::string text = format_double(value);

@@ -1,8 +1,8 @@
 // Where a command writes its answer.
 //
-// Reply is the interface that handlers see; RespReply writes RESP2 or RESP3 into a buffer; the script
-// bridge has its own sink that builds Lua values, so that no RESP stands between. A handler writes
-// exactly one value. A sink is used by one thread at a time.
+// Reply is the interface that handlers see; RespReply writes RESP2 or RESP3 into a buffer; the
+// script bridge has its own sink that builds Lua values, so that no RESP stands between. A handler
+// writes exactly one value. A sink is used by one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ class Reply {
 
   // A status such as `OK`. Never client bytes: it is not length-prefixed.
   virtual void simple(Bytes text) = 0;
-  // The whole message with its code: "ERR ...", "WRONGTYPE ...". CR and LF become spaces, so that client
-  // bytes in a message cannot break out of it.
+  // The whole message with its code: "ERR ...", "WRONGTYPE ...". CR and LF become spaces, so that
+  // client bytes in a message cannot break out of it.
   virtual void error(Bytes message) = 0;
   virtual void integer(int64_t value) = 0;
   virtual void bulk(Bytes bytes) = 0;
@@ -35,8 +35,8 @@ class Reply {
   virtual void big_number(Bytes digits) = 0;
   virtual void verbatim(Bytes format, Bytes text) = 0;  // format: three characters
 
-  // For answers whose length is known only at the end: `open_array` before the elements, `close_array`
-  // after them with its result and the real count.
+  // For answers whose length is known only at the end: `open_array` before the elements,
+  // `close_array` after them with its result and the real count.
   virtual size_t open_array() = 0;
   virtual void close_array(size_t mark, size_t count) = 0;
   virtual void close_map(size_t mark, size_t pairs) = 0;

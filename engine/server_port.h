@@ -1,8 +1,8 @@
 // ServerPort: what commands need from the process around the engine: configuration, connections,
 // checkpoints, the end. The server implements it (net/), tests a small one.
 //
-// Functions may be called from any I/O thread; under shard locks only where noted, so implementations
-// must not lock shards themselves.
+// Functions may be called from any I/O thread; under shard locks only where noted, so
+// implementations must not lock shards themselves.
 #pragma once
 
 #include <cstdint>
@@ -67,8 +67,8 @@ class ServerPort {
  public:
   virtual ~ServerPort() = default;
 
-  // Fields of one INFO section ("server", "clients", "memory", "persistence", "stats", ...) that the server
-  // knows and the engine does not.
+  // Fields of one INFO section ("server", "clients", "memory", "persistence", "stats", ...) that
+  // the server knows and the engine does not.
   virtual void info(Bytes section, InfoWriter& out) = 0;
 
   // CONFIG. An empty result: done; else the whole error message.
@@ -80,11 +80,12 @@ class ServerPort {
   virtual void reset_stats() = 0;
 
   virtual std::vector<ClientFacts> clients(const Client& asking) = 0;
-  // Closes the connections for which `matches` holds; their number. `asking` itself is closed after its
-  // reply.
+  // Closes the connections for which `matches` holds; their number. `asking` itself is closed after
+  // its reply.
   virtual size_t kill_clients(Client& asking,
                               const std::function<bool(const ClientFacts&)>& matches) = 0;
-  // Ends the blocking of another connection: as by its time-out, or with -UNBLOCKED. False: not blocked.
+  // Ends the blocking of another connection: as by its time-out, or with -UNBLOCKED. False: not
+  // blocked.
   virtual bool unblock_client(uint64_t id, bool with_error) = 0;
 
   // Checkpoints. Empty: started or done; else the error.

@@ -1,7 +1,7 @@
 // Shard: a sixteenth of all keys, with everything that belongs to them, under one mutex.
 //
-// Every access to `Keyspace`, watchers and waiters happens with `mutex` held, in Execution or in a walk;
-// the atomics may be read by anyone. Shards are locked in ascending index, or by try_lock.
+// Every access to `Keyspace`, watchers and waiters happens with `mutex` held, in Execution or in a
+// walk; the atomics may be read by anyone. Shards are locked in ascending index, or by try_lock.
 #pragma once
 
 #include <array>
@@ -45,17 +45,15 @@ struct KeyRef {
 
 // The keys of one database in one shard.
 struct Keyspace {
-  struct Nothing {};
-
   SplitMap<Entry, EntryTraits> entries;
   // (expire_ms, hash of the key): a multiset; the key itself is found by its hash.
-  OrderedIndex<Nothing> expiries;
+  OrderedIndex<> expiries;
 
   ~Keyspace() { entries.for_each(Entry::destroy); }
 };
 
-// A set of watched keys of one connection (WATCH). Whoever changes such a key sets `broken`, under the
-// shard's lock; the connection reads it in EXEC with the shards of all its watched keys locked.
+// A set of watched keys of one connection (WATCH). Whoever changes such a key sets `broken`, under
+// the shard's lock; the connection reads it in EXEC with the shards of all its watched keys locked.
 struct WatchSet {
   std::atomic<bool> broken{false};
 };

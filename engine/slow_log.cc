@@ -11,8 +11,7 @@ constexpr size_t kMaxArgumentBytes = 128;
 }  // namespace
 
 void SlowLog::add(std::span<const Bytes> args, int64_t now_ms, int64_t duration_us,
-                  uint64_t client_id, Bytes client_address, Bytes client_name,
-                  size_t max_entries) {
+                  uint64_t client_id, Bytes client_address, Bytes client_name, size_t max_entries) {
   SlowEntry entry;
   entry.unix_s = now_ms / 1000;
   entry.duration_us = duration_us;
@@ -63,11 +62,21 @@ std::string quoted(Bytes bytes) {
         out += '\\';
         out += c;
         break;
-      case '\n': out += "\\n"; break;
-      case '\r': out += "\\r"; break;
-      case '\t': out += "\\t"; break;
-      case '\a': out += "\\a"; break;
-      case '\b': out += "\\b"; break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
+      case '\a':
+        out += "\\a";
+        break;
+      case '\b':
+        out += "\\b";
+        break;
       default:
         if (c >= 32 && c < 127) {
           out += c;
@@ -97,7 +106,8 @@ void Monitors::remove(uint64_t client_id) {
 void Monitors::feed(int64_t unix_us, int database, Bytes source, std::span<const Bytes> args,
                     Lsn gate) {
   char stamp[64];
-  std::snprintf(stamp, sizeof(stamp), "+%lld.%06lld [%d ", static_cast<long long>(unix_us / 1000000),
+  std::snprintf(stamp, sizeof(stamp), "+%lld.%06lld [%d ",
+                static_cast<long long>(unix_us / 1000000),
                 static_cast<long long>(unix_us % 1000000), database);
   std::string line = stamp;
   line += source;

@@ -1,6 +1,7 @@
 // SLOWLOG's entries, and the connections that MONITOR.
 //
-// Both are shared by all threads under their own mutex; the flags that the hot path reads are atomics.
+// Both are shared by all threads under their own mutex; the flags that the hot path reads are
+// atomics.
 #pragma once
 
 #include <atomic>

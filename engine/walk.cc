@@ -1,9 +1,9 @@
-// The fuzzy walk for checkpoints: every key of every shard, a few at a time, with the values that they
-// have at that moment. What changes meanwhile is in the journal after the walk's beginning.
+// The fuzzy walk for checkpoints: every key of every shard, a few at a time, with the values that
+// they have at that moment. What changes meanwhile is in the journal after the walk's beginning.
 //
-// Keys and elements are visited in the order of their hashes (SplitMap::scan), so whatever stays from the
-// beginning to the end is seen, however the maps grow and split in between. A key that came, moved or
-// went in between may be seen or not: its effects are in the log.
+// Keys and elements are visited in the order of their hashes (SplitMap::scan), so whatever stays
+// from the beginning to the end is seen, however the maps grow and split in between. A key that
+// came, moved or went in between may be seen or not: its effects are in the log.
 #include <deque>
 
 #include "engine/engine.h"
@@ -57,8 +57,8 @@ class EngineWalk final : public CheckpointWalk {
         ++visited;
         write_entry(*entry);
       });
-    } while (cursor_ != 0 && visited < kMaxElements &&
-             records_->size() - begin_bytes < kMaxBytes && large_.empty());
+    } while (cursor_ != 0 && visited < kMaxElements && records_->size() - begin_bytes < kMaxBytes &&
+             large_.empty());
     if (cursor_ == 0 && large_.empty()) next_keyspace();
     at_end_of_keys_ = cursor_ == 0;
   }
@@ -109,7 +109,8 @@ class EngineWalk final : public CheckpointWalk {
         }
         break;
       }
-      default: CHECK(false && "unknown type");
+      default:
+        CHECK(false && "unknown type");
     }
   }
 
@@ -139,10 +140,9 @@ class EngineWalk final : public CheckpointWalk {
             });
         return large.cursor == 0;
       case Type::kSet:
-        large.cursor =
-            entry.object<Set>().members.scan(large.cursor, kMaxElements, [&](const Member* member) {
-              record().set_add(database_, key, member->bytes());
-            });
+        large.cursor = entry.object<Set>().members.scan(
+            large.cursor, kMaxElements,
+            [&](const Member* member) { record().set_add(database_, key, member->bytes()); });
         return large.cursor == 0;
       case Type::kSortedSet:
         large.cursor = entry.object<SortedSet>().members.scan(
@@ -150,8 +150,10 @@ class EngineWalk final : public CheckpointWalk {
               record().sorted_put(database_, key, member->score(), member->bytes());
             });
         return large.cursor == 0;
-      case Type::kList: return write_list(entry, large);
-      default: CHECK(false && "unknown type");
+      case Type::kList:
+        return write_list(entry, large);
+      default:
+        CHECK(false && "unknown type");
     }
     return true;
   }
@@ -162,7 +164,7 @@ class EngineWalk final : public CheckpointWalk {
     if (large.next_index < list.first_index) large.next_index = list.first_index;
     if (large.next_index >= end) return true;
     size_t left = kMaxElements;
-    for (auto at = list.items.begin_at(static_cast<size_t>(large.next_index - list.first_index));
+    for (auto at = list.items.iterate(static_cast<size_t>(large.next_index - list.first_index));
          at.valid() && left != 0; at.next(), --left) {
       // The bounds cover only what has been written, so that loading needs no stand-ins.
       const int64_t index = large.next_index++;

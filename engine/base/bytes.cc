@@ -70,7 +70,8 @@ bool glob_step(Bytes pattern, Bytes text, bool ignore_case, bool& skip_longer, i
         ++t;
         break;
       case '[':
-        if (!class_match(pattern, p, static_cast<unsigned char>(text[t]), ignore_case)) return false;
+        if (!class_match(pattern, p, static_cast<unsigned char>(text[t]), ignore_case))
+          return false;
         ++t;
         break;
       case '\\':

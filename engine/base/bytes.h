@@ -26,12 +26,12 @@ inline bool equals_ignore_case(Bytes a, Bytes b) {
 
 std::string to_lower(Bytes text);
 
-// Redis's glob: `*`, `?`, `[a-c]`, `[^x]`, `\` escapes. Linear in pattern times text for each star, and
-// the depth of its recursion is bounded by the number of stars that can still match.
+// Redis's glob: `*`, `?`, `[a-c]`, `[^x]`, `\` escapes. Linear in pattern times text for each star,
+// and the depth of its recursion is bounded by the number of stars that can still match.
 bool glob_match(Bytes pattern, Bytes text, bool ignore_case = false);
 
-// Bytes appended at the end, in one growing allocation: replies and journal records are built in it.
-// Move-only. `grow` hands out room that the caller fills and then claims by `advance`.
+// Bytes appended at the end, in one growing allocation: replies and journal records are built in
+// it. Move-only. `grow` hands out room that the caller fills and then claims by `advance`.
 class ByteBuffer {
  public:
   ByteBuffer() = default;

@@ -16,7 +16,7 @@ namespace sluice {
 
 }  // namespace sluice
 
-#define CHECK(condition)                                                      \
-  (__builtin_expect(static_cast<bool>(condition), 1)                          \
-       ? static_cast<void>(0)                                                 \
+#define CHECK(condition)                             \
+  (__builtin_expect(static_cast<bool>(condition), 1) \
+       ? static_cast<void>(0)                        \
        : ::sluice::check_failed(#condition, __FILE__, __LINE__))

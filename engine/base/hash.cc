@@ -11,7 +11,9 @@ uint64_t g_seed = 0;
 
 void set_hash_seed(uint64_t seed) { g_seed = seed; }
 
-uint64_t hash_bytes(Bytes bytes) { return XXH3_64bits_withSeed(bytes.data(), bytes.size(), g_seed); }
+uint64_t hash_bytes(Bytes bytes) {
+  return XXH3_64bits_withSeed(bytes.data(), bytes.size(), g_seed);
+}
 
 Bytes hash_tag(Bytes key) {
   const void* open = std::memchr(key.data(), '{', key.size());

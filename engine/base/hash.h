@@ -13,8 +13,8 @@ void set_hash_seed(uint64_t seed);
 
 uint64_t hash_bytes(Bytes bytes);
 
-// The part of a key that decides its shard: what stands between the first `{` and the next `}` where
-// that is not empty, else the whole key. Keys that share it live in one shard.
+// The part of a key that decides its shard: what stands between the first `{` and the next `}`
+// where that is not empty, else the whole key. Keys that share it live in one shard.
 Bytes hash_tag(Bytes key);
 
 }  // namespace sluice

@@ -1,7 +1,8 @@
 // A mutex with clang's thread-safety annotations, and its scoped lock.
 //
-// std::mutex carries no annotations, so the analysis (preset `thread-safety`) could not see it. Lock
-// order in this project: shards by ascending index, then the journal's, and nothing else under it.
+// std::mutex carries no annotations, so the analysis (preset `thread-safety`) could not see it.
+// Lock order in this project: shards by ascending index, then the journal's, and nothing else under
+// it.
 #pragma once
 
 #include <mutex>

@@ -1,7 +1,7 @@
 // Numbers to text and back, exactly as Redis 7.0 does it.
 //
-// Replies are compared byte for byte with redis-server, and a score's text must round-trip, so these
-// rules live in one place. All functions are pure.
+// Replies are compared byte for byte with redis-server, and a score's text must round-trip, so
+// these rules live in one place. All functions are pure.
 #pragma once
 
 #include <charconv>
@@ -28,7 +28,8 @@ inline size_t format_i64(char* to, int64_t value) {
   return static_cast<size_t>(std::to_chars(to, to + kMaxIntegerText, value).ptr - to);
 }
 
-// A double as Redis replies it: integers without a point where exact, else %.17g, "inf", "-inf", "nan".
+// A double as Redis replies it: integers without a point where exact, else %.17g, "inf", "-inf",
+// "nan".
 std::string format_double(double value);
 
 // INCRBYFLOAT and HINCRBYFLOAT: %.17Lf with trailing zeros removed.

@@ -1,5 +1,5 @@
-// The processor's time-stamp counter: a duration for eight nanoseconds instead of a clock call's thirty.
-// For statistics only (slow log, command times); order and deadlines never depend on it.
+// The processor's time-stamp counter: a duration for eight nanoseconds instead of a clock call's
+// thirty. For statistics only (slow log, command times); order and deadlines never depend on it.
 #pragma once
 
 #include <cstdint>

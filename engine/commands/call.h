@@ -1,8 +1,9 @@
-// Call: one command being executed: its arguments, who asks, where the answer goes, and the locked shards.
+// Call: one command being executed: its arguments, who asks, where the answer goes, and the locked
+// shards.
 //
-// Made by Execution for each command and handed to the row's handler, under the locks of all shards that
-// the command's keys (or its row's flags) name. A handler validates, calls verbs of Database, writes
-// exactly one reply. It touches no socket, no clock, no lock.
+// Made by Execution for each command and handed to the row's handler, under the locks of all shards
+// that the command's keys (or its row's flags) name. A handler validates, calls verbs of Database,
+// writes exactly one reply. It touches no socket, no clock, no lock.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +42,8 @@ struct Call {
   Database database(const KeyRef& key) const { return database(key, client.database); }
   Database database(const KeyRef& key, int index) const;
 
-  // The entry of a key; null if absent, and null with `failed` set and WRONGTYPE replied if it holds
-  // another type.
+  // The entry of a key; null if absent, and null with `failed` set and WRONGTYPE replied if it
+  // holds another type.
   Entry* find(const KeyRef& key, Type type, bool& failed) const;
   Entry* find(const KeyRef& key) const { return database(key).find(key); }
   // Like find; makes an empty collection where there is none. Null only with WRONGTYPE replied.
@@ -55,16 +56,18 @@ struct Call {
     return equals_ignore_case(args[argument], word);
   }
 
-  // Puts the client to sleep at these keys until one of them has elements of type `wanted`; `serve` then
-  // answers. REQUIRES: !nested. `other_shards`: serve may change keys outside the ready key's shard.
+  // Puts the client to sleep at these keys until one of them has elements of type `wanted`; `serve`
+  // then answers. REQUIRES: !nested. `other_shards`: serve may change keys outside the ready key's
+  // shard.
   void block(std::span<const Bytes> keys, Type wanted, int64_t timeout_ms,
              void (*serve)(Call& call, Bytes key), bool other_shards = false);
 
   KeyRef first_key = {};
 };
 
-// Seconds (a double, as text) of a blocking command into milliseconds, 0 = for ever. False with the error
-// replied ("timeout is negative", "timeout is out of range", "timeout is not a float or out of range").
+// Seconds (a double, as text) of a blocking command into milliseconds, 0 = for ever. False with the
+// error replied ("timeout is negative", "timeout is out of range", "timeout is not a float or out
+// of range").
 bool parse_timeout(const Call& call, size_t argument, int64_t& timeout_ms);
 
 }  // namespace sluice

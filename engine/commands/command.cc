@@ -15,7 +15,9 @@ bool find_spec_keys(const KeySpec& spec, std::span<const Bytes> args,
   const int count = static_cast<int>(args.size());
   int first = 0;
   switch (spec.begin) {
-    case KeySpec::Begin::kIndex: first = spec.index; break;
+    case KeySpec::Begin::kIndex:
+      first = spec.index;
+      break;
     case KeySpec::Begin::kKeyword: {
       const int from = spec.index > 0 ? spec.index : count + spec.index;
       const int step = spec.index > 0 ? 1 : -1;
@@ -27,7 +29,8 @@ bool find_spec_keys(const KeySpec& spec, std::span<const Bytes> args,
       if (first == 0) return true;  // an option that was not given
       break;
     }
-    default: return true;
+    default:
+      return true;
   }
   int last = 0;
   int step = spec.step;

@@ -1,8 +1,9 @@
-// Command: one declarative row for each command, from which dispatch, the checks before it, COMMAND's
-// replies and PROTOCOL.md's table come. Each family's file (engine/commands/<family>.cc) holds its rows.
+// Command: one declarative row for each command, from which dispatch, the checks before it,
+// COMMAND's replies and PROTOCOL.md's table come. Each family's file (engine/commands/<family>.cc)
+// holds its rows.
 //
-// Rows are constant data, shared by all threads. Arity, flags, categories and key specifications are
-// those of Redis 7.0, so that `COMMAND INFO` answers the same bytes.
+// Rows are constant data, shared by all threads. Arity, flags, categories and key specifications
+// are those of Redis 7.0, so that `COMMAND INFO` answers the same bytes.
 #pragma once
 
 #include <cstdint>
@@ -86,18 +87,19 @@ enum : uint32_t {
   kKeyVariableFlags = 1U << 10,
 };
 
-// Where keys stand among the arguments, in Redis's model: where the search begins, and how keys follow.
+// Where keys stand among the arguments, in Redis's model: where the search begins, and how keys
+// follow.
 struct KeySpec {
   enum class Begin : uint8_t { kNone, kIndex, kKeyword, kUnknown };
   enum class Find : uint8_t { kNone, kRange, kKeyNum, kUnknown };
   uint32_t flags = 0;
   Begin begin = Begin::kNone;
-  int index = 0;             // kIndex: position; kKeyword: where to start looking (negative: from the end)
+  int index = 0;  // kIndex: position; kKeyword: where to start looking (negative: from the end)
   const char* keyword = "";
   Find find = Find::kNone;
-  int last = 0;   // kRange: last key relative to the first; negative counts from the end
+  int last = 0;  // kRange: last key relative to the first; negative counts from the end
   int step = 1;
-  int limit = 0;  // kRange with last -1: 2 means the first half of what follows, ...
+  int limit = 0;          // kRange with last -1: 2 means the first half of what follows, ...
   int key_num_index = 0;  // kKeyNum, relative to begin
   int first_key = 0;
   const char* notes = "";
@@ -112,14 +114,14 @@ struct Command {
   uint32_t acl = 0;
   KeySpec keys[kMaxKeySpecs] = {};
   void (*handler)(Call& call) = nullptr;
-  const char* group = "";       // COMMAND DOCS: string, list, ...
+  const char* group = "";  // COMMAND DOCS: string, list, ...
   const char* since = "1.0.0";
   const char* complexity = "";
-  const char* summary = "";     // our own sentence
-  // Arguments in the notation of Redis's documentation: "key [NX | XX] [EX seconds | PX milliseconds]";
-  // COMMAND DOCS expands it, PROTOCOL.md prints it.
+  const char* summary = "";  // our own sentence
+  // Arguments in the notation of Redis's documentation: "key [NX | XX] [EX seconds | PX
+  // milliseconds]"; COMMAND DOCS expands it, PROTOCOL.md prints it.
   const char* syntax = "";
-  const char* tips = "";        // space-separated, as in COMMAND INFO
+  const char* tips = "";  // space-separated, as in COMMAND INFO
   std::span<const Command> subcommands = {};
   // Filled by CommandTable in its own copy of the row: whose subcommand it is, and a dense number.
   const Command* container = nullptr;
@@ -131,8 +133,8 @@ struct KeyPosition {
   size_t index;
   uint32_t flags;
 };
-// Positions of all keys in `args` by the command's specifications. False: the specifications do not fit
-// the arguments (numkeys is no number, or too large).
+// Positions of all keys in `args` by the command's specifications. False: the specifications do not
+// fit the arguments (numkeys is no number, or too large).
 bool find_keys_with_flags(const Command& command, std::span<const Bytes> args,
                           std::vector<KeyPosition>& positions);
 

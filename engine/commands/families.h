@@ -22,9 +22,9 @@ extern const std::span<const Command> kAclCommands;
 extern const std::span<const Command> kServerCommands;
 
 inline std::array<std::span<const Command>, 12> command_families() {
-  return {kConnectionCommands, kKeyCommands,    kStringCommands,      kListCommands,
-          kHashCommands,       kSetCommands,    kSortedSetCommands,   kPubsubCommands,
-          kTransactionCommands, kScriptingCommands, kAclCommands,     kServerCommands};
+  return {kConnectionCommands,  kKeyCommands,       kStringCommands,    kListCommands,
+          kHashCommands,        kSetCommands,       kSortedSetCommands, kPubsubCommands,
+          kTransactionCommands, kScriptingCommands, kAclCommands,       kServerCommands};
 }
 
 }  // namespace sluice

@@ -1,9 +1,129 @@
-// Strings.
+// Strings: values, counters, ranges. (LCS has a file of its own.)
+#include "engine/commands/strings.h"
+
+#include <cmath>
+
+#include "engine/base/numbers.h"
 #include "engine/commands/call.h"
-#include "engine/commands/families.h"
+#include "engine/commands/expire_options.h"
+#include "engine/engine.h"
 
 namespace sluice {
+
 namespace {
+
+// What SET and GETEX take after their fixed arguments.
+struct SetOptions {
+  bool if_absent = false;
+  bool if_present = false;
+  bool get = false;
+  bool keep_ttl = false;
+  bool persist = false;
+  ExpireUnit unit = ExpireUnit::kNone;
+  size_t expire_argument = 0;
+};
+
+bool parse_expire_option(const Call& call, size_t& at, SetOptions& options) {
+  static constexpr struct {
+    Bytes word;
+    ExpireUnit unit;
+  } kUnits[] = {{"EX", ExpireUnit::kSeconds},
+                {"PX", ExpireUnit::kMilliseconds},
+                {"EXAT", ExpireUnit::kUnixSeconds},
+                {"PXAT", ExpireUnit::kUnixMilliseconds}};
+  for (const auto& [word, unit] : kUnits) {
+    if (!call.option(at, word)) continue;
+    if (at + 1 >= call.args.size() || options.keep_ttl || options.persist ||
+        options.unit != ExpireUnit::kNone) {
+      return false;
+    }
+    options.unit = unit;
+    options.expire_argument = ++at;
+    return true;
+  }
+  return false;
+}
+
+bool parse_set_options(const Call& call, size_t first, bool is_set, SetOptions& options) {
+  for (size_t at = first; at < call.args.size(); ++at) {
+    if (is_set && call.option(at, "NX") && !options.if_present) {
+      options.if_absent = true;
+    } else if (is_set && call.option(at, "XX") && !options.if_absent) {
+      options.if_present = true;
+    } else if (is_set && call.option(at, "GET")) {
+      options.get = true;
+    } else if (is_set && call.option(at, "KEEPTTL") && options.unit == ExpireUnit::kNone) {
+      options.keep_ttl = true;
+    } else if (!is_set && call.option(at, "PERSIST") && options.unit == ExpireUnit::kNone) {
+      options.persist = true;
+    } else if (!parse_expire_option(call, at, options)) {
+      call.reply.error(errors::kSyntax);
+      return false;
+    }
+  }
+  return true;
+}
+
+// SET and its relatives, once the options are known.
+void set_generic(Call& call, Bytes value, const SetOptions& options, Bytes if_done,
+                 bool integer_reply) {
+  int64_t expire_ms = 0;
+  if (options.unit != ExpireUnit::kNone &&
+      !parse_expire_time(call, options.expire_argument, options.unit, expire_ms)) {
+    return;
+  }
+  const KeyRef key = call.key(1);
+  Database database = call.database(key);
+  Entry* entry = database.find(key);
+  if (options.get) {
+    if (entry != nullptr && entry->type() != Type::kString) {
+      return call.reply.error(errors::kWrongType);
+    }
+    if (entry == nullptr) {
+      call.reply.null();
+    } else {
+      call.reply.bulk(entry->string());
+    }
+  }
+  if ((options.if_absent && entry != nullptr) || (options.if_present && entry == nullptr)) {
+    if (options.get) return;
+    return integer_reply ? call.reply.integer(0) : call.reply.null();
+  }
+  if (options.keep_ttl && entry != nullptr) expire_ms = entry->expire_ms();
+  database.put_string(key, entry, value, expire_ms);
+  if (options.get) return;
+  integer_reply ? call.reply.integer(1) : call.reply.simple(if_done);
+}
+
+bool fits(const Call& call, uint64_t size) {
+  if (size <= call.engine.options().max_bulk_bytes.load(std::memory_order_relaxed)) return true;
+  call.reply.error("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
+  return false;
+}
+
+void add_integer(Call& call, int64_t by) {
+  const KeyRef key = call.key(1);
+  Database database = call.database(key);
+  bool failed = false;
+  Entry* entry = call.find(key, Type::kString, failed);
+  if (failed) return;
+  int64_t value = 0;
+  if (entry != nullptr) {
+    const auto old = parse_i64(entry->string());
+    if (!old) return call.reply.error(errors::kNotInteger);
+    value = *old;
+  }
+  if (__builtin_add_overflow(value, by, &value)) {
+    return call.reply.error("ERR increment or decrement would overflow");
+  }
+  char text[kMaxIntegerText];
+  const size_t length = format_i64(text, value);
+  database.put_string(key, entry, {text, length}, entry != nullptr ? entry->expire_ms() : 0);
+  call.reply.integer(value);
+}
+
+}  // namespace
+
 void get_command(Call& call) {
   bool failed = false;
   const Entry* entry = call.find(call.key(1), Type::kString, failed);
@@ -11,18 +131,215 @@ void get_command(Call& call) {
   if (entry == nullptr) return call.reply.null();
   call.reply.bulk(entry->string());
 }
+
 void set_command(Call& call) {
-  const KeyRef key = call.key(1);
-  call.database(key).put_string(key, call.args[2], 0);
+  SetOptions options;
+  if (call.args.size() > 3 && !parse_set_options(call, 3, true, options)) return;
+  set_generic(call, call.args[2], options, "OK", false);
+}
+
+void setnx_command(Call& call) {
+  SetOptions options;
+  options.if_absent = true;
+  set_generic(call, call.args[2], options, {}, true);
+}
+
+void setex_command(Call& call) {
+  SetOptions options;
+  options.unit = ExpireUnit::kSeconds;
+  options.expire_argument = 2;
+  set_generic(call, call.args[3], options, "OK", false);
+}
+
+void psetex_command(Call& call) {
+  SetOptions options;
+  options.unit = ExpireUnit::kMilliseconds;
+  options.expire_argument = 2;
+  set_generic(call, call.args[3], options, "OK", false);
+}
+
+void mget_command(Call& call) {
+  call.reply.array(call.args.size() - 1);
+  for (size_t at = 1; at < call.args.size(); ++at) {
+    const Entry* entry = call.find(call.key(at));
+    if (entry == nullptr || entry->type() != Type::kString) {
+      call.reply.null();
+    } else {
+      call.reply.bulk(entry->string());
+    }
+  }
+}
+
+namespace {
+
+bool check_pairs(Call& call) {
+  if (call.args.size() % 2 == 1) return true;
+  call.reply.error("ERR wrong number of arguments for '" + std::string(call.command.name) +
+                   "' command");
+  return false;
+}
+
+void put_pairs(Call& call) {
+  for (size_t at = 1; at < call.args.size(); at += 2) {
+    const KeyRef key = call.key(at);
+    call.database(key).put_string(key, call.args[at + 1], 0);
+  }
+}
+
+}  // namespace
+
+void mset_command(Call& call) {
+  if (!check_pairs(call)) return;
+  put_pairs(call);
   call.reply.ok();
 }
-constexpr KeySpec one(uint32_t flags) {
-  return {.flags = flags, .begin = KeySpec::Begin::kIndex, .index = 1, .find = KeySpec::Find::kRange};
+
+void msetnx_command(Call& call) {
+  if (!check_pairs(call)) return;
+  for (size_t at = 1; at < call.args.size(); at += 2) {
+    if (call.find(call.key(at)) != nullptr) return call.reply.integer(0);
+  }
+  put_pairs(call);
+  call.reply.integer(1);
 }
-const Command kRows[] = {
-    {.name = "get", .arity = 2, .flags = kReadonly | kFast, .keys = {one(kKeyRo)}, .handler = get_command},
-    {.name = "set", .arity = -3, .flags = kWrite | kDenyOom, .keys = {one(kKeyOw)}, .handler = set_command},
-};
-}  // namespace
-const std::span<const Command> kStringCommands(kRows);
+
+void getset_command(Call& call) {
+  SetOptions options;
+  options.get = true;
+  set_generic(call, call.args[2], options, {}, false);
+}
+
+void getdel_command(Call& call) {
+  const KeyRef key = call.key(1);
+  bool failed = false;
+  Entry* entry = call.find(key, Type::kString, failed);
+  if (failed) return;
+  if (entry == nullptr) return call.reply.null();
+  call.reply.bulk(entry->string());
+  call.database(key).remove(key, entry);
+}
+
+void getex_command(Call& call) {
+  SetOptions options;
+  if (!parse_set_options(call, 2, false, options)) return;
+  const KeyRef key = call.key(1);
+  bool failed = false;
+  Entry* entry = call.find(key, Type::kString, failed);
+  if (failed) return;
+  if (entry == nullptr) return call.reply.null();
+  int64_t expire_ms = 0;
+  if (options.unit != ExpireUnit::kNone &&
+      !parse_expire_time(call, options.expire_argument, options.unit, expire_ms)) {
+    return;
+  }
+  call.reply.bulk(entry->string());
+  Database database = call.database(key);
+  if (options.unit != ExpireUnit::kNone) {
+    if (expire_ms <= call.now_ms()) {
+      database.remove(key, entry);
+    } else {
+      database.set_expire(key, entry, expire_ms);
+    }
+  } else if (options.persist && entry->expire_ms() != 0) {
+    database.set_expire(key, entry, 0);
+  }
+}
+
+void append_command(Call& call) {
+  const KeyRef key = call.key(1);
+  bool failed = false;
+  Entry* entry = call.find(key, Type::kString, failed);
+  if (failed) return;
+  const Bytes tail = call.args[2];
+  const size_t old_size = entry == nullptr ? 0 : entry->string().size();
+  if (!fits(call, uint64_t{old_size} + tail.size())) return;
+  Database database = call.database(key);
+  if (entry == nullptr) {
+    database.put_string(key, nullptr, tail, 0);
+  } else {
+    database.write_string(key, entry, old_size, tail, old_size + tail.size());
+  }
+  call.reply.integer(static_cast<int64_t>(old_size + tail.size()));
+}
+
+void strlen_command(Call& call) {
+  bool failed = false;
+  const Entry* entry = call.find(call.key(1), Type::kString, failed);
+  if (failed) return;
+  call.reply.integer(entry == nullptr ? 0 : static_cast<int64_t>(entry->string().size()));
+}
+
+void incr_command(Call& call) { add_integer(call, 1); }
+void decr_command(Call& call) { add_integer(call, -1); }
+
+void incrby_command(Call& call) {
+  int64_t by = 0;
+  if (call.integer(2, by)) add_integer(call, by);
+}
+
+void decrby_command(Call& call) {
+  int64_t by = 0;
+  if (!call.integer(2, by)) return;
+  if (by == INT64_MIN) return call.reply.error("ERR decrement would overflow");
+  add_integer(call, -by);
+}
+
+void incrbyfloat_command(Call& call) {
+  const KeyRef key = call.key(1);
+  bool failed = false;
+  Entry* entry = call.find(key, Type::kString, failed);
+  if (failed) return;
+  long double value = 0;
+  if (entry != nullptr) {
+    const auto old = parse_long_double(entry->string());
+    if (!old) return call.reply.error(errors::kNotFloat);
+    value = *old;
+  }
+  const auto by = parse_long_double(call.args[2]);
+  if (!by) return call.reply.error(errors::kNotFloat);
+  value += *by;
+  if (std::isnan(value) || std::isinf(value)) {
+    return call.reply.error("ERR increment would produce NaN or Infinity");
+  }
+  const std::string text = format_long_double(value);
+  call.database(key).put_string(key, entry, text, entry != nullptr ? entry->expire_ms() : 0);
+  call.reply.bulk(text);
+}
+
+void setrange_command(Call& call) {
+  int64_t offset = 0;
+  if (!call.integer(2, offset)) return;
+  if (offset < 0) return call.reply.error("ERR offset is out of range");
+  const KeyRef key = call.key(1);
+  bool failed = false;
+  Entry* entry = call.find(key, Type::kString, failed);
+  if (failed) return;
+  const Bytes bytes = call.args[3];
+  const size_t old_size = entry == nullptr ? 0 : entry->string().size();
+  if (bytes.empty()) return call.reply.integer(static_cast<int64_t>(old_size));
+  const uint64_t end = static_cast<uint64_t>(offset) + bytes.size();
+  if (!fits(call, end)) return;
+  const size_t size = std::max<size_t>(old_size, end);
+  call.database(key).write_string(key, entry, static_cast<size_t>(offset), bytes, size);
+  call.reply.integer(static_cast<int64_t>(size));
+}
+
+void getrange_command(Call& call) {
+  int64_t first = 0;
+  int64_t last = 0;
+  if (!call.integer(2, first) || !call.integer(3, last)) return;
+  bool failed = false;
+  const Entry* entry = call.find(call.key(1), Type::kString, failed);
+  if (failed) return;
+  if (entry == nullptr) return call.reply.bulk({});
+  const Bytes value = entry->string();
+  const auto size = static_cast<int64_t>(value.size());
+  if (first < 0 && last < 0 && first > last) return call.reply.bulk({});
+  if (first < 0) first = std::max<int64_t>(first + size, 0);
+  if (last < 0) last = std::max<int64_t>(last + size, 0);
+  last = std::min(last, size - 1);
+  if (first > last || size == 0) return call.reply.bulk({});
+  call.reply.bulk(value.substr(static_cast<size_t>(first), static_cast<size_t>(last - first + 1)));
+}
+
 }  // namespace sluice

@@ -12,7 +12,8 @@ class Execution;
 struct Client;
 struct Command;
 
-// MULTI, EXEC, DISCARD, WATCH, UNWATCH (and QUIT, RESET): run at once inside MULTI instead of being queued.
+// MULTI, EXEC, DISCARD, WATCH, UNWATCH (and QUIT, RESET): run at once inside MULTI instead of being
+// queued.
 bool is_transaction_control(const Command& command);
 
 // The shards that such a command needs besides those of its own keys: for EXEC those of all queued

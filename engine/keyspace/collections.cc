@@ -65,32 +65,51 @@ uint64_t SortedSet::minor(Bytes member) {
 
 void* make_collection(Type type) {
   switch (type) {
-    case Type::kList: return new List;
-    case Type::kSet: return new Set;
-    case Type::kSortedSet: return new SortedSet;
-    case Type::kHash: return new Hash;
-    default: CHECK(false && "no collection of this type");
+    case Type::kList:
+      return new List;
+    case Type::kSet:
+      return new Set;
+    case Type::kSortedSet:
+      return new SortedSet;
+    case Type::kHash:
+      return new Hash;
+    default:
+      CHECK(false && "no collection of this type");
   }
   return nullptr;
 }
 
 void destroy_collection(Type type, void* object) {
   switch (type) {
-    case Type::kList: delete static_cast<List*>(object); return;
-    case Type::kSet: delete static_cast<Set*>(object); return;
-    case Type::kSortedSet: delete static_cast<SortedSet*>(object); return;
-    case Type::kHash: delete static_cast<Hash*>(object); return;
-    default: CHECK(false && "no collection of this type");
+    case Type::kList:
+      delete static_cast<List*>(object);
+      return;
+    case Type::kSet:
+      delete static_cast<Set*>(object);
+      return;
+    case Type::kSortedSet:
+      delete static_cast<SortedSet*>(object);
+      return;
+    case Type::kHash:
+      delete static_cast<Hash*>(object);
+      return;
+    default:
+      CHECK(false && "no collection of this type");
   }
 }
 
 size_t collection_size(const Entry& entry) {
   switch (entry.type()) {
-    case Type::kList: return entry.object<List>().items.size();
-    case Type::kSet: return entry.object<Set>().members.size();
-    case Type::kSortedSet: return entry.object<SortedSet>().members.size();
-    case Type::kHash: return entry.object<Hash>().fields.size();
-    default: return 0;
+    case Type::kList:
+      return entry.object<List>().items.size();
+    case Type::kSet:
+      return entry.object<Set>().members.size();
+    case Type::kSortedSet:
+      return entry.object<SortedSet>().members.size();
+    case Type::kHash:
+      return entry.object<Hash>().fields.size();
+    default:
+      return 0;
   }
 }
 
@@ -115,7 +134,8 @@ size_t nodes_memory_bytes(const Map& map, size_t samples) {
 
 size_t collection_memory_bytes(const Entry& entry, size_t samples) {
   switch (entry.type()) {
-    case Type::kList: return sizeof(List) + entry.object<List>().items.memory_bytes();
+    case Type::kList:
+      return sizeof(List) + entry.object<List>().items.memory_bytes();
     case Type::kSet: {
       const Set& set = entry.object<Set>();
       return sizeof(Set) + set.members.memory_bytes() + nodes_memory_bytes(set.members, samples);
@@ -129,7 +149,8 @@ size_t collection_memory_bytes(const Entry& entry, size_t samples) {
       const Hash& hash = entry.object<Hash>();
       return sizeof(Hash) + hash.fields.memory_bytes() + nodes_memory_bytes(hash.fields, samples);
     }
-    default: return 0;
+    default:
+      return 0;
   }
 }
 

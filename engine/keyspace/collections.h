@@ -1,9 +1,9 @@
 // The values behind keys: hash, set, sorted set and list.
 //
-// Each has one representation at every size. Where Redis shows its small encodings (the order of HGETALL,
-// of a set of integers, OBJECT ENCODING) a flag follows Redis's rule, and readers sort or not by it.
-// Nodes are single allocations that hold their bytes. All of this is plain data of one shard, guarded by
-// the shard's lock, and changed by the verbs of engine/keyspace/database.h only.
+// Each has one representation at every size. Where Redis shows its small encodings (the order of
+// HGETALL, of a set of integers, OBJECT ENCODING) a flag follows Redis's rule, and readers sort or
+// not by it. Nodes are single allocations that hold their bytes. All of this is plain data of one
+// shard, guarded by the shard's lock, and changed by the verbs of engine/keyspace/database.h only.
 #pragma once
 
 #include <cstdint>
@@ -71,7 +71,8 @@ struct ScoredMemberTraits {
   static uint64_t hash(Bytes bytes) { return hash_bytes(bytes); }
 };
 
-// Equal scores are ordered by the members' bytes: eight of them are in the index's key, the rest here.
+// Equal scores are ordered by the members' bytes: eight of them are in the index's key, the rest
+// here.
 struct MemberOrder {
   bool operator()(const ScoredMember* a, const ScoredMember* b) const {
     return a->bytes() < b->bytes();
@@ -106,8 +107,8 @@ struct SortedSet {
 
 struct List {
   PackedList items;
-  // The absolute index of the first item. Effects name items by absolute index (it only grows at the
-  // ends), so that replaying one twice changes nothing.
+  // The absolute index of the first item. Effects name items by absolute index (it only grows at
+  // the ends), so that replaying one twice changes nothing.
   int64_t first_index = 0;
 };
 
@@ -116,8 +117,8 @@ void* make_collection(Type type);
 void destroy_collection(Type type, void* object);
 // Elements in a collection; 0 for a string.
 size_t collection_size(const Entry& entry);
-// Bytes of a collection with all its elements (an estimate by allocation sizes; visits at most `samples`
-// elements and extrapolates, 0 = all).
+// Bytes of a collection with all its elements (an estimate by allocation sizes; visits at most
+// `samples` elements and extrapolates, 0 = all).
 size_t collection_memory_bytes(const Entry& entry, size_t samples);
 
 }  // namespace sluice

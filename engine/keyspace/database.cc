@@ -2,8 +2,9 @@
 
 #include "engine/base/numbers.h"
 
-// The shard is locked by the unit that owns this handle; the analysis cannot see locks that are chosen by
-// index at run time, so these functions are outside it and Execution, which locks, is the place to check.
+// The shard is locked by the unit that owns this handle; the analysis cannot see locks that are
+// chosen by index at run time, so these functions are outside it and Execution, which locks, is the
+// place to check.
 namespace sluice {
 
 EncodingLimits g_encoding_limits;
@@ -139,8 +140,8 @@ void Database::copy(Entry* entry, Database target, const KeyRef& to) {
   if (Entry* old = target.keyspace().entries.find(to.key, to.hash)) target.remove(to, old);
   const int64_t expire_ms = entry->expire_ms();
   if (entry->type() == Type::kString) {
-    // The value is copied first: source and target may be one table, and inserting moves nothing, but a
-    // string's view must not outlive a write to its entry.
+    // The value is copied first: source and target may be one table, and inserting moves nothing,
+    // but a string's view must not outlive a write to its entry.
     target.put_string(to, nullptr, std::string(entry->string()), expire_ms);
     return;
   }
@@ -148,7 +149,7 @@ void Database::copy(Entry* entry, Database target, const KeyRef& to) {
   switch (entry->type()) {
     case Type::kList: {
       const PackedList& items = entry->object<List>().items;
-      for (auto at = items.begin_at(0); at.valid(); at.next()) {
+      for (auto at = items.begin(); at.valid(); at.next()) {
         target.list_push(to, made, at.value(), false);
       }
       break;
@@ -166,7 +167,8 @@ void Database::copy(Entry* entry, Database target, const KeyRef& to) {
       entry->object<Hash>().fields.for_each(
           [&](Field* field) { target.hash_put(to, made, field->name(), field->value()); });
       break;
-    default: CHECK(false && "cannot copy this type");
+    default:
+      CHECK(false && "cannot copy this type");
   }
   if (expire_ms != 0) target.set_expire(to, made, expire_ms);
 }
@@ -249,8 +251,8 @@ bool Database::set_add(const KeyRef& key, Entry* entry, Bytes member) {
   if (set.members.find(member, member_hash) != nullptr) return false;
   if (unit_->recording) unit_->record().set_add(index_, key.key, member);
   set.members.insert(Member::make(member), member_hash);
-  if (set.intset && (set.members.size() > g_encoding_limits.set_intset_entries ||
-                     !is_integer_text(member))) {
+  if (set.intset &&
+      (set.members.size() > g_encoding_limits.set_intset_entries || !is_integer_text(member))) {
     set.intset = false;
   }
   touched(key.key);
@@ -295,8 +297,8 @@ void Database::sorted_remove(const KeyRef& key, Entry* entry, ScoredMember* memb
   const Bytes bytes = member->bytes();
   if (unit_->recording) unit_->record().sorted_remove(index_, key.key, bytes);
   SortedSet& sorted = entry->object<SortedSet>();
-  const bool in_order = sorted.order.erase(SortedSet::major(member->score()),
-                                           SortedSet::minor(bytes), member);
+  const bool in_order =
+      sorted.order.erase(SortedSet::major(member->score()), SortedSet::minor(bytes), member);
   const bool in_map = sorted.members.erase(bytes, hash_bytes(bytes)) == member;
   CHECK(in_order && in_map);
   ScoredMember::destroy(member);
@@ -327,8 +329,7 @@ void Database::list_push(const KeyRef& key, Entry* entry, Bytes item, bool front
   }
   if (unit_->recording) {
     const size_t size = list.items.size();
-    const int64_t index =
-        list.first_index + (front ? 0 : static_cast<int64_t>(size) - 1);
+    const int64_t index = list.first_index + (front ? 0 : static_cast<int64_t>(size) - 1);
     unit_->record().list_put(index_, key.key, list.first_index, size, index, item);
   }
   signal(key.key);
@@ -338,10 +339,10 @@ void Database::list_push(const KeyRef& key, Entry* entry, Bytes item, bool front
 void Database::list_pop(const KeyRef& key, Entry* entry, bool front) {
   List& list = entry->object<List>();
   if (front) {
-    list.items.pop_front();
+    list.items.drop_front();
     ++list.first_index;
   } else {
-    list.items.pop_back();
+    list.items.drop_back();
   }
   record_list_bounds(key, list);
   touched(key.key);

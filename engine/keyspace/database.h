@@ -1,9 +1,9 @@
-// Database: one numbered database of one locked shard, as seen by a unit of work. Its verbs are the only
-// way to change keys: each changes memory and, where the unit records, writes the effect.
+// Database: one numbered database of one locked shard, as seen by a unit of work. Its verbs are the
+// only way to change keys: each changes memory and, where the unit records, writes the effect.
 //
-// A handle of three pointers, made per command, never kept. REQUIRES for everything here: the shard's
-// mutex is held by the unit. Entry pointers stay valid until the entry's key is deleted, replaced
-// or (strings) written; node pointers until their element is written or removed.
+// A handle of three pointers, made per command, never kept. REQUIRES for everything here: the
+// shard's mutex is held by the unit. Entry pointers stay valid until the entry's key is deleted,
+// replaced or (strings) written; node pointers until their element is written or removed.
 #pragma once
 
 #include <cstdint>
@@ -43,18 +43,20 @@ class Database {
   void put_string(const KeyRef& key, Bytes value, int64_t expire_ms);
   // The same where the caller has just looked the key up (null: absent).
   void put_string(const KeyRef& key, Entry* found, Bytes value, int64_t expire_ms);
-  // The string becomes `size` long with `bytes` at `offset`; `found` is its entry or null for a new key.
+  // The string becomes `size` long with `bytes` at `offset`; `found` is its entry or null for a new
+  // key.
   void write_string(const KeyRef& key, Entry* found, size_t offset, Bytes bytes, size_t size);
-  // A new empty collection under an absent key. The caller puts an element into it in the same unit.
+  // A new empty collection under an absent key. The caller puts an element into it in the same
+  // unit.
   Entry* create(const KeyRef& key, Type type);
   void remove(const KeyRef& key, Entry* entry);
   // Ends a collection that has lost its last element; true if it did.
   bool remove_if_empty(const KeyRef& key, Entry* entry);
   // 0: never.
   void set_expire(const KeyRef& key, Entry* entry, int64_t expire_ms);
-  // Moves the value and the expiry to `to` in `target` (another shard or database perhaps), whose old value
-  // is gone afterwards. Journaled in full: a "rename" record would lose keys that a checkpoint's walk has
-  // not reached yet.
+  // Moves the value and the expiry to `to` in `target` (another shard or database perhaps), whose
+  // old value is gone afterwards. Journaled in full: a "rename" record would lose keys that a
+  // checkpoint's walk has not reached yet.
   void move(const KeyRef& from, Entry* entry, Database target, const KeyRef& to);
   // Copies likewise; the source stays.
   void copy(Entry* entry, Database target, const KeyRef& to);
@@ -73,8 +75,8 @@ class Database {
   bool set_remove(const KeyRef& key, Entry* entry, Bytes member);
 
   // --- Sorted sets ---
-  // The score of an existing member is replaced; `found` is what members.find() said, or null. NaN is the
-  // caller's error.
+  // The score of an existing member is replaced; `found` is what members.find() said, or null. NaN
+  // is the caller's error.
   void sorted_put(const KeyRef& key, Entry* entry, ScoredMember* found, Bytes member, double score);
   void sorted_remove(const KeyRef& key, Entry* entry, ScoredMember* member);
 

@@ -97,8 +97,8 @@ void EffectEncoder::set_expire(int database, Bytes key, int64_t expire_ms) {
 void EffectEncoder::flush(uint8_t database) { end(begin(EffectType::kFlush, database, {}, 0)); }
 
 void EffectEncoder::hash_put(int database, Bytes key, Bytes field, Bytes value) {
-  char* to = begin(EffectType::kHashPut, database, key,
-                   field.size() + value.size() + 2 * kMaxVarint);
+  char* to =
+      begin(EffectType::kHashPut, database, key, field.size() + value.size() + 2 * kMaxVarint);
   end(put_bytes(put_bytes(to, field), value));
 }
 
@@ -115,8 +115,8 @@ void EffectEncoder::set_remove(int database, Bytes key, Bytes member) {
 }
 
 void EffectEncoder::sorted_put(int database, Bytes key, double score, Bytes member) {
-  char* to = begin(EffectType::kSortedPut, database, key,
-                   member.size() + kMaxVarint + sizeof(score));
+  char* to =
+      begin(EffectType::kSortedPut, database, key, member.size() + kMaxVarint + sizeof(score));
   std::memcpy(to, &score, sizeof(score));
   end(put_bytes(to + sizeof(score), member));
 }
@@ -156,14 +156,17 @@ bool decode_effect(Bytes& records, Effect& effect) {
              static_cast<uint64_t>(effect.number) <= effect.size &&
              effect.value.size() <= effect.size - static_cast<uint64_t>(effect.number);
     case EffectType::kDeleteKey:
-    case EffectType::kFlush: return true;
-    case EffectType::kSetExpire: return take_signed(records, effect.number);
+    case EffectType::kFlush:
+      return true;
+    case EffectType::kSetExpire:
+      return take_signed(records, effect.number);
     case EffectType::kHashPut:
       return take_bytes(records, effect.field) && take_bytes(records, effect.value);
     case EffectType::kHashDelete:
     case EffectType::kSetAdd:
     case EffectType::kSetRemove:
-    case EffectType::kSortedRemove: return take_bytes(records, effect.field);
+    case EffectType::kSortedRemove:
+      return take_bytes(records, effect.field);
     case EffectType::kSortedPut:
       return take_score(records, effect.score) && take_bytes(records, effect.field);
     case EffectType::kListPut:
@@ -209,22 +212,29 @@ std::string describe_effect(const Effect& effect) {
     case EffectType::kWriteString:
       return "write_string" + at + " offset=" + std::to_string(effect.number) + " " +
              printable(effect.value) + " size=" + std::to_string(effect.size);
-    case EffectType::kDeleteKey: return "delete_key" + at;
+    case EffectType::kDeleteKey:
+      return "delete_key" + at;
     case EffectType::kSetExpire:
       return "set_expire" + at + " expire_ms=" + std::to_string(effect.number);
-    case EffectType::kFlush: return "flush db=" + std::to_string(effect.database);
+    case EffectType::kFlush:
+      return "flush db=" + std::to_string(effect.database);
     case EffectType::kHashPut:
       return "hash_put" + at + " " + printable(effect.field) + " " + printable(effect.value);
-    case EffectType::kHashDelete: return "hash_delete" + at + " " + printable(effect.field);
-    case EffectType::kSetAdd: return "set_add" + at + " " + printable(effect.field);
-    case EffectType::kSetRemove: return "set_remove" + at + " " + printable(effect.field);
+    case EffectType::kHashDelete:
+      return "hash_delete" + at + " " + printable(effect.field);
+    case EffectType::kSetAdd:
+      return "set_add" + at + " " + printable(effect.field);
+    case EffectType::kSetRemove:
+      return "set_remove" + at + " " + printable(effect.field);
     case EffectType::kSortedPut:
       return "sorted_put" + at + " " + format_double(effect.score) + " " + printable(effect.field);
-    case EffectType::kSortedRemove: return "sorted_remove" + at + " " + printable(effect.field);
+    case EffectType::kSortedRemove:
+      return "sorted_remove" + at + " " + printable(effect.field);
     case EffectType::kListPut:
       return "list_put" + at + bounds + " index=" + std::to_string(effect.number) + " " +
              printable(effect.value);
-    case EffectType::kListBounds: return "list_bounds" + at + bounds;
+    case EffectType::kListBounds:
+      return "list_bounds" + at + bounds;
   }
   return "unknown";
 }

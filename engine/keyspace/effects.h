@@ -1,14 +1,16 @@
-// The effect records: the one vocabulary in which state changes, is journaled, checkpointed and replayed.
+// The effect records: the one vocabulary in which state changes, is journaled, checkpointed and
+// replayed.
 //
-// A record says an element's whole new value: an absolute score, an absolute list index, an absolute
-// time; never an increment, a "pop", a duration or "now". So a record may be applied again, and on top of
-// a state that already holds later values: that is what makes a fuzzy checkpoint right (storage/).
-// Removing a key's last element is followed by its own kDeleteKey: replay never infers that from an empty
-// collection, because a checkpoint may hold another subset of the elements at that point.
+// A record says an element's whole new value: an absolute score, an absolute list index, an
+// absolute time; never an increment, a "pop", a duration or "now". So a record may be applied
+// again, and on top of a state that already holds later values: that is what makes a fuzzy
+// checkpoint right (storage/). Removing a key's last element is followed by its own kDeleteKey:
+// replay never infers that from an empty collection, because a checkpoint may hold another subset
+// of the elements at that point.
 //
-// Encoding: type byte, database byte, key (varint length, bytes), then the fields named below; integers
-// are LEB128 varints, signed ones zigzag, doubles eight bytes little-endian, bytes with varint length.
-// Numbers are on disk and are never reused.
+// Encoding: type byte, database byte, key (varint length, bytes), then the fields named below;
+// integers are LEB128 varints, signed ones zigzag, doubles eight bytes little-endian, bytes with
+// varint length. Numbers are on disk and are never reused.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +21,19 @@
 namespace sluice {
 
 enum class EffectType : uint8_t {
-  kPutString = 1,    // value, expire_ms (0: none)
-  kWriteString = 2,  // offset, bytes, total size: the string becomes `size` long with these bytes there
+  kPutString = 1,  // value, expire_ms (0: none)
+  kWriteString =
+      2,  // offset, bytes, total size: the string becomes `size` long with these bytes there
   kDeleteKey = 3,
-  kSetExpire = 4,   // expire_ms, 0: never
-  kFlush = 5,       // database 255: all; no key
-  kHashPut = 6,     // field, value
-  kHashDelete = 7,  // field
-  kSetAdd = 8,      // member
-  kSetRemove = 9,   // member
-  kSortedPut = 10,  // score, member
+  kSetExpire = 4,      // expire_ms, 0: never
+  kFlush = 5,          // database 255: all; no key
+  kHashPut = 6,        // field, value
+  kHashDelete = 7,     // field
+  kSetAdd = 8,         // member
+  kSetRemove = 9,      // member
+  kSortedPut = 10,     // score, member
   kSortedRemove = 11,  // member
-  kListPut = 12,    // first index, size, index, item: the list covers [first, first+size) afterwards
+  kListPut = 12,  // first index, size, index, item: the list covers [first, first+size) afterwards
   kListBounds = 13,  // first index, size: items outside go
   // 14..39: further Redis types, 40..: the native queue.
 };
@@ -42,8 +45,8 @@ struct Effect {
   EffectType type{};
   uint8_t database = 0;
   Bytes key;
-  Bytes field;  // field, member
-  Bytes value;  // value, item, bytes
+  Bytes field;         // field, member
+  Bytes value;         // value, item, bytes
   int64_t number = 0;  // expire_ms, index, offset
   int64_t first = 0;
   uint64_t size = 0;
@@ -76,7 +79,8 @@ class EffectEncoder {
   ByteBuffer& out_;
 };
 
-// Takes the record at the front of `records` into `effect` and removes it. False: damaged or unknown.
+// Takes the record at the front of `records` into `effect` and removes it. False: damaged or
+// unknown.
 bool decode_effect(Bytes& records, Effect& effect);
 
 // One line for people (sluice-journal); long values are cut.

@@ -11,13 +11,20 @@ namespace sluice {
 
 Bytes type_name(Type type) {
   switch (type) {
-    case Type::kString: return "string";
-    case Type::kList: return "list";
-    case Type::kSet: return "set";
-    case Type::kSortedSet: return "zset";
-    case Type::kHash: return "hash";
-    case Type::kStream: return "stream";
-    case Type::kQueue: return "queue";
+    case Type::kString:
+      return "string";
+    case Type::kList:
+      return "list";
+    case Type::kSet:
+      return "set";
+    case Type::kSortedSet:
+      return "zset";
+    case Type::kHash:
+      return "hash";
+    case Type::kStream:
+      return "stream";
+    case Type::kQueue:
+      return "queue";
   }
   return "none";
 }

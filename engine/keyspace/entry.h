@@ -1,9 +1,10 @@
 // Entry: one key with its value, in one allocation.
 //
-// Layout: this header, then for a string the key and the value bytes, for a collection a pointer to its
-// object and the key. One malloc a key, and eight bytes in the map that finds it: with a 53-byte key and
-// a 300-byte value that is 384 bytes where Redis takes about 440. Entries move when a string grows, so
-// nobody keeps an Entry* across a verb that may replace it (engine/keyspace/database.h says which).
+// Layout: this header, then for a string the key and the value bytes, for a collection a pointer to
+// its object and the key. One malloc a key, and eight bytes in the map that finds it: with a
+// 53-byte key and a 300-byte value that is 384 bytes where Redis takes about 440. Entries move when
+// a string grows, so nobody keeps an Entry* across a verb that may replace it
+// (engine/keyspace/database.h says which).
 #pragma once
 
 #include <cstdint>
@@ -41,7 +42,8 @@ class Entry {
   // Puts `value` in place of the string's bytes where it fits; otherwise returns a new entry that
   // replaces this one (already freed). `value` must not point into this entry.
   static Entry* assign_string(Entry* entry, Bytes value);
-  // The same for a part: the string becomes `size` bytes long (zeros where it grows) with `bytes` at `offset`.
+  // The same for a part: the string becomes `size` bytes long (zeros where it grows) with `bytes`
+  // at `offset`.
   static Entry* write_string(Entry* entry, size_t offset, Bytes bytes, size_t size);
 
   template <class Object>

@@ -1,5 +1,5 @@
-// Applying effects during recovery: the same verbs, with a unit that records nothing, on a state that may
-// be behind or ahead of the record (a fuzzy checkpoint).
+// Applying effects during recovery: the same verbs, with a unit that records nothing, on a state
+// that may be behind or ahead of the record (a fuzzy checkpoint).
 #include "engine/keyspace/database.h"
 
 namespace sluice {
@@ -15,8 +15,9 @@ Entry* Database::replay_collection(const KeyRef& key, Type type) {
   return entry != nullptr ? entry : create(key, type);
 }
 
-// Gives the list exactly the bounds of the record. Items that it should have and that are not here yet
-// were removed later on, before the checkpoint saw them: empty ones stand in until their removal comes.
+// Gives the list exactly the bounds of the record. Items that it should have and that are not here
+// yet were removed later on, before the checkpoint saw them: empty ones stand in until their
+// removal comes.
 void Database::apply_list(const KeyRef& key, const Effect& effect) {
   Entry* entry = replay_collection(key, Type::kList);
   List& list = entry->object<List>();
@@ -79,7 +80,8 @@ void Database::apply(Shard& shard, Unit& unit, const Effect& effect) {
         database.set_expire(key, entry, effect.number);
       }
       return;
-    case EffectType::kFlush: return;  // for every shard: Engine's replay does it
+    case EffectType::kFlush:
+      return;  // for every shard: Engine's replay does it
     case EffectType::kHashPut:
       database.hash_put(key, database.replay_collection(key, Type::kHash), effect.field,
                         effect.value);
@@ -108,7 +110,9 @@ void Database::apply(Shard& shard, Unit& unit, const Effect& effect) {
       return;
     }
     case EffectType::kListPut:
-    case EffectType::kListBounds: database.apply_list(key, effect); return;
+    case EffectType::kListBounds:
+      database.apply_list(key, effect);
+      return;
   }
 }
 

@@ -1,5 +1,6 @@
-// Unit: what one lock hold changes and owes to others: the records for the journal, the keys at which
-// waiters may now be served, and the bytes to deliver to other connections once the journal has them.
+// Unit: what one lock hold changes and owes to others: the records for the journal, the keys at
+// which waiters may now be served, and the bytes to deliver to other connections once the journal
+// has them.
 //
 // Belongs to one Execution (engine/execution.h), and so to one thread.
 #pragma once
@@ -15,9 +16,9 @@
 
 namespace sluice {
 
-// How the engine reaches a connection that another thread may own. Any thread may call it; the bytes are
-// written by the connection's own thread, after whatever it had queued before, and not before the journal
-// has made `gate` durable.
+// How the engine reaches a connection that another thread may own. Any thread may call it; the
+// bytes are written by the connection's own thread, after whatever it had queued before, and not
+// before the journal has made `gate` durable.
 class ClientPort {
  public:
   virtual ~ClientPort() = default;
