@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdlib>
 #include <limits>
 #include <memory>
@@ -63,7 +64,7 @@ class Model {
     keys.erase(it);
   }
   void erase_at(uint64_t rank) {
-    const auto it = std::next(keys.begin(), static_cast<ptrdiff_t>(rank));
+    const auto it = std::next(keys.begin(), static_cast<std::ptrdiff_t>(rank));
     const auto entry = index.erase_at(rank);
     CHECK(Key(entry.major, entry.minor, entry.value) == *it);
     keys.erase(it);
