@@ -1,0 +1,177 @@
+#include "storage/data_directory.h"
+
+#include <rocksdb/env.h>
+#include <rocksdb/file_system.h>
+
+#include <charconv>
+#include <vector>
+
+#include "storage/format.h"
+
+namespace sluice {
+namespace {
+
+constexpr const char* kTitle = "sluice data directory\n";
+
+std::string format_text(const char* state) {
+  return std::string(kTitle) + "format " + std::to_string(kFormatVersion) + "\nstate " + state +
+         "\n";
+}
+
+}  // namespace
+
+Status from_rocksdb(const rocksdb::Status& status, const std::string& what) {
+  if (status.ok()) return {};
+  StatusCode code = StatusCode::kIoError;
+  if (status.IsNoSpace()) code = StatusCode::kNoSpace;
+  if (status.IsCorruption()) code = StatusCode::kDamaged;
+  return {code, what + ": " + status.ToString()};
+}
+
+Result<std::unique_ptr<DataDirectory>> DataDirectory::open(rocksdb::Env* env,
+                                                           const std::string& path,
+                                                           bool read_only) {
+  std::unique_ptr<DataDirectory> directory(new DataDirectory(env, path));
+  if (!read_only) {
+    if (Status status = from_rocksdb(env->CreateDirIfMissing(path), "cannot create " + path);
+        !status.ok()) {
+      return status;
+    }
+    if (Status status = directory->lock(); !status.ok()) return status;
+  }
+  if (Status status = directory->check_format(read_only); !status.ok()) return status;
+  if (!read_only && !directory->creating_) {
+    if (Status status = directory->open_mark(); !status.ok()) return status;
+  }
+  return directory;
+}
+
+DataDirectory::DataDirectory(rocksdb::Env* env, std::string root)
+    : env_(env), root_(std::move(root)) {}
+
+DataDirectory::~DataDirectory() {
+  if (mark_file_ != nullptr)
+    mark_file_->Close(rocksdb::IOOptions(), nullptr).PermitUncheckedError();
+  if (lock_ != nullptr) env_->UnlockFile(lock_).PermitUncheckedError();
+}
+
+Status DataDirectory::lock() {
+  const rocksdb::Status status = env_->LockFile(path("LOCK"), &lock_);
+  if (status.ok()) return {};
+  const std::string text = status.ToString();
+  // RocksDB has no code for this: another process, or another server in this one.
+  if (text.find("temporarily unavailable") != std::string::npos ||
+      text.find("lock hold by current process") != std::string::npos) {
+    return {StatusCode::kLocked, "another server uses the data directory " + root_};
+  }
+  return from_rocksdb(status, "cannot lock " + path("LOCK"));
+}
+
+Status DataDirectory::check_format(bool read_only) {
+  const std::string name = path("FORMAT");
+  std::string text;
+  const rocksdb::Status status = rocksdb::ReadFileToString(env_, name, &text);
+  if (status.IsNotFound() || status.IsPathNotFound()) {
+    if (env_->FileExists(path("log")).ok() || env_->FileExists(path("high-water-mark")).ok()) {
+      return {StatusCode::kDamaged, name + " is missing, but its data is there"};
+    }
+    if (read_only) return {StatusCode::kInvalid, root_ + " is not a data directory of Sluice"};
+    return begin_creation();
+  }
+  if (!status.ok()) return from_rocksdb(status, "cannot read " + name);
+
+  if (text == format_text("ready")) return {};
+  if (text == format_text("creating")) {
+    if (read_only) return {StatusCode::kInvalid, root_ + ": its creation was not finished"};
+    return begin_creation();
+  }
+  const std::string start = std::string(kTitle) + "format ";
+  uint32_t version = 0;
+  if (text.compare(0, start.size(), start) == 0) {
+    const char* end = text.data() + text.size();
+    const auto parsed = std::from_chars(text.data() + start.size(), end, version);
+    if (parsed.ec == std::errc() && parsed.ptr != end && *parsed.ptr == '\n' &&
+        version != kFormatVersion) {
+      return {StatusCode::kUnsupported, root_ + " has format " + std::to_string(version) +
+                                            "; this version of Sluice knows " +
+                                            std::to_string(kFormatVersion)};
+    }
+  }
+  return {StatusCode::kDamaged, name + " is damaged"};
+}
+
+// Whatever an earlier attempt left is of no worth: nothing was acknowledged before "ready".
+Status DataDirectory::begin_creation() {
+  creating_ = true;
+  if (Status status = write_format("creating"); !status.ok()) return status;
+  std::vector<std::string> leftovers;
+  const std::string log = path("log");
+  if (env_->GetChildren(log, &leftovers).ok()) {
+    for (const std::string& name : leftovers) {
+      if (name == "." || name == "..") continue;
+      const std::string file = log + "/" + name;
+      if (Status status = from_rocksdb(env_->DeleteFile(file), "cannot remove " + file);
+          !status.ok()) {
+        return status;
+      }
+    }
+  }
+  return {};
+}
+
+Status DataDirectory::finish_creation() {
+  const std::string name = path("high-water-mark");
+  const auto bytes = encode_mark(0);
+  if (Status status = from_rocksdb(
+          rocksdb::WriteStringToFile(env_, rocksdb::Slice(bytes.data(), bytes.size()), name, true),
+          "cannot write " + name);
+      !status.ok()) {
+    return status;
+  }
+  if (Status status = write_format("ready"); !status.ok()) return status;
+  creating_ = false;
+  return open_mark();
+}
+
+// The rename makes it whole or absent; the directory's sync makes it last.
+Status DataDirectory::write_format(const char* state) {
+  const std::string name = path("FORMAT");
+  const std::string next = name + ".next";
+  rocksdb::Status status = rocksdb::WriteStringToFile(env_, format_text(state), next, true);
+  if (status.ok()) status = env_->RenameFile(next, name);
+  std::unique_ptr<rocksdb::Directory> directory;
+  if (status.ok()) status = env_->NewDirectory(root_, &directory);
+  if (status.ok()) status = directory->Fsync();
+  return from_rocksdb(status, "cannot write " + name);
+}
+
+Status DataDirectory::open_mark() {
+  const std::string name = path("high-water-mark");
+  // NewRandomRWFile refuses a missing file, so a lost mark is found here.
+  return from_rocksdb(
+      env_->GetFileSystem()->NewRandomRWFile(name, rocksdb::FileOptions(), &mark_file_, nullptr),
+      "cannot open " + name + " (a data directory is not complete without it)");
+}
+
+Result<Lsn> DataDirectory::read_mark() const {
+  const std::string name = path("high-water-mark");
+  std::string bytes;
+  if (Status status =
+          from_rocksdb(rocksdb::ReadFileToString(env_, name, &bytes), "cannot read " + name);
+      !status.ok()) {
+    return status;
+  }
+  Lsn lsn = 0;
+  if (!decode_mark(bytes, lsn)) return Status(StatusCode::kDamaged, name + " is damaged");
+  return lsn;
+}
+
+Status DataDirectory::write_mark(Lsn lsn) {
+  CHECK(mark_file_ != nullptr);
+  const auto bytes = encode_mark(lsn);
+  return from_rocksdb(mark_file_->Write(0, rocksdb::Slice(bytes.data(), bytes.size()),
+                                        rocksdb::IOOptions(), nullptr),
+                      "cannot write " + path("high-water-mark"));
+}
+
+}  // namespace sluice

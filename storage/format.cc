@@ -1,0 +1,193 @@
+#include "storage/format.h"
+
+#include <bit>
+
+namespace sluice {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "encodings here copy native integers");
+
+template <typename T>
+T load(const char* from) {
+  T value;
+  std::memcpy(&value, from, sizeof(T));
+  return value;
+}
+
+template <typename T>
+void store(char* to, T value) {
+  std::memcpy(to, &value, sizeof(T));
+}
+
+}  // namespace
+
+const char* describe(UnitDamage damage) {
+  switch (damage) {
+    case UnitDamage::kNone:
+      return "whole";
+    case UnitDamage::kCut:
+      return "cut short";
+    case UnitDamage::kChecksum:
+      return "its checksum does not fit";
+    case UnitDamage::kVersion:
+      return "its version is not known";
+    case UnitDamage::kFlags:
+      return "its flags are not known";
+  }
+  return "?";
+}
+
+bool UnitCursor::next() {
+  if (damage_ != UnitDamage::kNone) return false;
+  offset_ = end_;
+  const size_t left = commit_.size() - end_;
+  if (left == 0) return false;
+  if (left < kUnitHeaderBytes) {
+    damage_ = UnitDamage::kCut;
+    return false;
+  }
+  const char* at = commit_.data() + end_;
+  header_.crc = load<uint32_t>(at);
+  header_.length = load<uint32_t>(at + 4);
+  header_.lsn = load<uint64_t>(at + 8);
+  header_.time_ms = load<int64_t>(at + 16);
+  const uint64_t tail = load<uint64_t>(at + 24);
+  header_.records = static_cast<uint32_t>(tail);
+  header_.version = static_cast<uint8_t>(tail >> 32);
+  header_.flags = static_cast<uint8_t>(tail >> 40);
+  if (header_.length > left - kUnitHeaderBytes) {
+    damage_ = UnitDamage::kCut;
+    return false;
+  }
+  records_ = commit_.substr(end_ + kUnitHeaderBytes, header_.length);
+  const uint32_t crc = crc32c_extend(crc32c(records_), at + 4, kUnitHeaderBytes - 4);
+  // The checksum first: in a damaged unit the version says nothing.
+  if (crc != header_.crc) {
+    damage_ = UnitDamage::kChecksum;
+  } else if (header_.version != kUnitVersion) {
+    damage_ = UnitDamage::kVersion;
+  } else if ((header_.flags & ~kKnownUnitFlags) != 0 || (tail >> 48) != 0) {
+    damage_ = UnitDamage::kFlags;
+  }
+  if (damage_ != UnitDamage::kNone) return false;
+  end_ += kUnitHeaderBytes + header_.length;
+  return true;
+}
+
+LogKey encode_log_key(Lsn first_lsn) {
+  LogKey key;
+  store(key.data(), __builtin_bswap64(first_lsn));
+  return key;
+}
+
+bool decode_log_key(Bytes key, Lsn& first_lsn) {
+  if (key.size() != sizeof(LogKey)) return false;
+  first_lsn = __builtin_bswap64(load<uint64_t>(key.data()));
+  return true;
+}
+
+PieceKey encode_piece_key(uint64_t checkpoint, uint32_t number) {
+  PieceKey key;
+  store(key.data(), __builtin_bswap64(checkpoint));
+  store(key.data() + 8, __builtin_bswap32(number));
+  return key;
+}
+
+bool decode_piece_key(Bytes key, uint64_t& checkpoint, uint32_t& number) {
+  if (key.size() != sizeof(PieceKey)) return false;
+  checkpoint = __builtin_bswap64(load<uint64_t>(key.data()));
+  number = __builtin_bswap32(load<uint32_t>(key.data() + 8));
+  return true;
+}
+
+void seal_piece(char* piece, size_t size, const PieceHeader& header) {
+  CHECK(size >= kPieceHeaderBytes && size - kPieceHeaderBytes <= UINT32_MAX);
+  const size_t length = size - kPieceHeaderBytes;
+  store(piece + 4, static_cast<uint32_t>(length));
+  store(piece + 8, header.checkpoint);
+  store(piece + 16, header.number);
+  store(piece + 20, header.records);
+  store(piece + 24, uint64_t{kPieceVersion});
+  const uint32_t records_crc = crc32c({piece + kPieceHeaderBytes, length});
+  store(piece, crc32c_extend(records_crc, piece + 4, kPieceHeaderBytes - 4));
+}
+
+bool open_piece(Bytes piece, PieceHeader& header, Bytes& records, std::string& why) {
+  if (piece.size() < kPieceHeaderBytes ||
+      load<uint32_t>(piece.data() + 4) != piece.size() - kPieceHeaderBytes) {
+    why = "the piece is cut short";
+    return false;
+  }
+  records = piece.substr(kPieceHeaderBytes);
+  const uint32_t crc = crc32c_extend(crc32c(records), piece.data() + 4, kPieceHeaderBytes - 4);
+  if (crc != load<uint32_t>(piece.data())) {
+    why = "the piece's checksum does not fit";
+    return false;
+  }
+  if (load<uint64_t>(piece.data() + 24) != kPieceVersion) {
+    why = "the piece's version is not known";
+    return false;
+  }
+  header.checkpoint = load<uint64_t>(piece.data() + 8);
+  header.number = load<uint32_t>(piece.data() + 16);
+  header.records = load<uint32_t>(piece.data() + 20);
+  return true;
+}
+
+std::string encode_summary(const CheckpointSummary& summary) {
+  std::string bytes(kSummaryBytes, '\0');
+  char* to = bytes.data();
+  store(to + 4, uint32_t{kSummaryVersion});
+  store(to + 8, summary.checkpoint);
+  store(to + 16, summary.begin_lsn);
+  store(to + 24, summary.end_lsn);
+  store(to + 32, summary.started_ms);
+  store(to + 40, summary.finished_ms);
+  store(to + 48, summary.pieces);
+  store(to + 56, summary.records);
+  store(to + 64, summary.bytes);
+  store(to, crc32c({to + 4, kSummaryBytes - 4}));
+  return bytes;
+}
+
+bool decode_summary(Bytes bytes, CheckpointSummary& summary, std::string& why) {
+  if (bytes.size() != kSummaryBytes) {
+    why = "the summary has a wrong length";
+    return false;
+  }
+  const char* from = bytes.data();
+  if (crc32c(bytes.substr(4)) != load<uint32_t>(from)) {
+    why = "the summary's checksum does not fit";
+    return false;
+  }
+  if (load<uint32_t>(from + 4) != kSummaryVersion) {
+    why = "the summary's version is not known";
+    return false;
+  }
+  summary.checkpoint = load<uint64_t>(from + 8);
+  summary.begin_lsn = load<uint64_t>(from + 16);
+  summary.end_lsn = load<uint64_t>(from + 24);
+  summary.started_ms = load<int64_t>(from + 32);
+  summary.finished_ms = load<int64_t>(from + 40);
+  summary.pieces = load<uint64_t>(from + 48);
+  summary.records = load<uint64_t>(from + 56);
+  summary.bytes = load<uint64_t>(from + 64);
+  return true;
+}
+
+std::array<char, kMarkBytes> encode_mark(Lsn lsn) {
+  std::array<char, kMarkBytes> bytes;
+  store(bytes.data(), lsn);
+  store(bytes.data() + 8, crc32c({bytes.data(), 8}));
+  store(bytes.data() + 12, kMarkMagic);
+  return bytes;
+}
+
+bool decode_mark(Bytes bytes, Lsn& lsn) {
+  if (bytes.size() != kMarkBytes) return false;
+  lsn = load<uint64_t>(bytes.data());
+  return load<uint32_t>(bytes.data() + 8) == crc32c(bytes.substr(0, 8)) &&
+         load<uint32_t>(bytes.data() + 12) == kMarkMagic;
+}
+
+}  // namespace sluice

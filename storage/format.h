@@ -1,0 +1,135 @@
+// Every number on disk, and the encoding of units, checkpoint pieces and checkpoint summaries. A
+// number here is never reused and never changes its meaning; what changes gets a new version.
+//
+// All integers are little-endian, but keys in RocksDB are big-endian so that they sort by value.
+// A checksum covers every other byte of its thing: first the payload, then the rest of the header,
+// so that the payload's part can be computed before the lsn is known (and outside the journal's
+// lock).
+//
+//   unit     crc32c u32 | length u32 | lsn u64 | time_ms i64 | records u32 | version u8 | flags u8
+//   | 0 u16
+//            | records (length bytes)
+//   piece    crc32c u32 | length u32 | checkpoint u64 | number u32 | records u32 | version u8 | 0 x
+//   7
+//            | records (length bytes)
+//   summary  crc32c u32 | version u8 | 0 x 3 | checkpoint, begin_lsn, end_lsn u64 | started_ms,
+//            finished_ms i64 | pieces, records, bytes u64
+//   mark     lsn u64 | crc32c u32 | magic u32           (the file "high-water-mark")
+//
+// Pure functions; any thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "engine/base/bytes.h"
+#include "engine/base/crc32c.h"
+#include "engine/journal.h"
+
+namespace sluice {
+
+inline constexpr uint32_t kFormatVersion = 1;  // of the directory as a whole, in the file "FORMAT"
+inline constexpr uint8_t kUnitVersion = 1;
+inline constexpr uint8_t kPieceVersion = 1;
+inline constexpr uint8_t kSummaryVersion = 1;
+inline constexpr uint32_t kMarkMagic = 0x4b524d53;  // "SMRK"
+
+inline constexpr size_t kUnitHeaderBytes = 32;
+inline constexpr size_t kPieceHeaderBytes = 32;
+inline constexpr size_t kSummaryBytes = 72;
+inline constexpr size_t kMarkBytes = 16;
+
+// RocksDB limits a value to 4 GB; a commit may hold one unit of this size and what came before it.
+inline constexpr size_t kMaxUnitBytes = size_t{1} << 30;
+
+// The units right before this one were left out on purpose: the log was off. What follows counts
+// only with a checkpoint that begins at or after that gap.
+inline constexpr uint8_t kUnitFollowsGap = 1;
+inline constexpr uint8_t kKnownUnitFlags = kUnitFollowsGap;
+
+struct UnitHeader {
+  uint32_t crc = 0;
+  uint32_t length = 0;
+  Lsn lsn = 0;
+  int64_t time_ms = 0;
+  uint32_t records = 0;
+  uint8_t version = kUnitVersion;
+  uint8_t flags = 0;
+};
+
+// What is wrong with bytes that should be a unit, and where.
+enum class UnitDamage : uint8_t { kNone, kCut, kChecksum, kVersion, kFlags };
+const char* describe(UnitDamage damage);
+
+// Writes the header of a unit whose records have the checksum `records_crc`.
+inline void encode_unit_header(char* to, uint32_t records_crc, uint32_t length, Lsn lsn,
+                               int64_t time_ms, uint32_t records, uint8_t flags) {
+  const uint64_t tail = records | uint64_t{kUnitVersion} << 32 | uint64_t{flags} << 40;
+  std::memcpy(to + 4, &length, 4);
+  std::memcpy(to + 8, &lsn, 8);
+  std::memcpy(to + 16, &time_ms, 8);
+  std::memcpy(to + 24, &tail, 8);
+  const uint32_t crc = crc32c_extend(records_crc, to + 4, kUnitHeaderBytes - 4);
+  std::memcpy(to, &crc, 4);
+}
+
+// Walks the units of one commit. Usage: while (cursor.next()) use cursor.header() and .records();
+// then look at damage(). After damage the cursor stays where it is: offset() is the first bad
+// byte's unit.
+class UnitCursor {
+ public:
+  explicit UnitCursor(Bytes commit) : commit_(commit) {}
+
+  bool next();
+  const UnitHeader& header() const { return header_; }
+  Bytes records() const { return records_; }
+  uint64_t offset() const { return offset_; }  // of the unit that next() looked at last
+  UnitDamage damage() const { return damage_; }
+
+ private:
+  Bytes commit_;
+  uint64_t offset_ = 0;
+  uint64_t end_ = 0;
+  UnitHeader header_;
+  Bytes records_;
+  UnitDamage damage_ = UnitDamage::kNone;
+};
+
+using LogKey = std::array<char, 8>;
+LogKey encode_log_key(Lsn first_lsn);
+bool decode_log_key(Bytes key, Lsn& first_lsn);
+
+// The summary's key sorts after every piece of its checkpoint.
+inline constexpr uint32_t kSummaryNumber = UINT32_MAX;
+using PieceKey = std::array<char, 12>;
+PieceKey encode_piece_key(uint64_t checkpoint, uint32_t number);
+bool decode_piece_key(Bytes key, uint64_t& checkpoint, uint32_t& number);
+
+struct PieceHeader {
+  uint64_t checkpoint = 0;
+  uint32_t number = 0;
+  uint32_t records = 0;
+};
+// `piece` begins with kPieceHeaderBytes of room, then the records; fills the room.
+void seal_piece(char* piece, size_t size, const PieceHeader& header);
+// False when the piece is not whole; `why` then says what is wrong.
+bool open_piece(Bytes piece, PieceHeader& header, Bytes& records, std::string& why);
+
+struct CheckpointSummary {
+  uint64_t checkpoint = 0;  // its number; grows by one
+  Lsn begin_lsn = 0;        // B: recovery goes on with B + 1
+  Lsn end_lsn = 0;          // E: the log must reach at least this far
+  int64_t started_ms = 0;
+  int64_t finished_ms = 0;
+  uint64_t pieces = 0;
+  uint64_t records = 0;
+  uint64_t bytes = 0;  // of all pieces
+};
+std::string encode_summary(const CheckpointSummary& summary);
+bool decode_summary(Bytes bytes, CheckpointSummary& summary, std::string& why);
+
+std::array<char, kMarkBytes> encode_mark(Lsn lsn);
+bool decode_mark(Bytes bytes, Lsn& lsn);
+
+}  // namespace sluice

@@ -1,0 +1,461 @@
+#include "storage/group_commit.h"
+
+#include <bit>
+
+#include "storage/format.h"
+#include "storage/kill_point.h"
+
+#if defined(__linux__)
+#include <pthread.h>
+#include <sys/prctl.h>
+#endif
+
+namespace sluice {
+namespace {
+
+using std::chrono::duration_cast;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+// A buffer that a burst made larger than this gives its memory back.
+constexpr size_t kKeptBufferBytes = size_t{2} << 20;
+constexpr size_t kFirstBufferBytes = size_t{256} << 10;
+// How long units may lie when nobody calls flush().
+constexpr milliseconds kBackgroundInterval{100};
+constexpr milliseconds kDiskProbeInterval{1000};
+// While lingering, a pause this long means that whoever wanted to come has come.
+constexpr microseconds kQuiet{60};
+constexpr microseconds kLongestLinger{2000};
+
+void raise_to(std::atomic<Lsn>& watermark, Lsn lsn) {
+  Lsn now = watermark.load(std::memory_order_relaxed);
+  while (now < lsn && !watermark.compare_exchange_weak(now, lsn, std::memory_order_release,
+                                                       std::memory_order_relaxed)) {
+  }
+}
+
+void name_this_thread(const char* name) {
+#if defined(__linux__)
+  pthread_setname_np(pthread_self(), name);
+  // Waits of some ten microseconds would otherwise be stretched by another fifty.
+  prctl(PR_SET_TIMERSLACK, 1000UL, 0, 0, 0);
+#else
+  (void)name;
+#endif
+}
+
+}  // namespace
+
+GroupCommitJournal::GroupCommitJournal(Log* log, JournalOptions options)
+    : log_(log),
+      options_(std::move(options)),
+      last_lsn_(options_.last_lsn),
+      durable_lsn_(options_.last_lsn),
+      written_lsn_(options_.last_lsn),
+      synced_lsn_(options_.last_lsn),
+      mode_(options_.mode),
+      attached_(options_.attached && log != nullptr),
+      solid_(true),
+      min_free_disk_bytes_(options_.min_free_disk_bytes) {
+  {
+    MutexLock lock(mutex_);
+    filling_.grow(kFirstBufferBytes);
+    set_keeping();
+    // The first unit after recovery follows the last recovered one.
+    next_follows_gap_ = false;
+  }
+  if (log_ == nullptr) return;
+  log_->on_failure([this](const Status& status) { fail(status); });
+  probe_disk();
+  thread_ = std::thread([this] { run(); });
+}
+
+GroupCommitJournal::~GroupCommitJournal() {
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    wake_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+  if (log_ != nullptr) log_->on_failure(nullptr);
+}
+
+Lsn GroupCommitJournal::append(Bytes records, uint32_t record_count, int64_t now_ms) {
+  CHECK(records.size() <= kMaxUnitBytes);
+  // The records' part of the checksum needs no lock. `keeping_` is a hint here; the lock decides.
+  const bool likely_kept = keeping_.load(std::memory_order_relaxed);
+  uint32_t records_crc = likely_kept ? crc32c(records) : 0;
+
+  MutexLock lock(mutex_);
+  const Lsn lsn = last_lsn_.load(std::memory_order_relaxed) + 1;
+  if (keeping_.load(std::memory_order_relaxed)) {
+    if (!likely_kept) records_crc = crc32c(records);
+    if (filling_.empty()) filling_first_ = lsn;
+    const size_t unit_bytes = kUnitHeaderBytes + records.size();
+    char* to = filling_.grow(unit_bytes);
+    const uint8_t flags = next_follows_gap_ ? kUnitFollowsGap : 0;
+    next_follows_gap_ = false;
+    encode_unit_header(to, records_crc, static_cast<uint32_t>(records.size()), lsn, now_ms,
+                       record_count, flags);
+    std::memcpy(to + kUnitHeaderBytes, records.data(), records.size());
+    filling_.advance(unit_bytes);
+    ++filling_units_;
+    filling_records_ += record_count;
+    filling_bytes_.store(filling_.size(), std::memory_order_relaxed);
+  }
+  last_lsn_.store(lsn, std::memory_order_release);
+  if (!attached_.load(std::memory_order_relaxed)) raise_durable(lsn);
+  return lsn;
+}
+
+// --- writing -------------------------------------------------------------------------------------
+
+void GroupCommitJournal::take_buffer(Lsn& first, Lsn& last) {
+  MutexLock lock(mutex_);
+  std::swap(filling_, writing_);
+  first = filling_first_;
+  last = last_lsn_.load(std::memory_order_relaxed);
+  writing_units_ = std::exchange(filling_units_, 0);
+  writing_records_ = std::exchange(filling_records_, 0);
+  writing_bytes_.store(writing_.size(), std::memory_order_relaxed);
+  filling_bytes_.store(0, std::memory_order_relaxed);
+}
+
+// Everything appended before the call is with the kernel (`synced`: on the disk) when it returns
+// true.
+bool GroupCommitJournal::write_buffered(bool synced) {
+  if (broken()) return false;
+  Lsn first = 0;
+  Lsn last = 0;
+  take_buffer(first, last);
+  Status status;
+  if (!writing_.empty()) {
+    kill_point("before_journal_write");
+    const Clock::time_point start = Clock::now();
+    status = log_->append_commit(first, writing_.view(), synced);
+    if (synced) count_sync(Clock::now() - start);
+    kill_point("after_journal_write");
+    count_commit(writing_.size(), writing_units_);
+  }
+  writing_.clear();
+  writing_.shrink(kKeptBufferBytes);
+  writing_bytes_.store(0, std::memory_order_relaxed);
+  if (!status.ok()) {
+    fail(status);
+    return false;
+  }
+  if (broken()) return false;  // the log's own threads failed meanwhile
+  publish_written(last);
+  if (synced && writing_units_ != 0 && !publish_synced(last)) return false;
+  MutexLock lock(mutex_);
+  round_records_ = writing_records_ + filling_records_;
+  return true;
+}
+
+bool GroupCommitJournal::sync_written() {
+  MutexLock lock(sync_mutex_);
+  const Lsn target = written_lsn();
+  if (synced_lsn() >= target) return !broken();
+  if (broken()) return false;
+  const Clock::time_point start = Clock::now();
+  const Status status = log_->sync();
+  count_sync(Clock::now() - start);
+  if (!status.ok()) {
+    fail(status);
+    return false;
+  }
+  return publish_synced(target);
+}
+
+void GroupCommitJournal::publish_written(Lsn lsn) {
+  raise_to(written_lsn_, lsn);
+  if (mode() != SyncMode::kAlways) raise_durable(lsn);
+}
+
+bool GroupCommitJournal::publish_synced(Lsn lsn) {
+  kill_point("after_journal_sync");
+  // Before the acknowledgement, so that the mark covers whatever a client was told.
+  if (solid_.load(std::memory_order_acquire) && attached()) {
+    if (const Status status = log_->set_mark(lsn); !status.ok()) {
+      fail(status);
+      return false;
+    }
+  }
+  if (broken()) return false;
+  raise_to(synced_lsn_, lsn);
+  raise_durable(lsn);
+  return true;
+}
+
+void GroupCommitJournal::raise_durable(Lsn lsn) {
+  if (!failed()) raise_to(durable_lsn_, lsn);
+}
+
+bool GroupCommitJournal::flush() {
+  if (!keeping_.load(std::memory_order_relaxed)) return !failed();
+  if (mode() == SyncMode::kAlways) {
+    MutexLock lock(mutex_);
+    if (thread_waits_ && !filling_.empty()) {
+      thread_waits_ = false;
+      wake_.notify_one();
+    }
+    return !failed();
+  }
+  const Lsn target = last_lsn();
+  if (written_lsn() >= target) return !failed();
+  MutexLock lock(write_mutex_);
+  if (written_lsn() >= target) return !failed();
+  return write_buffered(false);
+}
+
+bool GroupCommitJournal::sync() {
+  if (log_ == nullptr) return true;
+  const Lsn target = last_lsn();
+  {
+    MutexLock lock(write_mutex_);
+    if (synced_lsn() >= target) return !broken();
+    if (!write_buffered(mode() == SyncMode::kAlways)) return false;
+  }
+  return synced_lsn() >= target || sync_written();
+}
+
+bool GroupCommitJournal::close() {
+  const bool synced = sync();
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    wake_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+  return synced;
+}
+
+// --- failure -------------------------------------------------------------------------------------
+
+void GroupCommitJournal::fail(const Status& reason) {
+  bool tell = false;
+  {
+    MutexLock lock(mutex_);
+    if (!broken_.load(std::memory_order_relaxed)) failure_ = reason;
+    broken_.store(true, std::memory_order_release);
+    if (attached_.load(std::memory_order_relaxed) && !failed_.load(std::memory_order_relaxed)) {
+      failed_.store(true, std::memory_order_release);
+      tell = true;
+    }
+    set_keeping();
+    wake_.notify_all();
+  }
+  if (tell && options_.on_failed) options_.on_failed(reason);
+}
+
+Status GroupCommitJournal::failure() const {
+  MutexLock lock(mutex_);
+  return failure_;
+}
+
+// --- modes and checkpoints -----------------------------------------------------------------------
+
+void GroupCommitJournal::set_keeping() {
+  const bool before = keeping_.load(std::memory_order_relaxed);
+  const bool now = (attached_.load(std::memory_order_relaxed) || in_checkpoint_) &&
+                   !broken_.load(std::memory_order_relaxed);
+  if (now && !before) next_follows_gap_ = true;
+  if (!now) {
+    filling_.clear();
+    filling_units_ = 0;
+    filling_records_ = 0;
+    filling_bytes_.store(0, std::memory_order_relaxed);
+  }
+  keeping_.store(now, std::memory_order_relaxed);
+}
+
+bool GroupCommitJournal::set_mode(SyncMode mode) {
+  if (mode == this->mode()) return !failed();
+  if (mode == SyncMode::kAlways) {
+    // What was acknowledged under the weaker promise is brought under the stronger one first.
+    const bool synced = sync();
+    mode_.store(mode, std::memory_order_relaxed);
+    return synced && sync();
+  }
+  mode_.store(mode, std::memory_order_relaxed);
+  {
+    MutexLock lock(mutex_);
+    thread_waits_ = false;
+    wake_.notify_all();
+  }
+  MutexLock lock(write_mutex_);
+  return !keeping_.load(std::memory_order_relaxed) || write_buffered(false);
+}
+
+void GroupCommitJournal::attach() {
+  if (log_ == nullptr) return;
+  Status failed_before;
+  {
+    MutexLock write_lock(write_mutex_);
+    MutexLock lock(mutex_);
+    if (attached_.load(std::memory_order_relaxed)) return;
+    attached_.store(true, std::memory_order_relaxed);
+    solid_.store(false, std::memory_order_release);
+    set_keeping();
+    if (broken_.load(std::memory_order_relaxed)) failed_before = failure_;
+  }
+  if (!failed_before.ok()) fail(failed_before);
+}
+
+void GroupCommitJournal::detach() {
+  if (!attached()) return;
+  sync();
+  MutexLock write_lock(write_mutex_);
+  MutexLock lock(mutex_);
+  if (failed()) return;
+  attached_.store(false, std::memory_order_relaxed);
+  set_keeping();
+  // Whoever waits for a commit that will not come any more may go.
+  raise_durable(last_lsn_.load(std::memory_order_relaxed));
+}
+
+Lsn GroupCommitJournal::begin_checkpoint() {
+  MutexLock lock(mutex_);
+  CHECK(!in_checkpoint_);
+  in_checkpoint_ = true;
+  set_keeping();
+  return last_lsn_.load(std::memory_order_relaxed);
+}
+
+std::optional<Lsn> GroupCommitJournal::finish_walk() {
+  const Lsn end = last_lsn();
+  if (!sync() || synced_lsn() < end) return std::nullopt;
+  return end;
+}
+
+void GroupCommitJournal::end_checkpoint(std::optional<Lsn> committed_end) {
+  if (committed_end.has_value() && !broken()) {
+    MutexLock lock(sync_mutex_);
+    // Recovery reaches E from now on. Where the log is solid the mark is further already.
+    if (!solid_.load(std::memory_order_acquire) || !attached()) {
+      const Status status = log_->set_mark(*committed_end);
+      if (!status.ok()) fail(status);
+    }
+    solid_.store(true, std::memory_order_release);
+  }
+  MutexLock write_lock(write_mutex_);
+  MutexLock lock(mutex_);
+  in_checkpoint_ = false;
+  set_keeping();
+}
+
+// --- the background thread -----------------------------------------------------------------------
+
+void GroupCommitJournal::sleep_for(Clock::duration time) {
+  std::unique_lock<std::mutex> native(mutex_.native(), std::adopt_lock);
+  wake_.wait_for(native, time);
+  native.release();
+}
+
+void GroupCommitJournal::wait_for_units() {
+  MutexLock lock(mutex_);
+  if (filling_.empty() && !stopping_) {
+    thread_waits_ = true;
+    sleep_for(kBackgroundInterval);
+    thread_waits_ = false;
+  }
+  if (!filling_.empty() && options_.linger_fraction > 0) linger();
+}
+
+// The clients that the last commit released send their next commands within some ten microseconds.
+// Going at the first of them would split the clients into two halves that wait for two syncs each.
+void GroupCommitJournal::linger() {
+  const auto mean = static_cast<double>(mean_sync_us_.load(std::memory_order_relaxed));
+  const microseconds longest =
+      std::min(kLongestLinger, microseconds(static_cast<int64_t>(mean * options_.linger_fraction)));
+  const Clock::time_point end = Clock::now() + longest;
+  while (filling_records_ < round_records_ && !stopping_) {
+    const Clock::duration left = end - Clock::now();
+    if (left <= Clock::duration::zero()) return;
+    const uint64_t before = filling_records_;
+    thread_waits_ = true;
+    sleep_for(std::min<Clock::duration>(left, kQuiet));
+    thread_waits_ = false;
+    if (filling_records_ == before) return;
+  }
+}
+
+void GroupCommitJournal::run() {
+  name_this_thread("journal");
+  Clock::time_point next_probe = Clock::now() + kDiskProbeInterval;
+  Clock::time_point next_sync = Clock::now() + options_.sync_interval;
+  while (true) {
+    const bool always = mode() == SyncMode::kAlways && keeping_.load(std::memory_order_relaxed);
+    if (always) {
+      wait_for_units();
+    } else {
+      MutexLock lock(mutex_);
+      if (!stopping_) sleep_for(kBackgroundInterval);
+    }
+    {
+      MutexLock lock(mutex_);
+      if (stopping_) return;
+    }
+    const Lsn before = durable_lsn();
+    if (always && filling_bytes_.load(std::memory_order_relaxed) != 0) {
+      MutexLock lock(write_mutex_);
+      write_buffered(true);
+    } else if (!always && keeping_.load(std::memory_order_relaxed)) {
+      flush();
+    }
+    tell_durable(before);
+    const Clock::time_point now = Clock::now();
+    if (mode() == SyncMode::kEverySecond && now >= next_sync) {
+      sync_written();
+      next_sync = now + options_.sync_interval;
+    }
+    if (now >= next_probe) {
+      probe_disk();
+      next_probe = now + kDiskProbeInterval;
+    }
+  }
+}
+
+void GroupCommitJournal::tell_durable(Lsn before) {
+  const Lsn now = durable_lsn();
+  if (now != before && options_.on_durable) options_.on_durable(now);
+}
+
+void GroupCommitJournal::probe_disk() {
+  const Result<uint64_t> free = log_->free_disk_bytes();
+  if (!free.ok()) return;  // not knowing is no reason to refuse writes
+  free_disk_bytes_.store(free.value(), std::memory_order_relaxed);
+  below_min_free_.store(free.value() < min_free_disk_bytes_.load(std::memory_order_relaxed),
+                        std::memory_order_relaxed);
+}
+
+// --- statistics ----------------------------------------------------------------------------------
+
+void GroupCommitJournal::count_commit(size_t bytes, uint64_t units) {
+  kept_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  MutexLock lock(stats_mutex_);
+  ++stats_.commits;
+  stats_.units += units;
+  stats_.commit_bytes += bytes;
+  stats_.last_commit_units = units;
+  stats_.last_commit_bytes = bytes;
+}
+
+void GroupCommitJournal::count_sync(Clock::duration took) {
+  const auto us = static_cast<uint64_t>(duration_cast<microseconds>(took).count());
+  const uint64_t mean = mean_sync_us_.load(std::memory_order_relaxed);
+  mean_sync_us_.store(mean == 0 ? us : mean - mean / 8 + us / 8, std::memory_order_relaxed);
+  MutexLock lock(stats_mutex_);
+  ++stats_.syncs;
+  stats_.sync_us_total += us;
+  stats_.sync_us_max = std::max(stats_.sync_us_max, us);
+  const size_t bucket = static_cast<size_t>(std::bit_width(us));
+  ++stats_.sync_us[std::min(bucket, JournalStats::kSyncBuckets - 1)];
+}
+
+JournalStats GroupCommitJournal::stats() const {
+  MutexLock lock(stats_mutex_);
+  return stats_;
+}
+
+}  // namespace sluice

@@ -1,0 +1,207 @@
+// The journal: collects units in a buffer and hands each buffer to the log as one commit.
+//
+// Modes
+//   kAlways       a commit thread writes and syncs; durable_lsn is what is on the disk. flush()
+//   only
+//                 wakes that thread.
+//   kEverySecond  flush() writes to the kernel on the caller's thread, and on return everything
+//   that was
+//                 appended before it is durable (in this mode: a killed process loses nothing). A
+//                 background thread syncs each second, and flushes what nobody else did.
+//   kNever        the same without the sync.
+// Detached (`appendonly no`): append only counts and durable_lsn follows at once. While a
+// checkpoint runs, units are kept and written all the same, since the checkpoint needs those of its
+// time.
+//
+// Fail-stop: the first error of a write or sync while attached ends it. durable_lsn stands still
+// for ever, on_failed is called once, nothing is tried again. The server then answers -MISCONF to
+// whoever waits and exits with kJournalFailedExitCode. Detached, memory is the only copy, so the
+// server lives on: only checkpoints fail from then on (broken()).
+//
+// Threads: append under shard locks, by any thread; everything else by any thread without shard
+// locks. Lock order: write_mutex_, then sync_mutex_, then mutex_; append takes mutex_ only.
+// Callbacks run on the thread that found out, under none of these locks but write_mutex_ or
+// sync_mutex_: they must not call back into the journal, except for its lock-free readers.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <thread>
+
+#include "engine/base/mutex.h"
+#include "engine/journal.h"
+#include "storage/log.h"
+
+namespace sluice {
+
+// EX_TEMPFAIL of sysexits.h: the disk failed; starting again later may work.
+inline constexpr int kJournalFailedExitCode = 75;
+
+enum class SyncMode : uint8_t { kAlways, kEverySecond, kNever };
+
+struct JournalOptions {
+  SyncMode mode = SyncMode::kAlways;
+  bool attached = true;  // false: `appendonly no`
+  Lsn last_lsn = 0;      // where recovery ended
+  // durable_lsn has moved by work of the background thread; whoever called flush() knows already.
+  std::function<void(Lsn)> on_durable;
+  std::function<void(const Status&)> on_failed;
+  uint64_t min_free_disk_bytes = 0;  // 0: not watched
+  std::chrono::milliseconds sync_interval{1000};
+  // In kAlways a commit waits up to this part of a sync's mean time for the clients that the last
+  // commit released, so that they share one sync and not two. 0: never.
+  double linger_fraction = 0.25;
+};
+
+struct JournalStats {
+  static constexpr size_t kSyncBuckets = 24;  // bucket i: less than 2^i microseconds
+
+  uint64_t units = 0;
+  uint64_t commits = 0;
+  uint64_t commit_bytes = 0;
+  uint64_t syncs = 0;
+  uint64_t sync_us_total = 0;
+  uint64_t sync_us_max = 0;
+  uint64_t last_commit_units = 0;
+  uint64_t last_commit_bytes = 0;
+  std::array<uint64_t, kSyncBuckets> sync_us{};
+};
+
+class GroupCommitJournal final : public Journal {
+ public:
+  // `log` may be null: in memory only, detached for ever.
+  GroupCommitJournal(Log* log, JournalOptions options);
+  // Stops the thread; does not flush (close() does).
+  ~GroupCommitJournal() override;
+
+  Lsn append(Bytes records, uint32_t record_count, int64_t now_ms) override;
+  Lsn last_lsn() const override { return last_lsn_.load(std::memory_order_acquire); }
+  Lsn durable_lsn() const override { return durable_lsn_.load(std::memory_order_acquire); }
+
+  // See the modes above. False after a failure.
+  bool flush();
+  // On return everything appended before is on the disk, in every mode; detached: what was kept of
+  // it.
+  bool sync();
+  // Flush, sync, stop the thread. Appending afterwards is a bug.
+  bool close();
+
+  Lsn written_lsn() const { return written_lsn_.load(std::memory_order_acquire); }
+  Lsn synced_lsn() const { return synced_lsn_.load(std::memory_order_acquire); }
+  // Bytes appended and not yet with the kernel: back-pressure stops reading sockets above a limit.
+  size_t unwritten_bytes() const {
+    return filling_bytes_.load(std::memory_order_relaxed) +
+           writing_bytes_.load(std::memory_order_relaxed);
+  }
+  // All bytes of units that were kept since the start; a checkpoint's due date is counted in these.
+  uint64_t kept_bytes() const { return kept_bytes_.load(std::memory_order_relaxed); }
+
+  // The fail-stop of the head comment.
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
+  // The log must not be written to any more. Implied by failed().
+  bool broken() const { return broken_.load(std::memory_order_acquire); }
+  Status failure() const;
+  // From outside: the log's own threads, or a checkpoint while attached. The first one counts.
+  void fail(const Status& reason);
+
+  SyncMode mode() const { return mode_.load(std::memory_order_relaxed); }
+  bool set_mode(SyncMode mode);
+  bool attached() const { return attached_.load(std::memory_order_relaxed); }
+  // From now on units are kept. They count for recovery once a checkpoint that ends after this call
+  // is committed; the caller runs one.
+  void attach();
+  void detach();
+
+  // The bounds of a fuzzy checkpoint. From begin (returns B) to end_checkpoint units are kept in
+  // any case. finish_walk returns E after making the log reach it on the disk, nothing after a
+  // failure.
+  Lsn begin_checkpoint();
+  std::optional<Lsn> finish_walk();
+  // `committed_end`: its E when it was committed.
+  void end_checkpoint(std::optional<Lsn> committed_end);
+
+  bool below_min_free_disk() const { return below_min_free_.load(std::memory_order_relaxed); }
+  uint64_t free_disk_bytes() const { return free_disk_bytes_.load(std::memory_order_relaxed); }
+  void set_min_free_disk_bytes(uint64_t bytes) { min_free_disk_bytes_ = bytes; }
+
+  JournalStats stats() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void run();
+  void wait_for_units();
+  void linger() REQUIRES(mutex_);
+  void sleep_for(Clock::duration time) REQUIRES(mutex_);
+  void probe_disk();
+  void take_buffer(Lsn& first, Lsn& last) REQUIRES(write_mutex_);
+  bool write_buffered(bool synced) REQUIRES(write_mutex_);
+  bool sync_written();
+  void publish_written(Lsn lsn);
+  bool publish_synced(Lsn lsn);
+  void raise_durable(Lsn lsn);
+  void count_commit(size_t bytes, uint64_t units);
+  void count_sync(Clock::duration took);
+  void set_keeping() REQUIRES(mutex_);
+  void tell_durable(Lsn before);
+
+  Log* const log_;
+  const JournalOptions options_;
+
+  // Each only grows. "Written up to n" means: every unit up to n that was kept.
+  std::atomic<Lsn> last_lsn_;
+  std::atomic<Lsn> durable_lsn_;
+  std::atomic<Lsn> written_lsn_;
+  std::atomic<Lsn> synced_lsn_;
+  std::atomic<size_t> filling_bytes_{0};
+  std::atomic<size_t> writing_bytes_{0};
+  std::atomic<uint64_t> kept_bytes_{0};
+  std::atomic<SyncMode> mode_;
+  std::atomic<bool> attached_;
+  std::atomic<bool> keeping_{false};  // attached, or a checkpoint runs
+  // Recovery would find every unit that was kept: false from attach() to the commit of a
+  // checkpoint. The mark must not move while it is false.
+  std::atomic<bool> solid_;
+  std::atomic<bool> broken_{false};
+  std::atomic<bool> failed_{false};
+  std::atomic<uint64_t> mean_sync_us_{0};
+  std::atomic<bool> below_min_free_{false};
+  std::atomic<uint64_t> free_disk_bytes_{0};
+  std::atomic<uint64_t> min_free_disk_bytes_;
+
+  mutable Mutex mutex_;
+  ByteBuffer filling_ GUARDED_BY(mutex_);
+  Lsn filling_first_ GUARDED_BY(mutex_) = 0;
+  uint64_t filling_units_ GUARDED_BY(mutex_) = 0;
+  uint64_t filling_records_ GUARDED_BY(mutex_) = 0;
+  // Records that the last commit released, and those that had come in while it ran: about what one
+  // round of all clients appends.
+  uint64_t round_records_ GUARDED_BY(mutex_) = 0;
+  bool in_checkpoint_ GUARDED_BY(mutex_) = false;
+  bool next_follows_gap_ GUARDED_BY(mutex_) = false;
+  bool thread_waits_ GUARDED_BY(mutex_) = false;
+  bool stopping_ GUARDED_BY(mutex_) = false;
+  Status failure_ GUARDED_BY(mutex_);
+  std::condition_variable wake_;
+
+  // Held by whoever writes a commit; a second flush() waits here and then finds its work done.
+  Mutex write_mutex_;
+  ByteBuffer writing_ GUARDED_BY(write_mutex_);
+  uint64_t writing_units_ GUARDED_BY(write_mutex_) = 0;
+  uint64_t writing_records_ GUARDED_BY(write_mutex_) = 0;
+
+  // Held by whoever syncs beside the writer (not in kAlways).
+  Mutex sync_mutex_;
+
+  mutable Mutex stats_mutex_;
+  JournalStats stats_ GUARDED_BY(stats_mutex_);
+
+  std::thread thread_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,405 @@
+#include "storage/rocksdb_log.h"
+
+#include <rocksdb/convenience.h>
+#include <rocksdb/db.h>
+#include <rocksdb/env.h>
+#include <rocksdb/sst_file_writer.h>
+#include <rocksdb/write_batch.h>
+
+#include <utility>
+#include <vector>
+
+#include "storage/data_directory.h"
+#include "storage/kill_point.h"
+#include "storage/rocksdb_options.h"
+
+namespace sluice {
+namespace {
+
+constexpr const char* kCheckpointFamily = "checkpoint";
+// A checkpoint's files: large enough to be few, small enough that the sync of one is short.
+constexpr uint64_t kStagedFileBytes = uint64_t{64} << 20;
+// After a huge unit the batch gives its memory back.
+constexpr size_t kKeptBatchBytes = size_t{2} << 20;
+
+rocksdb::Slice to_slice(Bytes bytes) { return {bytes.data(), bytes.size()}; }
+template <size_t kSize>
+rocksdb::Slice to_slice(const std::array<char, kSize>& key) {
+  return {key.data(), key.size()};
+}
+Bytes to_bytes(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
+
+rocksdb::ReadOptions scan_options() {
+  rocksdb::ReadOptions read;
+  read.verify_checksums = true;
+  read.fill_cache = false;
+  read.total_order_seek = true;
+  return read;
+}
+
+class RocksdbLogReader final : public LogReader {
+ public:
+  RocksdbLogReader(std::unique_ptr<rocksdb::Iterator> at, Lsn from, std::string place)
+      : at_(std::move(at)), place_(std::move(place)) {
+    const LogKey key = encode_log_key(from);
+    at_->SeekForPrev(to_slice(key));
+    if (!at_->Valid() && at_->status().ok()) at_->SeekToFirst();
+  }
+
+  bool next(Lsn& first_lsn, Bytes& commit) override {
+    if (!damage_.ok()) return false;
+    if (started_ && at_->Valid()) at_->Next();
+    started_ = true;
+    if (!at_->Valid()) return false;
+    if (!decode_log_key(to_bytes(at_->key()), first_lsn)) {
+      damage_ = {StatusCode::kDamaged, place_ + ": a key that is not an lsn"};
+      return false;
+    }
+    commit = to_bytes(at_->value());
+    return true;
+  }
+
+  Status status() const override {
+    return damage_.ok() ? from_rocksdb(at_->status(), "cannot read " + place_) : damage_;
+  }
+
+ private:
+  std::unique_ptr<rocksdb::Iterator> at_;
+  const std::string place_;
+  bool started_ = false;
+  Status damage_;
+};
+
+class RocksdbPieceReader final : public PieceReader {
+ public:
+  RocksdbPieceReader(std::unique_ptr<rocksdb::Iterator> at, uint64_t checkpoint, std::string place)
+      : at_(std::move(at)), checkpoint_(checkpoint), place_(std::move(place)) {
+    const PieceKey key = encode_piece_key(checkpoint, 0);
+    at_->Seek(to_slice(key));
+  }
+
+  bool next(uint32_t& number, Bytes& piece) override {
+    if (!damage_.ok()) return false;
+    if (started_ && at_->Valid()) at_->Next();
+    started_ = true;
+    if (!at_->Valid()) return false;
+    uint64_t checkpoint = 0;
+    if (!decode_piece_key(to_bytes(at_->key()), checkpoint, number)) {
+      damage_ = {StatusCode::kDamaged, place_ + ": a checkpoint's key is damaged"};
+      return false;
+    }
+    if (checkpoint != checkpoint_ || number == kSummaryNumber) return false;
+    piece = to_bytes(at_->value());
+    return true;
+  }
+
+  Status status() const override {
+    return damage_.ok() ? from_rocksdb(at_->status(), "cannot read " + place_) : damage_;
+  }
+
+ private:
+  std::unique_ptr<rocksdb::Iterator> at_;
+  const uint64_t checkpoint_;
+  const std::string place_;
+  bool started_ = false;
+  Status damage_;
+};
+
+// Writes pieces to files in staging/ and makes all of them part of the database in one step, which
+// is one synced record of RocksDB's manifest.
+class RocksdbCheckpointWriter final : public CheckpointWriter {
+ public:
+  RocksdbCheckpointWriter(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family, std::string staging,
+                          uint64_t checkpoint)
+      : db_(db), family_(family), staging_(std::move(staging)), checkpoint_(checkpoint) {}
+
+  ~RocksdbCheckpointWriter() override {
+    writer_.reset();
+    if (committed_) return;
+    for (const std::string& file : files_) db_->GetEnv()->DeleteFile(file).PermitUncheckedError();
+  }
+
+  Status add_piece(uint32_t number, Bytes piece) override {
+    return put(encode_piece_key(checkpoint_, number), piece);
+  }
+
+  Status commit(const CheckpointSummary& summary) override {
+    if (Status status = put(encode_piece_key(checkpoint_, kSummaryNumber), encode_summary(summary));
+        !status.ok()) {
+      return status;
+    }
+    if (Status status = finish_file(); !status.ok()) return status;
+    rocksdb::IngestExternalFileOptions options;
+    options.move_files = true;
+    options.write_global_seqno = false;
+    options.verify_checksums_before_ingest = false;
+    options.fail_if_not_bottommost_level = false;
+    const rocksdb::Status status = db_->IngestExternalFile(family_, files_, options);
+    committed_ = status.ok();
+    return from_rocksdb(status, "cannot commit a checkpoint in " + staging_);
+  }
+
+ private:
+  Status put(const PieceKey& key, Bytes value) {
+    if (writer_ == nullptr) {
+      if (Status status = open_file(); !status.ok()) return status;
+    }
+    const rocksdb::Status status = writer_->Put(to_slice(key), to_slice(value));
+    if (!status.ok()) return from_rocksdb(status, "cannot write " + files_.back());
+    return writer_->FileSize() >= kStagedFileBytes ? finish_file() : Status();
+  }
+
+  Status open_file() {
+    files_.push_back(staging_ + "/" + std::to_string(checkpoint_) + "-" +
+                     std::to_string(files_.size()) + ".sst");
+    const rocksdb::Options options = db_->GetOptions(family_);
+    // The pages stay in the kernel's cache: a restart reads them soon, or they age like any other.
+    writer_ = std::make_unique<rocksdb::SstFileWriter>(rocksdb::EnvOptions(options), options,
+                                                       family_, false);
+    return from_rocksdb(writer_->Open(files_.back()), "cannot create " + files_.back());
+  }
+
+  Status finish_file() {
+    const rocksdb::Status status = writer_->Finish();  // syncs it
+    writer_.reset();
+    return from_rocksdb(status, "cannot finish " + files_.back());
+  }
+
+  rocksdb::DB* db_;
+  rocksdb::ColumnFamilyHandle* family_;
+  const std::string staging_;
+  const uint64_t checkpoint_;
+  std::unique_ptr<rocksdb::SstFileWriter> writer_;
+  std::vector<std::string> files_;
+  bool committed_ = false;
+};
+
+class RocksdbLog final : public Log {
+ public:
+  explicit RocksdbLog(const RocksdbLogOptions& options)
+      : options_(options),
+        env_(options.env != nullptr ? options.env : rocksdb::Env::Default()),
+        info_log_(std::make_shared<InfoLog>(options.sink)),
+        failure_listener_(std::make_shared<FailureListener>()) {}
+
+  ~RocksdbLog() override {
+    if (db_ == nullptr) return;
+    for (rocksdb::ColumnFamilyHandle* family : families_) {
+      db_->DestroyColumnFamilyHandle(family).PermitUncheckedError();
+    }
+    db_->Close().PermitUncheckedError();
+  }
+
+  Status open();
+
+  Status append_commit(Lsn first_lsn, Bytes commit, bool sync) override;
+  Status sync() override {
+    return from_rocksdb(db_->SyncWAL(), "cannot sync the log in " + directory_->path("log"));
+  }
+
+  std::unique_ptr<LogReader> read_from(Lsn lsn) override {
+    return std::make_unique<RocksdbLogReader>(iterate(log_family()), lsn, directory_->path("log"));
+  }
+  Status trim_before(Lsn lsn) override;
+  Status truncate_after(Lsn lsn) override;
+
+  Result<std::optional<CheckpointSummary>> newest_checkpoint() override;
+  std::unique_ptr<PieceReader> read_checkpoint(uint64_t checkpoint) override {
+    return std::make_unique<RocksdbPieceReader>(iterate(checkpoint_family()), checkpoint,
+                                                directory_->path("log"));
+  }
+  Result<std::unique_ptr<CheckpointWriter>> start_checkpoint(uint64_t checkpoint) override {
+    return std::unique_ptr<CheckpointWriter>(std::make_unique<RocksdbCheckpointWriter>(
+        db_.get(), checkpoint_family(), directory_->path("staging"), checkpoint));
+  }
+  Status drop_checkpoints_before(uint64_t checkpoint) override;
+
+  Status set_mark(Lsn lsn) override { return directory_->write_mark(lsn); }
+  Result<Lsn> mark() override { return directory_->read_mark(); }
+  std::string mark_name() const override { return directory_->path("high-water-mark"); }
+
+  void on_failure(std::function<void(const Status&)> listener) override {
+    failure_listener_->listen(std::move(listener));
+  }
+
+  uint64_t disk_bytes() const override;
+  uint64_t memory_bytes() const override;
+  Result<uint64_t> free_disk_bytes() const override;
+
+ private:
+  rocksdb::ColumnFamilyHandle* log_family() const { return families_[0]; }
+  rocksdb::ColumnFamilyHandle* checkpoint_family() const { return families_[1]; }
+  std::unique_ptr<rocksdb::Iterator> iterate(rocksdb::ColumnFamilyHandle* family) {
+    return std::unique_ptr<rocksdb::Iterator>(db_->NewIterator(scan_options(), family));
+  }
+  Status open_database();
+  Status empty_staging();
+
+  const RocksdbLogOptions options_;
+  rocksdb::Env* const env_;
+  const std::shared_ptr<InfoLog> info_log_;
+  const std::shared_ptr<FailureListener> failure_listener_;
+  std::unique_ptr<DataDirectory> directory_;  // outlives db_: its lock guards the files
+  std::unique_ptr<rocksdb::DB> db_;
+  std::vector<rocksdb::ColumnFamilyHandle*> families_;
+  rocksdb::WriteBatch batch_;
+};
+
+Status RocksdbLog::open() {
+  auto directory = DataDirectory::open(env_, options_.directory, options_.read_only);
+  if (!directory.ok()) return directory.status();
+  directory_ = std::move(*directory);
+  if (!options_.read_only) {
+    if (Status status = empty_staging(); !status.ok()) return status;
+  }
+  if (Status status = open_database(); !status.ok()) return status;
+  return directory_->creating() ? directory_->finish_creation() : Status();
+}
+
+Status RocksdbLog::open_database() {
+  rocksdb::DBOptions db_options = make_db_options(options_);
+  db_options.info_log = info_log_;
+  db_options.listeners = {failure_listener_};
+  // Only then: a database whose CURRENT was lost would otherwise be replaced by an empty one.
+  db_options.create_if_missing = directory_->creating();
+  db_options.create_missing_column_families = directory_->creating();
+  const std::vector<rocksdb::ColumnFamilyDescriptor> families = {
+      {rocksdb::kDefaultColumnFamilyName, make_log_family_options(options_)},
+      {kCheckpointFamily, make_checkpoint_family_options()}};
+  const std::string path = directory_->path("log");
+  rocksdb::DB* db = nullptr;
+  const rocksdb::Status status =
+      options_.read_only ? rocksdb::DB::OpenForReadOnly(db_options, path, families, &families_, &db)
+                         : rocksdb::DB::Open(db_options, path, families, &families_, &db);
+  db_.reset(db);
+  if (status.ok()) return {};
+  Status failure = from_rocksdb(status, "cannot open the log in " + path);
+  const std::string damage = info_log_->last_damage();
+  if (damage.empty()) return failure;
+  return {failure.code(), failure.message() + " (" + damage + ")"};
+}
+
+// What a killed checkpoint left. Committed files have been moved out.
+Status RocksdbLog::empty_staging() {
+  const std::string staging = directory_->path("staging");
+  rocksdb::Status status = env_->CreateDirIfMissing(staging);
+  std::vector<std::string> names;
+  if (status.ok()) status = env_->GetChildren(staging, &names);
+  for (const std::string& name : names) {
+    if (!status.ok()) break;
+    if (name != "." && name != "..") status = env_->DeleteFile(staging + "/" + name);
+  }
+  return from_rocksdb(status, "cannot empty " + staging);
+}
+
+Status RocksdbLog::append_commit(Lsn first_lsn, Bytes commit, bool sync) {
+  batch_.Clear();
+  const LogKey key = encode_log_key(first_lsn);
+  rocksdb::Status status = batch_.Put(log_family(), to_slice(key), to_slice(commit));
+  rocksdb::WriteOptions write;
+  write.sync = sync;
+  if (status.ok()) status = db_->Write(write, &batch_);
+  if (batch_.Data().capacity() > kKeptBatchBytes) batch_ = rocksdb::WriteBatch();
+  if (status.ok()) return {};
+  return from_rocksdb(status, "cannot write to the log in " + directory_->path("log"));
+}
+
+Status RocksdbLog::trim_before(Lsn lsn) {
+  // The commit that contains `lsn` begins at or before it, and everything from there must stay.
+  std::unique_ptr<rocksdb::Iterator> at = iterate(log_family());
+  const LogKey wanted = encode_log_key(lsn);
+  at->SeekForPrev(to_slice(wanted));
+  if (!at->status().ok()) return from_rocksdb(at->status(), "cannot trim the log");
+  if (!at->Valid()) return {};
+  const std::string end_key = at->key().ToString();
+  at.reset();  // an iterator would keep the files alive
+  const LogKey first = encode_log_key(0);
+  const rocksdb::Slice begin = to_slice(first);
+  const rocksdb::Slice end(end_key);
+  return from_rocksdb(rocksdb::DeleteFilesInRange(db_.get(), log_family(), &begin, &end, false),
+                      "cannot trim the log in " + directory_->path("log"));
+}
+
+Status RocksdbLog::truncate_after(Lsn lsn) {
+  std::unique_ptr<rocksdb::Iterator> at = iterate(log_family());
+  const LogKey key = encode_log_key(lsn + 1);
+  rocksdb::WriteBatch batch;
+  rocksdb::Status status;
+  for (at->Seek(to_slice(key)); status.ok() && at->Valid(); at->Next()) {
+    status = batch.Delete(log_family(), at->key());
+  }
+  if (status.ok()) status = at->status();
+  if (status.ok() && batch.Count() != 0) {
+    rocksdb::WriteOptions write;
+    write.sync = true;
+    status = db_->Write(write, &batch);
+  }
+  return from_rocksdb(status, "cannot remove the tail of the log in " + directory_->path("log"));
+}
+
+Result<std::optional<CheckpointSummary>> RocksdbLog::newest_checkpoint() {
+  const std::string place = directory_->path("log");
+  std::unique_ptr<rocksdb::Iterator> at = iterate(checkpoint_family());
+  at->SeekToLast();
+  if (!at->status().ok())
+    return from_rocksdb(at->status(), "cannot read the checkpoint in " + place);
+  if (!at->Valid()) return std::optional<CheckpointSummary>();
+  uint64_t checkpoint = 0;
+  uint32_t number = 0;
+  CheckpointSummary summary;
+  std::string why = "its last key is not a summary's";
+  if (!decode_piece_key(to_bytes(at->key()), checkpoint, number) || number != kSummaryNumber ||
+      !decode_summary(to_bytes(at->value()), summary, why) || summary.checkpoint != checkpoint) {
+    return Status(StatusCode::kDamaged, "the checkpoint in " + place + " is damaged: " + why);
+  }
+  return std::optional<CheckpointSummary>(summary);
+}
+
+Status RocksdbLog::drop_checkpoints_before(uint64_t checkpoint) {
+  const PieceKey first = encode_piece_key(0, 0);
+  const PieceKey last = encode_piece_key(checkpoint, 0);
+  const rocksdb::Slice begin = to_slice(first);
+  const rocksdb::Slice end = to_slice(last);
+  return from_rocksdb(
+      rocksdb::DeleteFilesInRange(db_.get(), checkpoint_family(), &begin, &end, false),
+      "cannot drop old checkpoints in " + directory_->path("log"));
+}
+
+uint64_t RocksdbLog::disk_bytes() const {
+  uint64_t total = 0;
+  for (const std::string& folder :
+       {directory_->root(), directory_->path("log"), directory_->path("staging")}) {
+    std::vector<rocksdb::Env::FileAttributes> files;
+    if (!env_->GetChildrenFileAttributes(folder, &files).ok()) continue;
+    for (const rocksdb::Env::FileAttributes& file : files) total += file.size_bytes;
+  }
+  return total;
+}
+
+uint64_t RocksdbLog::memory_bytes() const {
+  uint64_t total = 0;
+  for (const char* property :
+       {"rocksdb.size-all-mem-tables", "rocksdb.estimate-table-readers-mem"}) {
+    uint64_t value = 0;
+    if (db_->GetAggregatedIntProperty(property, &value)) total += value;
+  }
+  return total;
+}
+
+Result<uint64_t> RocksdbLog::free_disk_bytes() const {
+  uint64_t bytes = 0;
+  const Status status = from_rocksdb(env_->GetFreeSpace(directory_->root(), &bytes),
+                                     "cannot ask for free space of " + directory_->root());
+  if (!status.ok()) return status;
+  return bytes;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Log>> open_rocksdb_log(const RocksdbLogOptions& options) {
+  auto log = std::make_unique<RocksdbLog>(options);
+  if (Status status = log->open(); !status.ok()) return status;
+  return std::unique_ptr<Log>(std::move(log));
+}
+
+}  // namespace sluice

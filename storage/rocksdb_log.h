@@ -1,0 +1,41 @@
+// The log on RocksDB: commits as values of the default column family, keyed by their first lsn;
+// checkpoints as SST files that are written beside it and ingested into a second one.
+//
+// Why these options (architecture.md has the measurements):
+//  - Keys only grow, so memtables flush to files that do not overlap, and "compaction" moves them
+//  from
+//    level 0 to level 1 by name. Level 1 has no size limit. Trimming deletes whole files there.
+//  - Values are large and written once, so: no compression, no filter, no block cache, few
+//  memtables.
+//  - kTolerateCorruptedTailRecords plus our mark: a torn tail opens, anything else is refused.
+//  - RocksDB's own info log is replaced, since its writer aborts the process on EIO.
+//  - After an error nothing is tried again: no automatic resumption.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "storage/log.h"
+#include "storage/log_sink.h"
+
+namespace rocksdb {
+class Env;
+}
+
+namespace sluice {
+
+struct RocksdbLogOptions {
+  std::string directory;
+  rocksdb::Env* env = nullptr;  // null: the machine's; tests pass one over a FaultFs
+  bool read_only = false;
+  LogSink sink;
+  // Up to memtables + 1 of these are in memory at a time, about 32 MB.
+  size_t memtable_bytes = size_t{8} << 20;
+  int memtables = 4;
+};
+
+// Opens or makes the data directory. The directory is locked until the log is destroyed.
+Result<std::unique_ptr<Log>> open_rocksdb_log(const RocksdbLogOptions& options);
+
+}  // namespace sluice

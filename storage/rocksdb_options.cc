@@ -1,0 +1,148 @@
+#include "storage/rocksdb_options.h"
+
+#include <rocksdb/env.h>
+#include <rocksdb/table.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "storage/data_directory.h"
+
+namespace sluice {
+namespace {
+
+LogLevel level_of(rocksdb::InfoLogLevel level) {
+  if (level >= rocksdb::ERROR_LEVEL) return LogLevel::kError;
+  if (level == rocksdb::WARN_LEVEL) return LogLevel::kWarning;
+  return LogLevel::kDebug;
+}
+
+rocksdb::ColumnFamilyOptions make_family_options() {
+  rocksdb::BlockBasedTableOptions table;
+  table.no_block_cache = true;  // recovery reads everything once, in order; nothing else reads
+  table.filter_policy = nullptr;
+  table.checksum = rocksdb::kXXH3;
+  table.format_version = 5;
+  table.block_size = 64 << 10;
+  table.index_shortening = rocksdb::BlockBasedTableOptions::IndexShorteningMode::kNoShortening;
+  // Blocks are read whole with one call each; reading ahead through a buffer would copy them twice.
+  table.max_auto_readahead_size = 0;
+
+  rocksdb::ColumnFamilyOptions family;
+  family.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  family.compression = rocksdb::kNoCompression;
+  family.compression_per_level.clear();
+  family.bottommost_compression = rocksdb::kDisableCompressionOption;
+  // Two levels: what has been moved to level 1 stays there until it is trimmed.
+  family.num_levels = 2;
+  family.compaction_style = rocksdb::kCompactionStyleLevel;
+  family.level_compaction_dynamic_level_bytes = false;
+  family.level0_file_num_compaction_trigger = 2;
+  family.max_bytes_for_level_base = uint64_t{1} << 60;
+  family.target_file_size_base = uint64_t{1} << 40;  // never split or join by size
+  // Writers must never be held up for the sake of compaction, since there is nothing to gain from
+  // it.
+  family.level0_slowdown_writes_trigger = 1 << 20;
+  family.level0_stop_writes_trigger = 1 << 20;
+  family.soft_pending_compaction_bytes_limit = 0;
+  family.hard_pending_compaction_bytes_limit = 0;
+  family.max_compaction_bytes = uint64_t{1} << 60;
+  family.ttl = 0;
+  family.periodic_compaction_seconds = 0;
+  family.report_bg_io_stats = false;
+  family.paranoid_file_checks = false;
+  return family;
+}
+
+}  // namespace
+
+void InfoLog::Logv(const char* format, va_list arguments) {
+  Logv(rocksdb::WARN_LEVEL, format, arguments);
+}
+
+void InfoLog::Logv(rocksdb::InfoLogLevel level, const char* format, va_list arguments) {
+  if (level < GetInfoLogLevel()) return;
+  char text[1024];
+  std::vsnprintf(text, sizeof(text), format, arguments);
+  if (std::strstr(text, "dropping ") != nullptr) {
+    MutexLock lock(mutex_);
+    last_damage_ = text;
+  }
+  if (sink_) sink_(level_of(level), text);
+}
+
+std::string InfoLog::last_damage() const {
+  MutexLock lock(mutex_);
+  return last_damage_;
+}
+
+void FailureListener::OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status* status) {
+  MutexLock lock(mutex_);
+  if (failure_.ok()) failure_ = from_rocksdb(*status, "the log failed in the background");
+  tell();
+}
+
+void FailureListener::listen(std::function<void(const Status&)> listener) {
+  MutexLock lock(mutex_);
+  listener_ = std::move(listener);
+  if (!failure_.ok()) tell();
+}
+
+void FailureListener::tell() {
+  if (told_ || !listener_) return;
+  told_ = true;
+  listener_(failure_);
+}
+
+rocksdb::DBOptions make_db_options(const RocksdbLogOptions& options) {
+  rocksdb::DBOptions db;
+  db.env = options.env != nullptr ? options.env : rocksdb::Env::Default();
+  db.info_log_level = rocksdb::WARN_LEVEL;
+  db.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
+  // A flush while opening syncs what a killed process had only written: a later power cut then
+  // cannot take the middle out of the history.
+  db.avoid_flush_during_recovery = false;
+  db.avoid_flush_during_shutdown = true;
+  db.allow_fallocate = false;
+  db.manual_wal_flush = false;
+  db.enable_pipelined_write = false;
+  db.unordered_write = false;
+  db.two_write_queues = false;
+  db.allow_concurrent_memtable_write = false;  // one writer at a time: its cheaper path
+  db.enable_write_thread_adaptive_yield = false;
+  db.max_background_jobs = 2;
+  db.max_subcompactions = 1;
+  db.max_open_files = -1;
+  db.max_bgerror_resume_count = 0;
+  db.paranoid_checks = true;
+  db.stats_dump_period_sec = 0;
+  db.stats_persist_period_sec = 0;
+  db.skip_stats_update_on_db_open = true;
+  db.avoid_unnecessary_blocking_io = true;
+  db.enable_thread_tracking = false;
+  db.max_manifest_file_size = 4 << 20;  // the default of 1 GB would let it grow for ever
+  // The kernel starts writing early, so that no sync meets a mountain.
+  db.bytes_per_sync = 1 << 20;
+  db.wal_bytes_per_sync = 0;
+  db.use_fsync = false;
+  return db;
+}
+
+rocksdb::ColumnFamilyOptions make_log_family_options(const RocksdbLogOptions& options) {
+  rocksdb::ColumnFamilyOptions family = make_family_options();
+  family.write_buffer_size = options.memtable_bytes;
+  family.max_write_buffer_number = options.memtables;
+  family.min_write_buffer_number_to_merge = 1;
+  family.arena_block_size = 256 << 10;
+  return family;
+}
+
+rocksdb::ColumnFamilyOptions make_checkpoint_family_options() {
+  rocksdb::ColumnFamilyOptions family = make_family_options();
+  family.write_buffer_size = 64 << 10;  // nothing is ever written through it
+  // Ingested files go straight to level 1; there is nothing to compact.
+  family.disable_auto_compactions = true;
+  return family;
+}
+
+}  // namespace sluice

@@ -1,0 +1,83 @@
+#include "storage/store.h"
+
+namespace sluice {
+
+Result<std::unique_ptr<Store>> Store::open(StoreOptions options, Replay& replay) {
+  std::unique_ptr<Store> store(new Store());
+  store->options_ = std::move(options);
+  StoreOptions& own = store->options_;
+  if (own.directory.empty()) {
+    replay.finish();
+  } else {
+    RocksdbLogOptions log_options;
+    log_options.directory = own.directory;
+    log_options.env = own.env;
+    log_options.sink = own.sink;
+    auto log = open_rocksdb_log(log_options);
+    if (!log.ok()) return log.status();
+    store->log_ = std::move(*log);
+    auto recovered = recover(*store->log_, replay, own.recovery);
+    if (!recovered.ok()) {
+      const Status& status = recovered.status();
+      return Status(status.code(), "cannot recover " + own.directory + ": " + status.message());
+    }
+    store->recovered_ = *recovered;
+    if (store->recovered_.dropped_tail && own.sink) {
+      own.sink(LogLevel::kWarning,
+               "the log had a gap after lsn " + std::to_string(store->recovered_.last_lsn) +
+                   ", above all that is known to have been synced; what came after it was dropped");
+    }
+  }
+  own.journal.last_lsn = store->recovered_.last_lsn;
+  store->journal_ = std::make_unique<GroupCommitJournal>(store->log_.get(), own.journal);
+  return store;
+}
+
+Store::~Store() {
+  if (!closed_) static_cast<void>(close(CloseMode::kFlush).ok());
+}
+
+void Store::start_checkpoints(std::function<std::unique_ptr<CheckpointWalk>()> begin_walk,
+                              std::function<int64_t()> now_ms) {
+  if (log_ == nullptr) return;
+  CheckpointerOptions options;
+  options.begin_walk = std::move(begin_walk);
+  options.now_ms = std::move(now_ms);
+  options.log_bytes = options_.checkpoint_log_bytes;
+  options.save_rules = options_.save_rules;
+  options.rest_ratio = options_.checkpoint_rest_ratio;
+  options.sink = options_.sink;
+  checkpointer_ = std::make_unique<Checkpointer>(*log_, *journal_, std::move(options),
+                                                 recovered_.checkpoint, recovered_.log_bytes);
+}
+
+std::optional<uint64_t> Store::set_appendonly(bool on) {
+  if (log_ == nullptr || checkpointer_ == nullptr) return std::nullopt;
+  if (on == journal_->attached()) return 0;
+  if (!on) {
+    journal_->detach();
+    return 0;
+  }
+  journal_->attach();
+  return checkpointer_->request();
+}
+
+Status Store::close(CloseMode mode) {
+  if (closed_) return {};
+  closed_ = true;
+  Status status;
+  if (checkpointer_ != nullptr) {
+    if (mode == CloseMode::kCheckpoint && !journal_->broken()) {
+      status = checkpointer_->wait_until_done(checkpointer_->request());
+    }
+    checkpointer_->stop();
+  }
+  if (mode != CloseMode::kDiscard && !journal_->close() && status.ok())
+    status = journal_->failure();
+  checkpointer_.reset();
+  journal_.reset();
+  log_.reset();
+  return status;
+}
+
+}  // namespace sluice

@@ -1,0 +1,84 @@
+// Everything of storage/ that a server owns, in the right order: the log, what recovery found, the
+// journal, the checkpointer.
+//
+//   auto store = Store::open(options, replay);          // any thread; blocks while it loads
+//   engine.set_journal(&store.value()->journal());
+//   store.value()->start_checkpoints(walks);            // once the engine can be walked
+//   ...
+//   store.value()->close(CloseMode::kCheckpoint);       // SIGTERM: no appends any more
+//
+// Threads: as the parts say; open, start_checkpoints and close by one thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/journal.h"
+#include "storage/checkpointer.h"
+#include "storage/group_commit.h"
+#include "storage/log.h"
+#include "storage/log_sink.h"
+#include "storage/recovery.h"
+#include "storage/rocksdb_log.h"
+
+namespace sluice {
+
+struct StoreOptions {
+  // Empty: in memory only. Nothing is read or written, no checkpoint can be made.
+  std::string directory;
+  rocksdb::Env* env = nullptr;  // null: the machine's
+  JournalOptions journal;       // its last_lsn is overwritten by what recovery finds
+  RecoveryOptions recovery;
+  // The checkpointer's limits and rules; begin_walk and now_ms come with start_checkpoints.
+  uint64_t checkpoint_log_bytes = uint64_t{256} << 20;
+  std::vector<SaveRule> save_rules;
+  double checkpoint_rest_ratio = 1.0;
+  LogSink sink;
+};
+
+enum class CloseMode { kFlush, kCheckpoint, kDiscard };
+
+class Store {
+ public:
+  // Refuses: another server's directory (kLocked), an unknown version (kUnsupported), damage
+  // (kDamaged, naming the place), an error of the disk. After an error `replay`'s state is
+  // worthless.
+  static Result<std::unique_ptr<Store>> open(StoreOptions options, Replay& replay);
+  ~Store();  // close(kFlush) if nobody closed it
+
+  GroupCommitJournal& journal() { return *journal_; }
+  const RecoveryResult& recovered() const { return recovered_; }
+  bool in_memory() const { return log_ == nullptr; }
+
+  void start_checkpoints(std::function<std::unique_ptr<CheckpointWalk>()> begin_walk,
+                         std::function<int64_t()> now_ms);
+  // Null in memory and before start_checkpoints.
+  Checkpointer* checkpointer() { return checkpointer_.get(); }
+
+  // CONFIG SET appendonly. To yes: attaches and asks for the checkpoint that makes it count; the
+  // ticket is for wait_until_done. False in memory.
+  std::optional<uint64_t> set_appendonly(bool on);
+
+  // What was appended before is on the disk when this returns ok, and the directory is free again.
+  // kCheckpoint: a checkpoint first, so that the next start is quick. kDiscard: as a crash would,
+  // at once; for failed journals and a second SIGTERM.
+  Status close(CloseMode mode);
+
+  uint64_t disk_bytes() const { return log_ != nullptr ? log_->disk_bytes() : 0; }
+  uint64_t memory_bytes() const { return log_ != nullptr ? log_->memory_bytes() : 0; }
+
+ private:
+  Store() = default;
+
+  StoreOptions options_;
+  std::unique_ptr<Log> log_;
+  RecoveryResult recovered_;
+  std::unique_ptr<GroupCommitJournal> journal_;
+  std::unique_ptr<Checkpointer> checkpointer_;
+  bool closed_ = false;
+};
+
+}  // namespace sluice

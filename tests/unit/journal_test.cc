@@ -1,0 +1,179 @@
+// The group-commit journal over a real log: what durable means in each mode, and what a failure
+// does.
+#include "tests/support/storage_support.h"
+
+#include <doctest/doctest.h>
+
+#include <thread>
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+template <typename Condition>
+bool eventually(Condition condition) {
+  for (int i = 0; i < 2000; ++i) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
+}
+
+std::unique_ptr<Store> open_store(StoreOptions options) {
+  MapReplay replay;
+  auto store = Store::open(std::move(options), replay);
+  REQUIRE_MESSAGE(store.ok(), store.status().message());
+  return std::move(*store);
+}
+
+}  // namespace
+
+TEST_CASE("an empty directory starts at lsn 0 and gives the first unit lsn 1") {
+  TempDirectory directory;
+  auto store = open_store(store_options(directory.path()));
+  CHECK(store->recovered().last_lsn == 0);
+  MapEngine engine(&store->journal());
+  CHECK(engine.set(1, 10) == 1);
+  CHECK(store->journal().last_lsn() == 1);
+}
+
+TEST_CASE("always: a flush wakes the commit thread, and durable means synced") {
+  TempDirectory directory;
+  std::atomic<Lsn> told{0};
+  StoreOptions options = store_options(directory.path());
+  options.journal.on_durable = [&](Lsn lsn) { told = lsn; };
+  auto store = open_store(options);
+  MapEngine engine(&store->journal());
+  for (uint32_t i = 0; i < 100; ++i) engine.set(i, i);
+  CHECK(store->journal().flush());
+  CHECK(eventually([&] { return store->journal().durable_lsn() == 100; }));
+  CHECK(store->journal().synced_lsn() == 100);
+  CHECK(eventually([&] { return told == 100; }));
+  CHECK(store->journal().unwritten_bytes() == 0);
+  CHECK(store->journal().stats().commits >= 1);
+}
+
+TEST_CASE("everysec: what was appended before a flush is durable when it returns") {
+  TempDirectory directory;
+  auto store = open_store(store_options(directory.path(), SyncMode::kEverySecond));
+  MapEngine engine(&store->journal());
+  for (uint32_t i = 0; i < 100; ++i) {
+    const Lsn lsn = engine.set(i, i);
+    CHECK(store->journal().flush());
+    CHECK(store->journal().durable_lsn() == lsn);
+  }
+  CHECK(eventually([&] { return store->journal().synced_lsn() == 100; }));
+}
+
+TEST_CASE("everysec: units that nobody flushes become durable all the same") {
+  TempDirectory directory;
+  auto store = open_store(store_options(directory.path(), SyncMode::kNever));
+  MapEngine engine(&store->journal());
+  engine.set(1, 1);
+  CHECK(eventually([&] { return store->journal().durable_lsn() == 1; }));
+}
+
+TEST_CASE("flushes from several threads each cover what their thread appended") {
+  TempDirectory directory;
+  auto store = open_store(store_options(directory.path(), SyncMode::kEverySecond));
+  MapEngine engine(&store->journal());
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (uint32_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (uint32_t i = 0; i < 2000; ++i) {
+        const Lsn lsn = engine.set(t, i, i % 200);
+        if (!store->journal().flush() || store->journal().durable_lsn() < lsn) ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
+  CHECK(store->journal().durable_lsn() == 8000);
+  const auto state = engine.state();
+  CHECK(store->close(CloseMode::kFlush).ok());
+  const ReadBack back = read_back(directory.path());
+  REQUIRE_MESSAGE(back.status.ok(), back.status.message());
+  CHECK(back.state == state);
+  CHECK(back.recovered.last_lsn == 8000);
+}
+
+TEST_CASE("everything that was durable is read back, in order, in each mode") {
+  for (const SyncMode mode : {SyncMode::kAlways, SyncMode::kEverySecond, SyncMode::kNever}) {
+    TempDirectory directory;
+    std::map<uint32_t, uint64_t> state;
+    Lsn last = 0;
+    for (int round = 0; round < 3; ++round) {
+      MapReplay replay;
+      auto store = Store::open(store_options(directory.path(), mode), replay);
+      REQUIRE_MESSAGE(store.ok(), store.status().message());
+      CHECK(replay.finished);
+      CHECK(replay.state == state);
+      CHECK((*store)->recovered().last_lsn == last);
+      MapEngine engine(&(*store)->journal(), replay.state);
+      for (uint32_t i = 0; i < 500; ++i) {
+        last = engine.set(i % 97, static_cast<uint64_t>(round) * 1000 + i, i);
+        if (i % 7 == 0) CHECK((*store)->journal().flush());
+      }
+      state = engine.state();
+      CHECK((*store)->close(CloseMode::kFlush).ok());
+    }
+  }
+}
+
+TEST_CASE("a unit larger than every buffer goes through") {
+  TempDirectory directory;
+  {
+    auto store = open_store(store_options(directory.path(), SyncMode::kEverySecond));
+    MapEngine engine(&store->journal());
+    engine.set(1, 1, 40 << 20);
+    engine.set(2, 2);
+    CHECK(store->journal().flush());
+  }
+  const ReadBack back = read_back(directory.path());
+  CHECK(back.recovered.last_lsn == 2);
+  CHECK(back.state.size() == 2);
+}
+
+TEST_CASE("a change from everysec to always syncs what was acknowledged before") {
+  TempDirectory directory;
+  StoreOptions options = store_options(directory.path(), SyncMode::kNever);
+  auto store = open_store(options);
+  MapEngine engine(&store->journal());
+  for (uint32_t i = 0; i < 10; ++i) engine.set(i, i);
+  CHECK(store->journal().flush());
+  CHECK(store->journal().synced_lsn() == 0);
+  CHECK(store->journal().set_mode(SyncMode::kAlways));
+  CHECK(store->journal().synced_lsn() == 10);
+  engine.set(1, 5);
+  CHECK(store->journal().flush());
+  CHECK(eventually([&] { return store->journal().durable_lsn() == 11; }));
+  CHECK(store->journal().set_mode(SyncMode::kEverySecond));
+  engine.set(1, 6);
+  CHECK(store->journal().flush());
+  CHECK(store->journal().durable_lsn() == 12);
+}
+
+TEST_CASE("in memory only, nothing is kept and every unit is durable at once") {
+  MapReplay replay;
+  auto store = Store::open(store_options(""), replay);
+  REQUIRE(store.ok());
+  MapEngine engine(&(*store)->journal());
+  for (uint32_t i = 0; i < 10; ++i) {
+    const Lsn lsn = engine.set(i, i);
+    CHECK((*store)->journal().durable_lsn() == lsn);
+  }
+  CHECK((*store)->journal().unwritten_bytes() == 0);
+  CHECK((*store)->journal().flush());
+  CHECK((*store)->close(CloseMode::kCheckpoint).ok());
+}
+
+TEST_CASE("free disk below the minimum is seen") {
+  TempDirectory directory;
+  StoreOptions options = store_options(directory.path());
+  options.journal.min_free_disk_bytes = UINT64_MAX;
+  auto store = open_store(options);
+  CHECK(store->journal().below_min_free_disk());
+  CHECK(store->journal().free_disk_bytes() > 0);
+}
