@@ -1,0 +1,309 @@
+"""Seeded commands of the data families, with every option of Redis 7.0, valid or not.
+
+Each family is a list of (weight, function of a `Pool`); a function answers one command's words.
+"""
+
+from pools import (BAD_INTEGERS, CANNOT_MUTATE, FAR_MS, LONG_TEXT, Command, Pool, to_bytes)
+
+SHORT_TIMEOUTS = ["0.001", "0.002", "0.001", "-1", "abc", "", "-0.5", "1e400", "nan"]
+
+
+def expiry(pool):
+    """An expiry option of SET and GETEX."""
+    what = pool.pick("EX", "PX", "EXAT", "PXAT")
+    if pool.chance(0.12):
+        return [what, pool.random.choice(["0", "-1", *BAD_INTEGERS])]
+    number = {"EX": pool.far_seconds(), "PX": pool.far_seconds() + "000",
+              "EXAT": FAR_MS // 1000, "PXAT": FAR_MS}[what]
+    return [what, number]
+
+
+STRINGS = [
+    (6, lambda p: ["SET", p.target(), p.value(), *p.some(
+        "NX", "XX", "GET", "KEEPTTL", lambda: expiry(p), probability=0.2)]),
+    (6, lambda p: ["GET", p.key()]),
+    (1, lambda p: ["GETSET", p.target(), p.value()]),
+    (2, lambda p: ["GETEX", p.key(), *p.some("PERSIST", lambda: expiry(p))]),
+    (1, lambda p: ["GETDEL", p.key()]),
+    (1, lambda p: ["SETNX", p.key(), p.value()]),
+    (1, lambda p: ["SETEX", p.target(), p.pick(p.far_seconds(), "0", "-1", "abc"), p.value()]),
+    (1, lambda p: ["PSETEX", p.target(), p.pick(p.far_seconds() + "000", "0", "-5", ""), p.value()]),
+    (2, lambda p: ["MGET", *p.keys()]),
+    (1, lambda p: ["MSET", *p.some_pairs(p.target, p.value)]),
+    (1, lambda p: ["MSETNX", *p.some_pairs(p.key, p.value)]),
+    (2, lambda p: ["APPEND", p.key(), p.value()]),
+    (2, lambda p: ["STRLEN", p.key()]),
+    (3, lambda p: [p.pick("GETRANGE", "SUBSTR"), p.key(), p.integer(), p.integer()]),
+    (2, lambda p: ["SETRANGE", p.key(), p.pick(p.integer(), "536870912", "20"), p.value()]),
+    (2, lambda p: [p.pick("INCR", "DECR"), p.key()]),
+    (2, lambda p: [p.pick("INCRBY", "DECRBY"), p.key(), p.integer()]),
+    (3, lambda p: ["INCRBYFLOAT", p.key(), p.score()]),
+    (2, lambda p: ["LCS", p.key(), p.key(), *p.some(
+        "LEN", "IDX", "WITHMATCHLEN", lambda: ["MINMATCHLEN", p.integer()])]),
+    (1, lambda p: [p.pick("TTL", "PTTL", "EXPIRETIME"), p.key()]),
+    (1, lambda p: ["PERSIST", p.key()]),
+    (1, lambda p: ["DEL", *p.keys(2)]),
+]
+
+
+def expire(pool):
+    absolute = pool.chance(0.5)
+    milli = pool.chance(0.5)
+    name = ("P" if milli else "") + "EXPIRE" + ("AT" if absolute else "")
+    if pool.chance(0.1):
+        number = pool.random.choice(BAD_INTEGERS + ["0", "-1", "-100"])
+        number = number if number not in ("4294967296", "01", "+1") else "-2"
+    elif absolute:
+        number = (FAR_MS // 1000 + pool.random.randrange(5)) * (1000 if milli else 1)
+    else:
+        number = pool.far_seconds() + ("000" if milli else "")
+    return [name, pool.key(), number, *pool.some("NX", "XX", "GT", "LT", "ZZ", probability=0.12)]
+
+
+def make_key(pool):
+    """A key of any type."""
+    key = pool.random.choice(pool.own_keys)
+    return pool.pick(
+        ["SET", key, pool.value()], ["SADD", key, *pool.members()], ["RPUSH", key, *pool.values()],
+        ["HSET", key, pool.member(), pool.value()], ["ZADD", key, "1", pool.member()])
+
+
+KEYS = [
+    (6, make_key),
+    (8, expire),
+    (3, lambda p: [p.pick("TTL", "PTTL", "EXPIRETIME", "PEXPIRETIME"), p.key()]),
+    (2, lambda p: ["PERSIST", p.key()]),
+    (3, lambda p: [p.pick("DEL", "UNLINK"), *p.keys(2)]),
+    (3, lambda p: [p.pick("EXISTS", "TOUCH"), *p.keys()]),
+    (3, lambda p: ["TYPE", p.key()]),
+    (3, lambda p: [p.pick("RENAME", "RENAMENX"), p.key(), p.key()]),
+    (2, lambda p: ["KEYS", p.pick("*", "?", "[a-c]", "[^a]", "w:*", "\\*", "*d", "a*", "", "[", "{t}?",
+                                  "[b-", "**", "w:[^sh]*", b"\x00*", "w?s*t", "\\a", "[\\a]", "[a")]),
+    (2, lambda p: ["SCAN", "0", *p.some(["MATCH", p.pick("*", "w:*", "?", "[ab]")],
+                                        lambda: ["COUNT", p.pick("1", "10", "1000", "0", "-1", "x")],
+                                        ["TYPE", p.pick("string", "list", "ZSET", "none", "stream")],
+                                        probability=0.4)]),
+    (1, lambda p: ["RANDOMKEY"]),
+    (1, lambda p: ["DBSIZE"]),
+    (1, lambda p: ["SELECT", p.pick("0", "0", "1", "1", "15", "16", "-1", "abc", "")]),
+    (1, lambda p: ["SET", p.random.choice(p.own_keys), p.value(), *expiry(p)]),
+    (1, lambda p: ["GETEX", p.key(), *p.some("PERSIST", lambda: expiry(p))]),
+]
+
+LISTS = [
+    (6, lambda p: [p.pick("LPUSH", "RPUSH"), p.target(), *p.values()]),
+    (1, lambda p: [p.pick("LPUSH", "RPUSH"), p.target(), *["x"] * 150]),
+    (1, lambda p: [p.pick("LPUSHX", "RPUSHX"), p.key(), *p.values(2)]),
+    (4, lambda p: [p.pick("LPOP", "RPOP"), p.key(), *p.some(p.count)]),
+    (5, lambda p: ["LRANGE", p.key(), p.integer(), p.integer()]),
+    (1, lambda p: ["LRANGE", p.key(), "0", "-1"]),
+    (2, lambda p: ["LLEN", p.key()]),
+    (2, lambda p: ["LINDEX", p.key(), p.integer()]),
+    (2, lambda p: ["LINSERT", p.key(), p.pick("BEFORE", "AFTER", "before", "BESIDE"), p.value(),
+                   p.value()]),
+    (2, lambda p: ["LSET", p.key(), p.integer(), p.value()]),
+    (2, lambda p: ["LREM", p.key(), p.integer(), p.value()]),
+    (1, lambda p: ["LTRIM", p.key(), p.integer(), p.integer()]),
+    (4, lambda p: ["LPOS", p.key(), p.value(), *p.some(
+        lambda: ["RANK", p.integer()], lambda: ["COUNT", p.count()],
+        lambda: ["MAXLEN", p.count()])]),
+    (3, lambda p: ["LMOVE", p.key(), p.target(), p.pick("LEFT", "RIGHT"),
+                   p.pick("LEFT", "RIGHT", "right", "UP")]),
+    (1, lambda p: ["RPOPLPUSH", p.key(), p.target()]),
+    (3, lambda p: ["LMPOP", *p.counted_keys(), p.pick("LEFT", "RIGHT", "MIDDLE"),
+                   *p.some(lambda: ["COUNT", p.count()])]),
+    (2, lambda p: [p.pick("BLPOP", "BRPOP"), *p.keys(3), p.random.choice(SHORT_TIMEOUTS)]),
+    (1, lambda p: ["BLMOVE", p.key(), p.target(), p.pick("LEFT", "RIGHT"), p.pick("LEFT", "UP"),
+                   p.random.choice(SHORT_TIMEOUTS)]),
+    (1, lambda p: ["BRPOPLPUSH", p.key(), p.target(), p.random.choice(SHORT_TIMEOUTS)]),
+    (1, lambda p: ["BLMPOP", p.random.choice(SHORT_TIMEOUTS), *p.counted_keys(),
+                   p.pick("LEFT", "RIGHT", "X"), *p.some(lambda: ["COUNT", p.count()])]),
+    (1, lambda p: ["DEL", p.key()]),
+]
+
+HASHES = [
+    (7, lambda p: [p.pick("HSET", "HSET", "HMSET"), p.target(), *p.some_pairs(p.member, p.value)]),
+    (1, lambda p: ["HSET", p.pick("a", "b"), *[word for n in range(140) for word in (n, n)]]),
+    (1, lambda p: ["HSETNX", p.target(), p.member(), p.value()]),
+    (3, lambda p: ["HGET", p.key(), p.member()]),
+    (2, lambda p: ["HMGET", p.key(), *p.members()]),
+    (3, lambda p: ["HGETALL", p.key()]),
+    (2, lambda p: [p.pick("HKEYS", "HVALS"), p.key()]),
+    (4, lambda p: ["HDEL", p.key(), *p.members()]),
+    (2, lambda p: [p.pick("HEXISTS", "HSTRLEN"), p.key(), p.member()]),
+    (1, lambda p: ["HLEN", p.key()]),
+    (3, lambda p: ["HINCRBY", p.key(), p.member(), p.integer()]),
+    (3, lambda p: ["HINCRBYFLOAT", p.key(), p.member(), p.score()]),
+    (3, lambda p: ["HRANDFIELD", p.key(), *p.some(
+        lambda: [p.count(), *p.some("WITHVALUES", "WITHSCORES")], probability=0.8)]),
+    (2, lambda p: ["HSCAN", p.key(), "0", *p.some(
+        ["MATCH", p.pick("*", "a*", "[1-3]")], lambda: ["COUNT", p.pick("1", "10", "0", "x")])]),
+    (1, lambda p: ["DEL", p.key()]),
+]
+
+SETS = [
+    (7, lambda p: ["SADD", p.target(), *p.members(6)]),
+    (2, lambda p: ["SADD", p.target(), *[p.pick("1", "2", "3", "-7", "99", "70000", "5000000000")
+                                         for _ in range(4)]]),
+    (1, lambda p: ["SADD", p.pick("a", "b"), *range(p.pick(100, 520))]),
+    (4, lambda p: ["SREM", p.key(), *p.members()]),
+    (2, lambda p: ["SISMEMBER", p.key(), p.member()]),
+    (2, lambda p: ["SMISMEMBER", p.key(), *p.members()]),
+    (4, lambda p: ["SMEMBERS", p.key()]),
+    (2, lambda p: ["SCARD", p.key()]),
+    (2, lambda p: ["SPOP", p.key(), *p.some(p.count, probability=0.6)]),
+    (3, lambda p: ["SRANDMEMBER", p.key(), *p.some(p.count, probability=0.7)]),
+    (2, lambda p: ["SMOVE", p.key(), p.target(), p.member()]),
+    (4, lambda p: [p.pick("SINTER", "SUNION", "SDIFF"), *p.keys()]),
+    (4, lambda p: [p.pick("SINTERSTORE", "SUNIONSTORE", "SDIFFSTORE"), p.target(), *p.keys()]),
+    (3, lambda p: ["SINTERCARD", *p.counted_keys(), *p.some(lambda: ["LIMIT", p.count()])]),
+    (2, lambda p: ["SSCAN", p.key(), "0", *p.some(
+        ["MATCH", p.pick("*", "a*", "[1-3]")], lambda: ["COUNT", p.pick("1", "10", "0", "x")])]),
+    (1, lambda p: ["DEL", p.key()]),
+]
+
+LEX_KEYS = ["lex1", "lex2", "lex3"]
+
+
+def lex_key(pool):
+    return pool.random.choice(LEX_KEYS if pool.chance(0.95) else pool.wrong_keys)
+
+
+def limit(pool):
+    return ["LIMIT", pool.integer(), pool.integer()]
+
+
+def zrange(pool):
+    """ZRANGE and ZRANGESTORE. By lex only on keys whose scores are equal, as Redis demands."""
+    store = pool.chance(0.3)
+    by = pool.pick("", "", "BYSCORE", "BYSCORE", "BYLEX")
+    bound = {"": pool.integer, "BYSCORE": pool.score_bound, "BYLEX": pool.lex_bound}[by]
+    key = lex_key(pool) if by == "BYLEX" else pool.key()
+    words = ["ZRANGESTORE", pool.target(), key] if store else ["ZRANGE", key]
+    options = pool.some("REV", "WITHSCORES", lambda: limit(pool))
+    return [*words, bound(), bound(), *([by] if by else []), *options]
+
+
+def zrange_old(pool):
+    """The forms before ZRANGE took options."""
+    reverse = pool.pick("", "REV")
+    what = pool.pick("RANGE", "RANGEBYSCORE", "RANGEBYSCORE", "RANGEBYLEX")
+    if what == "RANGEBYLEX":
+        return [f"Z{reverse}{what}", lex_key(pool), pool.lex_bound(), pool.lex_bound(),
+                *pool.some(lambda: limit(pool))]
+    bound = pool.integer if what == "RANGE" else pool.score_bound
+    options = pool.some("WITHSCORES", lambda: limit(pool) if what != "RANGE" else [])
+    return [f"Z{reverse}{what}", pool.key(), bound(), bound(), *options]
+
+
+def zsets_together(pool):
+    """ZUNION and its relatives."""
+    name = pool.pick("ZUNION", "ZINTER", "ZDIFF")
+    store = pool.chance(0.5)
+    counted = pool.counted_keys()
+    options = []
+    if name != "ZDIFF" or pool.chance(0.05):
+        weights = ["WEIGHTS", *[pool.score() for _ in counted[1:]]]
+        options = pool.some(weights, lambda: ["AGGREGATE", pool.pick("SUM", "MIN", "MAX", "AVG")])
+    if store:
+        return [name + "STORE", pool.target(), *counted, *options]
+    return [name, *counted, *options, *pool.some("WITHSCORES")]
+
+
+ZSETS = [
+    (8, lambda p: ["ZADD", p.target(), *p.some("NX", "XX", "GT", "LT", "CH", "INCR", probability=0.12),
+                   *p.some_pairs(p.score, p.member)]),
+    (1, lambda p: ["ZADD", p.pick("a", "b"), *[word for n in range(140) for word in (n % 9, n)]]),
+    (3, lambda p: ["ZADD", p.pick(*LEX_KEYS), *[word for _ in range(4) for word in ("0", p.member())]]),
+    (2, lambda p: ["ZINCRBY", p.target(), p.score(), p.member()]),
+    (3, lambda p: ["ZREM", p.key(), *p.members()]),
+    (2, lambda p: ["ZCARD", p.key()]),
+    (2, lambda p: ["ZSCORE", p.key(), p.member()]),
+    (1, lambda p: ["ZMSCORE", p.key(), *p.members()]),
+    (3, lambda p: [p.pick("ZRANK", "ZREVRANK"), p.key(), p.member()]),
+    (7, zrange),
+    (6, zrange_old),
+    (2, lambda p: ["ZCOUNT", p.key(), p.score_bound(), p.score_bound()]),
+    (2, lambda p: ["ZLEXCOUNT", lex_key(p), p.lex_bound(), p.lex_bound()]),
+    (1, lambda p: ["ZREMRANGEBYRANK", p.key(), p.integer(), p.integer()]),
+    (1, lambda p: ["ZREMRANGEBYSCORE", p.key(), p.score_bound(), p.score_bound()]),
+    (1, lambda p: ["ZREMRANGEBYLEX", lex_key(p), p.lex_bound(), p.lex_bound()]),
+    (6, zsets_together),
+    (2, lambda p: ["ZINTERCARD", *p.counted_keys(), *p.some(lambda: ["LIMIT", p.count()])]),
+    (3, lambda p: [p.pick("ZPOPMIN", "ZPOPMAX"), p.key(), *p.some(p.count)]),
+    (2, lambda p: ["ZMPOP", *p.counted_keys(), p.pick("MIN", "MAX", "LEFT"),
+                   *p.some(lambda: ["COUNT", p.count()])]),
+    (2, lambda p: ["ZRANDMEMBER", p.key(), *p.some(
+        lambda: [p.count(), *p.some("WITHSCORES", "WITHVALUES")], probability=0.8)]),
+    (2, lambda p: ["ZSCAN", p.key(), "0", *p.some(
+        ["MATCH", p.pick("*", "a*", "[1-3]")], lambda: ["COUNT", p.pick("1", "10", "0", "x")])]),
+    (1, lambda p: [p.pick("BZPOPMIN", "BZPOPMAX"), *p.keys(3), p.random.choice(SHORT_TIMEOUTS)]),
+    (1, lambda p: ["BZMPOP", p.random.choice(SHORT_TIMEOUTS), *p.counted_keys(),
+                   p.pick("MIN", "MAX", "X"), *p.some(lambda: ["COUNT", p.count()])]),
+    (1, lambda p: ["DEL", p.key()]),
+]
+
+# family -> (the type of its own keys, its commands)
+TABLES = {"strings": ("string", STRINGS), "keys": (None, KEYS), "lists": ("list", LISTS),
+          "hashes": ("hash", HASHES), "sets": ("set", SETS), "zsets": ("zset", ZSETS)}
+LISTERS = {"SRANDMEMBER": lambda key: ["SMEMBERS", key], "SPOP": lambda key: ["SMEMBERS", key],
+           "HRANDFIELD": lambda key: ["HGETALL", key],
+           "ZRANDMEMBER": lambda key: ["ZRANGE", key, "0", "-1", "WITHSCORES"]}
+# By these a key could leave the state that BYLEX needs.
+NEVER_MUTATED_KEYS = set(LEX_KEYS)
+
+
+def pool_for(family, random):
+    return Pool(random, TABLES[family][0])
+
+
+def words_of(family, pool, mistakes=0.08, blocking_too=False):
+    """One command's words. A mistake could turn a short wait into an endless one, so blocking
+    commands get none unless `blocking_too` (inside MULTI and scripts, where nothing waits)."""
+    table = TABLES[family][1]
+    make = pool.random.choices([row[1] for row in table], [row[0] for row in table])[0]
+    words = make(pool)
+    blocked = words[0] in CANNOT_MUTATE and not blocking_too
+    on_lex = any(word in NEVER_MUTATED_KEYS for word in words[1:3] if isinstance(word, str))
+    if pool.chance(mistakes) and not blocked and not on_lex:
+        mutated = pool.mutate(words)
+        # A scan that starts at a made-up cursor may answer anything.
+        if "SCAN" not in words[0] or words[0] == mutated[0] and cursor_is_zero(mutated):
+            words = mutated
+    if pool.chance(0.1):
+        words = pool.change_case(words)
+    return words
+
+
+def cursor_is_zero(words):
+    at = 1 if words[0] == "SCAN" else 2
+    return len(words) <= at or words[at] in ("0", "abc")
+
+
+def unit_of(family, pool, connection=1, in_multi=False):
+    """A few commands that belong together: mostly one."""
+    words = words_of(family, pool, blocking_too=in_multi)
+    return around_random(Command(words, connection=connection, in_multi=in_multi))
+
+
+def around_random(command):
+    """What answers at random gets a list of the allowed answers before it, and leaves no trace."""
+    lister = LISTERS.get(command.name)
+    if not lister or len(command.arguments) < 2:
+        return [command]
+    key = command.arguments[1]
+    unit = [command]
+    if not command.in_multi:
+        unit.insert(0, Command(lister(key), connection=command.connection))
+        command.members = True
+    if command.name == "SPOP":
+        unit.append(Command(["DEL", key], connection=command.connection, in_multi=command.in_multi))
+    return unit
+
+
+def simple_round(family, pool, count):
+    """About `count` commands of one data family."""
+    commands = []
+    while len(commands) < count:
+        commands += unit_of(family, pool)
+    return commands

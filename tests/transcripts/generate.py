@@ -1,0 +1,369 @@
+#!/usr/bin/python3
+"""Generated commands, sent to a server and to redis-server in batches and compared one by one.
+
+A round starts with empty servers and is made from one seed; where it differs, it is cut down to what
+is needed and printed as a transcript. run.py runs this after the written transcripts.
+
+    python3 tests/transcripts/generate.py --server PATH --seed 7 --commands 20000 zsets
+"""
+
+import pathlib
+import random
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+from compare import Rules, equal  # noqa: E402
+from families import TABLES, pool_for, simple_round  # noqa: E402
+from pools import ORDERED_BY_ENCODING, WRONG_TYPE_SETUP, Command, rules_of  # noqa: E402
+from resp import ConnectionClosed, ProtocolError, ReplyTimeout, encode  # noqa: E402
+from sequences import ROUNDS  # noqa: E402
+from session import Outcome, Session, show  # noqa: E402
+
+FAMILIES = list(TABLES) + list(ROUNDS)
+BATCH = 50
+ROUND_COMMANDS = 300
+MINIMISE_S = 15.0
+MINIMISE_TIMEOUT_S = 0.4
+MOST_FAILURES = 6
+UNORDERED_ENCODINGS = {b"hashtable", b"skiplist"}
+
+
+class Mismatch:
+    def __init__(self, index, command, expected, actual):
+        self.index = index
+        self.command = command
+        self.expected = expected
+        self.actual = actual
+
+
+class Exchange:
+    """Sends one round's commands to both servers. Made anew for each round."""
+
+    def __init__(self, servers, protocol, timeout_s):
+        self.sessions = [Session(server, protocol, timeout_s) for server in servers]
+        self.queued = {}
+        self.slack_ms = 0.0
+        self.compared = 0
+        for session in self.sessions:
+            session.wait_until(lambda: session.client_count(b"connected_clients") <= 1)
+            session.reset()
+
+    def close(self):
+        for session in self.sessions:
+            session.close()
+
+    def run(self, commands):
+        """The first Mismatch, or None."""
+        position = 0
+        while position < len(commands):
+            batch = self._next_batch(commands, position)
+            began = time.monotonic()
+            mismatch = self._run_batch(batch, position)
+            # A key's time to live may differ by as long as one server waited for the other.
+            self.slack_ms = max(self.slack_ms, 2000 * (time.monotonic() - began))
+            if mismatch:
+                return mismatch
+            position += len(batch)
+        return None
+
+    @staticmethod
+    def _next_batch(commands, position):
+        first = commands[position]
+        if first.kind != "command" or first.mode == "scan":
+            return [first]
+        end = position
+        while (end < len(commands) and end - position < BATCH and commands[end].kind == "command" and
+               commands[end].mode != "scan" and commands[end].connection == first.connection):
+            end += 1
+        return commands[position:end]
+
+    def _run_batch(self, batch, position):
+        number = batch[0].connection
+        if batch[0].kind == "async":
+            for session in self.sessions:
+                session.send_async(number, batch[0].arguments)
+            return None
+        if batch[0].mode == "scan" and batch[0].kind == "command" and not batch[0].in_multi:
+            return self._run_scan(batch[0], position)
+        if batch[0].kind == "command":
+            self._send(batch, number)
+        previous = None
+        for index, command in enumerate(batch, position):
+            encoding = None
+            if self._wants_encoding(command):
+                encoding = self.sessions[0].read(number).tree[1]
+            replies = [[session.read(number) for _ in range(command.replies)]
+                       for session in self.sessions]
+            mismatch = self._compare(index, command, replies, encoding, previous)
+            if mismatch:
+                return mismatch
+            previous = replies[1][0]
+        return None
+
+    @staticmethod
+    def _wants_encoding(command):
+        return (command.kind == "command" and not command.in_multi and
+                command.name in ORDERED_BY_ENCODING and len(command.arguments) == 2)
+
+    def _send(self, batch, number):
+        """The reference also says how it keeps a hash or set, which tells if its order counts."""
+        for which, session in enumerate(self.sessions):
+            parts = []
+            for command in batch:
+                if which == 0 and self._wants_encoding(command):
+                    parts.append(encode(["OBJECT", "ENCODING", command.arguments[1]]))
+                parts.append(encode(command.arguments))
+            session.connection(number).send_bytes(b"".join(parts))
+
+    def _run_scan(self, command, position):
+        results = [session.scan(command.connection, command.arguments) for session in self.sessions]
+        self.compared += 1
+        lists = [isinstance(result, list) for result in results]
+        same = results[0] == results[1] if any(lists) else equal(
+            rules_of("type", 0), *results)
+        return None if same else Mismatch(position, command, *results)
+
+    def _compare(self, index, command, replies, encoding, previous):
+        expected, actual = replies
+        for one, other in zip(expected, actual):
+            if isinstance(one, Outcome) or isinstance(other, Outcome):
+                return Mismatch(index, command, one, other)
+        self.compared += len(expected)
+        if command.mode == "sorted_replies":
+            expected, actual = [sorted(many, key=lambda reply: reply.raw) for many in replies]
+        if command.mode == "unsubscribe":
+            if summary(expected) != summary(actual):
+                return Mismatch(index, command, summary(expected), summary(actual))
+            return None
+        rules = self._rules(command, encoding, expected[0])
+        for one, other in zip(expected, actual):
+            if not equal(rules, one, other):
+                return Mismatch(index, command, one, other)
+        if command.members and not is_pick(command, actual[0], previous):
+            return Mismatch(index, command, f"a pick of {show(previous)}", actual[0])
+        return None
+
+    def _rules(self, command, encoding, expected):
+        """The rules for one reply; EXEC's are those of the commands that were queued."""
+        number = command.connection
+        if expected.raw == b"+QUEUED\r\n":
+            self.queued.setdefault(number, []).append(rules_of(command.mode, self.slack_ms))
+            return Rules()
+        if command.name in ("EXEC", "DISCARD"):
+            rules = Rules()
+            rules.children = self.queued.pop(number, [])
+            return rules
+        if command.name in ORDERED_BY_ENCODING and not command.in_multi:
+            if encoding not in UNORDERED_ENCODINGS:
+                return Rules()
+        return rules_of(command.mode, self.slack_ms)
+
+    # -- The whole keyspace -------------------------------------------------------------------
+
+    def compare_keyspace(self):
+        """A Mismatch if the databases 0 and 1 differ in any key, value or time to live."""
+        for database in ("0", "1"):
+            states = [keyspace_of(session.control, database) for session in self.sessions]
+            for key in sorted(set(states[0]) | set(states[1])):
+                one, other = states[0].get(key), states[1].get(key)
+                command = Command(["DUMP-OF-KEY", key, "DB", database])
+                if one is None or other is None or one[0] != other[0]:
+                    return Mismatch(-1, command, one, other)
+                if abs(one[1] - other[1]) > 50 + self.slack_ms:
+                    return Mismatch(-1, command, f"PTTL {one[1]}", f"PTTL {other[1]}")
+        return None
+
+
+def summary(replies):
+    """Of unsubscriptions in an order that is not fixed: the names, and the counts in order."""
+    trees = [reply.tree for reply in replies]
+    if any(not isinstance(tree[1], list) or len(tree[1]) != 3 for tree in trees):
+        return trees
+    return (trees[0][0], sorted(repr(tree[1][1]) for tree in trees),
+            [tree[1][2] for tree in trees])
+
+
+def leaves(tree):
+    if isinstance(tree[1], list):
+        return [leaf for child in tree[1] for leaf in leaves(child)]
+    return [] if tree[1] is None or tree[0] == "_" else [tree[1]]
+
+
+def is_pick(command, reply, previous):
+    """True if a random answer holds only what is there, and no element twice where it must not."""
+    if reply.is_error or previous is None or previous.is_error:
+        return True
+    found = leaves(reply.tree)
+    if not set(found) <= set(leaves(previous.tree)):
+        return False
+    distinct = len(command.arguments) == 3 and command.arguments[2].isdigit()
+    return not distinct or len(found) == len(set(found))
+
+
+DUMPS = {b"string": lambda key: ["GET", key], b"list": lambda key: ["LRANGE", key, "0", "-1"],
+         b"hash": lambda key: ["HGETALL", key], b"set": lambda key: ["SMEMBERS", key],
+         b"zset": lambda key: ["ZRANGE", key, "0", "-1", "WITHSCORES"]}
+
+
+def keyspace_of(control, database):
+    """key -> ((type, content in a fixed order), time to live in ms)."""
+    control.call("SELECT", database)
+    keys = [child[1] for child in control.call("KEYS", "*").tree[1]]
+    replies = control.pipeline([words for key in keys for words in (["TYPE", key], ["PTTL", key])])
+    types = [reply.tree[1] for reply in replies[::2]]
+    contents = control.pipeline([DUMPS[kind](key) for key, kind in zip(keys, types)
+                                 if kind in DUMPS])
+    state = {}
+    for key, kind, ttl in zip([k for k, t in zip(keys, types) if t in DUMPS],
+                              [t for t in types if t in DUMPS],
+                              [r for r, t in zip(replies[1::2], types) if t in DUMPS]):
+        content = leaves(contents.pop(0).tree)
+        if kind == b"hash":
+            content = sorted(zip(content[::2], content[1::2]))
+        elif kind == b"set":
+            content = sorted(content)
+        state[key] = ((kind, content), int(ttl.tree[1]))
+    control.call("SELECT", "0")
+    return state
+
+
+# -- Rounds ---------------------------------------------------------------------------------------
+
+
+def make_round(family, seed, protocol):
+    """The commands of one round. The same arguments always give the same commands."""
+    source = random.Random(seed)
+    if family in TABLES:
+        setup = [Command(words) for words in WRONG_TYPE_SETUP]
+        return setup + simple_round(family, pool_for(family, source), ROUND_COMMANDS)
+    return ROUNDS[family](source, ROUND_COMMANDS, protocol)
+
+
+def try_round(servers, commands, protocol, timeout_s):
+    """(the first Mismatch or None, replies compared)"""
+    exchange = Exchange((servers.reference, servers.tested), protocol, timeout_s)
+    try:
+        mismatch = exchange.run(commands) or exchange.compare_keyspace()
+        return mismatch, exchange.compared
+    except (OSError, ConnectionClosed, ReplyTimeout, ProtocolError) as error:
+        return Mismatch(-1, Command(["?"]), "an answer", f"{type(error).__name__}: {error}"), 0
+    finally:
+        exchange.close()
+
+
+def still_fails(servers, commands, protocol):
+    mismatch, _ = try_round(servers, commands, protocol, MINIMISE_TIMEOUT_S)
+    if servers.revive():
+        return True
+    if mismatch is None:
+        return False
+    # A sequence that was cut so that someone waits for ever on both sides shows nothing.
+    return not (isinstance(mismatch.expected, Outcome) and mismatch.expected.text == "no reply")
+
+
+def minimise(servers, commands, protocol):
+    """Leaves out runs of commands, ever shorter ones, as long as the rest still fails."""
+    deadline = time.monotonic() + MINIMISE_S
+    size = max(1, len(commands) // 2)
+    while time.monotonic() < deadline:
+        start = 0
+        shrunk = False
+        while start < len(commands) and time.monotonic() < deadline:
+            candidate = commands[:start] + commands[start + size:]
+            if candidate and still_fails(servers, candidate, protocol):
+                commands = candidate
+                shrunk = True
+            else:
+                start += size
+        if size == 1 and not shrunk:
+            break
+        size = max(1, size // 2)
+    return commands
+
+
+def as_transcript(commands, heading):
+    lines = ["# " + line for line in heading]
+    current = 1
+    for command in commands:
+        if command.connection != current:
+            current = command.connection
+            lines.append(f"@conn {current}")
+        lines.append(command.text())
+    return "\n".join(lines) + "\n"
+
+
+def report(servers, family, round_seed, protocol, commands, mismatch, options):
+    """Prints a failure with the shortest reproduction that was found, and saves it if asked."""
+    if 0 <= mismatch.index < len(commands):
+        commands = commands[:mismatch.index + 1]
+    died = servers.revive()
+    short = minimise(servers, commands, protocol) if still_fails(servers, commands, protocol) else []
+    if short:
+        mismatch = try_round(servers, short, protocol, options.timeout)[0] or mismatch
+    died = died or servers.revive()
+    heading = [f"generated: family {family}, round {round_seed}, RESP{protocol}"]
+    text = as_transcript(short or commands[-20:], heading)
+    print(f"{heading[0]}{'' if short else ' (does not fail again alone; the last commands follow)'}")
+    print("  " + text.rstrip().replace("\n", "\n  "))
+    print(f"  command:   {mismatch.command.text()[:1500]}\n  reference: {show(mismatch.expected)}\n"
+          f"  server:    {show(mismatch.actual)}")
+    if died:
+        print("  " + died)
+    if options.save:
+        directory = pathlib.Path(options.save)
+        directory.mkdir(parents=True, exist_ok=True)
+        name = f"{family}-{round_seed.replace(':', '-')}-resp{protocol}.txt"
+        (directory / name).write_text(text)
+    sys.stdout.flush()
+
+
+def run_family(servers, family, protocol, options):
+    """Rounds until enough commands have run. Returns (failed rounds, replies compared)."""
+    sent = compared = failed = number = 0
+    seen = {}
+    while sent < options.commands:
+        round_seed = f"{options.seed}:{family}:{number}"
+        commands = make_round(family, round_seed, protocol)
+        mismatch, count = try_round(servers, commands, protocol, options.timeout)
+        number += 1
+        sent += len(commands)
+        compared += count
+        if not mismatch:
+            continue
+        failed += 1
+        # The same command tends to fail for the same reason: one reproduction of it is enough.
+        name = mismatch.command.name
+        seen[name] = seen.get(name, 0) + 1
+        if seen[name] == 1 and len(seen) <= MOST_FAILURES:
+            report(servers, family, round_seed, protocol, commands, mismatch, options)
+        else:
+            servers.revive()
+    if failed:
+        print(f"FAIL generated {family} RESP{protocol}: {failed} of {number} rounds, "
+              + ", ".join(f"{name} {times}×" for name, times in seen.items()))
+    elif options.verbose:
+        print(f"ok   generated {family} RESP{protocol}: {number} rounds, {compared} replies")
+    sys.stdout.flush()
+    return failed, compared
+
+
+def run(servers, families, options):
+    """Runs the families in each protocol. Returns (passed, failed), counted by family and protocol."""
+    print(f"generated commands: seed {options.seed}")
+    passed = failed = total = 0
+    for family in families:
+        for protocol in options.protocols:
+            failures, compared = run_family(servers, family, protocol, options)
+            total += compared
+            failed += bool(failures)
+            passed += not failures
+    print(f"generated: {total} replies compared (--seed {options.seed} gives them again)")
+    return passed, failed
+
+
+if __name__ == "__main__":
+    import run as runner
+    sys.argv.append("--no-files")
+    sys.exit(runner.main())

@@ -1,0 +1,374 @@
+"""Seeded rounds that need more than single commands: transactions, scripts, pub/sub, blocking."""
+
+import fnmatch
+import hashlib
+
+from families import TABLES, around_random, words_of
+from pools import BAD_INTEGERS, MEMBERS, SCORES, Command, Pool, mode_of, to_bytes
+
+LETTERS = {"strings": "s", "lists": "l", "hashes": "h", "sets": "t", "zsets": "z"}
+
+
+class Mixed:
+    """One pool a data family, with keys of its own; the wrong types are the others' keys."""
+
+    def __init__(self, random):
+        self.random = random
+        self.pools = {}
+        for family, letter in LETTERS.items():
+            pool = Pool(random, TABLES[family][0])
+            pool.own_keys = [letter + "1", letter + "2", "{x}" + letter]
+            pool.wrong_keys = [other + "1" for other in LETTERS.values() if other != letter]
+            self.pools[family] = pool
+
+    def words(self, mistakes=0.03, blocking_too=True):
+        family = self.random.choice(list(self.pools))
+        return words_of(family, self.pools[family], mistakes, blocking_too)
+
+    def key(self):
+        return self.random.choice(list(self.pools.values())).key()
+
+    def chance(self, probability):
+        return self.random.random() < probability
+
+    def pick(self, *choices):
+        return self.random.choice(choices)
+
+
+# -- Transactions -------------------------------------------------------------------------------
+
+
+def watch_part(mixed):
+    """WATCH, and what may break it: a write by another connection, or by this one."""
+    if mixed.chance(0.5):
+        return []
+    unit = [Command(["WATCH", *[mixed.key() for _ in range(mixed.random.randint(1, 3))]])]
+    for _ in range(mixed.random.randrange(3)):
+        unit += around_random(Command(mixed.words(blocking_too=False),
+                                      connection=mixed.pick(1, 2, 2)))
+    if mixed.chance(0.15):
+        unit.append(Command(["UNWATCH"]))
+    return unit
+
+
+def queued_part(mixed):
+    unit = []
+    for _ in range(mixed.random.randrange(6)):
+        unit += around_random(Command(mixed.words(), in_multi=True))
+        if mixed.chance(0.04):
+            strange = mixed.pick(["MULTI"], ["WATCH", mixed.key()], ["NOSUCH", "x"], ["GET"],
+                                 ["UNWATCH"], ["PING"], ["SELECT", "1"], ["SELECT", "99"],
+                                 ["ECHO", "x"], ["SELECT", "0"], ["FLUSHDB"], ["DBSIZE"],
+                                 ["EVAL", "return redis.call('GET', KEYS[1])", "1", mixed.key()])
+            unit.append(Command(strange, in_multi=True))
+        if mixed.chance(0.03):
+            unit += around_random(Command(mixed.words(blocking_too=False), connection=2))
+    return unit
+
+
+def transactions_round(random, count, _protocol):
+    mixed = Mixed(random)
+    commands = []
+    while len(commands) < count:
+        if mixed.chance(0.3):
+            commands += around_random(Command(mixed.words(blocking_too=False)))
+        if mixed.chance(0.03):
+            commands.append(Command(mixed.pick(["EXEC"], ["DISCARD"], ["UNWATCH"], ["EXEC", "x"],
+                                               ["MULTI", "x"], ["WATCH"], ["DISCARD", "x"])))
+        commands += watch_part(mixed)
+        commands.append(Command(["MULTI"]))
+        commands += queued_part(mixed)
+        end = mixed.pick("EXEC", "EXEC", "EXEC", "EXEC", "DISCARD")
+        commands.append(Command([end], "exec" if end == "EXEC" else "exact"))
+    return commands
+
+
+# -- Scripts ------------------------------------------------------------------------------------
+
+CALLS = [
+    "return redis.call(unpack(ARGV))",
+    "return redis.pcall(unpack(ARGV))",
+    "redis.setresp(3) return redis.call(unpack(ARGV))",
+    "local r = redis.pcall(unpack(ARGV)) return {1, r, 'end'}",
+    "redis.call(unpack(ARGV)) return redis.call('DBSIZE')",
+]
+LOOKS = [
+    "local r = redis.pcall(unpack(ARGV)) if type(r) == 'table' then "
+    "return {type(r), #r, r['err'] or false, r['ok'] or false} end return {type(r), tostring(r)}",
+    "redis.setresp(3) local r = redis.pcall(unpack(ARGV)) if type(r) == 'table' then local n = {} "
+    "for k in pairs(r) do n[#n + 1] = tostring(k) end table.sort(n) return n end return type(r)",
+]
+NUMBERS = [
+    "return tostring(tonumber(ARGV[1]))", "return tonumber(ARGV[1])",
+    "return redis.call('SET', KEYS[1], tonumber(ARGV[1]) or 'x')",
+    "redis.call('SET', KEYS[1], tonumber(ARGV[1]) or 0) return redis.call('GET', KEYS[1])",
+    "return {tonumber(ARGV[1]), {double = tonumber(ARGV[1])}}",
+    "return ARGV[1] + 1", "return tostring(ARGV[1] * 2)", "return #ARGV[1]",
+    "return redis.call('ZADD', KEYS[1], ARGV[1], 'm')",
+    "return string.format('%d %s', tonumber(ARGV[1]) or 0, ARGV[1])",
+    "return cjson.encode({tonumber(ARGV[1])})",
+    "return bit.tohex(tonumber(ARGV[1]) or 0)",
+    "return {bit.band(ARGV[1], 255), bit.bor(ARGV[1], 1), bit.bxor(ARGV[1], 7), "
+    "bit.lshift(ARGV[1], 3), bit.rshift(ARGV[1], 2), bit.arshift(ARGV[1], 1), bit.bnot(ARGV[1])}",
+]
+JSON = ['[1,2,3]', '[]', '{}', '{"a":1}', '"x"', '1.5', '[1.0,-2e3,"\\u00e9"]', 'null', '[null,true]',
+        '{"a":[{"b":null}]}', '[', '{a:1}', '', '[1,]', '1e400', '[[[[1]]]]', '"\\ud83d\\ude00"', 'nul']
+
+
+def lua_literal(mixed, depth=0):
+    """A Lua expression of the kinds that become replies."""
+    what = mixed.random.randrange(16 if depth < 3 else 8)
+    simple = ["1", "-7", "3.99", "'text'", "true", "false", "nil", "1e15", "2^53", "''", "-0.5",
+              "'a\\0b\\r\\n'", "9007199254740993", "1/0", "'OK'"]
+    if what < 8:
+        return mixed.random.choice(simple)
+    if what < 12:
+        return "{" + ",".join(lua_literal(mixed, depth + 1)
+                              for _ in range(mixed.random.randrange(4))) + "}"
+    inner = lua_literal(mixed, depth + 1)
+    return mixed.pick(
+        "{ok='fine'}", "{err='ERR mine'}", "{err='no code'}", "{ok=1}", "{err=7}", "{double=1.5}",
+        "{double=3}", "{double='x'}", "{map={a=%s}}" % inner, "{set={a=true}}", "{set={}}",
+        "{map={}}", "{big_number='12345678901234567890'}", "{x=1}", "redis.status_reply('PONG')",
+        "{verbatim_string={format='txt', string='words'}}", "{verbatim_string='x'}",
+        "redis.error_reply('MY error')", "redis.error_reply('one')", "{%s,nil,2}" % inner,
+        "{err='line\\r\\nbreak'}", "{ok='a\\r\\nb'}")
+
+
+def script_of_call(mixed):
+    """A script that runs one command of a data family."""
+    words = mixed.words()
+    mode = mode_of([to_bytes(word) for word in words])
+    if mixed.chance(0.2):
+        script = mixed.random.choice(LOOKS)
+        mode = {"exact": "exact", "random": "random", "seconds": "random",
+                "milliseconds": "random"}.get(mode, "deep")
+        if words[0].upper() in ("RANDOMKEY", "SCAN"):
+            mode = "type"
+    else:
+        script = mixed.random.choice(CALLS)
+        mode = {"scan": "type", "pairs": "deep", "hash": "deep", "set": "deep",
+                "unordered": "deep"}.get(mode, mode)
+    keys = [mixed.key() for _ in range(mixed.random.randrange(3))]
+    command = Command(["EVAL", script, len(keys), *keys, *words], mode)
+    # Whatever it popped at random must not tell the two servers apart afterwards.
+    if words[0].upper() == "SPOP" and len(words) > 1:
+        return [command, Command(["DEL", words[1]])]
+    return [command]
+
+
+def script_by_hash(mixed):
+    script = mixed.random.choice(CALLS[:2])
+    sha = hashlib.sha1(script.encode()).hexdigest()
+    words = ["GET", mixed.key()]
+    return [Command(mixed.pick(["SCRIPT", "LOAD", script], ["SCRIPT", "EXISTS", sha, "x" * 40],
+                               ["EVALSHA", sha, 0, *words], ["EVALSHA", sha.upper(), 0, *words],
+                               ["EVALSHA", "f" * 40, 0], ["EVALSHA", "short", 0],
+                               ["SCRIPT", "FLUSH"], ["EVALSHA", sha, "-1"], ["EVALSHA", sha, "9"]))]
+
+
+def script_unit(mixed):
+    what = mixed.random.randrange(10)
+    if what < 5:
+        return script_of_call(mixed)
+    if what < 6:
+        return script_by_hash(mixed)
+    if what < 8:
+        return [Command(["EVAL", "return " + lua_literal(mixed), 0], "deep")]
+    if what < 9:
+        number = mixed.random.choice(SCORES + BAD_INTEGERS + MEMBERS)
+        script = mixed.random.choice(NUMBERS)
+        if "bit." in script:
+            number = mixed.pick("0", "1", "-1", "255", "4294967295", "2147483648", "-5", "1.5", "1e3")
+        return [Command(["EVAL", script, 1, mixed.key(), number])]
+    text = mixed.random.choice(JSON)
+    script = mixed.pick("return cjson.decode(ARGV[1])", "return cjson.encode(cjson.decode(ARGV[1]))",
+                        "return tostring(cjson.decode(ARGV[1]) == cjson.null)",
+                        "local ok, e = pcall(cjson.decode, ARGV[1]) return {tostring(ok), e}")
+    return [Command(["EVAL", script, 0, text], "deep")]
+
+
+def scripts_round(random, count, _protocol):
+    mixed = Mixed(random)
+    commands = []
+    while len(commands) < count:
+        if mixed.chance(0.3):
+            commands += around_random(Command(mixed.words(blocking_too=False)))
+        commands += script_unit(mixed)
+    return commands
+
+
+# -- Publish and subscribe ----------------------------------------------------------------------
+
+CHANNELS = ["a", "b", "ab", "c", "", "x.y"]
+PATTERNS = ["*", "a*", "?", "[ab]", "x.*", "c"]
+
+
+class Subscribers:
+    """Who listens to what, so that the number of messages is known."""
+
+    def __init__(self, random, protocol):
+        self.random = random
+        self.protocol = protocol
+        self.channels = {2: set(), 3: set(), 4: set()}
+        self.patterns = {2: set(), 3: set(), 4: set()}
+
+    def subscribe(self, number):
+        by_pattern = self.random.random() < 0.4
+        names = [self.random.choice(PATTERNS if by_pattern else CHANNELS)
+                 for _ in range(self.random.randint(1, 3))]
+        (self.patterns if by_pattern else self.channels)[number].update(names)
+        return [Command([("P" if by_pattern else "") + "SUBSCRIBE", *names], connection=number,
+                        replies=len(names))]
+
+    def unsubscribe(self, number):
+        by_pattern = self.random.random() < 0.4
+        held = (self.patterns if by_pattern else self.channels)[number]
+        word = ("P" if by_pattern else "") + "UNSUBSCRIBE"
+        if self.random.random() < 0.3:
+            replies = max(1, len(held))
+            held.clear()
+            return [Command([word], "unsubscribe", number, replies=replies)]
+        names = [self.random.choice(PATTERNS if by_pattern else CHANNELS)
+                 for _ in range(self.random.randint(1, 3))]
+        held.difference_update(names)
+        return [Command([word, *names], connection=number, replies=len(names))]
+
+    def publish(self):
+        """One message; in RESP3 a subscriber may send it, and get it before its own reply."""
+        channel = self.random.choice(CHANNELS)
+        text = self.random.choice(["", "text", b"\x00\r\n", "1"])
+        by = self.random.choice([1, 1, 2]) if self.protocol == 3 else 1
+        publication = Command(["PUBLISH", channel, text], connection=by)
+        unit = [publication]
+        for number in self.channels:
+            # Redis's matcher finds nothing in an empty text, not even with "*".
+            messages = (channel in self.channels[number]) + sum(
+                channel != "" and fnmatch.fnmatchcase(channel, pattern)
+                for pattern in self.patterns[number])
+            # Redis visits patterns in the order of a hash table.
+            if messages and number == by:
+                publication.mode, publication.replies = "sorted_replies", messages + 1
+            elif messages:
+                unit.append(Command([], "sorted_replies", number, "read", messages))
+        return unit
+
+    def other(self, number):
+        """What a subscriber may do in RESP3 only, and what it always may."""
+        words = self.random.choice([["PING"], ["PING", "x"], ["GET", "k"], ["SET", "k", "v"], ["ECHO"],
+                                    ["UNSUBSCRIBE", "zz"], ["MULTI", "x"],
+                                    ["PUBSUB", "NUMPAT"], ["HELLO", "9"], ["NOSUCH"], ["SUBSCRIBE"]])
+        return [Command(words, connection=number)]
+
+    def look(self):
+        words = self.random.choice([
+            ["PUBSUB", "NUMPAT"], ["PUBSUB", "NUMSUB", *CHANNELS[:3]], ["PUBSUB", "NUMSUB"],
+            ["PUBSUB", "CHANNELS"], ["PUBSUB", "CHANNELS", "a*"], ["PUBSUB", "channels", "x", "y"],
+            ["PUBSUB"], ["PUBSUB", "NOSUCH"], ["PUBLISH", "a"], ["PUBSUB", "NUMPAT", "x"]])
+        mode = "unordered" if words[1:2] in (["CHANNELS"], ["channels"]) else "exact"
+        return [Command(words, mode)]
+
+
+def pubsub_round(random, count, protocol):
+    subscribers = Subscribers(random, protocol)
+    commands = []
+    while len(commands) < count:
+        number = random.choice([2, 3, 4])
+        what = random.random()
+        if what < 0.2:
+            commands += subscribers.subscribe(number)
+        elif what < 0.35:
+            commands += subscribers.unsubscribe(number)
+        elif what < 0.75:
+            commands += subscribers.publish()
+        elif what < 0.9:
+            commands += subscribers.other(number)
+        else:
+            commands += subscribers.look()
+    return commands
+
+
+# -- Blocking -----------------------------------------------------------------------------------
+
+LIST_KEYS = ["l1", "l2", "l3"]
+ZSET_KEYS = ["z1", "z2"]
+
+
+def some_of(random, keys):
+    return random.sample(keys, random.randint(1, len(keys)))
+
+
+def blocking_words(random, lists):
+    if lists:
+        keys = some_of(random, LIST_KEYS)
+        ends = [random.choice(["LEFT", "RIGHT"]) for _ in range(2)]
+        count = random.choice([[], ["COUNT", "1"], ["COUNT", "3"]])
+        return random.choice([
+            ["BLPOP", *keys, "0"], ["BRPOP", *keys, "0"], ["BLPOP", *keys, "0"],
+            ["BLMOVE", keys[0], random.choice(LIST_KEYS), *ends, "0"],
+            ["BRPOPLPUSH", keys[0], random.choice(LIST_KEYS), "0"],
+            ["BLMPOP", "0", len(keys), *keys, ends[0], *count]])
+    keys = some_of(random, ZSET_KEYS)
+    count = random.choice([[], ["COUNT", "2"]])
+    return random.choice([["BZPOPMIN", *keys, "0"], ["BZPOPMAX", *keys, "0"],
+                          ["BZMPOP", "0", len(keys), *keys, random.choice(["MIN", "MAX"]), *count]])
+
+
+def waking_words(random, lists):
+    """What gives a key its elements, in every way."""
+    if lists:
+        key, other = random.choice(LIST_KEYS), random.choice(LIST_KEYS + ["side"])
+        return random.choice([
+            ["RPUSH", key, "a"], ["LPUSH", key, "a", "b", "c"], ["RPUSH", key, "a", "b"],
+            ["RPUSH", "side", "x", "y"], ["RENAME", "side", key], ["LMOVE", "side", key, "LEFT", "LEFT"],
+            ["RPOPLPUSH", other, key], ["LPUSHX", key, "n"], ["SET", key, "string"], ["DEL", key],
+            ["LINSERT", key, "BEFORE", "a", "n"], ["LPOP", key], ["LLEN", key],
+            ["EVAL", "redis.call('RPUSH', KEYS[1], 'e1', 'e2') return redis.call('LPOP', KEYS[1])",
+             "1", key],
+            ["EVAL", "redis.call('RPUSH', KEYS[1], 'gone') redis.call('DEL', KEYS[1])", "1", key]])
+    key = random.choice(ZSET_KEYS)
+    return random.choice([
+        ["ZADD", key, "1", "a"], ["ZADD", key, "2", "b", "1", "a", "3", "c"], ["ZINCRBY", key, "5", "i"],
+        ["ZADD", "zside", "7", "s"], ["RENAME", "zside", key], ["ZUNIONSTORE", key, "1", "zside"],
+        ["ZRANGESTORE", key, "zside", "0", "-1"], ["SET", key, "string"], ["DEL", key], ["ZCARD", key],
+        ["EVAL", "redis.call('ZADD', KEYS[1], 1, 'e1', 2, 'e2') return redis.call('ZCARD', KEYS[1])",
+         "1", key]])
+
+
+def blocking_sequence(random):
+    """Some clients wait; others act; in the end everyone is served, and reads one reply."""
+    lists = random.random() < 0.6
+    waiting = []
+    unit = []
+    for number in random.sample([2, 3, 4, 5], random.randint(1, 4)):
+        unit.append(Command(blocking_words(random, lists), "exact", number, "async"))
+        waiting.append(number)
+        if random.random() < 0.2:
+            unit.append(Command(waking_words(random, lists)))
+    for _ in range(random.randint(1, 4)):
+        words = [waking_words(random, lists) for _ in range(random.randint(1, 3))]
+        in_multi = random.random() < 0.3
+        if in_multi:
+            unit += [Command(["MULTI"])] + [Command(each, in_multi=True) for each in words]
+            unit.append(Command(["EXEC"], "exec"))
+        else:
+            unit += [Command(each) for each in words]
+    unit.append(Command(["FLUSHALL"]))
+    for _ in waiting:
+        for key in LIST_KEYS if lists else ZSET_KEYS:
+            give = ["RPUSH", key, "end"] if lists else ["ZADD", key, "1", "end"]
+            unit += [Command(["DEL", key]), Command(give)]
+    unit += [Command([], "exact", number, "read") for number in waiting]
+    unit.append(Command(["FLUSHALL"]))
+    return unit
+
+
+def blocking_round(random, count, _protocol):
+    commands = []
+    while len(commands) < count:
+        commands += blocking_sequence(random)
+    return commands
+
+
+ROUNDS = {"transactions": transactions_round, "scripts": scripts_round, "pubsub": pubsub_round,
+          "blocking": blocking_round}
