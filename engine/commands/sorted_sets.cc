@@ -1,5 +1,250 @@
-#include "engine/commands/families.h"
+// Sorted sets: commands on single members. Ranges, pops and algebra have files of their own.
+#include "engine/commands/sorted_sets.h"
+
+#include <cmath>
+
+#include "engine/base/numbers.h"
+#include "engine/commands/call.h"
+#include "engine/commands/random_members.h"
+#include "engine/commands/scan.h"
 
 namespace sluice {
-const std::span<const Command> kSortedSetCommands;
+
+namespace {
+
+struct AddOptions {
+  bool if_absent = false;
+  bool if_present = false;
+  bool if_greater = false;
+  bool if_less = false;
+  bool count_changed = false;
+  bool increment = false;
+};
+
+// Parses what stands before the pairs; `at` ends on the first score.
+bool parse_add_options(const Call& call, AddOptions& options, size_t& at) {
+  for (at = 2; at < call.args.size(); ++at) {
+    if (call.option(at, "NX")) {
+      options.if_absent = true;
+    } else if (call.option(at, "XX")) {
+      options.if_present = true;
+    } else if (call.option(at, "GT")) {
+      options.if_greater = true;
+    } else if (call.option(at, "LT")) {
+      options.if_less = true;
+    } else if (call.option(at, "CH")) {
+      options.count_changed = true;
+    } else if (call.option(at, "INCR")) {
+      options.increment = true;
+    } else {
+      break;
+    }
+  }
+  const size_t left = call.args.size() - at;
+  Bytes error;
+  if (left == 0 || left % 2 == 1) {
+    error = errors::kSyntax;
+  } else if (options.if_absent && options.if_present) {
+    error = "ERR XX and NX options at the same time are not compatible";
+  } else if ((options.if_greater && options.if_absent) || (options.if_less && options.if_absent) ||
+             (options.if_greater && options.if_less)) {
+    error = "ERR GT, LT, and/or NX options at the same time are not compatible";
+  } else if (options.increment && left > 2) {
+    error = "ERR INCR option supports a single increment-element pair";
+  }
+  if (error.empty()) return true;
+  call.reply.error(error);
+  return false;
+}
+
+enum class AddResult : uint8_t { kNothing, kAdded, kUpdated, kNotANumber };
+
+// One member; `score` becomes the resulting score of an increment.
+AddResult add_member(Database database, const KeyRef& key, Entry* entry, Bytes member,
+                     const AddOptions& options, double& score) {
+  SortedSet& sorted = entry->object<SortedSet>();
+  ScoredMember* found = sorted.members.find(member, hash_bytes(member));
+  if (found == nullptr) {
+    if (options.if_present) return AddResult::kNothing;
+    database.sorted_put(key, entry, nullptr, member, score);
+    return AddResult::kAdded;
+  }
+  if (options.if_absent) return AddResult::kNothing;
+  if (options.increment) {
+    score += found->score();
+    if (std::isnan(score)) return AddResult::kNotANumber;
+  }
+  if ((options.if_greater && score <= found->score()) ||
+      (options.if_less && score >= found->score())) {
+    return AddResult::kNothing;
+  }
+  if (score == found->score()) return AddResult::kUpdated;  // no change; told apart by the caller
+  database.sorted_put(key, entry, found, member, score);
+  return AddResult::kUpdated;
+}
+
+void add_generic(Call& call, AddOptions options, size_t first_pair) {
+  const size_t pairs = (call.args.size() - first_pair) / 2;
+  // All scores are read before anything changes: the command is done wholly or not at all.
+  constexpr size_t kFew = 8;
+  double few[kFew];
+  std::vector<double> many;
+  if (pairs > kFew) many.resize(pairs);
+  double* scores = pairs > kFew ? many.data() : few;
+  for (size_t i = 0; i < pairs; ++i) {
+    if (!call.real(first_pair + 2 * i, scores[i])) return;
+  }
+  const KeyRef key = call.key(1);
+  bool failed = false;
+  Entry* entry = call.find(key, Type::kSortedSet, failed);
+  if (failed) return;
+  Database database = call.database(key);
+  if (entry == nullptr) {
+    if (options.if_present) {
+      return options.increment ? call.reply.null() : call.reply.integer(0);
+    }
+    entry = database.create(key, Type::kSortedSet);
+  }
+  int64_t added = 0;
+  int64_t changed = 0;
+  AddResult result = AddResult::kNothing;
+  for (size_t i = 0; i < pairs; ++i) {
+    const Bytes member = call.args[first_pair + 2 * i + 1];
+    const uint64_t before = call.unit.changes;
+    result = add_member(database, key, entry, member, options, scores[i]);
+    if (result == AddResult::kNotANumber) {
+      return call.reply.error("ERR resulting score is not a number (NaN)");
+    }
+    if (result == AddResult::kAdded) ++added;
+    if (result == AddResult::kUpdated && call.unit.changes != before) ++changed;
+  }
+  if (options.increment) {
+    return result == AddResult::kNothing ? call.reply.null() : call.reply.number(scores[0]);
+  }
+  call.reply.integer(options.count_changed ? added + changed : added);
+}
+
+void rank_generic(Call& call, bool reverse) {
+  bool failed = false;
+  const Entry* entry = call.find(call.key(1), Type::kSortedSet, failed);
+  if (failed) return;
+  if (entry == nullptr) return call.reply.null();
+  const SortedSet& sorted = entry->object<SortedSet>();
+  const Bytes member = call.args[2];
+  ScoredMember* found = sorted.members.find(member, hash_bytes(member));
+  if (found == nullptr) return call.reply.null();
+  const uint64_t rank =
+      sorted.order.rank(SortedSet::major(found->score()), SortedSet::minor(member), found);
+  call.reply.integer(static_cast<int64_t>(reverse ? sorted.order.size() - 1 - rank : rank));
+}
+
+}  // namespace
+
+void zadd_command(Call& call) {
+  AddOptions options;
+  size_t first_pair = 0;
+  if (parse_add_options(call, options, first_pair)) add_generic(call, options, first_pair);
+}
+
+void zincrby_command(Call& call) {
+  AddOptions options;
+  options.increment = true;
+  add_generic(call, options, 2);
+}
+
+void zrem_command(Call& call) {
+  const KeyRef key = call.key(1);
+  bool failed = false;
+  Entry* entry = call.find(key, Type::kSortedSet, failed);
+  if (failed) return;
+  if (entry == nullptr) return call.reply.integer(0);
+  Database database = call.database(key);
+  int64_t removed = 0;
+  for (size_t at = 2; at < call.args.size(); ++at) {
+    const Bytes member = call.args[at];
+    SortedSet& sorted = entry->object<SortedSet>();
+    ScoredMember* found = sorted.members.find(member, hash_bytes(member));
+    if (found == nullptr) continue;
+    database.sorted_remove(key, entry, found);
+    ++removed;
+  }
+  database.remove_if_empty(key, entry);
+  call.reply.integer(removed);
+}
+
+void zscore_command(Call& call) {
+  bool failed = false;
+  const Entry* entry = call.find(call.key(1), Type::kSortedSet, failed);
+  if (failed) return;
+  const ScoredMember* found = entry == nullptr ? nullptr
+                                               : entry->object<SortedSet>().members.find(
+                                                     call.args[2], hash_bytes(call.args[2]));
+  if (found == nullptr) return call.reply.null();
+  call.reply.number(found->score());
+}
+
+void zmscore_command(Call& call) {
+  bool failed = false;
+  const Entry* entry = call.find(call.key(1), Type::kSortedSet, failed);
+  if (failed) return;
+  call.reply.array(call.args.size() - 2);
+  for (const Bytes member : call.args.subspan(2)) {
+    const ScoredMember* found =
+        entry == nullptr ? nullptr
+                         : entry->object<SortedSet>().members.find(member, hash_bytes(member));
+    if (found == nullptr) {
+      call.reply.null();
+    } else {
+      call.reply.number(found->score());
+    }
+  }
+}
+
+void zcard_command(Call& call) {
+  bool failed = false;
+  const Entry* entry = call.find(call.key(1), Type::kSortedSet, failed);
+  if (failed) return;
+  call.reply.integer(entry == nullptr ? 0 : static_cast<int64_t>(collection_size(*entry)));
+}
+
+void zrank_command(Call& call) { rank_generic(call, false); }
+void zrevrank_command(Call& call) { rank_generic(call, true); }
+
+void zrandmember_command(Call& call) {
+  RandomRequest request;
+  if (!parse_random_request(call, "WITHSCORES", request)) return;
+  bool failed = false;
+  const Entry* entry = call.find(call.key(1), Type::kSortedSet, failed);
+  if (failed) return;
+  if (entry == nullptr) return reply_random_missing(call, request);
+  const auto& members = entry->object<SortedSet>().members;
+  reply_random(
+      call, request, members, [&](const ScoredMember* member) { call.reply.bulk(member->bytes()); },
+      [&](const ScoredMember* member) { call.reply.number(member->score()); });
+}
+
+void zscan_command(Call& call) {
+  ScanRequest request;
+  if (!parse_scan_request(call, 2, request)) return;
+  bool failed = false;
+  const Entry* entry = call.find(call.key(1), Type::kSortedSet, failed);
+  if (failed) return;
+  if (entry == nullptr) return reply_scan_missing(call);
+  const SortedSet& sorted = entry->object<SortedSet>();
+  const auto write = [&](const ScoredMember* member) {
+    if (!request.matches(member->bytes())) return size_t{0};
+    call.reply.bulk(member->bytes());
+    call.reply.bulk(format_double(member->score()));
+    return size_t{2};
+  };
+  if (!sorted.listpack) return reply_scan(call, request, sorted.members, write);
+  // Small ones come whole and in order, as Redis gives a listpack.
+  const size_t mark = begin_whole_scan(call);
+  size_t count = 0;
+  for (auto at = sorted.order.begin(); at.valid() && !sorted.order.empty(); at.next()) {
+    count += write(at.value());
+  }
+  call.reply.close_array(mark, count);
+}
+
 }  // namespace sluice

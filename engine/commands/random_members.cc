@@ -1,0 +1,43 @@
+#include "engine/commands/random_members.h"
+
+#include <random>
+
+namespace sluice {
+
+uint64_t random_number() {
+  static thread_local std::mt19937_64 generator{std::random_device{}()};
+  return generator();
+}
+
+bool parse_random_request(const Call& call, Bytes with_word, RandomRequest& request) {
+  if (call.args.size() == 2) return true;
+  int64_t count = 0;
+  if (!call.integer(2, count)) return false;
+  const bool with_given = call.args.size() == 4;
+  if (call.args.size() > (with_word.empty() ? 3U : 4U) ||
+      (with_given && !call.option(3, with_word))) {
+    call.reply.error(errors::kSyntax);
+    return false;
+  }
+  // Twice as many values follow as elements; beyond that the header would not hold their number.
+  if (!with_word.empty() && (count < -(INT64_MAX / 2) || count > INT64_MAX / 2)) {
+    call.reply.error("ERR value is out of range");
+    return false;
+  }
+  if (count == INT64_MIN) {
+    call.reply.error("ERR value is out of range");
+    return false;
+  }
+  request.has_count = true;
+  request.with_values = with_given;
+  request.distinct = count >= 0;
+  request.count = static_cast<uint64_t>(count < 0 ? -count : count);
+  return true;
+}
+
+void reply_random_missing(Call& call, const RandomRequest& request) {
+  if (request.has_count) return call.reply.array(0);
+  call.reply.null();
+}
+
+}  // namespace sluice

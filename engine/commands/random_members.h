@@ -1,0 +1,82 @@
+// What HRANDFIELD, SRANDMEMBER and ZRANDMEMBER share: `[count [WITH...]]`, with Redis's rule that a
+// positive count asks for distinct elements and a negative one allows repeats.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <unordered_set>
+#include <vector>
+
+#include "engine/commands/call.h"
+
+namespace sluice {
+
+struct RandomRequest {
+  bool has_count = false;
+  bool with_values = false;
+  bool distinct = true;
+  uint64_t count = 1;
+};
+
+// `with_word`: "WITHSCORES", "WITHVALUES", or empty where the command has no such option. False
+// with the error replied.
+bool parse_random_request(const Call& call, Bytes with_word, RandomRequest& request);
+void reply_random_missing(Call& call, const RandomRequest& request);
+
+// A number without pattern; not for secrets.
+uint64_t random_number();
+
+// Chosen nodes of a map that is not empty: `count` distinct ones (all, if there are not more), or
+// `count` with repeats.
+template <class Map>
+auto choose_random(const Map& map, uint64_t count, bool distinct) {
+  using Node = decltype(map.find(Bytes(), 0));
+  std::vector<Node> chosen;
+  if (!distinct) {
+    for (uint64_t i = 0; i < count; ++i) chosen.push_back(map.random(random_number()));
+    return chosen;
+  }
+  if (count * 3 >= map.size()) {
+    // Most of them: take all and drop the surplus, instead of drawing until the last ones turn up.
+    map.for_each([&](Node node) { chosen.push_back(node); });
+    if (count >= chosen.size()) return chosen;
+    for (uint64_t i = 0; i < count; ++i) {
+      std::swap(chosen[i], chosen[i + random_number() % (chosen.size() - i)]);
+    }
+    chosen.resize(count);
+    return chosen;
+  }
+  std::unordered_set<const void*> seen;
+  while (chosen.size() < count) {
+    Node node = map.random(random_number());
+    if (seen.insert(node).second) chosen.push_back(node);
+  }
+  return chosen;
+}
+
+template <class Map, class WriteName, class WriteValue>
+void reply_random(Call& call, const RandomRequest& request, const Map& map, WriteName write_name,
+                  WriteValue write_value) {
+  if (!request.has_count) return write_name(map.random(random_number()));
+  const bool pairs = request.with_values && call.reply.protocol() == 3;
+  if (!request.distinct) {
+    // The count is the client's, up to 2^62: the reply grows as it goes, and its limit ends it.
+    call.reply.array(request.with_values && !pairs ? request.count * 2 : request.count);
+    for (uint64_t i = 0; i < request.count; ++i) {
+      const auto* node = map.random(random_number());
+      if (pairs) call.reply.array(2);
+      write_name(node);
+      if (request.with_values) write_value(node);
+    }
+    return;
+  }
+  const auto chosen = choose_random(map, request.count, true);
+  call.reply.array(request.with_values && !pairs ? chosen.size() * 2 : chosen.size());
+  for (const auto* node : chosen) {
+    if (pairs) call.reply.array(2);
+    write_name(node);
+    if (request.with_values) write_value(node);
+  }
+}
+
+}  // namespace sluice

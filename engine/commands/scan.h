@@ -1,0 +1,52 @@
+// What SCAN, HSCAN, SSCAN and ZSCAN share: their options, and walking a map by cursor.
+//
+// A cursor is the lowest hash prefix still to visit (SplitMap::scan): whatever is there from the
+// first call to the last is returned, however the map grows or shrinks in between.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/base/numbers.h"
+#include "engine/commands/call.h"
+
+namespace sluice {
+
+struct ScanRequest {
+  uint64_t cursor = 0;
+  size_t count = 10;
+  bool has_pattern = false;
+  Bytes pattern;
+  bool has_type = false;  // SCAN only
+  Bytes type;
+
+  bool matches(Bytes text) const { return !has_pattern || glob_match(pattern, text); }
+};
+
+// Reads `cursor [MATCH pattern] [COUNT count] [TYPE type]` from the argument `first` on. False with
+// the error replied.
+bool parse_scan_request(const Call& call, size_t first, ScanRequest& request);
+
+void reply_scan_missing(Call& call);
+// Cursor 0 and an open array, for a collection that is returned whole; the caller closes it.
+size_t begin_whole_scan(Call& call);
+// Cursor as decimal text.
+void reply_cursor(Call& call, uint64_t cursor);
+
+// One step through `map`; `write(node)` writes what matches and returns how many values it wrote.
+template <class Map, class Write>
+void reply_scan(Call& call, const ScanRequest& request, const Map& map, Write write) {
+  call.reply.array(2);
+  // The cursor comes before the elements in the reply, and after them in time: they are gathered
+  // first.
+  std::vector<decltype(map.find(Bytes(), 0))> nodes;
+  const uint64_t next =
+      map.scan(request.cursor, request.count, [&](auto* node) { nodes.push_back(node); });
+  reply_cursor(call, next);
+  const size_t mark = call.reply.open_array();
+  size_t count = 0;
+  for (const auto* node : nodes) count += write(node);
+  call.reply.close_array(mark, count);
+}
+
+}  // namespace sluice

@@ -1,0 +1,51 @@
+// Handlers of the sorted-set family; the rows that name them are in sorted_sets_rows.cc.
+#pragma once
+
+namespace sluice {
+
+struct Call;
+
+// sorted_sets.cc: single members
+void zadd_command(Call& call);
+void zincrby_command(Call& call);
+void zrem_command(Call& call);
+void zscore_command(Call& call);
+void zmscore_command(Call& call);
+void zcard_command(Call& call);
+void zrank_command(Call& call);
+void zrevrank_command(Call& call);
+void zrandmember_command(Call& call);
+void zscan_command(Call& call);
+
+// sorted_sets_pop.cc
+void zpopmin_command(Call& call);
+void zpopmax_command(Call& call);
+void bzpopmin_command(Call& call);
+void bzpopmax_command(Call& call);
+void zmpop_command(Call& call);
+void bzmpop_command(Call& call);
+
+// sorted_sets_range.cc
+void zcount_command(Call& call);
+void zlexcount_command(Call& call);
+void zrange_command(Call& call);
+void zrangestore_command(Call& call);
+void zrevrange_command(Call& call);
+void zrangebyscore_command(Call& call);
+void zrevrangebyscore_command(Call& call);
+void zrangebylex_command(Call& call);
+void zrevrangebylex_command(Call& call);
+void zremrangebyrank_command(Call& call);
+void zremrangebyscore_command(Call& call);
+void zremrangebylex_command(Call& call);
+
+// sorted_sets_algebra.cc
+void zunion_command(Call& call);
+void zunionstore_command(Call& call);
+void zinter_command(Call& call);
+void zinterstore_command(Call& call);
+void zintercard_command(Call& call);
+void zdiff_command(Call& call);
+void zdiffstore_command(Call& call);
+
+}  // namespace sluice

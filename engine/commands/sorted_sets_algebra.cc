@@ -1,0 +1,267 @@
+// Sorted sets: union, intersection and difference, of sorted sets and of plain sets (score 1).
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <unordered_map>
+
+#include "engine/base/numbers.h"
+#include "engine/commands/call.h"
+#include "engine/commands/sorted_sets.h"
+
+namespace sluice {
+
+namespace {
+
+enum class Operation : uint8_t { kUnion, kIntersection, kDifference };
+enum class Aggregate : uint8_t { kSum, kMin, kMax };
+
+struct Source {
+  const Entry* entry = nullptr;  // a set, a sorted set, or absent
+  double weight = 1;
+
+  size_t size() const { return entry == nullptr ? 0 : collection_size(*entry); }
+
+  // The score of a member before its weight, or nothing.
+  std::optional<double> score(Bytes member) const {
+    if (entry == nullptr) return std::nullopt;
+    if (entry->type() == Type::kSet) {
+      return entry->object<Set>().members.find(member, hash_bytes(member)) == nullptr
+                 ? std::nullopt
+                 : std::optional<double>(1);
+    }
+    const ScoredMember* found = entry->object<SortedSet>().members.find(member, hash_bytes(member));
+    return found == nullptr ? std::nullopt : std::optional<double>(found->score());
+  }
+
+  template <class Visit>
+  void for_each(Visit visit) const {
+    if (entry == nullptr) return;
+    if (entry->type() == Type::kSet) {
+      entry->object<Set>().members.for_each([&](Member* member) { visit(member->bytes(), 1.0); });
+    } else {
+      entry->object<SortedSet>().members.for_each(
+          [&](ScoredMember* member) { visit(member->bytes(), member->score()); });
+    }
+  }
+};
+
+struct Request {
+  Operation operation = Operation::kUnion;
+  Aggregate aggregate = Aggregate::kSum;
+  bool store = false;
+  bool cardinality = false;
+  bool with_scores = false;
+  uint64_t limit = 0;  // of ZINTERCARD; 0: none
+  std::vector<Source> sources;
+};
+
+bool fail(const Call& call, Bytes error) {
+  call.reply.error(error);
+  return false;
+}
+
+bool parse_weights(const Call& call, size_t& at, Request& request) {
+  if (call.args.size() - at - 1 < request.sources.size()) return fail(call, errors::kSyntax);
+  for (Source& source : request.sources) {
+    const auto weight = parse_double(call.args[++at]);
+    if (!weight) return fail(call, "ERR weight value is not a float");
+    source.weight = *weight;
+  }
+  return true;
+}
+
+bool parse_aggregate(const Call& call, size_t& at, Request& request) {
+  ++at;
+  if (call.option(at, "SUM")) {
+    request.aggregate = Aggregate::kSum;
+  } else if (call.option(at, "MIN")) {
+    request.aggregate = Aggregate::kMin;
+  } else if (call.option(at, "MAX")) {
+    request.aggregate = Aggregate::kMax;
+  } else {
+    return fail(call, errors::kSyntax);
+  }
+  return true;
+}
+
+bool parse_options(const Call& call, size_t first, Request& request) {
+  const bool combines = request.operation != Operation::kDifference && !request.cardinality;
+  for (size_t at = first; at < call.args.size(); ++at) {
+    const bool has_next = at + 1 < call.args.size();
+    if (combines && has_next && call.option(at, "WEIGHTS")) {
+      if (!parse_weights(call, at, request)) return false;
+    } else if (combines && has_next && call.option(at, "AGGREGATE")) {
+      if (!parse_aggregate(call, at, request)) return false;
+    } else if (!request.store && !request.cardinality && call.option(at, "WITHSCORES")) {
+      request.with_scores = true;
+    } else if (request.cardinality && has_next && call.option(at, "LIMIT")) {
+      const auto limit = parse_i64(call.args[++at]);
+      if (!limit || *limit < 0) return fail(call, "ERR LIMIT can't be negative");
+      request.limit = static_cast<uint64_t>(*limit);
+    } else {
+      return fail(call, errors::kSyntax);
+    }
+  }
+  return true;
+}
+
+// `numkeys key [key ...] [options]` from the argument `numkeys_at` on.
+bool parse(const Call& call, size_t numkeys_at, Request& request) {
+  const auto numkeys = parse_i64(call.args[numkeys_at]);
+  if (!numkeys) return fail(call, errors::kNotInteger);
+  if (*numkeys < 1) {
+    return fail(call, "ERR at least 1 input key is needed for '" + std::string(call.command.name) +
+                          "' command");
+  }
+  if (static_cast<uint64_t>(*numkeys) > call.args.size() - numkeys_at - 1) {
+    return fail(call, errors::kSyntax);
+  }
+  const size_t first = numkeys_at + 1;
+  const size_t end = first + static_cast<size_t>(*numkeys);
+  for (size_t at = first; at < end; ++at) {
+    Source source;
+    source.entry = call.find(call.key(at));
+    if (source.entry != nullptr && source.entry->type() != Type::kSet &&
+        source.entry->type() != Type::kSortedSet) {
+      return fail(call, errors::kWrongType);
+    }
+    request.sources.push_back(source);
+  }
+  return parse_options(call, end, request);
+}
+
+double weighted(double score, double weight) {
+  const double value = score * weight;
+  return std::isnan(value) ? 0 : value;  // inf * 0, as Redis has it
+}
+
+double combine(Aggregate aggregate, double a, double b) {
+  switch (aggregate) {
+    case Aggregate::kSum: {
+      const double sum = a + b;
+      return std::isnan(sum) ? 0 : sum;  // inf - inf
+    }
+    case Aggregate::kMin:
+      return std::min(a, b);
+    case Aggregate::kMax:
+      return std::max(a, b);
+  }
+  return a;
+}
+
+using Result = std::vector<std::pair<std::string, double>>;
+
+Result unite(const Request& request) {
+  std::unordered_map<std::string, double> scores;
+  for (const Source& source : request.sources) {
+    source.for_each([&](Bytes member, double score) {
+      const double value = weighted(score, source.weight);
+      const auto [at, inserted] = scores.emplace(member, value);
+      if (!inserted) at->second = combine(request.aggregate, at->second, value);
+    });
+  }
+  return {scores.begin(), scores.end()};
+}
+
+Result intersect(Request& request) {
+  Result result;
+  // The smallest first: it bounds the work.
+  std::stable_sort(request.sources.begin(), request.sources.end(),
+                   [](const Source& a, const Source& b) { return a.size() < b.size(); });
+  const Source& smallest = request.sources[0];
+  bool full = false;
+  smallest.for_each([&](Bytes member, double score) {
+    if (full) return;
+    double value = weighted(score, smallest.weight);
+    for (size_t i = 1; i < request.sources.size(); ++i) {
+      const Source& source = request.sources[i];
+      const auto other = source.score(member);
+      if (!other) return;
+      value = combine(request.aggregate, value, weighted(*other, source.weight));
+    }
+    result.emplace_back(member, value);
+    full = request.limit != 0 && result.size() >= request.limit;
+  });
+  return result;
+}
+
+Result subtract(const Request& request) {
+  Result result;
+  request.sources[0].for_each([&](Bytes member, double score) {
+    for (size_t i = 1; i < request.sources.size(); ++i) {
+      if (request.sources[i].score(member)) return;
+    }
+    result.emplace_back(member, score);
+  });
+  return result;
+}
+
+Result compute(Request& request) {
+  switch (request.operation) {
+    case Operation::kUnion:
+      return unite(request);
+    case Operation::kIntersection:
+      return intersect(request);
+    case Operation::kDifference:
+      return subtract(request);
+  }
+  return {};
+}
+
+void reply_members(Call& call, const Request& request, Result& result) {
+  std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) {
+    return a.second != b.second ? a.second < b.second : a.first < b.first;
+  });
+  const bool pairs = request.with_scores && call.reply.protocol() == 3;
+  call.reply.array(request.with_scores && !pairs ? result.size() * 2 : result.size());
+  for (const auto& [member, score] : result) {
+    if (pairs) call.reply.array(2);
+    call.reply.bulk(member);
+    if (request.with_scores) call.reply.number(score);
+  }
+}
+
+void algebra(Call& call, Operation operation) {
+  Request request;
+  request.operation = operation;
+  if (!parse(call, 1, request)) return;
+  Result result = compute(request);
+  reply_members(call, request, result);
+}
+
+void algebra_store(Call& call, Operation operation) {
+  Request request;
+  request.operation = operation;
+  request.store = true;
+  if (!parse(call, 2, request)) return;
+  const Result result = compute(request);
+  const KeyRef key(call.args[1]);
+  Database database = call.database(key);
+  if (Entry* old = database.find(key)) database.remove(key, old);
+  if (!result.empty()) {
+    Entry* entry = database.create(key, Type::kSortedSet);
+    for (const auto& [member, score] : result) {
+      database.sorted_put(key, entry, nullptr, member, score);
+    }
+  }
+  call.reply.integer(static_cast<int64_t>(result.size()));
+}
+
+}  // namespace
+
+void zunion_command(Call& call) { algebra(call, Operation::kUnion); }
+void zinter_command(Call& call) { algebra(call, Operation::kIntersection); }
+void zdiff_command(Call& call) { algebra(call, Operation::kDifference); }
+void zunionstore_command(Call& call) { algebra_store(call, Operation::kUnion); }
+void zinterstore_command(Call& call) { algebra_store(call, Operation::kIntersection); }
+void zdiffstore_command(Call& call) { algebra_store(call, Operation::kDifference); }
+
+void zintercard_command(Call& call) {
+  Request request;
+  request.operation = Operation::kIntersection;
+  request.cardinality = true;
+  if (!parse(call, 1, request)) return;
+  call.reply.integer(static_cast<int64_t>(compute(request).size()));
+}
+
+}  // namespace sluice

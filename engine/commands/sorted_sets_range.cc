@@ -1,0 +1,314 @@
+// Sorted sets: ranges by rank, score and member: ZRANGE and its older names, counts, stores,
+// removals.
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "engine/base/numbers.h"
+#include "engine/commands/call.h"
+#include "engine/commands/sorted_sets.h"
+
+namespace sluice {
+
+namespace {
+
+enum class By : uint8_t { kRank, kScore, kMember };
+
+// A span of ranks, [first, end).
+struct Ranks {
+  uint64_t first = 0;
+  uint64_t end = 0;
+  uint64_t size() const { return end > first ? end - first : 0; }
+};
+
+struct ScoreRange {
+  double low = 0;
+  double high = 0;
+  bool low_open = false;
+  bool high_open = false;
+};
+
+// "-" and "+" are beyond every member.
+struct MemberRange {
+  Bytes low;
+  Bytes high;
+  bool low_open = false;
+  bool high_open = false;
+  int low_infinite = 0;  // -1: "-", 1: "+"
+  int high_infinite = 0;
+};
+
+bool parse_score_end(Bytes text, double& score, bool& open) {
+  open = !text.empty() && text[0] == '(';
+  if (open) text.remove_prefix(1);
+  const auto parsed = parse_double(text);
+  if (!parsed) return false;
+  score = *parsed;
+  return true;
+}
+
+bool parse_scores(const Call& call, size_t low, size_t high, ScoreRange& range) {
+  if (parse_score_end(call.args[low], range.low, range.low_open) &&
+      parse_score_end(call.args[high], range.high, range.high_open)) {
+    return true;
+  }
+  call.reply.error("ERR min or max is not a float");
+  return false;
+}
+
+bool parse_member_end(Bytes text, Bytes& member, bool& open, int& infinite) {
+  if (text == "-" || text == "+") {
+    infinite = text == "-" ? -1 : 1;
+    return true;
+  }
+  if (text.empty() || (text[0] != '(' && text[0] != '[')) return false;
+  open = text[0] == '(';
+  member = text.substr(1);
+  return true;
+}
+
+bool parse_members(const Call& call, size_t low, size_t high, MemberRange& range) {
+  if (parse_member_end(call.args[low], range.low, range.low_open, range.low_infinite) &&
+      parse_member_end(call.args[high], range.high, range.high_open, range.high_infinite)) {
+    return true;
+  }
+  call.reply.error("ERR min or max not valid string range item");
+  return false;
+}
+
+Ranks ranks_of(const SortedSet& sorted, const ScoreRange& range) {
+  const auto below = [&](double score, bool inclusive) {
+    const uint64_t limit = SortedSet::major(score);
+    return sorted.order.count_by([&](uint64_t major, uint64_t, ScoredMember*) {
+      return inclusive ? major <= limit : major < limit;
+    });
+  };
+  if (range.low > range.high) return {};
+  return {below(range.low, range.low_open), below(range.high, !range.high_open)};
+}
+
+Ranks ranks_of(const SortedSet& sorted, const MemberRange& range) {
+  // All scores are equal where this is used; where they are not, Redis's answer is unspecified too.
+  const auto below = [&](Bytes end, int infinite, bool inclusive) -> uint64_t {
+    if (infinite != 0) return infinite < 0 ? 0 : sorted.order.size();
+    return sorted.order.count_by([&](uint64_t, uint64_t, ScoredMember* member) {
+      return inclusive ? member->bytes() <= end : member->bytes() < end;
+    });
+  };
+  return {below(range.low, range.low_infinite, range.low_open),
+          below(range.high, range.high_infinite, !range.high_open)};
+}
+
+// Start and stop as ZRANGE takes them, negative ones from the end, into ranks.
+Ranks ranks_of(int64_t start, int64_t stop, uint64_t size) {
+  const auto length = static_cast<int64_t>(size);
+  if (start < 0) start = std::max<int64_t>(start + length, 0);
+  if (stop < 0) stop += length;
+  stop = std::min(stop, length - 1);
+  if (start > stop || start >= length) return {};
+  return {static_cast<uint64_t>(start), static_cast<uint64_t>(stop) + 1};
+}
+
+struct RangeRequest {
+  By by = By::kRank;
+  bool reverse = false;
+  bool with_scores = false;
+  bool has_limit = false;
+  int64_t offset = 0;
+  int64_t limit = -1;
+  int64_t start = 0;
+  int64_t stop = 0;
+  ScoreRange scores;
+  MemberRange members;
+};
+
+bool parse_range_options(const Call& call, size_t first, bool store, bool fixed_by,
+                         bool fixed_direction, RangeRequest& request) {
+  for (size_t at = first; at < call.args.size(); ++at) {
+    if (!store && call.option(at, "WITHSCORES")) {
+      request.with_scores = true;
+    } else if (call.option(at, "LIMIT") && at + 2 < call.args.size()) {
+      if (!call.integer(at + 1, request.offset) || !call.integer(at + 2, request.limit)) {
+        return false;
+      }
+      request.has_limit = true;
+      at += 2;
+    } else if (!fixed_direction && call.option(at, "REV")) {
+      request.reverse = true;
+    } else if (!fixed_by && call.option(at, "BYLEX")) {
+      request.by = By::kMember;
+    } else if (!fixed_by && call.option(at, "BYSCORE")) {
+      request.by = By::kScore;
+    } else {
+      call.reply.error(errors::kSyntax);
+      return false;
+    }
+  }
+  if (request.has_limit && request.by == By::kRank) {
+    call.reply.error(
+        "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX");
+    return false;
+  }
+  if (request.with_scores && request.by == By::kMember) {
+    call.reply.error("ERR syntax error, WITHSCORES not supported in combination with BYLEX");
+    return false;
+  }
+  return true;
+}
+
+bool parse_range_ends(const Call& call, size_t low, size_t high, RangeRequest& request) {
+  switch (request.by) {
+    case By::kRank:
+      return call.integer(low, request.start) && call.integer(high, request.stop);
+    case By::kScore:
+      // Reversed ranges are written with the higher end first.
+      return request.reverse ? parse_scores(call, high, low, request.scores)
+                             : parse_scores(call, low, high, request.scores);
+    case By::kMember:
+      return request.reverse ? parse_members(call, high, low, request.members)
+                             : parse_members(call, low, high, request.members);
+  }
+  return false;
+}
+
+// Ranks in ascending order, whatever the direction in which they are read.
+Ranks select(const SortedSet& sorted, const RangeRequest& request) {
+  const uint64_t size = sorted.order.size();
+  if (request.by == By::kRank) {
+    Ranks ranks = ranks_of(request.start, request.stop, size);
+    if (request.reverse && ranks.size() != 0) ranks = {size - ranks.end, size - ranks.first};
+    return ranks;
+  }
+  Ranks ranks = request.by == By::kScore ? ranks_of(sorted, request.scores)
+                                         : ranks_of(sorted, request.members);
+  if (ranks.size() == 0 || !request.has_limit) return ranks;
+  if (request.offset < 0 || static_cast<uint64_t>(request.offset) >= ranks.size()) return {};
+  const auto offset = static_cast<uint64_t>(request.offset);
+  const uint64_t left = ranks.size() - offset;
+  const uint64_t taken =
+      request.limit < 0 ? left : std::min<uint64_t>(left, static_cast<uint64_t>(request.limit));
+  if (request.reverse) return {ranks.end - offset - taken, ranks.end - offset};
+  return {ranks.first + offset, ranks.first + offset + taken};
+}
+
+template <class Visit>
+void visit(const SortedSet& sorted, const Ranks& ranks, bool reverse, Visit visit_member) {
+  uint64_t left = ranks.size();
+  if (left == 0) return;
+  auto at = sorted.order.at(reverse ? ranks.end - 1 : ranks.first);
+  for (; left != 0; --left) {
+    visit_member(at.value());
+    reverse ? at.prev() : at.next();
+  }
+}
+
+void range_generic(Call& call, RangeRequest request, bool fixed_by, bool fixed_direction) {
+  if (!parse_range_options(call, 4, false, fixed_by, fixed_direction, request)) return;
+  if (!parse_range_ends(call, 2, 3, request)) return;
+  bool failed = false;
+  const Entry* entry = call.find(call.key(1), Type::kSortedSet, failed);
+  if (failed) return;
+  if (entry == nullptr) return call.reply.array(0);
+  const SortedSet& sorted = entry->object<SortedSet>();
+  const Ranks ranks = select(sorted, request);
+  const bool pairs = request.with_scores && call.reply.protocol() == 3;
+  call.reply.array(request.with_scores && !pairs ? ranks.size() * 2 : ranks.size());
+  visit(sorted, ranks, request.reverse, [&](const ScoredMember* member) {
+    if (pairs) call.reply.array(2);
+    call.reply.bulk(member->bytes());
+    if (request.with_scores) call.reply.number(member->score());
+  });
+}
+
+void remove_generic(Call& call, By by) {
+  RangeRequest request;
+  request.by = by;
+  if (!parse_range_ends(call, 2, 3, request)) return;
+  const KeyRef key = call.key(1);
+  bool failed = false;
+  Entry* entry = call.find(key, Type::kSortedSet, failed);
+  if (failed) return;
+  if (entry == nullptr) return call.reply.integer(0);
+  Database database = call.database(key);
+  const Ranks ranks = select(entry->object<SortedSet>(), request);
+  for (uint64_t i = 0; i < ranks.size(); ++i) {
+    const SortedSet& sorted = entry->object<SortedSet>();
+    database.sorted_remove(key, entry, sorted.order.at(ranks.first).value());
+  }
+  database.remove_if_empty(key, entry);
+  call.reply.integer(static_cast<int64_t>(ranks.size()));
+}
+
+template <class Range>
+void count_generic(Call& call, const Range& range) {
+  bool failed = false;
+  const Entry* entry = call.find(call.key(1), Type::kSortedSet, failed);
+  if (failed) return;
+  const uint64_t count = entry == nullptr ? 0 : ranks_of(entry->object<SortedSet>(), range).size();
+  call.reply.integer(static_cast<int64_t>(count));
+}
+
+RangeRequest fixed(By by, bool reverse) {
+  RangeRequest request;
+  request.by = by;
+  request.reverse = reverse;
+  return request;
+}
+
+}  // namespace
+
+void zcount_command(Call& call) {
+  ScoreRange range;
+  if (parse_scores(call, 2, 3, range)) count_generic(call, range);
+}
+
+void zlexcount_command(Call& call) {
+  MemberRange range;
+  if (parse_members(call, 2, 3, range)) count_generic(call, range);
+}
+
+void zrange_command(Call& call) { range_generic(call, {}, false, false); }
+void zrevrange_command(Call& call) { range_generic(call, fixed(By::kRank, true), true, true); }
+void zrangebyscore_command(Call& call) {
+  range_generic(call, fixed(By::kScore, false), true, true);
+}
+void zrevrangebyscore_command(Call& call) {
+  range_generic(call, fixed(By::kScore, true), true, true);
+}
+void zrangebylex_command(Call& call) { range_generic(call, fixed(By::kMember, false), true, true); }
+void zrevrangebylex_command(Call& call) {
+  range_generic(call, fixed(By::kMember, true), true, true);
+}
+
+void zrangestore_command(Call& call) {
+  RangeRequest request;
+  if (!parse_range_options(call, 5, true, false, false, request)) return;
+  if (!parse_range_ends(call, 3, 4, request)) return;
+  bool failed = false;
+  const Entry* source = call.find(call.key(2), Type::kSortedSet, failed);
+  if (failed) return;
+  // Copied out first: source and destination may be the same key.
+  std::vector<std::pair<std::string, double>> chosen;
+  if (source != nullptr) {
+    const SortedSet& sorted = source->object<SortedSet>();
+    visit(sorted, select(sorted, request), request.reverse, [&](const ScoredMember* member) {
+      chosen.emplace_back(member->bytes(), member->score());
+    });
+  }
+  const KeyRef key(call.args[1]);
+  Database database = call.database(key);
+  if (Entry* old = database.find(key)) database.remove(key, old);
+  if (!chosen.empty()) {
+    Entry* entry = database.create(key, Type::kSortedSet);
+    for (const auto& [member, score] : chosen) {
+      database.sorted_put(key, entry, nullptr, member, score);
+    }
+  }
+  call.reply.integer(static_cast<int64_t>(chosen.size()));
+}
+
+void zremrangebyrank_command(Call& call) { remove_generic(call, By::kRank); }
+void zremrangebyscore_command(Call& call) { remove_generic(call, By::kScore); }
+void zremrangebylex_command(Call& call) { remove_generic(call, By::kMember); }
+
+}  // namespace sluice
