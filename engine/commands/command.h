@@ -107,6 +107,24 @@ struct KeySpec {
 
 inline constexpr size_t kMaxKeySpecs = 3;
 
+// The usual specifications: keys from argument `index` on, up to `last` more (negative: counted
+// from the end), every `step`-th; and a number of keys at `index` with the keys behind it.
+constexpr KeySpec keys_at(int index, uint32_t flags, int last = 0, int step = 1) {
+  return {.flags = flags,
+          .begin = KeySpec::Begin::kIndex,
+          .index = index,
+          .find = KeySpec::Find::kRange,
+          .last = last,
+          .step = step};
+}
+constexpr KeySpec counted_keys_at(int index, uint32_t flags) {
+  return {.flags = flags,
+          .begin = KeySpec::Begin::kIndex,
+          .index = index,
+          .find = KeySpec::Find::kKeyNum,
+          .first_key = 1};
+}
+
 struct Command {
   const char* name = "";
   int arity = 0;  // with the name itself; negative: at least

@@ -82,8 +82,9 @@ class SplitMap {
   // Brings the table that find() or insert() of this hash will read into the cache.
   void prefetch(uint64_t hash) const {
     if (!hard_) return;
-    const SubMap* map = table(hash);
-    __builtin_prefetch(map->slots() + map->home(SubMap::tag_of(hash, map->base)));
+    const Cell& cell = directory()->begin()[cell_of(hash)];
+    const uint64_t tag = SubMap::tag_of(hash, cell.base);
+    __builtin_prefetch(cell.table->slots() + SubMap::home(tag, cell.age, cell.main));
   }
 
   // REQUIRES: no node with this key is in the map.
@@ -136,8 +137,8 @@ class SplitMap {
       for (size_t i = 0; i < size_; ++i) fn(node_of(small()[i]));
       return;
     }
-    for (uint64_t cell = 0; cell < cells(); cell += span(directory()->tables()[cell])) {
-      const SubMap* map = directory()->tables()[cell];
+    for (uint64_t cell = 0; cell < cells(); cell += span(table_at(cell))) {
+      const SubMap* map = table_at(cell);
       for (uint32_t i = 0; i < map->total; ++i) {
         if (map->slots()[i] != SubMap::kEmpty) fn(node_of(map->slots()[i]));
       }
@@ -148,7 +149,7 @@ class SplitMap {
   void clear() {
     if (hard_) {
       for (uint64_t cell = 0; cell < cells();) {
-        SubMap* map = directory()->tables()[cell];
+        SubMap* map = table_at(cell);
         cell += span(map);
         SubMap::destroy(map);
       }
@@ -191,14 +192,22 @@ class SplitMap {
   // Two buddies are merged when they hold no more together: far below what makes a table split.
   static constexpr uint32_t kMaxMerged = 240;
 
+  // What find() must know of a table stands in the directory, which is small and warm; the table's
+  // own header is a cache line more.
+  struct Cell {
+    SubMap* table;
+    uint32_t main;
+    uint8_t base;
+    uint8_t age;  // The table's depth - base.
+  };
   struct Directory {
     uint64_t bytes;                            // Of all tables and of the directory.
     uint32_t at_depth[SubMap::kMaxDepth + 1];  // Number of tables of each depth.
 
-    SubMap** tables() { return reinterpret_cast<SubMap**>(this + 1); }  // 2^depth_ of them.
+    Cell* begin() { return reinterpret_cast<Cell*>(this + 1); }  // 2^depth_ of them.
 
     static size_t block_bytes(int depth) {
-      return sizeof(Directory) + (size_t{1} << depth) * sizeof(SubMap*);
+      return sizeof(Directory) + (size_t{1} << depth) * sizeof(Cell);
     }
   };
 
@@ -207,7 +216,8 @@ class SplitMap {
   uint64_t cells() const { return uint64_t{1} << depth_; }
   // Shifting in two steps, because a shift by 64 (depth 0) is undefined.
   uint64_t cell_of(uint64_t hash) const { return (hash >> 1) >> (63 - depth_); }
-  SubMap* table(uint64_t hash) const { return directory()->tables()[cell_of(hash)]; }
+  SubMap* table_at(uint64_t cell) const { return directory()->begin()[cell].table; }
+  SubMap* table(uint64_t hash) const { return table_at(cell_of(hash)); }
   uint64_t span(const SubMap* map) const { return uint64_t{1} << (depth_ - map->depth); }
 
   static Node* node_of(uint64_t slot) { return static_cast<Node*>(SubMap::slot_address(slot)); }
@@ -215,19 +225,30 @@ class SplitMap {
 
   template <class Match>
   const uint64_t* find_slot(uint64_t hash, Match match) const {
-    if (hard_) {
-      const SubMap* map = table(hash);
-      const uint64_t tag = SubMap::tag_of(hash, map->base);
-      for (const uint64_t* slot = map->first(tag); SubMap::slot_tag(*slot) == tag; ++slot) {
-        if (*slot == SubMap::kEmpty) break;
-        if (match(node_of(*slot))) return slot;
-      }
-      return nullptr;
+    if (!hard_) return find_in_array(SubMap::tag_of(hash, 0), match);
+    const Cell& cell = directory()->begin()[cell_of(hash)];
+    const uint64_t tag = SubMap::tag_of(hash, cell.base);
+    const uint64_t* slot = cell.table->slots() + SubMap::home(tag, cell.age, cell.main);
+    for (slot = SubMap::skip_below(slot, tag); SubMap::slot_tag(*slot) == tag; ++slot) {
+      if (*slot == SubMap::kEmpty) break;
+      if (match(node_of(*slot))) return slot;
     }
-    const uint64_t tag = SubMap::tag_of(hash, 0);
-    const uint64_t* slots = small();
-    for (size_t i = 0; i < size_; ++i) {
-      if (SubMap::slot_tag(slots[i]) == tag && match(node_of(slots[i]))) return slots + i;
+    return nullptr;
+  }
+
+  template <class Match>
+  const uint64_t* find_in_array(uint64_t tag, Match match) const {
+    const uint64_t* slot = small();
+    const uint64_t* end = slot + size_;
+    const auto differs = [tag](uint64_t s) { return SubMap::slot_tag(s) ^ tag; };
+    for (; slot < end; ++slot) {
+      // Four at a time and one branch for them, as nearly all of them differ.
+      while (end - slot >= 4 && (differs(slot[0]) != 0) & (differs(slot[1]) != 0) &
+                                    (differs(slot[2]) != 0) & (differs(slot[3]) != 0)) {
+        slot += 4;
+      }
+      if (slot == end) break;
+      if (differs(*slot) == 0 && match(node_of(*slot))) return slot;
     }
     return nullptr;
   }

@@ -33,10 +33,10 @@ void SplitMap<Node, Traits>::set_directory_depth(int depth) {
   *fresh = *old;
   if (depth > depth_) {
     for (uint64_t i = 0; i < old_cells; ++i) {
-      fresh->tables()[2 * i] = fresh->tables()[2 * i + 1] = old->tables()[i];
+      fresh->begin()[2 * i] = fresh->begin()[2 * i + 1] = old->begin()[i];
     }
   } else {
-    for (uint64_t i = 0; i < old_cells / 2; ++i) fresh->tables()[i] = old->tables()[2 * i];
+    for (uint64_t i = 0; i < old_cells / 2; ++i) fresh->begin()[i] = old->begin()[2 * i];
   }
   fresh->bytes += Directory::block_bytes(depth) - Directory::block_bytes(depth_);
   std::free(old);
@@ -49,7 +49,8 @@ template <class Node, class Traits>
 void SplitMap<Node, Traits>::set_table(SubMap* map, uint64_t hash) {
   const uint64_t width = span(map);
   const uint64_t begin = cell_of(hash) & ~(width - 1);
-  std::fill_n(directory()->tables() + begin, width, map);
+  const Cell cell{map, map->main, map->base, static_cast<uint8_t>(map->depth - map->base)};
+  std::fill_n(directory()->begin() + begin, width, cell);
   ++directory()->at_depth[map->depth];
   directory()->bytes += map->block_bytes();
 }
@@ -228,7 +229,7 @@ Node* SplitMap<Node, Traits>::random(uint64_t r) const {
   // Every cell of the directory and every slot index has the same chance; an index past the end, an
   // empty slot, and a share of the hits in tables that own several cells are turned down.
   uint64_t width = SubMap::kFullTotal;
-  if (depth_ == 0) width = directory()->tables()[0]->total;
+  if (depth_ == 0) width = table_at(0)->total;
   for (int attempt = 0; attempt < 128; ++attempt) {
     const uint64_t x = next();
     const SubMap* map = table(x);
@@ -240,7 +241,7 @@ Node* SplitMap<Node, Traits>::random(uint64_t r) const {
   // Nearly empty tables only: take what comes next.
   const uint64_t begin = cell_of(next());
   for (uint64_t i = 0; i < cells(); ++i) {
-    const SubMap* map = directory()->tables()[(begin + i) & (cells() - 1)];
+    const SubMap* map = table_at((begin + i) & (cells() - 1));
     if (map->count == 0) continue;
     uint64_t skip = next() % map->count;
     for (const uint64_t* slot = map->slots();; ++slot) {
@@ -280,7 +281,7 @@ uint64_t SplitMap<Node, Traits>::scan(uint64_t cursor, size_t count, Fn fn) cons
   uint64_t last_prefix = 0;
   uint64_t tables_left = 16 + count;  // Empty tables are rare, yet bound the work.
   for (uint64_t cell = cell_of(start); cell < cells();) {
-    const SubMap* map = directory()->tables()[cell];
+    const SubMap* map = table_at(cell);
     const bool is_first = cell == cell_of(start);
     const uint64_t* slot = is_first ? map->first(SubMap::tag_of(start, map->base)) : map->slots();
     const uint64_t* end = map->slots() + map->total;
@@ -323,9 +324,13 @@ void SplitMap<Node, Traits>::check() const {
   uint64_t bytes = Directory::block_bytes(depth_);
   uint32_t at_depth[SubMap::kMaxDepth + 1] = {};
   for (uint64_t cell = 0; cell < cells();) {
-    const SubMap* map = directory()->tables()[cell];
+    const SubMap* map = table_at(cell);
     CHECK(map->depth <= depth_ && (cell & (span(map) - 1)) == 0);
-    for (uint64_t i = 0; i < span(map); ++i) CHECK(directory()->tables()[cell + i] == map);
+    for (uint64_t i = 0; i < span(map); ++i) {
+      const Cell& copy = directory()->begin()[cell + i];
+      CHECK(copy.table == map && copy.main == map->main && copy.base == map->base);
+      CHECK(copy.age == map->depth - map->base);
+    }
     CHECK(map->base <= map->depth && map->depth - map->base <= SubMap::kMaxTagAge);
     CHECK(map->slots()[map->total] == SubMap::kEmpty);
     uint32_t in_table = 0;

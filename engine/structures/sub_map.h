@@ -67,17 +67,18 @@ struct SubMap {
   size_t block_bytes() const { return sizeof(SubMap) + (size_t{total} + 1) * 8; }
   bool is_full_size() const { return total >= kFullTotal; }
 
-  uint32_t home(uint64_t tag) const {
-    return static_cast<uint32_t>((((tag << (depth - base)) & kTagMask) * main) >> kTagBits);
+  static uint32_t home(uint64_t tag, int age, uint32_t homes) {
+    return static_cast<uint32_t>((((tag << age) & kTagMask) * homes) >> kTagBits);
   }
+  uint32_t home(uint64_t tag) const { return home(tag, depth - base, main); }
 
-  // The first slot whose tag is not below `tag`, or the empty slot that ends the search.
-  const uint64_t* first(uint64_t tag) const {
+  // The first slot from here on whose tag is not below `tag`, or the empty one that ends the run.
+  static const uint64_t* skip_below(const uint64_t* slot, uint64_t tag) {
     const uint64_t low = tag << kAddressBits;
-    const uint64_t* slot = slots() + home(tag);
     while (*slot < low) ++slot;
     return slot;
   }
+  const uint64_t* first(uint64_t tag) const { return skip_below(slots() + home(tag), tag); }
   uint64_t* first(uint64_t tag) {
     return const_cast<uint64_t*>(static_cast<const SubMap*>(this)->first(tag));
   }
