@@ -46,6 +46,8 @@ struct Client {
   std::string library_version;
   std::shared_ptr<ClientPort> port;
 
+  // What it asked for last, for CLIENT LIST; set by Execution.
+  const Command* last_command = nullptr;
   bool close_after_reply = false;
   ReplyMode reply_mode = ReplyMode::kOn;
   bool no_evict = false;

@@ -179,6 +179,7 @@ const Command* Execution::admit(Client& client, std::span<const Bytes> args, Res
     }
     command = subcommand;
   }
+  client.last_command = command;
   const std::string error = check(client, *command, args);
   if (!error.empty()) {
     reject(client, command, error, reply);
