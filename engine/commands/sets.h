@@ -1,0 +1,29 @@
+// Handlers of the set family; the rows that name them are in sets_rows.cc.
+#pragma once
+
+namespace sluice {
+
+struct Call;
+
+// sets.cc
+void sadd_command(Call& call);
+void srem_command(Call& call);
+void smove_command(Call& call);
+void sismember_command(Call& call);
+void smismember_command(Call& call);
+void scard_command(Call& call);
+void smembers_command(Call& call);
+void spop_command(Call& call);
+void srandmember_command(Call& call);
+void sscan_command(Call& call);
+
+// sets_algebra.cc
+void sinter_command(Call& call);
+void sinterstore_command(Call& call);
+void sintercard_command(Call& call);
+void sunion_command(Call& call);
+void sunionstore_command(Call& call);
+void sdiff_command(Call& call);
+void sdiffstore_command(Call& call);
+
+}  // namespace sluice

@@ -1,0 +1,148 @@
+// Sets: union, intersection and difference.
+#include <algorithm>
+
+#include "engine/base/numbers.h"
+#include "engine/commands/call.h"
+#include "engine/commands/set_order.h"
+#include "engine/commands/sets.h"
+
+namespace sluice {
+
+namespace {
+
+enum class Operation : uint8_t { kUnion, kIntersection, kDifference };
+
+// A set with the members of the result, made like a key's so that its order rule is the same.
+struct Result {
+  Set set;
+  void add(Bytes member) {
+    const uint64_t hash = hash_bytes(member);
+    if (set.members.find(member, hash) != nullptr) return;
+    set.members.insert(Member::make(member), hash);
+    if (set.intset &&
+        (set.members.size() > g_encoding_limits.set_intset_entries || !is_integer_text(member))) {
+      set.intset = false;
+    }
+  }
+};
+
+bool contains(const Entry* entry, Bytes member) {
+  return entry != nullptr &&
+         entry->object<Set>().members.find(member, hash_bytes(member)) != nullptr;
+}
+
+// The sets at these arguments; null for absent keys. False with WRONGTYPE replied.
+bool find_sets(Call& call, std::span<const Bytes> names, std::vector<const Entry*>& sets) {
+  for (const Bytes name : names) {
+    bool failed = false;
+    sets.push_back(call.find(KeyRef(name), Type::kSet, failed));
+    if (failed) return false;
+  }
+  return true;
+}
+
+// Calls `visit(member)` for each member of the result once; it returns false to stop.
+template <class Visit>
+void intersect(std::vector<const Entry*> sets, Visit visit) {
+  for (const Entry* set : sets) {
+    if (set == nullptr) return;
+  }
+  std::stable_sort(sets.begin(), sets.end(), [](const Entry* a, const Entry* b) {
+    return collection_size(*a) < collection_size(*b);
+  });
+  bool done = false;
+  sets[0]->object<Set>().members.for_each([&](const Member* member) {
+    if (done) return;
+    for (size_t i = 1; i < sets.size(); ++i) {
+      if (!contains(sets[i], member->bytes())) return;
+    }
+    done = !visit(member->bytes());
+  });
+}
+
+void compute(Operation operation, const std::vector<const Entry*>& sets, Result& result) {
+  switch (operation) {
+    case Operation::kUnion:
+      for (const Entry* entry : sets) {
+        if (entry == nullptr) continue;
+        entry->object<Set>().members.for_each(
+            [&](const Member* member) { result.add(member->bytes()); });
+      }
+      return;
+    case Operation::kIntersection:
+      intersect(sets, [&](Bytes member) {
+        result.add(member);
+        return true;
+      });
+      return;
+    case Operation::kDifference:
+      if (sets[0] == nullptr) return;
+      sets[0]->object<Set>().members.for_each([&](const Member* member) {
+        for (size_t i = 1; i < sets.size(); ++i) {
+          if (contains(sets[i], member->bytes())) return;
+        }
+        result.add(member->bytes());
+      });
+      return;
+  }
+}
+
+void algebra(Call& call, Operation operation) {
+  std::vector<const Entry*> sets;
+  if (!find_sets(call, call.args.subspan(1), sets)) return;
+  Result result;
+  compute(operation, sets, result);
+  reply_members(call, result.set);
+}
+
+void algebra_store(Call& call, Operation operation) {
+  std::vector<const Entry*> sets;
+  if (!find_sets(call, call.args.subspan(2), sets)) return;
+  Result result;
+  compute(operation, sets, result);
+  const KeyRef key(call.args[1]);
+  Database database = call.database(key);
+  if (Entry* old = database.find(key)) database.remove(key, old);
+  if (result.set.members.size() != 0) {
+    Entry* entry = database.create(key, Type::kSet);
+    result.set.members.for_each(
+        [&](const Member* member) { database.set_add(key, entry, member->bytes()); });
+  }
+  call.reply.integer(static_cast<int64_t>(result.set.members.size()));
+}
+
+}  // namespace
+
+void sinter_command(Call& call) { algebra(call, Operation::kIntersection); }
+void sunion_command(Call& call) { algebra(call, Operation::kUnion); }
+void sdiff_command(Call& call) { algebra(call, Operation::kDifference); }
+void sinterstore_command(Call& call) { algebra_store(call, Operation::kIntersection); }
+void sunionstore_command(Call& call) { algebra_store(call, Operation::kUnion); }
+void sdiffstore_command(Call& call) { algebra_store(call, Operation::kDifference); }
+
+void sintercard_command(Call& call) {
+  const auto numkeys = parse_i64(call.args[1]);
+  if (!numkeys || *numkeys < 1) return call.reply.error("ERR numkeys should be greater than 0");
+  if (static_cast<uint64_t>(*numkeys) > call.args.size() - 2) {
+    return call.reply.error("ERR Number of keys can't be greater than number of args");
+  }
+  uint64_t limit = 0;
+  for (size_t at = 2 + static_cast<size_t>(*numkeys); at < call.args.size(); ++at) {
+    if (!call.option(at, "LIMIT") || at + 1 >= call.args.size()) {
+      return call.reply.error(errors::kSyntax);
+    }
+    const auto value = parse_i64(call.args[++at]);
+    if (!value || *value < 0) return call.reply.error("ERR LIMIT can't be negative");
+    limit = static_cast<uint64_t>(*value);
+  }
+  std::vector<const Entry*> sets;
+  if (!find_sets(call, call.args.subspan(2, static_cast<size_t>(*numkeys)), sets)) return;
+  uint64_t count = 0;
+  intersect(sets, [&](Bytes) {
+    ++count;
+    return limit == 0 || count < limit;
+  });
+  call.reply.integer(static_cast<int64_t>(count));
+}
+
+}  // namespace sluice
