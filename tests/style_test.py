@@ -96,11 +96,14 @@ NAME_BEFORE_PARENTHESIS = re.compile(r"([~\w:]+|operator\s*\S{1,3})\s*\(")
 
 
 def cpp_functions(source):
-    """Yields (name, first line, last line) of each outermost function body."""
+    """Yields (name, first line, last line) of each outermost function body.
+
+    A body that is one statement is left out: long ones are tables, which have no flow to follow.
+    """
     text = without_text(source)
     depth_of_function = None
     depth = 0
-    head_start = 0
+    head_start = body_start = 0
     name, first_line = "", 0
     line = 1
     for position, character in enumerate(text):
@@ -116,14 +119,15 @@ def cpp_functions(source):
                 name = found.group(1) if found else "?"
                 leading = len(head) - len(head.lstrip())
                 first_line = text.count("\n", 0, head_start + leading) + 1
-                depth_of_function = depth
+                depth_of_function, body_start = depth, position
             depth += 1
             if depth_of_function is None:
                 head_start = position + 1
         elif character == "}":
             depth -= 1
             if depth_of_function == depth:
-                yield name, first_line, line
+                if text.count(";", body_start, position) > 1:
+                    yield name, first_line, line
                 depth_of_function = None
             if depth_of_function is None:
                 head_start = position + 1
