@@ -1,0 +1,43 @@
+// The parsers of directives that are more than one plain value; see SpecialParser.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "net/config_table.h"
+
+namespace sluice::config_special {
+
+// Redis's memory sizes: digits and a unit (b, k, kb, m, mb, g, gb in any case). Too large a number
+// is the largest one, and no digits are zero, as in Redis. Nothing if it is no memory size.
+std::optional<uint64_t> parse_memory(Bytes text);
+
+// Splits at single blanks, as Redis splits the one value that CONFIG SET gives to a directive of
+// several arguments; an empty text has no parts.
+std::vector<std::string> split_value(Bytes text);
+
+// `text` as one argument in quotes, so that split_quoted_args() gives it back as it is.
+std::string quoted(Bytes text);
+
+using Arguments = std::span<const std::string>;
+std::string parse_bind(Arguments arguments, ConfigDraft& draft, std::string& value);
+std::string parse_port(Arguments arguments, ConfigDraft& draft, std::string& value);
+std::string parse_http_port(Arguments arguments, ConfigDraft& draft, std::string& value);
+std::string parse_io_threads(Arguments arguments, ConfigDraft& draft, std::string& value);
+std::string parse_dir(Arguments arguments, ConfigDraft& draft, std::string& value);
+std::string parse_save(Arguments arguments, ConfigDraft& draft, std::string& value);
+std::string parse_output_limits(Arguments arguments, ConfigDraft& draft, std::string& value);
+std::string parse_keyspace_events(Arguments arguments, ConfigDraft& draft, std::string& value);
+std::string parse_user(Arguments arguments, ConfigDraft& draft, std::string& value);
+std::string parse_daemonize(Arguments arguments, ConfigDraft& draft, std::string& value);
+std::string parse_replicaof(Arguments arguments, ConfigDraft& draft, std::string& value);
+std::string refuse_rename_command(Arguments arguments, ConfigDraft& draft, std::string& value);
+std::string refuse_loadmodule(Arguments arguments, ConfigDraft& draft, std::string& value);
+
+// Of ignored directives: checked enough to give Redis's answer.
+std::string parse_percentiles(Arguments arguments, ConfigDraft& draft, std::string& value);
+std::string parse_oom_scores(Arguments arguments, ConfigDraft& draft, std::string& value);
+std::string parse_shutdown_options(Arguments arguments, ConfigDraft& draft, std::string& value);
+
+}  // namespace sluice::config_special

@@ -1,0 +1,123 @@
+// The server's settings as typed values: what the directives of sluice.conf and of CONFIG SET come
+// to.
+//
+// Threads: a Settings is built under the Config's lock and then published as shared_ptr<const>, so
+// whoever holds one reads it without a lock and never sees half of a change. Units are in the
+// names.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace sluice {
+
+// The order of each enumeration is that of the directive's choices in net/config_table.cc.
+enum class AppendFsync : uint8_t { kEverysec, kAlways, kNo };
+enum class LogVerbosity : uint8_t { kDebug, kVerbose, kNotice, kWarning, kNothing };
+enum class Supervised : uint8_t { kSystemd, kAuto, kNo };
+enum class DebugCommand : uint8_t { kNo, kYes, kLocal };
+enum class AclPubsubDefault : uint8_t { kAllChannels, kResetChannels };
+
+struct SaveSetting {
+  int64_t seconds = 0;
+  int64_t changes = 0;
+};
+
+// Zero means no limit.
+struct OutputBufferLimit {
+  uint64_t hard_bytes = 0;
+  uint64_t soft_bytes = 0;
+  int64_t soft_seconds = 0;
+};
+// Indexes of Settings::output_buffer_limits, in the order in which CONFIG GET prints the classes.
+enum ClientClass : uint8_t { kNormalClient, kReplicaClient, kPubsubClient, kClientClasses };
+
+// Redis's letters of notify-keyspace-events as bits.
+enum KeyspaceEvents : uint32_t {
+  kEventKeyspace = 1U << 0,  // K
+  kEventKeyevent = 1U << 1,  // E
+  kEventGeneric = 1U << 2,   // g
+  kEventString = 1U << 3,    // $
+  kEventList = 1U << 4,      // l
+  kEventSet = 1U << 5,       // s
+  kEventHash = 1U << 6,      // h
+  kEventZset = 1U << 7,      // z
+  kEventExpired = 1U << 8,   // x
+  kEventEvicted = 1U << 9,   // e
+  kEventStream = 1U << 10,   // t
+  kEventKeyMiss = 1U << 11,  // m; not part of A
+  kEventModule = 1U << 12,   // d
+  kEventNew = 1U << 13,      // n; not part of A
+  // A
+  kEventAll = kEventGeneric | kEventString | kEventList | kEventSet | kEventHash | kEventZset |
+              kEventExpired | kEventEvicted | kEventStream | kEventModule,
+};
+
+struct Settings {
+  static constexpr int64_t kPortAuto = -1;  // Any free port.
+
+  // Network.
+  std::vector<std::string> bind;  // A leading '-': skipped when the machine lacks the address.
+  int64_t port = 0;               // 0 = no TCP.
+  int64_t http_port = 0;          // 0 = no HTTP.
+  std::string unixsocket;         // Empty = none.
+  int64_t unixsocketperm = 0;     // 0 = as the umask says.
+  bool protected_mode = true;
+  int64_t tcp_backlog = 0;
+  int64_t tcp_keepalive_s = 0;
+  int64_t timeout_s = 0;  // 0 = never.
+  int64_t maxclients = 0;
+  int64_t io_threads = 1;
+  std::string ready_file;
+
+  // Access.
+  std::string requirepass;
+  std::string aclfile;
+  std::vector<std::vector<std::string>> users;  // Of `user` lines: the name, then its rules.
+  AclPubsubDefault acl_pubsub_default = AclPubsubDefault::kResetChannels;
+  int64_t acllog_max_len = 0;
+  DebugCommand enable_debug_command = DebugCommand::kNo;
+
+  // Durability.
+  std::string dir;  // Absolute.
+  bool appendonly = true;
+  AppendFsync appendfsync = AppendFsync::kAlways;
+  std::vector<SaveSetting> save;
+  uint64_t checkpoint_log_bytes = 0;
+  uint64_t min_free_disk_bytes = 0;
+  uint64_t journal_buffer_limit_bytes = 0;
+
+  // Memory and limits.
+  int64_t databases = 16;
+  uint64_t maxmemory_bytes = 0;  // 0 = no limit.
+  std::array<OutputBufferLimit, kClientClasses> output_buffer_limits;
+  uint64_t client_query_buffer_limit_bytes = 0;
+  uint64_t proto_max_bulk_len_bytes = 0;
+
+  // Scripts.
+  int64_t busy_reply_threshold_ms = 0;
+  uint64_t script_memory_limit_bytes = 0;
+
+  // Encodings that OBJECT ENCODING shows.
+  int64_t hash_max_listpack_entries = 0;
+  uint64_t hash_max_listpack_value_bytes = 0;
+  int64_t list_max_listpack_size = 0;
+  int64_t set_max_intset_entries = 0;
+  int64_t zset_max_listpack_entries = 0;
+  uint64_t zset_max_listpack_value_bytes = 0;
+
+  // Observation.
+  LogVerbosity loglevel = LogVerbosity::kNotice;
+  std::string logfile;                     // Empty = standard output.
+  int64_t slowlog_log_slower_than_us = 0;  // Negative = off.
+  int64_t slowlog_max_len = 0;
+  uint32_t notify_keyspace_events = 0;  // KeyspaceEvents.
+
+  // Process.
+  std::string pidfile;
+  Supervised supervised = Supervised::kNo;
+};
+
+}  // namespace sluice
