@@ -3,6 +3,7 @@
 #include <rocksdb/env.h>
 #include <rocksdb/table.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -133,7 +134,7 @@ rocksdb::ColumnFamilyOptions make_log_family_options(const RocksdbLogOptions& op
   family.write_buffer_size = options.memtable_bytes;
   family.max_write_buffer_number = options.memtables;
   family.min_write_buffer_number_to_merge = 1;
-  family.arena_block_size = 256 << 10;
+  family.arena_block_size = std::min<size_t>(256 << 10, options.memtable_bytes / 8);
   return family;
 }
 

@@ -12,6 +12,7 @@ Result<std::unique_ptr<Store>> Store::open(StoreOptions options, Replay& replay)
     RocksdbLogOptions log_options;
     log_options.directory = own.directory;
     log_options.env = own.env;
+    log_options.memtable_bytes = own.memtable_bytes;
     log_options.sink = own.sink;
     auto log = open_rocksdb_log(log_options);
     if (!log.ok()) return log.status();
@@ -72,8 +73,9 @@ Status Store::close(CloseMode mode) {
     }
     checkpointer_->stop();
   }
-  if (mode != CloseMode::kDiscard && !journal_->close() && status.ok())
+  if (journal_ != nullptr && mode != CloseMode::kDiscard && !journal_->close() && status.ok()) {
     status = journal_->failure();
+  }
   checkpointer_.reset();
   journal_.reset();
   log_.reset();

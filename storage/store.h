@@ -30,7 +30,8 @@ struct StoreOptions {
   // Empty: in memory only. Nothing is read or written, no checkpoint can be made.
   std::string directory;
   rocksdb::Env* env = nullptr;  // null: the machine's
-  JournalOptions journal;       // its last_lsn is overwritten by what recovery finds
+  size_t memtable_bytes = RocksdbLogOptions().memtable_bytes;
+  JournalOptions journal;  // its last_lsn is overwritten by what recovery finds
   RecoveryOptions recovery;
   // The checkpointer's limits and rules; begin_walk and now_ms come with start_checkpoints.
   uint64_t checkpoint_log_bytes = uint64_t{256} << 20;

@@ -1,0 +1,305 @@
+// Checkpoints: right under concurrent changes, whole or absent, and the disk stays bounded.
+#include "storage/checkpointer.h"
+
+#include "tests/support/storage_support.h"
+
+#include <doctest/doctest.h>
+
+#include <random>
+#include <thread>
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+int64_t fixed_clock() { return 1'700'000'000'000; }
+
+struct Running {
+  std::unique_ptr<Store> store;
+  std::unique_ptr<MapEngine> engine;
+};
+
+Running start(StoreOptions options, size_t walk_filling = 0) {
+  MapReplay replay;
+  auto store = Store::open(std::move(options), replay);
+  REQUIRE_MESSAGE(store.ok(), store.status().message());
+  Running running{std::move(*store), nullptr};
+  running.engine = std::make_unique<MapEngine>(&running.store->journal(), replay.state);
+  MapEngine* engine = running.engine.get();
+  running.store->start_checkpoints([engine, walk_filling] { return engine->walk(walk_filling); },
+                                   fixed_clock);
+  return running;
+}
+
+Status checkpoint(Store& store) {
+  return store.checkpointer()->wait_until_done(store.checkpointer()->request());
+}
+
+template <typename Condition>
+bool eventually(Condition condition) {
+  for (int i = 0; i < 10000; ++i) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("a restart begins with the checkpoint and applies only the log after it") {
+  TempDirectory directory;
+  std::map<uint32_t, uint64_t> state;
+  {
+    Running run = start(store_options(directory.path()));
+    for (uint32_t i = 0; i < 1000; ++i) run.engine->set(i, i);
+    REQUIRE(checkpoint(*run.store).ok());
+    for (uint32_t i = 0; i < 10; ++i) run.engine->set(i, 77);
+    state = run.engine->state();
+  }
+  const ReadBack back = read_back(directory.path());
+  REQUIRE_MESSAGE(back.status.ok(), back.status.message());
+  CHECK(back.state == state);
+  REQUIRE(back.recovered.checkpoint.has_value());
+  CHECK(back.recovered.checkpoint->begin_lsn == 1000);
+  CHECK(back.recovered.checkpoint->records == 1000);
+  CHECK(back.recovered.checkpoint->finished_ms == fixed_clock());
+  CHECK(back.recovered.units == 10);
+}
+
+TEST_CASE("an empty state makes a checkpoint too") {
+  TempDirectory directory;
+  {
+    Running run = start(store_options(directory.path()));
+    REQUIRE(checkpoint(*run.store).ok());
+  }
+  const ReadBack back = read_back(directory.path());
+  REQUIRE_MESSAGE(back.status.ok(), back.status.message());
+  CHECK(back.recovered.checkpoint.has_value());
+  CHECK(back.state.empty());
+}
+
+TEST_CASE("checkpoints that overlap with changes lose nothing and invent nothing") {
+  for (const SyncMode mode : {SyncMode::kAlways, SyncMode::kEverySecond}) {
+    TempDirectory directory;
+    std::map<uint32_t, uint64_t> state;
+    {
+      Running run = start(store_options(directory.path(), mode), 200);
+      std::atomic<bool> stop{false};
+      std::vector<std::thread> writers;
+      for (uint32_t t = 0; t < 2; ++t) {
+        writers.emplace_back([&, t] {
+          std::mt19937 random(t);
+          for (uint64_t i = 0; !stop; ++i) {
+            run.engine->set(random() % 20000, i * 2 + t, random() % 100);
+            if (i % 50 == 0) {
+              run.store->journal().flush();
+              std::this_thread::sleep_for(std::chrono::microseconds(200));
+            }
+          }
+        });
+      }
+      for (int i = 0; i < 5; ++i) REQUIRE(checkpoint(*run.store).ok());
+      stop = true;
+      for (std::thread& writer : writers) writer.join();
+      state = run.engine->state();
+      CHECK(run.store->checkpointer()->status().completed == 5);
+    }
+    const ReadBack back = read_back(directory.path());
+    REQUIRE_MESSAGE(back.status.ok(), back.status.message());
+    CHECK(back.state == state);
+    CHECK(back.recovered.checkpoint->checkpoint == 5);
+    CHECK(back.recovered.checkpoint->end_lsn >= back.recovered.checkpoint->begin_lsn);
+  }
+}
+
+TEST_CASE("the disk levels off under a steady load") {
+  TempDirectory directory;
+  StoreOptions options = store_options(directory.path(), SyncMode::kNever);
+  options.checkpoint_log_bytes = 16 << 20;
+  Running run = start(options);
+  uint64_t largest = 0;
+  uint64_t written = 0;
+  for (uint64_t i = 0; written < (uint64_t{400} << 20); ++i) {
+    run.engine->set(i % 1000, i, 4000);
+    written += 4000;
+    if (i % 20 != 0) continue;
+    run.store->journal().flush();
+    if (i % 500 == 0) largest = std::max(largest, run.store->disk_bytes());
+    // A real load meets back-pressure; this one must let the checkpointer keep up.
+    if (run.store->checkpointer()->running()) std::this_thread::yield();
+  }
+  INFO("largest ", largest >> 20, " MB");
+  CHECK(run.store->checkpointer()->status().completed >= 3);
+  CHECK(largest < (uint64_t{160} << 20));
+}
+
+TEST_CASE("an older checkpoint's files are gone once a newer one is committed") {
+  TempDirectory directory;
+  Running run = start(store_options(directory.path(), SyncMode::kNever), 10000);
+  for (uint32_t i = 0; i < 1000; ++i) run.engine->set(i, i);
+  REQUIRE(checkpoint(*run.store).ok());
+  REQUIRE(checkpoint(*run.store).ok());
+  CHECK(eventually([&] { return run.store->disk_bytes() < (15 << 20); }));
+}
+
+TEST_CASE("a growing log starts a checkpoint by itself, but no sooner than the last one's size") {
+  TempDirectory directory;
+  StoreOptions options = store_options(directory.path(), SyncMode::kNever);
+  options.checkpoint_log_bytes = 1 << 20;
+  Running run = start(options, 100'000);  // a checkpoint of 100 keys: 10 MB
+  for (uint32_t i = 0; i < 1100; ++i) run.engine->set(i % 100, i, 1000);
+  run.store->journal().flush();
+  REQUIRE(eventually([&] { return run.store->checkpointer()->status().completed == 1; }));
+  for (uint32_t i = 0; i < 5000; ++i) run.engine->set(i % 100, i, 1000);
+  run.store->journal().flush();
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  CHECK(run.store->checkpointer()->status().completed == 1);
+  for (uint32_t i = 0; i < 6000; ++i) run.engine->set(i % 100, i, 1000);
+  run.store->journal().flush();
+  CHECK(eventually([&] { return run.store->checkpointer()->status().completed == 2; }));
+}
+
+TEST_CASE("a save rule fires when enough has changed for long enough") {
+  TempDirectory directory;
+  StoreOptions options = store_options(directory.path());
+  options.journal.attached = false;
+  options.save_rules = {{0, 5}};
+  Running run = start(options);
+  for (uint32_t i = 0; i < 4; ++i) run.engine->set(i, i);
+  std::this_thread::sleep_for(std::chrono::milliseconds(250));
+  CHECK(run.store->checkpointer()->status().completed == 0);
+  CHECK(run.store->checkpointer()->changes() == 4);
+  run.engine->set(5, 5);
+  CHECK(eventually([&] { return run.store->checkpointer()->status().completed == 1; }));
+  CHECK(run.store->checkpointer()->changes() == 0);
+}
+
+TEST_CASE("detached, a restart finds a state between the checkpoint's bounds and no older one") {
+  TempDirectory directory;
+  std::map<uint32_t, uint64_t> state;
+  StoreOptions options = store_options(directory.path(), SyncMode::kEverySecond);
+  options.journal.attached = false;
+  {
+    Running run = start(options);
+    for (uint32_t i = 0; i < 5000; ++i) {
+      const Lsn lsn = run.engine->set(i, i);
+      REQUIRE(run.store->journal().durable_lsn() == lsn);
+    }
+    CHECK(run.store->journal().unwritten_bytes() == 0);
+    std::thread writer([&] {
+      for (uint32_t i = 0; i < 5000; ++i) run.engine->set(i, i + 1);
+    });
+    REQUIRE(checkpoint(*run.store).ok());
+    writer.join();
+    state = run.engine->state();
+    // Only this last change is lost: nothing was promised for it.
+    run.engine->set(1, 12345);
+    CHECK(run.store->close(CloseMode::kFlush).ok());
+  }
+  const ReadBack back = read_back(options);
+  REQUIRE_MESSAGE(back.status.ok(), back.status.message());
+  CHECK(back.recovered.last_lsn >= back.recovered.checkpoint->end_lsn);
+  for (const auto& [key, value] : back.state) CHECK((value == key || value == key + 1));
+  CHECK(back.state.size() == 5000);
+}
+
+TEST_CASE("detached, a second checkpoint that was cut off leaves the first one valid") {
+  TempDirectory directory;
+  StoreOptions options = store_options(directory.path(), SyncMode::kNever);
+  options.journal.attached = false;
+  std::map<uint32_t, uint64_t> state;
+  for (int round = 0; round < 3; ++round) {
+    Running run = start(options);
+    CHECK(run.engine->state() == state);
+    for (uint32_t i = 0; i < 100; ++i) run.engine->set(i, i + static_cast<uint64_t>(round) * 1000);
+    REQUIRE(checkpoint(*run.store).ok());
+    state = run.engine->state();
+    run.engine->set(1, 999);
+    // What a checkpoint does until the process is killed in it.
+    run.store->journal().begin_checkpoint();
+    run.engine->set(2, 999);
+    REQUIRE(run.store->journal().finish_walk().has_value());
+    CHECK(run.store->close(CloseMode::kDiscard).ok());
+  }
+  const ReadBack back = read_back(options);
+  REQUIRE_MESSAGE(back.status.ok(), back.status.message());
+  CHECK(back.state == state);
+  CHECK(back.recovered.dropped_tail);
+}
+
+TEST_CASE(
+    "appendonly can be switched on at run time, and counts once its checkpoint is committed") {
+  TempDirectory directory;
+  StoreOptions options = store_options(directory.path());
+  options.journal.attached = false;
+  std::map<uint32_t, uint64_t> state;
+  {
+    Running run = start(options);
+    for (uint32_t i = 0; i < 100; ++i) run.engine->set(i, i);
+    const auto ticket = run.store->set_appendonly(true);
+    REQUIRE(ticket.has_value());
+    REQUIRE(run.store->checkpointer()->wait_until_done(*ticket).ok());
+    for (uint32_t i = 0; i < 50; ++i) run.engine->set(i, i * 2);
+    state = run.engine->state();
+    CHECK(run.store->journal().sync());
+    CHECK(run.store->close(CloseMode::kDiscard).ok());
+  }
+  const ReadBack back = read_back(directory.path());
+  REQUIRE_MESSAGE(back.status.ok(), back.status.message());
+  CHECK(back.state == state);
+  CHECK(back.recovered.last_lsn == 150);
+}
+
+TEST_CASE("appendonly that is switched on and killed before its checkpoint starts from before") {
+  TempDirectory directory;
+  std::map<uint32_t, uint64_t> state;
+  {
+    Running run = start(store_options(directory.path()));
+    for (uint32_t i = 0; i < 100; ++i) run.engine->set(i, i);
+    REQUIRE(run.store->set_appendonly(false).has_value());
+    state = run.engine->state();
+    for (uint32_t i = 0; i < 100; ++i) run.engine->set(i, 5);
+    run.store->journal().attach();
+    for (uint32_t i = 0; i < 100; ++i) run.engine->set(i, 6);
+    CHECK(run.store->journal().sync());
+    CHECK(run.store->close(CloseMode::kDiscard).ok());
+  }
+  const ReadBack back = read_back(directory.path());
+  REQUIRE_MESSAGE(back.status.ok(), back.status.message());
+  CHECK(back.state == state);
+  CHECK(back.recovered.dropped_tail);
+  CHECK(read_back(directory.path()).state == state);
+}
+
+TEST_CASE("a stop cancels a running checkpoint and leaves nothing of it") {
+  TempDirectory directory;
+  StoreOptions options = store_options(directory.path(), SyncMode::kNever);
+  options.checkpoint_rest_ratio = 1000;  // it would take for ever
+  std::map<uint32_t, uint64_t> state;
+  {
+    Running run = start(options, 20000);
+    for (uint32_t i = 0; i < 2000; ++i) run.engine->set(i, i);
+    state = run.engine->state();
+    run.store->checkpointer()->request();
+    REQUIRE(eventually([&] { return run.store->checkpointer()->running(); }));
+    CHECK(run.store->close(CloseMode::kFlush).ok());
+  }
+  CHECK(std::filesystem::is_empty(directory.path() + "/staging"));
+  const ReadBack back = read_back(directory.path());
+  REQUIRE_MESSAGE(back.status.ok(), back.status.message());
+  CHECK(back.state == state);
+  CHECK(!back.recovered.checkpoint.has_value());
+}
+
+TEST_CASE("closing with a checkpoint leaves no log to replay") {
+  TempDirectory directory;
+  {
+    Running run = start(store_options(directory.path()));
+    for (uint32_t i = 0; i < 2000; ++i) run.engine->set(i, i);
+    CHECK(run.store->close(CloseMode::kCheckpoint).ok());
+  }
+  const ReadBack back = read_back(directory.path());
+  CHECK(back.recovered.units == 0);
+  CHECK(back.state.size() == 2000);
+}
