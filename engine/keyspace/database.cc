@@ -369,15 +369,18 @@ void Database::list_insert(const KeyRef& key, Entry* entry, size_t position, Byt
   touched(key.key);
 }
 
-void Database::list_erase(const KeyRef& key, Entry* entry, size_t position) {
+void Database::list_erase(const KeyRef& key, Entry* entry, const std::vector<size_t>& positions) {
   List& list = entry->object<List>();
-  list.items.erase(position);
+  for (size_t i = positions.size(); i != 0; --i) list.items.erase(positions[i - 1]);
+  // The items of the shorter side close the gaps, under new indexes.
   const size_t size = list.items.size();
-  if (position < size / 2) {
-    ++list.first_index;
-    for (size_t at = 0; at < position; ++at) record_list_item(key, list, at);
+  const size_t before = positions.back() + 1 - positions.size();  // kept, and shifted up
+  const size_t behind = size - positions.front();                 // kept, and shifted down
+  if (before < behind) {
+    list.first_index += static_cast<int64_t>(positions.size());
+    for (size_t at = 0; at < before; ++at) record_list_item(key, list, at);
   } else {
-    for (size_t at = position; at < size; ++at) record_list_item(key, list, at);
+    for (size_t at = positions.front(); at < size; ++at) record_list_item(key, list, at);
   }
   record_list_bounds(key, list);
   touched(key.key);

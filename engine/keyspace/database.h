@@ -86,7 +86,8 @@ class Database {
   void list_set(const KeyRef& key, Entry* entry, size_t position, Bytes item);
   // Before the item at `position`; position == size: at the end.
   void list_insert(const KeyRef& key, Entry* entry, size_t position, Bytes item);
-  void list_erase(const KeyRef& key, Entry* entry, size_t position);
+  // At these positions, ascending.
+  void list_erase(const KeyRef& key, Entry* entry, const std::vector<size_t>& positions);
   // Keeps `count` items from `first` on.
   void list_trim(const KeyRef& key, Entry* entry, size_t first, size_t count);
 

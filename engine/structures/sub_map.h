@@ -57,6 +57,7 @@ struct SubMap {
   static constexpr uint32_t kBlockBytes[] = {128,  192,  256,  384,  512,  640,  768, 1024,
                                              1280, 1536, 2048, 2560, 3072, 3584, 4096};
   static constexpr uint32_t kFullBlockBytes = 4096;
+  static constexpr uint32_t kReadAhead = 8;  // Slots that skip_below reads at least.
   static constexpr uint32_t kMinTotal = (128 - 16) / 8 - 1;
   static constexpr uint32_t kFullTotal = (kFullBlockBytes - 16) / 8 - 1;
 
@@ -73,9 +74,16 @@ struct SubMap {
   uint32_t home(uint64_t tag) const { return home(tag, depth - base, main); }
 
   // The first slot from here on whose tag is not below `tag`, or the empty one that ends the run.
+  // Counting eight slots without a branch is cheaper than one wrong guess where the run ends; what
+  // follows an empty slot has greater tags anyway.
   static const uint64_t* skip_below(const uint64_t* slot, uint64_t tag) {
     const uint64_t low = tag << kAddressBits;
-    while (*slot < low) ++slot;
+    uint32_t below = 0;
+    for (uint32_t i = 0; i < kReadAhead; ++i) below += slot[i] < low;
+    slot += below;
+    if (below == kReadAhead) {
+      while (*slot < low) ++slot;
+    }
     return slot;
   }
   const uint64_t* first(uint64_t tag) const { return skip_below(slots() + home(tag), tag); }
@@ -124,7 +132,7 @@ struct SubMap {
     map->count = n;
     // Slots at the end take the spill of the last homes. A crowd in one place (a bad hash) may
     // need more of them; with a single home the table is a plain sorted array and always fits.
-    const uint32_t spill = std::max<uint32_t>(2, map->total / 16);
+    const uint32_t spill = std::max<uint32_t>(kReadAhead - 1, map->total / 16);
     for (uint32_t main : {map->total - spill, map->total / 2, uint32_t{1}}) {
       map->main = main;
       if (map->place(sorted, n)) return map;

@@ -1,0 +1,219 @@
+// Lists: pops and moves, also blocking and from the first of several keys.
+#include <algorithm>
+
+#include "engine/commands/call.h"
+#include "engine/commands/lists.h"
+#include "engine/commands/multi_pop.h"
+
+namespace sluice {
+
+namespace {
+
+Bytes end_item(const Entry& entry, bool front) {
+  const PackedList& items = entry.object<List>().items;
+  return front ? items.front() : items.back();
+}
+
+// Writes one item and removes it.
+void pop_item(Call& call, const KeyRef& key, Entry* entry, bool front) {
+  call.reply.bulk(end_item(*entry, front));
+  call.database(key).list_pop(key, entry, front);
+}
+
+void pop_items(Call& call, const KeyRef& key, Entry* entry, bool front, uint64_t count) {
+  const uint64_t size = collection_size(*entry);
+  count = std::min(count, size);
+  call.reply.array(count);
+  const PackedList& items = entry->object<List>().items;
+  auto at = front ? items.begin() : items.last();
+  for (uint64_t i = 0; i < count; ++i) {
+    call.reply.bulk(at.value());
+    front ? at.next() : at.prev();
+  }
+  Database database = call.database(key);
+  if (count == size) {
+    database.remove(key, entry);
+  } else {
+    database.list_trim(key, entry, front ? count : 0, size - count);
+  }
+}
+
+void pop_generic(Call& call, bool front) {
+  const bool has_count = call.args.size() > 2;
+  if (call.args.size() > 3) {
+    return call.reply.error("ERR wrong number of arguments for '" + std::string(call.command.name) +
+                            "' command");
+  }
+  int64_t count = 1;
+  if (has_count) {
+    if (!call.integer(2, count, errors::kNotPositive)) return;
+    if (count < 0) return call.reply.error(errors::kNotPositive);
+  }
+  const KeyRef key = call.key(1);
+  bool failed = false;
+  Entry* entry = call.find(key, Type::kList, failed);
+  if (failed) return;
+  if (entry == nullptr) return has_count ? call.reply.null_array() : call.reply.null();
+  if (has_count) {
+    if (count == 0) return call.reply.array(0);
+    return pop_items(call, key, entry, front, static_cast<uint64_t>(count));
+  }
+  pop_item(call, key, entry, front);
+  call.database(key).remove_if_empty(key, entry);
+}
+
+// [key, item], as the blocking forms answer.
+void reply_popped(Call& call, const KeyRef& key, Entry* entry, bool front) {
+  call.reply.array(2);
+  call.reply.bulk(key.key);
+  pop_item(call, key, entry, front);
+  call.database(key).remove_if_empty(key, entry);
+}
+
+template <bool front>
+void serve_blocked_pop(Call& call, Bytes name) {
+  const KeyRef key(name);
+  reply_popped(call, key, call.find(key), front);
+}
+
+template <bool front>
+void blocking_pop(Call& call) {
+  int64_t timeout_ms = 0;
+  if (!parse_timeout(call, call.args.size() - 1, timeout_ms)) return;
+  const auto keys = call.args.subspan(1, call.args.size() - 2);
+  for (const Bytes name : keys) {
+    const KeyRef key(name);
+    bool failed = false;
+    Entry* entry = call.find(key, Type::kList, failed);
+    if (failed) return;
+    if (entry != nullptr) return reply_popped(call, key, entry, front);
+  }
+  if (call.nested) return call.reply.null_array();
+  call.block(keys, Type::kList, timeout_ms, serve_blocked_pop<front>);
+}
+
+void pop_many(Call& call, const KeyRef& key, Entry* entry, const MultiPopRequest& request) {
+  call.reply.array(2);
+  call.reply.bulk(key.key);
+  pop_items(call, key, entry, request.first_word, request.count);
+}
+
+void serve_blocked_multi_pop(Call& call, Bytes name) {
+  MultiPopRequest request;
+  const bool parsed = parse_multi_pop(call, 2, "LEFT", "RIGHT", request);
+  CHECK(parsed);  // the same arguments as when it blocked
+  const KeyRef key(name);
+  pop_many(call, key, call.find(key), request);
+}
+
+void multi_pop(Call& call, size_t numkeys_at, int64_t timeout_ms, bool blocking) {
+  MultiPopRequest request;
+  if (!parse_multi_pop(call, numkeys_at, "LEFT", "RIGHT", request)) return;
+  for (const Bytes name : request.keys) {
+    const KeyRef key(name);
+    bool failed = false;
+    Entry* entry = call.find(key, Type::kList, failed);
+    if (failed) return;
+    if (entry != nullptr) return pop_many(call, key, entry, request);
+  }
+  if (!blocking || call.nested) return call.reply.null_array();
+  call.block(request.keys, Type::kList, timeout_ms, serve_blocked_multi_pop);
+}
+
+// --- Moves from one list to another ---
+
+struct Move {
+  bool from_front;
+  bool to_front;
+};
+
+// The source has an item. Both keys' shards are locked.
+void move_item(Call& call, const KeyRef& from, const KeyRef& to, Entry* source, Move move) {
+  bool failed = false;
+  Entry* target = call.find(to, Type::kList, failed);
+  if (failed) return;
+  Database source_database = call.database(from);
+  Database target_database = call.database(to);
+  const std::string item(end_item(*source, move.from_front));
+  source_database.list_pop(from, source, move.from_front);
+  if (target == nullptr) target = target_database.create(to, Type::kList);
+  target_database.list_push(to, target, item, move.to_front);
+  // After the push: source and target may be one key.
+  source_database.remove_if_empty(from, source);
+  call.reply.bulk(item);
+}
+
+bool parse_side(const Call& call, size_t argument, bool& front) {
+  if (call.option(argument, "LEFT")) {
+    front = true;
+  } else if (call.option(argument, "RIGHT")) {
+    front = false;
+  } else {
+    call.reply.error(errors::kSyntax);
+    return false;
+  }
+  return true;
+}
+
+// Replies null where there is nothing, unless it may block.
+bool move_now(Call& call, Move move, bool may_block) {
+  const KeyRef from = call.key(1);
+  bool failed = false;
+  Entry* source = call.find(from, Type::kList, failed);
+  if (failed) return true;
+  if (source == nullptr) {
+    if (!may_block) call.reply.null();
+    return !may_block;
+  }
+  move_item(call, from, KeyRef(call.args[2]), source, move);
+  return true;
+}
+
+void serve_blocked_move(Call& call, Bytes name) {
+  Move move{false, true};  // BRPOPLPUSH
+  if (call.args.size() == 6) {
+    const bool parsed = parse_side(call, 3, move.from_front) && parse_side(call, 4, move.to_front);
+    CHECK(parsed);
+  }
+  const KeyRef from(name);
+  move_item(call, from, KeyRef(call.args[2]), call.find(from), move);
+}
+
+void blocking_move(Call& call, Move move, size_t timeout_at) {
+  int64_t timeout_ms = 0;
+  if (!parse_timeout(call, timeout_at, timeout_ms)) return;
+  if (move_now(call, move, !call.nested)) return;
+  call.block(call.args.subspan(1, 1), Type::kList, timeout_ms, serve_blocked_move,
+             KeyRef(call.args[1]).shard != KeyRef(call.args[2]).shard);
+}
+
+}  // namespace
+
+void lpop_command(Call& call) { pop_generic(call, true); }
+void rpop_command(Call& call) { pop_generic(call, false); }
+void blpop_command(Call& call) { blocking_pop<true>(call); }
+void brpop_command(Call& call) { blocking_pop<false>(call); }
+void lmpop_command(Call& call) { multi_pop(call, 1, 0, false); }
+
+void blmpop_command(Call& call) {
+  int64_t timeout_ms = 0;
+  if (parse_timeout(call, 1, timeout_ms)) multi_pop(call, 2, timeout_ms, true);
+}
+
+void lmove_command(Call& call) {
+  Move move{};
+  if (!parse_side(call, 3, move.from_front) || !parse_side(call, 4, move.to_front)) return;
+  move_now(call, move, false);
+}
+
+void rpoplpush_command(Call& call) { move_now(call, {false, true}, false); }
+
+void blmove_command(Call& call) {
+  Move move{};
+  if (!parse_side(call, 3, move.from_front) || !parse_side(call, 4, move.to_front)) return;
+  blocking_move(call, move, 5);
+}
+
+void brpoplpush_command(Call& call) { blocking_move(call, {false, true}, 3); }
+
+}  // namespace sluice
