@@ -307,11 +307,13 @@ void Database::sorted_remove(const KeyRef& key, Entry* entry, ScoredMember* memb
 
 // --- Lists ---
 
-void Database::record_list_item(const KeyRef& key, const List& list, size_t position) {
-  if (!unit_->recording) return;
-  unit_->record().list_put(index_, key.key, list.first_index, list.items.size(),
-                           list.first_index + static_cast<int64_t>(position),
-                           list.items.at(position));
+void Database::record_list_items(const KeyRef& key, const List& list, size_t from, size_t to) {
+  if (!unit_->recording || from == to) return;
+  const size_t size = list.items.size();
+  for (auto at = list.items.iterate(from); from != to; at.next(), ++from) {
+    unit_->record().list_put(index_, key.key, list.first_index, size,
+                             list.first_index + static_cast<int64_t>(from), at.value());
+  }
 }
 
 void Database::record_list_bounds(const KeyRef& key, const List& list) {
@@ -351,7 +353,7 @@ void Database::list_pop(const KeyRef& key, Entry* entry, bool front) {
 void Database::list_set(const KeyRef& key, Entry* entry, size_t position, Bytes item) {
   List& list = entry->object<List>();
   list.items.set(position, item);
-  record_list_item(key, list, position);
+  record_list_items(key, list, position, position + 1);
   touched(key.key);
 }
 
@@ -362,9 +364,9 @@ void Database::list_insert(const KeyRef& key, Entry* entry, size_t position, Byt
   const size_t size = list.items.size();
   if (position < size / 2) {
     --list.first_index;
-    for (size_t at = 0; at <= position; ++at) record_list_item(key, list, at);
+    record_list_items(key, list, 0, position + 1);
   } else {
-    for (size_t at = position; at < size; ++at) record_list_item(key, list, at);
+    record_list_items(key, list, position, size);
   }
   touched(key.key);
 }
@@ -378,9 +380,9 @@ void Database::list_erase(const KeyRef& key, Entry* entry, const std::vector<siz
   const size_t behind = size - positions.front();                 // kept, and shifted down
   if (before < behind) {
     list.first_index += static_cast<int64_t>(positions.size());
-    for (size_t at = 0; at < before; ++at) record_list_item(key, list, at);
+    record_list_items(key, list, 0, before);
   } else {
-    for (size_t at = positions.front(); at < size; ++at) record_list_item(key, list, at);
+    record_list_items(key, list, positions.front(), size);
   }
   record_list_bounds(key, list);
   touched(key.key);

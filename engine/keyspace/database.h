@@ -109,9 +109,8 @@ class Database {
   void unlink(const KeyRef& key, Entry* entry);
   void track_expiry(const KeyRef& key, int64_t expire_ms);
   void untrack_expiry(const KeyRef& key, int64_t expire_ms);
-  // Records the whole value of an entry that has just been put under `key`.
-  void record_value(const Entry& entry);
-  void record_list_item(const KeyRef& key, const List& list, size_t position);
+  // The items at the positions [from, to).
+  void record_list_items(const KeyRef& key, const List& list, size_t from, size_t to);
   void record_list_bounds(const KeyRef& key, const List& list);
   void apply_list(const KeyRef& key, const Effect& effect);
   Entry* replay_collection(const KeyRef& key, Type type);

@@ -156,26 +156,61 @@ def parse_line(line_number, line):
     return step
 
 
-def parse(data, name="<text>"):
-    """Steps of a transcript's bytes. A line that ends with a backslash goes on in the next one."""
-    steps = []
+def expand_loops(lines):
+    """`@for K a b` ... `@end`: the lines between, once for each word, with `<K>` replaced."""
+    out = []
+    index = 0
+    while index < len(lines):
+        number, line = lines[index]
+        index += 1
+        if not line.startswith(b"@for "):
+            out.append((number, line))
+            continue
+        # The words stay as written: they become part of lines that are yet to be parsed.
+        words = [next(part for part in match.groups() if part is not None)
+                 for match in TOKEN.finditer(line)]
+        depth, start = 1, index
+        while depth:
+            if index == len(lines):
+                raise ValueError("@for without @end")
+            text = lines[index][1].strip()
+            depth += text.startswith(b"@for ") - (text == b"@end")
+            index += 1
+        body = lines[start:index - 1]
+        for word in words[2:]:
+            marked = b"<" + words[1] + b">"
+            out += expand_loops([(at, text.replace(marked, word)) for at, text in body])
+    return out
+
+
+def join_lines(data):
+    """(number, line) of each line that says something; a final backslash joins the next one."""
+    lines = []
     held = b""
-    start = 0
-    for line_number, line in enumerate(data.split(b"\n"), 1):
+    for number, line in enumerate(data.split(b"\n"), 1):
         if not held:
-            start = line_number
+            start = number
             if not line.strip() or line.lstrip().startswith(b"#"):
                 continue
         if line.endswith(b"\\"):
             held += line[:-1] + b"\n"
             continue
-        try:
-            steps.append(parse_line(start, held + line))
-        except ValueError as error:
-            raise TranscriptError(f"{name}:{start}: {error}") from None
+        lines.append((start, held + line))
         held = b""
     if held:
-        raise TranscriptError(f"{name}:{start}: the last line goes on")
+        raise ValueError("the last line goes on")
+    return lines
+
+
+def parse(data, name="<text>"):
+    """Steps of a transcript's bytes."""
+    number = 0
+    steps = []
+    try:
+        for number, line in expand_loops(join_lines(data)):
+            steps.append(parse_line(number, line))
+    except ValueError as error:
+        raise TranscriptError(f"{name}:{number}: {error}") from None
     return steps
 
 
