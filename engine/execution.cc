@@ -298,6 +298,11 @@ void Execution::run_nested(Client& client, const Command& command, std::span<con
   if (reply.errors() != errors) add_one(counters.failed);
 }
 
+void Execution::unwatch(Client& client) {
+  // Dispatch has locked the shards of the watched keys for every command that may end watching.
+  unwatch_locked(engine_, client);
+}
+
 // --- Waiters ---
 
 void Execution::serve_waiters() {

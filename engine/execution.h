@@ -57,6 +57,9 @@ class Execution {
   Unit& unit() { return unit_; }
   Engine& engine() { return engine_; }
 
+  // Ends all watching of a client, inside a command.
+  void unwatch(Client& client);
+
   // Deletes keys whose time has come, a bounded number in each lock hold. True: more are due
   // already.
   bool run_timers(int64_t now_ms);

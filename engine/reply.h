@@ -44,6 +44,8 @@ class Reply {
 
   // 2 or 3: some commands answer in other shapes, not only in other types.
   virtual int protocol() const = 0;
+  // HELLO changes it for its own reply already.
+  virtual void set_protocol(int) {}
 
   // Errors written so far: EXEC, scripts and statistics ask whether a command failed.
   uint64_t errors() const { return errors_; }
@@ -62,7 +64,7 @@ class RespReply final : public Reply {
  public:
   RespReply(ByteBuffer& out, int protocol) : out_(out), protocol_(protocol) {}
 
-  void set_protocol(int protocol) { protocol_ = protocol; }
+  void set_protocol(int protocol) override { protocol_ = protocol; }
 
   void simple(Bytes text) override;
   void error(Bytes message) override;

@@ -1,5 +1,161 @@
-#include "engine/commands/families.h"
+// The connection itself: who speaks, in which protocol, to which database.
+#include "engine/commands/connection.h"
+
+#include "engine/acl.h"
+#include "engine/base/numbers.h"
+#include "engine/commands/call.h"
+#include "engine/engine.h"
+#include "engine/execution.h"
+#include "engine/pubsub.h"
+#include "engine/slow_log.h"
 
 namespace sluice {
-const std::span<const Command> kConnectionCommands;
+
+namespace {
+
+constexpr Bytes kWrongPassword = "WRONGPASS invalid username-password pair or user is disabled.";
+
+bool authenticate(Call& call, Bytes name, Bytes password) {
+  std::shared_ptr<User> user = call.engine.acl().authenticate(name, password);
+  if (user == nullptr) {
+    call.engine.acl().log_denied_login(call.client, name, call.now_ms());
+    call.reply.error(kWrongPassword);
+    return false;
+  }
+  call.client.user = std::move(user);
+  return true;
+}
+
+struct HelloOptions {
+  int protocol = 0;
+  size_t auth_at = 0;  // of the user name; 0: not given
+  size_t name_at = 0;
+};
+
+bool parse_hello(Call& call, HelloOptions& options) {
+  options.protocol = call.client.protocol;
+  if (call.args.size() > 1) {
+    int64_t protocol = 0;
+    if (!call.integer(1, protocol, "ERR Protocol version is not an integer or out of range")) {
+      return false;
+    }
+    if (protocol < 2 || protocol > 3) {
+      call.reply.error("NOPROTO unsupported protocol version");
+      return false;
+    }
+    options.protocol = static_cast<int>(protocol);
+  }
+  for (size_t at = 2; at < call.args.size(); ++at) {
+    const size_t left = call.args.size() - at - 1;
+    if (call.option(at, "AUTH") && left >= 2) {
+      options.auth_at = at + 1;
+      at += 2;
+    } else if (call.option(at, "SETNAME") && left >= 1) {
+      options.name_at = ++at;
+      if (!check_client_name(call, at)) return false;
+    } else {
+      call.reply.error("ERR Syntax error in HELLO option '" + std::string(call.args[at]) + "'");
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+void auth_command(Call& call) {
+  if (call.args.size() > 3) return call.reply.error(errors::kSyntax);
+  if (call.args.size() == 2) {
+    if (call.engine.acl().user_at_connect() != nullptr) {
+      return call.reply.error(
+          "ERR AUTH <password> called without any password configured for the default user. Are "
+          "you sure your configuration is correct?");
+    }
+    if (authenticate(call, "default", call.args[1])) call.reply.ok();
+    return;
+  }
+  if (authenticate(call, call.args[1], call.args[2])) call.reply.ok();
+}
+
+void hello_command(Call& call) {
+  HelloOptions options;
+  if (!parse_hello(call, options)) return;
+  if (options.auth_at != 0 &&
+      !authenticate(call, call.args[options.auth_at], call.args[options.auth_at + 1])) {
+    return;
+  }
+  if (call.client.user == nullptr) {
+    return call.reply.error(
+        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "
+        "<proto> AUTH <user> <pass> option can be used to authenticate the client and select the "
+        "RESP protocol version at the same time");
+  }
+  if (options.name_at != 0) call.client.name = call.args[options.name_at];
+  call.client.protocol = options.protocol;
+  call.reply.set_protocol(options.protocol);
+  call.reply.map(7);
+  call.reply.bulk("server");
+  call.reply.bulk("redis");
+  call.reply.bulk("version");
+  call.reply.bulk("7.0.15");
+  call.reply.bulk("proto");
+  call.reply.integer(options.protocol);
+  call.reply.bulk("id");
+  call.reply.integer(static_cast<int64_t>(call.client.id));
+  call.reply.bulk("mode");
+  call.reply.bulk("standalone");
+  call.reply.bulk("role");
+  call.reply.bulk("master");
+  call.reply.bulk("modules");
+  call.reply.array(0);
+}
+
+void echo_command(Call& call) { call.reply.bulk(call.args[1]); }
+
+void ping_command(Call& call) {
+  if (call.args.size() > 2) {
+    return call.reply.error("ERR wrong number of arguments for 'ping' command");
+  }
+  if (call.client.protocol == 2 && call.client.subscriptions() != 0) {
+    call.reply.array(2);
+    call.reply.bulk("pong");
+    return call.reply.bulk(call.args.size() == 2 ? call.args[1] : Bytes());
+  }
+  call.args.size() == 2 ? call.reply.bulk(call.args[1]) : call.reply.simple("PONG");
+}
+
+void quit_command(Call& call) {
+  call.client.close_after_reply = true;
+  call.reply.ok();
+}
+
+void reset_command(Call& call) {
+  Client& client = call.client;
+  client.in_multi = false;
+  client.multi_failed = false;
+  client.queued.clear();
+  call.execution.unwatch(client);
+  call.engine.pubsub().forget(client);
+  if (client.monitoring) call.engine.monitors().remove(client.id);
+  client.monitoring = false;
+  client.database = 0;
+  client.protocol = 2;
+  client.name.clear();
+  client.reply_mode = ReplyMode::kOn;
+  client.no_evict = false;
+  client.user = call.engine.acl().user_at_connect();
+  call.reply.set_protocol(2);
+  call.reply.simple("RESET");
+}
+
+void select_command(Call& call) {
+  int64_t database = 0;
+  if (!call.integer(1, database, "ERR invalid DB index")) return;
+  if (database < 0 || database >= kDatabases) {
+    return call.reply.error("ERR DB index is out of range");
+  }
+  call.client.database = static_cast<int>(database);
+  call.reply.ok();
+}
+
 }  // namespace sluice

@@ -23,4 +23,7 @@ ShardMask transaction_shards(Execution& execution, const Client& client, const C
 // Ends all watching of a connection that runs no command now; locks the shards of its watched keys.
 void unwatch_all(Engine& engine, Client& client);
 
+// The same inside a command, with those shards locked already.
+void unwatch_locked(Engine& engine, Client& client);
+
 }  // namespace sluice

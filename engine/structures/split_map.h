@@ -240,15 +240,22 @@ class SplitMap {
   const uint64_t* find_in_array(uint64_t tag, Match match) const {
     const uint64_t* slot = small();
     const uint64_t* end = slot + size_;
-    const auto differs = [tag](uint64_t s) { return SubMap::slot_tag(s) ^ tag; };
-    for (; slot < end; ++slot) {
-      // Four at a time and one branch for them, as nearly all of them differ.
-      while (end - slot >= 4 && (differs(slot[0]) != 0) & (differs(slot[1]) != 0) &
-                                    (differs(slot[2]) != 0) & (differs(slot[3]) != 0)) {
-        slot += 4;
+    const uint64_t sample = tag << SubMap::kAddressBits;
+    const auto same = [sample](uint64_t s) { return (s ^ sample) <= SubMap::kAddressMask; };
+    while (slot < end) {
+      // Eight at a time and one branch for them, as nearly all of them differ.
+      const uint64_t* stop = end;
+      for (; end - slot >= 8; slot += 8) {
+        uint32_t hits = 0;
+#pragma GCC unroll 8
+        for (int i = 0; i < 8; ++i) hits += same(slot[i]);
+        if (hits == 0) continue;
+        stop = slot + 8;
+        break;
       }
-      if (slot == end) break;
-      if (differs(*slot) == 0 && match(node_of(*slot))) return slot;
+      for (; slot < stop; ++slot) {
+        if (same(*slot) && match(node_of(*slot))) return slot;
+      }
     }
     return nullptr;
   }

@@ -79,6 +79,7 @@ struct SubMap {
   static const uint64_t* skip_below(const uint64_t* slot, uint64_t tag) {
     const uint64_t low = tag << kAddressBits;
     uint32_t below = 0;
+#pragma GCC unroll 8
     for (uint32_t i = 0; i < kReadAhead; ++i) below += slot[i] < low;
     slot += below;
     if (below == kReadAhead) {

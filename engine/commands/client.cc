@@ -1,0 +1,247 @@
+// CLIENT and its subcommands: names, the list of connections, ending them.
+#include <algorithm>
+#include <optional>
+
+#include "engine/acl.h"
+#include "engine/base/numbers.h"
+#include "engine/commands/call.h"
+#include "engine/commands/connection.h"
+#include "engine/commands/help.h"
+#include "engine/engine.h"
+
+namespace sluice {
+
+namespace {
+
+bool is_printable_word(Bytes text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= '!' && c <= '~'; });
+}
+
+std::string describe(const ClientFacts& facts) {
+  std::string out = "id=" + std::to_string(facts.id);
+  const auto add = [&](const char* name, const std::string& value) {
+    out += ' ';
+    out += name;
+    out += '=';
+    out += value;
+  };
+  add("addr", facts.address);
+  add("laddr", facts.local_address);
+  add("fd", std::to_string(facts.fd));
+  add("name", facts.name);
+  add("age", std::to_string(facts.age_s));
+  add("idle", std::to_string(facts.idle_s));
+  add("flags", facts.flags);
+  add("db", std::to_string(facts.database));
+  add("sub", std::to_string(facts.subscriptions));
+  add("psub", std::to_string(facts.pattern_subscriptions));
+  add("ssub", std::to_string(facts.shard_subscriptions));
+  add("multi", std::to_string(facts.multi));
+  add("qbuf", std::to_string(facts.query_buffer_bytes));
+  add("qbuf-free", std::to_string(facts.query_buffer_free_bytes));
+  add("argv-mem", std::to_string(facts.argument_bytes));
+  add("multi-mem", "0");
+  add("rbs", std::to_string(facts.output_bytes));
+  add("rbp", std::to_string(facts.output_bytes));
+  add("obl", std::to_string(facts.output_bytes));
+  add("oll", std::to_string(facts.output_list_length));
+  add("omem", std::to_string(facts.output_list_bytes));
+  add("tot-mem", std::to_string(facts.total_bytes));
+  add("events", "r");
+  add("cmd", facts.command);
+  add("user", facts.user);
+  add("redir", "-1");
+  add("resp", std::to_string(facts.protocol));
+  return out;
+}
+
+// What CLIENT KILL chooses by.
+struct KillFilter {
+  std::optional<uint64_t> id;
+  std::string address;
+  std::string local_address;
+  std::string user;
+  std::string type;
+  bool skip_me = true;
+
+  bool matches(const ClientFacts& facts) const {
+    if (skip_me && facts.is_self) return false;
+    if (id && *id != facts.id) return false;
+    if (!address.empty() && address != facts.address) return false;
+    if (!local_address.empty() && local_address != facts.local_address) return false;
+    if (!user.empty() && user != facts.user) return false;
+    if (type == "pubsub") return facts.is_pubsub;
+    if (type == "normal") return !facts.is_pubsub;
+    return type.empty();  // master, replica: there are none
+  }
+};
+
+bool is_client_type(Bytes type) {
+  return type == "normal" || type == "pubsub" || type == "master" || type == "replica" ||
+         type == "slave";
+}
+
+bool parse_kill_option(Call& call, size_t at, KillFilter& filter) {
+  const std::string value(call.args[at + 1]);
+  if (call.option(at, "ID")) {
+    const auto id = parse_i64(value);
+    if (!id || *id < 1) {
+      call.reply.error("ERR client-id should be greater than 0");
+      return false;
+    }
+    filter.id = static_cast<uint64_t>(*id);
+  } else if (call.option(at, "ADDR")) {
+    filter.address = value;
+  } else if (call.option(at, "LADDR")) {
+    filter.local_address = value;
+  } else if (call.option(at, "TYPE")) {
+    filter.type = to_lower(value);
+    if (!is_client_type(filter.type)) {
+      call.reply.error("ERR Unknown client type '" + value + "'");
+      return false;
+    }
+  } else if (call.option(at, "USER")) {
+    if (!call.engine.acl().exists(value)) {
+      call.reply.error("ERR No such user '" + value + "'");
+      return false;
+    }
+    filter.user = value;
+  } else if (call.option(at, "SKIPME") &&
+             (equals_ignore_case(value, "yes") || equals_ignore_case(value, "no"))) {
+    filter.skip_me = equals_ignore_case(value, "yes");
+  } else {
+    call.reply.error(errors::kSyntax);
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool check_client_name(Call& call, size_t argument) {
+  if (is_printable_word(call.args[argument])) return true;
+  call.reply.error("ERR Client names cannot contain spaces, newlines or special characters.");
+  return false;
+}
+
+void client_id_command(Call& call) { call.reply.integer(static_cast<int64_t>(call.client.id)); }
+
+void client_setname_command(Call& call) {
+  if (!check_client_name(call, 2)) return;
+  call.client.name = call.args[2];
+  call.reply.ok();
+}
+
+void client_getname_command(Call& call) {
+  call.client.name.empty() ? call.reply.null() : call.reply.bulk(call.client.name);
+}
+
+void client_setinfo_command(Call& call) {
+  const bool name = call.option(2, "LIB-NAME");
+  if (!name && !call.option(2, "LIB-VER")) {
+    return call.reply.error("ERR Unrecognized option '" + std::string(call.args[2]) + "'");
+  }
+  if (!is_printable_word(call.args[3])) {
+    return call.reply.error(std::string("ERR ") + (name ? "lib-name" : "lib-ver") +
+                            " cannot contain spaces, newlines or special characters.");
+  }
+  (name ? call.client.library_name : call.client.library_version) = call.args[3];
+  call.reply.ok();
+}
+
+void client_info_command(Call& call) {
+  for (const ClientFacts& facts : call.engine.server().clients(call.client)) {
+    if (facts.is_self) return call.reply.verbatim("txt", describe(facts) + "\n");
+  }
+  call.reply.verbatim("txt", "\n");
+}
+
+void client_list_command(Call& call) {
+  std::string type;
+  std::vector<uint64_t> ids;
+  if (call.args.size() == 4 && call.option(2, "TYPE")) {
+    type = to_lower(call.args[3]);
+    if (!is_client_type(type)) {
+      return call.reply.error("ERR Unknown client type '" + std::string(call.args[3]) + "'");
+    }
+  } else if (call.args.size() > 3 && call.option(2, "ID")) {
+    for (const Bytes arg : call.args.subspan(3)) {
+      const auto id = parse_i64(arg);
+      if (!id || *id < 0) return call.reply.error("ERR Invalid client ID");
+      ids.push_back(static_cast<uint64_t>(*id));
+    }
+  } else if (call.args.size() != 2) {
+    return call.reply.error(errors::kSyntax);
+  }
+  std::string text;
+  KillFilter filter;
+  filter.type = type;
+  filter.skip_me = false;
+  for (const ClientFacts& facts : call.engine.server().clients(call.client)) {
+    if (!filter.matches(facts)) continue;
+    if (!ids.empty() && std::find(ids.begin(), ids.end(), facts.id) == ids.end()) continue;
+    text += describe(facts) + "\n";
+  }
+  call.reply.verbatim("txt", text);
+}
+
+void client_kill_command(Call& call) {
+  KillFilter filter;
+  const bool old_form = call.args.size() == 3;
+  if (old_form) {
+    filter.address = call.args[2];
+    filter.skip_me = false;
+  } else {
+    if (call.args.size() % 2 != 0) return call.reply.error(errors::kSyntax);
+    for (size_t at = 2; at < call.args.size(); at += 2) {
+      if (!parse_kill_option(call, at, filter)) return;
+    }
+  }
+  const size_t killed = call.engine.server().kill_clients(
+      call.client, [&](const ClientFacts& facts) { return filter.matches(facts); });
+  if (!old_form) return call.reply.integer(static_cast<int64_t>(killed));
+  killed != 0 ? call.reply.ok() : call.reply.error("ERR No such client");
+}
+
+void client_no_evict_command(Call& call) {
+  if (call.option(2, "ON")) {
+    call.client.no_evict = true;
+  } else if (call.option(2, "OFF")) {
+    call.client.no_evict = false;
+  } else {
+    return call.reply.error(errors::kSyntax);
+  }
+  call.reply.ok();
+}
+
+void client_reply_command(Call& call) {
+  if (call.option(2, "ON")) {
+    call.client.reply_mode = ReplyMode::kOn;
+    call.reply.ok();
+  } else if (call.option(2, "OFF")) {
+    call.client.reply_mode = ReplyMode::kOff;
+  } else if (call.option(2, "SKIP")) {
+    if (call.client.reply_mode != ReplyMode::kOff) call.client.reply_mode = ReplyMode::kSkipNext;
+  } else {
+    call.reply.error(errors::kSyntax);
+  }
+}
+
+void client_unblock_command(Call& call) {
+  bool with_error = false;
+  if (call.args.size() > 3) {
+    with_error = call.option(3, "ERROR");
+    if (call.args.size() > 4 || (!with_error && !call.option(3, "TIMEOUT"))) {
+      return call.reply.error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR");
+    }
+  }
+  int64_t id = 0;
+  if (!call.integer(2, id)) return;
+  const bool unblocked =
+      id > 0 && call.engine.server().unblock_client(static_cast<uint64_t>(id), with_error);
+  call.reply.integer(unblocked ? 1 : 0);
+}
+
+void client_help_command(Call& call) { reply_help(call); }
+
+}  // namespace sluice

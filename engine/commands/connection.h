@@ -1,0 +1,35 @@
+// Handlers of the connection family; the rows that name them are in connection_rows.cc.
+#pragma once
+
+#include <cstddef>
+
+namespace sluice {
+
+struct Call;
+
+// connection.cc
+void auth_command(Call& call);
+void hello_command(Call& call);
+void echo_command(Call& call);
+void ping_command(Call& call);
+void quit_command(Call& call);
+void reset_command(Call& call);
+void select_command(Call& call);
+
+// client.cc
+void client_id_command(Call& call);
+void client_setname_command(Call& call);
+void client_getname_command(Call& call);
+void client_setinfo_command(Call& call);
+void client_info_command(Call& call);
+void client_list_command(Call& call);
+void client_kill_command(Call& call);
+void client_no_evict_command(Call& call);
+void client_reply_command(Call& call);
+void client_unblock_command(Call& call);
+void client_help_command(Call& call);
+
+// True if this can be a connection's name: printable, no spaces. Replies the error otherwise.
+bool check_client_name(Call& call, size_t argument);
+
+}  // namespace sluice

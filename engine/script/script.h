@@ -1,0 +1,40 @@
+// Script: the text of one Lua script with its SHA-1, and what its first line declares.
+//
+// Constant once made, and shared by the Lua states of all threads.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "engine/base/bytes.h"
+#include "engine/sha1.h"
+
+namespace sluice {
+
+// What `#!lua flags=...` may say.
+enum : uint32_t {
+  kScriptNoWrites = 1U << 0,
+  kScriptAllowOom = 1U << 1,
+  kScriptAllowStale = 1U << 2,
+  kScriptNoCluster = 1U << 3,
+  kScriptAllowCrossSlotKeys = 1U << 4,
+  // The script has such a line at all: it then keeps to stricter rules.
+  kScriptDeclared = 1U << 8,
+};
+
+struct Script {
+  Sha1Text sha{};
+  std::string body;
+  uint32_t flags = 0;
+  // Where Lua begins: after the `#!` line, whose line end stays so that line numbers are right.
+  size_t code_begin = 0;
+
+  bool has(uint32_t flag) const { return (flags & flag) != 0; }
+  Bytes code() const { return Bytes(body).substr(code_begin); }
+};
+
+// Null with the whole error message in `error`: the first line is not understood.
+std::shared_ptr<const Script> make_script(Bytes body, std::string& error);
+
+}  // namespace sluice
