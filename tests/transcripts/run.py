@@ -12,6 +12,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+from resp import ConnectionClosed, ReplyTimeout  # noqa: E402
 from servers import DEFAULT_SLUICE, Server, ServerError  # noqa: E402
 from session import Pair  # noqa: E402
 from transcript import TranscriptError, parse_file  # noqa: E402
@@ -41,13 +42,16 @@ class Servers:
                 for program in (self.options.reference, self.options.server)]
 
     def revive(self):
-        """Starts again what died. Returns a text that says so, or an empty one."""
+        """Starts again what died or hangs. Returns a text that says so, or an empty one."""
         notes = []
         for server in (self.reference, self.tested):
-            if not server.alive():
-                code = server.process.returncode if server.process else None
+            if server.alive() and not server.answers_ping():
+                notes.append(f"{server.program} does not answer any more")
+                server.kill()
+                server.start()
+            elif not server.alive():
+                code = server.kill()
                 notes.append(f"{server.program} died with code {code}:\n{server.log_tail()}")
-                server.process = None
                 server.start()
         return "\n".join(notes)
 
@@ -84,7 +88,7 @@ def run_file(servers, path, protocol):
             pair.close()
         died = "" if own else servers.revive()
         return texts + ([died] if died else []), pair.compared
-    except (ServerError, OSError) as error:
+    except (ServerError, OSError, ReplyTimeout, ConnectionClosed) as error:
         servers.revive()
         return [f"{name} (RESP{protocol}): {type(error).__name__}: {error}"], 0
     finally:

@@ -188,7 +188,7 @@ class Server:
                 raise ServerError(f"{self.program} exited with code {self.process.returncode}\n"
                                   f"{self.log_tail()}")
             if self.kind == "redis" or self._read_ready_file():
-                if self._answers_ping():
+                if self.answers_ping():
                     return
             time.sleep(0.01)
         raise ServerError(f"{self.program} did not answer within {self.start_timeout_s} s\n"
@@ -206,7 +206,8 @@ class Server:
             pass
         return False
 
-    def _answers_ping(self):
+    def answers_ping(self):
+        """True if the server answers within a second, if only to ask for a password."""
         try:
             with self.connect(timeout_s=1.0) as connection:
                 reply = connection.call("PING").raw
