@@ -131,7 +131,8 @@ struct Command {
   uint32_t flags = 0;
   uint32_t acl = 0;
   KeySpec keys[kMaxKeySpecs] = {};
-  void (*handler)(Call& call) = nullptr;
+  void (*handler)(Call& call) = nullptr;  // null for a container
+  std::span<const Command> subcommands = {};
   const char* group = "";  // COMMAND DOCS: string, list, ...
   const char* since = "1.0.0";
   const char* complexity = "";
@@ -140,7 +141,6 @@ struct Command {
   // milliseconds]"; COMMAND DOCS expands it, PROTOCOL.md prints it.
   const char* syntax = "";
   const char* tips = "";  // space-separated, as in COMMAND INFO
-  std::span<const Command> subcommands = {};
   // Filled by CommandTable in its own copy of the row: whose subcommand it is, and a dense number.
   const Command* container = nullptr;
   uint16_t id = 0;
