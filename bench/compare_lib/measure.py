@@ -1,5 +1,5 @@
 """What bench/compare measures with: a server on its own core, its CPU time and memory from /proc,
-and the load programs. The calling process and all load run on the other core. Used by one thread."""
+and the load programs. The calling process and all load run on the other core. One thread."""
 
 import contextlib
 import csv

@@ -1,5 +1,5 @@
-"""The rows of bench/compare: what is run on each server and what Sluice must reach. A row's `run` gets
-a `Bench` (below), starts its own fresh server and returns a dict of figures for one round."""
+"""The rows of bench/compare: what is run on each server and what Sluice must reach. A row's `run`
+gets a `Bench` (below), starts its own fresh server and returns a dict of figures for one round."""
 
 import dataclasses
 import time
