@@ -14,7 +14,7 @@
 namespace sluice {
 namespace {
 
-constexpr size_t kSummaryColumn = 30;
+constexpr size_t kSummaryColumn = 32;
 
 std::string usage_line(const Directive& directive) {
   std::string line = "  --" + std::string(directive.name);

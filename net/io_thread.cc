@@ -1,0 +1,398 @@
+#include "net/io_thread.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "net/session.h"
+
+namespace sluice {
+
+namespace {
+
+thread_local IoThread* current_thread = nullptr;
+
+// A script that polls lets this many handlers run each time.
+constexpr int kMaxNestedHandlers = 64;
+constexpr auto kPausedRetry = std::chrono::milliseconds(2);
+constexpr auto kHousekeepingInterval = std::chrono::seconds(1);
+
+}  // namespace
+
+IoThread::IoThread(ServerState& state, unsigned index, bool hold_shards)
+    : state_(state),
+      index_(index),
+      context_(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO),
+      work_(context_.get_executor()),
+      hold_shards_(hold_shards),
+      timeout_timer_(context_),
+      housekeeping_timer_(context_),
+      paused_timer_(context_) {
+  add_level();
+}
+
+IoThread::~IoThread() { CHECK(!thread_.joinable()); }
+
+void IoThread::add_level() {
+  levels_.push_back(std::make_unique<Level>(*state_.engine));
+  levels_.back()->execution->set_hold_shards(hold_shards_);
+}
+
+IoThread* IoThread::current() { return current_thread; }
+
+int64_t IoThread::read_clock() {
+  using std::chrono::system_clock;
+  const auto now = system_clock::now().time_since_epoch();
+  now_ms_ = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+  return now_ms_;
+}
+
+int64_t IoThread::steady_ms() {
+  using std::chrono::steady_clock;
+  const auto now = steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+}
+
+// --- Life ---
+
+void IoThread::start() {
+  thread_ = std::thread([this] { run(); });
+}
+
+void IoThread::run() {
+  current_thread = this;
+  const std::string name = "sluice-io-" + std::to_string(index_);
+  ::pthread_setname_np(::pthread_self(), name.c_str());
+  context_.run();
+  // Here, and not in the destructor: sessions tell the engine, which must still be whole.
+  for (const auto& session : sessions_) session->close();
+  context_.restart();
+  work_.reset();
+  // The ends of their operations, and the burials.
+  while (!sessions_.empty() && context_.poll_one() != 0) {
+  }
+  CHECK(sessions_.empty());
+  current_thread = nullptr;
+}
+
+void IoThread::begin_stop() {
+  post([this] {
+    stopping_ = true;
+    for (size_t i = 0; i < sessions_.size(); ++i) sessions_[i]->begin_stop();
+  });
+}
+
+void IoThread::stop_and_join() {
+  if (!thread_.joinable()) return;
+  context_.stop();
+  thread_.join();
+}
+
+void IoThread::post(std::function<void()> task) { asio::post(context_, std::move(task)); }
+
+// --- Connections ---
+
+void IoThread::adopt(int fd, int family, Endpoints endpoints) {
+  asio::post(context_, [this, fd, family, moved = std::move(endpoints)]() mutable {
+    take_connection(fd, family, std::move(moved));
+  });
+}
+
+void IoThread::take_connection(int fd, int family, Endpoints endpoints) {
+  StreamSocket socket(context_);
+  error_code error;
+  if (!stopping_) socket.assign(asio::generic::stream_protocol(family, 0), fd, error);
+  if (stopping_ || error) {
+    ::close(fd);
+    state_.connected_clients.fetch_sub(1, std::memory_order_relaxed);
+    return;
+  }
+  socket.non_blocking(true, error);
+  auto session = std::make_unique<Session>(*this, std::move(socket), std::move(endpoints));
+  {
+    MutexLock lock(registry_mutex_);
+    registry_.push_back(session->port());
+  }
+  session->index = sessions_.size();
+  sessions_.push_back(std::move(session));
+  session_count_.store(sessions_.size(), std::memory_order_release);
+  if (state_.limits.idle_timeout_s.load(std::memory_order_relaxed) != 0) need_housekeeping();
+  sessions_.back()->start();
+}
+
+std::vector<std::shared_ptr<SessionPort>> IoThread::ports() const {
+  MutexLock lock(registry_mutex_);
+  return registry_;
+}
+
+void IoThread::bury(Session& session) {
+  graveyard_.push_back(&session);
+  state_.connected_clients.fetch_sub(1, std::memory_order_relaxed);
+  if (session.in_gated) std::erase(gated_, &session);
+  if (session.in_paused) std::erase(paused_, &session);
+  drop_registration(session);
+  post_sweep();
+}
+
+void IoThread::drop_registration(const Session& session) {
+  MutexLock lock(registry_mutex_);
+  const auto found = std::find(registry_.begin(), registry_.end(), session.port());
+  if (found == registry_.end()) return;
+  std::swap(*found, registry_.back());
+  registry_.pop_back();
+}
+
+void IoThread::post_sweep() {
+  // Under a nested poll somebody up the stack may still hold a session.
+  if (sweep_posted_ || depth_ != 0 || graveyard_.empty()) return;
+  sweep_posted_ = true;
+  asio::post(context_, [this] {
+    sweep_posted_ = false;
+    sweep();
+  });
+}
+
+void IoThread::sweep() {
+  if (depth_ != 0) return;
+  std::erase_if(graveyard_, [this](Session* session) {
+    if (session->has_pending_operations()) return false;
+    const size_t index = session->index;
+    std::swap(sessions_[index], sessions_.back());
+    sessions_[index]->index = index;
+    sessions_.pop_back();
+    return true;
+  });
+  session_count_.store(sessions_.size(), std::memory_order_release);
+  post_sweep();
+}
+
+// --- Mail ---
+
+void IoThread::send_mail(Mail mail) {
+  bool first = false;
+  {
+    MutexLock lock(mail_mutex_);
+    first = mail_.empty();
+    mail_.push_back(std::move(mail));
+  }
+  if (first) asio::post(context_, [this] { drain_mail(); });
+}
+
+void IoThread::drain_mail() {
+  if (depth_ != 0) return;  // after_nested() comes back to it
+  // Locals: a session may run a script, which polls, which brings further mail.
+  std::vector<Mail> batch = std::move(mail_at_hand_);
+  std::vector<Session*> dirty = std::move(dirty_at_hand_);
+  {
+    MutexLock lock(mail_mutex_);
+    batch.swap(mail_);
+  }
+  read_clock();
+  for (Mail& mail : batch) {
+    Session* session = mail.to->session();
+    if (session == nullptr) continue;
+    session->take_mail(mail);
+    if (session->in_dirty) continue;
+    session->in_dirty = true;
+    dirty.push_back(session);
+  }
+  for (Session* session : dirty) {
+    session->in_dirty = false;
+    session->write_out();
+  }
+  batch.clear();
+  dirty.clear();
+  mail_at_hand_ = std::move(batch);
+  dirty_at_hand_ = std::move(dirty);
+}
+
+// --- The journal ---
+
+bool IoThread::journal_congested() const {
+  const GroupCommitJournal* journal = state_.journal.load(std::memory_order_relaxed);
+  return journal != nullptr && journal->unwritten_bytes() > state_.limits.journal_buffer_bytes.load(
+                                                                std::memory_order_relaxed);
+}
+
+void IoThread::add_gated(Session& session) {
+  if (session.in_gated) return;
+  session.in_gated = true;
+  gated_.push_back(&session);
+}
+
+void IoThread::add_paused(Session& session) {
+  if (session.in_paused) return;
+  session.in_paused = true;
+  paused_.push_back(&session);
+  request_end_of_turn();
+}
+
+namespace {
+
+struct EndOfTurnHandler {
+  using allocator_type = HandlerAllocator<std::byte>;
+  IoThread* thread;
+  HandlerMemory* memory;
+  allocator_type get_allocator() const noexcept { return allocator_type(*memory); }
+  void operator()() const { thread->end_turn(); }
+};
+
+}  // namespace
+
+void IoThread::request_end_of_turn() {
+  if (end_turn_posted_) return;
+  end_turn_posted_ = true;
+  asio::post(context_, EndOfTurnHandler{this, &end_turn_memory_});
+}
+
+void IoThread::end_turn() {
+  end_turn_posted_ = false;
+  GroupCommitJournal* journal = state_.journal.load(std::memory_order_relaxed);
+  // A failure is told by journal_failed().
+  if (journal != nullptr && !journal->flush()) return;
+  write_gated();
+  resume_paused();
+}
+
+void IoThread::durable_moved() {
+  if (durable_posted_.exchange(true, std::memory_order_acq_rel)) return;
+  asio::post(context_, [this] {
+    durable_posted_.store(false, std::memory_order_release);
+    write_gated();
+    resume_paused();
+  });
+}
+
+void IoThread::write_gated() {
+  if (gated_.empty()) return;
+  std::vector<Session*> waiting = std::move(gated_at_hand_);
+  waiting.swap(gated_);
+  read_clock();
+  for (Session* session : waiting) session->in_gated = false;
+  for (Session* session : waiting) {
+    session->write_out();
+    if (session->waits_for_journal()) add_gated(*session);
+  }
+  waiting.clear();
+  gated_at_hand_ = std::move(waiting);
+}
+
+void IoThread::resume_paused() {
+  if (paused_.empty()) return;
+  if (journal_congested()) {
+    paused_timer_.expires_after(kPausedRetry);
+    paused_timer_.async_wait([this](const error_code& error) {
+      if (!error) resume_paused();
+    });
+    return;
+  }
+  std::vector<Session*> paused = std::move(paused_);
+  paused_.clear();
+  for (Session* session : paused) session->in_paused = false;
+  for (Session* session : paused) {
+    if (!session->closed()) session->resume();
+  }
+}
+
+void IoThread::journal_failed() {
+  post([this] {
+    for (size_t i = 0; i < sessions_.size(); ++i) sessions_[i]->on_journal_failed();
+  });
+}
+
+void IoThread::check_due() {
+  const int64_t due_ms = engine().next_due_ms();
+  if (due_ms >= state_.armed_due_ms.load(std::memory_order_relaxed)) return;
+  state_.armed_due_ms.store(due_ms, std::memory_order_relaxed);
+  state_.wake_timer();
+}
+
+// --- Timers ---
+
+void IoThread::add_timeout(int64_t at_ms, Session& session) {
+  timeouts_.emplace(at_ms, &session);
+  state_.timed_clients.fetch_add(1, std::memory_order_relaxed);
+  if (at_ms < timeout_armed_ms_) arm_timeouts();
+}
+
+void IoThread::remove_timeout(int64_t at_ms, Session& session) {
+  if (timeouts_.erase({at_ms, &session}) != 0) {
+    state_.timed_clients.fetch_sub(1, std::memory_order_relaxed);
+  }
+}
+
+void IoThread::arm_timeouts() {
+  timeout_armed_ms_ = timeouts_.empty() ? kNeverMs : timeouts_.begin()->first;
+  if (timeouts_.empty()) return;
+  // A day at a time: far deadlines would overflow the clock.
+  const int64_t wait_ms = std::min<int64_t>(timeout_armed_ms_ - steady_ms(), 86'400'000);
+  timeout_timer_.expires_after(std::chrono::milliseconds(std::max<int64_t>(wait_ms, 0)));
+  timeout_timer_.async_wait([this](const error_code& error) {
+    if (!error) on_timeouts();
+  });
+}
+
+void IoThread::on_timeouts() {
+  if (depth_ != 0) return;  // after_nested() comes back to it
+  read_clock();
+  const int64_t now_ms = steady_ms();
+  while (!timeouts_.empty() && timeouts_.begin()->first <= now_ms) {
+    Session* session = timeouts_.begin()->second;
+    timeouts_.erase(timeouts_.begin());
+    state_.timed_clients.fetch_sub(1, std::memory_order_relaxed);
+    session->on_block_timeout();
+  }
+  arm_timeouts();
+}
+
+void IoThread::need_housekeeping() {
+  if (housekeeping_) return;
+  housekeeping_ = true;
+  housekeeping_timer_.expires_after(kHousekeepingInterval);
+  housekeeping_timer_.async_wait([this](const error_code& error) {
+    if (!error) housekeep();
+  });
+}
+
+void IoThread::housekeep() {
+  housekeeping_ = false;
+  if (depth_ != 0) {
+    need_housekeeping();
+    return;
+  }
+  const int64_t now_ms = read_clock();
+  for (size_t i = 0; i < sessions_.size(); ++i) sessions_[i]->check_time_limits(now_ms);
+}
+
+// --- Scripts that run for too long ---
+
+void IoThread::poll_nested() {
+  ++depth_;
+  if (levels_.size() == depth_) add_level();
+  for (int i = 0; i < kMaxNestedHandlers && context_.poll_one() != 0; ++i) {
+  }
+  --depth_;
+  if (depth_ == 0 && !after_nested_posted_) {
+    after_nested_posted_ = true;
+    asio::post(context_, [this] { after_nested(); });
+  }
+}
+
+void IoThread::close_later(Session& session) { to_close_.push_back(&session); }
+
+// What a nested poll has put off. The command that polled is over, or polls again: then this comes
+// back.
+void IoThread::after_nested() {
+  after_nested_posted_ = false;
+  if (depth_ != 0) return;
+  for (Session* session : to_close_) session->close();
+  to_close_.clear();
+  post_sweep();
+  drain_mail();
+  on_timeouts();
+}
+
+}  // namespace sluice

@@ -1,0 +1,177 @@
+// IoThread: one thread with one io_context, one Execution, and the sessions that belong to it for
+// life.
+//
+// A turn: what epoll reports is handled session by session: read, parse, execute, and if nothing
+// has to wait for the journal, write. Replies that wait are remembered, and one handler at the end
+// of the turn flushes the journal once for all of them and writes what may leave; what must wait
+// for a sync leaves when the journal reports it (durable_moved).
+//
+// Threads: members are used by the own thread only, but for those under "Any thread". The
+// io_context is made without locks for its sockets (BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO): other
+// threads may only post to it. It must outlive every SessionPort of its sessions.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "engine/base/mutex.h"
+#include "engine/execution.h"
+#include "net/asio_types.h"
+#include "net/server_state.h"
+#include "net/session_port.h"
+
+namespace sluice {
+
+class IoThread {
+ public:
+  IoThread(ServerState& state, unsigned index, bool hold_shards);
+  ~IoThread();
+  IoThread(const IoThread&) = delete;
+  IoThread& operator=(const IoThread&) = delete;
+
+  // --- Any thread ---
+  void start();
+  // Takes over a connected, non-blocking socket.
+  void adopt(int fd, int family, Endpoints endpoints);
+  void send_mail(Mail mail);
+  // The journal's durable lsn has moved: one wake-up, however often it is called before it runs.
+  void durable_moved();
+  // The journal has failed: whoever waits for it is told so and closed.
+  void journal_failed();
+  // Runs `task` on this thread. For rare things.
+  void post(std::function<void()> task);
+  // No more requests; sessions end when their replies have left. idle() says when that is.
+  void begin_stop();
+  bool idle() const { return session_count_.load(std::memory_order_acquire) == 0; }
+  // Closes what is left and ends the thread.
+  void stop_and_join();
+
+  size_t session_count() const { return session_count_.load(std::memory_order_relaxed); }
+  std::vector<std::shared_ptr<SessionPort>> ports() const;
+  // The I/O thread that calls; null for other threads.
+  static IoThread* current();
+
+  // Written by this thread, read by any.
+  struct Counters {
+    std::atomic<uint64_t> input_bytes{0};
+    std::atomic<uint64_t> output_bytes{0};
+    std::atomic<uint64_t> reads{0};
+    std::atomic<uint64_t> writes{0};
+  };
+  Counters& counters() { return counters_; }
+
+  // --- The own thread ---
+  asio::io_context& context() { return context_; }
+  ServerState& state() { return state_; }
+  Engine& engine() { return *state_.engine; }
+  // The execution and argument list of this depth: a script that polls (poll_nested) holds the
+  // outer one.
+  Execution& execution() { return *levels_[depth_]->execution; }
+  std::vector<Bytes>& arguments() { return levels_[depth_]->arguments; }
+
+  // Unix time of the current handler; read once a batch.
+  int64_t read_clock();
+  int64_t now_ms() const { return now_ms_; }
+  Lsn durable_lsn() const {
+    const GroupCommitJournal* journal = state_.journal.load(std::memory_order_relaxed);
+    return journal != nullptr ? journal->durable_lsn() : ~Lsn{0};
+  }
+  // Too much waits for the kernel: sessions stop reading and ask for resume_reading.
+  bool journal_congested() const;
+
+  // The session has replies that wait for the journal / that wait to read / that has ended.
+  void add_gated(Session& session);
+  void add_paused(Session& session);
+  void bury(Session& session);
+  // Ends `session`'s blocking at this time, unless remove_timeout comes first.
+  void add_timeout(int64_t at_ms, Session& session);
+  void remove_timeout(int64_t at_ms, Session& session);
+  // Somebody waits for the journal: flush it once, when all sessions of this turn have run.
+  void request_end_of_turn();
+  // After a batch: expiries that are due earlier than the timer is set for.
+  void check_due();
+  // Sessions over a soft output limit, or idle for too long, are looked at once a second while
+  // there is reason to.
+  void need_housekeeping();
+
+  // The handler of request_end_of_turn.
+  void end_turn();
+
+  // Serves sockets from inside a command that runs for too long. The caller holds shards, so
+  // nothing that locks one may run meanwhile: requests are refused but for a few, and ends of
+  // connections, mail and timers wait until the command is over.
+  void poll_nested();
+  bool nested() const { return depth_ != 0; }
+  void close_later(Session& session);
+
+  // Milliseconds of the steady clock, for durations.
+  static int64_t steady_ms();
+
+ private:
+  struct Level {
+    explicit Level(Engine& engine) : execution(std::make_unique<Execution>(engine)) {}
+    std::unique_ptr<Execution> execution;
+    std::vector<Bytes> arguments;
+  };
+
+  void run();
+  void take_connection(int fd, int family, Endpoints endpoints);
+  void add_level();
+  void drain_mail();
+  void post_sweep();
+  void write_gated();
+  void resume_paused();
+  void sweep();
+  void arm_timeouts();
+  void on_timeouts();
+  void after_nested();
+  void housekeep();
+  void drop_registration(const Session& session);
+
+  ServerState& state_;
+  const unsigned index_;
+  asio::io_context context_;
+  asio::executor_work_guard<IoExecutor> work_;
+  std::vector<std::unique_ptr<Level>> levels_;
+  size_t depth_ = 0;
+  bool hold_shards_;
+  int64_t now_ms_ = 0;
+  bool stopping_ = false;
+
+  std::vector<std::unique_ptr<Session>> sessions_;
+  std::vector<Session*> gated_;
+  std::vector<Session*> paused_;
+  std::vector<Session*> graveyard_;
+  std::vector<Session*> to_close_;
+  // Kept for their capacity.
+  std::vector<Session*> gated_at_hand_;
+  std::vector<Session*> dirty_at_hand_;
+  bool end_turn_posted_ = false;
+  bool sweep_posted_ = false;
+  bool after_nested_posted_ = false;
+  HandlerMemory end_turn_memory_;
+  std::set<std::pair<int64_t, Session*>> timeouts_;
+  SteadyTimer timeout_timer_;
+  int64_t timeout_armed_ms_ = kNeverMs;
+  SteadyTimer housekeeping_timer_;
+  bool housekeeping_ = false;
+  SteadyTimer paused_timer_;
+
+  Mutex mail_mutex_;
+  std::vector<Mail> mail_ GUARDED_BY(mail_mutex_);
+  std::vector<Mail> mail_at_hand_;
+  std::atomic<bool> durable_posted_{false};
+  std::atomic<size_t> session_count_{0};
+  mutable Mutex registry_mutex_;
+  std::vector<std::shared_ptr<SessionPort>> registry_ GUARDED_BY(registry_mutex_);
+  Counters counters_;
+  std::thread thread_;
+};
+
+}  // namespace sluice

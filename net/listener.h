@@ -1,0 +1,82 @@
+// Listener: the listening sockets of one server: TCP on each bound address, and a Unix socket.
+//
+// Opened before any thread runs; then it belongs to I/O thread 0, which accepts and hands each
+// connection to the I/O thread that the server chooses. What may not come in is told why and closed
+// here.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "net/asio_types.h"
+#include "net/server_state.h"
+#include "net/session_port.h"
+
+namespace sluice {
+
+class IoThread;
+
+struct ListenOptions {
+  // A leading '-': not being available is no error. "*": every address; "::*": every one of IPv6.
+  std::vector<std::string> bind;
+  bool tcp = true;
+  // 0: any free one, the same for each address.
+  uint16_t port = 0;
+  int backlog = 511;
+  std::string unix_socket;
+  unsigned unix_socket_mode = 0;  // 0: as the umask says
+};
+
+class Listener {
+ public:
+  // Hands a connection over. May be called from I/O thread 0 only.
+  using Adopt = std::function<void(int fd, int family, Endpoints endpoints)>;
+
+  Listener(ServerState& state, Adopt adopt) : state_(state), adopt_(std::move(adopt)) {}
+  ~Listener();
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+
+  // Empty, or why not all could be opened (then none is).
+  std::string open(const ListenOptions& options);
+  // The TCP port in use; 0 without one.
+  uint16_t port() const { return port_; }
+
+  // On I/O thread 0.
+  void start(IoThread& thread);
+  // No more connections; removes the Unix socket.
+  void stop();
+
+ private:
+  struct Door {
+    Door(IoThread& thread, int fd, int door_family);
+    Descriptor descriptor;
+    int family;
+  };
+
+  std::string open_tcp(const ListenOptions& options, uint16_t port);
+  std::string open_address(const std::string& address, uint16_t port, int backlog);
+  std::string open_unix(const ListenOptions& options);
+  void close_all();
+  void wait(Door& door);
+  bool accept_some(Door& door);
+  void welcome(int fd, int family, Endpoints endpoints);
+
+  struct Opened {
+    int fd;
+    int family;
+  };
+
+  ServerState& state_;
+  Adopt adopt_;
+  std::vector<Opened> opened_;
+  std::vector<std::unique_ptr<Door>> doors_;
+  std::unique_ptr<SteadyTimer> retry_timer_;
+  std::string unix_path_;
+  uint16_t port_ = 0;
+};
+
+}  // namespace sluice

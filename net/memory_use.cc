@@ -1,0 +1,99 @@
+#include "net/memory_use.h"
+
+#include <malloc.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+
+extern "C" {
+// jemalloc's; absent where it is not linked.
+int mallctl(const char* name, void* old_value, size_t* old_length, void* new_value,
+            size_t new_length) __attribute__((weak));
+}
+
+namespace sluice {
+
+namespace {
+
+constexpr int64_t kRefreshUs = 5000;
+
+std::atomic<uint64_t> last_used{0};
+std::atomic<uint64_t> peak_used{0};
+std::atomic<int64_t> next_refresh_us{0};
+
+uint64_t read_counter(const char* name) {
+  size_t value = 0;
+  size_t length = sizeof(value);
+  return mallctl(name, &value, &length, nullptr, 0) == 0 ? value : 0;
+}
+
+void refresh_jemalloc() {
+  uint64_t epoch = 1;
+  size_t length = sizeof(epoch);
+  mallctl("epoch", &epoch, &length, &epoch, length);
+}
+
+int64_t steady_us() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+}
+
+uint64_t note_used(uint64_t used) {
+  last_used.store(used, std::memory_order_relaxed);
+  uint64_t peak = peak_used.load(std::memory_order_relaxed);
+  while (used > peak && !peak_used.compare_exchange_weak(peak, used)) {
+  }
+  return used;
+}
+
+}  // namespace
+
+AllocatorFacts allocator_facts() {
+  AllocatorFacts facts;
+  if (mallctl != nullptr) {
+    refresh_jemalloc();
+    facts.allocated = read_counter("stats.allocated");
+    facts.active = read_counter("stats.active");
+    facts.resident = read_counter("stats.resident");
+    facts.name = "jemalloc-5.3.0";
+  } else {
+    const struct mallinfo2 info = ::mallinfo2();
+    facts.allocated = info.uordblks + info.hblkhd;
+    facts.active = info.arena + info.hblkhd;
+    facts.resident = facts.active;
+  }
+  note_used(facts.allocated);
+  return facts;
+}
+
+uint64_t used_memory_bytes() {
+  const int64_t now_us = steady_us();
+  int64_t due_us = next_refresh_us.load(std::memory_order_relaxed);
+  // One caller refreshes; the others take what is there.
+  if (now_us < due_us || !next_refresh_us.compare_exchange_strong(due_us, now_us + kRefreshUs)) {
+    return last_used.load(std::memory_order_relaxed);
+  }
+  return allocator_facts().allocated;
+}
+
+uint64_t peak_memory_bytes() { return peak_used.load(std::memory_order_relaxed); }
+
+uint64_t system_memory_bytes() {
+  return static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+         static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+uint64_t resident_bytes() {
+  std::FILE* file = std::fopen("/proc/self/statm", "re");
+  if (file == nullptr) return 0;
+  unsigned long long total = 0;
+  unsigned long long resident = 0;
+  const int found = std::fscanf(file, "%llu %llu", &total, &resident);
+  std::fclose(file);
+  return found == 2 ? resident * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)) : 0;
+}
+
+}  // namespace sluice

@@ -1,0 +1,29 @@
+// What the process's memory comes to: from jemalloc where it is linked (found as a weak symbol, so
+// that sanitizer builds and embedding programs do without), else from the C library; and from the
+// kernel.
+//
+// Any thread.
+#pragma once
+
+#include <cstdint>
+
+namespace sluice {
+
+// Bytes that the program has allocated and not freed. Looked up at most every few milliseconds.
+uint64_t used_memory_bytes();
+// The greatest value that used_memory_bytes has had.
+uint64_t peak_memory_bytes();
+
+struct AllocatorFacts {
+  uint64_t allocated = 0;
+  uint64_t active = 0;
+  uint64_t resident = 0;
+  const char* name = "libc";
+};
+AllocatorFacts allocator_facts();
+
+// Of the whole machine / resident pages of this process.
+uint64_t system_memory_bytes();
+uint64_t resident_bytes();
+
+}  // namespace sluice

@@ -1,0 +1,359 @@
+#include "net/server.h"
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <random>
+
+#include "engine/acl.h"
+#include "engine/base/hash.h"
+#include "net/logging.h"
+#include "net/memory_use.h"
+#include "net/notify.h"
+
+namespace sluice {
+
+namespace {
+
+// Replies of the work in hand must leave within this time of a request to stop, so that the whole
+// end takes less than five seconds.
+constexpr auto kEndOfSessions = std::chrono::milliseconds(2500);
+constexpr auto kEndOfSessionsAfterFailure = std::chrono::milliseconds(500);
+constexpr auto kEndPoll = std::chrono::milliseconds(5);
+constexpr auto kSampleInterval = std::chrono::seconds(1);
+constexpr int64_t kProgressLogMs = 2000;
+
+int64_t wall_ms() {
+  using std::chrono::system_clock;
+  const auto now = system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+}
+
+// One seed for all engines of the process: the hash function's state is global.
+uint64_t process_hash_seed() {
+  static const uint64_t seed = [] {
+    std::random_device device;
+    return uint64_t{device()} << 32 | device();
+  }();
+  return seed;
+}
+
+std::string random_run_id() {
+  std::random_device device;
+  std::string id;
+  for (int i = 0; i < 40; ++i) id += "0123456789abcdef"[device() % 16];
+  return id;
+}
+
+}  // namespace
+
+Server::Server(Config& config)
+    : config_(config),
+      engine_(std::make_unique<Engine>(*this, process_hash_seed())),
+      listener_(state_, [this](int fd, int family,
+                               Endpoints endpoints) { adopt(fd, family, std::move(endpoints)); }),
+      run_id_(random_run_id()),
+      started_ms_(wall_ms()) {
+  state_.engine = engine_.get();
+  state_.wake_timer = [this] { due_timer_->wake(); };
+}
+
+Server::~Server() {
+  request_stop();
+  wait();
+  due_timer_.reset();
+  listener_.stop();
+  io_threads_.clear();
+}
+
+std::string Server::start() {
+  const std::shared_ptr<const Settings> settings = config_.settings();
+  apply_settings(*settings);
+  ListenOptions listen;
+  listen.bind = settings->bind;
+  listen.tcp = settings->port != 0;
+  listen.port = settings->port == Settings::kPortAuto ? 0 : static_cast<uint16_t>(settings->port);
+  listen.backlog = static_cast<int>(settings->tcp_backlog);
+  listen.unix_socket = settings->unixsocket;
+  listen.unix_socket_mode = static_cast<unsigned>(settings->unixsocketperm);
+  std::string error = listener_.open(listen);
+  if (!error.empty()) return error;
+  startup_bytes_.store(allocator_facts().allocated);
+  state_.loading.store(true);
+  loading_started_s_.store(wall_ms() / 1000);
+  const auto threads = static_cast<unsigned>(settings->io_threads);
+  for (unsigned i = 0; i < threads; ++i) {
+    io_threads_.push_back(std::make_unique<IoThread>(state_, i, threads == 1));
+  }
+  due_timer_ = std::make_unique<DueTimer>(*io_threads_[0]);
+  config_.on_change(
+      [this](const Settings& before, const Settings& after) { settings_changed(before, after); });
+  for (const auto& thread : io_threads_) thread->start();
+  io_threads_[0]->post([this] { listener_.start(*io_threads_[0]); });
+  control_ = std::thread([this] { run_control(); });
+  return {};
+}
+
+// On I/O thread 0: the thread with the fewest connections takes the next one.
+void Server::adopt(int fd, int family, Endpoints endpoints) {
+  IoThread* chosen = nullptr;
+  for (size_t i = 0; i < io_threads_.size(); ++i) {
+    IoThread* thread = io_threads_[(next_thread_ + i) % io_threads_.size()].get();
+    if (chosen == nullptr || thread->session_count() < chosen->session_count()) chosen = thread;
+  }
+  // Counts follow late while a burst is accepted: so the search begins one further each time.
+  next_thread_ = (next_thread_ + 1) % io_threads_.size();
+  chosen->adopt(fd, family, std::move(endpoints));
+}
+
+void Server::request_stop(ShutdownMode mode) {
+  MutexLock lock(mutex_);
+  if (stop_requested_) return;
+  stop_requested_ = true;
+  stop_mode_ = mode;
+  state_.stopping.store(true);
+  wake_.notify_all();
+}
+
+bool Server::wait_until_ready() {
+  std::unique_lock<std::mutex> lock(mutex_.native());
+  wake_.wait(lock, [this]() NO_THREAD_SAFETY_ANALYSIS { return ready_ || ended_; });
+  return ready_;
+}
+
+int Server::wait() {
+  if (control_.joinable()) control_.join();
+  MutexLock lock(mutex_);
+  return exit_code_;
+}
+
+std::string Server::failure() const {
+  MutexLock lock(mutex_);
+  return failure_;
+}
+
+// --- The control thread ---
+
+void Server::run_control() {
+  ::pthread_setname_np(::pthread_self(), "sluice-control");
+  if (recover()) {
+    serve();
+    wait_for_end();
+  }
+  notify_supervisor("STOPPING=1");
+  state_.stopping.store(true);
+  end_sessions();
+  end_storage();
+  {
+    MutexLock lock(mutex_);
+    ended_ = true;
+    wake_.notify_all();
+  }
+  if (on_end_) on_end_();
+}
+
+void Server::finish(int exit_code, std::string failure) {
+  MutexLock lock(mutex_);
+  if (exit_code_ != 0) return;
+  exit_code_ = exit_code;
+  failure_ = std::move(failure);
+}
+
+bool Server::keeps_data(const Settings& settings) const {
+  return settings.appendonly || !settings.save.empty();
+}
+
+StoreOptions Server::store_options(const Settings& settings) {
+  StoreOptions options;
+  options.directory = settings.dir;
+  options.journal.attached = settings.appendonly;
+  options.journal.mode = sync_mode(settings.appendfsync);
+  options.journal.min_free_disk_bytes = settings.min_free_disk_bytes;
+  options.journal.on_durable = [this](Lsn) {
+    for (const auto& thread : io_threads_) thread->durable_moved();
+  };
+  options.journal.on_failed = [this](const Status& status) { on_journal_failed(status); };
+  options.recovery.on_progress = [this](const RecoveryProgress& progress) {
+    return on_loading_progress(progress);
+  };
+  options.checkpoint_log_bytes = settings.checkpoint_log_bytes;
+  options.save_rules = save_rules(settings);
+  options.sink = storage_log_sink();
+  return options;
+}
+
+bool Server::recover() {
+  const std::shared_ptr<const Settings> settings = config_.settings();
+  if (!keeps_data(*settings)) {
+    spdlog::warn("appendonly is no and there are no save rules: nothing is kept on disk");
+    return true;
+  }
+  const int64_t begin_ms = IoThread::steady_ms();
+  progress_logged_ms_ = begin_ms;
+  const std::unique_ptr<Replay> replay = engine_->begin_replay();
+  Result<std::unique_ptr<Store>> store = Store::open(store_options(*settings), *replay);
+  if (!store.ok()) {
+    if (store.status().code() == StatusCode::kCancelled) return false;
+    spdlog::error("Fatal error: {}", store.status().message());
+    finish(1, store.status().message());
+    return false;
+  }
+  store_ = std::move(*store);
+  engine_->attach_journal(&store_->journal());
+  state_.journal.store(&store_->journal());
+  store_->start_checkpoints([this] { return engine_->begin_walk(); }, wall_ms);
+  store_ready_.store(true, std::memory_order_release);
+  log_recovery(static_cast<double>(IoThread::steady_ms() - begin_ms) / 1000);
+  return true;
+}
+
+bool Server::on_loading_progress(const RecoveryProgress& progress) {
+  loading_bytes_.store(progress.bytes_done, std::memory_order_relaxed);
+  loading_total_bytes_.store(progress.bytes_total, std::memory_order_relaxed);
+  const int64_t now_ms = IoThread::steady_ms();
+  if (now_ms - progress_logged_ms_ >= kProgressLogMs) {
+    progress_logged_ms_ = now_ms;
+    const uint64_t percent =
+        progress.bytes_done * 100 / std::max<uint64_t>(progress.bytes_total, 1);
+    spdlog::info("Loading: {} of about {} MB ({} %)", progress.bytes_done >> 20,
+                 progress.bytes_total >> 20, std::min<uint64_t>(percent, 99));
+    // A large directory takes longer than a supervisor's patience.
+    notify_supervisor("EXTEND_TIMEOUT_USEC=30000000\nSTATUS=Loading, " + std::to_string(percent) +
+                      " %");
+  }
+  return !state_.stopping.load(std::memory_order_relaxed);
+}
+
+void Server::log_recovery(double seconds) {
+  const RecoveryResult& result = store_->recovered();
+  uint64_t keys = 0;
+  for (int database = 0; database < kDatabases; ++database) keys += engine_->key_count(database);
+  recovered_keys_.store(keys);
+  spdlog::info(
+      "Recovered {} keys from {} ({} records) and {} units of the journal ({} records), up to lsn "
+      "{}, in {:.3f} s",
+      keys, result.checkpoint ? "a checkpoint" : "no checkpoint",
+      result.checkpoint ? result.checkpoint->records : 0, result.units, result.unit_records,
+      result.last_lsn, seconds);
+}
+
+void Server::serve() {
+  // From here on requests run; it happens before the store that tells them so.
+  state_.loading.store(false, std::memory_order_release);
+  due_timer_->wake();
+  announce();
+}
+
+void Server::announce() {
+  const std::shared_ptr<const Settings> settings = config_.settings();
+  if (!settings->ready_file.empty()) {
+    const std::string error = write_ready_file(settings->ready_file, {{"port", listener_.port()}});
+    if (!error.empty()) {
+      finish(1, error);
+      request_stop(ShutdownMode::kDefault);
+      spdlog::error("{}", error);
+      return;
+    }
+  }
+  if (listener_.port() != 0) {
+    spdlog::info("Ready to accept connections on port {}", listener_.port());
+  }
+  if (!settings->unixsocket.empty()) {
+    spdlog::info("The server is now ready to accept connections at {}", settings->unixsocket);
+  }
+  notify_supervisor("READY=1\nSTATUS=Ready to accept connections");
+  MutexLock lock(mutex_);
+  ready_ = true;
+  wake_.notify_all();
+}
+
+void Server::wait_for_end() {
+  last_totals_ = totals();
+  for (;;) {
+    {
+      std::unique_lock<std::mutex> lock(mutex_.native());
+      const bool end = wake_.wait_for(lock, kSampleInterval, [this]() NO_THREAD_SAFETY_ANALYSIS {
+        return stop_requested_ || journal_failed_.load();
+      });
+      if (end) return;
+    }
+    sample();
+  }
+}
+
+void Server::sample() {
+  used_memory_bytes();  // for its peak
+  if (store_ != nullptr) {
+    engine_->options().disk_nearly_full.store(store_->journal().below_min_free_disk(),
+                                              std::memory_order_relaxed);
+  }
+  const Totals now = totals();
+  const auto elapsed_ms =
+      static_cast<uint64_t>(std::max<int64_t>(now.at_ms - last_totals_.at_ms, 1));
+  const auto rate = [&](uint64_t after, uint64_t before) {
+    return (after - before) * 1000 / elapsed_ms;
+  };
+  rates_.operations.store(rate(now.operations, last_totals_.operations));
+  rates_.input_bytes.store(rate(now.input_bytes, last_totals_.input_bytes));
+  rates_.output_bytes.store(rate(now.output_bytes, last_totals_.output_bytes));
+  last_totals_ = now;
+}
+
+void Server::on_journal_failed(const Status& status) {
+  spdlog::error(
+      "The journal failed: {}. Nothing more is acknowledged; the server stops, since memory holds "
+      "changes that the disk does not.",
+      status.message());
+  finish(kJournalFailedExitCode, status.message());
+  for (const auto& thread : io_threads_) thread->journal_failed();
+  MutexLock lock(mutex_);
+  journal_failed_.store(true);
+  state_.stopping.store(true);
+  wake_.notify_all();
+}
+
+// --- The end ---
+
+void Server::end_sessions() {
+  spdlog::info("Stopping: no new connections, finishing the work in hand");
+  io_threads_[0]->post([this] { listener_.stop(); });
+  for (const auto& thread : io_threads_) thread->begin_stop();
+  const auto deadline = std::chrono::steady_clock::now() +
+                        (journal_failed_.load() ? kEndOfSessionsAfterFailure : kEndOfSessions);
+  const auto all_idle = [this] {
+    for (const auto& thread : io_threads_) {
+      if (!thread->idle()) return false;
+    }
+    return true;
+  };
+  while (!all_idle() && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(kEndPoll);
+  }
+  for (const auto& thread : io_threads_) thread->stop_and_join();
+}
+
+void Server::end_storage() {
+  const std::shared_ptr<const Settings> settings = config_.settings();
+  if (store_ == nullptr) return;
+  ShutdownMode mode;
+  {
+    MutexLock lock(mutex_);
+    mode = stop_mode_;
+  }
+  CloseMode close = CloseMode::kFlush;
+  if (mode == ShutdownMode::kSave) close = CloseMode::kCheckpoint;
+  if (!settings->appendonly && mode == ShutdownMode::kDefault) close = CloseMode::kCheckpoint;
+  if (journal_failed_.load()) close = CloseMode::kDiscard;
+  if (close == CloseMode::kCheckpoint) spdlog::info("Writing the last checkpoint before exiting");
+  store_ready_.store(false);
+  state_.journal.store(nullptr);
+  const Status status = store_->close(close);
+  if (!status.ok() && !journal_failed_.load()) {
+    spdlog::error("The data could not be written completely: {}", status.message());
+    finish(kJournalFailedExitCode, status.message());
+  }
+  spdlog::info("Sluice is now ready to exit, bye bye...");
+}
+
+}  // namespace sluice

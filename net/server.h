@@ -1,0 +1,173 @@
+// Server: the whole of it in one object: listening sockets, I/O threads, engine, storage. The
+// program (tools/server_main.cc) and EmbeddedServer make one.
+//
+// Life: start() opens the sockets and starts the threads; a control thread of its own recovers the
+// data (clients are told -LOADING meanwhile), then waits for request_stop() or a failure of
+// storage, and ends everything in order. wait() joins it and says with which exit code a program
+// should end.
+//
+// Threads: start, wait and the destructor by one thread; the rest by any. As ServerPort it serves
+// the commands of all I/O threads.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/base/mutex.h"
+#include "engine/engine.h"
+#include "engine/server_port.h"
+#include "net/config.h"
+#include "net/due_timer.h"
+#include "net/io_thread.h"
+#include "net/listener.h"
+#include "net/server_state.h"
+#include "storage/store.h"
+
+namespace sluice {
+
+// Of the configuration's values as storage wants them.
+SyncMode sync_mode(AppendFsync appendfsync);
+std::vector<SaveRule> save_rules(const Settings& settings);
+
+class Server final : public ServerPort {
+ public:
+  // `config` is loaded, and outlives the server.
+  explicit Server(Config& config);
+  ~Server() override;
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Empty, or why it cannot start.
+  std::string start();
+  // Blocks until it serves (true) or has ended (false).
+  bool wait_until_ready();
+  // Begins the orderly end; the second call changes nothing.
+  void request_stop(ShutdownMode mode = ShutdownMode::kDefault);
+  // Blocks until the end; the exit code: 0, 1 (cannot recover), 75 (the disk failed).
+  int wait();
+  // Why it ended by itself; empty if it was asked to.
+  std::string failure() const;
+  // Called once by the control thread when all is over.
+  void on_end(std::function<void()> listener) { on_end_ = std::move(listener); }
+  uint16_t port() const { return listener_.port(); }
+  bool loading() const { return state_.loading.load(std::memory_order_acquire); }
+  Engine& engine() { return *engine_; }
+
+  // --- ServerPort ---
+  void info(Bytes section, InfoWriter& out) override;
+  std::vector<std::pair<std::string, std::string>> config_get(
+      const std::vector<std::string>& patterns) override;
+  std::string config_set(
+      const std::vector<std::pair<std::string, std::string>>& parameters) override;
+  std::string config_rewrite() override;
+  void reset_stats() override;
+  std::vector<ClientFacts> clients(const Client& asking) override;
+  size_t kill_clients(Client& asking,
+                      const std::function<bool(const ClientFacts&)>& matches) override;
+  bool unblock_client(uint64_t id, bool with_error) override;
+  std::string checkpoint(bool wait) override;
+  int64_t last_checkpoint_s() override;
+  std::string shutdown(ShutdownMode mode, bool now, bool force, bool abort) override;
+  int64_t unix_time_us() override;
+  void sleep_ms(int64_t duration_ms) override;
+  uint64_t used_memory_bytes() override;
+  void poll_events() override;
+  void log_warning(const std::string& message) override;
+
+ private:
+  // --- Life (net/server.cc) ---
+  void run_control();
+  bool recover();
+  void serve();
+  void wait_for_end();
+  void end_sessions();
+  void end_storage();
+  bool keeps_data(const Settings& settings) const;
+  StoreOptions store_options(const Settings& settings);
+  void on_journal_failed(const Status& status);
+  void announce();
+  void log_recovery(double seconds);
+  bool on_loading_progress(const RecoveryProgress& progress);
+  void sample();
+  void adopt(int fd, int family, Endpoints endpoints);
+  void finish(int exit_code, std::string failure);
+
+  // --- Settings (net/server_settings.cc) ---
+  void apply_settings(const Settings& settings);
+  void settings_changed(const Settings& before, const Settings& after);
+
+  // --- INFO (net/server_info.cc) ---
+  void info_server(InfoWriter& out);
+  void info_clients(InfoWriter& out);
+  void info_memory(InfoWriter& out);
+  void info_persistence(InfoWriter& out);
+  void info_loading(InfoWriter& out);
+  void info_journal(InfoWriter& out, const CheckpointStatus& checkpoint);
+  void info_script_memory(InfoWriter& out);
+  void info_stats(InfoWriter& out);
+  void info_replication(InfoWriter& out);
+  void info_cpu(InfoWriter& out);
+  uint64_t sum_counters(std::atomic<uint64_t> IoThread::Counters::*counter);
+
+  Config& config_;
+  ServerState state_;
+  std::unique_ptr<Engine> engine_;
+  std::vector<std::unique_ptr<IoThread>> io_threads_;
+  std::unique_ptr<DueTimer> due_timer_;
+  Listener listener_;
+  std::unique_ptr<Store> store_;
+  // The checkpointer exists; commands may use store_.
+  std::atomic<bool> store_ready_{false};
+  std::thread control_;
+  std::function<void()> on_end_;
+  const std::string run_id_;
+  const int64_t started_ms_;
+
+  mutable Mutex mutex_;
+  std::condition_variable wake_;
+  bool ready_ GUARDED_BY(mutex_) = false;
+  bool stop_requested_ GUARDED_BY(mutex_) = false;
+  bool ended_ GUARDED_BY(mutex_) = false;
+  ShutdownMode stop_mode_ GUARDED_BY(mutex_) = ShutdownMode::kDefault;
+  int exit_code_ GUARDED_BY(mutex_) = 0;
+  std::string failure_ GUARDED_BY(mutex_);
+  std::atomic<bool> journal_failed_{false};
+
+  // Of recovery, for INFO.
+  std::atomic<int64_t> loading_started_s_{0};
+  std::atomic<uint64_t> loading_bytes_{0};
+  std::atomic<uint64_t> loading_total_bytes_{0};
+  int64_t progress_logged_ms_ = 0;
+  std::atomic<uint64_t> recovered_keys_{0};
+  // What was allocated before there was any data.
+  std::atomic<uint64_t> startup_bytes_{0};
+
+  // Sampled once a second by the control thread; INFO's instantaneous fields.
+  struct Rates {
+    std::atomic<uint64_t> operations{0};
+    std::atomic<uint64_t> input_bytes{0};
+    std::atomic<uint64_t> output_bytes{0};
+  };
+  Rates rates_;
+  struct Totals {
+    uint64_t operations = 0;
+    uint64_t input_bytes = 0;
+    uint64_t output_bytes = 0;
+    int64_t at_ms = 0;
+  };
+  Totals totals();
+  Totals last_totals_;
+  // What CONFIG RESETSTAT subtracts from counters that only grow.
+  Mutex stats_mutex_;
+  Totals reset_totals_ GUARDED_BY(stats_mutex_);
+  size_t next_thread_ = 0;
+};
+
+}  // namespace sluice

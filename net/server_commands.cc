@@ -1,0 +1,136 @@
+// Server as ServerPort: what commands ask of the process, INFO apart.
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "net/memory_use.h"
+#include "net/server.h"
+
+namespace sluice {
+
+std::vector<std::pair<std::string, std::string>> Server::config_get(
+    const std::vector<std::string>& patterns) {
+  return config_.get(patterns);
+}
+
+std::string Server::config_set(const std::vector<std::pair<std::string, std::string>>& parameters) {
+  return config_.set(parameters);
+}
+
+std::string Server::config_rewrite() { return config_.rewrite(std::nullopt); }
+
+void Server::reset_stats() {
+  const Totals now = totals();
+  MutexLock lock(stats_mutex_);
+  reset_totals_ = now;
+  state_.connections_received.store(0);
+  state_.connections_rejected.store(0);
+  state_.query_buffer_disconnections.store(0);
+  state_.output_buffer_disconnections.store(0);
+}
+
+// --- Connections ---
+
+std::vector<ClientFacts> Server::clients(const Client& asking) {
+  const int64_t now_ms = unix_time_us() / 1000;
+  std::vector<ClientFacts> all;
+  for (const auto& thread : io_threads_) {
+    for (const std::shared_ptr<SessionPort>& port : thread->ports()) {
+      ClientFacts facts = port->facts(now_ms);
+      // Others see it as it was after its last batch; it sees itself as it is.
+      if (facts.id == asking.id) SessionPort::describe(asking, facts);
+      all.push_back(std::move(facts));
+    }
+  }
+  std::sort(all.begin(), all.end(),
+            [](const ClientFacts& a, const ClientFacts& b) { return a.id < b.id; });
+  return all;
+}
+
+size_t Server::kill_clients(Client& asking,
+                            const std::function<bool(const ClientFacts&)>& matches) {
+  const int64_t now_ms = unix_time_us() / 1000;
+  size_t killed = 0;
+  for (const auto& thread : io_threads_) {
+    for (const std::shared_ptr<SessionPort>& port : thread->ports()) {
+      ClientFacts facts = port->facts(now_ms);
+      const bool self = facts.id == asking.id;
+      if (self) SessionPort::describe(asking, facts);
+      if (!matches(facts)) continue;
+      ++killed;
+      if (self) {
+        asking.close_after_reply = true;
+      } else {
+        port->kill();
+      }
+    }
+  }
+  return killed;
+}
+
+bool Server::unblock_client(uint64_t id, bool with_error) {
+  for (const auto& thread : io_threads_) {
+    for (const std::shared_ptr<SessionPort>& port : thread->ports()) {
+      if (port->id() == id) return port->unblock(with_error);
+    }
+  }
+  return false;
+}
+
+// --- Checkpoints and the end ---
+
+std::string Server::checkpoint(bool wait) {
+  Checkpointer* checkpointer =
+      store_ready_.load(std::memory_order_acquire) ? store_->checkpointer() : nullptr;
+  if (checkpointer == nullptr) {
+    return "ERR nothing is kept: appendonly is no and there were no save rules at the start";
+  }
+  if (!wait) {
+    if (checkpointer->running()) return "ERR Background save already in progress";
+    checkpointer->request();
+    return {};
+  }
+  const Status status = checkpointer->wait_until_done(checkpointer->request());
+  return status.ok() ? std::string() : "ERR " + status.message();
+}
+
+int64_t Server::last_checkpoint_s() {
+  if (!store_ready_.load(std::memory_order_acquire)) return started_ms_ / 1000;
+  const int64_t at_ms = store_->checkpointer()->status().last_success_ms;
+  return (at_ms == 0 ? started_ms_ : at_ms) / 1000;
+}
+
+std::string Server::shutdown(ShutdownMode mode, bool /*now*/, bool /*force*/, bool abort) {
+  // It never waits for replicas, so there is nothing that could be called off.
+  if (abort) return "ERR No shutdown in progress.";
+  if (mode == ShutdownMode::kSave && !store_ready_.load(std::memory_order_acquire)) {
+    return "ERR Errors trying to SHUTDOWN. Check logs.";
+  }
+  spdlog::info("User requested shutdown...");
+  request_stop(mode);
+  return {};
+}
+
+// --- Time, memory, the log ---
+
+int64_t Server::unix_time_us() {
+  using std::chrono::system_clock;
+  const auto now = system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+}
+
+void Server::sleep_ms(int64_t duration_ms) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(duration_ms));
+}
+
+uint64_t Server::used_memory_bytes() { return sluice::used_memory_bytes(); }
+
+void Server::poll_events() {
+  if (IoThread* thread = IoThread::current()) thread->poll_nested();
+}
+
+void Server::log_warning(const std::string& message) { spdlog::warn("{}", message); }
+
+}  // namespace sluice

@@ -1,0 +1,109 @@
+// From the configuration to what runs: limits of the net, options of the engine and of storage.
+#include <spdlog/spdlog.h>
+
+#include "engine/acl.h"
+#include "net/logging.h"
+#include "net/server.h"
+
+namespace sluice {
+
+SyncMode sync_mode(AppendFsync appendfsync) {
+  switch (appendfsync) {
+    case AppendFsync::kEverysec:
+      return SyncMode::kEverySecond;
+    case AppendFsync::kAlways:
+      return SyncMode::kAlways;
+    case AppendFsync::kNo:
+      return SyncMode::kNever;
+  }
+  CHECK(false);
+}
+
+// With a journal the rules are not needed, as in Redis once the AOF is on: its own growth decides.
+std::vector<SaveRule> save_rules(const Settings& settings) {
+  std::vector<SaveRule> rules;
+  if (settings.appendonly) return rules;
+  for (const SaveSetting& rule : settings.save) {
+    rules.push_back({static_cast<uint64_t>(rule.seconds), static_cast<uint64_t>(rule.changes)});
+  }
+  return rules;
+}
+
+namespace {
+
+const char* log_level_name(LogVerbosity level) {
+  switch (level) {
+    case LogVerbosity::kDebug:
+      return "debug";
+    case LogVerbosity::kVerbose:
+      return "verbose";
+    case LogVerbosity::kNotice:
+      return "notice";
+    case LogVerbosity::kWarning:
+      return "warning";
+    case LogVerbosity::kNothing:
+      return "nothing";
+  }
+  CHECK(false);
+}
+
+void apply_limits(const Settings& settings, ServerLimits& limits) {
+  limits.max_clients.store(static_cast<uint64_t>(settings.maxclients));
+  limits.idle_timeout_s.store(settings.timeout_s);
+  limits.tcp_keepalive_s.store(static_cast<int>(settings.tcp_keepalive_s));
+  limits.query_buffer_bytes.store(settings.client_query_buffer_limit_bytes);
+  limits.max_bulk_bytes.store(static_cast<int64_t>(settings.proto_max_bulk_len_bytes));
+  limits.protected_mode.store(settings.protected_mode);
+  limits.journal_buffer_bytes.store(settings.journal_buffer_limit_bytes);
+  for (size_t i = 0; i < kOutputClasses; ++i) {
+    const OutputBufferLimit& from = settings.output_buffer_limits[i];
+    OutputLimit& to = limits.output[i];
+    to.hard_bytes.store(from.hard_bytes);
+    to.soft_bytes.store(from.soft_bytes);
+    to.soft_s.store(from.soft_seconds);
+  }
+}
+
+void apply_to_engine(const Settings& settings, Engine& engine) {
+  RuntimeOptions& options = engine.options();
+  options.max_memory_bytes.store(settings.maxmemory_bytes);
+  options.slow_log_max_entries.store(static_cast<uint32_t>(settings.slowlog_max_len));
+  options.busy_reply_threshold_ms.store(settings.busy_reply_threshold_ms);
+  options.script_memory_limit_bytes.store(settings.script_memory_limit_bytes);
+  options.max_bulk_bytes.store(settings.proto_max_bulk_len_bytes);
+  engine.set_slow_log_threshold_us(settings.slowlog_log_slower_than_us);
+}
+
+}  // namespace
+
+void Server::apply_settings(const Settings& settings) {
+  set_log_level(log_level_name(settings.loglevel));
+  apply_limits(settings, state_.limits);
+  apply_to_engine(settings, *engine_);
+}
+
+// Within CONFIG SET, on the I/O thread that runs it.
+void Server::settings_changed(const Settings& before, const Settings& after) {
+  apply_settings(after);
+  if (before.timeout_s == 0 && after.timeout_s != 0) {
+    for (const auto& thread : io_threads_) {
+      thread->post([&io_thread = *thread] { io_thread.need_housekeeping(); });
+    }
+  }
+  if (!store_ready_.load(std::memory_order_acquire)) {
+    if (!keeps_data(before) && keeps_data(after)) {
+      spdlog::warn(
+          "save rules take effect at the next start: this server was started to keep nothing");
+    }
+    return;
+  }
+  GroupCommitJournal& journal = store_->journal();
+  if (before.appendfsync != after.appendfsync) journal.set_mode(sync_mode(after.appendfsync));
+  journal.set_min_free_disk_bytes(after.min_free_disk_bytes);
+  if (Checkpointer* checkpointer = store_->checkpointer()) {
+    checkpointer->set_save_rules(save_rules(after));
+    checkpointer->set_log_bytes_limit(after.checkpoint_log_bytes);
+  }
+}
+
+}  // namespace sluice

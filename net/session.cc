@@ -1,0 +1,414 @@
+#include "net/session.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <string>
+
+#include "engine/acl.h"
+#include "engine/commands/command.h"
+#include "net/io_thread.h"
+
+namespace sluice {
+
+namespace {
+
+// One turn of a session: then the others run.
+constexpr unsigned kMaxRequestsPerTurn = 1000;
+constexpr size_t kMaxOutputPerTurn = 1U << 20;
+// What a blocked client may send ahead; beyond it, it is not read (and its end is not noticed).
+constexpr size_t kMaxBlockedBacklog = 1U << 20;
+// A read begins small, since most connections send little, and grows when it was filled.
+constexpr size_t kFirstReadBytes = 4U << 10;
+constexpr size_t kMaxReadBytes = 64U << 10;
+constexpr size_t kKeptInputBytes = 64U << 10;
+
+constexpr Bytes kBusyError =
+    "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.";
+constexpr Bytes kLoadingError = "LOADING Redis is loading the dataset in memory";
+
+}  // namespace
+
+struct Session::ReadHandler {
+  using allocator_type = HandlerAllocator<std::byte>;
+  Session* session;
+  allocator_type get_allocator() const noexcept { return allocator_type(session->read_memory_); }
+  void operator()(const error_code& error, size_t bytes) const { session->on_read(error, bytes); }
+};
+
+struct Session::ContinueHandler {
+  using allocator_type = HandlerAllocator<std::byte>;
+  Session* session;
+  allocator_type get_allocator() const noexcept {
+    return allocator_type(session->continue_memory_);
+  }
+  void operator()() const {
+    session->continue_posted_ = false;
+    session->advance();
+  }
+};
+
+Session::Session(IoThread& thread, StreamSocket socket, Endpoints endpoints)
+    : thread_(thread), socket_(std::move(socket)), read_bytes_(kFirstReadBytes) {
+  ServerState& state = thread.state();
+  client_.id = state.next_client_id.fetch_add(1, std::memory_order_relaxed);
+  client_.address = endpoints.address;
+  port_ = std::make_shared<SessionPort>(thread, *this, client_.id, std::move(endpoints),
+                                        thread.read_clock());
+  client_.port = port_;
+  client_.user = thread.engine().acl().user_at_connect();
+  authenticated_ = client_.user != nullptr;
+  RespLimits limits;
+  limits.max_bulk_bytes = state.limits.max_bulk_bytes.load(std::memory_order_relaxed);
+  limits.authenticated = authenticated_;
+  parser_.set_limits(limits);
+  active_ms_ = thread.now_ms();
+  publish();
+}
+
+Session::~Session() = default;
+
+void Session::start() { advance(); }
+
+// --- Reading ---
+
+void Session::wait_for_input() {
+  if (reading_ || ending() || closing_ || continue_posted_ || output_paused_) return;
+  if (client_.waiter != nullptr && in_.size() - in_begin_ > kMaxBlockedBacklog) return;
+  if (thread_.state().stopping.load(std::memory_order_relaxed)) return;
+  if (thread_.journal_congested()) {
+    thread_.add_paused(*this);
+    return;
+  }
+  start_read();
+}
+
+void Session::start_read() {
+  if (in_begin_ == in_.size()) {
+    in_.clear();
+    in_.shrink(kKeptInputBytes);
+  } else {
+    in_.erase_front(in_begin_);
+  }
+  in_begin_ = 0;
+  // Memory follows what has arrived: a header that promises 512 MB costs nothing yet.
+  const size_t wanted = std::min(need_bytes_, std::max(in_.size(), kMaxReadBytes));
+  const size_t room = std::max(wanted, read_bytes_);
+  char* to = in_.grow(room);
+  reading_ = true;
+  socket_.async_read_some(asio::buffer(to, room), ReadHandler{this});
+}
+
+void Session::on_read(const error_code& error, size_t bytes) {
+  reading_ = false;
+  if (ending()) return;
+  if (error) {
+    close();
+    return;
+  }
+  IoThread::Counters& counters = thread_.counters();
+  add_relaxed(counters.input_bytes, bytes);
+  add_relaxed(counters.reads, 1);
+  in_.advance(bytes);
+  if (bytes >= read_bytes_ && read_bytes_ < kMaxReadBytes) read_bytes_ *= 4;
+  if (in_.size() - in_begin_ >
+      thread_.state().limits.query_buffer_bytes.load(std::memory_order_relaxed)) {
+    spdlog::warn("Closing client that reached max query buffer length: {}", client_.address);
+    thread_.state().query_buffer_disconnections.fetch_add(1, std::memory_order_relaxed);
+    close();
+    return;
+  }
+  advance();
+}
+
+// --- Running requests ---
+
+bool Session::may_execute() const {
+  return client_.waiter == nullptr && !ending() && !closing_ && !executing_ && !continue_posted_ &&
+         !output_paused_;
+}
+
+void Session::advance() {
+  if (ending()) return;
+  if (output_paused_) flush();
+  if (in_begin_ != in_.size() && may_execute()) run_requests();
+  flush();
+  wait_for_input();
+}
+
+void Session::run_requests() {
+  executing_ = true;
+  Execution& execution = thread_.execution();
+  std::vector<Bytes>& args = thread_.arguments();
+  active_ms_ = thread_.read_clock();
+  execution.set_now_ms(active_ms_);
+  RespReply reply(out_, client_.protocol);
+  const size_t output_limit = out_.size() + kMaxOutputPerTurn;
+  unsigned requests = 0;
+  while (run_one(args, reply)) {
+    if (++requests < kMaxRequestsPerTurn && out_.size() < output_limit) continue;
+    continue_posted_ = in_begin_ != in_.size();
+    break;
+  }
+  gate_output(execution.finish());
+  executing_ = false;
+  if (continue_posted_) asio::post(thread_.context(), ContinueHandler{this});
+  after_batch();
+}
+
+// False when the session has to stop here: nothing complete is left, or it must not go on.
+bool Session::run_one(std::vector<Bytes>& args, RespReply& reply) {
+  const RespParser::Result result =
+      parser_.parse({in_.data() + in_begin_, in_.size() - in_begin_}, args);
+  switch (result.outcome) {
+    case RespParser::Outcome::kRequest:
+      break;
+    case RespParser::Outcome::kSkipped:
+      in_begin_ += result.bytes;
+      return in_begin_ != in_.size();
+    case RespParser::Outcome::kNeedMore:
+      need_bytes_ = result.bytes;
+      return false;
+    case RespParser::Outcome::kError:
+      reply.error("ERR " + parser_.error());
+      closing_ = true;
+      return false;
+    case RespParser::Outcome::kHttp:
+      spdlog::warn(
+          "Possible SECURITY ATTACK detected. It looks like somebody is sending POST or Host: "
+          "commands to Redis. This is likely due to an attacker attempting to use Cross Protocol "
+          "Scripting to compromise your Redis instance. Connection from {} aborted.",
+          client_.address);
+      close_put_off_ = true;
+      return false;
+  }
+  execute(args, reply);
+  in_begin_ += result.bytes;
+  if ((client_.user != nullptr) != authenticated_) {
+    authenticated_ = client_.user != nullptr;
+    RespLimits limits = parser_.limits();
+    limits.authenticated = authenticated_;
+    parser_.set_limits(limits);
+  }
+  if (client_.close_after_reply) closing_ = true;
+  return in_begin_ != in_.size() && client_.waiter == nullptr && !closing_ && !close_put_off_;
+}
+
+void Session::execute(std::span<const Bytes> args, RespReply& reply) {
+  const size_t mark = out_.size();
+  const bool skip = client_.reply_mode == ReplyMode::kSkipNext;
+  if (skip) client_.reply_mode = ReplyMode::kOn;
+  const Bytes refusal = refusal_now(args);
+  if (!refusal.empty()) [[unlikely]] {
+    if (client_.in_multi) client_.multi_failed = true;
+    reply.error(refusal);
+  } else {
+    thread_.execution().execute(client_, args, reply);
+  }
+  reply.set_protocol(client_.protocol);
+  if (skip || client_.reply_mode != ReplyMode::kOn) out_.resize(mark);
+}
+
+// Why the process as a whole cannot take this request now; empty when it can.
+Bytes Session::refusal_now(std::span<const Bytes> args) const {
+  const bool loading = thread_.state().loading.load(std::memory_order_relaxed);
+  if (!loading && !thread_.nested()) [[likely]]
+    return {};
+  const Command* command = CommandTable::instance().find(args[0]);
+  if (command == nullptr) return {};  // its error says so
+  if ((command->flags & kContainer) != 0 && args.size() > 1) {
+    const Command* subcommand = CommandTable::find_subcommand(*command, args[1]);
+    if (subcommand != nullptr) command = subcommand;
+  }
+  if (client_.user == nullptr && (command->flags & kNoAuth) == 0) return {};
+  // Recovery fills the shards without their locks, and a script that polls holds them.
+  const bool needs_shards =
+      (command->flags & kEveryShard) != 0 || command->keys[0].begin != KeySpec::Begin::kNone ||
+      (command->acl & kAclTransaction) != 0 || Bytes(command->name) == "reset";
+  if (loading) return (command->flags & kLoading) != 0 && !needs_shards ? Bytes() : kLoadingError;
+  return (command->flags & kAllowBusy) != 0 && !needs_shards ? Bytes() : kBusyError;
+}
+
+void Session::after_batch() {
+  if (client_.waiter != nullptr) begin_blocking();
+  if (close_put_off_) {
+    close_put_off_ = false;
+    close();
+    return;
+  }
+  for (Mail& mail : put_off_) take_mail_now(mail);
+  put_off_.clear();
+  const bool pubsub = client_.subscriptions() != 0;
+  if (pubsub != counted_pubsub_) update_counts();
+  publish();
+  thread_.check_due();
+}
+
+void Session::publish() {
+  SessionPort::Numbers numbers;
+  numbers.active_ms = active_ms_;
+  numbers.query_bytes = in_.size() - in_begin_;
+  numbers.query_free_bytes = in_.capacity() - in_.size();
+  numbers.output_bytes = pending_output();
+  numbers.closing = closing_;
+  port_->publish(client_, numbers);
+}
+
+void Session::update_counts() {
+  counted_pubsub_ = !counted_pubsub_;
+  ServerState& state = thread_.state();
+  state.pubsub_clients.fetch_add(counted_pubsub_ ? 1 : ~uint64_t{0}, std::memory_order_relaxed);
+}
+
+// --- Blocking ---
+
+void Session::begin_blocking() {
+  counted_blocked_ = true;
+  thread_.state().blocked_clients.fetch_add(1, std::memory_order_relaxed);
+  block_deadline_ms_ = 0;
+  if (client_.waiter->timeout_ms == 0) return;
+  const int64_t now_ms = IoThread::steady_ms();
+  block_deadline_ms_ = client_.waiter->timeout_ms < kNeverMs - now_ms - 1
+                           ? now_ms + client_.waiter->timeout_ms
+                           : kNeverMs - 1;
+  thread_.add_timeout(block_deadline_ms_, *this);
+}
+
+// The bookkeeping of a blocking that is over, whoever ended it.
+void Session::end_blocking() {
+  if (!counted_blocked_) return;
+  counted_blocked_ = false;
+  thread_.state().blocked_clients.fetch_sub(1, std::memory_order_relaxed);
+  if (block_deadline_ms_ != 0) thread_.remove_timeout(block_deadline_ms_, *this);
+  block_deadline_ms_ = 0;
+  active_ms_ = thread_.read_clock();
+}
+
+namespace {
+
+void write_timeout_reply(const Waiter& waiter, ByteBuffer& out) {
+  RespReply reply(out, waiter.protocol);
+  const Bytes name = waiter.command->name;
+  if (name == "blmove" || name == "brpoplpush") {
+    reply.null();
+  } else {
+    reply.null_array();
+  }
+}
+
+}  // namespace
+
+void Session::on_block_timeout() {
+  block_deadline_ms_ = 0;  // the I/O thread has dropped its entry
+  if (closed_ || client_.waiter == nullptr) return;
+  const std::shared_ptr<Waiter> waiter = client_.waiter;
+  // Not cancelled: somebody has claimed it, and its reply is on the way.
+  if (!thread_.engine().cancel_waiter(client_)) return;
+  end_blocking();
+  if (client_.reply_mode == ReplyMode::kOn) write_timeout_reply(*waiter, out_);
+  gate_output(0);
+  publish();
+  advance();
+}
+
+void Session::unblock_by_command(bool with_error) {
+  const std::shared_ptr<Waiter> waiter = client_.waiter;
+  thread_.engine().end_waiter(client_);
+  end_blocking();
+  if (client_.reply_mode != ReplyMode::kOn) return;
+  if (with_error) {
+    RespReply reply(out_, waiter->protocol);
+    reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
+  } else {
+    write_timeout_reply(*waiter, out_);
+  }
+  gate_output(0);
+}
+
+// --- Mail ---
+
+void Session::take_mail(Mail& mail) {
+  if (closed_) return;
+  if (executing_) {
+    // A script of this client polls: its reply is half written.
+    put_off_.push_back(std::move(mail));
+    return;
+  }
+  take_mail_now(mail);
+}
+
+void Session::take_mail_now(Mail& mail) {
+  if (closed_) return;
+  switch (mail.kind) {
+    case Mail::Kind::kDelivery:
+      out_.append(mail.bytes.view());
+      gate_output(mail.gate);
+      return;
+    case Mail::Kind::kBlockedReply:
+      thread_.engine().end_waiter(client_);
+      end_blocking();
+      if (client_.reply_mode == ReplyMode::kOn) out_.append(mail.bytes.view());
+      gate_output(mail.gate);
+      return;
+    case Mail::Kind::kUnblocked:
+    case Mail::Kind::kUnblockedWithError:
+      unblock_by_command(mail.kind == Mail::Kind::kUnblockedWithError);
+      return;
+    case Mail::Kind::kKill:
+      close();
+      return;
+  }
+}
+
+void Session::write_out() {
+  if (ending() || executing_) return;
+  publish();
+  // A reply may have ended a blocking: what the client sent meanwhile runs now.
+  advance();
+}
+
+void Session::resume() { wait_for_input(); }
+
+// --- The end ---
+
+void Session::begin_stop() {
+  if (closed_ || executing_) return;
+  closing_ = true;
+  flush();
+}
+
+void Session::close() {
+  if (closed_) return;
+  if (executing_ || thread_.nested()) {
+    // The engine is told under shard locks, which a command up the stack may hold.
+    if (!executing_ && !close_put_off_) thread_.close_later(*this);
+    close_put_off_ = true;
+    return;
+  }
+  closed_ = true;
+  end_blocking();
+  thread_.engine().disconnect(client_);
+  if (counted_pubsub_) update_counts();
+  port_->forget_session();
+  client_.port = nullptr;
+  segments_.clear();
+  error_code ignored;
+  socket_.close(ignored);
+  thread_.bury(*this);
+}
+
+void Session::check_time_limits(int64_t now_ms) {
+  if (closed_ || executing_) return;
+  check_output_limits();
+  if (closed_) return;
+  const int64_t timeout_s = thread_.state().limits.idle_timeout_s.load(std::memory_order_relaxed);
+  if (timeout_s == 0) return;
+  thread_.need_housekeeping();
+  if (client_.waiter != nullptr || client_.subscriptions() != 0 || client_.monitoring) return;
+  if (now_ms - active_ms_ > timeout_s * 1000) {
+    spdlog::debug("Closing idle client {}", client_.address);
+    close();
+  }
+}
+
+}  // namespace sluice

@@ -1,0 +1,141 @@
+// Session: one connection. Reads requests, runs them in batches through its I/O thread's Execution,
+// and writes the replies in order, each not before the journal has what it reports.
+//
+// Threads and lifetime: belongs to one IoThread for life, which owns it; other threads know only
+// its SessionPort. After close() it is buried: the I/O thread destroys it once no operation of
+// Asio's is pending. Nothing here may run while `executing_` but what a nested poll of the same
+// thread brings, and that is put off.
+//
+// Output is one buffer: [0, sent_) has left, [sent_, sendable_) may leave, and each segment says up
+// to where the rest may leave once its lsn is durable. Gates never decrease, so a prefix leaves at
+// a time. While a read is pending, the input buffer is neither moved nor compacted.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/client.h"
+#include "engine/reply.h"
+#include "net/asio_types.h"
+#include "net/resp_parser.h"
+#include "net/server_state.h"
+#include "net/session_port.h"
+
+namespace sluice {
+
+class IoThread;
+
+class Session {
+ public:
+  Session(IoThread& thread, StreamSocket socket, Endpoints endpoints);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  void start();
+  // Mail of other threads. write_out() afterwards, once for all mail of a turn.
+  void take_mail(Mail& mail);
+  // Writes what may leave, and goes on with what had to wait for that.
+  void write_out();
+  // The reason for which reading was paused may be over.
+  void resume();
+  void on_block_timeout();
+  // The journal has failed: what waits for it is replaced by an error, and the connection ends.
+  void on_journal_failed();
+  // No more requests; closes once the replies have left.
+  void begin_stop();
+  void close();
+  // Once a second: the limits that depend on time.
+  void check_time_limits(int64_t now_ms);
+
+  bool closed() const { return closed_; }
+  bool has_pending_operations() const { return reading_ || awaiting_write_ || continue_posted_; }
+  bool waits_for_journal() const { return !segments_.empty() && !closed_; }
+  const std::shared_ptr<SessionPort>& port() const { return port_; }
+
+  // Lists of the I/O thread that this session is in.
+  bool in_gated = false;
+  bool in_paused = false;
+  bool in_dirty = false;
+  size_t index = 0;
+
+ private:
+  bool ending() const { return closed_ || close_put_off_; }
+
+  struct Segment {
+    size_t end;
+    Lsn gate;
+  };
+  struct ReadHandler;
+  struct WriteHandler;
+  struct ContinueHandler;
+
+  void on_read(const error_code& error, size_t bytes);
+  void on_writable(const error_code& error);
+  void advance();
+  bool may_execute() const;
+  void run_requests();
+  bool run_one(std::vector<Bytes>& args, RespReply& reply);
+  void execute(std::span<const Bytes> args, RespReply& reply);
+  Bytes refusal_now(std::span<const Bytes> args) const;
+  void after_batch();
+  void begin_blocking();
+  void end_blocking();
+  void take_mail_now(Mail& mail);
+  void unblock_by_command(bool with_error);
+  void update_counts();
+
+  // --- Output (net/session_output.cc) ---
+  size_t pending_output() const { return out_.size() - sent_; }
+  void gate_output(Lsn gate);
+  void flush();
+  bool write_some();
+  void compact_output();
+  void check_output_limits();
+  OutputClass output_class() const;
+  void drop_unread_input();
+
+  // --- Input ---
+  void wait_for_input();
+  void start_read();
+  void publish();
+
+  IoThread& thread_;
+  StreamSocket socket_;
+  std::shared_ptr<SessionPort> port_;
+  Client client_;
+  RespParser parser_;
+
+  ByteBuffer in_;
+  size_t in_begin_ = 0;
+  size_t need_bytes_ = 1;
+  size_t read_bytes_;
+  ByteBuffer out_;
+  size_t sent_ = 0;
+  size_t sendable_ = 0;
+  std::vector<Segment> segments_;
+  std::vector<Mail> put_off_;
+
+  int64_t active_ms_ = 0;
+  int64_t block_deadline_ms_ = 0;
+  int64_t soft_limit_since_ms_ = 0;
+  bool authenticated_ = false;
+  bool reading_ = false;
+  bool awaiting_write_ = false;
+  bool continue_posted_ = false;
+  bool executing_ = false;
+  bool closing_ = false;  // close when all output has left
+  bool closed_ = false;
+  bool close_put_off_ = false;
+  bool output_paused_ = false;
+  bool counted_blocked_ = false;
+  bool counted_pubsub_ = false;
+
+  HandlerMemory read_memory_;
+  HandlerMemory write_memory_;
+  HandlerMemory continue_memory_;
+};
+
+}  // namespace sluice
