@@ -89,8 +89,8 @@ def run_file(servers, path, protocol):
         died = "" if own else servers.revive()
         return texts + ([died] if died else []), pair.compared
     except (ServerError, OSError, ReplyTimeout, ConnectionClosed) as error:
-        servers.revive()
-        return [f"{name} (RESP{protocol}): {type(error).__name__}: {error}"], 0
+        notes = [f"{name} (RESP{protocol}): {type(error).__name__}: {error}", servers.revive()]
+        return [note for note in notes if note], 0
     finally:
         for server in own:
             server.close()
