@@ -89,12 +89,13 @@ void Config::publish(ConfigDraft draft) {
 }
 
 Config::Pairs Config::get(const std::vector<std::string>& patterns) const {
-  MutexLock lock(mutex_);
   Pairs found;
+  std::vector<size_t> indexes;
   std::unordered_set<std::string> seen;
   const auto add = [&](const std::string& shown_name, const Directive& directive) {
     if (!seen.insert(to_lower(shown_name)).second) return;
-    found.emplace_back(shown_name, current_.values[directive_index(directive)]);
+    found.emplace_back(shown_name, "");
+    indexes.push_back(directive_index(directive));
   };
   for (const std::string& pattern : patterns) {
     if (!has_glob(pattern)) {
@@ -110,6 +111,8 @@ Config::Pairs Config::get(const std::vector<std::string>& patterns) const {
       }
     }
   }
+  MutexLock lock(mutex_);
+  for (size_t i = 0; i < found.size(); ++i) found[i].second = current_.values[indexes[i]];
   return found;
 }
 

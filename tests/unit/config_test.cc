@@ -22,7 +22,6 @@ namespace sluice {
 namespace {
 
 using Args = std::vector<std::string>;
-
 // A directory of its own that is gone afterwards.
 class TemporaryDirectory {
  public:
