@@ -3,14 +3,16 @@
 #include <rocksdb/convenience.h>
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
+#include <rocksdb/file_system.h>
 #include <rocksdb/sst_file_writer.h>
 #include <rocksdb/write_batch.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "storage/data_directory.h"
-#include "storage/kill_point.h"
+#include "storage/prefetcher.h"
 #include "storage/rocksdb_options.h"
 
 namespace sluice {
@@ -153,9 +155,9 @@ class RocksdbCheckpointWriter final : public CheckpointWriter {
     files_.push_back(staging_ + "/" + std::to_string(checkpoint_) + "-" +
                      std::to_string(files_.size()) + ".sst");
     const rocksdb::Options options = db_->GetOptions(family_);
-    // The pages stay in the kernel's cache: a restart reads them soon, or they age like any other.
-    writer_ = std::make_unique<rocksdb::SstFileWriter>(rocksdb::EnvOptions(options), options,
-                                                       family_, false);
+    rocksdb::EnvOptions files(options);
+    files.use_direct_writes = options.use_direct_io_for_flush_and_compaction;
+    writer_ = std::make_unique<rocksdb::SstFileWriter>(files, options, family_, false);
     return from_rocksdb(writer_->Open(files_.back()), "cannot create " + files_.back());
   }
 
@@ -183,6 +185,7 @@ class RocksdbLog final : public Log {
         failure_listener_(std::make_shared<FailureListener>()) {}
 
   ~RocksdbLog() override {
+    prefetcher_.reset();
     if (db_ == nullptr) return;
     for (rocksdb::ColumnFamilyHandle* family : families_) {
       db_->DestroyColumnFamilyHandle(family).PermitUncheckedError();
@@ -234,6 +237,8 @@ class RocksdbLog final : public Log {
   }
   Status open_database();
   Status empty_staging();
+  bool direct_writes_work() const;
+  void start_prefetch();
 
   const RocksdbLogOptions options_;
   rocksdb::Env* const env_;
@@ -243,6 +248,7 @@ class RocksdbLog final : public Log {
   std::unique_ptr<rocksdb::DB> db_;
   std::vector<rocksdb::ColumnFamilyHandle*> families_;
   rocksdb::WriteBatch batch_;
+  std::unique_ptr<Prefetcher> prefetcher_;
 };
 
 Status RocksdbLog::open() {
@@ -253,11 +259,13 @@ Status RocksdbLog::open() {
     if (Status status = empty_staging(); !status.ok()) return status;
   }
   if (Status status = open_database(); !status.ok()) return status;
+  start_prefetch();
   return directory_->creating() ? directory_->finish_creation() : Status();
 }
 
 Status RocksdbLog::open_database() {
-  rocksdb::DBOptions db_options = make_db_options(options_);
+  rocksdb::DBOptions db_options =
+      make_db_options(options_, !options_.read_only && direct_writes_work());
   db_options.info_log = info_log_;
   db_options.listeners = {failure_listener_};
   // Only then: a database whose CURRENT was lost would otherwise be replaced by an empty one.
@@ -277,6 +285,34 @@ Status RocksdbLog::open_database() {
   const std::string damage = info_log_->last_damage();
   if (damage.empty()) return failure;
   return {failure.code(), failure.message() + " (" + damage + ")"};
+}
+
+// Not every file system takes direct writes (tmpfs does not), and asking is the only way to know.
+bool RocksdbLog::direct_writes_work() const {
+  const std::string name = directory_->path("staging") + "/direct-write-test";
+  rocksdb::FileOptions file_options;
+  file_options.use_direct_writes = true;
+  std::unique_ptr<rocksdb::FSWritableFile> file;
+  const bool works =
+      env_->GetFileSystem()->NewWritableFile(name, file_options, &file, nullptr).ok();
+  file.reset();
+  env_->DeleteFile(name).PermitUncheckedError();
+  return works;
+}
+
+// In the order in which recovery reads: the newest checkpoint's files, then the log's.
+void RocksdbLog::start_prefetch() {
+  if (options_.env != nullptr) return;  // not the machine's files
+  std::vector<rocksdb::LiveFileMetaData> files;
+  db_->GetLiveFilesMetaData(&files);
+  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) {
+    const bool a_is_log = a.column_family_name == rocksdb::kDefaultColumnFamilyName;
+    const bool b_is_log = b.column_family_name == rocksdb::kDefaultColumnFamilyName;
+    return a_is_log != b_is_log ? b_is_log : a.smallestkey < b.smallestkey;
+  });
+  std::vector<std::string> names;
+  for (const rocksdb::LiveFileMetaData& file : files) names.push_back(file.db_path + file.name);
+  prefetcher_ = std::make_unique<Prefetcher>(std::move(names));
 }
 
 // What a killed checkpoint left. Committed files have been moved out.
