@@ -94,6 +94,11 @@ void Engine::for_each_execution(const std::function<void(Execution&)>& visit) {
   for (Execution* execution : executions_) visit(*execution);
 }
 
+void Engine::reset_stats() {
+  expired_keys = 0;
+  for_each_execution([](Execution& execution) { execution.reset_stats(); });
+}
+
 // --- Recovery ---
 
 namespace {

@@ -91,8 +91,6 @@ class Engine {
   uint64_t key_count(int database) const;
   std::atomic<uint64_t> changes{0};
   std::atomic<uint64_t> expired_keys{0};
-  std::atomic<uint64_t> keyspace_hits{0};
-  std::atomic<uint64_t> keyspace_misses{0};
 
   // SLOWLOG's threshold in processor ticks, for the hot path; set by set_slow_log_threshold_us.
   std::atomic<uint64_t> slow_ticks{UINT64_MAX};
@@ -101,6 +99,9 @@ class Engine {
   // A script runs longer than the threshold: everything else answers BUSY. Set by the script
   // engine.
   std::atomic<bool> script_busy{false};
+
+  // CONFIG RESETSTAT: the counters that INFO shows. Writers may add to them meanwhile.
+  void reset_stats();
 
   // Executions register themselves, so that INFO can add up their statistics.
   void add_execution(Execution* execution);

@@ -352,6 +352,18 @@ void Execution::serve_ready(const ReadyKey& ready) {
   }
 }
 
+void Execution::reset_stats() {
+  commands_processed = 0;
+  keyspace_hits = 0;
+  keyspace_misses = 0;
+  for (CommandStat& counters : stats()) {
+    counters.calls = 0;
+    counters.ticks = 0;
+    counters.rejected = 0;
+    counters.failed = 0;
+  }
+}
+
 // --- Timers ---
 
 bool Execution::run_timers(int64_t now_ms) NO_THREAD_SAFETY_ANALYSIS {

@@ -70,7 +70,16 @@ class Execution {
 
   CommandStat& stat(const Command& command) { return stats_[command.id]; }
   std::span<CommandStat> stats() { return {stats_.get(), stat_count_}; }
+  // Any thread; a command that ends at the same moment may write its old number back.
+  void reset_stats();
   std::atomic<uint64_t> commands_processed{0};
+  std::atomic<uint64_t> keyspace_hits{0};
+  std::atomic<uint64_t> keyspace_misses{0};
+  // Look-ups of commands that only read, for INFO.
+  void count_lookup(bool hit) {
+    std::atomic<uint64_t>& counter = hit ? keyspace_hits : keyspace_misses;
+    counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
 
  private:
   // Null with the error replied: unknown command or subcommand, arity, not now.
@@ -91,7 +100,6 @@ class Execution {
   Lsn gate_ = 0;
   unsigned held_requests_ = 0;
   bool hold_shards_ = false;
-  uint64_t slow_ticks_ = 0;
   std::unique_ptr<CommandStat[]> stats_;
   size_t stat_count_ = 0;
   std::vector<KeyPosition> key_positions_;

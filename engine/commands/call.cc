@@ -14,6 +14,12 @@ Database Call::database(const KeyRef& key, int index) const {
   return Database(engine.shard(key.shard), index, unit);
 }
 
+Entry* Call::find(const KeyRef& key) const {
+  Entry* entry = database(key).find(key);
+  if ((command.flags & kReadonly) != 0) execution.count_lookup(entry != nullptr);
+  return entry;
+}
+
 Entry* Call::find(const KeyRef& key, Type type, bool& failed) const {
   Entry* entry = find(key);
   failed = entry != nullptr && entry->type() != type;

@@ -45,7 +45,7 @@ struct Call {
   // The entry of a key; null if absent, and null with `failed` set and WRONGTYPE replied if it
   // holds another type.
   Entry* find(const KeyRef& key, Type type, bool& failed) const;
-  Entry* find(const KeyRef& key) const { return database(key).find(key); }
+  Entry* find(const KeyRef& key) const;
   // Like find; makes an empty collection where there is none. Null only with WRONGTYPE replied.
   Entry* find_or_create(const KeyRef& key, Type type) const;
 

@@ -1,5 +1,7 @@
 #include "engine/script/script.h"
 
+#include <algorithm>
+
 namespace sluice {
 
 namespace {
@@ -17,24 +19,31 @@ constexpr FlagName kFlagNames[] = {
     {"allow-cross-slot-keys", kScriptAllowCrossSlotKeys},
 };
 
-// Takes what stands before the next `separator` off the front of `text`.
-Bytes take_part(Bytes& text, char separator) {
-  const size_t end = text.find(separator);
-  const Bytes part = text.substr(0, end);
-  text = end == Bytes::npos ? Bytes() : text.substr(end + 1);
-  return part;
+bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+// Takes the next word off the front of `text`; empty: there is none left.
+Bytes take_word(Bytes& text) {
+  size_t begin = 0;
+  while (begin < text.size() && is_space(text[begin])) ++begin;
+  size_t end = begin;
+  while (end < text.size() && !is_space(text[end])) ++end;
+  const Bytes word = text.substr(begin, end - begin);
+  text = text.substr(end);
+  return word;
 }
 
-// Empty: understood.
+// A list with commas. Empty: understood.
 std::string parse_flags(Bytes list, uint32_t& flags) {
-  while (!list.empty()) {
-    const Bytes name = take_part(list, ',');
+  for (size_t begin = 0; begin <= list.size() && !list.empty();) {
+    const size_t end = std::min(list.find(',', begin), list.size());
+    const Bytes name = list.substr(begin, end - begin);
     uint32_t found = 0;
     for (const FlagName& known : kFlagNames) {
       if (known.name == name) found = known.flag;
     }
     if (found == 0) return "ERR Unexpected flag in script shebang: " + std::string(name);
     flags |= found;
+    begin = end + 1;
   }
   return {};
 }
@@ -46,15 +55,13 @@ std::string parse_first_line(Script& script) {
   const size_t end = body.find('\n');
   if (end == Bytes::npos) return "ERR Invalid script shebang";
   Bytes rest = body.substr(0, end);
-  const Bytes engine = take_part(rest, ' ');
+  const Bytes engine = take_word(rest);
   if (engine != "#!lua") {
     return "ERR Unexpected engine in script shebang: " + std::string(engine);
   }
   script.flags = kScriptDeclared;
   script.code_begin = end;
-  while (!rest.empty()) {
-    const Bytes option = take_part(rest, ' ');
-    if (option.empty()) continue;
+  for (Bytes option = take_word(rest); !option.empty(); option = take_word(rest)) {
     constexpr Bytes kFlags = "flags=";
     if (option.substr(0, kFlags.size()) != kFlags) {
       return "ERR Unknown lua shebang option: " + std::string(option);

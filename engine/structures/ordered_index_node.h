@@ -34,28 +34,32 @@ struct NoTie {
   }
 };
 
-// The numbers of elements below and not above `key` in a sorted array; without branches, because
-// which half a search takes is not predictable.
-inline uint32_t count_below(const uint64_t* keys, uint32_t n, uint64_t key) {
-  const uint64_t* base = keys;
-  if (n == 0) return 0;
-  while (n > 1) {
-    const uint32_t half = n / 2;
-    base += (base[half - 1] < key) * half;
-    n -= half;
+// The number of leading elements of a sorted array for which `precedes` holds: first whole blocks
+// of eight by their last elements, then one by one in the block where it ends. Nothing here is a
+// branch on a key (which half a binary search takes cannot be guessed), and the cache lines are
+// fetched side by side.
+template <class Precedes>
+inline uint32_t count_preceding(const uint64_t* keys, uint32_t n, Precedes precedes) {
+  uint32_t blocks = 0;
+  for (uint32_t i = 7; i < n; i += 8) blocks += precedes(keys[i]);
+  const uint64_t* block = keys + 8 * blocks;
+  const uint32_t rest = n - 8 * blocks;
+  uint32_t within = 0;
+  if (rest >= 7) {
+#pragma GCC unroll 7
+    for (uint32_t i = 0; i < 7; ++i) within += precedes(block[i]);
+  } else {
+    for (uint32_t i = 0; i < rest; ++i) within += precedes(block[i]);
   }
-  return static_cast<uint32_t>(base - keys) + (*base < key);
+  return 8 * blocks + within;
+}
+
+inline uint32_t count_below(const uint64_t* keys, uint32_t n, uint64_t key) {
+  return count_preceding(keys, n, [key](uint64_t other) { return other < key; });
 }
 
 inline uint32_t count_up_to(const uint64_t* keys, uint32_t n, uint64_t key) {
-  const uint64_t* base = keys;
-  if (n == 0) return 0;
-  while (n > 1) {
-    const uint32_t half = n / 2;
-    base += (base[half - 1] <= key) * half;
-    n -= half;
-  }
-  return static_cast<uint32_t>(base - keys) + (*base <= key);
+  return count_preceding(keys, n, [key](uint64_t other) { return other <= key; });
 }
 
 template <class Value>
@@ -105,16 +109,22 @@ struct OrderedKeys {
   Span equal_pairs(uint32_t n, uint64_t major, uint64_t minor) const {
     const uint32_t run_end = count_up_to(majors, n, major);
     if (run_end == 0 || majors[run_end - 1] != major) return {run_end, run_end};
-    const uint32_t run_begin = majors[0] == major ? 0 : count_below(majors, run_end, major);
+    uint32_t run_begin = run_end - 1;  // Most majors are alone, or all of them are the same.
+    if (run_begin > 0 && majors[run_begin - 1] == major) {
+      run_begin = majors[0] == major ? 0 : count_below(majors, run_begin, major);
+    }
     const uint32_t end = run_begin + count_up_to(minors + run_begin, run_end - run_begin, minor);
     if (end == run_begin || minors[end - 1] != minor) return {end, end};
-    return {run_begin + count_below(minors + run_begin, end - run_begin, minor), end};
+    if (end - 1 == run_begin || minors[end - 2] != minor) return {end - 1, end};
+    return {run_begin + count_below(minors + run_begin, end - 1 - run_begin, minor), end};
   }
 
   // The same with the tie order: the keys that are neither before nor after `key`.
   Span equal(uint32_t n, const Entry& key) const {
     Span span = equal_pairs(n, key.major, key.minor);
     if constexpr (kHasValue && !std::is_same_v<TieOrder, NoTie>) {
+      // One that is the value itself needs no comparison, which would follow pointers.
+      if (span.end - span.begin == 1 && values[span.begin] == key.value) return span;
       const Value* first = values + span.begin;
       const Value* last = values + span.end;
       const auto range = std::equal_range(first, last, key.value, TieOrder());

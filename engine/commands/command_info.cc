@@ -1,0 +1,332 @@
+// COMMAND: the command table as clients read it, written from the rows.
+#include <algorithm>
+#include <sstream>
+
+#include "engine/commands/call.h"
+#include "engine/commands/command_names.h"
+#include "engine/commands/help.h"
+#include "engine/commands/server.h"
+#include "engine/commands/syntax.h"
+
+namespace sluice {
+
+namespace {
+
+constexpr uint32_t kRepliedFlags = (1U << 24) - 1;
+
+template <size_t kCount>
+void reply_names(Reply& reply, const FlagName (&names)[kCount], uint32_t flags, Bytes prefix = {}) {
+  size_t count = 0;
+  for (const FlagName& name : names) count += (flags & name.flag) != 0 ? 1 : 0;
+  reply.set(count);
+  for (const FlagName& name : names) {
+    if ((flags & name.flag) != 0) reply.simple(std::string(prefix) + name.name);
+  }
+}
+
+// First key, last key, step: the older description, from the first specification.
+struct LegacyRange {
+  int first = 0;
+  int last = 0;
+  int step = 0;
+};
+
+LegacyRange legacy_range(const Command& command) {
+  LegacyRange range;
+  int end = 0;
+  for (const KeySpec& spec : command.keys) {
+    if (spec.begin != KeySpec::Begin::kIndex || spec.find != KeySpec::Find::kRange) continue;
+    if (range.first == 0) {
+      range = {spec.index, 0, spec.step};
+      end = spec.last < 0 ? spec.last : spec.index + spec.last;
+      continue;
+    }
+    // Later specifications join where they go on without a gap.
+    if (spec.index != end + 1 || spec.step != range.step) break;
+    end = spec.last < 0 ? spec.last : spec.index + spec.last;
+  }
+  range.last = end;
+  return range;
+}
+
+void reply_key_spec(Reply& reply, const KeySpec& spec) {
+  const bool notes = spec.notes[0] != 0;
+  reply.map(notes ? 4 : 3);
+  if (notes) {
+    reply.bulk("notes");
+    reply.bulk(spec.notes);
+  }
+  reply.bulk("flags");
+  reply_names(reply, kKeyFlagNames, spec.flags);
+  reply.bulk("begin_search");
+  reply.map(2);
+  reply.bulk("type");
+  if (spec.begin == KeySpec::Begin::kIndex) {
+    reply.bulk("index");
+    reply.bulk("spec");
+    reply.map(1);
+    reply.bulk("index");
+    reply.integer(spec.index);
+  } else if (spec.begin == KeySpec::Begin::kKeyword) {
+    reply.bulk("keyword");
+    reply.bulk("spec");
+    reply.map(2);
+    reply.bulk("keyword");
+    reply.bulk(spec.keyword);
+    reply.bulk("startfrom");
+    reply.integer(spec.index);
+  } else {
+    reply.bulk("unknown");
+    reply.bulk("spec");
+    reply.map(0);
+  }
+  reply.bulk("find_keys");
+  reply.map(2);
+  reply.bulk("type");
+  if (spec.find == KeySpec::Find::kRange) {
+    reply.bulk("range");
+    reply.bulk("spec");
+    reply.map(3);
+    reply.bulk("lastkey");
+    reply.integer(spec.last);
+    reply.bulk("keystep");
+    reply.integer(spec.step);
+    reply.bulk("limit");
+    reply.integer(spec.limit);
+  } else if (spec.find == KeySpec::Find::kKeyNum) {
+    reply.bulk("keynum");
+    reply.bulk("spec");
+    reply.map(3);
+    reply.bulk("keynumidx");
+    reply.integer(spec.key_num_index);
+    reply.bulk("firstkey");
+    reply.integer(spec.first_key);
+    reply.bulk("keystep");
+    reply.integer(spec.step);
+  } else {
+    reply.bulk("unknown");
+    reply.bulk("spec");
+    reply.map(0);
+  }
+}
+
+std::vector<std::string> words(Bytes text) {
+  std::istringstream in{std::string(text)};
+  std::vector<std::string> out;
+  for (std::string word; in >> word;) out.push_back(word);
+  return out;
+}
+
+void reply_command(Reply& reply, const Command& command) {
+  const LegacyRange range = legacy_range(command);
+  reply.array(10);
+  reply.bulk(CommandTable::full_name(command));
+  reply.integer(command.arity);
+  reply_names(reply, kCommandFlagNames, command.flags & kRepliedFlags);
+  reply.integer(range.first);
+  reply.integer(range.last);
+  reply.integer(range.step);
+  reply_names(reply, kAclCategoryNames, command.acl, "@");
+  const auto tips = words(command.tips);
+  reply.set(tips.size());
+  for (const std::string& tip : tips) reply.bulk(tip);
+  size_t specs = 0;
+  while (specs < kMaxKeySpecs && command.keys[specs].begin != KeySpec::Begin::kNone) ++specs;
+  reply.set(specs);
+  for (size_t i = 0; i < specs; ++i) reply_key_spec(reply, command.keys[i]);
+  reply.set(command.subcommands.size());
+  for (const Command& subcommand : command.subcommands) reply_command(reply, subcommand);
+}
+
+// "get", "client", or "client|kill"; null if there is none.
+const Command* find_full_name(Bytes name) {
+  const size_t bar = name.find('|');
+  const Command* command = CommandTable::instance().find(name.substr(0, bar));
+  if (command == nullptr || bar == Bytes::npos) return command;
+  return CommandTable::find_subcommand(*command, name.substr(bar + 1));
+}
+
+// --- DOCS ---
+
+void reply_arguments(Reply& reply, const std::vector<SyntaxNode>& nodes, int& key_index) {
+  reply.array(nodes.size());
+  for (const SyntaxNode& node : nodes) {
+    const size_t flags = (node.optional ? 1U : 0U) + (node.multiple ? 1U : 0U);
+    const bool is_key = node.type == "key";
+    reply.map(2 + (is_key ? 1U : 0U) + (node.token.empty() ? 0U : 1U) + (flags != 0 ? 1U : 0U) +
+              (node.arguments.empty() ? 0U : 1U));
+    reply.bulk("name");
+    reply.bulk(node.name);
+    reply.bulk("type");
+    reply.bulk(node.type);
+    if (is_key) {
+      reply.bulk("key_spec_index");
+      reply.integer(key_index++);
+    }
+    if (!node.token.empty()) {
+      reply.bulk("token");
+      reply.bulk(node.token);
+    }
+    if (flags != 0) {
+      reply.bulk("flags");
+      reply.set(flags);
+      if (node.optional) reply.simple("optional");
+      if (node.multiple) reply.simple("multiple");
+    }
+    if (!node.arguments.empty()) {
+      reply.bulk("arguments");
+      reply_arguments(reply, node.arguments, key_index);
+    }
+  }
+}
+
+void reply_docs(Reply& reply, const Command& command) {
+  const bool has_arguments = command.syntax[0] != 0 && command.subcommands.empty();
+  const bool has_complexity = command.complexity[0] != 0;
+  reply.bulk(CommandTable::full_name(command));
+  reply.map(3 + (has_complexity ? 1U : 0U) + (has_arguments ? 1U : 0U) +
+            (command.subcommands.empty() ? 0U : 1U));
+  reply.bulk("summary");
+  reply.bulk(command.summary);
+  reply.bulk("since");
+  reply.bulk(command.since);
+  reply.bulk("group");
+  reply.bulk(command.group);
+  if (has_complexity) {
+    reply.bulk("complexity");
+    reply.bulk(command.complexity);
+  }
+  if (has_arguments) {
+    int key_index = 0;
+    reply.bulk("arguments");
+    reply_arguments(reply, parse_syntax(command.syntax), key_index);
+  }
+  if (command.subcommands.empty()) return;
+  reply.bulk("subcommands");
+  reply.map(command.subcommands.size());
+  for (const Command& subcommand : command.subcommands) reply_docs(reply, subcommand);
+}
+
+// --- LIST ---
+
+bool is_in_category(const Command& command, Bytes name) {
+  for (const FlagName& category : kAclCategoryNames) {
+    if (equals_ignore_case(category.name, name)) return (command.acl & category.flag) != 0;
+  }
+  return false;
+}
+
+// The command that COMMAND GETKEYS is asked about; null with the error replied.
+const Command* asked_command(Call& call, std::span<const Bytes> args) {
+  const Command* command = CommandTable::instance().find(args[0]);
+  if (command != nullptr && !command->subcommands.empty() && args.size() > 1) {
+    command = CommandTable::find_subcommand(*command, args[1]);
+  }
+  Bytes error;
+  const int count = static_cast<int>(args.size());
+  if (command == nullptr) {
+    error = "ERR Invalid command specified";
+  } else if (command->keys[0].begin == KeySpec::Begin::kNone) {
+    error = "ERR The command has no key arguments";
+  } else if ((command->arity > 0 && command->arity != count) || count < -command->arity) {
+    error = "ERR Invalid number of arguments specified for command";
+  } else {
+    return command;
+  }
+  call.reply.error(error);
+  return nullptr;
+}
+
+bool asked_keys(Call& call, std::vector<KeyPosition>& positions) {
+  const auto args = call.args.subspan(2);
+  const Command* command = asked_command(call, args);
+  if (command == nullptr) return false;
+  const bool fits = find_keys_with_flags(*command, args, positions);
+  if (fits && (!positions.empty() || (command->flags & kNoMandatoryKeys) != 0)) return true;
+  call.reply.error("ERR Invalid arguments specified for command");
+  return false;
+}
+
+}  // namespace
+
+void command_command(Call& call) {
+  const auto rows = CommandTable::instance().all();
+  call.reply.array(rows.size());
+  for (const Command* row : rows) reply_command(call.reply, *row);
+}
+
+void command_count_command(Call& call) {
+  call.reply.integer(static_cast<int64_t>(CommandTable::instance().all().size()));
+}
+
+void command_info_command(Call& call) {
+  if (call.args.size() == 2) return command_command(call);
+  call.reply.array(call.args.size() - 2);
+  for (const Bytes name : call.args.subspan(2)) {
+    const Command* command = find_full_name(name);
+    command == nullptr ? call.reply.null_array() : reply_command(call.reply, *command);
+  }
+}
+
+void command_docs_command(Call& call) {
+  std::vector<const Command*> rows;
+  if (call.args.size() == 2) {
+    const auto all = CommandTable::instance().all();
+    rows.assign(all.begin(), all.end());
+  } else {
+    for (const Bytes name : call.args.subspan(2)) {
+      if (const Command* command = find_full_name(name)) rows.push_back(command);
+    }
+  }
+  call.reply.map(rows.size());
+  for (const Command* row : rows) reply_docs(call.reply, *row);
+}
+
+void command_list_command(Call& call) {
+  const bool filtered = call.args.size() > 2;
+  if (filtered && (call.args.size() != 5 || !call.option(2, "FILTERBY"))) {
+    return call.reply.error(errors::kSyntax);
+  }
+  enum { kNone, kModule, kCategory, kPattern } by = kNone;
+  if (filtered) {
+    by = call.option(3, "MODULE")    ? kModule
+         : call.option(3, "ACLCAT")  ? kCategory
+         : call.option(3, "PATTERN") ? kPattern
+                                     : kNone;
+    if (by == kNone) return call.reply.error(errors::kSyntax);
+  }
+  std::vector<std::string> names;
+  const CommandTable& table = CommandTable::instance();
+  for (size_t id = 0; id < table.id_limit(); ++id) {
+    const Command& command = table.by_id(id);
+    if (!filtered && command.container != nullptr) continue;
+    const std::string name = CommandTable::full_name(command);
+    const bool listed = !filtered || (by == kCategory && is_in_category(command, call.args[4])) ||
+                        (by == kPattern && glob_match(call.args[4], name, true));
+    if (listed) names.push_back(name);
+  }
+  call.reply.array(names.size());
+  for (const std::string& name : names) call.reply.bulk(name);
+}
+
+void command_getkeys_command(Call& call) {
+  std::vector<KeyPosition> positions;
+  if (!asked_keys(call, positions)) return;
+  call.reply.array(positions.size());
+  for (const KeyPosition position : positions) call.reply.bulk(call.args[position.index + 2]);
+}
+
+void command_getkeysandflags_command(Call& call) {
+  std::vector<KeyPosition> positions;
+  if (!asked_keys(call, positions)) return;
+  call.reply.array(positions.size());
+  for (const KeyPosition position : positions) {
+    call.reply.array(2);
+    call.reply.bulk(call.args[position.index + 2]);
+    reply_names(call.reply, kKeyFlagNames, position.flags);
+  }
+}
+
+void command_help_command(Call& call) { reply_help(call); }
+
+}  // namespace sluice

@@ -1,0 +1,41 @@
+// Handlers of the server family; the rows that name them are in server_rows.cc.
+#pragma once
+
+namespace sluice {
+
+struct Call;
+
+// server.cc
+void time_command(Call& call);
+void debug_command(Call& call);
+void shutdown_command(Call& call);
+void save_command(Call& call);
+void bgsave_command(Call& call);
+void lastsave_command(Call& call);
+void monitor_command(Call& call);
+void config_get_command(Call& call);
+void config_set_command(Call& call);
+void config_rewrite_command(Call& call);
+void config_resetstat_command(Call& call);
+void config_help_command(Call& call);
+void slowlog_get_command(Call& call);
+void slowlog_len_command(Call& call);
+void slowlog_reset_command(Call& call);
+void slowlog_help_command(Call& call);
+void memory_usage_command(Call& call);
+void memory_help_command(Call& call);
+
+// info.cc
+void info_command(Call& call);
+
+// command_info.cc
+void command_command(Call& call);
+void command_count_command(Call& call);
+void command_docs_command(Call& call);
+void command_getkeys_command(Call& call);
+void command_getkeysandflags_command(Call& call);
+void command_info_command(Call& call);
+void command_list_command(Call& call);
+void command_help_command(Call& call);
+
+}  // namespace sluice

@@ -1,0 +1,26 @@
+// The syntax text of a command's row as a tree, for COMMAND DOCS (redis-cli completes and helps
+// from it).
+//
+// Notation: lower-case words are arguments, upper-case ones tokens; `[...]` optional, `<a | b>` one
+// of, `x [x ...]` one or more.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/base/bytes.h"
+
+namespace sluice {
+
+struct SyntaxNode {
+  std::string name;
+  std::string type;   // key, string, integer, double, pattern, unix-time, pure-token, oneof, block
+  std::string token;  // empty: none
+  bool optional = false;
+  bool multiple = false;
+  std::vector<SyntaxNode> arguments;  // of oneof and block
+};
+
+std::vector<SyntaxNode> parse_syntax(Bytes text);
+
+}  // namespace sluice

@@ -1,0 +1,299 @@
+// Base functions of the sandbox: what LuaJIT does otherwise than the Lua 5.1 inside Redis, and what has
+// to know protected tables.
+#include <cmath>
+
+#include "engine/base/bytes.h"
+#include "engine/script/lua_headers.h"
+#include "engine/script/lua_machine.h"
+#include "engine/script/lua_sandbox.h"
+#include "engine/script/lua_value.h"
+
+namespace sluice {
+
+namespace {
+
+// Puts the real table in place of the protected one at `index`.
+void unprotect(lua_State* lua, int index) {
+  lua_getmetatable(lua, index);
+  lua_pushliteral(lua, "__index");
+  lua_rawget(lua, -2);
+  lua_replace(lua, index);
+  lua_pop(lua, 1);
+}
+
+// --- Raw tables ---
+
+int base_next(lua_State* lua) {
+  luaL_checktype(lua, 1, LUA_TTABLE);
+  lua_settop(lua, 2);
+  if (is_protected(lua, 1)) unprotect(lua, 1);
+  if (lua_next(lua, 1) != 0) return 2;
+  lua_pushnil(lua);
+  return 1;
+}
+
+// Upvalue 1: LuaJIT's own `next`, whose loops its interpreter makes fast.
+int base_pairs(lua_State* lua) {
+  luaL_checktype(lua, 1, LUA_TTABLE);
+  if (is_protected(lua, 1)) {
+    lua_pushcfunction(lua, base_next);
+  } else {
+    lua_pushvalue(lua, lua_upvalueindex(1));
+  }
+  lua_pushvalue(lua, 1);
+  lua_pushnil(lua);
+  return 3;
+}
+
+int base_rawget(lua_State* lua) {
+  luaL_checktype(lua, 1, LUA_TTABLE);
+  luaL_checkany(lua, 2);
+  lua_settop(lua, 2);
+  if (is_protected(lua, 1)) unprotect(lua, 1);
+  lua_rawget(lua, 1);
+  return 1;
+}
+
+int base_rawset(lua_State* lua) {
+  luaL_checktype(lua, 1, LUA_TTABLE);
+  luaL_checkany(lua, 2);
+  luaL_checkany(lua, 3);
+  lua_settop(lua, 3);
+  if (is_protected(lua, 1)) return raise_readonly(lua);
+  lua_rawset(lua, 1);
+  return 1;
+}
+
+// Upvalue 1: an empty protected table, for the globals; upvalue 2: one with `__index`, for strings.
+int base_getmetatable(lua_State* lua) {
+  luaL_checkany(lua, 1);
+  if (lua_type(lua, 1) == LUA_TSTRING) {
+    lua_pushvalue(lua, lua_upvalueindex(2));
+    return 1;
+  }
+  if (lua_istable(lua, 1) && is_protected(lua, 1)) {
+    if (lua_rawequal(lua, 1, LUA_GLOBALSINDEX) != 0) {
+      lua_pushvalue(lua, lua_upvalueindex(1));
+    } else {
+      lua_pushnil(lua);
+    }
+    return 1;
+  }
+  if (lua_getmetatable(lua, 1) == 0) {
+    lua_pushnil(lua);
+  } else {
+    luaL_getmetafield(lua, 1, "__metatable");
+  }
+  return 1;
+}
+
+int base_setmetatable(lua_State* lua) {
+  luaL_checktype(lua, 1, LUA_TTABLE);
+  const int type = lua_type(lua, 2);
+  luaL_argcheck(lua, type == LUA_TNIL || type == LUA_TTABLE, 2, "nil or table expected");
+  if (is_protected(lua, 1)) return raise_readonly(lua);
+  if (luaL_getmetafield(lua, 1, "__metatable") != 0) {
+    return luaL_error(lua, "cannot change a protected metatable");
+  }
+  lua_settop(lua, 2);
+  lua_setmetatable(lua, 1);
+  return 1;
+}
+
+int table_insert(lua_State* lua) {
+  luaL_checktype(lua, 1, LUA_TTABLE);
+  if (is_protected(lua, 1)) return raise_readonly(lua);
+  int end = static_cast<int>(lua_objlen(lua, 1)) + 1;
+  switch (lua_gettop(lua)) {
+    case 2: break;
+    case 3: {
+      const int position = luaL_checkint(lua, 2);
+      if (position > end) end = position;
+      for (int i = end; i > position; --i) {
+        lua_rawgeti(lua, 1, i - 1);
+        lua_rawseti(lua, 1, i);
+      }
+      end = position;
+      break;
+    }
+    default: return luaL_error(lua, "wrong number of arguments to 'insert'");
+  }
+  lua_rawseti(lua, 1, end);
+  return 0;
+}
+
+int table_setn(lua_State* lua) {
+  luaL_checktype(lua, 1, LUA_TTABLE);
+  return luaL_error(lua, "'setn' is obsolete");
+}
+
+// --- Errors ---
+
+int base_assert(lua_State* lua) {
+  luaL_checkany(lua, 1);
+  if (lua_toboolean(lua, 1) == 0) {
+    return luaL_error(lua, "%s", luaL_optstring(lua, 2, "assertion failed!"));
+  }
+  return lua_gettop(lua);
+}
+
+// Errors of redis.call are tables; scripts written for older versions expect the text.
+int base_pcall(lua_State* lua) {
+  luaL_checkany(lua, 1);
+  const int status = lua_pcall(lua, lua_gettop(lua) - 1, LUA_MULTRET, 0);
+  if (status != 0 && lua_istable(lua, -1) && !is_protected(lua, -1)) {
+    lua_pushliteral(lua, "err");
+    lua_rawget(lua, -2);
+    if (lua_isstring(lua, -1) != 0) {
+      lua_replace(lua, -2);
+    } else {
+      lua_pop(lua, 1);
+    }
+  }
+  if (lua_checkstack(lua, 1) == 0) {
+    lua_settop(lua, 0);
+    lua_pushboolean(lua, 0);
+    lua_pushliteral(lua, "stack overflow");
+    return 2;
+  }
+  lua_pushboolean(lua, status == 0 ? 1 : 0);
+  lua_insert(lua, 1);
+  return lua_gettop(lua);
+}
+
+// --- Loading text (never bytecode) ---
+
+int finish_load(lua_State* lua, int status) {
+  if (status == 0) return 1;
+  lua_pushnil(lua);
+  lua_insert(lua, -2);
+  return 2;
+}
+
+int base_loadstring(lua_State* lua) {
+  size_t size = 0;
+  const char* text = luaL_checklstring(lua, 1, &size);
+  const char* name = luaL_optstring(lua, 2, text);
+  return finish_load(lua, luaL_loadbufferx(lua, text, size, name, "t"));
+}
+
+// Calls the function at index 1 for the next piece; the piece stays at index 3 while it is read.
+const char* next_piece(lua_State* lua, void*, size_t* size) {
+  luaL_checkstack(lua, 2, "too many nested functions");
+  lua_pushvalue(lua, 1);
+  lua_call(lua, 0, 1);
+  if (lua_isnil(lua, -1)) {
+    *size = 0;
+    return nullptr;
+  }
+  if (lua_isstring(lua, -1) == 0) luaL_error(lua, "reader function must return a string");
+  lua_replace(lua, 3);
+  return lua_tolstring(lua, 3, size);
+}
+
+int base_load(lua_State* lua) {
+  luaL_checktype(lua, 1, LUA_TFUNCTION);
+  const char* name = luaL_optstring(lua, 2, "=(load)");
+  lua_settop(lua, 3);
+  return finish_load(lua, lua_loadx(lua, next_piece, nullptr, name, "t"));
+}
+
+// --- Others ---
+
+// Scripts may look and collect; stopping the collector would outlive them.
+int base_collectgarbage(lua_State* lua) {
+  static const char* const kOptions[] = {"collect", "count",    "step",       "stop",
+                                         "restart", "setpause", "setstepmul", nullptr};
+  const int option = luaL_checkoption(lua, 1, "collect", kOptions);
+  const int argument = luaL_optint(lua, 2, 0);
+  if (option == 1) {
+    const int kilobytes = lua_gc(lua, LUA_GCCOUNT, 0);
+    lua_pushnumber(lua, kilobytes + lua_gc(lua, LUA_GCCOUNTB, 0) / 1024.0);
+  } else if (option == 2) {
+    lua_pushboolean(lua, lua_gc(lua, LUA_GCSTEP, argument));
+  } else {
+    lua_pushinteger(lua, option == 0 ? lua_gc(lua, LUA_GCCOLLECT, 0) : 0);
+  }
+  return 1;
+}
+
+int math_random(lua_State* lua) {
+  constexpr lua_Number kRange = 2147483647;
+  const lua_Number fraction =
+      static_cast<lua_Number>(LuaMachine::of(lua).next_random() % 2147483647U) / kRange;
+  switch (lua_gettop(lua)) {
+    case 0: lua_pushnumber(lua, fraction); return 1;
+    case 1: {
+      const int upper = luaL_checkint(lua, 1);
+      luaL_argcheck(lua, 1 <= upper, 1, "interval is empty");
+      lua_pushnumber(lua, std::floor(fraction * upper) + 1);
+      return 1;
+    }
+    case 2: {
+      const int lower = luaL_checkint(lua, 1);
+      const int upper = luaL_checkint(lua, 2);
+      luaL_argcheck(lua, lower <= upper, 2, "interval is empty");
+      const lua_Number width = static_cast<lua_Number>(upper) - lower + 1;
+      lua_pushnumber(lua, std::floor(fraction * width) + lower);
+      return 1;
+    }
+    default: return luaL_error(lua, "wrong number of arguments");
+  }
+}
+
+int math_randomseed(lua_State* lua) {
+  LuaMachine::of(lua).seed_random(static_cast<uint32_t>(luaL_checkint(lua, 1)));
+  return 0;
+}
+
+void set_function(lua_State* lua, const char* name, lua_CFunction function) {
+  lua_pushcfunction(lua, function);
+  lua_setfield(lua, -2, name);
+}
+
+void alias(lua_State* lua, const char* name, const char* existing) {
+  lua_getfield(lua, -1, existing);
+  lua_setfield(lua, -2, name);
+}
+
+}  // namespace
+
+void replace_base_functions(lua_State* lua) {
+  lua_getfield(lua, -1, "next");
+  lua_pushcclosure(lua, base_pairs, 1);
+  lua_setfield(lua, -2, "pairs");
+  set_function(lua, "next", base_next);
+  set_function(lua, "rawget", base_rawget);
+  set_function(lua, "rawset", base_rawset);
+  set_function(lua, "setmetatable", base_setmetatable);
+  set_function(lua, "assert", base_assert);
+  set_function(lua, "pcall", base_pcall);
+  set_function(lua, "loadstring", base_loadstring);
+  set_function(lua, "load", base_load);
+  set_function(lua, "collectgarbage", base_collectgarbage);
+
+  lua_newtable(lua);
+  protect_table(lua);
+  lua_createtable(lua, 0, 1);
+  lua_getfield(lua, -3, "string");
+  protect_table(lua);
+  lua_setfield(lua, -2, "__index");
+  protect_table(lua);
+  lua_pushcclosure(lua, base_getmetatable, 2);
+  lua_setfield(lua, -2, "getmetatable");
+
+  lua_getfield(lua, -1, "string");
+  alias(lua, "gfind", "gmatch");
+  lua_pop(lua, 1);
+  lua_getfield(lua, -1, "table");
+  set_function(lua, "insert", table_insert);
+  set_function(lua, "setn", table_setn);
+  lua_pop(lua, 1);
+  lua_getfield(lua, -1, "math");
+  alias(lua, "mod", "fmod");
+  set_function(lua, "random", math_random);
+  set_function(lua, "randomseed", math_randomseed);
+  lua_pop(lua, 1);
+}
+
+}  // namespace sluice
