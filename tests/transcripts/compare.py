@@ -19,6 +19,7 @@ class Rules:
         self.unordered = False
         self.deep_unordered = False
         self.pairs = False
+        self.words = False
         self.approx = None
         self.masks = []
         self.excepted = set()
@@ -29,7 +30,7 @@ class Rules:
     @property
     def exact(self):
         return not (self.ignore or self.type_only or self.shape or self.unordered or
-                    self.deep_unordered or self.pairs or self.approx is not None or self.masks or
+                    self.deep_unordered or self.pairs or self.words or self.approx is not None or self.masks or
                     self.excepted or self.fields or self.children)
 
 
@@ -81,7 +82,8 @@ def normalised(rules, tree, depth=0):
     if payload is None:
         return tree
     if isinstance(payload, bytes):
-        return (kind, masked(rules, payload)) if rules.masks else tree
+        payload = masked(rules, payload)
+        return (kind, b" ".join(sorted(payload.split(b" ")))) if rules.words else (kind, payload)
     children = [normalised(rules, child, depth + 1) for child in payload]
     if rules.pairs and depth == 0 and (kind in PAIRED or is_flat(children)):
         pairs = sorted(zip(children[::2], children[1::2]), key=repr)

@@ -92,7 +92,7 @@ def apply_modifier(step, name, rest):
     """Applies one `@name` to the step; returns what is left of the line, None if unknown."""
     rules = step.rules
     flags = {"ignore": "ignore", "type": "type_only", "shape": "shape", "unordered": "unordered",
-             "deepunordered": "deep_unordered", "pairs": "pairs"}
+             "deepunordered": "deep_unordered", "pairs": "pairs", "words": "words"}
     if name in flags:
         setattr(rules, flags[name], True)
         return rest
