@@ -1,0 +1,287 @@
+"""One pipelined connection of the crash tests: sends random units, checks each reply against its
+model, and after a crash says whether the server's state is one that its history allows.
+
+The model stands at the last acknowledged unit; the units after it are in flight. Recovery must have
+kept the acknowledged ones and some prefix of the others. The counter that all connections share tells
+whether units of different connections keep together too.
+"""
+
+import collections
+import random
+import socket
+import threading
+import time
+
+from crash_model import Entry, Error, Generator, Model, encode
+
+LOOPBACK = "127.0.0.1"
+SHARED_COUNTER = b"shared:counter"
+CLOCK_SLACK_MS = 2
+
+
+class Violation(AssertionError):
+    """The server broke a promise."""
+
+
+def wall_ms():
+    return time.time_ns() // 1_000_000
+
+
+class ReplyReader:
+    """A blocking RESP2 parser over a socket."""
+
+    def __init__(self, connection):
+        self._socket = connection
+        self._data = b""
+        self._at = 0
+
+    def _more(self):
+        received = self._socket.recv(1 << 18)
+        if not received:
+            raise ConnectionError("closed")
+        self._data = self._data[self._at:] + received
+        self._at = 0
+
+    def _line(self):
+        while True:
+            end = self._data.find(b"\r\n", self._at)
+            if end >= 0:
+                line = self._data[self._at:end]
+                self._at = end + 2
+                return line
+            self._more()
+
+    def read(self):
+        line = self._line()
+        kind, rest = line[:1], line[1:]
+        if kind == b"+":
+            return rest.decode()
+        if kind == b"-":
+            return Error(rest.decode(errors="replace"))
+        if kind == b":":
+            return int(rest)
+        if kind == b"$":
+            size = int(rest)
+            if size < 0:
+                return None
+            while len(self._data) - self._at < size + 2:
+                self._more()
+            value = self._data[self._at:self._at + size]
+            self._at += size + 2
+            return value
+        if kind == b"*":
+            count = int(rest)
+            return None if count < 0 else [self.read() for _ in range(count)]
+        raise Violation(f"not RESP: {line!r}")
+
+
+class Link:
+    """A socket that asks questions and gets answers, for checks."""
+
+    def __init__(self, port, timeout_s=30.0):
+        self.socket = socket.create_connection((LOOPBACK, port), timeout=timeout_s)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.reader = ReplyReader(self.socket)
+
+    def close(self):
+        self.socket.close()
+
+    def ask(self, *commands):
+        """All replies of a pipeline."""
+        self.socket.sendall(b"".join(encode(command) for command in commands))
+        return [self.reader.read() for _ in commands]
+
+
+class CrashClient:
+    def __init__(self, index, seed):
+        self.index = index
+        self.database = index % 3
+        self.prefix = f"c{index}:"
+        self.rng = random.Random(f"{seed}/{index}")
+        self.generator = Generator(self.rng, self.prefix)
+        self.model = Model()
+        self.in_flight = collections.deque()
+        self.acknowledged = 0
+        self.counter_seen = 0      # the largest reply of INCR on the shared counter
+        self.counter_sent = 0      # INCRs sent in all
+        self.failure = None
+        self._thread = None
+
+    # -- Under load ---------------------------------------------------------------------------
+
+    def start(self, port, stop):
+        self._stop = stop
+        self._thread = threading.Thread(target=self._run, args=(port,))
+        self._thread.start()
+
+    def join(self):
+        self._thread.join()
+        if self.failure is not None:
+            raise self.failure
+
+    def _run(self, port):
+        link = None
+        try:
+            link = Link(port)
+            self._drive(link)
+        except (ConnectionError, OSError):
+            pass   # the server was killed, or closes because it was told to stop
+        except BaseException as error:  # noqa: BLE001
+            self.failure = error
+            self._stop.set()
+        finally:
+            if link is not None:
+                link.close()
+
+    def _drive(self, link):
+        rng = self.rng
+        assert link.ask(["SELECT", self.database]) == ["OK"]
+        deepest = rng.choice((1, 16, 100, 400))
+        while not self._stop.is_set():
+            units = [self.generator.unit() for _ in range(rng.randrange(1, deepest + 1))]
+            now = wall_ms()
+            for unit in units:
+                unit.sent_ms = now
+                self.in_flight.append(unit)
+            link.socket.sendall(b"".join(unit.wire for unit in units))
+            self._read_until(link, rng.randrange(deepest))
+            if rng.random() < 0.2:
+                self._count(link)
+        self._read_until(link, 0)
+
+    def _read_until(self, link, in_flight):
+        while len(self.in_flight) > in_flight:
+            unit = self.in_flight[0]
+            for _ in range(unit.reply_count):
+                reply = link.reader.read()
+            self.in_flight.popleft()
+            expected = unit.apply(self.model, wall_ms())
+            self.acknowledged += 1
+            if reply != expected:
+                raise Violation(f"{unit.commands} answered {reply!r}, not {expected!r}")
+
+    def _count(self, link):
+        """A step of the counter that all connections share; every reply must be a new maximum."""
+        self._read_until(link, 0)
+        self.counter_sent += 1
+        [count] = link.ask(["INCR", SHARED_COUNTER + b":%d" % self.database])
+        if count <= self.counter_seen:
+            raise Violation(f"the shared counter went from {self.counter_seen} to {count}")
+        self.counter_seen = count
+
+    # -- After a restart ----------------------------------------------------------------------
+
+    def verify(self, port):
+        """Compares, and takes what the server has as the new model."""
+        link = Link(port)
+        try:
+            link.ask(["SELECT", self.database])
+            earliest = wall_ms()
+            state = read_state(link, self.prefix)
+            latest = wall_ms()
+        finally:
+            link.close()
+        checker = _Checker(self.model, state, earliest, latest)
+        applied = 0
+        while checker.wrong and self.in_flight:
+            unit = self.in_flight.popleft()
+            unit.apply(self.model, latest)
+            checker.recheck(unit.touched())
+            applied += 1
+        if checker.wrong:
+            raise Violation(f"connection {self.index}: no prefix of the {applied} units in flight "
+                            f"gives the recovered state; {checker.explain()}")
+        self.in_flight.clear()
+        checker.adopt()
+        return applied
+
+
+class _Checker:
+    """Which keys differ between a model and the server's state."""
+
+    def __init__(self, model, state, earliest_ms, latest_ms):
+        self._model = model
+        self._state = state
+        self._earliest = earliest_ms
+        self._latest = latest_ms
+        self.wrong = set()
+        self.first_wrong = None
+        self.recheck(set(model.keys) | set(state))
+        self.first_wrong = {key: self._pair(key) for key in sorted(self.wrong)[:3]}
+
+    def recheck(self, keys):
+        for key in keys:
+            if self._fits(self._model.keys.get(key), self._state.get(key)):
+                self.wrong.discard(key)
+            else:
+                self.wrong.add(key)
+
+    def _fits(self, expected, found):
+        if found is None:
+            return expected is None or self._may_have_expired(expected)
+        if expected is None or found.value != expected.value:
+            return False
+        if expected.expires is None or found.expires is None:
+            return expected.expires is None and found.expires is None
+        return (expected.expires[0] - CLOCK_SLACK_MS <= found.expires
+                <= expected.expires[1] + CLOCK_SLACK_MS and
+                found.expires >= self._earliest - CLOCK_SLACK_MS)
+
+    def _may_have_expired(self, expected):
+        return expected.expires is not None and \
+            expected.expires[0] - CLOCK_SLACK_MS <= self._latest
+
+    def adopt(self):
+        """Narrows the model's times to the server's and forgets what has expired."""
+        for key in list(self._model.keys):
+            found = self._state.get(key)
+            if found is None:
+                del self._model.keys[key]
+            elif found.expires is not None:
+                self._model.keys[key].expires = (found.expires, found.expires)
+
+    def _pair(self, key):
+        return f"expected {self._model.keys.get(key)}, found {self._state.get(key)}"
+
+    def explain(self):
+        now = {key: self._pair(key) for key in sorted(self.wrong)[:3]}
+        return (f"acknowledged state: {self.first_wrong}; "
+                f"with all in flight, {len(self.wrong)} keys: {now}")
+
+
+READERS = {b"s": "GET", b"n": "GET", b"t": "GET", b"h": "HGETALL", b"e": "SMEMBERS",
+           b"l": "LRANGE", b"z": "ZRANGE"}
+
+
+def read_state(link, prefix):
+    """{key: Entry} of every key of the prefix; an Entry's `expires` is one time here."""
+    [keys] = link.ask(["KEYS", prefix + "*"])
+    questions = []
+    for key in keys:
+        kind = key[len(prefix):len(prefix) + 1]
+        more = {b"l": [0, -1], b"z": [0, -1, "WITHSCORES"]}.get(kind, [])
+        questions += [[READERS[kind], key] + more, ["PEXPIRETIME", key]]
+    replies = link.ask(*questions) if questions else []
+    state = {}
+    for key, value, expires in zip(keys, replies[::2], replies[1::2]):
+        if expires == -2 or not value and value != b"":
+            continue   # it expired between KEYS and here
+        state[key] = Entry(_plain(key[len(prefix):len(prefix) + 1], value),
+                           None if expires == -1 else expires)
+    return state
+
+
+def _plain(kind, value):
+    if isinstance(value, Error):
+        raise Violation(f"a key of type {kind} answered {value}")
+    if kind == b"h":
+        return dict(zip(value[::2], value[1::2]))
+    if kind == b"e":
+        return set(value)
+    if kind == b"z":
+        scores = [float(score) for score in value[1::2]]
+        pairs = list(zip(scores, value[::2]))
+        if pairs != sorted(pairs):
+            raise Violation(f"a sorted set is out of order: {pairs}")
+        return dict(zip(value[::2], scores))
+    return value
