@@ -2,8 +2,8 @@
 model, and after a crash says whether the server's state is one that its history allows.
 
 The model stands at the last acknowledged unit; the units after it are in flight. Recovery must have
-kept the acknowledged ones and some prefix of the others. The counter that all connections share tells
-whether units of different connections keep together too.
+kept the acknowledged ones and some prefix of the others. Counters that connections share tell
+whether what one of them read survives as well.
 """
 
 import collections
@@ -181,7 +181,7 @@ class CrashClient:
             latest = wall_ms()
         finally:
             link.close()
-        checker = _Checker(self.model, state, earliest, latest)
+        checker = StateChecker(self.model, state, earliest, latest)
         applied = 0
         while checker.wrong and self.in_flight:
             unit = self.in_flight.popleft()
@@ -196,7 +196,7 @@ class CrashClient:
         return applied
 
 
-class _Checker:
+class StateChecker:
     """Which keys differ between a model and the server's state."""
 
     def __init__(self, model, state, earliest_ms, latest_ms):

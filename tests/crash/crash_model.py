@@ -1,9 +1,9 @@
 """Plain Python models of the keys of one connection, and random units of commands on them.
 
-A connection owns its key prefix, so the history of its keys is a sequence and each reply can be told
-beforehand. A unit is a command, a MULTI or a script: all of it happens or none of it. A key's name
-carries its type: <prefix>s: string, n: number, h: hash, e: set, l: list, z: sorted set, t: a string
-that soon expires. Used by one thread at a time.
+A connection owns its key prefix, so the history of its keys is a sequence and each reply can be
+told beforehand. A unit is a command, a MULTI or a script: all of it happens or none of it. A key's
+name carries its type: <prefix>s: string, n: number, h: hash, e: set, l: list, z: sorted set, t: a
+string that soon expires. Used by one thread at a time.
 """
 
 LONG_TTL_S = (500, 1000, 5000)
@@ -306,7 +306,7 @@ STORE_SCRIPT, PASS_ON_SCRIPT = SCRIPTS
 
 
 class Unit:
-    """Commands that happen together. `wire` are the bytes, `reply_count` the replies to wait for."""
+    """Commands that happen together. `wire` are the bytes, `reply_count` the replies to it."""
 
     def __init__(self, commands, multi):
         self.commands = commands
@@ -382,7 +382,7 @@ class Generator:
             lambda: ["SET", key, self._blob(), "EX", rng.choice(LONG_TTL_S)],
             lambda: ["SET", key, self._blob(), "KEEPTTL"],
             lambda: ["APPEND", key, b"+"] if rng.random() < 0.5 else ["GETDEL", key],
-            lambda: ["DEL", key, self.key("h"), self.key("l")],
+            lambda: ["DEL", key, self.key(rng.choice("he")), self.key(rng.choice("lz"))],
             lambda: ["EXPIRE", key, rng.choice(LONG_TTL_S)],
             lambda: ["PERSIST", key],
             lambda: ["RENAME", key, self.key("s")],
