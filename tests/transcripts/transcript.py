@@ -9,7 +9,9 @@ from compare import Rules
 
 ESCAPES = {ord("n"): b"\n", ord("r"): b"\r", ord("t"): b"\t", ord("b"): b"\b", ord("a"): b"\a"}
 REPEAT = re.compile(rb"\{\{(\d+)\*(.*?)\}\}", re.DOTALL)
-CONTROL = {"conn", "proto", "only", "sleep", "read", "close", "eof", "raw", "idle", "server", "fresh"}
+REPEAT_WORD = re.compile(rb"\{\{(\d+)\*([^{}\s]+) \}\}")
+CONTROL = {"conn", "proto", "only", "sleep", "read", "close", "eof", "raw", "idle", "server", "fresh",
+           "reconnect"}
 SUBSCRIBING = {b"SUBSCRIBE", b"PSUBSCRIBE", b"SSUBSCRIBE"}
 
 
@@ -34,7 +36,7 @@ class Step:
 
 
 def expand(data):
-    """`{{1000*ab}}` is "ab" a thousand times."""
+    """`{{1000*ab}}` is "ab" a thousand times; `{{1000*ab }}` is a thousand words."""
     return REPEAT.sub(lambda match: match.group(2) * int(match.group(1)), data)
 
 
@@ -65,6 +67,7 @@ def split_arguments(data):
     """Splits as redis-cli does: "double quotes" with escapes, 'single quotes' with only \\'."""
     arguments = []
     position = 0
+    data = REPEAT_WORD.sub(lambda match: (match.group(2) + b" ") * int(match.group(1)), data)
     while data[position:].strip():
         match = TOKEN.match(data, position)
         if not match:
