@@ -53,7 +53,6 @@ uint64_t OrderedIndex<Value, TieOrder>::rank(uint64_t major, uint64_t minor, Val
   for (uint32_t level = 0; level < height_; ++level) {
     const auto* inner = static_cast<const Inner*>(node);
     const uint32_t slot = inner->separators().equal(inner->count - 1, key).begin;
-    prefetch_node(inner->children[slot]);
     skipped += inner->entries_before(slot);
     node = inner->children[slot];
   }
@@ -112,7 +111,6 @@ auto OrderedIndex<Value, TieOrder>::find(uint64_t major, uint64_t minor, Value v
   for (uint32_t level = 0; level < height_; ++level) {
     const auto* inner = static_cast<const Inner*>(node);
     node = inner->children[inner->separators().equal(inner->count - 1, key).end];
-    prefetch_node(node);
   }
   uint32_t at = 0;
   bool may_go_on = true;
@@ -132,7 +130,6 @@ bool OrderedIndex<Value, TieOrder>::locate(const Entry& key, Path& path) const {
     auto* inner = static_cast<Inner*>(node);
     const uint32_t slot = inner->separators().equal(inner->count - 1, key).end;
     node = inner->children[slot];
-    prefetch_node(node);
     path.steps[level] = {inner, slot};
   }
   path.leaf = static_cast<Leaf*>(node);
@@ -178,7 +175,6 @@ void OrderedIndex<Value, TieOrder>::insert(uint64_t major, uint64_t minor, Value
     const uint32_t slot =
         at_end ? inner->count - 1 : inner->separators().equal(inner->count - 1, entry).end;
     node = inner->children[slot];
-    if (!at_end) prefetch_node(node);
     ++inner->counts[slot];
     path.steps[level] = {inner, slot};
   }

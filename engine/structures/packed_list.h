@@ -1,6 +1,6 @@
 // PackedList: the value of a Redis list, a doubly linked chain of chunks of packed elements.
 //
-// A chunk is one block of at most 8 KiB with at most 512 elements; an element that would fill more
+// A chunk is one block of at most 8 KiB with at most 1024 elements; an element that would fill more
 // than half a chunk gets one of its own, of its size. Elements are addressed by their position from
 // the head; finding one costs a walk over the chunks from the nearer end. Pushes and pops at both
 // ends touch one chunk. A short list is a single small chunk that grows by doubling.
@@ -51,7 +51,7 @@ class PackedList {
     uint64_t index_ = 0;
   };
 
-  static constexpr uint32_t kMaxChunkCount = 512;
+  static constexpr uint32_t kMaxChunkCount = 1024;
   static constexpr uint32_t kMaxElementBytes = uint32_t{1} << 31;
 
   PackedList() = default;
