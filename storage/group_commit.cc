@@ -169,7 +169,7 @@ bool GroupCommitJournal::sync_written() {
 
 void GroupCommitJournal::publish_written(Lsn lsn) {
   raise_to(written_lsn_, lsn);
-  if (mode() != SyncMode::kAlways) raise_durable(lsn);
+  if (mode() != SyncMode::kAlways) publish_durable(lsn);
 }
 
 bool GroupCommitJournal::publish_synced(Lsn lsn) {
@@ -183,12 +183,18 @@ bool GroupCommitJournal::publish_synced(Lsn lsn) {
   }
   if (broken()) return false;
   raise_to(synced_lsn_, lsn);
-  raise_durable(lsn);
+  publish_durable(lsn);
   return true;
 }
 
+// Under the lock, so that nothing is acknowledged once fail() has returned.
 void GroupCommitJournal::raise_durable(Lsn lsn) {
   if (!failed()) raise_to(durable_lsn_, lsn);
+}
+
+void GroupCommitJournal::publish_durable(Lsn lsn) {
+  MutexLock lock(mutex_);
+  raise_durable(lsn);
 }
 
 bool GroupCommitJournal::flush() {

@@ -144,7 +144,8 @@ class GroupCommitJournal final : public Journal {
   bool sync_written();
   void publish_written(Lsn lsn);
   bool publish_synced(Lsn lsn);
-  void raise_durable(Lsn lsn);
+  void raise_durable(Lsn lsn) REQUIRES(mutex_);
+  void publish_durable(Lsn lsn);
   void count_commit(size_t bytes, uint64_t units);
   void count_sync(Clock::duration took);
   void set_keeping() REQUIRES(mutex_);

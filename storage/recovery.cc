@@ -114,7 +114,7 @@ Status Recovery::load_log(Lsn end_lsn) {
   if (Status status = check_reached(end_lsn, mark.value(), gap); !status.ok()) return status;
   if (!gap) return {};
   result_.dropped_tail = true;
-  return log_.truncate_after(result_.last_lsn);
+  return options_.read_only ? Status() : log_.truncate_after(result_.last_lsn);
 }
 
 Status Recovery::load_commit(Lsn first_lsn, Bytes commit, bool& gap) {

@@ -28,6 +28,8 @@ struct RecoveryProgress {
 struct RecoveryOptions {
   // Called about ten times a second. False cancels.
   std::function<bool(const RecoveryProgress&)> on_progress;
+  // Only look: a tail that does not count stays in the log.
+  bool read_only = false;
 };
 
 struct RecoveryResult {
@@ -35,8 +37,8 @@ struct RecoveryResult {
   std::optional<CheckpointSummary> checkpoint;
   uint64_t units = 0;
   uint64_t unit_records = 0;
-  uint64_t log_bytes = 0;  // of the commits that were read
-  bool dropped_tail = false;
+  uint64_t log_bytes = 0;     // of the commits that were read
+  bool dropped_tail = false;  // units after a gap do not count
   double checkpoint_seconds = 0;
   double log_seconds = 0;
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "storage/careful_fs.h"
 #include "storage/data_directory.h"
 #include "storage/prefetcher.h"
 #include "storage/rocksdb_options.h"
@@ -180,7 +181,10 @@ class RocksdbLog final : public Log {
  public:
   explicit RocksdbLog(const RocksdbLogOptions& options)
       : options_(options),
-        env_(options.env != nullptr ? options.env : rocksdb::Env::Default()),
+        own_env_(rocksdb::NewCompositeEnv(std::make_shared<CarefulFs>(
+            (options.env != nullptr ? options.env : rocksdb::Env::Default())->GetFileSystem(),
+            options.directory + "/log"))),
+        env_(own_env_.get()),
         info_log_(std::make_shared<InfoLog>(options.sink)),
         failure_listener_(std::make_shared<FailureListener>()) {}
 
@@ -241,6 +245,7 @@ class RocksdbLog final : public Log {
   void start_prefetch();
 
   const RocksdbLogOptions options_;
+  const std::unique_ptr<rocksdb::Env> own_env_;
   rocksdb::Env* const env_;
   const std::shared_ptr<InfoLog> info_log_;
   const std::shared_ptr<FailureListener> failure_listener_;
@@ -266,6 +271,7 @@ Status RocksdbLog::open() {
 Status RocksdbLog::open_database() {
   rocksdb::DBOptions db_options =
       make_db_options(options_, !options_.read_only && direct_writes_work());
+  db_options.env = env_;
   db_options.info_log = info_log_;
   db_options.listeners = {failure_listener_};
   // Only then: a database whose CURRENT was lost would otherwise be replaced by an empty one.

@@ -7,7 +7,9 @@
 //    level 0 to level 1 by name. Level 1 has no size limit. Trimming deletes whole files there.
 //  - Values are large and written once, so: no compression, no filter, no block cache, few
 //  memtables.
-//  - kTolerateCorruptedTailRecords plus our mark: a torn tail opens, anything else is refused.
+//  - kTolerateCorruptedTailRecords: a torn tail opens. For damage before the tail Store::open
+//  looks, without
+//    changing anything, whether it lies above the mark, and only then takes what is before it.
 //  - RocksDB's own info log is replaced, since its writer aborts the process on EIO.
 //  - After an error nothing is tried again: no automatic resumption.
 #pragma once
@@ -29,6 +31,8 @@ struct RocksdbLogOptions {
   std::string directory;
   rocksdb::Env* env = nullptr;  // null: the machine's; tests pass one over a FaultFs
   bool read_only = false;
+  // Take a damaged write-ahead log up to the damage. Only for who checks the end against the mark.
+  bool up_to_damage = false;
   LogSink sink;
   // Up to memtables + 1 of these are in memory at a time, about 32 MB.
   size_t memtable_bytes = size_t{8} << 20;

@@ -97,9 +97,10 @@ void FailureListener::tell() {
 
 rocksdb::DBOptions make_db_options(const RocksdbLogOptions& options, bool direct_writes) {
   rocksdb::DBOptions db;
-  db.env = options.env != nullptr ? options.env : rocksdb::Env::Default();
   db.info_log_level = rocksdb::WARN_LEVEL;
-  db.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
+  db.wal_recovery_mode = options.up_to_damage
+                             ? rocksdb::WALRecoveryMode::kPointInTimeRecovery
+                             : rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
   // A flush while opening syncs what a killed process had only written: a later power cut then
   // cannot take the middle out of the history.
   db.avoid_flush_during_recovery = false;

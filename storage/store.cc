@@ -2,6 +2,50 @@
 
 namespace sluice {
 
+namespace {
+
+class NoReplay final : public Replay {
+ public:
+  bool apply(Bytes, uint64_t) override { return true; }
+  void finish() override {}
+};
+
+// The log is damaged somewhere. After a power cut that may be in what was never synced, where
+// blocks reach the disk in any order; then the history in front of it counts. To find out, it is
+// read without changing a byte: if its end is at or above the mark, nothing synced is lost.
+bool damage_is_in_unsynced_tail(RocksdbLogOptions options) {
+  options.read_only = true;
+  options.up_to_damage = true;
+  options.sink = nullptr;
+  const auto log = open_rocksdb_log(options);
+  if (!log.ok()) return false;
+  NoReplay replay;
+  RecoveryOptions look;
+  look.read_only = true;
+  return recover(*log.value(), replay, look).ok();
+}
+
+Result<std::unique_ptr<Log>> open_log(const StoreOptions& options) {
+  RocksdbLogOptions log_options;
+  log_options.directory = options.directory;
+  log_options.env = options.env;
+  log_options.memtable_bytes = options.memtable_bytes;
+  log_options.sink = options.sink;
+  auto log = open_rocksdb_log(log_options);
+  if (log.ok() || log.status().code() != StatusCode::kDamaged) return log;
+  if (!damage_is_in_unsynced_tail(log_options)) return log;
+  if (options.sink) {
+    options.sink(LogLevel::kWarning,
+                 log.status().message() +
+                     ": above all that is known to have been synced; the history "
+                     "ends there");
+  }
+  log_options.up_to_damage = true;
+  return open_rocksdb_log(log_options);
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Store>> Store::open(StoreOptions options, Replay& replay) {
   std::unique_ptr<Store> store(new Store());
   store->options_ = std::move(options);
@@ -9,12 +53,7 @@ Result<std::unique_ptr<Store>> Store::open(StoreOptions options, Replay& replay)
   if (own.directory.empty()) {
     replay.finish();
   } else {
-    RocksdbLogOptions log_options;
-    log_options.directory = own.directory;
-    log_options.env = own.env;
-    log_options.memtable_bytes = own.memtable_bytes;
-    log_options.sink = own.sink;
-    auto log = open_rocksdb_log(log_options);
+    auto log = open_log(own);
     if (!log.ok()) return log.status();
     store->log_ = std::move(*log);
     auto recovered = recover(*store->log_, replay, own.recovery);

@@ -1,0 +1,98 @@
+#include "storage/careful_fs.h"
+
+#include <utility>
+
+namespace sluice {
+namespace {
+
+using rocksdb::IODebugContext;
+using rocksdb::IOOptions;
+using rocksdb::IOStatus;
+using rocksdb::Slice;
+
+class WatchedFile final : public rocksdb::FSWritableFileOwnerWrapper {
+ public:
+  WatchedFile(std::unique_ptr<rocksdb::FSWritableFile>&& target, CarefulFs& fs)
+      : FSWritableFileOwnerWrapper(std::move(target)), fs_(fs) {}
+
+  IOStatus Append(const Slice& data, const IOOptions& options, IODebugContext* debug) override {
+    return fs_.watch(FSWritableFileWrapper::Append(data, options, debug));
+  }
+  IOStatus Append(const Slice& data, const IOOptions& options,
+                  const rocksdb::DataVerificationInfo& verification,
+                  IODebugContext* debug) override {
+    return fs_.watch(FSWritableFileWrapper::Append(data, options, verification, debug));
+  }
+  IOStatus Sync(const IOOptions& options, IODebugContext* debug) override {
+    return fs_.watch(FSWritableFileWrapper::Sync(options, debug));
+  }
+  IOStatus Fsync(const IOOptions& options, IODebugContext* debug) override {
+    return fs_.watch(FSWritableFileWrapper::Fsync(options, debug));
+  }
+  IOStatus Close(const IOOptions& options, IODebugContext* debug) override {
+    return fs_.watch(FSWritableFileWrapper::Close(options, debug));
+  }
+
+ private:
+  CarefulFs& fs_;
+};
+
+class WatchedDirectory final : public rocksdb::FSDirectoryWrapper {
+ public:
+  WatchedDirectory(std::unique_ptr<rocksdb::FSDirectory>&& target, CarefulFs& fs)
+      : FSDirectoryWrapper(std::move(target)), fs_(fs) {}
+
+  IOStatus Fsync(const IOOptions& options, IODebugContext* debug) override {
+    return fs_.watch(FSDirectoryWrapper::Fsync(options, debug));
+  }
+  IOStatus FsyncWithDirOptions(const IOOptions& options, IODebugContext* debug,
+                               const rocksdb::DirFsyncOptions& what) override {
+    return fs_.watch(FSDirectoryWrapper::FsyncWithDirOptions(options, debug, what));
+  }
+
+ private:
+  CarefulFs& fs_;
+};
+
+bool is_table_of_contents(const std::string& name) {
+  const std::string file = name.substr(name.rfind('/') + 1);
+  return file.starts_with("MANIFEST") || file.starts_with("CURRENT") || file.ends_with(".dbtmp");
+}
+
+}  // namespace
+
+IOStatus CarefulFs::NewWritableFile(const std::string& name, const rocksdb::FileOptions& options,
+                                    std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                    IODebugContext* debug) {
+  const bool watched = in_database(name) && is_table_of_contents(name);
+  const IOStatus status = target()->NewWritableFile(name, options, file, debug);
+  if (!watched) return status;
+  if (status.ok()) *file = std::make_unique<WatchedFile>(std::move(*file), *this);
+  return watch(status);
+}
+
+IOStatus CarefulFs::NewDirectory(const std::string& name, const IOOptions& options,
+                                 std::unique_ptr<rocksdb::FSDirectory>* directory,
+                                 IODebugContext* debug) {
+  const IOStatus status = target()->NewDirectory(name, options, directory, debug);
+  if (status.ok() && in_database(name + "/")) {
+    *directory = std::make_unique<WatchedDirectory>(std::move(*directory), *this);
+  }
+  return status;
+}
+
+IOStatus CarefulFs::RenameFile(const std::string& from, const std::string& to,
+                               const IOOptions& options, IODebugContext* debug) {
+  const IOStatus status = target()->RenameFile(from, to, options, debug);
+  return in_database(to) ? watch(status) : status;
+}
+
+IOStatus CarefulFs::DeleteFile(const std::string& name, const IOOptions& options,
+                               IODebugContext* debug) {
+  if (in_database(name) && contents_unknown_.load(std::memory_order_acquire)) {
+    return IOStatus::IOError(name, "kept, since it is not known whether the database refers to it");
+  }
+  return target()->DeleteFile(name, options, debug);
+}
+
+}  // namespace sluice

@@ -1,0 +1,109 @@
+// A file system for tests: real files underneath, but the n-th change fails, or the power goes.
+//
+// Failing: the n-th operation that changes something (create, write, sync, rename, link, truncate,
+// delete, sync of a directory) returns an error. A failed sync loses the unsynced bytes for good: a
+// later sync of the same file returns OK and does not bring them back, as ext4 does. With
+// `stay_broken` every operation after it fails too.
+//
+// Power cut: freeze() makes every later change fail, so that a store can be closed; lose_unsynced()
+// then takes back what was not synced: bytes after a file's last sync, new names and renames whose
+// directory was not synced. A seed decides how much of it the disk happened to keep.
+//
+// Deletes are taken as lasting at once. All functions are thread-safe; lose_unsynced while no file
+// is open.
+#pragma once
+
+#include <rocksdb/file_system.h>
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+
+#include "engine/base/mutex.h"
+
+namespace sluice {
+
+enum class FaultKind : uint8_t { kIoError, kNoSpace, kShortWrite };
+
+class FaultFs final : public rocksdb::FileSystemWrapper {
+ public:
+  explicit FaultFs(const std::shared_ptr<rocksdb::FileSystem>& base);
+
+  const char* Name() const override { return "FaultFs"; }
+
+  // Operations are counted from 1. 0: none fails.
+  void fail_at(uint64_t operation, FaultKind kind, bool stay_broken);
+  void freeze_at(uint64_t operation);
+  void freeze() { freeze_at(1); }
+  // No faults any more, and counting starts again.
+  void heal();
+  uint64_t operations() const { return operations_.load(); }
+  bool has_failed() const { return has_failed_.load(); }
+  // What failed and what went before it, for a test to judge.
+  std::string failed_operation() const;
+
+  // `keep_nothing`: the strictest disk; otherwise the seed keeps a part.
+  void lose_unsynced(uint64_t seed, bool keep_nothing);
+
+  rocksdb::IOStatus NewWritableFile(const std::string& name, const rocksdb::FileOptions& options,
+                                    std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                    rocksdb::IODebugContext* debug) override;
+  rocksdb::IOStatus ReopenWritableFile(const std::string& name, const rocksdb::FileOptions& options,
+                                       std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                       rocksdb::IODebugContext* debug) override;
+  rocksdb::IOStatus NewRandomRWFile(const std::string& name, const rocksdb::FileOptions& options,
+                                    std::unique_ptr<rocksdb::FSRandomRWFile>* file,
+                                    rocksdb::IODebugContext* debug) override;
+  rocksdb::IOStatus NewDirectory(const std::string& name, const rocksdb::IOOptions& options,
+                                 std::unique_ptr<rocksdb::FSDirectory>* directory,
+                                 rocksdb::IODebugContext* debug) override;
+  rocksdb::IOStatus DeleteFile(const std::string& name, const rocksdb::IOOptions& options,
+                               rocksdb::IODebugContext* debug) override;
+  rocksdb::IOStatus RenameFile(const std::string& from, const std::string& to,
+                               const rocksdb::IOOptions& options,
+                               rocksdb::IODebugContext* debug) override;
+  rocksdb::IOStatus LinkFile(const std::string& from, const std::string& to,
+                             const rocksdb::IOOptions& options,
+                             rocksdb::IODebugContext* debug) override;
+
+  // For the files that it hands out.
+  enum class Verdict : uint8_t { kGo, kFail, kShort };
+  Verdict next_operation(const char* what, const std::string& name, rocksdb::IOStatus& error);
+  void note_size(const std::string& name, uint64_t size);
+  void note_synced(const std::string& name);
+  void note_failed_sync(const std::string& name);
+  void note_overwritten(const std::string& name);
+  void note_directory_synced(const std::string& name);
+
+ private:
+  struct FileState {
+    uint64_t size = 0;
+    uint64_t synced = 0;
+    bool lost_writes = false;  // a sync failed: later ones do not count
+    bool name_synced = false;
+    // What the name meant before, where a rename replaced it or the file is written in place.
+    std::optional<std::string> before;
+    bool in_place = false;
+  };
+
+  std::string contents(const std::string& name);
+  void put_contents(const std::string& name, const std::string& bytes);
+
+  std::atomic<uint64_t> operations_{0};
+  std::atomic<bool> has_failed_{false};
+
+  mutable Mutex mutex_;
+  uint64_t fail_at_ GUARDED_BY(mutex_) = 0;
+  uint64_t freeze_at_ GUARDED_BY(mutex_) = 0;
+  FaultKind kind_ GUARDED_BY(mutex_) = FaultKind::kIoError;
+  bool stay_broken_ GUARDED_BY(mutex_) = false;
+  std::string failed_operation_ GUARDED_BY(mutex_);
+  std::string last_operation_ GUARDED_BY(mutex_);
+  std::map<std::string, FileState> files_ GUARDED_BY(mutex_);
+};
+
+}  // namespace sluice
