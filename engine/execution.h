@@ -52,6 +52,9 @@ class Execution {
   // Locks the shards of `mask` besides those held. Ends the current hold if it must wait.
   void lock(ShardMask mask);
   ShardMask locked() const { return locked_; }
+  // Lets go of all shards, inside a command that waits for another thread (SAVE): what came before
+  // it in the batch may still hold some.
+  void release() { end_hold(); }
   // Shards of all the command's keys; all of them for rows that say so.
   ShardMask shards_of(const Command& command, std::span<const Bytes> args, KeyRef& first_key);
   Unit& unit() { return unit_; }

@@ -5,6 +5,7 @@
 #include "engine/commands/call.h"
 #include "engine/commands/help.h"
 #include "engine/engine.h"
+#include "engine/execution.h"
 #include "engine/slow_log.h"
 
 namespace sluice {
@@ -65,6 +66,7 @@ void shutdown_command(Call& call) {
 }
 
 void save_command(Call& call) {
+  call.execution.release();  // the checkpoint's walk needs every shard
   const std::string error = call.engine.server().checkpoint(true);
   error.empty() ? call.reply.ok() : call.reply.error(error);
 }
