@@ -1,5 +1,5 @@
-// Base functions of the sandbox: what LuaJIT does otherwise than the Lua 5.1 inside Redis, and what has
-// to know protected tables.
+// Base functions of the sandbox: what LuaJIT does otherwise than the Lua 5.1 inside Redis, and what
+// has to know protected tables.
 #include <cmath>
 
 #include "engine/base/bytes.h"
@@ -105,7 +105,8 @@ int table_insert(lua_State* lua) {
   if (is_protected(lua, 1)) return raise_readonly(lua);
   int end = static_cast<int>(lua_objlen(lua, 1)) + 1;
   switch (lua_gettop(lua)) {
-    case 2: break;
+    case 2:
+      break;
     case 3: {
       const int position = luaL_checkint(lua, 2);
       if (position > end) end = position;
@@ -116,7 +117,8 @@ int table_insert(lua_State* lua) {
       end = position;
       break;
     }
-    default: return luaL_error(lua, "wrong number of arguments to 'insert'");
+    default:
+      return luaL_error(lua, "wrong number of arguments to 'insert'");
   }
   lua_rawseti(lua, 1, end);
   return 0;
@@ -222,7 +224,9 @@ int math_random(lua_State* lua) {
   const lua_Number fraction =
       static_cast<lua_Number>(LuaMachine::of(lua).next_random() % 2147483647U) / kRange;
   switch (lua_gettop(lua)) {
-    case 0: lua_pushnumber(lua, fraction); return 1;
+    case 0:
+      lua_pushnumber(lua, fraction);
+      return 1;
     case 1: {
       const int upper = luaL_checkint(lua, 1);
       luaL_argcheck(lua, 1 <= upper, 1, "interval is empty");
@@ -237,7 +241,8 @@ int math_random(lua_State* lua) {
       lua_pushnumber(lua, std::floor(fraction * width) + lower);
       return 1;
     }
-    default: return luaL_error(lua, "wrong number of arguments");
+    default:
+      return luaL_error(lua, "wrong number of arguments");
   }
 }
 

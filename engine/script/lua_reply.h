@@ -1,10 +1,10 @@
 // LuaReply: the sink that turns a command's answer into a Lua value, by Redis's conversion rules.
 //
-// A handler inside a script writes into it, so that no RESP stands between. Values are built on a Lua
-// thread of their own (one for each Lua state, with room for the deepest answer), because the
-// script's own stack may be filled with arguments to its limit; the caller then moves the one result
-// over. REQUIRES: the state's memory limit is suspended: an allocation that fails here would unwind
-// through a handler in the middle of a change.
+// A handler inside a script writes into it, so that no RESP stands between. Values are built on a
+// Lua thread of their own (one for each Lua state, with room for the deepest answer), because the
+// script's own stack may be filled with arguments to its limit; the caller then moves the one
+// result over. REQUIRES: the state's memory limit is suspended: an allocation that fails here would
+// unwind through a handler in the middle of a change.
 #pragma once
 
 #include <array>
@@ -58,8 +58,8 @@ class LuaReply final : public Reply {
   // A container whose elements are still coming; its table is on the stack.
   struct Frame {
     Kind kind;
-    size_t left;   // values that are missing
-    int index;     // of the last element of an array
+    size_t left;  // values that are missing
+    int index;    // of the last element of an array
   };
 
   void open(Kind kind, size_t values);

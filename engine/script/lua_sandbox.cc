@@ -16,25 +16,34 @@ const char kMarker = 0;
 constexpr int kMarkerIndex = 1;
 
 constexpr Bytes kGlobals[] = {
-    "_VERSION", "assert",   "collectgarbage", "error",  "gcinfo",   "getmetatable", "ipairs",
-    "load",     "loadstring", "next",         "pairs",  "pcall",    "rawequal",     "rawget",
-    "rawset",   "select",   "setmetatable",   "tonumber", "tostring", "type",       "unpack",
-    "xpcall",   "bit",      "coroutine",      "math",   "string",   "table"};
-constexpr Bytes kString[] = {"byte",   "char",  "dump",  "find", "format", "gmatch",  "gsub",
-                             "len",    "lower", "match", "rep",  "reverse", "sub",    "upper"};
+    "_VERSION", "assert",     "collectgarbage", "error",    "gcinfo",   "getmetatable", "ipairs",
+    "load",     "loadstring", "next",           "pairs",    "pcall",    "rawequal",     "rawget",
+    "rawset",   "select",     "setmetatable",   "tonumber", "tostring", "type",         "unpack",
+    "xpcall",   "bit",        "coroutine",      "math",     "string",   "table"};
+constexpr Bytes kString[] = {"byte", "char",  "dump",  "find", "format",  "gmatch", "gsub",
+                             "len",  "lower", "match", "rep",  "reverse", "sub",    "upper"};
 constexpr Bytes kTable[] = {"concat", "foreach", "foreachi", "getn",
                             "insert", "maxn",    "remove",   "sort"};
-constexpr Bytes kMath[] = {"abs",  "acos",  "asin", "atan",  "atan2", "ceil", "cos",
-                           "cosh", "deg",   "exp",  "floor", "fmod",  "frexp", "huge",
-                           "ldexp", "log",  "log10", "max",  "min",   "modf", "pi",
-                           "pow",  "rad",   "sin",  "sinh",  "sqrt",  "tan",  "tanh"};
+constexpr Bytes kMath[] = {"abs",   "acos", "asin",  "atan",  "atan2", "ceil",  "cos",
+                           "cosh",  "deg",  "exp",   "floor", "fmod",  "frexp", "huge",
+                           "ldexp", "log",  "log10", "max",   "min",   "modf",  "pi",
+                           "pow",   "rad",  "sin",   "sinh",  "sqrt",  "tan",   "tanh"};
 constexpr Bytes kCoroutine[] = {"create", "resume", "running", "status", "wrap", "yield"};
-constexpr Bytes kBit[] = {"arshift", "band", "bnot", "bor", "bswap",  "bxor",
+constexpr Bytes kBit[] = {"arshift", "band", "bnot", "bor",    "bswap", "bxor",
                           "lshift",  "rol",  "ror",  "rshift", "tobit", "tohex"};
-constexpr Bytes kCjson[] = {"_NAME", "_VERSION", "decode", "decode_invalid_numbers",
-                            "decode_max_depth", "encode", "encode_invalid_numbers",
-                            "encode_keep_buffer", "encode_max_depth", "encode_number_precision",
-                            "encode_sparse_array", "new", "null"};
+constexpr Bytes kCjson[] = {"_NAME",
+                            "_VERSION",
+                            "decode",
+                            "decode_invalid_numbers",
+                            "decode_max_depth",
+                            "encode",
+                            "encode_invalid_numbers",
+                            "encode_keep_buffer",
+                            "encode_max_depth",
+                            "encode_number_precision",
+                            "encode_sparse_array",
+                            "new",
+                            "null"};
 
 void open_library(lua_State* lua, const char* name, lua_CFunction open) {
   lua_pushcfunction(lua, open);
@@ -139,8 +148,7 @@ int build_sandbox(lua_State* lua) {
   lua_pushvalue(lua, LUA_GLOBALSINDEX);
   add_libraries(lua);
   replace_base_functions(lua);
-  for (const char* name :
-       {"string", "table", "math", "coroutine", "bit", "cjson", "os", "redis"}) {
+  for (const char* name : {"string", "table", "math", "coroutine", "bit", "cjson", "os", "redis"}) {
     lua_getfield(lua, -1, name);
     protect_table(lua);
     lua_setfield(lua, -2, name);

@@ -1,11 +1,11 @@
 // The world that scripts live in: which functions there are, and that nobody can change them.
 //
-// LuaJIT has no read-only tables, so every shared table (the globals, `redis`, `string`, ...) is seen
-// by scripts as an empty *protected* table, whose metatable reads from the real one and refuses
-// writes. Invariant: no script ever holds a real table; each function that works on raw tables (next,
-// pairs, rawget, rawset, getmetatable, setmetatable, table.insert) knows protected ones.
-// What is not listed here does not exist for scripts: no files, no processes, no bytecode, no `debug`,
-// `jit`, `ffi`, `require`.
+// LuaJIT has no read-only tables, so every shared table (the globals, `redis`, `string`, ...) is
+// seen by scripts as an empty *protected* table, whose metatable reads from the real one and
+// refuses writes. Invariant: no script ever holds a real table; each function that works on raw
+// tables (next, pairs, rawget, rawset, getmetatable, setmetatable, table.insert) knows protected
+// ones. What is not listed here does not exist for scripts: no files, no processes, no bytecode, no
+// `debug`, `jit`, `ffi`, `require`.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,9 @@ void protect_table(lua_State* lua);
 // Raises "Attempt to modify a readonly table".
 int raise_readonly(lua_State* lua);
 
-// The base functions that behave as in Redis's Lua where LuaJIT's differ, or that must know protected
-// tables (lua_base.cc). Registers them over the ones in the globals table on top of the stack.
+// The base functions that behave as in Redis's Lua where LuaJIT's differ, or that must know
+// protected tables (lua_base.cc). Registers them over the ones in the globals table on top of the
+// stack.
 void replace_base_functions(lua_State* lua);
 
 // The table `redis` on top of the stack (redis_api.cc), not yet protected.

@@ -236,7 +236,9 @@ void reply_value(lua_State* lua, Reply& reply, int script_protocol) {
       reply.bulk({text, size});
       break;
     }
-    case LUA_TNUMBER: reply.integer(truncated(lua_tonumber(lua, -1))); break;
+    case LUA_TNUMBER:
+      reply.integer(truncated(lua_tonumber(lua, -1)));
+      break;
     case LUA_TBOOLEAN:
       if (script_protocol == 3) {
         reply.boolean(lua_toboolean(lua, -1) != 0);
@@ -250,12 +252,12 @@ void reply_value(lua_State* lua, Reply& reply, int script_protocol) {
       // A table may contain itself; the stack's limit ends that.
       if (lua_checkstack(lua, 4) == 0) {
         reply.error("ERR reached lua stack limit");
-      } else if (has_only_numbered_keys(lua) ||
-                 !reply_typed_table(lua, reply, script_protocol)) {
+      } else if (has_only_numbered_keys(lua) || !reply_typed_table(lua, reply, script_protocol)) {
         reply_array(lua, reply, script_protocol);
       }
       break;
-    default: reply.null();
+    default:
+      reply.null();
   }
   lua_pop(lua, 1);
 }

@@ -1,7 +1,7 @@
 // From Lua to the client: results and errors of scripts, by Redis's conversion rules.
 //
-// Used by one thread on a state that it owns. Nothing here calls metamethods, so nothing here can run
-// script code or raise.
+// Used by one thread on a state that it owns. Nothing here calls metamethods, so nothing here can
+// run script code or raise.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ namespace sluice {
 
 class Reply;
 
-// Pushes {err = message}. `message` begins with its code, "WRONGTYPE Operation ..."; a message of one
-// word gets the code ERR. `from_command`: the command's own statistics count the error already.
+// Pushes {err = message}. `message` begins with its code, "WRONGTYPE Operation ..."; a message of
+// one word gets the code ERR. `from_command`: the command's own statistics count the error already.
 void push_error(lua_State* lua, Bytes message, bool from_command);
 
 // Pushes {err = "ERR " + message} and raises it.

@@ -1,0 +1,196 @@
+// EVAL, EVALSHA, their _RO forms, and SCRIPT.
+#include "engine/commands/call.h"
+#include "engine/commands/families.h"
+#include "engine/commands/help.h"
+#include "engine/engine.h"
+#include "engine/script/script_engine.h"
+
+namespace sluice {
+
+namespace {
+
+void eval_command(Call& call) { call.engine.scripts().run(call, false, false); }
+void evalsha_command(Call& call) { call.engine.scripts().run(call, true, false); }
+void eval_ro_command(Call& call) { call.engine.scripts().run(call, false, true); }
+void evalsha_ro_command(Call& call) { call.engine.scripts().run(call, true, true); }
+
+void script_load_command(Call& call) {
+  std::string error;
+  const std::string sha = call.engine.scripts().load(call.execution, call.args[2], error);
+  if (sha.empty()) return call.reply.error(error);
+  call.reply.bulk(sha);
+}
+
+void script_exists_command(Call& call) {
+  call.reply.array(call.args.size() - 2);
+  for (const Bytes sha : call.args.subspan(2)) {
+    call.reply.integer(call.engine.scripts().exists(sha) ? 1 : 0);
+  }
+}
+
+void script_flush_command(Call& call) {
+  // Both modes are the same here: each Lua state frees its functions when it runs next.
+  const bool mode_fits =
+      call.args.size() == 2 ||
+      (call.args.size() == 3 && (call.option(2, "sync") || call.option(2, "async")));
+  if (!mode_fits) return call.reply.error("ERR SCRIPT FLUSH only support SYNC|ASYNC option");
+  call.engine.scripts().flush();
+  call.reply.ok();
+}
+
+void script_kill_command(Call& call) {
+  const Bytes error = call.engine.scripts().kill();
+  error.empty() ? call.reply.ok() : call.reply.error(error);
+}
+
+void script_debug_command(Call& call) {
+  // There is no debugger; scripts run as they do without one.
+  const bool known = call.option(2, "no") || call.option(2, "yes") || call.option(2, "sync");
+  known ? call.reply.ok() : call.reply.error("ERR Use SCRIPT DEBUG YES/SYNC/NO");
+}
+
+const Command kScriptSubcommands[] = {
+    {.name = "flush",
+     .arity = -2,
+     .flags = kNoScript,
+     .acl = kAclSlow | kAclScripting,
+     .handler = script_flush_command,
+     .group = "scripting",
+     .since = "2.6.0",
+     .complexity = "O(N) with N being the number of scripts in cache",
+     .summary = "Forgets all scripts.",
+     .syntax = "[ASYNC | SYNC]",
+     .tips = "request_policy:all_nodes response_policy:all_succeeded"},
+    {.name = "exists",
+     .arity = -3,
+     .flags = kNoScript,
+     .acl = kAclSlow | kAclScripting,
+     .handler = script_exists_command,
+     .group = "scripting",
+     .since = "2.6.0",
+     .complexity =
+         "O(N) with N being the number of scripts to check (so checking a single script is "
+         "an O(1) operation).",
+     .summary = "Tells which scripts EVALSHA would find.",
+     .syntax = "sha1 [sha1 ...]",
+     .tips = "request_policy:all_shards response_policy:agg_logical_and"},
+    {.name = "debug",
+     .arity = 3,
+     .flags = kNoScript,
+     .acl = kAclSlow | kAclScripting,
+     .handler = script_debug_command,
+     .group = "scripting",
+     .since = "3.2.0",
+     .complexity = "O(1)",
+     .summary = "Accepted for clients that send it; there is no debugger.",
+     .syntax = "<YES | SYNC | NO>"},
+    {.name = "help",
+     .arity = 2,
+     .flags = kLoading | kStale,
+     .acl = kAclSlow | kAclScripting,
+     .handler = reply_help,
+     .group = "scripting",
+     .since = "5.0.0",
+     .complexity = "O(1)",
+     .summary = "Lists the subcommands.",
+     .syntax = ""},
+    {.name = "kill",
+     .arity = 2,
+     .flags = kNoScript | kAllowBusy,
+     .acl = kAclSlow | kAclScripting,
+     .handler = script_kill_command,
+     .group = "scripting",
+     .since = "2.6.0",
+     .complexity = "O(1)",
+     .summary = "Ends a slow script that has not written yet.",
+     .syntax = "",
+     .tips = "request_policy:all_shards response_policy:one_succeeded"},
+    {.name = "load",
+     .arity = 3,
+     .flags = kNoScript | kStale,
+     .acl = kAclSlow | kAclScripting,
+     .handler = script_load_command,
+     .group = "scripting",
+     .since = "2.6.0",
+     .complexity = "O(N) with N being the length in bytes of the script body.",
+     .summary = "Keeps a script for EVALSHA and replies its SHA-1.",
+     .syntax = "script",
+     .tips = "request_policy:all_nodes response_policy:all_succeeded"},
+};
+
+constexpr uint32_t kEvalFlags =
+    kNoScript | kStale | kSkipMonitor | kNoMandatoryKeys | kMovableKeys | kEveryShard;
+
+constexpr KeySpec with_note(KeySpec spec, const char* note) {
+  spec.notes = note;
+  return spec;
+}
+constexpr const char* kWriteNote =
+    "We cannot tell how the keys will be used so we assume the worst, RW and UPDATE";
+constexpr const char* kReadNote =
+    "We cannot tell how the keys will be used so we assume the worst, RO and ACCESS";
+constexpr KeySpec kWrittenKeys = counted_keys_at(2, kKeyRw | kKeyAccess | kKeyUpdate);
+constexpr KeySpec kReadKeys = counted_keys_at(2, kKeyRo | kKeyAccess);
+
+const Command kRows[] = {
+    {.name = "eval",
+     .arity = -3,
+     .flags = kEvalFlags,
+     .acl = kAclSlow | kAclScripting,
+     .keys = {with_note(kWrittenKeys, kWriteNote)},
+     .handler = eval_command,
+     .group = "scripting",
+     .since = "2.6.0",
+     .complexity = "Depends on the script that is executed.",
+     .summary = "Runs a Lua script as one unit.",
+     .syntax = "script numkeys [key [key ...]] [arg [arg ...]]"},
+    {.name = "evalsha",
+     .arity = -3,
+     .flags = kEvalFlags,
+     .acl = kAclSlow | kAclScripting,
+     .keys = {kWrittenKeys},
+     .handler = evalsha_command,
+     .group = "scripting",
+     .since = "2.6.0",
+     .complexity = "Depends on the script that is executed.",
+     .summary = "Runs a script that the server knows, by its SHA-1.",
+     .syntax = "sha1 numkeys [key [key ...]] [arg [arg ...]]"},
+    {.name = "eval_ro",
+     .arity = -3,
+     .flags = kEvalFlags | kReadonly,
+     .acl = kAclSlow | kAclScripting,
+     .keys = {with_note(kReadKeys, kReadNote)},
+     .handler = eval_ro_command,
+     .group = "scripting",
+     .since = "7.0.0",
+     .complexity = "Depends on the script that is executed.",
+     .summary = "Runs a Lua script that may only read.",
+     .syntax = "script numkeys [key [key ...]] [arg [arg ...]]"},
+    {.name = "evalsha_ro",
+     .arity = -3,
+     .flags = kEvalFlags | kReadonly,
+     .acl = kAclSlow | kAclScripting,
+     .keys = {kReadKeys},
+     .handler = evalsha_ro_command,
+     .group = "scripting",
+     .since = "7.0.0",
+     .complexity = "Depends on the script that is executed.",
+     .summary = "Runs a script that may only read, by its SHA-1.",
+     .syntax = "sha1 numkeys [key [key ...]] [arg [arg ...]]"},
+    {.name = "script",
+     .arity = -2,
+     .flags = kContainer,
+     .acl = kAclSlow,
+     .subcommands = kScriptSubcommands,
+     .group = "scripting",
+     .since = "2.6.0",
+     .complexity = "Depends on subcommand.",
+     .summary = "Manages the scripts that the server knows.",
+     .syntax = ""},
+};
+
+}  // namespace
+
+const std::span<const Command> kScriptingCommands = kRows;
+
+}  // namespace sluice

@@ -1,0 +1,281 @@
+// MULTI, EXEC, DISCARD, WATCH, UNWATCH.
+//
+// Dispatch queues the commands between MULTI and EXEC, and locks for each command here the shards
+// that transaction_shards() names; so nothing here takes a lock, except unwatch_all() for
+// connections that run no command.
+#include "engine/commands/transactions.h"
+
+#include <algorithm>
+
+#include "engine/acl.h"
+#include "engine/commands/call.h"
+#include "engine/commands/denial.h"
+#include "engine/commands/families.h"
+#include "engine/engine.h"
+#include "engine/execution.h"
+
+namespace sluice {
+
+namespace {
+
+// A connection keeps the room of this many queued commands for its next MULTI.
+constexpr size_t kKeptQueueRoom = 64;
+
+ShardMask watched_shards(const Client& client) {
+  ShardMask mask = 0;
+  for (const WatchedKey& watched : client.watched) mask |= 1U << KeyRef(watched.key).shard;
+  return mask;
+}
+
+// Takes one key of a connection off its shard's list, which is locked.
+void forget_watcher(Shard& shard, const WatchedKey& watched,
+                    const WatchSet* set) NO_THREAD_SAFETY_ANALYSIS {
+  auto& by_key = shard.watchers[static_cast<size_t>(watched.database)];
+  const auto found = by_key.find(watched.key);
+  CHECK(found != by_key.end());
+  std::vector<WatchSet*>& sets = found->second;
+  const auto own = std::find(sets.begin(), sets.end(), set);
+  CHECK(own != sets.end());
+  sets.erase(own);
+  if (sets.empty()) by_key.erase(found);
+  --shard.watched_keys;
+}
+
+void end_transaction(Call& call) {
+  Client& client = call.client;
+  client.in_multi = false;
+  client.multi_failed = false;
+  client.queued.clear();
+  if (client.queued.capacity() > kKeptQueueRoom) client.queued.shrink_to_fit();
+  unwatch_locked(call.engine, client);
+}
+
+// A watched key whose time has come is a changed key.
+bool watch_is_broken(Call& call) {
+  for (const WatchedKey& watched : call.client.watched) {
+    const KeyRef key(watched.key);
+    call.database(key, watched.database).find(key);
+  }
+  return call.client.watch_set.broken.load(std::memory_order_relaxed);
+}
+
+// Why no queued command may run although all could be queued. Empty: they may.
+std::string refuse_all(Call& call) {
+  if (call.client.multi_failed) return "previous errors.";
+  for (const QueuedCommand& queued : call.client.queued) {
+    if ((queued.command->flags & kDenyOom) != 0) {
+      const std::string error = refuse_growth(call.engine);
+      return error.empty() ? error : ": " + error;
+    }
+  }
+  return {};
+}
+
+// Rights may have changed since the command was queued. Empty: it may run.
+std::string refuse_rights(Call& call, const Command& command, std::span<const Bytes> args) {
+  const User* user = call.client.user.get();
+  if (user == nullptr || user->unrestricted.load(std::memory_order_relaxed)) return {};
+  Bytes reason;
+  switch (denied_thing(call.engine.acl().check(*user, command, args))) {
+    case DeniedThing::kNothing:
+      return {};
+    case DeniedThing::kCommand:
+      reason = "no permission to execute the command or subcommand";
+      break;
+    case DeniedThing::kKey:
+      reason = "no permission to touch the specified keys";
+      break;
+    case DeniedThing::kChannel:
+      reason = "no permission to access one of the channels used as arguments to the command";
+      break;
+  }
+  return "NOPERM ACLs rules changed between the moment the transaction was accumulated and the "
+         "EXEC "
+         "call. This command is no longer allowed for the following reason: " +
+         std::string(reason);
+}
+
+void multi_command(Call& call) {
+  if (call.client.in_multi) return call.reply.error("ERR MULTI calls can not be nested");
+  call.client.in_multi = true;
+  call.client.multi_failed = false;
+  call.reply.ok();
+}
+
+void discard_command(Call& call) {
+  if (!call.client.in_multi) return call.reply.error("ERR DISCARD without MULTI");
+  end_transaction(call);
+  call.reply.ok();
+}
+
+void exec_command(Call& call) {
+  Client& client = call.client;
+  if (!client.in_multi) return call.reply.error("ERR EXEC without MULTI");
+  const bool broken = watch_is_broken(call);
+  const std::string refused = refuse_all(call);
+  if (!refused.empty()) {
+    end_transaction(call);
+    return call.reply.error("EXECABORT Transaction discarded because of" +
+                            (refused[0] == ':' ? refused : " " + refused));
+  }
+  if (broken) {
+    end_transaction(call);
+    return call.reply.null_array();
+  }
+  // Watching ends before the commands run: what they change is no conflict.
+  unwatch_locked(call.engine, client);
+  call.reply.array(client.queued.size());
+  std::vector<Bytes> args;
+  for (const QueuedCommand& queued : client.queued) {
+    args.assign(queued.arguments.begin(), queued.arguments.end());
+    const std::string error = refuse_rights(call, *queued.command, args);
+    if (error.empty()) {
+      call.execution.run_nested(client, *queued.command, args, call.reply);
+    } else {
+      call.reply.error(error);
+    }
+  }
+  end_transaction(call);
+}
+
+void watch_command(Call& call) NO_THREAD_SAFETY_ANALYSIS {
+  Client& client = call.client;
+  if (client.in_multi) return call.reply.error("ERR WATCH inside MULTI is not allowed");
+  for (size_t i = 1; i < call.args.size(); ++i) {
+    const KeyRef key = call.key(i);
+    const bool known =
+        std::any_of(client.watched.begin(), client.watched.end(), [&](const WatchedKey& watched) {
+          return watched.database == client.database && watched.key == key.key;
+        });
+    if (known) continue;
+    // An expired key goes now; its end is no change for this connection then.
+    call.find(key);
+    Shard& shard = call.engine.shard(key.shard);
+    shard.watchers[static_cast<size_t>(client.database)][std::string(key.key)].push_back(
+        &client.watch_set);
+    ++shard.watched_keys;
+    client.watched.push_back({client.database, std::string(key.key)});
+  }
+  call.reply.ok();
+}
+
+void unwatch_command(Call& call) {
+  unwatch_locked(call.engine, call.client);
+  call.reply.ok();
+}
+
+constexpr uint32_t kControlFlags = kNoScript | kLoading | kStale | kFast | kAllowBusy;
+
+const Command kRows[] = {
+    {.name = "multi",
+     .arity = 1,
+     .flags = kControlFlags,
+     .acl = kAclFast | kAclTransaction,
+     .handler = multi_command,
+     .group = "transactions",
+     .since = "1.2.0",
+     .complexity = "O(1)",
+     .summary = "Begins a transaction: what follows is queued until EXEC.",
+     .syntax = ""},
+    {.name = "exec",
+     .arity = 1,
+     .flags = kNoScript | kLoading | kStale | kSkipSlowlog,
+     .acl = kAclSlow | kAclTransaction,
+     .handler = exec_command,
+     .group = "transactions",
+     .since = "1.2.0",
+     .complexity = "Depends on commands in the transaction",
+     .summary = "Runs the queued commands as one unit.",
+     .syntax = ""},
+    {.name = "discard",
+     .arity = 1,
+     .flags = kControlFlags,
+     .acl = kAclFast | kAclTransaction,
+     .handler = discard_command,
+     .group = "transactions",
+     .since = "2.0.0",
+     .complexity = "O(N), when N is the number of queued commands",
+     .summary = "Forgets the queued commands and ends the transaction.",
+     .syntax = ""},
+    {.name = "watch",
+     .arity = -2,
+     .flags = kControlFlags,
+     .acl = kAclFast | kAclTransaction,
+     .keys = {keys_at(1, kKeyRo, -1)},
+     .handler = watch_command,
+     .group = "transactions",
+     .since = "2.2.0",
+     .complexity = "O(1) for every key.",
+     .summary = "Lets the next EXEC run only if these keys have not changed.",
+     .syntax = "key [key ...]"},
+    {.name = "unwatch",
+     .arity = 1,
+     .flags = kControlFlags,
+     .acl = kAclFast | kAclTransaction,
+     .handler = unwatch_command,
+     .group = "transactions",
+     .since = "2.2.0",
+     .complexity = "O(1)",
+     .summary = "Forgets all watched keys.",
+     .syntax = ""},
+};
+
+}  // namespace
+
+const std::span<const Command> kTransactionCommands = kRows;
+
+std::string refuse_growth(Engine& engine) {
+  const uint64_t limit = engine.options().max_memory_bytes.load(std::memory_order_relaxed);
+  if (limit != 0 && engine.server().used_memory_bytes() > limit) {
+    return std::string(errors::kOutOfMemory);
+  }
+  if (engine.options().disk_nearly_full.load(std::memory_order_relaxed)) {
+    return "MISCONF The disk is nearly full: commands that grow the data are refused until there "
+           "is "
+           "more than min-free-disk again.";
+  }
+  return {};
+}
+
+bool is_transaction_control(const Command& command) {
+  const Bytes name = command.name;
+  // UNWATCH is not among them: inside MULTI it is queued.
+  return command.container == nullptr &&
+         (command.handler == exec_command || command.handler == discard_command ||
+          command.handler == multi_command || command.handler == watch_command || name == "quit" ||
+          name == "reset");
+}
+
+ShardMask transaction_shards(Execution& execution, const Client& client, const Command& command) {
+  if (command.handler == multi_command || command.handler == watch_command) return 0;
+  ShardMask mask = watched_shards(client);
+  if (command.handler != exec_command) return mask;
+  std::vector<Bytes> args;
+  for (const QueuedCommand& queued : client.queued) {
+    if (mask == kAllShards) break;
+    args.assign(queued.arguments.begin(), queued.arguments.end());
+    KeyRef first_key;
+    mask |= execution.shards_of(*queued.command, args, first_key);
+  }
+  return mask;
+}
+
+void unwatch_locked(Engine& engine, Client& client) {
+  for (const WatchedKey& watched : client.watched) {
+    forget_watcher(engine.shard(KeyRef(watched.key).shard), watched, &client.watch_set);
+  }
+  client.watched.clear();
+  client.watch_set.broken.store(false, std::memory_order_relaxed);
+}
+
+void unwatch_all(Engine& engine, Client& client) {
+  for (const WatchedKey& watched : client.watched) {
+    Shard& shard = engine.shard(KeyRef(watched.key).shard);
+    MutexLock lock(shard.mutex);
+    forget_watcher(shard, watched, &client.watch_set);
+  }
+  client.watched.clear();
+  client.watch_set.broken.store(false, std::memory_order_relaxed);
+}
+
+}  // namespace sluice

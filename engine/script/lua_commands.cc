@@ -1,0 +1,159 @@
+// LuaMachine's bridge from redis.call to the commands' handlers.
+#include <cmath>
+#include <cstdio>
+
+#include "engine/acl.h"
+#include "engine/commands/denial.h"
+#include "engine/engine.h"
+#include "engine/execution.h"
+#include "engine/script/lua_headers.h"
+#include "engine/script/lua_machine.h"
+#include "engine/script/lua_value.h"
+
+namespace sluice {
+
+namespace {
+
+// As printf's %.17g; whole numbers, which nearly all are, without printf.
+size_t format_number(char (&to)[32], double number) {
+  constexpr double kExact = 1e15;
+  if (number > -kExact && number < kExact && number == std::trunc(number) &&
+      !(number == 0 && std::signbit(number))) {
+    return format_i64(to, static_cast<int64_t>(number));
+  }
+  return static_cast<size_t>(std::snprintf(to, sizeof(to), "%.17g", number));
+}
+
+}  // namespace
+
+Bytes LuaMachine::collect_arguments(lua_State* lua) {
+  const int count = lua_gettop(lua);
+  if (count == 0) return "Please specify at least one argument for this redis lib call";
+  args_.resize(static_cast<size_t>(count));
+  for (int i = 1; i <= count; ++i) {
+    Bytes& argument = args_[static_cast<size_t>(i - 1)];
+    const int type = lua_type(lua, i);
+    if (type == LUA_TSTRING) {
+      size_t size = 0;
+      const char* text = lua_tolstring(lua, i, &size);
+      argument = {text, size};
+    } else if (type == LUA_TNUMBER) {
+      // Grown for all arguments at once, so that the texts before this one stay where they are.
+      if (numbers_.size() < args_.size()) numbers_.resize(args_.size());
+      char(&text)[32] = numbers_[static_cast<size_t>(i - 1)].text;
+      argument = {text, format_number(text, lua_tonumber(lua, i))};
+    } else {
+      return "Lua redis lib command arguments must be strings or integers";
+    }
+  }
+  return {};
+}
+
+const Command* LuaMachine::look_up() const {
+  const Command* command = CommandTable::instance().find(args_[0]);
+  if (command == nullptr || (command->flags & kContainer) == 0 || args_.size() < 2) return command;
+  return CommandTable::find_subcommand(*command, args_[1]);
+}
+
+std::string LuaMachine::refuse_rights(const Command& command) {
+  switch (denied_thing(engine_.acl().check(*client_.user, command, args_))) {
+    case DeniedThing::kNothing:
+      return {};
+    case DeniedThing::kKey:
+      return "ERR The user executing the script can't access at least one of the keys mentioned in "
+             "the command arguments";
+    case DeniedThing::kChannel:
+      return "ERR The user executing the script can't publish to the channel mentioned in the "
+             "command";
+    case DeniedThing::kCommand:
+      break;
+  }
+  return "ERR The user executing the script can't run this command or subcommand";
+}
+
+std::string LuaMachine::refusal(const Command* command) {
+  if (command == nullptr) return "ERR Unknown Redis command called from script";
+  const int count = static_cast<int>(args_.size());
+  if ((command->arity > 0 && command->arity != count) || count < -command->arity) {
+    return "ERR Wrong number of args calling Redis command from script";
+  }
+  if ((command->flags & kNoScript) != 0) {
+    return "ERR This Redis command is not allowed from script";
+  }
+  if (client_.user != nullptr && !client_.user->unrestricted.load(std::memory_order_relaxed)) {
+    std::string error = refuse_rights(*command);
+    if (!error.empty()) return error;
+  }
+  if ((command->flags & kWrite) != 0 && read_only_) {
+    return "ERR Write commands are not allowed from read-only scripts.";
+  }
+  // Only before the first write: a script cannot be stopped in the middle.
+  if ((command->flags & kDenyOom) != 0 && (flags_ & kScriptAllowOom) == 0 && !wrote()) {
+    std::string error = refuse_growth(engine_);
+    if (!error.empty()) return error;
+  }
+  Execution& execution = call_->execution;
+  if (execution.locked() != kAllShards) {
+    KeyRef first_key;
+    if ((execution.shards_of(*command, args_, first_key) & ~execution.locked()) != 0) {
+      return "ERR Script attempted to access a key that it has not declared; declare it in KEYS, "
+             "or "
+             "add the flag allow-cross-slot-keys to the script's first line";
+    }
+  }
+  return {};
+}
+
+int LuaMachine::call_command(lua_State* lua, bool raise_errors) {
+  if (call_ == nullptr) {
+    return raise_error(lua, "redis.call/pcall can only be called inside a script invocation");
+  }
+  const Bytes bad_argument = collect_arguments(lua);
+  if (!bad_argument.empty()) {
+    if (raise_errors) return raise_error(lua, bad_argument);
+    push_error(lua, "ERR " + std::string(bad_argument), false);
+    return 1;
+  }
+  const Command* command = look_up();
+  // Nothing with a destructor may live in this frame where an error is raised.
+  bool refused = false;
+  limited_ = false;
+  {
+    const std::string error = refusal(command);
+    if (!error.empty()) {
+      refused = true;
+      push_error(reply_stack_, error, true);
+    }
+  }
+  if (!refused) {
+    if ((command->flags & kWrite) != 0) wrote_.store(true, std::memory_order_relaxed);
+    reply_.begin(client_.protocol);
+    call_->execution.run_nested(client_, *command, args_, reply_);
+    CHECK(reply_.complete());
+    refused = reply_.failed();
+  }
+  limited_ = true;
+  lua_settop(lua, 0);
+  lua_xmove(reply_stack_, lua, 1);
+  if (refused && raise_errors) return lua_error(lua);
+  return 1;
+}
+
+int LuaMachine::check_command(lua_State* lua) {
+  if (call_ == nullptr) {
+    return raise_error(lua, "redis.acl_check_cmd can only be called inside a script invocation");
+  }
+  const Bytes bad_argument = collect_arguments(lua);
+  if (!bad_argument.empty()) return raise_error(lua, bad_argument);
+  const Command* command = look_up();
+  if (command == nullptr) {
+    return raise_error(lua, "Invalid command passed to redis.acl_check_cmd()");
+  }
+  const bool allowed = client_.user == nullptr ||
+                       client_.user->unrestricted.load(std::memory_order_relaxed) ||
+                       engine_.acl().check(*client_.user, *command, args_).empty();
+  lua_pushboolean(lua, allowed ? 1 : 0);
+  return 1;
+}
+
+}  // namespace sluice

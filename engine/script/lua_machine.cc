@@ -1,0 +1,203 @@
+#include "engine/script/lua_machine.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "engine/base/hash.h"
+#include "engine/engine.h"
+#include "engine/execution.h"
+#include "engine/script/lua_headers.h"
+#include "engine/script/lua_sandbox.h"
+#include "engine/script/lua_value.h"
+#include "engine/script/script_engine.h"
+
+namespace sluice {
+
+namespace {
+
+// Often enough for a clock of milliseconds, rarely enough to cost nothing.
+constexpr int kInstructionsPerLook = 100'000;
+// A script that leaves this much behind is cleaned up after at once.
+constexpr uint64_t kCollectAboveBytes = 64U << 20;
+
+}  // namespace
+
+LuaMachine::LuaMachine(Engine& engine, ScriptEngine& scripts) : engine_(engine), scripts_(scripts) {
+  lua_ = lua_newstate(&LuaMachine::allocate, this);
+  CHECK(lua_ != nullptr);
+  luaJIT_setmode(lua_, 0, LUAJIT_MODE_ENGINE | LUAJIT_MODE_OFF);
+  globals_ = build_sandbox(lua_);
+  reply_stack_ = lua_newthread(lua_);
+  luaL_ref(lua_, LUA_REGISTRYINDEX);
+  luaL_checkstack(reply_stack_, LuaReply::kStackSlots, nullptr);
+  reply_.attach(reply_stack_);
+  lua_sethook(lua_, &LuaMachine::count_hook, LUA_MASKCOUNT, kInstructionsPerLook);
+  // MONITOR shows commands of scripts under this name.
+  client_.address = "lua";
+}
+
+LuaMachine::~LuaMachine() { lua_close(lua_); }
+
+LuaMachine& LuaMachine::of(lua_State* lua) {
+  void* self = nullptr;
+  lua_getallocf(lua, &self);
+  return *static_cast<LuaMachine*>(self);
+}
+
+void* LuaMachine::allocate(void* self, void* block, size_t old_size, size_t new_size) {
+  auto& machine = *static_cast<LuaMachine*>(self);
+  const uint64_t used = machine.used_bytes_.load(std::memory_order_relaxed) - old_size + new_size;
+  if (new_size == 0) {
+    std::free(block);
+    machine.used_bytes_.store(used, std::memory_order_relaxed);
+    return nullptr;
+  }
+  if (machine.limited_ && new_size > old_size && used > machine.limit_bytes_) return nullptr;
+  void* result = std::realloc(block, new_size);
+  if (result != nullptr) machine.used_bytes_.store(used, std::memory_order_relaxed);
+  return result;
+}
+
+// --- Scripts ---
+
+size_t LuaMachine::ShaHash::operator()(const Sha1Text& sha) const {
+  // The digits are as good as random.
+  size_t hash;
+  std::memcpy(&hash, sha.data(), sizeof(hash));
+  return hash;
+}
+
+const CompiledScript* LuaMachine::find(Bytes sha) const {
+  if (sha.size() != sizeof(Sha1Text)) return nullptr;
+  if (last_ != nullptr && view(last_->script->sha) == sha) return last_;
+  Sha1Text key;
+  std::memcpy(key.data(), sha.data(), key.size());
+  const auto found = compiled_.find(key);
+  if (found == compiled_.end()) return nullptr;
+  last_ = &found->second;
+  return last_;
+}
+
+const CompiledScript* LuaMachine::find_body(Bytes body) const {
+  const auto found = by_body_.find(hash_bytes(body));
+  if (found == by_body_.end() || found->second->script->body != body) return nullptr;
+  return found->second;
+}
+
+const CompiledScript* LuaMachine::compile(const std::shared_ptr<const Script>& script,
+                                          std::string& error) {
+  const Bytes code = script->code();
+  if (luaL_loadbufferx(lua_, code.data(), code.size(), "@user_script", "t") != 0) {
+    const char* text = lua_tostring(lua_, -1);
+    error = "ERR Error compiling script (new function): ";
+    error += text == nullptr ? "no message" : text;
+    lua_pop(lua_, 1);
+    return nullptr;
+  }
+  CompiledScript& compiled = compiled_[script->sha];
+  CHECK(compiled.script == nullptr);
+  compiled.script = script;
+  compiled.function = luaL_ref(lua_, LUA_REGISTRYINDEX);
+  by_body_[hash_bytes(script->body)] = &compiled;
+  return &compiled;
+}
+
+void LuaMachine::follow_flush(uint64_t generation) {
+  if (generation_ == generation) return;
+  generation_ = generation;
+  for (const auto& [sha, compiled] : compiled_) {
+    luaL_unref(lua_, LUA_REGISTRYINDEX, compiled.function);
+  }
+  last_ = nullptr;
+  by_body_.clear();
+  compiled_.clear();
+  lua_gc(lua_, LUA_GCCOLLECT, 0);
+}
+
+// --- Running ---
+
+void LuaMachine::set_array(const char* name, std::span<const Bytes> values) {
+  lua_createtable(lua_, static_cast<int>(values.size()), 0);
+  int index = 0;
+  for (const Bytes value : values) {
+    lua_pushlstring(lua_, value.data(), value.size());
+    lua_rawseti(lua_, -2, ++index);
+  }
+  lua_setfield(lua_, 1, name);
+}
+
+void LuaMachine::run(Call& call, const CompiledScript& compiled, size_t key_count, bool read_only) {
+  const Script& script = *compiled.script;
+  call_ = &call;
+  flags_ = script.flags;
+  read_only_ = read_only || script.has(kScriptNoWrites);
+  begin_us_ = 0;
+  wrote_.store(false, std::memory_order_relaxed);
+  client_.id = call.client.id;
+  client_.database = call.client.database;
+  client_.protocol = 2;
+  if (client_.user.get() != call.client.user.get()) client_.user = call.client.user;
+  limit_bytes_ = engine_.options().script_memory_limit_bytes.load(std::memory_order_relaxed);
+
+  lua_rawgeti(lua_, LUA_REGISTRYINDEX, globals_);
+  set_array("KEYS", call.args.subspan(3, key_count));
+  set_array("ARGV", call.args.subspan(3 + key_count));
+  lua_pushcfunction(lua_, describe_error);
+  lua_rawgeti(lua_, LUA_REGISTRYINDEX, compiled.function);
+  limited_ = true;
+  const int status = lua_pcall(lua_, 0, 1, 2);
+  limited_ = false;
+  if (status == 0) {
+    reply_value(lua_, call.reply, client_.protocol);
+  } else if (status == LUA_ERRMEM) {
+    call.reply.error("ERR The script needs more memory than script-memory-limit allows script: " +
+                     std::string(view(script.sha)));
+  } else {
+    call.reply.error(error_text(lua_, view(script.sha)));
+  }
+  lua_settop(lua_, 0);
+  finish_run();
+}
+
+void LuaMachine::finish_run() {
+  call_ = nullptr;
+  if (busy_.load(std::memory_order_relaxed)) {
+    busy_.store(false, std::memory_order_release);
+    scripts_.leave_busy();
+  }
+  if (killed_.load(std::memory_order_relaxed)) {
+    killed_.store(false, std::memory_order_relaxed);
+    lua_sethook(lua_, &LuaMachine::count_hook, LUA_MASKCOUNT, kInstructionsPerLook);
+  }
+  if (used_bytes_.load(std::memory_order_relaxed) > kCollectAboveBytes) {
+    lua_gc(lua_, LUA_GCCOLLECT, 0);
+  }
+}
+
+// --- Time ---
+
+void LuaMachine::count_hook(lua_State* lua, lua_Debug*) { of(lua).on_count(lua); }
+
+void LuaMachine::on_count(lua_State* lua) {
+  const int64_t threshold_ms =
+      engine_.options().busy_reply_threshold_ms.load(std::memory_order_relaxed);
+  if (call_ == nullptr || threshold_ms <= 0) return;
+  if (!busy_.load(std::memory_order_relaxed)) {
+    const int64_t now_us = engine_.server().unix_time_us();
+    // Nearly all scripts end before the first look and never ask for the time.
+    if (begin_us_ == 0) begin_us_ = now_us;
+    if (now_us - begin_us_ < threshold_ms * 1000) return;
+    busy_.store(true, std::memory_order_release);
+    scripts_.enter_busy();
+    engine_.server().log_warning("A script has been running for " +
+                                 std::to_string((now_us - begin_us_) / 1000) +
+                                 " ms; SCRIPT KILL may end it");
+  }
+  engine_.server().poll_events();
+  if (!killed_.load(std::memory_order_acquire)) return;
+  // From now on at every instruction, so that no pcall inside the script survives it.
+  lua_sethook(lua, &LuaMachine::count_hook, LUA_MASKCOUNT, 1);
+  raise_error(lua, "Script killed by user with SCRIPT KILL...");
+}
+
+}  // namespace sluice

@@ -1,0 +1,220 @@
+#include "engine/script/script_engine.h"
+
+#include "engine/commands/denial.h"
+#include "engine/engine.h"
+#include "engine/execution.h"
+#include "engine/script/lua_machine.h"
+
+namespace sluice {
+
+namespace {
+
+std::atomic<uint64_t> g_next_serial{1};
+
+constexpr Bytes kNoScriptFound = "NOSCRIPT No matching script. Please use EVAL.";
+
+// The number of keys in `args[2]`. False with the error in `error`.
+bool parse_key_count(std::span<const Bytes> args, size_t& count, Bytes& error) {
+  const auto number = parse_i64(args[2]);
+  if (!number) {
+    error = errors::kNotInteger;
+  } else if (*number > static_cast<int64_t>(args.size()) - 3) {
+    error = "ERR Number of keys can't be greater than number of args";
+  } else if (*number < 0) {
+    error = "ERR Number of keys can't be negative";
+  } else {
+    count = static_cast<size_t>(*number);
+    return true;
+  }
+  return false;
+}
+
+// What stands against a script that declares itself. Empty: nothing.
+std::string refuse_declared(Engine& engine, const Script& script, bool read_only) {
+  if (!script.has(kScriptAllowOom | kScriptNoWrites)) {
+    std::string error = refuse_growth(engine);
+    if (!error.empty()) return error;
+  }
+  if (read_only && !script.has(kScriptNoWrites)) {
+    return "ERR Can not execute a script with write flag using *_ro command.";
+  }
+  return {};
+}
+
+}  // namespace
+
+ScriptEngine::ScriptEngine(Engine& engine)
+    : engine_(engine), serial_(g_next_serial.fetch_add(1, std::memory_order_relaxed)) {}
+
+ScriptEngine::~ScriptEngine() = default;
+
+LuaMachine& ScriptEngine::machine(Execution& execution) {
+  // An Execution belongs to one thread, so that thread remembers its machine.
+  struct Last {
+    uint64_t serial = 0;
+    const Execution* execution = nullptr;
+    LuaMachine* machine = nullptr;
+  };
+  thread_local Last last;
+  if (last.serial != serial_ || last.execution != &execution) {
+    MutexLock lock(mutex_);
+    std::unique_ptr<LuaMachine>& slot = machines_[&execution];
+    if (slot == nullptr) slot = std::make_unique<LuaMachine>(engine_, *this);
+    last = {serial_, &execution, slot.get()};
+  }
+  last.machine->follow_flush(generation_.load(std::memory_order_acquire));
+  return *last.machine;
+}
+
+std::shared_ptr<const Script> ScriptEngine::find_shared(Bytes sha) const {
+  MutexLock lock(mutex_);
+  const auto found = scripts_.find(to_lower(sha));
+  return found == scripts_.end() ? nullptr : found->second;
+}
+
+const CompiledScript* ScriptEngine::find(LuaMachine& machine, Bytes sha) {
+  if (const CompiledScript* compiled = machine.find(sha)) return compiled;
+  const std::shared_ptr<const Script> script = find_shared(sha);
+  if (script == nullptr) return nullptr;
+  if (const CompiledScript* compiled = machine.find(view(script->sha))) return compiled;
+  std::string error;
+  const CompiledScript* compiled = machine.compile(script, error);
+  // It has been compiled elsewhere from the same text.
+  CHECK(compiled != nullptr);
+  return compiled;
+}
+
+const CompiledScript* ScriptEngine::find_or_compile(LuaMachine& machine, Bytes body,
+                                                    std::string& error) {
+  if (const CompiledScript* compiled = machine.find_body(body)) return compiled;
+  const std::shared_ptr<const Script> script = make_script(body, error);
+  if (script == nullptr) return nullptr;
+  // Two texts may share the hash that finds them here.
+  const CompiledScript* compiled = machine.find(view(script->sha));
+  if (compiled == nullptr) compiled = machine.compile(script, error);
+  if (compiled == nullptr) return nullptr;
+  MutexLock lock(mutex_);
+  if (scripts_.emplace(view(script->sha), script).second) script_bytes_ += script->body.size();
+  return compiled;
+}
+
+// --- Commands ---
+
+void ScriptEngine::run(Call& call, bool by_sha, bool read_only) {
+  if (by_sha && call.args[1].size() != sizeof(Sha1Text)) return call.reply.error(kNoScriptFound);
+  size_t key_count = 0;
+  Bytes bad_count;
+  if (!parse_key_count(call.args, key_count, bad_count)) return call.reply.error(bad_count);
+  LuaMachine& machine = this->machine(call.execution);
+  const CompiledScript* compiled = nullptr;
+  if (by_sha) {
+    compiled = find(machine, call.args[1]);
+    if (compiled == nullptr) return call.reply.error(kNoScriptFound);
+  } else {
+    std::string error;
+    compiled = find_or_compile(machine, call.args[1], error);
+    if (compiled == nullptr) return call.reply.error(error);
+  }
+  if (compiled->script->has(kScriptDeclared)) {
+    const std::string error = refuse_declared(engine_, *compiled->script, read_only);
+    if (!error.empty()) return call.reply.error(error);
+  }
+  machine.run(call, *compiled, key_count, read_only);
+}
+
+std::string ScriptEngine::load(Execution& execution, Bytes body, std::string& error) {
+  const CompiledScript* compiled = find_or_compile(machine(execution), body, error);
+  return compiled == nullptr ? std::string() : std::string(view(compiled->script->sha));
+}
+
+bool ScriptEngine::exists(Bytes sha) const {
+  return sha.size() == sizeof(Sha1Text) && find_shared(sha) != nullptr;
+}
+
+void ScriptEngine::flush() {
+  MutexLock lock(mutex_);
+  scripts_.clear();
+  script_bytes_ = 0;
+  generation_.fetch_add(1, std::memory_order_release);
+}
+
+ShardMask ScriptEngine::shards(Execution& execution, bool by_sha, std::span<const Bytes> args) {
+  LuaMachine& machine = this->machine(execution);
+  uint32_t flags = 0;
+  if (by_sha) {
+    const CompiledScript* compiled = find(machine, args[1]);
+    if (compiled == nullptr) return 0;
+    flags = compiled->script->flags;
+  } else if (args[1].substr(0, 2) == "#!") {
+    std::string error;
+    const CompiledScript* compiled = find_or_compile(machine, args[1], error);
+    if (compiled == nullptr) return 0;
+    flags = compiled->script->flags;
+  }
+  size_t key_count = 0;
+  Bytes error;
+  if (!parse_key_count(args, key_count, error)) return 0;
+  if ((flags & kScriptDeclared) == 0 || (flags & kScriptAllowCrossSlotKeys) != 0) {
+    return kAllShards;
+  }
+  ShardMask mask = 0;
+  for (const Bytes key : args.subspan(3, key_count)) mask |= 1U << KeyRef(key).shard;
+  return mask;
+}
+
+// --- Slow scripts ---
+
+void ScriptEngine::enter_busy() {
+  MutexLock lock(mutex_);
+  ++busy_count_;
+  engine_.script_busy.store(true, std::memory_order_release);
+}
+
+void ScriptEngine::leave_busy() {
+  MutexLock lock(mutex_);
+  if (--busy_count_ == 0) engine_.script_busy.store(false, std::memory_order_release);
+}
+
+Bytes ScriptEngine::kill() {
+  MutexLock lock(mutex_);
+  bool killed = false;
+  bool wrote = false;
+  for (const auto& [execution, machine] : machines_) {
+    if (!machine->busy()) continue;
+    if (machine->wrote()) {
+      wrote = true;
+    } else {
+      machine->kill();
+      killed = true;
+    }
+  }
+  if (killed) return {};
+  if (wrote) {
+    return "UNKILLABLE Sorry the script already executed write commands against the dataset. You "
+           "can "
+           "either wait the script termination or kill the server in a hard way using the SHUTDOWN "
+           "NOSAVE command.";
+  }
+  return "NOTBUSY No scripts in execution right now.";
+}
+
+// --- Figures ---
+
+size_t ScriptEngine::script_count() const {
+  MutexLock lock(mutex_);
+  return scripts_.size();
+}
+
+uint64_t ScriptEngine::script_bytes() const {
+  MutexLock lock(mutex_);
+  return script_bytes_;
+}
+
+uint64_t ScriptEngine::machine_bytes() const {
+  MutexLock lock(mutex_);
+  uint64_t bytes = 0;
+  for (const auto& [execution, machine] : machines_) bytes += machine->memory_bytes();
+  return bytes;
+}
+
+}  // namespace sluice
