@@ -15,19 +15,17 @@
 #include <tuple>
 #include <vector>
 
+#include "tests/unit/seeds.h"
+
 namespace {
 
 using sluice::NoTie;
 using sluice::NoValue;
 using sluice::OrderedIndex;
 
-// The environment variable SLUICE_SEED reruns one failing seed.
-std::vector<uint64_t> seeds(uint64_t count) {
-  if (const char* text = std::getenv("SLUICE_SEED")) return {std::strtoull(text, nullptr, 10)};
-  std::vector<uint64_t> all;
-  for (uint64_t i = 1; i <= count; ++i) all.push_back(i * 104729);
-  return all;
-}
+using sluice::testing::use_seed;
+
+std::vector<uint64_t> seeds(uint64_t count) { return sluice::testing::seeds(count, 104729); }
 
 struct ByNumber {
   bool operator()(uint32_t a, uint32_t b) const { return a < b; }
@@ -116,6 +114,7 @@ class Model {
 };
 
 void run_against_model(uint64_t seed, int operations, uint64_t spread, bool pops) {
+  use_seed(seed);
   INFO("seed ", seed, " spread ", spread, " pops ", pops);
   std::mt19937_64 random(seed);
   Model model;
@@ -174,6 +173,7 @@ TEST_CASE("a random history leaves the entries, ranks and ranges of a std::multi
 TEST_CASE("the separators never refer to a value whose entry is gone") {
   // Values are freed as soon as they are erased: the address sanitizer sees any late use.
   for (const uint64_t seed : seeds(3)) {
+    use_seed(seed);
     INFO("seed ", seed);
     std::mt19937_64 random(seed);
     OrderedIndex<std::string*, ByText> index;

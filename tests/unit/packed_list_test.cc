@@ -11,18 +11,16 @@
 #include <string>
 #include <vector>
 
+#include "tests/unit/seeds.h"
+
 namespace {
 
 using sluice::Bytes;
 using sluice::PackedList;
 
-// The environment variable SLUICE_SEED reruns one failing seed.
-std::vector<uint64_t> seeds(uint64_t count) {
-  if (const char* text = std::getenv("SLUICE_SEED")) return {std::strtoull(text, nullptr, 10)};
-  std::vector<uint64_t> all;
-  for (uint64_t i = 1; i <= count; ++i) all.push_back(i * 15485863);
-  return all;
-}
+using sluice::testing::use_seed;
+
+std::vector<uint64_t> seeds(uint64_t count) { return sluice::testing::seeds(count, 15485863); }
 
 void compare(const PackedList& list, const std::deque<std::string>& model) {
   list.check();
@@ -56,6 +54,7 @@ std::string draw_value(std::mt19937_64& random, int style) {
 }
 
 void run_against_model(uint64_t seed, int style, int operations, size_t limit) {
+  use_seed(seed);
   INFO("seed ", seed, " style ", style, " limit ", limit);
   std::mt19937_64 random(seed);
   PackedList list;
@@ -150,6 +149,7 @@ TEST_CASE("values of every border size come back from both sides") {
 
 TEST_CASE("erasing while walking visits every element once") {
   for (const uint64_t seed : seeds(4)) {
+    use_seed(seed);
     INFO("seed ", seed);
     std::mt19937_64 random(seed);
     PackedList list;

@@ -12,6 +12,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tests/unit/seeds.h"
+
 namespace {
 
 using sluice::Bytes;
@@ -40,13 +42,9 @@ struct ItemTraits {
   }
 };
 
-// The environment variable SLUICE_SEED reruns one failing seed.
-std::vector<uint64_t> seeds(uint64_t count) {
-  if (const char* text = std::getenv("SLUICE_SEED")) return {std::strtoull(text, nullptr, 10)};
-  std::vector<uint64_t> all;
-  for (uint64_t i = 1; i <= count; ++i) all.push_back(i * 7919);
-  return all;
-}
+using sluice::testing::use_seed;
+
+std::vector<uint64_t> seeds(uint64_t count) { return sluice::testing::seeds(count, 7919); }
 
 template <int kQuality>
 class Model {
@@ -113,6 +111,7 @@ class Model {
 
 template <int kQuality>
 void run_against_model(uint64_t seed, int operations, int keys) {
+  use_seed(seed);
   INFO("seed ", seed, " quality ", kQuality, " keys ", keys);
   std::mt19937_64 random(seed);
   Model<kQuality> model;
@@ -210,6 +209,7 @@ TEST_CASE("a reserved map fills without growing much, and a moved map leaves an 
 
 TEST_CASE("what stays during a whole scan is returned exactly once, whatever comes and goes") {
   for (const uint64_t seed : seeds(6)) {
+    use_seed(seed);
     INFO("seed ", seed);
     std::mt19937_64 random(seed);
     for (int round = 0; round < 12; ++round) {
