@@ -1,0 +1,299 @@
+// sluice-journal: looks at a data directory without changing it, also while a server uses it (then
+// the end it shows is the end at that moment).
+//
+//   sluice-journal verify DIR                 whole or damaged, and where the damage begins
+//   sluice-journal stat DIR                   what it holds, by kind of record
+//   sluice-journal print [options] DIR        every unit with its records
+//       --from LSN, --to LSN                  only these units
+//       --checkpoint                          the newest checkpoint's records too
+//       --no-records                          units only
+//
+// Exit status: 0 whole, 1 damaged or not readable, 2 wrong usage.
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "engine/keyspace/effects.h"
+#include "storage/format.h"
+#include "storage/log.h"
+#include "storage/recovery.h"
+#include "storage/rocksdb_log.h"
+
+namespace sluice {
+namespace {
+
+enum class Command { kVerify, kStat, kPrint };
+
+struct Arguments {
+  Command command = Command::kVerify;
+  std::string directory;
+  Lsn from = 0;
+  Lsn to = UINT64_MAX;
+  bool checkpoint = false;
+  bool records = true;
+};
+
+constexpr const char* kUsage =
+    "usage: sluice-journal verify DIR\n"
+    "       sluice-journal stat DIR\n"
+    "       sluice-journal print [--from LSN] [--to LSN] [--checkpoint] [--no-records] DIR\n";
+
+std::optional<Arguments> parse_arguments(int count, char** values) {
+  Arguments arguments;
+  if (count < 3) return std::nullopt;
+  const std::string command = values[1];
+  if (command == "stat") {
+    arguments.command = Command::kStat;
+  } else if (command == "print") {
+    arguments.command = Command::kPrint;
+  } else if (command != "verify") {
+    return std::nullopt;
+  }
+  for (int i = 2; i < count; ++i) {
+    const std::string value = values[i];
+    if ((value == "--from" || value == "--to") && i + 1 < count) {
+      (value == "--from" ? arguments.from : arguments.to) = std::strtoull(values[++i], nullptr, 10);
+    } else if (value == "--checkpoint") {
+      arguments.checkpoint = true;
+    } else if (value == "--no-records") {
+      arguments.records = false;
+    } else if (value.starts_with("--") || !arguments.directory.empty()) {
+      return std::nullopt;
+    } else {
+      arguments.directory = value;
+    }
+  }
+  if (arguments.directory.empty()) return std::nullopt;
+  return arguments;
+}
+
+std::string format_time(int64_t time_ms) {
+  const std::time_t seconds = static_cast<std::time_t>(time_ms / 1000);
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  char text[64];
+  const size_t length = std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &parts);
+  std::snprintf(text + length, sizeof(text) - length, ".%03dZ", static_cast<int>(time_ms % 1000));
+  return text;
+}
+
+// Bytes that no effect can be read from.
+std::string hex_head(Bytes bytes) {
+  std::string text = std::to_string(bytes.size()) + " bytes:";
+  for (size_t i = 0; i < bytes.size() && i < 32; ++i) {
+    char byte[8];
+    std::snprintf(byte, sizeof(byte), " %02x", static_cast<unsigned char>(bytes[i]));
+    text += byte;
+  }
+  return bytes.size() > 32 ? text + " ..." : text;
+}
+
+// False when the records are not `count` effects.
+bool print_records(Bytes records, uint64_t count) {
+  Effect effect;
+  while (count != 0 && decode_effect(records, effect)) {
+    std::printf("    %s\n", describe_effect(effect).c_str());
+    --count;
+  }
+  if (count == 0 && records.empty()) return true;
+  std::printf("    not an effect, %" PRIu64 " should follow; %s\n", count,
+              hex_head(records).c_str());
+  return false;
+}
+
+// Recovery's view: decodes every record, counts it by type, keeps nothing.
+class CountingReplay final : public Replay {
+ public:
+  bool apply(Bytes records, uint64_t count) override {
+    Effect effect;
+    for (; count != 0; --count) {
+      const size_t before = records.size();
+      if (!decode_effect(records, effect)) return false;
+      Kind& kind = kinds[static_cast<unsigned>(effect.type)];
+      ++kind.count;
+      kind.bytes += before - records.size();
+      if (kind.example.empty()) kind.example = describe_effect(effect);
+    }
+    return records.empty();
+  }
+  void finish() override {}
+
+  struct Kind {
+    uint64_t count = 0;
+    uint64_t bytes = 0;
+    std::string example;
+  };
+  std::map<unsigned, Kind> kinds;
+};
+
+struct Opened {
+  std::unique_ptr<Log> log;
+  std::string damage;  // of the write-ahead log; what is before it can be read
+};
+
+std::optional<Opened> open_log(const std::string& directory) {
+  RocksdbLogOptions options;
+  options.directory = directory;
+  options.read_only = true;
+  Opened opened;
+  auto log = open_rocksdb_log(options);
+  if (!log.ok() && log.status().code() == StatusCode::kDamaged) {
+    opened.damage = log.status().message();
+    options.up_to_damage = true;
+    log = open_rocksdb_log(options);
+  }
+  if (!log.ok()) {
+    std::printf("%s\n", log.status().message().c_str());
+    return std::nullopt;
+  }
+  opened.log = std::move(log.value());
+  return opened;
+}
+
+void print_head(Log& log) {
+  std::printf("format %u, units of version %u\n", kFormatVersion, kUnitVersion);
+  const Result<Lsn> mark = log.mark();
+  std::printf("high-water mark: %s\n", mark.ok() ? ("lsn " + std::to_string(mark.value())).c_str()
+                                                 : mark.status().message().c_str());
+  const auto newest = log.newest_checkpoint();
+  if (!newest.ok()) {
+    std::printf("checkpoint: %s\n", newest.status().message().c_str());
+  } else if (!newest.value().has_value()) {
+    std::printf("checkpoint: none\n");
+  } else {
+    const CheckpointSummary& summary = *newest.value();
+    std::printf("checkpoint %" PRIu64 ": lsn %" PRIu64 " to %" PRIu64 ", %" PRIu64
+                " records, %" PRIu64 " bytes in %" PRIu64 " pieces, %s to %s\n",
+                summary.checkpoint, summary.begin_lsn, summary.end_lsn, summary.records,
+                summary.bytes, summary.pieces, format_time(summary.started_ms).c_str(),
+                format_time(summary.finished_ms).c_str());
+  }
+  std::printf("on disk: %" PRIu64 " bytes\n", log.disk_bytes());
+}
+
+bool print_checkpoint(Log& log, bool with_records) {
+  const auto newest = log.newest_checkpoint();
+  if (!newest.ok() || !newest.value().has_value()) return newest.ok();
+  const std::unique_ptr<PieceReader> reader = log.read_checkpoint(newest.value()->checkpoint);
+  uint32_t number = 0;
+  Bytes piece;
+  while (reader->next(number, piece)) {
+    PieceHeader header;
+    Bytes records;
+    std::string why;
+    if (!open_piece(piece, header, records, why)) {
+      std::printf("piece %u: DAMAGED: %s\n", number, why.c_str());
+      return false;
+    }
+    std::printf("piece %u: %u records, %zu bytes\n", number, header.records, records.size());
+    if (with_records && !print_records(records, header.records)) return false;
+  }
+  if (reader->status().ok()) return true;
+  std::printf("DAMAGED: %s\n", reader->status().message().c_str());
+  return false;
+}
+
+// Prints the units of one commit; false at damage.
+bool print_commit(Lsn first_lsn, Bytes commit, const Arguments& arguments, Lsn& expected) {
+  std::printf("commit %" PRIu64 ": %zu bytes\n", first_lsn, commit.size());
+  UnitCursor cursor(commit);
+  while (cursor.next()) {
+    const UnitHeader& unit = cursor.header();
+    if (expected != 0 && unit.lsn != expected) {
+      std::printf("  GAP: lsn %" PRIu64 " follows %" PRIu64 "%s\n", unit.lsn, expected - 1,
+                  (unit.flags & kUnitFollowsGap) != 0 ? ", left out on purpose" : "");
+    }
+    expected = unit.lsn + 1;
+    if (unit.lsn < arguments.from || unit.lsn > arguments.to) continue;
+    std::printf("  lsn %" PRIu64 ", %s: %u records, %u bytes%s\n", unit.lsn,
+                format_time(unit.time_ms).c_str(), unit.records, unit.length,
+                (unit.flags & kUnitFollowsGap) != 0 ? ", follows a gap" : "");
+    if (arguments.records && !print_records(cursor.records(), unit.records)) return false;
+  }
+  if (cursor.damage() == UnitDamage::kNone) return true;
+  std::printf("  DAMAGED at byte %" PRIu64 " of this commit: %s\n", cursor.offset(),
+              describe(cursor.damage()));
+  return false;
+}
+
+bool print_units(Log& log, const Arguments& arguments) {
+  const std::unique_ptr<LogReader> reader = log.read_from(arguments.from);
+  Lsn first_lsn = 0;
+  Lsn expected = 0;
+  Bytes commit;
+  while (reader->next(first_lsn, commit) && first_lsn <= arguments.to) {
+    if (!print_commit(first_lsn, commit, arguments, expected)) return false;
+  }
+  if (reader->status().ok()) return true;
+  std::printf("DAMAGED after lsn %" PRIu64 ": %s\n", expected == 0 ? 0 : expected - 1,
+              reader->status().message().c_str());
+  return false;
+}
+
+int print(Log& log, const Arguments& arguments) {
+  print_head(log);
+  bool whole = true;
+  if (arguments.checkpoint) whole = print_checkpoint(log, arguments.records);
+  whole = print_units(log, arguments) && whole;
+  return whole ? 0 : 1;
+}
+
+// As recovery would go about it.
+int verify(Log& log, bool with_kinds) {
+  print_head(log);
+  CountingReplay replay;
+  RecoveryOptions options;
+  options.read_only = true;
+  const auto recovered = recover(log, replay, options);
+  if (with_kinds) {
+    for (const auto& [type, kind] : replay.kinds) {
+      std::printf("record type %u: %" PRIu64 ", %" PRIu64 " bytes; the first: %s\n", type,
+                  kind.count, kind.bytes, kind.example.c_str());
+    }
+  }
+  if (!recovered.ok()) {
+    std::printf("DAMAGED: %s\n", recovered.status().message().c_str());
+    return 1;
+  }
+  const RecoveryResult& result = recovered.value();
+  std::printf("log: %" PRIu64 " units with %" PRIu64
+              " records after the checkpoint, last lsn %" PRIu64 "\n",
+              result.units, result.unit_records, result.last_lsn);
+  if (result.dropped_tail) {
+    std::printf("after it comes a gap, above all that was synced; a start drops what follows\n");
+  }
+  std::printf("whole: a server would start with %" PRIu64 " records\n", result.records());
+  return 0;
+}
+
+int run(int count, char** values) {
+  const std::optional<Arguments> arguments = parse_arguments(count, values);
+  if (!arguments.has_value()) {
+    std::fputs(kUsage, stderr);
+    return 2;
+  }
+  std::optional<Opened> opened = open_log(arguments->directory);
+  if (!opened.has_value()) return 1;
+  const int code = arguments->command == Command::kPrint
+                       ? print(*opened->log, *arguments)
+                       : verify(*opened->log, arguments->command == Command::kStat);
+  if (opened->damage.empty()) return code;
+  // Only verify has compared the end with the mark and the checkpoint.
+  const bool harmless = arguments->command != Command::kPrint && code == 0;
+  std::printf("%s: %s\n",
+              harmless ? "the unsynced tail is damaged; a server would start with the above"
+                       : "DAMAGED after the above",
+              opened->damage.c_str());
+  return harmless ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace sluice
+
+int main(int count, char** values) { return sluice::run(count, values); }
