@@ -94,6 +94,18 @@ void Engine::for_each_execution(const std::function<void(Execution&)>& visit) {
   for (Execution* execution : executions_) visit(*execution);
 }
 
+uint64_t Engine::keyspace_hits() {
+  uint64_t hits = 0;
+  for_each_execution([&](Execution& execution) { hits += execution.keyspace_hits; });
+  return hits;
+}
+
+uint64_t Engine::keyspace_misses() {
+  uint64_t misses = 0;
+  for_each_execution([&](Execution& execution) { misses += execution.keyspace_misses; });
+  return misses;
+}
+
 void Engine::reset_stats() {
   expired_keys = 0;
   for_each_execution([](Execution& execution) { execution.reset_stats(); });

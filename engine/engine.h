@@ -91,6 +91,9 @@ class Engine {
   uint64_t key_count(int database) const;
   std::atomic<uint64_t> changes{0};
   std::atomic<uint64_t> expired_keys{0};
+  // Look-ups of commands that only read, over all threads.
+  uint64_t keyspace_hits();
+  uint64_t keyspace_misses();
 
   // SLOWLOG's threshold in processor ticks, for the hot path; set by set_slow_log_threshold_us.
   std::atomic<uint64_t> slow_ticks{UINT64_MAX};

@@ -214,8 +214,8 @@ void Server::info_stats(InfoWriter& out) {
   out.field("expired_stale_perc", "0.00");
   zeros(out, {"expired_time_cap_reached_count", "expire_cycle_cpu_milliseconds", "evicted_keys",
               "evicted_clients", "total_eviction_exceeded_time", "current_eviction_exceeded_time"});
-  out.field("keyspace_hits", engine_->keyspace_hits.load());
-  out.field("keyspace_misses", engine_->keyspace_misses.load());
+  out.field("keyspace_hits", engine_->keyspace_hits());
+  out.field("keyspace_misses", engine_->keyspace_misses());
   const PubSub& pubsub = engine_->pubsub();
   out.field("pubsub_channels", static_cast<uint64_t>(pubsub.count(PubSub::Kind::kChannel)));
   out.field("pubsub_patterns", static_cast<uint64_t>(pubsub.count(PubSub::Kind::kPattern)));
