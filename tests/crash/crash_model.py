@@ -32,12 +32,8 @@ class Entry:
         self.value = value
         self.expires = expires
 
-    def copy(self):
-        return Entry(self.value.copy() if hasattr(self.value, "copy") else self.value,
-                     self.expires)
-
     def __repr__(self):
-        return f"{self.value!r} expires {self.expires}"
+        return f"{str(self.value)[:200]} expires {self.expires}"
 
 
 def number(value):
@@ -111,11 +107,11 @@ class Model:
         self.keys[target] = self.keys.pop(source)
         return "OK"
 
-    def _copy(self, _, source, target, _replace):
-        if source not in self.keys:
-            return 0
-        self.keys[target] = self.keys[source].copy()
-        return 1
+    def _setrange(self, _, key, offset, value):
+        entry = self.keys.setdefault(key, Entry(b""))
+        old = entry.value.ljust(offset, b"\0")
+        entry.value = old[:offset] + value + old[offset + len(value):]
+        return len(entry.value)
 
     # -- Hashes and sets ----------------------------------------------------------------------
 
@@ -386,15 +382,8 @@ class Generator:
             lambda: ["EXPIRE", key, rng.choice(LONG_TTL_S)],
             lambda: ["PERSIST", key],
             lambda: ["RENAME", key, self.key("s")],
-            lambda: ["COPY", key, self._other(key), "REPLACE"],
+            lambda: ["SETRANGE", key, rng.randrange(30), b"~~"],
         ))()
-
-    def _other(self, key):
-        """Another key of the same type: COPY of a key to itself is an error."""
-        other = self.key("s")
-        while other == key:
-            other = self.key("s")
-        return other
 
     def _number(self):
         return ["INCRBY", self.key("n"), self._rng.randrange(-5, 100)]

@@ -45,6 +45,7 @@ class History:
 
     def __init__(self, seed):
         self._generator = Generator(random.Random(seed), PREFIX)
+        self._model = Model()
         self.units = []
         self.answered_ms = []
 
@@ -63,8 +64,11 @@ class History:
             link.socket.sendall(b"".join(unit.wire for unit in batch))
             for unit in batch:
                 for _ in range(unit.reply_count):
-                    link.reader.read()
+                    reply = link.reader.read()
                 self.answered_ms.append(wall_ms())
+                expected = unit.apply(self._model, self.answered_ms[-1])
+                if reply != expected:
+                    raise Violation(f"{unit.commands} answered {reply!r}, not {expected!r}")
 
     def check(self, link, at_least):
         """The server's state is the history up to some unit at or after `at_least`."""
@@ -262,7 +266,9 @@ class Damaged:
         if os.path.basename(path) in text:
             return ["refused"]
         known = [os.path.basename(name) for name in self.files()]
-        if not any(name in text for name in known):
+            damaged.failures.append("no cut of the unsynced tail gave a shorter history")
+        named = any(name in text for name in known) or "/log/MANIFEST-" in text
+        if not named and not re.search(r"has format \d+; this version", text):
             raise Violation(f"refused, but named no file of {copy}: {text}")
         return ["refused", "named another file"]
 
