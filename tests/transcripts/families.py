@@ -123,7 +123,8 @@ LISTS = [
 
 HASHES = [
     (7, lambda p: [p.pick("HSET", "HSET", "HMSET"), p.target(), *p.some_pairs(p.member, p.value)]),
-    (1, lambda p: ["HSET", p.pick("a", "b"), *[word for n in range(140) for word in (n, n)]]),
+    (1, lambda p: ["HSET", p.pick("a", "b"), *[word for n in range(p.pick(140, 512, 513))
+                                               for word in (n, n)]]),
     (1, lambda p: ["HSETNX", p.target(), p.member(), p.value()]),
     (3, lambda p: ["HGET", p.key(), p.member()]),
     (2, lambda p: ["HMGET", p.key(), *p.members()]),

@@ -17,6 +17,7 @@ QUIET_S = 0.06
 BRIEF_S = 0.003
 LATE_S = 0.5
 SETTLE_S = 0.5
+CONTEXT = 4
 MAX_SCAN_CALLS = 20000
 VARIABLE = re.compile(rb"\$\{(\w+)\}")
 
@@ -26,22 +27,25 @@ class Outcome:
 
     def __init__(self, text, rest=b""):
         self.text = text
+        self.rest = rest
         self.raw = text.encode() + rest
         self.tree = ("-", self.raw)
 
     def __repr__(self):
-        return self.raw.decode(errors="replace")
+        return f"{self.text}{self.rest!r}" if self.rest else self.text
 
 
 class Failure:
-    def __init__(self, where, command, expected, actual):
+    def __init__(self, where, command, expected, actual, before=()):
         self.where = where
         self.command = command
+        self.before = list(before)
         self.expected = expected
         self.actual = actual
 
     def text(self, limit=1500):
-        return (f"{self.where}\n  command:   {self.command[:limit]}\n"
+        before = " ; ".join(command[:80] for command in self.before)
+        return (f"{self.where}\n  after:     {before}\n  command:   {self.command[:limit]}\n"
                 f"  reference: {show(self.expected, limit)}\n"
                 f"  server:    {show(self.actual, limit)}")
 
@@ -175,6 +179,7 @@ class Pair:
         self.failures = []
         self.compared = 0
         self.in_step = True
+        self.recent = []
         # Connections on which the last thing sent may be half a command.
         self.sent_raw = set()
         for session in self.sessions:
@@ -184,6 +189,7 @@ class Pair:
         for step in steps:
             if not self.in_step:
                 break
+            self.recent = self.recent[-CONTEXT:] + [step.text]
             getattr(self, "_do_" + step.kind)(step)
         if self.in_step:
             self._check_nothing_is_left()
@@ -200,7 +206,7 @@ class Pair:
 
     def _fail(self, step, expected, actual):
         where = f"{self.name}:{step.line_number} (RESP{self.protocol})"
-        self.failures.append(Failure(where, step.text, expected, actual))
+        self.failures.append(Failure(where, step.text, expected, actual, self.recent[:-1]))
 
     def _compare(self, step, expected, actual):
         self.compared += 1
