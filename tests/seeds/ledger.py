@@ -151,6 +151,8 @@ class Ledger:
         with self._lock:
             move, job.move = job.move, None
             move.read = job.move_read = self.tick()
+            if applied is False and move.target == (job.band, job.score):
+                applied = None   # within the same millisecond: ZADD CH counts no change
             if applied:
                 job.band, job.score = move.target
                 self.counts["moved"] += 1
