@@ -22,15 +22,20 @@ void add_one(std::atomic<uint64_t>& counter) {
   counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
+// At most `limit` bytes, up to the first NUL, as C prints them.
+std::string shown(Bytes bytes, size_t limit) {
+  return std::string(bytes.substr(0, std::min(limit, bytes.find('\0'))));
+}
+
 // As Redis says it, with at most 128 bytes of name and of arguments.
 std::string unknown_command(std::span<const Bytes> args) {
-  std::string text = "ERR unknown command '" + std::string(args[0].substr(0, 128)) +
+  std::string text = "ERR unknown command '" + shown(args[0], 128) +
                      "', with args beginning with: ";
-  std::string shown;
-  for (size_t i = 1; i < args.size() && shown.size() < 128; ++i) {
-    shown += "'" + std::string(args[i].substr(0, 128 - shown.size())) + "' ";
+  std::string listed;
+  for (size_t i = 1; i < args.size() && listed.size() < 128; ++i) {
+    listed += "'" + shown(args[i], 128 - listed.size()) + "' ";
   }
-  return text + shown;
+  return text + listed;
 }
 
 bool may_run_while_subscribed(const Command& command) {
@@ -197,8 +202,14 @@ std::string Execution::check(Client& client, const Command& command, std::span<c
     return "ERR Command not allowed inside a transaction";
   }
   if (client.user == nullptr) {
-    if ((command.flags & kNoAuth) == 0) return "NOAUTH Authentication required.";
-  } else if (!client.user->unrestricted.load(std::memory_order_relaxed)) {
+    // Whoever came while a password was asked for may go on once none is.
+    client.user = engine_.acl().user_at_connect();
+    if (client.user == nullptr && (command.flags & kNoAuth) == 0) {
+      return "NOAUTH Authentication required.";
+    }
+  }
+  if (client.user != nullptr && !client.user->unrestricted.load(std::memory_order_relaxed)) {
+    if (client.user->deleted.load(std::memory_order_relaxed)) client.close_after_reply = true;
     std::string error = engine_.acl().check(*client.user, command, args);
     if (!error.empty()) return error;
   }

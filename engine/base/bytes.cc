@@ -85,9 +85,10 @@ bool glob_step(Bytes pattern, Bytes text, bool ignore_case, bool& skip_longer, i
         ++t;
       }
     }
-  }
-  if (t == text.size()) {
-    while (p < pattern.size() && pattern[p] == '*') ++p;
+    // Only behind a byte that matched: in Redis no star matches the empty text.
+    if (t == text.size()) {
+      while (p < pattern.size() && pattern[p] == '*') ++p;
+    }
   }
   return p >= pattern.size() && t == text.size();
 }

@@ -1,5 +1,7 @@
 #include "engine/base/numbers.h"
 
+#include <cctype>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -30,34 +32,42 @@ bool begins_like_space(Bytes text) {
 std::optional<int64_t> parse_i64(Bytes text) { return parse_strict<int64_t>(text); }
 std::optional<uint64_t> parse_u64(Bytes text) { return parse_strict<uint64_t>(text); }
 
-std::optional<double> parse_double(Bytes text) {
-  if (text.empty() || text.size() > 255 || begins_like_space(text)) return std::nullopt;
-  // The common scores are plain decimals; from_chars reads them several times faster than strtod.
-  double value = 0;
-  const char* end = text.data() + text.size();
-  const char first = text[0] == '-' && text.size() > 1 ? text[1] : text[0];
-  if (first >= '0' && first <= '9') {
-    const auto [stop, error] = std::from_chars(text.data(), end, value);
-    if (error == std::errc() && stop == end) return value;
-  }
-  char copy[256];
+namespace {
+
+// strtod or strtold over the whole text, as Redis reads numbers: out of range is an error in both
+// directions, NaN too.
+template <class Real, Real (*kConvert)(const char*, char**)>
+std::optional<Real> parse_real(Bytes text) {
+  constexpr size_t kMaxText = 5 * 1024;  // the longest number that INCRBYFLOAT writes fits
+  if (text.empty() || text.size() >= kMaxText || begins_like_space(text)) return std::nullopt;
+  char copy[kMaxText];
   std::memcpy(copy, text.data(), text.size());
   copy[text.size()] = 0;
   char* stop = nullptr;
-  value = std::strtod(copy, &stop);
+  errno = 0;
+  const Real value = kConvert(copy, &stop);
   if (stop != copy + text.size() || std::isnan(value)) return std::nullopt;
+  if (errno == ERANGE && (std::isinf(value) || value == 0)) return std::nullopt;
   return value;
 }
 
+}  // namespace
+
+std::optional<double> parse_double(Bytes text) {
+  if (text.empty()) return std::nullopt;
+  // The common scores are plain decimals; from_chars reads them several times faster than strtod.
+  const char first = text[0] == '-' && text.size() > 1 ? text[1] : text[0];
+  if (first >= '0' && first <= '9') {
+    double value = 0;
+    const char* end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    if (error == std::errc() && stop == end) return value;
+  }
+  return parse_real<double, std::strtod>(text);
+}
+
 std::optional<long double> parse_long_double(Bytes text) {
-  if (text.empty() || text.size() > 255 || begins_like_space(text)) return std::nullopt;
-  char copy[256];
-  std::memcpy(copy, text.data(), text.size());
-  copy[text.size()] = 0;
-  char* stop = nullptr;
-  const long double value = std::strtold(copy, &stop);
-  if (stop != copy + text.size() || std::isnan(value)) return std::nullopt;
-  return value;
+  return parse_real<long double, std::strtold>(text);
 }
 
 std::string format_double(double value) {

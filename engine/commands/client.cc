@@ -167,7 +167,7 @@ void client_list_command(Call& call) {
   } else if (call.args.size() > 3 && call.option(2, "ID")) {
     for (const Bytes arg : call.args.subspan(3)) {
       const auto id = parse_i64(arg);
-      if (!id || *id < 0) return call.reply.error("ERR Invalid client ID");
+      if (!id) return call.reply.error("ERR Invalid client ID");
       ids.push_back(static_cast<uint64_t>(*id));
     }
   } else if (call.args.size() != 2) {

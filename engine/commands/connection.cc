@@ -18,7 +18,6 @@ constexpr Bytes kWrongPassword = "WRONGPASS invalid username-password pair or us
 bool authenticate(Call& call, Bytes name, Bytes password) {
   std::shared_ptr<User> user = call.engine.acl().authenticate(name, password);
   if (user == nullptr) {
-    call.engine.acl().log_denied_login(call.client, name, call.now_ms());
     call.reply.error(kWrongPassword);
     return false;
   }
@@ -66,7 +65,7 @@ bool parse_hello(Call& call, HelloOptions& options) {
 void auth_command(Call& call) {
   if (call.args.size() > 3) return call.reply.error(errors::kSyntax);
   if (call.args.size() == 2) {
-    if (call.engine.acl().user_at_connect() != nullptr) {
+    if (call.engine.acl().default_user_needs_no_password()) {
       return call.reply.error(
           "ERR AUTH <password> called without any password configured for the default user. Are "
           "you sure your configuration is correct?");
@@ -150,7 +149,11 @@ void reset_command(Call& call) {
 
 void select_command(Call& call) {
   int64_t database = 0;
-  if (!call.integer(1, database, "ERR invalid DB index")) return;
+  if (!call.integer(1, database)) return;
+  if (database < INT32_MIN || database > INT32_MAX) {
+    return call.reply.error(
+        "ERR value is out of range, value must between -2147483648 and 2147483647");
+  }
   if (database < 0 || database >= kDatabases) {
     return call.reply.error("ERR DB index is out of range");
   }

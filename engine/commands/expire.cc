@@ -83,7 +83,7 @@ void reply_time(Call& call, bool milliseconds, bool absolute) {
   if (entry == nullptr) return call.reply.integer(-2);
   if (entry->expire_ms() == 0) return call.reply.integer(-1);
   const int64_t ms = absolute ? entry->expire_ms() : entry->expire_ms() - call.now_ms();
-  call.reply.integer(milliseconds ? ms : absolute ? ms / 1000 : (ms + 500) / 1000);
+  call.reply.integer(milliseconds ? ms : (ms + 500) / 1000);
 }
 
 }  // namespace

@@ -156,6 +156,7 @@ void hincrby_command(Call& call) {
 void hincrbyfloat_command(Call& call) {
   const auto by = parse_long_double(call.args[3]);
   if (!by) return call.reply.error(errors::kNotFloat);
+  if (std::isinf(*by)) return call.reply.error("ERR value is NaN or Infinity");
   const KeyRef key = call.key(1);
   bool failed = false;
   Entry* entry = call.find(key, Type::kHash, failed);
@@ -192,11 +193,8 @@ void hrandfield_command(Call& call) {
 
 void hscan_command(Call& call) {
   ScanRequest request;
-  if (!parse_scan_request(call, 2, request)) return;
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), Type::kHash, failed);
-  if (failed) return;
-  if (entry == nullptr) return reply_scan_missing(call);
+  const Entry* entry = begin_element_scan(call, Type::kHash, request);
+  if (entry == nullptr) return;
   const Hash& hash = entry->object<Hash>();
   const auto write = [&](const Field* field) {
     if (!request.matches(field->name())) return size_t{0};

@@ -106,7 +106,7 @@ void keys_command(Call& call) {
 
 void scan_command(Call& call) {
   ScanRequest request;
-  if (!parse_scan_request(call, 1, request)) return;
+  if (!parse_scan_cursor(call, 1, request) || !parse_scan_options(call, 2, request)) return;
   // The shard in the low bits, its map's cursor above: 52 bits, exact in JavaScript too.
   auto shard = static_cast<unsigned>(request.cursor % kShards);
   uint64_t cursor = request.cursor / kShards;

@@ -180,20 +180,19 @@ bool parse_position_options(const Call& call, PositionRequest& request) {
             "use negative to start from the end of the list");
         return false;
       }
-      if (request.rank == INT64_MIN) {
-        call.reply.error("ERR value is out of range");
-        return false;
-      }
+      request.rank = std::max(request.rank, -INT64_MAX);
     } else if (has_value && call.option(at, "COUNT")) {
-      if (!call.integer(at + 1, request.count)) return false;
+      constexpr Bytes kError = "ERR COUNT can't be negative";
+      if (!call.integer(at + 1, request.count, kError)) return false;
       if (request.count < 0) {
-        call.reply.error("ERR COUNT can't be negative");
+        call.reply.error(kError);
         return false;
       }
     } else if (has_value && call.option(at, "MAXLEN")) {
-      if (!call.integer(at + 1, request.max_compared)) return false;
+      constexpr Bytes kError = "ERR MAXLEN can't be negative";
+      if (!call.integer(at + 1, request.max_compared, kError)) return false;
       if (request.max_compared < 0) {
-        call.reply.error("ERR MAXLEN can't be negative");
+        call.reply.error(kError);
         return false;
       }
     } else {

@@ -51,6 +51,10 @@ void unsubscribe(Call& call, Kind kind, Bytes what, const std::set<std::string, 
 }
 
 void list_names(Call& call, Kind kind) {
+  if (call.args.size() > 3) {
+    return call.reply.error("ERR unknown subcommand or wrong number of arguments for '" +
+                            std::string(call.args[1]) + "'. Try PUBSUB HELP.");
+  }
   const bool filter = call.args.size() == 3;
   const auto names = call.engine.pubsub().names(kind, filter ? call.args[2] : Bytes(), filter);
   call.reply.array(names.size());

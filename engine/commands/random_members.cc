@@ -13,6 +13,12 @@ bool parse_random_request(const Call& call, Bytes with_word, RandomRequest& requ
   if (call.args.size() == 2) return true;
   int64_t count = 0;
   if (!call.integer(2, count)) return false;
+  if (count == INT64_MIN) {
+    call.reply.error(
+        "ERR value is out of range, value must between -9223372036854775807 and "
+        "9223372036854775807");
+    return false;
+  }
   const bool with_given = call.args.size() == 4;
   if (call.args.size() > (with_word.empty() ? 3U : 4U) ||
       (with_given && !call.option(3, with_word))) {
@@ -20,11 +26,7 @@ bool parse_random_request(const Call& call, Bytes with_word, RandomRequest& requ
     return false;
   }
   // Twice as many values follow as elements; beyond that the header would not hold their number.
-  if (!with_word.empty() && (count < -(INT64_MAX / 2) || count > INT64_MAX / 2)) {
-    call.reply.error("ERR value is out of range");
-    return false;
-  }
-  if (count == INT64_MIN) {
+  if (with_given && (count < -(INT64_MAX / 2) || count > INT64_MAX / 2)) {
     call.reply.error("ERR value is out of range");
     return false;
   }

@@ -1,18 +1,28 @@
 #include "engine/commands/scan.h"
 
 #include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstdlib>
 
 namespace sluice {
 
-bool parse_scan_request(const Call& call, size_t first, ScanRequest& request) {
-  const auto cursor = parse_u64(call.args[first]);
-  if (!cursor) {
-    call.reply.error("ERR invalid cursor");
-    return false;
+bool parse_scan_cursor(const Call& call, size_t argument, ScanRequest& request) {
+  // As strtoul reads it: nothing at all is zero, a sign is allowed.
+  const std::string text(call.args[argument]);
+  char* stop = nullptr;
+  errno = 0;
+  request.cursor = std::strtoul(text.c_str(), &stop, 10);
+  if (*stop == '\0' && errno != ERANGE && std::isspace(static_cast<unsigned char>(text[0])) == 0) {
+    return true;
   }
-  request.cursor = *cursor;
+  call.reply.error("ERR invalid cursor");
+  return false;
+}
+
+bool parse_scan_options(const Call& call, size_t first, ScanRequest& request) {
   const bool keys = Bytes(call.command.name) == "scan";
-  for (size_t at = first + 1; at < call.args.size(); at += 2) {
+  for (size_t at = first; at < call.args.size(); at += 2) {
     if (at + 1 >= call.args.size()) {
       call.reply.error(errors::kSyntax);
       return false;
@@ -49,10 +59,18 @@ size_t begin_whole_scan(Call& call) {
   return call.reply.open_array();
 }
 
-void reply_scan_missing(Call& call) {
-  call.reply.array(2);
-  call.reply.bulk("0");
-  call.reply.array(0);
+const Entry* begin_element_scan(Call& call, Type type, ScanRequest& request) {
+  if (!parse_scan_cursor(call, 2, request)) return nullptr;
+  bool failed = false;
+  const Entry* entry = call.find(call.key(1), type, failed);
+  if (failed) return nullptr;
+  if (entry == nullptr) {
+    call.reply.array(2);
+    call.reply.bulk("0");
+    call.reply.array(0);
+    return nullptr;
+  }
+  return parse_scan_options(call, 3, request) ? entry : nullptr;
 }
 
 }  // namespace sluice

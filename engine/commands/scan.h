@@ -27,7 +27,6 @@ struct ScanRequest {
 // the error replied.
 bool parse_scan_request(const Call& call, size_t first, ScanRequest& request);
 
-void reply_scan_missing(Call& call);
 // Cursor 0 and an open array, for a collection that is returned whole; the caller closes it.
 size_t begin_whole_scan(Call& call);
 // Cursor as decimal text.

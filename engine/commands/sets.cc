@@ -156,11 +156,8 @@ void srandmember_command(Call& call) {
 
 void sscan_command(Call& call) {
   ScanRequest request;
-  if (!parse_scan_request(call, 2, request)) return;
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), Type::kSet, failed);
-  if (failed) return;
-  if (entry == nullptr) return reply_scan_missing(call);
+  const Entry* entry = begin_element_scan(call, Type::kSet, request);
+  if (entry == nullptr) return;
   const Set& set = entry->object<Set>();
   const auto write = [&](const Member* member) {
     if (!request.matches(member->bytes())) return size_t{0};

@@ -225,11 +225,8 @@ void zrandmember_command(Call& call) {
 
 void zscan_command(Call& call) {
   ScanRequest request;
-  if (!parse_scan_request(call, 2, request)) return;
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), Type::kSortedSet, failed);
-  if (failed) return;
-  if (entry == nullptr) return reply_scan_missing(call);
+  const Entry* entry = begin_element_scan(call, Type::kSortedSet, request);
+  if (entry == nullptr) return;
   const SortedSet& sorted = entry->object<SortedSet>();
   const auto write = [&](const ScoredMember* member) {
     if (!request.matches(member->bytes())) return size_t{0};

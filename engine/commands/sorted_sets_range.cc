@@ -2,9 +2,8 @@
 // removals.
 #include <algorithm>
 #include <cmath>
-#include <optional>
+#include <cstdlib>
 
-#include "engine/base/numbers.h"
 #include "engine/commands/call.h"
 #include "engine/commands/sorted_sets.h"
 
@@ -41,10 +40,11 @@ struct MemberRange {
 bool parse_score_end(Bytes text, double& score, bool& open) {
   open = !text.empty() && text[0] == '(';
   if (open) text.remove_prefix(1);
-  const auto parsed = parse_double(text);
-  if (!parsed) return false;
-  score = *parsed;
-  return true;
+  // Redis reads these with bare strtod: nothing at all is zero, and beyond the range is infinite.
+  const std::string copy(text);
+  char* stop = nullptr;
+  score = std::strtod(copy.c_str(), &stop);
+  return *stop == '\0' && !std::isnan(score);
 }
 
 bool parse_scores(const Call& call, size_t low, size_t high, ScoreRange& range) {
@@ -135,10 +135,13 @@ bool parse_range_options(const Call& call, size_t first, bool store, bool fixed_
       at += 2;
     } else if (!fixed_direction && call.option(at, "REV")) {
       request.reverse = true;
+      fixed_direction = true;
     } else if (!fixed_by && call.option(at, "BYLEX")) {
       request.by = By::kMember;
+      fixed_by = true;
     } else if (!fixed_by && call.option(at, "BYSCORE")) {
       request.by = By::kScore;
+      fixed_by = true;
     } else {
       call.reply.error(errors::kSyntax);
       return false;

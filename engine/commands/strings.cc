@@ -34,7 +34,7 @@ bool parse_expire_option(const Call& call, size_t& at, SetOptions& options) {
   for (const auto& [word, unit] : kUnits) {
     if (!call.option(at, word)) continue;
     if (at + 1 >= call.args.size() || options.keep_ttl || options.persist ||
-        options.unit != ExpireUnit::kNone) {
+        (options.unit != ExpireUnit::kNone && options.unit != unit)) {
       return false;
     }
     options.unit = unit;
