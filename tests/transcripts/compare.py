@@ -1,7 +1,8 @@
 """Decides whether two replies are the same, under the relaxation that a command asks for.
 
-Without a relaxation, the bytes must be equal. `Rules` are parsed once from a line's modifiers; `equal`
-is a pure function of the rules and the two replies. An error reply is never relaxed.
+Without a relaxation, the bytes must be equal. `Rules` are parsed once from a line's modifiers;
+`equal` is a pure function of the rules and the two replies. An error reply is never relaxed, but
+by masks.
 """
 
 import re
@@ -29,9 +30,9 @@ class Rules:
 
     @property
     def exact(self):
-        return not (self.ignore or self.type_only or self.shape or self.unordered or
-                    self.deep_unordered or self.pairs or self.words or self.approx is not None or self.masks or
-                    self.excepted or self.fields or self.children)
+        return self.approx is None and not (
+            self.ignore or self.type_only or self.shape or self.unordered or self.deep_unordered or
+            self.pairs or self.words or self.masks or self.excepted or self.fields or self.children)
 
 
 def equal(rules, left, right):

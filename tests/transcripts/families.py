@@ -3,7 +3,7 @@
 Each family is a list of (weight, function of a `Pool`); a function answers one command's words.
 """
 
-from pools import (BAD_INTEGERS, CANNOT_MUTATE, FAR_MS, LONG_TEXT, Command, Pool, to_bytes)
+from pools import BAD_INTEGERS, CANNOT_MUTATE, FAR_MS, Command, Pool
 
 SHORT_TIMEOUTS = ["0.001", "0.002", "0.001", "-1", "abc", "", "-0.5", "1e400", "nan"]
 
@@ -27,7 +27,8 @@ STRINGS = [
     (1, lambda p: ["GETDEL", p.key()]),
     (1, lambda p: ["SETNX", p.key(), p.value()]),
     (1, lambda p: ["SETEX", p.target(), p.pick(p.far_seconds(), "0", "-1", "abc"), p.value()]),
-    (1, lambda p: ["PSETEX", p.target(), p.pick(p.far_seconds() + "000", "0", "-5", ""), p.value()]),
+    (1, lambda p: ["PSETEX", p.target(), p.pick(p.far_seconds() + "000", "0", "-5", ""),
+                   p.value()]),
     (2, lambda p: ["MGET", *p.keys()]),
     (1, lambda p: ["MSET", *p.some_pairs(p.target, p.value)]),
     (1, lambda p: ["MSETNX", *p.some_pairs(p.key, p.value)]),
@@ -68,6 +69,9 @@ def make_key(pool):
         ["HSET", key, pool.member(), pool.value()], ["ZADD", key, "1", pool.member()])
 
 
+GLOBS = ["*", "?", "[a-c]", "[^a]", "w:*", "\\*", "*d", "a*", "", "[", "{t}?", "[b-", "**",
+         "w:[^sh]*", b"\x00*", "w?s*t", "\\a", "[\\a]", "[a"]
+
 KEYS = [
     (6, make_key),
     (8, expire),
@@ -77,12 +81,11 @@ KEYS = [
     (3, lambda p: [p.pick("EXISTS", "TOUCH"), *p.keys()]),
     (3, lambda p: ["TYPE", p.key()]),
     (3, lambda p: [p.pick("RENAME", "RENAMENX"), p.key(), p.key()]),
-    (2, lambda p: ["KEYS", p.pick("*", "?", "[a-c]", "[^a]", "w:*", "\\*", "*d", "a*", "", "[", "{t}?",
-                                  "[b-", "**", "w:[^sh]*", b"\x00*", "w?s*t", "\\a", "[\\a]", "[a")]),
-    (2, lambda p: ["SCAN", "0", *p.some(["MATCH", p.pick("*", "w:*", "?", "[ab]")],
-                                        lambda: ["COUNT", p.pick("1", "10", "1000", "0", "-1", "x")],
-                                        ["TYPE", p.pick("string", "list", "ZSET", "none", "stream")],
-                                        probability=0.4)]),
+    (2, lambda p: ["KEYS", p.random.choice(GLOBS)]),
+    (2, lambda p: ["SCAN", "0", *p.some(
+        ["MATCH", p.pick("*", "w:*", "?", "[ab]")],
+        lambda: ["COUNT", p.pick("1", "10", "1000", "0", "-1", "x")],
+        ["TYPE", p.pick("string", "list", "ZSET", "none", "stream")], probability=0.4)]),
     (1, lambda p: ["RANDOMKEY"]),
     (1, lambda p: ["DBSIZE"]),
     (1, lambda p: ["SELECT", p.pick("0", "0", "1", "1", "15", "16", "-1", "abc", "")]),
@@ -212,10 +215,12 @@ def zsets_together(pool):
 
 
 ZSETS = [
-    (8, lambda p: ["ZADD", p.target(), *p.some("NX", "XX", "GT", "LT", "CH", "INCR", probability=0.12),
+    (8, lambda p: ["ZADD", p.target(),
+                   *p.some("NX", "XX", "GT", "LT", "CH", "INCR", probability=0.12),
                    *p.some_pairs(p.score, p.member)]),
     (1, lambda p: ["ZADD", p.pick("a", "b"), *[word for n in range(140) for word in (n % 9, n)]]),
-    (3, lambda p: ["ZADD", p.pick(*LEX_KEYS), *[word for _ in range(4) for word in ("0", p.member())]]),
+    (3, lambda p: ["ZADD", p.pick(*LEX_KEYS),
+                   *[word for _ in range(4) for word in ("0", p.member())]]),
     (2, lambda p: ["ZINCRBY", p.target(), p.score(), p.member()]),
     (3, lambda p: ["ZREM", p.key(), *p.members()]),
     (2, lambda p: ["ZCARD", p.key()]),

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Generated commands, sent to a server and to redis-server in batches and compared one by one.
 
-A round starts with empty servers and is made from one seed; where it differs, it is cut down to what
-is needed and printed as a transcript. run.py runs this after the written transcripts.
+A round starts with empty servers and is made from one seed; where it differs, it is cut down to
+what is needed and printed as a transcript. run.py runs this after the written transcripts.
 
     python3 tests/transcripts/generate.py --server PATH --seed 7 --commands 20000 zsets
 """
@@ -17,16 +17,16 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from compare import Rules, equal  # noqa: E402
 from families import TABLES, pool_for, simple_round  # noqa: E402
 from pools import ORDERED_BY_ENCODING, WRONG_TYPE_SETUP, Command, rules_of  # noqa: E402
-from resp import ConnectionClosed, ProtocolError, ReplyTimeout, encode  # noqa: E402
+from resp import ConnectionClosed, ProtocolError, Reply, ReplyTimeout, encode  # noqa: E402
 from sequences import ROUNDS  # noqa: E402
 from session import Outcome, Session, show  # noqa: E402
 
 FAMILIES = list(TABLES) + list(ROUNDS)
 BATCH = 50
 ROUND_COMMANDS = 300
-MINIMISE_S = 15.0
+MINIMISE_S = 6.0
 MINIMISE_TIMEOUT_S = 0.4
-MOST_FAILURES = 6
+MOST_FAILURES = 10
 # LuaJIT words its own errors otherwise than Lua 5.1 (PROTOCOL.md); place and script must agree.
 LUA_MESSAGE = rb"(?<=user_script:1: ).*(?= script: )"
 UNORDERED_ENCODINGS = {b"hashtable", b"skiplist"}
@@ -39,6 +39,21 @@ class Mismatch:
         self.expected = expected
         self.actual = actual
 
+    @property
+    def leaves_state_alone(self):
+        """True if both refused, or both answered null: the round can go on behind it."""
+        replies = (self.expected, self.actual)
+        if not all(isinstance(reply, Reply) for reply in replies):
+            return False
+        return all(reply.is_error or reply.tree[1] is None for reply in replies)
+
+    @property
+    def signature(self):
+        """The same for differences that most likely have the same reason."""
+        texts = [show(result, 60) if isinstance(result, Reply) and result.is_error
+                 else type(result).__name__ for result in (self.expected, self.actual)]
+        return (self.command.name, *texts)
+
 
 class Exchange:
     """Sends one round's commands to both servers. Made anew for each round."""
@@ -48,6 +63,7 @@ class Exchange:
         self.queued = {}
         self.slack_ms = 0.0
         self.compared = 0
+        self.mismatches = []
         for session in self.sessions:
             session.wait_until(lambda: session.client_count(b"connected_clients") <= 1)
             session.reset()
@@ -57,7 +73,7 @@ class Exchange:
             session.close()
 
     def run(self, commands):
-        """The first Mismatch, or None."""
+        """Fills `mismatches`; ends at the first after which the states may differ."""
         position = 0
         while position < len(commands):
             batch = self._next_batch(commands, position)
@@ -66,9 +82,12 @@ class Exchange:
             # A key's time to live may differ by as long as one server waited for the other.
             self.slack_ms = max(self.slack_ms, 2000 * (time.monotonic() - began))
             if mismatch:
-                return mismatch
+                self.mismatches.append(mismatch)
+                return
             position += len(batch)
-        return None
+        mismatch = self.compare_keyspace()
+        if mismatch:
+            self.mismatches.append(mismatch)
 
     @staticmethod
     def _next_batch(commands, position):
@@ -76,8 +95,10 @@ class Exchange:
         if first.kind != "command" or first.mode == "scan":
             return [first]
         end = position
-        while (end < len(commands) and end - position < BATCH and commands[end].kind == "command" and
-               commands[end].mode != "scan" and commands[end].connection == first.connection):
+        for command in commands[position:position + BATCH]:
+            if (command.kind != "command" or command.mode == "scan" or
+                    command.connection != first.connection):
+                break
             end += 1
         return commands[position:end]
 
@@ -99,8 +120,10 @@ class Exchange:
             replies = [[session.read(number) for _ in range(command.replies)]
                        for session in self.sessions]
             mismatch = self._compare(index, command, replies, encoding, previous)
-            if mismatch:
+            if mismatch and not mismatch.leaves_state_alone:
                 return mismatch
+            if mismatch:
+                self.mismatches.append(mismatch)
             previous = replies[1][0]
         return None
 
@@ -246,28 +269,32 @@ def make_round(family, seed, protocol):
 
 
 def try_round(servers, commands, protocol, timeout_s):
-    """(the first Mismatch or None, replies compared)"""
+    """(the mismatches, replies compared)"""
     exchange = Exchange((servers.reference, servers.tested), protocol, timeout_s)
     try:
-        mismatch = exchange.run(commands) or exchange.compare_keyspace()
-        return mismatch, exchange.compared
+        exchange.run(commands)
+        return exchange.mismatches, exchange.compared
     except (OSError, ConnectionClosed, ReplyTimeout, ProtocolError) as error:
-        return Mismatch(-1, Command(["?"]), "an answer", f"{type(error).__name__}: {error}"), 0
+        broken = Mismatch(-1, Command(["?"]), "an answer", f"{type(error).__name__}: {error}")
+        return exchange.mismatches + [broken], 0
     finally:
         exchange.close()
 
 
-def still_fails(servers, commands, protocol):
-    mismatch, _ = try_round(servers, commands, protocol, MINIMISE_TIMEOUT_S)
+def find_again(servers, commands, protocol, signature):
+    """The Mismatch with this signature, if the commands still show it; None if not."""
+    mismatches, _ = try_round(servers, commands, protocol, MINIMISE_TIMEOUT_S)
     if servers.revive():
-        return True
-    if mismatch is None:
-        return False
-    # A sequence that was cut so that someone waits for ever on both sides shows nothing.
-    return not (isinstance(mismatch.expected, Outcome) and mismatch.expected.text == "no reply")
+        return mismatches[-1] if mismatches else None
+    for mismatch in mismatches:
+        # A sequence cut so that someone waits for ever on both sides shows nothing.
+        waits = isinstance(mismatch.expected, Outcome) and mismatch.expected.text == "no reply"
+        if mismatch.signature == signature and not waits:
+            return mismatch
+    return None
 
 
-def minimise(servers, commands, protocol):
+def minimise(servers, commands, protocol, signature):
     """Leaves out runs of commands, ever shorter ones, as long as the rest still fails."""
     deadline = time.monotonic() + MINIMISE_S
     groups = group_reads(commands)
@@ -277,7 +304,7 @@ def minimise(servers, commands, protocol):
         shrunk = False
         while start < len(groups) and time.monotonic() < deadline:
             candidate = groups[:start] + groups[start + size:]
-            if candidate and still_fails(servers, sum(candidate, []), protocol):
+            if candidate and find_again(servers, sum(candidate, []), protocol, signature):
                 groups = candidate
                 shrunk = True
             else:
@@ -315,13 +342,14 @@ def report(servers, family, round_seed, protocol, commands, mismatch, options):
     if 0 <= mismatch.index < len(commands):
         commands = commands[:mismatch.index + 1]
     died = servers.revive()
-    short = minimise(servers, commands, protocol) if still_fails(servers, commands, protocol) else []
-    if short:
-        mismatch = try_round(servers, short, protocol, options.timeout)[0] or mismatch
+    short = []
+    if find_again(servers, commands, protocol, mismatch.signature):
+        short = minimise(servers, commands, protocol, mismatch.signature)
+        mismatch = find_again(servers, short, protocol, mismatch.signature) or mismatch
     died = died or servers.revive()
     heading = [f"generated: family {family}, round {round_seed}, RESP{protocol}"]
     text = as_transcript(short or commands[-20:], heading)
-    print(f"{heading[0]}{'' if short else ' (does not fail again alone; the last commands follow)'}")
+    print(heading[0] + ("" if short else " (does not fail again alone; the last commands follow)"))
     print("  " + text.rstrip().replace("\n", "\n  "))
     print(f"  command:   {mismatch.command.text()[:1500]}\n  reference: {show(mismatch.expected)}\n"
           f"  server:    {show(mismatch.actual)}")
@@ -330,7 +358,8 @@ def report(servers, family, round_seed, protocol, commands, mismatch, options):
     if options.save:
         directory = pathlib.Path(options.save)
         directory.mkdir(parents=True, exist_ok=True)
-        name = f"{family}-{round_seed.replace(':', '-')}-resp{protocol}.txt"
+        place = f"{round_seed.replace(':', '-')}-{max(mismatch.index, 0)}"
+        name = f"{family}-{place}-resp{protocol}.txt"
         (directory / name).write_text(text)
     sys.stdout.flush()
 
@@ -342,23 +371,23 @@ def run_family(servers, family, protocol, options):
     while sent < options.commands:
         round_seed = f"{options.seed}:{family}:{number}"
         commands = make_round(family, round_seed, protocol)
-        mismatch, count = try_round(servers, commands, protocol, options.timeout)
+        mismatches, count = try_round(servers, commands, protocol, options.timeout)
         number += 1
         sent += len(commands)
         compared += count
-        if not mismatch:
-            continue
-        failed += 1
-        # The same command tends to fail for the same reason: one reproduction of it is enough.
-        name = mismatch.command.name
-        seen[name] = seen.get(name, 0) + 1
-        if seen[name] == 1 and len(seen) <= MOST_FAILURES:
-            report(servers, family, round_seed, protocol, commands, mismatch, options)
-        else:
-            servers.revive()
+        failed += bool(mismatches)
+        for mismatch in mismatches:
+            # The same reason shows again and again: one reproduction of it is enough.
+            seen[mismatch.signature] = seen.get(mismatch.signature, 0) + 1
+            if seen[mismatch.signature] == 1 and len(seen) <= MOST_FAILURES:
+                report(servers, family, round_seed, protocol, commands, mismatch, options)
+        servers.revive()
     if failed:
+        names = {}
+        for signature, times in seen.items():
+            names[signature[0]] = names.get(signature[0], 0) + times
         print(f"FAIL generated {family} RESP{protocol}: {failed} of {number} rounds, "
-              + ", ".join(f"{name} {times}×" for name, times in seen.items()))
+              + ", ".join(f"{name} {times}×" for name, times in names.items()))
     elif options.verbose:
         print(f"ok   generated {family} RESP{protocol}: {number} rounds, {compared} replies")
     sys.stdout.flush()
@@ -366,7 +395,7 @@ def run_family(servers, family, protocol, options):
 
 
 def run(servers, families, options):
-    """Runs the families in each protocol. Returns (passed, failed), counted by family and protocol."""
+    """Runs the families in each protocol. Returns (passed, failed), by family and protocol."""
     print(f"generated commands: seed {options.seed}")
     passed = failed = total = 0
     for family in families:

@@ -24,7 +24,8 @@ BAD_INTEGERS = ["", "abc", "1.5", " 1", "1 ", "+1", "01", "-0", "1e3", "nan", "i
 MEMBERS = ["a", "b", "c", "d", "e", "1", "2", "3", "10", "-5", "", "ab", "B", b"\x00", "zz"]
 SCORES = ["0", "1", "2", "3", "-1", "1.5", "2.5", "0.1", "-0", "1e3", "inf", "-inf", "+inf",
           "3.14159265358979", "1e-7", "123456789012", "1770000000000", "0.30000000000000004",
-          "9007199254740993", "1e20", "1e300", "-1e17", "123456.789", "5e-324", "100000000000000000"]
+          "9007199254740993", "1e20", "1e300", "-1e17", "123456.789", "5e-324",
+          "100000000000000000"]
 BAD_SCORES = ["nan", "", "abc", "1.5x", " 1", "1e400", "--1", "0x1p3", "infinity", "-nan"]
 JUNK = BAD_INTEGERS + ["NX", "XX", "COUNT", "LIMIT", "WITHSCORES", "GET", "*", "(1", "[a", "-", "+"]
 FAR_MS = 4102444800000  # The year 2100: an absolute time whose replies do not depend on the run.
@@ -78,7 +79,7 @@ class Command:
         if self.kind == "async":
             return "@async " + words
         count = f"@replies {self.replies} " if self.replies != 1 else ""
-        return count + MODIFIERS[self.mode] + words
+        return count + ("" if self.in_multi else MODIFIERS[self.mode]) + words
 
 
 def to_bytes(argument):

@@ -80,7 +80,8 @@ def run_file(servers, path, protocol):
     own = servers.pair_with(directives) if any(s.kind in ("server", "fresh") for s in steps) else []
     steps = [step for step in steps if step.kind not in ("server", "only", "fresh")]
     try:
-        reference, tested = [server.start() for server in own] or (servers.reference, servers.tested)
+        reference, tested = ([server.start() for server in own] or
+                             [servers.reference, servers.tested])
         pair = Pair(reference, tested, protocol, name, servers.options.timeout)
         try:
             texts = [failure.text() for failure in pair.run(steps)]

@@ -77,8 +77,9 @@ class TranscriptTest(unittest.TestCase):
         self.assertEqual(reply.raw, raw)
         self.assertEqual(reply.tree[0], "%")
         self.assertEqual(len(reply.attributes), 1)
-        for raw in (b",1.5\r\n", b"(123\r\n", b"=7\r\ntxt:abc\r\n", b">1\r\n+x\r\n", b"!3\r\nERR\r\n",
-                    b"*?\r\n:1\r\n.\r\n", b"$?\r\n;2\r\nab\r\n;0\r\n", b"$-1\r\n", b"*-1\r\n"):
+        for raw in (b",1.5\r\n", b"(123\r\n", b"=7\r\ntxt:abc\r\n", b">1\r\n+x\r\n",
+                    b"!3\r\nERR\r\n", b"*?\r\n:1\r\n.\r\n", b"$?\r\n;2\r\nab\r\n;0\r\n",
+                    b"$-1\r\n", b"*-1\r\n"):
             self.assertEqual(parsed(raw).raw, raw)
         self.assertIsInstance(parsed(b"+x\r\n"), Reply)
         self.assertEqual(encode(["A", b"\x00", 5]), b"*3\r\n$1\r\nA\r\n$1\r\n\x00\r\n$1\r\n5\r\n")
@@ -90,7 +91,8 @@ class DifferenceTest(unittest.TestCase):
         try:
             path = run.HERE / "keys" / "databases.txt"
             texts, _ = run.run_file(servers, path, 2)
-            self.assertTrue(any("databases.txt:8 " in text and "SELECT 15" in text for text in texts))
+            self.assertTrue([text for text in texts
+                             if "databases.txt:8 " in text and "SELECT 15" in text])
             texts, _ = run.run_file(servers, run.HERE / "strings" / "lcs.txt", 2)
             self.assertEqual(texts, [])
         finally:
@@ -128,7 +130,8 @@ class DifferenceTest(unittest.TestCase):
     def test_equal_seeds_give_equal_commands(self):
         for family in generate.FAMILIES:
             one, other = [[(command.arguments, command.connection, command.kind)
-                           for command in generate.make_round(family, "7:x:0", 3)] for _ in range(2)]
+                           for command in generate.make_round(family, "7:x:0", 3)]
+                          for _ in range(2)]
             self.assertEqual(one, other)
         self.assertEqual(Command(["GET", "k"]).text(), "GET k")
 

@@ -111,8 +111,9 @@ NUMBERS = [
     "return {bit.band(ARGV[1], 255), bit.bor(ARGV[1], 1), bit.bxor(ARGV[1], 7), "
     "bit.lshift(ARGV[1], 3), bit.rshift(ARGV[1], 2), bit.arshift(ARGV[1], 1), bit.bnot(ARGV[1])}",
 ]
-JSON = ['[1,2,3]', '[]', '{}', '{"a":1}', '"x"', '1.5', '[1.0,-2e3,"\\u00e9"]', 'null', '[null,true]',
-        '{"a":[{"b":null}]}', '[', '{a:1}', '', '[1,]', '1e400', '[[[[1]]]]', '"\\ud83d\\ude00"', 'nul']
+JSON = ['[1,2,3]', '[]', '{}', '{"a":1}', '"x"', '1.5', '[1.0,-2e3,"\\u00e9"]', 'null',
+        '[null,true]', '{"a":[{"b":null}]}', '[', '{a:1}', '', '[1,]', '1e400', '[[[[1]]]]',
+        '"\\ud83d\\ude00"', 'nul']
 
 
 def lua_literal(mixed, depth=0):
@@ -179,10 +180,12 @@ def script_unit(mixed):
         number = mixed.random.choice(SCORES + BAD_INTEGERS + MEMBERS)
         script = mixed.random.choice(NUMBERS)
         if "bit." in script:
-            number = mixed.pick("0", "1", "-1", "255", "4294967295", "2147483648", "-5", "1.5", "1e3")
+            number = mixed.pick("0", "1", "-1", "255", "4294967295", "2147483648", "-5", "1.5",
+                                "1e3")
         return [Command(["EVAL", script, 1, mixed.key(), number])]
     text = mixed.random.choice(JSON)
-    script = mixed.pick("return cjson.decode(ARGV[1])", "return cjson.encode(cjson.decode(ARGV[1]))",
+    script = mixed.pick("return cjson.decode(ARGV[1])",
+                        "return cjson.encode(cjson.decode(ARGV[1]))",
                         "return tostring(cjson.decode(ARGV[1]) == cjson.null)",
                         "local ok, e = pcall(cjson.decode, ARGV[1]) return {tostring(ok), e}")
     return [Command(["EVAL", script, 0, text], "deep")]
@@ -255,9 +258,10 @@ class Subscribers:
 
     def other(self, number):
         """What a subscriber may do in RESP3 only, and what it always may."""
-        words = self.random.choice([["PING"], ["PING", "x"], ["GET", "k"], ["SET", "k", "v"], ["ECHO"],
-                                    ["UNSUBSCRIBE", "zz"], ["MULTI", "x"],
-                                    ["PUBSUB", "NUMPAT"], ["HELLO", "9"], ["NOSUCH"], ["SUBSCRIBE"]])
+        words = self.random.choice([
+            ["PING"], ["PING", "x"], ["GET", "k"], ["SET", "k", "v"], ["ECHO"], ["MULTI", "x"],
+            ["UNSUBSCRIBE", "zz"], ["PUBSUB", "NUMPAT"], ["HELLO", "9"], ["NOSUCH"],
+            ["SUBSCRIBE"]])
         return [Command(words, connection=number)]
 
     def look(self):
@@ -320,7 +324,8 @@ def waking_words(random, lists):
         key, other = random.choice(LIST_KEYS), random.choice(LIST_KEYS + ["side"])
         return random.choice([
             ["RPUSH", key, "a"], ["LPUSH", key, "a", "b", "c"], ["RPUSH", key, "a", "b"],
-            ["RPUSH", "side", "x", "y"], ["RENAME", "side", key], ["LMOVE", "side", key, "LEFT", "LEFT"],
+            ["RPUSH", "side", "x", "y"], ["RENAME", "side", key],
+            ["LMOVE", "side", key, "LEFT", "LEFT"],
             ["RPOPLPUSH", other, key], ["LPUSHX", key, "n"], ["SET", key, "string"], ["DEL", key],
             ["LINSERT", key, "BEFORE", "a", "n"], ["LPOP", key], ["LLEN", key],
             ["EVAL", "redis.call('RPUSH', KEYS[1], 'e1', 'e2') return redis.call('LPOP', KEYS[1])",
@@ -328,11 +333,13 @@ def waking_words(random, lists):
             ["EVAL", "redis.call('RPUSH', KEYS[1], 'gone') redis.call('DEL', KEYS[1])", "1", key]])
     key = random.choice(ZSET_KEYS)
     return random.choice([
-        ["ZADD", key, "1", "a"], ["ZADD", key, "2", "b", "1", "a", "3", "c"], ["ZINCRBY", key, "5", "i"],
+        ["ZADD", key, "1", "a"], ["ZADD", key, "2", "b", "1", "a", "3", "c"],
+        ["ZINCRBY", key, "5", "i"],
         ["ZADD", "zside", "7", "s"], ["RENAME", "zside", key], ["ZUNIONSTORE", key, "1", "zside"],
-        ["ZRANGESTORE", key, "zside", "0", "-1"], ["SET", key, "string"], ["DEL", key], ["ZCARD", key],
-        ["EVAL", "redis.call('ZADD', KEYS[1], 1, 'e1', 2, 'e2') return redis.call('ZCARD', KEYS[1])",
-         "1", key]])
+        ["ZRANGESTORE", key, "zside", "0", "-1"], ["SET", key, "string"], ["DEL", key],
+        ["ZCARD", key],
+        ["EVAL", "redis.call('ZADD', KEYS[1], 1, 'e1', 2, 'e2') "
+                 "return redis.call('ZCARD', KEYS[1])", "1", key]])
 
 
 def blocking_sequence(random):

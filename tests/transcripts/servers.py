@@ -6,7 +6,7 @@ answered PING once `start` returns. `stop` ends only that process, by its pid. U
     with Server("redis-server") as server:
         connection = server.connect()
 
-A test of restarts calls `stop` or `kill`, then `start` again: the data directory stays until `close`.
+A test of restarts calls `stop` or `kill`, then `start` again: the directory stays until `close`.
 """
 
 import atexit

@@ -10,8 +10,8 @@ from compare import Rules
 ESCAPES = {ord("n"): b"\n", ord("r"): b"\r", ord("t"): b"\t", ord("b"): b"\b", ord("a"): b"\a"}
 REPEAT = re.compile(rb"\{\{(\d+)\*(.*?)\}\}", re.DOTALL)
 REPEAT_WORD = re.compile(rb"\{\{(\d+)\*([^{}\s]+) \}\}")
-CONTROL = {"conn", "proto", "only", "sleep", "read", "close", "eof", "raw", "idle", "server", "fresh",
-           "reconnect"}
+CONTROL = {"conn", "proto", "only", "sleep", "read", "close", "eof", "raw", "idle", "server",
+           "fresh", "reconnect"}
 SUBSCRIBING = {b"SUBSCRIBE", b"PSUBSCRIBE", b"SSUBSCRIBE"}
 
 
