@@ -102,6 +102,15 @@ size_t PubSub::subscribers(Kind kind, Bytes name) const {
   return found == table(kind).end() ? 0 : found->second.size();
 }
 
+std::vector<uint64_t> PubSub::subscriber_ids(Kind kind, Bytes name) const {
+  std::vector<uint64_t> ids;
+  MutexLock lock(mutex_);
+  const auto found = table(kind).find(name);
+  if (found == table(kind).end()) return ids;
+  for (const Subscriber& subscriber : found->second) ids.push_back(subscriber.client_id);
+  return ids;
+}
+
 size_t PubSub::count(Kind kind) const {
   MutexLock lock(mutex_);
   return table(kind).size();

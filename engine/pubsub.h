@@ -38,6 +38,8 @@ class PubSub {
   std::vector<std::string> names(Kind kind, Bytes pattern, bool filter) const;
   size_t subscribers(Kind kind, Bytes name) const;
   size_t count(Kind kind) const;
+  // Clients that listen to this name.
+  std::vector<uint64_t> subscriber_ids(Kind kind, Bytes name) const;
 
  private:
   struct Subscriber {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "engine/acl.h"
 #include "engine/base/numbers.h"
 
 namespace sluice::config_special {
@@ -275,10 +276,8 @@ std::string parse_keyspace_events(Arguments arguments, ConfigDraft& draft, std::
 std::string parse_user(Arguments arguments, ConfigDraft& draft, std::string& value) {
   if (arguments.empty()) return kWrongNumber;
   const std::string& name = arguments[0];
-  if (name.find_first_of(" \t\r\n\f\v") != std::string::npos || name.find('\0') != Bytes::npos) {
-    return "Error in user declaration '" + name +
-           "': Usernames can't contain spaces or null characters";
-  }
+  const std::string error = Acl::validate({arguments.begin(), arguments.end()});
+  if (!error.empty()) return error;
   for (const std::vector<std::string>& user : draft.settings.users) {
     if (user[0] == name) {
       return "Error in user declaration '" + name +

@@ -70,6 +70,8 @@ Server::~Server() {
 std::string Server::start() {
   const std::shared_ptr<const Settings> settings = config_.settings();
   apply_settings(*settings);
+  std::string error = load_users(*settings);
+  if (!error.empty()) return error;
   ListenOptions listen;
   listen.bind = settings->bind;
   listen.tcp = settings->port != 0;
@@ -77,7 +79,7 @@ std::string Server::start() {
   listen.backlog = static_cast<int>(settings->tcp_backlog);
   listen.unix_socket = settings->unixsocket;
   listen.unix_socket_mode = static_cast<unsigned>(settings->unixsocketperm);
-  std::string error = listener_.open(listen);
+  error = listener_.open(listen);
   if (!error.empty()) return error;
   startup_bytes_.store(allocator_facts().allocated);
   state_.loading.store(true);

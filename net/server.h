@@ -101,6 +101,8 @@ class Server final : public ServerPort {
 
   // --- Settings (net/server_settings.cc) ---
   void apply_settings(const Settings& settings);
+  // Empty, or what is wrong with the ACL file or a user line.
+  std::string load_users(const Settings& settings);
   void settings_changed(const Settings& before, const Settings& after);
 
   // --- INFO (net/server_info.cc) ---

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "engine/acl.h"
 #include "net/memory_use.h"
 #include "net/server.h"
 
@@ -19,7 +20,22 @@ std::string Server::config_set(const std::vector<std::pair<std::string, std::str
   return config_.set(parameters);
 }
 
-std::string Server::config_rewrite() { return config_.rewrite(std::nullopt); }
+std::string Server::config_rewrite() {
+  const std::shared_ptr<const Settings> settings = config_.settings();
+  // Users of an ACL file are kept there; the others' lines are brought up to date.
+  if (!settings->aclfile.empty()) return config_.rewrite(std::nullopt);
+  // The default user gets a line only if requirepass does not say it all: a line would take the
+  // place of whatever somebody writes as requirepass later.
+  Acl plain;
+  plain.set_default_password(settings->requirepass);
+  const std::string plain_line = Acl::line_of(*plain.find("default"));
+  std::vector<std::string> lines;
+  for (const auto& user : engine_->acl().users()) {
+    std::string line = Acl::line_of(*user);
+    if (line != plain_line) lines.push_back(std::move(line));
+  }
+  return config_.rewrite(lines);
+}
 
 void Server::reset_stats() {
   const Totals now = totals();

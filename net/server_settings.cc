@@ -1,6 +1,11 @@
 // From the configuration to what runs: limits of the net, options of the engine and of storage.
 #include <spdlog/spdlog.h>
 
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
 #include "engine/acl.h"
 #include "net/logging.h"
 #include "net/server.h"
@@ -72,6 +77,8 @@ void apply_to_engine(const Settings& settings, Engine& engine) {
   options.script_memory_limit_bytes.store(settings.script_memory_limit_bytes);
   options.max_bulk_bytes.store(settings.proto_max_bulk_len_bytes);
   engine.set_slow_log_threshold_us(settings.slowlog_log_slower_than_us);
+  engine.acl().set_all_channels_by_default(settings.acl_pubsub_default ==
+                                           AclPubsubDefault::kAllChannels);
 }
 
 }  // namespace
@@ -82,9 +89,38 @@ void Server::apply_settings(const Settings& settings) {
   apply_to_engine(settings, *engine_);
 }
 
+std::string Server::load_users(const Settings& settings) {
+  Acl& acl = engine_->acl();
+  // First: a user line or the file's line of the default user takes its place.
+  if (!settings.requirepass.empty()) acl.set_default_password(settings.requirepass);
+  if (!settings.aclfile.empty()) {
+    std::ifstream file(settings.aclfile, std::ios::binary);
+    std::ostringstream text;
+    if (!file || !(text << file.rdbuf() || file.peek() == std::ifstream::traits_type::eof())) {
+      return settings.aclfile + ": the ACL file cannot be read: " + std::strerror(errno);
+    }
+    const std::string error = acl.load_text(text.str(), settings.aclfile);
+    if (!error.empty()) return error;
+  } else {
+    const std::string error = acl.load(settings.users);
+    if (!error.empty()) return error;
+  }
+  for (const std::shared_ptr<User>& user : acl.users()) {
+    if (user->rules()->enabled()) continue;
+    spdlog::info(
+        "The user '{}' is disabled (there is no 'on' modifier in the user description). Make sure "
+        "this is not a configuration error.",
+        user->name);
+  }
+  return {};
+}
+
 // Within CONFIG SET, on the I/O thread that runs it.
 void Server::settings_changed(const Settings& before, const Settings& after) {
   apply_settings(after);
+  if (before.requirepass != after.requirepass) {
+    engine_->acl().set_default_password(after.requirepass);
+  }
   if (before.timeout_s == 0 && after.timeout_s != 0) {
     for (const auto& thread : io_threads_) {
       thread->post([&io_thread = *thread] { io_thread.need_housekeeping(); });

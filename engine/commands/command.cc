@@ -9,6 +9,17 @@ namespace sluice {
 
 namespace {
 
+// What a command does to its key when that depends on its options: SET reads with GET only.
+uint32_t flags_with_options(const KeySpec& spec, std::span<const Bytes> args) {
+  if ((spec.flags & kKeyVariableFlags) == 0 || !equals_ignore_case(args[0], "set")) {
+    return spec.flags;
+  }
+  for (size_t i = 3; i < args.size(); ++i) {
+    if (equals_ignore_case(args[i], "get")) return kKeyRw | kKeyAccess | kKeyUpdate;
+  }
+  return kKeyOw | kKeyUpdate;
+}
+
 // Positions of one specification's keys. False: the arguments do not fit it.
 bool find_spec_keys(const KeySpec& spec, std::span<const Bytes> args,
                     std::vector<KeyPosition>& positions) {
@@ -55,8 +66,9 @@ bool find_spec_keys(const KeySpec& spec, std::span<const Bytes> args,
     return true;
   }
   if (last >= count) return false;
+  const uint32_t flags = flags_with_options(spec, args);
   for (int i = first; i <= last; i += step) {
-    positions.push_back({static_cast<size_t>(i), spec.flags});
+    positions.push_back({static_cast<size_t>(i), flags});
   }
   return true;
 }
@@ -178,6 +190,13 @@ const Command* CommandTable::find_subcommand(const Command& container, Bytes nam
     if (equals_ignore_case(row.name, name)) return &row;
   }
   return nullptr;
+}
+
+const Command* CommandTable::find_by_full_name(Bytes name) const {
+  const size_t bar = name.find('|');
+  const Command* command = find(name.substr(0, bar));
+  if (command == nullptr || bar == Bytes::npos) return command;
+  return find_subcommand(*command, name.substr(bar + 1));
 }
 
 std::string CommandTable::full_name(const Command& command) {

@@ -164,6 +164,8 @@ class CommandTable {
   const Command* find(Bytes name) const;
   // The row of a container's subcommand; null: there is none of this name.
   static const Command* find_subcommand(const Command& container, Bytes name);
+  // "get", "client" or "client|kill"; null if there is none.
+  const Command* find_by_full_name(Bytes name) const;
   // Top-level rows, and every row by its dense id.
   std::span<const Command* const> all() const { return top_level_; }
   size_t id_limit() const { return by_id_.size(); }

@@ -138,14 +138,6 @@ void reply_command(Reply& reply, const Command& command) {
   for (const Command& subcommand : command.subcommands) reply_command(reply, subcommand);
 }
 
-// "get", "client", or "client|kill"; null if there is none.
-const Command* find_full_name(Bytes name) {
-  const size_t bar = name.find('|');
-  const Command* command = CommandTable::instance().find(name.substr(0, bar));
-  if (command == nullptr || bar == Bytes::npos) return command;
-  return CommandTable::find_subcommand(*command, name.substr(bar + 1));
-}
-
 // --- DOCS ---
 
 void reply_arguments(Reply& reply, const std::vector<SyntaxNode>& nodes, int& key_index) {
@@ -210,10 +202,8 @@ void reply_docs(Reply& reply, const Command& command) {
 // --- LIST ---
 
 bool is_in_category(const Command& command, Bytes name) {
-  for (const FlagName& category : kAclCategoryNames) {
-    if (equals_ignore_case(category.name, name)) return (command.acl & category.flag) != 0;
-  }
-  return false;
+  const FlagName* category = find_acl_category(name);
+  return category != nullptr && (command.acl & category->flag) != 0;
 }
 
 // The command that COMMAND GETKEYS is asked about; null with the error replied.
@@ -263,7 +253,7 @@ void command_info_command(Call& call) {
   if (call.args.size() == 2) return command_command(call);
   call.reply.array(call.args.size() - 2);
   for (const Bytes name : call.args.subspan(2)) {
-    const Command* command = find_full_name(name);
+    const Command* command = CommandTable::instance().find_by_full_name(name);
     command == nullptr ? call.reply.null_array() : reply_command(call.reply, *command);
   }
 }
@@ -275,7 +265,7 @@ void command_docs_command(Call& call) {
     rows.assign(all.begin(), all.end());
   } else {
     for (const Bytes name : call.args.subspan(2)) {
-      if (const Command* command = find_full_name(name)) rows.push_back(command);
+      if (const Command* command = CommandTable::instance().find_by_full_name(name)) rows.push_back(command);
     }
   }
   call.reply.map(rows.size());

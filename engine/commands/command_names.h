@@ -74,4 +74,12 @@ inline constexpr FlagName kAclCategoryNames[] = {
     {kAclScripting, "scripting"},
 };
 
+// Null: there is no such category.
+inline const FlagName* find_acl_category(Bytes name) {
+  for (const FlagName& category : kAclCategoryNames) {
+    if (equals_ignore_case(category.name, name)) return &category;
+  }
+  return nullptr;
+}
+
 }  // namespace sluice

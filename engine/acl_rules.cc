@@ -1,0 +1,311 @@
+#include "engine/acl_rules.h"
+
+#include <algorithm>
+
+#include "engine/commands/command_names.h"
+#include "engine/passwords.h"
+
+namespace sluice {
+
+namespace {
+
+constexpr const char* kUnknownName = "Unknown command or category name in ACL";
+constexpr const char* kSyntax = "Syntax error";
+constexpr const char* kPatternAfterAllKeys =
+    "Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid and does not have "
+    "any effect. Try 'resetkeys' to start with an empty list of patterns";
+constexpr const char* kPatternAfterAllChannels =
+    "Adding a pattern after the * pattern (or the 'allchannels' flag) is not valid and does not "
+    "have any effect. Try 'resetchannels' to start with an empty list of channels";
+constexpr const char* kNoSuchPassword =
+    "The password you are trying to remove from the user does not exist";
+constexpr const char* kBadHash =
+    "The password hash must be exactly 64 characters and contain only lowercase hexadecimal "
+    "characters";
+constexpr const char* kFirstArgumentOfSubcommand =
+    "Allowing first-arg of a subcommand is not supported";
+constexpr const char* kSelectors = "Selectors, rules in parentheses, are not supported";
+
+bool is(Bytes rule, Bytes word) { return equals_ignore_case(rule, word); }
+
+}  // namespace
+
+bool has_blank_or_nul(Bytes text) {
+  return text.find_first_of(Bytes(" \t\n\v\f\r\0", 7)) != Bytes::npos;
+}
+
+// --- Sets of commands ---
+
+bool CommandSet::has_all() const {
+  return std::find(bits_.begin(), bits_.end(), false) == bits_.end();
+}
+
+void CommandSet::change(const Command& command, bool allow) {
+  bits_[command.id] = allow;
+  for (const Command& subcommand : command.subcommands) bits_[subcommand.id] = allow;
+}
+
+void CommandSet::change_category(uint32_t category, bool allow) {
+  for (const Command* command : CommandTable::instance().all()) {
+    if ((command->acl & category) != 0) change(*command, allow);
+    for (const Command& subcommand : command->subcommands) {
+      if ((subcommand.acl & category) != 0) bits_[subcommand.id] = allow;
+    }
+  }
+}
+
+CommandSet::Count CommandSet::count_category(uint32_t category) const {
+  Count count;
+  const CommandTable& table = CommandTable::instance();
+  for (size_t id = 0; id < table.id_limit(); ++id) {
+    if ((table.by_id(id).acl & category) != 0) ++(bits_[id] ? count.in : count.out);
+  }
+  return count;
+}
+
+// --- Rules of commands, keys and channels ---
+
+const char* Permissions::apply(Bytes rule) {
+  if (is(rule, "allkeys") || rule == "~*") {
+    all_keys_ = true;
+    keys_.clear();
+  } else if (is(rule, "resetkeys")) {
+    all_keys_ = false;
+    keys_.clear();
+  } else if (is(rule, "allchannels") || rule == "&*") {
+    all_channels_ = true;
+    channels_.clear();
+  } else if (is(rule, "resetchannels")) {
+    all_channels_ = false;
+    channels_.clear();
+  } else if (is(rule, "allcommands") || is(rule, "+@all")) {
+    change_all_commands(true);
+  } else if (is(rule, "nocommands") || is(rule, "-@all")) {
+    change_all_commands(false);
+  } else if (rule.starts_with('~') || rule.starts_with('%')) {
+    return apply_key_rule(rule);
+  } else if (rule.starts_with('&')) {
+    return apply_channel_rule(rule);
+  } else if (rule.starts_with("+@") || rule.starts_with("-@")) {
+    return apply_category(rule.substr(2), rule[0] == '+');
+  } else if (rule.starts_with('+')) {
+    return allow_command(rule.substr(1));
+  } else if (rule.starts_with('-')) {
+    const Command* command = CommandTable::instance().find_by_full_name(rule.substr(1));
+    if (command == nullptr) return kUnknownName;
+    change_command(*command, false);
+  } else {
+    return kSyntax;
+  }
+  return nullptr;
+}
+
+const char* Permissions::apply_key_rule(Bytes rule) {
+  if (all_keys_) return kPatternAfterAllKeys;
+  uint8_t rights = 0;
+  size_t begin = 1;
+  if (rule[0] == '~') {
+    rights = kRead | kWrite;
+  } else {
+    for (; begin < rule.size() && rule[begin] != '~'; ++begin) {
+      const char letter = ascii_lower(rule[begin]);
+      const uint8_t right = letter == 'r' ? kRead : letter == 'w' ? kWrite : 0;
+      if (right == 0 || (rights & right) != 0) return kSyntax;
+      rights |= right;
+    }
+    if (rights == 0) return kSyntax;
+    ++begin;
+  }
+  // "%R" alone is "%R~": the empty pattern, for the empty key.
+  const Bytes pattern = rule.substr(std::min(begin, rule.size()));
+  if (has_blank_or_nul(pattern)) return kSyntax;
+  const auto same = std::find_if(keys_.begin(), keys_.end(),
+                                 [&](const KeyPattern& key) { return key.pattern == pattern; });
+  if (same == keys_.end()) {
+    keys_.push_back({std::string(pattern), rights});
+  } else {
+    same->rights |= rights;
+  }
+  return nullptr;
+}
+
+const char* Permissions::apply_channel_rule(Bytes rule) {
+  if (all_channels_) return kPatternAfterAllChannels;
+  const Bytes pattern = rule.substr(1);
+  if (has_blank_or_nul(pattern)) return kSyntax;
+  if (std::find(channels_.begin(), channels_.end(), pattern) == channels_.end()) {
+    channels_.emplace_back(pattern);
+  }
+  return nullptr;
+}
+
+const char* Permissions::allow_command(Bytes name) {
+  const CommandTable& table = CommandTable::instance();
+  const size_t bar = name.rfind('|');
+  const Command* command = table.find_by_full_name(name.substr(0, bar));
+  if (command == nullptr) return kUnknownName;
+  if (bar == Bytes::npos) {
+    change_command(*command, true);
+    return nullptr;
+  }
+  if (command->container != nullptr) return kFirstArgumentOfSubcommand;
+  const Bytes argument = name.substr(bar + 1);
+  if (argument.empty()) return kSyntax;
+  if (!command->subcommands.empty()) {
+    const Command* subcommand = CommandTable::find_subcommand(*command, argument);
+    if (subcommand == nullptr) return kUnknownName;
+    change_command(*subcommand, true);
+    return nullptr;
+  }
+  std::vector<std::string>& allowed = first_arguments_[command->id];
+  const bool known = std::any_of(allowed.begin(), allowed.end(), [&](const std::string& other) {
+    return equals_ignore_case(other, argument);
+  });
+  if (!known) allowed.emplace_back(argument);
+  return nullptr;
+}
+
+const char* Permissions::apply_category(Bytes name, bool allow) {
+  const FlagName* category = find_acl_category(name);
+  if (category == nullptr) return kUnknownName;
+  commands_.change_category(category->flag, allow);
+  const CommandTable& table = CommandTable::instance();
+  std::erase_if(first_arguments_, [&](const auto& entry) {
+    return (table.by_id(entry.first).acl & category->flag) != 0;
+  });
+  return nullptr;
+}
+
+void Permissions::change_command(const Command& command, bool allow) {
+  commands_.change(command, allow);
+  first_arguments_.erase(command.id);
+}
+
+void Permissions::change_all_commands(bool allow) {
+  commands_ = CommandSet(allow);
+  future_commands_ = allow;
+  first_arguments_.clear();
+}
+
+// --- The check ---
+
+Denial Permissions::check(const Command& command, std::span<const Bytes> args) const {
+  if (!may_run(command, args)) return Denial::kCommand;
+  if (!may_use_keys(command, args)) return Denial::kKey;
+  if (!may_use_channels(command, args)) return Denial::kChannel;
+  return Denial::kNone;
+}
+
+bool Permissions::may_run(const Command& command, std::span<const Bytes> args) const {
+  // Whoever may not do anything may still become somebody else.
+  if (commands_.has(command) || (command.flags & kNoAuth) != 0) return true;
+  if (args.size() < 2) return false;
+  const auto found = first_arguments_.find(command.id);
+  if (found == first_arguments_.end()) return false;
+  return std::any_of(found->second.begin(), found->second.end(), [&](const std::string& allowed) {
+    return equals_ignore_case(allowed, args[1]);
+  });
+}
+
+bool Permissions::may_use_keys(const Command& command, std::span<const Bytes> args) const {
+  if (all_keys_ || command.keys[0].begin == KeySpec::Begin::kNone) return true;
+  // One for each thread, so that a check allocates nothing in the long run.
+  thread_local std::vector<KeyPosition> positions;
+  // Arguments that do not fit are the handler's to refuse, before it touches any key.
+  if (!find_keys_with_flags(command, args, positions)) return true;
+  return std::all_of(positions.begin(), positions.end(), [&](const KeyPosition& position) {
+    uint8_t rights = 0;
+    if ((position.flags & kKeyAccess) != 0) rights |= kRead;
+    if ((position.flags & (kKeyInsert | kKeyDelete | kKeyUpdate)) != 0) rights |= kWrite;
+    return may_use_key(args[position.index], rights);
+  });
+}
+
+bool Permissions::may_use_key(Bytes key, uint8_t rights) const {
+  return std::any_of(keys_.begin(), keys_.end(), [&](const KeyPattern& allowed) {
+    return (allowed.rights & rights) == rights && glob_match(allowed.pattern, key);
+  });
+}
+
+bool Permissions::may_use_channels(const Command& command, std::span<const Bytes> args) const {
+  if (all_channels_ || (command.acl & kAclPubsub) == 0) return true;
+  const Bytes name(command.name);
+  size_t count = 0;
+  if (name == "publish" || name == "spublish") {
+    count = 1;
+  } else if (name == "subscribe" || name == "psubscribe" || name == "ssubscribe") {
+    count = args.size() - 1;
+  }
+  const bool are_patterns = name == "psubscribe";
+  return std::all_of(args.begin() + 1, args.begin() + 1 + static_cast<ptrdiff_t>(count),
+                     [&](Bytes channel) { return may_use_channel(channel, are_patterns); });
+}
+
+bool Permissions::may_use_channel(Bytes channel, bool is_pattern) const {
+  if (all_channels_) return true;
+  // A pattern must be one of the user's own: whether another one matches no more than they do
+  // cannot be told.
+  return std::any_of(channels_.begin(), channels_.end(), [&](const std::string& allowed) {
+    return is_pattern ? allowed == channel : glob_match(allowed, channel);
+  });
+}
+
+// --- Users ---
+
+AclRules::AclRules(bool all_channels) : all_channels_by_default_(all_channels) {
+  if (all_channels) permissions_.apply("allchannels");
+}
+
+const char* AclRules::apply(Bytes rule) {
+  if (rule.empty()) return nullptr;
+  if (is(rule, "on")) {
+    enabled_ = true;
+  } else if (is(rule, "off")) {
+    enabled_ = false;
+  } else if (is(rule, "nopass")) {
+    no_password_ = true;
+    passwords_.clear();
+  } else if (is(rule, "resetpass")) {
+    no_password_ = false;
+    passwords_.clear();
+  } else if (is(rule, "sanitize-payload")) {
+    sanitizes_payload_ = true;
+  } else if (is(rule, "skip-sanitize-payload")) {
+    sanitizes_payload_ = false;
+  } else if (is(rule, "reset")) {
+    *this = AclRules(all_channels_by_default_);
+  } else if (is(rule, "clearselectors")) {
+    // There are none.
+  } else if (rule[0] == '>') {
+    return add_password(hash_password(rule.substr(1)));
+  } else if (rule[0] == '<') {
+    return remove_password(hash_password(rule.substr(1)));
+  } else if (rule[0] == '#' || rule[0] == '!') {
+    if (!is_password_hash(rule.substr(1))) return kBadHash;
+    return rule[0] == '#' ? add_password(std::string(rule.substr(1)))
+                          : remove_password(rule.substr(1));
+  } else if (rule[0] == '(') {
+    return kSelectors;
+  } else {
+    return permissions_.apply(rule);
+  }
+  return nullptr;
+}
+
+const char* AclRules::add_password(std::string hash) {
+  if (!has_password(hash)) passwords_.push_back(std::move(hash));
+  no_password_ = false;
+  return nullptr;
+}
+
+const char* AclRules::remove_password(Bytes hash) {
+  return std::erase(passwords_, hash) == 0 ? kNoSuchPassword : nullptr;
+}
+
+bool AclRules::has_password(Bytes hash) const {
+  bool found = false;
+  for (const std::string& password : passwords_) found |= same_hash(password, hash);
+  return found;
+}
+
+}  // namespace sluice

@@ -1,0 +1,132 @@
+// What a user may do, as plain values: which commands, keys and channels, and with which passwords
+// he comes in. Rules are changed by ACL SETUSER's words, with Redis 7.0.15's meaning and texts.
+//
+// A value belongs to one thread while it is changed; a User publishes it as shared_ptr<const>, and
+// then nobody changes it any more (engine/acl.h).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/base/bytes.h"
+#include "engine/commands/command.h"
+
+namespace sluice {
+
+enum class Denial : uint8_t { kNone, kCommand, kKey, kChannel };
+
+// Whether user names, key patterns and channel patterns may not hold this text.
+bool has_blank_or_nul(Bytes text);
+
+// A set of commands by their dense ids; a container's row stands in it besides its subcommands.
+class CommandSet {
+ public:
+  explicit CommandSet(bool all) : bits_(CommandTable::instance().id_limit(), all) {}
+
+  bool has(const Command& command) const { return bits_[command.id]; }
+  bool has_all() const;
+  // A container takes its subcommands along.
+  void change(const Command& command, bool allow);
+  void change_category(uint32_t category, bool allow);
+  // How many of the category's commands are in the set, and how many are not.
+  struct Count {
+    size_t in = 0;
+    size_t out = 0;
+  };
+  Count count_category(uint32_t category) const;
+
+ private:
+  std::vector<bool> bits_;
+};
+
+// Commands, keys and channels.
+class Permissions {
+ public:
+  // Nothing at all.
+  Permissions() : commands_(false) {}
+
+  // Applies one rule such as "+get", "~jobs:*" or "-@dangerous". Null: done; else Redis's reason
+  // why not, and nothing has changed.
+  const char* apply(Bytes rule);
+
+  // REQUIRES: the arguments fit the command's arity.
+  Denial check(const Command& command, std::span<const Bytes> args) const;
+  bool may_use_channel(Bytes channel, bool is_pattern) const;
+  // Every command, key and channel.
+  bool is_everything() const { return all_keys_ && all_channels_ && commands_.has_all(); }
+
+  // The shortest rules that lead here: "-@all +@string -set"; "~a %R~b"; "&news:*".
+  std::string describe_commands() const;
+  std::string describe_keys() const;
+  std::string describe_channels() const;
+  bool all_channels() const { return all_channels_; }
+
+ private:
+  enum Right : uint8_t { kRead = 1, kWrite = 2 };
+  struct KeyPattern {
+    std::string pattern;
+    uint8_t rights;
+  };
+
+  const char* apply_key_rule(Bytes rule);
+  const char* apply_channel_rule(Bytes rule);
+  const char* allow_command(Bytes name);
+  const char* apply_category(Bytes name, bool allow);
+  void change_command(const Command& command, bool allow);
+  void change_all_commands(bool allow);
+  bool may_run(const Command& command, std::span<const Bytes> args) const;
+  bool may_use_keys(const Command& command, std::span<const Bytes> args) const;
+  bool may_use_key(Bytes key, uint8_t rights) const;
+  bool may_use_channels(const Command& command, std::span<const Bytes> args) const;
+  void describe_command(const Command& command, CommandSet& told, std::string& text) const;
+
+  CommandSet commands_;
+  // It began with +@all: commands that are yet to come are allowed as well. Decides how the rules
+  // are described.
+  bool future_commands_ = false;
+  // Of commands that are not allowed as a whole: "+select|0". By the command's id.
+  std::map<uint16_t, std::vector<std::string>> first_arguments_;
+  bool all_keys_ = false;
+  bool all_channels_ = false;
+  std::vector<KeyPattern> keys_;
+  std::vector<std::string> channels_;
+};
+
+// All of a user but his name.
+class AclRules {
+ public:
+  // As ACL SETUSER makes a new user: off, without passwords and rights.
+  explicit AclRules(bool all_channels);
+
+  // Applies one rule. Null: done; else Redis's reason why not, and nothing has changed.
+  const char* apply(Bytes rule);
+
+  bool enabled() const { return enabled_; }
+  bool needs_no_password() const { return no_password_; }
+  bool sanitizes_payload() const { return sanitizes_payload_; }
+  // Hashes, in the order in which they were added.
+  const std::vector<std::string>& passwords() const { return passwords_; }
+  // Whether one of the passwords has this hash; every one is looked at.
+  bool has_password(Bytes hash) const;
+  const Permissions& permissions() const { return permissions_; }
+
+  // All rules as ACL LIST shows them; applied to a new user they make the same one.
+  std::string describe() const;
+
+ private:
+  const char* add_password(std::string hash);
+  const char* remove_password(Bytes hash);
+
+  // What `reset` gives: the setting of acl-pubsub-default.
+  bool all_channels_by_default_;
+  bool enabled_ = false;
+  bool no_password_ = false;
+  bool sanitizes_payload_ = true;
+  std::vector<std::string> passwords_;
+  Permissions permissions_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,22 @@
+// Passwords of users: SHA-256 as hexadecimal text, comparison in constant time, and fresh random
+// ones. Any thread.
+#pragma once
+
+#include <string>
+
+#include "engine/base/bytes.h"
+
+namespace sluice {
+
+inline constexpr size_t kPasswordHashSize = 64;
+
+// The hash that is kept instead of the password: 64 lower-case hexadecimal digits.
+std::string hash_password(Bytes password);
+// Whether the text has the form of such a hash.
+bool is_password_hash(Bytes text);
+// Equal hashes? Takes the same time wherever they differ. REQUIRES: both are password hashes.
+bool same_hash(Bytes a, Bytes b);
+// `digits` random hexadecimal digits, fit for a secret.
+std::string random_hex(size_t digits);
+
+}  // namespace sluice
