@@ -76,7 +76,9 @@ class EngineWalk final : public CheckpointWalk {
       record().put_string(database_, key, entry.string(), entry.expire_ms());
       return;
     }
-    if (collection_size(entry) > kMaxElements) {
+    // A hash that shows the order of its fields goes in one piece, so that it keeps it.
+    const bool in_order = entry.type() == Type::kHash && entry.object<Hash>().fields.is_ordered();
+    if (collection_size(entry) > kMaxElements && !in_order) {
       large_.push_back({std::string(key), entry.type()});
       return;
     }

@@ -180,6 +180,7 @@ struct Item {
 };
 
 struct ItemTraits {
+  static constexpr size_t kMaxOrdered = 128;
   static Bytes key(const Item* item) {
     return {reinterpret_cast<const char*>(&item->number), sizeof(item->number)};
   }

@@ -106,9 +106,12 @@ void serve_blocked_multi_pop(Call& call, Bytes name) {
   pop_many(call, key, call.find(key), request);
 }
 
-void multi_pop(Call& call, size_t numkeys_at, int64_t timeout_ms, bool blocking) {
+// LMPOP and BLMPOP, whose time-out is the argument before the number of keys.
+void multi_pop(Call& call, bool blocking) {
   MultiPopRequest request;
-  if (!parse_multi_pop(call, numkeys_at, "LEFT", "RIGHT", request)) return;
+  int64_t timeout_ms = 0;
+  if (!parse_multi_pop(call, blocking ? 2 : 1, "LEFT", "RIGHT", request)) return;
+  if (blocking && !parse_timeout(call, 1, timeout_ms)) return;
   for (const Bytes name : request.keys) {
     const KeyRef key(name);
     bool failed = false;
@@ -193,12 +196,9 @@ void lpop_command(Call& call) { pop_generic(call, true); }
 void rpop_command(Call& call) { pop_generic(call, false); }
 void blpop_command(Call& call) { blocking_pop<true>(call); }
 void brpop_command(Call& call) { blocking_pop<false>(call); }
-void lmpop_command(Call& call) { multi_pop(call, 1, 0, false); }
+void lmpop_command(Call& call) { multi_pop(call, false); }
 
-void blmpop_command(Call& call) {
-  int64_t timeout_ms = 0;
-  if (parse_timeout(call, 1, timeout_ms)) multi_pop(call, 2, timeout_ms, true);
-}
+void blmpop_command(Call& call) { multi_pop(call, true); }
 
 void lmove_command(Call& call) {
   Move move{};

@@ -50,6 +50,15 @@ void unsubscribe(Call& call, Kind kind, Bytes what, const std::set<std::string, 
   }
 }
 
+void publish(Call& call, bool shard_channel) {
+  // A script's reply is no place for messages.
+  auto* resp = dynamic_cast<RespReply*>(&call.reply);
+  const PubSub::Publisher from{call.client.id, resp == nullptr ? nullptr : &resp->out()};
+  const size_t receivers = call.engine.pubsub().publish(call.unit, from, call.args[1],
+                                                        call.args[2], shard_channel);
+  call.reply.integer(static_cast<int64_t>(receivers));
+}
+
 void list_names(Call& call, Kind kind) {
   if (call.args.size() > 3) {
     return call.reply.error("ERR unknown subcommand or wrong number of arguments for '" +
@@ -85,17 +94,8 @@ void sunsubscribe_command(Call& call) {
   unsubscribe(call, Kind::kShardChannel, "sunsubscribe", call.client.shard_channels);
 }
 
-void publish_command(Call& call) {
-  const size_t receivers =
-      call.engine.pubsub().publish(call.unit, call.args[1], call.args[2], false);
-  call.reply.integer(static_cast<int64_t>(receivers));
-}
-
-void spublish_command(Call& call) {
-  const size_t receivers =
-      call.engine.pubsub().publish(call.unit, call.args[1], call.args[2], true);
-  call.reply.integer(static_cast<int64_t>(receivers));
-}
+void publish_command(Call& call) { publish(call, false); }
+void spublish_command(Call& call) { publish(call, true); }
 
 void pubsub_channels_command(Call& call) { list_names(call, Kind::kChannel); }
 void pubsub_shardchannels_command(Call& call) { list_names(call, Kind::kShardChannel); }

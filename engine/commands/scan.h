@@ -23,9 +23,13 @@ struct ScanRequest {
   bool matches(Bytes text) const { return !has_pattern || glob_match(pattern, text); }
 };
 
-// Reads `cursor [MATCH pattern] [COUNT count] [TYPE type]` from the argument `first` on. False with
-// the error replied.
-bool parse_scan_request(const Call& call, size_t first, ScanRequest& request);
+// Reads the cursor, and then `[MATCH pattern] [COUNT count] [TYPE type]` from the argument `first`
+// on: two steps, since Redis looks at the key in between. False with the error replied.
+bool parse_scan_cursor(const Call& call, size_t argument, ScanRequest& request);
+bool parse_scan_options(const Call& call, size_t first, ScanRequest& request);
+
+// What HSCAN, SSCAN and ZSCAN begin with: the request and the key's entry. Null: all is replied.
+const Entry* begin_element_scan(Call& call, Type type, ScanRequest& request);
 
 // Cursor 0 and an open array, for a collection that is returned whole; the caller closes it.
 size_t begin_whole_scan(Call& call);

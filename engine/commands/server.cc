@@ -29,7 +29,7 @@ void debug_command(Call& call) {
   for (const Bytes word : kAccepted) {
     if (call.option(1, word)) return call.reply.ok();
   }
-  call.reply.error("ERR Unknown subcommand or wrong number of arguments for '" +
+  call.reply.error("ERR unknown subcommand or wrong number of arguments for '" +
                    std::string(call.args[1].substr(0, 128)) + "'. Try DEBUG HELP.");
 }
 
@@ -130,8 +130,9 @@ void config_help_command(Call& call) { reply_help(call); }
 void slowlog_get_command(Call& call) {
   int64_t count = 10;
   if (call.args.size() == 3) {
-    if (!call.integer(2, count)) return;
-    if (count < -1) return call.reply.error("ERR count should be greater than or equal to -1");
+    constexpr Bytes kError = "ERR count should be greater than or equal to -1";
+    if (!call.integer(2, count, kError)) return;
+    if (count < -1) return call.reply.error(kError);
   }
   const auto entries =
       call.engine.slow_log().newest(count < 0 ? SIZE_MAX : static_cast<size_t>(count));

@@ -98,10 +98,12 @@ void serve_blocked_multi_pop(Call& call, Bytes name) {
   pop_many(call, key, call.find(key), request);
 }
 
-// ZMPOP and BZMPOP: `numkeys_at` is the argument with the number of keys.
-void multi_pop(Call& call, size_t numkeys_at, int64_t timeout_ms, bool blocking) {
+// ZMPOP and BZMPOP, whose time-out is the argument before the number of keys.
+void multi_pop(Call& call, bool blocking) {
   MultiPopRequest request;
-  if (!parse_multi_pop(call, numkeys_at, "MIN", "MAX", request)) return;
+  int64_t timeout_ms = 0;
+  if (!parse_multi_pop(call, blocking ? 2 : 1, "MIN", "MAX", request)) return;
+  if (blocking && !parse_timeout(call, 1, timeout_ms)) return;
   for (const Bytes name : request.keys) {
     const KeyRef key(name);
     bool failed = false;
@@ -120,11 +122,8 @@ void zpopmax_command(Call& call) { pop_generic(call, false); }
 void bzpopmin_command(Call& call) { blocking_pop<true>(call); }
 void bzpopmax_command(Call& call) { blocking_pop<false>(call); }
 
-void zmpop_command(Call& call) { multi_pop(call, 1, 0, false); }
+void zmpop_command(Call& call) { multi_pop(call, false); }
 
-void bzmpop_command(Call& call) {
-  int64_t timeout_ms = 0;
-  if (parse_timeout(call, 1, timeout_ms)) multi_pop(call, 2, timeout_ms, true);
-}
+void bzmpop_command(Call& call) { multi_pop(call, true); }
 
 }  // namespace sluice

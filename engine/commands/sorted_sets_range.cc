@@ -147,7 +147,7 @@ bool parse_range_options(const Call& call, size_t first, bool store, bool fixed_
       return false;
     }
   }
-  if (request.has_limit && request.by == By::kRank) {
+  if (request.limit != -1 && request.by == By::kRank) {
     call.reply.error(
         "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX");
     return false;

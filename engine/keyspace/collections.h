@@ -59,14 +59,18 @@ class ScoredMember {
 };
 
 struct FieldTraits {
+  // As many as Redis keeps in a listpack, whose order HGETALL shows.
+  static constexpr size_t kMaxOrdered = 512;
   static Bytes key(const Field* field) { return field->name(); }
   static uint64_t hash(Bytes bytes) { return hash_bytes(bytes); }
 };
 struct MemberTraits {
+  static constexpr size_t kMaxOrdered = 128;
   static Bytes key(const Member* member) { return member->bytes(); }
   static uint64_t hash(Bytes bytes) { return hash_bytes(bytes); }
 };
 struct ScoredMemberTraits {
+  static constexpr size_t kMaxOrdered = 128;
   static Bytes key(const ScoredMember* member) { return member->bytes(); }
   static uint64_t hash(Bytes bytes) { return hash_bytes(bytes); }
 };

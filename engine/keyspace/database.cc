@@ -273,8 +273,14 @@ bool Database::set_remove(const KeyRef& key, Entry* entry, Bytes member) {
 
 void Database::sorted_put(const KeyRef& key, Entry* entry, ScoredMember* found, Bytes member,
                           double score) {
-  if (unit_->recording) unit_->record().sorted_put(index_, key.key, score, member);
   SortedSet& sorted = entry->object<SortedSet>();
+  if (sorted.listpack && found == nullptr &&
+      (sorted.members.size() >= g_encoding_limits.sorted_listpack_entries ||
+       member.size() > g_encoding_limits.sorted_listpack_value_bytes)) {
+    sorted.listpack = false;
+  }
+  if (sorted.listpack && score == 0) score = 0;  // Redis's listpacks know no negative zero
+  if (unit_->recording) unit_->record().sorted_put(index_, key.key, score, member);
   const uint64_t minor = SortedSet::minor(member);
   if (found != nullptr) {
     const bool was_there = sorted.order.erase(SortedSet::major(found->score()), minor, found);
@@ -283,10 +289,6 @@ void Database::sorted_put(const KeyRef& key, Entry* entry, ScoredMember* found, 
   } else {
     found = ScoredMember::make(member, score);
     sorted.members.insert(found, hash_bytes(member));
-    if (sorted.listpack && (sorted.members.size() > g_encoding_limits.sorted_listpack_entries ||
-                            member.size() > g_encoding_limits.sorted_listpack_value_bytes)) {
-      sorted.listpack = false;
-    }
     signal(key.key);
   }
   sorted.order.insert(SortedSet::major(score), minor, found);

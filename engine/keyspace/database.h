@@ -17,7 +17,7 @@ namespace sluice {
 // The thresholds at which Redis changes its encodings; see collections.h on what they mean here.
 // Changed by CONFIG SET under all shards' locks.
 struct EncodingLimits {
-  size_t hash_listpack_entries = 128;
+  size_t hash_listpack_entries = 512;
   size_t hash_listpack_value_bytes = 64;
   size_t set_intset_entries = 512;
   size_t sorted_listpack_entries = 128;

@@ -76,6 +76,7 @@ class Entry {
 };
 
 struct EntryTraits {
+  static constexpr size_t kMaxOrdered = 128;
   static Bytes key(const Entry* entry) { return entry->key(); }
   static uint64_t hash(Bytes key) { return hash_bytes(key); }
 };

@@ -1,13 +1,13 @@
 // SplitMap: a hash map of nodes that somebody else owns, made so that no insert ever pauses.
 //
-// Up to 128 elements it is a plain array in order of insertion, searched by tags: a map of three
-// elements costs 32 bytes of heap. Beyond that (or after harden()) it is extendible hashing by the
-// high bits of a 64-bit hash: a directory of bounded tables (sub_map.h). A full table splits in
+// Up to Traits::kMaxOrdered elements it is a plain array in order of insertion, searched by tags:
+// a map of three elements costs 32 bytes of heap. Beyond that (or after harden()) it is extendible
+// hashing by the high bits of a 64-bit hash: a directory of bounded tables (sub_map.h). A full table splits in
 // two and the directory doubles when it must, so the dearest insert moves some 400 slots of
 // 8 bytes (and copies the directory, 8 bytes for about 300 elements).
 //
 // Traits: `static Bytes key(const Node*)` and `static uint64_t hash(Bytes)`, a hash good in all
-// of its bits. A node is aligned to 8 bytes. Callers pass hashes where they have them.
+// of its bits; `kMaxOrdered`, at most 512. A node is aligned to 8 bytes. Callers pass hashes where they have them.
 //
 // Threads: one owner at a time (the shard's lock). Ownership: nodes are never owned; the map frees
 // only its own tables. Callbacks must not change the map.
@@ -36,7 +36,7 @@ namespace sluice {
 template <class Node, class Traits>
 class SplitMap {
  public:
-  static constexpr size_t kMaxOrdered = 128;
+  static constexpr size_t kMaxOrdered = Traits::kMaxOrdered;
 
   SplitMap() = default;
   ~SplitMap() { clear(); }
@@ -189,6 +189,8 @@ class SplitMap {
  private:
   // Below this a table in trouble is crowded, not full: it is rebuilt instead of split.
   static constexpr uint32_t kMinSplit = 128;
+  // An ordered array of more than these is spread over several tables when it becomes hard.
+  static constexpr size_t kMaxInOneTable = 250;
   // Two buddies are merged when they hold no more together: far below what makes a table split.
   static constexpr uint32_t kMaxMerged = 240;
 
@@ -296,6 +298,7 @@ class SplitMap {
   void retire(SubMap* map);
   void set_directory_depth(int depth);
   static void retag(uint64_t* slots, uint32_t n, int base);
+  void spread(size_t n);
   template <class Fn>
   uint64_t scan_ordered(uint64_t cursor, size_t count, Fn& fn) const;
 

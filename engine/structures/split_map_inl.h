@@ -174,6 +174,7 @@ bool SplitMap<Node, Traits>::merge(SubMap* map, uint64_t hash) {
 template <class Node, class Traits>
 void SplitMap<Node, Traits>::harden() {
   if (hard_) return;
+  if (size_ > kMaxInOneTable) return spread(size_);
   auto* fresh = static_cast<Directory*>(std::calloc(1, Directory::block_bytes(0)));
   CHECK(fresh != nullptr);
   const auto n = static_cast<uint32_t>(size_);
@@ -194,6 +195,12 @@ void SplitMap<Node, Traits>::reserve(size_t n) {
     if (n > capacity_) resize_small(n);
     return;
   }
+  spread(n);
+}
+
+// Makes the map hard with tables for `n` elements, and puts those that are here into them.
+template <class Node, class Traits>
+void SplitMap<Node, Traits>::spread(size_t n) {
   const std::vector<uint64_t> slots(small(), small() + size_);
   clear();
   // Tables at 320 on average: the spread of a good hash (about 18) leaves them below their 413.

@@ -31,6 +31,7 @@ struct Item {
 
 template <int kQuality>
 struct ItemTraits {
+  static constexpr size_t kMaxOrdered = 128;
   static Bytes key(const Item* item) { return item->name; }
   static uint64_t hash(Bytes key) {
     uint64_t h = 0x1234567;
