@@ -88,15 +88,16 @@ bool decode_log_key(Bytes key, Lsn& first_lsn) {
 
 PieceKey encode_piece_key(uint64_t checkpoint, uint32_t number) {
   PieceKey key;
-  store(key.data(), __builtin_bswap64(checkpoint));
-  store(key.data() + 8, __builtin_bswap32(number));
+  key[0] = kCheckpointPrefix;
+  store(key.data() + 1, __builtin_bswap64(checkpoint));
+  store(key.data() + 9, __builtin_bswap32(number));
   return key;
 }
 
 bool decode_piece_key(Bytes key, uint64_t& checkpoint, uint32_t& number) {
-  if (key.size() != sizeof(PieceKey)) return false;
-  checkpoint = __builtin_bswap64(load<uint64_t>(key.data()));
-  number = __builtin_bswap32(load<uint32_t>(key.data() + 8));
+  if (key.size() != sizeof(PieceKey) || key[0] != kCheckpointPrefix) return false;
+  checkpoint = __builtin_bswap64(load<uint64_t>(key.data() + 1));
+  number = __builtin_bswap32(load<uint32_t>(key.data() + 9));
   return true;
 }
 

@@ -14,7 +14,8 @@
 //            | records (length bytes)
 //   summary  crc32c u32 | version u8 | 0 x 3 | checkpoint, begin_lsn, end_lsn u64 | started_ms,
 //            finished_ms i64 | pieces, records, bytes u64
-//   mark     lsn u64 | crc32c u32 | magic u32           (the file "high-water-mark")
+//   keys     of a commit: its first lsn u64; of a piece or summary: 0xff, checkpoint u64, number
+//   u32 mark     lsn u64 | crc32c u32 | magic u32           (the file "high-water-mark")
 //
 // Pure functions; any thread.
 #pragma once
@@ -100,9 +101,12 @@ using LogKey = std::array<char, 8>;
 LogKey encode_log_key(Lsn first_lsn);
 bool decode_log_key(Bytes key, Lsn& first_lsn);
 
-// The summary's key sorts after every piece of its checkpoint.
+// Checkpoints stand behind the log in the order of keys: lsns never reach this first byte. A
+// summary's key sorts after every piece of its checkpoint.
+inline constexpr char kCheckpointPrefix = '\xff';
+inline constexpr Lsn kMaxLsn = (Lsn{0xff} << 56) - 1;
 inline constexpr uint32_t kSummaryNumber = UINT32_MAX;
-using PieceKey = std::array<char, 12>;
+using PieceKey = std::array<char, 13>;
 PieceKey encode_piece_key(uint64_t checkpoint, uint32_t number);
 bool decode_piece_key(Bytes key, uint64_t& checkpoint, uint32_t& number);
 

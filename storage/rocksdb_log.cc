@@ -14,12 +14,12 @@
 #include "storage/careful_fs.h"
 #include "storage/data_directory.h"
 #include "storage/prefetcher.h"
+#include "storage/rocksdb_crc32c.h"
 #include "storage/rocksdb_options.h"
 
 namespace sluice {
 namespace {
 
-constexpr const char* kCheckpointFamily = "checkpoint";
 // A checkpoint's files: large enough to be few, small enough that the sync of one is short.
 constexpr uint64_t kStagedFileBytes = uint64_t{64} << 20;
 // After a huge unit the batch gives its memory back.
@@ -31,6 +31,10 @@ rocksdb::Slice to_slice(const std::array<char, kSize>& key) {
   return {key.data(), key.size()};
 }
 Bytes to_bytes(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
+
+bool is_checkpoint_key(const rocksdb::Slice& key) {
+  return !key.empty() && key[0] == kCheckpointPrefix;
+}
 
 rocksdb::ReadOptions scan_options() {
   rocksdb::ReadOptions read;
@@ -53,7 +57,7 @@ class RocksdbLogReader final : public LogReader {
     if (!damage_.ok()) return false;
     if (started_ && at_->Valid()) at_->Next();
     started_ = true;
-    if (!at_->Valid()) return false;
+    if (!at_->Valid() || is_checkpoint_key(at_->key())) return false;
     if (!decode_log_key(to_bytes(at_->key()), first_lsn)) {
       damage_ = {StatusCode::kDamaged, place_ + ": a key that is not an lsn"};
       return false;
@@ -112,9 +116,8 @@ class RocksdbPieceReader final : public PieceReader {
 // is one synced record of RocksDB's manifest.
 class RocksdbCheckpointWriter final : public CheckpointWriter {
  public:
-  RocksdbCheckpointWriter(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family, std::string staging,
-                          uint64_t checkpoint)
-      : db_(db), family_(family), staging_(std::move(staging)), checkpoint_(checkpoint) {}
+  RocksdbCheckpointWriter(rocksdb::DB* db, std::string staging, uint64_t checkpoint)
+      : db_(db), staging_(std::move(staging)), checkpoint_(checkpoint) {}
 
   ~RocksdbCheckpointWriter() override {
     writer_.reset();
@@ -137,7 +140,7 @@ class RocksdbCheckpointWriter final : public CheckpointWriter {
     options.write_global_seqno = false;
     options.verify_checksums_before_ingest = false;
     options.fail_if_not_bottommost_level = false;
-    const rocksdb::Status status = db_->IngestExternalFile(family_, files_, options);
+    const rocksdb::Status status = db_->IngestExternalFile(files_, options);
     committed_ = status.ok();
     return from_rocksdb(status, "cannot commit a checkpoint in " + staging_);
   }
@@ -155,10 +158,10 @@ class RocksdbCheckpointWriter final : public CheckpointWriter {
   Status open_file() {
     files_.push_back(staging_ + "/" + std::to_string(checkpoint_) + "-" +
                      std::to_string(files_.size()) + ".sst");
-    const rocksdb::Options options = db_->GetOptions(family_);
+    const rocksdb::Options options = db_->GetOptions();
     rocksdb::EnvOptions files(options);
     files.use_direct_writes = options.use_direct_io_for_flush_and_compaction;
-    writer_ = std::make_unique<rocksdb::SstFileWriter>(files, options, family_, false);
+    writer_ = std::make_unique<rocksdb::SstFileWriter>(files, options, nullptr, false);
     return from_rocksdb(writer_->Open(files_.back()), "cannot create " + files_.back());
   }
 
@@ -169,7 +172,6 @@ class RocksdbCheckpointWriter final : public CheckpointWriter {
   }
 
   rocksdb::DB* db_;
-  rocksdb::ColumnFamilyHandle* family_;
   const std::string staging_;
   const uint64_t checkpoint_;
   std::unique_ptr<rocksdb::SstFileWriter> writer_;
@@ -191,9 +193,6 @@ class RocksdbLog final : public Log {
   ~RocksdbLog() override {
     prefetcher_.reset();
     if (db_ == nullptr) return;
-    for (rocksdb::ColumnFamilyHandle* family : families_) {
-      db_->DestroyColumnFamilyHandle(family).PermitUncheckedError();
-    }
     db_->Close().PermitUncheckedError();
   }
 
@@ -205,19 +204,18 @@ class RocksdbLog final : public Log {
   }
 
   std::unique_ptr<LogReader> read_from(Lsn lsn) override {
-    return std::make_unique<RocksdbLogReader>(iterate(log_family()), lsn, directory_->path("log"));
+    return std::make_unique<RocksdbLogReader>(iterate(), lsn, directory_->path("log"));
   }
   Status trim_before(Lsn lsn) override;
   Status truncate_after(Lsn lsn) override;
 
   Result<std::optional<CheckpointSummary>> newest_checkpoint() override;
   std::unique_ptr<PieceReader> read_checkpoint(uint64_t checkpoint) override {
-    return std::make_unique<RocksdbPieceReader>(iterate(checkpoint_family()), checkpoint,
-                                                directory_->path("log"));
+    return std::make_unique<RocksdbPieceReader>(iterate(), checkpoint, directory_->path("log"));
   }
   Result<std::unique_ptr<CheckpointWriter>> start_checkpoint(uint64_t checkpoint) override {
     return std::unique_ptr<CheckpointWriter>(std::make_unique<RocksdbCheckpointWriter>(
-        db_.get(), checkpoint_family(), directory_->path("staging"), checkpoint));
+        db_.get(), directory_->path("staging"), checkpoint));
   }
   Status drop_checkpoints_before(uint64_t checkpoint) override;
 
@@ -234,10 +232,8 @@ class RocksdbLog final : public Log {
   Result<uint64_t> free_disk_bytes() const override;
 
  private:
-  rocksdb::ColumnFamilyHandle* log_family() const { return families_[0]; }
-  rocksdb::ColumnFamilyHandle* checkpoint_family() const { return families_[1]; }
-  std::unique_ptr<rocksdb::Iterator> iterate(rocksdb::ColumnFamilyHandle* family) {
-    return std::unique_ptr<rocksdb::Iterator>(db_->NewIterator(scan_options(), family));
+  std::unique_ptr<rocksdb::Iterator> iterate() {
+    return std::unique_ptr<rocksdb::Iterator>(db_->NewIterator(scan_options()));
   }
   Status open_database();
   Status empty_staging();
@@ -251,7 +247,6 @@ class RocksdbLog final : public Log {
   const std::shared_ptr<FailureListener> failure_listener_;
   std::unique_ptr<DataDirectory> directory_;  // outlives db_: its lock guards the files
   std::unique_ptr<rocksdb::DB> db_;
-  std::vector<rocksdb::ColumnFamilyHandle*> families_;
   rocksdb::WriteBatch batch_;
   std::unique_ptr<Prefetcher> prefetcher_;
 };
@@ -269,22 +264,17 @@ Status RocksdbLog::open() {
 }
 
 Status RocksdbLog::open_database() {
-  rocksdb::DBOptions db_options =
-      make_db_options(options_, !options_.read_only && direct_writes_work());
-  db_options.env = env_;
-  db_options.info_log = info_log_;
-  db_options.listeners = {failure_listener_};
+  rocksdb::Options options = make_options(options_, !options_.read_only && direct_writes_work());
+  options.env = env_;
+  options.info_log = info_log_;
+  options.listeners = {failure_listener_};
   // Only then: a database whose CURRENT was lost would otherwise be replaced by an empty one.
-  db_options.create_if_missing = directory_->creating();
-  db_options.create_missing_column_families = directory_->creating();
-  const std::vector<rocksdb::ColumnFamilyDescriptor> families = {
-      {rocksdb::kDefaultColumnFamilyName, make_log_family_options(options_)},
-      {kCheckpointFamily, make_checkpoint_family_options()}};
+  options.create_if_missing = directory_->creating();
   const std::string path = directory_->path("log");
   rocksdb::DB* db = nullptr;
-  const rocksdb::Status status =
-      options_.read_only ? rocksdb::DB::OpenForReadOnly(db_options, path, families, &families_, &db)
-                         : rocksdb::DB::Open(db_options, path, families, &families_, &db);
+  const rocksdb::Status status = options_.read_only
+                                     ? rocksdb::DB::OpenForReadOnly(options, path, &db)
+                                     : rocksdb::DB::Open(options, path, &db);
   db_.reset(db);
   if (status.ok()) return {};
   Status failure = from_rocksdb(status, "cannot open the log in " + path);
@@ -312,8 +302,8 @@ void RocksdbLog::start_prefetch() {
   std::vector<rocksdb::LiveFileMetaData> files;
   db_->GetLiveFilesMetaData(&files);
   std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) {
-    const bool a_is_log = a.column_family_name == rocksdb::kDefaultColumnFamilyName;
-    const bool b_is_log = b.column_family_name == rocksdb::kDefaultColumnFamilyName;
+    const bool a_is_log = !is_checkpoint_key(a.smallestkey);
+    const bool b_is_log = !is_checkpoint_key(b.smallestkey);
     return a_is_log != b_is_log ? b_is_log : a.smallestkey < b.smallestkey;
   });
   std::vector<std::string> names;
@@ -337,7 +327,7 @@ Status RocksdbLog::empty_staging() {
 Status RocksdbLog::append_commit(Lsn first_lsn, Bytes commit, bool sync) {
   batch_.Clear();
   const LogKey key = encode_log_key(first_lsn);
-  rocksdb::Status status = batch_.Put(log_family(), to_slice(key), to_slice(commit));
+  rocksdb::Status status = batch_.Put(to_slice(key), to_slice(commit));
   rocksdb::WriteOptions write;
   write.sync = sync;
   if (status.ok()) status = db_->Write(write, &batch_);
@@ -348,7 +338,7 @@ Status RocksdbLog::append_commit(Lsn first_lsn, Bytes commit, bool sync) {
 
 Status RocksdbLog::trim_before(Lsn lsn) {
   // The commit that contains `lsn` begins at or before it, and everything from there must stay.
-  std::unique_ptr<rocksdb::Iterator> at = iterate(log_family());
+  std::unique_ptr<rocksdb::Iterator> at = iterate();
   const LogKey wanted = encode_log_key(lsn);
   at->SeekForPrev(to_slice(wanted));
   if (!at->status().ok()) return from_rocksdb(at->status(), "cannot trim the log");
@@ -358,17 +348,19 @@ Status RocksdbLog::trim_before(Lsn lsn) {
   const LogKey first = encode_log_key(0);
   const rocksdb::Slice begin = to_slice(first);
   const rocksdb::Slice end(end_key);
-  return from_rocksdb(rocksdb::DeleteFilesInRange(db_.get(), log_family(), &begin, &end, false),
-                      "cannot trim the log in " + directory_->path("log"));
+  return from_rocksdb(
+      rocksdb::DeleteFilesInRange(db_.get(), db_->DefaultColumnFamily(), &begin, &end, false),
+      "cannot trim the log in " + directory_->path("log"));
 }
 
 Status RocksdbLog::truncate_after(Lsn lsn) {
-  std::unique_ptr<rocksdb::Iterator> at = iterate(log_family());
+  std::unique_ptr<rocksdb::Iterator> at = iterate();
   const LogKey key = encode_log_key(lsn + 1);
   rocksdb::WriteBatch batch;
   rocksdb::Status status;
-  for (at->Seek(to_slice(key)); status.ok() && at->Valid(); at->Next()) {
-    status = batch.Delete(log_family(), at->key());
+  for (at->Seek(to_slice(key)); status.ok() && at->Valid() && !is_checkpoint_key(at->key());
+       at->Next()) {
+    status = batch.Delete(at->key());
   }
   if (status.ok()) status = at->status();
   if (status.ok() && batch.Count() != 0) {
@@ -381,11 +373,11 @@ Status RocksdbLog::truncate_after(Lsn lsn) {
 
 Result<std::optional<CheckpointSummary>> RocksdbLog::newest_checkpoint() {
   const std::string place = directory_->path("log");
-  std::unique_ptr<rocksdb::Iterator> at = iterate(checkpoint_family());
+  std::unique_ptr<rocksdb::Iterator> at = iterate();
   at->SeekToLast();
   if (!at->status().ok())
     return from_rocksdb(at->status(), "cannot read the checkpoint in " + place);
-  if (!at->Valid()) return std::optional<CheckpointSummary>();
+  if (!at->Valid() || !is_checkpoint_key(at->key())) return std::optional<CheckpointSummary>();
   uint64_t checkpoint = 0;
   uint32_t number = 0;
   CheckpointSummary summary;
@@ -403,7 +395,7 @@ Status RocksdbLog::drop_checkpoints_before(uint64_t checkpoint) {
   const rocksdb::Slice begin = to_slice(first);
   const rocksdb::Slice end = to_slice(last);
   return from_rocksdb(
-      rocksdb::DeleteFilesInRange(db_.get(), checkpoint_family(), &begin, &end, false),
+      rocksdb::DeleteFilesInRange(db_.get(), db_->DefaultColumnFamily(), &begin, &end, false),
       "cannot drop old checkpoints in " + directory_->path("log"));
 }
 
@@ -439,6 +431,7 @@ Result<uint64_t> RocksdbLog::free_disk_bytes() const {
 }  // namespace
 
 Result<std::unique_ptr<Log>> open_rocksdb_log(const RocksdbLogOptions& options) {
+  use_fast_rocksdb_crc32c();
   auto log = std::make_unique<RocksdbLog>(options);
   if (Status status = log->open(); !status.ok()) return status;
   return std::unique_ptr<Log>(std::move(log));

@@ -1,5 +1,5 @@
-// The log on RocksDB: commits as values of the default column family, keyed by their first lsn;
-// checkpoints as SST files that are written beside it and ingested into a second one.
+// The log on RocksDB: commits are values keyed by their first lsn; checkpoints are SST files that
+// are written beside it and ingested behind them in the order of keys.
 //
 // Why these options (architecture.md has the measurements):
 //  - Keys only grow, so memtables flush to files that do not overlap, and "compaction" moves them
@@ -10,6 +10,8 @@
 //  - kTolerateCorruptedTailRecords: a torn tail opens. For damage before the tail Store::open
 //  looks, without
 //    changing anything, whether it lies above the mark, and only then takes what is before it.
+//  - One column family: with two, each flush would first sync a write-ahead log that it makes
+//  obsolete.
 //  - RocksDB's own info log is replaced, since its writer aborts the process on EIO.
 //  - After an error nothing is tried again: no automatic resumption.
 #pragma once

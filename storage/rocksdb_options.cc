@@ -18,7 +18,7 @@ LogLevel level_of(rocksdb::InfoLogLevel level) {
   return LogLevel::kDebug;
 }
 
-rocksdb::ColumnFamilyOptions make_family_options() {
+rocksdb::ColumnFamilyOptions make_family_options(const RocksdbLogOptions& options) {
   rocksdb::BlockBasedTableOptions table;
   table.no_block_cache = true;  // recovery reads everything once, in order; nothing else reads
   table.filter_policy = nullptr;
@@ -52,7 +52,50 @@ rocksdb::ColumnFamilyOptions make_family_options() {
   family.periodic_compaction_seconds = 0;
   family.report_bg_io_stats = false;
   family.paranoid_file_checks = false;
+  family.write_buffer_size = options.memtable_bytes;
+  family.max_write_buffer_number = options.memtables;
+  family.min_write_buffer_number_to_merge = 1;
+  family.arena_block_size = std::min<size_t>(256 << 10, options.memtable_bytes / 8);
   return family;
+}
+
+rocksdb::DBOptions make_db_options(const RocksdbLogOptions& options, bool direct_writes) {
+  rocksdb::DBOptions db;
+  db.info_log_level = rocksdb::WARN_LEVEL;
+  db.wal_recovery_mode = options.up_to_damage
+                             ? rocksdb::WALRecoveryMode::kPointInTimeRecovery
+                             : rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
+  // A flush while opening syncs what a killed process had only written: a later power cut then
+  // cannot take the middle out of the history.
+  db.avoid_flush_during_recovery = false;
+  db.avoid_flush_during_shutdown = true;
+  db.allow_fallocate = false;
+  db.manual_wal_flush = false;
+  db.enable_pipelined_write = false;
+  db.unordered_write = false;
+  db.two_write_queues = false;
+  db.allow_concurrent_memtable_write = false;  // one writer at a time: its cheaper path
+  db.enable_write_thread_adaptive_yield = false;
+  db.max_background_jobs = 2;
+  db.max_subcompactions = 1;
+  db.max_open_files = -1;
+  db.max_bgerror_resume_count = 0;
+  db.paranoid_checks = true;
+  db.stats_dump_period_sec = 0;
+  db.stats_persist_period_sec = 0;
+  db.skip_stats_update_on_db_open = true;
+  db.avoid_unnecessary_blocking_io = true;
+  db.advise_random_on_open = false;  // recovery reads files from end to end
+  db.enable_thread_tracking = false;
+  db.max_manifest_file_size = 4 << 20;  // the default of 1 GB would let it grow for ever
+  // The kernel starts writing early, so that no sync meets a mountain.
+  db.bytes_per_sync = 1 << 20;
+  db.wal_bytes_per_sync = 0;
+  db.use_fsync = false;
+  // Tables are written once and read at the next start only. Around the page cache they cost half
+  // of the CPU, and a sync of the log does not have to wait for their dirty pages.
+  db.use_direct_io_for_flush_and_compaction = direct_writes;
+  return db;
 }
 
 }  // namespace
@@ -95,60 +138,8 @@ void FailureListener::tell() {
   listener_(failure_);
 }
 
-rocksdb::DBOptions make_db_options(const RocksdbLogOptions& options, bool direct_writes) {
-  rocksdb::DBOptions db;
-  db.info_log_level = rocksdb::WARN_LEVEL;
-  db.wal_recovery_mode = options.up_to_damage
-                             ? rocksdb::WALRecoveryMode::kPointInTimeRecovery
-                             : rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
-  // A flush while opening syncs what a killed process had only written: a later power cut then
-  // cannot take the middle out of the history.
-  db.avoid_flush_during_recovery = false;
-  db.avoid_flush_during_shutdown = true;
-  db.allow_fallocate = false;
-  db.manual_wal_flush = false;
-  db.enable_pipelined_write = false;
-  db.unordered_write = false;
-  db.two_write_queues = false;
-  db.allow_concurrent_memtable_write = false;  // one writer at a time: its cheaper path
-  db.enable_write_thread_adaptive_yield = false;
-  db.max_background_jobs = 2;
-  db.max_subcompactions = 1;
-  db.max_open_files = -1;
-  db.max_bgerror_resume_count = 0;
-  db.paranoid_checks = true;
-  db.stats_dump_period_sec = 0;
-  db.stats_persist_period_sec = 0;
-  db.skip_stats_update_on_db_open = true;
-  db.avoid_unnecessary_blocking_io = true;
-  db.advise_random_on_open = false;  // recovery reads files from end to end
-  db.enable_thread_tracking = false;
-  db.max_manifest_file_size = 4 << 20;  // the default of 1 GB would let it grow for ever
-  // The kernel starts writing early, so that no sync meets a mountain.
-  db.bytes_per_sync = 1 << 20;
-  db.wal_bytes_per_sync = 0;
-  db.use_fsync = false;
-  // Tables are written once and read at the next start only. Around the page cache they cost half
-  // of the CPU, and a sync of the log does not have to wait for their dirty pages.
-  db.use_direct_io_for_flush_and_compaction = direct_writes;
-  return db;
-}
-
-rocksdb::ColumnFamilyOptions make_log_family_options(const RocksdbLogOptions& options) {
-  rocksdb::ColumnFamilyOptions family = make_family_options();
-  family.write_buffer_size = options.memtable_bytes;
-  family.max_write_buffer_number = options.memtables;
-  family.min_write_buffer_number_to_merge = 1;
-  family.arena_block_size = std::min<size_t>(256 << 10, options.memtable_bytes / 8);
-  return family;
-}
-
-rocksdb::ColumnFamilyOptions make_checkpoint_family_options() {
-  rocksdb::ColumnFamilyOptions family = make_family_options();
-  family.write_buffer_size = 64 << 10;  // nothing is ever written through it
-  // Ingested files go straight to level 1; there is nothing to compact.
-  family.disable_auto_compactions = true;
-  return family;
+rocksdb::Options make_options(const RocksdbLogOptions& options, bool direct_writes) {
+  return {make_db_options(options, direct_writes), make_family_options(options)};
 }
 
 }  // namespace sluice

@@ -54,8 +54,6 @@ class FailureListener final : public rocksdb::EventListener {
   bool told_ GUARDED_BY(mutex_) = false;
 };
 
-rocksdb::DBOptions make_db_options(const RocksdbLogOptions& options, bool direct_writes);
-rocksdb::ColumnFamilyOptions make_log_family_options(const RocksdbLogOptions& options);
-rocksdb::ColumnFamilyOptions make_checkpoint_family_options();
+rocksdb::Options make_options(const RocksdbLogOptions& options, bool direct_writes);
 
 }  // namespace sluice
