@@ -295,16 +295,22 @@ def find_again(servers, commands, protocol, signature):
 
 
 def minimise(servers, commands, protocol, signature):
-    """Leaves out runs of commands, ever shorter ones, as long as the rest still fails."""
+    """Leaves out whole sequences, then single commands, as long as the rest still fails."""
     deadline = time.monotonic() + MINIMISE_S
-    groups = group_reads(commands)
+    for split in (split_sequences, group_reads):
+        commands = reduce_groups(servers, split(commands), protocol, signature, deadline)
+    return commands
+
+
+def reduce_groups(servers, groups, protocol, signature, deadline):
     size = max(1, len(groups) // 2)
     while time.monotonic() < deadline:
         start = 0
         shrunk = False
         while start < len(groups) and time.monotonic() < deadline:
             candidate = groups[:start] + groups[start + size:]
-            if candidate and find_again(servers, sum(candidate, []), protocol, signature):
+            flat = sum(candidate, [])
+            if is_balanced(flat) and find_again(servers, flat, protocol, signature):
                 groups = candidate
                 shrunk = True
             else:
@@ -315,8 +321,37 @@ def minimise(servers, commands, protocol, signature):
     return sum(groups, [])
 
 
+def split_sequences(commands):
+    """Cuts where nobody is blocked."""
+    sequences = [[]]
+    waiting = 0
+    for command in commands:
+        waiting += (command.kind == "async") - (command.kind == "read" and waiting > 0)
+        if command.kind == "async" and waiting == 1 and sequences[-1]:
+            sequences.append([])
+        sequences[-1].append(command)
+    return sequences
+
+
+def is_balanced(commands):
+    """False if a blocked client would get a second command, or a reply be read that nobody gave."""
+    if not any(command.kind == "async" for command in commands):
+        return not any(command.kind == "read" for command in commands[:1])
+    waiting = set()
+    for command in commands:
+        if (command.kind == "read") != (command.connection in waiting):
+            return False
+        if command.kind == "async":
+            waiting.add(command.connection)
+        elif command.kind == "read":
+            waiting.discard(command.connection)
+    return True
+
+
 def group_reads(commands):
     """A publication and the reads of its messages go together: else replies would be mistaken."""
+    if any(command.kind == "async" for command in commands):
+        return [[command] for command in commands]
     groups = []
     for command in commands:
         if command.kind == "read" and groups:
