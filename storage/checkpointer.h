@@ -40,7 +40,7 @@ struct CheckpointerOptions {
   uint64_t log_bytes = uint64_t{256} << 20;
   std::vector<SaveRule> save_rules;
   size_t piece_bytes = size_t{192} << 10;
-  double rest_ratio = 1.0;
+  double rest_ratio = 2.0;
   LogSink sink;
 };
 

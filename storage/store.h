@@ -36,7 +36,7 @@ struct StoreOptions {
   // The checkpointer's limits and rules; begin_walk and now_ms come with start_checkpoints.
   uint64_t checkpoint_log_bytes = uint64_t{256} << 20;
   std::vector<SaveRule> save_rules;
-  double checkpoint_rest_ratio = 1.0;
+  double checkpoint_rest_ratio = 2.0;
   LogSink sink;
 };
 
