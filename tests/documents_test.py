@@ -1,0 +1,236 @@
+#!/usr/bin/python3
+"""What the documents say is true: the session in README.md, PROTOCOL.md's tables, links and names.
+
+    tests/documents_test.py [--server build/release/bin/sluice-server] [--reference redis-server]
+
+Prints a line for each test, what was wrong, and "N passed, N failed".
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests" / "transcripts"))
+
+from servers import DEFAULT_SLUICE, Server  # noqa: E402
+
+DOCUMENTS = ["README.md", "ARCHITECTURE.md", "PROTOCOL.md"]
+LONGEST_START_S = 20
+
+
+class Wrong(Exception):
+    """A document says something that is not so."""
+
+
+def read(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def require(holds, what):
+    if not holds:
+        raise Wrong(what)
+
+
+# --- README.md: the session ---
+
+
+def block_after(document, marker):
+    """The fenced block behind `<!-- marker -->`."""
+    found = re.search(rf"<!-- {re.escape(marker)} -->\n```\w*\n(.*?)```", document, re.DOTALL)
+    require(found, f"no block '{marker}'")
+    return found.group(1)
+
+
+class Shell:
+    """Runs pasted lines. `redis-cli` asks the given server and prints as on a terminal."""
+
+    def __init__(self, directory, port):
+        self.environment = dict(os.environ, PATH=f"{directory}:{os.environ['PATH']}")
+        wrapper = pathlib.Path(directory, "redis-cli")
+        wrapper.write_text(f'#!/bin/sh\nexec /usr/bin/redis-cli --no-raw -p {port} "$@"\n',
+                           encoding="utf-8")
+        wrapper.chmod(0o755)
+
+    def run(self, lines):
+        done = subprocess.run(["sh", "-e", "-c", lines], env=self.environment, text=True,
+                              capture_output=True, timeout=60, check=False)
+        require(done.returncode == 0, f"exit {done.returncode}: {done.stderr}")
+        return done.stdout
+
+
+def expect_output(shell, document, part):
+    printed = shell.run(block_after(document, f"session: {part} commands"))
+    expected = block_after(document, f"session: {part} output")
+    require(printed == expected, f"the {part} commands print\n{printed}not\n{expected}")
+
+
+def the_session_prints_what_the_readme_shows(options):
+    document = read("README.md")
+    with Server(options.server) as server, tempfile.TemporaryDirectory() as directory:
+        shell = Shell(directory, server.port)
+        expect_output(shell, document, "first")
+        # INFO is one bulk string: in the form of a terminal it would be quoted.
+        kill = block_after(document, "session: kill").replace("redis-cli", "redis-cli --raw")
+        shell.run(kill)
+        deadline = time.monotonic() + LONGEST_START_S
+        while server.alive() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        require(not server.alive(), "the server lives on after the line that kills it")
+        server.kill()
+        server.start()
+        expect_output(Shell(directory, server.port), document, "second")
+
+
+def an_existing_redis_conf_starts(options):
+    """The file that Debian installs, but for the paths that it names."""
+    conf = pathlib.Path("/etc/redis/redis.conf")
+    if not conf.is_file() or not os.access(conf, os.R_OK):
+        return "not run: no /etc/redis/redis.conf that this user may read"
+    with tempfile.TemporaryDirectory() as directory:
+        copy = pathlib.Path(directory, "redis.conf")
+        lines = conf.read_text(encoding="utf-8").splitlines()
+        copy.write_text("\n".join(line for line in lines if not re.match(
+            r"\s*(port|bind|dir|logfile|pidfile|unixsocket)\s", line)) + "\n", encoding="utf-8")
+
+        class WithFile(Server):
+            def _command_line(self):
+                command = super()._command_line()
+                return command[:1] + [str(copy)] + command[1:]
+
+        with WithFile(options.server, {"http-port": "0"}) as server:
+            require(server.answers_ping(), "it does not answer")
+            log = pathlib.Path(server.log_path).read_text(encoding="utf-8")
+            require(" warning " in log, "no warning about what means nothing here:\n" + log)
+    return None
+
+
+# --- PROTOCOL.md ---
+
+
+def the_table_of_commands_is_the_servers(options):
+    program = str(ROOT / "tools" / "protocol_table")
+    printed = subprocess.run([sys.executable, program, "--server", str(options.server)],
+                             capture_output=True, text=True, timeout=60, check=False)
+    require(printed.returncode == 0, printed.stderr)
+    document = read("PROTOCOL.md")
+    inside = document.partition("--write -->\n")[2].partition("<!-- end of commands -->")[0]
+    missing = set(printed.stdout.splitlines()) - set(inside.splitlines())
+    surplus = set(inside.splitlines()) - set(printed.stdout.splitlines())
+    require(printed.stdout == inside, "run tools/protocol_table --write. Not in the document:\n" +
+            "\n".join(sorted(missing)) + "\nOnly in the document:\n" + "\n".join(sorted(surplus)))
+
+
+def command_names(server):
+    """Full names of all commands and subcommands."""
+    names = set()
+
+    def add(entry):
+        names.add(entry[0].decode().upper())
+        for subcommand in entry[9]:
+            add(subcommand)
+
+    with server.connect() as connection:
+        for entry in connection.call("COMMAND").value:
+            add(entry)
+    return names
+
+
+def left_out(document, kind):
+    """The names of one list of PROTOCOL.md."""
+    lines = document.partition(f"<!-- left out: {kind} -->\n")[2].partition("<!-- end -->")[0]
+    return {name for line in lines.splitlines() for name in line.partition(": ")[2].split()}
+
+
+def the_left_out_commands_are_listed(options):
+    with Server(options.reference, kind="redis") as reference:
+        theirs = command_names(reference)
+    with Server(options.server, {"appendonly": "no", "save": ""}) as server:
+        ours = command_names(server)
+    missing = theirs - ours
+    # Of a container that is left out, its subcommands go without saying.
+    missing = {name for name in missing
+               if "|" not in name or name.partition("|")[0] not in missing}
+    document = read("PROTOCOL.md")
+    later, on_purpose = left_out(document, "later"), left_out(document, "on purpose")
+    require(not later & on_purpose, f"in both lists: {sorted(later & on_purpose)}")
+    listed = later | on_purpose
+    require(listed == missing, f"left out, not listed: {sorted(missing - listed)}; "
+            f"listed, not left out: {sorted(listed - missing)}")
+
+
+# --- all documents ---
+
+
+def headings(document):
+    """The anchors that links may name, as they are made of headings."""
+    titles = re.findall(r"^#+ (.*)$", document, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def links_lead_somewhere(_options):
+    for name in DOCUMENTS:
+        for target in re.findall(r"\]\(([^)\s]+)\)", read(name)):
+            if "://" in target or target.startswith("bench/results/"):
+                continue  # Results come from a run of bench/compare.
+            path, _, anchor = target.partition("#")
+            require((ROOT / path).exists(), f"{name}: a link to {path}")
+            if anchor:
+                require(anchor in headings(read(path or name)), f"{name}: a link to {target}")
+
+
+FOLDERS = "engine|net|storage|tools|tests|bench|conf|cmake|docs"
+
+
+def named_files_exist(_options):
+    """A path in code quotes is a file or folder of the repository; `x/y.*` and `*_rows.cc` too."""
+    for name in DOCUMENTS:
+        for quoted in re.findall(r"`([^`\n]+)`", read(name)):
+            for path in re.findall(rf"(?<![\w./-])(?:{FOLDERS})/[\w./*-]*", quoted):
+                if path.startswith("bench/results"):
+                    continue
+                require(list(ROOT.glob(path.rstrip("/."))), f"{name}: `{path}` does not exist")
+
+
+def every_folder_is_in_the_guide(_options):
+    guide = read("README.md").partition("## The folders")[2]
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True,
+                             check=True).stdout.splitlines()
+    for folder in sorted({path.split("/")[0] for path in tracked if "/" in path}):
+        require(folder.startswith(".") or f"`{folder}/`" in guide, f"no line about {folder}/")
+
+
+TESTS = [the_session_prints_what_the_readme_shows, an_existing_redis_conf_starts,
+         the_table_of_commands_is_the_servers, the_left_out_commands_are_listed,
+         links_lead_somewhere, named_files_exist, every_folder_is_in_the_guide]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--server", default=str(DEFAULT_SLUICE))
+    parser.add_argument("--reference", default="redis-server")
+    options = parser.parse_args()
+    options.server = os.path.abspath(options.server)
+    passed = failed = 0
+    for test in TESTS:
+        name = test.__name__.replace("_", " ")
+        try:
+            note = test(options)
+            passed += 1
+            print(f"ok     {name}{f' ({note})' if note else ''}", flush=True)
+        except Exception as error:  # noqa: BLE001
+            # One failing test must not hide the others.
+            failed += 1
+            print(f"FAILED {name}\n       {error}", flush=True)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
