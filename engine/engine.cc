@@ -117,7 +117,11 @@ namespace {
 
 class EngineReplay final : public Replay {
  public:
-  explicit EngineReplay(Engine& engine) : engine_(engine) { unit_.replaying = true; }
+  explicit EngineReplay(Engine& engine) : engine_(engine) {
+    unit_.replaying = true;
+    engine_.replaying.store(true);
+  }
+  ~EngineReplay() override { engine_.replaying.store(false); }
 
   bool apply(Bytes records, uint64_t count) override {
     Effect effect;

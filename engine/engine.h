@@ -63,6 +63,8 @@ class Engine {
   // Recovery: the returned object applies records to this engine; nothing else may use it
   // meanwhile.
   std::unique_ptr<Replay> begin_replay();
+  // While it lives: shards are filled without their locks, so nobody may look at keys. Any thread.
+  std::atomic<bool> replaying{false};
   // A fuzzy walk over everything, any thread. One at a time.
   std::unique_ptr<CheckpointWalk> begin_walk();
 

@@ -10,6 +10,7 @@
 
 #include "engine/execution.h"
 #include "engine/pubsub.h"
+#include "engine/script/script_engine.h"
 #include "net/memory_use.h"
 #include "net/server.h"
 #include "net/version.h"
@@ -148,7 +149,7 @@ void Server::info_memory(InfoWriter& out) {
   const uint64_t start = std::min(startup_bytes_.load(), used);
   const uint64_t storage =
       store_ready_.load(std::memory_order_acquire) ? store_->memory_bytes() : 0;
-  const uint64_t overhead = std::min(start + storage, used);
+  const uint64_t overhead = std::min(start + storage + engine_->scripts().machine_bytes(), used);
   uint64_t normal_clients = 0;
   for (const auto& thread : io_threads_) {
     for (const auto& port : thread->ports()) normal_clients += port->memory_bytes();
@@ -187,7 +188,21 @@ void Server::info_memory(InfoWriter& out) {
   out.field("sluice_storage_memory", storage);
 }
 
-void Server::info_script_memory(InfoWriter& out) { human_field(out, "used_memory_lua", 0); }
+void Server::info_script_memory(InfoWriter& out) {
+  const ScriptEngine& scripts = engine_->scripts();
+  const uint64_t machines = scripts.machine_bytes();
+  const uint64_t texts = scripts.script_bytes();
+  // Redis's order, in which two of the human readable values stand apart from their numbers.
+  out.field("used_memory_lua", machines);
+  out.field("used_memory_vm_eval", machines);
+  out.field("used_memory_lua_human", human_bytes(machines));
+  out.field("used_memory_scripts_eval", texts);
+  out.field("number_of_cached_scripts", static_cast<uint64_t>(scripts.script_count()));
+  zeros(out, {"number_of_functions", "number_of_libraries", "used_memory_vm_functions"});
+  human_field(out, "used_memory_vm_total", machines);
+  out.field("used_memory_functions", int64_t{0});
+  human_field(out, "used_memory_scripts", texts);
+}
 
 void Server::info_stats(InfoWriter& out) {
   const Totals now = totals();

@@ -225,7 +225,11 @@ Bytes Session::refusal_now(std::span<const Bytes> args) const {
   const bool needs_shards =
       (command->flags & kEveryShard) != 0 || command->keys[0].begin != KeySpec::Begin::kNone ||
       (command->acl & kAclTransaction) != 0 || Bytes(command->name) == "reset";
-  if (loading) return (command->flags & kLoading) != 0 && !needs_shards ? Bytes() : kLoadingError;
+  if (loading) {
+    // INFO leaves out what it would look up in the shards.
+    const bool fits = !needs_shards || Bytes(command->name) == "info";
+    return (command->flags & kLoading) != 0 && fits ? Bytes() : kLoadingError;
+  }
   return (command->flags & kAllowBusy) != 0 && !needs_shards ? Bytes() : kBusyError;
 }
 

@@ -111,7 +111,9 @@ void Session::on_writable(const error_code& error) {
     close();
     return;
   }
-  if (!executing_) advance();  // a batch that polls flushes at its end
+  if (executing_) return;  // a batch that polls flushes at its end
+  advance();
+  if (!ending()) publish();
 }
 
 OutputClass Session::output_class() const {

@@ -110,7 +110,8 @@ void write_keyspace(Call& call, InfoWriter& out) {
     const uint64_t keys = call.engine.key_count(database);
     if (keys == 0) continue;
     uint64_t expires = 0;
-    const int64_t ttl_ms = average_ttl_ms(call, database, expires);
+    const bool replaying = call.engine.replaying.load();
+    const int64_t ttl_ms = replaying ? 0 : average_ttl_ms(call, database, expires);
     out.field("db" + std::to_string(database), "keys=" + std::to_string(keys) +
                                                    ",expires=" + std::to_string(expires) +
                                                    ",avg_ttl=" + std::to_string(ttl_ms));

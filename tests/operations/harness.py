@@ -1,0 +1,132 @@
+"""What the tests of operations share: servers with options, checks, and the run of a file's tests.
+
+A test is a function `test_...(options)` whose docstring is the requirement. `run` prints one line for
+each and "N passed, N failed"; a failure shows where, and the end of the last server's log.
+"""
+
+import argparse
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "transcripts"))
+
+import servers  # noqa: E402
+from resp import Connection, ConnectionClosed, ReplyTimeout  # noqa: E402,F401
+
+IN_MEMORY = {"appendonly": "no", "save": ""}
+
+
+class Skipped(Exception):
+    """This machine cannot show it; the text says why."""
+
+
+class Options:
+    def __init__(self, program, io_threads):
+        self.program = os.path.abspath(program)
+        self.io_threads = io_threads
+        self.last = None
+
+    def server(self, directives=None, **others):
+        """A server that is not started yet; in memory unless the directives say more."""
+        merged = {"io-threads": self.io_threads}
+        merged.update(IN_MEMORY if directives is None or "appendonly" not in directives else {})
+        merged.update(directives or {})
+        self.last = servers.Server(self.program, merged, kind="sluice", **others)
+        return self.last
+
+    def run(self, *arguments, timeout_s=20, **others):
+        """The program to its end: (exit code, what it printed)."""
+        done = subprocess.run([self.program, *arguments], stdout=subprocess.PIPE, check=False,
+                              stderr=subprocess.STDOUT, timeout=timeout_s, **others)
+        return done.returncode, done.stdout.decode(errors="replace")
+
+
+def require(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+def require_equal(got, expected, what="value"):
+    if got != expected:
+        raise AssertionError(f"{what}: {got!r}, expected {expected!r}")
+
+
+def wait_until(condition, timeout_s=5.0, what="the condition"):
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        if condition():
+            return
+        time.sleep(0.005)
+    raise AssertionError(f"{what} did not come about within {timeout_s} s")
+
+
+def info(connection, section="everything"):
+    """INFO's fields as a dictionary."""
+    text = connection.call("INFO", section).value
+    text = text.decode() if isinstance(text, bytes) else text
+    return dict(line.split(":", 1) for line in text.split("\r\n") if ":" in line)
+
+
+def closes(connection, timeout_s=5.0):
+    """True if the server closes the connection in time, whatever it says before."""
+    connection.socket.settimeout(timeout_s)
+    try:
+        while connection.socket.recv(1 << 16):
+            pass
+        return True
+    except socket.timeout:
+        return False
+    except OSError:
+        return True
+
+
+def rss_bytes(pid):
+    with open(f"/proc/{pid}/statm", encoding="ascii") as statm:
+        return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+def scratch():
+    return tempfile.TemporaryDirectory(prefix="sluice-operations-")
+
+
+def run(module, io_threads=(1,)):
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--server", default=str(servers.DEFAULT_SLUICE))
+    parser.add_argument("--only", default="", help="part of a test's name")
+    chosen = parser.parse_args()
+    tests = [test for name, test in vars(module).items() if name.startswith("test_")]
+    passed = failed = 0
+    for threads in io_threads:
+        for test in tests:
+            if chosen.only not in test.__name__:
+                continue
+            options = Options(chosen.server, threads)
+            began = time.monotonic()
+            note = ""
+            try:
+                test(options)
+                passed += 1
+                verdict = "ok"
+            except Skipped as reason:
+                passed += 1
+                verdict, note = "skip", f" ({reason})"
+            except Exception:  # pylint: disable=broad-except
+                failed += 1
+                verdict = "FAILED"
+                note = "\n" + traceback.format_exc()
+                if options.last is not None:
+                    note += "the log's end:\n" + options.last.log_tail()
+            finally:
+                if options.last is not None:
+                    options.last.close()
+            took_s = time.monotonic() - began
+            name = (test.__doc__ or test.__name__).split("\n")[0].rstrip(".")
+            print(f"{verdict:7}{name}, {threads} I/O thread(s), {took_s:.1f} s{note}", flush=True)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0

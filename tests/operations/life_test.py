@@ -1,0 +1,281 @@
+#!/usr/bin/python3
+"""Start and end of the server: what it refuses, what it says, signals, sockets, the ready file."""
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+
+import harness
+from harness import closes, info, require, require_equal, scratch, wait_until
+
+PROBLEMS = [
+    # (arguments or the text of a file, what standard error must name)
+    (["--no-such-directive", "1"], ["no-such-directive"]),
+    (["--port", "abc"], ["port", "0 to 65535"]),
+    (["--appendfsync", "sometimes"], ["appendfsync", "everysec, always, no"]),
+    (["--maxmemory", "lots"], ["maxmemory"]),
+    (["/does/not/exist.conf"], ["/does/not/exist.conf"]),
+]
+
+
+def expect_exit(process, code, within_s):
+    try:
+        require_equal(process.wait(within_s), code, "exit code")
+    except subprocess.TimeoutExpired:
+        raise AssertionError(f"still running after {within_s} s") from None
+
+
+def test_a_bad_directive_ends_the_program_with_1(options):
+    """A bad directive or value: exit 1, and what was expected."""
+    for arguments, words in PROBLEMS:
+        code, output = options.run(*arguments)
+        require_equal(code, 1, f"exit code of {arguments}")
+        for word in words:
+            require(word in output, f"{arguments}: {output!r} does not name {word}")
+
+
+def test_a_bad_line_is_named(options):
+    """A bad line of a file: exit 1, with file and line."""
+    with scratch() as directory:
+        path = os.path.join(directory, "bad.conf")
+        with open(path, "w", encoding="ascii") as file:
+            file.write("# a comment\nport 0\nmaxclients none\n")
+        code, output = options.run(path)
+        require_equal(code, 1, "exit code")
+        require(f"{path}:3" in output, f"{output!r} does not name the line")
+
+
+def test_version_and_help(options):
+    """-v and -h print and exit 0."""
+    for flag, word in [("-v", "0.1.0"), ("--version", "0.1.0"), ("-h", "--port"),
+                       ("--help", "--port")]:
+        code, output = options.run(flag)
+        require_equal(code, 0, f"exit code of {flag}")
+        require(word in output, f"{flag} printed {output!r}")
+
+
+def test_a_port_in_use_is_an_error(options):
+    """A port that is taken: exit 1, naming it."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        code, output = options.run("--port", str(port), "--appendonly", "no", "--save", "",
+                                   "--bind", "127.0.0.1", "--http-port", "0")
+        require_equal(code, 1, "exit code")
+        require("Address already in use" in output and str(port) in output, output)
+
+
+def test_a_second_server_is_refused(options):
+    """A second server on the same directory: exit 1, naming the directory; the first goes on."""
+    with options.server({"appendonly": "yes"}) as first:
+        code, output = options.run("--dir", first.directory, "--port", "auto", "--http-port", "0")
+        require_equal(code, 1, "exit code")
+        require(first.directory in output, output)
+        with first.connect() as connection:
+            require_equal(connection.call("SET", "a", "1").raw, b"+OK\r\n")
+
+
+def test_the_ready_file(options):
+    """The ready file has the port once the server serves."""
+    with options.server() as server:
+        with open(server.ready_path, encoding="ascii") as ready:
+            lines = dict(line.split() for line in ready)
+        require_equal(int(lines["port"]), server.port, "port")
+        with server.connect() as connection:
+            require_equal(int(info(connection)["tcp_port"]), server.port, "tcp_port")
+
+
+def test_the_supervisor_is_told(options):
+    """NOTIFY_SOCKET gets READY=1, and STOPPING=1 at the end."""
+    with scratch() as directory, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
+        path = os.path.join(directory, "notify")
+        supervisor.bind(path)
+        supervisor.settimeout(10)
+        environment = dict(os.environ, NOTIFY_SOCKET=path)
+        with options.server(environment=environment) as server:
+            require(b"READY=1" in supervisor.recv(4096), "READY=1")
+            server.stop()
+            require(b"STOPPING=1" in supervisor.recv(4096), "STOPPING=1")
+
+
+def test_a_unix_socket(options):
+    """A Unix socket with its mode, beside or instead of TCP; gone after the end."""
+    with scratch() as directory:
+        path = os.path.join(directory, "socket")
+        arguments = [options.program, "--port", "0", "--unixsocket", path, "--unixsocketperm",
+                     "700", "--appendonly", "no", "--save", "", "--http-port", "0"]
+        with subprocess.Popen(arguments, stdout=subprocess.DEVNULL) as process:
+            wait_until(lambda: os.path.exists(path), what="the socket")
+            # It listens before its mode is set.
+            wait_until(lambda: stat.S_IMODE(os.stat(path).st_mode) == 0o700, what="the mode")
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(path)
+                client.settimeout(5)
+                client.sendall(b"PING\r\nCLIENT LIST\r\n")
+                reply = b""
+                while b"cmd=" not in reply:
+                    reply += client.recv(4096)
+                require(b"+PONG" in reply and b"addr=" + path.encode() + b":0" in reply, reply)
+            process.send_signal(signal.SIGTERM)
+            expect_exit(process, 0, 5)
+        require(not os.path.exists(path), "the socket was left behind")
+
+
+def load(server, stop, acknowledged, index):
+    """Increments a counter of its own until the server is gone; notes what was acknowledged."""
+    try:
+        with server.connect() as connection:
+            while not stop.is_set():
+                replies = connection.pipeline([("INCR", f"counter:{index}")] * 16)
+                acknowledged[index] = int(replies[-1].value)
+    except (OSError, harness.ConnectionClosed, harness.ReplyTimeout):
+        pass
+
+
+def end_under_load(options, directives, signals):
+    """Starts, loads, sends the signals; (exit code, seconds it took, acknowledged, found)."""
+    server = options.server(directives)
+    with server:
+        stop = threading.Event()
+        acknowledged = {index: 0 for index in range(8)}
+        clients = [threading.Thread(target=load, args=(server, stop, acknowledged, index))
+                   for index in acknowledged]
+        for client in clients:
+            client.start()
+        time.sleep(0.4)
+        began = time.monotonic()
+        for number in signals:
+            server.process.send_signal(number)
+        code = server.process.wait(10)
+        took_s = time.monotonic() - began
+        stop.set()
+        for client in clients:
+            client.join()
+        server.process = None
+        server.start()
+        with server.connect() as connection:
+            found = {index: int(connection.call("GET", f"counter:{index}").value or 0)
+                     for index in acknowledged}
+        return code, took_s, acknowledged, found
+
+
+def test_sigterm_under_load(options):
+    """SIGTERM under load: exit 0 within 5 s, and what was acknowledged is there again."""
+    for directives in ({"appendonly": "yes"}, {"appendonly": "yes", "appendfsync": "everysec"},
+                       {"appendonly": "no", "save": "3600 1"}):
+        code, took_s, acknowledged, found = end_under_load(options, directives, [signal.SIGTERM])
+        require_equal(code, 0, f"exit code with {directives}")
+        require(took_s < 5, f"took {took_s:.1f} s")
+        for index, count in acknowledged.items():
+            require(found[index] >= count > 0, f"{directives}: {found[index]} of {count}")
+
+
+def test_sigint_ends_it_too(options):
+    """SIGINT ends it in order."""
+    with options.server() as server:
+        server.process.send_signal(signal.SIGINT)
+        expect_exit(server.process, 0, 5)
+
+
+def test_sighup_changes_nothing(options):
+    """SIGHUP is ignored."""
+    with options.server() as server:
+        server.process.send_signal(signal.SIGHUP)
+        time.sleep(0.1)
+        with server.connect() as connection:
+            require_equal(connection.call("PING").raw, b"+PONG\r\n")
+
+
+def test_a_second_sigterm_ends_it_at_once(options):
+    """A second SIGTERM exits at once."""
+    with options.server() as server:
+        with server.connect() as connection:
+            # What holds the end up: a command that runs for a minute.
+            connection.send("DEBUG", "SLEEP", "60")
+            time.sleep(0.2)
+            server.process.send_signal(signal.SIGTERM)
+            time.sleep(0.2)
+            require(server.alive(), "the end waits for the work in hand")
+            began = time.monotonic()
+            server.process.send_signal(signal.SIGTERM)
+            server.process.wait(5)
+            require(time.monotonic() - began < 1, "at once")
+
+
+def test_shutdown(options):
+    """SHUTDOWN closes the connection without a reply and ends with 0; NOSAVE keeps nothing."""
+    server = options.server({"appendonly": "no", "save": "3600 1"})
+    with server:
+        for words, kept in (((), b"1"), (("NOSAVE",), b"1"), (("SAVE",), b"2")):
+            with server.connect() as connection:
+                connection.call("SET", "a", "2" if words else "1")
+                connection.send("SHUTDOWN", *words)
+                data, closed = connection.read_quiet(5)
+                require_equal((data, closed), (b"", True), "the connection")
+            expect_exit(server.process, 0, 5)
+            server.process = None
+            server.start()
+            with server.connect() as connection:
+                require_equal(connection.call("GET", "a").value, kept, f"after SHUTDOWN {words}")
+
+
+def test_nothing_is_kept_without_rules(options):
+    """appendonly no with save "": nothing is kept, and the log says so."""
+    with options.server({"appendonly": "no", "save": ""}) as server:
+        with server.connect() as connection:
+            connection.call("SET", "a", "1")
+            require(connection.call("BGSAVE").is_error, "BGSAVE has nowhere to go")
+        require("nothing is kept" in server.log_tail(), server.log_tail())
+        server.restart()
+        with server.connect() as connection:
+            require_equal(connection.call("DBSIZE").raw, b":0\r\n")
+
+
+def test_a_connection_during_the_end_is_closed(options):
+    """Connections are closed when the server ends, blocked ones too."""
+    with options.server() as server:
+        with server.connect() as idle, server.connect() as blocked:
+            idle.call("PING")
+            blocked.send("BLPOP", "nothing", "0")
+            time.sleep(0.1)
+            server.process.send_signal(signal.SIGTERM)
+            require(closes(idle) and closes(blocked), "both connections end")
+            expect_exit(server.process, 0, 5)
+
+
+def own_address():
+    """An address of this machine that is not loopback; None if there is none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # sends nothing
+            address = probe.getsockname()[0]
+        except OSError:
+            return None
+    return None if address.startswith("127.") else address
+
+
+def test_protected_mode(options):
+    """Protected mode: from outside without a password, the connection is refused with the reason."""
+    address = own_address()
+    if address is None:
+        raise harness.Skipped("this machine has the loopback interface only")
+    with options.server({"bind": f"127.0.0.1 {address}"}) as server:
+        with harness.Connection(address, server.port) as stranger:
+            data, closed = stranger.read_quiet(2)
+            require(data.startswith(b"-DENIED Redis is running in protected mode"), data)
+            require(closed, "and it is closed")
+        with server.connect() as friend:
+            require_equal(friend.call("PING").raw, b"+PONG\r\n")
+            friend.call("CONFIG", "SET", "protected-mode", "no")
+        with harness.Connection(address, server.port) as stranger:
+            require_equal(stranger.call("PING").raw, b"+PONG\r\n")
+
+
+if __name__ == "__main__":
+    sys.exit(harness.run(sys.modules[__name__]))

@@ -1,0 +1,251 @@
+#!/usr/bin/python3
+"""Limits of connections, each at the limit and beyond, and that others do not feel it."""
+
+import socket
+import sys
+import threading
+import time
+
+import harness
+from harness import closes, info, require, require_equal, rss_bytes, wait_until
+
+MEGABYTE = 1 << 20
+
+
+def test_maxclients(options):
+    """One connection more than maxclients is refused with Redis's words, and no other."""
+    with options.server({"maxclients": "5"}) as server:
+        wait_until(lambda: count_clients(server) <= 1, what="the end of the start's connections")
+        connections = [server.connect() for _ in range(5)]
+        for connection in connections:
+            require_equal(connection.call("PING").raw, b"+PONG\r\n")
+        with server.connect() as one_more:
+            data, closed = one_more.read_quiet(2)
+            require_equal((data, closed), (b"-ERR max number of clients reached\r\n", True))
+        connections.pop().close()
+
+        def free_again():
+            try:
+                with server.connect() as connection:
+                    return connection.call("PING").raw == b"+PONG\r\n"
+            except (OSError, harness.ConnectionClosed):
+                return False
+        wait_until(free_again, what="a free place")
+        connections[0].call("CONFIG", "SET", "maxclients", "10")
+        with server.connect() as connection:
+            require_equal(connection.call("PING").raw, b"+PONG\r\n")
+        for connection in connections:
+            connection.close()
+
+
+def count_clients(server):
+    with server.connect() as connection:
+        return int(info(connection, "clients")["connected_clients"])
+
+
+def test_idle_timeout(options):
+    """`timeout` closes idle clients, but no blocked and no subscribed one."""
+    with options.server({"timeout": "1"}) as server:
+        idle, blocked, subscriber = (server.connect(10) for _ in range(3))
+        blocked.send("BLPOP", "nothing", "4")
+        subscriber.call("SUBSCRIBE", "news")
+        began = time.monotonic()
+        idle.call("PING")
+        require(closes(idle, 5), "the idle connection is closed")
+        require(time.monotonic() - began > 0.9, "not before its time")
+        require_equal(blocked.read_reply().raw, b"*-1\r\n", "the blocked one waits its time out")
+        require_equal(subscriber.call("PING").is_error, False, "the subscriber is there")
+        for connection in (idle, blocked, subscriber):
+            connection.close()
+
+
+def test_protocol_errors(options):
+    """What is not RESP gets the error of Redis and the connection is closed."""
+    cases = [
+        (b"*1\r\n+PING\r\n", b"-ERR Protocol error: expected '$', got '+'\r\n"),
+        (b"*1\r\n$-5\r\n", b"-ERR Protocol error: invalid bulk length\r\n"),
+        (b"*99999999999\r\n", b"-ERR Protocol error: invalid multibulk length\r\n"),
+        (b"*1\r\n$999999999999\r\n", b"-ERR Protocol error: invalid bulk length\r\n"),
+        (b'SET a "b\r\n', b"-ERR Protocol error: unbalanced quotes in request\r\n"),
+        (b"a" * (64 * 1024 + 10), b"-ERR Protocol error: too big inline request\r\n"),
+        (b"POST / HTTP/1.1\r\nHost: x\r\n\r\n", b""),
+        (b"Host: x\r\n\r\n", b""),
+    ]
+    with options.server() as server:
+        for sent, expected in cases:
+            with server.connect() as connection:
+                connection.send_bytes(sent)
+                data, closed = connection.read_quiet(2)
+                require_equal((data, closed), (expected, True), f"after {sent[:40]!r}")
+
+
+def test_bulk_limit(options):
+    """proto-max-bulk-len: a longer argument is a protocol error, one at the limit is taken."""
+    with options.server({"proto-max-bulk-len": "1mb"}) as server:
+        with server.connect() as connection:
+            require_equal(connection.call("SET", "a", "x" * MEGABYTE).raw, b"+OK\r\n")
+            connection.send("SET", "a", "x" * (MEGABYTE + 1))
+            data, closed = connection.read_quiet(2)
+            require(data.startswith(b"-ERR Protocol error: invalid bulk length") and closed, data)
+
+
+def test_query_buffer_limit(options):
+    """client-query-buffer-limit: a request beyond it closes the connection."""
+    with options.server({"client-query-buffer-limit": "1mb"}) as server:
+        with server.connect() as connection:
+            require_equal(connection.call("SET", "a", "x" * 900_000).raw, b"+OK\r\n")
+            connection.send_bytes(b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$2000000\r\n")
+            try:
+                connection.send_bytes(b"x" * 2_000_000)
+            except OSError:
+                pass
+            require(closes(connection), "the connection is closed")
+        with server.connect() as connection:
+            require_equal(info(connection)["sluice_query_buffer_disconnections"], "1")
+
+
+class Others:
+    """A client that goes on with small requests, and notes the longest reply time."""
+
+    def __init__(self, server):
+        self.longest_s = 0.0
+        self.count = 0
+        self._server = server
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self):
+        with self._server.connect() as connection:
+            while not self._stop.is_set():
+                began = time.monotonic()
+                connection.call("SET", "other", "1")
+                self.longest_s = max(self.longest_s, time.monotonic() - began)
+                self.count += 1
+                time.sleep(0.001)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        self._thread.join()
+
+
+def send_without_reading(server, request, count):
+    """Sends requests until all are gone or the server takes no more; the connection, what it took."""
+    connection = server.connect()
+    sock = connection.socket
+    sock.settimeout(1.0)
+    chunk = request * 1000
+    sent = 0
+    try:
+        for _ in range(count // 1000):
+            sock.sendall(chunk)
+            sent += 1000
+    except (socket.timeout, OSError):
+        pass
+    return connection, sent
+
+
+def test_a_million_commands_without_reading(options):
+    """A client that sends a million commands and reads nothing: bounded memory, others go on."""
+    with options.server() as server:
+        with server.connect() as connection:
+            connection.call("SET", "big", "x" * 1000)
+        before = rss_bytes(server.pid)
+        with Others(server) as others:
+            connection, sent = send_without_reading(server, b"GET big\r\n", 1_000_000)
+            grown = rss_bytes(server.pid) - before
+            require(sent < 1_000_000, "reading has to stop before a gigabyte of replies")
+            require(grown < 100 * MEGABYTE, f"grew by {grown >> 20} MB")
+            # It is not lost: once it reads, everything comes.
+            connection.socket.settimeout(10)
+            wanted = sent * len(b"$1000\r\n" + b"x" * 1000 + b"\r\n")
+            while wanted > 0:
+                data = connection.socket.recv(1 << 20)
+                require(data, "the connection was closed")
+                wanted -= len(data)
+            connection.close()
+        require(others.count > 50, f"others made {others.count} requests")
+        require(others.longest_s < 1.0, f"others waited for {others.longest_s:.2f} s")
+
+
+def test_the_output_limit_of_a_class(options):
+    """client-output-buffer-limit: a subscriber that does not read is closed at the hard limit."""
+    with options.server({"client-output-buffer-limit": "pubsub 1mb 0 0"}) as server:
+        with server.connect() as subscriber, server.connect() as publisher:
+            subscriber.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            subscriber.call("SUBSCRIBE", "news")
+            for _ in range(200):
+                publisher.pipeline([("PUBLISH", "news", "x" * 10000)] * 10)
+            wait_until(lambda: info(publisher)["sluice_output_buffer_disconnections"] == "1",
+                       what="its end")
+            require_equal(publisher.call("PUBLISH", "news", "x").raw, b":0\r\n")
+
+
+def test_the_soft_output_limit(options):
+    """A subscriber above the soft limit for its time is closed, though nothing more is sent."""
+    with options.server({"client-output-buffer-limit": "pubsub 0 100kb 1"}) as server:
+        with server.connect() as subscriber, server.connect() as publisher:
+            subscriber.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            subscriber.call("SUBSCRIBE", "news")
+            for _ in range(200):
+                publisher.pipeline([("PUBLISH", "news", "x" * 10000)] * 5)
+            wait_until(lambda: info(publisher)["sluice_output_buffer_disconnections"] == "1", 6,
+                       "its end")
+
+
+def test_without_a_password(options):
+    """Before AUTH: few and short arguments, and hardly any unread replies."""
+    with options.server({"requirepass": "secret"}) as server:
+        for sent, error in [(b"*11\r\n", b"unauthenticated multibulk length"),
+                            (b"*2\r\n$4\r\nECHO\r\n$20000\r\n", b"unauthenticated bulk length")]:
+            with server.connect() as connection:
+                connection.send_bytes(sent)
+                data, closed = connection.read_quiet(2)
+                require(error in data and closed, f"{sent!r}: {data!r}")
+        before = rss_bytes(server.pid)
+        connection, _ = send_without_reading(server, b"GET x\r\n", 2_000_000)
+        grown = rss_bytes(server.pid) - before
+        require(grown < 10 * MEGABYTE, f"grew by {grown >> 20} MB")
+        require(closes(connection), "and it is closed")
+        connection.close()
+        with server.connect() as connection:
+            require_equal(connection.call("AUTH", "secret").raw, b"+OK\r\n")
+            require_equal(connection.call("SET", "a", "x" * 100_000).raw, b"+OK\r\n")
+
+
+def test_one_byte_at_a_time(options):
+    """A request that comes byte by byte is answered, and one that never ends hurts nobody."""
+    with options.server() as server:
+        with server.connect() as slow, server.connect() as other:
+            slow.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for byte in b"*2\r\n$4\r\nECHO\r\n$5\r\nhello\r\n":
+                slow.send_bytes(bytes([byte]))
+                require_equal(other.call("PING").raw, b"+PONG\r\n")
+            require_equal(slow.read_reply().raw, b"$5\r\nhello\r\n")
+            slow.send_bytes(b"*2\r\n$4\r\nECHO\r\n$500000000\r\n")
+            before = rss_bytes(server.pid)
+            require_equal(other.call("PING").raw, b"+PONG\r\n")
+            require(rss_bytes(server.pid) - before < 20 * MEGABYTE, "no memory for a promise")
+
+
+def test_many_connections(options):
+    """Two thousand connections come and go; none is left, and memory comes back."""
+    with options.server() as server:
+        with server.connect() as watcher:
+            for _ in range(2):
+                connections = [server.connect() for _ in range(1000)]
+                for connection in connections:
+                    connection.send("PING")
+                for connection in connections:
+                    require_equal(connection.read_reply().raw, b"+PONG\r\n")
+                require_equal(int(info(watcher)["connected_clients"]), 1001)
+                for connection in connections:
+                    connection.close()
+                wait_until(lambda: int(info(watcher)["connected_clients"]) == 1, what="their ends")
+
+
+if __name__ == "__main__":
+    sys.exit(harness.run(sys.modules[__name__], io_threads=(1, 4)))
