@@ -128,6 +128,7 @@ std::string Acl::set_user(Bytes name, std::span<const Bytes> rules) {
   MutexLock lock(mutex_);
   const auto found = users_.find(name);
   AclRules changed = found == users_.end() ? new_rules() : *found->second->rules();
+  changed.set_all_channels_by_default(all_channels_by_default_.load());
   for (const Bytes rule : rules) {
     if (const char* reason = changed.apply(rule)) {
       return "Error in ACL SETUSER modifier '" + std::string(rule) + "': " + reason;
@@ -181,6 +182,8 @@ std::string Acl::load(std::span<const UserLine> lines) {
   std::set<Bytes> names;
   for (const UserLine& line : lines) {
     all.push_back(new_rules());
+    // He is there already: his line begins with a reset, as Redis shows it.
+    if (!line.empty() && line[0] == default_user_->name) all.back().apply("reset");
     std::string error = apply(line, all.back());
     if (!error.empty()) return error;
     if (!names.insert(line[0]).second) {

@@ -56,6 +56,7 @@ class Acl {
   // For whom a new connection speaks: the default user where he needs no password, else null.
   std::shared_ptr<User> user_at_connect() const;
   bool default_user_needs_no_password() const;
+  const std::shared_ptr<User>& default_user() const { return default_user_; }
   // Null if there is no such user, he is off, or the password is wrong. Takes the same time for
   // each.
   std::shared_ptr<User> authenticate(Bytes name, Bytes password) const;

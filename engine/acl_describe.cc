@@ -90,7 +90,7 @@ std::string Permissions::describe_channels() const {
 std::string AclRules::describe() const {
   std::string text = enabled_ ? "on" : "off";
   if (no_password_) text += " nopass";
-  text += sanitizes_payload_ ? " sanitize-payload" : " skip-sanitize-payload";
+  if (!payload_word_.empty()) text += " " + std::string(payload_word_);
   for (const std::string& password : passwords_) text += " #" + password;
   const std::string keys = permissions_.describe_keys();
   if (!keys.empty()) text += " " + keys;

@@ -26,6 +26,9 @@ constexpr const char* kFirstArgumentOfSubcommand =
     "Allowing first-arg of a subcommand is not supported";
 constexpr const char* kSelectors = "Selectors, rules in parentheses, are not supported";
 
+constexpr Bytes kSanitize = "sanitize-payload";
+constexpr Bytes kSkipSanitize = "skip-sanitize-payload";
+
 bool is(Bytes rule, Bytes word) { return equals_ignore_case(rule, word); }
 
 }  // namespace
@@ -268,12 +271,13 @@ const char* AclRules::apply(Bytes rule) {
   } else if (is(rule, "resetpass")) {
     no_password_ = false;
     passwords_.clear();
-  } else if (is(rule, "sanitize-payload")) {
-    sanitizes_payload_ = true;
-  } else if (is(rule, "skip-sanitize-payload")) {
-    sanitizes_payload_ = false;
+  } else if (is(rule, kSanitize)) {
+    payload_word_ = kSanitize;
+  } else if (is(rule, kSkipSanitize)) {
+    payload_word_ = kSkipSanitize;
   } else if (is(rule, "reset")) {
     *this = AclRules(all_channels_by_default_);
+    payload_word_ = kSanitize;  // shown from now on, as in Redis
   } else if (is(rule, "clearselectors")) {
     // There are none.
   } else if (rule[0] == '>') {

@@ -104,9 +104,14 @@ class AclRules {
   // Applies one rule. Null: done; else Redis's reason why not, and nothing has changed.
   const char* apply(Bytes rule);
 
+  // What `reset` gives from now on: acl-pubsub-default may have changed since.
+  void set_all_channels_by_default(bool all_channels) { all_channels_by_default_ = all_channels; }
+
   bool enabled() const { return enabled_; }
   bool needs_no_password() const { return no_password_; }
-  bool sanitizes_payload() const { return sanitizes_payload_; }
+  // "sanitize-payload", "skip-sanitize-payload", or empty where neither was said. It means nothing
+  // here: what RESTORE is given is always examined.
+  Bytes payload_word() const { return payload_word_; }
   // Hashes, in the order in which they were added.
   const std::vector<std::string>& passwords() const { return passwords_; }
   // Whether one of the passwords has this hash; every one is looked at.
@@ -120,11 +125,10 @@ class AclRules {
   const char* add_password(std::string hash);
   const char* remove_password(Bytes hash);
 
-  // What `reset` gives: the setting of acl-pubsub-default.
   bool all_channels_by_default_;
   bool enabled_ = false;
   bool no_password_ = false;
-  bool sanitizes_payload_ = true;
+  Bytes payload_word_;
   std::vector<std::string> passwords_;
   Permissions permissions_;
 };

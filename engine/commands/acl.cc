@@ -66,10 +66,11 @@ void acl_getuser_command(Call& call) {
   Reply& reply = call.reply;
   reply.map(6);
   reply.bulk("flags");
-  reply.set(rules->needs_no_password() ? 3 : 2);
+  reply.set(1U + (rules->needs_no_password() ? 1U : 0U) +
+            (rules->payload_word().empty() ? 0U : 1U));
   reply.bulk(rules->enabled() ? "on" : "off");
   if (rules->needs_no_password()) reply.bulk("nopass");
-  reply.bulk(rules->sanitizes_payload() ? "sanitize-payload" : "skip-sanitize-payload");
+  if (!rules->payload_word().empty()) reply.bulk(rules->payload_word());
   reply.bulk("passwords");
   reply.array(rules->passwords().size());
   for (const std::string& password : rules->passwords()) reply.bulk(password);

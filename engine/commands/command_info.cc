@@ -231,8 +231,8 @@ bool asked_keys(Call& call, std::vector<KeyPosition>& positions) {
   const auto args = call.args.subspan(2);
   const Command* command = asked_command(call, args);
   if (command == nullptr) return false;
-  const bool fits = find_keys_with_flags(*command, args, positions);
-  if (fits && (!positions.empty() || (command->flags & kNoMandatoryKeys) != 0)) return true;
+  if (!find_keys_with_flags(*command, args, positions)) positions.clear();
+  if (!positions.empty() || (command->flags & kNoMandatoryKeys) != 0) return true;
   call.reply.error("ERR Invalid arguments specified for command");
   return false;
 }
@@ -254,7 +254,7 @@ void command_info_command(Call& call) {
   call.reply.array(call.args.size() - 2);
   for (const Bytes name : call.args.subspan(2)) {
     const Command* command = CommandTable::instance().find_by_full_name(name);
-    command == nullptr ? call.reply.null_array() : reply_command(call.reply, *command);
+    command == nullptr ? call.reply.null() : reply_command(call.reply, *command);
   }
 }
 
@@ -265,7 +265,8 @@ void command_docs_command(Call& call) {
     rows.assign(all.begin(), all.end());
   } else {
     for (const Bytes name : call.args.subspan(2)) {
-      if (const Command* command = CommandTable::instance().find_by_full_name(name)) rows.push_back(command);
+      if (const Command* command = CommandTable::instance().find_by_full_name(name))
+        rows.push_back(command);
     }
   }
   call.reply.map(rows.size());

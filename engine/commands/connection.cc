@@ -25,14 +25,9 @@ bool authenticate(Call& call, Bytes name, Bytes password) {
   return true;
 }
 
-struct HelloOptions {
-  int protocol = 0;
-  size_t auth_at = 0;  // of the user name; 0: not given
-  size_t name_at = 0;
-};
-
-bool parse_hello(Call& call, HelloOptions& options) {
-  options.protocol = call.client.protocol;
+// Each option takes effect as it is met, even when a later one is wrong, as in Redis.
+bool take_hello_options(Call& call, int& wanted_protocol) {
+  wanted_protocol = call.client.protocol;
   if (call.args.size() > 1) {
     int64_t protocol = 0;
     if (!call.integer(1, protocol, "ERR Protocol version is not an integer or out of range")) {
@@ -42,16 +37,16 @@ bool parse_hello(Call& call, HelloOptions& options) {
       call.reply.error("NOPROTO unsupported protocol version");
       return false;
     }
-    options.protocol = static_cast<int>(protocol);
+    wanted_protocol = static_cast<int>(protocol);
   }
   for (size_t at = 2; at < call.args.size(); ++at) {
     const size_t left = call.args.size() - at - 1;
     if (call.option(at, "AUTH") && left >= 2) {
-      options.auth_at = at + 1;
+      if (!authenticate(call, call.args[at + 1], call.args[at + 2])) return false;
       at += 2;
     } else if (call.option(at, "SETNAME") && left >= 1) {
-      options.name_at = ++at;
-      if (!check_client_name(call, at)) return false;
+      if (!check_client_name(call, ++at)) return false;
+      call.client.name = call.args[at];
     } else {
       call.reply.error("ERR Syntax error in HELLO option '" + std::string(call.args[at]) + "'");
       return false;
@@ -77,28 +72,23 @@ void auth_command(Call& call) {
 }
 
 void hello_command(Call& call) {
-  HelloOptions options;
-  if (!parse_hello(call, options)) return;
-  if (options.auth_at != 0 &&
-      !authenticate(call, call.args[options.auth_at], call.args[options.auth_at + 1])) {
-    return;
-  }
+  int protocol = 0;
+  if (!take_hello_options(call, protocol)) return;
   if (call.client.user == nullptr) {
     return call.reply.error(
         "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "
-        "<proto> AUTH <user> <pass> option can be used to authenticate the client and select the "
+        "AUTH <user> <pass> option can be used to authenticate the client and select the "
         "RESP protocol version at the same time");
   }
-  if (options.name_at != 0) call.client.name = call.args[options.name_at];
-  call.client.protocol = options.protocol;
-  call.reply.set_protocol(options.protocol);
+  call.client.protocol = protocol;
+  call.reply.set_protocol(protocol);
   call.reply.map(7);
   call.reply.bulk("server");
   call.reply.bulk("redis");
   call.reply.bulk("version");
   call.reply.bulk("7.0.15");
   call.reply.bulk("proto");
-  call.reply.integer(options.protocol);
+  call.reply.integer(protocol);
   call.reply.bulk("id");
   call.reply.integer(static_cast<int64_t>(call.client.id));
   call.reply.bulk("mode");
