@@ -23,6 +23,9 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 # Line tables are enough for a readable backtrace and a profile, at a tenth of the size of -g.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")
 set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g")
+if(SLUICE_SANITIZE)
+  set(CMAKE_CXX_FLAGS_RELEASE "-O1 -g1")
+endif()
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
@@ -46,7 +49,9 @@ endif()
 
 # What our own code is compiled with. A library's user does not inherit it.
 add_library(sluice_flags INTERFACE)
-target_compile_options(sluice_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor)
+target_compile_options(sluice_flags INTERFACE -Wall -Wextra -Wnon-virtual-dtor
+  # clang's idea of shadowing takes in the enumerators of other scopes; g++'s is the one we mean.
+  $<$<CXX_COMPILER_ID:GNU>:-Wshadow>)
 # A CHECK prints a path from the root, whatever machine built it.
 target_compile_options(sluice_flags INTERFACE "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
 if(SLUICE_WERROR)
