@@ -4,7 +4,13 @@
 
 #include "tests/support/storage_support.h"
 
+#include "storage/kill_point.h"
+
+#include <fcntl.h>
 #include <rocksdb/env.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 
 #include <doctest/doctest.h>
 
@@ -156,7 +162,105 @@ void fail_each_operation(SyncMode mode, FaultKind kind, bool stay_broken, bool p
   }
 }
 
+// A page that the killed process leaves behind: the greatest lsn that it acknowledged.
+class SharedLsn {
+ public:
+  explicit SharedLsn(const std::string& file) {
+    const int descriptor = ::open(file.c_str(), O_RDWR | O_CREAT, 0600);
+    REQUIRE(descriptor >= 0);
+    REQUIRE(::ftruncate(descriptor, 4096) == 0);
+    void* page = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    ::close(descriptor);
+    REQUIRE(page != MAP_FAILED);
+    lsn_ = static_cast<std::atomic<Lsn>*>(page);
+  }
+  ~SharedLsn() { ::munmap(lsn_, 4096); }
+  std::atomic<Lsn>& operator*() { return *lsn_; }
+
+ private:
+  std::atomic<Lsn>* lsn_;
+};
+
+constexpr const char* kChildTest = "child of the kill test";
+
+// Runs the child test of this program; true if it was killed, false if it came to its end.
+bool run_child(const std::string& directory, const std::string& mode, const std::string& point) {
+  const std::string filter = std::string("--test-case=") + kChildTest;
+  const std::vector<std::string> settings = {"SLUICE_TEST_DIRECTORY=" + directory,
+                                             "SLUICE_TEST_MODE=" + mode,
+                                             "SLUICE_KILL_POINT=" + point};
+  std::vector<char*> environment;
+  for (const std::string& setting : settings) {
+    environment.push_back(const_cast<char*>(setting.c_str()));
+  }
+  environment.push_back(nullptr);
+  const char* arguments[] = {"fault_test", filter.c_str(), "--no-skip", "--quiet", nullptr};
+  pid_t child = 0;
+  REQUIRE(posix_spawn(&child, "/proc/self/exe", nullptr, nullptr,
+                      const_cast<char* const*>(arguments), environment.data()) == 0);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) return true;
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
+  return false;
+}
+
 }  // namespace
+
+TEST_CASE("child of the kill test" * doctest::skip()) {
+  const std::string directory = std::getenv("SLUICE_TEST_DIRECTORY");
+  const SyncMode mode = std::string(std::getenv("SLUICE_TEST_MODE")) == "always"
+                            ? SyncMode::kAlways
+                            : SyncMode::kEverySecond;
+  kill_points_from_environment();
+  SharedLsn acknowledged(directory + ".acknowledged");
+  StoreOptions options = store_options(directory, mode);
+  options.memtable_bytes = 64 << 10;
+  options.checkpoint_rest_ratio = 0;
+  MapReplay replay;
+  auto opened = Store::open(options, replay);
+  REQUIRE_MESSAGE(opened.ok(), opened.status().message());
+  Store& store = **opened;
+  MapEngine engine(&store.journal(), replay.state);
+  store.start_checkpoints([&] { return engine.walk(500); }, [] { return int64_t{1}; });
+  for (int i = 1; i <= 60; ++i) {
+    const Lsn lsn = store.journal().last_lsn() + 1;
+    engine.set(lsn % kKeys, lsn, lsn * 37 % 1500);
+    if (i % 3 == 0) {
+      CHECK((mode == SyncMode::kAlways ? store.journal().sync() : store.journal().flush()));
+      *acknowledged = store.journal().durable_lsn();
+    }
+    if (i % 20 == 0)
+      CHECK(store.checkpointer()->wait_until_done(store.checkpointer()->request()).ok());
+  }
+  CHECK(store.close(CloseMode::kFlush).ok());
+}
+
+TEST_CASE("killed at each named point, a process has lost nothing that it acknowledged") {
+  for (const std::string mode : {"always", "everysec"}) {
+    TempDirectory directory(true);
+    const std::string data = directory.path() + "/data";
+    SharedLsn acknowledged(data + ".acknowledged");
+    for (const std::string point :
+         {"before_journal_write", "after_journal_write", "after_journal_sync", "inside_checkpoint",
+          "before_checkpoint_commit", "after_checkpoint_commit", "after_trim"}) {
+      bool met = false;
+      for (int pass = 1;; pass += thoroughness() > 1 ? 1 : 3) {
+        CAPTURE(mode);
+        CAPTURE(point);
+        CAPTURE(pass);
+        const bool killed = run_child(data, mode, point + ":" + std::to_string(pass));
+        const ReadBack back = read_back(data);
+        REQUIRE_MESSAGE(back.status.ok(), back.status.message());
+        CHECK(back.recovered.last_lsn >= *acknowledged);
+        CHECK(back.state == state_at(back.recovered.last_lsn));
+        if (!killed) break;
+        met = true;
+      }
+      CHECK(met);
+    }
+  }
+}
 
 TEST_CASE("always: whichever operation fails, nothing acknowledged is lost and nothing more is") {
   fail_each_operation(SyncMode::kAlways, FaultKind::kIoError, false, false);
