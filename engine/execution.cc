@@ -29,8 +29,8 @@ std::string shown(Bytes bytes, size_t limit) {
 
 // As Redis says it, with at most 128 bytes of name and of arguments.
 std::string unknown_command(std::span<const Bytes> args) {
-  std::string text = "ERR unknown command '" + shown(args[0], 128) +
-                     "', with args beginning with: ";
+  std::string text =
+      "ERR unknown command '" + shown(args[0], 128) + "', with args beginning with: ";
   std::string listed;
   for (size_t i = 1; i < args.size() && listed.size() < 128; ++i) {
     listed += "'" + shown(args[i], 128 - listed.size()) + "' ";
@@ -39,8 +39,15 @@ std::string unknown_command(std::span<const Bytes> args) {
 }
 
 bool may_run_while_subscribed(const Command& command) {
-  return (command.flags & kPubsub) != 0 || Bytes(command.name) == "ping" ||
-         Bytes(command.name) == "quit" || Bytes(command.name) == "reset";
+  if (command.container != nullptr) return false;
+  constexpr Bytes kAllowed[] = {"ping",         "subscribe",    "unsubscribe", "psubscribe", "quit",
+                                "punsubscribe", "sunsubscribe", "ssubscribe",  "reset"};
+  return std::find(std::begin(kAllowed), std::end(kAllowed), command.name) != std::end(kAllowed);
+}
+
+// A browser that was tricked into talking to this port sends these as its first lines.
+bool is_http(Bytes name) {
+  return equals_ignore_case(name, "post") || equals_ignore_case(name, "host:");
 }
 
 }  // namespace
@@ -164,6 +171,12 @@ void Execution::reject(Client& client, const Command* command, Bytes message, Re
 const Command* Execution::admit(Client& client, std::span<const Bytes> args, RespReply& reply) {
   const Command* command = CommandTable::instance().find(args[0]);
   if (command == nullptr) {
+    if (is_http(args[0])) {
+      engine_.server().log_warning("Possible SECURITY ATTACK: an HTTP request, from " +
+                                   client.address + ". The connection is closed.");
+      client.close_after_reply = true;
+      return nullptr;
+    }
     reject(client, nullptr, unknown_command(args), reply);
     return nullptr;
   }
@@ -264,31 +277,47 @@ void Execution::run(Client& client, const Command& command, std::span<const Byte
   lock_for(client, command, args, first_key);
   unit_.now_ms = now_ms_;
   unit_.recording = engine_.journal() != nullptr;
-  if (engine_.monitors().active() && (command.flags & kSkipMonitor) == 0) {
-    engine_.monitors().feed(engine_.server().unix_time_us(), client.database, client.address, args,
-                            gate_);
-  }
-  const uint64_t errors = reply.errors();
-  const uint64_t begin_ticks = read_ticks();
   Call call{engine_, *this, client, unit_, command, args, reply, false, first_key};
+  handle(call);
+}
+
+void Execution::handle(Call& call) {
+  const Command& command = call.command;
+  // A script is shown before what it calls; all else after it ran, as in Redis (SELECT is shown in
+  // the new database, EXEC behind its commands).
+  const bool monitored = engine_.monitors().active();
+  if (monitored && (command.flags & kSkipMonitor) != 0) show_to_monitors(call);
+  const uint64_t errors = call.reply.errors();
+  const uint64_t begin_ticks = read_ticks();
   command.handler(call);
-  if (!unit_.ready.empty()) serve_waiters();
+  if (!call.nested && !unit_.ready.empty()) serve_waiters();
   const uint64_t ticks = read_ticks() - begin_ticks;
   CommandStat& counters = stat(command);
   add_one(counters.calls);
   counters.ticks.store(counters.ticks.load(std::memory_order_relaxed) + ticks,
                        std::memory_order_relaxed);
-  if (reply.errors() != errors) add_one(counters.failed);
+  if (call.reply.errors() != errors) add_one(counters.failed);
   if (ticks >= engine_.slow_ticks.load(std::memory_order_relaxed) &&
       (command.flags & kSkipSlowlog) == 0) {
-    log_slow(client, args, ticks);
+    log_slow(call, ticks);
   }
+  if (monitored && (command.flags & (kSkipMonitor | kAdmin)) == 0) show_to_monitors(call);
 }
 
-void Execution::log_slow(const Client& client, std::span<const Bytes> args, uint64_t ticks) {
+void Execution::show_to_monitors(const Call& call) {
+  const std::vector<Bytes> shown = without_passwords(call.command, call.args);
+  engine_.monitors().feed(engine_.server().unix_time_us(), call.client.database,
+                          call.client.address, shown, gate_);
+}
+
+void Execution::log_slow(const Call& call, uint64_t ticks) {
   const auto duration_us =
       static_cast<int64_t>(static_cast<double>(ticks) / ticks_per_microsecond());
-  engine_.slow_log().add(args, now_ms_, duration_us, client.id, client.address, client.name,
+  const std::vector<Bytes> shown = without_passwords(call.command, call.args);
+  // A script's commands come from no connection.
+  const Client& client = call.client;
+  const Bytes address = client.port == nullptr ? Bytes("?:0") : Bytes(client.address);
+  engine_.slow_log().add(shown, now_ms_, duration_us, client.id, address, client.name,
                          engine_.options().slow_log_max_entries.load(std::memory_order_relaxed));
 }
 
@@ -297,16 +326,8 @@ void Execution::run_nested(Client& client, const Command& command, std::span<con
   KeyRef first_key;
   const ShardMask needed = shards_of(command, args, first_key);
   CHECK((needed & ~locked_) == 0);
-  const uint64_t errors = reply.errors();
-  const uint64_t begin_ticks = read_ticks();
   Call call{engine_, *this, client, unit_, command, args, reply, true, first_key};
-  command.handler(call);
-  CommandStat& counters = stat(command);
-  add_one(counters.calls);
-  counters.ticks.store(
-      counters.ticks.load(std::memory_order_relaxed) + (read_ticks() - begin_ticks),
-      std::memory_order_relaxed);
-  if (reply.errors() != errors) add_one(counters.failed);
+  handle(call);
 }
 
 void Execution::unwatch(Client& client) {

@@ -91,7 +91,10 @@ class Execution {
   void run(Client& client, const Command& command, std::span<const Bytes> args, RespReply& reply);
   void lock_for(Client& client, const Command& command, std::span<const Bytes> args,
                 KeyRef& first_key);
-  void log_slow(const Client& client, std::span<const Bytes> args, uint64_t ticks);
+  // Runs the handler, with statistics, SLOWLOG and MONITOR around it.
+  void handle(Call& call);
+  void show_to_monitors(const Call& call);
+  void log_slow(const Call& call, uint64_t ticks);
   void serve_ready(const ReadyKey& ready);
   std::shared_ptr<Waiter> claim_waiter(const ReadyKey& ready, const Entry& entry);
   void end_hold();

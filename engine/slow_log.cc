@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "engine/commands/command.h"
+
 namespace sluice {
 
 namespace {
@@ -51,6 +53,29 @@ size_t SlowLog::size() const {
 void SlowLog::reset() {
   MutexLock lock(mutex_);
   entries_.clear();
+}
+
+std::vector<Bytes> without_passwords(const Command& command, std::span<const Bytes> args) {
+  std::vector<Bytes> shown(args.begin(), args.end());
+  const Bytes name = command.name;
+  const auto hide = [&](size_t first, size_t count) {
+    for (size_t i = first; i < first + count && i < shown.size(); ++i) shown[i] = "(redacted)";
+  };
+  if (command.container == nullptr) {
+    if (name == "auth") hide(1, shown.size());
+    for (size_t i = 2; name == "hello" && i < args.size(); ++i) {
+      if (equals_ignore_case(args[i], "auth")) hide(i + 1, 2);
+    }
+    return shown;
+  }
+  const Bytes container = command.container->name;
+  if (container == "acl" && (name == "setuser" || name == "deluser" || name == "getuser")) {
+    hide(2, shown.size());
+  }
+  for (size_t i = 2; container == "config" && name == "set" && i + 1 < args.size(); i += 2) {
+    if (equals_ignore_case(args[i], "requirepass")) hide(i + 1, 1);
+  }
+  return shown;
 }
 
 std::string quoted(Bytes bytes) {

@@ -18,6 +18,8 @@
 
 namespace sluice {
 
+struct Command;
+
 struct SlowEntry {
   uint64_t id = 0;
   int64_t unix_s = 0;
@@ -60,6 +62,9 @@ class Monitors {
   std::vector<Monitor> monitors_ GUARDED_BY(mutex_);
   std::atomic<size_t> count_{0};
 };
+
+// The arguments with `(redacted)` for passwords and users' rules, as others may see them.
+std::vector<Bytes> without_passwords(const Command& command, std::span<const Bytes> args);
 
 // A byte string in quotes with escapes, as redis-cli and MONITOR show it.
 std::string quoted(Bytes bytes);
