@@ -139,51 +139,77 @@ void Session::advance() {
 void Session::run_requests() {
   executing_ = true;
   Execution& execution = thread_.execution();
-  std::vector<Bytes>& args = thread_.arguments();
+  RequestBatch& batch = thread_.batch();
+  batch.clear();
   active_ms_ = thread_.read_clock();
   execution.set_now_ms(active_ms_);
   RespReply reply(out_, client_.protocol);
   const size_t output_limit = out_.size() + kMaxOutputPerTurn;
   unsigned requests = 0;
-  while (run_one(args, reply)) {
+  while (run_one(batch, reply)) {
     if (++requests < kMaxRequestsPerTurn && out_.size() < output_limit) continue;
     continue_posted_ = in_begin_ != in_.size();
     break;
   }
+  give_back(batch);
   gate_output(execution.finish());
   executing_ = false;
   if (continue_posted_) asio::post(thread_.context(), ContinueHandler{this});
   after_batch();
 }
 
-// False when the session has to stop here: nothing complete is left, or it must not go on.
-bool Session::run_one(std::vector<Bytes>& args, RespReply& reply) {
-  const RespParser::Result result =
-      parser_.parse({in_.data() + in_begin_, in_.size() - in_begin_}, args);
-  switch (result.outcome) {
-    case RespParser::Outcome::kRequest:
-      break;
-    case RespParser::Outcome::kSkipped:
-      in_begin_ += result.bytes;
-      return in_begin_ != in_.size();
-    case RespParser::Outcome::kNeedMore:
+// Parses the next requests, several where that lets their memory be fetched ahead. False if there is none.
+bool Session::parse(RequestBatch& batch) {
+  batch.clear();
+  // Before AUTH the limits of what follows may still change.
+  const size_t limit = thread_.may_prefetch() && authenticated_ ? batch.requests.size() : 1;
+  size_t at = in_begin_;
+  while (batch.count < limit && at != in_.size()) {
+    // Inline requests are decoded in place, so they cannot be given back.
+    if (batch.count != 0 && in_.data()[at] != '*') break;
+    const size_t first = batch.arguments.size();
+    const RespParser::Result result =
+        parser_.parse_append({in_.data() + at, in_.size() - at}, batch.arguments);
+    if (result.outcome == RespParser::Outcome::kRequest) {
+      batch.requests[batch.count++] = {first, batch.arguments.size() - first, result.bytes};
+    } else if (result.outcome == RespParser::Outcome::kSkipped) {
+      if (batch.count == 0) {
+        in_begin_ += result.bytes;
+      } else {
+        batch.requests[batch.count - 1].bytes += result.bytes;
+      }
+    } else {
       need_bytes_ = result.bytes;
-      return false;
-    case RespParser::Outcome::kError:
-      reply.error("ERR " + parser_.error());
-      closing_ = true;
-      return false;
-    case RespParser::Outcome::kHttp:
-      spdlog::warn(
-          "Possible SECURITY ATTACK detected. It looks like somebody is sending POST or Host: "
-          "commands to Redis. This is likely due to an attacker attempting to use Cross Protocol "
-          "Scripting to compromise your Redis instance. Connection from {} aborted.",
-          client_.address);
-      close_put_off_ = true;
-      return false;
+      batch.end = result.outcome;
+      break;
+    }
+    at += result.bytes;
   }
-  execute(args, reply);
-  in_begin_ += result.bytes;
+  if (batch.count > 1) {
+    for (size_t i = 0; i < batch.count; ++i) {
+      batch.prefetch.add(thread_.engine(), client_.database,
+                         batch.arguments_of(batch.requests[i]));
+    }
+    batch.prefetch.fetch_entries();
+  }
+  return batch.count != 0;
+}
+
+// What was parsed and not executed is parsed again later; the buffer may move until then.
+void Session::give_back(RequestBatch& batch) {
+  if (!batch.empty()) parser_.reset();
+  batch.clear();
+}
+
+// False when the session has to stop here: nothing complete is left, or it must not go on.
+bool Session::run_one(RequestBatch& batch, RespReply& reply) {
+  if (batch.empty()) {
+    if (batch.end != RespParser::Outcome::kRequest) return handle_end(batch, reply);
+    if (!parse(batch)) return handle_end(batch, reply);
+  }
+  const RequestBatch::Request& request = batch.requests[batch.next++];
+  execute(batch.arguments_of(request), reply);
+  in_begin_ += request.bytes;
   if ((client_.user != nullptr) != authenticated_) {
     authenticated_ = client_.user != nullptr;
     RespLimits limits = parser_.limits();
@@ -192,6 +218,22 @@ bool Session::run_one(std::vector<Bytes>& args, RespReply& reply) {
   }
   if (client_.close_after_reply) closing_ = true;
   return in_begin_ != in_.size() && client_.waiter == nullptr && !closing_ && !close_put_off_;
+}
+
+// What stands behind the last complete request. Always false: the session stops.
+bool Session::handle_end(RequestBatch& batch, RespReply& reply) {
+  if (batch.end == RespParser::Outcome::kError) {
+    reply.error("ERR " + parser_.error());
+    closing_ = true;
+  } else if (batch.end == RespParser::Outcome::kHttp) {
+    spdlog::warn(
+        "Possible SECURITY ATTACK detected. It looks like somebody is sending POST or Host: "
+        "commands to Redis. This is likely due to an attacker attempting to use Cross Protocol "
+        "Scripting to compromise your Redis instance. Connection from {} aborted.",
+        client_.address);
+    close_put_off_ = true;
+  }
+  return false;
 }
 
 void Session::execute(std::span<const Bytes> args, RespReply& reply) {
@@ -291,13 +333,9 @@ void Session::end_blocking() {
 namespace {
 
 void write_timeout_reply(const Waiter& waiter, ByteBuffer& out) {
+  // Also for BLMOVE, which answers null() where it may not block.
   RespReply reply(out, waiter.protocol);
-  const Bytes name = waiter.command->name;
-  if (name == "blmove" || name == "brpoplpush") {
-    reply.null();
-  } else {
-    reply.null_array();
-  }
+  reply.null_array();
 }
 
 }  // namespace

@@ -180,7 +180,6 @@ bool parse_position_options(const Call& call, PositionRequest& request) {
             "use negative to start from the end of the list");
         return false;
       }
-      request.rank = std::max(request.rank, -INT64_MAX);
     } else if (has_value && call.option(at, "COUNT")) {
       constexpr Bytes kError = "ERR COUNT can't be negative";
       if (!call.integer(at + 1, request.count, kError)) return false;
@@ -215,10 +214,13 @@ void lpos_command(Call& call) {
   if (entry != nullptr) {
     const PackedList& items = entry->object<List>().items;
     const bool from_end = request.rank < 0;
-    int64_t to_skip = (from_end ? -request.rank : request.rank) - 1;
-    const uint64_t wanted = request.count < 0    ? 1
-                            : request.count == 0 ? UINT64_MAX
-                                                 : static_cast<uint64_t>(request.count);
+    // The smallest rank has no positive: Redis skips none then, and does not count either.
+    const bool overflows = request.rank == INT64_MIN;
+    int64_t to_skip = overflows ? 0 : (from_end ? -request.rank : request.rank) - 1;
+    const uint64_t wanted = request.count < 0 ? 1
+                            : request.count == 0 || overflows
+                                ? UINT64_MAX
+                                : static_cast<uint64_t>(request.count);
     int64_t compared = 0;
     auto at = from_end ? items.last() : items.begin();
     for (int64_t index = from_end ? static_cast<int64_t>(items.size()) - 1 : 0; at.valid();

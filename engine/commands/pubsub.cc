@@ -54,8 +54,8 @@ void publish(Call& call, bool shard_channel) {
   // A script's reply is no place for messages.
   auto* resp = dynamic_cast<RespReply*>(&call.reply);
   const PubSub::Publisher from{call.client.id, resp == nullptr ? nullptr : &resp->out()};
-  const size_t receivers = call.engine.pubsub().publish(call.unit, from, call.args[1],
-                                                        call.args[2], shard_channel);
+  const size_t receivers =
+      call.engine.pubsub().publish(call.unit, from, call.args[1], call.args[2], shard_channel);
   call.reply.integer(static_cast<int64_t>(receivers));
 }
 
@@ -71,7 +71,7 @@ void list_names(Call& call, Kind kind) {
 }
 
 void count_subscribers(Call& call, Kind kind) {
-  call.reply.map(call.args.size() - 2);
+  call.reply.array((call.args.size() - 2) * 2);  // no map in RESP3 either
   for (const Bytes name : call.args.subspan(2)) {
     call.reply.bulk(name);
     call.reply.integer(static_cast<int64_t>(call.engine.pubsub().subscribers(kind, name)));

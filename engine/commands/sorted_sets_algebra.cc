@@ -229,6 +229,14 @@ void algebra(Call& call, Operation operation) {
   reply_members(call, request, result);
 }
 
+// Redis decides for the result as a whole, and only a listpack makes -0 a 0.
+bool fits_listpack(const Result& result) {
+  return result.size() <= g_encoding_limits.sorted_listpack_entries &&
+         std::all_of(result.begin(), result.end(), [](const auto& item) {
+           return item.first.size() <= g_encoding_limits.sorted_listpack_value_bytes;
+         });
+}
+
 void algebra_store(Call& call, Operation operation) {
   Request request;
   request.operation = operation;
@@ -240,6 +248,7 @@ void algebra_store(Call& call, Operation operation) {
   if (Entry* old = database.find(key)) database.remove(key, old);
   if (!result.empty()) {
     Entry* entry = database.create(key, Type::kSortedSet);
+    entry->object<SortedSet>().listpack = fits_listpack(result);
     for (const auto& [member, score] : result) {
       database.sorted_put(key, entry, nullptr, member, score);
     }
