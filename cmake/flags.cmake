@@ -60,7 +60,7 @@ endif()
 if(CMAKE_BUILD_TYPE STREQUAL "Debug" OR SLUICE_SANITIZE)
   target_compile_definitions(sluice_flags INTERFACE _GLIBCXX_ASSERTIONS)
 endif()
-if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+if(SLUICE_SYNTAX_ONLY)
   target_compile_options(sluice_flags INTERFACE -Wthread-safety)
 endif()
 
