@@ -55,7 +55,7 @@ struct JournalOptions {
   std::chrono::milliseconds sync_interval{1000};
   // In kAlways a commit waits up to this part of a sync's mean time for the clients that the last
   // commit released, so that they share one sync and not two. 0: never.
-  double linger_fraction = 0.25;
+  double linger_fraction = 0.5;
 };
 
 struct JournalStats {

@@ -78,7 +78,7 @@ class SyntheticWalk final : public CheckpointWalk {
 
 std::string root;
 
-std::unique_ptr<Store> open_fresh(SyncMode mode, double linger = 0.25) {
+std::unique_ptr<Store> open_fresh(SyncMode mode, double linger = JournalOptions().linger_fraction) {
   std::filesystem::remove_all(root + "/data");
   StoreOptions options;
   options.directory = root + "/data";
