@@ -1,6 +1,7 @@
 // Two I/O threads on one hot queue: the runs that chose one mutex a shard, taken once a batch.
 //
-//   threads_bench [operations]     default: 200000 for each I/O thread ("bare": ten times as many)
+//   threads_bench [operations [bare|served]]
+//       default: 200000 for each I/O thread ("bare": ten times as many), both
 //
 // No server and no sockets: each I/O thread has eight sessions and serves them in turn. A turn is
 // work of its own (the read, the parser, the replies, the write: made of arithmetic here) and a
@@ -29,6 +30,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <thread>
 #include <type_traits>
@@ -349,12 +351,13 @@ constexpr Row kRows[] = {
 int run(int argc, char** argv) {
   const uint64_t operations = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 200000;
   if (operations < 1000) {
-    std::fprintf(stderr, "usage: threads_bench [operations >= 1000]\n");
+    std::fprintf(stderr, "usage: threads_bench [operations >= 1000 [bare|served]]\n");
     return 2;
   }
   std::printf("one hot queue of %u elements, pop + push, ns per operation: wall / CPU\n\n",
               kElements);
   for (const OwnWork& work : kOwnWork) {
+    if (argc > 2 && std::strcmp(argv[2], work.name) != 0) continue;
     std::printf("%-7s %-11s %11s %20s %20s\n", work.name, "model", "I/O threads", "batch 1",
                 "batch 16");
     for (const Row& row : kRows) {
