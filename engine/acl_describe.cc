@@ -74,7 +74,7 @@ std::string Permissions::describe_keys() const {
   if (all_keys_) return "~*";
   std::string text;
   for (const KeyPattern& key : keys_) {
-    const char* prefix = key.rights == kRead ? "%R~" : key.rights == kWrite ? "%W~" : "~";
+    const char* prefix = key.rights == kMayRead ? "%R~" : key.rights == kMayWrite ? "%W~" : "~";
     add_word(text, prefix + key.pattern);
   }
   return text;

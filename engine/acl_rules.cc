@@ -108,11 +108,11 @@ const char* Permissions::apply_key_rule(Bytes rule) {
   uint8_t rights = 0;
   size_t begin = 1;
   if (rule[0] == '~') {
-    rights = kRead | kWrite;
+    rights = kMayRead | kMayWrite;
   } else {
     for (; begin < rule.size() && rule[begin] != '~'; ++begin) {
       const char letter = ascii_lower(rule[begin]);
-      const uint8_t right = letter == 'r' ? kRead : letter == 'w' ? kWrite : 0;
+      const uint8_t right = letter == 'r' ? kMayRead : letter == 'w' ? kMayWrite : 0;
       if (right == 0 || (rights & right) != 0) return kSyntax;
       rights |= right;
     }
@@ -218,8 +218,8 @@ bool Permissions::may_use_keys(const Command& command, std::span<const Bytes> ar
   if (!find_keys_with_flags(command, args, positions)) return true;
   return std::all_of(positions.begin(), positions.end(), [&](const KeyPosition& position) {
     uint8_t rights = 0;
-    if ((position.flags & kKeyAccess) != 0) rights |= kRead;
-    if ((position.flags & (kKeyInsert | kKeyDelete | kKeyUpdate)) != 0) rights |= kWrite;
+    if ((position.flags & kKeyAccess) != 0) rights |= kMayRead;
+    if ((position.flags & (kKeyInsert | kKeyDelete | kKeyUpdate)) != 0) rights |= kMayWrite;
     return may_use_key(args[position.index], rights);
   });
 }

@@ -65,7 +65,7 @@ class Permissions {
   bool all_channels() const { return all_channels_; }
 
  private:
-  enum Right : uint8_t { kRead = 1, kWrite = 2 };
+  enum Right : uint8_t { kMayRead = 1, kMayWrite = 2 };
   struct KeyPattern {
     std::string pattern;
     uint8_t rights;
