@@ -11,6 +11,10 @@ uint64_t random_number() {
 
 bool parse_random_request(const Call& call, Bytes with_word, RandomRequest& request) {
   if (call.args.size() == 2) return true;
+  if (with_word.empty() && call.args.size() > 3) {  // before the count, unlike the others
+    call.reply.error(errors::kSyntax);
+    return false;
+  }
   int64_t count = 0;
   if (!call.integer(2, count)) return false;
   if (count == INT64_MIN) {
@@ -20,8 +24,7 @@ bool parse_random_request(const Call& call, Bytes with_word, RandomRequest& requ
     return false;
   }
   const bool with_given = call.args.size() == 4;
-  if (call.args.size() > (with_word.empty() ? 3U : 4U) ||
-      (with_given && !call.option(3, with_word))) {
+  if (call.args.size() > 4 || (with_given && !call.option(3, with_word))) {
     call.reply.error(errors::kSyntax);
     return false;
   }

@@ -148,8 +148,11 @@ void zadd_command(Call& call) {
 
 void zincrby_command(Call& call) {
   AddOptions options;
+  size_t first_pair = 0;
+  // A score that reads as an option of ZADD is taken for one, and its pair is missing then.
+  if (!parse_add_options(call, options, first_pair)) return;
   options.increment = true;
-  add_generic(call, options, 2);
+  add_generic(call, options, first_pair);
 }
 
 void zrem_command(Call& call) {
@@ -223,6 +226,19 @@ void zrandmember_command(Call& call) {
       [&](const ScoredMember* member) { call.reply.number(member->score()); });
 }
 
+namespace {
+
+// A listpack keeps every whole score that fits as an integer; elsewhere ZSCAN prints as %.17g.
+std::string scanned_score(double score, bool listpack) {
+  constexpr double kLimit = static_cast<double>(INT64_MAX / 2);
+  if (listpack && score >= -kLimit && score <= kLimit && score == std::trunc(score)) {
+    return std::to_string(static_cast<int64_t>(score));
+  }
+  return format_double(score);
+}
+
+}  // namespace
+
 void zscan_command(Call& call) {
   ScanRequest request;
   const Entry* entry = begin_element_scan(call, Type::kSortedSet, request);
@@ -231,7 +247,7 @@ void zscan_command(Call& call) {
   const auto write = [&](const ScoredMember* member) {
     if (!request.matches(member->bytes())) return size_t{0};
     call.reply.bulk(member->bytes());
-    call.reply.bulk(format_double(member->score()));
+    call.reply.bulk(scanned_score(member->score(), sorted.listpack));
     return size_t{2};
   };
   if (!sorted.listpack) return reply_scan(call, request, sorted.members, write);

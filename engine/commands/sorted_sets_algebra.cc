@@ -130,9 +130,10 @@ bool parse(const Call& call, size_t numkeys_at, Request& request) {
   return parse_options(call, end, request);
 }
 
+// The first score of a member. inf * 0 counts as 0, as Redis has it.
 double weighted(double score, double weight) {
   const double value = score * weight;
-  return std::isnan(value) ? 0 : value;  // inf * 0, as Redis has it
+  return std::isnan(value) ? 0 : value;
 }
 
 double combine(Aggregate aggregate, double a, double b) {
@@ -151,7 +152,15 @@ double combine(Aggregate aggregate, double a, double b) {
 
 using Result = std::vector<std::pair<std::string, double>>;
 
-Result unite(const Request& request) {
+// The smallest source first, as in Redis: it bounds the work of an intersection, and the order
+// shows in sums that are rounded.
+void order_by_size(Request& request) {
+  std::stable_sort(request.sources.begin(), request.sources.end(),
+                   [](const Source& a, const Source& b) { return a.size() < b.size(); });
+}
+
+Result unite(Request& request) {
+  order_by_size(request);
   std::unordered_map<std::string, double> scores;
   for (const Source& source : request.sources) {
     source.for_each([&](Bytes member, double score) {
@@ -165,9 +174,7 @@ Result unite(const Request& request) {
 
 Result intersect(Request& request) {
   Result result;
-  // The smallest first: it bounds the work.
-  std::stable_sort(request.sources.begin(), request.sources.end(),
-                   [](const Source& a, const Source& b) { return a.size() < b.size(); });
+  order_by_size(request);
   const Source& smallest = request.sources[0];
   bool full = false;
   smallest.for_each([&](Bytes member, double score) {
@@ -177,7 +184,8 @@ Result intersect(Request& request) {
       const Source& source = request.sources[i];
       const auto other = source.score(member);
       if (!other) return;
-      value = combine(request.aggregate, value, weighted(*other, source.weight));
+      // Here inf * 0 stays NaN: it makes a sum 0, and MIN and MAX pass over it.
+      value = combine(request.aggregate, value, *other * source.weight);
     }
     result.emplace_back(member, value);
     full = request.limit != 0 && result.size() >= request.limit;

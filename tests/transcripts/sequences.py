@@ -295,7 +295,11 @@ def pubsub_round(random, count, protocol):
 # -- Blocking -----------------------------------------------------------------------------------
 
 LIST_KEYS = ["l1", "l2", "l3"]
-ZSET_KEYS = ["z1", "z2"]
+ZSET_KEYS = ["z1", "z2", "z3"]
+# A store command that replaces a string at a key: Redis 7.0 leaves those who wait at the key
+# blocked beside a set that is not empty; Sluice serves them. So strings and stores keep apart.
+STRING_ZSET_KEY = "z3"
+STORED_ZSET_KEYS = ["z1", "z2"]
 
 
 def some_of(random, keys):
@@ -331,12 +335,13 @@ def waking_words(random, lists):
             ["EVAL", "redis.call('RPUSH', KEYS[1], 'e1', 'e2') return redis.call('LPOP', KEYS[1])",
              "1", key],
             ["EVAL", "redis.call('RPUSH', KEYS[1], 'gone') redis.call('DEL', KEYS[1])", "1", key]])
-    key = random.choice(ZSET_KEYS)
+    key, stored = random.choice(ZSET_KEYS), random.choice(STORED_ZSET_KEYS)
     return random.choice([
         ["ZADD", key, "1", "a"], ["ZADD", key, "2", "b", "1", "a", "3", "c"],
         ["ZINCRBY", key, "5", "i"],
-        ["ZADD", "zside", "7", "s"], ["RENAME", "zside", key], ["ZUNIONSTORE", key, "1", "zside"],
-        ["ZRANGESTORE", key, "zside", "0", "-1"], ["SET", key, "string"], ["DEL", key],
+        ["ZADD", "zside", "7", "s"], ["RENAME", "zside", key], ["ZUNIONSTORE", stored, "1", "zside"],
+        ["ZRANGESTORE", stored, "zside", "0", "-1"], ["SET", STRING_ZSET_KEY, "string"],
+        ["DEL", key],
         ["ZCARD", key],
         ["EVAL", "redis.call('ZADD', KEYS[1], 1, 'e1', 2, 'e2') "
                  "return redis.call('ZCARD', KEYS[1])", "1", key]])
