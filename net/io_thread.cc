@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 
 #include "net/session.h"
@@ -17,6 +18,7 @@ thread_local IoThread* current_thread = nullptr;
 
 // A script that polls lets this many handlers run each time.
 constexpr int kMaxNestedHandlers = 64;
+constexpr size_t kMaxEventsPerTurn = 256;
 constexpr auto kPausedRetry = std::chrono::milliseconds(2);
 constexpr auto kHousekeepingInterval = std::chrono::seconds(1);
 
@@ -27,6 +29,7 @@ IoThread::IoThread(ServerState& state, unsigned index, bool hold_shards)
       index_(index),
       context_(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO),
       work_(context_.get_executor()),
+      poller_(context_),
       hold_shards_(hold_shards),
       timeout_timer_(context_),
       housekeeping_timer_(context_),
@@ -66,7 +69,9 @@ void IoThread::run() {
   current_thread = this;
   const std::string name = "sluice-io-" + std::to_string(index_);
   ::pthread_setname_np(::pthread_self(), name.c_str());
+  await_sockets();
   context_.run();
+  poller_.close();
   // Here, and not in the destructor: sessions tell the engine, which must still be whole.
   for (const auto& session : sessions_) session->close();
   context_.restart();
@@ -95,23 +100,19 @@ void IoThread::post(std::function<void()> task) { asio::post(context_, std::move
 
 // --- Connections ---
 
-void IoThread::adopt(int fd, int family, Endpoints endpoints) {
-  asio::post(context_, [this, fd, family, moved = std::move(endpoints)]() mutable {
-    take_connection(fd, family, std::move(moved));
+void IoThread::adopt(int fd, Endpoints endpoints) {
+  asio::post(context_, [this, fd, moved = std::move(endpoints)]() mutable {
+    take_connection(fd, std::move(moved));
   });
 }
 
-void IoThread::take_connection(int fd, int family, Endpoints endpoints) {
-  StreamSocket socket(context_);
-  error_code error;
-  if (!stopping_) socket.assign(asio::generic::stream_protocol(family, 0), fd, error);
-  if (stopping_ || error) {
+void IoThread::take_connection(int fd, Endpoints endpoints) {
+  if (stopping_) {
     ::close(fd);
     state_.connected_clients.fetch_sub(1, std::memory_order_relaxed);
     return;
   }
-  socket.non_blocking(true, error);
-  auto session = std::make_unique<Session>(*this, std::move(socket), std::move(endpoints));
+  auto session = std::make_unique<Session>(*this, fd, std::move(endpoints));
   {
     MutexLock lock(registry_mutex_);
     registry_.push_back(session->port());
@@ -230,6 +231,33 @@ void IoThread::add_paused(Session& session) {
   request_end_of_turn();
 }
 
+void IoThread::await_sockets() {
+  poller_.async_wait([this](const error_code& error) {
+    if (!error) take_turn();
+  });
+}
+
+void IoThread::take_turn() {
+  std::array<epoll_event, kMaxEventsPerTurn> events;
+  const size_t count = poller_.take(events);
+  // Before the sessions run: a script that polls must hear of the sockets too.
+  await_sockets();
+  const bool outermost = !in_turn_;
+  in_turn_ = true;
+  for (size_t i = 0; i < count; ++i) Poller::session_of(events[i]).on_events(events[i].events);
+  if (!outermost) {
+    write_gated();  // the script's caller waits, but nobody else shall
+    return;
+  }
+  in_turn_ = false;
+  if (end_turn_wanted_) {
+    end_turn_wanted_ = false;
+    end_turn();
+  } else {
+    write_gated();
+  }
+}
+
 namespace {
 
 struct EndOfTurnHandler {
@@ -243,6 +271,10 @@ struct EndOfTurnHandler {
 }  // namespace
 
 void IoThread::request_end_of_turn() {
+  if (in_turn_) {
+    end_turn_wanted_ = true;
+    return;
+  }
   if (end_turn_posted_) return;
   end_turn_posted_ = true;
   asio::post(context_, EndOfTurnHandler{this, &end_turn_memory_});

@@ -1,10 +1,10 @@
 // IoThread: one thread with one io_context, one Execution, and the sessions that belong to it for
 // life.
 //
-// A turn: what epoll reports is handled session by session: read, parse, execute, and if nothing
-// has to wait for the journal, write. Replies that wait are remembered, and one handler at the end
-// of the turn flushes the journal once for all of them and writes what may leave; what must wait
-// for a sync leaves when the journal reports it (durable_moved).
+// A turn: all sockets that are readable now (net/poller.h) are read, and their requests run,
+// session by session; then the journal is flushed once for all of them; then the replies are
+// written. What must wait for a sync leaves when the journal reports it (durable_moved). Writing
+// last lets a client that has several connections here wake up once for many replies.
 //
 // Threads: members are used by the own thread only, but for those under "Any thread". The
 // io_context is made without locks for its sockets (BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO): other
@@ -23,6 +23,8 @@
 #include "engine/base/mutex.h"
 #include "engine/execution.h"
 #include "net/asio_types.h"
+#include "net/poller.h"
+#include "net/request_batch.h"
 #include "net/server_state.h"
 #include "net/session_port.h"
 
@@ -38,7 +40,7 @@ class IoThread {
   // --- Any thread ---
   void start();
   // Takes over a connected, non-blocking socket.
-  void adopt(int fd, int family, Endpoints endpoints);
+  void adopt(int fd, Endpoints endpoints);
   void send_mail(Mail mail);
   // The journal's durable lsn has moved: one wake-up, however often it is called before it runs.
   void durable_moved();
@@ -68,12 +70,17 @@ class IoThread {
 
   // --- The own thread ---
   asio::io_context& context() { return context_; }
+  Poller& poller() { return poller_; }
+  // The sockets' turn is being taken: replies leave at its end.
+  bool in_turn() const { return in_turn_; }
   ServerState& state() { return state_; }
   Engine& engine() { return *state_.engine; }
-  // The execution and argument list of this depth: a script that polls (poll_nested) holds the
-  // outer one.
+  // The execution and batch of this depth: a script that polls (poll_nested) holds the outer ones.
   Execution& execution() { return *levels_[depth_]->execution; }
-  std::vector<Bytes>& arguments() { return levels_[depth_]->arguments; }
+  RequestBatch& batch() { return levels_[depth_]->batch; }
+  // Alone with the engine, so that it may look at the shards without their locks
+  // (engine/prefetch.h).
+  bool may_prefetch() const { return hold_shards_ && depth_ == 0; }
 
   // Unix time of the current handler; read once a batch.
   int64_t read_clock();
@@ -85,7 +92,8 @@ class IoThread {
   // Too much waits for the kernel: sessions stop reading and ask for resume_reading.
   bool journal_congested() const;
 
-  // The session has replies that wait for the journal / that wait to read / that has ended.
+  // The session has replies that wait for the end of the turn or for the journal / that waits to
+  // read / that has ended.
   void add_gated(Session& session);
   void add_paused(Session& session);
   void bury(Session& session);
@@ -117,11 +125,13 @@ class IoThread {
   struct Level {
     explicit Level(Engine& engine) : execution(std::make_unique<Execution>(engine)) {}
     std::unique_ptr<Execution> execution;
-    std::vector<Bytes> arguments;
+    RequestBatch batch;
   };
 
   void run();
-  void take_connection(int fd, int family, Endpoints endpoints);
+  void await_sockets();
+  void take_turn();
+  void take_connection(int fd, Endpoints endpoints);
   void add_level();
   void drain_mail();
   void post_sweep();
@@ -138,6 +148,7 @@ class IoThread {
   const unsigned index_;
   asio::io_context context_;
   asio::executor_work_guard<IoExecutor> work_;
+  Poller poller_;
   std::vector<std::unique_ptr<Level>> levels_;
   size_t depth_ = 0;
   bool hold_shards_;
@@ -152,6 +163,8 @@ class IoThread {
   // Kept for their capacity.
   std::vector<Session*> gated_at_hand_;
   std::vector<Session*> dirty_at_hand_;
+  bool in_turn_ = false;
+  bool end_turn_wanted_ = false;
   bool end_turn_posted_ = false;
   bool sweep_posted_ = false;
   bool after_nested_posted_ = false;

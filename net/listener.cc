@@ -295,7 +295,7 @@ void Listener::welcome(int fd, int family, Endpoints endpoints) {
   }
   state_.connections_received.fetch_add(1, std::memory_order_relaxed);
   state_.connected_clients.fetch_add(1, std::memory_order_relaxed);
-  adopt_(fd, family, std::move(endpoints));
+  adopt_(fd, std::move(endpoints));
 }
 
 }  // namespace sluice

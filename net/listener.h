@@ -33,7 +33,7 @@ struct ListenOptions {
 class Listener {
  public:
   // Hands a connection over. May be called from I/O thread 0 only.
-  using Adopt = std::function<void(int fd, int family, Endpoints endpoints)>;
+  using Adopt = std::function<void(int fd, Endpoints endpoints)>;
 
   Listener(ServerState& state, Adopt adopt) : state_(state), adopt_(std::move(adopt)) {}
   ~Listener();

@@ -51,8 +51,7 @@ std::string random_run_id() {
 Server::Server(Config& config)
     : config_(config),
       engine_(std::make_unique<Engine>(*this, process_hash_seed())),
-      listener_(state_, [this](int fd, int family,
-                               Endpoints endpoints) { adopt(fd, family, std::move(endpoints)); }),
+      listener_(state_, [this](int fd, Endpoints endpoints) { adopt(fd, std::move(endpoints)); }),
       run_id_(random_run_id()),
       started_ms_(wall_ms()) {
   state_.engine = engine_.get();
@@ -98,7 +97,7 @@ std::string Server::start() {
 }
 
 // On I/O thread 0: the thread with the fewest connections takes the next one.
-void Server::adopt(int fd, int family, Endpoints endpoints) {
+void Server::adopt(int fd, Endpoints endpoints) {
   IoThread* chosen = nullptr;
   for (size_t i = 0; i < io_threads_.size(); ++i) {
     IoThread* thread = io_threads_[(next_thread_ + i) % io_threads_.size()].get();
@@ -106,7 +105,7 @@ void Server::adopt(int fd, int family, Endpoints endpoints) {
   }
   // Counts follow late while a burst is accepted: so the search begins one further each time.
   next_thread_ = (next_thread_ + 1) % io_threads_.size();
-  chosen->adopt(fd, family, std::move(endpoints));
+  chosen->adopt(fd, std::move(endpoints));
 }
 
 void Server::request_stop(ShutdownMode mode) {

@@ -96,7 +96,7 @@ class Server final : public ServerPort {
   void log_recovery(double seconds);
   bool on_loading_progress(const RecoveryProgress& progress);
   void sample();
-  void adopt(int fd, int family, Endpoints endpoints);
+  void adopt(int fd, Endpoints endpoints);
   void finish(int exit_code, std::string failure);
 
   // --- Settings (net/server_settings.cc) ---

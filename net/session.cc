@@ -1,8 +1,13 @@
 #include "net/session.h"
 
 #include <spdlog/spdlog.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <string>
 
 #include "engine/acl.h"
@@ -29,13 +34,6 @@ constexpr Bytes kLoadingError = "LOADING Redis is loading the dataset in memory"
 
 }  // namespace
 
-struct Session::ReadHandler {
-  using allocator_type = HandlerAllocator<std::byte>;
-  Session* session;
-  allocator_type get_allocator() const noexcept { return allocator_type(session->read_memory_); }
-  void operator()(const error_code& error, size_t bytes) const { session->on_read(error, bytes); }
-};
-
 struct Session::ContinueHandler {
   using allocator_type = HandlerAllocator<std::byte>;
   Session* session;
@@ -44,12 +42,17 @@ struct Session::ContinueHandler {
   }
   void operator()() const {
     session->continue_posted_ = false;
-    session->advance();
+    if (session->closed_ || session->executing_) return;
+    if (!session->requests_left_ && session->readable_ && session->may_read()) {
+      session->read_input();
+    } else {
+      session->advance();
+    }
   }
 };
 
-Session::Session(IoThread& thread, StreamSocket socket, Endpoints endpoints)
-    : thread_(thread), socket_(std::move(socket)), read_bytes_(kFirstReadBytes) {
+Session::Session(IoThread& thread, int fd, Endpoints endpoints)
+    : thread_(thread), fd_(fd), read_bytes_(kFirstReadBytes) {
   ServerState& state = thread.state();
   client_.id = state.next_client_id.fetch_add(1, std::memory_order_relaxed);
   client_.address = endpoints.address;
@@ -57,33 +60,59 @@ Session::Session(IoThread& thread, StreamSocket socket, Endpoints endpoints)
                                         thread.read_clock());
   client_.port = port_;
   client_.user = thread.engine().acl().user_at_connect();
-  authenticated_ = client_.user != nullptr;
-  RespLimits limits;
-  limits.max_bulk_bytes = state.limits.max_bulk_bytes.load(std::memory_order_relaxed);
-  limits.authenticated = authenticated_;
-  parser_.set_limits(limits);
+  update_parser_limits();
   active_ms_ = thread.now_ms();
   publish();
 }
 
-Session::~Session() = default;
+Session::~Session() { CHECK(fd_ < 0); }
 
-void Session::start() { advance(); }
+void Session::start() {
+  if (!thread_.poller().add(fd_, *this)) {
+    spdlog::error("Cannot watch the connection of {}: {}", client_.address, std::strerror(errno));
+    close();
+  }
+}
 
 // --- Reading ---
 
-void Session::wait_for_input() {
-  if (reading_ || ending() || closing_ || continue_posted_ || output_paused_) return;
-  if (client_.waiter != nullptr && in_.size() - in_begin_ > kMaxBlockedBacklog) return;
-  if (thread_.state().stopping.load(std::memory_order_relaxed)) return;
-  if (thread_.journal_congested()) {
-    thread_.add_paused(*this);
-    return;
+void Session::on_events(uint32_t events) {
+  if (closed_) return;
+  constexpr uint32_t kEnds = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
+  if ((events & (EPOLLIN | kEnds)) != 0) readable_ = true;
+  if ((events & kEnds) != 0) peer_ended_ = true;
+  const bool was_awaiting_write = awaiting_write_;
+  if ((events & (EPOLLOUT | kEnds)) != 0) awaiting_write_ = false;
+  if (executing_ || ending()) return;  // a batch that polls comes back to it at its end
+  if (was_awaiting_write && !awaiting_write_) flush();
+  if (ending()) return;
+  if (readable_ && may_read()) {
+    read_input();
+  } else if (was_awaiting_write) {
+    advance();
   }
-  start_read();
 }
 
-void Session::start_read() {
+// Whether more input is wanted now. Somebody comes back to a session that does not want any.
+bool Session::may_read() {
+  if (ending() || closing_ || continue_posted_ || output_paused_) return false;
+  if (client_.waiter != nullptr && in_.size() - in_begin_ > kMaxBlockedBacklog) return false;
+  if (thread_.state().stopping.load(std::memory_order_relaxed)) return false;
+  if (thread_.journal_congested()) {
+    thread_.add_paused(*this);
+    return false;
+  }
+  return true;
+}
+
+void Session::post_continue() {
+  if (continue_posted_) return;
+  continue_posted_ = true;
+  asio::post(thread_.context(), ContinueHandler{this});
+}
+
+// One read, and what it brought.
+void Session::read_input() {
   if (in_begin_ == in_.size()) {
     in_.clear();
     in_.shrink(kKeptInputBytes);
@@ -94,18 +123,26 @@ void Session::start_read() {
   // Memory follows what has arrived: a header that promises 512 MB costs nothing yet.
   const size_t wanted = std::min(need_bytes_, std::max(in_.size(), kMaxReadBytes));
   const size_t room = std::max(wanted, read_bytes_);
-  char* to = in_.grow(room);
-  reading_ = true;
-  socket_.async_read_some(asio::buffer(to, room), ReadHandler{this});
-}
-
-void Session::on_read(const error_code& error, size_t bytes) {
-  reading_ = false;
-  if (ending()) return;
-  if (error) {
-    close();
+  const ssize_t count = ::recv(fd_, in_.grow(room), room, MSG_DONTWAIT);
+  if (count <= 0) {
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) {
+      readable_ = errno == EINTR;
+      if (readable_) post_continue();
+      return;
+    }
+    if (count == 0 && pending_output() != 0 && client_.waiter == nullptr) {
+      // The client has said all and may still read: its last replies leave first.
+      readable_ = false;
+      closing_ = true;
+      flush();
+    } else {
+      close();
+    }
     return;
   }
+  const auto bytes = static_cast<size_t>(count);
+  // A short read has emptied the socket; what comes later is a new edge.
+  if (bytes < room && !peer_ended_) readable_ = false;
   IoThread::Counters& counters = thread_.counters();
   add_relaxed(counters.input_bytes, bytes);
   add_relaxed(counters.reads, 1);
@@ -132,33 +169,51 @@ void Session::advance() {
   if (ending()) return;
   if (output_paused_) flush();
   if (in_begin_ != in_.size() && may_execute()) run_requests();
-  flush();
-  wait_for_input();
+  if (thread_.in_turn() && !closing_) {
+    thread_.add_gated(*this);  // with all others, at the end of the turn
+  } else {
+    flush();
+  }
+  if (readable_ && may_read()) post_continue();
 }
 
 void Session::run_requests() {
   executing_ = true;
+  requests_left_ = false;
   Execution& execution = thread_.execution();
   RequestBatch& batch = thread_.batch();
   batch.clear();
   active_ms_ = thread_.read_clock();
   execution.set_now_ms(active_ms_);
+  update_parser_limits();
   RespReply reply(out_, client_.protocol);
   const size_t output_limit = out_.size() + kMaxOutputPerTurn;
   unsigned requests = 0;
   while (run_one(batch, reply)) {
     if (++requests < kMaxRequestsPerTurn && out_.size() < output_limit) continue;
-    continue_posted_ = in_begin_ != in_.size();
+    requests_left_ = in_begin_ != in_.size();
     break;
   }
   give_back(batch);
   gate_output(execution.finish());
   executing_ = false;
-  if (continue_posted_) asio::post(thread_.context(), ContinueHandler{this});
+  if (requests_left_) post_continue();
   after_batch();
 }
 
-// Parses the next requests, several where that lets their memory be fetched ahead. False if there is none.
+void Session::update_parser_limits() {
+  const int64_t max_bulk_bytes =
+      thread_.state().limits.max_bulk_bytes.load(std::memory_order_relaxed);
+  RespLimits limits = parser_.limits();
+  authenticated_ = client_.user != nullptr;
+  if (limits.max_bulk_bytes == max_bulk_bytes && limits.authenticated == authenticated_) return;
+  limits.max_bulk_bytes = max_bulk_bytes;
+  limits.authenticated = authenticated_;
+  parser_.set_limits(limits);
+}
+
+// Parses the next requests, several where that lets their memory be fetched ahead. False if there
+// is none.
 bool Session::parse(RequestBatch& batch) {
   batch.clear();
   // Before AUTH the limits of what follows may still change.
@@ -187,8 +242,7 @@ bool Session::parse(RequestBatch& batch) {
   }
   if (batch.count > 1) {
     for (size_t i = 0; i < batch.count; ++i) {
-      batch.prefetch.add(thread_.engine(), client_.database,
-                         batch.arguments_of(batch.requests[i]));
+      batch.prefetch.add(thread_.engine(), client_.database, batch.arguments_of(batch.requests[i]));
     }
     batch.prefetch.fetch_entries();
   }
@@ -210,12 +264,7 @@ bool Session::run_one(RequestBatch& batch, RespReply& reply) {
   const RequestBatch::Request& request = batch.requests[batch.next++];
   execute(batch.arguments_of(request), reply);
   in_begin_ += request.bytes;
-  if ((client_.user != nullptr) != authenticated_) {
-    authenticated_ = client_.user != nullptr;
-    RespLimits limits = parser_.limits();
-    limits.authenticated = authenticated_;
-    parser_.set_limits(limits);
-  }
+  if ((client_.user != nullptr) != authenticated_) update_parser_limits();
   if (client_.close_after_reply) closing_ = true;
   return in_begin_ != in_.size() && client_.waiter == nullptr && !closing_ && !close_put_off_;
 }
@@ -286,7 +335,7 @@ void Session::after_batch() {
   put_off_.clear();
   const bool pubsub = client_.subscriptions() != 0;
   if (pubsub != counted_pubsub_) update_counts();
-  publish();
+  if (!thread_.in_turn()) publish();
   thread_.check_due();
 }
 
@@ -404,12 +453,15 @@ void Session::take_mail_now(Mail& mail) {
 
 void Session::write_out() {
   if (ending() || executing_) return;
-  publish();
+  flush();
   // A reply may have ended a blocking: what the client sent meanwhile runs now.
-  advance();
+  if (!ending() && (in_begin_ != in_.size() || readable_)) advance();
+  if (!ending()) publish();
 }
 
-void Session::resume() { wait_for_input(); }
+void Session::resume() {
+  if (readable_ && may_read()) post_continue();
+}
 
 // --- The end ---
 
@@ -434,8 +486,8 @@ void Session::close() {
   port_->forget_session();
   client_.port = nullptr;
   segments_.clear();
-  error_code ignored;
-  socket_.close(ignored);
+  ::close(fd_);
+  fd_ = -1;
   thread_.bury(*this);
 }
 

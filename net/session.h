@@ -2,13 +2,13 @@
 // and writes the replies in order, each not before the journal has what it reports.
 //
 // Threads and lifetime: belongs to one IoThread for life, which owns it; other threads know only
-// its SessionPort. After close() it is buried: the I/O thread destroys it once no operation of
-// Asio's is pending. Nothing here may run while `executing_` but what a nested poll of the same
-// thread brings, and that is put off.
+// its SessionPort. After close() it is buried: the I/O thread destroys it in a handler of its own,
+// when no event of the running turn can name it any more. Nothing here may run while `executing_`
+// but what a nested poll of the same thread brings, and that is put off.
 //
 // Output is one buffer: [0, sent_) has left, [sent_, sendable_) may leave, and each segment says up
 // to where the rest may leave once its lsn is durable. Gates never decrease, so a prefix leaves at
-// a time. While a read is pending, the input buffer is neither moved nor compacted.
+// a time. Events are edges (net/poller.h): `readable_` stays set until a read has found the end.
 #pragma once
 
 #include <cstdint>
@@ -26,15 +26,19 @@
 namespace sluice {
 
 class IoThread;
+struct RequestBatch;
 
 class Session {
  public:
-  Session(IoThread& thread, StreamSocket socket, Endpoints endpoints);
+  // Takes over `fd`, a connected, non-blocking socket.
+  Session(IoThread& thread, int fd, Endpoints endpoints);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
   void start();
+  // What the poller reports.
+  void on_events(uint32_t events);
   // Mail of other threads. write_out() afterwards, once for all mail of a turn.
   void take_mail(Mail& mail);
   // Writes what may leave, and goes on with what had to wait for that.
@@ -51,7 +55,7 @@ class Session {
   void check_time_limits(int64_t now_ms);
 
   bool closed() const { return closed_; }
-  bool has_pending_operations() const { return reading_ || awaiting_write_ || continue_posted_; }
+  bool has_pending_operations() const { return continue_posted_; }
   bool waits_for_journal() const { return !segments_.empty() && !closed_; }
   const std::shared_ptr<SessionPort>& port() const { return port_; }
 
@@ -68,16 +72,17 @@ class Session {
     size_t end;
     Lsn gate;
   };
-  struct ReadHandler;
-  struct WriteHandler;
   struct ContinueHandler;
 
-  void on_read(const error_code& error, size_t bytes);
-  void on_writable(const error_code& error);
   void advance();
+  void post_continue();
   bool may_execute() const;
   void run_requests();
-  bool run_one(std::vector<Bytes>& args, RespReply& reply);
+  bool run_one(RequestBatch& batch, RespReply& reply);
+  void update_parser_limits();
+  bool parse(RequestBatch& batch);
+  bool handle_end(RequestBatch& batch, RespReply& reply);
+  void give_back(RequestBatch& batch);
   void execute(std::span<const Bytes> args, RespReply& reply);
   Bytes refusal_now(std::span<const Bytes> args) const;
   void after_batch();
@@ -98,18 +103,18 @@ class Session {
   void drop_unread_input();
 
   // --- Input ---
-  void wait_for_input();
-  void start_read();
+  bool may_read();
+  void read_input();
   void publish();
 
   IoThread& thread_;
-  StreamSocket socket_;
+  int fd_;
   std::shared_ptr<SessionPort> port_;
   Client client_;
   RespParser parser_;
 
   ByteBuffer in_;
-  size_t in_begin_ = 0;
+  size_t in_begin_ = 0;  // the first byte of the next request
   size_t need_bytes_ = 1;
   size_t read_bytes_;
   ByteBuffer out_;
@@ -122,7 +127,9 @@ class Session {
   int64_t block_deadline_ms_ = 0;
   int64_t soft_limit_since_ms_ = 0;
   bool authenticated_ = false;
-  bool reading_ = false;
+  bool readable_ = false;       // the kernel may have input for us
+  bool peer_ended_ = false;     // read on until its end, however short a read was
+  bool requests_left_ = false;  // complete requests wait for the next turn
   bool awaiting_write_ = false;
   bool continue_posted_ = false;
   bool executing_ = false;
@@ -133,8 +140,6 @@ class Session {
   bool counted_blocked_ = false;
   bool counted_pubsub_ = false;
 
-  HandlerMemory read_memory_;
-  HandlerMemory write_memory_;
   HandlerMemory continue_memory_;
 };
 

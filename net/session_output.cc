@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <cerrno>
 
 #include "net/io_thread.h"
 #include "net/session.h"
@@ -18,13 +19,6 @@ constexpr size_t kCompactBytes = 64U << 10;
 constexpr int kMaxDropReads = 16;
 
 }  // namespace
-
-struct Session::WriteHandler {
-  using allocator_type = HandlerAllocator<std::byte>;
-  Session* session;
-  allocator_type get_allocator() const noexcept { return allocator_type(session->write_memory_); }
-  void operator()(const error_code& error) const { session->on_writable(error); }
-};
 
 // What has been appended to out_ since the last call may leave once `gate` is durable.
 void Session::gate_output(Lsn gate) {
@@ -69,18 +63,18 @@ void Session::flush() {
 bool Session::write_some() {
   IoThread::Counters& counters = thread_.counters();
   while (sent_ != sendable_) {
-    error_code error;
-    const size_t written =
-        socket_.write_some(asio::buffer(out_.data() + sent_, sendable_ - sent_), error);
-    if (error == asio::error::would_block || error == asio::error::try_again) {
-      awaiting_write_ = true;
-      socket_.async_wait(StreamSocket::wait_write, WriteHandler{this});
-      break;
-    }
-    if (error) {
+    const ssize_t count =
+        ::send(fd_, out_.data() + sent_, sendable_ - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (count < 0) {
+      if (errno == EINTR) continue;
+      if (errno == EAGAIN) {
+        awaiting_write_ = true;  // the poller tells when there is room again
+        break;
+      }
       close();
       return false;
     }
+    const auto written = static_cast<size_t>(count);
     add_relaxed(counters.output_bytes, written);
     add_relaxed(counters.writes, 1);
     sent_ += written;
@@ -102,18 +96,6 @@ void Session::compact_output() {
   sendable_ -= sent_;
   for (Segment& segment : segments_) segment.end -= sent_;
   sent_ = 0;
-}
-
-void Session::on_writable(const error_code& error) {
-  awaiting_write_ = false;
-  if (ending()) return;
-  if (error) {
-    close();
-    return;
-  }
-  if (executing_) return;  // a batch that polls flushes at its end
-  advance();
-  if (!ending()) publish();
 }
 
 OutputClass Session::output_class() const {
@@ -163,7 +145,7 @@ void Session::on_journal_failed() {
 void Session::drop_unread_input() {
   std::array<char, 4096> scrap;
   for (int i = 0; i < kMaxDropReads; ++i) {
-    if (::recv(socket_.native_handle(), scrap.data(), scrap.size(), MSG_DONTWAIT) <= 0) return;
+    if (::recv(fd_, scrap.data(), scrap.size(), MSG_DONTWAIT) <= 0) return;
   }
 }
 

@@ -2,12 +2,13 @@
 //
 // Up to Traits::kMaxOrdered elements it is a plain array in order of insertion, searched by tags:
 // a map of three elements costs 32 bytes of heap. Beyond that (or after harden()) it is extendible
-// hashing by the high bits of a 64-bit hash: a directory of bounded tables (sub_map.h). A full table splits in
-// two and the directory doubles when it must, so the dearest insert moves some 400 slots of
-// 8 bytes (and copies the directory, 8 bytes for about 300 elements).
+// hashing by the high bits of a 64-bit hash: a directory of bounded tables (sub_map.h). A full
+// table splits in two and the directory doubles when it must, so the dearest insert moves some 400
+// slots of 8 bytes (and copies the directory, 8 bytes for about 300 elements).
 //
 // Traits: `static Bytes key(const Node*)` and `static uint64_t hash(Bytes)`, a hash good in all
-// of its bits; `kMaxOrdered`, at most 512. A node is aligned to 8 bytes. Callers pass hashes where they have them.
+// of its bits; `kMaxOrdered`, at most 512. A node is aligned to 8 bytes. Callers pass hashes where
+// they have them.
 //
 // Threads: one owner at a time (the shard's lock). Ownership: nodes are never owned; the map frees
 // only its own tables. Callbacks must not change the map.
@@ -85,6 +86,16 @@ class SplitMap {
     const Cell& cell = directory()->begin()[cell_of(hash)];
     const uint64_t tag = SubMap::tag_of(hash, cell.base);
     __builtin_prefetch(cell.table->slots() + SubMap::home(tag, cell.age, cell.main));
+  }
+
+  // The second step, when the table has arrived: the node that find() will most likely look at.
+  void prefetch_node(uint64_t hash) const {
+    const uint64_t* slot = find_slot(hash, [](const Node*) { return true; });
+    if (slot == nullptr) return;
+    const char* node = reinterpret_cast<const char*>(node_of(*slot));
+    __builtin_prefetch(node);
+    // A small node rarely lies in one cache line.
+    __builtin_prefetch(node + 64);
   }
 
   // REQUIRES: no node with this key is in the map.

@@ -1,0 +1,42 @@
+// Prefetch: brings what the next requests of a pipeline will read into the cache while earlier ones
+// run.
+//
+// A random key of a large keyspace costs two waits for memory, its place in the map and its entry,
+// and they are most of a small command's time. A connection that has several requests at hand
+// passes each to add(), then calls fetch_entries(), and then executes them: the waits overlap.
+//
+// Threads: the maps are looked at without their locks. So only the one thread that changes them may
+// use it: a server with one I/O thread (a checkpoint's walk beside it only reads).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "engine/base/bytes.h"
+
+namespace sluice {
+
+class Engine;
+struct Keyspace;
+
+class Prefetch {
+ public:
+  // More are not worth it: the first would have left the cache again.
+  static constexpr size_t kMaxRequests = 16;
+
+  // REQUIRES: fewer than kMaxRequests since the last fetch_entries().
+  void add(Engine& engine, int database, std::span<const Bytes> args);
+  void fetch_entries();
+
+ private:
+  struct Place {
+    const Keyspace* keyspace;
+    uint64_t hash;
+  };
+  std::array<Place, kMaxRequests> places_;
+  size_t count_ = 0;
+};
+
+}  // namespace sluice
