@@ -60,7 +60,8 @@ class Server:
 
     def __init__(self, program=DEFAULT_SLUICE, directives=None, directory=None, kind=None,
                  start_timeout_s=20.0, environment=None):
-        self.program = str(program)
+        # The child runs in its own directory: a relative path means the caller's.
+        self.program = os.path.abspath(program) if os.sep in str(program) else str(program)
         self.kind = kind or ("redis" if "redis" in os.path.basename(self.program) else "sluice")
         self.directives = dict(directives or {})
         self.start_timeout_s = start_timeout_s
