@@ -165,6 +165,9 @@ void Execution::lock_for(Client& client, const Command& command, std::span<const
 void Execution::reject(Client& client, const Command* command, Bytes message, RespReply& reply) {
   if (client.in_multi) client.multi_failed = true;
   if (command != nullptr) add_one(stat(*command).rejected);
+  if (command != nullptr && command->container == nullptr && Bytes(command->name) == "exec") {
+    return reply.error(abort_transaction(*this, client, message));
+  }
   reply.error(message);
 }
 

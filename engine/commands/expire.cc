@@ -83,7 +83,9 @@ void reply_time(Call& call, bool milliseconds, bool absolute) {
   if (entry == nullptr) return call.reply.integer(-2);
   if (entry->expire_ms() == 0) return call.reply.integer(-1);
   const int64_t ms = absolute ? entry->expire_ms() : entry->expire_ms() - call.now_ms();
-  call.reply.integer(milliseconds ? ms : (ms + 500) / 1000);
+  // Unsigned, as the latest times are too near to the end of 64 bits to be rounded up.
+  call.reply.integer(milliseconds ? ms
+                                  : static_cast<int64_t>((static_cast<uint64_t>(ms) + 500) / 1000));
 }
 
 }  // namespace

@@ -157,6 +157,8 @@ void ltrim_command(Call& call) {
   } else if (start != 0 || stop != size - 1) {
     database.list_trim(key, entry, static_cast<size_t>(start),
                        static_cast<size_t>(stop - start + 1));
+  } else {
+    database.break_watches(key.key);
   }
   call.reply.ok();
 }

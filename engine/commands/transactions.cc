@@ -41,13 +41,12 @@ void forget_watcher(Shard& shard, const WatchedKey& watched,
   --shard.watched_keys;
 }
 
-void end_transaction(Call& call) {
-  Client& client = call.client;
+void end_transaction(Engine& engine, Client& client) {
   client.in_multi = false;
   client.multi_failed = false;
   client.queued.clear();
   if (client.queued.capacity() > kKeptQueueRoom) client.queued.shrink_to_fit();
-  unwatch_locked(call.engine, client);
+  unwatch_locked(engine, client);
 }
 
 // A watched key whose time has come is a changed key.
@@ -104,7 +103,7 @@ void multi_command(Call& call) {
 
 void discard_command(Call& call) {
   if (!call.client.in_multi) return call.reply.error("ERR DISCARD without MULTI");
-  end_transaction(call);
+  end_transaction(call.engine, call.client);
   call.reply.ok();
 }
 
@@ -114,12 +113,12 @@ void exec_command(Call& call) {
   const bool broken = watch_is_broken(call);
   const std::string refused = refuse_all(call);
   if (!refused.empty()) {
-    end_transaction(call);
+    end_transaction(call.engine, call.client);
     return call.reply.error("EXECABORT Transaction discarded because of" +
                             (refused[0] == ':' ? refused : " " + refused));
   }
   if (broken) {
-    end_transaction(call);
+    end_transaction(call.engine, call.client);
     return call.reply.null_array();
   }
   // Watching ends before the commands run: what they change is no conflict.
@@ -135,7 +134,7 @@ void exec_command(Call& call) {
       call.reply.error(error);
     }
   }
-  end_transaction(call);
+  end_transaction(call.engine, call.client);
 }
 
 void watch_command(Call& call) NO_THREAD_SAFETY_ANALYSIS {
@@ -258,6 +257,14 @@ ShardMask transaction_shards(Execution& execution, const Client& client, const C
     mask |= execution.shards_of(*queued.command, args, first_key);
   }
   return mask;
+}
+
+std::string abort_transaction(Execution& execution, Client& client, Bytes error) {
+  execution.lock(watched_shards(client));
+  end_transaction(execution.engine(), client);
+  constexpr Bytes kCode = "ERR ";
+  if (error.substr(0, kCode.size()) == kCode) error.remove_prefix(kCode.size());
+  return "EXECABORT Transaction discarded because of: " + std::string(error);
 }
 
 void unwatch_locked(Engine& engine, Client& client) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 
 #include "engine/shard.h"
 
@@ -25,5 +26,9 @@ void unwatch_all(Engine& engine, Client& client);
 
 // The same inside a command, with those shards locked already.
 void unwatch_locked(Engine& engine, Client& client);
+
+// Dispatch has refused EXEC itself (arity, rights, BUSY): that ends the transaction. Returns what
+// the client is told instead of `error`. Locks the shards of the watched keys.
+std::string abort_transaction(Execution& execution, Client& client, Bytes error);
 
 }  // namespace sluice

@@ -11,8 +11,12 @@ EncodingLimits g_encoding_limits;
 
 bool is_integer_text(Bytes text) { return parse_i64(text).has_value(); }
 
-void Database::touched(Bytes key) NO_THREAD_SAFETY_ANALYSIS {
+void Database::touched(Bytes key) {
   ++unit_->changes;
+  break_watches(key);
+}
+
+void Database::break_watches(Bytes key) NO_THREAD_SAFETY_ANALYSIS {
   if (shard_->watched_keys == 0) return;
   auto& watchers = shard_->watchers[static_cast<size_t>(index_)];
   const auto found = watchers.find(std::string(key));

@@ -91,6 +91,10 @@ class Database {
   // Keeps `count` items from `first` on.
   void list_trim(const KeyRef& key, Entry* entry, size_t first, size_t count);
 
+  // What every verb does for the key that it changes: its WATCHes are broken. For commands that do
+  // so in Redis even where they change nothing (LTRIM).
+  void break_watches(Bytes key);
+
   // Applies one decoded effect during replay.
   static void apply(Shard& shard, Unit& unit, const Effect& effect);
 
