@@ -27,6 +27,9 @@ class PubSub;
 class ScriptEngine;
 class SlowLog;
 
+// Who may use DEBUG (enable-debug-command).
+enum class DebugAccess : uint8_t { kNobody, kLocal, kEverybody };
+
 // What CONFIG SET may change while commands run: plain atomics, read by any thread.
 struct RuntimeOptions {
   std::atomic<uint64_t> max_memory_bytes{0};
@@ -35,6 +38,7 @@ struct RuntimeOptions {
   std::atomic<int64_t> busy_reply_threshold_ms{5000};
   std::atomic<uint64_t> script_memory_limit_bytes{256U << 20};
   std::atomic<uint64_t> max_bulk_bytes{512U << 20};
+  std::atomic<DebugAccess> debug_access{DebugAccess::kNobody};
   // Below the free space that the operator set: what grows is refused (storage sets it).
   std::atomic<bool> disk_nearly_full{false};
 };

@@ -56,8 +56,8 @@ class PubSub {
   };
   using Table = std::map<std::string, std::vector<Subscriber>, std::less<>>;
 
-  static void send(Unit& unit, const Publisher& from, const Subscriber& to, Bytes type, Bytes pattern, Bytes channel,
-                   Bytes message);
+  static void send(Unit& unit, const Publisher& from, const Subscriber& to, Bytes type,
+                   Bytes pattern, Bytes channel, Bytes message);
   Table& table(Kind kind) REQUIRES(mutex_) { return tables_[static_cast<size_t>(kind)]; }
   const Table& table(Kind kind) const REQUIRES(mutex_) {
     return tables_[static_cast<size_t>(kind)];

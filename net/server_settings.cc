@@ -10,6 +10,8 @@
 #include "net/logging.h"
 #include "net/server.h"
 
+#include <algorithm>
+
 namespace sluice {
 
 SyncMode sync_mode(AppendFsync appendfsync) {
@@ -52,12 +54,31 @@ const char* log_level_name(LogVerbosity level) {
   CHECK(false);
 }
 
+// Values count their bytes in 32 bits (engine/keyspace/entry.h, packed_list.h): a larger limit
+// would promise what cannot be kept.
+uint64_t max_bulk_bytes(const Settings& settings) {
+  constexpr uint64_t kMostBytes = (uint64_t{1} << 31) - 1;
+  return std::min<uint64_t>(settings.proto_max_bulk_len_bytes, kMostBytes);
+}
+
+DebugAccess debug_access(DebugCommand setting) {
+  switch (setting) {
+    case DebugCommand::kYes:
+      return DebugAccess::kEverybody;
+    case DebugCommand::kLocal:
+      return DebugAccess::kLocal;
+    case DebugCommand::kNo:
+      break;
+  }
+  return DebugAccess::kNobody;
+}
+
 void apply_limits(const Settings& settings, ServerLimits& limits) {
   limits.max_clients.store(static_cast<uint64_t>(settings.maxclients));
   limits.idle_timeout_s.store(settings.timeout_s);
   limits.tcp_keepalive_s.store(static_cast<int>(settings.tcp_keepalive_s));
   limits.query_buffer_bytes.store(settings.client_query_buffer_limit_bytes);
-  limits.max_bulk_bytes.store(static_cast<int64_t>(settings.proto_max_bulk_len_bytes));
+  limits.max_bulk_bytes.store(static_cast<int64_t>(max_bulk_bytes(settings)));
   limits.protected_mode.store(settings.protected_mode);
   limits.journal_buffer_bytes.store(settings.journal_buffer_limit_bytes);
   for (size_t i = 0; i < kOutputClasses; ++i) {
@@ -75,7 +96,8 @@ void apply_to_engine(const Settings& settings, Engine& engine) {
   options.slow_log_max_entries.store(static_cast<uint32_t>(settings.slowlog_max_len));
   options.busy_reply_threshold_ms.store(settings.busy_reply_threshold_ms);
   options.script_memory_limit_bytes.store(settings.script_memory_limit_bytes);
-  options.max_bulk_bytes.store(settings.proto_max_bulk_len_bytes);
+  options.max_bulk_bytes.store(max_bulk_bytes(settings));
+  options.debug_access.store(debug_access(settings.enable_debug_command));
   engine.set_slow_log_threshold_us(settings.slowlog_log_slower_than_us);
   engine.acl().set_all_channels_by_default(settings.acl_pubsub_default ==
                                            AclPubsubDefault::kAllChannels);

@@ -88,7 +88,8 @@ bool parse_timeout(const Call& call, size_t argument, int64_t& timeout_ms) {
     return false;
   }
   const long double ms = *seconds * 1000;
-  // What does not fit into 64 bits overflows to a negative time in Redis, and so is called negative.
+  // What does not fit into 64 bits overflows to a negative time in Redis, and so is called
+  // negative.
   const bool fits = ms < static_cast<long double>(INT64_MAX);
   if (fits) timeout_ms = static_cast<int64_t>(std::ceil(ms));
   if (!fits || timeout_ms < 0) {

@@ -17,7 +17,32 @@ void time_command(Call& call) {
   call.reply.bulk_integer(now_us % 1000000);
 }
 
+namespace {
+
+bool may_debug(const Call& call) {
+  switch (call.engine.options().debug_access.load(std::memory_order_relaxed)) {
+    case DebugAccess::kEverybody:
+      return true;
+    case DebugAccess::kLocal: {
+      const Bytes address = call.client.address;  // a Unix socket's begins with its path
+      return address.starts_with("127.") || address.starts_with("[::1]") ||
+             address.starts_with("/");
+    }
+    case DebugAccess::kNobody:
+      break;
+  }
+  return false;
+}
+
+}  // namespace
+
 void debug_command(Call& call) {
+  if (!may_debug(call)) {
+    return call.reply.error(
+        "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", "
+        "you can run it from a local connection, otherwise you need to set this option in the "
+        "configuration file, and then restart the server.");
+  }
   if (call.option(1, "SLEEP") && call.args.size() == 3) {
     double seconds = 0;
     if (!call.real(2, seconds)) return;

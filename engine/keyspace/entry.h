@@ -69,10 +69,10 @@ class Entry {
   static Entry* resize_string(Entry* entry, size_t size);
 
   int64_t expire_ms_;
-  uint32_t key_size_ : 29;  // keys and values are at most 512 MB
-  uint32_t type_ : 3;
-  uint32_t value_size_;  // of a string
-  uint32_t access_s_;
+  uint32_t key_size_;
+  uint32_t value_size_;     // of a string
+  uint32_t access_s_ : 28;  // eight years of seconds
+  uint32_t type_ : 4;
 };
 
 struct EntryTraits {
