@@ -12,7 +12,9 @@ def expiry(pool):
     """An expiry option of SET and GETEX."""
     what = pool.pick("EX", "PX", "EXAT", "PXAT")
     if pool.chance(0.12):
-        return [what, pool.random.choice(["0", "-1", *BAD_INTEGERS])]
+        number = pool.random.choice(["0", "-1", *BAD_INTEGERS])
+        # In the past, where only chance tells when redis-server's cycle removes the key.
+        return [what, "-2" if what == "PXAT" and number == "4294967296" else number]
     number = {"EX": pool.far_seconds(), "PX": pool.far_seconds() + "000",
               "EXAT": FAR_MS // 1000, "PXAT": FAR_MS}[what]
     return [what, number]
