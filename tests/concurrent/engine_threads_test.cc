@@ -1,0 +1,311 @@
+// The engine under several threads at once, each with its own Execution, as I/O threads have them.
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <deque>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/execution.h"
+#include "engine/keyspace/effects.h"
+#include "tests/support/engine_session.h"
+#include "tests/support/memory_journal.h"
+#include "tests/support/quiet_server.h"
+#include "tests/unit/seeds.h"
+
+#include <doctest/doctest.h>
+
+namespace sluice::test {
+
+namespace {
+
+constexpr int kThreads = 4;
+
+// Runs `body(session, execution, number)` in each of kThreads threads and waits for them.
+template <class Body>
+void in_threads(Engine& engine, Body body) {
+  std::deque<Execution> executions;
+  std::deque<EngineSession> sessions;
+  for (int i = 0; i < kThreads; ++i) {
+    executions.emplace_back(engine).set_now_ms(1'700'000'000'000);
+    sessions.emplace_back(engine, executions.back());
+  }
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back(
+        [&, i] { body(sessions[static_cast<size_t>(i)], executions[static_cast<size_t>(i)], i); });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// Counts what arrives for one connection.
+class CountingPort final : public ClientPort {
+ public:
+  void deliver(ByteBuffer, Lsn) override {}
+  void deliver_blocked_reply(ByteBuffer bytes, Lsn) override {
+    last = std::string(bytes.view());
+    replies.fetch_add(1);
+  }
+  std::string last;
+  std::atomic<int> replies{0};
+};
+
+std::string number_of(const std::string& reply) { return reply.substr(1, reply.size() - 3); }
+
+using Words = std::vector<std::string>;
+
+std::string run(EngineSession& session, const Words& words) {
+  const std::vector<Bytes> args(words.begin(), words.end());
+  return session.run(args);
+}
+
+// A random command that changes something: few keys, so that types and generations of keys meet.
+Words random_change(std::mt19937_64& random) {
+  const auto pick = [&](uint64_t count) { return random() % count; };
+  const std::string key = "key" + std::to_string(pick(12));
+  const std::string other = "key" + std::to_string(pick(12));
+  const std::string item = std::to_string(pick(40));
+  const std::string many = std::to_string(pick(2000));
+  switch (pick(30)) {
+    case 0:
+      return {"SET", key, item};
+    case 1:
+      return {"APPEND", key, item};
+    case 2:
+      return {"SETRANGE", key, std::to_string(pick(20)), item};
+    case 3:
+      return {"DEL", key};
+    case 4:
+      return {"RENAME", key, other};
+    case 5:
+      return {"EXPIRE", key, "1000"};
+    case 6:
+      return {"PERSIST", key};
+    case 7:
+      return {"HSET", key, many, item};
+    case 8:
+      return {"HDEL", key, many};
+    case 9:
+      return {"HINCRBY", key, item, "1"};
+    case 10:
+      return {"SREM", key, many};
+    case 11:
+      return {"SPOP", key};
+    case 12:
+      return {"SMOVE", key, other, item};
+    case 13:
+      return {"ZADD", key, item, many};
+    case 14:
+      return {"ZINCRBY", key, "1", item};
+    case 15:
+      return {"ZREM", key, many};
+    case 16:
+      return {"ZPOPMIN", key, "3"};
+    case 17:
+      return {"LPUSH", key, item, "b", "c"};
+    case 18:
+      return {"RPUSH", key, item};
+    case 19:
+      return {"LPOP", key};
+    case 20:
+      return {"RPOP", key, "2"};
+    case 21:
+      return {"LINSERT", key, "BEFORE", item, "x"};
+    case 22:
+      return {"LREM", key, "0", item};
+    case 23:
+      return {"LSET", key, "1", item};
+    case 24:
+      return {"LTRIM", key, "1", "-2"};
+    case 25:
+      return {"RPOPLPUSH", key, other};
+    case 26:
+      if (pick(50) == 0) return {"FLUSHDB"};
+      return {"GETDEL", key};
+    default: {
+      Words words{pick(2) == 0 ? "SADD" : "RPUSH", key};
+      for (uint64_t i = 0; i < 30; ++i) words.push_back(std::to_string(pick(2000)));
+      return words;
+    }
+  }
+}
+
+// Everything in the engine as sorted lines.
+std::vector<std::string> contents(Engine& engine) {
+  std::vector<std::string> lines;
+  const auto walk = engine.begin_walk();
+  bool more = true;
+  while (more) {
+    ByteBuffer records;
+    uint64_t count = 0;
+    more = walk->step(records, count);
+    Bytes rest = records.view();
+    Effect effect;
+    for (; count != 0; --count) {
+      REQUIRE(decode_effect(rest, effect));
+      lines.push_back(describe_effect(effect));
+    }
+  }
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("increments of several threads are all there") {
+  QuietServer server;
+  Engine engine(server, 1);
+  constexpr int kRounds = 3000;
+  in_threads(engine, [](EngineSession& session, Execution&, int) {
+    for (int i = 0; i < kRounds; ++i) session.run({"INCR", "counter"});
+  });
+  Execution execution(engine);
+  EngineSession session(engine, execution);
+  CHECK(number_of(session.run({"INCRBY", "counter", "0"})) == std::to_string(kThreads * kRounds));
+}
+
+TEST_CASE("MULTI moves units between shards without losing one, and batches may hold shards") {
+  QuietServer server;
+  MemoryJournal journal;
+  Engine engine(server, 1);
+  engine.attach_journal(&journal);
+  in_threads(engine, [](EngineSession& session, Execution& execution, int number) {
+    execution.set_hold_shards(true);
+    std::mt19937_64 random(static_cast<uint64_t>(number));
+    for (int i = 0; i < 1000; ++i) {
+      const std::string from = "account" + std::to_string(random() % 8);
+      const std::string to = "account" + std::to_string(random() % 8);
+      for (const Words& words : {Words{"MULTI"}, Words{"DECR", from}, Words{"INCR", to},
+                                 Words{"EXEC"}, Words{"GET", to}}) {
+        const std::vector<Bytes> args(words.begin(), words.end());
+        session.run_unfinished(args);
+      }
+      execution.finish();
+    }
+  });
+  Execution execution(engine);
+  EngineSession session(engine, execution);
+  int64_t sum = 0;
+  for (int i = 0; i < 8; ++i) {
+    const std::string name = "account" + std::to_string(i);
+    sum += std::stoll(number_of(session.run({"INCRBY", name, "0"})));
+  }
+  CHECK(sum == 0);
+}
+
+TEST_CASE("WATCH lets one of two read-and-write rounds win") {
+  QuietServer server;
+  Engine engine(server, 1);
+  std::atomic<int> won{0};
+  in_threads(engine, [&](EngineSession& session, Execution&, int) {
+    for (int i = 0; i < 500; ++i) {
+      session.run({"WATCH", "shared"});
+      const std::string reply = session.run({"GET", "shared"});
+      const size_t at = reply.find("\r\n");
+      const int64_t value = reply[1] == '-' ? 0 : std::atoll(reply.c_str() + at + 2);
+      const std::string next = std::to_string(value + 1);
+      session.run({"MULTI"});
+      session.run({"SET", "shared", next});
+      if (session.run({"EXEC"})[1] != '-') won.fetch_add(1);
+    }
+  });
+  Execution execution(engine);
+  EngineSession session(engine, execution);
+  CHECK(number_of(session.run({"INCRBY", "shared", "0"})) == std::to_string(won.load()));
+}
+
+TEST_CASE("every pushed item reaches one blocked or later pop, and none reaches two") {
+  QuietServer server;
+  Engine engine(server, 1);
+  std::atomic<int> received{0};
+  constexpr int kItems = 2000;
+  in_threads(engine, [&](EngineSession& session, Execution&, int number) {
+    const auto port = std::make_shared<CountingPort>();
+    session.client.port = port;
+    std::mt19937_64 random(static_cast<uint64_t>(number));
+    for (int i = 0; i < kItems; ++i) {
+      if (number % 2 == 0) {
+        const std::string key = "list" + std::to_string(random() % 3);
+        session.run({"RPUSH", key, "item"});
+        continue;
+      }
+      const int before = port->replies.load();
+      const std::string reply = session.run({"BLPOP", "list0", "list1", "list2", "0"});
+      if (!reply.empty()) {
+        received.fetch_add(1);
+      } else if (random() % 2 == 0 && engine.cancel_waiter(session.client)) {
+        // Ended before anybody served it.
+      } else {
+        // Pushers may all be done: then nobody will serve it any more.
+        for (int spins = 0; port->replies.load() == before && spins < 2000; ++spins) {
+          std::this_thread::yield();
+        }
+        if (session.client.waiter == nullptr) continue;
+        if (port->replies.load() == before && engine.cancel_waiter(session.client)) continue;
+        while (port->replies.load() == before) std::this_thread::yield();
+        engine.end_waiter(session.client);
+        received.fetch_add(1);
+      }
+    }
+  });
+  Execution execution(engine);
+  EngineSession session(engine, execution);
+  int64_t left = 0;
+  for (const Bytes key : {"list0", "list1", "list2"}) {
+    left += std::stoll(number_of(session.run({"LLEN", key})));
+  }
+  CHECK(received.load() + left == kThreads / 2 * kItems);
+}
+
+TEST_CASE(
+    "a checkpoint walked under changes, and the journal since its beginning, give the state") {
+  const char* rounds_text = std::getenv("SLUICE_ROUNDS");
+  const int rounds = rounds_text == nullptr ? 20 : std::atoi(rounds_text);
+  for (const uint64_t seed : testing::seeds(static_cast<uint64_t>(rounds), 1)) {
+    testing::use_seed(seed);
+    QuietServer server;
+    MemoryJournal journal;
+    Engine engine(server, 7);
+    engine.attach_journal(&journal);
+    struct Piece {
+      std::string records;
+      uint64_t count;
+    };
+    std::vector<Piece> checkpoint;
+    Lsn begin = 0;
+    in_threads(engine, [&](EngineSession& session, Execution&, int number) {
+      if (number != 0) {
+        std::mt19937_64 random(seed * 100 + static_cast<uint64_t>(number));
+        for (int i = 0; i < 1500; ++i) run(session, random_change(random));
+        return;
+      }
+      while (journal.last_lsn() < 1000) std::this_thread::yield();
+      begin = journal.last_lsn();
+      const auto walk = engine.begin_walk();
+      bool more = true;
+      while (more) {
+        ByteBuffer records;
+        uint64_t count = 0;
+        more = walk->step(records, count);
+        checkpoint.push_back({std::string(records.view()), count});
+        std::this_thread::yield();
+      }
+    });
+    Engine recovered(server, 7);
+    const auto replay = recovered.begin_replay();
+    for (const Piece& piece : checkpoint) REQUIRE(replay->apply(piece.records, piece.count));
+    for (Lsn lsn = begin + 1; lsn <= journal.last_lsn(); ++lsn) {
+      const MemoryJournal::Unit unit = journal.unit(lsn);
+      REQUIRE(replay->apply(unit.records, unit.count));
+    }
+    replay->finish();
+    INFO("seed ", seed);
+    CHECK(contents(recovered) == contents(engine));
+  }
+}
+
+}  // namespace sluice::test

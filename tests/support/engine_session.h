@@ -1,0 +1,60 @@
+// EngineSession: one connection to an engine in this process: a request in, RESP bytes out.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "engine/acl.h"
+#include "engine/engine.h"
+#include "engine/execution.h"
+
+namespace sluice::test {
+
+class EngineSession {
+ public:
+  EngineSession(Engine& engine, Execution& execution) : engine_(engine), execution_(execution) {
+    client.id = next_id();
+    client.user = engine.acl().default_user();
+  }
+  ~EngineSession() { engine_.disconnect(client); }
+  EngineSession(const EngineSession&) = delete;
+  EngineSession& operator=(const EngineSession&) = delete;
+
+  std::string run(std::span<const Bytes> args) {
+    std::string reply = run_unfinished(args);
+    execution_.finish();
+    return reply;
+  }
+  std::string run(std::initializer_list<Bytes> args) {
+    return run(std::span<const Bytes>(args.begin(), args.size()));
+  }
+  // As a batch does: the locks stay.
+  std::string run_unfinished(std::span<const Bytes> args) {
+    ByteBuffer out;
+    RespReply reply(out, client.protocol);
+    execution_.execute(client, args, reply);
+    return std::string(out.view());
+  }
+  // EVAL with keys and arguments.
+  std::string eval(Bytes script, std::vector<Bytes> keys = {}, std::vector<Bytes> arguments = {}) {
+    const std::string count = std::to_string(keys.size());
+    std::vector<Bytes> args{"EVAL", script, count};
+    args.insert(args.end(), keys.begin(), keys.end());
+    args.insert(args.end(), arguments.begin(), arguments.end());
+    return run(args);
+  }
+
+  Client client;
+
+ private:
+  static uint64_t next_id() {
+    static uint64_t last = 0;
+    return ++last;
+  }
+
+  Engine& engine_;
+  Execution& execution_;
+};
+
+}  // namespace sluice::test

@@ -1,0 +1,41 @@
+// MemoryJournal: keeps every unit in memory; what is appended counts as durable at once.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/base/mutex.h"
+#include "engine/journal.h"
+
+namespace sluice::test {
+
+class MemoryJournal final : public Journal {
+ public:
+  struct Unit {
+    std::string records;
+    uint32_t count;
+  };
+
+  Lsn append(Bytes records, uint32_t record_count, int64_t) override {
+    MutexLock lock(mutex_);
+    units_.push_back({std::string(records), record_count});
+    return units_.size();
+  }
+  Lsn last_lsn() const override {
+    MutexLock lock(mutex_);
+    return units_.size();
+  }
+  Lsn durable_lsn() const override { return last_lsn(); }
+
+  // The unit with this lsn; the first is 1.
+  Unit unit(Lsn lsn) const {
+    MutexLock lock(mutex_);
+    return units_.at(lsn - 1);
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::vector<Unit> units_ GUARDED_BY(mutex_);
+};
+
+}  // namespace sluice::test

@@ -1,0 +1,50 @@
+// QuietServer: the smallest ServerPort, for an engine without a process around it. Its clock is set
+// by the test; `on_poll` stands for what arrives while a slow script lets the sockets be served.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/server_port.h"
+
+namespace sluice::test {
+
+class QuietServer final : public ServerPort {
+ public:
+  int64_t now_us = 1'700'000'000'000'000;
+  // Added to the clock at every look, so that slow scripts become slow.
+  int64_t step_us = 0;
+  uint64_t used_bytes = 0;
+  std::function<void()> on_poll;
+  std::vector<std::string> warnings;
+
+  void info(Bytes, InfoWriter&) override {}
+  std::vector<std::pair<std::string, std::string>> config_get(
+      const std::vector<std::string>&) override {
+    return {};
+  }
+  std::string config_set(const std::vector<std::pair<std::string, std::string>>&) override {
+    return {};
+  }
+  std::string config_rewrite() override { return {}; }
+  void reset_stats() override {}
+  std::vector<ClientFacts> clients(const Client&) override { return {}; }
+  size_t kill_clients(Client&, const std::function<bool(const ClientFacts&)>&) override {
+    return 0;
+  }
+  bool unblock_client(uint64_t, bool) override { return false; }
+  std::string checkpoint(bool) override { return {}; }
+  int64_t last_checkpoint_s() override { return 0; }
+  std::string shutdown(ShutdownMode, bool, bool, bool) override { return {}; }
+  int64_t unix_time_us() override { return now_us += step_us; }
+  void sleep_ms(int64_t) override {}
+  uint64_t used_memory_bytes() override { return used_bytes; }
+  void poll_events() override {
+    if (on_poll) on_poll();
+  }
+  void log_warning(const std::string& message) override { warnings.push_back(message); }
+};
+
+}  // namespace sluice::test
