@@ -19,6 +19,7 @@ thread_local IoThread* current_thread = nullptr;
 // A script that polls lets this many handlers run each time.
 constexpr int kMaxNestedHandlers = 64;
 constexpr size_t kMaxEventsPerTurn = 256;
+constexpr int kSpareWork = 1 << 16;
 constexpr auto kPausedRetry = std::chrono::milliseconds(2);
 constexpr auto kHousekeepingInterval = std::chrono::seconds(1);
 
@@ -34,6 +35,9 @@ IoThread::IoThread(ServerState& state, unsigned index, bool hold_shards)
       timeout_timer_(context_),
       housekeeping_timer_(context_),
       paused_timer_(context_) {
+  // A handler that was posted within another one is counted when that one ends. If a nested poll
+  // runs it before, the count is too low for a while, and at zero the context would stop.
+  for (int i = 0; i < kSpareWork; ++i) context_.get_executor().on_work_started();
   add_level();
 }
 
@@ -81,6 +85,7 @@ void IoThread::run() {
   }
   CHECK(sessions_.empty());
   current_thread = nullptr;
+  ended_.store(true, std::memory_order_release);
 }
 
 void IoThread::begin_stop() {
@@ -90,10 +95,10 @@ void IoThread::begin_stop() {
   });
 }
 
-void IoThread::stop_and_join() {
-  if (!thread_.joinable()) return;
-  context_.stop();
-  thread_.join();
+void IoThread::stop() { context_.stop(); }
+
+void IoThread::join() {
+  if (thread_.joinable()) thread_.join();
 }
 
 void IoThread::post(std::function<void()> task) { asio::post(context_, std::move(task)); }
@@ -335,6 +340,13 @@ void IoThread::journal_failed() {
   });
 }
 
+void IoThread::after_batch() {
+  check_due();
+  if (!nested_polled_ || depth_ != 0) return;
+  nested_polled_ = false;
+  asio::post(context_, [this] { after_nested(); });
+}
+
 void IoThread::check_due() {
   const int64_t due_ms = engine().next_due_ms();
   if (due_ms >= state_.armed_due_ms.load(std::memory_order_relaxed)) return;
@@ -407,19 +419,17 @@ void IoThread::poll_nested() {
   for (int i = 0; i < kMaxNestedHandlers && context_.poll_one() != 0; ++i) {
   }
   --depth_;
-  if (depth_ == 0 && !after_nested_posted_) {
-    after_nested_posted_ = true;
-    asio::post(context_, [this] { after_nested(); });
-  }
+  nested_polled_ = true;
 }
 
 void IoThread::close_later(Session& session) { to_close_.push_back(&session); }
 
-// What a nested poll has put off. The command that polled is over, or polls again: then this comes
-// back.
+// What a nested poll has put off, when the command that polled is over.
 void IoThread::after_nested() {
-  after_nested_posted_ = false;
-  if (depth_ != 0) return;
+  if (depth_ != 0) {
+    nested_polled_ = true;  // another command polls already: it will post this again
+    return;
+  }
   for (Session* session : to_close_) session->close();
   to_close_.clear();
   post_sweep();

@@ -51,8 +51,11 @@ class IoThread {
   // No more requests; sessions end when their replies have left. idle() says when that is.
   void begin_stop();
   bool idle() const { return session_count_.load(std::memory_order_acquire) == 0; }
-  // Closes what is left and ends the thread.
-  void stop_and_join();
+  // Closes what is left and ends the thread. ended() says when a command that runs lets it.
+  void stop();
+  bool ended() const { return ended_.load(std::memory_order_acquire); }
+  // After stop(), by the thread that called start().
+  void join();
 
   size_t session_count() const { return session_count_.load(std::memory_order_relaxed); }
   std::vector<std::shared_ptr<SessionPort>> ports() const;
@@ -102,8 +105,8 @@ class IoThread {
   void remove_timeout(int64_t at_ms, Session& session);
   // Somebody waits for the journal: flush it once, when all sessions of this turn have run.
   void request_end_of_turn();
-  // After a batch: expiries that are due earlier than the timer is set for.
-  void check_due();
+  // Each session calls it when its batch is done.
+  void after_batch();
   // Sessions over a soft output limit, or idle for too long, are looked at once a second while
   // there is reason to.
   void need_housekeeping();
@@ -141,6 +144,8 @@ class IoThread {
   void arm_timeouts();
   void on_timeouts();
   void after_nested();
+  // Expiries that are due earlier than the timer is set for.
+  void check_due();
   void housekeep();
   void drop_registration(const Session& session);
 
@@ -167,7 +172,7 @@ class IoThread {
   bool end_turn_wanted_ = false;
   bool end_turn_posted_ = false;
   bool sweep_posted_ = false;
-  bool after_nested_posted_ = false;
+  bool nested_polled_ = false;
   HandlerMemory end_turn_memory_;
   std::set<std::pair<int64_t, Session*>> timeouts_;
   SteadyTimer timeout_timer_;
@@ -181,6 +186,7 @@ class IoThread {
   std::vector<Mail> mail_at_hand_;
   std::atomic<bool> durable_posted_{false};
   std::atomic<size_t> session_count_{0};
+  std::atomic<bool> ended_{false};
   mutable Mutex registry_mutex_;
   std::vector<std::shared_ptr<SessionPort>> registry_ GUARDED_BY(registry_mutex_);
   Counters counters_;

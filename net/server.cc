@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <random>
 
 #include "engine/acl.h"
 #include "engine/base/hash.h"
+#include "engine/script/script_engine.h"
 #include "net/logging.h"
 #include "net/memory_use.h"
 #include "net/notify.h"
@@ -20,6 +22,7 @@ namespace {
 // end takes less than five seconds.
 constexpr auto kEndOfSessions = std::chrono::milliseconds(2500);
 constexpr auto kEndOfSessionsAfterFailure = std::chrono::milliseconds(500);
+constexpr auto kEndOfThreads = std::chrono::milliseconds(1000);
 constexpr auto kEndPoll = std::chrono::milliseconds(5);
 constexpr auto kSampleInterval = std::chrono::seconds(1);
 constexpr int64_t kProgressLogMs = 2000;
@@ -146,6 +149,7 @@ void Server::run_control() {
   state_.stopping.store(true);
   end_sessions();
   end_storage();
+  spdlog::info("Sluice is now ready to exit, bye bye...");
   {
     MutexLock lock(mutex_);
     ended_ = true;
@@ -316,27 +320,43 @@ void Server::on_journal_failed(const Status& status) {
 
 // --- The end ---
 
+bool Server::wait_for_threads(std::chrono::milliseconds patience, bool (IoThread::*done)() const) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  for (const auto& thread : io_threads_) {
+    while (!(thread.get()->*done)()) {
+      if (std::chrono::steady_clock::now() >= deadline) return false;
+      std::this_thread::sleep_for(kEndPoll);
+    }
+  }
+  return true;
+}
+
 void Server::end_sessions() {
   spdlog::info("Stopping: no new connections, finishing the work in hand");
   io_threads_[0]->post([this] { listener_.stop(); });
   for (const auto& thread : io_threads_) thread->begin_stop();
-  const auto deadline = std::chrono::steady_clock::now() +
-                        (journal_failed_.load() ? kEndOfSessionsAfterFailure : kEndOfSessions);
-  const auto all_idle = [this] {
-    for (const auto& thread : io_threads_) {
-      if (!thread->idle()) return false;
-    }
-    return true;
-  };
-  while (!all_idle() && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(kEndPoll);
+  wait_for_threads(journal_failed_.load() ? kEndOfSessionsAfterFailure : kEndOfSessions,
+                   &IoThread::idle);
+  // A script that has only read ends here; one that has written cannot be cut off halfway.
+  engine_->scripts().kill();
+  for (const auto& thread : io_threads_) thread->stop();
+  if (!wait_for_threads(kEndOfThreads, &IoThread::ended) && exit_when_stuck_) exit_stuck();
+  for (const auto& thread : io_threads_) thread->join();
+}
+
+void Server::exit_stuck() {
+  spdlog::warn("A command does not end: exiting without it");
+  int exit_code = journal_failed_.load() ? kJournalFailedExitCode : 0;
+  if (store_ != nullptr && !journal_failed_.load() && !store_->journal().sync()) {
+    exit_code = kJournalFailedExitCode;
   }
-  for (const auto& thread : io_threads_) thread->stop_and_join();
+  spdlog::default_logger()->flush();
+  std::_Exit(exit_code);
 }
 
 void Server::end_storage() {
-  const std::shared_ptr<const Settings> settings = config_.settings();
   if (store_ == nullptr) return;
+  const std::shared_ptr<const Settings> settings = config_.settings();
   ShutdownMode mode;
   {
     MutexLock lock(mutex_);
@@ -354,7 +374,6 @@ void Server::end_storage() {
     spdlog::error("The data could not be written completely: {}", status.message());
     finish(kJournalFailedExitCode, status.message());
   }
-  spdlog::info("Sluice is now ready to exit, bye bye...");
 }
 
 }  // namespace sluice

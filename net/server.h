@@ -12,6 +12,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -56,6 +57,9 @@ class Server final : public ServerPort {
   std::string failure() const;
   // Called once by the control thread when all is over.
   void on_end(std::function<void()> listener) { on_end_ = std::move(listener); }
+  // For a program that owns the process: a script that cannot be ended must not hold up its end.
+  // What the script did is not in the journal, so nothing of it comes back.
+  void exit_when_stuck() { exit_when_stuck_ = true; }
   uint16_t port() const { return listener_.port(); }
   bool loading() const { return state_.loading.load(std::memory_order_acquire); }
   Engine& engine() { return *engine_; }
@@ -88,6 +92,8 @@ class Server final : public ServerPort {
   void serve();
   void wait_for_end();
   void end_sessions();
+  bool wait_for_threads(std::chrono::milliseconds patience, bool (IoThread::*done)() const);
+  [[noreturn]] void exit_stuck();
   void end_storage();
   bool keeps_data(const Settings& settings) const;
   StoreOptions store_options(const Settings& settings);
@@ -129,6 +135,7 @@ class Server final : public ServerPort {
   std::atomic<bool> store_ready_{false};
   std::thread control_;
   std::function<void()> on_end_;
+  bool exit_when_stuck_ = false;
   const std::string run_id_;
   const int64_t started_ms_;
 

@@ -325,6 +325,7 @@ Bytes Session::refusal_now(std::span<const Bytes> args) const {
 }
 
 void Session::after_batch() {
+  thread_.after_batch();
   if (client_.waiter != nullptr) begin_blocking();
   if (close_put_off_) {
     close_put_off_ = false;
@@ -336,7 +337,6 @@ void Session::after_batch() {
   const bool pubsub = client_.subscriptions() != 0;
   if (pubsub != counted_pubsub_) update_counts();
   if (!thread_.in_turn()) publish();
-  thread_.check_due();
 }
 
 void Session::publish() {

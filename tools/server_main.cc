@@ -57,6 +57,8 @@ void raise_file_limit(uint64_t max_clients) {
 int open_signals() {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGHUP, SIG_IGN);
+  // A file that may not grow is an error of that write, which the journal knows to handle.
+  std::signal(SIGXFSZ, SIG_IGN);
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
@@ -112,6 +114,7 @@ int run(Config& config) {
   const int signals = open_signals();
   const int end = ::eventfd(0, EFD_CLOEXEC);
   Server server(config);
+  server.exit_when_stuck();
   server.on_end([end] {
     const uint64_t one = 1;
     static_cast<void>(::write(end, &one, sizeof(one)) == sizeof(one));

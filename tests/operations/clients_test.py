@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Connections as others see them: CLIENT LIST, KILL, UNBLOCK, REPLY; blocking; INFO against Redis."""
+"""Connections as others see them: CLIENT LIST, KILL, UNBLOCK, REPLY; blocking; INFO."""
 
 import re
 import sys
@@ -9,6 +9,9 @@ import time
 import harness
 import servers
 from harness import closes, info, require, require_equal, wait_until
+
+
+UNBLOCKED = b"-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"
 
 
 def client_lines(connection):
@@ -72,7 +75,7 @@ def test_client_unblock(options):
             client_id = blocked.call("CLIENT", "ID").value
             require_equal(other.call("CLIENT", "UNBLOCK", client_id).raw, b":0\r\n")
             for words, reply in (((), b"*-1\r\n"), (("TIMEOUT",), b"*-1\r\n"),
-                                 (("ERROR",), b"-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n")):
+                                 (("ERROR",), UNBLOCKED)):
                 blocked.send("BLPOP", "q", "0")
                 wait_until(lambda: info(other)["blocked_clients"] == "1", what="the blocking")
                 require_equal(other.call("CLIENT", "UNBLOCK", client_id, *words).raw, b":1\r\n")
@@ -98,8 +101,8 @@ def test_blocked_requests_wait(options):
 def test_blocking_timeouts(options):
     """Blocking commands give up after their time, with Redis's null for each, in both protocols."""
     cases = [(("BLPOP", "q", "0.05"), b"*-1\r\n"), (("BRPOP", "q", "0.05"), b"*-1\r\n"),
-             (("BLMOVE", "q", "r", "LEFT", "LEFT", "0.05"), b"$-1\r\n"),
-             (("BRPOPLPUSH", "q", "r", "0.05"), b"$-1\r\n"),
+             (("BLMOVE", "q", "r", "LEFT", "LEFT", "0.05"), b"*-1\r\n"),
+             (("BRPOPLPUSH", "q", "r", "0.05"), b"*-1\r\n"),
              (("BLMPOP", "0.05", "1", "q", "LEFT"), b"*-1\r\n"),
              (("BZPOPMIN", "q", "0.05"), b"*-1\r\n"), (("BZPOPMAX", "q", "0.05"), b"*-1\r\n"),
              (("BZMPOP", "0.05", "1", "q", "MIN"), b"*-1\r\n")]
@@ -149,7 +152,8 @@ def test_client_reply(options):
     """CLIENT REPLY OFF, SKIP and ON."""
     with options.server() as server:
         with server.connect() as connection:
-            connection.send_bytes(b"CLIENT REPLY OFF\r\nPING\r\nSET a 1\r\nCLIENT REPLY ON\r\nGET a\r\n")
+            connection.send_bytes(b"CLIENT REPLY OFF\r\nPING\r\nSET a 1\r\n"
+                                  b"CLIENT REPLY ON\r\nGET a\r\n")
             require_equal(connection.read_quiet(0.2)[0], b"+OK\r\n$1\r\n1\r\n")
             connection.send_bytes(b"CLIENT REPLY SKIP\r\nPING\r\nGET a\r\n")
             require_equal(connection.read_quiet(0.2)[0], b"$1\r\n1\r\n")

@@ -1,7 +1,7 @@
 """What the tests of operations share: servers with options, checks, and the run of a file's tests.
 
-A test is a function `test_...(options)` whose docstring is the requirement. `run` prints one line for
-each and "N passed, N failed"; a failure shows where, and the end of the last server's log.
+A test is a function `test_...(options)` whose docstring is the requirement. `run` prints one line
+for each and "N passed, N failed"; a failure shows where, and the end of the last server's log.
 """
 
 import argparse

@@ -194,7 +194,7 @@ def test_sighup_changes_nothing(options):
 
 def test_a_second_sigterm_ends_it_at_once(options):
     """A second SIGTERM exits at once."""
-    with options.server() as server:
+    with options.server({"enable-debug-command": "yes"}) as server:
         with server.connect() as connection:
             # What holds the end up: a command that runs for a minute.
             connection.send("DEBUG", "SLEEP", "60")
@@ -261,7 +261,7 @@ def own_address():
 
 
 def test_protected_mode(options):
-    """Protected mode: from outside without a password, the connection is refused with the reason."""
+    """Protected mode: from outside without a password, refused with the reason."""
     address = own_address()
     if address is None:
         raise harness.Skipped("this machine has the loopback interface only")

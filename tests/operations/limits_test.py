@@ -133,7 +133,7 @@ class Others:
 
 
 def send_without_reading(server, request, count):
-    """Sends requests until all are gone or the server takes no more; the connection, what it took."""
+    """Sends requests until the server takes no more: (the connection, how many it took)."""
     connection = server.connect()
     sock = connection.socket
     sock.settimeout(1.0)

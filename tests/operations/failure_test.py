@@ -1,0 +1,199 @@
+#!/usr/bin/python3
+"""When something gives out: the disk, memory, a script that does not end, a client in between."""
+
+import os
+import resource
+import signal
+import sys
+import threading
+import time
+
+import harness
+from harness import closes, info, require, require_equal, wait_until
+
+JOURNAL_FAILED = 75
+
+
+def limit_files(pid, size):
+    """From now on no file of the process grows beyond `size`: each write that would is an error."""
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, size))
+
+
+def largest_file(directory):
+    return max(os.path.getsize(os.path.join(path, name))
+               for path, _, names in os.walk(directory) for name in names)
+
+
+def test_a_failed_write_stops_the_server(options):
+    """After a failed write: -MISCONF, exit 75, and what was acknowledged is kept."""
+    for mode in ("always", "everysec", "no"):
+        server = options.server({"appendonly": "yes", "appendfsync": mode})
+        with server:
+            acknowledged, errors = {}, []
+
+            def write(index, connection):
+                try:
+                    for number in range(100_000):
+                        reply = connection.call("SET", f"{index}:{number}", "x" * 100)
+                        if reply.is_error:
+                            errors.append(reply.raw)
+                            return
+                        acknowledged[index] = number
+                except (harness.ConnectionClosed, OSError):
+                    pass
+            connections = [server.connect(10) for _ in range(4)]
+            clients = [threading.Thread(target=write, args=(index, connection))
+                       for index, connection in enumerate(connections)]
+            for client in clients:
+                client.start()
+            wait_until(lambda: len(acknowledged) == 4, what="the first replies")
+            limit_files(server.pid, largest_file(server.directory) + 100_000)
+            require_equal(server.process.wait(20), JOURNAL_FAILED, f"exit code with {mode}")
+            for client in clients:
+                client.join()
+            require(all(error.startswith(b"-MISCONF") for error in errors), errors[:1])
+            require(errors, f"{mode}: nobody was told -MISCONF")
+            require("The journal failed" in server.log_tail(), server.log_tail())
+            server.process = None
+            server.start()
+            with server.connect() as connection:
+                for index, last in acknowledged.items():
+                    for number in range(last + 1):
+                        require_equal(connection.call("EXISTS", f"{index}:{number}").raw, b":1\r\n",
+                                      f"{mode}: {index}:{number} of {last}")
+            for connection in connections:
+                connection.close()
+
+
+def test_a_damaged_directory_is_refused(options):
+    """A damaged data directory: exit 1, naming the place, and no shorter history in silence."""
+    server = options.server({"appendonly": "yes"})
+    with server:
+        with server.connect() as connection:
+            connection.pipeline([("SET", f"key:{number}", "x" * 100) for number in range(1000)])
+        server.stop()
+        for name in ("high-water-mark", "FORMAT"):
+            path = os.path.join(server.directory, name)
+            with open(path, "rb") as file:
+                whole = file.read()
+            os.truncate(path, max(len(whole) - 2, 0))
+            code, output = options.run("--dir", server.directory, "--port", "auto",
+                                       "--http-port", "0")
+            require_equal(code, 1, f"exit code without the end of {name}")
+            require(name in output, output)
+            with open(path, "wb") as file:
+                file.write(whole)
+        server.start()
+        with server.connect() as connection:
+            require_equal(connection.call("DBSIZE").raw, b":1000\r\n")
+
+
+def test_out_of_memory(options):
+    """At maxmemory what grows answers -OOM; reading, popping and deleting go on."""
+    with options.server() as server:
+        with server.connect() as connection:
+            connection.call("RPUSH", "jobs", "a", "b")
+            used = int(info(connection)["used_memory"])
+            connection.call("CONFIG", "SET", "maxmemory", str(used + 5_000_000))
+            refused = None
+            for number in range(1000):
+                reply = connection.call("SET", f"k{number}", "x" * 100_000)
+                if reply.is_error:
+                    refused = reply.raw
+                    break
+                time.sleep(0.002)
+            require_equal(refused, b"-OOM command not allowed when used memory > 'maxmemory'.\r\n")
+            require(40 <= number <= 60, f"after {number} values of 100 kB")
+            require(connection.call("RPUSH", "jobs", "c").raw.startswith(b"-OOM"), "RPUSH grows")
+            require_equal(connection.call("LPOP", "jobs").raw, b"$1\r\na\r\n")
+            require_equal(connection.call("GET", "k0").value, b"x" * 100_000)
+            for victim in range(20):
+                require_equal(connection.call("DEL", f"k{victim}").raw, b":1\r\n")
+            wait_until(lambda: connection.call("RPUSH", "jobs", "c").raw == b":2\r\n",
+                       what="room again")
+
+
+def busy_server(options):
+    server = options.server({"busy-reply-threshold": "100"}).start()
+    connection = server.connect(20)
+    connection.call("SET", "a", "1")
+    return server, connection
+
+
+def test_a_script_that_does_not_end(options):
+    """A script beyond its time: others are told BUSY, SCRIPT KILL ends it, all goes on."""
+    server, runner = busy_server(options)
+    with server:
+        # Connections on every I/O thread, made before the script runs.
+        others = [server.connect() for _ in range(8)]
+        for other in others:
+            other.call("PING")
+        runner.send("EVAL", "while true do end", "0")
+        time.sleep(0.5)
+        for other in others:
+            reply = other.call("GET", "a")
+            require(reply.raw.startswith(b"-BUSY Redis is busy running a script"), reply.raw)
+        with server.connect() as newcomer:
+            require(newcomer.call("PING").raw.startswith(b"-BUSY"), "a new connection is served")
+        others[1].close()  # somebody leaves meanwhile
+        require_equal(others[0].call("SCRIPT", "KILL").raw, b"+OK\r\n")
+        require(runner.read_reply().is_error, "the script ends with an error")
+        for other in [others[0], *others[2:], runner]:
+            require_equal(other.call("GET", "a").raw, b"$1\r\n1\r\n")
+            other.close()
+        require_equal(server.stop(), 0, "exit code")
+
+
+def test_shutdown_out_of_a_script(options):
+    """SHUTDOWN NOSAVE ends the server while a script that wrote runs."""
+    server, runner = busy_server(options)
+    with server:
+        with server.connect() as other:
+            other.call("PING")
+            runner.send("EVAL", "redis.call('SET', 'a', '2') while true do end", "0")
+            time.sleep(0.5)
+            reply = other.call("SCRIPT", "KILL")
+            require(reply.raw.startswith(b"-UNKILLABLE"), reply.raw)
+            other.send("SHUTDOWN", "NOSAVE")
+            require(closes(other), "the connection is closed")
+            require_equal(server.process.wait(6), 0, "exit code")
+            server.process = None
+        runner.close()
+
+
+def test_sigterm_during_a_script(options):
+    """SIGTERM during a script that never ends: over within 5 s."""
+    server, runner = busy_server(options)
+    with server:
+        runner.send("EVAL", "while true do end", "0")
+        time.sleep(0.3)
+        server.process.send_signal(signal.SIGTERM)
+        require_equal(server.process.wait(6), 0, "exit code")
+        server.process = None
+        runner.close()
+
+
+def all_stopped(pid):
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/stat", encoding="ascii") as stat:
+            if stat.read().rsplit(")", 1)[1].split()[0] != "T":
+                return False
+    return True
+
+
+def test_a_stopped_process_goes_on(options):
+    """SIGSTOP for a while: clients wait and are served afterwards."""
+    with options.server({"appendonly": "yes"}) as server:
+        with server.connect(10) as connection:
+            connection.call("SET", "a", "1")
+            server.process.send_signal(signal.SIGSTOP)
+            wait_until(lambda: all_stopped(server.pid), what="the stop")
+            connection.send("GET", "a")
+            time.sleep(1.0)
+            require(not connection.has_input(0.01), "it is stopped")
+            server.process.send_signal(signal.SIGCONT)
+            require_equal(connection.read_reply().raw, b"$1\r\n1\r\n")
+
+
+if __name__ == "__main__":
+    sys.exit(harness.run(sys.modules[__name__], io_threads=(1, 4)))
