@@ -61,8 +61,9 @@ class Engine {
 
   // Before the first command and after recovery. Null: nothing is journaled. Outlives the engine's
   // use.
-  void attach_journal(Journal* journal) { journal_ = journal; }
-  Journal* journal() const { return journal_; }
+  // Commands that run while the data is loaded (INFO, CONFIG) may look at it already.
+  void attach_journal(Journal* journal) { journal_.store(journal, std::memory_order_release); }
+  Journal* journal() const { return journal_.load(std::memory_order_acquire); }
 
   // Recovery: the returned object applies records to this engine; nothing else may use it
   // meanwhile.
@@ -119,7 +120,7 @@ class Engine {
 
  private:
   ServerPort& server_;
-  Journal* journal_ = nullptr;
+  std::atomic<Journal*> journal_{nullptr};
   RuntimeOptions options_;
   std::array<Shard, kShards> shards_;
   std::unique_ptr<Acl> acl_;

@@ -12,6 +12,8 @@ extern "C" {
 // jemalloc's; absent where it is not linked.
 int mallctl(const char* name, void* old_value, size_t* old_length, void* new_value,
             size_t new_length) __attribute__((weak));
+// The sanitizers', whose allocator mallinfo2() knows nothing of.
+size_t __sanitizer_get_current_allocated_bytes() __attribute__((weak));
 }
 
 namespace sluice {
@@ -59,6 +61,11 @@ AllocatorFacts allocator_facts() {
     facts.active = read_counter("stats.active");
     facts.resident = read_counter("stats.resident");
     facts.name = "jemalloc-5.3.0";
+  } else if (__sanitizer_get_current_allocated_bytes != nullptr) {
+    facts.allocated = __sanitizer_get_current_allocated_bytes();
+    facts.active = facts.allocated;
+    facts.resident = facts.allocated;
+    facts.name = "sanitizer";
   } else {
     const struct mallinfo2 info = ::mallinfo2();
     facts.allocated = info.uordblks + info.hblkhd;
