@@ -150,6 +150,8 @@ def script_of_call(mixed):
         script = mixed.random.choice(CALLS)
         mode = {"scan": "type", "pairs": "deep", "hash": "deep", "set": "deep",
                 "unordered": "deep"}.get(mode, mode)
+        if "setresp(3)" in script and words[0].upper() == "LCS":
+            mode = "deep"  # a map, and LuaJIT walks its tables in another order
     keys = [mixed.key() for _ in range(mixed.random.randrange(3))]
     command = Command(["EVAL", script, len(keys), *keys, *words], mode)
     # Whatever it popped at random must not tell the two servers apart afterwards.
@@ -179,6 +181,10 @@ def script_unit(mixed):
     if what < 9:
         number = mixed.random.choice(SCORES + BAD_INTEGERS + MEMBERS)
         script = mixed.random.choice(NUMBERS)
+        # LuaJIT knows one NaN, and its %s does not end at a NUL: neither is Lua's to promise.
+        text = to_bytes(number)
+        if b"nan" in text.lower() or ("%s" in script and b"\0" in text):
+            number = "inf"
         if "bit." in script:
             number = mixed.pick("0", "1", "-1", "255", "4294967295", "2147483648", "-5", "1.5",
                                 "1e3")
