@@ -217,7 +217,9 @@ void Session::update_parser_limits() {
 bool Session::parse(RequestBatch& batch) {
   batch.clear();
   // Before AUTH the limits of what follows may still change.
-  const size_t limit = thread_.may_prefetch() && authenticated_ ? batch.requests.size() : 1;
+  const bool ahead = thread_.may_prefetch() && authenticated_ &&
+                     !thread_.state().loading.load(std::memory_order_acquire);
+  const size_t limit = ahead ? batch.requests.size() : 1;
   size_t at = in_begin_;
   while (batch.count < limit && at != in_.size()) {
     // Inline requests are decoded in place, so they cannot be given back.
