@@ -21,6 +21,15 @@ void unprotect(lua_State* lua, int index) {
   lua_pop(lua, 1);
 }
 
+// Counts a C function that is about to call back into Lua; returns the depth to go back to. What
+// raises past such a function is caught by another one, which goes back to its own depth, or ends
+// the script.
+int enter(lua_State* lua) {
+  LuaMachine& machine = LuaMachine::of(lua);
+  if (machine.depth >= LuaMachine::kMaxDepth) luaL_error(lua, "C stack overflow");
+  return machine.depth++;
+}
+
 // --- Raw tables ---
 
 int base_next(lua_State* lua) {
@@ -142,7 +151,9 @@ int base_assert(lua_State* lua) {
 // Errors of redis.call are tables; scripts written for older versions expect the text.
 int base_pcall(lua_State* lua) {
   luaL_checkany(lua, 1);
+  const int depth = enter(lua);
   const int status = lua_pcall(lua, lua_gettop(lua) - 1, LUA_MULTRET, 0);
+  LuaMachine::of(lua).depth = depth;
   if (status != 0 && lua_istable(lua, -1) && !is_protected(lua, -1)) {
     lua_pushliteral(lua, "err");
     lua_rawget(lua, -2);
@@ -163,6 +174,133 @@ int base_pcall(lua_State* lua) {
   return lua_gettop(lua);
 }
 
+// The message handler of base_xpcall. Upvalue 1: the script's own handler.
+int call_handler(lua_State* lua) {
+  // SCRIPT KILL raises out of the hook, and hooks do not fire until its error has been caught: a
+  // handler that never returns could not be ended any more.
+  lua_settop(lua, 1);
+  if (LuaMachine::of(lua).killed()) return 1;
+  lua_pushvalue(lua, lua_upvalueindex(1));
+  lua_insert(lua, 1);
+  lua_call(lua, 1, 1);
+  return 1;
+}
+
+int base_xpcall(lua_State* lua) {
+  luaL_checkany(lua, 2);
+  lua_settop(lua, 2);
+  lua_pushcclosure(lua, call_handler, 1);
+  lua_insert(lua, 1);
+  const int depth = enter(lua);
+  const int status = lua_pcall(lua, 0, LUA_MULTRET, 1);
+  LuaMachine::of(lua).depth = depth;
+  lua_pushboolean(lua, status == 0 ? 1 : 0);
+  lua_replace(lua, 1);
+  return lua_gettop(lua);
+}
+
+// --- Recursion through C ---
+
+// Upvalue 1: LuaJIT's string.gsub, which keeps a buffer of 8 KB on the C stack while it calls a
+// function.
+int string_gsub(lua_State* lua) {
+  const int depth = enter(lua);
+  lua_pushvalue(lua, lua_upvalueindex(1));
+  lua_insert(lua, 1);
+  lua_call(lua, lua_gettop(lua) - 1, LUA_MULTRET);
+  LuaMachine::of(lua).depth = depth;
+  return lua_gettop(lua);
+}
+
+// Null: it can be resumed; else why not.
+const char* not_resumable(lua_State* lua, lua_State* coroutine) {
+  if (lua == coroutine) return "running";
+  switch (lua_status(coroutine)) {
+    case LUA_YIELD:
+      return nullptr;
+    case 0: {
+      lua_Debug info;
+      if (lua_getstack(coroutine, 0, &info) > 0) return "normal";
+      return lua_gettop(coroutine) == 0 ? "dead" : nullptr;
+    }
+    default:
+      return "dead";
+  }
+}
+
+struct Resumption {
+  lua_State* coroutine;
+  int count;
+};
+
+// lua_resume reports an error as a value, and then leaves LuaJIT believing that it is inside the
+// hook that raised it: hooks, and so SCRIPT KILL, would never fire again. Raised once more, the
+// error passes a protected call, which puts that right.
+int resume_raising(lua_State* lua) {
+  const auto& resumption = *static_cast<const Resumption*>(lua_touserdata(lua, 1));
+  const int status = lua_resume(resumption.coroutine, resumption.count);
+  if (status == 0 || status == LUA_YIELD) return 0;
+  lua_xmove(resumption.coroutine, lua, 1);
+  return lua_error(lua);
+}
+
+// Resumes with the values on top of `lua`. The number of results, or -1 and the error on top.
+int resume(lua_State* lua, lua_State* coroutine, int count) {
+  const char* const state = not_resumable(lua, coroutine);
+  if (state != nullptr) {
+    lua_pushfstring(lua, "cannot resume %s coroutine", state);
+    return -1;
+  }
+  if (lua_checkstack(coroutine, count) == 0) luaL_error(lua, "too many arguments to resume");
+  const int depth = enter(lua);
+  lua_xmove(lua, coroutine, count);
+  Resumption resumption{coroutine, count};
+  const int status = lua_cpcall(lua, resume_raising, &resumption);
+  LuaMachine::of(lua).depth = depth;
+  if (status != 0) return -1;
+  const int results = lua_gettop(coroutine);
+  if (lua_checkstack(lua, results + 1) == 0) luaL_error(lua, "too many results to resume");
+  lua_xmove(coroutine, lua, results);
+  return results;
+}
+
+int coroutine_resume(lua_State* lua) {
+  lua_State* const coroutine = lua_tothread(lua, 1);
+  luaL_argcheck(lua, coroutine != nullptr, 1, "coroutine expected");
+  const int results = resume(lua, coroutine, lua_gettop(lua) - 1);
+  if (results < 0) {
+    lua_pushboolean(lua, 0);
+    lua_insert(lua, -2);
+    return 2;
+  }
+  lua_pushboolean(lua, 1);
+  lua_insert(lua, -results - 1);
+  return results + 1;
+}
+
+// Upvalue 1: the coroutine.
+int call_coroutine(lua_State* lua) {
+  lua_State* const coroutine = lua_tothread(lua, lua_upvalueindex(1));
+  const int results = resume(lua, coroutine, lua_gettop(lua));
+  if (results >= 0) return results;
+  if (lua_isstring(lua, -1) != 0) {
+    luaL_where(lua, 1);
+    lua_insert(lua, -2);
+    lua_concat(lua, 2);
+  }
+  return lua_error(lua);
+}
+
+// Upvalue 1: coroutine.create.
+int coroutine_wrap(lua_State* lua) {
+  lua_settop(lua, 1);
+  lua_pushvalue(lua, lua_upvalueindex(1));
+  lua_insert(lua, 1);
+  lua_call(lua, 1, 1);
+  lua_pushcclosure(lua, call_coroutine, 1);
+  return 1;
+}
+
 // --- Loading text (never bytecode) ---
 
 int finish_load(lua_State* lua, int status) {
@@ -176,6 +314,13 @@ int base_loadstring(lua_State* lua) {
   size_t size = 0;
   const char* text = luaL_checklstring(lua, 1, &size);
   const char* name = luaL_optstring(lua, 2, text);
+  if (size != 0 && text[0] == LUA_SIGNATURE[0]) {
+    // Read as text, as Redis does: the message is that of the lexer.
+    lua_pushliteral(lua, " ");
+    lua_pushvalue(lua, 1);
+    lua_concat(lua, 2);
+    text = lua_tolstring(lua, -1, &size);
+  }
   return finish_load(lua, luaL_loadbufferx(lua, text, size, name, "t"));
 }
 
@@ -193,11 +338,24 @@ const char* next_piece(lua_State* lua, void*, size_t* size) {
   return lua_tolstring(lua, 3, size);
 }
 
-int base_load(lua_State* lua) {
-  luaL_checktype(lua, 1, LUA_TFUNCTION);
+// Raises where lua_loadx returns an error, for the reason that resume_raising() gives.
+int load_raising(lua_State* lua) {
   const char* name = luaL_optstring(lua, 2, "=(load)");
   lua_settop(lua, 3);
-  return finish_load(lua, lua_loadx(lua, next_piece, nullptr, name, "t"));
+  if (lua_loadx(lua, next_piece, nullptr, name, "t") != 0) return lua_error(lua);
+  return 1;
+}
+
+int base_load(lua_State* lua) {
+  luaL_checktype(lua, 1, LUA_TFUNCTION);
+  luaL_optstring(lua, 2, "");
+  lua_settop(lua, 2);
+  const int depth = enter(lua);
+  lua_pushcfunction(lua, load_raising);
+  lua_insert(lua, 1);
+  const int status = lua_pcall(lua, 2, 1, 0);
+  LuaMachine::of(lua).depth = depth;
+  return finish_load(lua, status);
 }
 
 // --- Others ---
@@ -273,6 +431,7 @@ void replace_base_functions(lua_State* lua) {
   set_function(lua, "setmetatable", base_setmetatable);
   set_function(lua, "assert", base_assert);
   set_function(lua, "pcall", base_pcall);
+  set_function(lua, "xpcall", base_xpcall);
   set_function(lua, "loadstring", base_loadstring);
   set_function(lua, "load", base_load);
   set_function(lua, "collectgarbage", base_collectgarbage);
@@ -289,10 +448,19 @@ void replace_base_functions(lua_State* lua) {
 
   lua_getfield(lua, -1, "string");
   alias(lua, "gfind", "gmatch");
+  lua_getfield(lua, -1, "gsub");
+  lua_pushcclosure(lua, string_gsub, 1);
+  lua_setfield(lua, -2, "gsub");
   lua_pop(lua, 1);
   lua_getfield(lua, -1, "table");
   set_function(lua, "insert", table_insert);
   set_function(lua, "setn", table_setn);
+  lua_pop(lua, 1);
+  lua_getfield(lua, -1, "coroutine");
+  set_function(lua, "resume", coroutine_resume);
+  lua_getfield(lua, -1, "create");
+  lua_pushcclosure(lua, coroutine_wrap, 1);
+  lua_setfield(lua, -2, "wrap");
   lua_pop(lua, 1);
   lua_getfield(lua, -1, "math");
   alias(lua, "mod", "fmod");

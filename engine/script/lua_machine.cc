@@ -1,5 +1,6 @@
 #include "engine/script/lua_machine.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -10,6 +11,7 @@
 #include "engine/script/lua_sandbox.h"
 #include "engine/script/lua_value.h"
 #include "engine/script/script_engine.h"
+#include "engine/script/tail_calls.h"
 
 namespace sluice {
 
@@ -17,8 +19,14 @@ namespace {
 
 // Often enough for a clock of milliseconds, rarely enough to cost nothing.
 constexpr int kInstructionsPerLook = 100'000;
+// Values that stay at the bottom of the main stack, so that a run finds them without a look-up.
+constexpr int kGlobalsSlot = 1;
+constexpr int kHandlerSlot = 2;
+constexpr int kKeysSlot = 3;  // the text "KEYS"
+constexpr int kArgumentsSlot = 4;
+
 // A script that leaves this much behind is cleaned up after at once.
-constexpr uint64_t kCollectAboveBytes = 64U << 20;
+constexpr uint64_t kCollectAboveBytes = 32U << 20;
 
 }  // namespace
 
@@ -26,7 +34,12 @@ LuaMachine::LuaMachine(Engine& engine, ScriptEngine& scripts) : engine_(engine),
   lua_ = lua_newstate(&LuaMachine::allocate, this);
   CHECK(lua_ != nullptr);
   luaJIT_setmode(lua_, 0, LUAJIT_MODE_ENGINE | LUAJIT_MODE_OFF);
-  globals_ = build_sandbox(lua_);
+  build_sandbox(lua_);
+  CHECK(lua_gettop(lua_) == kGlobalsSlot);
+  lua_pushcfunction(lua_, describe_error);
+  lua_pushliteral(lua_, "KEYS");
+  lua_pushliteral(lua_, "ARGV");
+  CHECK(lua_gettop(lua_) == kArgumentsSlot);
   reply_stack_ = lua_newthread(lua_);
   luaL_ref(lua_, LUA_REGISTRYINDEX);
   luaL_checkstack(reply_stack_, LuaReply::kStackSlots, nullptr);
@@ -86,7 +99,7 @@ const CompiledScript* LuaMachine::find_body(Bytes body) const {
 
 const CompiledScript* LuaMachine::compile(const std::shared_ptr<const Script>& script,
                                           std::string& error) {
-  const Bytes code = script->code();
+  const std::string code = without_tail_calls(script->code());
   if (luaL_loadbufferx(lua_, code.data(), code.size(), "@user_script", "t") != 0) {
     const char* text = lua_tostring(lua_, -1);
     error = "ERR Error compiling script (new function): ";
@@ -116,14 +129,15 @@ void LuaMachine::follow_flush(uint64_t generation) {
 
 // --- Running ---
 
-void LuaMachine::set_array(const char* name, std::span<const Bytes> values) {
+void LuaMachine::set_array(int name_slot, std::span<const Bytes> values) {
+  lua_pushvalue(lua_, name_slot);
   lua_createtable(lua_, static_cast<int>(values.size()), 0);
   int index = 0;
   for (const Bytes value : values) {
     lua_pushlstring(lua_, value.data(), value.size());
     lua_rawseti(lua_, -2, ++index);
   }
-  lua_setfield(lua_, 1, name);
+  lua_rawset(lua_, kGlobalsSlot);
 }
 
 void LuaMachine::run(Call& call, const CompiledScript& compiled, size_t key_count, bool read_only) {
@@ -132,6 +146,7 @@ void LuaMachine::run(Call& call, const CompiledScript& compiled, size_t key_coun
   flags_ = script.flags;
   read_only_ = read_only || script.has(kScriptNoWrites);
   begin_us_ = 0;
+  depth = 0;
   wrote_.store(false, std::memory_order_relaxed);
   client_.id = call.client.id;
   client_.database = call.client.database;
@@ -139,13 +154,11 @@ void LuaMachine::run(Call& call, const CompiledScript& compiled, size_t key_coun
   if (client_.user.get() != call.client.user.get()) client_.user = call.client.user;
   limit_bytes_ = engine_.options().script_memory_limit_bytes.load(std::memory_order_relaxed);
 
-  lua_rawgeti(lua_, LUA_REGISTRYINDEX, globals_);
-  set_array("KEYS", call.args.subspan(3, key_count));
-  set_array("ARGV", call.args.subspan(3 + key_count));
-  lua_pushcfunction(lua_, describe_error);
+  set_array(kKeysSlot, call.args.subspan(3, key_count));
+  set_array(kArgumentsSlot, call.args.subspan(3 + key_count));
   lua_rawgeti(lua_, LUA_REGISTRYINDEX, compiled.function);
   limited_ = true;
-  const int status = lua_pcall(lua_, 0, 1, 2);
+  const int status = lua_pcall(lua_, 0, 1, kHandlerSlot);
   limited_ = false;
   if (status == 0) {
     reply_value(lua_, call.reply, client_.protocol);
@@ -155,7 +168,7 @@ void LuaMachine::run(Call& call, const CompiledScript& compiled, size_t key_coun
   } else {
     call.reply.error(error_text(lua_, view(script.sha)));
   }
-  lua_settop(lua_, 0);
+  lua_settop(lua_, kArgumentsSlot);
   finish_run();
 }
 
@@ -169,7 +182,7 @@ void LuaMachine::finish_run() {
     killed_.store(false, std::memory_order_relaxed);
     lua_sethook(lua_, &LuaMachine::count_hook, LUA_MASKCOUNT, kInstructionsPerLook);
   }
-  if (used_bytes_.load(std::memory_order_relaxed) > kCollectAboveBytes) {
+  if (memory_bytes() > std::min(kCollectAboveBytes, limit_bytes_ / 2)) {
     lua_gc(lua_, LUA_GCCOLLECT, 0);
   }
 }

@@ -66,6 +66,11 @@ class LuaMachine {
   void set_protocol(int protocol) { client_.protocol = protocol; }
   Engine& engine() { return engine_; }
 
+  // How many C functions that call back into Lua are open. Lua's own stack bounds recursion among
+  // Lua functions; recursion through C needs a bound of its own, that of Lua 5.1.
+  static constexpr int kMaxDepth = 200;
+  int depth = 0;
+
   // The pseudo-random sequence of Redis's math.random.
   uint32_t next_random() {
     random_ = (random_ * 0x5DEECE66DULL + 0xB) & 0xFFFFFFFFFFFFULL;
@@ -77,6 +82,7 @@ class LuaMachine {
 
   bool busy() const { return busy_.load(std::memory_order_acquire); }
   bool wrote() const { return wrote_.load(std::memory_order_acquire); }
+  bool killed() const { return killed_.load(std::memory_order_acquire); }
   void kill() { killed_.store(true, std::memory_order_release); }
   uint64_t memory_bytes() const { return used_bytes_.load(std::memory_order_relaxed); }
 
@@ -84,7 +90,7 @@ class LuaMachine {
   static void* allocate(void* self, void* block, size_t old_size, size_t new_size);
   static void count_hook(lua_State* lua, lua_Debug* debug);
   void on_count(lua_State* lua);
-  void set_array(const char* name, std::span<const Bytes> values);
+  void set_array(int name_slot, std::span<const Bytes> values);
   // The arguments of redis.call as views. Empty: fine; else the error.
   Bytes collect_arguments(lua_State* lua);
   const Command* look_up() const;
@@ -96,7 +102,6 @@ class LuaMachine {
   Engine& engine_;
   ScriptEngine& scripts_;
   lua_State* lua_ = nullptr;
-  int globals_ = 0;
 
   struct ShaHash {
     size_t operator()(const Sha1Text& sha) const;

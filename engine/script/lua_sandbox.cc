@@ -1,6 +1,5 @@
 #include "engine/script/lua_sandbox.h"
 
-#include <ctime>
 #include <span>
 
 #include "engine/base/bytes.h"
@@ -86,11 +85,6 @@ int missing_global(lua_State* lua) {
 
 int refuse_write(lua_State* lua) { return luaL_error(lua, "Attempt to modify a readonly table"); }
 
-int os_clock(lua_State* lua) {
-  lua_pushnumber(lua, static_cast<lua_Number>(std::clock()) / CLOCKS_PER_SEC);
-  return 1;
-}
-
 // Builds all libraries into the globals table on top of the stack.
 void add_libraries(lua_State* lua) {
   open_library(lua, "", luaopen_base);
@@ -108,10 +102,6 @@ void add_libraries(lua_State* lua) {
   lua_call(lua, 0, 1);
   keep_only(lua, kCjson);
   lua_setfield(lua, -2, "cjson");
-  lua_createtable(lua, 0, 1);
-  lua_pushcfunction(lua, os_clock);
-  lua_setfield(lua, -2, "clock");
-  lua_setfield(lua, -2, "os");
   push_redis_table(lua);
   lua_setfield(lua, -2, "redis");
 }
@@ -144,11 +134,11 @@ void protect_table(lua_State* lua) {
   lua_remove(lua, -2);
 }
 
-int build_sandbox(lua_State* lua) {
+void build_sandbox(lua_State* lua) {
   lua_pushvalue(lua, LUA_GLOBALSINDEX);
   add_libraries(lua);
   replace_base_functions(lua);
-  for (const char* name : {"string", "table", "math", "coroutine", "bit", "cjson", "os", "redis"}) {
+  for (const char* name : {"string", "table", "math", "coroutine", "bit", "cjson", "redis"}) {
     lua_getfield(lua, -1, name);
     protect_table(lua);
     lua_setfield(lua, -2, name);
@@ -163,14 +153,10 @@ int build_sandbox(lua_State* lua) {
   lua_setfield(lua, -2, "__index");
   lua_setmetatable(lua, -2);
   lua_pushvalue(lua, -1);
-  const int globals = luaL_ref(lua, LUA_REGISTRYINDEX);
-  lua_pushvalue(lua, -1);
   protect_table(lua);
   lua_pushvalue(lua, -1);
   lua_setfield(lua, -3, "_G");
   lua_replace(lua, LUA_GLOBALSINDEX);
-  lua_pop(lua, 1);
-  return globals;
 }
 
 }  // namespace sluice

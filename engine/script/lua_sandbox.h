@@ -14,9 +14,9 @@ struct lua_State;
 
 namespace sluice {
 
-// Fills a new state and makes the protected globals its environment. Leaves a reference to the real
-// globals (where KEYS and ARGV go) in the registry and returns it.
-int build_sandbox(lua_State* lua);
+// Fills a new state and makes the protected globals its environment. Leaves the real globals, where
+// KEYS and ARGV go, on the stack.
+void build_sandbox(lua_State* lua);
 
 // The value at this stack index is a protected table.
 bool is_protected(lua_State* lua, int index);

@@ -50,7 +50,12 @@ int describe_error(lua_State* lua) {
                                    : luaL_typename(lua, 1);
     }
     lua_createtable(lua, 0, 3);
-    lua_pushfstring(lua, "ERR %s", text);
+    // LuaJIT says where for every error but this one.
+    if (found && Bytes(text) == "stack overflow") {
+      lua_pushfstring(lua, "ERR %s:%d: %s", info.short_src, info.currentline, text);
+    } else {
+      lua_pushfstring(lua, "ERR %s", text);
+    }
     lua_setfield(lua, -2, "err");
   } else {
     lua_settop(lua, 1);
