@@ -345,7 +345,8 @@ def waking_words(random, lists):
     return random.choice([
         ["ZADD", key, "1", "a"], ["ZADD", key, "2", "b", "1", "a", "3", "c"],
         ["ZINCRBY", key, "5", "i"],
-        ["ZADD", "zside", "7", "s"], ["RENAME", "zside", key], ["ZUNIONSTORE", stored, "1", "zside"],
+        ["ZADD", "zside", "7", "s"], ["RENAME", "zside", key],
+        ["ZUNIONSTORE", stored, "1", "zside"],
         ["ZRANGESTORE", stored, "zside", "0", "-1"], ["SET", STRING_ZSET_KEY, "string"],
         ["DEL", key],
         ["ZCARD", key],
