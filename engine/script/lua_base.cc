@@ -204,11 +204,28 @@ int base_xpcall(lua_State* lua) {
 // Upvalue 1: LuaJIT's string.gsub, which keeps a buffer of 8 KB on the C stack while it calls a
 // function.
 int string_gsub(lua_State* lua) {
-  const int depth = enter(lua);
+  // The original would not know its own name, or its caller's line, in these errors.
+  luaL_checkstring(lua, 1);
+  luaL_checkstring(lua, 2);
+  const int type = lua_type(lua, 3);
+  luaL_argcheck(
+      lua,
+      type == LUA_TNUMBER || type == LUA_TSTRING || type == LUA_TFUNCTION || type == LUA_TTABLE, 3,
+      "string/function/table expected");
+  if (!lua_isnoneornil(lua, 4)) luaL_checkint(lua, 4);
   lua_pushvalue(lua, lua_upvalueindex(1));
   lua_insert(lua, 1);
-  lua_call(lua, lua_gettop(lua) - 1, LUA_MULTRET);
-  LuaMachine::of(lua).depth = depth;
+  const int count = lua_gettop(lua) - 1;
+  if (type == LUA_TFUNCTION || type == LUA_TTABLE) {
+    const int depth = enter(lua);
+    lua_call(lua, count, LUA_MULTRET);
+    LuaMachine::of(lua).depth = depth;
+  } else if (lua_pcall(lua, count, LUA_MULTRET, 0) != 0) {
+    luaL_where(lua, 1);
+    lua_insert(lua, -2);
+    if (lua_isstring(lua, -1) != 0) lua_concat(lua, 2);
+    return lua_error(lua);
+  }
   return lua_gettop(lua);
 }
 

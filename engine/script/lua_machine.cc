@@ -7,11 +7,11 @@
 #include "engine/base/hash.h"
 #include "engine/engine.h"
 #include "engine/execution.h"
+#include "engine/script/lua51_source.h"
 #include "engine/script/lua_headers.h"
 #include "engine/script/lua_sandbox.h"
 #include "engine/script/lua_value.h"
 #include "engine/script/script_engine.h"
-#include "engine/script/tail_calls.h"
 
 namespace sluice {
 
@@ -99,7 +99,7 @@ const CompiledScript* LuaMachine::find_body(Bytes body) const {
 
 const CompiledScript* LuaMachine::compile(const std::shared_ptr<const Script>& script,
                                           std::string& error) {
-  const std::string code = without_tail_calls(script->code());
+  const std::string code = as_lua51(script->code());
   if (luaL_loadbufferx(lua_, code.data(), code.size(), "@user_script", "t") != 0) {
     const char* text = lua_tostring(lua_, -1);
     error = "ERR Error compiling script (new function): ";

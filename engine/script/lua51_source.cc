@@ -1,4 +1,4 @@
-#include "engine/script/tail_calls.h"
+#include "engine/script/lua51_source.h"
 
 #include <algorithm>
 #include <vector>
@@ -138,6 +138,7 @@ class Rewriter {
   std::string run() {
     for (size_t i = 0; i + 1 < tokens_.size(); ++i) {
       const Token& token = tokens_[i];
+      if (token.kind == TokenKind::kString && token.text[0] != '[') rewrite_escapes(token);
       if (token.kind != TokenKind::kName) continue;
       if (token.text == "function" || token.text == "do" || token.text == "if" ||
           token.text == "repeat") {
@@ -151,24 +152,36 @@ class Rewriter {
       }
     }
     // Functions inside the arguments of a rewritten call bring theirs in between.
-    std::stable_sort(insertions_.begin(), insertions_.end(),
-                     [](const Insertion& a, const Insertion& b) { return a.at < b.at; });
+    std::stable_sort(edits_.begin(), edits_.end(),
+                     [](const Edit& a, const Edit& b) { return a.at < b.at; });
     std::string out;
     size_t copied = 0;
-    for (const Insertion& insertion : insertions_) {
-      out += code_.substr(copied, insertion.at - copied);
-      out += insertion.bracket;
-      copied = insertion.at;
+    for (const Edit& edit : edits_) {
+      out += code_.substr(copied, edit.at - copied);
+      out += edit.inserted;
+      copied = edit.at + edit.removed;
     }
     out += code_.substr(copied);
     return out;
   }
 
  private:
-  struct Insertion {
+  struct Edit {
     size_t at;
-    char bracket;
+    size_t removed;
+    Bytes inserted;
   };
+
+  // Lua 5.1 takes an unknown escape for the character behind the backslash; LuaJIT refuses it, or
+  // knows it (\x, \u, \z).
+  void rewrite_escapes(const Token& token) {
+    for (size_t i = token.begin + 1; i + 1 < token.end; ++i) {
+      if (code_[i] != '\\') continue;
+      constexpr Bytes kKnown = "abfnrtv\\\"'\n\r0123456789";
+      if (kKnown.find(code_[i + 1]) == Bytes::npos) edits_.push_back({i, 1, {}});
+      ++i;
+    }
+  }
 
   // `first` follows `return`.
   void rewrite_return(size_t first) {
@@ -209,8 +222,8 @@ class Rewriter {
       plain_path = false;
     }
     if (functions_ == 0 || (plain_path && has_one_result(path))) {
-      insertions_.push_back({tokens_[first].begin, '('});
-      insertions_.push_back({tokens_[i - 1].end, ')'});
+      edits_.push_back({tokens_[first].begin, 0, "("});
+      edits_.push_back({tokens_[i - 1].end, 0, ")"});
     }
   }
 
@@ -231,12 +244,12 @@ class Rewriter {
   std::vector<Token> tokens_;
   std::vector<bool> blocks_;  // true: a function's
   int functions_ = 0;
-  std::vector<Insertion> insertions_;
+  std::vector<Edit> edits_;
 };
 
 }  // namespace
 
-std::string without_tail_calls(Bytes code) {
+std::string as_lua51(Bytes code) {
   std::string result = Rewriter(code).run();
   // LuaJIT would skip such a first line or take it for bytecode; Lua 5.1 inside Redis reads it as
   // text.
