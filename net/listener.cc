@@ -229,6 +229,12 @@ void Listener::stop() {
   close_all();
 }
 
+void Listener::leave_thread() {
+  stop();
+  doors_.clear();
+  retry_timer_ = nullptr;
+}
+
 void Listener::wait(Door& door) {
   door.descriptor.async_wait(Descriptor::wait_read, [this, &door](const error_code& error) {
     if (error || !door.descriptor.is_open()) return;

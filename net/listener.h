@@ -47,8 +47,10 @@ class Listener {
 
   // On I/O thread 0.
   void start(IoThread& thread);
-  // No more connections; removes the Unix socket.
+  // No more connections; removes the Unix socket. On I/O thread 0, or when that has ended.
   void stop();
+  // Before the I/O threads are destroyed, and after they have ended.
+  void leave_thread();
 
  private:
   struct Door {

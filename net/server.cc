@@ -65,7 +65,7 @@ Server::~Server() {
   request_stop();
   wait();
   due_timer_.reset();
-  listener_.stop();
+  listener_.leave_thread();
   io_threads_.clear();
 }
 

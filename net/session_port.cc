@@ -87,6 +87,12 @@ bool SessionPort::unblock(bool with_error) {
   return true;
 }
 
+void SessionPort::forget_session() {
+  session_ = nullptr;
+  MutexLock lock(mutex_);
+  waiter_ = nullptr;
+}
+
 void SessionPort::publish(const Client& client, const Numbers& numbers) {
   active_ms_.store(numbers.active_ms, kRelaxed);
   query_bytes_.store(numbers.query_bytes, kRelaxed);

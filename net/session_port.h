@@ -61,7 +61,8 @@ class SessionPort final : public ClientPort, public std::enable_shared_from_this
 
   // --- The session's thread ---
   Session* session() const { return session_; }
-  void forget_session() { session_ = nullptr; }
+  // The connection is closed. The waiter is dropped as well: it owns this port in turn.
+  void forget_session();
   // What facts() tells others from now on.
   struct Numbers {
     int64_t active_ms = 0;
