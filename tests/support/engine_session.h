@@ -1,6 +1,8 @@
 // EngineSession: one connection to an engine in this process: a request in, RESP bytes out.
+// Used by one thread.
 #pragma once
 
+#include <atomic>
 #include <initializer_list>
 #include <string>
 #include <vector>
@@ -49,7 +51,7 @@ class EngineSession {
 
  private:
   static uint64_t next_id() {
-    static uint64_t last = 0;
+    static std::atomic<uint64_t> last{0};
     return ++last;
   }
 
