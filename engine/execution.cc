@@ -14,6 +14,8 @@ namespace {
 
 // A connection with a deep pipeline lets others in after this many requests under one hold.
 constexpr unsigned kMaxHeldRequests = 64;
+// Longer than any hold but a script's.
+constexpr int64_t kLockPatienceMs = 20;
 // Expired keys deleted in one lock hold.
 constexpr size_t kMaxExpiredPerHold = 64;
 
@@ -82,8 +84,17 @@ void Execution::lock(ShardMask mask) NO_THREAD_SAFETY_ANALYSIS {
   // Waiting for a lock while holding others is only safe in ascending order, so all are taken anew.
   for (ShardMask rest = mask; rest != 0; rest &= rest - 1) {
     const unsigned index = static_cast<unsigned>(std::countr_zero(rest));
-    engine_.shard(index).mutex.lock();
+    wait_for(engine_.shard(index));
     locked_ |= 1U << index;
+  }
+}
+
+// A script on another thread may hold the shard until somebody kills it, and whoever does may be
+// connected to this thread: its sockets are served meanwhile, with BUSY for nearly everything.
+void Execution::wait_for(Shard& shard) {
+  if (shard.mutex.try_lock()) return;  // nearly always, and without a look at the clock
+  while (!shard.mutex.try_lock_for_ms(kLockPatienceMs)) {
+    if (engine_.script_busy.load(std::memory_order_relaxed)) engine_.server().poll_events();
   }
 }
 

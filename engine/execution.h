@@ -98,6 +98,7 @@ class Execution {
   void serve_ready(const ReadyKey& ready);
   std::shared_ptr<Waiter> claim_waiter(const ReadyKey& ready, const Entry& entry);
   void end_hold();
+  void wait_for(Shard& shard) ACQUIRE(shard.mutex);
 
   Engine& engine_;
   Unit unit_;

@@ -59,7 +59,7 @@ struct WatchSet {
 };
 
 struct Shard {
-  Mutex mutex;
+  TimedMutex mutex;
   unsigned index = 0;
 
   std::array<Keyspace, kDatabases> databases GUARDED_BY(mutex);

@@ -49,6 +49,7 @@ void DueTimer::run() {
   // True for "more": the work is done in small pieces, with the sockets in between.
   execution.run_timers(thread_.read_clock());
   if (execution.finish() > thread_.durable_lsn()) thread_.request_end_of_turn();
+  thread_.after_batch();
   arm();
 }
 

@@ -120,7 +120,7 @@ void Server::request_stop(ShutdownMode mode) {
   wake_.notify_all();
 }
 
-bool Server::wait_until_ready() {
+bool Server::wait_until_ready() NO_THREAD_SAFETY_ANALYSIS {
   std::unique_lock<std::mutex> lock(mutex_.native());
   wake_.wait(lock, [this]() NO_THREAD_SAFETY_ANALYSIS { return ready_ || ended_; });
   return ready_;

@@ -5,6 +5,8 @@
 // it.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <mutex>
 
 #if defined(__clang__)
@@ -44,15 +46,31 @@ class CAPABILITY("mutex") Mutex {
   std::mutex mutex_;
 };
 
+// The same for waits that must not be for ever: a script may hold a shard for as long as it likes.
+class CAPABILITY("mutex") TimedMutex {
+ public:
+  void lock() ACQUIRE() { mutex_.lock(); }
+  bool try_lock() TRY_ACQUIRE(true) { return mutex_.try_lock(); }
+  bool try_lock_for_ms(int64_t wait_ms) TRY_ACQUIRE(true) {
+    return mutex_.try_lock_for(std::chrono::milliseconds(wait_ms));
+  }
+  void unlock() RELEASE() { mutex_.unlock(); }
+  void assert_held() const ASSERT_CAPABILITY(this) {}
+
+ private:
+  std::timed_mutex mutex_;
+};
+
+template <class AnyMutex>
 class SCOPED_CAPABILITY MutexLock {
  public:
-  explicit MutexLock(Mutex& mutex) ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }
+  explicit MutexLock(AnyMutex& mutex) ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }
   ~MutexLock() RELEASE() { mutex_.unlock(); }
   MutexLock(const MutexLock&) = delete;
   MutexLock& operator=(const MutexLock&) = delete;
 
  private:
-  Mutex& mutex_;
+  AnyMutex& mutex_;
 };
 
 }  // namespace sluice

@@ -144,6 +144,30 @@ def test_a_script_that_does_not_end(options):
         require_equal(server.stop(), 0, "exit code")
 
 
+def test_requests_from_before_a_script_is_busy(options):
+    """Who waits for a script's shards before it is called busy is served BUSY and can kill it."""
+    server, runner = busy_server(options)
+    with server:
+        others = [server.connect(10) for _ in range(8)]
+        for other in others:
+            other.call("SET", "b", "1", "PX", "200")  # and a timer that needs the shards
+        runner.send("EVAL", "while true do end", "0")
+        time.sleep(0.02)
+        for other in others[:4]:
+            other.send("GET", "a")
+        time.sleep(0.5)
+        with server.connect() as newcomer:
+            require(newcomer.call("PING").raw.startswith(b"-BUSY"), "a new connection is served")
+        require_equal(others[7].call("SCRIPT", "KILL").raw, b"+OK\r\n")
+        require(runner.read_reply().is_error, "the script ends with an error")
+        for other in others[:4]:
+            reply = other.read_reply().raw
+            require(reply == b"$1\r\n1\r\n" or reply.startswith(b"-BUSY"), reply)
+        wait_until(lambda: runner.call("EXISTS", "b").raw == b":0\r\n", what="the expiry")
+        for connection in [*others, runner]:
+            connection.close()
+
+
 def test_shutdown_out_of_a_script(options):
     """SHUTDOWN NOSAVE ends the server while a script that wrote runs."""
     server, runner = busy_server(options)
