@@ -1,0 +1,38 @@
+// A job of a native queue in replies: as whoever pops it gets it, and as Q.GET and Q.LIST show it.
+//
+// Maps in RESP3, flat arrays in RESP2. The names and their order are part of the protocol
+// (PROTOCOL.md, "The native queue"). Times are unix milliseconds of queue time, durations
+// milliseconds. REQUIRES for everything here: the lock of the queue's shard.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/base/bytes.h"
+#include "engine/queue/queue.h"
+#include "engine/reply.h"
+
+namespace sluice {
+
+// What Q.POP replies for each job. REQUIRES: the job is active. `steady_ms` is the unit's, for the
+// lease's deadline.
+void reply_popped_job(Reply& reply, Bytes queue_name, const Queue& queue, const Job& job,
+                      int64_t now_ms, int64_t steady_ms);
+
+// What Q.GET and Q.LIST tell only where it is asked for (`WITH field`).
+struct ShownFields {
+  bool payload = false;
+  bool result = false;
+};
+// False: there is no such field.
+bool parse_shown_field(Bytes name, ShownFields& fields);
+
+// From where a job is looked at.
+struct ShownAt {
+  int64_t now_ms = 0;        // queue time
+  int64_t steady_ms = 0;     // of the unit
+  bool has_waiters = false;  // somebody waits in a Q.POP here
+  ShownFields with;
+};
+void reply_shown_job(Reply& reply, const Queue& queue, const Job& job, const ShownAt& at);
+
+}  // namespace sluice
