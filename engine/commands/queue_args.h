@@ -1,0 +1,120 @@
+// What the queue commands share: finding the queue of a key, and reading arguments.
+//
+// Two errors for arguments: `ERR syntax error` for an unknown word, a missing value, or words that
+// exclude each other; `BADFIELD field=<name>` for a bad value of a known argument, where the name is
+// that of the option in lower case. Names of options are compared without regard to case; ids,
+// groups, keys, tags and workers are bytes. An option with one value that is given again counts as
+// given last.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "engine/commands/call.h"
+#include "engine/queue/queue_work.h"
+
+namespace sluice {
+
+// Of ids, groups, keys, tag names and values, workers and request tokens.
+inline constexpr size_t kMaxNameBytes = 512;
+inline constexpr size_t kMaxKeysOfJob = 4;
+inline constexpr size_t kMaxNeeds = 64;
+inline constexpr size_t kMaxTags = 16;
+inline constexpr size_t kMaxMatches = 64;
+inline constexpr int64_t kMaxPopCount = 256;
+inline constexpr int64_t kMaxCost = 1'000'000;
+inline constexpr int64_t kMaxRetries = 65'535;
+// Integers that Lua and JavaScript hold exactly: tokens, and every time and duration (milliseconds).
+// Far from what could overflow when it is added to a clock.
+inline constexpr int64_t kMaxExact = (int64_t{1} << 53) - 1;
+
+// The queue of a key. Null if the key is absent: the queue is empty then; null with `failed` set and
+// WRONGTYPE replied if it holds another type.
+Queue* find_queue(Call& call, const KeyRef& key, bool& failed);
+// The same, made where there is none; null only with WRONGTYPE replied.
+Queue* find_or_create_queue(Call& call, const KeyRef& key);
+// Takes away the queue that find_or_create_queue has made for a command that then failed. Does
+// nothing if the queue was there before (`existed`).
+void drop_new_queue(Call& call, const KeyRef& key, bool existed);
+
+inline QueueWork queue_work(Call& call, const KeyRef& key, Queue& queue) {
+  return QueueWork(call.database(key), key, queue, call.unit);
+}
+// Who takes leases in this call.
+Holder holder_of(const Client& client);
+
+// The configuration of a queue that may not be there: then the defaults.
+const QueueConfig& config_of(const Queue* queue);
+
+// Replies `BADFIELD field=<name>`.
+void reply_bad_field(Call& call, Bytes field);
+
+// 1..512 bytes, and not one of the words `*` and WHERE.
+bool is_job_id(Bytes id);
+// An argument that names a job. False with BADFIELD field=id replied.
+bool check_job_id(Call& call, size_t argument);
+// An argument that is a lease: its token, or 0 for `*`. False with BADFIELD field=lease replied.
+bool parse_lease(Call& call, size_t argument, uint64_t& lease);
+
+// Reads the options at the end of a command, one after the other:
+//
+//   OptionReader options(call, 3);
+//   while (options.next()) {
+//     if (options.is("LEASE", 1)) {
+//       lease_ms = options.integer(kMinLeaseMs, kMaxLeaseMs);
+//     } else if (options.is("SILENT")) {
+//       ...
+//     } else {
+//       options.unknown();
+//     }
+//   }
+//   if (options.failed()) return;  // the error is replied
+class OptionReader {
+ public:
+  // Options from this argument on, up to `end` (0: the end of the arguments).
+  OptionReader(Call& call, size_t first, size_t end = 0)
+      : call_(call), at_(first), end_(end == 0 ? call.args.size() : end) {}
+
+  // Goes to the next option. False at the end, and after a failure.
+  bool next();
+  // True if the present option has this name; it then has `values` values, or has failed.
+  bool is(Bytes name, size_t values = 0);
+  // The option is none of those that the command knows.
+  void unknown() { fail(errors::kSyntax); }
+
+  // Values of the present option; `index` counts them. Empty (or false) after a failure.
+  Bytes value(size_t index = 0) const { return failed_ ? Bytes() : call_.args[at_ + 1 + index]; }
+  std::optional<int64_t> integer(int64_t least, int64_t greatest, size_t index = 0);
+  // Milliseconds, not negative.
+  std::optional<int64_t> duration(size_t index = 0) { return integer(0, kMaxExact, index); }
+  // Bytes of a bounded length.
+  std::optional<Bytes> name(size_t least = 0, size_t greatest = kMaxNameBytes, size_t index = 0);
+  std::optional<Bytes> job_id(size_t index = 0);
+  // A band by name or number.
+  std::optional<uint8_t> band(const QueueConfig& config, size_t index = 0);
+
+  // The present option's value is bad.
+  void bad_value();
+  void fail(Bytes error);
+  bool failed() const { return failed_; }
+  // The argument of the present option's name; after next() has said false: the end.
+  size_t position() const { return at_; }
+
+ private:
+  Call& call_;
+  size_t at_;
+  size_t end_;
+  size_t taken_ = 0;  // arguments of the present option, with its name; 0: before the first
+  bool failed_ = false;
+};
+
+// The options that Q.POP and Q.ACK ... POP share.
+struct PopOptions {
+  PopSpec spec;
+  bool blocks = false;
+  int64_t block_ms = 0;  // 0: for ever
+};
+// Those from argument `first` to the end. False with the error replied.
+bool parse_pop_options(Call& call, size_t first, PopOptions& options);
+
+}  // namespace sluice
