@@ -4,13 +4,70 @@
 
 namespace sluice {
 
+void QueueWaiters::add(const std::shared_ptr<Waiter>& waiter) {
+  if (!waiter->job_id.empty()) {
+    by_job[waiter->job_id].emplace(waiter->order, waiter);
+  } else if (waiter->pops) {
+    pops[waiter->signature].emplace(waiter->order, waiter);
+  } else {
+    others.emplace(waiter->order, waiter);
+  }
+  if (waiter->pops) ++pop_count;
+  if (!waiter->request_key.empty()) requests[waiter->request_key] = waiter;
+}
+
+namespace {
+
+template <class Lists>
+bool remove_from(Lists& lists, const std::string& name, uint64_t order) {
+  const auto found = lists.find(name);
+  if (found == lists.end() || found->second.erase(order) == 0) return false;
+  if (found->second.empty()) lists.erase(found);
+  return true;
+}
+
+}  // namespace
+
+bool QueueWaiters::remove(const Waiter* waiter) {
+  bool removed;
+  if (!waiter->job_id.empty()) {
+    removed = remove_from(by_job, waiter->job_id, waiter->order);
+  } else if (waiter->pops) {
+    removed = remove_from(pops, waiter->signature, waiter->order);
+  } else {
+    removed = others.erase(waiter->order) != 0;
+  }
+  if (!removed) return false;
+  if (waiter->pops) --pop_count;
+  if (!waiter->request_key.empty()) {
+    const auto found = requests.find(waiter->request_key);
+    if (found != requests.end() && found->second.get() == waiter) requests.erase(found);
+  }
+  return true;
+}
+
 void WaiterLists::add(const std::string& key, const std::shared_ptr<Waiter>& waiter) {
+  if (waiter->wanted == Type::kQueue) {
+    by_queue_[static_cast<size_t>(waiter->database)][key].add(waiter);
+    ++count_;
+    ++queue_count_;
+    return;
+  }
   by_key_[static_cast<size_t>(waiter->database)][key].push_back(waiter);
   ++count_;
   if (waiter->other_shards) ++needing_others_;
 }
 
 void WaiterLists::remove(const std::string& key, const Waiter* waiter) {
+  if (waiter->wanted == Type::kQueue) {
+    auto& queues = by_queue_[static_cast<size_t>(waiter->database)];
+    const auto found = queues.find(key);
+    if (found == queues.end() || !found->second.remove(waiter)) return;
+    --count_;
+    --queue_count_;
+    if (found->second.empty()) queues.erase(found);
+    return;
+  }
   auto& lists = by_key_[static_cast<size_t>(waiter->database)];
   const auto found = lists.find(key);
   if (found == lists.end()) return;
@@ -28,6 +85,18 @@ WaiterLists::List* WaiterLists::find(int database, const std::string& key) {
   auto& lists = by_key_[static_cast<size_t>(database)];
   const auto found = lists.find(key);
   return found == lists.end() ? nullptr : &found->second;
+}
+
+QueueWaiters* WaiterLists::find_queue(int database, const std::string& key) {
+  auto& queues = by_queue_[static_cast<size_t>(database)];
+  const auto found = queues.find(key);
+  return found == queues.end() ? nullptr : &found->second;
+}
+
+std::vector<std::string> WaiterLists::queue_keys(int database) const {
+  std::vector<std::string> keys;
+  for (const auto& [key, waiters] : by_queue_[static_cast<size_t>(database)]) keys.push_back(key);
+  return keys;
 }
 
 }  // namespace sluice

@@ -1,4 +1,4 @@
-// Waiter: a blocked command (BLPOP, BZPOPMIN, BLMOVE, later XREAD and Q.POP) of one connection.
+// Waiter: a blocked command (BLPOP, BZPOPMIN, BLMOVE, Q.POP, Q.GET, Q.EVENTS) of one connection.
 //
 // One mechanism for all of them. Ownership: shared by the connection that blocks and by the list of
 // every key it waits at. Whoever makes a key ready serves the waiters of that key in order of
@@ -9,12 +9,17 @@
 // connection is lost, under the locks of all its shards. A waiter whose command changes keys of
 // other shards too (BLMOVE's destination) makes every command on this shard lock all of them: rare,
 // and simple.
+//
+// Who waits at a queue does not simply take what comes first: a Q.POP may want certain jobs only, a
+// Q.GET one job's end. These waiters stand in a QueueWaiters of their own, arranged so that a
+// change looks at the few that it may concern (engine/queue/queue_serving.h chooses among them).
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -32,6 +37,11 @@ struct Shard;
 struct User;
 
 enum class WaiterState : uint8_t { kWaiting, kClaimed, kGone };
+
+// What a waiter of a family keeps besides its arguments, parsed once.
+struct WaiterRequest {
+  virtual ~WaiterRequest() = default;
+};
 
 struct Waiter {
   std::atomic<WaiterState> state{WaiterState::kWaiting};
@@ -53,6 +63,43 @@ struct Waiter {
   bool (*accepts)(const Waiter& waiter, const Entry& entry) = nullptr;
   // Steady time-out; 0: none. The connection's thread keeps the timer.
   int64_t timeout_ms = 0;
+
+  // --- Of those that wait at queues (wanted is kQueue) ---
+  std::unique_ptr<WaiterRequest> request;
+  // A Q.POP: it gets a job by the dispatch order, not by `accepts`.
+  bool pops = false;
+  // Pops with the same signature accept the same jobs, so only the first of them is ever next.
+  std::string signature;
+  // It waits for this one job (Q.POP with ID, Q.GET); empty: not for a certain one. It is looked at
+  // when something happens to the job: `accepts` says whether it is to be served then.
+  std::string job_id;
+  // Worker and request token of a Q.POP with REQID; empty: none.
+  std::string request_key;
+  // `serve` also answers when the queue is gone (the key does not exist then); the others wait on.
+  bool served_when_gone = false;
+  // Order of arrival, over all shards; set by Call::block.
+  uint64_t order = 0;
+};
+
+// The waiters at one queue.
+struct QueueWaiters {
+  using ByOrder = std::map<uint64_t, std::shared_ptr<Waiter>>;
+
+  // Pops of any job, by signature.
+  std::map<std::string, ByOrder> pops;
+  // Pops and others that wait for a certain job, by its id.
+  std::unordered_map<std::string, ByOrder> by_job;
+  // The rest: Q.EVENTS.
+  ByOrder others;
+  // Pops with a request token, by worker and token.
+  std::unordered_map<std::string, std::shared_ptr<Waiter>> requests;
+  // How many of all are pops; Q.STATS shows it.
+  size_t pop_count = 0;
+
+  bool empty() const { return pops.empty() && by_job.empty() && others.empty(); }
+  void add(const std::shared_ptr<Waiter>& waiter);
+  // False: it was not here.
+  bool remove(const Waiter* waiter);
 };
 
 // The waiters of one shard, by database and key, in order of arrival.
@@ -61,15 +108,22 @@ class WaiterLists {
   using List = std::deque<std::shared_ptr<Waiter>>;
 
   bool empty() const { return count_ == 0; }
+  bool no_queue_waiters() const { return queue_count_ == 0; }
   // Some waiter here needs more shards than its key's.
   bool need_other_shards() const { return needing_others_ != 0; }
   void add(const std::string& key, const std::shared_ptr<Waiter>& waiter);
   void remove(const std::string& key, const Waiter* waiter);
+  // Of those that do not wait at queues.
   List* find(int database, const std::string& key);
+  QueueWaiters* find_queue(int database, const std::string& key);
+  // Keys of a database at which somebody waits for a queue.
+  std::vector<std::string> queue_keys(int database) const;
 
  private:
   std::array<std::unordered_map<std::string, List>, 16> by_key_;
-  size_t count_ = 0;
+  std::array<std::unordered_map<std::string, QueueWaiters>, 16> by_queue_;
+  size_t count_ = 0;  // of both kinds
+  size_t queue_count_ = 0;
   size_t needing_others_ = 0;
 };
 

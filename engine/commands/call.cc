@@ -1,6 +1,7 @@
 #include "engine/commands/call.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 
 #include "engine/base/numbers.h"
@@ -57,18 +58,25 @@ bool Call::real(size_t argument, double& value, Bytes error) const {
 
 void Call::block(std::span<const Bytes> keys, Type wanted, int64_t timeout_ms,
                  void (*serve)(Call& call, Bytes key), bool other_shards) {
-  CHECK(!nested && client.waiter == nullptr);
   auto waiter = std::make_shared<Waiter>();
+  waiter->wanted = wanted;
+  waiter->serve = serve;
+  waiter->other_shards = other_shards;
+  waiter->timeout_ms = timeout_ms;
+  block(keys, std::move(waiter));
+}
+
+void Call::block(std::span<const Bytes> keys, std::shared_ptr<Waiter> waiter) {
+  CHECK(!nested && client.waiter == nullptr);
+  // Who waits at the same key has held its shard's lock one after the other.
+  static std::atomic<uint64_t> next_order{1};
+  waiter->order = next_order.fetch_add(1, std::memory_order_relaxed);
   waiter->port = client.port;
   waiter->command = &command;
   waiter->arguments.assign(args.begin(), args.end());
   waiter->database = client.database;
   waiter->protocol = client.protocol;
   waiter->client_id = client.id;
-  waiter->wanted = wanted;
-  waiter->serve = serve;
-  waiter->other_shards = other_shards;
-  waiter->timeout_ms = timeout_ms;
   for (const Bytes key : keys) {
     std::string name(key);
     // A key named twice is waited at once, or it would be served twice.

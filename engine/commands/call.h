@@ -61,6 +61,9 @@ struct Call {
   // shard.
   void block(std::span<const Bytes> keys, Type wanted, int64_t timeout_ms,
              void (*serve)(Call& call, Bytes key), bool other_shards = false);
+  // The same with a waiter on which the caller has set what it needs: wanted, serve, and perhaps
+  // timeout_ms, accepts, and what belongs to queues.
+  void block(std::span<const Bytes> keys, std::shared_ptr<Waiter> waiter);
 
   KeyRef first_key = {};
 };
