@@ -1,6 +1,7 @@
 // The operations of OrderedIndex. Include ordered_index.h, not this file.
 #pragma once
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/structures/ordered_index.h"
@@ -208,17 +209,18 @@ void OrderedIndex<Value, TieOrder>::grow_root(uint32_t capacity) {
 template <class Value, class TieOrder>
 void OrderedIndex<Value, TieOrder>::split_leaf(Path& path, const Entry& entry) {
   Leaf* left = path.leaf;
+  // At the front, and where a run of inserts grows, only the new entry goes to the new part: entries
+  // that come in order leave full nodes behind. That holds in the middle, too: a band of the order
+  // grows at its end, before the next band.
+  const bool at_left = path.at == 0;
+  const bool at_cut = left->in_sequence(path.at);
+  if (!at_left && !at_cut && insert_with_neighbour(path, entry)) return;
   Leaf* right = Leaf::create(Leaf::kFull);
   ++leaves_;
   right->next = left->next;
   right->prev = left;
   (right->next == nullptr ? last_ : right->next->prev) = right;
   left->next = right;
-  // At either end only the new entry goes to the new part: entries that come in order leave full
-  // nodes behind. In the middle, too, a run of inserts is cut off where it grows: a band of the
-  // order grows at its end, before the next band.
-  const bool at_left = path.at == 0;
-  const bool at_cut = path.at == left->count || left->in_sequence(path.at);
   const uint32_t middle = at_left ? 0 : at_cut ? path.at : left->count / 2u;
   right->take_tail(left, middle);
   if (at_left) left->begin = left->capacity;  // Its next entries come in at the front, too.
@@ -228,6 +230,44 @@ void OrderedIndex<Value, TieOrder>::split_leaf(Path& path, const Entry& entry) {
     left->insert(path.at, entry);
   }
   add_child(path, static_cast<int>(height_) - 1, right, right->count, right->first(), at_left);
+}
+
+// Moves half of the emptier neighbour's room worth of entries from the full leaf to it, and puts
+// the new entry where it now belongs. False if no neighbour under the same parent has enough room.
+// REQUIRES: path.at != 0, so that the new entry never becomes the first of a leaf.
+template <class Value, class TieOrder>
+bool OrderedIndex<Value, TieOrder>::insert_with_neighbour(Path& path, const Entry& entry) {
+  if (height_ == 0) return false;
+  Inner* parent = path.steps[height_ - 1].node;
+  const uint32_t slot = path.steps[height_ - 1].slot;
+  const uint32_t in_left = slot > 0 ? parent->counts[slot - 1] : Leaf::kFull;
+  const uint32_t in_right = slot + 1 < parent->count ? parent->counts[slot + 1] : Leaf::kFull;
+  const uint32_t room = Leaf::kFull - std::min(in_left, in_right);
+  if (room < kMinSharedRoom) return false;
+  Leaf* leaf = path.leaf;
+  const uint32_t moved = room / 2;
+  if (in_left <= in_right) {
+    leaf->prev->take_head(leaf, moved);
+    if (path.at <= moved) {
+      leaf->prev->insert(in_left + path.at, entry);
+    } else {
+      leaf->insert(path.at - moved, entry);
+    }
+    parent->keys().set(slot, leaf->first());
+    parent->counts[slot - 1] = leaf->prev->count;
+  } else {
+    const uint32_t kept = leaf->count - moved;
+    leaf->next->take_tail_in_front(leaf, moved);
+    if (path.at > kept) {
+      leaf->next->insert(path.at - kept, entry);
+    } else {
+      leaf->insert(path.at, entry);
+    }
+    parent->keys().set(slot + 1, leaf->next->first());
+    parent->counts[slot + 1] = leaf->next->count;
+  }
+  parent->counts[slot] = leaf->count;
+  return true;
 }
 
 // Enters a node that was split off to the right of the one at path.steps[level].

@@ -146,12 +146,15 @@ struct OrderedLeaf {
   uint16_t capacity;
   uint16_t begin;
   uint16_t count;
-  uint16_t after_insert;  // The array index behind the newest entry: a hint for the next split.
+  uint8_t after_insert;  // The array index behind the newest entry: a hint for the next split.
+  uint8_t sequence;      // How many of the newest entries each came right behind the one before.
 
   static constexpr size_t kHeaderBytes = 24;
   // Nearly 64 entries, as many as fill an allocator's size class (1024, 1280, 1536, ... bytes).
   static constexpr uint32_t kFull = static_cast<uint32_t>(
       ((kHeaderBytes + 64 * kEntryBytes) / 256 * 256 - kHeaderBytes) / kEntryBytes);
+
+  static_assert(kFull <= UINT8_MAX);  // See after_insert.
 
   static size_t block_bytes(uint32_t entries) { return kHeaderBytes + entries * kEntryBytes; }
 
@@ -160,7 +163,8 @@ struct OrderedLeaf {
     CHECK(leaf != nullptr);
     leaf->prev = leaf->next = nullptr;
     leaf->capacity = static_cast<uint16_t>(entries);
-    leaf->begin = leaf->count = leaf->after_insert = 0;
+    leaf->begin = leaf->count = 0;
+    leaf->after_insert = leaf->sequence = 0;
     return leaf;
   }
 
@@ -177,13 +181,14 @@ struct OrderedLeaf {
   // Moves the entries to another place in the arrays.
   void slide(uint32_t to) {
     Keys from = keys();
-    after_insert = static_cast<uint16_t>(after_insert + to - begin);
+    after_insert = static_cast<uint8_t>(after_insert + to - begin);
     begin = static_cast<uint16_t>(to);
     keys().copy(0, from, 0, count);
   }
 
   // REQUIRES: count < capacity.
   void insert(uint32_t at, const Entry& entry) {
+    sequence = begin + at != after_insert ? 0 : sequence < UINT8_MAX ? sequence + 1 : UINT8_MAX;
     const bool room_behind = begin + count < capacity;
     if (at == count && count > 0) {
       // Sliding all the way pays for the appends that follow; one step would be paid each time.
@@ -200,12 +205,13 @@ struct OrderedLeaf {
       }
     }
     ++count;
-    after_insert = static_cast<uint16_t>(begin + at + 1);
+    after_insert = static_cast<uint8_t>(begin + at + 1);
     keys().set(at, entry);
   }
 
-  // Whether an insert here would follow the one before it.
-  bool in_sequence(uint32_t at) const { return begin + at == after_insert; }
+  // Whether an insert here would go on with a run. A few in a row happen by chance where entries
+  // come in random order.
+  bool in_sequence(uint32_t at) const { return begin + at == after_insert && sequence >= 3; }
 
   void remove(uint32_t at) {
     if (at < count / 2u) {
@@ -225,6 +231,24 @@ struct OrderedLeaf {
     keys().copy(count, other->keys(), from, n);
     count = static_cast<uint16_t>(count + n);
     other->count = static_cast<uint16_t>(from);
+  }
+
+  // Appends the first n entries of the leaf after this one and cuts them off there.
+  void take_head(OrderedLeaf* other, uint32_t n) {
+    if (begin + count + n > capacity) slide(0);
+    keys().copy(count, other->keys(), 0, n);
+    count = static_cast<uint16_t>(count + n);
+    other->begin = static_cast<uint16_t>(other->begin + n);
+    other->count = static_cast<uint16_t>(other->count - n);
+  }
+
+  // Puts the last n entries of the leaf before this one in front and cuts them off there.
+  void take_tail_in_front(OrderedLeaf* other, uint32_t n) {
+    if (begin < n) slide(capacity - count);
+    begin = static_cast<uint16_t>(begin - n);
+    count = static_cast<uint16_t>(count + n);
+    other->count = static_cast<uint16_t>(other->count - n);
+    keys().copy(0, other->keys(), other->count, n);
   }
 };
 
