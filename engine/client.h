@@ -57,6 +57,7 @@ struct Client {
   bool in_multi = false;
   bool multi_failed = false;  // a command could not be queued: EXEC answers EXECABORT
   std::vector<QueuedCommand> queued;
+  size_t queued_bytes = 0;  // of their arguments, with some for each of them
   std::vector<WatchedKey> watched;
   WatchSet watch_set;
 

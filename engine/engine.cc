@@ -20,7 +20,10 @@ Engine::Engine(ServerPort& server, uint64_t hash_seed)
       slow_log_(std::make_unique<SlowLog>()),
       monitors_(std::make_unique<Monitors>()) {
   set_hash_seed(hash_seed);
-  for (unsigned i = 0; i < kShards; ++i) shards_[i].index = i;
+  for (unsigned i = 0; i < kShards; ++i) {
+    shards_[i].index = i;
+    shards_[i].token_floor = &token_floor;
+  }
   set_slow_log_threshold_us(10000);
 }
 
@@ -132,6 +135,11 @@ class EngineReplay final : public Replay {
         continue;
       }
       if (effect.database >= kDatabases) return false;
+      if (effect.type == EffectType::kTokenFloor) {
+        const auto token = static_cast<uint64_t>(effect.number);
+        if (engine_.token_floor.load() < token) engine_.token_floor.store(token);
+        continue;
+      }
       Database::apply(engine_.shard(KeyRef(effect.key).shard), unit_, effect);
     }
     return records.empty();

@@ -102,6 +102,10 @@ class Engine {
   uint64_t keyspace_hits();
   uint64_t keyspace_misses();
 
+  // Every lease of a queue that is made later is at least this: tokens of a name never go back, so
+  // it rises when a queue is deleted (engine/queue/queue_timers.h).
+  std::atomic<uint64_t> token_floor{1};
+
   // SLOWLOG's threshold in processor ticks, for the hot path; set by set_slow_log_threshold_us.
   std::atomic<uint64_t> slow_ticks{UINT64_MAX};
   void set_slow_log_threshold_us(int64_t threshold_us);

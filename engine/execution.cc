@@ -277,6 +277,7 @@ void Execution::execute(Client& client, std::span<const Bytes> args, RespReply& 
     queued.command = command;
     queued.arguments.assign(args.begin(), args.end());
     client.queued.push_back(std::move(queued));
+    for (const Bytes argument : args) client.queued_bytes += sizeof(std::string) + argument.size();
     reply.simple("QUEUED");
     return;
   }
@@ -289,10 +290,15 @@ void Execution::run(Client& client, const Command& command, std::span<const Byte
   ++held_requests_;
   KeyRef first_key;
   lock_for(client, command, args, first_key);
-  unit_.now_ms = now_ms_;
-  unit_.recording = engine_.journal() != nullptr;
+  begin_unit();
   Call call{engine_, *this, client, unit_, command, args, reply, false, first_key};
   handle(call);
+}
+
+void Execution::begin_unit() {
+  unit_.now_ms = now_ms_;
+  unit_.steady_ms = steady_ms_;
+  unit_.recording = engine_.journal() != nullptr;
 }
 
 void Execution::handle(Call& call) {
@@ -354,13 +360,13 @@ void Execution::unwatch(Client& client) {
 void Execution::serve_waiters() {
   // Serving may make further keys ready (BLMOVE), which are appended here.
   for (size_t i = 0; i < unit_.ready.size(); ++i) {
-    const ReadyKey ready = unit_.ready[i];
+    const SignalledKey ready = unit_.ready[i];
     serve_ready(ready);
   }
   unit_.ready.clear();
 }
 
-std::shared_ptr<Waiter> Execution::claim_waiter(const ReadyKey& ready,
+std::shared_ptr<Waiter> Execution::claim_waiter(const SignalledKey& ready,
                                                 const Entry& entry) NO_THREAD_SAFETY_ANALYSIS {
   WaiterLists& waiters = engine_.shard(ready.shard).waiters;
   WaiterLists::List* list = waiters.find(ready.database, ready.key);
@@ -377,7 +383,7 @@ std::shared_ptr<Waiter> Execution::claim_waiter(const ReadyKey& ready,
   return nullptr;
 }
 
-void Execution::serve_ready(const ReadyKey& ready) {
+void Execution::serve_ready(const SignalledKey& ready) {
   const KeyRef key(ready.key);
   Database database(engine_.shard(ready.shard), ready.database, unit_);
   for (;;) {

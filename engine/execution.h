@@ -32,6 +32,10 @@ class Execution {
   // The wall clock for what follows, unix milliseconds; the I/O thread reads it once a batch.
   void set_now_ms(int64_t now_ms) { now_ms_ = now_ms; }
   int64_t now_ms() const { return now_ms_; }
+  // The steady clock likewise: milliseconds since the engine began to serve. All executions of an
+  // engine count from the same moment.
+  void set_steady_ms(int64_t steady_ms) { steady_ms_ = steady_ms; }
+  int64_t steady_ms() const { return steady_ms_; }
 
   // Runs one request of `client`, which may write its reply, queue it (MULTI), or block the client
   // (client.waiter is set then, and no reply written). `args` is not empty.
@@ -91,18 +95,21 @@ class Execution {
   void run(Client& client, const Command& command, std::span<const Bytes> args, RespReply& reply);
   void lock_for(Client& client, const Command& command, std::span<const Bytes> args,
                 KeyRef& first_key);
+  // Time and journal for what runs now, under the locks.
+  void begin_unit();
   // Runs the handler, with statistics, SLOWLOG and MONITOR around it.
   void handle(Call& call);
   void show_to_monitors(const Call& call);
   void log_slow(const Call& call, uint64_t ticks);
-  void serve_ready(const ReadyKey& ready);
-  std::shared_ptr<Waiter> claim_waiter(const ReadyKey& ready, const Entry& entry);
+  void serve_ready(const SignalledKey& ready);
+  std::shared_ptr<Waiter> claim_waiter(const SignalledKey& ready, const Entry& entry);
   void end_hold();
   void wait_for(Shard& shard) ACQUIRE(shard.mutex);
 
   Engine& engine_;
   Unit unit_;
   int64_t now_ms_ = 0;
+  int64_t steady_ms_ = 0;
   ShardMask locked_ = 0;
   Lsn gate_ = 0;
   unsigned held_requests_ = 0;

@@ -18,6 +18,7 @@
 #include "engine/journal.h"
 #include "engine/keyspace/collections.h"
 #include "engine/keyspace/entry.h"
+#include "engine/queue/queue_timers.h"
 #include "engine/waiter.h"
 
 namespace sluice {
@@ -67,10 +68,20 @@ struct Shard {
       GUARDED_BY(mutex);
   size_t watched_keys GUARDED_BY(mutex) = 0;
   WaiterLists waiters GUARDED_BY(mutex);
+  QueueTimers queue_timers GUARDED_BY(mutex);
+  TiedClients tied_clients GUARDED_BY(mutex);
+  // Every lease of a queue that is made from now on is at least this; the engine's, one for all
+  // shards, raised under the lock of the queue that goes.
+  std::atomic<uint64_t>* token_floor = nullptr;
 
   // The lsn of the last unit that changed this shard: a read waits until it is durable.
   Lsn last_lsn GUARDED_BY(mutex) = 0;
+  // When run_timers has something to do here: unix time (keys that expire, queues), and
+  // Unit::steady_ms (leases of queues, queues that are being freed).
   std::atomic<int64_t> next_due_ms{kNeverMs};
+  std::atomic<int64_t> next_due_steady_ms{kNeverMs};
+  // Written under the lock, read by anyone: connections that tied_clients knows.
+  std::atomic<size_t> tied_connections{0};
   // Written under the lock, read by anyone: DBSIZE and INFO.
   std::array<std::atomic<uint64_t>, kDatabases> key_counts{};
 };

@@ -140,6 +140,17 @@ void EffectEncoder::list_bounds(int database, Bytes key, int64_t first, uint64_t
   end(put_varint(put_signed(to, first), size));
 }
 
+void EffectEncoder::queue_record(EffectType type, int database, Bytes key, Bytes field,
+                                 Bytes value) {
+  CHECK(is_queue_effect(type));
+  char* to = begin(type, database, key, field.size() + value.size() + 2 * kMaxVarint);
+  end(put_bytes(put_bytes(to, field), value));
+}
+
+void EffectEncoder::token_floor(uint64_t token) {
+  end(put_signed(begin(EffectType::kTokenFloor, 0, {}, kMaxVarint), static_cast<int64_t>(token)));
+}
+
 bool decode_effect(Bytes& records, Effect& effect) {
   if (records.size() < 3) return false;
   effect = Effect{};
@@ -160,7 +171,16 @@ bool decode_effect(Bytes& records, Effect& effect) {
       return true;
     case EffectType::kSetExpire:
       return take_signed(records, effect.number);
+    case EffectType::kTokenFloor:
+      return take_signed(records, effect.number) && effect.number >= 0;
     case EffectType::kHashPut:
+    case EffectType::kQueueConfig:
+    case EffectType::kQueueHead:
+    case EffectType::kJobPut:
+    case EffectType::kJobState:
+    case EffectType::kJobGone:
+    case EffectType::kQueueShare:
+    case EffectType::kQueueEvents:
       return take_bytes(records, effect.field) && take_bytes(records, effect.value);
     case EffectType::kHashDelete:
     case EffectType::kSetAdd:
@@ -235,6 +255,17 @@ std::string describe_effect(const Effect& effect) {
              printable(effect.value);
     case EffectType::kListBounds:
       return "list_bounds" + at + bounds;
+    case EffectType::kTokenFloor:
+      return "token_floor " + std::to_string(effect.number);
+    case EffectType::kQueueConfig:
+    case EffectType::kQueueHead:
+    case EffectType::kJobPut:
+    case EffectType::kJobState:
+    case EffectType::kJobGone:
+    case EffectType::kQueueShare:
+    case EffectType::kQueueEvents:
+      return "queue_record " + std::to_string(static_cast<int>(effect.type)) + at + " " +
+             printable(effect.field) + " " + printable(effect.value);
   }
   return "unknown";
 }

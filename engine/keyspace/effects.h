@@ -35,8 +35,22 @@ enum class EffectType : uint8_t {
   kSortedRemove = 11,  // member
   kListPut = 12,  // first index, size, index, item: the list covers [first, first+size) afterwards
   kListBounds = 13,  // first index, size: items outside go
-  // 14..39: further Redis types, 40..: the native queue.
+  // 14..39: further Redis types.
+  // The native queue: field and value, as engine/queue/queue_records.h describes them.
+  kQueueConfig = 40,  // a level and glob of the configuration
+  kQueueHead = 41,    // counters of the whole queue
+  kJobPut = 42,       // field: id; the whole job
+  kJobState = 43,     // field: id; all that may change of it
+  kJobGone = 44,      // field: id
+  kQueueShare = 45,   // what a group, a key or the queue has used
+  kQueueEvents = 46,  // kept events; in checkpoints only
+  kTokenFloor = 47,   // no key; number: every lease of a queue that is made later is at least this
 };
+
+// A record about a queue under its key; kTokenFloor, which belongs to no queue, is none.
+inline constexpr bool is_queue_effect(EffectType type) {
+  return type >= EffectType::kQueueConfig && type <= EffectType::kQueueEvents;
+}
 
 inline constexpr uint8_t kAllDatabases = 255;
 
@@ -47,7 +61,7 @@ struct Effect {
   Bytes key;
   Bytes field;         // field, member
   Bytes value;         // value, item, bytes
-  int64_t number = 0;  // expire_ms, index, offset
+  int64_t number = 0;  // expire_ms, index, offset, token
   int64_t first = 0;
   uint64_t size = 0;
   double score = 0;
@@ -71,6 +85,9 @@ class EffectEncoder {
   void sorted_remove(int database, Bytes key, Bytes member);
   void list_put(int database, Bytes key, int64_t first, uint64_t size, int64_t index, Bytes item);
   void list_bounds(int database, Bytes key, int64_t first, uint64_t size);
+  // REQUIRES: is_queue_effect(type).
+  void queue_record(EffectType type, int database, Bytes key, Bytes field, Bytes value);
+  void token_floor(uint64_t token);
 
  private:
   char* begin(EffectType type, int database, Bytes key, size_t room);

@@ -81,6 +81,7 @@ void Database::apply(Shard& shard, Unit& unit, const Effect& effect) {
       }
       return;
     case EffectType::kFlush:
+    case EffectType::kTokenFloor:
       return;  // for every shard: Engine's replay does it
     case EffectType::kHashPut:
       database.hash_put(key, database.replay_collection(key, Type::kHash), effect.field,
@@ -113,6 +114,8 @@ void Database::apply(Shard& shard, Unit& unit, const Effect& effect) {
     case EffectType::kListBounds:
       database.apply_list(key, effect);
       return;
+    default:
+      CHECK(false && "nothing writes records of queues yet");
   }
 }
 

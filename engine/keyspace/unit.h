@@ -16,6 +16,8 @@
 
 namespace sluice {
 
+class Queue;
+
 // How the engine reaches a connection that another thread may own. Any thread may call it; the
 // bytes are written by the connection's own thread, after whatever it had queued before, and not
 // before the journal has made `gate` durable.
@@ -35,7 +37,7 @@ struct Delivery {
 };
 
 // A key that gained elements while somebody waits at it.
-struct ReadyKey {
+struct SignalledKey {
   unsigned shard;
   int database;
   std::string key;
@@ -48,12 +50,17 @@ class Unit {
   // During replay collections may be empty for a while, and nothing expires.
   bool replaying = false;
   int64_t now_ms = 0;
+  // Milliseconds since the engine began to serve; never goes back. Leases go by it.
+  int64_t steady_ms = 0;
   ByteBuffer records;
   uint32_t record_count = 0;
   // State changes since the unit began, recorded or not.
   uint64_t changes = 0;
-  std::vector<ReadyKey> ready;
+  std::vector<SignalledKey> ready;
   std::vector<Delivery> deliveries;
+  // Queues whose head has changed: each is recorded once, at the end of the unit. Whoever sets
+  // Queue::head_dirty puts the queue here; a queue that goes is taken out (engine/queue/).
+  std::vector<Queue*> dirty_queues;
 
   EffectEncoder record() {
     ++record_count;
@@ -66,6 +73,7 @@ class Unit {
     changes = 0;
     ready.clear();
     deliveries.clear();
+    dirty_queues.clear();
   }
 };
 

@@ -1,0 +1,99 @@
+#include "engine/queue/queue_timers.h"
+
+#include <algorithm>
+
+#include "engine/queue/queue.h"
+#include "engine/shard.h"
+
+// The shard is locked by the unit that calls; see database.cc on what the analysis cannot see.
+namespace sluice {
+
+namespace {
+
+// A queue with at most so many jobs is freed where it stands.
+constexpr size_t kFreedAtOnce = 256;
+
+void lower(std::atomic<int64_t>& due, int64_t to) {
+  // Written under the shard's lock only.
+  if (to < due.load(std::memory_order_relaxed)) due.store(to, std::memory_order_release);
+}
+
+void relist(OrderedIndex<Queue*>& index, int64_t& listed, int64_t due, Queue* queue) {
+  if (listed == due) return;
+  if (listed != kNeverMs) {
+    const bool was_there = index.erase(static_cast<uint64_t>(listed), 0, queue);
+    CHECK(was_there);
+  }
+  listed = due;
+  if (listed != kNeverMs) index.insert(static_cast<uint64_t>(listed), 0, queue);
+}
+
+}  // namespace
+
+void list_queue_timers(Shard& shard, Queue& queue) NO_THREAD_SAFETY_ANALYSIS {
+  // A time before the clock's beginning is as due as its beginning.
+  const int64_t due_ms = std::max<int64_t>(queue.next_due_ms(), 0);
+  const int64_t due_steady = std::max<int64_t>(queue.next_due_steady(), 0);
+  QueueTimers& timers = shard.queue_timers;
+  if (due_ms != queue.listed_due_ms) {
+    relist(timers.by_time, queue.listed_due_ms, due_ms, &queue);
+    lower(shard.next_due_ms, due_ms);
+  }
+  if (due_steady != queue.listed_due_steady) {
+    relist(timers.by_steady, queue.listed_due_steady, due_steady, &queue);
+    lower(shard.next_due_steady_ms, due_steady);
+  }
+}
+
+void retire_queue(Shard& shard, Unit& unit, Queue* queue) NO_THREAD_SAFETY_ANALYSIS {
+  raise_token_floor(shard, unit, queue->next_token);
+  std::erase(unit.dirty_queues, queue);
+  QueueTimers& timers = shard.queue_timers;
+  relist(timers.by_time, queue->listed_due_ms, kNeverMs, queue);
+  relist(timers.by_steady, queue->listed_due_steady, kNeverMs, queue);
+  if (queue->dismantle(kFreedAtOnce)) {
+    delete queue;
+    return;
+  }
+  timers.dying.push_back(queue);
+  lower(shard.next_due_steady_ms, 0);
+}
+
+bool free_dying_queues(Shard& shard, size_t limit) NO_THREAD_SAFETY_ANALYSIS {
+  std::deque<Queue*>& dying = shard.queue_timers.dying;
+  if (dying.empty()) return false;
+  Queue* queue = dying.front();
+  if (queue->dismantle(limit)) {
+    delete queue;
+    dying.pop_front();
+  }
+  return !dying.empty();
+}
+
+void raise_token_floor(Shard& shard, Unit& unit, uint64_t token) {
+  if (token <= 1) return;  // it never gave a lease out
+  // Recorded even if the floor is higher already: who raised it may not be in the journal yet.
+  if (unit.recording) unit.record().token_floor(token);
+  uint64_t floor = shard.token_floor->load(std::memory_order_relaxed);
+  while (floor < token &&
+         !shard.token_floor->compare_exchange_weak(floor, token, std::memory_order_relaxed)) {
+  }
+}
+
+void tie_client(Shard& shard, uint64_t client_id, const Queue& queue) NO_THREAD_SAFETY_ANALYSIS {
+  auto& by_client = shard.tied_clients.by_client;
+  by_client[client_id].emplace(queue.database, queue.key);
+  shard.tied_connections.store(by_client.size(), std::memory_order_relaxed);
+}
+
+TiedClients::Names untie_client(Shard& shard, uint64_t client_id) NO_THREAD_SAFETY_ANALYSIS {
+  auto& by_client = shard.tied_clients.by_client;
+  const auto found = by_client.find(client_id);
+  if (found == by_client.end()) return {};
+  TiedClients::Names names = std::move(found->second);
+  by_client.erase(found);
+  shard.tied_connections.store(by_client.size(), std::memory_order_relaxed);
+  return names;
+}
+
+}  // namespace sluice

@@ -1,0 +1,64 @@
+// What a shard knows of its queues besides their keys: which of them have something to do when,
+// which are being freed, and which connections hold tied leases.
+//
+// All of it is guarded by the shard's lock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/structures/ordered_index.h"
+
+namespace sluice {
+
+class Queue;
+class Unit;
+struct Shard;
+
+// The queues of a shard by the time at which QueueWork::run_timers has work for them, and those
+// that are gone but not yet freed. Owns only the latter.
+struct QueueTimers {
+  OrderedIndex<Queue*> by_time;    // (Queue::listed_due_ms, 0)
+  OrderedIndex<Queue*> by_steady;  // (Queue::listed_due_steady, 0)
+  std::deque<Queue*> dying;
+
+  QueueTimers() = default;
+  QueueTimers(const QueueTimers&) = delete;
+  QueueTimers& operator=(const QueueTimers&) = delete;
+};
+
+// Puts the queue where it belongs by its next_due_ms() and next_due_steady(), and lets the shard's
+// next_due times fall to them. To be called after every change of a queue; costs nothing where
+// neither time has changed.
+void list_queue_timers(Shard& shard, Queue& queue);
+
+// The queue's key is gone: takes the queue out of the unit's dirty list and of the timers, and
+// frees it, at once if it is small, else in steps (free_dying_queues). Its leases are stale from
+// now on, and a later queue's tokens are greater than its own: the token floor rises, as a record
+// of the unit.
+void retire_queue(Shard& shard, Unit& unit, Queue* queue);
+// Frees at most about `limit` jobs of queues that were retired. True: there is more.
+bool free_dying_queues(Shard& shard, size_t limit);
+
+// Raises the floor under the tokens of queues that are made later.
+void raise_token_floor(Shard& shard, Unit& unit, uint64_t token);
+
+// Names of queues in which a connection holds (or held) tied leases, by its id. An entry stays
+// until the connection goes; a name whose queue is gone means nothing.
+struct TiedClients {
+  using Names = std::set<std::pair<int, std::string>>;  // database, key
+  std::map<uint64_t, Names> by_client;
+};
+// A connection holds a tied lease in this queue. Called when it gets one, and for each when a queue
+// gets another name.
+void tie_client(Shard& shard, uint64_t client_id, const Queue& queue);
+// The queues of a connection that is lost; forgets them.
+TiedClients::Names untie_client(Shard& shard, uint64_t client_id);
+
+}  // namespace sluice
