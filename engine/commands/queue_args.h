@@ -1,8 +1,8 @@
 // What the queue commands share: finding the queue of a key, and reading arguments.
 //
 // Two errors for arguments: `ERR syntax error` for an unknown word, a missing value, or words that
-// exclude each other; `BADFIELD field=<name>` for a bad value of a known argument, where the name is
-// that of the option in lower case. Names of options are compared without regard to case; ids,
+// exclude each other; `BADFIELD field=<name>` for a bad value of a known argument, where the name
+// is that of the option in lower case. Names of options are compared without regard to case; ids,
 // groups, keys, tags and workers are bytes. An option with one value that is given again counts as
 // given last.
 #pragma once
@@ -24,12 +24,12 @@ inline constexpr size_t kMaxMatches = 64;
 inline constexpr int64_t kMaxPopCount = 256;
 inline constexpr int64_t kMaxCost = 1'000'000;
 inline constexpr int64_t kMaxRetries = 65'535;
-// Integers that Lua and JavaScript hold exactly: tokens, and every time and duration (milliseconds).
-// Far from what could overflow when it is added to a clock.
+// Integers that Lua and JavaScript hold exactly: tokens, and every time and duration
+// (milliseconds). Far from what could overflow when it is added to a clock.
 inline constexpr int64_t kMaxExact = (int64_t{1} << 53) - 1;
 
-// The queue of a key. Null if the key is absent: the queue is empty then; null with `failed` set and
-// WRONGTYPE replied if it holds another type.
+// The queue of a key. Null if the key is absent: the queue is empty then; null with `failed` set
+// and WRONGTYPE replied if it holds another type.
 Queue* find_queue(Call& call, const KeyRef& key, bool& failed);
 // The same, made where there is none; null only with WRONGTYPE replied.
 Queue* find_or_create_queue(Call& call, const KeyRef& key);
