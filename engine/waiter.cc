@@ -1,6 +1,7 @@
 #include "engine/waiter.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace sluice {
 
@@ -81,16 +82,24 @@ void WaiterLists::remove(const std::string& key, const Waiter* waiter) {
   if (list.empty()) lists.erase(found);
 }
 
-WaiterLists::List* WaiterLists::find(int database, const std::string& key) {
-  auto& lists = by_key_[static_cast<size_t>(database)];
+const WaiterLists::List* WaiterLists::find(int database, const std::string& key) const {
+  const auto& lists = by_key_[static_cast<size_t>(database)];
   const auto found = lists.find(key);
   return found == lists.end() ? nullptr : &found->second;
 }
 
-QueueWaiters* WaiterLists::find_queue(int database, const std::string& key) {
-  auto& queues = by_queue_[static_cast<size_t>(database)];
+const QueueWaiters* WaiterLists::find_queue(int database, const std::string& key) const {
+  const auto& queues = by_queue_[static_cast<size_t>(database)];
   const auto found = queues.find(key);
   return found == queues.end() ? nullptr : &found->second;
+}
+
+WaiterLists::List* WaiterLists::find(int database, const std::string& key) {
+  return const_cast<List*>(std::as_const(*this).find(database, key));
+}
+
+QueueWaiters* WaiterLists::find_queue(int database, const std::string& key) {
+  return const_cast<QueueWaiters*>(std::as_const(*this).find_queue(database, key));
 }
 
 std::vector<std::string> WaiterLists::queue_keys(int database) const {

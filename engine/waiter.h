@@ -115,7 +115,9 @@ class WaiterLists {
   void remove(const std::string& key, const Waiter* waiter);
   // Of those that do not wait at queues.
   List* find(int database, const std::string& key);
+  const List* find(int database, const std::string& key) const;
   QueueWaiters* find_queue(int database, const std::string& key);
+  const QueueWaiters* find_queue(int database, const std::string& key) const;
   // Keys of a database at which somebody waits for a queue.
   std::vector<std::string> queue_keys(int database) const;
 

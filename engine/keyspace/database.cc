@@ -27,8 +27,29 @@ void Database::break_watches(Bytes key) NO_THREAD_SAFETY_ANALYSIS {
 void Database::signal(Bytes key) NO_THREAD_SAFETY_ANALYSIS {
   if (shard_->waiters.empty()) return;
   std::string name(key);
-  if (shard_->waiters.find(index_, name) == nullptr) return;
-  unit_->ready.push_back({shard_->index, index_, std::move(name)});
+  const WaiterLists& waiters = shard_->waiters;
+  if (waiters.find(index_, name) == nullptr && waiters.find_queue(index_, name) == nullptr) return;
+  std::vector<SignalledKey>& ready = unit_->ready;
+  if (!ready.empty() && ready.back().is(SignalledKey::What::kMore, index_, key)) return;
+  ready.push_back({shard_->index, index_, std::move(name)});
+}
+
+void Database::signal_job(Bytes key, Bytes job_id) NO_THREAD_SAFETY_ANALYSIS {
+  if (shard_->waiters.no_queue_waiters()) return;
+  std::string name(key);
+  const QueueWaiters* waiters = shard_->waiters.find_queue(index_, name);
+  if (waiters == nullptr) return;
+  std::string id(job_id);
+  if (waiters->others.empty() && !waiters->by_job.contains(id)) return;
+  unit_->ready.push_back(
+      {shard_->index, index_, std::move(name), SignalledKey::What::kJob, std::move(id)});
+}
+
+void Database::signal_queue(Bytes key) NO_THREAD_SAFETY_ANALYSIS {
+  if (shard_->waiters.no_queue_waiters()) return;
+  std::string name(key);
+  if (shard_->waiters.find_queue(index_, name) == nullptr) return;
+  unit_->ready.push_back({shard_->index, index_, std::move(name), SignalledKey::What::kQueue, {}});
 }
 
 void Database::track_expiry(const KeyRef& key, int64_t expire_ms) {
@@ -58,6 +79,7 @@ void Database::unlink(const KeyRef& key, Entry* entry) {
   CHECK(was_there);
   shard_->key_counts[static_cast<size_t>(index_)].store(keys.entries.size(),
                                                         std::memory_order_relaxed);
+  if (entry->type() == Type::kQueue) signal_queue(key.key);
 }
 
 Entry* Database::find(const KeyRef& key) {
@@ -111,6 +133,7 @@ void Database::write_string(const KeyRef& key, Entry* found, size_t offset, Byte
 Entry* Database::create(const KeyRef& key, Type type) {
   Entry* entry = Entry::make_object(key.key, type, make_collection(type));
   insert_entry(key, entry);
+  if (type == Type::kQueue) signal_queue(key.key);
   return entry;
 }
 
@@ -185,6 +208,9 @@ void Database::clear() NO_THREAD_SAFETY_ANALYSIS {
       if (keys.entries.find(ref.key, ref.hash) == nullptr) continue;
       for (WatchSet* set : sets) set->broken.store(true, std::memory_order_relaxed);
     }
+  }
+  if (!shard_->waiters.no_queue_waiters()) {
+    for (const std::string& key : shard_->waiters.queue_keys(index_)) signal_queue(key);
   }
   unit_->changes += keys.entries.size();
   keys.entries.for_each(Entry::destroy);

@@ -95,6 +95,15 @@ class Database {
   // so in Redis even where they change nothing (LTRIM).
   void break_watches(Bytes key);
 
+  // Tells waiters that the key has (more) elements. Verbs that add elements do it.
+  void signal(Bytes key);
+  // Tells those who wait at a queue that something has happened to this job of it; or to the queue
+  // as a whole: it has come into being, or is gone.
+  void signal_job(Bytes key, Bytes job_id);
+  void signal_queue(Bytes key);
+
+  Shard& shard() { return *shard_; }
+
   // Applies one decoded effect during replay.
   static void apply(Shard& shard, Unit& unit, const Effect& effect);
 
@@ -107,8 +116,6 @@ class Database {
   }
   // Tells watchers; every verb calls it once for the key that it changes.
   void touched(Bytes key);
-  // Tells waiters that the key has (more) elements.
-  void signal(Bytes key);
   void insert_entry(const KeyRef& key, Entry* entry);
   void unlink(const KeyRef& key, Entry* entry);
   void track_expiry(const KeyRef& key, int64_t expire_ms);

@@ -36,11 +36,22 @@ struct Delivery {
   bool blocked_reply = false;
 };
 
-// A key that gained elements while somebody waits at it.
+// A key at which somebody waits, and what has happened there.
 struct SignalledKey {
+  enum class What : uint8_t {
+    kMore,   // it has (more) elements: more jobs or room for them, of a queue
+    kJob,    // something has happened to a job of the queue
+    kQueue,  // the queue has come into being, or is gone
+  };
   unsigned shard;
   int database;
   std::string key;
+  What what = What::kMore;
+  std::string job_id = {};  // kJob
+
+  bool is(What other_what, int other_database, Bytes other_key) const {
+    return what == other_what && database == other_database && key == other_key;
+  }
 };
 
 class Unit {
