@@ -16,8 +16,8 @@ namespace {
 
 thread_local IoThread* current_thread = nullptr;
 
-// A script that polls lets this many handlers run each time.
-constexpr int kMaxNestedHandlers = 64;
+// Asio's handlers, each turn.
+constexpr int kMaxHandlersPerTurn = 64;
 constexpr size_t kMaxEventsPerTurn = 256;
 constexpr int kSpareWork = 1 << 16;
 constexpr auto kPausedRetry = std::chrono::milliseconds(2);
@@ -73,16 +73,16 @@ void IoThread::run() {
   current_thread = this;
   const std::string name = "sluice-io-" + std::to_string(index_);
   ::pthread_setname_np(::pthread_self(), name.c_str());
-  await_sockets();
-  context_.run();
-  poller_.close();
+  while (!stop_wanted_) {
+    turn(!has_work());
+    end_turn();
+    if (nested_polled_) after_nested();
+    sweep();
+  }
   // Here, and not in the destructor: sessions tell the engine, which must still be whole.
   for (const auto& session : sessions_) session->close();
-  context_.restart();
-  work_.reset();
-  // The ends of their operations, and the burials.
-  while (!sessions_.empty() && context_.poll_one() != 0) {
-  }
+  run_sockets({});  // lets go of those that wanted to go on
+  sweep();
   CHECK(sessions_.empty());
   current_thread = nullptr;
   ended_.store(true, std::memory_order_release);
@@ -95,13 +95,82 @@ void IoThread::begin_stop() {
   });
 }
 
-void IoThread::stop() { context_.stop(); }
+void IoThread::stop() { signal(kStop); }
 
 void IoThread::join() {
   if (thread_.joinable()) thread_.join();
 }
 
-void IoThread::post(std::function<void()> task) { asio::post(context_, std::move(task)); }
+// --- Turns ---
+
+void IoThread::signal(Signal what) {
+  // The first one wakes. This thread looks at the signals before it waits, so it needs no waking.
+  const bool first = signals_.fetch_or(what, std::memory_order_acq_rel) == 0;
+  if (first && current_thread != this) poller_.wake();
+}
+
+void IoThread::post(std::function<void()> task) {
+  asio::post(context_, std::move(task));
+  signal(kTaskPosted);
+}
+
+bool IoThread::has_work() const {
+  return !continuing_.empty() || handlers_wait_ || flush_wanted_ ||
+         signals_.load(std::memory_order_acquire) != 0;
+}
+
+// All of a turn but its end: also what a script that polls lets in.
+void IoThread::turn(bool block) {
+  std::array<epoll_event, kMaxEventsPerTurn> events;
+  const size_t count = poller_.wait(events, block);
+  // First of all the replies that a sync has released: their clients may join the next one.
+  take_signals();
+  run_sockets({events.data(), count});
+  run_handlers();
+}
+
+void IoThread::take_signals() {
+  if (signals_.load(std::memory_order_acquire) == 0) return;
+  const uint32_t signals = signals_.exchange(0, std::memory_order_acq_rel);
+  if ((signals & kStop) != 0) stop_wanted_ = true;
+  if ((signals & kTaskPosted) != 0) handlers_wait_ = true;
+  if ((signals & kDurableMoved) != 0) {
+    write_gated();
+    resume_paused();
+  }
+  if ((signals & kMailWaits) != 0) drain_mail();
+}
+
+void IoThread::run_sockets(std::span<const epoll_event> events) {
+  const bool was_in_turn = std::exchange(in_turn_, true);
+  // Those that ask again meanwhile do so for the next turn.
+  const std::vector<Session*> continuing = std::exchange(continuing_, {});
+  for (const epoll_event& event : events) Poller::session_of(event).on_events(event.events);
+  for (Session* session : continuing) session->go_on();
+  in_turn_ = was_in_turn;
+}
+
+void IoThread::run_handlers() {
+  if (poller_.take_reactor_ready()) handlers_wait_ = true;
+  for (int i = 0; handlers_wait_ && i < kMaxHandlersPerTurn; ++i) {
+    handlers_wait_ = context_.poll_one() != 0;
+  }
+}
+
+void IoThread::end_turn() {
+  if (flush_wanted_) {
+    flush_wanted_ = false;
+    GroupCommitJournal* journal = state_.journal.load(std::memory_order_relaxed);
+    // A failure is told by journal_failed().
+    if (journal != nullptr && !journal->flush()) return;
+    // What the flush itself has made durable is written now.
+    signals_.fetch_and(~uint32_t{kDurableMoved}, std::memory_order_acq_rel);
+    write_gated();
+    resume_paused();
+  } else {
+    write_gated();
+  }
+}
 
 // --- Connections ---
 
@@ -109,6 +178,7 @@ void IoThread::adopt(int fd, Endpoints endpoints) {
   asio::post(context_, [this, fd, moved = std::move(endpoints)]() mutable {
     take_connection(fd, std::move(moved));
   });
+  signal(kTaskPosted);
 }
 
 void IoThread::take_connection(int fd, Endpoints endpoints) {
@@ -140,7 +210,6 @@ void IoThread::bury(Session& session) {
   if (session.in_gated) std::erase(gated_, &session);
   if (session.in_paused) std::erase(paused_, &session);
   drop_registration(session);
-  post_sweep();
 }
 
 void IoThread::drop_registration(const Session& session) {
@@ -151,20 +220,11 @@ void IoThread::drop_registration(const Session& session) {
   registry_.pop_back();
 }
 
-void IoThread::post_sweep() {
-  // Under a nested poll somebody up the stack may still hold a session.
-  if (sweep_posted_ || depth_ != 0 || graveyard_.empty()) return;
-  sweep_posted_ = true;
-  asio::post(context_, [this] {
-    sweep_posted_ = false;
-    sweep();
-  });
-}
-
+// At the end of a turn nobody names a session that has ended.
 void IoThread::sweep() {
-  if (depth_ != 0) return;
+  if (graveyard_.empty()) return;
   std::erase_if(graveyard_, [this](Session* session) {
-    if (session->has_pending_operations()) return false;
+    if (session->is_continuing()) return false;
     const size_t index = session->index;
     std::swap(sessions_[index], sessions_.back());
     sessions_[index]->index = index;
@@ -172,7 +232,6 @@ void IoThread::sweep() {
     return true;
   });
   session_count_.store(sessions_.size(), std::memory_order_release);
-  post_sweep();
 }
 
 // --- Mail ---
@@ -184,7 +243,7 @@ void IoThread::send_mail(Mail mail) {
     first = mail_.empty();
     mail_.push_back(std::move(mail));
   }
-  if (first) asio::post(context_, [this] { drain_mail(); });
+  if (first) signal(kMailWaits);
 }
 
 void IoThread::drain_mail() {
@@ -236,72 +295,7 @@ void IoThread::add_paused(Session& session) {
   request_end_of_turn();
 }
 
-void IoThread::await_sockets() {
-  poller_.async_wait([this](const error_code& error) {
-    if (!error) take_turn();
-  });
-}
-
-void IoThread::take_turn() {
-  std::array<epoll_event, kMaxEventsPerTurn> events;
-  const size_t count = poller_.take(events);
-  // Before the sessions run: a script that polls must hear of the sockets too.
-  await_sockets();
-  const bool outermost = !in_turn_;
-  in_turn_ = true;
-  for (size_t i = 0; i < count; ++i) Poller::session_of(events[i]).on_events(events[i].events);
-  if (!outermost) {
-    write_gated();  // the script's caller waits, but nobody else shall
-    return;
-  }
-  in_turn_ = false;
-  if (end_turn_wanted_) {
-    end_turn_wanted_ = false;
-    end_turn();
-  } else {
-    write_gated();
-  }
-}
-
-namespace {
-
-struct EndOfTurnHandler {
-  using allocator_type = HandlerAllocator<std::byte>;
-  IoThread* thread;
-  HandlerMemory* memory;
-  allocator_type get_allocator() const noexcept { return allocator_type(*memory); }
-  void operator()() const { thread->end_turn(); }
-};
-
-}  // namespace
-
-void IoThread::request_end_of_turn() {
-  if (in_turn_) {
-    end_turn_wanted_ = true;
-    return;
-  }
-  if (end_turn_posted_) return;
-  end_turn_posted_ = true;
-  asio::post(context_, EndOfTurnHandler{this, &end_turn_memory_});
-}
-
-void IoThread::end_turn() {
-  end_turn_posted_ = false;
-  GroupCommitJournal* journal = state_.journal.load(std::memory_order_relaxed);
-  // A failure is told by journal_failed().
-  if (journal != nullptr && !journal->flush()) return;
-  write_gated();
-  resume_paused();
-}
-
-void IoThread::durable_moved() {
-  if (durable_posted_.exchange(true, std::memory_order_acq_rel)) return;
-  asio::post(context_, [this] {
-    durable_posted_.store(false, std::memory_order_release);
-    write_gated();
-    resume_paused();
-  });
-}
+void IoThread::durable_moved() { signal(kDurableMoved); }
 
 void IoThread::write_gated() {
   if (gated_.empty()) return;
@@ -340,12 +334,7 @@ void IoThread::journal_failed() {
   });
 }
 
-void IoThread::after_batch() {
-  check_due();
-  if (!nested_polled_ || depth_ != 0) return;
-  nested_polled_ = false;
-  asio::post(context_, [this] { after_nested(); });
-}
+void IoThread::after_batch() { check_due(); }
 
 void IoThread::check_due() {
   const int64_t due_ms = engine().next_due_ms();
@@ -416,8 +405,8 @@ void IoThread::housekeep() {
 void IoThread::poll_nested() {
   ++depth_;
   if (levels_.size() == depth_) add_level();
-  for (int i = 0; i < kMaxNestedHandlers && context_.poll_one() != 0; ++i) {
-  }
+  turn(false);
+  write_gated();  // the script's caller waits, but nobody else shall
   --depth_;
   nested_polled_ = true;
 }
@@ -426,13 +415,9 @@ void IoThread::close_later(Session& session) { to_close_.push_back(&session); }
 
 // What a nested poll has put off, when the command that polled is over.
 void IoThread::after_nested() {
-  if (depth_ != 0) {
-    nested_polled_ = true;  // another command polls already: it will post this again
-    return;
-  }
+  nested_polled_ = false;
   for (Session* session : to_close_) session->close();
   to_close_.clear();
-  post_sweep();
   drain_mail();
   on_timeouts();
 }

@@ -2,13 +2,15 @@
 // life.
 //
 // A turn: all sockets that are readable now (net/poller.h) are read, and their requests run,
-// session by session; then the journal is flushed once for all of them; then the replies are
-// written. What must wait for a sync leaves when the journal reports it (durable_moved). Writing
-// last lets a client that has several connections here wake up once for many replies.
+// session by session; then sessions that had more than fits a turn, and Asio's handlers; then the
+// journal is flushed once for all of them; then the replies are written. What must wait for a sync
+// leaves when the journal reports it (durable_moved). Writing last lets a client that has several
+// connections here wake up once for many replies.
 //
 // Threads: members are used by the own thread only, but for those under "Any thread". The
-// io_context is made without locks for its sockets (BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO): other
-// threads may only post to it. It must outlive every SessionPort of its sessions.
+// io_context is made without locks for its sockets (BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO), and it
+// runs only when the poller or post() say so: whoever has work for it calls post(), never
+// asio::post(). It must outlive every SessionPort of its sessions.
 #pragma once
 
 #include <atomic>
@@ -16,6 +18,7 @@
 #include <functional>
 #include <memory>
 #include <set>
+#include <span>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -96,23 +99,21 @@ class IoThread {
   bool journal_congested() const;
 
   // The session has replies that wait for the end of the turn or for the journal / that waits to
-  // read / that has ended.
+  // read / that goes on in the next turn (Session::go_on) / that has ended.
   void add_gated(Session& session);
   void add_paused(Session& session);
+  void add_continuing(Session& session) { continuing_.push_back(&session); }
   void bury(Session& session);
   // Ends `session`'s blocking at this time, unless remove_timeout comes first.
   void add_timeout(int64_t at_ms, Session& session);
   void remove_timeout(int64_t at_ms, Session& session);
   // Somebody waits for the journal: flush it once, when all sessions of this turn have run.
-  void request_end_of_turn();
+  void request_end_of_turn() { flush_wanted_ = true; }
   // Each session calls it when its batch is done.
   void after_batch();
   // Sessions over a soft output limit, or idle for too long, are looked at once a second while
   // there is reason to.
   void need_housekeeping();
-
-  // The handler of request_end_of_turn.
-  void end_turn();
 
   // Serves sockets from inside a command that runs for too long. The caller holds shards, so
   // nothing that locks one may run meanwhile: requests are refused but for a few, and ends of
@@ -131,13 +132,25 @@ class IoThread {
     RequestBatch batch;
   };
 
+  // What other threads tell this one, as bits of signals_.
+  enum Signal : uint32_t {
+    kMailWaits = 1U << 0,
+    kDurableMoved = 1U << 1,
+    kTaskPosted = 1U << 2,
+    kStop = 1U << 3,
+  };
+
   void run();
-  void await_sockets();
-  void take_turn();
+  void signal(Signal what);
+  bool has_work() const;
+  void turn(bool block);
+  void take_signals();
+  void run_sockets(std::span<const epoll_event> events);
+  void run_handlers();
+  void end_turn();
   void take_connection(int fd, Endpoints endpoints);
   void add_level();
   void drain_mail();
-  void post_sweep();
   void write_gated();
   void resume_paused();
   void sweep();
@@ -163,17 +176,17 @@ class IoThread {
   std::vector<std::unique_ptr<Session>> sessions_;
   std::vector<Session*> gated_;
   std::vector<Session*> paused_;
+  std::vector<Session*> continuing_;
   std::vector<Session*> graveyard_;
   std::vector<Session*> to_close_;
   // Kept for their capacity.
   std::vector<Session*> gated_at_hand_;
   std::vector<Session*> dirty_at_hand_;
   bool in_turn_ = false;
-  bool end_turn_wanted_ = false;
-  bool end_turn_posted_ = false;
-  bool sweep_posted_ = false;
+  bool flush_wanted_ = false;
+  bool handlers_wait_ = false;
   bool nested_polled_ = false;
-  HandlerMemory end_turn_memory_;
+  bool stop_wanted_ = false;
   std::set<std::pair<int64_t, Session*>> timeouts_;
   SteadyTimer timeout_timer_;
   int64_t timeout_armed_ms_ = kNeverMs;
@@ -184,7 +197,7 @@ class IoThread {
   Mutex mail_mutex_;
   std::vector<Mail> mail_ GUARDED_BY(mail_mutex_);
   std::vector<Mail> mail_at_hand_;
-  std::atomic<bool> durable_posted_{false};
+  std::atomic<uint32_t> signals_{0};
   std::atomic<size_t> session_count_{0};
   std::atomic<bool> ended_{false};
   mutable Mutex registry_mutex_;

@@ -1,7 +1,9 @@
 #include "net/poller.h"
 
+#include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <boost/asio/detail/epoll_reactor.hpp>
 #include <cerrno>
 
 #include "engine/base/check.h"
@@ -10,32 +12,67 @@ namespace sluice {
 
 namespace {
 
-int make_epoll_set() {
-  const int fd = ::epoll_create1(EPOLL_CLOEXEC);
-  CHECK(fd >= 0);
-  return fd;
-}
+using Reactor = asio::detail::epoll_reactor;
+
+// Asio does not show the descriptor of its epoll set. An explicit instantiation may name a private
+// member, which is the one lawful way to it; if a later Boost calls it otherwise, this does not
+// compile.
+template <int Reactor::*Member>
+struct ReactorMember {
+  friend int descriptor_of(const Reactor& reactor) { return reactor.*Member; }
+};
+int descriptor_of(const Reactor& reactor);
+template struct ReactorMember<&Reactor::epoll_fd_>;
 
 }  // namespace
 
-Poller::Poller(asio::io_context& context) : descriptor_(context, make_epoll_set()) {}
+Poller::Poller(asio::io_context& context)
+    : set_fd_(::epoll_create1(EPOLL_CLOEXEC)), wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  CHECK(set_fd_ >= 0 && wake_fd_ >= 0);
+  // Each write is a new edge, so nobody needs to read it.
+  add_own(wake_fd_, EPOLLIN | EPOLLET, &wake_fd_);
+  // Not by edges: it is told again until Asio has taken all that it has.
+  add_own(descriptor_of(asio::use_service<Reactor>(context)), EPOLLIN, &reactor_ready_);
+}
+
+Poller::~Poller() {
+  ::close(set_fd_);
+  ::close(wake_fd_);
+}
+
+void Poller::add_own(int fd, uint32_t events, void* name) {
+  epoll_event event{};
+  event.events = events;
+  event.data.ptr = name;
+  CHECK(::epoll_ctl(set_fd_, EPOLL_CTL_ADD, fd, &event) == 0);
+}
 
 bool Poller::add(int fd, Session& session) {
   epoll_event event{};
   event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
   event.data.ptr = &session;
-  return ::epoll_ctl(descriptor_.native_handle(), EPOLL_CTL_ADD, fd, &event) == 0;
+  return ::epoll_ctl(set_fd_, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-size_t Poller::take(std::span<epoll_event> events) {
+size_t Poller::wait(std::span<epoll_event> events, bool block) {
   const int count =
-      ::epoll_wait(descriptor_.native_handle(), events.data(), static_cast<int>(events.size()), 0);
-  return count > 0 ? static_cast<size_t>(count) : 0;
+      ::epoll_wait(set_fd_, events.data(), static_cast<int>(events.size()), block ? -1 : 0);
+  size_t kept = 0;
+  for (int i = 0; i < count; ++i) {
+    const epoll_event& event = events[static_cast<size_t>(i)];
+    if (event.data.ptr == &reactor_ready_) {
+      reactor_ready_ = true;
+    } else if (event.data.ptr != &wake_fd_) {
+      events[kept++] = event;
+    }
+  }
+  return kept;
 }
 
-void Poller::close() {
-  error_code ignored;
-  descriptor_.close(ignored);
+void Poller::wake() {
+  const uint64_t one = 1;
+  // It cannot fail but by a full counter, and then a wake-up is on its way.
+  static_cast<void>(!::write(wake_fd_, &one, sizeof(one)));
 }
 
 }  // namespace sluice

@@ -34,23 +34,6 @@ constexpr Bytes kLoadingError = "LOADING Redis is loading the dataset in memory"
 
 }  // namespace
 
-struct Session::ContinueHandler {
-  using allocator_type = HandlerAllocator<std::byte>;
-  Session* session;
-  allocator_type get_allocator() const noexcept {
-    return allocator_type(session->continue_memory_);
-  }
-  void operator()() const {
-    session->continue_posted_ = false;
-    if (session->closed_ || session->executing_) return;
-    if (!session->requests_left_ && session->readable_ && session->may_read()) {
-      session->read_input();
-    } else {
-      session->advance();
-    }
-  }
-};
-
 Session::Session(IoThread& thread, int fd, Endpoints endpoints)
     : thread_(thread), fd_(fd), read_bytes_(kFirstReadBytes) {
   ServerState& state = thread.state();
@@ -95,7 +78,7 @@ void Session::on_events(uint32_t events) {
 
 // Whether more input is wanted now. Somebody comes back to a session that does not want any.
 bool Session::may_read() {
-  if (ending() || closing_ || continue_posted_ || output_paused_) return false;
+  if (ending() || closing_ || continuing_ || output_paused_) return false;
   if (client_.waiter != nullptr && in_.size() - in_begin_ > kMaxBlockedBacklog) return false;
   if (thread_.state().stopping.load(std::memory_order_relaxed)) return false;
   if (thread_.journal_congested()) {
@@ -105,10 +88,20 @@ bool Session::may_read() {
   return true;
 }
 
-void Session::post_continue() {
-  if (continue_posted_) return;
-  continue_posted_ = true;
-  asio::post(thread_.context(), ContinueHandler{this});
+void Session::continue_later() {
+  if (continuing_) return;
+  continuing_ = true;
+  thread_.add_continuing(*this);
+}
+
+void Session::go_on() {
+  continuing_ = false;
+  if (closed_ || executing_) return;
+  if (!requests_left_ && readable_ && may_read()) {
+    read_input();
+  } else {
+    advance();
+  }
 }
 
 // One read, and what it brought.
@@ -127,7 +120,7 @@ void Session::read_input() {
   if (count <= 0) {
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) {
       readable_ = errno == EINTR;
-      if (readable_) post_continue();
+      if (readable_) continue_later();
       return;
     }
     if (count == 0 && pending_output() != 0 && client_.waiter == nullptr) {
@@ -148,7 +141,8 @@ void Session::read_input() {
   add_relaxed(counters.reads, 1);
   in_.advance(bytes);
   if (bytes >= read_bytes_ && read_bytes_ < kMaxReadBytes) read_bytes_ *= 4;
-  if (in_.size() - in_begin_ >
+  // What is queued in MULTI has not been executed either.
+  if (in_.size() - in_begin_ + client_.queued_bytes >
       thread_.state().limits.query_buffer_bytes.load(std::memory_order_relaxed)) {
     spdlog::warn("Closing client that reached max query buffer length: {}", client_.address);
     thread_.state().query_buffer_disconnections.fetch_add(1, std::memory_order_relaxed);
@@ -161,7 +155,7 @@ void Session::read_input() {
 // --- Running requests ---
 
 bool Session::may_execute() const {
-  return client_.waiter == nullptr && !ending() && !closing_ && !executing_ && !continue_posted_ &&
+  return client_.waiter == nullptr && !ending() && !closing_ && !executing_ && !continuing_ &&
          !output_paused_;
 }
 
@@ -174,7 +168,7 @@ void Session::advance() {
   } else {
     flush();
   }
-  if (readable_ && may_read()) post_continue();
+  if (readable_ && may_read()) continue_later();
 }
 
 void Session::run_requests() {
@@ -197,7 +191,7 @@ void Session::run_requests() {
   give_back(batch);
   gate_output(execution.finish());
   executing_ = false;
-  if (requests_left_) post_continue();
+  if (requests_left_) continue_later();
   after_batch();
 }
 
@@ -462,7 +456,7 @@ void Session::write_out() {
 }
 
 void Session::resume() {
-  if (readable_ && may_read()) post_continue();
+  if (readable_ && may_read()) continue_later();
 }
 
 // --- The end ---

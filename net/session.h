@@ -2,8 +2,8 @@
 // and writes the replies in order, each not before the journal has what it reports.
 //
 // Threads and lifetime: belongs to one IoThread for life, which owns it; other threads know only
-// its SessionPort. After close() it is buried: the I/O thread destroys it in a handler of its own,
-// when no event of the running turn can name it any more. Nothing here may run while `executing_`
+// its SessionPort. After close() it is buried: the I/O thread destroys it at the end of the turn,
+// when no event can name it any more. Nothing here may run while `executing_`
 // but what a nested poll of the same thread brings, and that is put off.
 //
 // Output is one buffer: [0, sent_) has left, [sent_, sendable_) may leave, and each segment says up
@@ -39,6 +39,8 @@ class Session {
   void start();
   // What the poller reports.
   void on_events(uint32_t events);
+  // Its next turn, after IoThread::add_continuing.
+  void go_on();
   // Mail of other threads. write_out() afterwards, once for all mail of a turn.
   void take_mail(Mail& mail);
   // Writes what may leave, and goes on with what had to wait for that.
@@ -55,7 +57,7 @@ class Session {
   void check_time_limits(int64_t now_ms);
 
   bool closed() const { return closed_; }
-  bool has_pending_operations() const { return continue_posted_; }
+  bool is_continuing() const { return continuing_; }
   bool waits_for_journal() const { return !segments_.empty() && !closed_; }
   const std::shared_ptr<SessionPort>& port() const { return port_; }
 
@@ -72,10 +74,9 @@ class Session {
     size_t end;
     Lsn gate;
   };
-  struct ContinueHandler;
 
   void advance();
-  void post_continue();
+  void continue_later();
   bool may_execute() const;
   void run_requests();
   bool run_one(RequestBatch& batch, RespReply& reply);
@@ -131,7 +132,7 @@ class Session {
   bool peer_ended_ = false;     // read on until its end, however short a read was
   bool requests_left_ = false;  // complete requests wait for the next turn
   bool awaiting_write_ = false;
-  bool continue_posted_ = false;
+  bool continuing_ = false;  // goes on in the next turn
   bool executing_ = false;
   bool closing_ = false;  // close when all output has left
   bool closed_ = false;
@@ -139,8 +140,6 @@ class Session {
   bool output_paused_ = false;
   bool counted_blocked_ = false;
   bool counted_pubsub_ = false;
-
-  HandlerMemory continue_memory_;
 };
 
 }  // namespace sluice
