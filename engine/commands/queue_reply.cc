@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "engine/engine.h"
 #include "engine/queue/queue_work.h"
 
 namespace sluice {
@@ -66,19 +67,17 @@ int64_t retries_left(const Queue& queue, const Job& job) {
   return std::max<int64_t>(0, allowed - (extras == nullptr ? 0 : extras->retries_used));
 }
 
-// What is left of the time that it may spend pending; -1: it has no TTL. `ticket` is where it
-// stands, and the one that expires.
-int64_t ttl_left_ms(const Queue& queue, const Job& job, const Job& ticket, int64_t now_ms) {
-  const JobExtras* extras = ticket.extras_if();
-  if (ticket.state == JobState::kPending) {
+// What is left of the time that it may spend pending; -1: it has no TTL.
+int64_t ttl_left_ms(const Job& job, int64_t now_ms) {
+  const JobExtras* extras = job.extras_if();
+  if (job.state == JobState::kPending) {
     if (extras == nullptr || extras->ttl_due_ms == 0) return -1;
     return std::max<int64_t>(0, extras->ttl_due_ms - now_ms);
   }
   if (extras != nullptr && extras->ttl_left_ms >= 0) return extras->ttl_left_ms;
-  int64_t budget = extras == nullptr ? -1 : extras->ttl_ms;
-  if (budget < 0) budget = job.lane->group->config.ttl_ms;
-  if (budget <= 0) budget = queue.config.values().ttl_ms;
-  return budget > 0 ? budget : -1;
+  const int64_t given_ms = extras == nullptr ? -1 : extras->ttl_ms;
+  const int64_t budget_ms = given_ms >= 0 ? given_ms : job.lane->group->config.ttl_ms;
+  return budget_ms == 0 ? -1 : budget_ms;
 }
 
 // 10 fields: where it stands, and why it is not running.
@@ -108,11 +107,10 @@ void reply_budgets(Reply& reply, const Queue& queue, const Job& job, JobState st
                    const ShownAt& at) {
   const bool lives = !is_terminal(state);
   const bool delayed = state == JobState::kDelayed;
-  const Job& ticket = delayed || state == JobState::kPending ? *queue.owned_ticket(&job) : job;
   name(reply, "enqueued");
   reply.integer(job.enqueued_ms());
-  integer_or_null(reply, "not_before", delayed, ticket.gate_ms());
-  const int64_t ttl_ms = lives ? ttl_left_ms(queue, job, ticket, at.now_ms) : -1;
+  integer_or_null(reply, "not_before", delayed, delayed ? queue.owned_ticket(&job)->gate_ms() : 0);
+  const int64_t ttl_ms = lives ? ttl_left_ms(job, at.now_ms) : -1;
   integer_or_null(reply, "ttl_left_ms", ttl_ms >= 0, ttl_ms);
   name(reply, "lease_ms");
   reply.integer(lease_ms(queue, job));
@@ -194,6 +192,20 @@ bool parse_shown_field(Bytes name, ShownFields& fields) {
   if (equals_ignore_case(name, "result")) return fields.result = true;
   return false;
 }
+
+size_t waiting_pops(const Call& call, const KeyRef& key) {
+  const Shard& shard = call.engine.shard(key.shard);
+  shard.mutex.assert_held();
+  const QueueWaiters* waiters =
+      shard.waiters.find_queue(call.client.database, std::string(key.key));
+  return waiters == nullptr ? 0 : waiters->pop_count;
+}
+
+ShownAt::ShownAt(const Call& call, const KeyRef& key, const Queue& queue, ShownFields asked)
+    : now_ms(std::max(queue.queue_ms, call.unit.now_ms)),
+      steady_ms(call.unit.steady_ms),
+      has_waiters(waiting_pops(call, key) != 0),
+      with(asked) {}
 
 void reply_shown_job(Reply& reply, const Queue& queue, const Job& job, const ShownAt& at) {
   const JobState state = queue.shown_state(&job);

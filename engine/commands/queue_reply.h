@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "engine/base/bytes.h"
+#include "engine/commands/call.h"
 #include "engine/queue/queue.h"
 #include "engine/reply.h"
 
@@ -26,11 +27,16 @@ struct ShownFields {
 // False: there is no such field.
 bool parse_shown_field(Bytes name, ShownFields& fields);
 
+// How many pops (Q.POP, Q.ACK ... POP) wait at a key of the client's database.
+size_t waiting_pops(const Call& call, const KeyRef& key);
+
 // From where a job is looked at.
 struct ShownAt {
-  int64_t now_ms = 0;        // queue time
-  int64_t steady_ms = 0;     // of the unit
-  bool has_waiters = false;  // somebody waits in a Q.POP here
+  ShownAt(const Call& call, const KeyRef& key, const Queue& queue, ShownFields asked);
+
+  int64_t now_ms;     // queue time
+  int64_t steady_ms;  // of the unit
+  bool has_waiters;   // a pop waits here
   ShownFields with;
 };
 void reply_shown_job(Reply& reply, const Queue& queue, const Job& job, const ShownAt& at);

@@ -1,0 +1,81 @@
+// Q.GET: one job, at once or when it has ended.
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "engine/commands/queue_args.h"
+#include "engine/commands/queue_reply.h"
+#include "engine/commands/queues.h"
+
+namespace sluice {
+
+namespace {
+
+struct GetRequest {
+  ShownFields with;
+  std::optional<int64_t> wait_ms;  // 0: for ever
+};
+
+// False with the error replied.
+bool parse_get(Call& call, GetRequest& request) {
+  if (!check_job_id(call, 2)) return false;
+  OptionReader options(call, 3);
+  while (options.next()) {
+    if (options.is("WITH", 1)) {
+      if (!parse_shown_field(options.value(), request.with)) options.bad_value();
+    } else if (options.is("WAIT", 1)) {
+      request.wait_ms = options.duration();
+    } else {
+      options.unknown();
+    }
+  }
+  return !options.failed();
+}
+
+void reply_job(Call& call, const KeyRef& key, const Queue* queue, const GetRequest& request) {
+  const Job* job = queue == nullptr ? nullptr : queue->find(call.args[2]);
+  if (job == nullptr) return call.reply.null();
+  reply_shown_job(call.reply, *queue, *job, ShownAt(call, key, *queue, request.with));
+}
+
+// The job has ended, or is not there any more.
+bool has_ended(const Waiter& waiter, const Entry& entry) {
+  const Job* job = entry.object<Queue>().find(waiter.job_id);
+  return job == nullptr || is_terminal(job->state);
+}
+
+// Also called when the queue is gone.
+void serve_get(Call& call, Bytes name) {
+  const KeyRef key(name);
+  const Entry* entry = call.find(key);
+  const bool is_queue = entry != nullptr && entry->type() == Type::kQueue;
+  GetRequest request;
+  const bool parsed = parse_get(call, request);
+  CHECK(parsed);  // it was when it began to wait
+  reply_job(call, key, is_queue ? &entry->object<Queue>() : nullptr, request);
+}
+
+}  // namespace
+
+void q_get_command(Call& call) {
+  const KeyRef key = call.key(1);
+  bool failed = false;
+  const Queue* queue = find_queue(call, key, failed);
+  GetRequest request;
+  if (failed || !parse_get(call, request)) return;
+  const Job* job = queue == nullptr ? nullptr : queue->find(call.args[2]);
+  const bool waits = request.wait_ms && !call.nested && job != nullptr && !is_terminal(job->state);
+  if (!waits) return reply_job(call, key, queue, request);
+  auto waiter = std::make_shared<Waiter>();
+  waiter->wanted = Type::kQueue;
+  waiter->serve = serve_get;
+  waiter->accepts = has_ended;
+  waiter->job_id = call.args[2];
+  waiter->served_when_gone = true;
+  waiter->timeout_ms = *request.wait_ms;
+  const Bytes keys[] = {call.args[1]};
+  call.block(keys, std::move(waiter));
+}
+
+}  // namespace sluice

@@ -1,0 +1,91 @@
+// Q.LIST: the jobs of a queue, page by page.
+#include <algorithm>
+
+#include "engine/commands/queue_reply.h"
+#include "engine/commands/queue_where.h"
+#include "engine/commands/queues.h"
+
+namespace sluice {
+
+namespace {
+
+constexpr int64_t kUsualCount = 100;
+constexpr int64_t kMaxCount = 1000;
+
+struct ListRequest {
+  Selector selector;
+  JobOrder order = JobOrder::kNone;
+  Bytes cursor = "0";
+  int64_t count = 0;  // 0: not given
+  ShownFields with;
+};
+
+void read_order(OptionReader& options, JobOrder& order) {
+  const Bytes name = options.value();
+  if (equals_ignore_case(name, "RANK")) {
+    order = JobOrder::kRank;
+  } else if (equals_ignore_case(name, "AGE")) {
+    order = JobOrder::kAge;
+  } else if (equals_ignore_case(name, "DEADLINE")) {
+    order = JobOrder::kDeadline;
+  } else {
+    options.unknown();
+  }
+}
+
+// False with the error replied.
+bool parse_list(Call& call, const QueueConfig& config, ListRequest& request) {
+  bool in_selector = false;
+  OptionReader options(call, 2);
+  while (options.next()) {
+    if (in_selector && read_selector_option(options, config, request.selector)) continue;
+    in_selector = options.is("WHERE");
+    if (in_selector) {
+      continue;
+    } else if (options.is("BY", 1)) {
+      read_order(options, request.order);
+    } else if (options.is("CURSOR", 1)) {
+      request.cursor = options.value();
+    } else if (options.is("COUNT", 1)) {
+      request.count = options.integer(1, kMaxCount).value_or(1);
+    } else if (options.is("WITH", 1)) {
+      if (!parse_shown_field(options.value(), request.with)) options.bad_value();
+    } else {
+      options.unknown();
+    }
+  }
+  if (options.failed()) return false;
+  // LIMIT is another word for COUNT here; the smaller one counts.
+  const int64_t limit = request.selector.limit;
+  const bool limited = limit != kMaxSelected;
+  if (request.count == 0) request.count = limited ? limit : kUsualCount;
+  request.count = std::min(request.count, limit);
+  return true;
+}
+
+}  // namespace
+
+void q_list_command(Call& call) {
+  const KeyRef key = call.key(1);
+  bool failed = false;
+  Queue* queue = find_queue(call, key, failed);
+  ListRequest request;
+  if (failed || !parse_list(call, config_of(queue), request)) return;
+  JobPage page;
+  if (queue == nullptr) {
+    call.reply.array(2);
+    call.reply.bulk(page.cursor);
+    return call.reply.array(0);
+  }
+  const ShownAt at(call, key, *queue, request.with);
+  if (!walk_jobs(*queue, request.selector, request.order, request.cursor,
+                 static_cast<size_t>(request.count), at.now_ms, page)) {
+    return call.reply.error("ERR invalid cursor");
+  }
+  call.reply.array(2);
+  call.reply.bulk(page.cursor);
+  call.reply.array(page.jobs.size());
+  for (const Job* job : page.jobs) reply_shown_job(call.reply, *queue, *job, at);
+}
+
+}  // namespace sluice

@@ -1,0 +1,412 @@
+#include "engine/queue/selector.h"
+
+#include <algorithm>
+#include <charconv>
+#include <tuple>
+
+#include "engine/base/check.h"
+
+namespace sluice {
+
+namespace {
+
+using Index = OrderedIndex<Job*>;
+
+// The indexes that a walk goes through, and the letters of their cursors. All but kScan are walked
+// by (major, minor).
+enum class Part : char {
+  kScan = 's',       // the map of ids
+  kWorker = 'w',     // the leases of one worker
+  kDelays = 'd',     // by gate
+  kBands = 'p',      // pending, by band, then rank
+  kReleases = 'r',   // pending, by rank alone
+  kRuns = 'a',       // by start
+  kLeases = 'l',     // by the end of lease or MAXRUN
+  kTtls = 't',       // by expiry
+  kSucceeded = 'c',  // completed and cancelled, by end
+  kFailed = 'f',     // failed and expired, by end
+  kEnded = 'e',      // both of them
+};
+
+// Everything up to and including this place has been looked at.
+struct Place {
+  int band = -1;  // kBands only
+  uint64_t major = 0;
+  uint64_t minor = 0;
+  bool begun = false;
+};
+
+// The job that owns a ticket of a LIFO lane: the reverse of Queue::owned_ticket.
+Job* ticket_owner(Job* ticket) {
+  const Lane* lane = ticket->lane;
+  if (!lane->lifo) return ticket;
+  const uint64_t key = rank_key(ticket->rank);
+  const uint64_t before = ticket->state == JobState::kPending
+                              ? lane->tickets.rank(key, ticket->seq, ticket)
+                              : lane->tickets.size() + lane->gated.rank(key, ticket->seq, ticket);
+  return lane->stack.at(lane->stack.size() - 1 - before).value();
+}
+
+int64_t age_ms(const Job& job, int64_t now_ms) {
+  if (const JobEnd* end = job.end()) return now_ms - end->finished_ms;
+  if (const JobRun* run = job.run()) return now_ms - run->started_ms;
+  return now_ms - job.enqueued_ms();
+}
+
+// The first entry behind a place.
+Index::Iterator behind(const Index& index, const Place& place) {
+  if (!place.begun) return index.begin();
+  if (place.minor == UINT64_MAX) return index.lower_bound(place.major + 1);
+  return index.lower_bound(place.major, place.minor + 1);
+}
+
+class Walk {
+ public:
+  Walk(const Queue& queue, const Selector& selector, size_t limit, int64_t now_ms, JobPage& page)
+      : queue_(queue), selector_(selector), limit_(limit), now_ms_(now_ms), page_(page) {}
+
+  // False: the cursor is none of this walk.
+  bool run(JobOrder order, Bytes cursor);
+
+ private:
+  std::vector<Part> plan(JobOrder order) const;
+  std::vector<Part> plan_indexes() const;
+  bool wants(JobStates states) const { return (states_ & states) != 0; }
+  bool wants(JobState state) const { return wants(state_bit(state)); }
+  bool may_match(Part part) const;
+
+  // Looks at a job; false: the step ends behind it.
+  bool offer(Job* job);
+  void stop(Part part, const Place& place);
+  // Each walks the rest of a part from its place on; false: the step has ended, the cursor is set.
+  bool walk(Part part, const Place& from);
+  bool walk_map(uint64_t from);
+  bool walk_index(Part part, const Index& index, const Place& from);
+  bool walk_bands(const Place& from);
+  // Merges several indexes, each in order.
+  bool merge(Part part, int band, const std::vector<const Index*>& indexes, const Place& from);
+  bool walk_worker(const Place& from);
+  std::vector<const Index*> pending_indexes(int band) const;
+  // True: neither this job nor one behind it in a part that goes by age is old enough.
+  bool too_young(Part part, const Job& job) const;
+
+  const Queue& queue_;
+  const Selector& selector_;
+  const size_t limit_;
+  const int64_t now_ms_;
+  JobPage& page_;
+  JobStates states_ = 0;
+  JobOrder order_ = JobOrder::kNone;
+  const Group* group_ = nullptr;  // where the selector names one
+  size_t examined_ = 0;
+};
+
+// --- Cursors ---
+
+bool parse_number(Bytes& text, uint64_t& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
+  if (error != std::errc{}) return false;
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  if (text.empty()) return true;
+  if (text[0] != '-' || text.size() == 1) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
+// "s1f", "p2-1f-3", "a1f-3".
+bool parse_place(Bytes text, Part part, Place& place) {
+  place.begun = true;
+  if (part == Part::kScan) return parse_number(text, place.major) && text.empty();
+  if (part == Part::kBands) {
+    uint64_t band = 0;
+    if (!parse_number(text, band) || band >= kBands) return false;
+    place.band = static_cast<int>(band);
+  }
+  return parse_number(text, place.major) && !text.empty() && parse_number(text, place.minor) &&
+         text.empty();
+}
+
+void append_number(std::string& text, uint64_t value) {
+  char digits[16];
+  const auto end = std::to_chars(digits, digits + sizeof(digits), value, 16).ptr;
+  text.append(digits, end);
+}
+
+void Walk::stop(Part part, const Place& place) {
+  std::string& text = page_.cursor;
+  text.assign(1, static_cast<char>(part));
+  if (part == Part::kBands) {
+    append_number(text, static_cast<uint64_t>(place.band));
+    text += '-';
+  }
+  append_number(text, place.major);
+  if (part == Part::kScan) return;
+  text += '-';
+  append_number(text, place.minor);
+}
+
+// --- Plans ---
+
+// Parts that cannot hold what is wanted are left out of a new walk; a cursor into one of them is
+// still good.
+bool Walk::may_match(Part part) const {
+  const Band* band = selector_.band ? queue_.lanes.band(*selector_.band) : nullptr;
+  switch (part) {
+    case Part::kDelays:
+      return (group_ == nullptr || group_->waiting > group_->pending) &&
+             (band == nullptr || band->waiting > band->pending.size());
+    case Part::kRuns:
+    case Part::kLeases:
+      return (group_ == nullptr || group_->active != 0) && (band == nullptr || band->active != 0);
+    default:
+      return true;
+  }
+}
+
+std::vector<Part> Walk::plan_indexes() const {
+  std::vector<Part> parts;
+  if (wants(JobState::kDelayed)) parts.push_back(Part::kDelays);
+  if (wants(JobState::kPending)) parts.push_back(Part::kBands);
+  if (wants(JobState::kActive)) parts.push_back(Part::kRuns);
+  if (wants(JobState::kCompleted) || wants(JobState::kCancelled)) parts.push_back(Part::kSucceeded);
+  if (wants(JobState::kFailed) || wants(JobState::kExpired)) parts.push_back(Part::kFailed);
+  return parts;
+}
+
+// What a walk in this order goes through, whatever the queue holds at the moment.
+std::vector<Part> Walk::plan(JobOrder order) const {
+  if (selector_.worker) {
+    if (!wants(JobState::kActive) || order == JobOrder::kRank) return {};
+    return {Part::kWorker};
+  }
+  std::vector<Part> parts;
+  switch (order) {
+    case JobOrder::kNone:
+      return plan_indexes();
+    case JobOrder::kRank:
+      if (wants(JobState::kPending)) parts.push_back(Part::kBands);
+      return parts;
+    case JobOrder::kAge:
+      if (wants(JobState::kActive)) parts.push_back(Part::kRuns);
+      if (wants(JobState::kPending)) parts.push_back(Part::kReleases);
+      if (wants(JobState::kDelayed)) parts.push_back(Part::kDelays);
+      if (wants(kTerminalStates)) parts.push_back(Part::kEnded);
+      return parts;
+    case JobOrder::kDeadline:
+      if (wants(JobState::kActive)) parts.push_back(Part::kLeases);
+      if (wants(JobState::kDelayed)) parts.push_back(Part::kDelays);
+      if (wants(JobState::kPending)) parts.push_back(Part::kTtls);
+      return parts;
+  }
+  return parts;
+}
+
+bool Walk::run(JobOrder order, Bytes cursor) {
+  order_ = order;
+  states_ = selector_.states == 0 ? static_cast<JobStates>(0xff) : selector_.states;
+  const bool fresh = cursor == "0";
+  bool group_missing = false;
+  if (selector_.names_group()) {
+    group_ = queue_.lanes.find_group(*selector_.group);
+    group_missing = group_ == nullptr;
+  }
+  std::vector<Part> parts = plan(order);
+  if (order == JobOrder::kNone && !selector_.worker) {
+    // Blocked jobs stand in no index, and everything together is the map of ids.
+    const bool blocked = wants(JobState::kBlocked) && queue_.count(JobState::kBlocked) != 0 &&
+                         (group_ == nullptr || group_->waiting > group_->pending);
+    const bool everything = states_ == 0xff && group_ == nullptr && !selector_.band;
+    if (fresh ? blocked || everything : cursor[0] == static_cast<char>(Part::kScan)) {
+      parts = {Part::kScan};
+    }
+  }
+  size_t at = 0;
+  Place place;
+  if (fresh) {
+    std::erase_if(parts, [&](Part part) { return !may_match(part); });
+  } else {
+    while (at < parts.size() && static_cast<char>(parts[at]) != cursor[0]) ++at;
+    if (at == parts.size() || !parse_place(cursor.substr(1), parts[at], place)) return false;
+  }
+  if (group_missing) return true;  // the group exists as long as one of its jobs
+  for (; at < parts.size(); ++at) {
+    if (!walk(parts[at], place)) return true;
+    place = Place{};
+  }
+  return true;
+}
+
+// --- Parts ---
+
+bool Walk::offer(Job* job) {
+  ++examined_;
+  if (selector_.matches(queue_, *job, now_ms_)) page_.jobs.push_back(job);
+  return page_.jobs.size() < limit_ && examined_ < kMaxExamined;
+}
+
+bool Walk::too_young(Part part, const Job& job) const {
+  if (!selector_.older_ms) return false;
+  const bool by_age = part == Part::kRuns || part == Part::kSucceeded || part == Part::kFailed ||
+                      part == Part::kEnded;
+  return by_age && age_ms(job, now_ms_) < *selector_.older_ms;
+}
+
+bool Walk::walk(Part part, const Place& from) {
+  switch (part) {
+    case Part::kScan:
+      return walk_map(from.major);
+    case Part::kWorker:
+      return walk_worker(from);
+    case Part::kDelays:
+      return walk_index(part, queue_.delays, from);
+    case Part::kBands:
+      return walk_bands(from);
+    case Part::kReleases:
+      return merge(part, -1, pending_indexes(-1), from);
+    case Part::kRuns:
+      return walk_index(part, queue_.runs, from);
+    case Part::kLeases:
+      return walk_index(part, queue_.leases, from);
+    case Part::kTtls:
+      return walk_index(part, queue_.ttls, from);
+    case Part::kSucceeded:
+      return walk_index(part, queue_.ended[0], from);
+    case Part::kFailed:
+      return walk_index(part, queue_.ended[1], from);
+    case Part::kEnded:
+      return merge(part, -1, {&queue_.ended[0], &queue_.ended[1]}, from);
+  }
+  return true;
+}
+
+bool Walk::walk_map(uint64_t from) {
+  for (;;) {
+    // As many as may still be returned: whoever is visited is behind the cursor afterwards.
+    const size_t wanted = std::min(limit_ - page_.jobs.size(), kMaxExamined - examined_);
+    from = queue_.jobs.scan(from, wanted, [&](Job* job) { offer(job); });
+    if (from == 0) return true;
+    if (page_.jobs.size() < limit_ && examined_ < kMaxExamined) continue;
+    stop(Part::kScan, {.major = from});
+    return false;
+  }
+}
+
+bool Walk::walk_index(Part part, const Index& index, const Place& from) {
+  for (auto at = behind(index, from); at.valid(); at.next()) {
+    Job* job = at.value();
+    if (too_young(part, *job)) return true;
+    if (part == Part::kDelays) job = ticket_owner(job);
+    if (offer(job)) continue;
+    stop(part, {.major = at.major(), .minor = at.minor()});
+    return false;
+  }
+  return true;
+}
+
+// Of one band, or of all (-1); of the selector's band and group only.
+std::vector<const Index*> Walk::pending_indexes(int band) const {
+  const auto fits = [&](uint8_t number) {
+    return (band == -1 || number == band) && (!selector_.band || number == *selector_.band);
+  };
+  std::vector<const Index*> indexes;
+  if (group_ != nullptr) {
+    for (const Lane* lane : group_->lanes) {
+      if (fits(lane->band) && lane->has_pending()) indexes.push_back(&lane->tickets);
+    }
+    return indexes;
+  }
+  for (const uint8_t number : queue_.lanes.used_bands()) {
+    if (fits(number)) indexes.push_back(&queue_.lanes.band(number)->pending);
+  }
+  return indexes;
+}
+
+bool Walk::walk_bands(const Place& from) {
+  for (const uint8_t number : queue_.lanes.used_bands()) {
+    if (number < from.band) continue;
+    const Place place = number == from.band ? from : Place{};
+    if (!merge(Part::kBands, number, pending_indexes(number), place)) return false;
+  }
+  return true;
+}
+
+bool Walk::merge(Part part, int band, const std::vector<const Index*>& indexes, const Place& from) {
+  const auto later = [](const Index::Iterator& a, const Index::Iterator& b) {
+    return std::tuple(a.major(), a.minor()) > std::tuple(b.major(), b.minor());
+  };
+  std::vector<Index::Iterator> heads;  // a heap, the earliest first
+  for (const Index* index : indexes) {
+    const auto head = behind(*index, from);
+    if (head.valid()) heads.push_back(head);
+  }
+  std::make_heap(heads.begin(), heads.end(), later);
+  while (!heads.empty()) {
+    std::pop_heap(heads.begin(), heads.end(), later);
+    Index::Iterator& at = heads.back();
+    Job* job = at.value();
+    if (too_young(part, *job)) return true;
+    if (!offer(part == Part::kEnded ? job : ticket_owner(job))) {
+      stop(part, {.band = band, .major = at.major(), .minor = at.minor()});
+      return false;
+    }
+    at.next();
+    if (at.valid()) {
+      std::push_heap(heads.begin(), heads.end(), later);
+    } else {
+      heads.pop_back();
+    }
+  }
+  return true;
+}
+
+bool Walk::walk_worker(const Place& from) {
+  const Worker* worker = queue_.find_worker(*selector_.worker);
+  if (worker == nullptr) return true;
+  const auto key = [&](const Job* job) {
+    const JobRun& run = *job->run();
+    const int64_t major = order_ == JobOrder::kAge        ? run.started_ms
+                          : order_ == JobOrder::kDeadline ? run.due_steady()
+                                                          : 0;
+    return std::tuple(static_cast<uint64_t>(major), run.token);
+  };
+  std::vector<Job*> jobs = worker->active;
+  std::sort(jobs.begin(), jobs.end(), [&](Job* a, Job* b) { return key(a) < key(b); });
+  for (Job* job : jobs) {
+    if (from.begun && key(job) <= std::tuple(from.major, from.minor)) continue;
+    if (offer(job)) continue;
+    const auto [major, minor] = key(job);
+    stop(Part::kWorker, {.major = major, .minor = minor});
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool Selector::matches(const Queue& queue, const Job& job, int64_t now_ms) const {
+  if (states != 0 && (states & state_bit(queue.shown_state(&job))) == 0) return false;
+  if (band && job.band != *band) return false;
+  if (group && !glob_match(*group, job.lane->group->name)) return false;
+  if (key && !job.lane->keys->contains(*key)) return false;
+  if (worker) {
+    const JobRun* run = job.run();
+    if (run == nullptr || run->worker == nullptr || run->worker->name != *worker) return false;
+  }
+  if (tag) {
+    const JobOptions* options = job.options();
+    if (options == nullptr) return false;
+    const auto same = [&](const auto& pair) {
+      return pair.first == tag->first && pair.second == tag->second;
+    };
+    if (std::none_of(options->tags.begin(), options->tags.end(), same)) return false;
+  }
+  return !older_ms || age_ms(job, now_ms) >= *older_ms;
+}
+
+bool walk_jobs(const Queue& queue, const Selector& selector, JobOrder order, Bytes cursor,
+               size_t limit, int64_t now_ms, JobPage& page) {
+  if (cursor.empty()) return false;
+  return Walk(queue, selector, limit, now_ms, page).run(order, cursor);
+}
+
+}  // namespace sluice

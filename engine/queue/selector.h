@@ -1,0 +1,81 @@
+// Selector: which jobs of a queue a command means, and a walk over them in bounded steps.
+//
+// One grammar for Q.LIST, Q.CANCEL, Q.RETRY and Q.PURGE (PROTOCOL.md, "Selectors"). A walk goes
+// through the smallest index that holds everything that is selected: a worker's leases, the
+// pending tickets of a band or a group, the delays, the runs, the ends; without such a restriction
+// through the map of ids. The rest filters.
+//
+// A step ends at a cursor, which names a place in the order walked: a hash prefix of the map
+// (SplitMap::scan), or the index and the key of the last job looked at. So what keeps its place
+// (in the map: its id) during a whole walk is returned exactly once, whatever happens elsewhere.
+// Indexes are walked in the direction in which jobs go: what goes from delayed to pending to
+// active to ended meanwhile is returned at least once.
+//
+// REQUIRES for everything here: the lock of the queue's shard. Views in a Selector are those of
+// the arguments.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/base/bytes.h"
+#include "engine/queue/queue.h"
+
+namespace sluice {
+
+// Sets of states, for Selector::states.
+using JobStates = uint8_t;
+inline constexpr JobStates state_bit(JobState state) {
+  return static_cast<JobStates>(1U << static_cast<unsigned>(state));
+}
+inline constexpr JobStates kTerminalStates =
+    state_bit(JobState::kCompleted) | state_bit(JobState::kFailed) |
+    state_bit(JobState::kCancelled) | state_bit(JobState::kExpired);
+inline constexpr JobStates kLiveStates = static_cast<JobStates>(~kTerminalStates);
+
+// At most so many jobs are looked at in one step.
+inline constexpr size_t kMaxExamined = 10'000;
+// The greatest LIMIT, and what counts where it is not given.
+inline constexpr int64_t kMaxSelected = 1000;
+
+struct Selector {
+  JobStates states = 0;        // as callers see them (Queue::shown_state); 0: none is named
+  std::optional<Bytes> group;  // a glob
+  std::optional<uint8_t> band;
+  std::optional<std::pair<Bytes, Bytes>> tag;
+  std::optional<Bytes> key;
+  std::optional<Bytes> worker;      // that holds the job's lease
+  std::optional<int64_t> older_ms;  // at least so long ago: ended, else begun, else added
+  int64_t limit = kMaxSelected;
+
+  // Without a glob's characters it names one group, whose jobs are indexed.
+  bool names_group() const {
+    return group.has_value() && group->find_first_of("*?[\\") == Bytes::npos;
+  }
+  bool matches(const Queue& queue, const Job& job, int64_t now_ms) const;
+};
+
+enum class JobOrder : uint8_t {
+  kNone,
+  kRank,      // pending jobs as they stand: by band, then rank
+  kAge,       // active ones by their start, pending ones by rank whatever the band, delayed ones by
+              // their time, ended ones by their end
+  kDeadline,  // active ones by the end of lease or MAXRUN, delayed ones by their time, pending ones
+              // with a TTL by its end
+};
+
+struct JobPage {
+  std::vector<Job*> jobs;
+  std::string cursor = "0";  // where to go on; "0": that was all
+};
+
+// The next step of a walk: at most `limit` matching jobs (a few more only where hashes of ids
+// collide). `cursor` is "0" at the beginning, later what the last page said. A selector that names
+// no states selects all. False: the cursor is none of such a walk.
+bool walk_jobs(const Queue& queue, const Selector& selector, JobOrder order, Bytes cursor,
+               size_t limit, int64_t now_ms, JobPage& page);
+
+}  // namespace sluice

@@ -1,0 +1,123 @@
+// Why a job is not running: what Q.GET and Q.LIST tell people.
+#include <algorithm>
+#include <string>
+#include <tuple>
+
+#include "engine/queue/queue_error.h"
+#include "engine/queue/queue_work.h"
+
+namespace sluice {
+
+namespace {
+
+std::string used_of(Bytes code, const Limiter& limiter) {
+  return std::string(code) + ' ' + std::to_string(limiter.used) + '/' +
+         std::to_string(limiter.max_active);
+}
+
+std::string blocked_by(const Job& job) {
+  std::string text = "blocked_by";
+  const JobExtras* extras = job.extras_if();
+  if (extras == nullptr) return text;
+  for (const std::string& need : extras->unmet) {
+    text += ' ';
+    text += encoded_hint(need);
+  }
+  return text;
+}
+
+bool too_large(const Queue& queue, const Job& job) {
+  const auto above = [&](const Limiter& limiter) {
+    return limiter.max_active != 0 && job.cost() > limiter.max_active;
+  };
+  const auto& keys = job.lane->keys->keys;
+  return above(queue.limiter) || above(job.lane->group->limiter) ||
+         std::any_of(keys.begin(), keys.end(), [&](const Key* key) { return above(key->limiter); });
+}
+
+// The time at which every rate of the job has a token; 0: now.
+int64_t rate_ready_ms(const Queue& queue, const Job& job, int64_t now_ms) {
+  int64_t ready_ms =
+      std::max(queue.limiter.rate_ready_ms(now_ms), job.lane->group->limiter.rate_ready_ms(now_ms));
+  for (const Key* key : job.lane->keys->keys) {
+    ready_ms = std::max(ready_ms, key->limiter.rate_ready_ms(now_ms));
+  }
+  return ready_ms;
+}
+
+bool lacks_reserved_slots(const Queue& queue, const Job& job) {
+  const Reserve& reserve = queue.config.values().reserve;
+  if (reserve.band < 0 || job.band <= reserve.band || queue.max_active() == 0) return false;
+  return queue.limiter.has_slots(job.cost()) &&
+         queue.limiter.used + job.cost() + reserve.slots > queue.max_active();
+}
+
+// The first job in dispatch order whose group and keys have room; null: there is none. Slots,
+// rate and pause of the queue itself are not looked at: they hold for whoever is first.
+const Job* first_in_order(const Queue& queue, int64_t now_ms) {
+  const int64_t aging_ms = queue.config.values().aging_ms;
+  const Job* first = nullptr;
+  int first_band = kBands;
+  ReadyKey first_place;
+  for (const uint8_t band : queue.lanes.used_bands()) {
+    const Lane* lane = queue.lanes.next(band, {});
+    if (lane == nullptr) continue;
+    const Job* job = lane->first();
+    if (lacks_reserved_slots(queue, *job)) continue;
+    int effective = band;
+    if (aging_ms > 0) {
+      const int64_t steps = std::max<int64_t>(0, now_ms - job->release_ms()) / aging_ms;
+      effective = static_cast<int>(std::max<int64_t>(0, band - steps));
+    }
+    if (first == nullptr ||
+        std::tie(effective, lane->ready_key) < std::tie(first_band, first_place)) {
+      first = job;
+      first_band = effective;
+      first_place = lane->ready_key;
+    }
+    if (aging_ms == 0) break;
+  }
+  return first;
+}
+
+std::string why_pending(const Queue& queue, const Job& job, int64_t now_ms, bool has_waiters) {
+  const Limiter& group = job.lane->group->limiter;
+  if (queue.limiter.paused || group.paused) return "paused";
+  if (too_large(queue, job)) return "too_large";
+  if (!group.has_slots(job.cost())) return used_of("group_cap", group);
+  for (const Key* key : job.lane->keys->keys) {
+    if (key->limiter.has_slots(job.cost())) continue;
+    return used_of("key_cap " + encoded_hint(key->name), key->limiter);
+  }
+  if (const int64_t ready_ms = rate_ready_ms(queue, job, now_ms); ready_ms != 0) {
+    return "rate " + std::to_string(ready_ms - now_ms);
+  }
+  if (lacks_reserved_slots(queue, job)) return "reserved";
+  if (first_in_order(queue, now_ms) == &job) {
+    if (!queue.limiter.has_slots(job.cost())) return used_of("queue_cap", queue.limiter);
+    return has_waiters ? "next" : "no_worker";
+  }
+  const Band* band = queue.lanes.band(job.lane->band);
+  if (queue.config.values().fair && band->pending.front().value == queue.owned_ticket(&job)) {
+    return "fair_share";
+  }
+  // Whoever has nobody before it by rank, and yet is not first, is behind a job that has aged.
+  return "behind " + std::to_string(std::max<uint64_t>(1, queue.position(&job)));
+}
+
+}  // namespace
+
+std::string why_waiting(const Queue& queue, const Job& job, int64_t now_ms, bool has_waiters) {
+  switch (queue.shown_state(&job)) {
+    case JobState::kBlocked:
+      return blocked_by(job);
+    case JobState::kDelayed:
+      return "not_before " + std::to_string(queue.owned_ticket(&job)->gate_ms());
+    case JobState::kPending:
+      return why_pending(queue, job, now_ms, has_waiters);
+    default:
+      return {};
+  }
+}
+
+}  // namespace sluice
