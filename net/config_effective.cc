@@ -244,7 +244,8 @@ std::vector<Directive> limit_directives() {
        .type = kMemory,
        .default_value = "512mb",
        .low = kMebibyte,
-       .high = kMaxLong,
+       // A record of the journal holds a key, a field and a value, and less than 4 GiB.
+       .high = 1024 * kMebibyte,
        .binding = &Settings::proto_max_bulk_len_bytes,
        .summary = "largest single argument, and largest string"},
   };

@@ -4,6 +4,7 @@
 
 #include "storage/format.h"
 #include "storage/kill_point.h"
+#include "storage/record_split.h"
 
 #if defined(__linux__)
 #include <pthread.h>
@@ -212,18 +213,40 @@ Status Checkpointer::write_pieces(CheckpointWriter& writer, CheckpointSummary& s
     if (piece.size() == kPieceHeaderBytes) break;
     kill_point("inside_checkpoint");
     const Clock::time_point start = Clock::now();
-    CHECK(count <= UINT32_MAX && summary.pieces < kSummaryNumber);
-    const auto number = static_cast<uint32_t>(summary.pieces);
-    seal_piece(piece.data(), piece.size(),
-               {summary.checkpoint, number, static_cast<uint32_t>(count)});
-    if (Status status = writer.add_piece(number, piece.view()); !status.ok()) return status;
+    CHECK(count <= UINT32_MAX);
+    const Status status = piece.size() - kPieceHeaderBytes > options_.max_piece_bytes
+                              ? add_divided(writer, summary, piece.view())
+                              : add_piece(writer, summary, piece, static_cast<uint32_t>(count));
+    if (!status.ok()) return status;
     worked += Clock::now() - start;
-    ++summary.pieces;
-    summary.records += count;
-    summary.bytes += piece.size();
-    records_.store(summary.records, std::memory_order_relaxed);
-    bytes_.store(summary.bytes, std::memory_order_relaxed);
     piece.shrink(4 * options_.piece_bytes);
+  }
+  return {};
+}
+
+Status Checkpointer::add_piece(CheckpointWriter& writer, CheckpointSummary& summary,
+                               ByteBuffer& piece, uint32_t count) {
+  CHECK(summary.pieces < kSummaryNumber);
+  const auto number = static_cast<uint32_t>(summary.pieces);
+  seal_piece(piece.data(), piece.size(), {summary.checkpoint, number, count});
+  if (Status status = writer.add_piece(number, piece.view()); !status.ok()) return status;
+  ++summary.pieces;
+  summary.records += count;
+  summary.bytes += piece.size();
+  records_.store(summary.records, std::memory_order_relaxed);
+  bytes_.store(summary.bytes, std::memory_order_relaxed);
+  return {};
+}
+
+// One step of the walk may bring more than a piece can hold: a hash of enormous values.
+Status Checkpointer::add_divided(CheckpointWriter& writer, CheckpointSummary& summary,
+                                 Bytes piece) {
+  for (const RecordRun& run :
+       split_records(piece.substr(kPieceHeaderBytes), options_.max_piece_bytes)) {
+    ByteBuffer part;
+    part.resize(kPieceHeaderBytes);
+    part.append(run.records);
+    if (Status status = add_piece(writer, summary, part, run.count); !status.ok()) return status;
   }
   return {};
 }

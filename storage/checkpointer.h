@@ -40,6 +40,8 @@ struct CheckpointerOptions {
   uint64_t log_bytes = uint64_t{256} << 20;
   std::vector<SaveRule> save_rules;
   size_t piece_bytes = size_t{192} << 10;
+  // A step of the walk that brings more than this is divided.
+  size_t max_piece_bytes = kMaxUnitBytes;
   double rest_ratio = 2.0;
   LogSink sink;
 };
@@ -88,6 +90,9 @@ class Checkpointer {
   bool due() REQUIRES(mutex_);
   Status checkpoint(CheckpointSummary& summary);
   Status write_pieces(CheckpointWriter& writer, CheckpointSummary& summary);
+  Status add_piece(CheckpointWriter& writer, CheckpointSummary& summary, ByteBuffer& piece,
+                   uint32_t count);
+  Status add_divided(CheckpointWriter& writer, CheckpointSummary& summary, Bytes piece);
   Status rest(Clock::duration worked);
   void finish(const Status& result, const CheckpointSummary& summary, Clock::duration took);
 

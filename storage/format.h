@@ -41,7 +41,8 @@ inline constexpr size_t kPieceHeaderBytes = 32;
 inline constexpr size_t kSummaryBytes = 72;
 inline constexpr size_t kMarkBytes = 16;
 
-// RocksDB limits a value to 4 GB; a commit may hold one unit of this size and what came before it.
+// RocksDB limits a value to 4 GiB. Longer units are divided (storage/group_commit.h), and no value
+// of the log holds more than this and the header, but for a single record that is longer.
 inline constexpr size_t kMaxUnitBytes = size_t{1} << 30;
 
 // The units right before this one were left out on purpose: the log was off. What follows counts

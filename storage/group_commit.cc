@@ -81,29 +81,57 @@ GroupCommitJournal::~GroupCommitJournal() {
 }
 
 Lsn GroupCommitJournal::append(Bytes records, uint32_t record_count, int64_t now_ms) {
-  CHECK(records.size() <= kMaxUnitBytes);
+  if (records.size() > options_.max_unit_bytes) [[unlikely]] {
+    return append_divided(records, now_ms);
+  }
   // The records' part of the checksum needs no lock. `keeping_` is a hint here; the lock decides.
   const bool likely_kept = keeping_.load(std::memory_order_relaxed);
   uint32_t records_crc = likely_kept ? crc32c(records) : 0;
 
   MutexLock lock(mutex_);
-  const Lsn lsn = last_lsn_.load(std::memory_order_relaxed) + 1;
-  if (keeping_.load(std::memory_order_relaxed)) {
-    if (!likely_kept) records_crc = crc32c(records);
-    if (filling_.empty()) filling_first_ = lsn;
-    const size_t unit_bytes = kUnitHeaderBytes + records.size();
-    char* to = filling_.grow(unit_bytes);
-    const uint8_t flags = next_follows_gap_ ? kUnitFollowsGap : 0;
-    next_follows_gap_ = false;
-    encode_unit_header(to, records_crc, static_cast<uint32_t>(records.size()), lsn, now_ms,
-                       record_count, flags);
-    std::memcpy(to + kUnitHeaderBytes, records.data(), records.size());
-    filling_.advance(unit_bytes);
-    ++filling_units_;
-    filling_records_ += record_count;
-    filling_bytes_.store(filling_.size(), std::memory_order_relaxed);
-  }
+  if (!likely_kept && keeping_.load(std::memory_order_relaxed)) records_crc = crc32c(records);
+  const Lsn lsn = append_part({records, record_count}, records_crc, now_ms);
   last_lsn_.store(lsn, std::memory_order_release);
+  if (!attached_.load(std::memory_order_relaxed)) raise_durable(lsn);
+  return lsn;
+}
+
+// Returns the lsn, which the caller publishes.
+Lsn GroupCommitJournal::append_part(RecordRun part, uint32_t records_crc, int64_t now_ms) {
+  const Lsn lsn = last_lsn_.load(std::memory_order_relaxed) + 1;
+  if (!keeping_.load(std::memory_order_relaxed)) return lsn;
+  if (filling_.empty()) filling_first_ = lsn;
+  const size_t unit_bytes = kUnitHeaderBytes + part.records.size();
+  const size_t value_begin = filling_cuts_.empty() ? 0 : filling_cuts_.back().offset;
+  if (filling_.size() - value_begin + unit_bytes > options_.max_unit_bytes + kUnitHeaderBytes &&
+      filling_.size() != value_begin) [[unlikely]] {
+    filling_cuts_.push_back({filling_.size(), lsn});
+  }
+  char* to = filling_.grow(unit_bytes);
+  const uint8_t flags = next_follows_gap_ ? kUnitFollowsGap : 0;
+  next_follows_gap_ = false;
+  encode_unit_header(to, records_crc, static_cast<uint32_t>(part.records.size()), lsn, now_ms,
+                     part.count, flags);
+  std::memcpy(to + kUnitHeaderBytes, part.records.data(), part.records.size());
+  filling_.advance(unit_bytes);
+  ++filling_units_;
+  filling_records_ += part.count;
+  filling_bytes_.store(filling_.size(), std::memory_order_relaxed);
+  return lsn;
+}
+
+// A unit that is too long for the log becomes several with consecutive lsns. They stay one for
+// everybody else: no checkpoint begins between them, since all are appended under one lock, and
+// they are written in one step (Log::append_commits).
+Lsn GroupCommitJournal::append_divided(Bytes records, int64_t now_ms) {
+  const std::vector<RecordRun> parts = split_records(records, options_.max_unit_bytes);
+  MutexLock lock(mutex_);
+  Lsn lsn = 0;
+  for (const RecordRun& part : parts) {
+    const bool kept = keeping_.load(std::memory_order_relaxed);
+    lsn = append_part(part, kept ? crc32c(part.records) : 0, now_ms);
+    last_lsn_.store(lsn, std::memory_order_release);
+  }
   if (!attached_.load(std::memory_order_relaxed)) raise_durable(lsn);
   return lsn;
 }
@@ -113,12 +141,27 @@ Lsn GroupCommitJournal::append(Bytes records, uint32_t record_count, int64_t now
 void GroupCommitJournal::take_buffer(Lsn& first, Lsn& last) {
   MutexLock lock(mutex_);
   std::swap(filling_, writing_);
+  writing_cuts_.swap(filling_cuts_);
+  filling_cuts_.clear();
   first = filling_first_;
   last = last_lsn_.load(std::memory_order_relaxed);
   writing_units_ = std::exchange(filling_units_, 0);
   writing_records_ = std::exchange(filling_records_, 0);
   writing_bytes_.store(writing_.size(), std::memory_order_relaxed);
   filling_bytes_.store(0, std::memory_order_relaxed);
+}
+
+// The buffer as the values of the log that it becomes: one, but for enormous units.
+std::vector<Commit> GroupCommitJournal::divide_buffer(Lsn first) {
+  std::vector<Commit> commits;
+  Cut begin{0, first};
+  for (const Cut& cut : writing_cuts_) {
+    commits.push_back(
+        {begin.first_lsn, writing_.view().substr(begin.offset, cut.offset - begin.offset)});
+    begin = cut;
+  }
+  commits.push_back({begin.first_lsn, writing_.view().substr(begin.offset)});
+  return commits;
 }
 
 // Everything appended before the call is with the kernel (`synced`: on the disk) when it returns
@@ -132,7 +175,8 @@ bool GroupCommitJournal::write_buffered(bool synced) {
   if (!writing_.empty()) {
     kill_point("before_journal_write");
     const Clock::time_point start = Clock::now();
-    status = log_->append_commit(first, writing_.view(), synced);
+    status = writing_cuts_.empty() ? log_->append_commit(first, writing_.view(), synced)
+                                   : log_->append_commits(divide_buffer(first), synced);
     if (synced) count_sync(Clock::now() - start);
     kill_point("after_journal_write");
     count_commit(writing_.size(), writing_units_);
@@ -268,6 +312,7 @@ void GroupCommitJournal::set_keeping() {
   if (now && !before) next_follows_gap_ = true;
   if (!now) {
     filling_.clear();
+    filling_cuts_.clear();
     filling_units_ = 0;
     filling_records_ = 0;
     filling_bytes_.store(0, std::memory_order_relaxed);

@@ -32,10 +32,12 @@
 #include <functional>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "engine/base/mutex.h"
 #include "engine/journal.h"
 #include "storage/log.h"
+#include "storage/record_split.h"
 
 namespace sluice {
 
@@ -56,6 +58,9 @@ struct JournalOptions {
   // In kAlways a commit waits up to this part of a sync's mean time for the clients that the last
   // commit released, so that they share one sync and not two. 0: never.
   double linger_fraction = 0.5;
+  // Longer units are divided, and with what came before them go into several values of the log, in
+  // one step. Tests set less.
+  size_t max_unit_bytes = kMaxUnitBytes;
 };
 
 struct JournalStats {
@@ -133,13 +138,20 @@ class GroupCommitJournal final : public Journal {
 
  private:
   using Clock = std::chrono::steady_clock;
+  struct Cut {
+    size_t offset;
+    Lsn first_lsn;
+  };
 
+  Lsn append_divided(Bytes records, int64_t now_ms);
+  Lsn append_part(RecordRun part, uint32_t records_crc, int64_t now_ms) REQUIRES(mutex_);
   void run();
   void wait_for_units();
   void linger() REQUIRES(mutex_);
   void sleep_for(Clock::duration time) REQUIRES(mutex_);
   void probe_disk();
   void take_buffer(Lsn& first, Lsn& last) REQUIRES(write_mutex_);
+  std::vector<Commit> divide_buffer(Lsn first) REQUIRES(write_mutex_);
   bool write_buffered(bool synced) REQUIRES(write_mutex_);
   bool sync_written();
   void publish_written(Lsn lsn);
@@ -177,6 +189,8 @@ class GroupCommitJournal final : public Journal {
 
   mutable Mutex mutex_;
   ByteBuffer filling_ GUARDED_BY(mutex_);
+  // Where in it a further value of the log begins: nearly always nowhere.
+  std::vector<Cut> filling_cuts_ GUARDED_BY(mutex_);
   Lsn filling_first_ GUARDED_BY(mutex_) = 0;
   uint64_t filling_units_ GUARDED_BY(mutex_) = 0;
   uint64_t filling_records_ GUARDED_BY(mutex_) = 0;
@@ -193,6 +207,7 @@ class GroupCommitJournal final : public Journal {
   // Held by whoever writes a commit; a second flush() waits here and then finds its work done.
   Mutex write_mutex_;
   ByteBuffer writing_ GUARDED_BY(write_mutex_);
+  std::vector<Cut> writing_cuts_ GUARDED_BY(write_mutex_);
   uint64_t writing_units_ GUARDED_BY(write_mutex_) = 0;
   uint64_t writing_records_ GUARDED_BY(write_mutex_) = 0;
 

@@ -5,8 +5,8 @@
 // A *commit* is the bytes of one or more units with consecutive lsns, stored under its first lsn. A
 // *checkpoint* is a numbered sequence of pieces and a summary; it appears whole or not at all.
 //
-// Threads: append_commit, trim, truncate and the readers each by one thread at a time, but beside
-// each other; everything else by any thread. After an error of append_commit, sync or set_mark the
+// Threads: append_commits, trim, truncate and the readers each by one thread at a time, but beside
+// each other; everything else by any thread. After an error of append_commits, sync or set_mark the
 // caller must not try again: what was written is unknown.
 #pragma once
 
@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "engine/base/bytes.h"
@@ -51,14 +52,23 @@ class CheckpointWriter {
   virtual Status commit(const CheckpointSummary& summary) = 0;
 };
 
+struct Commit {
+  Lsn first_lsn = 0;
+  Bytes bytes;  // less than 4 GiB: what RocksDB keeps under one key
+};
+
 class Log {
  public:
   virtual ~Log() = default;
 
-  // Hands the commit to the kernel, and with `sync` to the disk, before it returns.
-  virtual Status append_commit(Lsn first_lsn, Bytes commit, bool sync) = 0;
-  // What append_commit returned before this call is on the disk afterwards. Runs beside
-  // append_commit.
+  // Hands the commits to the kernel, and with `sync` to the disk, before it returns. After a crash
+  // all of them are there or none.
+  virtual Status append_commits(std::span<const Commit> commits, bool sync) = 0;
+  Status append_commit(Lsn first_lsn, Bytes bytes, bool sync) {
+    const Commit commit{first_lsn, bytes};
+    return append_commits({&commit, 1}, sync);
+  }
+  // What append_commits returned before this call is on the disk afterwards. Runs beside it.
   virtual Status sync() = 0;
 
   // Starts with the commit that contains `lsn` (or the first one after it).

@@ -166,6 +166,8 @@ class RocksdbCheckpointWriter final : public CheckpointWriter {
   }
 
   Status finish_file() {
+    // The last value may just have filled its file.
+    if (writer_ == nullptr) return {};
     const rocksdb::Status status = writer_->Finish();  // syncs it
     writer_.reset();
     return from_rocksdb(status, "cannot finish " + files_.back());
@@ -198,7 +200,7 @@ class RocksdbLog final : public Log {
 
   Status open();
 
-  Status append_commit(Lsn first_lsn, Bytes commit, bool sync) override;
+  Status append_commits(std::span<const Commit> commits, bool sync) override;
   Status sync() override {
     return from_rocksdb(db_->SyncWAL(), "cannot sync the log in " + directory_->path("log"));
   }
@@ -324,10 +326,14 @@ Status RocksdbLog::empty_staging() {
   return from_rocksdb(status, "cannot empty " + staging);
 }
 
-Status RocksdbLog::append_commit(Lsn first_lsn, Bytes commit, bool sync) {
+Status RocksdbLog::append_commits(std::span<const Commit> commits, bool sync) {
+  // One batch is one record of RocksDB's own log, which its recovery takes whole or not at all.
   batch_.Clear();
-  const LogKey key = encode_log_key(first_lsn);
-  rocksdb::Status status = batch_.Put(to_slice(key), to_slice(commit));
+  rocksdb::Status status;
+  for (const Commit& commit : commits) {
+    const LogKey key = encode_log_key(commit.first_lsn);
+    if (status.ok()) status = batch_.Put(to_slice(key), to_slice(commit.bytes));
+  }
   rocksdb::WriteOptions write;
   write.sync = sync;
   if (status.ok()) status = db_->Write(write, &batch_);

@@ -86,6 +86,7 @@ void Store::start_checkpoints(std::function<std::unique_ptr<CheckpointWalk>()> b
   options.log_bytes = options_.checkpoint_log_bytes;
   options.save_rules = options_.save_rules;
   options.rest_ratio = options_.checkpoint_rest_ratio;
+  options.max_piece_bytes = options_.journal.max_unit_bytes;
   options.sink = options_.sink;
   checkpointer_ = std::make_unique<Checkpointer>(*log_, *journal_, std::move(options),
                                                  recovered_.checkpoint, recovered_.log_bytes);

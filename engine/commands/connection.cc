@@ -123,6 +123,7 @@ void reset_command(Call& call) {
   client.in_multi = false;
   client.multi_failed = false;
   client.queued.clear();
+  client.queued_bytes = 0;
   call.execution.unwatch(client);
   call.engine.pubsub().forget(client);
   if (client.monitoring) call.engine.monitors().remove(client.id);

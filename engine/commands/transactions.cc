@@ -45,6 +45,7 @@ void end_transaction(Engine& engine, Client& client) {
   client.in_multi = false;
   client.multi_failed = false;
   client.queued.clear();
+  client.queued_bytes = 0;
   if (client.queued.capacity() > kKeptQueueRoom) client.queued.shrink_to_fit();
   unwatch_locked(engine, client);
 }

@@ -99,6 +99,14 @@ def test_query_buffer_limit(options):
             require(closes(connection), "the connection is closed")
         with server.connect() as connection:
             require_equal(info(connection)["sluice_query_buffer_disconnections"], "1")
+            # What waits in MULTI for EXEC counts as well.
+            connection.call("MULTI")
+            with server.connect() as other:
+                for _ in range(9):
+                    require_equal(connection.call("SET", "a", "x" * 100_000).raw, b"+QUEUED\r\n")
+                connection.send("SET", "a", "x" * 300_000)
+                require(closes(connection), "the connection with the long MULTI is closed")
+                require_equal(info(other)["sluice_query_buffer_disconnections"], "2")
 
 
 class Others:

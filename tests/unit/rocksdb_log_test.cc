@@ -114,6 +114,36 @@ TEST_CASE("reading starts with the commit that contains the lsn") {
   CHECK(first_lsns(*log, 99) == std::vector<Lsn>{30});
 }
 
+TEST_CASE("commits that are handed over together are all there") {
+  TempDirectory directory;
+  {
+    auto log = open(directory.path());
+    const std::string a = bytes_of(1, 5000);
+    const std::string b = bytes_of(4, 7000);
+    const Commit commits[] = {{1, a}, {4, b}};
+    REQUIRE(log->append_commits(commits, true).ok());
+  }
+  auto log = open(directory.path());
+  CHECK(first_lsns(*log, 1) == std::vector<Lsn>{1, 4});
+}
+
+TEST_CASE("a checkpoint whose summary fills a file is committed") {
+  TempDirectory directory(true);
+  auto log = open(directory.path());
+  auto writer = log->start_checkpoint(1);
+  REQUIRE(writer.ok());
+  // RocksDB counts a block's bytes when the next value comes: here that is the summary.
+  std::string piece(size_t{80} << 20, 'x');
+  seal_piece(piece.data(), piece.size(), {1, 0, 1});
+  REQUIRE((*writer)->add_piece(0, piece).ok());
+  CheckpointSummary summary;
+  summary.checkpoint = 1;
+  summary.pieces = 1;
+  REQUIRE((*writer)->commit(summary).ok());
+  CHECK(count_pieces(*log, 1) == 1);
+  CHECK(log->newest_checkpoint()->has_value());
+}
+
 TEST_CASE("trimming keeps the commit that contains the first lsn to stay") {
   TempDirectory directory;
   auto log = open(directory.path());

@@ -1,0 +1,135 @@
+// Transactions, scripts and keys with more bytes than a unit or a piece of a checkpoint can hold.
+// With a limit of a few hundred bytes, so that no test needs gigabytes.
+#include "engine/commands/transactions.h"
+#include "tests/support/engine_session.h"
+#include "tests/support/quiet_server.h"
+#include "tests/support/storage_support.h"
+
+// The engine and doctest both have a CHECK; the test's is meant here.
+#undef CHECK
+#include <doctest/doctest.h>
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+constexpr size_t kLimit = 300;
+
+// An engine on a data directory, as the server has it.
+struct Kept {
+  explicit Kept(const std::string& directory) : engine(port, 7), execution(engine) {
+    StoreOptions options = store_options(directory, SyncMode::kEverySecond);
+    options.journal.max_unit_bytes = kLimit;
+    const std::unique_ptr<Replay> replay = engine.begin_replay();
+    auto opened = Store::open(options, *replay);
+    REQUIRE_MESSAGE(opened.ok(), opened.status().message());
+    store = std::move(*opened);
+    engine.attach_journal(&store->journal());
+    session = std::make_unique<EngineSession>(engine, execution);
+  }
+  // As a kill would: nothing but what was flushed is kept.
+  void crash() {
+    session.reset();
+    REQUIRE(store->close(CloseMode::kDiscard).ok());
+  }
+
+  QuietServer port;
+  Engine engine;
+  Execution execution;
+  std::unique_ptr<Store> store;
+  std::unique_ptr<EngineSession> session;
+};
+
+std::string text(char c, size_t size) { return std::string(size, c); }
+
+std::string bulk(const std::string& value) {
+  return "$" + std::to_string(value.size()) + "\r\n" + value + "\r\n";
+}
+
+}  // namespace
+
+TEST_CASE("a transaction larger than a unit is kept as a whole") {
+  TempDirectory directory(true);
+  {
+    Kept kept(directory.path());
+    kept.session->run({"SET", "before", "1"});
+    kept.session->run({"MULTI"});
+    for (const char c : {'a', 'b', 'c', 'd'}) {
+      kept.session->run({"SET", std::string(1, c), text(c, 200)});
+    }
+    kept.session->run({"EXEC"});
+    kept.session->run({"SET", "after", "1"});
+    REQUIRE(kept.store->journal().flush());
+    // One for each of the four, which do not fit with another.
+    CHECK(kept.store->journal().durable_lsn() == 6);
+    kept.crash();
+  }
+  Kept kept(directory.path());
+  CHECK(kept.store->recovered().last_lsn == 6);
+  for (const char c : {'a', 'b', 'c', 'd'}) {
+    CHECK(kept.session->run({"GET", std::string(1, c)}) == bulk(text(c, 200)));
+  }
+  CHECK(kept.session->run({"EXISTS", "before", "after"}) == ":2\r\n");
+}
+
+TEST_CASE("a value larger than a unit goes through, and so does RENAME of a large key") {
+  TempDirectory directory(true);
+  {
+    Kept kept(directory.path());
+    kept.session->run({"SET", "large", text('x', 5 * kLimit)});
+    kept.session->run({"EVAL", "for i = 1, 300 do redis.call('RPUSH', 'list', i) end", "0"});
+    kept.session->run({"RENAME", "list", "renamed"});
+    REQUIRE(kept.store->journal().flush());
+    kept.crash();
+  }
+  Kept kept(directory.path());
+  CHECK(kept.session->run({"GET", "large"}) == bulk(text('x', 5 * kLimit)));
+  CHECK(kept.session->run({"LLEN", "renamed"}) == ":300\r\n");
+  CHECK(kept.session->run({"LINDEX", "renamed", "-1"}) == bulk("300"));
+  CHECK(kept.session->run({"EXISTS", "list"}) == ":0\r\n");
+}
+
+TEST_CASE("a checkpoint divides what is too large for one piece") {
+  TempDirectory directory(true);
+  std::string fields;
+  {
+    Kept kept(directory.path());
+    kept.store->start_checkpoints([&] { return kept.engine.begin_walk(); }, [] { return 1; });
+    // In order of insertion, which a small hash shows: it goes in one step of the walk.
+    for (int i = 0; i < 60; ++i) {
+      kept.session->run({"HSET", "hash", "field" + std::to_string(99 - i), "value"});
+    }
+    fields = kept.session->run({"HKEYS", "hash"});
+    Checkpointer& checkpointer = *kept.store->checkpointer();
+    REQUIRE(checkpointer.wait_until_done(checkpointer.request()).ok());
+    CHECK(checkpointer.status().last.pieces > 4);
+    kept.crash();
+  }
+  Kept kept(directory.path());
+  REQUIRE(kept.store->recovered().checkpoint.has_value());
+  CHECK(kept.store->recovered().units == 0);
+  CHECK(kept.session->run({"HKEYS", "hash"}) == fields);
+}
+
+TEST_CASE("many units between two commits become several values of the log") {
+  TempDirectory directory(true);
+  {
+    Kept kept(directory.path());
+    for (int i = 0; i < 100; ++i) kept.session->run({"INCR", "n"});
+    REQUIRE(kept.store->journal().flush());
+    CHECK(kept.store->journal().stats().commits == 1);
+    kept.crash();
+  }
+  Kept kept(directory.path());
+  CHECK(kept.store->recovered().last_lsn == 100);
+  CHECK(kept.session->run({"GET", "n"}) == bulk("100"));
+}
+
+TEST_CASE("in memory only, a large unit is counted and nothing else") {
+  Kept kept("");
+  kept.session->run({"SET", "large", text('x', 5 * kLimit)});
+  kept.session->run({"MSET", "a", text('a', kLimit), "b", text('b', kLimit)});
+  CHECK(kept.store->journal().durable_lsn() == kept.store->journal().last_lsn());
+  CHECK(kept.session->run({"STRLEN", "large"}) == ":1500\r\n");
+}
