@@ -1,0 +1,119 @@
+// EventLog: what happened to the jobs of a queue, in order: numbers without gaps, bounded by count
+// and age (`events`). Q.EVENTS reads it.
+//
+// An event is a projection of the job's record in the journal: whoever applies the record appends
+// the event, live and in replay alike, so nothing is journaled twice. A checkpoint carries the
+// events that are kept. Packed in chunks of some 4 KB, about 40 bytes an event. Payloads are never
+// in it. Plain data of one queue, under the shard's lock.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+
+#include "engine/base/bytes.h"
+#include "engine/queue/queue_config.h"
+
+namespace sluice {
+
+enum class EventType : uint8_t {
+  kNone = 0,  // the record is no event (progress, a changed ticket)
+  kAdded = 1,
+  kUpdated = 2,
+  kReady = 3,  // a delay or a need is over
+  kStarted = 4,
+  kCompleted = 5,
+  kFailed = 6,
+  kRetrying = 7,    // a run failed, the job goes back
+  kReturned = 8,    // given back as if never popped
+  kReclaimed = 9,   // the lease ran out
+  kSignalled = 10,  // a cancel was sent to the holder
+  kCancelled = 11,
+  kExpired = 12,
+  kMoved = 13,
+  kForgotten = 14,  // purged, or no longer retained
+};
+inline constexpr size_t kEventTypes = 15;
+Bytes event_type_name(EventType type);
+bool parse_event_type(Bytes name, EventType& type);
+
+// An event as it is read; views into the log, valid until it changes.
+struct Event {
+  uint64_t seq = 0;
+  int64_t time_ms = 0;  // queue time
+  EventType type = EventType::kNone;
+  Bytes id;
+  // Pairs of name and value, each a varint length and bytes: worker, lease, attempt, error, ...
+  Bytes fields;
+};
+
+class EventLog {
+ public:
+  // Appends the event with the number `seq`. One that is there already is ignored (replay); one
+  // that would leave a gap forgets everything before it (the log began later).
+  void append(uint64_t seq, int64_t time_ms, EventType type, Bytes id, Bytes fields);
+  // Lets go of what `bounds` does not keep, at most `limit` events.
+  void trim(const Retention& bounds, int64_t now_ms, size_t limit);
+  void clear();
+
+  bool empty() const { return count_ == 0; }
+  uint64_t count() const { return count_; }
+  // REQUIRES: !empty().
+  uint64_t oldest_seq() const { return first_seq_; }
+  int64_t oldest_ms() const;
+  // The number of the newest event ever, 0: none yet. It outlives trimming.
+  uint64_t last_seq() const { return last_seq_; }
+  void set_last_seq(uint64_t seq);
+
+  // Visits kept events with a number greater than `after`, oldest first, until `visit` (of const
+  // Event&) returns false.
+  template <class Visit>
+  void read(uint64_t after, Visit visit) const {
+    Cursor cursor = seek(after);
+    Event event;
+    while (next(cursor, event)) {
+      if (!visit(event)) return;
+    }
+  }
+
+  size_t memory_bytes() const;
+
+ private:
+  // Events of one chunk, encoded one behind the other: time (varint difference to the chunk's
+  // first), type, id, fields.
+  struct Chunk {
+    uint64_t first_seq = 0;
+    int64_t first_ms = 0;
+    uint32_t count = 0;
+    uint32_t skipped = 0;  // trimmed ones at the beginning
+    uint32_t skipped_bytes = 0;
+    std::string bytes;
+  };
+  struct Cursor {
+    size_t chunk = 0;
+    uint64_t seq = 0;
+    size_t offset = 0;
+  };
+  Cursor seek(uint64_t after) const;
+  bool next(Cursor& cursor, Event& event) const;
+
+  std::deque<Chunk> chunks_;
+  uint64_t count_ = 0;
+  uint64_t first_seq_ = 1;
+  uint64_t last_seq_ = 0;
+};
+
+// Builds Event::fields.
+class EventFields {
+ public:
+  void add(Bytes name, Bytes value);
+  void add(Bytes name, int64_t value);
+  Bytes bytes() const { return bytes_; }
+
+ private:
+  std::string bytes_;
+};
+// Takes the next pair from the front of `fields`; false at the end.
+bool next_event_field(Bytes& fields, Bytes& name, Bytes& value);
+
+}  // namespace sluice

@@ -1,0 +1,79 @@
+#include "engine/queue/job.h"
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "engine/base/check.h"
+
+namespace sluice {
+
+namespace {
+
+constexpr std::array<Bytes, kJobStates> kStateNames = {
+    "blocked", "delayed", "pending", "active", "completed", "failed", "cancelled", "expired"};
+
+}  // namespace
+
+Bytes job_state_name(JobState state) { return kStateNames[static_cast<size_t>(state)]; }
+
+bool parse_job_state(Bytes name, JobState& state) {
+  for (size_t i = 0; i < kStateNames.size(); ++i) {
+    if (!equals_ignore_case(name, kStateNames[i])) continue;
+    state = static_cast<JobState>(i);
+    return true;
+  }
+  return false;
+}
+
+Job* Job::make(Bytes id, Bytes payload) {
+  CHECK(id.size() <= UINT16_MAX && payload.size() <= UINT32_MAX);
+  void* memory = std::malloc(sizeof(Job) + id.size() + payload.size());
+  CHECK(memory != nullptr);
+  Job* job = new (memory) Job();
+  job->id_size_ = static_cast<uint16_t>(id.size());
+  job->payload_size_ = static_cast<uint32_t>(payload.size());
+  std::memcpy(job->data(), id.data(), id.size());
+  if (!payload.empty()) std::memcpy(job->data() + id.size(), payload.data(), payload.size());
+  return job;
+}
+
+void Job::destroy(Job* job) {
+  job->~Job();
+  std::free(job);
+}
+
+Job* Job::with_payload(Bytes payload) {
+  Job* made = make(id(), payload);
+  made->rank = rank;
+  made->seq = seq;
+  made->lane = lane;
+  made->state = state;
+  made->band = band;
+  made->extras_ = std::move(extras_);
+  return made;
+}
+
+void Job::make_extras() {
+  auto extras = std::make_unique<JobExtras>();
+  // What the header has said so far without them.
+  extras->enqueued_ms = rank;
+  extras->release_ms = rank;
+  extras_ = std::move(extras);
+}
+
+size_t Job::memory_bytes() const {
+  size_t bytes = sizeof(Job) + id_size_ + payload_size_;
+  if (!extras_) return bytes;
+  bytes += sizeof(JobExtras) + extras_->error.capacity() + extras_->progress.capacity();
+  if (extras_->options) bytes += sizeof(JobOptions);
+  if (extras_->run) bytes += sizeof(JobRun);
+  if (extras_->end) bytes += sizeof(JobEnd) + extras_->end->result.capacity();
+  if (extras_->successor) {
+    bytes += sizeof(JobSuccessor) + extras_->successor->payload.capacity();
+  }
+  return bytes;
+}
+
+}  // namespace sluice

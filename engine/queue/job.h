@@ -1,0 +1,183 @@
+// Job: one unit of work of a native queue, with everything that is known of it.
+//
+// Plain data of one shard, guarded by the shard's lock and changed by QueueWork and replay only. A
+// job is one allocation: this header, the id, the payload. A million waiting jobs are mostly this,
+// so it holds what every job has; the rest is in JobExtras, which a job gets when it first needs
+// one of its fields (options, a run, an end).
+//
+// Times: *queue time* is unix milliseconds that never go back within a queue (queue.h); *steady*
+// milliseconds count from when the engine began to serve (Unit::steady_ms).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/base/bytes.h"
+#include "engine/base/hash.h"
+
+namespace sluice {
+
+class ClientPort;
+class Job;
+struct JobSpec;
+struct Lane;
+struct Worker;
+
+enum class JobState : uint8_t {
+  kBlocked,  // waits for the jobs that it needs
+  kDelayed,  // until its gate
+  kPending,
+  kActive,
+  kCompleted,
+  kFailed,
+  kCancelled,
+  kExpired,
+};
+inline constexpr size_t kJobStates = 8;
+inline constexpr bool is_terminal(JobState state) { return state >= JobState::kCompleted; }
+// As replies and selectors say it: "pending", ...
+Bytes job_state_name(JobState state);
+bool parse_job_state(Bytes name, JobState& state);
+
+// Ranks of jobs that were moved to the front lie below every time; the last one moved lowest.
+inline constexpr int64_t kFrontRanks = -(int64_t{1} << 60);
+
+// A lease: who runs the job, since when, until when.
+struct JobRun {
+  uint64_t token = 0;
+  Worker* worker = nullptr;   // null: the pop named none
+  std::string request_token;  // REQID
+  int64_t started_ms = 0;     // queue time
+  int64_t started_steady = 0;
+  int64_t lease_ms = 0;  // the term; a TOUCH without LEASE renews it by as much
+  int64_t deadline_steady =
+      0;  // of the lease; a cancel with GRACE or a lost connection shortens it
+  int64_t run_deadline_steady = INT64_MAX;  // MAXRUN
+  // Slot time charged to the group at admission (fair on), corrected when the run ends.
+  double charged_ms = 0;
+  // Signalled to stop: the lease cannot be extended any more.
+  bool cancelled = false;
+  std::string cancel_reason;
+  // Who holds it, for the push about a cancel, and for TIED. Not journaled.
+  std::weak_ptr<ClientPort> holder;
+  int holder_protocol = 2;
+  uint64_t tied_client_id = 0;  // 0: not tied
+
+  // When the timer must look at it next; the key of the job in Queue::leases.
+  int64_t due_steady() const { return std::min(deadline_steady, run_deadline_steady); }
+};
+
+// What Q.ADD gave besides the usual. -1 (or an empty value): not given, the queue's value counts.
+struct JobOptions {
+  int64_t lease_ms = -1;
+  int64_t max_run_ms = -1;
+  int32_t retry = -1;
+  int64_t backoff_base_ms = -1;
+  int64_t backoff_max_ms = -1;
+  std::vector<std::string> needs;  // all that were named, met or not
+  std::vector<std::pair<std::string, std::string>> tags;
+};
+
+// How it ended.
+struct JobEnd {
+  int64_t finished_ms = 0;    // queue time
+  uint64_t finish_order = 0;  // the key of the job in the queue's order of ends
+  uint64_t last_token = 0;    // the lease that ended it: an ACK by it again is OK
+  int64_t run_ms = -1;        // -1: it never ran
+  std::string result;
+};
+
+// The payload that waits under an active id (IFDUP UPDATE, REPLACE), with what was given with it.
+struct JobSuccessor {
+  std::string payload;
+  bool replaces = false;  // IFDUP REPLACE: all attributes are its own
+  int band = -1;
+  int64_t ttl_ms = -1;
+  JobOptions options;
+};
+
+struct JobExtras {
+  uint32_t cost = 1;
+  uint16_t attempts = 0;  // times given to a worker, the present one included
+  uint16_t crashes = 0;   // leases that ran out
+  uint16_t retries_used = 0;
+  bool bound = false;    // left the LIFO pairing: it keeps its own ticket
+  uint64_t arrival = 0;  // 0: as seq. Differs once a LIFO stack has exchanged tickets
+  int64_t enqueued_ms = 0;
+  int64_t release_ms = 0;  // the rank without boost, front or back
+  int64_t boost_ms = 0;
+  int64_t gate_ms = 0;       // kDelayed: not before
+  int64_t ttl_ms = -1;       // as given; -1: the group's or the queue's
+  int64_t ttl_left_ms = -1;  // the budget left when it last stopped being pending; -1: untouched
+  int64_t ttl_due_ms = 0;    // kPending: when it expires (queue time); 0: never
+  std::vector<std::string> unmet;  // kBlocked: the needs that it still waits for
+  std::string error;               // of the last failure, or why it was cancelled
+  std::string progress;
+  std::unique_ptr<JobOptions> options;
+  std::unique_ptr<JobRun> run;  // kActive
+  std::unique_ptr<JobEnd> end;  // terminal
+  std::unique_ptr<JobSuccessor> successor;
+};
+
+class Job {
+ public:
+  static Job* make(Bytes id, Bytes payload);
+  static void destroy(Job* job);
+
+  Bytes id() const { return {data(), id_size_}; }
+  Bytes payload() const { return {data() + id_size_, payload_size_}; }
+  // A copy of this job with another payload, and of everything else the same objects: this one has
+  // lost its extras and must be unlinked everywhere and destroyed.
+  Job* with_payload(Bytes payload);
+
+  bool is_front() const { return rank < kFrontRanks; }
+  JobExtras& extras() {  // made on demand
+    if (!extras_) make_extras();
+    return *extras_;
+  }
+  const JobExtras* extras_if() const { return extras_.get(); }
+  JobExtras* extras_if() { return extras_.get(); }
+
+  uint32_t cost() const { return extras_ ? extras_->cost : 1; }
+  uint64_t arrival() const { return extras_ && extras_->arrival != 0 ? extras_->arrival : seq; }
+  int64_t enqueued_ms() const { return extras_ ? extras_->enqueued_ms : rank; }
+  int64_t release_ms() const { return extras_ ? extras_->release_ms : rank; }
+  int64_t gate_ms() const { return extras_ ? extras_->gate_ms : 0; }
+  const JobOptions* options() const { return extras_ ? extras_->options.get() : nullptr; }
+  JobRun* run() const { return extras_ ? extras_->run.get() : nullptr; }
+  JobEnd* end() const { return extras_ ? extras_->end.get() : nullptr; }
+
+  size_t memory_bytes() const;
+
+  // Its place inside band and group: (rank, seq). The rank is release time - boost, in milliseconds
+  // of queue time; it may be changed by QueueWork only, while the job is in no index.
+  int64_t rank = 0;
+  uint64_t seq = 0;
+  // The lane of its band, group and keys; set at birth, changed with the band. Never null once the
+  // job is in a queue. The lane keeps group and keys alive.
+  Lane* lane = nullptr;
+  JobState state = JobState::kPending;
+  uint8_t band = 0;
+
+ private:
+  Job() = default;
+  void make_extras();
+  char* data() { return reinterpret_cast<char*>(this + 1); }
+  const char* data() const { return reinterpret_cast<const char*>(this + 1); }
+
+  uint16_t id_size_ = 0;
+  uint32_t payload_size_ = 0;
+  std::unique_ptr<JobExtras> extras_;
+};
+static_assert(sizeof(Job) == 40);
+
+struct JobTraits {
+  static constexpr size_t kMaxOrdered = 128;
+  static Bytes key(const Job* job) { return job->id(); }
+  static uint64_t hash(Bytes id) { return hash_bytes(id); }
+};
+
+}  // namespace sluice

@@ -1,0 +1,488 @@
+#include "engine/queue/lanes.h"
+
+#include <algorithm>
+
+#include "engine/base/check.h"
+
+namespace sluice {
+
+namespace {
+
+uint64_t address(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
+
+}  // namespace
+
+size_t Lanes::LaneIdHash::operator()(const LaneId& id) const {
+  const uint64_t mixed = address(id.group) * 0x9e3779b97f4a7c15ULL ^ address(id.keys);
+  return mixed * 0xff51afd7ed558ccdULL + id.band * 2ULL + (id.lifo ? 1 : 0);
+}
+
+Lanes::~Lanes() {
+  groups_.for_each([](Group* group) { delete group; });
+  keys_.for_each([](Key* key) { delete key; });
+}
+
+// --- Groups, keys, lanes ---
+
+void Lanes::apply_config(Group* group) {
+  // The empty group is nobody's and has no limits of its own.
+  group->config = group->name.empty() ? GroupConfig{} : config_.group(group->name);
+  if (group->name.empty()) {
+    group->config.ttl_ms = config_.values().ttl_ms;
+    group->config.order = config_.values().order;
+    group->config.weight = config_.values().weight;
+  }
+  group->limiter.max_active = group->config.limits.max_active;
+  group->limiter.rate = group->config.limits.rate;
+  group->limiter.paused = pauses_out(group->config.limits.paused);
+}
+
+void Lanes::apply_config(Key* key) {
+  const Limits limits = config_.key(key->name);
+  key->limiter.max_active = limits.max_active;
+  key->limiter.rate = limits.rate;
+}
+
+Group* Lanes::join_group(Bytes name) {
+  const uint64_t hash = hash_bytes(name);
+  if (Group* group = groups_.find(name, hash)) return group;
+  auto* group = new Group();
+  group->name = name;
+  apply_config(group);
+  groups_.insert(group, hash);
+  return group;
+}
+
+KeySet* Lanes::join_keys(std::span<const Bytes> names) {
+  if (names.empty() && no_keys_ != nullptr) return no_keys_;
+  std::vector<std::string> sorted(names.begin(), names.end());
+  std::sort(sorted.begin(), sorted.end());
+  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+  std::unique_ptr<KeySet>& set = key_sets_[sorted];
+  if (set != nullptr) return set.get();
+  set = std::make_unique<KeySet>();
+  for (const std::string& name : sorted) {
+    const uint64_t hash = hash_bytes(name);
+    Key* key = keys_.find(name, hash);
+    if (key == nullptr) {
+      key = new Key();
+      key->name = name;
+      apply_config(key);
+      keys_.insert(key, hash);
+    }
+    key->sets.push_back(set.get());
+    set->keys.push_back(key);
+    if (!key->open) ++set->closed;
+  }
+  if (sorted.empty()) no_keys_ = set.get();
+  return set.get();
+}
+
+Band& Lanes::make_band(uint8_t number) {
+  std::unique_ptr<Band>& band = bands_[number];
+  if (band == nullptr) {
+    band = std::make_unique<Band>();
+    used_bands_.insert(std::lower_bound(used_bands_.begin(), used_bands_.end(), number), number);
+  }
+  return *band;
+}
+
+BandClass* Lanes::join_class(uint8_t band, KeySet* keys) {
+  std::unique_ptr<BandClass>& in_class = make_band(band).classes[keys];
+  if (in_class == nullptr) {
+    in_class = std::make_unique<BandClass>();
+    in_class->keys = keys;
+    in_class->band = band;
+    keys->classes.push_back(in_class.get());
+  }
+  return in_class.get();
+}
+
+Lane* Lanes::join(uint8_t band, Bytes group_name, std::span<const Bytes> key_names, bool lifo) {
+  Group* group = join_group(group_name);
+  KeySet* keys = join_keys(key_names);
+  std::unique_ptr<Lane>& lane = lanes_[LaneId{group, keys, band, lifo}];
+  if (lane == nullptr) {
+    lane = std::make_unique<Lane>();
+    lane->group = group;
+    lane->keys = keys;
+    lane->band = band;
+    lane->lifo = lifo;
+    lane->in_class = join_class(band, keys);
+    ++lane->in_class->lanes;
+    ++keys->lanes;
+    lane->at_group = static_cast<uint32_t>(group->lanes.size());
+    group->lanes.push_back(lane.get());
+  }
+  ++lane->jobs;
+  return lane.get();
+}
+
+void Lanes::leave(Lane* lane) {
+  if (--lane->jobs == 0) drop_lane(lane);
+}
+
+void Lanes::drop_lane(Lane* lane) {
+  CHECK(lane->tickets.empty() && lane->gated.empty() && lane->stack.empty() && !lane->ready);
+  unpark_too_large(lane);
+  Group* group = lane->group;
+  KeySet* keys = lane->keys;
+  group->lanes[lane->at_group] = group->lanes.back();
+  group->lanes[lane->at_group]->at_group = lane->at_group;
+  group->lanes.pop_back();
+  if (--lane->in_class->lanes == 0) drop_class(lane->in_class);
+  lanes_.erase(LaneId{group, keys, lane->band, lane->lifo});
+  if (--keys->lanes == 0) drop_keys(keys);
+  if (group->lanes.empty()) drop_group(group);
+}
+
+void Lanes::drop_class(BandClass* in_class) {
+  CHECK(in_class->ready.empty() && !in_class->open);
+  std::erase(in_class->keys->classes, in_class);
+  bands_[in_class->band]->classes.erase(in_class->keys);
+}
+
+void Lanes::drop_keys(KeySet* set) {
+  std::vector<std::string> names;
+  for (Key* key : set->keys) {
+    names.push_back(key->name);
+    std::erase(key->sets, set);
+    if (!key->sets.empty()) continue;
+    if (key->rate_due_ms != 0) {
+      refills_.erase(static_cast<uint64_t>(key->rate_due_ms), address(key), {nullptr, key});
+    }
+    keys_.erase(key->name, hash_bytes(key->name));
+    delete key;
+  }
+  if (set == no_keys_) no_keys_ = nullptr;
+  key_sets_.erase(names);
+}
+
+void Lanes::drop_group(Group* group) {
+  CHECK(group->pending == 0);
+  if (group->rate_due_ms != 0) {
+    refills_.erase(static_cast<uint64_t>(group->rate_due_ms), address(group), {group, nullptr});
+  }
+  groups_.erase(group->name, hash_bytes(group->name));
+  delete group;
+}
+
+// --- Tickets ---
+
+void Lanes::add_ticket(Job* job, bool due, int64_t now_ms) {
+  Lane* lane = job->lane;
+  if (lane->lifo) lane->stack.insert(job->arrival(), 0, job);
+  Band& band = *bands_[lane->band];
+  band.last_rank = std::max(band.last_rank, job->rank);
+  if (due) {
+    band.pending.insert(rank_key(job->rank), job->seq, job);
+    lane->tickets.insert(rank_key(job->rank), job->seq, job);
+    if (++lane->group->pending == 1) put_in_backlog(lane->group);
+  } else if (lane->lifo) {
+    lane->gated.insert(rank_key(job->rank), job->seq, job);
+  }
+  // Whoever does not come to the front of a FIFO lane changes nothing for it.
+  if (lane->lifo || (due && lane->first() == job)) refresh_lane(lane, now_ms);
+}
+
+void Lanes::remove_ticket(Job* job, bool due, int64_t now_ms) {
+  Lane* lane = job->lane;
+  const bool was_first = lane->lifo || (due && lane->first() == job);
+  bool found = true;
+  if (lane->lifo) found = lane->stack.erase(job->arrival(), 0, job);
+  if (due) {
+    found = found && bands_[lane->band]->pending.erase(rank_key(job->rank), job->seq, job) &&
+            lane->tickets.erase(rank_key(job->rank), job->seq, job);
+    if (--lane->group->pending == 0) take_from_backlog(lane->group);
+  } else if (lane->lifo) {
+    found = found && lane->gated.erase(rank_key(job->rank), job->seq, job);
+  }
+  CHECK(found);
+  if (was_first) refresh_lane(lane, now_ms);
+}
+
+// --- Ready lanes, open classes ---
+
+ReadyKey Lanes::ready_key(const Lane* lane, const Job* ticket) const {
+  const uint64_t rank = rank_key(ticket->rank);
+  if (!config_.values().fair) return {rank, ticket->seq, ticket->seq};
+  const uint64_t share =
+      ticket->is_front() ? 0 : order_preserving(std::max(0.0, lane->group->virtual_ms));
+  return {share, rank, ticket->seq};
+}
+
+Key* Lanes::short_of(const KeySet* set, uint32_t cost) {
+  for (Key* key : set->keys) {
+    if (!key->limiter.has_slots(cost)) return key;
+  }
+  return nullptr;
+}
+
+void Lanes::park_too_large(Lane* lane, Key* key) {
+  lane->too_large_at = key;
+  key->too_large.push_back(lane);
+}
+
+void Lanes::unpark_too_large(Lane* lane) {
+  if (lane->too_large_at == nullptr) return;
+  std::erase(lane->too_large_at->too_large, lane);
+  lane->too_large_at = nullptr;
+}
+
+void Lanes::refresh_lane(Lane* lane, int64_t now_ms) {
+  unpark_too_large(lane);
+  bool ready = lane->has_pending();
+  if (ready) {
+    const uint32_t cost = lane->first()->cost();
+    Limiter& limiter = lane->group->limiter;
+    if (!limiter.allows(cost, now_ms)) {
+      ready = false;
+      await_refill(lane->group, now_ms);
+    } else if (cost > 1) {
+      if (Key* key = short_of(lane->keys, cost)) {
+        ready = false;
+        park_too_large(lane, key);
+      }
+    }
+  }
+  set_ready(lane, ready);
+}
+
+void Lanes::set_ready(Lane* lane, bool ready) {
+  BandClass* in_class = lane->in_class;
+  if (ready) {
+    const ReadyKey key = ready_key(lane, lane->first_ticket());
+    if (lane->ready && key == lane->ready_key) return;
+    if (lane->ready) {
+      const bool found = in_class->ready.erase(lane->ready_key.major, lane->ready_key.minor, lane);
+      CHECK(found);
+    }
+    lane->ready_key = key;
+    lane->ready = true;
+    in_class->ready.insert(key.major, key.minor, lane);
+  } else {
+    if (!lane->ready) return;
+    const bool found = in_class->ready.erase(lane->ready_key.major, lane->ready_key.minor, lane);
+    CHECK(found);
+    lane->ready = false;
+  }
+  refresh_class(in_class);
+}
+
+void Lanes::refresh_class(BandClass* in_class) {
+  Band& band = *bands_[in_class->band];
+  const bool open = in_class->keys->closed == 0 && !in_class->ready.empty();
+  const ReadyKey key = open ? in_class->ready.front().value->ready_key : ReadyKey{};
+  if (open == in_class->open && (!open || key == in_class->open_key)) return;
+  if (in_class->open) {
+    const bool found =
+        band.open.erase(in_class->open_key.major, in_class->open_key.minor, in_class);
+    CHECK(found);
+  }
+  in_class->open = open;
+  in_class->open_key = key;
+  if (open) band.open.insert(key.major, key.minor, in_class);
+}
+
+void Lanes::refresh_group(Group* group, int64_t now_ms) {
+  for (Lane* lane : group->lanes) refresh_lane(lane, now_ms);
+}
+
+void Lanes::refresh_key(Key* key, int64_t now_ms) {
+  const bool open = key->limiter.allows(1, now_ms);
+  if (!open) await_refill(key, now_ms);
+  if (open != key->open) {
+    key->open = open;
+    for (KeySet* set : key->sets) {
+      set->closed = open ? set->closed - 1 : set->closed + 1;
+      if (set->closed > 1) continue;
+      for (BandClass* in_class : set->classes) refresh_class(in_class);
+    }
+  }
+  const std::vector<Lane*> parked = key->too_large;
+  for (Lane* lane : parked) refresh_lane(lane, now_ms);
+}
+
+// --- Admission ---
+
+void Lanes::take_tokens(Job* job, int64_t now_ms) {
+  job->lane->group->limiter.take_token(now_ms);
+  for (Key* key : job->lane->keys->keys) key->limiter.take_token(now_ms);
+}
+
+void Lanes::admit(Job* job, int64_t now_ms) {
+  const uint32_t cost = job->cost();
+  Group* group = job->lane->group;
+  group->limiter.used += cost;
+  if (group->limiter.max_active != 0 || group->limiter.rate.tokens != 0) {
+    refresh_group(group, now_ms);
+  }
+  for (Key* key : job->lane->keys->keys) {
+    key->limiter.used += cost;
+    refresh_key(key, now_ms);
+  }
+}
+
+void Lanes::release(Job* job, int64_t now_ms) {
+  const uint32_t cost = job->cost();
+  Group* group = job->lane->group;
+  CHECK(group->limiter.used >= cost);
+  group->limiter.used -= cost;
+  if (group->limiter.max_active != 0) refresh_group(group, now_ms);
+  for (Key* key : job->lane->keys->keys) {
+    CHECK(key->limiter.used >= cost);
+    key->limiter.used -= cost;
+    refresh_key(key, now_ms);
+  }
+}
+
+// --- Fair shares ---
+
+void Lanes::put_in_backlog(Group* group) {
+  if (!config_.values().fair) return;
+  backlog_.insert(order_preserving(group->virtual_ms), address(group), group);
+}
+
+void Lanes::take_from_backlog(Group* group) {
+  if (!config_.values().fair) return;
+  const bool found = backlog_.erase(order_preserving(group->virtual_ms), address(group), group);
+  CHECK(found);
+}
+
+void Lanes::set_virtual_ms(Group* group, double virtual_ms, int64_t now_ms) {
+  if (group->pending != 0) take_from_backlog(group);
+  group->virtual_ms = virtual_ms;
+  if (group->pending != 0) put_in_backlog(group);
+  if (config_.values().fair) refresh_group(group, now_ms);
+}
+
+double Lanes::smallest_virtual_ms() const {
+  return backlog_.empty() ? 0 : backlog_.front().value->virtual_ms;
+}
+
+void Lanes::reconfigure(int64_t now_ms) {
+  backlog_.clear();
+  groups_.for_each([&](Group* group) {
+    apply_config(group);
+    if (group->pending != 0) put_in_backlog(group);
+  });
+  keys_.for_each([&](Key* key) {
+    apply_config(key);
+    refresh_key(key, now_ms);
+  });
+  groups_.for_each([&](Group* group) { refresh_group(group, now_ms); });
+}
+
+// --- Who is next ---
+
+Lane* Lanes::next(uint8_t number, std::span<const std::string> match) const {
+  const Band* band = bands_[number].get();
+  if (band == nullptr || band->open.empty()) return nullptr;
+  if (match.empty()) return band->open.front().value->ready.front().value;
+  const BandClass* best = nullptr;
+  for (const std::string& name : match) {
+    const Key* key = keys_.find(name);
+    if (key == nullptr) continue;
+    for (const KeySet* set : key->sets) {
+      for (const BandClass* in_class : set->classes) {
+        if (in_class->band != number || !in_class->open) continue;
+        if (best == nullptr || in_class->open_key < best->open_key) best = in_class;
+      }
+    }
+  }
+  return best == nullptr ? nullptr : best->ready.front().value;
+}
+
+bool Lanes::allows(const Job* job, int64_t now_ms) const {
+  const uint32_t cost = job->cost();
+  if (!job->lane->group->limiter.allows(cost, now_ms)) return false;
+  const std::vector<Key*>& keys = job->lane->keys->keys;
+  return std::all_of(keys.begin(), keys.end(),
+                     [&](const Key* key) { return key->limiter.allows(cost, now_ms); });
+}
+
+// --- Rates ---
+
+void Lanes::await_refill(Group* group, int64_t now_ms) {
+  const int64_t ready_ms = group->limiter.rate_ready_ms(now_ms);
+  if (ready_ms == group->rate_due_ms) return;
+  if (group->rate_due_ms != 0) {
+    refills_.erase(static_cast<uint64_t>(group->rate_due_ms), address(group), {group, nullptr});
+  }
+  group->rate_due_ms = ready_ms;
+  if (ready_ms == 0) return;
+  refills_.insert(static_cast<uint64_t>(ready_ms), address(group), {group, nullptr});
+}
+
+void Lanes::await_refill(Key* key, int64_t now_ms) {
+  const int64_t ready_ms = key->limiter.rate_ready_ms(now_ms);
+  if (ready_ms == key->rate_due_ms) return;
+  if (key->rate_due_ms != 0) {
+    refills_.erase(static_cast<uint64_t>(key->rate_due_ms), address(key), {nullptr, key});
+  }
+  key->rate_due_ms = ready_ms;
+  if (ready_ms == 0) return;
+  refills_.insert(static_cast<uint64_t>(ready_ms), address(key), {nullptr, key});
+}
+
+int64_t Lanes::next_rate_ms() const {
+  return refills_.empty() ? INT64_MAX : static_cast<int64_t>(refills_.front().major);
+}
+
+void Lanes::run_rates(int64_t now_ms) {
+  while (!refills_.empty() && static_cast<int64_t>(refills_.front().major) <= now_ms) {
+    const Refill refill = refills_.pop_front().value;
+    if (refill.group != nullptr) {
+      refill.group->rate_due_ms = 0;
+      refresh_group(refill.group, now_ms);
+    } else {
+      refill.key->rate_due_ms = 0;
+      refresh_key(refill.key, now_ms);
+    }
+  }
+}
+
+size_t Lanes::memory_bytes() const {
+  size_t bytes = groups_.memory_bytes() + keys_.memory_bytes() + backlog_.memory_bytes() +
+                 refills_.memory_bytes();
+  bytes += groups_.size() * sizeof(Group) + keys_.size() * sizeof(Key);
+  bytes += key_sets_.size() * (sizeof(KeySet) + 64) + lanes_.size() * (sizeof(Lane) + 48);
+  for (const auto& [id, lane] : lanes_) {
+    bytes += lane->tickets.memory_bytes() + lane->gated.memory_bytes() + lane->stack.memory_bytes();
+  }
+  for (const uint8_t number : used_bands_) {
+    const Band& band = *bands_[number];
+    bytes += sizeof(Band) + band.pending.memory_bytes() + band.open.memory_bytes();
+    for (const auto& [keys, in_class] : band.classes) {
+      bytes += sizeof(BandClass) + in_class->ready.memory_bytes();
+    }
+  }
+  return bytes;
+}
+
+void Lanes::check(int64_t now_ms) const {
+  for (const auto& [id, lane] : lanes_) {
+    lane->tickets.check();
+    bool ready = lane->has_pending();
+    if (ready) {
+      const uint32_t cost = lane->first()->cost();
+      ready = lane->group->limiter.allows(cost, now_ms) &&
+              (cost == 1 || short_of(lane->keys, cost) == nullptr);
+    }
+    CHECK(lane->ready == ready);
+    if (ready) CHECK(lane->ready_key == ready_key(lane.get(), lane->first_ticket()));
+    if (lane->lifo) CHECK(lane->stack.size() == lane->tickets.size() + lane->gated.size());
+  }
+  keys_.for_each([&](const Key* key) { CHECK(key->open == key->limiter.allows(1, now_ms)); });
+  for (const uint8_t number : used_bands_) {
+    const Band& band = *bands_[number];
+    band.pending.check();
+    for (const auto& [keys, in_class] : band.classes) {
+      const bool open = keys->closed == 0 && !in_class->ready.empty();
+      CHECK(in_class->open == open);
+      if (open) CHECK(in_class->open_key == in_class->ready.front().value->ready_key);
+    }
+  }
+}
+
+}  // namespace sluice

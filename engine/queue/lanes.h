@@ -1,0 +1,226 @@
+// Lanes: who goes next.
+//
+// Pending jobs with the same band, group and set of keys stand in one *lane*, in the order of their
+// ranks. The lanes of one band and one set of keys form a *class*. A lane whose group has room for
+// its first job is *ready*: it stands in its class's index, by the place of its first job in the
+// dispatch order. A class all of whose keys have room, and that has a ready lane, is *open*: it
+// stands in its band's index by its first lane. So the next job of a band is the first job of the
+// first lane of its first open class; a full group takes its own lanes out, a full key its sets of
+// keys, and neither touches a job.
+//
+// Costs: a job comes, goes or is admitted in O((1 + s) log n), where s is the lanes of its group
+// (which move only when the group's room or its fair share changes); a key that fills or empties:
+// the number of distinct sets of keys that contain it.
+//
+// Invariants (check() verifies them):
+// 1. A lane is in its class's index exactly if it has a pending job, its group allows the first
+//    one, and no key of its set lacks the slots for this job alone.
+// 2. A class is in its band's index exactly if it has a ready lane and no key of its set is closed.
+// 3. A lane stands there under ready_key(lane), a class under that of its first lane.
+// What a rate allows changes with time alone: run_rates() catches up, so call it before next().
+//
+// Plain data of one queue, under the shard's lock. Lanes, classes, groups, keys and sets are made
+// when a job first names them and destroyed with the last one.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/queue/job.h"
+#include "engine/queue/limits.h"
+#include "engine/structures/ordered_index.h"
+#include "engine/structures/split_map.h"
+
+namespace sluice {
+
+// A lane's place in the dispatch order of its band: (rank, seq) of its first ticket; with `fair on`
+// the group's share goes before the rank (0 for the front).
+struct ReadyKey {
+  uint64_t major = 0;
+  uint64_t minor = 0;
+  uint64_t seq = 0;
+  auto operator<=>(const ReadyKey&) const = default;
+};
+
+struct Lane {
+  Group* group = nullptr;
+  KeySet* keys = nullptr;
+  BandClass* in_class = nullptr;
+  uint8_t band = 0;
+  bool lifo = false;
+  uint64_t jobs = 0;      // in any state, retained ones too; the lane goes with the last one
+  uint32_t at_group = 0;  // its place in group->lanes
+  // Tickets that are due, by (rank, seq). In a FIFO lane a ticket is its own job's.
+  OrderedIndex<Job*> tickets;
+  // LIFO only: tickets that are not due, and the stack: all jobs of the pairing by arrival.
+  OrderedIndex<Job*> gated;
+  OrderedIndex<Job*> stack;
+
+  bool ready = false;
+  ReadyKey ready_key;           // where it stands while it is ready
+  Key* too_large_at = nullptr;  // parked there because of its first job's cost
+
+  bool has_pending() const { return !tickets.empty(); }
+  // The job that a pop takes from this lane. REQUIRES: has_pending().
+  Job* first() const { return lifo ? stack.back().value : tickets.front().value; }
+  // Whose ticket stands first: rank and seq of the lane. REQUIRES: has_pending().
+  Job* first_ticket() const { return tickets.front().value; }
+};
+
+struct LaneOrder {
+  bool operator()(const Lane* a, const Lane* b) const {
+    return a->ready_key.seq < b->ready_key.seq;
+  }
+};
+
+struct BandClass {
+  KeySet* keys = nullptr;
+  uint8_t band = 0;
+  OrderedIndex<Lane*, LaneOrder> ready;
+  uint64_t lanes = 0;
+  bool open = false;
+  ReadyKey open_key;
+};
+
+struct ClassOrder {
+  bool operator()(const BandClass* a, const BandClass* b) const {
+    return a->open_key.seq < b->open_key.seq;
+  }
+};
+
+struct Band {
+  // Every pending ticket of the band by (rank, seq): position, and BY RANK.
+  OrderedIndex<Job*> pending;
+  OrderedIndex<BandClass*, ClassOrder> open;
+  std::map<const KeySet*, std::unique_ptr<BandClass>> classes;
+  // The greatest rank that a pending or delayed job of the band ever had.
+  int64_t last_rank = kFrontRanks;
+  // For statistics, kept by Queue::place.
+  uint64_t waiting = 0;
+  uint64_t active = 0;
+};
+
+// A signed rank as an integer of the same order, for the indexes.
+inline uint64_t rank_key(int64_t rank) { return static_cast<uint64_t>(rank) ^ (uint64_t{1} << 63); }
+
+class Lanes {
+ public:
+  explicit Lanes(const QueueConfig& config) : config_(config) {}
+  ~Lanes();
+  Lanes(const Lanes&) = delete;
+  Lanes& operator=(const Lanes&) = delete;
+
+  // --- Groups, keys, lanes ---
+  // The lane for these attributes, made where there is none; it, its group and its keys get one
+  // more job.
+  Lane* join(uint8_t band, Bytes group, std::span<const Bytes> keys, bool lifo);
+  // The job that was counted by join() is gone (forgotten, ended, or in another lane): what nobody
+  // names any more is destroyed.
+  void leave(Lane* lane);
+  Group* find_group(Bytes name) const { return groups_.find(name); }
+  Key* find_key(Bytes name) const { return keys_.find(name); }
+  const SplitMap<Group, GroupTraits>& groups() const { return groups_; }
+  const SplitMap<Key, KeyTraits>& keys() const { return keys_; }
+
+  // --- Tickets --- The job's state, rank, seq and lane are set and do not change while it is here.
+  void add_ticket(Job* job, bool due, int64_t now_ms);
+  void remove_ticket(Job* job, bool due, int64_t now_ms);
+
+  // --- Admission ---
+  // Slots of the group and the keys of a job that is (or no longer is) active. Queue::place does
+  // it.
+  void admit(Job* job, int64_t now_ms);
+  void release(Job* job, int64_t now_ms);
+  // Rate tokens of its group and keys, just before admit().
+  static void take_tokens(Job* job, int64_t now_ms);
+  // The group's share has changed.
+  void set_virtual_ms(Group* group, double virtual_ms, int64_t now_ms);
+  // The configuration has changed, or a rate has refilled.
+  void refresh_group(Group* group, int64_t now_ms);
+  void refresh_key(Key* key, int64_t now_ms);
+  void reconfigure(int64_t now_ms);
+
+  // --- Who is next ---
+  Band* band(uint8_t number) const { return bands_[number].get(); }
+  // Used bands, ascending.
+  const std::vector<uint8_t>& used_bands() const { return used_bands_; }
+  // The lane that is next in a band; `match`: only of sets with one of these keys (empty: any).
+  // Null: none is open.
+  Lane* next(uint8_t band, std::span<const std::string> match) const;
+  // True: every limit of group and keys allows this very job now (it need not be first).
+  bool allows(const Job* job, int64_t now_ms) const;
+  // The smallest share of the groups that have pending jobs (fair on); 0: there is none.
+  double smallest_virtual_ms() const;
+
+  // --- Rates --- Queue time at which the next group or key gets a token again; kNeverMs: none.
+  int64_t next_rate_ms() const;
+  void run_rates(int64_t now_ms);
+
+  // The place in the dispatch order that this ticket of a lane has, or would have as its first.
+  ReadyKey ready_key(const Lane* lane, const Job* ticket) const;
+
+  size_t memory_bytes() const;
+  // Verifies the invariants; for tests.
+  void check(int64_t now_ms) const;
+
+ private:
+  // An entry of the index of rates that refill.
+  struct Refill {
+    Group* group;
+    Key* key;
+    bool operator==(const Refill&) const = default;
+  };
+
+  Band& make_band(uint8_t number);
+  struct LaneId {
+    const Group* group;
+    const KeySet* keys;
+    uint8_t band;
+    bool lifo;
+    bool operator==(const LaneId&) const = default;
+  };
+  struct LaneIdHash {
+    size_t operator()(const LaneId& id) const;
+  };
+
+  Group* join_group(Bytes name);
+  KeySet* join_keys(std::span<const Bytes> names);
+  BandClass* join_class(uint8_t band, KeySet* keys);
+  void drop_lane(Lane* lane);
+  void drop_class(BandClass* in_class);
+  void drop_keys(KeySet* set);
+  void drop_group(Group* group);
+  void apply_config(Group* group);
+  void apply_config(Key* key);
+  void refresh_lane(Lane* lane, int64_t now_ms);
+  void refresh_class(BandClass* in_class);
+  void set_ready(Lane* lane, bool ready);
+  // The key that has not as many slots; null: all have.
+  static Key* short_of(const KeySet* set, uint32_t cost);
+  static void park_too_large(Lane* lane, Key* key);
+  static void unpark_too_large(Lane* lane);
+  void await_refill(Group* group, int64_t now_ms);
+  void await_refill(Key* key, int64_t now_ms);
+  void put_in_backlog(Group* group);
+  void take_from_backlog(Group* group);
+
+  const QueueConfig& config_;
+  SplitMap<Group, GroupTraits> groups_;
+  SplitMap<Key, KeyTraits> keys_;
+  std::map<std::vector<std::string>, std::unique_ptr<KeySet>> key_sets_;
+  KeySet* no_keys_ = nullptr;  // the set without keys, once somebody uses it
+  std::unordered_map<LaneId, std::unique_ptr<Lane>, LaneIdHash> lanes_;
+  std::array<std::unique_ptr<Band>, kBands> bands_;
+  std::vector<uint8_t> used_bands_;
+  // Groups with pending jobs by their share; kept only where `fair on`.
+  OrderedIndex<Group*> backlog_;
+  OrderedIndex<Refill> refills_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,109 @@
+// Groups, keys and what they may use: slots, rates, pauses.
+//
+// A Limiter counts the slots in use under one limit and knows whether another job fits. A queue has
+// one, each group and each key has one. Groups and keys exist as long as a waiting or active job
+// names them. Plain data of one queue, under the shard's lock.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/base/bytes.h"
+#include "engine/base/hash.h"
+#include "engine/queue/queue_config.h"
+
+namespace sluice {
+
+struct Lane;
+struct KeySet;
+
+struct Limiter {
+  uint64_t used = 0;  // slots of active jobs
+  uint64_t max_active = 0;
+  Rate rate;
+  // GCRA: the theoretical arrival time of the next token, microseconds of queue time; journaled.
+  int64_t arrival_us = 0;
+  bool paused = false;  // for admissions (`paused out`)
+
+  bool has_slots(uint64_t cost) const { return max_active == 0 || used + cost <= max_active; }
+
+  // Queue time from which on a token is there; 0: already, or no rate.
+  int64_t rate_ready_ms(int64_t now_ms) const {
+    if (rate.tokens == 0) return 0;
+    const int64_t ready_us = arrival_us - tolerance_us();
+    return ready_us <= now_ms * 1000 ? 0 : (ready_us + 999) / 1000;
+  }
+  void take_token(int64_t now_ms) {
+    if (rate.tokens == 0) return;
+    arrival_us = std::max(arrival_us, now_ms * 1000) + interval_us();
+  }
+  void give_token_back() {
+    if (rate.tokens != 0) arrival_us -= interval_us();
+  }
+  bool allows(uint64_t cost, int64_t now_ms) const {
+    return !paused && has_slots(cost) && rate_ready_ms(now_ms) == 0;
+  }
+
+ private:
+  int64_t interval_us() const {
+    return std::max<int64_t>(1, rate.interval_ms * 1000 / static_cast<int64_t>(rate.tokens));
+  }
+  // As many tokens as the burst may be taken at one moment.
+  int64_t tolerance_us() const { return interval_us() * (static_cast<int64_t>(rate.burst) - 1); }
+};
+
+// A group or key: a limiter with a name, and what must be looked at again when it changes.
+struct Group {
+  std::string name;
+  Limiter limiter;
+  GroupConfig config;
+  uint64_t waiting = 0;  // blocked, delayed, pending and successors
+  uint64_t active = 0;
+  uint64_t pending = 0;
+  // Start-time fair queueing: slot time / weight received, milliseconds. Journaled where `fair on`.
+  double virtual_ms = 0;
+  std::vector<Lane*> lanes;
+  int64_t rate_due_ms = 0;  // its entry in the index of rates that refill; 0: none
+
+  bool idle() const { return waiting == 0 && active == 0; }
+};
+
+struct Key {
+  std::string name;
+  Limiter limiter;
+  std::vector<KeySet*> sets;  // that contain it
+  // Lanes whose first job costs more slots than this key has left, though it has some.
+  std::vector<Lane*> too_large;
+  uint64_t jobs = 0;  // waiting and active
+  bool open = true;   // has room for a job of one slot; KeySet::closed counts the others
+  int64_t rate_due_ms = 0;
+};
+
+struct BandClass;
+
+// A set of keys that jobs carry together, ascending by name. The set of no keys is one as well.
+struct KeySet {
+  std::vector<Key*> keys;
+  uint32_t closed = 0;  // keys without room: while there is one, none of its lanes is in any band
+  std::vector<BandClass*> classes;
+  uint64_t lanes = 0;
+
+  bool contains(Bytes name) const {
+    return std::any_of(keys.begin(), keys.end(), [&](const Key* key) { return key->name == name; });
+  }
+};
+
+struct GroupTraits {
+  static constexpr size_t kMaxOrdered = 128;
+  static Bytes key(const Group* group) { return group->name; }
+  static uint64_t hash(Bytes name) { return hash_bytes(name); }
+};
+struct KeyTraits {
+  static constexpr size_t kMaxOrdered = 128;
+  static Bytes key(const Key* key) { return key->name; }
+  static uint64_t hash(Bytes name) { return hash_bytes(name); }
+};
+
+}  // namespace sluice

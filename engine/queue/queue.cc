@@ -1,0 +1,356 @@
+#include "engine/queue/queue.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/base/check.h"
+
+namespace sluice {
+
+namespace {
+
+// Below so many runs their mean says nothing yet.
+constexpr size_t kMinRunsForEta = 10;
+
+size_t ended_kind(JobState state) {
+  return state == JobState::kCompleted || state == JobState::kCancelled ? 0 : 1;
+}
+
+uint64_t retained_bytes(const Job* job) {
+  return job->id().size() + job->payload().size() + job->end()->result.size();
+}
+
+bool has_ticket(JobState state) {
+  return state == JobState::kPending || state == JobState::kDelayed;
+}
+
+}  // namespace
+
+Queue::Queue() : lanes(config) { reconfigure(); }
+
+Queue::~Queue() { jobs.for_each(Job::destroy); }
+
+// --- Indexes of jobs ---
+
+void Queue::insert(Job* job) {
+  jobs.insert(job, hash_bytes(job->id()));
+  place(job);
+}
+
+void Queue::erase(Job* job) {
+  unplace(job);
+  const bool found = jobs.erase_node(job, hash_bytes(job->id()));
+  CHECK(found);
+  lanes.leave(job->lane);
+  Job::destroy(job);
+}
+
+Job* Queue::replace_payload(Job* job, Bytes payload) {
+  Job* made = job->with_payload(payload);
+  jobs.replace(job, made, hash_bytes(made->id()));
+  Job::destroy(job);
+  return made;
+}
+
+Lane* Queue::join_lane(uint8_t band, Bytes group, std::span<const Bytes> keys, bool bound) {
+  bool lifo = false;
+  if (!bound) {
+    const Group* known = lanes.find_group(group);
+    lifo = known != nullptr ? known->config.order.is_lifo(band)
+                            : config.group(group).order.is_lifo(band);
+  }
+  return lanes.join(band, group, keys, lifo);
+}
+
+void Queue::count_in(const Job* job, bool in) {
+  const uint64_t one = in ? 1 : UINT64_MAX;  // adding this takes one away
+  counts_[static_cast<size_t>(job->state)] += one;
+  Group* group = job->lane->group;
+  Band* band = lanes.band(job->band);
+  if (job->state < JobState::kActive) {
+    group->waiting += one;
+    band->waiting += one;
+  } else if (job->state == JobState::kActive) {
+    group->active += one;
+    band->active += one;
+  }
+  const JobExtras* extras = job->extras_if();
+  if (extras == nullptr || extras->successor == nullptr) return;
+  successors += one;
+  group->waiting += one;
+  band->waiting += one;
+}
+
+void Queue::place(Job* job) {
+  count_in(job, true);
+  switch (job->state) {
+    case JobState::kBlocked:
+      for (const std::string& need : job->extras().unmet) dependents[need].push_back(job);
+      break;
+    case JobState::kDelayed:
+      delays.insert(static_cast<uint64_t>(job->gate_ms()), job->seq, job);
+      lanes.add_ticket(job, false, queue_ms);
+      break;
+    case JobState::kPending: {
+      const JobExtras* extras = job->extras_if();
+      if (extras != nullptr && extras->ttl_due_ms != 0) {
+        ttls.insert(static_cast<uint64_t>(extras->ttl_due_ms), job->seq, job);
+      }
+      lanes.add_ticket(job, true, queue_ms);
+      break;
+    }
+    case JobState::kActive:
+      place_active(job);
+      break;
+    default:
+      ended[ended_kind(job->state)].insert(job->end()->finish_order, 0, job);
+      ended_bytes[ended_kind(job->state)] += retained_bytes(job);
+  }
+}
+
+void Queue::unplace(Job* job) {
+  count_in(job, false);
+  bool found = true;
+  switch (job->state) {
+    case JobState::kBlocked:
+      for (const std::string& need : job->extras().unmet) {
+        const auto at = dependents.find(need);
+        CHECK(at != dependents.end());
+        std::erase(at->second, job);
+        if (at->second.empty()) dependents.erase(at);
+      }
+      break;
+    case JobState::kDelayed:
+      found = delays.erase(static_cast<uint64_t>(job->gate_ms()), job->seq, job);
+      lanes.remove_ticket(job, false, queue_ms);
+      break;
+    case JobState::kPending: {
+      const JobExtras* extras = job->extras_if();
+      if (extras != nullptr && extras->ttl_due_ms != 0) {
+        found = ttls.erase(static_cast<uint64_t>(extras->ttl_due_ms), job->seq, job);
+      }
+      lanes.remove_ticket(job, true, queue_ms);
+      break;
+    }
+    case JobState::kActive:
+      unplace_active(job);
+      break;
+    default:
+      found = ended[ended_kind(job->state)].erase(job->end()->finish_order, 0, job);
+      ended_bytes[ended_kind(job->state)] -= retained_bytes(job);
+  }
+  CHECK(found);
+}
+
+void Queue::place_active(Job* job) {
+  const JobRun& run = *job->run();
+  leases.insert(static_cast<uint64_t>(run.due_steady()), run.token, job);
+  runs.insert(static_cast<uint64_t>(run.started_ms), run.token, job);
+  if (run.worker != nullptr) run.worker->active.push_back(job);
+  limiter.used += job->cost();
+  lanes.admit(job, queue_ms);
+}
+
+void Queue::set_deadline(Job* job, int64_t deadline_steady) {
+  JobRun& run = *job->run();
+  const bool found = leases.erase(static_cast<uint64_t>(run.due_steady()), run.token, job);
+  CHECK(found);
+  run.deadline_steady = deadline_steady;
+  leases.insert(static_cast<uint64_t>(run.due_steady()), run.token, job);
+}
+
+void Queue::unplace_active(Job* job) {
+  const JobRun& run = *job->run();
+  const bool found = leases.erase(static_cast<uint64_t>(run.due_steady()), run.token, job) &&
+                     runs.erase(static_cast<uint64_t>(run.started_ms), run.token, job);
+  CHECK(found);
+  if (run.worker != nullptr) std::erase(run.worker->active, job);
+  CHECK(limiter.used >= job->cost());
+  limiter.used -= job->cost();
+  lanes.release(job, queue_ms);
+}
+
+// --- Workers ---
+
+Worker* Queue::join_worker(Bytes name) {
+  if (name.empty()) return nullptr;
+  const auto found = workers_.find(name);
+  if (found != workers_.end()) return found->second.get();
+  auto worker = std::make_unique<Worker>();
+  worker->name = name;
+  return workers_.emplace(std::string(name), std::move(worker)).first->second.get();
+}
+
+Worker* Queue::find_worker(Bytes name) const {
+  const auto found = workers_.find(name);
+  return found == workers_.end() ? nullptr : found->second.get();
+}
+
+void Queue::leave_worker(Worker* worker) {
+  if (worker == nullptr || !worker->active.empty()) return;
+  workers_.erase(workers_.find(worker->name));
+}
+
+// --- LIFO tickets ---
+
+Job* Queue::owned_ticket(const Job* job) const {
+  const Lane* lane = job->lane;
+  if (!lane->lifo || !has_ticket(job->state)) return const_cast<Job*>(job);
+  Job* self = const_cast<Job*>(job);
+  const uint64_t newer = lane->stack.size() - 1 - lane->stack.rank(job->arrival(), 0, self);
+  const uint64_t due = lane->tickets.size();
+  return newer < due ? lane->tickets.at(newer).value() : lane->gated.at(newer - due).value();
+}
+
+JobState Queue::shown_state(const Job* job) const { return owned_ticket(job)->state; }
+
+void Queue::exchange_tickets(Job* a, Job* b) {
+  JobExtras& first = a->extras();
+  JobExtras& second = b->extras();
+  // From now on the place in the stack and the ticket's number are two things.
+  first.arrival = a->arrival();
+  second.arrival = b->arrival();
+  std::swap(a->rank, b->rank);
+  std::swap(a->seq, b->seq);
+  std::swap(a->state, b->state);
+  std::swap(first.release_ms, second.release_ms);
+  std::swap(first.boost_ms, second.boost_ms);
+  std::swap(first.gate_ms, second.gate_ms);
+}
+
+// --- Order ---
+
+uint64_t Queue::position(const Job* job) const {
+  Job* ticket = owned_ticket(job);
+  CHECK(ticket->state == JobState::kPending);
+  uint64_t before = 0;
+  for (const uint8_t number : lanes.used_bands()) {
+    if (number >= ticket->band) break;
+    before += lanes.band(number)->pending.size();
+  }
+  return before +
+         lanes.band(ticket->band)->pending.rank(rank_key(ticket->rank), ticket->seq, ticket);
+}
+
+int64_t Queue::eta_ms(const Job* job) const {
+  return shown_state(job) == JobState::kPending ? eta_at(position(job)) : -1;
+}
+
+int64_t Queue::eta_at(uint64_t position) const {
+  if (limiter.paused) return -1;
+  const RecentMean& recent = stats.all.recent_run_ms;
+  const uint64_t slots = max_active() != 0 ? max_active() : count(JobState::kActive);
+  if (recent.count() < kMinRunsForEta || slots == 0) return -1;
+  const double turns = static_cast<double>(position + 1) / static_cast<double>(slots);
+  double eta = turns * recent.mean();
+  if (!runs.empty() && (max_active() == 0 || limiter.used >= max_active())) {
+    const auto running = static_cast<double>(queue_ms - static_cast<int64_t>(runs.front().major));
+    eta -= std::min(running, recent.mean());
+  }
+  return std::max<int64_t>(0, static_cast<int64_t>(std::llround(eta)));
+}
+
+void Queue::reconfigure() {
+  const QueueValues& values = config.values();
+  limiter.max_active = values.limits.max_active;
+  limiter.rate = values.limits.rate;
+  limiter.paused = pauses_out(values.limits.paused);
+  if (values.adaptive.max != 0) {
+    if (adaptive_max == 0) {
+      adaptive_max = values.limits.max_active != 0 ? values.limits.max_active : values.adaptive.max;
+    }
+    adaptive_max = std::clamp(adaptive_max, values.adaptive.min, values.adaptive.max);
+    limiter.max_active = adaptive_max;
+  } else {
+    adaptive_max = 0;
+  }
+  lanes.reconfigure(queue_ms);
+}
+
+// --- Timers ---
+
+int64_t Queue::next_due_ms() const {
+  int64_t due = lanes.next_rate_ms();
+  if (!delays.empty()) due = std::min(due, static_cast<int64_t>(delays.front().major));
+  if (!ttls.empty()) due = std::min(due, static_cast<int64_t>(ttls.front().major));
+  if (count(JobState::kPending) != 0) {
+    const int64_t refill_ms = limiter.rate_ready_ms(queue_ms);
+    if (refill_ms != 0) due = std::min(due, refill_ms);
+  }
+  const Retention* const bounds[] = {&config.values().retain_completed,
+                                     &config.values().retain_failed};
+  for (size_t kind = 0; kind < 2; ++kind) {
+    if (ended[kind].empty() || bounds[kind]->age_ms == 0) continue;
+    const Job* oldest = ended[kind].front().value;
+    due = std::min(due, oldest->end()->finished_ms + bounds[kind]->age_ms);
+  }
+  if (!events.empty() && config.values().events.age_ms != 0) {
+    due = std::min(due, events.oldest_ms() + config.values().events.age_ms);
+  }
+  return due;
+}
+
+int64_t Queue::next_due_steady() const {
+  return leases.empty() ? INT64_MAX : static_cast<int64_t>(leases.front().major);
+}
+
+bool Queue::dismantle(size_t limit) {
+  std::vector<Job*> some;
+  some.reserve(limit);
+  jobs.scan(0, limit, [&](Job* job) { some.push_back(job); });
+  for (Job* job : some) {
+    jobs.erase_node(job, hash_bytes(job->id()));
+    Job::destroy(job);
+  }
+  return jobs.empty();
+}
+
+size_t Queue::memory_bytes() const {
+  size_t bytes = sizeof(Queue) + config.memory_bytes() + jobs.memory_bytes() +
+                 lanes.memory_bytes() + events.memory_bytes() + stats.memory_bytes();
+  for (const auto* index : {&delays, &ttls, &leases, &runs, &ended[0], &ended[1]}) {
+    bytes += index->memory_bytes();
+  }
+  jobs.for_each([&](const Job* job) { bytes += job->memory_bytes(); });
+  return bytes;
+}
+
+// --- Checks ---
+
+void Queue::check() {
+  lanes.run_rates(queue_ms);
+  lanes.check(queue_ms);
+  std::array<uint64_t, kJobStates> counted{};
+  uint64_t slots = 0;
+  uint64_t held = 0;
+  std::map<const Group*, uint64_t> group_slots;
+  std::map<const Key*, uint64_t> key_slots;
+  jobs.for_each([&](const Job* job) {
+    ++counted[static_cast<size_t>(job->state)];
+    CHECK(job->lane != nullptr && job->lane->band == job->band);
+    CHECK((job->run() != nullptr) == (job->state == JobState::kActive));
+    CHECK((job->end() != nullptr) == is_terminal(job->state));
+    if (job->extras_if() != nullptr && job->extras_if()->successor != nullptr) {
+      CHECK(job->state == JobState::kActive);
+      ++held;
+    }
+    if (job->state != JobState::kActive) return;
+    slots += job->cost();
+    group_slots[job->lane->group] += job->cost();
+    for (const Key* key : job->lane->keys->keys) key_slots[key] += job->cost();
+  });
+  CHECK(counted == counts_);
+  CHECK(slots == limiter.used && held == successors);
+  lanes.groups().for_each(
+      [&](const Group* group) { CHECK(group->limiter.used == group_slots[group]); });
+  lanes.keys().for_each([&](const Key* key) { CHECK(key->limiter.used == key_slots[key]); });
+  uint64_t pending = 0;
+  for (const uint8_t number : lanes.used_bands()) pending += lanes.band(number)->pending.size();
+  CHECK(pending == count(JobState::kPending));
+  CHECK(delays.size() == count(JobState::kDelayed));
+  CHECK(leases.size() == count(JobState::kActive) && runs.size() == leases.size());
+  CHECK(ended[0].size() == count(JobState::kCompleted) + count(JobState::kCancelled));
+  CHECK(ended[1].size() == count(JobState::kFailed) + count(JobState::kExpired));
+}
+
+}  // namespace sluice

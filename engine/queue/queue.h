@@ -1,0 +1,170 @@
+// Queue: the value behind a key of type `queue`: its configuration, its jobs in every state, the
+// order in which they go, leases, timers, totals, event log.
+//
+// A passive state: it keeps its indexes consistent (place, unplace) and answers questions. Rules of
+// the contract and records for the journal are QueueWork's (queue_work.h); replay
+// (queue_records.h) goes through the same place and unplace. Guarded by the lock of the key's
+// shard.
+//
+// Invariants (check() verifies them):
+// 1. Every job is in `jobs` by its id, and in exactly the indexes of its state.
+// 2. Slots in use are the sum of the costs of active jobs, for the queue, each group and each key.
+// 3. Every gauge is the size of an index.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/base/bytes.h"
+#include "engine/queue/event_log.h"
+#include "engine/queue/job.h"
+#include "engine/queue/lanes.h"
+#include "engine/queue/limits.h"
+#include "engine/queue/queue_config.h"
+#include "engine/queue/queue_stats.h"
+#include "engine/structures/ordered_index.h"
+#include "engine/structures/split_map.h"
+
+namespace sluice {
+
+// A worker that holds leases. Forgotten when it holds none any more.
+struct Worker {
+  std::string name;
+  std::string request_token;  // of its last pop with REQID
+  std::vector<Job*> active;
+};
+
+class Queue {
+ public:
+  Queue();
+  ~Queue();
+  Queue(const Queue&) = delete;
+  Queue& operator=(const Queue&) = delete;
+
+  QueueConfig config;
+  SplitMap<Job, JobTraits> jobs;
+  Lanes lanes;
+  Limiter limiter;  // of the whole queue; max_active is the effective one (adaptive)
+  EventLog events;
+  QueueStats stats;
+
+  // --- What the head record holds besides the totals ---
+  int64_t queue_ms = 0;     // the greatest queue time used
+  uint64_t next_seq = 1;    // arrival order
+  uint64_t next_token = 1;  // leases
+  uint64_t next_finish = 1;
+  uint64_t adaptive_runs = 0;  // completions since it was last adapted; not journaled
+  uint64_t adaptive_max = 0;   // effective max_active where `adaptive` is set; 0: not begun
+  // Set by QueueWork: the head has changed in the unit in work and is recorded at its end.
+  bool head_dirty = false;
+
+  // Advances queue time to the wall clock, unless that has gone back.
+  int64_t now(int64_t wall_ms) { return queue_ms = std::max(queue_ms, wall_ms); }
+
+  // --- Indexes of jobs ---
+  Job* find(Bytes id) const { return jobs.find(id, hash_bytes(id)); }
+  // Puts a job, all of whose fields are set, into the map and the indexes of its state; takes it
+  // out of them. Slots are part of that (an active job holds its slots), rate tokens are not.
+  void insert(Job* job);
+  void erase(Job* job);  // and destroys it
+  // The same without the map of ids, around a change of the job's fields.
+  void place(Job* job);
+  void unplace(Job* job);
+  // Another allocation for the same id (a new payload). `job` must be unplaced; the new one is
+  // returned unplaced.
+  Job* replace_payload(Job* job, Bytes payload);
+  // The lease of an active job ends at another time.
+  void set_deadline(Job* job, int64_t deadline_steady);
+  // The lane for a job of this band with this group and keys.
+  Lane* join_lane(uint8_t band, Bytes group, std::span<const Bytes> keys, bool bound);
+
+  // --- By state --- keys as named
+  OrderedIndex<Job*> delays;  // (gate_ms, seq)
+  OrderedIndex<Job*> ttls;    // pending with a TTL: (ttl_due_ms, seq)
+  OrderedIndex<Job*> leases;  // active: (due_steady, token)
+  OrderedIndex<Job*> runs;    // active: (started_ms, token), oldest first
+  // Terminal, oldest first: (finish_order, 0). [0] completed and cancelled, [1] failed and expired.
+  std::array<OrderedIndex<Job*>, 2> ended;
+  std::array<uint64_t, 2> ended_bytes{};
+  // A need's id -> the blocked jobs that wait for it.
+  std::unordered_map<std::string, std::vector<Job*>> dependents;
+
+  // --- Workers ---
+  Worker* join_worker(Bytes name);
+  Worker* find_worker(Bytes name) const;
+  // Forgets it if it holds nothing (null: nothing to do).
+  void leave_worker(Worker* worker);
+  const std::map<std::string, std::unique_ptr<Worker>, std::less<>>& workers() const {
+    return workers_;
+  }
+
+  // The lines of statistics that a job counts in: the queue's, its band's, its tags'.
+  template <class Visit>
+  void for_each_stats_line(const Job& job, Visit visit) {
+    visit(stats.all);
+    visit(stats.band(job.band));
+    if (job.options() == nullptr) return;
+    for (const auto& [name, value] : job.options()->tags) {
+      if (StatsLine* line = stats.tag(name, value)) visit(*line);
+    }
+  }
+
+  // --- Gauges ---
+  uint64_t count(JobState state) const { return counts_[static_cast<size_t>(state)]; }
+  uint64_t successors = 0;
+  uint64_t waiting() const {
+    return count(JobState::kBlocked) + count(JobState::kDelayed) + count(JobState::kPending) +
+           successors;
+  }
+
+  // --- LIFO tickets --- The ticket that a job owns: its own, or in a LIFO lane the k-th earliest
+  // for the k-th newest job; named by the job that it was born with.
+  Job* owned_ticket(const Job* job) const;
+  // What callers see: a pending job whose ticket is not due is delayed.
+  JobState shown_state(const Job* job) const;
+  // Exchanges the tickets of two jobs of one LIFO lane. Both are unplaced; their states go with the
+  // tickets.
+  static void exchange_tickets(Job* a, Job* b);
+
+  // --- Order --- Pending jobs before it by (band, rank). REQUIRES: shown_state is pending.
+  uint64_t position(const Job* job) const;
+  // When a job would start, by the contract's formula; -1: unknown.
+  int64_t eta_ms(const Job* job) const;
+  // The same for a job with so many pending ones before it.
+  int64_t eta_at(uint64_t position) const;
+  // The slots that count for new admissions; 0: no limit.
+  uint64_t max_active() const { return limiter.max_active; }
+  // After a change of the configuration: limits of the queue, of all groups and keys.
+  void reconfigure();
+
+  // --- Timers --- The earliest queue time / steady time at which QueueWork::run_timers has work.
+  int64_t next_due_ms() const;
+  int64_t next_due_steady() const;
+  // Where the shard keeps it (engine/queue/queue_timers.h): the times under which it stands there.
+  int64_t listed_due_ms = INT64_MAX;
+  int64_t listed_due_steady = INT64_MAX;
+  // Its own name, for timers: the key and the database of its entry.
+  std::string key;
+  int database = 0;
+
+  // Frees at most `limit` jobs; true when none is left. For DEL in bounded steps.
+  bool dismantle(size_t limit);
+
+  size_t memory_bytes() const;
+  // Verifies the invariants; for tests.
+  void check();
+
+ private:
+  void count_in(const Job* job, bool in);
+  void place_active(Job* job);
+  void unplace_active(Job* job);
+
+  std::array<uint64_t, kJobStates> counts_{};
+  std::map<std::string, std::unique_ptr<Worker>, std::less<>> workers_;
+};
+
+}  // namespace sluice

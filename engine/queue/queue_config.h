@@ -1,0 +1,174 @@
+// QueueConfig: the configuration of one queue, at its three levels: the queue, groups by glob, keys
+// by glob. The fields, their defaults and where each may stand are those of the contract
+// (PROTOCOL.md, Q.CONFIG); one table in queue_config_fields.cc holds them.
+//
+// Values are kept as the canonical text that Q.CONFIG GET replies and the journal records, and
+// parsed once into the structs below. Plain data, guarded by the shard's lock.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/base/bytes.h"
+
+namespace sluice {
+
+inline constexpr int kBands = 256;
+inline constexpr int64_t kMinLeaseMs = 100;
+inline constexpr int64_t kMaxLeaseMs = 7LL * 24 * 3600 * 1000;
+
+// `rate n/ms[:burst]`: n tokens in so many milliseconds; burst is n where it is not given. n 0: no
+// limit.
+struct Rate {
+  uint64_t tokens = 0;
+  int64_t interval_ms = 0;
+  uint64_t burst = 0;
+  bool operator==(const Rate&) const = default;
+};
+
+enum class Paused : uint8_t { kNone = 0, kIn = 1, kOut = 2, kAll = 3 };
+inline bool pauses_in(Paused paused) { return (static_cast<int>(paused) & 1) != 0; }
+inline bool pauses_out(Paused paused) { return (static_cast<int>(paused) & 2) != 0; }
+
+// `order`: bands below `lifo_from` stay FIFO; kBands: all of them (plain `fifo`).
+struct Order {
+  int lifo_from = kBands;
+  bool is_lifo(uint8_t band) const { return band >= lifo_from; }
+};
+
+// `retain_*`, `events`: count[:ms[:bytes]]; 0 ms or bytes: no such bound.
+struct Retention {
+  uint64_t count = 0;
+  int64_t age_ms = 0;
+  uint64_t bytes = 0;
+};
+
+struct Reserve {
+  int band = -1;  // -1: none
+  uint64_t slots = 0;
+};
+
+// `adaptive min:max:low_ms:high_ms[:step]`; max 0: off.
+struct Adaptive {
+  uint64_t min = 0;
+  uint64_t max = 0;
+  int64_t low_ms = 0;
+  int64_t high_ms = 0;
+  uint64_t step = 5;
+};
+
+// What may stand at more than one level, resolved for one group or key. 0: no limit.
+struct Limits {
+  uint64_t max_active = 0;
+  uint64_t max_waiting = 0;
+  uint64_t max_total = 0;
+  Rate rate;
+  Paused paused = Paused::kNone;
+};
+
+struct GroupConfig {
+  Limits limits;
+  int64_t ttl_ms = 0;  // the group's, else the queue's
+  Order order;         // likewise
+  double weight = 1.0;
+};
+
+struct QueueValues {
+  Limits limits;
+  int64_t ttl_ms = 0;
+  Order order;
+  double weight = 1.0;
+  bool displace = false;
+  bool fair = false;
+  int64_t aging_ms = 0;
+  Reserve reserve;
+  Adaptive adaptive;
+  std::vector<std::pair<std::string, uint8_t>> bands;  // name, stored band; in stored order
+  bool descending = false;                             // priority_order desc
+  uint8_t default_band = 2;                            // stored
+  int64_t lease_ms = 30000;
+  int64_t max_run_ms = 0;
+  int64_t disconnect_grace_ms = 5000;
+  uint32_t retry = 0;
+  uint32_t crash_limit = 3;
+  int64_t backoff_base_ms = 1000;
+  int64_t backoff_max_ms = 300000;
+  Retention retain_completed;
+  Retention retain_failed;
+  Retention events;
+  uint64_t max_payload = 1 << 20;
+  bool fencing = true;
+};
+
+enum class ConfigLevel : uint8_t { kQueue = 0, kGroup = 1, kKey = 2 };
+
+using ConfigField = std::pair<std::string, std::string>;
+
+class QueueConfig {
+ public:
+  QueueConfig();
+
+  // Sets fields at a level (`pattern` is empty for the queue), all or nothing. The result is empty,
+  // or the name of the field that is unknown, may not stand at this level, or has a bad value.
+  std::string set(ConfigLevel level, Bytes pattern,
+                  std::span<const std::pair<Bytes, Bytes>> fields);
+  // Back to the defaults (of the queue's own fields; rules stay), or forgets the rule of this glob.
+  void reset(ConfigLevel level, Bytes pattern);
+  // The fields that may stand at this level with their present values, in the table's order; of a
+  // rule those that it sets. `names`: only these, empty: all; an unknown one is returned in `bad`.
+  std::vector<ConfigField> get(ConfigLevel level, Bytes pattern, std::span<const Bytes> names,
+                               std::string& bad) const;
+
+  const QueueValues& values() const { return values_; }
+  // The value for one group or key: for each field the exact name wins, else the glob with the most
+  // literal bytes, else the later one.
+  GroupConfig group(Bytes name) const;
+  Limits key(Bytes name) const;
+
+  // A band by its name or number as callers write it (priority_order counts). False: no such band.
+  bool parse_band(Bytes text, uint8_t& band) const;
+  // Its name, or its number as callers write it.
+  std::string band_name(uint8_t band) const;
+  // The number as callers read it.
+  int band_number(uint8_t band) const { return values_.descending ? 255 - band : band; }
+
+  // For the journal: the levels and patterns that have been set, and one of them as it is recorded.
+  // Fields of a rule in the order in which they were set; apply() takes the place of all of them.
+  std::vector<std::pair<ConfigLevel, std::string>> rules() const;
+  std::vector<ConfigField> recorded(ConfigLevel level, Bytes pattern) const;
+  void apply(ConfigLevel level, Bytes pattern, std::span<const ConfigField> fields);
+
+  size_t memory_bytes() const;
+
+ private:
+  struct Rule {
+    uint64_t changed = 0;  // order of the last changes
+    std::vector<ConfigField> fields;
+  };
+  using Patterns = std::map<std::string, Rule, std::less<>>;
+  // Of one level. Names without glob characters are looked up, not matched: there may be many.
+  struct Rules {
+    Patterns names;
+    Patterns globs;
+    bool empty() const { return names.empty() && globs.empty(); }
+  };
+  const Rule* find_rule(ConfigLevel level, Bytes pattern) const;
+  Rules& rules_of(ConfigLevel level) { return rules_[static_cast<size_t>(level) - 1]; }
+  const Rules& rules_of(ConfigLevel level) const { return rules_[static_cast<size_t>(level) - 1]; }
+  void put_rule(ConfigLevel level, Bytes pattern, std::vector<ConfigField> fields);
+  std::string set_queue(std::vector<ConfigField> changed, std::span<const Bytes> given);
+  bool rules_are_readable(const QueueValues& values) const;
+  void resolve(ConfigLevel level, Bytes name, QueueValues& values) const;
+
+  std::vector<ConfigField> fields_;  // of the queue: those that were set, as canonical text
+  std::array<Rules, 2> rules_;       // groups, keys
+  uint64_t last_change_ = 0;
+  QueueValues values_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,47 @@
+#include "engine/queue/queue_error.h"
+
+#include "engine/base/numbers.h"
+
+namespace sluice {
+
+namespace {
+
+constexpr size_t kMaxValueBytes = 64;
+
+bool is_plain(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+         c == '_' || c == ':' || c == '-';
+}
+
+}  // namespace
+
+std::string encoded_hint(Bytes value) {
+  constexpr char kHex[] = "0123456789ABCDEF";
+  std::string text;
+  for (const char c : value.substr(0, kMaxValueBytes)) {
+    if (is_plain(c)) {
+      text += c;
+      continue;
+    }
+    const auto byte = static_cast<unsigned char>(c);
+    text += '%';
+    text += kHex[byte >> 4];
+    text += kHex[byte & 15];
+  }
+  return text;
+}
+
+QueueError& QueueError::with(Bytes name, Bytes value) {
+  text_ += ' ';
+  text_ += name;
+  text_ += '=';
+  text_ += encoded_hint(value);
+  return *this;
+}
+
+QueueError& QueueError::with(Bytes name, int64_t value) {
+  char text[kMaxIntegerText];
+  return with(name, Bytes(text, format_i64(text, value)));
+}
+
+}  // namespace sluice

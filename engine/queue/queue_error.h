@@ -1,0 +1,28 @@
+// The errors of the native queue: a code, then hints `name=value`, as PROTOCOL.md lists them.
+// Values are percent-encoded outside A-Za-z0-9._:- and cut at 64 bytes, so that no client's bytes
+// reach the reply stream.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/base/bytes.h"
+
+namespace sluice {
+
+// A value as hints show it.
+std::string encoded_hint(Bytes value);
+
+class QueueError {
+ public:
+  explicit QueueError(Bytes code) : text_(code) {}
+  QueueError& with(Bytes name, Bytes value);
+  QueueError& with(Bytes name, int64_t value);
+  QueueError& with(Bytes name, uint64_t value) { return with(name, static_cast<int64_t>(value)); }
+  std::string text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,62 @@
+// How a queue is journaled, checkpointed, replayed and copied.
+//
+// Records (engine/keyspace/effects.h has the numbers; `value` is what is described here; integers
+// are varints, signed ones zigzag, text with a varint length):
+//   kQueueConfig  level u8, pattern, then pairs field, value: the whole rule; no pairs: removed
+//   kQueueHead    queue_ms, next_seq, next_token, next_finish, adaptive_max, last event's number,
+//                 totals in the order of Totals (number of them first)
+//   kJobPut       field = id; an event head, the job's state, group, keys, enqueued_ms, options,
+//                 payload
+//   kJobState     field = id; an event head, the job's state: all that may change
+//   kJobGone      field = id; an event head
+//   kQueueShare   field = name, level u8, virtual_ms (double), arrival_us: of a group, of a key, or
+//                 of the queue itself
+//   kQueueEvents  first number, then events as EventLog holds them (checkpoints only)
+// An event head is: type u8; unless it is kNone, number, time, and fields.
+// Each says whole values, so it may be applied again, and on a later state (effects.h). A record of
+// a job that is not there is passed over, but for its event: the job went later.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "engine/keyspace/effects.h"
+#include "engine/queue/queue.h"
+
+namespace sluice {
+
+// The event that a record of a job brings along.
+struct RecordedEvent {
+  EventType type = EventType::kNone;
+  uint64_t seq = 0;
+  int64_t time_ms = 0;
+  Bytes fields;
+};
+
+// What is put behind the key in a record: `field` and `value` of Effect.
+std::string encode_head(const Queue& queue);
+std::string encode_config(ConfigLevel level, Bytes pattern, std::span<const ConfigField> fields);
+// `whole`: with group, keys, options and payload (kJobPut), else kJobState.
+void encode_job(const Job& job, const RecordedEvent& event, bool whole, std::string& out);
+std::string encode_gone(const RecordedEvent& event);
+std::string encode_share(ConfigLevel level, double virtual_ms, int64_t arrival_us);
+
+// Applies a decoded effect of type kQueueConfig .. kQueueEvents. Steady times begin at 0: the clock
+// starts anew when the engine serves, so a lease gets its full term again. False: damaged.
+bool apply_queue_effect(Queue& queue, const Effect& effect);
+
+// Where a walk over a queue is; for checkpoints, RENAME and copies.
+struct QueueCursor {
+  enum class Part : uint8_t { kConfig, kJobs, kGroups, kKeys, kEvents, kDone } part = Part::kConfig;
+  uint64_t scan = 0;  // in the part's map; of events the last one that was written
+};
+// Writes records of the next parts of the queue through `emit`, at most about `limit` of them, and
+// moves the cursor. False at the end. `emit(type, field, value)`.
+using EmitRecord = std::function<void(EffectType type, Bytes field, Bytes value)>;
+bool walk_queue(const Queue& queue, QueueCursor& cursor, size_t limit, const EmitRecord& emit);
+
+// One line for people (sluice-journal) about a record of a queue.
+std::string describe_queue_effect(const Effect& effect);
+
+}  // namespace sluice

@@ -1,0 +1,354 @@
+// What all verbs of a queue share: records and events, the sides of waiting, the ends of a job.
+#include "engine/queue/queue_work.h"
+
+#include <algorithm>
+
+#include "engine/queue/queue_timers.h"
+#include "engine/shard.h"
+
+namespace sluice {
+
+namespace {
+
+// A verb lets go of this many jobs or events that are not kept any longer; timers take the rest.
+constexpr size_t kTrimmedPerVerb = 16;
+
+}  // namespace
+
+QueueWork::QueueWork(Database database, const KeyRef& key, Queue& queue, Unit& unit)
+    : database_(database), key_(key), queue_(&queue), unit_(&unit) {
+  // The configuration may have come by replay, limits depend on the time.
+  queue_->now(unit_->now_ms);
+}
+
+QueueWork::~QueueWork() {
+  if (changed_) list_queue_timers(database_.shard(), *queue_);
+}
+
+// --- Records ---
+
+void QueueWork::touched() {
+  changed_ = true;
+  ++unit_->changes;
+  database_.break_watches(key_.key);
+  if (queue_->head_dirty) return;
+  queue_->head_dirty = true;
+  unit_->dirty_queues.push_back(queue_);
+}
+
+void QueueWork::signal() { database_.signal(key_.key); }
+
+void QueueWork::write(EffectType type, Bytes field, Bytes value) {
+  if (unit_->recording) {
+    unit_->record().queue_record(type, database_.index(), key_.key, field, value);
+  }
+  touched();
+}
+
+RecordedEvent QueueWork::next_event(Bytes id, EventType type, const EventFields& fields) {
+  const Retention& bounds = queue_->config.values().events;
+  if (type == EventType::kNone || bounds.count == 0) return {};
+  const RecordedEvent event{type, queue_->events.last_seq() + 1, queue_->queue_ms, fields.bytes()};
+  queue_->events.append(event.seq, event.time_ms, event.type, id, event.fields);
+  queue_->events.trim(bounds, queue_->queue_ms, kTrimmedPerVerb);
+  return event;
+}
+
+void QueueWork::record_put(Job* job, EventType type, const EventFields& fields) {
+  const RecordedEvent event = next_event(job->id(), type, fields);
+  std::string value;
+  if (unit_->recording) encode_job(*job, event, true, value);
+  write(EffectType::kJobPut, job->id(), value);
+}
+
+void QueueWork::record_state(Job* job, EventType type, const EventFields& fields) {
+  const RecordedEvent event = next_event(job->id(), type, fields);
+  std::string value;
+  if (unit_->recording) encode_job(*job, event, false, value);
+  write(EffectType::kJobState, job->id(), value);
+}
+
+void QueueWork::record_gone(Bytes id, EventType type) {
+  write(EffectType::kJobGone, id, encode_gone(next_event(id, type, {})));
+}
+
+void QueueWork::record_share(ConfigLevel level, Bytes name, double virtual_ms,
+                             const Limiter& limiter) {
+  write(EffectType::kQueueShare, name, encode_share(level, virtual_ms, limiter.arrival_us));
+}
+
+// What the admission of a job has changed besides the job: shares and rate tokens.
+void QueueWork::record_limits(const Job& job) {
+  if (queue_->limiter.rate.tokens != 0) {
+    record_share(ConfigLevel::kQueue, {}, 0, queue_->limiter);
+  }
+  const Group& group = *job.lane->group;
+  if (queue_->config.values().fair || group.limiter.rate.tokens != 0) {
+    record_share(ConfigLevel::kGroup, group.name, group.virtual_ms, group.limiter);
+  }
+  for (const Key* key : job.lane->keys->keys) {
+    if (key->limiter.rate.tokens != 0) {
+      record_share(ConfigLevel::kKey, key->name, 0, key->limiter);
+    }
+  }
+}
+
+// --- Waiting ---
+
+void QueueWork::charge(Group* group, double virtual_ms) {
+  queue_->lanes.set_virtual_ms(group, std::max(0.0, virtual_ms), queue_->queue_ms);
+}
+
+void QueueWork::begin_pending(Job* job) {
+  Group* group = job->lane->group;
+  if (queue_->config.values().fair && group->pending == 0) {
+    // No credit for the time in which it asked for nothing.
+    const double least = queue_->lanes.smallest_virtual_ms();
+    if (least > group->virtual_ms) {
+      charge(group, least);
+      record_share(ConfigLevel::kGroup, group->name, group->virtual_ms, group->limiter);
+    }
+  }
+  const JobExtras* extras = job->extras_if();
+  int64_t left_ms = extras == nullptr ? -1 : extras->ttl_left_ms;
+  if (left_ms < 0) {
+    const int64_t given_ms = extras == nullptr ? -1 : extras->ttl_ms;
+    left_ms = given_ms >= 0 ? given_ms : group->config.ttl_ms;
+    if (left_ms == 0) return;
+  }
+  // A budget that is spent expires with the next tick; 0 would mean never.
+  job->extras().ttl_due_ms = queue_->queue_ms + std::max<int64_t>(left_ms, 0);
+}
+
+void QueueWork::stop_pending(Job* job) {
+  JobExtras* extras = job->extras_if();
+  if (extras == nullptr || extras->ttl_due_ms == 0) return;
+  extras->ttl_left_ms = std::max<int64_t>(0, extras->ttl_due_ms - queue_->queue_ms);
+  extras->ttl_due_ms = 0;
+}
+
+void QueueWork::place_waiting(Job* job) {
+  if (job->extras_if() != nullptr && !job->extras().unmet.empty()) {
+    job->state = JobState::kBlocked;
+  } else if (job->gate_ms() > queue_->queue_ms) {
+    job->state = JobState::kDelayed;
+  } else {
+    job->state = JobState::kPending;
+    if (job->extras_if() != nullptr) job->extras().gate_ms = 0;
+    begin_pending(job);
+  }
+  queue_->place(job);
+}
+
+void QueueWork::unplace_waiting(Job* job) {
+  queue_->unplace(job);
+  if (job->state == JobState::kPending) stop_pending(job);
+}
+
+void QueueWork::settle(Job* job) {
+  Job* other = queue_->owned_ticket(job);
+  if (other == job) return;
+  unplace_waiting(job);
+  unplace_waiting(other);
+  Queue::exchange_tickets(job, other);
+  for (Job* each : {job, other}) {
+    if (each->state == JobState::kPending) begin_pending(each);
+    queue_->place(each);
+  }
+  record_state(other, EventType::kNone);
+}
+
+void QueueWork::change_lane(Job* job, uint8_t band, bool bound) {
+  Lane* old = job->lane;
+  std::vector<Bytes> keys;
+  for (const Key* key : old->keys->keys) keys.push_back(key->name);
+  if (bound) job->extras().bound = true;
+  job->band = band;
+  job->lane = queue_->join_lane(band, old->group->name, keys, bound);
+  queue_->lanes.leave(old);
+}
+
+// --- Ends ---
+
+namespace {
+
+uint64_t Totals::*total_of(JobState state) {
+  switch (state) {
+    case JobState::kCompleted:
+      return &Totals::completed;
+    case JobState::kFailed:
+      return &Totals::failed;
+    case JobState::kCancelled:
+      return &Totals::cancelled;
+    default:
+      return &Totals::expired;
+  }
+}
+
+EventType event_of(JobState state) {
+  switch (state) {
+    case JobState::kCompleted:
+      return EventType::kCompleted;
+    case JobState::kFailed:
+      return EventType::kFailed;
+    case JobState::kCancelled:
+      return EventType::kCancelled;
+    default:
+      return EventType::kExpired;
+  }
+}
+
+}  // namespace
+
+void QueueWork::finish(Job* job, JobState state, Bytes error, Bytes result, const JobRun* run) {
+  queue_->for_each_stats_line(*job, [&](StatsLine& line) { ++(line.totals.*total_of(state)); });
+  if (state == JobState::kCompleted) queue_->stats.completed.record(queue_->queue_ms);
+  EventFields fields;
+  if (run != nullptr) fields.add("lease", static_cast<int64_t>(run->token));
+  if (!error.empty()) fields.add("error", error);
+  const std::string id(job->id());
+  JobExtras& extras = job->extras();
+  if (extras.successor != nullptr) {
+    become_successor(job, event_of(state), fields);
+    // Whoever needs this id waits for the successor, unless it has just been met.
+    if (state == JobState::kCompleted) resolve_needs(id, true);
+    signal();
+    return;
+  }
+  extras.error = error;
+  extras.end = std::make_unique<JobEnd>();
+  extras.end->finished_ms = queue_->queue_ms;
+  extras.end->finish_order = queue_->next_finish++;
+  extras.end->result = result;
+  if (run != nullptr) {
+    extras.end->last_token = run->token;
+    extras.end->run_ms = queue_->queue_ms - run->started_ms;
+  }
+  job->state = state;
+  queue_->place(job);
+  record_state(job, event_of(state), fields);
+  drop_retained(kTrimmedPerVerb);
+  resolve_needs(id, state == JobState::kCompleted);
+  signal();
+}
+
+// The waiting payload becomes the job, as a new one. The record of it carries the event of the run
+// that has ended, so that the log tells both.
+void QueueWork::become_successor(Job* job, EventType ended, const EventFields& fields) {
+  const std::unique_ptr<JobSuccessor> successor = std::move(job->extras().successor);
+  job = queue_->replace_payload(job, successor->payload);
+  JobExtras& extras = job->extras();
+  extras.attempts = extras.crashes = extras.retries_used = 0;
+  extras.error.clear();
+  extras.progress.clear();
+  extras.ttl_left_ms = -1;
+  extras.gate_ms = 0;
+  if (successor->replaces) {
+    extras.options = nullptr;
+    extras.ttl_ms = -1;
+    extras.boost_ms = 0;
+  }
+  if (successor->ttl_ms >= 0) extras.ttl_ms = successor->ttl_ms;
+  merge_options(extras, successor->options);
+  const uint8_t band = successor->band >= 0 ? static_cast<uint8_t>(successor->band) : job->band;
+  extras.bound = false;
+  extras.arrival = 0;
+  change_lane(job, band, false);
+  job->seq = queue_->next_seq++;
+  extras.enqueued_ms = extras.release_ms = queue_->queue_ms;
+  job->rank = extras.release_ms - extras.boost_ms;
+  place_waiting(job);
+  record_put(job, ended, fields);
+  record_state(job, EventType::kAdded);
+  count_added(*job);
+}
+
+void QueueWork::count_added(const Job& job) {
+  queue_->for_each_stats_line(job, [](StatsLine& line) { ++line.totals.added; });
+  queue_->stats.added.record(queue_->queue_ms);
+}
+
+void QueueWork::merge_options(JobExtras& extras, const JobOptions& given) {
+  const auto options = [&]() -> JobOptions& {
+    if (extras.options == nullptr) extras.options = std::make_unique<JobOptions>();
+    return *extras.options;
+  };
+  if (given.lease_ms >= 0) options().lease_ms = given.lease_ms;
+  if (given.max_run_ms >= 0) options().max_run_ms = given.max_run_ms;
+  if (given.retry >= 0) options().retry = given.retry;
+  if (given.backoff_base_ms >= 0) {
+    options().backoff_base_ms = given.backoff_base_ms;
+    options().backoff_max_ms = given.backoff_max_ms;
+  }
+  if (!given.needs.empty()) options().needs = given.needs;
+  if (!given.tags.empty()) options().tags = given.tags;
+}
+
+// Back to waiting at its rank, not before the gate. It keeps its own ticket from now on.
+void QueueWork::go_back(Job* job, int64_t gate_ms, EventType event, const EventFields& fields) {
+  if (job->extras().successor != nullptr) {
+    become_successor(job, event, fields);
+  } else {
+    if (job->lane->lifo) change_lane(job, job->band, true);
+    job->extras().gate_ms = gate_ms;
+    place_waiting(job);
+    record_state(job, event, fields);
+  }
+  signal();
+}
+
+void QueueWork::resolve_needs(const std::string& id, bool completed) {
+  const auto found = queue_->dependents.find(id);
+  if (found == queue_->dependents.end()) return;
+  const std::vector<Job*> jobs = found->second;
+  for (Job* job : jobs) {
+    if (!completed) {
+      failed_needs_.emplace_back(job->id(), id);
+      continue;
+    }
+    queue_->unplace(job);
+    std::erase(job->extras().unmet, id);
+    place_waiting(job);
+    record_state(job, job->state == JobState::kBlocked ? EventType::kNone : EventType::kReady);
+  }
+  // Chains of needs may be long: one loop, at the outermost call, ends them all.
+  if (completed || resolving_) return;
+  resolving_ = true;
+  while (!failed_needs_.empty()) {
+    const auto [dependent, need] = std::move(failed_needs_.back());
+    failed_needs_.pop_back();
+    Job* job = queue_->find(dependent);
+    if (job == nullptr || job->state != JobState::kBlocked) continue;
+    queue_->unplace(job);
+    finish(job, JobState::kCancelled, "need " + need, {}, nullptr);
+  }
+  resolving_ = false;
+}
+
+// --- Retention ---
+
+void QueueWork::drop_retained(size_t limit) {
+  const QueueValues& values = queue_->config.values();
+  const Retention* const bounds[] = {&values.retain_completed, &values.retain_failed};
+  for (size_t kind = 0; kind < 2; ++kind) {
+    auto& ended = queue_->ended[kind];
+    for (size_t left = limit; left != 0 && !ended.empty(); --left) {
+      Job* oldest = ended.front().value;
+      const Retention& bound = *bounds[kind];
+      const bool too_old =
+          bound.age_ms != 0 && oldest->end()->finished_ms + bound.age_ms <= queue_->queue_ms;
+      const bool too_large = bound.bytes != 0 && queue_->ended_bytes[kind] > bound.bytes;
+      if (ended.size() <= bound.count && !too_old && !too_large) break;
+      record_gone(oldest->id(), EventType::kNone);
+      queue_->erase(oldest);
+    }
+  }
+}
+
+void QueueWork::forget(Job* job) {
+  CHECK(is_terminal(job->state));
+  record_gone(job->id(), EventType::kForgotten);
+  queue_->erase(job);
+}
+
+}  // namespace sluice

@@ -1,0 +1,251 @@
+// QueueWork: one queue as seen by one unit of work. Its verbs hold the rules of the contract
+// (PROTOCOL.md, "The native queue") and are the only way to change a queue: each changes memory,
+// writes the records, appends the events and tells who waits.
+//
+// A handle of a few pointers, made for each command, never kept. REQUIRES for everything here: the
+// lock of the key's shard. Job pointers stay valid until the verb says otherwise (a new payload
+// moves the job; what is no longer retained is destroyed).
+//
+// Expected failures come back as the whole error text of the reply ("QFULL pending=3 ..."), empty
+// for success; then nothing has changed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/keyspace/database.h"
+#include "engine/queue/queue.h"
+#include "engine/queue/queue_error.h"
+#include "engine/queue/queue_records.h"
+
+namespace sluice {
+
+struct RecordedEvent;  // queue_records.h
+
+enum class IfDuplicate : uint8_t { kError, kKeep, kUpdate, kReplace };
+
+// The arguments of Q.ADD. An absent option was not given.
+struct JobSpec {
+  Bytes id;  // "*": the queue chooses
+  Bytes payload;
+  std::optional<uint8_t> band;
+  std::optional<int64_t> boost_ms;
+  std::optional<int64_t> delay_ms;
+  std::optional<int64_t> at_ms;  // wall clock
+  std::optional<Bytes> group;
+  std::vector<Bytes> keys;
+  std::optional<uint32_t> cost;
+  std::optional<int64_t> ttl_ms;
+  std::optional<int64_t> lease_ms;
+  std::optional<int64_t> max_run_ms;
+  std::optional<uint32_t> retry;
+  std::optional<std::pair<int64_t, int64_t>> backoff_ms;  // base, max
+  IfDuplicate if_duplicate = IfDuplicate::kError;
+  std::vector<Bytes> needs;
+  std::vector<std::pair<Bytes, Bytes>> tags;
+  std::optional<int64_t> max_wait_ms;
+};
+
+struct AddOutcome {
+  const char* result = "added";  // added, kept, updated, replaced, queued
+  Job* job = nullptr;            // the one that the reply tells of
+};
+
+// The arguments of Q.POP (and of Q.ACK ... POP) for one queue.
+struct PopSpec {
+  std::string worker;  // empty: not named
+  uint32_t count = 1;
+  int64_t lease_ms = -1;  // -1: the job's, else the queue's
+  bool tied = false;
+  uint64_t cap = 0;  // 0: none
+  std::optional<std::string> id;
+  std::vector<std::string> match;
+  std::string request_token;  // empty: none
+};
+
+// Who takes leases: for pushes and TIED.
+struct Holder {
+  std::shared_ptr<ClientPort> port;
+  int protocol = 2;
+  uint64_t client_id = 0;
+};
+
+struct MoveSpec {
+  std::optional<uint8_t> band;
+  bool front = false;
+  bool back = false;
+  std::optional<int64_t> boost_ms;
+  std::optional<int64_t> delay_ms;
+  std::optional<int64_t> at_ms;
+};
+
+enum class NackMode : uint8_t { kFail, kFatal, kSilent };
+
+// One code with its figures, for Q.GET and people: "behind 4", "group_cap 2/2". Empty: not waiting.
+std::string why_waiting(const Queue& queue, const Job& job, int64_t now_ms, bool has_waiters);
+
+class QueueWork {
+ public:
+  // `queue` is the object of `entry`, which stands under `key` in `database`.
+  QueueWork(Database database, const KeyRef& key, Queue& queue, Unit& unit);
+  // Lists the timers of a queue that has changed.
+  ~QueueWork();
+  QueueWork(const QueueWork&) = delete;
+  QueueWork& operator=(const QueueWork&) = delete;
+
+  Queue& queue() { return *queue_; }
+  // Queue time of this unit.
+  int64_t now_ms() { return queue_->now(unit_->now_ms); }
+
+  // --- Q.ADD ---
+  std::string add(const JobSpec& spec, AddOutcome& outcome);
+
+  // --- Q.POP --- Jobs that were made active now (or again, by the same request token), in order.
+  // The error is GONE for a pop by ID; otherwise an empty `jobs` means: none now.
+  std::string pop(const PopSpec& spec, const Holder& holder, std::vector<Job*>& jobs);
+  // The job that pop() would take first, and its place in the dispatch order among several
+  // waiters' choices; null: none.
+  struct Choice {
+    Job* job = nullptr;
+    int band = 0;  // the effective one
+    ReadyKey place;
+  };
+  Choice choose(const PopSpec& spec);
+
+  // --- Ends of a run --- `lease`: the token, or 0 for `*`.
+  std::string acknowledge(Bytes id, uint64_t lease, Bytes result);
+  struct NackOutcome {
+    JobState state{};
+    int64_t not_before_ms = 0;  // 0: now
+    int64_t attempts_left = 0;
+  };
+  std::string refuse(Bytes id, uint64_t lease, NackMode mode, std::optional<int64_t> delay_ms,
+                     Bytes error, NackOutcome& outcome);
+  struct TouchOutcome {
+    int64_t left_ms = 0;
+    bool cancelled = false;
+    std::string cancel_reason;
+  };
+  std::string touch(Bytes id, uint64_t lease, std::optional<int64_t> lease_ms,
+                    const Bytes* progress, const Holder& holder, TouchOutcome& outcome);
+
+  // --- Steering ---
+  enum class Cancelled : uint8_t { kCancelled, kSignalled, kGone };
+  Cancelled cancel(Job* job, Bytes reason, std::optional<int64_t> grace_ms);
+  // False: not waiting. Otherwise the job's new place is its position (null if not pending).
+  bool move(Job* job, const MoveSpec& spec);
+  // A terminal, retained job waits again, as new: attempt 1, ranked now. False: not terminal.
+  bool retry(Job* job);
+  // Forgets a terminal job; destroys it.
+  void forget(Job* job);
+
+  // --- Configuration ---
+  std::string configure(ConfigLevel level, Bytes pattern,
+                        std::span<const std::pair<Bytes, Bytes>> fields);
+  void reset_config(ConfigLevel level, Bytes pattern);
+  void count_rejection(Rejection reason) {
+    ++queue_->stats.all.totals.rejected[static_cast<size_t>(reason)];
+  }
+
+  // --- Timers and connections ---
+  // At most `limit` jobs whose time has come: delays, TTLs, leases, run limits, retention. The
+  // number of them.
+  size_t run_timers(size_t limit);
+  // The connection of tied leases is lost: they end after the grace time.
+  void connection_lost(uint64_t client_id);
+
+  // Waiting Q.POPs at the key may find a job now. Called by every verb that makes work possible.
+  void signal();
+
+ private:
+  // --- Q.ADD ---
+  std::string add_new(const JobSpec& spec, const char* result, AddOutcome& outcome);
+  std::string add_again(const JobSpec& spec, Job* old, AddOutcome& outcome);
+  std::string update_waiting(const JobSpec& spec, Job* job, AddOutcome& outcome);
+  std::string replace_waiting(const JobSpec& spec, Job* job, AddOutcome& outcome);
+  std::string set_successor(const JobSpec& spec, Job* job, AddOutcome& outcome);
+  std::string check_unchanged(const JobSpec& spec, const Job& job) const;
+  std::string check_cost(const JobSpec& spec) const;
+  std::string check_pause(Bytes group);
+  std::string check_group_room(Bytes group);
+  // `may_displace`: somebody else may be cancelled to make room.
+  std::string check_room(Bytes group, uint8_t band, bool may_displace);
+  std::string check_wait(const JobSpec& spec, uint8_t band);
+  std::string check_needs(const JobSpec& spec, std::vector<std::string>& unmet);
+  bool displace(uint8_t band);
+  Job* build(const JobSpec& spec, uint8_t band, Bytes id, std::vector<std::string> unmet);
+  void place_new(Job* job);
+  std::string refused(Rejection reason, const QueueError& error);
+  std::string full_error(uint64_t max);
+
+  // --- Runs ---
+  void admit(Job* job, const PopSpec& spec, const Holder& holder);
+  bool repeat_pop(const PopSpec& spec, const Holder& holder, std::vector<Job*>& jobs);
+  bool slots_fit(const Job& job, const PopSpec& spec) const;
+  bool reserved(uint8_t band, uint32_t cost) const;
+  int effective_band(const Job& job) const;
+  Choice choose_by_id(const PopSpec& spec);
+  std::string find_leased(Bytes id, uint64_t lease, Job*& job);
+  double expected_run_ms() const;
+  // Ends the run of an active job: slots, charge, statistics. It is left unplaced, without its run.
+  // `counts`: the run says how long jobs take.
+  JobRun end_run(Job* job, bool counts);
+  // The three ways on from there; each places the job again, records it, and may destroy it.
+  void finish(Job* job, JobState state, Bytes error, Bytes result, const JobRun* run);
+  void go_back(Job* job, int64_t gate_ms, EventType event, const EventFields& fields);
+  void become_successor(Job* job, EventType ended, const EventFields& fields);
+  void count_added(const Job& job);
+  static void merge_options(JobExtras& extras, const JobOptions& given);
+  // Beyond RETRY: failed. Else back after the delay, or after a random part of the backoff.
+  void fail_attempt(Job* job, const JobRun& run, Bytes error, std::optional<int64_t> delay_ms);
+  int64_t backoff_ms(const Job& job, const JobRun& run) const;
+  void lose_lease(Job* job);
+  void exceed_run(Job* job);
+  void resolve_needs(const std::string& id, bool completed);
+  void adapt();
+  void signal_cancel(Job* job, Bytes reason, std::optional<int64_t> grace_ms);
+  void push_cancel(const Job& job, const JobRun& run, Bytes reason);
+  void describe_nack(const Job* job, NackOutcome& outcome) const;
+  void give_tokens_back(Job* job);
+  void config_changed(ConfigLevel level, Bytes pattern);
+  size_t run_leases(size_t limit);
+
+  // --- Waiting ---
+  // The two sides of being pending: its TTL runs, its group is backlogged. Around place().
+  void begin_pending(Job* job);
+  void stop_pending(Job* job);
+  // Sets the state from the gate, and places the job.
+  void place_waiting(Job* job);
+  void unplace_waiting(Job* job);
+  // A LIFO job takes the ticket that it owns, for good.
+  void settle(Job* job);
+  void change_lane(Job* job, uint8_t band, bool bound);
+  void drop_retained(size_t limit);
+  void charge(Group* group, double virtual_ms);
+
+  // --- Records --- The job's present value with an event (kNone: without).
+  void record_put(Job* job, EventType event, const EventFields& fields = {});
+  void record_state(Job* job, EventType event, const EventFields& fields = {});
+  void record_gone(Bytes id, EventType event);
+  void record_limits(const Job& job);
+  void record_share(ConfigLevel level, Bytes name, double virtual_ms, const Limiter& limiter);
+  RecordedEvent next_event(Bytes id, EventType event, const EventFields& fields);
+  void write(EffectType type, Bytes field, Bytes value);
+  void touched();
+
+  Database database_;
+  KeyRef key_;
+  Queue* queue_;
+  Unit* unit_;
+  bool changed_ = false;
+  // Blocked jobs (and the need that failed them) that resolve_needs() has still to end.
+  std::vector<std::pair<std::string, std::string>> failed_needs_;
+  bool resolving_ = false;
+};
+
+}  // namespace sluice

@@ -1,0 +1,350 @@
+// Q.ADD: new jobs, and what IFDUP says where the id exists.
+#include "engine/queue/queue_work.h"
+
+#include <algorithm>
+
+namespace sluice {
+
+namespace {
+
+// What `retry_after_ms` says while nothing is known of how long jobs take.
+constexpr int64_t kDefaultRetryAfterMs = 1000;
+
+JobOptions options_of(const JobSpec& spec) {
+  JobOptions options;
+  if (spec.lease_ms) options.lease_ms = *spec.lease_ms;
+  if (spec.max_run_ms) options.max_run_ms = *spec.max_run_ms;
+  if (spec.retry) options.retry = static_cast<int32_t>(*spec.retry);
+  if (spec.backoff_ms) {
+    options.backoff_base_ms = spec.backoff_ms->first;
+    options.backoff_max_ms = spec.backoff_ms->second;
+  }
+  for (const Bytes need : spec.needs) options.needs.emplace_back(need);
+  for (const auto& [name, value] : spec.tags) options.tags.emplace_back(name, value);
+  return options;
+}
+
+std::string bad_field(Bytes field) { return QueueError("BADFIELD").with("field", field).text(); }
+
+}  // namespace
+
+std::string QueueWork::refused(Rejection reason, const QueueError& error) {
+  count_rejection(reason);
+  return error.text();
+}
+
+std::string QueueWork::add(const JobSpec& spec, AddOutcome& outcome) {
+  const uint64_t max_payload = queue_->config.values().max_payload;
+  if (max_payload != 0 && spec.payload.size() > max_payload) {
+    return refused(Rejection::kTooBig, QueueError("TOOBIG").with("limit", max_payload));
+  }
+  if (spec.id != "*") {
+    if (Job* old = queue_->find(spec.id)) return add_again(spec, old, outcome);
+  }
+  return add_new(spec, "added", outcome);
+}
+
+// --- New jobs ---
+
+std::string QueueWork::check_cost(const JobSpec& spec) const {
+  const uint32_t cost = spec.cost.value_or(1);
+  if (cost <= 1) return {};
+  bool fits = queue_->max_active() == 0 || cost <= queue_->max_active();
+  const GroupConfig group =
+      spec.group && !spec.group->empty() ? queue_->config.group(*spec.group) : GroupConfig{};
+  fits = fits && (group.limits.max_active == 0 || cost <= group.limits.max_active);
+  for (const Bytes key : spec.keys) {
+    const uint64_t max = queue_->config.key(key).max_active;
+    fits = fits && (max == 0 || cost <= max);
+  }
+  return fits ? std::string() : bad_field("cost");
+}
+
+std::string QueueWork::check_needs(const JobSpec& spec, std::vector<std::string>& unmet) {
+  for (const Bytes need : spec.needs) {
+    const Job* job = queue_->find(need);
+    if (job == nullptr) return QueueError("NOJOB").with("id", need).text();
+    if (job->state == JobState::kCompleted) continue;
+    if (is_terminal(job->state)) {
+      return refused(
+          Rejection::kNeedFailed,
+          QueueError("NEEDFAILED").with("id", need).with("state", job_state_name(job->state)));
+    }
+    if (std::find(unmet.begin(), unmet.end(), need) == unmet.end()) unmet.emplace_back(need);
+  }
+  return {};
+}
+
+std::string QueueWork::check_pause(Bytes group) {
+  bool paused = pauses_in(queue_->config.values().limits.paused);
+  if (!group.empty()) paused = paused || pauses_in(queue_->config.group(group).limits.paused);
+  if (!paused) return {};
+  return refused(Rejection::kPaused, QueueError("PAUSED").with("direction", Bytes("in")));
+}
+
+std::string QueueWork::full_error(uint64_t max) {
+  const RecentMean& runs = queue_->stats.all.recent_run_ms;
+  int64_t retry_ms = kDefaultRetryAfterMs;
+  if (runs.count() != 0) {
+    const uint64_t slots = std::max<uint64_t>(
+        1, queue_->max_active() != 0 ? queue_->max_active() : queue_->count(JobState::kActive));
+    retry_ms = std::max<int64_t>(1, static_cast<int64_t>(runs.mean() / static_cast<double>(slots)));
+  }
+  return refused(Rejection::kQueueFull, QueueError("QFULL")
+                                            .with("pending", queue_->waiting())
+                                            .with("max", max)
+                                            .with("retry_after_ms", retry_ms));
+}
+
+// The last job of the least urgent band below the newcomer's makes room for it.
+bool QueueWork::displace(uint8_t band) {
+  const std::vector<uint8_t>& bands = queue_->lanes.used_bands();
+  for (size_t i = bands.size(); i != 0 && bands[i - 1] > band; --i) {
+    const auto& pending = queue_->lanes.band(bands[i - 1])->pending;
+    if (pending.empty()) continue;
+    cancel(pending.back().value, "displaced", std::nullopt);
+    return true;
+  }
+  return false;
+}
+
+std::string QueueWork::check_group_room(Bytes name) {
+  const Limits limits = queue_->config.group(name).limits;
+  const Group* group = queue_->lanes.find_group(name);
+  const uint64_t waiting = group == nullptr ? 0 : group->waiting;
+  const uint64_t total = waiting + (group == nullptr ? 0 : group->active);
+  const auto full = [&](Bytes limit, uint64_t value) {
+    return refused(
+        Rejection::kGroupFull,
+        QueueError("GROUPFULL").with("group", name).with("limit", limit).with("value", value));
+  };
+  if (limits.max_waiting != 0 && waiting >= limits.max_waiting) {
+    return full("max_waiting", limits.max_waiting);
+  }
+  if (limits.max_total != 0 && total >= limits.max_total) {
+    return full("max_total", limits.max_total);
+  }
+  return {};
+}
+
+std::string QueueWork::check_room(Bytes group, uint8_t band, bool may_displace) {
+  const Limits& limits = queue_->config.values().limits;
+  const uint64_t waiting = queue_->waiting();
+  const bool full = limits.max_waiting != 0 && waiting >= limits.max_waiting;
+  const bool total_full =
+      limits.max_total != 0 && waiting + queue_->count(JobState::kActive) >= limits.max_total;
+  const bool any_full = full || total_full;
+  const bool displaces = any_full && queue_->config.values().displace;
+  if (any_full && !displaces) return full_error(full ? limits.max_waiting : limits.max_total);
+  // A group's limit always refuses; nobody is displaced for a job that it refuses.
+  if (!group.empty()) {
+    std::string error = check_group_room(group);
+    if (!error.empty()) return error;
+  }
+  if (any_full && may_displace && !displace(band)) {
+    return full_error(full ? limits.max_waiting : limits.max_total);
+  }
+  return {};
+}
+
+Job* QueueWork::build(const JobSpec& spec, uint8_t band, Bytes id, std::vector<std::string> unmet) {
+  Job* job = Job::make(id, spec.payload);
+  const int64_t now = queue_->queue_ms;
+  job->seq = queue_->next_seq++;
+  job->band = band;
+  job->lane = queue_->join_lane(band, spec.group.value_or(Bytes()), spec.keys, false);
+  int64_t gate_ms = 0;
+  if (spec.delay_ms) gate_ms = now + *spec.delay_ms;
+  if (spec.at_ms) gate_ms = *spec.at_ms;
+  if (gate_ms <= now) gate_ms = 0;
+  const int64_t boost_ms = spec.boost_ms.value_or(0);
+  const int64_t release_ms = std::max(now, gate_ms);
+  job->rank = release_ms;  // what extras begin with
+  JobOptions options = options_of(spec);
+  const bool has_options = spec.lease_ms || spec.max_run_ms || spec.retry || spec.backoff_ms ||
+                           !spec.needs.empty() || !spec.tags.empty();
+  if (has_options || gate_ms != 0 || boost_ms != 0 || spec.cost.value_or(1) != 1 || spec.ttl_ms ||
+      !unmet.empty()) {
+    JobExtras& extras = job->extras();
+    extras.enqueued_ms = now;
+    extras.gate_ms = gate_ms;
+    extras.boost_ms = boost_ms;
+    extras.cost = spec.cost.value_or(1);
+    if (spec.ttl_ms) extras.ttl_ms = *spec.ttl_ms;
+    extras.unmet = std::move(unmet);
+    if (has_options) extras.options = std::make_unique<JobOptions>(std::move(options));
+  }
+  job->rank = release_ms - boost_ms;
+  return job;
+}
+
+std::string QueueWork::check_wait(const JobSpec& spec, uint8_t band) {
+  if (!spec.max_wait_ms) return {};
+  uint64_t before = 0;
+  for (const uint8_t number : queue_->lanes.used_bands()) {
+    if (number > band) break;
+    const auto& pending = queue_->lanes.band(number)->pending;
+    const int64_t rank = queue_->queue_ms - spec.boost_ms.value_or(0);
+    before += number < band ? pending.size() : pending.count_below(rank_key(rank), UINT64_MAX);
+  }
+  const int64_t eta_ms = queue_->eta_at(before);
+  if (eta_ms <= *spec.max_wait_ms) return {};
+  return refused(
+      Rejection::kTooLate,
+      QueueError("TOOLATE").with("eta_ms", eta_ms).with("maxwait_ms", *spec.max_wait_ms));
+}
+
+std::string QueueWork::add_new(const JobSpec& spec, const char* result, AddOutcome& outcome) {
+  std::vector<std::string> unmet;
+  const Bytes group = spec.group.value_or(Bytes());
+  const uint8_t band = spec.band.value_or(queue_->config.values().default_band);
+  std::string error = check_cost(spec);
+  if (error.empty()) error = check_needs(spec, unmet);
+  if (error.empty()) error = check_pause(group);
+  // Before anybody is displaced for a job that is then too late.
+  std::string too_late = error.empty() ? check_wait(spec, band) : std::string();
+  if (error.empty()) error = check_room(group, band, too_late.empty());
+  if (error.empty()) error = std::move(too_late);
+  if (!error.empty()) return error;
+  std::string id(spec.id);
+  if (id == "*") {
+    id = std::to_string(queue_->queue_ms) + "-" + std::to_string(queue_->next_seq);
+  } else if (Job* old = queue_->find(id)) {
+    // Retained, and the caller wants a new one (IFDUP).
+    record_gone(id, EventType::kNone);
+    queue_->erase(old);
+  }
+  Job* job = build(spec, band, id, std::move(unmet));
+  place_new(job);
+  outcome = {result, job};
+  return {};
+}
+
+void QueueWork::place_new(Job* job) {
+  queue_->jobs.insert(job, hash_bytes(job->id()));
+  place_waiting(job);
+  record_put(job, EventType::kAdded);
+  count_added(*job);
+  signal();
+}
+
+// --- The id exists ---
+
+std::string QueueWork::add_again(const JobSpec& spec, Job* old, AddOutcome& outcome) {
+  switch (spec.if_duplicate) {
+    case IfDuplicate::kError:
+      return refused(Rejection::kDuplicate,
+                     QueueError("DUPLICATE")
+                         .with("id", spec.id)
+                         .with("state", job_state_name(queue_->shown_state(old))));
+    case IfDuplicate::kKeep:
+      outcome = {"kept", old};
+      return {};
+    case IfDuplicate::kUpdate:
+      if (is_terminal(old->state)) return add_new(spec, "added", outcome);
+      if (old->state == JobState::kActive) return set_successor(spec, old, outcome);
+      return update_waiting(spec, old, outcome);
+    case IfDuplicate::kReplace:
+      break;
+  }
+  if (is_terminal(old->state)) return add_new(spec, "added", outcome);
+  if (old->state == JobState::kActive) return set_successor(spec, old, outcome);
+  return replace_waiting(spec, old, outcome);
+}
+
+// What an update may name only with the value that the job has.
+std::string QueueWork::check_unchanged(const JobSpec& spec, const Job& job) const {
+  const JobExtras* extras = job.extras_if();
+  const int64_t boost_ms = extras == nullptr ? 0 : extras->boost_ms;
+  const int64_t gate_ms = extras == nullptr ? 0 : extras->gate_ms;
+  if (spec.boost_ms && *spec.boost_ms != boost_ms) return bad_field("boost");
+  if (spec.delay_ms && *spec.delay_ms != (gate_ms == 0 ? 0 : gate_ms - job.enqueued_ms())) {
+    return bad_field("delay");
+  }
+  if (spec.at_ms && *spec.at_ms != gate_ms) return bad_field("at");
+  if (spec.group && *spec.group != job.lane->group->name) return bad_field("group");
+  if (spec.cost && *spec.cost != job.cost()) return bad_field("cost");
+  if (!spec.keys.empty()) {
+    std::vector<std::string> named(spec.keys.begin(), spec.keys.end());
+    std::sort(named.begin(), named.end());
+    named.erase(std::unique(named.begin(), named.end()), named.end());
+    const std::vector<Key*>& keys = job.lane->keys->keys;
+    if (!std::equal(named.begin(), named.end(), keys.begin(), keys.end(),
+                    [](const std::string& name, const Key* key) { return name == key->name; })) {
+      return bad_field("key");
+    }
+  }
+  if (!spec.needs.empty()) {
+    const std::vector<std::string> named(spec.needs.begin(), spec.needs.end());
+    if (job.options() == nullptr || job.options()->needs != named) return bad_field("need");
+  }
+  return {};
+}
+
+std::string QueueWork::update_waiting(const JobSpec& spec, Job* job, AddOutcome& outcome) {
+  std::string error = check_unchanged(spec, *job);
+  if (!error.empty()) return error;
+  const bool other_band = spec.band && *spec.band != job->band;
+  if (other_band) settle(job);
+  unplace_waiting(job);
+  job = queue_->replace_payload(job, spec.payload);
+  JobOptions options = options_of(spec);
+  options.needs.clear();
+  merge_options(job->extras(), options);
+  if (spec.ttl_ms) {
+    job->extras().ttl_ms = *spec.ttl_ms;
+    job->extras().ttl_left_ms = -1;
+  }
+  if (other_band) change_lane(job, *spec.band, job->extras().bound);
+  place_waiting(job);
+  record_put(job, EventType::kUpdated);
+  signal();
+  outcome = {"updated", job};
+  return {};
+}
+
+std::string QueueWork::replace_waiting(const JobSpec& spec, Job* job, AddOutcome& outcome) {
+  std::vector<std::string> unmet;
+  std::string error = check_cost(spec);
+  if (error.empty()) error = check_needs(spec, unmet);
+  if (!error.empty()) return error;
+  if (std::find(unmet.begin(), unmet.end(), spec.id) != unmet.end()) return bad_field("need");
+  settle(job);
+  unplace_waiting(job);
+  queue_->for_each_stats_line(*job, [](StatsLine& line) { ++line.totals.cancelled; });
+  EventFields fields;
+  fields.add("error", Bytes("replaced"));
+  const std::string id(job->id());
+  const RecordedEvent event = next_event(id, EventType::kCancelled, fields);
+  write(EffectType::kJobGone, id, encode_gone(event));
+  // Whoever needs this id waits for the new job.
+  queue_->place(job);
+  queue_->erase(job);
+  const uint8_t band = spec.band.value_or(queue_->config.values().default_band);
+  Job* made = build(spec, band, id, std::move(unmet));
+  place_new(made);
+  outcome = {"replaced", made};
+  return {};
+}
+
+std::string QueueWork::set_successor(const JobSpec& spec, Job* job, AddOutcome& outcome) {
+  const bool replaces = spec.if_duplicate == IfDuplicate::kReplace;
+  std::string error = check_unchanged(spec, *job);
+  if (!error.empty()) return error;
+  auto successor = std::make_unique<JobSuccessor>();
+  successor->payload = spec.payload;
+  successor->replaces = replaces;
+  if (spec.band) successor->band = *spec.band;
+  if (spec.ttl_ms) successor->ttl_ms = *spec.ttl_ms;
+  successor->options = options_of(spec);
+  successor->options.needs.clear();
+  queue_->unplace(job);
+  job->extras().successor = std::move(successor);
+  queue_->place(job);
+  record_state(job, EventType::kUpdated);
+  if (replaces) signal_cancel(job, "replaced", std::nullopt);
+  outcome = {"queued", job};
+  return {};
+}
+
+}  // namespace sluice

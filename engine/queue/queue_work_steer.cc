@@ -1,0 +1,178 @@
+// Steering: cancel, move, retry, configuration; and the timers of waiting jobs.
+#include "engine/queue/queue_work.h"
+
+#include <algorithm>
+
+#include "engine/reply.h"
+
+namespace sluice {
+
+// --- Q.CANCEL ---
+
+QueueWork::Cancelled QueueWork::cancel(Job* job, Bytes reason, std::optional<int64_t> grace_ms) {
+  if (is_terminal(job->state)) return Cancelled::kGone;
+  const std::string why = reason.empty() ? "cancelled" : std::string(reason);
+  if (job->state != JobState::kActive) {
+    settle(job);
+    unplace_waiting(job);
+    finish(job, JobState::kCancelled, why, {}, nullptr);
+    return Cancelled::kCancelled;
+  }
+  if (job->extras().successor != nullptr) {
+    queue_->unplace(job);
+    job->extras().successor = nullptr;
+    queue_->place(job);
+  }
+  if (grace_ms && *grace_ms == 0) {
+    JobRun run = end_run(job, false);
+    push_cancel(*job, run, why);
+    finish(job, JobState::kCancelled, why, {}, &run);
+    return Cancelled::kCancelled;
+  }
+  signal_cancel(job, why, grace_ms);
+  return Cancelled::kSignalled;
+}
+
+void QueueWork::signal_cancel(Job* job, Bytes reason, std::optional<int64_t> grace_ms) {
+  JobRun& run = *job->run();
+  run.cancelled = true;
+  run.cancel_reason = reason;
+  if (grace_ms) {
+    queue_->set_deadline(job, std::min(run.deadline_steady, unit_->steady_ms + *grace_ms));
+  }
+  EventFields fields;
+  fields.add("lease", static_cast<int64_t>(run.token));
+  fields.add("reason", reason);
+  record_state(job, EventType::kSignalled, fields);
+  push_cancel(*job, run, reason);
+}
+
+// The holder hears at once, if it speaks RESP3; others with their next TOUCH.
+void QueueWork::push_cancel(const Job& job, const JobRun& run, Bytes reason) {
+  std::shared_ptr<ClientPort> port = run.holder.lock();
+  if (port == nullptr || run.holder_protocol != 3) return;
+  Delivery delivery{std::move(port), {}, false};
+  RespReply push(delivery.bytes, 3);
+  push.push(5);
+  push.bulk("q.cancel");
+  push.bulk(key_.key);
+  push.bulk(job.id());
+  push.integer(static_cast<int64_t>(run.token));
+  push.bulk(reason);
+  unit_->deliveries.push_back(std::move(delivery));
+}
+
+// --- Q.MOVE ---
+
+bool QueueWork::move(Job* job, const MoveSpec& spec) {
+  if (job->state >= JobState::kActive) return false;
+  settle(job);
+  unplace_waiting(job);
+  const uint8_t band = spec.band.value_or(job->band);
+  const bool was_lifo = job->lane->lifo;
+  JobExtras& extras = job->extras();
+  if (band != job->band || was_lifo) change_lane(job, band, was_lifo || extras.bound);
+  if (spec.boost_ms) extras.boost_ms = *spec.boost_ms;
+  if (spec.delay_ms || spec.at_ms) {
+    extras.gate_ms = spec.at_ms ? *spec.at_ms : queue_->queue_ms + *spec.delay_ms;
+    extras.release_ms = std::max(extras.gate_ms, queue_->queue_ms);
+  }
+  if (spec.front || spec.back) extras.gate_ms = 0;
+  if (spec.front) {
+    // The last one moved is lowest, and so first.
+    job->rank = kFrontRanks - static_cast<int64_t>(queue_->next_seq++);
+  } else if (spec.back) {
+    // Behind whatever has stood in the band so far, delayed jobs too; of equal ranks it is last.
+    job->rank = std::max(queue_->queue_ms, queue_->lanes.band(band)->last_rank);
+    job->seq = queue_->next_seq++;
+  } else if (spec.band || spec.boost_ms || spec.delay_ms || spec.at_ms) {
+    job->rank = extras.release_ms - extras.boost_ms;
+  }
+  place_waiting(job);
+  record_state(job, EventType::kMoved);
+  signal();
+  return true;
+}
+
+// --- Q.RETRY ---
+
+bool QueueWork::retry(Job* job) {
+  if (!is_terminal(job->state)) return false;
+  queue_->unplace(job);
+  JobExtras& extras = job->extras();
+  extras.end = nullptr;
+  extras.attempts = extras.crashes = extras.retries_used = 0;
+  extras.gate_ms = 0;
+  extras.ttl_left_ms = -1;
+  extras.error.clear();
+  extras.progress.clear();
+  extras.unmet.clear();
+  if (job->lane->lifo) change_lane(job, job->band, true);
+  extras.boost_ms = 0;
+  extras.release_ms = queue_->queue_ms;
+  job->rank = queue_->queue_ms;
+  job->seq = queue_->next_seq++;
+  place_waiting(job);
+  record_state(job, EventType::kRetrying);
+  signal();
+  return true;
+}
+
+// --- Configuration ---
+
+std::string QueueWork::configure(ConfigLevel level, Bytes pattern,
+                                 std::span<const std::pair<Bytes, Bytes>> fields) {
+  const std::string bad = queue_->config.set(level, pattern, fields);
+  if (!bad.empty()) return QueueError("BADFIELD").with("field", bad).text();
+  config_changed(level, pattern);
+  return {};
+}
+
+void QueueWork::reset_config(ConfigLevel level, Bytes pattern) {
+  queue_->config.reset(level, pattern);
+  config_changed(level, pattern);
+}
+
+void QueueWork::config_changed(ConfigLevel level, Bytes pattern) {
+  write(EffectType::kQueueConfig, {},
+        encode_config(level, pattern, queue_->config.recorded(level, pattern)));
+  queue_->reconfigure();
+  signal();
+}
+
+// --- Timers ---
+
+size_t QueueWork::run_timers(size_t limit) {
+  const int64_t now = queue_->queue_ms;
+  size_t done = run_leases(limit);
+  while (done < limit && !queue_->delays.empty() &&
+         static_cast<int64_t>(queue_->delays.front().major) <= now) {
+    Job* job = queue_->delays.front().value;
+    queue_->unplace(job);
+    job->extras().gate_ms = 0;
+    place_waiting(job);
+    record_state(job, EventType::kReady);
+    ++done;
+  }
+  while (done < limit && !queue_->ttls.empty() &&
+         static_cast<int64_t>(queue_->ttls.front().major) <= now) {
+    Job* job = queue_->ttls.front().value;
+    settle(job);
+    ++done;
+    // With another ticket it is not pending any more, and so its budget stands still.
+    if (job->state != JobState::kPending) continue;
+    unplace_waiting(job);
+    finish(job, JobState::kExpired, "ttl", {}, nullptr);
+  }
+  const uint64_t ended = queue_->ended[0].size() + queue_->ended[1].size();
+  drop_retained(limit);
+  done += ended - queue_->ended[0].size() - queue_->ended[1].size();
+  queue_->events.trim(queue_->config.values().events, now, limit);
+  queue_->lanes.run_rates(now);
+  // A refilled rate makes work possible without any other change.
+  signal();
+  changed_ = true;
+  return done;
+}
+
+}  // namespace sluice
