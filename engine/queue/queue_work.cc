@@ -13,6 +13,11 @@ namespace {
 // A verb lets go of this many jobs or events that are not kept any longer; timers take the rest.
 constexpr size_t kTrimmedPerVerb = 16;
 
+bool is_job_record(EffectType type) {
+  return type == EffectType::kJobPut || type == EffectType::kJobState ||
+         type == EffectType::kJobGone;
+}
+
 }  // namespace
 
 QueueWork::QueueWork(Database database, const KeyRef& key, Queue& queue, Unit& unit)
@@ -42,6 +47,7 @@ void QueueWork::write(EffectType type, Bytes field, Bytes value) {
   if (unit_->recording) {
     unit_->record().queue_record(type, database_.index(), key_.key, field, value);
   }
+  if (is_job_record(type)) database_.signal_job(key_.key, field);
   touched();
 }
 
