@@ -1,0 +1,62 @@
+// Packed integers and bytes, as records and event logs hold them: LEB128 varints, signed ones
+// zigzag, bytes with a varint length.
+//
+// `put_*` appends to a string; `take_*` takes from the front of a view, and answers false where
+// that is cut short or damaged. Pure functions of their arguments.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/base/bytes.h"
+
+namespace sluice {
+
+inline constexpr size_t kMaxVarintBytes = 10;
+
+inline void put_varint(std::string& to, uint64_t value) {
+  while (value >= 0x80) {
+    to += static_cast<char>(value | 0x80);
+    value >>= 7;
+  }
+  to += static_cast<char>(value);
+}
+
+inline void put_signed(std::string& to, int64_t value) {
+  put_varint(to, (static_cast<uint64_t>(value) << 1) ^ static_cast<uint64_t>(value >> 63));
+}
+
+inline void put_bytes(std::string& to, Bytes bytes) {
+  put_varint(to, bytes.size());
+  to.append(bytes);
+}
+
+inline bool take_varint(Bytes& from, uint64_t& value) {
+  value = 0;
+  for (size_t i = 0; i < from.size() && i < kMaxVarintBytes; ++i) {
+    const auto byte = static_cast<uint8_t>(from[i]);
+    value |= static_cast<uint64_t>(byte & 0x7f) << (7 * i);
+    if ((byte & 0x80) == 0) {
+      from.remove_prefix(i + 1);
+      return true;
+    }
+  }
+  return false;
+}
+
+inline bool take_signed(Bytes& from, int64_t& value) {
+  uint64_t raw = 0;
+  if (!take_varint(from, raw)) return false;
+  value = static_cast<int64_t>((raw >> 1) ^ (~(raw & 1) + 1));
+  return true;
+}
+
+inline bool take_bytes(Bytes& from, Bytes& bytes) {
+  uint64_t size = 0;
+  if (!take_varint(from, size) || size > from.size()) return false;
+  bytes = from.substr(0, size);
+  from.remove_prefix(size);
+  return true;
+}
+
+}  // namespace sluice

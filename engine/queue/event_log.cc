@@ -1,0 +1,174 @@
+#include "engine/queue/event_log.h"
+
+#include <algorithm>
+#include <array>
+
+#include "engine/base/check.h"
+#include "engine/base/numbers.h"
+#include "engine/base/varint.h"
+
+namespace sluice {
+
+namespace {
+
+// A chunk is closed before it would grow beyond this; a single larger event has one of its own.
+constexpr size_t kChunkBytes = 4096;
+
+constexpr std::array<Bytes, kEventTypes> kEventTypeNames = {
+    "none",      "added",     "updated",  "ready",    "started",
+    "completed", "failed",    "retrying", "returned", "reclaimed",
+    "signalled", "cancelled", "expired",  "moved",    "forgotten"};
+
+// Takes the event at the front of `bytes`; everything but its number.
+void take_event(Bytes& bytes, int64_t first_ms, Event& event) {
+  int64_t difference = 0;
+  bool whole = take_signed(bytes, difference) && !bytes.empty();
+  CHECK(whole);
+  event.time_ms = first_ms + difference;
+  event.type = static_cast<EventType>(bytes.front());
+  bytes.remove_prefix(1);
+  whole = take_bytes(bytes, event.id) && take_bytes(bytes, event.fields);
+  CHECK(whole);
+}
+
+}  // namespace
+
+Bytes event_type_name(EventType type) { return kEventTypeNames[static_cast<size_t>(type)]; }
+
+bool parse_event_type(Bytes name, EventType& type) {
+  for (size_t i = 1; i < kEventTypes; ++i) {
+    if (!equals_ignore_case(name, kEventTypeNames[i])) continue;
+    type = static_cast<EventType>(i);
+    return true;
+  }
+  return false;
+}
+
+void EventLog::append(uint64_t seq, int64_t time_ms, EventType type, Bytes id, Bytes fields) {
+  CHECK(type != EventType::kNone);
+  last_seq_ = std::max(last_seq_, seq);
+  if (count_ != 0) {
+    if (seq < first_seq_ + count_) return;
+    if (seq > first_seq_ + count_) clear();
+  }
+  std::string event;
+  const bool fresh = chunks_.empty();
+  put_signed(event, fresh ? 0 : time_ms - chunks_.back().first_ms);
+  const auto put_rest = [&] {
+    event += static_cast<char>(type);
+    put_bytes(event, id);
+    put_bytes(event, fields);
+  };
+  put_rest();
+  if (fresh || chunks_.back().bytes.size() + event.size() > kChunkBytes) {
+    if (!fresh) {
+      chunks_.back().bytes.shrink_to_fit();
+      event.clear();
+      put_signed(event, 0);
+      put_rest();
+    }
+    Chunk& chunk = chunks_.emplace_back();
+    chunk.first_seq = seq;
+    chunk.first_ms = time_ms;
+  }
+  std::string& bytes = chunks_.back().bytes;
+  // Growth by doubling would leave the last chunk with room for twice its greatest size.
+  const size_t needed = bytes.size() + event.size();
+  if (needed > bytes.capacity() && needed > kChunkBytes / 2) {
+    bytes.reserve(std::max(needed, kChunkBytes));
+  }
+  bytes += event;
+  ++chunks_.back().count;
+  if (count_++ == 0) first_seq_ = seq;
+}
+
+void EventLog::trim(const Retention& bounds, int64_t now_ms, size_t limit) {
+  for (; limit > 0 && count_ > 0; --limit) {
+    Chunk& chunk = chunks_.front();
+    Event oldest;
+    Bytes rest = Bytes(chunk.bytes).substr(chunk.skipped_bytes);
+    const size_t size = rest.size();
+    take_event(rest, chunk.first_ms, oldest);
+    const bool too_old = bounds.age_ms > 0 && oldest.time_ms + bounds.age_ms <= now_ms;
+    if (count_ <= bounds.count && !too_old) return;
+    chunk.skipped_bytes += static_cast<uint32_t>(size - rest.size());
+    ++chunk.skipped;
+    ++first_seq_;
+    --count_;
+    if (chunk.skipped == chunk.count) chunks_.pop_front();
+  }
+}
+
+void EventLog::clear() {
+  chunks_.clear();
+  count_ = 0;
+  first_seq_ = last_seq_ + 1;
+}
+
+int64_t EventLog::oldest_ms() const {
+  CHECK(count_ != 0);
+  const Chunk& chunk = chunks_.front();
+  Bytes rest = Bytes(chunk.bytes).substr(chunk.skipped_bytes);
+  Event event;
+  take_event(rest, chunk.first_ms, event);
+  return event.time_ms;
+}
+
+void EventLog::set_last_seq(uint64_t seq) { last_seq_ = std::max(last_seq_, seq); }
+
+EventLog::Cursor EventLog::seek(uint64_t after) const {
+  Cursor cursor;
+  if (count_ == 0 || after >= first_seq_ + count_ - 1) {
+    cursor.chunk = chunks_.size();
+    return cursor;
+  }
+  const uint64_t wanted = std::max(after + 1, first_seq_);
+  // The last chunk that begins at or before the wanted event.
+  const auto behind =
+      std::upper_bound(chunks_.begin(), chunks_.end(), wanted,
+                       [](uint64_t seq, const Chunk& chunk) { return seq < chunk.first_seq; });
+  const auto at = behind - 1;
+  cursor.chunk = static_cast<size_t>(at - chunks_.begin());
+  cursor.seq = at->first_seq + at->skipped;
+  cursor.offset = at->skipped_bytes;
+  Event passed;
+  while (cursor.seq < wanted) next(cursor, passed);
+  return cursor;
+}
+
+bool EventLog::next(Cursor& cursor, Event& event) const {
+  if (cursor.chunk >= chunks_.size()) return false;
+  const Chunk& chunk = chunks_[cursor.chunk];
+  Bytes rest = Bytes(chunk.bytes).substr(cursor.offset);
+  const size_t size = rest.size();
+  take_event(rest, chunk.first_ms, event);
+  event.seq = cursor.seq++;
+  cursor.offset += size - rest.size();
+  if (cursor.offset == chunk.bytes.size()) {
+    ++cursor.chunk;
+    cursor.offset = 0;
+  }
+  return true;
+}
+
+size_t EventLog::memory_bytes() const {
+  size_t bytes = chunks_.size() * sizeof(Chunk);
+  for (const Chunk& chunk : chunks_) bytes += chunk.bytes.capacity();
+  return bytes;
+}
+
+void EventFields::add(Bytes name, Bytes value) {
+  put_bytes(bytes_, name);
+  put_bytes(bytes_, value);
+}
+
+void EventFields::add(Bytes name, int64_t value) {
+  char text[kMaxIntegerText];
+  add(name, Bytes(text, format_i64(text, value)));
+}
+
+bool next_event_field(Bytes& fields, Bytes& name, Bytes& value) {
+  return take_bytes(fields, name) && take_bytes(fields, value);
+}
+
+}  // namespace sluice

@@ -1,0 +1,179 @@
+// EventLog against a deque of events.
+#include "engine/queue/event_log.h"
+
+#include <doctest/doctest.h>
+
+#include <deque>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/unit/seeds.h"
+
+namespace {
+
+using sluice::Bytes;
+using sluice::Event;
+using sluice::EventFields;
+using sluice::EventLog;
+using sluice::EventType;
+using sluice::Retention;
+using sluice::testing::use_seed;
+
+struct Kept {
+  uint64_t seq;
+  int64_t time_ms;
+  EventType type;
+  std::string id;
+  std::string fields;
+};
+
+void compare(const EventLog& log, const std::deque<Kept>& model, uint64_t after) {
+  size_t expected = 0;
+  while (expected < model.size() && model[expected].seq <= after) ++expected;
+  log.read(after, [&](const Event& event) {
+    REQUIRE(expected < model.size());
+    const Kept& kept = model[expected++];
+    REQUIRE(event.seq == kept.seq);
+    REQUIRE(event.time_ms == kept.time_ms);
+    REQUIRE(event.type == kept.type);
+    REQUIRE(event.id == kept.id);
+    REQUIRE(event.fields == kept.fields);
+    return true;
+  });
+  REQUIRE(expected == model.size());
+}
+
+std::vector<uint64_t> seqs(const EventLog& log, uint64_t after = 0) {
+  std::vector<uint64_t> found;
+  log.read(after, [&](const Event& event) {
+    found.push_back(event.seq);
+    return true;
+  });
+  return found;
+}
+
+void run_against_model(uint64_t seed) {
+  use_seed(seed);
+  INFO("seed ", seed);
+  std::mt19937_64 random(seed);
+  EventLog log;
+  std::deque<Kept> model;
+  int64_t now = 1'700'000'000'000;
+  for (int step = 0; step < 3000; ++step) {
+    now += static_cast<int64_t>(random() % 200);
+    const size_t large = random() % 200 == 0 ? 6000 : 0;
+    Kept event{log.last_seq() + 1, now, static_cast<EventType>(1 + random() % 14),
+               std::string(1 + random() % 40, static_cast<char>(random())),
+               std::string(random() % 60 + large, static_cast<char>(random()))};
+    log.append(event.seq, event.time_ms, event.type, event.id, event.fields);
+    model.push_back(std::move(event));
+    if (random() % 10 == 0) {
+      const Retention bounds{random() % 900, static_cast<int64_t>(random() % 2 * 60'000), 0};
+      const size_t limit = random() % 2 == 0 ? 5 : 10'000;
+      log.trim(bounds, now, limit);
+      for (size_t i = 0; i < limit && !model.empty(); ++i) {
+        const bool old = bounds.age_ms > 0 && model.front().time_ms + bounds.age_ms <= now;
+        if (model.size() <= bounds.count && !old) break;
+        model.pop_front();
+      }
+    }
+    REQUIRE(log.count() == model.size());
+    REQUIRE(log.last_seq() == static_cast<uint64_t>(step) + 1);
+    if (!model.empty()) {
+      REQUIRE(log.oldest_seq() == model.front().seq);
+      REQUIRE(log.oldest_ms() == model.front().time_ms);
+    }
+    if (step % 37 == 0) compare(log, model, random() % (log.last_seq() + 2));
+  }
+  compare(log, model, 0);
+}
+
+TEST_CASE("the log keeps what a deque keeps") {
+  for (const uint64_t seed : sluice::testing::seeds(10, 7919)) run_against_model(seed);
+}
+
+TEST_CASE("replay appends again, and begins anew behind a gap") {
+  EventLog log;
+  for (uint64_t seq = 1; seq <= 5; ++seq) log.append(seq, 100, EventType::kAdded, "a", {});
+  log.append(3, 100, EventType::kAdded, "a", {});
+  CHECK(seqs(log) == std::vector<uint64_t>{1, 2, 3, 4, 5});
+  log.append(9, 100, EventType::kStarted, "a", {});
+  CHECK(seqs(log) == std::vector<uint64_t>{9});
+  log.append(4, 100, EventType::kAdded, "a", {});
+  CHECK(seqs(log) == std::vector<uint64_t>{9});
+  CHECK(log.last_seq() == 9);
+}
+
+TEST_CASE("a checkpoint's head may come before its events") {
+  EventLog log;
+  log.set_last_seq(12);
+  CHECK(log.empty());
+  for (uint64_t seq = 8; seq <= 12; ++seq) log.append(seq, 100, EventType::kAdded, "a", {});
+  CHECK(seqs(log, 9) == std::vector<uint64_t>{10, 11, 12});
+  log.set_last_seq(7);
+  CHECK(log.last_seq() == 12);
+}
+
+TEST_CASE("numbers go on after everything has been trimmed") {
+  EventLog log;
+  log.append(1, 100, EventType::kAdded, "a", {});
+  log.trim({0, 0, 0}, 100, 10);
+  CHECK(log.empty());
+  CHECK(seqs(log).empty());
+  log.append(2, 101, EventType::kStarted, "a", {});
+  CHECK(log.oldest_seq() == 2);
+  CHECK(log.oldest_ms() == 101);
+}
+
+TEST_CASE("reading stops when the visitor has enough") {
+  EventLog log;
+  for (uint64_t seq = 1; seq <= 1000; ++seq) log.append(seq, 100, EventType::kAdded, "abc", {});
+  size_t visited = 0;
+  log.read(500, [&](const Event& event) {
+    CHECK(event.seq == 501 + visited);
+    return ++visited < 3;
+  });
+  CHECK(visited == 3);
+}
+
+TEST_CASE("an event takes some tens of bytes") {
+  EventLog log;
+  EventFields fields;
+  fields.add("worker", "worker-17");
+  fields.add("lease", int64_t{123456});
+  for (uint64_t seq = 1; seq <= 100'000; ++seq) {
+    log.append(seq, static_cast<int64_t>(1'700'000'000'000 + seq), EventType::kStarted, "job-123",
+               fields.bytes());
+  }
+  CHECK(log.memory_bytes() < 50 * 100'000);
+}
+
+TEST_CASE("fields come back in order") {
+  EventFields fields;
+  fields.add("worker", "w\n1");
+  fields.add("lease", int64_t{-7});
+  fields.add("error", "");
+  Bytes rest = fields.bytes();
+  Bytes name;
+  Bytes value;
+  std::vector<std::string> seen;
+  while (sluice::next_event_field(rest, name, value)) {
+    seen.push_back(std::string(name) + "=" + std::string(value));
+  }
+  CHECK(seen == std::vector<std::string>{"worker=w\n1", "lease=-7", "error="});
+}
+
+TEST_CASE("types have names, and none is no name") {
+  for (size_t i = 1; i < sluice::kEventTypes; ++i) {
+    const auto type = static_cast<EventType>(i);
+    EventType parsed{};
+    REQUIRE(sluice::parse_event_type(sluice::event_type_name(type), parsed));
+    CHECK(parsed == type);
+  }
+  EventType parsed{};
+  CHECK_FALSE(sluice::parse_event_type("none", parsed));
+  CHECK(sluice::parse_event_type("STARTED", parsed));
+}
+
+}  // namespace
