@@ -102,7 +102,11 @@ class Execution {
   void show_to_monitors(const Call& call);
   void log_slow(const Call& call, uint64_t ticks);
   void serve_ready(const SignalledKey& ready);
+  void serve_queue(const SignalledKey& ready);
+  void serve_pops(const SignalledKey& ready);
   std::shared_ptr<Waiter> claim_waiter(const SignalledKey& ready, const Entry& entry);
+  // Runs the command of a waiter that has been claimed.
+  void serve(const Waiter& waiter, Bytes key);
   void end_hold();
   void wait_for(Shard& shard) ACQUIRE(shard.mutex);
 

@@ -66,6 +66,8 @@ struct Call {
   void block(std::span<const Bytes> keys, std::shared_ptr<Waiter> waiter);
 
   KeyRef first_key = {};
+  // Who is being served; null: nobody.
+  const Waiter* waiter = nullptr;
 };
 
 // Seconds (a double, as text) of a blocking command into milliseconds, 0 = for ever. False with the

@@ -143,7 +143,8 @@ void reply_command(Reply& reply, const Command& command) {
 void reply_arguments(Reply& reply, const std::vector<SyntaxNode>& nodes, int& key_index) {
   reply.array(nodes.size());
   for (const SyntaxNode& node : nodes) {
-    const size_t flags = (node.optional ? 1U : 0U) + (node.multiple ? 1U : 0U);
+    const size_t flags =
+        (node.optional ? 1U : 0U) + (node.multiple ? 1U : 0U) + (node.repeats_token ? 1U : 0U);
     const bool is_key = node.type == "key";
     reply.map(2 + (is_key ? 1U : 0U) + (node.token.empty() ? 0U : 1U) + (flags != 0 ? 1U : 0U) +
               (node.arguments.empty() ? 0U : 1U));
@@ -164,6 +165,7 @@ void reply_arguments(Reply& reply, const std::vector<SyntaxNode>& nodes, int& ke
       reply.set(flags);
       if (node.optional) reply.simple("optional");
       if (node.multiple) reply.simple("multiple");
+      if (node.repeats_token) reply.simple("multiple_token");
     }
     if (!node.arguments.empty()) {
       reply.bulk("arguments");

@@ -24,6 +24,8 @@ inline constexpr size_t kMaxMatches = 64;
 inline constexpr int64_t kMaxPopCount = 256;
 inline constexpr int64_t kMaxCost = 1'000'000;
 inline constexpr int64_t kMaxRetries = 65'535;
+// Texts for people (reasons, errors) are cut at this length.
+inline constexpr size_t kMaxTextBytes = 4096;
 // Integers that Lua and JavaScript hold exactly: tokens, and every time and duration
 // (milliseconds). Far from what could overflow when it is added to a clock.
 inline constexpr int64_t kMaxExact = (int64_t{1} << 53) - 1;
@@ -107,6 +109,16 @@ class OptionReader {
   size_t taken_ = 0;  // arguments of the present option, with its name; 0: before the first
   bool failed_ = false;
 };
+
+inline Bytes shortened_text(Bytes text) { return text.substr(0, kMaxTextBytes); }
+
+// The options that both forms of Q.CANCEL take.
+struct CancelOptions {
+  Bytes reason;
+  std::optional<int64_t> grace_ms;
+};
+// False: the present option is none of them.
+bool parse_cancel_option(OptionReader& options, CancelOptions& cancel);
 
 // The options that Q.POP and Q.ACK ... POP share.
 struct PopOptions {

@@ -40,13 +40,15 @@ std::string type_of(const std::string& name) {
   const auto is = [&](std::initializer_list<Bytes> names) {
     return std::find(names.begin(), names.end(), Bytes(name)) != names.end();
   };
-  if (is({"key", "source", "destination", "newkey", "key1", "key2"})) return "key";
+  if (is({"key", "queue", "source", "destination", "newkey", "key1", "key2"})) return "key";
   if (is({"pattern"})) return "pattern";
   if (is({"score", "timeout", "weight"})) return "double";
   if (name.starts_with("unix-time")) return "unix-time";
-  if (is({"seconds", "milliseconds", "count", "numkeys", "index", "start", "stop", "offset",
-          "increment", "decrement", "cursor", "limit", "rank", "len", "num-matches", "protover",
-          "end", "min-match-len", "client-id"})) {
+  if (is({"seconds",   "milliseconds", "count",       "numkeys",   "index",  "start",
+          "stop",      "offset",       "increment",   "decrement", "cursor", "limit",
+          "rank",      "len",          "num-matches", "protover",  "end",    "min-match-len",
+          "client-id", "numqueues",    "slots",       "times"}) ||
+      name.ends_with("milliseconds")) {
     return "integer";
   }
   return "string";
@@ -154,6 +156,7 @@ class Parser {
     nodes.erase(first, nodes.end());
     SyntaxNode joined = block(std::move(tail));
     joined.multiple = true;
+    joined.repeats_token = !joined.token.empty() && words_[begin] == joined.token;
     nodes.push_back(std::move(joined));
   }
 

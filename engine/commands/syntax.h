@@ -2,7 +2,7 @@
 // from it).
 //
 // Notation: lower-case words are arguments, upper-case ones tokens; `[...]` optional, `<a | b>` one
-// of, `x [x ...]` one or more.
+// of, `x [x ...]` one or more, `[TOKEN x [TOKEN x ...]]` any number, each with its token.
 #pragma once
 
 #include <string>
@@ -18,6 +18,7 @@ struct SyntaxNode {
   std::string token;  // empty: none
   bool optional = false;
   bool multiple = false;
+  bool repeats_token = false;  // each time with the token before it
   std::vector<SyntaxNode> arguments;  // of oneof and block
 };
 

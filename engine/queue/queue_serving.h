@@ -1,0 +1,38 @@
+// Which waiters at a queue are served next (engine/waiter.h holds them).
+//
+// Of the pops: for the first job in dispatch order that any of them accepts (MATCH, CAP, ID), the
+// earliest that accepts it. Pops with the same MATCH and CAP accept the same jobs, so only the
+// first of each such signature is looked at; of the pops by ID first that of the job that is next
+// anyway. Plain functions. REQUIRES for everything here: the lock of the queue's shard.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/queue/queue_work.h"
+#include "engine/waiter.h"
+
+namespace sluice {
+
+// What a blocked Q.POP wants.
+struct PopRequest final : WaiterRequest {
+  PopSpec spec;
+};
+// A waiter for this pop, but for what it serves and where it waits.
+std::shared_ptr<Waiter> make_pop_waiter(const PopSpec& spec, int64_t timeout_ms);
+// Worker and token of a pop with REQID, as one text; empty: it has none.
+std::string request_key(const PopSpec& spec);
+
+// The pop that gets the next job; null: none of them can be served now.
+std::shared_ptr<Waiter> next_pop(const QueueWaiters& waiters, QueueWork& work);
+
+// Waiters of this job, or of events, whom what has happened concerns: `accepts` says so. An empty
+// id: of all jobs.
+std::vector<std::shared_ptr<Waiter>> concerned_waiters(const QueueWaiters& waiters,
+                                                       const std::string& job_id,
+                                                       const Entry& entry);
+// Those that are answered when the queue is gone.
+std::vector<std::shared_ptr<Waiter>> waiters_of_lost_queue(const QueueWaiters& waiters);
+
+}  // namespace sluice
