@@ -66,7 +66,8 @@ const Job* first_in_order(const Queue& queue, int64_t now_ms) {
     if (lacks_reserved_slots(queue, *job)) continue;
     int effective = band;
     if (aging_ms > 0) {
-      const int64_t steps = std::max<int64_t>(0, now_ms - job->release_ms()) / aging_ms;
+      const int64_t steps =
+          std::max<int64_t>(0, now_ms - lane->first_ticket()->release_ms()) / aging_ms;
       effective = static_cast<int>(std::max<int64_t>(0, band - steps));
     }
     if (first == nullptr ||
