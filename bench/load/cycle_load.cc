@@ -4,7 +4,7 @@
 //
 //   cycle_load --port N [--host A] [--connections 50] [--pipeline 16] [--payload 300] [--cap 1000]
 //              (--fill N | --jobs N | --seconds S) [--rate COMMANDS_PER_S] [--first-job N]
-//              [--check]
+//              [--check] [--native] [--ack-pop] [--groups N] [--keys N]
 //
 // --fill only adds jobs. Otherwise each connection sends batches of `pipeline` commands and waits
 // for all their replies, as redis-benchmark does; a popped job is released in the next batch. At
@@ -12,6 +12,8 @@
 // was found. With --rate, batches are due on a fixed timetable and latency counts from the due
 // time, whether or not the batch could be sent then. SIGUSR1 starts the measured window anew,
 // SIGINT ends the run.
+// --native does the same work by Q.ADD, Q.POP and Q.ACK; with --ack-pop a worker acknowledges and
+// pops in one command. --groups and --keys give each native job one of so many groups and keys.
 // --check remembers each job and proves at the end that none was overtaken, lost or given twice.
 // Exit: 0 clean, 1 a check failed or the server answered an error, 2 bad arguments or no server.
 #include <sys/epoll.h>
@@ -27,6 +29,7 @@
 #include <vector>
 
 #include "bench/load/latency_histogram.h"
+#include "bench/load/native_wire.h"
 #include "bench/load/order_check.h"
 #include "bench/load/queue_wire.h"
 #include "bench/load/resp_client.h"
@@ -62,9 +65,19 @@ struct Options {
   double rate = 0;
   uint64_t first_job = 0;
   bool check = false;
+  bool native = false;
+  bool ack_pop = false;
+  uint64_t groups = 0;
+  uint64_t keys = 0;
 };
 
 enum class Kind : uint8_t { kAdd, kStore, kPop, kRelease, kForget };
+
+// A popped job; the lease is the native queue's.
+struct Held {
+  uint64_t job;
+  uint64_t lease;
+};
 
 struct Sent {
   Kind kind;
@@ -80,10 +93,10 @@ struct Connection {
   uint64_t next_due_ns = 0;  // with --rate: when the next batch should leave
   uint64_t sent_tick = 0;
   std::string out, in;
-  std::deque<uint64_t> to_release;  // popped jobs whose SREM has not been sent
-  uint64_t to_store = kNoJob;       // the job whose ZADD was just sent
-  uint64_t to_forget = kNoJob;      // the job whose SREM was just sent
-  uint64_t owed_pops = 0;           // one for each add, until it has brought a job
+  std::deque<Held> to_release;  // popped jobs whose SREM has not been sent
+  uint64_t to_store = kNoJob;   // the job whose ZADD was just sent
+  uint64_t to_forget = kNoJob;  // the job whose SREM was just sent
+  uint64_t owed_pops = 0;       // one for each add, until it has brought a job
   bool busy() const { return answered < batch.size(); }
 };
 
@@ -102,7 +115,9 @@ struct Findings {
 class CycleLoad {
  public:
   CycleLoad(const Options& options, const std::string& sha)
-      : options_(options), wire_(options.payload_bytes, options.cap, sha) {
+      : options_(options),
+        wire_(options.payload_bytes, options.cap, sha),
+        native_(wire_.payload(), wire_.payload_id_at(), options.cap, options.groups, options.keys) {
     next_job_ = options_.first_job;
     const uint64_t wanted = options_.fill > 0 ? options_.fill : options_.jobs;
     if (wanted > 0) last_job_ = options_.first_job + wanted;
@@ -199,6 +214,7 @@ class CycleLoad {
   // popped is released before another one is asked for, so that a small cap cannot starve the
   // cycle.
   bool append_command(Connection& c) {
+    if (options_.native) return append_native(c);
     if (c.to_store != kNoJob) {
       wire_.append_set(c.out, id_of(c.to_store));
       c.batch.push_back({Kind::kStore, std::exchange(c.to_store, kNoJob)});
@@ -206,7 +222,7 @@ class CycleLoad {
       wire_.append_del(c.out, id_of(c.to_forget));
       c.batch.push_back({Kind::kForget, std::exchange(c.to_forget, kNoJob)});
     } else if (!c.to_release.empty()) {
-      c.to_forget = c.to_release.front();
+      c.to_forget = c.to_release.front().job;
       c.to_release.pop_front();
       --held_;
       wire_.append_srem(c.out, id_of(c.to_forget));
@@ -217,6 +233,29 @@ class CycleLoad {
       c.batch.push_back({Kind::kPop, kNoJob});
     } else if (!stopping_ && next_job_ < last_job_ && has_room_for_add(c)) {
       append_add(c);
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  bool append_native(Connection& c) {
+    if (!c.to_release.empty()) {
+      const Held held = c.to_release.front();
+      c.to_release.pop_front();
+      --held_;
+      const bool and_pop = options_.ack_pop && c.owed_pops > 0;
+      if (and_pop) --c.owed_pops;
+      native_.append_ack(c.out, held.job, held.lease, and_pop);
+      c.batch.push_back({and_pop ? Kind::kPop : Kind::kRelease, held.job});
+    } else if (c.owed_pops > 0) {
+      --c.owed_pops;
+      native_.append_pop(c.out);
+      c.batch.push_back({Kind::kPop, kNoJob});
+    } else if (!stopping_ && next_job_ < last_job_) {
+      native_.append_add(c.out, next_job_);
+      c.batch.push_back({Kind::kAdd, next_job_++});
+      if (options_.fill == 0) ++c.owed_pops;
     } else {
       return false;
     }
@@ -295,8 +334,7 @@ class CycleLoad {
       return;
     }
     if (sent.kind == Kind::kPop) return take_popped(c, reply);
-    const bool as_expected = sent.kind == Kind::kStore ? reply.kind == '+' && reply.text == "OK"
-                                                       : reply.kind == ':' && reply.text == "1";
+    const bool as_expected = is_expected(sent.kind, reply);
     if (!as_expected && sent.kind == Kind::kForget) {
       ++findings_.early;
     } else if (!as_expected) {
@@ -307,19 +345,31 @@ class CycleLoad {
       history_[sent.job - options_.first_job].added = tick_;
   }
 
+  bool is_expected(Kind kind, const Reply& reply) const {
+    const bool ok = reply.kind == '+' && reply.text == "OK";
+    if (options_.native) return kind == Kind::kAdd ? reply.kind == '*' : ok;
+    return kind == Kind::kStore ? ok : reply.kind == ':' && reply.text == "1";
+  }
+
   void take_popped(Connection& c, const Reply& reply) {
     if (reply.nil) {
       ++findings_.capped;
       ++c.owed_pops;
       return;
     }
-    const uint64_t job = job_of(reply.text);
+    uint64_t job = kNoJob;
+    uint64_t lease = 0;
+    if (options_.native) {
+      read_popped(reply, job, lease);
+    } else {
+      job = job_of(reply.text);
+    }
     if (job == kNoJob) {
       ++findings_.unexpected;
       note("not an id of ours", reply);
       return;
     }
-    c.to_release.push_back(job);
+    c.to_release.push_back({job, lease});
     ++popped_;
     // What has been popped and whose SREM has not left yet is active for certain.
     if (++held_ > options_.cap) ++findings_.over_cap;
@@ -369,6 +419,7 @@ class CycleLoad {
 
   const Options options_;
   const QueueWire wire_;
+  const NativeWire native_;
   int epoll_ = -1;
   std::vector<Connection> connections_;
   size_t finished_ = 0;
@@ -415,8 +466,8 @@ Options parse_options(int argc, char** argv) {
   Options o;
   for (int i = 1; i < argc; ++i) {
     const std::string_view name = argv[i];
-    if (name == "--check") {
-      o.check = true;
+    if (name == "--check" || name == "--native" || name == "--ack-pop") {
+      (name == "--check" ? o.check : name == "--native" ? o.native : o.ack_pop) = true;
       continue;
     }
     if (++i >= argc) die(2, "a value is missing after " + std::string(name));
@@ -442,12 +493,17 @@ Options parse_options(int argc, char** argv) {
       o.seconds = std::strtod(value, nullptr);
     else if (name == "--rate")
       o.rate = std::strtod(value, nullptr);
+    else if (name == "--groups")
+      o.groups = number();
+    else if (name == "--keys")
+      o.keys = number();
     else if (name == "--first-job")
       o.first_job = number();
     else
       die(2, "unknown option " + std::string(name));
   }
   if (o.port == 0) die(2, "--port is needed");
+  if (o.check && o.native) die(2, "--check knows the order of the seed's queue only");
   if (o.connections == 0 || o.pipeline == 0) die(2, "--connections and --pipeline start at 1");
   if (o.fill == 0 && o.jobs == 0 && o.seconds <= 0) die(2, "--fill, --jobs or --seconds is needed");
   return o;

@@ -134,6 +134,9 @@ class QueueWire {
 
   void append_schedule(std::string& out) const { out.append(schedule_); }
 
+  const std::string& payload() const { return payload_; }
+  size_t payload_id_at() const { return payload_id_at_; }
+
   void append_srem(std::string& out, const JobId& id) const {
     out.append(srem_head_);
     append_id(out, id);

@@ -1,5 +1,5 @@
 // The little of a Redis client that a load generator needs: a blocking connect, a write that always
-// finishes, and a parser for one reply of a single level. Errors end the program: a load run over a
+// finishes, and a parser for one RESP2 reply. Errors end the program: a load run over a
 // broken connection has no meaning. No shared state, any thread.
 #pragma once
 
@@ -52,7 +52,8 @@ inline void send_all(int fd, std::string_view bytes) {
   }
 }
 
-// A line or a bulk; `size` 0 = not all of it is here yet. `text` points into the parsed bytes.
+// A line, a bulk, or an array; `size` 0 = not all of it is here yet. `text` points into the parsed
+// bytes: an array's are its elements.
 struct Reply {
   size_t size = 0;
   char kind = 0;
@@ -64,13 +65,22 @@ inline Reply parse_reply(std::string_view in) {
   const size_t end = in.find("\r\n");
   if (end == std::string_view::npos) return {};
   Reply reply{end + 2, in[0], in[0] == '_', in.substr(1, end - 1)};
-  if (reply.kind != '$') return reply;
+  if (reply.kind != '$' && reply.kind != '*') return reply;
   const long length = std::strtol(in.data() + 1, nullptr, 10);
   reply.nil = length < 0;
   if (reply.nil) return reply;
-  reply.size = end + 2 + static_cast<size_t>(length) + 2;
-  if (in.size() < reply.size) return {};
-  reply.text = in.substr(end + 2, static_cast<size_t>(length));
+  if (reply.kind == '$') {
+    reply.size = end + 2 + static_cast<size_t>(length) + 2;
+    if (in.size() < reply.size) return {};
+    reply.text = in.substr(end + 2, static_cast<size_t>(length));
+    return reply;
+  }
+  for (long i = 0; i < length; ++i) {
+    const Reply element = parse_reply(in.substr(reply.size));
+    if (element.size == 0) return {};
+    reply.size += element.size;
+  }
+  reply.text = in.substr(end + 2, reply.size - end - 2);
   return reply;
 }
 
