@@ -43,8 +43,7 @@ namespace {
 struct WhereRequest {
   Selector selector;
   Bytes cursor = "0";
-  Bytes reason;
-  std::optional<int64_t> grace_ms;
+  CancelOptions cancel;
 };
 
 // What a command may change, and what it means where no state is named.
@@ -67,11 +66,7 @@ bool parse_where(Call& call, const QueueConfig& config, bool cancels, WhereReque
     in_selector = false;
     if (options.is("CURSOR", 1)) {
       request.cursor = options.value();
-    } else if (cancels && options.is("REASON", 1)) {
-      request.reason = options.name().value_or(Bytes());
-    } else if (cancels && options.is("GRACE", 1)) {
-      request.grace_ms = options.duration();
-    } else {
+    } else if (!cancels || !parse_cancel_option(options, request.cancel)) {
       options.unknown();
     }
   }
@@ -120,8 +115,8 @@ void cancel_where(Call& call) {
                [](QueueWork& work, Job* job, const WhereRequest& request) {
                  // Whoever has been told already is not told again, unless its time changes.
                  const JobRun* run = job->run();
-                 if (run != nullptr && run->cancelled && !request.grace_ms) return false;
-                 return work.cancel(job, request.reason, request.grace_ms) !=
+                 if (run != nullptr && run->cancelled && !request.cancel.grace_ms) return false;
+                 return work.cancel(job, request.cancel.reason, request.cancel.grace_ms) !=
                         QueueWork::Cancelled::kGone;
                });
 }
