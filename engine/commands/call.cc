@@ -58,35 +58,36 @@ bool Call::real(size_t argument, double& value, Bytes error) const {
 
 void Call::block(std::span<const Bytes> keys, Type wanted, int64_t timeout_ms,
                  void (*serve)(Call& call, Bytes key), bool other_shards) {
-  auto waiter = std::make_shared<Waiter>();
-  waiter->wanted = wanted;
-  waiter->serve = serve;
-  waiter->other_shards = other_shards;
-  waiter->timeout_ms = timeout_ms;
-  block(keys, std::move(waiter));
+  auto blocked = std::make_shared<Waiter>();
+  blocked->wanted = wanted;
+  blocked->serve = serve;
+  blocked->other_shards = other_shards;
+  blocked->timeout_ms = timeout_ms;
+  block(keys, std::move(blocked));
 }
 
-void Call::block(std::span<const Bytes> keys, std::shared_ptr<Waiter> waiter) {
+void Call::block(std::span<const Bytes> keys, std::shared_ptr<Waiter> blocked) {
   CHECK(!nested && client.waiter == nullptr);
   // Who waits at the same key has held its shard's lock one after the other.
   static std::atomic<uint64_t> next_order{1};
-  waiter->order = next_order.fetch_add(1, std::memory_order_relaxed);
-  waiter->port = client.port;
-  waiter->command = &command;
-  waiter->arguments.assign(args.begin(), args.end());
-  waiter->database = client.database;
-  waiter->protocol = client.protocol;
-  waiter->client_id = client.id;
+  blocked->order = next_order.fetch_add(1, std::memory_order_relaxed);
+  blocked->port = client.port;
+  blocked->command = &command;
+  blocked->arguments.assign(args.begin(), args.end());
+  blocked->database = client.database;
+  blocked->protocol = client.protocol;
+  blocked->client_id = client.id;
   for (const Bytes key : keys) {
     std::string name(key);
     // A key named twice is waited at once, or it would be served twice.
-    if (std::find(waiter->keys.begin(), waiter->keys.end(), name) != waiter->keys.end()) continue;
+    if (std::find(blocked->keys.begin(), blocked->keys.end(), name) != blocked->keys.end())
+      continue;
     Shard& shard = engine.shard(KeyRef(key).shard);
     shard.mutex.assert_held();
-    shard.waiters.add(name, waiter);
-    waiter->keys.push_back(std::move(name));
+    shard.waiters.add(name, blocked);
+    blocked->keys.push_back(std::move(name));
   }
-  client.waiter = std::move(waiter);
+  client.waiter = std::move(blocked);
 }
 
 bool parse_timeout(const Call& call, size_t argument, int64_t& timeout_ms) {
