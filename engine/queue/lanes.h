@@ -104,6 +104,8 @@ struct Band {
   // For statistics, kept by Queue::place.
   uint64_t waiting = 0;
   uint64_t active = 0;
+  uint64_t delayed = 0;
+  uint64_t blocked = 0;
 };
 
 // A signed rank as an integer of the same order, for the indexes.

@@ -62,6 +62,8 @@ struct Group {
   uint64_t waiting = 0;  // blocked, delayed, pending and successors
   uint64_t active = 0;
   uint64_t pending = 0;
+  uint64_t delayed = 0;
+  uint64_t blocked = 0;
   // Start-time fair queueing: slot time / weight received, milliseconds. Journaled where `fair on`.
   double virtual_ms = 0;
   std::vector<Lane*> lanes;

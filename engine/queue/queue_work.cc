@@ -24,6 +24,7 @@ QueueWork::QueueWork(Database database, const KeyRef& key, Queue& queue, Unit& u
     : database_(database), key_(key), queue_(&queue), unit_(&unit) {
   // The configuration may have come by replay, limits depend on the time.
   queue_->now(unit_->now_ms);
+  if (queue_->stats.since_ms == 0) queue_->stats.since_ms = queue_->queue_ms;
 }
 
 QueueWork::~QueueWork() {

@@ -1,0 +1,364 @@
+// Q.STATS: the gauges, totals and distributions of a queue, or of its bands, groups, tags, workers.
+//
+// A line has what is known of it: the queue all fields, the others those that they have.
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/commands/queue_args.h"
+#include "engine/commands/queue_reply.h"
+#include "engine/commands/queues.h"
+
+namespace sluice {
+
+namespace {
+
+constexpr int64_t kMinWindowMs = 1000;
+constexpr int64_t kMaxWindowMs = RecentCount::kSeconds * 1000;
+// BY GROUP shows so many, the rest as one line named QueueStats::kRestName.
+constexpr size_t kShownGroups = 1000;
+
+// A map whose size is known at its end.
+class MapReply {
+ public:
+  explicit MapReply(Reply& reply) : reply_(reply), mark_(reply.open_array()) {}
+  ~MapReply() { reply_.close_map(mark_, pairs_); }
+  MapReply(const MapReply&) = delete;
+  MapReply& operator=(const MapReply&) = delete;
+
+  // The value must follow.
+  void name(Bytes name) {
+    reply_.bulk(name);
+    ++pairs_;
+  }
+  void count(Bytes field, uint64_t value) { integer(field, static_cast<int64_t>(value)); }
+  void integer(Bytes field, int64_t value) {
+    name(field);
+    reply_.integer(value);
+  }
+  void number(Bytes field, double value) {
+    name(field);
+    reply_.number(value);
+  }
+
+ private:
+  Reply& reply_;
+  size_t mark_;
+  size_t pairs_ = 0;
+};
+
+// What a line shows of a band, a group, a tag's value. Absent: not known of it.
+struct Gauges {
+  uint64_t pending = 0;
+  uint64_t active = 0;
+  std::optional<uint64_t> delayed;
+  std::optional<uint64_t> blocked;
+  std::optional<uint64_t> waiting;
+};
+
+struct StatsRequest {
+  enum class By : uint8_t { kQueue, kOneGroup, kPri, kGroup, kTag, kWorker } by = By::kQueue;
+  Bytes name;  // of the group, or of the tag
+  int64_t window_ms = kMaxWindowMs;
+};
+
+// The values of BY: one word, and for TAG the name behind it.
+void parse_by(OptionReader& options, StatsRequest& request) {
+  using By = StatsRequest::By;
+  const Bytes word = options.value();
+  if (equals_ignore_case(word, "PRI")) {
+    request.by = By::kPri;
+  } else if (equals_ignore_case(word, "GROUP")) {
+    request.by = By::kGroup;
+  } else if (equals_ignore_case(word, "WORKER")) {
+    request.by = By::kWorker;
+  } else if (!equals_ignore_case(word, "TAG")) {
+    options.unknown();
+  } else if (options.is("BY", 2)) {
+    request.by = By::kTag;
+    request.name = options.name(0, kMaxNameBytes, 1).value_or(Bytes());
+  }
+}
+
+bool parse_stats(Call& call, StatsRequest& request) {
+  using By = StatsRequest::By;
+  OptionReader options(call, 2);
+  while (options.next()) {
+    if (options.is("WINDOW", 1)) {
+      request.window_ms = options.integer(kMinWindowMs, kMaxWindowMs).value_or(kMaxWindowMs);
+    } else if (request.by == By::kQueue && options.is("GROUP", 1)) {
+      request.by = By::kOneGroup;
+      request.name = options.name().value_or(Bytes());
+    } else if (request.by == By::kQueue && options.is("BY", 1)) {
+      parse_by(options, request);
+    } else {
+      options.unknown();
+    }
+  }
+  return !options.failed();
+}
+
+// --- Parts of lines ---
+
+void put_gauges(MapReply& map, const Gauges& gauges) {
+  map.count("pending", gauges.pending);
+  map.count("active", gauges.active);
+  if (gauges.delayed) map.count("delayed", *gauges.delayed);
+  if (gauges.blocked) map.count("blocked", *gauges.blocked);
+  if (gauges.waiting) map.count("waiting", *gauges.waiting);
+}
+
+// Slots in use and how many there may be; utilization is above 1 after the cap was lowered.
+void put_slots(Reply& reply, MapReply& map, const Limiter& limiter) {
+  map.count("slots", limiter.used);
+  map.count("max_active", limiter.max_active);
+  map.name("utilization");
+  if (limiter.max_active == 0) return reply.null();
+  reply.number(static_cast<double>(limiter.used) / static_cast<double>(limiter.max_active));
+}
+
+void put_totals(MapReply& map, const Totals& totals) {
+  map.count("added", totals.added);
+  map.count("started", totals.started);
+  map.count("completed", totals.completed);
+  map.count("failed", totals.failed);
+  map.count("expired", totals.expired);
+  map.count("cancelled", totals.cancelled);
+  map.count("reclaimed", totals.reclaimed);
+}
+
+void put_durations(Reply& reply, MapReply& line, Bytes name, const Histogram& histogram,
+                   const RecentMean& recent) {
+  line.name(name);
+  MapReply map(reply);
+  map.count("count", histogram.count());
+  map.integer("p50", histogram.quantile(0.5));
+  map.integer("p95", histogram.quantile(0.95));
+  map.integer("p99", histogram.quantile(0.99));
+  map.integer("max", histogram.max());
+  map.number("mean", recent.mean());
+}
+
+void put_distributions(Reply& reply, MapReply& map, const StatsLine& line) {
+  put_durations(reply, map, "wait_ms", line.wait_ms, line.recent_wait_ms);
+  put_durations(reply, map, "run_ms", line.run_ms, line.recent_run_ms);
+}
+
+// How long ago the first jobs of the band became due: that of the greatest age but for jobs that
+// were moved or boosted. -1: nothing is pending.
+int64_t oldest_ms(const Band& band, int64_t now_ms) {
+  int64_t oldest = -1;
+  const auto offer = [&](const Job* job) {
+    oldest = std::max(oldest, std::max<int64_t>(0, now_ms - job->release_ms()));
+  };
+  if (band.pending.empty()) return oldest;
+  offer(band.pending.front().value);
+  // Behind those that were moved to the front.
+  const auto ranked = band.pending.lower_bound(rank_key(kFrontRanks), 0);
+  if (ranked.valid()) offer(ranked.value());
+  return oldest;
+}
+
+void put_age(Reply& reply, MapReply& map, int64_t oldest) {
+  map.name("oldest_ms");
+  oldest < 0 ? reply.null() : reply.integer(oldest);
+}
+
+// Bands that have a name or pending jobs, the most urgent first.
+std::vector<uint8_t> shown_bands(const Queue& queue) {
+  std::vector<uint8_t> bands;
+  for (const auto& [name, band] : queue.config.values().bands) bands.push_back(band);
+  for (const uint8_t band : queue.lanes.used_bands()) bands.push_back(band);
+  std::sort(bands.begin(), bands.end());
+  bands.erase(std::unique(bands.begin(), bands.end()), bands.end());
+  return bands;
+}
+
+void put_by_priority(Reply& reply, MapReply& line, const Queue& queue) {
+  line.name("by_priority");
+  MapReply map(reply);
+  for (const uint8_t number : shown_bands(queue)) {
+    const Band* band = queue.lanes.band(number);
+    map.count(queue.config.band_name(number), band == nullptr ? 0 : band->pending.size());
+  }
+}
+
+// How late timers were when they ran last, or how late the next one is already.
+int64_t timer_lag_ms(const Call& call, const Queue& queue, int64_t now_ms) {
+  const int64_t steady_ms = call.unit.steady_ms;
+  return std::max({queue.timer_lag_ms, now_ms - std::min(now_ms, queue.next_due_ms()),
+                   steady_ms - std::min(steady_ms, queue.next_due_steady())});
+}
+
+// --- Lines ---
+
+void reply_queue_line(Call& call, const KeyRef& key, const Queue& queue, int64_t window_ms) {
+  const QueueStats& stats = queue.stats;
+  const int64_t now_ms = std::max(queue.queue_ms, call.now_ms());
+  MapReply map(call.reply);
+  put_gauges(map,
+             {queue.count(JobState::kPending), queue.count(JobState::kActive),
+              queue.count(JobState::kDelayed), queue.count(JobState::kBlocked), queue.waiting()});
+  map.count("waiting_pops", waiting_pops(call, key));
+  put_slots(call.reply, map, queue.limiter);
+  put_by_priority(call.reply, map, queue);
+  put_totals(map, stats.all.totals);
+  map.name("rejected");
+  {
+    MapReply rejected(call.reply);
+    for (size_t i = 0; i < kRejections; ++i) {
+      rejected.count(rejection_name(static_cast<Rejection>(i)), stats.all.totals.rejected[i]);
+    }
+  }
+  put_distributions(call.reply, map, stats.all);
+  int64_t oldest = -1;
+  for (const uint8_t number : queue.lanes.used_bands()) {
+    oldest = std::max(oldest, oldest_ms(*queue.lanes.band(number), now_ms));
+  }
+  put_age(call.reply, map, oldest);
+  map.name("rates");
+  {
+    MapReply rates(call.reply);
+    rates.number("added", stats.added.per_second(now_ms, window_ms));
+    rates.number("completed", stats.completed.per_second(now_ms, window_ms));
+  }
+  map.integer("timer_lag_ms", timer_lag_ms(call, queue, now_ms));
+  map.integer("since", stats.since_ms != 0 ? stats.since_ms : now_ms);
+}
+
+void reply_by_priority(Call& call, const Queue& queue) {
+  const int64_t now_ms = std::max(queue.queue_ms, call.now_ms());
+  static const StatsLine none;
+  static const Band empty;
+  MapReply map(call.reply);
+  std::vector<uint8_t> bands = shown_bands(queue);
+  for (const auto& [number, line] : queue.stats.bands()) bands.push_back(number);
+  std::sort(bands.begin(), bands.end());
+  bands.erase(std::unique(bands.begin(), bands.end()), bands.end());
+  for (const uint8_t number : bands) {
+    const auto found = queue.stats.bands().find(number);
+    const StatsLine& stats = found == queue.stats.bands().end() ? none : found->second;
+    const Band* used = queue.lanes.band(number);
+    const Band& band = used == nullptr ? empty : *used;
+    map.name(queue.config.band_name(number));
+    MapReply line(call.reply);
+    put_gauges(line, {band.pending.size(), band.active, band.delayed, band.blocked, band.waiting});
+    put_totals(line, stats.totals);
+    put_distributions(call.reply, line, stats);
+    put_age(call.reply, line, oldest_ms(band, now_ms));
+  }
+}
+
+Gauges gauges_of(const Group& group) {
+  return {group.pending, group.active, group.delayed, group.blocked, group.waiting};
+}
+
+void reply_group_line(Call& call, const Gauges& gauges, const Limiter& limiter) {
+  MapReply line(call.reply);
+  put_gauges(line, gauges);
+  put_slots(call.reply, line, limiter);
+}
+
+void reply_one_group(Call& call, const Queue& queue, Bytes name) {
+  if (const Group* group = queue.lanes.find_group(name)) {
+    return reply_group_line(call, gauges_of(*group), group->limiter);
+  }
+  Limiter limiter;
+  limiter.max_active = queue.config.group(name).limits.max_active;
+  reply_group_line(call, {0, 0, 0, 0, 0}, limiter);
+}
+
+// The groups with the most jobs. Finding them takes a look at every group.
+void reply_by_group(Call& call, const Queue& queue) {
+  std::vector<const Group*> groups;
+  queue.lanes.groups().for_each([&](const Group* group) {
+    if (!group->idle()) groups.push_back(group);
+  });
+  const auto larger = [](const Group* a, const Group* b) {
+    const uint64_t size_a = a->waiting + a->active;
+    const uint64_t size_b = b->waiting + b->active;
+    return size_a != size_b ? size_a > size_b : a->name < b->name;
+  };
+  const size_t shown = std::min(groups.size(), kShownGroups);
+  const auto end = groups.begin() + static_cast<ptrdiff_t>(shown);
+  std::partial_sort(groups.begin(), end, groups.end(), larger);
+  MapReply map(call.reply);
+  for (auto at = groups.begin(); at != end; ++at) {
+    map.name((*at)->name);
+    reply_group_line(call, gauges_of(**at), (*at)->limiter);
+  }
+  if (end == groups.end()) return;
+  Gauges rest{0, 0, 0, 0, 0};
+  Limiter slots;
+  for (auto at = end; at != groups.end(); ++at) {
+    rest.pending += (*at)->pending;
+    rest.active += (*at)->active;
+    *rest.delayed += (*at)->delayed;
+    *rest.blocked += (*at)->blocked;
+    *rest.waiting += (*at)->waiting;
+    slots.used += (*at)->limiter.used;
+  }
+  map.name(QueueStats::kRestName);
+  reply_group_line(call, rest, slots);
+}
+
+void reply_by_tag(Call& call, const Queue& queue, Bytes name) {
+  MapReply map(call.reply);
+  const TagValues* values = queue.stats.tag_values(name);
+  if (values == nullptr) return;
+  for (const auto& [value, stats] : *values) {
+    map.name(value);
+    MapReply line(call.reply);
+    put_gauges(line, {stats.pending, stats.active, {}, {}, {}});
+    put_totals(line, stats.totals);
+    put_distributions(call.reply, line, stats);
+  }
+}
+
+// Workers that hold leases. Those of pops that named none are not among them.
+void reply_by_worker(Call& call, const Queue& queue) {
+  const int64_t now_ms = std::max(queue.queue_ms, call.now_ms());
+  MapReply map(call.reply);
+  for (const auto& [name, worker] : queue.workers()) {
+    if (worker->active.empty()) continue;
+    map.name(name);
+    MapReply line(call.reply);
+    line.count("active", worker->active.size());
+    int64_t oldest = 0;
+    for (const Job* job : worker->active) {
+      oldest = std::max(oldest, now_ms - job->run()->started_ms);
+    }
+    line.integer("oldest_run_ms", oldest);
+  }
+}
+
+}  // namespace
+
+void q_stats_command(Call& call) {
+  using By = StatsRequest::By;
+  const KeyRef key = call.key(1);
+  bool failed = false;
+  const Queue* found = find_queue(call, key, failed);
+  StatsRequest request;
+  if (failed || !parse_stats(call, request)) return;
+  // A missing queue reads as an empty one.
+  static const Queue none;
+  const Queue& queue = found == nullptr ? none : *found;
+  switch (request.by) {
+    case By::kQueue:
+      return reply_queue_line(call, key, queue, request.window_ms);
+    case By::kOneGroup:
+      return reply_one_group(call, queue, request.name);
+    case By::kPri:
+      return reply_by_priority(call, queue);
+    case By::kGroup:
+      return reply_by_group(call, queue);
+    case By::kTag:
+      return reply_by_tag(call, queue, request.name);
+    case By::kWorker:
+      return reply_by_worker(call, queue);
+  }
+}
+
+}  // namespace sluice
