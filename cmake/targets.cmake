@@ -15,8 +15,6 @@ function(sluice_add_library folder)
     set(name "${arg_OUTPUT}")
   endif()
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${folder}/*.cc")
-  # The native queue joins when its parts are all there.
-  list(FILTER sources EXCLUDE REGEX "/engine/(queue|commands/queue)")
   if(NOT sources)
     message(STATUS "sluice::${name}: no sources in ${folder}/ yet, skipped")
     return()

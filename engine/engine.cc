@@ -7,6 +7,8 @@
 #include "engine/commands/transactions.h"
 #include "engine/execution.h"
 #include "engine/pubsub.h"
+#include "engine/queue/queue.h"
+#include "engine/queue/queue_timers.h"
 #include "engine/script/script_engine.h"
 #include "engine/slow_log.h"
 
@@ -36,10 +38,12 @@ void Engine::set_slow_log_threshold_us(int64_t threshold_us) {
                    std::memory_order_relaxed);
 }
 
-int64_t Engine::next_due_ms() const {
-  int64_t next = kNeverMs;
+DueTimes Engine::next_due() const {
+  DueTimes next;
   for (const Shard& shard : shards_) {
-    next = std::min(next, shard.next_due_ms.load(std::memory_order_acquire));
+    next.wall_ms = std::min(next.wall_ms, shard.next_due_ms.load(std::memory_order_acquire));
+    next.steady_ms =
+        std::min(next.steady_ms, shard.next_due_steady_ms.load(std::memory_order_acquire));
   }
   return next;
 }
@@ -140,12 +144,20 @@ class EngineReplay final : public Replay {
         if (engine_.token_floor.load() < token) engine_.token_floor.store(token);
         continue;
       }
-      Database::apply(engine_.shard(KeyRef(effect.key).shard), unit_, effect);
+      const KeyRef key(effect.key);
+      if (!Database::apply(engine_.shard(key.shard), unit_, effect)) return false;
     }
     return records.empty();
   }
 
-  void finish() override { unit_.clear(); }
+  void finish() override {
+    for (Queue* queue : unit_.dirty_queues) {
+      queue->head_dirty = false;
+      queue->lanes.run_rates(queue->queue_ms);
+      list_queue_timers(engine_.shard(KeyRef(queue->key).shard), *queue);
+    }
+    unit_.clear();
+  }
 
  private:
   bool flush(uint8_t database) {

@@ -5,6 +5,7 @@
 // for each I/O thread.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -51,6 +52,20 @@ struct CommandStat {
   std::atomic<uint64_t> failed{0};
 };
 
+// The earliest time at which something is due, by each of the two clocks (kNeverMs: nothing).
+struct DueTimes {
+  int64_t wall_ms = kNeverMs;    // unix time
+  int64_t steady_ms = kNeverMs;  // since the engine began to serve
+
+  // Milliseconds from now until the earlier one; not negative.
+  int64_t wait_ms(int64_t now_wall_ms, int64_t now_steady_ms) const {
+    const auto left = [](int64_t due, int64_t now) {
+      return due == kNeverMs ? kNeverMs : due > now ? due - now : 0;
+    };
+    return std::min(left(wall_ms, now_wall_ms), left(steady_ms, now_steady_ms));
+  }
+};
+
 class Engine {
  public:
   // `hash_seed`: random for a server, fixed in a simulation. The port outlives the engine.
@@ -92,8 +107,8 @@ class Engine {
   // The connection is gone: it waits, watches, and listens to nothing any more.
   void disconnect(Client& client);
 
-  // The earliest time at which run_timers has something to do (kNeverMs: never). Any thread.
-  int64_t next_due_ms() const;
+  // When Execution::run_timers has something to do next. Any thread.
+  DueTimes next_due() const;
   // Keys in a database / state changes since the start / expired keys. Any thread.
   uint64_t key_count(int database) const;
   std::atomic<uint64_t> changes{0};

@@ -6,7 +6,10 @@
 #include "engine/acl.h"
 #include "engine/base/ticks.h"
 #include "engine/commands/transactions.h"
+#include "engine/queue/queue_records.h"
 #include "engine/queue/queue_serving.h"
+#include "engine/queue/queue_timers.h"
+#include "engine/queue/queue_work.h"
 #include "engine/slow_log.h"
 
 namespace sluice {
@@ -19,6 +22,9 @@ constexpr unsigned kMaxHeldRequests = 64;
 constexpr int64_t kLockPatienceMs = 20;
 // Expired keys deleted in one lock hold.
 constexpr size_t kMaxExpiredPerHold = 64;
+// Jobs of one queue whose time has come, and jobs of dead queues.
+constexpr size_t kMaxQueueTimersPerHold = 64;
+constexpr size_t kMaxFreedPerHold = 256;
 
 void add_one(std::atomic<uint64_t>& counter) {
   // One writer: no need for a locked instruction.
@@ -99,7 +105,18 @@ void Execution::wait_for(Shard& shard) {
   }
 }
 
+void Execution::record_heads() {
+  for (Queue* queue : unit_.dirty_queues) {
+    queue->head_dirty = false;
+    if (!unit_.recording) continue;
+    unit_.record().queue_record(EffectType::kQueueHead, queue->database, queue->key, {},
+                                encode_head(*queue));
+  }
+  unit_.dirty_queues.clear();
+}
+
 void Execution::end_hold() NO_THREAD_SAFETY_ANALYSIS {
+  record_heads();
   if (unit_.record_count != 0) {
     const Lsn lsn = engine_.journal()->append(unit_.records.view(), unit_.record_count, now_ms_);
     for (ShardMask rest = locked_; rest != 0; rest &= rest - 1) {
@@ -477,30 +494,74 @@ void Execution::reset_stats() {
 
 // --- Timers ---
 
-bool Execution::run_timers(int64_t now_ms) NO_THREAD_SAFETY_ANALYSIS {
+void Execution::expire_keys(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
+  size_t left = kMaxExpiredPerHold;
+  int64_t next_due_ms = kNeverMs;
+  for (int i = 0; i < kDatabases; ++i) {
+    Database database(shard, i, unit_);
+    left -= database.expire_due(left);
+    const auto& expiries = database.keyspace().expiries;
+    if (expiries.empty()) continue;
+    next_due_ms = std::min(next_due_ms, static_cast<int64_t>(expiries.front().major));
+  }
+  engine_.expired_keys.fetch_add(kMaxExpiredPerHold - left, std::memory_order_relaxed);
+  shard.next_due_ms.store(next_due_ms, std::memory_order_release);
+}
+
+void Execution::run_queue_timers(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
+  free_dying_queues(shard, kMaxFreedPerHold);
+  if (Queue* queue = due_queue(shard, unit_.now_ms, unit_.steady_ms)) {
+    const KeyRef key(queue->key);
+    Database database(shard, queue->database, unit_);
+    QueueWork(database, key, *queue, unit_).run_timers(kMaxQueueTimersPerHold);
+    list_queue_timers(shard, *queue);
+    serve_waiters();
+  }
+  lower_queue_due_times(shard);
+}
+
+bool Execution::run_timers(int64_t now_ms, int64_t steady_ms) {
   set_now_ms(now_ms);
+  set_steady_ms(steady_ms);
   bool more = false;
   for (unsigned index = 0; index < kShards; ++index) {
     Shard& shard = engine_.shard(index);
-    if (shard.next_due_ms.load(std::memory_order_acquire) > now_ms) continue;
+    const auto is_due = [&] {
+      return shard.next_due_ms.load(std::memory_order_acquire) <= now_ms ||
+             shard.next_due_steady_ms.load(std::memory_order_acquire) <= steady_ms;
+    };
+    if (!is_due()) continue;
     end_hold();
     lock(1U << index);
-    unit_.now_ms = now_ms;
-    unit_.recording = engine_.journal() != nullptr;
-    size_t left = kMaxExpiredPerHold;
-    int64_t next_due_ms = kNeverMs;
-    for (int i = 0; i < kDatabases; ++i) {
-      Database database(shard, i, unit_);
-      left -= database.expire_due(left);
-      const auto& expiries = database.keyspace().expiries;
-      if (expiries.empty()) continue;
-      next_due_ms = std::min(next_due_ms, static_cast<int64_t>(expiries.front().major));
-    }
-    engine_.expired_keys.fetch_add(kMaxExpiredPerHold - left, std::memory_order_relaxed);
-    shard.next_due_ms.store(next_due_ms, std::memory_order_release);
-    more = more || next_due_ms <= now_ms;
+    begin_unit();
+    expire_keys(shard);
+    run_queue_timers(shard);
+    more = more || is_due();
   }
   return more;
+}
+
+// --- Ends of connections ---
+
+void Execution::disconnect(Client& client) NO_THREAD_SAFETY_ANALYSIS {
+  end_hold();
+  engine_.disconnect(client);
+  for (unsigned index = 0; index < kShards; ++index) {
+    Shard& shard = engine_.shard(index);
+    // Whoever served a pop of this client did so before disconnect() had the shard's lock.
+    if (shard.tied_connections.load(std::memory_order_acquire) == 0) continue;
+    lock(1U << index);
+    begin_unit();
+    for (const auto& [number, name] : untie_client(shard, client.id)) {
+      const KeyRef key(name);
+      Database database(shard, number, unit_);
+      const Entry* entry = database.find(key);
+      if (entry == nullptr || entry->type() != Type::kQueue) continue;
+      QueueWork(database, key, entry->object<Queue>(), unit_).connection_lost(client.id);
+    }
+    serve_waiters();
+    end_hold();
+  }
 }
 
 }  // namespace sluice

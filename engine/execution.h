@@ -67,9 +67,13 @@ class Execution {
   // Ends all watching of a client, inside a command.
   void unwatch(Client& client);
 
-  // Deletes keys whose time has come, a bounded number in each lock hold. True: more are due
-  // already.
-  bool run_timers(int64_t now_ms);
+  // Deletes keys whose time has come, does what is due in queues and serves who waits for it, a
+  // bounded number in each lock hold. True: more is due already.
+  bool run_timers(int64_t now_ms, int64_t steady_ms);
+
+  // The connection is gone, as Engine::disconnect() says; its tied leases end after their grace.
+  // Between batches, with the clocks set.
+  void disconnect(Client& client);
 
   // Serves waiters of keys that this unit made ready. Called after each command, and once after
   // EXEC and scripts.
@@ -107,6 +111,11 @@ class Execution {
   std::shared_ptr<Waiter> claim_waiter(const SignalledKey& ready, const Entry& entry);
   // Runs the command of a waiter that has been claimed.
   void serve(const Waiter& waiter, Bytes key);
+  // The records of queues' heads that the unit still owes.
+  void record_heads();
+  // One shard's part of run_timers, under its lock.
+  void expire_keys(Shard& shard);
+  void run_queue_timers(Shard& shard);
   void end_hold();
   void wait_for(Shard& shard) ACQUIRE(shard.mutex);
 

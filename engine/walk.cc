@@ -8,6 +8,8 @@
 
 #include "engine/engine.h"
 #include "engine/keyspace/effects.h"
+#include "engine/queue/queue.h"
+#include "engine/queue/queue_records.h"
 
 namespace sluice {
 
@@ -24,6 +26,7 @@ class EngineWalk final : public CheckpointWalk {
   bool step(ByteBuffer& records, uint64_t& count) override {
     records_ = &records;
     count_ = &count;
+    if (!begun_) write_token_floor();
     Shard& shard = engine_.shard(shard_);
     MutexLock lock(shard.mutex);
     Keyspace& keys = shard.databases[static_cast<size_t>(database_)];
@@ -42,11 +45,19 @@ class EngineWalk final : public CheckpointWalk {
     Type type;
     uint64_t cursor = 0;
     int64_t next_index = INT64_MIN;  // lists
+    QueueCursor in_queue = {};
   };
 
   EffectEncoder record() {
     ++*count_;
     return EffectEncoder(*records_);
+  }
+
+  // Of queues that are gone by now; later ones write their own into the log.
+  void write_token_floor() {
+    begun_ = true;
+    const uint64_t floor = engine_.token_floor.load();
+    if (floor > 1) record().token_floor(floor);
   }
 
   void step_keys(Keyspace& keys) {
@@ -76,6 +87,10 @@ class EngineWalk final : public CheckpointWalk {
       record().put_string(database_, key, entry.string(), entry.expire_ms());
       return;
     }
+    if (entry.type() == Type::kQueue) {
+      write_queue_entry(entry);
+      return;
+    }
     // A hash that shows the order of its fields goes in one piece, so that it keeps it.
     const bool in_order = entry.type() == Type::kHash && entry.object<Hash>().fields.is_ordered();
     if (collection_size(entry) > kMaxElements && !in_order) {
@@ -84,6 +99,15 @@ class EngineWalk final : public CheckpointWalk {
     }
     write_small(entry);
     if (entry.expire_ms() != 0) record().set_expire(database_, key, entry.expire_ms());
+  }
+
+  void write_queue_entry(const Entry& entry) {
+    Large whole{std::string(entry.key()), Type::kQueue};
+    if (!write_queue(entry, whole)) {
+      large_.push_back(std::move(whole));
+    } else if (entry.expire_ms() != 0) {
+      record().set_expire(database_, whole.key, entry.expire_ms());
+    }
   }
 
   void write_small(const Entry& entry) {
@@ -154,6 +178,8 @@ class EngineWalk final : public CheckpointWalk {
         return large.cursor == 0;
       case Type::kList:
         return write_list(entry, large);
+      case Type::kQueue:
+        return write_queue(entry, large);
       default:
         CHECK(false && "unknown type");
     }
@@ -176,7 +202,15 @@ class EngineWalk final : public CheckpointWalk {
     return large.next_index >= end;
   }
 
+  bool write_queue(const Entry& entry, Large& large) {
+    const EmitRecord emit = [&](EffectType type, Bytes field, Bytes value) {
+      record().queue_record(type, database_, large.key, field, value);
+    };
+    return !walk_queue(entry.object<Queue>(), large.in_queue, kMaxElements, emit);
+  }
+
   Engine& engine_;
+  bool begun_ = false;
   unsigned shard_ = 0;
   int database_ = 0;
   uint64_t cursor_ = 0;

@@ -21,14 +21,16 @@ void DueTimer::wake() {
 }
 
 void DueTimer::arm() {
-  const int64_t due_ms = thread_.engine().next_due_ms();
-  thread_.state().armed_due_ms.store(due_ms, std::memory_order_relaxed);
-  if (due_ms == kNeverMs) {
+  const DueTimes due = thread_.engine().next_due();
+  thread_.state().armed_due_ms.store(due.wall_ms, std::memory_order_relaxed);
+  thread_.state().armed_due_steady_ms.store(due.steady_ms, std::memory_order_relaxed);
+  const int64_t now_ms = thread_.read_clock();
+  const int64_t wait_ms = due.wait_ms(now_ms, thread_.serving_ms());
+  if (wait_ms == kNeverMs) {
     timer_.cancel();
     return;
   }
-  const int64_t wait_ms = std::clamp<int64_t>(due_ms - thread_.read_clock(), 0, kLongestWaitMs);
-  timer_.expires_after(std::chrono::milliseconds(wait_ms));
+  timer_.expires_after(std::chrono::milliseconds(std::min(wait_ms, kLongestWaitMs)));
   timer_.async_wait([this](const error_code& error) {
     if (!error) run();
   });
@@ -47,7 +49,8 @@ void DueTimer::run() {
   }
   Execution& execution = thread_.execution();
   // True for "more": the work is done in small pieces, with the sockets in between.
-  execution.run_timers(thread_.read_clock());
+  const int64_t now_ms = thread_.read_clock();
+  execution.run_timers(now_ms, thread_.serving_ms());
   if (execution.finish() > thread_.durable_lsn()) thread_.request_end_of_turn();
   thread_.after_batch();
   arm();

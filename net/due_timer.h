@@ -1,5 +1,5 @@
 // DueTimer: one steady timer, on I/O thread 0, armed for the engine's earliest due time (expiring
-// keys).
+// keys; delays, leases and the rest of queues).
 //
 // Whoever makes something due earlier calls wake(), from any thread; everything else happens on the
 // I/O thread. Idle it is not armed at all.

@@ -54,6 +54,8 @@ int64_t IoThread::read_clock() {
   using std::chrono::system_clock;
   const auto now = system_clock::now().time_since_epoch();
   now_ms_ = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+  const int64_t since_ms = state_.serving_since_ms.load(std::memory_order_acquire);
+  serving_ms_ = since_ms == 0 ? 0 : steady_ms() - since_ms;
   return now_ms_;
 }
 
@@ -337,9 +339,13 @@ void IoThread::journal_failed() {
 void IoThread::after_batch() { check_due(); }
 
 void IoThread::check_due() {
-  const int64_t due_ms = engine().next_due_ms();
-  if (due_ms >= state_.armed_due_ms.load(std::memory_order_relaxed)) return;
-  state_.armed_due_ms.store(due_ms, std::memory_order_relaxed);
+  const DueTimes due = engine().next_due();
+  if (due.wall_ms >= state_.armed_due_ms.load(std::memory_order_relaxed) &&
+      due.steady_ms >= state_.armed_due_steady_ms.load(std::memory_order_relaxed)) {
+    return;
+  }
+  state_.armed_due_ms.store(due.wall_ms, std::memory_order_relaxed);
+  state_.armed_due_steady_ms.store(due.steady_ms, std::memory_order_relaxed);
   state_.wake_timer();
 }
 

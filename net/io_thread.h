@@ -88,9 +88,11 @@ class IoThread {
   // (engine/prefetch.h).
   bool may_prefetch() const { return hold_shards_ && depth_ == 0; }
 
-  // Unix time of the current handler; read once a batch.
+  // Unix time of the current handler, and milliseconds since the engine began to serve (0 before);
+  // both are read once a batch.
   int64_t read_clock();
   int64_t now_ms() const { return now_ms_; }
+  int64_t serving_ms() const { return serving_ms_; }
   Lsn durable_lsn() const {
     const GroupCommitJournal* journal = state_.journal.load(std::memory_order_relaxed);
     return journal != nullptr ? journal->durable_lsn() : ~Lsn{0};
@@ -171,6 +173,7 @@ class IoThread {
   size_t depth_ = 0;
   bool hold_shards_;
   int64_t now_ms_ = 0;
+  int64_t serving_ms_ = 0;
   bool stopping_ = false;
 
   std::vector<std::unique_ptr<Session>> sessions_;

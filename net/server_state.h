@@ -58,9 +58,12 @@ struct ServerState {
   std::atomic<bool> stopping{false};
   ServerLimits limits;
 
-  // The time for which I/O thread 0's timer is set; whoever makes something due earlier calls
-  // wake_timer.
+  // When the engine began to serve, by the steady clock; 0: not yet. Leases count from there.
+  std::atomic<int64_t> serving_since_ms{0};
+  // The times for which I/O thread 0's timer is set (DueTimes); whoever makes something due earlier
+  // calls wake_timer.
   std::atomic<int64_t> armed_due_ms{kNeverMs};
+  std::atomic<int64_t> armed_due_steady_ms{kNeverMs};
   std::function<void()> wake_timer;
 
   std::atomic<uint64_t> next_client_id{1};

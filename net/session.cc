@@ -179,6 +179,7 @@ void Session::run_requests() {
   batch.clear();
   active_ms_ = thread_.read_clock();
   execution.set_now_ms(active_ms_);
+  execution.set_steady_ms(thread_.serving_ms());
   update_parser_limits();
   RespReply reply(out_, client_.protocol);
   const size_t output_limit = out_.size() + kMaxOutputPerTurn;
@@ -477,7 +478,7 @@ void Session::close() {
   }
   closed_ = true;
   end_blocking();
-  thread_.engine().disconnect(client_);
+  leave_engine();
   if (counted_pubsub_) update_counts();
   port_->forget_session();
   client_.port = nullptr;
@@ -485,6 +486,16 @@ void Session::close() {
   ::close(fd_);
   fd_ = -1;
   thread_.bury(*this);
+}
+
+// The ends of tied leases may be a change like any other.
+void Session::leave_engine() {
+  Execution& execution = thread_.execution();
+  execution.set_now_ms(thread_.read_clock());
+  execution.set_steady_ms(thread_.serving_ms());
+  execution.disconnect(client_);
+  if (execution.finish() > thread_.durable_lsn()) thread_.request_end_of_turn();
+  thread_.after_batch();
 }
 
 void Session::check_time_limits(int64_t now_ms) {

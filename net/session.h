@@ -89,6 +89,7 @@ class Session {
   void after_batch();
   void begin_blocking();
   void end_blocking();
+  void leave_engine();
   void take_mail_now(Mail& mail);
   void unblock_by_command(bool with_error);
   void update_counts();

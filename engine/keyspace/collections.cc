@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <new>
 
+#include "engine/queue/queue.h"
+
 namespace sluice {
 
 namespace {
@@ -73,6 +75,8 @@ void* make_collection(Type type) {
       return new SortedSet;
     case Type::kHash:
       return new Hash;
+    case Type::kQueue:
+      return new Queue;
     default:
       CHECK(false && "no collection of this type");
   }
@@ -93,6 +97,9 @@ void destroy_collection(Type type, void* object) {
     case Type::kHash:
       delete static_cast<Hash*>(object);
       return;
+    case Type::kQueue:
+      delete static_cast<Queue*>(object);
+      return;
     default:
       CHECK(false && "no collection of this type");
   }
@@ -108,6 +115,8 @@ size_t collection_size(const Entry& entry) {
       return entry.object<SortedSet>().members.size();
     case Type::kHash:
       return entry.object<Hash>().fields.size();
+    case Type::kQueue:
+      return entry.object<Queue>().jobs.size();
     default:
       return 0;
   }
@@ -149,6 +158,8 @@ size_t collection_memory_bytes(const Entry& entry, size_t samples) {
       const Hash& hash = entry.object<Hash>();
       return sizeof(Hash) + hash.fields.memory_bytes() + nodes_memory_bytes(hash.fields, samples);
     }
+    case Type::kQueue:
+      return entry.object<Queue>().memory_bytes(samples);
     default:
       return 0;
   }

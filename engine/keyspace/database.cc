@@ -1,6 +1,8 @@
 #include "engine/keyspace/database.h"
 
 #include "engine/base/numbers.h"
+#include "engine/queue/queue_records.h"
+#include "engine/queue/queue_timers.h"
 
 // The shard is locked by the unit that owns this handle; the analysis cannot see locks that are
 // chosen by index at run time, so these functions are outside it and Execution, which locks, is the
@@ -110,7 +112,7 @@ void Database::put_string(const KeyRef& key, Entry* found, Bytes value, int64_t 
   } else {
     if (found != nullptr) {
       unlink(key, found);
-      Entry::destroy(found);
+      discard(found);
     }
     insert_entry(key, Entry::make_string(key.key, value, expire_ms));
     if (expire_ms != 0) track_expiry(key, expire_ms);
@@ -133,15 +135,31 @@ void Database::write_string(const KeyRef& key, Entry* found, size_t offset, Byte
 Entry* Database::create(const KeyRef& key, Type type) {
   Entry* entry = Entry::make_object(key.key, type, make_collection(type));
   insert_entry(key, entry);
-  if (type == Type::kQueue) signal_queue(key.key);
+  if (type == Type::kQueue) {
+    Queue& queue = entry->object<Queue>();
+    queue.key = key.key;
+    queue.database = index_;
+    queue.next_token = shard_->token_floor->load(std::memory_order_relaxed);
+    signal_queue(key.key);
+  }
   return entry;
+}
+
+void Database::discard(Entry* entry) {
+  if (entry->type() != Type::kQueue) {
+    Entry::destroy(entry);
+    return;
+  }
+  Queue* queue = &entry->object<Queue>();
+  Entry::release(entry);
+  retire_queue(*shard_, *unit_, queue);
 }
 
 void Database::remove(const KeyRef& key, Entry* entry) {
   if (unit_->recording) unit_->record().delete_key(index_, key.key);
   unlink(key, entry);
   touched(key.key);
-  Entry::destroy(entry);
+  discard(entry);
 }
 
 bool Database::remove_if_empty(const KeyRef& key, Entry* entry) {
@@ -159,8 +177,43 @@ void Database::set_expire(const KeyRef& key, Entry* entry, int64_t expire_ms) {
 }
 
 void Database::move(const KeyRef& from, Entry* entry, Database target, const KeyRef& to) {
+  if (entry->type() == Type::kQueue) return move_queue(from, entry, target, to);
   copy(entry, target, to);
   remove(from, entry);
+}
+
+// The queue itself moves, with its leases, waiting jobs and statistics; in the journal it is
+// written anew under its new name.
+void Database::move_queue(const KeyRef& from, Entry* entry, Database target, const KeyRef& to) {
+  if (Entry* old = target.keyspace().entries.find(to.key, to.hash)) target.remove(to, old);
+  Queue& queue = entry->object<Queue>();
+  const int64_t expire_ms = entry->expire_ms();
+  if (unit_->recording) unit_->record().delete_key(index_, from.key);
+  unlink(from, entry);
+  Entry::release(entry);
+  unlist_queue_timers(*shard_, queue);
+  raise_token_floor(*shard_, *unit_, queue.next_token);
+  touched(from.key);
+
+  queue.next_token = shard_->token_floor->load(std::memory_order_relaxed);
+  queue.key = to.key;
+  queue.database = target.index_;
+  Entry* made = Entry::make_object(to.key, Type::kQueue, &queue);
+  target.insert_entry(to, made);
+  if (unit_->recording) {
+    QueueCursor cursor;
+    const EmitRecord emit = [&](EffectType type, Bytes field, Bytes value) {
+      unit_->record().queue_record(type, target.index_, to.key, field, value);
+    };
+    while (walk_queue(queue, cursor, SIZE_MAX, emit)) {
+    }
+  }
+  list_queue_timers(*target.shard_, queue);
+  tie_clients(*target.shard_, queue);
+  if (expire_ms != 0) target.set_expire(to, made, expire_ms);
+  target.touched(to.key);
+  target.signal_queue(to.key);
+  target.signal(to.key);
 }
 
 void Database::copy(Entry* entry, Database target, const KeyRef& to) {
@@ -213,7 +266,7 @@ void Database::clear() NO_THREAD_SAFETY_ANALYSIS {
     for (const std::string& key : shard_->waiters.queue_keys(index_)) signal_queue(key);
   }
   unit_->changes += keys.entries.size();
-  keys.entries.for_each(Entry::destroy);
+  keys.entries.for_each([&](Entry* entry) { discard(entry); });
   keys.entries.clear();
   keys.expiries.clear();
   shard_->key_counts[static_cast<size_t>(index_)].store(0, std::memory_order_relaxed);

@@ -105,7 +105,8 @@ class Database {
   Shard& shard() { return *shard_; }
 
   // Applies one decoded effect during replay.
-  static void apply(Shard& shard, Unit& unit, const Effect& effect);
+  // False: it is damaged. Queues that it changed are in unit.dirty_queues, for their timers.
+  static bool apply(Shard& shard, Unit& unit, const Effect& effect);
 
   // Records that all keys of `database` (kAllDatabases: of all) are gone, in every shard.
   static void record_flush(Unit& unit, uint8_t database);
@@ -118,12 +119,16 @@ class Database {
   void touched(Bytes key);
   void insert_entry(const KeyRef& key, Entry* entry);
   void unlink(const KeyRef& key, Entry* entry);
+  // Frees an unlinked entry with its value; a queue in steps.
+  void discard(Entry* entry);
+  void move_queue(const KeyRef& from, Entry* entry, Database target, const KeyRef& to);
   void track_expiry(const KeyRef& key, int64_t expire_ms);
   void untrack_expiry(const KeyRef& key, int64_t expire_ms);
   // The items at the positions [from, to).
   void record_list_items(const KeyRef& key, const List& list, size_t from, size_t to);
   void record_list_bounds(const KeyRef& key, const List& list);
   void apply_list(const KeyRef& key, const Effect& effect);
+  bool apply_queue(const KeyRef& key, const Effect& effect);
   Entry* replay_collection(const KeyRef& key, Type type);
 
   Shard* shard_;

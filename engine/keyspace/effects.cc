@@ -1,6 +1,7 @@
 #include "engine/keyspace/effects.h"
 
 #include "engine/base/numbers.h"
+#include "engine/queue/queue_records.h"
 
 namespace sluice {
 
@@ -200,9 +201,7 @@ bool decode_effect(Bytes& records, Effect& effect) {
   return false;
 }
 
-namespace {
-
-std::string printable(Bytes bytes) {
+std::string printable_bytes(Bytes bytes) {
   constexpr size_t kShown = 48;
   std::string out = "\"";
   for (const char c : bytes.substr(0, kShown)) {
@@ -219,19 +218,18 @@ std::string printable(Bytes bytes) {
   return out;
 }
 
-}  // namespace
-
 std::string describe_effect(const Effect& effect) {
-  const std::string at = " db=" + std::to_string(effect.database) + " " + printable(effect.key);
+  const std::string at =
+      " db=" + std::to_string(effect.database) + " " + printable_bytes(effect.key);
   const std::string bounds =
       " [" + std::to_string(effect.first) + "+" + std::to_string(effect.size) + "]";
   switch (effect.type) {
     case EffectType::kPutString:
-      return "put_string" + at + " " + printable(effect.value) +
+      return "put_string" + at + " " + printable_bytes(effect.value) +
              " expire_ms=" + std::to_string(effect.number);
     case EffectType::kWriteString:
       return "write_string" + at + " offset=" + std::to_string(effect.number) + " " +
-             printable(effect.value) + " size=" + std::to_string(effect.size);
+             printable_bytes(effect.value) + " size=" + std::to_string(effect.size);
     case EffectType::kDeleteKey:
       return "delete_key" + at;
     case EffectType::kSetExpire:
@@ -239,20 +237,22 @@ std::string describe_effect(const Effect& effect) {
     case EffectType::kFlush:
       return "flush db=" + std::to_string(effect.database);
     case EffectType::kHashPut:
-      return "hash_put" + at + " " + printable(effect.field) + " " + printable(effect.value);
+      return "hash_put" + at + " " + printable_bytes(effect.field) + " " +
+             printable_bytes(effect.value);
     case EffectType::kHashDelete:
-      return "hash_delete" + at + " " + printable(effect.field);
+      return "hash_delete" + at + " " + printable_bytes(effect.field);
     case EffectType::kSetAdd:
-      return "set_add" + at + " " + printable(effect.field);
+      return "set_add" + at + " " + printable_bytes(effect.field);
     case EffectType::kSetRemove:
-      return "set_remove" + at + " " + printable(effect.field);
+      return "set_remove" + at + " " + printable_bytes(effect.field);
     case EffectType::kSortedPut:
-      return "sorted_put" + at + " " + format_double(effect.score) + " " + printable(effect.field);
+      return "sorted_put" + at + " " + format_double(effect.score) + " " +
+             printable_bytes(effect.field);
     case EffectType::kSortedRemove:
-      return "sorted_remove" + at + " " + printable(effect.field);
+      return "sorted_remove" + at + " " + printable_bytes(effect.field);
     case EffectType::kListPut:
       return "list_put" + at + bounds + " index=" + std::to_string(effect.number) + " " +
-             printable(effect.value);
+             printable_bytes(effect.value);
     case EffectType::kListBounds:
       return "list_bounds" + at + bounds;
     case EffectType::kTokenFloor:
@@ -264,8 +264,7 @@ std::string describe_effect(const Effect& effect) {
     case EffectType::kJobGone:
     case EffectType::kQueueShare:
     case EffectType::kQueueEvents:
-      return "queue_record " + std::to_string(static_cast<int>(effect.type)) + at + " " +
-             printable(effect.field) + " " + printable(effect.value);
+      return describe_queue_effect(effect);
   }
   return "unknown";
 }

@@ -100,6 +100,9 @@ class EffectEncoder {
 // unknown.
 bool decode_effect(Bytes& records, Effect& effect);
 
+// Bytes in quotes for people, cut where they are long.
+std::string printable_bytes(Bytes bytes);
+
 // One line for people (sluice-journal); long values are cut.
 std::string describe_effect(const Effect& effect);
 

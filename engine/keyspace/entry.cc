@@ -66,6 +66,11 @@ void Entry::destroy(Entry* entry) {
   std::free(entry);
 }
 
+void Entry::release(Entry* entry) {
+  CHECK(!entry->is_string());
+  std::free(entry);
+}
+
 size_t Entry::memory_bytes() const { return malloc_usable_size(const_cast<Entry*>(this)); }
 
 // Gives the string `size` bytes of room; the first min(old, new) bytes of the value stay.

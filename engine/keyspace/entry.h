@@ -26,6 +26,8 @@ class Entry {
   static Entry* make_object(Bytes key, Type type, void* object);
   // Frees the entry; a collection's object with it.
   static void destroy(Entry* entry);
+  // Frees the entry of a collection alone: its object goes on without it.
+  static void release(Entry* entry);
 
   Type type() const { return static_cast<Type>(type_); }
   Bytes key() const { return {data() + (is_string() ? 0 : sizeof(void*)), key_size_}; }

@@ -1,6 +1,7 @@
 // Applying effects during recovery: the same verbs, with a unit that records nothing, on a state
 // that may be behind or ahead of the record (a fuzzy checkpoint).
 #include "engine/keyspace/database.h"
+#include "engine/queue/queue_records.h"
 
 namespace sluice {
 
@@ -54,14 +55,24 @@ void Database::apply_list(const KeyRef& key, const Effect& effect) {
   if (!placed) list.items.set(static_cast<size_t>(effect.number - first), effect.value);
 }
 
-void Database::apply(Shard& shard, Unit& unit, const Effect& effect) {
+// The queue's timers are listed when all is applied: until then it is dirty.
+bool Database::apply_queue(const KeyRef& key, const Effect& effect) {
+  Queue& queue = replay_collection(key, Type::kQueue)->object<Queue>();
+  if (!queue.head_dirty) {
+    queue.head_dirty = true;
+    unit_->dirty_queues.push_back(&queue);
+  }
+  return apply_queue_effect(queue, effect);
+}
+
+bool Database::apply(Shard& shard, Unit& unit, const Effect& effect) {
   const KeyRef key(effect.key);
   Database database(shard, effect.database, unit);
   Keyspace& keys = database.mutable_keyspace();
   switch (effect.type) {
     case EffectType::kPutString:
       database.put_string(key, effect.value, effect.number);
-      return;
+      return true;
     case EffectType::kWriteString: {
       Entry* entry = keys.entries.find(key.key, key.hash);
       if (entry != nullptr && entry->type() != Type::kString) {
@@ -70,53 +81,60 @@ void Database::apply(Shard& shard, Unit& unit, const Effect& effect) {
       }
       database.write_string(key, entry, static_cast<size_t>(effect.number), effect.value,
                             effect.size);
-      return;
+      return true;
     }
     case EffectType::kDeleteKey:
       if (Entry* entry = keys.entries.find(key.key, key.hash)) database.remove(key, entry);
-      return;
+      return true;
     case EffectType::kSetExpire:
       if (Entry* entry = keys.entries.find(key.key, key.hash)) {
         database.set_expire(key, entry, effect.number);
       }
-      return;
+      return true;
     case EffectType::kFlush:
     case EffectType::kTokenFloor:
-      return;  // for every shard: Engine's replay does it
+      return true;  // for every shard: Engine's replay does it
     case EffectType::kHashPut:
       database.hash_put(key, database.replay_collection(key, Type::kHash), effect.field,
                         effect.value);
-      return;
+      return true;
     case EffectType::kHashDelete:
       database.hash_delete(key, database.replay_collection(key, Type::kHash), effect.field);
-      return;
+      return true;
     case EffectType::kSetAdd:
       database.set_add(key, database.replay_collection(key, Type::kSet), effect.field);
-      return;
+      return true;
     case EffectType::kSetRemove:
       database.set_remove(key, database.replay_collection(key, Type::kSet), effect.field);
-      return;
+      return true;
     case EffectType::kSortedPut: {
       Entry* entry = database.replay_collection(key, Type::kSortedSet);
       ScoredMember* found =
           entry->object<SortedSet>().members.find(effect.field, hash_bytes(effect.field));
       database.sorted_put(key, entry, found, effect.field, effect.score);
-      return;
+      return true;
     }
     case EffectType::kSortedRemove: {
       Entry* entry = database.replay_collection(key, Type::kSortedSet);
       ScoredMember* found =
           entry->object<SortedSet>().members.find(effect.field, hash_bytes(effect.field));
       if (found != nullptr) database.sorted_remove(key, entry, found);
-      return;
+      return true;
     }
     case EffectType::kListPut:
     case EffectType::kListBounds:
       database.apply_list(key, effect);
-      return;
-    default:
-      CHECK(false && "nothing writes records of queues yet");
+      return true;
+    case EffectType::kQueueConfig:
+    case EffectType::kQueueHead:
+    case EffectType::kJobPut:
+    case EffectType::kJobState:
+    case EffectType::kJobGone:
+    case EffectType::kQueueShare:
+    case EffectType::kQueueEvents:
+      return database.apply_queue(key, effect);
   }
+  return false;
 }
 
 }  // namespace sluice

@@ -74,11 +74,29 @@ void Queue::count_in(const Job* job, bool in) {
     group->active += one;
     band->active += one;
   }
+  if (job->state == JobState::kDelayed) {
+    group->delayed += one;
+    band->delayed += one;
+  } else if (job->state == JobState::kBlocked) {
+    group->blocked += one;
+    band->blocked += one;
+  }
+  count_tags(job, one);
   const JobExtras* extras = job->extras_if();
   if (extras == nullptr || extras->successor == nullptr) return;
   successors += one;
   group->waiting += one;
   band->waiting += one;
+}
+
+void Queue::count_tags(const Job* job, uint64_t one) {
+  if (job->options() == nullptr) return;
+  if (job->state != JobState::kPending && job->state != JobState::kActive) return;
+  for (const auto& [name, value] : job->options()->tags) {
+    TagLine* line = stats.tag(name, value);
+    if (line == nullptr) continue;
+    (job->state == JobState::kPending ? line->pending : line->active) += one;
+  }
 }
 
 void Queue::place(Job* job) {
@@ -305,14 +323,23 @@ bool Queue::dismantle(size_t limit) {
   return jobs.empty();
 }
 
-size_t Queue::memory_bytes() const {
+size_t Queue::memory_bytes(size_t samples) const {
   size_t bytes = sizeof(Queue) + config.memory_bytes() + jobs.memory_bytes() +
                  lanes.memory_bytes() + events.memory_bytes() + stats.memory_bytes();
   for (const auto* index : {&delays, &ttls, &leases, &runs, &ended[0], &ended[1]}) {
     bytes += index->memory_bytes();
   }
-  jobs.for_each([&](const Job* job) { bytes += job->memory_bytes(); });
-  return bytes;
+  if (jobs.empty()) return bytes;
+  size_t seen = 0;
+  size_t job_bytes = 0;
+  uint64_t cursor = 0;
+  do {
+    cursor = jobs.scan(cursor, 64, [&](const Job* job) {
+      ++seen;
+      job_bytes += job->memory_bytes();
+    });
+  } while (cursor != 0 && (samples == 0 || seen < samples));
+  return seen == 0 ? bytes : bytes + job_bytes * jobs.size() / seen;
 }
 
 // --- Checks ---
@@ -337,13 +364,14 @@ void Queue::check() {
     if (job->state != JobState::kActive) return;
     slots += job->cost();
     group_slots[job->lane->group] += job->cost();
-    for (const Key* key : job->lane->keys->keys) key_slots[key] += job->cost();
+    for (const Key* limit : job->lane->keys->keys) key_slots[limit] += job->cost();
   });
   CHECK(counted == counts_);
   CHECK(slots == limiter.used && held == successors);
   lanes.groups().for_each(
       [&](const Group* group) { CHECK(group->limiter.used == group_slots[group]); });
-  lanes.keys().for_each([&](const Key* key) { CHECK(key->limiter.used == key_slots[key]); });
+  lanes.keys().for_each(
+      [&](const Key* limit) { CHECK(limit->limiter.used == key_slots[limit]); });
   uint64_t pending = 0;
   for (const uint8_t number : lanes.used_bands()) pending += lanes.band(number)->pending.size();
   CHECK(pending == count(JobState::kPending));

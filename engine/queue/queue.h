@@ -147,6 +147,8 @@ class Queue {
   // Where the shard keeps it (engine/queue/queue_timers.h): the times under which it stands there.
   int64_t listed_due_ms = INT64_MAX;
   int64_t listed_due_steady = INT64_MAX;
+  // How late the timers ran last, milliseconds; Q.STATS shows it.
+  int64_t timer_lag_ms = 0;
   // Its own name, for timers: the key and the database of its entry.
   std::string key;
   int database = 0;
@@ -154,12 +156,14 @@ class Queue {
   // Frees at most `limit` jobs; true when none is left. For DEL in bounded steps.
   bool dismantle(size_t limit);
 
-  size_t memory_bytes() const;
+  // Visits at most about `samples` jobs and extrapolates; 0: all.
+  size_t memory_bytes(size_t samples = 0) const;
   // Verifies the invariants; for tests.
   void check();
 
  private:
   void count_in(const Job* job, bool in);
+  void count_tags(const Job* job, uint64_t one);
   void place_active(Job* job);
   void unplace_active(Job* job);
 

@@ -30,6 +30,10 @@ void relist(OrderedIndex<Queue*>& index, int64_t& listed, int64_t due, Queue* qu
 
 }  // namespace
 
+QueueTimers::~QueueTimers() {
+  for (Queue* queue : dying) delete queue;
+}
+
 void list_queue_timers(Shard& shard, Queue& queue) NO_THREAD_SAFETY_ANALYSIS {
   // A time before the clock's beginning is as due as its beginning.
   const int64_t due_ms = std::max<int64_t>(queue.next_due_ms(), 0);
@@ -45,17 +49,48 @@ void list_queue_timers(Shard& shard, Queue& queue) NO_THREAD_SAFETY_ANALYSIS {
   }
 }
 
+Queue* due_queue(Shard& shard, int64_t now_ms, int64_t steady_ms) NO_THREAD_SAFETY_ANALYSIS {
+  const auto lag = [](const OrderedIndex<Queue*>& index, int64_t now) {
+    return index.empty() ? int64_t{-1} : now - static_cast<int64_t>(index.front().major);
+  };
+  const int64_t lag_ms = lag(shard.queue_timers.by_time, now_ms);
+  const int64_t steady_lag_ms = lag(shard.queue_timers.by_steady, steady_ms);
+  if (lag_ms < 0 && steady_lag_ms < 0) return nullptr;
+  const auto& longest =
+      lag_ms > steady_lag_ms ? shard.queue_timers.by_time : shard.queue_timers.by_steady;
+  Queue* queue = longest.front().value;
+  queue->timer_lag_ms = std::max(lag_ms, steady_lag_ms);
+  return queue;
+}
+
+void lower_queue_due_times(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
+  const QueueTimers& timers = shard.queue_timers;
+  int64_t due_steady = kNeverMs;
+  if (!timers.by_time.empty()) {
+    lower(shard.next_due_ms, static_cast<int64_t>(timers.by_time.front().major));
+  }
+  if (!timers.by_steady.empty()) {
+    due_steady = static_cast<int64_t>(timers.by_steady.front().major);
+  }
+  if (!timers.dying.empty()) due_steady = 0;
+  // Nothing but queues goes by this clock.
+  shard.next_due_steady_ms.store(due_steady, std::memory_order_release);
+}
+
+void unlist_queue_timers(Shard& shard, Queue& queue) NO_THREAD_SAFETY_ANALYSIS {
+  relist(shard.queue_timers.by_time, queue.listed_due_ms, kNeverMs, &queue);
+  relist(shard.queue_timers.by_steady, queue.listed_due_steady, kNeverMs, &queue);
+}
+
 void retire_queue(Shard& shard, Unit& unit, Queue* queue) NO_THREAD_SAFETY_ANALYSIS {
   raise_token_floor(shard, unit, queue->next_token);
   std::erase(unit.dirty_queues, queue);
-  QueueTimers& timers = shard.queue_timers;
-  relist(timers.by_time, queue->listed_due_ms, kNeverMs, queue);
-  relist(timers.by_steady, queue->listed_due_steady, kNeverMs, queue);
+  unlist_queue_timers(shard, *queue);
   if (queue->dismantle(kFreedAtOnce)) {
     delete queue;
     return;
   }
-  timers.dying.push_back(queue);
+  shard.queue_timers.dying.push_back(queue);
   lower(shard.next_due_steady_ms, 0);
 }
 
@@ -84,6 +119,13 @@ void tie_client(Shard& shard, uint64_t client_id, const Queue& queue) NO_THREAD_
   auto& by_client = shard.tied_clients.by_client;
   by_client[client_id].emplace(queue.database, queue.key);
   shard.tied_connections.store(by_client.size(), std::memory_order_relaxed);
+}
+
+void tie_clients(Shard& shard, const Queue& queue) {
+  for (auto at = queue.leases.at(0); at.valid(); at.next()) {
+    const uint64_t client_id = at.value()->run()->tied_client_id;
+    if (client_id != 0) tie_client(shard, client_id, queue);
+  }
 }
 
 TiedClients::Names untie_client(Shard& shard, uint64_t client_id) NO_THREAD_SAFETY_ANALYSIS {

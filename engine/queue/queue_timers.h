@@ -29,6 +29,7 @@ struct QueueTimers {
   std::deque<Queue*> dying;
 
   QueueTimers() = default;
+  ~QueueTimers();
   QueueTimers(const QueueTimers&) = delete;
   QueueTimers& operator=(const QueueTimers&) = delete;
 };
@@ -37,6 +38,13 @@ struct QueueTimers {
 // next_due times fall to them. To be called after every change of a queue; costs nothing where
 // neither time has changed.
 void list_queue_timers(Shard& shard, Queue& queue);
+// Takes it out of them: it leaves the shard.
+void unlist_queue_timers(Shard& shard, Queue& queue);
+
+// The queue that has been due longest; null: none is due. Sets its timer_lag_ms.
+Queue* due_queue(Shard& shard, int64_t now_ms, int64_t steady_ms);
+// After the shard's next_due times have been set anew without its queues: counts them in.
+void lower_queue_due_times(Shard& shard);
 
 // The queue's key is gone: takes the queue out of the unit's dirty list and of the timers, and
 // frees it, at once if it is small, else in steps (free_dying_queues). Its leases are stale from
@@ -55,9 +63,10 @@ struct TiedClients {
   using Names = std::set<std::pair<int, std::string>>;  // database, key
   std::map<uint64_t, Names> by_client;
 };
-// A connection holds a tied lease in this queue. Called when it gets one, and for each when a queue
-// gets another name.
+// A connection holds a tied lease in this queue. Called when it gets one.
 void tie_client(Shard& shard, uint64_t client_id, const Queue& queue);
+// The same for all tied leases of a queue.
+void tie_clients(Shard& shard, const Queue& queue);
 // The queues of a connection that is lost; forgets them.
 TiedClients::Names untie_client(Shard& shard, uint64_t client_id);
 

@@ -15,11 +15,14 @@ namespace sluice::test {
 
 class EngineSession {
  public:
-  EngineSession(Engine& engine, Execution& execution) : engine_(engine), execution_(execution) {
+  EngineSession(Engine& engine, Execution& execution) : execution_(execution) {
     client.id = next_id();
     client.user = engine.acl().default_user();
   }
-  ~EngineSession() { engine_.disconnect(client); }
+  ~EngineSession() {
+    execution_.disconnect(client);
+    execution_.finish();
+  }
   EngineSession(const EngineSession&) = delete;
   EngineSession& operator=(const EngineSession&) = delete;
 
@@ -55,7 +58,6 @@ class EngineSession {
     return ++last;
   }
 
-  Engine& engine_;
   Execution& execution_;
 };
 

@@ -1,0 +1,579 @@
+#include "engine/queue/queue_records.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "engine/base/numbers.h"
+#include "engine/base/varint.h"
+#include "engine/queue/job_record.h"
+
+namespace sluice {
+
+namespace {
+
+// A walk's step ends behind so many bytes.
+constexpr size_t kWalkBytes = 64 * 1024;
+// Jobs, groups or keys that are looked at between two looks at the limits.
+constexpr size_t kScanned = 16;
+// Events that a replayed one lets go of beyond itself: the log stays within its bounds.
+constexpr size_t kTrimmedEach = 2;
+constexpr size_t kTotals = 7;
+constexpr size_t kMaxIdBytes = 512;
+
+std::array<uint64_t*, kTotals> recorded_totals(Totals& totals) {
+  return {&totals.added,   &totals.started,   &totals.completed, &totals.failed,
+          &totals.expired, &totals.cancelled, &totals.reclaimed};
+}
+
+bool take_level(Bytes& from, ConfigLevel& level) {
+  if (from.empty() || static_cast<uint8_t>(from.front()) > 2) return false;
+  level = static_cast<ConfigLevel>(from.front());
+  from.remove_prefix(1);
+  return true;
+}
+
+bool take_at_most(Bytes& from, uint64_t limit, uint64_t& value) {
+  return take_varint(from, value) && value <= limit;
+}
+
+// --- Head, configuration, shares ---
+
+struct RecordedHead {
+  uint64_t queue_ms = 0;
+  uint64_t next_seq = 0;
+  uint64_t next_token = 0;
+  uint64_t next_finish = 0;
+  uint64_t adaptive_max = 0;
+  uint64_t last_event = 0;
+  Totals totals;
+};
+
+bool decode_head(Bytes from, RecordedHead& head) {
+  constexpr auto kLimit = static_cast<uint64_t>(kMaxRecordedTime);
+  for (uint64_t* number : {&head.queue_ms, &head.next_seq, &head.next_token, &head.next_finish,
+                           &head.adaptive_max, &head.last_event}) {
+    if (!take_at_most(from, kLimit, *number)) return false;
+  }
+  uint64_t count = 0;
+  if (!take_at_most(from, kTotals, count)) return false;
+  const auto totals = recorded_totals(head.totals);
+  for (size_t i = 0; i < count; ++i) {
+    if (!take_varint(from, *totals[i])) return false;
+  }
+  return from.empty();
+}
+
+// Numbers that only grow do so here too: the record may be older than the state.
+bool apply_head(Queue& queue, Bytes value) {
+  RecordedHead head;
+  if (!decode_head(value, head)) return false;
+  queue.queue_ms = std::max(queue.queue_ms, static_cast<int64_t>(head.queue_ms));
+  queue.next_seq = std::max(queue.next_seq, head.next_seq);
+  queue.next_token = std::max(queue.next_token, head.next_token);
+  queue.next_finish = std::max(queue.next_finish, head.next_finish);
+  queue.events.set_last_seq(head.last_event);
+  Totals& totals = queue.stats.all.totals;
+  const auto rejected = totals.rejected;
+  totals = head.totals;
+  totals.rejected = rejected;
+  if (queue.adaptive_max != head.adaptive_max) {
+    queue.adaptive_max = head.adaptive_max;
+    queue.reconfigure();
+  }
+  return true;
+}
+
+bool decode_config(Bytes from, ConfigLevel& level, Bytes& pattern,
+                   std::vector<ConfigField>& fields) {
+  if (!take_level(from, level) || !take_bytes(from, pattern)) return false;
+  while (!from.empty()) {
+    Bytes name;
+    Bytes value;
+    if (!take_bytes(from, name) || !take_bytes(from, value)) return false;
+    fields.emplace_back(name, value);
+  }
+  return true;
+}
+
+std::vector<Bytes> key_names(const Lane* lane) {
+  std::vector<Bytes> names;
+  for (const Key* key : lane->keys->keys) names.emplace_back(key->name);
+  return names;
+}
+
+// Puts an unplaced job into the lane of its band, group and keys, by the order that is configured.
+void join_again(Queue& queue, Job* job) {
+  Lane* old = job->lane;
+  const bool bound = job->extras_if() != nullptr && job->extras_if()->bound;
+  job->lane = queue.join_lane(job->band, old->group->name, key_names(old), bound);
+  queue.lanes.leave(old);
+}
+
+// `order` may have changed for some groups: their jobs move between FIFO and LIFO lanes.
+void apply_orders(Queue& queue) {
+  std::vector<Job*> moved;
+  queue.jobs.for_each([&](Job* job) {
+    const bool bound = job->extras_if() != nullptr && job->extras_if()->bound;
+    const bool lifo = !bound && job->lane->group->config.order.is_lifo(job->band);
+    if (lifo != job->lane->lifo) moved.push_back(job);
+  });
+  for (Job* job : moved) {
+    queue.unplace(job);
+    join_again(queue, job);
+    queue.place(job);
+  }
+}
+
+bool apply_config(Queue& queue, Bytes value) {
+  ConfigLevel level{};
+  Bytes pattern;
+  std::vector<ConfigField> fields;
+  if (!decode_config(value, level, pattern, fields)) return false;
+  // For replay only: each such record costs a look at every job.
+  queue.config.apply(level, pattern, fields);
+  queue.reconfigure();
+  apply_orders(queue);
+  return true;
+}
+
+struct RecordedShare {
+  ConfigLevel level{};
+  double virtual_ms = 0;
+  int64_t arrival_us = 0;
+};
+
+bool decode_share(Bytes from, RecordedShare& share) {
+  if (!take_level(from, share.level) || from.size() < sizeof(double)) return false;
+  std::memcpy(&share.virtual_ms, from.data(), sizeof(double));
+  from.remove_prefix(sizeof(double));
+  constexpr int64_t kLimit = int64_t{1} << 62;
+  return std::isfinite(share.virtual_ms) && take_signed(from, share.arrival_us) && from.empty() &&
+         share.arrival_us >= -kLimit && share.arrival_us <= kLimit;
+}
+
+// A group or key that nobody names any more has no share: it was forgotten with its last job.
+bool apply_share(Queue& queue, Bytes name, Bytes value) {
+  RecordedShare share;
+  if (!decode_share(value, share)) return false;
+  if (share.level == ConfigLevel::kQueue) {
+    queue.limiter.arrival_us = share.arrival_us;
+  } else if (share.level == ConfigLevel::kGroup) {
+    Group* group = queue.lanes.find_group(name);
+    if (group == nullptr) return true;
+    group->limiter.arrival_us = share.arrival_us;
+    queue.lanes.set_virtual_ms(group, share.virtual_ms, queue.queue_ms);
+    queue.lanes.refresh_group(group, queue.queue_ms);
+  } else if (Key* key = queue.lanes.find_key(name)) {
+    key->limiter.arrival_us = share.arrival_us;
+    queue.lanes.refresh_key(key, queue.queue_ms);
+  }
+  return true;
+}
+
+// --- Jobs ---
+
+int64_t base_of(const RecordedEvent& event) {
+  return event.type == EventType::kNone ? 0 : event.time_ms;
+}
+
+void append_event(Queue& queue, const RecordedEvent& event, Bytes id) {
+  if (event.type == EventType::kNone) return;
+  queue.events.append(event.seq, event.time_ms, event.type, id, event.fields);
+  queue.events.trim(queue.config.values().events, event.time_ms, kTrimmedEach);
+}
+
+// The worker of an active job. Of several pops the last one's request token counts.
+void join_run(Queue& queue, JobRun& run, Bytes worker) {
+  run.worker = queue.join_worker(worker);
+  if (run.worker == nullptr || run.request_token.empty()) return;
+  for (const Job* other : run.worker->active) {
+    const JobRun& its = *other->run();
+    if (!its.request_token.empty() && its.token > run.token) return;
+  }
+  run.worker->request_token = run.request_token;
+}
+
+// Takes over a state into a job that is in no index. What is not of the state stays.
+void set_state(Queue& queue, Job* job, RecordedState& state) {
+  if (state.has_extras || job->rank != state.rank) job->extras();  // keeps when it was enqueued
+  job->state = state.state;
+  job->band = state.band;
+  job->rank = state.rank;
+  job->seq = state.seq;
+  JobExtras* extras = job->extras_if();
+  if (extras == nullptr) return;
+  state.extras.cost = extras->cost;
+  state.extras.enqueued_ms = extras->enqueued_ms;
+  state.extras.options = std::move(extras->options);
+  *extras = std::move(state.extras);
+  if (extras->run != nullptr) join_run(queue, *extras->run, state.worker);
+}
+
+void put_job(Queue& queue, Bytes id, RecordedState& state, RecordedRest& rest) {
+  if (Job* old = queue.find(id)) {
+    Worker* worker = old->run() == nullptr ? nullptr : old->run()->worker;
+    queue.erase(old);
+    queue.leave_worker(worker);
+  }
+  Job* job = Job::make(id, rest.payload);
+  const bool needs_extras = state.has_extras || rest.enqueued_ms != state.rank || rest.cost != 1 ||
+                            rest.options != nullptr;
+  job->rank = state.rank;
+  if (needs_extras) {
+    JobExtras& extras = job->extras();
+    extras.cost = rest.cost;
+    extras.enqueued_ms = rest.enqueued_ms;
+    extras.options = std::move(rest.options);
+  }
+  job->lane = queue.join_lane(state.band, rest.group, rest.keys, state.extras.bound);
+  set_state(queue, job, state);
+  queue.insert(job);
+}
+
+void change_job(Queue& queue, Job* job, RecordedState& state) {
+  queue.unplace(job);
+  const JobExtras* before = job->extras_if();
+  Worker* worker = job->run() == nullptr ? nullptr : job->run()->worker;
+  const bool other_lane =
+      job->band != state.band || (before != nullptr && before->bound) != state.extras.bound;
+  set_state(queue, job, state);
+  if (other_lane) join_again(queue, job);
+  queue.place(job);
+  queue.leave_worker(worker);
+}
+
+bool apply_job(Queue& queue, const Effect& effect) {
+  const bool whole = effect.type == EffectType::kJobPut;
+  Bytes from = effect.value;
+  RecordedEvent event;
+  RecordedState state;
+  RecordedRest rest;
+  if (effect.field.empty() || effect.field.size() > kMaxIdBytes) return false;
+  if (!decode_event(from, event) || !decode_state(from, base_of(event), state)) return false;
+  if (whole && !decode_rest(from, state.rank, rest)) return false;
+  if (!from.empty()) return false;
+  if (whole) {
+    put_job(queue, effect.field, state, rest);
+  } else if (Job* job = queue.find(effect.field)) {
+    change_job(queue, job, state);
+  }
+  append_event(queue, event, effect.field);
+  return true;
+}
+
+bool apply_gone(Queue& queue, const Effect& effect) {
+  Bytes from = effect.value;
+  RecordedEvent event;
+  if (!decode_event(from, event) || !from.empty()) return false;
+  if (Job* job = queue.find(effect.field)) {
+    Worker* worker = job->run() == nullptr ? nullptr : job->run()->worker;
+    queue.erase(job);
+    queue.leave_worker(worker);
+  }
+  append_event(queue, event, effect.field);
+  return true;
+}
+
+// --- Kept events ---
+
+void encode_kept_event(const Event& event, int64_t before_ms, std::string& out) {
+  put_signed(out, event.time_ms - before_ms);
+  out += static_cast<char>(event.type);
+  put_bytes(out, event.id);
+  put_bytes(out, event.fields);
+}
+
+bool apply_events(Queue& queue, Bytes from) {
+  uint64_t seq = 0;
+  if (!take_at_most(from, static_cast<uint64_t>(kMaxRecordedTime), seq) || seq == 0) return false;
+  int64_t time_ms = 0;
+  for (; !from.empty(); ++seq) {
+    int64_t difference = 0;
+    if (!take_signed(from, difference) || from.empty()) return false;
+    if (difference < -kMaxRecordedTime || difference > kMaxRecordedTime) return false;
+    time_ms += difference;
+    const auto type = static_cast<uint8_t>(from.front());
+    from.remove_prefix(1);
+    Bytes id;
+    Bytes fields;
+    if (time_ms < 0 || time_ms > kMaxRecordedTime || type == 0 || type >= kEventTypes ||
+        !take_bytes(from, id) || !take_bytes(from, fields)) {
+      return false;
+    }
+    queue.events.append(seq, time_ms, static_cast<EventType>(type), id, fields);
+  }
+  return true;
+}
+
+}  // namespace
+
+// --- Encoding ---
+
+std::string encode_head(const Queue& queue) {
+  std::string out;
+  out.reserve(40);
+  put_varint(out, static_cast<uint64_t>(queue.queue_ms));
+  put_varint(out, queue.next_seq);
+  put_varint(out, queue.next_token);
+  put_varint(out, queue.next_finish);
+  put_varint(out, queue.adaptive_max);
+  put_varint(out, queue.events.last_seq());
+  Totals totals = queue.stats.all.totals;
+  put_varint(out, kTotals);
+  for (const uint64_t* total : recorded_totals(totals)) put_varint(out, *total);
+  return out;
+}
+
+std::string encode_config(ConfigLevel level, Bytes pattern, std::span<const ConfigField> fields) {
+  std::string out(1, static_cast<char>(level));
+  put_bytes(out, pattern);
+  for (const auto& [name, value] : fields) {
+    put_bytes(out, name);
+    put_bytes(out, value);
+  }
+  return out;
+}
+
+std::string encode_gone(const RecordedEvent& event) {
+  std::string out;
+  encode_event(event, out);
+  return out;
+}
+
+std::string encode_share(ConfigLevel level, double virtual_ms, int64_t arrival_us) {
+  std::string out(1, static_cast<char>(level));
+  char bytes[sizeof(virtual_ms)];
+  std::memcpy(bytes, &virtual_ms, sizeof(virtual_ms));
+  out.append(bytes, sizeof(bytes));
+  put_signed(out, arrival_us);
+  return out;
+}
+
+bool apply_queue_effect(Queue& queue, const Effect& effect) {
+  switch (effect.type) {
+    case EffectType::kQueueConfig:
+      return apply_config(queue, effect.value);
+    case EffectType::kQueueHead:
+      return apply_head(queue, effect.value);
+    case EffectType::kJobPut:
+    case EffectType::kJobState:
+      return apply_job(queue, effect);
+    case EffectType::kJobGone:
+      return apply_gone(queue, effect);
+    case EffectType::kQueueShare:
+      return apply_share(queue, effect.field, effect.value);
+    case EffectType::kQueueEvents:
+      return apply_events(queue, effect.value);
+    default:
+      return false;
+  }
+}
+
+// --- The walk ---
+
+namespace {
+
+// Counts what a step emits, so that it ends in time.
+class WalkStep {
+ public:
+  WalkStep(size_t limit, const EmitRecord& emit) : left_(limit), emit_(emit) {}
+
+  void record(EffectType type, Bytes field, Bytes value) {
+    emit_(type, field, value);
+    bytes_ += field.size() + value.size();
+  }
+  void visited(size_t count) { left_ -= std::min(left_, count); }
+  bool full() const { return left_ == 0 || bytes_ >= kWalkBytes; }
+  size_t left() const { return left_; }
+
+ private:
+  size_t left_;
+  size_t bytes_ = 0;
+  const EmitRecord& emit_;
+};
+
+void walk_config(const Queue& queue, WalkStep& step) {
+  step.record(EffectType::kQueueHead, {}, encode_head(queue));
+  for (const auto& [level, pattern] : queue.config.rules()) {
+    step.record(EffectType::kQueueConfig, {},
+                encode_config(level, pattern, queue.config.recorded(level, pattern)));
+    step.visited(1);
+  }
+}
+
+// Scans one of the queue's maps until the step is full; true at the map's end.
+template <class Map, class Write>
+bool walk_map(const Map& map, uint64_t& cursor, WalkStep& step, Write write) {
+  do {
+    size_t count = 0;
+    cursor = map.scan(cursor, std::min(kScanned, step.left()), [&](auto* node) {
+      write(*node);
+      ++count;
+    });
+    step.visited(std::max<size_t>(count, 1));
+  } while (cursor != 0 && !step.full());
+  return cursor == 0;
+}
+
+bool walk_events(const Queue& queue, uint64_t& after, WalkStep& step) {
+  std::string out;
+  int64_t before_ms = 0;
+  queue.events.read(after, [&](const Event& event) {
+    if (out.empty()) put_varint(out, event.seq);
+    encode_kept_event(event, before_ms, out);
+    before_ms = event.time_ms;
+    after = event.seq;
+    step.visited(1);
+    return !step.full() && out.size() < kWalkBytes;
+  });
+  if (!out.empty()) step.record(EffectType::kQueueEvents, {}, out);
+  return queue.events.empty() || after >= queue.events.last_seq();
+}
+
+bool walk_part(const Queue& queue, QueueCursor& cursor, WalkStep& step) {
+  std::string value;
+  switch (cursor.part) {
+    case QueueCursor::Part::kConfig:
+      walk_config(queue, step);
+      return true;
+    case QueueCursor::Part::kJobs:
+      return walk_map(queue.jobs, cursor.scan, step, [&](const Job& job) {
+        value.clear();
+        encode_job(job, {}, true, value);
+        step.record(EffectType::kJobPut, job.id(), value);
+      });
+    case QueueCursor::Part::kGroups:
+      return walk_map(queue.lanes.groups(), cursor.scan, step, [&](const Group& group) {
+        if (group.virtual_ms == 0 && group.limiter.arrival_us == 0) return;
+        value = encode_share(ConfigLevel::kGroup, group.virtual_ms, group.limiter.arrival_us);
+        step.record(EffectType::kQueueShare, group.name, value);
+      });
+    case QueueCursor::Part::kKeys:
+      if (cursor.scan == 0 && queue.limiter.arrival_us != 0) {
+        value = encode_share(ConfigLevel::kQueue, 0, queue.limiter.arrival_us);
+        step.record(EffectType::kQueueShare, {}, value);
+      }
+      return walk_map(queue.lanes.keys(), cursor.scan, step, [&](const Key& key) {
+        if (key.limiter.arrival_us == 0) return;
+        value = encode_share(ConfigLevel::kKey, 0, key.limiter.arrival_us);
+        step.record(EffectType::kQueueShare, key.name, value);
+      });
+    case QueueCursor::Part::kEvents:
+      return walk_events(queue, cursor.scan, step);
+    case QueueCursor::Part::kDone:
+      break;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool walk_queue(const Queue& queue, QueueCursor& cursor, size_t limit, const EmitRecord& emit) {
+  WalkStep step(limit, emit);
+  while (cursor.part != QueueCursor::Part::kDone) {
+    if (step.full()) return true;
+    if (!walk_part(queue, cursor, step)) return true;
+    cursor.part = static_cast<QueueCursor::Part>(static_cast<uint8_t>(cursor.part) + 1);
+    cursor.scan = 0;
+  }
+  return false;
+}
+
+// --- For people ---
+
+namespace {
+
+std::string describe_event(const RecordedEvent& event) {
+  if (event.type == EventType::kNone) return "";
+  return " event=" + std::string(event_type_name(event.type)) + "#" + std::to_string(event.seq) +
+         " time=" + std::to_string(event.time_ms);
+}
+
+std::string describe_job(const Effect& effect) {
+  Bytes from = effect.value;
+  RecordedEvent event;
+  RecordedState state;
+  if (!decode_event(from, event) || !decode_state(from, base_of(event), state)) return " damaged";
+  std::string out = describe_event(event) + " " + std::string(job_state_name(state.state)) +
+                    " band=" + std::to_string(state.band) + " rank=" + std::to_string(state.rank) +
+                    " seq=" + std::to_string(state.seq);
+  const JobExtras& extras = state.extras;
+  if (extras.run != nullptr) {
+    out += " lease=" + std::to_string(extras.run->token) +
+           " started=" + std::to_string(extras.run->started_ms);
+    if (!state.worker.empty()) out += " worker=" + printable_bytes(state.worker);
+  }
+  if (extras.end != nullptr) out += " finished=" + std::to_string(extras.end->finished_ms);
+  if (extras.attempts != 0) out += " attempts=" + std::to_string(extras.attempts);
+  if (extras.gate_ms != 0) out += " gate=" + std::to_string(extras.gate_ms);
+  if (!extras.error.empty()) out += " error=" + printable_bytes(extras.error);
+  if (effect.type != EffectType::kJobPut) return out;
+  RecordedRest rest;
+  if (!decode_rest(from, state.rank, rest)) return " damaged";
+  if (!rest.group.empty()) out += " group=" + printable_bytes(rest.group);
+  for (const Bytes key : rest.keys) out += " key=" + printable_bytes(key);
+  return out + " payload=" + printable_bytes(rest.payload);
+}
+
+std::string describe_head(Bytes value) {
+  RecordedHead head;
+  if (!decode_head(value, head)) return " damaged";
+  std::string out = " time=" + std::to_string(head.queue_ms) +
+                    " next_seq=" + std::to_string(head.next_seq) +
+                    " next_token=" + std::to_string(head.next_token) +
+                    " last_event=" + std::to_string(head.last_event) + " totals=";
+  for (const uint64_t* total : recorded_totals(head.totals)) out += std::to_string(*total) + ",";
+  out.pop_back();
+  return out;
+}
+
+std::string describe_config(Bytes value) {
+  ConfigLevel level{};
+  Bytes pattern;
+  std::vector<ConfigField> fields;
+  if (!decode_config(value, level, pattern, fields)) return " damaged";
+  std::string out = level == ConfigLevel::kQueue   ? " queue"
+                    : level == ConfigLevel::kGroup ? " group " + printable_bytes(pattern)
+                                                   : " key " + printable_bytes(pattern);
+  for (const auto& [name, text] : fields) out += " " + name + "=" + printable_bytes(text);
+  return out;
+}
+
+std::string describe_share(const Effect& effect) {
+  RecordedShare share;
+  if (!decode_share(effect.value, share)) return " damaged";
+  return " level=" + std::to_string(static_cast<int>(share.level)) + " " +
+         printable_bytes(effect.field) + " virtual_ms=" + format_double(share.virtual_ms) +
+         " arrival_us=" + std::to_string(share.arrival_us);
+}
+
+}  // namespace
+
+std::string describe_queue_effect(const Effect& effect) {
+  const std::string at =
+      " db=" + std::to_string(effect.database) + " " + printable_bytes(effect.key);
+  const std::string job = at + " " + printable_bytes(effect.field);
+  switch (effect.type) {
+    case EffectType::kQueueConfig:
+      return "queue_config" + at + describe_config(effect.value);
+    case EffectType::kQueueHead:
+      return "queue_head" + at + describe_head(effect.value);
+    case EffectType::kJobPut:
+      return "job_put" + job + describe_job(effect);
+    case EffectType::kJobState:
+      return "job_state" + job + describe_job(effect);
+    case EffectType::kJobGone: {
+      RecordedEvent event;
+      Bytes from = effect.value;
+      return "job_gone" + job + (decode_event(from, event) ? describe_event(event) : " damaged");
+    }
+    case EffectType::kQueueShare:
+      return "queue_share" + at + describe_share(effect);
+    case EffectType::kQueueEvents:
+      return "queue_events" + at + " " + std::to_string(effect.value.size()) + " bytes";
+    default:
+      return "unknown";
+  }
+}
+
+}  // namespace sluice
