@@ -1,0 +1,149 @@
+// Q.CONFIG as clients see it: replies, errors, and what a change does to a queue at once.
+#include <string>
+
+#include "tests/support/queue_talk.h"
+
+// The engine and doctest both have a CHECK; the test's is meant here.
+#undef CHECK
+#include <doctest/doctest.h>
+
+namespace {
+
+using sluice::test::QueueTalk;
+using sluice::test::RespValue;
+
+TEST_CASE("GET of a missing queue shows the defaults and makes none") {
+  QueueTalk q;
+  const RespValue all = q.ask("Q.CONFIG q GET");
+  CHECK(all.size() == 27);
+  CHECK(all.field("lease_ms") == "30000");
+  CHECK(all.field("bands") == "CRITICAL,HIGH,NORMAL,LOW,BACKGROUND");
+  CHECK(all.field("events") == "100000:86400000");
+  CHECK(q.say("Q.CONFIG q GET retry Crash_Limit") == "{retry=0 crash_limit=3}");
+  CHECK(q.say("Q.CONFIG q GROUP g GET") == "{}");
+  CHECK(q.say("EXISTS q") == "0");
+}
+
+TEST_CASE("SET makes the queue, all fields or none") {
+  QueueTalk q;
+  CHECK(q.say("Q.CONFIG q SET max_active 5 lease_ms 99") == "-BADFIELD field=lease_ms");
+  CHECK(q.say("EXISTS q") == "0");
+  CHECK(q.say("Q.CONFIG q SET max_active 5 order LIFO:low") == "OK");
+  CHECK(q.say("TYPE q") == "queue");
+  CHECK(q.say("Q.CONFIG q GET max_active order") == "{max_active=5 order=lifo:LOW}");
+  CHECK(q.say("Q.CONFIG q SET max_active 6 nothing 1") == "-BADFIELD field=nothing");
+  CHECK(q.say("Q.CONFIG q GET nothing") == "-BADFIELD field=nothing");
+  CHECK(q.say("Q.CONFIG q GET max_active") == "{max_active=5}");
+}
+
+TEST_CASE("what is no command line is a syntax error") {
+  QueueTalk q;
+  for (const char* line :
+       {"Q.CONFIG q SET", "Q.CONFIG q SET retry", "Q.CONFIG q SET retry 1 fair",
+        "Q.CONFIG q PUT retry 1", "Q.CONFIG q RESET retry", "Q.CONFIG q GROUP g",
+        "Q.CONFIG q GROUP", "Q.CONFIG q GROUP GET", "Q.CONFIG q KEY k NOTHING"}) {
+    CHECK_MESSAGE(q.say(line) == "-ERR syntax error", line);
+  }
+  CHECK(q.say("Q.CONFIG q GROUP '' SET max_active 1") == "-BADFIELD field=group");
+  CHECK(q.say("Q.CONFIG q KEY '' GET") == "-BADFIELD field=key");
+  CHECK(q.say("Q.CONFIG q").rfind("-ERR wrong number of arguments", 0) == 0);
+  CHECK(q.say("EXISTS q") == "0");
+}
+
+TEST_CASE("a bad name comes back encoded") {
+  QueueTalk q;
+  CHECK(q.say("Q.CONFIG q SET a=b 1") == "-BADFIELD field=a%3Db");
+}
+
+TEST_CASE("rules of groups and keys") {
+  QueueTalk q;
+  CHECK(q.say("Q.CONFIG q GROUP team.* SET max_active 2 weight 2.50") == "OK");
+  CHECK(q.say("Q.CONFIG q KEY gpu SET rate 5/1000") == "OK");
+  CHECK(q.say("Q.CONFIG q GROUP team.* GET") == "{max_active=2 weight=2.5}");
+  CHECK(q.say("Q.CONFIG q GROUP team.1 GET") == "{}");
+  CHECK(q.say("Q.CONFIG q GROUP team.* GET max_active ttl_ms") == "{max_active=2}");
+  CHECK(q.say("Q.CONFIG q KEY gpu GET rate") == "{rate=5/1000}");
+  CHECK(q.say("Q.CONFIG q KEY gpu SET paused out") == "-BADFIELD field=paused");
+  CHECK(q.say("Q.CONFIG q GROUP team.* GET lease_ms") == "-BADFIELD field=lease_ms");
+  CHECK(q.say("Q.CONFIG q GROUP team.* RESET") == "OK");
+  CHECK(q.say("Q.CONFIG q GROUP team.* GET") == "{}");
+  CHECK(q.say("Q.CONFIG nobody RESET") == "OK");
+  CHECK(q.say("EXISTS nobody") == "0");
+}
+
+TEST_CASE("RESP2 gets a flat array") {
+  QueueTalk q;
+  q.session(0).client.protocol = 2;
+  CHECK(q.say("Q.CONFIG q GET retry fair") == "[fair off retry 0]");
+}
+
+TEST_CASE("a change counts at once, also for groups and keys that exist") {
+  QueueTalk q;
+  q.add("a b c d", "GROUP g KEY k");
+  q.say("Q.CONFIG q GROUP * SET max_active 1");
+  CHECK(q.pop() == "a");
+  CHECK(q.pop() == "null");
+  q.say("Q.CONFIG q GROUP g SET max_active 2");
+  CHECK(q.pop() == "b");
+  CHECK(q.pop() == "null");
+  q.say("Q.CONFIG q GROUP g RESET");
+  q.say("Q.CONFIG q GROUP * RESET");
+  q.say("Q.CONFIG q KEY k SET max_active 3");
+  CHECK(q.pop() == "c");
+  CHECK(q.pop() == "null");
+  q.say("Q.CONFIG q KEY k RESET");
+  q.say("Q.CONFIG q SET max_active 3");
+  CHECK(q.pop() == "null");
+  q.say("Q.CONFIG q RESET");
+  CHECK(q.pop() == "d");
+  q.find_queue("q")->check();
+}
+
+TEST_CASE("a change wakes the pops that it makes possible") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET paused out");
+  q.add("a");
+  CHECK(q.say_as(1, "Q.POP 1 q BLOCK 0") == "(waits)");
+  CHECK(q.take_deliveries().empty());
+  CHECK(q.say("Q.CONFIG q SET paused none") == "OK");
+  const auto served = q.take_deliveries();
+  REQUIRE(served.count(1) == 1);
+  CHECK(served.at(1).items.at(0).field("id") == "a");
+}
+
+TEST_CASE("priority_order desc and bands count in what callers write and read") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET priority_order desc");
+  q.add("none");
+  q.add("one", "PRI 1");
+  q.add("nine", "PRI 9");
+  q.add("normal", "PRI normal");
+  CHECK(q.job("none", {"pri"}) == "BACKGROUND");
+  CHECK(q.job("nine", {"pri"}) == "9");
+  CHECK(q.job("normal", {"pri"}) == "NORMAL");
+  CHECK(q.drain() == "nine normal one none");
+}
+
+TEST_CASE("a restart brings the configuration back") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET bands urgent,calm default_pri calm max_active 7");
+  q.say("Q.CONFIG q GROUP a* SET max_active 1");
+  q.say("Q.CONFIG q GROUP *a SET max_active 2");
+  q.say("Q.CONFIG q KEY k SET max_active 3");
+  q.say("Q.CONFIG q KEY other SET max_active 3");
+  q.say("Q.CONFIG q KEY other RESET");
+  const std::string before = q.say("Q.CONFIG q GET");
+  q.restart(4);
+  CHECK(q.say("Q.CONFIG q GET") == before);
+  CHECK(q.say("Q.CONFIG q GROUP a* GET") == "{max_active=1}");
+  CHECK(q.say("Q.CONFIG q KEY k GET") == "{max_active=3}");
+  CHECK(q.say("Q.CONFIG q KEY other GET") == "{}");
+  // The later of two globs with as many literal bytes.
+  CHECK(q.say("Q.STATS q GROUP aa", "max_active") == "2");
+  q.say("Q.CONFIG q RESET");
+  q.restart(4);
+  CHECK(q.say("Q.CONFIG q GET max_active default_pri") == "{default_pri=2 max_active=0}");
+  CHECK(q.say("Q.STATS q GROUP aa", "max_active") == "2");
+}
+
+}  // namespace

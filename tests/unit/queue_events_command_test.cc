@@ -1,0 +1,189 @@
+// Q.EVENTS as clients see it: what is told, from where, and who waits for it.
+#include <string>
+#include <vector>
+
+#include "tests/support/queue_talk.h"
+
+// The engine and doctest both have a CHECK; the test's is meant here.
+#undef CHECK
+#include <doctest/doctest.h>
+
+namespace {
+
+using sluice::test::QueueTalk;
+using sluice::test::RespValue;
+
+// "1 added a, 2 started a": numbers, types and ids of an answer.
+std::string brief(const RespValue& reply) {
+  if (reply.kind != RespValue::Kind::kArray) return reply.show();
+  std::string out;
+  for (const RespValue& event : reply.items) {
+    out += (out.empty() ? "" : ", ") + event.items.at(0).text + " " + event.items.at(2).text + " " +
+           event.items.at(3).text;
+  }
+  return out;
+}
+
+TEST_CASE("events are told in order, from the oldest, after a number, or from now") {
+  QueueTalk q;
+  CHECK(q.say("Q.EVENTS q -") == "[]");
+  CHECK(q.say("Q.EVENTS q 0") == "[]");
+  CHECK(q.say("Q.EVENTS q $") == "[]");
+  CHECK(q.say("EXISTS q") == "0");
+  q.add("a b");
+  q.pop("WORKER w");
+  q.ack("a");
+  CHECK(brief(q.ask("Q.EVENTS q -")) == "1 added a, 2 added b, 3 started a, 4 completed a");
+  CHECK(brief(q.ask("Q.EVENTS q 0")) == brief(q.ask("Q.EVENTS q -")));
+  CHECK(brief(q.ask("Q.EVENTS q 2")) == "3 started a, 4 completed a");
+  CHECK(brief(q.ask("Q.EVENTS q 4")) == "");
+  CHECK(brief(q.ask("Q.EVENTS q $")) == "");
+  CHECK(brief(q.ask("Q.EVENTS q - COUNT 2")) == "1 added a, 2 added b");
+  CHECK(brief(q.ask("Q.EVENTS q 1 COUNT 1")) == "2 added b");
+  CHECK(brief(q.ask("Q.EVENTS q - TYPE started TYPE COMPLETED")) == "3 started a, 4 completed a");
+  CHECK(brief(q.ask("Q.EVENTS q - TYPE added COUNT 1")) == "1 added a");
+}
+
+TEST_CASE("an event has five parts, the last of them a map") {
+  QueueTalk q;
+  q.add("a");
+  q.pop("WORKER w");
+  const RespValue reply = q.ask("Q.EVENTS q 1");
+  REQUIRE(reply.size() == 1);
+  const RespValue& event = reply.items[0];
+  REQUIRE(event.size() == 5);
+  CHECK(event.items[0].text == "2");
+  CHECK(event.items[1].text == "1700000000000");
+  CHECK(event.items[2].text == "started");
+  CHECK(event.items[3].text == "a");
+  CHECK(event.items[4].kind == RespValue::Kind::kMap);
+  CHECK(event.items[4].field("worker") == "w");
+  CHECK(event.items[4].field("lease") == q.lease("a"));
+}
+
+TEST_CASE("bad arguments") {
+  QueueTalk q;
+  CHECK(q.say("Q.EVENTS q x") == "-BADFIELD field=seq");
+  CHECK(q.say("Q.EVENTS q -1") == "-BADFIELD field=seq");
+  CHECK(q.say("Q.EVENTS q 0 COUNT 0") == "-BADFIELD field=count");
+  CHECK(q.say("Q.EVENTS q 0 COUNT 1001") == "-BADFIELD field=count");
+  CHECK(q.say("Q.EVENTS q 0 BLOCK -1") == "-BADFIELD field=block");
+  CHECK(q.say("Q.EVENTS q 0 TYPE nothing") == "-BADFIELD field=type");
+  CHECK(q.say("Q.EVENTS q 0 TYPE") == "-ERR syntax error");
+  CHECK(q.say("Q.EVENTS q 0 NOTHING") == "-ERR syntax error");
+}
+
+TEST_CASE("what is trimmed is said, never passed over") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET events 3");
+  q.add("a b c d e");
+  CHECK(brief(q.ask("Q.EVENTS q -")) == "3 added c, 4 added d, 5 added e");
+  CHECK(q.say("Q.EVENTS q 0") == "-TRIMMED oldest=3");
+  CHECK(q.say("Q.EVENTS q 1") == "-TRIMMED oldest=3");
+  CHECK(brief(q.ask("Q.EVENTS q 2")) == "3 added c, 4 added d, 5 added e");
+  // A number that the queue has not reached is another queue's.
+  CHECK(q.say("Q.EVENTS q 6") == "-TRIMMED oldest=3");
+  CHECK(q.say("Q.EVENTS nobody 6") == "-TRIMMED oldest=1");
+}
+
+TEST_CASE("events grow old without traffic") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET events 100:1000");
+  q.add("a");
+  q.pass(600);
+  q.add("b");
+  q.pass(600);
+  CHECK(brief(q.ask("Q.EVENTS q -")) == "2 added b");
+  q.pass(600);
+  CHECK(brief(q.ask("Q.EVENTS q -")) == "");
+  CHECK(brief(q.ask("Q.EVENTS q 2")) == "");
+  CHECK(q.say("Q.EVENTS q 1") == "-TRIMMED oldest=3");
+  q.add("c");
+  CHECK(brief(q.ask("Q.EVENTS q -")) == "3 added c");
+}
+
+TEST_CASE("with events 0 there are none") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET events 0");
+  q.add("a");
+  CHECK(brief(q.ask("Q.EVENTS q -")) == "");
+  q.say("Q.CONFIG q SET events 10");
+  q.add("b");
+  CHECK(brief(q.ask("Q.EVENTS q -")) == "1 added b");
+}
+
+TEST_CASE("BLOCK waits for the first event after the number, also of a queue to come") {
+  QueueTalk q;
+  CHECK(q.say_as(1, "Q.EVENTS q $ BLOCK 0") == "(waits)");
+  q.add("a");
+  auto served = q.take_deliveries();
+  REQUIRE(served.count(1) == 1);
+  CHECK(brief(served.at(1)) == "1 added a");
+  CHECK(q.say_as(1, "Q.EVENTS q 1 BLOCK 0") == "(waits)");
+  CHECK(q.say_as(2, "Q.EVENTS q 1 BLOCK 1000") == "(waits)");
+  CHECK(brief(q.ask("Q.EVENTS q 0 BLOCK 0")) == "1 added a");
+  q.pop();
+  served = q.take_deliveries();
+  CHECK(served.size() == 2);
+  CHECK(brief(served.at(1)) == "2 started a");
+  CHECK(brief(served.at(2)) == "2 started a");
+}
+
+TEST_CASE("who waits for certain types sleeps through the others, and is not late for it") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET events 5");
+  CHECK(q.say_as(1, "Q.EVENTS q 0 TYPE cancelled BLOCK 0") == "(waits)");
+  q.add("a b c d e f g h");
+  CHECK(q.take_deliveries().empty());
+  q.say("Q.CANCEL q a");
+  const auto served = q.take_deliveries();
+  REQUIRE(served.count(1) == 1);
+  CHECK(brief(served.at(1)) == "9 cancelled a");
+}
+
+TEST_CASE("events that timers make wake as well") {
+  QueueTalk q;
+  q.add("a", "DELAY 500");
+  CHECK(q.say_as(1, "Q.EVENTS q $ BLOCK 0") == "(waits)");
+  q.pass(400);
+  CHECK(q.take_deliveries().empty());
+  q.pass(200);
+  const auto served = q.take_deliveries();
+  REQUIRE(served.count(1) == 1);
+  CHECK(brief(served.at(1)) == "2 ready a");
+}
+
+TEST_CASE("BLOCK counts as not given in a transaction") {
+  QueueTalk q;
+  q.say("MULTI");
+  q.say("Q.EVENTS q $ BLOCK 0");
+  CHECK(q.say("EXEC") == "[[]]");
+}
+
+TEST_CASE("who waits at a queue that goes hears it") {
+  QueueTalk q;
+  q.add("a b");
+  CHECK(q.say_as(1, "Q.EVENTS q $ BLOCK 0") == "(waits)");
+  q.say("DEL q");
+  const auto served = q.take_deliveries();
+  REQUIRE(served.count(1) == 1);
+  CHECK(brief(served.at(1)) == "");
+  CHECK(q.say("Q.EVENTS q 2") == "-TRIMMED oldest=1");
+}
+
+TEST_CASE("a restart tells the same events and goes on") {
+  QueueTalk q;
+  q.add("a b c");
+  q.pop("WORKER w");
+  q.nack("a", "ERROR broken");
+  q.say("Q.CANCEL q b");
+  q.say("Q.MOVE q c PRI HIGH");
+  const std::string before = q.say("Q.EVENTS q -");
+  q.restart(4);
+  CHECK(q.say("Q.EVENTS q -") == before);
+  const std::string last = std::to_string(q.find_queue("q")->events.last_seq());
+  q.add("d");
+  CHECK(brief(q.ask("Q.EVENTS q " + last)) == std::to_string(std::stoi(last) + 1) + " added d");
+}
+
+}  // namespace

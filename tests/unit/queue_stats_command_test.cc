@@ -1,0 +1,273 @@
+// Q.STATS as clients see it: every field of every line against jobs whose fate is known.
+#include <string>
+#include <vector>
+
+#include "tests/support/queue_talk.h"
+
+// The engine and doctest both have a CHECK; the test's is meant here.
+#undef CHECK
+#include <doctest/doctest.h>
+
+namespace {
+
+using sluice::test::QueueTalk;
+using sluice::test::RespValue;
+
+std::string fields(const RespValue& line, const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& name : names) {
+    out += (out.empty() ? "" : " ") + name + "=" + line.field(name);
+  }
+  return out;
+}
+
+// One line of an answer with BY.
+RespValue line(const RespValue& reply, const std::string& name) {
+  const RespValue* found = reply.find(name);
+  return found == nullptr ? RespValue::of("no line " + name) : *found;
+}
+
+TEST_CASE("a missing queue reads as an empty one, with every field") {
+  QueueTalk q;
+  const RespValue stats = q.ask("Q.STATS q");
+  CHECK(
+      fields(stats, {"pending", "active", "delayed", "blocked", "waiting", "waiting_pops", "slots",
+                     "max_active", "utilization", "added", "started", "completed", "failed",
+                     "expired", "cancelled", "reclaimed", "oldest_ms", "timer_lag_ms"}) ==
+      "pending=0 active=0 delayed=0 blocked=0 waiting=0 waiting_pops=0 slots=0 max_active=0 "
+      "utilization=null added=0 started=0 completed=0 failed=0 expired=0 cancelled=0 "
+      "reclaimed=0 oldest_ms=null timer_lag_ms=0");
+  CHECK(stats.field("by_priority") == "{CRITICAL=0 HIGH=0 NORMAL=0 LOW=0 BACKGROUND=0}");
+  CHECK(stats.field("rejected") ==
+        "{queue_full=0 group_full=0 paused=0 duplicate=0 too_big=0 too_late=0 need_failed=0}");
+  CHECK(stats.field("wait_ms") == "{count=0 p50=0 p95=0 p99=0 max=0 mean=0}");
+  CHECK(stats.field("run_ms") == stats.field("wait_ms"));
+  CHECK(stats.field("rates") == "{added=0 completed=0}");
+  CHECK(stats.field("since") == "1700000000000");
+  CHECK(stats.size() == 24);
+  CHECK(q.say("Q.STATS q BY GROUP") == "{}");
+  CHECK(q.say("Q.STATS q BY TAG lang") == "{}");
+  CHECK(q.say("Q.STATS q BY WORKER") == "{}");
+  CHECK(q.ask("Q.STATS q BY PRI").size() == 5);
+  CHECK(q.say("EXISTS q") == "0");
+}
+
+TEST_CASE("gauges follow every state") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET max_active 4");
+  q.add("a b c", "COST 2");
+  q.add("d", "PRI HIGH");
+  q.add("e", "DELAY 1000");
+  q.add("f", "NEED c");
+  q.say("Q.ADD q u x PRI 200");
+  CHECK(q.pop("WORKER w") == "d");
+  CHECK(q.pop("WORKER w") == "a");
+  q.say("Q.ADD q a again IFDUP UPDATE");
+  q.pass(250);
+  const RespValue stats = q.ask("Q.STATS q");
+  CHECK(fields(stats, {"pending", "active", "delayed", "blocked", "waiting", "slots", "max_active",
+                       "utilization", "oldest_ms"}) ==
+        "pending=3 active=2 delayed=1 blocked=1 waiting=6 slots=3 max_active=4 utilization=0.75 "
+        "oldest_ms=250");
+  CHECK(stats.field("by_priority") == "{CRITICAL=0 HIGH=0 NORMAL=2 LOW=0 BACKGROUND=0 200=1}");
+  q.find_queue("q")->check();
+}
+
+TEST_CASE("totals count every end, and refusals by their reason") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET max_waiting 6 max_payload 100 retry 1 lease_ms 1000 crash_limit 5");
+  q.say("Q.CONFIG q GROUP g SET max_waiting 1");
+  q.add("a b c");
+  q.pop();
+  q.ack("a");
+  q.pop();
+  q.nack("b", "FATAL");
+  q.pop();
+  q.pass(1001);  // the lease of c runs out
+  q.say("Q.CANCEL q c");
+  q.say("Q.ADD q d x TTL 10");
+  q.pass(20);
+  const RespValue stats = q.ask("Q.STATS q");
+  CHECK(fields(stats,
+               {"added", "started", "completed", "failed", "expired", "cancelled", "reclaimed"}) ==
+        "added=4 started=3 completed=1 failed=1 expired=1 cancelled=1 reclaimed=1");
+  q.add("e", "GROUP g");
+  CHECK(q.say("Q.ADD q f x GROUP g").rfind("-GROUPFULL", 0) == 0);
+  CHECK(q.say("Q.ADD q e x").rfind("-DUPLICATE", 0) == 0);
+  CHECK(q.say("Q.ADD q e x").rfind("-DUPLICATE", 0) == 0);
+  CHECK(q.say("Q.ADD q f " + std::string(101, 'x')).rfind("-TOOBIG", 0) == 0);
+  CHECK(q.say("Q.ADD q f x NEED b").rfind("-NEEDFAILED", 0) == 0);
+  q.add("1 2 3 4 5");
+  CHECK(q.say("Q.ADD q f x").rfind("-QFULL", 0) == 0);
+  q.say("Q.CONFIG q SET paused in");
+  CHECK(q.say("Q.ADD q f x").rfind("-PAUSED", 0) == 0);
+  CHECK(q.stat("rejected") ==
+        "{queue_full=1 group_full=1 paused=1 duplicate=2 too_big=1 too_late=0 need_failed=1}");
+}
+
+TEST_CASE("times are told by quantiles and the mean of the last hundred") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET lease_ms 60000");
+  for (int i = 1; i <= 10; ++i) {
+    q.add("j" + std::to_string(i));
+    q.pass(20);  // waits
+    q.pop();
+    q.pass(i * 10);  // runs
+    q.ack("j" + std::to_string(i));
+  }
+  CHECK(q.stat("wait_ms") == "{count=10 p50=20 p95=20 p99=20 max=20 mean=20}");
+  CHECK(q.stat("run_ms") == "{count=10 p50=50 p95=100 p99=100 max=100 mean=55}");
+  const RespValue normal = line(q.ask("Q.STATS q BY PRI"), "NORMAL");
+  CHECK(normal.field("run_ms") == q.stat("run_ms"));
+  CHECK(normal.field("wait_ms") == q.stat("wait_ms"));
+  CHECK(normal.field("completed") == "10");
+}
+
+TEST_CASE("rates are of the window") {
+  QueueTalk q;
+  for (int i = 0; i < 60; ++i) q.add("j" + std::to_string(i));
+  CHECK(q.say("Q.STATS q WINDOW 60000", "rates") == "{added=1 completed=0}");
+  q.pass(2000);
+  for (int i = 0; i < 10; ++i) {
+    q.pop();
+    q.ack("j" + std::to_string(i));
+  }
+  CHECK(q.say("Q.STATS q WINDOW 1000", "rates") == "{added=0 completed=10}");
+  CHECK(q.say("Q.STATS q WINDOW 60001") == "-BADFIELD field=window");
+  CHECK(q.say("Q.STATS q WINDOW 999") == "-BADFIELD field=window");
+}
+
+TEST_CASE("BY PRI has a line for each named or used band, the most urgent first") {
+  QueueTalk q;
+  q.add("a b", "PRI HIGH");
+  q.add("c", "PRI 100");
+  q.add("d", "PRI LOW DELAY 50");
+  q.add("e", "PRI LOW NEED a");
+  q.pass(7);
+  q.pop();
+  const RespValue all = q.ask("Q.STATS q BY PRI");
+  std::string names;
+  for (size_t i = 0; i < all.items.size(); i += 2) names += all.items[i].text + " ";
+  CHECK(names == "CRITICAL HIGH NORMAL LOW BACKGROUND 100 ");
+  const std::vector<std::string> shown = {"pending", "active", "delayed", "blocked",
+                                          "waiting", "added",  "started", "oldest_ms"};
+  CHECK(fields(line(all, "HIGH"), shown) ==
+        "pending=1 active=1 delayed=0 blocked=0 waiting=1 added=2 started=1 oldest_ms=7");
+  CHECK(fields(line(all, "LOW"), shown) ==
+        "pending=0 active=0 delayed=1 blocked=1 waiting=2 added=2 started=0 oldest_ms=null");
+  CHECK(fields(line(all, "BACKGROUND"), shown) ==
+        "pending=0 active=0 delayed=0 blocked=0 waiting=0 added=0 started=0 oldest_ms=null");
+}
+
+TEST_CASE("BY GROUP and one group") {
+  QueueTalk q;
+  q.say("Q.CONFIG q GROUP big SET max_active 2");
+  q.add("a b c", "GROUP big");
+  q.add("d", "GROUP small DELAY 50");
+  q.add("e", "GROUP small NEED a");
+  q.add("f");
+  q.pop();
+  const std::vector<std::string> shown = {"pending", "active", "delayed",    "blocked",
+                                          "waiting", "slots",  "max_active", "utilization"};
+  const RespValue all = q.ask("Q.STATS q BY GROUP");
+  CHECK(all.size() == 3);
+  CHECK(fields(line(all, "big"), shown) ==
+        "pending=2 active=1 delayed=0 blocked=0 waiting=2 slots=1 max_active=2 utilization=0.5");
+  CHECK(fields(line(all, "small"), shown) ==
+        "pending=0 active=0 delayed=1 blocked=1 waiting=2 slots=0 max_active=0 utilization=null");
+  CHECK(line(all, "").field("pending") == "1");
+  CHECK(q.say("Q.STATS q GROUP big") == line(all, "big").show());
+  // A group that has no jobs.
+  CHECK(fields(q.ask("Q.STATS q GROUP nobody"), shown) ==
+        "pending=0 active=0 delayed=0 blocked=0 waiting=0 slots=0 max_active=0 utilization=null");
+  q.find_queue("q")->check();
+}
+
+TEST_CASE("beyond a thousand groups the smallest stand in one line") {
+  QueueTalk q;
+  q.add("x1 x2 x3", "GROUP largest");
+  for (int i = 0; i < 1010; ++i) q.add("j" + std::to_string(i), "GROUP g" + std::to_string(i));
+  const RespValue all = q.ask("Q.STATS q BY GROUP");
+  CHECK(all.size() == 1001);
+  CHECK(all.items[0].text == "largest");
+  CHECK(line(all, "*").field("pending") == "11");
+  CHECK(line(all, "*").field("waiting") == "11");
+}
+
+TEST_CASE("BY TAG counts the jobs of each value") {
+  QueueTalk q;
+  q.add("a b", "TAG lang python");
+  q.add("c", "TAG lang java TAG tier free");
+  q.pop();
+  q.pass(5);
+  RespValue all = q.ask("Q.STATS q BY TAG lang");
+  CHECK(all.size() == 2);
+  CHECK(fields(line(all, "python"), {"pending", "active", "added", "started", "completed"}) ==
+        "pending=1 active=1 added=2 started=1 completed=0");
+  q.ack("a");
+  CHECK(fields(line(q.ask("Q.STATS q BY TAG lang"), "python"), {"active", "completed"}) ==
+        "active=0 completed=1");
+  CHECK(line(q.ask("Q.STATS q BY TAG lang"), "python").field("run_ms") ==
+        "{count=1 p50=5 p95=5 p99=5 max=5 mean=5}");
+  CHECK(line(q.ask("Q.STATS q BY TAG tier"), "free").field("pending") == "1");
+  CHECK(q.say("Q.STATS q BY TAG nothing") == "{}");
+  // An update may change a tag.
+  q.say("Q.ADD q b x IFDUP UPDATE TAG lang java");
+  all = q.ask("Q.STATS q BY TAG lang");
+  CHECK(line(all, "python").field("pending") == "0");
+  CHECK(line(all, "java").field("pending") == "2");
+}
+
+TEST_CASE("BY WORKER shows who holds leases") {
+  QueueTalk q;
+  q.add("a b c");
+  q.pop("WORKER w1");
+  q.pass(30);
+  q.pop("WORKER w1");
+  q.pop();
+  CHECK(q.say("Q.STATS q BY WORKER") == "{w1={active=2 oldest_run_ms=30}}");
+  q.ack("a");
+  CHECK(q.say("Q.STATS q BY WORKER") == "{w1={active=1 oldest_run_ms=0}}");
+  q.ack("b");
+  CHECK(q.say("Q.STATS q BY WORKER") == "{}");
+}
+
+TEST_CASE("bad arguments") {
+  QueueTalk q;
+  for (const char* options : {"NOTHING", "BY", "BY NOTHING", "BY TAG", "GROUP", "BY PRI BY GROUP",
+                              "GROUP g BY PRI", "WINDOW"}) {
+    CHECK_MESSAGE(q.say(std::string("Q.STATS q ") + options) == "-ERR syntax error", options);
+  }
+  CHECK(q.say("Q.STATS q BY PRI WINDOW x") == "-BADFIELD field=window");
+}
+
+TEST_CASE("RESP2 gets flat arrays") {
+  QueueTalk q;
+  q.session(0).client.protocol = 2;
+  const RespValue reply = q.ask("Q.STATS q");
+  CHECK(reply.kind == RespValue::Kind::kArray);
+  CHECK(reply.items.size() == 48);
+  CHECK(reply.field("rates") == "[added 0 completed 0]");
+}
+
+TEST_CASE("a restart brings gauges and totals back") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET max_active 5");
+  q.add("a b c d", "GROUP g TAG lang c");
+  q.add("e", "DELAY 100000 GROUP g");
+  q.pop("WORKER w");
+  q.pop("WORKER w");
+  q.ack("a");
+  const std::vector<std::string> shown = {"pending", "active",  "delayed",   "waiting",    "slots",
+                                          "added",   "started", "completed", "by_priority"};
+  const std::string before = fields(q.ask("Q.STATS q"), shown);
+  const std::string group = q.say("Q.STATS q GROUP g");
+  q.restart(4);
+  CHECK(fields(q.ask("Q.STATS q"), shown) == before);
+  CHECK(q.say("Q.STATS q GROUP g") == group);
+  CHECK(fields(line(q.ask("Q.STATS q BY TAG lang"), "c"), {"pending", "active"}) ==
+        "pending=2 active=1");
+  CHECK(line(q.ask("Q.STATS q BY WORKER"), "w").field("active") == "1");
+}
+
+}  // namespace
