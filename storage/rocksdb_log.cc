@@ -273,6 +273,8 @@ Status RocksdbLog::open_database() {
   // Only then: a database whose CURRENT was lost would otherwise be replaced by an empty one.
   options.create_if_missing = directory_->creating();
   const std::string path = directory_->path("log");
+  // RocksDB makes it too, but looks into it before and reports an error that is none.
+  if (directory_->creating()) env_->CreateDirIfMissing(path).PermitUncheckedError();
   rocksdb::DB* db = nullptr;
   const rocksdb::Status status = options_.read_only
                                      ? rocksdb::DB::OpenForReadOnly(options, path, &db)

@@ -114,6 +114,21 @@ TEST_CASE("reading starts with the commit that contains the lsn") {
   CHECK(first_lsns(*log, 99) == std::vector<Lsn>{30});
 }
 
+TEST_CASE("a new directory is made, and opened again, without a complaint") {
+  TempDirectory directory(true);
+  for (int round = 0; round < 2; ++round) {
+    std::string complaints;
+    RocksdbLogOptions options;
+    options.directory = directory.path() + "/data";
+    options.sink = [&](LogLevel level, std::string_view message) {
+      if (level >= LogLevel::kWarning) complaints += message;
+    };
+    auto log = open_rocksdb_log(options);
+    REQUIRE(log.ok());
+    CHECK(complaints == "");
+  }
+}
+
 TEST_CASE("commits that are handed over together are all there") {
   TempDirectory directory;
   {
