@@ -216,6 +216,17 @@ void Database::move_queue(const KeyRef& from, Entry* entry, Database target, con
   target.signal(to.key);
 }
 
+// A large collection that has shrunk keeps the looks of a large one under its new name.
+static void copy_encoding(const Entry& from, const Entry& to) {
+  if (from.type() == Type::kHash) {
+    to.object<Hash>().listpack = from.object<Hash>().listpack;
+  } else if (from.type() == Type::kSet) {
+    to.object<Set>().intset = from.object<Set>().intset;
+  } else if (from.type() == Type::kSortedSet) {
+    to.object<SortedSet>().listpack = from.object<SortedSet>().listpack;
+  }
+}
+
 void Database::copy(Entry* entry, Database target, const KeyRef& to) {
   if (Entry* old = target.keyspace().entries.find(to.key, to.hash)) target.remove(to, old);
   const int64_t expire_ms = entry->expire_ms();
@@ -226,6 +237,7 @@ void Database::copy(Entry* entry, Database target, const KeyRef& to) {
     return;
   }
   Entry* made = target.create(to, entry->type());
+  copy_encoding(*entry, *made);
   switch (entry->type()) {
     case Type::kList: {
       const PackedList& items = entry->object<List>().items;
@@ -362,7 +374,9 @@ void Database::sorted_put(const KeyRef& key, Entry* entry, ScoredMember* found, 
        member.size() > g_encoding_limits.sorted_listpack_value_bytes)) {
     sorted.listpack = false;
   }
-  if (sorted.listpack && score == 0) score = 0;  // Redis's listpacks know no negative zero
+  // Redis's listpacks know no negative zero. What replay brings has been through this already, and
+  // may be of a set that was larger.
+  if (sorted.listpack && score == 0 && !unit_->replaying) score = 0;
   if (unit_->recording) unit_->record().sorted_put(index_, key.key, score, member);
   const uint64_t minor = SortedSet::minor(member);
   if (found != nullptr) {

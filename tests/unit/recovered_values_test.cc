@@ -1,0 +1,85 @@
+// Values that look the same after recovery, from the journal and from a checkpoint.
+#include "tests/support/engine_session.h"
+#include "tests/support/quiet_server.h"
+#include "tests/support/storage_support.h"
+
+// The engine and doctest both have a CHECK; the test's is meant here.
+#undef CHECK
+#include <doctest/doctest.h>
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+// An engine on a data directory, as the server has it.
+struct Kept {
+  explicit Kept(const std::string& directory) : engine(port, 7), execution(engine) {
+    const std::unique_ptr<Replay> replay = engine.begin_replay();
+    auto opened = Store::open(store_options(directory, SyncMode::kEverySecond), *replay);
+    REQUIRE_MESSAGE(opened.ok(), opened.status().message());
+    store = std::move(*opened);
+    engine.attach_journal(&store->journal());
+    store->start_checkpoints([this] { return engine.begin_walk(); }, [] { return 1; });
+  }
+
+  QuietServer port;
+  Engine engine;
+  Execution execution;
+  std::unique_ptr<Store> store;
+};
+
+// What the requests of `fill` leave, as `show` sees it before and after recovery.
+void check_kept(const std::vector<std::vector<std::string>>& fill,
+                const std::vector<std::vector<std::string>>& show) {
+  const auto run = [](EngineSession& session, const std::vector<std::string>& request) {
+    const std::vector<Bytes> args(request.begin(), request.end());
+    return session.run(args);
+  };
+  for (const CloseMode mode : {CloseMode::kFlush, CloseMode::kCheckpoint}) {
+    TempDirectory directory(true);
+    std::vector<std::string> before;
+    {
+      Kept kept(directory.path());
+      EngineSession session(kept.engine, kept.execution);
+      for (const auto& request : fill) run(session, request);
+      for (const auto& request : show) before.push_back(run(session, request));
+      REQUIRE(kept.store->close(mode).ok());
+    }
+    Kept kept(directory.path());
+    EngineSession session(kept.engine, kept.execution);
+    for (size_t i = 0; i < show.size(); ++i) CHECK(run(session, show[i]) == before[i]);
+    REQUIRE(kept.store->close(CloseMode::kFlush).ok());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a negative zero stays one in a large sorted set, as in Redis") {
+  std::vector<std::vector<std::string>> fill;
+  for (int i = 0; i < 200; ++i) fill.push_back({"ZADD", "z", "1", "m" + std::to_string(i)});
+  fill.push_back({"ZADD", "z", "-0", "negative"});
+  fill.push_back({"ZADD", "small", "-0", "negative"});
+  check_kept(fill, {{"ZSCORE", "z", "negative"}, {"ZSCORE", "small", "negative"}});
+
+  QuietServer port;
+  Engine engine(port, 7);
+  Execution execution(engine);
+  EngineSession session(engine, execution);
+  for (const auto& request : fill) {
+    session.run(std::vector<Bytes>(request.begin(), request.end()));
+  }
+  CHECK(session.run({"ZSCORE", "z", "negative"}) == "$2\r\n-0\r\n");
+  CHECK(session.run({"ZSCORE", "small", "negative"}) == "$1\r\n0\r\n");
+  // The same under another name.
+  CHECK(session.run({"RENAME", "z", "other"}) == "+OK\r\n");
+  CHECK(session.run({"ZSCORE", "other", "negative"}) == "$2\r\n-0\r\n");
+}
+
+TEST_CASE("a negative zero stays one when the set has shrunk") {
+  std::vector<std::vector<std::string>> fill;
+  for (int i = 0; i < 200; ++i) fill.push_back({"ZADD", "z", "1", "m" + std::to_string(i)});
+  fill.push_back({"ZADD", "z", "-0", "negative"});
+  for (int i = 0; i < 190; ++i) fill.push_back({"ZREM", "z", "m" + std::to_string(i)});
+  check_kept(fill, {{"ZSCORE", "z", "negative"}, {"ZRANGE", "z", "0", "-1", "WITHSCORES"}});
+}
