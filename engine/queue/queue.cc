@@ -370,8 +370,7 @@ void Queue::check() {
   CHECK(slots == limiter.used && held == successors);
   lanes.groups().for_each(
       [&](const Group* group) { CHECK(group->limiter.used == group_slots[group]); });
-  lanes.keys().for_each(
-      [&](const Key* limit) { CHECK(limit->limiter.used == key_slots[limit]); });
+  lanes.keys().for_each([&](const Key* limit) { CHECK(limit->limiter.used == key_slots[limit]); });
   uint64_t pending = 0;
   for (const uint8_t number : lanes.used_bands()) pending += lanes.band(number)->pending.size();
   CHECK(pending == count(JobState::kPending));
@@ -379,6 +378,50 @@ void Queue::check() {
   CHECK(leases.size() == count(JobState::kActive) && runs.size() == leases.size());
   CHECK(ended[0].size() == count(JobState::kCompleted) + count(JobState::kCancelled));
   CHECK(ended[1].size() == count(JobState::kFailed) + count(JobState::kExpired));
+  check_gauges();
+}
+
+// What groups, bands and tags count equals a recount.
+void Queue::check_gauges() {
+  using Counts = std::array<uint64_t, kJobStates + 1>;  // the last: successors
+  std::map<const Group*, Counts> by_group;
+  std::map<const Band*, Counts> by_band;
+  std::map<const TagLine*, Counts> by_tag;
+  jobs.for_each([&](const Job* job) {
+    const auto state = static_cast<size_t>(job->state);
+    Counts& group = by_group[job->lane->group];
+    Counts& band = by_band[lanes.band(job->band)];
+    ++group[state];
+    ++band[state];
+    const JobExtras* extras = job->extras_if();
+    if (extras != nullptr && extras->successor != nullptr) {
+      ++group[kJobStates];
+      ++band[kJobStates];
+    }
+    if (job->options() == nullptr) return;
+    for (const auto& [name, value] : job->options()->tags) {
+      if (const TagLine* line = stats.tag(name, value)) ++by_tag[line][state];
+    }
+  });
+  const auto check_line = [](const auto& line, Counts& counts) {
+    const auto count_of = [&](JobState state) { return counts[static_cast<size_t>(state)]; };
+    CHECK(line.delayed == count_of(JobState::kDelayed));
+    CHECK(line.blocked == count_of(JobState::kBlocked));
+    CHECK(line.active == count_of(JobState::kActive));
+    CHECK(line.waiting == count_of(JobState::kBlocked) + count_of(JobState::kDelayed) +
+                              count_of(JobState::kPending) + counts[kJobStates]);
+  };
+  lanes.groups().for_each([&](const Group* group) {
+    check_line(*group, by_group[group]);
+    CHECK(group->pending == by_group[group][static_cast<size_t>(JobState::kPending)]);
+  });
+  for (const uint8_t number : lanes.used_bands()) {
+    check_line(*lanes.band(number), by_band[lanes.band(number)]);
+  }
+  stats.for_each_tag([&](const TagLine& line) {
+    CHECK(line.pending == by_tag[&line][static_cast<size_t>(JobState::kPending)]);
+    CHECK(line.active == by_tag[&line][static_cast<size_t>(JobState::kActive)]);
+  });
 }
 
 }  // namespace sluice

@@ -164,6 +164,7 @@ class Queue {
  private:
   void count_in(const Job* job, bool in);
   void count_tags(const Job* job, uint64_t one);
+  void check_gauges();
   void place_active(Job* job);
   void unplace_active(Job* job);
 

@@ -132,6 +132,12 @@ class QueueStats {
   TagLine* tag(Bytes name, Bytes value);
   // Null: no job has had this tag.
   const TagValues* tag_values(Bytes name) const;
+  template <class Visit>
+  void for_each_tag(Visit visit) const {
+    for (const auto& [name, values] : tags_) {
+      for (const auto& [value, line] : values) visit(line);
+    }
+  }
   size_t memory_bytes() const;
 
  private:
