@@ -1,10 +1,13 @@
 // The fuzzy walk for checkpoints: every key of every shard, a few at a time, with the values that
 // they have at that moment. What changes meanwhile is in the journal after the walk's beginning.
 //
-// Keys and elements are visited in the order of their hashes (SplitMap::scan), so whatever stays
-// from the beginning to the end is seen, however the maps grow and split in between. A key that
-// came, moved or went in between may be seen or not: its effects are in the log.
+// Keys and elements are visited in the order of their hashes (SplitMap::scan), the members of a
+// sorted set in the order of their scores. So whatever stays as it is from the beginning to the end
+// is seen, however the maps grow and split in between. A key or an element that came, moved or went
+// in between may be seen or not: its effects are in the log.
 #include <deque>
+#include <optional>
+#include <string>
 
 #include "engine/engine.h"
 #include "engine/keyspace/effects.h"
@@ -45,6 +48,9 @@ class EngineWalk final : public CheckpointWalk {
     Type type;
     uint64_t cursor = 0;
     int64_t next_index = INT64_MIN;  // lists
+    // Sorted sets: the last one written, and its score.
+    std::string last_member = {};
+    std::optional<double> last_score = {};
     QueueCursor in_queue = {};
   };
 
@@ -171,11 +177,7 @@ class EngineWalk final : public CheckpointWalk {
             [&](const Member* member) { record().set_add(database_, key, member->bytes()); });
         return large.cursor == 0;
       case Type::kSortedSet:
-        large.cursor = entry.object<SortedSet>().members.scan(
-            large.cursor, kMaxElements, [&](const ScoredMember* member) {
-              record().sorted_put(database_, key, member->score(), member->bytes());
-            });
-        return large.cursor == 0;
+        return write_sorted(entry.object<SortedSet>(), large);
       case Type::kList:
         return write_list(entry, large);
       case Type::kQueue:
@@ -184,6 +186,30 @@ class EngineWalk final : public CheckpointWalk {
         CHECK(false && "unknown type");
     }
     return true;
+  }
+
+  // In order, because loading then only appends, which is far cheaper than filling an order at
+  // random. A member that keeps its score keeps its place, so none that stays is passed over.
+  bool write_sorted(const SortedSet& sorted, Large& large) {
+    auto at = sorted.order.begin();
+    if (large.last_score.has_value()) {
+      const uint64_t last_major = SortedSet::major(*large.last_score);
+      const uint64_t last_minor = SortedSet::minor(large.last_member);
+      at = sorted.order.lower_bound_by([&](uint64_t major, uint64_t minor, const ScoredMember* m) {
+        if (major != last_major) return major < last_major;
+        if (minor != last_minor) return minor < last_minor;
+        return m->bytes() <= large.last_member;
+      });
+    }
+    const ScoredMember* last = nullptr;
+    for (size_t left = kMaxElements; at.valid() && left != 0; at.next(), --left) {
+      last = at.value();
+      record().sorted_put(database_, large.key, last->score(), last->bytes());
+    }
+    if (!at.valid()) return true;
+    large.last_member = last->bytes();
+    large.last_score = last->score();
+    return false;
   }
 
   bool write_list(const Entry& entry, Large& large) {

@@ -1,6 +1,7 @@
 #include "engine/keyspace/database.h"
 
 #include "engine/base/numbers.h"
+#include "engine/keyspace/replay_expiries.h"
 #include "engine/queue/queue_records.h"
 #include "engine/queue/queue_timers.h"
 
@@ -55,13 +56,21 @@ void Database::signal_queue(Bytes key) NO_THREAD_SAFETY_ANALYSIS {
 }
 
 void Database::track_expiry(const KeyRef& key, int64_t expire_ms) {
-  mutable_keyspace().expiries.insert(static_cast<uint64_t>(expire_ms), key.hash, {});
+  if (unit_->replay_expiries != nullptr) {
+    unit_->replay_expiries->add(shard_->index, index_, expire_ms, key.hash);
+  } else {
+    mutable_keyspace().expiries.insert(static_cast<uint64_t>(expire_ms), key.hash, {});
+  }
   if (expire_ms < shard_->next_due_ms.load(std::memory_order_relaxed)) {
     shard_->next_due_ms.store(expire_ms, std::memory_order_release);
   }
 }
 
 void Database::untrack_expiry(const KeyRef& key, int64_t expire_ms) {
+  if (unit_->replay_expiries != nullptr) {
+    unit_->replay_expiries->remove(shard_->index, index_, expire_ms, key.hash);
+    return;
+  }
   const bool was_there =
       mutable_keyspace().expiries.erase(static_cast<uint64_t>(expire_ms), key.hash, {});
   CHECK(was_there);
@@ -281,6 +290,7 @@ void Database::clear() NO_THREAD_SAFETY_ANALYSIS {
   keys.entries.for_each([&](Entry* entry) { discard(entry); });
   keys.entries.clear();
   keys.expiries.clear();
+  if (unit_->replay_expiries != nullptr) unit_->replay_expiries->clear(shard_->index, index_);
   shard_->key_counts[static_cast<size_t>(index_)].store(0, std::memory_order_relaxed);
 }
 

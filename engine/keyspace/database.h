@@ -104,9 +104,13 @@ class Database {
 
   Shard& shard() { return *shard_; }
 
-  // Applies one decoded effect during replay.
+  // Applies one decoded effect during replay; `key` is of effect.key.
   // False: it is damaged. Queues that it changed are in unit.dirty_queues, for their timers.
-  static bool apply(Shard& shard, Unit& unit, const Effect& effect);
+  static bool apply(Shard& shard, Unit& unit, const KeyRef& key, const Effect& effect);
+  // Brings what apply() will read into the cache: first the places of the key, then, once those
+  // have arrived, the element's.
+  static void prefetch_key(const Shard& shard, const KeyRef& key, const Effect& effect);
+  static void prefetch_element(const Shard& shard, const KeyRef& key, const Effect& effect);
 
   // Records that all keys of `database` (kAllDatabases: of all) are gone, in every shard.
   static void record_flush(Unit& unit, uint8_t database);

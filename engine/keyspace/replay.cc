@@ -65,8 +65,29 @@ bool Database::apply_queue(const KeyRef& key, const Effect& effect) {
   return apply_queue_effect(queue, effect);
 }
 
-bool Database::apply(Shard& shard, Unit& unit, const Effect& effect) {
-  const KeyRef key(effect.key);
+void Database::prefetch_key(const Shard& shard, const KeyRef& key,
+                            const Effect& effect) NO_THREAD_SAFETY_ANALYSIS {
+  shard.databases[effect.database].entries.prefetch(key.hash);
+}
+
+void Database::prefetch_element(const Shard& shard, const KeyRef& key,
+                                const Effect& effect) NO_THREAD_SAFETY_ANALYSIS {
+  if (effect.field.empty()) return;
+  const Entry* entry = shard.databases[effect.database].entries.find(key.key, key.hash);
+  if (entry == nullptr) return;
+  switch (entry->type()) {
+    case Type::kHash:
+      return entry->object<Hash>().fields.prefetch(hash_bytes(effect.field));
+    case Type::kSet:
+      return entry->object<Set>().members.prefetch(hash_bytes(effect.field));
+    case Type::kSortedSet:
+      return entry->object<SortedSet>().members.prefetch(hash_bytes(effect.field));
+    default:
+      return;
+  }
+}
+
+bool Database::apply(Shard& shard, Unit& unit, const KeyRef& key, const Effect& effect) {
   Database database(shard, effect.database, unit);
   Keyspace& keys = database.mutable_keyspace();
   switch (effect.type) {

@@ -18,6 +18,8 @@ namespace sluice {
 
 class Queue;
 
+class ReplayExpiries;
+
 // How the engine reaches a connection that another thread may own. Any thread may call it; the
 // bytes are written by the connection's own thread, after whatever it had queued before, and not
 // before the journal has made `gate` durable.
@@ -60,6 +62,8 @@ class Unit {
   bool recording = false;
   // During replay collections may be empty for a while, and nothing expires.
   bool replaying = false;
+  // Not null: expiries go here instead of into their indices, which replay builds at its end.
+  ReplayExpiries* replay_expiries = nullptr;
   int64_t now_ms = 0;
   // Milliseconds since the engine began to serve; never goes back. Leases go by it.
   int64_t steady_ms = 0;

@@ -209,9 +209,9 @@ void OrderedIndex<Value, TieOrder>::grow_root(uint32_t capacity) {
 template <class Value, class TieOrder>
 void OrderedIndex<Value, TieOrder>::split_leaf(Path& path, const Entry& entry) {
   Leaf* left = path.leaf;
-  // At the front, and where a run of inserts grows, only the new entry goes to the new part: entries
-  // that come in order leave full nodes behind. That holds in the middle, too: a band of the order
-  // grows at its end, before the next band.
+  // At the front, and where a run of inserts grows, only the new entry goes to the new part:
+  // entries that come in order leave full nodes behind. That holds in the middle, too: a band of
+  // the order grows at its end, before the next band.
   const bool at_left = path.at == 0;
   const bool at_cut = left->in_sequence(path.at);
   if (!at_left && !at_cut && insert_with_neighbour(path, entry)) return;
