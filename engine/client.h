@@ -59,7 +59,8 @@ struct Client {
   std::vector<QueuedCommand> queued;
   size_t queued_bytes = 0;  // of their arguments, with some for each of them
   std::vector<WatchedKey> watched;
-  WatchSet watch_set;
+  // Its own allocation: Departures may keep it when the connection is gone.
+  std::unique_ptr<WatchSet> watch_set = std::make_unique<WatchSet>();
 
   // --- Blocking --- set by a handler through Call::block; the connection stops reading requests
   // until its port gets the reply, or the time-out comes (Engine::cancel_waiter).

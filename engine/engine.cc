@@ -59,14 +59,28 @@ uint64_t Engine::key_count(int database) const {
 
 // --- Waiters and connections ---
 
+bool Engine::lock_patiently(Shard& shard) {
+  if (shard.mutex.try_lock()) return true;
+  while (!shard.mutex.try_lock_for_ms(kLockPatienceMs)) {
+    if (script_busy.load(std::memory_order_relaxed)) return false;
+  }
+  return true;
+}
+
 void Engine::end_waiter(Client& client) {
-  const std::shared_ptr<Waiter> waiter = std::move(client.waiter);
+  std::shared_ptr<Waiter> waiter = std::move(client.waiter);
   client.waiter = nullptr;
+  std::vector<std::string> left;
   for (const std::string& key : waiter->keys) {
     Shard& shard = shards_[KeyRef(key).shard];
-    MutexLock lock(shard.mutex);
+    if (!lock_patiently(shard)) {
+      left.push_back(key);
+      continue;
+    }
     shard.waiters.remove(key, waiter.get());
+    shard.mutex.unlock();
   }
+  if (!left.empty()) departures_.leave(std::move(waiter), std::move(left));
 }
 
 bool Engine::cancel_waiter(Client& client) {

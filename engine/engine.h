@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/client.h"
+#include "engine/departures.h"
 #include "engine/journal.h"
 #include "engine/server_port.h"
 #include "engine/shard.h"
@@ -100,12 +101,17 @@ class Engine {
   // --- Ends of blocking and of connections: by the connection's own thread, between batches ---
   // Ends a blocked command without its reply (time-out, CLIENT UNBLOCK); false if it has been
   // claimed already: then its reply is on the way. Locks the waiter's shards; client.waiter is null
-  // afterwards if true.
+  // afterwards if true. None of these waits for a script: what a locked shard still knows of the
+  // client is left to departures().
   bool cancel_waiter(Client& client);
   // The reply of the blocked command has arrived: forgets the waiter at its other keys.
   void end_waiter(Client& client);
   // The connection is gone: it waits, watches, and listens to nothing any more.
   void disconnect(Client& client);
+  Departures& departures() { return departures_; }
+  // Locks a shard, unless a script is busy meanwhile, which may hold it for as long as it likes.
+  // Not for threads that hold shards.
+  bool lock_patiently(Shard& shard) TRY_ACQUIRE(true, shard.mutex);
 
   // When Execution::run_timers has something to do next. Any thread.
   DueTimes next_due() const;
@@ -142,6 +148,7 @@ class Engine {
   std::atomic<Journal*> journal_{nullptr};
   RuntimeOptions options_;
   std::array<Shard, kShards> shards_;
+  Departures departures_;
   std::unique_ptr<Acl> acl_;
   std::unique_ptr<PubSub> pubsub_;
   std::unique_ptr<ScriptEngine> scripts_;

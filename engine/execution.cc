@@ -18,8 +18,6 @@ namespace {
 
 // A connection with a deep pipeline lets others in after this many requests under one hold.
 constexpr unsigned kMaxHeldRequests = 64;
-// Longer than any hold but a script's.
-constexpr int64_t kLockPatienceMs = 20;
 // Expired keys deleted in one lock hold.
 constexpr size_t kMaxExpiredPerHold = 64;
 // Jobs of one queue whose time has come, and jobs of dead queues.
@@ -88,6 +86,7 @@ void Execution::lock(ShardMask mask) NO_THREAD_SAFETY_ANALYSIS {
     if (missing == 0) return;
   }
   if (locked_ != 0) end_hold();
+  CHECK(!nested_in_another_);
   // Waiting for a lock while holding others is only safe in ascending order, so all are taken anew.
   for (ShardMask rest = mask; rest != 0; rest &= rest - 1) {
     const unsigned index = static_cast<unsigned>(std::countr_zero(rest));
@@ -144,6 +143,9 @@ void Execution::end_hold() NO_THREAD_SAFETY_ANALYSIS {
     }
   }
   unit_.clear();
+  if (!engine_.departures().none() && !nested_in_another_) [[unlikely]] {
+    engine_.departures().settle(engine_);
+  }
 }
 
 Lsn Execution::finish() {
@@ -175,10 +177,25 @@ ShardMask Execution::shards_of(const Command& command, std::span<const Bytes> ar
   return mask;
 }
 
+void Execution::lock_unless_busy(ShardMask mask) NO_THREAD_SAFETY_ANALYSIS {
+  if (!busy()) return lock(mask);
+  if (nested_in_another_) return;
+  for (ShardMask rest = mask & ~locked_; rest != 0; rest &= rest - 1) {
+    const unsigned index = static_cast<unsigned>(std::countr_zero(rest));
+    if (engine_.shard(index).mutex.try_lock()) locked_ |= 1U << index;
+  }
+}
+
+// As far as other commands are concerned.
+bool Execution::busy() const {
+  return nested_in_another_ || engine_.script_busy.load(std::memory_order_relaxed);
+}
+
 void Execution::lock_for(Client& client, const Command& command, std::span<const Bytes> args,
                          KeyRef& first_key) NO_THREAD_SAFETY_ANALYSIS {
   ShardMask mask = shards_of(command, args, first_key);
   if ((command.acl & kAclTransaction) != 0) mask |= transaction_shards(*this, client, command);
+  if ((command.flags & kAllowBusy) != 0) return lock_unless_busy(mask);
   lock(mask);
   if ((command.flags & kReadonly) != 0) return;
   for (ShardMask rest = mask; rest != 0; rest &= rest - 1) {
@@ -284,7 +301,7 @@ void Execution::execute(Client& client, std::span<const Bytes> args, RespReply& 
         reply);
     return;
   }
-  if (engine_.script_busy.load(std::memory_order_relaxed) && (command->flags & kAllowBusy) == 0) {
+  if (busy() && (command->flags & kAllowBusy) == 0) {
     reject(client, command,
            "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
            reply);
@@ -366,11 +383,6 @@ void Execution::run_nested(Client& client, const Command& command, std::span<con
   CHECK((needed & ~locked_) == 0);
   Call call{engine_, *this, client, unit_, command, args, reply, true, first_key};
   handle(call);
-}
-
-void Execution::unwatch(Client& client) {
-  // Dispatch has locked the shards of the watched keys for every command that may end watching.
-  unwatch_locked(engine_, client);
 }
 
 // --- Waiters ---

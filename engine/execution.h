@@ -29,6 +29,9 @@ class Execution {
 
   // Keep shards locked from one request of a batch to the next, even if they differ.
   void set_hold_shards(bool hold) { hold_shards_ = hold; }
+  // This one runs inside a command of the same thread that waits or is slow, and that may hold
+  // shards: it locks none, and answers BUSY to whoever needs some.
+  void set_nested_in_another() { nested_in_another_ = true; }
   // The wall clock for what follows, unix milliseconds; the I/O thread reads it once a batch.
   void set_now_ms(int64_t now_ms) { now_ms_ = now_ms; }
   int64_t now_ms() const { return now_ms_; }
@@ -55,6 +58,9 @@ class Execution {
 
   // Locks the shards of `mask` besides those held. Ends the current hold if it must wait.
   void lock(ShardMask mask);
+  // The same, but while a script is busy it takes only those that are free. For the commands that
+  // run all the same (kAllowBusy): they are about WATCH, and do without the others.
+  void lock_unless_busy(ShardMask mask);
   ShardMask locked() const { return locked_; }
   // Lets go of all shards, inside a command that waits for another thread (SAVE): what came before
   // it in the batch may still hold some.
@@ -63,9 +69,6 @@ class Execution {
   ShardMask shards_of(const Command& command, std::span<const Bytes> args, KeyRef& first_key);
   Unit& unit() { return unit_; }
   Engine& engine() { return engine_; }
-
-  // Ends all watching of a client, inside a command.
-  void unwatch(Client& client);
 
   // Deletes keys whose time has come, does what is due in queues and serves who waits for it, a
   // bounded number in each lock hold. True: more is due already.
@@ -99,6 +102,7 @@ class Execution {
   void run(Client& client, const Command& command, std::span<const Bytes> args, RespReply& reply);
   void lock_for(Client& client, const Command& command, std::span<const Bytes> args,
                 KeyRef& first_key);
+  bool busy() const;
   // Time and journal for what runs now, under the locks.
   void begin_unit();
   // Runs the handler, with statistics, SLOWLOG and MONITOR around it.
@@ -127,6 +131,7 @@ class Execution {
   Lsn gate_ = 0;
   unsigned held_requests_ = 0;
   bool hold_shards_ = false;
+  bool nested_in_another_ = false;
   std::unique_ptr<CommandStat[]> stats_;
   size_t stat_count_ = 0;
   std::vector<KeyPosition> key_positions_;

@@ -25,6 +25,8 @@ namespace sluice {
 
 inline constexpr unsigned kShards = 16;
 inline constexpr int kDatabases = 16;
+// Longer than any hold of a shard but a script's.
+inline constexpr int64_t kLockPatienceMs = 20;
 inline constexpr int64_t kNeverMs = std::numeric_limits<int64_t>::max();
 
 using ShardMask = uint32_t;

@@ -46,6 +46,7 @@ IoThread::~IoThread() { CHECK(!thread_.joinable()); }
 void IoThread::add_level() {
   levels_.push_back(std::make_unique<Level>(*state_.engine));
   levels_.back()->execution->set_hold_shards(hold_shards_);
+  if (levels_.size() > 1) levels_.back()->execution->set_nested_in_another();
 }
 
 IoThread* IoThread::current() { return current_thread; }

@@ -28,8 +28,6 @@ constexpr size_t kFirstReadBytes = 4U << 10;
 constexpr size_t kMaxReadBytes = 64U << 10;
 constexpr size_t kKeptInputBytes = 64U << 10;
 
-constexpr Bytes kBusyError =
-    "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.";
 constexpr Bytes kLoadingError = "LOADING Redis is loading the dataset in memory";
 
 }  // namespace
@@ -299,8 +297,7 @@ void Session::execute(std::span<const Bytes> args, RespReply& reply) {
 
 // Why the process as a whole cannot take this request now; empty when it can.
 Bytes Session::refusal_now(std::span<const Bytes> args) const {
-  const bool loading = thread_.state().loading.load(std::memory_order_relaxed);
-  if (!loading && !thread_.nested()) [[likely]]
+  if (!thread_.state().loading.load(std::memory_order_relaxed)) [[likely]]
     return {};
   const Command* command = CommandTable::instance().find(args[0]);
   if (command == nullptr) return {};  // its error says so
@@ -309,16 +306,13 @@ Bytes Session::refusal_now(std::span<const Bytes> args) const {
     if (subcommand != nullptr) command = subcommand;
   }
   if (client_.user == nullptr && (command->flags & kNoAuth) == 0) return {};
-  // Recovery fills the shards without their locks, and a script that polls holds them.
+  // Recovery fills the shards without their locks.
   const bool needs_shards =
       (command->flags & kEveryShard) != 0 || command->keys[0].begin != KeySpec::Begin::kNone ||
       (command->acl & kAclTransaction) != 0 || Bytes(command->name) == "reset";
-  if (loading) {
-    // INFO leaves out what it would look up in the shards.
-    const bool fits = !needs_shards || Bytes(command->name) == "info";
-    return (command->flags & kLoading) != 0 && fits ? Bytes() : kLoadingError;
-  }
-  return (command->flags & kAllowBusy) != 0 && !needs_shards ? Bytes() : kBusyError;
+  // INFO leaves out what it would look up in the shards.
+  const bool fits = !needs_shards || Bytes(command->name) == "info";
+  return (command->flags & kLoading) != 0 && fits ? Bytes() : kLoadingError;
 }
 
 void Session::after_batch() {
@@ -472,7 +466,10 @@ void Session::close() {
   if (closed_) return;
   if (executing_ || thread_.nested()) {
     // The engine is told under shard locks, which a command up the stack may hold.
-    if (!executing_ && !close_put_off_) thread_.close_later(*this);
+    if (!executing_ && !close_put_off_) {
+      thread_.close_later(*this);
+      ::shutdown(fd_, SHUT_RDWR);  // the peer need not wait for the script
+    }
     close_put_off_ = true;
     return;
   }

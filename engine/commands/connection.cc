@@ -4,6 +4,7 @@
 #include "engine/acl.h"
 #include "engine/base/numbers.h"
 #include "engine/commands/call.h"
+#include "engine/commands/transactions.h"
 #include "engine/engine.h"
 #include "engine/execution.h"
 #include "engine/pubsub.h"
@@ -124,7 +125,7 @@ void reset_command(Call& call) {
   client.multi_failed = false;
   client.queued.clear();
   client.queued_bytes = 0;
-  call.execution.unwatch(client);
+  unwatch(call.execution, client);
   call.engine.pubsub().forget(client);
   if (client.monitoring) call.engine.monitors().remove(client.id);
   client.monitoring = false;

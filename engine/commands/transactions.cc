@@ -6,6 +6,7 @@
 #include "engine/commands/transactions.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/acl.h"
 #include "engine/commands/call.h"
@@ -27,27 +28,13 @@ ShardMask watched_shards(const Client& client) {
   return mask;
 }
 
-// Takes one key of a connection off its shard's list, which is locked.
-void forget_watcher(Shard& shard, const WatchedKey& watched,
-                    const WatchSet* set) NO_THREAD_SAFETY_ANALYSIS {
-  auto& by_key = shard.watchers[static_cast<size_t>(watched.database)];
-  const auto found = by_key.find(watched.key);
-  CHECK(found != by_key.end());
-  std::vector<WatchSet*>& sets = found->second;
-  const auto own = std::find(sets.begin(), sets.end(), set);
-  CHECK(own != sets.end());
-  sets.erase(own);
-  if (sets.empty()) by_key.erase(found);
-  --shard.watched_keys;
-}
-
-void end_transaction(Engine& engine, Client& client) {
+void end_transaction(Execution& execution, Client& client) {
   client.in_multi = false;
   client.multi_failed = false;
   client.queued.clear();
   client.queued_bytes = 0;
   if (client.queued.capacity() > kKeptQueueRoom) client.queued.shrink_to_fit();
-  unwatch_locked(engine, client);
+  unwatch(execution, client);
 }
 
 // A watched key whose time has come is a changed key.
@@ -56,7 +43,7 @@ bool watch_is_broken(Call& call) {
     const KeyRef key(watched.key);
     call.database(key, watched.database).find(key);
   }
-  return call.client.watch_set.broken.load(std::memory_order_relaxed);
+  return call.client.watch_set->broken.load(std::memory_order_relaxed);
 }
 
 // Why no queued command may run although all could be queued. Empty: they may.
@@ -104,7 +91,7 @@ void multi_command(Call& call) {
 
 void discard_command(Call& call) {
   if (!call.client.in_multi) return call.reply.error("ERR DISCARD without MULTI");
-  end_transaction(call.engine, call.client);
+  end_transaction(call.execution, call.client);
   call.reply.ok();
 }
 
@@ -114,16 +101,16 @@ void exec_command(Call& call) {
   const bool broken = watch_is_broken(call);
   const std::string refused = refuse_all(call);
   if (!refused.empty()) {
-    end_transaction(call.engine, call.client);
+    end_transaction(call.execution, call.client);
     return call.reply.error("EXECABORT Transaction discarded because of" +
                             (refused[0] == ':' ? refused : " " + refused));
   }
   if (broken) {
-    end_transaction(call.engine, call.client);
+    end_transaction(call.execution, call.client);
     return call.reply.null_array();
   }
   // Watching ends before the commands run: what they change is no conflict.
-  unwatch_locked(call.engine, client);
+  unwatch(call.execution, client);
   call.reply.array(client.queued.size());
   std::vector<Bytes> args;
   for (const QueuedCommand& queued : client.queued) {
@@ -135,7 +122,7 @@ void exec_command(Call& call) {
       call.reply.error(error);
     }
   }
-  end_transaction(call.engine, call.client);
+  end_transaction(call.execution, call.client);
 }
 
 void watch_command(Call& call) NO_THREAD_SAFETY_ANALYSIS {
@@ -148,11 +135,16 @@ void watch_command(Call& call) NO_THREAD_SAFETY_ANALYSIS {
           return watched.database == client.database && watched.key == key.key;
         });
     if (known) continue;
+    if ((call.execution.locked() & (1U << key.shard)) == 0) {
+      // A busy script holds it, and what it does there cannot be followed: that counts as a change.
+      client.watch_set->broken.store(true, std::memory_order_relaxed);
+      continue;
+    }
     // An expired key goes now; its end is no change for this connection then.
     call.find(key);
     Shard& shard = call.engine.shard(key.shard);
     shard.watchers[static_cast<size_t>(client.database)][std::string(key.key)].push_back(
-        &client.watch_set);
+        client.watch_set.get());
     ++shard.watched_keys;
     client.watched.push_back({client.database, std::string(key.key)});
   }
@@ -160,7 +152,7 @@ void watch_command(Call& call) NO_THREAD_SAFETY_ANALYSIS {
 }
 
 void unwatch_command(Call& call) {
-  unwatch_locked(call.engine, call.client);
+  unwatch(call.execution, call.client);
   call.reply.ok();
 }
 
@@ -261,29 +253,66 @@ ShardMask transaction_shards(Execution& execution, const Client& client, const C
 }
 
 std::string abort_transaction(Execution& execution, Client& client, Bytes error) {
-  execution.lock(watched_shards(client));
-  end_transaction(execution.engine(), client);
+  execution.lock_unless_busy(watched_shards(client));
+  end_transaction(execution, client);
   constexpr Bytes kCode = "ERR ";
   if (error.substr(0, kCode.size()) == kCode) error.remove_prefix(kCode.size());
   return "EXECABORT Transaction discarded because of: " + std::string(error);
 }
 
-void unwatch_locked(Engine& engine, Client& client) {
-  for (const WatchedKey& watched : client.watched) {
-    forget_watcher(engine.shard(KeyRef(watched.key).shard), watched, &client.watch_set);
-  }
+void forget_watcher(Shard& shard, const WatchedKey& watched,
+                    const WatchSet* set) NO_THREAD_SAFETY_ANALYSIS {
+  auto& by_key = shard.watchers[static_cast<size_t>(watched.database)];
+  const auto found = by_key.find(watched.key);
+  CHECK(found != by_key.end());
+  std::vector<WatchSet*>& sets = found->second;
+  const auto own = std::find(sets.begin(), sets.end(), set);
+  CHECK(own != sets.end());
+  sets.erase(own);
+  if (sets.empty()) by_key.erase(found);
+  --shard.watched_keys;
+}
+
+namespace {
+
+// The client watches nothing any more; `left` is what its set could not be taken from.
+void end_watching(Engine& engine, Client& client, std::vector<WatchedKey> left) {
   client.watched.clear();
-  client.watch_set.broken.store(false, std::memory_order_relaxed);
+  if (left.empty()) {
+    client.watch_set->broken.store(false, std::memory_order_relaxed);
+    return;
+  }
+  engine.departures().leave(std::exchange(client.watch_set, std::make_unique<WatchSet>()),
+                            std::move(left));
+}
+
+}  // namespace
+
+void unwatch(Execution& execution, Client& client) {
+  std::vector<WatchedKey> left;
+  for (const WatchedKey& watched : client.watched) {
+    const unsigned shard = KeyRef(watched.key).shard;
+    if ((execution.locked() & (1U << shard)) != 0) {
+      forget_watcher(execution.engine().shard(shard), watched, client.watch_set.get());
+    } else {
+      left.push_back(watched);
+    }
+  }
+  end_watching(execution.engine(), client, std::move(left));
 }
 
 void unwatch_all(Engine& engine, Client& client) {
+  std::vector<WatchedKey> left;
   for (const WatchedKey& watched : client.watched) {
     Shard& shard = engine.shard(KeyRef(watched.key).shard);
-    MutexLock lock(shard.mutex);
-    forget_watcher(shard, watched, &client.watch_set);
+    if (!engine.lock_patiently(shard)) {
+      left.push_back(watched);
+      continue;
+    }
+    forget_watcher(shard, watched, client.watch_set.get());
+    shard.mutex.unlock();
   }
-  client.watched.clear();
-  client.watch_set.broken.store(false, std::memory_order_relaxed);
+  end_watching(engine, client, std::move(left));
 }
 
 }  // namespace sluice

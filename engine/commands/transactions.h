@@ -12,6 +12,7 @@ class Engine;
 class Execution;
 struct Client;
 struct Command;
+struct WatchedKey;
 
 // MULTI, EXEC, DISCARD, WATCH, UNWATCH (and QUIT, RESET): run at once inside MULTI instead of being
 // queued.
@@ -21,14 +22,18 @@ bool is_transaction_control(const Command& command);
 // commands and of all watched keys, for DISCARD and UNWATCH those of the watched keys.
 ShardMask transaction_shards(Execution& execution, const Client& client, const Command& command);
 
-// Ends all watching of a connection that runs no command now; locks the shards of its watched keys.
+// Ends all watching of a connection that runs no command now; locks the shards of its watched keys,
+// but waits for no script.
 void unwatch_all(Engine& engine, Client& client);
 
-// The same inside a command, with those shards locked already.
-void unwatch_locked(Engine& engine, Client& client);
+// The same inside a command. Dispatch has locked those shards, unless a script is busy.
+void unwatch(Execution& execution, Client& client);
+
+// Takes one key of a connection off its shard's list; the shard is locked.
+void forget_watcher(Shard& shard, const WatchedKey& watched, const WatchSet* set);
 
 // Dispatch has refused EXEC itself (arity, rights, BUSY): that ends the transaction. Returns what
-// the client is told instead of `error`. Locks the shards of the watched keys.
+// the client is told instead of `error`. Locks the shards of the watched keys that it can have.
 std::string abort_transaction(Execution& execution, Client& client, Bytes error);
 
 }  // namespace sluice

@@ -2,6 +2,7 @@
 // WATCH.
 #include <atomic>
 #include <cstdlib>
+#include <memory>
 #include <random>
 #include <string>
 #include <thread>
@@ -113,6 +114,120 @@ TEST_CASE("another thread kills a slow script") {
   EngineSession session(engine, execution);
   while (session.run({"SCRIPT", "KILL"}) != "+OK\r\n") std::this_thread::yield();
   runner.join();
+}
+
+// A script that runs until it is killed, on a thread of its own.
+class Runaway {
+ public:
+  explicit Runaway(Engine& engine, Bytes script = "while true do end")
+      : engine_(engine), thread_([this, script] {
+          Execution execution(engine_);
+          EngineSession session(engine_, execution);
+          reply_ = session.eval(script);
+        }) {
+    while (!engine_.script_busy.load()) std::this_thread::yield();
+  }
+  // The script's reply.
+  std::string kill() {
+    CHECK(engine_.scripts().kill().empty());
+    thread_.join();
+    return reply_;
+  }
+
+ private:
+  Engine& engine_;
+  std::string reply_;
+  std::thread thread_;
+};
+
+bool nobody_waits_or_watches(Engine& engine) NO_THREAD_SAFETY_ANALYSIS {
+  bool nobody = true;
+  for (unsigned i = 0; i < kShards; ++i) {
+    MutexLock lock(engine.shard(i).mutex);
+    nobody = nobody && engine.shard(i).waiters.empty() && engine.shard(i).watched_keys == 0;
+  }
+  return nobody;
+}
+
+TEST_CASE("the end of a connection waits for no script") {
+  QuietServer port;
+  Engine engine(port, 7);
+  engine.options().busy_reply_threshold_ms = 1;
+  port.step_us = 2000;
+  Execution execution(engine);
+  auto blocked = std::make_unique<EngineSession>(engine, execution);
+  auto timed_out = std::make_unique<EngineSession>(engine, execution);
+  auto watching = std::make_unique<EngineSession>(engine, execution);
+  CHECK(blocked->run({"BLPOP", "a", "b", "c", "0"}).empty());
+  CHECK(timed_out->run({"BZPOPMIN", "a", "z", "1"}).empty());
+  CHECK(watching->run({"WATCH", "a", "b", "c"}) == "+OK\r\n");
+  CHECK(!nobody_waits_or_watches(engine));
+
+  Runaway script(engine);
+  CHECK(engine.cancel_waiter(timed_out->client));
+  CHECK(timed_out->client.waiter == nullptr);
+  blocked.reset();
+  watching.reset();
+  CHECK(!engine.departures().none());
+  CHECK(script.kill().find("Script killed by user") != std::string::npos);
+
+  // The script's own thread has cleared up, or whoever came next.
+  timed_out->run({"PING"});
+  CHECK(engine.departures().none());
+  CHECK(nobody_waits_or_watches(engine));
+  timed_out->run({"RPUSH", "a", "1"});
+  CHECK(timed_out->run({"LLEN", "a"}) == ":1\r\n");
+}
+
+TEST_CASE("a watch that ends while a script is busy is not told of its keys any more") {
+  QuietServer port;
+  Engine engine(port, 7);
+  engine.options().busy_reply_threshold_ms = 1;
+  port.step_us = 2000;
+  Execution execution(engine);
+  EngineSession session(engine, execution);
+  EngineSession other(engine, execution);
+  session.run({"WATCH", "k"});
+  Runaway script(engine);
+  CHECK(session.run({"UNWATCH"}) == "+OK\r\n");
+  CHECK(session.run({"MULTI"}) == "+OK\r\n");
+  CHECK(session.run({"DISCARD"}) == "+OK\r\n");
+  script.kill();
+  other.run({"SET", "k", "1"});
+  session.run({"MULTI"});
+  session.run({"GET", "k"});
+  CHECK(session.run({"EXEC"}) == "*1\r\n$1\r\n1\r\n");
+
+  // And one that begins then counts as broken: what the script does there cannot be seen.
+  Runaway second(engine);
+  CHECK(session.run({"WATCH", "k"}) == "+OK\r\n");
+  second.kill();
+  session.run({"MULTI"});
+  session.run({"GET", "k"});
+  CHECK(session.run({"EXEC"}) == "*-1\r\n");
+  session.run({"MULTI"});
+  session.run({"GET", "k"});
+  CHECK(session.run({"EXEC"}) == "*1\r\n$1\r\n1\r\n");
+  CHECK(nobody_waits_or_watches(engine));
+}
+
+TEST_CASE("EXEC while a script is busy ends the transaction, and waits for nothing") {
+  QuietServer port;
+  Engine engine(port, 7);
+  engine.options().busy_reply_threshold_ms = 1;
+  port.step_us = 2000;
+  Execution execution(engine);
+  EngineSession session(engine, execution);
+  session.run({"WATCH", "k"});
+  session.run({"MULTI"});
+  Runaway script(engine);
+  CHECK(session.run({"SET", "k", "1"}).substr(0, 5) == "-BUSY");
+  CHECK(session.run({"EXEC"}).substr(0, 49) == "-EXECABORT Transaction discarded because of: BUSY");
+  CHECK(session.run({"EXEC"}).substr(0, 10) == "-EXECABORT");
+  CHECK(session.run({"RESET"}) == "+RESET\r\n");
+  script.kill();
+  CHECK(session.run({"EXEC"}) == "-ERR EXEC without MULTI\r\n");
+  CHECK(nobody_waits_or_watches(engine));
 }
 
 }  // namespace

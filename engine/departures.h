@@ -1,0 +1,51 @@
+// Departures: waiters and watches that have ended, but stand in lists of shards that could not be
+// locked.
+//
+// A script may hold shards until somebody kills it, and a time-out, a lost connection or DISCARD
+// must not wait for that. Nobody minds what stays in the lists: a waiter that has ended is passed
+// over, and a watch set without its connection is only written to. Both are kept alive here and
+// taken out when the shards are free; an Execution looks after each of its lock holds.
+//
+// Any thread, and under any locks but its own: it takes shards by try_lock only.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/base/mutex.h"
+#include "engine/client.h"
+#include "engine/waiter.h"
+
+namespace sluice {
+
+class Engine;
+
+class Departures {
+ public:
+  // `keys`: where the waiter still stands.
+  void leave(std::shared_ptr<Waiter> waiter, std::vector<std::string> keys);
+  // `watched`: which keys still know the set.
+  void leave(std::unique_ptr<WatchSet> set, std::vector<WatchedKey> watched);
+
+  // Without a lock.
+  bool none() const { return !waiting_.load(std::memory_order_relaxed); }
+  // Takes out what stands in shards that are free now. The caller holds none.
+  void settle(Engine& engine);
+
+ private:
+  struct Departure {
+    std::shared_ptr<Waiter> waiter;
+    std::vector<std::string> keys;
+    std::unique_ptr<WatchSet> watch_set;
+    std::vector<WatchedKey> watched;
+  };
+  static bool settle_one(Engine& engine, Departure& departure);
+
+  std::atomic<bool> waiting_{false};
+  Mutex mutex_;
+  std::vector<Departure> departures_ GUARDED_BY(mutex_);
+};
+
+}  // namespace sluice
