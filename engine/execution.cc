@@ -275,12 +275,13 @@ std::string Execution::check(Client& client, const Command& command, std::span<c
     std::string error = engine_.acl().check(*client.user, command, args);
     if (!error.empty()) return error;
   }
-  if ((command.flags & kDenyOom) != 0) {
+  if ((command.flags & kDenyOom) != 0 || (client.in_multi && !ends_transaction(command))) {
     const uint64_t limit = engine_.options().max_memory_bytes.load(std::memory_order_relaxed);
     if (limit != 0 && engine_.server().used_memory_bytes() > limit) {
       return std::string(errors::kOutOfMemory);
     }
-    if (engine_.options().disk_nearly_full.load(std::memory_order_relaxed)) {
+    if ((command.flags & kDenyOom) != 0 &&
+        engine_.options().disk_nearly_full.load(std::memory_order_relaxed)) {
       return "MISCONF The disk is nearly full: commands that grow the data are refused until there "
              "is more than min-free-disk again.";
     }

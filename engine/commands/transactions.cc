@@ -48,14 +48,13 @@ bool watch_is_broken(Call& call) {
 
 // Why no queued command may run although all could be queued. Empty: they may.
 std::string refuse_all(Call& call) {
-  if (call.client.multi_failed) return "previous errors.";
   for (const QueuedCommand& queued : call.client.queued) {
-    if ((queued.command->flags & kDenyOom) != 0) {
-      const std::string error = refuse_growth(call.engine);
-      return error.empty() ? error : ": " + error;
-    }
+    if ((queued.command->flags & kDenyOom) == 0) continue;
+    const std::string error = refuse_growth(call.engine);
+    if (!error.empty()) return ": " + error;
+    break;
   }
-  return {};
+  return call.client.multi_failed ? "previous errors." : "";
 }
 
 // Rights may have changed since the command was queued. Empty: it may run.
@@ -236,6 +235,11 @@ bool is_transaction_control(const Command& command) {
          (command.handler == exec_command || command.handler == discard_command ||
           command.handler == multi_command || command.handler == watch_command || name == "quit" ||
           name == "reset");
+}
+
+bool ends_transaction(const Command& command) {
+  return is_transaction_control(command) && command.handler != multi_command &&
+         command.handler != watch_command;
 }
 
 ShardMask transaction_shards(Execution& execution, const Client& client, const Command& command) {

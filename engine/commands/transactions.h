@@ -18,6 +18,9 @@ struct WatchedKey;
 // queued.
 bool is_transaction_control(const Command& command);
 
+// EXEC, DISCARD, QUIT, RESET: never refused for want of memory, as queueing more is.
+bool ends_transaction(const Command& command);
+
 // The shards that such a command needs besides those of its own keys: for EXEC those of all queued
 // commands and of all watched keys, for DISCARD and UNWATCH those of the watched keys.
 ShardMask transaction_shards(Execution& execution, const Client& client, const Command& command);
