@@ -15,16 +15,18 @@ extern const std::span<const Command> kListCommands;
 extern const std::span<const Command> kHashCommands;
 extern const std::span<const Command> kSetCommands;
 extern const std::span<const Command> kSortedSetCommands;
+extern const std::span<const Command> kQueueCommands;
 extern const std::span<const Command> kPubsubCommands;
 extern const std::span<const Command> kTransactionCommands;
 extern const std::span<const Command> kScriptingCommands;
 extern const std::span<const Command> kAclCommands;
 extern const std::span<const Command> kServerCommands;
 
-inline std::array<std::span<const Command>, 12> command_families() {
-  return {kConnectionCommands,  kKeyCommands,       kStringCommands,    kListCommands,
-          kHashCommands,        kSetCommands,       kSortedSetCommands, kPubsubCommands,
-          kTransactionCommands, kScriptingCommands, kAclCommands,       kServerCommands};
+inline std::array<std::span<const Command>, 13> command_families() {
+  return {kConnectionCommands, kKeyCommands,         kStringCommands,    kListCommands,
+          kHashCommands,       kSetCommands,         kSortedSetCommands, kQueueCommands,
+          kPubsubCommands,     kTransactionCommands, kScriptingCommands, kAclCommands,
+          kServerCommands};
 }
 
 }  // namespace sluice

@@ -170,7 +170,7 @@ const Command kRows[] = {
      .complexity = "O(G) with G the groups and keys that jobs name.",
      .summary = "Reads and changes the configuration of a queue, of its groups and its keys.",
      .syntax = "queue [GROUP glob | KEY glob] <GET [field [field ...]] | "
-               "SET field value [field value ...] | RESET>"},
+               "SET <field value [field value ...]> | RESET>"},
 };
 
 }  // namespace

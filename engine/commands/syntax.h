@@ -18,7 +18,7 @@ struct SyntaxNode {
   std::string token;  // empty: none
   bool optional = false;
   bool multiple = false;
-  bool repeats_token = false;  // each time with the token before it
+  bool repeats_token = false;         // each time with the token before it
   std::vector<SyntaxNode> arguments;  // of oneof and block
 };
 
