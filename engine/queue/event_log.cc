@@ -83,6 +83,15 @@ void EventLog::append(uint64_t seq, int64_t time_ms, EventType type, Bytes id, B
 }
 
 void EventLog::trim(const Retention& bounds, int64_t now_ms, size_t limit) {
+  // Whole chunks beyond the count go without a look at their events.
+  while (count_ > bounds.count) {
+    const uint64_t size = chunks_.front().count - chunks_.front().skipped;
+    if (size > limit || count_ - size < bounds.count) break;
+    chunks_.pop_front();
+    count_ -= size;
+    first_seq_ += size;
+    limit -= size;
+  }
   for (; limit > 0 && count_ > 0; --limit) {
     Chunk& chunk = chunks_.front();
     Event oldest;

@@ -97,6 +97,12 @@ struct JobSuccessor {
   int band = -1;
   int64_t ttl_ms = -1;
   JobOptions options;
+  // Where it replaces: what an update may not change.
+  std::string group;
+  std::vector<std::string> keys;
+  uint32_t cost = 1;
+  int64_t boost_ms = 0;
+  int64_t gate_ms = 0;  // not before; 0: at once
 };
 
 struct JobExtras {

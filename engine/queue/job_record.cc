@@ -250,6 +250,12 @@ void encode_successor(const JobSuccessor& successor, std::string& out) {
   if (successor.ttl_ms >= 0) put_varint(out, static_cast<uint64_t>(successor.ttl_ms));
   encode_options(successor.options, out);
   put_bytes(out, successor.payload);
+  if (!successor.replaces) return;
+  put_bytes(out, successor.group);
+  put_texts(out, successor.keys);
+  put_varint(out, successor.cost);
+  put_signed(out, successor.boost_ms);
+  put_varint(out, static_cast<uint64_t>(successor.gate_ms));
 }
 
 bool decode_successor(Bytes& from, JobSuccessor& successor) {
@@ -262,7 +268,14 @@ bool decode_successor(Bytes& from, JobSuccessor& successor) {
     successor.band = band;
   }
   if ((bits & kSuccessorTtl) != 0 && !take_number(from, kMaxNumber, successor.ttl_ms)) return false;
-  return decode_options(from, successor.options) && take_text(from, successor.payload);
+  if (!decode_options(from, successor.options) || !take_text(from, successor.payload)) {
+    return false;
+  }
+  if (!successor.replaces) return true;
+  return take_text(from, successor.group) && take_texts(from, successor.keys) &&
+         take_number(from, UINT32_MAX, successor.cost) && take_signed(from, successor.boost_ms) &&
+         std::abs(successor.boost_ms) <= kMaxRecordedTime &&
+         take_number(from, kMaxNumber, successor.gate_ms);
 }
 
 // --- State ---

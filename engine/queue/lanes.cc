@@ -48,12 +48,13 @@ Group* Lanes::join_group(Bytes name) {
   if (Group* group = groups_.find(name, hash)) return group;
   auto* group = new Group();
   group->name = name;
+  group->limiter.arrival_us = idle_rates_.take(ConfigLevel::kGroup, name);
   apply_config(group);
   groups_.insert(group, hash);
   return group;
 }
 
-KeySet* Lanes::join_keys(std::span<const Bytes> names) {
+KeySet* Lanes::join_keys(std::span<const Bytes> names, int64_t now_ms) {
   if (names.empty() && no_keys_ != nullptr) return no_keys_;
   std::vector<std::string> sorted(names.begin(), names.end());
   std::sort(sorted.begin(), sorted.end());
@@ -67,6 +68,7 @@ KeySet* Lanes::join_keys(std::span<const Bytes> names) {
     if (key == nullptr) {
       key = new Key();
       key->name = name;
+      key->limiter.arrival_us = idle_rates_.take(ConfigLevel::kKey, name);
       apply_config(key);
       keys_.insert(key, hash);
     }
@@ -74,6 +76,8 @@ KeySet* Lanes::join_keys(std::span<const Bytes> names) {
     set->keys.push_back(key);
     if (!key->open) ++set->closed;
   }
+  // One that comes back may still owe tokens.
+  for (Key* key : set->keys) refresh_key(key, now_ms);
   if (sorted.empty()) no_keys_ = set.get();
   return set.get();
 }
@@ -98,9 +102,10 @@ BandClass* Lanes::join_class(uint8_t band, KeySet* keys) {
   return in_class.get();
 }
 
-Lane* Lanes::join(uint8_t band, Bytes group_name, std::span<const Bytes> key_names, bool lifo) {
+Lane* Lanes::join(uint8_t band, Bytes group_name, std::span<const Bytes> key_names, bool lifo,
+                  int64_t now_ms) {
   Group* group = join_group(group_name);
-  KeySet* keys = join_keys(key_names);
+  KeySet* keys = join_keys(key_names, now_ms);
   std::unique_ptr<Lane>& lane = lanes_[LaneId{group, keys, band, lifo}];
   if (lane == nullptr) {
     lane = std::make_unique<Lane>();
@@ -124,7 +129,7 @@ void Lanes::leave(Lane* lane) {
 
 void Lanes::drop_lane(Lane* lane) {
   CHECK(lane->tickets.empty() && lane->gated.empty() && lane->stack.empty() && !lane->ready);
-  unpark_too_large(lane);
+  unlist_large(lane);
   Group* group = lane->group;
   KeySet* keys = lane->keys;
   group->lanes[lane->at_group] = group->lanes.back();
@@ -151,6 +156,9 @@ void Lanes::drop_keys(KeySet* set) {
     if (key->rate_due_ms != 0) {
       refills_.erase(static_cast<uint64_t>(key->rate_due_ms), address(key), {nullptr, key});
     }
+    if (key->limiter.rate.tokens != 0) {
+      idle_rates_.keep(ConfigLevel::kKey, key->name, key->limiter.arrival_us);
+    }
     keys_.erase(key->name, hash_bytes(key->name));
     delete key;
   }
@@ -162,6 +170,9 @@ void Lanes::drop_group(Group* group) {
   CHECK(group->pending == 0);
   if (group->rate_due_ms != 0) {
     refills_.erase(static_cast<uint64_t>(group->rate_due_ms), address(group), {group, nullptr});
+  }
+  if (group->limiter.rate.tokens != 0) {
+    idle_rates_.keep(ConfigLevel::kGroup, group->name, group->limiter.arrival_us);
   }
   groups_.erase(group->name, hash_bytes(group->name));
   delete group;
@@ -211,26 +222,26 @@ ReadyKey Lanes::ready_key(const Lane* lane, const Job* ticket) const {
   return {share, rank, ticket->seq};
 }
 
-Key* Lanes::short_of(const KeySet* set, uint32_t cost) {
-  for (Key* key : set->keys) {
-    if (!key->limiter.has_slots(cost)) return key;
-  }
-  return nullptr;
+bool Lanes::is_short(const KeySet* set, uint32_t cost) {
+  return std::any_of(set->keys.begin(), set->keys.end(),
+                     [&](const Key* key) { return !key->limiter.has_slots(cost); });
 }
 
-void Lanes::park_too_large(Lane* lane, Key* key) {
-  lane->too_large_at = key;
-  key->too_large.push_back(lane);
+// Every key hears of a lane whose first job takes several of its slots: the room of a key for such
+// a job changes with each slot.
+void Lanes::list_large(Lane* lane) {
+  lane->large = true;
+  for (Key* key : lane->keys->keys) key->large.push_back(lane);
 }
 
-void Lanes::unpark_too_large(Lane* lane) {
-  if (lane->too_large_at == nullptr) return;
-  std::erase(lane->too_large_at->too_large, lane);
-  lane->too_large_at = nullptr;
+void Lanes::unlist_large(Lane* lane) {
+  if (!lane->large) return;
+  lane->large = false;
+  for (Key* key : lane->keys->keys) std::erase(key->large, lane);
 }
 
 void Lanes::refresh_lane(Lane* lane, int64_t now_ms) {
-  unpark_too_large(lane);
+  unlist_large(lane);
   bool ready = lane->has_pending();
   if (ready) {
     const uint32_t cost = lane->first()->cost();
@@ -239,10 +250,8 @@ void Lanes::refresh_lane(Lane* lane, int64_t now_ms) {
       ready = false;
       await_refill(lane->group, now_ms);
     } else if (cost > 1) {
-      if (Key* key = short_of(lane->keys, cost)) {
-        ready = false;
-        park_too_large(lane, key);
-      }
+      ready = !is_short(lane->keys, cost);
+      list_large(lane);
     }
   }
   set_ready(lane, ready);
@@ -299,8 +308,8 @@ void Lanes::refresh_key(Key* key, int64_t now_ms) {
       for (BandClass* in_class : set->classes) refresh_class(in_class);
     }
   }
-  const std::vector<Lane*> parked = key->too_large;
-  for (Lane* lane : parked) refresh_lane(lane, now_ms);
+  const std::vector<Lane*> large = key->large;
+  for (Lane* lane : large) refresh_lane(lane, now_ms);
 }
 
 // --- Admission ---
@@ -430,6 +439,7 @@ int64_t Lanes::next_rate_ms() const {
 }
 
 void Lanes::run_rates(int64_t now_ms) {
+  idle_rates_.forget_passed(now_ms);
   while (!refills_.empty() && static_cast<int64_t>(refills_.front().major) <= now_ms) {
     const Refill refill = refills_.pop_front().value;
     if (refill.group != nullptr) {
@@ -466,8 +476,8 @@ void Lanes::check(int64_t now_ms) const {
     bool ready = lane->has_pending();
     if (ready) {
       const uint32_t cost = lane->first()->cost();
-      ready = lane->group->limiter.allows(cost, now_ms) &&
-              (cost == 1 || short_of(lane->keys, cost) == nullptr);
+      ready =
+          lane->group->limiter.allows(cost, now_ms) && (cost == 1 || !is_short(lane->keys, cost));
     }
     CHECK(lane->ready == ready);
     if (ready) CHECK(lane->ready_key == ready_key(lane.get(), lane->first_ticket()));

@@ -32,6 +32,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/queue/idle_rates.h"
 #include "engine/queue/job.h"
 #include "engine/queue/limits.h"
 #include "engine/structures/ordered_index.h"
@@ -63,8 +64,8 @@ struct Lane {
   OrderedIndex<Job*> stack;
 
   bool ready = false;
-  ReadyKey ready_key;           // where it stands while it is ready
-  Key* too_large_at = nullptr;  // parked there because of its first job's cost
+  ReadyKey ready_key;  // where it stands while it is ready
+  bool large = false;  // listed at its keys: the first job costs several slots
 
   bool has_pending() const { return !tickets.empty(); }
   // The job that a pop takes from this lane. REQUIRES: has_pending().
@@ -121,7 +122,7 @@ class Lanes {
   // --- Groups, keys, lanes ---
   // The lane for these attributes, made where there is none; it, its group and its keys get one
   // more job.
-  Lane* join(uint8_t band, Bytes group, std::span<const Bytes> keys, bool lifo);
+  Lane* join(uint8_t band, Bytes group, std::span<const Bytes> keys, bool lifo, int64_t now_ms);
   // The job that was counted by join() is gone (forgotten, ended, or in another lane): what nobody
   // names any more is destroyed.
   void leave(Lane* lane);
@@ -160,6 +161,12 @@ class Lanes {
   // The smallest share of the groups that have pending jobs (fair on); 0: there is none.
   double smallest_virtual_ms() const;
 
+  // The time of a rate of a group or key that no job names (replay).
+  void keep_idle_rate(ConfigLevel level, Bytes name, int64_t arrival_us) {
+    idle_rates_.keep(level, name, arrival_us);
+  }
+  const IdleRates& idle_rates() const { return idle_rates_; }
+
   // --- Rates --- Queue time at which the next group or key gets a token again; kNeverMs: none.
   int64_t next_rate_ms() const;
   void run_rates(int64_t now_ms);
@@ -192,7 +199,7 @@ class Lanes {
   };
 
   Group* join_group(Bytes name);
-  KeySet* join_keys(std::span<const Bytes> names);
+  KeySet* join_keys(std::span<const Bytes> names, int64_t now_ms);
   BandClass* join_class(uint8_t band, KeySet* keys);
   void drop_lane(Lane* lane);
   void drop_class(BandClass* in_class);
@@ -204,9 +211,9 @@ class Lanes {
   void refresh_class(BandClass* in_class);
   void set_ready(Lane* lane, bool ready);
   // The key that has not as many slots; null: all have.
-  static Key* short_of(const KeySet* set, uint32_t cost);
-  static void park_too_large(Lane* lane, Key* key);
-  static void unpark_too_large(Lane* lane);
+  static bool is_short(const KeySet* set, uint32_t cost);
+  static void list_large(Lane* lane);
+  static void unlist_large(Lane* lane);
   void await_refill(Group* group, int64_t now_ms);
   void await_refill(Key* key, int64_t now_ms);
   void put_in_backlog(Group* group);
@@ -223,6 +230,7 @@ class Lanes {
   // Groups with pending jobs by their share; kept only where `fair on`.
   OrderedIndex<Group*> backlog_;
   OrderedIndex<Refill> refills_;
+  IdleRates idle_rates_;
 };
 
 }  // namespace sluice

@@ -76,8 +76,8 @@ struct Key {
   std::string name;
   Limiter limiter;
   std::vector<KeySet*> sets;  // that contain it
-  // Lanes whose first job costs more slots than this key has left, though it has some.
-  std::vector<Lane*> too_large;
+  // Lanes whose first job costs several slots: looked at whenever the slots in use change.
+  std::vector<Lane*> large;
   uint64_t jobs = 0;  // waiting and active
   bool open = true;   // has room for a job of one slot; KeySet::closed counts the others
   int64_t rate_due_ms = 0;

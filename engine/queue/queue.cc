@@ -59,7 +59,7 @@ Lane* Queue::join_lane(uint8_t band, Bytes group, std::span<const Bytes> keys, b
     lifo = known != nullptr ? known->config.order.is_lifo(band)
                             : config.group(group).order.is_lifo(band);
   }
-  return lanes.join(band, group, keys, lifo);
+  return lanes.join(band, group, keys, lifo, queue_ms);
 }
 
 void Queue::count_in(const Job* job, bool in) {

@@ -132,6 +132,7 @@ bool apply_config(Queue& queue, Bytes value) {
   // For replay only: each such record costs a look at every job.
   queue.config.apply(level, pattern, fields);
   queue.reconfigure();
+  queue.events.trim(queue.config.values().events, queue.queue_ms, SIZE_MAX);
   apply_orders(queue);
   return true;
 }
@@ -151,7 +152,8 @@ bool decode_share(Bytes from, RecordedShare& share) {
          share.arrival_us >= -kLimit && share.arrival_us <= kLimit;
 }
 
-// A group or key that nobody names any more has no share: it was forgotten with its last job.
+// A group or key that nobody names any more has no share: it was forgotten with its last job. The
+// tokens that it has taken are not.
 bool apply_share(Queue& queue, Bytes name, Bytes value) {
   RecordedShare share;
   if (!decode_share(value, share)) return false;
@@ -159,13 +161,18 @@ bool apply_share(Queue& queue, Bytes name, Bytes value) {
     queue.limiter.arrival_us = share.arrival_us;
   } else if (share.level == ConfigLevel::kGroup) {
     Group* group = queue.lanes.find_group(name);
-    if (group == nullptr) return true;
+    if (group == nullptr) {
+      queue.lanes.keep_idle_rate(share.level, name, share.arrival_us);
+      return true;
+    }
     group->limiter.arrival_us = share.arrival_us;
     queue.lanes.set_virtual_ms(group, share.virtual_ms, queue.queue_ms);
     queue.lanes.refresh_group(group, queue.queue_ms);
   } else if (Key* key = queue.lanes.find_key(name)) {
     key->limiter.arrival_us = share.arrival_us;
     queue.lanes.refresh_key(key, queue.queue_ms);
+  } else {
+    queue.lanes.keep_idle_rate(share.level, name, share.arrival_us);
   }
   return true;
 }
@@ -452,6 +459,11 @@ bool walk_part(const Queue& queue, QueueCursor& cursor, WalkStep& step) {
       if (cursor.scan == 0 && queue.limiter.arrival_us != 0) {
         value = encode_share(ConfigLevel::kQueue, 0, queue.limiter.arrival_us);
         step.record(EffectType::kQueueShare, {}, value);
+      }
+      if (cursor.scan == 0) {
+        queue.lanes.idle_rates().for_each([&](ConfigLevel level, Bytes name, int64_t arrival_us) {
+          step.record(EffectType::kQueueShare, name, encode_share(level, 0, arrival_us));
+        });
       }
       return walk_map(queue.lanes.keys(), cursor.scan, step, [&](const Key& key) {
         if (key.limiter.arrival_us == 0) return;

@@ -166,12 +166,17 @@ void QueueWork::settle(Job* job) {
 }
 
 void QueueWork::change_lane(Job* job, uint8_t band, bool bound) {
-  Lane* old = job->lane;
   std::vector<Bytes> keys;
-  for (const Key* key : old->keys->keys) keys.push_back(key->name);
+  for (const Key* key : job->lane->keys->keys) keys.push_back(key->name);
+  change_lane(job, band, job->lane->group->name, keys, bound);
+}
+
+void QueueWork::change_lane(Job* job, uint8_t band, Bytes group, std::span<const Bytes> keys,
+                            bool bound) {
+  Lane* old = job->lane;
   if (bound) job->extras().bound = true;
   job->band = band;
-  job->lane = queue_->join_lane(band, old->group->name, keys, bound);
+  job->lane = queue_->join_lane(band, group, keys, bound);
   queue_->lanes.leave(old);
 }
 
@@ -253,16 +258,24 @@ void QueueWork::become_successor(Job* job, EventType ended, const EventFields& f
   if (successor->replaces) {
     extras.options = nullptr;
     extras.ttl_ms = -1;
-    extras.boost_ms = 0;
+    extras.cost = successor->cost;
+    extras.boost_ms = successor->boost_ms;
+    extras.gate_ms = successor->gate_ms;
   }
   if (successor->ttl_ms >= 0) extras.ttl_ms = successor->ttl_ms;
   merge_options(extras, successor->options);
   const uint8_t band = successor->band >= 0 ? static_cast<uint8_t>(successor->band) : job->band;
   extras.bound = false;
   extras.arrival = 0;
-  change_lane(job, band, false);
+  if (successor->replaces) {
+    const std::vector<Bytes> keys(successor->keys.begin(), successor->keys.end());
+    change_lane(job, band, successor->group, keys, false);
+  } else {
+    change_lane(job, band, false);
+  }
   job->seq = queue_->next_seq++;
-  extras.enqueued_ms = extras.release_ms = queue_->queue_ms;
+  extras.enqueued_ms = queue_->queue_ms;
+  extras.release_ms = std::max(queue_->queue_ms, extras.gate_ms);
   job->rank = extras.release_ms - extras.boost_ms;
   place_waiting(job);
   record_put(job, ended, fields);

@@ -225,6 +225,7 @@ class QueueWork {
   // A LIFO job takes the ticket that it owns, for good.
   void settle(Job* job);
   void change_lane(Job* job, uint8_t band, bool bound);
+  void change_lane(Job* job, uint8_t band, Bytes group, std::span<const Bytes> keys, bool bound);
   void drop_retained(size_t limit);
   void charge(Group* group, double virtual_ms);
 

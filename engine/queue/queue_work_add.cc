@@ -308,7 +308,10 @@ std::string QueueWork::replace_waiting(const JobSpec& spec, Job* job, AddOutcome
   std::string error = check_cost(spec);
   if (error.empty()) error = check_needs(spec, unmet);
   if (!error.empty()) return error;
-  if (std::find(unmet.begin(), unmet.end(), spec.id) != unmet.end()) return bad_field("need");
+  // Needs of a job that others need already could close a circle.
+  const bool needed = queue_->dependents.contains(std::string(spec.id));
+  const bool itself = std::find(unmet.begin(), unmet.end(), spec.id) != unmet.end();
+  if (itself || (needed && !unmet.empty())) return bad_field("need");
   settle(job);
   unplace_waiting(job);
   queue_->for_each_stats_line(*job, [](StatsLine& line) { ++line.totals.cancelled; });
@@ -329,7 +332,9 @@ std::string QueueWork::replace_waiting(const JobSpec& spec, Job* job, AddOutcome
 
 std::string QueueWork::set_successor(const JobSpec& spec, Job* job, AddOutcome& outcome) {
   const bool replaces = spec.if_duplicate == IfDuplicate::kReplace;
-  std::string error = check_unchanged(spec, *job);
+  // A replacement is a new job in all but its id, which exists: so it can need nobody.
+  std::string error = replaces ? check_cost(spec) : check_unchanged(spec, *job);
+  if (replaces && error.empty() && !spec.needs.empty()) error = bad_field("need");
   if (!error.empty()) return error;
   auto successor = std::make_unique<JobSuccessor>();
   successor->payload = spec.payload;
@@ -338,6 +343,15 @@ std::string QueueWork::set_successor(const JobSpec& spec, Job* job, AddOutcome& 
   if (spec.ttl_ms) successor->ttl_ms = *spec.ttl_ms;
   successor->options = options_of(spec);
   successor->options.needs.clear();
+  if (replaces) {
+    if (!spec.band) successor->band = queue_->config.values().default_band;
+    successor->group = spec.group.value_or(Bytes());
+    successor->keys.assign(spec.keys.begin(), spec.keys.end());
+    successor->cost = spec.cost.value_or(1);
+    successor->boost_ms = spec.boost_ms.value_or(0);
+    if (spec.delay_ms) successor->gate_ms = queue_->queue_ms + *spec.delay_ms;
+    if (spec.at_ms) successor->gate_ms = *spec.at_ms;
+  }
   queue_->unplace(job);
   job->extras().successor = std::move(successor);
   queue_->place(job);

@@ -135,7 +135,10 @@ void QueueWork::admit(Job* job, const PopSpec& spec, const Holder& holder) {
   run.token = queue_->next_token++;
   run.worker = queue_->join_worker(spec.worker);
   run.request_token = spec.request_token;
-  if (run.worker != nullptr) run.worker->request_token = spec.request_token;
+  // A pop without a token forgets none.
+  if (run.worker != nullptr && !spec.request_token.empty()) {
+    run.worker->request_token = spec.request_token;
+  }
   run.started_ms = now;
   run.started_steady = unit_->steady_ms;
   run.lease_ms = values.lease_ms;

@@ -137,6 +137,7 @@ void QueueWork::config_changed(ConfigLevel level, Bytes pattern) {
   write(EffectType::kQueueConfig, {},
         encode_config(level, pattern, queue_->config.recorded(level, pattern)));
   queue_->reconfigure();
+  queue_->events.trim(queue_->config.values().events, queue_->queue_ms, SIZE_MAX);
   signal();
 }
 

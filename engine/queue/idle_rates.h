@@ -1,0 +1,57 @@
+// Rates of groups and keys that no job names at the moment. A group is forgotten with its last job,
+// but the tokens that its jobs have taken are not given back by that: the time of its rate (GCRA)
+// is kept here until it has passed. Plain data of one queue.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "engine/base/bytes.h"
+#include "engine/queue/queue_config.h"
+
+namespace sluice {
+
+class IdleRates {
+ public:
+  // `arrival_us`: as in Limiter. The later of two counts.
+  void keep(ConfigLevel level, Bytes name, int64_t arrival_us) {
+    const int64_t known_us = take(level, name);
+    const int64_t latest_us = std::max(known_us, arrival_us);
+    if (latest_us == 0) return;
+    Name key{level, std::string(name)};
+    by_time_.emplace(latest_us, key);
+    by_name_.emplace(std::move(key), latest_us);
+  }
+  // Takes it out; 0: there is none.
+  int64_t take(ConfigLevel level, Bytes name) {
+    if (by_name_.empty()) return 0;
+    const auto found = by_name_.find(Name{level, std::string(name)});
+    if (found == by_name_.end()) return 0;
+    const int64_t arrival_us = found->second;
+    by_time_.erase({arrival_us, found->first});
+    by_name_.erase(found);
+    return arrival_us;
+  }
+  void forget_passed(int64_t now_ms) {
+    while (!by_time_.empty() && by_time_.begin()->first <= now_ms * 1000) {
+      by_name_.erase(by_time_.begin()->second);
+      by_time_.erase(by_time_.begin());
+    }
+  }
+  // visit(level, name, arrival_us)
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (const auto& [name, arrival_us] : by_name_) visit(name.first, name.second, arrival_us);
+  }
+
+ private:
+  using Name = std::pair<ConfigLevel, std::string>;
+  std::map<Name, int64_t> by_name_;
+  std::set<std::pair<int64_t, Name>> by_time_;
+};
+
+}  // namespace sluice
