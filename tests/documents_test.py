@@ -165,6 +165,41 @@ def the_left_out_commands_are_listed(options):
             f"listed, not left out: {sorted(listed - missing)}")
 
 
+def rows_between(document, marker):
+    """The cells of a table between `<!-- marker -->` and `<!-- end -->`, without its heading."""
+    lines = document.partition(f"<!-- {marker} -->\n")[2].partition("<!-- end -->")[0].splitlines()
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[2:]]
+
+
+def the_fields_of_queues_are_listed(options):
+    document = read("PROTOCOL.md")
+    with Server(options.server, {"appendonly": "no", "save": ""}) as server:
+        with server.connect() as connection:
+            def names_and_values(*words):
+                found = [item.decode() if isinstance(item, bytes) else item
+                         for item in connection.call(*words).value]
+                return found[::2], found[1::2]
+
+            defaults = list(zip(*names_and_values("Q.CONFIG", "q", "GET")))
+            of_groups = {}
+            for level in "GROUP", "KEY":
+                of_groups[level[0]] = set()
+                for field, value in defaults:
+                    reply = connection.call("Q.CONFIG", "q", level, "x", "SET", field, value)
+                    if not reply.is_error:
+                        of_groups[level[0]].add(field)
+            statistics = names_and_values("Q.STATS", "none")[0]
+    rows = rows_between(document, "fields of Q.CONFIG")
+    documented = [(row[0].strip("`"), row[1].strip("`")) for row in rows]
+    require(documented == defaults, f"Q.CONFIG: {documented}\nnot\n{defaults}")
+    for level, fields in of_groups.items():
+        listed = {row[0].strip("`") for row in rows if level in row[3].split()}
+        require(listed == fields, f"Q.CONFIG, {level}: {listed} not {fields}")
+    listed = [name for row in rows_between(document, "fields of Q.STATS")
+              for name in re.findall(r"`(\w+)`", row[0])]
+    require(listed == statistics, f"Q.STATS: {listed} not {statistics}")
+
+
 # --- all documents ---
 
 
@@ -208,6 +243,7 @@ def every_folder_is_in_the_guide(_options):
 
 TESTS = [the_session_prints_what_the_readme_shows, an_existing_redis_conf_starts,
          the_table_of_commands_is_the_servers, the_left_out_commands_are_listed,
+         the_fields_of_queues_are_listed,
          links_lead_somewhere, named_files_exist, every_folder_is_in_the_guide]
 
 

@@ -31,7 +31,7 @@ enum class EventType : uint8_t {
   kCancelled = 11,
   kExpired = 12,
   kMoved = 13,
-  kForgotten = 14,  // purged, or no longer retained
+  kForgotten = 14,  // purged
 };
 inline constexpr size_t kEventTypes = 15;
 Bytes event_type_name(EventType type);

@@ -112,6 +112,19 @@ TEST_CASE("with events 0 there are none") {
   CHECK(brief(q.ask("Q.EVENTS q -")) == "1 added b");
 }
 
+TEST_CASE("a smaller bound counts at once, and after a restart") {
+  QueueTalk q;
+  for (int i = 0; i < 300; ++i) q.add("j" + std::to_string(i));
+  q.say("Q.CONFIG q SET events 2");
+  CHECK(brief(q.ask("Q.EVENTS q -")) == "299 added j298, 300 added j299");
+  q.restart(4);
+  CHECK(brief(q.ask("Q.EVENTS q -")) == "299 added j298, 300 added j299");
+  q.say("Q.CONFIG q SET events 0");
+  q.restart(4);
+  CHECK(brief(q.ask("Q.EVENTS q -")) == "");
+  CHECK(q.say("Q.EVENTS q 299") == "-TRIMMED oldest=301");
+}
+
 TEST_CASE("BLOCK waits for the first event after the number, also of a queue to come") {
   QueueTalk q;
   CHECK(q.say_as(1, "Q.EVENTS q $ BLOCK 0") == "(waits)");
