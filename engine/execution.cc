@@ -558,11 +558,16 @@ bool Execution::run_timers(int64_t now_ms, int64_t steady_ms) {
 
 void Execution::disconnect(Client& client) NO_THREAD_SAFETY_ANALYSIS {
   end_hold();
+  // Where somebody may be serving a pop of this client at this moment.
+  ShardMask waits_at = 0;
+  if (client.waiter != nullptr) {
+    for (const std::string& key : client.waiter->keys) waits_at |= 1U << KeyRef(key).shard;
+  }
   engine_.disconnect(client);
   for (unsigned index = 0; index < kShards; ++index) {
     Shard& shard = engine_.shard(index);
-    // Whoever served a pop of this client did so before disconnect() had the shard's lock.
-    if (shard.tied_connections.load(std::memory_order_acquire) == 0) continue;
+    const bool may_be_served = (waits_at >> index & 1) != 0;
+    if (!may_be_served && shard.tied_connections.load(std::memory_order_acquire) == 0) continue;
     lock(1U << index);
     begin_unit();
     for (const auto& [number, name] : untie_client(shard, client.id)) {

@@ -434,7 +434,7 @@ bool walk_events(const Queue& queue, uint64_t& after, WalkStep& step) {
     return !step.full() && out.size() < kWalkBytes;
   });
   if (!out.empty()) step.record(EffectType::kQueueEvents, {}, out);
-  return queue.events.empty() || after >= queue.events.last_seq();
+  return out.empty() || after + 1 >= queue.events.oldest_seq() + queue.events.count();
 }
 
 bool walk_part(const Queue& queue, QueueCursor& cursor, WalkStep& step) {
