@@ -41,6 +41,7 @@ class ReplayExpiries {
   Changes& of(unsigned shard, int database) {
     return changes_[shard * kDatabases + static_cast<unsigned>(database)];
   }
+  static void sort(std::vector<Expiry>& expiries);
   static void settle(Changes& changes);
 
   std::array<Changes, size_t{kShards} * kDatabases> changes_;

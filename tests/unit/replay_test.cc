@@ -1,5 +1,7 @@
 // What replay and the checkpoint's walk do in another order than commands: expiries that are put
 // off to the end, records that are decoded ahead, sorted sets that are walked by their scores.
+#include <algorithm>
+#include <cstdint>
 #include <map>
 #include <random>
 #include <set>
@@ -120,6 +122,42 @@ TEST_CASE("expiries that were put off are those of a multiset") {
       CHECK(Key(at.major(), at.minor()) == key);
       at.next();
     }
+  }
+}
+
+TEST_CASE("expiries are sorted however their times are spread") {
+  std::mt19937_64 random(9);
+  // What is removed is only found where both lists are in order.
+  const auto check = [](const std::vector<uint64_t>& times) {
+    ReplayExpiries expiries;
+    std::multiset<uint64_t> left;
+    for (uint64_t i = 0; i < times.size(); ++i) {
+      const uint64_t hash = i * 0x9e3779b97f4a7c15;
+      expiries.add(0, 0, static_cast<int64_t>(times[i]), hash);
+      if (i % 2 == 0) expiries.remove(0, 0, static_cast<int64_t>(times[i]), hash);
+      if (i % 2 != 0) left.insert(times[i]);
+    }
+    OrderedIndex<> index;
+    expiries.build(0, 0, index);
+    index.check();
+    REQUIRE(index.size() == left.size());
+    auto at = index.begin();
+    for (const uint64_t time : left) {
+      CHECK(at.major() == time);
+      at.next();
+    }
+  };
+  for (const size_t count : {1, 255, 256, 5000}) {
+    std::vector<uint64_t> same(count, 77);
+    std::vector<uint64_t> spread;
+    std::vector<uint64_t> lonely(count, 1000);
+    for (size_t i = 0; i < count; ++i) spread.push_back(random() >> 1);
+    lonely[count / 2] = INT64_MAX;
+    check(same);
+    check(spread);
+    check(lonely);
+    std::sort(spread.begin(), spread.end());
+    check(spread);
   }
 }
 
