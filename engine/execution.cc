@@ -528,7 +528,6 @@ void Execution::run_queue_timers(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
     Database database(shard, queue->database, unit_);
     QueueWork(database, key, *queue, unit_).run_timers(kMaxQueueTimersPerHold);
     list_queue_timers(shard, *queue);
-    serve_waiters();
   }
   lower_queue_due_times(shard);
 }
@@ -549,6 +548,8 @@ bool Execution::run_timers(int64_t now_ms, int64_t steady_ms) {
     begin_unit();
     expire_keys(shard);
     run_queue_timers(shard);
+    // Of queues that have had something to do, and of those that have expired.
+    serve_waiters();
     more = more || is_due();
   }
   return more;
