@@ -1,6 +1,7 @@
 #include "engine/queue/queue_config.h"
 
 #include <algorithm>
+#include <bit>
 #include <tuple>
 
 #include "engine/base/numbers.h"
@@ -74,20 +75,41 @@ const QueueConfig::Rule* QueueConfig::find_rule(ConfigLevel level, Bytes pattern
   return found == patterns.end() ? nullptr : &found->second;
 }
 
-// The bands that rules name may have been taken away by a new `bands`: true if all of them can
-// still be read.
-bool QueueConfig::rules_are_readable(const QueueValues& values) const {
-  QueueValues scratch = values;
-  const Rules& rules = rules_of(ConfigLevel::kGroup);
-  for (const Patterns* patterns : {&rules.names, &rules.globs}) {
-    for (const auto& [pattern, rule] : *patterns) {
-      for (const auto& [name, text] : rule.fields) {
-        Reading reading{text, scratch, {}};
-        if (!find_field(name, ConfigLevel::kGroup)->read(reading)) return false;
-      }
+template <class Self, class Visit>
+void QueueConfig::for_each_rule(Self& self, Visit visit) {
+  for (auto& rules : self.rules_) {
+    for (auto* patterns : {&rules.names, &rules.globs}) {
+      for (auto& [pattern, rule] : *patterns) visit(rule);
     }
   }
-  return true;
+}
+
+// Reads the texts of a rule; `scratch` holds the bands, the rest of it is overwritten. False: one
+// of them cannot be read, since its band has gone; it counts as not set.
+bool QueueConfig::read_rule(Rule& rule, QueueValues& scratch) {
+  rule.sets = 0;
+  for (const auto& [name, text] : rule.fields) {
+    const Field* field = find_field(name, ConfigLevel::kQueue);
+    Reading reading{text, scratch, {}};
+    if (field->read(reading)) rule.sets |= 1U << (field - config_fields().data());
+  }
+  rule.values = shared_values(scratch);
+  return static_cast<size_t>(std::popcount(rule.sets)) == rule.fields.size();
+}
+
+void QueueConfig::read_rules() {
+  QueueValues scratch = values_;
+  for_each_rule(*this, [&](Rule& rule) { read_rule(rule, scratch); });
+}
+
+bool QueueConfig::rules_are_readable(const QueueValues& values) const {
+  QueueValues scratch = values;
+  bool readable = true;
+  for_each_rule(*this, [&](const Rule& rule) {
+    Rule copy = rule;
+    readable = readable && read_rule(copy, scratch);
+  });
+  return readable;
 }
 
 std::string QueueConfig::set(ConfigLevel level, Bytes pattern,
@@ -115,12 +137,14 @@ std::string QueueConfig::set_queue(std::vector<ConfigField> changed, std::span<c
   QueueValues values;
   const Bytes bad = read_fields(changed, values);
   if (contains(given, bad)) return std::string(bad);
+  const bool other_bands = values.bands != values_.bands || values.descending != values_.descending;
   // A value from before that has become bad is the fault of what gives bands their names.
-  if (!bad.empty() || (!rules_are_readable(values) && rules_are_readable(values_))) {
+  if (!bad.empty() || (other_bands && !rules_are_readable(values) && rules_are_readable(values_))) {
     return contains(given, "bands") ? "bands" : "priority_order";
   }
   fields_ = std::move(changed);
   values_ = std::move(values);
+  if (other_bands) read_rules();
   return {};
 }
 
@@ -130,9 +154,14 @@ void QueueConfig::put_rule(ConfigLevel level, Bytes pattern, std::vector<ConfigF
   const std::string name(pattern);
   if (fields.empty()) {
     patterns.erase(name);
-  } else {
-    patterns[name] = {++last_change_, std::move(fields)};
+    return;
   }
+  Rule& rule = patterns[name];
+  rule.changed = ++last_change_;
+  rule.fields = std::move(fields);
+  rule.literal_bytes = literal_bytes(pattern);
+  QueueValues scratch = values_;
+  read_rule(rule, scratch);
 }
 
 void QueueConfig::reset(ConfigLevel level, Bytes pattern) { apply(level, pattern, {}); }
@@ -145,6 +174,7 @@ void QueueConfig::apply(ConfigLevel level, Bytes pattern, std::span<const Config
   if (level != ConfigLevel::kQueue) return put_rule(level, pattern, std::move(known));
   fields_ = std::move(known);
   read_fields(fields_, values_);
+  read_rules();
 }
 
 std::vector<ConfigField> QueueConfig::get(ConfigLevel level, Bytes pattern,
@@ -170,53 +200,46 @@ std::vector<ConfigField> QueueConfig::get(ConfigLevel level, Bytes pattern,
 
 // --- Groups and keys ---
 
-// Reads into `values`, for each field that rules of this level set, the text that counts.
-void QueueConfig::resolve(ConfigLevel level, Bytes name, QueueValues& values) const {
-  struct Winner {
-    size_t strength = 0;
-    uint64_t changed = 0;
-    const std::string* text = nullptr;
+// Puts into `config`, for each field that rules of this level set, the value that counts.
+void QueueConfig::resolve(ConfigLevel level, Bytes name, GroupConfig& config) const {
+  std::array<const Rule*, kConfigFields> winners{};
+  const auto for_each_field = [](uint32_t sets, auto visit) {
+    for (; sets != 0; sets &= sets - 1) visit(static_cast<size_t>(std::countr_zero(sets)));
   };
-  std::array<Winner, kConfigFields> winners;
-  const auto offer = [&](const Rule& rule, size_t strength) {
-    for (const ConfigField& field : rule.fields) {
-      Winner& winner =
-          winners[static_cast<size_t>(find_field(field.first, level) - config_fields().data())];
-      if (winner.text != nullptr &&
-          std::tie(winner.strength, winner.changed) > std::tie(strength, rule.changed)) {
-        continue;
-      }
-      winner = {strength, rule.changed, &field.second};
-    }
-  };
+  uint32_t all = 0;
   for (const auto& [glob, rule] : rules_of(level).globs) {
-    if (glob_match(glob, name)) offer(rule, literal_bytes(glob));
+    if (!glob_match(glob, name)) continue;
+    for_each_field(rule.sets, [&](size_t field) {
+      const Rule* other = winners[field];
+      if (other != nullptr && std::tie(other->literal_bytes, other->changed) >
+                                  std::tie(rule.literal_bytes, rule.changed)) {
+        return;
+      }
+      winners[field] = &rule;
+    });
+    all |= rule.sets;
   }
-  if (const Rule* exact = find_rule(level, name)) offer(*exact, SIZE_MAX);
-  for (size_t i = 0; i < winners.size(); ++i) {
-    if (winners[i].text == nullptr) continue;
-    Reading reading{*winners[i].text, values, {}};
-    if (config_fields()[i].read(reading)) continue;
-    // Its band has gone with a RESET of the queue: as if it were not set.
-    values.order = values_.order;
+  if (const Rule* exact = find_rule(level, name)) {
+    for_each_field(exact->sets, [&](size_t field) { winners[field] = exact; });
+    all |= exact->sets;
   }
+  for_each_field(
+      all, [&](size_t field) { config_fields()[field].copy(winners[field]->values, config); });
 }
 
 GroupConfig QueueConfig::group(Bytes name) const {
-  GroupConfig config{{}, values_.ttl_ms, values_.order, values_.weight};
-  if (name.empty() || rules_of(ConfigLevel::kGroup).empty()) return config;
-  QueueValues values = values_;
-  values.limits = {};
-  resolve(ConfigLevel::kGroup, name, values);
-  return {values.limits, values.ttl_ms, values.order, values.weight};
+  GroupConfig config = shared_values(values_);
+  config.limits = {};
+  if (!name.empty() && !rules_of(ConfigLevel::kGroup).empty()) {
+    resolve(ConfigLevel::kGroup, name, config);
+  }
+  return config;
 }
 
 Limits QueueConfig::key(Bytes name) const {
-  if (rules_of(ConfigLevel::kKey).empty()) return {};
-  QueueValues values = values_;
-  values.limits = {};
-  resolve(ConfigLevel::kKey, name, values);
-  return values.limits;
+  GroupConfig config;
+  if (!rules_of(ConfigLevel::kKey).empty()) resolve(ConfigLevel::kKey, name, config);
+  return config.limits;
 }
 
 // --- Bands ---

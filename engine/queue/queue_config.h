@@ -149,6 +149,10 @@ class QueueConfig {
   struct Rule {
     uint64_t changed = 0;  // order of the last changes
     std::vector<ConfigField> fields;
+    // The same, read: which of the table's fields it sets (a bit each), and to what.
+    uint32_t sets = 0;
+    GroupConfig values;
+    size_t literal_bytes = 0;
   };
   using Patterns = std::map<std::string, Rule, std::less<>>;
   // Of one level. Names without glob characters are looked up, not matched: there may be many.
@@ -162,8 +166,13 @@ class QueueConfig {
   const Rules& rules_of(ConfigLevel level) const { return rules_[static_cast<size_t>(level) - 1]; }
   void put_rule(ConfigLevel level, Bytes pattern, std::vector<ConfigField> fields);
   std::string set_queue(std::vector<ConfigField> changed, std::span<const Bytes> given);
+  // Calls `visit` with each rule of groups and keys.
+  template <class Self, class Visit>
+  static void for_each_rule(Self& self, Visit visit);
+  static bool read_rule(Rule& rule, QueueValues& scratch);
+  void read_rules();
   bool rules_are_readable(const QueueValues& values) const;
-  void resolve(ConfigLevel level, Bytes name, QueueValues& values) const;
+  void resolve(ConfigLevel level, Bytes name, GroupConfig& config) const;
 
   std::vector<ConfigField> fields_;  // of the queue: those that were set, as canonical text
   std::array<Rules, 2> rules_;       // groups, keys

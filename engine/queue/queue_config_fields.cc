@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <type_traits>
 
 #include "engine/base/check.h"
 #include "engine/base/numbers.h"
@@ -335,29 +336,39 @@ constexpr unsigned kQ = level_bit(ConfigLevel::kQueue);
 constexpr unsigned kG = kQ | level_bit(ConfigLevel::kGroup);
 constexpr unsigned kGK = kG | level_bit(ConfigLevel::kKey);
 
+template <auto member>
+void copy_value(const GroupConfig& from, GroupConfig& to) {
+  if constexpr (std::is_member_object_pointer_v<decltype(member)> &&
+                requires { from.limits.*member; }) {
+    to.limits.*member = from.limits.*member;
+  } else {
+    to.*member = from.*member;
+  }
+}
+
 constexpr Field kFields[kConfigFields] = {
     {"priority_order", kQ, "asc", read_priority_order},
     {"bands", kQ, "CRITICAL,HIGH,NORMAL,LOW,BACKGROUND", read_bands},
     {"default_pri", kQ, "2", read_default_pri},
-    {"max_active", kGK, "0", read_count<&Limits::max_active>},
-    {"max_waiting", kG, "0", read_count<&Limits::max_waiting>},
-    {"max_total", kG, "0", read_count<&Limits::max_total>},
+    {"max_active", kGK, "0", read_count<&Limits::max_active>, copy_value<&Limits::max_active>},
+    {"max_waiting", kG, "0", read_count<&Limits::max_waiting>, copy_value<&Limits::max_waiting>},
+    {"max_total", kG, "0", read_count<&Limits::max_total>, copy_value<&Limits::max_total>},
     {"full", kQ, "reject", read_full},
-    {"ttl_ms", kG, "0", read_ms<&QueueValues::ttl_ms>},
-    {"order", kG, "fifo", read_order},
-    {"weight", kG, "1", read_weight},
+    {"ttl_ms", kG, "0", read_ms<&QueueValues::ttl_ms>, copy_value<&GroupConfig::ttl_ms>},
+    {"order", kG, "fifo", read_order, copy_value<&GroupConfig::order>},
+    {"weight", kG, "1", read_weight, copy_value<&GroupConfig::weight>},
     {"fair", kQ, "off", read_switch<&QueueValues::fair>},
     {"aging_ms", kQ, "0", read_ms<&QueueValues::aging_ms>},
     {"reserve", kQ, "none", read_reserve},
     {"adaptive", kQ, "off", read_adaptive},
-    {"rate", kGK, "none", read_rate},
+    {"rate", kGK, "none", read_rate, copy_value<&Limits::rate>},
     {"lease_ms", kQ, "30000", read_plain_number<&QueueValues::lease_ms, kMinLeaseMs, kMaxLeaseMs>},
     {"max_run_ms", kQ, "0", read_ms<&QueueValues::max_run_ms>},
     {"disconnect_grace_ms", kQ, "5000", read_ms<&QueueValues::disconnect_grace_ms>},
     {"retry", kQ, "0", read_plain_number<&QueueValues::retry, 0, kMaxTries>},
     {"crash_limit", kQ, "3", read_plain_number<&QueueValues::crash_limit, 0, kMaxTries>},
     {"backoff", kQ, "1000:300000", read_backoff},
-    {"paused", kG, "none", read_paused},
+    {"paused", kG, "none", read_paused, copy_value<&Limits::paused>},
     {"retain_completed", kQ, "1000:3600000", read_retention<&QueueValues::retain_completed, 3>},
     {"retain_failed", kQ, "1000:3600000", read_retention<&QueueValues::retain_failed, 3>},
     {"events", kQ, "100000:86400000", read_retention<&QueueValues::events, 2>},
@@ -378,6 +389,10 @@ const Field* find_field(Bytes name, ConfigLevel level) {
 
 Bytes default_text(const Field& field, const QueueValues& values) {
   return values.descending && field.name == "default_pri" ? Bytes("0") : field.default_text;
+}
+
+GroupConfig shared_values(const QueueValues& values) {
+  return {values.limits, values.ttl_ms, values.order, values.weight};
 }
 
 Bytes read_fields(std::vector<ConfigField>& given, QueueValues& values) {

@@ -26,6 +26,8 @@ struct Field {
   Bytes default_text;
   // Reads the text into the values and says it in its canonical form. False: a bad value.
   bool (*read)(Reading& reading);
+  // Null for fields of the queue alone.
+  void (*copy)(const GroupConfig& from, GroupConfig& to) = nullptr;
 
   bool stands_at(ConfigLevel level) const {
     return (levels & (1U << static_cast<unsigned>(level))) != 0;
@@ -46,6 +48,9 @@ Bytes default_text(const Field& field, const QueueValues& values);
 // given texts canonical. Empty, or the name of the first field with a bad value, whose default
 // counts.
 Bytes read_fields(std::vector<ConfigField>& given, QueueValues& values);
+
+// The values that groups and keys have as well.
+GroupConfig shared_values(const QueueValues& values);
 
 // A band as callers write it: its number, or its name without regard to case. `canonical`: the
 // number, or the name as `bands` spells it. False: no such band.
