@@ -1,6 +1,5 @@
 #include "engine/queue/job_record.h"
 
-#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -99,6 +98,15 @@ bool take_time(Bytes& from, int64_t base_ms, int64_t& time_ms) {
   if (difference < -kMaxRecordedTime || difference > kMaxRecordedTime) return false;
   time_ms = base_ms + difference;
   return time_ms >= 0 && time_ms <= kMaxRecordedTime;
+}
+
+// The places in time: any of them may be before 0 but for the gate and the TTL.
+bool take_rank(Bytes& from, int64_t base_ms, int64_t& rank) {
+  int64_t difference = 0;
+  constexpr int64_t kLimit = int64_t{1} << 62;
+  if (!take_signed(from, difference) || difference < -kLimit || difference > kLimit) return false;
+  rank = base_ms + difference;
+  return true;
 }
 
 bool take_text(Bytes& from, std::string& text) {
@@ -273,9 +281,8 @@ bool decode_successor(Bytes& from, JobSuccessor& successor) {
   }
   if (!successor.replaces) return true;
   return take_text(from, successor.group) && take_texts(from, successor.keys) &&
-         take_number(from, UINT32_MAX, successor.cost) && take_signed(from, successor.boost_ms) &&
-         std::abs(successor.boost_ms) <= kMaxRecordedTime &&
-         take_number(from, kMaxNumber, successor.gate_ms);
+         take_number(from, UINT32_MAX, successor.cost) && successor.cost != 0 &&
+         take_rank(from, 0, successor.boost_ms) && take_number(from, kMaxNumber, successor.gate_ms);
 }
 
 // --- State ---
@@ -320,15 +327,6 @@ void encode_state(const Job& job, int64_t base_ms, std::string& out) {
   if ((mask & kHasProgress) != 0) put_bytes(out, extras.progress);
   if ((mask & kHasUnmet) != 0) put_texts(out, extras.unmet);
   if ((mask & kHasSuccessor) != 0) encode_successor(*extras.successor, out);
-}
-
-// The places in time: any of them may be before 0 but for the gate and the TTL.
-bool take_rank(Bytes& from, int64_t base_ms, int64_t& rank) {
-  int64_t difference = 0;
-  constexpr int64_t kLimit = int64_t{1} << 62;
-  if (!take_signed(from, difference) || difference < -kLimit || difference > kLimit) return false;
-  rank = base_ms + difference;
-  return true;
 }
 
 bool decode_times(Bytes& from, uint32_t mask, int64_t base_ms, JobExtras& extras) {
