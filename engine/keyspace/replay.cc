@@ -82,6 +82,8 @@ void Database::prefetch_element(const Shard& shard, const KeyRef& key,
       return entry->object<Set>().members.prefetch(hash_bytes(effect.field));
     case Type::kSortedSet:
       return entry->object<SortedSet>().members.prefetch(hash_bytes(effect.field));
+    case Type::kQueue:
+      return entry->object<Queue>().jobs.prefetch(hash_bytes(effect.field));
     default:
       return;
   }
