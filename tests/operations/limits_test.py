@@ -1,7 +1,10 @@
 #!/usr/bin/python3
 """Limits of connections, each at the limit and beyond, and that others do not feel it."""
 
+import resource
+import select
 import socket
+import struct
 import sys
 import threading
 import time
@@ -112,19 +115,30 @@ def test_query_buffer_limit(options):
 class Others:
     """A client that goes on with small requests, and notes the longest reply time."""
 
-    def __init__(self, server):
+    def __init__(self, server, password=None):
+        self._password = password
         self.longest_s = 0.0
         self.count = 0
+        self._times_s = []
         self._server = server
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
 
+    def p99_s(self):
+        """Of the requests since the last call."""
+        times, self._times_s = sorted(self._times_s), []
+        return times[len(times) * 99 // 100]
+
     def _run(self):
         with self._server.connect() as connection:
+            if self._password:
+                connection.call("AUTH", self._password)
             while not self._stop.is_set():
                 began = time.monotonic()
                 connection.call("SET", "other", "1")
-                self.longest_s = max(self.longest_s, time.monotonic() - began)
+                took_s = time.monotonic() - began
+                self.longest_s = max(self.longest_s, took_s)
+                self._times_s.append(took_s)
                 self.count += 1
                 time.sleep(0.001)
 
@@ -254,6 +268,108 @@ def test_many_connections(options):
                 for connection in connections:
                     connection.close()
                 wait_until(lambda: int(info(watcher)["connected_clients"]) == 1, what="their ends")
+
+
+def open_many(port, count):
+    """Connected sockets, from several loopback addresses: one has too few ports."""
+    done = []
+    poller = select.epoll()
+    waiting = {}
+    while len(done) < count:
+        while len(waiting) < 200 and len(done) + len(waiting) < count:
+            sock = socket.socket()
+            sock.setblocking(False)
+            sock.bind((f"127.0.0.{2 + (len(done) + len(waiting)) % 8}", 0))
+            sock.connect_ex(("127.0.0.1", port))
+            waiting[sock.fileno()] = sock
+            poller.register(sock.fileno(), select.EPOLLOUT)
+        events = poller.poll(5)
+        require(events, f"only {len(done)} of {count} could connect")
+        for number, _ in events:
+            poller.unregister(number)
+            sock = waiting.pop(number)
+            require_equal(sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), 0, "connect")
+            done.append(sock)
+    poller.close()
+    return done
+
+
+def raise_file_limit(wanted, hard):
+    """For this process and the server that it starts: the limit that there is then."""
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, max(wanted, hard)))
+        return wanted
+    except (ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        return hard
+
+
+def send_to_all(sockets, data):
+    for sock in sockets:
+        sock.send(data)
+
+
+def reset_all(sockets):
+    for sock in sockets:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        sock.close()
+
+
+def test_twenty_thousand_connections(options):
+    """20,000 connections, before and after AUTH, a byte a second, half closed and reset."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = raise_file_limit(21_000, hard)
+    count = min(20_000, files - 1000)
+    directives = {"maxclients": str(count + 10), "requirepass": "secret"}
+    sockets = []
+    try:
+        with options.server(directives) as server, Others(server, "secret") as others:
+            watcher = server.connect()
+            watcher.call("AUTH", "secret")
+            slack = harness.slack(watcher)
+            connected = lambda: int(info(watcher, "clients")["connected_clients"])
+            time.sleep(1)
+            calm_s = others.p99_s()
+            before = rss_bytes(server.pid)
+
+            sockets = open_many(server.port, count)
+            wait_until(lambda: connected() == count + 2, 10, "all connections")
+            authenticated = sockets[::2]
+            send_to_all(authenticated, b"AUTH secret\r\n")
+            for sock in authenticated:
+                sock.setblocking(True)
+                sock.settimeout(5)
+                require_equal(sock.recv(16), b"+OK\r\n", "AUTH")
+            others.p99_s()
+            # One byte a second of a request that never comes to its end.
+            for byte in b"*2\r\n":
+                send_to_all(sockets, bytes([byte]))
+                time.sleep(0.9)
+            slow_s = others.p99_s()
+            each = (rss_bytes(server.pid) - before) / count
+            require(each < 16384 * slack, f"{each:.0f} bytes for each connection")
+
+            # Half of them end their side, a quarter goes with a reset.
+            halves, resets = sockets[: count // 4], sockets[count // 4: count // 2]
+            for sock in halves:
+                sock.shutdown(socket.SHUT_WR)
+            reset_all(resets)
+            wait_until(lambda: connected() == count - len(halves) - len(resets) + 2, 10,
+                       "the ends of those that ended")
+            time.sleep(0.5)
+            ending_s = others.p99_s()
+            for name, p99_s in [("slow ones", slow_s), ("ends", ending_s)]:
+                # A few milliseconds are this machine's own.
+                require(p99_s < 2 * calm_s + 0.005,
+                        f"p99 beside {name} {p99_s * 1e3:.2f} ms, alone {calm_s * 1e3:.2f} ms")
+            for sock in sockets:
+                sock.close()
+            wait_until(lambda: connected() == 2, 10, "all ends")
+            watcher.close()
+    finally:
+        for sock in sockets:
+            sock.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 if __name__ == "__main__":
