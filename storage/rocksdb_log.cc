@@ -46,8 +46,10 @@ rocksdb::ReadOptions scan_options() {
 
 class RocksdbLogReader final : public LogReader {
  public:
-  RocksdbLogReader(std::unique_ptr<rocksdb::Iterator> at, Lsn from, std::string place)
-      : at_(std::move(at)), place_(std::move(place)) {
+  // `prefetcher` may be null; it outlives the reader.
+  RocksdbLogReader(std::unique_ptr<rocksdb::Iterator> at, Lsn from, std::string place,
+                   Prefetcher* prefetcher)
+      : at_(std::move(at)), place_(std::move(place)), prefetcher_(prefetcher) {
     const LogKey key = encode_log_key(from);
     at_->SeekForPrev(to_slice(key));
     if (!at_->Valid() && at_->status().ok()) at_->SeekToFirst();
@@ -57,12 +59,16 @@ class RocksdbLogReader final : public LogReader {
     if (!damage_.ok()) return false;
     if (started_ && at_->Valid()) at_->Next();
     started_ = true;
-    if (!at_->Valid() || is_checkpoint_key(at_->key())) return false;
+    if (!at_->Valid() || is_checkpoint_key(at_->key())) {
+      if (prefetcher_ != nullptr) prefetcher_->stop();
+      return false;
+    }
     if (!decode_log_key(to_bytes(at_->key()), first_lsn)) {
       damage_ = {StatusCode::kDamaged, place_ + ": a key that is not an lsn"};
       return false;
     }
     commit = to_bytes(at_->value());
+    if (prefetcher_ != nullptr) prefetcher_->advance(commit.size());
     return true;
   }
 
@@ -73,14 +79,20 @@ class RocksdbLogReader final : public LogReader {
  private:
   std::unique_ptr<rocksdb::Iterator> at_;
   const std::string place_;
+  Prefetcher* const prefetcher_;
   bool started_ = false;
   Status damage_;
 };
 
 class RocksdbPieceReader final : public PieceReader {
  public:
-  RocksdbPieceReader(std::unique_ptr<rocksdb::Iterator> at, uint64_t checkpoint, std::string place)
-      : at_(std::move(at)), checkpoint_(checkpoint), place_(std::move(place)) {
+  // `prefetcher` may be null; it outlives the reader.
+  RocksdbPieceReader(std::unique_ptr<rocksdb::Iterator> at, uint64_t checkpoint, std::string place,
+                     Prefetcher* prefetcher)
+      : at_(std::move(at)),
+        checkpoint_(checkpoint),
+        place_(std::move(place)),
+        prefetcher_(prefetcher) {
     const PieceKey key = encode_piece_key(checkpoint, 0);
     at_->Seek(to_slice(key));
   }
@@ -97,6 +109,7 @@ class RocksdbPieceReader final : public PieceReader {
     }
     if (checkpoint != checkpoint_ || number == kSummaryNumber) return false;
     piece = to_bytes(at_->value());
+    if (prefetcher_ != nullptr) prefetcher_->advance(piece.size());
     return true;
   }
 
@@ -108,6 +121,7 @@ class RocksdbPieceReader final : public PieceReader {
   std::unique_ptr<rocksdb::Iterator> at_;
   const uint64_t checkpoint_;
   const std::string place_;
+  Prefetcher* const prefetcher_;
   bool started_ = false;
   Status damage_;
 };
@@ -206,14 +220,16 @@ class RocksdbLog final : public Log {
   }
 
   std::unique_ptr<LogReader> read_from(Lsn lsn) override {
-    return std::make_unique<RocksdbLogReader>(iterate(), lsn, directory_->path("log"));
+    return std::make_unique<RocksdbLogReader>(iterate(), lsn, directory_->path("log"),
+                                              prefetcher_.get());
   }
   Status trim_before(Lsn lsn) override;
   Status truncate_after(Lsn lsn) override;
 
   Result<std::optional<CheckpointSummary>> newest_checkpoint() override;
   std::unique_ptr<PieceReader> read_checkpoint(uint64_t checkpoint) override {
-    return std::make_unique<RocksdbPieceReader>(iterate(), checkpoint, directory_->path("log"));
+    return std::make_unique<RocksdbPieceReader>(iterate(), checkpoint, directory_->path("log"),
+                                                prefetcher_.get());
   }
   Result<std::unique_ptr<CheckpointWriter>> start_checkpoint(uint64_t checkpoint) override {
     return std::unique_ptr<CheckpointWriter>(std::make_unique<RocksdbCheckpointWriter>(
