@@ -108,7 +108,7 @@ void QueueWork::charge(Group* group, double virtual_ms) {
 
 void QueueWork::begin_pending(Job* job) {
   Group* group = job->lane->group;
-  if (queue_->config.values().fair && group->pending == 0) {
+  if (queue_->config.values().fair && group->pending == 0 && !still_backlogged_) {
     // No credit for the time in which it asked for nothing.
     const double least = queue_->lanes.smallest_virtual_ms();
     if (least > group->virtual_ms) {
@@ -155,6 +155,7 @@ void QueueWork::unplace_waiting(Job* job) {
 void QueueWork::settle(Job* job) {
   Job* other = queue_->owned_ticket(job);
   if (other == job) return;
+  still_backlogged_ = true;
   unplace_waiting(job);
   unplace_waiting(other);
   Queue::exchange_tickets(job, other);
@@ -162,6 +163,7 @@ void QueueWork::settle(Job* job) {
     if (each->state == JobState::kPending) begin_pending(each);
     queue_->place(each);
   }
+  still_backlogged_ = false;
   record_state(other, EventType::kNone);
 }
 
@@ -309,6 +311,7 @@ void QueueWork::go_back(Job* job, int64_t gate_ms, EventType event, const EventF
   if (job->extras().successor != nullptr) {
     become_successor(job, event, fields);
   } else {
+    job->extras().bound = true;
     if (job->lane->lifo) change_lane(job, job->band, true);
     job->extras().gate_ms = gate_ms;
     place_waiting(job);

@@ -286,6 +286,7 @@ std::string QueueWork::update_waiting(const JobSpec& spec, Job* job, AddOutcome&
   if (!error.empty()) return error;
   const bool other_band = spec.band && *spec.band != job->band;
   if (other_band) settle(job);
+  still_backlogged_ = job->state == JobState::kPending;
   unplace_waiting(job);
   job = queue_->replace_payload(job, spec.payload);
   JobOptions options = options_of(spec);
@@ -297,6 +298,7 @@ std::string QueueWork::update_waiting(const JobSpec& spec, Job* job, AddOutcome&
   }
   if (other_band) change_lane(job, *spec.band, job->extras().bound);
   place_waiting(job);
+  still_backlogged_ = false;
   record_put(job, EventType::kUpdated);
   signal();
   outcome = {"updated", job};

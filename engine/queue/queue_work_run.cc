@@ -178,6 +178,9 @@ void QueueWork::give_tokens_back(Job* job) {
   queue_->limiter.give_token_back();
   job->lane->group->limiter.give_token_back();
   for (Key* key : job->lane->keys->keys) key->limiter.give_token_back();
+  // Another job may have it at once.
+  queue_->lanes.refresh_group(job->lane->group, queue_->queue_ms);
+  for (Key* key : job->lane->keys->keys) queue_->lanes.refresh_key(key, queue_->queue_ms);
   record_limits(*job);
 }
 

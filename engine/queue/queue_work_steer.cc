@@ -67,11 +67,14 @@ void QueueWork::push_cancel(const Job& job, const JobRun& run, Bytes reason) {
 bool QueueWork::move(Job* job, const MoveSpec& spec) {
   if (job->state >= JobState::kActive) return false;
   settle(job);
+  still_backlogged_ = job->state == JobState::kPending;
   unplace_waiting(job);
   const uint8_t band = spec.band.value_or(job->band);
   const bool was_lifo = job->lane->lifo;
   JobExtras& extras = job->extras();
-  if (band != job->band || was_lifo) change_lane(job, band, was_lifo || extras.bound);
+  // What is moved is bound to its ticket, also where it comes from a band without pairing.
+  extras.bound = true;
+  if (band != job->band || was_lifo) change_lane(job, band, true);
   if (spec.boost_ms) extras.boost_ms = *spec.boost_ms;
   if (spec.delay_ms || spec.at_ms) {
     extras.gate_ms = spec.at_ms ? *spec.at_ms : queue_->queue_ms + *spec.delay_ms;
@@ -89,6 +92,7 @@ bool QueueWork::move(Job* job, const MoveSpec& spec) {
     job->rank = extras.release_ms - extras.boost_ms;
   }
   place_waiting(job);
+  still_backlogged_ = false;
   record_state(job, EventType::kMoved);
   signal();
   return true;
@@ -107,6 +111,7 @@ bool QueueWork::retry(Job* job) {
   extras.error.clear();
   extras.progress.clear();
   extras.unmet.clear();
+  extras.bound = true;
   if (job->lane->lifo) change_lane(job, job->band, true);
   extras.boost_ms = 0;
   extras.release_ms = queue_->queue_ms;

@@ -1,0 +1,219 @@
+// QueueServer: an engine in this process with several connections, clocks that the test sets, and a
+// journal from which it can be restarted. Replies are RESP3, as trees. Used by one thread.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/execution.h"
+#include "engine/journal.h"
+#include "engine/queue/queue.h"
+#include "tests/support/engine_session.h"
+#include "tests/support/memory_journal.h"
+#include "tests/support/quiet_server.h"
+#include "tests/support/resp_value.h"
+
+namespace sluice::test {
+
+// What arrives at a connection besides the replies of its own commands.
+class CollectingPort final : public ClientPort {
+ public:
+  void deliver(ByteBuffer bytes, Lsn) override { messages.emplace_back(bytes.view()); }
+  void deliver_blocked_reply(ByteBuffer bytes, Lsn) override {
+    blocked_reply = std::string(bytes.view());
+  }
+  std::vector<std::string> messages;
+  std::optional<std::string> blocked_reply;
+};
+
+class QueueServer {
+ public:
+  QueueServer() { begin(0); }
+
+  void connect(size_t connections) {
+    for (size_t i = 0; i < connections; ++i) {
+      ports_.push_back(std::make_shared<CollectingPort>());
+      sessions_.push_back(std::make_unique<EngineSession>(*engine_, *execution_));
+      sessions_.back()->client.protocol = 3;
+      sessions_.back()->client.port = ports_.back();
+    }
+  }
+
+  void set_clock(int64_t wall_ms, int64_t steady_ms) {
+    wall_ms_ = wall_ms;
+    steady_ms_ = steady_ms;
+    execution_->set_now_ms(wall_ms);
+    execution_->set_steady_ms(steady_ms);
+  }
+  // Both clocks go on, and whatever becomes due happens.
+  void pass(int64_t ms) {
+    set_clock(wall_ms_ + ms, steady_ms_ + ms);
+    run_timers();
+  }
+  int64_t wall_ms() const { return wall_ms_; }
+  int64_t steady_ms() const { return steady_ms_; }
+  void run_timers() {
+    while (execution_->run_timers(wall_ms_, steady_ms_)) {
+    }
+    execution_->finish();
+  }
+
+  // The reply; none if the command waits.
+  std::optional<RespValue> run(size_t connection, const std::vector<std::string>& words) {
+    const std::vector<Bytes> args(words.begin(), words.end());
+    const std::string reply = sessions_.at(connection)->run(args);
+    if (sessions_[connection]->client.waiter != nullptr) return std::nullopt;
+    return resp_value(reply);
+  }
+
+  // Answers to commands that waited, by connection.
+  std::map<int, RespValue> take_deliveries() {
+    std::map<int, RespValue> out;
+    for (size_t i = 0; i < ports_.size(); ++i) {
+      if (!ports_[i]->blocked_reply.has_value()) continue;
+      out[static_cast<int>(i)] = resp_value(*ports_[i]->blocked_reply);
+      ports_[i]->blocked_reply.reset();
+      engine_->end_waiter(sessions_[i]->client);
+    }
+    return out;
+  }
+  // Pushes and published messages, oldest first.
+  std::vector<RespValue> take_messages(size_t connection) {
+    std::vector<RespValue> out;
+    for (const std::string& text : ports_.at(connection)->messages) out.push_back(resp_value(text));
+    ports_[connection]->messages.clear();
+    return out;
+  }
+  // The blocked command's time is over. False: its reply was on the way.
+  bool give_up(size_t connection) {
+    return engine_->cancel_waiter(sessions_.at(connection)->client);
+  }
+  // The connection is lost; a new one has its number.
+  void disconnect(size_t connection) {
+    engine_->disconnect(sessions_.at(connection)->client);
+    ports_[connection] = std::make_shared<CollectingPort>();
+    sessions_[connection] = std::make_unique<EngineSession>(*engine_, *execution_);
+    sessions_[connection]->client.protocol = 3;
+    sessions_[connection]->client.port = ports_[connection];
+  }
+  EngineSession& session(size_t connection) { return *sessions_.at(connection); }
+  Engine& engine() { return *engine_; }
+
+  // A new process with the journal of the old one; the steady clock begins at 0.
+  void restart(size_t connections) {
+    sessions_.clear();
+    ports_.clear();
+    execution_.reset();
+    engine_.reset();
+    begin(units());
+    set_clock(wall_ms_, 0);
+    connect(connections);
+  }
+
+  // Null: there is no such queue.
+  Queue* find_queue(const std::string& name) { return find_queue(*engine_, name); }
+
+  Lsn units() const { return journal_.last_lsn(); }
+
+  // What callers can see of these queues and jobs, but for what a restart begins anew.
+  std::vector<std::string> describe(const std::vector<std::string>& queues,
+                                    const std::vector<std::string>& ids) {
+    return describe(*engine_, *execution_, queues, ids);
+  }
+  // The same of another engine that has replayed the first units of the journal.
+  std::vector<std::string> describe_replayed(Lsn units, const std::vector<std::string>& queues,
+                                             const std::vector<std::string>& ids) {
+    Engine engine(port_, 7);
+    replay(engine, units);
+    Execution execution(engine);
+    execution.set_now_ms(wall_ms_);
+    return describe(engine, execution, queues, ids);
+  }
+  // A prefix of the journal gives a legal state: CHECKs of the queue abort otherwise.
+  void check_prefix(Lsn units, const std::vector<std::string>& queues) {
+    Engine engine(port_, 7);
+    replay(engine, units);
+    for (const std::string& name : queues) {
+      if (Queue* queue = find_queue(engine, name)) queue->check();
+    }
+  }
+
+ private:
+  void begin(Lsn units) {
+    engine_ = std::make_unique<Engine>(port_, 7);
+    if (units != 0) replay(*engine_, units);
+    engine_->attach_journal(&journal_);
+    execution_ = std::make_unique<Execution>(*engine_);
+  }
+
+  void replay(Engine& engine, Lsn units) {
+    const std::unique_ptr<Replay> replay = engine.begin_replay();
+    for (Lsn lsn = 1; lsn <= units; ++lsn) {
+      const MemoryJournal::Unit unit = journal_.unit(lsn);
+      if (!replay->apply(unit.records, unit.count)) {
+        throw std::runtime_error("unit " + std::to_string(lsn) + " cannot be replayed");
+      }
+    }
+    replay->finish();
+  }
+
+  static Queue* find_queue(Engine& engine, const std::string& name) NO_THREAD_SAFETY_ANALYSIS {
+    const KeyRef key(name);
+    Entry* entry = engine.shard(key.shard).databases[0].entries.find(key.key, key.hash);
+    return entry == nullptr ? nullptr : &entry->object<Queue>();
+  }
+
+  static std::vector<std::string> describe(Engine& engine, Execution& execution,
+                                           const std::vector<std::string>& queues,
+                                           const std::vector<std::string>& ids) {
+    EngineSession session(engine, execution);
+    session.client.protocol = 3;
+    std::vector<std::string> out;
+    const auto add = [&](const std::vector<std::string>& words,
+                         const std::vector<std::string>& without) {
+      const std::vector<Bytes> args(words.begin(), words.end());
+      RespValue value = resp_value(session.run(args));
+      std::string text = words[0] + " " + words[1] + ": ";
+      if (value.kind != RespValue::Kind::kMap) {
+        out.push_back(text + value.show());
+        return;
+      }
+      for (size_t i = 0; i + 1 < value.items.size(); i += 2) {
+        const std::string& name = value.items[i].text;
+        if (std::find(without.begin(), without.end(), name) != without.end()) continue;
+        text += name + "=" + value.items[i + 1].show() + " ";
+      }
+      out.push_back(text);
+    };
+    for (const std::string& queue : queues) {
+      add({"Q.CONFIG", queue, "GET"}, {});
+      add({"Q.STATS", queue},
+          {"waiting_pops", "wait_ms", "run_ms", "oldest_ms", "since", "timer_lag_ms", "rejected",
+           "added_per_second", "completed_per_second", "rates", "utilization"});
+      for (const std::string& id : ids) {
+        add({"Q.GET", queue, id, "WITH", "payload", "WITH", "result"},
+            {"deadline", "eta_ms", "why"});
+      }
+      add({"Q.EVENTS", queue, "0", "COUNT", "1000"}, {});
+    }
+    return out;
+  }
+
+  QuietServer port_;
+  MemoryJournal journal_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Execution> execution_;
+  std::vector<std::shared_ptr<CollectingPort>> ports_;
+  std::vector<std::unique_ptr<EngineSession>> sessions_;
+  int64_t wall_ms_ = 1'700'000'000'000;
+  int64_t steady_ms_ = 0;
+};
+
+}  // namespace sluice::test
