@@ -1,0 +1,364 @@
+// Who waits at a native queue is served with the right job, in the right order, once.
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/support/queue_server.h"
+
+#include <doctest/doctest.h>
+
+namespace sluice::test {
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+struct Fixture : QueueServer {
+  Fixture() {
+    set_clock(1'700'000'000'000, 0);
+    connect(6);
+  }
+
+  // A command that is answered at once, as text.
+  std::string ask(const Words& words, size_t connection = 0) {
+    const std::optional<RespValue> reply = run(connection, words);
+    REQUIRE(reply.has_value());
+    return reply->show();
+  }
+  void wait(size_t connection, const Words& words) { REQUIRE(!run(connection, words).has_value()); }
+  void wait_pop(size_t connection, Words options = {}) {
+    Words words{"Q.POP", "1", "q"};
+    words.insert(words.end(), options.begin(), options.end());
+    words.insert(words.end(), {"BLOCK", "0"});
+    wait(connection, words);
+  }
+  void add(const std::string& id, Words options = {}) {
+    Words words{"Q.ADD", "q", id, "payload of " + id};
+    words.insert(words.end(), options.begin(), options.end());
+    REQUIRE(run(0, words)->field("result") == "added");
+  }
+  // The ids of the jobs that were delivered, by connection: "1=a 2=b,c 3=null".
+  std::string served() {
+    std::string out;
+    for (const auto& [connection, reply] : take_deliveries()) {
+      if (!out.empty()) out += ' ';
+      out += std::to_string(connection) + "=" + ids_of(reply);
+    }
+    return out;
+  }
+  static std::string ids_of(const RespValue& reply) {
+    if (reply.kind != RespValue::Kind::kArray) return reply.show();
+    std::string ids;
+    for (const RespValue& job : reply.items) ids += (ids.empty() ? "" : ",") + job.field("id");
+    return ids;
+  }
+  std::string pop_ids(Words options = {}, size_t connection = 0) {
+    Words words{"Q.POP", "1", "q"};
+    words.insert(words.end(), options.begin(), options.end());
+    return ids_of(*run(connection, words));
+  }
+  std::string lease_of(const std::string& id) { return run(0, {"Q.GET", "q", id})->field("lease"); }
+  void ack(const std::string& id) { REQUIRE(ask({"Q.ACK", "q", id, lease_of(id)}) == "OK"); }
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Fixture, "pops that wait are served in order of arrival") {
+  wait_pop(1);
+  wait_pop(2);
+  wait_pop(3, {"COUNT", "2"});
+  CHECK(run(0, {"Q.STATS", "q"})->field("waiting_pops") == "3");
+  add("a");
+  CHECK(served() == "1=a");
+  add("b");
+  CHECK(served() == "2=b");
+  CHECK(run(0, {"Q.STATS", "q"})->field("waiting_pops") == "1");
+  // What is there when the unit ends is what a COUNT gets: two jobs of one transaction.
+  ask({"MULTI"});
+  for (const char* id : {"c", "d", "e"}) ask({"Q.ADD", "q", id, ""});
+  ask({"EXEC"});
+  CHECK(served() == "3=c,d");
+  CHECK(pop_ids() == "e");
+}
+
+TEST_CASE_FIXTURE(Fixture, "the reply of Q.ADD tells of the moment before its waiters are served") {
+  wait_pop(1);
+  const RespValue added = *run(0, {"Q.ADD", "q", "a", ""});
+  CHECK(added.field("state") == "pending");
+  CHECK(added.field("position") == "0");
+  CHECK(served() == "1=a");
+  CHECK(run(0, {"Q.GET", "q", "a"})->field("state") == "active");
+}
+
+TEST_CASE_FIXTURE(Fixture, "a waiter that has given up or gone takes nothing along") {
+  wait_pop(1);
+  wait_pop(2);
+  wait_pop(3);
+  CHECK(give_up(1));
+  disconnect(2);
+  add("a");
+  CHECK(served() == "3=a");
+  CHECK(pop_ids() == "null");
+}
+
+TEST_CASE_FIXTURE(Fixture, "MATCH: the first job that anybody accepts, to the earliest who does") {
+  wait_pop(1, {"MATCH", "gpu"});
+  wait_pop(2);
+  wait_pop(3, {"MATCH", "gpu", "MATCH", "arm"});
+  add("a", {"KEY", "x86"});
+  CHECK(served() == "2=a");
+  add("b", {"KEY", "x86"});
+  CHECK(served().empty());
+  add("c", {"KEY", "gpu"});
+  CHECK(served() == "1=c");
+  add("d", {"KEY", "arm", "KEY", "x86"});
+  CHECK(served() == "3=d");
+
+  // Several at once: dispatch order decides which job, arrival which waiter.
+  pop_ids();
+  ask({"Q.CONFIG", "q", "SET", "paused", "out"});
+  wait_pop(1, {"MATCH", "gpu"});
+  wait_pop(2);
+  add("e", {"KEY", "gpu", "PRI", "LOW"});
+  add("f", {"KEY", "gpu"});
+  CHECK(served().empty());
+  ask({"Q.CONFIG", "q", "SET", "paused", "none"});
+  CHECK(served() == "1=f 2=e");
+}
+
+TEST_CASE_FIXTURE(Fixture, "CAP: who accepts fewer running jobs waits while others go on") {
+  wait_pop(1, {"CAP", "1"});
+  add("a");
+  CHECK(served() == "1=a");
+  wait_pop(1, {"CAP", "1"});
+  wait_pop(2, {"CAP", "2"});
+  wait_pop(3);
+  add("b");
+  CHECK(served() == "2=b");
+  add("c");
+  CHECK(served() == "3=c");
+  add("d");
+  CHECK(served().empty());
+  ack("a");
+  ack("b");
+  CHECK(served().empty());
+  ack("c");
+  CHECK(served() == "1=d");
+}
+
+TEST_CASE_FIXTURE(Fixture, "freed slots and the end of a delay serve waiters") {
+  ask({"Q.CONFIG", "q", "SET", "max_active", "1"});
+  add("a");
+  CHECK(pop_ids() == "a");
+  wait_pop(1);
+  wait_pop(2);
+  add("b");
+  add("c", {"DELAY", "500"});
+  CHECK(served().empty());
+  ack("a");
+  CHECK(served() == "1=b");
+  ack("b");
+  CHECK(served().empty());
+  pass(499);
+  CHECK(served().empty());
+  pass(1);
+  CHECK(served() == "2=c");
+  // A lease that runs out gives its job to whoever waits.
+  wait_pop(1);
+  pass(30'000);
+  CHECK(served() == "1=c");
+}
+
+TEST_CASE_FIXTURE(Fixture, "ID: the queue as a semaphore, in dispatch order") {
+  ask({"Q.CONFIG", "q", "SET", "max_active", "1"});
+  for (const char* id : {"a", "b", "c"}) add(id);
+  CHECK(pop_ids({"ID", "a"}) == "a");
+  wait_pop(3, {"ID", "c"});
+  wait_pop(2, {"ID", "b"});
+  ack("a");
+  CHECK(served() == "2=b");
+  ack("b");
+  CHECK(served() == "3=c");
+  CHECK(pop_ids({"ID", "c"}) == "-GONE id=c state=active");
+  ack("c");
+  CHECK(pop_ids({"ID", "c"}) == "-GONE id=c state=completed");
+  CHECK(pop_ids({"ID", "never"}) == "-GONE id=never state=unknown");
+}
+
+TEST_CASE_FIXTURE(Fixture, "ID: a later job is given where nobody waits for those before it") {
+  ask({"Q.CONFIG", "q", "SET", "paused", "out"});
+  for (const char* id : {"a", "b", "c"}) add(id);
+  wait_pop(1, {"ID", "c"});
+  wait_pop(2, {"ID", "b", "CAP", "1"});
+  ask({"Q.CONFIG", "q", "SET", "paused", "none"});
+  CHECK(served() == "1=c 2=b");
+  CHECK(pop_ids() == "a");
+}
+
+TEST_CASE_FIXTURE(Fixture, "ID: an end without a run, or another worker, is told as GONE") {
+  ask({"Q.CONFIG", "q", "SET", "paused", "out"});
+  add("a", {"TTL", "100"});
+  add("b");
+  add("c");
+  add("d");
+  wait_pop(5);
+  wait_pop(1, {"ID", "a"});
+  wait_pop(2, {"ID", "b"});
+  wait_pop(3, {"ID", "c"});
+  wait_pop(4, {"ID", "d"});
+  pass(100);
+  CHECK(served() == "1=-GONE id=a state=expired");
+  CHECK(ask({"Q.CANCEL", "q", "b"}) == "cancelled");
+  CHECK(served() == "2=-GONE id=b state=cancelled");
+  // Two accept c: the earlier waiter gets it, the other hears so.
+  CHECK(ask({"Q.MOVE", "q", "c", "FRONT"}) == "0");
+  ask({"Q.CONFIG", "q", "SET", "paused", "none"});
+  CHECK(served() == "3=-GONE id=c state=active 4=d 5=c");
+}
+
+TEST_CASE_FIXTURE(Fixture, "several queues: one claim, and the first that has a job") {
+  wait(1, {"Q.POP", "3", "q", "r", "q", "BLOCK", "0"});
+  wait(2, {"Q.POP", "1", "r", "BLOCK", "0"});
+  ask({"Q.ADD", "r", "a", ""});
+  CHECK(served() == "1=a");
+  ask({"Q.ADD", "q", "b", ""});
+  ask({"Q.ADD", "r", "c", ""});
+  CHECK(served() == "2=c");
+  const RespValue jobs = *run(1, {"Q.POP", "2", "r", "q", "COUNT", "5"});
+  CHECK(jobs.items.at(0).field("queue") == "q");
+  CHECK(ids_of(jobs) == "b");
+  CHECK(ask({"Q.POP", "2", "r", "q", "ID", "b"}) == "-BADFIELD field=id");
+}
+
+TEST_CASE_FIXTURE(Fixture, "a queue that goes: pops wait on, who waits for one job is answered") {
+  add("a", {"DELAY", "1000"});
+  wait_pop(1);
+  wait_pop(2, {"ID", "a"});
+  wait(3, {"Q.GET", "q", "a", "WAIT", "0"});
+  CHECK(ask({"DEL", "q"}) == "1");
+  CHECK(served() == "2=-GONE id=a state=unknown 3=null");
+  add("b");
+  CHECK(served() == "1=b");
+  wait_pop(1);
+  add("c", {"DELAY", "1000"});
+  wait_pop(2, {"ID", "c"});
+  wait(3, {"Q.GET", "q", "c", "WAIT", "0"});
+  CHECK(ask({"PEXPIRE", "q", "100"}) == "1");
+  pass(100);
+  CHECK(served() == "2=-GONE id=c state=unknown 3=null");
+  CHECK(ask({"FLUSHALL"}) == "OK");
+  CHECK(served().empty());
+  ask({"Q.ADD", "other", "c", ""});
+  CHECK(ask({"RENAME", "other", "q"}) == "OK");
+  CHECK(served() == "1=c");
+}
+
+TEST_CASE_FIXTURE(Fixture, "Q.GET WAIT hears the end of its job, and of no other") {
+  add("a");
+  add("b");
+  wait(1, {"Q.GET", "q", "b", "WAIT", "0"});
+  pop_ids({"COUNT", "2"});
+  ack("a");
+  CHECK(served().empty());
+  REQUIRE(ask({"Q.ACK", "q", "b", lease_of("b"), "RESULT", "fine"}) == "OK");
+  const auto replies = take_deliveries();
+  REQUIRE(replies.size() == 1);
+  CHECK(replies.at(1).field("state") == "completed");
+}
+
+TEST_CASE_FIXTURE(Fixture, "REQID: the same request once more ends the older waiting") {
+  const Words reqid{"WORKER", "w", "REQID", "1"};
+  wait_pop(1, reqid);
+  wait_pop(2, {"WORKER", "v", "REQID", "1"});
+  wait_pop(3, reqid);
+  CHECK(served() == "1=null");
+  add("a");
+  CHECK(served() == "2=a");
+  add("b");
+  CHECK(served() == "3=b");
+  // Its reply was lost: the same job, the same lease, the whole term.
+  const std::string lease = lease_of("b");
+  pass(20'000);
+  CHECK(pop_ids(reqid) == "b");
+  CHECK(lease_of("b") == lease);
+  pass(20'000);
+  CHECK(lease_of("b") == lease);
+  CHECK(ask({"Q.POP", "1", "q", "REQID", "1"}) == "-BADFIELD field=worker");
+}
+
+TEST_CASE_FIXTURE(Fixture, "REQID finds its jobs again in whichever queue they were") {
+  ask({"Q.ADD", "r", "a", ""});
+  const Words pop{"Q.POP", "2", "q", "r", "WORKER", "w", "REQID", "1"};
+  CHECK(ids_of(*run(1, pop)) == "a");
+  add("b");
+  CHECK(ids_of(*run(1, pop)) == "a");
+  CHECK(pop_ids() == "b");
+}
+
+TEST_CASE_FIXTURE(Fixture, "Q.ACK POP: one step, waits, and may be repeated") {
+  add("a");
+  add("b");
+  pop_ids();
+  const std::string lease = lease_of("a");
+  const Words next{"POP", "WORKER", "w", "REQID", "7", "BLOCK", "0"};
+  const auto ack_pop = [&](const std::string& id, const std::string& token) {
+    Words words{"Q.ACK", "q", id, token};
+    words.insert(words.end(), next.begin(), next.end());
+    return words;
+  };
+  CHECK(ask(ack_pop("a", std::to_string(std::stoll(lease) + 5))).starts_with("-STALELEASE"));
+  CHECK(run(0, {"Q.GET", "q", "b"})->field("state") == "pending");
+  CHECK(ids_of(*run(1, ack_pop("a", lease))) == "b");
+  CHECK(ids_of(*run(2, ack_pop("a", lease))) == "b");
+  CHECK(run(0, {"Q.STATS", "q"})->field("completed") == "1");
+
+  // Not retained any more: only the token tells that it is the same request.
+  ask({"Q.CONFIG", "q", "SET", "retain_completed", "0"});
+  const std::string last = lease_of("b");
+  Words words{"Q.ACK", "q", "b", last, "POP", "WORKER", "w", "REQID", "8", "BLOCK", "0"};
+  wait(1, words);
+  CHECK(ask({"Q.GET", "q", "b"}) == "null");
+  wait(2, words);
+  CHECK(served() == "1=null");
+  add("c");
+  CHECK(served() == "2=c");
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "in transactions and scripts nobody blocks, and waiters are served after") {
+  wait_pop(1);
+  ask({"MULTI"});
+  ask({"Q.ADD", "q", "a", ""});
+  ask({"Q.POP", "1", "q", "BLOCK", "0"});
+  ask({"Q.POP", "1", "q", "BLOCK", "0"});
+  ask({"Q.ADD", "q", "b", ""});
+  const RespValue results = *run(0, {"EXEC"});
+  CHECK(ids_of(results.items.at(1)) == "a");
+  CHECK(results.items.at(2).is_null());
+  CHECK(served() == "1=b");
+
+  wait_pop(1);
+  const std::string script =
+      "redis.call('Q.ADD', KEYS[1], 'c', 'x') "
+      "local jobs = redis.call('Q.POP', 1, KEYS[1], 'BLOCK', 0) "
+      "local none = redis.call('Q.POP', 1, KEYS[1], 'BLOCK', 0) "
+      "redis.call('Q.ADD', KEYS[1], 'd', 'x') "
+      "return {jobs[1][4], tostring(none)}";
+  CHECK(ask({"EVAL", script, "1", "q"}) == "[c false]");
+  CHECK(served() == "1=d");
+}
+
+TEST_CASE_FIXTURE(Fixture, "a key of another type is no queue, and its waiters are their own") {
+  wait(1, {"BLPOP", "q", "0"});
+  wait_pop(2);
+  ask({"RPUSH", "q", "x", "y"});
+  CHECK(take_deliveries().at(1).show() == "[q x]");
+  CHECK(ask({"Q.POP", "1", "q"}).starts_with("-WRONGTYPE"));
+  CHECK(ask({"Q.ADD", "q", "a", ""}).starts_with("-WRONGTYPE"));
+  ask({"DEL", "q"});
+  add("a");
+  CHECK(served() == "2=a");
+}
+
+}  // namespace sluice::test
