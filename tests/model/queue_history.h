@@ -1,0 +1,247 @@
+// Random commands for the native queue: small pools of ids, groups and keys, so that cases meet.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/model/queue_model.h"
+
+namespace sluice::test {
+
+// What a history is about, besides what all of them have.
+struct HistoryStyle {
+  bool needs = false;  // then retention by count has no part: ends in one step have no order
+  bool waiters = false;
+  bool costs = false;
+  bool restarts = false;
+  bool rates = false;
+  bool aging = false;
+  bool lifo = false;
+  bool fair = false;
+  bool long_steps = true;  // of the clocks: far enough for retention
+};
+
+class HistoryGenerator {
+ public:
+  HistoryGenerator(std::mt19937_64& random, const HistoryStyle& style, ModelServer& model)
+      : random_(random), style_(style), model_(model) {}
+
+  // Configuration, before everything else.
+  std::vector<Words> beginning() {
+    std::vector<Words> out;
+    for (const char* name : {"one", "two"}) {
+      out.push_back({"Q.CONFIG", name, "SET", "retry", "1", "backoff", "40:300", "lease_ms", "500",
+                     "crash_limit", "2", "retain_completed", style_.needs ? "500:3000" : "4:3000",
+                     "retain_failed", "3:5000"});
+      if (style_.fair) out.push_back({"Q.CONFIG", name, "SET", "fair", "on"});
+      if (style_.lifo) out.push_back({"Q.CONFIG", name, "SET", "order", "lifo:2"});
+      if (style_.aging) out.push_back({"Q.CONFIG", name, "SET", "aging_ms", "200"});
+      if (style_.fair) {
+        out.push_back({"Q.CONFIG", name, "GROUP", "g.2", "SET", "weight", "2.0"});
+      }
+    }
+    return out;
+  }
+
+  Words command() {
+    const size_t kind = pick(100);
+    if (kind < 30) return add();
+    if (kind < 52) return pop();
+    if (kind < 64) return acknowledge();
+    if (kind < 71) return refuse();
+    if (kind < 76) return {"Q.TOUCH", queue(), id(), lease(), "LEASE", number(300, 900)};
+    if (kind < 81) return cancel();
+    if (kind < 89) return move();
+    if (kind < 92) return {"Q.RETRY", queue(), id()};
+    if (kind < 93) return {"Q.PURGE", queue(), "WHERE", "STATE", one_of({"completed", "failed"})};
+    if (kind < 97) return configure();
+    return {"Q.GET", queue(), id(), "WITH", "payload"};
+  }
+
+  std::vector<std::string> ids() const {
+    std::vector<std::string> out;
+    for (int i = 0; i < kIds; ++i) out.push_back("j" + std::to_string(i));
+    return out;
+  }
+
+ private:
+  static constexpr int kIds = 14;
+
+  size_t pick(size_t count) { return random_() % count; }
+  bool chance(size_t percent) { return pick(100) < percent; }
+  std::string one_of(const std::vector<std::string>& all) { return all[pick(all.size())]; }
+  std::string number(size_t least, size_t most) {
+    return std::to_string(least + pick(most - least + 1));
+  }
+  // The queue of the last id that was drawn fits to lease(); so a command draws its queue first.
+  std::string queue() { return drawn_queue_ = chance(80) ? "one" : "two"; }
+  std::string id() { return drawn_id_ = "j" + std::to_string(pick(kIds)); }
+  std::string group() { return one_of({"g.1", "g.2", "g.3"}); }
+  std::string key() { return one_of({"k.a", "k.b", "k.c"}); }
+  std::string band() { return number(0, 4); }
+
+  // Mostly the lease that the job has, sometimes one that it never had.
+  std::string lease() {
+    const ModelJob* job = model_.queue(drawn_queue_).find(drawn_id_);
+    if (job == nullptr || chance(5)) return number(1, 1000);
+    if (job->run.has_value()) return std::to_string(job->run->token);
+    return std::to_string(job->last_token == 0 ? 1 : job->last_token);
+  }
+
+  // An id that is active, if there is one.
+  std::string active_id() {
+    std::vector<std::string> ids;
+    for (const ModelJob& job : model_.queue(drawn_queue_).jobs()) {
+      if (job.active()) ids.push_back(job.id);
+    }
+    return drawn_id_ = ids.empty() || chance(10) ? id() : ids[pick(ids.size())];
+  }
+
+  Words add() {
+    const std::string name = queue();
+    const std::string job = chance(5) ? "*" : id();
+    Words words{"Q.ADD", name, job, "p" + number(0, 999)};
+    const auto more = [&](std::initializer_list<std::string> all) {
+      words.insert(words.end(), all);
+    };
+    const ModelJob* old = model_.queue(name).find(job);
+    const bool exists = old != nullptr;
+    const bool active = exists && old->active();
+    if (chance(60)) {
+      more({"IFDUP", one_of({"KEEP", "UPDATE", "UPDATE", active ? "UPDATE" : "REPLACE", "ERROR"})});
+    }
+    if (chance(40)) more({"PRI", band()});
+    // With LIFO the budget of a job follows its ticket, which the model does not tell apart.
+    if (!style_.lifo && chance(10)) more({"TTL", number(50, 2000)});
+    if (chance(10)) more({"LEASE", number(100, 2000)});
+    if (chance(10)) more({"MAXRUN", number(100, 900)});
+    if (chance(20)) more({"RETRY", number(0, 3)});
+    if (chance(10)) more({"BACKOFF", "10", "100"});
+    if (exists) return words;
+    // What an update may not change.
+    if (chance(60)) more({"GROUP", group()});
+    if (chance(30)) more({"KEY", key()});
+    if (chance(15)) more({"KEY", key()});
+    if (chance(15)) more({"DELAY", number(0, 400)});
+    if (chance(10)) more({"BOOST", one_of({"-50", "-5", "5", "50", "500"})});
+    if (style_.costs && chance(30)) more({"COST", "2"});
+    if (style_.needs && chance(15)) more({"NEED", "j" + std::to_string(pick(kIds))});
+    return words;
+  }
+
+  Words pop_options() {
+    Words words;
+    const auto more = [&](std::initializer_list<std::string> all) {
+      words.insert(words.end(), all);
+    };
+    if (chance(50)) more({"WORKER", one_of({"w1", "w2", "w3"})});
+    if (chance(20)) more({"COUNT", number(1, 4)});
+    if (chance(15)) more({"LEASE", number(100, 1500)});
+    if (chance(10)) more({"CAP", number(2, 6)});
+    if (chance(15)) more({"MATCH", key()});
+    if (style_.waiters && chance(50)) more({"BLOCK", "0"});
+    return words;
+  }
+
+  Words pop() {
+    Words words{"Q.POP", "1", queue()};
+    if (style_.waiters && chance(10)) {
+      words.insert(words.end(), {"ID", id()});
+      if (chance(60)) words.insert(words.end(), {"BLOCK", "0"});
+      return words;
+    }
+    if (chance(10)) words = {"Q.POP", "2", "one", "two"};
+    if (chance(10)) {
+      words.insert(words.end(), {"WORKER", one_of({"w1", "w2"}), "REQID", "r" + number(1, 3)});
+      return words;
+    }
+    const Words options = pop_options();
+    words.insert(words.end(), options.begin(), options.end());
+    return words;
+  }
+
+  Words acknowledge() {
+    Words words{"Q.ACK", queue(), active_id()};
+    words.push_back(lease());
+    if (chance(20)) words.insert(words.end(), {"RESULT", "r" + number(0, 99)});
+    if (chance(15)) {
+      words.push_back("POP");
+      const Words options = pop_options();
+      words.insert(words.end(), options.begin(), options.end());
+    }
+    return words;
+  }
+
+  Words refuse() {
+    Words words{"Q.NACK", queue(), active_id()};
+    words.push_back(lease());
+    if (chance(60)) words.push_back(one_of({"SILENT", "FAIL", "FATAL"}));
+    if (chance(20)) words.insert(words.end(), {"DELAY", number(0, 300)});
+    return words;
+  }
+
+  Words cancel() {
+    Words words{"Q.CANCEL", queue(), chance(50) ? active_id() : id()};
+    if (chance(30)) words.insert(words.end(), {"REASON", "because"});
+    if (chance(40)) words.insert(words.end(), {"GRACE", one_of({"0", "50", "2000"})});
+    return words;
+  }
+
+  Words move() {
+    Words words{"Q.MOVE", queue(), id()};
+    const size_t kind = pick(5);
+    if (kind != 3 && chance(60)) words.insert(words.end(), {"PRI", band()});
+    if (kind == 0) words.push_back("FRONT");
+    if (kind == 1) words.push_back("BACK");
+    if (kind == 2) words.insert(words.end(), {"BOOST", one_of({"-100", "0", "70"})});
+    if (kind == 3) words.insert(words.end(), {"DELAY", number(0, 300)});
+    if (words.size() == 3) words.insert(words.end(), {"PRI", band()});
+    return words;
+  }
+
+  Words configure() {
+    const std::string name = queue();
+    if (style_.rates && chance(40)) {
+      const std::string rate = one_of({"3/100:2", "10/1000", "1/50:1", "0"});
+      if (chance(40)) return {"Q.CONFIG", name, "SET", "rate", rate};
+      if (chance(50)) return {"Q.CONFIG", name, "GROUP", group(), "SET", "rate", rate};
+      return {"Q.CONFIG", name, "KEY", key(), "SET", "rate", rate};
+    }
+    // Caps of one job's slots at least: a job that is too large is refused.
+    const std::string cap = one_of({"0", "2", "3", "5"});
+    switch (pick(8)) {
+      case 0:
+      case 1:
+        return {"Q.CONFIG", name, "SET", "max_active", cap};
+      case 2:
+        return {"Q.CONFIG", name, "GROUP", one_of({"g.*", "g.1", "g.2"}), "SET", "max_active", cap};
+      case 3:
+        return {"Q.CONFIG", name, "KEY", one_of({"k.*", "k.a"}), "SET", "max_active", cap};
+      case 4:
+        return {"Q.CONFIG",        name, "SET", "max_waiting", one_of({"0", "5", "8"}), "max_total",
+                one_of({"0", "9"})};
+      case 5:
+        return {"Q.CONFIG", name, "GROUP", group(), "SET", "max_waiting", one_of({"0", "2", "3"})};
+      case 6:
+        return {"Q.CONFIG", name, "SET", "paused", one_of({"none", "none", "in", "out"})};
+      default:
+        return {"Q.CONFIG",
+                name,
+                "GROUP",
+                group(),
+                "SET",
+                "paused",
+                one_of({"none", "none", "in", "out"})};
+    }
+  }
+
+  std::mt19937_64& random_;
+  const HistoryStyle style_;
+  ModelServer& model_;
+  std::string drawn_queue_;
+  std::string drawn_id_;
+};
+
+}  // namespace sluice::test

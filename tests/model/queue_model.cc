@@ -1,0 +1,598 @@
+// QueueModel: the life of a job.
+#include "tests/model/queue_model.h"
+
+#include <algorithm>
+#include <array>
+
+namespace sluice::test {
+
+namespace {
+
+constexpr int64_t kFront = -(int64_t{1} << 60);
+constexpr std::array<const char*, 5> kBandNames = {"CRITICAL", "HIGH", "NORMAL", "LOW",
+                                                   "BACKGROUND"};
+
+std::string band_name(int band) {
+  return band < 5 ? kBandNames[static_cast<size_t>(band)] : std::to_string(band);
+}
+
+RespValue or_null(std::optional<int64_t> value) {
+  return value.has_value() ? RespValue::of(*value) : RespValue();
+}
+
+std::optional<int64_t> option(const Words& words, size_t from, const std::string& name) {
+  for (size_t i = from; i + 1 < words.size(); ++i) {
+    if (words[i] == name) return std::atoll(words[i + 1].c_str());
+  }
+  return std::nullopt;
+}
+
+bool has_word(const Words& words, size_t from, const std::string& name) {
+  return std::find(words.begin() + static_cast<long>(from), words.end(), name) != words.end();
+}
+
+std::string about(const char* code, const ModelJob& job) {
+  return std::string(code) + " id=" + job.id + " state=" + job.state;
+}
+
+}  // namespace
+
+ModelJob* QueueModel::find(const std::string& id) {
+  for (ModelJob& job : jobs_) {
+    if (job.id == id) return &job;
+  }
+  return nullptr;
+}
+
+int64_t QueueModel::count(const std::string& state) const {
+  return std::count_if(jobs_.begin(), jobs_.end(),
+                       [&](const ModelJob& job) { return job.state == state; });
+}
+
+int64_t QueueModel::waiting(const std::string* group) const {
+  int64_t sum = 0;
+  for (const ModelJob& job : jobs_) {
+    if (group != nullptr && job.group != *group) continue;
+    if (job.waiting()) ++sum;
+    if (job.successor.has_value()) ++sum;
+  }
+  return sum;
+}
+
+int64_t QueueModel::active(const std::string* group) const {
+  return std::count_if(jobs_.begin(), jobs_.end(), [&](const ModelJob& job) {
+    return job.active() && (group == nullptr || job.group == *group);
+  });
+}
+
+// PAUSED, QFULL, GROUPFULL, in this order; empty: there is room.
+std::string QueueModel::check_limits(const std::string& group) const {
+  if (paused(group, "in")) return "PAUSED direction=in";
+  const auto full = [](int64_t limit, int64_t count) { return limit != 0 && count >= limit; };
+  if (full(number("max_waiting"), waiting(nullptr)) ||
+      full(number("max_total"), waiting(nullptr) + active(nullptr))) {
+    return "QFULL *";
+  }
+  if (group.empty()) return "";
+  if (full(group_number(group, "max_waiting"), waiting(&group))) {
+    return "GROUPFULL group=" + group + " limit=max_waiting *";
+  }
+  if (full(group_number(group, "max_total"), waiting(&group) + active(&group))) {
+    return "GROUPFULL group=" + group + " limit=max_total *";
+  }
+  return "";
+}
+
+RespValue QueueModel::told(const char* result, const ModelJob& job) const {
+  return RespValue::map()
+      .put("id", job.id)
+      .put("result", std::string(result))
+      .put("state", job.state)
+      .put("position", or_null(position(job)));
+}
+
+void QueueModel::set_options(ModelJob& job, const ModelAdd& spec) {
+  const ModelOptions& given = spec.options;
+  if (given.ttl_ms.has_value()) job.options.ttl_ms = given.ttl_ms;
+  if (given.lease_ms.has_value()) job.options.lease_ms = given.lease_ms;
+  if (given.max_run_ms.has_value()) job.options.max_run_ms = given.max_run_ms;
+  if (given.retry.has_value()) job.options.retry = given.retry;
+  if (given.backoff_ms.has_value()) job.options.backoff_ms = given.backoff_ms;
+  if (!given.tags.empty()) job.options.tags = given.tags;
+}
+
+RespValue QueueModel::add_new(const ModelAdd& spec, const char* result) {
+  ModelJob job;
+  job.id = spec.id;
+  job.payload = spec.payload;
+  job.band = spec.band.value_or(static_cast<int>(number("default_pri")));
+  job.group = spec.group.value_or("");
+  job.keys = spec.keys;
+  job.cost = spec.cost.value_or(1);
+  set_options(job, spec);
+  job.enqueued_ms = queue_ms_;
+  job.arrival = next_seq_++;
+  ModelTicket& ticket = job.ticket;
+  ticket.seq = job.arrival;
+  if (spec.delay_ms.has_value()) ticket.gate_ms = queue_ms_ + *spec.delay_ms;
+  if (spec.at_ms.has_value()) ticket.gate_ms = *spec.at_ms;
+  ticket.release_ms = std::max(queue_ms_, ticket.gate_ms);
+  ticket.boost_ms = spec.boost_ms.value_or(0);
+  ticket.rank = ticket.release_ms - ticket.boost_ms;
+  for (const std::string& need : spec.needs) {
+    if (find(need)->state != "completed") job.needs.insert(need);
+  }
+  jobs_.push_back(job);
+  ++totals_["added"];
+  begin_waiting(jobs_.back());
+  return told(result, jobs_.back());
+}
+
+RespValue QueueModel::add(const Words& words, const RespValue& observed) {
+  tick();
+  ModelAdd spec = parse_model_add(words);
+  if (spec.id == "*") spec.id = observed.field("id");
+  if (static_cast<int64_t>(spec.payload.size()) > number("max_payload")) {
+    return RespValue::error("TOOBIG *");
+  }
+  ModelJob* old = find(spec.id);
+  if (old != nullptr && spec.mode == "ERROR") return RespValue::error(about("DUPLICATE", *old));
+  if (old != nullptr && spec.mode == "KEEP") return told("kept", *old);
+  if (old != nullptr && old->active()) {
+    const bool replaces = spec.mode == "REPLACE";
+    old->successor = spec;
+    old->run->journaled_term_ms = old->run->term_ms;
+    if (replaces) {
+      old->run->cancelled = true;
+      old->run->reason = "replaced";
+    }
+    return told("queued", *old);
+  }
+  if (old != nullptr && old->waiting() && spec.mode == "UPDATE") {
+    stop_pending(*old);
+    old->payload = spec.payload;
+    set_options(*old, spec);
+    if (spec.options.ttl_ms.has_value()) old->ttl_left_ms.reset();
+    if (spec.band.has_value()) old->band = *spec.band;
+    begin_waiting(*old);
+    return told("updated", *old);
+  }
+  for (const std::string& need : spec.needs) {
+    ModelJob* needed = find(need);
+    if (needed == nullptr) return RespValue::error("NOJOB id=" + need);
+    if (needed->terminal() && needed->state != "completed") {
+      return RespValue::error(about("NEEDFAILED", *needed));
+    }
+  }
+  if (old != nullptr && old->waiting()) {
+    const bool needs = std::any_of(spec.needs.begin(), spec.needs.end(), [&](const auto& need) {
+      return find(need)->state != "completed";
+    });
+    const bool needed = std::any_of(jobs_.begin(), jobs_.end(), [&](const ModelJob& job) {
+      return job.needs.contains(spec.id);
+    });
+    const bool itself =
+        std::find(spec.needs.begin(), spec.needs.end(), spec.id) != spec.needs.end();
+    if (itself || (needs && needed)) return RespValue::error("BADFIELD field=need");
+    // Whoever needs this id waits for the new job.
+    ++totals_["cancelled"];
+    const ModelJob left = *old;
+    forget(spec.id);
+    pair(left);
+    return add_new(spec, "replaced");
+  }
+  const std::string refused = check_limits(spec.group.value_or(""));
+  if (!refused.empty()) return RespValue::error(refused);
+  exists = true;
+  forget(spec.id);
+  return add_new(spec, "added");
+}
+
+// Its needs and its gate decide what it waits for.
+void QueueModel::begin_waiting(ModelJob& job) {
+  if (!job.needs.empty()) {
+    job.state = "blocked";
+    return;
+  }
+  int64_t& last = last_ranks_.try_emplace(job.band, kFront).first->second;
+  last = std::max(last, job.ticket.rank);
+  if (!due(job.ticket)) {
+    job.state = "delayed";
+  } else {
+    const bool backlogged = std::any_of(jobs_.begin(), jobs_.end(), [&](const ModelJob& other) {
+      return other.state == "pending" && other.group == job.group;
+    });
+    if (!backlogged) backlog_begins(job.group);
+    job.state = "pending";
+    const int64_t ttl_ms = job.ttl_left_ms.value_or(ttl_of(job));
+    job.ttl_due_ms = ttl_ms == 0 && !job.ttl_left_ms.has_value() ? 0 : queue_ms_ + ttl_ms;
+  }
+  pair(job);
+}
+
+void QueueModel::stop_pending(ModelJob& job) {
+  if (job.state == "pending" && job.ttl_due_ms != 0) {
+    job.ttl_left_ms = std::max<int64_t>(0, job.ttl_due_ms - queue_ms_);
+  }
+  job.ttl_due_ms = 0;
+}
+
+void QueueModel::admit(ModelJob& job, const ModelPop& spec, uint64_t token) {
+  stop_pending(job);
+  job.bound = true;
+  job.state = "active";
+  ++job.attempts;
+  ++totals_["started"];
+  take_tokens(job, 1);
+  ModelRun run;
+  run.token = token;
+  run.worker = spec.worker;
+  run.request = spec.request;
+  run.started_ms = queue_ms_;
+  run.started_steady = clock_.steady_ms;
+  run.term_ms = spec.lease_ms.value_or(job.options.lease_ms.value_or(number("lease_ms")));
+  run.journaled_term_ms = run.term_ms;
+  run.deadline_steady = clock_.steady_ms + run.term_ms;
+  const int64_t max_run_ms = job.options.max_run_ms.value_or(number("max_run_ms"));
+  if (max_run_ms != 0) run.run_deadline_steady = clock_.steady_ms + max_run_ms;
+  job.run = run;
+  if (!spec.request.empty()) worker_tokens_[spec.worker] = spec.request;
+  charge(job);
+  pair(job);
+  const auto over = [&](int64_t cap, int64_t slots) { return cap != 0 && slots > cap; };
+  if (over(number("max_active"), used("", "")) || over(spec.cap, used("", "")) ||
+      over(group_number(job.group, "max_active"), used(job.group, ""))) {
+    broken_ = "a cap is passed by " + job.id;
+  }
+  if (token <= last_token_) broken_ = "token " + std::to_string(token) + " is not new";
+  last_token_ = token;
+}
+
+RespValue QueueModel::popped(const ModelJob& job) const {
+  RespValue keys = RespValue::array();
+  for (const std::string& key : job.keys) keys.items.push_back(RespValue::of(key));
+  return RespValue::map()
+      .put("queue", name_)
+      .put("id", job.id)
+      .put("lease", static_cast<int64_t>(job.run->token))
+      .put("deadline", queue_ms_ + job.run->deadline_steady - clock_.steady_ms)
+      .put("attempt", job.attempts)
+      .put("crashes", job.crashes)
+      .put("pri", band_name(job.band))
+      .put("group", job.group)
+      .put("keys", keys)
+      .put("cost", job.cost)
+      .put("enqueued", job.enqueued_ms)
+      .put("progress", job.progress.empty() ? RespValue() : RespValue::of(job.progress))
+      .put("payload", job.payload);
+}
+
+RespValue QueueModel::gone(const ModelPop& spec) {
+  const ModelJob* job = find(*spec.id);
+  if (job == nullptr) return RespValue::error("GONE id=" + *spec.id + "*");
+  return job->waiting() ? RespValue() : RespValue::error(about("GONE", *job));
+}
+
+RespValue QueueModel::pop(const ModelPop& spec, const RespValue& observed) {
+  tick();
+  RespValue out = RespValue::array();
+  if (is_repeat(spec)) {
+    for (ModelJob& job : jobs_) {
+      if (!job.active() || job.run->worker != spec.worker) continue;
+      if (job.run->request != spec.request) continue;
+      if (!job.run->cancelled) job.run->deadline_steady = clock_.steady_ms + job.run->term_ms;
+      out.items.push_back(popped(job));
+    }
+    std::sort(out.items.begin(), out.items.end(), [](const RespValue& a, const RespValue& b) {
+      return a.number("lease") < b.number("lease");
+    });
+    return out;
+  }
+  if (spec.id.has_value()) {
+    const RespValue error = gone(spec);
+    if (error.is_error()) return error;
+  }
+  ModelPlace place;
+  while (out.size() < spec.count) {
+    ModelJob* job = choose(spec, place);
+    if (job == nullptr) break;
+    const size_t index = out.size();
+    const uint64_t token =
+        index < observed.size() ? static_cast<uint64_t>(observed.items[index].number("lease")) : 0;
+    admit(*job, spec, token);
+    out.items.push_back(popped(*job));
+  }
+  return out.items.empty() ? RespValue() : out;
+}
+
+// Empty: the job is active under this lease.
+std::string QueueModel::check_lease(const std::string& id, const std::string& lease,
+                                    ModelJob*& job) {
+  tick();
+  job = find(id);
+  if (job == nullptr) return "NOJOB id=" + id;
+  if (!job->active() || std::to_string(job->run->token) != lease) return about("STALELEASE", *job);
+  return "";
+}
+
+void QueueModel::end_run(ModelJob& job, bool counts) {
+  if (counts) runs_ms_.push_back(queue_ms_ - job.run->started_ms);
+  if (runs_ms_.size() > 100) runs_ms_.erase(runs_ms_.begin());
+  settle_charge(job);
+  job.last_token = job.run->token;
+  job.run.reset();
+}
+
+// A waiting payload under this id becomes the job.
+bool QueueModel::succeed(ModelJob& job) {
+  if (!job.successor.has_value()) return false;
+  const ModelAdd next = *job.successor;
+  job.successor.reset();
+  ModelAdd spec = next;
+  if (next.mode == "UPDATE") {
+    spec.group = job.group;
+    spec.keys = job.keys;
+    spec.cost = job.cost;
+    if (!spec.band.has_value()) spec.band = job.band;
+    ModelJob inherited;
+    inherited.options = job.options;
+    set_options(inherited, next);
+    spec.options = inherited.options;
+    spec.boost_ms = job.ticket.boost_ms;
+  }
+  // The group is never without a job, so that its share stays.
+  jobs_.remove_if([&](const ModelJob& old) { return old.id == next.id; });
+  add_new(spec, "added");
+  return true;
+}
+
+void QueueModel::back(ModelJob& job, int64_t gate_ms, bool counts) {
+  end_run(job, counts);
+  if (succeed(job)) return;
+  job.ticket.gate_ms = gate_ms;
+  begin_waiting(job);
+}
+
+void QueueModel::finish(ModelJob& job, const std::string& state, const std::string& error,
+                        bool counts) {
+  const std::string id = job.id;
+  stop_pending(job);
+  if (job.run.has_value()) end_run(job, counts);
+  job.state = state;
+  if (!error.empty()) job.error = error;
+  job.finish_order = next_finish_++;
+  job.finished_ms = queue_ms_;
+  ++totals_[state];
+  pair(job);
+  // Whoever needs this id waits for the successor, unless it has just been met.
+  const bool goes_on = succeed(job);
+  if (!goes_on || state == "completed") resolve(id, state);
+  drop_retained();
+}
+
+// Those that need this job go on, or end with it.
+void QueueModel::resolve(const std::string& id, const std::string& state) {
+  std::vector<std::string> dependents;
+  for (const ModelJob& job : jobs_) {
+    if (job.state == "blocked" && job.needs.contains(id)) dependents.push_back(job.id);
+  }
+  for (const std::string& dependent : dependents) {
+    ModelJob* job = find(dependent);
+    if (job == nullptr || job->state != "blocked") continue;
+    if (state != "completed") {
+      finish(*job, "cancelled", "need " + id);
+    } else {
+      job->needs.erase(id);
+      if (job->needs.empty()) begin_waiting(*job);
+    }
+  }
+}
+
+void QueueModel::fail_attempt(ModelJob& job, const std::string& error, int64_t gate_ms) {
+  const int64_t retry = job.options.retry.value_or(number("retry"));
+  job.error = error;
+  if (job.run->cancelled) {
+    finish(job, "cancelled", job.run->reason);
+  } else if (job.retries_used >= retry) {
+    finish(job, "failed", error);
+  } else {
+    ++job.retries_used;
+    back(job, gate_ms, true);
+  }
+}
+
+RespValue QueueModel::acknowledge(const Words& words) {
+  ModelJob* job = nullptr;
+  const std::string error = check_lease(words[2], words[3], job);
+  if (error.empty()) {
+    finish(*job, "completed", "");
+    return RespValue::of("OK");
+  }
+  if (job != nullptr && job->state == "completed" && std::to_string(job->last_token) == words[3]) {
+    return RespValue::of("OK");
+  }
+  return RespValue::error(error);
+}
+
+void QueueModel::check_backoff(const ModelJob& job, int64_t gate_ms) {
+  const auto [base_ms, max_ms] =
+      job.options.backoff_ms.value_or(std::pair(numbers("backoff")[0], numbers("backoff")[1]));
+  const int64_t most = std::min(max_ms, base_ms << std::min<int64_t>(job.retries_used, 20));
+  if (gate_ms != 0 && (gate_ms < queue_ms_ || gate_ms > queue_ms_ + most)) {
+    broken_ = "a backoff of " + std::to_string(gate_ms - queue_ms_) + " ms";
+  }
+}
+
+RespValue QueueModel::refuse(const Words& words, const RespValue& observed) {
+  ModelJob* job = nullptr;
+  const std::string error = check_lease(words[2], words[3], job);
+  if (!error.empty()) return RespValue::error(error);
+  const std::string id = job->id;
+  const std::optional<int64_t> delay = option(words, 4, "DELAY");
+  int64_t gate_ms = delay.has_value() ? queue_ms_ + *delay : 0;
+  if (has_word(words, 4, "SILENT")) {
+    if (job->run->cancelled) {
+      finish(*job, "cancelled", job->run->reason, false);
+    } else {
+      --job->attempts;
+      take_tokens(*job, -1);
+      back(*job, gate_ms, false);
+    }
+  } else if (has_word(words, 4, "FATAL")) {
+    job->run->cancelled ? finish(*job, "cancelled", job->run->reason) : finish(*job, "failed", "");
+  } else {
+    if (!delay.has_value()) {
+      gate_ms = observed.field("not_before") == "null" ? 0 : observed.number("not_before");
+      check_backoff(*job, gate_ms);
+    }
+    fail_attempt(*job, "", gate_ms);
+  }
+  job = find(id);
+  return RespValue::map().put("state", job == nullptr ? "*" : job->state);
+}
+
+RespValue QueueModel::touch(const Words& words) {
+  ModelJob* job = nullptr;
+  const std::string error = check_lease(words[2], words[3], job);
+  if (!error.empty()) return RespValue::error(error);
+  const std::optional<int64_t> lease = option(words, 4, "LEASE");
+  ModelRun& run = *job->run;
+  if (!run.cancelled) {
+    if (lease.has_value()) run.term_ms = *lease;
+    run.deadline_steady = clock_.steady_ms + run.term_ms;
+  }
+  for (size_t i = 4; i + 1 < words.size(); ++i) {
+    if (words[i] != "PROGRESS") continue;
+    job->progress = words[i + 1];
+    run.journaled_term_ms = run.term_ms;
+  }
+  const int64_t due = std::min(run.deadline_steady, run.run_deadline_steady);
+  return RespValue::map()
+      .put("left_ms", due - clock_.steady_ms)
+      .put("cancel", run.cancelled ? RespValue::of(run.reason) : RespValue());
+}
+
+RespValue QueueModel::cancel(const Words& words) {
+  tick();
+  ModelJob* job = find(words[2]);
+  if (job == nullptr || job->terminal()) return RespValue::of("gone");
+  std::string reason = "cancelled";
+  for (size_t i = 3; i + 1 < words.size(); ++i) {
+    if (words[i] == "REASON") reason = words[i + 1];
+  }
+  if (job->waiting()) {
+    finish(*job, "cancelled", reason);
+    return RespValue::of("cancelled");
+  }
+  job->successor.reset();
+  const std::optional<int64_t> grace = option(words, 3, "GRACE");
+  if (grace.has_value() && *grace == 0) {
+    finish(*job, "cancelled", reason, false);
+    return RespValue::of("cancelled");
+  }
+  ModelRun& run = *job->run;
+  run.cancelled = true;
+  run.reason = reason;
+  run.journaled_term_ms = run.term_ms;
+  if (grace.has_value()) {
+    run.deadline_steady = std::min(run.deadline_steady, clock_.steady_ms + *grace);
+  }
+  return RespValue::of("signalled");
+}
+
+RespValue QueueModel::move(const Words& words) {
+  tick();
+  ModelJob* job = find(words[2]);
+  if (job == nullptr || !job->waiting()) return {};
+  stop_pending(*job);
+  ModelTicket& ticket = job->ticket;
+  if (const auto band = option(words, 3, "PRI")) job->band = static_cast<int>(*band);
+  const auto boost = option(words, 3, "BOOST");
+  const auto delay = option(words, 3, "DELAY");
+  const auto at = option(words, 3, "AT");
+  if (boost.has_value()) ticket.boost_ms = *boost;
+  if (delay.has_value() || at.has_value()) {
+    ticket.gate_ms = at.has_value() ? *at : queue_ms_ + *delay;
+    ticket.release_ms = std::max(queue_ms_, ticket.gate_ms);
+  }
+  const bool front = has_word(words, 3, "FRONT");
+  const bool to_back = has_word(words, 3, "BACK");
+  if (front || to_back) ticket.gate_ms = 0;
+  if (front) {
+    ticket.rank = kFront - next_front_++;
+  } else if (to_back) {
+    const auto last = last_ranks_.find(job->band);
+    ticket.rank = std::max(queue_ms_, last == last_ranks_.end() ? kFront : last->second);
+    ticket.seq = next_seq_++;
+  } else {
+    ticket.rank = ticket.release_ms - ticket.boost_ms;
+  }
+  job->bound = true;
+  begin_waiting(*job);
+  return or_null(position(*job));
+}
+
+RespValue QueueModel::retry(const Words& words) {
+  tick();
+  ModelJob* job = find(words[2]);
+  if (job == nullptr) return RespValue::error("NOJOB id=" + words[2]);
+  if (!job->terminal()) return RespValue::of(job->state);
+  ModelJob fresh;
+  fresh.id = job->id;
+  fresh.payload = job->payload;
+  fresh.band = job->band;
+  fresh.group = job->group;
+  fresh.keys = job->keys;
+  fresh.cost = job->cost;
+  fresh.options = job->options;
+  fresh.enqueued_ms = job->enqueued_ms;
+  fresh.arrival = next_seq_++;
+  fresh.ticket.seq = fresh.arrival;
+  fresh.ticket.release_ms = queue_ms_;
+  fresh.ticket.rank = queue_ms_;
+  fresh.bound = true;
+  *job = fresh;
+  begin_waiting(*job);
+  return RespValue::of(job->state);
+}
+
+void QueueModel::forget(const std::string& id) {
+  jobs_.remove_if([&](const ModelJob& job) { return job.id == id && !job.active(); });
+  forget_shares();
+}
+
+RespValue QueueModel::purge(const std::string& state) {
+  tick();
+  int64_t purged = 0;
+  jobs_.remove_if([&](const ModelJob& job) {
+    const bool go = job.terminal() && job.state == state;
+    purged += go ? 1 : 0;
+    return go;
+  });
+  forget_shares();
+  return RespValue::array({RespValue::of("0"), RespValue::of(purged)});
+}
+
+void QueueModel::drop_retained() {
+  const auto drop = [&](const char* field, const char* first, const char* second) {
+    const std::vector<int64_t> bounds = numbers(field);
+    std::vector<const ModelJob*> ended;
+    for (const ModelJob& job : jobs_) {
+      if (job.state == first || job.state == second) ended.push_back(&job);
+    }
+    std::sort(ended.begin(), ended.end(), [](const ModelJob* a, const ModelJob* b) {
+      return a->finish_order < b->finish_order;
+    });
+    std::set<std::string> gone;
+    for (size_t i = 0; i < ended.size(); ++i) {
+      const bool too_many = ended.size() - i > static_cast<size_t>(bounds[0]);
+      const bool too_old = bounds[1] != 0 && ended[i]->finished_ms + bounds[1] <= queue_ms_;
+      if (too_many || too_old) gone.insert(ended[i]->id);
+    }
+    for (const std::string& id : gone) forget(id);
+  };
+  drop("retain_completed", "completed", "cancelled");
+  drop("retain_failed", "failed", "expired");
+}
+
+}  // namespace sluice::test

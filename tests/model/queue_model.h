@@ -1,0 +1,311 @@
+// QueueModel: the native queue written as directly as its contract (PROTOCOL.md, "The native
+// queue"): a vector of jobs, linear searches, no index, no timer. Slow and obvious.
+//
+// It takes the same commands as the engine and says what the engine must answer. What the contract
+// leaves to the server (lease tokens, the delay of a retry, ids for `*`) is read from the engine's
+// answer and checked against its bounds. Used by one thread.
+//
+// Expected values: a map names the fields that must be there with these values, others may be there
+// as well; a text that ends with '*' is a prefix; a lone "*" is anything.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/resp_value.h"
+
+namespace sluice::test {
+
+using Words = std::vector<std::string>;
+
+// What a job waits for: rank and sequence say its place, the gate when it may go. In a LIFO group
+// jobs and tickets are paired anew whenever one comes or goes.
+struct ModelTicket {
+  int64_t rank = 0;
+  uint64_t seq = 0;
+  int64_t gate_ms = 0;
+  int64_t release_ms = 0;
+  int64_t boost_ms = 0;
+};
+
+struct ModelOptions {
+  std::optional<int64_t> ttl_ms, lease_ms, max_run_ms, retry;
+  std::optional<std::pair<int64_t, int64_t>> backoff_ms;
+  std::vector<std::pair<std::string, std::string>> tags;
+};
+
+struct ModelRun {
+  uint64_t token = 0;
+  std::string worker;
+  std::string request;
+  int64_t started_ms = 0;
+  int64_t started_steady = 0;
+  int64_t term_ms = 0;
+  int64_t journaled_term_ms = 0;  // a TOUCH alone is not journaled
+  int64_t deadline_steady = 0;
+  int64_t run_deadline_steady = INT64_MAX;
+  bool cancelled = false;
+  std::string reason;
+  double charged_ms = 0;
+};
+
+struct ModelAdd {
+  std::string id;
+  std::string payload;
+  std::string mode = "ERROR";
+  std::optional<int> band;
+  std::optional<int64_t> boost_ms, delay_ms, at_ms;
+  std::optional<std::string> group;
+  std::set<std::string> keys;
+  std::optional<int64_t> cost;
+  std::vector<std::string> needs;
+  ModelOptions options;
+};
+
+struct ModelJob {
+  std::string id;
+  std::string payload;
+  std::string state;  // blocked, delayed, pending, active, completed, ...
+  int band = 2;
+  std::string group;
+  std::set<std::string> keys;
+  int64_t cost = 1;
+  ModelTicket ticket;
+  uint64_t arrival = 0;
+  bool bound = false;
+  int64_t enqueued_ms = 0;
+  ModelOptions options;
+  std::optional<int64_t> ttl_left_ms;
+  int64_t ttl_due_ms = 0;  // pending: when it expires; 0: never
+  int attempts = 0;
+  int crashes = 0;
+  int64_t retries_used = 0;
+  std::set<std::string> needs;  // that are not met yet
+  std::string error;
+  std::string progress;
+  std::optional<ModelRun> run;
+  std::optional<ModelAdd> successor;
+  // Terminal:
+  uint64_t finish_order = 0;
+  int64_t finished_ms = 0;
+  uint64_t last_token = 0;
+
+  bool waiting() const { return state == "blocked" || state == "delayed" || state == "pending"; }
+  bool active() const { return state == "active"; }
+  bool terminal() const { return !waiting() && !active(); }
+};
+
+struct ModelPop {
+  std::string worker, request;
+  size_t count = 1;
+  std::optional<int64_t> lease_ms;
+  int64_t cap = 0;
+  std::optional<std::string> id;
+  std::set<std::string> match;
+  std::optional<int64_t> block_ms;
+};
+
+// The place of a choice in the dispatch order of its queue.
+struct ModelPlace {
+  int band = 0;
+  bool behind_front = false;
+  double share_ms = 0;
+  int64_t rank = 0;
+  uint64_t seq = 0;
+  auto operator<=>(const ModelPlace&) const = default;
+};
+
+// What a queue sees of the world around it.
+struct ModelWorld {
+  int64_t wall_ms = 0;
+  int64_t steady_ms = 0;
+  // What the engine says of a job that it has delayed by its own choice (retry after MAXRUN): not
+  // before when; 0: it may go.
+  std::function<int64_t(const std::string& queue, const std::string& id)> observed_gate;
+};
+
+class QueueModel {
+ public:
+  QueueModel(std::string name, const ModelWorld& clock) : name_(std::move(name)), clock_(clock) {}
+
+  // --- Commands --- `observed` is the engine's answer.
+  RespValue add(const Words& words, const RespValue& observed);
+  // The jobs that a pop takes now; null: none. An error for a pop by id.
+  RespValue pop(const ModelPop& spec, const RespValue& observed);
+  // True: this pop has been answered with jobs before, and they still run.
+  bool is_repeat(const ModelPop& spec) const;
+  RespValue acknowledge(const Words& words);
+  RespValue refuse(const Words& words, const RespValue& observed);
+  RespValue touch(const Words& words);
+  RespValue cancel(const Words& words);
+  RespValue move(const Words& words);
+  RespValue retry(const Words& words);
+  RespValue purge(const std::string& state);
+  RespValue configure(const Words& words);
+  RespValue get(const std::string& id);
+  RespValue stats();
+
+  // Whatever is due.
+  void run_timers();
+  // The process ended and came back: every lease gets its full term again.
+  void restart();
+
+  // --- For waiters --- Null: nothing for such a pop.
+  ModelJob* choose(const ModelPop& spec, ModelPlace& place);
+  // The error of a waiting pop by id, or null.
+  RespValue gone(const ModelPop& spec);
+
+  // --- For the test ---
+  const std::list<ModelJob>& jobs() const { return jobs_; }
+  ModelJob* find(const std::string& id);
+  // Slots in use never pass a cap by an admission: checked at each of them, told here.
+  const std::string& broken() const { return broken_; }
+  // Slot time / weight of a group (fair on).
+  double share_ms(const std::string& group) const {
+    const auto found = share_ms_.find(group);
+    return found == share_ms_.end() ? 0 : found->second;
+  }
+  // For people: every job with its place.
+  std::string describe() const;
+  bool exists = false;
+  // When the next timer of its own is due: (queue time, steady time).
+  std::pair<int64_t, int64_t> next_due() const;
+
+ private:
+  struct Rule {
+    std::string glob;
+    std::map<std::string, std::string> fields;
+  };
+  using Predicate = bool (*)(const ModelJob&);
+
+  // --- queue_model_config.cc ---
+  std::string value(const std::string& field) const;
+  std::string rule_value(const std::vector<Rule>& rules, const std::string& name,
+                         const std::string& field) const;
+  int64_t number(const std::string& field) const;
+  int64_t group_number(const std::string& group, const std::string& field) const;
+  int64_t key_number(const std::string& key, const std::string& field) const;
+  bool paused(const std::string& group, const std::string& direction) const;
+  bool is_lifo(const ModelJob& job) const;
+  double weight(const std::string& group) const;
+  int64_t ttl_of(const ModelJob& job) const;
+  // "1000:300000" -> its numbers; what is missing is 0.
+  std::vector<int64_t> numbers(const std::string& field) const;
+
+  // --- queue_model_order.cc ---
+  bool due(const ModelTicket& ticket) const { return ticket.gate_ms <= queue_ms_; }
+  bool same_stack(const ModelJob& a, const ModelJob& b) const;
+  // Exchanges tickets so that each job of the LIFO group holds the one that it owns.
+  void pair(const ModelJob& member);
+  bool lane_first(const ModelJob& job) const;
+  bool limits_allow(const ModelJob& job) const;
+  bool rate_allows(const std::string& limit, const std::string& rate) const;
+  void take_tokens(const ModelJob& job, int sign);
+  std::vector<std::pair<std::string, std::string>> rates_of(const ModelJob& job) const;
+  int64_t used(const std::string& group, const std::string& key) const;
+  bool fits_queue(const ModelJob& job, const ModelPop& spec) const;
+  ModelPlace place_of(const ModelJob& job) const;
+  std::optional<int64_t> position(const ModelJob& job) const;
+  void charge(ModelJob& job);
+  void settle_charge(ModelJob& job);
+  void forget_shares();
+  void backlog_begins(const std::string& group);
+
+  // --- queue_model.cc ---
+  void tick() { queue_ms_ = std::max(queue_ms_, clock_.wall_ms); }
+  int64_t count(const std::string& state) const;
+  int64_t waiting(const std::string* group) const;
+  int64_t active(const std::string* group) const;
+  std::string check_limits(const std::string& group) const;
+  RespValue add_new(const ModelAdd& spec, const char* result);
+  void set_options(ModelJob& job, const ModelAdd& spec);
+  RespValue told(const char* result, const ModelJob& job) const;
+  void begin_waiting(ModelJob& job);
+  void stop_pending(ModelJob& job);
+  void admit(ModelJob& job, const ModelPop& spec, uint64_t token);
+  RespValue popped(const ModelJob& job) const;
+  // `counts`: the run says something of how long jobs take.
+  void end_run(ModelJob& job, bool counts);
+  // The run is over: back to waiting, or its end. A successor takes the place of either.
+  void back(ModelJob& job, int64_t gate_ms, bool counts);
+  void finish(ModelJob& job, const std::string& state, const std::string& error,
+              bool counts = true);
+  void fail_attempt(ModelJob& job, const std::string& error, int64_t gate_ms);
+  // The delay of a retry is the server's choice, within bounds.
+  void check_backoff(const ModelJob& job, int64_t gate_ms);
+  bool succeed(ModelJob& job);
+  void resolve(const std::string& id, const std::string& state);
+  void lose_lease(ModelJob& job);
+  void forget(const std::string& id);
+  void drop_retained();
+  std::string check_lease(const std::string& id, const std::string& lease, ModelJob*& job);
+
+  std::string name_;
+  const ModelWorld& clock_;
+  std::list<ModelJob> jobs_;
+  std::map<std::string, std::string> config_;
+  std::vector<Rule> group_rules_;
+  std::vector<Rule> key_rules_;
+  int64_t queue_ms_ = 0;
+  uint64_t next_seq_ = 1;
+  uint64_t next_finish_ = 1;
+  uint64_t last_token_ = 0;
+  int64_t next_front_ = 1;
+  std::map<int, int64_t> last_ranks_;          // by band: the greatest that ever waited in it
+  std::map<std::string, int64_t> arrival_us_;  // GCRA, by "q", "g:name", "k:name"
+  std::map<std::string, double> share_ms_;     // fair: by group
+  std::vector<int64_t> runs_ms_;
+  std::map<std::string, int64_t> totals_;
+  std::map<std::string, std::string> worker_tokens_;
+  std::string broken_;
+};
+
+// Several queues, and who waits at them.
+class ModelServer {
+ public:
+  ModelWorld clock;
+
+  // What the engine must answer to a command of this connection. A command that blocks has no
+  // answer: then `blocked` is true. `deliveries` are the engine's answers to those who waited.
+  struct Expected {
+    RespValue reply;
+    bool blocked = false;
+    std::map<int, RespValue> served;
+  };
+  Expected run(int connection, const Words& words, const RespValue& observed,
+               const std::map<int, RespValue>& deliveries);
+  Expected run_timers(const std::map<int, RespValue>& deliveries);
+  void stop_waiting(int connection);
+  bool waits(int connection) const;
+  void restart();
+  QueueModel& queue(const std::string& name);
+  std::map<std::string, QueueModel>& queues() { return queues_; }
+  uint64_t waiting_pops() const { return waiters_.size(); }
+
+ private:
+  struct Waiter {
+    int connection = 0;
+    std::vector<std::string> queues;
+    ModelPop spec;
+  };
+  RespValue execute(const Words& words, const RespValue& observed, int connection, bool& blocked);
+  RespValue pop(const std::vector<std::string>& names, const ModelPop& spec,
+                const RespValue& observed, int connection, bool& blocked);
+  void serve(const std::map<int, RespValue>& deliveries, Expected& expected);
+  bool serve_one(const std::map<int, RespValue>& deliveries, Expected& expected);
+
+  std::map<std::string, QueueModel> queues_;
+  std::list<Waiter> waiters_;
+};
+
+ModelPop parse_model_pop(const Words& words, size_t from);
+ModelAdd parse_model_add(const Words& words);
+
+}  // namespace sluice::test

@@ -1,0 +1,197 @@
+// QueueModel: configuration, kept as the texts that Q.CONFIG SET was given, and words of commands.
+#include <algorithm>
+#include <cstdlib>
+#include <sstream>
+
+#include "tests/model/queue_model.h"
+
+namespace sluice::test {
+
+namespace {
+
+const std::map<std::string, std::string> kDefaults = {
+    {"max_active", "0"},
+    {"max_waiting", "0"},
+    {"max_total", "0"},
+    {"ttl_ms", "0"},
+    {"order", "fifo"},
+    {"weight", "1"},
+    {"fair", "off"},
+    {"aging_ms", "0"},
+    {"reserve", ""},
+    {"rate", ""},
+    {"default_pri", "2"},
+    {"lease_ms", "30000"},
+    {"max_run_ms", "0"},
+    {"retry", "0"},
+    {"crash_limit", "3"},
+    {"backoff", "1000:300000"},
+    {"paused", "none"},
+    {"retain_completed", "1000:3600000"},
+    {"retain_failed", "1000:3600000"},
+    {"max_payload", "1048576"},
+    {"full", "reject"},
+    {"fencing", "on"},
+};
+
+bool matches(const char* glob, const char* text) {
+  if (*glob == '\0') return *text == '\0';
+  if (*glob == '*') return matches(glob + 1, text) || (*text != '\0' && matches(glob, text + 1));
+  return *text != '\0' && (*glob == '?' || *glob == *text) && matches(glob + 1, text + 1);
+}
+
+size_t literal_bytes(const std::string& glob) {
+  return glob.size() - static_cast<size_t>(std::count_if(
+                           glob.begin(), glob.end(), [](char c) { return c == '*' || c == '?'; }));
+}
+
+int64_t to_number(const std::string& text) { return std::atoll(text.c_str()); }
+
+}  // namespace
+
+std::string QueueModel::value(const std::string& field) const {
+  const auto found = config_.find(field);
+  return found != config_.end() ? found->second : kDefaults.at(field);
+}
+
+std::string QueueModel::rule_value(const std::vector<Rule>& rules, const std::string& name,
+                                   const std::string& field) const {
+  std::string best;
+  int64_t best_bytes = -1;
+  for (const Rule& rule : rules) {  // later ones win among equals
+    const auto found = rule.fields.find(field);
+    if (found == rule.fields.end() || !matches(rule.glob.c_str(), name.c_str())) continue;
+    const int64_t bytes =
+        rule.glob == name ? INT64_MAX : static_cast<int64_t>(literal_bytes(rule.glob));
+    if (bytes < best_bytes) continue;
+    best_bytes = bytes;
+    best = found->second;
+  }
+  return best;
+}
+
+int64_t QueueModel::number(const std::string& field) const { return to_number(value(field)); }
+
+// A limit: the queue's value is no default for its groups, and the empty group is nobody's.
+int64_t QueueModel::group_number(const std::string& group, const std::string& field) const {
+  return group.empty() ? 0 : to_number(rule_value(group_rules_, group, field));
+}
+
+int64_t QueueModel::key_number(const std::string& key, const std::string& field) const {
+  return to_number(rule_value(key_rules_, key, field));
+}
+
+bool QueueModel::paused(const std::string& group, const std::string& direction) const {
+  const auto says = [&](const std::string& text) { return text == "all" || text == direction; };
+  return says(value("paused")) ||
+         (!group.empty() && says(rule_value(group_rules_, group, "paused")));
+}
+
+bool QueueModel::is_lifo(const ModelJob& job) const {
+  std::string order = job.group.empty() ? "" : rule_value(group_rules_, job.group, "order");
+  if (order.empty()) order = value("order");
+  if (order.substr(0, 4) != "lifo") return false;
+  return job.band >= (order.size() > 5 ? to_number(order.substr(5)) : 0);
+}
+
+double QueueModel::weight(const std::string& group) const {
+  const std::string text = group.empty() ? "" : rule_value(group_rules_, group, "weight");
+  return std::atof((text.empty() ? value("weight") : text).c_str());
+}
+
+int64_t QueueModel::ttl_of(const ModelJob& job) const {
+  if (job.options.ttl_ms.has_value()) return *job.options.ttl_ms;
+  const std::string text = job.group.empty() ? "" : rule_value(group_rules_, job.group, "ttl_ms");
+  return to_number(text.empty() ? value("ttl_ms") : text);
+}
+
+std::vector<int64_t> QueueModel::numbers(const std::string& field) const {
+  std::vector<int64_t> out;
+  std::istringstream parts(value(field));
+  for (std::string part; std::getline(parts, part, ':');) out.push_back(to_number(part));
+  out.resize(3);
+  return out;
+}
+
+// Q.CONFIG queue [GROUP glob | KEY glob] SET field value ... (valid ones only)
+RespValue QueueModel::configure(const Words& words) {
+  exists = true;
+  tick();
+  size_t at = 2;
+  std::vector<Rule>* rules = nullptr;
+  std::map<std::string, std::string>* fields = &config_;
+  if (words[at] == "GROUP" || words[at] == "KEY") {
+    rules = words[at] == "GROUP" ? &group_rules_ : &key_rules_;
+    const std::string glob = words[at + 1];
+    const auto old = std::find_if(rules->begin(), rules->end(),
+                                  [&](const Rule& rule) { return rule.glob == glob; });
+    Rule rule{glob, {}};
+    if (old != rules->end()) {
+      rule = *old;
+      rules->erase(old);
+    }
+    rules->push_back(rule);
+    fields = &rules->back().fields;
+    at += 2;
+  }
+  if (words[at] == "RESET") {
+    fields->clear();
+  } else {
+    for (size_t i = at + 1; i + 1 < words.size(); i += 2) (*fields)[words[i]] = words[i + 1];
+  }
+  drop_retained();
+  return RespValue::of("OK");
+}
+
+ModelPop parse_model_pop(const Words& words, size_t from) {
+  ModelPop spec;
+  for (size_t i = from; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (word == "TIED") continue;
+    const std::string& argument = words.at(++i);
+    if (word == "WORKER") spec.worker = argument;
+    if (word == "COUNT") spec.count = static_cast<size_t>(to_number(argument));
+    if (word == "BLOCK") spec.block_ms = to_number(argument);
+    if (word == "LEASE") spec.lease_ms = to_number(argument);
+    if (word == "CAP") spec.cap = to_number(argument);
+    if (word == "ID") spec.id = argument;
+    if (word == "MATCH") spec.match.insert(argument);
+    if (word == "REQID") spec.request = argument;
+  }
+  return spec;
+}
+
+ModelAdd parse_model_add(const Words& words) {
+  ModelAdd spec;
+  spec.id = words.at(2);
+  spec.payload = words.at(3);
+  for (size_t i = 4; i < words.size(); i += 2) {
+    const std::string& word = words[i];
+    const std::string& argument = words.at(i + 1);
+    const int64_t number = to_number(argument);
+    if (word == "PRI") spec.band = static_cast<int>(number);
+    if (word == "BOOST") spec.boost_ms = number;
+    if (word == "DELAY") spec.delay_ms = number;
+    if (word == "AT") spec.at_ms = number;
+    if (word == "GROUP") spec.group = argument;
+    if (word == "KEY") spec.keys.insert(argument);
+    if (word == "COST") spec.cost = number;
+    if (word == "TTL") spec.options.ttl_ms = number;
+    if (word == "LEASE") spec.options.lease_ms = number;
+    if (word == "MAXRUN") spec.options.max_run_ms = number;
+    if (word == "RETRY") spec.options.retry = number;
+    if (word == "IFDUP") spec.mode = argument;
+    if (word == "NEED") spec.needs.push_back(argument);
+    if (word == "BACKOFF") {
+      spec.options.backoff_ms = std::pair(number, to_number(words.at(i + 2)));
+      ++i;
+    }
+    if (word == "TAG") {
+      spec.options.tags.emplace_back(argument, words.at(i + 2));
+      ++i;
+    }
+  }
+  return spec;
+}
+
+}  // namespace sluice::test

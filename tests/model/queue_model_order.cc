@@ -1,0 +1,243 @@
+// QueueModel: who goes next: lanes, limits, rates, shares, LIFO tickets, positions.
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "tests/model/queue_model.h"
+
+namespace sluice::test {
+
+namespace {
+
+// The contract's ranks of jobs that were moved to the front lie before every other.
+constexpr int64_t kFront = -(int64_t{1} << 60);
+
+// What a run is taken to last while nothing is known.
+constexpr double kUnknownRunMs = 1000;
+
+struct Gcra {
+  int64_t interval_us = 0;
+  int64_t burst = 0;
+};
+
+// n/ms[:burst]
+Gcra parse_rate(const std::string& text) {
+  const size_t slash = text.find('/');
+  if (slash == std::string::npos) return {};
+  const int64_t tokens = std::atoll(text.c_str());
+  const size_t colon = text.find(':');
+  if (tokens == 0) return {};
+  const int64_t interval_us = std::atoll(text.c_str() + slash + 1) * 1000 / tokens;
+  return {std::max<int64_t>(1, interval_us),
+          colon == std::string::npos ? tokens : std::atoll(text.c_str() + colon + 1)};
+}
+
+}  // namespace
+
+bool QueueModel::same_stack(const ModelJob& a, const ModelJob& b) const {
+  return a.band == b.band && a.group == b.group && a.keys == b.keys;
+}
+
+void QueueModel::pair(const ModelJob& member) {
+  if (!is_lifo(member)) return;
+  std::vector<ModelJob*> stack;
+  std::vector<ModelTicket> tickets;
+  for (ModelJob& job : jobs_) {
+    if (job.bound || !same_stack(job, member)) continue;
+    if (job.state != "pending" && job.state != "delayed") continue;
+    stack.push_back(&job);
+    tickets.push_back(job.ticket);
+  }
+  std::sort(stack.begin(), stack.end(),
+            [](const ModelJob* a, const ModelJob* b) { return a->arrival > b->arrival; });
+  std::sort(tickets.begin(), tickets.end(), [&](const ModelTicket& a, const ModelTicket& b) {
+    return std::tuple(!due(a), a.rank, a.seq) < std::tuple(!due(b), b.rank, b.seq);
+  });
+  for (size_t i = 0; i < stack.size(); ++i) {
+    stack[i]->ticket = tickets[i];
+    stack[i]->state = due(tickets[i]) ? "pending" : "delayed";
+  }
+}
+
+// First of its band, group and set of keys. In a LIFO group the newest job holds the first ticket,
+// but what was moved or returned keeps its own and competes by it.
+bool QueueModel::lane_first(const ModelJob& job) const {
+  return std::none_of(jobs_.begin(), jobs_.end(), [&](const ModelJob& other) {
+    return other.state == "pending" && same_stack(job, other) &&
+           (!is_lifo(job) || other.bound == job.bound) &&
+           std::pair(other.ticket.rank, other.ticket.seq) <
+               std::pair(job.ticket.rank, job.ticket.seq);
+  });
+}
+
+// Slots in use: of the queue, of a group, or of a key (empty names: not asked).
+int64_t QueueModel::used(const std::string& group, const std::string& key) const {
+  int64_t slots = 0;
+  for (const ModelJob& job : jobs_) {
+    if (!job.active()) continue;
+    if (!group.empty() && job.group != group) continue;
+    if (!key.empty() && !job.keys.contains(key)) continue;
+    slots += job.cost;
+  }
+  return slots;
+}
+
+std::vector<std::pair<std::string, std::string>> QueueModel::rates_of(const ModelJob& job) const {
+  std::vector<std::pair<std::string, std::string>> out{{"q", value("rate")}};
+  if (!job.group.empty()) {
+    out.emplace_back("g:" + job.group, rule_value(group_rules_, job.group, "rate"));
+  }
+  for (const std::string& key : job.keys) {
+    out.emplace_back("k:" + key, rule_value(key_rules_, key, "rate"));
+  }
+  return out;
+}
+
+bool QueueModel::rate_allows(const std::string& limit, const std::string& rate) const {
+  const Gcra gcra = parse_rate(rate);
+  const auto found = arrival_us_.find(limit);
+  if (gcra.interval_us == 0 || found == arrival_us_.end()) return true;
+  return found->second - gcra.interval_us * (gcra.burst - 1) <= queue_ms_ * 1000;
+}
+
+void QueueModel::take_tokens(const ModelJob& job, int sign) {
+  for (const auto& [limit, rate] : rates_of(job)) {
+    const Gcra gcra = parse_rate(rate);
+    if (gcra.interval_us == 0) continue;
+    int64_t& arrival = arrival_us_[limit];
+    if (sign > 0) arrival = std::max(arrival, queue_ms_ * 1000);
+    arrival += sign * gcra.interval_us;
+  }
+}
+
+bool QueueModel::limits_allow(const ModelJob& job) const {
+  if (paused(job.group, "out")) return false;
+  for (const auto& [limit, rate] : rates_of(job)) {
+    if (!rate_allows(limit, rate)) return false;
+  }
+  const int64_t group_cap = group_number(job.group, "max_active");
+  if (group_cap != 0 && used(job.group, "") + job.cost > group_cap) return false;
+  return std::all_of(job.keys.begin(), job.keys.end(), [&](const std::string& key) {
+    const int64_t cap = key_number(key, "max_active");
+    return cap == 0 || used("", key) + job.cost <= cap;
+  });
+}
+
+bool QueueModel::fits_queue(const ModelJob& job, const ModelPop& spec) const {
+  const int64_t in_use = used("", "");
+  const int64_t cap = number("max_active");
+  if (spec.cap != 0 && in_use + job.cost > spec.cap) return false;
+  return cap == 0 || in_use + job.cost <= cap;
+}
+
+ModelPlace QueueModel::place_of(const ModelJob& job) const {
+  ModelPlace place;
+  place.band = job.band;
+  const int64_t aging_ms = number("aging_ms");
+  if (aging_ms != 0) {
+    const int64_t age_ms = std::max<int64_t>(0, queue_ms_ - job.ticket.release_ms);
+    place.band = static_cast<int>(std::max<int64_t>(0, job.band - age_ms / aging_ms));
+  }
+  place.behind_front = job.ticket.rank >= kFront;
+  if (place.behind_front && value("fair") == "on") {
+    const auto found = share_ms_.find(job.group);
+    place.share_ms = found == share_ms_.end() ? 0 : found->second;
+  }
+  place.rank = job.ticket.rank;
+  place.seq = job.ticket.seq;
+  return place;
+}
+
+ModelJob* QueueModel::choose(const ModelPop& spec, ModelPlace& place) {
+  tick();
+  if (spec.id.has_value()) {
+    ModelJob* job = find(*spec.id);
+    if (job == nullptr || job->state != "pending" || !limits_allow(*job)) return nullptr;
+    if (!fits_queue(*job, spec)) return nullptr;
+    place = place_of(*job);
+    return job;
+  }
+  const std::vector<int64_t> reserve = numbers("reserve");
+  const bool reserves = !value("reserve").empty();
+  // The first of each band; then the bands are compared, older jobs as if more urgent.
+  std::map<int, std::pair<ModelPlace, ModelJob*>> first_of_band;
+  for (ModelJob& job : jobs_) {
+    if (job.state != "pending" || !lane_first(job) || !limits_allow(job)) continue;
+    if (!spec.match.empty() &&
+        std::none_of(spec.match.begin(), spec.match.end(),
+                     [&](const std::string& key) { return job.keys.contains(key); })) {
+      continue;
+    }
+    const int64_t cap = number("max_active");
+    if (reserves && job.band > reserve[0] && cap != 0 &&
+        used("", "") + job.cost > cap - reserve[1]) {
+      continue;
+    }
+    ModelPlace here = place_of(job);
+    here.band = 0;
+    const auto found = first_of_band.find(job.band);
+    if (found == first_of_band.end() || here < found->second.first) {
+      first_of_band[job.band] = {here, &job};
+    }
+  }
+  ModelJob* first = nullptr;
+  for (const auto& [band, choice] : first_of_band) {
+    const ModelPlace here = place_of(*choice.second);
+    if (first != nullptr && !(here < place)) continue;
+    first = choice.second;
+    place = here;
+  }
+  // What is too large for the free slots keeps them: nothing passes it.
+  return first != nullptr && fits_queue(*first, spec) ? first : nullptr;
+}
+
+// Pending jobs before it by (band, rank), parked ones included.
+std::optional<int64_t> QueueModel::position(const ModelJob& job) const {
+  if (job.state != "pending") return std::nullopt;
+  const auto key = [](const ModelJob& one) {
+    return std::tuple(one.band, one.ticket.rank, one.ticket.seq);
+  };
+  return std::count_if(jobs_.begin(), jobs_.end(), [&](const ModelJob& other) {
+    return other.state == "pending" && key(other) < key(job);
+  });
+}
+
+void QueueModel::backlog_begins(const std::string& group) {
+  if (value("fair") != "on") return;
+  std::optional<double> smallest;
+  for (const ModelJob& job : jobs_) {
+    if (job.state != "pending" || job.group == group) continue;
+    const double share = share_ms_[job.group];
+    smallest = smallest.has_value() ? std::min(*smallest, share) : share;
+  }
+  share_ms_[group] = std::max(share_ms_[group], smallest.value_or(0));
+}
+
+void QueueModel::charge(ModelJob& job) {
+  if (value("fair") != "on") return;
+  double expected_ms = 0;
+  for (const int64_t run_ms : runs_ms_) expected_ms += static_cast<double>(run_ms);
+  expected_ms = runs_ms_.empty()
+                    ? kUnknownRunMs
+                    : std::max(1.0, expected_ms / static_cast<double>(runs_ms_.size()));
+  job.run->charged_ms = static_cast<double>(job.cost) * expected_ms;
+  share_ms_[job.group] += job.run->charged_ms / weight(job.group);
+}
+
+void QueueModel::settle_charge(ModelJob& job) {
+  if (job.run->charged_ms == 0) return;
+  const auto run_ms = static_cast<double>(queue_ms_ - job.run->started_ms);
+  const double real_ms = static_cast<double>(job.cost) * run_ms;
+  double& share = share_ms_[job.group];
+  share = std::max(0.0, share + (real_ms - job.run->charged_ms) / weight(job.group));
+}
+
+// A share is forgotten with its group's last job.
+void QueueModel::forget_shares() {
+  std::erase_if(share_ms_, [&](const auto& share) {
+    return std::none_of(jobs_.begin(), jobs_.end(),
+                        [&](const ModelJob& job) { return job.group == share.first; });
+  });
+}
+
+}  // namespace sluice::test

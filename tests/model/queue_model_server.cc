@@ -1,0 +1,267 @@
+// QueueModel's timers and answers to questions; ModelServer: commands of several connections, and
+// who waits.
+#include <algorithm>
+
+#include "tests/model/queue_model.h"
+
+namespace sluice::test {
+
+void QueueModel::lose_lease(ModelJob& job) {
+  if (job.run->run_deadline_steady <= clock_.steady_ms) {
+    const int64_t gate_ms = clock_.observed_gate(name_, job.id);
+    check_backoff(job, gate_ms);
+    fail_attempt(job, "max_run", gate_ms);
+  } else if (job.run->cancelled) {
+    finish(job, "cancelled", job.run->reason, false);
+  } else if (++job.crashes > number("crash_limit")) {
+    finish(job, "failed", "lease lost", false);
+  } else {
+    ++totals_["reclaimed"];
+    back(job, 0, false);
+  }
+}
+
+void QueueModel::run_timers() {
+  tick();
+  const auto next = [&](auto is_due, auto key) -> ModelJob* {
+    ModelJob* first = nullptr;
+    for (ModelJob& job : jobs_) {
+      if (is_due(job) && (first == nullptr || key(job) < key(*first))) first = &job;
+    }
+    return first;
+  };
+  const auto due_steady = [](const ModelJob& job) {
+    return std::pair(std::min(job.run->deadline_steady, job.run->run_deadline_steady),
+                     job.run->token);
+  };
+  const auto lost = [&](const ModelJob& job) {
+    return job.active() && due_steady(job).first <= clock_.steady_ms;
+  };
+  while (ModelJob* job = next(lost, due_steady)) lose_lease(*job);
+  const auto delayed = [&](const ModelJob& job) {
+    return job.state == "delayed" && due(job.ticket);
+  };
+  const auto gate = [](const ModelJob& job) { return std::pair(job.ticket.gate_ms, job.arrival); };
+  while (ModelJob* job = next(delayed, gate)) begin_waiting(*job);
+  const auto expired = [&](const ModelJob& job) {
+    return job.state == "pending" && job.ttl_due_ms != 0 && job.ttl_due_ms <= queue_ms_;
+  };
+  const auto expiry = [](const ModelJob& job) { return std::pair(job.ttl_due_ms, job.arrival); };
+  while (ModelJob* job = next(expired, expiry)) finish(*job, "expired", "ttl");
+  drop_retained();
+}
+
+std::pair<int64_t, int64_t> QueueModel::next_due() const {
+  std::pair<int64_t, int64_t> due{INT64_MAX, INT64_MAX};
+  for (const ModelJob& job : jobs_) {
+    if (job.state == "delayed") due.first = std::min(due.first, job.ticket.gate_ms);
+    if (job.state == "pending" && job.ttl_due_ms != 0) {
+      due.first = std::min(due.first, job.ttl_due_ms);
+    }
+    if (job.active()) {
+      due.second = std::min({due.second, job.run->deadline_steady, job.run->run_deadline_steady});
+    }
+  }
+  return due;
+}
+
+void QueueModel::restart() {
+  for (ModelJob& job : jobs_) {
+    if (!job.active()) continue;
+    ModelRun& run = *job.run;
+    const int64_t max_run_ms = job.options.max_run_ms.value_or(number("max_run_ms"));
+    run.started_steady = clock_.steady_ms;
+    run.term_ms = run.journaled_term_ms;
+    run.deadline_steady = clock_.steady_ms + run.term_ms;
+    if (max_run_ms != 0) run.run_deadline_steady = clock_.steady_ms + max_run_ms;
+  }
+  runs_ms_.clear();
+}
+
+bool QueueModel::is_repeat(const ModelPop& spec) const {
+  const auto token = worker_tokens_.find(spec.worker);
+  if (spec.request.empty() || token == worker_tokens_.end()) return false;
+  return token->second == spec.request &&
+         std::any_of(jobs_.begin(), jobs_.end(), [&](const ModelJob& job) {
+           return job.active() && job.run->worker == spec.worker &&
+                  job.run->request == spec.request;
+         });
+}
+
+RespValue QueueModel::get(const std::string& id) {
+  tick();
+  const ModelJob* job = find(id);
+  if (job == nullptr) return {};
+  const auto place = position(*job);
+  RespValue keys = RespValue::array();
+  for (const std::string& key : job->keys) keys.items.push_back(RespValue::of(key));
+  RespValue out = RespValue::map();
+  out.put("id", job->id)
+      .put("state", job->state)
+      .put("position", place.has_value() ? RespValue::of(*place) : RespValue())
+      .put("group", job->group)
+      .put("keys", keys)
+      .put("cost", job->cost)
+      .put("enqueued", job->enqueued_ms)
+      .put("attempts", job->attempts)
+      .put("crashes", job->crashes)
+      .put("successor", std::string(job->successor.has_value() ? "t" : "f"))
+      .put("payload", job->payload);
+  if (job->active()) {
+    out.put("lease", static_cast<int64_t>(job->run->token))
+        .put("deadline", queue_ms_ + job->run->deadline_steady - clock_.steady_ms)
+        .put("cancel", job->run->cancelled ? RespValue::of(job->run->reason) : RespValue());
+  }
+  if (job->state == "delayed") out.put("not_before", job->ticket.gate_ms);
+  return out;
+}
+
+std::string QueueModel::describe() const {
+  std::string out;
+  for (const ModelJob& job : jobs_) {
+    const auto place = position(job);
+    const auto share = share_ms_.find(job.group);
+    out += "    model " + name_ + "/" + job.id + " " + job.state + " band " +
+           std::to_string(job.band) + " group '" + job.group + "' position " +
+           (place.has_value() ? std::to_string(*place) : "-") + " rank " +
+           std::to_string(job.ticket.rank) + " seq " + std::to_string(job.ticket.seq) +
+           " arrival " + std::to_string(job.arrival) + (job.bound ? " bound" : "") +
+           (share == share_ms_.end() ? "" : " share " + std::to_string(share->second)) + "\n";
+  }
+  return out;
+}
+
+RespValue QueueModel::stats() {
+  tick();
+  RespValue out = RespValue::map();
+  for (const char* state : {"pending", "active", "delayed", "blocked"}) {
+    out.put(state, count(state));
+  }
+  for (const char* total :
+       {"added", "started", "completed", "failed", "expired", "cancelled", "reclaimed"}) {
+    out.put(total, totals_[total]);
+  }
+  return out;
+}
+
+QueueModel& ModelServer::queue(const std::string& name) {
+  return queues_.try_emplace(name, name, clock).first->second;
+}
+
+RespValue ModelServer::pop(const std::vector<std::string>& names, const ModelPop& spec,
+                           const RespValue& observed, int connection, bool& blocked) {
+  for (const std::string& name : names) {
+    if (queue(name).is_repeat(spec)) return queue(name).pop(spec, observed);
+  }
+  for (const std::string& name : names) {
+    RespValue taken = queue(name).pop(spec, observed);
+    if (!taken.is_null()) return taken;
+  }
+  if (spec.block_ms.has_value()) {
+    waiters_.push_back({connection, names, spec});
+    blocked = true;
+  }
+  return {};
+}
+
+RespValue ModelServer::execute(const Words& words, const RespValue& observed, int connection,
+                               bool& blocked) {
+  const std::string& name = words[0];
+  if (name == "Q.POP") {
+    const size_t count = static_cast<size_t>(std::atoll(words[1].c_str()));
+    const std::vector<std::string> names(words.begin() + 2,
+                                         words.begin() + 2 + static_cast<long>(count));
+    return pop(names, parse_model_pop(words, 2 + count), observed, connection, blocked);
+  }
+  QueueModel& queue = this->queue(words[1]);
+  if (name == "Q.ADD") return queue.add(words, observed);
+  if (name == "Q.ACK") {
+    RespValue done = queue.acknowledge(words);
+    const auto then = std::find(words.begin(), words.end(), "POP");
+    if (done.is_error() || then == words.end()) return done;
+    const auto from = static_cast<size_t>(then - words.begin()) + 1;
+    return pop({words[1]}, parse_model_pop(words, from), observed, connection, blocked);
+  }
+  if (name == "Q.NACK") return queue.refuse(words, observed);
+  if (name == "Q.TOUCH") return queue.touch(words);
+  if (name == "Q.CANCEL") return queue.cancel(words);
+  if (name == "Q.MOVE") return queue.move(words);
+  if (name == "Q.RETRY") return queue.retry(words);
+  if (name == "Q.PURGE") return queue.purge(words.at(4));
+  if (name == "Q.CONFIG") return queue.configure(words);
+  if (name == "Q.GET") return queue.get(words[2]);
+  if (name == "Q.STATS") return queue.stats();
+  return RespValue::error("the model does not know " + name);
+}
+
+// The first job in dispatch order that any waiter accepts goes to the earliest such waiter.
+bool ModelServer::serve_one(const std::map<int, RespValue>& deliveries, Expected& expected) {
+  for (auto& [name, queue] : queues_) {
+    auto best = waiters_.end();
+    ModelPlace first;
+    for (auto waiter = waiters_.begin(); waiter != waiters_.end(); ++waiter) {
+      if (std::find(waiter->queues.begin(), waiter->queues.end(), name) == waiter->queues.end()) {
+        continue;
+      }
+      ModelPlace place;
+      if (queue.choose(waiter->spec, place) == nullptr) continue;
+      if (best != waiters_.end() && !(place < first)) continue;
+      best = waiter;
+      first = place;
+    }
+    if (best == waiters_.end()) continue;
+    const auto delivered = deliveries.find(best->connection);
+    expected.served[best->connection] =
+        queue.pop(best->spec, delivered == deliveries.end() ? RespValue() : delivered->second);
+    waiters_.erase(best);
+    return true;
+  }
+  return false;
+}
+
+void ModelServer::serve(const std::map<int, RespValue>& deliveries, Expected& expected) {
+  do {
+    for (auto waiter = waiters_.begin(); waiter != waiters_.end();) {
+      RespValue error;
+      if (waiter->spec.id.has_value()) error = queue(waiter->queues[0]).gone(waiter->spec);
+      if (error.is_error()) {
+        expected.served[waiter->connection] = error;
+        waiter = waiters_.erase(waiter);
+      } else {
+        ++waiter;
+      }
+    }
+  } while (serve_one(deliveries, expected));
+}
+
+ModelServer::Expected ModelServer::run(int connection, const Words& words,
+                                       const RespValue& observed,
+                                       const std::map<int, RespValue>& deliveries) {
+  Expected expected;
+  expected.reply = execute(words, observed, connection, expected.blocked);
+  serve(deliveries, expected);
+  return expected;
+}
+
+ModelServer::Expected ModelServer::run_timers(const std::map<int, RespValue>& deliveries) {
+  Expected expected;
+  for (auto& [name, queue] : queues_) queue.run_timers();
+  serve(deliveries, expected);
+  return expected;
+}
+
+void ModelServer::stop_waiting(int connection) {
+  waiters_.remove_if([&](const Waiter& waiter) { return waiter.connection == connection; });
+}
+
+bool ModelServer::waits(int connection) const {
+  return std::any_of(waiters_.begin(), waiters_.end(),
+                     [&](const Waiter& waiter) { return waiter.connection == connection; });
+}
+
+void ModelServer::restart() {
+  waiters_.clear();
+  for (auto& [name, queue] : queues_) queue.restart();
+}
+
+}  // namespace sluice::test

@@ -1,0 +1,387 @@
+// The native queue against a naive model: random histories of commands, clocks, waiting pops and
+// restarts; every answer is compared, and the contract's invariants hold all the time.
+//
+// SLUICE_OPERATIONS=n sets the length of each history, SLUICE_SEED=n runs one of them.
+#include <cmath>
+#include <cstdlib>
+#include <deque>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/execution.h"
+#include "engine/queue/queue.h"
+#include "tests/model/queue_history.h"
+#include "tests/model/queue_model.h"
+#include "tests/support/queue_server.h"
+#include "tests/unit/seeds.h"
+
+// The engine and doctest both have a CHECK; the test's is meant here.
+#undef CHECK
+#include <doctest/doctest.h>
+
+namespace sluice::test {
+
+namespace {
+
+constexpr int kConnections = 6;
+constexpr size_t kToldOperations = 25;
+
+// True if `seen` is what `expected` (queue_model.h says how) describes.
+bool fits(const RespValue& expected, const RespValue& seen) {
+  using Kind = RespValue::Kind;
+  if (expected.kind == Kind::kText && expected.text == "*") return true;
+  if (expected.kind == Kind::kMap) {
+    if (seen.kind != Kind::kMap) return false;
+    for (size_t i = 0; i + 1 < expected.items.size(); i += 2) {
+      const RespValue* value = seen.find(expected.items[i].text);
+      if (value == nullptr || !fits(expected.items[i + 1], *value)) return false;
+    }
+    return true;
+  }
+  if (expected.kind != seen.kind) return false;
+  if (expected.kind == Kind::kArray) {
+    if (expected.items.size() != seen.items.size()) return false;
+    for (size_t i = 0; i < seen.items.size(); ++i) {
+      if (!fits(expected.items[i], seen.items[i])) return false;
+    }
+    return true;
+  }
+  if (expected.is_error() && !expected.text.empty() && expected.text.back() == '*') {
+    return seen.text.rfind(expected.text.substr(0, expected.text.size() - 1), 0) == 0;
+  }
+  return expected.text == seen.text;
+}
+
+std::string line(const Words& words) {
+  std::string out;
+  for (const std::string& word : words) out += (out.empty() ? "" : " ") + word;
+  return out;
+}
+
+// One history: an engine, a model, and what was done.
+class History {
+ public:
+  History(uint64_t seed, const HistoryStyle& style)
+      : random_(seed), generator_(random_, style, model_), style_(style) {
+    set_clock(1'700'000'000'000, 0);
+    server_.connect(kConnections);
+    model_.clock.observed_gate = [&](const std::string& queue, const std::string& id) {
+      const auto job = server_.run(static_cast<size_t>(first_idle()), {"Q.GET", queue, id});
+      return job.has_value() ? job->number("not_before") : 0;
+    };
+  }
+
+  void run(size_t operations) {
+    for (const Words& words : generator_.beginning()) execute(0, words);
+    for (size_t i = 0; i < operations && failure_.empty(); ++i) {
+      step();
+      if (i % 20 == 0) check_gauges();
+      if (i % 100 == 0) check_jobs();
+    }
+    if (!failure_.empty()) return;
+    check_jobs();
+    check_events();
+    check_replay();
+  }
+
+  const std::string& failure() const { return failure_; }
+
+ private:
+  size_t pick(size_t count) { return random_() % count; }
+
+  void set_clock(int64_t wall_ms, int64_t steady_ms) {
+    model_.clock.wall_ms = wall_ms;
+    model_.clock.steady_ms = steady_ms;
+    server_.set_clock(wall_ms, steady_ms);
+  }
+
+  void fail(const std::string& what) {
+    if (!failure_.empty()) return;
+    failure_ = what + "\n";
+    for (const std::string& done : done_) failure_ += "  " + done + "\n";
+    for (auto& [name, queue] : model_.queues()) {
+      failure_ += queue.describe();
+      if (Queue* found = server_.find_queue(name)) failure_ += describe(*found, name);
+    }
+  }
+
+  static std::string describe(const Queue& queue, const std::string& name) {
+    std::string out;
+    queue.jobs.for_each([&](const Job* job) {
+      const JobState state = queue.shown_state(job);
+      const bool pending = state == JobState::kPending;
+      out += "    engine " + name + "/" + std::string(job->id()) + " " +
+             std::string(job_state_name(state)) + " band " + std::to_string(job->band) +
+             " group '" + job->lane->group->name + "' position " +
+             (pending ? std::to_string(queue.position(job)) : "-") + " rank " +
+             std::to_string(job->rank) + " seq " + std::to_string(job->seq) + " arrival " +
+             std::to_string(job->arrival()) + (job->lane->lifo ? "" : " bound") + " share " +
+             std::to_string(job->lane->group->virtual_ms) + "\n";
+    });
+    return out;
+  }
+
+  void note(const std::string& text) {
+    done_.push_back(text);
+    if (done_.size() > kToldOperations) done_.pop_front();
+  }
+
+  void step() {
+    if (pick(4) == 0) pass_time();
+    if (style_.restarts && pick(700) == 0) return restart();
+    std::vector<int> idle;
+    for (int i = 0; i < kConnections; ++i) {
+      if (!model_.waits(i)) idle.push_back(i);
+    }
+    if (idle.empty() || pick(60) == 0) {
+      const int tired = static_cast<int>(pick(kConnections));
+      if (!model_.waits(tired)) return;
+      note("connection " + std::to_string(tired) + " gives up");
+      server_.give_up(static_cast<size_t>(tired));
+      return model_.stop_waiting(tired);
+    }
+    execute(idle[pick(idle.size())], generator_.command());
+  }
+
+  void execute(int connection, const Words& words) {
+    const std::optional<RespValue> reply = server_.run(static_cast<size_t>(connection), words);
+    const std::map<int, RespValue> deliveries = server_.take_deliveries();
+    note(std::to_string(model_.clock.wall_ms % 10'000'000) + " [" + std::to_string(connection) +
+         "] " + line(words) + " -> " + (reply.has_value() ? reply->show() : "waits"));
+    for (const auto& [to, value] : deliveries) {
+      note("  [" + std::to_string(to) + "] hears " + value.show());
+    }
+    const ModelServer::Expected expected =
+        model_.run(connection, words, reply.value_or(RespValue()), deliveries);
+    if (expected.blocked && expected.served.contains(connection)) {
+      // The model serves a pop that began to wait in the same unit: the engine answers at once.
+      return fail("the model's waiter is served at once");
+    }
+    if (expected.blocked == reply.has_value()) {
+      return fail(expected.blocked ? "expected it to wait" : "expected " + expected.reply.show());
+    }
+    if (reply.has_value() && !fits(expected.reply, *reply)) {
+      return fail("expected " + expected.reply.show());
+    }
+    compare_served(expected, deliveries);
+  }
+
+  void compare_served(const ModelServer::Expected& expected,
+                      const std::map<int, RespValue>& deliveries) {
+    for (const auto& [connection, value] : expected.served) {
+      const auto found = deliveries.find(connection);
+      if (found == deliveries.end() || !fits(value, found->second)) {
+        return fail("expected [" + std::to_string(connection) + "] to hear " + value.show());
+      }
+    }
+    if (expected.served.size() != deliveries.size()) return fail("somebody hears too much");
+    for (auto& [name, queue] : model_.queues()) {
+      if (!queue.broken().empty()) return fail(name + ": " + queue.broken());
+    }
+    if (style_.fair) check_shares();
+  }
+
+  // Invariant 7 rests on these.
+  void check_shares() {
+    for (auto& [name, queue] : model_.queues()) {
+      Queue* found = server_.find_queue(name);
+      if (found == nullptr) continue;
+      found->lanes.groups().for_each([&](const Group* group) {
+        const double expected = queue.share_ms(group->name);
+        if (std::abs(group->virtual_ms - expected) < 0.01) return;
+        fail("the share of '" + group->name + "' is " + std::to_string(group->virtual_ms) +
+             ", expected " + std::to_string(expected));
+      });
+    }
+  }
+
+  // Time goes on, from one moment at which something is due to the next.
+  void pass_time() {
+    static constexpr int64_t kSteps[] = {0, 1, 3, 20, 150, 1000, 7000};
+    const int64_t passes = kSteps[pick(style_.long_steps ? 7 : 5)];
+    int64_t left = passes;
+    while (failure_.empty()) {
+      int64_t next = left;
+      for (auto& [name, queue] : model_.queues()) {
+        const auto [due_ms, due_steady] = queue.next_due();
+        if (due_ms != INT64_MAX) next = std::min(next, due_ms - model_.clock.wall_ms);
+        if (due_steady != INT64_MAX) next = std::min(next, due_steady - model_.clock.steady_ms);
+      }
+      next = std::max<int64_t>(next, left == 0 ? 0 : 1);
+      left = std::max<int64_t>(0, left - next);
+      set_clock(model_.clock.wall_ms + next, model_.clock.steady_ms + next);
+      run_timers();
+      if (left == 0) return;
+    }
+  }
+
+  void run_timers() {
+    server_.run_timers();
+    const std::map<int, RespValue> deliveries = server_.take_deliveries();
+    for (const auto& [to, value] : deliveries) {
+      note(std::to_string(model_.clock.wall_ms % 10'000'000) + " timers: [" + std::to_string(to) +
+           "] hears " + value.show());
+    }
+    compare_served(model_.run_timers(deliveries), deliveries);
+  }
+
+  void restart() {
+    note("restart");
+    server_.restart(kConnections);
+    set_clock(model_.clock.wall_ms, 0);
+    model_.restart();
+    run_timers();
+    check_jobs();
+  }
+
+  // Invariants 2, 9: each gauge and total is what a recount says.
+  void check_gauges() {
+    for (auto& [name, queue] : model_.queues()) {
+      Queue* found = server_.find_queue(name);
+      if (found == nullptr) continue;
+      found->check();
+      execute(first_idle(), {"Q.STATS", name});
+    }
+  }
+
+  void check_jobs() {
+    for (auto& [name, queue] : model_.queues()) {
+      std::vector<std::string> ids = generator_.ids();
+      for (const ModelJob& job : queue.jobs()) ids.push_back(job.id);
+      for (const std::string& id : ids) {
+        if (!failure_.empty()) return;
+        execute(first_idle(), {"Q.GET", name, id, "WITH", "payload"});
+      }
+    }
+  }
+
+  int first_idle() {
+    for (int i = 0; i < kConnections; ++i) {
+      if (!model_.waits(i)) return i;
+    }
+    server_.give_up(0);
+    model_.stop_waiting(0);
+    return 0;
+  }
+
+  // Invariant 11: numbers without a gap, times that never go back.
+  void check_events() {
+    for (auto& [name, queue] : model_.queues()) {
+      uint64_t after = 0;
+      int64_t time_ms = 0;
+      for (;;) {
+        const auto reply = server_.run(static_cast<size_t>(first_idle()),
+                                       {"Q.EVENTS", name, std::to_string(after), "COUNT", "1000"});
+        if (!reply.has_value() || reply->is_error()) return fail("Q.EVENTS fails");
+        if (reply->items.empty()) break;
+        for (const RespValue& event : reply->items) {
+          const auto seq = static_cast<uint64_t>(std::atoll(event.items.at(0).text.c_str()));
+          const int64_t at_ms = std::atoll(event.items.at(1).text.c_str());
+          if (after != 0 && seq != after + 1) return fail("a gap before " + event.show());
+          if (at_ms < time_ms) return fail("time goes back at " + event.show());
+          after = seq;
+          time_ms = at_ms;
+        }
+      }
+      Queue* found = server_.find_queue(name);
+      if (found != nullptr && after != found->events.last_seq()) return fail("events are missing");
+    }
+  }
+
+  // Invariants 9 and 10: the journal tells the same story, and so does each beginning of it.
+  void check_replay() {
+    std::vector<std::string> names;
+    for (auto& [name, queue] : model_.queues()) names.push_back(name);
+    const std::vector<std::string> live = server_.describe(names, generator_.ids());
+    const std::vector<std::string> replayed =
+        server_.describe_replayed(server_.units(), names, generator_.ids());
+    for (size_t i = 0; i < live.size(); ++i) {
+      if (live[i] != replayed.at(i)) {
+        return fail("replay differs\n  live:     " + live[i] + "\n  replayed: " + replayed[i]);
+      }
+    }
+    for (int i = 0; i < 12; ++i) server_.check_prefix(pick(server_.units() + 1), names);
+  }
+
+  std::mt19937_64 random_;
+  ModelServer model_;
+  HistoryGenerator generator_;
+  const HistoryStyle style_;
+  QueueServer server_;
+  std::deque<std::string> done_;
+  std::string failure_;
+};
+
+void run_histories(const HistoryStyle& style, uint64_t count, uint64_t factor) {
+  const char* text = std::getenv("SLUICE_OPERATIONS");
+  const size_t operations = text != nullptr ? std::strtoull(text, nullptr, 10) : 10'000;
+  for (const uint64_t seed : testing::seeds(count, factor)) {
+    testing::use_seed(seed);
+    INFO("SLUICE_SEED=", seed);
+    History history(seed, style);
+    history.run(operations);
+    if (!history.failure().empty()) FAIL(history.failure());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("histories of bands, groups, keys, caps, leases and retries") {
+  run_histories({}, 3, 11);
+}
+
+TEST_CASE("histories with needs") {
+  HistoryStyle style;
+  style.needs = true;
+  style.waiters = true;
+  style.restarts = true;
+  run_histories(style, 3, 41);
+}
+
+TEST_CASE("histories with pops that wait") {
+  HistoryStyle style;
+  style.waiters = true;
+  run_histories(style, 3, 13);
+}
+
+TEST_CASE("histories with jobs of several slots") {
+  HistoryStyle style;
+  style.costs = true;
+  run_histories(style, 2, 17);
+}
+
+TEST_CASE("histories with restarts") {
+  HistoryStyle style;
+  style.restarts = true;
+  style.waiters = true;
+  run_histories(style, 3, 19);
+}
+
+TEST_CASE("histories with rates") {
+  HistoryStyle style;
+  style.rates = true;
+  run_histories(style, 2, 23);
+}
+
+TEST_CASE("histories with aging") {
+  HistoryStyle style;
+  style.aging = true;
+  run_histories(style, 2, 29);
+}
+
+TEST_CASE("histories with LIFO groups") {
+  HistoryStyle style;
+  style.lifo = true;
+  run_histories(style, 2, 31);
+}
+
+TEST_CASE("histories with fair shares") {
+  HistoryStyle style;
+  style.fair = true;
+  run_histories(style, 2, 37);
+}
+
+}  // namespace sluice::test
