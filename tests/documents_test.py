@@ -86,6 +86,7 @@ def the_session_prints_what_the_readme_shows(options):
         server.kill()
         server.start()
         expect_output(Shell(directory, server.port), document, "second")
+        expect_output(Shell(directory, server.port), document, "native")
 
 
 def an_existing_redis_conf_starts(options):
