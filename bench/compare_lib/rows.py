@@ -6,7 +6,7 @@ import time
 from typing import Callable
 
 from compare_lib.measure import (CycleLoad, LoadFailed, PinnedServer, redis_benchmark,
-                                  rss_bytes, run_cycle)
+                                  rss_bytes, run_cycle, with_cpu)
 
 NO_PERSISTENCE = {"appendonly": "no", "save": ""}
 EVERYSEC = {"appendonly": "yes", "appendfsync": "everysec", "save": ""}
@@ -154,30 +154,109 @@ def cycle_rows():
     ]
 
 
+# -- the native queue -----------------------------------------------------------------------------
+#
+# Redis does the seed's cycle for the same jobs, Sluice Q.ADD, Q.POP and Q.ACK. Figures are for a
+# cycle: one job added, given out and acknowledged.
+
+
+def native_run(persistence, full_jobs, connections=50, pipeline=16, options=(), config=()):
+    def run(bench):
+        with bench.server(persistence) as server:
+            load = ["--connections", connections, "--pipeline", pipeline, "--payload", 300,
+                    "--cap", 1000, "--jobs", bench.count(full_jobs)]
+            if server.kind != "redis":
+                load += ["--native", *options]
+                for arguments in config:
+                    server.call("Q.CONFIG", "exec", *arguments)
+
+            def measured():
+                result = CycleLoad(bench.cycle_load, server, *load).result()
+                result["requests"] = result["popped"]
+                result["per_s"] = result["popped"] / result["seconds"]
+                return result
+
+            return with_cpu(server, measured)
+    return run
+
+
+ALL_CAPS = (("SET", "max_active", 2000, "fair", "on"),
+            ("GROUP", "user:*", "SET", "max_active", 100),
+            ("KEY", "lang:*", "SET", "max_active", 500))
+
+
+def depth_run(full_pending):
+    """Pops and adds with so many jobs pending all the time."""
+    def run(bench):
+        pending = bench.count(full_pending)
+        with bench.server(NO_PERSISTENCE) as server:
+            native = [] if server.kind == "redis" else ["--native"]
+            CycleLoad(bench.cycle_load, server, "--fill", pending, "--connections", 8,
+                      "--pipeline", 64, *native).result()
+
+            def measured():
+                result = CycleLoad(bench.cycle_load, server, *CONCURRENT, "--first-job", pending,
+                                   "--jobs", bench.count(200_000), *native).result()
+                result["requests"] = result["popped"]
+                result["per_s"] = result["popped"] / result["seconds"]
+                return result
+
+            return with_cpu(server, measured)
+    return run
+
+
+def native_rows():
+    return [
+        Row("native-everysec", "native cycle -P 16, everysec",
+            native_run(EVERYSEC, 400_000), [Goal("cpu_us", "<=", 0.2)]),
+        Row("native-unpipelined", "native cycle, no pipeline, everysec",
+            native_run(EVERYSEC, 100_000, pipeline=1),
+            [Goal("per_s", ">=", 1.2), Goal("cpu_us", "<=", 0.6)]),
+        Row("native-ack-pop", "native cycle by Q.ACK ... POP, -P 16, everysec",
+            native_run(EVERYSEC, 400_000, options=("--ack-pop",)), []),
+        Row("native-limits", "native cycle -P 16, caps of queue, group and key, 1,000 fair groups",
+            native_run(EVERYSEC, 400_000, options=("--groups", 1000, "--keys", 8),
+                       config=ALL_CAPS), []),
+        Row("native-depth-1k", "native cycle -P 16 with 1,000 pending", depth_run(1_000), []),
+        Row("native-depth-100k", "native cycle -P 16 with 100,000 pending", depth_run(100_000), []),
+        Row("native-depth-1m", "native cycle -P 16 with 1,000,000 pending", depth_run(1_000_000),
+            []),
+        Row("native-memory", "1,000,000 pending native jobs, appendonly no",
+            memory_run(NO_PERSISTENCE, native=True), [Goal("rss_mb", "<=", 0.75)]),
+        Row("native-restart", "restart with 1,000,000 native jobs", restart_run(native=True), []),
+    ]
+
+
 # -- a million pending jobs -----------------------------------------------------------------------
 
 JOBS = 1_000_000
 
 
-def fill_jobs(bench, server):
+def fill_jobs(bench, server, native=False):
+    """`native`: by Q.ADD, where the server has it."""
+    native = native and server.kind != "redis"
     jobs = bench.count(JOBS)
     CycleLoad(bench.cycle_load, server, "--fill", jobs, "--connections", 8,
-              "--pipeline", 64).result()
-    check_jobs(server, jobs)
+              "--pipeline", 64, *(("--native",) if native else ())).result()
+    check_jobs(server, jobs, native)
     return jobs
 
 
-def check_jobs(server, jobs):
-    pending = int(server.call("ZCARD", "exec_queue:pending"))
+def check_jobs(server, jobs, native=False):
+    if native and server.kind != "redis":
+        pending = server.call("EVAL", "return tostring(redis.call('Q.STATS', 'exec')[2])", 0)
+    else:
+        pending = server.call("ZCARD", "exec_queue:pending")
+    pending = int(pending)
     if pending != jobs:
         raise LoadFailed(f"{server.kind} holds {pending} jobs, not {jobs}")
 
 
-def memory_run(persistence):
+def memory_run(persistence, native=False):
     def run(bench):
         with bench.server(persistence) as server:
             before = rss_bytes(server.pid)
-            jobs = fill_jobs(bench, server)
+            jobs = fill_jobs(bench, server, native)
             server.wait_until_quiet()
             time.sleep(2.0)
             rss = rss_bytes(server.pid)
@@ -187,20 +266,22 @@ def memory_run(persistence):
     return run
 
 
-def restart_run(bench):
-    with bench.server(EVERYSEC) as server:
-        jobs = fill_jobs(bench, server)
-        server.wait_until_quiet()
-        if server.kind == "redis":
-            server.call("BGREWRITEAOF")
-        else:
-            begin_checkpoint(server)
-        time.sleep(0.1)
-        server.wait_until_quiet()
-        server.stop()
-        restart_s = server.start()
-        check_jobs(server, jobs)
-        return {"restart_s": restart_s}
+def restart_run(native=False):
+    def run(bench):
+        with bench.server(EVERYSEC) as server:
+            jobs = fill_jobs(bench, server, native)
+            server.wait_until_quiet()
+            if server.kind == "redis":
+                server.call("BGREWRITEAOF")
+            else:
+                begin_checkpoint(server)
+            time.sleep(0.1)
+            server.wait_until_quiet()
+            server.stop()
+            restart_s = server.start()
+            check_jobs(server, jobs, native)
+            return {"restart_s": restart_s}
+    return run
 
 
 # At half of what redis-server can do with the jobs in place; the same absolute rate for both.
@@ -270,7 +351,7 @@ def job_rows():
         Row("memory-everysec",
             f"1,000,000 pending jobs, everysec ({FIXED_PART_MB:.0f} MB fixed part apart)",
             memory_run(EVERYSEC), [Goal("rss_mb", "<=", 0.85, less_mb=FIXED_PART_MB)]),
-        Row("restart", "restart with 1,000,000 jobs", restart_run,
+        Row("restart", "restart with 1,000,000 jobs", restart_run(),
             [Goal("restart_s", "<=", 0.5)]),
         Row("checkpoint", "the cycle at half load during a checkpoint of 1,000,000 jobs",
             checkpoint_run,
@@ -281,4 +362,4 @@ def job_rows():
 
 
 def all_rows():
-    return benchmark_rows() + cycle_rows() + job_rows()
+    return benchmark_rows() + cycle_rows() + job_rows() + native_rows()
