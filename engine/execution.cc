@@ -10,6 +10,7 @@
 #include "engine/queue/queue_serving.h"
 #include "engine/queue/queue_timers.h"
 #include "engine/queue/queue_work.h"
+#include "engine/script/script_engine.h"
 #include "engine/slow_log.h"
 
 namespace sluice {
@@ -18,6 +19,8 @@ namespace {
 
 // A connection with a deep pipeline lets others in after this many requests under one hold.
 constexpr unsigned kMaxHeldRequests = 64;
+// Who waits for one shard while holding another may be waiting for somebody who does the reverse.
+constexpr int64_t kFurtherPatienceMs = 500;
 // Expired keys deleted in one lock hold.
 constexpr size_t kMaxExpiredPerHold = 64;
 // Jobs of one queue whose time has come, and jobs of dead queues.
@@ -165,6 +168,10 @@ ShardMask Execution::shards_of(const Command& command, std::span<const Bytes> ar
     return (command.flags & kEveryShard) != 0 ? kAllShards : 1U << first_key.shard;
   }
   if ((command.flags & kEveryShard) != 0) return kAllShards;
+  if ((command.flags & kScriptShards) != 0) {
+    const bool by_sha = command.name[4] == 's';  // EVALSHA, EVALSHA_RO
+    return engine_.scripts().shards(*this, by_sha, args);
+  }
   if (first.begin == KeySpec::Begin::kNone) return 0;
   // A handler finds the same fault in the arguments and replies it; it gets what could be found.
   find_keys_with_flags(command, args, key_positions_);
@@ -175,6 +182,22 @@ ShardMask Execution::shards_of(const Command& command, std::span<const Bytes> ar
     mask |= 1U << key.shard;
   }
   return mask;
+}
+
+bool Execution::lock_further(ShardMask mask) NO_THREAD_SAFETY_ANALYSIS {
+  for (ShardMask rest = mask & ~locked_; rest != 0; rest = mask & ~locked_) {
+    const unsigned index = static_cast<unsigned>(std::countr_zero(rest));
+    Shard& shard = engine_.shard(index);
+    if (hold_shards_) {
+      shard.mutex.lock();  // alone but for a checkpoint's walk, which holds one at a time
+    } else if (!shard.mutex.try_lock() && !shard.mutex.try_lock_for_ms(kFurtherPatienceMs)) {
+      return false;
+    }
+    locked_ |= 1U << index;
+    // As for a command that names the key: whoever waits there may have to be served elsewhere.
+    if (shard.waiters.need_other_shards()) mask = kAllShards;
+  }
+  return true;
 }
 
 void Execution::lock_unless_busy(ShardMask mask) NO_THREAD_SAFETY_ANALYSIS {

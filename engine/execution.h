@@ -62,6 +62,9 @@ class Execution {
   // run all the same (kAllowBusy): they are about WATCH, and do without the others.
   void lock_unless_busy(ShardMask mask);
   ShardMask locked() const { return locked_; }
+  // For a script that reaches for keys it has not declared: takes further shards and keeps those
+  // that are held. False if one could not be had within a short time.
+  bool lock_further(ShardMask mask);
   // Lets go of all shards, inside a command that waits for another thread (SAVE): what came before
   // it in the batch may still hold some.
   void release() { end_hold(); }

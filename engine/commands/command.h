@@ -45,6 +45,8 @@ enum : uint32_t {
   kEveryShard = 1U << 24,
   // Container of subcommands: args[1] chooses a row of `subcommands`.
   kContainer = 1U << 25,
+  // The script says which shards it needs: ScriptEngine::shards().
+  kScriptShards = 1U << 26,
 };
 
 // ACL categories, as `@name` in COMMAND INFO and ACL CAT.

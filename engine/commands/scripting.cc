@@ -119,7 +119,7 @@ const Command kScriptSubcommands[] = {
 };
 
 constexpr uint32_t kEvalFlags =
-    kNoScript | kStale | kSkipMonitor | kNoMandatoryKeys | kMovableKeys | kEveryShard;
+    kNoScript | kStale | kSkipMonitor | kNoMandatoryKeys | kMovableKeys | kScriptShards;
 
 constexpr KeySpec with_note(KeySpec spec, const char* note) {
   spec.notes = note;

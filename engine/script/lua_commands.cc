@@ -14,6 +14,11 @@ namespace sluice {
 
 namespace {
 
+constexpr Bytes kShardInUse =
+    "ERR Script attempted to access a key that it has not declared, and that others use; declare "
+    "it "
+    "in KEYS, or add the flag allow-cross-slot-keys to the script's first line";
+
 // As printf's %.17g; whole numbers, which nearly all are, without printf.
 size_t format_number(char (&to)[32], double number) {
   constexpr double kExact = 1e15;
@@ -95,10 +100,10 @@ std::string LuaMachine::refusal(const Command* command) {
   Execution& execution = call_->execution;
   if (execution.locked() != kAllShards) {
     KeyRef first_key;
-    if ((execution.shards_of(*command, args_, first_key) & ~execution.locked()) != 0) {
-      return "ERR Script attempted to access a key that it has not declared; declare it in KEYS, "
-             "or "
-             "add the flag allow-cross-slot-keys to the script's first line";
+    const ShardMask needed = execution.shards_of(*command, args_, first_key);
+    if ((needed & ~execution.locked()) != 0) {
+      script_->reaches_further.store(true, std::memory_order_relaxed);
+      if (!execution.lock_further(needed)) return std::string(kShardInUse);
     }
   }
   return {};

@@ -143,6 +143,7 @@ void LuaMachine::set_array(int name_slot, std::span<const Bytes> values) {
 void LuaMachine::run(Call& call, const CompiledScript& compiled, size_t key_count, bool read_only) {
   const Script& script = *compiled.script;
   call_ = &call;
+  script_ = &script;
   flags_ = script.flags;
   read_only_ = read_only || script.has(kScriptNoWrites);
   begin_us_ = 0;
@@ -174,6 +175,7 @@ void LuaMachine::run(Call& call, const CompiledScript& compiled, size_t key_coun
 
 void LuaMachine::finish_run() {
   call_ = nullptr;
+  script_ = nullptr;
   if (busy_.load(std::memory_order_relaxed)) {
     busy_.store(false, std::memory_order_release);
     scripts_.leave_busy();

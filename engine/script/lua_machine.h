@@ -114,6 +114,7 @@ class LuaMachine {
 
   // --- The running script ---
   Call* call_ = nullptr;
+  const Script* script_ = nullptr;
   uint32_t flags_ = 0;
   bool read_only_ = false;
   int64_t begin_us_ = 0;

@@ -1,8 +1,9 @@
 // Script: the text of one Lua script with its SHA-1, and what its first line declares.
 //
-// Constant once made, and shared by the Lua states of all threads.
+// Constant once made (but for `reaches_further`), and shared by the Lua states of all threads.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -29,6 +30,9 @@ struct Script {
   uint32_t flags = 0;
   // Where Lua begins: after the `#!` line, whose line end stays so that line numbers are right.
   size_t code_begin = 0;
+  // It declared itself and yet reached for keys outside of KEYS once: from then on it gets all
+  // shards. Set by any thread.
+  mutable std::atomic<bool> reaches_further{false};
 
   bool has(uint32_t flag) const { return (flags & flag) != 0; }
   Bytes code() const { return Bytes(body).substr(code_begin); }

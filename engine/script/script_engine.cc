@@ -139,24 +139,22 @@ void ScriptEngine::flush() {
 }
 
 ShardMask ScriptEngine::shards(Execution& execution, bool by_sha, std::span<const Bytes> args) {
+  // Nearly all scripts have no such line, and their text shows it.
+  if (!by_sha && args[1].substr(0, 2) != "#!") return kAllShards;
+  std::string compile_error;
   LuaMachine& machine = this->machine(execution);
-  uint32_t flags = 0;
-  if (by_sha) {
-    const CompiledScript* compiled = find(machine, args[1]);
-    if (compiled == nullptr) return 0;
-    flags = compiled->script->flags;
-  } else if (args[1].substr(0, 2) == "#!") {
-    std::string error;
-    const CompiledScript* compiled = find_or_compile(machine, args[1], error);
-    if (compiled == nullptr) return 0;
-    flags = compiled->script->flags;
+  const CompiledScript* compiled =
+      by_sha ? find(machine, args[1]) : find_or_compile(machine, args[1], compile_error);
+  // Not there yet; SCRIPT LOAD before it in the same transaction may change that.
+  if (compiled == nullptr) return kAllShards;
+  const Script& script = *compiled->script;
+  if (!script.has(kScriptDeclared) || script.has(kScriptAllowCrossSlotKeys) ||
+      script.reaches_further.load(std::memory_order_relaxed)) {
+    return kAllShards;
   }
   size_t key_count = 0;
   Bytes error;
   if (!parse_key_count(args, key_count, error)) return 0;
-  if ((flags & kScriptDeclared) == 0 || (flags & kScriptAllowCrossSlotKeys) != 0) {
-    return kAllShards;
-  }
   ShardMask mask = 0;
   for (const Bytes key : args.subspan(3, key_count)) mask |= 1U << KeyRef(key).shard;
   return mask;

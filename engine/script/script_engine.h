@@ -43,7 +43,8 @@ class ScriptEngine {
   Bytes kill();
 
   // The shards that EVAL or EVALSHA with these arguments needs: those of the declared keys where
-  // the script's first line is `#!lua` without allow-cross-slot-keys, else all.
+  // the script's first line is `#!lua` without allow-cross-slot-keys and it kept to them so far,
+  // else all.
   ShardMask shards(Execution& execution, bool by_sha, std::span<const Bytes> args);
 
   // For INFO. Any thread.

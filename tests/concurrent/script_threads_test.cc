@@ -149,6 +149,96 @@ bool nobody_waits_or_watches(Engine& engine) NO_THREAD_SAFETY_ANALYSIS {
   return nobody;
 }
 
+TEST_CASE("a script that declares itself locks the shards of its keys") {
+  QuietServer port;
+  Engine engine(port, 7);
+  Execution execution(engine);
+  EngineSession session(engine, execution);
+  const auto shard = [](Bytes key) { return ShardMask{1} << KeyRef(key).shard; };
+  REQUIRE(shard("a") != shard("b"));
+  // The reply, and the shards that are locked when the script has ended.
+  const auto locked_by = [&](Bytes script, std::vector<Bytes> keys, const std::string& reply) {
+    const std::string count = std::to_string(keys.size());
+    std::vector<Bytes> args{"EVAL", script, count};
+    args.insert(args.end(), keys.begin(), keys.end());
+    CHECK(session.run_unfinished(args) == reply);
+    const ShardMask locked = execution.locked();
+    execution.finish();
+    return locked;
+  };
+  CHECK(locked_by("return 1", {"a"}, ":1\r\n") == kAllShards);
+  CHECK(locked_by("#!lua\nreturn 1", {}, ":1\r\n") == 0);
+  CHECK(locked_by("#!lua\nreturn redis.call('INCR', KEYS[1])", {"a"}, ":1\r\n") == shard("a"));
+  CHECK(locked_by("#!lua\nreturn #KEYS", {"a", "b"}, ":2\r\n") == (shard("a") | shard("b")));
+  CHECK(locked_by("#!lua flags=allow-cross-slot-keys\nreturn 1", {"a"}, ":1\r\n") == kAllShards);
+  // As in Redis it may reach for others; it is known for that then.
+  const Bytes reaching = "#!lua\nredis.call('INCR', KEYS[1]) return redis.call('INCR', 'b')";
+  CHECK(locked_by(reaching, {"a"}, ":1\r\n") == (shard("a") | shard("b")));
+  CHECK(locked_by(reaching, {"a"}, ":2\r\n") == kAllShards);
+  CHECK(locked_by("#!lua\nreturn #redis.call('KEYS', '*')", {"a"}, ":2\r\n") == kAllShards);
+}
+
+TEST_CASE("a declared script gets no shard that another thread keeps") {
+  QuietServer port;
+  Engine engine(port, 7);
+  Execution execution(engine);
+  EngineSession session(engine, execution);
+  std::atomic<bool> locked{false};
+  std::atomic<bool> done{false};
+  std::thread other([&] {
+    Execution own(engine);
+    own.lock(1U << KeyRef("b").shard);
+    locked = true;
+    while (!done) std::this_thread::yield();
+    own.finish();
+  });
+  while (!locked) std::this_thread::yield();
+  const std::string script =
+      "#!lua\nredis.call('INCR', KEYS[1]) local r = redis.pcall('INCR', 'b') "
+      "return type(r) == 'table' and r.err or r";
+  CHECK(session.eval(script, {"a"}).find("a key that it has not declared") != std::string::npos);
+  done = true;
+  other.join();
+  // What it did before stays, as after every error of a script.
+  CHECK(session.run({"GET", "a"}) == "$1\r\n1\r\n");
+  CHECK(session.run({"EXISTS", "b"}) == ":0\r\n");
+  CHECK(session.eval(script, {"a"}) == ":1\r\n");
+}
+
+TEST_CASE("threads run declared scripts on keys of their own and on shared ones") {
+  QuietServer port;
+  Engine engine(port, 7);
+  constexpr int kRuns = 1000;
+  std::atomic<int> refused{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      Execution execution(engine);
+      EngineSession session(engine, execution);
+      const std::string own = "own" + std::to_string(t);
+      const std::string beyond = "other" + std::to_string((t + 1) % kThreads);
+      for (int i = 0; i < kRuns; ++i) {
+        session.eval("#!lua\nredis.call('INCR', KEYS[1]) redis.call('INCR', KEYS[2])",
+                     {own, "shared"});
+        const std::string reply =
+            session.eval("#!lua\nreturn redis.call('INCR', ARGV[1])", {own}, {beyond});
+        if (reply[0] != ':') ++refused;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  Execution execution(engine);
+  EngineSession session(engine, execution);
+  CHECK(session.run({"GET", "shared"}) == "$4\r\n3000\r\n");
+  int total = refused;
+  for (int t = 0; t < kThreads; ++t) {
+    CHECK(session.run({"GET", "own" + std::to_string(t)}) == "$4\r\n1000\r\n");
+    const std::string reply = session.run({"GET", "other" + std::to_string(t)});
+    total += std::atoi(reply.c_str() + reply.find('\n') + 1);
+  }
+  CHECK(total == kThreads * kRuns);
+}
+
 TEST_CASE("the end of a connection waits for no script") {
   QuietServer port;
   Engine engine(port, 7);
