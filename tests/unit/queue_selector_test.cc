@@ -1,0 +1,400 @@
+// Selectors of the native queue: what is found against a naive filter over random queues, orders,
+// cursors while the queue changes, and what is changed by a selector.
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/support/random_queue.h"
+#include "tests/unit/seeds.h"
+
+// The engine and doctest both have a CHECK; the test's is meant here.
+#undef CHECK
+#include <doctest/doctest.h>
+
+namespace {
+
+using namespace sluice::test;
+
+const Words kStates = {"blocked",   "delayed", "pending",   "active",
+                       "completed", "failed",  "cancelled", "expired"};
+
+// What a selector says, and the same as a naive filter over the maps of Q.GET.
+struct NaiveSelector {
+  std::set<std::string> states;
+  std::optional<std::string> group;  // exact, or with one `*` at the end
+  std::optional<std::string> band;
+  std::optional<std::string> tag_value;  // of the tag "t"
+  std::optional<std::string> key;
+  std::optional<std::string> worker;
+  std::optional<int64_t> older_ms;
+
+  Words words() const {
+    Words out;
+    for (const std::string& state : states) out = out + Words{"STATE", state};
+    if (group) out = out + Words{"GROUP", *group};
+    if (band) out = out + Words{"PRI", *band};
+    if (tag_value) out = out + Words{"TAG", "t", *tag_value};
+    if (key) out = out + Words{"KEY", *key};
+    if (worker) out = out + Words{"WORKER", *worker};
+    if (older_ms) out = out + Words{"OLDER", std::to_string(*older_ms)};
+    return out;
+  }
+
+  bool matches(const RespValue& job, int64_t now_ms) const {
+    if (!states.empty() && states.count(job.field("state")) == 0) return false;
+    if (group) {
+      const std::string name = job.field("group");
+      const bool glob = !group->empty() && group->back() == '*';
+      const std::string start = group->substr(0, group->size() - (glob ? 1 : 0));
+      // Nobody's jobs are in no group: no glob means them.
+      if (glob && name.empty()) return false;
+      if (glob ? name.rfind(start, 0) != 0 : name != start) return false;
+    }
+    if (band && job.field("pri") != *band) return false;
+    if (tag_value && job.find("tags")->field("t") != *tag_value) return false;
+    if (key) {
+      const auto& keys = job.find("keys")->items;
+      if (std::none_of(keys.begin(), keys.end(),
+                       [&](const RespValue& held) { return held.text == *key; })) {
+        return false;
+      }
+    }
+    if (worker && job.field("worker") != *worker) return false;
+    if (older_ms) {
+      const char* since = !job.find("finished")->is_null()  ? "finished"
+                          : !job.find("started")->is_null() ? "started"
+                                                            : "enqueued";
+      if (now_ms - job.number(since) < *older_ms) return false;
+    }
+    return true;
+  }
+};
+
+Words found_by(RandomQueue& queue, const NaiveSelector& selector) {
+  Words found;
+  for (const RespValue& job : queue.all()) {
+    if (selector.matches(job, queue.server.now_ms())) found.push_back(job.field("id"));
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+NaiveSelector random_selector(RandomQueue& queue) {
+  NaiveSelector selector;
+  for (uint64_t n = queue.random(4); n > 1; --n) selector.states.insert(queue.one_of(kStates));
+  if (queue.random(3) == 0)
+    selector.group = queue.one_of<std::string>({"", "g1", "g2", "g*", "*", "none"});
+  if (queue.random(4) == 0) {
+    selector.band = queue.one_of<std::string>({"CRITICAL", "HIGH", "NORMAL", "LOW", "BACKGROUND"});
+  }
+  if (queue.random(5) == 0) selector.tag_value = queue.one_of<std::string>({"x", "y"});
+  if (queue.random(5) == 0) selector.key = queue.one_of<std::string>({"k1", "k2"});
+  if (queue.random(6) == 0) selector.worker = queue.one_of<std::string>({"w1", "w2", "nobody"});
+  if (queue.random(4) == 0) selector.older_ms = static_cast<int64_t>(queue.random(6000));
+  return selector;
+}
+
+// All pages of a Q.LIST, one behind the other; `between` runs after each page.
+template <class Between>
+std::vector<RespValue> list_all(QueueClient& server, const Words& words, int count,
+                                Between between) {
+  std::vector<RespValue> jobs;
+  std::string cursor = "0";
+  do {
+    const RespValue page = server.run(Words{"Q.LIST", "q"} + words +
+                                      Words{"CURSOR", cursor, "COUNT", std::to_string(count)});
+    INFO(page.show());
+    REQUIRE(page.items.size() == 2);
+    REQUIRE(page.items[1].items.size() <= static_cast<size_t>(count));
+    cursor = page.items[0].text;
+    jobs.insert(jobs.end(), page.items[1].items.begin(), page.items[1].items.end());
+    between();
+  } while (cursor != "0");
+  return jobs;
+}
+
+std::vector<RespValue> list_all(QueueClient& server, const Words& words, int count = 7) {
+  return list_all(server, words, count, [] {});
+}
+
+Words ids_of(const std::vector<RespValue>& jobs) {
+  Words ids;
+  for (const RespValue& job : jobs) ids.push_back(job.field("id"));
+  return ids;
+}
+
+Words sorted(Words words) {
+  std::sort(words.begin(), words.end());
+  return words;
+}
+
+std::string shown(const Words& words) {
+  std::string text;
+  for (const std::string& word : words) text += word + ' ';
+  return text;
+}
+
+TEST_CASE("Q.LIST finds what a naive filter finds") {
+  for (const uint64_t seed : sluice::testing::seeds(12, 7919)) {
+    sluice::testing::use_seed(seed);
+    RandomQueue queue(seed, {.lifo = seed % 2 == 0, .needs = true});
+    for (int round = 0; round < 6; ++round) {
+      for (int i = 0; i < 60; ++i) queue.step();
+      for (int i = 0; i < 12; ++i) {
+        const NaiveSelector selector = random_selector(queue);
+        INFO("seed " << seed << ": " << shown(selector.words()));
+        const Words found = ids_of(list_all(queue.server, Words{"WHERE"} + selector.words()));
+        CHECK(sorted(found) == found_by(queue, selector));
+      }
+      const Words found = ids_of(list_all(queue.server, {}));
+      CHECK(sorted(found) == found_by(queue, {}));
+    }
+  }
+}
+
+TEST_CASE("what Q.LIST shows is what Q.GET shows") {
+  RandomQueue queue(5, {.needs = true});
+  for (int i = 0; i < 200; ++i) queue.step();
+  const std::vector<RespValue> jobs = list_all(queue.server, {"WITH", "payload", "WITH", "result"});
+  CHECK(jobs.size() > 50);
+  for (const RespValue& job : jobs) {
+    const RespValue got =
+        queue.server.run({"Q.GET", "q", job.field("id"), "WITH", "PAYLOAD", "WITH", "RESULT"});
+    CHECK(job.show() == got.show());
+    CHECK(got.field("payload") == "payload of " + job.field("id"));
+  }
+}
+
+TEST_CASE("orders") {
+  for (const uint64_t seed : sluice::testing::seeds(8, 104729)) {
+    sluice::testing::use_seed(seed);
+    const bool lifo = seed % 2 == 0;
+    RandomQueue queue(seed, {.lifo = lifo});
+    for (int i = 0; i < 250; ++i) queue.step();
+    NaiveSelector selector;
+    if (seed % 3 == 0) selector.group = "g1";
+    const Words where = selector.group ? Words{"WHERE"} + selector.words() : Words{};
+    INFO("seed " << seed);
+
+    selector.states = {"pending"};
+    const auto by_rank = list_all(queue.server, where + Words{"BY", "RANK"});
+    CHECK(sorted(ids_of(by_rank)) == found_by(queue, selector));
+    for (size_t i = 1; i < by_rank.size(); ++i) {
+      CHECK(by_rank[i - 1].number("position") < by_rank[i].number("position"));
+    }
+
+    const auto in_order = [](const std::vector<RespValue>& jobs, const char* state,
+                             const char* field) {
+      int64_t last = INT64_MIN;
+      bool ordered = true;
+      for (const RespValue& job : jobs) {
+        if (job.field("state") != state) continue;
+        ordered = ordered && job.number(field) >= last;
+        last = job.number(field);
+      }
+      return ordered;
+    };
+    selector.states = {"pending", "active",    "delayed", "completed",
+                       "failed",  "cancelled", "expired"};
+    const auto by_age = list_all(queue.server, where + Words{"BY", "AGE"});
+    CHECK(sorted(ids_of(by_age)) == found_by(queue, selector));
+    CHECK(in_order(by_age, "active", "started"));
+    CHECK(in_order(by_age, "delayed", "not_before"));
+    for (const char* state : {"completed", "failed", "cancelled", "expired"}) {
+      CHECK(in_order(by_age, state, "finished"));
+    }
+
+    const auto by_deadline = list_all(queue.server, where + Words{"BY", "DEADLINE"});
+    CHECK(in_order(by_deadline, "active", "deadline"));
+    CHECK(in_order(by_deadline, "delayed", "not_before"));
+    CHECK(in_order(by_deadline, "pending", "ttl_left_ms"));
+    selector.states = {"active", "delayed"};
+    Words expected = found_by(queue, selector);
+    selector.states = {"pending"};
+    for (const RespValue& job : queue.all()) {
+      const bool expires = !job.find("ttl_left_ms")->is_null();
+      if (expires && selector.matches(job, 0)) expected.push_back(job.field("id"));
+    }
+    CHECK(sorted(ids_of(by_deadline)) == sorted(expected));
+  }
+}
+
+TEST_CASE("what keeps its place is found exactly once while all else changes") {
+  const std::vector<Words> walks = {{},
+                                    {"WHERE", "STATE", "pending"},
+                                    {"WHERE", "GROUP", "steady"},
+                                    {"WHERE", "GROUP", "st*", "STATE", "pending"},
+                                    {"WHERE", "PRI", "NORMAL", "STATE", "pending"},
+                                    {"BY", "RANK"},
+                                    {"WHERE", "GROUP", "steady", "BY", "RANK"},
+                                    {"BY", "AGE"},
+                                    {"WHERE", "STATE", "pending", "BY", "DEADLINE"}};
+  for (const uint64_t seed : sluice::testing::seeds(6, 15485863)) {
+    sluice::testing::use_seed(seed);
+    RandomQueue queue(seed, {.lifo = seed % 2 == 0});
+    queue.server.run({"Q.CONFIG", "q", "GROUP", "steady", "SET", "paused", "out"});
+    Words steady;
+    for (int i = 0; i < 40; ++i) {
+      for (int j = 0; j < 4; ++j) queue.step();
+      steady.push_back("s" + std::to_string(i));
+      queue.server.run({"Q.ADD", "q", steady.back(), "", "GROUP", "steady", "PRI", "NORMAL", "TTL",
+                        "100000000"});
+    }
+    std::sort(steady.begin(), steady.end());
+    for (const Words& walk : walks) {
+      INFO("seed " << seed << ": " << shown(walk));
+      const auto jobs = list_all(queue.server, walk, 5, [&] {
+        for (int i = 0; i < 6; ++i) queue.step();
+      });
+      Words found;
+      for (const RespValue& job : jobs) {
+        if (job.field("group") == "steady") found.push_back(job.field("id"));
+      }
+      CHECK(sorted(found) == steady);
+    }
+  }
+}
+
+TEST_CASE("one step looks at ten thousand jobs at most") {
+  QueueClient server;
+  for (int i = 0; i < 25000; ++i) {
+    Words add = {"Q.ADD", "q", "j" + std::to_string(i), ""};
+    if (i == 24000) add = add + Words{"TAG", "t", "x"};
+    server.run(add);
+  }
+  for (const Words& walk : std::vector<Words>{{"WHERE", "TAG", "t", "x"},
+                                              {"WHERE", "TAG", "t", "x", "BY", "RANK"},
+                                              {"WHERE", "TAG", "t", "x", "STATE", "pending"}}) {
+    int pages = 0;
+    const auto jobs = list_all(server, walk, 1000, [&] { ++pages; });
+    CHECK(ids_of(jobs) == Words{"j24000"});
+    CHECK(pages == 3);
+  }
+  const RespValue step =
+      server.run({"Q.CANCEL", "q", "WHERE", "TAG", "t", "x", "STATE", "pending"});
+  CHECK(step.items[0].text != "0");
+  CHECK(step.items[1].text == "0");
+}
+
+// Runs the command until its cursor is 0; the sum of what it changed.
+int64_t change_all(QueueClient& server, const std::string& command, const Words& where,
+                   const Words& options = {}) {
+  int64_t changed = 0;
+  std::string cursor = "0";
+  do {
+    const RespValue reply = server.run(Words{command, "q", "WHERE"} + where +
+                                       Words{"LIMIT", "7", "CURSOR", cursor} + options);
+    INFO(reply.show());
+    REQUIRE(reply.items.size() == 2);
+    cursor = reply.items[0].text;
+    CHECK(std::stoll(reply.items[1].text) <= 7);
+    changed += std::stoll(reply.items[1].text);
+  } while (cursor != "0");
+  return changed;
+}
+
+std::set<std::string> only(const std::set<std::string>& states, const std::set<std::string>& of) {
+  if (of.empty()) return states;
+  std::set<std::string> both;
+  for (const std::string& state : of) {
+    if (states.count(state) != 0) both.insert(state);
+  }
+  return both;
+}
+
+TEST_CASE("cancel, retry and purge change what a naive filter finds") {
+  const std::set<std::string> live = {"blocked", "delayed", "pending", "active"};
+  const std::set<std::string> ended = {"completed", "failed", "cancelled", "expired"};
+  for (const uint64_t seed : sluice::testing::seeds(10, 32452843)) {
+    sluice::testing::use_seed(seed);
+    RandomQueue queue(seed, {.lifo = seed % 2 == 0});
+    for (int round = 0; round < 6; ++round) {
+      for (int i = 0; i < 120; ++i) queue.step();
+      const NaiveSelector given = random_selector(queue);
+      INFO("seed " << seed << ": " << shown(given.words()));
+      NaiveSelector meant = given;
+      const auto expected = [&](const std::set<std::string>& states) -> Words {
+        meant.states = states;
+        return states.empty() ? Words{} : found_by(queue, meant);
+      };
+
+      // Whoever has been signalled before is not told again, so it is told before.
+      Words told = expected(only({"active"}, given.states));
+      for (const std::string& id : told) queue.server.run({"Q.CANCEL", "q", id});
+      const Words cancelled = expected(only({"delayed", "pending"}, given.states));
+      CHECK(change_all(queue.server, "Q.CANCEL", given.words(), {"REASON", "a test"}) ==
+            static_cast<int64_t>(cancelled.size()));
+      for (const std::string& id : cancelled) {
+        const RespValue job = queue.server.run({"Q.GET", "q", id});
+        CHECK(job.field("state") == "cancelled");
+        CHECK(job.field("error") == "a test");
+      }
+      CHECK(expected(only({"delayed", "pending"}, given.states)).empty());
+
+      const std::set<std::string> failed =
+          given.states.empty() ? std::set<std::string>{"failed"} : only(ended, given.states);
+      const Words retried = expected(failed);
+      CHECK(change_all(queue.server, "Q.RETRY", given.words()) ==
+            static_cast<int64_t>(retried.size()));
+      for (const std::string& id : retried) {
+        CHECK(live.count(queue.server.run({"Q.GET", "q", id}).field("state")) == 1);
+      }
+
+      const Words purged = expected(only(ended, given.states));
+      CHECK(change_all(queue.server, "Q.PURGE", given.words()) ==
+            static_cast<int64_t>(purged.size()));
+      for (const std::string& id : purged) {
+        CHECK(queue.server.run({"Q.GET", "q", id}).is_null());
+      }
+    }
+  }
+}
+
+TEST_CASE("a cancelled need takes its dependents along, and each is counted once") {
+  QueueClient server;
+  server.run({"Q.ADD", "q", "a", ""});
+  server.run({"Q.ADD", "q", "b", "", "NEED", "a"});
+  server.run({"Q.ADD", "q", "c", "", "NEED", "b"});
+  CHECK(server.run({"Q.CANCEL", "q", "WHERE", "STATE", "pending"}).show() == "[0 1]");
+  for (const char* id : {"a", "b", "c"}) {
+    CHECK(server.run({"Q.GET", "q", id}).field("state") == "cancelled");
+  }
+  CHECK(server.run({"Q.GET", "q", "c"}).field("error") == "need b");
+}
+
+TEST_CASE("bad selectors and cursors") {
+  QueueClient server;
+  for (int i = 0; i < 3; ++i) server.run({"Q.ADD", "q", "j" + std::to_string(i), ""});
+  const auto error = [&](const Words& words) { return server.run(words).show(); };
+  CHECK(error({"Q.LIST", "q", "CURSOR", "x"}) == "-ERR invalid cursor");
+  CHECK(error({"Q.LIST", "q", "CURSOR", ""}) == "-ERR invalid cursor");
+  CHECK(error({"Q.LIST", "q", "CURSOR", "s"}) == "-ERR invalid cursor");
+  CHECK(error({"Q.LIST", "q", "CURSOR", "s1-1"}) == "-ERR invalid cursor");
+  CHECK(error({"Q.LIST", "q", "CURSOR", "p1-1"}) == "-ERR invalid cursor");
+  CHECK(error({"Q.LIST", "q", "CURSOR", "p1-1-1-"}) == "-ERR invalid cursor");
+  CHECK(error({"Q.LIST", "q", "CURSOR", "p100-1-1"}) == "-ERR invalid cursor");
+  CHECK(error({"Q.LIST", "q", "BY", "RANK", "CURSOR", "s1"}) == "-ERR invalid cursor");
+  CHECK(error({"Q.PURGE", "q", "WHERE", "CURSOR", "12"}) == "-ERR invalid cursor");
+  CHECK(error({"Q.LIST", "q", "BY", "NAME"}) == "-ERR syntax error");
+  CHECK(error({"Q.LIST", "q", "STATE", "pending"}) == "-ERR syntax error");
+  CHECK(error({"Q.LIST", "q", "WHERE", "COUNT", "1", "STATE", "pending"}) == "-ERR syntax error");
+  CHECK(error({"Q.LIST", "q", "WHERE", "STATE"}) == "-ERR syntax error");
+  CHECK(error({"Q.LIST", "q", "WHERE", "STATE", "asleep"}) == "-BADFIELD field=state");
+  CHECK(error({"Q.LIST", "q", "WHERE", "PRI", "x"}) == "-BADFIELD field=pri");
+  CHECK(error({"Q.LIST", "q", "WHERE", "OLDER", "-1"}) == "-BADFIELD field=older");
+  CHECK(error({"Q.LIST", "q", "WHERE", "LIMIT", "1001"}) == "-BADFIELD field=limit");
+  CHECK(error({"Q.LIST", "q", "COUNT", "0"}) == "-BADFIELD field=count");
+  CHECK(error({"Q.LIST", "q", "WITH", "everything"}) == "-BADFIELD field=with");
+  CHECK(error({"Q.PURGE", "q", "STATE", "failed"}) == "-ERR syntax error");
+  CHECK(error({"Q.RETRY", "q", "WHERE", "REASON", "x"}) == "-ERR syntax error");
+  // A missing queue is an empty one.
+  CHECK(error({"Q.LIST", "missing"}) == "[0 []]");
+  CHECK(error({"Q.PURGE", "missing", "WHERE"}) == "[0 0]");
+  server.run({"SET", "text", "x"});
+  CHECK(error({"Q.LIST", "text"}).rfind("-WRONGTYPE", 0) == 0);
+  CHECK(error({"Q.PURGE", "text", "WHERE"}).rfind("-WRONGTYPE", 0) == 0);
+}
+
+}  // namespace
