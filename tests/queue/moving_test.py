@@ -1,0 +1,146 @@
+#!/usr/bin/python3
+"""Runs the code of docs/moving: each page's blocks become a module, and a scenario of
+tests/queue/moving asserts what the page says happens.
+
+A block is marked by `<!-- run: python -->` or `<!-- run: typescript -->`, with a word behind the
+language if a page has several of it (`python backlog`): then that is a module of its own. Python is
+run by the system's, with python3-redis. TypeScript is bundled by esbuild, which drops the types
+without checking them, with the ioredis of tests/npm, and run by node. Where these are not installed
+(tools/setup test does it) that part is skipped, and says so.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+ROOT = TESTS.parent
+PAGES = ROOT / "docs" / "moving"
+SCENARIOS = TESTS / "queue" / "moving"
+NPM = TESTS / "npm"
+sys.path.insert(0, str(TESTS / "operations"))
+
+import harness  # noqa: E402
+from harness import require, require_equal  # noqa: E402
+
+LANGUAGES = {"python": "py", "typescript": "ts"}
+NAMES = sorted(path.stem for path in PAGES.glob("*.md"))
+LONGEST_S = 60
+PUBLIC_REGISTRY = "https://registry.npmjs.org/"
+
+
+def page(name):
+    return (PAGES / f"{name}.md").read_text(encoding="utf-8")
+
+
+def blocks(name):
+    """(language, word or "", code) of each marked block of a page."""
+    found = re.findall(r"<!-- run: (\w+) ?(\w*) -->\n```(\w+)\n(.*?)```", page(name), re.DOTALL)
+    for language, _, fence, _ in found:
+        require_equal(fence, language, f"fence of a block of {name}")
+    return [(language, word, code) for language, word, _, code in found]
+
+
+def write_modules(name, directory):
+    """service.py, service.ts, and `<word>.py`; what is marked twice would hide the first."""
+    for language, word, code in blocks(name):
+        path = pathlib.Path(directory, f"{word or 'service'}.{LANGUAGES[language]}")
+        require(not path.exists(), f"{name} has two blocks '{language} {word}'")
+        path.write_text(code, encoding="utf-8")
+
+
+def run(command, port, directory, **environment):
+    done = subprocess.run(
+        command, cwd=directory, capture_output=True, text=True, timeout=LONGEST_S, check=False,
+        env=dict(os.environ, SLUICE_PORT=str(port), PYTHONDONTWRITEBYTECODE="1", **environment))
+    require(done.returncode == 0, f"exit {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def play(command, port, directory, **environment):
+    """Runs a scenario, whose last line says that it came to its end."""
+    printed = run(command, port, directory, **environment)
+    require(printed.endswith("all of it holds\n"), f"it printed {printed!r}")
+
+
+def run_python(options, name):
+    with options.server() as server, tempfile.TemporaryDirectory() as directory:
+        write_modules(name, directory)
+        scenario = SCENARIOS / f"{name.replace('-', '_')}.py"
+        play([sys.executable, scenario], server.port, directory,
+             PYTHONPATH=f"{directory}:{SCENARIOS}")
+
+
+def run_typescript(options, name):
+    node, esbuild = shutil.which("node"), NPM / "node_modules" / "esbuild" / "bin" / "esbuild"
+    if node is None or not esbuild.exists():
+        raise harness.Skipped("NOT RUN: node or tests/npm/node_modules is missing; "
+                              "tools/setup test installs them")
+    with options.server() as server, tempfile.TemporaryDirectory() as directory:
+        write_modules(name, directory)
+        for file in (f"{name.replace('-', '_')}.ts", "check.ts"):
+            shutil.copy(SCENARIOS / file, directory)
+        entry = pathlib.Path(directory, f"{name.replace('-', '_')}.ts")
+        run([node, esbuild, entry, "--bundle", "--platform=node", "--format=cjs",
+             "--log-level=warning", "--target=node18", f"--outfile={directory}/out.js"],
+            server.port, directory, NODE_PATH=str(NPM / "node_modules"))
+        play([node, f"{directory}/out.js"], server.port, directory)
+
+
+def test_every_page_has_both_languages(_options):
+    """Each page has its code in Python and TypeScript, and every block of code is run."""
+    require(NAMES, "no pages")
+    for name in NAMES:
+        marked = blocks(name)
+        require({"python", "typescript"} <= {language for language, _, _ in marked}, name)
+        fences = re.findall(r"^```(\w+)$", page(name), re.MULTILINE)
+        code = [fence for fence in fences if fence in LANGUAGES]
+        require_equal(len(code), len(marked), f"marked blocks of {name}")
+
+
+def test_links_of_the_pages(_options):
+    """Links of the pages lead to files and headings."""
+    for name in NAMES:
+        for target in re.findall(r"\]\(([^)\s]+)\)", page(name)):
+            path, _, anchor = target.partition("#")
+            file = (PAGES / path).resolve()
+            require(file.exists(), f"{name}: a link to {target}")
+            titles = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+            anchors = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+                       for title in titles}
+            require(not anchor or anchor in anchors, f"{name}: a link to {target}")
+
+
+def test_the_lock_file_names_public_addresses_only(_options):
+    """tests/npm pins exact versions, and nothing in it belongs to one workplace."""
+    lock = json.loads((NPM / "package-lock.json").read_text(encoding="utf-8"))
+    pinned = json.loads((NPM / "package.json").read_text(encoding="utf-8"))["dependencies"]
+    for package, version in pinned.items():
+        require_equal(lock["packages"][f"node_modules/{package}"]["version"], version, package)
+    for package, entry in lock["packages"].items():
+        address = entry.get("resolved", PUBLIC_REGISTRY)
+        require(address.startswith(PUBLIC_REGISTRY), f"{package} comes from {address}")
+
+
+def add_tests(name):
+    for language, run_language in (("Python", run_python), ("TypeScript", run_typescript)):
+        def test(options, run_language=run_language):
+            run_language(options, name)
+
+        test.__doc__ = f"docs/moving/{name}.md, {language}"
+        test.__name__ = f"test_{name.replace('-', '_')}_{language.lower()}"
+        globals()[test.__name__] = test
+
+
+for each in NAMES:
+    add_tests(each)
+
+
+if __name__ == "__main__":
+    sys.exit(harness.run(sys.modules[__name__]))
