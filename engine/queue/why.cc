@@ -48,8 +48,7 @@ int64_t rate_ready_ms(const Queue& queue, const Job& job, int64_t now_ms) {
 bool lacks_reserved_slots(const Queue& queue, const Job& job) {
   const Reserve& reserve = queue.config.values().reserve;
   if (reserve.band < 0 || job.band <= reserve.band || queue.max_active() == 0) return false;
-  return queue.limiter.has_slots(job.cost()) &&
-         queue.limiter.used + job.cost() + reserve.slots > queue.max_active();
+  return queue.limiter.used + job.cost() + reserve.slots > queue.max_active();
 }
 
 // The first job in dispatch order whose group and keys have room; null: there is none. Slots,
