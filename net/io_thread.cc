@@ -148,7 +148,17 @@ void IoThread::run_sockets(std::span<const epoll_event> events) {
   const bool was_in_turn = std::exchange(in_turn_, true);
   // Those that ask again meanwhile do so for the next turn.
   const std::vector<Session*> continuing = std::exchange(continuing_, {});
-  for (const epoll_event& event : events) Poller::session_of(event).on_events(event.events);
+  // A script that polls comes here again and takes what is left of the turn that it holds up: its
+  // edges are not told twice.
+  events_at_hand_.insert(events_at_hand_.end(), events.begin(), events.end());
+  while (next_event_ != events_at_hand_.size()) {
+    const epoll_event event = events_at_hand_[next_event_++];
+    Poller::session_of(event).on_events(event.events);
+  }
+  if (!was_in_turn) {
+    events_at_hand_.clear();
+    next_event_ = 0;
+  }
   for (Session* session : continuing) session->go_on();
   in_turn_ = was_in_turn;
 }

@@ -186,6 +186,9 @@ class IoThread {
   std::vector<Session*> gated_at_hand_;
   std::vector<Session*> dirty_at_hand_;
   bool in_turn_ = false;
+  // What the poller reported in this turn, and how far it has been taken.
+  std::vector<epoll_event> events_at_hand_;
+  size_t next_event_ = 0;
   bool flush_wanted_ = false;
   bool handlers_wait_ = false;
   bool nested_polled_ = false;
