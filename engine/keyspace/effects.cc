@@ -1,5 +1,7 @@
 #include "engine/keyspace/effects.h"
 
+#include <cmath>
+
 #include "engine/base/numbers.h"
 #include "engine/queue/queue_records.h"
 
@@ -8,6 +10,8 @@ namespace sluice {
 namespace {
 
 constexpr size_t kMaxVarint = 10;
+// An entry counts the bytes of its value in 32 bits.
+constexpr uint64_t kMaxStringBytes = UINT32_MAX;
 
 char* put_varint(char* to, uint64_t value) {
   while (value >= 0x80) {
@@ -54,6 +58,13 @@ bool take_bytes(Bytes& from, Bytes& bytes) {
   bytes = from.substr(0, size);
   from.remove_prefix(size);
   return true;
+}
+
+// Of a list: nothing between its ends overflows when it is computed.
+bool take_bounds(Bytes& from, Effect& effect) {
+  constexpr int64_t kLargest = int64_t{1} << 62;
+  return take_signed(from, effect.first) && take_varint(from, effect.size) &&
+         effect.first >= -kLargest && effect.first <= kLargest && effect.size < uint64_t{kLargest};
 }
 
 bool take_score(Bytes& from, double& score) {
@@ -165,6 +176,7 @@ bool decode_effect(Bytes& records, Effect& effect) {
     case EffectType::kWriteString:
       return take_signed(records, effect.number) && take_bytes(records, effect.value) &&
              take_varint(records, effect.size) && effect.number >= 0 &&
+             effect.size <= kMaxStringBytes &&
              static_cast<uint64_t>(effect.number) <= effect.size &&
              effect.value.size() <= effect.size - static_cast<uint64_t>(effect.number);
     case EffectType::kDeleteKey:
@@ -189,14 +201,15 @@ bool decode_effect(Bytes& records, Effect& effect) {
     case EffectType::kSortedRemove:
       return take_bytes(records, effect.field);
     case EffectType::kSortedPut:
-      return take_score(records, effect.score) && take_bytes(records, effect.field);
+      return take_score(records, effect.score) && take_bytes(records, effect.field) &&
+             !std::isnan(effect.score);
     case EffectType::kListPut:
-      return take_signed(records, effect.first) && take_varint(records, effect.size) &&
-             take_signed(records, effect.number) && take_bytes(records, effect.value) &&
-             effect.number >= effect.first &&
-             static_cast<uint64_t>(effect.number - effect.first) < effect.size;
+      return take_bounds(records, effect) && take_signed(records, effect.number) &&
+             take_bytes(records, effect.value) && effect.number >= effect.first &&
+             static_cast<uint64_t>(effect.number) - static_cast<uint64_t>(effect.first) <
+                 effect.size;
     case EffectType::kListBounds:
-      return take_signed(records, effect.first) && take_varint(records, effect.size);
+      return take_bounds(records, effect);
   }
   return false;
 }

@@ -1,0 +1,235 @@
+// libFuzzer target for what recovery reads: units, pieces, summaries, the mark. The input is a
+// small program that writes a log and a checkpoint, some of it with right checksums and some of it
+// damaged; recovery must load it or say why not.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "storage/log.h"
+#include "storage/recovery.h"
+#include "tests/support/fuzz_records.h"
+
+namespace {
+
+using namespace sluice;
+
+// The input, taken from its front; zeros behind its end.
+class Input {
+ public:
+  Input(const uint8_t* data, size_t size) : rest_(reinterpret_cast<const char*>(data), size) {}
+  bool empty() const { return rest_.empty(); }
+  uint8_t byte() {
+    if (rest_.empty()) return 0;
+    const auto value = static_cast<uint8_t>(rest_[0]);
+    rest_.remove_prefix(1);
+    return value;
+  }
+  Bytes bytes(size_t wanted) {
+    const Bytes taken = rest_.substr(0, wanted);
+    rest_.remove_prefix(taken.size());
+    return taken;
+  }
+
+ private:
+  Bytes rest_;
+};
+
+// What the input has written.
+struct Contents {
+  std::vector<std::pair<Lsn, std::string>> commits;
+  std::vector<std::string> pieces;
+  std::optional<CheckpointSummary> summary;
+  Lsn mark = 0;
+};
+
+class ContentsReader final : public LogReader, public PieceReader {
+ public:
+  explicit ContentsReader(const Contents& contents) : contents_(contents) {}
+  bool next(Lsn& first_lsn, Bytes& commit) override {
+    if (at_ == contents_.commits.size()) return false;
+    first_lsn = contents_.commits[at_].first;
+    commit = contents_.commits[at_++].second;
+    return true;
+  }
+  bool next(uint32_t& number, Bytes& piece) override {
+    if (at_ == contents_.pieces.size()) return false;
+    number = static_cast<uint32_t>(at_);
+    piece = contents_.pieces[at_++];
+    return true;
+  }
+  Status status() const override { return {}; }
+
+ private:
+  const Contents& contents_;
+  size_t at_ = 0;
+};
+
+// A log that is only read.
+class ContentsLog final : public Log {
+ public:
+  explicit ContentsLog(const Contents& contents) : contents_(contents) {}
+  Status append_commits(std::span<const Commit>, bool) override { return {}; }
+  Status sync() override { return {}; }
+  std::unique_ptr<LogReader> read_from(Lsn) override {
+    return std::make_unique<ContentsReader>(contents_);
+  }
+  Status trim_before(Lsn) override { return {}; }
+  Status truncate_after(Lsn) override { return {}; }
+  Result<std::optional<CheckpointSummary>> newest_checkpoint() override {
+    return contents_.summary;
+  }
+  std::unique_ptr<PieceReader> read_checkpoint(uint64_t) override {
+    return std::make_unique<ContentsReader>(contents_);
+  }
+  Result<std::unique_ptr<CheckpointWriter>> start_checkpoint(uint64_t) override {
+    return Status(StatusCode::kUnsupported, "read only");
+  }
+  Status drop_checkpoints_before(uint64_t) override { return {}; }
+  Status set_mark(Lsn) override { return {}; }
+  Result<Lsn> mark() override { return contents_.mark; }
+  std::string mark_name() const override { return "the mark"; }
+  void on_failure(std::function<void(const Status&)>) override {}
+  uint64_t disk_bytes() const override { return 0; }
+  uint64_t memory_bytes() const override { return 0; }
+  Result<uint64_t> free_disk_bytes() const override { return uint64_t{1} << 40; }
+
+ private:
+  const Contents& contents_;
+};
+
+// Flips a bit somewhere if the input says so. True: it did.
+bool damage(std::string& bytes, Input& input) {
+  const uint8_t how = input.byte();
+  if ((how & 7) != 7 || bytes.empty()) return false;
+  const size_t at = input.byte() * size_t{256} + input.byte();
+  bytes[at % bytes.size()] ^= static_cast<char>(1 << (how >> 5));
+  return true;
+}
+
+std::string make_unit(Input& input, Lsn lsn) {
+  const Bytes records = input.bytes(input.byte());
+  std::string unit(kUnitHeaderBytes, '\0');
+  // The count is nearly always right; recovery must bear a wrong one.
+  const auto count = static_cast<uint32_t>(test::count_records(records)) + (input.byte() == 255);
+  encode_unit_header(unit.data(), crc32c(records), static_cast<uint32_t>(records.size()), lsn, 1,
+                     count, input.byte() == 1 ? kUnitFollowsGap : 0);
+  unit += records;
+  const std::string whole = unit;
+  if (damage(unit, input)) {
+    UnitCursor cursor(unit);
+    CHECK(!cursor.next() && cursor.damage() != UnitDamage::kNone);
+  } else {
+    UnitCursor cursor(whole);
+    CHECK(cursor.next() && cursor.records() == records && cursor.header().lsn == lsn);
+    CHECK(!cursor.next() && cursor.damage() == UnitDamage::kNone);
+  }
+  return unit;
+}
+
+std::string make_piece(Input& input, uint32_t number) {
+  const Bytes records = input.bytes(input.byte());
+  std::string piece(kPieceHeaderBytes, '\0');
+  piece += records;
+  const auto count = static_cast<uint32_t>(test::count_records(records));
+  seal_piece(piece.data(), piece.size(), {1, number, count});
+  PieceHeader header;
+  Bytes read;
+  std::string why;
+  CHECK(open_piece(piece, header, read, why) && read == records && header.number == number);
+  if (damage(piece, input)) CHECK(!open_piece(piece, header, read, why) && !why.empty());
+  return piece;
+}
+
+Contents make_contents(Input& input) {
+  Contents contents;
+  Lsn lsn = input.byte() % 4;
+  CheckpointSummary summary;
+  summary.checkpoint = 1;
+  summary.begin_lsn = lsn;
+  summary.end_lsn = lsn + input.byte() % 4;
+  if (input.byte() % 2 == 0) {
+    for (int i = input.byte() % 4; i > 0; --i) {
+      contents.pieces.push_back(make_piece(input, static_cast<uint32_t>(summary.pieces)));
+      summary.records +=
+          test::count_records(Bytes(contents.pieces.back()).substr(kPieceHeaderBytes));
+      ++summary.pieces;
+    }
+    std::string encoded = encode_summary(summary);
+    std::string why;
+    CheckpointSummary decoded;
+    if (damage(encoded, input)) {
+      CHECK(!decode_summary(encoded, decoded, why) && !why.empty());
+    } else {
+      CHECK(decode_summary(encoded, decoded, why) && decoded.records == summary.records);
+    }
+    contents.summary = summary;
+  }
+  while (!input.empty() && contents.commits.size() < 8) {
+    ++lsn;
+    std::string commit;
+    const Lsn first = lsn + (input.byte() == 7 ? 1 : 0);
+    for (int i = 1 + input.byte() % 3; i > 0; --i) commit += make_unit(input, lsn++);
+    --lsn;
+    if (input.byte() == 3) commit.resize(commit.size() - commit.size() % 7);
+    contents.commits.emplace_back(first, std::move(commit));
+  }
+  contents.mark = input.byte() == 9 ? lsn + 1 : 0;
+  return contents;
+}
+
+bool small_enough(const Contents& contents) {
+  for (const std::string& piece : contents.pieces) {
+    if (!test::small_enough(Bytes(piece).substr(kPieceHeaderBytes))) return false;
+  }
+  for (const auto& [lsn, commit] : contents.commits) {
+    UnitCursor cursor(commit);
+    while (cursor.next()) {
+      if (!test::small_enough(cursor.records())) return false;
+    }
+  }
+  return true;
+}
+
+// The bytes as they are, for every reader.
+void read_raw(Bytes input) {
+  UnitCursor cursor(input);
+  while (cursor.next()) CHECK(cursor.offset() <= input.size());
+  CHECK(std::string(describe(cursor.damage())) != "?");
+  PieceHeader header;
+  Bytes records;
+  std::string why;
+  open_piece(input, header, records, why);
+  CheckpointSummary summary;
+  decode_summary(input, summary, why);
+  Lsn lsn = 0;
+  decode_mark(input, lsn);
+  decode_log_key(input, lsn);
+  uint64_t checkpoint = 0;
+  uint32_t number = 0;
+  decode_piece_key(input, checkpoint, number);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size > 4096) return 0;
+  read_raw({reinterpret_cast<const char*>(data), size});
+  Input input(data, size);
+  const Contents contents = make_contents(input);
+  if (!small_enough(contents)) return 0;
+  ContentsLog log(contents);
+  test::QuietServer port;
+  Engine engine(port, 7);
+  bool loaded = false;
+  {
+    const std::unique_ptr<Replay> replay = engine.begin_replay();
+    const Result<RecoveryResult> result = recover(log, *replay, {});
+    loaded = result.ok();
+    if (!loaded) CHECK(!result.status().message().empty());
+  }
+  if (loaded) test::check_walk(engine);
+  return 0;
+}

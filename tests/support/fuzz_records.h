@@ -1,0 +1,49 @@
+// What the fuzzers of records share: an engine that takes them, and what they leave out.
+#pragma once
+
+#include "engine/engine.h"
+#include "engine/keyspace/effects.h"
+#include "tests/support/quiet_server.h"
+
+namespace sluice::test {
+
+// False for records that are whole but ask for more memory than a fuzzer should take: the sizes of
+// strings and lists are numbers in a record.
+inline bool small_enough(Bytes records) {
+  constexpr uint64_t kMaxSize = 1 << 14;
+  Effect effect;
+  while (!records.empty() && decode_effect(records, effect)) {
+    if (effect.size > kMaxSize) return false;
+  }
+  return true;
+}
+
+inline uint64_t count_records(Bytes records) {
+  uint64_t count = 0;
+  Effect effect;
+  while (!records.empty() && decode_effect(records, effect)) ++count;
+  return count;
+}
+
+// Walks the engine as a checkpoint does: all records.
+inline ByteBuffer walk_all(Engine& engine, uint64_t& count) {
+  ByteBuffer records;
+  count = 0;
+  const std::unique_ptr<CheckpointWalk> walk = engine.begin_walk();
+  while (walk->step(records, count)) {
+  }
+  return records;
+}
+
+// The engine's walk can be loaded by another one.
+inline void check_walk(Engine& engine) {
+  uint64_t count = 0;
+  const ByteBuffer records = walk_all(engine, count);
+  QuietServer port;
+  Engine second(port, 7);
+  const std::unique_ptr<Replay> replay = second.begin_replay();
+  CHECK(replay->apply(records.view(), count));
+  replay->finish();
+}
+
+}  // namespace sluice::test
