@@ -148,7 +148,8 @@ Entry* Database::create(const KeyRef& key, Type type) {
     Queue& queue = entry->object<Queue>();
     queue.key = key.key;
     queue.database = index_;
-    queue.next_token = shard_->token_floor->load(std::memory_order_relaxed);
+    // Replay finds it in the head's record.
+    if (!unit_->replaying) queue.next_token = shard_->token_floor->load(std::memory_order_relaxed);
     signal_queue(key.key);
   }
   return entry;

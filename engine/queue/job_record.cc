@@ -1,5 +1,6 @@
 #include "engine/queue/job_record.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -17,18 +18,19 @@ constexpr uint32_t kHasAttempts = 1U << 2;
 constexpr uint32_t kHasRelease = 1U << 3;
 constexpr uint32_t kHasTtlDue = 1U << 4;
 constexpr uint32_t kHasTtl = 1U << 5;
-constexpr uint32_t kHasTtlLeft = 1U << 6;
-constexpr uint32_t kHasGate = 1U << 7;
-constexpr uint32_t kHasCrashes = 1U << 8;
-constexpr uint32_t kHasRetries = 1U << 9;
-constexpr uint32_t kHasBoost = 1U << 10;
-constexpr uint32_t kHasArrival = 1U << 11;
-constexpr uint32_t kIsBound = 1U << 12;
-constexpr uint32_t kHasError = 1U << 13;
-constexpr uint32_t kHasProgress = 1U << 14;
-constexpr uint32_t kHasUnmet = 1U << 15;
-constexpr uint32_t kHasSuccessor = 1U << 16;
-constexpr uint32_t kStateBits = (1U << 17) - 1;
+constexpr uint32_t kIsLifo = 1U << 6;  // it stands in a LIFO lane
+constexpr uint32_t kHasTtlLeft = 1U << 7;
+constexpr uint32_t kHasGate = 1U << 8;
+constexpr uint32_t kHasCrashes = 1U << 9;
+constexpr uint32_t kHasRetries = 1U << 10;
+constexpr uint32_t kHasBoost = 1U << 11;
+constexpr uint32_t kHasArrival = 1U << 12;
+constexpr uint32_t kIsBound = 1U << 13;
+constexpr uint32_t kHasError = 1U << 14;
+constexpr uint32_t kHasProgress = 1U << 15;
+constexpr uint32_t kHasUnmet = 1U << 16;
+constexpr uint32_t kHasSuccessor = 1U << 17;
+constexpr uint32_t kStateBits = (1U << 18) - 1;
 
 constexpr uint32_t kRunWorker = 1U << 0;
 constexpr uint32_t kRunRequest = 1U << 1;
@@ -56,6 +58,9 @@ constexpr uint32_t kRestKeys = 1U << 1;
 constexpr uint32_t kRestEnqueued = 1U << 2;
 constexpr uint32_t kRestCost = 1U << 3;
 constexpr uint32_t kRestOptions = 1U << 4;
+
+// As many as Q.ADD takes.
+constexpr size_t kMaxNeeds = 64;
 
 // The bit where it applies.
 constexpr uint32_t flag(bool there, uint32_t bit) { return there ? bit : 0; }
@@ -289,8 +294,10 @@ bool decode_successor(Bytes& from, JobSuccessor& successor) {
 
 uint32_t state_mask(const Job& job) {
   const JobExtras* extras = job.extras_if();
-  if (extras == nullptr) return 0;
-  return flag(extras->run != nullptr, kHasRun) | flag(extras->end != nullptr, kHasEnd) |
+  // The lane's order is the one that was configured when the job came to it.
+  const uint32_t lifo = flag(job.lane != nullptr && job.lane->lifo, kIsLifo);
+  if (extras == nullptr) return lifo;
+  return lifo | flag(extras->run != nullptr, kHasRun) | flag(extras->end != nullptr, kHasEnd) |
          flag(extras->attempts != 0, kHasAttempts) |
          flag(extras->release_ms != job.rank, kHasRelease) |
          flag(extras->ttl_due_ms != 0, kHasTtlDue) | flag(extras->ttl_ms >= 0, kHasTtl) |
@@ -309,7 +316,7 @@ void encode_state(const Job& job, int64_t base_ms, std::string& out) {
   put_varint(out, job.seq);
   const uint32_t mask = state_mask(job);
   put_varint(out, mask);
-  if (mask == 0) return;
+  if (job.extras_if() == nullptr) return;
   const JobExtras& extras = *job.extras_if();
   if ((mask & kHasRun) != 0) encode_run(*extras.run, base_ms, out);
   if ((mask & kHasEnd) != 0) encode_end(*extras.end, base_ms, out);
@@ -327,6 +334,14 @@ void encode_state(const Job& job, int64_t base_ms, std::string& out) {
   if ((mask & kHasProgress) != 0) put_bytes(out, extras.progress);
   if ((mask & kHasUnmet) != 0) put_texts(out, extras.unmet);
   if ((mask & kHasSuccessor) != 0) encode_successor(*extras.successor, out);
+}
+
+// Each need once: a job stands once among the dependents of each.
+bool take_unmet(Bytes& from, std::vector<std::string>& unmet) {
+  if (!take_texts(from, unmet) || unmet.size() > kMaxNeeds) return false;
+  std::vector<Bytes> sorted(unmet.begin(), unmet.end());
+  std::sort(sorted.begin(), sorted.end());
+  return std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
 }
 
 bool decode_times(Bytes& from, uint32_t mask, int64_t base_ms, JobExtras& extras) {
@@ -348,7 +363,7 @@ bool decode_counts(Bytes& from, uint32_t mask, JobExtras& extras) {
   extras.bound = (mask & kIsBound) != 0;
   if ((mask & kHasError) != 0 && !take_text(from, extras.error)) return false;
   if ((mask & kHasProgress) != 0 && !take_text(from, extras.progress)) return false;
-  if ((mask & kHasUnmet) != 0 && !take_texts(from, extras.unmet)) return false;
+  if ((mask & kHasUnmet) != 0 && !take_unmet(from, extras.unmet)) return false;
   if ((mask & kHasSuccessor) == 0) return true;
   extras.successor = std::make_unique<JobSuccessor>();
   return decode_successor(from, *extras.successor);
@@ -382,7 +397,8 @@ bool decode_state(Bytes& from, int64_t base_ms, RecordedState& state) {
     return false;
   }
   state.state = static_cast<JobState>(number);
-  state.has_extras = mask != 0;
+  state.lifo = (mask & kIsLifo) != 0;
+  state.has_extras = (mask & ~kIsLifo) != 0;
   // A job has a run exactly while it is active, an end once it has ended, a successor while it
   // runs.
   const bool active = state.state == JobState::kActive;

@@ -36,6 +36,7 @@ struct RecordedState {
   JobExtras extras;
   Bytes worker;  // of the run; empty: none
   bool has_extras = false;
+  bool lifo = false;  // of its lane
 };
 bool decode_state(Bytes& from, int64_t base_ms, RecordedState& state);
 

@@ -101,27 +101,11 @@ std::vector<Bytes> key_names(const Lane* lane) {
   return names;
 }
 
-// Puts an unplaced job into the lane of its band, group and keys, by the order that is configured.
-void join_again(Queue& queue, Job* job) {
+// Puts an unplaced job into another lane of its band, group and keys.
+void join_again(Queue& queue, Job* job, bool lifo) {
   Lane* old = job->lane;
-  const bool bound = job->extras_if() != nullptr && job->extras_if()->bound;
-  job->lane = queue.join_lane(job->band, old->group->name, key_names(old), bound);
+  job->lane = queue.lanes.join(job->band, old->group->name, key_names(old), lifo, queue.queue_ms);
   queue.lanes.leave(old);
-}
-
-// `order` may have changed for some groups: their jobs move between FIFO and LIFO lanes.
-void apply_orders(Queue& queue) {
-  std::vector<Job*> moved;
-  queue.jobs.for_each([&](Job* job) {
-    const bool bound = job->extras_if() != nullptr && job->extras_if()->bound;
-    const bool lifo = !bound && job->lane->group->config.order.is_lifo(job->band);
-    if (lifo != job->lane->lifo) moved.push_back(job);
-  });
-  for (Job* job : moved) {
-    queue.unplace(job);
-    join_again(queue, job);
-    queue.place(job);
-  }
 }
 
 bool apply_config(Queue& queue, Bytes value) {
@@ -129,11 +113,9 @@ bool apply_config(Queue& queue, Bytes value) {
   Bytes pattern;
   std::vector<ConfigField> fields;
   if (!decode_config(value, level, pattern, fields)) return false;
-  // For replay only: each such record costs a look at every job.
   queue.config.apply(level, pattern, fields);
   queue.reconfigure();
   queue.events.trim(queue.config.values().events, queue.queue_ms, SIZE_MAX);
-  apply_orders(queue);
   return true;
 }
 
@@ -217,10 +199,12 @@ void set_state(Queue& queue, Job* job, RecordedState& state) {
 }
 
 void put_job(Queue& queue, Bytes id, RecordedState& state, RecordedRest& rest) {
+  // First, so that a group whose only job is replaced is not forgotten.
+  Lane* lane = queue.lanes.join(state.band, rest.group, rest.keys, state.lifo, queue.queue_ms);
+  Worker* worker = nullptr;
   if (Job* old = queue.find(id)) {
-    Worker* worker = old->run() == nullptr ? nullptr : old->run()->worker;
+    worker = old->run() == nullptr ? nullptr : old->run()->worker;
     queue.erase(old);
-    queue.leave_worker(worker);
   }
   Job* job = Job::make(id, rest.payload);
   const bool needs_extras = state.has_extras || rest.enqueued_ms != state.rank || rest.cost != 1 ||
@@ -232,19 +216,18 @@ void put_job(Queue& queue, Bytes id, RecordedState& state, RecordedRest& rest) {
     extras.enqueued_ms = rest.enqueued_ms;
     extras.options = std::move(rest.options);
   }
-  job->lane = queue.join_lane(state.band, rest.group, rest.keys, state.extras.bound);
+  job->lane = lane;
   set_state(queue, job, state);
   queue.insert(job);
+  queue.leave_worker(worker);
 }
 
 void change_job(Queue& queue, Job* job, RecordedState& state) {
   queue.unplace(job);
-  const JobExtras* before = job->extras_if();
   Worker* worker = job->run() == nullptr ? nullptr : job->run()->worker;
-  const bool other_lane =
-      job->band != state.band || (before != nullptr && before->bound) != state.extras.bound;
+  const bool other_lane = job->band != state.band || job->lane->lifo != state.lifo;
   set_state(queue, job, state);
-  if (other_lane) join_again(queue, job);
+  if (other_lane) join_again(queue, job, state.lifo);
   queue.place(job);
   queue.leave_worker(worker);
 }
@@ -400,12 +383,13 @@ class WalkStep {
 };
 
 void walk_config(const Queue& queue, WalkStep& step) {
-  step.record(EffectType::kQueueHead, {}, encode_head(queue));
   for (const auto& [level, pattern] : queue.config.rules()) {
     step.record(EffectType::kQueueConfig, {},
                 encode_config(level, pattern, queue.config.recorded(level, pattern)));
     step.visited(1);
   }
+  // Behind the configuration, which says whether there is an effective maximum at all.
+  step.record(EffectType::kQueueHead, {}, encode_head(queue));
 }
 
 // Scans one of the queue's maps until the step is full; true at the map's end.

@@ -106,7 +106,8 @@ bool free_dying_queues(Shard& shard, size_t limit) NO_THREAD_SAFETY_ANALYSIS {
 }
 
 void raise_token_floor(Shard& shard, Unit& unit, uint64_t token) {
-  if (token <= 1) return;  // it never gave a lease out
+  // Replay has the records of it; and a queue may never have given a lease out.
+  if (unit.replaying || token <= 1) return;
   // Recorded even if the floor is higher already: who raised it may not be in the journal yet.
   if (unit.recording) unit.record().token_floor(token);
   uint64_t floor = shard.token_floor->load(std::memory_order_relaxed);

@@ -329,6 +329,44 @@ TEST_CASE("a damaged record is refused or harmless: every prefix, every flipped 
   CHECK(refused > 1000);
 }
 
+TEST_CASE("a record that says what no job can be is refused") {
+  Queue queue;
+  fill(queue);
+  const auto applies = [&](void (*change)(Job&)) {
+    Job* job = Job::make("plain", "");
+    change(*job);
+    std::string value;
+    encode_job(*job, {}, false, value);
+    Job::destroy(job);
+    const Record record{EffectType::kJobState, "plain", value};
+    return apply_queue_effect(queue, record.effect());
+  };
+  CHECK(applies([](Job& job) { job.rank = kNow; }));
+  // A state without what belongs to it, or with what belongs to another one.
+  CHECK_FALSE(applies([](Job& job) { job.state = JobState::kActive; }));
+  CHECK_FALSE(applies([](Job& job) { job.state = JobState::kFailed; }));
+  CHECK_FALSE(applies([](Job& job) { job.extras().end = std::make_unique<JobEnd>(); }));
+  CHECK_FALSE(applies([](Job& job) { job.extras().successor = std::make_unique<JobSuccessor>(); }));
+  // Times and numbers that would overflow.
+  CHECK_FALSE(applies([](Job& job) { job.rank = INT64_MIN + 1; }));
+  CHECK_FALSE(applies([](Job& job) { job.seq = uint64_t{1} << 60; }));
+  CHECK_FALSE(applies([](Job& job) { job.extras().ttl_due_ms = INT64_MAX; }));
+  CHECK_FALSE(applies([](Job& job) { job.extras().gate_ms = -1; }));
+  CHECK(applies([](Job& job) {
+    job.state = JobState::kBlocked;
+    job.extras().unmet = {"a", "b"};
+  }));
+  CHECK_FALSE(applies([](Job& job) {
+    job.state = JobState::kBlocked;
+    job.extras().unmet = {"a", "b", "a"};
+  }));
+  CHECK_FALSE(applies([](Job& job) {
+    job.state = JobState::kBlocked;
+    for (int i = 0; i < 65; ++i) job.extras().unmet.push_back(std::to_string(i));
+  }));
+  queue.check();
+}
+
 TEST_CASE("random bytes in place of a record change nothing that cannot be walked") {
   for (const uint64_t seed : testing::seeds(50, 7)) {
     testing::use_seed(seed);
