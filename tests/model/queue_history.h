@@ -20,7 +20,8 @@ struct HistoryStyle {
   bool aging = false;
   bool lifo = false;
   bool fair = false;
-  bool long_steps = true;  // of the clocks: far enough for retention
+  bool wall_steps = false;  // the wall clock goes back at times
+  bool long_steps = true;   // of the clocks: far enough for retention
 };
 
 class HistoryGenerator {
@@ -51,7 +52,7 @@ class HistoryGenerator {
     if (kind < 52) return pop();
     if (kind < 64) return acknowledge();
     if (kind < 71) return refuse();
-    if (kind < 76) return {"Q.TOUCH", queue(), id(), lease(), "LEASE", number(300, 900)};
+    if (kind < 76) return touch();
     if (kind < 81) return cancel();
     if (kind < 89) return move();
     if (kind < 92) return {"Q.RETRY", queue(), id()};
@@ -109,8 +110,11 @@ class HistoryGenerator {
     const ModelJob* old = model_.queue(name).find(job);
     const bool exists = old != nullptr;
     const bool active = exists && old->active();
+    bool replaces = false;
     if (chance(60)) {
-      more({"IFDUP", one_of({"KEEP", "UPDATE", "UPDATE", active ? "UPDATE" : "REPLACE", "ERROR"})});
+      const std::string mode = one_of({"KEEP", "UPDATE", "UPDATE", "REPLACE", "ERROR"});
+      more({"IFDUP", mode});
+      replaces = mode == "REPLACE";
     }
     if (chance(40)) more({"PRI", band()});
     // With LIFO the budget of a job follows its ticket, which the model does not tell apart.
@@ -119,7 +123,7 @@ class HistoryGenerator {
     if (chance(10)) more({"MAXRUN", number(100, 900)});
     if (chance(20)) more({"RETRY", number(0, 3)});
     if (chance(10)) more({"BACKOFF", "10", "100"});
-    if (exists) return words;
+    if (exists && !replaces) return words;
     // What an update may not change.
     if (chance(60)) more({"GROUP", group()});
     if (chance(30)) more({"KEY", key()});
@@ -127,7 +131,7 @@ class HistoryGenerator {
     if (chance(15)) more({"DELAY", number(0, 400)});
     if (chance(10)) more({"BOOST", one_of({"-50", "-5", "5", "50", "500"})});
     if (style_.costs && chance(30)) more({"COST", "2"});
-    if (style_.needs && chance(15)) more({"NEED", "j" + std::to_string(pick(kIds))});
+    if (style_.needs && !active && chance(15)) more({"NEED", "j" + std::to_string(pick(kIds))});
     return words;
   }
 
@@ -179,6 +183,14 @@ class HistoryGenerator {
     words.push_back(lease());
     if (chance(60)) words.push_back(one_of({"SILENT", "FAIL", "FATAL"}));
     if (chance(20)) words.insert(words.end(), {"DELAY", number(0, 300)});
+    return words;
+  }
+
+  Words touch() {
+    Words words{"Q.TOUCH", queue(), active_id()};
+    words.push_back(lease());
+    if (chance(60)) words.insert(words.end(), {"LEASE", number(300, 900)});
+    if (chance(30)) words.insert(words.end(), {"PROGRESS", number(1, 100)});
     return words;
   }
 

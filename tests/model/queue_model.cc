@@ -120,7 +120,9 @@ RespValue QueueModel::add_new(const ModelAdd& spec, const char* result) {
   ticket.boost_ms = spec.boost_ms.value_or(0);
   ticket.rank = ticket.release_ms - ticket.boost_ms;
   for (const std::string& need : spec.needs) {
-    if (find(need)->state != "completed") job.needs.insert(need);
+    // A job may name its own former life, which is gone by now if it had completed.
+    const ModelJob* needed = find(need);
+    if (needed != nullptr && needed->state != "completed") job.needs.insert(need);
   }
   jobs_.push_back(job);
   ++totals_["added"];
@@ -140,6 +142,9 @@ RespValue QueueModel::add(const Words& words, const RespValue& observed) {
   if (old != nullptr && spec.mode == "KEEP") return told("kept", *old);
   if (old != nullptr && old->active()) {
     const bool replaces = spec.mode == "REPLACE";
+    if (replaces && !spec.needs.empty()) return RespValue::error("BADFIELD field=need");
+    if (spec.delay_ms.has_value()) spec.at_ms = queue_ms_ + *spec.delay_ms;
+    spec.delay_ms.reset();
     old->successor = spec;
     old->run->journaled_term_ms = old->run->term_ms;
     if (replaces) {
@@ -255,7 +260,7 @@ RespValue QueueModel::popped(const ModelJob& job) const {
       .put("queue", name_)
       .put("id", job.id)
       .put("lease", static_cast<int64_t>(job.run->token))
-      .put("deadline", queue_ms_ + job.run->deadline_steady - clock_.steady_ms)
+      .put("deadline", deadline(job))
       .put("attempt", job.attempts)
       .put("crashes", job.crashes)
       .put("pri", band_name(job.band))
@@ -412,15 +417,6 @@ RespValue QueueModel::acknowledge(const Words& words) {
     return RespValue::of("OK");
   }
   return RespValue::error(error);
-}
-
-void QueueModel::check_backoff(const ModelJob& job, int64_t gate_ms) {
-  const auto [base_ms, max_ms] =
-      job.options.backoff_ms.value_or(std::pair(numbers("backoff")[0], numbers("backoff")[1]));
-  const int64_t most = std::min(max_ms, base_ms << std::min<int64_t>(job.retries_used, 20));
-  if (gate_ms != 0 && (gate_ms < queue_ms_ || gate_ms > queue_ms_ + most)) {
-    broken_ = "a backoff of " + std::to_string(gate_ms - queue_ms_) + " ms";
-  }
 }
 
 RespValue QueueModel::refuse(const Words& words, const RespValue& observed) {

@@ -231,6 +231,7 @@ class QueueModel {
   void stop_pending(ModelJob& job);
   void admit(ModelJob& job, const ModelPop& spec, uint64_t token);
   RespValue popped(const ModelJob& job) const;
+  RespValue deadline(const ModelJob& job) const;
   // `counts`: the run says something of how long jobs take.
   void end_run(ModelJob& job, bool counts);
   // The run is over: back to waiting, or its end. A successor takes the place of either.

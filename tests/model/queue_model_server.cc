@@ -6,6 +6,15 @@
 
 namespace sluice::test {
 
+void QueueModel::check_backoff(const ModelJob& job, int64_t gate_ms) {
+  const auto [base_ms, max_ms] =
+      job.options.backoff_ms.value_or(std::pair(numbers("backoff")[0], numbers("backoff")[1]));
+  const int64_t most = std::min(max_ms, base_ms << std::min<int64_t>(job.retries_used, 20));
+  if (gate_ms != 0 && (gate_ms < queue_ms_ || gate_ms > queue_ms_ + most)) {
+    broken_ = "a backoff of " + std::to_string(gate_ms - queue_ms_) + " ms";
+  }
+}
+
 void QueueModel::lose_lease(ModelJob& job) {
   if (job.run->run_deadline_steady <= clock_.steady_ms) {
     const int64_t gate_ms = clock_.observed_gate(name_, job.id);
@@ -88,6 +97,12 @@ bool QueueModel::is_repeat(const ModelPop& spec) const {
          });
 }
 
+// Of its lease, in unix time; not compared while the wall clock stands before queue time.
+RespValue QueueModel::deadline(const ModelJob& job) const {
+  if (clock_.wall_ms < queue_ms_) return RespValue::of("*");
+  return RespValue::of(queue_ms_ + job.run->deadline_steady - clock_.steady_ms);
+}
+
 RespValue QueueModel::get(const std::string& id) {
   tick();
   const ModelJob* job = find(id);
@@ -109,7 +124,7 @@ RespValue QueueModel::get(const std::string& id) {
       .put("payload", job->payload);
   if (job->active()) {
     out.put("lease", static_cast<int64_t>(job->run->token))
-        .put("deadline", queue_ms_ + job->run->deadline_steady - clock_.steady_ms)
+        .put("deadline", deadline(*job))
         .put("cancel", job->run->cancelled ? RespValue::of(job->run->reason) : RespValue());
   }
   if (job->state == "delayed") out.put("not_before", job->ticket.gate_ms);

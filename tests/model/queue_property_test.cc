@@ -27,6 +27,7 @@ namespace sluice::test {
 namespace {
 
 constexpr int kConnections = 6;
+constexpr int kObserver = kConnections;  // one more, which never waits
 constexpr size_t kToldOperations = 25;
 
 // True if `seen` is what `expected` (queue_model.h says how) describes.
@@ -67,9 +68,9 @@ class History {
   History(uint64_t seed, const HistoryStyle& style)
       : random_(seed), generator_(random_, style, model_), style_(style) {
     set_clock(1'700'000'000'000, 0);
-    server_.connect(kConnections);
+    server_.connect(kConnections + 1);
     model_.clock.observed_gate = [&](const std::string& queue, const std::string& id) {
-      const auto job = server_.run(static_cast<size_t>(first_idle()), {"Q.GET", queue, id});
+      const auto job = server_.run(size_t{kObserver}, {"Q.GET", queue, id});
       return job.has_value() ? job->number("not_before") : 0;
     };
   }
@@ -203,6 +204,15 @@ class History {
     static constexpr int64_t kSteps[] = {0, 1, 3, 20, 150, 1000, 7000};
     const int64_t passes = kSteps[pick(style_.long_steps ? 7 : 5)];
     int64_t left = passes;
+    if (style_.wall_steps && pick(100) == 0) {
+      const auto back = static_cast<int64_t>(pick(3000));
+      // Queue time is the greatest that a queue has used: both use the present one.
+      for (const char* name : {"one", "two"}) {
+        execute(kObserver, {"Q.CONFIG", name, "SET", "retry", "1"});
+      }
+      note("the wall clock goes back by " + std::to_string(back) + " ms");
+      set_clock(model_.clock.wall_ms - back, model_.clock.steady_ms);
+    }
     while (failure_.empty()) {
       int64_t next = left;
       for (auto& [name, queue] : model_.queues()) {
@@ -230,7 +240,7 @@ class History {
 
   void restart() {
     note("restart");
-    server_.restart(kConnections);
+    server_.restart(kConnections + 1);
     set_clock(model_.clock.wall_ms, 0);
     model_.restart();
     run_timers();
@@ -243,7 +253,7 @@ class History {
       Queue* found = server_.find_queue(name);
       if (found == nullptr) continue;
       found->check();
-      execute(first_idle(), {"Q.STATS", name});
+      execute(kObserver, {"Q.STATS", name});
     }
   }
 
@@ -253,18 +263,9 @@ class History {
       for (const ModelJob& job : queue.jobs()) ids.push_back(job.id);
       for (const std::string& id : ids) {
         if (!failure_.empty()) return;
-        execute(first_idle(), {"Q.GET", name, id, "WITH", "payload"});
+        execute(kObserver, {"Q.GET", name, id, "WITH", "payload"});
       }
     }
-  }
-
-  int first_idle() {
-    for (int i = 0; i < kConnections; ++i) {
-      if (!model_.waits(i)) return i;
-    }
-    server_.give_up(0);
-    model_.stop_waiting(0);
-    return 0;
   }
 
   // Invariant 11: numbers without a gap, times that never go back.
@@ -273,7 +274,7 @@ class History {
       uint64_t after = 0;
       int64_t time_ms = 0;
       for (;;) {
-        const auto reply = server_.run(static_cast<size_t>(first_idle()),
+        const auto reply = server_.run(size_t{kObserver},
                                        {"Q.EVENTS", name, std::to_string(after), "COUNT", "1000"});
         if (!reply.has_value() || reply->is_error()) return fail("Q.EVENTS fails");
         if (reply->items.empty()) break;
@@ -301,6 +302,12 @@ class History {
     for (size_t i = 0; i < live.size(); ++i) {
       if (live[i] != replayed.at(i)) {
         return fail("replay differs\n  live:     " + live[i] + "\n  replayed: " + replayed[i]);
+      }
+    }
+    const std::vector<std::string> walked = server_.describe_walked(names, generator_.ids());
+    for (size_t i = 0; i < live.size(); ++i) {
+      if (live[i] != walked.at(i)) {
+        return fail("a checkpoint differs\n  live:   " + live[i] + "\n  walked: " + walked[i]);
       }
     }
     for (int i = 0; i < 12; ++i) server_.check_prefix(pick(server_.units() + 1), names);
@@ -345,6 +352,13 @@ TEST_CASE("histories with pops that wait") {
   HistoryStyle style;
   style.waiters = true;
   run_histories(style, 3, 13);
+}
+
+TEST_CASE("histories with a wall clock that goes back") {
+  HistoryStyle style;
+  style.wall_steps = true;
+  style.waiters = true;
+  run_histories(style, 2, 43);
 }
 
 TEST_CASE("histories with jobs of several slots") {

@@ -136,6 +136,24 @@ class QueueServer {
     execution.set_now_ms(wall_ms_);
     return describe(engine, execution, queues, ids);
   }
+  // The same of another engine that has been filled from a walk over this one (a checkpoint).
+  std::vector<std::string> describe_walked(const std::vector<std::string>& queues,
+                                           const std::vector<std::string>& ids) {
+    Engine engine(port_, 7);
+    const std::unique_ptr<CheckpointWalk> walk = engine_->begin_walk();
+    const std::unique_ptr<Replay> replay = engine.begin_replay();
+    bool more = true;
+    while (more) {
+      ByteBuffer records;
+      uint64_t count = 0;
+      more = walk->step(records, count);
+      if (!replay->apply(records.view(), count)) throw std::runtime_error("a bad checkpoint");
+    }
+    replay->finish();
+    Execution execution(engine);
+    execution.set_now_ms(wall_ms_);
+    return describe(engine, execution, queues, ids);
+  }
   // A prefix of the journal gives a legal state: CHECKs of the queue abort otherwise.
   void check_prefix(Lsn units, const std::vector<std::string>& queues) {
     Engine engine(port_, 7);
