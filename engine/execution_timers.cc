@@ -1,0 +1,96 @@
+// What happens without a command: keys expire, timers of queues run, connections end.
+#include <algorithm>
+
+#include "engine/execution.h"
+#include "engine/queue/queue_timers.h"
+#include "engine/queue/queue_work.h"
+
+namespace sluice {
+
+namespace {
+
+// Expired keys deleted in one lock hold.
+constexpr size_t kMaxExpiredPerHold = 64;
+// Jobs of one queue whose time has come, and jobs of dead queues.
+constexpr size_t kMaxQueueTimersPerHold = 64;
+constexpr size_t kMaxFreedPerHold = 256;
+
+}  // namespace
+
+void Execution::expire_keys(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
+  size_t left = kMaxExpiredPerHold;
+  int64_t next_due_ms = kNeverMs;
+  for (int i = 0; i < kDatabases; ++i) {
+    Database database(shard, i, unit_);
+    left -= database.expire_due(left);
+    const auto& expiries = database.keyspace().expiries;
+    if (expiries.empty()) continue;
+    next_due_ms = std::min(next_due_ms, static_cast<int64_t>(expiries.front().major));
+  }
+  engine_.expired_keys.fetch_add(kMaxExpiredPerHold - left, std::memory_order_relaxed);
+  shard.next_due_ms.store(next_due_ms, std::memory_order_release);
+}
+
+void Execution::run_queue_timers(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
+  free_dying_queues(shard, kMaxFreedPerHold);
+  if (Queue* queue = due_queue(shard, unit_.now_ms, unit_.steady_ms)) {
+    const KeyRef key(queue->key);
+    Database database(shard, queue->database, unit_);
+    QueueWork(database, key, *queue, unit_).run_timers(kMaxQueueTimersPerHold);
+    list_queue_timers(shard, *queue);
+  }
+  lower_queue_due_times(shard);
+}
+
+bool Execution::run_timers(int64_t now_ms, int64_t steady_ms) {
+  set_now_ms(now_ms);
+  set_steady_ms(steady_ms);
+  bool more = false;
+  for (unsigned index = 0; index < kShards; ++index) {
+    Shard& shard = engine_.shard(index);
+    const auto is_due = [&] {
+      return shard.next_due_ms.load(std::memory_order_acquire) <= now_ms ||
+             shard.next_due_steady_ms.load(std::memory_order_acquire) <= steady_ms;
+    };
+    if (!is_due()) continue;
+    end_hold();
+    lock(1U << index);
+    begin_unit();
+    expire_keys(shard);
+    run_queue_timers(shard);
+    // Of queues that have had something to do, and of those that have expired.
+    serve_waiters();
+    more = more || is_due();
+  }
+  return more;
+}
+
+// --- Ends of connections ---
+
+void Execution::disconnect(Client& client) NO_THREAD_SAFETY_ANALYSIS {
+  end_hold();
+  // Where somebody may be serving a pop of this client at this moment.
+  ShardMask waits_at = 0;
+  if (client.waiter != nullptr) {
+    for (const std::string& key : client.waiter->keys) waits_at |= 1U << KeyRef(key).shard;
+  }
+  engine_.disconnect(client);
+  for (unsigned index = 0; index < kShards; ++index) {
+    Shard& shard = engine_.shard(index);
+    const bool may_be_served = (waits_at >> index & 1) != 0;
+    if (!may_be_served && shard.tied_connections.load(std::memory_order_acquire) == 0) continue;
+    lock(1U << index);
+    begin_unit();
+    for (const auto& [number, name] : untie_client(shard, client.id)) {
+      const KeyRef key(name);
+      Database database(shard, number, unit_);
+      const Entry* entry = database.find(key);
+      if (entry == nullptr || entry->type() != Type::kQueue) continue;
+      QueueWork(database, key, entry->object<Queue>(), unit_).connection_lost(client.id);
+    }
+    serve_waiters();
+    end_hold();
+  }
+}
+
+}  // namespace sluice
