@@ -162,7 +162,7 @@ const Command kRows[] = {
          "queue <seq | - | $> [COUNT count] [BLOCK milliseconds] [TYPE type [TYPE type ...]]"},
     {.name = "q.config",
      .arity = -3,
-     .flags = kWrite | kDenyOom,
+     .flags = kWrite,
      .acl = kAclWrite | kAclSlow,
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyUpdate)},
      .handler = q_config_command,

@@ -124,6 +124,19 @@ TEST_CASE("priority_order desc and bands count in what callers write and read") 
   CHECK(q.drain() == "nine normal one none");
 }
 
+TEST_CASE("it works when memory is used up, and gives some back") {
+  QueueTalk q;
+  q.add("a b");
+  q.pop();
+  q.ack("a");
+  q.engine().options().max_memory_bytes = 1;
+  static_cast<sluice::test::QuietServer&>(q.engine().server()).used_bytes = 2;
+  CHECK(q.say("Q.ADD q c x").rfind("-OOM", 0) == 0);
+  CHECK(q.say("Q.CONFIG q GET retry") == "{retry=0}");
+  CHECK(q.say("Q.CONFIG q SET retain_completed 0 events 0") == "OK");
+  CHECK(q.say("Q.EVENTS q -") == "[]");
+}
+
 TEST_CASE("a restart brings the configuration back") {
   QueueTalk q;
   q.say("Q.CONFIG q SET bands urgent,calm default_pri calm max_active 7");
