@@ -7,6 +7,7 @@
 namespace sluice::test {
 
 void QueueModel::check_backoff(const ModelJob& job, int64_t gate_ms) {
+  if (job.successor.has_value()) return;  // what is told is its delay
   const auto [base_ms, max_ms] =
       job.options.backoff_ms.value_or(std::pair(numbers("backoff")[0], numbers("backoff")[1]));
   const int64_t most = std::min(max_ms, base_ms << std::min<int64_t>(job.retries_used, 20));
