@@ -4,27 +4,33 @@
 
 namespace sluice {
 
-void RespReply::header(char type, int64_t value) {
-  char* to = out_.grow(kMaxIntegerText + 3);
-  to[0] = type;
-  size_t length = 1;
+namespace {
+
+// Type, number, CR LF; returns the end. `to` holds kMaxHeader bytes.
+constexpr size_t kMaxHeader = kMaxIntegerText + 3;
+inline char* put_header(char* to, char type, int64_t value) {
+  *to++ = type;
   if (value >= 0 && value < 10) {
-    to[length++] = static_cast<char>('0' + value);  // most headers are this short
+    *to++ = static_cast<char>('0' + value);  // most headers are this short
   } else {
-    length += format_i64(to + 1, value);
+    to += format_i64(to, value);
   }
-  to[length] = '\r';
-  to[length + 1] = '\n';
-  out_.advance(length + 2);
+  *to++ = '\r';
+  *to++ = '\n';
+  return to;
+}
+
+}  // namespace
+
+void RespReply::header(char type, int64_t value) {
+  char* to = out_.grow(kMaxHeader);
+  out_.advance(static_cast<size_t>(put_header(to, type, value) - to));
 }
 
 void RespReply::insert_header(size_t mark, char type, size_t value) {
-  char text[kMaxIntegerText + 3];
-  text[0] = type;
-  size_t length = 1 + format_i64(text + 1, static_cast<int64_t>(value));
-  text[length++] = '\r';
-  text[length++] = '\n';
-  out_.insert(mark, {text, length});
+  char text[kMaxHeader];
+  const char* end = put_header(text, type, static_cast<int64_t>(value));
+  out_.insert(mark, {text, static_cast<size_t>(end - text)});
 }
 
 void RespReply::simple(Bytes text) {
@@ -52,12 +58,13 @@ void RespReply::error(Bytes message) {
 void RespReply::integer(int64_t value) { header(':', value); }
 
 void RespReply::bulk(Bytes bytes) {
-  header('$', static_cast<int64_t>(bytes.size()));
-  char* to = out_.grow(bytes.size() + 2);
+  char* const begin = out_.grow(kMaxHeader + bytes.size() + 2);
+  char* to = put_header(begin, '$', static_cast<int64_t>(bytes.size()));
   if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
-  to[bytes.size()] = '\r';
-  to[bytes.size() + 1] = '\n';
-  out_.advance(bytes.size() + 2);
+  to += bytes.size();
+  to[0] = '\r';
+  to[1] = '\n';
+  out_.advance(static_cast<size_t>(to + 2 - begin));
 }
 
 void RespReply::null() { out_.append(protocol_ == 2 ? Bytes("$-1\r\n") : Bytes("_\r\n")); }

@@ -13,6 +13,8 @@ namespace {
 
 // A chunk is closed before it would grow beyond this; a single larger event has one of its own.
 constexpr size_t kChunkBytes = 4096;
+// The fields of an event are rarely longer.
+constexpr size_t kUsualFieldsBytes = 63;
 
 constexpr std::array<Bytes, kEventTypes> kEventTypeNames = {
     "none",      "added",     "updated",  "ready",    "started",
@@ -51,39 +53,43 @@ void EventLog::append(uint64_t seq, int64_t time_ms, EventType type, Bytes id, B
     if (seq < first_seq_ + count_) return;
     if (seq > first_seq_ + count_) clear();
   }
-  std::string event;
-  const bool fresh = chunks_.empty();
-  put_signed(event, fresh ? 0 : time_ms - chunks_.back().first_ms);
-  const auto put_rest = [&] {
-    event += static_cast<char>(type);
-    put_bytes(event, id);
-    put_bytes(event, fields);
-  };
-  put_rest();
-  if (fresh || chunks_.back().bytes.size() + event.size() > kChunkBytes) {
-    if (!fresh) {
-      chunks_.back().bytes.shrink_to_fit();
-      event.clear();
-      put_signed(event, 0);
-      put_rest();
-    }
-    Chunk& chunk = chunks_.emplace_back();
-    chunk.first_seq = seq;
-    chunk.first_ms = time_ms;
+  if (chunks_.empty()) open_chunk(seq, time_ms);
+  const size_t before = chunks_.back().bytes.size();
+  put_event(chunks_.back(), time_ms, type, id, fields);
+  if (chunks_.back().bytes.size() > kChunkBytes && before != 0) {
+    chunks_.back().bytes.resize(before);
+    chunks_.back().bytes.shrink_to_fit();
+    open_chunk(seq, time_ms);
+    put_event(chunks_.back(), time_ms, type, id, fields);
   }
-  std::string& bytes = chunks_.back().bytes;
+  ++chunks_.back().count;
+  if (count_++ != 0) return;
+  first_seq_ = seq;
+  look_at_oldest();
+}
+
+void EventLog::open_chunk(uint64_t seq, int64_t time_ms) {
+  Chunk& chunk = chunks_.emplace_back();
+  chunk.first_seq = seq;
+  chunk.first_ms = time_ms;
+}
+
+void EventLog::put_event(Chunk& chunk, int64_t time_ms, EventType type, Bytes id, Bytes fields) {
+  std::string& bytes = chunk.bytes;
   // Growth by doubling would leave the last chunk with room for twice its greatest size.
-  const size_t needed = bytes.size() + event.size();
+  const size_t needed = bytes.size() + 1 + 3 * kMaxVarintBytes + id.size() + fields.size();
   if (needed > bytes.capacity() && needed > kChunkBytes / 2) {
     bytes.reserve(std::max(needed, kChunkBytes));
   }
-  bytes += event;
-  ++chunks_.back().count;
-  if (count_++ == 0) first_seq_ = seq;
+  put_signed(bytes, time_ms - chunk.first_ms);
+  bytes += static_cast<char>(type);
+  put_bytes(bytes, id);
+  put_bytes(bytes, fields);
 }
 
 void EventLog::trim(const Retention& bounds, int64_t now_ms, size_t limit) {
   // Whole chunks beyond the count go without a look at their events.
+  bool chunks_gone = false;
   while (count_ > bounds.count) {
     const uint64_t size = chunks_.front().count - chunks_.front().skipped;
     if (size > limit || count_ - size < bounds.count) break;
@@ -91,21 +97,31 @@ void EventLog::trim(const Retention& bounds, int64_t now_ms, size_t limit) {
     count_ -= size;
     first_seq_ += size;
     limit -= size;
+    chunks_gone = true;
   }
+  if (chunks_gone) look_at_oldest();
   for (; limit > 0 && count_ > 0; --limit) {
-    Chunk& chunk = chunks_.front();
-    Event oldest;
-    Bytes rest = Bytes(chunk.bytes).substr(chunk.skipped_bytes);
-    const size_t size = rest.size();
-    take_event(rest, chunk.first_ms, oldest);
-    const bool too_old = bounds.age_ms > 0 && oldest.time_ms + bounds.age_ms <= now_ms;
+    const bool too_old = bounds.age_ms > 0 && oldest_ms_ + bounds.age_ms <= now_ms;
     if (count_ <= bounds.count && !too_old) return;
-    chunk.skipped_bytes += static_cast<uint32_t>(size - rest.size());
+    Chunk& chunk = chunks_.front();
+    chunk.skipped_bytes += oldest_bytes_;
     ++chunk.skipped;
     ++first_seq_;
     --count_;
     if (chunk.skipped == chunk.count) chunks_.pop_front();
+    look_at_oldest();
   }
+}
+
+void EventLog::look_at_oldest() {
+  if (count_ == 0) return;
+  const Chunk& chunk = chunks_.front();
+  Bytes rest = Bytes(chunk.bytes).substr(chunk.skipped_bytes);
+  const size_t size = rest.size();
+  Event oldest;
+  take_event(rest, chunk.first_ms, oldest);
+  oldest_ms_ = oldest.time_ms;
+  oldest_bytes_ = static_cast<uint32_t>(size - rest.size());
 }
 
 void EventLog::clear() {
@@ -116,11 +132,7 @@ void EventLog::clear() {
 
 int64_t EventLog::oldest_ms() const {
   CHECK(count_ != 0);
-  const Chunk& chunk = chunks_.front();
-  Bytes rest = Bytes(chunk.bytes).substr(chunk.skipped_bytes);
-  Event event;
-  take_event(rest, chunk.first_ms, event);
-  return event.time_ms;
+  return oldest_ms_;
 }
 
 void EventLog::set_last_seq(uint64_t seq) { last_seq_ = std::max(last_seq_, seq); }
@@ -167,6 +179,7 @@ size_t EventLog::memory_bytes() const {
 }
 
 void EventFields::add(Bytes name, Bytes value) {
+  if (bytes_.empty()) bytes_.reserve(kUsualFieldsBytes);
   put_bytes(bytes_, name);
   put_bytes(bytes_, value);
 }

@@ -96,11 +96,18 @@ class EventLog {
   };
   Cursor seek(uint64_t after) const;
   bool next(Cursor& cursor, Event& event) const;
+  void open_chunk(uint64_t seq, int64_t time_ms);
+  static void put_event(Chunk& chunk, int64_t time_ms, EventType type, Bytes id, Bytes fields);
+  // Whenever another event has become the oldest.
+  void look_at_oldest();
 
   std::deque<Chunk> chunks_;
   uint64_t count_ = 0;
   uint64_t first_seq_ = 1;
   uint64_t last_seq_ = 0;
+  // Of the oldest event, while there is one: trimming and timers ask for it all the time.
+  int64_t oldest_ms_ = 0;
+  uint32_t oldest_bytes_ = 0;
 };
 
 // Builds Event::fields.

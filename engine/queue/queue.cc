@@ -20,6 +20,8 @@ uint64_t retained_bytes(const Job* job) {
   return job->id().size() + job->payload().size() + job->end()->result.size();
 }
 
+uint64_t finished_key(const Job* job) { return static_cast<uint64_t>(job->end()->finished_ms); }
+
 bool has_ticket(JobState state) {
   return state == JobState::kPending || state == JobState::kDelayed;
 }
@@ -121,7 +123,7 @@ void Queue::place(Job* job) {
       place_active(job);
       break;
     default:
-      ended[ended_kind(job->state)].insert(job->end()->finish_order, 0, job);
+      ended[ended_kind(job->state)].insert(job->end()->finish_order, finished_key(job), job);
       ended_bytes[ended_kind(job->state)] += retained_bytes(job);
   }
 }
@@ -154,7 +156,7 @@ void Queue::unplace(Job* job) {
       unplace_active(job);
       break;
     default:
-      found = ended[ended_kind(job->state)].erase(job->end()->finish_order, 0, job);
+      found = ended[ended_kind(job->state)].erase(job->end()->finish_order, finished_key(job), job);
       ended_bytes[ended_kind(job->state)] -= retained_bytes(job);
   }
   CHECK(found);
@@ -299,8 +301,8 @@ int64_t Queue::next_due_ms() const {
                                      &config.values().retain_failed};
   for (size_t kind = 0; kind < 2; ++kind) {
     if (ended[kind].empty() || bounds[kind]->age_ms == 0) continue;
-    const Job* oldest = ended[kind].front().value;
-    due = std::min(due, oldest->end()->finished_ms + bounds[kind]->age_ms);
+    const auto finished_ms = static_cast<int64_t>(ended[kind].front().minor);
+    due = std::min(due, finished_ms + bounds[kind]->age_ms);
   }
   if (!events.empty() && config.values().events.age_ms != 0) {
     due = std::min(due, events.oldest_ms() + config.values().events.age_ms);

@@ -87,7 +87,8 @@ class Queue {
   OrderedIndex<Job*> ttls;    // pending with a TTL: (ttl_due_ms, seq)
   OrderedIndex<Job*> leases;  // active: (due_steady, token)
   OrderedIndex<Job*> runs;    // active: (started_ms, token), oldest first
-  // Terminal, oldest first: (finish_order, 0). [0] completed and cancelled, [1] failed and expired.
+  // Terminal, oldest first: (finish_order, finished_ms), so that retention looks at no job that
+  // stays. [0] completed and cancelled, [1] failed and expired.
   std::array<OrderedIndex<Job*>, 2> ended;
   std::array<uint64_t, 2> ended_bytes{};
   // A need's id -> the blocked jobs that wait for it.

@@ -12,6 +12,8 @@ namespace {
 
 // A verb lets go of this many jobs or events that are not kept any longer; timers take the rest.
 constexpr size_t kTrimmedPerVerb = 16;
+// A job's record without the fields of its event and the payload is rarely longer.
+constexpr size_t kUsualStateBytes = 64;
 
 bool is_job_record(EffectType type) {
   return type == EffectType::kJobPut || type == EffectType::kJobState ||
@@ -62,17 +64,21 @@ RecordedEvent QueueWork::next_event(Bytes id, EventType type, const EventFields&
 }
 
 void QueueWork::record_put(Job* job, EventType type, const EventFields& fields) {
-  const RecordedEvent event = next_event(job->id(), type, fields);
-  std::string value;
-  if (unit_->recording) encode_job(*job, event, true, value);
-  write(EffectType::kJobPut, job->id(), value);
+  record_job(*job, EffectType::kJobPut, next_event(job->id(), type, fields));
 }
 
 void QueueWork::record_state(Job* job, EventType type, const EventFields& fields) {
-  const RecordedEvent event = next_event(job->id(), type, fields);
+  record_job(*job, EffectType::kJobState, next_event(job->id(), type, fields));
+}
+
+void QueueWork::record_job(const Job& job, EffectType type, const RecordedEvent& event) {
+  const bool whole = type == EffectType::kJobPut;
   std::string value;
-  if (unit_->recording) encode_job(*job, event, false, value);
-  write(EffectType::kJobState, job->id(), value);
+  if (unit_->recording) {
+    value.reserve(kUsualStateBytes + event.fields.size() + (whole ? job.payload().size() : 0));
+    encode_job(job, event, whole, value);
+  }
+  write(type, job.id(), value);
 }
 
 void QueueWork::record_gone(Bytes id, EventType type) {
@@ -356,14 +362,16 @@ void QueueWork::drop_retained(size_t limit) {
   for (size_t kind = 0; kind < 2; ++kind) {
     auto& ended = queue_->ended[kind];
     for (size_t left = limit; left != 0 && !ended.empty(); --left) {
-      Job* oldest = ended.front().value;
+      const auto [order, finished_ms, oldest] = ended.front();
       const Retention& bound = *bounds[kind];
       const bool too_old =
-          bound.age_ms != 0 && oldest->end()->finished_ms + bound.age_ms <= queue_->queue_ms;
+          bound.age_ms != 0 && static_cast<int64_t>(finished_ms) + bound.age_ms <= queue_->queue_ms;
       const bool too_large = bound.bytes != 0 && queue_->ended_bytes[kind] > bound.bytes;
       if (ended.size() <= bound.count && !too_old && !too_large) break;
       record_gone(oldest->id(), EventType::kNone);
       queue_->erase(oldest);
+      // The one that goes next has not been looked at for long.
+      if (!ended.empty()) __builtin_prefetch(ended.front().value);
     }
   }
 }
