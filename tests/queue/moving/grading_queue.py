@@ -1,0 +1,123 @@
+"""What docs/moving/grading-queue.md says happens."""
+
+import json
+import threading
+import time
+
+from backlog import move_backlog
+from check import connect, equal, wait_until
+from service import GradingQueue, GradingWorker
+
+
+def job(key, owner, priority=0, **others):
+    kind, _, number = owner.partition(".")
+    return {"key": key, "collation": {"type": kind, "id": number}, "priority": priority, **others}
+
+
+def grade_all(client, queue="grade"):
+    """The keys in the order in which a worker grades them."""
+    order = []
+
+    def grade(what, _, __):
+        order.append(what["key"])
+        if GradingQueue(client, queue).status()["waiting"] == 0:
+            worker.stop()
+        return "A"
+
+    worker = GradingWorker(client, "grader", grade, queue)
+    worker.run()
+    return order
+
+
+def the_methods(client):
+    queue = GradingQueue(client)
+    queue.configure()
+    for key, owner in (("a1", "user.1"), ("b1", "user.2"), ("a2", "user.1"), ("c1", "team.3")):
+        equal(queue.create_or_update(job(key, owner))["result"], b"added")
+    equal(queue.create_or_update(job("d1", "user.4", 60000))["position"], 4)
+    # Another submission under a key that waits: its place stays, whatever the delay would be now.
+    equal(queue.create_or_update(job("d1", "user.4", 120000, new=True))["result"], b"updated")
+    queue.create_or_update(job("e1", "user.5"))
+    equal(queue.create_or_update_immediate(job("now1", "user.6"))["position"], 0)
+    equal(queue.create_or_update_immediate(job("now2", "user.6"))["position"], 1)
+    equal(queue.create_or_update_immediate(job("c1", "team.3"))["result"], b"updated")
+    equal(queue.status(), {"waiting": 8, "grading": 0, "by_priority": {
+        "CRITICAL": 3, "HIGH": 0, "NORMAL": 5, "LOW": 0, "BACKGROUND": 0}})
+    equal(queue.release("d1"), 0)
+    equal(queue.delay("b1"), 7)
+    equal(queue.remove("e1"), b"cancelled")
+    order = grade_all(client)
+    equal((order[0], order[-3:]), ("d1", ["a2", "a1", "b1"]))
+    equal(sorted(order[1:4]), ["c1", "now1", "now2"])
+    equal(order.index("now1") < order.index("now2"), True)
+    equal(queue.status()["grading"], 0)
+    equal(client.execute_command("Q.GET", "grade", "d1", "WITH", "result")[-1], b"A")
+    equal(queue.create_or_update(job("a1", "user.1", 5))["result"], b"added")
+    equal(queue.remove("a1"), b"cancelled")
+
+
+def a_worker_that_is_stopped_gives_its_job_back(client):
+    queue = GradingQueue(client)
+    started, leases = threading.Event(), []
+
+    def grade(what, lease, stop):
+        leases.append((what["version"], lease))
+        if len(leases) > 1:
+            return "B"
+        started.set()
+        stop.wait(5)
+        return None
+
+    first = GradingWorker(client, "first", grade)
+    queue.create_or_update(job("x", "user.1", version=1))
+    thread = threading.Thread(target=first.run)
+    thread.start()
+    equal(started.wait(5), True)
+    equal(queue.create_or_update(job("x", "user.1", version=2))["result"], b"queued")
+    first.stop()
+    thread.join()
+    equal(queue.status()["waiting"], 1)
+    second = GradingWorker(client, "second", grade)
+    thread = threading.Thread(target=second.run)
+    thread.start()
+    wait_until(lambda: len(leases) == 2, "the second run")
+    second.stop()
+    queue.create_or_update(job("y", "user.1", version=1))  # wakes whoever waits
+    thread.join()
+    equal([version for version, _ in leases[:2]], [1, 2])
+    equal(leases[1][1] > leases[0][1], True)
+
+
+def a_worker_that_dies_loses_its_job_to_another(client):
+    GradingQueue(client, "dies").configure()
+    client.execute_command("Q.CONFIG", "dies", "SET", "disconnect_grace_ms", 100)
+    GradingQueue(client, "dies").create_or_update(job("z", "user.1"))
+    dying = connect()
+    popped = dying.execute_command("Q.POP", 1, "dies", "WORKER", "dying", "TIED")
+    equal(popped is not None, True)
+    dying.connection_pool.disconnect()
+    equal(grade_all(client, "dies"), ["z"])
+
+
+def the_backlog_keeps_its_order(client):
+    now_ms = int(time.time() * 1000)
+    for place, (owner, key) in enumerate((("user.1", "a1"), ("user.2", "b1"), ("user.1", "a2"),
+                                          ("team.3", "c1"), ("user.2", "b2"))):
+        client.set(key, json.dumps(job(key, owner)))
+        client.lpush(f"SubmitterInfo.{owner}", key)
+        client.zadd("Reservations", {f"{owner}.{now_ms + place}": now_ms + place * 60000})
+        client.sadd(f"Nonces.{owner}", now_ms + place)
+    client.set("regrade", json.dumps(job("regrade", "user.9")))
+    client.zadd("Reservations", {"immediate.regrade": now_ms, "immediate.gone": now_ms})
+    GradingQueue(client, "moved").configure()
+    equal(move_backlog(client, "moved"), ["gone"])
+    equal(client.exists("Reservations", "SubmitterInfo.user.1", "Nonces.user.1", "a1"), 0)
+    equal(grade_all(client, "moved"), ["regrade", "a2", "b2", "a1", "c1", "b1"])
+
+
+CLIENT = connect()
+the_methods(CLIENT)
+a_worker_that_is_stopped_gives_its_job_back(CLIENT)
+a_worker_that_dies_loses_its_job_to_another(CLIENT)
+the_backlog_keeps_its_order(CLIENT)
+print("all of it holds")
