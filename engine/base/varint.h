@@ -5,7 +5,9 @@
 // that is cut short or damaged. Pure functions of their arguments.
 #pragma once
 
+#include <bit>
 #include <cstdint>
+#include <cstring>
 #include <string>
 
 #include "engine/base/bytes.h"
@@ -14,11 +16,23 @@ namespace sluice {
 
 inline constexpr size_t kMaxVarintBytes = 10;
 
+// Of two bytes and more. Apart, so that the usual single byte is written in place. The groups of
+// seven bits move to their bytes all at once: a loop over lengths that vary is often mispredicted.
+[[gnu::noinline]] inline void put_long_varint(std::string& to, uint64_t value) {
+  for (; value >> 56 != 0; value >>= 7) to += static_cast<char>(value | 0x80);
+  const size_t size = (static_cast<size_t>(std::bit_width(value)) + 6) / 7;
+  uint64_t bytes = (value & 0x0fffffff) | (value & 0xfffffff0000000) << 4;
+  bytes = (bytes & 0x00003fff00003fff) | (bytes & 0x0fffc0000fffc000) << 2;
+  bytes = (bytes & 0x007f007f007f007f) | (bytes & 0x3f803f803f803f80) << 1;
+  // All but the last say that more follows.
+  bytes |= 0x8080808080808080 & ((uint64_t{1} << 8 * (size - 1)) - 1);
+  char text[sizeof(bytes)];
+  std::memcpy(text, &bytes, sizeof(bytes));
+  to.append(text, size);
+}
+
 inline void put_varint(std::string& to, uint64_t value) {
-  while (value >= 0x80) {
-    to += static_cast<char>(value | 0x80);
-    value >>= 7;
-  }
+  if (value >= 0x80) return put_long_varint(to, value);
   to += static_cast<char>(value);
 }
 

@@ -163,6 +163,7 @@ void CommandTable::add(std::span<const Command> rows) {
     CHECK(name.size() <= 16);  // what a slot holds
     Slot slot;
     fold(name, slot.low, slot.high);
+    slot.size = name.size();
     slot.command = &own;
     size_t at = slot_of(slot.low, slot.high, name.size(), slots_.size());
     while (slots_[at].command != nullptr) at = (at + 1) & (slots_.size() - 1);
@@ -178,9 +179,7 @@ const Command* CommandTable::find(Bytes name) const {
   size_t at = slot_of(low, high, name.size(), slots_.size());
   for (; slots_[at].command != nullptr; at = (at + 1) & (slots_.size() - 1)) {
     const Slot& slot = slots_[at];
-    if (slot.low == low && slot.high == high && std::strlen(slot.command->name) == name.size()) {
-      return slot.command;
-    }
+    if (slot.low == low && slot.high == high && slot.size == name.size()) return slot.command;
   }
   return nullptr;
 }

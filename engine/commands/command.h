@@ -183,6 +183,7 @@ class CommandTable {
   struct Slot {
     uint64_t low = 0;
     uint64_t high = 0;
+    size_t size = 0;  // of the name; a search touches nothing but slots
     const Command* command = nullptr;
   };
   std::vector<Slot> slots_;
