@@ -17,6 +17,21 @@ void Departures::leave(std::unique_ptr<WatchSet> set, std::vector<WatchedKey> wa
   waiting_.store(true, std::memory_order_relaxed);
 }
 
+void Departures::leave_ties(unsigned shard, uint64_t client_id) {
+  MutexLock lock(mutex_);
+  ties_.emplace_back(shard, client_id);
+}
+
+std::vector<uint64_t> Departures::take_ties(unsigned shard) {
+  std::vector<uint64_t> clients;
+  MutexLock lock(mutex_);
+  std::erase_if(ties_, [&](const auto& tie) {
+    if (tie.first == shard) clients.push_back(tie.second);
+    return tie.first == shard;
+  });
+  return clients;
+}
+
 // True: it is gone from everywhere.
 bool Departures::settle_one(Engine& engine, Departure& departure) {
   std::erase_if(departure.keys, [&](const std::string& key) {

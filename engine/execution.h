@@ -125,6 +125,9 @@ class Execution {
   void run_queue_timers(Shard& shard);
   void end_hold();
   void wait_for(Shard& shard) ACQUIRE(shard.mutex);
+  // Waits as long as no script is busy. REQUIRES: nothing is locked.
+  bool try_to_lock(unsigned index);
+  void end_ties(Shard& shard, uint64_t client_id);
 
   Engine& engine_;
   Unit unit_;

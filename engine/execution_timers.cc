@@ -1,6 +1,8 @@
 // What happens without a command: keys expire, timers of queues run, connections end.
 #include <algorithm>
 
+#include "engine/departures.h"
+#include "engine/engine.h"
 #include "engine/execution.h"
 #include "engine/queue/queue_timers.h"
 #include "engine/queue/queue_work.h"
@@ -57,6 +59,9 @@ bool Execution::run_timers(int64_t now_ms, int64_t steady_ms) {
     lock(1U << index);
     begin_unit();
     expire_keys(shard);
+    for (const uint64_t client_id : engine_.departures().take_ties(index)) {
+      end_ties(shard, client_id);
+    }
     run_queue_timers(shard);
     // Of queues that have had something to do, and of those that have expired.
     serve_waiters();
@@ -67,7 +72,23 @@ bool Execution::run_timers(int64_t now_ms, int64_t steady_ms) {
 
 // --- Ends of connections ---
 
-void Execution::disconnect(Client& client) NO_THREAD_SAFETY_ANALYSIS {
+bool Execution::try_to_lock(unsigned index) NO_THREAD_SAFETY_ANALYSIS {
+  if (!engine_.lock_patiently(engine_.shard(index))) return false;
+  locked_ |= 1U << index;
+  return true;
+}
+
+void Execution::end_ties(Shard& shard, uint64_t client_id) {
+  for (const auto& [number, name] : untie_client(shard, client_id)) {
+    const KeyRef key(name);
+    Database database(shard, number, unit_);
+    const Entry* entry = database.find(key);
+    if (entry == nullptr || entry->type() != Type::kQueue) continue;
+    QueueWork(database, key, entry->object<Queue>(), unit_).connection_lost(client_id);
+  }
+}
+
+void Execution::disconnect(Client& client) {
   end_hold();
   // Where somebody may be serving a pop of this client at this moment.
   ShardMask waits_at = 0;
@@ -79,15 +100,14 @@ void Execution::disconnect(Client& client) NO_THREAD_SAFETY_ANALYSIS {
     Shard& shard = engine_.shard(index);
     const bool may_be_served = (waits_at >> index & 1) != 0;
     if (!may_be_served && shard.tied_connections.load(std::memory_order_acquire) == 0) continue;
-    lock(1U << index);
-    begin_unit();
-    for (const auto& [number, name] : untie_client(shard, client.id)) {
-      const KeyRef key(name);
-      Database database(shard, number, unit_);
-      const Entry* entry = database.find(key);
-      if (entry == nullptr || entry->type() != Type::kQueue) continue;
-      QueueWork(database, key, entry->object<Queue>(), unit_).connection_lost(client.id);
+    if (!try_to_lock(index)) {
+      // A script keeps the shard. Its timers come as soon as it lets go.
+      engine_.departures().leave_ties(index, client.id);
+      shard.next_due_steady_ms.store(0, std::memory_order_release);
+      continue;
     }
+    begin_unit();
+    end_ties(shard, client.id);
     serve_waiters();
     end_hold();
   }
