@@ -173,7 +173,7 @@ TEST_CASE("an error names file, line, directive and what was expected") {
       {"databases 17",
        "argument must be between 1 and 16 inclusive; expected a number from 1 to 16"},
       {"proto-max-bulk-len 1kb",
-       "argument must be between 1048576 and 9223372036854775807 inclusive; expected a number of "
+       "argument must be between 1048576 and 1073741824 inclusive; expected a number of "
        "bytes, or 100kb, 64mb, 2gb; at least 1048576"},
       {"unixsocketperm 999",
        "argument couldn't be parsed as an octal number; expected a file mode in octal, such as "
