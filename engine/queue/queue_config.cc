@@ -89,7 +89,7 @@ void QueueConfig::for_each_rule(Self& self, Visit visit) {
 bool QueueConfig::read_rule(Rule& rule, QueueValues& scratch) {
   rule.sets = 0;
   for (const auto& [name, text] : rule.fields) {
-    const Field* field = find_field(name, ConfigLevel::kQueue);
+    const ConfigRow* field = find_config_row(name, ConfigLevel::kQueue);
     Reading reading{text, scratch, {}};
     if (field->read(reading)) rule.sets |= 1U << (field - config_fields().data());
   }
@@ -117,7 +117,7 @@ std::string QueueConfig::set(ConfigLevel level, Bytes pattern,
   std::vector<ConfigField> changed = recorded(level, pattern);
   std::vector<Bytes> given;
   for (const auto& [name, text] : fields) {
-    const Field* field = find_field(name, level);
+    const ConfigRow* field = find_config_row(name, level);
     if (field == nullptr || contains(given, name)) return std::string(name);
     given.push_back(name);
     put_text(changed, field->name, text);
@@ -126,7 +126,7 @@ std::string QueueConfig::set(ConfigLevel level, Bytes pattern,
   QueueValues scratch = values_;
   for (auto& [name, text] : changed) {
     Reading reading{text, scratch, {}};
-    if (!find_field(name, level)->read(reading)) return name;
+    if (!find_config_row(name, level)->read(reading)) return name;
     text = std::move(reading.canonical);
   }
   if (!fields.empty()) put_rule(level, pattern, std::move(changed));
@@ -169,7 +169,7 @@ void QueueConfig::reset(ConfigLevel level, Bytes pattern) { apply(level, pattern
 void QueueConfig::apply(ConfigLevel level, Bytes pattern, std::span<const ConfigField> fields) {
   std::vector<ConfigField> known;
   for (const ConfigField& field : fields) {
-    if (find_field(field.first, level) != nullptr) known.push_back(field);
+    if (find_config_row(field.first, level) != nullptr) known.push_back(field);
   }
   if (level != ConfigLevel::kQueue) return put_rule(level, pattern, std::move(known));
   fields_ = std::move(known);
@@ -180,13 +180,13 @@ void QueueConfig::apply(ConfigLevel level, Bytes pattern, std::span<const Config
 std::vector<ConfigField> QueueConfig::get(ConfigLevel level, Bytes pattern,
                                           std::span<const Bytes> names, std::string& bad) const {
   for (const Bytes name : names) {
-    if (find_field(name, level) != nullptr) continue;
+    if (find_config_row(name, level) != nullptr) continue;
     bad = name;
     return {};
   }
   const std::vector<ConfigField> given = recorded(level, pattern);
   std::vector<ConfigField> found;
-  for (const Field& field : config_fields()) {
+  for (const ConfigRow& field : config_fields()) {
     if (!field.stands_at(level)) continue;
     if (!names.empty() && !contains(names, field.name)) continue;
     if (const std::string* text = find_text(given, field.name)) {

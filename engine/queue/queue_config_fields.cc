@@ -346,7 +346,7 @@ void copy_value(const GroupConfig& from, GroupConfig& to) {
   }
 }
 
-constexpr Field kFields[kConfigFields] = {
+constexpr ConfigRow kFields[kConfigFields] = {
     {"priority_order", kQ, "asc", read_priority_order},
     {"bands", kQ, "CRITICAL,HIGH,NORMAL,LOW,BACKGROUND", read_bands},
     {"default_pri", kQ, "2", read_default_pri},
@@ -378,16 +378,16 @@ constexpr Field kFields[kConfigFields] = {
 
 }  // namespace
 
-std::span<const Field, kConfigFields> config_fields() { return kFields; }
+std::span<const ConfigRow, kConfigFields> config_fields() { return kFields; }
 
-const Field* find_field(Bytes name, ConfigLevel level) {
-  for (const Field& field : kFields) {
+const ConfigRow* find_config_row(Bytes name, ConfigLevel level) {
+  for (const ConfigRow& field : kFields) {
     if (equals_ignore_case(field.name, name)) return field.stands_at(level) ? &field : nullptr;
   }
   return nullptr;
 }
 
-Bytes default_text(const Field& field, const QueueValues& values) {
+Bytes default_text(const ConfigRow& field, const QueueValues& values) {
   return values.descending && field.name == "default_pri" ? Bytes("0") : field.default_text;
 }
 
@@ -398,7 +398,7 @@ GroupConfig shared_values(const QueueValues& values) {
 Bytes read_fields(std::vector<ConfigField>& given, QueueValues& values) {
   Bytes bad;
   values = {};
-  for (const Field& field : kFields) {
+  for (const ConfigRow& field : kFields) {
     Reading standard{default_text(field, values), values, {}};
     CHECK(field.read(standard));
     for (ConfigField& one : given) {

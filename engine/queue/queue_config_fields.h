@@ -20,7 +20,7 @@ struct Reading {
   std::string canonical;  // the same value as Q.CONFIG GET says it
 };
 
-struct Field {
+struct ConfigRow {
   Bytes name;
   unsigned levels;  // bits of ConfigLevel
   Bytes default_text;
@@ -38,11 +38,11 @@ inline constexpr size_t kConfigFields = 27;
 
 // In the order of Q.CONFIG GET. `priority_order` and `bands` stand first, since others may name
 // bands.
-std::span<const Field, kConfigFields> config_fields();
+std::span<const ConfigRow, kConfigFields> config_fields();
 // Without regard to case. Null: no such field, or not at this level.
-const Field* find_field(Bytes name, ConfigLevel level);
+const ConfigRow* find_config_row(Bytes name, ConfigLevel level);
 // The text that counts where `field` was not set at the queue.
-Bytes default_text(const Field& field, const QueueValues& values);
+Bytes default_text(const ConfigRow& field, const QueueValues& values);
 
 // Reads the default of each field of a queue and what `given` says in its place, and makes the
 // given texts canonical. Empty, or the name of the first field with a bad value, whose default
