@@ -343,7 +343,7 @@ TEST_CASE("detached, a failed checkpoint is reported and the server lives on") {
   MapEngine engine(&(*opened)->journal());
   (*opened)->start_checkpoints([&] { return engine.walk(); }, [] { return int64_t{1}; });
   engine.set(1, 1);
-  disk.fs->fail_at(1, FaultKind::kNoSpace, false);
+  disk.fs->fail_at(1, FaultKind::kNoSpace, true);
   Checkpointer& checkpointer = *(*opened)->checkpointer();
   const Status failed = checkpointer.wait_until_done(checkpointer.request());
   CHECK(failed.code() == StatusCode::kNoSpace);
