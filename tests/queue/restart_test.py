@@ -269,7 +269,9 @@ def settle(native, witness, clients):
                 witness.held[job_id] = job["lease"]
             else:
                 client.jobs.remove(job)
-                witness.held.pop(job_id, None)
+                # Another client's pop in doubt may have got the job that this one gave back.
+                if witness.held.get(job_id) == job["lease"]:
+                    witness.held.pop(job_id)
     for job_id, possible in witness.possible.items():
         if len(possible) > 1:
             job = native.get(QUEUE, job_id)
