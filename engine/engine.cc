@@ -164,6 +164,7 @@ class EngineReplay final : public Replay {
     }
     for (Queue* queue : unit_.dirty_queues) {
       queue->head_dirty = false;
+      queue->lanes.end_replay();
       queue->lanes.run_rates(queue->queue_ms);
       list_queue_timers(engine_.shard(KeyRef(queue->key).shard), *queue);
     }

@@ -49,6 +49,10 @@ Group* Lanes::join_group(Bytes name) {
   auto* group = new Group();
   group->name = name;
   group->limiter.arrival_us = idle_rates_.take(ConfigLevel::kGroup, name);
+  if (const auto share = absent_shares_.find(group->name); share != absent_shares_.end()) {
+    group->virtual_ms = share->second;
+    absent_shares_.erase(share);
+  }
   apply_config(group);
   groups_.insert(group, hash);
   return group;

@@ -166,6 +166,12 @@ class Lanes {
     idle_rates_.keep(level, name, arrival_us);
   }
   const IdleRates& idle_rates() const { return idle_rates_; }
+  // Replay only: the share of a group whose jobs come later, or have been lost on the way of a
+  // fuzzy checkpoint. A group that nobody names has none in a queue that serves.
+  void keep_absent_share(Bytes name, double virtual_ms) {
+    absent_shares_[std::string(name)] = virtual_ms;
+  }
+  void end_replay() { absent_shares_.clear(); }
 
   // --- Rates --- Queue time at which the next group or key gets a token again; kNeverMs: none.
   int64_t next_rate_ms() const;
@@ -231,6 +237,7 @@ class Lanes {
   OrderedIndex<Group*> backlog_;
   OrderedIndex<Refill> refills_;
   IdleRates idle_rates_;
+  std::unordered_map<std::string, double> absent_shares_;
 };
 
 }  // namespace sluice

@@ -145,6 +145,7 @@ bool apply_share(Queue& queue, Bytes name, Bytes value) {
     Group* group = queue.lanes.find_group(name);
     if (group == nullptr) {
       queue.lanes.keep_idle_rate(share.level, name, share.arrival_us);
+      queue.lanes.keep_absent_share(name, share.virtual_ms);
       return true;
     }
     group->limiter.arrival_us = share.arrival_us;

@@ -2,6 +2,7 @@
 #include "engine/queue/queue_work.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/queue/queue_timers.h"
 #include "engine/shard.h"
@@ -79,6 +80,10 @@ void QueueWork::record_job(const Job& job, EffectType type, const RecordedEvent&
     encode_job(job, event, whole, value);
   }
   write(type, job.id(), value);
+  // Behind the job that changed it: only with a job is there a group.
+  if (owed_share_ == nullptr) return;
+  const Group& group = *std::exchange(owed_share_, nullptr);
+  record_share(ConfigLevel::kGroup, group.name, group.virtual_ms, group.limiter);
 }
 
 void QueueWork::record_gone(Bytes id, EventType type) {
@@ -116,11 +121,9 @@ void QueueWork::begin_pending(Job* job) {
   Group* group = job->lane->group;
   if (queue_->config.values().fair && group->pending == 0 && !still_backlogged_) {
     // No credit for the time in which it asked for nothing.
-    const double least = queue_->lanes.smallest_virtual_ms();
-    if (least > group->virtual_ms) {
-      charge(group, least);
-      record_share(ConfigLevel::kGroup, group->name, group->virtual_ms, group->limiter);
-    }
+    charge(group, std::max(group->virtual_ms, queue_->lanes.smallest_virtual_ms()));
+    // Also where nothing was charged: a replay may know an older share of a group of this name.
+    owed_share_ = group;
   }
   const JobExtras* extras = job->extras_if();
   int64_t left_ms = extras == nullptr ? -1 : extras->ttl_left_ms;

@@ -248,6 +248,8 @@ class QueueWork {
   // Blocked jobs (and the need that failed them) that resolve_needs() has still to end.
   std::vector<std::pair<std::string, std::string>> failed_needs_;
   bool resolving_ = false;
+  // A group that has just become backlogged; its share is recorded behind its job.
+  Group* owed_share_ = nullptr;
   // A pending job is taken out of its place only to get another one: its group's share stays.
   bool still_backlogged_ = false;
 };
