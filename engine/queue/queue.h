@@ -97,7 +97,7 @@ class Queue {
   // --- Workers ---
   Worker* join_worker(Bytes name);
   Worker* find_worker(Bytes name) const;
-  // Forgets it if it holds nothing (null: nothing to do).
+  // Forgets it if it holds no lease (null: nothing to do).
   void leave_worker(Worker* worker);
   const std::map<std::string, std::unique_ptr<Worker>, std::less<>>& workers() const {
     return workers_;
