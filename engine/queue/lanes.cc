@@ -157,9 +157,7 @@ void Lanes::drop_keys(KeySet* set) {
     names.push_back(key->name);
     std::erase(key->sets, set);
     if (!key->sets.empty()) continue;
-    if (key->rate_due_ms != 0) {
-      refills_.erase(static_cast<uint64_t>(key->rate_due_ms), address(key), {nullptr, key});
-    }
+    forget_refill(key->limiter, {nullptr, key});
     if (key->limiter.rate.tokens != 0) {
       idle_rates_.keep(ConfigLevel::kKey, key->name, key->limiter.arrival_us);
     }
@@ -172,9 +170,7 @@ void Lanes::drop_keys(KeySet* set) {
 
 void Lanes::drop_group(Group* group) {
   CHECK(group->pending == 0);
-  if (group->rate_due_ms != 0) {
-    refills_.erase(static_cast<uint64_t>(group->rate_due_ms), address(group), {group, nullptr});
-  }
+  forget_refill(group->limiter, {group, nullptr});
   if (group->limiter.rate.tokens != 0) {
     idle_rates_.keep(ConfigLevel::kGroup, group->name, group->limiter.arrival_us);
   }
@@ -252,7 +248,7 @@ void Lanes::refresh_lane(Lane* lane, int64_t now_ms) {
     Limiter& limiter = lane->group->limiter;
     if (!limiter.allows(cost, now_ms)) {
       ready = false;
-      await_refill(lane->group, now_ms);
+      await_refill(limiter, {lane->group, nullptr}, now_ms);
     } else if (cost > 1) {
       ready = !is_short(lane->keys, cost);
       list_large(lane);
@@ -303,7 +299,7 @@ void Lanes::refresh_group(Group* group, int64_t now_ms) {
 
 void Lanes::refresh_key(Key* key, int64_t now_ms) {
   const bool open = key->limiter.allows(1, now_ms);
-  if (!open) await_refill(key, now_ms);
+  if (!open) await_refill(key->limiter, {nullptr, key}, now_ms);
   if (open != key->open) {
     key->open = open;
     for (KeySet* set : key->sets) {
@@ -416,26 +412,19 @@ bool Lanes::allows(const Job* job, int64_t now_ms) const {
 
 // --- Rates ---
 
-void Lanes::await_refill(Group* group, int64_t now_ms) {
-  const int64_t ready_ms = group->limiter.rate_ready_ms(now_ms);
-  if (ready_ms == group->rate_due_ms) return;
-  if (group->rate_due_ms != 0) {
-    refills_.erase(static_cast<uint64_t>(group->rate_due_ms), address(group), {group, nullptr});
-  }
-  group->rate_due_ms = ready_ms;
-  if (ready_ms == 0) return;
-  refills_.insert(static_cast<uint64_t>(ready_ms), address(group), {group, nullptr});
+void Lanes::forget_refill(Limiter& limiter, const Refill& refill) {
+  if (limiter.rate_due_ms == 0) return;
+  refills_.erase(static_cast<uint64_t>(limiter.rate_due_ms), address(&limiter), refill);
+  limiter.rate_due_ms = 0;
 }
 
-void Lanes::await_refill(Key* key, int64_t now_ms) {
-  const int64_t ready_ms = key->limiter.rate_ready_ms(now_ms);
-  if (ready_ms == key->rate_due_ms) return;
-  if (key->rate_due_ms != 0) {
-    refills_.erase(static_cast<uint64_t>(key->rate_due_ms), address(key), {nullptr, key});
-  }
-  key->rate_due_ms = ready_ms;
+void Lanes::await_refill(Limiter& limiter, const Refill& refill, int64_t now_ms) {
+  const int64_t ready_ms = limiter.rate_ready_ms(now_ms);
+  if (ready_ms == limiter.rate_due_ms) return;
+  forget_refill(limiter, refill);
+  limiter.rate_due_ms = ready_ms;
   if (ready_ms == 0) return;
-  refills_.insert(static_cast<uint64_t>(ready_ms), address(key), {nullptr, key});
+  refills_.insert(static_cast<uint64_t>(ready_ms), address(&limiter), refill);
 }
 
 int64_t Lanes::next_rate_ms() const {
@@ -447,10 +436,10 @@ void Lanes::run_rates(int64_t now_ms) {
   while (!refills_.empty() && static_cast<int64_t>(refills_.front().major) <= now_ms) {
     const Refill refill = refills_.pop_front().value;
     if (refill.group != nullptr) {
-      refill.group->rate_due_ms = 0;
+      refill.group->limiter.rate_due_ms = 0;
       refresh_group(refill.group, now_ms);
     } else {
-      refill.key->rate_due_ms = 0;
+      refill.key->limiter.rate_due_ms = 0;
       refresh_key(refill.key, now_ms);
     }
   }

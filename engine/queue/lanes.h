@@ -216,12 +216,13 @@ class Lanes {
   void refresh_lane(Lane* lane, int64_t now_ms);
   void refresh_class(BandClass* in_class);
   void set_ready(Lane* lane, bool ready);
-  // The key that has not as many slots; null: all have.
+  // Some key of the set has not as many slots.
   static bool is_short(const KeySet* set, uint32_t cost);
   static void list_large(Lane* lane);
   static void unlist_large(Lane* lane);
-  void await_refill(Group* group, int64_t now_ms);
-  void await_refill(Key* key, int64_t now_ms);
+  // Puts a limiter into the index of rates by when it has a token again; takes it out.
+  void await_refill(Limiter& limiter, const Refill& refill, int64_t now_ms);
+  void forget_refill(Limiter& limiter, const Refill& refill);
   void put_in_backlog(Group* group);
   void take_from_backlog(Group* group);
 

@@ -26,6 +26,8 @@ struct Limiter {
   // GCRA: the theoretical arrival time of the next token, microseconds of queue time; journaled.
   int64_t arrival_us = 0;
   bool paused = false;  // for admissions (`paused out`)
+  // Where it stands in the index of rates that refill (Lanes); 0: not there.
+  int64_t rate_due_ms = 0;
 
   bool has_slots(uint64_t cost) const { return max_active == 0 || used + cost <= max_active; }
 
@@ -67,7 +69,6 @@ struct Group {
   // Start-time fair queueing: slot time / weight received, milliseconds. Journaled where `fair on`.
   double virtual_ms = 0;
   std::vector<Lane*> lanes;
-  int64_t rate_due_ms = 0;  // its entry in the index of rates that refill; 0: none
 
   bool idle() const { return waiting == 0 && active == 0; }
 };
@@ -78,9 +79,7 @@ struct Key {
   std::vector<KeySet*> sets;  // that contain it
   // Lanes whose first job costs several slots: looked at whenever the slots in use change.
   std::vector<Lane*> large;
-  uint64_t jobs = 0;  // waiting and active
-  bool open = true;   // has room for a job of one slot; KeySet::closed counts the others
-  int64_t rate_due_ms = 0;
+  bool open = true;  // has room for a job of one slot; KeySet::closed counts the others
 };
 
 struct BandClass;
