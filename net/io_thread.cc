@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 
@@ -203,7 +202,7 @@ void IoThread::take_connection(int fd, Endpoints endpoints) {
   auto session = std::make_unique<Session>(*this, fd, std::move(endpoints));
   {
     MutexLock lock(registry_mutex_);
-    registry_.push_back(session->port());
+    registry_.insert(session->port());
   }
   session->index = sessions_.size();
   sessions_.push_back(std::move(session));
@@ -214,7 +213,7 @@ void IoThread::take_connection(int fd, Endpoints endpoints) {
 
 std::vector<std::shared_ptr<SessionPort>> IoThread::ports() const {
   MutexLock lock(registry_mutex_);
-  return registry_;
+  return {registry_.begin(), registry_.end()};
 }
 
 void IoThread::bury(Session& session) {
@@ -222,15 +221,8 @@ void IoThread::bury(Session& session) {
   state_.connected_clients.fetch_sub(1, std::memory_order_relaxed);
   if (session.in_gated) std::erase(gated_, &session);
   if (session.in_paused) std::erase(paused_, &session);
-  drop_registration(session);
-}
-
-void IoThread::drop_registration(const Session& session) {
   MutexLock lock(registry_mutex_);
-  const auto found = std::find(registry_.begin(), registry_.end(), session.port());
-  if (found == registry_.end()) return;
-  std::swap(*found, registry_.back());
-  registry_.pop_back();
+  registry_.erase(session.port());
 }
 
 // At the end of a turn nobody names a session that has ended.

@@ -20,6 +20,7 @@
 #include <set>
 #include <span>
 #include <thread>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -61,6 +62,7 @@ class IoThread {
   void join();
 
   size_t session_count() const { return session_count_.load(std::memory_order_relaxed); }
+  // In no order.
   std::vector<std::shared_ptr<SessionPort>> ports() const;
   // The I/O thread that calls; null for other threads.
   static IoThread* current();
@@ -162,7 +164,6 @@ class IoThread {
   // Expiries that are due earlier than the timer is set for.
   void check_due();
   void housekeep();
-  void drop_registration(const Session& session);
 
   ServerState& state_;
   const unsigned index_;
@@ -207,7 +208,7 @@ class IoThread {
   std::atomic<size_t> session_count_{0};
   std::atomic<bool> ended_{false};
   mutable Mutex registry_mutex_;
-  std::vector<std::shared_ptr<SessionPort>> registry_ GUARDED_BY(registry_mutex_);
+  std::unordered_set<std::shared_ptr<SessionPort>> registry_ GUARDED_BY(registry_mutex_);
   Counters counters_;
   std::thread thread_;
 };

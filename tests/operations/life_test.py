@@ -104,26 +104,38 @@ def test_the_supervisor_is_told(options):
             require(b"STOPPING=1" in supervisor.recv(4096), "STOPPING=1")
 
 
+def ask_a_unix_socket(path, request, end):
+    """What comes back until `end` is in it."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(5)
+        client.connect(path)
+        client.sendall(request)
+        reply = b""
+        while end not in reply:
+            data = client.recv(4096)
+            require(data, f"closed after {reply!r}")
+            reply += data
+        return reply
+
+
 def test_a_unix_socket(options):
     """A Unix socket with its mode, beside or instead of TCP; gone after the end."""
     with scratch() as directory:
         path = os.path.join(directory, "socket")
+        ready = os.path.join(directory, "ready")
         arguments = [options.program, "--port", "0", "--unixsocket", path, "--unixsocketperm",
-                     "700", "--appendonly", "no", "--save", "", "--http-port", "0"]
+                     "700", "--appendonly", "no", "--save", "", "--http-port", "0",
+                     "--ready-file", ready]
         with subprocess.Popen(arguments, stdout=subprocess.DEVNULL) as process:
-            wait_until(lambda: os.path.exists(path), what="the socket")
-            # It listens before its mode is set.
-            wait_until(lambda: stat.S_IMODE(os.stat(path).st_mode) == 0o700, what="the mode")
-            with socket.socket(socket.AF_UNIX) as client:
-                client.connect(path)
-                client.settimeout(5)
-                client.sendall(b"PING\r\nCLIENT LIST\r\n")
-                reply = b""
-                while b"cmd=" not in reply:
-                    reply += client.recv(4096)
+            try:
+                wait_until(lambda: os.path.exists(ready), what="the ready file")
+                require_equal(stat.S_IMODE(os.stat(path).st_mode), 0o700, "the socket's mode")
+                reply = ask_a_unix_socket(path, b"PING\r\nCLIENT LIST\r\n", b"cmd=")
                 require(b"+PONG" in reply and b"addr=" + path.encode() + b":0" in reply, reply)
-            process.send_signal(signal.SIGTERM)
-            expect_exit(process, 0, 5)
+                process.send_signal(signal.SIGTERM)
+                expect_exit(process, 0, 5)
+            finally:
+                process.kill()  # does nothing to one that has ended
         require(not os.path.exists(path), "the socket was left behind")
 
 
