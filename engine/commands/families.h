@@ -11,6 +11,7 @@ namespace sluice {
 extern const std::span<const Command> kConnectionCommands;
 extern const std::span<const Command> kKeyCommands;
 extern const std::span<const Command> kStringCommands;
+extern const std::span<const Command> kBitCommands;
 extern const std::span<const Command> kListCommands;
 extern const std::span<const Command> kHashCommands;
 extern const std::span<const Command> kSetCommands;
@@ -22,11 +23,11 @@ extern const std::span<const Command> kScriptingCommands;
 extern const std::span<const Command> kAclCommands;
 extern const std::span<const Command> kServerCommands;
 
-inline std::array<std::span<const Command>, 13> command_families() {
-  return {kConnectionCommands, kKeyCommands,         kStringCommands,    kListCommands,
-          kHashCommands,       kSetCommands,         kSortedSetCommands, kQueueCommands,
-          kPubsubCommands,     kTransactionCommands, kScriptingCommands, kAclCommands,
-          kServerCommands};
+inline std::array<std::span<const Command>, 14> command_families() {
+  return {kConnectionCommands, kKeyCommands,    kStringCommands,      kBitCommands,
+          kListCommands,       kHashCommands,   kSetCommands,         kSortedSetCommands,
+          kQueueCommands,      kPubsubCommands, kTransactionCommands, kScriptingCommands,
+          kAclCommands,        kServerCommands};
 }
 
 }  // namespace sluice

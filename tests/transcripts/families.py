@@ -20,6 +20,45 @@ def expiry(pool):
     return [what, number]
 
 
+BIT_OFFSETS = ["0", "1", "5", "7", "8", "30", "63", "64", "99", "500"]
+
+
+def bit_offset(pool):
+    return pool.random.choice(BAD_INTEGERS if pool.chance(0.04) else BIT_OFFSETS)
+
+
+def bit_range(pool):
+    """What BITCOUNT and BITPOS look at."""
+    words = [pool.integer() for _ in range(pool.pick(0, 1, 2, 2, 2))]
+    return [*words, pool.pick("BIT", "BYTE", "bit", "x")] if pool.chance(0.4) else words
+
+
+def bitfield(pool):
+    """BITFIELD with a few operations."""
+    words = []
+    for _ in range(pool.pick(0, 1, 1, 2, 3, 4)):
+        if pool.chance(0.4):
+            words += ["OVERFLOW", pool.pick("WRAP", "SAT", "FAIL", "FAIL", "BAD")]
+        field = [pool.pick("u1", "i1", "u5", "i8", "u8", "i13", "u16", "i32", "u63", "i64", "i64",
+                           "u64", "i0", "x"), pool.pick("", "", "#") + bit_offset(pool)]
+        what = pool.pick("GET", "SET", "INCRBY")
+        words += [what, *field] if what == "GET" else [what, *field, pool.integer()]
+    return [pool.pick("BITFIELD", "BITFIELD", "BITFIELD", "BITFIELD_RO"), pool.key(), *words]
+
+
+BITS = [
+    (4, lambda p: ["SET", p.target(), p.pick(p.value(), "foobar", bytes(20), b"\xff" * 20,
+                                             bytes(9) + b"\x10" + bytes(9))]),
+    (4, lambda p: ["SETBIT", p.key(), bit_offset(p), p.pick("0", "1", "1", "2", "x")]),
+    (3, lambda p: ["GETBIT", p.key(), bit_offset(p)]),
+    (4, lambda p: ["BITCOUNT", p.key(), *bit_range(p)]),
+    (5, lambda p: ["BITPOS", p.key(), p.pick("0", "1", "0", "1", "2"), *bit_range(p)]),
+    (4, lambda p: ["BITOP", p.pick("AND", "OR", "XOR", "NOT", "NAND"), p.target(), *p.keys()]),
+    (8, bitfield),
+    (2, lambda p: ["GET", p.key()]),
+    (1, lambda p: ["DEL", p.key()]),
+]
+
 STRINGS = [
     (6, lambda p: ["SET", p.target(), p.value(), *p.some(
         "NX", "XX", "GET", "KEEPTTL", lambda: expiry(p), probability=0.2)]),
@@ -252,8 +291,9 @@ ZSETS = [
 ]
 
 # family -> (the type of its own keys, its commands)
-TABLES = {"strings": ("string", STRINGS), "keys": (None, KEYS), "lists": ("list", LISTS),
-          "hashes": ("hash", HASHES), "sets": ("set", SETS), "zsets": ("zset", ZSETS)}
+TABLES = {"strings": ("string", STRINGS), "bits": ("string", BITS), "keys": (None, KEYS),
+          "lists": ("list", LISTS), "hashes": ("hash", HASHES), "sets": ("set", SETS),
+          "zsets": ("zset", ZSETS)}
 LISTERS = {"SRANDMEMBER": lambda key: ["SMEMBERS", key], "SPOP": lambda key: ["SMEMBERS", key],
            "HRANDFIELD": lambda key: ["HGETALL", key],
            "ZRANDMEMBER": lambda key: ["ZRANGE", key, "0", "-1", "WITHSCORES"]}

@@ -1,0 +1,192 @@
+// BITFIELD and BITFIELD_RO: integers of any width at any bit of a string. The first bit of a field
+// is its most significant one.
+#include <algorithm>
+#include <vector>
+
+#include "engine/base/numbers.h"
+#include "engine/commands/bits.h"
+#include "engine/commands/call.h"
+
+namespace sluice {
+
+namespace {
+
+// Wide enough for the sum of any field and any increment.
+using Wide = __int128;
+
+enum class Overflow : uint8_t { kWrap, kSaturate, kFail };
+
+struct FieldType {
+  bool is_signed = false;
+  int bits = 0;
+
+  Wide smallest() const { return is_signed ? -(Wide{1} << (bits - 1)) : Wide{0}; }
+  Wide largest() const { return (Wide{1} << (is_signed ? bits - 1 : bits)) - 1; }
+};
+
+struct Operation {
+  enum class What : uint8_t { kGet, kSet, kIncrement };
+  What what = What::kGet;
+  FieldType type;
+  uint64_t offset = 0;
+  int64_t operand = 0;
+  Overflow overflow = Overflow::kWrap;
+};
+
+struct Request {
+  std::vector<Operation> operations;
+  // One behind the last bit that is written; 0: nothing is.
+  uint64_t write_end = 0;
+};
+
+bool parse_type(const Call& call, size_t argument, FieldType& type) {
+  const Bytes text = call.args[argument];
+  const bool known = !text.empty() && (text[0] == 'i' || text[0] == 'u');
+  const int64_t bits = known ? parse_i64(text.substr(1)).value_or(0) : 0;
+  type.is_signed = known && text[0] == 'i';
+  if (bits < 1 || bits > (type.is_signed ? 64 : 63)) {
+    call.reply.error(
+        "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but "
+        "i64 is.");
+    return false;
+  }
+  type.bits = static_cast<int>(bits);
+  return true;
+}
+
+bool parse_overflow(const Call& call, size_t argument, Overflow& overflow) {
+  if (call.option(argument, "WRAP")) {
+    overflow = Overflow::kWrap;
+  } else if (call.option(argument, "SAT")) {
+    overflow = Overflow::kSaturate;
+  } else if (call.option(argument, "FAIL")) {
+    overflow = Overflow::kFail;
+  } else {
+    call.reply.error("ERR Invalid OVERFLOW type specified");
+    return false;
+  }
+  return true;
+}
+
+bool parse(const Call& call, Request& request) {
+  using What = Operation::What;
+  Overflow overflow = Overflow::kWrap;
+  const size_t count = call.args.size();
+  size_t at = 2;
+  while (at < count) {
+    const size_t left = count - at - 1;
+    Operation operation;
+    if (call.option(at, "OVERFLOW") && left >= 1) {
+      if (!parse_overflow(call, at + 1, overflow)) return false;
+      at += 2;
+      continue;
+    }
+    if (call.option(at, "GET") && left >= 2) {
+      operation.what = What::kGet;
+    } else if (call.option(at, "SET") && left >= 3) {
+      operation.what = What::kSet;
+    } else if (call.option(at, "INCRBY") && left >= 3) {
+      operation.what = What::kIncrement;
+    } else {
+      call.reply.error(errors::kSyntax);
+      return false;
+    }
+    if (!parse_type(call, at + 1, operation.type)) return false;
+    if (!parse_bit_offset(call, at + 2, operation.type.bits, operation.offset)) return false;
+    at += 3;
+    if (operation.what != What::kGet) {
+      if (!call.integer(at++, operation.operand)) return false;
+      const uint64_t end = operation.offset + static_cast<uint64_t>(operation.type.bits);
+      request.write_end = std::max(request.write_end, end);
+    }
+    operation.overflow = overflow;
+    request.operations.push_back(operation);
+  }
+  return true;
+}
+
+Wide read_field(Bytes bytes, uint64_t offset, FieldType type) {
+  Wide value = 0;
+  for (uint64_t bit = offset; bit < offset + static_cast<uint64_t>(type.bits); ++bit) {
+    const uint64_t index = bit / 8;
+    const unsigned byte = index < bytes.size() ? static_cast<unsigned char>(bytes[index]) : 0;
+    value = value * 2 + (byte >> (7 - bit % 8) & 1);
+  }
+  if (type.is_signed && value > type.largest()) value -= Wide{1} << type.bits;
+  return value;
+}
+
+// The bytes that hold the field, with `value` in it. REQUIRES: the string has them.
+std::string with_field(Bytes bytes, uint64_t offset, FieldType type, Wide value) {
+  const uint64_t first = offset / 8;
+  const uint64_t last = (offset + static_cast<uint64_t>(type.bits) - 1) / 8;
+  std::string changed(bytes.substr(first, last - first + 1));
+  for (int i = 0; i < type.bits; ++i) {
+    const uint64_t bit = offset + static_cast<uint64_t>(type.bits - 1 - i) - first * 8;
+    const unsigned mask = 1U << (7 - bit % 8);
+    const auto byte = static_cast<unsigned char>(changed[bit / 8]);
+    const bool one = (value >> i & 1) != 0;
+    changed[bit / 8] = static_cast<char>(one ? byte | mask : byte & ~mask);
+  }
+  return changed;
+}
+
+// `value` as the type can hold it; false: it cannot, and the operation is to fail.
+bool fit(FieldType type, Overflow overflow, Wide& value) {
+  if (value >= type.smallest() && value <= type.largest()) return true;
+  if (overflow == Overflow::kFail) return false;
+  if (overflow == Overflow::kSaturate) {
+    value = value > type.largest() ? type.largest() : type.smallest();
+    return true;
+  }
+  value &= (Wide{1} << type.bits) - 1;
+  if (value > type.largest()) value -= Wide{1} << type.bits;
+  return true;
+}
+
+void run(Call& call, const KeyRef& key, const Operation& operation) {
+  Database database = call.database(key);
+  // A write may have moved the entry.
+  Entry* entry = database.find(key);
+  const Bytes bytes = entry == nullptr ? Bytes() : entry->string();
+  const FieldType type = operation.type;
+  const Wide old_value = read_field(bytes, operation.offset, type);
+  if (operation.what == Operation::What::kGet) {
+    return call.reply.integer(static_cast<int64_t>(old_value));
+  }
+  const bool set = operation.what == Operation::What::kSet;
+  Wide value = set ? Wide{operation.operand} : old_value + operation.operand;
+  // An unsigned field takes a negative number for what its bits say.
+  if (set && !type.is_signed) value = static_cast<uint64_t>(operation.operand);
+  if (!fit(type, operation.overflow, value)) return call.reply.null();
+  call.reply.integer(static_cast<int64_t>(set ? old_value : value));
+  if (value == old_value) return;
+  const std::string changed = with_field(bytes, operation.offset, type, value);
+  database.write_string(key, entry, operation.offset / 8, changed, bytes.size());
+}
+
+void bitfield(Call& call, bool read_only) {
+  Request request;
+  if (!parse(call, request)) return;
+  if (read_only && request.write_end != 0) {
+    return call.reply.error("ERR BITFIELD_RO only supports the GET subcommand");
+  }
+  const KeyRef key = call.key(1);
+  bool failed = false;
+  Entry* entry = call.find(key, Type::kString, failed);
+  if (failed) return;
+  // The string grows to where the furthest write would end, even if that one fails.
+  const size_t needed = (request.write_end + 7) / 8;
+  if (needed > (entry == nullptr ? 0 : entry->string().size())) {
+    call.database(key).write_string(key, entry, 0, {}, needed);
+  }
+  call.reply.array(request.operations.size());
+  for (const Operation& operation : request.operations) run(call, key, operation);
+}
+
+}  // namespace
+
+void bitfield_command(Call& call) { bitfield(call, false); }
+void bitfield_ro_command(Call& call) { bitfield(call, true); }
+
+}  // namespace sluice

@@ -1,0 +1,275 @@
+// Strings as arrays of bits: single bits, counts, searches, and operations between strings. Bit 0
+// is the most significant bit of the first byte.
+#include "engine/commands/bits.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "engine/base/numbers.h"
+#include "engine/commands/call.h"
+#include "engine/engine.h"
+
+namespace sluice {
+
+namespace {
+
+unsigned byte_at(Bytes bytes, size_t index) { return static_cast<unsigned char>(bytes[index]); }
+
+bool bit_at(Bytes bytes, uint64_t offset) {
+  const uint64_t index = offset / 8;
+  return index < bytes.size() && (byte_at(bytes, index) >> (7 - offset % 8) & 1) != 0;
+}
+
+uint64_t word_at(const char* bytes) {
+  uint64_t word;
+  std::memcpy(&word, bytes, sizeof(word));
+  return word;
+}
+
+uint64_t count_ones(Bytes bytes) {
+  uint64_t ones = 0;
+  size_t at = 0;
+  for (; at + sizeof(uint64_t) <= bytes.size(); at += sizeof(uint64_t)) {
+    ones += static_cast<uint64_t>(std::popcount(word_at(bytes.data() + at)));
+  }
+  for (; at < bytes.size(); ++at) ones += static_cast<uint64_t>(std::popcount(byte_at(bytes, at)));
+  return ones;
+}
+
+// The bits [first, last], inclusive, of a string that has them all.
+struct BitRange {
+  uint64_t first;
+  uint64_t last;
+};
+
+uint64_t count_ones(Bytes bytes, BitRange range) {
+  const uint64_t first_byte = range.first / 8;
+  const uint64_t last_byte = range.last / 8;
+  uint64_t ones = count_ones(bytes.substr(first_byte, last_byte - first_byte + 1));
+  const unsigned before = byte_at(bytes, first_byte) & ~(0xffU >> range.first % 8);
+  const unsigned behind = byte_at(bytes, last_byte) & (0x7fU >> range.last % 8);
+  ones -= static_cast<uint64_t>(std::popcount(before) + std::popcount(behind));
+  return ones;
+}
+
+// The first bit of this value in the range; last + 1 if there is none.
+uint64_t find_bit(Bytes bytes, BitRange range, bool wanted) {
+  uint64_t at = range.first;
+  const uint64_t end = range.last + 1;
+  // A word that has none of the wanted bits.
+  const uint64_t nothing = wanted ? 0 : UINT64_MAX;
+  while (at < end) {
+    if (at % 8 == 0 && at + 64 <= end && word_at(bytes.data() + at / 8) == nothing) {
+      at += 64;
+    } else if (at % 8 == 0 && at + 8 <= end && byte_at(bytes, at / 8) == (nothing & 0xff)) {
+      at += 8;
+    } else if (bit_at(bytes, at) == wanted) {
+      return at;
+    } else {
+      ++at;
+    }
+  }
+  return end;
+}
+
+// What BITCOUNT and BITPOS are told of the range that they look at.
+struct RangeOptions {
+  int64_t first = 0;
+  int64_t last = -1;
+  bool in_bits = false;
+};
+
+bool parse_range_unit(const Call& call, size_t argument, RangeOptions& options) {
+  options.in_bits = call.option(argument, "BIT");
+  if (options.in_bits || call.option(argument, "BYTE")) return true;
+  call.reply.error(errors::kSyntax);
+  return false;
+}
+
+// The options as bits of a string of `size` bytes; false: the range is empty.
+bool resolve_range(const RangeOptions& options, size_t size, BitRange& range) {
+  const auto total = static_cast<int64_t>(options.in_bits ? size * 8 : size);
+  int64_t first = options.first < 0 ? options.first + total : options.first;
+  int64_t last = options.last < 0 ? options.last + total : options.last;
+  first = std::max<int64_t>(first, 0);
+  last = std::min(std::max<int64_t>(last, 0), total - 1);
+  if (first > last) return false;
+  const uint64_t unit = options.in_bits ? 1 : 8;
+  range = {static_cast<uint64_t>(first) * unit, static_cast<uint64_t>(last) * unit + unit - 1};
+  return true;
+}
+
+}  // namespace
+
+bool parse_bit_offset(const Call& call, size_t argument, int field_bits, uint64_t& offset) {
+  Bytes text = call.args[argument];
+  const bool in_fields = field_bits != 0 && text.starts_with('#');
+  if (in_fields) text.remove_prefix(1);
+  const auto number = parse_i64(text);
+  int64_t bits = number.value_or(-1);
+  // Where the product does not fit into 64 bits Redis goes on with what is left of it.
+  if (in_fields && number) __builtin_mul_overflow(bits, field_bits, &bits);
+  const uint64_t limit = call.engine.options().max_bulk_bytes.load(std::memory_order_relaxed);
+  if (bits < 0 || static_cast<uint64_t>(bits) / 8 >= limit) {
+    call.reply.error("ERR bit offset is not an integer or out of range");
+    return false;
+  }
+  offset = static_cast<uint64_t>(bits);
+  return true;
+}
+
+void setbit_command(Call& call) {
+  uint64_t offset = 0;
+  if (!parse_bit_offset(call, 2, 0, offset)) return;
+  constexpr Bytes kNoBit = "ERR bit is not an integer or out of range";
+  int64_t value = 0;
+  if (!call.integer(3, value, kNoBit)) return;
+  if (value != 0 && value != 1) return call.reply.error(kNoBit);
+  const KeyRef key = call.key(1);
+  bool failed = false;
+  Entry* entry = call.find(key, Type::kString, failed);
+  if (failed) return;
+  const Bytes old = entry == nullptr ? Bytes() : entry->string();
+  const size_t index = offset / 8;
+  const bool was_set = bit_at(old, offset);
+  if (index >= old.size() || was_set != (value == 1)) {
+    const unsigned mask = 1U << (7 - offset % 8);
+    const unsigned byte = index < old.size() ? byte_at(old, index) : 0;
+    const char changed = static_cast<char>(value == 1 ? byte | mask : byte & ~mask);
+    call.database(key).write_string(key, entry, index, {&changed, 1},
+                                    std::max(old.size(), index + 1));
+  }
+  call.reply.integer(was_set ? 1 : 0);
+}
+
+void getbit_command(Call& call) {
+  uint64_t offset = 0;
+  if (!parse_bit_offset(call, 2, 0, offset)) return;
+  bool failed = false;
+  const Entry* entry = call.find(call.key(1), Type::kString, failed);
+  if (failed) return;
+  call.reply.integer(entry != nullptr && bit_at(entry->string(), offset) ? 1 : 0);
+}
+
+void bitcount_command(Call& call) {
+  bool failed = false;
+  const Entry* entry = call.find(call.key(1), Type::kString, failed);
+  if (failed) return;
+  // Redis looks at the rest only where there is a key.
+  if (entry == nullptr) return call.reply.integer(0);
+  RangeOptions options;
+  const size_t count = call.args.size();
+  if (count != 2 && count != 4 && count != 5) return call.reply.error(errors::kSyntax);
+  if (count > 2) {
+    if (!call.integer(2, options.first) || !call.integer(3, options.last)) return;
+    if (options.first < 0 && options.last < 0 && options.first > options.last) {
+      return call.reply.integer(0);
+    }
+    if (count == 5 && !parse_range_unit(call, 4, options)) return;
+  }
+  BitRange range{};
+  const bool any = resolve_range(options, entry->string().size(), range);
+  call.reply.integer(any ? static_cast<int64_t>(count_ones(entry->string(), range)) : 0);
+}
+
+void bitpos_command(Call& call) {
+  int64_t wanted = 0;
+  if (!call.integer(2, wanted)) return;
+  if (wanted != 0 && wanted != 1) {
+    return call.reply.error("ERR The bit argument must be 1 or 0.");
+  }
+  bool failed = false;
+  const Entry* entry = call.find(call.key(1), Type::kString, failed);
+  if (failed) return;
+  // As if zeros without end followed.
+  if (entry == nullptr) return call.reply.integer(wanted == 1 ? -1 : 0);
+  RangeOptions options;
+  const size_t count = call.args.size();
+  if (count > 6) return call.reply.error(errors::kSyntax);
+  if (count > 3 && !call.integer(3, options.first)) return;
+  if (count > 5 && !parse_range_unit(call, 5, options)) return;
+  if (count > 4 && !call.integer(4, options.last)) return;
+  BitRange range{};
+  if (!resolve_range(options, entry->string().size(), range)) return call.reply.integer(-1);
+  const uint64_t found = find_bit(entry->string(), range, wanted == 1);
+  // Zeros follow a string, unless the end of the range was named.
+  const bool there = found <= range.last || (wanted == 0 && count <= 4);
+  call.reply.integer(there ? static_cast<int64_t>(found) : -1);
+}
+
+namespace {
+
+enum class BitOperation : uint8_t { kAnd, kOr, kXor, kNot };
+
+bool parse_operation(const Call& call, BitOperation& operation) {
+  if (call.option(1, "AND")) {
+    operation = BitOperation::kAnd;
+  } else if (call.option(1, "OR")) {
+    operation = BitOperation::kOr;
+  } else if (call.option(1, "XOR")) {
+    operation = BitOperation::kXor;
+  } else if (call.option(1, "NOT")) {
+    operation = BitOperation::kNot;
+    if (call.args.size() != 4) {
+      call.reply.error("ERR BITOP NOT must be called with a single source key.");
+      return false;
+    }
+  } else {
+    call.reply.error(errors::kSyntax);
+    return false;
+  }
+  return true;
+}
+
+// `result` has at least as many bytes as the source; behind its end the source counts as zeros.
+void combine(std::string& result, Bytes source, BitOperation operation) {
+  char* to = result.data();
+  const size_t size = source.size();
+  switch (operation) {
+    case BitOperation::kAnd:
+      for (size_t i = 0; i < size; ++i) to[i] = static_cast<char>(to[i] & source[i]);
+      std::fill(result.begin() + static_cast<std::ptrdiff_t>(size), result.end(), '\0');
+      break;
+    case BitOperation::kOr:
+      for (size_t i = 0; i < size; ++i) to[i] = static_cast<char>(to[i] | source[i]);
+      break;
+    case BitOperation::kXor:
+      for (size_t i = 0; i < size; ++i) to[i] = static_cast<char>(to[i] ^ source[i]);
+      break;
+    case BitOperation::kNot:
+      break;
+  }
+}
+
+}  // namespace
+
+void bitop_command(Call& call) {
+  BitOperation operation{};
+  if (!parse_operation(call, operation)) return;
+  std::vector<Bytes> sources;
+  size_t size = 0;
+  for (size_t at = 3; at < call.args.size(); ++at) {
+    bool failed = false;
+    const Entry* entry = call.find(call.key(at), Type::kString, failed);
+    if (failed) return;
+    sources.push_back(entry == nullptr ? Bytes() : entry->string());
+    size = std::max(size, sources.back().size());
+  }
+  std::string result(sources[0]);
+  result.resize(size);
+  for (size_t i = 1; i < sources.size(); ++i) combine(result, sources[i], operation);
+  if (operation == BitOperation::kNot) {
+    for (char& byte : result) byte = static_cast<char>(~byte);
+  }
+  const KeyRef key(call.args[2]);
+  Database database = call.database(key);
+  Entry* old = database.find(key);
+  if (size != 0) {
+    database.put_string(key, old, result, 0);
+  } else if (old != nullptr) {
+    database.remove(key, old);
+  }
+  call.reply.integer(static_cast<int64_t>(size));
+}
+
+}  // namespace sluice

@@ -1,0 +1,27 @@
+// Handlers of the bitmap family; the rows that name them are in bits_rows.cc.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace sluice {
+
+struct Call;
+
+// bits.cc
+void setbit_command(Call& call);
+void getbit_command(Call& call);
+void bitcount_command(Call& call);
+void bitpos_command(Call& call);
+void bitop_command(Call& call);
+
+// bitfield.cc
+void bitfield_command(Call& call);
+void bitfield_ro_command(Call& call);
+
+// The bit offset at this argument, of a field of `field_bits` bits: a number, or (where field_bits
+// is not 0) `#n` for the n-th field of that width. Strings may be proto-max-bulk-len long, so
+// larger ones are refused. False with the error replied.
+bool parse_bit_offset(const Call& call, size_t argument, int field_bits, uint64_t& offset);
+
+}  // namespace sluice

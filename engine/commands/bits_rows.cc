@@ -1,0 +1,100 @@
+// The rows of the bitmap family.
+#include "engine/commands/bits.h"
+#include "engine/commands/families.h"
+
+namespace sluice {
+
+namespace {
+
+const Command kRows[] = {
+    {.name = "setbit",
+     .arity = 4,
+     .flags = kWrite | kDenyOom,
+     .acl = kAclWrite | kAclBitmap | kAclSlow,
+     .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyUpdate)},
+     .handler = setbit_command,
+     .group = "bitmap",
+     .since = "2.2.0",
+     .complexity = "O(1)",
+     .summary = "Sets or clears a bit of a string.",
+     .syntax = "key offset value"},
+    {.name = "getbit",
+     .arity = 3,
+     .flags = kReadonly | kFast,
+     .acl = kAclRead | kAclBitmap | kAclFast,
+     .keys = {keys_at(1, kKeyRo | kKeyAccess)},
+     .handler = getbit_command,
+     .group = "bitmap",
+     .since = "2.2.0",
+     .complexity = "O(1)",
+     .summary = "Reads a bit of a string.",
+     .syntax = "key offset"},
+    {.name = "bitcount",
+     .arity = -2,
+     .flags = kReadonly,
+     .acl = kAclRead | kAclBitmap | kAclSlow,
+     .keys = {keys_at(1, kKeyRo | kKeyAccess)},
+     .handler = bitcount_command,
+     .group = "bitmap",
+     .since = "2.6.0",
+     .complexity = "O(N)",
+     .summary = "Counts the bits that are set in a string or a part of it.",
+     .syntax = "key [start end [BYTE | BIT]]"},
+    {.name = "bitpos",
+     .arity = -3,
+     .flags = kReadonly,
+     .acl = kAclRead | kAclBitmap | kAclSlow,
+     .keys = {keys_at(1, kKeyRo | kKeyAccess)},
+     .handler = bitpos_command,
+     .group = "bitmap",
+     .since = "2.8.7",
+     .complexity = "O(N)",
+     .summary = "Finds the first bit that is set, or the first that is not.",
+     .syntax = "key bit [start [end [BYTE | BIT]]]"},
+    {.name = "bitop",
+     .arity = -4,
+     .flags = kWrite | kDenyOom,
+     .acl = kAclWrite | kAclBitmap | kAclSlow,
+     .keys = {keys_at(2, kKeyOw | kKeyUpdate), keys_at(3, kKeyRo | kKeyAccess, -1)},
+     .handler = bitop_command,
+     .group = "bitmap",
+     .since = "2.6.0",
+     .complexity = "O(N)",
+     .summary = "Combines strings bit by bit into a key.",
+     .syntax = "operation destination key [key ...]"},
+    {.name = "bitfield",
+     .arity = -2,
+     .flags = kWrite | kDenyOom,
+     .acl = kAclWrite | kAclBitmap | kAclSlow,
+     .keys = {{.flags = kKeyRw | kKeyAccess | kKeyUpdate | kKeyVariableFlags,
+               .begin = KeySpec::Begin::kIndex,
+               .index = 1,
+               .find = KeySpec::Find::kRange,
+               .notes = "This command allows both access and modification of the key"}},
+     .handler = bitfield_command,
+     .group = "bitmap",
+     .since = "3.2.0",
+     .complexity = "O(1) for each subcommand specified",
+     .summary = "Reads, writes and counts up integers of any width at any bit of a string.",
+     .syntax = "key [<GET encoding offset | [OVERFLOW <WRAP | SAT | FAIL>] <SET encoding offset "
+               "value | INCRBY encoding offset increment>> [<GET encoding offset | [OVERFLOW <WRAP "
+               "| SAT | FAIL>] <SET encoding offset value | INCRBY encoding offset increment>> "
+               "...]]"},
+    {.name = "bitfield_ro",
+     .arity = -2,
+     .flags = kReadonly | kFast,
+     .acl = kAclRead | kAclBitmap | kAclFast,
+     .keys = {keys_at(1, kKeyRo | kKeyAccess)},
+     .handler = bitfield_ro_command,
+     .group = "bitmap",
+     .since = "6.0.0",
+     .complexity = "O(1) for each subcommand specified",
+     .summary = "Reads integers of any width at any bit of a string.",
+     .syntax = "key [GET encoding offset [GET encoding offset ...]]"},
+};
+
+}  // namespace
+
+const std::span<const Command> kBitCommands(kRows);
+
+}  // namespace sluice
