@@ -112,9 +112,11 @@ class Lexer {
 // Functions that return one value, by the path that names them.
 bool has_one_result(Bytes path) {
   constexpr Bytes kLibraries[] = {"redis.", "cjson.", "bit."};
-  constexpr Bytes kFunctions[] = {"error",      "tonumber",    "tostring",      "setmetatable",
-                                  "string.sub", "string.rep",  "string.format", "string.lower",
-                                  "string.len", "string.char", "string.upper",  "table.concat"};
+  constexpr Bytes kFunctions[] = {"error",         "tonumber",    "tostring",      "setmetatable",
+                                  "string.sub",    "string.rep",  "string.format", "string.lower",
+                                  "string.len",    "string.char", "string.upper",  "table.concat",
+                                  "cmsgpack.pack", "struct.pack", "struct.size"};
+  if (path == "cjson.encode_sparse_array") return false;
   for (const Bytes library : kLibraries) {
     if (path.substr(0, library.size()) == library) return true;
   }

@@ -1,5 +1,6 @@
 // Base functions of the sandbox: what LuaJIT does otherwise than the Lua 5.1 inside Redis, and what
 // has to know protected tables.
+#include <algorithm>
 #include <cmath>
 
 #include "engine/base/bytes.h"
@@ -11,15 +12,6 @@
 namespace sluice {
 
 namespace {
-
-// Puts the real table in place of the protected one at `index`.
-void unprotect(lua_State* lua, int index) {
-  lua_getmetatable(lua, index);
-  lua_pushliteral(lua, "__index");
-  lua_rawget(lua, -2);
-  lua_replace(lua, index);
-  lua_pop(lua, 1);
-}
 
 // Counts a C function that is about to call back into Lua; returns the depth to go back to. What
 // raises past such a function is caught by another one, which goes back to its own depth, or ends
@@ -426,6 +418,18 @@ int math_randomseed(lua_State* lua) {
   return 0;
 }
 
+// Upvalue 1: LuaJIT's own, which knows more than the eight digits of 32 bits.
+int bit_tohex(lua_State* lua) {
+  constexpr int kMostDigits = 8;
+  luaL_checknumber(lua, 1);
+  const int digits = std::clamp(luaL_optint(lua, 2, kMostDigits), -kMostDigits, kMostDigits);
+  lua_pushvalue(lua, lua_upvalueindex(1));
+  lua_pushvalue(lua, 1);
+  lua_pushinteger(lua, digits);
+  lua_call(lua, 2, 1);
+  return 1;
+}
+
 void set_function(lua_State* lua, const char* name, lua_CFunction function) {
   lua_pushcfunction(lua, function);
   lua_setfield(lua, -2, name);
@@ -478,6 +482,11 @@ void replace_base_functions(lua_State* lua) {
   lua_getfield(lua, -1, "create");
   lua_pushcclosure(lua, coroutine_wrap, 1);
   lua_setfield(lua, -2, "wrap");
+  lua_pop(lua, 1);
+  lua_getfield(lua, -1, "bit");
+  lua_getfield(lua, -1, "tohex");
+  lua_pushcclosure(lua, bit_tohex, 1);
+  lua_setfield(lua, -2, "tohex");
   lua_pop(lua, 1);
   lua_getfield(lua, -1, "math");
   alias(lua, "mod", "fmod");

@@ -31,6 +31,12 @@ constexpr uint64_t kCollectAboveBytes = 32U << 20;
 }  // namespace
 
 LuaMachine::LuaMachine(Engine& engine, ScriptEngine& scripts) : engine_(engine), scripts_(scripts) {
+  open_state();
+  // MONITOR shows commands of scripts under this name.
+  client_.address = "lua";
+}
+
+void LuaMachine::open_state() {
   lua_ = lua_newstate(&LuaMachine::allocate, this);
   CHECK(lua_ != nullptr);
   luaJIT_setmode(lua_, 0, LUAJIT_MODE_ENGINE | LUAJIT_MODE_OFF);
@@ -45,8 +51,6 @@ LuaMachine::LuaMachine(Engine& engine, ScriptEngine& scripts) : engine_(engine),
   luaL_checkstack(reply_stack_, LuaReply::kStackSlots, nullptr);
   reply_.attach(reply_stack_);
   lua_sethook(lua_, &LuaMachine::count_hook, LUA_MASKCOUNT, kInstructionsPerLook);
-  // MONITOR shows commands of scripts under this name.
-  client_.address = "lua";
 }
 
 LuaMachine::~LuaMachine() { lua_close(lua_); }
@@ -116,15 +120,15 @@ const CompiledScript* LuaMachine::compile(const std::shared_ptr<const Script>& s
 }
 
 void LuaMachine::follow_flush(uint64_t generation) {
-  if (generation_ == generation) return;
+  // A running script may ask for a script's shards again, while it serves sockets.
+  if (generation_ == generation || call_ != nullptr) return;
   generation_ = generation;
-  for (const auto& [sha, compiled] : compiled_) {
-    luaL_unref(lua_, LUA_REGISTRYINDEX, compiled.function);
-  }
   last_ = nullptr;
   by_body_.clear();
   compiled_.clear();
-  lua_gc(lua_, LUA_GCCOLLECT, 0);
+  // As in Redis, settings that scripts made (those of cjson) go with them.
+  lua_close(lua_);
+  open_state();
 }
 
 // --- Running ---

@@ -51,7 +51,8 @@ class LuaMachine {
   const CompiledScript* find_body(Bytes body) const;
   // Null with the whole error message in `error`.
   const CompiledScript* compile(const std::shared_ptr<const Script>& script, std::string& error);
-  // Forgets all scripts if the shared cache has been flushed since; `generation` counts flushes.
+  // Begins with a new state, without scripts, if the shared cache has been flushed since;
+  // `generation` counts flushes.
   void follow_flush(uint64_t generation);
 
   // Runs a script for EVAL and its relatives: `call.args` from 3 on are `key_count` keys and the
@@ -87,6 +88,7 @@ class LuaMachine {
   uint64_t memory_bytes() const { return used_bytes_.load(std::memory_order_relaxed); }
 
  private:
+  void open_state();
   static void* allocate(void* self, void* block, size_t old_size, size_t new_size);
   static void count_hook(lua_State* lua, lua_Debug* debug);
   void on_count(lua_State* lua);

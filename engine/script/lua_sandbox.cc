@@ -104,6 +104,10 @@ void add_libraries(lua_State* lua) {
   lua_setfield(lua, -2, "cjson");
   push_redis_table(lua);
   lua_setfield(lua, -2, "redis");
+  push_msgpack_table(lua);
+  lua_setfield(lua, -2, "cmsgpack");
+  push_struct_table(lua);
+  lua_setfield(lua, -2, "struct");
 }
 
 }  // namespace
@@ -119,6 +123,14 @@ bool is_protected(lua_State* lua, int index) {
   const bool marked = lua_touserdata(lua, -1) == &kMarker;
   lua_pop(lua, 2);
   return marked;
+}
+
+void unprotect(lua_State* lua, int index) {
+  lua_getmetatable(lua, index);
+  lua_pushliteral(lua, "__index");
+  lua_rawget(lua, -2);
+  lua_replace(lua, index);
+  lua_pop(lua, 1);
 }
 
 void protect_table(lua_State* lua) {
@@ -138,7 +150,8 @@ void build_sandbox(lua_State* lua) {
   lua_pushvalue(lua, LUA_GLOBALSINDEX);
   add_libraries(lua);
   replace_base_functions(lua);
-  for (const char* name : {"string", "table", "math", "coroutine", "bit", "cjson", "redis"}) {
+  for (const char* name :
+       {"string", "table", "math", "coroutine", "bit", "cjson", "cmsgpack", "struct", "redis"}) {
     lua_getfield(lua, -1, name);
     protect_table(lua);
     lua_setfield(lua, -2, name);

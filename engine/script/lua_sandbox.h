@@ -21,6 +21,10 @@ void build_sandbox(lua_State* lua);
 // The value at this stack index is a protected table.
 bool is_protected(lua_State* lua, int index);
 
+// Puts the real table in place of the protected one at `index`, a positive one. For what only reads
+// it: scripts never get hold of it.
+void unprotect(lua_State* lua, int index);
+
 // Puts a protected view in place of the table on top of the stack.
 void protect_table(lua_State* lua);
 
@@ -32,7 +36,10 @@ int raise_readonly(lua_State* lua);
 // stack.
 void replace_base_functions(lua_State* lua);
 
-// The table `redis` on top of the stack (redis_api.cc), not yet protected.
+// The tables `redis` (redis_api.cc), `cmsgpack` and `struct` on top of the stack, not yet
+// protected.
 void push_redis_table(lua_State* lua);
+void push_msgpack_table(lua_State* lua);
+void push_struct_table(lua_State* lua);
 
 }  // namespace sluice

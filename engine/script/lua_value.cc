@@ -109,6 +109,12 @@ std::string error_text(lua_State* lua, Bytes sha) {
 
 // --- Results ---
 
+int64_t to_integer(double number) {
+  constexpr double kLimit = 9223372036854775808.0;
+  if (!(number > -kLimit && number < kLimit)) return INT64_MIN;
+  return static_cast<int64_t>(number);
+}
+
 namespace {
 
 // The field `name` of the table on top, pushed if it has this type.
@@ -126,13 +132,6 @@ std::string without_line_ends(Bytes text) {
     if (c == '\r' || c == '\n') c = ' ';
   }
   return result;
-}
-
-int64_t truncated(double value) {
-  // What the processor's conversion gives for everything that does not fit, as in Redis.
-  constexpr double kLimit = 9223372036854775808.0;
-  if (!(value > -kLimit && value < kLimit)) return INT64_MIN;
-  return static_cast<int64_t>(value);
 }
 
 void reply_map(lua_State* lua, Reply& reply, int script_protocol) {
@@ -242,7 +241,7 @@ void reply_value(lua_State* lua, Reply& reply, int script_protocol) {
       break;
     }
     case LUA_TNUMBER:
-      reply.integer(truncated(lua_tonumber(lua, -1)));
+      reply.integer(to_integer(lua_tonumber(lua, -1)));
       break;
     case LUA_TBOOLEAN:
       if (script_protocol == 3) {

@@ -4,6 +4,7 @@
 // run script code or raise.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "engine/base/bytes.h"
@@ -34,5 +35,9 @@ std::string error_text(lua_State* lua, Bytes sha);
 // The string field of the table on top of the stack, up to its first NUL as Redis takes it; false:
 // there is none. The view stays valid while the table holds the string.
 bool string_field(lua_State* lua, const char* name, Bytes& value);
+
+// A number as an integer: what the processor's conversion gives for everything that does not fit,
+// as in Redis.
+int64_t to_integer(double number);
 
 }  // namespace sluice

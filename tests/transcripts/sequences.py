@@ -4,6 +4,7 @@ import fnmatch
 import hashlib
 
 from families import TABLES, around_random, words_of
+from packing import packing_round
 from pools import BAD_INTEGERS, MEMBERS, SCORES, Command, Pool, mode_of, to_bytes
 
 LETTERS = {"strings": "s", "lists": "l", "hashes": "h", "sets": "t", "zsets": "z"}
@@ -390,4 +391,4 @@ def blocking_round(random, count, _protocol):
 
 
 ROUNDS = {"transactions": transactions_round, "scripts": scripts_round, "pubsub": pubsub_round,
-          "blocking": blocking_round}
+          "blocking": blocking_round, "packing": packing_round}

@@ -58,6 +58,9 @@ TEST_CASE("nothing that scripts share can be changed") {
                               "math.pi = 3",
                               "cjson.decode = error",
                               "bit.x = 1",
+                              "cmsgpack.pack = error",
+                              "struct.x = 1",
+                              "rawset(struct, 'pack', nil)",
                               "coroutine.x = 1",
                               "table.x = 1",
                               "function redis.evil() end",
@@ -93,7 +96,8 @@ TEST_CASE("a script leaves nothing behind for the next one") {
   Server server;
   const char* const kState =
       "local names = {} "
-      "for _, t in ipairs({_G, redis, string, table, math, cjson, bit, coroutine}) do "
+      "for _, t in ipairs({_G, redis, string, table, math, cjson, bit, coroutine, cmsgpack, "
+      "struct}) do "
       "  for k, v in pairs(t) do "
       "    if k ~= 'KEYS' and k ~= 'ARGV' then "
       "      names[#names + 1] = tostring(k) .. type(v) .. (type(v) == 'function' and tostring(v) "
@@ -167,7 +171,10 @@ TEST_CASE("a script that wants too much memory is stopped, and the next one runs
         "local s = 'x' while true do s = s .. s end", "local t = {} while true do t[{}] = 1 end",
         "local function f() return f() + 1 end while true do pcall(f) local s = ('x'):rep(1e8) end",
         "local t = {} for i = 1, 1e9 do t[i] = coroutine.create(function() end) end",
-        "return cjson.decode(string.rep('[', 500) .. string.rep('x', 1e8))"}) {
+        "return cjson.decode(string.rep('[', 500) .. string.rep('x', 1e8))",
+        "local t = 'x' for i = 1, 15 do t = {t, t, t, t} end return cmsgpack.pack(t)",
+        "return struct.pack(string.rep('c0', 1000), unpack(loadstring('local t, s = {}, "
+        "(\"x\"):rep(1e6) for i = 1, 1000 do t[i] = s end return t')()))"}) {
     CAPTURE(script);
     const std::string reply = server.eval(script);
     CHECK(reply[0] == '-');
@@ -176,6 +183,26 @@ TEST_CASE("a script that wants too much memory is stopped, and the next one runs
     CHECK(server.eval("return 1") == ":1\r\n");
   }
   CHECK(server.engine.scripts().machine_bytes() < 8U << 20);
+}
+
+TEST_CASE("lengths in packed input that are not true cost nothing") {
+  Server server;
+  server.engine.options().script_memory_limit_bytes = 64U << 20;
+  for (const char* input :
+       {"'\\221' .. ('\\255'):rep(4)", "'\\223' .. ('\\255'):rep(4)", "'\\219' .. ('\\255'):rep(4)",
+        "('\\220\\255\\255'):rep(3000) .. ('\\1'):rep(65535)"}) {
+    CAPTURE(input);
+    CHECK(contains(server.eval("return cmsgpack.unpack(" + std::string(input) + ")"),
+                   "Missing bytes in input."));
+  }
+}
+
+TEST_CASE("what a script sets in cjson lasts until the scripts are flushed") {
+  Server server;
+  CHECK(server.eval("return cjson.encode_max_depth(7)") == ":7\r\n");
+  CHECK(server.eval("return cjson.encode_max_depth()") == ":7\r\n");
+  server.engine.scripts().flush();
+  CHECK(server.eval("return cjson.encode_max_depth()") == ":1000\r\n");
 }
 
 TEST_CASE("answers of commands may pass the limit; the script then fails, the command does not") {
