@@ -188,6 +188,7 @@ Status Checkpointer::checkpoint(CheckpointSummary& summary) {
     status_.last = summary;
   }
   status = log_.drop_checkpoints_before(summary.checkpoint);
+  kill_point("before_trim");
   if (status.ok()) status = log_.trim_before(summary.begin_lsn + 1);
   kill_point("after_trim");
   return status;

@@ -201,6 +201,7 @@ bool GroupCommitJournal::sync_written() {
   const Lsn target = written_lsn();
   if (synced_lsn() >= target) return !broken();
   if (broken()) return false;
+  kill_point("before_journal_sync");
   const Clock::time_point start = Clock::now();
   const Status status = log_->sync();
   count_sync(Clock::now() - start);

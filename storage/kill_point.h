@@ -1,8 +1,9 @@
 // Named places where a crash test ends the process: kill_point("before_journal_write").
 //
 // Costs one relaxed load of a pointer while no hook is set. The hook runs on the thread that passed
-// the point. Points so far: before_journal_write, after_journal_write, after_journal_sync,
-// inside_checkpoint, before_checkpoint_commit, after_checkpoint_commit, after_trim.
+// the point. Points so far: before_journal_write, after_journal_write, before_journal_sync (not in
+// the mode `always`, where writing and syncing are one step), after_journal_sync,
+// inside_checkpoint, before_checkpoint_commit, after_checkpoint_commit, before_trim, after_trim.
 #pragma once
 
 #include <atomic>

@@ -7,13 +7,15 @@
 
 Each round several connections send random units (strings with and without expiry, hashes, sets,
 lists, sorted sets, MULTI over several slots and databases, scripts of three keys), checkpoints run,
-and the server dies at a random moment. After the restart every connection's keys must be its
-acknowledged history plus a prefix of what was in flight: nothing acknowledged is lost, no unit is
-half done, nothing is invented. Some rounds end with SIGTERM (exit 0 within 5 s), and some restarts
-are killed while they recover. The seed is printed; it decides everything but the timing.
+and the server dies at a random moment, or at a step of the journal or of a checkpoint
+(storage/kill_point.h) that it passes for the n-th time. After the restart every connection's keys
+must be its acknowledged history plus a prefix of what was in flight: nothing acknowledged is lost,
+no unit is half done, nothing is invented. Some rounds end with SIGTERM (exit 0 within 5 s), and
+some restarts are killed while they recover. The seed is printed; it decides everything but the timing.
 """
 
 import argparse
+import os
 import pathlib
 import random
 import sys
@@ -27,11 +29,34 @@ sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE.parent / "transcripts"))
 
 from crash_client import SHARED_COUNTER, CrashClient, Link, Violation  # noqa: E402
-from servers import DEFAULT_SLUICE, Server  # noqa: E402
+from servers import DEFAULT_SLUICE, Server, ServerError  # noqa: E402
 
 CONNECTIONS = 6
 SIGTERM_LIMIT_S = 5.0
 READY_LIMIT_S = 10.0
+POINT_LIMIT_S = 2.0   # a point that is not passed by then is given up
+
+# Where the server may die by itself, and up to which pass of the point. One round in so many is
+# about one of them, each in its turn.
+KILL_POINTS = {
+    "before_journal_write": 40, "after_journal_write": 40, "before_journal_sync": 1,
+    "after_journal_sync": 40, "inside_checkpoint": 1, "before_checkpoint_commit": 1,
+    "after_checkpoint_commit": 1, "before_trim": 1, "after_trim": 1}
+ROUNDS_A_POINT = 2
+
+
+def points_of(kind, mode):
+    """The points that a server comes to, and how often they may be passed before it dies."""
+    if kind == "redis":
+        return {}
+    points = dict(KILL_POINTS)
+    if mode == "always":
+        del points["before_journal_sync"]   # one step with the write
+    else:
+        points["after_journal_sync"] = 1    # by the clock, or for a checkpoint
+    if mode == "no":
+        del points["before_journal_sync"]
+    return points
 
 
 def directives_for(kind, mode):
@@ -44,21 +69,32 @@ def directives_for(kind, mode):
 
 
 class KillRun:
-    """The rounds of one mode on one data directory."""
+    """The rounds of one mode on one data directory. What clients do, and what must be true after a
+    restart, another test may say instead (queue_kill_test.py)."""
 
     def __init__(self, program, mode, seed):
         self.rng = random.Random(f"{seed}/{mode}")
         self.mode = mode
         self.server = Server(program)
         self.server.directives = directives_for(self.server.kind, mode)
-        self.clients = [CrashClient(index, f"{seed}/{mode}") for index in range(CONNECTIONS)]
+        self.clients = self.make_clients(f"{seed}/{mode}")
         self.counts = dict.fromkeys(("kills", "terminated", "killed in recovery", "in flight kept",
                                      "checkpoints"), 0)
+        self.points = points_of(self.server.kind, mode)
+        self.met = dict.fromkeys(self.points, 0)
+        self.rounds = 0
         self.longest_start_s = 0.0
+
+    def make_clients(self, seed):
+        return [CrashClient(index, seed) for index in range(CONNECTIONS)]
+
+    def prepare(self):
+        """Once, before the first round."""
 
     def run(self, kills):
         try:
             self._start()
+            self.prepare()
             while self.counts["kills"] < kills:
                 self._round()
         except BaseException:
@@ -68,7 +104,9 @@ class KillRun:
             self.server.close()
         units = sum(client.acknowledged for client in self.clients)
         counts = ", ".join(f"{name} {count}" for name, count in self.counts.items())
-        return f"{counts}, units {units}, longest start {self.longest_start_s:.2f} s"
+        points = ", ".join(f"{point} {met}" for point, met in self.met.items())
+        return (f"{counts}, units {units}, longest start {self.longest_start_s:.2f} s; "
+                f"died at: {points}")
 
     def _start(self):
         if self.rng.random() < 0.1 and self.counts["kills"] > 0:
@@ -85,9 +123,25 @@ class KillRun:
             raise Violation(f"the start took {took_s:.1f} s")
 
     def _round(self):
+        self.rounds += 1
+        point = None
+        if self.points and self.rounds % ROUNDS_A_POINT == 0:
+            point = list(self.points)[self.rounds // ROUNDS_A_POINT % len(self.points)]
+            self._start_with(point)
         stop = threading.Event()
         for client in self.clients:
             client.start(self.server.port, stop)
+        if point is None:
+            self._load_and_end(stop)
+        else:
+            self._load_until(stop, point)
+        stop.set()
+        for client in self.clients:
+            client.join()
+        self._start()
+        self.verify()
+
+    def _load_and_end(self, stop):
         ends = time.monotonic() + self.rng.choice((0.005, 0.03, 0.1, 0.1, 0.2)) * \
             self.rng.uniform(0.2, 1.8)
         if self.rng.random() < 0.5:
@@ -96,11 +150,33 @@ class KillRun:
         stop.wait(max(0.0, ends - time.monotonic()))
         if not stop.is_set():
             self._end_server()
-        stop.set()
-        for client in self.clients:
-            client.join()
-        self._start()
-        self._verify()
+
+    def _start_with(self, point):
+        """A process that dies at this point; nothing has passed it before the load."""
+        self.server.kill()
+        passes = self.rng.randrange(self.points[point]) + 1
+        self.server.environment = {**os.environ, "SLUICE_KILL_POINT": f"{point}:{passes}"}
+        try:
+            self.server.start()
+        except ServerError:
+            # Dead already: what it found made it begin a checkpoint.
+            if "checkpoint" not in point and "trim" not in point:
+                raise
+        finally:
+            self.server.environment = None
+
+    def _load_until(self, stop, point):
+        ends = time.monotonic() + POINT_LIMIT_S
+        stop.wait(self.rng.uniform(0.0, 0.1))
+        while time.monotonic() < ends and self.server.alive() and not stop.is_set():
+            if "checkpoint" in point or "trim" in point:
+                self._checkpoint()
+            stop.wait(0.02)
+        if stop.is_set():
+            return
+        self.met[point] += not self.server.alive()
+        self.server.kill()
+        self.counts["kills"] += 1
 
     def _checkpoint(self):
         try:
@@ -124,7 +200,7 @@ class KillRun:
             self.server.kill()
             self.counts["kills"] += 1
 
-    def _verify(self):
+    def verify(self):
         port = self.server.port
         for client in self.clients:
             self.counts["in flight kept"] += client.verify(port)
@@ -151,10 +227,10 @@ class KillRun:
             raise Violation(f"keys that nobody wrote in database {database}: {strays[:5]}")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(run_class=KillRun, description=__doc__, kills=300):
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--server", default=str(DEFAULT_SLUICE))
-    parser.add_argument("--kills", type=int, default=300, help="of all modes together")
+    parser.add_argument("--kills", type=int, default=kills, help="of all modes together")
     parser.add_argument("--mode", choices=["always", "everysec", "no"], action="append")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2 ** 32))
     arguments = parser.parse_args()
@@ -168,7 +244,7 @@ def main():
         kills = max(1, round(arguments.kills * share))
         started = time.monotonic()
         try:
-            result = "ok: " + KillRun(arguments.server, mode, arguments.seed).run(kills)
+            result = "ok: " + run_class(arguments.server, mode, arguments.seed).run(kills)
         except Exception:  # noqa: BLE001
             failed += 1
             result = f"FAILED, seed {arguments.seed}\n{traceback.format_exc()}"

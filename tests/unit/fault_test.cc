@@ -243,7 +243,7 @@ TEST_CASE("killed at each named point, a process has lost nothing that it acknow
     SharedLsn acknowledged(data + ".acknowledged");
     for (const std::string point :
          {"before_journal_write", "after_journal_write", "after_journal_sync", "inside_checkpoint",
-          "before_checkpoint_commit", "after_checkpoint_commit", "after_trim"}) {
+          "before_checkpoint_commit", "after_checkpoint_commit", "before_trim", "after_trim"}) {
       bool met = false;
       for (int pass = 1;; pass += thoroughness() > 1 ? 1 : 3) {
         CAPTURE(mode);
