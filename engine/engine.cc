@@ -169,6 +169,7 @@ class EngineReplay final : public Replay {
       list_queue_timers(engine_.shard(KeyRef(queue->key).shard), *queue);
     }
     unit_.clear();
+    set_places();
   }
 
  private:
@@ -204,6 +205,10 @@ class EngineReplay final : public Replay {
         if (engine_.token_floor.load() < token) engine_.token_floor.store(token);
         continue;
       }
+      if (effect.type == EffectType::kDatabasePlaces) {
+        if (!take_places(effect.value)) return false;
+        continue;
+      }
       Shard& shard = engine_.shard(keys_[i].shard);
       if (!Database::apply(shard, unit_, keys_[i], effect)) return false;
     }
@@ -221,6 +226,27 @@ class EngineReplay final : public Replay {
     return true;
   }
 
+  // Until the end every database is where its number says, as records name it.
+  bool take_places(Bytes bytes) {
+    DatabasePlaces sorted{};
+    if (bytes.size() != sorted.size()) return false;
+    std::copy(bytes.begin(), bytes.end(), sorted.begin());
+    places_ = sorted;
+    std::sort(sorted.begin(), sorted.end());
+    return sorted == places_at_first();
+  }
+
+  void set_places() NO_THREAD_SAFETY_ANALYSIS {
+    for (unsigned index = 0; index < kShards; ++index) {
+      Shard& shard = engine_.shard(index);
+      shard.places = places_;
+      for (int number = 0; number < kDatabases; ++number) {
+        const size_t size = Database(shard, number, unit_).size();
+        shard.key_counts[static_cast<size_t>(number)].store(size, std::memory_order_relaxed);
+      }
+    }
+  }
+
   // Replay has the engine to itself.
   Keyspace& keyspace_of(unsigned shard, int database) NO_THREAD_SAFETY_ANALYSIS {
     return engine_.shard(shard).databases[static_cast<size_t>(database)];
@@ -229,6 +255,7 @@ class EngineReplay final : public Replay {
   Engine& engine_;
   Unit unit_;
   ReplayExpiries expiries_;
+  DatabasePlaces places_ = places_at_first();
   std::array<Effect, kAhead> effects_;
   std::array<KeyRef, kAhead> keys_;
 };

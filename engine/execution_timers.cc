@@ -37,7 +37,7 @@ void Execution::run_queue_timers(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
   free_dying_queues(shard, kMaxFreedPerHold);
   if (Queue* queue = due_queue(shard, unit_.now_ms, unit_.steady_ms)) {
     const KeyRef key(queue->key);
-    Database database(shard, queue->database, unit_);
+    Database database = Database::at_index(shard, queue->database, unit_);
     QueueWork(database, key, *queue, unit_).run_timers(kMaxQueueTimersPerHold);
     list_queue_timers(shard, *queue);
   }
@@ -79,9 +79,9 @@ bool Execution::try_to_lock(unsigned index) NO_THREAD_SAFETY_ANALYSIS {
 }
 
 void Execution::end_ties(Shard& shard, uint64_t client_id) {
-  for (const auto& [number, name] : untie_client(shard, client_id)) {
+  for (const auto& [index, name] : untie_client(shard, client_id)) {
     const KeyRef key(name);
-    Database database(shard, number, unit_);
+    Database database = Database::at_index(shard, index, unit_);
     const Entry* entry = database.find(key);
     if (entry == nullptr || entry->type() != Type::kQueue) continue;
     QueueWork(database, key, entry->object<Queue>(), unit_).connection_lost(client_id);

@@ -14,7 +14,8 @@ void Prefetch::add(Engine& engine, int database,
   const auto first = static_cast<size_t>(command->keys[0].index);
   if (first >= args.size()) return;
   const KeyRef key(args[first]);
-  const Keyspace& keyspace = engine.shard(key.shard).databases[static_cast<size_t>(database)];
+  const Shard& shard = engine.shard(key.shard);
+  const Keyspace& keyspace = shard.databases[shard.places[static_cast<size_t>(database)]];
   keyspace.entries.prefetch(key.hash);
   places_[count_++] = {&keyspace, key.hash};
 }

@@ -55,6 +55,16 @@ struct Keyspace {
   ~Keyspace() { entries.for_each(Entry::destroy); }
 };
 
+using DatabasePlaces = std::array<uint8_t, kDatabases>;
+
+inline constexpr DatabasePlaces places_at_first() {
+  DatabasePlaces places{};
+  for (size_t number = 0; number < places.size(); ++number) {
+    places[number] = static_cast<uint8_t>(number);
+  }
+  return places;
+}
+
 // A set of watched keys of one connection (WATCH). Whoever changes such a key sets `broken`, under
 // the shard's lock; the connection reads it in EXEC with the shards of all its watched keys locked.
 struct WatchSet {
@@ -65,7 +75,10 @@ struct Shard {
   TimedMutex mutex;
   unsigned index = 0;
 
+  // By index, which is not the number that clients know: places[number] is the index of the keys of
+  // database `number`, the same in every shard. SWAPDB exchanges two places and moves no key.
   std::array<Keyspace, kDatabases> databases GUARDED_BY(mutex);
+  DatabasePlaces places GUARDED_BY(mutex) = places_at_first();
   std::array<std::unordered_map<std::string, std::vector<WatchSet*>>, kDatabases> watchers
       GUARDED_BY(mutex);
   size_t watched_keys GUARDED_BY(mutex) = 0;

@@ -102,6 +102,12 @@ QueueWaiters* WaiterLists::find_queue(int database, const std::string& key) {
   return const_cast<QueueWaiters*>(std::as_const(*this).find_queue(database, key));
 }
 
+std::vector<std::string> WaiterLists::keys(int database) const {
+  std::vector<std::string> keys;
+  for (const auto& [key, list] : by_key_[static_cast<size_t>(database)]) keys.push_back(key);
+  return keys;
+}
+
 std::vector<std::string> WaiterLists::queue_keys(int database) const {
   std::vector<std::string> keys;
   for (const auto& [key, waiters] : by_queue_[static_cast<size_t>(database)]) keys.push_back(key);

@@ -118,8 +118,9 @@ class WaiterLists {
   const List* find(int database, const std::string& key) const;
   QueueWaiters* find_queue(int database, const std::string& key);
   const QueueWaiters* find_queue(int database, const std::string& key) const;
-  // Keys of a database at which somebody waits for a queue.
+  // Keys of a database at which somebody waits: for a queue, for anything else.
   std::vector<std::string> queue_keys(int database) const;
+  std::vector<std::string> keys(int database) const;
 
  private:
   std::array<std::unordered_map<std::string, List>, 16> by_key_;

@@ -29,7 +29,7 @@ class EngineWalk final : public CheckpointWalk {
   bool step(ByteBuffer& records, uint64_t& count) override {
     records_ = &records;
     count_ = &count;
-    if (!begun_) write_token_floor();
+    if (!begun_) write_beginning();
     Shard& shard = engine_.shard(shard_);
     MutexLock lock(shard.mutex);
     Keyspace& keys = shard.databases[static_cast<size_t>(database_)];
@@ -59,11 +59,17 @@ class EngineWalk final : public CheckpointWalk {
     return EffectEncoder(*records_);
   }
 
-  // Of queues that are gone by now; later ones write their own into the log.
-  void write_token_floor() {
+  // The floor of queues that are gone by now, and what SWAPDB has done; later ones write their own
+  // into the log.
+  void write_beginning() {
     begun_ = true;
     const uint64_t floor = engine_.token_floor.load();
     if (floor > 1) record().token_floor(floor);
+    Shard& shard = engine_.shard(0);
+    MutexLock lock(shard.mutex);
+    const DatabasePlaces& places = shard.places;
+    if (places == places_at_first()) return;
+    record().database_places({reinterpret_cast<const char*>(places.data()), places.size()});
   }
 
   void step_keys(Keyspace& keys) {
@@ -238,7 +244,7 @@ class EngineWalk final : public CheckpointWalk {
   Engine& engine_;
   bool begun_ = false;
   unsigned shard_ = 0;
-  int database_ = 0;
+  int database_ = 0;  // by index
   uint64_t cursor_ = 0;
   bool at_end_of_keys_ = false;
   std::deque<Large> large_;

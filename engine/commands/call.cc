@@ -56,6 +56,21 @@ bool Call::real(size_t argument, double& value, Bytes error) const {
   return true;
 }
 
+bool Call::database_number(size_t argument, int& number) const {
+  int64_t value = 0;
+  if (!integer(argument, value)) return false;
+  if (value < INT32_MIN || value > INT32_MAX) {
+    reply.error("ERR value is out of range, value must between -2147483648 and 2147483647");
+    return false;
+  }
+  if (value < 0 || value >= kDatabases) {
+    reply.error("ERR DB index is out of range");
+    return false;
+  }
+  number = static_cast<int>(value);
+  return true;
+}
+
 void Call::block(std::span<const Bytes> keys, Type wanted, int64_t timeout_ms,
                  void (*serve)(Call& call, Bytes key), bool other_shards) {
   auto blocked = std::make_shared<Waiter>();

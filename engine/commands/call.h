@@ -52,6 +52,8 @@ struct Call {
   // Arguments as numbers. False with the error replied.
   bool integer(size_t argument, int64_t& value, Bytes error = errors::kNotInteger) const;
   bool real(size_t argument, double& value, Bytes error = errors::kNotFloat) const;
+  // The number of a database; `number` is left alone where it is none.
+  bool database_number(size_t argument, int& number) const;
   bool option(size_t argument, Bytes word) const {
     return equals_ignore_case(args[argument], word);
   }

@@ -140,17 +140,7 @@ void reset_command(Call& call) {
 }
 
 void select_command(Call& call) {
-  int64_t database = 0;
-  if (!call.integer(1, database)) return;
-  if (database < INT32_MIN || database > INT32_MAX) {
-    return call.reply.error(
-        "ERR value is out of range, value must between -2147483648 and 2147483647");
-  }
-  if (database < 0 || database >= kDatabases) {
-    return call.reply.error("ERR DB index is out of range");
-  }
-  call.client.database = static_cast<int>(database);
-  call.reply.ok();
+  if (call.database_number(1, call.client.database)) call.reply.ok();
 }
 
 }  // namespace sluice

@@ -160,8 +160,9 @@ void dbsize_command(Call& call) {
 
 void flushdb_command(Call& call) {
   if (!check_flush_options(call)) return;
-  const int database = call.client.database;
-  flush(call, database, database, static_cast<uint8_t>(database));
+  const int number = call.client.database;
+  const int index = Database(call.engine.shard(0), number, call.unit).index();
+  flush(call, number, number, static_cast<uint8_t>(index));
 }
 
 void flushall_command(Call& call) {

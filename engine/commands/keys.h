@@ -19,6 +19,11 @@ void dbsize_command(Call& call);
 void flushdb_command(Call& call);
 void flushall_command(Call& call);
 
+// copy.cc
+void copy_command(Call& call);
+void move_command(Call& call);
+void swapdb_command(Call& call);
+
 // expire.cc
 void expire_command(Call& call);
 void pexpire_command(Call& call);

@@ -4,6 +4,7 @@
 #include "engine/keyspace/replay_expiries.h"
 #include "engine/queue/queue_records.h"
 #include "engine/queue/queue_timers.h"
+#include "engine/queue/queue_work.h"
 
 // The shard is locked by the unit that owns this handle; the analysis cannot see locks that are
 // chosen by index at run time, so these functions are outside it and Execution, which locks, is the
@@ -21,7 +22,7 @@ void Database::touched(Bytes key) {
 
 void Database::break_watches(Bytes key) NO_THREAD_SAFETY_ANALYSIS {
   if (shard_->watched_keys == 0) return;
-  auto& watchers = shard_->watchers[static_cast<size_t>(index_)];
+  auto& watchers = shard_->watchers[static_cast<size_t>(number_)];
   const auto found = watchers.find(std::string(key));
   if (found == watchers.end()) return;
   for (WatchSet* set : found->second) set->broken.store(true, std::memory_order_relaxed);
@@ -31,28 +32,29 @@ void Database::signal(Bytes key) NO_THREAD_SAFETY_ANALYSIS {
   if (shard_->waiters.empty()) return;
   std::string name(key);
   const WaiterLists& waiters = shard_->waiters;
-  if (waiters.find(index_, name) == nullptr && waiters.find_queue(index_, name) == nullptr) return;
+  if (waiters.find(number_, name) == nullptr && waiters.find_queue(number_, name) == nullptr)
+    return;
   std::vector<SignalledKey>& ready = unit_->ready;
-  if (!ready.empty() && ready.back().is(SignalledKey::What::kMore, index_, key)) return;
-  ready.push_back({shard_->index, index_, std::move(name)});
+  if (!ready.empty() && ready.back().is(SignalledKey::What::kMore, number_, key)) return;
+  ready.push_back({shard_->index, number_, std::move(name)});
 }
 
 void Database::signal_job(Bytes key, Bytes job_id) NO_THREAD_SAFETY_ANALYSIS {
   if (shard_->waiters.no_queue_waiters()) return;
   std::string name(key);
-  const QueueWaiters* waiters = shard_->waiters.find_queue(index_, name);
+  const QueueWaiters* waiters = shard_->waiters.find_queue(number_, name);
   if (waiters == nullptr) return;
   std::string id(job_id);
   if (waiters->others.empty() && !waiters->by_job.contains(id)) return;
   unit_->ready.push_back(
-      {shard_->index, index_, std::move(name), SignalledKey::What::kJob, std::move(id)});
+      {shard_->index, number_, std::move(name), SignalledKey::What::kJob, std::move(id)});
 }
 
 void Database::signal_queue(Bytes key) NO_THREAD_SAFETY_ANALYSIS {
   if (shard_->waiters.no_queue_waiters()) return;
   std::string name(key);
-  if (shard_->waiters.find_queue(index_, name) == nullptr) return;
-  unit_->ready.push_back({shard_->index, index_, std::move(name), SignalledKey::What::kQueue, {}});
+  if (shard_->waiters.find_queue(number_, name) == nullptr) return;
+  unit_->ready.push_back({shard_->index, number_, std::move(name), SignalledKey::What::kQueue, {}});
 }
 
 void Database::track_expiry(const KeyRef& key, int64_t expire_ms) {
@@ -79,8 +81,8 @@ void Database::untrack_expiry(const KeyRef& key, int64_t expire_ms) {
 void Database::insert_entry(const KeyRef& key, Entry* entry) {
   Keyspace& keys = mutable_keyspace();
   keys.entries.insert(entry, key.hash);
-  shard_->key_counts[static_cast<size_t>(index_)].store(keys.entries.size(),
-                                                        std::memory_order_relaxed);
+  shard_->key_counts[static_cast<size_t>(number_)].store(keys.entries.size(),
+                                                         std::memory_order_relaxed);
 }
 
 void Database::unlink(const KeyRef& key, Entry* entry) {
@@ -88,8 +90,8 @@ void Database::unlink(const KeyRef& key, Entry* entry) {
   if (entry->expire_ms() != 0) untrack_expiry(key, entry->expire_ms());
   const bool was_there = keys.entries.erase(key.key, key.hash) == entry;
   CHECK(was_there);
-  shard_->key_counts[static_cast<size_t>(index_)].store(keys.entries.size(),
-                                                        std::memory_order_relaxed);
+  shard_->key_counts[static_cast<size_t>(number_)].store(keys.entries.size(),
+                                                         std::memory_order_relaxed);
   if (entry->type() == Type::kQueue) signal_queue(key.key);
 }
 
@@ -238,6 +240,7 @@ static void copy_encoding(const Entry& from, const Entry& to) {
 }
 
 void Database::copy(Entry* entry, Database target, const KeyRef& to) {
+  if (entry->type() == Type::kQueue) return copy_queue(entry, target, to);
   if (Entry* old = target.keyspace().entries.find(to.key, to.hash)) target.remove(to, old);
   const int64_t expire_ms = entry->expire_ms();
   if (entry->type() == Type::kString) {
@@ -275,24 +278,31 @@ void Database::copy(Entry* entry, Database target, const KeyRef& to) {
   if (expire_ms != 0) target.set_expire(to, made, expire_ms);
 }
 
+void Database::copy_queue(Entry* entry, Database target, const KeyRef& to) {
+  if (Entry* old = target.keyspace().entries.find(to.key, to.hash)) target.remove(to, old);
+  Entry* made = target.create(to, Type::kQueue);
+  QueueWork(target, to, made->object<Queue>(), *unit_).take_copy(entry->object<Queue>());
+  if (entry->expire_ms() != 0) target.set_expire(to, made, entry->expire_ms());
+}
+
 void Database::clear() NO_THREAD_SAFETY_ANALYSIS {
   Keyspace& keys = mutable_keyspace();
   if (shard_->watched_keys != 0) {
-    for (auto& [key, sets] : shard_->watchers[static_cast<size_t>(index_)]) {
+    for (auto& [key, sets] : shard_->watchers[static_cast<size_t>(number_)]) {
       const KeyRef ref(key);
       if (keys.entries.find(ref.key, ref.hash) == nullptr) continue;
       for (WatchSet* set : sets) set->broken.store(true, std::memory_order_relaxed);
     }
   }
   if (!shard_->waiters.no_queue_waiters()) {
-    for (const std::string& key : shard_->waiters.queue_keys(index_)) signal_queue(key);
+    for (const std::string& key : shard_->waiters.queue_keys(number_)) signal_queue(key);
   }
   unit_->changes += keys.entries.size();
   keys.entries.for_each([&](Entry* entry) { discard(entry); });
   keys.entries.clear();
   keys.expiries.clear();
   if (unit_->replay_expiries != nullptr) unit_->replay_expiries->clear(shard_->index, index_);
-  shard_->key_counts[static_cast<size_t>(index_)].store(0, std::memory_order_relaxed);
+  shard_->key_counts[static_cast<size_t>(number_)].store(0, std::memory_order_relaxed);
 }
 
 size_t Database::expire_due(size_t limit) {
@@ -312,8 +322,8 @@ size_t Database::expire_due(size_t limit) {
   return expired;
 }
 
-void Database::record_flush(Unit& unit, uint8_t database) {
-  if (unit.recording) unit.record().flush(database);
+void Database::record_flush(Unit& unit, uint8_t index) {
+  if (unit.recording) unit.record().flush(index);
 }
 
 // --- Hashes ---

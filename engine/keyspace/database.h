@@ -27,8 +27,16 @@ extern EncodingLimits g_encoding_limits;
 
 class Database {
  public:
-  Database(Shard& shard, int index, Unit& unit) : shard_(&shard), index_(index), unit_(&unit) {}
+  // `number`: as clients know it.
+  Database(Shard& shard, int number, Unit& unit) NO_THREAD_SAFETY_ANALYSIS
+      : shard_(&shard),
+        number_(number),
+        index_(shard.places[static_cast<size_t>(number)]),
+        unit_(&unit) {}
+  // The one whose keys are at this index: what a record or a queue names.
+  static Database at_index(Shard& shard, int index, Unit& unit);
 
+  // Where its keys are in Shard::databases, and what records call it.
   int index() const { return index_; }
   size_t size() const { return keyspace().entries.size(); }
   const Keyspace& keyspace() const NO_THREAD_SAFETY_ANALYSIS {
@@ -58,11 +66,14 @@ class Database {
   // old value is gone afterwards. Journaled in full: a "rename" record would lose keys that a
   // checkpoint's walk has not reached yet.
   void move(const KeyRef& from, Entry* entry, Database target, const KeyRef& to);
-  // Copies likewise; the source stays.
+  // Copies likewise; the source stays. Of a queue: its configuration and live jobs.
   void copy(Entry* entry, Database target, const KeyRef& to);
   // Everything in this database of this shard. Not recorded: one kFlush covers all shards, see
   // record_flush().
   void clear();
+  // Two databases of this shard exchange their keys; who waits or watches there stays and is told.
+  // Not recorded: one record_places() covers all shards.
+  static void swap(Shard& shard, int first, int second, Unit& unit);
   // Deletes up to `limit` keys whose time has come; the number deleted.
   size_t expire_due(size_t limit);
 
@@ -112,8 +123,10 @@ class Database {
   static void prefetch_key(const Shard& shard, const KeyRef& key, const Effect& effect);
   static void prefetch_element(const Shard& shard, const KeyRef& key, const Effect& effect);
 
-  // Records that all keys of `database` (kAllDatabases: of all) are gone, in every shard.
-  static void record_flush(Unit& unit, uint8_t database);
+  // Records that all keys at the index (kAllDatabases: of all) are gone, in every shard.
+  static void record_flush(Unit& unit, uint8_t index);
+  // Records where the databases of `shard`, and so of every shard, are.
+  static void record_places(Unit& unit, const Shard& shard);
 
  private:
   Keyspace& mutable_keyspace() NO_THREAD_SAFETY_ANALYSIS {
@@ -125,17 +138,21 @@ class Database {
   void unlink(const KeyRef& key, Entry* entry);
   // Frees an unlinked entry with its value; a queue in steps.
   void discard(Entry* entry);
+  static void break_swapped_watches(Shard& shard, int number, int other, Unit& unit);
   void move_queue(const KeyRef& from, Entry* entry, Database target, const KeyRef& to);
+  void copy_queue(Entry* entry, Database target, const KeyRef& to);
   void track_expiry(const KeyRef& key, int64_t expire_ms);
   void untrack_expiry(const KeyRef& key, int64_t expire_ms);
   // The items at the positions [from, to).
   void record_list_items(const KeyRef& key, const List& list, size_t from, size_t to);
   void record_list_bounds(const KeyRef& key, const List& list);
   void apply_list(const KeyRef& key, const Effect& effect);
+  void apply_sorted(const KeyRef& key, const Effect& effect);
   bool apply_queue(const KeyRef& key, const Effect& effect);
   Entry* replay_collection(const KeyRef& key, Type type);
 
   Shard* shard_;
+  int number_;  // waiters and watchers go by it
   int index_;
   Unit* unit_;
 };

@@ -163,6 +163,11 @@ void EffectEncoder::token_floor(uint64_t token) {
   end(put_signed(begin(EffectType::kTokenFloor, 0, {}, kMaxVarint), static_cast<int64_t>(token)));
 }
 
+void EffectEncoder::database_places(Bytes places) {
+  char* to = begin(EffectType::kDatabasePlaces, 0, {}, places.size() + kMaxVarint);
+  end(put_bytes(to, places));
+}
+
 bool decode_effect(Bytes& records, Effect& effect) {
   if (records.size() < 3) return false;
   effect = Effect{};
@@ -184,6 +189,8 @@ bool decode_effect(Bytes& records, Effect& effect) {
       return true;
     case EffectType::kSetExpire:
       return take_signed(records, effect.number);
+    case EffectType::kDatabasePlaces:
+      return take_bytes(records, effect.value);
     case EffectType::kTokenFloor:
       return take_signed(records, effect.number) && effect.number >= 0;
     case EffectType::kHashPut:
@@ -268,6 +275,12 @@ std::string describe_effect(const Effect& effect) {
              printable_bytes(effect.value);
     case EffectType::kListBounds:
       return "list_bounds" + at + bounds;
+    case EffectType::kDatabasePlaces: {
+      std::string text = "database_places";
+      for (const char index : effect.value)
+        text += " " + std::to_string(static_cast<uint8_t>(index));
+      return text;
+    }
     case EffectType::kTokenFloor:
       return "token_floor " + std::to_string(effect.number);
     case EffectType::kQueueConfig:

@@ -8,6 +8,9 @@
 // replay never infers that from an empty collection, because a checkpoint may hold another subset
 // of the elements at that point.
 //
+// The database of a record is where its keys are, which SWAPDB does not change; kDatabasePlaces
+// says by which number clients know it.
+//
 // Encoding: type byte, database byte, key (varint length, bytes), then the fields named below;
 // integers are LEB128 varints, signed ones zigzag, doubles eight bytes little-endian, bytes with
 // varint length. Numbers are on disk and are never reused.
@@ -45,6 +48,9 @@ enum class EffectType : uint8_t {
   kQueueShare = 45,   // what a group, a key or the queue has used
   kQueueEvents = 46,  // kept events; in checkpoints only
   kTokenFloor = 47,   // no key; number: every lease of a queue that is made later is at least this
+  // 48..61: further types and commands.
+  // No key; value: for the number of each database the index that records call it by.
+  kDatabasePlaces = 62,
 };
 
 // A record about a queue under its key; kTokenFloor, which belongs to no queue, is none.
@@ -88,6 +94,7 @@ class EffectEncoder {
   // REQUIRES: is_queue_effect(type).
   void queue_record(EffectType type, int database, Bytes key, Bytes field, Bytes value);
   void token_floor(uint64_t token);
+  void database_places(Bytes places);
 
  private:
   char* begin(EffectType type, int database, Bytes key, size_t room);

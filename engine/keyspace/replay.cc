@@ -55,6 +55,17 @@ void Database::apply_list(const KeyRef& key, const Effect& effect) {
   if (!placed) list.items.set(static_cast<size_t>(effect.number - first), effect.value);
 }
 
+void Database::apply_sorted(const KeyRef& key, const Effect& effect) {
+  Entry* entry = replay_collection(key, Type::kSortedSet);
+  ScoredMember* found =
+      entry->object<SortedSet>().members.find(effect.field, hash_bytes(effect.field));
+  if (effect.type == EffectType::kSortedPut) {
+    sorted_put(key, entry, found, effect.field, effect.score);
+  } else if (found != nullptr) {
+    sorted_remove(key, entry, found);
+  }
+}
+
 // The queue's timers are listed when all is applied: until then it is dirty.
 bool Database::apply_queue(const KeyRef& key, const Effect& effect) {
   Queue& queue = replay_collection(key, Type::kQueue)->object<Queue>();
@@ -116,6 +127,7 @@ bool Database::apply(Shard& shard, Unit& unit, const KeyRef& key, const Effect& 
       return true;
     case EffectType::kFlush:
     case EffectType::kTokenFloor:
+    case EffectType::kDatabasePlaces:
       return true;  // for every shard: Engine's replay does it
     case EffectType::kHashPut:
       database.hash_put(key, database.replay_collection(key, Type::kHash), effect.field,
@@ -130,20 +142,10 @@ bool Database::apply(Shard& shard, Unit& unit, const KeyRef& key, const Effect& 
     case EffectType::kSetRemove:
       database.set_remove(key, database.replay_collection(key, Type::kSet), effect.field);
       return true;
-    case EffectType::kSortedPut: {
-      Entry* entry = database.replay_collection(key, Type::kSortedSet);
-      ScoredMember* found =
-          entry->object<SortedSet>().members.find(effect.field, hash_bytes(effect.field));
-      database.sorted_put(key, entry, found, effect.field, effect.score);
+    case EffectType::kSortedPut:
+    case EffectType::kSortedRemove:
+      database.apply_sorted(key, effect);
       return true;
-    }
-    case EffectType::kSortedRemove: {
-      Entry* entry = database.replay_collection(key, Type::kSortedSet);
-      ScoredMember* found =
-          entry->object<SortedSet>().members.find(effect.field, hash_bytes(effect.field));
-      if (found != nullptr) database.sorted_remove(key, entry, found);
-      return true;
-    }
     case EffectType::kListPut:
     case EffectType::kListBounds:
       database.apply_list(key, effect);

@@ -150,7 +150,7 @@ class Queue {
   int64_t listed_due_steady = INT64_MAX;
   // How late the timers ran last, milliseconds; Q.STATS shows it.
   int64_t timer_lag_ms = 0;
-  // Its own name, for timers: the key and the database of its entry.
+  // Its own name, for timers: the key of its entry, and the database as Database::index() has it.
   std::string key;
   int database = 0;
 

@@ -60,7 +60,7 @@ void raise_token_floor(Shard& shard, Unit& unit, uint64_t token);
 // Names of queues in which a connection holds (or held) tied leases, by its id. An entry stays
 // until the connection goes; a name whose queue is gone means nothing.
 struct TiedClients {
-  using Names = std::set<std::pair<int, std::string>>;  // database, key
+  using Names = std::set<std::pair<int, std::string>>;  // Database::index(), key
   std::map<uint64_t, Names> by_client;
 };
 // A connection holds a tied lease in this queue. Called when it gets one.

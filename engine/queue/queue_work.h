@@ -152,6 +152,11 @@ class QueueWork {
     ++queue_->stats.all.totals.rejected[static_cast<size_t>(reason)];
   }
 
+  // --- COPY --- This queue, which is new, gets the configuration and the live jobs of another one.
+  // Active ones wait again, as if they had never been popped; leases, statistics, events and what
+  // has ended stay behind.
+  void take_copy(const Queue& source);
+
   // --- Timers and connections ---
   // At most `limit` jobs whose time has come: delays, TTLs, leases, run limits, retention. The
   // number of them.
@@ -180,6 +185,7 @@ class QueueWork {
   bool displace(uint8_t band);
   Job* build(const JobSpec& spec, uint8_t band, Bytes id, std::vector<std::string> unmet);
   void place_new(Job* job);
+  void copy_job(const Job& source);
   std::string refused(Rejection reason, const QueueError& error);
   std::string full_error(uint64_t max);
 

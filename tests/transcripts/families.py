@@ -127,6 +127,10 @@ KEYS = [
         ["MATCH", p.pick("*", "w:*", "?", "[ab]")],
         lambda: ["COUNT", p.pick("1", "10", "1000", "0", "-1", "x")],
         ["TYPE", p.pick("string", "list", "ZSET", "none", "stream")], probability=0.4)]),
+    (3, lambda p: ["COPY", p.key(), p.key(), *p.some(
+        "REPLACE", lambda: ["DB", p.pick("0", "1", "1", "16", "x")], probability=0.4)]),
+    (2, lambda p: ["MOVE", p.key(), p.pick("0", "1", "1", "0", "16", "")]),
+    (1, lambda p: ["SWAPDB", p.pick("0", "1", "16"), p.pick("1", "0", "1", "x")]),
     (1, lambda p: ["RANDOMKEY"]),
     (1, lambda p: ["DBSIZE"]),
     (1, lambda p: ["SELECT", p.pick("0", "0", "1", "1", "15", "16", "-1", "abc", "")]),

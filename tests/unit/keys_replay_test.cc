@@ -1,5 +1,5 @@
 // Whatever changes whole keys or parts of strings is journaled: an engine that replays the units of
-// another one shows the same keys.
+// another one, or a fuzzy checkpoint and the units since its beginning, shows the same keys.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -65,7 +65,7 @@ class History {
   std::string pick(const Words& choices) { return choices[random_() % choices.size()]; }
 
   Words next() {
-    switch (random_() % 12) {
+    switch (random_() % 16) {
       case 0:
         return {"SET", key(), value(), "PX", std::to_string(1000 + random_() % 1000)};
       case 1:
@@ -86,6 +86,16 @@ class History {
         return {"BITOP", pick({"AND", "OR", "XOR"}), key(), key(), key()};
       case 9:
         return {"BITFIELD", key(), "OVERFLOW", "FAIL", "INCRBY", "u" + number(9), number(200), "3"};
+      case 10:
+        return {"COPY", key(), key(), "DB", number(3), "REPLACE"};
+      case 11:
+        return {"MOVE", key(), number(3)};
+      case 12:
+        return {"SWAPDB", number(3), number(4)};
+      case 13:
+        return {"RENAME", key(), key()};
+      case 14:
+        return {number(8) == "0" ? "FLUSHDB" : "DBSIZE"};
       default:
         return {"SET", key(), value()};
     }
@@ -99,8 +109,55 @@ class History {
 
 }  // namespace
 
+namespace {
+
+struct Piece {
+  std::string records;
+  uint64_t count;
+};
+
+// What a walk has brought, and the last unit before it began.
+struct Checkpoint {
+  Lsn begin = 0;
+  std::vector<Piece> pieces;
+};
+
+Checkpoint run_history(Engine& engine, const MemoryJournal& journal, History& history,
+                       uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Execution execution(engine);
+  execution.set_now_ms(kNowMs);
+  EngineSession session(engine, execution);
+  for (int i = 0; i < 200; ++i) run(session, history.next());
+  Checkpoint checkpoint{journal.last_lsn(), {}};
+  const auto walk = engine.begin_walk();
+  bool more = true;
+  for (int i = 0; i < 200 || more; ++i) {
+    for (uint64_t step = random() % 8; step != 0 && more; --step) {
+      ByteBuffer records;
+      uint64_t count = 0;
+      more = walk->step(records, count);
+      checkpoint.pieces.push_back({std::string(records.view()), count});
+    }
+    run(session, history.next());
+  }
+  return checkpoint;
+}
+
+void recover(Engine& engine, const Checkpoint& checkpoint, const MemoryJournal& journal) {
+  const auto replay = engine.begin_replay();
+  for (const Piece& piece : checkpoint.pieces) REQUIRE(replay->apply(piece.records, piece.count));
+  for (Lsn lsn = checkpoint.begin + 1; lsn <= journal.last_lsn(); ++lsn) {
+    const MemoryJournal::Unit unit = journal.unit(lsn);
+    REQUIRE(replay->apply(unit.records, unit.count));
+  }
+  replay->finish();
+}
+
+}  // namespace
+
 TEST_CASE("what changes keys is there again after replay") {
-  for (const uint64_t seed : testing::seeds(20, 17)) {
+  for (const uint64_t seed : testing::seeds(40, 17)) {
     testing::use_seed(seed);
     INFO("seed ", seed);
     QuietServer server;
@@ -108,21 +165,41 @@ TEST_CASE("what changes keys is there again after replay") {
     Engine engine(server, 7);
     engine.attach_journal(&journal);
     History history(seed);
-    {
-      Execution execution(engine);
-      execution.set_now_ms(kNowMs);
-      EngineSession session(engine, execution);
-      for (int i = 0; i < 400; ++i) run(session, history.next());
-    }
-    Engine recovered(server, 7);
-    const auto replay = recovered.begin_replay();
-    for (Lsn lsn = 1; lsn <= journal.last_lsn(); ++lsn) {
-      const MemoryJournal::Unit unit = journal.unit(lsn);
-      REQUIRE(replay->apply(unit.records, unit.count));
-    }
-    replay->finish();
-    CHECK(all_keys(recovered, history.names) == all_keys(engine, history.names));
+    const Checkpoint checkpoint = run_history(engine, journal, history, seed);
+    const auto keys = all_keys(engine, history.names);
+    Engine from_journal(server, 7);
+    recover(from_journal, {}, journal);
+    CHECK(all_keys(from_journal, history.names) == keys);
+    Engine from_checkpoint(server, 7);
+    recover(from_checkpoint, checkpoint, journal);
+    CHECK(all_keys(from_checkpoint, history.names) == keys);
   }
+}
+
+TEST_CASE("places of databases that are none are refused") {
+  QuietServer server;
+  Engine engine(server, 7);
+  const auto replay = engine.begin_replay();
+  std::string places;
+  for (int i = 0; i < kDatabases; ++i) places += static_cast<char>(i);
+  const auto apply = [&](Bytes bytes) {
+    ByteBuffer records;
+    EffectEncoder(records).database_places(bytes);
+    return replay->apply(records.view(), 1);
+  };
+  CHECK(apply(places));
+  CHECK_FALSE(apply(Bytes(places).substr(1)));
+  CHECK_FALSE(apply(places + "a"));
+  places[3] = 4;
+  CHECK_FALSE(apply(places));
+  places[4] = 3;
+  CHECK(apply(places));
+  replay->finish();
+  Execution execution(engine);
+  EngineSession session(engine, execution);
+  run(session, {"SELECT", "3"});
+  run(session, {"SET", "a", "1"});
+  CHECK(engine.key_count(3) == 1);
 }
 
 }  // namespace sluice::test

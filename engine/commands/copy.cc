@@ -1,0 +1,95 @@
+// COPY, MOVE, SWAPDB: keys in other databases.
+#include "engine/base/numbers.h"
+#include "engine/commands/call.h"
+#include "engine/commands/keys.h"
+#include "engine/engine.h"
+
+namespace sluice {
+
+namespace {
+
+constexpr Bytes kSameObject = "ERR source and destination objects are the same";
+
+struct CopyOptions {
+  int database = 0;
+  bool replace = false;
+};
+
+bool parse_copy_options(const Call& call, CopyOptions& options) {
+  options.database = call.client.database;
+  for (size_t at = 3; at < call.args.size(); ++at) {
+    if (call.option(at, "REPLACE")) {
+      options.replace = true;
+    } else if (call.option(at, "DB") && at + 1 < call.args.size()) {
+      if (!call.database_number(++at, options.database)) return false;
+    } else {
+      call.reply.error(errors::kSyntax);
+      return false;
+    }
+  }
+  return true;
+}
+
+// The argument of SWAPDB; `place` is "first" or "second".
+bool parse_swapped(const Call& call, size_t argument, Bytes place, int& database) {
+  const auto number = parse_i64(call.args[argument]);
+  if (!number || *number < INT32_MIN || *number > INT32_MAX) {
+    call.reply.error("ERR invalid " + std::string(place) + " DB index");
+    return false;
+  }
+  database = static_cast<int>(*number);
+  return true;
+}
+
+bool is_database(int number) { return number >= 0 && number < kDatabases; }
+
+}  // namespace
+
+void copy_command(Call& call) {
+  CopyOptions options;
+  if (!parse_copy_options(call, options)) return;
+  const KeyRef from = call.key(1);
+  const KeyRef to(call.args[2]);
+  if (from.key == to.key && options.database == call.client.database) {
+    return call.reply.error(kSameObject);
+  }
+  Database source = call.database(from);
+  Entry* entry = source.find(from);
+  if (entry == nullptr) return call.reply.integer(0);
+  Database target = call.database(to, options.database);
+  if (target.find(to) != nullptr && !options.replace) return call.reply.integer(0);
+  source.copy(entry, target, to);
+  call.reply.integer(1);
+}
+
+void move_command(Call& call) {
+  int database = 0;
+  if (!call.database_number(2, database)) return;
+  if (database == call.client.database) return call.reply.error(kSameObject);
+  const KeyRef key = call.key(1);
+  Database source = call.database(key);
+  Entry* entry = source.find(key);
+  Database target = call.database(key, database);
+  if (entry == nullptr || target.find(key) != nullptr) return call.reply.integer(0);
+  source.move(key, entry, target, key);
+  call.reply.integer(1);
+}
+
+void swapdb_command(Call& call) {
+  int first = 0;
+  int second = 0;
+  if (!parse_swapped(call, 1, "first", first) || !parse_swapped(call, 2, "second", second)) return;
+  if (!is_database(first) || !is_database(second)) {
+    return call.reply.error("ERR DB index is out of range");
+  }
+  if (first != second) {
+    for (unsigned shard = 0; shard < kShards; ++shard) {
+      Database::swap(call.engine.shard(shard), first, second, call.unit);
+    }
+    Database::record_places(call.unit, call.engine.shard(0));
+    ++call.unit.changes;
+  }
+  call.reply.ok();
+}
+
+}  // namespace sluice

@@ -1,0 +1,51 @@
+// SWAPDB: two databases exchange their keys. No key moves: the numbers by which clients know the
+// databases change places. So it costs what watches and waits there, not the number of keys, and
+// its record is 16 bytes that may be applied again.
+#include <algorithm>
+
+#include "engine/keyspace/database.h"
+
+// As in database.cc: the shard is locked by the unit in work.
+namespace sluice {
+
+Database Database::at_index(Shard& shard, int index, Unit& unit) NO_THREAD_SAFETY_ANALYSIS {
+  const auto found = std::find(shard.places.begin(), shard.places.end(), index);
+  CHECK(found != shard.places.end());
+  return Database(shard, static_cast<int>(found - shard.places.begin()), unit);
+}
+
+void Database::record_places(Unit& unit, const Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
+  if (!unit.recording) return;
+  const DatabasePlaces& places = shard.places;
+  unit.record().database_places({reinterpret_cast<const char*>(places.data()), places.size()});
+}
+
+// Before the swap: a watched key changes where it is there before or after it.
+void Database::break_swapped_watches(Shard& shard, int number, int other,
+                                     Unit& unit) NO_THREAD_SAFETY_ANALYSIS {
+  Database before(shard, number, unit);
+  Database after(shard, other, unit);
+  for (auto& [name, sets] : shard.watchers[static_cast<size_t>(number)]) {
+    const KeyRef key(name);
+    // What has expired is not there; who watches it has seen it go, or will.
+    if (before.find(key) == nullptr && after.find(key) == nullptr) continue;
+    for (WatchSet* set : sets) set->broken.store(true, std::memory_order_relaxed);
+  }
+}
+
+void Database::swap(Shard& shard, int first, int second, Unit& unit) NO_THREAD_SAFETY_ANALYSIS {
+  if (shard.watched_keys != 0) {
+    break_swapped_watches(shard, first, second, unit);
+    break_swapped_watches(shard, second, first, unit);
+  }
+  std::swap(shard.places[static_cast<size_t>(first)], shard.places[static_cast<size_t>(second)]);
+  for (const int number : {first, second}) {
+    Database database(shard, number, unit);
+    shard.key_counts[static_cast<size_t>(number)].store(database.size(), std::memory_order_relaxed);
+    if (shard.waiters.empty()) continue;
+    for (const std::string& key : shard.waiters.keys(number)) database.signal(key);
+    for (const std::string& key : shard.waiters.queue_keys(number)) database.signal_queue(key);
+  }
+}
+
+}  // namespace sluice

@@ -1,0 +1,138 @@
+// COPY of a queue: configuration and live jobs, active ones as if they had never been popped; and
+// queues in databases that change places.
+#include <string>
+#include <vector>
+
+#include "engine/queue/queue.h"
+#include "tests/support/queue_server.h"
+
+#include <doctest/doctest.h>
+
+namespace sluice::test {
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+std::string show(QueueServer& server, const Words& words) {
+  const auto reply = server.run(0, words);
+  return reply.has_value() ? reply->show() : "waits";
+}
+
+std::string field(QueueServer& server, const std::string& queue, const std::string& id,
+                  const std::string& name) {
+  const RespValue job = *server.run(0, {"Q.GET", queue, id, "WITH", "payload"});
+  const RespValue* value = job.find(name);
+  return value == nullptr ? "none" : value->show();
+}
+
+// The ids that pops give, one after the other.
+Words pop_all(QueueServer& server, const std::string& queue) {
+  Words ids;
+  for (;;) {
+    const RespValue jobs = *server.run(0, {"Q.POP", "1", queue});
+    if (jobs.items.empty()) return ids;
+    ids.push_back(jobs.items[0].find("id")->text);
+  }
+}
+
+void check_kept(QueueServer& server, const Words& queues, const Words& ids) {
+  for (const std::string& name : queues) {
+    if (Queue* queue = server.find_queue(name)) queue->check();
+  }
+  CHECK(server.describe_replayed(server.units(), queues, ids) == server.describe(queues, ids));
+}
+
+}  // namespace
+
+TEST_CASE("a copied queue has the configuration and the live jobs") {
+  QueueServer server;
+  server.set_clock(1'700'000'000'000, 1000);
+  server.connect(1);
+  show(server, {"Q.CONFIG", "q", "SET", "max_active", "3", "rate", "100/1000", "fair", "on"});
+  show(server, {"Q.CONFIG", "q", "GROUP", "g*", "SET", "max_active", "2", "order", "lifo"});
+  show(server, {"Q.ADD", "q", "done", "0"});
+  show(server, {"Q.POP", "1", "q", "WORKER", "w"});
+  show(server, {"Q.ACK", "q", "done", "1"});
+  show(server, {"Q.ADD", "q", "active", "payload", "PRI", "1", "TTL", "60000"});
+  show(server, {"Q.POP", "1", "q", "WORKER", "w"});
+  show(server, {"Q.ADD", "q", "next", "old"});
+  show(server, {"Q.POP", "1", "q", "WORKER", "w"});
+  show(server, {"Q.ADD", "q", "next", "new", "IFDUP", "UPDATE"});
+  show(server, {"Q.ADD", "q", "stopped", "1"});
+  show(server, {"Q.POP", "1", "q", "WORKER", "w"});
+  show(server, {"Q.CANCEL", "q", "stopped", "REASON", "enough"});
+  show(server, {"Q.ADD", "q", "needs", "1", "NEED", "active", "NEED", "done"});
+  show(server, {"Q.ADD", "q", "needs-stopped", "1", "NEED", "stopped"});
+  show(server, {"Q.ADD", "q", "late", "1", "DELAY", "5000"});
+  for (const char* id : {"s1", "s2", "s3"}) {
+    show(server, {"Q.ADD", "q", id, id, "GROUP", "g1", "PRI", "1", "KEY", "k", "TAG", "t", "v"});
+  }
+  server.pass(10);
+  CHECK(show(server, {"COPY", "q", "q"}) == "-ERR source and destination objects are the same");
+  show(server, {"SET", "copy", "a string"});
+  CHECK(show(server, {"COPY", "q", "copy"}) == "0");
+  CHECK(show(server, {"COPY", "q", "copy", "REPLACE"}) == "1");
+  const Words ids{"done", "active", "next", "stopped", "needs", "needs-stopped", "late", "s1"};
+  check_kept(server, {"q", "copy"}, ids);
+
+  CHECK(show(server, {"Q.CONFIG", "copy", "GET"}) == show(server, {"Q.CONFIG", "q", "GET"}));
+  CHECK(show(server, {"Q.CONFIG", "copy", "GROUP", "g*", "GET"}) ==
+        show(server, {"Q.CONFIG", "q", "GROUP", "g*", "GET"}));
+  CHECK(show(server, {"Q.GET", "copy", "done"}) == "null");
+  CHECK(field(server, "copy", "active", "state") == "pending");
+  CHECK(field(server, "copy", "active", "attempts") == "0");
+  CHECK(field(server, "copy", "next", "state") == "pending");
+  CHECK(field(server, "copy", "next", "payload") == "new");
+  CHECK(field(server, "copy", "stopped", "state") == "cancelled");
+  CHECK(field(server, "copy", "needs", "state") == "blocked");
+  CHECK(field(server, "copy", "needs-stopped", "state") == "cancelled");
+  CHECK(field(server, "copy", "late", "state") == "delayed");
+  // The source is as it was.
+  CHECK(field(server, "q", "active", "state") == "active");
+  CHECK(field(server, "q", "needs-stopped", "state") == "blocked");
+  // Caps hold, the stack of the group is one, and what needs a job waits for the copy of it.
+  show(server, {"Q.CONFIG", "copy", "SET", "max_active", "0"});
+  CHECK(pop_all(server, "copy") == Words{"active", "s3", "s2", "next"});
+  server.pass(6000);
+  CHECK(pop_all(server, "copy") == Words{"late"});
+  check_kept(server, {"q", "copy"}, ids);
+}
+
+TEST_CASE("a copy wakes who waits at its name") {
+  QueueServer server;
+  server.set_clock(1'700'000'000'000, 1000);
+  server.connect(2);
+  show(server, {"Q.ADD", "q", "a", "1"});
+  CHECK_FALSE(server.run(1, {"Q.POP", "1", "copy", "BLOCK", "0"}).has_value());
+  CHECK(show(server, {"COPY", "q", "copy"}) == "1");
+  CHECK(server.take_deliveries().at(1).items.at(0).find("id")->text == "a");
+  CHECK(field(server, "copy", "a", "state") == "active");
+  CHECK(field(server, "q", "a", "state") == "pending");
+}
+
+TEST_CASE("timers, leases and who waits go on when databases change places") {
+  QueueServer server;
+  server.set_clock(1'700'000'000'000, 1000);
+  server.connect(3);
+  show(server, {"Q.ADD", "q", "late", "1", "DELAY", "500"});
+  show(server, {"Q.ADD", "q", "held", "1", "LEASE", "1000"});
+  show(server, {"Q.POP", "1", "q"});
+  server.run(1, {"SELECT", "1"});
+  CHECK_FALSE(server.run(1, {"Q.POP", "1", "q", "BLOCK", "0"}).has_value());
+  CHECK(show(server, {"SWAPDB", "0", "1"}) == "OK");
+  CHECK(show(server, {"Q.GET", "q", "late"}) == "null");
+  CHECK(server.take_deliveries().empty());
+  server.pass(600);
+  CHECK(server.take_deliveries().at(1).items.at(0).find("id")->text == "late");
+  server.pass(1000);
+  server.run(2, {"SELECT", "1"});
+  CHECK(server.run(2, {"Q.GET", "q", "held"})->find("state")->text == "pending");
+  server.restart(1);
+  CHECK(show(server, {"Q.GET", "q", "late"}) == "null");
+  server.run(0, {"SELECT", "1"});
+  CHECK(field(server, "q", "late", "state") == "active");
+  CHECK(field(server, "q", "held", "state") == "pending");
+}
+
+}  // namespace sluice::test
