@@ -37,10 +37,14 @@ class IdleRates {
     return arrival_us;
   }
   void forget_passed(int64_t now_ms) {
-    while (!by_time_.empty() && by_time_.begin()->first <= now_ms * 1000) {
-      by_name_.erase(by_time_.begin()->second);
-      by_time_.erase(by_time_.begin());
-    }
+    while (!by_time_.empty() && by_time_.begin()->first <= now_ms * 1000) drop_one();
+  }
+  // False: there is none.
+  bool drop_one() {
+    if (by_time_.empty()) return false;
+    by_name_.erase(by_time_.begin()->second);
+    by_time_.erase(by_time_.begin());
+    return true;
   }
   // visit(level, name, arrival_us)
   template <class Visit>

@@ -184,7 +184,6 @@ void Lanes::add_ticket(Job* job, bool due, int64_t now_ms) {
   Lane* lane = job->lane;
   if (lane->lifo) lane->stack.insert(job->arrival(), 0, job);
   Band& band = *bands_[lane->band];
-  band.last_rank = std::max(band.last_rank, job->rank);
   if (due) {
     band.pending.insert(rank_key(job->rank), job->seq, job);
     lane->tickets.insert(rank_key(job->rank), job->seq, job);
@@ -455,7 +454,8 @@ size_t Lanes::memory_bytes() const {
   }
   for (const uint8_t number : used_bands_) {
     const Band& band = *bands_[number];
-    bytes += sizeof(Band) + band.pending.memory_bytes() + band.open.memory_bytes();
+    bytes += sizeof(Band) + band.pending.memory_bytes() + band.open.memory_bytes() +
+             band.later.memory_bytes();
     for (const auto& [keys, in_class] : band.classes) {
       bytes += sizeof(BandClass) + in_class->ready.memory_bytes();
     }

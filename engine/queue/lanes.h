@@ -100,8 +100,14 @@ struct Band {
   OrderedIndex<Job*> pending;
   OrderedIndex<BandClass*, ClassOrder> open;
   std::map<const KeySet*, std::unique_ptr<BandClass>> classes;
-  // The greatest rank that a pending or delayed job of the band ever had.
-  int64_t last_rank = kFrontRanks;
+  // Blocked, delayed and active jobs that may stand behind every time so far, by (rank, seq): only
+  // they and pending ones can be the last of the band. Kept by Queue::place.
+  OrderedIndex<Job*> later;
+  // The greatest rank of its jobs that may run, or run; of those up to the present not exactly.
+  int64_t last_rank() const {
+    const int64_t rank = pending.empty() ? kFrontRanks : pending.back().value->rank;
+    return later.empty() ? rank : std::max(rank, later.back().value->rank);
+  }
   // For statistics, kept by Queue::place.
   uint64_t waiting = 0;
   uint64_t active = 0;
@@ -179,6 +185,10 @@ class Lanes {
 
   // The place in the dispatch order that this ticket of a lane has, or would have as its first.
   ReadyKey ready_key(const Lane* lane, const Job* ticket) const;
+
+  // Frees up to `left` things and takes them off it (Queue::dismantle). REQUIRES: the jobs are
+  // gone.
+  void dismantle(size_t& left);
 
   size_t memory_bytes() const;
   // Verifies the invariants; for tests.

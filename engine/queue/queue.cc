@@ -101,8 +101,22 @@ void Queue::count_tags(const Job* job, uint64_t one) {
   }
 }
 
+// A job in none of the states of `later` is in the band's own order, or in none.
+void Queue::place_later(Job* job) {
+  if (job->state == JobState::kPending || is_terminal(job->state) || job->rank <= queue_ms) return;
+  lanes.band(job->band)->later.insert(rank_key(job->rank), job->seq, job);
+}
+
+void Queue::unplace_later(Job* job) {
+  if (job->state == JobState::kPending || is_terminal(job->state)) return;
+  OrderedIndex<Job*>& later = lanes.band(job->band)->later;
+  // Whether it was put there depends on the time at which it was placed.
+  if (!later.empty()) later.erase(rank_key(job->rank), job->seq, job);
+}
+
 void Queue::place(Job* job) {
   count_in(job, true);
+  place_later(job);
   switch (job->state) {
     case JobState::kBlocked:
       for (const std::string& need : job->extras().unmet) dependents[need].push_back(job);
@@ -130,6 +144,7 @@ void Queue::place(Job* job) {
 
 void Queue::unplace(Job* job) {
   count_in(job, false);
+  unplace_later(job);
   bool found = true;
   switch (job->state) {
     case JobState::kBlocked:
@@ -289,7 +304,14 @@ void Queue::reconfigure() {
 
 // --- Timers ---
 
+bool Queue::retains_too_much(size_t kind) const {
+  const Retention& bound =
+      kind == 0 ? config.values().retain_completed : config.values().retain_failed;
+  return ended[kind].size() > bound.count || (bound.bytes != 0 && ended_bytes[kind] > bound.bytes);
+}
+
 int64_t Queue::next_due_ms() const {
+  if (retains_too_much(0) || retains_too_much(1)) return queue_ms;
   int64_t due = lanes.next_rate_ms();
   if (!delays.empty()) due = std::min(due, static_cast<int64_t>(delays.front().major));
   if (!ttls.empty()) due = std::min(due, static_cast<int64_t>(ttls.front().major));
@@ -312,17 +334,6 @@ int64_t Queue::next_due_ms() const {
 
 int64_t Queue::next_due_steady() const {
   return leases.empty() ? INT64_MAX : static_cast<int64_t>(leases.front().major);
-}
-
-bool Queue::dismantle(size_t limit) {
-  std::vector<Job*> some;
-  some.reserve(limit);
-  jobs.scan(0, limit, [&](Job* job) { some.push_back(job); });
-  for (Job* job : some) {
-    jobs.erase_node(job, hash_bytes(job->id()));
-    Job::destroy(job);
-  }
-  return jobs.empty();
 }
 
 size_t Queue::memory_bytes(size_t samples) const {

@@ -145,6 +145,8 @@ class Queue {
   // --- Timers --- The earliest queue time / steady time at which QueueWork::run_timers has work.
   int64_t next_due_ms() const;
   int64_t next_due_steady() const;
+  // More ended jobs of this kind than retention keeps, by number or bytes.
+  bool retains_too_much(size_t kind) const;
   // Where the shard keeps it (engine/queue/queue_timers.h): the times under which it stands there.
   int64_t listed_due_ms = INT64_MAX;
   int64_t listed_due_steady = INT64_MAX;
@@ -154,7 +156,8 @@ class Queue {
   std::string key;
   int database = 0;
 
-  // Frees at most `limit` jobs; true when none is left. For DEL in bounded steps.
+  // Frees about `limit` of what it holds (jobs, lanes, groups, rules, ...); true when nothing is
+  // left that many of could be. For DEL in bounded steps: after the first call it can only go on.
   bool dismantle(size_t limit);
 
   // Visits at most about `samples` jobs and extrapolates; 0: all.
@@ -166,6 +169,9 @@ class Queue {
   void count_in(const Job* job, bool in);
   void count_tags(const Job* job, uint64_t one);
   void check_gauges();
+  // Whether it can be the last job of its band without being in its order (Band::later).
+  void place_later(Job* job);
+  void unplace_later(Job* job);
   void place_active(Job* job);
   void unplace_active(Job* job);
 

@@ -10,7 +10,7 @@ namespace sluice {
 
 namespace {
 
-// A queue with at most so many jobs is freed where it stands.
+// A queue that holds at most so much is freed where it stands.
 constexpr size_t kFreedAtOnce = 256;
 
 void lower(std::atomic<int64_t>& due, int64_t to) {

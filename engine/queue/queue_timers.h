@@ -51,7 +51,7 @@ void lower_queue_due_times(Shard& shard);
 // now on, and a later queue's tokens are greater than its own: the token floor rises, as a record
 // of the unit.
 void retire_queue(Shard& shard, Unit& unit, Queue* queue);
-// Frees at most about `limit` jobs of queues that were retired. True: there is more.
+// Frees about `limit` of what retired queues hold. True: there is more.
 bool free_dying_queues(Shard& shard, size_t limit);
 
 // Raises the floor under the tokens of queues that are made later.

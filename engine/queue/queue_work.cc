@@ -369,8 +369,7 @@ void QueueWork::drop_retained(size_t limit) {
       const Retention& bound = *bounds[kind];
       const bool too_old =
           bound.age_ms != 0 && static_cast<int64_t>(finished_ms) + bound.age_ms <= queue_->queue_ms;
-      const bool too_large = bound.bytes != 0 && queue_->ended_bytes[kind] > bound.bytes;
-      if (ended.size() <= bound.count && !too_old && !too_large) break;
+      if (!too_old && !queue_->retains_too_much(kind)) break;
       record_gone(oldest->id(), EventType::kNone);
       queue_->erase(oldest);
       // The one that goes next has not been looked at for long.

@@ -211,7 +211,10 @@ std::string QueueWork::touch(Bytes id, uint64_t lease, std::optional<int64_t> le
   std::string error = find_leased(id, lease, job);
   if (!error.empty()) return error;
   JobRun& run = *job->run();
+  // A restart gives every lease its whole term again, so a new term is recorded; a renewal is not.
+  bool changed = progress != nullptr;
   if (!run.cancelled) {
+    changed = changed || (lease_ms && *lease_ms != run.lease_ms);
     if (lease_ms) run.lease_ms = *lease_ms;
     queue_->set_deadline(job, unit_->steady_ms + run.lease_ms);
   }
@@ -222,10 +225,8 @@ std::string QueueWork::touch(Bytes id, uint64_t lease, std::optional<int64_t> le
     tie_client(database_.shard(), holder.client_id, *queue_);
   }
   changed_ = true;  // the timer of its lease
-  if (progress != nullptr) {
-    job->extras().progress = *progress;
-    record_state(job, EventType::kNone);
-  }
+  if (progress != nullptr) job->extras().progress = *progress;
+  if (changed) record_state(job, EventType::kNone);
   outcome.left_ms = std::max<int64_t>(0, run.due_steady() - unit_->steady_ms);
   outcome.cancelled = run.cancelled;
   outcome.cancel_reason = run.cancel_reason;

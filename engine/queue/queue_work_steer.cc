@@ -7,6 +7,13 @@
 
 namespace sluice {
 
+namespace {
+
+// Ended jobs that a smaller retention lets go at once.
+constexpr size_t kForgottenAtOnce = 256;
+
+}  // namespace
+
 // --- Q.CANCEL ---
 
 QueueWork::Cancelled QueueWork::cancel(Job* job, Bytes reason, std::optional<int64_t> grace_ms) {
@@ -85,8 +92,8 @@ bool QueueWork::move(Job* job, const MoveSpec& spec) {
     // The last one moved is lowest, and so first.
     job->rank = kFrontRanks - static_cast<int64_t>(queue_->next_seq++);
   } else if (spec.back) {
-    // Behind whatever has stood in the band so far, delayed jobs too; of equal ranks it is last.
-    job->rank = std::max(queue_->queue_ms, queue_->lanes.band(band)->last_rank);
+    // Behind whatever is in the band, delayed and active jobs too; of equal ranks it is last.
+    job->rank = std::max(queue_->queue_ms, queue_->lanes.band(band)->last_rank());
     job->seq = queue_->next_seq++;
   } else if (spec.band || spec.boost_ms || spec.delay_ms || spec.at_ms) {
     job->rank = extras.release_ms - extras.boost_ms;
@@ -143,6 +150,8 @@ void QueueWork::config_changed(ConfigLevel level, Bytes pattern) {
         encode_config(level, pattern, queue_->config.recorded(level, pattern)));
   queue_->reconfigure();
   queue_->events.trim(queue_->config.values().events, queue_->queue_ms, SIZE_MAX);
+  // Timers go on where there is more.
+  drop_retained(kForgottenAtOnce);
   signal();
 }
 

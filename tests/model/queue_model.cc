@@ -146,7 +146,6 @@ RespValue QueueModel::add(const Words& words, const RespValue& observed) {
     if (spec.delay_ms.has_value()) spec.at_ms = queue_ms_ + *spec.delay_ms;
     spec.delay_ms.reset();
     old->successor = spec;
-    old->run->journaled_term_ms = old->run->term_ms;
     if (replaces) {
       old->run->cancelled = true;
       old->run->reason = "replaced";
@@ -199,8 +198,6 @@ void QueueModel::begin_waiting(ModelJob& job) {
     job.state = "blocked";
     return;
   }
-  int64_t& last = last_ranks_.try_emplace(job.band, kFront).first->second;
-  last = std::max(last, job.ticket.rank);
   if (!due(job.ticket)) {
     job.state = "delayed";
   } else {
@@ -236,7 +233,6 @@ void QueueModel::admit(ModelJob& job, const ModelPop& spec, uint64_t token) {
   run.started_ms = queue_ms_;
   run.started_steady = clock_.steady_ms;
   run.term_ms = spec.lease_ms.value_or(job.options.lease_ms.value_or(number("lease_ms")));
-  run.journaled_term_ms = run.term_ms;
   run.deadline_steady = clock_.steady_ms + run.term_ms;
   const int64_t max_run_ms = job.options.max_run_ms.value_or(number("max_run_ms"));
   if (max_run_ms != 0) run.run_deadline_steady = clock_.steady_ms + max_run_ms;
@@ -460,7 +456,6 @@ RespValue QueueModel::touch(const Words& words) {
   for (size_t i = 4; i + 1 < words.size(); ++i) {
     if (words[i] != "PROGRESS") continue;
     job->progress = words[i + 1];
-    run.journaled_term_ms = run.term_ms;
   }
   const int64_t due = std::min(run.deadline_steady, run.run_deadline_steady);
   return RespValue::map()
@@ -489,7 +484,6 @@ RespValue QueueModel::cancel(const Words& words) {
   ModelRun& run = *job->run;
   run.cancelled = true;
   run.reason = reason;
-  run.journaled_term_ms = run.term_ms;
   if (grace.has_value()) {
     run.deadline_steady = std::min(run.deadline_steady, clock_.steady_ms + *grace);
   }
@@ -517,8 +511,11 @@ RespValue QueueModel::move(const Words& words) {
   if (front) {
     ticket.rank = kFront - next_front_++;
   } else if (to_back) {
-    const auto last = last_ranks_.find(job->band);
-    ticket.rank = std::max(queue_ms_, last == last_ranks_.end() ? kFront : last->second);
+    ticket.rank = queue_ms_;
+    for (const ModelJob& other : jobs_) {
+      const bool before = &other != job && other.band == job->band && !other.terminal();
+      if (before) ticket.rank = std::max(ticket.rank, other.ticket.rank);
+    }
     ticket.seq = next_seq_++;
   } else {
     ticket.rank = ticket.release_ms - ticket.boost_ms;

@@ -48,7 +48,6 @@ struct ModelRun {
   int64_t started_ms = 0;
   int64_t started_steady = 0;
   int64_t term_ms = 0;
-  int64_t journaled_term_ms = 0;  // a TOUCH alone is not journaled
   int64_t deadline_steady = 0;
   int64_t run_deadline_steady = INT64_MAX;
   bool cancelled = false;
@@ -259,7 +258,6 @@ class QueueModel {
   uint64_t next_finish_ = 1;
   uint64_t last_token_ = 0;
   int64_t next_front_ = 1;
-  std::map<int, int64_t> last_ranks_;          // by band: the greatest that ever waited in it
   std::map<std::string, int64_t> arrival_us_;  // GCRA, by "q", "g:name", "k:name"
   std::map<std::string, double> share_ms_;     // fair: by group
   std::vector<int64_t> runs_ms_;

@@ -81,7 +81,6 @@ void QueueModel::restart() {
     ModelRun& run = *job.run;
     const int64_t max_run_ms = job.options.max_run_ms.value_or(number("max_run_ms"));
     run.started_steady = clock_.steady_ms;
-    run.term_ms = run.journaled_term_ms;
     run.deadline_steady = clock_.steady_ms + run.term_ms;
     if (max_run_ms != 0) run.run_deadline_steady = clock_.steady_ms + max_run_ms;
   }

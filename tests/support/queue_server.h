@@ -217,7 +217,7 @@ class QueueServer {
            "added_per_second", "completed_per_second", "rates", "utilization"});
       for (const std::string& id : ids) {
         add({"Q.GET", queue, id, "WITH", "payload", "WITH", "result"},
-            {"deadline", "eta_ms", "why", "lease_ms"});  // a TOUCH is not journaled
+            {"deadline", "eta_ms", "why"});  // a renewal is not journaled
       }
       add({"Q.EVENTS", queue, "0", "COUNT", "1000"}, {});
     }

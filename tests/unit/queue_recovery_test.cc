@@ -468,6 +468,19 @@ TEST_CASE("a large queue is freed in steps; its name is free at once") {
     CHECK(site.queue("large")->jobs.size() == 1);
     compare(site, *site.recover({}, 0), {"large", "small"});
   }
+  // Whatever there are many of: jobs, lanes, groups, keys and sets of them, rules of both.
+  Site wide;
+  for (int i = 0; i < 1000; ++i) {
+    const std::string name = std::to_string(i);
+    wide.run({"Q.CONFIG", "large", "GROUP", name, "SET", "max_active", "3"});
+    wide.run({"Q.CONFIG", "large", "KEY", name, "SET", "max_active", "3"});
+  }
+  for (int i = 0; i < 1000; ++i) {
+    const std::string name = std::to_string(i);
+    wide.run({"Q.ADD", "large", name, "payload", "GROUP", name, "KEY", name});
+  }
+  wide.run({"DEL", "large"});
+  CHECK(wide.run_timers() >= 7000 / 256);
   // What is not yet freed goes with the engine.
   Site site;
   for (int i = 0; i < 1000; ++i) site.run({"Q.ADD", "large", std::to_string(i), "payload"});

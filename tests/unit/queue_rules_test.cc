@@ -342,6 +342,36 @@ TEST_CASE("BACK: after everything of its band at that moment, delayed and active
   CHECK(q.drain() == "c later a b");
 }
 
+TEST_CASE("BACK: what has left the band is not waited for") {
+  QueueTalk q;
+  q.add("gone", "DELAY 100000");
+  q.add("behind", "BOOST -100000");
+  q.add("other", "DELAY 100000 PRI 3");
+  q.say("Q.MOVE q other PRI 2");
+  q.say("Q.MOVE q other PRI 3");
+  q.say("Q.CANCEL q gone");
+  q.say("Q.CANCEL q behind");
+  q.add("a b");
+  q.say("Q.MOVE q a BACK");
+  q.pass(1);
+  q.add("c");
+  CHECK(q.drain() == "b a c");
+  // One that runs, and may come back, is still in it; so is one that is blocked.
+  q.add("runs", "BOOST -500");
+  q.pop();
+  q.add("a2");
+  q.say("Q.MOVE q a2 BACK");
+  q.add("base", "PRI 4");
+  q.add("blocked", "NEED base DELAY 900");
+  q.add("a3");
+  q.say("Q.MOVE q a3 BACK");
+  q.pass(1);
+  q.nack("runs", "SILENT");
+  q.pass(1000);
+  q.say("Q.CANCEL q other");
+  CHECK(q.drain() == "runs a2 a3 base blocked");
+}
+
 TEST_CASE("MOVE: the band keeps the age, BOOST replaces the boost, DELAY gates") {
   QueueTalk q;
   q.add("old", "PRI LOW");
@@ -400,6 +430,22 @@ TEST_CASE("retention keeps so many, so long, so many bytes") {
   q.ack("g", "RESULT 0123456789");
   CHECK(q.state("f") == "null");
   CHECK(q.state("g") == "completed");
+}
+
+TEST_CASE("a smaller retention is applied by Q.CONFIG SET, in steps, without traffic") {
+  QueueTalk q;
+  for (int i = 0; i < 1000; ++i) q.add("j" + std::to_string(i));
+  while (q.pop("COUNT 256") != "null") {
+  }
+  for (int i = 0; i < 1000; ++i) q.ack("j" + std::to_string(i));
+  q.say("Q.CONFIG q SET retain_completed 10");
+  // One hold lets go of a part only.
+  CHECK(q.state("j500") == "completed");
+  q.run_timers();
+  CHECK(q.state("j989") == "null");
+  CHECK(q.state("j990") == "completed");
+  q.say("Q.CONFIG q SET retain_completed 10:0:4");
+  CHECK(q.state("j999") == "null");
 }
 
 TEST_CASE("Q.PURGE forgets terminal jobs that the selector means, and no others") {

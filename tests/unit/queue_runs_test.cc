@@ -395,6 +395,11 @@ TEST_CASE("after a restart every lease gets its full term again") {
   q.restart(4);
   q.pass(999);
   CHECK(q.state("a") == "active");
+  q.touch("a", "LEASE 3000");
+  q.pass(2000);
+  q.restart(4);
+  q.pass(2999);
+  CHECK(q.state("a") == "active");
   q.pass(1);
   CHECK(q.state("a") == "pending");
 }
