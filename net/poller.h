@@ -16,6 +16,7 @@
 
 #include <sys/epoll.h>
 
+#include <chrono>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -50,11 +51,18 @@ class Poller {
   void wake();
 
  private:
+  using Clock = std::chrono::steady_clock;
+
+  int take(std::span<epoll_event> events, int timeout_ms);
+  int look_before_sleep(std::span<epoll_event> events);
   void add_own(int fd, uint32_t events, void* name);
 
   int set_fd_;
   int wake_fd_;
   bool reactor_ready_ = false;
+  int looks_paid_ = 0;  // credit for looking before a sleep
+  unsigned sleeps_ = 0;
+  Clock::time_point turn_began_;
 };
 
 }  // namespace sluice
