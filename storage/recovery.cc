@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "storage/format.h"
+#include "storage/read_ahead.h"
 
 namespace sluice {
 namespace {
@@ -66,12 +67,12 @@ Result<RecoveryResult> Recovery::run() {
 
 Status Recovery::load_checkpoint(const CheckpointSummary& summary) {
   const std::string name = "checkpoint " + std::to_string(summary.checkpoint);
-  const std::unique_ptr<PieceReader> reader = log_.read_checkpoint(summary.checkpoint);
+  ReadAhead<PieceReader, uint32_t> reader(log_.read_checkpoint(summary.checkpoint));
   uint64_t pieces = 0;
   uint64_t records_total = 0;
   uint32_t number = 0;
   Bytes piece;
-  while (reader->next(number, piece)) {
+  while (reader.next(number, piece)) {
     PieceHeader header;
     Bytes records;
     std::string why;
@@ -88,7 +89,7 @@ Status Recovery::load_checkpoint(const CheckpointSummary& summary) {
     records_total += header.records;
     if (Status status = report(piece.size()); !status.ok()) return status;
   }
-  if (Status status = reader->status(); !status.ok()) return status;
+  if (Status status = reader.status(); !status.ok()) return status;
   if (pieces != summary.pieces || records_total != summary.records) {
     return damaged(name + " has " + std::to_string(pieces) + " pieces with " +
                    std::to_string(records_total) + " records; its summary says " +
@@ -102,14 +103,15 @@ Status Recovery::load_log(Lsn end_lsn) {
   if (!mark.ok()) return mark.status();
   bool gap = false;
   {
-    const std::unique_ptr<LogReader> reader = log_.read_from(result_.last_lsn + 1);
+    ReadAhead<LogReader, Lsn> reader(log_.read_from(result_.last_lsn + 1));
     Lsn first_lsn = 0;
     Bytes commit;
-    while (!gap && reader->next(first_lsn, commit)) {
+    while (!gap && reader.next(first_lsn, commit)) {
       if (Status status = load_commit(first_lsn, commit, gap); !status.ok()) return status;
       if (Status status = report(commit.size()); !status.ok()) return status;
     }
-    if (Status status = reader->status(); !status.ok()) return status;
+    // What lies behind a gap does not count, read or not.
+    if (Status status = gap ? Status() : reader.status(); !status.ok()) return status;
   }
   if (Status status = check_reached(end_lsn, mark.value(), gap); !status.ok()) return status;
   if (!gap) return {};

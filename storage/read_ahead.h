@@ -1,0 +1,111 @@
+// ReadAhead: a LogReader or PieceReader that another thread runs some way ahead, so that recovery
+// applies one commit or piece on one core while the next is read, checked and unpacked on another.
+//
+// The reader is used by that thread alone, which ends with this object. What was read waits in a
+// row that is bounded by bytes: one blob of any size, and more while they are few bytes together.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "engine/base/bytes.h"
+#include "engine/base/mutex.h"
+#include "storage/status.h"
+
+namespace sluice {
+
+// `Reader` has next(Number&, Bytes&) and status(), as in log.h.
+template <class Reader, class Number>
+class ReadAhead {
+ public:
+  explicit ReadAhead(std::unique_ptr<Reader> reader)
+      : reader_(std::move(reader)), thread_([this] { run(); }) {}
+
+  ~ReadAhead() {
+    {
+      MutexLock lock(mutex_);
+      stopped_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  ReadAhead(const ReadAhead&) = delete;
+  ReadAhead& operator=(const ReadAhead&) = delete;
+
+  // As the reader's; the bytes are valid until the next call.
+  bool next(Number& number, Bytes& bytes) {
+    MutexLock lock(mutex_);
+    std::unique_lock<std::mutex> native(mutex_.native(), std::adopt_lock);
+    while (row_.empty() && !ended_) changed_.wait(native);
+    native.release();
+    if (row_.empty()) return false;
+    waiting_bytes_ -= row_.front().bytes.size();
+    std::swap(given_, row_.front());
+    spare_ = std::move(row_.front().bytes);
+    row_.pop_front();
+    changed_.notify_all();
+    number = given_.number;
+    bytes = given_.bytes;
+    return true;
+  }
+
+  // REQUIRES: next() has returned false.
+  Status status() const { return reader_->status(); }
+
+ private:
+  static constexpr size_t kMaxWaitingBytes = size_t{8} << 20;
+
+  struct Blob {
+    Number number{};
+    std::string bytes;
+  };
+
+  void run() {
+    Number number{};
+    Bytes bytes;
+    Blob blob;
+    while (reader_->next(number, bytes)) {
+      blob.number = number;
+      blob.bytes = bytes;
+      if (!put(blob)) break;
+    }
+    MutexLock lock(mutex_);
+    ended_ = true;
+    changed_.notify_all();
+  }
+
+  // False: nobody wants it any more. Leaves a string whose memory the next blob can use.
+  bool put(Blob& blob) {
+    MutexLock lock(mutex_);
+    std::unique_lock<std::mutex> native(mutex_.native(), std::adopt_lock);
+    while (!stopped_ && !row_.empty() && waiting_bytes_ + blob.bytes.size() > kMaxWaitingBytes) {
+      changed_.wait(native);
+    }
+    native.release();
+    if (stopped_) return false;
+    waiting_bytes_ += blob.bytes.size();
+    row_.push_back(std::move(blob));
+    blob.bytes = std::move(spare_);
+    changed_.notify_all();
+    return true;
+  }
+
+  const std::unique_ptr<Reader> reader_;
+  Blob given_;  // what the last next() returned
+  Mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Blob> row_ GUARDED_BY(mutex_);
+  size_t waiting_bytes_ GUARDED_BY(mutex_) = 0;
+  std::string spare_ GUARDED_BY(mutex_);
+  bool ended_ GUARDED_BY(mutex_) = false;    // the reader has no more
+  bool stopped_ GUARDED_BY(mutex_) = false;  // this object goes
+  std::thread thread_;                       // last: it uses all of the above
+};
+
+}  // namespace sluice
