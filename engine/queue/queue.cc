@@ -237,6 +237,16 @@ Job* Queue::owned_ticket(const Job* job) const {
   return newer < due ? lane->tickets.at(newer).value() : lane->gated.at(newer - due).value();
 }
 
+Job* Queue::ticket_owner(Job* ticket) {
+  const Lane* lane = ticket->lane;
+  if (!lane->lifo) return ticket;
+  const uint64_t key = rank_key(ticket->rank);
+  const uint64_t before = ticket->state == JobState::kPending
+                              ? lane->tickets.rank(key, ticket->seq, ticket)
+                              : lane->tickets.size() + lane->gated.rank(key, ticket->seq, ticket);
+  return lane->stack.at(lane->stack.size() - 1 - before).value();
+}
+
 JobState Queue::shown_state(const Job* job) const { return owned_ticket(job)->state; }
 
 void Queue::exchange_tickets(Job* a, Job* b) {

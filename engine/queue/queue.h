@@ -125,6 +125,8 @@ class Queue {
   // --- LIFO tickets --- The ticket that a job owns: its own, or in a LIFO lane the k-th earliest
   // for the k-th newest job; named by the job that it was born with.
   Job* owned_ticket(const Job* job) const;
+  // The other way round: the job that owns a pending or delayed ticket.
+  static Job* ticket_owner(Job* ticket);
   // What callers see: a pending job whose ticket is not due is delayed.
   JobState shown_state(const Job* job) const;
   // Exchanges the tickets of two jobs of one LIFO lane. Both are unplaced; their states go with the

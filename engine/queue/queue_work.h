@@ -178,8 +178,10 @@ class QueueWork {
   std::string check_cost(const JobSpec& spec) const;
   std::string check_pause(Bytes group);
   std::string check_group_room(Bytes group);
-  // `may_displace`: somebody else may be cancelled to make room.
-  std::string check_room(Bytes group, uint8_t band, bool may_displace);
+  // Somebody else may be cancelled to make room for a job that runs then; not for one that could
+  // not run either (and may need the very one that went), or that is refused all the same.
+  enum class Newcomer : uint8_t { kRuns, kBlocked, kTooLate };
+  std::string check_room(Bytes group, uint8_t band, Newcomer newcomer);
   std::string check_wait(const JobSpec& spec, uint8_t band);
   std::string check_needs(const JobSpec& spec, std::vector<std::string>& unmet);
   bool displace(uint8_t band);

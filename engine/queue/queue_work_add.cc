@@ -102,7 +102,7 @@ bool QueueWork::displace(uint8_t band) {
   for (size_t i = bands.size(); i != 0 && bands[i - 1] > band; --i) {
     const auto& pending = queue_->lanes.band(bands[i - 1])->pending;
     if (pending.empty()) continue;
-    cancel(pending.back().value, "displaced", std::nullopt);
+    cancel(queue_->ticket_owner(pending.back().value), "displaced", std::nullopt);
     return true;
   }
   return false;
@@ -127,7 +127,7 @@ std::string QueueWork::check_group_room(Bytes name) {
   return {};
 }
 
-std::string QueueWork::check_room(Bytes group, uint8_t band, bool may_displace) {
+std::string QueueWork::check_room(Bytes group, uint8_t band, Newcomer newcomer) {
   const Limits& limits = queue_->config.values().limits;
   const uint64_t waiting = queue_->waiting();
   const bool full = limits.max_waiting != 0 && waiting >= limits.max_waiting;
@@ -141,7 +141,8 @@ std::string QueueWork::check_room(Bytes group, uint8_t band, bool may_displace) 
     std::string error = check_group_room(group);
     if (!error.empty()) return error;
   }
-  if (any_full && may_displace && !displace(band)) {
+  if (!any_full || newcomer == Newcomer::kTooLate) return {};
+  if (newcomer == Newcomer::kBlocked || !displace(band)) {
     return full_error(full ? limits.max_waiting : limits.max_total);
   }
   return {};
@@ -203,7 +204,10 @@ std::string QueueWork::add_new(const JobSpec& spec, const char* result, AddOutco
   if (error.empty()) error = check_pause(group);
   // Before anybody is displaced for a job that is then too late.
   std::string too_late = error.empty() ? check_wait(spec, band) : std::string();
-  if (error.empty()) error = check_room(group, band, too_late.empty());
+  const Newcomer newcomer = !too_late.empty() ? Newcomer::kTooLate
+                            : unmet.empty()   ? Newcomer::kRuns
+                                              : Newcomer::kBlocked;
+  if (error.empty()) error = check_room(group, band, newcomer);
   if (error.empty()) error = std::move(too_late);
   if (!error.empty()) return error;
   std::string id(spec.id);

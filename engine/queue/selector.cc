@@ -36,17 +36,6 @@ struct Place {
   bool begun = false;
 };
 
-// The job that owns a ticket of a LIFO lane: the reverse of Queue::owned_ticket.
-Job* ticket_owner(Job* ticket) {
-  const Lane* lane = ticket->lane;
-  if (!lane->lifo) return ticket;
-  const uint64_t key = rank_key(ticket->rank);
-  const uint64_t before = ticket->state == JobState::kPending
-                              ? lane->tickets.rank(key, ticket->seq, ticket)
-                              : lane->tickets.size() + lane->gated.rank(key, ticket->seq, ticket);
-  return lane->stack.at(lane->stack.size() - 1 - before).value();
-}
-
 int64_t age_ms(const Job& job, int64_t now_ms) {
   if (const JobEnd* end = job.end()) return now_ms - end->finished_ms;
   if (const JobRun* run = job.run()) return now_ms - run->started_ms;
@@ -295,7 +284,7 @@ bool Walk::walk_index(Part part, const Index& index, const Place& from) {
   for (auto at = behind(index, from); at.valid(); at.next()) {
     Job* job = at.value();
     if (too_young(part, *job)) return true;
-    if (part == Part::kDelays) job = ticket_owner(job);
+    if (part == Part::kDelays) job = Queue::ticket_owner(job);
     if (part == Part::kTtls && queue_.shown_state(job) != JobState::kPending) continue;
     if (offer(job)) continue;
     stop(part, {.major = at.major(), .minor = at.minor()});
@@ -346,7 +335,7 @@ bool Walk::merge(Part part, int band, const std::vector<const Index*>& indexes, 
     Index::Iterator& at = heads.back();
     Job* job = at.value();
     if (too_young(part, *job)) return true;
-    if (!offer(part == Part::kEnded ? job : ticket_owner(job))) {
+    if (!offer(part == Part::kEnded ? job : Queue::ticket_owner(job))) {
       stop(part, {.band = band, .major = at.major(), .minor = at.minor()});
       return false;
     }

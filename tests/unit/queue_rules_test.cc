@@ -448,6 +448,35 @@ TEST_CASE("a smaller retention is applied by Q.CONFIG SET, in steps, without tra
   CHECK(q.state("j999") == "null");
 }
 
+TEST_CASE("displace: never for a job that is blocked, and the last in line goes, LIFO or not") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET full displace max_waiting 2");
+  q.add("low", "PRI 4");
+  q.add("mid", "PRI 3");
+  CHECK(q.say("Q.ADD q needs p PRI 0 NEED low").substr(0, 6) == "-QFULL");
+  CHECK(q.state("low") == "pending");
+  q.add("high", "PRI 0");
+  CHECK(q.job("low", {"state", "error"}) == "cancelled displaced");
+  q.say("Q.CONFIG q SET order lifo:3 max_waiting 4");
+  q.add("old new", "PRI 4");
+  CHECK(q.job("old", {"position"}) == "3");
+  q.add("urgent", "PRI 0");
+  CHECK(q.state("old") == "cancelled");
+  CHECK(q.state("new") == "pending");
+}
+
+TEST_CASE("a job that a script popped is held by the connection that touches it") {
+  QueueTalk q;
+  q.add("a");
+  q.run(1, {"EVAL", "return redis.call('Q.POP', 1, 'q')", "1", "q"});
+  const std::string lease = q.job("a", {"lease"});
+  q.say_as(1, "Q.TOUCH q a " + lease);
+  q.say("Q.CANCEL q a REASON stop");
+  const std::vector<RespValue> messages = q.take_messages(1);
+  REQUIRE(messages.size() == 1);
+  CHECK(messages[0].show() == "[q.cancel q a " + lease + " stop]");
+}
+
 TEST_CASE("Q.PURGE forgets terminal jobs that the selector means, and no others") {
   QueueTalk q;
   q.add("a b c", "GROUP g");
