@@ -20,6 +20,12 @@ struct HistoryStyle {
   bool aging = false;
   bool lifo = false;
   bool fair = false;
+  bool bytes = false;       // retention by bytes
+  bool displaces = false;   // `full displace`
+  bool reserves = false;    // `reserve`
+  bool adapts = false;      // `adaptive`
+  bool descending = false;  // `priority_order desc`
+  bool ties = false;        // TIED leases, and connections that are lost
   bool wall_steps = false;  // the wall clock goes back at times
   bool long_steps = true;   // of the clocks: far enough for retention
 };
@@ -39,6 +45,17 @@ class HistoryGenerator {
       if (style_.fair) out.push_back({"Q.CONFIG", name, "SET", "fair", "on"});
       if (style_.lifo) out.push_back({"Q.CONFIG", name, "SET", "order", "lifo:2"});
       if (style_.aging) out.push_back({"Q.CONFIG", name, "SET", "aging_ms", "200"});
+      const auto set = [&](const char* field, const char* value) {
+        out.push_back({"Q.CONFIG", name, "SET", field, value});
+      };
+      if (style_.descending) set("priority_order", "desc");
+      if (style_.bytes) set("retain_completed", "6:3000:24");
+      if (style_.displaces)
+        out.push_back({"Q.CONFIG", name, "SET", "full", "displace", "max_waiting", "5"});
+      if (style_.reserves) set("reserve", "1:2");
+      if (style_.reserves) set("max_active", "4");
+      if (style_.adapts) set("adaptive", "2:5:30:90:1");
+      if (style_.ties) set("disconnect_grace_ms", "100");
       if (style_.fair) {
         out.push_back({"Q.CONFIG", name, "GROUP", "g.2", "SET", "weight", "2.0"});
       }
@@ -144,6 +161,7 @@ class HistoryGenerator {
     if (chance(20)) more({"COUNT", number(1, 4)});
     if (chance(15)) more({"LEASE", number(100, 1500)});
     if (chance(10)) more({"CAP", number(2, 6)});
+    if (style_.ties && chance(50)) more({"TIED"});
     if (chance(15)) more({"MATCH", key()});
     if (style_.waiters && chance(50)) more({"BLOCK", "0"});
     return words;
@@ -220,6 +238,16 @@ class HistoryGenerator {
       if (chance(40)) return {"Q.CONFIG", name, "SET", "rate", rate};
       if (chance(50)) return {"Q.CONFIG", name, "GROUP", group(), "SET", "rate", rate};
       return {"Q.CONFIG", name, "KEY", key(), "SET", "rate", rate};
+    }
+    if (style_.bytes && chance(40)) {
+      const std::string bounds = one_of({"6:3000:24", "9:0:60", "2:3000", "8:900:40"});
+      return {"Q.CONFIG", name, "SET", "retain_completed", bounds, "retain_failed", bounds};
+    }
+    if (style_.reserves && chance(30)) {
+      return {"Q.CONFIG", name, "SET", "reserve", one_of({"0:1", "1:2", "2:3"})};
+    }
+    if (style_.adapts && chance(15)) {
+      return {"Q.CONFIG", name, "SET", "adaptive", one_of({"2:5:30:90:1", "3:4:30:90:2"})};
     }
     // Caps of one job's slots at least: a job that is too large is refused.
     const std::string cap = one_of({"0", "2", "3", "5"});

@@ -12,8 +12,10 @@ constexpr int64_t kFront = -(int64_t{1} << 60);
 constexpr std::array<const char*, 5> kBandNames = {"CRITICAL", "HIGH", "NORMAL", "LOW",
                                                    "BACKGROUND"};
 
-std::string band_name(int band) {
-  return band < 5 ? kBandNames[static_cast<size_t>(band)] : std::to_string(band);
+// As callers write it, of the number that they write.
+std::string band_name(int number, bool descending) {
+  if (number >= 5) return std::to_string(number);
+  return kBandNames[static_cast<size_t>(descending ? 4 - number : number)];
 }
 
 RespValue or_null(std::optional<int64_t> value) {
@@ -25,6 +27,13 @@ std::optional<int64_t> option(const Words& words, size_t from, const std::string
     if (words[i] == name) return std::atoll(words[i + 1].c_str());
   }
   return std::nullopt;
+}
+
+std::string text_option(const Words& words, size_t from, const std::string& name) {
+  for (size_t i = from; i + 1 < words.size(); ++i) {
+    if (words[i] == name) return words[i + 1];
+  }
+  return "";
 }
 
 bool has_word(const Words& words, size_t from, const std::string& name) {
@@ -66,21 +75,37 @@ int64_t QueueModel::active(const std::string* group) const {
 }
 
 // PAUSED, QFULL, GROUPFULL, in this order; empty: there is room.
-std::string QueueModel::check_limits(const std::string& group) const {
+std::string QueueModel::check_limits(const ModelAdd& spec) {
+  const std::string group = spec.group.value_or("");
   if (paused(group, "in")) return "PAUSED direction=in";
   const auto full = [](int64_t limit, int64_t count) { return limit != 0 && count >= limit; };
-  if (full(number("max_waiting"), waiting(nullptr)) ||
-      full(number("max_total"), waiting(nullptr) + active(nullptr))) {
-    return "QFULL *";
-  }
-  if (group.empty()) return "";
-  if (full(group_number(group, "max_waiting"), waiting(&group))) {
+  const bool queue_full = full(number("max_waiting"), waiting(nullptr)) ||
+                          full(number("max_total"), waiting(nullptr) + active(nullptr));
+  if (queue_full && value("full") != "displace") return "QFULL *";
+  if (!group.empty() && full(group_number(group, "max_waiting"), waiting(&group))) {
     return "GROUPFULL group=" + group + " limit=max_waiting *";
   }
-  if (full(group_number(group, "max_total"), waiting(&group) + active(&group))) {
+  if (!group.empty() && full(group_number(group, "max_total"), waiting(&group) + active(&group))) {
     return "GROUPFULL group=" + group + " limit=max_total *";
   }
-  return "";
+  // Nobody goes for a job that could not run either.
+  const bool blocked = std::any_of(spec.needs.begin(), spec.needs.end(), [&](const auto& need) {
+    return find(need)->state != "completed";
+  });
+  const int band = spec.band.value_or(default_band());
+  return queue_full && (blocked || !displace(band)) ? "QFULL *" : "";
+}
+
+// The last job of the least urgent band below this one makes room.
+bool QueueModel::displace(int band) {
+  ModelJob* last = nullptr;
+  for (ModelJob& job : jobs_) {
+    if (job.state != "pending" || job.band <= band) continue;
+    if (last == nullptr || position(job) > position(*last)) last = &job;
+  }
+  if (last == nullptr) return false;
+  finish(*last, "cancelled", "displaced");
+  return true;
 }
 
 RespValue QueueModel::told(const char* result, const ModelJob& job) const {
@@ -105,7 +130,7 @@ RespValue QueueModel::add_new(const ModelAdd& spec, const char* result) {
   ModelJob job;
   job.id = spec.id;
   job.payload = spec.payload;
-  job.band = spec.band.value_or(static_cast<int>(number("default_pri")));
+  job.band = spec.band.value_or(default_band());
   job.group = spec.group.value_or("");
   job.keys = spec.keys;
   job.cost = spec.cost.value_or(1);
@@ -133,6 +158,7 @@ RespValue QueueModel::add_new(const ModelAdd& spec, const char* result) {
 RespValue QueueModel::add(const Words& words, const RespValue& observed) {
   tick();
   ModelAdd spec = parse_model_add(words);
+  if (spec.band.has_value()) spec.band = band_of(*spec.band);
   if (spec.id == "*") spec.id = observed.field("id");
   if (static_cast<int64_t>(spec.payload.size()) > number("max_payload")) {
     return RespValue::error("TOOBIG *");
@@ -175,8 +201,7 @@ RespValue QueueModel::add(const Words& words, const RespValue& observed) {
     const bool needed = std::any_of(jobs_.begin(), jobs_.end(), [&](const ModelJob& job) {
       return job.needs.contains(spec.id);
     });
-    const bool itself =
-        std::find(spec.needs.begin(), spec.needs.end(), spec.id) != spec.needs.end();
+    const bool itself = has_word(spec.needs, 0, spec.id);
     if (itself || (needs && needed)) return RespValue::error("BADFIELD field=need");
     // Whoever needs this id waits for the new job.
     ++totals_["cancelled"];
@@ -185,7 +210,7 @@ RespValue QueueModel::add(const Words& words, const RespValue& observed) {
     pair(left);
     return add_new(spec, "replaced");
   }
-  const std::string refused = check_limits(spec.group.value_or(""));
+  const std::string refused = check_limits(spec);
   if (!refused.empty()) return RespValue::error(refused);
   exists = true;
   forget(spec.id);
@@ -236,12 +261,14 @@ void QueueModel::admit(ModelJob& job, const ModelPop& spec, uint64_t token) {
   run.deadline_steady = clock_.steady_ms + run.term_ms;
   const int64_t max_run_ms = job.options.max_run_ms.value_or(number("max_run_ms"));
   if (max_run_ms != 0) run.run_deadline_steady = clock_.steady_ms + max_run_ms;
+  run.tied = spec.tied;
+  run.connection = spec.connection;
   job.run = run;
   if (!spec.request.empty()) worker_tokens_[spec.worker] = spec.request;
   charge(job);
   pair(job);
   const auto over = [&](int64_t cap, int64_t slots) { return cap != 0 && slots > cap; };
-  if (over(number("max_active"), used("", "")) || over(spec.cap, used("", "")) ||
+  if (over(max_active(), used("", "")) || over(spec.cap, used("", "")) ||
       over(group_number(job.group, "max_active"), used(job.group, ""))) {
     broken_ = "a cap is passed by " + job.id;
   }
@@ -259,7 +286,7 @@ RespValue QueueModel::popped(const ModelJob& job) const {
       .put("deadline", deadline(job))
       .put("attempt", job.attempts)
       .put("crashes", job.crashes)
-      .put("pri", band_name(job.band))
+      .put("pri", band_name(band_of(job.band), descending()))
       .put("group", job.group)
       .put("keys", keys)
       .put("cost", job.cost)
@@ -282,6 +309,7 @@ RespValue QueueModel::pop(const ModelPop& spec, const RespValue& observed) {
       if (!job.active() || job.run->worker != spec.worker) continue;
       if (job.run->request != spec.request) continue;
       if (!job.run->cancelled) job.run->deadline_steady = clock_.steady_ms + job.run->term_ms;
+      job.run->connection = spec.connection;
       out.items.push_back(popped(job));
     }
     std::sort(out.items.begin(), out.items.end(), [](const RespValue& a, const RespValue& b) {
@@ -406,7 +434,9 @@ RespValue QueueModel::acknowledge(const Words& words) {
   ModelJob* job = nullptr;
   const std::string error = check_lease(words[2], words[3], job);
   if (error.empty()) {
+    job->result = text_option(words, 4, "RESULT");
     finish(*job, "completed", "");
+    adapt();
     return RespValue::of("OK");
   }
   if (job != nullptr && job->state == "completed" && std::to_string(job->last_token) == words[3]) {
@@ -443,20 +473,18 @@ RespValue QueueModel::refuse(const Words& words, const RespValue& observed) {
   return RespValue::map().put("state", job == nullptr ? "*" : job->state);
 }
 
-RespValue QueueModel::touch(const Words& words) {
+RespValue QueueModel::touch(const Words& words, int connection) {
   ModelJob* job = nullptr;
   const std::string error = check_lease(words[2], words[3], job);
   if (!error.empty()) return RespValue::error(error);
   const std::optional<int64_t> lease = option(words, 4, "LEASE");
   ModelRun& run = *job->run;
+  run.connection = connection;
   if (!run.cancelled) {
     if (lease.has_value()) run.term_ms = *lease;
     run.deadline_steady = clock_.steady_ms + run.term_ms;
   }
-  for (size_t i = 4; i + 1 < words.size(); ++i) {
-    if (words[i] != "PROGRESS") continue;
-    job->progress = words[i + 1];
-  }
+  if (has_word(words, 4, "PROGRESS")) job->progress = text_option(words, 4, "PROGRESS");
   const int64_t due = std::min(run.deadline_steady, run.run_deadline_steady);
   return RespValue::map()
       .put("left_ms", due - clock_.steady_ms)
@@ -496,7 +524,7 @@ RespValue QueueModel::move(const Words& words) {
   if (job == nullptr || !job->waiting()) return {};
   stop_pending(*job);
   ModelTicket& ticket = job->ticket;
-  if (const auto band = option(words, 3, "PRI")) job->band = static_cast<int>(*band);
+  if (const auto band = option(words, 3, "PRI")) job->band = band_of(static_cast<int>(*band));
   const auto boost = option(words, 3, "BOOST");
   const auto delay = option(words, 3, "DELAY");
   const auto at = option(words, 3, "AT");
@@ -564,28 +592,6 @@ RespValue QueueModel::purge(const std::string& state) {
   });
   forget_shares();
   return RespValue::array({RespValue::of("0"), RespValue::of(purged)});
-}
-
-void QueueModel::drop_retained() {
-  const auto drop = [&](const char* field, const char* first, const char* second) {
-    const std::vector<int64_t> bounds = numbers(field);
-    std::vector<const ModelJob*> ended;
-    for (const ModelJob& job : jobs_) {
-      if (job.state == first || job.state == second) ended.push_back(&job);
-    }
-    std::sort(ended.begin(), ended.end(), [](const ModelJob* a, const ModelJob* b) {
-      return a->finish_order < b->finish_order;
-    });
-    std::set<std::string> gone;
-    for (size_t i = 0; i < ended.size(); ++i) {
-      const bool too_many = ended.size() - i > static_cast<size_t>(bounds[0]);
-      const bool too_old = bounds[1] != 0 && ended[i]->finished_ms + bounds[1] <= queue_ms_;
-      if (too_many || too_old) gone.insert(ended[i]->id);
-    }
-    for (const std::string& id : gone) forget(id);
-  };
-  drop("retain_completed", "completed", "cancelled");
-  drop("retain_failed", "failed", "expired");
 }
 
 }  // namespace sluice::test

@@ -53,6 +53,8 @@ struct ModelRun {
   bool cancelled = false;
   std::string reason;
   double charged_ms = 0;
+  bool tied = false;
+  int connection = 0;  // to which it is tied; -1: one that is lost
 };
 
 struct ModelAdd {
@@ -89,6 +91,7 @@ struct ModelJob {
   std::set<std::string> needs;  // that are not met yet
   std::string error;
   std::string progress;
+  std::string result;
   std::optional<ModelRun> run;
   std::optional<ModelAdd> successor;
   // Terminal:
@@ -109,6 +112,8 @@ struct ModelPop {
   std::optional<std::string> id;
   std::set<std::string> match;
   std::optional<int64_t> block_ms;
+  bool tied = false;
+  int connection = 0;  // that asks
 };
 
 // The place of a choice in the dispatch order of its queue.
@@ -142,7 +147,7 @@ class QueueModel {
   bool is_repeat(const ModelPop& spec) const;
   RespValue acknowledge(const Words& words);
   RespValue refuse(const Words& words, const RespValue& observed);
-  RespValue touch(const Words& words);
+  RespValue touch(const Words& words, int connection);
   RespValue cancel(const Words& words);
   RespValue move(const Words& words);
   RespValue retry(const Words& words);
@@ -151,6 +156,7 @@ class QueueModel {
   RespValue get(const std::string& id);
   RespValue stats();
 
+  void connection_lost(int connection);
   // Whatever is due.
   void run_timers();
   // The process ended and came back: every lease gets its full term again.
@@ -195,6 +201,12 @@ class QueueModel {
   bool is_lifo(const ModelJob& job) const;
   double weight(const std::string& group) const;
   int64_t ttl_of(const ModelJob& job) const;
+  // With `priority_order desc` callers' numbers count the other way; both ways round.
+  bool descending() const { return value("priority_order") == "desc"; }
+  int band_of(int number) const { return descending() ? 255 - number : number; }
+  int default_band() const;
+  // Of the queue; `adaptive` moves it.
+  int64_t max_active() const { return adaptive_max_ != 0 ? adaptive_max_ : number("max_active"); }
   // "1000:300000" -> its numbers; what is missing is 0.
   std::vector<int64_t> numbers(const std::string& field) const;
 
@@ -210,19 +222,23 @@ class QueueModel {
   std::vector<std::pair<std::string, std::string>> rates_of(const ModelJob& job) const;
   int64_t used(const std::string& group, const std::string& key) const;
   bool fits_queue(const ModelJob& job, const ModelPop& spec) const;
+  bool reserved(const ModelJob& job) const;
   ModelPlace place_of(const ModelJob& job) const;
   std::optional<int64_t> position(const ModelJob& job) const;
   void charge(ModelJob& job);
   void settle_charge(ModelJob& job);
   void forget_shares();
   void backlog_begins(const std::string& group);
+  void adapt();
 
   // --- queue_model.cc ---
   void tick() { queue_ms_ = std::max(queue_ms_, clock_.wall_ms); }
   int64_t count(const std::string& state) const;
   int64_t waiting(const std::string* group) const;
   int64_t active(const std::string* group) const;
-  std::string check_limits(const std::string& group) const;
+  // PAUSED, QFULL, GROUPFULL; where all is well a job may have been displaced.
+  std::string check_limits(const ModelAdd& spec);
+  bool displace(int band);
   RespValue add_new(const ModelAdd& spec, const char* result);
   void set_options(ModelJob& job, const ModelAdd& spec);
   RespValue told(const char* result, const ModelJob& job) const;
@@ -261,6 +277,8 @@ class QueueModel {
   std::map<std::string, int64_t> arrival_us_;  // GCRA, by "q", "g:name", "k:name"
   std::map<std::string, double> share_ms_;     // fair: by group
   std::vector<int64_t> runs_ms_;
+  int64_t completions_ = 0;   // since it was last adapted
+  int64_t adaptive_max_ = 0;  // 0: `adaptive off`
   std::map<std::string, int64_t> totals_;
   std::map<std::string, std::string> worker_tokens_;
   std::string broken_;
@@ -282,6 +300,8 @@ class ModelServer {
                const std::map<int, RespValue>& deliveries);
   Expected run_timers(const std::map<int, RespValue>& deliveries);
   void stop_waiting(int connection);
+  // The connection is lost; a new one takes its number.
+  void disconnect(int connection);
   bool waits(int connection) const;
   void restart();
   QueueModel& queue(const std::string& name);

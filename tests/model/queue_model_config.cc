@@ -19,6 +19,9 @@ const std::map<std::string, std::string> kDefaults = {
     {"fair", "off"},
     {"aging_ms", "0"},
     {"reserve", ""},
+    {"adaptive", ""},
+    {"priority_order", "asc"},
+    {"disconnect_grace_ms", "5000"},
     {"rate", ""},
     {"default_pri", "2"},
     {"lease_ms", "30000"},
@@ -91,7 +94,13 @@ bool QueueModel::is_lifo(const ModelJob& job) const {
   std::string order = job.group.empty() ? "" : rule_value(group_rules_, job.group, "order");
   if (order.empty()) order = value("order");
   if (order.substr(0, 4) != "lifo") return false;
-  return job.band >= (order.size() > 5 ? to_number(order.substr(5)) : 0);
+  if (order.size() <= 5) return true;
+  return job.band >= band_of(static_cast<int>(to_number(order.substr(5))));
+}
+
+int QueueModel::default_band() const {
+  const bool given = config_.contains("default_pri");
+  return band_of(given || !descending() ? static_cast<int>(number("default_pri")) : 0);
 }
 
 double QueueModel::weight(const std::string& group) const {
@@ -109,7 +118,7 @@ std::vector<int64_t> QueueModel::numbers(const std::string& field) const {
   std::vector<int64_t> out;
   std::istringstream parts(value(field));
   for (std::string part; std::getline(parts, part, ':');) out.push_back(to_number(part));
-  out.resize(3);
+  out.resize(std::max<size_t>(out.size(), 3));
   return out;
 }
 
@@ -139,6 +148,15 @@ RespValue QueueModel::configure(const Words& words) {
   } else {
     for (size_t i = at + 1; i + 1 < words.size(); i += 2) (*fields)[words[i]] = words[i + 1];
   }
+  if (value("adaptive").empty()) {
+    adaptive_max_ = 0;
+  } else {
+    const std::vector<int64_t> bounds = numbers("adaptive");
+    if (adaptive_max_ == 0) {
+      adaptive_max_ = number("max_active") != 0 ? number("max_active") : bounds[1];
+    }
+    adaptive_max_ = std::clamp(adaptive_max_, bounds[0], bounds[1]);
+  }
   drop_retained();
   return RespValue::of("OK");
 }
@@ -147,7 +165,10 @@ ModelPop parse_model_pop(const Words& words, size_t from) {
   ModelPop spec;
   for (size_t i = from; i < words.size(); ++i) {
     const std::string& word = words[i];
-    if (word == "TIED") continue;
+    if (word == "TIED") {
+      spec.tied = true;
+      continue;
+    }
     const std::string& argument = words.at(++i);
     if (word == "WORKER") spec.worker = argument;
     if (word == "COUNT") spec.count = static_cast<size_t>(to_number(argument));

@@ -125,9 +125,17 @@ bool QueueModel::limits_allow(const ModelJob& job) const {
 
 bool QueueModel::fits_queue(const ModelJob& job, const ModelPop& spec) const {
   const int64_t in_use = used("", "");
-  const int64_t cap = number("max_active");
+  const int64_t cap = max_active();
   if (spec.cap != 0 && in_use + job.cost > spec.cap) return false;
   return cap == 0 || in_use + job.cost <= cap;
+}
+
+// What is left is for more urgent bands.
+bool QueueModel::reserved(const ModelJob& job) const {
+  if (value("reserve").empty() || max_active() == 0) return false;
+  const std::vector<int64_t> reserve = numbers("reserve");
+  if (job.band <= band_of(static_cast<int>(reserve[0]))) return false;
+  return used("", "") + job.cost > max_active() - reserve[1];
 }
 
 ModelPlace QueueModel::place_of(const ModelJob& job) const {
@@ -153,12 +161,10 @@ ModelJob* QueueModel::choose(const ModelPop& spec, ModelPlace& place) {
   if (spec.id.has_value()) {
     ModelJob* job = find(*spec.id);
     if (job == nullptr || job->state != "pending" || !limits_allow(*job)) return nullptr;
-    if (!fits_queue(*job, spec)) return nullptr;
+    if (!fits_queue(*job, spec) || reserved(*job)) return nullptr;
     place = place_of(*job);
     return job;
   }
-  const std::vector<int64_t> reserve = numbers("reserve");
-  const bool reserves = !value("reserve").empty();
   // The first of each band; then the bands are compared, older jobs as if more urgent.
   std::map<int, std::pair<ModelPlace, ModelJob*>> first_of_band;
   for (ModelJob& job : jobs_) {
@@ -168,11 +174,7 @@ ModelJob* QueueModel::choose(const ModelPop& spec, ModelPlace& place) {
                      [&](const std::string& key) { return job.keys.contains(key); })) {
       continue;
     }
-    const int64_t cap = number("max_active");
-    if (reserves && job.band > reserve[0] && cap != 0 &&
-        used("", "") + job.cost > cap - reserve[1]) {
-      continue;
-    }
+    if (reserved(job)) continue;
     ModelPlace here = place_of(job);
     here.band = 0;
     const auto found = first_of_band.find(job.band);
@@ -230,6 +232,19 @@ void QueueModel::settle_charge(ModelJob& job) {
   const double real_ms = static_cast<double>(job.cost) * run_ms;
   double& share = share_ms_[job.group];
   share = std::max(0.0, share + (real_ms - job.run->charged_ms) / weight(job.group));
+}
+
+// After each 100 completions: the mean of the last runs decides.
+void QueueModel::adapt() {
+  if (value("adaptive").empty() || ++completions_ < 100) return;
+  completions_ = 0;
+  const std::vector<int64_t> bounds = numbers("adaptive");
+  double mean_ms = 0;
+  for (const int64_t run_ms : runs_ms_) mean_ms += static_cast<double>(run_ms);
+  mean_ms /= static_cast<double>(runs_ms_.size());
+  if (mean_ms > static_cast<double>(bounds[3])) adaptive_max_ -= bounds[4];
+  if (mean_ms < static_cast<double>(bounds[2])) adaptive_max_ += bounds[4];
+  adaptive_max_ = std::clamp(adaptive_max_, bounds[0], bounds[1]);
 }
 
 // A share is forgotten with its group's last job.

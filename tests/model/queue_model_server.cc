@@ -6,6 +6,14 @@
 
 namespace sluice::test {
 
+namespace {
+
+size_t retained_bytes(const ModelJob& job) {
+  return job.id.size() + job.payload.size() + job.result.size();
+}
+
+}  // namespace
+
 void QueueModel::check_backoff(const ModelJob& job, int64_t gate_ms) {
   if (job.successor.has_value()) return;  // what is told is its delay
   const auto [base_ms, max_ms] =
@@ -28,6 +36,42 @@ void QueueModel::lose_lease(ModelJob& job) {
   } else {
     ++totals_["reclaimed"];
     back(job, 0, false);
+  }
+}
+
+void QueueModel::drop_retained() {
+  const auto drop = [&](const char* field, const char* first, const char* second) {
+    const std::vector<int64_t> bounds = numbers(field);
+    std::vector<const ModelJob*> ended;
+    for (const ModelJob& job : jobs_) {
+      if (job.state == first || job.state == second) ended.push_back(&job);
+    }
+    std::sort(ended.begin(), ended.end(), [](const ModelJob* a, const ModelJob* b) {
+      return a->finish_order < b->finish_order;
+    });
+    size_t bytes = 0;
+    for (const ModelJob* job : ended) bytes += retained_bytes(*job);
+    std::set<std::string> gone;
+    for (size_t i = 0; i < ended.size(); ++i) {
+      const bool too_many = ended.size() - i > static_cast<size_t>(bounds[0]);
+      const bool too_old = bounds[1] != 0 && ended[i]->finished_ms + bounds[1] <= queue_ms_;
+      const bool too_large = bounds[2] != 0 && bytes > static_cast<size_t>(bounds[2]);
+      if (!too_many && !too_old && !too_large) break;
+      gone.insert(ended[i]->id);
+      bytes -= retained_bytes(*ended[i]);
+    }
+    for (const std::string& id : gone) forget(id);
+  };
+  drop("retain_completed", "completed", "cancelled");
+  drop("retain_failed", "failed", "expired");
+}
+
+void QueueModel::connection_lost(int connection) {
+  const int64_t latest = clock_.steady_ms + number("disconnect_grace_ms");
+  for (ModelJob& job : jobs_) {
+    if (!job.active() || !job.run->tied || job.run->connection != connection) continue;
+    job.run->connection = -1;
+    job.run->deadline_steady = std::min(job.run->deadline_steady, latest);
   }
 }
 
@@ -81,10 +125,12 @@ void QueueModel::restart() {
     ModelRun& run = *job.run;
     const int64_t max_run_ms = job.options.max_run_ms.value_or(number("max_run_ms"));
     run.started_steady = clock_.steady_ms;
+    run.tied = false;  // every connection is lost with the process, and no lease is
     run.deadline_steady = clock_.steady_ms + run.term_ms;
     if (max_run_ms != 0) run.run_deadline_steady = clock_.steady_ms + max_run_ms;
   }
   runs_ms_.clear();
+  completions_ = 0;
 }
 
 bool QueueModel::is_repeat(const ModelPop& spec) const {
@@ -156,6 +202,7 @@ RespValue QueueModel::stats() {
        {"added", "started", "completed", "failed", "expired", "cancelled", "reclaimed"}) {
     out.put(total, totals_[total]);
   }
+  out.put("max_active", max_active());
   return out;
 }
 
@@ -186,7 +233,9 @@ RespValue ModelServer::execute(const Words& words, const RespValue& observed, in
     const size_t count = static_cast<size_t>(std::atoll(words[1].c_str()));
     const std::vector<std::string> names(words.begin() + 2,
                                          words.begin() + 2 + static_cast<long>(count));
-    return pop(names, parse_model_pop(words, 2 + count), observed, connection, blocked);
+    ModelPop spec = parse_model_pop(words, 2 + count);
+    spec.connection = connection;
+    return pop(names, spec, observed, connection, blocked);
   }
   QueueModel& queue = this->queue(words[1]);
   if (name == "Q.ADD") return queue.add(words, observed);
@@ -195,10 +244,12 @@ RespValue ModelServer::execute(const Words& words, const RespValue& observed, in
     const auto then = std::find(words.begin(), words.end(), "POP");
     if (done.is_error() || then == words.end()) return done;
     const auto from = static_cast<size_t>(then - words.begin()) + 1;
-    return pop({words[1]}, parse_model_pop(words, from), observed, connection, blocked);
+    ModelPop spec = parse_model_pop(words, from);
+    spec.connection = connection;
+    return pop({words[1]}, spec, observed, connection, blocked);
   }
   if (name == "Q.NACK") return queue.refuse(words, observed);
-  if (name == "Q.TOUCH") return queue.touch(words);
+  if (name == "Q.TOUCH") return queue.touch(words, connection);
   if (name == "Q.CANCEL") return queue.cancel(words);
   if (name == "Q.MOVE") return queue.move(words);
   if (name == "Q.RETRY") return queue.retry(words);
@@ -263,6 +314,11 @@ ModelServer::Expected ModelServer::run_timers(const std::map<int, RespValue>& de
   for (auto& [name, queue] : queues_) queue.run_timers();
   serve(deliveries, expected);
   return expected;
+}
+
+void ModelServer::disconnect(int connection) {
+  stop_waiting(connection);
+  for (auto& [name, queue] : queues_) queue.connection_lost(connection);
 }
 
 void ModelServer::stop_waiting(int connection) {

@@ -133,6 +133,12 @@ class History {
   void step() {
     if (pick(4) == 0) pass_time();
     if (style_.restarts && pick(700) == 0) return restart();
+    if (style_.ties && pick(40) == 0) {
+      const size_t lost = pick(kConnections);
+      note("connection " + std::to_string(lost) + " is lost");
+      server_.disconnect(lost);
+      return model_.disconnect(static_cast<int>(lost));
+    }
     std::vector<int> idle;
     for (int i = 0; i < kConnections; ++i) {
       if (!model_.waits(i)) idle.push_back(i);
@@ -396,6 +402,57 @@ TEST_CASE("histories with fair shares") {
   HistoryStyle style;
   style.fair = true;
   run_histories(style, 2, 37);
+}
+
+TEST_CASE("histories with retention by bytes") {
+  HistoryStyle style;
+  style.bytes = true;
+  style.restarts = true;
+  run_histories(style, 2, 47);
+}
+
+TEST_CASE("histories with displaced jobs") {
+  HistoryStyle style;
+  style.displaces = true;
+  run_histories(style, 2, 53);
+  style.needs = true;
+  run_histories(style, 1, 59);
+  style.needs = false;
+  style.lifo = true;
+  run_histories(style, 1, 61);
+}
+
+TEST_CASE("histories with reserved slots") {
+  HistoryStyle style;
+  style.reserves = true;
+  style.waiters = true;
+  run_histories(style, 2, 67);
+}
+
+TEST_CASE("histories with an adaptive cap") {
+  HistoryStyle style;
+  style.adapts = true;
+  style.reserves = true;
+  style.restarts = true;
+  style.waiters = true;
+  run_histories(style, 2, 71);
+}
+
+TEST_CASE("histories with larger numbers more urgent") {
+  HistoryStyle style;
+  style.descending = true;
+  style.lifo = true;
+  style.aging = true;
+  style.reserves = true;
+  run_histories(style, 2, 73);
+}
+
+TEST_CASE("histories with tied leases and lost connections") {
+  HistoryStyle style;
+  style.ties = true;
+  style.waiters = true;
+  style.restarts = true;
+  run_histories(style, 2, 79);
 }
 
 }  // namespace sluice::test
