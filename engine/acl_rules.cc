@@ -230,6 +230,12 @@ bool Permissions::may_use_key(Bytes key, uint8_t rights) const {
   });
 }
 
+bool Permissions::may_read_every_key() const {
+  return all_keys_ || std::any_of(keys_.begin(), keys_.end(), [](const KeyPattern& allowed) {
+           return (allowed.rights & kMayRead) != 0 && allowed.pattern == "*";
+         });
+}
+
 bool Permissions::may_use_channels(const Command& command, std::span<const Bytes> args) const {
   if (all_channels_ || (command.acl & kAclPubsub) == 0) return true;
   const Bytes name(command.name);

@@ -55,6 +55,8 @@ class Permissions {
   // REQUIRES: the arguments fit the command's arity.
   Denial check(const Command& command, std::span<const Bytes> args) const;
   bool may_use_channel(Bytes channel, bool is_pattern) const;
+  // Whatever its name: for commands that find keys by what values say (SORT).
+  bool may_read_every_key() const;
   // Every command, key and channel.
   bool is_everything() const { return all_keys_ && all_channels_ && commands_.has_all(); }
 

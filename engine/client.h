@@ -52,6 +52,7 @@ struct Client {
   ReplyMode reply_mode = ReplyMode::kOn;
   bool no_evict = false;
   bool monitoring = false;
+  bool in_script = false;  // it speaks for a script
 
   // --- MULTI ---
   bool in_multi = false;

@@ -249,7 +249,7 @@ const Command* Execution::admit(Client& client, std::span<const Bytes> args, Res
     if (subcommand == nullptr) {
       reject(
           client, command,
-          "ERR unknown subcommand '" + std::string(args[1].substr(0, 128)) + "'. Try " +
+          "ERR unknown subcommand '" + shown(args[1], 128) + "'. Try " +
               [&] {
                 std::string upper(command->name);
                 for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
@@ -358,6 +358,7 @@ void Execution::handle(Call& call) {
   // the new database, EXEC behind its commands).
   const bool monitored = engine_.monitors().active();
   if (monitored && (command.flags & kSkipMonitor) != 0) show_to_monitors(call);
+  unit_.access_s = (command.flags & kNoTouch) != 0 ? 0 : access_s_;
   const uint64_t errors = call.reply.errors();
   const uint64_t begin_ticks = read_ticks();
   command.handler(call);

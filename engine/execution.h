@@ -37,7 +37,10 @@ class Execution {
   int64_t now_ms() const { return now_ms_; }
   // The steady clock likewise: milliseconds since the engine began to serve. All executions of an
   // engine count from the same moment.
-  void set_steady_ms(int64_t steady_ms) { steady_ms_ = steady_ms; }
+  void set_steady_ms(int64_t steady_ms) {
+    steady_ms_ = steady_ms;
+    access_s_ = Entry::access_second(steady_ms);
+  }
   int64_t steady_ms() const { return steady_ms_; }
 
   // Runs one request of `client`, which may write its reply, queue it (MULTI), or block the client
@@ -133,6 +136,7 @@ class Execution {
   Unit unit_;
   int64_t now_ms_ = 0;
   int64_t steady_ms_ = 0;
+  uint32_t access_s_ = Entry::kFirstAccess;
   ShardMask locked_ = 0;
   Lsn gate_ = 0;
   unsigned held_requests_ = 0;

@@ -179,6 +179,8 @@ void bitfield(Call& call, bool read_only) {
   const size_t needed = (request.write_end + 7) / 8;
   if (needed > (entry == nullptr ? 0 : entry->string().size())) {
     call.database(key).write_string(key, entry, 0, {}, needed);
+  } else if (needed != 0) {
+    entry->set_string_form(StringForm::kBuffer);
   }
   call.reply.array(request.operations.size());
   for (const Operation& operation : request.operations) run(call, key, operation);

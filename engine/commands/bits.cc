@@ -138,6 +138,8 @@ void setbit_command(Call& call) {
     const char changed = static_cast<char>(value == 1 ? byte | mask : byte & ~mask);
     call.database(key).write_string(key, entry, index, {&changed, 1},
                                     std::max(old.size(), index + 1));
+  } else {
+    entry->set_string_form(StringForm::kBuffer);
   }
   call.reply.integer(was_set ? 1 : 0);
 }
@@ -266,6 +268,7 @@ void bitop_command(Call& call) {
   Entry* old = database.find(key);
   if (size != 0) {
     database.put_string(key, old, result, 0);
+    database.find(key)->set_string_form(StringForm::kBuffer);
   } else if (old != nullptr) {
     database.remove(key, old);
   }

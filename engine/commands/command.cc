@@ -83,6 +83,7 @@ bool find_keys_with_flags(const Command& command, std::span<const Bytes> args,
     if (spec.begin == KeySpec::Begin::kNone || (spec.flags & kKeyNotKey) != 0) continue;
     if (!find_spec_keys(spec, args, positions)) fits = false;
   }
+  if (command.find_other_keys != nullptr) command.find_other_keys(args, positions);
   return fits;
 }
 

@@ -47,6 +47,8 @@ enum : uint32_t {
   kContainer = 1U << 25,
   // The script says which shards it needs: ScriptEngine::shards().
   kScriptShards = 1U << 26,
+  // Asks about keys without using them: OBJECT IDLETIME does not notice.
+  kNoTouch = 1U << 27,
 };
 
 // ACL categories, as `@name` in COMMAND INFO and ACL CAT.
@@ -127,6 +129,12 @@ constexpr KeySpec counted_keys_at(int index, uint32_t flags) {
           .first_key = 1};
 }
 
+// A key among the arguments, with the flags of the specification that named it.
+struct KeyPosition {
+  size_t index;
+  uint32_t flags;
+};
+
 struct Command {
   const char* name = "";
   int arity = 0;  // with the name itself; negative: at least
@@ -143,16 +151,14 @@ struct Command {
   // milliseconds]"; COMMAND DOCS expands it, PROTOCOL.md prints it.
   const char* syntax = "";
   const char* tips = "";  // space-separated, as in COMMAND INFO
+  // Adds keys whose places no specification can say (Begin::kUnknown); null: there are none.
+  void (*find_other_keys)(std::span<const Bytes> args,
+                          std::vector<KeyPosition>& positions) = nullptr;
   // Filled by CommandTable in its own copy of the row: whose subcommand it is, and a dense number.
   const Command* container = nullptr;
   uint16_t id = 0;
 };
 
-// A key among the arguments, with the flags of the specification that named it.
-struct KeyPosition {
-  size_t index;
-  uint32_t flags;
-};
 // Positions of all keys in `args` by the command's specifications. False: the specifications do not
 // fit the arguments (numkeys is no number, or too large).
 bool find_keys_with_flags(const Command& command, std::span<const Bytes> args,

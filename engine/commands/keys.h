@@ -1,9 +1,16 @@
 // Handlers of the key family; the rows that name them are in keys_rows.cc.
 #pragma once
 
+#include <span>
+#include <vector>
+
+#include "engine/base/bytes.h"
+
 namespace sluice {
 
+class Entry;
 struct Call;
+struct KeyPosition;
 
 // keys.cc
 void del_command(Call& call);
@@ -23,6 +30,25 @@ void flushall_command(Call& call);
 void copy_command(Call& call);
 void move_command(Call& call);
 void swapdb_command(Call& call);
+
+// dump.cc
+void dump_command(Call& call);
+void restore_command(Call& call);
+
+// object.cc
+void object_encoding_command(Call& call);
+void object_refcount_command(Call& call);
+void object_idletime_command(Call& call);
+void object_freq_command(Call& call);
+void object_help_command(Call& call);
+// As OBJECT ENCODING names it: what Redis would make of the value.
+Bytes encoding_name(const Entry& entry);
+
+// sort.cc
+void sort_command(Call& call);
+void sort_ro_command(Call& call);
+// The key of SORT's last STORE.
+void find_sort_destination(std::span<const Bytes> args, std::vector<KeyPosition>& positions);
 
 // expire.cc
 void expire_command(Call& call);

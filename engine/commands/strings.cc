@@ -302,7 +302,9 @@ void incrbyfloat_command(Call& call) {
     return call.reply.error("ERR increment would produce NaN or Infinity");
   }
   const std::string text = format_long_double(value);
-  call.database(key).put_string(key, entry, text, entry != nullptr ? entry->expire_ms() : 0);
+  Database database = call.database(key);
+  database.put_string(key, entry, text, entry != nullptr ? entry->expire_ms() : 0);
+  database.find(key)->set_string_form(StringForm::kText);
   call.reply.bulk(text);
 }
 

@@ -79,6 +79,7 @@ void Database::untrack_expiry(const KeyRef& key, int64_t expire_ms) {
 }
 
 void Database::insert_entry(const KeyRef& key, Entry* entry) {
+  if (unit_->access_s != 0) entry->set_access_s(unit_->access_s);
   Keyspace& keys = mutable_keyspace();
   keys.entries.insert(entry, key.hash);
   shard_->key_counts[static_cast<size_t>(number_)].store(keys.entries.size(),
@@ -102,6 +103,7 @@ Entry* Database::find(const KeyRef& key) {
     remove(key, entry);
     return nullptr;
   }
+  if (unit_->access_s != 0) entry->set_access_s(unit_->access_s);
   return entry;
 }
 
@@ -114,6 +116,7 @@ void Database::put_string(const KeyRef& key, Entry* found, Bytes value, int64_t 
   if (found != nullptr && found->type() == Type::kString) {
     const int64_t old_expire_ms = found->expire_ms();
     Entry* entry = Entry::assign_string(found, value);
+    entry->set_string_form(StringForm::kByText);
     if (entry != found) mutable_keyspace().entries.replace(found, entry, key.hash);
     if (old_expire_ms != expire_ms) {
       if (old_expire_ms != 0) untrack_expiry(key, old_expire_ms);
@@ -139,6 +142,7 @@ void Database::write_string(const KeyRef& key, Entry* found, size_t offset, Byte
     insert_entry(key, found);
   }
   Entry* entry = Entry::write_string(found, offset, bytes, size);
+  entry->set_string_form(StringForm::kBuffer);
   if (entry != found) mutable_keyspace().entries.replace(found, entry, key.hash);
   touched(key.key);
 }
@@ -246,7 +250,9 @@ void Database::copy(Entry* entry, Database target, const KeyRef& to) {
   if (entry->type() == Type::kString) {
     // The value is copied first: source and target may be one table, and inserting moves nothing,
     // but a string's view must not outlive a write to its entry.
+    const StringForm form = entry->string_form();
     target.put_string(to, nullptr, std::string(entry->string()), expire_ms);
+    target.find(to)->set_string_form(form);
     return;
   }
   Entry* made = target.create(to, entry->type());

@@ -43,7 +43,8 @@ Entry* Entry::make_string(Bytes key, Bytes value, int64_t expire_ms) {
   entry->key_size_ = static_cast<uint32_t>(key.size());
   entry->type_ = static_cast<uint32_t>(Type::kString);
   entry->value_size_ = static_cast<uint32_t>(value.size());
-  entry->access_s_ = 0;
+  entry->access_s_ = kFirstAccess;
+  entry->form_ = 0;
   std::memcpy(entry->data(), key.data(), key.size());
   if (!value.empty()) std::memcpy(entry->data() + key.size(), value.data(), value.size());
   return entry;
@@ -55,7 +56,8 @@ Entry* Entry::make_object(Bytes key, Type type, void* object) {
   entry->key_size_ = static_cast<uint32_t>(key.size());
   entry->type_ = static_cast<uint32_t>(type);
   entry->value_size_ = 0;
-  entry->access_s_ = 0;
+  entry->access_s_ = kFirstAccess;
+  entry->form_ = 0;
   std::memcpy(entry->data(), &object, sizeof(object));
   std::memcpy(entry->data() + sizeof(object), key.data(), key.size());
   return entry;

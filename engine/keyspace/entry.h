@@ -19,6 +19,11 @@ enum class Type : uint8_t { kString, kList, kSet, kSortedSet, kHash, kStream, kQ
 // As TYPE replies it.
 Bytes type_name(Type type);
 
+// How Redis would keep a string: by its text (as an integer, or short or long text), as text even
+// where that is an integer, or as a buffer that it has written into. OBJECT shows it; it is not
+// journaled.
+enum class StringForm : uint8_t { kByText, kText, kBuffer };
+
 class Entry {
  public:
   static Entry* make_string(Bytes key, Bytes value, int64_t expire_ms);
@@ -36,9 +41,19 @@ class Entry {
   int64_t expire_ms() const { return expire_ms_; }
   void set_expire_ms(int64_t when) { expire_ms_ = when; }
 
-  // Seconds (of some clock of the caller's) of the last access, for OBJECT IDLETIME.
+  // The second of the last access, for OBJECT IDLETIME. They are counted from a year before the
+  // engine began to serve, since RESTORE may say that a key has been idle for longer.
   uint32_t access_s() const { return access_s_; }
-  void set_access_s(uint32_t seconds) { access_s_ = seconds; }
+  void set_access_s(uint32_t second) { access_s_ = second; }
+  static constexpr uint32_t kFirstAccess = 1U << 25;
+  static constexpr uint32_t kLastAccess = (1U << 26) - 1;
+  static uint32_t access_second(int64_t steady_ms) {
+    const int64_t seconds = steady_ms / 1000;
+    return seconds < kFirstAccess ? kFirstAccess + static_cast<uint32_t>(seconds) : kLastAccess;
+  }
+
+  StringForm string_form() const { return static_cast<StringForm>(form_); }
+  void set_string_form(StringForm form) { form_ = static_cast<uint32_t>(form); }
 
   Bytes string() const { return {data() + key_size_, value_size_}; }
   // Puts `value` in place of the string's bytes where it fits; otherwise returns a new entry that
@@ -73,7 +88,8 @@ class Entry {
   int64_t expire_ms_;
   uint32_t key_size_;
   uint32_t value_size_;     // of a string
-  uint32_t access_s_ : 28;  // eight years of seconds
+  uint32_t access_s_ : 26;  // two years of seconds
+  uint32_t form_ : 2;       // of a string
   uint32_t type_ : 4;
 };
 

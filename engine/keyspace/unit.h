@@ -67,6 +67,9 @@ class Unit {
   int64_t now_ms = 0;
   // Milliseconds since the engine began to serve; never goes back. Leases go by it.
   int64_t steady_ms = 0;
+  // Keys that are looked up are noted as used in this second (Entry::access_second); 0: they are
+  // not, because the command only asks about them.
+  uint32_t access_s = 0;
   ByteBuffer records;
   uint32_t record_count = 0;
   // State changes since the unit began, recorded or not.

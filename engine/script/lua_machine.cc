@@ -34,6 +34,7 @@ LuaMachine::LuaMachine(Engine& engine, ScriptEngine& scripts) : engine_(engine),
   open_state();
   // MONITOR shows commands of scripts under this name.
   client_.address = "lua";
+  client_.in_script = true;
 }
 
 void LuaMachine::open_state() {

@@ -110,6 +110,21 @@ def make_key(pool):
         ["HSET", key, pool.member(), pool.value()], ["ZADD", key, "1", pool.member()])
 
 
+TEN_DUMPED = b"\x00\xc0\x0a\x0a\x00n\x9fWE\x0e\xaec\xbb"
+
+
+def sort(pool):
+    """SORT of any key, with patterns that name strings, hashes or nothing. Texts that are equal (up
+    to a NUL, unless they are stored) may come in any order, so ALPHA is rare; sets have no order of their own,
+    so there is no pattern without a star."""
+    by = pool.pick([], [], [], ["BY", pool.pick("*", "w:*", "*->a", "w:hash->*")])
+    options = pool.some("DESC", "ASC", lambda: limit(pool),
+                        lambda: ["GET", pool.pick("#", "*", "*->a", "w:*", "none")],
+                        lambda: ["STORE", pool.target()])
+    return [pool.pick("SORT", "SORT", "SORT_RO"), pool.key(), *by,
+            *(pool.some("ALPHA") if "STORE" in options and not by else []), *options]
+
+
 GLOBS = ["*", "?", "[a-c]", "[^a]", "w:*", "\\*", "*d", "a*", "", "[", "{t}?", "[b-", "**",
          "w:[^sh]*", b"\x00*", "w?s*t", "\\a", "[\\a]", "[a"]
 
@@ -131,6 +146,11 @@ KEYS = [
         "REPLACE", lambda: ["DB", p.pick("0", "1", "1", "16", "x")], probability=0.4)]),
     (2, lambda p: ["MOVE", p.key(), p.pick("0", "1", "1", "0", "16", "")]),
     (1, lambda p: ["SWAPDB", p.pick("0", "1", "16"), p.pick("1", "0", "1", "x")]),
+    (4, sort),
+    (2, lambda p: ["OBJECT", p.pick("ENCODING", "ENCODING", "FREQ"), p.key()]),
+    (1, lambda p: ["RESTORE", p.key(), p.pick("0", "100000", "x", "-1"),
+                   p.pick(TEN_DUMPED, TEN_DUMPED, "bad"),
+                   *p.some("REPLACE", "ABSTTL", ["IDLETIME", "5"], ["FREQ", "5"])]),
     (1, lambda p: ["RANDOMKEY"]),
     (1, lambda p: ["DBSIZE"]),
     (1, lambda p: ["SELECT", p.pick("0", "0", "1", "1", "15", "16", "-1", "abc", "")]),

@@ -65,7 +65,7 @@ class History {
   std::string pick(const Words& choices) { return choices[random_() % choices.size()]; }
 
   Words next() {
-    switch (random_() % 16) {
+    switch (random_() % 18) {
       case 0:
         return {"SET", key(), value(), "PX", std::to_string(1000 + random_() % 1000)};
       case 1:
@@ -95,6 +95,16 @@ class History {
       case 13:
         return {"RENAME", key(), key()};
       case 14:
+        return {"SORT", key(), "ALPHA", "BY", pick({"*", "nothing"}), "STORE", key()};
+      case 15:
+        return {"EVAL",
+                "local p = redis.call('DUMP', KEYS[1]) if p then redis.call('RESTORE', KEYS[2], "
+                "ARGV[1], p, 'REPLACE') end",
+                "2",
+                key(),
+                key(),
+                pick({"0", "5000"})};
+      case 16:
         return {number(8) == "0" ? "FLUSHDB" : "DBSIZE"};
       default:
         return {"SET", key(), value()};

@@ -1,0 +1,134 @@
+// DUMP and RESTORE: values in RDB's format, exchangeable with redis-server.
+#include <algorithm>
+
+#include "engine/commands/call.h"
+#include "engine/commands/keys.h"
+#include "engine/engine.h"
+#include "engine/rdb/value.h"
+
+namespace sluice {
+
+namespace {
+
+struct RestoreOptions {
+  bool replace = false;
+  bool absolute = false;
+  int64_t idle_s = -1;
+  int64_t frequency = -1;  // only checked: nothing counts it
+};
+
+bool parse_options(const Call& call, RestoreOptions& options) {
+  for (size_t at = 4; at < call.args.size(); ++at) {
+    const bool has_next = at + 1 < call.args.size();
+    if (call.option(at, "REPLACE")) {
+      options.replace = true;
+    } else if (call.option(at, "ABSTTL")) {
+      options.absolute = true;
+    } else if (call.option(at, "IDLETIME") && has_next && options.frequency == -1) {
+      if (!call.integer(++at, options.idle_s)) return false;
+      if (options.idle_s < 0) {
+        call.reply.error("ERR Invalid IDLETIME value, must be >= 0");
+        return false;
+      }
+    } else if (call.option(at, "FREQ") && has_next && options.idle_s == -1) {
+      if (!call.integer(++at, options.frequency)) return false;
+      if (options.frequency < 0 || options.frequency > 255) {
+        call.reply.error("ERR Invalid FREQ value, must be >= 0 and <= 255");
+        return false;
+      }
+    } else {
+      call.reply.error(errors::kSyntax);
+      return false;
+    }
+  }
+  return true;
+}
+
+bool read_payload(const Call& call, rdb::Value& value) {
+  const uint64_t limit = call.engine.options().max_bulk_bytes.load(std::memory_order_relaxed);
+  switch (rdb::read_payload(call.args[3], limit, value)) {
+    case rdb::PayloadFault::kNone:
+      return true;
+    case rdb::PayloadFault::kFooter:
+      call.reply.error("ERR DUMP payload version or checksum are wrong");
+      return false;
+    case rdb::PayloadFault::kData:
+      call.reply.error("ERR Bad data format");
+      return false;
+  }
+  return false;
+}
+
+// Redis decides for the value as a whole, and only a listpack makes -0 a 0.
+bool fits_listpack(const rdb::Value& value) {
+  return value.scored.size() <= g_encoding_limits.sorted_listpack_entries &&
+         std::all_of(value.scored.begin(), value.scored.end(), [](const auto& member) {
+           return member.first.size() <= g_encoding_limits.sorted_listpack_value_bytes;
+         });
+}
+
+// Puts the value under a key that is absent.
+void put_value(Database database, const KeyRef& key, const rdb::Value& value) {
+  if (value.type == Type::kString) return database.put_string(key, nullptr, value.string, 0);
+  Entry* entry = database.create(key, value.type);
+  if (value.type == Type::kSortedSet) entry->object<SortedSet>().listpack = fits_listpack(value);
+  for (const std::string& item : value.items) {
+    if (value.type == Type::kList) {
+      database.list_push(key, entry, item, false);
+    } else {
+      database.set_add(key, entry, item);
+    }
+  }
+  for (const auto& [field, text] : value.fields) database.hash_put(key, entry, field, text);
+  for (const auto& [member, score] : value.scored) {
+    database.sorted_put(key, entry, nullptr, member, score);
+  }
+}
+
+uint32_t access_second(int64_t steady_ms, int64_t idle_s) {
+  const uint32_t now = Entry::access_second(steady_ms);
+  return idle_s < now ? now - static_cast<uint32_t>(idle_s) : 0;
+}
+
+}  // namespace
+
+void dump_command(Call& call) {
+  const Entry* entry = call.find(call.key(1));
+  if (entry == nullptr) return call.reply.null();
+  if (!rdb::can_write(entry->type())) {
+    return call.reply.error("ERR RDB has no form for a value of type " +
+                            std::string(type_name(entry->type())));
+  }
+  call.reply.bulk(rdb::write_payload(*entry));
+}
+
+void restore_command(Call& call) {
+  RestoreOptions options;
+  if (!parse_options(call, options)) return;
+  const KeyRef key = call.key(1);
+  Database database = call.database(key);
+  Entry* old = database.find(key);
+  if (old != nullptr && !options.replace) {
+    return call.reply.error("BUSYKEY Target key name already exists.");
+  }
+  int64_t expire_ms = 0;
+  if (!call.integer(2, expire_ms)) return;
+  if (expire_ms < 0) return call.reply.error("ERR Invalid TTL value, must be >= 0");
+  rdb::Value value;
+  if (!read_payload(call, value)) return;
+  if (old != nullptr) database.remove(key, old);
+  if (expire_ms != 0) {
+    // A time that does not fit is taken for one in the past, as Redis does with what overflows.
+    if (!options.absolute && __builtin_add_overflow(expire_ms, call.now_ms(), &expire_ms)) {
+      return call.reply.ok();
+    }
+    if (expire_ms <= call.now_ms()) return call.reply.ok();
+  }
+  put_value(database, key, value);
+  Entry* made = database.find(key);
+  if (expire_ms != 0) database.set_expire(key, made, expire_ms);
+  if (options.idle_s >= 0) made->set_access_s(access_second(call.unit.steady_ms, options.idle_s));
+  call.reply.ok();
+}
+
+}  // namespace sluice

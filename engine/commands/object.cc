@@ -1,0 +1,87 @@
+// OBJECT: how Redis would keep a value, and since when nobody has used it.
+#include "engine/base/numbers.h"
+#include "engine/commands/call.h"
+#include "engine/commands/help.h"
+#include "engine/commands/keys.h"
+
+namespace sluice {
+
+namespace {
+
+// Longer texts have an allocation of their own in Redis.
+constexpr size_t kMaxEmbedded = 44;
+// Integers below it are objects that all keys share.
+constexpr int64_t kSharedIntegers = 10000;
+constexpr int64_t kSharedReferences = INT32_MAX;
+
+bool is_integer_string(const Entry& entry) {
+  return entry.string_form() == StringForm::kByText && is_integer_text(entry.string());
+}
+
+Bytes string_encoding(const Entry& entry) {
+  if (entry.string_form() == StringForm::kBuffer) return "raw";
+  if (is_integer_string(entry)) return "int";
+  return entry.string().size() <= kMaxEmbedded ? "embstr" : "raw";
+}
+
+// The entry of the key, or null with the null replied.
+const Entry* look_up(Call& call) {
+  const Entry* entry = call.find(call.key(2));
+  if (entry == nullptr) call.reply.null();
+  return entry;
+}
+
+}  // namespace
+
+Bytes encoding_name(const Entry& entry) {
+  switch (entry.type()) {
+    case Type::kString:
+      return string_encoding(entry);
+    case Type::kList:
+      return "quicklist";
+    case Type::kSet:
+      return entry.object<Set>().intset ? "intset" : "hashtable";
+    case Type::kSortedSet:
+      return entry.object<SortedSet>().listpack ? "listpack" : "skiplist";
+    case Type::kHash:
+      return entry.object<Hash>().listpack ? "listpack" : "hashtable";
+    case Type::kStream:
+      return "stream";
+    case Type::kQueue:
+      return "queue";
+  }
+  return "unknown";
+}
+
+void object_encoding_command(Call& call) {
+  if (const Entry* entry = look_up(call)) call.reply.bulk(encoding_name(*entry));
+}
+
+void object_refcount_command(Call& call) {
+  const Entry* entry = look_up(call);
+  if (entry == nullptr) return;
+  bool shared = false;
+  if (entry->type() == Type::kString && is_integer_string(*entry)) {
+    const int64_t value = *parse_i64(entry->string());
+    shared = value >= 0 && value < kSharedIntegers;
+  }
+  call.reply.integer(shared ? kSharedReferences : 1);
+}
+
+void object_idletime_command(Call& call) {
+  const Entry* entry = look_up(call);
+  if (entry == nullptr) return;
+  const uint32_t now = Entry::access_second(call.unit.steady_ms);
+  call.reply.integer(now > entry->access_s() ? now - entry->access_s() : 0);
+}
+
+void object_freq_command(Call& call) {
+  if (look_up(call) == nullptr) return;
+  call.reply.error(
+      "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that "
+      "when switching between policies at runtime LRU and LFU data will take some time to adjust.");
+}
+
+void object_help_command(Call& call) { reply_help(call); }
+
+}  // namespace sluice

@@ -1,0 +1,281 @@
+// Values in RDB's format: what redis-server 7.0.15 and older servers have written, what is written
+// here, and bytes that are damaged in every place.
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/execution.h"
+#include "engine/rdb/crc64.h"
+#include "engine/rdb/packed.h"
+#include "engine/rdb/reader.h"
+#include "engine/rdb/value.h"
+#include "tests/support/engine_session.h"
+#include "tests/support/quiet_server.h"
+#include "tests/unit/seeds.h"
+
+#undef CHECK
+#include <doctest/doctest.h>
+
+namespace sluice::test {
+
+namespace {
+
+using Texts = std::vector<std::string>;
+constexpr uint64_t kMaxString = 1 << 20;
+
+std::string bytes_of(Bytes hex) {
+  std::string bytes;
+  for (size_t i = 0; i + 1 < hex.size(); i += 2) {
+    bytes += static_cast<char>(std::stoi(std::string(hex.substr(i, 2)), nullptr, 16));
+  }
+  return bytes;
+}
+
+// A payload with the footer that belongs to it.
+std::string payload_of(const std::string& value, unsigned version = rdb::kVersion) {
+  std::string payload = value;
+  payload += static_cast<char>(version);
+  payload += static_cast<char>(version >> 8);
+  uint64_t crc = rdb::crc64(payload);
+  for (int i = 0; i < 8; ++i, crc >>= 8) payload += static_cast<char>(crc);
+  return payload;
+}
+
+rdb::Value read(Bytes payload) {
+  rdb::Value value;
+  REQUIRE(rdb::read_payload(payload, kMaxString, value) == rdb::PayloadFault::kNone);
+  return value;
+}
+
+std::string bulk(Bytes reply) {
+  const size_t end = reply.find("\r\n");
+  return std::string(reply.substr(end + 2, reply.size() - end - 4));
+}
+
+// Small values of every type and encoding.
+std::vector<Texts> small_values() {
+  Texts large_hash{"HSET", "k"};
+  Texts large_set{"SADD", "k"};
+  Texts large_sorted{"ZADD", "k"};
+  Texts large_list{"RPUSH", "k"};
+  for (int i = 0; i < 600; ++i) {
+    large_hash.insert(large_hash.end(), {"field" + std::to_string(i), std::to_string(i * 1000)});
+    large_set.push_back("member" + std::to_string(i));
+    large_sorted.insert(large_sorted.end(), {std::to_string(i) + ".5", "m" + std::to_string(i)});
+    large_list.push_back(std::string(30, static_cast<char>('a' + i % 26)));
+  }
+  return {{"SET", "k", ""},
+          {"SET", "k", "text"},
+          {"SET", "k", "-129"},
+          {"SET", "k", "70000"},
+          {"SET", "k", "4294967296"},
+          {"SET", "k", std::string(20000, 'x')},
+          {"RPUSH", "k", "a", "", "127", "128", "-1", "-4096", "-4097", "4095", "32767", "-32769",
+           "8388607", "8388608", "2147483648", "9223372036854775807", std::string(63, 'b'),
+           std::string(64, 'c'), std::string(5000, 'd')},
+          {"SADD", "k", "1", "-5", "70000"},
+          {"SADD", "k", "5000000000", "3"},
+          {"SADD", "k", "a", "1"},
+          {"HSET", "k", "f", "v", "1", "2", "", ""},
+          {"ZADD", "k", "1", "a", "-0.5", "b", "inf", "c", "-inf", "d", "1e300", "e"},
+          large_hash,
+          large_set,
+          large_sorted,
+          large_list};
+}
+
+// A server in this process that has the value.
+struct Holder {
+  explicit Holder(const Texts& command) : engine(port, 7), execution(engine) {
+    EngineSession session(engine, execution);
+    session.run(std::vector<Bytes>(command.begin(), command.end()));
+  }
+  std::string run(std::initializer_list<Bytes> words) {
+    EngineSession session(engine, execution);
+    return session.run(words);
+  }
+
+  QuietServer port;
+  Engine engine;
+  Execution execution;
+};
+
+}  // namespace
+
+TEST_CASE("the checksum is that of RDB") {
+  CHECK(rdb::crc64("123456789") == 0xe9c6d914c4b8d9ca);
+  CHECK(rdb::crc64("") == 0);
+}
+
+TEST_CASE("LZF is unpacked, and damage is met") {
+  std::string out;
+  // Twelve literal bytes, then references of short and long form that overlap what they make.
+  CHECK(rdb::lzf_decompress(bytes_of("026162632002"), 6, out));
+  CHECK(out == "abcabc");
+  CHECK(rdb::lzf_decompress(bytes_of("0061e00a00"), 20, out));
+  CHECK(out == std::string(20, 'a'));
+  CHECK_FALSE(rdb::lzf_decompress(bytes_of("0061e00a00"), 19, out));
+  CHECK_FALSE(rdb::lzf_decompress(bytes_of("0061e00a00"), 21, out));
+  CHECK_FALSE(rdb::lzf_decompress(bytes_of("0061e00a01"), 20, out));
+  CHECK_FALSE(rdb::lzf_decompress(bytes_of("0061e00a"), 20, out));
+  CHECK_FALSE(rdb::lzf_decompress(bytes_of("0061e0"), 20, out));
+  CHECK_FALSE(rdb::lzf_decompress(bytes_of("0561"), 6, out));
+}
+
+TEST_CASE("older encodings are read") {
+  // A ziplist with texts and integers of every width.
+  const std::string ziplist = bytes_of(
+      "29000000230000000900"
+      "00"
+      "0161"
+      "03f1"
+      "02fd"
+      "02fe80"
+      "03c00001"
+      "04f0000001"
+      "05d000000001"
+      "06e00000000000000001"
+      "0a026263"
+      "ff");
+  Texts texts;
+  std::string sized = ziplist;
+  sized[0] = static_cast<char>(sized.size());
+  CHECK(rdb::read_ziplist(sized, texts));
+  CHECK(texts ==
+        Texts{"a", "0", "12", "-128", "256", "65536", "16777216", "72057594037927936", "bc"});
+  texts.clear();
+  CHECK(rdb::read_zipmap(bytes_of("0203666f6f0300626172026869010178ffff").substr(0, 17), texts) ==
+        false);
+  texts.clear();
+  CHECK(rdb::read_zipmap(bytes_of("0203666f6f030062617202686901017878ff"), texts));
+  CHECK(texts == Texts{"foo", "bar", "hi", "x"});
+  texts.clear();
+  CHECK(rdb::read_intset(bytes_of("0200000003000000feff01000700"), texts));
+  CHECK(texts == Texts{"-2", "1", "7"});
+
+  const std::string packed(1, static_cast<char>(sized.size()));
+  CHECK(read(payload_of("\x0a" + packed + sized)).items.size() == 9);
+  CHECK(read(payload_of(std::string("\x0e\x01", 2) + packed + sized)).items.size() == 9);
+  CHECK(read(payload_of(bytes_of("0c10"
+                                 "10000000"
+                                 "0d000000"
+                                 "0200"
+                                 "000161"
+                                 "03f6"
+                                 "ff")))
+            .scored[0]
+            .second == 5);
+  CHECK(read(payload_of(bytes_of("0301016103312e35"), 6)).scored[0].second == 1.5);
+  CHECK(read(payload_of(bytes_of("03010161fe"), 6)).scored[0].second > 1e308);
+}
+
+TEST_CASE("what is written is read, whatever the value") {
+  for (const Texts& command : small_values()) {
+    Holder from(command);
+    Holder to({"PING"});
+    const std::string payload = bulk(from.run({"DUMP", "k"}));
+    CHECK(to.run({"RESTORE", "k", "0", payload}) == "+OK\r\n");
+    CHECK(to.run({"OBJECT", "ENCODING", "k"}) == from.run({"OBJECT", "ENCODING", "k"}));
+    CHECK(bulk(to.run({"DUMP", "k"})).size() == payload.size());
+    for (const auto& question : std::vector<std::vector<Bytes>>{{"TYPE", "k"},
+                                                                {"GET", "k"},
+                                                                {"LRANGE", "k", "0", "-1"},
+                                                                {"SORT", "k", "ALPHA"},
+                                                                {"ZRANGE", "k", "0", "-1"},
+                                                                {"HLEN", "k"},
+                                                                {"HGET", "k", "field77"},
+                                                                {"HGET", "k", ""}}) {
+      EngineSession one(from.engine, from.execution);
+      EngineSession other(to.engine, to.execution);
+      CHECK(one.run(question) == other.run(question));
+    }
+  }
+}
+
+TEST_CASE("payloads that are cut or changed anywhere are refused, or are another value") {
+  for (const Texts& command : small_values()) {
+    Holder from(command);
+    const std::string payload = bulk(from.run({"DUMP", "k"}));
+    if (payload.size() > 2000) continue;
+    Holder to({"PING"});
+    for (size_t size = 0; size < payload.size(); ++size) {
+      CHECK(to.run({"RESTORE", "cut", "0", Bytes(payload).substr(0, size)}) ==
+            "-ERR DUMP payload version or checksum are wrong\r\n");
+    }
+    const std::string value = payload.substr(0, payload.size() - 10);
+    for (size_t at = 0; at < value.size(); ++at) {
+      for (const int flip : {0x01, 0x80, 0xff, 0x40}) {
+        std::string changed = value;
+        changed[at] = static_cast<char>(changed[at] ^ flip);
+        const std::string reply = to.run({"RESTORE", "k", "0", payload_of(changed), "REPLACE"});
+        CHECK((reply == "+OK\r\n" || reply == "-ERR Bad data format\r\n"));
+        if (reply == "+OK\r\n") CHECK(bulk(to.run({"DUMP", "k"})).size() > 10);
+      }
+      const std::string reply =
+          to.run({"RESTORE", "k", "0", payload_of(value.substr(0, at)), "REPLACE"});
+      CHECK((reply == "+OK\r\n" || reply == "-ERR Bad data format\r\n"));
+    }
+  }
+}
+
+TEST_CASE("bytes of any kind behind a right checksum are survived") {
+  for (const uint64_t seed : testing::seeds(10, 91)) {
+    testing::use_seed(seed);
+    std::mt19937_64 random(seed);
+    for (int i = 0; i < 2000; ++i) {
+      std::string value(1, static_cast<char>(random() % 20));
+      for (uint64_t left = random() % 60; left != 0; --left) {
+        value += static_cast<char>(random() % 3 == 0 ? random() % 4 : random());
+      }
+      rdb::Value decoded;
+      const rdb::PayloadFault fault = rdb::read_payload(payload_of(value), kMaxString, decoded);
+      CHECK(fault != rdb::PayloadFault::kFooter);
+    }
+  }
+}
+
+TEST_CASE("sizes that a payload only claims cost no memory") {
+  for (const char* value :
+       {"0081ffffffffffffffff", "0180ffffffff", "02c37fffffff0161", "00c30580fffffff00061e00a00",
+        "0480ffffffff", "0580ffffffff", "1281ffffffffffffffff",
+        "0b08"
+        "0800000000000020"}) {
+    rdb::Value decoded;
+    CHECK(rdb::read_payload(payload_of(bytes_of(value)), kMaxString, decoded) ==
+          rdb::PayloadFault::kData);
+  }
+  rdb::Value decoded;
+  CHECK(rdb::read_payload(payload_of(bytes_of("000161"), 11), kMaxString, decoded) ==
+        rdb::PayloadFault::kFooter);
+}
+
+TEST_CASE("a queue cannot be dumped") {
+  Holder holder({"Q.ADD", "k", "id", "payload"});
+  CHECK(holder.run({"DUMP", "k"}) == "-ERR RDB has no form for a value of type queue\r\n");
+  CHECK(holder.run({"OBJECT", "ENCODING", "k"}) == "$5\r\nqueue\r\n");
+}
+
+TEST_CASE("a key's idle time goes from its last use, and RESTORE sets it") {
+  Holder holder({"SET", "k", "1"});
+  const std::string payload = bulk(holder.run({"DUMP", "k"}));
+  const auto idle = [&](Bytes key) { return holder.run({"OBJECT", "IDLETIME", key}); };
+  holder.execution.set_steady_ms(5000);
+  CHECK(idle("k") == ":5\r\n");
+  holder.run({"TTL", "k"});
+  holder.run({"EXISTS", "k"});
+  holder.run({"TYPE", "k"});
+  CHECK(idle("k") == ":5\r\n");
+  holder.run({"GET", "k"});
+  CHECK(idle("k") == ":0\r\n");
+  CHECK(holder.run({"RESTORE", "r", "0", payload, "IDLETIME", "1000"}) == "+OK\r\n");
+  CHECK(idle("r") == ":1000\r\n");
+  holder.execution.set_steady_ms(8000);
+  CHECK(idle("r") == ":1003\r\n");
+  holder.run({"TOUCH", "r"});
+  CHECK(idle("r") == ":0\r\n");
+  CHECK(idle("k") == ":3\r\n");
+}
+
+}  // namespace sluice::test
