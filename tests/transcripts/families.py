@@ -115,8 +115,8 @@ TEN_DUMPED = b"\x00\xc0\x0a\x0a\x00n\x9fWE\x0e\xaec\xbb"
 
 def sort(pool):
     """SORT of any key, with patterns that name strings, hashes or nothing. Texts that are equal (up
-    to a NUL, unless they are stored) may come in any order, so ALPHA is rare; sets have no order of their own,
-    so there is no pattern without a star."""
+    to a NUL, unless they are stored) may come in any order, so ALPHA is rare; sets have no order of
+    their own, so there is no pattern without a star."""
     by = pool.pick([], [], [], ["BY", pool.pick("*", "w:*", "*->a", "w:hash->*")])
     options = pool.some("DESC", "ASC", lambda: limit(pool),
                         lambda: ["GET", pool.pick("#", "*", "*->a", "w:*", "none")],
