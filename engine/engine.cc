@@ -209,6 +209,10 @@ class EngineReplay final : public Replay {
         if (!take_places(effect.value)) return false;
         continue;
       }
+      if (is_function_effect(effect.type)) {
+        if (!engine_.scripts().replay_library(effect)) return false;
+        continue;
+      }
       Shard& shard = engine_.shard(keys_[i].shard);
       if (!Database::apply(shard, unit_, keys_[i], effect)) return false;
     }

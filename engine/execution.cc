@@ -161,8 +161,7 @@ ShardMask Execution::shards_of(const Command& command, std::span<const Bytes> ar
   }
   if ((command.flags & kEveryShard) != 0) return kAllShards;
   if ((command.flags & kScriptShards) != 0) {
-    const bool by_sha = command.name[4] == 's';  // EVALSHA, EVALSHA_RO
-    return engine_.scripts().shards(*this, by_sha, args);
+    return engine_.scripts().shards(*this, command, args);
   }
   if (first.begin == KeySpec::Begin::kNone) return 0;
   // A handler finds the same fault in the arguments and replies it; it gets what could be found.
@@ -318,9 +317,7 @@ void Execution::execute(Client& client, std::span<const Bytes> args, RespReply& 
     return;
   }
   if (busy() && (command->flags & kAllowBusy) == 0) {
-    reject(client, command,
-           "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
-           reply);
+    reject(client, command, engine_.scripts().busy_error(), reply);
     return;
   }
   if (client.in_multi && !is_transaction_control(*command)) {
@@ -397,7 +394,8 @@ void Execution::run_nested(Client& client, const Command& command, std::span<con
                            Reply& reply) {
   KeyRef first_key;
   const ShardMask needed = shards_of(command, args, first_key);
-  CHECK((needed & ~locked_) == 0);
+  // A script takes further shards by itself; what it asks for may have grown since it was queued.
+  CHECK((command.flags & kScriptShards) != 0 || (needed & ~locked_) == 0);
   Call call{engine_, *this, client, unit_, command, args, reply, true, first_key};
   handle(call);
 }

@@ -13,6 +13,7 @@
 #include "engine/keyspace/effects.h"
 #include "engine/queue/queue.h"
 #include "engine/queue/queue_records.h"
+#include "engine/script/script_engine.h"
 
 namespace sluice {
 
@@ -59,12 +60,16 @@ class EngineWalk final : public CheckpointWalk {
     return EffectEncoder(*records_);
   }
 
-  // The floor of queues that are gone by now, and what SWAPDB has done; later ones write their own
-  // into the log.
+  // What belongs to no shard. Later changes are in the log.
   void write_beginning() {
     begun_ = true;
+    // Of queues that are gone by now; later ones write their own into the log.
     const uint64_t floor = engine_.token_floor.load();
     if (floor > 1) record().token_floor(floor);
+    for (const auto& [name, library] : engine_.scripts().functions()->libraries) {
+      record().function_put(name, encode_functions(*library), library->code);
+    }
+    // What SWAPDB has done.
     Shard& shard = engine_.shard(0);
     MutexLock lock(shard.mutex);
     const DatabasePlaces& places = shard.places;

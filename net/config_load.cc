@@ -10,9 +10,9 @@
 #include <iostream>
 #include <sstream>
 
+#include "engine/base/quoting.h"
 #include "net/config.h"
 #include "net/config_special.h"
-#include "net/resp_parser.h"
 
 namespace sluice {
 

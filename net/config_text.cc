@@ -6,9 +6,9 @@
 #include <cstring>
 #include <fstream>
 
+#include "engine/base/quoting.h"
 #include "net/config.h"
 #include "net/config_special.h"
-#include "net/resp_parser.h"
 #include "net/version.h"
 
 namespace sluice {

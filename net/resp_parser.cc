@@ -5,77 +5,13 @@
 
 #include "engine/base/check.h"
 #include "engine/base/numbers.h"
+#include "engine/base/quoting.h"
 
 namespace sluice {
 namespace {
 
 constexpr size_t kLineEndBytes = 2;          // "\r\n"
 constexpr size_t kKeptDoneArguments = 1024;  // More capacity than this is given back.
-
-// Redis skips blanks by isspace() between arguments, but only four of them end a bare word.
-bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
-bool ends_bare_word(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  const char lower = ascii_lower(c);
-  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
-char unescape(char c) {
-  switch (c) {
-    case 'n':
-      return '\n';
-    case 'r':
-      return '\r';
-    case 't':
-      return '\t';
-    case 'b':
-      return '\b';
-    case 'a':
-      return '\a';
-    default:
-      return c;
-  }
-}
-
-// Decodes from the byte behind an opening quote up to the closing one. `from` ends behind the
-// closing quote, `to` behind the decoded bytes; `to` never overtakes `from`.
-bool decode_quoted(char quote, char*& from, const char* end, char*& to) {
-  while (from < end) {
-    const char c = *from++;
-    if (c == quote) return from == end || is_blank(*from);
-    if (c != '\\' || from == end) {
-      *to++ = c;
-      continue;
-    }
-    if (quote == '\'') {
-      *to++ = *from == '\'' ? *from++ : c;
-      continue;
-    }
-    if (*from == 'x' && end - from >= 3 && hex_digit(from[1]) >= 0 && hex_digit(from[2]) >= 0) {
-      *to++ = static_cast<char>(hex_digit(from[1]) * 16 + hex_digit(from[2]));
-      from += 3;
-      continue;
-    }
-    *to++ = unescape(*from++);
-  }
-  return false;
-}
-
-// Decodes the argument that starts at `from`. A word may turn into a quoted part, as in a"b c"; the
-// closing quote ends the argument.
-bool split_one(char*& from, const char* end, std::vector<Bytes>& args) {
-  char* const start = from;
-  while (from < end && !ends_bare_word(*from) && *from != '"' && *from != '\'') ++from;
-  char* to = from;
-  if (from < end && !ends_bare_word(*from)) {
-    const char quote = *from++;
-    if (!decode_quoted(quote, from, end, to)) return false;
-  }
-  args.emplace_back(start, static_cast<size_t>(to - start));
-  return true;
-}
 
 // The usual case of a length header, `from` being behind its '*' or '$': one to eighteen digits
 // without a leading zero, and the line end. Returns -1 for whatever needs a closer look.
@@ -107,20 +43,6 @@ bool looks_like_http(Bytes first_argument) {
 }
 
 }  // namespace
-
-bool split_quoted_args(std::span<char> line, std::vector<Bytes>& args) {
-  const size_t args_before = args.size();
-  char* from = line.data();
-  const char* const end = from + line.size();
-  for (;;) {
-    while (from < end && is_blank(*from)) ++from;
-    if (from == end) return true;
-    if (!split_one(from, end, args)) {
-      args.resize(args_before);
-      return false;
-    }
-  }
-}
 
 void RespParser::set_limits(const RespLimits& limits) {
   limits_ = limits;

@@ -42,12 +42,6 @@
 
 namespace sluice {
 
-// Splits a line into arguments by Redis's quoting rules and appends them to `args`: blanks
-// separate; "..." knows \n \r \t \b \a \xHH and \any; '...' knows \'; a closing quote must be
-// followed by a blank or the end. Decodes in place, so the views point into `line`.
-// Returns false when the quotes are unbalanced; `args` is then as it was.
-bool split_quoted_args(std::span<char> line, std::vector<Bytes>& args);
-
 struct RespLimits {
   // Redis 7.0 takes INT_MAX arguments (its documentation still says 1024 * 1024).
   int64_t max_args = 2147483647;

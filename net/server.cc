@@ -339,7 +339,8 @@ void Server::end_sessions() {
   wait_for_threads(journal_failed_.load() ? kEndOfSessionsAfterFailure : kEndOfSessions,
                    &IoThread::idle);
   // A script that has only read ends here; one that has written cannot be cut off halfway.
-  engine_->scripts().kill();
+  engine_->scripts().kill(false);
+  engine_->scripts().kill(true);
   for (const auto& thread : io_threads_) thread->stop();
   if (!wait_for_threads(kEndOfThreads, &IoThread::ended) && exit_when_stuck_) exit_stuck();
   for (const auto& thread : io_threads_) thread->join();

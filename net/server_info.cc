@@ -149,7 +149,9 @@ void Server::info_memory(InfoWriter& out) {
   const uint64_t start = std::min(startup_bytes_.load(), used);
   const uint64_t storage =
       store_ready_.load(std::memory_order_acquire) ? store_->memory_bytes() : 0;
-  const uint64_t overhead = std::min(start + storage + engine_->scripts().machine_bytes(), used);
+  const uint64_t overhead = std::min(start + storage + engine_->scripts().machine_bytes(false) +
+                                         engine_->scripts().machine_bytes(true),
+                                     used);
   uint64_t normal_clients = 0;
   for (const auto& thread : io_threads_) {
     for (const auto& port : thread->ports()) normal_clients += port->memory_bytes();
@@ -190,18 +192,23 @@ void Server::info_memory(InfoWriter& out) {
 
 void Server::info_script_memory(InfoWriter& out) {
   const ScriptEngine& scripts = engine_->scripts();
-  const uint64_t machines = scripts.machine_bytes();
+  const uint64_t machines = scripts.machine_bytes(false);
+  const uint64_t function_machines = scripts.machine_bytes(true);
   const uint64_t texts = scripts.script_bytes();
+  const uint64_t library_texts = scripts.library_bytes();
+  const std::shared_ptr<const FunctionSet> functions = scripts.functions();
   // Redis's order, in which two of the human readable values stand apart from their numbers.
   out.field("used_memory_lua", machines);
   out.field("used_memory_vm_eval", machines);
   out.field("used_memory_lua_human", human_bytes(machines));
   out.field("used_memory_scripts_eval", texts);
   out.field("number_of_cached_scripts", static_cast<uint64_t>(scripts.script_count()));
-  zeros(out, {"number_of_functions", "number_of_libraries", "used_memory_vm_functions"});
-  human_field(out, "used_memory_vm_total", machines);
-  out.field("used_memory_functions", int64_t{0});
-  human_field(out, "used_memory_scripts", texts);
+  out.field("number_of_functions", static_cast<uint64_t>(functions->functions.size()));
+  out.field("number_of_libraries", static_cast<uint64_t>(functions->libraries.size()));
+  out.field("used_memory_vm_functions", function_machines);
+  human_field(out, "used_memory_vm_total", machines + function_machines);
+  out.field("used_memory_functions", library_texts);
+  human_field(out, "used_memory_scripts", texts + library_texts);
 }
 
 void Server::info_stats(InfoWriter& out) {

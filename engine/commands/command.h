@@ -33,7 +33,6 @@ enum : uint32_t {
   kSkipSlowlog = 1U << 10,
   kFast = 1U << 11,
   kNoAuth = 1U << 12,
-  kMayReplicate = 1U << 13,
   kNoMulti = 1U << 14,
   kMovableKeys = 1U << 15,
   kAllowBusy = 1U << 16,
@@ -45,6 +44,8 @@ enum : uint32_t {
   kEveryShard = 1U << 24,
   // Container of subcommands: args[1] chooses a row of `subcommands`.
   kContainer = 1U << 25,
+  // Changes no key, but is seen by others: scripts that may only read may not call it.
+  kSeenByOthers = 1U << 27,
   // The script says which shards it needs: ScriptEngine::shards().
   kScriptShards = 1U << 26,
   // Asks about keys without using them: OBJECT IDLETIME does not notice.

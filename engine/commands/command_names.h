@@ -28,12 +28,11 @@ inline constexpr FlagName kCommandFlagNames[] = {
     {kAsking, "asking"},
     {kFast, "fast"},
     {kNoAuth, "no_auth"},
-    {kMayReplicate, "may_replicate"},
     {kNoMulti, "no_multi"},
-    {kMovableKeys, "movablekeys"},
     {kAllowBusy, "allow_busy"},
     {kNoAsyncLoading, "no_async_loading"},
     {kNoMandatoryKeys, "no_mandatory_keys"},
+    {kMovableKeys, "movablekeys"},
 };
 
 inline constexpr FlagName kKeyFlagNames[] = {

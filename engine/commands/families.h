@@ -20,14 +20,15 @@ extern const std::span<const Command> kQueueCommands;
 extern const std::span<const Command> kPubsubCommands;
 extern const std::span<const Command> kTransactionCommands;
 extern const std::span<const Command> kScriptingCommands;
+extern const std::span<const Command> kFunctionCommands;
 extern const std::span<const Command> kAclCommands;
 extern const std::span<const Command> kServerCommands;
 
-inline std::array<std::span<const Command>, 14> command_families() {
+inline std::array<std::span<const Command>, 15> command_families() {
   return {kConnectionCommands, kKeyCommands,    kStringCommands,      kBitCommands,
           kListCommands,       kHashCommands,   kSetCommands,         kSortedSetCommands,
           kQueueCommands,      kPubsubCommands, kTransactionCommands, kScriptingCommands,
-          kAclCommands,        kServerCommands};
+          kFunctionCommands,   kAclCommands,    kServerCommands};
 }
 
 }  // namespace sluice

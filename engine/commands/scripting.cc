@@ -39,7 +39,7 @@ void script_flush_command(Call& call) {
 }
 
 void script_kill_command(Call& call) {
-  const Bytes error = call.engine.scripts().kill();
+  const Bytes error = call.engine.scripts().kill(false);
   error.empty() ? call.reply.ok() : call.reply.error(error);
 }
 

@@ -168,6 +168,16 @@ void EffectEncoder::database_places(Bytes places) {
   end(put_bytes(to, places));
 }
 
+void EffectEncoder::function_put(Bytes library, Bytes functions, Bytes code) {
+  char* to =
+      begin(EffectType::kFunctionPut, 0, library, functions.size() + code.size() + 2 * kMaxVarint);
+  end(put_bytes(put_bytes(to, functions), code));
+}
+
+void EffectEncoder::function_gone(Bytes library) {
+  end(begin(EffectType::kFunctionGone, 0, library, 0));
+}
+
 bool decode_effect(Bytes& records, Effect& effect) {
   if (records.size() < 3) return false;
   effect = Effect{};
@@ -186,6 +196,7 @@ bool decode_effect(Bytes& records, Effect& effect) {
              effect.value.size() <= effect.size - static_cast<uint64_t>(effect.number);
     case EffectType::kDeleteKey:
     case EffectType::kFlush:
+    case EffectType::kFunctionGone:
       return true;
     case EffectType::kSetExpire:
       return take_signed(records, effect.number);
@@ -201,6 +212,7 @@ bool decode_effect(Bytes& records, Effect& effect) {
     case EffectType::kJobGone:
     case EffectType::kQueueShare:
     case EffectType::kQueueEvents:
+    case EffectType::kFunctionPut:
       return take_bytes(records, effect.field) && take_bytes(records, effect.value);
     case EffectType::kHashDelete:
     case EffectType::kSetAdd:
@@ -283,6 +295,10 @@ std::string describe_effect(const Effect& effect) {
     }
     case EffectType::kTokenFloor:
       return "token_floor " + std::to_string(effect.number);
+    case EffectType::kFunctionPut:
+      return "function_put " + printable_bytes(effect.key) + " " + printable_bytes(effect.value);
+    case EffectType::kFunctionGone:
+      return "function_gone " + printable_bytes(effect.key);
     case EffectType::kQueueConfig:
     case EffectType::kQueueHead:
     case EffectType::kJobPut:

@@ -48,7 +48,10 @@ enum class EffectType : uint8_t {
   kQueueShare = 45,   // what a group, a key or the queue has used
   kQueueEvents = 46,  // kept events; in checkpoints only
   kTokenFloor = 47,   // no key; number: every lease of a queue that is made later is at least this
-  // 48..61: further types and commands.
+  // 48..59: further types and commands.
+  // Libraries of functions; the key is the library's name, the database 0.
+  kFunctionPut = 60,  // field: its functions (engine/script/function_library.h), value: its code
+  kFunctionGone = 61,
   // No key; value: for the number of each database the index that records call it by.
   kDatabasePlaces = 62,
 };
@@ -56,6 +59,10 @@ enum class EffectType : uint8_t {
 // A record about a queue under its key; kTokenFloor, which belongs to no queue, is none.
 inline constexpr bool is_queue_effect(EffectType type) {
   return type >= EffectType::kQueueConfig && type <= EffectType::kQueueEvents;
+}
+
+inline constexpr bool is_function_effect(EffectType type) {
+  return type == EffectType::kFunctionPut || type == EffectType::kFunctionGone;
 }
 
 inline constexpr uint8_t kAllDatabases = 255;
@@ -95,6 +102,8 @@ class EffectEncoder {
   void queue_record(EffectType type, int database, Bytes key, Bytes field, Bytes value);
   void token_floor(uint64_t token);
   void database_places(Bytes places);
+  void function_put(Bytes library, Bytes functions, Bytes code);
+  void function_gone(Bytes library);
 
  private:
   char* begin(EffectType type, int database, Bytes key, size_t room);

@@ -128,6 +128,8 @@ bool Database::apply(Shard& shard, Unit& unit, const KeyRef& key, const Effect& 
     case EffectType::kFlush:
     case EffectType::kTokenFloor:
     case EffectType::kDatabasePlaces:
+    case EffectType::kFunctionPut:
+    case EffectType::kFunctionGone:
       return true;  // for every shard: Engine's replay does it
     case EffectType::kHashPut:
       database.hash_put(key, database.replay_collection(key, Type::kHash), effect.field,

@@ -89,7 +89,7 @@ std::string LuaMachine::refusal(const Command* command) {
     std::string error = refuse_rights(*command);
     if (!error.empty()) return error;
   }
-  if ((command->flags & kWrite) != 0 && read_only_) {
+  if ((command->flags & (kWrite | kSeenByOthers)) != 0 && read_only_) {
     return "ERR Write commands are not allowed from read-only scripts.";
   }
   // Only before the first write: a script cannot be stopped in the middle.
@@ -102,7 +102,7 @@ std::string LuaMachine::refusal(const Command* command) {
     KeyRef first_key;
     const ShardMask needed = execution.shards_of(*command, args_, first_key);
     if ((needed & ~execution.locked()) != 0) {
-      script_->reaches_further.store(true, std::memory_order_relaxed);
+      reaches_further_->store(true, std::memory_order_relaxed);
       if (!execution.lock_further(needed)) return std::string(kShardInUse);
     }
   }

@@ -19,18 +19,16 @@ namespace {
 
 // Often enough for a clock of milliseconds, rarely enough to cost nothing.
 constexpr int kInstructionsPerLook = 100'000;
-// Values that stay at the bottom of the main stack, so that a run finds them without a look-up.
-constexpr int kGlobalsSlot = 1;
-constexpr int kHandlerSlot = 2;
-constexpr int kKeysSlot = 3;  // the text "KEYS"
-constexpr int kArgumentsSlot = 4;
+// As long as Redis lets the code of a library run.
+constexpr int64_t kLoadTimeoutUs = 500'000;
 
 // A script that leaves this much behind is cleaned up after at once.
 constexpr uint64_t kCollectAboveBytes = 32U << 20;
 
 }  // namespace
 
-LuaMachine::LuaMachine(Engine& engine, ScriptEngine& scripts) : engine_(engine), scripts_(scripts) {
+LuaMachine::LuaMachine(Engine& engine, ScriptEngine& scripts, SandboxKind kind)
+    : engine_(engine), scripts_(scripts), kind_(kind) {
   open_state();
   // MONITOR shows commands of scripts under this name.
   client_.address = "lua";
@@ -41,12 +39,13 @@ void LuaMachine::open_state() {
   lua_ = lua_newstate(&LuaMachine::allocate, this);
   CHECK(lua_ != nullptr);
   luaJIT_setmode(lua_, 0, LUAJIT_MODE_ENGINE | LUAJIT_MODE_OFF);
-  build_sandbox(lua_);
+  build_sandbox(lua_, kind_);
   CHECK(lua_gettop(lua_) == kGlobalsSlot);
   lua_pushcfunction(lua_, describe_error);
   lua_pushliteral(lua_, "KEYS");
   lua_pushliteral(lua_, "ARGV");
-  CHECK(lua_gettop(lua_) == kArgumentsSlot);
+  push_loading_globals(lua_);
+  CHECK(lua_gettop(lua_) == kLastSlot);
   reply_stack_ = lua_newthread(lua_);
   luaL_ref(lua_, LUA_REGISTRYINDEX);
   luaL_checkstack(reply_stack_, LuaReply::kStackSlots, nullptr);
@@ -136,21 +135,25 @@ void LuaMachine::follow_flush(uint64_t generation) {
 
 void LuaMachine::set_array(int name_slot, std::span<const Bytes> values) {
   lua_pushvalue(lua_, name_slot);
-  lua_createtable(lua_, static_cast<int>(values.size()), 0);
-  int index = 0;
-  for (const Bytes value : values) {
-    lua_pushlstring(lua_, value.data(), value.size());
-    lua_rawseti(lua_, -2, ++index);
-  }
+  push_list(values);
   lua_rawset(lua_, kGlobalsSlot);
 }
 
 void LuaMachine::run(Call& call, const CompiledScript& compiled, size_t key_count, bool read_only) {
   const Script& script = *compiled.script;
+  begin_run(call, script.flags, script.reaches_further, read_only);
+  set_array(kKeysSlot, call.args.subspan(3, key_count));
+  set_array(kArgumentsSlot, call.args.subspan(3 + key_count));
+  lua_rawgeti(lua_, LUA_REGISTRYINDEX, compiled.function);
+  finish_run(lua_call_protected(0), view(script.sha));
+}
+
+void LuaMachine::begin_run(Call& call, uint32_t flags, std::atomic<bool>& reaches_further,
+                           bool read_only) {
   call_ = &call;
-  script_ = &script;
-  flags_ = script.flags;
-  read_only_ = read_only || script.has(kScriptNoWrites);
+  reaches_further_ = &reaches_further;
+  flags_ = flags;
+  read_only_ = read_only || (flags & kScriptNoWrites) != 0;
   begin_us_ = 0;
   depth = 0;
   wrote_.store(false, std::memory_order_relaxed);
@@ -159,31 +162,34 @@ void LuaMachine::run(Call& call, const CompiledScript& compiled, size_t key_coun
   client_.protocol = 2;
   if (client_.user.get() != call.client.user.get()) client_.user = call.client.user;
   limit_bytes_ = engine_.options().script_memory_limit_bytes.load(std::memory_order_relaxed);
-
-  set_array(kKeysSlot, call.args.subspan(3, key_count));
-  set_array(kArgumentsSlot, call.args.subspan(3 + key_count));
-  lua_rawgeti(lua_, LUA_REGISTRYINDEX, compiled.function);
-  limited_ = true;
-  const int status = lua_pcall(lua_, 0, 1, kHandlerSlot);
-  limited_ = false;
-  if (status == 0) {
-    reply_value(lua_, call.reply, client_.protocol);
-  } else if (status == LUA_ERRMEM) {
-    call.reply.error("ERR The script needs more memory than script-memory-limit allows script: " +
-                     std::string(view(script.sha)));
-  } else {
-    call.reply.error(error_text(lua_, view(script.sha)));
-  }
-  lua_settop(lua_, kArgumentsSlot);
-  finish_run();
 }
 
-void LuaMachine::finish_run() {
+int LuaMachine::lua_call_protected(int arguments) {
+  limited_ = true;
+  const int status = lua_pcall(lua_, arguments, 1, kHandlerSlot);
+  limited_ = false;
+  return status;
+}
+
+void LuaMachine::finish_run(int status, Bytes name) {
+  if (status == 0) {
+    reply_value(lua_, call_->reply, client_.protocol);
+  } else if (status == LUA_ERRMEM) {
+    call_->reply.error("ERR The script needs more memory than script-memory-limit allows script: " +
+                       std::string(name));
+  } else {
+    call_->reply.error(error_text(lua_, name));
+  }
+  lua_settop(lua_, kLastSlot);
+  clean_up();
+}
+
+void LuaMachine::clean_up() {
   call_ = nullptr;
-  script_ = nullptr;
+  reaches_further_ = nullptr;
   if (busy_.load(std::memory_order_relaxed)) {
     busy_.store(false, std::memory_order_release);
-    scripts_.leave_busy();
+    scripts_.leave_busy(*this);
   }
   if (killed_.load(std::memory_order_relaxed)) {
     killed_.store(false, std::memory_order_relaxed);
@@ -199,6 +205,12 @@ void LuaMachine::finish_run() {
 void LuaMachine::count_hook(lua_State* lua, lua_Debug*) { of(lua).on_count(lua); }
 
 void LuaMachine::on_count(lua_State* lua) {
+  if (registration_ != nullptr) {
+    const int64_t now_us = engine_.server().unix_time_us();
+    if (begin_us_ == 0) begin_us_ = now_us;
+    if (now_us - begin_us_ >= kLoadTimeoutUs) raise_error(lua, "FUNCTION LOAD timeout");
+    return;
+  }
   const int64_t threshold_ms =
       engine_.options().busy_reply_threshold_ms.load(std::memory_order_relaxed);
   if (call_ == nullptr || threshold_ms <= 0) return;
@@ -208,10 +220,10 @@ void LuaMachine::on_count(lua_State* lua) {
     if (begin_us_ == 0) begin_us_ = now_us;
     if (now_us - begin_us_ < threshold_ms * 1000) return;
     busy_.store(true, std::memory_order_release);
-    scripts_.enter_busy();
+    scripts_.enter_busy(*this, *call_, begin_us_);
     engine_.server().log_warning("A script has been running for " +
                                  std::to_string((now_us - begin_us_) / 1000) +
-                                 " ms; SCRIPT KILL may end it");
+                                 " ms; SCRIPT KILL or FUNCTION KILL may end it");
   }
   engine_.server().poll_events();
   if (!killed_.load(std::memory_order_acquire)) return;

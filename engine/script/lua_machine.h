@@ -1,6 +1,7 @@
 // LuaMachine: one Lua state with the scripts compiled in it, and what the running script may do.
 //
-// Each Execution (so each I/O thread) has its own; only its thread runs it. `busy`, `wrote`,
+// Each Execution (so each I/O thread) has its own, one for scripts and one for functions; only its
+// thread runs them. `busy`, `wrote`,
 // `killed` and the memory figure are read or set by other threads and are atomics.
 //
 // Memory: an allocator counts; past the limit allocations fail, which raises "not enough memory" in
@@ -19,7 +20,9 @@
 
 #include "engine/client.h"
 #include "engine/commands/call.h"
+#include "engine/script/function_library.h"
 #include "engine/script/lua_reply.h"
+#include "engine/script/lua_sandbox.h"
 #include "engine/script/script.h"
 
 struct lua_Debug;
@@ -36,7 +39,7 @@ struct CompiledScript {
 
 class LuaMachine {
  public:
-  LuaMachine(Engine& engine, ScriptEngine& scripts);
+  LuaMachine(Engine& engine, ScriptEngine& scripts, SandboxKind kind);
   ~LuaMachine();
   LuaMachine(const LuaMachine&) = delete;
   LuaMachine& operator=(const LuaMachine&) = delete;
@@ -59,7 +62,25 @@ class LuaMachine {
   // arguments. Writes one reply.
   void run(Call& call, const CompiledScript& compiled, size_t key_count, bool read_only);
 
+  // --- Functions (lua_library.cc) ---
+
+  // Runs the code of a library to learn its functions. Null with the whole error message in
+  // `error`.
+  std::shared_ptr<FunctionLibrary> load_library(Bytes code, std::string& error);
+  // The Lua function of a place in functions(), for run_function; runs its library's code at its
+  // first use here. LUA_NOREF with the error message: that failed.
+  int function_reference(const FunctionSet::Place& place, std::string& error);
+  // Runs a function for FCALL, as run() does.
+  void run_function(Call& call, const FunctionSet::Place& place, int reference, size_t key_count,
+                    bool read_only);
+  // The libraries as this machine knows them, and how old that is; forgets what is gone.
+  const FunctionSet& functions() const { return *functions_; }
+  uint64_t functions_generation() const { return functions_generation_; }
+  void follow_functions(uint64_t generation, std::shared_ptr<const FunctionSet> set);
+
   // --- For the functions of `redis` ---
+
+  int register_function(lua_State* lua);
 
   // Runs the command on the Lua stack and leaves its answer there, or raises.
   int call_command(lua_State* lua, bool raise_errors);
@@ -84,6 +105,7 @@ class LuaMachine {
   bool busy() const { return busy_.load(std::memory_order_acquire); }
   bool wrote() const { return wrote_.load(std::memory_order_acquire); }
   bool killed() const { return killed_.load(std::memory_order_acquire); }
+  SandboxKind kind() const { return kind_; }
   void kill() { killed_.store(true, std::memory_order_release); }
   uint64_t memory_bytes() const { return used_bytes_.load(std::memory_order_relaxed); }
 
@@ -99,10 +121,33 @@ class LuaMachine {
   // What may stand against a command inside the script. Empty: nothing.
   std::string refusal(const Command* command);
   std::string refuse_rights(const Command& command);
-  void finish_run();
+  // Around the Lua part of every run: who runs what, and what follows from its status. What is on
+  // the stack then is the result or the error.
+  void begin_run(Call& call, uint32_t flags, std::atomic<bool>& reaches_further, bool read_only);
+  int lua_call_protected(int arguments);
+  void finish_run(int status, Bytes name);
+  void clean_up();
+
+  // What the code of a library registers, and the registry's references to it.
+  struct Registration {
+    FunctionLibrary library;
+    std::vector<int> references;
+  };
+  bool run_library(Registration& registration, std::string& error);
+  void forget(const std::vector<int>& references);
+  void push_list(std::span<const Bytes> values);
+
+  // Values that stay at the bottom of the main stack, so that a run finds them without a look-up.
+  static constexpr int kGlobalsSlot = 1;
+  static constexpr int kHandlerSlot = 2;
+  static constexpr int kKeysSlot = 3;  // the text "KEYS"
+  static constexpr int kArgumentsSlot = 4;
+  static constexpr int kLoadingGlobalsSlot = 5;  // what the code of a library sees
+  static constexpr int kLastSlot = 5;
 
   Engine& engine_;
   ScriptEngine& scripts_;
+  const SandboxKind kind_;
   lua_State* lua_ = nullptr;
 
   struct ShaHash {
@@ -114,9 +159,16 @@ class LuaMachine {
   mutable const CompiledScript* last_ = nullptr;
   uint64_t generation_ = 0;
 
+  // --- Functions ---
+  std::shared_ptr<const FunctionSet> functions_ = std::make_shared<FunctionSet>();
+  uint64_t functions_generation_ = 0;
+  // Of each library whose code has run here: its functions, in its order.
+  std::unordered_map<LibraryPointer, std::vector<int>> loaded_;
+  Registration* registration_ = nullptr;
+
   // --- The running script ---
   Call* call_ = nullptr;
-  const Script* script_ = nullptr;
+  std::atomic<bool>* reaches_further_ = nullptr;
   uint32_t flags_ = 0;
   bool read_only_ = false;
   int64_t begin_us_ = 0;

@@ -83,10 +83,19 @@ int missing_global(lua_State* lua) {
                     lua_tostring(lua, 2));
 }
 
+// Reading what is not in the table on top of the stack becomes an error; a protected view finds
+// this behind the real table.
+void refuse_missing(lua_State* lua) {
+  lua_createtable(lua, 0, 1);
+  lua_pushcfunction(lua, missing_global);
+  lua_setfield(lua, -2, "__index");
+  lua_setmetatable(lua, -2);
+}
+
 int refuse_write(lua_State* lua) { return luaL_error(lua, "Attempt to modify a readonly table"); }
 
 // Builds all libraries into the globals table on top of the stack.
-void add_libraries(lua_State* lua) {
+void add_libraries(lua_State* lua, SandboxKind kind) {
   open_library(lua, "", luaopen_base);
   open_library(lua, LUA_TABLIBNAME, luaopen_table);
   open_library(lua, LUA_STRLIBNAME, luaopen_string);
@@ -102,7 +111,7 @@ void add_libraries(lua_State* lua) {
   lua_call(lua, 0, 1);
   keep_only(lua, kCjson);
   lua_setfield(lua, -2, "cjson");
-  push_redis_table(lua);
+  push_redis_table(lua, kind);
   lua_setfield(lua, -2, "redis");
   push_msgpack_table(lua);
   lua_setfield(lua, -2, "cmsgpack");
@@ -146,9 +155,9 @@ void protect_table(lua_State* lua) {
   lua_remove(lua, -2);
 }
 
-void build_sandbox(lua_State* lua) {
+void build_sandbox(lua_State* lua, SandboxKind kind) {
   lua_pushvalue(lua, LUA_GLOBALSINDEX);
-  add_libraries(lua);
+  add_libraries(lua, kind);
   replace_base_functions(lua);
   for (const char* name :
        {"string", "table", "math", "coroutine", "bit", "cjson", "cmsgpack", "struct", "redis"}) {
@@ -156,20 +165,35 @@ void build_sandbox(lua_State* lua) {
     protect_table(lua);
     lua_setfield(lua, -2, name);
   }
-  lua_newtable(lua);
-  lua_setfield(lua, -2, "KEYS");
-  lua_newtable(lua);
-  lua_setfield(lua, -2, "ARGV");
-  // Reading what is not there is an error; the protected view finds this behind the real table.
-  lua_createtable(lua, 0, 1);
-  lua_pushcfunction(lua, missing_global);
-  lua_setfield(lua, -2, "__index");
-  lua_setmetatable(lua, -2);
+  if (kind == SandboxKind::kScripts) {
+    lua_newtable(lua);
+    lua_setfield(lua, -2, "KEYS");
+    lua_newtable(lua);
+    lua_setfield(lua, -2, "ARGV");
+  }
+  refuse_missing(lua);
   lua_pushvalue(lua, -1);
   protect_table(lua);
   lua_pushvalue(lua, -1);
   lua_setfield(lua, -3, "_G");
   lua_replace(lua, LUA_GLOBALSINDEX);
+}
+
+void push_loading_globals(lua_State* lua) {
+  lua_createtable(lua, 0, 1);
+  push_loading_redis_table(lua);
+  refuse_missing(lua);
+  protect_table(lua);
+  lua_setfield(lua, -2, "redis");
+  refuse_missing(lua);
+}
+
+void show_globals(lua_State* lua, int index) {
+  lua_pushvalue(lua, LUA_GLOBALSINDEX);
+  lua_getmetatable(lua, -1);
+  lua_pushvalue(lua, index);
+  lua_setfield(lua, -2, "__index");
+  lua_pop(lua, 2);
 }
 
 }  // namespace sluice

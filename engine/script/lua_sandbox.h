@@ -14,9 +14,20 @@ struct lua_State;
 
 namespace sluice {
 
+// What a state runs: scripts of EVAL, or functions of FUNCTION LOAD, which get KEYS and ARGV as
+// arguments and miss a few functions of `redis` that old scripts need.
+enum class SandboxKind : uint8_t { kScripts, kFunctions };
+
 // Fills a new state and makes the protected globals its environment. Leaves the real globals, where
 // KEYS and ARGV go, on the stack.
-void build_sandbox(lua_State* lua);
+void build_sandbox(lua_State* lua, SandboxKind kind);
+
+// Pushes the globals that the code of a library sees while it is loaded: a small `redis` and
+// nothing else.
+void push_loading_globals(lua_State* lua);
+
+// Changes what the protected globals show: the real table at `index`, a positive one.
+void show_globals(lua_State* lua, int index);
 
 // The value at this stack index is a protected table.
 bool is_protected(lua_State* lua, int index);
@@ -38,7 +49,9 @@ void replace_base_functions(lua_State* lua);
 
 // The tables `redis` (redis_api.cc), `cmsgpack` and `struct` on top of the stack, not yet
 // protected.
-void push_redis_table(lua_State* lua);
+void push_redis_table(lua_State* lua, SandboxKind kind);
+// The `redis` of push_loading_globals().
+void push_loading_redis_table(lua_State* lua);
 void push_msgpack_table(lua_State* lua);
 void push_struct_table(lua_State* lua);
 

@@ -1,4 +1,6 @@
 // The table `redis` that scripts see. Each function finds its machine through the state.
+#include <span>
+
 #include "engine/engine.h"
 #include "engine/script/lua_headers.h"
 #include "engine/script/lua_machine.h"
@@ -111,6 +113,8 @@ int redis_breakpoint(lua_State* lua) {
 
 int redis_debug(lua_State*) { return 0; }
 
+int redis_register_function(lua_State* lua) { return LuaMachine::of(lua).register_function(lua); }
+
 struct Function {
   const char* name;
   lua_CFunction function;
@@ -124,10 +128,18 @@ constexpr Function kFunctions[] = {
     {"log", redis_log},
     {"setresp", redis_setresp},
     {"set_repl", redis_set_repl},
+    {"acl_check_cmd", redis_acl_check_cmd},
+};
+// What only scripts have: it means nothing any more.
+constexpr Function kScriptFunctions[] = {
     {"replicate_commands", redis_replicate_commands},
     {"breakpoint", redis_breakpoint},
     {"debug", redis_debug},
-    {"acl_check_cmd", redis_acl_check_cmd},
+};
+// What the code of a library has while it is loaded.
+constexpr Function kLoadingFunctions[] = {
+    {"register_function", redis_register_function},
+    {"log", redis_log},
 };
 
 struct Constant {
@@ -139,29 +151,49 @@ constexpr Constant kConstants[] = {
     {"LOG_VERBOSE", kLogVerbose},
     {"LOG_NOTICE", kLogNotice},
     {"LOG_WARNING", kLogWarning},
-    {"REPL_NONE", 0},
-    {"REPL_AOF", 1},
-    {"REPL_SLAVE", 2},
-    {"REPL_REPLICA", 2},
-    {"REPL_ALL", 3},
     // Scripts switch on the version of the server whose place this one takes.
     {"REDIS_VERSION_NUM", 0x00'07'00'0F},
 };
+constexpr Constant kReplicationConstants[] = {
+    {"REPL_NONE", 0}, {"REPL_AOF", 1}, {"REPL_SLAVE", 2}, {"REPL_REPLICA", 2}, {"REPL_ALL", 3},
+};
 
-}  // namespace
-
-void push_redis_table(lua_State* lua) {
-  lua_newtable(lua);
-  for (const Function& row : kFunctions) {
+// Into the table on top of the stack.
+void add_functions(lua_State* lua, std::span<const Function> rows) {
+  for (const Function& row : rows) {
     lua_pushcfunction(lua, row.function);
     lua_setfield(lua, -2, row.name);
   }
-  for (const Constant& row : kConstants) {
+}
+
+void add_constants(lua_State* lua, std::span<const Constant> rows) {
+  for (const Constant& row : rows) {
     lua_pushinteger(lua, row.value);
     lua_setfield(lua, -2, row.name);
   }
+}
+
+void add_version(lua_State* lua) {
   lua_pushliteral(lua, "7.0.15");
   lua_setfield(lua, -2, "REDIS_VERSION");
+}
+
+}  // namespace
+
+void push_redis_table(lua_State* lua, SandboxKind kind) {
+  lua_newtable(lua);
+  add_functions(lua, kFunctions);
+  if (kind == SandboxKind::kScripts) add_functions(lua, kScriptFunctions);
+  add_constants(lua, kConstants);
+  add_constants(lua, kReplicationConstants);
+  add_version(lua);
+}
+
+void push_loading_redis_table(lua_State* lua) {
+  lua_newtable(lua);
+  add_functions(lua, kLoadingFunctions);
+  add_constants(lua, kConstants);
+  add_version(lua);
 }
 
 }  // namespace sluice

@@ -1,6 +1,10 @@
 #include "engine/script/script.h"
 
 #include <algorithm>
+#include <span>
+#include <vector>
+
+#include "engine/base/quoting.h"
 
 namespace sluice {
 
@@ -18,19 +22,6 @@ constexpr FlagName kFlagNames[] = {
     {"no-cluster", kScriptNoCluster},
     {"allow-cross-slot-keys", kScriptAllowCrossSlotKeys},
 };
-
-bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
-
-// Takes the next word off the front of `text`; empty: there is none left.
-Bytes take_word(Bytes& text) {
-  size_t begin = 0;
-  while (begin < text.size() && is_space(text[begin])) ++begin;
-  size_t end = begin;
-  while (end < text.size() && !is_space(text[end])) ++end;
-  const Bytes word = text.substr(begin, end - begin);
-  text = text.substr(end);
-  return word;
-}
 
 // A list with commas. Empty: understood.
 std::string parse_flags(Bytes list, uint32_t& flags) {
@@ -54,14 +45,15 @@ std::string parse_first_line(Script& script) {
   if (body.substr(0, 2) != "#!") return {};
   const size_t end = body.find('\n');
   if (end == Bytes::npos) return "ERR Invalid script shebang";
-  Bytes rest = body.substr(0, end);
-  const Bytes engine = take_word(rest);
-  if (engine != "#!lua") {
-    return "ERR Unexpected engine in script shebang: " + std::string(engine);
+  std::string line(body.substr(0, end));
+  std::vector<Bytes> words;
+  if (!split_quoted_args(line, words)) return "ERR Invalid engine in script shebang";
+  if (words[0] != "#!lua") {
+    return "ERR Unexpected engine in script shebang: " + std::string(words[0]);
   }
   script.flags = kScriptDeclared;
   script.code_begin = end;
-  for (Bytes option = take_word(rest); !option.empty(); option = take_word(rest)) {
+  for (const Bytes option : std::span(words).subspan(1)) {
     constexpr Bytes kFlags = "flags=";
     if (option.substr(0, kFlags.size()) != kFlags) {
       return "ERR Unknown lua shebang option: " + std::string(option);

@@ -4,6 +4,7 @@
 #include "engine/engine.h"
 #include "engine/execution.h"
 #include "engine/script/lua_machine.h"
+#include "engine/script/script_arguments.h"
 
 namespace sluice {
 
@@ -13,11 +14,12 @@ std::atomic<uint64_t> g_next_serial{1};
 
 constexpr Bytes kNoScriptFound = "NOSCRIPT No matching script. Please use EVAL.";
 
-// The number of keys in `args[2]`. False with the error in `error`.
-bool parse_key_count(std::span<const Bytes> args, size_t& count, Bytes& error) {
+}  // namespace
+
+bool parse_key_count(std::span<const Bytes> args, Bytes no_number, size_t& count, Bytes& error) {
   const auto number = parse_i64(args[2]);
   if (!number) {
-    error = errors::kNotInteger;
+    error = no_number;
   } else if (*number > static_cast<int64_t>(args.size()) - 3) {
     error = "ERR Number of keys can't be greater than number of args";
   } else if (*number < 0) {
@@ -29,41 +31,47 @@ bool parse_key_count(std::span<const Bytes> args, size_t& count, Bytes& error) {
   return false;
 }
 
-// What stands against a script that declares itself. Empty: nothing.
-std::string refuse_declared(Engine& engine, const Script& script, bool read_only) {
-  if (!script.has(kScriptAllowOom | kScriptNoWrites)) {
+std::string refuse_declared(Engine& engine, uint32_t flags, bool read_only) {
+  if ((flags & (kScriptAllowOom | kScriptNoWrites)) == 0) {
     std::string error = refuse_growth(engine);
     if (!error.empty()) return error;
   }
-  if (read_only && !script.has(kScriptNoWrites)) {
+  if (read_only && (flags & kScriptNoWrites) == 0) {
     return "ERR Can not execute a script with write flag using *_ro command.";
   }
   return {};
 }
 
-}  // namespace
-
 ScriptEngine::ScriptEngine(Engine& engine)
-    : engine_(engine), serial_(g_next_serial.fetch_add(1, std::memory_order_relaxed)) {}
+    : engine_(engine),
+      serial_(g_next_serial.fetch_add(1, std::memory_order_relaxed)),
+      functions_(std::make_shared<FunctionSet>()) {}
 
 ScriptEngine::~ScriptEngine() = default;
 
-LuaMachine& ScriptEngine::machine(Execution& execution) {
-  // An Execution belongs to one thread, so that thread remembers its machine.
+ScriptEngine::Machines& ScriptEngine::machines(Execution& execution) {
+  // An Execution belongs to one thread, so that thread remembers its machines.
   struct Last {
     uint64_t serial = 0;
     const Execution* execution = nullptr;
-    LuaMachine* machine = nullptr;
+    Machines* machines = nullptr;
   };
   thread_local Last last;
   if (last.serial != serial_ || last.execution != &execution) {
     MutexLock lock(mutex_);
-    std::unique_ptr<LuaMachine>& slot = machines_[&execution];
-    if (slot == nullptr) slot = std::make_unique<LuaMachine>(engine_, *this);
-    last = {serial_, &execution, slot.get()};
+    last = {serial_, &execution, &machines_[&execution]};
   }
-  last.machine->follow_flush(generation_.load(std::memory_order_acquire));
-  return *last.machine;
+  return *last.machines;
+}
+
+LuaMachine& ScriptEngine::machine(Execution& execution) {
+  Machines& own = machines(execution);
+  if (own.scripts == nullptr) {
+    MutexLock lock(mutex_);
+    own.scripts = std::make_unique<LuaMachine>(engine_, *this, SandboxKind::kScripts);
+  }
+  own.scripts->follow_flush(generation_.load(std::memory_order_acquire));
+  return *own.scripts;
 }
 
 std::shared_ptr<const Script> ScriptEngine::find_shared(Bytes sha) const {
@@ -104,7 +112,8 @@ void ScriptEngine::run(Call& call, bool by_sha, bool read_only) {
   if (by_sha && call.args[1].size() != sizeof(Sha1Text)) return call.reply.error(kNoScriptFound);
   size_t key_count = 0;
   Bytes bad_count;
-  if (!parse_key_count(call.args, key_count, bad_count)) return call.reply.error(bad_count);
+  if (!parse_key_count(call.args, errors::kNotInteger, key_count, bad_count))
+    return call.reply.error(bad_count);
   LuaMachine& machine = this->machine(call.execution);
   const CompiledScript* compiled = nullptr;
   if (by_sha) {
@@ -116,7 +125,7 @@ void ScriptEngine::run(Call& call, bool by_sha, bool read_only) {
     if (compiled == nullptr) return call.reply.error(error);
   }
   if (compiled->script->has(kScriptDeclared)) {
-    const std::string error = refuse_declared(engine_, *compiled->script, read_only);
+    const std::string error = refuse_declared(engine_, compiled->script->flags, read_only);
     if (!error.empty()) return call.reply.error(error);
   }
   machine.run(call, *compiled, key_count, read_only);
@@ -138,7 +147,15 @@ void ScriptEngine::flush() {
   generation_.fetch_add(1, std::memory_order_release);
 }
 
-ShardMask ScriptEngine::shards(Execution& execution, bool by_sha, std::span<const Bytes> args) {
+ShardMask ScriptEngine::shards(Execution& execution, const Command& command,
+                               std::span<const Bytes> args) {
+  if (command.name[0] == 'f') return function_shards(execution, args);
+  const bool by_sha = command.name[4] == 's';  // EVALSHA, EVALSHA_RO
+  return script_shards(execution, by_sha, args);
+}
+
+ShardMask ScriptEngine::script_shards(Execution& execution, bool by_sha,
+                                      std::span<const Bytes> args) {
   // Nearly all scripts have no such line, and their text shows it.
   if (!by_sha && args[1].substr(0, 2) != "#!") return kAllShards;
   std::string compile_error;
@@ -154,7 +171,7 @@ ShardMask ScriptEngine::shards(Execution& execution, bool by_sha, std::span<cons
   }
   size_t key_count = 0;
   Bytes error;
-  if (!parse_key_count(args, key_count, error)) return 0;
+  if (!parse_key_count(args, errors::kNotInteger, key_count, error)) return 0;
   ShardMask mask = 0;
   for (const Bytes key : args.subspan(3, key_count)) mask |= 1U << KeyRef(key).shard;
   return mask;
@@ -162,37 +179,60 @@ ShardMask ScriptEngine::shards(Execution& execution, bool by_sha, std::span<cons
 
 // --- Slow scripts ---
 
-void ScriptEngine::enter_busy() {
+void ScriptEngine::enter_busy(LuaMachine& machine, const Call& call, int64_t begin_us) {
   MutexLock lock(mutex_);
-  ++busy_count_;
+  busy_runs_.push_back({&machine, {call.args.begin(), call.args.end()}, begin_us});
   engine_.script_busy.store(true, std::memory_order_release);
 }
 
-void ScriptEngine::leave_busy() {
+void ScriptEngine::leave_busy(LuaMachine& machine) {
   MutexLock lock(mutex_);
-  if (--busy_count_ == 0) engine_.script_busy.store(false, std::memory_order_release);
+  std::erase_if(busy_runs_, [&](const BusyRun& run) { return run.machine == &machine; });
+  if (busy_runs_.empty()) engine_.script_busy.store(false, std::memory_order_release);
 }
 
-Bytes ScriptEngine::kill() {
+namespace {
+
+constexpr Bytes kScriptBusy =
+    "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.";
+constexpr Bytes kFunctionBusy =
+    "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE.";
+
+}  // namespace
+
+Bytes ScriptEngine::busy_error() const {
   MutexLock lock(mutex_);
+  return busy_text();
+}
+
+Bytes ScriptEngine::busy_text() const {
+  const bool function =
+      !busy_runs_.empty() && busy_runs_.front().machine->kind() == SandboxKind::kFunctions;
+  return function ? kFunctionBusy : kScriptBusy;
+}
+
+Bytes ScriptEngine::kill(bool functions) {
+  MutexLock lock(mutex_);
+  bool others = false;
   bool killed = false;
   bool wrote = false;
-  for (const auto& [execution, machine] : machines_) {
-    if (!machine->busy()) continue;
-    if (machine->wrote()) {
+  for (const BusyRun& run : busy_runs_) {
+    if ((run.machine->kind() == SandboxKind::kFunctions) != functions) {
+      others = true;
+    } else if (run.machine->wrote()) {
       wrote = true;
     } else {
-      machine->kill();
+      run.machine->kill();
       killed = true;
     }
   }
   if (killed) return {};
   if (wrote) {
     return "UNKILLABLE Sorry the script already executed write commands against the dataset. You "
-           "can "
-           "either wait the script termination or kill the server in a hard way using the SHUTDOWN "
-           "NOSAVE command.";
+           "can either wait the script termination or kill the server in a hard way using the "
+           "SHUTDOWN NOSAVE command.";
   }
+  if (others) return functions ? kScriptBusy : kFunctionBusy;
   return "NOTBUSY No scripts in execution right now.";
 }
 
@@ -208,10 +248,13 @@ uint64_t ScriptEngine::script_bytes() const {
   return script_bytes_;
 }
 
-uint64_t ScriptEngine::machine_bytes() const {
+uint64_t ScriptEngine::machine_bytes(bool functions) const {
   MutexLock lock(mutex_);
   uint64_t bytes = 0;
-  for (const auto& [execution, machine] : machines_) bytes += machine->memory_bytes();
+  for (const auto& [execution, own] : machines_) {
+    const LuaMachine* const machine = (functions ? own.functions : own.scripts).get();
+    if (machine != nullptr) bytes += machine->memory_bytes();
+  }
   return bytes;
 }
 

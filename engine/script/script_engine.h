@@ -1,8 +1,10 @@
-// ScriptEngine: all scripts of the server, and the Lua machines that run them.
+// ScriptEngine: all scripts and function libraries of the server, and the Lua machines that run
+// them.
 //
 // The texts are shared by all threads, by SHA-1, under one mutex; each Execution has its own
-// LuaMachine, made at its first script, with its own compiled functions. The way of a known script
-// takes no lock: the machine has it, and a counter of flushes tells whether that is still right.
+// LuaMachines, made at its first script or function, with their own compiled functions. The way of
+// a known script takes no lock: the machine has it, and a counter of flushes tells whether that is
+// still right.
 #pragma once
 
 #include <atomic>
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include "engine/base/mutex.h"
+#include "engine/script/function_library.h"
 #include "engine/script/script.h"
 #include "engine/shard.h"
 
@@ -22,7 +25,10 @@ namespace sluice {
 class Engine;
 class Execution;
 class LuaMachine;
+class Reply;
 struct Call;
+struct Command;
+struct Effect;
 struct CompiledScript;
 
 class ScriptEngine {
@@ -39,25 +45,65 @@ class ScriptEngine {
   // By forty digits in either case. Any thread.
   bool exists(Bytes sha) const;
   void flush();
-  // Ends the scripts that others are told BUSY about. Empty: done; else the error message.
-  Bytes kill();
+  // Ends the scripts, or the functions, that others are told BUSY about. Empty: done; else the
+  // error message.
+  Bytes kill(bool functions);
+  // What others are told while a script or a function is slow. Any thread.
+  Bytes busy_error() const;
 
-  // The shards that EVAL or EVALSHA with these arguments needs: those of the declared keys where
-  // the script's first line is `#!lua` without allow-cross-slot-keys and it kept to them so far,
-  // else all.
-  ShardMask shards(Execution& execution, bool by_sha, std::span<const Bytes> args);
+  // The shards that EVAL, EVALSHA, FCALL or a relative with these arguments needs: those of the
+  // declared keys where the script's first line is `#!lua` without allow-cross-slot-keys and it
+  // kept to them so far, else all. A function's name counts as a key: so its reply waits until the
+  // library is as safe as the journal promises.
+  ShardMask shards(Execution& execution, const Command& command, std::span<const Bytes> args);
+
+  // --- Functions (script_functions.cc). Those that change something need all shards locked. ---
+
+  // FCALL and FCALL_RO: checks the arguments, runs the function, writes one reply.
+  void run_function(Call& call, bool read_only);
+  // Empty: done; else the error message. `name`: of the library.
+  std::string load_library(Call& call, Bytes code, bool replace, std::string& name);
+  // False: there is none of this name.
+  bool delete_library(Call& call, Bytes name);
+  void flush_libraries(Call& call);
+  // FUNCTION STATS.
+  void reply_function_stats(Call& call) const;
+  // All libraries. Any thread.
+  std::shared_ptr<const FunctionSet> functions() const;
+  // Applies a record about a library. False: damaged.
+  bool replay_library(const Effect& effect);
 
   // For INFO. Any thread.
   size_t script_count() const;
   uint64_t script_bytes() const;
-  uint64_t machine_bytes() const;
+  // Of the machines of scripts, or of functions.
+  uint64_t machine_bytes(bool functions) const;
+  uint64_t library_bytes() const;
 
-  // By machines, when their script has become slow, and when it has ended.
-  void enter_busy();
-  void leave_busy();
+  // By machines, when what they run has become slow, and when it has ended.
+  void enter_busy(LuaMachine& machine, const Call& call, int64_t begin_us);
+  void leave_busy(LuaMachine& machine);
 
  private:
+  // Of one Execution; null until the first use.
+  struct Machines {
+    std::unique_ptr<LuaMachine> scripts;
+    std::unique_ptr<LuaMachine> functions;
+  };
+  // What has run for longer than the threshold.
+  struct BusyRun {
+    LuaMachine* machine;
+    std::vector<std::string> command;
+    int64_t begin_us;
+  };
+
+  Machines& machines(Execution& execution);
   LuaMachine& machine(Execution& execution);
+  LuaMachine& function_machine(Execution& execution);
+  ShardMask script_shards(Execution& execution, bool by_sha, std::span<const Bytes> args);
+  ShardMask function_shards(Execution& execution, std::span<const Bytes> args);
+  Bytes busy_text() const REQUIRES(mutex_);
+  void set_functions(std::shared_ptr<const FunctionSet> functions);
   const CompiledScript* find(LuaMachine& machine, Bytes sha);
   const CompiledScript* find_or_compile(LuaMachine& machine, Bytes body, std::string& error);
   std::shared_ptr<const Script> find_shared(Bytes sha) const;
@@ -70,8 +116,11 @@ class ScriptEngine {
   mutable Mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<const Script>> scripts_ GUARDED_BY(mutex_);
   uint64_t script_bytes_ GUARDED_BY(mutex_) = 0;
-  std::unordered_map<const Execution*, std::unique_ptr<LuaMachine>> machines_ GUARDED_BY(mutex_);
-  unsigned busy_count_ GUARDED_BY(mutex_) = 0;
+  std::unordered_map<const Execution*, Machines> machines_ GUARDED_BY(mutex_);
+  std::vector<BusyRun> busy_runs_ GUARDED_BY(mutex_);
+  std::shared_ptr<const FunctionSet> functions_ GUARDED_BY(mutex_);
+  // Counts changes of functions_.
+  std::atomic<uint64_t> functions_generation_{1};
 };
 
 }  // namespace sluice

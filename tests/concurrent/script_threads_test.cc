@@ -50,7 +50,7 @@ TEST_CASE("threads run, load and flush scripts at the same time") {
             session.run({"SCRIPT", "FLUSH"});
             break;
           case 1:
-            engine.scripts().machine_bytes();
+            engine.scripts().machine_bytes(false);
             break;
           case 2:
             session.run({"SCRIPT", "KILL"});
@@ -129,7 +129,7 @@ class Runaway {
   }
   // The script's reply.
   std::string kill() {
-    CHECK(engine_.scripts().kill().empty());
+    CHECK(engine_.scripts().kill(false).empty());
     thread_.join();
     return reply_;
   }

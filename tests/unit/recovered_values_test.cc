@@ -83,3 +83,32 @@ TEST_CASE("a negative zero stays one when the set has shrunk") {
   for (int i = 0; i < 190; ++i) fill.push_back({"ZREM", "z", "m" + std::to_string(i)});
   check_kept(fill, {{"ZSCORE", "z", "negative"}, {"ZRANGE", "z", "0", "-1", "WITHSCORES"}});
 }
+
+TEST_CASE("libraries of functions are kept, and what became of them") {
+  const std::string counts =
+      "#!lua name=counts\nredis.register_function{function_name='count', flags={'no-writes'}, "
+      "description='how many', callback=function(keys) return redis.call('LLEN', keys[1]) end}";
+  const std::string adds =
+      "#!lua name=adds\nredis.register_function('add', function(keys, values) "
+      "return redis.call('RPUSH', keys[1], unpack(values)) end)\n"
+      "redis.register_function('nothing', function() return 'old' end)";
+  const std::string replaced =
+      "#!lua name=adds\nredis.register_function('add', function(keys, values) "
+      "return redis.call('RPUSH', keys[1], values[1]) end)";
+  check_kept({{"FUNCTION", "LOAD", counts},
+              {"FUNCTION", "LOAD", adds},
+              {"FUNCTION", "LOAD", "#!lua name=gone\nredis.register_function('x', function() end)"},
+              {"FCALL", "add", "1", "list", "a", "b"},
+              {"FUNCTION", "LOAD", "REPLACE", replaced},
+              {"FCALL", "add", "1", "list", "c", "not this"},
+              {"FUNCTION", "DELETE", "gone"},
+              {"SWAPDB", "0", "3"},
+              {"FLUSHALL"},
+              {"RPUSH", "list", "one"}},
+             {{"FUNCTION", "LIST", "WITHCODE"},
+              {"FUNCTION", "STATS"},
+              {"FCALL_RO", "count", "1", "list"},
+              {"FCALL", "nothing", "0"},
+              {"FCALL", "x", "0"}});
+  check_kept({{"FUNCTION", "LOAD", counts}, {"FUNCTION", "FLUSH"}}, {{"FUNCTION", "LIST"}});
+}

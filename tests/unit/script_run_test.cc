@@ -244,12 +244,13 @@ TEST_CASE("out of memory refuses what grows, but not in the middle of a script")
 
 TEST_CASE("a declared script needs the shards of its keys only") {
   Server server;
+  const Command& eval = *CommandTable::instance().find("eval");
   const std::vector<Bytes> args{"EVAL", "#!lua\nreturn redis.call('GET', KEYS[1])", "1", "k"};
-  CHECK(server.engine.scripts().shards(server.execution, false, args) == (1U << KeyRef("k").shard));
+  CHECK(server.engine.scripts().shards(server.execution, eval, args) == (1U << KeyRef("k").shard));
   const std::vector<Bytes> free{"EVAL", "#!lua flags=allow-cross-slot-keys\nreturn 1", "1", "k"};
-  CHECK(server.engine.scripts().shards(server.execution, false, free) == kAllShards);
+  CHECK(server.engine.scripts().shards(server.execution, eval, free) == kAllShards);
   const std::vector<Bytes> plain{"EVAL", "return 1", "1", "k"};
-  CHECK(server.engine.scripts().shards(server.execution, false, plain) == kAllShards);
+  CHECK(server.engine.scripts().shards(server.execution, eval, plain) == kAllShards);
 }
 
 TEST_CASE("a slow script makes others BUSY and can be killed before it writes") {

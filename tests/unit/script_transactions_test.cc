@@ -171,4 +171,15 @@ TEST_CASE("nested MULTI and WATCH inside MULTI are errors that lose nothing") {
   CHECK(server.session.run({"DISCARD"}) == "-ERR DISCARD without MULTI\r\n");
 }
 
+TEST_CASE("a declared script that reaches further may stand twice in a transaction") {
+  Server server;
+  const char* const script =
+      "#!lua\nreturn redis.call('MGET', 'one', 'two', 'three', 'four', 'five', 'six')";
+  server.session.run({"MULTI"});
+  server.session.run({"EVAL", script, "1", "a"});
+  server.session.run({"EVAL", script, "1", "a"});
+  const std::string nulls = "*6\r\n$-1\r\n$-1\r\n$-1\r\n$-1\r\n$-1\r\n$-1\r\n";
+  CHECK(server.session.run({"EXEC"}) == "*2\r\n" + nulls + nulls);
+}
+
 }  // namespace

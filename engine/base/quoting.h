@@ -1,0 +1,20 @@
+// Words of a line, quoted as Redis and redis-cli quote them: inline commands, the configuration
+// file, the first line of a script.
+//
+// Pure functions.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "engine/base/bytes.h"
+
+namespace sluice {
+
+// Splits a line into arguments by Redis's quoting rules and appends them to `args`: blanks
+// separate; "..." knows \n \r \t \b \a \xHH and \any; '...' knows \'; a closing quote must be
+// followed by a blank or the end. Decodes in place, so the views point into `line`.
+// Returns false when the quotes are unbalanced; `args` is then as it was.
+bool split_quoted_args(std::span<char> line, std::vector<Bytes>& args);
+
+}  // namespace sluice

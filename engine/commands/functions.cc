@@ -1,0 +1,252 @@
+// FUNCTION, FCALL and FCALL_RO.
+#include "engine/commands/call.h"
+#include "engine/commands/families.h"
+#include "engine/commands/help.h"
+#include "engine/engine.h"
+#include "engine/script/script_engine.h"
+
+namespace sluice {
+
+namespace {
+
+void fcall_command(Call& call) { call.engine.scripts().run_function(call, false); }
+void fcall_ro_command(Call& call) { call.engine.scripts().run_function(call, true); }
+
+void function_load_command(Call& call) {
+  bool replace = false;
+  for (size_t i = 2; i + 1 < call.args.size(); ++i) {
+    if (!call.option(i, "replace")) {
+      return call.reply.error("ERR Unknown option given: " + std::string(call.args[i]));
+    }
+    replace = true;
+  }
+  std::string name;
+  const std::string error =
+      call.engine.scripts().load_library(call, call.args.back(), replace, name);
+  if (!error.empty()) return call.reply.error(error);
+  call.reply.bulk(name);
+}
+
+void function_delete_command(Call& call) {
+  const bool deleted = call.engine.scripts().delete_library(call, call.args[2]);
+  deleted ? call.reply.ok() : call.reply.error("ERR Library not found");
+}
+
+// What a subcommand says that got too many arguments.
+void reply_wrong_subcommand(Call& call) {
+  call.reply.error("ERR unknown subcommand or wrong number of arguments for '" +
+                   std::string(call.args[1]) + "'. Try FUNCTION HELP.");
+}
+
+void function_flush_command(Call& call) {
+  if (call.args.size() > 3) return reply_wrong_subcommand(call);
+  // Both modes are the same here: each Lua state frees its functions when it runs next.
+  if (call.args.size() == 3 && !call.option(2, "sync") && !call.option(2, "async")) {
+    return call.reply.error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option");
+  }
+  call.engine.scripts().flush_libraries(call);
+  call.reply.ok();
+}
+
+void function_kill_command(Call& call) {
+  const Bytes error = call.engine.scripts().kill(true);
+  error.empty() ? call.reply.ok() : call.reply.error(error);
+}
+
+void function_stats_command(Call& call) { call.engine.scripts().reply_function_stats(call); }
+
+// --- FUNCTION LIST ---
+
+void reply_function(Reply& reply, const FunctionInfo& function) {
+  reply.map(3);
+  reply.bulk("name");
+  reply.bulk(function.name);
+  reply.bulk("description");
+  function.description.has_value() ? reply.bulk(*function.description) : reply.null();
+  reply.bulk("flags");
+  size_t count = 0;
+  for (const FunctionFlagName& known : kFunctionFlagNames) {
+    count += (function.flags & known.flag) != 0 ? 1 : 0;
+  }
+  reply.set(count);
+  for (const FunctionFlagName& known : kFunctionFlagNames) {
+    if ((function.flags & known.flag) != 0) reply.simple(known.name);
+  }
+}
+
+void reply_library(Reply& reply, const FunctionLibrary& library, bool with_code) {
+  reply.map(with_code ? 4 : 3);
+  reply.bulk("library_name");
+  reply.bulk(library.name);
+  reply.bulk("engine");
+  reply.bulk("LUA");
+  reply.bulk("functions");
+  reply.array(library.functions.size());
+  for (const FunctionInfo& function : library.functions) reply_function(reply, function);
+  if (!with_code) return;
+  reply.bulk("library_code");
+  reply.bulk(library.code);
+}
+
+void function_list_command(Call& call) {
+  bool with_code = false;
+  const Bytes* pattern = nullptr;
+  for (size_t i = 2; i < call.args.size(); ++i) {
+    if (!with_code && call.option(i, "withcode")) {
+      with_code = true;
+    } else if (pattern == nullptr && call.option(i, "libraryname")) {
+      if (++i == call.args.size()) {
+        return call.reply.error("ERR library name argument was not given");
+      }
+      pattern = &call.args[i];
+    } else {
+      return call.reply.error("ERR Unknown argument " + std::string(call.args[i]));
+    }
+  }
+  const size_t mark = call.reply.open_array();
+  size_t count = 0;
+  const std::shared_ptr<const FunctionSet> set = call.engine.scripts().functions();
+  for (const auto& [name, library] : set->libraries) {
+    if (pattern != nullptr && !glob_match(*pattern, name, true)) continue;
+    reply_library(call.reply, *library, with_code);
+    ++count;
+  }
+  call.reply.close_array(mark, count);
+}
+
+// --- Rows ---
+
+constexpr const char* kAllSucceeded = "request_policy:all_shards response_policy:all_succeeded";
+constexpr uint32_t kChangeAcl = kAclSlow | kAclWrite | kAclScripting;
+
+const Command kFunctionSubcommands[] = {
+    {.name = "delete",
+     .arity = 3,
+     .flags = kWrite | kNoScript | kEveryShard,
+     .acl = kChangeAcl,
+     .handler = function_delete_command,
+     .group = "scripting",
+     .since = "7.0.0",
+     .complexity = "O(1)",
+     .summary = "Removes a library and its functions.",
+     .syntax = "library-name",
+     .tips = kAllSucceeded},
+    {.name = "flush",
+     .arity = -2,
+     .flags = kWrite | kNoScript | kEveryShard,
+     .acl = kChangeAcl,
+     .handler = function_flush_command,
+     .group = "scripting",
+     .since = "7.0.0",
+     .complexity = "O(N) where N is the number of functions deleted",
+     .summary = "Removes all libraries.",
+     .syntax = "[ASYNC | SYNC]",
+     .tips = kAllSucceeded},
+    {.name = "help",
+     .arity = 2,
+     .flags = kLoading | kStale,
+     .acl = kAclSlow | kAclScripting,
+     .handler = reply_help,
+     .group = "scripting",
+     .since = "7.0.0",
+     .complexity = "O(1)",
+     .summary = "Lists the subcommands.",
+     .syntax = ""},
+    {.name = "kill",
+     .arity = 2,
+     .flags = kNoScript | kAllowBusy,
+     .acl = kAclSlow | kAclScripting,
+     .handler = function_kill_command,
+     .group = "scripting",
+     .since = "7.0.0",
+     .complexity = "O(1)",
+     .summary = "Ends a slow function that has not written yet.",
+     .syntax = "",
+     .tips = "request_policy:all_shards response_policy:one_succeeded"},
+    {.name = "list",
+     .arity = -2,
+     .flags = kNoScript | kEveryShard,
+     .acl = kAclSlow | kAclScripting,
+     .handler = function_list_command,
+     .group = "scripting",
+     .since = "7.0.0",
+     .complexity = "O(N) where N is the number of functions",
+     .summary = "Describes the libraries and their functions.",
+     .syntax = "[LIBRARYNAME library-name-pattern] [WITHCODE]",
+     .tips = "nondeterministic_output_order"},
+    {.name = "load",
+     .arity = -3,
+     .flags = kWrite | kDenyOom | kNoScript | kEveryShard,
+     .acl = kChangeAcl,
+     .handler = function_load_command,
+     .group = "scripting",
+     .since = "7.0.0",
+     .complexity = "O(1) (considering compilation time is redundant)",
+     .summary = "Keeps a library of functions, and replies its name.",
+     .syntax = "[REPLACE] function-code",
+     .tips = kAllSucceeded},
+    {.name = "stats",
+     .arity = 2,
+     .flags = kNoScript | kAllowBusy,
+     .acl = kAclSlow | kAclScripting,
+     .handler = function_stats_command,
+     .group = "scripting",
+     .since = "7.0.0",
+     .complexity = "O(1)",
+     .summary = "Says which function is slow, and how many there are.",
+     .syntax = "",
+     .tips = "nondeterministic_output request_policy:all_shards response_policy:special"},
+};
+
+constexpr uint32_t kCallFlags =
+    kNoScript | kStale | kSkipMonitor | kNoMandatoryKeys | kMovableKeys | kScriptShards;
+
+constexpr KeySpec with_note(KeySpec spec, const char* note) {
+  spec.notes = note;
+  return spec;
+}
+
+const Command kRows[] = {
+    {.name = "fcall",
+     .arity = -3,
+     .flags = kCallFlags,
+     .acl = kAclSlow | kAclScripting,
+     .keys = {with_note(
+         counted_keys_at(2, kKeyRw | kKeyAccess | kKeyUpdate),
+         "We cannot tell how the keys will be used so we assume the worst, RW and UPDATE")},
+     .handler = fcall_command,
+     .group = "scripting",
+     .since = "7.0.0",
+     .complexity = "Depends on the function that is executed.",
+     .summary = "Runs a function of a library as one unit.",
+     .syntax = "function numkeys [key [key ...]] [arg [arg ...]]"},
+    {.name = "fcall_ro",
+     .arity = -3,
+     .flags = kCallFlags | kReadonly,
+     .acl = kAclSlow | kAclScripting,
+     .keys = {with_note(
+         counted_keys_at(2, kKeyRo | kKeyAccess),
+         "We cannot tell how the keys will be used so we assume the worst, RO and ACCESS")},
+     .handler = fcall_ro_command,
+     .group = "scripting",
+     .since = "7.0.0",
+     .complexity = "Depends on the function that is executed.",
+     .summary = "Runs a function that may only read.",
+     .syntax = "function numkeys [key [key ...]] [arg [arg ...]]"},
+    {.name = "function",
+     .arity = -2,
+     .flags = kContainer,
+     .acl = kAclSlow,
+     .subcommands = kFunctionSubcommands,
+     .group = "scripting",
+     .since = "7.0.0",
+     .complexity = "Depends on subcommand.",
+     .summary = "Manages the libraries of functions.",
+     .syntax = ""},
+};
+
+}  // namespace
+
+const std::span<const Command> kFunctionCommands = kRows;
+
+}  // namespace sluice

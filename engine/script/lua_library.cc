@@ -1,0 +1,272 @@
+// LuaMachine's part for functions: the code of libraries, what it registers, and FCALL.
+#include <algorithm>
+
+#include "engine/engine.h"
+#include "engine/script/lua51_source.h"
+#include "engine/script/lua_headers.h"
+#include "engine/script/lua_machine.h"
+#include "engine/script/lua_sandbox.h"
+#include "engine/script/lua_value.h"
+
+namespace sluice {
+
+namespace {
+
+// Where the arguments of redis.register_function stand on the stack, whichever form they came in.
+// On the stack, because an error that is raised while they are gathered runs no destructors.
+enum Slot { kTable = 1, kName = 2, kDescription = 3, kCallback = 4 };
+
+Bytes text_at(lua_State* lua, int index) {
+  size_t size = 0;
+  const char* const text = lua_tolstring(lua, index, &size);
+  return {text, size};
+}
+
+// The list on top of the stack.
+uint32_t read_flags(lua_State* lua) {
+  if (!lua_istable(lua, -1)) {
+    raise_error(lua,
+                "flags argument to redis.register_function must be a table representing function "
+                "flags");
+  }
+  uint32_t flags = 0;
+  for (int i = 1;; ++i) {
+    lua_rawgeti(lua, -1, i);
+    if (lua_isnil(lua, -1)) break;
+    uint32_t flag = 0;
+    for (const FunctionFlagName& known : kFunctionFlagNames) {
+      const bool named =
+          lua_type(lua, -1) == LUA_TSTRING && equals_ignore_case(known.name, text_at(lua, -1));
+      if (named) flag = known.flag;
+    }
+    if (flag == 0) raise_error(lua, "unknown flag given");
+    flags |= flag;
+    lua_pop(lua, 1);
+  }
+  lua_pop(lua, 1);
+  return flags;
+}
+
+// Puts the text on top of the stack, or the number as a text, into a slot.
+void take_text(lua_State* lua, int slot, const char* error) {
+  if (lua_isstring(lua, -1) == 0) raise_error(lua, error);
+  lua_pushvalue(lua, -1);
+  lua_tolstring(lua, -1, nullptr);
+  lua_replace(lua, slot);
+}
+
+// One named argument, its name at -2 and its value on top.
+void read_named(lua_State* lua, uint32_t& flags) {
+  if (lua_isstring(lua, -2) == 0) {
+    raise_error(lua, "named argument key given to redis.register_function is not a string");
+  }
+  const Bytes name = lua_type(lua, -2) == LUA_TSTRING ? text_at(lua, -2) : Bytes();
+  if (equals_ignore_case(name, "function_name")) {
+    take_text(lua, kName,
+              "function_name argument given to redis.register_function must be a string");
+  } else if (equals_ignore_case(name, "description")) {
+    take_text(lua, kDescription,
+              "description argument given to redis.register_function must be a string");
+  } else if (equals_ignore_case(name, "callback")) {
+    if (!lua_isfunction(lua, -1)) {
+      raise_error(lua, "callback argument given to redis.register_function must be a function");
+    }
+    lua_pushvalue(lua, -1);
+    lua_replace(lua, kCallback);
+  } else if (equals_ignore_case(name, "flags")) {
+    flags = read_flags(lua);
+  } else {
+    raise_error(lua, "unknown argument given to redis.register_function");
+  }
+}
+
+// Brings either form of arguments into the slots. Returns the flags.
+uint32_t read_arguments(lua_State* lua) {
+  const int count = lua_gettop(lua);
+  if (count < 1 || count > 2) {
+    raise_error(lua, "wrong number of arguments to redis.register_function");
+  }
+  uint32_t flags = 0;
+  if (count == 1) {
+    if (!lua_istable(lua, kTable)) {
+      raise_error(lua,
+                  "calling redis.register_function with a single argument is only applicable to "
+                  "Lua table (representing named arguments).");
+    }
+    if (is_protected(lua, kTable)) unprotect(lua, kTable);
+    lua_settop(lua, kCallback);
+    lua_pushnil(lua);
+    while (lua_next(lua, kTable) != 0) {
+      read_named(lua, flags);
+      lua_pop(lua, 1);
+    }
+    if (lua_isnil(lua, kName)) {
+      raise_error(lua, "redis.register_function must get a function name argument");
+    }
+    if (lua_isnil(lua, kCallback)) {
+      raise_error(lua, "redis.register_function must get a callback argument");
+    }
+    return flags;
+  }
+  if (lua_isstring(lua, 1) == 0) {
+    raise_error(lua, "first argument to redis.register_function must be a string");
+  }
+  if (!lua_isfunction(lua, 2)) {
+    raise_error(lua, "second argument to redis.register_function must be a function");
+  }
+  lua_settop(lua, 2);
+  lua_pushnil(lua);
+  lua_insert(lua, 1);  // no table
+  lua_pushnil(lua);
+  lua_insert(lua, kDescription);
+  lua_tolstring(lua, kName, nullptr);
+  return flags;
+}
+
+bool has_function(const FunctionLibrary& library, Bytes name) {
+  for (const FunctionInfo& function : library.functions) {
+    if (equals_ignore_case(function.name, name)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+int LuaMachine::register_function(lua_State* lua) {
+  if (registration_ == nullptr) {
+    return raise_error(lua, "redis.register_function can only be called on FUNCTION LOAD command");
+  }
+  const uint32_t flags = read_arguments(lua);
+  const Bytes name = text_at(lua, kName);
+  if (!is_library_name(name)) {
+    return raise_error(lua,
+                       "Library names can only contain letters, numbers, or underscores(_) and "
+                       "must be at least one character long");
+  }
+  if (has_function(registration_->library, name)) {
+    return raise_error(lua, "Function already exists in the library");
+  }
+  const bool described = !lua_isnil(lua, kDescription);
+  const Bytes description = described ? text_at(lua, kDescription) : Bytes();
+  lua_pushvalue(lua, kCallback);
+  const int reference = luaL_ref(lua, LUA_REGISTRYINDEX);
+  // From here on nothing raises.
+  FunctionInfo function{std::string(name), std::nullopt, flags};
+  if (described) function.description = description;
+  registration_->library.functions.push_back(std::move(function));
+  registration_->references.push_back(reference);
+  return 0;
+}
+
+bool LuaMachine::run_library(Registration& registration, std::string& error) {
+  CHECK(kind_ == SandboxKind::kFunctions && call_ == nullptr);
+  const FunctionLibrary& library = registration.library;
+  const std::string code = as_lua51(Bytes(library.code).substr(library.code_begin));
+  if (luaL_loadbufferx(lua_, code.data(), code.size(), "@user_function", "t") != 0) {
+    const char* const text = lua_tostring(lua_, -1);
+    error = "ERR Error compiling function: ";
+    error += text == nullptr ? "no message" : text;
+    lua_pop(lua_, 1);
+    return false;
+  }
+  registration_ = &registration;
+  begin_us_ = 0;
+  depth = 0;
+  limit_bytes_ = engine_.options().script_memory_limit_bytes.load(std::memory_order_relaxed);
+  show_globals(lua_, kLoadingGlobalsSlot);
+  limited_ = true;
+  const int status = lua_pcall(lua_, 0, 0, kHandlerSlot);
+  limited_ = false;
+  show_globals(lua_, kGlobalsSlot);
+  registration_ = nullptr;
+  if (status == 0) return true;
+  error = "ERR Error registering functions: ";
+  Bytes text = "not enough memory";
+  if (lua_istable(lua_, -1)) string_field(lua_, "err", text);
+  error += text;
+  lua_settop(lua_, kLastSlot);
+  forget(registration.references);
+  return false;
+}
+
+void LuaMachine::forget(const std::vector<int>& references) {
+  for (const int reference : references) luaL_unref(lua_, LUA_REGISTRYINDEX, reference);
+}
+
+std::shared_ptr<FunctionLibrary> LuaMachine::load_library(Bytes code, std::string& error) {
+  Registration registration;
+  registration.library.code = code;
+  error = parse_library_head(registration.library);
+  if (!error.empty() || !run_library(registration, error)) return nullptr;
+  // What was registered here is of no use before the library counts.
+  forget(registration.references);
+  if (registration.library.functions.empty()) {
+    error = "ERR No functions registered";
+    return nullptr;
+  }
+  auto library = std::make_shared<FunctionLibrary>();
+  library->name = std::move(registration.library.name);
+  library->code = std::move(registration.library.code);
+  library->code_begin = registration.library.code_begin;
+  library->functions = std::move(registration.library.functions);
+  return library;
+}
+
+int LuaMachine::function_reference(const FunctionSet::Place& place, std::string& error) {
+  const auto found = loaded_.find(place.library);
+  if (found != loaded_.end()) return found->second[place.index];
+  Registration registration;
+  registration.library.code = place.library->code;
+  registration.library.code_begin = place.library->code_begin;
+  if (!run_library(registration, error)) return LUA_NOREF;
+  // In the order in which the library lists them, whatever order its code took this time.
+  std::vector<int> references(place.library->functions.size(), LUA_NOREF);
+  for (size_t i = 0; i < references.size(); ++i) {
+    for (size_t k = 0; k < registration.references.size(); ++k) {
+      if (registration.library.functions[k].name == place.library->functions[i].name) {
+        references[i] = registration.references[k];
+      }
+    }
+  }
+  const int reference = references[place.index];
+  if (reference == LUA_NOREF) error = "ERR Function not found";
+  loaded_.emplace(place.library, std::move(references));
+  return reference;
+}
+
+void LuaMachine::follow_functions(uint64_t generation, std::shared_ptr<const FunctionSet> set) {
+  // A running function may ask for a function's shards again, while it serves sockets.
+  if (call_ != nullptr) return;
+  functions_generation_ = generation;
+  functions_ = std::move(set);
+  std::erase_if(loaded_, [&](const auto& item) {
+    const auto found = functions_->libraries.find(item.first->name);
+    if (found != functions_->libraries.end() && found->second == item.first) return false;
+    forget(item.second);
+    return true;
+  });
+}
+
+void LuaMachine::push_list(std::span<const Bytes> values) {
+  lua_createtable(lua_, static_cast<int>(values.size()), 0);
+  int index = 0;
+  for (const Bytes value : values) {
+    lua_pushlstring(lua_, value.data(), value.size());
+    lua_rawseti(lua_, -2, ++index);
+  }
+}
+
+void LuaMachine::run_function(Call& call, const FunctionSet::Place& place, int reference,
+                              size_t key_count, bool read_only) {
+  const FunctionInfo& function = place.library->functions[place.index];
+  // The library may be replaced from another thread while its function runs.
+  const LibraryPointer keep = place.library;
+  const std::string name = function.name;
+  begin_run(call, function.flags | kScriptDeclared, keep->reaches_further, read_only);
+  lua_rawgeti(lua_, LUA_REGISTRYINDEX, reference);
+  push_list(call.args.subspan(3, key_count));
+  push_list(call.args.subspan(3 + key_count));
+  finish_run(lua_call_protected(2), name);
+}
+
+}  // namespace sluice

@@ -1,0 +1,180 @@
+// ScriptEngine's part for functions: the libraries that all threads share, their records, FCALL.
+#include "engine/engine.h"
+#include "engine/execution.h"
+#include "engine/script/lua_machine.h"
+#include "engine/script/script_arguments.h"
+#include "engine/script/script_engine.h"
+
+namespace sluice {
+
+namespace {
+
+constexpr Bytes kBadKeyCount = "ERR Bad number of keys provided";
+
+void record_library(Call& call, const FunctionLibrary& library) {
+  ++call.unit.changes;
+  if (!call.unit.recording) return;
+  call.unit.record().function_put(library.name, encode_functions(library), library.code);
+}
+
+void record_gone(Call& call, Bytes name) {
+  ++call.unit.changes;
+  if (call.unit.recording) call.unit.record().function_gone(name);
+}
+
+}  // namespace
+
+// --- The libraries ---
+
+std::shared_ptr<const FunctionSet> ScriptEngine::functions() const {
+  MutexLock lock(mutex_);
+  return functions_;
+}
+
+void ScriptEngine::set_functions(std::shared_ptr<const FunctionSet> functions) {
+  MutexLock lock(mutex_);
+  functions_ = std::move(functions);
+  functions_generation_.fetch_add(1, std::memory_order_release);
+}
+
+LuaMachine& ScriptEngine::function_machine(Execution& execution) {
+  Machines& own = machines(execution);
+  if (own.functions == nullptr) {
+    MutexLock lock(mutex_);
+    own.functions = std::make_unique<LuaMachine>(engine_, *this, SandboxKind::kFunctions);
+  }
+  const uint64_t generation = functions_generation_.load(std::memory_order_acquire);
+  if (own.functions->functions_generation() != generation) {
+    own.functions->follow_functions(generation, functions());
+  }
+  return *own.functions;
+}
+
+std::string ScriptEngine::load_library(Call& call, Bytes code, bool replace, std::string& name) {
+  auto changed = std::make_shared<FunctionSet>(*functions());
+  FunctionLibrary head;
+  head.code = code;
+  std::string error = parse_library_head(head);
+  if (!error.empty()) return error;
+  if (!replace && changed->libraries.contains(head.name)) {
+    return "ERR Library '" + head.name + "' already exists";
+  }
+  const std::shared_ptr<FunctionLibrary> library =
+      function_machine(call.execution).load_library(code, error);
+  if (library == nullptr) return error;
+  const std::string clash = changed->clash(*library);
+  if (!clash.empty()) return "ERR Function " + clash + " already exists";
+  changed->put(library);
+  set_functions(std::move(changed));
+  record_library(call, *library);
+  name = library->name;
+  return {};
+}
+
+bool ScriptEngine::delete_library(Call& call, Bytes name) {
+  auto changed = std::make_shared<FunctionSet>(*functions());
+  if (!changed->libraries.contains(name)) return false;
+  changed->remove(name);
+  set_functions(std::move(changed));
+  record_gone(call, name);
+  return true;
+}
+
+void ScriptEngine::flush_libraries(Call& call) {
+  for (const auto& [name, library] : functions()->libraries) record_gone(call, name);
+  set_functions(std::make_shared<FunctionSet>());
+}
+
+bool ScriptEngine::replay_library(const Effect& effect) {
+  auto changed = std::make_shared<FunctionSet>(*functions());
+  if (effect.type == EffectType::kFunctionGone) {
+    changed->remove(effect.key);
+  } else {
+    auto library = std::make_shared<FunctionLibrary>();
+    library->code = effect.value;
+    if (!parse_library_head(*library).empty() || library->name != effect.key ||
+        !decode_functions(effect.field, *library)) {
+      return false;
+    }
+    changed->put(library);
+  }
+  set_functions(std::move(changed));
+  return true;
+}
+
+uint64_t ScriptEngine::library_bytes() const {
+  uint64_t bytes = 0;
+  for (const auto& [name, library] : functions()->libraries) bytes += library->code.size();
+  return bytes;
+}
+
+// --- FCALL ---
+
+ShardMask ScriptEngine::function_shards(Execution& execution, std::span<const Bytes> args) {
+  const FunctionSet::Place* const place = function_machine(execution).functions().find(args[1]);
+  const ShardMask own = 1U << KeyRef(args[1]).shard;
+  if (place == nullptr) return own;
+  const FunctionLibrary& library = *place->library;
+  if ((library.functions[place->index].flags & kScriptAllowCrossSlotKeys) != 0 ||
+      library.reaches_further.load(std::memory_order_relaxed)) {
+    return kAllShards;
+  }
+  size_t key_count = 0;
+  Bytes error;
+  if (!parse_key_count(args, kBadKeyCount, key_count, error)) return own;
+  ShardMask mask = own;
+  for (const Bytes key : args.subspan(3, key_count)) mask |= 1U << KeyRef(key).shard;
+  return mask;
+}
+
+void ScriptEngine::run_function(Call& call, bool read_only) {
+  LuaMachine& machine = function_machine(call.execution);
+  const FunctionSet::Place* const place = machine.functions().find(call.args[1]);
+  if (place == nullptr) return call.reply.error("ERR Function not found");
+  size_t key_count = 0;
+  Bytes bad_count;
+  if (!parse_key_count(call.args, kBadKeyCount, key_count, bad_count)) {
+    return call.reply.error(bad_count);
+  }
+  std::string error =
+      refuse_declared(engine_, place->library->functions[place->index].flags, read_only);
+  if (!error.empty()) return call.reply.error(error);
+  const int reference = machine.function_reference(*place, error);
+  if (!error.empty()) return call.reply.error(error);
+  machine.run_function(call, *place, reference, key_count, read_only);
+}
+
+void ScriptEngine::reply_function_stats(Call& call) const {
+  MutexLock lock(mutex_);
+  const BusyRun* running = nullptr;
+  for (const BusyRun& run : busy_runs_) {
+    if (run.machine->kind() == SandboxKind::kFunctions) running = &run;
+  }
+  // Whoever runs a script is not asked about functions.
+  if (running == nullptr && !busy_runs_.empty()) return call.reply.error(busy_text());
+  Reply& reply = call.reply;
+  reply.map(2);
+  reply.bulk("running_script");
+  if (running == nullptr) {
+    reply.null();
+  } else {
+    reply.map(3);
+    reply.bulk("name");
+    reply.bulk(running->command[1]);
+    reply.bulk("command");
+    reply.array(running->command.size());
+    for (const std::string& word : running->command) reply.bulk(word);
+    reply.bulk("duration_ms");
+    reply.integer((engine_.server().unix_time_us() - running->begin_us) / 1000);
+  }
+  reply.bulk("engines");
+  reply.map(1);
+  reply.bulk("LUA");
+  reply.map(2);
+  reply.bulk("libraries_count");
+  reply.integer(static_cast<int64_t>(functions_->libraries.size()));
+  reply.bulk("functions_count");
+  reply.integer(static_cast<int64_t>(functions_->functions.size()));
+}
+
+}  // namespace sluice
