@@ -118,7 +118,7 @@ class Execution {
   void serve_ready(const SignalledKey& ready);
   void serve_queue(const SignalledKey& ready);
   void serve_pops(const SignalledKey& ready);
-  std::shared_ptr<Waiter> claim_waiter(const SignalledKey& ready, const Entry& entry);
+  std::shared_ptr<Waiter> claim_waiter(const SignalledKey& ready, const Entry* entry);
   // Runs the command of a waiter that has been claimed.
   void serve(const Waiter& waiter, Bytes key);
   // The records of queues' heads that the unit still owes.

@@ -17,13 +17,14 @@ void Execution::serve_waiters() {
 }
 
 std::shared_ptr<Waiter> Execution::claim_waiter(const SignalledKey& ready,
-                                                const Entry& entry) NO_THREAD_SAFETY_ANALYSIS {
+                                                const Entry* entry) NO_THREAD_SAFETY_ANALYSIS {
   WaiterLists& waiters = engine_.shard(ready.shard).waiters;
   WaiterLists::List* list = waiters.find(ready.database, ready.key);
   if (list == nullptr) return nullptr;
   for (const std::shared_ptr<Waiter>& waiter : *list) {
-    if (waiter->wanted != entry.type()) continue;
-    if (waiter->accepts != nullptr && !waiter->accepts(*waiter, entry)) continue;
+    const bool is_there = entry != nullptr && waiter->wanted == entry->type();
+    if (!is_there && !waiter->served_when_gone) continue;
+    if (is_there && waiter->accepts != nullptr && !waiter->accepts(*waiter, *entry)) continue;
     WaiterState expected = WaiterState::kWaiting;
     if (!waiter->state.compare_exchange_strong(expected, WaiterState::kClaimed)) continue;
     std::shared_ptr<Waiter> claimed = waiter;
@@ -38,9 +39,7 @@ void Execution::serve_ready(const SignalledKey& ready) {
   const KeyRef key(ready.key);
   Database database(engine_.shard(ready.shard), ready.database, unit_);
   for (;;) {
-    const Entry* entry = database.find(key);
-    if (entry == nullptr) return;
-    const std::shared_ptr<Waiter> waiter = claim_waiter(ready, *entry);
+    const std::shared_ptr<Waiter> waiter = claim_waiter(ready, database.find(key));
     if (waiter == nullptr) return;
     serve(*waiter, ready.key);
   }

@@ -1,4 +1,4 @@
-// Waiter: a blocked command (BLPOP, BZPOPMIN, BLMOVE, Q.POP, Q.GET, Q.EVENTS) of one connection.
+// Waiter: a blocked command (BLPOP, BLMOVE, XREADGROUP, Q.POP, Q.EVENTS) of one connection.
 //
 // One mechanism for all of them. Ownership: shared by the connection that blocks and by the list of
 // every key it waits at. Whoever makes a key ready serves the waiters of that key in order of
@@ -61,11 +61,15 @@ struct Waiter {
   // True: the waiter's command takes an element of another kind than "not empty" (streams' ids):
   // null means that any element will do.
   bool (*accepts)(const Waiter& waiter, const Entry& entry) = nullptr;
+  // `serve` also answers when the value is gone (the key does not exist then, or has another type);
+  // the others wait on.
+  bool served_when_gone = false;
   // Steady time-out; 0: none. The connection's thread keeps the timer.
   int64_t timeout_ms = 0;
+  // What a family keeps of its arguments.
+  std::unique_ptr<WaiterRequest> request;
 
   // --- Of those that wait at queues (wanted is kQueue) ---
-  std::unique_ptr<WaiterRequest> request;
   // A Q.POP: it gets a job by the dispatch order, not by `accepts`.
   bool pops = false;
   // Pops with the same signature accept the same jobs, so only the first of them is ever next.
@@ -75,8 +79,6 @@ struct Waiter {
   std::string job_id;
   // Worker and request token of a Q.POP with REQID; empty: none.
   std::string request_key;
-  // `serve` also answers when the queue is gone (the key does not exist then); the others wait on.
-  bool served_when_gone = false;
   // Order of arrival, over all shards; set by Call::block.
   uint64_t order = 0;
 };

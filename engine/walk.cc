@@ -11,6 +11,7 @@
 
 #include "engine/engine.h"
 #include "engine/keyspace/effects.h"
+#include "engine/keyspace/stream_records.h"
 #include "engine/queue/queue.h"
 #include "engine/queue/queue_records.h"
 #include "engine/script/script_engine.h"
@@ -53,6 +54,7 @@ class EngineWalk final : public CheckpointWalk {
     std::string last_member = {};
     std::optional<double> last_score = {};
     QueueCursor in_queue = {};
+    StreamCursor in_stream = {};
   };
 
   EffectEncoder record() {
@@ -104,8 +106,8 @@ class EngineWalk final : public CheckpointWalk {
       record().put_string(database_, key, entry.string(), entry.expire_ms());
       return;
     }
-    if (entry.type() == Type::kQueue) {
-      write_queue_entry(entry);
+    if (entry.type() == Type::kQueue || entry.type() == Type::kStream) {
+      write_in_parts(entry);
       return;
     }
     // A hash that shows the order of its fields goes in one piece, so that it keeps it.
@@ -118,9 +120,10 @@ class EngineWalk final : public CheckpointWalk {
     if (entry.expire_ms() != 0) record().set_expire(database_, key, entry.expire_ms());
   }
 
-  void write_queue_entry(const Entry& entry) {
-    Large whole{std::string(entry.key()), Type::kQueue};
-    if (!write_queue(entry, whole)) {
+  // What has more than its elements.
+  void write_in_parts(const Entry& entry) {
+    Large whole{std::string(entry.key()), entry.type()};
+    if (!write_part(entry, whole)) {
       large_.push_back(std::move(whole));
     } else if (entry.expire_ms() != 0) {
       record().set_expire(database_, whole.key, entry.expire_ms());
@@ -191,6 +194,8 @@ class EngineWalk final : public CheckpointWalk {
         return write_sorted(entry.object<SortedSet>(), large);
       case Type::kList:
         return write_list(entry, large);
+      case Type::kStream:
+        return write_stream(entry, large);
       case Type::kQueue:
         return write_queue(entry, large);
       default:
@@ -237,6 +242,13 @@ class EngineWalk final : public CheckpointWalk {
                         static_cast<uint64_t>(index + 1 - list.first_index), index, at.value());
     }
     return large.next_index >= end;
+  }
+
+  bool write_stream(const Entry& entry, Large& large) {
+    const EmitStreamRecord emit = [&](EffectType type, Bytes field, Bytes value) {
+      record().stream_record(type, database_, large.key, field, value);
+    };
+    return !walk_stream(entry.object<Stream>(), large.in_stream, kMaxElements, emit);
   }
 
   bool write_queue(const Entry& entry, Large& large) {

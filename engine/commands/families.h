@@ -16,6 +16,7 @@ extern const std::span<const Command> kListCommands;
 extern const std::span<const Command> kHashCommands;
 extern const std::span<const Command> kSetCommands;
 extern const std::span<const Command> kSortedSetCommands;
+extern const std::span<const Command> kStreamCommands;
 extern const std::span<const Command> kQueueCommands;
 extern const std::span<const Command> kPubsubCommands;
 extern const std::span<const Command> kTransactionCommands;
@@ -24,11 +25,11 @@ extern const std::span<const Command> kFunctionCommands;
 extern const std::span<const Command> kAclCommands;
 extern const std::span<const Command> kServerCommands;
 
-inline std::array<std::span<const Command>, 15> command_families() {
-  return {kConnectionCommands, kKeyCommands,    kStringCommands,      kBitCommands,
-          kListCommands,       kHashCommands,   kSetCommands,         kSortedSetCommands,
-          kQueueCommands,      kPubsubCommands, kTransactionCommands, kScriptingCommands,
-          kFunctionCommands,   kAclCommands,    kServerCommands};
+inline std::array<std::span<const Command>, 16> command_families() {
+  return {kConnectionCommands, kKeyCommands,      kStringCommands, kBitCommands,
+          kListCommands,       kHashCommands,     kSetCommands,    kSortedSetCommands,
+          kStreamCommands,     kQueueCommands,    kPubsubCommands, kTransactionCommands,
+          kScriptingCommands,  kFunctionCommands, kAclCommands,    kServerCommands};
 }
 
 }  // namespace sluice

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "engine/queue/queue.h"
+#include "engine/structures/stream.h"
 
 namespace sluice {
 
@@ -75,6 +76,8 @@ void* make_collection(Type type) {
       return new SortedSet;
     case Type::kHash:
       return new Hash;
+    case Type::kStream:
+      return new Stream;
     case Type::kQueue:
       return new Queue;
     default:
@@ -97,6 +100,9 @@ void destroy_collection(Type type, void* object) {
     case Type::kHash:
       delete static_cast<Hash*>(object);
       return;
+    case Type::kStream:
+      delete static_cast<Stream*>(object);
+      return;
     case Type::kQueue:
       delete static_cast<Queue*>(object);
       return;
@@ -115,6 +121,8 @@ size_t collection_size(const Entry& entry) {
       return entry.object<SortedSet>().members.size();
     case Type::kHash:
       return entry.object<Hash>().fields.size();
+    case Type::kStream:
+      return entry.object<Stream>().length();
     case Type::kQueue:
       return entry.object<Queue>().jobs.size();
     default:
@@ -158,6 +166,8 @@ size_t collection_memory_bytes(const Entry& entry, size_t samples) {
       const Hash& hash = entry.object<Hash>();
       return sizeof(Hash) + hash.fields.memory_bytes() + nodes_memory_bytes(hash.fields, samples);
     }
+    case Type::kStream:
+      return entry.object<Stream>().memory_bytes();
     case Type::kQueue:
       return entry.object<Queue>().memory_bytes(samples);
     default:

@@ -1,4 +1,5 @@
-// The values behind keys: hash, set, sorted set and list.
+// The values behind keys: hash, set, sorted set and list. (A stream: engine/structures/stream.h; a
+// queue: engine/queue/queue.h.)
 //
 // Each has one representation at every size. Where Redis shows its small encodings (the order of
 // HGETALL, of a set of integers, OBJECT ENCODING) a flag follows Redis's rule, and readers sort or

@@ -94,6 +94,8 @@ void Database::unlink(const KeyRef& key, Entry* entry) {
   shard_->key_counts[static_cast<size_t>(number_)].store(keys.entries.size(),
                                                          std::memory_order_relaxed);
   if (entry->type() == Type::kQueue) signal_queue(key.key);
+  // Consumers that wait at it are told that it has gone.
+  if (entry->type() == Type::kStream) signal(key.key);
 }
 
 Entry* Database::find(const KeyRef& key) {
@@ -278,6 +280,12 @@ void Database::copy(Entry* entry, Database target, const KeyRef& to) {
       entry->object<Hash>().fields.for_each(
           [&](Field* field) { target.hash_put(to, made, field->name(), field->value()); });
       break;
+    case Type::kStream:
+      made->object<Stream>().copy_from(entry->object<Stream>());
+      target.record_whole_stream(to, made->object<Stream>());
+      target.signal(to.key);
+      target.touched(to.key);
+      break;
     default:
       CHECK(false && "cannot copy this type");
   }
@@ -299,6 +307,11 @@ void Database::clear() NO_THREAD_SAFETY_ANALYSIS {
       if (keys.entries.find(ref.key, ref.hash) == nullptr) continue;
       for (WatchSet* set : sets) set->broken.store(true, std::memory_order_relaxed);
     }
+  }
+  for (const std::string& name : shard_->waiters.keys(number_)) {
+    const KeyRef key(name);
+    const Entry* entry = keys.entries.find(key.key, key.hash);
+    if (entry != nullptr && entry->type() == Type::kStream) signal(name);
   }
   if (!shard_->waiters.no_queue_waiters()) {
     for (const std::string& key : shard_->waiters.queue_keys(number_)) signal_queue(key);

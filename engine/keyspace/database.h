@@ -11,6 +11,7 @@
 #include "engine/keyspace/collections.h"
 #include "engine/keyspace/unit.h"
 #include "engine/shard.h"
+#include "engine/structures/stream.h"
 
 namespace sluice {
 
@@ -24,6 +25,8 @@ struct EncodingLimits {
   size_t sorted_listpack_value_bytes = 64;
 };
 extern EncodingLimits g_encoding_limits;
+
+struct StreamRecord;
 
 class Database {
  public:
@@ -102,6 +105,31 @@ class Database {
   // Keeps `count` items from `first` on.
   void list_trim(const KeyRef& key, Entry* entry, size_t first, size_t count);
 
+  // --- Streams --- (a stream stays when it is empty)
+  // REQUIRES: `id` is higher than the stream's last one. `words`: names and values in turn.
+  void stream_add(const KeyRef& key, Entry* entry, const StreamId& id,
+                  std::span<const Bytes> words);
+  bool stream_delete(const KeyRef& key, Entry* entry, const StreamId& id);
+  // The number of entries that went. REQUIRES: trim.by is not kNothing.
+  uint64_t stream_trim(const KeyRef& key, Entry* entry, const StreamTrim& trim);
+  void stream_set_head(const KeyRef& key, Entry* entry, const StreamId& last_id,
+                       const StreamId& max_deleted_id, uint64_t entries_added);
+  // Makes the group where it is new.
+  void stream_put_group(const KeyRef& key, Entry* entry, Bytes name, const StreamId& last_id,
+                        int64_t entries_read);
+  bool stream_remove_group(const KeyRef& key, Entry* entry, Bytes name);
+  // REQUIRES for these: the group is there.
+  // The consumer, who has been seen now; made if there is none of the name. The time of a consumer
+  // that was there is journaled with what it is given only.
+  StreamConsumer* stream_see_consumer(const KeyRef& key, Entry* entry, Bytes group, Bytes name);
+  void stream_remove_consumer(const KeyRef& key, Entry* entry, Bytes group, Bytes name);
+  // REQUIRES: `ids` is not empty.
+  void stream_put_pending(const KeyRef& key, Entry* entry, Bytes group, StreamConsumer* consumer,
+                          std::span<const StreamId> ids, int64_t delivered_ms, int64_t deliveries);
+  // How many of them were pending.
+  uint64_t stream_acknowledge(const KeyRef& key, Entry* entry, Bytes group,
+                              std::span<const StreamId> ids);
+
   // What every verb does for the key that it changes: its WATCHes are broken. For commands that do
   // so in Redis even where they change nothing (LTRIM).
   void break_watches(Bytes key);
@@ -149,6 +177,11 @@ class Database {
   void apply_list(const KeyRef& key, const Effect& effect);
   void apply_sorted(const KeyRef& key, const Effect& effect);
   bool apply_queue(const KeyRef& key, const Effect& effect);
+  void record_stream(const KeyRef& key, EffectType type, const StreamRecord& record);
+  // A change that breaks no WATCH, with its record.
+  void stream_changed(const KeyRef& key, EffectType type, const StreamRecord& record);
+  void record_whole_stream(const KeyRef& key, const Stream& stream);
+  bool apply_stream(const KeyRef& key, const Effect& effect);
   Entry* replay_collection(const KeyRef& key, Type type);
 
   Shard* shard_;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "engine/base/numbers.h"
+#include "engine/keyspace/stream_records.h"
 #include "engine/queue/queue_records.h"
 
 namespace sluice {
@@ -155,6 +156,17 @@ void EffectEncoder::list_bounds(int database, Bytes key, int64_t first, uint64_t
 void EffectEncoder::queue_record(EffectType type, int database, Bytes key, Bytes field,
                                  Bytes value) {
   CHECK(is_queue_effect(type));
+  put_field_and_value(type, database, key, field, value);
+}
+
+void EffectEncoder::stream_record(EffectType type, int database, Bytes key, Bytes field,
+                                  Bytes value) {
+  CHECK(is_stream_effect(type));
+  put_field_and_value(type, database, key, field, value);
+}
+
+void EffectEncoder::put_field_and_value(EffectType type, int database, Bytes key, Bytes field,
+                                        Bytes value) {
   char* to = begin(type, database, key, field.size() + value.size() + 2 * kMaxVarint);
   end(put_bytes(put_bytes(to, field), value));
 }
@@ -213,6 +225,16 @@ bool decode_effect(Bytes& records, Effect& effect) {
     case EffectType::kQueueShare:
     case EffectType::kQueueEvents:
     case EffectType::kFunctionPut:
+    case EffectType::kStreamHead:
+    case EffectType::kStreamNode:
+    case EffectType::kStreamAdd:
+    case EffectType::kStreamDelete:
+    case EffectType::kStreamNodesGone:
+    case EffectType::kStreamGroup:
+    case EffectType::kStreamGroupGone:
+    case EffectType::kStreamConsumer:
+    case EffectType::kStreamConsumerGone:
+    case EffectType::kStreamPending:
       return take_bytes(records, effect.field) && take_bytes(records, effect.value);
     case EffectType::kHashDelete:
     case EffectType::kSetAdd:
@@ -307,6 +329,17 @@ std::string describe_effect(const Effect& effect) {
     case EffectType::kQueueShare:
     case EffectType::kQueueEvents:
       return describe_queue_effect(effect);
+    case EffectType::kStreamHead:
+    case EffectType::kStreamNode:
+    case EffectType::kStreamAdd:
+    case EffectType::kStreamDelete:
+    case EffectType::kStreamNodesGone:
+    case EffectType::kStreamGroup:
+    case EffectType::kStreamGroupGone:
+    case EffectType::kStreamConsumer:
+    case EffectType::kStreamConsumerGone:
+    case EffectType::kStreamPending:
+      return describe_stream_effect(effect);
   }
   return "unknown";
 }

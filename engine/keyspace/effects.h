@@ -48,13 +48,29 @@ enum class EffectType : uint8_t {
   kQueueShare = 45,   // what a group, a key or the queue has used
   kQueueEvents = 46,  // kept events; in checkpoints only
   kTokenFloor = 47,   // no key; number: every lease of a queue that is made later is at least this
-  // 48..59: further types and commands.
+  // 48, 49: further types and commands.
+  // Streams: field and value, as engine/keyspace/stream_records.h describes them.
+  kStreamHead = 50,          // last id, highest deleted id, entries ever added
+  kStreamNode = 51,          // a whole node of entries
+  kStreamAdd = 52,           // an entry
+  kStreamDelete = 53,        // entries of a node that go
+  kStreamNodesGone = 54,     // from one to another
+  kStreamGroup = 55,         // how far it has read
+  kStreamGroupGone = 56,     // with its consumers and pending entries
+  kStreamConsumer = 57,      // when it was seen
+  kStreamConsumerGone = 58,  // with its pending entries
+  kStreamPending = 59,       // entries that are pending for a consumer, or not any more
   // Libraries of functions; the key is the library's name, the database 0.
   kFunctionPut = 60,  // field: its functions (engine/script/function_library.h), value: its code
   kFunctionGone = 61,
   // No key; value: for the number of each database the index that records call it by.
   kDatabasePlaces = 62,
 };
+
+// A record about a stream under its key.
+inline constexpr bool is_stream_effect(EffectType type) {
+  return type >= EffectType::kStreamHead && type <= EffectType::kStreamPending;
+}
 
 // A record about a queue under its key; kTokenFloor, which belongs to no queue, is none.
 inline constexpr bool is_queue_effect(EffectType type) {
@@ -101,6 +117,8 @@ class EffectEncoder {
   // REQUIRES: is_queue_effect(type).
   void queue_record(EffectType type, int database, Bytes key, Bytes field, Bytes value);
   void token_floor(uint64_t token);
+  // REQUIRES: is_stream_effect(type).
+  void stream_record(EffectType type, int database, Bytes key, Bytes field, Bytes value);
   void database_places(Bytes places);
   void function_put(Bytes library, Bytes functions, Bytes code);
   void function_gone(Bytes library);
@@ -108,6 +126,7 @@ class EffectEncoder {
  private:
   char* begin(EffectType type, int database, Bytes key, size_t room);
   void end(char* stop);
+  void put_field_and_value(EffectType type, int database, Bytes key, Bytes field, Bytes value);
 
   ByteBuffer& out_;
 };

@@ -160,6 +160,17 @@ bool Database::apply(Shard& shard, Unit& unit, const KeyRef& key, const Effect& 
     case EffectType::kQueueShare:
     case EffectType::kQueueEvents:
       return database.apply_queue(key, effect);
+    case EffectType::kStreamHead:
+    case EffectType::kStreamNode:
+    case EffectType::kStreamAdd:
+    case EffectType::kStreamDelete:
+    case EffectType::kStreamNodesGone:
+    case EffectType::kStreamGroup:
+    case EffectType::kStreamGroupGone:
+    case EffectType::kStreamConsumer:
+    case EffectType::kStreamConsumerGone:
+    case EffectType::kStreamPending:
+      return database.apply_stream(key, effect);
   }
   return false;
 }
