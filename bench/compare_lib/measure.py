@@ -165,8 +165,10 @@ def with_cpu(server, run):
 
 
 def redis_benchmark(server, test, requests, pipeline, key_range):
-    command = ["redis-benchmark", "-h", LOOPBACK, "-p", str(server.port), "--csv", "-t", test,
-               "-n", str(requests), "-c", "50", "-P", str(pipeline), "-r", str(key_range)]
+    """`test`: the name of one of its tests, or the words of a command."""
+    command = ["redis-benchmark", "-h", LOOPBACK, "-p", str(server.port), "--csv",
+               "-n", str(requests), "-c", "50", "-P", str(pipeline), "-r", str(key_range),
+               *(["-t", test] if isinstance(test, str) else test)]
 
     def run():
         done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)

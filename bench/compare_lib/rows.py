@@ -97,6 +97,13 @@ def fill_sorted_set(server, count):
         server.call("ZADD", "myzset", *pairs)
 
 
+def fill_stream(server, count):
+    for start in range(0, count, 1000):
+        server.call("EVAL", "for i = 1, ARGV[1] do redis.call('XADD', KEYS[1], '*', 'f', 'VXK') end",
+                    1, "mystream", min(1000, count - start))
+    server.call("XGROUP", "CREATE", "mystream", "g", "0")
+
+
 def benchmark_run(test, full_requests, pipeline=16, key_range=KEYS, fill=None):
     def run(bench):
         requests = bench.count(full_requests)
@@ -123,6 +130,11 @@ def benchmark_rows():
     rows.append(Row("zadd", "ZADD -P 16, -r 1000000",
                     benchmark_run("zadd", 2_000_000, key_range=1_000_000),
                     [Goal("cpu_us", "<=", 0.45)]))
+    rows.append(Row("xadd", "XADD -P 16",
+                    benchmark_run(["XADD", "mystream", "*", "f", "VXK"], 2_000_000), [CPU]))
+    read = ["XREADGROUP", "GROUP", "g", "c", "COUNT", "1", "STREAMS", "mystream", ">"]
+    rows.append(Row("xreadgroup", "XREADGROUP COUNT 1 -P 16",
+                    benchmark_run(read, 1_000_000, fill=fill_stream), [CPU]))
     for command in ("SET", "GET"):
         rows.append(Row(f"{command.lower()}-unpipelined", f"{command}, no pipeline",
                         benchmark_run(command.lower(), 300_000, pipeline=1),

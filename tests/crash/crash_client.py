@@ -12,7 +12,7 @@ import socket
 import threading
 import time
 
-from crash_model import Entry, Error, Generator, Model, encode
+from crash_model import Entry, Error, Generator, Model, Stream, encode
 
 LOOPBACK = "127.0.0.1"
 SHARED_COUNTER = b"shared:counter"
@@ -250,7 +250,7 @@ class StateChecker:
 
 
 READERS = {b"s": "GET", b"n": "GET", b"t": "GET", b"h": "HGETALL", b"e": "SMEMBERS",
-           b"l": "LRANGE", b"z": "ZRANGE"}
+           b"l": "LRANGE", b"z": "ZRANGE", b"x": "XINFO"}
 
 
 def read_state(link, prefix):
@@ -259,8 +259,9 @@ def read_state(link, prefix):
     questions = []
     for key in keys:
         kind = key[len(prefix):len(prefix) + 1]
-        more = {b"l": [0, -1], b"z": [0, -1, "WITHSCORES"]}.get(kind, [])
-        questions += [[READERS[kind], key] + more, ["PEXPIRETIME", key]]
+        more = {b"l": [0, -1], b"z": [0, -1, "WITHSCORES"], b"x": ["FULL", "COUNT", 0]}
+        middle = ["STREAM"] if kind == b"x" else []
+        questions += [[READERS[kind], *middle, key, *more.get(kind, [])], ["PEXPIRETIME", key]]
     replies = link.ask(*questions) if questions else []
     state = {}
     for key, value, expires in zip(keys, replies[::2], replies[1::2]):
@@ -284,4 +285,18 @@ def _plain(kind, value):
         if pairs != sorted(pairs):
             raise Violation(f"a sorted set is out of order: {pairs}")
         return dict(zip(value[::2], scores))
+    if kind == b"x":
+        return _plain_stream(dict(zip(value[::2], value[1::2])))
     return value
+
+
+def _plain_stream(info):
+    """Without the times, which the model cannot know."""
+    if info[b"length"] != len(info[b"entries"]):
+        raise Violation(f"a stream's length is not that of its entries: {info}")
+    groups = {}
+    for group in info[b"groups"]:
+        group = dict(zip(group[::2], group[1::2]))
+        pending = {entry[0]: [entry[1], entry[3]] for entry in group[b"pending"]}
+        groups[group[b"name"]] = (group[b"last-delivered-id"], pending)
+    return Stream(info[b"entries"], info[b"last-generated-id"], groups)

@@ -2,8 +2,8 @@
 
 A connection owns its key prefix, so the history of its keys is a sequence and each reply can be
 told beforehand. A unit is a command, a MULTI or a script: all of it happens or none of it. A key's
-name carries its type: <prefix>s: string, n: number, h: hash, e: set, l: list, z: sorted set, t: a
-string that soon expires. Used by one thread at a time.
+name carries its type: <prefix>s: string, n: number, h: hash, e: set, l: list, z: sorted set, x:
+stream, t: a string that soon expires. Used by one thread at a time.
 """
 
 LONG_TTL_S = (500, 1000, 5000)
@@ -39,6 +39,31 @@ class Entry:
 def number(value):
     """A score as Redis prints it; ours are multiples of 1/4."""
     return b"%d" % value if value == int(value) else repr(float(value)).encode()
+
+
+def serial_of(entry_id):
+    return int(entry_id.partition(b"-")[0])
+
+
+class Stream:
+    """Entries by id, and by name of each group the last id it has read and what is pending."""
+
+    def __init__(self, entries=(), last=b"0-0", groups=()):
+        self.entries = dict(entries)
+        self.last = last
+        self.groups = dict(groups)
+
+    def __eq__(self, other):
+        return isinstance(other, Stream) and vars(self) == vars(other)
+
+    def __repr__(self):
+        return f"stream {vars(self)}"
+
+    def trim(self, length):
+        doomed = list(self.entries)[:max(0, len(self.entries) - length)]
+        for entry_id in doomed:
+            del self.entries[entry_id]
+        return len(doomed)
 
 
 class Model:
@@ -264,6 +289,65 @@ class Model:
         self._drop_if_empty(key)
         return len(doomed)
 
+    # -- Streams ------------------------------------------------------------------------------
+
+    def _xadd(self, _, key, *words):
+        stream = self._value(key, Stream)
+        entry_id, name, value = words[-3:]
+        stream.entries[entry_id] = [name, value]
+        stream.last = entry_id
+        if len(words) > 3:
+            stream.trim(words[1])
+        return entry_id
+
+    def _xdel(self, _, key, entry_id):
+        return int(key in self.keys and
+                   self.keys[key].value.entries.pop(entry_id, None) is not None)
+
+    def _xtrim(self, _, key, _maxlen, length):
+        return self.keys[key].value.trim(length) if key in self.keys else 0
+
+    def _group(self, key, name):
+        return self.keys[key].value.groups.get(name) if key in self.keys else None
+
+    def _xgroup(self, _, _create, key, name, last, _mkstream):
+        groups = self._value(key, Stream).groups
+        if name in groups:
+            return Error("BUSYGROUP")
+        groups[name] = (last, {})
+        return "OK"
+
+    def _xreadgroup(self, _, _group, name, consumer, _count, count, _streams, key, _new):
+        group = self._group(key, name)
+        if group is None:
+            return Error("NOGROUP")
+        last, pending = group
+        entries = self.keys[key].value.entries
+        given = [entry_id for entry_id in entries if serial_of(entry_id) > serial_of(last)][:count]
+        if not given:
+            return None
+        pending.update({entry_id: [consumer, 1] for entry_id in given})
+        self.keys[key].value.groups[name] = (given[-1], pending)
+        return [[key, [[entry_id, entries[entry_id]] for entry_id in given]]]
+
+    def _xack(self, _, key, name, *ids):
+        group = self._group(key, name)
+        if group is None:
+            return 0
+        return sum(group[1].pop(entry_id, None) is not None for entry_id in ids)
+
+    def _xclaim(self, _, key, name, consumer, _idle, entry_id):
+        group = self._group(key, name)
+        if group is None:
+            return Error("NOGROUP")
+        entries, pending = self.keys[key].value.entries, group[1]
+        if entry_id not in entries:
+            pending.pop(entry_id, None)
+        if entry_id not in pending:
+            return []
+        pending[entry_id] = [consumer, pending[entry_id][1] + 1]
+        return [[entry_id, entries[entry_id]]]
+
     # -- Scripts ------------------------------------------------------------------------------
 
     def _eval(self, window, script, _count, *rest):
@@ -341,7 +425,8 @@ class Generator:
         self._prefix = prefix
         self._serial = 0
         self._makers = [self._string, self._string, self._number, self._hash, self._set,
-                        self._list, self._list, self._sorted_set, self._sorted_set, self._expiring]
+                        self._list, self._list, self._sorted_set, self._sorted_set, self._stream, self._stream,
+                        self._expiring]
 
     def unit(self):
         kind = self._rng.random()
@@ -433,6 +518,27 @@ class Generator:
             lambda: ["ZPOPMIN", key],
             lambda: ["ZREM", key, self._member()],
             lambda: ["ZREMRANGEBYRANK", key, 0, self._rng.randrange(2)],
+        ))()
+
+    def _stream(self):
+        key, rng = self.key("x"), self._rng
+        group, consumer = rng.choice((b"g", b"h")), b"c%d" % rng.randrange(3)
+        self._serial += 1
+        new = b"%d-0" % self._serial
+
+        def old():
+            return b"%d-0" % max(1, self._serial - rng.randrange(60))
+
+        return rng.choice((
+            lambda: ["XADD", key, new, b"v", self._blob()],
+            lambda: ["XADD", key, new, self._member(), self._blob()],
+            lambda: ["XADD", key, "MAXLEN", 12, new, b"v", self._blob()],
+            lambda: ["XDEL", key, old()] if rng.random() < 0.9 else ["DEL", key],
+            lambda: ["XTRIM", key, "MAXLEN", rng.choice((3, 8, 20))],
+            lambda: ["XGROUP", "CREATE", key, group, b"0-0", "MKSTREAM"],
+            lambda: ["XREADGROUP", "GROUP", group, consumer, "COUNT", 3, "STREAMS", key, ">"],
+            lambda: ["XACK", key, group, old(), old(), old()],
+            lambda: ["XCLAIM", key, group, consumer, 0, old()],
         ))()
 
     def _script(self):

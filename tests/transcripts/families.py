@@ -107,7 +107,8 @@ def make_key(pool):
     key = pool.random.choice(pool.own_keys)
     return pool.pick(
         ["SET", key, pool.value()], ["SADD", key, *pool.members()], ["RPUSH", key, *pool.values()],
-        ["HSET", key, pool.member(), pool.value()], ["ZADD", key, "1", pool.member()])
+        ["HSET", key, pool.member(), pool.value()], ["ZADD", key, "1", pool.member()],
+        ["XADD", key, "5-*", pool.member(), pool.value()])
 
 
 TEN_DUMPED = b"\x00\xc0\x0a\x0a\x00n\x9fWE\x0e\xaec\xbb"
@@ -314,10 +315,94 @@ ZSETS = [
     (1, lambda p: ["DEL", p.key()]),
 ]
 
+GROUPS = ("g", "g", "h", "", "nosuch")
+CONSUMERS = ("alice", "bob", "carol", "")
+
+
+def trim(pool):
+    """A trimming of XADD and XTRIM."""
+    by = pool.pick("MAXLEN", "MAXLEN", "MINID")
+    bound = pool.count() if by == "MAXLEN" else pool.stream_id()
+    return [by, *pool.some(["="], ["~"]), bound, *pool.some(
+        lambda: ["LIMIT", pool.pick("0", "1", "100", "-1", "x")], probability=0.1)]
+
+
+def xadd(pool):
+    entry_id = pool.pick(pool.stream_id(), f"{pool.random.randint(0, 40)}-*", "99-*")
+    options = pool.some("NOMKSTREAM", lambda: trim(pool), probability=0.12)
+    return ["XADD", pool.target(), *options, entry_id, *pool.some_pairs(pool.member, pool.value)]
+
+
+def xread(pool):
+    """XREAD and XREADGROUP, of a few streams; waiting for a millisecond at most."""
+    keys = pool.keys(2)
+    options = pool.some(lambda: ["COUNT", pool.count()], ["BLOCK", "1"], probability=0.3)
+    if pool.chance(0.35):
+        ids = [pool.pick(pool.stream_id(), "0", "$") for _ in keys]
+        return ["XREAD", *options, "STREAMS", *keys, *ids]
+    ids = [pool.pick(">", ">", "0", pool.stream_id()) for _ in keys]
+    noack = pool.some("NOACK", probability=0.1)
+    return ["XREADGROUP", "GROUP", pool.pick(*GROUPS), pool.pick(*CONSUMERS), *options, *noack,
+            "STREAMS", *keys, *ids]
+
+
+def xgroup(pool):
+    return ["XGROUP", *pool.pick(
+        ["CREATE", pool.key(), pool.pick(*GROUPS[:4]), pool.pick("$", "0", pool.stream_id()),
+         *pool.some("MKSTREAM", lambda: ["ENTRIESREAD", pool.count()])],
+        ["SETID", pool.key(), pool.pick(*GROUPS), pool.pick("$", "0", pool.stream_id()),
+         *pool.some(lambda: ["ENTRIESREAD", pool.count()])],
+        ["CREATECONSUMER", pool.key(), pool.pick(*GROUPS), pool.pick(*CONSUMERS)],
+        ["CREATE", pool.key(), "g", "0", "MKSTREAM"])]
+
+
+def xclaim(pool):
+    if pool.chance(0.4):
+        return ["XAUTOCLAIM", pool.key(), pool.pick(*GROUPS), pool.pick(*CONSUMERS),
+                pool.pick("0", "0", "100000", "-1"), pool.stream_bound(),
+                *pool.some("JUSTID", lambda: ["COUNT", pool.count()])]
+    return ["XCLAIM", pool.key(), pool.pick(*GROUPS), pool.pick(*CONSUMERS),
+            pool.pick("0", "0", "100000", "-1"), *pool.stream_ids(), *pool.some(
+                "FORCE", "JUSTID", ["IDLE", "500000"], lambda: ["RETRYCOUNT", pool.integer()],
+                lambda: ["LASTID", pool.stream_id()], probability=0.25)]
+
+
+def xpending(pool):
+    words = ["XPENDING", pool.key(), pool.pick(*GROUPS)]
+    if pool.chance(0.4):
+        return words
+    idle = pool.some(["IDLE", "100000"], probability=0.3)
+    consumer = pool.some(lambda: [pool.pick(*CONSUMERS)])
+    return [*words, *idle, pool.stream_bound(), pool.stream_bound(), pool.count(), *consumer]
+
+
+STREAMS = [
+    (14, xadd),
+    (8, xread),
+    (6, xgroup),
+    (5, xclaim),
+    (5, lambda p: ["XACK", p.key(), p.pick(*GROUPS), *p.stream_ids()]),
+    (4, xpending),
+    (4, lambda p: ["XDEL", p.key(), *p.stream_ids()]),
+    (2, lambda p: ["XTRIM", p.key(), *trim(p)]),
+    (2, lambda p: ["XLEN", p.key()]),
+    (4, lambda p: [p.pick("XRANGE", "XREVRANGE"), p.key(), p.stream_bound(), p.stream_bound(),
+                   *p.some(lambda: ["COUNT", p.count()])]),
+    (1, lambda p: ["XSETID", p.key(), p.stream_id(), *p.some(
+        lambda: ["ENTRIESADDED", p.count()], lambda: ["MAXDELETEDID", p.stream_id()])]),
+    (3, lambda p: ["XINFO", "STREAM", p.key(), *p.some(
+        lambda: ["FULL", *p.some(lambda: ["COUNT", p.count()])])]),
+    (3, lambda p: ["XINFO", "GROUPS", p.key()]),
+    (1, lambda p: ["XINFO", "CONSUMERS", p.key(), p.pick(*GROUPS)]),
+    (1, lambda p: p.pick(["XGROUP", "DESTROY", p.key(), p.pick(*GROUPS)],
+                         ["XGROUP", "DELCONSUMER", p.key(), "g", p.pick(*CONSUMERS)],
+                         ["DEL", p.key()], ["RENAME", p.key(), p.key()])),
+]
+
 # family -> (the type of its own keys, its commands)
 TABLES = {"strings": ("string", STRINGS), "bits": ("string", BITS), "keys": (None, KEYS),
           "lists": ("list", LISTS), "hashes": ("hash", HASHES), "sets": ("set", SETS),
-          "zsets": ("zset", ZSETS)}
+          "zsets": ("zset", ZSETS), "streams": ("stream", STREAMS)}
 LISTERS = {"SRANDMEMBER": lambda key: ["SMEMBERS", key], "SPOP": lambda key: ["SMEMBERS", key],
            "HRANDFIELD": lambda key: ["HGETALL", key],
            "ZRANDMEMBER": lambda key: ["ZRANGE", key, "0", "-1", "WITHSCORES"]}

@@ -233,7 +233,8 @@ def is_pick(command, reply, previous):
 
 DUMPS = {b"string": lambda key: ["GET", key], b"list": lambda key: ["LRANGE", key, "0", "-1"],
          b"hash": lambda key: ["HGETALL", key], b"set": lambda key: ["SMEMBERS", key],
-         b"zset": lambda key: ["ZRANGE", key, "0", "-1", "WITHSCORES"]}
+         b"zset": lambda key: ["ZRANGE", key, "0", "-1", "WITHSCORES"],
+         b"stream": lambda key: ["XINFO", "STREAM", key]}
 
 
 def keyspace_of(control, database):

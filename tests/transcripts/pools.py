@@ -9,10 +9,12 @@ from resp import quote
 
 # Of a type that the family's commands refuse; a family leaves out its own type.
 WRONG_TYPE_KEYS = {
-    "string": "w:string", "list": "w:list", "hash": "w:hash", "set": "w:set", "zset": "w:zset"}
+    "string": "w:string", "list": "w:list", "hash": "w:hash", "set": "w:set", "zset": "w:zset",
+    "stream": "w:stream"}
 WRONG_TYPE_SETUP = [
     ["SET", "w:string", "text"], ["RPUSH", "w:list", "a", "b"], ["HSET", "w:hash", "f", "v"],
-    ["SADD", "w:set", "a", "1"], ["ZADD", "w:zset", "1", "a", "2", "b"]]
+    ["SADD", "w:set", "a", "1"], ["ZADD", "w:zset", "1", "a", "2", "b"],
+    ["XADD", "w:stream", "1-1", "a", "1"]]
 
 LONG_TEXT = "long" * 17
 VALUES = ["", "a", "b", "abc", "1", "10", "-3", "007", "3.5", "1e2", " 5", "0",
@@ -31,7 +33,7 @@ JUNK = BAD_INTEGERS + ["NX", "XX", "COUNT", "LIMIT", "WITHSCORES", "GET", "*", "
 FAR_MS = 4102444800000  # The year 2100: an absolute time whose replies do not depend on the run.
 # A mistake in these could wait for ever, or make a key expire in the middle of a run.
 CANNOT_MUTATE = {"BLPOP", "BRPOP", "BLMOVE", "BRPOPLPUSH", "BLMPOP", "BZPOPMIN", "BZPOPMAX",
-                 "BZMPOP", "SETEX", "PSETEX"}
+                 "BZMPOP", "SETEX", "PSETEX", "XREAD", "XREADGROUP"}
 
 MODES = {
     "HGETALL": "pairs", "HKEYS": "hash", "HVALS": "hash", "SMEMBERS": "set", "SINTER": "unordered",
@@ -39,7 +41,7 @@ MODES = {
     "EXPIRETIME": "seconds", "PTTL": "milliseconds", "PEXPIRETIME": "milliseconds",
     "SRANDMEMBER": "random", "SPOP": "random", "HRANDFIELD": "random", "ZRANDMEMBER": "random",
     "RANDOMKEY": "type", "TIME": "type", "SCAN": "scan", "HSCAN": "scan", "SSCAN": "scan",
-    "ZSCAN": "scan"}
+    "ZSCAN": "scan", "XPENDING": "milliseconds", "XINFO": "milliseconds"}
 ORDERED_BY_ENCODING = {"HGETALL", "HKEYS", "HVALS", "SMEMBERS"}
 MODIFIERS = {
     "pairs": "@pairs ", "hash": "@unordered ", "set": "@unordered ", "unordered": "@unordered ",
@@ -172,6 +174,17 @@ class Pool:
             return self.random.choice(["a", "", "+x", "-x", "*"])
         return self.pick("-", "+", *["[" + m for m in MEMBERS if isinstance(m, str)],
                          "(a", "(b", "(c", "(zz", "(")
+
+    def stream_id(self):
+        if self.chance(0.04):
+            return self.random.choice(["", "abc", "-", "+", "1-2-3", "-1", "01-1", "5-x", "(3", "$"])
+        return f"{self.random.randint(0, 30)}" + self.pick("", "", "-0", "-1", "-2", "-5")
+
+    def stream_bound(self):
+        return self.pick("-", "+", "(" + self.stream_id(), *[self.stream_id() for _ in range(4)])
+
+    def stream_ids(self, most=4):
+        return [self.stream_id() for _ in range(self.random.randint(1, most))]
 
     def far_seconds(self):
         """A time to live far off, and wide enough apart that two never meet within a run."""
