@@ -99,8 +99,8 @@ def fill_sorted_set(server, count):
 
 def fill_stream(server, count):
     for start in range(0, count, 1000):
-        server.call("EVAL", "for i = 1, ARGV[1] do redis.call('XADD', KEYS[1], '*', 'f', 'VXK') end",
-                    1, "mystream", min(1000, count - start))
+        script = "for i = 1, ARGV[1] do redis.call('XADD', KEYS[1], '*', 'f', 'VXK') end"
+        server.call("EVAL", script, 1, "mystream", min(1000, count - start))
     server.call("XGROUP", "CREATE", "mystream", "g", "0")
 
 

@@ -21,7 +21,9 @@ void Database::stream_add(const KeyRef& key, Entry* entry, const StreamId& id,
   Stream& stream = entry->object<Stream>();
   const StreamNode* node = stream.append(id, words);
   if (unit_->recording) {
-    record_stream(key, EffectType::kStreamAdd, encode_stream_add(stream, *node));
+    const StreamAddRecord record = encode_stream_add(stream, *node);
+    unit_->record().stream_record(EffectType::kStreamAdd, index_, key.key, record.field,
+                                  record.value);
   }
   signal(key.key);
   touched(key.key);

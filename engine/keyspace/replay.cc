@@ -100,6 +100,15 @@ void Database::prefetch_element(const Shard& shard, const KeyRef& key,
   }
 }
 
+static void apply_write(Database& database, const KeyRef& key, const Effect& effect) {
+  Entry* entry = database.keyspace().entries.find(key.key, key.hash);
+  if (entry != nullptr && entry->type() != Type::kString) {
+    database.remove(key, entry);
+    entry = nullptr;
+  }
+  database.write_string(key, entry, static_cast<size_t>(effect.number), effect.value, effect.size);
+}
+
 bool Database::apply(Shard& shard, Unit& unit, const KeyRef& key, const Effect& effect) {
   Database database(shard, effect.database, unit);
   Keyspace& keys = database.mutable_keyspace();
@@ -107,16 +116,9 @@ bool Database::apply(Shard& shard, Unit& unit, const KeyRef& key, const Effect& 
     case EffectType::kPutString:
       database.put_string(key, effect.value, effect.number);
       return true;
-    case EffectType::kWriteString: {
-      Entry* entry = keys.entries.find(key.key, key.hash);
-      if (entry != nullptr && entry->type() != Type::kString) {
-        database.remove(key, entry);
-        entry = nullptr;
-      }
-      database.write_string(key, entry, static_cast<size_t>(effect.number), effect.value,
-                            effect.size);
+    case EffectType::kWriteString:
+      apply_write(database, key, effect);
       return true;
-    }
     case EffectType::kDeleteKey:
       if (Entry* entry = keys.entries.find(key.key, key.hash)) database.remove(key, entry);
       return true;

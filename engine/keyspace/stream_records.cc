@@ -63,16 +63,17 @@ StreamRecord encode_stream_node(const StreamNode& node) {
   return record;
 }
 
-StreamRecord encode_stream_add(const Stream& stream, const StreamNode& node) {
-  StreamRecord record;
+StreamAddRecord encode_stream_add(const Stream& stream, const StreamNode& node) {
+  StreamAddRecord record;
   const bool is_first = node.last_id() == node.first_id();
+  const size_t names_size = is_first ? node.names().size() : 0;
   put_id(record.field, node.first_id());
   put_varint(record.field, node.deleted());
   put_varint(record.field, node.listpack_bytes());
   put_varint(record.field, stream.entries_added);
-  put_varint(record.field, is_first ? node.names().size() : 0);
-  if (is_first) record.value.append(node.names());
-  record.value.append(node.last_packed());
+  put_varint(record.field, names_size);
+  // The names stand before the first entry.
+  record.value = {node.last_packed().data() - names_size, node.last_packed().size() + names_size};
   return record;
 }
 

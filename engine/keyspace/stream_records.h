@@ -42,8 +42,12 @@ struct StreamRecord {
 
 StreamRecord encode_stream_head(const Stream& stream);
 StreamRecord encode_stream_node(const StreamNode& node);
-// Of the node's last entry, which has just been added.
-StreamRecord encode_stream_add(const Stream& stream, const StreamNode& node);
+// Of the node's last entry, which has just been added; `value` is in the node.
+struct StreamAddRecord {
+  std::string field;
+  Bytes value;
+};
+StreamAddRecord encode_stream_add(const Stream& stream, const StreamNode& node);
 StreamRecord encode_stream_delete(const StreamNode& node, std::span<const StreamId> ids);
 StreamRecord encode_stream_nodes_gone(const StreamId& first, const StreamId& last);
 StreamRecord encode_stream_group(Bytes name, const StreamGroup& group);

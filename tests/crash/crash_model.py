@@ -425,8 +425,8 @@ class Generator:
         self._prefix = prefix
         self._serial = 0
         self._makers = [self._string, self._string, self._number, self._hash, self._set,
-                        self._list, self._list, self._sorted_set, self._sorted_set, self._stream, self._stream,
-                        self._expiring]
+                        self._list, self._list, self._sorted_set, self._sorted_set, self._stream,
+                        self._stream, self._expiring]
 
     def unit(self):
         kind = self._rng.random()

@@ -177,7 +177,7 @@ class Pool:
 
     def stream_id(self):
         if self.chance(0.04):
-            return self.random.choice(["", "abc", "-", "+", "1-2-3", "-1", "01-1", "5-x", "(3", "$"])
+            return self.pick("", "abc", "-", "+", "1-2-3", "-1", "01-1", "5-x", "(3", "$")
         return f"{self.random.randint(0, 30)}" + self.pick("", "", "-0", "-1", "-2", "-5")
 
     def stream_bound(self):

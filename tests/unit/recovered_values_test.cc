@@ -112,3 +112,28 @@ TEST_CASE("libraries of functions are kept, and what became of them") {
               {"FCALL", "x", "0"}});
   check_kept({{"FUNCTION", "LOAD", counts}, {"FUNCTION", "FLUSH"}}, {{"FUNCTION", "LIST"}});
 }
+
+TEST_CASE("a stream comes back with its nodes, its groups and what is pending") {
+  std::vector<std::vector<std::string>> fill;
+  for (int i = 1; i <= 450; ++i) {
+    fill.push_back({"XADD", "s", std::to_string(i) + "-1", "name", std::to_string(i * 7)});
+  }
+  fill.push_back({"XGROUP", "CREATE", "s", "g", "0"});
+  fill.push_back({"XGROUP", "CREATE", "s", "h", "100", "ENTRIESREAD", "100"});
+  fill.push_back({"XREADGROUP", "GROUP", "g", "alice", "COUNT", "40", "STREAMS", "s", ">"});
+  fill.push_back({"XREADGROUP", "GROUP", "g", "bob", "COUNT", "5", "STREAMS", "s", ">"});
+  fill.push_back({"XREADGROUP", "GROUP", "g", "bob", "STREAMS", "s", "0"});
+  fill.push_back({"XCLAIM", "s", "g", "carol", "0", "2-1", "3-1", "RETRYCOUNT", "9"});
+  fill.push_back({"XACK", "s", "g", "5-1", "6-1"});
+  fill.push_back({"XDEL", "s", "150-1", "151-1", "449-1"});
+  fill.push_back({"XTRIM", "s", "MAXLEN", "340"});
+  fill.push_back({"XADD", "empty", "9-9", "a", "b"});
+  fill.push_back({"XDEL", "empty", "9-9"});
+  check_kept(fill, {{"XRANGE", "s", "-", "+"},
+                    {"XINFO", "STREAM", "s"},
+                    {"XINFO", "GROUPS", "s"},
+                    {"XPENDING", "s", "g"},
+                    {"XPENDING", "s", "g", "-", "+", "3", "carol"},
+                    {"XINFO", "STREAM", "s", "FULL"},
+                    {"XINFO", "STREAM", "empty"}});
+}
