@@ -15,6 +15,7 @@ struct Claim {
   Entry* entry;
   Bytes group_name;
   StreamGroup& group;
+  Bytes consumer_name;
   StreamConsumer* consumer = nullptr;
   int64_t delivered_ms = 0;
   bool only_id = false;
@@ -25,7 +26,12 @@ void drop_pending(Call& call, const Claim& claim, const StreamId& id) {
   call.database(claim.key).stream_acknowledge(claim.key, claim.entry, claim.group_name, {&id, 1});
 }
 
-void give(Call& call, const Claim& claim, const StreamId& id, int64_t deliveries) {
+void give(Call& call, Claim& claim, const StreamId& id, int64_t deliveries) {
+  // A consumer who gets nothing is not made.
+  if (claim.consumer == nullptr) {
+    claim.consumer = call.database(claim.key).stream_see_consumer(
+        claim.key, claim.entry, claim.group_name, claim.consumer_name);
+  }
   call.database(claim.key).stream_put_pending(claim.key, claim.entry, claim.group_name,
                                               claim.consumer, {&id, 1}, claim.delivered_ms,
                                               deliveries);
@@ -100,7 +106,7 @@ bool parse_claim(const Call& call, ClaimOptions& options) {
 }
 
 // Claims one entry for which this is due. True: it has been replied.
-bool claim_one(Call& call, const Claim& claim, const ClaimOptions& options, const StreamId& id) {
+bool claim_one(Call& call, Claim& claim, const ClaimOptions& options, const StreamId& id) {
   const StreamPending* pending = claim.group.find_pending(id);
   if (!claim.entry->object<Stream>().contains(id)) {
     if (pending != nullptr) drop_pending(call, claim, id);
@@ -135,8 +141,7 @@ void xclaim_command(Call& call) {
   if (options.last_id > group->last_id) {
     database.stream_put_group(key, entry, call.args[2], options.last_id, group->entries_read);
   }
-  Claim claim{key, entry, call.args[2], *group};
-  claim.consumer = database.stream_see_consumer(key, entry, call.args[2], call.args[3]);
+  Claim claim{key, entry, call.args[2], *group, call.args[3]};
   claim.delivered_ms = options.delivered_ms;
   claim.only_id = options.only_id;
   size_t replied = 0;
@@ -192,8 +197,7 @@ void xautoclaim_command(Call& call) {
   Entry* entry = nullptr;
   StreamGroup* group = find_group(call, key, call.args[2], entry);
   if (group == nullptr) return;
-  Claim claim{key, entry, call.args[2], *group};
-  claim.consumer = call.database(key).stream_see_consumer(key, entry, call.args[2], call.args[3]);
+  Claim claim{key, entry, call.args[2], *group, call.args[3]};
   claim.delivered_ms = call.now_ms();
   claim.only_id = options.only_id;
 

@@ -54,8 +54,8 @@ bool parse_block(const Call& call, size_t argument, ReadRequest& request) {
   const auto timeout_ms = parse_i64(call.args[argument]);
   if (!timeout_ms) return fail(call, "ERR timeout is not an integer or out of range");
   if (*timeout_ms < 0) return fail(call, "ERR timeout is negative");
-  // In Redis the end of so long a time overflows, and has passed already.
-  request.timeout_ms = *timeout_ms > INT64_MAX - call.now_ms() ? 1 : *timeout_ms;
+  // The end of a time that overflows never comes, as in Redis.
+  request.timeout_ms = *timeout_ms > INT64_MAX - call.now_ms() ? 0 : *timeout_ms;
   request.blocks = true;
   return true;
 }

@@ -19,7 +19,8 @@ class Error:
         self.text = text
 
     def __eq__(self, other):
-        return isinstance(other, Error) and other.text.startswith(self.text)
+        return isinstance(other, Error) and (other.text.startswith(self.text) or
+                                             self.text.startswith(other.text))
 
     def __repr__(self):
         return f"Error({self.text!r})"
