@@ -8,6 +8,7 @@
 #include "engine/execution.h"
 #include "engine/keyspace/replay_expiries.h"
 #include "engine/pubsub.h"
+#include "engine/queue/adopted_work.h"
 #include "engine/queue/queue.h"
 #include "engine/queue/queue_timers.h"
 #include "engine/script/script_engine.h"
@@ -166,6 +167,7 @@ class EngineReplay final : public Replay {
       queue->head_dirty = false;
       queue->lanes.end_replay();
       queue->lanes.run_rates(queue->queue_ms);
+      if (queue->adopted != nullptr) AdoptedWork(engine_, kAllShards, unit_).watch(*queue);
       list_queue_timers(engine_.shard(KeyRef(queue->key).shard), *queue);
     }
     unit_.clear();

@@ -90,6 +90,7 @@ class Engine {
   std::unique_ptr<CheckpointWalk> begin_walk();
 
   Shard& shard(unsigned index) { return shards_[index]; }
+  Shards& shards() { return shards_; }
   ServerPort& server() { return server_; }
   RuntimeOptions& options() { return options_; }
   Acl& acl() { return *acl_; }
@@ -127,6 +128,10 @@ class Engine {
   // it rises when a queue is deleted (engine/queue/queue_timers.h).
   std::atomic<uint64_t> token_floor{1};
 
+  // Queues that show plain Redis keys: without one, nobody looks for watched keys. Changed under
+  // the locks of all shards, so whoever holds one sees it right.
+  std::atomic<size_t> adopted_queues{0};
+
   // SLOWLOG's threshold in processor ticks, for the hot path; set by set_slow_log_threshold_us.
   std::atomic<uint64_t> slow_ticks{UINT64_MAX};
   void set_slow_log_threshold_us(int64_t threshold_us);
@@ -147,7 +152,7 @@ class Engine {
   ServerPort& server_;
   std::atomic<Journal*> journal_{nullptr};
   RuntimeOptions options_;
-  std::array<Shard, kShards> shards_;
+  Shards shards_;
   Departures departures_;
   std::unique_ptr<Acl> acl_;
   std::unique_ptr<PubSub> pubsub_;

@@ -129,7 +129,12 @@ void Execution::end_hold() NO_THREAD_SAFETY_ANALYSIS {
   locked_ = 0;
   held_requests_ = 0;
   if (unit_.changes != 0) engine_.changes.fetch_add(unit_.changes, std::memory_order_relaxed);
-  // After the locks: delivering wakes another thread, which is a system call.
+  // After the locks: a line in the log and waking another thread are system calls.
+  if (unit_.adopted_notes != nullptr) [[unlikely]] {
+    for (const std::string& text : unit_.adopted_notes->warnings) {
+      engine_.server().log_warning(text);
+    }
+  }
   for (Delivery& delivery : unit_.deliveries) {
     if (delivery.blocked_reply) {
       delivery.to->deliver_blocked_reply(std::move(delivery.bytes), gate_);
@@ -185,8 +190,10 @@ bool Execution::lock_further(ShardMask mask) NO_THREAD_SAFETY_ANALYSIS {
       return false;
     }
     locked_ |= 1U << index;
-    // As for a command that names the key: whoever waits there may have to be served elsewhere.
+    // As for a command that names the key: whoever waits there may have to be served elsewhere, and
+    // what changes may be shown by a queue elsewhere.
     if (shard.waiters.need_other_shards()) mask = kAllShards;
+    if (shard.adopted != nullptr) mask |= shard.adopted->shards();
   }
   return true;
 }
@@ -211,6 +218,10 @@ void Execution::lock_for(Client& client, const Command& command, std::span<const
   if ((command.acl & kAclTransaction) != 0) mask |= transaction_shards(*this, client, command);
   if ((command.flags & kAllowBusy) != 0) return lock_unless_busy(mask);
   lock(mask);
+  if (engine_.adopted_queues.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+    lock_adopted(mask, command, first_key);
+    if (locked_ == kAllShards) return;
+  }
   if ((command.flags & kReadonly) != 0) return;
   for (ShardMask rest = mask; rest != 0; rest &= rest - 1) {
     if (engine_.shard(static_cast<unsigned>(std::countr_zero(rest))).waiters.need_other_shards()) {

@@ -121,6 +121,15 @@ class Execution {
   std::shared_ptr<Waiter> claim_waiter(const SignalledKey& ready, const Entry* entry);
   // Runs the command of a waiter that has been claimed.
   void serve(const Waiter& waiter, Bytes key);
+  // --- Keys that queues show (Q.ADOPT), engine/execution_adopted.cc ---
+  // The shards that a command on these keys needs besides those of `mask`, as far as the shards
+  // that are locked say.
+  ShardMask adopted_shards(ShardMask mask, const Command& command, const KeyRef& first_key) const;
+  void lock_adopted(ShardMask mask, const Command& command, const KeyRef& first_key);
+  // What has changed of them becomes what has happened to their queues' jobs.
+  void settle_adopted();
+  void look_at_missed(Shard& shard);
+  void run_adopted_timers(Queue& queue);
   // The records of queues' heads that the unit still owes.
   void record_heads();
   // One shard's part of run_timers, under its lock.

@@ -39,12 +39,13 @@ void Execution::run_queue_timers(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
     const KeyRef key(queue->key);
     Database database = Database::at_index(shard, queue->database, unit_);
     QueueWork(database, key, *queue, unit_).run_timers(kMaxQueueTimersPerHold);
+    if (queue->adopted != nullptr) run_adopted_timers(*queue);
     list_queue_timers(shard, *queue);
   }
   lower_queue_due_times(shard);
 }
 
-bool Execution::run_timers(int64_t now_ms, int64_t steady_ms) {
+bool Execution::run_timers(int64_t now_ms, int64_t steady_ms) NO_THREAD_SAFETY_ANALYSIS {
   set_now_ms(now_ms);
   set_steady_ms(steady_ms);
   bool more = false;
@@ -57,7 +58,12 @@ bool Execution::run_timers(int64_t now_ms, int64_t steady_ms) {
     if (!is_due()) continue;
     end_hold();
     lock(1U << index);
+    // What changes here may be shown by queues elsewhere.
+    while (shard.adopted != nullptr && (shard.adopted->shards() & ~locked_) != 0) {
+      lock((1U << index) | shard.adopted->shards());
+    }
     begin_unit();
+    look_at_missed(shard);
     expire_keys(shard);
     for (const uint64_t client_id : engine_.departures().take_ties(index)) {
       end_ties(shard, client_id);

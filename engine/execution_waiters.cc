@@ -10,6 +10,10 @@ void Execution::serve_waiters() {
   // Serving may make further keys ready (BLMOVE), which are appended here.
   for (size_t i = 0; i < unit_.ready.size(); ++i) {
     const SignalledKey ready = unit_.ready[i];
+    if (ready.what == SignalledKey::What::kAdopted) {
+      settle_adopted();
+      continue;
+    }
     serve_ready(ready);
     serve_queue(ready);
   }

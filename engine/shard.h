@@ -18,6 +18,7 @@
 #include "engine/journal.h"
 #include "engine/keyspace/collections.h"
 #include "engine/keyspace/entry.h"
+#include "engine/queue/adopted_watch.h"
 #include "engine/queue/queue_timers.h"
 #include "engine/waiter.h"
 
@@ -85,6 +86,8 @@ struct Shard {
   WaiterLists waiters GUARDED_BY(mutex);
   QueueTimers queue_timers GUARDED_BY(mutex);
   TiedClients tied_clients GUARDED_BY(mutex);
+  // The keys here that queues show (Q.ADOPT), and such queues; null: none.
+  std::unique_ptr<AdoptedWatches> adopted GUARDED_BY(mutex);
   // Every lease of a queue that is made from now on is at least this; the engine's, one for all
   // shards, raised under the lock of the queue that goes.
   std::atomic<uint64_t>* token_floor = nullptr;
@@ -100,5 +103,7 @@ struct Shard {
   // Written under the lock, read by anyone: DBSIZE and INFO.
   std::array<std::atomic<uint64_t>, kDatabases> key_counts{};
 };
+
+using Shards = std::array<Shard, kShards>;
 
 }  // namespace sluice

@@ -30,6 +30,11 @@ bool find_spec_keys(const KeySpec& spec, std::span<const Bytes> args,
       first = spec.index;
       break;
     case KeySpec::Begin::kKeyword: {
+      for (int i = spec.index; spec.every_pair && i + 1 < count; i += 2) {
+        if (!equals_ignore_case(args[static_cast<size_t>(i)], spec.keyword)) continue;
+        positions.push_back({static_cast<size_t>(i) + 1, spec.flags});
+      }
+      if (spec.every_pair) return true;
       const int from = spec.index > 0 ? spec.index : count + spec.index;
       const int step = spec.index > 0 ? 1 : -1;
       for (int i = from; i > 0 && i < count; i += step) {

@@ -107,6 +107,9 @@ struct KeySpec {
   int limit = 0;          // kRange with last -1: 2 means the first half of what follows, ...
   int key_num_index = 0;  // kKeyNum, relative to begin
   int first_key = 0;
+  // kKeyword, ours: the arguments from `index` on are pairs of a word and its value, and the value
+  // behind each word that is the keyword is a key.
+  bool every_pair = false;
   const char* notes = "";
 };
 

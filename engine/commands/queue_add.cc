@@ -145,7 +145,7 @@ void reply_added(Call& call, const Queue& queue, const AddOutcome& outcome) {
 void q_add_command(Call& call) {
   const KeyRef key = call.key(1);
   bool failed = false;
-  Queue* queue = find_queue(call, key, failed);
+  Queue* queue = find_own_queue(call, key, failed);
   if (failed) return;
   JobSpec spec;
   if (!parse_job(call, config_of(queue), spec)) return;

@@ -14,6 +14,15 @@ Queue* find_queue(Call& call, const KeyRef& key, bool& failed) {
   return entry == nullptr ? nullptr : &entry->object<Queue>();
 }
 
+Queue* find_own_queue(Call& call, const KeyRef& key, bool& failed) {
+  Queue* queue = find_queue(call, key, failed);
+  if (queue == nullptr || queue->adopted == nullptr) [[likely]]
+    return queue;
+  call.reply.error(QueueError("ADOPTED").text());
+  failed = true;
+  return nullptr;
+}
+
 Queue* find_or_create_queue(Call& call, const KeyRef& key) {
   const Entry* entry = call.find_or_create(key, Type::kQueue);
   return entry == nullptr ? nullptr : &entry->object<Queue>();

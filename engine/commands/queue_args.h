@@ -33,6 +33,9 @@ inline constexpr int64_t kMaxExact = (int64_t{1} << 53) - 1;
 // The queue of a key. Null if the key is absent: the queue is empty then; null with `failed` set
 // and WRONGTYPE replied if it holds another type.
 Queue* find_queue(Call& call, const KeyRef& key, bool& failed);
+// The same for commands that need a queue of jobs of its own: for one that shows plain Redis keys
+// (Q.ADOPT) null with `failed` set and ADOPTED replied.
+Queue* find_own_queue(Call& call, const KeyRef& key, bool& failed);
 // The same, made where there is none; null only with WRONGTYPE replied.
 Queue* find_or_create_queue(Call& call, const KeyRef& key);
 // Takes away the queue that find_or_create_queue has made for a command that then failed. Does

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "engine/commands/queue_adopted.h"
 #include "engine/commands/queue_args.h"
 #include "engine/commands/queue_reply.h"
 #include "engine/commands/queues.h"
@@ -34,6 +35,10 @@ bool parse_get(Call& call, GetRequest& request) {
 }
 
 void reply_job(Call& call, const KeyRef& key, const Queue* queue, const GetRequest& request) {
+  if (queue != nullptr && queue->adopted != nullptr) {
+    return reply_adopted_job(call, *queue, adopted_view(call, *queue).find(call.args[2]),
+                             request.with);
+  }
   const Job* job = queue == nullptr ? nullptr : queue->find(call.args[2]);
   if (job == nullptr) return call.reply.null();
   reply_shown_job(call.reply, *queue, *job, ShownAt(call, key, *queue, request.with));
@@ -41,8 +46,18 @@ void reply_job(Call& call, const KeyRef& key, const Queue* queue, const GetReque
 
 // The job has ended, or is not there any more.
 bool has_ended(const Waiter& waiter, const Entry& entry) {
+  // Of a queue that shows plain Redis keys only the end of a job is told by its id.
+  if (entry.object<Queue>().adopted != nullptr) return true;
   const Job* job = entry.object<Queue>().find(waiter.job_id);
   return job == nullptr || is_terminal(job->state);
+}
+
+// The job that is asked for is there, and has not ended.
+bool can_be_awaited(const Call& call, const Queue* queue) {
+  if (queue == nullptr) return false;
+  if (queue->adopted != nullptr) return !adopted_view(call, *queue).find(call.args[2]).is_nowhere();
+  const Job* job = queue->find(call.args[2]);
+  return job != nullptr && !is_terminal(job->state);
 }
 
 // Also called when the queue is gone.
@@ -64,9 +79,8 @@ void q_get_command(Call& call) {
   const Queue* queue = find_queue(call, key, failed);
   GetRequest request;
   if (failed || !parse_get(call, request)) return;
-  const Job* job = queue == nullptr ? nullptr : queue->find(call.args[2]);
-  const bool waits = request.wait_ms && !call.nested && job != nullptr && !is_terminal(job->state);
-  if (!waits) return reply_job(call, key, queue, request);
+  if (!request.wait_ms || call.nested || !can_be_awaited(call, queue))
+    return reply_job(call, key, queue, request);
   auto waiter = std::make_shared<Waiter>();
   waiter->wanted = Type::kQueue;
   waiter->serve = serve_get;

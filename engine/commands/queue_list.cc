@@ -1,6 +1,7 @@
 // Q.LIST: the jobs of a queue, page by page.
 #include <algorithm>
 
+#include "engine/commands/queue_adopted.h"
 #include "engine/commands/queue_reply.h"
 #include "engine/commands/queue_where.h"
 #include "engine/commands/queues.h"
@@ -76,6 +77,10 @@ void q_list_command(Call& call) {
     call.reply.array(2);
     call.reply.bulk(page.cursor);
     return call.reply.array(0);
+  }
+  if (queue->adopted != nullptr) {
+    return list_adopted(call, *queue, request.selector, request.order, request.cursor,
+                        static_cast<size_t>(request.count), request.with);
   }
   const ShownAt at(call, key, *queue, request.with);
   if (!walk_jobs(*queue, request.selector, request.order, request.cursor,

@@ -6,6 +6,16 @@ namespace sluice {
 
 namespace {
 
+// The key behind each such word of Q.ADOPT, whose options all have one value.
+constexpr KeySpec adopted_keys(const char* word) {
+  return {.flags = kKeyRw | kKeyAccess | kKeyUpdate | kKeyDelete,
+          .begin = KeySpec::Begin::kKeyword,
+          .index = 2,
+          .keyword = word,
+          .find = KeySpec::Find::kRange,
+          .every_pair = true};
+}
+
 const Command kRows[] = {
     {.name = "q.add",
      .arity = -4,
@@ -171,6 +181,21 @@ const Command kRows[] = {
      .summary = "Reads and changes the configuration of a queue, of its groups and its keys.",
      .syntax = "queue [GROUP glob | KEY glob] <GET [field [field ...]] | "
                "SET <field value [field value ...]> | RESET>"},
+    {.name = "q.adopt",
+     .arity = -3,
+     .flags = kWrite | kMovableKeys | kEveryShard,
+     .acl = kAclWrite | kAclSlow,
+     .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyUpdate), adopted_keys("PENDING"),
+              adopted_keys("ACTIVE")},
+     .handler = q_adopt_command,
+     .group = "queue",
+     .complexity = "O(N log N) with N the members of the active key.",
+     .summary =
+         "Lets a queue show what plain Redis keys hold: sorted sets of waiting jobs, the set "
+         "of running ones.",
+     .syntax =
+         "queue <OFF | PENDING key [PENDING key ...] ACTIVE key [PAYLOAD prefix] [UNIT score] "
+         "[LEASE milliseconds]>"},
 };
 
 }  // namespace

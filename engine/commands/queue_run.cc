@@ -83,7 +83,7 @@ void q_ack_command(Call& call) {
   }
   const KeyRef key = call.key(1);
   bool failed = false;
-  Queue* queue = find_queue(call, key, failed);
+  Queue* queue = find_own_queue(call, key, failed);
   if (failed) return;
   if (queue != nullptr && ack.result && !check_size(call, *queue, *ack.result)) return;
   const auto keys = call.args.subspan(1, 1);
@@ -115,7 +115,7 @@ void q_nack_command(Call& call) {
   if (options.failed()) return;
   const KeyRef key = call.key(1);
   bool failed = false;
-  Queue* queue = find_queue(call, key, failed);
+  Queue* queue = find_own_queue(call, key, failed);
   if (failed) return;
   if (queue == nullptr) return reply_no_job(call, call.args[2]);
   QueueWork::NackOutcome outcome;
@@ -144,7 +144,7 @@ void q_touch_command(Call& call) {
   if (options.failed()) return;
   const KeyRef key = call.key(1);
   bool failed = false;
-  Queue* queue = find_queue(call, key, failed);
+  Queue* queue = find_own_queue(call, key, failed);
   if (failed) return;
   if (queue == nullptr) return reply_no_job(call, call.args[2]);
   if (progress && !check_size(call, *queue, *progress)) return;

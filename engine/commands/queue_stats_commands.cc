@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/commands/queue_adopted.h"
 #include "engine/commands/queue_args.h"
 #include "engine/commands/queue_reply.h"
 #include "engine/commands/queues.h"
@@ -175,13 +176,86 @@ std::vector<uint8_t> shown_bands(const Queue& queue) {
   return bands;
 }
 
-void put_by_priority(Reply& reply, MapReply& line, const Queue& queue) {
+struct BandCount {
+  uint8_t number = 0;
+  Gauges gauges;
+  int64_t oldest_ms = -1;
+};
+
+// What stands in a queue now: its own jobs, or the members of the keys that it shows.
+struct Counted {
+  Gauges all;
+  Limiter slots;
+  std::vector<BandCount> bands;  // those that are shown
+
+  int64_t oldest_ms() const {
+    int64_t oldest = -1;
+    for (const BandCount& band : bands) oldest = std::max(oldest, band.oldest_ms);
+    return oldest;
+  }
+};
+
+Counted count_own(const Queue& queue, int64_t now_ms) {
+  Counted counted{
+      {queue.count(JobState::kPending), queue.count(JobState::kActive),
+       queue.count(JobState::kDelayed), queue.count(JobState::kBlocked), queue.waiting()},
+      queue.limiter,
+      {}};
+  for (const uint8_t number : shown_bands(queue)) {
+    BandCount& count = counted.bands.emplace_back(BandCount{number, {0, 0, 0, 0, 0}, -1});
+    const Band* band = queue.lanes.band(number);
+    if (band == nullptr) continue;
+    count.gauges = {band->pending.size(), band->active, band->delayed, band->blocked,
+                    band->waiting};
+    count.oldest_ms = oldest_ms(*band, now_ms);
+  }
+  return counted;
+}
+
+Counted count_adopted(const Call& call, const Queue& queue) {
+  const AdoptedView keys = adopted_view(call, queue);
+  Counted counted{
+      {keys.pending_count(), keys.active_count(), 0, 0, keys.pending_count()}, queue.limiter, {}};
+  counted.slots.used = counted.all.active;
+  for (const AdoptedBand& band : keys.bands()) {
+    counted.bands.push_back(
+        {band.number, {band.pending, band.active, 0, 0, band.pending}, band.oldest_ms});
+  }
+  return counted;
+}
+
+Counted count(const Call& call, const Queue& queue, int64_t now_ms) {
+  return queue.adopted != nullptr ? count_adopted(call, queue) : count_own(queue, now_ms);
+}
+
+void put_by_priority(Reply& reply, MapReply& line, const Queue& queue, const Counted& counted) {
   line.name("by_priority");
   MapReply map(reply);
-  for (const uint8_t number : shown_bands(queue)) {
-    const Band* band = queue.lanes.band(number);
-    map.count(queue.config.band_name(number), band == nullptr ? 0 : band->pending.size());
+  for (const BandCount& band : counted.bands) {
+    map.count(queue.config.band_name(band.number), band.gauges.pending);
   }
+}
+
+void put_names(Reply& reply, MapReply& map, Bytes field, const std::vector<std::string>& names) {
+  map.name(field);
+  reply.array(names.size());
+  for (const std::string& name : names) reply.bulk(name);
+}
+
+// Which keys the queue shows, and what is wrong with them.
+void put_adopted(Call& call, MapReply& line, const Queue& queue) {
+  const AdoptedDefinition& definition = queue.adopted->definition;
+  line.name("adopted");
+  MapReply map(call.reply);
+  put_names(call.reply, map, "pending", definition.pending);
+  map.name("active");
+  call.reply.bulk(definition.active);
+  map.name("payload");
+  definition.payload_prefix.empty() ? call.reply.null()
+                                    : call.reply.bulk(definition.payload_prefix);
+  map.integer("unit", definition.unit);
+  map.integer("lease_ms", definition.lease_ms);
+  put_names(call.reply, map, "warnings", adopted_view(call, queue).warnings());
 }
 
 // How late timers were when they ran last, or how late the next one is already.
@@ -196,13 +270,12 @@ int64_t timer_lag_ms(const Call& call, const Queue& queue, int64_t now_ms) {
 void reply_queue_line(Call& call, const KeyRef& key, const Queue& queue, int64_t window_ms) {
   const QueueStats& stats = queue.stats;
   const int64_t now_ms = std::max(queue.queue_ms, call.now_ms());
+  const Counted counted = count(call, queue, now_ms);
   MapReply map(call.reply);
-  put_gauges(map,
-             {queue.count(JobState::kPending), queue.count(JobState::kActive),
-              queue.count(JobState::kDelayed), queue.count(JobState::kBlocked), queue.waiting()});
+  put_gauges(map, counted.all);
   map.count("waiting_pops", waiting_pops(call, key));
-  put_slots(call.reply, map, queue.limiter);
-  put_by_priority(call.reply, map, queue);
+  put_slots(call.reply, map, counted.slots);
+  put_by_priority(call.reply, map, queue, counted);
   put_totals(map, stats.all.totals);
   map.name("rejected");
   {
@@ -212,11 +285,7 @@ void reply_queue_line(Call& call, const KeyRef& key, const Queue& queue, int64_t
     }
   }
   put_distributions(call.reply, map, stats.all);
-  int64_t oldest = -1;
-  for (const uint8_t number : queue.lanes.used_bands()) {
-    oldest = std::max(oldest, oldest_ms(*queue.lanes.band(number), now_ms));
-  }
-  put_age(call.reply, map, oldest);
+  put_age(call.reply, map, counted.oldest_ms());
   map.name("rates");
   {
     MapReply rates(call.reply);
@@ -225,28 +294,32 @@ void reply_queue_line(Call& call, const KeyRef& key, const Queue& queue, int64_t
   }
   map.integer("timer_lag_ms", timer_lag_ms(call, queue, now_ms));
   map.integer("since", stats.since_ms != 0 ? stats.since_ms : now_ms);
+  if (queue.adopted != nullptr) put_adopted(call, map, queue);
 }
 
 void reply_by_priority(Call& call, const Queue& queue) {
   const int64_t now_ms = std::max(queue.queue_ms, call.now_ms());
   static const StatsLine none;
-  static const Band empty;
+  std::vector<BandCount> bands = count(call, queue, now_ms).bands;
+  for (const auto& [number, line] : queue.stats.bands()) {
+    const auto has_number = [&, wanted = number](const BandCount& band) {
+      return band.number == wanted;
+    };
+    if (std::any_of(bands.begin(), bands.end(), has_number)) continue;
+    bands.push_back({number, {0, 0, 0, 0, 0}, -1});
+  }
+  std::sort(bands.begin(), bands.end(),
+            [](const BandCount& a, const BandCount& b) { return a.number < b.number; });
   MapReply map(call.reply);
-  std::vector<uint8_t> bands = shown_bands(queue);
-  for (const auto& [number, line] : queue.stats.bands()) bands.push_back(number);
-  std::sort(bands.begin(), bands.end());
-  bands.erase(std::unique(bands.begin(), bands.end()), bands.end());
-  for (const uint8_t number : bands) {
-    const auto found = queue.stats.bands().find(number);
+  for (const BandCount& band : bands) {
+    const auto found = queue.stats.bands().find(band.number);
     const StatsLine& stats = found == queue.stats.bands().end() ? none : found->second;
-    const Band* used = queue.lanes.band(number);
-    const Band& band = used == nullptr ? empty : *used;
-    map.name(queue.config.band_name(number));
+    map.name(queue.config.band_name(band.number));
     MapReply line(call.reply);
-    put_gauges(line, {band.pending.size(), band.active, band.delayed, band.blocked, band.waiting});
+    put_gauges(line, band.gauges);
     put_totals(line, stats.totals);
     put_distributions(call.reply, line, stats);
-    put_age(call.reply, line, oldest_ms(band, now_ms));
+    put_age(call.reply, line, band.oldest_ms);
   }
 }
 

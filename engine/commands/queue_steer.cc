@@ -1,5 +1,6 @@
 // Steering of single jobs: Q.MOVE, Q.CANCEL, Q.RETRY. Those that take a selector are in
 // queue_where.cc.
+#include "engine/commands/queue_adopted.h"
 #include "engine/commands/queue_args.h"
 #include "engine/commands/queues.h"
 #include "engine/queue/queue_error.h"
@@ -64,6 +65,7 @@ void q_move_command(Call& call) {
   if (failed) return;
   MoveSpec spec;
   if (!parse_move(call, config_of(queue), spec)) return;
+  if (queue != nullptr && queue->adopted != nullptr) return move_adopted(call, *queue, spec);
   if (job == nullptr) return call.reply.null();
   const bool moved = queue_work(call, key, *queue).move(job, spec);
   if (!moved || queue->shown_state(job) != JobState::kPending) return call.reply.null();
@@ -95,6 +97,10 @@ void q_cancel_command(Call& call) {
   bool failed = false;
   Job* job = find_job(call, key, queue, failed);
   if (failed) return;
+  if (queue != nullptr && queue->adopted != nullptr) {
+    const bool found = adopted_work(call).cancel(*queue, call.args[2], cancel.reason);
+    return call.reply.simple(found ? "cancelled" : "gone");
+  }
   if (job == nullptr) return call.reply.simple("gone");
   const auto outcome = queue_work(call, key, *queue).cancel(job, cancel.reason, cancel.grace_ms);
   call.reply.simple(outcome_name(outcome));
@@ -109,6 +115,9 @@ void q_retry_command(Call& call) {
   bool failed = false;
   Job* job = find_job(call, key, queue, failed);
   if (failed) return;
+  if (queue != nullptr && queue->adopted != nullptr) {
+    return call.reply.error(QueueError("ADOPTED").text());
+  }
   if (job == nullptr) {
     return call.reply.error(QueueError("NOJOB").with("id", call.args[2]).text());
   }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/commands/queue_adopted.h"
 #include "engine/commands/queues.h"
 
 namespace sluice {
@@ -80,7 +81,7 @@ template <class Change>
 void change_where(Call& call, bool cancels, Changeable states, Change change) {
   const KeyRef key = call.key(1);
   bool failed = false;
-  Queue* queue = find_queue(call, key, failed);
+  Queue* queue = find_own_queue(call, key, failed);
   WhereRequest request;
   if (failed || !parse_where(call, config_of(queue), cancels, request)) return;
   Selector& selector = request.selector;
@@ -110,7 +111,36 @@ void change_where(Call& call, bool cancels, Changeable states, Change change) {
 
 }  // namespace
 
+namespace {
+
+// Of a queue that shows plain Redis keys: all that the walk finds are members of them.
+void cancel_adopted_where(Call& call, Queue& queue) {
+  WhereRequest request;
+  if (!parse_where(call, queue.config, true, request)) return;
+  AdoptedWork work = adopted_work(call);
+  AdoptedPage page;
+  if (!adopted_view(call, queue)
+           .walk(request.selector, JobOrder::kNone, request.cursor,
+                 static_cast<size_t>(request.selector.limit), page)) {
+    return call.reply.error("ERR invalid cursor");
+  }
+  int64_t changed = 0;
+  for (const AdoptedPlace& place : page.places) {
+    if (work.cancel(queue, place.id, request.cancel.reason)) ++changed;
+  }
+  call.reply.array(2);
+  call.reply.bulk(page.cursor);
+  call.reply.integer(changed);
+}
+
+}  // namespace
+
 void cancel_where(Call& call) {
+  const KeyRef key = call.key(1);
+  bool failed = false;
+  Queue* queue = find_queue(call, key, failed);
+  if (failed) return;
+  if (queue != nullptr && queue->adopted != nullptr) return cancel_adopted_where(call, *queue);
   change_where(call, true, {kLiveStates, kLiveStates},
                [](QueueWork& work, Job* job, const WhereRequest& request) {
                  // Whoever has been told already is not told again, unless its time changes.

@@ -19,6 +19,7 @@ void q_list_command(Call& call);
 void q_stats_command(Call& call);
 void q_events_command(Call& call);
 void q_config_command(Call& call);
+void q_adopt_command(Call& call);
 
 // `Q.CANCEL queue WHERE ...` and `Q.RETRY queue WHERE ...`: args[2] is the word WHERE.
 void cancel_where(Call& call);

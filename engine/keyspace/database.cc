@@ -2,6 +2,7 @@
 
 #include "engine/base/numbers.h"
 #include "engine/keyspace/replay_expiries.h"
+#include "engine/queue/adopted_watch.h"
 #include "engine/queue/queue_records.h"
 #include "engine/queue/queue_timers.h"
 #include "engine/queue/queue_work.h"
@@ -81,6 +82,8 @@ void Database::untrack_expiry(const KeyRef& key, int64_t expire_ms) {
 void Database::insert_entry(const KeyRef& key, Entry* entry) {
   if (unit_->access_s != 0) entry->set_access_s(unit_->access_s);
   Keyspace& keys = mutable_keyspace();
+  if (has_adopted_keys()) [[unlikely]]
+    note_new_key(*shard_, *unit_, index_, *entry);
   keys.entries.insert(entry, key.hash);
   shard_->key_counts[static_cast<size_t>(number_)].store(keys.entries.size(),
                                                          std::memory_order_relaxed);
@@ -88,6 +91,8 @@ void Database::insert_entry(const KeyRef& key, Entry* entry) {
 
 void Database::unlink(const KeyRef& key, Entry* entry) {
   Keyspace& keys = mutable_keyspace();
+  if (has_adopted_keys()) [[unlikely]]
+    note_key_gone(*shard_, *unit_, index_, *entry);
   if (entry->expire_ms() != 0) untrack_expiry(key, entry->expire_ms());
   const bool was_there = keys.entries.erase(key.key, key.hash) == entry;
   CHECK(was_there);
@@ -169,6 +174,7 @@ void Database::discard(Entry* entry) {
     return;
   }
   Queue* queue = &entry->object<Queue>();
+  if (queue->adopted != nullptr && !unit_->replaying) note_queue_gone(*shard_, *unit_, *queue);
   Entry::release(entry);
   retire_queue(*shard_, *unit_, queue);
 }
@@ -226,6 +232,7 @@ void Database::move_queue(const KeyRef& from, Entry* entry, Database target, con
     while (walk_queue(queue, cursor, SIZE_MAX, emit)) {
     }
   }
+  if (queue.adopted != nullptr) note_queue_moved(*target.shard_, *unit_, queue);
   list_queue_timers(*target.shard_, queue);
   tie_clients(*target.shard_, queue);
   if (expire_ms != 0) target.set_expire(to, made, expire_ms);
@@ -316,6 +323,8 @@ void Database::clear() NO_THREAD_SAFETY_ANALYSIS {
   if (!shard_->waiters.no_queue_waiters()) {
     for (const std::string& key : shard_->waiters.queue_keys(number_)) signal_queue(key);
   }
+  if (has_adopted_keys()) [[unlikely]]
+    note_flush(*shard_, *unit_, index_);
   unit_->changes += keys.entries.size();
   keys.entries.for_each([&](Entry* entry) { discard(entry); });
   keys.entries.clear();
@@ -385,6 +394,9 @@ bool Database::set_add(const KeyRef& key, Entry* entry, Bytes member) {
   const uint64_t member_hash = hash_bytes(member);
   if (set.members.find(member, member_hash) != nullptr) return false;
   if (unit_->recording) unit_->record().set_add(index_, key.key, member);
+  if (has_adopted_keys()) [[unlikely]] {
+    note_set_change(*shard_, *unit_, index_, key.key, member, true);
+  }
   set.members.insert(Member::make(member), member_hash);
   if (set.intset &&
       (set.members.size() > g_encoding_limits.set_intset_entries || !is_integer_text(member))) {
@@ -399,6 +411,9 @@ bool Database::set_remove(const KeyRef& key, Entry* entry, Bytes member) {
   Member* gone = set.members.erase(member, hash_bytes(member));
   if (gone == nullptr) return false;
   if (unit_->recording) unit_->record().set_remove(index_, key.key, member);
+  if (has_adopted_keys()) [[unlikely]] {
+    note_set_change(*shard_, *unit_, index_, key.key, member, false);
+  }
   Member::destroy(gone);
   touched(key.key);
   return true;
@@ -418,6 +433,9 @@ void Database::sorted_put(const KeyRef& key, Entry* entry, ScoredMember* found, 
   // may be of a set that was larger.
   if (sorted.listpack && score == 0 && !unit_->replaying) score = 0;
   if (unit_->recording) unit_->record().sorted_put(index_, key.key, score, member);
+  if (has_adopted_keys()) [[unlikely]] {
+    note_sorted_put(*shard_, *unit_, index_, key.key, member, found, score);
+  }
   const uint64_t minor = SortedSet::minor(member);
   if (found != nullptr) {
     const bool was_there = sorted.order.erase(SortedSet::major(found->score()), minor, found);
@@ -435,6 +453,9 @@ void Database::sorted_put(const KeyRef& key, Entry* entry, ScoredMember* found, 
 void Database::sorted_remove(const KeyRef& key, Entry* entry, ScoredMember* member) {
   const Bytes bytes = member->bytes();
   if (unit_->recording) unit_->record().sorted_remove(index_, key.key, bytes);
+  if (has_adopted_keys()) [[unlikely]] {
+    note_sorted_remove(*shard_, *unit_, index_, key.key, *member);
+  }
   SortedSet& sorted = entry->object<SortedSet>();
   const bool in_order =
       sorted.order.erase(SortedSet::major(member->score()), SortedSet::minor(bytes), member);

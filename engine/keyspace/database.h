@@ -39,6 +39,7 @@ class Database {
   // The one whose keys are at this index: what a record or a queue names.
   static Database at_index(Shard& shard, int index, Unit& unit);
 
+  int number() const { return number_; }
   // Where its keys are in Shard::databases, and what records call it.
   int index() const { return index_; }
   size_t size() const { return keyspace().entries.size(); }
@@ -160,6 +161,8 @@ class Database {
   Keyspace& mutable_keyspace() NO_THREAD_SAFETY_ANALYSIS {
     return shard_->databases[static_cast<size_t>(index_)];
   }
+  // Some key of this shard is shown by a queue (Q.ADOPT); what changes is to be noted then.
+  bool has_adopted_keys() const NO_THREAD_SAFETY_ANALYSIS { return shard_->adopted != nullptr; }
   // Tells watchers; every verb calls it once for the key that it changes.
   void touched(Bytes key);
   void insert_entry(const KeyRef& key, Entry* entry);

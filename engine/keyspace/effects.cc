@@ -224,6 +224,8 @@ bool decode_effect(Bytes& records, Effect& effect) {
     case EffectType::kJobGone:
     case EffectType::kQueueShare:
     case EffectType::kQueueEvents:
+    case EffectType::kQueueAdopted:
+    case EffectType::kAdoptedMember:
     case EffectType::kFunctionPut:
     case EffectType::kStreamHead:
     case EffectType::kStreamNode:
@@ -328,6 +330,8 @@ std::string describe_effect(const Effect& effect) {
     case EffectType::kJobGone:
     case EffectType::kQueueShare:
     case EffectType::kQueueEvents:
+    case EffectType::kQueueAdopted:
+    case EffectType::kAdoptedMember:
       return describe_queue_effect(effect);
     case EffectType::kStreamHead:
     case EffectType::kStreamNode:

@@ -48,7 +48,9 @@ enum class EffectType : uint8_t {
   kQueueShare = 45,   // what a group, a key or the queue has used
   kQueueEvents = 46,  // kept events; in checkpoints only
   kTokenFloor = 47,   // no key; number: every lease of a queue that is made later is at least this
-  // 48, 49: further types and commands.
+  // Keys that a queue shows (engine/queue/adopted_records.h).
+  kQueueAdopted = 48,   // which they are
+  kAdoptedMember = 49,  // field: a member of them; what is kept of it
   // Streams: field and value, as engine/keyspace/stream_records.h describes them.
   kStreamHead = 50,          // last id, highest deleted id, entries ever added
   kStreamNode = 51,          // a whole node of entries
@@ -74,7 +76,8 @@ inline constexpr bool is_stream_effect(EffectType type) {
 
 // A record about a queue under its key; kTokenFloor, which belongs to no queue, is none.
 inline constexpr bool is_queue_effect(EffectType type) {
-  return type >= EffectType::kQueueConfig && type <= EffectType::kQueueEvents;
+  return (type >= EffectType::kQueueConfig && type <= EffectType::kQueueEvents) ||
+         type == EffectType::kQueueAdopted || type == EffectType::kAdoptedMember;
 }
 
 inline constexpr bool is_function_effect(EffectType type) {

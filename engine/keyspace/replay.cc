@@ -161,6 +161,8 @@ bool Database::apply(Shard& shard, Unit& unit, const KeyRef& key, const Effect& 
     case EffectType::kJobGone:
     case EffectType::kQueueShare:
     case EffectType::kQueueEvents:
+    case EffectType::kQueueAdopted:
+    case EffectType::kAdoptedMember:
       return database.apply_queue(key, effect);
     case EffectType::kStreamHead:
     case EffectType::kStreamNode:

@@ -19,6 +19,7 @@ namespace sluice {
 class Queue;
 
 class ReplayExpiries;
+struct AdoptedNotes;
 
 // How the engine reaches a connection that another thread may own. Any thread may call it; the
 // bytes are written by the connection's own thread, after whatever it had queued before, and not
@@ -41,9 +42,10 @@ struct Delivery {
 // A key at which somebody waits, and what has happened there.
 struct SignalledKey {
   enum class What : uint8_t {
-    kMore,   // it has (more) elements: more jobs or room for them, of a queue
-    kJob,    // something has happened to a job of the queue
-    kQueue,  // the queue has come into being, or is gone
+    kMore,     // it has (more) elements: more jobs or room for them, of a queue
+    kJob,      // something has happened to a job of the queue
+    kQueue,    // the queue has come into being, or is gone
+    kAdopted,  // keys that a queue shows have changed: Unit::adopted_notes says how
   };
   unsigned shard;
   int database;
@@ -79,6 +81,8 @@ class Unit {
   // Queues whose head has changed: each is recorded once, at the end of the unit. Whoever sets
   // Queue::head_dirty puts the queue here; a queue that goes is taken out (engine/queue/).
   std::vector<Queue*> dirty_queues;
+  // What has changed of keys that queues show (engine/queue/adopted_watch.h); null: nothing.
+  std::shared_ptr<AdoptedNotes> adopted_notes;
 
   EffectEncoder record() {
     ++record_count;
@@ -92,6 +96,7 @@ class Unit {
     ready.clear();
     deliveries.clear();
     dirty_queues.clear();
+    adopted_notes.reset();
   }
 };
 

@@ -1,5 +1,6 @@
 // The end of a queue, in steps: each frees a bounded number of things, so that no hold of the
 // shard's lock is long, whatever the queue held: jobs, groups, rules, or entries of indexes.
+#include "engine/queue/adopted_keys.h"
 #include "engine/queue/queue.h"
 
 namespace sluice {
@@ -44,7 +45,7 @@ bool Queue::dismantle(size_t limit) {
   drain_map(workers_, left);
   lanes.dismantle(left);
   config.drop_rules(left);
-  return left != 0;
+  return left != 0 && (adopted == nullptr || adopted->dismantle(left));
 }
 
 void Lanes::dismantle(size_t& left) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/base/check.h"
+#include "engine/queue/adopted_keys.h"
 
 namespace sluice {
 
@@ -343,12 +344,14 @@ int64_t Queue::next_due_ms() const {
 }
 
 int64_t Queue::next_due_steady() const {
+  if (adopted != nullptr) return adopted->next_due_steady();
   return leases.empty() ? INT64_MAX : static_cast<int64_t>(leases.front().major);
 }
 
 size_t Queue::memory_bytes(size_t samples) const {
   size_t bytes = sizeof(Queue) + config.memory_bytes() + jobs.memory_bytes() +
                  lanes.memory_bytes() + events.memory_bytes() + stats.memory_bytes();
+  if (adopted != nullptr) bytes += adopted->memory_bytes();
   for (const auto* index : {&delays, &ttls, &leases, &runs, &ended[0], &ended[1]}) {
     bytes += index->memory_bytes();
   }

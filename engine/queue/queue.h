@@ -38,6 +38,8 @@ struct Worker {
   std::vector<Job*> active;
 };
 
+class AdoptedKeys;
+
 class Queue {
  public:
   Queue();
@@ -51,6 +53,8 @@ class Queue {
   Limiter limiter;  // of the whole queue; max_active is the effective one (adaptive)
   EventLog events;
   QueueStats stats;
+  // Not null: it shows plain Redis keys (Q.ADOPT) and has no jobs of its own.
+  std::unique_ptr<AdoptedKeys> adopted;
 
   // --- What the head record holds besides the totals ---
   int64_t queue_ms = 0;     // the greatest queue time used

@@ -5,6 +5,7 @@
 
 #include "engine/base/numbers.h"
 #include "engine/base/varint.h"
+#include "engine/queue/adopted_records.h"
 #include "engine/queue/job_record.h"
 
 namespace sluice {
@@ -166,12 +167,6 @@ int64_t base_of(const RecordedEvent& event) {
   return event.type == EventType::kNone ? 0 : event.time_ms;
 }
 
-void append_event(Queue& queue, const RecordedEvent& event, Bytes id) {
-  if (event.type == EventType::kNone) return;
-  queue.events.append(event.seq, event.time_ms, event.type, id, event.fields);
-  queue.events.trim(queue.config.values().events, event.time_ms, kTrimmedEach);
-}
-
 // The worker of an active job. Of several pops the last one's request token counts.
 void join_run(Queue& queue, JobRun& run, Bytes worker) {
   run.worker = queue.join_worker(worker);
@@ -248,7 +243,7 @@ bool apply_job(Queue& queue, const Effect& effect) {
   } else if (Job* job = queue.find(effect.field)) {
     change_job(queue, job, state);
   }
-  append_event(queue, event, effect.field);
+  append_recorded_event(queue, event, effect.field);
   return true;
 }
 
@@ -261,7 +256,7 @@ bool apply_gone(Queue& queue, const Effect& effect) {
     queue.erase(job);
     queue.leave_worker(worker);
   }
-  append_event(queue, event, effect.field);
+  append_recorded_event(queue, event, effect.field);
   return true;
 }
 
@@ -297,6 +292,12 @@ bool apply_events(Queue& queue, Bytes from) {
 }
 
 }  // namespace
+
+void append_recorded_event(Queue& queue, const RecordedEvent& event, Bytes id) {
+  if (event.type == EventType::kNone) return;
+  queue.events.append(event.seq, event.time_ms, event.type, id, event.fields);
+  queue.events.trim(queue.config.values().events, event.time_ms, kTrimmedEach);
+}
 
 // --- Encoding ---
 
@@ -355,6 +356,9 @@ bool apply_queue_effect(Queue& queue, const Effect& effect) {
       return apply_share(queue, effect.field, effect.value);
     case EffectType::kQueueEvents:
       return apply_events(queue, effect.value);
+    case EffectType::kQueueAdopted:
+    case EffectType::kAdoptedMember:
+      return apply_adopted_effect(queue, effect);
     default:
       return false;
   }
@@ -376,6 +380,7 @@ class WalkStep {
   void visited(size_t count) { left_ -= std::min(left_, count); }
   bool full() const { return left_ == 0 || bytes_ >= kWalkBytes; }
   size_t left() const { return left_; }
+  const EmitRecord& emit() const { return emit_; }
 
  private:
   size_t left_;
@@ -428,6 +433,8 @@ bool walk_part(const Queue& queue, QueueCursor& cursor, WalkStep& step) {
     case QueueCursor::Part::kConfig:
       walk_config(queue, step);
       return true;
+    case QueueCursor::Part::kAdopted:
+      return !walk_adopted(queue, cursor.member, step.left(), step.emit());
     case QueueCursor::Part::kJobs:
       return walk_map(queue.jobs, cursor.scan, step, [&](const Job& job) {
         value.clear();
@@ -478,20 +485,21 @@ bool walk_queue(const Queue& queue, QueueCursor& cursor, size_t limit, const Emi
 
 // --- For people ---
 
-namespace {
-
-std::string describe_event(const RecordedEvent& event) {
+std::string describe_recorded_event(const RecordedEvent& event) {
   if (event.type == EventType::kNone) return "";
   return " event=" + std::string(event_type_name(event.type)) + "#" + std::to_string(event.seq) +
          " time=" + std::to_string(event.time_ms);
 }
+
+namespace {
 
 std::string describe_job(const Effect& effect) {
   Bytes from = effect.value;
   RecordedEvent event;
   RecordedState state;
   if (!decode_event(from, event) || !decode_state(from, base_of(event), state)) return " damaged";
-  std::string out = describe_event(event) + " " + std::string(job_state_name(state.state)) +
+  std::string out = describe_recorded_event(event) + " " +
+                    std::string(job_state_name(state.state)) +
                     " band=" + std::to_string(state.band) + " rank=" + std::to_string(state.rank) +
                     " seq=" + std::to_string(state.seq);
   const JobExtras& extras = state.extras;
@@ -562,12 +570,17 @@ std::string describe_queue_effect(const Effect& effect) {
     case EffectType::kJobGone: {
       RecordedEvent event;
       Bytes from = effect.value;
-      return "job_gone" + job + (decode_event(from, event) ? describe_event(event) : " damaged");
+      return "job_gone" + job +
+             (decode_event(from, event) ? describe_recorded_event(event) : " damaged");
     }
     case EffectType::kQueueShare:
       return "queue_share" + at + describe_share(effect);
     case EffectType::kQueueEvents:
       return "queue_events" + at + " " + std::to_string(effect.value.size()) + " bytes";
+    case EffectType::kQueueAdopted:
+      return "queue_adopted" + at + describe_adopted_effect(effect);
+    case EffectType::kAdoptedMember:
+      return "adopted_member" + job + describe_adopted_effect(effect);
     default:
       return "unknown";
   }

@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "engine/keyspace/effects.h"
@@ -42,20 +43,33 @@ void encode_job(const Job& job, const RecordedEvent& event, bool whole, std::str
 std::string encode_gone(const RecordedEvent& event);
 std::string encode_share(ConfigLevel level, double virtual_ms, int64_t arrival_us);
 
-// Applies a decoded effect of type kQueueConfig .. kQueueEvents. Steady times begin at 0: the clock
+// Applies a decoded effect of a queue (is_queue_effect). Steady times begin at 0: the clock
 // starts anew when the engine serves, so a lease gets its full term again. False: damaged.
 bool apply_queue_effect(Queue& queue, const Effect& effect);
 
 // Where a walk over a queue is; for checkpoints, RENAME and copies.
 struct QueueCursor {
-  enum class Part : uint8_t { kConfig, kJobs, kGroups, kKeys, kEvents, kDone } part = Part::kConfig;
+  enum class Part : uint8_t {
+    kConfig,
+    kAdopted,
+    kJobs,
+    kGroups,
+    kKeys,
+    kEvents,
+    kDone
+  } part = Part::kConfig;
   uint64_t scan = 0;  // in the part's map; of events the last one that was written
+  std::optional<std::string> member = {};  // of kAdopted the last one that was written
 };
 // Writes records of the next parts of the queue through `emit`, at most about `limit` of them, and
 // moves the cursor. False at the end. `emit(type, field, value)`.
 using EmitRecord = std::function<void(EffectType type, Bytes field, Bytes value)>;
 bool walk_queue(const Queue& queue, QueueCursor& cursor, size_t limit, const EmitRecord& emit);
 
+// Puts the event of a record that is applied into the log.
+void append_recorded_event(Queue& queue, const RecordedEvent& event, Bytes id);
+// " event=added#1 time=1"; empty for none.
+std::string describe_recorded_event(const RecordedEvent& event);
 // One line for people (sluice-journal) about a record of a queue.
 std::string describe_queue_effect(const Effect& effect);
 

@@ -237,7 +237,8 @@ std::string QueueWork::touch(Bytes id, uint64_t lease, std::optional<int64_t> le
 
 size_t QueueWork::run_leases(size_t limit) {
   size_t done = 0;
-  while (done < limit && queue_->next_due_steady() <= unit_->steady_ms) {
+  const auto now = static_cast<uint64_t>(unit_->steady_ms);
+  while (done < limit && !queue_->leases.empty() && queue_->leases.front().major <= now) {
     Job* job = queue_->leases.front().value;
     if (job->run()->run_deadline_steady <= unit_->steady_ms) {
       exceed_run(job);

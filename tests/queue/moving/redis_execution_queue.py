@@ -6,9 +6,11 @@ import time
 
 from backlog import move_backlog
 from check import connect, equal, refused, wait_until
+from look import figures, look_deployed, look_documented
 from service import ExecutionQueueService, as_map
 
 NEXT = 10 ** 12
+NAMES = ("critical", "high", "normal", "low", "background")
 
 
 def event(execution_id, priority):
@@ -90,7 +92,38 @@ def the_backlog_keeps_band_and_age(client):
     equal([queue.try_schedule(100)[0] for _ in expected], expected)
 
 
+def an_adopted_queue_shows_the_keys(client, adopt, pending, score):
+    """What their own code does, and what the queue says of it."""
+    adopt(client, "shown")
+    began_s = time.time()
+    for number, band in enumerate((0, 2, 2, 4)):
+        client.zadd(pending(band), {f"s{number}": score(band, began_s - 60)})
+    equal(figures(client, "shown")["by_priority"],
+          {"CRITICAL": 1, "HIGH": 0, "NORMAL": 2, "LOW": 0, "BACKGROUND": 1})
+    unit = client.pipeline(transaction=True)
+    unit.zrem(pending(0), "s0")
+    unit.sadd("exec_queue:active", "s0")
+    unit.execute()
+    client.srem("exec_queue:active", "s0")
+    stats = figures(client, "shown")
+    equal((stats["pending"], stats["active"], stats["completed"]), (3, 0, 1))
+    equal(stats["wait_ms"]["count"], 1)
+    equal(60_000 <= stats["wait_ms"]["max"] + 2, True)
+    equal(client.execute_command("Q.MOVE", "shown", "s3", "PRI", "critical"), 0)
+    for number in (1, 2, 3):
+        equal(client.execute_command("Q.CANCEL", "shown", f"s{number}"), b"cancelled")
+    equal(client.execute_command("Q.ADOPT", "shown", "OFF"), b"OK")
+    client.delete("shown")
+    equal(client.keys("exec_queue:*"), [])
+
+
 CLIENT = connect()
+an_adopted_queue_shows_the_keys(
+    CLIENT, look_documented, lambda band: "exec_queue:pending",
+    lambda band, time_s: band * NEXT + int(time_s * 1000))
+an_adopted_queue_shows_the_keys(
+    CLIENT, look_deployed, lambda band: "exec_queue:pending:" + NAMES[band],
+    lambda band, time_s: time_s)
 the_methods(CLIENT)
 a_scheduler_that_waits_hears_of_a_release(CLIENT)
 a_lost_execution_comes_back_with_a_greater_lease(CLIENT)

@@ -1,0 +1,154 @@
+#include "engine/commands/queue_adopted.h"
+
+#include "engine/commands/queue_args.h"
+#include "engine/engine.h"
+#include "engine/execution.h"
+#include "engine/queue/queue_error.h"
+
+namespace sluice {
+
+namespace {
+
+void integer_or_null(Reply& reply, Bytes field, std::optional<int64_t> value) {
+  reply.bulk(field);
+  value ? reply.integer(*value) : reply.null();
+}
+
+void nulls(Reply& reply, std::initializer_list<Bytes> fields) {
+  for (const Bytes field : fields) {
+    reply.bulk(field);
+    reply.null();
+  }
+}
+
+// Why a pending member is not running, as far as its queue can tell.
+std::string why(const AdoptedView& keys, const Queue& queue, uint64_t position) {
+  if (position != 0) return "behind " + std::to_string(position);
+  const uint64_t max = queue.max_active();
+  const uint64_t active = keys.active_count();
+  if (max == 0 || active < max) return "next";
+  return "queue_cap " + std::to_string(active) + "/" + std::to_string(max);
+}
+
+// 11 fields: where it stands.
+void reply_place(Reply& reply, const AdoptedView& keys, const Queue& queue,
+                 const AdoptedPlace& place) {
+  reply.bulk("id");
+  reply.bulk(place.id);
+  reply.bulk("state");
+  reply.bulk(job_state_name(place.active ? JobState::kActive : JobState::kPending));
+  std::optional<int64_t> position;
+  std::optional<int64_t> eta_ms;
+  if (!place.active) {
+    position = static_cast<int64_t>(keys.position(place));
+    const int64_t eta = queue.eta_at(static_cast<uint64_t>(*position));
+    if (eta >= 0) eta_ms = eta;
+  }
+  integer_or_null(reply, "position", position);
+  integer_or_null(reply, "eta_ms", eta_ms);
+  reply.bulk("why");
+  position ? reply.bulk(why(keys, queue, static_cast<uint64_t>(*position))) : reply.null();
+  reply.bulk("pri");
+  reply.bulk(queue.config.band_name(place.band));
+  reply.bulk("group");
+  reply.bulk("");
+  reply.bulk("keys");
+  reply.array(0);
+  reply.bulk("tags");
+  reply.map(0);
+  reply.bulk("cost");
+  reply.integer(1);
+  const AdoptedMember* kept = queue.adopted->find(place.id);
+  const bool has_score = !place.active || (kept != nullptr && kept->has_place);
+  integer_or_null(reply, "enqueued",
+                  has_score ? keys.added_ms(place.band, place.active ? kept->score : place.score)
+                            : std::nullopt);
+}
+
+// 18 fields: its runs.
+void reply_runs(Reply& reply, const Queue& queue, const AdoptedPlace& place, int64_t now_ms,
+                int64_t steady_ms) {
+  const AdoptedMember* kept = queue.adopted->find(place.id);
+  const int64_t lease_ms = queue.adopted->definition.lease_ms;
+  const int64_t reclaims = kept == nullptr ? 0 : kept->reclaims;
+  std::optional<int64_t> started;
+  std::optional<int64_t> deadline;
+  if (place.active && kept != nullptr) {
+    started = kept->since_ms;
+    if (lease_ms != 0) deadline = now_ms + kept->since_steady + lease_ms - steady_ms;
+  }
+  nulls(reply, {"not_before", "ttl_left_ms"});
+  integer_or_null(reply, "lease_ms", lease_ms);
+  integer_or_null(reply, "max_run_ms", 0);
+  integer_or_null(reply, "attempts", reclaims + (place.active ? 1 : 0));
+  integer_or_null(reply, "crashes", reclaims);
+  integer_or_null(reply, "retries_left", 0);
+  reply.bulk("needs");
+  reply.array(0);
+  nulls(reply, {"lease", "worker"});
+  integer_or_null(reply, "deadline", deadline);
+  integer_or_null(reply, "started", started);
+  nulls(reply, {"cancel", "finished", "run_ms", "error", "progress"});
+  reply.bulk("successor");
+  reply.boolean(false);
+}
+
+// The string behind the prefix; null where there is none.
+void reply_payload(Call& call, const Queue& queue, const AdoptedPlace& place) {
+  const std::string& prefix = queue.adopted->definition.payload_prefix;
+  call.reply.bulk("payload");
+  const std::string name = prefix + place.id;
+  const KeyRef key(name);
+  // A reply to somebody who waited is written under the locks of another command.
+  const bool locked = (call.execution.locked() >> key.shard & 1) != 0;
+  const Entry* entry = prefix.empty() || !locked ? nullptr : call.find(key);
+  if (entry == nullptr || entry->type() != Type::kString) return call.reply.null();
+  call.reply.bulk(entry->string());
+}
+
+}  // namespace
+
+AdoptedView adopted_view(const Call& call, const Queue& queue) {
+  return {call.engine.shards(), queue, call.now_ms()};
+}
+
+AdoptedWork adopted_work(const Call& call) {
+  return {call.engine, call.execution.locked(), call.unit};
+}
+
+void reply_adopted_job(Call& call, const Queue& queue, const AdoptedPlace& place,
+                       ShownFields with) {
+  if (place.is_nowhere()) return call.reply.null();
+  call.reply.map(29U + (with.payload ? 1 : 0) + (with.result ? 1 : 0));
+  reply_place(call.reply, adopted_view(call, queue), queue, place);
+  reply_runs(call.reply, queue, place, call.now_ms(), call.unit.steady_ms);
+  if (with.payload) reply_payload(call, queue, place);
+  if (with.result) nulls(call.reply, {"result"});
+}
+
+void list_adopted(Call& call, const Queue& queue, const Selector& selector, JobOrder order,
+                  Bytes cursor, size_t count, ShownFields with) {
+  AdoptedPage page;
+  if (!adopted_view(call, queue).walk(selector, order, cursor, count, page)) {
+    return call.reply.error("ERR invalid cursor");
+  }
+  call.reply.array(2);
+  call.reply.bulk(page.cursor);
+  call.reply.array(page.places.size());
+  for (const AdoptedPlace& place : page.places) reply_adopted_job(call, queue, place, with);
+}
+
+void move_adopted(Call& call, Queue& queue, const MoveSpec& spec) {
+  // A score has no room for them.
+  if (spec.boost_ms || spec.delay_ms || spec.at_ms) {
+    return call.reply.error(QueueError("ADOPTED").text());
+  }
+  if (spec.band && !adopted_view(call, queue).has_band(*spec.band)) {
+    return reply_bad_field(call, "pri");
+  }
+  const auto position =
+      adopted_work(call).move(queue, call.args[2], {spec.band, spec.front, spec.back});
+  position ? call.reply.integer(static_cast<int64_t>(*position)) : call.reply.null();
+}
+
+}  // namespace sluice

@@ -1,0 +1,24 @@
+// Queues that show plain Redis keys (Q.ADOPT), in commands that also know queues of jobs.
+//
+// REQUIRES for everything here: queue.adopted is not null. The shards of its keys are locked, as
+// for every command on such a queue (Execution::lock_for).
+#pragma once
+
+#include "engine/commands/call.h"
+#include "engine/commands/queue_reply.h"
+#include "engine/queue/adopted_view.h"
+#include "engine/queue/adopted_work.h"
+#include "engine/queue/queue_work.h"
+
+namespace sluice {
+
+AdoptedView adopted_view(const Call& call, const Queue& queue);
+AdoptedWork adopted_work(const Call& call);
+
+// A member as Q.GET and Q.LIST show jobs; null for one that is nowhere.
+void reply_adopted_job(Call& call, const Queue& queue, const AdoptedPlace& place, ShownFields with);
+void list_adopted(Call& call, const Queue& queue, const Selector& selector, JobOrder order,
+                  Bytes cursor, size_t count, ShownFields with);
+void move_adopted(Call& call, Queue& queue, const MoveSpec& spec);
+
+}  // namespace sluice

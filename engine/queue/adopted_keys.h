@@ -1,0 +1,105 @@
+// AdoptedKeys: what a queue that shows plain Redis keys (Q.ADOPT) knows besides those keys: which
+// they are, since when each active member is active, where it came from, and what has been given
+// back already.
+//
+// What can be read from the keys is not kept here: engine/queue/adopted_view.h counts, finds and
+// walks in them. So this holds one small record for each member of the active set, and for each
+// member that was given back and waits again; nothing for the others, however many wait.
+// engine/queue/adopted_work.h changes it and journals it. Plain data of one queue, under the lock
+// of the queue's shard.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/base/bytes.h"
+#include "engine/structures/ordered_index.h"
+
+namespace sluice {
+
+class Queue;
+
+inline constexpr size_t kMaxAdoptedKeys = 256;  // as many as there are bands
+
+// The arguments of Q.ADOPT.
+struct AdoptedDefinition {
+  std::vector<std::string> pending;  // sorted sets, the most urgent band first
+  std::string active;                // a set
+  std::string payload_prefix;        // a string for each id behind it; empty: there are none
+  int64_t unit = 0;                  // score = band * unit + unix milliseconds; 0: no bands in it
+  int64_t lease_ms = 0;              // 0: members may be active for ever
+
+  bool operator==(const AdoptedDefinition&) const = default;
+  // The pending key that holds a band.
+  size_t key_of(uint8_t band) const {
+    return pending.size() == 1 ? 0 : std::min<size_t>(band, pending.size() - 1);
+  }
+};
+
+// What is kept of a member.
+struct AdoptedMember {
+  bool active = false;       // else it was given back, and waits again
+  bool has_place = false;    // band and score are those that it had when it was taken
+  uint8_t band = 0;          // else the queue's default band
+  uint32_t reclaims = 0;     // how often it was active for too long
+  int64_t since_ms = 0;      // queue time at which it became active, or was given back
+  int64_t since_steady = 0;  // the same by Unit::steady_ms
+  double score = 0;
+  uint64_t number = 0;  // AdoptedKeys gives it: of equal times the one that came first is lower
+};
+
+// An adoption as the watched keys know it. Shared by the queue and by what watches its keys
+// (engine/queue/adopted_watch.h); changed under the locks of all its shards.
+struct AdoptedGroup {
+  Queue* queue = nullptr;  // null: it is gone, or shows its keys no longer
+  int database = 0;        // Database::index()
+  unsigned home = 0;       // the shard of the queue's key
+  uint32_t shards = 0;     // a bit for that shard and for each of the adopted keys'
+  // A change came where not all of them were locked: the timers of `home` look at the keys anew.
+  std::atomic<bool> missed{false};
+};
+
+class AdoptedKeys {
+ public:
+  using Members = std::map<std::string, AdoptedMember, std::less<>>;
+  using Node = Members::value_type;
+  using Index = OrderedIndex<const Node*>;
+
+  AdoptedDefinition definition;
+  std::shared_ptr<AdoptedGroup> group = std::make_shared<AdoptedGroup>();
+
+  const AdoptedMember* find(Bytes id) const;
+  // Puts what is kept of a member in the place of what was. The node stays where it is.
+  void put(Bytes id, const AdoptedMember& member);
+  void erase(Bytes id);
+
+  const Members& members() const { return members_; }
+  // Active ones, the longest first: (since_ms, a number), for lists; (since_steady, the same
+  // number), for leases.
+  const Index& runs() const { return runs_; }
+  const Index& leases() const { return leases_; }
+  uint64_t active_in(uint8_t band) const { return active_in_[band]; }
+  // Steady time at which the first lease ends; INT64_MAX: none does.
+  int64_t next_due_steady() const;
+
+  // Frees at most `limit` of them; true when none is left.
+  bool dismantle(size_t limit);
+  size_t memory_bytes() const;
+
+ private:
+  void place(const Node& node, bool in);
+
+  Members members_;
+  uint64_t next_number_ = 1;
+  Index runs_;
+  Index leases_;
+  std::array<uint32_t, 256> active_in_{};
+};
+
+}  // namespace sluice

@@ -1,0 +1,260 @@
+#!/usr/bin/python3
+"""Q.ADOPT under the execution queue of the seed: unmodified redis-py drives both of its dialects,
+and an adopted queue shows what happens.
+
+The clients are those of tests/seeds: they know nothing of it. Whoever compares reads the keys and
+the queue in one MULTI, so that both tell of the same moment.
+"""
+
+import pathlib
+import random
+import sys
+import threading
+import time
+import uuid
+
+from native import DISK, Native, pairs
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "seeds"))
+
+import redis  # noqa: E402
+from queue_dialects import (ACTIVE, BANDS, BAND_WIDTH, DIALECTS, EVENT, PENDING,  # noqa: E402
+                            event_json)
+
+import harness  # noqa: E402
+from harness import require, require_equal, wait_until  # noqa: E402
+
+QUEUE = "exec"
+CAP = 10
+LEASE_MS = 400
+SCHEDULERS = 8
+
+
+class Job:
+    """What the dialects want to know of a job."""
+
+    def __init__(self, band, score, job_id=None):
+        self.id = job_id or str(uuid.uuid4())
+        self.band = self.first_band = band
+        self.score = score
+
+
+def adopt(native, dialect, *options):
+    words = [word for key in dialect.keys[1:] for word in ("PENDING", key)]
+    words += ["ACTIVE", ACTIVE, "PAYLOAD", EVENT]
+    if len(dialect.keys) == 2:
+        words += ["UNIT", BAND_WIDTH]
+    require_equal(native.call("Q.ADOPT", QUEUE, *words, *options), b"OK", "Q.ADOPT")
+
+
+def each_dialect(test):
+    def run(options):
+        for name in DIALECTS:
+            server = options.server(DISK)
+            server.start()
+            client = redis.Redis(port=server.port, decode_responses=True, socket_timeout=30)
+            native = Native(server)
+            test(server, DIALECTS[name](client), native)
+            native.close()
+            client.close()
+            server.close()
+
+    run.__doc__ = test.__doc__
+    run.__name__ = test.__name__
+    return run
+
+
+def add(dialect, band, age_s=0.0):
+    job = Job(band, dialect.score(band, time.time() - age_s))
+    dialect.enqueue(job)
+    return job
+
+
+def lower_names(stats):
+    return {name.lower(): count for name, count in pairs(stats["by_priority"]).items()}
+
+
+def look(client, dialect):
+    """(the queue's statistics, {band: members}, active members), of one moment."""
+    unit = client.pipeline(transaction=True)
+    unit.execute_command("Q.STATS", QUEUE)
+    for key in dialect.keys[1:]:
+        unit.zrange(key, 0, -1)
+    unit.smembers(ACTIVE)
+    stats, *pending, active = unit.execute()
+    return pairs(stats), pending, active
+
+
+@each_dialect
+def test_counts_by_band_are_right(_server, dialect, native):
+    """counts of each band, CRITICAL and BACKGROUND included, while they wait"""
+    adopt(native, dialect)
+    counts = dict.fromkeys(BANDS, 0)
+    for number, band in enumerate(BANDS):
+        for age_s in range(3 * number + 2):
+            add(dialect, number, age_s)
+            counts[band] += 1
+    stats = native.stats(QUEUE)
+    require_equal(lower_names(stats), counts, "by_priority")
+    require_equal((stats["pending"], stats["active"]), (sum(counts.values()), 0), "gauges")
+    by_pri = native.stats_by(QUEUE, "BY", "PRI")
+    pending = {name.lower(): line["pending"] for name, line in by_pri.items()}
+    require_equal(pending, counts, "BY PRI")
+    _, jobs = native.call("Q.LIST", QUEUE, "BY", "RANK", "COUNT", 1000)
+    bands = [pairs(job)["pri"].decode().lower() for job in jobs]
+    require_equal(bands, sorted(bands, key=BANDS.index), "the order of Q.LIST")
+    if len(dialect.keys) == 2:
+        wrong = dialect.client.zcount(PENDING, 0, BAND_WIDTH - 1)
+        require_equal(wrong, 0, "ZCOUNT answers as Redis does")
+
+
+@each_dialect
+def test_counts_are_right_under_load(_server, dialect, native):
+    """eight schedulers, an administrator and a producer; every look finds what the keys hold"""
+    adopt(native, dialect, "LEASE", 60_000)
+    total, ends = 600, []
+    known, lock = {}, threading.Lock()
+    adding = threading.Event()
+    failures = []
+
+    def guarded(role):
+        def run():
+            try:
+                role()
+            except Exception as error:  # pylint: disable=broad-except
+                failures.append(error)
+        return threading.Thread(target=run)
+
+    def produce():
+        for number in range(total):
+            job = Job(number % len(BANDS), dialect.score(number % len(BANDS), time.time()))
+            with lock:
+                known[job.id] = job
+            dialect.enqueue(job)
+        adding.set()
+
+    def schedule():
+        while not failures:
+            popped, _ = dialect.schedule(CAP, "evalsha")
+            if popped is None:
+                if adding.is_set() and dialect.status()["queue_depth"] == 0:
+                    return
+                time.sleep(0.002)
+                continue
+            dialect.release(popped.id)
+            ends.append(popped.id)
+
+    def steer():
+        own = Native(_server)
+        rng = random.Random(7)
+        while not adding.is_set() and not failures:
+            with lock:
+                ids = list(known)
+            if not ids:
+                continue
+            band = rng.choice(BANDS)
+            own.move(QUEUE, rng.choice(ids), "PRI", band, *rng.choice(((), ("FRONT",))))
+        own.close()
+
+    threads = [guarded(role) for role in [produce, steer] + [schedule] * SCHEDULERS]
+    for thread in threads:
+        thread.start()
+    looks = 0
+    while any(thread.is_alive() for thread in threads):
+        stats, pending, active = look(dialect.client, dialect)
+        require_equal(stats["pending"], sum(map(len, pending)), "pending")
+        require_equal(stats["active"], len(active), "active")
+        if len(pending) > 1:
+            require_equal(lower_names(stats), dict(zip(BANDS, map(len, pending))), "by_priority")
+        require(stats["added"] >= stats["started"] >= stats["completed"], f"totals {stats}")
+        looks += 1
+    for thread in threads:
+        thread.join()
+    require(not failures, f"{failures[:1]}")
+    require(looks > 0, "nobody looked")
+    stats = native.stats(QUEUE)
+    require_equal([stats[name] for name in ("added", "started", "completed", "cancelled", "failed",
+                                            "pending", "active")],
+                  [total, total, total, 0, 0, 0, 0], "totals at rest")
+    require_equal(sorted(ends), sorted(known), "jobs that ran")
+    events = native.call("Q.EVENTS", QUEUE, "-", "COUNT", 1000, "TYPE", "completed")
+    require_equal(len(events), total, "completed events")
+
+
+@each_dialect
+def test_wait_times(_server, dialect, native):
+    """wait times are from the score's time to the start"""
+    adopt(native, dialect)
+    began = time.time()
+    for age_s in (5, 10, 20):
+        add(dialect, 2, age_s)
+    for _ in range(3):
+        popped, _ = dialect.schedule(CAP, "evalsha")
+        dialect.release(popped.id)
+    took_ms = (time.time() - began) * 1000
+    wait = pairs(native.stats(QUEUE)["wait_ms"])
+    require_equal(wait["count"], 3, "starts")
+    # The histogram's buckets are 1/64 wide; the deployed dialect has fractions of milliseconds.
+    for name, age_ms in (("p50", 10_000), ("max", 20_000)):
+        require(age_ms - 2 <= wait[name] <= (age_ms + took_ms) * 65 / 64 + 2, f"{name}: {wait}")
+
+
+def has_stats(native, **expected):
+    stats = native.stats(QUEUE)
+    return all(stats[name] == value for name, value in expected.items())
+
+
+@each_dialect
+def test_a_leaked_slot_is_reclaimed(server, dialect, native):
+    """a leaked slot comes back at its old score, the second time the job is removed"""
+    adopt(native, dialect, "LEASE", LEASE_MS)
+    job = add(dialect, 0, age_s=3)
+    popped, _ = dialect.schedule(CAP, "evalsha")
+    require_equal(popped.id, job.id, "popped")
+    wait_until(lambda: has_stats(native, reclaimed=1, active=0, pending=1), 20, "the first end")
+    require_equal(dialect.client.zscore(dialect.keys[1], job.id), job.score, "its score")
+    require_equal(dialect.client.scard(ACTIVE), 0, "slots")
+    popped, _ = dialect.schedule(CAP, "evalsha")
+    require_equal(popped.id, job.id, "popped again")
+    wait_until(lambda: has_stats(native, failed=1, active=0, pending=0), 20, "the second end")
+    require_equal(dialect.client.keys("exec_queue:*"), [], "what is left")
+    types = [event[2].decode() for event in native.call("Q.EVENTS", QUEUE, "-")]
+    require_equal(types, ["added", "started", "reclaimed", "started", "failed"], "events")
+    wait_until(lambda: job.id in server.log_tail(), 20, "a line in the log")
+
+
+@each_dialect
+def test_kill_and_restart(server, dialect, native):
+    """kill -9: the adoption, totals, events and leases are there after the restart"""
+    adopt(native, dialect, "LEASE", 2000)
+    jobs = [add(dialect, band) for band in range(len(BANDS))]
+    popped = [dialect.schedule(CAP, "evalsha")[0].id for _ in range(2)]
+    dialect.release(popped[0])
+    before = native.stats(QUEUE)
+    events = native.call("Q.EVENTS", QUEUE, "-")
+    native.close()
+    server.kill()
+    server.start()
+    dialect.client.connection_pool.disconnect()
+    client = redis.Redis(port=server.port, decode_responses=True, socket_timeout=30)
+    again = type(dialect)(client)
+    native = Native(server)
+    after = native.stats(QUEUE)
+    for name in ("pending", "active", "by_priority", "added", "started", "completed", "adopted"):
+        require_equal(after[name], before[name], name)
+    require_equal(native.call("Q.EVENTS", QUEUE, "-"), events, "events")
+    job = native.get(QUEUE, popped[1], "WITH", "payload")
+    require_equal(job["state"], b"active", "state")
+    require_equal(job["payload"].decode(), event_json(jobs[1]), "payload")
+    # It is watched as before: the leaked slot comes back, a new job is counted.
+    wait_until(lambda: has_stats(native, reclaimed=1, active=0), 20, "the lease")
+    add(again, 4)
+    require_equal(native.stats(QUEUE)["added"], len(jobs) + 1, "added")
+    require_equal(native.cancel(QUEUE, jobs[4].id), b"cancelled", "Q.CANCEL")
+    require_equal(client.exists(EVENT + jobs[4].id), 0, "its payload")
+    native.close()
+    client.close()
+
+
+if __name__ == "__main__":
+    sys.exit(harness.run(sys.modules[__name__]))

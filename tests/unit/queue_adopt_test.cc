@@ -1,0 +1,520 @@
+// Q.ADOPT: a queue that shows plain Redis keys, driven by the raw commands that its clients send.
+#include <string>
+
+#include "tests/support/queue_talk.h"
+
+// The engine and doctest both have a CHECK; the test's is meant here.
+#undef CHECK
+#include <doctest/doctest.h>
+
+namespace {
+
+using sluice::test::QueueTalk;
+using sluice::test::RespValue;
+
+constexpr const char* kFive =
+    "Q.ADOPT q PENDING p:critical PENDING p:high PENDING p:normal PENDING p:low "
+    "PENDING p:background ACTIVE act PAYLOAD ev: ";
+constexpr const char* kUnit = "Q.ADOPT q PENDING pend ACTIVE act PAYLOAD ev: UNIT 1000000000000 ";
+
+// The clock of QueueTalk stands at 1,700,000,000 seconds.
+class Adopted : public QueueTalk {
+ public:
+  explicit Adopted(const std::string& definition) {
+    CHECK(say(definition) == "OK");
+    started_ = wall_ms();
+  }
+
+  // A score of the second dialect (seconds), so long after the beginning.
+  std::string at_s(int64_t after_ms) const {
+    const std::string ms = std::to_string(started_ + after_ms);
+    return ms.substr(0, ms.size() - 3) + "." + ms.substr(ms.size() - 3);
+  }
+  // A score of the first dialect.
+  std::string at_ms(int band, int64_t after_ms) const {
+    return std::to_string(band * 1'000'000'000'000 + started_ + after_ms);
+  }
+  // The types of all events, with their ids.
+  std::string events() {
+    std::string out;
+    for (const RespValue& event : ask("Q.EVENTS q - COUNT 1000").items) {
+      out += (out.empty() ? "" : " ") + event.items.at(2).text + ":" + event.items.at(3).text;
+    }
+    return out;
+  }
+  std::string by_priority() { return stat("by_priority"); }
+  std::string list(const std::string& options = "") {
+    std::string out;
+    const RespValue page = ask("Q.LIST q " + options);
+    for (const RespValue& job : page.items.at(1).items) {
+      out += (out.empty() ? "" : " ") + job.field("id");
+    }
+    cursor_ = page.items.at(0).text;
+    return out;
+  }
+  const std::string& cursor() const { return cursor_; }
+
+  // try_schedule of the second dialect, without a cap.
+  std::string schedule_five() {
+    const std::string script =
+        "for i = 2, #KEYS do local popped = redis.call('ZPOPMIN', KEYS[i]) "
+        "if #popped > 0 then redis.call('SADD', KEYS[1], popped[1]) return popped[1] end end";
+    return run(0, {"EVAL", script, "6", "act", "p:critical", "p:high", "p:normal", "p:low",
+                   "p:background"})
+        ->show();
+  }
+
+ private:
+  int64_t started_ = 0;
+  std::string cursor_;
+};
+
+TEST_CASE("the counts of five keys are their sizes, band by band") {
+  Adopted q(kFive);
+  CHECK(q.by_priority() == "{CRITICAL=0 HIGH=0 NORMAL=0 LOW=0 BACKGROUND=0}");
+  q.say("ZADD p:critical " + q.at_s(0) + " a");
+  q.say("ZADD p:normal " + q.at_s(1) + " b " + q.at_s(2) + " c");
+  q.say("ZADD p:background " + q.at_s(3) + " d");
+  q.say("SADD act x");
+  CHECK(q.by_priority() == "{CRITICAL=1 HIGH=0 NORMAL=2 LOW=0 BACKGROUND=1}");
+  CHECK(q.stat("pending") == "4");
+  CHECK(q.stat("waiting") == "4");
+  CHECK(q.stat("active") == "1");
+  CHECK(q.stat("added") == "4");
+  CHECK(q.stat("started") == "1");
+}
+
+TEST_CASE("with UNIT the band is the nearest integer to (score - now) / unit") {
+  Adopted q(kUnit);
+  for (int band = 0; band < 5; ++band) {
+    for (int job = 0; job <= band; ++job) {
+      q.say("ZADD pend " + q.at_ms(band, -job) + " " + std::to_string(band * 10 + job));
+    }
+  }
+  CHECK(q.by_priority() == "{CRITICAL=1 HIGH=2 NORMAL=3 LOW=4 BACKGROUND=5}");
+  // The documented ranges answer as Redis does, one band off.
+  CHECK(q.say("ZCOUNT pend 0 999999999999") == "0");
+  CHECK(q.job("11", {"state", "pri", "position", "enqueued"}) ==
+        "pending HIGH 1 " + q.at_ms(0, -1));
+  CHECK(q.say("Q.STATS q BY PRI", "BACKGROUND").find("{pending=5 ") == 0);
+  // A year later they are in the same bands.
+  q.pass(365LL * 24 * 3600 * 1000);
+  CHECK(q.by_priority() == "{CRITICAL=1 HIGH=2 NORMAL=3 LOW=4 BACKGROUND=5}");
+}
+
+TEST_CASE("a job's life: added, started with its wait, completed with its run") {
+  Adopted q(kFive);
+  q.say("ZADD p:high " + q.at_s(0) + " a");
+  q.say("SET ev:a payload EX 86400");
+  q.pass(1500);
+  CHECK(q.stat("oldest_ms") == "1500");
+  CHECK(q.schedule_five() == "a");
+  CHECK(q.job("a", {"state", "pri", "started", "payload", "attempts", "position"}) ==
+        "active HIGH 1700000001500 payload 1 null");
+  q.pass(700);
+  q.say("SREM act a");
+  CHECK(q.say("Q.GET q a") == "null");
+  CHECK(q.events() == "added:a started:a completed:a");
+  CHECK(q.ask("Q.STATS q").field("wait_ms").find("{count=1 p50=15") == 0);
+  CHECK(q.ask("Q.STATS q").field("run_ms").find("{count=1 p50=70") == 0);
+  CHECK(q.stat("completed") == "1");
+}
+
+TEST_CASE("one unit that adds and takes a job tells both; one that undoes itself tells nothing") {
+  Adopted q(kFive);
+  q.say("MULTI");
+  q.say("ZADD p:low " + q.at_s(0) + " a");
+  q.say("ZREM p:low a");
+  q.say("SADD act a");
+  q.say("ZADD p:low " + q.at_s(0) + " b");
+  q.say("ZREM p:low b");
+  q.say("EXEC");
+  CHECK(q.events() == "added:a started:a");
+  CHECK(q.stat("pending") == "0");
+}
+
+TEST_CASE("a score or a key that changes is a move, a member that goes back is returned") {
+  Adopted q(kFive);
+  q.say("ZADD p:low " + q.at_s(0) + " a");
+  q.say("ZADD p:low " + q.at_s(5) + " a");
+  q.say("ZADD p:low " + q.at_s(5) + " a");
+  q.say("MULTI");
+  q.say("ZREM p:low a");
+  q.say("ZADD p:high " + q.at_s(5) + " a");
+  q.say("EXEC");
+  q.say("MULTI");
+  q.say("ZREM p:high a");
+  q.say("SADD act a");
+  q.say("EXEC");
+  q.say("MULTI");
+  q.say("SREM act a");
+  q.say("ZADD p:high " + q.at_s(5) + " a");
+  q.say("EXEC");
+  q.say("ZREM p:high a");
+  CHECK(q.events() == "added:a moved:a moved:a started:a returned:a cancelled:a");
+}
+
+TEST_CASE("Q.MOVE keeps the time part of the score; FRONT is the smallest score less one") {
+  Adopted q(kUnit);
+  q.say("ZADD pend " + q.at_ms(3, 7) + " a " + q.at_ms(1, 0) + " b " + q.at_ms(1, 1) + " c");
+  CHECK(q.say("Q.MOVE q a PRI HIGH") == "2");
+  CHECK(q.say("ZSCORE pend a") == q.at_ms(1, 7));
+  CHECK(q.say("Q.MOVE q a FRONT") == "0");
+  CHECK(q.say("ZSCORE pend a") == q.at_ms(1, -1));
+  CHECK(q.say("Q.MOVE q a FRONT") == "0");
+  CHECK(q.say("ZSCORE pend a") == q.at_ms(1, -1));
+  CHECK(q.say("Q.MOVE q a BACK") == "2");
+  CHECK(q.say("ZSCORE pend a") == q.at_ms(1, 2));
+  CHECK(q.say("Q.MOVE q a PRI CRITICAL FRONT") == "0");
+  CHECK(q.say("ZSCORE pend a") == q.at_ms(0, 2));
+  CHECK(q.say("Q.MOVE q nobody FRONT") == "null");
+  q.say("SADD act x");
+  CHECK(q.say("Q.MOVE q x FRONT") == "null");
+}
+
+TEST_CASE("Q.MOVE between keys, and to bands that are not there") {
+  Adopted q(kFive);
+  q.say("ZADD p:low " + q.at_s(3) + " a");
+  q.say("ZADD p:high " + q.at_s(0) + " b");
+  CHECK(q.say("Q.MOVE q a PRI HIGH") == "1");
+  CHECK(q.say("EXISTS p:low") == "0");
+  CHECK(q.say("ZSCORE p:high a") == "1700000000.003");
+  CHECK(q.say("Q.MOVE q a PRI CRITICAL") == "0");
+  CHECK(q.say("ZRANGE p:critical 0 -1") == "[a]");
+  CHECK(q.say("Q.MOVE q a PRI 5") == "-BADFIELD field=pri");
+  CHECK(q.say("Q.MOVE q a DELAY 5") == "-ADOPTED");
+  CHECK(q.say("Q.MOVE q a BOOST 5") == "-ADOPTED");
+}
+
+TEST_CASE("Q.CANCEL takes a job out of the keys, with its payload") {
+  Adopted q(kFive);
+  q.say("ZADD p:low " + q.at_s(0) + " a " + q.at_s(1) + " b");
+  q.say("SADD act c");
+  for (const char* id : {"a", "b", "c"}) q.say(std::string("SET ev:") + id + " x");
+  CHECK(q.say("Q.CANCEL q a REASON why") == "cancelled");
+  CHECK(q.say("Q.CANCEL q a") == "gone");
+  CHECK(q.say("Q.CANCEL q c") == "cancelled");
+  CHECK(q.say("ZRANGE p:low 0 -1") == "[b]");
+  CHECK(q.say("EXISTS act ev:a ev:b ev:c") == "1");
+  CHECK(q.events() == "added:a added:b started:c cancelled:a cancelled:c");
+  CHECK(q.stat("cancelled") == "2");
+  q.say("ZADD p:high " + q.at_s(2) + " d");
+  CHECK(q.say("Q.CANCEL q WHERE PRI HIGH") == "[0 1]");
+  CHECK(q.say("Q.CANCEL q WHERE") == "[0 1]");
+  CHECK(q.say("KEYS *") == "[q]");
+}
+
+TEST_CASE("with LEASE a leaked slot comes back once at its old score, then it is removed") {
+  Adopted q(std::string(kFive) + "LEASE 1000");
+  q.say("ZADD p:high " + q.at_s(0) + " a");
+  q.say("SET ev:a x");
+  q.pass(100);
+  CHECK(q.schedule_five() == "a");
+  CHECK(q.job("a", {"lease_ms", "deadline", "crashes"}) == "1000 1700000001100 0");
+  q.pass(999);
+  CHECK(q.state("a") == "active");
+  q.pass(1);
+  CHECK(q.job("a", {"state", "crashes", "attempts"}) == "pending 1 1");
+  CHECK(q.say("SCARD act") == "0");
+  CHECK(q.say("ZSCORE p:high a") == "1700000000");
+  q.pass(50);
+  CHECK(q.schedule_five() == "a");
+  CHECK(q.job("a", {"state", "crashes", "attempts"}) == "active 1 2");
+  q.pass(1000);
+  CHECK(q.say("Q.GET q a") == "null");
+  CHECK(q.say("EXISTS act p:high ev:a") == "0");
+  CHECK(q.events() == "added:a started:a reclaimed:a started:a failed:a");
+  CHECK(q.stat("reclaimed") == "1");
+  CHECK(q.stat("failed") == "1");
+  // The second wait began when it came back.
+  CHECK(q.ask("Q.STATS q").field("wait_ms").find("max=100 ") != std::string::npos);
+}
+
+TEST_CASE("a member that was active before the adoption has a lease from then on") {
+  QueueTalk q;
+  q.say("SADD act old");
+  q.say("ZADD p:0 1699999990 x");
+  CHECK(q.say("Q.ADOPT q PENDING p:0 PENDING p:1 PENDING p:2 ACTIVE act LEASE 500") == "OK");
+  CHECK(q.stat("active") == "1");
+  CHECK(q.stat("started") == "0");
+  q.pass(500);
+  CHECK(q.job("old", {"state", "pri"}) == "pending NORMAL");
+  CHECK(q.say("ZSCORE p:2 old") == "1700000000");
+}
+
+TEST_CASE("a job that ends in time keeps no trace, and a lease that is not set ends nothing") {
+  Adopted q(std::string(kFive) + "LEASE 1000");
+  q.say("ZADD p:high " + q.at_s(0) + " a");
+  q.schedule_five();
+  q.say("SREM act a");
+  q.pass(5000);
+  CHECK(q.stat("reclaimed") == "0");
+  CHECK(q.say(kFive) == "OK");
+  q.say("ZADD p:high " + q.at_s(0) + " b");
+  q.schedule_five();
+  q.pass(50'000'000);
+  CHECK(q.state("b") == "active");
+}
+
+TEST_CASE("what needs a queue of its own answers ADOPTED; raw commands stay as they are") {
+  Adopted q(kFive);
+  for (const char* line :
+       {"Q.ADD q a x", "Q.POP 1 q", "Q.POP 2 other q BLOCK 10", "Q.ACK q a 1", "Q.NACK q a 1",
+        "Q.TOUCH q a 1", "Q.RETRY q a", "Q.RETRY q WHERE", "Q.PURGE q WHERE"}) {
+    CHECK_MESSAGE(q.say(line) == "-ADOPTED", line);
+  }
+  CHECK(q.say("TYPE q") == "queue");
+  CHECK(q.say("TYPE p:low") == "none");
+  CHECK(q.say("GET q").rfind("-WRONGTYPE", 0) == 0);
+  CHECK(q.say("Q.CONFIG q SET max_active 10") == "OK");
+  q.say("SADD act a b");
+  CHECK(q.stat("utilization") == "0.2");
+}
+
+TEST_CASE("Q.ADOPT refuses what it cannot show") {
+  QueueTalk q;
+  q.say("Q.ADD jobs a x");
+  q.say("SET s x");
+  CHECK(q.say("Q.ADOPT q PENDING p ACTIVE a") == "OK");
+  const std::vector<std::pair<const char*, const char*>> wrong = {
+      {"Q.ADOPT x PENDING p2", "-ERR syntax error"},
+      {"Q.ADOPT x ACTIVE a2", "-ERR syntax error"},
+      {"Q.ADOPT x PENDING p2 ACTIVE a2 ACTIVE a3", "-ERR syntax error"},
+      {"Q.ADOPT x PENDING p2 ACTIVE a2 NOSUCH 1", "-ERR syntax error"},
+      {"Q.ADOPT x OFF now", "-ERR syntax error"},
+      {"Q.ADOPT x PENDING p2 PENDING p2 ACTIVE a2", "-BADFIELD field=pending"},
+      {"Q.ADOPT x PENDING p2 ACTIVE p2", "-BADFIELD field=active"},
+      {"Q.ADOPT x PENDING x ACTIVE a2", "-BADFIELD field=pending"},
+      {"Q.ADOPT x PENDING p ACTIVE a2", "-BADFIELD field=pending"},
+      {"Q.ADOPT x PENDING p2 ACTIVE a", "-BADFIELD field=active"},
+      {"Q.ADOPT p PENDING p2 ACTIVE a2", "-BADFIELD field=queue"},
+      {"Q.ADOPT jobs PENDING p2 ACTIVE a2", "-BADFIELD field=queue"},
+      {"Q.ADOPT x PENDING p2 ACTIVE a2 UNIT 0", "-BADFIELD field=unit"},
+      {"Q.ADOPT x PENDING p2 PENDING p3 ACTIVE a2 UNIT 5", "-BADFIELD field=unit"},
+      {"Q.ADOPT x PENDING p2 ACTIVE a2 LEASE 99", "-BADFIELD field=lease"},
+      {"Q.ADOPT x PENDING p2 ACTIVE a2 PAYLOAD ''", "-BADFIELD field=payload"}};
+  for (const auto& [line, error] : wrong) CHECK_MESSAGE(q.say(line) == error, line);
+  CHECK(q.say("Q.ADOPT x PENDING s ACTIVE a2").rfind("-WRONGTYPE", 0) == 0);
+  CHECK(q.say("Q.ADOPT s PENDING p2 ACTIVE a2").rfind("-WRONGTYPE", 0) == 0);
+  CHECK(q.say("EXISTS x") == "0");
+  CHECK(q.say("Q.ADOPT q PENDING p ACTIVE a LEASE 1000") == "OK");
+  CHECK(q.say("Q.ADOPT x OFF") == "OK");
+}
+
+TEST_CASE("the keys that Q.ADOPT names are keys for whoever asks: users' rights go by them") {
+  QueueTalk q;
+  CHECK(q.say("COMMAND GETKEYS Q.ADOPT q PENDING ACTIVE PENDING b ACTIVE c PAYLOAD PENDING") ==
+        "[q ACTIVE b c]");
+  CHECK(q.say("COMMAND GETKEYS Q.ADOPT q OFF") == "[q]");
+}
+
+TEST_CASE("OFF gives an ordinary queue with the same totals, and the keys are free") {
+  Adopted q(kFive);
+  q.say("ZADD p:high " + q.at_s(0) + " a");
+  CHECK(q.say("Q.ADOPT q OFF") == "OK");
+  CHECK(q.stat("pending") == "0");
+  CHECK(q.stat("added") == "1");
+  q.say("ZADD p:high " + q.at_s(0) + " b");
+  CHECK(q.events() == "added:a");
+  CHECK(q.say("Q.ADD q j x", "result") == "added");
+  CHECK(q.say("Q.ADOPT other PENDING p:high ACTIVE act") == "OK");
+  CHECK(q.engine().adopted_queues.load() == 1);
+}
+
+TEST_CASE("a key that is deleted, renamed or of another type reads as empty") {
+  Adopted q(std::string(kFive) + "LEASE 1000");
+  q.say("ZADD p:high " + q.at_s(0) + " a " + q.at_s(1) + " b");
+  q.say("SADD act x y");
+  q.say("DEL p:high");
+  CHECK(q.stat("pending") == "0");
+  CHECK(q.stat("cancelled") == "2");
+  q.say("RENAME act elsewhere");
+  CHECK(q.stat("active") == "0");
+  CHECK(q.find_queue("q")->next_due_steady() == INT64_MAX);
+  q.say("RPUSH act item");
+  CHECK(q.stat("adopted").find("warnings=[act holds a list, not a set: it reads as empty]") !=
+        std::string::npos);
+  CHECK(q.events() == "added:a added:b started:x started:y forgotten:* forgotten:*");
+  q.say("DEL act");
+  q.say("RENAME elsewhere act");
+  CHECK(q.stat("active") == "2");
+  q.say("ZADD p:high " + q.at_s(0) + " a");
+  q.say("SET p:high text");
+  CHECK(q.stat("pending") == "0");
+  CHECK(q.list() == "x y");
+  // A slot that leaks has nowhere to return to.
+  q.pass(1000);
+  CHECK(q.say("SCARD act") == "0");
+}
+
+TEST_CASE("an adopted queue that is deleted, flushed or renamed leaves its keys alone") {
+  Adopted q(kFive);
+  q.say("ZADD p:high " + q.at_s(0) + " a");
+  q.say("RENAME q r");
+  CHECK(q.say("Q.STATS r", "pending") == "1");
+  q.say("ZADD p:high " + q.at_s(1) + " b");
+  CHECK(q.say("Q.STATS r", "added") == "2");
+  CHECK(q.say("Q.MOVE r b FRONT") == "0");
+  q.say("DEL r");
+  CHECK(q.engine().adopted_queues.load() == 0);
+  CHECK(q.say("ZCARD p:high") == "2");
+  CHECK(q.say(kFive) == "OK");
+  CHECK(q.stat("pending") == "2");
+  q.say("FLUSHDB");
+  CHECK(q.engine().adopted_queues.load() == 0);
+  CHECK(q.stat("pending") == "0");
+  q.say("ZADD p:high 1 a");
+  CHECK(q.stat("pending") == "0");
+  CHECK(q.say(kFive) == "OK");
+  q.say("PEXPIRE q 100");
+  q.pass(100);
+  CHECK(q.engine().adopted_queues.load() == 0);
+}
+
+TEST_CASE("SWAPDB takes queue and keys along, MOVE shows other keys, COPY none") {
+  Adopted q(kFive);
+  q.say("ZADD p:high " + q.at_s(0) + " a");
+  q.say("SWAPDB 0 1");
+  CHECK(q.stat("pending") == "0");
+  q.say("ZADD p:high " + q.at_s(0) + " elsewhere");
+  q.say("SELECT 1");
+  q.say("ZADD p:high " + q.at_s(1) + " b");
+  CHECK(q.stat("pending") == "2");
+  CHECK(q.events() == "added:a added:b");
+  CHECK(q.say("COPY q copy") == "1");
+  CHECK(q.say("Q.STATS copy", "pending") == "0");
+  CHECK(q.say("Q.ADD copy j x", "result") == "added");
+  CHECK(q.say("MOVE q 0") == "1");
+  q.say("ZADD p:high " + q.at_s(2) + " c");
+  CHECK(q.say("MOVE p:low 0") == "0");
+  q.say("ZADD p:low " + q.at_s(2) + " d");
+  CHECK(q.say("MOVE p:low 0") == "1");
+  q.say("SELECT 0");
+  CHECK(q.stat("pending") == "2");
+  CHECK(q.events() == "added:a added:b added:d");
+}
+
+TEST_CASE("an adopted key that expires is a key that is gone") {
+  Adopted q(kFive);
+  q.say("ZADD p:high " + q.at_s(0) + " a");
+  q.say("PEXPIRE p:high 100");
+  q.pass(100);
+  CHECK(q.stat("cancelled") == "1");
+  CHECK(q.events() == "added:a forgotten:*");
+}
+
+TEST_CASE("Q.LIST walks pending members by band and score, then active ones, page by page") {
+  Adopted q(kFive);
+  q.say("ZADD p:high " + q.at_s(1) + " h2 " + q.at_s(0) + " h1");
+  q.say("ZADD p:low " + q.at_s(0) + " l1");
+  q.say("SADD act a2");
+  q.pass(10);
+  q.say("SADD act a1");
+  CHECK(q.list() == "h1 h2 l1 a2 a1");
+  std::string all;
+  std::string cursor = "0";
+  do {
+    all += q.list("COUNT 1 CURSOR " + cursor) + ";";
+    cursor = q.cursor();
+  } while (cursor != "0" && all.size() < 100);
+  CHECK(all.find("h1;h2;l1;a2;a1;") != std::string::npos);
+  CHECK(q.list("WHERE PRI HIGH STATE pending") == "h1 h2");
+  CHECK(q.list("WHERE STATE active BY AGE") == "a2 a1");
+  CHECK(q.list("BY RANK") == "h1 h2 l1");
+  CHECK(q.list("WHERE OLDER 5") == "h1 h2 l1 a2");
+  CHECK(q.list("WHERE GROUP *") == "");
+  CHECK(q.say("Q.LIST q CURSOR zz") == "-ERR invalid cursor");
+}
+
+TEST_CASE("Q.EVENTS BLOCK hears of a raw command, Q.GET WAIT of the end of a member") {
+  Adopted q(kFive);
+  CHECK(q.say_as(1, "Q.EVENTS q $ BLOCK 0") == "(waits)");
+  q.say("ZADD p:high " + q.at_s(0) + " a");
+  auto told = q.take_deliveries();
+  REQUIRE(told.count(1) == 1);
+  CHECK(told[1].items.at(0).items.at(2).text == "added");
+  CHECK(q.say_as(2, "Q.GET q a WAIT 0") == "(waits)");
+  CHECK(q.schedule_five() == "a");
+  CHECK(q.take_deliveries().empty());
+  q.say("SREM act a");
+  told = q.take_deliveries();
+  REQUIRE(told.count(2) == 1);
+  CHECK(told[2].is_null());
+  CHECK(q.say("Q.GET q a WAIT 0") == "null");
+}
+
+TEST_CASE("WATCH on the queue sees a change of its keys, and who waits in BZPOPMIN is served") {
+  Adopted q(kFive);
+  q.say_as(1, "WATCH q");
+  q.say_as(1, "MULTI");
+  q.say_as(1, "PING");
+  CHECK(q.say_as(2, "BZPOPMIN p:high 0") == "(waits)");
+  q.say("ZADD p:high " + q.at_s(0) + " a");
+  CHECK(q.take_deliveries().count(2) == 1);
+  CHECK(q.say_as(1, "EXEC") == "null");
+  CHECK(q.stat("pending") == "0");
+  CHECK(q.events() == "added:a cancelled:a");
+}
+
+TEST_CASE("Q.* on an adopted queue in MULTI and from Lua") {
+  Adopted q(kFive);
+  q.say("MULTI");
+  q.say("ZADD p:high " + q.at_s(0) + " a " + q.at_s(1) + " b");
+  q.say("Q.MOVE q b FRONT");
+  q.say("Q.CANCEL q a");
+  const std::string done = q.say("EXEC");
+  CHECK(done == "[2 0 cancelled]");
+  CHECK(q.say("EVAL return{redis.call('Q.MOVE',KEYS[1],'b','PRI','LOW')} 1 q") == "[0]");
+  CHECK(q.say("ZCARD p:low") == "1");
+}
+
+TEST_CASE("the adoption, its members and its events outlive a restart; leases begin anew") {
+  Adopted q(std::string(kFive) + "LEASE 1000");
+  q.say("ZADD p:high " + q.at_s(0) + " a " + q.at_s(1) + " b " + q.at_s(2) + " c");
+  q.pass(10);
+  CHECK(q.schedule_five() == "a");
+  CHECK(q.schedule_five() == "b");
+  q.pass(1000);
+  CHECK(q.schedule_five() == "a");
+  q.pass(400);
+  const std::vector<std::string> queues = {"q"};
+  const std::vector<std::string> ids = {"a", "b", "c"};
+  const auto before = q.describe(queues, ids);
+  CHECK(q.describe_replayed(q.units(), queues, ids) == before);
+  CHECK(q.describe_walked(queues, ids) == before);
+  q.restart(4);
+  CHECK(q.describe(queues, ids) == before);
+  CHECK(q.engine().adopted_queues.load() == 1);
+  q.pass(700);
+  CHECK(q.job("a", {"state", "crashes"}) == "active 1");
+  q.pass(300);
+  CHECK(q.say("Q.GET q a") == "null");
+  CHECK(q.stat("failed") == "1");
+  q.say("ZADD p:low " + q.at_s(0) + " d");
+  CHECK(q.stat("added") == "4");
+  q.say("Q.ADOPT q OFF");
+  q.restart(4);
+  CHECK(q.engine().adopted_queues.load() == 0);
+  CHECK(q.stat("pending") == "0");
+}
+
+TEST_CASE("every prefix of the journal of an adopted queue is a legal state") {
+  Adopted q(std::string(kUnit) + "LEASE 1000");
+  for (int round = 0; round < 3; ++round) {
+    q.say("ZADD pend " + q.at_ms(round, 0) + " j" + std::to_string(round));
+    q.say("MULTI");
+    q.say("ZPOPMIN pend");
+    q.say("SADD act j" + std::to_string(round));
+    q.say("EXEC");
+    q.pass(600);
+  }
+  q.say("RENAME q other_name");
+  q.say("RENAME other_name q");
+  q.say("DEL act");
+  q.say("Q.ADOPT q PENDING pend ACTIVE other UNIT 1000000000000");
+  for (sluice::Lsn units = 1; units <= q.units(); ++units) {
+    CHECK(q.describe_replayed(units, {"q"}, {"j0", "j1", "j2"}).size() == 6);
+  }
+}
+
+}  // namespace
