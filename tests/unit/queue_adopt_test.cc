@@ -267,8 +267,8 @@ TEST_CASE("what needs a queue of its own answers ADOPTED; raw commands stay as t
   CHECK(q.say("TYPE p:low") == "none");
   CHECK(q.say("GET q").rfind("-WRONGTYPE", 0) == 0);
   CHECK(q.say("Q.CONFIG q SET max_active 10") == "OK");
-  q.say("SADD act a b");
-  CHECK(q.stat("utilization") == "0.2");
+  q.say("SADD act a b c d e");
+  CHECK(q.stat("utilization") == "0.5");
 }
 
 TEST_CASE("Q.ADOPT refuses what it cannot show") {
