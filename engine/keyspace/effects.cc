@@ -217,26 +217,7 @@ bool decode_effect(Bytes& records, Effect& effect) {
     case EffectType::kTokenFloor:
       return take_signed(records, effect.number) && effect.number >= 0;
     case EffectType::kHashPut:
-    case EffectType::kQueueConfig:
-    case EffectType::kQueueHead:
-    case EffectType::kJobPut:
-    case EffectType::kJobState:
-    case EffectType::kJobGone:
-    case EffectType::kQueueShare:
-    case EffectType::kQueueEvents:
-    case EffectType::kQueueAdopted:
-    case EffectType::kAdoptedMember:
     case EffectType::kFunctionPut:
-    case EffectType::kStreamHead:
-    case EffectType::kStreamNode:
-    case EffectType::kStreamAdd:
-    case EffectType::kStreamDelete:
-    case EffectType::kStreamNodesGone:
-    case EffectType::kStreamGroup:
-    case EffectType::kStreamGroupGone:
-    case EffectType::kStreamConsumer:
-    case EffectType::kStreamConsumerGone:
-    case EffectType::kStreamPending:
       return take_bytes(records, effect.field) && take_bytes(records, effect.value);
     case EffectType::kHashDelete:
     case EffectType::kSetAdd:
@@ -253,8 +234,10 @@ bool decode_effect(Bytes& records, Effect& effect) {
                  effect.size;
     case EffectType::kListBounds:
       return take_bounds(records, effect);
+    default:
+      return (is_queue_effect(effect.type) || is_stream_effect(effect.type)) &&
+             take_bytes(records, effect.field) && take_bytes(records, effect.value);
   }
-  return false;
 }
 
 std::string printable_bytes(Bytes bytes) {
@@ -323,29 +306,11 @@ std::string describe_effect(const Effect& effect) {
       return "function_put " + printable_bytes(effect.key) + " " + printable_bytes(effect.value);
     case EffectType::kFunctionGone:
       return "function_gone " + printable_bytes(effect.key);
-    case EffectType::kQueueConfig:
-    case EffectType::kQueueHead:
-    case EffectType::kJobPut:
-    case EffectType::kJobState:
-    case EffectType::kJobGone:
-    case EffectType::kQueueShare:
-    case EffectType::kQueueEvents:
-    case EffectType::kQueueAdopted:
-    case EffectType::kAdoptedMember:
-      return describe_queue_effect(effect);
-    case EffectType::kStreamHead:
-    case EffectType::kStreamNode:
-    case EffectType::kStreamAdd:
-    case EffectType::kStreamDelete:
-    case EffectType::kStreamNodesGone:
-    case EffectType::kStreamGroup:
-    case EffectType::kStreamGroupGone:
-    case EffectType::kStreamConsumer:
-    case EffectType::kStreamConsumerGone:
-    case EffectType::kStreamPending:
-      return describe_stream_effect(effect);
+    default:
+      if (is_queue_effect(effect.type)) return describe_queue_effect(effect);
+      if (is_stream_effect(effect.type)) return describe_stream_effect(effect);
+      return "unknown";
   }
-  return "unknown";
 }
 
 }  // namespace sluice

@@ -154,29 +154,10 @@ bool Database::apply(Shard& shard, Unit& unit, const KeyRef& key, const Effect& 
     case EffectType::kListBounds:
       database.apply_list(key, effect);
       return true;
-    case EffectType::kQueueConfig:
-    case EffectType::kQueueHead:
-    case EffectType::kJobPut:
-    case EffectType::kJobState:
-    case EffectType::kJobGone:
-    case EffectType::kQueueShare:
-    case EffectType::kQueueEvents:
-    case EffectType::kQueueAdopted:
-    case EffectType::kAdoptedMember:
-      return database.apply_queue(key, effect);
-    case EffectType::kStreamHead:
-    case EffectType::kStreamNode:
-    case EffectType::kStreamAdd:
-    case EffectType::kStreamDelete:
-    case EffectType::kStreamNodesGone:
-    case EffectType::kStreamGroup:
-    case EffectType::kStreamGroupGone:
-    case EffectType::kStreamConsumer:
-    case EffectType::kStreamConsumerGone:
-    case EffectType::kStreamPending:
-      return database.apply_stream(key, effect);
+    default:
+      if (is_queue_effect(effect.type)) return database.apply_queue(key, effect);
+      return is_stream_effect(effect.type) && database.apply_stream(key, effect);
   }
-  return false;
 }
 
 }  // namespace sluice
