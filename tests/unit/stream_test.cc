@@ -2,7 +2,6 @@
 #include <map>
 #include <memory>
 #include <random>
-#include <regex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -186,7 +185,12 @@ std::string everything(EngineSession& session, const std::string& key) {
   for (const char* group : {"g", "h"}) {
     all += session.run({"XPENDING", key, group, "-", "+", "100000"});
   }
-  return std::regex_replace(all, std::regex("seen-time\r\n:[0-9]+"), "seen-time");
+  const std::string seen = "seen-time\r\n:";
+  for (size_t at = all.find(seen); at != std::string::npos; at = all.find(seen, at)) {
+    at += seen.size();
+    all.erase(at, all.find('\r', at) - at);
+  }
+  return all;
 }
 
 std::vector<std::string> random_command(std::mt19937_64& random, int step) {
