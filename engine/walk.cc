@@ -72,11 +72,16 @@ class EngineWalk final : public CheckpointWalk {
       record().function_put(name, encode_functions(*library), library->code);
     }
     // What SWAPDB has done.
-    Shard& shard = engine_.shard(0);
-    MutexLock lock(shard.mutex);
-    const DatabasePlaces& places = shard.places;
+    const DatabasePlaces places = current_places();
     if (places == places_at_first()) return;
     record().database_places({reinterpret_cast<const char*>(places.data()), places.size()});
+  }
+
+  // The same in every shard.
+  DatabasePlaces current_places() {
+    Shard& shard = engine_.shard(0);
+    MutexLock lock(shard.mutex);
+    return shard.places;
   }
 
   void step_keys(Keyspace& keys) {

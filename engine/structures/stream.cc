@@ -164,7 +164,8 @@ StreamNode* Stream::append(const StreamId& id, std::span<const Bytes> words) {
   for (const Bytes word : words) bytes += word.size();
   StreamNode* node = nodes_.empty() ? nullptr : nodes_.back().value;
   if (node != nullptr && node->is_full_for(bytes, g_stream_node_limits)) {
-    moved(node->first_id(), node, StreamNode::shrink_to_fit(node));
+    const StreamId first = node->first_id();  // a copy: the node may move
+    moved(first, node, StreamNode::shrink_to_fit(node));
     node = nullptr;
   }
   if (node == nullptr) {
