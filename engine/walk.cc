@@ -68,7 +68,8 @@ class EngineWalk final : public CheckpointWalk {
     // Of queues that are gone by now; later ones write their own into the log.
     const uint64_t floor = engine_.token_floor.load();
     if (floor > 1) record().token_floor(floor);
-    for (const auto& [name, library] : engine_.scripts().functions()->libraries) {
+    const std::shared_ptr<const FunctionSet> functions = engine_.scripts().functions();
+    for (const auto& [name, library] : functions->libraries) {
       record().function_put(name, encode_functions(*library), library->code);
     }
     // What SWAPDB has done.

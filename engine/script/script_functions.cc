@@ -81,7 +81,8 @@ bool ScriptEngine::delete_library(Call& call, Bytes name) {
 }
 
 void ScriptEngine::flush_libraries(Call& call) {
-  for (const auto& [name, library] : functions()->libraries) record_gone(call, name);
+  const std::shared_ptr<const FunctionSet> gone = functions();
+  for (const auto& [name, library] : gone->libraries) record_gone(call, name);
   set_functions(std::make_shared<FunctionSet>());
 }
 
@@ -103,8 +104,9 @@ bool ScriptEngine::replay_library(const Effect& effect) {
 }
 
 uint64_t ScriptEngine::library_bytes() const {
+  const std::shared_ptr<const FunctionSet> set = functions();
   uint64_t bytes = 0;
-  for (const auto& [name, library] : functions()->libraries) bytes += library->code.size();
+  for (const auto& [name, library] : set->libraries) bytes += library->code.size();
   return bytes;
 }
 
