@@ -4,6 +4,7 @@
 #include <array>
 
 #include "engine/base/numbers.h"
+#include "engine/rdb/format.h"
 #include "engine/rdb/reader.h"
 
 namespace sluice::rdb {
@@ -15,10 +16,6 @@ constexpr size_t kListpackHeader = 6;  // total bytes u32, elements u16
 constexpr uint64_t kUnknownCount = 0xffff;
 
 uint8_t byte_at(Bytes bytes, size_t at) { return static_cast<uint8_t>(bytes[at]); }
-
-void put_number(std::string& to, uint64_t value, size_t width) {
-  for (size_t i = 0; i < width; ++i) to += static_cast<char>(value >> 8 * i);
-}
 
 int64_t sign_extended(uint64_t value, unsigned bits) {
   const unsigned shift = 64 - bits;

@@ -4,6 +4,7 @@
 
 #include "engine/base/numbers.h"
 #include "engine/rdb/crc64.h"
+#include "engine/rdb/format.h"
 #include "engine/rdb/packed.h"
 #include "engine/rdb/reader.h"
 #include "engine/rdb/value.h"
@@ -11,25 +12,6 @@
 namespace sluice::rdb {
 
 namespace {
-
-// RDB's numbers for types and encodings.
-enum : uint8_t {
-  kString = 0,
-  kList = 1,
-  kSet = 2,
-  kSortedText = 3,  // scores as text
-  kHash = 4,
-  kSorted = 5,
-  kHashZipmap = 9,
-  kListZiplist = 10,
-  kSetIntset = 11,
-  kSortedZiplist = 12,
-  kHashZiplist = 13,
-  kListQuicklist = 14,  // of ziplists
-  kHashListpack = 16,
-  kSortedListpack = 17,
-  kListQuicklist2 = 18,  // of listpacks and plain elements
-};
 
 constexpr size_t kFooterBytes = 10;  // version u16, CRC u64
 

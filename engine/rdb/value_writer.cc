@@ -4,6 +4,7 @@
 #include "engine/base/numbers.h"
 #include "engine/keyspace/collections.h"
 #include "engine/rdb/crc64.h"
+#include "engine/rdb/format.h"
 #include "engine/rdb/packed.h"
 #include "engine/rdb/value.h"
 
@@ -11,26 +12,11 @@ namespace sluice::rdb {
 
 namespace {
 
-enum : char {
-  kString = 0,
-  kSet = 2,
-  kHash = 4,
-  kSorted = 5,
-  kSetIntset = 11,
-  kHashListpack = 16,
-  kSortedListpack = 17,
-  kListQuicklist2 = 18,
-};
-
 // Texts of integers that are longer than this need more than 32 bits.
 constexpr size_t kMaxEncodedInteger = 11;
 // A node of a quicklist: list-max-listpack-size -2.
 constexpr size_t kMaxNodeBytes = 8192;
 constexpr char kPackedNode = 2;
-
-void put_number(std::string& to, uint64_t value, size_t width) {
-  for (size_t i = 0; i < width; ++i) to += static_cast<char>(value >> 8 * i);
-}
 
 void put_length(std::string& to, uint64_t length) {
   size_t width = 0;  // of the big-endian number that follows
