@@ -2,6 +2,7 @@
 #include "engine/commands/call.h"
 #include "engine/commands/families.h"
 #include "engine/commands/help.h"
+#include "engine/commands/scripting.h"
 #include "engine/engine.h"
 #include "engine/script/script_engine.h"
 
@@ -198,22 +199,12 @@ const Command kFunctionSubcommands[] = {
      .tips = "nondeterministic_output request_policy:all_shards response_policy:special"},
 };
 
-constexpr uint32_t kCallFlags =
-    kNoScript | kStale | kSkipMonitor | kNoMandatoryKeys | kMovableKeys | kScriptShards;
-
-constexpr KeySpec with_note(KeySpec spec, const char* note) {
-  spec.notes = note;
-  return spec;
-}
-
 const Command kRows[] = {
     {.name = "fcall",
      .arity = -3,
-     .flags = kCallFlags,
+     .flags = kRunsLua,
      .acl = kAclSlow | kAclScripting,
-     .keys = {with_note(
-         counted_keys_at(2, kKeyRw | kKeyAccess | kKeyUpdate),
-         "We cannot tell how the keys will be used so we assume the worst, RW and UPDATE")},
+     .keys = {kNotedWrittenKeys},
      .handler = fcall_command,
      .group = "scripting",
      .since = "7.0.0",
@@ -222,11 +213,9 @@ const Command kRows[] = {
      .syntax = "function numkeys [key [key ...]] [arg [arg ...]]"},
     {.name = "fcall_ro",
      .arity = -3,
-     .flags = kCallFlags | kReadonly,
+     .flags = kRunsLua | kReadonly,
      .acl = kAclSlow | kAclScripting,
-     .keys = {with_note(
-         counted_keys_at(2, kKeyRo | kKeyAccess),
-         "We cannot tell how the keys will be used so we assume the worst, RO and ACCESS")},
+     .keys = {kNotedReadKeys},
      .handler = fcall_ro_command,
      .group = "scripting",
      .since = "7.0.0",

@@ -2,6 +2,7 @@
 #include "engine/commands/call.h"
 #include "engine/commands/families.h"
 #include "engine/commands/help.h"
+#include "engine/commands/scripting.h"
 #include "engine/engine.h"
 #include "engine/script/script_engine.h"
 
@@ -118,26 +119,12 @@ const Command kScriptSubcommands[] = {
      .tips = "request_policy:all_nodes response_policy:all_succeeded"},
 };
 
-constexpr uint32_t kEvalFlags =
-    kNoScript | kStale | kSkipMonitor | kNoMandatoryKeys | kMovableKeys | kScriptShards;
-
-constexpr KeySpec with_note(KeySpec spec, const char* note) {
-  spec.notes = note;
-  return spec;
-}
-constexpr const char* kWriteNote =
-    "We cannot tell how the keys will be used so we assume the worst, RW and UPDATE";
-constexpr const char* kReadNote =
-    "We cannot tell how the keys will be used so we assume the worst, RO and ACCESS";
-constexpr KeySpec kWrittenKeys = counted_keys_at(2, kKeyRw | kKeyAccess | kKeyUpdate);
-constexpr KeySpec kReadKeys = counted_keys_at(2, kKeyRo | kKeyAccess);
-
 const Command kRows[] = {
     {.name = "eval",
      .arity = -3,
-     .flags = kEvalFlags,
+     .flags = kRunsLua,
      .acl = kAclSlow | kAclScripting,
-     .keys = {with_note(kWrittenKeys, kWriteNote)},
+     .keys = {kNotedWrittenKeys},
      .handler = eval_command,
      .group = "scripting",
      .since = "2.6.0",
@@ -146,7 +133,7 @@ const Command kRows[] = {
      .syntax = "script numkeys [key [key ...]] [arg [arg ...]]"},
     {.name = "evalsha",
      .arity = -3,
-     .flags = kEvalFlags,
+     .flags = kRunsLua,
      .acl = kAclSlow | kAclScripting,
      .keys = {kWrittenKeys},
      .handler = evalsha_command,
@@ -157,9 +144,9 @@ const Command kRows[] = {
      .syntax = "sha1 numkeys [key [key ...]] [arg [arg ...]]"},
     {.name = "eval_ro",
      .arity = -3,
-     .flags = kEvalFlags | kReadonly,
+     .flags = kRunsLua | kReadonly,
      .acl = kAclSlow | kAclScripting,
-     .keys = {with_note(kReadKeys, kReadNote)},
+     .keys = {kNotedReadKeys},
      .handler = eval_ro_command,
      .group = "scripting",
      .since = "7.0.0",
@@ -168,7 +155,7 @@ const Command kRows[] = {
      .syntax = "script numkeys [key [key ...]] [arg [arg ...]]"},
     {.name = "evalsha_ro",
      .arity = -3,
-     .flags = kEvalFlags | kReadonly,
+     .flags = kRunsLua | kReadonly,
      .acl = kAclSlow | kAclScripting,
      .keys = {kReadKeys},
      .handler = evalsha_ro_command,
