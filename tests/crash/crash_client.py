@@ -92,22 +92,13 @@ class Link:
         return [self.reader.read() for _ in commands]
 
 
-class CrashClient:
-    def __init__(self, index, seed):
-        self.index = index
-        self.database = index % 3
-        self.prefix = f"c{index}:"
-        self.rng = random.Random(f"{seed}/{index}")
-        self.generator = Generator(self.rng, self.prefix)
-        self.model = Model()
-        self.in_flight = collections.deque()
-        self.acknowledged = 0
-        self.counter_seen = 0      # the largest reply of INCR on the shared counter
-        self.counter_sent = 0      # INCRs sent in all
+class LoadClient:
+    """A thread with a connection of its own, on which `_drive` works until `_stop` is set or the
+    server is gone. What else goes wrong stops the others too, and join() raises it."""
+
+    def __init__(self):
         self.failure = None
         self._thread = None
-
-    # -- Under load ---------------------------------------------------------------------------
 
     def start(self, port, stop):
         self._stop = stop
@@ -132,6 +123,23 @@ class CrashClient:
         finally:
             if link is not None:
                 link.close()
+
+
+class CrashClient(LoadClient):
+    def __init__(self, index, seed):
+        super().__init__()
+        self.index = index
+        self.database = index % 3
+        self.prefix = f"c{index}:"
+        self.rng = random.Random(f"{seed}/{index}")
+        self.generator = Generator(self.rng, self.prefix)
+        self.model = Model()
+        self.in_flight = collections.deque()
+        self.acknowledged = 0
+        self.counter_seen = 0      # the largest reply of INCR on the shared counter
+        self.counter_sent = 0      # INCRs sent in all
+
+    # -- Under load ---------------------------------------------------------------------------
 
     def _drive(self, link):
         rng = self.rng

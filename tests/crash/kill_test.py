@@ -19,6 +19,7 @@ import argparse
 import os
 import pathlib
 import random
+import signal
 import sys
 import threading
 import time
@@ -161,7 +162,7 @@ class KillRun:
             self.server.start()
         except ServerError as error:
             # Dead already: what it found made it begin a checkpoint, or delete what has expired.
-            if "exited with code -9" not in str(error):
+            if error.exit_code != -signal.SIGKILL:
                 raise
         finally:
             self.server.environment = None

@@ -9,9 +9,8 @@ had given.
 """
 
 import random
-import threading
 
-from crash_client import Link, Violation
+from crash_client import LoadClient, Violation
 from crash_model import Error, encode
 from queue_story import make_id, pairs
 
@@ -47,8 +46,9 @@ def is_error(reply, *codes):
     return isinstance(reply, Error) and reply.text.split(" ")[0] in codes
 
 
-class QueueClient:
+class QueueClient(LoadClient):
     def __init__(self, index, seed, stories):
+        super().__init__()
         self.index = index
         self.rng = random.Random(f"{seed}/{index}")
         self.stories = stories
@@ -65,37 +65,14 @@ class QueueClient:
         self.last_own_token = 0
         self.in_flight = []
         self.acknowledged = 0
-        self.failure = None
-        self._thread = None
 
     # -- Under load ---------------------------------------------------------------------------
 
-    def start(self, port, stop):
-        self._stop = stop
-        self._thread = threading.Thread(target=self._run, args=(port,))
-        self._thread.start()
-
-    def join(self):
-        self._thread.join()
-        if self.failure is not None:
-            raise self.failure
-
-    def _run(self, port):
-        link = None
-        try:
-            link = Link(port)
-            while not self._stop.is_set():
-                self._batch(link)
-                # Every event is played again here: some thousand a second are enough.
-                self._stop.wait(self.rng.choice((0.0, 0.01, 0.02)))
-        except (ConnectionError, OSError):
-            pass   # the server was killed, or closes because it was told to stop
-        except BaseException as error:  # noqa: BLE001
-            self.failure = error
-            self._stop.set()
-        finally:
-            if link is not None:
-                link.close()
+    def _drive(self, link):
+        while not self._stop.is_set():
+            self._batch(link)
+            # Every event is played again here: some thousand a second are enough.
+            self._stop.wait(self.rng.choice((0.0, 0.01, 0.02)))
 
     def _batch(self, link):
         makers = [self._add] * 4 + [self._again, self._cancel, self._move, self._twin, self._touch,

@@ -36,7 +36,12 @@ _open_servers = set()
 
 
 class ServerError(Exception):
-    """The server did not start, or died; the text ends with the tail of its log."""
+    """The server did not start, or died; the text ends with the tail of its log. `exit_code` as
+    subprocess has it; None while it lives."""
+
+    def __init__(self, text, exit_code=None):
+        super().__init__(text)
+        self.exit_code = exit_code
 
 
 def free_port():
@@ -186,8 +191,8 @@ class Server:
         deadline = time.monotonic() + self.start_timeout_s
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
-                raise ServerError(f"{self.program} exited with code {self.process.returncode}\n"
-                                  f"{self.log_tail()}")
+                code = self.process.returncode
+                raise ServerError(f"{self.program} exited with code {code}\n{self.log_tail()}", code)
             if self.kind == "redis" or self._read_ready_file():
                 if self.answers_ping():
                     return
