@@ -16,11 +16,9 @@ constexpr KeySpec with_note(KeySpec spec, const char* note) {
 inline constexpr KeySpec kWrittenKeys = counted_keys_at(2, kKeyRw | kKeyAccess | kKeyUpdate);
 inline constexpr KeySpec kReadKeys = counted_keys_at(2, kKeyRo | kKeyAccess);
 // EVALSHA's rows in Redis lack these notes.
-inline constexpr KeySpec kNotedWrittenKeys =
-    with_note(kWrittenKeys,
-              "We cannot tell how the keys will be used so we assume the worst, RW and UPDATE");
-inline constexpr KeySpec kNotedReadKeys =
-    with_note(kReadKeys,
-              "We cannot tell how the keys will be used so we assume the worst, RO and ACCESS");
+inline constexpr KeySpec kNotedWrittenKeys = with_note(
+    kWrittenKeys, "We cannot tell how the keys will be used so we assume the worst, RW and UPDATE");
+inline constexpr KeySpec kNotedReadKeys = with_note(
+    kReadKeys, "We cannot tell how the keys will be used so we assume the worst, RO and ACCESS");
 
 }  // namespace sluice

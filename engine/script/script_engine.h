@@ -68,8 +68,8 @@ class ScriptEngine {
   void flush_libraries(Call& call);
   // FUNCTION STATS.
   void reply_function_stats(Call& call) const;
-  // All libraries. Any thread. Keep the pointer while you look: another thread may set new ones, and
-  // a loop over functions()->libraries would let go of it before its first turn.
+  // All libraries. Any thread. Keep the pointer while you look: another thread may set new ones,
+  // and a loop over functions()->libraries would let go of it before its first turn.
   std::shared_ptr<const FunctionSet> functions() const;
   // Applies a record about a library. False: damaged.
   bool replay_library(const Effect& effect);

@@ -192,7 +192,8 @@ class Server:
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
                 code = self.process.returncode
-                raise ServerError(f"{self.program} exited with code {code}\n{self.log_tail()}", code)
+                text = f"{self.program} exited with code {code}\n{self.log_tail()}"
+                raise ServerError(text, code)
             if self.kind == "redis" or self._read_ready_file():
                 if self.answers_ping():
                     return
