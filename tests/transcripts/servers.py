@@ -159,7 +159,7 @@ class Server:
 
     def _command_line(self):
         if self.kind == "redis":
-            self.port = free_port()
+            self.port = self.directives.get("port") or free_port()
             directives = {"save": "", "appendonly": "no", "enable-debug-command": "yes"}
             fixed = {"port": self.port, "bind": LOOPBACK, "dir": self.directory}
         else:

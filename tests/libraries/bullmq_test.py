@@ -1,0 +1,20 @@
+#!/usr/bin/python3
+"""BullMQ, the two versions that tests/npm pins."""
+
+import sys
+
+import play
+
+
+def test_bullmq_5(options):
+    """BullMQ 5: every kind of job, workers that die, the server killed in the middle."""
+    play.play_node(options, "bullmq.js", "bullmq")
+
+
+def test_bullmq_6(options):
+    """BullMQ 6, the same, with appendfsync everysec."""
+    play.play_node(options, "bullmq.js", "bullmq-6", fsync="everysec")
+
+
+if __name__ == "__main__":
+    play.run(sys.modules[__name__])
