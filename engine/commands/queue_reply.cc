@@ -68,16 +68,14 @@ int64_t retries_left(const Queue& queue, const Job& job) {
 }
 
 // What is left of the time that it may spend pending; -1: it has no TTL.
-int64_t ttl_left_ms(const Job& job, int64_t now_ms) {
+int64_t ttl_left_ms(const Job& job, JobState state, int64_t now_ms) {
   const JobExtras* extras = job.extras_if();
-  if (job.state == JobState::kPending) {
-    if (extras == nullptr || extras->ttl_due_ms == 0) return -1;
-    return std::max<int64_t>(0, extras->ttl_due_ms - now_ms);
-  }
+  const bool runs = extras != nullptr && extras->ttl_due_ms != 0;
+  if (runs) return std::max<int64_t>(0, extras->ttl_due_ms - now_ms);
+  // A TTL that came with the configuration is not for those that are pending already.
+  if (state == JobState::kPending) return -1;
   if (extras != nullptr && extras->ttl_left_ms >= 0) return extras->ttl_left_ms;
-  const int64_t given_ms = extras == nullptr ? -1 : extras->ttl_ms;
-  const int64_t budget_ms = given_ms >= 0 ? given_ms : job.lane->group->config.ttl_ms;
-  return budget_ms == 0 ? -1 : budget_ms;
+  return job.ttl_ms() == 0 ? -1 : job.ttl_ms();
 }
 
 // 10 fields: where it stands, and why it is not running.
@@ -110,7 +108,7 @@ void reply_budgets(Reply& reply, const Queue& queue, const Job& job, JobState st
   name(reply, "enqueued");
   reply.integer(job.enqueued_ms());
   integer_or_null(reply, "not_before", delayed, delayed ? queue.owned_ticket(&job)->gate_ms() : 0);
-  const int64_t ttl_ms = lives ? ttl_left_ms(job, at.now_ms) : -1;
+  const int64_t ttl_ms = lives ? ttl_left_ms(job, state, at.now_ms) : -1;
   integer_or_null(reply, "ttl_left_ms", ttl_ms >= 0, ttl_ms);
   name(reply, "lease_ms");
   reply.integer(lease_ms(queue, job));

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "engine/base/check.h"
+#include "engine/queue/lanes.h"
 
 namespace sluice {
 
@@ -53,6 +54,10 @@ Job* Job::with_payload(Bytes payload) {
   made->band = band;
   made->extras_ = std::move(extras_);
   return made;
+}
+
+int64_t Job::ttl_ms() const {
+  return extras_ && extras_->ttl_ms >= 0 ? extras_->ttl_ms : lane->group->config.ttl_ms;
 }
 
 void Job::make_extras() {

@@ -117,8 +117,8 @@ struct JobExtras {
   int64_t boost_ms = 0;
   int64_t gate_ms = 0;       // kDelayed: not before
   int64_t ttl_ms = -1;       // as given; -1: the group's or the queue's
-  int64_t ttl_left_ms = -1;  // the budget left when it last stopped being pending; -1: untouched
-  int64_t ttl_due_ms = 0;    // kPending: when it expires (queue time); 0: never
+  int64_t ttl_left_ms = -1;  // the budget left when it last stopped being pending; -1: all of it
+  int64_t ttl_due_ms = 0;    // shown as pending: when it expires (queue time); 0: never
   std::vector<std::string> unmet;  // kBlocked: the needs that it still waits for
   std::string error;               // of the last failure, or why it was cancelled
   std::string progress;
@@ -152,6 +152,8 @@ class Job {
   int64_t enqueued_ms() const { return extras_ ? extras_->enqueued_ms : rank; }
   int64_t release_ms() const { return extras_ ? extras_->release_ms : rank; }
   int64_t gate_ms() const { return extras_ ? extras_->gate_ms : 0; }
+  // All the time that it may spend pending: as given, else its group's; 0: any.
+  int64_t ttl_ms() const;
   const JobOptions* options() const { return extras_ ? extras_->options.get() : nullptr; }
   JobRun* run() const { return extras_ ? extras_->run.get() : nullptr; }
   JobEnd* end() const { return extras_ ? extras_->end.get() : nullptr; }

@@ -125,15 +125,12 @@ void Queue::place(Job* job) {
     case JobState::kDelayed:
       delays.insert(static_cast<uint64_t>(job->gate_ms()), job->seq, job);
       lanes.add_ticket(job, false, queue_ms);
+      insert_ttl(job);
       break;
-    case JobState::kPending: {
-      const JobExtras* extras = job->extras_if();
-      if (extras != nullptr && extras->ttl_due_ms != 0) {
-        ttls.insert(static_cast<uint64_t>(extras->ttl_due_ms), job->seq, job);
-      }
+    case JobState::kPending:
       lanes.add_ticket(job, true, queue_ms);
+      insert_ttl(job);
       break;
-    }
     case JobState::kActive:
       place_active(job);
       break;
@@ -159,15 +156,12 @@ void Queue::unplace(Job* job) {
     case JobState::kDelayed:
       found = delays.erase(static_cast<uint64_t>(job->gate_ms()), job->seq, job);
       lanes.remove_ticket(job, false, queue_ms);
+      erase_ttl(job);
       break;
-    case JobState::kPending: {
-      const JobExtras* extras = job->extras_if();
-      if (extras != nullptr && extras->ttl_due_ms != 0) {
-        found = ttls.erase(static_cast<uint64_t>(extras->ttl_due_ms), job->seq, job);
-      }
+    case JobState::kPending:
       lanes.remove_ticket(job, true, queue_ms);
+      erase_ttl(job);
       break;
-    }
     case JobState::kActive:
       unplace_active(job);
       break;
@@ -185,6 +179,26 @@ void Queue::place_active(Job* job) {
   if (run.worker != nullptr) run.worker->active.push_back(job);
   limiter.used += job->cost();
   lanes.admit(job, queue_ms);
+}
+
+// In a LIFO lane also a job whose own ticket is not due may be pending, by another's.
+void Queue::insert_ttl(Job* job) {
+  const JobExtras* extras = job->extras_if();
+  if (extras == nullptr || extras->ttl_due_ms == 0) return;
+  ttls.insert(static_cast<uint64_t>(extras->ttl_due_ms), job->arrival(), job);
+}
+
+void Queue::erase_ttl(Job* job) {
+  const JobExtras* extras = job->extras_if();
+  if (extras == nullptr || extras->ttl_due_ms == 0) return;
+  const bool found = ttls.erase(static_cast<uint64_t>(extras->ttl_due_ms), job->arrival(), job);
+  CHECK(found);
+}
+
+void Queue::set_ttl_due(Job* job, int64_t due_ms) {
+  erase_ttl(job);
+  job->extras().ttl_due_ms = due_ms;
+  insert_ttl(job);
 }
 
 void Queue::set_deadline(Job* job, int64_t deadline_steady) {
@@ -380,6 +394,8 @@ void Queue::check() {
   std::map<const Key*, uint64_t> key_slots;
   jobs.for_each([&](const Job* job) {
     ++counted[static_cast<size_t>(job->state)];
+    const bool ttl_runs = job->extras_if() != nullptr && job->extras_if()->ttl_due_ms != 0;
+    CHECK(!ttl_runs || shown_state(job) == JobState::kPending);
     CHECK(job->lane != nullptr && job->lane->band == job->band);
     CHECK((job->run() != nullptr) == (job->state == JobState::kActive));
     CHECK((job->end() != nullptr) == is_terminal(job->state));

@@ -81,6 +81,8 @@ class Queue {
   // Another allocation for the same id (a new payload). `job` must be unplaced; the new one is
   // returned unplaced.
   Job* replace_payload(Job* job, Bytes payload);
+  // The TTL of a waiting job that is in its place ends at this queue time; 0: it does not run.
+  void set_ttl_due(Job* job, int64_t due_ms);
   // The lease of an active job ends at another time.
   void set_deadline(Job* job, int64_t deadline_steady);
   // The lane for a job of this band with this group and keys.
@@ -88,7 +90,7 @@ class Queue {
 
   // --- By state --- keys as named
   OrderedIndex<Job*> delays;  // (gate_ms, seq)
-  OrderedIndex<Job*> ttls;    // pending with a TTL: (ttl_due_ms, seq)
+  OrderedIndex<Job*> ttls;    // shown as pending, with a TTL: (ttl_due_ms, arrival)
   OrderedIndex<Job*> leases;  // active: (due_steady, token)
   OrderedIndex<Job*> runs;    // active: (started_ms, token), oldest first
   // Terminal, oldest first: (finish_order, finished_ms), so that retention looks at no job that
@@ -178,6 +180,8 @@ class Queue {
   // Whether it can be the last job of its band without being in its order (Band::later).
   void place_later(Job* job);
   void unplace_later(Job* job);
+  void insert_ttl(Job* job);
+  void erase_ttl(Job* job);
   void place_active(Job* job);
   void unplace_active(Job* job);
 

@@ -117,30 +117,51 @@ void QueueWork::charge(Group* group, double virtual_ms) {
   queue_->lanes.set_virtual_ms(group, std::max(0.0, virtual_ms), queue_->queue_ms);
 }
 
-void QueueWork::begin_pending(Job* job) {
-  Group* group = job->lane->group;
-  if (queue_->config.values().fair && group->pending == 0 && !still_backlogged_) {
-    // No credit for the time in which it asked for nothing.
-    charge(group, std::max(group->virtual_ms, queue_->lanes.smallest_virtual_ms()));
-    // Also where nothing was charged: a replay may know an older share of a group of this name.
-    owed_share_ = group;
-  }
-  const JobExtras* extras = job->extras_if();
-  int64_t left_ms = extras == nullptr ? -1 : extras->ttl_left_ms;
-  if (left_ms < 0) {
-    const int64_t given_ms = extras == nullptr ? -1 : extras->ttl_ms;
-    left_ms = given_ms >= 0 ? given_ms : group->config.ttl_ms;
-    if (left_ms == 0) return;
-  }
-  // A budget that is spent expires with the next tick; 0 would mean never.
-  job->extras().ttl_due_ms = queue_->queue_ms + std::max<int64_t>(left_ms, 0);
+void QueueWork::join_backlog(const Job& job) {
+  Group* group = job.lane->group;
+  if (!queue_->config.values().fair || group->pending != 0 || still_backlogged_) return;
+  // No credit for the time in which it asked for nothing.
+  charge(group, std::max(group->virtual_ms, queue_->lanes.smallest_virtual_ms()));
+  // Also where nothing was charged: a replay may know an older share of a group of this name.
+  owed_share_ = group;
 }
 
-void QueueWork::stop_pending(Job* job) {
+bool QueueWork::start_ttl(Job* job) {
+  const JobExtras* extras = job->extras_if();
+  if (extras != nullptr && extras->ttl_due_ms != 0) return false;
+  int64_t left_ms = extras == nullptr ? -1 : extras->ttl_left_ms;
+  if (left_ms < 0) left_ms = job->ttl_ms();
+  // A budget that is spent expires with the next tick; none never does.
+  if (left_ms == 0 && (extras == nullptr || extras->ttl_left_ms < 0)) return false;
+  queue_->set_ttl_due(job, queue_->queue_ms + left_ms);
+  return true;
+}
+
+bool QueueWork::stop_ttl(Job* job) {
   JobExtras* extras = job->extras_if();
-  if (extras == nullptr || extras->ttl_due_ms == 0) return;
-  extras->ttl_left_ms = std::max<int64_t>(0, extras->ttl_due_ms - queue_->queue_ms);
-  extras->ttl_due_ms = 0;
+  if (extras == nullptr || extras->ttl_due_ms == 0) return false;
+  extras->ttl_left_ms = ttl_left_ms(*job, queue_->queue_ms);
+  queue_->set_ttl_due(job, 0);
+  return true;
+}
+
+// Who has spent nothing is as one that was never pending: it goes by the configuration of the time
+// at which it begins again.
+int64_t QueueWork::ttl_left_ms(const Job& job, int64_t now_ms) {
+  const int64_t left_ms = std::max<int64_t>(0, job.extras_if()->ttl_due_ms - now_ms);
+  return left_ms != 0 && left_ms == job.ttl_ms() ? -1 : left_ms;
+}
+
+void QueueWork::follow_tickets(const Lane& lane, const Job* own) {
+  // The newest jobs, as many as tickets are due, are pending. So only the two at the border can
+  // have changed sides.
+  const uint64_t due = lane.tickets.size();
+  for (const uint64_t newer : {due - 1, due}) {
+    if (newer >= lane.stack.size()) continue;  // also where none is due
+    Job* job = lane.stack.at(lane.stack.size() - 1 - newer).value();
+    const bool changed = newer < due ? start_ttl(job) : stop_ttl(job);
+    if (changed && job != own) record_state(job, EventType::kNone);
+  }
 }
 
 void QueueWork::place_waiting(Job* job) {
@@ -151,28 +172,28 @@ void QueueWork::place_waiting(Job* job) {
   } else {
     job->state = JobState::kPending;
     if (job->extras_if() != nullptr) job->extras().gate_ms = 0;
-    begin_pending(job);
+    join_backlog(*job);
   }
   queue_->place(job);
+  if (queue_->shown_state(job) == JobState::kPending) start_ttl(job);
+  if (job->lane->lifo) follow_tickets(*job->lane, job);
 }
 
 void QueueWork::unplace_waiting(Job* job) {
+  stop_ttl(job);
   queue_->unplace(job);
-  if (job->state == JobState::kPending) stop_pending(job);
+  if (job->lane->lifo) follow_tickets(*job->lane, job);
 }
 
 void QueueWork::settle(Job* job) {
   Job* other = queue_->owned_ticket(job);
   if (other == job) return;
-  still_backlogged_ = true;
-  unplace_waiting(job);
-  unplace_waiting(other);
+  // Both are shown as before.
+  queue_->unplace(job);
+  queue_->unplace(other);
   Queue::exchange_tickets(job, other);
-  for (Job* each : {job, other}) {
-    if (each->state == JobState::kPending) begin_pending(each);
-    queue_->place(each);
-  }
-  still_backlogged_ = false;
+  queue_->place(job);
+  queue_->place(other);
   record_state(other, EventType::kNone);
 }
 

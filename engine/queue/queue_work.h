@@ -224,12 +224,19 @@ class QueueWork {
   size_t run_leases(size_t limit);
 
   // --- Waiting ---
-  // The two sides of being pending: its TTL runs, its group is backlogged. Around place().
-  void begin_pending(Job* job);
-  void stop_pending(Job* job);
   // Sets the state from the gate, and places the job.
   void place_waiting(Job* job);
   void unplace_waiting(Job* job);
+  // A pending job makes its group backlogged. Before place().
+  void join_backlog(const Job& job);
+  // The budget of time that it may spend pending runs, and stands still. Of a job in its place;
+  // true: that is a change.
+  bool start_ttl(Job* job);
+  bool stop_ttl(Job* job);
+  static int64_t ttl_left_ms(const Job& job, int64_t now_ms);
+  // A LIFO lane has a ticket or a job more or less, which shows another job as pending or delayed:
+  // its budget follows, and is recorded. `own`: is recorded by the caller; may be null.
+  void follow_tickets(const Lane& lane, const Job* own);
   // A LIFO job takes the ticket that it owns, for good.
   void settle(Job* job);
   void change_lane(Job* job, uint8_t band, bool bound);

@@ -65,7 +65,10 @@ void QueueWork::copy_job(const Job& source) {
     has_successor = extras.successor != nullptr;
   }
   job->lane = queue_->join_lane(job->band, rest.group, rest.keys, bound);
-  if (state.state == JobState::kPending) stop_pending(job);
+  if (job->extras_if() != nullptr && job->extras().ttl_due_ms != 0) {
+    job->extras().ttl_left_ms = ttl_left_ms(*job, queue_->queue_ms);
+    job->extras().ttl_due_ms = 0;
+  }
   queue_->jobs.insert(job, hash_bytes(job->id()));
   if (has_successor) return become_successor(job, EventType::kNone, {});
   place_waiting(job);

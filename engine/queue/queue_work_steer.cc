@@ -173,10 +173,8 @@ size_t QueueWork::run_timers(size_t limit) {
          static_cast<int64_t>(queue_->ttls.front().major) <= now) {
     Job* job = queue_->ttls.front().value;
     settle(job);
-    ++done;
-    // With another ticket it is not pending any more, and so its budget stands still.
-    if (job->state != JobState::kPending) continue;
     unplace_waiting(job);
+    ++done;
     finish(job, JobState::kExpired, "ttl", {}, nullptr);
   }
   const uint64_t ended = queue_->ended[0].size() + queue_->ended[1].size();

@@ -285,7 +285,6 @@ bool Walk::walk_index(Part part, const Index& index, const Place& from) {
     Job* job = at.value();
     if (too_young(part, *job)) return true;
     if (part == Part::kDelays) job = Queue::ticket_owner(job);
-    if (part == Part::kTtls && queue_.shown_state(job) != JobState::kPending) continue;
     if (offer(job)) continue;
     stop(part, {.major = at.major(), .minor = at.minor()});
     return false;

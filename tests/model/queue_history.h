@@ -134,8 +134,7 @@ class HistoryGenerator {
       replaces = mode == "REPLACE";
     }
     if (chance(40)) more({"PRI", band()});
-    // With LIFO the budget of a job follows its ticket, which the model does not tell apart.
-    if (!style_.lifo && chance(10)) more({"TTL", number(50, 2000)});
+    if (chance(10)) more({"TTL", number(50, 2000)});
     if (chance(10)) more({"LEASE", number(100, 2000)});
     if (chance(10)) more({"MAXRUN", number(100, 900)});
     if (chance(20)) more({"RETRY", number(0, 3)});

@@ -179,7 +179,7 @@ RespValue QueueModel::add(const Words& words, const RespValue& observed) {
     return told("queued", *old);
   }
   if (old != nullptr && old->waiting() && spec.mode == "UPDATE") {
-    stop_pending(*old);
+    stop_ttl(*old);
     old->payload = spec.payload;
     set_options(*old, spec);
     if (spec.options.ttl_ms.has_value()) old->ttl_left_ms.reset();
@@ -231,21 +231,13 @@ void QueueModel::begin_waiting(ModelJob& job) {
     });
     if (!backlogged) backlog_begins(job.group);
     job.state = "pending";
-    const int64_t ttl_ms = job.ttl_left_ms.value_or(ttl_of(job));
-    job.ttl_due_ms = ttl_ms == 0 && !job.ttl_left_ms.has_value() ? 0 : queue_ms_ + ttl_ms;
   }
   pair(job);
-}
-
-void QueueModel::stop_pending(ModelJob& job) {
-  if (job.state == "pending" && job.ttl_due_ms != 0) {
-    job.ttl_left_ms = std::max<int64_t>(0, job.ttl_due_ms - queue_ms_);
-  }
-  job.ttl_due_ms = 0;
+  if (job.state == "pending") start_ttl(job);
 }
 
 void QueueModel::admit(ModelJob& job, const ModelPop& spec, uint64_t token) {
-  stop_pending(job);
+  stop_ttl(job);
   job.bound = true;
   job.state = "active";
   ++job.attempts;
@@ -385,7 +377,7 @@ void QueueModel::back(ModelJob& job, int64_t gate_ms, bool counts) {
 void QueueModel::finish(ModelJob& job, const std::string& state, const std::string& error,
                         bool counts) {
   const std::string id = job.id;
-  stop_pending(job);
+  stop_ttl(job);
   if (job.run.has_value()) end_run(job, counts);
   job.state = state;
   if (!error.empty()) job.error = error;
@@ -522,7 +514,7 @@ RespValue QueueModel::move(const Words& words) {
   tick();
   ModelJob* job = find(words[2]);
   if (job == nullptr || !job->waiting()) return {};
-  stop_pending(*job);
+  stop_ttl(*job);
   ModelTicket& ticket = job->ticket;
   if (const auto band = option(words, 3, "PRI")) job->band = band_of(static_cast<int>(*band));
   const auto boost = option(words, 3, "BOOST");

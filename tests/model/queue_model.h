@@ -215,6 +215,9 @@ class QueueModel {
   bool same_stack(const ModelJob& a, const ModelJob& b) const;
   // Exchanges tickets so that each job of the LIFO group holds the one that it owns.
   void pair(const ModelJob& member);
+  // The budget of time that it may spend pending.
+  void start_ttl(ModelJob& job);
+  void stop_ttl(ModelJob& job);
   bool lane_first(const ModelJob& job) const;
   bool limits_allow(const ModelJob& job) const;
   bool rate_allows(const std::string& limit, const std::string& rate) const;
@@ -243,7 +246,6 @@ class QueueModel {
   void set_options(ModelJob& job, const ModelAdd& spec);
   RespValue told(const char* result, const ModelJob& job) const;
   void begin_waiting(ModelJob& job);
-  void stop_pending(ModelJob& job);
   void admit(ModelJob& job, const ModelPop& spec, uint64_t token);
   RespValue popped(const ModelJob& job) const;
   RespValue deadline(const ModelJob& job) const;

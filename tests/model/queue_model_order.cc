@@ -56,7 +56,23 @@ void QueueModel::pair(const ModelJob& member) {
   for (size_t i = 0; i < stack.size(); ++i) {
     stack[i]->ticket = tickets[i];
     stack[i]->state = due(tickets[i]) ? "pending" : "delayed";
+    due(tickets[i]) ? start_ttl(*stack[i]) : stop_ttl(*stack[i]);
   }
+}
+
+void QueueModel::start_ttl(ModelJob& job) {
+  if (job.ttl_due_ms != 0) return;
+  const int64_t ttl_ms = job.ttl_left_ms.value_or(ttl_of(job));
+  job.ttl_due_ms = ttl_ms == 0 && !job.ttl_left_ms.has_value() ? 0 : queue_ms_ + ttl_ms;
+}
+
+// Who has spent nothing begins with all of it, whatever that is by then.
+void QueueModel::stop_ttl(ModelJob& job) {
+  if (job.ttl_due_ms == 0) return;
+  const int64_t left_ms = std::max<int64_t>(0, job.ttl_due_ms - queue_ms_);
+  job.ttl_left_ms.reset();
+  if (left_ms == 0 || left_ms != ttl_of(job)) job.ttl_left_ms = left_ms;
+  job.ttl_due_ms = 0;
 }
 
 // First of its band, group and set of keys. In a LIFO group the newest job holds the first ticket,

@@ -22,7 +22,7 @@ inline Words operator+(Words left, const Words& right) {
 }
 
 struct RandomQueueOptions {
-  bool lifo = false;   // no TTLs then: they stand still while a job's ticket is not due
+  bool lifo = false;
   bool needs = false;  // jobs that need others
   bool costs = false;  // jobs of several slots
   // Arguments of Q.CONFIG behind the queue's name, run one after the other.
@@ -56,8 +56,7 @@ class RandomQueue {
     if (random(3) == 0) add = add + Words{"KEY", one_of<std::string>({"k1", "k2"})};
     if (random(3) == 0) add = add + Words{"TAG", "t", one_of<std::string>({"x", "y"})};
     if (random(4) == 0) add = add + Words{"DELAY", std::to_string(random(3000))};
-    if (!options_.lifo && random(4) == 0)
-      add = add + Words{"TTL", std::to_string(1 + random(8000))};
+    if (random(4) == 0) add = add + Words{"TTL", std::to_string(1 + random(8000))};
     if (options_.costs && random(4) == 0) add = add + Words{"COST", std::to_string(1 + random(3))};
     if (random(6) == 0) add = add + Words{"BOOST", std::to_string(random(2000))};
     if (options_.needs && !ids.empty() && random(5) == 0) add = add + Words{"NEED", one_of(ids)};
