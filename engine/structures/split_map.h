@@ -245,7 +245,7 @@ class SplitMap {
     const Cell& cell = directory()->begin()[cell_of(hash)];
     const uint64_t tag = SubMap::tag_of(hash, cell.base);
     const uint64_t* slot = cell.table->slots() + SubMap::home(tag, cell.age, cell.main);
-    for (slot = SubMap::skip_below(slot, tag); SubMap::slot_tag(*slot) == tag; ++slot) {
+    for (slot = cell.table->skip_below(slot, tag); SubMap::slot_tag(*slot) == tag; ++slot) {
       if (*slot == SubMap::kEmpty) break;
       if (match(node_of(*slot))) return slot;
     }

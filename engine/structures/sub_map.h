@@ -17,6 +17,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -76,16 +77,23 @@ struct SubMap {
   // The first slot from here on whose tag is not below `tag`, or the empty one that ends the run.
   // Counting eight slots without a branch is cheaper than one wrong guess where the run ends; what
   // follows an empty slot has greater tags anyway.
-  static const uint64_t* skip_below(const uint64_t* slot, uint64_t tag) {
+  const uint64_t* skip_below(const uint64_t* slot, uint64_t tag) const {
     const uint64_t low = tag << kAddressBits;
     uint32_t below = 0;
 #pragma GCC unroll 8
     for (uint32_t i = 0; i < kReadAhead; ++i) below += slot[i] < low;
     slot += below;
-    if (below == kReadAhead) {
-      while (*slot < low) ++slot;
-    }
-    return slot;
+    return below == kReadAhead && *slot < low ? skip_far(slot, low) : slot;
+  }
+  // Runs are long where elements come in the order of their hashes, as from a checkpoint: all of
+  // them crowd into the homes of the lowest tags until the table splits. From the home on the lower
+  // slots come before all others (invariants 3 and 4), so their end can be searched for.
+  [[gnu::noinline]] const uint64_t* skip_far(const uint64_t* slot, uint64_t low) const {
+    const uint64_t* end = slots() + total;
+    ptrdiff_t step = kReadAhead;
+    for (; end - slot > step && slot[step] < low; step *= 2) slot += step;
+    return std::partition_point(slot, slot + std::min(step, end - slot),
+                                [low](uint64_t s) { return s < low; });
   }
   const uint64_t* first(uint64_t tag) const { return skip_below(slots() + home(tag), tag); }
   uint64_t* first(uint64_t tag) {
