@@ -165,7 +165,7 @@ class EngineReplay final : public Replay {
     }
     for (Queue* queue : unit_.dirty_queues) {
       queue->head_dirty = false;
-      queue->lanes.end_replay();
+      queue->end_replay();
       queue->lanes.run_rates(queue->queue_ms);
       if (queue->adopted != nullptr) AdoptedWork(engine_, kAllShards, unit_).watch(*queue);
       list_queue_timers(engine_.shard(KeyRef(queue->key).shard), *queue);

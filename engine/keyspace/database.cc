@@ -161,8 +161,11 @@ Entry* Database::create(const KeyRef& key, Type type) {
     Queue& queue = entry->object<Queue>();
     queue.key = key.key;
     queue.database = index_;
-    // Replay finds it in the head's record.
-    if (!unit_->replaying) queue.next_token = shard_->token_floor->load(std::memory_order_relaxed);
+    if (unit_->replaying) {
+      queue.begin_replay();
+    } else {  // replay finds it in the head's record
+      queue.next_token = shard_->token_floor->load(std::memory_order_relaxed);
+    }
     signal_queue(key.key);
   }
   return entry;

@@ -116,6 +116,10 @@ void Queue::unplace_later(Job* job) {
 }
 
 void Queue::place(Job* job) {
+  if (job->state == JobState::kActive && job->run()->worker != nullptr) {
+    job->run()->worker->active.push_back(job);
+  }
+  if (replaying_) return;
   count_in(job, true);
   place_later(job);
   switch (job->state) {
@@ -141,6 +145,10 @@ void Queue::place(Job* job) {
 }
 
 void Queue::unplace(Job* job) {
+  if (job->state == JobState::kActive && job->run()->worker != nullptr) {
+    std::erase(job->run()->worker->active, job);
+  }
+  if (replaying_) return;
   count_in(job, false);
   unplace_later(job);
   bool found = true;
@@ -176,7 +184,6 @@ void Queue::place_active(Job* job) {
   const JobRun& run = *job->run();
   leases.insert(static_cast<uint64_t>(run.due_steady()), run.token, job);
   runs.insert(static_cast<uint64_t>(run.started_ms), run.token, job);
-  if (run.worker != nullptr) run.worker->active.push_back(job);
   limiter.used += job->cost();
   lanes.admit(job, queue_ms);
 }
@@ -214,10 +221,55 @@ void Queue::unplace_active(Job* job) {
   const bool found = leases.erase(static_cast<uint64_t>(run.due_steady()), run.token, job) &&
                      runs.erase(static_cast<uint64_t>(run.started_ms), run.token, job);
   CHECK(found);
-  if (run.worker != nullptr) std::erase(run.worker->active, job);
   CHECK(limiter.used >= job->cost());
   limiter.used -= job->cost();
   lanes.release(job, queue_ms);
+}
+
+// --- Replay ---
+
+void Queue::end_replay() {
+  if (!replaying_) return;
+  replaying_ = false;
+  for (auto& [name, worker] : workers_) worker->active.clear();
+  place_all();
+  lanes.end_replay();
+}
+
+namespace {
+
+struct Placing {
+  uint64_t major;
+  uint64_t minor;
+  Job* job;
+  auto operator<=>(const Placing&) const = default;
+};
+
+// The order in which places are appended to the indexes of the job's state.
+Placing placing_of(Job* job) {
+  if (job->state == JobState::kActive) return {job->run()->token, 0, job};
+  if (is_terminal(job->state)) return {job->end()->finish_order, 0, job};
+  return {rank_key(job->rank), job->seq, job};
+}
+
+}  // namespace
+
+void Queue::place_all() {
+  // Jobs lie in memory as they came and are met in the order of the map, so reading one waits for
+  // the memory. These waits overlap if they are asked for some jobs ahead.
+  constexpr size_t kAhead = 16;
+  std::vector<Placing> all;
+  all.reserve(jobs.size());
+  jobs.for_each([&](Job* job) { all.push_back({0, 0, job}); });
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (i + kAhead < all.size()) __builtin_prefetch(all[i + kAhead].job);
+    all[i] = placing_of(all[i].job);
+  }
+  std::sort(all.begin(), all.end());
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (i + kAhead < all.size()) __builtin_prefetch(all[i + kAhead].job);
+    place(all[i].job);
+  }
 }
 
 // --- Workers ---
@@ -394,8 +446,6 @@ void Queue::check() {
   std::map<const Key*, uint64_t> key_slots;
   jobs.for_each([&](const Job* job) {
     ++counted[static_cast<size_t>(job->state)];
-    const bool ttl_runs = job->extras_if() != nullptr && job->extras_if()->ttl_due_ms != 0;
-    CHECK(!ttl_runs || shown_state(job) == JobState::kPending);
     CHECK(job->lane != nullptr && job->lane->band == job->band);
     CHECK((job->run() != nullptr) == (job->state == JobState::kActive));
     CHECK((job->end() != nullptr) == is_terminal(job->state));

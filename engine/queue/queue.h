@@ -78,6 +78,11 @@ class Queue {
   // The same without the map of ids, around a change of the job's fields.
   void place(Job* job);
   void unplace(Job* job);
+  // Until end_replay() jobs stand in the map of ids alone: records come in any order and most of
+  // what they say is overtaken by a later one, so the indexes are filled once, in their own order.
+  // Nobody may ask for an order, a count or a slot before. For a queue without jobs.
+  void begin_replay() { replaying_ = true; }
+  void end_replay();
   // Another allocation for the same id (a new payload). `job` must be unplaced; the new one is
   // returned unplaced.
   Job* replace_payload(Job* job, Bytes payload);
@@ -177,6 +182,7 @@ class Queue {
   void count_in(const Job* job, bool in);
   void count_tags(const Job* job, uint64_t one);
   void check_gauges();
+  void place_all();
   // Whether it can be the last job of its band without being in its order (Band::later).
   void place_later(Job* job);
   void unplace_later(Job* job);
@@ -185,6 +191,7 @@ class Queue {
   void place_active(Job* job);
   void unplace_active(Job* job);
 
+  bool replaying_ = false;
   std::array<uint64_t, kJobStates> counts_{};
   std::map<std::string, std::unique_ptr<Worker>, std::less<>> workers_;
 };
