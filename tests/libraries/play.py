@@ -6,6 +6,7 @@ the server by SLUICE_PORT, asserts, and its last line is "all of it holds". In b
 goes on with its work; "restarted" on its standard input says when the server answers again.
 """
 
+import contextlib
 import os
 import pathlib
 import queue
@@ -123,7 +124,8 @@ class Program:
             pass
         code = self.process.wait()
         self._reader.join(5)
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # What it was told last, it need not have read.
+            self.process.stdin.close()
         self.process.stdout.close()
         return code
 

@@ -6,7 +6,7 @@ const readline = require("node:readline");
 const address = { host: "127.0.0.1", port: Number(process.env.SLUICE_PORT) };
 
 // Generous: what is waited for takes milliseconds, but on a machine that does much else.
-const patienceMs = 60000;
+const patienceMs = Number(process.env.PATIENCE_MS ?? 60000);
 
 const equal = (got, expected, what) => {
   try {
@@ -68,13 +68,18 @@ async function killServer() {
   await waitUntil(() => told.shift() === "restarted", "the server's return");
 }
 
+const late = async (name) => {
+  await sleep(1.5 * patienceMs);
+  throw new Error(`${name} came to no end`);
+};
+
 /** Runs the parts in order, the names telling how far it came. A failure ends the process. */
 function play(parts) {
   (async () => {
     for (const [name, part] of Object.entries(parts)) {
       if (process.env.ONLY && !name.includes(process.env.ONLY)) continue;
       const began = Date.now();
-      await part();
+      await Promise.race([part(), late(name)]);
       console.log(`${name}, ${Date.now() - began} ms`);
     }
   })().then(() => {
