@@ -184,6 +184,18 @@ def redis_benchmark(server, test, requests, pipeline, key_range):
     return with_cpu(server, run)
 
 
+def bullmq_load(server, jobs):
+    """BullMQ of tests/npm with one process of node."""
+    command = ["node", str(ROOT / "bench" / "load" / "bullmq_load.js")]
+    environment = dict(os.environ, SLUICE_PORT=str(server.port), JOBS=str(jobs),
+                       NODE_PATH=str(ROOT / "tests" / "npm" / "node_modules"))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False,
+                          env=environment)
+    if done.returncode != 0:
+        raise LoadFailed(f"BullMQ (tools/setup test installs it): {done.stdout}{done.stderr}")
+    return json.loads(done.stdout)
+
+
 class CycleLoad:
     """One run of bench/load/cycle_load. `signal_window` starts its measured window anew."""
 

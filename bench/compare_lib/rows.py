@@ -5,8 +5,8 @@ import dataclasses
 import time
 from typing import Callable
 
-from compare_lib.measure import (CycleLoad, LoadFailed, PinnedServer, redis_benchmark,
-                                  rss_bytes, run_cycle, with_cpu)
+from compare_lib.measure import (CycleLoad, LoadFailed, PinnedServer, bullmq_load,
+                                  redis_benchmark, rss_bytes, run_cycle, with_cpu)
 
 NO_PERSISTENCE = {"appendonly": "no", "save": ""}
 EVERYSEC = {"appendonly": "yes", "appendfsync": "everysec", "save": ""}
@@ -135,6 +135,10 @@ def benchmark_rows():
     read = ["XREADGROUP", "GROUP", "g", "c", "COUNT", "1", "STREAMS", "mystream", ">"]
     rows.append(Row("xreadgroup", "XREADGROUP COUNT 1 -P 16",
                     benchmark_run(read, 1_000_000, fill=fill_stream), [CPU]))
+    rows.append(Row("hset", "HSET -P 16", benchmark_run("hset", 2_000_000), [CPU]))
+    rows.append(Row("rpush", "RPUSH -P 16", benchmark_run("rpush", 2_000_000), [CPU]))
+    rows.append(Row("blpop", "BLPOP -P 16, filled list",
+                    benchmark_run(["BLPOP", "mylist", "0"], 1_000_000, fill=fill_list), [CPU]))
     for command in ("SET", "GET"):
         rows.append(Row(f"{command.lower()}-unpipelined", f"{command}, no pipeline",
                         benchmark_run(command.lower(), 300_000, pipeline=1),
@@ -163,6 +167,27 @@ def cycle_rows():
             cycle_run(EVERYSEC, full_jobs=400_000), [Goal("cpu_us", "<=", 0.5)]),
         Row("cycle-always", "the seed's cycle -P 16, always, 50 clients",
             cycle_run(ALWAYS, seconds=4.0), [Goal("per_s", ">=", 1.1)]),
+    ]
+
+
+# -- a job library -------------------------------------------------------------------------------
+#
+# Figures are for a job: added in a bulk, taken, completed. The load is bound by node.
+
+
+def bullmq_run(persistence):
+    def run(bench):
+        with bench.server(persistence) as server:
+            return with_cpu(server, lambda: bullmq_load(server, bench.count(50_000)))
+    return run
+
+
+def library_rows():
+    return [
+        Row("bullmq", "BullMQ, 50,000 jobs added and processed, no persistence",
+            bullmq_run(NO_PERSISTENCE), [Goal("cpu_us", "<=", 0.8)]),
+        Row("bullmq-everysec", "BullMQ, 50,000 jobs added and processed, everysec",
+            bullmq_run(EVERYSEC), [Goal("cpu_us", "<=", 0.8)]),
     ]
 
 
@@ -374,4 +399,4 @@ def job_rows():
 
 
 def all_rows():
-    return benchmark_rows() + cycle_rows() + job_rows() + native_rows()
+    return benchmark_rows() + cycle_rows() + library_rows() + job_rows() + native_rows()
