@@ -12,8 +12,8 @@ def test_bullmq_5(options):
 
 
 def test_bullmq_6(options):
-    """BullMQ 6, the same, with appendfsync everysec."""
-    play.play_node(options, "bullmq.js", "bullmq-6", fsync="everysec")
+    """BullMQ 6, the same, with appendfsync everysec and two I/O threads."""
+    play.play_node(options, "bullmq.js", "bullmq-6", fsync="everysec", io_threads=2)
 
 
 if __name__ == "__main__":

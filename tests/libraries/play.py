@@ -178,10 +178,10 @@ def need_file(path, what):
     return path
 
 
-def play_node(options, scenario, package, fsync="always", **others):
+def play_node(options, scenario, package, fsync="always", io_threads=1, **others):
     """A scenario of node/, with LIBRARY as the name under which it finds the package."""
     node = need_npm(package)
-    with server(options, fsync) as running, scratch() as directory:
+    with server(options, fsync, **{"io-threads": io_threads}) as running, scratch() as directory:
         return play([node, HERE / "node" / scenario], running, directory, LIBRARY=package, **others)
 
 
