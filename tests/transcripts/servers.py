@@ -60,6 +60,12 @@ def directive_arguments(directives):
     return arguments
 
 
+def die_with_parent():
+    """For a child between fork and exec: it must not outlive a test run that is killed. The signal
+    follows the thread that started it, so only a thread that lives as long may ask for it."""
+    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 class Server:
     """One child server. `kind` is "redis" or "sluice", by the program's name unless it is given."""
 
@@ -176,16 +182,11 @@ class Server:
     def _spawn(self):
         on_main_thread = threading.current_thread() is threading.main_thread()
 
-        def in_child():
-            # The child must not outlive a test run that is killed. The signal follows the thread
-            # that started it, so it is asked for only where that thread lives as long as we do.
-            if on_main_thread:
-                _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
                 self._command_line(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                cwd=self.directory, env=self.environment, preexec_fn=in_child)
+                cwd=self.directory, env=self.environment,
+                preexec_fn=die_with_parent if on_main_thread else None)
 
     def _wait_until_ready(self):
         deadline = time.monotonic() + self.start_timeout_s

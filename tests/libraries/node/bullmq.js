@@ -210,8 +210,8 @@ async function pause() {
   await queue.resume();
   await completed(queue, 2);
   await worker.pause();
+  equal(worker.isPaused(), true);
   await queue.add("c", {});
-  equal(await queue.getWaitingCount(), 1);
   worker.resume();
   await completed(queue, 3);
   equal(ran, ["a", "b", "c"]);
