@@ -1,6 +1,4 @@
 // DUMP and RESTORE: values in RDB's format, exchangeable with redis-server.
-#include <algorithm>
-
 #include "engine/commands/call.h"
 #include "engine/commands/keys.h"
 #include "engine/engine.h"
@@ -44,9 +42,9 @@ bool parse_options(const Call& call, RestoreOptions& options) {
   return true;
 }
 
-bool read_payload(const Call& call, rdb::Value& value) {
+bool read_payload(const Call& call, OwnedEntry& value) {
   const uint64_t limit = call.engine.options().max_bulk_bytes.load(std::memory_order_relaxed);
-  switch (rdb::read_payload(call.args[3], limit, value)) {
+  switch (rdb::read_payload(call.args[3], limit, call.args[1], value)) {
     case rdb::PayloadFault::kNone:
       return true;
     case rdb::PayloadFault::kFooter:
@@ -57,32 +55,6 @@ bool read_payload(const Call& call, rdb::Value& value) {
       return false;
   }
   return false;
-}
-
-// Redis decides for the value as a whole, and only a listpack makes -0 a 0.
-bool fits_listpack(const rdb::Value& value) {
-  return value.scored.size() <= g_encoding_limits.sorted_listpack_entries &&
-         std::all_of(value.scored.begin(), value.scored.end(), [](const auto& member) {
-           return member.first.size() <= g_encoding_limits.sorted_listpack_value_bytes;
-         });
-}
-
-// Puts the value under a key that is absent.
-void put_value(Database database, const KeyRef& key, const rdb::Value& value) {
-  if (value.type == Type::kString) return database.put_string(key, nullptr, value.string, 0);
-  Entry* entry = database.create(key, value.type);
-  if (value.type == Type::kSortedSet) entry->object<SortedSet>().listpack = fits_listpack(value);
-  for (const std::string& item : value.items) {
-    if (value.type == Type::kList) {
-      database.list_push(key, entry, item, false);
-    } else {
-      database.set_add(key, entry, item);
-    }
-  }
-  for (const auto& [field, text] : value.fields) database.hash_put(key, entry, field, text);
-  for (const auto& [member, score] : value.scored) {
-    database.sorted_put(key, entry, nullptr, member, score);
-  }
 }
 
 uint32_t access_second(int64_t steady_ms, int64_t idle_s) {
@@ -114,7 +86,7 @@ void restore_command(Call& call) {
   int64_t expire_ms = 0;
   if (!call.integer(2, expire_ms)) return;
   if (expire_ms < 0) return call.reply.error("ERR Invalid TTL value, must be >= 0");
-  rdb::Value value;
+  OwnedEntry value;
   if (!read_payload(call, value)) return;
   if (old != nullptr) database.remove(key, old);
   if (expire_ms != 0) {
@@ -124,9 +96,9 @@ void restore_command(Call& call) {
     }
     if (expire_ms <= call.now_ms()) return call.reply.ok();
   }
-  put_value(database, key, value);
-  Entry* made = database.find(key);
-  if (expire_ms != 0) database.set_expire(key, made, expire_ms);
+  value->set_expire_ms(expire_ms);
+  Entry* made = value.get();
+  database.put_entry(key, std::move(value));
   if (options.idle_s >= 0) made->set_access_s(access_second(call.unit.steady_ms, options.idle_s));
   call.reply.ok();
 }

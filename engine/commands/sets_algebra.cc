@@ -19,10 +19,7 @@ struct Result {
     const uint64_t hash = hash_bytes(member);
     if (set.members.find(member, hash) != nullptr) return;
     set.members.insert(Member::make(member), hash);
-    if (set.intset &&
-        (set.members.size() > g_encoding_limits.set_intset_entries || !is_integer_text(member))) {
-      set.intset = false;
-    }
+    if (set.intset && !fits_intset(set, member)) set.intset = false;
   }
 };
 

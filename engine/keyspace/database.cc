@@ -16,6 +16,10 @@ EncodingLimits g_encoding_limits;
 
 bool is_integer_text(Bytes text) { return parse_i64(text).has_value(); }
 
+bool fits_intset(const Set& set, Bytes member) {
+  return set.members.size() <= g_encoding_limits.set_intset_entries && is_integer_text(member);
+}
+
 void Database::touched(Bytes key) {
   ++unit_->changes;
   break_watches(key);
@@ -371,11 +375,7 @@ bool Database::hash_put(const KeyRef& key, Entry* entry, Bytes field, Bytes valu
   } else {
     hash.fields.insert(made, field_hash);
   }
-  if (hash.listpack && (hash.fields.size() > g_encoding_limits.hash_listpack_entries ||
-                        field.size() > g_encoding_limits.hash_listpack_value_bytes ||
-                        value.size() > g_encoding_limits.hash_listpack_value_bytes)) {
-    hash.listpack = false;
-  }
+  if (hash.listpack && !fits_listpack(hash, field, value)) hash.listpack = false;
   touched(key.key);
   return old == nullptr;
 }
@@ -401,10 +401,7 @@ bool Database::set_add(const KeyRef& key, Entry* entry, Bytes member) {
     note_set_change(*shard_, *unit_, index_, key.key, member, true);
   }
   set.members.insert(Member::make(member), member_hash);
-  if (set.intset &&
-      (set.members.size() > g_encoding_limits.set_intset_entries || !is_integer_text(member))) {
-    set.intset = false;
-  }
+  if (set.intset && !fits_intset(set, member)) set.intset = false;
   touched(key.key);
   return true;
 }

@@ -6,6 +6,7 @@
 // replaced or (strings) written; node pointers until their element is written or removed.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "engine/keyspace/collections.h"
@@ -16,15 +17,27 @@
 namespace sluice {
 
 // The thresholds at which Redis changes its encodings; see collections.h on what they mean here.
-// Changed by CONFIG SET under all shards' locks.
+// Of the process; CONFIG SET changes them while commands run, for what is written from then on.
 struct EncodingLimits {
-  size_t hash_listpack_entries = 512;
-  size_t hash_listpack_value_bytes = 64;
-  size_t set_intset_entries = 512;
-  size_t sorted_listpack_entries = 128;
-  size_t sorted_listpack_value_bytes = 64;
+  std::atomic<size_t> hash_listpack_entries{512};
+  std::atomic<size_t> hash_listpack_value_bytes{64};
+  std::atomic<size_t> set_intset_entries{512};
+  std::atomic<size_t> sorted_listpack_entries{128};
+  std::atomic<size_t> sorted_listpack_value_bytes{64};
 };
 extern EncodingLimits g_encoding_limits;
+
+// Whether Redis keeps the collection in its small encoding now that it has this element.
+inline bool fits_listpack(const Hash& hash, Bytes field, Bytes value) {
+  return hash.fields.size() <= g_encoding_limits.hash_listpack_entries &&
+         field.size() <= g_encoding_limits.hash_listpack_value_bytes &&
+         value.size() <= g_encoding_limits.hash_listpack_value_bytes;
+}
+inline bool fits_listpack(const SortedSet& sorted, Bytes member) {
+  return sorted.members.size() <= g_encoding_limits.sorted_listpack_entries &&
+         member.size() <= g_encoding_limits.sorted_listpack_value_bytes;
+}
+bool fits_intset(const Set& set, Bytes member);
 
 struct StreamRecord;
 
@@ -61,6 +74,9 @@ class Database {
   // A new empty collection under an absent key. The caller puts an element into it in the same
   // unit.
   Entry* create(const KeyRef& key, Type type);
+  // Puts an entry that was made elsewhere, of whatever type but a queue, with its expiry. REQUIRES:
+  // it is of this key, which is absent.
+  void put_entry(const KeyRef& key, OwnedEntry made);
   void remove(const KeyRef& key, Entry* entry);
   // Ends a collection that has lost its last element; true if it did.
   bool remove_if_empty(const KeyRef& key, Entry* entry);
@@ -183,6 +199,7 @@ class Database {
   void record_stream(const KeyRef& key, EffectType type, const StreamRecord& record);
   // A change that breaks no WATCH, with its record.
   void stream_changed(const KeyRef& key, EffectType type, const StreamRecord& record);
+  void record_whole(const KeyRef& key, const Entry& entry);
   void record_whole_stream(const KeyRef& key, const Stream& stream);
   bool apply_stream(const KeyRef& key, const Effect& effect);
   Entry* replay_collection(const KeyRef& key, Type type);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "engine/base/bytes.h"
 #include "engine/base/hash.h"
@@ -92,6 +93,12 @@ class Entry {
   uint32_t form_ : 2;       // of a string
   uint32_t type_ : 4;
 };
+
+// An entry that is in no database.
+struct EntryEnd {
+  void operator()(Entry* entry) const { Entry::destroy(entry); }
+};
+using OwnedEntry = std::unique_ptr<Entry, EntryEnd>;
 
 struct EntryTraits {
   static constexpr size_t kMaxOrdered = 128;

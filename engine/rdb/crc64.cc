@@ -25,8 +25,8 @@ constexpr std::array<uint64_t, 256> kTable = make_table();
 
 }  // namespace
 
-uint64_t crc64(Bytes bytes) {
-  uint64_t crc = 0;
+uint64_t crc64(Bytes bytes, uint64_t before) {
+  uint64_t crc = before;
   for (const char c : bytes) crc = kTable[(crc ^ static_cast<uint8_t>(c)) & 0xff] ^ crc >> 8;
   return crc;
 }

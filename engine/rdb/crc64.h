@@ -8,6 +8,7 @@
 
 namespace sluice::rdb {
 
-uint64_t crc64(Bytes bytes);
+// `before`: of the bytes in front of these.
+uint64_t crc64(Bytes bytes, uint64_t before = 0);
 
 }  // namespace sluice::rdb

@@ -16,16 +16,38 @@ enum ValueType : uint8_t {
   kSortedText = 3,  // scores as text
   kHash = 4,
   kSorted = 5,
+  kModuleValue = 7,
   kHashZipmap = 9,
   kListZiplist = 10,
   kSetIntset = 11,
   kSortedZiplist = 12,
   kHashZiplist = 13,
   kListQuicklist = 14,  // of ziplists
+  kStreamListpacks = 15,
   kHashListpack = 16,
   kSortedListpack = 17,
-  kListQuicklist2 = 18,  // of listpacks and plain elements
+  kListQuicklist2 = 18,    // of listpacks and plain elements
+  kStreamListpacks2 = 19,  // with counts of what was added and read
 };
+
+// What stands in place of a type where something else than a key with its value follows.
+enum Opcode : uint8_t {
+  kFunctionLibrary = 245,
+  kFunctionBeforeRelease = 246,  // of release candidates of Redis 7.0
+  kModuleAux = 247,
+  kIdleTime = 248,  // of the key that follows, as the next three
+  kUseFrequency = 249,
+  kExpiryMs = 252,
+  kExpirySeconds = 253,
+  kAuxiliary = 250,  // what wrote the file, and when
+  kTableSizes = 251,
+  kSelectDatabase = 254,
+  kEndOfFile = 255,
+};
+
+// Flags of an entry in a stream's listpack.
+inline constexpr int64_t kStreamEntryDeleted = 1;
+inline constexpr int64_t kStreamEntrySameFields = 2;
 
 // Appends the lowest `width` bytes, the lowest one first.
 inline void put_number(std::string& to, uint64_t value, size_t width) {

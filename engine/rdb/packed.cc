@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
 #include "engine/base/numbers.h"
 #include "engine/rdb/format.h"
-#include "engine/rdb/reader.h"
 
 namespace sluice::rdb {
 
@@ -22,62 +22,57 @@ int64_t sign_extended(uint64_t value, unsigned bits) {
   return static_cast<int64_t>(value << shift) >> shift;
 }
 
-bool take_integer(Reader& from, size_t width, std::string& element) {
+bool take_integer(Reader& from, size_t width, NumberText& number, Bytes& element) {
   uint64_t raw = 0;
   if (!from.number(width, raw)) return false;
-  element = std::to_string(sign_extended(raw, static_cast<unsigned>(8 * width)));
+  element = number.set(sign_extended(raw, static_cast<unsigned>(8 * width)));
   return true;
 }
 
-bool take_text(Reader& from, uint64_t size, std::string& element) {
-  Bytes text;
-  if (!from.bytes(size, text)) return false;
-  element = text;
-  return true;
-}
-
-// Seven bits a byte, the last one (in memory) lowest; all but the first say that more stand before.
-std::string back_length(size_t size) {
-  // The limits are those of Redis, one short of what would fit.
-  const size_t width = size <= 127        ? 1
-                       : size < 16383     ? 2
-                       : size < 2097151   ? 3
-                       : size < 268435455 ? 4
-                                          : 5;
-  std::string bytes(width, '\0');
-  for (size_t i = 0; i < width; ++i) {
-    const size_t group = size >> 7 * (width - 1 - i) & 0x7f;
-    bytes[i] = static_cast<char>(i == 0 ? group : group | 0x80);
+// What stands behind an entry of a listpack: seven bits a byte, the last one (in memory) lowest;
+// all but the first say that more stand before.
+class BackLength {
+ public:
+  explicit BackLength(size_t size) {
+    // The limits are those of Redis, one short of what would fit.
+    width_ = size <= 127 ? 1 : size < 16383 ? 2 : size < 2097151 ? 3 : size < 268435455 ? 4 : 5;
+    for (size_t i = 0; i < width_; ++i) {
+      const size_t group = size >> 7 * (width_ - 1 - i) & 0x7f;
+      bytes_[i] = static_cast<char>(i == 0 ? group : group | 0x80);
+    }
   }
-  return bytes;
-}
+  Bytes bytes() const { return {bytes_.data(), width_}; }
+
+ private:
+  std::array<char, 5> bytes_;
+  size_t width_;
+};
 
 // One entry of a listpack without its length at the end.
-bool take_listpack_entry(Reader& from, uint8_t first, std::string& element) {
+bool take_listpack_entry(Reader& from, uint8_t first, NumberText& number, Bytes& element) {
   uint64_t more = 0;
   if (first < 0x80) {
-    element = std::to_string(first);
+    element = number.set(first);
     return true;
   }
-  if (first < 0xc0) return take_text(from, first & 0x3f, element);
+  if (first < 0xc0) return from.bytes(first & 0x3f, element);
   if (first < 0xe0) {
     if (!from.number(1, more)) return false;
-    element = std::to_string(sign_extended((first & 0x1fU) << 8 | more, 13));
+    element = number.set(sign_extended((first & 0x1fU) << 8 | more, 13));
     return true;
   }
-  if (first < 0xf0)
-    return from.number(1, more) && take_text(from, (first & 0xfU) << 8 | more, element);
+  if (first < 0xf0) return from.number(1, more) && from.bytes((first & 0xfU) << 8 | more, element);
   switch (first) {
     case 0xf0:
-      return from.number(4, more) && take_text(from, more, element);
+      return from.number(4, more) && from.bytes(more, element);
     case 0xf1:
-      return take_integer(from, 2, element);
+      return take_integer(from, 2, number, element);
     case 0xf2:
-      return take_integer(from, 3, element);
+      return take_integer(from, 3, number, element);
     case 0xf3:
-      return take_integer(from, 4, element);
+      return take_integer(from, 4, number, element);
     case 0xf4:
-      return take_integer(from, 8, element);
+      return take_integer(from, 8, number, element);
     default:
       return false;
   }
@@ -85,38 +80,63 @@ bool take_listpack_entry(Reader& from, uint8_t first, std::string& element) {
 
 }  // namespace
 
-bool read_listpack(Bytes packed, std::vector<std::string>& out) {
-  Reader from(packed, packed.size());
+Bytes NumberText::set(int64_t number) {
+  const auto end = std::to_chars(text_.data(), text_.data() + text_.size(), number).ptr;
+  return {text_.data(), static_cast<size_t>(end - text_.data())};
+}
+
+ListpackReader::ListpackReader(Bytes packed) : from_(packed, packed.size()), size_(packed.size()) {
   uint64_t total = 0;
-  uint64_t count = 0;
-  if (!from.number(4, total) || !from.number(2, count) || total != packed.size()) return false;
-  const size_t begin_count = out.size();
-  for (;;) {
-    const size_t before = from.rest().size();
-    uint8_t first = 0;
-    if (!from.byte(first)) return false;
-    if (first == kEnd) break;
-    std::string element;
-    if (!take_listpack_entry(from, first, element)) return false;
-    const std::string expected = back_length(before - from.rest().size());
-    Bytes found;
-    if (!from.bytes(expected.size(), found) || found != expected) return false;
-    out.push_back(std::move(element));
+  good_ = from_.number(4, total) && from_.number(2, count_) && total == packed.size();
+}
+
+bool ListpackReader::next(Bytes& element) {
+  const Bytes rest = from_.rest();
+  if (!good_ || rest.empty()) return good_ = false;
+  const auto first = static_cast<uint8_t>(rest[0]);
+  if (first == kEnd) return false;
+  uint8_t taken = 0;
+  Bytes found;
+  good_ = from_.byte(taken) && take_listpack_entry(from_, first, number_, element);
+  if (!good_) return false;
+  const BackLength expected(rest.size() - from_.rest().size());
+  good_ = from_.bytes(expected.bytes().size(), found) && found == expected.bytes();
+  ++taken_;
+  return good_;
+}
+
+bool ListpackReader::next(int64_t& number) {
+  Bytes element;
+  if (!next(element)) return false;
+  const auto parsed = parse_i64(element);
+  number = parsed.value_or(0);
+  return good_ = parsed.has_value();
+}
+
+bool ListpackReader::is_whole() {
+  return good_ && from_.rest().size() == 1 && static_cast<uint8_t>(from_.rest()[0]) == kEnd &&
+         (count_ == kUnknownCount || count_ == taken_);
+}
+
+bool read_listpack(Bytes packed, const TakeElement& take) {
+  ListpackReader from(packed);
+  Bytes element;
+  while (from.next(element)) {
+    if (!take(element)) return false;
   }
-  return from.rest().empty() && (count == kUnknownCount || count == out.size() - begin_count);
+  return from.is_whole();
 }
 
 namespace {
 
-bool take_ziplist_entry(Reader& from, std::string& element) {
+bool take_ziplist_entry(Reader& from, NumberText& number, Bytes& element) {
   uint8_t first = 0;
   uint64_t more = 0;
   if (!from.byte(first)) return false;
-  if (first < 0x40) return take_text(from, first, element);
-  if (first < 0x80)
-    return from.number(1, more) && take_text(from, (first & 0x3fU) << 8 | more, element);
+  if (first < 0x40) return from.bytes(first, element);
+  if (first < 0x80) return from.number(1, more) && from.bytes((first & 0x3fU) << 8 | more, element);
   if (first >= 0xf1 && first <= 0xfd) {
-    element = std::to_string((first & 0xf) - 1);
+    element = number.set((first & 0xf) - 1);
     return true;
   }
   switch (first) {
@@ -125,18 +145,18 @@ bool take_ziplist_entry(Reader& from, std::string& element) {
       Bytes size;
       if (!from.bytes(4, size)) return false;
       for (size_t i = 0; i < 4; ++i) more = more << 8 | byte_at(size, i);
-      return take_text(from, more, element);
+      return from.bytes(more, element);
     }
     case 0xc0:
-      return take_integer(from, 2, element);
+      return take_integer(from, 2, number, element);
     case 0xd0:
-      return take_integer(from, 4, element);
+      return take_integer(from, 4, number, element);
     case 0xe0:
-      return take_integer(from, 8, element);
+      return take_integer(from, 8, number, element);
     case 0xf0:
-      return take_integer(from, 3, element);
+      return take_integer(from, 3, number, element);
     case 0xfe:
-      return take_integer(from, 1, element);
+      return take_integer(from, 1, number, element);
     default:
       return false;
   }
@@ -144,16 +164,17 @@ bool take_ziplist_entry(Reader& from, std::string& element) {
 
 }  // namespace
 
-bool read_ziplist(Bytes packed, std::vector<std::string>& out) {
+bool read_ziplist(Bytes packed, const TakeElement& take) {
   Reader from(packed, packed.size());
   uint64_t total = 0;
   uint64_t tail = 0;
   uint64_t count = 0;
   if (!from.number(4, total) || !from.number(4, tail) || !from.number(2, count)) return false;
   if (total != packed.size()) return false;
-  const size_t begin_count = out.size();
+  uint64_t taken = 0;
   uint64_t previous_size = 0;
-  for (;;) {
+  NumberText number;
+  for (;; ++taken) {
     const size_t before = from.rest().size();
     uint8_t first = 0;
     if (!from.byte(first)) return false;
@@ -161,35 +182,35 @@ bool read_ziplist(Bytes packed, std::vector<std::string>& out) {
     // The size of the entry before: one byte, or 254 and four.
     uint64_t previous = first;
     if (first == 254 && !from.number(4, previous)) return false;
-    std::string element;
-    if (previous != previous_size || !take_ziplist_entry(from, element)) return false;
+    Bytes element;
+    if (previous != previous_size || !take_ziplist_entry(from, number, element)) return false;
     previous_size = before - from.rest().size();
-    out.push_back(std::move(element));
+    if (!take(element)) return false;
   }
-  return from.rest().empty() && (count == kUnknownCount || count == out.size() - begin_count);
+  return from.rest().empty() && (count == kUnknownCount || count == taken);
 }
 
-bool read_intset(Bytes packed, std::vector<std::string>& out) {
+bool read_intset(Bytes packed, const TakeElement& take) {
   Reader from(packed, packed.size());
   uint64_t width = 0;
   uint64_t count = 0;
   if (!from.number(4, width) || !from.number(4, count)) return false;
   if ((width != 2 && width != 4 && width != 8) || count * width != from.rest().size()) return false;
+  NumberText number;
   for (; count != 0; --count) {
-    std::string element;
-    if (!take_integer(from, width, element)) return false;
-    out.push_back(std::move(element));
+    Bytes element;
+    if (!take_integer(from, width, number, element) || !take(element)) return false;
   }
   return true;
 }
 
-bool read_zipmap(Bytes packed, std::vector<std::string>& out) {
+bool read_zipmap(Bytes packed, const TakeElement& take) {
   Reader from(packed, packed.size());
   uint8_t count = 0;  // of pairs; 254 and more: unknown
   if (!from.byte(count)) return false;
-  const size_t begin_count = out.size();
+  uint64_t taken = 0;
   bool is_value = false;
-  for (;;) {
+  for (;; ++taken) {
     uint8_t first = 0;
     if (!from.byte(first)) return false;
     if (first == kEnd) break;
@@ -197,14 +218,13 @@ bool read_zipmap(Bytes packed, std::vector<std::string>& out) {
     if (first == 254 && !from.number(4, size)) return false;
     uint8_t unused = 0;  // bytes behind a value
     if (is_value && !from.byte(unused)) return false;
-    std::string element;
+    Bytes element;
     Bytes skipped;
-    if (!take_text(from, size, element) || !from.bytes(unused, skipped)) return false;
-    out.push_back(std::move(element));
+    if (!from.bytes(size, element) || !from.bytes(unused, skipped)) return false;
+    if (!take(element)) return false;
     is_value = !is_value;
   }
-  const size_t pairs = (out.size() - begin_count) / 2;
-  return !is_value && from.rest().empty() && (count >= 254 || count == pairs);
+  return !is_value && from.rest().empty() && (count >= 254 || count == taken / 2);
 }
 
 // --- Writing ---
@@ -215,7 +235,7 @@ void ListpackWriter::append(Bytes element) {
   const size_t begin = bytes_.size();
   const auto integer = parse_i64(element);
   if (integer) {
-    append_integer(*integer);
+    put_integer(*integer);
   } else {
     const size_t size = element.size();
     if (size < 64) {
@@ -232,7 +252,13 @@ void ListpackWriter::append(Bytes element) {
   end_entry(begin);
 }
 
-void ListpackWriter::append_integer(int64_t value) {
+void ListpackWriter::append(int64_t number) {
+  const size_t begin = bytes_.size();
+  put_integer(number);
+  end_entry(begin);
+}
+
+void ListpackWriter::put_integer(int64_t value) {
   const auto raw = static_cast<uint64_t>(value);
   if (value >= 0 && value <= 127) {
     bytes_ += static_cast<char>(raw);
@@ -254,7 +280,7 @@ void ListpackWriter::append_integer(int64_t value) {
 }
 
 void ListpackWriter::end_entry(size_t begin) {
-  bytes_ += back_length(bytes_.size() - begin);
+  bytes_ += BackLength(bytes_.size() - begin).bytes();
   ++count_;
 }
 

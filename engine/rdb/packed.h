@@ -1,29 +1,69 @@
 // The packed sequences inside RDB strings: listpacks, intsets, and the older ziplists and zipmaps.
 //
 // Elements are texts: what is packed as an integer is written in decimal. Readers check every
-// offset and count before they use it, and answer false for damage; then `out` may hold a part.
-// Layouts are those of redis-server 7.0.15 (its listpack.md, and what it writes).
+// offset and count before they use it, and answer false for damage; then some elements may have
+// been given out already. Layouts are those of redis-server 7.0.15 (its listpack.md, and what it
+// writes).
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "engine/base/bytes.h"
+#include "engine/rdb/reader.h"
 
 namespace sluice::rdb {
 
-bool read_listpack(Bytes packed, std::vector<std::string>& out);
-bool read_ziplist(Bytes packed, std::vector<std::string>& out);
-bool read_intset(Bytes packed, std::vector<std::string>& out);
+// Is given an element, a view that lives until it returns. False refuses it, and with it the whole.
+using TakeElement = std::function<bool(Bytes element)>;
+
+bool read_listpack(Bytes packed, const TakeElement& take);
+bool read_ziplist(Bytes packed, const TakeElement& take);
+bool read_intset(Bytes packed, const TakeElement& take);
 // Fields and values by turns.
-bool read_zipmap(Bytes packed, std::vector<std::string>& out);
+bool read_zipmap(Bytes packed, const TakeElement& take);
+
+// The text of an integer. A view of it lives until the next one.
+class NumberText {
+ public:
+  Bytes set(int64_t number);
+
+ private:
+  std::array<char, 24> text_;
+};
+
+// Takes the elements of a listpack one by one.
+class ListpackReader {
+ public:
+  explicit ListpackReader(Bytes packed);
+  // False: there are no more, or what follows is damaged; is_whole() tells which. The view lives
+  // until the next call.
+  bool next(Bytes& element);
+  // An element that is an integer.
+  bool next(int64_t& number);
+  // Every element was taken, and their number and the end are right.
+  bool is_whole();
+  // Bytes from the beginning up to the next element.
+  size_t position() const { return size_ - from_.rest().size(); }
+
+ private:
+  Reader from_;
+  size_t size_;
+  uint64_t count_ = 0;  // as the header has it
+  uint64_t taken_ = 0;
+  bool good_ = true;
+  NumberText number_;
+};
 
 // Builds a listpack.
 class ListpackWriter {
  public:
   ListpackWriter();
   void append(Bytes element);
+  void append(int64_t number);
   size_t count() const { return count_; }
   // Bytes of the whole with one more element of this size, at most.
   size_t size_with(size_t element_bytes) const { return bytes_.size() + element_bytes + 16; }
@@ -31,7 +71,7 @@ class ListpackWriter {
   std::string take();
 
  private:
-  void append_integer(int64_t value);
+  void put_integer(int64_t value);
   void end_entry(size_t begin);
 
   std::string bytes_;

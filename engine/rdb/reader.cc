@@ -1,9 +1,11 @@
 #include "engine/rdb/reader.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "engine/base/numbers.h"
+#include "engine/rdb/crc64.h"
 
 namespace sluice::rdb {
 
@@ -15,6 +17,7 @@ constexpr uint64_t kEncodedInt32 = 2;
 constexpr uint64_t kEncodedLzf = 3;
 // A reference of LZF has at most 3 bytes and stands for at most 264.
 constexpr uint64_t kMostLzfExpansion = 264;
+constexpr uint64_t kWindowBytes = 256 * 1024;
 
 int64_t sign_extended(uint64_t value, size_t width) {
   const unsigned shift = static_cast<unsigned>(64 - 8 * width);
@@ -23,15 +26,38 @@ int64_t sign_extended(uint64_t value, size_t width) {
 
 }  // namespace
 
+bool Reader::fill(uint64_t count) {
+  if (count > left()) return false;
+  const size_t taken = buffer_.size() - rest_.size();
+  crc_ = crc64(Bytes(buffer_).substr(0, taken), crc_);
+  buffer_.erase(0, taken);
+  size_t filled = buffer_.size();
+  const uint64_t wanted = std::max<uint64_t>(count, kWindowBytes);
+  buffer_.resize(filled + std::min(wanted - filled, unread_));
+  while (filled < count) {
+    const size_t got = source_->read(buffer_.data() + filled, buffer_.size() - filled);
+    if (got == 0) break;
+    filled += got;
+    unread_ -= got;
+  }
+  buffer_.resize(filled);
+  rest_ = buffer_;
+  return filled >= count;
+}
+
+uint64_t Reader::checksum() const {
+  return crc64(Bytes(buffer_).substr(0, buffer_.size() - rest_.size()), crc_);
+}
+
 bool Reader::byte(uint8_t& value) {
-  if (rest_.empty()) return false;
+  if (!need(1)) return false;
   value = static_cast<uint8_t>(rest_[0]);
   rest_.remove_prefix(1);
   return true;
 }
 
 bool Reader::bytes(uint64_t count, Bytes& value) {
-  if (count > rest_.size()) return false;
+  if (!need(count)) return false;
   value = rest_.substr(0, count);
   rest_.remove_prefix(count);
   return true;
@@ -82,35 +108,35 @@ bool Reader::length(uint64_t& value) {
 }
 
 bool Reader::count(size_t least_bytes, uint64_t& value) {
-  return length(value) && value <= rest_.size() / least_bytes;
+  return length(value) && value <= left() / least_bytes;
 }
 
-bool Reader::string(std::string& value) {
+bool Reader::string(Bytes& value) {
   bool encoded = false;
   uint64_t size = 0;
   if (!length_or_encoding(size, encoded)) return false;
-  if (!encoded) {
-    Bytes raw;
-    if (size > max_string_bytes_ || !bytes(size, raw)) return false;
-    value = raw;
-    return true;
-  }
+  if (!encoded) return size <= max_string_bytes_ && bytes(size, value);
   if (size == kEncodedLzf) return compressed_string(value);
   if (size != kEncodedInt8 && size != kEncodedInt16 && size != kEncodedInt32) return false;
   const size_t width = size_t{1} << size;
   uint64_t raw = 0;
   if (!number(width, raw)) return false;
-  value = std::to_string(sign_extended(raw, width));
+  unpacked_ = std::to_string(sign_extended(raw, width));
+  value = unpacked_;
   return true;
 }
 
-bool Reader::compressed_string(std::string& value) {
+bool Reader::compressed_string(Bytes& value) {
   uint64_t packed_size = 0;
   uint64_t size = 0;
   Bytes packed;
-  if (!length(packed_size) || !length(size) || !bytes(packed_size, packed)) return false;
+  if (!length(packed_size) || !length(size)) return false;
   if (size == 0 || size > max_string_bytes_ || size / kMostLzfExpansion > packed_size) return false;
-  return lzf_decompress(packed, size, value);
+  // What does not shrink is not packed.
+  if (packed_size > size || !bytes(packed_size, packed)) return false;
+  if (!lzf_decompress(packed, size, unpacked_)) return false;
+  value = unpacked_;
+  return true;
 }
 
 bool Reader::binary_double(double& value) {

@@ -1,12 +1,14 @@
 // Decoding of values.
 #include <cmath>
-#include <unordered_set>
 
 #include "engine/base/numbers.h"
+#include "engine/keyspace/collections.h"
+#include "engine/keyspace/database.h"
 #include "engine/rdb/crc64.h"
 #include "engine/rdb/format.h"
 #include "engine/rdb/packed.h"
 #include "engine/rdb/reader.h"
+#include "engine/rdb/stream_value.h"
 #include "engine/rdb/value.h"
 
 namespace sluice::rdb {
@@ -15,32 +17,23 @@ namespace {
 
 constexpr size_t kFooterBytes = 10;  // version u16, CRC u64
 
-using Texts = std::vector<std::string>;
-using ReadPacked = bool (*)(Bytes packed, Texts& out);
+using ReadPacked = bool (*)(Bytes packed, const TakeElement& take);
+using TakePair = std::function<bool(Bytes first, Bytes second)>;
 
-bool all_differ(const Texts& texts, size_t step) {
-  std::unordered_set<Bytes> seen;
-  for (size_t i = 0; i < texts.size(); i += step) {
-    if (!seen.insert(texts[i]).second) return false;
-  }
-  return true;
-}
-
-bool read_texts(Reader& from, uint64_t count, Texts& out) {
+bool read_texts(Reader& from, uint64_t count, const TakeElement& take) {
   for (; count != 0; --count) {
-    std::string text;
-    if (!from.string(text)) return false;
-    out.push_back(std::move(text));
+    Bytes text;
+    if (!from.string(text) || !take(text)) return false;
   }
   return true;
 }
 
-bool read_packed(Reader& from, ReadPacked read, Texts& out) {
-  std::string packed;
-  return from.string(packed) && read(packed, out);
+bool read_packed(Reader& from, ReadPacked read, const TakeElement& take) {
+  Bytes packed;
+  return from.string(packed) && read(packed, take);
 }
 
-bool read_quicklist(Reader& from, bool listpacks, Texts& out) {
+bool read_quicklist(Reader& from, bool listpacks, const TakeElement& take) {
   constexpr uint64_t kPlain = 1;
   constexpr uint64_t kPacked = 2;
   uint64_t nodes = 0;
@@ -49,115 +42,234 @@ bool read_quicklist(Reader& from, bool listpacks, Texts& out) {
     uint64_t container = kPacked;
     if (listpacks && !from.length(container)) return false;
     if (container == kPlain) {
-      if (!read_texts(from, 1, out)) return false;
+      if (!read_texts(from, 1, take)) return false;
     } else if (container != kPacked ||
-               !read_packed(from, listpacks ? read_listpack : read_ziplist, out)) {
+               !read_packed(from, listpacks ? read_listpack : read_ziplist, take)) {
       return false;
     }
   }
   return true;
 }
 
-bool take_fields(Texts& texts, Value& value) {
-  value.type = Type::kHash;
-  if (texts.empty() || texts.size() % 2 != 0 || !all_differ(texts, 2)) return false;
-  for (size_t i = 0; i < texts.size(); i += 2) {
-    value.fields.emplace_back(std::move(texts[i]), std::move(texts[i + 1]));
-  }
-  return true;
-}
-
-bool take_scored(Texts& texts, Value& value) {
-  value.type = Type::kSortedSet;
-  if (texts.empty() || texts.size() % 2 != 0 || !all_differ(texts, 2)) return false;
-  for (size_t i = 0; i < texts.size(); i += 2) {
-    const auto score = parse_double(texts[i + 1]);
-    if (!score) return false;
-    value.scored.emplace_back(std::move(texts[i]), *score);
-  }
-  return true;
-}
-
-bool take_items(Texts& texts, Type type, Value& value) {
-  value.type = type;
-  value.items = std::move(texts);
-  if (value.items.empty()) return false;
-  return type != Type::kSet || all_differ(value.items, 1);
-}
-
-bool read_scored(Reader& from, bool binary, Value& value) {
-  value.type = Type::kSortedSet;
-  uint64_t count = 0;
-  if (!from.count(2, count) || count == 0) return false;
-  std::unordered_set<std::string> seen;
-  for (; count != 0; --count) {
-    std::string member;
-    double score = 0;
-    if (!from.string(member) || !(binary ? from.binary_double(score) : from.text_double(score))) {
-      return false;
-    }
-    if (!seen.insert(member).second) return false;
-    value.scored.emplace_back(std::move(member), score);
-  }
-  return true;
-}
-
-}  // namespace
-
-bool read_value(uint8_t type, Reader& from, Value& value) {
-  Texts texts;
+// The elements of a list, a set or a hash, or those of a packed sorted set.
+bool read_elements(uint8_t type, Reader& from, const TakeElement& take) {
   uint64_t count = 0;
   switch (type) {
-    case kString:
-      value.type = Type::kString;
-      return from.string(value.string);
     case kList:
     case kSet:
-      return from.count(1, count) && read_texts(from, count, texts) &&
-             take_items(texts, type == kList ? Type::kList : Type::kSet, value);
+      return from.count(1, count) && read_texts(from, count, take);
     case kHash:
-      return from.count(2, count) && read_texts(from, 2 * count, texts) &&
-             take_fields(texts, value);
-    case kSorted:
-    case kSortedText:
-      return read_scored(from, type == kSorted, value);
+      return from.count(2, count) && read_texts(from, 2 * count, take);
     case kListQuicklist:
     case kListQuicklist2:
-      return read_quicklist(from, type == kListQuicklist2, texts) &&
-             take_items(texts, Type::kList, value);
+      return read_quicklist(from, type == kListQuicklist2, take);
     case kListZiplist:
-      return read_packed(from, read_ziplist, texts) && take_items(texts, Type::kList, value);
-    case kSetIntset:
-      return read_packed(from, read_intset, texts) && take_items(texts, Type::kSet, value);
-    case kHashZipmap:
-      return read_packed(from, read_zipmap, texts) && take_fields(texts, value);
     case kHashZiplist:
-      return read_packed(from, read_ziplist, texts) && take_fields(texts, value);
-    case kHashListpack:
-      return read_packed(from, read_listpack, texts) && take_fields(texts, value);
     case kSortedZiplist:
-      return read_packed(from, read_ziplist, texts) && take_scored(texts, value);
+      return read_packed(from, read_ziplist, take);
+    case kHashListpack:
     case kSortedListpack:
-      return read_packed(from, read_listpack, texts) && take_scored(texts, value);
+      return read_packed(from, read_listpack, take);
+    case kSetIntset:
+      return read_packed(from, read_intset, take);
+    case kHashZipmap:
+      return read_packed(from, read_zipmap, take);
     default:
       return false;
   }
 }
 
-PayloadFault read_payload(Bytes payload, uint64_t max_string_bytes, Value& value) {
-  if (payload.size() < kFooterBytes) return PayloadFault::kFooter;
-  Reader footer(payload.substr(payload.size() - kFooterBytes), kFooterBytes);
+// The same in pairs.
+bool read_pairs(uint8_t type, Reader& from, const TakePair& take) {
+  std::string first;
+  bool has_first = false;
+  const bool whole = read_elements(type, from, [&](Bytes element) {
+    has_first = !has_first;
+    if (!has_first) return take(first, element);
+    first = element;
+    return true;
+  });
+  return whole && !has_first;
+}
+
+bool read_list(uint8_t type, Reader& from, List& list) {
+  const bool whole = read_elements(type, from, [&](Bytes item) {
+    if (item.size() >= PackedList::kMaxElementBytes) return false;
+    list.items.push_back(item);
+    return true;
+  });
+  return whole && !list.items.empty();
+}
+
+bool read_set(uint8_t type, Reader& from, Set& set) {
+  const bool whole = read_elements(type, from, [&](Bytes member) {
+    const uint64_t hash = hash_bytes(member);
+    if (set.members.find(member, hash) != nullptr) return false;
+    set.members.insert(Member::make(member), hash);
+    set.intset = set.intset && fits_intset(set, member);
+    return true;
+  });
+  return whole && !set.members.empty();
+}
+
+bool read_hash(uint8_t type, Reader& from, Hash& hash) {
+  const bool whole = read_pairs(type, from, [&](Bytes name, Bytes value) {
+    const uint64_t name_hash = hash_bytes(name);
+    if (hash.fields.find(name, name_hash) != nullptr) return false;
+    hash.fields.insert(Field::make(name, value), name_hash);
+    hash.listpack = hash.listpack && fits_listpack(hash, name, value);
+    return true;
+  });
+  return whole && !hash.fields.empty();
+}
+
+bool read_scores(Reader& from, bool binary, const std::function<bool(Bytes, double)>& take) {
+  uint64_t count = 0;
+  if (!from.count(2, count)) return false;
+  std::string member;
+  for (; count != 0; --count) {
+    Bytes text;
+    double score = 0;
+    if (!from.string(text)) return false;
+    member = text;
+    if (!(binary ? from.binary_double(score) : from.text_double(score))) return false;
+    if (!take(member, score)) return false;
+  }
+  return true;
+}
+
+// A listpack has no negative zero.
+void drop_negative_zeros(SortedSet& sorted) {
+  sorted.members.for_each([&](ScoredMember* member) {
+    if (member->score() != 0 || !std::signbit(member->score())) return;
+    const uint64_t minor = SortedSet::minor(member->bytes());
+    const bool was_there = sorted.order.erase(SortedSet::major(member->score()), minor, member);
+    CHECK(was_there);
+    member->set_score(0);
+    sorted.order.insert(SortedSet::major(0), minor, member);
+  });
+}
+
+bool read_sorted(uint8_t type, Reader& from, SortedSet& sorted) {
+  const auto take = [&](Bytes bytes, double score) {
+    const uint64_t hash = hash_bytes(bytes);
+    if (sorted.members.find(bytes, hash) != nullptr) return false;
+    ScoredMember* member = ScoredMember::make(bytes, score);
+    sorted.members.insert(member, hash);
+    sorted.order.insert(SortedSet::major(score), SortedSet::minor(bytes), member);
+    sorted.listpack = sorted.listpack && fits_listpack(sorted, bytes);
+    return true;
+  };
+  const bool whole = type == kSorted || type == kSortedText
+                         ? read_scores(from, type == kSorted, take)
+                         : read_pairs(type, from, [&](Bytes member, Bytes text) {
+                             const auto score = parse_double(text);
+                             return score && take(member, *score);
+                           });
+  // Redis decides by the whole value how it keeps it.
+  if (sorted.listpack) drop_negative_zeros(sorted);
+  return whole && !sorted.members.empty();
+}
+
+bool type_of(uint8_t type, Type& made) {
+  switch (type) {
+    case kList:
+    case kListZiplist:
+    case kListQuicklist:
+    case kListQuicklist2:
+      made = Type::kList;
+      return true;
+    case kSet:
+    case kSetIntset:
+      made = Type::kSet;
+      return true;
+    case kSorted:
+    case kSortedText:
+    case kSortedZiplist:
+    case kSortedListpack:
+      made = Type::kSortedSet;
+      return true;
+    case kHash:
+    case kHashZipmap:
+    case kHashZiplist:
+    case kHashListpack:
+      made = Type::kHash;
+      return true;
+    case kStreamListpacks:
+    case kStreamListpacks2:
+      made = Type::kStream;
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool fill(uint8_t type, Reader& from, const Entry& entry) {
+  switch (entry.type()) {
+    case Type::kList:
+      return read_list(type, from, entry.object<List>());
+    case Type::kSet:
+      return read_set(type, from, entry.object<Set>());
+    case Type::kSortedSet:
+      return read_sorted(type, from, entry.object<SortedSet>());
+    case Type::kHash:
+      return read_hash(type, from, entry.object<Hash>());
+    default:
+      return read_stream(type, from, entry.object<Stream>());
+  }
+}
+
+}  // namespace
+
+OwnedEntry read_value(uint8_t type, Reader& from, Bytes key) {
+  if (type == kString) {
+    Bytes text;
+    return OwnedEntry(from.string(text) ? Entry::make_string(key, text, 0) : nullptr);
+  }
+  Type made{};
+  if (!type_of(type, made)) return nullptr;
+  OwnedEntry entry(Entry::make_object(key, made, make_collection(made)));
+  if (!fill(type, from, *entry)) entry.reset();
+  return entry;
+}
+
+Bytes foreign_type_name(uint8_t type) {
+  switch (type) {
+    case 6:
+    case 7:
+      return "a module's value";
+    case 20:
+      return "a set as a listpack (Redis 7.2)";
+    case 21:
+      return "a stream (Redis 7.2)";
+    case 22:
+    case 23:
+    case 24:
+    case 25:
+      return "a hash whose fields expire (Redis 7.4)";
+    default:
+      return {};
+  }
+}
+
+bool check_footer(Bytes payload, Bytes& content) {
+  if (payload.size() < kFooterBytes) return false;
+  content = payload.substr(0, payload.size() - kFooterBytes);
+  Reader footer(payload.substr(content.size()), kFooterBytes);
   uint64_t version = 0;
   uint64_t crc = 0;
   footer.number(2, version);
   footer.number(8, crc);
-  if (version > kVersion || crc != crc64(payload.substr(0, payload.size() - sizeof(crc)))) {
-    return PayloadFault::kFooter;
-  }
-  Reader from(payload.substr(0, payload.size() - kFooterBytes), max_string_bytes);
+  return version <= kVersion && crc == crc64(payload.substr(0, payload.size() - sizeof(crc)));
+}
+
+PayloadFault read_payload(Bytes payload, uint64_t max_string_bytes, Bytes key, OwnedEntry& value) {
+  Bytes content;
+  if (!check_footer(payload, content)) return PayloadFault::kFooter;
+  Reader from(content, max_string_bytes);
   uint8_t type = 0;
-  return from.byte(type) && read_value(type, from, value) ? PayloadFault::kNone
-                                                          : PayloadFault::kData;
+  if (from.byte(type)) value = read_value(type, from, key);
+  return value != nullptr ? PayloadFault::kNone : PayloadFault::kData;
 }
 
 }  // namespace sluice::rdb

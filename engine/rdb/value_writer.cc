@@ -6,7 +6,9 @@
 #include "engine/rdb/crc64.h"
 #include "engine/rdb/format.h"
 #include "engine/rdb/packed.h"
+#include "engine/rdb/stream_value.h"
 #include "engine/rdb/value.h"
+#include "engine/rdb/writer.h"
 
 namespace sluice::rdb {
 
@@ -17,6 +19,20 @@ constexpr size_t kMaxEncodedInteger = 11;
 // A node of a quicklist: list-max-listpack-size -2.
 constexpr size_t kMaxNodeBytes = 8192;
 constexpr char kPackedNode = 2;
+
+bool put_integer(std::string& to, Bytes text) {
+  if (text.size() > kMaxEncodedInteger) return false;
+  const auto value = parse_i64(text);
+  if (!value || *value < INT32_MIN || *value > INT32_MAX) return false;
+  const size_t encoding = *value == static_cast<int8_t>(*value)    ? 0
+                          : *value == static_cast<int16_t>(*value) ? 1
+                                                                   : 2;
+  to += static_cast<char>(0xc0 | encoding);
+  put_number(to, static_cast<uint64_t>(*value), size_t{1} << encoding);
+  return true;
+}
+
+}  // namespace
 
 void put_length(std::string& to, uint64_t length) {
   size_t width = 0;  // of the big-endian number that follows
@@ -35,23 +51,13 @@ void put_length(std::string& to, uint64_t length) {
   for (; width != 0; --width) to += static_cast<char>(length >> 8 * (width - 1));
 }
 
-bool put_integer(std::string& to, Bytes text) {
-  if (text.size() > kMaxEncodedInteger) return false;
-  const auto value = parse_i64(text);
-  if (!value || *value < INT32_MIN || *value > INT32_MAX) return false;
-  const size_t encoding = *value == static_cast<int8_t>(*value)    ? 0
-                          : *value == static_cast<int16_t>(*value) ? 1
-                                                                   : 2;
-  to += static_cast<char>(0xc0 | encoding);
-  put_number(to, static_cast<uint64_t>(*value), size_t{1} << encoding);
-  return true;
-}
-
 void put_string(std::string& to, Bytes text) {
   if (put_integer(to, text)) return;
   put_length(to, text.size());
   to += text;
 }
+
+namespace {
 
 void put_score(std::string& to, double score) {
   uint64_t raw = 0;
@@ -139,9 +145,11 @@ void put_sorted(std::string& to, const SortedSet& sorted) {
 
 }  // namespace
 
-bool can_write(Type type) {
-  return type == Type::kString || type == Type::kList || type == Type::kSet ||
-         type == Type::kSortedSet || type == Type::kHash;
+bool can_write(Type type) { return type != Type::kQueue; }
+
+void put_footer(std::string& payload) {
+  put_number(payload, kVersion, sizeof(kVersion));
+  put_number(payload, crc64(payload), sizeof(uint64_t));
 }
 
 std::string write_payload(const Entry& entry) {
@@ -163,11 +171,13 @@ std::string write_payload(const Entry& entry) {
     case Type::kHash:
       put_hash(payload, entry.object<Hash>());
       break;
-    default:
+    case Type::kStream:
+      put_stream(payload, entry.object<Stream>());
+      break;
+    case Type::kQueue:
       CHECK(false && "no payload of this type");
   }
-  put_number(payload, kVersion, sizeof(kVersion));
-  put_number(payload, crc64(payload), sizeof(uint64_t));
+  put_footer(payload);
   return payload;
 }
 

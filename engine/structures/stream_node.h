@@ -41,6 +41,8 @@ class StreamEntry {
  public:
   const StreamId& id() const { return id_; }
   uint64_t field_count() const { return field_count_; }
+  // Its fields have other names than the node's.
+  bool has_own_names() const { return own_names_; }
   // Its encoded bytes, with its size before them.
   Bytes packed() const { return {begin_, static_cast<size_t>(end_ - begin_)}; }
 

@@ -1,5 +1,5 @@
 // libFuzzer target: any bytes behind a right checksum are refused or are a value; what RESTORE has
-// made of them is dumped and restored again, without a memory error.
+// made of them is used, dumped and restored again, without a memory error.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -26,13 +26,20 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace sluice;
   if (size > 4096) return 0;
   const std::string payload = with_footer(data, size);
-  rdb::Value value;
-  if (rdb::read_payload(payload, 1 << 16, value) != rdb::PayloadFault::kNone) return 0;
+  OwnedEntry value;
+  if (rdb::read_payload(payload, 1 << 16, "k", value) != rdb::PayloadFault::kNone) return 0;
   test::QuietServer port;
   Engine engine(port, 7);
   Execution execution(engine);
   test::EngineSession session(engine, execution);
   if (session.run({"RESTORE", "k", "0", payload}) != "+OK\r\n") return 0;
+  // What was taken can be used, up to its end.
+  session.run({"XINFO", "STREAM", "k", "FULL"});
+  session.run({"XADD", "k", "MAXLEN", "~", "3", "*", "name", "value"});
+  session.run({"XGROUP", "CREATE", "k", "g", "0"});
+  session.run({"XREADGROUP", "GROUP", "g", "c", "COUNT", "2", "STREAMS", "k", ">"});
+  session.run({"XAUTOCLAIM", "k", "g", "d", "0", "0"});
+  session.run({"XTRIM", "k", "MAXLEN", "1"});
   const std::string dumped = session.run({"DUMP", "k"});
   const size_t begin = dumped.find("\r\n") + 2;
   const Bytes again = Bytes(dumped).substr(begin, dumped.size() - begin - 2);

@@ -39,7 +39,9 @@ def text(rng):
 def value_commands(rng, key):
     """What makes one value, and whether both servers must dump it to the same bytes (unless
     redis-server compresses them)."""
-    kind = rng.choice(["string", "list", "set", "intset", "hash", "zset"])
+    kind = rng.choice(["string", "list", "set", "intset", "hash", "zset", "stream", "stream"])
+    if kind == "stream":
+        return stream_commands(rng, key)
     count = rng.choice([1, 2, 3, 10, 130, 600])
     small = count <= 3
     if kind == "string":
@@ -62,6 +64,36 @@ def value_commands(rng, key):
     return [["ZADD", key, *words]], small
 
 
+def stream_commands(rng, key):
+    """A stream with entries that are deleted, and groups that have been given some. It is the same
+    bytes as long as nothing of a node is deleted: what was deleted is not kept here."""
+    entries = rng.choice([1, 3, 20, 250])
+    ms, ids, commands = rng.choice([0, 5, 10**12, 2**63]), [], []
+    for number in range(1, entries + 1):
+        ms += rng.choice([0, 0, 0, 1, 300])
+        ids.append(f"{ms}-{number}")
+        names = ["a", "b"] if rng.random() < 0.8 else [str(rng.randint(-200, 70000))]
+        words = [word for name in names for word in (name, small_text(rng, entries <= 3))]
+        commands.append(["XADD", key, ids[-1], *words])
+    gone = rng.sample(ids, rng.choice([0, 0, 1, entries // 2, entries]))
+    commands += [["XDEL", key, *gone]] if gone else []
+    if rng.random() < 0.3:
+        commands.append(["XTRIM", key, "MAXLEN", "~", rng.randint(0, entries)])
+    if rng.random() < 0.3:
+        commands.append(["XSETID", key, f"{ms + 5}-0"])
+    for group in rng.sample(["g", "", "12", "group"], rng.choice([0, 1, 3])):
+        begin = rng.choice(["0", "$", rng.choice(ids)])
+        commands.append(["XGROUP", "CREATE", key, group, begin])
+        for consumer in rng.sample(["ann", "", "bob", "7"], rng.choice([0, 1, 3])):
+            commands.append(["XGROUP", "CREATECONSUMER", key, group, consumer])
+            commands.append(["XREADGROUP", "GROUP", group, consumer, "COUNT",
+                             rng.choice([1, 7, 120]), "STREAMS", key, ">"])
+        commands.append(["XACK", key, group, *rng.sample(ids, min(len(ids), 3))])
+    has_times = any("READGROUP" in command[0] or "CREATECONSUMER" in command
+                    for command in commands)
+    return commands, entries <= 20 and not gone and not has_times
+
+
 def small_text(rng, small):
     if not small:
         return text(rng) if rng.random() < 0.02 else f"{rng.choice(MEMBERS)}{rng.random()}"
@@ -74,6 +106,9 @@ def look(connection, key):
     replies = [kind, connection.call("OBJECT", "ENCODING", key).raw]
     if b"string" in kind:
         return [*replies, connection.call("GET", key).raw]
+    if b"stream" in kind:
+        return [*replies, connection.call("XRANGE", key, "-", "+").raw,
+                connection.call("XINFO", "STREAM", key).raw, *look_groups(connection, key)]
     if b"list" in kind:
         return [*replies, connection.call("LRANGE", key, 0, -1).raw]
     if b"set" in kind and b"zset" not in kind:
@@ -84,6 +119,19 @@ def look(connection, key):
         names = [name[1] for name in pairs[::2]]
         return [*replies, sorted(zip(names, [value[1] for value in pairs[1::2]]))]
     return [*replies, connection.call("ZRANGE", key, 0, -1, "WITHSCORES").raw]
+
+
+def look_groups(connection, key):
+    """The groups of a stream, without times, which differ where one command ran on two servers."""
+    groups = connection.call("XINFO", "GROUPS", key)
+    replies = [groups.raw]
+    for group in groups.tree[1]:
+        name = group[1][1][1]
+        pending = connection.call("XPENDING", key, name, "-", "+", 1000).tree[1]
+        replies.append([(entry[1][0], entry[1][1], entry[1][3]) for entry in pending])
+        consumers = connection.call("XINFO", "CONSUMERS", key, name).tree[1]
+        replies.append([(consumer[1][1], consumer[1][3]) for consumer in consumers])
+    return replies
 
 
 def carry(source, target, key, to):

@@ -7,6 +7,7 @@
 
 #include "engine/engine.h"
 #include "engine/execution.h"
+#include "engine/keyspace/collections.h"
 #include "engine/rdb/crc64.h"
 #include "engine/rdb/packed.h"
 #include "engine/rdb/reader.h"
@@ -43,10 +44,23 @@ std::string payload_of(const std::string& value, unsigned version = rdb::kVersio
   return payload;
 }
 
-rdb::Value read(Bytes payload) {
-  rdb::Value value;
-  REQUIRE(rdb::read_payload(payload, kMaxString, value) == rdb::PayloadFault::kNone);
+OwnedEntry read(Bytes payload) {
+  OwnedEntry value;
+  REQUIRE(rdb::read_payload(payload, kMaxString, "k", value) == rdb::PayloadFault::kNone);
   return value;
+}
+
+double first_score(const OwnedEntry& value) {
+  return value->object<SortedSet>().order.begin().value()->score();
+}
+
+// What a reader of packed sequences gives out.
+using ReadPacked = bool (*)(Bytes packed, const rdb::TakeElement& take);
+bool read_packed(ReadPacked reader, Bytes packed, Texts& out) {
+  return reader(packed, [&](Bytes element) {
+    out.emplace_back(element);
+    return true;
+  });
 }
 
 std::string bulk(Bytes reply) {
@@ -60,7 +74,10 @@ std::vector<Texts> small_values() {
   Texts large_set{"SADD", "k"};
   Texts large_sorted{"ZADD", "k"};
   Texts large_list{"RPUSH", "k"};
+  // One entry of its own that fills more than a node.
+  Texts large_stream{"XADD", "k", "18446744073709551615-18446744073709551614"};
   for (int i = 0; i < 600; ++i) {
+    large_stream.insert(large_stream.end(), {"name" + std::to_string(i), std::string(9, 'x')});
     large_hash.insert(large_hash.end(), {"field" + std::to_string(i), std::to_string(i * 1000)});
     large_set.push_back("member" + std::to_string(i));
     large_sorted.insert(large_sorted.end(), {std::to_string(i) + ".5", "m" + std::to_string(i)});
@@ -80,6 +97,8 @@ std::vector<Texts> small_values() {
           {"SADD", "k", "a", "1"},
           {"HSET", "k", "f", "v", "1", "2", "", ""},
           {"ZADD", "k", "1", "a", "-0.5", "b", "inf", "c", "-inf", "d", "1e300", "e"},
+          {"XADD", "k", "5-1", "a", "1", "b", "-7"},
+          large_stream,
           large_hash,
           large_set,
           large_sorted,
@@ -142,33 +161,34 @@ TEST_CASE("older encodings are read") {
   Texts texts;
   std::string sized = ziplist;
   sized[0] = static_cast<char>(sized.size());
-  CHECK(rdb::read_ziplist(sized, texts));
+  CHECK(read_packed(rdb::read_ziplist, sized, texts));
   CHECK(texts ==
         Texts{"a", "0", "12", "-128", "256", "65536", "16777216", "72057594037927936", "bc"});
   texts.clear();
-  CHECK(rdb::read_zipmap(bytes_of("0203666f6f0300626172026869010178ffff").substr(0, 17), texts) ==
-        false);
+  CHECK(read_packed(rdb::read_zipmap,
+                    bytes_of("0203666f6f0300626172026869010178ffff").substr(0, 17),
+                    texts) == false);
   texts.clear();
-  CHECK(rdb::read_zipmap(bytes_of("0203666f6f030062617202686901017878ff"), texts));
+  CHECK(read_packed(rdb::read_zipmap, bytes_of("0203666f6f030062617202686901017878ff"), texts));
   CHECK(texts == Texts{"foo", "bar", "hi", "x"});
   texts.clear();
-  CHECK(rdb::read_intset(bytes_of("0200000003000000feff01000700"), texts));
+  CHECK(read_packed(rdb::read_intset, bytes_of("0200000003000000feff01000700"), texts));
   CHECK(texts == Texts{"-2", "1", "7"});
 
   const std::string packed(1, static_cast<char>(sized.size()));
-  CHECK(read(payload_of("\x0a" + packed + sized)).items.size() == 9);
-  CHECK(read(payload_of(std::string("\x0e\x01", 2) + packed + sized)).items.size() == 9);
-  CHECK(read(payload_of(bytes_of("0c10"
-                                 "10000000"
-                                 "0d000000"
-                                 "0200"
-                                 "000161"
-                                 "03f6"
-                                 "ff")))
-            .scored[0]
-            .second == 5);
-  CHECK(read(payload_of(bytes_of("0301016103312e35"), 6)).scored[0].second == 1.5);
-  CHECK(read(payload_of(bytes_of("03010161fe"), 6)).scored[0].second > 1e308);
+  CHECK(read(payload_of("\x0a" + packed + sized))->object<List>().items.size() == 9);
+  CHECK(
+      read(payload_of(std::string("\x0e\x01", 2) + packed + sized))->object<List>().items.size() ==
+      9);
+  CHECK(first_score(read(payload_of(bytes_of("0c10"
+                                             "10000000"
+                                             "0d000000"
+                                             "0200"
+                                             "000161"
+                                             "03f6"
+                                             "ff")))) == 5);
+  CHECK(first_score(read(payload_of(bytes_of("0301016103312e35"), 6))) == 1.5);
+  CHECK(first_score(read(payload_of(bytes_of("03010161fe"), 6))) > 1e308);
 }
 
 TEST_CASE("what is written is read, whatever the value") {
@@ -186,7 +206,9 @@ TEST_CASE("what is written is read, whatever the value") {
                                                                 {"ZRANGE", "k", "0", "-1"},
                                                                 {"HLEN", "k"},
                                                                 {"HGET", "k", "field77"},
-                                                                {"HGET", "k", ""}}) {
+                                                                {"HGET", "k", ""},
+                                                                {"XRANGE", "k", "-", "+"},
+                                                                {"XINFO", "STREAM", "k"}}) {
       EngineSession one(from.engine, from.execution);
       EngineSession other(to.engine, to.execution);
       CHECK(one.run(question) == other.run(question));
@@ -229,8 +251,9 @@ TEST_CASE("bytes of any kind behind a right checksum are survived") {
       for (uint64_t left = random() % 60; left != 0; --left) {
         value += static_cast<char>(random() % 3 == 0 ? random() % 4 : random());
       }
-      rdb::Value decoded;
-      const rdb::PayloadFault fault = rdb::read_payload(payload_of(value), kMaxString, decoded);
+      OwnedEntry decoded;
+      const rdb::PayloadFault fault =
+          rdb::read_payload(payload_of(value), kMaxString, "k", decoded);
       CHECK(fault != rdb::PayloadFault::kFooter);
     }
   }
@@ -242,13 +265,125 @@ TEST_CASE("sizes that a payload only claims cost no memory") {
         "0480ffffffff", "0580ffffffff", "1281ffffffffffffffff",
         "0b08"
         "0800000000000020"}) {
-    rdb::Value decoded;
-    CHECK(rdb::read_payload(payload_of(bytes_of(value)), kMaxString, decoded) ==
+    OwnedEntry decoded;
+    CHECK(rdb::read_payload(payload_of(bytes_of(value)), kMaxString, "k", decoded) ==
           rdb::PayloadFault::kData);
   }
-  rdb::Value decoded;
-  CHECK(rdb::read_payload(payload_of(bytes_of("000161"), 11), kMaxString, decoded) ==
+  OwnedEntry decoded;
+  CHECK(rdb::read_payload(payload_of(bytes_of("000161"), 11), kMaxString, "k", decoded) ==
         rdb::PayloadFault::kFooter);
+}
+
+// A stream with deleted entries, several nodes and groups in every state.
+std::vector<Texts> stream_commands() {
+  std::vector<Texts> commands;
+  for (int i = 1; i <= 250; ++i) {
+    commands.push_back({"XADD", "k", std::to_string(i / 3 + 1) + "-" + std::to_string(i), "name",
+                        std::to_string(i), i % 7 == 0 ? "other" : "same", "value"});
+  }
+  for (const int gone : {1, 2, 3, 40, 99, 100, 101, 249, 250}) {
+    commands.push_back({"XDEL", "k", std::to_string(gone / 3 + 1) + "-" + std::to_string(gone)});
+  }
+  commands.insert(commands.end(),
+                  {{"XGROUP", "CREATE", "k", "g", "0"},
+                   {"XGROUP", "CREATE", "k", "idle", "$"},
+                   {"XGROUP", "CREATE", "k", "", "20-60", "ENTRIESREAD", "60"},
+                   {"XGROUP", "CREATECONSUMER", "k", "g", "nobody"},
+                   {"XREADGROUP", "GROUP", "g", "ann", "COUNT", "10", "STREAMS", "k", ">"},
+                   {"XREADGROUP", "GROUP", "g", "bob", "COUNT", "5", "STREAMS", "k", ">"},
+                   {"XREADGROUP", "GROUP", "", "", "COUNT", "3", "STREAMS", "k", ">"},
+                   {"XACK", "k", "g", "3-6", "3-7"},
+                   {"XCLAIM", "k", "g", "bob", "0", "2-4", "2-5"}});
+  return commands;
+}
+
+void run_all(Holder& holder, const std::vector<Texts>& commands) {
+  EngineSession session(holder.engine, holder.execution);
+  for (const Texts& command : commands) {
+    const std::string reply = session.run(std::vector<Bytes>(command.begin(), command.end()));
+    REQUIRE(reply[0] != '-');
+  }
+}
+
+TEST_CASE("a stream is carried with what it remembers and its groups") {
+  Holder from({"PING"});
+  Holder to({"PING"});
+  from.execution.set_now_ms(1'700'000'000'000);
+  to.execution.set_now_ms(1'700'000'000'000);
+  run_all(from, stream_commands());
+  const std::string payload = bulk(from.run({"DUMP", "k"}));
+  CHECK(to.run({"RESTORE", "k", "0", payload}) == "+OK\r\n");
+  CHECK(bulk(to.run({"DUMP", "k"})) == payload);
+  const std::vector<std::vector<Bytes>> questions = {{"XINFO", "STREAM", "k", "FULL", "COUNT", "0"},
+                                                     {"XINFO", "GROUPS", "k"},
+                                                     {"XRANGE", "k", "-", "+"},
+                                                     {"XREVRANGE", "k", "+", "-"},
+                                                     {"XPENDING", "k", "g", "-", "+", "100"}};
+  for (const auto& question : questions) {
+    EngineSession one(from.engine, from.execution);
+    EngineSession other(to.engine, to.execution);
+    CHECK(one.run(question) == other.run(question));
+  }
+  // And goes on alike, up to the trimming by whole nodes.
+  const std::vector<Texts> further = {{"XADD", "k", "90-1", "name", "1", "same", "value"},
+                                      {"XTRIM", "k", "MINID", "~", "34-101"},
+                                      {"XTRIM", "k", "MAXLEN", "3"},
+                                      {"XREADGROUP", "GROUP", "g", "bob", "STREAMS", "k", ">"},
+                                      {"XTRIM", "k", "MAXLEN", "0"}};
+  for (const Texts& command : further) {
+    run_all(from, {command});
+    run_all(to, {command});
+    for (const auto& question : questions) {
+      EngineSession one(from.engine, from.execution);
+      EngineSession other(to.engine, to.execution);
+      CHECK(one.run(question) == other.run(question));
+    }
+  }
+  const std::string empty = bulk(from.run({"DUMP", "k"}));
+  CHECK(to.run({"RESTORE", "k", "0", empty, "REPLACE"}) == "+OK\r\n");
+  CHECK(bulk(to.run({"DUMP", "k"})) == empty);
+}
+
+TEST_CASE("a stream that makes no sense is refused") {
+  Holder from({"PING"});
+  run_all(from, {{"XADD", "k", "5-1", "a", "1"},
+                 {"XADD", "k", "5-2", "a", "2"},
+                 {"XGROUP", "CREATE", "k", "g", "0"},
+                 {"XREADGROUP", "GROUP", "g", "c", "STREAMS", "k", ">"}});
+  const std::string payload = bulk(from.run({"DUMP", "k"}));
+  const std::string value = payload.substr(0, payload.size() - 10);
+  Holder to({"PING"});
+  for (size_t at = 1; at < value.size(); ++at) {
+    for (unsigned byte = 0; byte < 256; ++byte) {
+      std::string changed = value;
+      changed[at] = static_cast<char>(byte);
+      const std::string reply = to.run({"RESTORE", "k", "0", payload_of(changed), "REPLACE"});
+      if (reply != "+OK\r\n") continue;
+      // What was taken can be used.
+      CHECK(bulk(to.run({"DUMP", "k"})).size() > 10);
+      to.run({"XINFO", "STREAM", "k", "FULL"});
+      to.run({"XAUTOCLAIM", "k", "g", "d", "0", "0"});
+      to.run({"XADD", "k", "*", "a", "3"});
+      to.run({"XREADGROUP", "GROUP", "g", "c", "STREAMS", "k", ">"});
+      to.run({"XTRIM", "k", "MAXLEN", "1"});
+    }
+  }
+  const auto refused = [&](std::string bytes) {
+    return to.run({"RESTORE", "r", "0", payload_of(bytes)}) == "-ERR Bad data format\r\n";
+  };
+  CHECK_FALSE(refused(value));
+  to.run({"DEL", "r"});
+  // Behind the one node: length, last id, first id, highest deleted id, entries added, groups.
+  const size_t tail = value.rfind(bytes_of("0205020501000002010167"));
+  REQUIRE(tail != std::string::npos);
+  std::string changed = value;
+  changed[tail] = 3;  // the length
+  CHECK(refused(changed));
+  changed = value;
+  changed[tail + 2] = 1;  // the last id
+  CHECK(refused(changed));
+  // Two pending entries, and no consumer who has them.
+  CHECK(refused(value.substr(0, value.size() - 44) + std::string(1, '\0')));
 }
 
 TEST_CASE("a queue cannot be dumped") {
