@@ -4,6 +4,7 @@
 #include "engine/commands/help.h"
 #include "engine/commands/scripting.h"
 #include "engine/engine.h"
+#include "engine/rdb/function_payload.h"
 #include "engine/script/script_engine.h"
 
 namespace sluice {
@@ -55,6 +56,44 @@ void function_kill_command(Call& call) {
 }
 
 void function_stats_command(Call& call) { call.engine.scripts().reply_function_stats(call); }
+
+// --- FUNCTION DUMP, FUNCTION RESTORE ---
+
+void function_dump_command(Call& call) {
+  const std::shared_ptr<const FunctionSet> set = call.engine.scripts().functions();
+  std::vector<Bytes> codes;
+  for (const auto& [name, library] : set->libraries) codes.push_back(library->code);
+  call.reply.bulk(rdb::write_functions(codes));
+}
+
+void function_restore_command(Call& call) {
+  if (call.args.size() > 4) return reply_wrong_subcommand(call);
+  RestorePolicy policy = RestorePolicy::kAppend;
+  if (call.args.size() == 4) {
+    if (call.option(3, "flush")) {
+      policy = RestorePolicy::kFlush;
+    } else if (call.option(3, "replace")) {
+      policy = RestorePolicy::kReplace;
+    } else if (!call.option(3, "append")) {
+      return call.reply.error(
+          "ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.");
+    }
+  }
+  const uint64_t limit = call.engine.options().max_bulk_bytes.load(std::memory_order_relaxed);
+  std::vector<std::string> codes;
+  switch (rdb::read_functions(call.args[2], limit, codes)) {
+    case rdb::FunctionsFault::kFooter:
+      return call.reply.error("ERR DUMP payload version or checksum are wrong");
+    case rdb::FunctionsFault::kOtherType:
+      return call.reply.error("ERR given type is not a function");
+    case rdb::FunctionsFault::kCutShort:
+      return call.reply.error("ERR failed loading the given functions payload");
+    case rdb::FunctionsFault::kNone:
+      break;
+  }
+  const std::string error = call.engine.scripts().restore_libraries(call, codes, policy);
+  error.empty() ? call.reply.ok() : call.reply.error(error);
+}
 
 // --- FUNCTION LIST ---
 
@@ -132,6 +171,16 @@ const Command kFunctionSubcommands[] = {
      .summary = "Removes a library and its functions.",
      .syntax = "library-name",
      .tips = kAllSucceeded},
+    {.name = "dump",
+     .arity = 2,
+     .flags = kNoScript | kEveryShard,
+     .acl = kAclSlow | kAclScripting,
+     .handler = function_dump_command,
+     .group = "scripting",
+     .since = "7.0.0",
+     .complexity = "O(N) where N is the number of functions",
+     .summary = "Replies all libraries in RDB's format.",
+     .syntax = ""},
     {.name = "flush",
      .arity = -2,
      .flags = kWrite | kNoScript | kEveryShard,
@@ -185,6 +234,17 @@ const Command kFunctionSubcommands[] = {
      .complexity = "O(1) (considering compilation time is redundant)",
      .summary = "Keeps a library of functions, and replies its name.",
      .syntax = "[REPLACE] function-code",
+     .tips = kAllSucceeded},
+    {.name = "restore",
+     .arity = -3,
+     .flags = kWrite | kDenyOom | kNoScript | kEveryShard,
+     .acl = kChangeAcl,
+     .handler = function_restore_command,
+     .group = "scripting",
+     .since = "7.0.0",
+     .complexity = "O(N) where N is the number of functions on the payload",
+     .summary = "Puts in the libraries that FUNCTION DUMP has replied.",
+     .syntax = "serialized-value [FLUSH | APPEND | REPLACE]",
      .tips = kAllSucceeded},
     {.name = "stats",
      .arity = 2,

@@ -31,6 +31,10 @@ struct Command;
 struct Effect;
 struct CompiledScript;
 
+// What FUNCTION RESTORE does with the libraries that are there: removes them; leaves them and
+// refuses one of the same name; or replaces that one.
+enum class RestorePolicy : uint8_t { kFlush, kAppend, kReplace };
+
 class ScriptEngine {
  public:
   explicit ScriptEngine(Engine& engine);
@@ -63,6 +67,9 @@ class ScriptEngine {
   void run_function(Call& call, bool read_only);
   // Empty: done; else the error message. `name`: of the library.
   std::string load_library(Call& call, Bytes code, bool replace, std::string& name);
+  // Puts in all of these libraries or none. Empty: done; else the error message.
+  std::string restore_libraries(Call& call, std::span<const std::string> codes,
+                                RestorePolicy policy);
   // False: there is none of this name.
   bool delete_library(Call& call, Bytes name);
   void flush_libraries(Call& call);

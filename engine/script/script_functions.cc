@@ -71,6 +71,42 @@ std::string ScriptEngine::load_library(Call& call, Bytes code, bool replace, std
   return {};
 }
 
+std::string ScriptEngine::restore_libraries(Call& call, std::span<const std::string> codes,
+                                            RestorePolicy policy) {
+  FunctionSet made;
+  for (const std::string& code : codes) {
+    FunctionLibrary head;
+    head.code = code;
+    std::string error = parse_library_head(head);
+    if (!error.empty()) return error;
+    if (made.libraries.contains(head.name)) return "ERR Library '" + head.name + "' already exists";
+    const LibraryPointer library = function_machine(call.execution).load_library(code, error);
+    if (library == nullptr) return error;
+    const std::string clash = made.clash(*library);
+    if (!clash.empty()) return "ERR Function " + clash + " already exists";
+    made.put(library);
+  }
+  const std::shared_ptr<const FunctionSet> old = functions();
+  auto changed = std::make_shared<FunctionSet>();
+  if (policy != RestorePolicy::kFlush) *changed = *old;
+  for (const auto& [name, library] : made.libraries) {
+    if (!changed->libraries.contains(name)) continue;
+    if (policy != RestorePolicy::kReplace) return "ERR Library " + name + " already exists";
+    changed->remove(name);
+  }
+  for (const auto& [name, library] : made.libraries) {
+    const std::string clash = changed->clash(*library);
+    if (!clash.empty()) return "ERR Function " + clash + " already exists";
+    changed->put(library);
+  }
+  for (const auto& [name, library] : old->libraries) {
+    if (!changed->libraries.contains(name)) record_gone(call, name);
+  }
+  for (const auto& [name, library] : made.libraries) record_library(call, *library);
+  set_functions(std::move(changed));
+  return {};
+}
+
 bool ScriptEngine::delete_library(Call& call, Bytes name) {
   auto changed = std::make_shared<FunctionSet>(*functions());
   if (!changed->libraries.contains(name)) return false;
