@@ -191,8 +191,6 @@ std::vector<Directive> middle_rows() {
       number("shutdown-timeout", "10", 0, kMaxInt),
       immutable(number("socket-mark-id", "0", 0, UINT32_MAX)),
       flag("stop-writes-on-bgsave-error", "yes"),
-      memory("stream-node-max-bytes", "4096", 0, kMaxLong),
-      number("stream-node-max-entries", "100", 0, kMaxLong),
       immutable(flag("syslog-enabled", "no")),
       immutable(choice("syslog-facility", "local0",
                        "user, local0, local1, local2, local3, local4, local5, local6, local7")),

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "engine/acl.h"
+#include "engine/keyspace/database.h"
 #include "net/logging.h"
 #include "net/server.h"
 
@@ -103,12 +104,25 @@ void apply_to_engine(const Settings& settings, Engine& engine) {
                                            AclPubsubDefault::kAllChannels);
 }
 
+// Of the process: the last server that is configured decides.
+void apply_encodings(const Settings& settings) {
+  const auto size = [](int64_t entries) { return static_cast<size_t>(entries); };
+  g_encoding_limits.hash_listpack_entries = size(settings.hash_max_listpack_entries);
+  g_encoding_limits.hash_listpack_value_bytes = settings.hash_max_listpack_value_bytes;
+  g_encoding_limits.set_intset_entries = size(settings.set_max_intset_entries);
+  g_encoding_limits.sorted_listpack_entries = size(settings.zset_max_listpack_entries);
+  g_encoding_limits.sorted_listpack_value_bytes = settings.zset_max_listpack_value_bytes;
+  g_stream_node_limits.max_bytes = settings.stream_node_max_bytes;
+  g_stream_node_limits.max_entries = size(settings.stream_node_max_entries);
+}
+
 }  // namespace
 
 void Server::apply_settings(const Settings& settings) {
   set_log_level(log_level_name(settings.loglevel));
   apply_limits(settings, state_.limits);
   apply_to_engine(settings, *engine_);
+  apply_encodings(settings);
 }
 
 std::string Server::load_users(const Settings& settings) {

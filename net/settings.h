@@ -100,13 +100,15 @@ struct Settings {
   int64_t busy_reply_threshold_ms = 0;
   uint64_t script_memory_limit_bytes = 0;
 
-  // Encodings that OBJECT ENCODING shows.
+  // Encodings that OBJECT ENCODING shows, and the nodes of streams.
   int64_t hash_max_listpack_entries = 0;
   uint64_t hash_max_listpack_value_bytes = 0;
   int64_t list_max_listpack_size = 0;
   int64_t set_max_intset_entries = 0;
   int64_t zset_max_listpack_entries = 0;
   uint64_t zset_max_listpack_value_bytes = 0;
+  uint64_t stream_node_max_bytes = 0;
+  int64_t stream_node_max_entries = 0;
 
   // Observation.
   LogVerbosity loglevel = LogVerbosity::kNotice;

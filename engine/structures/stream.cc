@@ -5,7 +5,7 @@
 
 namespace sluice {
 
-StreamNode::Limits g_stream_node_limits;
+StreamNodeLimits g_stream_node_limits;
 
 Stream::~Stream() {
   for (auto at = nodes_.begin(); at.valid(); at.next()) StreamNode::destroy(at.value());
@@ -163,7 +163,7 @@ StreamNode* Stream::append(const StreamId& id, std::span<const Bytes> words) {
   uint64_t bytes = 0;
   for (const Bytes word : words) bytes += word.size();
   StreamNode* node = nodes_.empty() ? nullptr : nodes_.back().value;
-  if (node != nullptr && node->is_full_for(bytes, g_stream_node_limits)) {
+  if (node != nullptr && node->is_full_for(bytes, g_stream_node_limits.now())) {
     const StreamId first = node->first_id();  // a copy: the node may move
     moved(first, node, StreamNode::shrink_to_fit(node));
     node = nullptr;

@@ -9,6 +9,7 @@
 // Views into entries live until its next change. All changes go through Database's verbs.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -21,8 +22,14 @@
 
 namespace sluice {
 
-// Changed by CONFIG SET under all shards' locks.
-extern StreamNode::Limits g_stream_node_limits;
+// Where nodes end. Of the process; CONFIG SET changes it while commands run, for entries that are
+// added from then on.
+struct StreamNodeLimits {
+  std::atomic<uint64_t> max_bytes{4096};
+  std::atomic<uint64_t> max_entries{100};
+  StreamNode::Limits now() const { return {max_bytes, max_entries}; }
+};
+extern StreamNodeLimits g_stream_node_limits;
 
 // What XTRIM and XADD's trimming ask for.
 struct StreamTrim {

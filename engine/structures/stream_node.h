@@ -90,8 +90,8 @@ class StreamNode {
  public:
   // The limits of a node, as Redis's directives of these names have them; 0: none.
   struct Limits {
-    uint64_t max_bytes = 4096;
-    uint64_t max_entries = 100;
+    uint64_t max_bytes;
+    uint64_t max_entries;
   };
 
   // An empty node for an entry with this id and these fields: names and values in turn.
