@@ -51,6 +51,7 @@ function(sluice_link_everything target)
   target_link_libraries(${target} PRIVATE LuaJIT::LuaJIT Xxhash::Xxhash Threads::Threads)
 endfunction()
 
+# The source with main, and others that it is made of.
 function(sluice_add_tool name source)
   if(NOT EXISTS "${PROJECT_SOURCE_DIR}/${source}")
     # The glob makes the build look again when the file appears.
@@ -58,7 +59,7 @@ function(sluice_add_tool name source)
     message(STATUS "${name}: ${source} is not there yet, skipped")
     return()
   endif()
-  add_executable(${name} "${PROJECT_SOURCE_DIR}/${source}")
+  add_executable(${name} "${PROJECT_SOURCE_DIR}/${source}" ${ARGN})
   sluice_link_everything(${name})
   install(TARGETS ${name} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT programs)
 endfunction()

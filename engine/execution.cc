@@ -354,6 +354,18 @@ void Execution::run(Client& client, const Command& command, std::span<const Byte
   handle(call);
 }
 
+bool Execution::put_entry(int number, OwnedEntry entry) {
+  const std::string name(entry->key());
+  const KeyRef key(name);
+  lock(1U << key.shard);
+  begin_unit();
+  Database database(engine_.shard(key.shard), number, unit_);
+  Entry* old = database.find(key);
+  if (old != nullptr) database.remove(key, old);
+  database.put_entry(key, std::move(entry));
+  return old == nullptr;
+}
+
 void Execution::begin_unit() {
   unit_.now_ms = now_ms_;
   unit_.steady_ms = steady_ms_;

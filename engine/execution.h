@@ -56,6 +56,10 @@ class Execution {
   void run_nested(Client& client, const Command& command, std::span<const Bytes> args,
                   Reply& reply);
 
+  // Puts an entry that was made outside of any command in place of what is at its key. False: there
+  // was something. A part of the hold, as a command would be: finish() ends it.
+  bool put_entry(int database, OwnedEntry entry);
+
   // What stands before every command: arity, rights, memory. Empty: go on; else the error to reply.
   std::string check(Client& client, const Command& command, std::span<const Bytes> args);
 

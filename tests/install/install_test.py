@@ -21,8 +21,9 @@ def run(*command, **options):
 
 def check_files(prefix):
     """What an operator gets besides the libraries."""
-    expected = ["bin/sluice-server", "bin/sluice-journal", "etc/sluice/sluice.conf",
-                "share/doc/sluice/LICENSE", "lib/systemd/system/sluice.service"]
+    expected = ["bin/sluice-server", "bin/sluice-journal", "bin/sluice-import",
+                "etc/sluice/sluice.conf", "share/doc/sluice/LICENSE",
+                "lib/systemd/system/sluice.service"]
     missing = [path for path in expected if not os.path.isfile(os.path.join(prefix, path))]
     if missing:
         raise SystemExit(f"not installed: {', '.join(missing)}")

@@ -1,0 +1,68 @@
+// FileReader: reads an RDB file of versions 6 to 10 (Redis 2.8 to 7.0), a key at a time.
+//
+// The file comes as a stream (engine/rdb/reader.h), so what is in memory is one value. Whatever is
+// not understood ends the reading with the place and the reason; so does a wrong checksum. What the
+// sink was given up to then is as it stands in the file, but a damaged file may have said anything:
+// keep it only when read() has come to its end.
+//
+// One thread. The reader and the sink outlive it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "engine/base/bytes.h"
+#include "engine/keyspace/entry.h"
+#include "engine/rdb/reader.h"
+
+namespace sluice::rdb {
+
+class FileSink {
+ public:
+  virtual ~FileSink() = default;
+  // What wrote the file, such as "redis-ver" and "7.0.15".
+  virtual void auxiliary(Bytes name, Bytes value) = 0;
+  // The entry has its expiry, which may be in the past. Empty: go on; else why not. The same for a
+  // library of functions.
+  virtual std::string put_key(int database, OwnedEntry entry) = 0;
+  virtual std::string put_library(Bytes code) = 0;
+};
+
+struct FileFault {
+  uint64_t offset;
+  std::string message;
+};
+
+class FileReader {
+ public:
+  FileReader(Reader& from, FileSink& sink) : from_(from), sink_(sink) {}
+
+  // Nothing: the whole file has been read, and its checksum is right.
+  std::optional<FileFault> read();
+
+ private:
+  enum class Step : uint8_t { kGoOn, kEnd, kFault };
+
+  bool read_head();
+  Step read_item();
+  Step read_database();
+  Step read_sizes();
+  Step read_auxiliary();
+  Step read_library();
+  Step read_expiry(size_t width, int64_t unit_ms);
+  Step read_key(uint8_t type);
+  bool read_end();
+  // Notes why it cannot go on; a second one changes nothing.
+  Step fail(const std::string& message);
+  Step fail_damaged(const std::string& what);
+  Step refuse_module(const std::string& what);
+
+  Reader& from_;
+  FileSink& sink_;
+  int database_ = 0;
+  int64_t expire_ms_ = 0;  // of the key that comes
+  std::optional<FileFault> fault_;
+};
+
+}  // namespace sluice::rdb

@@ -1,0 +1,344 @@
+#!/usr/bin/python3
+"""sluice-import: what a Redis has, as a data directory: every type in every encoding, from a file
+and from a running server; and files that must be refused.
+
+    python3 tests/operations/import_test.py --server build/release/bin/sluice-server
+"""
+
+import os
+import pathlib
+import random
+import struct
+import subprocess
+import sys
+import threading
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "transcripts"))
+
+import harness  # noqa: E402
+from dump_test import look_groups  # noqa: E402
+from harness import require, require_equal  # noqa: E402
+from servers import Server  # noqa: E402
+
+DATABASES = [0, 3, 15]
+HOUR_MS = 3600 * 1000
+# Encodings in which equal values are equal bytes; a hash table has an order of its own.
+SAME_BYTES = {b"int", b"embstr", b"raw", b"intset", b"listpack", b"skiplist", b"stream"}
+# Deleted entries are not kept; and after a restart consumers were seen when they were last given
+# something, which in Redis may be a millisecond later.
+OTHER_BYTES = {b"deleted from", b"stream"}
+KEPT = {"appendonly": "yes"}
+
+
+def program(options):
+    return os.path.join(os.path.dirname(options.program), "sluice-import")
+
+
+def run_import(options, *arguments, **environment):
+    """(exit code, standard output, standard error)"""
+    done = subprocess.run([program(options), *map(str, arguments)], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, timeout=60, check=False,
+                          env={**os.environ, **environment})
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def must(connection, *command):
+    reply = connection.call(*command)
+    require(not reply.is_error, f"{command[:3]}: {reply.raw[:200]!r}")
+    return reply
+
+
+# -- What is imported -----------------------------------------------------------------------------
+
+def value_commands(rng):
+    """Commands that make a key of every type and encoding, on each side of the thresholds."""
+    yield ["SET", "int", "-12345"]
+    yield ["SET", "large int", str(2**63 - 1)]
+    yield ["SET", "empty", ""]
+    yield ["SET", "short", "text"]
+    yield ["SET", "random", rng.randbytes(20000)]
+    yield ["SET", "compressed", b"abcab" * 10000]
+    yield ["SET", b"\x00\xff binary \r\n key", b"\x00\x01\xff"]
+    yield ["SETBIT", "bits", "100000", "1"]
+    for count in (1, 2, 100, 128, 129, 512, 513, 2000):
+        yield ["RPUSH", f"list {count}", *[f"item {i}" for i in range(count)]]
+        yield ["SADD", f"set {count}", *[f"member {i}" for i in range(count)]]
+        yield ["SADD", f"integers {count}", *[i * 70000 for i in range(count)]]
+        words = [word for i in range(count) for word in (f"field {i}", i * 3)]
+        yield ["HSET", f"hash {count}", *words]
+        words = [word for i in range(count) for word in (rng.uniform(-9, 9), f"member {i}")]
+        yield ["ZADD", f"sorted {count}", *words]
+    yield ["RPUSH", "large items", "x" * 9000, b"y" * 100000, "", "12"]
+    yield ["HSET", "large field", "f", "v" * 65]
+    yield ["ZADD", "large member", 1, "m" * 65]
+    yield ["ZADD", "scores", "inf", "a", "-inf", "b", "0", "c", "1e300", "d", "0.1", "e"]
+    yield ["SADD", "small integers", 1, -1, 100]
+    yield ["SADD", "wide integers", 2**40, -(2**62)]
+    for i in range(300):
+        yield ["XADD", "stream", f"{i // 7}-{i + 1}", "field", i, "other", "value" * (i % 5)]
+    yield ["XADD", "one entry", "5-5", "a", "b"]
+    yield ["XGROUP", "CREATE", "stream", "readers", "0"]
+    yield ["XGROUP", "CREATE", "stream", "idle", "$"]
+    yield ["XREADGROUP", "GROUP", "readers", "ann", "COUNT", 20, "STREAMS", "stream", ">"]
+    yield ["XREADGROUP", "GROUP", "readers", "bob", "COUNT", 20, "STREAMS", "stream", ">"]
+    yield ["XACK", "stream", "readers", "0-1", "0-2"]
+    yield ["XGROUP", "CREATE", "empty stream", "g", "$", "MKSTREAM"]
+    yield ["XADD", "deleted from", "1-1", "a", "b"]
+    yield ["XADD", "deleted from", "1-2", "a", "b"]
+    yield ["XDEL", "deleted from", "1-1"]
+    yield ["SET", "expires", "soon", "PX", 2 * HOUR_MS]
+    yield ["RPUSH", "expiring list", "a"]
+    yield ["PEXPIRE", "expiring list", 3 * HOUR_MS]
+
+
+def fill(connection, seed=1):
+    for database in DATABASES:
+        must(connection, "SELECT", database)
+        for command in value_commands(random.Random(seed + database)):
+            must(connection, *command)
+    for name in ("one", "two"):
+        must(connection, "FUNCTION", "LOAD",
+             f"#!lua name={name}\nredis.register_function('f_{name}', function() return 1 end)")
+    must(connection, "SELECT", 0)
+
+
+def look(connection, key):
+    """Everything that can be read of a key, in an order of its own where there is none."""
+    kind = connection.call("TYPE", key).value
+    encoding = connection.call("OBJECT", "ENCODING", key).value
+    if kind == b"string" or kind == "string":
+        return [kind, encoding, connection.call("GET", key).raw]
+    if kind in (b"list", "list"):
+        return [kind, encoding, connection.call("LRANGE", key, 0, -1).raw]
+    if kind in (b"set", "set"):
+        return [kind, encoding, sorted(connection.call("SMEMBERS", key).tree[1])]
+    if kind in (b"hash", "hash"):
+        words = connection.call("HGETALL", key).tree[1]
+        return [kind, encoding, sorted(zip(words[::2], words[1::2]))]
+    if kind in (b"zset", "zset"):
+        return [kind, encoding, connection.call("ZRANGE", key, 0, -1, "WITHSCORES").raw]
+    return [kind, encoding, connection.call("XRANGE", key, "-", "+").raw,
+            connection.call("XINFO", "STREAM", key).raw, *look_groups(connection, key)]
+
+
+def compare(redis, sluice):
+    """Every key of every database, by what can be read of it and by the bytes of DUMP."""
+    must(redis, "CONFIG", "SET", "rdbcompression", "no")
+    for database in DATABASES:
+        must(redis, "SELECT", database)
+        must(sluice, "SELECT", database)
+        keys = [key[1] for key in redis.call("KEYS", "*").tree[1]]
+        require_equal(sluice.call("DBSIZE").value, len(keys), f"keys of database {database}")
+        require(len(keys) > 50, "the databases are filled")
+        for key in keys:
+            require_equal(look(sluice, key), look(redis, key), f"{key!r} of {database}")
+            left = [connection.call("PTTL", key).value for connection in (redis, sluice)]
+            require(abs(left[0] - left[1]) < 60000, f"PTTL of {key!r}: {left}")
+            encoding = redis.call("OBJECT", "ENCODING", key).value
+            if encoding in SAME_BYTES and key not in OTHER_BYTES:
+                require_equal(sluice.call("DUMP", key).raw, redis.call("DUMP", key).raw,
+                              f"DUMP of {key!r}")
+    for name in ("one", "two"):
+        require_equal(sluice.call("FCALL", f"f_{name}", 0).value, 1)
+    require_equal(len(sluice.call("FUNCTION", "LIST").tree[1]), 2, "libraries")
+
+
+def saved_file(redis):
+    with redis.connect() as connection:
+        fill(connection)
+        must(connection, "SAVE")
+    return os.path.join(redis.directory, "dump.rdb")
+
+
+# -- Tests ----------------------------------------------------------------------------------------
+
+def test_a_file_is_imported_whole(options):
+    """Every type, encoding, expiry, database and function of an RDB file is there afterwards, and
+    stays over a restart; a directory that is filled is refused."""
+    with Server("redis-server") as redis, harness.scratch() as scratch:
+        path = saved_file(redis)
+        directory = os.path.join(scratch, "data")
+        code, out, err = run_import(options, path, directory)
+        require_equal(code, 0, err)
+        require("3 databases" in out and "2 libraries" in out and "6 keys with an expiry" in out,
+                out)
+        with options.server(KEPT, directory=directory) as server:
+            for _ in range(2):
+                with redis.connect() as theirs, server.connect() as ours:
+                    compare(theirs, ours)
+                    must(ours, "SELECT", 1)
+                    must(ours, "SET", "further", "work")
+                server.kill()
+                server.start()
+            with server.connect() as ours:
+                must(ours, "SELECT", 1)
+                require_equal(ours.call("GET", "further").value, b"work")
+            code, out, err = run_import(options, path, directory)
+            require_equal(code, 1, "a directory in use")
+        code, out, err = run_import(options, path, directory)
+        require_equal(code, 1, "a filled directory")
+        require("has data already" in err and "Nothing was imported" in err, err)
+
+
+def test_a_running_redis_is_imported(options):
+    """The same from a running server, by a user that may only read, while others write: what is
+    there all the time is met as it is."""
+    with Server("redis-server") as redis, harness.scratch() as scratch:
+        with redis.connect() as connection:
+            fill(connection)
+            must(connection, "ACL", "SETUSER", "reader", "on", ">secret", "~*", "+@read", "+info",
+                 "+select", "+function|dump")
+        directory = os.path.join(scratch, "data")
+        address = f"127.0.0.1:{redis.port}"
+        code, _, err = run_import(options, "--redis", address, "--user", "reader", directory,
+                                  REDISCLI_AUTH="wrong")
+        require_equal(code, 1, "a wrong password")
+        require("WRONGPASS" in err, err)
+        ended = threading.Event()
+
+        def write():
+            with redis.connect() as connection:
+                number = 0
+                while not ended.is_set():
+                    number += 1
+                    connection.call("SET", f"written:{number % 500}", number, "PX", 5)
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            code, out, err = run_import(options, "--redis", address, "--user", "reader", directory,
+                                        REDISCLI_AUTH="secret")
+        finally:
+            ended.set()
+            writer.join()
+        require_equal(code, 0, err)
+        with options.server(KEPT, directory=directory) as server, redis.connect() as theirs:
+            with server.connect() as ours:
+                for connection in (theirs, ours):
+                    harness.wait_until(
+                        lambda who=connection: not who.call("KEYS", "written:*").tree[1],
+                        what="the end of what has expired")
+                compare(theirs, ours)
+
+
+def test_damaged_files_are_refused(options):
+    """A file that is cut anywhere, or has any other byte in it, is refused with the place, and
+    leaves an empty directory."""
+    with Server("redis-server") as redis, harness.scratch() as scratch:
+        with open(saved_file(redis), "rb") as file:
+            whole = file.read()
+        rng = random.Random(5)
+        directory = os.path.join(scratch, "data")
+        path = os.path.join(scratch, "damaged.rdb")
+        for number in range(24):
+            damaged = bytearray(whole)
+            place = rng.choice([rng.randrange(len(whole)), rng.randrange(200), len(whole) - 4])
+            if number % 2 == 0:
+                del damaged[place:]
+            else:
+                damaged[place] ^= 1 << rng.randrange(8)
+            with open(path, "wb") as file:
+                file.write(damaged)
+            code, _, err = run_import(options, "--quiet", path, directory)
+            require_equal(code, 1, f"damage at {place}")
+            require("at byte" in err and "Nothing was imported" in err, err)
+        with open(path, "wb") as file:
+            file.write(whole + b"*1")
+        code, _, err = run_import(options, path, directory)
+        require(code == 1 and "2 bytes follow" in err, err)
+        with open(path, "wb") as file:
+            file.write(whole)
+        code, _, err = run_import(options, path, directory)
+        require_equal(code, 0, err)
+
+
+def rdb_file(version, *items):
+    """A file of these bytes, without a checksum."""
+    return b"REDIS%04d" % version + b"".join(items) + b"\xff" + bytes(8)
+
+
+def text(value):
+    return bytes([len(value)]) + value
+
+
+def ziplist(*entries):
+    packed = b""
+    before = 0
+    for entry in entries:
+        made = bytes([before]) + text(entry)
+        packed += made
+        before = len(made)
+    size = 10 + len(packed) + 1
+    return text(struct.pack("<IIH", size, size - 1 - before, len(entries)) + packed + b"\xff")
+
+
+def test_files_of_older_versions_are_read(options):
+    """The encodings that Redis 2.8 to 6.2 wrote, made by hand from their description."""
+    zipmap = text(b"\x01\x01f\x01\x00v\xff")
+    file = rdb_file(
+        6, b"\xfe\x00",
+        b"\x0a" + text(b"list") + ziplist(b"a", b"b"),
+        b"\x09" + text(b"hash") + zipmap,
+        b"\x0d" + text(b"hash2") + ziplist(b"f", b"v"),
+        b"\x0c" + text(b"sorted") + ziplist(b"m", b"2"),
+        b"\x03" + text(b"sorted2") + b"\x02" + text(b"m") + text(b"1.5") + text(b"n") + b"\xfe",
+        b"\x0b" + text(b"set") + text(struct.pack("<IIhh", 2, 2, -5, 7)),
+        b"\x0e" + text(b"list2") + b"\x02" + ziplist(b"a") + ziplist(b"b"),
+        b"\x01" + text(b"list3") + b"\x02" + text(b"x") + b"\xc0\x7f",
+        b"\xfd" + struct.pack("<I", 2000000000) + b"\x00" + text(b"late") + text(b"v"),
+        b"\xfd" + struct.pack("<I", 1000000000) + b"\x00" + text(b"over") + text(b"v"),
+        b"\xf8\x05" + b"\xfc" + struct.pack("<Q", 4000000000123) + b"\xf9\x07" + b"\x00"
+        + text(b"late2") + text(b"v"))
+    questions = [
+        (["LRANGE", "list", 0, -1], [b"a", b"b"]), (["HGETALL", "hash"], [b"f", b"v"]),
+        (["HGETALL", "hash2"], [b"f", b"v"]), (["ZSCORE", "sorted", "m"], b"2"),
+        (["ZRANGE", "sorted2", 0, -1, "WITHSCORES"], [b"m", b"1.5", b"n", b"inf"]),
+        (["SMEMBERS", "set"], [b"-5", b"7"]), (["LRANGE", "list2", 0, -1], [b"a", b"b"]),
+        (["LRANGE", "list3", 0, -1], [b"x", b"127"]), (["EXPIRETIME", "late"], 2000000000),
+        (["PEXPIRETIME", "late2"], 4000000000123), (["EXISTS", "over"], 0), (["DBSIZE"], 10)]
+    with harness.scratch() as scratch:
+        path = os.path.join(scratch, "old.rdb")
+        with open(path, "wb") as out:
+            out.write(file)
+        code, out, err = run_import(options, path, os.path.join(scratch, "data"))
+        require_equal(code, 0, err)
+        require("1 keys had expired" in out, out)
+        with options.server(KEPT, directory=os.path.join(scratch, "data")) as server:
+            with server.connect() as connection:
+                for question, answer in questions:
+                    require_equal(connection.call(*question).value, answer, question)
+
+
+def test_what_is_not_here_is_named(options):
+    """Files of other versions, modules, unknown types and databases are refused by name."""
+    module_id = b"\x81" + struct.pack(">Q", (0b000001 << 58) | 7)  # BAAAAAAAA, version 7
+    key = text(b"k")
+    cases = [
+        (rdb_file(11), "version 0011"), (rdb_file(5), "version 0005"), (b"REDIX0010", "not an RDB"),
+        (b"*1\r\n$4\r\nPING\r\n", "not an RDB"),
+        (rdb_file(10, b"\xf7" + module_id), "data of the module 'BAAAAAAAA'"),
+        (rdb_file(10, b"\x07" + key + module_id), "'BAAAAAAAA'"),
+        (rdb_file(10, b"\x06" + key), "a module's value"),
+        (rdb_file(10, b"\x15" + key), "Redis 7.2"), (rdb_file(10, b"\x63" + key), "99 is no type"),
+        (rdb_file(10, b"\xfe\x10\x00" + key + text(b"v")), "there are 16 databases here"),
+        (rdb_file(10, b"\x00" + key + text(b"v") + b"\x00" + key + text(b"v")), "it comes twice"),
+        (rdb_file(10, b"\xf5" + text(b"return 1")), "Missing library metadata"),
+        (rdb_file(10)[:-9], "without its end mark"),
+        (rdb_file(10)[:-1], "within its checksum")]
+    with harness.scratch() as scratch:
+        path = os.path.join(scratch, "x.rdb")
+        for file, words in cases:
+            with open(path, "wb") as out:
+                out.write(file)
+            code, _, err = run_import(options, path, os.path.join(scratch, "data"))
+            require(code == 1 and words in err and "at byte" in err, f"{words}: {err}")
+        code, _, err = run_import(options, os.path.join(scratch, "none"), scratch)
+        require(code == 1 and "No such file" in err, err)
+        require_equal(run_import(options, path)[0], 2, "wrong usage")
+        code, _, err = run_import(options, "--redis", "127.0.0.1:1", os.path.join(scratch, "data"))
+        require(code == 1 and "cannot connect" in err, err)
+
+
+if __name__ == "__main__":
+    sys.exit(harness.run(sys.modules[__name__]))

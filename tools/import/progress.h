@@ -1,0 +1,40 @@
+// Progress: a line on standard error that says how far an import is: on a terminal always the same
+// line, otherwise a new one every few seconds. One thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace sluice::import {
+
+// 1234567 as "1,234,567".
+std::string grouped(uint64_t number);
+std::string megabytes(uint64_t bytes);
+
+class Progress {
+ public:
+  explicit Progress(bool quiet);
+
+  // `done` of `total` are bytes of a file, or keys of a server; `bytes` have been read.
+  void show(uint64_t keys, uint64_t bytes, uint64_t done, uint64_t total);
+  // Another step begins, of which nothing is counted.
+  void say(const std::string& text);
+  // Ends the line on a terminal.
+  void end();
+  double seconds() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void print(const std::string& line);
+
+  bool quiet_;
+  bool terminal_;
+  bool open_line_ = false;
+  Clock::time_point begin_ = Clock::now();
+  Clock::time_point shown_ = begin_;
+  uint64_t calls_ = 0;
+};
+
+}  // namespace sluice::import

@@ -1,0 +1,290 @@
+#include "tools/import/redis_source.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+#include "engine/base/numbers.h"
+#include "engine/keyspace/effects.h"
+#include "engine/rdb/function_payload.h"
+#include "engine/rdb/value.h"
+
+namespace sluice::import {
+
+namespace {
+
+constexpr size_t kReceiveBytes = 256 * 1024;
+// As many as a value may have here.
+constexpr uint64_t kMaxStringBytes = (uint64_t{1} << 31) - 1;
+// Commands that are on the way at a time; the server holds their replies.
+constexpr size_t kPipelinedKeys = 64;
+constexpr Bytes kScanCount = "512";
+constexpr time_t kPatienceSeconds = 60;
+
+int64_t wall_ms() {
+  using std::chrono::system_clock;
+  const auto now = system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+}
+
+// The value of a line "name:value" of INFO.
+std::string info_field(Bytes info, const std::string& name) {
+  const size_t begin = info.find("\n" + name + ":");
+  if (begin == Bytes::npos) return {};
+  const Bytes rest = info.substr(begin + name.size() + 2);
+  return std::string(rest.substr(0, rest.find_first_of("\r\n")));
+}
+
+}  // namespace
+
+RedisSource::~RedisSource() {
+  if (socket_ >= 0) ::close(socket_);
+}
+
+// --- The connection ---
+
+std::string RedisSource::open_socket(const RedisAddress& address) {
+  if (address.port.empty()) {
+    sockaddr_un path{};
+    path.sun_family = AF_UNIX;
+    if (address.host.size() >= sizeof(path.sun_path)) return "the path is too long";
+    std::memcpy(path.sun_path, address.host.data(), address.host.size());
+    socket_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const bool good =
+        socket_ >= 0 && ::connect(socket_, reinterpret_cast<sockaddr*>(&path), sizeof(path)) == 0;
+    return good ? "" : std::strerror(errno);
+  }
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int failed = ::getaddrinfo(address.host.c_str(), address.port.c_str(), &hints, &found);
+  if (failed != 0) return ::gai_strerror(failed);
+  std::string error = "no address";
+  for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
+    socket_ = ::socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, at->ai_protocol);
+    if (socket_ >= 0 && ::connect(socket_, at->ai_addr, at->ai_addrlen) == 0) {
+      error.clear();
+      break;
+    }
+    error = std::strerror(errno);
+    if (socket_ >= 0) ::close(socket_);
+    socket_ = -1;
+  }
+  ::freeaddrinfo(found);
+  return error;
+}
+
+std::string RedisSource::connect(const RedisAddress& address) {
+  const std::string where = address.port.empty() ? address.host : address.host + ":" + address.port;
+  std::string error = open_socket(address);
+  if (!error.empty()) return "cannot connect to " + where + ": " + error;
+  const timeval patience{kPatienceSeconds, 0};
+  ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+  ::setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+  const int on = 1;
+  if (!address.port.empty()) ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  RedisReply reply;
+  if (!address.user.empty()) {
+    error = ask({"AUTH", address.user, address.password}, reply);
+  } else if (!address.password.empty()) {
+    error = ask({"AUTH", address.password}, reply);
+  }
+  if (!error.empty()) return error;
+  error = ask({"INFO", "server"}, reply);
+  version_ = info_field(reply.text, "redis_version");
+  return error;
+}
+
+void RedisSource::send(std::initializer_list<Bytes> words) {
+  output_ += "*" + std::to_string(words.size()) + "\r\n";
+  for (const Bytes word : words) {
+    output_ += "$" + std::to_string(word.size()) + "\r\n";
+    output_ += word;
+    output_ += "\r\n";
+  }
+}
+
+bool RedisSource::flush() {
+  size_t sent = 0;
+  while (sent < output_.size()) {
+    const ssize_t count =
+        ::send(socket_, output_.data() + sent, output_.size() - sent, MSG_NOSIGNAL);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) {
+      errno_ = errno;
+      return false;
+    }
+    sent += static_cast<size_t>(count);
+  }
+  output_.clear();
+  return true;
+}
+
+bool RedisSource::fill() {
+  input_.erase(0, taken_);
+  taken_ = 0;
+  const size_t before = input_.size();
+  input_.resize(before + kReceiveBytes);
+  ssize_t count = 0;
+  do {
+    count = ::recv(socket_, input_.data() + before, kReceiveBytes, 0);
+  } while (count < 0 && errno == EINTR);
+  errno_ = count < 0 ? errno : 0;
+  input_.resize(before + (count > 0 ? static_cast<size_t>(count) : 0));
+  bytes_read_ += count > 0 ? static_cast<uint64_t>(count) : 0;
+  return count > 0;
+}
+
+std::string RedisSource::lost() const {
+  if (errno_ == EAGAIN) return "Redis has not answered for a minute";
+  return std::string("the connection to Redis was lost") +
+         (errno_ == 0 ? "" : std::string(": ") + std::strerror(errno_));
+}
+
+bool RedisSource::receive_line(std::string& line) {
+  size_t end = 0;
+  while ((end = input_.find("\r\n", taken_)) == std::string::npos) {
+    if (!fill()) return false;
+  }
+  line = input_.substr(taken_, end - taken_);
+  taken_ = end + 2;
+  return !line.empty();
+}
+
+bool RedisSource::receive_bytes(size_t count, std::string& bytes) {
+  while (input_.size() - taken_ < count + 2) {
+    if (!fill()) return false;
+  }
+  bytes = input_.substr(taken_, count);
+  taken_ += count + 2;
+  return true;
+}
+
+bool RedisSource::receive(RedisReply& reply) {
+  reply = {};
+  std::string line;
+  if (!receive_line(line)) return false;
+  reply.kind = line[0];
+  reply.text = line.substr(1);
+  if (reply.kind == '+' || reply.kind == '-') return true;
+  const auto number = parse_i64(reply.text);
+  if (!number) return false;
+  reply.integer = *number;
+  reply.null = *number < 0 && reply.kind != ':';
+  if (reply.kind == ':' || reply.null) return true;
+  if (reply.kind == '$') return receive_bytes(static_cast<size_t>(*number), reply.text);
+  if (reply.kind != '*') return false;
+  for (int64_t i = 0; i < *number; ++i) {
+    if (!receive(reply.elements.emplace_back())) return false;
+  }
+  return true;
+}
+
+std::string RedisSource::ask(std::initializer_list<Bytes> words, RedisReply& reply) {
+  send(words);
+  if (!flush() || !receive(reply)) return lost();
+  return reply.kind == '-' ? "Redis says: " + reply.text : "";
+}
+
+// --- What it holds ---
+
+std::string RedisSource::find_databases(std::vector<Database>& databases) {
+  RedisReply reply;
+  std::string error = ask({"INFO", "keyspace"}, reply);
+  if (!error.empty()) return error;
+  // db0:keys=5,expires=0,avg_ttl=0
+  for (int number = 0; number < 1 << 14; ++number) {
+    const std::string sizes = info_field(reply.text, "db" + std::to_string(number));
+    if (!sizes.starts_with("keys=")) continue;
+    databases.push_back({number, std::strtoull(sizes.c_str() + 5, nullptr, 10)});
+  }
+  return {};
+}
+
+std::string RedisSource::read_libraries(const PutLibrary& put) {
+  RedisReply reply;
+  const std::string error = ask({"FUNCTION", "DUMP"}, reply);
+  // Before 7.0 there were none.
+  if (reply.kind == '-' && reply.text.starts_with("ERR unknown command")) return {};
+  if (!error.empty()) return error;
+  std::vector<std::string> codes;
+  if (rdb::read_functions(reply.text, kMaxStringBytes, codes) != rdb::FunctionsFault::kNone) {
+    return "the payload of FUNCTION DUMP cannot be read";
+  }
+  for (const std::string& code : codes) {
+    std::string refusal = put(code);
+    if (!refusal.empty()) return "a library of functions: " + refusal;
+  }
+  return {};
+}
+
+std::string RedisSource::read_keys(int database, const PutKey& put) {
+  RedisReply reply;
+  std::string error = ask({"SELECT", std::to_string(database)}, reply);
+  std::string cursor = "0";
+  do {
+    if (error.empty()) error = ask({"SCAN", cursor, "COUNT", kScanCount}, reply);
+    if (!error.empty()) return error;
+    if (reply.elements.size() != 2) return "the reply of SCAN cannot be read";
+    cursor = reply.elements[0].text;
+    error = read_values(database, reply.elements[1].elements, put);
+  } while (error.empty() && cursor != "0");
+  return error;
+}
+
+std::string RedisSource::read_values(int database, const std::vector<RedisReply>& names,
+                                     const PutKey& put) {
+  for (size_t begin = 0; begin < names.size(); begin += kPipelinedKeys) {
+    const size_t end = std::min(names.size(), begin + kPipelinedKeys);
+    for (size_t i = begin; i < end; ++i) {
+      send({"PTTL", names[i].text});
+      send({"DUMP", names[i].text});
+    }
+    if (!flush()) return lost();
+    for (size_t i = begin; i < end; ++i) {
+      RedisReply left;
+      RedisReply payload;
+      if (!receive(left) || !receive(payload)) return lost();
+      if (left.kind == '-') return "Redis says: " + left.text;
+      if (payload.kind == '-') return "Redis says: " + payload.text;
+      constexpr int64_t kNoKey = -2;
+      if (payload.null || left.integer == kNoKey) {
+        ++vanished_;
+        continue;
+      }
+      std::string error = put_value(database, names[i].text, payload.text, left.integer, put);
+      if (!error.empty()) return error;
+    }
+  }
+  return {};
+}
+
+std::string RedisSource::put_value(int database, Bytes name, Bytes payload, int64_t left_ms,
+                                   const PutKey& put) {
+  const std::string place =
+      "the key " + printable_bytes(name) + " of database " + std::to_string(database);
+  OwnedEntry entry;
+  switch (rdb::read_payload(payload, kMaxStringBytes, name, entry)) {
+    case rdb::PayloadFault::kFooter:
+      return place + " comes in a format that cannot be read: only those up to Redis 7.0 can";
+    case rdb::PayloadFault::kData: {
+      const Bytes foreign = rdb::foreign_type_name(static_cast<uint8_t>(payload[0]));
+      return place + (foreign.empty() ? " cannot be read" : " holds " + std::string(foreign));
+    }
+    case rdb::PayloadFault::kNone:
+      break;
+  }
+  if (left_ms >= 0) entry->set_expire_ms(wall_ms() + std::max<int64_t>(left_ms, 1));
+  std::string refusal = put(database, std::move(entry));
+  return refusal.empty() ? "" : place + ": " + refusal;
+}
+
+}  // namespace sluice::import

@@ -1,0 +1,108 @@
+#include "tools/import/target.h"
+
+#include <filesystem>
+
+#include "engine/acl.h"
+#include "engine/script/script_engine.h"
+
+namespace sluice::import {
+
+namespace {
+
+// As many values go in under one hold of locks.
+constexpr uint64_t kKeysInAHold = 64;
+
+}  // namespace
+
+ImportTarget::~ImportTarget() {
+  if (server_ == nullptr) return;
+  if (execution_ != nullptr) execution_->finish();
+  execution_.reset();
+  server_->request_stop(ShutdownMode::kNoSave);
+  server_->wait();
+}
+
+std::string ImportTarget::open(const std::string& directory) {
+  std::error_code failed;
+  std::filesystem::create_directories(directory, failed);
+  if (failed) return "cannot make " + directory + ": " + failed.message();
+  config_ = std::make_unique<Config>();
+  // A rule of `save` is what opens the directory without a journal; this one never comes true.
+  const std::vector<std::string> arguments = {
+      "--dir",        directory,      "--port", "0",          "--http-port", "0",
+      "--appendonly", "no",           "--save", "2000000000", "2000000000",  "--loglevel",
+      "warning",      "--io-threads", "1"};
+  if (const auto error = config_->apply_arguments(arguments)) return error->text();
+  server_ = std::make_unique<Server>(*config_);
+  std::string error = server_->start();
+  if (error.empty() && !server_->wait_until_ready()) {
+    server_->wait();
+    error = server_->failure();
+  }
+  if (!error.empty()) {
+    server_.reset();
+    return error;
+  }
+  execution_ = std::make_unique<Execution>(server_->engine());
+  client_.user = server_->engine().acl().default_user();
+  return refuse_filled(directory);
+}
+
+std::string ImportTarget::refuse_filled(const std::string& directory) const {
+  uint64_t keys = 0;
+  for (int database = 0; database < kDatabases; ++database) {
+    keys += server_->engine().key_count(database);
+  }
+  const size_t libraries = server_->engine().scripts().functions()->libraries.size();
+  if (keys == 0 && libraries == 0) return {};
+  return directory + " has data already (" + std::to_string(keys) + " keys, " +
+         std::to_string(libraries) + " libraries of functions): import into an empty directory";
+}
+
+std::string ImportTarget::put_key(int database, OwnedEntry entry, bool replace) {
+  if (database >= kDatabases) {
+    return "there are " + std::to_string(kDatabases) + " databases here";
+  }
+  execution_->set_now_ms(server_->unix_time_us() / 1000);
+  if (entry->expire_ms() != 0 && entry->expire_ms() <= execution_->now_ms()) {
+    ++counts_.expired;
+    return {};
+  }
+  const Type type = entry->type();
+  const bool expires = entry->expire_ms() != 0;
+  const bool is_new = execution_->put_entry(database, std::move(entry));
+  if ((counts_.keys + counts_.replaced) % kKeysInAHold == 0) execution_->finish();
+  if (!is_new) {
+    ++counts_.replaced;
+    return replace ? "" : "it comes twice";
+  }
+  ++counts_.keys;
+  ++counts_.by_type[static_cast<size_t>(type)];
+  counts_.with_expiry += expires ? 1 : 0;
+  counts_.databases |= 1U << database;
+  return {};
+}
+
+std::string ImportTarget::put_library(Bytes code) {
+  ByteBuffer out;
+  RespReply reply(out, client_.protocol);
+  const Bytes words[] = {"FUNCTION", "LOAD", code};
+  execution_->execute(client_, words, reply);
+  execution_->finish();
+  const Bytes text = out.view();
+  if (text.empty() || text[0] == '-') return std::string(text.substr(1, text.find('\r') - 1));
+  ++counts_.libraries;
+  return {};
+}
+
+std::string ImportTarget::commit() {
+  execution_->finish();
+  execution_.reset();
+  server_->request_stop(ShutdownMode::kSave);
+  const int exit_code = server_->wait();
+  const std::string failure = server_->failure();
+  server_.reset();
+  return exit_code == 0 ? "" : failure.empty() ? "the checkpoint could not be written" : failure;
+}
+
+}  // namespace sluice::import

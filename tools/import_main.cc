@@ -1,0 +1,241 @@
+// sluice-import: makes a data directory of what a Redis has.
+//
+//   sluice-import FILE.rdb DIR              an RDB file of Redis 2.8 to 7.0
+//   sluice-import --redis HOST:PORT DIR     a running Redis (or the path of its socket)
+//       --user NAME                         who reads there; the password is in REDISCLI_AUTH
+//       --quiet                             no progress
+//
+// All or nothing: DIR, which is made if it is not there and must not hold keys, gets everything at
+// the end, in one checkpoint. A file that is damaged anywhere leaves it empty.
+//
+// Exit status: 0 imported, 1 not, 2 wrong usage.
+#include <fcntl.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <string>
+
+#include "engine/rdb/file_reader.h"
+#include "tools/import/progress.h"
+#include "tools/import/redis_source.h"
+#include "tools/import/target.h"
+
+namespace sluice::import {
+namespace {
+
+// As many as a value may have here.
+constexpr uint64_t kMaxStringBytes = (uint64_t{1} << 31) - 1;
+
+constexpr const char* kUsage =
+    "usage: sluice-import [--quiet] FILE.rdb DIR\n"
+    "       sluice-import [--quiet] --redis HOST:PORT|PATH [--user NAME] DIR\n"
+    "                     (the password, if there is one, is in REDISCLI_AUTH)\n";
+
+struct Arguments {
+  bool quiet = false;
+  std::optional<RedisAddress> redis;
+  std::string file;
+  std::string directory;
+};
+
+RedisAddress parse_address(const std::string& text) {
+  RedisAddress address;
+  const size_t colon = text.rfind(':');
+  address.host = text.substr(0, colon);
+  if (colon != std::string::npos) address.port = text.substr(colon + 1);
+  // [::1]:6379
+  if (address.host.starts_with("[") && address.host.ends_with("]")) {
+    address.host = address.host.substr(1, address.host.size() - 2);
+  }
+  const char* password = std::getenv("REDISCLI_AUTH");
+  if (password != nullptr) address.password = password;
+  return address;
+}
+
+std::optional<Arguments> parse_arguments(int count, char** values) {
+  Arguments arguments;
+  std::string user;
+  std::vector<std::string> places;
+  for (int i = 1; i < count; ++i) {
+    const std::string value = values[i];
+    if (value == "--quiet") {
+      arguments.quiet = true;
+    } else if (value == "--redis" && i + 1 < count) {
+      arguments.redis = parse_address(values[++i]);
+    } else if (value == "--user" && i + 1 < count) {
+      user = values[++i];
+    } else if (value.starts_with("--")) {
+      return std::nullopt;
+    } else {
+      places.push_back(value);
+    }
+  }
+  if (places.size() != (arguments.redis ? 1U : 2U)) return std::nullopt;
+  if (!user.empty() && !arguments.redis) return std::nullopt;
+  if (arguments.redis) arguments.redis->user = user;
+  arguments.directory = places.back();
+  arguments.file = places.front();
+  return arguments;
+}
+
+// --- A file ---
+
+class OpenFile final : public rdb::Source {
+ public:
+  explicit OpenFile(const std::string& path) : file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  ~OpenFile() override {
+    if (file_ >= 0) ::close(file_);
+  }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+
+  // Nothing: it cannot be read; errno says why.
+  std::optional<uint64_t> size() const {
+    struct stat facts {};
+    if (file_ < 0 || ::fstat(file_, &facts) != 0) return std::nullopt;
+    if (!S_ISREG(facts.st_mode)) {
+      errno = S_ISDIR(facts.st_mode) ? EISDIR : ESPIPE;
+      return std::nullopt;
+    }
+    return static_cast<uint64_t>(facts.st_size);
+  }
+
+  size_t read(char* to, size_t size) override {
+    ssize_t count = 0;
+    do {
+      count = ::read(file_, to, size);
+    } while (count < 0 && errno == EINTR);
+    return count > 0 ? static_cast<size_t>(count) : 0;
+  }
+
+ private:
+  int file_;
+};
+
+class FileImport final : public rdb::FileSink {
+ public:
+  FileImport(ImportTarget& target, Progress& progress, const rdb::Reader& from, uint64_t size)
+      : target_(target), progress_(progress), from_(from), size_(size) {}
+
+  void auxiliary(Bytes name, Bytes value) override {
+    if (name == "redis-ver") progress_.say("written by Redis " + std::string(value));
+  }
+  std::string put_key(int database, OwnedEntry entry) override {
+    std::string refusal = target_.put_key(database, std::move(entry), false);
+    progress_.show(target_.counts().keys, from_.position(), from_.position(), size_);
+    return refusal;
+  }
+  std::string put_library(Bytes code) override { return target_.put_library(code); }
+
+ private:
+  ImportTarget& target_;
+  Progress& progress_;
+  const rdb::Reader& from_;
+  uint64_t size_;
+};
+
+std::string import_file(const std::string& path, ImportTarget& target, Progress& progress) {
+  OpenFile file(path);
+  const std::optional<uint64_t> size = file.size();
+  if (!size) return path + ": " + std::strerror(errno);
+  rdb::Reader from(file, *size, kMaxStringBytes);
+  FileImport sink(target, progress, from, *size);
+  const std::optional<rdb::FileFault> fault = rdb::FileReader(from, sink).read();
+  if (!fault) return {};
+  return path + ", at byte " + std::to_string(fault->offset) + " of " + std::to_string(*size) +
+         ": " + fault->message;
+}
+
+// --- A running Redis ---
+
+std::string import_redis(const RedisAddress& address, ImportTarget& target, Progress& progress,
+                         uint64_t& vanished) {
+  RedisSource source;
+  std::string error = source.connect(address);
+  std::vector<RedisSource::Database> databases;
+  if (error.empty()) error = source.find_databases(databases);
+  if (!error.empty()) return error;
+  uint64_t expected = 0;
+  for (const RedisSource::Database& database : databases) expected += database.keys;
+  progress.say("Redis " + source.version() + " with " + grouped(expected) + " keys");
+  error = source.read_libraries([&](Bytes code) { return target.put_library(code); });
+  for (const RedisSource::Database& database : databases) {
+    if (!error.empty()) break;
+    error = source.read_keys(database.number, [&](int number, OwnedEntry entry) {
+      std::string refusal = target.put_key(number, std::move(entry), true);
+      progress.show(target.counts().keys, source.bytes_read(), target.counts().keys, expected);
+      return refusal;
+    });
+  }
+  vanished = source.vanished();
+  return error;
+}
+
+// --- The end ---
+
+std::string summary(const ImportCounts& counts, uint64_t vanished, double seconds) {
+  static constexpr const char* kNames[] = {"strings", "lists",   "sets",  "sorted sets",
+                                           "hashes",  "streams", "queues"};
+  const auto rate = static_cast<uint64_t>(static_cast<double>(counts.keys) / seconds);
+  char time[32];
+  std::snprintf(time, sizeof(time), "%.1f s", seconds);
+  std::string text = grouped(counts.keys) + " keys in " + time + " (" + grouped(rate) + " keys/s)";
+  const char* separator = ": ";
+  for (size_t type = 0; type < std::size(kNames); ++type) {
+    if (counts.by_type[type] == 0) continue;
+    text += separator + grouped(counts.by_type[type]) + " " + kNames[type];
+    separator = ", ";
+  }
+  text += "\n" + std::to_string(std::popcount(counts.databases)) + " databases, " +
+          grouped(counts.with_expiry) + " keys with an expiry, " + grouped(counts.libraries) +
+          " libraries of functions\n";
+  if (counts.expired != 0) {
+    text += grouped(counts.expired) + " keys had expired and were left out\n";
+  }
+  if (counts.replaced != 0) text += grouped(counts.replaced) + " keys were read twice\n";
+  if (vanished != 0) text += grouped(vanished) + " keys were deleted while they were read\n";
+  return text;
+}
+
+int run(const Arguments& arguments) {
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("sluice-import"));
+  Progress progress(arguments.quiet);
+  uint64_t vanished = 0;
+  ImportTarget target;
+  std::string error = target.open(arguments.directory);
+  if (error.empty()) {
+    error = arguments.redis ? import_redis(*arguments.redis, target, progress, vanished)
+                            : import_file(arguments.file, target, progress);
+  }
+  if (error.empty()) {
+    progress.say("writing " + grouped(target.counts().keys) + " keys to " + arguments.directory);
+    error = target.commit();
+  }
+  progress.end();
+  if (!error.empty()) {
+    std::fprintf(stderr, "sluice-import: %s\nNothing was imported.\n", error.c_str());
+    return 1;
+  }
+  std::fputs(summary(target.counts(), vanished, progress.seconds()).c_str(), stdout);
+  return 0;
+}
+
+}  // namespace
+}  // namespace sluice::import
+
+int main(int argc, char** argv) {
+  const auto arguments = sluice::import::parse_arguments(argc, argv);
+  if (!arguments) {
+    std::fputs(sluice::import::kUsage, stderr);
+    return 2;
+  }
+  return sluice::import::run(*arguments);
+}
