@@ -226,7 +226,8 @@ def test_kill(options):
                        "the runs but for what was in hand at a kill")
             wait_until(lambda: not tasks.get_job_ids(), PATIENCE_S, "an empty list")
         left = strays(tasks, jobs)
-        require(len(left) <= 2 * WORKERS, f"{len(left)} of the jobs have not finished")
+        # One for each worker: at the two kills of the server, and when the workers were ended.
+        require(len(left) <= 3 * WORKERS, f"{len(left)} of the jobs have not finished")
         require_equal(registry.ScheduledJobRegistry(queue=tasks).get_job_ids(), [later.id],
                       "scheduled before the kills")
         planner = scheduler.RQScheduler(["kill"], client)
