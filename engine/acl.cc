@@ -1,7 +1,7 @@
 #include "engine/acl.h"
 
+#include <algorithm>
 #include <set>
-#include <sstream>
 
 #include "engine/base/check.h"
 #include "engine/passwords.h"
@@ -18,6 +18,13 @@ AclRules rules_of_default_user() {
     CHECK(rules.apply(rule) == nullptr);
   }
   return rules;
+}
+
+// REQUIRES: join_selectors() has refused these.
+std::string unmatched(const std::vector<std::string>& words) {
+  const std::string& selector = words.back();
+  return "Unmatched parenthesis in acl selector starting at '" +
+         selector.substr(0, selector.find(' ')) + "'.";
 }
 
 std::string in_declaration(const std::string& name, const std::string& reason) {
@@ -96,11 +103,10 @@ std::string Acl::line_of(const User& user) {
 
 // --- The check ---
 
-std::string Acl::check(const User& user, const Command& command,
-                       std::span<const Bytes> args) const {
-  switch (user.rules()->permissions().check(command, args)) {
+std::string Acl::refusal(Denial denial, const Command& command) {
+  switch (denial) {
     case Denial::kNone:
-      return {};
+      break;
     case Denial::kCommand:
       return "NOPERM this user has no permissions to run the '" + CommandTable::full_name(command) +
              "' command";
@@ -129,9 +135,11 @@ std::string Acl::set_user(Bytes name, std::span<const Bytes> rules) {
   const auto found = users_.find(name);
   AclRules changed = found == users_.end() ? new_rules() : *found->second->rules();
   changed.set_all_channels_by_default(all_channels_by_default_.load());
-  for (const Bytes rule : rules) {
+  std::vector<std::string> words(rules.begin(), rules.end());
+  if (!join_selectors(words)) return unmatched(words);
+  for (const std::string& rule : words) {
     if (const char* reason = changed.apply(rule)) {
-      return "Error in ACL SETUSER modifier '" + std::string(rule) + "': " + reason;
+      return "Error in ACL SETUSER modifier '" + rule + "': " + reason;
     }
   }
   put(std::string(name), std::move(changed));
@@ -164,9 +172,11 @@ std::string Acl::apply(const UserLine& line, AclRules& rules) {
   if (line.empty() || has_blank_or_nul(line[0])) {
     return in_declaration(line.empty() ? std::string() : line[0], kBadUserName);
   }
-  for (size_t i = 1; i < line.size(); ++i) {
-    if (const char* reason = rules.apply(line[i])) {
-      return in_declaration(line[0], "'" + line[i] + "': " + reason);
+  UserLine words(line.begin() + 1, line.end());
+  if (!join_selectors(words)) return in_declaration(line[0], unmatched(words));
+  for (const std::string& word : words) {
+    if (const char* reason = rules.apply(word)) {
+      return in_declaration(line[0], "'" + word + "': " + reason);
     }
   }
   return {};
@@ -195,26 +205,78 @@ std::string Acl::load(std::span<const UserLine> lines) {
   return {};
 }
 
-std::string Acl::load_text(Bytes text, const std::string& name) {
-  std::vector<UserLine> lines;
-  std::istringstream in{std::string(text)};
-  std::string line;
-  for (int number = 1; std::getline(in, line); ++number) {
-    std::istringstream split(line);
-    UserLine words;
-    for (std::string word; split >> word;) words.push_back(word);
-    if (words.empty()) continue;
-    const std::string place = name + ":" + std::to_string(number) + ": ";
-    if (words[0] != "user" || words.size() < 2) {
-      return place + "a line begins with 'user' and his name";
-    }
-    words.erase(words.begin());
-    const std::string error = validate(words);
-    if (!error.empty()) return place + error;
-    lines.push_back(std::move(words));
+std::string Acl::read_line(Bytes line, const std::string& place, int number,
+                           std::map<std::string, AclRules, std::less<>>& users) const {
+  constexpr Bytes kBlanks = " \t\r\n";
+  const size_t begin = line.find_first_not_of(kBlanks);
+  if (begin == Bytes::npos) return {};
+  line = line.substr(begin, line.find_last_not_of(kBlanks) - begin + 1);
+  std::vector<std::string> words;
+  for (size_t at = 0; at <= line.size();) {
+    const size_t end = std::min(line.find(' ', at), line.size());
+    words.emplace_back(line.substr(at, end - at));
+    at = end + 1;
   }
-  const std::string error = load(lines);
-  return error.empty() ? error : name + ": " + error;
+  if (words.size() < 2 || words[0] != "user") {
+    return place + " should start with user keyword followed by the username. ";
+  }
+  const std::string name = words[1];
+  if (has_blank_or_nul(name)) return place + ": " + kBadUserName + ". ";
+  if (users.contains(name)) {
+    return "WARNING: Duplicate user '" + name + "' found on line " + std::to_string(number) + ". ";
+  }
+  words.erase(words.begin(), words.begin() + 2);
+  if (!join_selectors(words)) return place + ": Unmatched parenthesis in selector definition.";
+  AclRules& rules = users.emplace(name, new_rules()).first->second;
+  std::string errors;
+  bool other_error = false;
+  for (const std::string& word : words) {
+    const char* reason = rules.apply(word);
+    if (reason == nullptr) continue;
+    if (is_unknown_name(reason)) {
+      errors += place + ": Error in applying operation '" + word + "': " + reason + ". ";
+    } else if (!other_error) {
+      // It may be a password, and what follows may come of it.
+      other_error = true;
+      errors += place + ": " + reason + ". ";
+    }
+  }
+  return errors;
+}
+
+std::string Acl::load_text(Bytes text, const std::string& name) {
+  std::map<std::string, AclRules, std::less<>> users;
+  std::string errors;
+  for (int number = 1; !text.empty(); ++number) {
+    const size_t end = text.find('\n');
+    errors += read_line(text.substr(0, end), name + ":" + std::to_string(number), number, users);
+    text.remove_prefix(end == Bytes::npos ? text.size() : end + 1);
+  }
+  if (!errors.empty()) {
+    return errors +
+           "WARNING: ACL errors detected, no change to the previously active ACL rules was "
+           "performed";
+  }
+  users.emplace(default_user_->name, rules_of_default_user());
+  MutexLock lock(mutex_);
+  for (auto old = users_.begin(); old != users_.end();) {
+    // Who connects from now on gets new users; who speaks for an old one is closed by the caller.
+    if (old->second == default_user_) {
+      ++old;
+      continue;
+    }
+    old->second->deleted.store(true);
+    old->second->publish(AclRules(false));
+    old = users_.erase(old);
+  }
+  for (auto& [user_name, rules] : users) put(user_name, std::move(rules));
+  return {};
+}
+
+std::string Acl::text() const {
+  std::string text;
+  for (const std::shared_ptr<User>& user : users()) text += line_of(*user) + "\n";
+  return text;
 }
 
 }  // namespace sluice

@@ -67,9 +67,8 @@ class Acl {
   // "user alice on ...", as the configuration file and ACL LIST have it.
   static std::string line_of(const User& user);
 
-  // --- The check --- empty if `user` may run this; else the whole error message. REQUIRES: the
-  // arguments fit the command's arity.
-  std::string check(const User& user, const Command& command, std::span<const Bytes> args) const;
+  // The error that dispatch replies. REQUIRES: it is a denial.
+  static std::string refusal(Denial denial, const Command& command);
 
   // --- Changes ---
   // Makes or changes a user, by all rules or none. Empty: done; else the reason, which names the
@@ -84,13 +83,20 @@ class Acl {
 
   // --- At the start --- empty: done; else the reason, and nothing has changed.
   std::string load(std::span<const UserLine> lines);
-  // The text of an ACL file; `name` is what errors call it.
+  // At the start and for ACL LOAD: the users of an ACL file take the place of all that are there;
+  // the default user is as at the first start where the file does not name him. `name` is what
+  // errors call the file: empty, or all that is wrong with it, with the numbers of lines.
   std::string load_text(Bytes text, const std::string& name);
+  // For ACL SAVE: what load_text() reads back.
+  std::string text() const;
   // Why this is no good line of a user. Empty: it is good.
   static std::string validate(const UserLine& line);
 
  private:
   static std::string apply(const UserLine& line, AclRules& rules);
+  // One line of an ACL file into `users`. Empty, or what is wrong with it.
+  std::string read_line(Bytes line, const std::string& place, int number,
+                        std::map<std::string, AclRules, std::less<>>& users) const;
   AclRules new_rules() const { return AclRules(all_channels_by_default_.load()); }
   void put(const std::string& name, AclRules rules) REQUIRES(mutex_);
 

@@ -87,17 +87,23 @@ std::string Permissions::describe_channels() const {
   return text;
 }
 
+std::string Permissions::describe() const {
+  std::string text = describe_keys();
+  if (!all_channels_) add_word(text, "resetchannels");
+  const std::string channels = describe_channels();
+  if (!channels.empty()) add_word(text, channels);
+  add_word(text, describe_commands());
+  return text;
+}
+
 std::string AclRules::describe() const {
   std::string text = enabled_ ? "on" : "off";
   if (no_password_) text += " nopass";
   if (!payload_word_.empty()) text += " " + std::string(payload_word_);
   for (const std::string& password : passwords_) text += " #" + password;
-  const std::string keys = permissions_.describe_keys();
-  if (!keys.empty()) text += " " + keys;
-  if (!permissions_.all_channels()) text += " resetchannels";
-  const std::string channels = permissions_.describe_channels();
-  if (!channels.empty()) text += " " + channels;
-  return text + " " + permissions_.describe_commands();
+  text += " " + permissions_.describe();
+  for (const Permissions& selector : selectors_) text += " (" + selector.describe() + ")";
+  return text;
 }
 
 }  // namespace sluice

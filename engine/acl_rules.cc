@@ -24,7 +24,6 @@ constexpr const char* kBadHash =
     "characters";
 constexpr const char* kFirstArgumentOfSubcommand =
     "Allowing first-arg of a subcommand is not supported";
-constexpr const char* kSelectors = "Selectors, rules in parentheses, are not supported";
 
 constexpr Bytes kSanitize = "sanitize-payload";
 constexpr Bytes kSkipSanitize = "skip-sanitize-payload";
@@ -35,6 +34,24 @@ bool is(Bytes rule, Bytes word) { return equals_ignore_case(rule, word); }
 
 bool has_blank_or_nul(Bytes text) {
   return text.find_first_of(Bytes(" \t\n\v\f\r\0", 7)) != Bytes::npos;
+}
+
+bool is_unknown_name(Bytes reason) { return reason == kUnknownName; }
+
+bool join_selectors(std::vector<std::string>& words) {
+  std::vector<std::string> joined;
+  bool open = false;
+  for (std::string& word : words) {
+    if (open) {
+      joined.back() += ' ' + word;
+    } else {
+      joined.push_back(std::move(word));
+      open = joined.back().starts_with('(');
+    }
+    open = open && !joined.back().ends_with(')');
+  }
+  words = std::move(joined);
+  return !open;
 }
 
 // --- Sets of commands ---
@@ -192,11 +209,13 @@ void Permissions::change_all_commands(bool allow) {
 
 // --- The check ---
 
-Denial Permissions::check(const Command& command, std::span<const Bytes> args) const {
-  if (!may_run(command, args)) return Denial::kCommand;
-  if (!may_use_keys(command, args)) return Denial::kKey;
-  if (!may_use_channels(command, args)) return Denial::kChannel;
-  return Denial::kNone;
+Verdict Permissions::check(const Command& command, std::span<const Bytes> args) const {
+  if (!may_run(command, args)) return {Denial::kCommand, 0};
+  const size_t key = forbidden_key(command, args);
+  if (key != 0) return {Denial::kKey, key};
+  const size_t channel = forbidden_channel(command, args);
+  if (channel != 0) return {Denial::kChannel, channel};
+  return {};
 }
 
 bool Permissions::may_run(const Command& command, std::span<const Bytes> args) const {
@@ -210,18 +229,19 @@ bool Permissions::may_run(const Command& command, std::span<const Bytes> args) c
   });
 }
 
-bool Permissions::may_use_keys(const Command& command, std::span<const Bytes> args) const {
-  if (all_keys_ || command.keys[0].begin == KeySpec::Begin::kNone) return true;
+size_t Permissions::forbidden_key(const Command& command, std::span<const Bytes> args) const {
+  if (all_keys_ || command.keys[0].begin == KeySpec::Begin::kNone) return 0;
   // One for each thread, so that a check allocates nothing in the long run.
   thread_local std::vector<KeyPosition> positions;
   // Arguments that do not fit are the handler's to refuse, before it touches any key.
-  if (!find_keys_with_flags(command, args, positions)) return true;
-  return std::all_of(positions.begin(), positions.end(), [&](const KeyPosition& position) {
+  if (!find_keys_with_flags(command, args, positions)) return 0;
+  for (const KeyPosition& position : positions) {
     uint8_t rights = 0;
     if ((position.flags & kKeyAccess) != 0) rights |= kMayRead;
     if ((position.flags & (kKeyInsert | kKeyDelete | kKeyUpdate)) != 0) rights |= kMayWrite;
-    return may_use_key(args[position.index], rights);
-  });
+    if (!may_use_key(args[position.index], rights)) return position.index;
+  }
+  return 0;
 }
 
 bool Permissions::may_use_key(Bytes key, uint8_t rights) const {
@@ -236,8 +256,8 @@ bool Permissions::may_read_every_key() const {
          });
 }
 
-bool Permissions::may_use_channels(const Command& command, std::span<const Bytes> args) const {
-  if (all_channels_ || (command.acl & kAclPubsub) == 0) return true;
+size_t Permissions::forbidden_channel(const Command& command, std::span<const Bytes> args) const {
+  if (all_channels_ || (command.acl & kAclPubsub) == 0) return 0;
   const Bytes name(command.name);
   size_t count = 0;
   if (name == "publish" || name == "spublish") {
@@ -246,8 +266,10 @@ bool Permissions::may_use_channels(const Command& command, std::span<const Bytes
     count = args.size() - 1;
   }
   const bool are_patterns = name == "psubscribe";
-  return std::all_of(args.begin() + 1, args.begin() + 1 + static_cast<ptrdiff_t>(count),
-                     [&](Bytes channel) { return may_use_channel(channel, are_patterns); });
+  for (size_t i = 1; i <= count; ++i) {
+    if (!may_use_channel(args[i], are_patterns)) return i;
+  }
+  return 0;
 }
 
 bool Permissions::may_use_channel(Bytes channel, bool is_pattern) const {
@@ -285,7 +307,7 @@ const char* AclRules::apply(Bytes rule) {
     *this = AclRules(all_channels_by_default_);
     payload_word_ = kSanitize;  // shown from now on, as in Redis
   } else if (is(rule, "clearselectors")) {
-    // There are none.
+    selectors_.clear();
   } else if (rule[0] == '>') {
     return add_password(hash_password(rule.substr(1)));
   } else if (rule[0] == '<') {
@@ -294,12 +316,54 @@ const char* AclRules::apply(Bytes rule) {
     if (!is_password_hash(rule.substr(1))) return kBadHash;
     return rule[0] == '#' ? add_password(std::string(rule.substr(1)))
                           : remove_password(rule.substr(1));
-  } else if (rule[0] == '(') {
-    return kSelectors;
+  } else if (rule[0] == '(' && rule.back() == ')') {
+    return add_selector(rule);
   } else {
     return permissions_.apply(rule);
   }
   return nullptr;
+}
+
+const char* AclRules::add_selector(Bytes text) {
+  Permissions selector;
+  if (all_channels_by_default_) selector.apply("allchannels");
+  Bytes rest = text.substr(1, text.size() - 2);
+  while (!rest.empty()) {
+    const size_t blank = rest.find(' ');
+    const Bytes rule = rest.substr(0, blank);
+    rest.remove_prefix(std::min(rest.size(), rule.size() + 1));
+    if (rule.empty()) continue;
+    if (const char* reason = selector.apply(rule)) return reason;
+  }
+  selectors_.push_back(std::move(selector));
+  return nullptr;
+}
+
+Verdict AclRules::check(const Command& command, std::span<const Bytes> args) const {
+  Verdict best = permissions_.check(command, args);
+  for (const Permissions& selector : selectors_) {
+    if (best.denial == Denial::kNone) return best;
+    const Verdict verdict = selector.check(command, args);
+    // Of two refusals the one that came further says more.
+    if (verdict.denial == Denial::kNone || verdict.denial > best.denial ||
+        (verdict.denial == best.denial && verdict.argument > best.argument)) {
+      best = verdict;
+    }
+  }
+  return best;
+}
+
+bool AclRules::may_use_channel(Bytes channel, bool is_pattern) const {
+  return permissions_.may_use_channel(channel, is_pattern) ||
+         std::any_of(selectors_.begin(), selectors_.end(), [&](const Permissions& selector) {
+           return selector.may_use_channel(channel, is_pattern);
+         });
+}
+
+bool AclRules::may_read_every_key() const {
+  return permissions_.may_read_every_key() ||
+         std::any_of(selectors_.begin(), selectors_.end(),
+                     [](const Permissions& selector) { return selector.may_read_every_key(); });
 }
 
 const char* AclRules::add_password(std::string hash) {

@@ -16,7 +16,21 @@
 
 namespace sluice {
 
+// The greater one says more, where several sets of rules refuse for different reasons.
 enum class Denial : uint8_t { kNone, kCommand, kKey, kChannel };
+
+// Why a command is refused, and the argument that this is about (kCommand: 0).
+struct Verdict {
+  Denial denial = Denial::kNone;
+  size_t argument = 0;
+};
+
+// Of a reason that apply() gives: there is no command or category of this name.
+bool is_unknown_name(Bytes reason);
+
+// ACL SETUSER takes a selector in several words, "(~a" "+get)": joins them. False: `words` ends
+// within the selector that is its last word now.
+bool join_selectors(std::vector<std::string>& words);
 
 // Whether user names, key patterns and channel patterns may not hold this text.
 bool has_blank_or_nul(Bytes text);
@@ -53,7 +67,7 @@ class Permissions {
   const char* apply(Bytes rule);
 
   // REQUIRES: the arguments fit the command's arity.
-  Denial check(const Command& command, std::span<const Bytes> args) const;
+  Verdict check(const Command& command, std::span<const Bytes> args) const;
   bool may_use_channel(Bytes channel, bool is_pattern) const;
   // Whatever its name: for commands that find keys by what values say (SORT).
   bool may_read_every_key() const;
@@ -64,6 +78,8 @@ class Permissions {
   std::string describe_commands() const;
   std::string describe_keys() const;
   std::string describe_channels() const;
+  // All three as one text, as a user's line has them.
+  std::string describe() const;
   bool all_channels() const { return all_channels_; }
 
  private:
@@ -80,9 +96,10 @@ class Permissions {
   void change_command(const Command& command, bool allow);
   void change_all_commands(bool allow);
   bool may_run(const Command& command, std::span<const Bytes> args) const;
-  bool may_use_keys(const Command& command, std::span<const Bytes> args) const;
+  // The first argument that may not be used; 0: all may.
+  size_t forbidden_key(const Command& command, std::span<const Bytes> args) const;
   bool may_use_key(Bytes key, uint8_t rights) const;
-  bool may_use_channels(const Command& command, std::span<const Bytes> args) const;
+  size_t forbidden_channel(const Command& command, std::span<const Bytes> args) const;
   void describe_command(const Command& command, CommandSet& told, std::string& text) const;
 
   CommandSet commands_;
@@ -119,6 +136,13 @@ class AclRules {
   // Whether one of the passwords has this hash; every one is looked at.
   bool has_password(Bytes hash) const;
   const Permissions& permissions() const { return permissions_; }
+  // Further sets of permissions: whatever one of them allows as a whole is allowed.
+  const std::vector<Permissions>& selectors() const { return selectors_; }
+
+  // Over the permissions and all selectors. REQUIRES: the arguments fit the command's arity.
+  Verdict check(const Command& command, std::span<const Bytes> args) const;
+  bool may_use_channel(Bytes channel, bool is_pattern) const;
+  bool may_read_every_key() const;
 
   // All rules as ACL LIST shows them; applied to a new user they make the same one.
   std::string describe() const;
@@ -126,6 +150,8 @@ class AclRules {
  private:
   const char* add_password(std::string hash);
   const char* remove_password(Bytes hash);
+  // "(~a +get)".
+  const char* add_selector(Bytes text);
 
   bool all_channels_by_default_;
   bool enabled_ = false;
@@ -133,6 +159,7 @@ class AclRules {
   Bytes payload_word_;
   std::vector<std::string> passwords_;
   Permissions permissions_;
+  std::vector<Permissions> selectors_;
 };
 
 }  // namespace sluice

@@ -3,41 +3,66 @@
 #include <algorithm>
 
 #include "engine/acl.h"
+#include "engine/acl_log.h"
 #include "engine/base/ticks.h"
 #include "engine/commands/transactions.h"
 #include "engine/execution.h"
 #include "engine/keyspace/replay_expiries.h"
+#include "engine/latency_monitor.h"
 #include "engine/pubsub.h"
 #include "engine/queue/adopted_work.h"
 #include "engine/queue/queue.h"
 #include "engine/queue/queue_timers.h"
 #include "engine/script/script_engine.h"
 #include "engine/slow_log.h"
+#include "engine/statistics.h"
 
 namespace sluice {
 
 Engine::Engine(ServerPort& server, uint64_t hash_seed)
     : server_(server),
       acl_(std::make_unique<Acl>()),
+      acl_log_(std::make_unique<AclLog>()),
       pubsub_(std::make_unique<PubSub>()),
       scripts_(std::make_unique<ScriptEngine>(*this)),
       slow_log_(std::make_unique<SlowLog>()),
-      monitors_(std::make_unique<Monitors>()) {
+      monitors_(std::make_unique<Monitors>()),
+      latency_monitor_(std::make_unique<LatencyMonitor>()) {
   set_hash_seed(hash_seed);
   for (unsigned i = 0; i < kShards; ++i) {
     shards_[i].index = i;
     shards_[i].token_floor = &token_floor;
   }
   set_slow_log_threshold_us(10000);
+  set_latency_tracking(true);
 }
 
 Engine::~Engine() = default;
 
+namespace {
+
+uint64_t ticks_of_us(int64_t us) {
+  return static_cast<uint64_t>(static_cast<double>(us) * ticks_per_microsecond());
+}
+
+}  // namespace
+
 void Engine::set_slow_log_threshold_us(int64_t threshold_us) {
-  options_.slow_log_threshold_us.store(threshold_us, std::memory_order_relaxed);
-  const double ticks = static_cast<double>(threshold_us) * ticks_per_microsecond();
-  slow_ticks.store(threshold_us < 0 ? UINT64_MAX : static_cast<uint64_t>(ticks),
-                   std::memory_order_relaxed);
+  slow_log_ticks = threshold_us < 0 ? UINT64_MAX : ticks_of_us(threshold_us);
+  slow_ticks = std::min(slow_log_ticks.load(), latency_event_ticks.load());
+}
+
+void Engine::set_latency_threshold_ms(int64_t threshold_ms) {
+  constexpr int64_t kMostMs = int64_t{1} << 40;
+  latency_event_ticks =
+      threshold_ms == 0 ? UINT64_MAX : ticks_of_us(std::min(threshold_ms, kMostMs) * 1000);
+  slow_ticks = std::min(slow_log_ticks.load(), latency_event_ticks.load());
+}
+
+void Engine::set_latency_tracking(bool on) {
+  const double ns_per_tick = 1000 / ticks_per_microsecond();
+  const auto scale = static_cast<uint64_t>(ns_per_tick * (1U << CommandStat::kScaleBits));
+  latency_scale = on ? std::max<uint64_t>(scale, 1) : 0;
 }
 
 DueTimes Engine::next_due() const {

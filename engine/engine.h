@@ -23,7 +23,9 @@
 namespace sluice {
 
 class Acl;
+class AclLog;
 class Execution;
+class LatencyMonitor;
 class Monitors;
 class PubSub;
 class ScriptEngine;
@@ -35,22 +37,14 @@ enum class DebugAccess : uint8_t { kNobody, kLocal, kEverybody };
 // What CONFIG SET may change while commands run: plain atomics, read by any thread.
 struct RuntimeOptions {
   std::atomic<uint64_t> max_memory_bytes{0};
-  std::atomic<int64_t> slow_log_threshold_us{10000};
   std::atomic<uint32_t> slow_log_max_entries{128};
+  std::atomic<uint64_t> acl_log_max_entries{128};
   std::atomic<int64_t> busy_reply_threshold_ms{5000};
   std::atomic<uint64_t> script_memory_limit_bytes{256U << 20};
   std::atomic<uint64_t> max_bulk_bytes{512U << 20};
   std::atomic<DebugAccess> debug_access{DebugAccess::kNobody};
   // Below the free space that the operator set: what grows is refused (storage sets it).
   std::atomic<bool> disk_nearly_full{false};
-};
-
-// For commandstats; written by one thread, read by any.
-struct CommandStat {
-  std::atomic<uint64_t> calls{0};
-  std::atomic<uint64_t> ticks{0};
-  std::atomic<uint64_t> rejected{0};
-  std::atomic<uint64_t> failed{0};
 };
 
 // The earliest time at which something is due, by each of the two clocks (kNeverMs: nothing).
@@ -94,10 +88,12 @@ class Engine {
   ServerPort& server() { return server_; }
   RuntimeOptions& options() { return options_; }
   Acl& acl() { return *acl_; }
+  AclLog& acl_log() { return *acl_log_; }
   PubSub& pubsub() { return *pubsub_; }
   ScriptEngine& scripts() { return *scripts_; }
   SlowLog& slow_log() { return *slow_log_; }
   Monitors& monitors() { return *monitors_; }
+  LatencyMonitor& latency_monitor() { return *latency_monitor_; }
 
   // --- Ends of blocking and of connections: by the connection's own thread, between batches ---
   // Ends a blocked command without its reply (time-out, CLIENT UNBLOCK); false if it has been
@@ -132,9 +128,19 @@ class Engine {
   // the locks of all shards, so whoever holds one sees it right.
   std::atomic<size_t> adopted_queues{0};
 
-  // SLOWLOG's threshold in processor ticks, for the hot path; set by set_slow_log_threshold_us.
+  // From how many processor ticks on a command is slow for SLOWLOG, for LATENCY (UINT64_MAX:
+  // never), and for either of them: the hot path looks at the last only.
+  std::atomic<uint64_t> slow_log_ticks{UINT64_MAX};
+  std::atomic<uint64_t> latency_event_ticks{UINT64_MAX};
   std::atomic<uint64_t> slow_ticks{UINT64_MAX};
+  // Negative: none / 0: none. One thread at a time sets these.
   void set_slow_log_threshold_us(int64_t threshold_us);
+  void set_latency_threshold_ms(int64_t threshold_ms);
+
+  // Nanoseconds of a tick as a binary fraction (CommandStat::kScaleBits); 0: no histograms
+  // (latency-tracking). For the hot path.
+  std::atomic<uint64_t> latency_scale{0};
+  void set_latency_tracking(bool on);
 
   // A script runs longer than the threshold: everything else answers BUSY. Set by the script
   // engine.
@@ -155,10 +161,12 @@ class Engine {
   Shards shards_;
   Departures departures_;
   std::unique_ptr<Acl> acl_;
+  std::unique_ptr<AclLog> acl_log_;
   std::unique_ptr<PubSub> pubsub_;
   std::unique_ptr<ScriptEngine> scripts_;
   std::unique_ptr<SlowLog> slow_log_;
   std::unique_ptr<Monitors> monitors_;
+  std::unique_ptr<LatencyMonitor> latency_monitor_;
   Mutex executions_mutex_;
   std::vector<Execution*> executions_ GUARDED_BY(executions_mutex_);
 };

@@ -5,7 +5,9 @@
 
 #include "engine/acl.h"
 #include "engine/base/ticks.h"
+#include "engine/commands/denial.h"
 #include "engine/commands/transactions.h"
+#include "engine/latency_monitor.h"
 #include "engine/queue/queue_records.h"
 #include "engine/script/script_engine.h"
 #include "engine/slow_log.h"
@@ -18,11 +20,6 @@ namespace {
 constexpr unsigned kMaxHeldRequests = 64;
 // Who waits for one shard while holding another may be waiting for somebody who does the reverse.
 constexpr int64_t kFurtherPatienceMs = 500;
-
-void add_one(std::atomic<uint64_t>& counter) {
-  // One writer: no need for a locked instruction.
-  counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-}
 
 // At most `limit` bytes, up to the first NUL, as C prints them.
 std::string shown(Bytes bytes, size_t limit) {
@@ -235,11 +232,18 @@ void Execution::lock_for(Client& client, const Command& command, std::span<const
 
 void Execution::reject(Client& client, const Command* command, Bytes message, RespReply& reply) {
   if (client.in_multi) client.multi_failed = true;
-  if (command != nullptr) add_one(stat(*command).rejected);
   if (command != nullptr && command->container == nullptr && Bytes(command->name) == "exec") {
-    return reply.error(abort_transaction(*this, client, message));
+    reply.error(abort_transaction(*this, client, message));
+  } else {
+    reply.error(message);
   }
-  reply.error(message);
+  if (command == nullptr) return reply.attribute_errors();
+  note_rejected(*command, reply);
+}
+
+void Execution::note_rejected(const Command& command, Reply& reply) {
+  reply.attribute_errors();
+  add_one(stat(command).rejected);
 }
 
 const Command* Execution::admit(Client& client, std::span<const Bytes> args, RespReply& reply) {
@@ -297,8 +301,9 @@ std::string Execution::check(Client& client, const Command& command, std::span<c
   }
   if (client.user != nullptr && !client.user->unrestricted.load(std::memory_order_relaxed)) {
     if (client.user->deleted.load(std::memory_order_relaxed)) client.close_after_reply = true;
-    std::string error = engine_.acl().check(*client.user, command, args);
-    if (!error.empty()) return error;
+    const auto context = client.in_multi ? AclLogContext::kMulti : AclLogContext::kTopLevel;
+    const Denial denial = check_rights(engine_, client, context, command, args);
+    if (denial != Denial::kNone) return Acl::refusal(denial, command);
   }
   if ((command.flags & kDenyOom) != 0 || (client.in_multi && !ends_transaction(command))) {
     const uint64_t limit = engine_.options().max_memory_bytes.load(std::memory_order_relaxed);
@@ -379,7 +384,6 @@ void Execution::handle(Call& call) {
   const bool monitored = engine_.monitors().active();
   if (monitored && (command.flags & kSkipMonitor) != 0) show_to_monitors(call);
   unit_.access_s = (command.flags & kNoTouch) != 0 ? 0 : access_s_;
-  const uint64_t errors = call.reply.errors();
   const uint64_t begin_ticks = read_ticks();
   command.handler(call);
   if (!call.nested && !unit_.ready.empty()) serve_waiters();
@@ -388,10 +392,13 @@ void Execution::handle(Call& call) {
   add_one(counters.calls);
   counters.ticks.store(counters.ticks.load(std::memory_order_relaxed) + ticks,
                        std::memory_order_relaxed);
-  if (call.reply.errors() != errors) add_one(counters.failed);
-  if (ticks >= engine_.slow_ticks.load(std::memory_order_relaxed) &&
-      (command.flags & kSkipSlowlog) == 0) {
-    log_slow(call, ticks);
+  counters.add_latency(ticks, engine_.latency_scale.load(std::memory_order_relaxed));
+  if (call.reply.unattributed_errors() != 0) {
+    add_one(counters.failed);
+    call.reply.attribute_errors();
+  }
+  if (ticks >= engine_.slow_ticks.load(std::memory_order_relaxed)) [[unlikely]] {
+    note_slow(call, ticks);
   }
   if (monitored && (command.flags & (kSkipMonitor | kAdmin)) == 0) show_to_monitors(call);
 }
@@ -400,6 +407,22 @@ void Execution::show_to_monitors(const Call& call) {
   const std::vector<Bytes> shown = without_passwords(call.command, call.args);
   engine_.monitors().feed(engine_.server().unix_time_us(), call.client.database,
                           call.client.address, shown, gate_);
+}
+
+void Execution::note_slow(const Call& call, uint64_t ticks) {
+  const uint32_t flags = call.command.flags;
+  if (ticks >= engine_.slow_log_ticks.load(std::memory_order_relaxed) &&
+      (flags & kSkipSlowlog) == 0) {
+    log_slow(call, ticks);
+  }
+  note_latency_event((flags & kFast) != 0 ? "fast-command" : "command", ticks);
+}
+
+void Execution::note_latency_event(Bytes event, uint64_t ticks) {
+  if (ticks < engine_.latency_event_ticks.load(std::memory_order_relaxed)) return;
+  const auto latency_ms =
+      static_cast<int64_t>(static_cast<double>(ticks) / ticks_per_microsecond() / 1000);
+  engine_.latency_monitor().add(event, engine_.server().unix_time_us() / 1000000, latency_ms);
 }
 
 void Execution::log_slow(const Call& call, uint64_t ticks) {

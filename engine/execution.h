@@ -17,6 +17,7 @@
 #include "engine/commands/call.h"
 #include "engine/engine.h"
 #include "engine/reply.h"
+#include "engine/statistics.h"
 
 namespace sluice {
 
@@ -93,6 +94,12 @@ class Execution {
   void serve_waiters();
 
   CommandStat& stat(const Command& command) { return stats_[command.id]; }
+  // Who writes a reply of this thread lets it count its errors here.
+  ErrorCounts& error_counts() { return error_counts_; }
+  // The command was refused with the error that the reply has got last.
+  void note_rejected(const Command& command, Reply& reply);
+  // A blocked command has been answered with an error.
+  void note_failed(const Command& command) { add_one(stat(command).failed); }
   std::span<CommandStat> stats() { return {stats_.get(), stat_count_}; }
   // Any thread; a command that ends at the same moment may write its old number back.
   void reset_stats();
@@ -118,6 +125,9 @@ class Execution {
   // Runs the handler, with statistics, SLOWLOG and MONITOR around it.
   void handle(Call& call);
   void show_to_monitors(const Call& call);
+  void note_slow(const Call& call, uint64_t ticks);
+  // For LATENCY, if it took that long.
+  void note_latency_event(Bytes event, uint64_t ticks);
   void log_slow(const Call& call, uint64_t ticks);
   void serve_ready(const SignalledKey& ready);
   void serve_queue(const SignalledKey& ready);
@@ -157,6 +167,7 @@ class Execution {
   bool nested_in_another_ = false;
   std::unique_ptr<CommandStat[]> stats_;
   size_t stat_count_ = 0;
+  ErrorCounts error_counts_;
   std::vector<KeyPosition> key_positions_;
   Client waiter_client_;
 };

@@ -1,6 +1,7 @@
 // What happens without a command: keys expire, timers of queues run, connections end.
 #include <algorithm>
 
+#include "engine/base/ticks.h"
 #include "engine/departures.h"
 #include "engine/engine.h"
 #include "engine/execution.h"
@@ -64,7 +65,9 @@ bool Execution::run_timers(int64_t now_ms, int64_t steady_ms) NO_THREAD_SAFETY_A
     }
     begin_unit();
     look_at_missed(shard);
+    const uint64_t begin_ticks = read_ticks();
     expire_keys(shard);
+    note_latency_event("expire-cycle", read_ticks() - begin_ticks);
     for (const uint64_t client_id : engine_.departures().take_ties(index)) {
       end_ties(shard, client_id);
     }

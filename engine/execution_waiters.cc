@@ -57,9 +57,11 @@ void Execution::serve(const Waiter& waiter, Bytes key) {
   std::vector<Bytes> args(waiter.arguments.begin(), waiter.arguments.end());
   Delivery delivery{waiter.port, {}, true};
   RespReply reply(delivery.bytes, waiter.protocol);
+  reply.count_errors_in(error_counts_);
   Call call{engine_, *this, waiter_client_, unit_, *waiter.command, args, reply, true, {}};
   call.waiter = &waiter;
   waiter.serve(call, key);
+  if (reply.unattributed_errors() != 0) note_failed(*waiter.command);
   CHECK(!delivery.bytes.empty());
   unit_.deliveries.push_back(std::move(delivery));
   waiter_client_.port = nullptr;
@@ -118,12 +120,8 @@ void Execution::reset_stats() {
   commands_processed = 0;
   keyspace_hits = 0;
   keyspace_misses = 0;
-  for (CommandStat& counters : stats()) {
-    counters.calls = 0;
-    counters.ticks = 0;
-    counters.rejected = 0;
-    counters.failed = 0;
-  }
+  for (CommandStat& counters : stats()) counters.reset();
+  error_counts_.reset();
 }
 
 }  // namespace sluice

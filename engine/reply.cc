@@ -1,6 +1,9 @@
 #include "engine/reply.h"
 
 #include <cmath>
+#include <utility>
+
+#include "engine/statistics.h"
 
 namespace sluice {
 
@@ -42,8 +45,16 @@ void RespReply::simple(Bytes text) {
   out_.advance(text.size() + 3);
 }
 
+void Reply::count_error(Bytes message) { error_counts_->add(message); }
+
+void Reply::repeat_error(Bytes message) {
+  ErrorCounts* const counts = std::exchange(error_counts_, nullptr);
+  error(message);
+  error_counts_ = counts;
+}
+
 void RespReply::error(Bytes message) {
-  ++errors_;
+  note_error(message);
   char* to = out_.grow(message.size() + 3);
   to[0] = '-';
   for (size_t i = 0; i < message.size(); ++i) {

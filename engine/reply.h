@@ -12,6 +12,8 @@
 
 namespace sluice {
 
+class ErrorCounts;
+
 class Reply {
  public:
   virtual ~Reply() = default;
@@ -47,8 +49,14 @@ class Reply {
   // HELLO changes it for its own reply already.
   virtual void set_protocol(int) {}
 
-  // Errors written so far: EXEC, scripts and statistics ask whether a command failed.
-  uint64_t errors() const { return errors_; }
+  // Where every error is counted by its code; outlives the reply's use. Without it none is.
+  void count_errors_in(ErrorCounts& counts) { error_counts_ = &counts; }
+  // An error that has been counted where it came up: a script passes it on.
+  void repeat_error(Bytes message);
+  // Errors written since they were last said to be some command's: EXEC does not fail for those of
+  // its commands.
+  uint64_t unattributed_errors() const { return errors_ - attributed_errors_; }
+  void attribute_errors() { attributed_errors_ = errors_; }
 
   void ok() { simple("OK"); }
   void bulk_integer(int64_t value) {
@@ -57,7 +65,18 @@ class Reply {
   }
 
  protected:
+  // Every error passes here.
+  void note_error(Bytes message) {
+    ++errors_;
+    if (error_counts_ != nullptr) count_error(message);
+  }
+
+ private:
+  void count_error(Bytes message);
+
   uint64_t errors_ = 0;
+  uint64_t attributed_errors_ = 0;
+  ErrorCounts* error_counts_ = nullptr;
 };
 
 class RespReply final : public Reply {

@@ -77,9 +77,14 @@ class ServerPort {
   virtual std::string config_set(
       const std::vector<std::pair<std::string, std::string>>& parameters) = 0;
   virtual std::string config_rewrite() = 0;
+  // ACL LOAD and SAVE likewise.
+  virtual std::string load_users() = 0;
+  virtual std::string save_users() = 0;
   virtual void reset_stats() = 0;
 
   virtual std::vector<ClientFacts> clients(const Client& asking) = 0;
+  // Of the calling thread's own connection, as it is now.
+  virtual ClientFacts client(const Client& asking) = 0;
   // Closes the connections for which `matches` holds; their number. `asking` itself is closed after
   // its reply.
   virtual size_t kill_clients(Client& asking,
@@ -98,6 +103,10 @@ class ServerPort {
   virtual void sleep_ms(int64_t duration_ms) = 0;
   // Bytes that live in the process's allocator now.
   virtual uint64_t used_memory_bytes() = 0;
+  // Gives the allocator's free pages back to the system; false: that failed.
+  virtual bool purge_memory() = 0;
+  // The allocator's own report; empty: it has none.
+  virtual std::string allocator_report() = 0;
   // Lets the calling I/O thread serve its sockets from inside a script that runs for too long.
   virtual void poll_events() = 0;
   virtual void log_warning(const std::string& message) = 0;

@@ -66,6 +66,8 @@ struct Waiter {
   bool served_when_gone = false;
   // Steady time-out; 0: none. The connection's thread keeps the timer.
   int64_t timeout_ms = 0;
+  // The time-out's reply is the number 0 (WAIT); else null.
+  bool replies_zero = false;
   // What a family keeps of its arguments.
   std::unique_ptr<WaiterRequest> request;
 

@@ -34,9 +34,9 @@ std::string parse_daemonize(Arguments arguments, ConfigDraft& draft, std::string
 std::string parse_replicaof(Arguments arguments, ConfigDraft& draft, std::string& value);
 std::string refuse_rename_command(Arguments arguments, ConfigDraft& draft, std::string& value);
 std::string refuse_loadmodule(Arguments arguments, ConfigDraft& draft, std::string& value);
+std::string parse_percentiles(Arguments arguments, ConfigDraft& draft, std::string& value);
 
 // Of ignored directives: checked enough to give Redis's answer.
-std::string parse_percentiles(Arguments arguments, ConfigDraft& draft, std::string& value);
 std::string parse_oom_scores(Arguments arguments, ConfigDraft& draft, std::string& value);
 std::string parse_shutdown_options(Arguments arguments, ConfigDraft& draft, std::string& value);
 

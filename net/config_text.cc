@@ -1,14 +1,12 @@
 // What the configuration says about itself: the texts of --help and --version, and CONFIG REWRITE.
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <fstream>
 
 #include "engine/base/quoting.h"
 #include "net/config.h"
 #include "net/config_special.h"
+#include "net/replace_file.h"
 #include "net/version.h"
 
 namespace sluice {
@@ -152,27 +150,6 @@ class Rewriter {
   std::vector<bool> done_;
   std::string out_;
 };
-
-// Puts the text in the file's place in one step, so that a crash leaves the old one or the new one.
-std::string replace_file(const std::string& path, const std::string& text) {
-  const std::string temporary = path + ".rewrite-" + std::to_string(getpid());
-  {
-    std::ofstream stream(temporary, std::ios::trunc | std::ios::binary);
-    stream << text;
-    stream.close();
-    if (!stream) {
-      const int error = errno;
-      std::remove(temporary.c_str());
-      return std::strerror(error);
-    }
-  }
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) {
-    const int error = errno;
-    std::remove(temporary.c_str());
-    return std::strerror(error);
-  }
-  return "";
-}
 
 }  // namespace
 

@@ -12,6 +12,8 @@ extern "C" {
 // jemalloc's; absent where it is not linked.
 int mallctl(const char* name, void* old_value, size_t* old_length, void* new_value,
             size_t new_length) __attribute__((weak));
+void malloc_stats_print(void (*write)(void* to, const char* text), void* to, const char* options)
+    __attribute__((weak));
 // The sanitizers', whose allocator mallinfo2() knows nothing of.
 size_t __sanitizer_get_current_allocated_bytes() __attribute__((weak));
 }
@@ -84,6 +86,20 @@ uint64_t used_memory_bytes() {
     return last_used.load(std::memory_order_relaxed);
   }
   return allocator_facts().allocated;
+}
+
+bool purge_memory() {
+  if (mallctl == nullptr) return ::malloc_trim(0) >= 0;
+  // jemalloc's number for "all arenas".
+  return mallctl("arena.4096.purge", nullptr, nullptr, nullptr, 0) == 0;
+}
+
+std::string allocator_report() {
+  std::string report;
+  if (malloc_stats_print == nullptr) return report;
+  malloc_stats_print([](void* to, const char* text) { *static_cast<std::string*>(to) += text; },
+                     &report, nullptr);
+  return report;
 }
 
 uint64_t peak_memory_bytes() { return peak_used.load(std::memory_order_relaxed); }

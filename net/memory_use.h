@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace sluice {
 
@@ -21,6 +22,11 @@ struct AllocatorFacts {
   const char* name = "libc";
 };
 AllocatorFacts allocator_facts();
+
+// Gives free pages back to the kernel; false: the allocator refused.
+bool purge_memory();
+// jemalloc's statistics as text; empty with another allocator.
+std::string allocator_report();
 
 // Of the whole machine / resident pages of this process.
 uint64_t system_memory_bytes();

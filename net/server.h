@@ -71,8 +71,11 @@ class Server final : public ServerPort {
   std::string config_set(
       const std::vector<std::pair<std::string, std::string>>& parameters) override;
   std::string config_rewrite() override;
+  std::string load_users() override;
+  std::string save_users() override;
   void reset_stats() override;
   std::vector<ClientFacts> clients(const Client& asking) override;
+  ClientFacts client(const Client& asking) override;
   size_t kill_clients(Client& asking,
                       const std::function<bool(const ClientFacts&)>& matches) override;
   bool unblock_client(uint64_t id, bool with_error) override;
@@ -82,6 +85,8 @@ class Server final : public ServerPort {
   int64_t unix_time_us() override;
   void sleep_ms(int64_t duration_ms) override;
   uint64_t used_memory_bytes() override;
+  bool purge_memory() override;
+  std::string allocator_report() override;
   void poll_events() override;
   void log_warning(const std::string& message) override;
 
@@ -109,6 +114,7 @@ class Server final : public ServerPort {
   void apply_settings(const Settings& settings);
   // Empty, or what is wrong with the ACL file or a user line.
   std::string load_users(const Settings& settings);
+  std::string load_users_file(const std::string& path);
   void settings_changed(const Settings& before, const Settings& after);
 
   // --- INFO (net/server_info.cc) ---

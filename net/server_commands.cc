@@ -7,6 +7,7 @@
 
 #include "engine/acl.h"
 #include "net/memory_use.h"
+#include "net/replace_file.h"
 #include "net/server.h"
 
 namespace sluice {
@@ -37,6 +38,32 @@ std::string Server::config_rewrite() {
   return config_.rewrite(lines);
 }
 
+namespace {
+
+constexpr const char* kNoAclFile =
+    "ERR This Redis instance is not configured to use an ACL file. You may want to specify users "
+    "via the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis "
+    "configuration file set) in order to store users in the Redis configuration.";
+
+}  // namespace
+
+std::string Server::load_users() {
+  const std::shared_ptr<const Settings> settings = config_.settings();
+  if (settings->aclfile.empty()) return kNoAclFile;
+  const std::string error = load_users_file(settings->aclfile);
+  return error.empty() ? error : "ERR " + error;
+}
+
+std::string Server::save_users() {
+  const std::shared_ptr<const Settings> settings = config_.settings();
+  if (settings->aclfile.empty()) return kNoAclFile;
+  const std::string error = replace_file(settings->aclfile, engine_->acl().text());
+  if (error.empty()) return error;
+  spdlog::warn("The ACL file {} cannot be written: {}", settings->aclfile, error);
+  return "ERR There was an error trying to save the ACLs. Please check the server logs for more "
+         "information";
+}
+
 void Server::reset_stats() {
   const Totals now = totals();
   MutexLock lock(stats_mutex_);
@@ -63,6 +90,16 @@ std::vector<ClientFacts> Server::clients(const Client& asking) {
   std::sort(all.begin(), all.end(),
             [](const ClientFacts& a, const ClientFacts& b) { return a.id < b.id; });
   return all;
+}
+
+ClientFacts Server::client(const Client& asking) {
+  ClientFacts facts;
+  // A connection that is closing has no port any more.
+  if (asking.port != nullptr) {
+    facts = static_cast<const SessionPort&>(*asking.port).facts(unix_time_us() / 1000);
+  }
+  SessionPort::describe(asking, facts);
+  return facts;
 }
 
 size_t Server::kill_clients(Client& asking,
@@ -142,6 +179,10 @@ void Server::sleep_ms(int64_t duration_ms) {
 }
 
 uint64_t Server::used_memory_bytes() { return sluice::used_memory_bytes(); }
+
+bool Server::purge_memory() { return sluice::purge_memory(); }
+
+std::string Server::allocator_report() { return sluice::allocator_report(); }
 
 void Server::poll_events() {
   if (IoThread* thread = IoThread::current()) thread->poll_nested();

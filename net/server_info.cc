@@ -249,12 +249,8 @@ void Server::info_stats(InfoWriter& out) {
               "current_active_defrag_time", "tracking_total_keys", "tracking_total_items",
               "tracking_total_prefixes", "unexpected_error_replies"});
   uint64_t errors = 0;
-  engine_->for_each_execution([&](Execution& execution) {
-    for (const CommandStat& stat : execution.stats()) {
-      errors += stat.rejected.load(std::memory_order_relaxed) +
-                stat.failed.load(std::memory_order_relaxed);
-    }
-  });
+  engine_->for_each_execution(
+      [&](Execution& execution) { errors += execution.error_counts().total(); });
   out.field("total_error_replies", errors);
   out.field("dump_payload_sanitizations", int64_t{0});
   const uint64_t reads = sum_counters(&IoThread::Counters::reads);

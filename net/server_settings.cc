@@ -95,11 +95,14 @@ void apply_to_engine(const Settings& settings, Engine& engine) {
   RuntimeOptions& options = engine.options();
   options.max_memory_bytes.store(settings.maxmemory_bytes);
   options.slow_log_max_entries.store(static_cast<uint32_t>(settings.slowlog_max_len));
+  options.acl_log_max_entries.store(static_cast<uint64_t>(settings.acllog_max_len));
   options.busy_reply_threshold_ms.store(settings.busy_reply_threshold_ms);
   options.script_memory_limit_bytes.store(settings.script_memory_limit_bytes);
   options.max_bulk_bytes.store(max_bulk_bytes(settings));
   options.debug_access.store(debug_access(settings.enable_debug_command));
   engine.set_slow_log_threshold_us(settings.slowlog_log_slower_than_us);
+  engine.set_latency_threshold_ms(settings.latency_monitor_threshold_ms);
+  engine.set_latency_tracking(settings.latency_tracking);
   engine.acl().set_all_channels_by_default(settings.acl_pubsub_default ==
                                            AclPubsubDefault::kAllChannels);
 }
@@ -125,17 +128,21 @@ void Server::apply_settings(const Settings& settings) {
   apply_encodings(settings);
 }
 
+std::string Server::load_users_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf() || file.peek() == std::ifstream::traits_type::eof())) {
+    return "Error loading ACLs, opening file '" + path + "': " + std::strerror(errno);
+  }
+  return engine_->acl().load_text(text.str(), path);
+}
+
 std::string Server::load_users(const Settings& settings) {
   Acl& acl = engine_->acl();
   // First: a user line or the file's line of the default user takes its place.
   if (!settings.requirepass.empty()) acl.set_default_password(settings.requirepass);
   if (!settings.aclfile.empty()) {
-    std::ifstream file(settings.aclfile, std::ios::binary);
-    std::ostringstream text;
-    if (!file || !(text << file.rdbuf() || file.peek() == std::ifstream::traits_type::eof())) {
-      return settings.aclfile + ": the ACL file cannot be read: " + std::strerror(errno);
-    }
-    const std::string error = acl.load_text(text.str(), settings.aclfile);
+    const std::string error = load_users_file(settings.aclfile);
     if (!error.empty()) return error;
   } else {
     const std::string error = acl.load(settings.users);

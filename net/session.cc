@@ -180,6 +180,7 @@ void Session::run_requests() {
   execution.set_steady_ms(thread_.serving_ms());
   update_parser_limits();
   RespReply reply(out_, client_.protocol);
+  reply.count_errors_in(execution.error_counts());
   const size_t output_limit = out_.size() + kMaxOutputPerTurn;
   unsigned requests = 0;
   while (run_one(batch, reply)) {
@@ -284,10 +285,11 @@ void Session::execute(std::span<const Bytes> args, RespReply& reply) {
   const size_t mark = out_.size();
   const bool skip = client_.reply_mode == ReplyMode::kSkipNext;
   if (skip) client_.reply_mode = ReplyMode::kOn;
-  const Bytes refusal = refusal_now(args);
-  if (!refusal.empty()) [[unlikely]] {
+  const Command* const refused = refused_now(args);
+  if (refused != nullptr) [[unlikely]] {
     if (client_.in_multi) client_.multi_failed = true;
-    reply.error(refusal);
+    reply.error(kLoadingError);
+    thread_.execution().note_rejected(*refused, reply);
   } else {
     thread_.execution().execute(client_, args, reply);
   }
@@ -295,24 +297,24 @@ void Session::execute(std::span<const Bytes> args, RespReply& reply) {
   if (skip || client_.reply_mode != ReplyMode::kOn) out_.resize(mark);
 }
 
-// Why the process as a whole cannot take this request now; empty when it can.
-Bytes Session::refusal_now(std::span<const Bytes> args) const {
+// The command that the process as a whole cannot take now, while it loads; null when it can.
+const Command* Session::refused_now(std::span<const Bytes> args) const {
   if (!thread_.state().loading.load(std::memory_order_relaxed)) [[likely]]
-    return {};
+    return nullptr;
   const Command* command = CommandTable::instance().find(args[0]);
-  if (command == nullptr) return {};  // its error says so
+  if (command == nullptr) return nullptr;  // its error says so
   if ((command->flags & kContainer) != 0 && args.size() > 1) {
     const Command* subcommand = CommandTable::find_subcommand(*command, args[1]);
     if (subcommand != nullptr) command = subcommand;
   }
-  if (client_.user == nullptr && (command->flags & kNoAuth) == 0) return {};
+  if (client_.user == nullptr && (command->flags & kNoAuth) == 0) return nullptr;
   // Recovery fills the shards without their locks.
   const bool needs_shards =
       (command->flags & kEveryShard) != 0 || command->keys[0].begin != KeySpec::Begin::kNone ||
       (command->acl & kAclTransaction) != 0 || Bytes(command->name) == "reset";
   // INFO leaves out what it would look up in the shards.
   const bool fits = !needs_shards || Bytes(command->name) == "info";
-  return (command->flags & kLoading) != 0 && fits ? Bytes() : kLoadingError;
+  return (command->flags & kLoading) != 0 && fits ? nullptr : command;
 }
 
 void Session::after_batch() {
@@ -375,7 +377,7 @@ namespace {
 void write_timeout_reply(const Waiter& waiter, ByteBuffer& out) {
   // Also for BLMOVE, which answers null() where it may not block.
   RespReply reply(out, waiter.protocol);
-  reply.null_array();
+  waiter.replies_zero ? reply.integer(0) : reply.null_array();
 }
 
 }  // namespace
@@ -400,7 +402,9 @@ void Session::unblock_by_command(bool with_error) {
   if (client_.reply_mode != ReplyMode::kOn) return;
   if (with_error) {
     RespReply reply(out_, waiter->protocol);
+    reply.count_errors_in(thread_.execution().error_counts());
     reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
+    thread_.execution().note_failed(*waiter->command);
   } else {
     write_timeout_reply(*waiter, out_);
   }

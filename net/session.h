@@ -85,7 +85,7 @@ class Session {
   bool handle_end(RequestBatch& batch, RespReply& reply);
   void give_back(RequestBatch& batch);
   void execute(std::span<const Bytes> args, RespReply& reply);
-  Bytes refusal_now(std::span<const Bytes> args) const;
+  const Command* refused_now(std::span<const Bytes> args) const;
   void after_batch();
   void begin_blocking();
   void end_blocking();

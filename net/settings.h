@@ -115,6 +115,8 @@ struct Settings {
   std::string logfile;                     // Empty = standard output.
   int64_t slowlog_log_slower_than_us = 0;  // Negative = off.
   int64_t slowlog_max_len = 0;
+  int64_t latency_monitor_threshold_ms = 0;  // 0 = off.
+  bool latency_tracking = true;
   uint32_t notify_keyspace_events = 0;  // KeyspaceEvents.
 
   // Process.

@@ -1,9 +1,11 @@
 // ACL: users at run time; engine/acl.h keeps them.
 #include "engine/commands/acl.h"
 
+#include <algorithm>
 #include <set>
 
 #include "engine/acl.h"
+#include "engine/acl_log.h"
 #include "engine/commands/call.h"
 #include "engine/commands/command_names.h"
 #include "engine/commands/help.h"
@@ -24,14 +26,13 @@ void close_forbidden_subscribers(Call& call, Bytes name) {
   const std::shared_ptr<User> user = call.engine.acl().find(name);
   if (user == nullptr) return;
   const auto rules = user->rules();
-  const Permissions& permissions = rules->permissions();
-  if (permissions.all_channels()) return;
+  if (rules->permissions().all_channels()) return;
   const PubSub& pubsub = call.engine.pubsub();
   std::set<uint64_t> clients;
   using Kind = PubSub::Kind;
   for (const Kind kind : {Kind::kChannel, Kind::kPattern, Kind::kShardChannel}) {
     for (const std::string& channel : pubsub.names(kind, {}, false)) {
-      if (permissions.may_use_channel(channel, kind == Kind::kPattern)) continue;
+      if (rules->may_use_channel(channel, kind == Kind::kPattern)) continue;
       for (const uint64_t id : pubsub.subscriber_ids(kind, channel)) clients.insert(id);
     }
   }
@@ -39,6 +40,19 @@ void close_forbidden_subscribers(Call& call, Bytes name) {
   call.engine.server().kill_clients(call.client, [&](const ClientFacts& facts) {
     return facts.user == user->name && clients.contains(facts.id);
   });
+}
+
+}  // namespace
+
+namespace {
+
+void reply_permissions(Reply& reply, const Permissions& permissions) {
+  reply.bulk("commands");
+  reply.bulk(permissions.describe_commands());
+  reply.bulk("keys");
+  reply.bulk(permissions.describe_keys());
+  reply.bulk("channels");
+  reply.bulk(permissions.describe_channels());
 }
 
 }  // namespace
@@ -74,15 +88,13 @@ void acl_getuser_command(Call& call) {
   reply.bulk("passwords");
   reply.array(rules->passwords().size());
   for (const std::string& password : rules->passwords()) reply.bulk(password);
-  const Permissions& permissions = rules->permissions();
-  reply.bulk("commands");
-  reply.bulk(permissions.describe_commands());
-  reply.bulk("keys");
-  reply.bulk(permissions.describe_keys());
-  reply.bulk("channels");
-  reply.bulk(permissions.describe_channels());
+  reply_permissions(reply, rules->permissions());
   reply.bulk("selectors");
-  reply.array(0);
+  reply.array(rules->selectors().size());
+  for (const Permissions& selector : rules->selectors()) {
+    reply.map(3);
+    reply_permissions(reply, selector);
+  }
 }
 
 void acl_setuser_command(Call& call) {
@@ -148,6 +160,109 @@ void acl_genpass_command(Call& call) {
     }
   }
   call.reply.bulk(random_hex(static_cast<size_t>((bits + 3) / 4)));
+}
+
+// --- What a user might do, and what users were refused ---
+
+void acl_dryrun_command(Call& call) {
+  const std::shared_ptr<User> user = call.engine.acl().find(call.args[2]);
+  if (user == nullptr) {
+    return call.reply.error("ERR User '" + std::string(call.args[2]) + "' not found");
+  }
+  const auto args = call.args.subspan(3);
+  const Command* command = CommandTable::instance().find(args[0]);
+  if (command != nullptr && (command->flags & kContainer) != 0 && args.size() > 1) {
+    command = CommandTable::find_subcommand(*command, args[1]);
+  }
+  if (command == nullptr) {
+    return call.reply.error("ERR Command '" + std::string(args[0]) + "' not found");
+  }
+  const std::string name = CommandTable::full_name(*command);
+  const int count = static_cast<int>(args.size());
+  if ((command->arity > 0 && command->arity != count) || count < -command->arity) {
+    return call.reply.error("ERR wrong number of arguments for '" + name + "' command");
+  }
+  const Verdict verdict = user->rules()->check(*command, args);
+  const std::string argument(args[verdict.argument]);
+  const std::string begin = "This user has no permissions to ";
+  switch (verdict.denial) {
+    case Denial::kNone:
+      return call.reply.ok();
+    case Denial::kCommand:
+      return call.reply.bulk(begin + "run the '" + name + "' command");
+    case Denial::kKey:
+      return call.reply.bulk(begin + "access the '" + argument + "' key");
+    case Denial::kChannel:
+      return call.reply.bulk(begin + "access the '" + argument + "' channel");
+  }
+}
+
+namespace {
+
+Bytes context_name(AclLogContext context) {
+  switch (context) {
+    case AclLogContext::kTopLevel:
+      return "toplevel";
+    case AclLogContext::kMulti:
+      return "multi";
+    case AclLogContext::kLua:
+      return "lua";
+  }
+  CHECK(false);
+}
+
+}  // namespace
+
+void acl_log_command(Call& call) {
+  if (call.args.size() > 3) {
+    return call.reply.error(
+        "ERR unknown subcommand or wrong number of arguments for 'log'. Try ACL HELP.");
+  }
+  int64_t count = 10;
+  if (call.args.size() == 3) {
+    if (call.option(2, "RESET")) {
+      call.engine.acl_log().reset();
+      return call.reply.ok();
+    }
+    if (!call.integer(2, count)) return;
+  }
+  const auto entries =
+      call.engine.acl_log().newest(static_cast<size_t>(std::max<int64_t>(count, 0)));
+  const int64_t now_ms = call.engine.server().unix_time_us() / 1000;
+  call.reply.array(entries.size());
+  for (const AclLogEntry& entry : entries) {
+    call.reply.map(7);
+    call.reply.bulk("count");
+    call.reply.integer(static_cast<int64_t>(entry.count));
+    call.reply.bulk("reason");
+    call.reply.bulk(entry.reason);
+    call.reply.bulk("context");
+    call.reply.bulk(context_name(entry.context));
+    call.reply.bulk("object");
+    call.reply.bulk(entry.object);
+    call.reply.bulk("username");
+    call.reply.bulk(entry.username);
+    call.reply.bulk("age-seconds");
+    call.reply.number(static_cast<double>(now_ms - entry.at_ms) / 1000);
+    call.reply.bulk("client-info");
+    call.reply.bulk(entry.client);
+  }
+}
+
+// --- The file ---
+
+void acl_load_command(Call& call) {
+  const std::string error = call.engine.server().load_users();
+  if (!error.empty()) return call.reply.error(error);
+  // As in Redis, also where the file says of a user what was true before.
+  call.engine.server().kill_clients(
+      call.client, [](const ClientFacts& facts) { return facts.user != "default"; });
+  call.reply.ok();
+}
+
+void acl_save_command(Call& call) {
+  const std::string error = call.engine.server().save_users();
+  error.empty() ? call.reply.ok() : call.reply.error(error);
 }
 
 void acl_help_command(Call& call) { reply_help(call); }

@@ -7,6 +7,10 @@ struct Call;
 
 void acl_cat_command(Call& call);
 void acl_deluser_command(Call& call);
+void acl_dryrun_command(Call& call);
+void acl_log_command(Call& call);
+void acl_load_command(Call& call);
+void acl_save_command(Call& call);
 void acl_genpass_command(Call& call);
 void acl_getuser_command(Call& call);
 void acl_help_command(Call& call);

@@ -17,44 +17,6 @@ bool is_printable_word(Bytes text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= '!' && c <= '~'; });
 }
 
-std::string describe(const ClientFacts& facts) {
-  std::string out = "id=" + std::to_string(facts.id);
-  const auto add = [&](const char* name, const std::string& value) {
-    out += ' ';
-    out += name;
-    out += '=';
-    out += value;
-  };
-  add("addr", facts.address);
-  add("laddr", facts.local_address);
-  add("fd", std::to_string(facts.fd));
-  add("name", facts.name);
-  add("age", std::to_string(facts.age_s));
-  add("idle", std::to_string(facts.idle_s));
-  add("flags", facts.flags);
-  add("db", std::to_string(facts.database));
-  add("sub", std::to_string(facts.subscriptions));
-  add("psub", std::to_string(facts.pattern_subscriptions));
-  add("ssub", std::to_string(facts.shard_subscriptions));
-  add("multi", std::to_string(facts.multi));
-  add("qbuf", std::to_string(facts.query_buffer_bytes));
-  add("qbuf-free", std::to_string(facts.query_buffer_free_bytes));
-  add("argv-mem", std::to_string(facts.argument_bytes));
-  add("multi-mem", "0");
-  add("rbs", std::to_string(facts.output_bytes));
-  add("rbp", std::to_string(facts.output_bytes));
-  add("obl", std::to_string(facts.output_bytes));
-  add("oll", std::to_string(facts.output_list_length));
-  add("omem", std::to_string(facts.output_list_bytes));
-  add("tot-mem", std::to_string(facts.total_bytes));
-  add("events", "r");
-  add("cmd", facts.command);
-  add("user", facts.user);
-  add("redir", "-1");
-  add("resp", std::to_string(facts.protocol));
-  return out;
-}
-
 // What CLIENT KILL chooses by.
 struct KillFilter {
   std::optional<uint64_t> id;
@@ -118,6 +80,44 @@ bool parse_kill_option(Call& call, size_t at, KillFilter& filter) {
 
 }  // namespace
 
+std::string describe_client(const ClientFacts& facts) {
+  std::string out = "id=" + std::to_string(facts.id);
+  const auto add = [&](const char* name, const std::string& value) {
+    out += ' ';
+    out += name;
+    out += '=';
+    out += value;
+  };
+  add("addr", facts.address);
+  add("laddr", facts.local_address);
+  add("fd", std::to_string(facts.fd));
+  add("name", facts.name);
+  add("age", std::to_string(facts.age_s));
+  add("idle", std::to_string(facts.idle_s));
+  add("flags", facts.flags);
+  add("db", std::to_string(facts.database));
+  add("sub", std::to_string(facts.subscriptions));
+  add("psub", std::to_string(facts.pattern_subscriptions));
+  add("ssub", std::to_string(facts.shard_subscriptions));
+  add("multi", std::to_string(facts.multi));
+  add("qbuf", std::to_string(facts.query_buffer_bytes));
+  add("qbuf-free", std::to_string(facts.query_buffer_free_bytes));
+  add("argv-mem", std::to_string(facts.argument_bytes));
+  add("multi-mem", "0");
+  add("rbs", std::to_string(facts.output_bytes));
+  add("rbp", std::to_string(facts.output_bytes));
+  add("obl", std::to_string(facts.output_bytes));
+  add("oll", std::to_string(facts.output_list_length));
+  add("omem", std::to_string(facts.output_list_bytes));
+  add("tot-mem", std::to_string(facts.total_bytes));
+  add("events", "r");
+  add("cmd", facts.command);
+  add("user", facts.user);
+  add("redir", "-1");
+  add("resp", std::to_string(facts.protocol));
+  return out;
+}
+
 bool check_client_name(Call& call, size_t argument) {
   if (is_printable_word(call.args[argument])) return true;
   call.reply.error("ERR Client names cannot contain spaces, newlines or special characters.");
@@ -151,7 +151,7 @@ void client_setinfo_command(Call& call) {
 
 void client_info_command(Call& call) {
   for (const ClientFacts& facts : call.engine.server().clients(call.client)) {
-    if (facts.is_self) return call.reply.verbatim("txt", describe(facts) + "\n");
+    if (facts.is_self) return call.reply.verbatim("txt", describe_client(facts) + "\n");
   }
   call.reply.verbatim("txt", "\n");
 }
@@ -180,7 +180,7 @@ void client_list_command(Call& call) {
   for (const ClientFacts& facts : call.engine.server().clients(call.client)) {
     if (!filter.matches(facts)) continue;
     if (!ids.empty() && std::find(ids.begin(), ids.end(), facts.id) == ids.end()) continue;
-    text += describe(facts) + "\n";
+    text += describe_client(facts) + "\n";
   }
   call.reply.verbatim("txt", text);
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "engine/base/numbers.h"
 #include "engine/commands/call.h"
 #include "engine/commands/command_names.h"
 #include "engine/commands/help.h"
@@ -218,7 +219,8 @@ const Command* asked_command(Call& call, std::span<const Bytes> args) {
   const int count = static_cast<int>(args.size());
   if (command == nullptr) {
     error = "ERR Invalid command specified";
-  } else if (command->keys[0].begin == KeySpec::Begin::kNone) {
+  } else if (command->keys[0].begin == KeySpec::Begin::kNone ||
+             (command->keys[0].flags & kKeyNotKey) != 0) {
     error = "ERR The command has no key arguments";
   } else if ((command->arity > 0 && command->arity != count) || count < -command->arity) {
     error = "ERR Invalid number of arguments specified for command";
@@ -229,11 +231,23 @@ const Command* asked_command(Call& call, std::span<const Bytes> args) {
   return nullptr;
 }
 
+// A number of keys that is 0, in a command that wants some: the destination alone is no answer.
+bool counts_no_keys(const Command& command, std::span<const Bytes> args) {
+  if ((command.flags & kNoMandatoryKeys) != 0) return false;
+  return std::any_of(std::begin(command.keys), std::end(command.keys), [&](const KeySpec& spec) {
+    const auto at = static_cast<size_t>(spec.index + spec.key_num_index);
+    return spec.begin == KeySpec::Begin::kIndex && spec.find == KeySpec::Find::kKeyNum &&
+           at < args.size() && parse_i64(args[at]) == 0;
+  });
+}
+
 bool asked_keys(Call& call, std::vector<KeyPosition>& positions) {
   const auto args = call.args.subspan(2);
   const Command* command = asked_command(call, args);
   if (command == nullptr) return false;
-  if (!find_keys_with_flags(*command, args, positions)) positions.clear();
+  if (!find_keys_with_flags(*command, args, positions) || counts_no_keys(*command, args)) {
+    positions.clear();
+  }
   if (!positions.empty() || (command->flags & kNoMandatoryKeys) != 0) return true;
   call.reply.error("ERR Invalid arguments specified for command");
   return false;

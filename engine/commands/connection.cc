@@ -4,6 +4,7 @@
 #include "engine/acl.h"
 #include "engine/base/numbers.h"
 #include "engine/commands/call.h"
+#include "engine/commands/denial.h"
 #include "engine/commands/transactions.h"
 #include "engine/engine.h"
 #include "engine/execution.h"
@@ -19,6 +20,7 @@ constexpr Bytes kWrongPassword = "WRONGPASS invalid username-password pair or us
 bool authenticate(Call& call, Bytes name, Bytes password) {
   std::shared_ptr<User> user = call.engine.acl().authenticate(name, password);
   if (user == nullptr) {
+    log_failed_login(call.engine, call.client, call.args[0], name);
     call.reply.error(kWrongPassword);
     return false;
   }

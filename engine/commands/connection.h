@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 namespace sluice {
 
 struct Call;
+struct ClientFacts;
 
 // connection.cc
 void auth_command(Call& call);
@@ -28,6 +30,9 @@ void client_no_evict_command(Call& call);
 void client_reply_command(Call& call);
 void client_unblock_command(Call& call);
 void client_help_command(Call& call);
+
+// One line of CLIENT LIST, without its end.
+std::string describe_client(const ClientFacts& facts);
 
 // True if this can be a connection's name: printable, no spaces. Replies the error otherwise.
 bool check_client_name(Call& call, size_t argument);

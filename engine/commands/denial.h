@@ -1,22 +1,23 @@
 // Why a command is refused, where scripts and EXEC say it in other words than dispatch does.
 #pragma once
 
+#include <span>
 #include <string>
 
+#include "engine/acl_log.h"
+#include "engine/acl_rules.h"
 #include "engine/base/bytes.h"
 #include "engine/engine.h"
 
 namespace sluice {
 
-enum class DeniedThing { kNothing, kCommand, kKey, kChannel };
+// Checks a user's rights and notes a refusal for ACL LOG. `client` speaks for its user; it is the
+// connection's own also where a script asks.
+Denial check_rights(Engine& engine, const Client& client, AclLogContext context,
+                    const Command& command, std::span<const Bytes> args);
 
-// What an error of Acl::check is about.
-inline DeniedThing denied_thing(Bytes error) {
-  if (error.empty()) return DeniedThing::kNothing;
-  if (error.find("of the keys") != Bytes::npos) return DeniedThing::kKey;
-  if (error.find("of the channels") != Bytes::npos) return DeniedThing::kChannel;
-  return DeniedThing::kCommand;
-}
+// A login that failed, for ACL LOG.
+void log_failed_login(Engine& engine, const Client& client, Bytes command, Bytes username);
 
 // The error for a command that grows the data, when there is no room. Empty: there is.
 std::string refuse_growth(Engine& engine);

@@ -24,12 +24,14 @@ extern const std::span<const Command> kScriptingCommands;
 extern const std::span<const Command> kFunctionCommands;
 extern const std::span<const Command> kAclCommands;
 extern const std::span<const Command> kServerCommands;
+extern const std::span<const Command> kLatencyCommands;
 
-inline std::array<std::span<const Command>, 16> command_families() {
+inline std::array<std::span<const Command>, 17> command_families() {
   return {kConnectionCommands, kKeyCommands,      kStringCommands, kBitCommands,
           kListCommands,       kHashCommands,     kSetCommands,    kSortedSetCommands,
           kStreamCommands,     kQueueCommands,    kPubsubCommands, kTransactionCommands,
-          kScriptingCommands,  kFunctionCommands, kAclCommands,    kServerCommands};
+          kScriptingCommands,  kFunctionCommands, kAclCommands,    kServerCommands,
+          kLatencyCommands};
 }
 
 }  // namespace sluice

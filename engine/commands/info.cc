@@ -1,9 +1,12 @@
 // INFO: sections of the server (ServerPort::info) and those that the engine knows itself.
 #include <algorithm>
 #include <cstdio>
+#include <map>
+#include <sstream>
 
 #include "engine/base/ticks.h"
 #include "engine/commands/call.h"
+#include "engine/commands/latency.h"
 #include "engine/commands/server.h"
 #include "engine/engine.h"
 #include "engine/execution.h"
@@ -53,13 +56,13 @@ constexpr Section kSections[] = {
 };
 
 void write_command_stats(Engine& engine, InfoWriter& out) {
-  const CommandTable& table = CommandTable::instance();
   struct Sum {
     uint64_t calls = 0;
     uint64_t ticks = 0;
     uint64_t rejected = 0;
     uint64_t failed = 0;
   };
+  const CommandTable& table = CommandTable::instance();
   std::vector<Sum> sums(table.id_limit());
   engine.for_each_execution([&](Execution& execution) {
     const auto stats = execution.stats();
@@ -83,6 +86,53 @@ void write_command_stats(Engine& engine, InfoWriter& out) {
                   static_cast<unsigned long long>(sum.rejected),
                   static_cast<unsigned long long>(sum.failed));
     out.field("cmdstat_" + CommandTable::full_name(table.by_id(id)), Bytes(text));
+  }
+}
+
+// Redis keeps what would end a line or a name out of names.
+std::string safe_name(std::string name) {
+  for (char& c : name) {
+    if (c == '#' || c == ':' || c == '\n' || c == '\r') c = '_';
+  }
+  return name;
+}
+
+void write_error_stats(Engine& engine, InfoWriter& out) {
+  std::map<std::string, uint64_t> kinds;
+  engine.for_each_execution([&](Execution& execution) { execution.error_counts().add_to(kinds); });
+  for (const auto& [kind, count] : kinds) {
+    out.field("errorstat_" + safe_name(kind), "count=" + std::to_string(count));
+  }
+}
+
+// As "%f" without the zeros at the end: 99.9.
+std::string percentile_name(double percent) {
+  char text[64];
+  std::snprintf(text, sizeof(text), "%f", percent);
+  std::string name = text;
+  name.resize(name.find_last_not_of('0') + 1);
+  if (name.back() == '.') name.pop_back();
+  return name;
+}
+
+void write_latency_stats(Engine& engine, InfoWriter& out) {
+  if (engine.latency_scale.load() == 0) return;
+  std::vector<double> percentiles;
+  const auto setting = engine.server().config_get({"latency-tracking-info-percentiles"});
+  std::istringstream words(setting.empty() ? "" : setting[0].second);
+  for (double percent = 0; words >> percent;) percentiles.push_back(percent);
+  const CommandTable& table = CommandTable::instance();
+  for (size_t id = 0; id < table.id_limit(); ++id) {
+    const LatencySum sum = command_latencies(engine, table.by_id(id));
+    if (sum.count() == 0) continue;
+    std::string line;
+    for (const double percent : percentiles) {
+      char text[64];
+      std::snprintf(text, sizeof(text), "=%.3f",
+                    static_cast<double>(sum.percentile_ns(percent)) / 1000);
+      line += (line.empty() ? "p" : ",p") + percentile_name(percent) + text;
+    }
+    out.field("latency_percentiles_usec_" + CommandTable::full_name(table.by_id(id)), line);
   }
 }
 
@@ -140,6 +190,10 @@ void info_command(Call& call) {
     const Bytes name = section.name;
     if (name == "commandstats") {
       write_command_stats(call.engine, out);
+    } else if (name == "errorstats") {
+      write_error_stats(call.engine, out);
+    } else if (name == "latencystats") {
+      write_latency_stats(call.engine, out);
     } else if (name == "keyspace") {
       write_keyspace(call, out);
     } else {

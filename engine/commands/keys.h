@@ -43,6 +43,8 @@ void object_freq_command(Call& call);
 void object_help_command(Call& call);
 // As OBJECT ENCODING names it: what Redis would make of the value.
 Bytes encoding_name(const Entry& entry);
+// What OBJECT REFCOUNT says.
+int64_t reference_count(const Entry& entry);
 
 // sort.cc
 void sort_command(Call& call);

@@ -57,15 +57,14 @@ void object_encoding_command(Call& call) {
   if (const Entry* entry = look_up(call)) call.reply.bulk(encoding_name(*entry));
 }
 
+int64_t reference_count(const Entry& entry) {
+  if (entry.type() != Type::kString || !is_integer_string(entry)) return 1;
+  const int64_t value = *parse_i64(entry.string());
+  return value >= 0 && value < kSharedIntegers ? kSharedReferences : 1;
+}
+
 void object_refcount_command(Call& call) {
-  const Entry* entry = look_up(call);
-  if (entry == nullptr) return;
-  bool shared = false;
-  if (entry->type() == Type::kString && is_integer_string(*entry)) {
-    const int64_t value = *parse_i64(entry->string());
-    shared = value >= 0 && value < kSharedIntegers;
-  }
-  call.reply.integer(shared ? kSharedReferences : 1);
+  if (const Entry* entry = look_up(call)) call.reply.integer(reference_count(*entry));
 }
 
 void object_idletime_command(Call& call) {

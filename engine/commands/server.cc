@@ -17,47 +17,6 @@ void time_command(Call& call) {
   call.reply.bulk_integer(now_us % 1000000);
 }
 
-namespace {
-
-bool may_debug(const Call& call) {
-  switch (call.engine.options().debug_access.load(std::memory_order_relaxed)) {
-    case DebugAccess::kEverybody:
-      return true;
-    case DebugAccess::kLocal: {
-      const Bytes address = call.client.address;  // a Unix socket's begins with its path
-      return address.starts_with("127.") || address.starts_with("[::1]") ||
-             address.starts_with("/");
-    }
-    case DebugAccess::kNobody:
-      break;
-  }
-  return false;
-}
-
-}  // namespace
-
-void debug_command(Call& call) {
-  if (!may_debug(call)) {
-    return call.reply.error(
-        "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", "
-        "you can run it from a local connection, otherwise you need to set this option in the "
-        "configuration file, and then restart the server.");
-  }
-  if (call.option(1, "SLEEP") && call.args.size() == 3) {
-    double seconds = 0;
-    if (!call.real(2, seconds)) return;
-    if (seconds > 0) call.engine.server().sleep_ms(static_cast<int64_t>(seconds * 1000));
-    return call.reply.ok();
-  }
-  // Nothing to switch here: expiry by timer cannot be turned off, the rest has no counterpart.
-  static constexpr Bytes kAccepted[] = {"SET-ACTIVE-EXPIRE", "JMAP", "QUICKLIST-PACKED-THRESHOLD"};
-  for (const Bytes word : kAccepted) {
-    if (call.option(1, word)) return call.reply.ok();
-  }
-  call.reply.error("ERR unknown subcommand or wrong number of arguments for '" +
-                   std::string(call.args[1].substr(0, 128)) + "'. Try DEBUG HELP.");
-}
-
 void shutdown_command(Call& call) {
   ShutdownMode mode = ShutdownMode::kDefault;
   bool now = false;
@@ -94,6 +53,17 @@ void save_command(Call& call) {
   call.execution.release();  // the checkpoint's walk needs every shard
   const std::string error = call.engine.server().checkpoint(true);
   error.empty() ? call.reply.ok() : call.reply.error(error);
+}
+
+void bgrewriteaof_command(Call& call) {
+  // What a rewrite is for, a checkpoint does: the journal before it goes.
+  const std::string error = call.engine.server().checkpoint(false);
+  if (error.empty()) {
+    return call.reply.simple("Background append only file rewriting started");
+  }
+  call.reply.error(error.find("already in progress") == std::string::npos
+                       ? error
+                       : "ERR Background append only file rewriting already in progress");
 }
 
 void bgsave_command(Call& call) {
@@ -184,29 +154,5 @@ void slowlog_reset_command(Call& call) {
 }
 
 void slowlog_help_command(Call& call) { reply_help(call); }
-
-// --- MEMORY ---
-
-void memory_usage_command(Call& call) {
-  int64_t samples = 5;
-  for (size_t at = 3; at < call.args.size(); at += 2) {
-    if (!call.option(at, "SAMPLES") || at + 1 >= call.args.size()) {
-      return call.reply.error(errors::kSyntax);
-    }
-    if (!call.integer(at + 1, samples)) return;
-    if (samples < 0) return call.reply.error(errors::kSyntax);
-  }
-  const Entry* entry = call.find(call.key(2));
-  if (entry == nullptr) return call.reply.null();
-  // The slot in the keyspace's map, and the place in the order of expiry.
-  constexpr size_t kSlotBytes = 16;
-  constexpr size_t kExpiryBytes = 24;
-  const size_t bytes = kSlotBytes + (entry->expire_ms() != 0 ? kExpiryBytes : 0) +
-                       entry->memory_bytes() +
-                       collection_memory_bytes(*entry, static_cast<size_t>(samples));
-  call.reply.integer(static_cast<int64_t>(bytes));
-}
-
-void memory_help_command(Call& call) { reply_help(call); }
 
 }  // namespace sluice

@@ -7,10 +7,10 @@ struct Call;
 
 // server.cc
 void time_command(Call& call);
-void debug_command(Call& call);
 void shutdown_command(Call& call);
 void save_command(Call& call);
 void bgsave_command(Call& call);
+void bgrewriteaof_command(Call& call);
 void lastsave_command(Call& call);
 void monitor_command(Call& call);
 void config_get_command(Call& call);
@@ -22,8 +22,22 @@ void slowlog_get_command(Call& call);
 void slowlog_len_command(Call& call);
 void slowlog_reset_command(Call& call);
 void slowlog_help_command(Call& call);
+
+// debug.cc
+void debug_command(Call& call);
+
+// memory.cc
 void memory_usage_command(Call& call);
+void memory_stats_command(Call& call);
+void memory_doctor_command(Call& call);
+void memory_purge_command(Call& call);
+void memory_malloc_stats_command(Call& call);
 void memory_help_command(Call& call);
+
+// roles.cc
+void role_command(Call& call);
+void wait_command(Call& call);
+void lolwut_command(Call& call);
 
 // info.cc
 void info_command(Call& call);

@@ -59,19 +59,17 @@ std::string refuse_all(Call& call) {
 
 // Rights may have changed since the command was queued. Empty: it may run.
 std::string refuse_rights(Call& call, const Command& command, std::span<const Bytes> args) {
-  const User* user = call.client.user.get();
-  if (user == nullptr || user->unrestricted.load(std::memory_order_relaxed)) return {};
   Bytes reason;
-  switch (denied_thing(call.engine.acl().check(*user, command, args))) {
-    case DeniedThing::kNothing:
+  switch (check_rights(call.engine, call.client, AclLogContext::kMulti, command, args)) {
+    case Denial::kNone:
       return {};
-    case DeniedThing::kCommand:
+    case Denial::kCommand:
       reason = "no permission to execute the command or subcommand";
       break;
-    case DeniedThing::kKey:
+    case Denial::kKey:
       reason = "no permission to touch the specified keys";
       break;
-    case DeniedThing::kChannel:
+    case Denial::kChannel:
       reason = "no permission to access one of the channels used as arguments to the command";
       break;
   }

@@ -61,16 +61,16 @@ const Command* LuaMachine::look_up() const {
 }
 
 std::string LuaMachine::refuse_rights(const Command& command) {
-  switch (denied_thing(engine_.acl().check(*client_.user, command, args_))) {
-    case DeniedThing::kNothing:
+  switch (check_rights(engine_, call_->client, AclLogContext::kLua, command, args_)) {
+    case Denial::kNone:
       return {};
-    case DeniedThing::kKey:
+    case Denial::kKey:
       return "ERR The user executing the script can't access at least one of the keys mentioned in "
              "the command arguments";
-    case DeniedThing::kChannel:
+    case Denial::kChannel:
       return "ERR The user executing the script can't publish to the channel mentioned in the "
              "command";
-    case DeniedThing::kCommand:
+    case Denial::kCommand:
       break;
   }
   return "ERR The user executing the script can't run this command or subcommand";
@@ -85,10 +85,8 @@ std::string LuaMachine::refusal(const Command* command) {
   if ((command->flags & kNoScript) != 0) {
     return "ERR This Redis command is not allowed from script";
   }
-  if (client_.user != nullptr && !client_.user->unrestricted.load(std::memory_order_relaxed)) {
-    std::string error = refuse_rights(*command);
-    if (!error.empty()) return error;
-  }
+  std::string no_right = refuse_rights(*command);
+  if (!no_right.empty()) return no_right;
   if ((command->flags & (kWrite | kSeenByOthers)) != 0 && read_only_) {
     return "ERR Write commands are not allowed from read-only scripts.";
   }
@@ -127,6 +125,8 @@ int LuaMachine::call_command(lua_State* lua, bool raise_errors) {
     const std::string error = refusal(command);
     if (!error.empty()) {
       refused = true;
+      call_->execution.error_counts().add(error);
+      if (command != nullptr) add_one(call_->execution.stat(*command).rejected);
       push_error(reply_stack_, error, true);
     }
   }
@@ -156,7 +156,7 @@ int LuaMachine::check_command(lua_State* lua) {
   }
   const bool allowed = client_.user == nullptr ||
                        client_.user->unrestricted.load(std::memory_order_relaxed) ||
-                       engine_.acl().check(*client_.user, *command, args_).empty();
+                       client_.user->rules()->check(*command, args_).denial == Denial::kNone;
   lua_pushboolean(lua, allowed ? 1 : 0);
   return 1;
 }

@@ -157,6 +157,7 @@ void LuaMachine::begin_run(Call& call, uint32_t flags, std::atomic<bool>& reache
   begin_us_ = 0;
   depth = 0;
   wrote_.store(false, std::memory_order_relaxed);
+  reply_.count_errors_in(call.execution.error_counts());
   client_.id = call.client.id;
   client_.database = call.client.database;
   client_.protocol = 2;
@@ -178,7 +179,8 @@ void LuaMachine::finish_run(int status, Bytes name) {
     call_->reply.error("ERR The script needs more memory than script-memory-limit allows script: " +
                        std::string(name));
   } else {
-    call_->reply.error(error_text(lua_, name));
+    const std::string text = error_text(lua_, name);
+    is_counted_error(lua_) ? call_->reply.repeat_error(text) : call_->reply.error(text);
   }
   lua_settop(lua_, kLastSlot);
   clean_up();

@@ -129,7 +129,7 @@ void LuaReply::simple(Bytes text) {
 }
 
 void LuaReply::error(Bytes message) {
-  ++errors_;
+  note_error(message);
   if (depth_ == 0) failed_ = true;
   push_error(stack_, message, true);
   value_done();

@@ -107,6 +107,15 @@ std::string error_text(lua_State* lua, Bytes sha) {
   return text;
 }
 
+bool is_counted_error(lua_State* lua) {
+  if (!lua_istable(lua, -1)) return false;
+  lua_pushliteral(lua, "ignore_error_stats_update");
+  lua_rawget(lua, -2);
+  const bool counted = lua_toboolean(lua, -1) != 0;
+  lua_pop(lua, 1);
+  return counted;
+}
+
 // --- Results ---
 
 int64_t to_integer(double number) {
@@ -189,7 +198,10 @@ bool reply_verbatim(lua_State* lua, Reply& reply) {
 // A table with one of the fields that name a type. Leaves the stack as it was.
 bool reply_typed_table(lua_State* lua, Reply& reply, int script_protocol) {
   if (push_field(lua, "err", LUA_TSTRING)) {
-    reply.error(lua_tostring(lua, -1));
+    const Bytes message = lua_tostring(lua, -1);
+    lua_insert(lua, -2);  // the table on top, the message alive below it
+    is_counted_error(lua) ? reply.repeat_error(message) : reply.error(message);
+    lua_insert(lua, -2);
   } else if (push_field(lua, "ok", LUA_TSTRING)) {
     reply.simple(without_line_ends(lua_tostring(lua, -1)));
   } else if (push_field(lua, "double", LUA_TNUMBER)) {

@@ -32,6 +32,9 @@ int describe_error(lua_State* lua);
 // The text that the client gets for such a table (or for whatever else is on top of the stack).
 std::string error_text(lua_State* lua, Bytes sha);
 
+// The error (a table on top of the stack) is one that a command has counted already.
+bool is_counted_error(lua_State* lua);
+
 // The string field of the table on top of the stack, up to its first NUL as Redis takes it; false:
 // there is none. The view stays valid while the table holds the string.
 bool string_field(lua_State* lua, const char* name, Bytes& value);

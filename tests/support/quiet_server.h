@@ -29,8 +29,11 @@ class QuietServer final : public ServerPort {
     return {};
   }
   std::string config_rewrite() override { return {}; }
+  std::string load_users() override { return {}; }
+  std::string save_users() override { return {}; }
   void reset_stats() override {}
   std::vector<ClientFacts> clients(const Client&) override { return {}; }
+  ClientFacts client(const Client&) override { return {}; }
   size_t kill_clients(Client&, const std::function<bool(const ClientFacts&)>&) override {
     return 0;
   }
@@ -41,6 +44,8 @@ class QuietServer final : public ServerPort {
   int64_t unix_time_us() override { return now_us += step_us; }
   void sleep_ms(int64_t) override {}
   uint64_t used_memory_bytes() override { return used_bytes; }
+  bool purge_memory() override { return true; }
+  std::string allocator_report() override { return {}; }
   void poll_events() override {
     if (on_poll) on_poll();
   }

@@ -47,7 +47,8 @@ MODIFIERS = {
     "pairs": "@pairs ", "hash": "@unordered ", "set": "@unordered ", "unordered": "@unordered ",
     "deep": "@deepunordered ", "seconds": "@approx 1 ", "milliseconds": "@approx 100 ",
     "random": "@shape ", "type": "@type ", "scan": "@scan ", "exact": "", "exec": "@deepunordered ",
-    "sorted_replies": "@ignore ", "unsubscribe": "@ignore "}
+    "sorted_replies": "@ignore ", "unsubscribe": "@ignore ",
+    "log": "@except age-seconds,client-info "}
 
 
 class Command:
@@ -111,6 +112,8 @@ def rules_of(mode, slack_ms):
         rules.shape = True
     elif mode in ("type", "scan"):
         rules.type_only = True
+    elif mode == "log":
+        rules.excepted = {b"age-seconds", b"client-info"}
     return rules
 
 

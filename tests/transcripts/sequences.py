@@ -6,6 +6,7 @@ import hashlib
 from families import TABLES, around_random, words_of
 from packing import packing_round
 from pools import BAD_INTEGERS, MEMBERS, SCORES, Command, Pool, mode_of, to_bytes
+from rights import rights_round
 
 LETTERS = {"strings": "s", "lists": "l", "hashes": "h", "sets": "t", "zsets": "z"}
 
@@ -391,4 +392,4 @@ def blocking_round(random, count, _protocol):
 
 
 ROUNDS = {"transactions": transactions_round, "scripts": scripts_round, "pubsub": pubsub_round,
-          "blocking": blocking_round, "packing": packing_round}
+          "blocking": blocking_round, "packing": packing_round, "rights": rights_round}

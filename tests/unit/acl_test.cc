@@ -37,7 +37,9 @@ std::string set_user(Acl& acl, const std::string& name, const std::string& rules
 
 AclRules rules_of(const std::string& text) {
   AclRules rules(false);
-  for (const std::string& word : split(text)) {
+  Words words = split(text);
+  REQUIRE(join_selectors(words));
+  for (const std::string& word : words) {
     INFO("rule ", word);
     REQUIRE_EQ(rules.apply(word), nullptr);
   }
@@ -54,7 +56,7 @@ std::vector<Bytes> plain_arguments(const Command& command) {
 }
 
 bool may_run(const AclRules& rules, const Command& command) {
-  return rules.permissions().check(command, plain_arguments(command)) != Denial::kCommand;
+  return rules.check(command, plain_arguments(command)).denial != Denial::kCommand;
 }
 
 std::vector<const Command*> every_command() {
@@ -73,7 +75,7 @@ Denial check_line(const AclRules& rules, const std::string& line) {
     command = CommandTable::find_subcommand(*command, args[1]);
     REQUIRE_NE(command, nullptr);
   }
-  return rules.permissions().check(*command, args);
+  return rules.check(*command, args).denial;
 }
 
 // --- Commands ---
@@ -151,11 +153,10 @@ TEST_CASE("every command with keys is refused to whom has none") {
     INFO(CommandTable::full_name(*command));
     const std::vector<Bytes> args = plain_arguments(*command);
     const bool has_keys = find_keys_with_flags(*command, args, positions) && !positions.empty();
-    const Denial denial = rules.permissions().check(*command, args);
+    const Denial denial = rules.check(*command, args).denial;
     // A key that is neither read nor written (WATCH) must match some pattern, too.
     CHECK_EQ(denial == Denial::kKey, has_keys);
-    CHECK_EQ(rules_of("+@all allkeys allchannels").permissions().check(*command, args),
-             Denial::kNone);
+    CHECK_EQ(rules_of("+@all allkeys allchannels").check(*command, args).denial, Denial::kNone);
     if (has_keys) ++refused;
   }
   CHECK_GT(refused, 80);
@@ -294,8 +295,7 @@ TEST_CASE("the description of any rights makes the same rights again") {
     CHECK_EQ(again.describe(), rules.describe());
     for (const Command* command : every_command()) {
       const std::vector<Bytes> args = plain_arguments(*command);
-      CHECK_EQ(again.permissions().check(*command, args),
-               rules.permissions().check(*command, args));
+      CHECK_EQ(again.check(*command, args).denial, rules.check(*command, args).denial);
     }
   }
 }
@@ -357,7 +357,8 @@ TEST_CASE("connections of a deleted user may do nothing any more") {
   CHECK(user->deleted.load());
   CHECK_FALSE(user->unrestricted.load());
   const std::vector<Bytes> args = {"get", "k"};
-  CHECK_EQ(acl.check(*user, *CommandTable::instance().find("get"), args),
+  const Command& get = *CommandTable::instance().find("get");
+  CHECK_EQ(Acl::refusal(user->rules()->check(get, args).denial, get),
            "NOPERM this user has no permissions to run the 'get' command");
 }
 
@@ -372,15 +373,55 @@ TEST_CASE("users come from lines or from a file, all or none") {
   CHECK_EQ(Acl::line_of(*acl.find("alice")),
            "user alice on #" + hash_password("pw") + " ~a resetchannels -@all +get");
   CHECK_EQ(acl.load_text("user bob on\n\n  user eve off +foo\n", "f.acl"),
-           "f.acl:3: Error in user declaration 'eve': '+foo': Unknown command or category name in "
-           "ACL");
+           "f.acl:3: Error in applying operation '+foo': Unknown command or category name in ACL. "
+           "WARNING: ACL errors detected, no change to the previously active ACL rules was "
+           "performed");
   CHECK_EQ(acl.load_text("usr bob on\n", "f.acl"),
-           "f.acl:1: a line begins with 'user' and his name");
+           "f.acl:1 should start with user keyword followed by the username. WARNING: ACL errors "
+           "detected, no change to the previously active ACL rules was performed");
   CHECK_FALSE(acl.load_text("user bob on\nuser bob off\n", "f.acl").empty());
   CHECK_FALSE(acl.exists("bob"));
   CHECK_EQ(acl.load_text("user bob on nopass\r\nuser eve off", "f.acl"), "");
   CHECK_NE(acl.authenticate("bob", "x"), nullptr);
   CHECK(acl.exists("eve"));
+  // The file says who there is: alice is gone, and the default user, of whom it does not speak, is
+  // as at the first start.
+  CHECK_FALSE(acl.exists("alice"));
+  CHECK_NE(acl.user_at_connect(), nullptr);
+  CHECK_EQ(acl.text(),
+           "user bob on nopass resetchannels -@all\nuser default on nopass ~* &* +@all\n"
+           "user eve off resetchannels -@all\n");
+  CHECK_EQ(acl.load_text(acl.text(), "f.acl"), "");
+}
+
+// --- Selectors ---
+
+TEST_CASE("what one selector allows as a whole is allowed, and no mixture of two") {
+  const AclRules rules = rules_of("~own:* +@read (~log:* +append +get) (%R~in:* +copy)");
+  CHECK_EQ(check_line(rules, "get own:a"), Denial::kNone);
+  CHECK_EQ(check_line(rules, "append log:a x"), Denial::kNone);
+  CHECK_EQ(check_line(rules, "get log:a"), Denial::kNone);
+  CHECK_EQ(check_line(rules, "append own:a x"), Denial::kKey);
+  CHECK_EQ(check_line(rules, "strlen log:a"), Denial::kKey);
+  CHECK_EQ(check_line(rules, "copy in:a in:b"), Denial::kKey);
+  CHECK_EQ(check_line(rules, "mget own:a log:a"), Denial::kKey);
+  CHECK_EQ(check_line(rules, "del log:a"), Denial::kCommand);
+  // Of two refusals that are about keys the one that is about the later key is told.
+  const std::vector<Bytes> copy = {"copy", "in:a", "out"};
+  CHECK_EQ(rules.check(*CommandTable::instance().find("copy"), copy).argument, 2);
+  CHECK_EQ(rules_of(rules.describe()).describe(), rules.describe());
+  AclRules cleared = rules;
+  REQUIRE_EQ(cleared.apply("clearselectors"), nullptr);
+  CHECK_EQ(check_line(cleared, "append log:a x"), Denial::kCommand);
+}
+
+TEST_CASE("a selector may be given in several words") {
+  std::vector<std::string> words = {"on", "(~a", "+get)", "(~b)", "(", "~c", ")"};
+  CHECK(join_selectors(words));
+  CHECK_EQ(words, std::vector<std::string>{"on", "(~a +get)", "(~b)", "( ~c )"});
+  words = {"on", "(~a", "+get"};
+  CHECK_FALSE(join_selectors(words));
+  CHECK_EQ(words, std::vector<std::string>{"on", "(~a +get"});
 }
 
 // --- Threads ---
@@ -400,8 +441,8 @@ TEST_CASE("rules change while other threads check, and each check sees one state
       const std::vector<Bytes> set_a = {"set", "a", "v"};
       while (!stop.load()) {
         // One state has the key without the command, the other the command without the key.
-        if (acl.check(*user, set, set_a).empty()) ++wrong;
-        acl.check(*user, get, get_a);
+        if (user->rules()->check(set, set_a).denial == Denial::kNone) ++wrong;
+        user->rules()->check(get, get_a);
         if (acl.authenticate("u", "x") != user) ++wrong;
       }
     });

@@ -1,0 +1,112 @@
+// DEBUG: tools for tests of clients.
+#include <cstdio>
+
+#include "engine/commands/call.h"
+#include "engine/commands/keys.h"
+#include "engine/commands/server.h"
+#include "engine/engine.h"
+#include "engine/execution.h"
+#include "engine/rdb/value.h"
+
+namespace sluice {
+
+namespace {
+
+bool may_debug(const Call& call) {
+  switch (call.engine.options().debug_access.load(std::memory_order_relaxed)) {
+    case DebugAccess::kEverybody:
+      return true;
+    case DebugAccess::kLocal: {
+      const Bytes address = call.client.address;  // a Unix socket's begins with its path
+      return address.starts_with("127.") || address.starts_with("[::1]") ||
+             address.starts_with("/");
+    }
+    case DebugAccess::kNobody:
+      break;
+  }
+  return false;
+}
+
+void sleep(Call& call) {
+  double seconds = 0;
+  if (!call.real(2, seconds)) return;
+  if (seconds > 0) call.engine.server().sleep_ms(static_cast<int64_t>(seconds * 1000));
+  call.reply.ok();
+}
+
+// Only here DEBUG is about a key, so its row names none, and the shard is locked late.
+void describe_object(Call& call) {
+  const KeyRef key = call.key(2);
+  if (call.engine.replaying.load() || !call.execution.lock_further(1U << key.shard)) {
+    return call.reply.error("ERR the key cannot be looked at now");
+  }
+  const Entry* entry = call.find(key);
+  if (entry == nullptr) return call.reply.error(errors::kNoSuchKey);
+  // A payload of DUMP without its first byte, the type, and its last ten, version and checksum.
+  constexpr size_t kFrameBytes = 11;
+  const size_t bytes =
+      rdb::can_write(entry->type()) ? rdb::write_payload(*entry).size() - kFrameBytes : 0;
+  const uint32_t now = Entry::access_second(call.unit.steady_ms);
+  const int64_t idle_s = now > entry->access_s() ? now - entry->access_s() : 0;
+  char text[200];
+  std::snprintf(text, sizeof(text),
+                "Value at:%p refcount:%lld encoding:%.*s serializedlength:%zu lru:%lld "
+                "lru_seconds_idle:%lld",
+                static_cast<const void*>(entry), static_cast<long long>(reference_count(*entry)),
+                static_cast<int>(encoding_name(*entry).size()), encoding_name(*entry).data(), bytes,
+                static_cast<long long>((call.now_ms() / 1000 - idle_s) & ((1 << 24) - 1)),
+                static_cast<long long>(idle_s));
+  call.reply.simple(text);
+}
+
+struct Tool {
+  const char* name;
+  size_t arguments;  // after the name
+  void (*run)(Call& call);
+  const char* help;
+};
+
+void nothing(Call& call) { call.reply.ok(); }
+void help(Call& call);
+
+// Of most there is nothing to switch here: they are accepted, since test programs send them.
+constexpr Tool kTools[] = {
+    {"SLEEP", 1, sleep, "SLEEP <seconds>"},
+    {"OBJECT", 1, describe_object, "OBJECT <key>"},
+    {"LOG", 1,
+     [](Call& call) {
+       call.engine.server().log_warning("DEBUG LOG: " + std::string(call.args[2]));
+       call.reply.ok();
+     },
+     "LOG <message>"},
+    {"ERROR", 1, [](Call& call) { call.reply.error(call.args[2]); }, "ERROR <string>"},
+    {"SET-ACTIVE-EXPIRE", 1, nothing, "SET-ACTIVE-EXPIRE <0|1> (no effect)"},
+    {"QUICKLIST-PACKED-THRESHOLD", 1, nothing, "QUICKLIST-PACKED-THRESHOLD <size> (no effect)"},
+    {"CHANGE-REPL-ID", 0, nothing, "CHANGE-REPL-ID (no effect)"},
+    {"JMAP", 0, nothing, "JMAP (no effect)"},
+    {"HELP", 0, help, "HELP"},
+};
+
+void help(Call& call) {
+  call.reply.array(1 + std::size(kTools));
+  call.reply.simple("DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
+  for (const Tool& tool : kTools) call.reply.simple(tool.help);
+}
+
+}  // namespace
+
+void debug_command(Call& call) {
+  if (!may_debug(call)) {
+    return call.reply.error(
+        "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", "
+        "you can run it from a local connection, otherwise you need to set this option in the "
+        "configuration file, and then restart the server.");
+  }
+  for (const Tool& tool : kTools) {
+    if (call.option(1, tool.name) && call.args.size() == 2 + tool.arguments) return tool.run(call);
+  }
+  call.reply.error("ERR unknown subcommand or wrong number of arguments for '" +
+                   std::string(call.args[1].substr(0, 128)) + "'. Try DEBUG HELP.");
+}
+
+}  // namespace sluice

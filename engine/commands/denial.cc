@@ -1,0 +1,55 @@
+#include "engine/commands/denial.h"
+
+#include "engine/acl.h"
+#include "engine/commands/connection.h"
+
+namespace sluice {
+
+namespace {
+
+void log(Engine& engine, const Client& client, AclLogEntry entry) {
+  entry.at_ms = engine.server().unix_time_us() / 1000;
+  entry.client = describe_client(engine.server().client(client));
+  engine.acl_log().add(std::move(entry), engine.options().acl_log_max_entries.load());
+}
+
+}  // namespace
+
+Denial check_rights(Engine& engine, const Client& client, AclLogContext context,
+                    const Command& command, std::span<const Bytes> args) {
+  const User* user = client.user.get();
+  if (user == nullptr || user->unrestricted.load(std::memory_order_relaxed)) return Denial::kNone;
+  const Verdict verdict = user->rules()->check(command, args);
+  if (verdict.denial == Denial::kNone) return Denial::kNone;
+  AclLogEntry entry;
+  entry.context = context;
+  entry.username = user->name;
+  entry.object = args[verdict.argument];
+  switch (verdict.denial) {
+    case Denial::kNone:
+      break;
+    case Denial::kCommand:
+      entry.reason = "command";
+      entry.object = CommandTable::full_name(command);
+      break;
+    case Denial::kKey:
+      entry.reason = "key";
+      break;
+    case Denial::kChannel:
+      entry.reason = "channel";
+      break;
+  }
+  log(engine, client, std::move(entry));
+  return verdict.denial;
+}
+
+void log_failed_login(Engine& engine, const Client& client, Bytes command, Bytes username) {
+  AclLogEntry entry;
+  entry.reason = "auth";
+  entry.context = client.in_multi ? AclLogContext::kMulti : AclLogContext::kTopLevel;
+  entry.object = command;
+  entry.username = username;
+  log(engine, client, std::move(entry));
+}
+
+}  // namespace sluice

@@ -1,0 +1,13 @@
+// How long commands take, over all threads: INFO latencystats and LATENCY HISTOGRAM.
+#pragma once
+
+#include "engine/statistics.h"
+
+namespace sluice {
+
+class Engine;
+struct Command;
+
+LatencySum command_latencies(Engine& engine, const Command& command);
+
+}  // namespace sluice

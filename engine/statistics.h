@@ -1,0 +1,121 @@
+// What INFO commandstats, errorstats and latencystats and LATENCY HISTOGRAM add up: counters of one
+// Execution.
+//
+// Threads: an Execution's own thread writes; any thread reads, and CONFIG RESETSTAT sets to zero
+// (what ends at the same moment may write its old number back). Counters of commands are plain
+// stores, no locked instructions; errors, which are rarer, are counted under a mutex.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "engine/base/bytes.h"
+#include "engine/base/mutex.h"
+
+namespace sluice {
+
+inline void add_one(std::atomic<uint64_t>& counter) {
+  // One writer: no need for a locked instruction.
+  counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+// Durations in nanoseconds, by value to two significant digits: 128 buckets for each power of two.
+// The bounds of the buckets are those of Redis's histograms, so what is derived from them is the
+// same number.
+class LatencyHistogram {
+ public:
+  static constexpr uint64_t kMostNs = 1'000'000'000;
+
+  // Longer ones count as kMostNs.
+  void add(uint64_t ns) { add_one(counts_[bucket_of(ns < kMostNs ? ns : kMostNs)]); }
+  void reset();
+
+  static constexpr size_t bucket_of(uint64_t ns) {
+    const int shift = ns < 256 ? 0 : static_cast<int>(std::bit_width(ns)) - 8;
+    return static_cast<size_t>(shift) * 128 + static_cast<size_t>(ns >> shift);
+  }
+  // The smallest and the greatest duration of a bucket.
+  static constexpr uint64_t lowest_ns(size_t bucket) {
+    if (bucket < 256) return bucket;
+    const uint64_t shift = bucket / 128 - 1;
+    return (bucket - shift * 128) << shift;
+  }
+  static constexpr uint64_t highest_ns(size_t bucket) { return lowest_ns(bucket + 1) - 1; }
+  static constexpr size_t kBuckets = 3072;
+
+ private:
+  friend class LatencySum;
+  std::array<std::atomic<uint64_t>, kBuckets> counts_{};
+};
+static_assert(LatencyHistogram::bucket_of(LatencyHistogram::kMostNs) < LatencyHistogram::kBuckets);
+
+// Histograms of several threads added up. One thread.
+class LatencySum {
+ public:
+  void add(const LatencyHistogram& histogram);
+  uint64_t count() const { return count_; }
+  // The duration below which `percent` of 100 stayed, as the bound of its bucket. REQUIRES: count()
+  // is not 0.
+  uint64_t percentile_ns(double percent) const;
+  // How many took no longer than this, or than what its bucket holds.
+  uint64_t count_up_to(uint64_t ns) const;
+
+ private:
+  std::array<uint64_t, LatencyHistogram::kBuckets> counts_{};
+  uint64_t count_ = 0;
+};
+
+// Of one command.
+struct CommandStat {
+  std::atomic<uint64_t> calls{0};
+  std::atomic<uint64_t> ticks{0};
+  std::atomic<uint64_t> rejected{0};
+  std::atomic<uint64_t> failed{0};
+  // Null until the command has run while latency-tracking was on; stays from then on.
+  std::atomic<LatencyHistogram*> latencies{nullptr};
+
+  CommandStat() = default;
+  ~CommandStat() { delete latencies.load(std::memory_order_relaxed); }
+  CommandStat(const CommandStat&) = delete;
+  CommandStat& operator=(const CommandStat&) = delete;
+
+  // `scale` is Engine::latency_scale: 0 where durations are not tracked.
+  void add_latency(uint64_t ticks_taken, uint64_t scale) {
+    if (scale == 0) return;
+    LatencyHistogram* histogram = latencies.load(std::memory_order_relaxed);
+    if (histogram == nullptr) [[unlikely]] {
+      histogram = new LatencyHistogram;
+      latencies.store(histogram, std::memory_order_release);
+    }
+    // Five minutes and more would not fit the multiplication, and count as the longest anyway.
+    constexpr uint64_t kMostTicks = uint64_t{1} << 40;
+    histogram->add((ticks_taken < kMostTicks ? ticks_taken : kMostTicks) * scale >> kScaleBits);
+  }
+  static constexpr unsigned kScaleBits = 20;
+  void reset();
+};
+
+// How many error replies there were of each kind: by the code that they begin with. Any thread.
+class ErrorCounts {
+ public:
+  // A script may invent codes: of further kinds only the total is kept.
+  static constexpr size_t kMostKinds = 1024;
+
+  void add(Bytes message);
+  // Adds its counts to `kinds`.
+  void add_to(std::map<std::string, uint64_t>& kinds) const;
+  uint64_t total() const { return total_.load(std::memory_order_relaxed); }
+  void reset();
+
+ private:
+  mutable Mutex mutex_;
+  std::map<std::string, uint64_t, std::less<>> kinds_ GUARDED_BY(mutex_);
+  std::atomic<uint64_t> total_{0};
+};
+
+}  // namespace sluice

@@ -1,0 +1,12 @@
+// Small files that the server writes itself: configuration and users.
+#pragma once
+
+#include <string>
+
+namespace sluice {
+
+// Puts the text in the file's place in one step, so that a crash leaves the old one or the new one.
+// Returns an error message, or "".
+std::string replace_file(const std::string& path, const std::string& text);
+
+}  // namespace sluice
