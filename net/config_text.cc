@@ -48,13 +48,18 @@ std::vector<std::string> directive_lines(const Directive& directive, const std::
   }
   if (!directive.multiple) return {name + ' ' + file_value(value)};
   const std::vector<std::string> parts = config_special::split_value(value);
-  // One line for each class: the usual form.
-  const size_t per_line = name == "client-output-buffer-limit" ? 4 : parts.size();
   std::vector<std::string> lines;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    if (i % per_line == 0) lines.push_back(name);
-    lines.back() += ' ' + file_value(parts[i]);
+  if (name == "client-output-buffer-limit") {
+    // One line for each class: the usual form.
+    for (size_t i = 0; i + 3 < parts.size(); i += 4) {
+      lines.push_back(name + ' ' + (parts[i] == "slave" ? "replica" : parts[i]) + ' ' +
+                      memory_value(parts[i + 1]) + ' ' + memory_value(parts[i + 2]) + ' ' +
+                      parts[i + 3]);
+    }
+    return lines;
   }
+  lines.push_back(name);
+  for (const std::string& part : parts) lines.back() += ' ' + file_value(part);
   return lines;
 }
 
