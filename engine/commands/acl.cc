@@ -120,10 +120,7 @@ void acl_deluser_command(Call& call) {
 }
 
 void acl_cat_command(Call& call) {
-  if (call.args.size() > 3) {
-    return call.reply.error(
-        "ERR unknown subcommand or wrong number of arguments for 'CAT'. Try ACL HELP.");
-  }
+  if (call.args.size() > 3) return reply_subcommand_error(call);
   if (call.args.size() == 2) {
     call.reply.array(std::size(kAclCategoryNames));
     for (const FlagName& category : kAclCategoryNames) call.reply.bulk(category.name);
@@ -147,10 +144,7 @@ void acl_cat_command(Call& call) {
 
 void acl_genpass_command(Call& call) {
   int64_t bits = kDefaultPasswordBits;
-  if (call.args.size() > 3) {
-    return call.reply.error(
-        "ERR unknown subcommand or wrong number of arguments for 'GENPASS'. Try ACL HELP.");
-  }
+  if (call.args.size() > 3) return reply_subcommand_error(call);
   if (call.args.size() == 3) {
     if (!call.integer(2, bits)) return;
     if (bits <= 0 || bits > kMaxPasswordBits) {
@@ -214,10 +208,7 @@ Bytes context_name(AclLogContext context) {
 }  // namespace
 
 void acl_log_command(Call& call) {
-  if (call.args.size() > 3) {
-    return call.reply.error(
-        "ERR unknown subcommand or wrong number of arguments for 'log'. Try ACL HELP.");
-  }
+  if (call.args.size() > 3) return reply_subcommand_error(call);
   int64_t count = 10;
   if (call.args.size() == 3) {
     if (call.option(2, "RESET")) {

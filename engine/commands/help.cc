@@ -14,6 +14,12 @@ std::string upper(Bytes text) {
 
 }  // namespace
 
+void reply_subcommand_error(Call& call) {
+  call.reply.error("ERR unknown subcommand or wrong number of arguments for '" +
+                   std::string(call.args[1].substr(0, 128)) + "'. Try " +
+                   upper(call.command.container->name) + " HELP.");
+}
+
 void reply_help(Call& call) {
   const Command& container = *call.command.container;
   call.reply.array(1 + 2 * container.subcommands.size());

@@ -8,4 +8,7 @@ struct Call;
 // One line for each subcommand with its arguments, one with its summary.
 void reply_help(Call& call);
 
+// The error of a subcommand with arguments that it does not take.
+void reply_subcommand_error(Call& call);
+
 }  // namespace sluice

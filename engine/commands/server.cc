@@ -123,6 +123,7 @@ void config_help_command(Call& call) { reply_help(call); }
 // --- SLOWLOG ---
 
 void slowlog_get_command(Call& call) {
+  if (call.args.size() > 3) return reply_subcommand_error(call);
   int64_t count = 10;
   if (call.args.size() == 3) {
     constexpr Bytes kError = "ERR count should be greater than or equal to -1";
