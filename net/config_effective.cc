@@ -49,6 +49,50 @@ std::vector<Directive> network_directives() {
        .parse = config_special::parse_http_port,
        .expected = "a number from 0 to 65535 (0 = no HTTP), or auto",
        .summary = "port of the HTTP service; 0 = none, auto = any free one"},
+      {.name = "http-bind",
+       .kind = kOurs,
+       .change = kRestart,
+       .type = kSpecial,
+       .default_value = "127.0.0.1 -::1",
+       .multiple = true,
+       .parse = config_special::parse_http_bind,
+       .expected = "at most 16 addresses, such as 127.0.0.1 -::1",
+       .summary = "addresses of the HTTP service, as for bind"},
+      {.name = "http-host",
+       .kind = kOurs,
+       .change = kRestart,
+       .type = kSpecial,
+       .multiple = true,
+       .parse = config_special::parse_http_host,
+       .expected = "names, such as sluice.example.org",
+       .summary = "names by which HTTP clients may call the server, besides localhost"},
+      {.name = "http-maxclients",
+       .kind = kOurs,
+       .change = kRestart,
+       .type = kInteger,
+       .default_value = "1000",
+       .low = 1,
+       .high = 1'000'000,
+       .binding = &Settings::http_maxclients,
+       .summary = "HTTP connections at the same time; one more is refused"},
+      {.name = "http-max-body",
+       .kind = kOurs,
+       .change = kRestart,
+       .type = kMemory,
+       .default_value = "8mb",
+       .low = 1024,
+       .high = 1024 * kMebibyte,
+       .binding = &Settings::http_max_body_bytes,
+       .summary = "largest body of an HTTP request"},
+      {.name = "http-timeout",
+       .kind = kOurs,
+       .change = kRestart,
+       .type = kInteger,
+       .default_value = "10",
+       .low = 1,
+       .high = 3600,
+       .binding = &Settings::http_timeout_s,
+       .summary = "seconds for an HTTP request to arrive, and for its answer to be taken"},
       {.name = "unixsocket",
        .change = kImmutable,
        .binding = &Settings::unixsocket,
@@ -121,6 +165,13 @@ std::vector<Directive> access_directives() {
        .change = kImmutable,
        .binding = &Settings::aclfile,
        .summary = "file of user lines, for ACL LOAD and ACL SAVE; instead of user directives"},
+      {.name = "http-token",
+       .kind = kOurs,
+       .change = kFileOnly,
+       .type = kSpecial,
+       .parse = config_special::parse_http_token,
+       .expected = "a role (read, operate, admin), >token or #sha256, and perhaps: user name",
+       .summary = "a token of the HTTP service, and what it may do; one line each"},
       {.name = "acl-pubsub-default",
        .type = kChoice,
        .default_value = "resetchannels",
@@ -381,6 +432,28 @@ std::vector<Directive> observation_directives() {
   };
 }
 
+// Bound by functions, as they are members of a member.
+std::vector<Directive> alias_directives() {
+  const auto row = [](const char* name, const char* value, SpecialParser parse,
+                      const char* summary) {
+    return Directive{.name = name,
+                     .kind = kOurs,
+                     .change = kRestart,
+                     .type = kSpecial,
+                     .default_value = value,
+                     .parse = parse,
+                     .expected = "the name of a queue",
+                     .summary = summary};
+  };
+  return {
+      row("http-executions-queue", "exec", config_special::parse_alias<&HttpAliases::executions>,
+          "the queue behind /api/v1/admin/executions/"),
+      row("http-stats-queue", "run", config_special::parse_alias<&HttpAliases::stats>,
+          "the queue behind /api/queue-stats"),
+      row("http-grading-queue", "grade", config_special::parse_alias<&HttpAliases::grading>,
+          "the queue behind /api/v1/grading_queue")};
+}
+
 std::vector<Directive> process_directives() {
   return {
       {.name = "daemonize",
@@ -421,9 +494,9 @@ std::vector<Directive> process_directives() {
 
 std::vector<Directive> effective_directives() {
   std::vector<Directive> all;
-  for (const auto group :
-       {network_directives, access_directives, durability_directives, limit_directives,
-        script_directives, encoding_directives, observation_directives, process_directives}) {
+  for (const auto group : {network_directives, access_directives, durability_directives,
+                           limit_directives, script_directives, encoding_directives,
+                           observation_directives, alias_directives, process_directives}) {
     for (Directive& directive : group()) all.push_back(directive);
   }
   return all;

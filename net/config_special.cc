@@ -160,11 +160,44 @@ std::string quoted(Bytes text) {
   return out + '"';
 }
 
-std::string parse_bind(Arguments arguments, ConfigDraft& draft, std::string& value) {
+namespace {
+
+std::string parse_bind_into(Arguments arguments, std::vector<std::string>& bind,
+                            std::string& value) {
   if (arguments.size() > kMaxBindAddresses) return "Too many bind addresses specified.";
   if (arguments.size() == 1 && arguments[0].empty()) arguments = {};
-  draft.settings.bind.assign(arguments.begin(), arguments.end());
+  bind.assign(arguments.begin(), arguments.end());
   value = joined(arguments);
+  return "";
+}
+
+}  // namespace
+
+std::string parse_bind(Arguments arguments, ConfigDraft& draft, std::string& value) {
+  return parse_bind_into(arguments, draft.settings.bind, value);
+}
+
+std::string parse_http_bind(Arguments arguments, ConfigDraft& draft, std::string& value) {
+  return parse_bind_into(arguments, draft.settings.http_bind, value);
+}
+
+std::string parse_http_host(Arguments arguments, ConfigDraft& draft, std::string& value) {
+  if (arguments.size() == 1 && arguments[0].empty()) arguments = {};
+  for (const std::string& host : arguments) {
+    const bool has_port = !host.starts_with('[') && host.find(':') != std::string::npos;
+    if (host.empty() || has_port) return "a host is a name or an address, without a port";
+  }
+  draft.settings.http_hosts.assign(arguments.begin(), arguments.end());
+  value = joined(arguments);
+  return "";
+}
+
+std::string parse_http_token(Arguments arguments, ConfigDraft& draft, std::string& value) {
+  TokenSetting token;
+  const std::string error = parse_token_setting(arguments, token);
+  if (!error.empty()) return error;
+  draft.settings.http_tokens.push_back(std::move(token));
+  value.clear();
   return "";
 }
 

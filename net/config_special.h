@@ -24,6 +24,15 @@ using Arguments = std::span<const std::string>;
 std::string parse_bind(Arguments arguments, ConfigDraft& draft, std::string& value);
 std::string parse_port(Arguments arguments, ConfigDraft& draft, std::string& value);
 std::string parse_http_port(Arguments arguments, ConfigDraft& draft, std::string& value);
+std::string parse_http_bind(Arguments arguments, ConfigDraft& draft, std::string& value);
+std::string parse_http_host(Arguments arguments, ConfigDraft& draft, std::string& value);
+std::string parse_http_token(Arguments arguments, ConfigDraft& draft, std::string& value);
+template <std::string HttpAliases::*Member>
+std::string parse_alias(Arguments arguments, ConfigDraft& draft, std::string& value) {
+  if (arguments.size() != 1) return "wrong number of arguments";
+  draft.settings.http_aliases.*Member = value = arguments[0];
+  return "";
+}
 std::string parse_io_threads(Arguments arguments, ConfigDraft& draft, std::string& value);
 std::string parse_dir(Arguments arguments, ConfigDraft& draft, std::string& value);
 std::string parse_save(Arguments arguments, ConfigDraft& draft, std::string& value);

@@ -85,6 +85,11 @@ void IoThread::run() {
   for (const auto& session : sessions_) session->close();
   run_sockets({});  // lets go of those that wanted to go on
   sweep();
+  durable_waits_.clear();
+  if (guest_ != nullptr) guest_->close_all();
+  // Its handlers have been cancelled, and let go of what they hold.
+  while (context_.poll_one() != 0) {
+  }
   CHECK(sessions_.empty());
   current_thread = nullptr;
   ended_.store(true, std::memory_order_release);
@@ -94,6 +99,7 @@ void IoThread::begin_stop() {
   post([this] {
     stopping_ = true;
     for (size_t i = 0; i < sessions_.size(); ++i) sessions_[i]->begin_stop();
+    if (guest_ != nullptr) guest_->begin_stop();
   });
 }
 
@@ -302,7 +308,28 @@ void IoThread::add_paused(Session& session) {
 
 void IoThread::durable_moved() { signal(kDurableMoved); }
 
+void IoThread::when_durable(Lsn gate, std::function<void(bool durable)> then) {
+  if (gate <= durable_lsn()) return then(true);
+  request_end_of_turn();
+  durable_waits_.push_back({gate, std::move(then)});
+}
+
+void IoThread::tell_durable() {
+  const Lsn durable = durable_lsn();
+  std::vector<DurableWait> waits = std::move(durable_waits_);
+  durable_waits_.clear();
+  for (DurableWait& wait : waits) {
+    if (wait.gate > durable) {
+      durable_waits_.push_back(std::move(wait));
+    } else {
+      wait.then(true);
+      handlers_wait_ = true;  // it may have begun something on the context
+    }
+  }
+}
+
 void IoThread::write_gated() {
+  if (!durable_waits_.empty()) tell_durable();
   if (gated_.empty()) return;
   std::vector<Session*> waiting = std::move(gated_at_hand_);
   waiting.swap(gated_);
@@ -336,6 +363,7 @@ void IoThread::resume_paused() {
 void IoThread::journal_failed() {
   post([this] {
     for (size_t i = 0; i < sessions_.size(); ++i) sessions_[i]->on_journal_failed();
+    for (DurableWait& wait : std::exchange(durable_waits_, {})) wait.then(false);
   });
 }
 
@@ -420,6 +448,11 @@ void IoThread::poll_nested() {
   nested_polled_ = true;
 }
 
+void IoThread::run_outermost(std::function<void()> task) {
+  if (depth_ == 0) return task();
+  outermost_tasks_.push_back(std::move(task));
+}
+
 void IoThread::close_later(Session& session) { to_close_.push_back(&session); }
 
 // What a nested poll has put off, when the command that polled is over.
@@ -427,6 +460,8 @@ void IoThread::after_nested() {
   nested_polled_ = false;
   for (Session* session : to_close_) session->close();
   to_close_.clear();
+  for (const auto& task : std::exchange(outermost_tasks_, {})) task();
+  handlers_wait_ = true;
   drain_mail();
   on_timeouts();
 }

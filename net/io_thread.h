@@ -34,6 +34,16 @@
 
 namespace sluice {
 
+// What lives on an I/O thread besides its sessions, on its Asio context. Called by that thread.
+class IoThreadGuest {
+ public:
+  virtual ~IoThreadGuest() = default;
+  // No more requests; connections end when their replies have left.
+  virtual void begin_stop() = 0;
+  // Now. Handlers of Asio that are still to come must find nothing to do.
+  virtual void close_all() = 0;
+};
+
 class IoThread {
  public:
   IoThread(ServerState& state, unsigned index, bool hold_shards);
@@ -54,7 +64,14 @@ class IoThread {
   void post(std::function<void()> task);
   // No more requests; sessions end when their replies have left. idle() says when that is.
   void begin_stop();
-  bool idle() const { return session_count_.load(std::memory_order_acquire) == 0; }
+  bool idle() const {
+    return session_count_.load(std::memory_order_acquire) == 0 &&
+           guest_connections.load(std::memory_order_acquire) == 0;
+  }
+  // How many connections the guest has; it writes it.
+  std::atomic<size_t> guest_connections{0};
+  // Before start(). Destroyed with this thread's object.
+  void set_guest(std::unique_ptr<IoThreadGuest> guest) { guest_ = std::move(guest); }
   // Closes what is left and ends the thread. ended() says when a command that runs lets it.
   void stop();
   bool ended() const { return ended_.load(std::memory_order_acquire); }
@@ -113,6 +130,11 @@ class IoThread {
   void remove_timeout(int64_t at_ms, Session& session);
   // Somebody waits for the journal: flush it once, when all sessions of this turn have run.
   void request_end_of_turn() { flush_wanted_ = true; }
+  // Calls `then` once the journal has made `gate` durable: true, or has failed: false. At once if
+  // it has already; else from the end of a turn. For what is rare: sessions have their own way.
+  void when_durable(Lsn gate, std::function<void(bool durable)> then);
+  // Runs `task` at once, or when the command that polls (poll_nested) is over.
+  void run_outermost(std::function<void()> task);
   // Each session calls it when its batch is done.
   void after_batch();
   // Sessions over a soft output limit, or idle for too long, are looked at once a second while
@@ -156,6 +178,7 @@ class IoThread {
   void add_level();
   void drain_mail();
   void write_gated();
+  void tell_durable();
   void resume_paused();
   void sweep();
   void arm_timeouts();
@@ -183,6 +206,13 @@ class IoThread {
   std::vector<Session*> continuing_;
   std::vector<Session*> graveyard_;
   std::vector<Session*> to_close_;
+  struct DurableWait {
+    Lsn gate;
+    std::function<void(bool durable)> then;
+  };
+  std::vector<DurableWait> durable_waits_;
+  std::vector<std::function<void()>> outermost_tasks_;
+  std::unique_ptr<IoThreadGuest> guest_;
   // Kept for their capacity.
   std::vector<Session*> gated_at_hand_;
   std::vector<Session*> dirty_at_hand_;

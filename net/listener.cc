@@ -211,6 +211,20 @@ std::string Listener::open_unix(const ListenOptions& options) {
 
 // --- Accepting ---
 
+std::string Listener::resp_refusal(ServerState& state, bool loopback) {
+  const ServerLimits& limits = state.limits;
+  Bytes refusal;
+  if (!loopback && limits.protected_mode.load(std::memory_order_relaxed) &&
+      state.engine->acl().user_at_connect() != nullptr) {
+    refusal = kProtectedMode;
+  } else if (state.connected_clients.load(std::memory_order_relaxed) >=
+             limits.max_clients.load(std::memory_order_relaxed)) {
+    refusal = kTooManyClients;
+  }
+  if (!refusal.empty()) state.connections_rejected.fetch_add(1, std::memory_order_relaxed);
+  return std::string(refusal);
+}
+
 void Listener::start(IoThread& thread) {
   retry_timer_ = std::make_unique<SteadyTimer>(thread.context());
   for (const Opened& socket : opened_) {
@@ -263,10 +277,9 @@ bool Listener::accept_some(Door& door) {
       return false;
     }
     peer.ss_family = static_cast<sa_family_t>(door.family);
-    if (!is_loopback(peer) && state_.limits.protected_mode.load(std::memory_order_relaxed) &&
-        state_.engine->acl().user_at_connect() != nullptr) {
-      state_.connections_rejected.fetch_add(1, std::memory_order_relaxed);
-      refuse(fd, kProtectedMode);
+    const std::string refusal = refusal_(is_loopback(peer));
+    if (!refusal.empty()) {
+      refuse(fd, refusal);
       continue;
     }
     Endpoints endpoints;
@@ -288,19 +301,10 @@ bool Listener::accept_some(Door& door) {
 }
 
 void Listener::welcome(int fd, int family, Endpoints endpoints) {
-  const ServerLimits& limits = state_.limits;
-  if (state_.connected_clients.load(std::memory_order_relaxed) >=
-      limits.max_clients.load(std::memory_order_relaxed)) {
-    state_.connections_rejected.fetch_add(1, std::memory_order_relaxed);
-    refuse(fd, kTooManyClients);
-    return;
-  }
   if (family != AF_UNIX) {
     set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-    set_keepalive(fd, limits.tcp_keepalive_s.load(std::memory_order_relaxed));
+    set_keepalive(fd, state_.limits.tcp_keepalive_s.load(std::memory_order_relaxed));
   }
-  state_.connections_received.fetch_add(1, std::memory_order_relaxed);
-  state_.connected_clients.fetch_add(1, std::memory_order_relaxed);
   adopt_(fd, std::move(endpoints));
 }
 

@@ -1,4 +1,4 @@
-// Listener: the listening sockets of one server: TCP on each bound address, and a Unix socket.
+// Listener: the listening sockets of one protocol: TCP on each bound address, and a Unix socket.
 //
 // Opened before any thread runs; then it belongs to I/O thread 0, which accepts and hands each
 // connection to the I/O thread that the server chooses. What may not come in is told why and closed
@@ -32,16 +32,22 @@ struct ListenOptions {
 
 class Listener {
  public:
-  // Hands a connection over. May be called from I/O thread 0 only.
+  // Both are called on I/O thread 0 only. What a connection is told before it is closed; empty: it
+  // may come in.
+  using Refusal = std::function<std::string(bool loopback)>;
+  // Hands a connection over.
   using Adopt = std::function<void(int fd, Endpoints endpoints)>;
 
-  Listener(ServerState& state, Adopt adopt) : state_(state), adopt_(std::move(adopt)) {}
+  Listener(ServerState& state, Refusal refusal, Adopt adopt)
+      : state_(state), refusal_(std::move(refusal)), adopt_(std::move(adopt)) {}
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
   // Empty, or why not all could be opened (then none is).
   std::string open(const ListenOptions& options);
+  // What RESP clients are told: protected mode, and maxclients.
+  static std::string resp_refusal(ServerState& state, bool loopback);
   // The TCP port in use; 0 without one.
   uint16_t port() const { return port_; }
 
@@ -73,6 +79,7 @@ class Listener {
   };
 
   ServerState& state_;
+  Refusal refusal_;
   Adopt adopt_;
   std::vector<Opened> opened_;
   std::vector<std::unique_ptr<Door>> doors_;

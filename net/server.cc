@@ -10,6 +10,7 @@
 #include "engine/acl.h"
 #include "engine/base/hash.h"
 #include "engine/script/script_engine.h"
+#include "net/admin/routes.h"
 #include "net/logging.h"
 #include "net/memory_use.h"
 #include "net/notify.h"
@@ -54,7 +55,12 @@ std::string random_run_id() {
 Server::Server(Config& config)
     : config_(config),
       engine_(std::make_unique<Engine>(*this, process_hash_seed())),
-      listener_(state_, [this](int fd, Endpoints endpoints) { adopt(fd, std::move(endpoints)); }),
+      listener_(
+          state_, [this](bool loopback) { return Listener::resp_refusal(state_, loopback); },
+          [this](int fd, Endpoints endpoints) { adopt(fd, std::move(endpoints)); }),
+      http_listener_(
+          state_, [this](bool loopback) { return http_->refusal(loopback); },
+          [this](int fd, Endpoints endpoints) { http_->adopt(fd, std::move(endpoints)); }),
       run_id_(random_run_id()),
       started_ms_(wall_ms()) {
   state_.engine = engine_.get();
@@ -66,6 +72,7 @@ Server::~Server() {
   wait();
   due_timer_.reset();
   listener_.leave_thread();
+  http_listener_.leave_thread();
   io_threads_.clear();
 }
 
@@ -74,14 +81,7 @@ std::string Server::start() {
   apply_settings(*settings);
   std::string error = load_users(*settings);
   if (!error.empty()) return error;
-  ListenOptions listen;
-  listen.bind = settings->bind;
-  listen.tcp = settings->port != 0;
-  listen.port = settings->port == Settings::kPortAuto ? 0 : static_cast<uint16_t>(settings->port);
-  listen.backlog = static_cast<int>(settings->tcp_backlog);
-  listen.unix_socket = settings->unixsocket;
-  listen.unix_socket_mode = static_cast<unsigned>(settings->unixsocketperm);
-  error = listener_.open(listen);
+  error = open_listeners(*settings);
   if (!error.empty()) return error;
   startup_bytes_.store(allocator_facts().allocated);
   state_.loading.store(true);
@@ -90,13 +90,41 @@ std::string Server::start() {
   for (unsigned i = 0; i < threads; ++i) {
     io_threads_.push_back(std::make_unique<IoThread>(state_, i, threads == 1));
   }
+  if (settings->http_port != 0) {
+    http_ = std::make_unique<HttpService>(state_, *this, *settings, admin_routes());
+    http_->join_threads(io_threads_);
+  }
   due_timer_ = std::make_unique<DueTimer>(*io_threads_[0]);
   config_.on_change(
       [this](const Settings& before, const Settings& after) { settings_changed(before, after); });
   for (const auto& thread : io_threads_) thread->start();
-  io_threads_[0]->post([this] { listener_.start(*io_threads_[0]); });
+  io_threads_[0]->post([this] {
+    listener_.start(*io_threads_[0]);
+    http_listener_.start(*io_threads_[0]);
+  });
   control_ = std::thread([this] { run_control(); });
   return {};
+}
+
+std::string Server::open_listeners(const Settings& settings) {
+  const auto port_of = [](int64_t port) {
+    return port == Settings::kPortAuto ? uint16_t{0} : static_cast<uint16_t>(port);
+  };
+  ListenOptions listen;
+  listen.bind = settings.bind;
+  listen.tcp = settings.port != 0;
+  listen.port = port_of(settings.port);
+  listen.backlog = static_cast<int>(settings.tcp_backlog);
+  listen.unix_socket = settings.unixsocket;
+  listen.unix_socket_mode = static_cast<unsigned>(settings.unixsocketperm);
+  std::string error = listener_.open(listen);
+  if (!error.empty() || settings.http_port == 0) return error;
+  ListenOptions http;
+  http.bind = settings.http_bind;
+  http.port = port_of(settings.http_port);
+  http.backlog = listen.backlog;
+  error = http_listener_.open(http);
+  return error.empty() ? error : error + " (http-port; 0 turns HTTP off)";
 }
 
 // On I/O thread 0: the thread with the fewest connections takes the next one.
@@ -106,6 +134,8 @@ void Server::adopt(int fd, Endpoints endpoints) {
     IoThread* thread = io_threads_[(next_thread_ + i) % io_threads_.size()].get();
     if (chosen == nullptr || thread->session_count() < chosen->session_count()) chosen = thread;
   }
+  state_.connections_received.fetch_add(1, std::memory_order_relaxed);
+  state_.connected_clients.fetch_add(1, std::memory_order_relaxed);
   // Counts follow late while a burst is accepted: so the search begins one further each time.
   next_thread_ = (next_thread_ + 1) % io_threads_.size();
   chosen->adopt(fd, std::move(endpoints));
@@ -254,7 +284,9 @@ void Server::serve() {
 void Server::announce() {
   const std::shared_ptr<const Settings> settings = config_.settings();
   if (!settings->ready_file.empty()) {
-    const std::string error = write_ready_file(settings->ready_file, {{"port", listener_.port()}});
+    std::vector<std::pair<std::string, uint64_t>> ports = {{"port", listener_.port()}};
+    if (http_listener_.port() != 0) ports.emplace_back("http-port", http_listener_.port());
+    const std::string error = write_ready_file(settings->ready_file, ports);
     if (!error.empty()) {
       finish(1, error);
       request_stop(ShutdownMode::kDefault);
@@ -264,6 +296,9 @@ void Server::announce() {
   }
   if (listener_.port() != 0) {
     spdlog::info("Ready to accept connections on port {}", listener_.port());
+  }
+  if (http_listener_.port() != 0) {
+    spdlog::info("HTTP is served on port {}", http_listener_.port());
   }
   if (!settings->unixsocket.empty()) {
     spdlog::info("The server is now ready to accept connections at {}", settings->unixsocket);
@@ -334,7 +369,10 @@ bool Server::wait_for_threads(std::chrono::milliseconds patience, bool (IoThread
 
 void Server::end_sessions() {
   spdlog::info("Stopping: no new connections, finishing the work in hand");
-  io_threads_[0]->post([this] { listener_.stop(); });
+  io_threads_[0]->post([this] {
+    listener_.stop();
+    http_listener_.stop();
+  });
   for (const auto& thread : io_threads_) thread->begin_stop();
   wait_for_threads(journal_failed_.load() ? kEndOfSessionsAfterFailure : kEndOfSessions,
                    &IoThread::idle);

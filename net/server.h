@@ -26,6 +26,7 @@
 #include "engine/server_port.h"
 #include "net/config.h"
 #include "net/due_timer.h"
+#include "net/http/http_service.h"
 #include "net/io_thread.h"
 #include "net/listener.h"
 #include "net/server_state.h"
@@ -61,6 +62,8 @@ class Server final : public ServerPort {
   // What the script did is not in the journal, so nothing of it comes back.
   void exit_when_stuck() { exit_when_stuck_ = true; }
   uint16_t port() const { return listener_.port(); }
+  // 0: there is no HTTP.
+  uint16_t http_port() const { return http_listener_.port(); }
   bool loading() const { return state_.loading.load(std::memory_order_acquire); }
   Engine& engine() { return *engine_; }
 
@@ -108,6 +111,7 @@ class Server final : public ServerPort {
   bool on_loading_progress(const RecoveryProgress& progress);
   void sample();
   void adopt(int fd, Endpoints endpoints);
+  std::string open_listeners(const Settings& settings);
   void finish(int exit_code, std::string failure);
 
   // --- Settings (net/server_settings.cc) ---
@@ -133,9 +137,12 @@ class Server final : public ServerPort {
   Config& config_;
   ServerState state_;
   std::unique_ptr<Engine> engine_;
+  // Before the threads that hold its connections; null: there is no HTTP.
+  std::unique_ptr<HttpService> http_;
   std::vector<std::unique_ptr<IoThread>> io_threads_;
   std::unique_ptr<DueTimer> due_timer_;
   Listener listener_;
+  Listener http_listener_;
   std::unique_ptr<Store> store_;
   // The checkpointer exists; commands may use store_.
   std::atomic<bool> store_ready_{false};

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "net/http/token_setting.h"
+
 namespace sluice {
 
 // The order of each enumeration is that of the directive's choices in net/config_table.cc.
@@ -55,15 +57,29 @@ enum KeyspaceEvents : uint32_t {
               kEventExpired | kEventEvicted | kEventStream | kEventModule,
 };
 
+// The queues for which the endpoints of older systems speak (net/admin/).
+struct HttpAliases {
+  std::string executions;  // /api/v1/admin/executions/
+  std::string stats;       // /api/queue-stats
+  std::string grading;     // /api/v1/grading_queue
+};
+
 struct Settings {
   static constexpr int64_t kPortAuto = -1;  // Any free port.
 
   // Network.
-  std::vector<std::string> bind;  // A leading '-': skipped when the machine lacks the address.
-  int64_t port = 0;               // 0 = no TCP.
-  int64_t http_port = 0;          // 0 = no HTTP.
-  std::string unixsocket;         // Empty = none.
-  int64_t unixsocketperm = 0;     // 0 = as the umask says.
+  std::vector<std::string> bind;       // A leading '-': skipped when the machine lacks the address.
+  int64_t port = 0;                    // 0 = no TCP.
+  int64_t http_port = 0;               // 0 = no HTTP.
+  std::vector<std::string> http_bind;  // As bind.
+  std::vector<std::string> http_hosts;  // Names in Host headers besides this machine's own.
+  std::vector<TokenSetting> http_tokens;
+  int64_t http_maxclients = 0;
+  uint64_t http_max_body_bytes = 0;
+  int64_t http_timeout_s = 0;
+  HttpAliases http_aliases;
+  std::string unixsocket;      // Empty = none.
+  int64_t unixsocketperm = 0;  // 0 = as the umask says.
   bool protected_mode = true;
   int64_t tcp_backlog = 0;
   int64_t tcp_keepalive_s = 0;

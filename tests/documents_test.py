@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT / "tests" / "transcripts"))
 
 from servers import DEFAULT_SLUICE, Server  # noqa: E402
 
-DOCUMENTS = ["README.md", "ARCHITECTURE.md", "PROTOCOL.md"]
+DOCUMENTS = ["README.md", "ARCHITECTURE.md", "PROTOCOL.md", "HTTP.md"]
 LONGEST_START_S = 20
 
 

@@ -71,6 +71,14 @@ int64_t Histogram::quantile(double share) const {
   CHECK(false);
 }
 
+uint64_t Histogram::count_up_to(int64_t value_ms) const {
+  if (value_ms < 0) return 0;
+  const size_t end = std::min(bucket_of(std::min(value_ms, kMaxValue)) + 1, buckets_.size());
+  uint64_t count = 0;
+  for (size_t i = 0; i < end; ++i) count += buckets_[i];
+  return count;
+}
+
 // --- Recent values ---
 
 void RecentMean::record(int64_t duration_ms) {

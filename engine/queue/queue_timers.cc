@@ -18,14 +18,24 @@ void lower(std::atomic<int64_t>& due, int64_t to) {
   if (to < due.load(std::memory_order_relaxed)) due.store(to, std::memory_order_release);
 }
 
+// Every queue of a shard stands in by_time, so that they can be told: those that have nothing to do
+// stand here, behind all times.
+constexpr int64_t kNothingDue = kNeverMs - 1;
+
+// Queues of one time stand in no certain order; but those that have nothing to do may be many, and
+// each is found by what tells it apart.
+uint64_t tie_of(int64_t due, const Queue* queue) {
+  return due == kNothingDue ? reinterpret_cast<uintptr_t>(queue) : 0;
+}
+
 void relist(OrderedIndex<Queue*>& index, int64_t& listed, int64_t due, Queue* queue) {
   if (listed == due) return;
   if (listed != kNeverMs) {
-    const bool was_there = index.erase(static_cast<uint64_t>(listed), 0, queue);
+    const bool was_there = index.erase(static_cast<uint64_t>(listed), tie_of(listed, queue), queue);
     CHECK(was_there);
   }
   listed = due;
-  if (listed != kNeverMs) index.insert(static_cast<uint64_t>(listed), 0, queue);
+  if (listed != kNeverMs) index.insert(static_cast<uint64_t>(listed), tie_of(due, queue), queue);
 }
 
 }  // namespace
@@ -36,12 +46,12 @@ QueueTimers::~QueueTimers() {
 
 void list_queue_timers(Shard& shard, Queue& queue) NO_THREAD_SAFETY_ANALYSIS {
   // A time before the clock's beginning is as due as its beginning.
-  const int64_t due_ms = std::max<int64_t>(queue.next_due_ms(), 0);
+  const int64_t due_ms = std::clamp<int64_t>(queue.next_due_ms(), 0, kNothingDue);
   const int64_t due_steady = std::max<int64_t>(queue.next_due_steady(), 0);
   QueueTimers& timers = shard.queue_timers;
   if (due_ms != queue.listed_due_ms) {
     relist(timers.by_time, queue.listed_due_ms, due_ms, &queue);
-    lower(shard.next_due_ms, due_ms);
+    if (due_ms != kNothingDue) lower(shard.next_due_ms, due_ms);
   }
   if (due_steady != queue.listed_due_steady) {
     relist(timers.by_steady, queue.listed_due_steady, due_steady, &queue);
@@ -66,9 +76,9 @@ Queue* due_queue(Shard& shard, int64_t now_ms, int64_t steady_ms) NO_THREAD_SAFE
 void lower_queue_due_times(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
   const QueueTimers& timers = shard.queue_timers;
   int64_t due_steady = kNeverMs;
-  if (!timers.by_time.empty()) {
-    lower(shard.next_due_ms, static_cast<int64_t>(timers.by_time.front().major));
-  }
+  const int64_t due_ms =
+      timers.by_time.empty() ? kNothingDue : static_cast<int64_t>(timers.by_time.front().major);
+  if (due_ms != kNothingDue) lower(shard.next_due_ms, due_ms);
   if (!timers.by_steady.empty()) {
     due_steady = static_cast<int64_t>(timers.by_steady.front().major);
   }

@@ -24,7 +24,7 @@ struct Shard;
 // The queues of a shard by the time at which QueueWork::run_timers has work for them, and those
 // that are gone but not yet freed. Owns only the latter.
 struct QueueTimers {
-  OrderedIndex<Queue*> by_time;    // (Queue::listed_due_ms, 0)
+  OrderedIndex<Queue*> by_time;    // all of them: queue_timers.cc says where
   OrderedIndex<Queue*> by_steady;  // (Queue::listed_due_steady, 0)
   std::deque<Queue*> dying;
 

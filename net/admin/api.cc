@@ -1,0 +1,284 @@
+#include "net/admin/api.h"
+
+#include <algorithm>
+
+#include "engine/base/numbers.h"
+#include "engine/shard.h"
+
+namespace sluice {
+
+namespace {
+
+using nlohmann::json;
+using OptionType = OptionRow::Type;
+
+constexpr const char* kBase64 = "_base64";
+
+void put_word(const OptionRow& row, std::string value, Words& words) {
+  if (*row.word != '\0') words.emplace_back(row.word);
+  words.push_back(std::move(value));
+}
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+}  // namespace
+
+void respond_json(Exchange& exchange, const json& value, unsigned status) {
+  HttpResponse response;
+  response.status = status;
+  response.body = dump_json(value);
+  exchange.respond(std::move(response));
+}
+
+bool respond_error(Exchange& exchange, const RespValue& reply) {
+  if (!reply.is_error()) return false;
+  exchange.respond(problem_of_error(reply.text));
+  return true;
+}
+
+void respond_bad_field(Exchange& exchange, Bytes field, Bytes why) {
+  json members = {{"type", "urn:sluice:problem:badfield"},
+                  {"title", reason_phrase(422)},
+                  {"status", 422},
+                  {"code", "BADFIELD"},
+                  {"field", text_to_json(field)},
+                  {"detail", std::string(why)}};
+  HttpResponse response;
+  response.status = 422;
+  response.content_type = "application/problem+json";
+  response.body = dump_json(members);
+  exchange.respond(std::move(response));
+}
+
+// --- Bodies ---
+
+BodyReader::BodyReader(Exchange& exchange) : exchange_(exchange), members_(json::object()) {
+  const std::string& body = exchange.request().body;
+  if (body.empty()) return;
+  members_ = json::parse(body, nullptr, false);
+  if (members_.is_object()) return;
+  malformed_ = true;
+  members_ = json::object();
+}
+
+BodyReader::BodyReader(Exchange& exchange, json members)
+    : exchange_(exchange), members_(std::move(members)) {}
+
+void BodyReader::fail(Bytes field, Bytes why) {
+  if (bad_field_) return;
+  bad_field_ = field;
+  why_ = why;
+}
+
+const json* BodyReader::take(const std::string& name) {
+  const auto found = members_.find(name);
+  if (found == members_.end()) return nullptr;
+  taken_.push_back(name);
+  return found->is_null() ? nullptr : &*found;
+}
+
+std::optional<std::string> BodyReader::text_of(const json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_number_integer()) return std::to_string(value.get<int64_t>());
+  const bool wrapped = value.is_object() && value.size() == 1 && value.contains("base64");
+  if (!wrapped || !value["base64"].is_string()) return std::nullopt;
+  return from_base64(value["base64"].get<std::string>());
+}
+
+std::optional<std::string> BodyReader::bytes(const std::string& name) {
+  const json* plain = take(name);
+  const json* coded = take(name + kBase64);
+  std::optional<std::string> value;
+  if (coded != nullptr) {
+    if (coded->is_string()) value = from_base64(coded->get<std::string>());
+    if (!value || plain != nullptr) fail(name + kBase64, "must be base64, and stand alone");
+  } else if (plain != nullptr) {
+    value = text_of(*plain);
+    if (!value) fail(name, "must be a string");
+  }
+  return value;
+}
+
+std::optional<int64_t> BodyReader::integer(const std::string& name, int64_t low, int64_t high) {
+  const json* value = take(name);
+  if (value == nullptr) return std::nullopt;
+  const bool fits = value->is_number_integer() &&
+                    !(value->is_number_unsigned() && value->get<uint64_t>() > INT64_MAX);
+  if (fits && value->get<int64_t>() >= low && value->get<int64_t>() <= high) {
+    return value->get<int64_t>();
+  }
+  fail(name, "must be an integer from " + std::to_string(low) + " to " + std::to_string(high));
+  return std::nullopt;
+}
+
+std::optional<bool> BodyReader::boolean(const std::string& name) {
+  const json* value = take(name);
+  if (value == nullptr) return std::nullopt;
+  if (value->is_boolean()) return value->get<bool>();
+  fail(name, "must be true or false");
+  return std::nullopt;
+}
+
+std::optional<BodyReader> BodyReader::object(const std::string& name) {
+  const json* value = take(name);
+  if (value == nullptr) return std::nullopt;
+  if (value->is_object()) return BodyReader(exchange_, *value);
+  fail(name, "must be an object");
+  return std::nullopt;
+}
+
+void BodyReader::option(const OptionRow& row, Words& words) {
+  if (row.type == OptionType::kInteger) {
+    const auto value = integer(row.name, INT64_MIN, INT64_MAX);
+    if (value) put_word(row, std::to_string(*value), words);
+    return;
+  }
+  if (row.type == OptionType::kText) {
+    const auto value = bytes(row.name);
+    if (value) put_word(row, *value, words);
+    return;
+  }
+  const json* value = take(row.name);
+  if (value == nullptr) return;
+  const bool pairs = row.type == OptionType::kTextPairs;
+  const bool fits = pairs ? value->is_object() : value->is_array();
+  if (!fits || (row.type == OptionType::kPair && value->size() != 2)) {
+    return fail(row.name, pairs ? "must be an object of strings" : "must be an array");
+  }
+  if (row.type == OptionType::kPair) words.emplace_back(row.word);
+  for (const auto& [name, item] : value->items()) {
+    const auto text = text_of(item);
+    if (!text) return fail(row.name, "must hold strings");
+    if (pairs) {
+      put_word(row, name, words);
+      words.push_back(*text);
+    } else if (row.type == OptionType::kPair) {
+      words.push_back(*text);
+    } else {
+      put_word(row, *text, words);
+    }
+  }
+}
+
+void BodyReader::options(const std::vector<OptionRow>& rows, Words& words) {
+  for (const OptionRow& row : rows) option(row, words);
+}
+
+Words BodyReader::fields() {
+  Words words;
+  for (const auto& [name, value] : members_.items()) {
+    taken_.push_back(name);
+    words.push_back(name);
+    if (value.is_number_float()) {
+      words.push_back(format_double(value.get<double>()));
+    } else if (value.is_boolean()) {
+      words.push_back(value.get<bool>() ? "on" : "off");
+    } else if (const auto text = text_of(value)) {
+      words.push_back(*text);
+    } else {
+      fail(name, "must be a plain value");
+    }
+  }
+  return words;
+}
+
+bool BodyReader::failed() {
+  if (malformed_) {
+    exchange_.respond(problem(400, "BADJSON", "The body is no JSON object."));
+    return true;
+  }
+  for (const auto& [name, value] : members_.items()) {
+    if (!contains(taken_, name)) fail(name, "is unknown here");
+  }
+  if (!bad_field_) return false;
+  respond_bad_field(exchange_, *bad_field_, why_);
+  return true;
+}
+
+// --- Queries ---
+
+QueryReader::QueryReader(Exchange& exchange) : exchange_(exchange) {
+  exchange.select(static_cast<int>(integer("db", 0, kDatabases - 1).value_or(0)));
+}
+
+void QueryReader::fail(Bytes field, Bytes why) {
+  if (bad_field_) return;
+  bad_field_ = field;
+  why_ = why;
+}
+
+std::optional<std::string> QueryReader::text(const std::string& name) {
+  taken_.push_back(name);
+  const std::string* value = exchange_.request().parameter(name);
+  return value == nullptr ? std::nullopt : std::optional(*value);
+}
+
+std::optional<int64_t> QueryReader::integer(const std::string& name, int64_t low, int64_t high) {
+  const auto value = text(name);
+  if (!value) return std::nullopt;
+  const auto number = parse_i64(*value);
+  if (number && *number >= low && *number <= high) return number;
+  fail(name, "must be an integer from " + std::to_string(low) + " to " + std::to_string(high));
+  return std::nullopt;
+}
+
+void QueryReader::options(const std::vector<OptionRow>& rows, Words& words) {
+  for (const OptionRow& row : rows) {
+    taken_.emplace_back(row.name);
+    for (const auto& [name, value] : exchange_.request().query) {
+      if (name != row.name) continue;
+      if (row.type == OptionType::kTextPairs) {
+        const size_t equals = value.find('=');
+        if (equals == std::string::npos) fail(name, "must be name=value");
+        put_word(row, value.substr(0, equals), words);
+        words.push_back(equals == std::string::npos ? "" : value.substr(equals + 1));
+      } else {
+        put_word(row, value, words);
+      }
+    }
+  }
+}
+
+bool QueryReader::failed() {
+  for (const auto& [name, value] : exchange_.request().query) {
+    if (!contains(taken_, name)) fail(name, "is unknown here");
+  }
+  if (!bad_field_) return false;
+  respond_bad_field(exchange_, *bad_field_, why_);
+  return true;
+}
+
+// --- Selectors ---
+
+const std::vector<OptionRow>& selector_options() {
+  static const std::vector<OptionRow> rows = {
+      {"state", "STATE", OptionType::kTexts},
+      {"group", "GROUP"},
+      {"pri", "PRI"},
+      {"tag", "TAG", OptionType::kTextPairs},
+      {"key", "KEY"},
+      {"worker", "WORKER"},
+      {"older_ms", "OLDER"},
+      {"limit", "LIMIT"},
+  };
+  return rows;
+}
+
+std::vector<RouteParameter> with_selector(std::vector<RouteParameter> others) {
+  const std::vector<RouteParameter> selector = {
+      {"state", "string", "a state; may be repeated"},
+      {"group", "string", "a group, or a glob"},
+      {"pri", "string", "a band by name or number"},
+      {"tag", "string", "name=value"},
+      {"key", "string", "a key that the job carries"},
+      {"worker", "string", "who holds the lease"},
+      {"older_ms", "integer", "older than so many milliseconds"},
+      {"limit", "integer", "at most so many, 1 to 1000"},
+  };
+  others.insert(others.begin(), selector.begin(), selector.end());
+  return others;
+}
+
+}  // namespace sluice

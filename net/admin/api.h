@@ -1,0 +1,101 @@
+// What the handlers share: bodies and parameters into the words of commands, replies into answers.
+//
+// A reader collects the first thing that is wrong; the handler asks once, by failed(), before it
+// runs anything. Threads as Exchange has them.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "net/http/exchange.h"
+#include "net/http/json_text.h"
+#include "net/http/problem.h"
+
+namespace sluice {
+
+using Words = std::vector<std::string>;
+
+// Longest waiting of a long poll; who wants more asks again.
+inline constexpr int64_t kMaxWaitMs = 60'000;
+
+void respond_json(Exchange& exchange, const nlohmann::json& value, unsigned status = 200);
+// True, with the problem responded, where the reply is an error.
+bool respond_error(Exchange& exchange, const RespValue& reply);
+void respond_bad_field(Exchange& exchange, Bytes field, Bytes why);
+
+// One option of a command and the member or parameter that gives it.
+struct OptionRow {
+  enum class Type : uint8_t {
+    kInteger,
+    kText,      // also member_base64
+    kTexts,     // an array of strings; a parameter that is repeated
+    kPair,      // an array of two integers: two words
+    kTextPairs  // an object of strings; of a parameter name=value, repeated
+  };
+  const char* name;
+  const char* word;  // "": its words stand alone
+  Type type = Type::kText;
+};
+
+// The JSON object of a request's body, member by member.
+class BodyReader {
+ public:
+  // No body is an empty object.
+  explicit BodyReader(Exchange& exchange);
+
+  // Appends the words of the options that are there.
+  void options(const std::vector<OptionRow>& rows, Words& words);
+  // Members that are no options. Nothing: it is not there, or bad.
+  std::optional<int64_t> integer(const std::string& name, int64_t low, int64_t high);
+  std::optional<std::string> bytes(const std::string& name);
+  std::optional<bool> boolean(const std::string& name);
+  // An object within: its own reader's options. Null where it is not there.
+  std::optional<BodyReader> object(const std::string& name);
+  // Names of members that nobody has asked for are mistakes. True, with the problem responded: it
+  // has failed.
+  bool failed();
+  // Fields with any plain value, as the texts that a configuration takes.
+  Words fields();
+  void fail(Bytes field, Bytes why);
+
+ private:
+  BodyReader(Exchange& exchange, nlohmann::json members);
+  const nlohmann::json* take(const std::string& name);
+  void option(const OptionRow& row, Words& words);
+  std::optional<std::string> text_of(const nlohmann::json& value);
+
+  Exchange& exchange_;
+  nlohmann::json members_;
+  std::vector<std::string> taken_;
+  std::optional<std::string> bad_field_;
+  std::string why_;
+  bool malformed_ = false;
+};
+
+// Query parameters likewise.
+class QueryReader {
+ public:
+  // Reads `db` and selects it.
+  explicit QueryReader(Exchange& exchange);
+
+  void options(const std::vector<OptionRow>& rows, Words& words);
+  std::optional<int64_t> integer(const std::string& name, int64_t low, int64_t high);
+  std::optional<std::string> text(const std::string& name);
+  bool failed();
+  void fail(Bytes field, Bytes why);
+
+ private:
+  Exchange& exchange_;
+  std::vector<std::string> taken_;
+  std::optional<std::string> bad_field_;
+  std::string why_;
+};
+
+// The options of a selector, in queries and bodies.
+const std::vector<OptionRow>& selector_options();
+// For the description of the API.
+std::vector<RouteParameter> with_selector(std::vector<RouteParameter> others);
+
+}  // namespace sluice

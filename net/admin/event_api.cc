@@ -1,0 +1,146 @@
+// What happens to the jobs of a queue: a page of it, or a stream of Server-Sent Events.
+//
+// An event's id in the stream is its number, so that a browser that comes again with Last-Event-ID
+// goes on behind it without a gap; what is not kept any more is said (TRIMMED), never passed over.
+#include <algorithm>
+
+#include "engine/base/numbers.h"
+#include "net/admin/api.h"
+#include "net/admin/routes.h"
+
+namespace sluice {
+
+namespace {
+
+using nlohmann::json;
+using OptionType = OptionRow::Type;
+
+constexpr const char* kStreamCount = "1000";
+
+json event_of(const RespValue& event) {
+  json line = json::object();
+  line["seq"] = event.items[0].integer;
+  line["time"] = event.items[1].integer;
+  line["type"] = event.items[2].text;
+  put_bytes(line, "id", event.items[3].text);
+  line["fields"] = resp_to_json(event.items[4]);
+  return line;
+}
+
+// One stream. It waits for events before its head is sent, so that none is missed from the moment
+// at which the client hears that it listens; and it asks for further ones once the last part has
+// left, so that a slow reader costs no memory: the log keeps what he has not read.
+class EventStream : public std::enable_shared_from_this<EventStream> {
+ public:
+  EventStream(Exchange& exchange, Words types, std::string after)
+      : exchange_(exchange.shared_from_this()),
+        types_(std::move(types)),
+        after_(std::move(after)) {}
+
+  void begin() {
+    wait();
+    if (answered_) return;
+    HttpResponse head;
+    head.content_type = "text/event-stream";
+    opened_ = true;
+    exchange_->open_stream(std::move(head), [self = shared_from_this()] {
+      self->may_send_ = true;
+      self->send();
+    });
+  }
+
+ private:
+  void wait() {
+    Words words = {"Q.EVENTS", exchange_->path("queue"), after_, "COUNT", kStreamCount, "BLOCK",
+                   "0"};
+    words.insert(words.end(), types_.begin(), types_.end());
+    exchange_->run_waiting(
+        words, [self = shared_from_this()](const RespValue& reply) { self->take(reply); });
+  }
+
+  void take(const RespValue& reply) {
+    if (reply.is_error() && !opened_) {
+      answered_ = respond_error(*exchange_, reply);
+      return;
+    }
+    if (reply.is_error() || reply.items.empty()) {
+      // The log has overtaken us, or the queue was deleted: another one of its name counts anew.
+      const HttpResponse what = reply.is_error()
+                                    ? problem_of_error(reply.text)
+                                    : problem(409, "QUEUEGONE", "The queue was deleted.");
+      part_ = "event: problem\ndata: " + what.body + "\n\n";
+      ends_ = true;
+    }
+    for (const RespValue& event : reply.items) {
+      after_ = std::to_string(event.items[0].integer);
+      part_ += "id: " + after_ + "\nevent: " + event.items[2].text +
+               "\ndata: " + dump_json(event_of(event)) + "\n\n";
+    }
+    send();
+  }
+
+  void send() {
+    if (!may_send_ || part_.empty()) return;
+    may_send_ = false;
+    exchange_->send_part(std::exchange(part_, {}), [self = shared_from_this()] {
+      if (self->ends_) return self->exchange_->end_stream();
+      self->may_send_ = true;
+      self->wait();
+    });
+  }
+
+  const std::shared_ptr<Exchange> exchange_;
+  const Words types_;
+  std::string after_;
+  std::string part_;  // what is to be sent next
+  bool opened_ = false;
+  bool may_send_ = false;
+  bool answered_ = false;
+  bool ends_ = false;
+};
+
+bool wants_stream(const HttpRequest& request) {
+  const std::string* accept = request.header("accept");
+  return accept != nullptr && accept->find("text/event-stream") != std::string::npos;
+}
+
+void get_events(Exchange& exchange) {
+  QueryReader query(exchange);
+  std::string after = query.text("after").value_or("");
+  const int64_t count = query.integer("count", 1, 1000).value_or(100);
+  Words types;
+  query.options({{"type", "TYPE", OptionType::kTexts}}, types);
+  if (query.failed()) return;
+  const bool stream = wants_stream(exchange.request());
+  // Of one that comes again this is newer than its address.
+  const std::string* last = exchange.request().header("last-event-id");
+  if (stream && last != nullptr && !last->empty()) after = *last;
+  if (after.empty()) after = stream ? "$" : "-";
+  if (stream) return std::make_shared<EventStream>(exchange, types, after)->begin();
+  Words words = {"Q.EVENTS", exchange.path("queue"), after, "COUNT", std::to_string(count)};
+  words.insert(words.end(), types.begin(), types.end());
+  const RespValue reply = exchange.run(words);
+  if (respond_error(exchange, reply)) return;
+  json events = json::array();
+  for (const RespValue& event : reply.items) {
+    events.push_back(event_of(event));
+    after = std::to_string(event.items[0].integer);
+  }
+  respond_json(exchange, {{"events", std::move(events)}, {"next", after}});
+}
+
+}  // namespace
+
+std::vector<Route> event_routes() {
+  return {
+      {.pattern = "/api/v1/queues/{queue}/events",
+       .handler = get_events,
+       .summary = "What happened to jobs, in order; with Accept: text/event-stream as it happens.",
+       .parameters = {{"after", "string", "a number, - (the oldest kept) or $ (from now on)"},
+                      {"count", "integer", "at most so many, 1 to 1000; not of a stream"},
+                      {"type", "string", "only events of this type; may be repeated"}},
+       .answer = "Events"},
+  };
+}
+
+}  // namespace sluice

@@ -1,0 +1,271 @@
+// Routes about jobs: list, add, show, move, cancel, retry, purge.
+#include "engine/base/numbers.h"
+#include "net/admin/api.h"
+#include "net/admin/routes.h"
+
+namespace sluice {
+
+namespace {
+
+using nlohmann::json;
+using OptionType = OptionRow::Type;
+
+const std::vector<OptionRow>& add_options() {
+  static const std::vector<OptionRow> rows = {
+      {"pri", "PRI"},
+      {"boost_ms", "BOOST", OptionType::kInteger},
+      {"delay_ms", "DELAY", OptionType::kInteger},
+      {"at", "AT", OptionType::kInteger},
+      {"group", "GROUP"},
+      {"keys", "KEY", OptionType::kTexts},
+      {"cost", "COST", OptionType::kInteger},
+      {"ttl_ms", "TTL", OptionType::kInteger},
+      {"lease_ms", "LEASE", OptionType::kInteger},
+      {"max_run_ms", "MAXRUN", OptionType::kInteger},
+      {"retry", "RETRY", OptionType::kInteger},
+      {"backoff", "BACKOFF", OptionType::kPair},
+      {"ifdup", "IFDUP"},
+      {"needs", "NEED", OptionType::kTexts},
+      {"tags", "TAG", OptionType::kTextPairs},
+      {"max_wait_ms", "MAXWAIT", OptionType::kInteger},
+  };
+  return rows;
+}
+
+// Q.LIST's options of a query besides the selector.
+const std::vector<OptionRow>& list_options() {
+  static const std::vector<OptionRow> rows = {
+      {"by", "BY"}, {"cursor", "CURSOR"}, {"with", "WITH", OptionType::kTexts}};
+  return rows;
+}
+
+json cursor_of(const RespValue& reply) {
+  const std::string& cursor = reply.items[0].text;
+  return cursor == "0" ? json(nullptr) : json(cursor);
+}
+
+void list_jobs(Exchange& exchange) {
+  QueryReader query(exchange);
+  Words words = {"Q.LIST", exchange.path("queue")};
+  query.options(list_options(), words);
+  Words selector;
+  query.options(selector_options(), selector);
+  if (query.failed()) return;
+  if (!selector.empty()) {
+    words.emplace_back("WHERE");
+    words.insert(words.end(), selector.begin(), selector.end());
+  }
+  const RespValue reply = exchange.run(words);
+  if (respond_error(exchange, reply)) return;
+  respond_json(exchange, {{"jobs", resp_to_json(reply.items[1])}, {"cursor", cursor_of(reply)}});
+}
+
+void add_job(Exchange& exchange) {
+  QueryReader query(exchange);
+  BodyReader body(exchange);
+  const std::string id = body.bytes("id").value_or("*");
+  const auto payload = body.bytes("payload");
+  if (!payload) body.fail("payload", "must be there");
+  Words words = {"Q.ADD", exchange.path("queue"), id, payload.value_or("")};
+  body.options(add_options(), words);
+  if (query.failed() || body.failed()) return;
+  const RespValue reply = exchange.run(words);
+  if (respond_error(exchange, reply)) return;
+  const bool made = reply.at("result").text == "added" || reply.at("result").text == "replaced";
+  respond_json(exchange, resp_to_json(reply), made ? 201 : 200);
+}
+
+void respond_job(Exchange& exchange, const RespValue& reply) {
+  if (respond_error(exchange, reply)) return;
+  if (reply.is_null()) return exchange.respond(problem(404, "NOJOB", "There is no such job."));
+  respond_json(exchange, resp_to_json(reply));
+}
+
+void get_job(Exchange& exchange) {
+  QueryReader query(exchange);
+  Words words = {"Q.GET", exchange.path("queue"), exchange.path("id")};
+  query.options({{"with", "WITH", OptionType::kTexts}}, words);
+  const int64_t wait_ms = query.integer("wait_ms", 0, kMaxWaitMs).value_or(0);
+  if (query.failed()) return;
+  if (wait_ms == 0) return respond_job(exchange, exchange.run(words));
+  Words waiting = words;
+  waiting.insert(waiting.end(), {"WAIT", std::to_string(wait_ms)});
+  exchange.run_waiting(waiting, [self = exchange.shared_from_this(), words](RespValue reply) {
+    // The time is over, or it was not retained: how it is now.
+    if (reply.is_null()) reply = self->run(words);
+    respond_job(*self, reply);
+  });
+}
+
+// What stands between a job's id and a new place: an unknown id, and an end.
+bool is_waiting_state(Bytes state) {
+  return state == "pending" || state == "delayed" || state == "blocked";
+}
+
+void move_job(Exchange& exchange) {
+  QueryReader query(exchange);
+  BodyReader body(exchange);
+  Words words = {"Q.MOVE", exchange.path("queue"), exchange.path("id")};
+  body.options({{"pri", "PRI"},
+                {"boost_ms", "BOOST", OptionType::kInteger},
+                {"delay_ms", "DELAY", OptionType::kInteger},
+                {"at", "AT", OptionType::kInteger}},
+               words);
+  if (const auto place = body.bytes("place")) {
+    if (*place != "front" && *place != "back") body.fail("place", "must be front or back");
+    words.push_back(*place);
+  }
+  if (words.size() == 3) body.fail("", "there is nothing to change");
+  if (query.failed() || body.failed()) return;
+  const RespValue moved = exchange.run(words);
+  if (respond_error(exchange, moved)) return;
+  const RespValue job = exchange.run({"Q.GET", words[1], words[2]});
+  if (job.is_map() && moved.is_null() && !is_waiting_state(job.at("state").text)) {
+    return exchange.respond(problem(409, "NOTWAITING", "The job is active or has ended."));
+  }
+  respond_job(exchange, job);
+}
+
+void cancel_job(Exchange& exchange) {
+  QueryReader query(exchange);
+  BodyReader body(exchange);
+  Words words = {"Q.CANCEL", exchange.path("queue"), exchange.path("id")};
+  body.options({{"reason", "REASON"}, {"grace_ms", "GRACE", OptionType::kInteger}}, words);
+  if (query.failed() || body.failed()) return;
+  const RespValue reply = exchange.run(words);
+  if (respond_error(exchange, reply)) return;
+  if (reply.text != "gone") return respond_json(exchange, {{"result", reply.text}});
+  const RespValue job = exchange.run({"Q.GET", words[1], words[2]});
+  exchange.respond(job.is_null() ? problem(404, "NOJOB", "There is no such job.")
+                                 : problem(409, "ENDED", "The job has ended."));
+}
+
+void retry_job(Exchange& exchange) {
+  QueryReader query(exchange);
+  BodyReader body(exchange);
+  if (query.failed() || body.failed()) return;
+  const RespValue reply = exchange.run({"Q.RETRY", exchange.path("queue"), exchange.path("id")});
+  if (!respond_error(exchange, reply)) respond_json(exchange, {{"state", reply.text}});
+}
+
+// --- Many at once ---
+
+// What a call on many jobs is about: `where`, `cursor`, and options of the command.
+struct Many {
+  Words selector;
+  Words options;
+  bool dry_run = false;
+};
+
+bool read_many(Exchange& exchange, const std::vector<OptionRow>& options, Many& many) {
+  QueryReader query(exchange);
+  BodyReader body(exchange);
+  body.options({{"cursor", "CURSOR"}}, many.options);
+  body.options(options, many.options);
+  many.dry_run = body.boolean("dry_run").value_or(false);
+  auto where = body.object("where");
+  // All jobs of a queue are meant only by who says so: {}.
+  if (!where) body.fail("where", "must be there");
+  if (where) where->options(selector_options(), many.selector);
+  return !query.failed() && !body.failed() && !where->failed();
+}
+
+// Without a state, those that the command would change.
+bool names_state(const Words& selector) {
+  return std::find(selector.begin(), selector.end(), "STATE") != selector.end();
+}
+
+void change_many(Exchange& exchange, const char* command, const std::vector<OptionRow>& options,
+                 const std::vector<const char*>& states) {
+  Many many;
+  if (!read_many(exchange, options, many)) return;
+  Words words = {many.dry_run ? "Q.LIST" : command, exchange.path("queue"), "WHERE"};
+  words.insert(words.end(), many.selector.begin(), many.selector.end());
+  if (many.dry_run && !names_state(many.selector)) {
+    for (const char* state : states) words.insert(words.end(), {"STATE", state});
+  }
+  if (many.dry_run) {
+    words.insert(words.end(), {"COUNT", "1000"});
+    // A list has none of the other options.
+    if (!many.options.empty() && many.options[0] == "CURSOR") {
+      words.insert(words.end(), {many.options[0], many.options[1]});
+    }
+  } else {
+    words.insert(words.end(), many.options.begin(), many.options.end());
+  }
+  const RespValue reply = exchange.run(words);
+  if (respond_error(exchange, reply)) return;
+  const RespValue& changed = reply.items[1];
+  const int64_t count = many.dry_run ? static_cast<int64_t>(changed.items.size()) : changed.integer;
+  respond_json(exchange,
+               {{"count", count}, {"cursor", cursor_of(reply)}, {"dry_run", many.dry_run}});
+}
+
+void cancel_jobs(Exchange& exchange) {
+  change_many(exchange, "Q.CANCEL",
+              {{"reason", "REASON"}, {"grace_ms", "GRACE", OptionType::kInteger}},
+              {"blocked", "delayed", "pending", "active"});
+}
+
+void retry_jobs(Exchange& exchange) { change_many(exchange, "Q.RETRY", {}, {"failed"}); }
+
+void purge_jobs(Exchange& exchange) {
+  change_many(exchange, "Q.PURGE", {}, {"completed", "failed", "cancelled", "expired"});
+}
+
+Route change_route(const char* pattern, void (*handler)(Exchange&), const char* summary,
+                   const char* body, const char* answer) {
+  return {.method = HttpMethod::kPost,
+          .pattern = pattern,
+          .access = Access::kOperate,
+          .handler = handler,
+          .summary = summary,
+          .body = body,
+          .answer = answer};
+}
+
+}  // namespace
+
+std::vector<Route> job_routes() {
+  constexpr const char* kJobs = "/api/v1/queues/{queue}/jobs";
+  constexpr const char* kJob = "/api/v1/queues/{queue}/jobs/{id}";
+  Route add = change_route(kJobs, add_job, "Adds a job; 200 where IFDUP kept or updated one.",
+                           "NewJob", "Added");
+  add.status = 201;
+  return {
+      {.pattern = kJobs,
+       .handler = list_jobs,
+       .summary = "The jobs that a selector chooses, page by page.",
+       .parameters = with_selector({{"by", "string", "rank, age or deadline"},
+                                    {"cursor", "string", "where the page before ended"},
+                                    {"with", "string", "payload or result; may be repeated"}}),
+       .answer = "Jobs"},
+      std::move(add),
+      {.pattern = kJob,
+       .handler = get_job,
+       .summary = "A job: where it stands, why it waits, how it ended.",
+       .parameters = {{"with", "string", "payload or result; may be repeated"},
+                      {"wait_ms", "integer", "wait so long for its end, at most 60000"}},
+       .answer = "Job"},
+      {.method = HttpMethod::kPatch,
+       .pattern = kJob,
+       .access = Access::kOperate,
+       .handler = move_job,
+       .summary = "Gives a waiting job another band or place.",
+       .body = "Move",
+       .answer = "Job"},
+      change_route("/api/v1/queues/{queue}/jobs/{id}:cancel", cancel_job,
+                   "Cancels a waiting job, or tells the worker of a running one to stop.", "Cancel",
+                   "Cancelled"),
+      change_route("/api/v1/queues/{queue}/jobs/{id}:retry", retry_job,
+                   "Lets a job that has ended wait again.", "Nothing", "State"),
+      change_route("/api/v1/queues/{queue}/jobs:cancel", cancel_jobs,
+                   "Cancels the jobs that a selector chooses.", "CancelMany", "Count"),
+      change_route("/api/v1/queues/{queue}/jobs:retry", retry_jobs,
+                   "Retries ended jobs, failed ones where no state is named.", "Many", "Count"),
+      change_route("/api/v1/queues/{queue}/jobs:purge", purge_jobs, "Forgets ended jobs.", "Many",
+                   "Count"),
+  };
+}
+
+}  // namespace sluice

@@ -1,0 +1,222 @@
+// Routes about queues: the list of them, one with its statistics and configuration, its bands,
+// groups and workers.
+#include "engine/engine.h"
+#include "engine/queue/queue_names.h"
+#include "net/admin/api.h"
+#include "net/admin/routes.h"
+#include "net/http/http_service.h"
+
+namespace sluice {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr int64_t kMaxQueues = 1000;
+constexpr int64_t kUsualQueues = 100;
+
+json queue_line(const std::string& name, int db, const RespValue& stats) {
+  json line = json::object();
+  put_bytes(line, "name", name);
+  line["db"] = db;
+  line["stats"] = resp_to_json(stats);
+  return line;
+}
+
+void list_queues(Exchange& exchange) {
+  QueryReader query(exchange);
+  // A name in percent-encoding, since a cursor is text.
+  std::string last = percent_decode(query.text("cursor").value_or("")).value_or("");
+  const std::string first = last;
+  const int64_t limit = query.integer("limit", 1, kMaxQueues).value_or(kUsualQueues);
+  const auto db = static_cast<int>(query.integer("db", 0, kDatabases - 1).value_or(0));
+  if (query.failed()) return;
+  json queues = json::array();
+  json cursor = nullptr;
+  for (const auto& [database, name] : queue_names(*exchange.service().state().engine)) {
+    if (database != db || (!first.empty() && name <= first)) continue;
+    if (static_cast<int64_t>(queues.size()) == limit) {
+      cursor = percent_encode(last);
+      break;
+    }
+    const RespValue stats = exchange.run({"Q.STATS", name});
+    // Gone meanwhile, or not for this user.
+    if (stats.is_error()) continue;
+    queues.push_back(queue_line(name, db, stats));
+    last = name;
+  }
+  respond_json(exchange, {{"queues", std::move(queues)}, {"cursor", std::move(cursor)}});
+}
+
+// Words before GET or SET: Q.CONFIG queue [GROUP glob | KEY glob].
+Words config_words(Exchange& exchange, QueryReader& query) {
+  Words words = {"Q.CONFIG", exchange.path("queue")};
+  query.options({{"group", "GROUP"}, {"key", "KEY"}}, words);
+  if (words.size() > 4) query.fail("key", "stands alone");
+  return words;
+}
+
+// Values of a configuration are texts; those that are integers are told as such.
+void respond_config(Exchange& exchange, Words words) {
+  words.emplace_back("GET");
+  const RespValue reply = exchange.run(words);
+  if (!respond_error(exchange, reply)) respond_json(exchange, resp_to_json(reply));
+}
+
+void get_queue(Exchange& exchange) {
+  QueryReader query(exchange);
+  const auto db = query.integer("db", 0, kDatabases - 1).value_or(0);
+  const int64_t window_ms = query.integer("window_ms", 1000, 60'000).value_or(60'000);
+  if (query.failed()) return;
+  const std::string& name = exchange.path("queue");
+  const RespValue stats = exchange.run({"Q.STATS", name, "WINDOW", std::to_string(window_ms)});
+  if (respond_error(exchange, stats)) return;
+  json line = queue_line(name, static_cast<int>(db), stats);
+  const RespValue config = exchange.run({"Q.CONFIG", name, "GET"});
+  line["config"] = config.is_error() ? json(nullptr) : resp_to_json(config);
+  respond_json(exchange, line);
+}
+
+void get_config(Exchange& exchange) {
+  QueryReader query(exchange);
+  const Words words = config_words(exchange, query);
+  if (!query.failed()) respond_config(exchange, words);
+}
+
+void patch_config(Exchange& exchange) {
+  QueryReader query(exchange);
+  const Words words = config_words(exchange, query);
+  if (query.failed()) return;
+  BodyReader body(exchange);
+  const Words fields = body.fields();
+  if (body.failed()) return;
+  if (fields.empty()) return respond_bad_field(exchange, "", "there is no field to set");
+  Words set = words;
+  set.emplace_back("SET");
+  set.insert(set.end(), fields.begin(), fields.end());
+  if (!respond_error(exchange, exchange.run(set))) respond_config(exchange, words);
+}
+
+// Q.STATS … BY: a map from name to line, in an order that JSON's objects would lose.
+json lines_of(const RespValue& reply) {
+  json lines = json::array();
+  for (size_t i = 0; i + 1 < reply.items.size(); i += 2) {
+    json line = resp_to_json(reply.items[i + 1]);
+    put_bytes(line, "name", reply.items[i].text);
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+void respond_lines(Exchange& exchange, const char* member, const Words& by) {
+  QueryReader query(exchange);
+  if (query.failed()) return;
+  Words words = {"Q.STATS", exchange.path("queue"), "BY"};
+  words.insert(words.end(), by.begin(), by.end());
+  const RespValue reply = exchange.run(words);
+  if (!respond_error(exchange, reply)) respond_json(exchange, {{member, lines_of(reply)}});
+}
+
+void get_bands(Exchange& exchange) { respond_lines(exchange, "bands", {"PRI"}); }
+
+void get_groups(Exchange& exchange) { respond_lines(exchange, "groups", {"GROUP"}); }
+
+void get_tag(Exchange& exchange) {
+  respond_lines(exchange, "values", {"TAG", exchange.path("tag")});
+}
+
+// A job's lease, as its worker's line shows it.
+json lease_of(const RespValue& job) {
+  json lease = json::object();
+  for (const char* name :
+       {"id", "lease", "deadline", "started", "attempts", "cancel", "progress"}) {
+    put_value(lease, name, job.at(name));
+  }
+  return lease;
+}
+
+// Workers by name with their leases, in the order of deadlines; null: pops that gave no name.
+void get_workers(Exchange& exchange) {
+  QueryReader query(exchange);
+  const std::string cursor = query.text("cursor").value_or("0");
+  const int64_t limit = query.integer("limit", 1, 1000).value_or(1000);
+  if (query.failed()) return;
+  const RespValue reply =
+      exchange.run({"Q.LIST", exchange.path("queue"), "WHERE", "STATE", "active", "BY", "DEADLINE",
+                    "CURSOR", cursor, "COUNT", std::to_string(limit)});
+  if (respond_error(exchange, reply)) return;
+  json workers = json::array();
+  std::vector<std::pair<std::string, size_t>> places;
+  for (const RespValue& job : reply.items[1].items) {
+    const RespValue& name = job.at("worker");
+    // No worker's name is empty.
+    const auto found = std::find_if(places.begin(), places.end(),
+                                    [&](const auto& place) { return place.first == name.text; });
+    size_t place = found == places.end() ? workers.size() : found->second;
+    if (found == places.end()) {
+      places.emplace_back(name.text, place);
+      json worker = json::object();
+      put_value(worker, "name", name);
+      worker["leases"] = json::array();
+      workers.push_back(std::move(worker));
+    }
+    workers[place]["leases"].push_back(lease_of(job));
+  }
+  const std::string& next = reply.items[0].text;
+  respond_json(exchange, {{"workers", std::move(workers)},
+                          {"cursor", next == "0" ? json(nullptr) : json(next)}});
+}
+
+}  // namespace
+
+std::vector<Route> queue_routes() {
+  constexpr const char* kQueue = "/api/v1/queues/{queue}";
+  return {
+      {.pattern = "/api/v1/queues",
+       .handler = list_queues,
+       .summary = "The queues of a database with their statistics, by name.",
+       .parameters = {{"cursor", "string", "where the page before ended"},
+                      {"limit", "integer", "at most so many, 1 to 1000"}},
+       .answer = "Queues"},
+      {.pattern = kQueue,
+       .handler = get_queue,
+       .summary = "A queue's statistics and configuration; one that is not there is empty.",
+       .parameters = {{"window_ms", "integer", "of the rates, 1000 to 60000"}},
+       .answer = "Queue"},
+      {.pattern = "/api/v1/queues/{queue}/config",
+       .handler = get_config,
+       .summary = "The configuration of a queue, or of a rule for groups or keys.",
+       .parameters = {{"group", "string", "of groups that match this glob"},
+                      {"key", "string", "of keys that match this glob"}},
+       .answer = "Config"},
+      {.method = HttpMethod::kPatch,
+       .pattern = kQueue,
+       .access = Access::kOperate,
+       .handler = patch_config,
+       .summary = "Sets fields of the configuration, all of them or none.",
+       .parameters = {{"group", "string", "for groups that match this glob"},
+                      {"key", "string", "for keys that match this glob"}},
+       .body = "Config",
+       .answer = "Config"},
+      {.pattern = "/api/v1/queues/{queue}/bands",
+       .handler = get_bands,
+       .summary = "Statistics by band, the most urgent first.",
+       .answer = "Bands"},
+      {.pattern = "/api/v1/queues/{queue}/groups",
+       .handler = get_groups,
+       .summary = "The 1,000 groups with the most jobs, the largest first; `*` is the rest.",
+       .answer = "Groups"},
+      {.pattern = "/api/v1/queues/{queue}/tags/{tag}",
+       .handler = get_tag,
+       .summary = "Statistics by the values of a tag.",
+       .answer = "TagValues"},
+      {.pattern = "/api/v1/queues/{queue}/workers",
+       .handler = get_workers,
+       .summary = "Who holds leases, and which.",
+       .parameters = {{"cursor", "string", "where the page before ended"},
+                      {"limit", "integer", "at most so many leases, 1 to 1000"}},
+       .answer = "Workers"},
+  };
+}
+
+}  // namespace sluice

@@ -1,0 +1,14 @@
+#include "net/admin/routes.h"
+
+namespace sluice {
+
+std::vector<Route> admin_routes() {
+  std::vector<Route> all;
+  for (const auto group :
+       {server_routes, queue_routes, job_routes, worker_routes, event_routes, metric_routes}) {
+    for (Route& route : group()) all.push_back(std::move(route));
+  }
+  return all;
+}
+
+}  // namespace sluice

@@ -1,0 +1,24 @@
+// The routes of the HTTP side: one row each. Their handlers run the commands that RESP clients run,
+// with the rights of who asks, and put the replies into JSON.
+//
+// Pure functions over an Exchange; threads as Exchange has them.
+#pragma once
+
+#include <vector>
+
+#include "net/http/router.h"
+
+namespace sluice {
+
+// All rows, those of each file after the others.
+std::vector<Route> admin_routes();
+
+// By file.
+std::vector<Route> server_routes();  // net/admin/server_api.cc
+std::vector<Route> queue_routes();   // net/admin/queue_api.cc
+std::vector<Route> job_routes();     // net/admin/job_api.cc
+std::vector<Route> worker_routes();  // net/admin/worker_api.cc
+std::vector<Route> event_routes();   // net/admin/event_api.cc
+std::vector<Route> metric_routes();  // net/admin/metrics_api.cc
+
+}  // namespace sluice

@@ -1,0 +1,108 @@
+// The worker protocol: for programs without a Redis client.
+#include "net/admin/api.h"
+#include "net/admin/routes.h"
+
+namespace sluice {
+
+namespace {
+
+using nlohmann::json;
+using OptionType = OptionRow::Type;
+
+void respond_popped(Exchange& exchange, const RespValue& reply) {
+  if (respond_error(exchange, reply)) return;
+  respond_json(exchange, {{"jobs", reply.is_null() ? json::array() : resp_to_json(reply)}});
+}
+
+void pop(Exchange& exchange) {
+  QueryReader query(exchange);
+  BodyReader body(exchange);
+  Words words = {"Q.POP", "1", exchange.path("queue")};
+  body.options({{"worker", "WORKER"},
+                {"count", "COUNT", OptionType::kInteger},
+                {"lease_ms", "LEASE", OptionType::kInteger},
+                {"cap", "CAP", OptionType::kInteger},
+                {"id", "ID"},
+                {"match", "MATCH", OptionType::kTexts},
+                {"reqid", "REQID"}},
+               words);
+  const int64_t wait_ms = body.integer("wait_ms", 0, kMaxWaitMs).value_or(0);
+  if (query.failed() || body.failed()) return;
+  if (wait_ms == 0) return respond_popped(exchange, exchange.run(words));
+  words.insert(words.end(), {"BLOCK", std::to_string(wait_ms)});
+  exchange.run_waiting(words, [self = exchange.shared_from_this()](const RespValue& reply) {
+    respond_popped(*self, reply);
+  });
+}
+
+// "Q.X queue id lease", from the path and the body.
+Words lease_words(Exchange& exchange, const char* command, BodyReader& body) {
+  const auto lease = body.bytes("lease");
+  if (!lease) body.fail("lease", "must be there");
+  return {command, exchange.path("queue"), exchange.path("id"), lease.value_or("")};
+}
+
+void ack(Exchange& exchange) {
+  QueryReader query(exchange);
+  BodyReader body(exchange);
+  Words words = lease_words(exchange, "Q.ACK", body);
+  body.options({{"result", "RESULT"}}, words);
+  if (query.failed() || body.failed()) return;
+  const RespValue reply = exchange.run(words);
+  if (!respond_error(exchange, reply)) respond_json(exchange, {{"state", "completed"}});
+}
+
+void nack(Exchange& exchange) {
+  QueryReader query(exchange);
+  BodyReader body(exchange);
+  Words words = lease_words(exchange, "Q.NACK", body);
+  if (const auto mode = body.bytes("mode")) {
+    if (*mode != "silent" && *mode != "fail" && *mode != "fatal") {
+      body.fail("mode", "must be silent, fail or fatal");
+    }
+    words.push_back(*mode);
+  }
+  body.options({{"delay_ms", "DELAY", OptionType::kInteger}, {"error", "ERROR"}}, words);
+  if (query.failed() || body.failed()) return;
+  const RespValue reply = exchange.run(words);
+  if (!respond_error(exchange, reply)) respond_json(exchange, resp_to_json(reply));
+}
+
+void touch(Exchange& exchange) {
+  QueryReader query(exchange);
+  BodyReader body(exchange);
+  Words words = lease_words(exchange, "Q.TOUCH", body);
+  body.options({{"lease_ms", "LEASE", OptionType::kInteger}, {"progress", "PROGRESS"}}, words);
+  if (query.failed() || body.failed()) return;
+  const RespValue reply = exchange.run(words);
+  if (!respond_error(exchange, reply)) respond_json(exchange, resp_to_json(reply));
+}
+
+Route worker_route(const char* pattern, void (*handler)(Exchange&), const char* summary,
+                   const char* body, const char* answer) {
+  return {.method = HttpMethod::kPost,
+          .pattern = pattern,
+          .access = Access::kOperate,
+          .handler = handler,
+          .summary = summary,
+          .body = body,
+          .answer = answer};
+}
+
+}  // namespace
+
+std::vector<Route> worker_routes() {
+  return {
+      worker_route("/api/v1/queues/{queue}:pop", pop,
+                   "Takes the next jobs, each with a lease; waits for them with wait_ms.", "Pop",
+                   "Popped"),
+      worker_route("/api/v1/queues/{queue}/jobs/{id}:ack", ack, "Says that a job is done.", "Ack",
+                   "State"),
+      worker_route("/api/v1/queues/{queue}/jobs/{id}:nack", nack,
+                   "Gives a job back: as failed, or as if never taken.", "Nack", "Nacked"),
+      worker_route("/api/v1/queues/{queue}/jobs/{id}:touch", touch,
+                   "Extends a lease, and hears whether the job is to stop.", "Touch", "Touched"),
+  };
+}
+
+}  // namespace sluice

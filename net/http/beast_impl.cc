@@ -1,0 +1,2 @@
+// Beast, compiled once.
+#include <boost/beast/src.hpp>

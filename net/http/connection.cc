@@ -1,0 +1,557 @@
+#include "net/http/connection.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/empty_body.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <cerrno>
+#include <utility>
+
+#include "net/http/problem.h"
+
+namespace sluice {
+
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using TcpSocket = asio::basic_stream_socket<asio::ip::tcp, IoExecutor>;
+
+namespace {
+
+constexpr size_t kReadBytes = 16U << 10;
+// What is read and thrown away after a refusal, so that the peer gets the refusal and no reset.
+constexpr size_t kLingerBytes = 1U << 20;
+constexpr int64_t kLingerMs = 1000;
+constexpr int64_t kStreamSilenceMs = 15'000;
+
+HttpMethod method_of(http::verb verb) {
+  switch (verb) {
+    case http::verb::get:
+      return HttpMethod::kGet;
+    case http::verb::head:
+      return HttpMethod::kHead;
+    case http::verb::post:
+      return HttpMethod::kPost;
+    case http::verb::put:
+      return HttpMethod::kPut;
+    case http::verb::patch:
+      return HttpMethod::kPatch;
+    case http::verb::delete_:
+      return HttpMethod::kDelete;
+    default:
+      return HttpMethod::kOther;
+  }
+}
+
+bool is_known_verb(http::verb verb) {
+  return verb == http::verb::options || verb == http::verb::trace || verb == http::verb::connect ||
+         method_of(verb) != HttpMethod::kOther;
+}
+
+std::string without_port(const std::string& address) {
+  return address.substr(0, address.rfind(':'));
+}
+
+bool is_loopback_address(Bytes address) {
+  return address.starts_with("127.") || address.starts_with("[::1]") ||
+         address.starts_with("[::ffff:127.");
+}
+
+}  // namespace
+
+struct HttpConnection::Socket {
+  Socket(IoThread& thread, int fd, bool version_6)
+      : stream(thread.context(), version_6 ? asio::ip::tcp::v6() : asio::ip::tcp::v4(), fd) {}
+
+  Bytes unread() const {
+    return {static_cast<const char*>(input.data().data()), input.data().size()};
+  }
+
+  TcpSocket stream;
+  beast::flat_buffer input;
+  bool reading = false;
+  size_t lingered_bytes = 0;
+};
+
+HttpConnection::HttpConnection(HttpThread& keeper, int fd, Endpoints endpoints)
+    : keeper_(keeper),
+      thread_(keeper.thread()),
+      socket_(std::make_unique<Socket>(thread_, fd, endpoints.address.starts_with('['))),
+      engine_(std::make_unique<EngineClient>(thread_, endpoints.address)),
+      endpoints_(std::move(endpoints)),
+      timer_(thread_.context()) {}
+
+HttpConnection::~HttpConnection() { CHECK(at_ == At::kClosed); }
+
+HttpService& HttpConnection::service() { return keeper_.service(); }
+
+void HttpConnection::start() {
+  set_deadline(service().limits().idle_ms);
+  read_more();
+}
+
+// --- Reading ---
+
+void HttpConnection::read_more() {
+  if (socket_->reading || at_ == At::kClosed) return;
+  socket_->reading = true;
+  socket_->stream.async_read_some(
+      socket_->input.prepare(kReadBytes),
+      [self = shared_from_this()](const error_code& error, size_t count) {
+        self->socket_->reading = false;
+        if (self->at_ == At::kClosed) return;
+        if (error) return self->close();
+        self->socket_->input.commit(count);
+        self->take_input();
+      });
+}
+
+void HttpConnection::take_input() {
+  const HttpLimits& limits = service().limits();
+  if (at_ == At::kIdle && socket_->input.size() != 0) {
+    at_ = At::kHead;
+    set_deadline(limits.timeout_ms);
+  }
+  if (at_ == At::kBody) return take_body();
+  if (at_ == At::kLingering) return drain();
+  if (at_ != At::kHead) return;
+  const Bytes unread = socket_->unread();
+  const size_t head = find_head_end(unread, head_seen_);
+  head_seen_ = head == 0 ? unread.size() : 0;
+  if (head != 0 && head <= limits.max_head_bytes) return take_head(head);
+  const size_t line = unread.find('\n');
+  if (line == Bytes::npos && unread.size() > limits.max_target_bytes + 64) {
+    return refuse(problem(414, "URITOOLONG", "The request's target is too long."));
+  }
+  if (unread.size() > limits.max_head_bytes) {
+    return refuse(problem(431, "HEADTOOLARGE", "The headers are too large."));
+  }
+  read_more();
+}
+
+// Beast's parser does the grammar; what it is lenient about has been refused before.
+bool HttpConnection::parse_head(Bytes head, HttpRequest& request, HttpResponse& refusal) {
+  const std::string fault = check_head(head);
+  if (!fault.empty()) {
+    refusal = problem(400, "BADREQUEST", "The head is malformed: " + fault + ".");
+    return false;
+  }
+  http::request_parser<http::empty_body> parser;
+  parser.header_limit(static_cast<uint32_t>(head.size() + 1));
+  parser.body_limit(boost::none);
+  parser.skip(true);
+  error_code error;
+  parser.put(asio::buffer(head.data(), head.size()), error);
+  if (error || !parser.is_header_done()) {
+    const bool version = error == http::error::bad_version;
+    refusal = version ? problem(505, "BADVERSION", "HTTP/1.1 and HTTP/1.0 are spoken here.")
+                      : problem(400, "BADREQUEST", "The head is malformed.");
+    return false;
+  }
+  const auto& parsed = parser.get();
+  if (parsed.version() != 11 && parsed.version() != 10) {
+    refusal = problem(505, "BADVERSION", "HTTP/1.1 and HTTP/1.0 are spoken here.");
+    return false;
+  }
+  if (!is_known_verb(parsed.method())) {
+    refusal = problem(501, "BADMETHOD", "The method is unknown.");
+    return false;
+  }
+  request.method = method_of(parsed.method());
+  request.http_1_1 = parsed.version() == 11;
+  request.target = std::string(parsed.target());
+  for (const auto& field : parsed) {
+    request.headers.emplace_back(
+        to_lower(Bytes(field.name_string().data(), field.name_string().size())),
+        std::string(field.value()));
+  }
+  keep_alive_ = parser.keep_alive();
+  return true;
+}
+
+void HttpConnection::take_head(size_t size) {
+  HttpRequest request;
+  HttpResponse refusal;
+  head_only_ = false;
+  keep_alive_ = true;
+  body_.clear();
+  body_left_ = 0;
+  const bool good = parse_head(socket_->unread().substr(0, size), request, refusal);
+  socket_->input.consume(size);
+  service().counters().requests.fetch_add(1, std::memory_order_relaxed);
+  if (!good || !check_request(request, refusal)) return refuse(std::move(refusal));
+  request.peer = endpoints_.address;
+  request.from_loopback = is_loopback_address(endpoints_.address);
+  request.local_address = without_port(endpoints_.local_address);
+  head_only_ = request.method == HttpMethod::kHead;
+  exchange_ = std::make_shared<Exchange>(*this, std::move(request));
+  if (!check_route(*exchange_, refusal) || !check_body(exchange_->request_, refusal)) {
+    return refuse(std::move(refusal));
+  }
+  const bool has_body = chunked_ || body_left_ != 0;
+  at_ = At::kBody;
+  if (has_body && exchange_->request_.header("expect") != nullptr && socket_->input.size() == 0) {
+    return write("HTTP/1.1 100 Continue\r\n\r\n", [this] {
+      set_deadline(service().limits().timeout_ms);
+      take_body();
+    });
+  }
+  take_body();
+}
+
+void HttpConnection::take_body() {
+  Bytes unread = socket_->unread();
+  const size_t before = unread.size();
+  bool done = false;
+  if (chunked_) {
+    const ChunkDecoder::Result result = chunks_->take(unread, body_);
+    if (result == ChunkDecoder::Result::kBad) {
+      return refuse(problem(400, "BADREQUEST", "The chunked body is malformed."));
+    }
+    done = result == ChunkDecoder::Result::kDone;
+  } else {
+    const size_t count = std::min<uint64_t>(body_left_, unread.size());
+    body_ += unread.substr(0, count);
+    unread.remove_prefix(count);
+    body_left_ -= count;
+    done = body_left_ == 0;
+  }
+  socket_->input.consume(before - unread.size());
+  if (body_.size() > service().limits().max_body_bytes) {
+    return refuse(problem(413, "BODYTOOLARGE", "The body is too large."));
+  }
+  done ? handle() : read_more();
+}
+
+void HttpConnection::handle() {
+  at_ = At::kHandling;
+  set_deadline(0);
+  exchange_->request_.body = std::move(body_);
+  body_.clear();
+  // What the handler says at once finds the exchange still here.
+  const std::shared_ptr<Exchange> exchange = exchange_;
+  exchange->route_->handler(*exchange);
+  if (at_ == At::kHandling || at_ == At::kStreaming) watch_peer();
+}
+
+// While an answer is awaited nothing is read; but the peer's end ends the waiting.
+void HttpConnection::watch_peer() {
+  if (socket_->input.size() != 0) return;
+  socket_->stream.async_wait(
+      TcpSocket::wait_read, [self = shared_from_this()](const error_code& error) {
+        if (error || (self->at_ != At::kHandling && self->at_ != At::kStreaming)) return;
+        char byte = 0;
+        const int fd = self->socket_->stream.native_handle();
+        const ssize_t count = ::recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+        // Further requests may come ahead: then nobody looks any more until this one is answered.
+        if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) self->close();
+      });
+}
+
+void HttpConnection::next_request() {
+  if (at_ == At::kClosed) return;
+  if (stopping_) return close();
+  at_ = At::kIdle;
+  set_deadline(service().limits().idle_ms);
+  if (socket_->input.size() == 0) return read_more();
+  // Not from here: a client that sends ahead would make this recursive, and keep others waiting.
+  thread_.post([self = shared_from_this()] {
+    if (self->at_ == At::kIdle) self->take_input();
+  });
+}
+
+// --- Checks ---
+
+bool HttpConnection::check_request(HttpRequest& request, HttpResponse& refusal) {
+  const HeadFault fault = check_framing(request);
+  if (fault.status != 0) {
+    refusal = problem(fault.status, "BADREQUEST", fault.detail);
+    return false;
+  }
+  if (request.target.size() > service().limits().max_target_bytes) {
+    refusal = problem(414, "URITOOLONG", "The request's target is too long.");
+    return false;
+  }
+  if (!split_target(request)) {
+    refusal = problem(400, "BADREQUEST", "The request's target is malformed.");
+    return false;
+  }
+  const std::string* host = request.header("host");
+  if (host != nullptr && !service().is_known_host(*host, without_port(endpoints_.local_address))) {
+    refusal = problem(421, "BADHOST", "The Host is none of this server's names: see http-host.");
+    return false;
+  }
+  const std::string* expect = request.header("expect");
+  if (expect != nullptr && !equals_ignore_case(*expect, "100-continue")) {
+    refusal = problem(417, "BADREQUEST", "Of expectations only 100-continue is known.");
+    return false;
+  }
+  return true;
+}
+
+bool HttpConnection::check_route(Exchange& exchange, HttpResponse& refusal) {
+  const HttpRequest& request = exchange.request_;
+  ServerState& state = service().state();
+  RouteMatch match = match_route(service().routes(), request.method, request.path);
+  if (match.route == nullptr && match.allowed.empty()) {
+    refusal = problem(404, "NOTFOUND", "There is nothing at this path.");
+    return false;
+  }
+  const Tokens& tokens = service().tokens();
+  const Access access = match.route != nullptr ? match.route->access : Access::kRead;
+  Tokens::Answer answer =
+      tokens.check(access, request.header("authorization"), state.engine->acl());
+  if (answer.verdict == Tokens::Verdict::kForbidden) {
+    refusal = problem(403, "NOPERM", "The token's role may not do this.");
+    return false;
+  }
+  if (answer.verdict != Tokens::Verdict::kGranted) {
+    const bool bad = answer.verdict == Tokens::Verdict::kBadToken;
+    refusal = problem(401, bad ? "BADTOKEN" : "NOAUTH",
+                      bad ? "The token is unknown." : "A token is needed: see http-token.");
+    return false;
+  }
+  if (match.route == nullptr) {
+    refusal = problem(405, "BADMETHOD", "This path has other methods.");
+    refusal.headers.emplace_back("Allow", match.allowed);
+    return false;
+  }
+  if (is_change(request.method) && !check_origin(request, refusal)) return false;
+  if (state.loading.load(std::memory_order_acquire) && !match.route->while_loading) {
+    refusal = problem(503, "LOADING", "The data is being loaded.");
+    return false;
+  }
+  if (is_change(request.method) && thread_.journal_congested()) {
+    refusal = problem(503, "CONGESTED", "The disk is slower than what is to be written.");
+    return false;
+  }
+  exchange.route_ = match.route;
+  exchange.path_ = std::move(match.parameters);
+  exchange.principal_ = std::move(answer.principal);
+  return true;
+}
+
+// A page of another origin cannot make its visitor's browser change anything here.
+bool HttpConnection::check_origin(const HttpRequest& request, HttpResponse& refusal) const {
+  const std::string* origin = request.header("origin");
+  const std::string* site = request.header("sec-fetch-site");
+  const std::string* host = request.header("host");
+  const bool same_site = site == nullptr || *site == "same-origin" || *site == "none";
+  const bool same_origin =
+      origin == nullptr || (host != nullptr && equals_ignore_case(*origin, "http://" + *host));
+  if (same_site && same_origin) return true;
+  refusal = problem(403, "BADORIGIN", "The request comes from a page of another origin.");
+  return false;
+}
+
+bool HttpConnection::check_body(const HttpRequest& request, HttpResponse& refusal) {
+  chunked_ = request.header("transfer-encoding") != nullptr;
+  chunks_.reset();
+  if (chunked_) chunks_.emplace();
+  const std::string* length = request.header("content-length");
+  // Nineteen digits fit; more are too many for any limit.
+  if (length != nullptr) {
+    body_left_ = length->size() > 18 ? UINT64_MAX : std::stoull(*length);
+  }
+  if (body_left_ > service().limits().max_body_bytes) {
+    refusal = problem(413, "BODYTOOLARGE", "The body is too large.");
+    return false;
+  }
+  const std::string* type = request.header("content-type");
+  const bool has_body = chunked_ || body_left_ != 0;
+  if (has_body && type != nullptr &&
+      !equals_ignore_case(Bytes(*type).substr(0, 16), "application/json")) {
+    refusal = problem(415, "BADTYPE", "Bodies are application/json.");
+    return false;
+  }
+  return true;
+}
+
+// --- Writing ---
+
+// An answer before the request was read whole: then its rest must not pass for the next one.
+void HttpConnection::refuse(HttpResponse response) {
+  const bool unread_body = exchange_ == nullptr || chunked_ || body_left_ != 0 ||
+                           exchange_->request().header("transfer-encoding") != nullptr ||
+                           exchange_->request().header("content-length") != nullptr;
+  response.close =
+      response.close || unread_body || response.status == 400 || response.status == 413;
+  send(std::move(response));
+}
+
+void HttpConnection::send(HttpResponse response) {
+  if (at_ == At::kClosed || at_ == At::kWriting || at_ == At::kStreaming) return;
+  at_ = At::kWriting;
+  if (response.close || stopping_) keep_alive_ = false;
+  std::string bytes = head_text(response, keep_alive_, false);
+  if (!head_only_) bytes += response.body;
+  const bool unread = response.close;
+  write_when_durable(std::move(bytes), [this, unread] {
+    cut_exchange();
+    if (keep_alive_) return next_request();
+    unread ? linger() : close();
+  });
+}
+
+void HttpConnection::open_stream(HttpResponse head, std::function<void()> sent) {
+  if (at_ != At::kHandling) return;
+  at_ = At::kStreaming;
+  keep_alive_ = false;
+  write_when_durable(head_text(head, false, true), std::move(sent));
+}
+
+void HttpConnection::send_part(std::string part, std::function<void()> sent) {
+  if (at_ == At::kStreaming) write_when_durable(std::move(part), std::move(sent));
+}
+
+void HttpConnection::end_stream() {
+  if (at_ == At::kStreaming) linger();
+}
+
+void HttpConnection::write_when_durable(std::string bytes, std::function<void()> done) {
+  thread_.when_durable(engine_->gate(), [self = shared_from_this(), text = std::move(bytes),
+                                         then = std::move(done)](bool durable) mutable {
+    if (self->at_ == At::kClosed) return;
+    if (durable) return self->write(std::move(text), std::move(then));
+    // What waited may be lost: an error takes its place, where there is still place for one.
+    if (self->at_ == At::kStreaming) return self->close();
+    self->keep_alive_ = false;
+    HttpResponse response = problem_of_error(
+        "MISCONF The last commands may or may not have been kept; the server stops.");
+    std::string failure = head_text(response, false, false);
+    if (!self->head_only_) failure += response.body;
+    self->write(std::move(failure), [raw = self.get()] { raw->close(); });
+  });
+}
+
+void HttpConnection::write(std::string bytes, std::function<void()> done) {
+  if (write_busy_) {
+    parts_.emplace_back(std::move(bytes), std::move(done));
+    return;
+  }
+  writing_ = std::move(bytes);
+  write_busy_ = true;
+  set_deadline(service().limits().timeout_ms);
+  asio::async_write(
+      socket_->stream, asio::buffer(writing_),
+      [self = shared_from_this(), then = std::move(done)](const error_code& error, size_t) {
+        if (self->at_ == At::kClosed) return;
+        if (error) return self->close();
+        self->write_busy_ = false;
+        self->set_deadline(self->at_ == At::kStreaming ? kStreamSilenceMs : 0);
+        if (then != nullptr) then();
+        if (self->parts_.empty() || self->write_busy_ || self->at_ != At::kStreaming) return;
+        auto [part, next] = std::move(self->parts_.front());
+        self->parts_.erase(self->parts_.begin());
+        self->write(std::move(part), std::move(next));
+      });
+}
+
+// --- The end ---
+
+void HttpConnection::linger() {
+  at_ = At::kLingering;
+  cut_exchange();
+  error_code ignored;
+  socket_->stream.shutdown(TcpSocket::shutdown_send, ignored);
+  set_deadline(kLingerMs);
+  drain();
+}
+
+void HttpConnection::drain() {
+  socket_->lingered_bytes += socket_->input.size();
+  socket_->input.consume(socket_->input.size());
+  if (socket_->lingered_bytes > kLingerBytes) return close();
+  read_more();
+}
+
+void HttpConnection::set_deadline(int64_t wait_ms) {
+  ++deadlines_;
+  if (wait_ms == 0) {
+    timer_.cancel();
+    return;
+  }
+  timer_.expires_after(std::chrono::milliseconds(wait_ms));
+  timer_.async_wait([self = shared_from_this(), number = deadlines_](const error_code& error) {
+    if (!error && number == self->deadlines_) self->on_deadline();
+  });
+}
+
+void HttpConnection::on_deadline() {
+  if (at_ == At::kClosed) return;
+  const bool partial = at_ == At::kHead || at_ == At::kBody;
+  if (partial || write_busy_) {
+    service().counters().timeouts.fetch_add(1, std::memory_order_relaxed);
+  }
+  // After a long silence a comment: so whoever is gone is noticed, and proxies stay.
+  if (at_ == At::kStreaming && !write_busy_) return write(": still here\n\n", nullptr);
+  if (!partial) return close();
+  HttpResponse response = problem(408, "TIMEOUT", "The request did not arrive in time.");
+  response.close = true;
+  cut_exchange();
+  send(std::move(response));
+}
+
+void HttpConnection::cut_exchange() {
+  if (exchange_ != nullptr) exchange_->transport_ = nullptr;
+  exchange_ = nullptr;
+}
+
+void HttpConnection::begin_stop() {
+  stopping_ = true;
+  if (at_ == At::kHandling) return send(problem(503, "STOPPING", "The server stops."));
+  if (at_ != At::kWriting) close();
+}
+
+void HttpConnection::close() {
+  if (at_ == At::kClosed) return;
+  const std::shared_ptr<HttpConnection> self = shared_from_this();
+  at_ = At::kClosed;
+  cut_exchange();
+  ++deadlines_;
+  timer_.cancel();
+  engine_->close();
+  error_code ignored;
+  socket_->stream.close(ignored);
+  keeper_.remove(self);
+}
+
+// --- The connections of a thread ---
+
+void HttpThread::take_connection(int fd, Endpoints endpoints) {
+  HttpService::Counters& counters = service_.counters();
+  if (stopping_) {
+    ::close(fd);
+    counters.connections.fetch_sub(1, std::memory_order_relaxed);
+    return;
+  }
+  auto connection = std::make_shared<HttpConnection>(*this, fd, std::move(endpoints));
+  connections_.insert(connection);
+  thread_.guest_connections.store(connections_.size(), std::memory_order_release);
+  connection->start();
+}
+
+void HttpThread::remove(const std::shared_ptr<HttpConnection>& connection) {
+  connections_.erase(connection);
+  thread_.guest_connections.store(connections_.size(), std::memory_order_release);
+  service_.counters().connections.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void HttpThread::begin_stop() {
+  stopping_ = true;
+  const auto connections = connections_;
+  for (const auto& connection : connections) connection->begin_stop();
+}
+
+void HttpThread::close_all() {
+  stopping_ = true;
+  const auto connections = connections_;
+  for (const auto& connection : connections) connection->close();
+}
+
+}  // namespace sluice

@@ -1,0 +1,124 @@
+// HttpConnection: one HTTP/1.1 connection with keep-alive. Reads a request, checks it, has it
+// answered, and goes on; and the keeper of a thread's connections.
+//
+// The only headers that see Beast are this one's source and Asio's; what it reads becomes an
+// HttpRequest at once. Order of checks: the head's form, the host, who asks, where from, then the
+// body: so who may do nothing cannot make the server keep a body either.
+//
+// Threads and lifetime: one I/O thread. Asio's handlers share the connection; close() cuts it off
+// from everything else, and what still comes finds it closed.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "net/asio_types.h"
+#include "net/http/exchange.h"
+#include "net/http/head_check.h"
+#include "net/http/http_service.h"
+#include "net/io_thread.h"
+
+namespace sluice {
+
+class HttpThread;
+
+class HttpConnection final : public ExchangeTransport,
+                             public std::enable_shared_from_this<HttpConnection> {
+ public:
+  // Takes over `fd`, a connected, non-blocking socket.
+  HttpConnection(HttpThread& keeper, int fd, Endpoints endpoints);
+  ~HttpConnection() override;
+
+  void start();
+  // Ends when the answer in work has left.
+  void begin_stop();
+  void close();
+
+  // --- ExchangeTransport ---
+  void send(HttpResponse response) override;
+  void open_stream(HttpResponse head, std::function<void()> sent) override;
+  void send_part(std::string part, std::function<void()> sent) override;
+  void end_stream() override;
+  EngineClient& engine() override { return *engine_; }
+  HttpService& service() override;
+
+ private:
+  enum class At { kIdle, kHead, kBody, kHandling, kWriting, kStreaming, kLingering, kClosed };
+  using Done = void (HttpConnection::*)();
+
+  // --- Reading ---
+  void read_more();
+  void take_input();
+  void take_head(size_t size);
+  bool parse_head(Bytes head, HttpRequest& request, HttpResponse& refusal);
+  void take_body();
+  void handle();
+  void watch_peer();
+  void next_request();
+
+  // --- Checks; true: go on, else `refusal` says why not ---
+  bool check_request(HttpRequest& request, HttpResponse& refusal);
+  bool check_route(Exchange& exchange, HttpResponse& refusal);
+  bool check_origin(const HttpRequest& request, HttpResponse& refusal) const;
+  bool check_body(const HttpRequest& request, HttpResponse& refusal);
+
+  // --- Writing ---
+  void refuse(HttpResponse response);
+  void write_when_durable(std::string bytes, std::function<void()> done);
+  void write(std::string bytes, std::function<void()> done);
+  void answered();
+  void linger();
+  void drain();
+
+  void set_deadline(int64_t wait_ms);
+  void on_deadline();
+  void cut_exchange();
+
+  HttpThread& keeper_;
+  IoThread& thread_;
+  struct Socket;
+  std::unique_ptr<Socket> socket_;
+  std::unique_ptr<EngineClient> engine_;
+  const Endpoints endpoints_;
+  SteadyTimer timer_;
+  uint64_t deadlines_ = 0;  // which one the timer is for
+  At at_ = At::kIdle;
+
+  std::shared_ptr<Exchange> exchange_;
+  bool keep_alive_ = true;
+  bool head_only_ = false;  // HEAD
+  bool chunked_ = false;
+  uint64_t body_left_ = 0;
+  std::optional<ChunkDecoder> chunks_;
+  size_t head_seen_ = 0;  // input that holds no end of a head
+  std::string body_;
+  std::string writing_;
+  bool write_busy_ = false;
+  // Of a stream: what is to be written after that.
+  std::vector<std::pair<std::string, std::function<void()>>> parts_;
+  bool stopping_ = false;
+};
+
+// The connections of one I/O thread.
+class HttpThread final : public IoThreadGuest {
+ public:
+  HttpThread(HttpService& service, IoThread& thread) : service_(service), thread_(thread) {}
+
+  void begin_stop() override;
+  void close_all() override;
+  void take_connection(int fd, Endpoints endpoints);
+  void remove(const std::shared_ptr<HttpConnection>& connection);
+
+  HttpService& service() { return service_; }
+  IoThread& thread() { return thread_; }
+
+ private:
+  HttpService& service_;
+  IoThread& thread_;
+  std::set<std::shared_ptr<HttpConnection>> connections_;
+  bool stopping_ = false;
+};
+
+}  // namespace sluice

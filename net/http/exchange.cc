@@ -1,0 +1,54 @@
+#include "net/http/exchange.h"
+
+#include <utility>
+
+#include "engine/base/check.h"
+
+namespace sluice {
+
+const std::string& Exchange::path(Bytes name) const {
+  for (const auto& [key, value] : path_) {
+    if (key == name) return value;
+  }
+  CHECK(false);
+}
+
+void Exchange::select(int database) { database_ = database; }
+
+namespace {
+
+std::vector<Bytes> views_of(const std::vector<std::string>& arguments) {
+  return {arguments.begin(), arguments.end()};
+}
+
+}  // namespace
+
+RespValue Exchange::run(const std::vector<std::string>& arguments) {
+  CHECK(!cut_off());
+  transport_->engine().speak_for(principal_.user, database_);
+  return transport_->engine().run(views_of(arguments));
+}
+
+void Exchange::run_waiting(const std::vector<std::string>& arguments, EngineClient::Then then) {
+  if (cut_off()) return;
+  transport_->engine().speak_for(principal_.user, database_);
+  transport_->engine().run_waiting(views_of(arguments), std::move(then));
+}
+
+void Exchange::respond(HttpResponse response) {
+  if (!cut_off()) transport_->send(std::move(response));
+}
+
+void Exchange::open_stream(HttpResponse head, std::function<void()> sent) {
+  if (!cut_off()) transport_->open_stream(std::move(head), std::move(sent));
+}
+
+void Exchange::send_part(std::string part, std::function<void()> sent) {
+  if (!cut_off()) transport_->send_part(std::move(part), std::move(sent));
+}
+
+void Exchange::end_stream() {
+  if (!cut_off()) transport_->end_stream();
+}
+
+}  // namespace sluice

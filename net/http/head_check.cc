@@ -1,0 +1,133 @@
+#include "net/http/head_check.h"
+
+#include <algorithm>
+
+namespace sluice {
+
+namespace {
+
+// 2^48 bytes are more than any limit of a body.
+constexpr unsigned kMostSizeDigits = 12;
+
+bool is_control(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return (byte < ' ' && c != '\t') || byte == 0x7f;
+}
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+}  // namespace
+
+size_t find_head_end(Bytes bytes, size_t seen) {
+  // A bare line feed would end a line for others: such a head is complete too, and refused.
+  for (size_t at = bytes.find('\n', seen < 2 ? 0 : seen - 2); at != Bytes::npos;
+       at = bytes.find('\n', at + 1)) {
+    const Bytes rest = bytes.substr(at + 1);
+    if (rest.starts_with("\r\n")) return at + 3;
+    if (rest.starts_with("\n")) return at + 2;
+  }
+  return 0;
+}
+
+std::string check_head(Bytes head) {
+  size_t number = 0;
+  while (!head.empty()) {
+    const size_t end = head.find('\n');
+    if (end == Bytes::npos || end == 0 || head[end - 1] != '\r')
+      return "a line does not end with CRLF";
+    const Bytes line = head.substr(0, end - 1);
+    head.remove_prefix(end + 1);
+    if (line.empty()) return head.empty() ? "" : "an empty line within the head";
+    if (std::any_of(line.begin(), line.end(), is_control)) return "a control character";
+    if (number++ == 0) continue;
+    if (line[0] == ' ' || line[0] == '\t') return "a line that continues the one before it";
+    const size_t colon = line.find(':');
+    if (colon == Bytes::npos || colon == 0) return "a line without a name";
+    if (line[colon - 1] == ' ' || line[colon - 1] == '\t') return "a blank before a colon";
+  }
+  return "the head does not end";
+}
+
+HeadFault check_framing(const HttpRequest& request) {
+  if (request.http_1_1 && request.header_count("host") != 1) {
+    return {400, "There must be one Host header."};
+  }
+  if (request.header_count("host") > 1) return {400, "There must be one Host header."};
+  const size_t lengths = request.header_count("content-length");
+  const size_t encodings = request.header_count("transfer-encoding");
+  if (lengths > 1) return {400, "There is more than one Content-Length."};
+  if (lengths == 1) {
+    const std::string& text = *request.header("content-length");
+    if (text.empty() || !std::all_of(text.begin(), text.end(), is_digit)) {
+      return {400, "Content-Length is not a number."};
+    }
+  }
+  if (encodings == 0) return {};
+  if (lengths != 0) return {400, "Content-Length and Transfer-Encoding exclude each other."};
+  if (encodings > 1) return {400, "There is more than one Transfer-Encoding."};
+  if (!request.http_1_1) return {400, "HTTP/1.0 has no Transfer-Encoding."};
+  if (!equals_ignore_case(*request.header("transfer-encoding"), "chunked")) {
+    return {501, "Of transfer encodings only chunked is known."};
+  }
+  return {};
+}
+
+bool ChunkDecoder::take_size(char c) {
+  const char lower = ascii_lower(c);
+  const bool letter = lower >= 'a' && lower <= 'f';
+  if (c == '\r') {
+    at_ = At::kSizeEnd;
+    return digits_ != 0;
+  }
+  if ((!is_digit(c) && !letter) || ++digits_ > kMostSizeDigits) return false;
+  size_ = size_ * 16 + static_cast<uint64_t>(letter ? lower - 'a' + 10 : c - '0');
+  return true;
+}
+
+// All but the data.
+bool ChunkDecoder::take_byte(char c) {
+  switch (at_) {
+    case At::kSize:
+      return take_size(c);
+    case At::kSizeEnd:
+      at_ = size_ == 0 ? At::kLastEnd : At::kData;
+      return c == '\n';
+    case At::kDataEnd:
+      at_ = At::kDataLineFeed;
+      return c == '\r';
+    case At::kDataLineFeed:
+      at_ = At::kSize;
+      size_ = 0;
+      digits_ = 0;
+      return c == '\n';
+    case At::kLastEnd:
+      at_ = At::kLastLineFeed;
+      return c == '\r';
+    case At::kLastLineFeed:
+      at_ = At::kDone;
+      return c == '\n';
+    case At::kData:
+    case At::kDone:
+      break;
+  }
+  return false;
+}
+
+ChunkDecoder::Result ChunkDecoder::take(Bytes& bytes, std::string& body) {
+  while (!bytes.empty() && at_ != At::kDone) {
+    if (at_ == At::kData) {
+      const size_t count = std::min<uint64_t>(size_, bytes.size());
+      body += bytes.substr(0, count);
+      bytes.remove_prefix(count);
+      size_ -= count;
+      if (size_ == 0) at_ = At::kDataEnd;
+      continue;
+    }
+    const char c = bytes[0];
+    bytes.remove_prefix(1);
+    if (!take_byte(c)) return Result::kBad;
+  }
+  return at_ == At::kDone ? Result::kDone : Result::kMore;
+}
+
+}  // namespace sluice

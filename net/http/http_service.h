@@ -1,0 +1,87 @@
+// HttpService: the HTTP side of one server: its routes, its tokens, its limits, and the connections
+// on each I/O thread.
+//
+// Requests run on the I/O thread of their connection, through that thread's Execution, exactly as
+// those of a RESP session do (net/engine_client.h).
+//
+// Threads: made before the I/O threads start; refusal() and adopt() on I/O thread 0; the rest is
+// constant or atomic.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "net/http/router.h"
+#include "net/http/tokens.h"
+#include "net/server_state.h"
+#include "net/session_port.h"
+#include "net/settings.h"
+
+namespace sluice {
+
+class IoThread;
+class ServerPort;
+
+struct HttpLimits {
+  size_t max_head_bytes = 16U << 10;
+  size_t max_target_bytes = 8U << 10;
+  size_t max_body_bytes = 0;
+  size_t max_connections = 0;
+  int64_t timeout_ms = 0;  // of a request's arrival, and of the taking of its answer
+  int64_t idle_ms = 0;     // between two requests
+};
+
+class HttpService {
+ public:
+  // All of them outlive it.
+  HttpService(ServerState& state, ServerPort& server, const Settings& settings,
+              std::vector<Route> routes);
+  ~HttpService();
+  HttpService(const HttpService&) = delete;
+  HttpService& operator=(const HttpService&) = delete;
+
+  // Before the threads start: gives each the keeper of its connections.
+  void join_threads(const std::vector<std::unique_ptr<IoThread>>& threads);
+  // What is told to a connection that may not come in; empty: it may.
+  std::string refusal(bool loopback);
+  // Takes over a connected, non-blocking socket.
+  void adopt(int fd, Endpoints endpoints);
+
+  ServerState& state() { return state_; }
+  ServerPort& server() { return server_; }
+  const std::vector<Route>& routes() const { return routes_; }
+  const Tokens& tokens() const { return tokens_; }
+  const HttpLimits& limits() const { return limits_; }
+  // The queues for which the endpoints of older systems speak.
+  const HttpAliases& aliases() const { return aliases_; }
+  // Whether a Host header names this server; `local` is the connection's own end.
+  bool is_known_host(Bytes host, Bytes local) const;
+
+  struct Counters {
+    std::atomic<uint64_t> connections{0};
+    std::atomic<uint64_t> connections_received{0};
+    std::atomic<uint64_t> connections_rejected{0};
+    std::atomic<uint64_t> requests{0};
+    std::atomic<uint64_t> timeouts{0};
+  };
+  Counters& counters() { return counters_; }
+
+ private:
+  ServerState& state_;
+  ServerPort& server_;
+  const std::vector<Route> routes_;
+  const Tokens tokens_;
+  HttpLimits limits_;
+  const std::vector<std::string> hosts_;
+  const HttpAliases aliases_;
+  Counters counters_;
+  std::vector<IoThread*> threads_;
+  std::vector<class HttpThread*> keepers_;
+  size_t next_thread_ = 0;
+};
+
+}  // namespace sluice

@@ -1,0 +1,146 @@
+#include "net/http/json_text.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace sluice {
+
+namespace {
+
+using nlohmann::json;
+using Kind = RespValue::Kind;
+
+constexpr Bytes kBase64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+// How many bytes the character has that begins here; 0: none that is well-formed does.
+size_t utf8_length(Bytes bytes) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(bytes[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || bytes.size() < length) return 0;
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  // Overlong forms, surrogates, and what is above U+10FFFF.
+  if (first == 0xe0 && byte(1) < 0xa0) return 0;
+  if (first == 0xed && byte(1) > 0x9f) return 0;
+  if (first == 0xf0 && byte(1) < 0x90) return 0;
+  if (first == 0xf4 && byte(1) > 0x8f) return 0;
+  return length;
+}
+
+int base64_digit(char c) {
+  if (c == '-') return 62;
+  if (c == '_') return 63;
+  const size_t digit = kBase64.find(c);
+  return digit == Bytes::npos ? -1 : static_cast<int>(digit);
+}
+
+}  // namespace
+
+bool is_utf8(Bytes bytes) {
+  while (!bytes.empty()) {
+    const size_t length = utf8_length(bytes);
+    if (length == 0) return false;
+    bytes.remove_prefix(length);
+  }
+  return true;
+}
+
+std::string to_base64(Bytes bytes) {
+  std::string out;
+  out.reserve((bytes.size() + 2) / 3 * 4);
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    uint32_t group = 0;
+    for (size_t k = 0; k < 3; ++k) {
+      group = group << 8 | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0U);
+    }
+    for (size_t k = 0; k < 4; ++k) {
+      out += i + k > bytes.size() ? '=' : kBase64[group >> (18 - 6 * k) & 63];
+    }
+  }
+  return out;
+}
+
+std::optional<std::string> from_base64(Bytes text) {
+  const bool padded = text.ends_with('=');
+  if (padded && text.size() % 4 != 0) return std::nullopt;
+  for (int i = 0; i < 2 && text.ends_with('='); ++i) text.remove_suffix(1);
+  if (text.size() % 4 == 1) return std::nullopt;
+  std::string out;
+  out.reserve(text.size() * 3 / 4);
+  uint32_t group = 0;
+  unsigned bits = 0;
+  for (const char c : text) {
+    const int digit = base64_digit(c);
+    if (digit < 0) return std::nullopt;
+    group = group << 6 | static_cast<uint32_t>(digit);
+    bits += 6;
+    if (bits < 8) continue;
+    bits -= 8;
+    out += static_cast<char>(group >> bits & 0xff);
+  }
+  return out;
+}
+
+json text_to_json(Bytes bytes) {
+  if (is_utf8(bytes)) return std::string(bytes);
+  return {{"base64", to_base64(bytes)}};
+}
+
+std::string name_to_json(Bytes name) {
+  return is_utf8(name) ? std::string(name) : "base64:" + to_base64(name);
+}
+
+void put_bytes(json& object, const std::string& name, Bytes bytes) {
+  if (is_utf8(bytes)) {
+    object[name] = std::string(bytes);
+    return;
+  }
+  object[name] = nullptr;
+  object[name + "_base64"] = to_base64(bytes);
+}
+
+json resp_to_json(const RespValue& value) {
+  switch (value.kind) {
+    case Kind::kNull:
+      return nullptr;
+    case Kind::kInteger:
+      return value.integer;
+    case Kind::kDouble:
+      return std::isfinite(value.number) ? json(value.number) : json(nullptr);
+    case Kind::kBoolean:
+      return value.integer != 0;
+    case Kind::kText:
+    case Kind::kError:
+      return text_to_json(value.text);
+    case Kind::kArray: {
+      json array = json::array();
+      for (const RespValue& item : value.items) array.push_back(resp_to_json(item));
+      return array;
+    }
+    case Kind::kMap: {
+      json object = json::object();
+      for (size_t i = 0; i + 1 < value.items.size(); i += 2) {
+        put_value(object, name_to_json(value.items[i].text), value.items[i + 1]);
+      }
+      return object;
+    }
+  }
+  return nullptr;
+}
+
+void put_value(json& object, const std::string& name, const RespValue& value) {
+  if (value.kind == Kind::kText) {
+    put_bytes(object, name, value.text);
+  } else {
+    object[name] = resp_to_json(value);
+  }
+}
+
+std::string dump_json(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+}  // namespace sluice

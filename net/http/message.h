@@ -1,0 +1,61 @@
+// HTTP requests and responses as plain values: what handlers see, without Beast.
+//
+// Plain data; one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/base/bytes.h"
+
+namespace sluice {
+
+enum class HttpMethod : uint8_t { kGet, kHead, kPost, kPut, kPatch, kDelete, kOther };
+const char* method_name(HttpMethod method);
+// Neither GET nor HEAD: it may change something.
+bool is_change(HttpMethod method);
+
+struct HttpRequest {
+  HttpMethod method = HttpMethod::kOther;
+  bool http_1_1 = true;
+  std::string target;  // as it was sent
+  std::string path;    // of it, still percent-encoded
+  // Decoded, in their order; a name may occur several times.
+  std::vector<std::pair<std::string, std::string>> query;
+  // Names in lower case.
+  std::vector<std::pair<std::string, std::string>> headers;
+  std::string body;
+  std::string peer;  // "127.0.0.1:5555"
+  // Our end's address without its port: "127.0.0.1", "[::1]".
+  std::string local_address;
+  bool from_loopback = false;
+
+  // The first header of this name; null: there is none.
+  const std::string* header(Bytes lower_name) const;
+  size_t header_count(Bytes lower_name) const;
+  const std::string* parameter(Bytes name) const;
+};
+
+struct HttpResponse {
+  unsigned status = 200;
+  std::string content_type = "application/json";
+  std::string body;
+  std::vector<std::pair<std::string, std::string>> headers;
+  bool close = false;  // the connection ends after it
+};
+
+const char* reason_phrase(unsigned status);
+// The response's head with its empty line. A stream has no length: it ends with its connection.
+std::string head_text(const HttpResponse& response, bool keep_alive, bool stream);
+
+// Percent-encoding; `plus_is_blank` in queries. Nothing if it is malformed.
+std::optional<std::string> percent_decode(Bytes text, bool plus_is_blank = false);
+std::string percent_encode(Bytes bytes);
+
+// Fills path and query from the target. False: it is malformed, or not in origin form.
+bool split_target(HttpRequest& request);
+
+}  // namespace sluice

@@ -1,0 +1,58 @@
+// Who may do what over HTTP: roles, and the tokens that give them.
+//
+// A token is kept as the SHA-256 of its text. It speaks for a user of the RESP side, whose rules
+// hold as well: the one that it names, or one of its role that has no other rules than the role.
+// Without any token only this machine is served, and may read (Access says what).
+//
+// Threads: constant after it is made; any thread.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/acl.h"
+#include "net/http/token_setting.h"
+
+namespace sluice {
+
+// What a route asks for.
+enum class Access : uint8_t {
+  kOpen,     // nothing, ever: /healthz
+  kReady,    // a token where there are any: /readyz, /metrics
+  kRead,     // at least this role, but open for this machine where there is no token
+  kOperate,  // at least this role
+  kAdmin,
+};
+
+// Who asks, once his token has been looked at.
+struct Principal {
+  Role role = Role::kRead;
+  std::shared_ptr<User> user;
+};
+
+class Tokens {
+ public:
+  explicit Tokens(std::vector<TokenSetting> settings);
+
+  bool empty() const { return settings_.empty(); }
+
+  enum class Verdict : uint8_t { kGranted, kNeedsToken, kBadToken, kForbidden };
+  struct Answer {
+    Verdict verdict = Verdict::kNeedsToken;
+    Principal principal;
+  };
+  // `authorization`: the header's value, or null. Takes the same time whichever token is right.
+  Answer check(Access access, const std::string* authorization, const Acl& acl) const;
+
+ private:
+  std::optional<Principal> find(Bytes token, const Acl& acl) const;
+
+  std::vector<TokenSetting> settings_;
+  // Of tokens that name no user.
+  std::array<std::shared_ptr<User>, kRoles> role_users_;
+};
+
+}  // namespace sluice

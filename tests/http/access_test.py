@@ -1,0 +1,177 @@
+#!/usr/bin/python3
+"""Who may do what over HTTP: every route and every role, tokens, users, what is open without any.
+
+    tests/http/access_test.py [--server build/release/bin/sluice-server] [--only part-of-a-name]
+"""
+
+import hashlib
+import socket
+import sys
+
+from http_client import (ADMIN_TOKEN, Client, OPERATE_TOKEN, Raw, READ_TOKEN, TOKENS, require,
+                         require_equal, require_problem, run, serve)
+
+QUEUE = "/api/v1/queues/q"
+JOB = QUEUE + "/jobs/j"
+LEASE = {"lease": 1}
+
+# (method, path, body, the role that is needed): every route of the server.
+ROUTES = [
+    ("GET", "/healthz", None, "open"),
+    ("GET", "/readyz", None, "any"),
+    ("GET", "/metrics", None, "any"),
+    ("GET", "/api/v1/journal", None, "read"),
+    ("GET", "/api/v1/queues", None, "read"),
+    ("GET", QUEUE, None, "read"),
+    ("GET", QUEUE + "/config", None, "read"),
+    ("GET", QUEUE + "/bands", None, "read"),
+    ("GET", QUEUE + "/groups", None, "read"),
+    ("GET", QUEUE + "/tags/lang", None, "read"),
+    ("GET", QUEUE + "/workers", None, "read"),
+    ("GET", QUEUE + "/events", None, "read"),
+    ("GET", QUEUE + "/jobs", None, "read"),
+    ("GET", JOB, None, "read"),
+    ("PATCH", QUEUE, {"max_active": 9}, "operate"),
+    ("POST", QUEUE + "/jobs", {"payload": ""}, "operate"),
+    ("PATCH", JOB, {"pri": "HIGH"}, "operate"),
+    ("POST", JOB + ":cancel", {}, "operate"),
+    ("POST", JOB + ":retry", {}, "operate"),
+    ("POST", JOB + ":ack", LEASE, "operate"),
+    ("POST", JOB + ":nack", LEASE, "operate"),
+    ("POST", JOB + ":touch", LEASE, "operate"),
+    ("POST", QUEUE + ":pop", {}, "operate"),
+    ("POST", QUEUE + "/jobs:cancel", {"where": {}}, "operate"),
+    ("POST", QUEUE + "/jobs:retry", {"where": {}}, "operate"),
+    ("POST", QUEUE + "/jobs:purge", {"where": {}}, "operate"),
+    ("POST", "/api/v1/checkpoint", None, "admin"),
+]
+RANK = {"open": 0, "any": 1, "read": 1, "operate": 2, "admin": 3}
+
+
+def test_every_route_and_every_role(options):
+    """Each route answers 401 without a token, 403 below its role, and its own answer above."""
+    server = serve(options)
+    with Client(server) as client:
+        for method, path, body, needed in ROUTES:
+            for role, token in {None: None, **TOKENS}.items():
+                answer = client.request(method, path, body, token=token)
+                where = f"{method} {path} as {role}"
+                if role is None and needed != "open":
+                    require_problem(answer, 401, "NOAUTH")
+                    require_equal(answer.headers["www-authenticate"], "Bearer", where)
+                elif role is not None and RANK[role] < RANK[needed]:
+                    require_problem(answer, 403, "NOPERM")
+                else:
+                    require(answer.status not in (401, 403, 405, 500),
+                            f"{where}: {answer.status} {answer.body!r}")
+
+
+def test_nothing_changes_below_its_role(options):
+    """What a role may not do has no effect either."""
+    server = serve(options)
+    with Client(server, OPERATE_TOKEN) as client:
+        client.expect(201, "POST", QUEUE + "/jobs", {"id": "j", "payload": "x"})
+        before = client.get(QUEUE).json["config"]
+        for method, path, body, needed in ROUTES:
+            if needed in ("operate", "admin"):
+                client.expect(403, method, path, body, token=READ_TOKEN)
+                client.expect(401, method, path, body, token=None)
+        after = client.get(QUEUE).json
+        require_equal(after["config"], before)
+        require_equal(after["stats"]["pending"], 1)
+        require_equal(after["stats"]["added"], 1)
+
+
+def test_without_a_token_this_machine_may_read(options):
+    """No token is configured: reading is open on this machine, every change is 401."""
+    server = serve(options, tokens=False)
+    with Client(server, None) as client:
+        for method, path, body, needed in ROUTES:
+            answer = client.request(method, path, body)
+            if needed in ("operate", "admin"):
+                require_problem(answer, 401, "NOAUTH")
+            else:
+                require(answer.status in (200, 404), f"{path}: {answer.status} {answer.body!r}")
+        require_problem(client.get("/nothing"), 404, "NOTFOUND")
+
+
+def test_wrong_tokens(options):
+    """A token that nobody has, another scheme, and no token at all are told apart, not let in."""
+    server = serve(options)
+    with Client(server, None) as client:
+        for value in ("Bearer " + READ_TOKEN + "x", "Bearer " + READ_TOKEN[:-1], "Bearer ",
+                      "Bearer", "Basic cmVhZDpyZWFk", READ_TOKEN,
+                      "Bearer " + hashlib.sha256(READ_TOKEN.encode()).hexdigest()):
+            answer = client.get("/api/v1/queues", headers={"Authorization": value})
+            require_problem(answer, 401, "BADTOKEN")
+        client.expect(200, "GET", "/api/v1/queues",
+                      headers={"Authorization": "bearer " + READ_TOKEN})
+
+
+def test_a_token_may_speak_for_a_user(options):
+    """The rules of the user that a token names hold besides its role; he can be switched off."""
+    secret = "token-of-a-user-0123"
+    digest = hashlib.sha256(secret.encode()).hexdigest()
+    server = serve(options, {"user": "carol on >pw ~mine:* +@all",
+                             "http-token": [f"operate #{digest} user carol",
+                                            f"admin >{ADMIN_TOKEN}"]})
+    with Client(server, secret) as client:
+        client.expect(201, "POST", "/api/v1/queues/mine:q/jobs", {"payload": "x"})
+        client.expect(201, "POST", "/api/v1/queues/other/jobs", {"payload": "x"},
+                      token=ADMIN_TOKEN)
+        require_problem(client.post("/api/v1/queues/other/jobs", {"payload": "x"}), 403, "NOPERM")
+        require_problem(client.get("/api/v1/queues/other"), 403, "NOPERM")
+        names = [queue["name"] for queue in client.get("/api/v1/queues").json["queues"]]
+        require_equal(names, ["mine:q"], "the queues that carol may see")
+        require_problem(client.post("/api/v1/checkpoint"), 403, "NOPERM")
+        with server.connect() as connection:
+            connection.call("ACL", "SETUSER", "carol", "off")
+            require_problem(client.get("/api/v1/queues/mine:q"), 401, "BADTOKEN")
+            connection.call("ACL", "SETUSER", "carol", "on", "-q.add")
+            require_problem(client.post("/api/v1/queues/mine:q/jobs", {"payload": "x"}), 403,
+                            "NOPERM")
+            connection.call("ACL", "DELUSER", "carol")
+        require_problem(client.get("/api/v1/queues/mine:q"), 401, "BADTOKEN")
+
+
+def test_bad_token_lines_do_not_start(options):
+    """A role that is none, a short token, half a hash: the server says so and does not start."""
+    for line in ("owner >0123456789abcdef", "read >short", "read #0123", "read 0123456789abcdef",
+                 "read", "read >0123456789abcdef group x"):
+        words = ["--port", "0", "--http-token", *line.split(" ")]
+        code, text = options.run(*words)
+        require(code == 1 and "http-token" in text, f"{line}: exit {code}, {text}")
+
+
+def other_address():
+    """An address of this machine that is not loopback; None if there is none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            return None
+        address = probe.getsockname()[0]
+    return None if address.startswith("127.") else address
+
+
+def test_without_a_token_others_are_refused(options):
+    """Who comes by another address than loopback is served only with a token."""
+    address = other_address()
+    if address is None:
+        return
+    for tokens in False, True:
+        server = serve(options, {"http-bind": "* -::1"}, tokens=tokens)
+        with Raw(server) as raw:
+            raw.socket.close()
+            raw.socket = socket.create_connection((address, server.http_port), timeout=30)
+            raw.send(b"GET /healthz HTTP/1.1\r\nHost: " + address.encode() + b"\r\n\r\n")
+            if tokens:
+                require_equal(raw.answer().status, 200)
+            else:
+                require_problem(raw.answer(), 403, "LOOPBACKONLY")
+                require(raw.at_end(), "it stays open")
+        server.close()
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.modules[__name__]))

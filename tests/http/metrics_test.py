@@ -1,0 +1,129 @@
+#!/usr/bin/python3
+"""/metrics: both formats are well-formed, and what they say is what the queues hold.
+
+    tests/http/metrics_test.py [--server build/release/bin/sluice-server] [--only part-of-a-name]
+"""
+
+import re
+import sys
+
+from http_client import Client, READ_TOKEN, require, require_equal, require_problem, run, serve
+
+JOBS = "/api/v1/queues/q/jobs"
+SAMPLE = re.compile(r'([a-z_:]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\.)*",?)*)\})? (-?[0-9.e+-]+)')
+LABEL = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"')
+
+
+def parse(text):
+    """{name: {labels: value}}; every line is a comment or a sample of the family above it."""
+    samples, family, kind, seen = {}, None, None, set()
+    for line in text.splitlines():
+        if line == "# EOF":
+            break
+        if line.startswith("# "):
+            _, what, family, rest = line.split(" ", 3)
+            require(what in ("HELP", "TYPE"), line)
+            if what == "TYPE":
+                require(family not in seen, f"{family} stands in two places")
+                seen.add(family)
+                kind = rest
+            continue
+        found = SAMPLE.fullmatch(line)
+        require(found, f"no sample: {line!r}")
+        name = found.group(1)
+        suffixes = {"histogram": ("_bucket", "_sum", "_count"), "counter": ("", "_total"),
+                    "gauge": ("",)}[kind]
+        require(name in [family + suffix for suffix in suffixes], f"{name} below {family}")
+        labels = tuple(sorted(LABEL.findall(found.group(2) or "")))
+        require(labels not in samples.setdefault(name, {}), f"{line} twice")
+        samples[name][labels] = float(found.group(3))
+    return samples
+
+
+def labelled(**labels):
+    return tuple(sorted({"queue": "q", "db": "0", **labels}.items()))
+
+
+def test_series_follow_the_state(options):
+    """Gauges, totals, distributions by priority, refusals and groups are what happened."""
+    server = serve(options)
+    with Client(server) as client:
+        client.expect(200, "PATCH", "/api/v1/queues/q", {"max_waiting": 3})
+        before = parse(client.get("/metrics").body.decode())
+        # Every series is there before the first job has waited.
+        require_equal(before["queue_depth"][labelled()], 0)
+        require_equal(before["queue_wait_time_seconds_count"][labelled(priority="NORMAL")], 0)
+        require_equal(before["queue_rejected_total"][labelled(reason="queue_full")], 0)
+        for name in "abc":
+            client.expect(201, "POST", JOBS, {"id": name, "payload": "", "pri": "HIGH",
+                                              "group": "g"})
+        client.expect(429, "POST", JOBS, {"payload": ""})
+        job, = client.post("/api/v1/queues/q:pop", {"worker": "w"}).json["jobs"]
+        client.expect(200, "POST", JOBS + "/a:ack", {"lease": job["lease"]})
+        client.expect(200, "POST", "/api/v1/queues/q:pop", {"worker": "w"})
+        after = parse(client.get("/metrics").body.decode())
+        for name, value in [("queue_depth", 1), ("queue_active", 1), ("queue_enqueue_total", 3),
+                            ("queue_schedule_total", 2), ("queue_completed_total", 1)]:
+            require_equal(after[name][labelled()], value, name)
+        high = labelled(priority="HIGH")
+        require_equal(after["queue_priority_depth"][high], 1)
+        require_equal(after["queue_wait_time_seconds_count"][high], 2)
+        require_equal(after["queue_run_time_seconds_count"][high], 1)
+        require_equal(after["queue_rejected_total"][labelled(reason="queue_full")], 1)
+        require_equal(after["queue_group_active"][labelled(group="g")], 1)
+        require(after["sluice_commands_total"][()] >= 5, "commands")
+        require(after["sluice_http_requests_total"][()] >= 8, "requests")
+        require(after["sluice_memory_used_bytes"][()] > 1 << 20, "memory")
+
+
+def test_buckets_grow_and_end_with_the_count(options):
+    """Buckets of each distribution never fall, reach from 1 ms to hours, and end with all."""
+    server = serve(options, {"appendonly": "yes", "appendfsync": "always"})
+    with Client(server) as client:
+        for number in range(20):
+            client.expect(201, "POST", JOBS, {"id": f"j{number}", "payload": ""})
+        client.expect(200, "POST", "/api/v1/queues/q:pop", {"count": 20})
+        samples = parse(client.get("/metrics").body.decode())
+    for family in "queue_wait_time_seconds", "sluice_journal_sync_seconds":
+        series = {}
+        for labels, value in samples[family + "_bucket"].items():
+            rest = tuple(pair for pair in labels if pair[0] != "le")
+            bound = float(dict(labels)["le"].replace("+Inf", "inf"))
+            series.setdefault(rest, []).append((bound, value))
+        for rest, buckets in series.items():
+            buckets.sort()
+            values = [value for _, value in buckets]
+            require_equal(values, sorted(values), f"{family} {rest}")
+            require_equal(values[-1], samples[family + "_count"][rest])
+            require(buckets[0][0] <= 0.0011, f"the first bound of {family} is {buckets[0][0]}")
+    bounds = [float(dict(labels)["le"].replace("+Inf", "inf"))
+              for labels in samples["queue_wait_time_seconds_bucket"]]
+    require(max(bound for bound in bounds if bound != float("inf")) >= 3600, "hours")
+    require(samples["sluice_journal_sync_seconds_count"][()] > 0, "syncs")
+
+
+def test_both_formats(options):
+    """Prometheus's text by default, OpenMetrics where Accept asks for it; the same values."""
+    server = serve(options)
+    with Client(server, READ_TOKEN) as client:
+        with server.connect() as connection:
+            connection.call("Q.ADD", b'q"\\\n\xff', "a", "x")
+            connection.call("Q.ADD", "q", "a", "x")
+        plain = client.get("/metrics")
+        opened = client.get("/metrics", headers={
+            "Accept": "application/openmetrics-text;version=1.0.0,text/plain;q=0.5"})
+        require(plain.headers["content-type"].startswith("text/plain; version=0.0.4"), "type")
+        require(opened.headers["content-type"].startswith("application/openmetrics-text"), "type")
+        require(opened.body.endswith(b"# EOF\n"), "no end")
+        require(b"# EOF" not in plain.body, "an end")
+        require(b"# TYPE queue_enqueue_total counter" in plain.body, "a counter")
+        require(b"# TYPE queue_enqueue counter" in opened.body, "a counter")
+        first, second = parse(plain.body.decode()), parse(opened.body.decode())
+        require_equal(set(first), set(second), "names")
+        require_equal(first["queue_enqueue_total"], second["queue_enqueue_total"])
+        require_equal(len(first["queue_depth"]), 2, "queues")
+        require_problem(client.get("/metrics", token=None), 401, "NOAUTH")
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.modules[__name__]))

@@ -1,0 +1,221 @@
+// The parts of the HTTP side that need no socket: targets, heads, chunks, routes, tokens, JSON.
+#include <nlohmann/json.hpp>
+
+#include "engine/acl.h"
+#include "engine/passwords.h"
+#include "net/admin/routes.h"
+#include "net/http/head_check.h"
+#include "net/http/json_text.h"
+#include "net/http/message.h"
+#include "net/http/problem.h"
+#include "net/http/router.h"
+#include "net/http/tokens.h"
+
+#include <doctest/doctest.h>
+
+#include <set>
+
+namespace sluice {
+namespace {
+
+using nlohmann::json;
+
+HttpRequest request_of(std::string target) {
+  HttpRequest request;
+  request.target = std::move(target);
+  return request;
+}
+
+TEST_CASE("a target is split into its path and decoded parameters") {
+  HttpRequest request = request_of("/a%2Fb/c?x=1&y=a+b%26&x=2&&z");
+  REQUIRE(split_target(request));
+  CHECK_EQ(request.path, "/a%2Fb/c");
+  CHECK_EQ(request.query.size(), 4);
+  CHECK_EQ(*request.parameter("x"), "1");
+  CHECK_EQ(*request.parameter("y"), "a b&");
+  CHECK_EQ(*request.parameter("z"), "");
+  CHECK(request.parameter("w") == nullptr);
+  for (const char* bad :
+       {"", "a", "http://a/", "/%", "/%4", "/%zz", "/a b", "/a?x=%", "/\x80", "/a\\b", "/<", "*"}) {
+    HttpRequest other = request_of(bad);
+    CAPTURE(bad);
+    CHECK_FALSE(split_target(other));
+  }
+}
+
+TEST_CASE("percent-encoding gives every byte back") {
+  std::string all;
+  for (int i = 0; i < 256; ++i) all += static_cast<char>(i);
+  const auto decoded = percent_decode(percent_encode(all));
+  REQUIRE(decoded.has_value());
+  CHECK(*decoded == all);
+}
+
+TEST_CASE("a head is found and judged by its bytes") {
+  CHECK_EQ(find_head_end("GET / HTTP/1.1\r\nA: b\r\n\r\nrest"), 24);
+  CHECK_EQ(find_head_end("GET / HTTP/1.1\r\nA: b\r\n\r"), 0);
+  CHECK_EQ(find_head_end("GET / HTTP/1.1\nA: b\n\n"), 21);
+  // Whatever part of it was looked at before.
+  const Bytes whole = "GET / HTTP/1.1\r\nA: b\r\n\r\n";
+  for (size_t seen = 0; seen < whole.size(); ++seen) CHECK_EQ(find_head_end(whole, seen), 24);
+  CHECK_EQ(check_head("GET / HTTP/1.1\r\nA: b\r\nC:d\r\n\r\n"), "");
+  for (const char* bad : {"GET / HTTP/1.1\nA: b\n\n", "GET / HTTP/1.1\r\nA: b\r\n c\r\n\r\n",
+                          "GET / HTTP/1.1\r\nA : b\r\n\r\n", "GET / HTTP/1.1\r\nA\r\n\r\n",
+                          "GET / HTTP/1.1\r\n: b\r\n\r\n", "GET / HTTP/1.1\r\nA: b\rc\r\n\r\n",
+                          "GET / HTTP/1.1\r\nA: \x7f\r\n\r\n", "\r\n\r\n", "GET / HTTP/1.1\r\n"}) {
+    CAPTURE(bad);
+    CHECK_NE(check_head(bad), "");
+  }
+}
+
+TEST_CASE("chunks are decoded the same, whole or in any two pieces") {
+  const std::string good = "3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\nnext";
+  for (size_t cut = 0; cut <= good.size(); ++cut) {
+    ChunkDecoder decoder;
+    std::string body;
+    std::string left;
+    ChunkDecoder::Result result = ChunkDecoder::Result::kMore;
+    for (const std::string& piece : {good.substr(0, cut), good.substr(cut)}) {
+      Bytes bytes = piece;
+      result = decoder.take(bytes, body);
+      left += bytes;
+    }
+    CHECK(result == ChunkDecoder::Result::kDone);
+    CHECK_EQ(body, "abc0123456789");
+    CHECK_EQ(left, "next");
+  }
+  for (const std::string bad : {"g\r\n", "\r\n", "1\n", "1\r\nab\r\n", "1;x\r\n", "0\r\nA: b\r\n",
+                                "1234567890123\r\n", "-1\r\n"}) {
+    ChunkDecoder decoder;
+    std::string body;
+    Bytes bytes = bad;
+    CAPTURE(bad);
+    CHECK(decoder.take(bytes, body) == ChunkDecoder::Result::kBad);
+  }
+}
+
+void nothing(Exchange&) {}
+
+TEST_CASE("a path leads to the first row that fits; ids may hold any byte") {
+  const Route routes[] = {
+      {.pattern = "/q/{queue}/jobs/{id}", .handler = nothing},
+      {.method = HttpMethod::kPost, .pattern = "/q/{queue}/jobs/{id}:ack", .handler = nothing},
+      {.method = HttpMethod::kPost, .pattern = "/q/{queue}/jobs", .handler = nothing},
+      {.pattern = "/list/", .handler = nothing},
+  };
+  RouteMatch match = match_route(routes, HttpMethod::kGet, "/q/a%2Fb/jobs/x%3Aack%00");
+  REQUIRE(match.route == &routes[0]);
+  CHECK_EQ(match.parameters[0].second, "a/b");
+  CHECK(match.parameters[1].second == std::string("x:ack\0", 6));
+  match = match_route(routes, HttpMethod::kPost, "/q/a/jobs/x%3Aack:ack");
+  REQUIRE(match.route == &routes[1]);
+  CHECK_EQ(match.parameters[1].second, "x:ack");
+  CHECK(match_route(routes, HttpMethod::kHead, "/q/a/jobs/x").route == &routes[0]);
+  CHECK(match_route(routes, HttpMethod::kGet, "/list/").route == &routes[3]);
+  for (const char* none :
+       {"/list", "/q", "/q/a", "/q//jobs/x", "/q/a/jobs/x/", "/q/a/jobs/", "/"}) {
+    CAPTURE(none);
+    match = match_route(routes, HttpMethod::kGet, none);
+    CHECK(match.route == nullptr);
+    CHECK_EQ(match.allowed, "");
+  }
+  match = match_route(routes, HttpMethod::kPost, "/q/a/jobs/:ack");
+  CHECK(match.route == nullptr);
+  match = match_route(routes, HttpMethod::kDelete, "/q/a/jobs/x:ack");
+  CHECK_EQ(match.allowed, "GET, HEAD, POST");
+}
+
+TEST_CASE("every row of the server has what its description needs, and none hides another") {
+  const std::vector<Route> routes = admin_routes();
+  std::set<std::string> seen;
+  for (const Route& route : routes) {
+    CAPTURE(route.pattern);
+    const bool has_handler = route.handler != nullptr;
+    CHECK(has_handler);
+    CHECK_NE(std::string(route.summary), "");
+    CHECK(route.answer != nullptr);
+    CHECK(seen.insert(std::string(method_name(route.method)) + route.pattern).second);
+    // Whatever changes something needs more than reading.
+    if (is_change(route.method)) CHECK(route.access >= Access::kOperate);
+    std::string path = route.pattern;
+    for (size_t at = path.find('{'); at != std::string::npos; at = path.find('{')) {
+      path.replace(at, path.find('}') - at + 1, "x");
+    }
+    CHECK(match_route(routes, route.method, path).route == &route);
+  }
+}
+
+TEST_CASE("tokens: roles, schemes, users") {
+  Acl acl;
+  const Bytes on[] = {"on", "~*", "+@all"};
+  REQUIRE_EQ(acl.set_user("carol", on), "");
+  std::vector<TokenSetting> settings(2);
+  const std::string reader[] = {"read", ">0123456789abcdef"};
+  const std::string worker[] = {"OPERATE", "#" + hash_password("secret"), "user", "carol"};
+  REQUIRE_EQ(parse_token_setting(reader, settings[0]), "");
+  REQUIRE_EQ(parse_token_setting(worker, settings[1]), "");
+  CHECK_EQ(settings[0].hash, hash_password("0123456789abcdef"));
+  const Tokens tokens(settings);
+  const auto verdict = [&](Access access, const char* header) {
+    const std::string text = header == nullptr ? "" : header;
+    return tokens.check(access, header == nullptr ? nullptr : &text, acl).verdict;
+  };
+  using Verdict = Tokens::Verdict;
+  CHECK(verdict(Access::kRead, "Bearer 0123456789abcdef") == Verdict::kGranted);
+  CHECK(verdict(Access::kOperate, "Bearer 0123456789abcdef") == Verdict::kForbidden);
+  CHECK(verdict(Access::kOperate, "bearer secret") == Verdict::kGranted);
+  CHECK(verdict(Access::kAdmin, "bearer secret") == Verdict::kForbidden);
+  CHECK(verdict(Access::kRead, "Bearer secret ") == Verdict::kBadToken);
+  CHECK(verdict(Access::kOpen, "Bearer wrong") == Verdict::kBadToken);
+  CHECK(verdict(Access::kOpen, nullptr) == Verdict::kGranted);
+  CHECK(verdict(Access::kReady, nullptr) == Verdict::kNeedsToken);
+  CHECK(verdict(Access::kRead, nullptr) == Verdict::kNeedsToken);
+  const Tokens none({});
+  CHECK(none.check(Access::kRead, nullptr, acl).verdict == Verdict::kGranted);
+  CHECK(none.check(Access::kOperate, nullptr, acl).verdict == Verdict::kNeedsToken);
+  CHECK(none.check(Access::kAdmin, nullptr, acl).verdict == Verdict::kNeedsToken);
+}
+
+TEST_CASE("JSON carries any bytes") {
+  for (const std::string good : {"", "a", "\xc3\xbc", "\xe2\x82\xac", "\xf0\x9f\x98\x80",
+                                 "\xed\x9f\xbf", "\xf4\x8f\xbf\xbf"}) {
+    CHECK(is_utf8(good));
+  }
+  for (const std::string bad : {"\x80", "\xc0\x80", "\xc3", "\xe0\x80\x80", "\xed\xa0\x80",
+                                "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "a\xff"}) {
+    CHECK_FALSE(is_utf8(bad));
+    json object = json::object();
+    put_bytes(object, "x", bad);
+    CHECK(object["x"].is_null());
+    CHECK_EQ(from_base64(object["x_base64"].get<std::string>()), bad);
+    CHECK_EQ(from_base64(text_to_json(bad)["base64"].get<std::string>()), bad);
+  }
+  CHECK_EQ(to_base64("a"), "YQ==");
+  CHECK_EQ(to_base64("ab"), "YWI=");
+  CHECK_EQ(to_base64("abc"), "YWJj");
+  CHECK_EQ(from_base64("YWI"), "ab");
+  CHECK_EQ(from_base64("_-8"), "\xff\xef");
+  for (const char* bad : {"Y", "YQ=", "Y===", "Y Q=", "YQ==YQ=="}) {
+    CAPTURE(bad);
+    CHECK_FALSE(from_base64(bad).has_value());
+  }
+}
+
+TEST_CASE("an error of a command becomes a problem with its hints") {
+  const HttpResponse full = problem_of_error("QFULL pending=3 max=3 retry_after_ms=2500");
+  CHECK_EQ(full.status, 429);
+  const json members = json::parse(full.body);
+  CHECK_EQ(members["code"], "QFULL");
+  CHECK_EQ(members["pending"], 3);
+  CHECK_EQ(members["retry_after_ms"], 2500);
+  bool told = false;
+  for (const auto& [name, value] : full.headers)
+    told = told || (name == "Retry-After" && value == "3");
+  CHECK(told);
+  CHECK_EQ(json::parse(problem_of_error("NOJOB id=a%20b").body)["id"], "a b");
+  CHECK_EQ(problem_of_error("ERR syntax error").status, 422);
+  CHECK_EQ(problem_of_error("NOPERM this user has no permissions").status, 403);
+}
+
+}  // namespace
+}  // namespace sluice
