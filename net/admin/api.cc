@@ -190,7 +190,7 @@ bool BodyReader::failed() {
     return true;
   }
   for (const auto& [name, value] : members_.items()) {
-    if (!contains(taken_, name)) fail(name, "is unknown here");
+    if (!others_allowed_ && !contains(taken_, name)) fail(name, "is unknown here");
   }
   if (!bad_field_) return false;
   respond_bad_field(exchange_, *bad_field_, why_);

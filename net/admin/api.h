@@ -56,6 +56,8 @@ class BodyReader {
   // Names of members that nobody has asked for are mistakes. True, with the problem responded: it
   // has failed.
   bool failed();
+  // Members that nobody asks for are no mistakes: the body is somebody else's as well.
+  void allow_others() { others_allowed_ = true; }
   // Fields with any plain value, as the texts that a configuration takes.
   Words fields();
   void fail(Bytes field, Bytes why);
@@ -72,6 +74,7 @@ class BodyReader {
   std::optional<std::string> bad_field_;
   std::string why_;
   bool malformed_ = false;
+  bool others_allowed_ = false;
 };
 
 // Query parameters likewise.

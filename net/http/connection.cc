@@ -181,6 +181,7 @@ void HttpConnection::take_head(size_t size) {
   keep_alive_ = true;
   body_.clear();
   body_left_ = 0;
+  chunked_ = false;
   const bool good = parse_head(socket_->unread().substr(0, size), request, refusal);
   socket_->input.consume(size);
   service().counters().requests.fetch_add(1, std::memory_order_relaxed);

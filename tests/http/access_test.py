@@ -14,6 +14,9 @@ from http_client import (ADMIN_TOKEN, Client, OPERATE_TOKEN, Raw, READ_TOKEN, TO
 QUEUE = "/api/v1/queues/q"
 JOB = QUEUE + "/jobs/j"
 LEASE = {"lease": 1}
+EXECUTIONS = "/api/v1/admin/executions/"
+GRADING = "/api/v1/grading_queue"
+GRADING_JOB = {"key": "k", "collation": {"type": "team", "id": "7"}}
 
 # (method, path, body, the role that is needed): every route of the server.
 ROUTES = [
@@ -31,6 +34,17 @@ ROUTES = [
     ("GET", QUEUE + "/events", None, "read"),
     ("GET", QUEUE + "/jobs", None, "read"),
     ("GET", JOB, None, "read"),
+    ("GET", "/api/v1/openapi.json", None, "read"),
+    ("GET", EXECUTIONS, None, "read"),
+    ("GET", EXECUTIONS + "queue", None, "read"),
+    ("GET", "/api/queue-stats", None, "read"),
+    ("GET", GRADING, None, "read"),
+    ("GET", GRADING + "/k/status", None, "read"),
+    ("PUT", EXECUTIONS + "e/priority", {"priority": "high"}, "operate"),
+    ("PUT", GRADING, GRADING_JOB, "operate"),
+    ("PUT", GRADING + "/immediate", GRADING_JOB, "operate"),
+    ("PUT", GRADING + "/move", {"jobKey": "k", "moveAction": "delay"}, "operate"),
+    ("DELETE", GRADING + "/k", None, "operate"),
     ("PATCH", QUEUE, {"max_active": 9}, "operate"),
     ("POST", QUEUE + "/jobs", {"payload": ""}, "operate"),
     ("PATCH", JOB, {"pri": "HIGH"}, "operate"),
@@ -48,10 +62,17 @@ ROUTES = [
 RANK = {"open": 0, "any": 1, "read": 1, "operate": 2, "admin": 3}
 
 
+def count_routes(client):
+    paths = client.expect(200, "GET", "/api/v1/openapi.json").json["paths"]
+    return sum(len(operations) for operations in paths.values())
+
+
 def test_every_route_and_every_role(options):
     """Each route answers 401 without a token, 403 below its role, and its own answer above."""
     server = serve(options)
     with Client(server) as client:
+        require_equal(len({(method, path) for method, path, _, _ in ROUTES}), count_routes(client),
+                      "routes that are tested here")
         for method, path, body, needed in ROUTES:
             for role, token in {None: None, **TOKENS}.items():
                 answer = client.request(method, path, body, token=token)

@@ -1,0 +1,402 @@
+// The endpoints of the systems that queues come from, with their own shapes, on top of the queues
+// that http-executions-queue, http-stats-queue and http-grading-queue name.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+
+#include "engine/base/numbers.h"
+#include "net/admin/api.h"
+#include "net/admin/routes.h"
+#include "net/http/http_service.h"
+
+namespace sluice {
+
+namespace {
+
+using nlohmann::json;
+
+// "2026-02-09T14:30:45.123Z"; null for no time.
+json iso_time(const RespValue& ms) {
+  if (ms.is_null()) return nullptr;
+  const auto seconds = static_cast<std::time_t>(ms.integer / 1000);
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  char date[32];
+  std::strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &parts);
+  char text[48];
+  std::snprintf(text, sizeof(text), "%s.%03dZ", date, static_cast<int>(ms.integer % 1000));
+  return text;
+}
+
+json iso_now() {
+  using std::chrono::system_clock;
+  const auto now = system_clock::now().time_since_epoch();
+  RespValue ms;
+  ms.kind = RespValue::Kind::kInteger;
+  ms.integer = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+  return iso_time(ms);
+}
+
+// What a payload or result says as a JSON object; empty where it is none.
+json object_of(const RespValue* text) {
+  if (text == nullptr || text->is_null()) return json::object();
+  json parsed = json::parse(text->text, nullptr, false);
+  return parsed.is_object() ? parsed : json::object();
+}
+
+// --- Executions ---
+
+constexpr int64_t kMaxExecutions = 200;
+constexpr int64_t kUsualExecutions = 50;
+// So many jobs are looked at for one list; what lies beyond is not counted.
+constexpr size_t kMaxExamined = 20'000;
+
+const char* status_of(Bytes state) {
+  if (state == "active") return "running";
+  if (state == "completed") return "completed";
+  if (state == "failed") return "failed";
+  if (state == "cancelled") return "cancelled";
+  return state == "expired" ? "timeout" : "queued";
+}
+
+// Of what the job's result or payload says, the result's word counts.
+json execution_of(const RespValue& job) {
+  const json payload = object_of(job.find("payload"));
+  const json result = object_of(job.find("result"));
+  json execution = json::object();
+  for (const char* name : {"script", "lang", "lang_version", "stdout", "stderr", "exit_code",
+                           "error_type", "user_id"}) {
+    execution[name] = result.contains(name)    ? result[name]
+                      : payload.contains(name) ? payload[name]
+                                               : json(nullptr);
+  }
+  execution["execution_id"] = text_to_json(job.at("id").text);
+  execution["status"] = status_of(job.at("state").text);
+  execution["priority"] = to_lower(job.at("pri").text);
+  const std::string& group = job.at("group").text;
+  if (execution["user_id"].is_null() && !group.empty()) execution["user_id"] = text_to_json(group);
+  execution["created_at"] = iso_time(job.at("enqueued"));
+  const RespValue& finished = job.at("finished");
+  const RespValue& started = job.at("started");
+  execution["updated_at"] = iso_time(!finished.is_null()  ? finished
+                                     : !started.is_null() ? started
+                                                          : job.at("enqueued"));
+  return execution;
+}
+
+// States that show as this status; empty: there is no such status.
+Words states_of(const std::string& status) {
+  if (status == "queued") return {"pending", "delayed", "blocked"};
+  for (const char* state : {"active", "completed", "failed", "cancelled", "expired"}) {
+    if (status == status_of(state)) return {state};
+  }
+  return {};
+}
+
+// All jobs that the words choose, page by page; false with the problem responded.
+bool collect(Exchange& exchange, const Words& selector, std::vector<RespValue>& jobs) {
+  const std::string& queue = exchange.service().aliases().executions;
+  std::string cursor = "0";
+  do {
+    Words words = {"Q.LIST", queue, "CURSOR", cursor, "COUNT", "1000"};
+    if (!selector.empty()) words.emplace_back("WHERE");
+    words.insert(words.end(), selector.begin(), selector.end());
+    RespValue reply = exchange.run(words);
+    if (respond_error(exchange, reply)) return false;
+    cursor = reply.items[0].text;
+    for (RespValue& job : reply.items[1].items) jobs.push_back(std::move(job));
+  } while (cursor != "0" && jobs.size() < kMaxExamined);
+  return true;
+}
+
+void list_executions(Exchange& exchange) {
+  QueryReader query(exchange);
+  Words selector;
+  if (const auto status = query.text("status")) {
+    const Words states = states_of(*status);
+    if (states.empty()) query.fail("status", "is unknown");
+    for (const std::string& state : states) selector.insert(selector.end(), {"STATE", state});
+  }
+  query.options({{"priority", "PRI"}, {"user_id", "GROUP"}}, selector);
+  const auto limit = query.integer("limit", 1, kMaxExecutions).value_or(kUsualExecutions);
+  const auto skip = query.integer("skip", 0, INT32_MAX).value_or(0);
+  std::vector<RespValue> jobs;
+  if (query.failed() || !collect(exchange, selector, jobs)) return;
+  std::stable_sort(jobs.begin(), jobs.end(), [](const RespValue& a, const RespValue& b) {
+    return a.at("enqueued").integer > b.at("enqueued").integer;
+  });
+  const auto total = static_cast<int64_t>(jobs.size());
+  json executions = json::array();
+  for (int64_t i = skip; i < std::min(total, skip + limit); ++i) {
+    const std::string& id = jobs[static_cast<size_t>(i)].at("id").text;
+    const RespValue job = exchange.run({"Q.GET", exchange.service().aliases().executions, id,
+                                        "WITH", "payload", "WITH", "result"});
+    if (job.is_map()) executions.push_back(execution_of(job));
+  }
+  respond_json(exchange, {{"executions", std::move(executions)},
+                          {"total", total},
+                          {"limit", limit},
+                          {"skip", skip},
+                          {"has_more", skip + limit < total}});
+}
+
+void put_priority(Exchange& exchange) {
+  QueryReader query(exchange);
+  BodyReader body(exchange);
+  const auto priority = body.bytes("priority");
+  if (!priority) body.fail("priority", "must be there");
+  if (query.failed() || body.failed()) return;
+  const std::string& queue = exchange.service().aliases().executions;
+  const std::string& id = exchange.path("id");
+  if (respond_error(exchange, exchange.run({"Q.MOVE", queue, id, "PRI", *priority}))) return;
+  const RespValue job = exchange.run({"Q.GET", queue, id, "WITH", "payload", "WITH", "result"});
+  if (respond_error(exchange, job)) return;
+  if (job.is_null()) return exchange.respond(problem(404, "NOJOB", "There is no such execution."));
+  respond_json(exchange, execution_of(job));
+}
+
+void get_executions_queue(Exchange& exchange) {
+  QueryReader query(exchange);
+  if (query.failed()) return;
+  const RespValue stats = exchange.run({"Q.STATS", exchange.service().aliases().executions});
+  if (respond_error(exchange, stats)) return;
+  json bands = json::object();
+  const RespValue& depths = stats.at("by_priority");
+  for (size_t i = 0; i + 1 < depths.items.size(); i += 2) {
+    if (depths.items[i + 1].integer == 0) continue;
+    bands[to_lower(depths.items[i].text)] = depths.items[i + 1].integer;
+  }
+  respond_json(exchange, {{"queue_depth", stats.at("pending").integer},
+                          {"active_count", stats.at("active").integer},
+                          {"max_concurrent", stats.at("max_active").integer},
+                          {"by_priority", std::move(bands)}});
+}
+
+// --- The in-process queue ---
+
+void get_queue_stats(Exchange& exchange) {
+  QueryReader query(exchange);
+  if (query.failed()) return;
+  const std::string& name = exchange.service().aliases().stats;
+  const RespValue stats = exchange.run({"Q.STATS", name});
+  if (respond_error(exchange, stats)) return;
+  const RespValue tags = exchange.run({"Q.STATS", name, "BY", "TAG", "lang"});
+  json languages = json::object();
+  for (size_t i = 0; tags.is_map() && i + 1 < tags.items.size(); i += 2) {
+    const int64_t pending = tags.items[i + 1].at("pending").integer;
+    if (pending != 0) languages[name_to_json(tags.items[i].text)] = pending;
+  }
+  const json queue = {
+      {"queued", stats.at("pending").integer},
+      {"active", stats.at("active").integer},
+      {"maxConcurrent", stats.at("max_active").integer},
+      {"completedTasks", stats.at("completed").integer},
+      {"failedTasks", stats.at("failed").integer + stats.at("expired").integer},
+      {"averageTaskTime", std::llround(stats.at("run_ms").at("mean").as_number())},
+      {"queuedByLanguage", std::move(languages)},
+      {"queueUtilization", std::llround(stats.at("utilization").as_number() * 100)}};
+  respond_json(exchange, {{"queue", queue}, {"timestamp", iso_now()}});
+}
+
+// --- The grading queue ---
+
+// "team.7" of a collation; nothing, with the failure noted: it is none.
+std::optional<std::string> collation_of(BodyReader& body) {
+  auto collation = body.object("collation");
+  if (!collation) return std::nullopt;
+  const auto type = collation->bytes("type");
+  const auto id = collation->bytes("id");
+  if (!type || !id || (*type != "user" && *type != "team")) {
+    body.fail("collation", "must have a type, user or team, and an id");
+    return std::nullopt;
+  }
+  return *type + "." + *id;
+}
+
+struct GradingJob {
+  std::string key;
+  Words place;   // whose it is, and when it is due
+  Words urgent;  // an immediate one's band
+};
+
+// The members that are looked at; all of them are the payload.
+bool read_grading_job(Exchange& exchange, bool immediate, GradingJob& job) {
+  QueryReader query(exchange);
+  BodyReader body(exchange);
+  body.allow_others();
+  const auto key = body.bytes("key");
+  if (!key) body.fail("key", "must be there");
+  const auto group = collation_of(body);
+  if (!group) body.fail("collation", "must be there");
+  const int64_t delay_ms = body.integer("priority", 0, INT32_MAX).value_or(0);
+  if (query.failed() || body.failed()) return false;
+  job.key = *key;
+  job.place = {"GROUP", *group};
+  if (immediate) {
+    job.urgent = {"PRI", "0"};
+  } else if (delay_ms != 0) {
+    job.place.insert(job.place.end(), {"BOOST", std::to_string(-delay_ms)});
+  }
+  return true;
+}
+
+// Creates the job, or gives the one that waits the new contents; its place stays.
+void create_or_update(Exchange& exchange, bool immediate) {
+  GradingJob job;
+  if (!read_grading_job(exchange, immediate, job)) return;
+  const std::string& queue = exchange.service().aliases().grading;
+  Words words = {"Q.ADD", queue, job.key, exchange.request().body};
+  words.insert(words.end(), job.urgent.begin(), job.urgent.end());
+  Words placed = words;
+  placed.insert(placed.end(), job.place.begin(), job.place.end());
+  RespValue reply = exchange.run(placed);
+  if (reply.is_error() && reply.text.starts_with("DUPLICATE ")) {
+    // One that has ended makes way for a new one, with its place; one that has not keeps its own.
+    const RespValue present = exchange.run({"Q.GET", queue, job.key});
+    const bool ended = present.is_map() && !present.at("finished").is_null();
+    Words again = ended ? placed : words;
+    again.insert(again.end(), {"IFDUP", "UPDATE"});
+    reply = exchange.run(again);
+  }
+  if (!respond_error(exchange, reply)) respond_json(exchange, resp_to_json(reply));
+}
+
+void put_grading_job(Exchange& exchange) { create_or_update(exchange, false); }
+
+void put_immediate_job(Exchange& exchange) { create_or_update(exchange, true); }
+
+void move_grading_job(Exchange& exchange) {
+  QueryReader query(exchange);
+  BodyReader body(exchange);
+  const auto key = body.bytes("jobKey");
+  if (!key) body.fail("jobKey", "must be there");
+  const auto action = body.bytes("moveAction");
+  if (!action || (*action != "release" && *action != "delay")) {
+    body.fail("moveAction", "must be release or delay");
+  }
+  // The key alone names the job here; the reservation's nonce is none of ours.
+  static_cast<void>(body.integer("nonce", INT64_MIN, INT64_MAX));
+  static_cast<void>(collation_of(body));
+  if (query.failed() || body.failed()) return;
+  const std::string& queue = exchange.service().aliases().grading;
+  Words words = {"Q.MOVE", queue, *key};
+  if (*action == "release") {
+    words.insert(words.end(), {"PRI", "0", "FRONT"});
+  } else {
+    words.emplace_back("BACK");
+  }
+  const RespValue reply = exchange.run(words);
+  if (respond_error(exchange, reply)) return;
+  if (!reply.is_null()) return respond_json(exchange, {{"position", reply.integer}});
+  const RespValue job = exchange.run({"Q.GET", queue, *key});
+  exchange.respond(job.is_null() ? problem(404, "NOJOB", "There is no such job.")
+                                 : problem(409, "NOTWAITING", "The job does not wait."));
+}
+
+void delete_grading_job(Exchange& exchange) {
+  QueryReader query(exchange);
+  if (query.failed()) return;
+  const RespValue reply =
+      exchange.run({"Q.CANCEL", exchange.service().aliases().grading, exchange.path("id")});
+  if (respond_error(exchange, reply)) return;
+  if (reply.text == "gone") return exchange.respond(problem(404, "NOJOB", "No such job waits."));
+  respond_json(exchange, {{"result", reply.text}});
+}
+
+// The waiting jobs in their order, each with what it was given and where it stands.
+void get_grading_queue(Exchange& exchange) {
+  QueryReader query(exchange);
+  const std::string cursor = query.text("cursor").value_or("0");
+  if (query.failed()) return;
+  const RespValue reply =
+      exchange.run({"Q.LIST", exchange.service().aliases().grading, "BY", "RANK", "CURSOR", cursor,
+                    "COUNT", "1000", "WITH", "payload"});
+  if (respond_error(exchange, reply)) return;
+  json jobs = json::array();
+  for (const RespValue& each : reply.items[1].items) {
+    json job = object_of(each.find("payload"));
+    put_bytes(job, "key", each.at("id").text);
+    job["position"] = resp_to_json(each.at("position"));
+    jobs.push_back(std::move(job));
+  }
+  const std::string& next = reply.items[0].text;
+  respond_json(exchange,
+               {{"jobs", std::move(jobs)}, {"cursor", next == "0" ? json(nullptr) : json(next)}});
+}
+
+void get_grading_status(Exchange& exchange) {
+  QueryReader query(exchange);
+  if (query.failed()) return;
+  const RespValue job =
+      exchange.run({"Q.GET", exchange.service().aliases().grading, exchange.path("id")});
+  if (respond_error(exchange, job)) return;
+  if (job.is_null()) return exchange.respond(problem(404, "NOJOB", "There is no such job."));
+  std::string status = job.at("state").text;
+  if (!job.at("position").is_null()) {
+    status = "number " + std::to_string(job.at("position").integer + 1) + " in the queue";
+  } else if (!job.at("not_before").is_null()) {
+    const int64_t now_ms = exchange.service().server().unix_time_us() / 1000;
+    const int64_t left_ms = std::max<int64_t>(0, job.at("not_before").integer - now_ms);
+    status = "releases in " + std::to_string((left_ms + 999) / 1000) + " seconds";
+  }
+  respond_json(exchange, {{"status", status}});
+}
+
+}  // namespace
+
+std::vector<Route> alias_routes() {
+  constexpr const char* kGrading = "/api/v1/grading_queue";
+  const auto change = [](HttpMethod method, const char* pattern, void (*handler)(Exchange&),
+                         const char* summary, const char* body, const char* answer) {
+    return Route{.method = method,
+                 .pattern = pattern,
+                 .access = Access::kOperate,
+                 .handler = handler,
+                 .summary = summary,
+                 .body = body,
+                 .answer = answer};
+  };
+  return {
+      {.pattern = "/api/v1/admin/executions/",
+       .handler = list_executions,
+       .summary = "Executions, newest first.",
+       .parameters = {{"status", "string",
+                       "queued, running, completed, failed, cancelled or timeout"},
+                      {"priority", "string", "a band"},
+                      {"user_id", "string", "a group"},
+                      {"limit", "integer", "1 to 200, 50"},
+                      {"skip", "integer", "so many are passed over"}},
+       .answer = "Executions"},
+      {.pattern = "/api/v1/admin/executions/queue",
+       .handler = get_executions_queue,
+       .summary = "Depth, active ones, cap, and what waits by priority.",
+       .answer = "ExecutionsQueue"},
+      change(HttpMethod::kPut, "/api/v1/admin/executions/{id}/priority", put_priority,
+             "Gives an execution another priority.", "Priority", "Execution"),
+      {.pattern = "/api/queue-stats",
+       .handler = get_queue_stats,
+       .summary = "The figures of the in-process queue.",
+       .answer = "QueueStats"},
+      {.pattern = kGrading,
+       .handler = get_grading_queue,
+       .summary = "The grading jobs that wait, in their order.",
+       .parameters = {{"cursor", "string", "where the page before ended"}},
+       .answer = "GradingQueue"},
+      change(HttpMethod::kPut, kGrading, put_grading_job, "Creates or updates a grading job.",
+             "GradingJob", "Added"),
+      change(HttpMethod::kPut, "/api/v1/grading_queue/immediate", put_immediate_job,
+             "The same, to be graded at once.", "GradingJob", "Added"),
+      change(HttpMethod::kPut, "/api/v1/grading_queue/move", move_grading_job,
+             "Moves a grading job to the front or the back.", "GradingMove", "Position"),
+      change(HttpMethod::kDelete, "/api/v1/grading_queue/{id}", delete_grading_job,
+             "Takes a grading job out of the queue.", nullptr, "Cancelled"),
+      {.pattern = "/api/v1/grading_queue/{id}/status",
+       .handler = get_grading_status,
+       .summary = "Where a grading job stands, in words.",
+       .answer = "GradingStatus"},
+  };
+}
+
+}  // namespace sluice

@@ -1,0 +1,248 @@
+// The schemas of the API's description (net/admin/openapi.cc): bodies and answers by name.
+//
+// Members that may hold any bytes have x_base64 beside them. Constant text.
+#pragma once
+
+namespace sluice {
+
+inline constexpr const char* kOpenApiSchemas = R"json({
+"Problem": {"type": "object", "properties": {"type": {"type": "string"}, "title": {"type":
+  "string"}, "status": {"type": "integer"}, "code": {"type": "string"}, "detail": {"type":
+  "string"}}, "required": ["type", "title", "status", "code", "detail"]},
+"Status": {"type": "object", "properties": {"status": {"type": "string"}}, "required":
+  ["status"], "additionalProperties": false},
+"Journal": {"type": "object", "properties": {"journal": {"type": "object"}, "checkpoint":
+  {"type": "object"}}, "required": ["journal", "checkpoint"], "additionalProperties": false},
+"Distribution": {"type": "object", "properties": {"count": {"type": "integer"}, "p50": {"type":
+  "integer"}, "p95": {"type": "integer"}, "p99": {"type": "integer"}, "max": {"type":
+  "integer"}, "mean": {"type": "number"}}, "required": ["count", "p50", "p95", "p99", "max",
+  "mean"], "additionalProperties": false},
+"Stats": {"type": "object", "properties": {"pending": {"type": "integer"}, "active": {"type":
+  "integer"}, "delayed": {"type": "integer"}, "blocked": {"type": "integer"}, "waiting":
+  {"type": "integer"}, "waiting_pops": {"type": "integer"}, "slots": {"type": "integer"},
+  "max_active": {"type": "integer"}, "utilization": {"type": ["number", "null"]}, "by_priority":
+  {"type": "object", "additionalProperties": {"type": "integer"}}, "added": {"type": "integer"},
+  "started": {"type": "integer"}, "completed": {"type": "integer"}, "failed": {"type":
+  "integer"}, "expired": {"type": "integer"}, "cancelled": {"type": "integer"}, "reclaimed":
+  {"type": "integer"}, "rejected": {"type": "object", "additionalProperties": {"type":
+  "integer"}}, "wait_ms": {"$ref": "#/components/schemas/Distribution"}, "run_ms": {"$ref":
+  "#/components/schemas/Distribution"}, "oldest_ms": {"type": ["integer", "null"]}, "rates":
+  {"type": "object", "properties": {"added": {"type": "number"}, "completed": {"type":
+  "number"}}, "required": ["added", "completed"], "additionalProperties": false},
+  "timer_lag_ms": {"type": "integer"}, "since": {"type": "integer"}, "adopted": {"type":
+  "object"}}, "required": ["pending", "active", "delayed", "blocked", "waiting", "waiting_pops",
+  "slots", "max_active", "utilization", "by_priority", "added", "started", "completed",
+  "failed", "expired", "cancelled", "reclaimed", "rejected", "wait_ms", "run_ms", "oldest_ms",
+  "rates", "timer_lag_ms", "since"], "additionalProperties": false},
+"Queues": {"type": "object", "properties": {"queues": {"type": "array", "items": {"type":
+  "object", "properties": {"name": {"type": ["string", "null"]}, "db": {"type": "integer"},
+  "stats": {"$ref": "#/components/schemas/Stats"}, "name_base64": {"type": "string"}},
+  "required": ["name", "db", "stats"], "additionalProperties": false}}, "cursor": {"type":
+  ["string", "null"]}}, "required": ["queues", "cursor"], "additionalProperties": false},
+"Queue": {"type": "object", "properties": {"name": {"type": ["string", "null"]}, "db": {"type":
+  "integer"}, "stats": {"$ref": "#/components/schemas/Stats"}, "config": {"type": ["object",
+  "null"]}, "name_base64": {"type": "string"}}, "required": ["name", "db", "stats", "config"],
+  "additionalProperties": false},
+"Config": {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}},
+"Bands": {"type": "object", "properties": {"bands": {"type": "array", "items": {"type":
+  "object", "properties": {"name": {"type": ["string", "null"]}, "pending": {"type": "integer"},
+  "active": {"type": "integer"}, "delayed": {"type": "integer"}, "blocked": {"type": "integer"},
+  "waiting": {"type": "integer"}, "added": {"type": "integer"}, "started": {"type": "integer"},
+  "completed": {"type": "integer"}, "failed": {"type": "integer"}, "expired": {"type":
+  "integer"}, "cancelled": {"type": "integer"}, "reclaimed": {"type": "integer"}, "wait_ms":
+  {"$ref": "#/components/schemas/Distribution"}, "run_ms": {"$ref":
+  "#/components/schemas/Distribution"}, "oldest_ms": {"type": ["integer", "null"]},
+  "name_base64": {"type": "string"}}, "required": ["name", "pending", "active", "delayed",
+  "blocked", "waiting", "added", "started", "completed", "failed", "expired", "cancelled",
+  "reclaimed", "wait_ms", "run_ms", "oldest_ms"], "additionalProperties": false}}}, "required":
+  ["bands"], "additionalProperties": false},
+"Groups": {"type": "object", "properties": {"groups": {"type": "array", "items": {"type":
+  "object", "properties": {"name": {"type": ["string", "null"]}, "pending": {"type": "integer"},
+  "active": {"type": "integer"}, "delayed": {"type": "integer"}, "blocked": {"type": "integer"},
+  "waiting": {"type": "integer"}, "slots": {"type": "integer"}, "max_active": {"type":
+  "integer"}, "utilization": {"type": ["number", "null"]}, "name_base64": {"type": "string"}},
+  "required": ["name", "pending", "active", "delayed", "blocked", "waiting", "slots",
+  "max_active", "utilization"], "additionalProperties": false}}}, "required": ["groups"],
+  "additionalProperties": false},
+"TagValues": {"type": "object", "properties": {"values": {"type": "array", "items": {"type":
+  "object", "properties": {"name": {"type": ["string", "null"]}, "pending": {"type": "integer"},
+  "active": {"type": "integer"}, "added": {"type": "integer"}, "started": {"type": "integer"},
+  "completed": {"type": "integer"}, "failed": {"type": "integer"}, "expired": {"type":
+  "integer"}, "cancelled": {"type": "integer"}, "reclaimed": {"type": "integer"}, "wait_ms":
+  {"$ref": "#/components/schemas/Distribution"}, "run_ms": {"$ref":
+  "#/components/schemas/Distribution"}, "name_base64": {"type": "string"}}, "required": ["name",
+  "pending", "active", "added", "started", "completed", "failed", "expired", "cancelled",
+  "reclaimed", "wait_ms", "run_ms"], "additionalProperties": false}}}, "required": ["values"],
+  "additionalProperties": false},
+"Workers": {"type": "object", "properties": {"workers": {"type": "array", "items": {"type":
+  "object", "properties": {"name": {"type": ["string", "null"]}, "leases": {"type": "array",
+  "items": {"type": "object", "properties": {"id": {"type": ["string", "null"]}, "lease":
+  {"type": ["integer", "null"]}, "deadline": {"type": ["integer", "null"]}, "started": {"type":
+  ["integer", "null"]}, "attempts": {"type": "integer"}, "cancel": {"type": ["string", "null"]},
+  "progress": {"type": ["string", "null"]}, "id_base64": {"type": "string"}, "cancel_base64":
+  {"type": "string"}, "progress_base64": {"type": "string"}}, "required": ["id", "lease",
+  "deadline", "started", "attempts", "cancel", "progress"], "additionalProperties": false}},
+  "name_base64": {"type": "string"}}, "required": ["name", "leases"], "additionalProperties":
+  false}}, "cursor": {"type": ["string", "null"]}}, "required": ["workers", "cursor"],
+  "additionalProperties": false},
+"Job": {"type": "object", "properties": {"id": {"type": ["string", "null"]}, "state": {"type":
+  "string"}, "position": {"type": ["integer", "null"]}, "eta_ms": {"type": ["integer", "null"]},
+  "why": {"type": ["string", "null"]}, "pri": {"type": "string"}, "group": {"type": ["string",
+  "null"]}, "keys": {"type": "array", "items": {"type": ["string", "object"]}}, "tags": {"type":
+  "object", "additionalProperties": {"type": ["string", "null"]}}, "cost": {"type": "integer"},
+  "enqueued": {"type": "integer"}, "not_before": {"type": ["integer", "null"]}, "ttl_left_ms":
+  {"type": ["integer", "null"]}, "lease_ms": {"type": "integer"}, "max_run_ms": {"type":
+  "integer"}, "attempts": {"type": "integer"}, "crashes": {"type": "integer"}, "retries_left":
+  {"type": ["integer", "null"]}, "needs": {"type": "array", "items": {"type": ["string",
+  "object"]}}, "lease": {"type": ["integer", "null"]}, "worker": {"type": ["string", "null"]},
+  "deadline": {"type": ["integer", "null"]}, "started": {"type": ["integer", "null"]}, "cancel":
+  {"type": ["string", "null"]}, "finished": {"type": ["integer", "null"]}, "run_ms": {"type":
+  ["integer", "null"]}, "error": {"type": ["string", "null"]}, "progress": {"type": ["string",
+  "null"]}, "successor": {"type": "boolean"}, "payload": {"type": ["string", "null"]}, "result":
+  {"type": ["string", "null"]}, "id_base64": {"type": "string"}, "group_base64": {"type":
+  "string"}, "worker_base64": {"type": "string"}, "cancel_base64": {"type": "string"},
+  "error_base64": {"type": "string"}, "progress_base64": {"type": "string"}, "payload_base64":
+  {"type": "string"}, "result_base64": {"type": "string"}}, "required": ["id", "state",
+  "position", "eta_ms", "why", "pri", "group", "keys", "tags", "cost", "enqueued", "not_before",
+  "ttl_left_ms", "lease_ms", "max_run_ms", "attempts", "crashes", "retries_left", "needs",
+  "lease", "worker", "deadline", "started", "cancel", "finished", "run_ms", "error", "progress",
+  "successor"], "additionalProperties": false},
+"Jobs": {"type": "object", "properties": {"jobs": {"type": "array", "items": {"$ref":
+  "#/components/schemas/Job"}}, "cursor": {"type": ["string", "null"]}}, "required": ["jobs",
+  "cursor"], "additionalProperties": false},
+"NewJob": {"type": "object", "properties": {"id": {"type": "string"}, "payload": {"type":
+  "string"}, "pri": {"type": ["string", "integer"]}, "boost_ms": {"type": "integer"},
+  "delay_ms": {"type": "integer"}, "at": {"type": "integer"}, "group": {"type": "string"},
+  "keys": {"type": "array", "items": {"type": ["string", "object"]}}, "cost": {"type":
+  "integer"}, "ttl_ms": {"type": "integer"}, "lease_ms": {"type": "integer"}, "max_run_ms":
+  {"type": "integer"}, "retry": {"type": "integer"}, "backoff": {"type": "array", "items":
+  {"type": "integer"}}, "ifdup": {"type": "string"}, "needs": {"type": "array", "items":
+  {"type": ["string", "object"]}}, "tags": {"type": "object", "additionalProperties": {"type":
+  ["string", "object"]}}, "max_wait_ms": {"type": "integer"}, "id_base64": {"type": "string"},
+  "payload_base64": {"type": "string"}, "group_base64": {"type": "string"}}, "required": [],
+  "additionalProperties": false},
+"Added": {"type": "object", "properties": {"id": {"type": ["string", "null"]}, "result":
+  {"type": "string", "enum": ["added", "kept", "updated", "replaced", "queued"]}, "state":
+  {"type": "string"}, "position": {"type": ["integer", "null"]}, "eta_ms": {"type": ["integer",
+  "null"]}, "id_base64": {"type": "string"}}, "required": ["id", "result", "state", "position",
+  "eta_ms"], "additionalProperties": false},
+"Move": {"type": "object", "properties": {"pri": {"type": ["string", "integer"]}, "place":
+  {"type": "string", "enum": ["front", "back"]}, "boost_ms": {"type": "integer"}, "delay_ms":
+  {"type": "integer"}, "at": {"type": "integer"}}, "required": [], "additionalProperties":
+  false},
+"Cancel": {"type": "object", "properties": {"reason": {"type": "string"}, "grace_ms": {"type":
+  "integer"}, "reason_base64": {"type": "string"}}, "required": [], "additionalProperties":
+  false},
+"Cancelled": {"type": "object", "properties": {"result": {"type": "string", "enum":
+  ["cancelled", "signalled"]}}, "required": ["result"], "additionalProperties": false},
+"Nothing": {"type": "object", "properties": {}, "required": [], "additionalProperties": false},
+"State": {"type": "object", "properties": {"state": {"type": "string"}}, "required": ["state"],
+  "additionalProperties": false},
+"Selector": {"type": "object", "properties": {"state": {"type": "array", "items": {"type":
+  "string"}}, "group": {"type": "string"}, "pri": {"type": ["string", "integer"]}, "tag":
+  {"type": "object", "additionalProperties": {"type": "string"}}, "key": {"type": "string"},
+  "worker": {"type": "string"}, "older_ms": {"type": "integer"}, "limit": {"type": "integer"},
+  "group_base64": {"type": "string"}, "key_base64": {"type": "string"}, "worker_base64":
+  {"type": "string"}}, "required": [], "additionalProperties": false},
+"Many": {"type": "object", "properties": {"where": {"$ref": "#/components/schemas/Selector"},
+  "cursor": {"type": "string"}, "dry_run": {"type": "boolean"}}, "required": ["where"],
+  "additionalProperties": false},
+"CancelMany": {"type": "object", "properties": {"where": {"$ref":
+  "#/components/schemas/Selector"}, "cursor": {"type": "string"}, "dry_run": {"type":
+  "boolean"}, "reason": {"type": "string"}, "grace_ms": {"type": "integer"}, "reason_base64":
+  {"type": "string"}}, "required": ["where"], "additionalProperties": false},
+"Count": {"type": "object", "properties": {"count": {"type": "integer"}, "cursor": {"type":
+  ["string", "null"]}, "dry_run": {"type": "boolean"}}, "required": ["count", "cursor",
+  "dry_run"], "additionalProperties": false},
+"Pop": {"type": "object", "properties": {"worker": {"type": "string"}, "count": {"type":
+  "integer"}, "lease_ms": {"type": "integer"}, "cap": {"type": "integer"}, "id": {"type":
+  "string"}, "match": {"type": "array", "items": {"type": ["string", "object"]}}, "reqid":
+  {"type": "string"}, "wait_ms": {"type": "integer"}, "worker_base64": {"type": "string"},
+  "id_base64": {"type": "string"}, "reqid_base64": {"type": "string"}}, "required": [],
+  "additionalProperties": false},
+"Popped": {"type": "object", "properties": {"jobs": {"type": "array", "items": {"type":
+  "object", "properties": {"queue": {"type": ["string", "null"]}, "id": {"type": ["string",
+  "null"]}, "lease": {"type": "integer"}, "deadline": {"type": "integer"}, "attempt": {"type":
+  "integer"}, "crashes": {"type": "integer"}, "pri": {"type": "string"}, "group": {"type":
+  ["string", "null"]}, "keys": {"type": "array", "items": {"type": ["string", "object"]}},
+  "tags": {"type": "object", "additionalProperties": {"type": ["string", "null"]}}, "cost":
+  {"type": "integer"}, "enqueued": {"type": "integer"}, "max_run_ms": {"type": "integer"},
+  "progress": {"type": ["string", "null"]}, "payload": {"type": ["string", "null"]},
+  "queue_base64": {"type": "string"}, "id_base64": {"type": "string"}, "group_base64": {"type":
+  "string"}, "progress_base64": {"type": "string"}, "payload_base64": {"type": "string"}},
+  "required": ["queue", "id", "lease", "deadline", "attempt", "crashes", "pri", "group", "keys",
+  "tags", "cost", "enqueued", "max_run_ms", "progress", "payload"], "additionalProperties":
+  false}}}, "required": ["jobs"], "additionalProperties": false},
+"Ack": {"type": "object", "properties": {"lease": {"type": ["integer", "string"]}, "result":
+  {"type": "string"}, "result_base64": {"type": "string"}}, "required": ["lease"],
+  "additionalProperties": false},
+"Nack": {"type": "object", "properties": {"lease": {"type": ["integer", "string"]}, "mode":
+  {"type": "string", "enum": ["fail", "fatal", "silent"]}, "delay_ms": {"type": "integer"},
+  "error": {"type": "string"}, "error_base64": {"type": "string"}}, "required": ["lease"],
+  "additionalProperties": false},
+"Nacked": {"type": "object", "properties": {"state": {"type": "string"}, "not_before": {"type":
+  ["integer", "null"]}, "attempts_left": {"type": "integer"}}, "required": ["state",
+  "not_before", "attempts_left"], "additionalProperties": false},
+"Touch": {"type": "object", "properties": {"lease": {"type": ["integer", "string"]}, "lease_ms":
+  {"type": "integer"}, "progress": {"type": "string"}, "progress_base64": {"type": "string"}},
+  "required": ["lease"], "additionalProperties": false},
+"Touched": {"type": "object", "properties": {"left_ms": {"type": "integer"}, "cancel": {"type":
+  ["string", "null"]}, "cancel_base64": {"type": "string"}}, "required": ["left_ms", "cancel"],
+  "additionalProperties": false},
+"Events": {"type": "object", "properties": {"events": {"type": "array", "items": {"type":
+  "object", "properties": {"seq": {"type": "integer"}, "time": {"type": "integer"}, "type":
+  {"type": "string"}, "id": {"type": ["string", "null"]}, "fields": {"type": "object"},
+  "id_base64": {"type": "string"}}, "required": ["seq", "time", "type", "id", "fields"],
+  "additionalProperties": false}}, "next": {"type": "string"}}, "required": ["events", "next"],
+  "additionalProperties": false},
+"Metrics": {"type": "string"},
+"Description": {"type": "object", "properties": {"openapi": {"type": "string"}, "info": {"type":
+  "object"}, "security": {"type": "array", "items": {"type": "object"}}, "paths": {"type":
+  "object"}, "components": {"type": "object"}}, "required": ["openapi", "info", "security",
+  "paths", "components"], "additionalProperties": false},
+"Execution": {"type": "object", "properties": {"execution_id": {"type": ["string", "object"]},
+  "status": {"type": "string", "enum": ["queued", "running", "completed", "failed", "cancelled",
+  "timeout"]}, "script": {}, "lang": {}, "lang_version": {}, "stdout": {}, "stderr": {},
+  "exit_code": {}, "error_type": {}, "user_id": {}, "priority": {"type": "string"},
+  "created_at": {"type": ["string", "null"]}, "updated_at": {"type": ["string", "null"]}},
+  "required": ["execution_id", "status", "script", "lang", "lang_version", "stdout", "stderr",
+  "exit_code", "error_type", "user_id", "priority", "created_at", "updated_at"],
+  "additionalProperties": false},
+"Executions": {"type": "object", "properties": {"executions": {"type": "array", "items":
+  {"$ref": "#/components/schemas/Execution"}}, "total": {"type": "integer"}, "limit": {"type":
+  "integer"}, "skip": {"type": "integer"}, "has_more": {"type": "boolean"}}, "required":
+  ["executions", "total", "limit", "skip", "has_more"], "additionalProperties": false},
+"ExecutionsQueue": {"type": "object", "properties": {"queue_depth": {"type": "integer"},
+  "active_count": {"type": "integer"}, "max_concurrent": {"type": "integer"}, "by_priority":
+  {"type": "object", "additionalProperties": {"type": "integer"}}}, "required": ["queue_depth",
+  "active_count", "max_concurrent", "by_priority"], "additionalProperties": false},
+"Priority": {"type": "object", "properties": {"priority": {"type": ["string", "integer"]}},
+  "required": ["priority"], "additionalProperties": false},
+"QueueStats": {"type": "object", "properties": {"queue": {"type": "object", "properties":
+  {"queued": {"type": "integer"}, "active": {"type": "integer"}, "maxConcurrent": {"type":
+  "integer"}, "completedTasks": {"type": "integer"}, "failedTasks": {"type": "integer"},
+  "averageTaskTime": {"type": "integer"}, "queuedByLanguage": {"type": "object",
+  "additionalProperties": {"type": "integer"}}, "queueUtilization": {"type": "integer"}},
+  "required": ["queued", "active", "maxConcurrent", "completedTasks", "failedTasks",
+  "averageTaskTime", "queuedByLanguage", "queueUtilization"], "additionalProperties": false},
+  "timestamp": {"type": "string"}}, "required": ["queue", "timestamp"], "additionalProperties":
+  false},
+"GradingJob": {"type": "object", "properties": {"key": {"type": "string"}, "collation": {"type":
+  "object", "properties": {"type": {"type": "string", "enum": ["user", "team"]}, "id": {"type":
+  ["string", "integer"]}}, "required": ["type", "id"]}, "priority": {"type": "integer"}},
+  "required": ["key", "collation"]},
+"GradingMove": {"type": "object", "properties": {"jobKey": {"type": "string"}, "moveAction":
+  {"type": "string", "enum": ["release", "delay"]}, "nonce": {"type": "integer"}, "collation":
+  {"type": "object"}, "jobKey_base64": {"type": "string"}}, "required": ["jobKey",
+  "moveAction"], "additionalProperties": false},
+"Position": {"type": "object", "properties": {"position": {"type": "integer"}}, "required":
+  ["position"], "additionalProperties": false},
+"GradingQueue": {"type": "object", "properties": {"jobs": {"type": "array", "items": {"type":
+  "object", "properties": {"key": {"type": ["string", "null"]}, "position": {"type": ["integer",
+  "null"]}}, "required": ["key", "position"]}}, "cursor": {"type": ["string", "null"]}},
+  "required": ["jobs", "cursor"], "additionalProperties": false},
+"GradingStatus": {"type": "object", "properties": {"status": {"type": "string"}}, "required":
+  ["status"], "additionalProperties": false}
+})json";
+
+}  // namespace sluice

@@ -1,0 +1,162 @@
+#!/usr/bin/python3
+"""The endpoints of the older systems: their fields, types and statuses.
+
+    tests/http/aliases_test.py [--server build/release/bin/sluice-server] [--only part-of-a-name]
+"""
+
+import json
+import re
+import sys
+
+from http_client import Client, READ_TOKEN, require, require_equal, require_problem, run, serve
+
+EXECUTIONS = "/api/v1/admin/executions/"
+GRADING = "/api/v1/grading_queue"
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+FIELDS = {"execution_id", "script", "status", "lang", "lang_version", "stdout", "stderr",
+          "exit_code", "error_type", "priority", "user_id", "created_at", "updated_at"}
+
+
+def add_executions(client, count):
+    for number in range(count):
+        payload = {"script": f"print({number})", "lang": "python", "lang_version": "3.12",
+                   "user_id": f"u{number % 2}"}
+        client.expect(201, "POST", "/api/v1/queues/exec/jobs",
+                      {"id": f"e{number}", "payload": json.dumps(payload),
+                       "group": f"u{number % 2}", "pri": "HIGH" if number % 2 else "NORMAL"})
+
+
+def test_executions(options):
+    """The list with its filters and pages, newest first; fields come from payload and result."""
+    server = serve(options)
+    with Client(server) as client:
+        add_executions(client, 5)
+        body = client.expect(200, "GET", EXECUTIONS).json
+        require_equal(set(body), {"executions", "total", "limit", "skip", "has_more"})
+        require_equal((body["total"], body["limit"], body["skip"], body["has_more"]),
+                      (5, 50, 0, False))
+        times = [execution["created_at"] for execution in body["executions"]]
+        require_equal(times, sorted(times, reverse=True), "newest first")
+        for execution in body["executions"]:
+            require_equal(set(execution), FIELDS)
+            require(TIME.fullmatch(execution["created_at"]), execution["created_at"])
+            require_equal((execution["status"], execution["lang"], execution["stdout"]),
+                          ("queued", "python", None))
+        page = client.get(EXECUTIONS + "?limit=2&skip=2").json
+        require_equal((len(page["executions"]), page["total"], page["has_more"]), (2, 5, True))
+        require_equal({e["execution_id"] for e in
+                       client.get(EXECUTIONS + "?priority=high").json["executions"]}, {"e1", "e3"})
+        require_equal(client.get(EXECUTIONS + "?user_id=u0").json["total"], 3)
+        require_equal(client.get(EXECUTIONS + "?status=running").json["total"], 0)
+        job, = client.post("/api/v1/queues/exec:pop", {}).json["jobs"]
+        require_equal(client.get(EXECUTIONS + "?status=running").json["total"], 1)
+        result = {"stdout": "1\n", "stderr": "", "exit_code": 0}
+        client.expect(200, "POST", f"/api/v1/queues/exec/jobs/{job['id']}:ack",
+                      {"lease": job["lease"], "result": json.dumps(result)})
+        done, = client.get(EXECUTIONS + "?status=completed").json["executions"]
+        require_equal((done["stdout"], done["stderr"], done["exit_code"], done["lang"]),
+                      ("1\n", "", 0, "python"))
+        for query in "limit=0", "limit=201", "limit=x", "skip=-1", "status=nonsense", "what=1":
+            require_problem(client.get(EXECUTIONS + "?" + query), 422, "BADFIELD")
+
+
+def test_the_priority_of_an_execution(options):
+    """PUT …/priority answers the execution; unknown is 404, invalid 422, by role 401 and 403."""
+    server = serve(options)
+    with Client(server) as client:
+        add_executions(client, 2)
+        path = EXECUTIONS + "e0/priority"
+        changed = client.expect(200, "PUT", path, {"priority": "critical"}).json
+        require_equal((set(changed), changed["execution_id"], changed["priority"]),
+                      (FIELDS, "e0", "critical"))
+        require_problem(client.request("PUT", EXECUTIONS + "none/priority", {"priority": "high"}),
+                        404, "NOJOB")
+        for body in {"priority": "nonsense"}, {}, {"priority": "high", "what": 1}:
+            require_problem(client.request("PUT", path, body), 422, "BADFIELD")
+        require_problem(client.request("PUT", path, {"priority": "high"}, token=READ_TOKEN), 403,
+                        "NOPERM")
+        require_problem(client.request("PUT", path, {"priority": "high"}, token=None), 401,
+                        "NOAUTH")
+        client.expect(200, "PATCH", "/api/v1/queues/exec", {"max_active": 10})
+        require_equal(client.get(EXECUTIONS + "queue").json,
+                      {"queue_depth": 2, "active_count": 0, "max_concurrent": 10,
+                       "by_priority": {"critical": 1, "high": 1}})
+
+
+def test_queue_stats(options):
+    """GET /api/queue-stats has the in-process queue's fields, all of their types."""
+    server = serve(options, {"http-stats-queue": "mine"})
+    with Client(server) as client:
+        client.expect(200, "PATCH", "/api/v1/queues/mine", {"max_active": 4})
+        for lang in "python", "python", "java":
+            client.expect(201, "POST", "/api/v1/queues/mine/jobs",
+                          {"payload": "", "tags": {"lang": lang}})
+        job, = client.post("/api/v1/queues/mine:pop", {}).json["jobs"]
+        body = client.expect(200, "GET", "/api/queue-stats").json
+        require_equal(set(body), {"queue", "timestamp"})
+        require(TIME.fullmatch(body["timestamp"]), body["timestamp"])
+        require_equal(body["queue"], {
+            "queued": 2, "active": 1, "maxConcurrent": 4, "completedTasks": 0, "failedTasks": 0,
+            "averageTaskTime": 0, "queuedByLanguage": {"python": 1, "java": 1},
+            "queueUtilization": 25})
+        client.expect(200, "POST", f"/api/v1/queues/mine/jobs/{job['id']}:nack",
+                      {"lease": job["lease"], "mode": "fatal"})
+        require_equal(client.get("/api/queue-stats").json["queue"]["failedTasks"], 1)
+
+
+def test_the_grading_queue(options):
+    """Created, updated, moved, deleted and told in words, as the web server asks for it."""
+    server = serve(options)
+
+    def job(key, owner="7", **others):
+        return {"key": key, "collation": {"type": "team", "id": owner}, "priority": 60000,
+                "response_url": "http://localhost/answer", **others}
+
+    def order(client):
+        return [each["key"] for each in client.expect(200, "GET", GRADING).json["jobs"]]
+
+    def status(client, key):
+        return client.expect(200, "GET", f"{GRADING}/{key}/status").json["status"]
+
+    with Client(server) as client:
+        for number, key in enumerate("abc"):
+            made = client.expect(200, "PUT", GRADING, job(key, str(number))).json
+            require_equal((made["id"], made["result"]), (key, "added"))
+        require_equal(client.expect(200, "PUT", GRADING, job("a", "0", new=1)).json["result"],
+                      "updated")
+        shown = client.get(GRADING).json["jobs"][0]
+        require_equal((shown["key"], shown["new"], shown["position"], shown["collation"]),
+                      ("a", 1, 0, {"type": "team", "id": "0"}))
+        require_equal(status(client, "b"), "number 2 in the queue")
+        client.expect(200, "PUT", GRADING + "/move",
+                      {"jobKey": "c", "nonce": 1, "moveAction": "release",
+                       "collation": {"type": "team", "id": "2"}})
+        require_equal(order(client), ["c", "a", "b"])
+        client.expect(200, "PUT", GRADING + "/move", {"jobKey": "a", "moveAction": "delay"})
+        require_equal(order(client), ["c", "b", "a"])
+        client.expect(200, "PUT", GRADING + "/immediate", job("d", "3"))
+        require_equal(order(client), ["c", "d", "b", "a"])
+        require_equal(client.expect(200, "PUT", GRADING + "/immediate", job("a", "0")
+                                    ).json["result"], "updated")
+        require_equal(order(client), ["c", "d", "a", "b"])
+        client.expect(200, "DELETE", GRADING + "/b")
+        require_problem(client.request("DELETE", GRADING + "/b"), 404, "NOJOB")
+        require_equal(status(client, "b"), "cancelled")
+        require_equal(client.expect(200, "PUT", GRADING, job("b", "1")).json["result"], "added")
+        with server.connect() as connection:
+            connection.call("Q.MOVE", "grade", "b", "DELAY", 60000)
+        require(re.fullmatch(r"releases in (59|60) seconds", status(client, "b")),
+                status(client, "b"))
+        require_problem(client.get(GRADING + "/none/status"), 404, "NOJOB")
+        require_problem(client.request("PUT", GRADING + "/move", {
+            "jobKey": "none", "moveAction": "release"}), 404, "NOJOB")
+        for body in ({}, {"key": "x"}, {"key": "x", "collation": {"type": "class", "id": 1}},
+                     {"key": [], "collation": {"type": "team", "id": 1}},
+                     {"key": "x", "collation": {"type": "team", "id": 1}, "priority": -1}):
+            require_problem(client.request("PUT", GRADING, body), 422, "BADFIELD")
+        for body in {}, {"jobKey": "c"}, {"jobKey": "c", "moveAction": "up"}:
+            require_problem(client.request("PUT", GRADING + "/move", body), 422, "BADFIELD")
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.modules[__name__]))

@@ -1,0 +1,185 @@
+#!/usr/bin/python3
+"""The served OpenAPI description is true: every operation is called, every answer fits its schema.
+
+    tests/http/openapi_test.py [--server build/release/bin/sluice-server] [--only part-of-a-name]
+"""
+
+import re
+import sys
+
+from http_client import ADMIN_TOKEN, Client, require, require_equal, run, serve
+
+KINDS = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
+
+
+def is_a(value, kind):
+    if kind in ("integer", "number"):
+        fits = isinstance(value, int) if kind == "integer" else isinstance(value, (int, float))
+        return fits and not isinstance(value, bool)
+    return isinstance(value, KINDS[kind])
+
+
+def faults(value, schema, schemas, where="answer"):
+    """What of the JSON Schema subset that the description uses the value breaks."""
+    if "$ref" in schema:
+        yield from faults(value, schemas[schema["$ref"].rsplit("/", 1)[1]], schemas, where)
+        return
+    known = {"type", "properties", "required", "additionalProperties", "items", "enum"}
+    require(set(schema) <= known, f"{where}: the test does not know {set(schema) - known}")
+    kinds = schema.get("type", list(KINDS) + ["integer", "number"])
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    if not any(is_a(value, kind) for kind in kinds):
+        yield f"{where}: {value!r} is no {kinds}"
+        return
+    if "enum" in schema and value not in schema["enum"]:
+        yield f"{where}: {value!r} is none of {schema['enum']}"
+    if isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from faults(item, schema.get("items", {}), schemas, f"{where}[{number}]")
+    if isinstance(value, dict):
+        for name in schema.get("required", []):
+            if name not in value:
+                yield f"{where}: no {name}"
+        others = schema.get("additionalProperties", {})
+        for name, member in value.items():
+            inner = schema.get("properties", {}).get(name, others)
+            if inner is False:
+                yield f"{where}: {name} is not described"
+            else:
+                yield from faults(member, inner, schemas, f"{where}.{name}")
+
+
+class Described:
+    """Requests whose bodies and answers are held against the description."""
+
+    def __init__(self, client):
+        self.client = client
+        self.document = client.expect(200, "GET", "/api/v1/openapi.json").json
+        self.schemas = self.document["components"]["schemas"]
+        self.called = set()
+
+    def operation(self, method, path):
+        for pattern, operations in self.document["paths"].items():
+            expression = re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(pattern))
+            if re.fullmatch(expression, path) and method.lower() in operations:
+                # ":ack" ends a row of its own.
+                if ":" in path.rsplit("/", 1)[1] and ":" not in pattern:
+                    continue
+                return pattern, operations[method.lower()]
+        raise AssertionError(f"{method} {path} is not described")
+
+    def call(self, method, target, body=None, status=None):
+        path, _, query = target.partition("?")
+        pattern, operation = self.operation(method, path)
+        self.called.add((method, pattern))
+        where = f"{method} {target}"
+        described = {parameter["name"] for parameter in operation["parameters"]
+                     if parameter["in"] == "query"}
+        for pair in filter(None, query.split("&")):
+            require(pair.partition("=")[0] in described, f"{where}: {pair} is not described")
+        if body is not None:
+            schema = operation["requestBody"]["content"]["application/json"]["schema"]
+            wrong = list(faults(body, schema, self.schemas, "body"))
+            require(not wrong, f"{where}: {wrong}")
+        answer = self.client.request(method, target, body)
+        responses = operation["responses"]
+        if status is None:
+            require(str(answer.status) in responses, f"{where}: {answer.status} {answer.body!r}")
+        else:
+            require_equal(answer.status, status, where)
+        response = responses.get(str(answer.status), responses["default"])
+        kind, = response["content"]
+        require(answer.headers["content-type"].startswith(kind),
+                f"{where}: {answer.headers['content-type']}, described {kind}")
+        value = answer.json if "json" in kind else answer.body.decode()
+        wrong = list(faults(value, response["content"][kind]["schema"], self.schemas))
+        require(not wrong, f"{where}: {wrong}")
+        return value
+
+
+def call_everything(api):
+    queue, jobs = "/api/v1/queues/q", "/api/v1/queues/q/jobs"
+    api.call("PATCH", queue, {"max_active": 10, "fair": True})
+    api.call("PATCH", queue + "?group=*", {"max_active": 5})
+    for number, name in enumerate(["a", "b", "c", "d"]):
+        api.call("POST", jobs, {"id": name, "payload": "{}", "group": "g", "keys": ["k"],
+                                "tags": {"lang": "python"}, "pri": number % 2, "retry": 1,
+                                "backoff": [0, 0]})
+    api.call("POST", jobs, {"id_base64": "/w==", "payload_base64": "/w==", "delay_ms": 60000})
+    api.call("POST", jobs, {"id": "a", "payload": "x", "ifdup": "KEEP"})
+    api.call("POST", jobs, {"id": "a", "payload": "x"}, status=409)
+    popped = api.call("POST", queue + ":pop", {"worker": "w", "count": 3, "match": ["k"]})["jobs"]
+    leases = {job["id"]: job["lease"] for job in popped}
+    first, second, third = leases
+    api.call("POST", f"{jobs}/{first}:touch", {"lease": leases[first], "progress": "1"})
+    api.call("GET", queue + "/workers?limit=5")
+    api.call("POST", f"{jobs}/{first}:ack", {"lease": leases[first], "result": "{}"})
+    api.call("POST", f"{jobs}/{second}:nack", {"lease": leases[second], "mode": "fail"})
+    api.call("POST", f"{jobs}/{third}:nack", {"lease": leases[third], "mode": "fatal",
+                                              "error": "no"})
+    api.call("POST", f"{jobs}/{third}:retry")
+    api.call("PATCH", f"{jobs}/{third}", {"pri": "LOW", "place": "back"})
+    api.call("POST", f"{jobs}/{third}:cancel", {"reason": "r", "grace_ms": 0})
+    api.call("POST", f"{jobs}/{third}:cancel", {}, status=409)
+    for path in ("/jobs?with=payload&with=result&limit=3", "/jobs?state=completed&by=age",
+                 "/jobs/a", "/jobs/%FF?with=payload", "", "?window_ms=1000", "/config",
+                 "/config?group=*", "/bands", "/groups", "/tags/lang", "/workers",
+                 "/events?after=-&count=50"):
+        api.call("GET", queue + path)
+    api.call("POST", jobs + ":retry", {"where": {"state": ["cancelled"]}})
+    api.call("POST", jobs + ":cancel", {"where": {"group": "g"}, "reason": "all"})
+    api.call("POST", jobs + ":purge", {"where": {}, "dry_run": True})
+    api.call("POST", jobs + ":purge", {"where": {"older_ms": 0}})
+    api.call("GET", "/api/v1/queues?limit=5")
+    for path in "/healthz", "/readyz", "/metrics", "/api/v1/journal", "/api/v1/openapi.json":
+        api.call("GET", path)
+    api.call("POST", "/api/v1/checkpoint")
+
+
+def call_older_systems(api):
+    executions, grading = "/api/v1/admin/executions/", "/api/v1/grading_queue"
+    api.call("POST", "/api/v1/queues/exec/jobs", {"id": "e", "payload": "{\"lang\": \"python\"}"})
+    api.call("GET", executions + "?status=queued&limit=10&skip=0")
+    api.call("PUT", executions + "e/priority", {"priority": "high"})
+    api.call("GET", executions + "queue")
+    api.call("GET", "/api/queue-stats")
+    job = {"key": "k", "collation": {"type": "team", "id": "7"}, "priority": 1000}
+    api.call("PUT", grading, job)
+    api.call("PUT", grading + "/immediate", {**job, "key": "i"})
+    api.call("PUT", grading + "/move", {"jobKey": "k", "moveAction": "release"})
+    api.call("GET", grading)
+    api.call("GET", grading + "/k/status")
+    api.call("DELETE", grading + "/k")
+
+
+def test_every_operation_is_as_described(options):
+    """Bodies, parameters, statuses and answers of every operation fit the description."""
+    server = serve(options, {"appendonly": "yes"})
+    with Client(server, ADMIN_TOKEN) as client:
+        api = Described(client)
+        require_equal(api.document["openapi"], "3.1.0")
+        call_everything(api)
+        call_older_systems(api)
+        described = {(method.upper(), pattern) for pattern, operations
+                     in api.document["paths"].items() for method in operations}
+        require_equal(described - api.called, set(), "operations that were not called")
+
+
+def test_the_description_is_whole(options):
+    """Every schema that is named exists, every one that exists is used, roles are said."""
+    server = serve(options)
+    with Client(server) as client:
+        document = client.get("/api/v1/openapi.json").json
+    named = set(re.findall(r"#/components/schemas/(\w+)", repr(document)))
+    require_equal(named, set(document["components"]["schemas"]), "schemas")
+    for pattern, operations in document["paths"].items():
+        for method, operation in operations.items():
+            require(operation["summary"], f"{method} {pattern}")
+            require(operation["x-role"] in ("none", "any", "read", "operate", "admin"), pattern)
+            in_path = {parameter["name"] for parameter in operation["parameters"]
+                       if parameter["in"] == "path"}
+            require_equal(in_path, set(re.findall(r"\{(\w+)\}", pattern)), pattern)
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.modules[__name__]))
