@@ -176,7 +176,7 @@ void put_server(MetricsText& text, Exchange& exchange) {
 }
 
 // Bucket i of the journal holds what took less than 2^i microseconds; bounds here are milliseconds,
-// so it is shown from 2^10 microseconds on, as near as 2 %.
+// so it is shown from 2^10 microseconds on, within 2.4 %.
 void put_journal(MetricsText& text, const GroupCommitJournal& journal) {
   const JournalStats stats = journal.stats();
   constexpr size_t kFirst = 10;

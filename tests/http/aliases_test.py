@@ -145,7 +145,7 @@ def test_the_grading_queue(options):
         require_equal(client.expect(200, "PUT", GRADING, job("b", "1")).json["result"], "added")
         with server.connect() as connection:
             connection.call("Q.MOVE", "grade", "b", "DELAY", 60000)
-        require(re.fullmatch(r"releases in (59|60) seconds", status(client, "b")),
+        require(re.fullmatch(r"releases in \d+ seconds", status(client, "b")),
                 status(client, "b"))
         require_problem(client.get(GRADING + "/none/status"), 404, "NOJOB")
         require_problem(client.request("PUT", GRADING + "/move", {

@@ -104,7 +104,7 @@ def call_everything(api):
     for number, name in enumerate(["a", "b", "c", "d"]):
         api.call("POST", jobs, {"id": name, "payload": "{}", "group": "g", "keys": ["k"],
                                 "tags": {"lang": "python"}, "pri": number % 2, "retry": 1,
-                                "backoff": [0, 0]})
+                                "backoff": [1, 1]})
     api.call("POST", jobs, {"id_base64": "/w==", "payload_base64": "/w==", "delay_ms": 60000})
     api.call("POST", jobs, {"id": "a", "payload": "x", "ifdup": "KEEP"})
     api.call("POST", jobs, {"id": "a", "payload": "x"}, status=409)
