@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "engine/base/numbers.h"
-#include "engine/shard.h"
+#include "engine/engine.h"
+#include "net/http/http_service.h"
 
 namespace sluice {
 
@@ -35,6 +36,13 @@ void respond_json(Exchange& exchange, const json& value, unsigned status) {
 bool respond_error(Exchange& exchange, const RespValue& reply) {
   if (!reply.is_error()) return false;
   exchange.respond(problem_of_error(reply.text));
+  return true;
+}
+
+bool respond_busy(Exchange& exchange) {
+  const Engine& engine = *exchange.service().state().engine;
+  if (!engine.script_busy.load(std::memory_order_relaxed)) return false;
+  exchange.respond(problem_of_error("BUSY"));
   return true;
 }
 

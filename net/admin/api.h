@@ -23,6 +23,9 @@ inline constexpr int64_t kMaxWaitMs = 60'000;
 void respond_json(Exchange& exchange, const nlohmann::json& value, unsigned status = 200);
 // True, with the problem responded, where the reply is an error.
 bool respond_error(Exchange& exchange, const RespValue& reply);
+// The same where a script keeps the shards, of this very thread perhaps: for what locks them
+// itself.
+bool respond_busy(Exchange& exchange);
 void respond_bad_field(Exchange& exchange, Bytes field, Bytes why);
 
 // One option of a command and the member or parameter that gives it.

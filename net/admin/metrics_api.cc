@@ -211,6 +211,7 @@ void put_http(MetricsText& text, HttpService& service) {
 }
 
 void get_metrics(Exchange& exchange) {
+  if (respond_busy(exchange)) return;
   const std::string* accept = exchange.request().header("accept");
   const bool open_metrics =
       accept != nullptr && accept->find("application/openmetrics-text") != std::string::npos;

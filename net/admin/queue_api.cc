@@ -30,7 +30,7 @@ void list_queues(Exchange& exchange) {
   const std::string first = last;
   const int64_t limit = query.integer("limit", 1, kMaxQueues).value_or(kUsualQueues);
   const auto db = static_cast<int>(query.integer("db", 0, kDatabases - 1).value_or(0));
-  if (query.failed()) return;
+  if (query.failed() || respond_busy(exchange)) return;
   json queues = json::array();
   json cursor = nullptr;
   for (const auto& [database, name] : queue_names(*exchange.service().state().engine)) {
