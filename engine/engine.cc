@@ -7,6 +7,7 @@
 #include "engine/base/ticks.h"
 #include "engine/commands/transactions.h"
 #include "engine/execution.h"
+#include "engine/keyspace/events.h"
 #include "engine/keyspace/replay_expiries.h"
 #include "engine/latency_monitor.h"
 #include "engine/pubsub.h"
@@ -63,6 +64,11 @@ void Engine::set_latency_tracking(bool on) {
   const double ns_per_tick = 1000 / ticks_per_microsecond();
   const auto scale = static_cast<uint64_t>(ns_per_tick * (1U << CommandStat::kScaleBits));
   latency_scale = on ? std::max<uint64_t>(scale, 1) : 0;
+}
+
+void Engine::set_notified_events(uint32_t events) {
+  const bool published = (events & (kEventKeyspace | kEventKeyevent)) != 0;
+  observing.store(published ? events : 0, std::memory_order_relaxed);
 }
 
 DueTimes Engine::next_due() const {

@@ -146,6 +146,12 @@ class Engine {
   // engine.
   std::atomic<bool> script_busy{false};
 
+  // What somebody wants to know of keys, as bits of KeyspaceEvents; 0: nothing, and then no unit
+  // has an observer. Any thread reads it.
+  std::atomic<uint32_t> observing{0};
+  // notify-keyspace-events: `events` as there. Without K and E nothing is published.
+  void set_notified_events(uint32_t events);
+
   // CONFIG RESETSTAT: the counters that INFO shows. Writers may add to them meanwhile.
   void reset_stats();
 

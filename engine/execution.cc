@@ -53,6 +53,7 @@ bool is_http(Bytes name) {
 
 Execution::Execution(Engine& engine)
     : engine_(engine),
+      observer_(engine),
       stats_(std::make_unique<CommandStat[]>(CommandTable::instance().id_limit())),
       stat_count_(CommandTable::instance().id_limit()) {
   engine_.add_execution(this);
@@ -356,7 +357,10 @@ void Execution::run(Client& client, const Command& command, std::span<const Byte
   lock_for(client, command, args, first_key);
   begin_unit();
   Call call{engine_, *this, client, unit_, command, args, reply, false, first_key};
+  // Without replies the connection hears of messages like everybody else.
+  if (client.reply_mode == ReplyMode::kOn) unit_.requester = {client.id, &reply.out()};
   handle(call);
+  unit_.requester = {};
 }
 
 bool Execution::put_entry(int number, OwnedEntry entry) {
@@ -375,6 +379,13 @@ void Execution::begin_unit() {
   unit_.now_ms = now_ms_;
   unit_.steady_ms = steady_ms_;
   unit_.recording = engine_.journal() != nullptr;
+  observe();
+}
+
+// Nobody wants to know anything, nearly always.
+void Execution::observe() {
+  const bool observed = engine_.observing.load(std::memory_order_relaxed) != 0;
+  unit_.observer = observed ? &observer_ : nullptr;
 }
 
 void Execution::handle(Call& call) {
@@ -442,6 +453,7 @@ void Execution::run_nested(Client& client, const Command& command, std::span<con
   const ShardMask needed = shards_of(command, args, first_key);
   // A script takes further shards by itself; what it asks for may have grown since it was queued.
   CHECK((command.flags & kScriptShards) != 0 || (needed & ~locked_) == 0);
+  observe();  // CONFIG SET may have come before it in the same transaction
   Call call{engine_, *this, client, unit_, command, args, reply, true, first_key};
   handle(call);
 }

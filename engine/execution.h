@@ -16,6 +16,7 @@
 
 #include "engine/commands/call.h"
 #include "engine/engine.h"
+#include "engine/key_observer.h"
 #include "engine/reply.h"
 #include "engine/statistics.h"
 
@@ -120,8 +121,9 @@ class Execution {
   void lock_for(Client& client, const Command& command, std::span<const Bytes> args,
                 KeyRef& first_key);
   bool busy() const;
-  // Time and journal for what runs now, under the locks.
+  // Time, journal and observers for what runs now, under the locks.
   void begin_unit();
+  void observe();
   // Runs the handler, with statistics, SLOWLOG and MONITOR around it.
   void handle(Call& call);
   void show_to_monitors(const Call& call);
@@ -157,6 +159,7 @@ class Execution {
 
   Engine& engine_;
   Unit unit_;
+  KeyObserver observer_;
   int64_t now_ms_ = 0;
   int64_t steady_ms_ = 0;
   uint32_t access_s_ = Entry::kFirstAccess;

@@ -60,8 +60,10 @@ void Execution::serve(const Waiter& waiter, Bytes key) {
   reply.count_errors_in(error_counts_);
   Call call{engine_, *this, waiter_client_, unit_, *waiter.command, args, reply, true, {}};
   call.waiter = &waiter;
+  unit_.served = {waiter.client_id, &delivery.bytes};
   waiter.serve(call, key);
   if (reply.unattributed_errors() != 0) note_failed(*waiter.command);
+  unit_.served = {};
   CHECK(!delivery.bytes.empty());
   unit_.deliveries.push_back(std::move(delivery));
   waiter_client_.port = nullptr;

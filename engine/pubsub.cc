@@ -53,28 +53,30 @@ void PubSub::forget(Client& client) {
   }
 }
 
-void PubSub::send(Unit& unit, const Publisher& from, const Subscriber& to, Bytes type,
-                  Bytes pattern, Bytes channel, Bytes message) {
-  const bool to_itself = to.client_id == from.client_id && from.output != nullptr;
+void PubSub::send(Unit& unit, const Subscriber& to, Bytes type, Bytes pattern, Bytes channel,
+                  Bytes message) {
   ByteBuffer bytes;
-  RespReply reply(to_itself ? *from.output : bytes, to.protocol);
+  ByteBuffer* own = nullptr;
+  for (const OwnOutput& running : {unit.requester, unit.served}) {
+    if (running.output != nullptr && running.client_id == to.client_id) own = running.output;
+  }
+  RespReply reply(own != nullptr ? *own : bytes, to.protocol);
   reply.push(pattern.data() == nullptr ? 3 : 4);
   reply.bulk(type);
   if (pattern.data() != nullptr) reply.bulk(pattern);
   reply.bulk(channel);
   reply.bulk(message);
-  if (!to_itself) unit.deliveries.push_back({to.port, std::move(bytes), false});
+  if (own == nullptr) unit.deliveries.push_back({to.port, std::move(bytes), false});
 }
 
-size_t PubSub::publish(Unit& unit, const Publisher& from, Bytes channel, Bytes message,
-                       bool shard_channel) {
-  if (subscribers_.load(std::memory_order_relaxed) == 0) return 0;
+size_t PubSub::publish(Unit& unit, Bytes channel, Bytes message, bool shard_channel) {
+  if (empty()) return 0;
   MutexLock lock(mutex_);
   size_t receivers = 0;
   const Table& direct = table(shard_channel ? Kind::kShardChannel : Kind::kChannel);
   if (const auto found = direct.find(channel); found != direct.end()) {
     for (const Subscriber& to : found->second) {
-      send(unit, from, to, shard_channel ? "smessage" : "message", {}, channel, message);
+      send(unit, to, shard_channel ? "smessage" : "message", {}, channel, message);
       ++receivers;
     }
   }
@@ -82,7 +84,7 @@ size_t PubSub::publish(Unit& unit, const Publisher& from, Bytes channel, Bytes m
   for (const auto& [pattern, subscribers] : table(Kind::kPattern)) {
     if (!glob_match(pattern, channel)) continue;
     for (const Subscriber& to : subscribers) {
-      send(unit, from, to, "pmessage", pattern, channel, message);
+      send(unit, to, "pmessage", pattern, channel, message);
       ++receivers;
     }
   }

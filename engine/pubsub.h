@@ -30,16 +30,12 @@ class PubSub {
   // Everything of this client (RESET, disconnect).
   void forget(Client& client);
 
-  // The connection that publishes and where its reply goes: if it listens itself, it gets the
-  // message before its reply, as in Redis. No output: like everybody else.
-  struct Publisher {
-    uint64_t client_id = 0;
-    ByteBuffer* output = nullptr;
-  };
   // Queues the message for every subscriber as deliveries of `unit`, so that it leaves when the
-  // unit's changes are durable; the number of receivers.
-  size_t publish(Unit& unit, const Publisher& from, Bytes channel, Bytes message,
-                 bool shard_channel);
+  // unit's changes are durable; the number of receivers. Those whose command runs in the unit get
+  // it into their own output at once.
+  size_t publish(Unit& unit, Bytes channel, Bytes message, bool shard_channel);
+  // Nobody listens to anything. Without a lock.
+  bool empty() const { return subscribers_.load(std::memory_order_relaxed) == 0; }
 
   // PUBSUB CHANNELS / SHARDCHANNELS, NUMSUB, NUMPAT.
   std::vector<std::string> names(Kind kind, Bytes pattern, bool filter) const;
@@ -56,8 +52,8 @@ class PubSub {
   };
   using Table = std::map<std::string, std::vector<Subscriber>, std::less<>>;
 
-  static void send(Unit& unit, const Publisher& from, const Subscriber& to, Bytes type,
-                   Bytes pattern, Bytes channel, Bytes message);
+  static void send(Unit& unit, const Subscriber& to, Bytes type, Bytes pattern, Bytes channel,
+                   Bytes message);
   Table& table(Kind kind) REQUIRES(mutex_) { return tables_[static_cast<size_t>(kind)]; }
   const Table& table(Kind kind) const REQUIRES(mutex_) {
     return tables_[static_cast<size_t>(kind)];

@@ -8,6 +8,7 @@
 
 #include "engine/acl.h"
 #include "engine/base/numbers.h"
+#include "engine/keyspace/events.h"
 
 namespace sluice::config_special {
 namespace {

@@ -103,6 +103,7 @@ void apply_to_engine(const Settings& settings, Engine& engine) {
   engine.set_slow_log_threshold_us(settings.slowlog_log_slower_than_us);
   engine.set_latency_threshold_ms(settings.latency_monitor_threshold_ms);
   engine.set_latency_tracking(settings.latency_tracking);
+  engine.set_notified_events(settings.notify_keyspace_events);
   engine.acl().set_all_channels_by_default(settings.acl_pubsub_default ==
                                            AclPubsubDefault::kAllChannels);
 }

@@ -36,27 +36,6 @@ struct OutputBufferLimit {
 // Indexes of Settings::output_buffer_limits, in the order in which CONFIG GET prints the classes.
 enum ClientClass : uint8_t { kNormalClient, kReplicaClient, kPubsubClient, kClientClasses };
 
-// Redis's letters of notify-keyspace-events as bits.
-enum KeyspaceEvents : uint32_t {
-  kEventKeyspace = 1U << 0,  // K
-  kEventKeyevent = 1U << 1,  // E
-  kEventGeneric = 1U << 2,   // g
-  kEventString = 1U << 3,    // $
-  kEventList = 1U << 4,      // l
-  kEventSet = 1U << 5,       // s
-  kEventHash = 1U << 6,      // h
-  kEventZset = 1U << 7,      // z
-  kEventExpired = 1U << 8,   // x
-  kEventEvicted = 1U << 9,   // e
-  kEventStream = 1U << 10,   // t
-  kEventKeyMiss = 1U << 11,  // m; not part of A
-  kEventModule = 1U << 12,   // d
-  kEventNew = 1U << 13,      // n; not part of A
-  // A
-  kEventAll = kEventGeneric | kEventString | kEventList | kEventSet | kEventHash | kEventZset |
-              kEventExpired | kEventEvicted | kEventStream | kEventModule,
-};
-
 // The queues for which the endpoints of older systems speak (net/admin/).
 struct HttpAliases {
   std::string executions;  // /api/v1/admin/executions/

@@ -144,7 +144,9 @@ bool fit(FieldType type, Overflow overflow, Wide& value) {
   return true;
 }
 
-void run(Call& call, const KeyRef& key, const Operation& operation) {
+// True if it counts as a change: a write did not fail, and changed the field or found that the
+// string had grown.
+bool run(Call& call, const KeyRef& key, const Operation& operation, bool grown) {
   Database database = call.database(key);
   // A write may have moved the entry.
   Entry* entry = database.find(key);
@@ -152,17 +154,22 @@ void run(Call& call, const KeyRef& key, const Operation& operation) {
   const FieldType type = operation.type;
   const Wide old_value = read_field(bytes, operation.offset, type);
   if (operation.what == Operation::What::kGet) {
-    return call.reply.integer(static_cast<int64_t>(old_value));
+    call.reply.integer(static_cast<int64_t>(old_value));
+    return false;
   }
   const bool set = operation.what == Operation::What::kSet;
   Wide value = set ? Wide{operation.operand} : old_value + operation.operand;
   // An unsigned field takes a negative number for what its bits say.
   if (set && !type.is_signed) value = static_cast<uint64_t>(operation.operand);
-  if (!fit(type, operation.overflow, value)) return call.reply.null();
+  if (!fit(type, operation.overflow, value)) {
+    call.reply.null();
+    return false;
+  }
   call.reply.integer(static_cast<int64_t>(set ? old_value : value));
-  if (value == old_value) return;
+  if (value == old_value) return grown;
   const std::string changed = with_field(bytes, operation.offset, type, value);
   database.write_string(key, entry, operation.offset / 8, changed, bytes.size());
+  return true;
 }
 
 void bitfield(Call& call, bool read_only) {
@@ -173,17 +180,23 @@ void bitfield(Call& call, bool read_only) {
   }
   const KeyRef key = call.key(1);
   bool failed = false;
-  Entry* entry = call.find(key, Type::kString, failed);
+  Entry* entry = request.write_end == 0 ? call.read(key, Type::kString, failed)
+                                        : call.find(key, Type::kString, failed);
   if (failed) return;
   // The string grows to where the furthest write would end, even if that one fails.
   const size_t needed = (request.write_end + 7) / 8;
-  if (needed > (entry == nullptr ? 0 : entry->string().size())) {
+  const bool grown = needed > (entry == nullptr ? 0 : entry->string().size());
+  if (grown) {
     call.database(key).write_string(key, entry, 0, {}, needed);
   } else if (needed != 0) {
     entry->set_string_form(StringForm::kBuffer);
   }
   call.reply.array(request.operations.size());
-  for (const Operation& operation : request.operations) run(call, key, operation);
+  bool changed = false;
+  for (const Operation& operation : request.operations) {
+    if (run(call, key, operation, grown)) changed = true;
+  }
+  if (changed) call.database(key).notify(KeyEvent::kSetBit, key.key);
 }
 
 }  // namespace

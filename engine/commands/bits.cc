@@ -136,8 +136,9 @@ void setbit_command(Call& call) {
     const unsigned mask = 1U << (7 - offset % 8);
     const unsigned byte = index < old.size() ? byte_at(old, index) : 0;
     const char changed = static_cast<char>(value == 1 ? byte | mask : byte & ~mask);
-    call.database(key).write_string(key, entry, index, {&changed, 1},
-                                    std::max(old.size(), index + 1));
+    Database database = call.database(key);
+    database.write_string(key, entry, index, {&changed, 1}, std::max(old.size(), index + 1));
+    database.notify(KeyEvent::kSetBit, key.key);
   } else {
     entry->set_string_form(StringForm::kBuffer);
   }
@@ -252,7 +253,7 @@ void bitop_command(Call& call) {
   size_t size = 0;
   for (size_t at = 3; at < call.args.size(); ++at) {
     bool failed = false;
-    const Entry* entry = call.find(call.key(at), Type::kString, failed);
+    const Entry* entry = call.read(call.key(at), Type::kString, failed);
     if (failed) return;
     sources.push_back(entry == nullptr ? Bytes() : entry->string());
     size = std::max(size, sources.back().size());
@@ -269,8 +270,10 @@ void bitop_command(Call& call) {
   if (size != 0) {
     database.put_string(key, old, result, 0);
     database.find(key)->set_string_form(StringForm::kBuffer);
+    database.notify(KeyEvent::kSet, key.key);
   } else if (old != nullptr) {
     database.remove(key, old);
+    database.notify(KeyEvent::kDel, key.key);
   }
   call.reply.integer(static_cast<int64_t>(size));
 }

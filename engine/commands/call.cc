@@ -16,17 +16,34 @@ Database Call::database(const KeyRef& key, int index) const {
 }
 
 Entry* Call::find(const KeyRef& key) const {
-  Entry* entry = database(key).find(key);
-  if ((command.flags & kReadonly) != 0) execution.count_lookup(entry != nullptr);
+  return (command.flags & kReadonly) != 0 ? read(key) : database(key).find(key);
+}
+
+Entry* Call::read(const KeyRef& key) const {
+  Database keys = database(key);
+  Entry* entry = keys.find(key);
+  execution.count_lookup(entry != nullptr);
+  if (entry == nullptr) keys.notify(KeyEvent::kKeyMiss, key.key);
   return entry;
 }
 
-Entry* Call::find(const KeyRef& key, Type type, bool& failed) const {
-  Entry* entry = find(key);
+namespace {
+
+Entry* of_type(Entry* entry, Type type, Reply& reply, bool& failed) {
   failed = entry != nullptr && entry->type() != type;
   if (!failed) return entry;
   reply.error(errors::kWrongType);
   return nullptr;
+}
+
+}  // namespace
+
+Entry* Call::find(const KeyRef& key, Type type, bool& failed) const {
+  return of_type(find(key), type, reply, failed);
+}
+
+Entry* Call::read(const KeyRef& key, Type type, bool& failed) const {
+  return of_type(read(key), type, reply, failed);
 }
 
 Entry* Call::find_or_create(const KeyRef& key, Type type) const {

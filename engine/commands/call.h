@@ -46,6 +46,10 @@ struct Call {
   // holds another type.
   Entry* find(const KeyRef& key, Type type, bool& failed) const;
   Entry* find(const KeyRef& key) const;
+  // The same for a command that writes, where Redis counts this look-up as one of a reader: the
+  // source of a copy, the old value that is replied.
+  Entry* read(const KeyRef& key, Type type, bool& failed) const;
+  Entry* read(const KeyRef& key) const;
   // Like find; makes an empty collection where there is none. Null only with WRONGTYPE replied.
   Entry* find_or_create(const KeyRef& key, Type type) const;
 

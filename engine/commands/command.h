@@ -49,7 +49,7 @@ enum : uint32_t {
   // The script says which shards it needs: ScriptEngine::shards().
   kScriptShards = 1U << 26,
   // Asks about keys without using them: OBJECT IDLETIME does not notice.
-  kNoTouch = 1U << 27,
+  kNoTouch = 1U << 28,
 };
 
 // ACL categories, as `@name` in COMMAND INFO and ACL CAT.

@@ -54,11 +54,12 @@ void copy_command(Call& call) {
     return call.reply.error(kSameObject);
   }
   Database source = call.database(from);
-  Entry* entry = source.find(from);
+  Entry* entry = call.read(from);
   if (entry == nullptr) return call.reply.integer(0);
   Database target = call.database(to, options.database);
   if (target.find(to) != nullptr && !options.replace) return call.reply.integer(0);
   source.copy(entry, target, to);
+  target.notify(KeyEvent::kCopyTo, to.key);
   call.reply.integer(1);
 }
 
@@ -72,6 +73,8 @@ void move_command(Call& call) {
   Database target = call.database(key, database);
   if (entry == nullptr || target.find(key) != nullptr) return call.reply.integer(0);
   source.move(key, entry, target, key);
+  source.notify(KeyEvent::kMoveFrom, key.key);
+  target.notify(KeyEvent::kMoveTo, key.key);
   call.reply.integer(1);
 }
 

@@ -92,14 +92,18 @@ void restore_command(Call& call) {
   if (expire_ms != 0) {
     // A time that does not fit is taken for one in the past, as Redis does with what overflows.
     if (!options.absolute && __builtin_add_overflow(expire_ms, call.now_ms(), &expire_ms)) {
+      expire_ms = 0;
+    }
+    if (expire_ms <= call.now_ms()) {
+      if (old != nullptr) database.notify(KeyEvent::kDel, key.key);
       return call.reply.ok();
     }
-    if (expire_ms <= call.now_ms()) return call.reply.ok();
   }
   value->set_expire_ms(expire_ms);
   Entry* made = value.get();
   database.put_entry(key, std::move(value));
   if (options.idle_s >= 0) made->set_access_s(access_second(call.unit.steady_ms, options.idle_s));
+  database.notify(KeyEvent::kRestore, key.key);
   call.reply.ok();
 }
 

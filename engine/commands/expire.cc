@@ -72,10 +72,12 @@ void expire_generic(Call& call, ExpireUnit unit) {
   }
   if (when_ms <= call.now_ms()) {
     database.remove(key, entry);
-  } else {
-    database.set_expire(key, entry, when_ms);
+    database.notify(KeyEvent::kDel, key.key);
+    return call.reply.integer(1);
   }
+  database.set_expire(key, entry, when_ms);
   call.reply.integer(1);
+  database.notify(KeyEvent::kExpire, key.key);
 }
 
 void reply_time(Call& call, bool milliseconds, bool absolute) {
@@ -106,6 +108,7 @@ void persist_command(Call& call) {
   Entry* entry = database.find(key);
   if (entry == nullptr || entry->expire_ms() == 0) return call.reply.integer(0);
   database.set_expire(key, entry, 0);
+  database.notify(KeyEvent::kPersist, key.key);
   call.reply.integer(1);
 }
 

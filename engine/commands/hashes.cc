@@ -34,6 +34,11 @@ int64_t put_pairs(Call& call) {
   return added;
 }
 
+void notify_put(Call& call) {
+  const KeyRef key = call.key(1);
+  call.database(key).notify(KeyEvent::kHSet, key.key);
+}
+
 void reply_all(Call& call, bool names, bool values) {
   bool failed = false;
   const Entry* entry = call.find(call.key(1), Type::kHash, failed);
@@ -51,11 +56,15 @@ void reply_all(Call& call, bool names, bool values) {
 
 void hset_command(Call& call) {
   const int64_t added = put_pairs(call);
-  if (added >= 0) call.reply.integer(added);
+  if (added < 0) return;
+  call.reply.integer(added);
+  notify_put(call);
 }
 
 void hmset_command(Call& call) {
-  if (put_pairs(call) >= 0) call.reply.ok();
+  if (put_pairs(call) < 0) return;
+  call.reply.ok();
+  notify_put(call);
 }
 
 void hsetnx_command(Call& call) {
@@ -68,6 +77,7 @@ void hsetnx_command(Call& call) {
   if (entry == nullptr) entry = database.create(key, Type::kHash);
   database.hash_put(key, entry, call.args[2], call.args[3]);
   call.reply.integer(1);
+  notify_put(call);
 }
 
 void hget_command(Call& call) {
@@ -104,6 +114,7 @@ void hdel_command(Call& call) {
   for (const Bytes name : call.args.subspan(2)) {
     if (database.hash_delete(key, entry, name)) ++deleted;
   }
+  if (deleted != 0) database.notify(KeyEvent::kHDel, key.key);
   database.remove_if_empty(key, entry);
   call.reply.integer(deleted);
 }
@@ -151,6 +162,7 @@ void hincrby_command(Call& call) {
   char text[kMaxIntegerText];
   database.hash_put(key, entry, call.args[2], {text, format_i64(text, value)});
   call.reply.integer(value);
+  database.notify(KeyEvent::kHIncrBy, key.key);
 }
 
 void hincrbyfloat_command(Call& call) {
@@ -176,6 +188,7 @@ void hincrbyfloat_command(Call& call) {
   const std::string text = format_long_double(value);
   database.hash_put(key, entry, call.args[2], text);
   call.reply.bulk(text);
+  database.notify(KeyEvent::kHIncrByFloat, key.key);
 }
 
 void hrandfield_command(Call& call) {

@@ -42,6 +42,8 @@ void rename_generic(Call& call, bool only_if_absent) {
   Database target = call.database(to);
   if (only_if_absent && target.find(to) != nullptr) return call.reply.integer(0);
   source.move(from, entry, target, to);
+  source.notify(KeyEvent::kRenameFrom, from.key);
+  target.notify(KeyEvent::kRenameTo, to.key);
   only_if_absent ? call.reply.integer(1) : call.reply.ok();
 }
 
@@ -75,6 +77,7 @@ void del_command(Call& call) {
     Entry* entry = database.find(key);
     if (entry == nullptr) continue;
     database.remove(key, entry);
+    database.notify(KeyEvent::kDel, key.key);
     ++deleted;
   }
   call.reply.integer(deleted);

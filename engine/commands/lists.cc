@@ -20,6 +20,7 @@ void push_generic(Call& call, bool front, bool only_if_present) {
   if (entry == nullptr) entry = database.create(key, Type::kList);
   for (const Bytes item : call.args.subspan(2)) database.list_push(key, entry, item, front);
   call.reply.integer(static_cast<int64_t>(collection_size(*entry)));
+  database.notify(front ? KeyEvent::kLPush : KeyEvent::kRPush, key.key);
 }
 
 // Start and stop as Redis takes them, negative ones from the end. False: an empty range.
@@ -85,8 +86,10 @@ void lset_command(Call& call) {
   const auto size = static_cast<int64_t>(collection_size(*entry));
   if (index < 0) index += size;
   if (index < 0 || index >= size) return call.reply.error(errors::kIndexOutOfRange);
-  call.database(key).list_set(key, entry, static_cast<size_t>(index), call.args[3]);
+  Database database = call.database(key);
+  database.list_set(key, entry, static_cast<size_t>(index), call.args[3]);
   call.reply.ok();
+  database.notify(KeyEvent::kLSet, key.key);
 }
 
 void linsert_command(Call& call) {
@@ -100,7 +103,9 @@ void linsert_command(Call& call) {
   size_t position = 0;
   for (auto at = entry->object<List>().items.begin(); at.valid(); at.next(), ++position) {
     if (at.value() != call.args[3]) continue;
-    call.database(key).list_insert(key, entry, position + (before ? 0 : 1), call.args[4]);
+    Database database = call.database(key);
+    database.list_insert(key, entry, position + (before ? 0 : 1), call.args[4]);
+    database.notify(KeyEvent::kLInsert, key.key);
     return call.reply.integer(static_cast<int64_t>(collection_size(*entry)));
   }
   call.reply.integer(-1);
@@ -136,6 +141,7 @@ void lrem_command(Call& call) {
   if (!positions.empty()) {
     Database database = call.database(key);
     database.list_erase(key, entry, positions);
+    database.notify(KeyEvent::kLRem, key.key);
     database.remove_if_empty(key, entry);
   }
   call.reply.integer(static_cast<int64_t>(positions.size()));
@@ -154,12 +160,17 @@ void ltrim_command(Call& call) {
   const auto size = static_cast<int64_t>(collection_size(*entry));
   if (!clamp_range(start, stop, size)) {
     database.remove(key, entry);
-  } else if (start != 0 || stop != size - 1) {
+    database.notify(KeyEvent::kLTrim, key.key);
+    database.notify(KeyEvent::kDel, key.key);
+    return call.reply.ok();
+  }
+  if (start != 0 || stop != size - 1) {
     database.list_trim(key, entry, static_cast<size_t>(start),
                        static_cast<size_t>(stop - start + 1));
   } else {
     database.break_watches(key.key);
   }
+  database.notify(KeyEvent::kLTrim, key.key);
   call.reply.ok();
 }
 

@@ -14,10 +14,15 @@ Bytes end_item(const Entry& entry, bool front) {
   return front ? items.front() : items.back();
 }
 
-// Writes one item and removes it.
+KeyEvent pop_event(bool front) { return front ? KeyEvent::kLPop : KeyEvent::kRPop; }
+
+// Writes one item and removes it, and the list with its last one.
 void pop_item(Call& call, const KeyRef& key, Entry* entry, bool front) {
   call.reply.bulk(end_item(*entry, front));
-  call.database(key).list_pop(key, entry, front);
+  Database database = call.database(key);
+  database.list_pop(key, entry, front);
+  database.notify(pop_event(front), key.key);
+  database.remove_if_empty(key, entry);
 }
 
 void pop_items(Call& call, const KeyRef& key, Entry* entry, bool front, uint64_t count) {
@@ -33,8 +38,11 @@ void pop_items(Call& call, const KeyRef& key, Entry* entry, bool front, uint64_t
   Database database = call.database(key);
   if (count == size) {
     database.remove(key, entry);
+    database.notify(pop_event(front), key.key);
+    database.notify(KeyEvent::kDel, key.key);
   } else {
     database.list_trim(key, entry, front ? count : 0, size - count);
+    database.notify(pop_event(front), key.key);
   }
 }
 
@@ -59,7 +67,6 @@ void pop_generic(Call& call, bool front) {
     return pop_items(call, key, entry, front, static_cast<uint64_t>(count));
   }
   pop_item(call, key, entry, front);
-  call.database(key).remove_if_empty(key, entry);
 }
 
 // [key, item], as the blocking forms answer.
@@ -67,7 +74,6 @@ void reply_popped(Call& call, const KeyRef& key, Entry* entry, bool front) {
   call.reply.array(2);
   call.reply.bulk(key.key);
   pop_item(call, key, entry, front);
-  call.database(key).remove_if_empty(key, entry);
 }
 
 template <bool front>
@@ -141,9 +147,11 @@ void move_item(Call& call, const KeyRef& from, const KeyRef& to, Entry* source, 
   source_database.list_pop(from, source, move.from_front);
   if (target == nullptr) target = target_database.create(to, Type::kList);
   target_database.list_push(to, target, item, move.to_front);
+  target_database.notify(move.to_front ? KeyEvent::kLPush : KeyEvent::kRPush, to.key);
+  call.reply.bulk(item);
+  source_database.notify(pop_event(move.from_front), from.key);
   // After the push: source and target may be one key.
   source_database.remove_if_empty(from, source);
-  call.reply.bulk(item);
 }
 
 bool parse_side(const Call& call, size_t argument, bool& front) {

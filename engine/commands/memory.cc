@@ -91,7 +91,9 @@ void memory_usage_command(Call& call) {
     if (!call.integer(at + 1, samples)) return;
     if (samples < 0) return call.reply.error(errors::kSyntax);
   }
-  const Entry* entry = call.find(call.key(2));
+  // No use of the key: nobody hears that it was missed.
+  const KeyRef key = call.key(2);
+  const Entry* entry = call.database(key).find(key);
   if (entry == nullptr) return call.reply.null();
   const size_t bytes = kSlotBytes + (entry->expire_ms() != 0 ? kExpiryBytes : 0) +
                        entry->memory_bytes() +

@@ -51,11 +51,8 @@ void unsubscribe(Call& call, Kind kind, Bytes what, const std::set<std::string, 
 }
 
 void publish(Call& call, bool shard_channel) {
-  // A script's reply is no place for messages.
-  auto* resp = dynamic_cast<RespReply*>(&call.reply);
-  const PubSub::Publisher from{call.client.id, resp == nullptr ? nullptr : &resp->out()};
   const size_t receivers =
-      call.engine.pubsub().publish(call.unit, from, call.args[1], call.args[2], shard_channel);
+      call.engine.pubsub().publish(call.unit, call.args[1], call.args[2], shard_channel);
   call.reply.integer(static_cast<int64_t>(receivers));
 }
 

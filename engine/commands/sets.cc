@@ -19,15 +19,18 @@ void pop_one(Call& call, const KeyRef& key, Entry* entry) {
   Database database = call.database(key);
   const std::string member(entry->object<Set>().members.random(random_number())->bytes());
   database.set_remove(key, entry, member);
-  database.remove_if_empty(key, entry);
+  database.notify(KeyEvent::kSPop, key.key);
   call.reply.bulk(member);
+  database.remove_if_empty(key, entry);
 }
 
 void pop_many(Call& call, const KeyRef& key, Entry* entry, uint64_t count) {
   Database database = call.database(key);
   const Set& set = entry->object<Set>();
   std::vector<std::string> names;
-  if (count >= set.members.size()) {
+  database.notify(KeyEvent::kSPop, key.key);
+  const bool all = count >= set.members.size();
+  if (all) {
     for (const Member* member : members_in_order(set)) names.emplace_back(member->bytes());
     database.remove(key, entry);
   } else {
@@ -38,6 +41,7 @@ void pop_many(Call& call, const KeyRef& key, Entry* entry, uint64_t count) {
   }
   call.reply.set(names.size());
   for (const std::string& name : names) call.reply.bulk(name);
+  if (all) database.notify(KeyEvent::kDel, key.key);
 }
 
 }  // namespace
@@ -51,6 +55,7 @@ void sadd_command(Call& call) {
   for (const Bytes member : call.args.subspan(2)) {
     if (database.set_add(key, entry, member)) ++added;
   }
+  if (added != 0) database.notify(KeyEvent::kSAdd, key.key);
   call.reply.integer(added);
 }
 
@@ -65,6 +70,7 @@ void srem_command(Call& call) {
   for (const Bytes member : call.args.subspan(2)) {
     if (database.set_remove(key, entry, member)) ++removed;
   }
+  if (removed != 0) database.notify(KeyEvent::kSRem, key.key);
   database.remove_if_empty(key, entry);
   call.reply.integer(removed);
 }
@@ -85,10 +91,13 @@ void smove_command(Call& call) {
   if (from.key == to.key) return call.reply.integer(has(source, member) ? 1 : 0);
   Database database = call.database(from);
   if (!database.set_remove(from, source, member)) return call.reply.integer(0);
+  database.notify(KeyEvent::kSRem, from.key);
   database.remove_if_empty(from, source);
   Database target_database = call.database(to);
   if (target == nullptr) target = target_database.create(to, Type::kSet);
-  target_database.set_add(to, target, member);
+  if (target_database.set_add(to, target, member)) {
+    target_database.notify(KeyEvent::kSAdd, to.key);
+  }
   call.reply.integer(1);
 }
 

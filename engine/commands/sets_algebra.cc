@@ -32,7 +32,7 @@ bool contains(const Entry* entry, Bytes member) {
 bool find_sets(Call& call, std::span<const Bytes> names, std::vector<const Entry*>& sets) {
   for (const Bytes name : names) {
     bool failed = false;
-    sets.push_back(call.find(KeyRef(name), Type::kSet, failed));
+    sets.push_back(call.read(KeyRef(name), Type::kSet, failed));
     if (failed) return false;
   }
   return true;
@@ -92,6 +92,18 @@ void algebra(Call& call, Operation operation) {
   reply_members(call, result.set);
 }
 
+KeyEvent store_event(Operation operation) {
+  switch (operation) {
+    case Operation::kUnion:
+      return KeyEvent::kSUnionStore;
+    case Operation::kIntersection:
+      return KeyEvent::kSInterStore;
+    case Operation::kDifference:
+      return KeyEvent::kSDiffStore;
+  }
+  return KeyEvent::kSUnionStore;
+}
+
 void algebra_store(Call& call, Operation operation) {
   std::vector<const Entry*> sets;
   if (!find_sets(call, call.args.subspan(2), sets)) return;
@@ -99,13 +111,23 @@ void algebra_store(Call& call, Operation operation) {
   compute(operation, sets, result);
   const KeyRef key(call.args[1]);
   Database database = call.database(key);
-  if (Entry* old = database.find(key)) database.remove(key, old);
+  Entry* old = database.find(key);
   if (result.set.members.size() != 0) {
-    Entry* entry = database.create(key, Type::kSet);
+    Entry* entry = database.recreate(key, old, Type::kSet);
     result.set.members.for_each(
         [&](const Member* member) { database.set_add(key, entry, member->bytes()); });
+    call.reply.integer(static_cast<int64_t>(result.set.members.size()));
+    return database.notify(store_event(operation), key.key);
   }
-  call.reply.integer(static_cast<int64_t>(result.set.members.size()));
+  // Where a source is missing, Redis knows before it begins, and replies last.
+  const bool known = operation == Operation::kIntersection &&
+                     std::find(sets.begin(), sets.end(), nullptr) != sets.end();
+  if (!known) call.reply.integer(0);
+  if (old != nullptr) {
+    database.remove(key, old);
+    database.notify(KeyEvent::kDel, key.key);
+  }
+  if (known) call.reply.integer(0);
 }
 
 }  // namespace

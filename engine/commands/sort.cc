@@ -107,7 +107,7 @@ std::optional<std::string> look_up(Call& call, Bytes pattern, const std::string&
   name += element;
   name += pattern.substr(star + 1, has_field ? arrow - star - 1 : Bytes::npos);
   const KeyRef key(name);
-  const Entry* entry = call.database(key).find(key);
+  const Entry* entry = call.read(key);
   if (entry == nullptr) return std::nullopt;
   if (!has_field) {
     if (entry->type() != Type::kString) return std::nullopt;
@@ -215,10 +215,14 @@ void store_sorted(Call& call, const SortRequest& request, std::vector<SortElemen
   }
   const KeyRef key(request.destination);
   Database database = call.database(key);
-  if (Entry* old = database.find(key)) database.remove(key, old);
+  Entry* old = database.find(key);
   if (!items.empty()) {
-    Entry* entry = database.create(key, Type::kList);
+    Entry* entry = database.recreate(key, old, Type::kList);
     for (const std::string& item : items) database.list_push(key, entry, item, false);
+    database.notify(KeyEvent::kSortStore, key.key);
+  } else if (old != nullptr) {
+    database.remove(key, old);
+    database.notify(KeyEvent::kDel, key.key);
   }
   call.reply.integer(static_cast<int64_t>(items.size()));
 }
@@ -226,7 +230,7 @@ void store_sorted(Call& call, const SortRequest& request, std::vector<SortElemen
 void sort_generic(Call& call, bool read_only) {
   SortRequest request;
   if (!parse(call, read_only, request)) return;
-  const Entry* entry = call.find(call.key(1));
+  const Entry* entry = call.read(call.key(1));
   if (entry != nullptr && entry->type() != Type::kList && entry->type() != Type::kSet &&
       entry->type() != Type::kSortedSet) {
     return call.reply.error(errors::kWrongType);

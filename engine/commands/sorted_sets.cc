@@ -118,10 +118,15 @@ void add_generic(Call& call, AddOptions options, size_t first_pair) {
     if (result == AddResult::kAdded) ++added;
     if (result == AddResult::kUpdated && call.unit.changes != before) ++changed;
   }
-  if (options.increment) {
-    return result == AddResult::kNothing ? call.reply.null() : call.reply.number(scores[0]);
+  if (!options.increment) {
+    call.reply.integer(options.count_changed ? added + changed : added);
+  } else if (result == AddResult::kNothing) {
+    call.reply.null();
+  } else {
+    call.reply.number(scores[0]);
   }
-  call.reply.integer(options.count_changed ? added + changed : added);
+  if (added + changed == 0) return;
+  database.notify(options.increment ? KeyEvent::kZIncr : KeyEvent::kZAdd, key.key);
 }
 
 void rank_generic(Call& call, bool reverse) {
@@ -171,6 +176,7 @@ void zrem_command(Call& call) {
     database.sorted_remove(key, entry, found);
     ++removed;
   }
+  if (removed != 0) database.notify(KeyEvent::kZRem, key.key);
   database.remove_if_empty(key, entry);
   call.reply.integer(removed);
 }

@@ -120,7 +120,7 @@ bool parse(const Call& call, size_t numkeys_at, Request& request) {
   const size_t end = first + static_cast<size_t>(*numkeys);
   for (size_t at = first; at < end; ++at) {
     Source source;
-    source.entry = call.find(call.key(at));
+    source.entry = call.read(call.key(at));
     if (source.entry != nullptr && source.entry->type() != Type::kSet &&
         source.entry->type() != Type::kSortedSet) {
       return fail(call, errors::kWrongType);
@@ -245,6 +245,18 @@ bool fits_listpack(const Result& result) {
          });
 }
 
+KeyEvent store_event(Operation operation) {
+  switch (operation) {
+    case Operation::kUnion:
+      return KeyEvent::kZUnionStore;
+    case Operation::kIntersection:
+      return KeyEvent::kZInterStore;
+    case Operation::kDifference:
+      return KeyEvent::kZDiffStore;
+  }
+  return KeyEvent::kZUnionStore;
+}
+
 void algebra_store(Call& call, Operation operation) {
   Request request;
   request.operation = operation;
@@ -253,15 +265,20 @@ void algebra_store(Call& call, Operation operation) {
   const Result result = compute(request);
   const KeyRef key(call.args[1]);
   Database database = call.database(key);
-  if (Entry* old = database.find(key)) database.remove(key, old);
+  Entry* old = database.find(key);
   if (!result.empty()) {
-    Entry* entry = database.create(key, Type::kSortedSet);
+    Entry* entry = database.recreate(key, old, Type::kSortedSet);
     entry->object<SortedSet>().listpack = fits_listpack(result);
     for (const auto& [member, score] : result) {
       database.sorted_put(key, entry, nullptr, member, score);
     }
+    call.reply.integer(static_cast<int64_t>(result.size()));
+    return database.notify(store_event(operation), key.key);
   }
-  call.reply.integer(static_cast<int64_t>(result.size()));
+  call.reply.integer(0);
+  if (old == nullptr) return;
+  database.remove(key, old);
+  database.notify(KeyEvent::kDel, key.key);
 }
 
 }  // namespace

@@ -14,6 +14,8 @@ ScoredMember* end_member(const SortedSet& sorted, bool lowest) {
   return lowest ? sorted.order.front().value : sorted.order.back().value;
 }
 
+KeyEvent pop_event(bool lowest) { return lowest ? KeyEvent::kZPopMin : KeyEvent::kZPopMax; }
+
 // Writes `count` members from one end and removes them. `nested_pairs`: each as [member, score].
 void pop_members(Call& call, const KeyRef& key, Entry* entry, bool lowest, uint64_t count,
                  bool nested_pairs) {
@@ -23,6 +25,7 @@ void pop_members(Call& call, const KeyRef& key, Entry* entry, bool lowest, uint6
   call.reply.array(nested_pairs ? count : count * 2);
   for (uint64_t i = 0; i < count; ++i) {
     ScoredMember* member = end_member(entry->object<SortedSet>(), lowest);
+    if (i == 0) database.notify(pop_event(lowest), key.key);
     if (nested_pairs) call.reply.array(2);
     call.reply.bulk(member->bytes());
     call.reply.number(member->score());
@@ -54,9 +57,10 @@ void reply_popped(Call& call, const KeyRef& key, Entry* entry, bool lowest) {
   ScoredMember* member = end_member(entry->object<SortedSet>(), lowest);
   call.reply.array(3);
   call.reply.bulk(key.key);
+  Database database = call.database(key);
+  database.notify(pop_event(lowest), key.key);
   call.reply.bulk(member->bytes());
   call.reply.number(member->score());
-  Database database = call.database(key);
   database.sorted_remove(key, entry, member);
   database.remove_if_empty(key, entry);
 }

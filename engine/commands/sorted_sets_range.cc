@@ -223,7 +223,7 @@ void range_generic(Call& call, RangeRequest request, bool fixed_by, bool fixed_d
   });
 }
 
-void remove_generic(Call& call, By by) {
+void remove_generic(Call& call, By by, KeyEvent event) {
   RangeRequest request;
   request.by = by;
   if (!parse_range_ends(call, 2, 3, request)) return;
@@ -238,6 +238,7 @@ void remove_generic(Call& call, By by) {
     const SortedSet& sorted = entry->object<SortedSet>();
     database.sorted_remove(key, entry, sorted.order.at(ranks.first).value());
   }
+  if (ranks.size() != 0) database.notify(event, key.key);
   database.remove_if_empty(key, entry);
   call.reply.integer(static_cast<int64_t>(ranks.size()));
 }
@@ -288,7 +289,7 @@ void zrangestore_command(Call& call) {
   if (!parse_range_options(call, 5, true, false, false, request)) return;
   if (!parse_range_ends(call, 3, 4, request)) return;
   bool failed = false;
-  const Entry* source = call.find(call.key(2), Type::kSortedSet, failed);
+  const Entry* source = call.read(call.key(2), Type::kSortedSet, failed);
   if (failed) return;
   // Copied out first: source and destination may be the same key.
   std::vector<std::pair<std::string, double>> chosen;
@@ -300,18 +301,29 @@ void zrangestore_command(Call& call) {
   }
   const KeyRef key(call.args[1]);
   Database database = call.database(key);
-  if (Entry* old = database.find(key)) database.remove(key, old);
+  Entry* old = database.find(key);
   if (!chosen.empty()) {
-    Entry* entry = database.create(key, Type::kSortedSet);
+    Entry* entry = database.recreate(key, old, Type::kSortedSet);
     for (const auto& [member, score] : chosen) {
       database.sorted_put(key, entry, nullptr, member, score);
     }
+    call.reply.integer(static_cast<int64_t>(chosen.size()));
+    return database.notify(KeyEvent::kZRangeStore, key.key);
   }
-  call.reply.integer(static_cast<int64_t>(chosen.size()));
+  call.reply.integer(0);
+  if (old == nullptr) return;
+  database.remove(key, old);
+  database.notify(KeyEvent::kDel, key.key);
 }
 
-void zremrangebyrank_command(Call& call) { remove_generic(call, By::kRank); }
-void zremrangebyscore_command(Call& call) { remove_generic(call, By::kScore); }
-void zremrangebylex_command(Call& call) { remove_generic(call, By::kMember); }
+void zremrangebyrank_command(Call& call) {
+  remove_generic(call, By::kRank, KeyEvent::kZRemRangeByRank);
+}
+void zremrangebyscore_command(Call& call) {
+  remove_generic(call, By::kScore, KeyEvent::kZRemRangeByScore);
+}
+void zremrangebylex_command(Call& call) {
+  remove_generic(call, By::kMember, KeyEvent::kZRemRangeByLex);
+}
 
 }  // namespace sluice

@@ -132,7 +132,7 @@ Bytes up_to_nul(Bytes text) { return text.substr(0, text.find('\0')); }
 
 StreamGroup* find_group(const Call& call, const KeyRef& key, Bytes name, Entry*& entry) {
   bool failed = false;
-  entry = call.find(key, Type::kStream, failed);
+  entry = call.read(key, Type::kStream, failed);
   if (failed) return nullptr;
   if (entry != nullptr) {
     const auto& groups = entry->object<Stream>().groups;

@@ -159,10 +159,12 @@ void xadd_command(Call& call) {
   Database database = call.database(key);
   if (entry == nullptr) entry = database.create(key, Type::kStream);
   database.stream_add(key, entry, id, words);
-  if (options.trim.by != StreamTrim::By::kNothing) {
-    database.stream_trim(key, entry, options.trim);
-  }
   reply_stream_id(call.reply, id);
+  database.notify(KeyEvent::kXAdd, key.key);
+  if (options.trim.by == StreamTrim::By::kNothing) return;
+  if (database.stream_trim(key, entry, options.trim) != 0) {
+    database.notify(KeyEvent::kXTrim, key.key);
+  }
 }
 
 void xtrim_command(Call& call) {
@@ -173,8 +175,10 @@ void xtrim_command(Call& call) {
   Entry* entry = call.find(key, Type::kStream, failed);
   if (failed) return;
   if (entry == nullptr) return call.reply.integer(0);
-  call.reply.integer(
-      static_cast<int64_t>(call.database(key).stream_trim(key, entry, options.trim)));
+  Database database = call.database(key);
+  const uint64_t trimmed = database.stream_trim(key, entry, options.trim);
+  if (trimmed != 0) database.notify(KeyEvent::kXTrim, key.key);
+  call.reply.integer(static_cast<int64_t>(trimmed));
 }
 
 void xdel_command(Call& call) {
@@ -188,6 +192,7 @@ void xdel_command(Call& call) {
   Database database = call.database(key);
   int64_t deleted = 0;
   for (const StreamId& id : ids) deleted += database.stream_delete(key, entry, id) ? 1 : 0;
+  if (deleted != 0) database.notify(KeyEvent::kXDel, key.key);
   call.reply.integer(deleted);
 }
 
@@ -263,10 +268,12 @@ void xsetid_command(Call& call) {
           "ERR The entries_added specified in XSETID is smaller than the target stream length");
     }
   }
-  call.database(key).stream_set_head(
-      key, entry, id, max_deleted.is_zero() ? stream.max_deleted_id : max_deleted,
-      added == -1 ? stream.entries_added : static_cast<uint64_t>(added));
+  Database database = call.database(key);
+  database.stream_set_head(key, entry, id,
+                           max_deleted.is_zero() ? stream.max_deleted_id : max_deleted,
+                           added == -1 ? stream.entries_added : static_cast<uint64_t>(added));
   call.reply.ok();
+  database.notify(KeyEvent::kXSetId, key.key);
 }
 
 }  // namespace sluice

@@ -99,6 +99,7 @@ void xgroup_create_command(Call& call) {
   }
   database.stream_put_group(key, entry, call.args[3], id, options.entries_read);
   call.reply.ok();
+  database.notify(KeyEvent::kXGroupCreate, key.key);
 }
 
 void xgroup_setid_command(Call& call) {
@@ -111,15 +112,20 @@ void xgroup_setid_command(Call& call) {
   if (call.args.size() != 5 && call.args.size() != 7) return reply_bad_subcommand(call);
   if (!parse_group_id(call, entry, false, id)) return;
   const KeyRef key = call.key(2);
-  call.database(key).stream_put_group(key, entry, call.args[3], id, options.entries_read);
+  Database database = call.database(key);
+  database.stream_put_group(key, entry, call.args[3], id, options.entries_read);
   call.reply.ok();
+  database.notify(KeyEvent::kXGroupSetId, key.key);
 }
 
 void xgroup_destroy_command(Call& call) {
   Entry* entry = nullptr;
   if (!find_group_stream(call, false, entry)) return;
   const KeyRef key = call.key(2);
-  call.reply.integer(call.database(key).stream_remove_group(key, entry, call.args[3]) ? 1 : 0);
+  Database database = call.database(key);
+  const bool removed = database.stream_remove_group(key, entry, call.args[3]);
+  call.reply.integer(removed ? 1 : 0);
+  if (removed) database.notify(KeyEvent::kXGroupDestroy, key.key);
 }
 
 void xgroup_createconsumer_command(Call& call) {
@@ -140,14 +146,16 @@ void xgroup_delconsumer_command(Call& call) {
   if (consumer == nullptr) return call.reply.integer(0);
   const auto pending = static_cast<int64_t>(consumer->pending.size());
   const KeyRef key = call.key(2);
-  call.database(key).stream_remove_consumer(key, entry, call.args[3], call.args[4]);
+  Database database = call.database(key);
+  database.stream_remove_consumer(key, entry, call.args[3], call.args[4]);
+  database.notify(KeyEvent::kXGroupDelConsumer, key.key);
   call.reply.integer(pending);
 }
 
 void xack_command(Call& call) {
   const KeyRef key = call.key(1);
   bool failed = false;
-  Entry* entry = call.find(key, Type::kStream, failed);
+  Entry* entry = call.read(key, Type::kStream, failed);
   if (failed) return;
   if (entry == nullptr || !entry->object<Stream>().groups.contains(call.args[2])) {
     return call.reply.integer(0);

@@ -155,7 +155,7 @@ bool parse_places(const Call& call, const ReadRequest& request, std::vector<Read
   for (size_t i = 0; i < request.keys.size(); ++i) {
     const KeyRef key(request.keys[i]);
     bool failed = false;
-    const Entry* entry = call.find(key, Type::kStream, failed);
+    const Entry* entry = call.read(key, Type::kStream, failed);
     if (failed) return false;
     if (request.of_group && group_of(entry, request.group) == nullptr) {
       return fail(call, "NOGROUP No such key '" + std::string(up_to_nul(key.key)) +
@@ -242,7 +242,7 @@ void reply_history(Call& call, const KeyRef& key, Entry* entry, Bytes group,
 void read_place(Call& call, const ReadRequest& request, const ReadPlace& place, size_t& replied,
                 size_t& mark) {
   const KeyRef key(place.key);
-  Entry* entry = call.find(key);
+  Entry* entry = call.read(key);
   if (entry == nullptr) return;
   const Stream& stream = entry->object<Stream>();
   StreamGroup* group = request.of_group ? group_of(entry, request.group) : nullptr;
@@ -250,13 +250,13 @@ void read_place(Call& call, const ReadRequest& request, const ReadPlace& place, 
   const bool has_more =
       place.of_history || (stream.length() != 0 && stream.last_entry_id() > after);
   if (!has_more) return;
+  if (replied++ == 0) mark = call.reply.open_array();
+  if (call.reply.protocol() == 2) call.reply.array(2);
+  call.reply.bulk(key.key);
   StreamConsumer* consumer = nullptr;
   if (group != nullptr) {
     consumer = call.database(key).stream_see_consumer(key, entry, request.group, request.consumer);
   }
-  if (replied++ == 0) mark = call.reply.open_array();
-  if (call.reply.protocol() == 2) call.reply.array(2);
-  call.reply.bulk(key.key);
   if (place.of_history) {
     reply_history(call, key, entry, request.group, consumer, after, request.count);
   } else if (group != nullptr) {

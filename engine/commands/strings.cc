@@ -74,7 +74,7 @@ void set_generic(Call& call, Bytes value, const SetOptions& options, Bytes if_do
   }
   const KeyRef key = call.key(1);
   Database database = call.database(key);
-  Entry* entry = database.find(key);
+  Entry* entry = options.get ? call.read(key) : database.find(key);
   if (options.get) {
     if (entry != nullptr && entry->type() != Type::kString) {
       return call.reply.error(errors::kWrongType);
@@ -91,6 +91,8 @@ void set_generic(Call& call, Bytes value, const SetOptions& options, Bytes if_do
   }
   if (options.keep_ttl && entry != nullptr) expire_ms = entry->expire_ms();
   database.put_string(key, entry, value, expire_ms);
+  database.notify(KeyEvent::kSet, key.key);
+  if (options.unit != ExpireUnit::kNone) database.notify(KeyEvent::kExpire, key.key);
   if (options.get) return;
   integer_reply ? call.reply.integer(1) : call.reply.simple(if_done);
 }
@@ -119,6 +121,7 @@ void add_integer(Call& call, int64_t by) {
   char text[kMaxIntegerText];
   const size_t length = format_i64(text, value);
   database.put_string(key, entry, {text, length}, entry != nullptr ? entry->expire_ms() : 0);
+  database.notify(KeyEvent::kIncrBy, key.key);
   call.reply.integer(value);
 }
 
@@ -182,7 +185,9 @@ bool check_pairs(Call& call) {
 void put_pairs(Call& call) {
   for (size_t at = 1; at < call.args.size(); at += 2) {
     const KeyRef key = call.key(at);
-    call.database(key).put_string(key, call.args[at + 1], 0);
+    Database database = call.database(key);
+    database.put_string(key, call.args[at + 1], 0);
+    database.notify(KeyEvent::kSet, key.key);
   }
 }
 
@@ -212,11 +217,13 @@ void getset_command(Call& call) {
 void getdel_command(Call& call) {
   const KeyRef key = call.key(1);
   bool failed = false;
-  Entry* entry = call.find(key, Type::kString, failed);
+  Entry* entry = call.read(key, Type::kString, failed);
   if (failed) return;
   if (entry == nullptr) return call.reply.null();
   call.reply.bulk(entry->string());
-  call.database(key).remove(key, entry);
+  Database database = call.database(key);
+  database.remove(key, entry);
+  database.notify(KeyEvent::kDel, key.key);
 }
 
 void getex_command(Call& call) {
@@ -224,7 +231,7 @@ void getex_command(Call& call) {
   if (!parse_set_options(call, 2, false, options)) return;
   const KeyRef key = call.key(1);
   bool failed = false;
-  Entry* entry = call.find(key, Type::kString, failed);
+  Entry* entry = call.read(key, Type::kString, failed);
   if (failed) return;
   if (entry == nullptr) return call.reply.null();
   int64_t expire_ms = 0;
@@ -237,11 +244,14 @@ void getex_command(Call& call) {
   if (options.unit != ExpireUnit::kNone) {
     if (expire_ms <= call.now_ms()) {
       database.remove(key, entry);
+      database.notify(KeyEvent::kDel, key.key);
     } else {
       database.set_expire(key, entry, expire_ms);
+      database.notify(KeyEvent::kExpire, key.key);
     }
   } else if (options.persist && entry->expire_ms() != 0) {
     database.set_expire(key, entry, 0);
+    database.notify(KeyEvent::kPersist, key.key);
   }
 }
 
@@ -259,6 +269,7 @@ void append_command(Call& call) {
   } else {
     database.write_string(key, entry, old_size, tail, old_size + tail.size());
   }
+  database.notify(KeyEvent::kAppend, key.key);
   call.reply.integer(static_cast<int64_t>(old_size + tail.size()));
 }
 
@@ -305,6 +316,7 @@ void incrbyfloat_command(Call& call) {
   Database database = call.database(key);
   database.put_string(key, entry, text, entry != nullptr ? entry->expire_ms() : 0);
   database.find(key)->set_string_form(StringForm::kText);
+  database.notify(KeyEvent::kIncrByFloat, key.key);
   call.reply.bulk(text);
 }
 
@@ -322,7 +334,9 @@ void setrange_command(Call& call) {
   const uint64_t end = static_cast<uint64_t>(offset) + bytes.size();
   if (!fits(call, end)) return;
   const size_t size = std::max<size_t>(old_size, end);
-  call.database(key).write_string(key, entry, static_cast<size_t>(offset), bytes, size);
+  Database database = call.database(key);
+  database.write_string(key, entry, static_cast<size_t>(offset), bytes, size);
+  database.notify(KeyEvent::kSetRange, key.key);
   call.reply.integer(static_cast<int64_t>(size));
 }
 

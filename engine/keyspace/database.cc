@@ -83,7 +83,7 @@ void Database::untrack_expiry(const KeyRef& key, int64_t expire_ms) {
   CHECK(was_there);
 }
 
-void Database::insert_entry(const KeyRef& key, Entry* entry) {
+void Database::insert_entry(const KeyRef& key, Entry* entry, bool replaces) {
   if (unit_->access_s != 0) entry->set_access_s(unit_->access_s);
   Keyspace& keys = mutable_keyspace();
   if (has_adopted_keys()) [[unlikely]]
@@ -91,6 +91,7 @@ void Database::insert_entry(const KeyRef& key, Entry* entry) {
   keys.entries.insert(entry, key.hash);
   shard_->key_counts[static_cast<size_t>(number_)].store(keys.entries.size(),
                                                          std::memory_order_relaxed);
+  if (!replaces) notify(KeyEvent::kNew, key.key);
 }
 
 void Database::unlink(const KeyRef& key, Entry* entry) {
@@ -112,6 +113,7 @@ Entry* Database::find(const KeyRef& key) {
   if (entry == nullptr) return nullptr;
   if (entry->expire_ms() != 0 && entry->expire_ms() <= unit_->now_ms && !unit_->replaying) {
     remove(key, entry);
+    notify(KeyEvent::kExpired, key.key);
     return nullptr;
   }
   if (unit_->access_s != 0) entry->set_access_s(unit_->access_s);
@@ -139,7 +141,7 @@ void Database::put_string(const KeyRef& key, Entry* found, Bytes value, int64_t 
       unlink(key, found);
       discard(found);
     }
-    insert_entry(key, Entry::make_string(key.key, value, expire_ms));
+    insert_entry(key, Entry::make_string(key.key, value, expire_ms), found != nullptr);
     if (expire_ms != 0) track_expiry(key, expire_ms);
   }
   touched(key.key);
@@ -158,9 +160,16 @@ void Database::write_string(const KeyRef& key, Entry* found, size_t offset, Byte
   touched(key.key);
 }
 
-Entry* Database::create(const KeyRef& key, Type type) {
+Entry* Database::create(const KeyRef& key, Type type) { return make(key, type, false); }
+
+Entry* Database::recreate(const KeyRef& key, Entry* old, Type type) {
+  if (old != nullptr) remove(key, old);
+  return make(key, type, old != nullptr);
+}
+
+Entry* Database::make(const KeyRef& key, Type type, bool replaces) {
   Entry* entry = Entry::make_object(key.key, type, make_collection(type));
-  insert_entry(key, entry);
+  insert_entry(key, entry, replaces);
   if (type == Type::kQueue) {
     Queue& queue = entry->object<Queue>();
     queue.key = key.key;
@@ -196,6 +205,7 @@ void Database::remove(const KeyRef& key, Entry* entry) {
 bool Database::remove_if_empty(const KeyRef& key, Entry* entry) {
   if (collection_size(*entry) != 0) return false;
   remove(key, entry);
+  notify(KeyEvent::kDel, key.key);
   return true;
 }
 
@@ -352,6 +362,7 @@ size_t Database::expire_due(size_t limit) {
     CHECK(entry != nullptr);
     const std::string name(entry->key());
     remove(KeyRef(name), entry);
+    notify(KeyEvent::kExpired, name);
     ++expired;
   }
   return expired;

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "engine/keyspace/collections.h"
+#include "engine/keyspace/events.h"
 #include "engine/keyspace/unit.h"
 #include "engine/shard.h"
 #include "engine/structures/stream.h"
@@ -74,6 +75,8 @@ class Database {
   // A new empty collection under an absent key. The caller puts an element into it in the same
   // unit.
   Entry* create(const KeyRef& key, Type type);
+  // The same in place of `old`, which goes with its expiry (null: the key is absent).
+  Entry* recreate(const KeyRef& key, Entry* old, Type type);
   // Puts an entry that was made elsewhere, of whatever type but a queue, with its expiry. REQUIRES:
   // it is of this key, which is absent.
   void put_entry(const KeyRef& key, OwnedEntry made);
@@ -151,6 +154,13 @@ class Database {
   // so in Redis even where they change nothing (LTRIM).
   void break_watches(Bytes key);
 
+  // Tells whoever listens to keyspace notifications what has happened to the key. Verbs do so where
+  // it always follows from them: a key is new, has expired, or went with its last element.
+  void notify(KeyEvent event, Bytes key) {
+    if (unit_->observer != nullptr) [[unlikely]]
+      unit_->observer->event(*unit_, event, number_, key);
+  }
+
   // Tells waiters that the key has (more) elements. Verbs that add elements do it.
   void signal(Bytes key);
   // Tells those who wait at a queue that something has happened to this job of it; or to the queue
@@ -181,7 +191,9 @@ class Database {
   bool has_adopted_keys() const NO_THREAD_SAFETY_ANALYSIS { return shard_->adopted != nullptr; }
   // Tells watchers; every verb calls it once for the key that it changes.
   void touched(Bytes key);
-  void insert_entry(const KeyRef& key, Entry* entry);
+  // `replaces`: the key was there a moment ago, so it is not new.
+  void insert_entry(const KeyRef& key, Entry* entry, bool replaces = false);
+  Entry* make(const KeyRef& key, Type type, bool replaces);
   void unlink(const KeyRef& key, Entry* entry);
   // Frees an unlinked entry with its value; a queue in steps.
   void discard(Entry* entry);

@@ -141,6 +141,7 @@ StreamConsumer* Database::stream_see_consumer(const KeyRef& key, Entry* entry, B
   }
   consumer = group.add_consumer(name, unit_->now_ms);
   stream_changed(key, EffectType::kStreamConsumer, encode_stream_consumer(group_name, *consumer));
+  notify(KeyEvent::kXGroupCreateConsumer, key.key);
   return consumer;
 }
 

@@ -19,6 +19,7 @@ namespace sluice {
 class Queue;
 
 class ReplayExpiries;
+class KeyspaceObserver;
 struct AdoptedNotes;
 
 // How the engine reaches a connection that another thread may own. Any thread may call it; the
@@ -37,6 +38,13 @@ struct Delivery {
   std::shared_ptr<ClientPort> to;
   ByteBuffer bytes;
   bool blocked_reply = false;
+};
+
+// A connection whose command runs in the unit, and where its reply is written. What it is to hear
+// meanwhile as a subscriber goes there too, between the parts of the reply, as in Redis.
+struct OwnOutput {
+  uint64_t client_id = 0;
+  ByteBuffer* output = nullptr;
 };
 
 // A key at which somebody waits, and what has happened there.
@@ -76,6 +84,11 @@ class Unit {
   uint32_t record_count = 0;
   // State changes since the unit began, recorded or not.
   uint64_t changes = 0;
+  // Who is told what happens to keys; null: nobody.
+  KeyspaceObserver* observer = nullptr;
+  // The connection that has sent the command, and the one that is being served by it.
+  OwnOutput requester;
+  OwnOutput served;
   std::vector<SignalledKey> ready;
   std::vector<Delivery> deliveries;
   // Queues whose head has changed: each is recorded once, at the end of the unit. Whoever sets

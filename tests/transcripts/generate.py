@@ -108,6 +108,8 @@ class Exchange:
             for session in self.sessions:
                 session.send_async(number, batch[0].arguments)
             return None
+        if batch[0].kind == "events":
+            return self._compare_events(batch[0], position)
         if batch[0].mode == "scan" and batch[0].kind == "command" and not batch[0].in_multi:
             return self._run_scan(batch[0], position)
         if batch[0].kind == "command":
@@ -141,6 +143,11 @@ class Exchange:
                     parts.append(encode(["OBJECT", "ENCODING", command.arguments[1]]))
                 parts.append(encode(command.arguments))
             session.connection(number).send_bytes(b"".join(parts))
+
+    def _compare_events(self, command, position):
+        expected, actual = [session.events(command.connection) for session in self.sessions]
+        self.compared += len(expected)
+        return None if expected == actual else Mismatch(position, command, expected, actual)
 
     def _run_scan(self, command, position):
         results = [session.scan(command.connection, command.arguments) for session in self.sessions]

@@ -76,6 +76,8 @@ class Command:
 
     def text(self):
         """As a line of a transcript."""
+        if self.kind == "events":
+            return "@events"
         if self.kind == "read":
             return f"@read {self.replies}"
         words = " ".join(quote(argument) for argument in self.arguments)

@@ -14,13 +14,14 @@ LETTERS = {"strings": "s", "lists": "l", "hashes": "h", "sets": "t", "zsets": "z
 class Mixed:
     """One pool a data family, with keys of its own; the wrong types are the others' keys."""
 
-    def __init__(self, random):
+    def __init__(self, random, letters=None):
         self.random = random
         self.pools = {}
-        for family, letter in LETTERS.items():
+        letters = letters or LETTERS
+        for family, letter in letters.items():
             pool = Pool(random, TABLES[family][0])
             pool.own_keys = [letter + "1", letter + "2", "{x}" + letter]
-            pool.wrong_keys = [other + "1" for other in LETTERS.values() if other != letter]
+            pool.wrong_keys = [other + "1" for other in letters.values() if other != letter]
             self.pools[family] = pool
 
     def words(self, mistakes=0.03, blocking_too=True):
@@ -391,5 +392,39 @@ def blocking_round(random, count, _protocol):
     return commands
 
 
+# -- Keyspace notifications ---------------------------------------------------------------------
+
+
+def notified_unit(mixed):
+    """A few commands: as they are, in a transaction, or from a script."""
+    if mixed.chance(0.7):
+        return around_random(Command(mixed.words(blocking_too=False)))
+    if mixed.chance(0.5):
+        queued = [Command(mixed.words(), in_multi=True) for _ in range(mixed.random.randint(1, 4))]
+        queued = [each for command in queued for each in around_random(command)]
+        return [Command(["MULTI"]), *queued, Command(["EXEC"], "exec")]
+    words = mixed.words(mistakes=0)
+    # What a script replies of it is the scripts' own family.
+    return [Command(["EVAL", "redis.pcall(unpack(ARGV)) return 1", "0", *words])]
+
+
+def notifications_round(random, count, _protocol):
+    """Every kind of change, and what one listener hears of it. (Not of keys that expire: when they
+    do, chance tells.)"""
+    mixed = Mixed(random, {**LETTERS, "bits": "b", "streams": "x", "keys": "k"})
+    classes = random.choice(["KEA", "KEAmn", "KEAmn", "Kg$lshztn", "Em", "E$z", "Kls"])
+    commands = [Command(["CONFIG", "SET", "notify-keyspace-events",
+                         classes.replace("A", "g$lshztd")]),
+                Command(["PSUBSCRIBE", "__key*__:*"], connection=6)]
+    while len(commands) < count:
+        unit = notified_unit(mixed)
+        commands += unit
+        if not any(command.in_multi for command in unit) or unit[-1].name == "EXEC":
+            commands.append(Command([], "exact", 6, "events"))
+    commands += [Command(["CONFIG", "SET", "notify-keyspace-events", ""])]
+    return commands
+
+
 ROUNDS = {"transactions": transactions_round, "scripts": scripts_round, "pubsub": pubsub_round,
-          "blocking": blocking_round, "packing": packing_round, "rights": rights_round}
+          "blocking": blocking_round, "packing": packing_round, "rights": rights_round,
+          "notifications": notifications_round}

@@ -19,6 +19,8 @@ LATE_S = 0.5
 SETTLE_S = 0.5
 CONTEXT = 4
 MAX_SCAN_CALLS = 20000
+# Matches __key*__:*, the pattern of all keyspace notifications.
+END_OF_EVENTS = b"__key-end__:"
 VARIABLE = re.compile(rb"\$\{(\w+)\}")
 
 
@@ -161,6 +163,24 @@ class Session:
             arguments[at] = cursor[1]
         return Outcome("the scan does not end")
 
+    def events(self, number):
+        """All that has come to a connection since it was read last: messages, and the replies of
+        commands that were not awaited. It listens to __key*__:*."""
+        if self.pending.get(number):
+            self.send(number, [b"PING", END_OF_EVENTS])
+            self.pending[number] = 0
+        else:
+            self.connection(number)
+            self.control.call("PUBLISH", END_OF_EVENTS, "")
+        found = []
+        while True:
+            reply = self.read(number)
+            if isinstance(reply, Outcome):
+                return found + [reply.raw]
+            if END_OF_EVENTS in reply.raw:
+                return found
+            found.append(reply.raw)
+
     def close(self):
         for connection in self.connections.values():
             connection.close()
@@ -274,6 +294,12 @@ class Pair:
         for session in self.sessions:
             session.pending[self.current] = max(0, session.pending.get(self.current, 0) - count)
         self._read_and_compare(step, count)
+
+    def _do_events(self, step):
+        expected, actual = self._both(lambda session: session.events(self.current))
+        self.compared += len(expected) + 1
+        if expected != actual:
+            self._fail(step, expected, actual)
 
     def _do_conn(self, step):
         self.current = step.value

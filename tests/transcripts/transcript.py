@@ -11,7 +11,7 @@ ESCAPES = {ord("n"): b"\n", ord("r"): b"\r", ord("t"): b"\t", ord("b"): b"\b", o
 REPEAT = re.compile(rb"\{\{(\d+)\*(.*?)\}\}", re.DOTALL)
 REPEAT_WORD = re.compile(rb"\{\{(\d+)\*([^{}\s]+) \}\}")
 CONTROL = {"conn", "proto", "only", "sleep", "read", "close", "eof", "raw", "idle", "server",
-           "fresh", "reconnect"}
+           "fresh", "reconnect", "events"}
 SUBSCRIBING = {b"SUBSCRIBE", b"PSUBSCRIBE", b"SSUBSCRIBE"}
 
 

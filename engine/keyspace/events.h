@@ -1,0 +1,113 @@
+// Events of keys: what notify-keyspace-events may publish of each change, and who is told.
+//
+// A command's handler says what it has done to a key (Database::notify), in the order in which
+// Redis 7.0 says it; what always follows from a verb, such as the end of an empty collection, the
+// verb says itself. Names and kinds are in one table, so that no handler holds a text.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/base/bytes.h"
+
+namespace sluice {
+
+class Unit;
+
+// Redis's letters of notify-keyspace-events as bits.
+enum KeyspaceEvents : uint32_t {
+  kEventKeyspace = 1U << 0,  // K
+  kEventKeyevent = 1U << 1,  // E
+  kEventGeneric = 1U << 2,   // g
+  kEventString = 1U << 3,    // $
+  kEventList = 1U << 4,      // l
+  kEventSet = 1U << 5,       // s
+  kEventHash = 1U << 6,      // h
+  kEventZset = 1U << 7,      // z
+  kEventExpired = 1U << 8,   // x
+  kEventEvicted = 1U << 9,   // e
+  kEventStream = 1U << 10,   // t
+  kEventKeyMiss = 1U << 11,  // m; not part of A
+  kEventModule = 1U << 12,   // d
+  kEventNew = 1U << 13,      // n; not part of A
+  // A
+  kEventAll = kEventGeneric | kEventString | kEventList | kEventSet | kEventHash | kEventZset |
+              kEventExpired | kEventEvicted | kEventStream | kEventModule,
+};
+
+// In the order of the table in events.cc.
+enum class KeyEvent : uint8_t {
+  kNew,
+  kExpired,
+  kKeyMiss,
+  kDel,
+  kExpire,
+  kPersist,
+  kRenameFrom,
+  kRenameTo,
+  kMoveFrom,
+  kMoveTo,
+  kCopyTo,
+  kRestore,
+  kSet,
+  kSetRange,
+  kAppend,
+  kIncrBy,
+  kIncrByFloat,
+  kSetBit,
+  kLPush,
+  kRPush,
+  kLPop,
+  kRPop,
+  kLInsert,
+  kLSet,
+  kLRem,
+  kLTrim,
+  kSortStore,
+  kSAdd,
+  kSRem,
+  kSPop,
+  kSUnionStore,
+  kSInterStore,
+  kSDiffStore,
+  kHSet,
+  kHDel,
+  kHIncrBy,
+  kHIncrByFloat,
+  kZAdd,
+  kZIncr,
+  kZRem,
+  kZRemRangeByRank,
+  kZRemRangeByScore,
+  kZRemRangeByLex,
+  kZPopMin,
+  kZPopMax,
+  kZUnionStore,
+  kZInterStore,
+  kZDiffStore,
+  kZRangeStore,
+  kXAdd,
+  kXDel,
+  kXTrim,
+  kXSetId,
+  kXGroupCreate,
+  kXGroupSetId,
+  kXGroupDestroy,
+  kXGroupCreateConsumer,
+  kXGroupDelConsumer,
+  kCount,  // no event: how many there are
+};
+
+// The bit of KeyspaceEvents that lets the event out, and its name.
+uint32_t event_class(KeyEvent event);
+Bytes event_name(KeyEvent event);
+
+// Who is told of what happens to keys. Called by Database under the shard's lock; a unit without
+// one tells nobody, which is the one test that a command pays while nobody has asked.
+class KeyspaceObserver {
+ public:
+  virtual ~KeyspaceObserver() = default;
+  // `database`: as clients know it.
+  virtual void event(Unit& unit, KeyEvent event, int database, Bytes key) = 0;
+};
+
+}  // namespace sluice
