@@ -66,6 +66,8 @@ struct Client {
   // --- Blocking --- set by a handler through Call::block; the connection stops reading requests
   // until its port gets the reply, or the time-out comes (Engine::cancel_waiter).
   std::shared_ptr<Waiter> waiter;
+  // A request waits for the end of CLIENT PAUSE.
+  bool postponed = false;
 
   // --- Pub/sub --- names this connection is subscribed to (engine/pubsub.h holds the other side).
   std::set<std::string, std::less<>> channels;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/client.h"
+#include "engine/client_pause.h"
 #include "engine/departures.h"
 #include "engine/journal.h"
 #include "engine/server_port.h"
@@ -151,6 +152,9 @@ class Engine {
   std::atomic<uint32_t> observing{0};
   // notify-keyspace-events: `events` as there. Without K and E nothing is published.
   void set_notified_events(uint32_t events);
+
+  // CLIENT PAUSE.
+  ClientPause pause;
 
   // CONFIG RESETSTAT: the counters that INFO shows. Writers may add to them meanwhile.
   void reset_stats();

@@ -349,6 +349,35 @@ void Execution::execute(Client& client, std::span<const Bytes> args, RespReply& 
   run(client, *command, args, reply);
 }
 
+bool Execution::must_wait(Client& client, std::span<const Bytes> args) {
+  const PauseMode mode = engine_.pause.mode(steady_ms_);
+  if (mode == PauseMode::kNone) return false;
+  const Command* command = CommandTable::instance().find(args[0]);
+  if (command != nullptr && (command->flags & kContainer) != 0 && args.size() > 1) {
+    command = CommandTable::find_subcommand(*command, args[1]);
+  }
+  // What is wrong is told at once.
+  if (command == nullptr || !check(client, *command, args).empty()) return false;
+  if (mode == PauseMode::kWrites && !may_change_data(client, *command, args)) return false;
+  client.last_command = command;
+  return true;
+}
+
+bool Execution::may_change_data(const Client& client, const Command& command,
+                                std::span<const Bytes> args) {
+  if ((command.flags & (kWrite | kSeenByOthers)) != 0) return true;
+  if ((command.flags & kScriptShards) != 0) {
+    return (command.flags & kReadonly) == 0 &&
+           engine_.scripts().may_change_data(*this, command, args);
+  }
+  if (!runs_queued_commands(command)) return false;
+  return std::any_of(client.queued.begin(), client.queued.end(), [](const QueuedCommand& queued) {
+    const uint32_t flags = queued.command->flags;
+    return (flags & (kWrite | kSeenByOthers)) != 0 ||
+           (flags & (kScriptShards | kReadonly)) == kScriptShards;
+  });
+}
+
 void Execution::run(Client& client, const Command& command, std::span<const Bytes> args,
                     RespReply& reply) {
   if (held_requests_ >= kMaxHeldRequests) end_hold();
@@ -379,6 +408,7 @@ void Execution::begin_unit() {
   unit_.now_ms = now_ms_;
   unit_.steady_ms = steady_ms_;
   unit_.recording = engine_.journal() != nullptr;
+  unit_.paused = engine_.pause.mode(steady_ms_) != PauseMode::kNone;
   observe();
 }
 

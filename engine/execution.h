@@ -48,6 +48,8 @@ class Execution {
   // Runs one request of `client`, which may write its reply, queue it (MULTI), or block the client
   // (client.waiter is set then, and no reply written). `args` is not empty.
   void execute(Client& client, std::span<const Bytes> args, RespReply& reply);
+  // A CLIENT PAUSE lets this request wait; `client` says what it has asked for then.
+  bool must_wait(Client& client, std::span<const Bytes> args);
 
   // Ends the lock hold. Every reply written since the last finish() may leave once the journal's
   // durable lsn has reached the result.
@@ -121,6 +123,7 @@ class Execution {
   void lock_for(Client& client, const Command& command, std::span<const Bytes> args,
                 KeyRef& first_key);
   bool busy() const;
+  bool may_change_data(const Client& client, const Command& command, std::span<const Bytes> args);
   // Time, journal and observers for what runs now, under the locks.
   void begin_unit();
   void observe();

@@ -49,6 +49,10 @@ void Execution::run_queue_timers(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
 bool Execution::run_timers(int64_t now_ms, int64_t steady_ms) NO_THREAD_SAFETY_ANALYSIS {
   set_now_ms(now_ms);
   set_steady_ms(steady_ms);
+  if (engine_.pause.end_ms() != 0) [[unlikely]] {
+    if (engine_.pause.mode(steady_ms) != PauseMode::kNone) return false;
+    engine_.pause.end_if_over(steady_ms);
+  }
   bool more = false;
   for (unsigned index = 0; index < kShards; ++index) {
     Shard& shard = engine_.shard(index);

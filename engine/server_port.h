@@ -93,6 +93,9 @@ class ServerPort {
   // blocked.
   virtual bool unblock_client(uint64_t id, bool with_error) = 0;
 
+  // CLIENT PAUSE has begun or ended: requests that wait look again.
+  virtual void pause_changed() {}
+
   // Checkpoints. Empty: started or done; else the error.
   virtual std::string checkpoint(bool wait) = 0;
   virtual int64_t last_checkpoint_s() = 0;

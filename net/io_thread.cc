@@ -367,6 +367,12 @@ void IoThread::journal_failed() {
   });
 }
 
+void IoThread::pause_changed() {
+  post([this] {
+    for (size_t i = 0; i < sessions_.size(); ++i) sessions_[i]->on_pause_changed();
+  });
+}
+
 void IoThread::after_batch() { check_due(); }
 
 void IoThread::check_due() {

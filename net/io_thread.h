@@ -58,6 +58,8 @@ class IoThread {
   void send_mail(Mail mail);
   // The journal's durable lsn has moved: one wake-up, however often it is called before it runs.
   void durable_moved();
+  // Any thread: CLIENT PAUSE has begun or ended.
+  void pause_changed();
   // The journal has failed: whoever waits for it is told so and closed.
   void journal_failed();
   // Runs `task` on this thread. For rare things.

@@ -132,6 +132,12 @@ bool Server::unblock_client(uint64_t id, bool with_error) {
   return false;
 }
 
+void Server::pause_changed() {
+  for (const auto& thread : io_threads_) thread->pause_changed();
+  // What is due waits for the end of a pause, or has waited for it.
+  state_.wake_timer();
+}
+
 // --- Checkpoints and the end ---
 
 std::string Server::checkpoint(bool wait) {

@@ -77,7 +77,8 @@ void Session::on_events(uint32_t events) {
 // Whether more input is wanted now. Somebody comes back to a session that does not want any.
 bool Session::may_read() {
   if (ending() || closing_ || continuing_ || output_paused_) return false;
-  if (client_.waiter != nullptr && in_.size() - in_begin_ > kMaxBlockedBacklog) return false;
+  const bool waits = client_.waiter != nullptr || client_.postponed;
+  if (waits && in_.size() - in_begin_ > kMaxBlockedBacklog) return false;
   if (thread_.state().stopping.load(std::memory_order_relaxed)) return false;
   if (thread_.journal_congested()) {
     thread_.add_paused(*this);
@@ -153,14 +154,14 @@ void Session::read_input() {
 // --- Running requests ---
 
 bool Session::may_execute() const {
-  return client_.waiter == nullptr && !ending() && !closing_ && !executing_ && !continuing_ &&
-         !output_paused_;
+  return client_.waiter == nullptr && (!client_.postponed || pause_over_) && !ending() &&
+         !closing_ && !executing_ && !continuing_ && !output_paused_;
 }
 
 void Session::advance() {
   if (ending()) return;
   if (output_paused_) flush();
-  if (in_begin_ != in_.size() && may_execute()) run_requests();
+  if ((in_begin_ != in_.size() || pause_over_) && may_execute()) run_requests();
   if (thread_.in_turn() && !closing_) {
     thread_.add_gated(*this);  // with all others, at the end of the turn
   } else {
@@ -183,7 +184,8 @@ void Session::run_requests() {
   reply.count_errors_in(execution.error_counts());
   const size_t output_limit = out_.size() + kMaxOutputPerTurn;
   unsigned requests = 0;
-  while (run_one(batch, reply)) {
+  const bool go_on = !client_.postponed || run_postponed(reply);
+  while (go_on && run_one(batch, reply)) {
     if (++requests < kMaxRequestsPerTurn && out_.size() < output_limit) continue;
     requests_left_ = in_begin_ != in_.size();
     break;
@@ -258,11 +260,15 @@ bool Session::run_one(RequestBatch& batch, RespReply& reply) {
     if (!parse(batch)) return handle_end(batch, reply);
   }
   const RequestBatch::Request& request = batch.requests[batch.next++];
-  execute(batch.arguments_of(request), reply);
+  const std::span<const Bytes> args = batch.arguments_of(request);
+  const bool waits = thread_.engine().pause.end_ms() != 0 && postpone(args);
+  if (!waits) [[likely]]
+    execute(args, reply);
   in_begin_ += request.bytes;
   if ((client_.user != nullptr) != authenticated_) update_parser_limits();
   if (client_.close_after_reply) closing_ = true;
-  return in_begin_ != in_.size() && client_.waiter == nullptr && !closing_ && !close_put_off_;
+  return in_begin_ != in_.size() && client_.waiter == nullptr && !waits && !closing_ &&
+         !close_put_off_;
 }
 
 // What stands behind the last complete request. Always false: the session stops.
@@ -320,6 +326,7 @@ const Command* Session::refused_now(std::span<const Bytes> args) const {
 void Session::after_batch() {
   thread_.after_batch();
   if (client_.waiter != nullptr) begin_blocking();
+  if (client_.postponed) wait_for_pause();
   if (close_put_off_) {
     close_put_off_ = false;
     close();
@@ -346,6 +353,45 @@ void Session::update_counts() {
   counted_pubsub_ = !counted_pubsub_;
   ServerState& state = thread_.state();
   state.pubsub_clients.fetch_add(counted_pubsub_ ? 1 : ~uint64_t{0}, std::memory_order_relaxed);
+}
+
+// --- CLIENT PAUSE ---
+
+bool Session::postpone(std::span<const Bytes> args) {
+  if (!thread_.execution().must_wait(client_, args)) return false;
+  postponed_.assign(args.begin(), args.end());
+  client_.postponed = true;
+  return true;
+}
+
+// The request that has waited; if it has to wait again, it stays. True: others may follow.
+bool Session::run_postponed(RespReply& reply) {
+  pause_over_ = false;
+  const std::vector<std::string> words = std::move(postponed_);
+  const std::vector<Bytes> args(words.begin(), words.end());
+  client_.postponed = false;
+  if (postpone(args)) return false;
+  execute(args, reply);
+  if (client_.close_after_reply) closing_ = true;
+  return client_.waiter == nullptr && !closing_ && !close_put_off_;
+}
+
+// It counts as a blocked client, and looks again when the pause should be over.
+void Session::wait_for_pause() {
+  if (counted_blocked_) return;
+  counted_blocked_ = true;
+  thread_.state().blocked_clients.fetch_add(1, std::memory_order_relaxed);
+  const int64_t left_ms = thread_.engine().pause.end_ms() - thread_.serving_ms();
+  const int64_t now_ms = IoThread::steady_ms();
+  block_deadline_ms_ = left_ms < kNeverMs - now_ms - 1 ? now_ms + left_ms : kNeverMs - 1;
+  thread_.add_timeout(block_deadline_ms_, *this);
+}
+
+void Session::on_pause_changed() {
+  if (closed_ || executing_ || !client_.postponed) return;
+  end_blocking();
+  pause_over_ = true;
+  advance();
 }
 
 // --- Blocking ---
@@ -384,6 +430,7 @@ void write_timeout_reply(const Waiter& waiter, ByteBuffer& out) {
 
 void Session::on_block_timeout() {
   block_deadline_ms_ = 0;  // the I/O thread has dropped its entry
+  if (client_.postponed) return on_pause_changed();
   if (closed_ || client_.waiter == nullptr) return;
   const std::shared_ptr<Waiter> waiter = client_.waiter;
   // Not cancelled: somebody has claimed it, and its reply is on the way.
@@ -506,7 +553,8 @@ void Session::check_time_limits(int64_t now_ms) {
   const int64_t timeout_s = thread_.state().limits.idle_timeout_s.load(std::memory_order_relaxed);
   if (timeout_s == 0) return;
   thread_.need_housekeeping();
-  if (client_.waiter != nullptr || client_.subscriptions() != 0 || client_.monitoring) return;
+  if (client_.waiter != nullptr || client_.postponed) return;
+  if (client_.subscriptions() != 0 || client_.monitoring) return;
   if (now_ms - active_ms_ > timeout_s * 1000) {
     spdlog::debug("Closing idle client {}", client_.address);
     close();

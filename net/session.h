@@ -48,6 +48,8 @@ class Session {
   // The reason for which reading was paused may be over.
   void resume();
   void on_block_timeout();
+  // CLIENT PAUSE has begun or ended: what waits for it looks again.
+  void on_pause_changed();
   // The journal has failed: what waits for it is replaced by an error, and the connection ends.
   void on_journal_failed();
   // No more requests; closes once the replies have left.
@@ -87,6 +89,9 @@ class Session {
   void execute(std::span<const Bytes> args, RespReply& reply);
   const Command* refused_now(std::span<const Bytes> args) const;
   void after_batch();
+  bool postpone(std::span<const Bytes> args);
+  bool run_postponed(RespReply& reply);
+  void wait_for_pause();
   void begin_blocking();
   void end_blocking();
   void leave_engine();
@@ -124,6 +129,8 @@ class Session {
   size_t sendable_ = 0;
   std::vector<Segment> segments_;
   std::vector<Mail> put_off_;
+  // The request that waits for the end of CLIENT PAUSE (Client::postponed).
+  std::vector<std::string> postponed_;
 
   int64_t active_ms_ = 0;
   int64_t block_deadline_ms_ = 0;
@@ -140,6 +147,7 @@ class Session {
   bool close_put_off_ = false;
   bool output_paused_ = false;
   bool counted_blocked_ = false;
+  bool pause_over_ = false;  // the postponed request is to be tried again
   bool counted_pubsub_ = false;
 };
 

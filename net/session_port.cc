@@ -22,7 +22,7 @@ enum : uint32_t {
 uint32_t flags_of(const Client& client, bool closing) {
   uint32_t flags = 0;
   if (client.monitoring) flags |= kFlagMonitor;
-  if (client.waiter != nullptr) flags |= kFlagBlocked;
+  if (client.waiter != nullptr || client.postponed) flags |= kFlagBlocked;
   if (client.watch_set->broken.load(kRelaxed)) flags |= kFlagDirtyWatch;
   if (closing || client.close_after_reply) flags |= kFlagClosing;
   if (client.no_evict) flags |= kFlagNoEvict;

@@ -8,6 +8,7 @@
 #include "engine/commands/connection.h"
 #include "engine/commands/help.h"
 #include "engine/engine.h"
+#include "engine/execution.h"
 
 namespace sluice {
 
@@ -240,6 +241,36 @@ void client_unblock_command(Call& call) {
   const bool unblocked =
       id > 0 && call.engine.server().unblock_client(static_cast<uint64_t>(id), with_error);
   call.reply.integer(unblocked ? 1 : 0);
+}
+
+void client_pause_command(Call& call) {
+  if (call.args.size() > 4) {
+    return call.reply.error("ERR unknown subcommand or wrong number of arguments for '" +
+                            std::string(call.args[1]) + "'. Try CLIENT HELP.");
+  }
+  PauseMode mode = PauseMode::kAll;
+  if (call.args.size() == 4) {
+    if (call.option(3, "WRITE")) {
+      mode = PauseMode::kWrites;
+    } else if (!call.option(3, "ALL")) {
+      return call.reply.error("ERR CLIENT PAUSE mode must be WRITE or ALL");
+    }
+  }
+  int64_t duration_ms = 0;
+  if (!call.integer(2, duration_ms, "ERR timeout is not an integer or out of range")) return;
+  if (duration_ms < 0) return call.reply.error("ERR timeout is negative");
+  const int64_t now_ms = call.execution.steady_ms();
+  int64_t end_ms = kNeverMs - 1;
+  if (duration_ms < end_ms - now_ms) end_ms = now_ms + duration_ms;
+  call.engine.pause.begin(mode, now_ms, end_ms);
+  call.engine.server().pause_changed();
+  call.reply.ok();
+}
+
+void client_unpause_command(Call& call) {
+  call.engine.pause.end();
+  call.engine.server().pause_changed();
+  call.reply.ok();
 }
 
 void client_help_command(Call& call) { reply_help(call); }

@@ -29,6 +29,8 @@ void client_kill_command(Call& call);
 void client_no_evict_command(Call& call);
 void client_reply_command(Call& call);
 void client_unblock_command(Call& call);
+void client_pause_command(Call& call);
+void client_unpause_command(Call& call);
 void client_help_command(Call& call);
 
 // One line of CLIENT LIST, without its end.

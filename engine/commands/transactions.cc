@@ -235,6 +235,8 @@ bool is_transaction_control(const Command& command) {
           name == "reset");
 }
 
+bool runs_queued_commands(const Command& command) { return command.handler == exec_command; }
+
 bool ends_transaction(const Command& command) {
   return is_transaction_control(command) && command.handler != multi_command &&
          command.handler != watch_command;

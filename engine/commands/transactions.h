@@ -19,6 +19,8 @@ struct WatchedKey;
 bool is_transaction_control(const Command& command);
 
 // EXEC, DISCARD, QUIT, RESET: never refused for want of memory, as queueing more is.
+// EXEC.
+bool runs_queued_commands(const Command& command);
 bool ends_transaction(const Command& command);
 
 // The shards that such a command needs besides those of its own keys: for EXEC those of all queued

@@ -112,6 +112,7 @@ Entry* Database::find(const KeyRef& key) {
   Entry* entry = keyspace().entries.find(key.key, key.hash);
   if (entry == nullptr) return nullptr;
   if (entry->expire_ms() != 0 && entry->expire_ms() <= unit_->now_ms && !unit_->replaying) {
+    if (unit_->paused) return nullptr;
     remove(key, entry);
     notify(KeyEvent::kExpired, key.key);
     return nullptr;

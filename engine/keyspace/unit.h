@@ -74,6 +74,8 @@ class Unit {
   bool replaying = false;
   // Not null: expiries go here instead of into their indices, which replay builds at its end.
   ReplayExpiries* replay_expiries = nullptr;
+  // CLIENT PAUSE: what has expired stays, and nobody sees it.
+  bool paused = false;
   int64_t now_ms = 0;
   // Milliseconds since the engine began to serve; never goes back. Leases go by it.
   int64_t steady_ms = 0;

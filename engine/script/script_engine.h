@@ -61,6 +61,9 @@ class ScriptEngine {
   // library is as safe as the journal promises.
   ShardMask shards(Execution& execution, const Command& command, std::span<const Bytes> args);
 
+  // False: the script or function has said that it writes nothing.
+  bool may_change_data(Execution& execution, const Command& command, std::span<const Bytes> args);
+
   // --- Functions (script_functions.cc). Those that change something need all shards locked. ---
 
   // FCALL and FCALL_RO: checks the arguments, runs the function, writes one reply.

@@ -165,6 +165,26 @@ ShardMask ScriptEngine::function_shards(Execution& execution, std::span<const By
   return mask;
 }
 
+bool ScriptEngine::may_change_data(Execution& execution, const Command& command,
+                                   std::span<const Bytes> args) {
+  uint32_t flags = 0;
+  if (command.name[0] == 'f') {
+    const FunctionSet::Place* const place = function_machine(execution).functions().find(args[1]);
+    if (place != nullptr) flags = place->library->functions[place->index].flags;
+  } else {
+    const bool by_sha = command.name[4] == 's';
+    if (!by_sha && args[1].substr(0, 2) != "#!") return true;
+    std::string error;
+    LuaMachine& machine = this->machine(execution);
+    const CompiledScript* compiled =
+        by_sha ? find(machine, args[1]) : find_or_compile(machine, args[1], error);
+    if (compiled != nullptr && compiled->script->has(kScriptDeclared)) {
+      flags = compiled->script->flags;
+    }
+  }
+  return (flags & kScriptNoWrites) == 0;
+}
+
 void ScriptEngine::run_function(Call& call, bool read_only) {
   LuaMachine& machine = function_machine(call.execution);
   const FunctionSet::Place* const place = machine.functions().find(call.args[1]);
