@@ -16,7 +16,9 @@
 
 namespace sluice {
 
+struct Call;
 struct Command;
+struct TrackedClient;
 struct User;
 
 enum class ReplyMode : uint8_t { kOn, kOff, kSkipNext };
@@ -52,7 +54,8 @@ struct Client {
   ReplyMode reply_mode = ReplyMode::kOn;
   bool no_evict = false;
   bool monitoring = false;
-  bool in_script = false;  // it speaks for a script
+  bool in_script = false;             // it speaks for a script
+  const Call* script_call = nullptr;  // which EVAL or FCALL that is
 
   // --- MULTI ---
   bool in_multi = false;
@@ -68,6 +71,9 @@ struct Client {
   std::shared_ptr<Waiter> waiter;
   // A request waits for the end of CLIENT PAUSE.
   bool postponed = false;
+
+  // --- Client-side caching --- (engine/tracking.h); null: it tracks nothing.
+  std::shared_ptr<TrackedClient> tracking;
 
   // --- Pub/sub --- names this connection is subscribed to (engine/pubsub.h holds the other side).
   std::set<std::string, std::less<>> channels;

@@ -17,6 +17,7 @@
 #include "engine/script/script_engine.h"
 #include "engine/slow_log.h"
 #include "engine/statistics.h"
+#include "engine/tracking.h"
 
 namespace sluice {
 
@@ -28,7 +29,8 @@ Engine::Engine(ServerPort& server, uint64_t hash_seed)
       scripts_(std::make_unique<ScriptEngine>(*this)),
       slow_log_(std::make_unique<SlowLog>()),
       monitors_(std::make_unique<Monitors>()),
-      latency_monitor_(std::make_unique<LatencyMonitor>()) {
+      latency_monitor_(std::make_unique<LatencyMonitor>()),
+      tracking_(std::make_unique<Tracking>()) {
   set_hash_seed(hash_seed);
   for (unsigned i = 0; i < kShards; ++i) {
     shards_[i].index = i;
@@ -68,7 +70,22 @@ void Engine::set_latency_tracking(bool on) {
 
 void Engine::set_notified_events(uint32_t events) {
   const bool published = (events & (kEventKeyspace | kEventKeyevent)) != 0;
-  observing.store(published ? events : 0, std::memory_order_relaxed);
+  const uint32_t wanted = published ? events : 0;
+  uint32_t present = observing.load(std::memory_order_relaxed);
+  while (!observing.compare_exchange_weak(present, wanted | (present & kObserveTracking),
+                                          std::memory_order_relaxed)) {
+  }
+}
+
+void Engine::observe_tracking() {
+  // It may be wrong for a moment where two clients change at once, and never stays so: each looks
+  // after it has entered or left the table.
+  if (tracking_->clients() != 0) {
+    observing.fetch_or(kObserveTracking, std::memory_order_relaxed);
+  } else {
+    observing.fetch_and(~kObserveTracking, std::memory_order_relaxed);
+    if (tracking_->clients() != 0) observing.fetch_or(kObserveTracking, std::memory_order_relaxed);
+  }
 }
 
 DueTimes Engine::next_due() const {
@@ -132,6 +149,10 @@ void Engine::disconnect(Client& client) {
   if (client.waiter != nullptr && !cancel_waiter(client)) end_waiter(client);
   unwatch_all(*this, client);
   pubsub_->forget(client);
+  if (client.tracking != nullptr) {
+    tracking_->disable(client);
+    observe_tracking();
+  }
   if (client.monitoring) monitors_->remove(client.id);
   client.monitoring = false;
 }

@@ -31,6 +31,7 @@ class Monitors;
 class PubSub;
 class ScriptEngine;
 class SlowLog;
+class Tracking;
 
 // Who may use DEBUG (enable-debug-command).
 enum class DebugAccess : uint8_t { kNobody, kLocal, kEverybody };
@@ -40,6 +41,7 @@ struct RuntimeOptions {
   std::atomic<uint64_t> max_memory_bytes{0};
   std::atomic<uint32_t> slow_log_max_entries{128};
   std::atomic<uint64_t> acl_log_max_entries{128};
+  std::atomic<uint64_t> tracking_table_max_keys{1'000'000};
   std::atomic<int64_t> busy_reply_threshold_ms{5000};
   std::atomic<uint64_t> script_memory_limit_bytes{256U << 20};
   std::atomic<uint64_t> max_bulk_bytes{512U << 20};
@@ -47,6 +49,9 @@ struct RuntimeOptions {
   // Below the free space that the operator set: what grows is refused (storage sets it).
   std::atomic<bool> disk_nearly_full{false};
 };
+
+// Engine::observing: somebody tracks keys (CLIENT TRACKING).
+inline constexpr uint32_t kObserveTracking = 1U << 31;
 
 // The earliest time at which something is due, by each of the two clocks (kNeverMs: nothing).
 struct DueTimes {
@@ -95,6 +100,7 @@ class Engine {
   SlowLog& slow_log() { return *slow_log_; }
   Monitors& monitors() { return *monitors_; }
   LatencyMonitor& latency_monitor() { return *latency_monitor_; }
+  Tracking& tracking() { return *tracking_; }
 
   // --- Ends of blocking and of connections: by the connection's own thread, between batches ---
   // Ends a blocked command without its reply (time-out, CLIENT UNBLOCK); false if it has been
@@ -147,9 +153,11 @@ class Engine {
   // engine.
   std::atomic<bool> script_busy{false};
 
-  // What somebody wants to know of keys, as bits of KeyspaceEvents; 0: nothing, and then no unit
-  // has an observer. Any thread reads it.
+  // What somebody wants to know of keys, as bits of KeyspaceEvents and kObserveTracking; 0:
+  // nothing, and then no unit has an observer. Any thread reads it.
   std::atomic<uint32_t> observing{0};
+  // Somebody tracks keys, or nobody does any more.
+  void observe_tracking();
   // notify-keyspace-events: `events` as there. Without K and E nothing is published.
   void set_notified_events(uint32_t events);
 
@@ -177,6 +185,7 @@ class Engine {
   std::unique_ptr<SlowLog> slow_log_;
   std::unique_ptr<Monitors> monitors_;
   std::unique_ptr<LatencyMonitor> latency_monitor_;
+  std::unique_ptr<Tracking> tracking_;
   Mutex executions_mutex_;
   std::vector<Execution*> executions_ GUARDED_BY(executions_mutex_);
 };

@@ -11,6 +11,7 @@
 #include "engine/queue/queue_records.h"
 #include "engine/script/script_engine.h"
 #include "engine/slow_log.h"
+#include "engine/tracking.h"
 
 namespace sluice {
 
@@ -133,8 +134,13 @@ void Execution::end_hold() NO_THREAD_SAFETY_ANALYSIS {
       engine_.server().log_warning(text);
     }
   }
+  if (!unit_.changed_keys.empty()) [[unlikely]]
+    engine_.tracking().broadcast(unit_);
   for (Delivery& delivery : unit_.deliveries) {
-    if (delivery.blocked_reply) {
+    if (delivery.invalidation != Delivery::Invalidation::kNone) {
+      const bool redirected = delivery.invalidation == Delivery::Invalidation::kRedirected;
+      delivery.to->deliver_invalidation(std::move(delivery.bytes), redirected, gate_);
+    } else if (delivery.blocked_reply) {
       delivery.to->deliver_blocked_reply(std::move(delivery.bytes), gate_);
     } else {
       delivery.to->deliver(std::move(delivery.bytes), gate_);
@@ -387,8 +393,11 @@ void Execution::run(Client& client, const Command& command, std::span<const Byte
   begin_unit();
   Call call{engine_, *this, client, unit_, command, args, reply, false, first_key};
   // Without replies the connection hears of messages like everybody else.
-  if (client.reply_mode == ReplyMode::kOn) unit_.requester = {client.id, &reply.out()};
+  const bool replies = client.reply_mode == ReplyMode::kOn;
+  unit_.requester = {client.id, replies ? &reply.out() : nullptr};
   handle(call);
+  if (unit_.observer != nullptr) [[unlikely]]
+    end_tracked(client, command, reply);
   unit_.requester = {};
 }
 
@@ -427,6 +436,8 @@ void Execution::handle(Call& call) {
   unit_.access_s = (command.flags & kNoTouch) != 0 ? 0 : access_s_;
   const uint64_t begin_ticks = read_ticks();
   command.handler(call);
+  if (unit_.observer != nullptr) [[unlikely]]
+    remember_reads(call);
   if (!call.nested && !unit_.ready.empty()) serve_waiters();
   const uint64_t ticks = read_ticks() - begin_ticks;
   CommandStat& counters = stat(command);
@@ -442,6 +453,35 @@ void Execution::handle(Call& call) {
     note_slow(call, ticks);
   }
   if (monitored && (command.flags & (kSkipMonitor | kAdmin)) == 0) show_to_monitors(call);
+}
+
+// What a script reads counts as reading all of the keys that it has declared, as in Redis.
+void Execution::remember_reads(const Call& call) {
+  if ((call.command.flags & (kReadonly | kScriptShards)) != kReadonly) return;
+  const Call& caller = call.client.in_script ? *call.client.script_call : call;
+  const TrackedClient* tracked = caller.client.tracking.get();
+  if (tracked == nullptr || tracked->options.broadcast) return;
+  if (tracked->options.opt_in && !tracked->caching) return;
+  if (tracked->options.opt_out && tracked->caching) return;
+  find_keys_with_flags(caller.command, caller.args, key_positions_);
+  std::vector<Bytes> keys;
+  for (const KeyPosition position : key_positions_) keys.push_back(caller.args[position.index]);
+  if (!keys.empty()) engine_.tracking().remember(*tracked, keys);
+}
+
+// What the client is to hear of its own command comes behind the reply.
+void Execution::end_tracked(Client& client, const Command& command, RespReply& reply) {
+  if ((engine_.observing.load(std::memory_order_relaxed) & kObserveTracking) == 0) return;
+  Tracking& tracking = engine_.tracking();
+  tracking.limit(unit_, engine_.options().tracking_table_max_keys.load(std::memory_order_relaxed));
+  if (!unit_.own_invalidations.empty()) {
+    const bool replies = client.reply_mode == ReplyMode::kOn;
+    tracking.write_own(unit_, client, replies ? &reply.out() : nullptr);
+  }
+  const bool of_client = command.container != nullptr && Bytes(command.container->name) == "client";
+  if (client.tracking != nullptr && !client.in_multi && !of_client) {
+    client.tracking->caching = false;
+  }
 }
 
 void Execution::show_to_monitors(const Call& call) {

@@ -129,6 +129,9 @@ class Execution {
   void observe();
   // Runs the handler, with statistics, SLOWLOG and MONITOR around it.
   void handle(Call& call);
+  // What tracks keys, around a command.
+  void remember_reads(const Call& call);
+  void end_tracked(Client& client, const Command& command, RespReply& reply);
   void show_to_monitors(const Call& call);
   void note_slow(const Call& call, uint64_t ticks);
   // For LATENCY, if it took that long.

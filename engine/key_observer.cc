@@ -4,6 +4,7 @@
 
 #include "engine/engine.h"
 #include "engine/pubsub.h"
+#include "engine/tracking.h"
 
 namespace sluice {
 
@@ -20,6 +21,11 @@ void KeyObserver::event(Unit& unit, KeyEvent event, int database, Bytes key) {
   if ((wanted & kEventKeyevent) != 0) {
     pubsub.publish(unit, "__keyevent@" + number + "__:" + std::string(name), key, false);
   }
+}
+
+void KeyObserver::changed(Unit& unit, Bytes key) {
+  if ((engine_.observing.load(std::memory_order_relaxed) & kObserveTracking) == 0) return;
+  engine_.tracking().changed(unit, key);
 }
 
 }  // namespace sluice

@@ -1,7 +1,8 @@
-// KeyObserver: tells others what happens to keys: subscribers of keyspace notifications.
+// KeyObserver: tells others what happens to keys: subscribers of keyspace notifications, and
+// clients that track what they have read.
 //
 // Belongs to one Execution, which gives it to its unit while Engine::observing says that somebody
-// wants to know. It is called under shard locks and takes the mutex of PubSub.
+// wants to know. It is called under shard locks and takes the mutex of PubSub or of Tracking.
 #pragma once
 
 #include "engine/keyspace/events.h"
@@ -15,6 +16,7 @@ class KeyObserver final : public KeyspaceObserver {
   explicit KeyObserver(Engine& engine) : engine_(engine) {}
 
   void event(Unit& unit, KeyEvent event, int database, Bytes key) override;
+  void changed(Unit& unit, Bytes key) override;
 
  private:
   Engine& engine_;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 
 namespace sluice {
 
+class ClientPort;
 struct Client;
 
 // Text of INFO: "# Section\r\nfield:value\r\n...".
@@ -45,6 +47,7 @@ struct ClientFacts {
   int database = 0;
   int protocol = 2;
   int multi = -1;
+  int64_t redirect = -1;  // where invalidations go; 0: to itself, -1: it tracks nothing
   size_t subscriptions = 0;
   size_t pattern_subscriptions = 0;
   size_t shard_subscriptions = 0;
@@ -93,6 +96,8 @@ class ServerPort {
   // blocked.
   virtual bool unblock_client(uint64_t id, bool with_error) = 0;
 
+  // The connection of this number; null: there is none.
+  virtual std::shared_ptr<ClientPort> client_port(uint64_t) { return nullptr; }
   // CLIENT PAUSE has begun or ended: requests that wait look again.
   virtual void pause_changed() {}
 

@@ -217,7 +217,6 @@ std::vector<Directive> last_rows() {
       number("tls-session-cache-size", "20480", 0, kMaxInt),
       number("tls-session-cache-timeout", "300", 0, kMaxInt),
       flag("tls-session-caching", "yes"),
-      number("tracking-table-max-keys", "1000000", 0, kMaxLong),
   };
 }
 

@@ -82,6 +82,7 @@ class Server final : public ServerPort {
   size_t kill_clients(Client& asking,
                       const std::function<bool(const ClientFacts&)>& matches) override;
   bool unblock_client(uint64_t id, bool with_error) override;
+  std::shared_ptr<ClientPort> client_port(uint64_t id) override;
   void pause_changed() override;
   std::string checkpoint(bool wait) override;
   int64_t last_checkpoint_s() override;

@@ -132,6 +132,15 @@ bool Server::unblock_client(uint64_t id, bool with_error) {
   return false;
 }
 
+std::shared_ptr<ClientPort> Server::client_port(uint64_t id) {
+  for (const auto& thread : io_threads_) {
+    for (const std::shared_ptr<SessionPort>& port : thread->ports()) {
+      if (port->id() == id) return port;
+    }
+  }
+  return nullptr;
+}
+
 void Server::pause_changed() {
   for (const auto& thread : io_threads_) thread->pause_changed();
   // What is due waits for the end of a pause, or has waited for it.

@@ -11,6 +11,7 @@
 #include "engine/execution.h"
 #include "engine/pubsub.h"
 #include "engine/script/script_engine.h"
+#include "engine/tracking.h"
 #include "net/memory_use.h"
 #include "net/server.h"
 #include "net/version.h"
@@ -135,7 +136,7 @@ void Server::info_clients(InfoWriter& out) {
   out.field("client_recent_max_input_buffer", input);
   out.field("client_recent_max_output_buffer", output);
   out.field("blocked_clients", state_.blocked_clients.load());
-  out.field("tracking_clients", int64_t{0});
+  out.field("tracking_clients", engine_->tracking().clients());
   out.field("clients_in_timeout_table", state_.timed_clients.load());
   out.field("sluice_pubsub_clients", state_.pubsub_clients.load());
 }
@@ -243,11 +244,14 @@ void Server::info_stats(InfoWriter& out) {
   out.field("pubsub_patterns", static_cast<uint64_t>(pubsub.count(PubSub::Kind::kPattern)));
   out.field("pubsubshard_channels",
             static_cast<uint64_t>(pubsub.count(PubSub::Kind::kShardChannel)));
-  zeros(out, {"latest_fork_usec", "total_forks", "migrate_cached_sockets",
-              "slave_expires_tracked_keys", "active_defrag_hits", "active_defrag_misses",
-              "active_defrag_key_hits", "active_defrag_key_misses", "total_active_defrag_time",
-              "current_active_defrag_time", "tracking_total_keys", "tracking_total_items",
-              "tracking_total_prefixes", "unexpected_error_replies"});
+  zeros(out,
+        {"latest_fork_usec", "total_forks", "migrate_cached_sockets", "slave_expires_tracked_keys",
+         "active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits",
+         "active_defrag_key_misses", "total_active_defrag_time", "current_active_defrag_time"});
+  out.field("tracking_total_keys", engine_->tracking().keys());
+  out.field("tracking_total_items", engine_->tracking().items());
+  out.field("tracking_total_prefixes", engine_->tracking().prefixes());
+  zeros(out, {"unexpected_error_replies"});
   uint64_t errors = 0;
   engine_->for_each_execution(
       [&](Execution& execution) { errors += execution.error_counts().total(); });

@@ -96,6 +96,7 @@ void apply_to_engine(const Settings& settings, Engine& engine) {
   options.max_memory_bytes.store(settings.maxmemory_bytes);
   options.slow_log_max_entries.store(static_cast<uint32_t>(settings.slowlog_max_len));
   options.acl_log_max_entries.store(static_cast<uint64_t>(settings.acllog_max_len));
+  options.tracking_table_max_keys.store(static_cast<uint64_t>(settings.tracking_table_max_keys));
   options.busy_reply_threshold_ms.store(settings.busy_reply_threshold_ms);
   options.script_memory_limit_bytes.store(settings.script_memory_limit_bytes);
   options.max_bulk_bytes.store(max_bulk_bytes(settings));

@@ -12,6 +12,7 @@
 
 #include "engine/acl.h"
 #include "engine/commands/command.h"
+#include "engine/tracking.h"
 #include "net/io_thread.h"
 
 namespace sluice {
@@ -475,6 +476,12 @@ void Session::take_mail_now(Mail& mail) {
   switch (mail.kind) {
     case Mail::Kind::kDelivery:
       out_.append(mail.bytes.view());
+      gate_output(mail.gate);
+      return;
+    case Mail::Kind::kInvalidation:
+    case Mail::Kind::kRedirectedInvalidation:
+      write_invalidation(out_, client_, mail.kind == Mail::Kind::kRedirectedInvalidation,
+                         mail.bytes.view());
       gate_output(mail.gate);
       return;
     case Mail::Kind::kBlockedReply:

@@ -2,6 +2,7 @@
 
 #include "engine/acl.h"
 #include "engine/commands/command.h"
+#include "engine/tracking.h"
 #include "net/io_thread.h"
 #include "net/session.h"
 
@@ -17,6 +18,9 @@ enum : uint32_t {
   kFlagDirtyWatch = 1U << 2,
   kFlagClosing = 1U << 3,
   kFlagNoEvict = 1U << 4,
+  kFlagTracking = 1U << 5,
+  kFlagBrokenRedirect = 1U << 6,
+  kFlagBroadcast = 1U << 7,
 };
 
 uint32_t flags_of(const Client& client, bool closing) {
@@ -26,6 +30,11 @@ uint32_t flags_of(const Client& client, bool closing) {
   if (client.watch_set->broken.load(kRelaxed)) flags |= kFlagDirtyWatch;
   if (closing || client.close_after_reply) flags |= kFlagClosing;
   if (client.no_evict) flags |= kFlagNoEvict;
+  if (const TrackedClient* tracked = client.tracking.get()) {
+    flags |= kFlagTracking;
+    if (tracked->broken.load(kRelaxed)) flags |= kFlagBrokenRedirect;
+    if (tracked->options.broadcast) flags |= kFlagBroadcast;
+  }
   return flags;
 }
 
@@ -36,11 +45,18 @@ std::string flag_letters(uint32_t flags, bool pubsub, bool multi, bool unix_sock
   if (pubsub) letters += 'P';
   if (multi) letters += 'x';
   if ((flags & kFlagBlocked) != 0) letters += 'b';
+  if ((flags & kFlagTracking) != 0) letters += 't';
+  if ((flags & kFlagBrokenRedirect) != 0) letters += 'R';
+  if ((flags & kFlagBroadcast) != 0) letters += 'B';
   if ((flags & kFlagDirtyWatch) != 0) letters += 'd';
   if ((flags & kFlagClosing) != 0) letters += 'c';
   if (unix_socket) letters += 'U';
   if ((flags & kFlagNoEvict) != 0) letters += 'e';
   return letters.empty() ? "N" : letters;
+}
+
+int64_t redirect_of(const Client& client) {
+  return client.tracking == nullptr ? -1 : static_cast<int64_t>(client.tracking->options.redirect);
 }
 
 int multi_of(const Client& client) {
@@ -70,6 +86,11 @@ void SessionPort::deliver_blocked_reply(ByteBuffer bytes, Lsn gate) {
   thread_.send_mail({shared_from_this(), Mail::Kind::kBlockedReply, std::move(bytes), gate});
 }
 
+void SessionPort::deliver_invalidation(ByteBuffer payload, bool redirected, Lsn gate) {
+  const auto kind = redirected ? Mail::Kind::kRedirectedInvalidation : Mail::Kind::kInvalidation;
+  thread_.send_mail({shared_from_this(), kind, std::move(payload), gate});
+}
+
 void SessionPort::kill() { thread_.send_mail({shared_from_this(), Mail::Kind::kKill, {}, 0}); }
 
 bool SessionPort::unblock(bool with_error) {
@@ -89,6 +110,7 @@ bool SessionPort::unblock(bool with_error) {
 
 void SessionPort::forget_session() {
   session_ = nullptr;
+  connected_.store(false, std::memory_order_release);
   MutexLock lock(mutex_);
   waiter_ = nullptr;
 }
@@ -102,6 +124,7 @@ void SessionPort::publish(const Client& client, const Numbers& numbers) {
   database_.store(client.database, kRelaxed);
   protocol_.store(client.protocol, kRelaxed);
   multi_.store(multi_of(client), kRelaxed);
+  redirect_.store(redirect_of(client), kRelaxed);
   channels_.store(static_cast<uint32_t>(client.channels.size()), kRelaxed);
   patterns_.store(static_cast<uint32_t>(client.patterns.size()), kRelaxed);
   shard_channels_.store(static_cast<uint32_t>(client.shard_channels.size()), kRelaxed);
@@ -138,6 +161,7 @@ ClientFacts SessionPort::facts(int64_t now_ms) const {
   facts.database = database_.load(kRelaxed);
   facts.protocol = protocol_.load(kRelaxed);
   facts.multi = multi_.load(kRelaxed);
+  facts.redirect = redirect_.load(kRelaxed);
   facts.subscriptions = channels_.load(kRelaxed);
   facts.pattern_subscriptions = patterns_.load(kRelaxed);
   facts.shard_subscriptions = shard_channels_.load(kRelaxed);
@@ -168,6 +192,7 @@ void SessionPort::describe(const Client& client, ClientFacts& facts) {
   facts.database = client.database;
   facts.protocol = client.protocol;
   facts.multi = multi_of(client);
+  facts.redirect = redirect_of(client);
   facts.subscriptions = client.channels.size();
   facts.pattern_subscriptions = client.patterns.size();
   facts.shard_subscriptions = client.shard_channels.size();

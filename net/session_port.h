@@ -25,7 +25,15 @@ class Session;
 class SessionPort;
 
 struct Mail {
-  enum class Kind : uint8_t { kDelivery, kBlockedReply, kUnblocked, kUnblockedWithError, kKill };
+  enum class Kind : uint8_t {
+    kDelivery,
+    kBlockedReply,
+    kUnblocked,
+    kUnblockedWithError,
+    kKill,
+    kInvalidation,
+    kRedirectedInvalidation
+  };
 
   std::shared_ptr<SessionPort> to;
   Kind kind = Kind::kDelivery;
@@ -49,6 +57,8 @@ class SessionPort final : public ClientPort, public std::enable_shared_from_this
   // --- Any thread ---
   void deliver(ByteBuffer bytes, Lsn gate) override;
   void deliver_blocked_reply(ByteBuffer bytes, Lsn gate) override;
+  void deliver_invalidation(ByteBuffer payload, bool redirected, Lsn gate) override;
+  bool connected() const override { return connected_.load(std::memory_order_acquire); }
   void kill();
   // Ends the blocking; the session's thread then writes the reply. False: it is not blocked.
   bool unblock(bool with_error);
@@ -97,6 +107,8 @@ class SessionPort final : public ClientPort, public std::enable_shared_from_this
   std::atomic<uint32_t> patterns_{0};
   std::atomic<uint32_t> shard_channels_{0};
   std::atomic<uint32_t> flags_{0};
+  std::atomic<int64_t> redirect_{-1};
+  std::atomic<bool> connected_{true};
 
   // Only the session's thread writes these; it may read them without the lock.
   mutable Mutex mutex_;

@@ -112,6 +112,7 @@ struct Settings {
   int64_t slowlog_max_len = 0;
   int64_t latency_monitor_threshold_ms = 0;  // 0 = off.
   bool latency_tracking = true;
+  int64_t tracking_table_max_keys = 0;
   uint32_t notify_keyspace_events = 0;  // KeyspaceEvents.
 
   // Process.

@@ -79,6 +79,11 @@ bool parse_kill_option(Call& call, size_t at, KillFilter& filter) {
   return true;
 }
 
+void reply_bad_count(Call& call) {
+  call.reply.error("ERR unknown subcommand or wrong number of arguments for '" +
+                   std::string(call.args[1]) + "'. Try CLIENT HELP.");
+}
+
 }  // namespace
 
 std::string describe_client(const ClientFacts& facts) {
@@ -114,7 +119,7 @@ std::string describe_client(const ClientFacts& facts) {
   add("events", "r");
   add("cmd", facts.command);
   add("user", facts.user);
-  add("redir", "-1");
+  add("redir", std::to_string(facts.redirect));
   add("resp", std::to_string(facts.protocol));
   return out;
 }
@@ -231,8 +236,9 @@ void client_reply_command(Call& call) {
 void client_unblock_command(Call& call) {
   bool with_error = false;
   if (call.args.size() > 3) {
+    if (call.args.size() > 4) return reply_bad_count(call);
     with_error = call.option(3, "ERROR");
-    if (call.args.size() > 4 || (!with_error && !call.option(3, "TIMEOUT"))) {
+    if (!with_error && !call.option(3, "TIMEOUT")) {
       return call.reply.error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR");
     }
   }
@@ -244,10 +250,7 @@ void client_unblock_command(Call& call) {
 }
 
 void client_pause_command(Call& call) {
-  if (call.args.size() > 4) {
-    return call.reply.error("ERR unknown subcommand or wrong number of arguments for '" +
-                            std::string(call.args[1]) + "'. Try CLIENT HELP.");
-  }
+  if (call.args.size() > 4) return reply_bad_count(call);
   PauseMode mode = PauseMode::kAll;
   if (call.args.size() == 4) {
     if (call.option(3, "WRITE")) {

@@ -10,6 +10,7 @@
 #include "engine/execution.h"
 #include "engine/pubsub.h"
 #include "engine/slow_log.h"
+#include "engine/tracking.h"
 
 namespace sluice {
 
@@ -84,6 +85,7 @@ void hello_command(Call& call) {
         "RESP protocol version at the same time");
   }
   call.client.protocol = protocol;
+  call.engine.tracking().set_protocol(call.client, protocol);
   call.reply.set_protocol(protocol);
   call.reply.map(7);
   call.reply.bulk("server");
@@ -129,6 +131,8 @@ void reset_command(Call& call) {
   client.queued_bytes = 0;
   unwatch(call.execution, client);
   call.engine.pubsub().forget(client);
+  call.engine.tracking().disable(client);
+  call.engine.observe_tracking();
   if (client.monitoring) call.engine.monitors().remove(client.id);
   client.monitoring = false;
   client.database = 0;

@@ -31,6 +31,11 @@ void client_reply_command(Call& call);
 void client_unblock_command(Call& call);
 void client_pause_command(Call& call);
 void client_unpause_command(Call& call);
+// client_tracking.cc
+void client_tracking_command(Call& call);
+void client_caching_command(Call& call);
+void client_getredir_command(Call& call);
+void client_trackinginfo_command(Call& call);
 void client_help_command(Call& call);
 
 // One line of CLIENT LIST, without its end.

@@ -6,6 +6,7 @@
 #include "engine/commands/random_members.h"
 #include "engine/commands/scan.h"
 #include "engine/engine.h"
+#include "engine/tracking.h"
 
 namespace sluice {
 
@@ -58,6 +59,7 @@ bool check_flush_options(const Call& call) {
 }
 
 void flush(Call& call, int first, int last, uint8_t recorded) {
+  if (call.unit.observer != nullptr) call.engine.tracking().flushed(call.unit);
   Database::record_flush(call.unit, recorded);
   for (unsigned shard = 0; shard < kShards; ++shard) {
     for (int i = first; i <= last; ++i) {

@@ -26,6 +26,8 @@ void Database::touched(Bytes key) {
 }
 
 void Database::break_watches(Bytes key) NO_THREAD_SAFETY_ANALYSIS {
+  if (unit_->observer != nullptr) [[unlikely]]
+    unit_->observer->changed(*unit_, key);
   if (shard_->watched_keys == 0) return;
   auto& watchers = shard_->watchers[static_cast<size_t>(number_)];
   const auto found = watchers.find(std::string(key));

@@ -150,8 +150,8 @@ class Database {
   uint64_t stream_acknowledge(const KeyRef& key, Entry* entry, Bytes group,
                               std::span<const StreamId> ids);
 
-  // What every verb does for the key that it changes: its WATCHes are broken. For commands that do
-  // so in Redis even where they change nothing (LTRIM).
+  // What every verb does for the key that it changes: its WATCHes are broken, and who tracks it is
+  // told. For commands that do so in Redis even where they change nothing (LTRIM).
   void break_watches(Bytes key);
 
   // Tells whoever listens to keyspace notifications what has happened to the key. Verbs do so where

@@ -108,6 +108,8 @@ class KeyspaceObserver {
   virtual ~KeyspaceObserver() = default;
   // `database`: as clients know it.
   virtual void event(Unit& unit, KeyEvent event, int database, Bytes key) = 0;
+  // The key has changed: what breaks a WATCH. Perhaps several times for one command.
+  virtual void changed(Unit& unit, Bytes key) = 0;
 };
 
 }  // namespace sluice

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,12 +33,25 @@ class ClientPort {
   virtual void deliver(ByteBuffer bytes, Lsn gate) = 0;
   // The reply of the blocked command that this connection waits in.
   virtual void deliver_blocked_reply(ByteBuffer bytes, Lsn gate) = 0;
+  // Keys that the connection (`redirected`: or the one for which it is told) must not trust a copy
+  // of any more: see write_invalidation() of engine/tracking.h.
+  virtual void deliver_invalidation(ByteBuffer, bool /*redirected*/, Lsn) {}
+  // The connection has not ended yet.
+  virtual bool connected() const { return true; }
 };
 
 struct Delivery {
   std::shared_ptr<ClientPort> to;
   ByteBuffer bytes;
   bool blocked_reply = false;
+  enum class Invalidation : uint8_t { kNone, kDirect, kRedirected };
+  Invalidation invalidation = Invalidation::kNone;
+};
+
+// What a connection that tracks keys is to hear of its own command, when that is done.
+struct OwnInvalidation {
+  bool everything = false;
+  std::string key;
 };
 
 // A connection whose command runs in the unit, and where its reply is written. What it is to hear
@@ -91,6 +105,9 @@ class Unit {
   // The connection that has sent the command, and the one that is being served by it.
   OwnOutput requester;
   OwnOutput served;
+  std::vector<OwnInvalidation> own_invalidations;
+  // Keys that somebody tracks by prefix, with the id of who has changed them (0: nobody).
+  std::map<std::string, uint64_t, std::less<>> changed_keys;
   std::vector<SignalledKey> ready;
   std::vector<Delivery> deliveries;
   // Queues whose head has changed: each is recorded once, at the end of the unit. Whoever sets
@@ -110,6 +127,8 @@ class Unit {
     changes = 0;
     ready.clear();
     deliveries.clear();
+    own_invalidations.clear();
+    changed_keys.clear();
     dirty_queues.clear();
     adopted_notes.reset();
   }

@@ -151,6 +151,7 @@ void LuaMachine::run(Call& call, const CompiledScript& compiled, size_t key_coun
 void LuaMachine::begin_run(Call& call, uint32_t flags, std::atomic<bool>& reaches_further,
                            bool read_only) {
   call_ = &call;
+  client_.script_call = &call;
   reaches_further_ = &reaches_further;
   flags_ = flags;
   read_only_ = read_only || (flags & kScriptNoWrites) != 0;
@@ -188,6 +189,7 @@ void LuaMachine::finish_run(int status, Bytes name) {
 
 void LuaMachine::clean_up() {
   call_ = nullptr;
+  client_.script_call = nullptr;
   reaches_further_ = nullptr;
   if (busy_.load(std::memory_order_relaxed)) {
     busy_.store(false, std::memory_order_release);

@@ -1,0 +1,107 @@
+// CLIENT TRACKING where redis-server is no reference: what is in the table, and what goes when a
+// connection ends.
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "engine/tracking.h"
+#include "tests/support/engine_session.h"
+#include "tests/support/quiet_server.h"
+
+// The engine and doctest both have a CHECK; the test's is meant here.
+#undef CHECK
+#include <doctest/doctest.h>
+
+namespace {
+
+using namespace sluice;
+using sluice::test::EngineSession;
+using sluice::test::QuietServer;
+
+// A connection that notes which keys it is told about.
+class Inbox final : public ClientPort {
+ public:
+  void deliver(ByteBuffer bytes, Lsn) override { text += bytes.view(); }
+  void deliver_blocked_reply(ByteBuffer bytes, Lsn) override { text += bytes.view(); }
+  void deliver_invalidation(ByteBuffer payload, bool, Lsn) override { text += payload.view(); }
+  std::string take() { return std::exchange(text, {}); }
+  std::string text;
+};
+
+struct Server {
+  QuietServer port;
+  Engine engine{port, 7};
+  Execution execution{engine};
+  EngineSession writer{engine, execution};
+  std::shared_ptr<Inbox> inbox = std::make_shared<Inbox>();
+
+  Server() {
+    execution.set_now_ms(1'000'000);
+    execution.set_steady_ms(0);
+  }
+};
+
+constexpr Bytes kToldOfA = "*1\r\n$1\r\na\r\n";
+
+TEST_CASE("a key that was read is told once, and leaves the table") {
+  Server server;
+  EngineSession reader(server.engine, server.execution);
+  reader.client.port = server.inbox;
+  reader.client.protocol = 3;
+  reader.run({"CLIENT", "TRACKING", "ON"});
+  CHECK(server.engine.observing.load() == kObserveTracking);
+  reader.run({"MGET", "a", "b"});
+  CHECK(server.engine.tracking().keys() == 2);
+  server.writer.run({"SADD", "a", "1", "2", "3"});
+  CHECK(server.inbox->take() == kToldOfA);
+  CHECK(server.engine.tracking().items() == 1);
+  server.writer.run({"SADD", "a", "4"});
+  CHECK(server.inbox->take().empty());
+  // Its own change is told behind its reply.
+  CHECK(reader.run({"SET", "b", "1"}) == "+OK\r\n>2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nb\r\n");
+}
+
+TEST_CASE("who has gone is told nothing, and with the last one nobody looks any more") {
+  Server server;
+  {
+    EngineSession reader(server.engine, server.execution);
+    reader.client.port = server.inbox;
+    reader.run({"CLIENT", "TRACKING", "ON"});
+    reader.run({"GET", "a"});
+    EngineSession other(server.engine, server.execution);
+    other.run({"CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", "x"});
+    CHECK(server.engine.tracking().clients() == 2);
+    CHECK(server.engine.tracking().prefixes() == 1);
+  }
+  CHECK(server.engine.tracking().clients() == 0);
+  CHECK(server.engine.tracking().prefixes() == 0);
+  CHECK(server.engine.observing.load() == 0);
+  server.writer.run({"SET", "a", "1"});
+  CHECK(server.inbox->take().empty());
+}
+
+TEST_CASE("a full table forgets keys as if they had changed") {
+  Server server;
+  server.engine.options().tracking_table_max_keys.store(1);
+  EngineSession reader(server.engine, server.execution);
+  reader.client.port = server.inbox;
+  reader.client.protocol = 3;
+  reader.run({"CLIENT", "TRACKING", "ON"});
+  CHECK(reader.run({"GET", "a"}) == "_\r\n");
+  CHECK(reader.run({"GET", "b"}).starts_with("_\r\n>2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\n"));
+  CHECK(server.engine.tracking().keys() == 1);
+}
+
+TEST_CASE("by prefix, the keys of one hold of locks come in one message") {
+  Server server;
+  EngineSession reader(server.engine, server.execution);
+  reader.client.port = server.inbox;
+  reader.client.protocol = 3;
+  reader.run({"CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", "a", "NOLOOP"});
+  server.writer.run({"MSET", "a2", "1", "b", "1", "a1", "1"});
+  CHECK(server.inbox->take() == "*2\r\n$2\r\na1\r\n$2\r\na2\r\n");
+  reader.run({"SET", "a1", "2"});
+  CHECK(server.inbox->take().empty());
+}
+
+}  // namespace
