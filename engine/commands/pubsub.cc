@@ -28,6 +28,9 @@ void subscribe(Call& call, Kind kind, Bytes what) {
   if (call.nested && call.client.in_multi == false) {
     return call.reply.error("ERR This Redis command is not allowed from script");
   }
+  if (call.nested && kind == Kind::kShardChannel) {
+    return call.reply.error("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client");
+  }
   for (const Bytes name : call.args.subspan(1)) {
     call.engine.pubsub().subscribe(call.client, kind, name);
     confirm(call, what, name, kind);
