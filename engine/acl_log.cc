@@ -27,6 +27,8 @@ void AclLog::add(AclLogEntry entry, size_t most) {
   if (same != searched) {
     entry.count += same->count;
     entries_.erase(same);
+    entries_.push_front(std::move(entry));
+    return;
   }
   entries_.push_front(std::move(entry));
   while (entries_.size() > most) entries_.pop_back();

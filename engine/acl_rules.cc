@@ -42,13 +42,16 @@ bool join_selectors(std::vector<std::string>& words) {
   std::vector<std::string> joined;
   bool open = false;
   for (std::string& word : words) {
-    if (open) {
+    const bool opens = word.starts_with('(') && !word.ends_with(')');
+    if (open && opens) {
+      joined.back() = std::move(word);  // as Redis: the one before is forgotten
+    } else if (open) {
       joined.back() += ' ' + word;
+      open = !word.ends_with(')');
     } else {
       joined.push_back(std::move(word));
-      open = joined.back().starts_with('(');
+      open = opens;
     }
-    open = open && !joined.back().ends_with(')');
   }
   words = std::move(joined);
   return !open;
@@ -360,10 +363,12 @@ bool AclRules::may_use_channel(Bytes channel, bool is_pattern) const {
          });
 }
 
-bool AclRules::may_read_every_key() const {
-  return permissions_.may_read_every_key() ||
-         std::any_of(selectors_.begin(), selectors_.end(),
-                     [](const Permissions& selector) { return selector.may_read_every_key(); });
+bool AclRules::may_read_every_key(const Command& command, std::span<const Bytes> args) const {
+  const auto allows = [&](const Permissions& permissions) {
+    return permissions.may_read_every_key() &&
+           permissions.check(command, args).denial == Denial::kNone;
+  };
+  return allows(permissions_) || std::any_of(selectors_.begin(), selectors_.end(), allows);
 }
 
 const char* AclRules::add_password(std::string hash) {

@@ -142,7 +142,8 @@ class AclRules {
   // Over the permissions and all selectors. REQUIRES: the arguments fit the command's arity.
   Verdict check(const Command& command, std::span<const Bytes> args) const;
   bool may_use_channel(Bytes channel, bool is_pattern) const;
-  bool may_read_every_key() const;
+  // A set of permissions that allows this command lets it read any key besides.
+  bool may_read_every_key(const Command& command, std::span<const Bytes> args) const;
 
   // All rules as ACL LIST shows them; applied to a new user they make the same one.
   std::string describe() const;

@@ -269,7 +269,7 @@ const Command* Execution::admit(Client& client, std::span<const Bytes> args, Res
     const Command* subcommand = CommandTable::find_subcommand(*command, args[1]);
     if (subcommand == nullptr) {
       reject(
-          client, command,
+          client, nullptr,
           "ERR unknown subcommand '" + shown(args[1], 128) + "'. Try " +
               [&] {
                 std::string upper(command->name);

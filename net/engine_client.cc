@@ -57,6 +57,11 @@ RespValue EngineClient::execute(std::span<const Bytes> arguments) {
   Execution& execution = thread_.execution();
   execution.set_now_ms(thread_.read_clock());
   execution.set_steady_ms(thread_.serving_ms());
+  // Nobody waits here for the end of a pause: who asks again later is served.
+  if (thread_.engine().pause.end_ms() != 0 && execution.must_wait(*client_, arguments)) {
+    Bytes refusal = "-BUSY Clients are paused (CLIENT PAUSE)\r\n";
+    return parse_resp_value(refusal);
+  }
   ByteBuffer out;
   RespReply reply(out, client_->protocol);
   execution.execute(*client_, arguments, reply);

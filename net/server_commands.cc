@@ -94,9 +94,11 @@ std::vector<ClientFacts> Server::clients(const Client& asking) {
 
 ClientFacts Server::client(const Client& asking) {
   ClientFacts facts;
-  // A connection that is closing has no port any more.
-  if (asking.port != nullptr) {
-    facts = static_cast<const SessionPort&>(*asking.port).facts(unix_time_us() / 1000);
+  facts.id = asking.id;
+  facts.address = asking.address;
+  // A connection that is closing has no port any more, and one of the HTTP side has no session.
+  if (const auto* port = dynamic_cast<const SessionPort*>(asking.port.get())) {
+    facts = port->facts(unix_time_us() / 1000);
   }
   SessionPort::describe(asking, facts);
   return facts;

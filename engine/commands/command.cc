@@ -9,10 +9,22 @@ namespace sluice {
 
 namespace {
 
+// Whether BITFIELD with these arguments only reads.
+bool only_gets(std::span<const Bytes> args) {
+  for (size_t i = 2; i < args.size();) {
+    const bool overflow = equals_ignore_case(args[i], "overflow");
+    if (!overflow && !equals_ignore_case(args[i], "get")) return false;
+    i += overflow ? 2 : 3;
+    if (i > args.size()) return false;
+  }
+  return true;
+}
+
 // What a command does to its key when that depends on its options: SET reads with GET only.
 uint32_t flags_with_options(const KeySpec& spec, std::span<const Bytes> args) {
-  if ((spec.flags & kKeyVariableFlags) == 0 || !equals_ignore_case(args[0], "set")) {
-    return spec.flags;
+  if ((spec.flags & kKeyVariableFlags) == 0) return spec.flags;
+  if (equals_ignore_case(args[0], "bitfield")) {
+    return only_gets(args) ? kKeyRo | kKeyAccess : kKeyRw | kKeyAccess | kKeyUpdate;
   }
   for (size_t i = 3; i < args.size(); ++i) {
     if (equals_ignore_case(args[i], "get")) return kKeyRw | kKeyAccess | kKeyUpdate;

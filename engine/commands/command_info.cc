@@ -135,7 +135,8 @@ void reply_command(Reply& reply, const Command& command) {
   while (specs < kMaxKeySpecs && command.keys[specs].begin != KeySpec::Begin::kNone) ++specs;
   reply.set(specs);
   for (size_t i = 0; i < specs; ++i) reply_key_spec(reply, command.keys[i]);
-  reply.set(command.subcommands.size());
+  if (command.subcommands.empty()) return reply.set(0);
+  reply.array(command.subcommands.size());
   for (const Command& subcommand : command.subcommands) reply_command(reply, subcommand);
 }
 

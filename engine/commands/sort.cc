@@ -43,7 +43,7 @@ Bytes up_to_nul(Bytes text) { return text.substr(0, text.find('\0')); }
 bool may_read_every_key(const Call& call) {
   const User* user = call.client.user.get();
   return user == nullptr || user->unrestricted.load(std::memory_order_relaxed) ||
-         user->rules()->may_read_every_key();
+         user->rules()->may_read_every_key(call.command, call.args);
 }
 
 bool parse_by(const Call& call, Bytes pattern, SortRequest& request) {

@@ -403,6 +403,7 @@ void HttpConnection::open_stream(HttpResponse head, std::function<void()> sent) 
   if (at_ != At::kHandling) return;
   at_ = At::kStreaming;
   keep_alive_ = false;
+  if (head_only_) sent = [this] { close(); };
   write_when_durable(head_text(head, false, true), std::move(sent));
 }
 

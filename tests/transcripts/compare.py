@@ -84,7 +84,9 @@ def normalised(rules, tree, depth=0):
         return tree
     if isinstance(payload, bytes):
         payload = masked(rules, payload)
-        return (kind, b" ".join(sorted(payload.split(b" ")))) if rules.words else (kind, payload)
+        # The bracket of an ACL selector belongs to no word.
+        words = payload.replace(b"(", b"( ").replace(b")", b" )").split(b" ")
+        return (kind, b" ".join(sorted(words))) if rules.words else (kind, payload)
     children = [normalised(rules, child, depth + 1) for child in payload]
     if rules.pairs and depth == 0 and (kind in PAIRED or is_flat(children)):
         pairs = sorted(zip(children[::2], children[1::2]), key=repr)

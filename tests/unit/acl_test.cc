@@ -245,7 +245,7 @@ TEST_CASE("a bad rule is refused with its reason and changes nothing") {
   const std::string before = Acl::line_of(*acl.find("u"));
   for (const char* rule :
        {"foo", "+nosuch", "-nosuch", "+@nosuch", "+get|", "+client|nosuch", "+config|get|x",
-        "-get|x", "%~a", "%X~a", "%RR~a", "#short", "!short", "<nosuch", "(+get", ")", "+", "-"}) {
+        "-get|x", "%~a", "%X~a", "%RR~a", "#short", "!short", "<nosuch", ")", "+", "-"}) {
     INFO(rule);
     const std::string error = set_user(acl, "u", std::string("off nopass +@all ~c ") + rule);
     CHECK(error.starts_with("Error in ACL SETUSER modifier '" + std::string(rule) + "': "));
@@ -253,6 +253,9 @@ TEST_CASE("a bad rule is refused with its reason and changes nothing") {
     CHECK_FALSE(set_user(acl, "nobody", rule).empty());
     CHECK_FALSE(acl.exists("nobody"));
   }
+  CHECK_EQ(set_user(acl, "u", "off (~c (+get"),
+           "Unmatched parenthesis in acl selector starting at '(+get'.");
+  CHECK_EQ(Acl::line_of(*acl.find("u")), before);
   CHECK_FALSE(set_user(acl, "u", "~* ~b").empty());
   CHECK_FALSE(set_user(acl, "u", "&* &b").empty());
   CHECK_EQ(acl.set_user("a b", {}), "Usernames can't contain spaces or null characters");
