@@ -65,6 +65,7 @@ class Row:
     title: str
     run: Callable
     goals: list
+    by_name: bool = False  # only where --rows gives the whole name: it takes minutes
 
 
 # -- redis-benchmark ------------------------------------------------------------------------------
@@ -261,6 +262,8 @@ def native_rows():
         Row("native-memory", "1,000,000 pending native jobs, appendonly no",
             memory_run(NO_PERSISTENCE, native=True), [Goal("rss_mb", "<=", 0.75)]),
         Row("native-restart", "restart with 1,000,000 native jobs", restart_run(native=True), []),
+        Row("ten-million", "10,000,000 pending native jobs, everysec", ten_million_run, [],
+            by_name=True),
     ]
 
 
@@ -269,10 +272,10 @@ def native_rows():
 JOBS = 1_000_000
 
 
-def fill_jobs(bench, server, native=False):
+def fill_jobs(bench, server, native=False, full_jobs=JOBS):
     """`native`: by Q.ADD, where the server has it."""
     native = native and server.kind != "redis"
-    jobs = bench.count(JOBS)
+    jobs = bench.count(full_jobs)
     CycleLoad(bench.cycle_load, server, "--fill", jobs, "--connections", 8,
               "--pipeline", 64, *(("--native",) if native else ())).result()
     check_jobs(server, jobs, native)
@@ -303,22 +306,37 @@ def memory_run(persistence, native=False):
     return run
 
 
+def restart(server, every_core=False):
+    """Seconds until it serves again what a whole checkpoint, or a rewritten AOF, holds."""
+    server.wait_until_quiet()
+    if server.kind == "redis":
+        server.call("BGREWRITEAOF")
+    else:
+        begin_checkpoint(server)
+    time.sleep(0.1)
+    server.wait_until_quiet()
+    server.stop()
+    return server.start(every_core)
+
+
 def restart_run(native=False):
     def run(bench):
         with bench.server(EVERYSEC) as server:
             jobs = fill_jobs(bench, server, native)
-            server.wait_until_quiet()
-            if server.kind == "redis":
-                server.call("BGREWRITEAOF")
-            else:
-                begin_checkpoint(server)
-            time.sleep(0.1)
-            server.wait_until_quiet()
-            server.stop()
-            restart_s = server.start()
+            restart_s = restart(server)
             check_jobs(server, jobs, native)
             return {"restart_s": restart_s}
     return run
+
+
+def ten_million_run(bench):
+    """As one who starts it gets it: on every core."""
+    with bench.server(EVERYSEC) as server:
+        jobs = fill_jobs(bench, server, native=True, full_jobs=10 * JOBS)
+        rss = rss_bytes(server.pid)
+        restart_s = restart(server, every_core=True)
+        check_jobs(server, jobs, native=True)
+        return {"rss_mb": rss / 1e6, "bytes_a_job": rss / jobs, "restart_s": restart_s}
 
 
 # At half of what redis-server can do with the jobs in place; the same absolute rate for both.
