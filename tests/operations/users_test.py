@@ -16,7 +16,7 @@ USERS = ("user alice on #ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b980778
 BAD_FILES = [
     "user default on nopass ~* &* +@all\n# x\n\nuser bad on +nosuch\nfoo\nuser\nuser two words(\n",
     "user bob on nopass ~* +@all\nuser bob on\n",
-    "user bob on (~a +get\nuser eve +nosuch -nosuch ~* ~a &* &b on\n",
+    "user eve +nosuch -nosuch ~* ~a &* &b on\n",
     "  user bob on +@nosuch >pw  <pw2 (+nosuch)\r\n\tuser eve on\r\n",
     "USER bob on\nuser  bob on\n",
 ]
@@ -67,6 +67,9 @@ def test_acl_files_are_read_and_refused_as_by_redis(options):
                 write(path, text)
                 require(same("ACL", "LOAD").startswith(b"-ERR"), f"{text!r} was taken")
                 same("ACL", "LIST")
+            # Redis 7.0.15 crashes of it.
+            write(path, "user bob on (~a +get\n")
+            require(b"Unmatched parenthesis" in connections[1].call("ACL", "LOAD").raw, "a bracket")
             write(path, "user carol on nopass ~* +@all (~x +get) (~y +@read &c)\n\n")
             same("ACL", "LOAD")
             same("ACL", "LIST")
