@@ -1,0 +1,29 @@
+// Bundles the page into a folder: node page/build.mjs <folder>. CMake runs it (cmake/page.cmake).
+import { build } from "esbuild";
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const out = process.argv[2] ?? join(here, "../build/page");
+
+// What is bundled besides our own code, with the words that its licence asks for.
+const uplot = JSON.parse(readFileSync(join(here, "node_modules/uplot/package.json"), "utf8"));
+const licence = readFileSync(join(here, "node_modules/uplot/LICENSE"), "utf8");
+const notice = `/*\nuPlot ${uplot.version}\n\n${licence.trim()}\n*/`;
+
+mkdirSync(out, { recursive: true });
+await build({
+  entryPoints: [join(here, "src/app.ts"), join(here, "src/app.css")],
+  bundle: true,
+  minify: true,
+  charset: "utf8",
+  format: "iife",
+  target: "es2022",
+  legalComments: "none",
+  outdir: out,
+  logLevel: "warning",
+});
+const script = join(out, "app.js");
+writeFileSync(script, `${notice}\n${readFileSync(script, "utf8")}`);
+for (const file of ["index.html", "icon.svg"]) copyFileSync(join(here, file), join(out, file));

@@ -1,0 +1,105 @@
+// What runs: who holds it, since when, and how long its lease still lasts.
+import { queue_path, request } from "./api";
+import type { QueueRef } from "./api";
+import { segment_of, shown } from "./bytes";
+import { server_now } from "./clock";
+import { KeyedList, h, replace, set_class, set_text } from "./dom";
+import { count, duration } from "./format";
+import { draw_soon } from "./live";
+import type { Job, Stats } from "./types";
+import { Panel, empty, job_anchor } from "./view";
+
+const SHOWN_SLOTS = 60;
+const TICK_MS = 250;
+// A lease that has less left than this is shown as a warning.
+const NEAR_END = 0.15;
+
+interface Slot {
+  root: HTMLElement;
+  age: HTMLElement;
+  left: HTMLElement;
+  worker: HTMLElement;
+  meter: HTMLMeterElement;
+  job: Job;
+}
+
+export class ActivePanel {
+  private readonly panel = new Panel("Active slots");
+  readonly root = this.panel.root;
+  visible = false;
+  private jobs: Job[] = [];
+  private readonly note = h("div");
+  private readonly list: KeyedList<Job, Slot>;
+  // Ages go on between two answers.
+  private readonly ticker = window.setInterval(() => {
+    if (this.visible && document.visibilityState === "visible") draw_soon(this.tick);
+  }, TICK_MS);
+  private readonly tick = () => {
+    const now = server_now();
+    for (const slot of this.list.values()) this.show_times(slot, now);
+  };
+
+  constructor(private ref: QueueRef) {
+    const slots = h("div.slots");
+    this.panel.body.append(slots, this.note);
+    this.list = new KeyedList<Job, Slot>(slots, (job) => segment_of(job, "id") ?? "",
+      (id, job) => this.make(id, job), (slot, job) => this.update(slot, job));
+  }
+
+  stop(): void {
+    clearInterval(this.ticker);
+  }
+
+  async ask(signal: AbortSignal): Promise<void> {
+    if (!this.visible) return;
+    const query = { state: "active", by: "age", limit: String(SHOWN_SLOTS) };
+    const { jobs } = await request<{ jobs: Job[] }>(queue_path(this.ref, "/jobs", query),
+      { signal });
+    this.jobs = jobs;
+  }
+
+  draw(stats: Stats): void {
+    if (!this.visible) return;
+    this.list.render(this.jobs);
+    const cap = stats.max_active ? ` of ${count(stats.max_active)}` : "";
+    set_text(this.panel.aside, `${count(stats.slots)}${cap} in use, oldest first`);
+    const rest = stats.active - this.jobs.length;
+    replace(this.note, this.jobs.length === 0
+      ? empty("Nothing runs", h("p", {}, stats.waiting_pops > 0 ? "Workers wait for jobs."
+        : "No worker is asking for jobs."))
+      : rest > 0 ? h("p.dim", {}, `and ${count(rest)} more`) : null);
+  }
+
+  private make(id: string, job: Job): Slot {
+    const slot: Slot = { root: h("div.slot"), age: h("strong"), left: h("small"),
+      worker: h("bdi.worker"), meter: h("meter", { min: 0, max: 1 }), job };
+    slot.root.append(h("div.slot-head", {}, job_anchor(this.ref, id), slot.age),
+      h("div.slot-foot", {}, slot.worker, slot.left), slot.meter);
+    return slot;
+  }
+
+  private update(slot: Slot, job: Job): void {
+    slot.job = job;
+    const group = shown(segment_of(job, "group"));
+    const worker = shown(segment_of(job, "worker")) || "a worker without a name";
+    const attempt = job.attempts > 1 ? ` · attempt ${job.attempts}` : "";
+    set_text(slot.worker, worker + (group ? ` · ${group}` : "") + attempt);
+    set_class(slot.root, "told", segment_of(job, "cancel") !== null);
+    this.show_times(slot, server_now());
+  }
+
+  private show_times(slot: Slot, now: number): void {
+    const { job } = slot;
+    set_text(slot.age, duration(Math.max(0, now - (job.started ?? now))).replace(/\.\d s/, " s"));
+    if (job.deadline === null) return;
+    const left = job.deadline - now;
+    const share = Math.min(1, Math.max(0, left / Math.max(job.lease_ms, 1)));
+    set_text(slot.left, left > 0 ? `lease ${duration(left).replace(/\.\d s/, " s")}` : "lease over");
+    slot.meter.value = Math.round(share * 100) / 100;
+    set_class(slot.root, "near", share < NEAR_END);
+  }
+
+  find(id: string): Job | undefined {
+    return this.jobs.find((job) => segment_of(job, "id") === id);
+  }
+}

@@ -1,0 +1,184 @@
+// Requests to the API, and how the server is doing as seen from them.
+import type { Session } from "./types";
+
+const TOKEN = "sluice-token";
+const TIMEOUT_MS = 20_000;
+
+export class ApiError extends Error {
+  constructor(readonly status: number, readonly code: string, detail: string) {
+    super(detail);
+  }
+}
+
+// The server did not answer at all.
+export class Unreachable extends Error {}
+
+export type Health = "connecting" | "connected" | "loading" | "disconnected";
+
+let token: string | null = null;
+try {
+  token = sessionStorage.getItem(TOKEN);
+} catch {
+  // Storage is off: the token lives as long as the page.
+}
+let health: Health = "connecting";
+let session: Session | null = null;
+let lost_at: number | null = null;
+const listeners = new Set<() => void>();
+
+export function on_change(listener: () => void): void {
+  listeners.add(listener);
+}
+
+function changed(): void {
+  for (const listener of listeners) listener();
+}
+
+function set_health(next: Health): void {
+  if (health === next) return;
+  health = next;
+  lost_at = next === "disconnected" ? Date.now() : null;
+  changed();
+}
+
+export const state = {
+  get health() { return health; },
+  get lost_at() { return lost_at; },
+  get session() { return session; },
+  get has_token() { return token !== null; },
+  may(role: "operate" | "admin"): boolean {
+    const own = session?.role;
+    return own === "admin" || own === role;
+  },
+};
+
+function keep_token(next: string | null): void {
+  token = next;
+  try {
+    if (next === null) sessionStorage.removeItem(TOKEN);
+    else sessionStorage.setItem(TOKEN, next);
+  } catch {
+    // As above.
+  }
+}
+
+export function headers(extra: Record<string, string> = {}): Record<string, string> {
+  return token === null ? extra : { ...extra, Authorization: `Bearer ${token}` };
+}
+
+async function problem_of(response: Response): Promise<ApiError> {
+  try {
+    const body = await response.json();
+    const field = body.field ? ` (${body.field})` : "";
+    return new ApiError(response.status, body.code ?? "", (body.detail ?? body.title) + field);
+  } catch {
+    return new ApiError(response.status, "", response.statusText || `Status ${response.status}`);
+  }
+}
+
+// A response that is no error. Notes on the way how the server is doing.
+export async function open(path: string, init: RequestInit): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(path, { ...init, cache: "no-store", credentials: "omit" });
+  } catch (error) {
+    if (init.signal?.aborted && init.signal.reason?.name !== "TimeoutError") throw error;
+    set_health("disconnected");
+    throw new Unreachable("The server does not answer.");
+  }
+  if (response.ok) {
+    set_health("connected");
+    return response;
+  }
+  const problem = await problem_of(response);
+  set_health(problem.code === "LOADING" ? "loading" : "connected");
+  if (response.status === 401 && session?.role) {
+    session = null;
+    changed();
+  }
+  throw problem;
+}
+
+export interface Options {
+  signal?: AbortSignal;
+  method?: string;
+  body?: unknown;
+}
+
+export async function request<T>(path: string, options: Options = {}): Promise<T> {
+  const timeout = AbortSignal.timeout(TIMEOUT_MS);
+  const signal = options.signal ? AbortSignal.any([options.signal, timeout]) : timeout;
+  const init: RequestInit = { method: options.method ?? "GET", signal, headers: headers() };
+  if (options.body !== undefined) {
+    init.headers = headers({ "Content-Type": "application/json" });
+    init.body = JSON.stringify(options.body);
+  }
+  const response = await open(path, init);
+  return await response.json() as T;
+}
+
+// Who we are; without a role the log-in is shown.
+export async function find_session(): Promise<Session> {
+  try {
+    session = await request<Session>("/api/v1/session");
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 401) throw error;
+    keep_token(null);
+    session = await request<Session>("/api/v1/session");
+  }
+  changed();
+  return session;
+}
+
+export async function log_in(next: string): Promise<void> {
+  const before = token;
+  token = next;
+  try {
+    session = await request<Session>("/api/v1/session");
+    keep_token(next);
+  } catch (error) {
+    token = before;
+    throw error;
+  }
+  changed();
+}
+
+export async function log_out(): Promise<void> {
+  keep_token(null);
+  session = null;
+  await find_session();
+}
+
+// A log-in link: the token stands behind '#', which no browser sends, and leaves the address.
+// True: there was one.
+export function take_token_of_address(): boolean {
+  const found = /^#token=(.+)$/.exec(location.hash);
+  if (!found) return false;
+  try {
+    keep_token(decodeURIComponent(found[1]));
+  } catch {
+    // Malformed: as if there were none.
+  }
+  history.replaceState(null, "", location.pathname + "#/");
+  return true;
+}
+
+// Addresses. Names and ids are segments (bytes.ts).
+export interface QueueRef {
+  queue: string;
+  db: number;
+}
+
+export function queue_path(ref: QueueRef, rest = "", query: Record<string, string | string[]> = {}) {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    for (const each of [value].flat()) search.append(name, each);
+  }
+  if (ref.db !== 0) search.set("db", String(ref.db));
+  const text = search.toString();
+  return `/api/v1/queues/${ref.queue}${rest}${text ? "?" + text : ""}`;
+}
+
+export function job_path(ref: QueueRef, id: string, verb = "", query = {}): string {
+  return queue_path(ref, `/jobs/${id}${verb}`, query);
+}

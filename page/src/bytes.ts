@@ -1,0 +1,91 @@
+// Names, ids and payloads are any bytes. Inside the page they are texts of one kind: percent-encoded
+// ("segments"), which are what URLs need and are equal exactly when the bytes are.
+
+const decoder = new TextDecoder("utf-8", { fatal: true });
+
+function of_base64(text: string): string {
+  return [...atob(text)].map((c) => "%" + c.charCodeAt(0).toString(16).padStart(2, "0")).join("");
+}
+
+function encode(text: string): string {
+  return encodeURIComponent(text.toWellFormed()).replace(
+    /[!'()*]/g, (c) => "%" + c.charCodeAt(0).toString(16).toUpperCase());
+}
+
+export function segment_of_text(text: string): string {
+  return encode(text);
+}
+
+// Of a member `name` of an answer; null where it is null.
+export function segment_of(object: object, name: string): string | null {
+  const members = object as Record<string, unknown>;
+  const value = members[name];
+  if (typeof value === "string") return encode(value);
+  const coded = members[name + "_base64"];
+  return typeof coded === "string" ? of_base64(coded) : null;
+}
+
+export function segment_of_item(item: string | { base64: string }): string {
+  return typeof item === "string" ? encode(item) : of_base64(item.base64);
+}
+
+function bytes_of(segment: string): Uint8Array {
+  const bytes: number[] = [];
+  for (let i = 0; i < segment.length; ++i) {
+    if (segment[i] === "%") {
+      bytes.push(parseInt(segment.slice(i + 1, i + 3), 16));
+      i += 2;
+    } else {
+      bytes.push(segment.charCodeAt(i));
+    }
+  }
+  return Uint8Array.from(bytes);
+}
+
+// The text, or nothing where the bytes are no UTF-8.
+export function text_of(segment: string): string | null {
+  try {
+    return decoder.decode(bytes_of(segment));
+  } catch {
+    return null;
+  }
+}
+
+// Members of a request's body for these bytes.
+export function body_member(name: string, segment: string): Record<string, string> {
+  const text = text_of(segment);
+  if (text !== null) return { [name]: text };
+  return { [name + "_base64"]: btoa(String.fromCharCode(...bytes_of(segment))) };
+}
+
+// Characters that would show nothing, or turn the text around them: as their numbers.
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}]/gu;
+
+function escaped(character: string): string {
+  const point = character.codePointAt(0) ?? 0;
+  return point < 256 ? "\\x" + point.toString(16).padStart(2, "0") : `\\u{${point.toString(16)}}`;
+}
+
+export function visible(text: string): string {
+  return text.replace(INVISIBLE, escaped);
+}
+
+// As `visible`, but lines stay lines.
+export function visible_lines(text: string): string {
+  return text.replace(INVISIBLE, (c) => (c === "\n" || c === "\t" ? c : escaped(c)));
+}
+
+// What a person reads.
+export function shown(segment: string | null): string {
+  if (segment === null) return "";
+  const text = text_of(segment);
+  if (text !== null) return visible(text);
+  return [...bytes_of(segment)].map(
+    (byte) => byte > 32 && byte < 127 ? String.fromCharCode(byte)
+      : "\\x" + byte.toString(16).padStart(2, "0")).join("");
+}
+
+// A URL's path cannot end in these two, however they are written: browsers take them out.
+export function is_addressable(segment: string): boolean {
+  return segment !== "." && segment !== ".." && segment !== "";
+}

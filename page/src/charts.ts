@@ -1,0 +1,117 @@
+// Small charts on uPlot: a line for each of some values over the last minutes.
+import uPlot from "uplot";
+import { duration, rate, short_count } from "./format";
+import type { Series } from "./history";
+import { colour, on_theme } from "./theme";
+
+export type ChartKind = "depth" | "flow" | "wait";
+
+interface Line {
+  name: string;
+  colour: string;
+  dash?: number[];
+  fill?: boolean;
+  values: (number | null)[];
+}
+
+export const BAND_COLOURS = 8;
+
+function lines_of(kind: ChartKind, series: Series): Line[] {
+  if (kind === "depth") {
+    return [{ name: "waiting", colour: "waiting", fill: true, values: series.depth },
+      { name: "active", colour: "active", values: series.active }];
+  }
+  if (kind === "flow") {
+    return [{ name: "added/s", colour: "waiting", values: series.added },
+      { name: "ended/s", colour: "done", fill: true, values: series.completed }];
+  }
+  return [...series.waits.values()].flatMap((wait, index) => [
+    { name: "p95", colour: `band-${index % BAND_COLOURS}`, values: wait.p95 },
+    { name: "p50", colour: `band-${index % BAND_COLOURS}`, dash: [3, 3], values: wait.p50 }]);
+}
+
+const LABEL: Record<ChartKind, (value: number) => string> = {
+  depth: short_count,
+  flow: (value) => `${rate(value)}/s`,
+  wait: (value) => duration(value * 1000),
+};
+
+function draw_span(kind: ChartKind): uPlot.Axis["values"] {
+  return (_, ticks) => ticks.map((tick) => tick === null ? "" : LABEL[kind](tick));
+}
+
+export class Chart {
+  private plot: uPlot | null = null;
+  private lines = 0;
+  private series: Series | null = null;
+  private readonly resize = new ResizeObserver(() => this.fit());
+  private readonly forget_theme = on_theme(() => this.rebuild());
+
+  // `root` has the size; `axes`: with figures beside it.
+  constructor(private root: HTMLElement, private kind: ChartKind, private axes: boolean) {
+    this.resize.observe(root);
+  }
+
+  stop(): void {
+    this.resize.disconnect();
+    this.forget_theme();
+    this.plot?.destroy();
+    this.plot = null;
+  }
+
+  draw(series: Series): void {
+    this.series = series;
+    if (this.root.clientWidth < 20) return;
+    const lines = lines_of(this.kind, series);
+    if (!this.plot || this.lines !== lines.length) this.build(lines);
+    this.plot!.setData([series.time, ...lines.map((line) => line.values)] as uPlot.AlignedData);
+  }
+
+  private rebuild(): void {
+    this.plot?.destroy();
+    this.plot = null;
+    if (this.series) this.draw(this.series);
+  }
+
+  private fit(): void {
+    const { clientWidth: width, clientHeight: height } = this.root;
+    if (width < 20 || height < 20) return;
+    if (this.plot) this.plot.setSize({ width, height });
+    else if (this.series) this.draw(this.series);
+  }
+
+  private axis(extra: Partial<uPlot.Axis>): uPlot.Axis {
+    const font = `11px ${getComputedStyle(document.body).fontFamily}`;
+    return { show: this.axes, stroke: colour("dim"), font,
+      grid: { stroke: colour("line"), width: 1 }, ticks: { show: false }, ...extra };
+  }
+
+  private build(lines: Line[]): void {
+    this.plot?.destroy();
+    this.lines = lines.length;
+    const pad = this.axes ? 8 : 2;
+    this.plot = new uPlot({
+      width: this.root.clientWidth,
+      height: this.root.clientHeight,
+      padding: [pad, this.axes ? 10 : 0, this.axes ? 0 : pad, 0],
+      legend: { show: false },
+      cursor: { show: false },
+      scales: {
+        // Always the same span, so that a young page does not stretch a few points.
+        x: { time: true, range: (_, __, max) => [max - 120, max] },
+        y: { range: (_, __, max) => [0, Math.max(max ?? 0, this.kind === "wait" ? 0.001 : 1) * 1.1] },
+      },
+      axes: [this.axis({ size: 22, space: 70 }),
+        this.axis({ size: 58, space: 28, values: draw_span(this.kind) })],
+      series: [{}, ...lines.map((line) => ({
+        label: line.name,
+        stroke: colour(line.colour),
+        width: 1.5,
+        dash: line.dash,
+        fill: line.fill ? colour(line.colour) + "26" : undefined,
+        spanGaps: true,
+        points: { show: false },
+      }))],
+    }, [[], ...lines.map(() => [])] as unknown as uPlot.AlignedData, this.root);
+  }
+}

@@ -1,0 +1,93 @@
+// Elements. Text becomes text nodes only: nothing in the page is ever parsed as HTML (the
+// server's Content-Security-Policy forbids it as well: require-trusted-types-for 'script').
+
+export type Child = Node | string | number | null | undefined | false;
+
+type Properties = Record<string, string | number | boolean | null | undefined
+  | ((event: never) => void)>;
+
+function fill(element: Element, properties: Properties, children: Child[]): void {
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (typeof value === "function") {
+      element.addEventListener(name, value as unknown as EventListener);
+    } else {
+      element.setAttribute(name, value === true ? "" : String(value));
+    }
+  }
+  append(element, children);
+}
+
+export function append(element: Element, children: Child[]): void {
+  for (const child of children) {
+    if (child === null || child === undefined || child === false) continue;
+    element.append(child instanceof Node ? child : String(child));
+  }
+}
+
+// h("button.danger", {click: f}, "Cancel"). Attributes; functions are listeners.
+export function h<K extends keyof HTMLElementTagNameMap>(
+  tag: K | `${K}.${string}`, properties: Properties = {}, ...children: Child[]
+): HTMLElementTagNameMap[K] {
+  const [name, ...classes] = tag.split(".");
+  const element = document.createElement(name as K);
+  if (classes.length) element.className = classes.join(" ");
+  fill(element, properties, children);
+  return element;
+}
+
+// Sets text only where it differs: an unchanged node costs no layout.
+export function set_text(element: Element, text: string | number): void {
+  const value = String(text);
+  if (element.textContent !== value) element.textContent = value;
+}
+
+export function set_class(element: Element, name: string, on: boolean): void {
+  element.classList.toggle(name, on);
+}
+
+export function show(element: HTMLElement, on: boolean): void {
+  if (element.hidden === on) element.hidden = !on;
+}
+
+export function replace(element: Element, ...children: Child[]): void {
+  element.replaceChildren();
+  append(element, children);
+}
+
+// Children of a list by key: those that stay keep their elements (and so focus and selection).
+export class KeyedList<Item, Row extends { root: HTMLElement }> {
+  private rows = new Map<string, Row>();
+
+  constructor(readonly root: HTMLElement, private key: (item: Item) => string,
+              private make: (key: string, item: Item) => Row,
+              private update: (row: Row, item: Item) => void) {}
+
+  render(items: readonly Item[]): void {
+    const kept = new Map<string, Row>();
+    let place: ChildNode | null = this.root.firstChild;
+    for (const item of items) {
+      const key = this.key(item);
+      if (kept.has(key)) continue;
+      let row = this.rows.get(key);
+      if (!row) row = this.make(key, item);
+      this.update(row, item);
+      kept.set(key, row);
+      if (row.root === place) {
+        place = place.nextSibling;
+      } else {
+        this.root.insertBefore(row.root, place);
+      }
+    }
+    for (const [key, row] of this.rows) if (!kept.has(key)) row.root.remove();
+    this.rows = kept;
+  }
+
+  get(key: string): Row | undefined {
+    return this.rows.get(key);
+  }
+
+  values(): IterableIterator<Row> {
+    return this.rows.values();
+  }
+}

@@ -1,0 +1,80 @@
+// Whose jobs they are: the groups with the most, and the share of the slots that each has.
+import { queue_path, request } from "./api";
+import type { QueueRef } from "./api";
+import { segment_of, shown } from "./bytes";
+import { KeyedList, h, replace, set_text, show } from "./dom";
+import { count, short_count } from "./format";
+import type { Group, Stats } from "./types";
+import { Panel, empty } from "./view";
+
+const SHOWN_GROUPS = 20;
+// The answer may have a thousand lines.
+const EACH_MS = 3000;
+
+interface Row {
+  root: HTMLElement;
+  meter: HTMLMeterElement;
+  share: HTMLElement;
+  active: HTMLElement;
+  waiting: HTMLElement;
+}
+
+export class GroupsPanel {
+  private readonly panel = new Panel("Groups");
+  readonly root = this.panel.root;
+  visible = false;
+  private groups: Group[] = [];
+  private slots = 0;
+  private asked_at = -Infinity;
+  private all = false;
+  private readonly note = h("div");
+  private readonly table: HTMLElement;
+  private readonly more = h("button.link", { click: () => { this.all = true; this.draw(); } },
+    "Show all");
+  private readonly list: KeyedList<Group, Row>;
+
+  constructor(private ref: QueueRef) {
+    const rows = h("div.group-rows");
+    this.table = h("div.groups", {}, h("div.group.head", {}, h("span", {}, "group"),
+      h("span", {}, "share of slots"), h("span", {}, "active"), h("span", {}, "waiting")), rows);
+    this.panel.body.append(this.table, this.note, this.more);
+    this.list = new KeyedList<Group, Row>(rows, (group) => segment_of(group, "name") ?? "",
+      (key) => this.make(key), (row, group) => this.update(row, group));
+  }
+
+  async ask(stats: Stats, signal: AbortSignal): Promise<void> {
+    this.slots = stats.slots;
+    if (!this.visible || performance.now() - this.asked_at < EACH_MS) return;
+    this.asked_at = performance.now();
+    const { groups } = await request<{ groups: Group[] }>(queue_path(this.ref, "/groups"),
+      { signal });
+    this.groups = groups;
+  }
+
+  draw(): void {
+    if (!this.visible) return;
+    const groups = this.all ? this.groups : this.groups.slice(0, SHOWN_GROUPS);
+    this.list.render(groups);
+    show(this.table, groups.length > 0);
+    show(this.more, groups.length < this.groups.length);
+    set_text(this.panel.aside, this.groups.length ? `${count(this.groups.length)}, largest first`
+      : "");
+    replace(this.note, groups.length === 0 ? empty("No job belongs to a group") : null);
+  }
+
+  private make(key: string): Row {
+    const row: Row = { root: h("div.group"), meter: h("meter", { min: 0, max: 1 }),
+      share: h("small"), active: h("span"), waiting: h("span") };
+    row.root.append(h("bdi", { title: shown(key) }, key === "" ? "nobody's" : shown(key)),
+      h("span.share", {}, row.meter, row.share), row.active, row.waiting);
+    return row;
+  }
+
+  private update(row: Row, group: Group): void {
+    const share = this.slots > 0 ? Math.min(1, group.slots / this.slots) : 0;
+    row.meter.value = share;
+    set_text(row.share, `${Math.round(share * 100)} %`);
+    set_text(row.active, count(group.active) + (group.max_active ? ` / ${group.max_active}` : ""));
+    set_text(row.waiting, short_count(group.waiting));
+  }
+}

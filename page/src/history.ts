@@ -1,0 +1,73 @@
+// The last minutes of each queue, as far as this page has seen them: what the charts draw.
+import { segment_of } from "./bytes";
+import type { Band, Stats } from "./types";
+
+const MOST_SAMPLES = 240;
+const MOST_QUEUES = 300;
+export const MOST_BANDS = 8;
+
+export class Series {
+  time: number[] = [];
+  depth: number[] = [];
+  active: number[] = [];
+  added: (number | null)[] = [];
+  completed: (number | null)[] = [];
+  // By band's segment, along `time`; null where it was not asked for.
+  waits = new Map<string, { p50: (number | null)[]; p95: (number | null)[] }>();
+  private totals: { at: number; added: number; ended: number } | null = null;
+
+  add(stats: Stats, bands: Band[] | null): void {
+    const now = Date.now();
+    const last = this.time[this.time.length - 1];
+    // Closer points than this are not to be told apart.
+    if (last !== undefined && now / 1000 - last < 0.4) return;
+    const ended = stats.completed + stats.failed + stats.cancelled + stats.expired;
+    const before = this.totals;
+    const seconds = before ? (now - before.at) / 1000 : 0;
+    const usable = before !== null && seconds < 30 && stats.added >= before.added
+      && ended >= before.ended;
+    this.totals = { at: now, added: stats.added, ended };
+    this.time.push(now / 1000);
+    this.depth.push(stats.waiting);
+    this.active.push(stats.active);
+    this.added.push(usable ? (stats.added - before.added) / seconds : null);
+    this.completed.push(usable ? (ended - before.ended) / seconds : null);
+    this.add_waits(bands);
+    this.trim();
+  }
+
+  private add_waits(bands: Band[] | null): void {
+    const length = this.time.length;
+    for (const band of (bands ?? []).slice(0, MOST_BANDS)) {
+      const key = segment_of(band, "name") ?? "";
+      if (this.waits.has(key) || band.wait_ms.count === 0) continue;
+      this.waits.set(key, { p50: Array(length - 1).fill(null), p95: Array(length - 1).fill(null) });
+    }
+    for (const [key, wait] of this.waits) {
+      const band = bands?.find((each) => segment_of(each, "name") === key);
+      wait.p50.push(band ? band.wait_ms.p50 / 1000 : null);
+      wait.p95.push(band ? band.wait_ms.p95 / 1000 : null);
+    }
+  }
+
+  private trim(): void {
+    if (this.time.length <= MOST_SAMPLES) return;
+    for (const list of [this.time, this.depth, this.active, this.added, this.completed,
+      ...[...this.waits.values()].flatMap((wait) => [wait.p50, wait.p95])]) {
+      list.shift();
+    }
+  }
+}
+
+const all = new Map<string, Series>();
+
+export function series_of(db: number, queue: string): Series {
+  const key = `${db} ${queue}`;
+  let series = all.get(key);
+  if (!series) {
+    series = new Series();
+    all.set(key, series);
+    if (all.size > MOST_QUEUES) all.delete(all.keys().next().value!);
+  }
+  return series;
+}

@@ -1,0 +1,249 @@
+// One job: where it stands, why it waits, what it is, and its whole story.
+import { ask_to_cancel, ask_to_move, ask_to_retry, job_buttons } from "./actions";
+import { ApiError, job_path, queue_path, request, state } from "./api";
+import type { QueueRef } from "./api";
+import { is_addressable, segment_of, segment_of_item, shown, text_of, visible_lines } from "./bytes";
+import { server_now } from "./clock";
+import { KeyedList, append, h, replace, set_text, show } from "./dom";
+import { count, duration, moment, size } from "./format";
+import { Poller, draw_soon } from "./live";
+import { Story } from "./story";
+import type { Band, Job, QueueAnswer, QueueEvent } from "./types";
+import { Figure, Panel, empty, error_box, job_anchor, overview_link, queue_link, skeleton,
+  state_pill } from "./view";
+import type { View } from "./view";
+import { event_in_words, is_over, state_in_words } from "./words";
+
+const USUAL_MS = 1000;
+const SHOWN_BYTES = 64 * 1024;
+
+export class JobView implements View {
+  readonly root = h("main.job");
+  readonly title: string;
+  private readonly message = h("div", {}, skeleton(6));
+  private readonly content = h("div", { hidden: true });
+  private readonly pill = h("span");
+  private readonly words = h("p.words");
+  private readonly buttons = h("div.buttons");
+  private readonly figures = { place: new Figure("Position"), eta: new Figure("Expected to start"),
+    waited: new Figure("Added"), ran: new Figure("Run"), tries: new Figure("Attempts") };
+  private readonly facts = new Panel("What it is");
+  private readonly payload = new Panel("Payload");
+  private readonly result = new Panel("Result");
+  private readonly history = new Panel("Story");
+  private readonly history_note = h("p.dim");
+  private readonly further = h("button", { click: () => this.read_further() }, "Look further");
+  private readonly events: KeyedList<QueueEvent, { root: HTMLElement }>;
+  private readonly story: Story;
+  private readonly poller: Poller;
+  private job: Job | null = null;
+  private bands: string[] = [];
+  private bodies = "";
+  private since: number | null = null;
+
+  constructor(readonly ref: QueueRef, private id: string) {
+    this.title = shown(id);
+    this.story = new Story(ref, id);
+    const rows = h("ol.story");
+    this.events = new KeyedList<QueueEvent, { root: HTMLElement }>(rows,
+      (event) => String(event.seq), (_, event) => ({ root: this.event_row(event) }),
+      () => undefined);
+    this.history.body.append(rows, this.history_note, this.further);
+    show(this.further, false);
+    append(this.content, [
+      h("div.verdict", {}, this.pill, this.words),
+      h("div.figure-row", {}, ...Object.values(this.figures).map((figure) => figure.root)),
+      h("div.columns", {}, h("div", {}, this.history.root),
+        h("div", {}, this.facts.root, this.payload.root, this.result.root))]);
+    append(this.root, [h("div.page-head", {}, h("h1", {},
+      h("a", { href: overview_link(ref.db) }, "Queues"), h("span.dim", {}, " / "),
+      h("a", { href: queue_link(ref) }, h("bdi", {}, shown(ref.queue))),
+      h("span.dim", {}, " / "), h("bdi", {}, shown(id))), this.buttons), this.message, this.content]);
+    this.poller = new Poller((signal) => this.ask(signal), USUAL_MS, 300,
+      (error) => this.failed(error));
+  }
+
+  stop(): void {
+    this.poller.stop();
+  }
+
+  // --- Asking ---
+
+  private async ask(signal: AbortSignal): Promise<void> {
+    if (!is_addressable(this.id)) {
+      throw new ApiError(404, "NOJOB", "No address can carry this id.");
+    }
+    // What is in its payload does not change under our eyes but by an update: asked for rarely.
+    const query = { with: ["payload", "result"] };
+    const [job, queue] = await Promise.all([
+      request<Job>(job_path(this.ref, this.id, "", query), { signal }),
+      request<QueueAnswer>(queue_path(this.ref), { signal })]);
+    if (this.bands.length === 0) {
+      const answer = await request<{ bands: Band[] }>(queue_path(this.ref, "/bands"), { signal });
+      this.bands = answer.bands.map((band) => shown(segment_of(band, "name")));
+    }
+    this.job = job;
+    this.since ??= job.enqueued;
+    draw_soon(this.draw);
+    await this.story.read(this.since, queue.stats, signal, () => draw_soon(this.draw_story));
+    draw_soon(this.draw_story);
+  }
+
+  private failed(error: unknown): void {
+    if (state.health !== "connected") return;
+    const gone = error instanceof ApiError && error.code === "NOJOB";
+    if (!gone && this.job !== null) return;
+    this.job = null;
+    show(this.content, false);
+    replace(this.buttons);
+    replace(this.message, gone ? empty("There is no such job",
+      h("p", {}, "It never was, was purged, or is older than what the queue retains."),
+      h("p", {}, h("a", { href: queue_link(this.ref) }, "To its queue")))
+      : error_box("This job cannot be shown", error, () => this.poller.poke()));
+  }
+
+  private read_further(): void {
+    if (this.story.bounded) this.story.read_further();
+    else this.story.read_all();
+    this.poller.poke();
+  }
+
+  // --- Drawing ---
+
+  private readonly draw = () => {
+    const { job } = this;
+    if (job === null) return;
+    const now = server_now();
+    show(this.content, true);
+    replace(this.message);
+    if (this.pill.textContent !== job.state) replace(this.pill, state_pill(job.state));
+    set_text(this.words, state_in_words(job, now));
+    const { place, eta, waited, ran, tries } = this.figures;
+    place.set(job.position === null ? "–" : `#${count(job.position + 1)}`,
+      job.position === null ? "" : job.position === 0 ? "first in the queue"
+        : `${count(job.position)} before it`);
+    eta.set(job.eta_ms === null ? "–" : job.eta_ms === 0 ? "now" : `in ${duration(job.eta_ms)}`,
+      job.state === "pending" && job.eta_ms === null ? "not known yet" : "");
+    waited.set(`${duration(now - job.enqueued)} ago`, moment(job.enqueued));
+    ran.set(job.state === "active" ? duration(now - (job.started ?? now)) : duration(job.run_ms),
+      job.deadline !== null ? `lease ${duration(job.deadline - now)}` : "");
+    tries.set(count(job.attempts), job.crashes ? `${job.crashes} leases ran out` : "",
+      job.crashes > 0);
+    this.draw_buttons(job);
+    this.draw_facts(job);
+    this.draw_bodies(job);
+  };
+
+  private draw_buttons(job: Job): void {
+    const key = `${job.state} ${job.pri} ${this.bands.length} ${state.session?.role}`;
+    if (this.buttons.dataset.for === key) return;
+    this.buttons.dataset.for = key;
+    replace(this.buttons, ...job_buttons(this.target(job), this.bands));
+  }
+
+  private target(job: Job) {
+    return { ref: this.ref, id: this.id, job, changed: () => this.poller.poke() };
+  }
+
+  private draw_facts(job: Job): void {
+    const list = (items: Job["keys"]) => items.map((item) => shown(segment_of_item(item)));
+    const needs = job.needs.map((item) => job_anchor(this.ref, segment_of_item(item)));
+    const facts: [string, string | (Node | string)[]][] = [
+      ["priority", job.pri], ["group", shown(segment_of(job, "group"))],
+      ["keys", list(job.keys).join(", ")],
+      ["tags", Object.keys(job.tags).map((name) =>
+        `${shown(name)}=${shown(segment_of(job.tags, name))}`).join(", ")],
+      ["needs", needs.flatMap((need, index) => index ? [", ", need] : [need])],
+      ["cost", job.cost === 1 ? "" : count(job.cost)],
+      ["worker", shown(segment_of(job, "worker"))],
+      ["lease", job.lease === null ? "" : String(job.lease)],
+      ["told to stop", shown(segment_of(job, "cancel"))],
+      ["error", shown(segment_of(job, "error"))], ["progress", shown(segment_of(job, "progress"))],
+      ["tries left", job.retries_left === null ? "" : String(job.retries_left)],
+      ["may wait", job.ttl_left_ms === null ? "" : `${duration(job.ttl_left_ms)} more`],
+      ["longest run", job.max_run_ms ? duration(job.max_run_ms) : ""],
+      ["term of a lease", duration(job.lease_ms)],
+      ["finished", job.finished === null ? "" : moment(job.finished, true)],
+      ["successor", job.successor ? "another payload waits under this id" : ""]];
+    const text = facts.filter(([, value]) => value.length > 0);
+    const key = text.map(([name, value]) => `${name}${typeof value === "string" ? value : "x"}`);
+    if (this.facts.body.dataset.for === key.join()) return;
+    this.facts.body.dataset.for = key.join();
+    replace(this.facts.body, h("dl.facts", {}, ...text.flatMap(([name, value]) =>
+      [h("dt", {}, name), h("dd", {}, ...[value].flat())])));
+  }
+
+  private draw_bodies(job: Job): void {
+    const payload = segment_of(job, "payload");
+    const result = segment_of(job, "result");
+    const key = `${payload} ${result}`;
+    if (key === this.bodies) return;
+    this.bodies = key;
+    this.draw_body(this.payload, payload, "It has no payload.");
+    this.draw_body(this.result, result, "");
+    show(this.result.root, result !== null);
+  }
+
+  // As text, whatever it looks like; JSON set out where it is some.
+  private draw_body(panel: Panel, bytes: string | null, none: string): void {
+    const text = bytes === null ? null : text_of(bytes);
+    let kind = text === null ? "bytes" : "text";
+    let words = text === null ? shown(bytes) : visible_lines(text);
+    try {
+      const value = JSON.parse(text ?? "");
+      if (typeof value === "object") {
+        words = visible_lines(JSON.stringify(value, null, 2));
+        kind = "JSON";
+      }
+    } catch {
+      // It is shown as it is.
+    }
+    const length = new Blob([text ?? words]).size;
+    set_text(panel.aside, bytes === null || bytes === "" ? "" : `${kind}, ${size(length)}`);
+    if (bytes === null || bytes === "") return replace(panel.body, h("p.dim", {}, none));
+    const pre = h("pre", { tabindex: 0 }, words.slice(0, SHOWN_BYTES));
+    const rest = h("button", { click: () => { pre.textContent = words; rest.remove(); } },
+      `Show all of it (${size(length)})`);
+    replace(panel.body, pre, words.length > SHOWN_BYTES ? rest : null);
+  }
+
+  private readonly draw_story = () => {
+    const { story } = this;
+    this.events.render(story.events);
+    show(this.further, story.bounded || (story.complete && story.events[0]?.type !== "added"
+      && !story.begins_late && !story.silent));
+    set_text(this.history.aside, story.complete ? "" : `${count(story.looked_at)} events read`);
+    set_text(this.history_note, story.silent ? "This queue keeps no events."
+      : story.bounded ? `${count(story.looked_at)} events of the queue were looked through.`
+        : story.begins_late ? "What happened earlier is not kept any more."
+          : story.events.length === 0 ? "Looking through the queue's events…" : "");
+  };
+
+  private event_row(event: QueueEvent): HTMLElement {
+    const before = this.story.events[this.story.events.indexOf(event) - 1];
+    const after = before ? `+${duration(event.time - before.time)}` : "";
+    const notes = Object.keys(event.fields).map((name) => {
+      const value = event.fields[name];
+      const text = typeof value === "number"
+        ? (name.endsWith("_ms") ? duration(value) : String(value))
+        : shown(segment_of(event.fields, name));
+      return text ? `${name.replace("_ms", "").replace("_base64", "")} ${text}` : "";
+    }).filter(Boolean).join(" · ");
+    return h("li", { "data-event": event.type }, h("time", {}, moment(event.time, true)),
+      h("div", {}, h("strong", {}, event_in_words(event)), h("small.dim", {}, after),
+        notes ? h("p", {}, notes) : null));
+  }
+
+  key(key: string): boolean {
+    const { job } = this;
+    if (job === null) return false;
+    const over = is_over(job.state);
+    const waits = !over && job.state !== "active";
+    if (key === "c" && !over) ask_to_cancel(this.target(job));
+    else if (key === "r" && over) ask_to_retry(this.target(job));
+    else if (key === "f" && waits) ask_to_move(this.target(job), "front");
+    else if (key === "b" && waits) ask_to_move(this.target(job), "back");
+    else return false;
+    return true;
+  }
+}

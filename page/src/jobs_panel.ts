@@ -1,0 +1,157 @@
+// The jobs of a queue by state, a page at a time; pending ones in the order of dispatch.
+import { ask_for_all, job_buttons } from "./actions";
+import { queue_path, request, state } from "./api";
+import type { QueueRef } from "./api";
+import { segment_of, shown } from "./bytes";
+import { server_now } from "./clock";
+import { KeyedList, h, replace, set_text, show } from "./dom";
+import { count, duration, moment } from "./format";
+import type { Job } from "./types";
+import { Panel, STATES, empty, job_anchor, skeleton } from "./view";
+import { is_over, why_in_words } from "./words";
+
+const PAGE = 25;
+
+// The order that is of use for each state (Q.LIST's BY).
+const ORDERS: Record<string, string> = { pending: "rank", active: "age", delayed: "age",
+  failed: "age", completed: "age", cancelled: "age", expired: "age" };
+
+interface Row {
+  root: HTMLElement;
+  place: HTMLElement;
+  band: HTMLElement;
+  group: HTMLElement;
+  time: HTMLElement;
+  note: HTMLElement;
+  more: HTMLElement;
+  job: Job;
+}
+
+export class JobsPanel {
+  private readonly panel = new Panel("Next jobs", "jobs");
+  readonly root = this.panel.root;
+  visible = false;
+  private state = "pending";
+  private jobs: Job[] | null = null;
+  private cursor: string | null = null;
+  // Where the page shown begins; null: at the beginning, which is the only one kept current.
+  private from: string | null = null;
+  private asked_from: string | null = null;
+  private bands: string[] = [];
+  private readonly note = h("div", {}, skeleton(5));
+  private readonly rows = h("div.job-rows");
+  private readonly tabs: HTMLButtonElement[];
+  private readonly next = h("button", { click: () => this.turn(this.cursor) }, "Next page");
+  private readonly first = h("button", { click: () => this.turn(null) }, "First page");
+  private readonly all = h("button.link", { click: () => this.for_all() });
+  private readonly list: KeyedList<Job, Row>;
+
+  constructor(private ref: QueueRef, private poke: () => void) {
+    this.tabs = STATES.map((name) => h("button", { role: "tab", "data-state": name,
+      "aria-selected": String(name === this.state), click: () => this.choose(name) }, name));
+    this.panel.body.append(h("div.tabs", { role: "tablist" }, ...this.tabs), this.rows, this.note,
+      h("div.buttons", {}, this.first, this.next, this.all));
+    this.list = new KeyedList<Job, Row>(this.rows, (job) => segment_of(job, "id") ?? "",
+      (id, job) => this.make(id, job), (row, job) => this.update(row, job));
+  }
+
+  private choose(name: string): void {
+    this.state = name;
+    for (const tab of this.tabs) {
+      tab.setAttribute("aria-selected", String(tab.dataset.state === name));
+    }
+    set_text(this.root.querySelector("h2")!, name === "pending" ? "Next jobs"
+      : `${name[0].toUpperCase()}${name.slice(1)} jobs`);
+    this.turn(null);
+  }
+
+  private turn(from: string | null): void {
+    this.from = from;
+    this.jobs = null;
+    this.list.render([]);
+    replace(this.note, skeleton(5));
+    this.poke();
+  }
+
+  private for_all(): void {
+    void ask_for_all(this.ref, this.state === "failed" ? "retry" : "purge", this.state, this.poke);
+  }
+
+  async ask(bands: string[], signal: AbortSignal): Promise<void> {
+    this.bands = bands;
+    // A later page stays as it was read: under the reader nothing moves.
+    const current = this.from === null || this.jobs === null || this.asked_from !== this.from;
+    if (!this.visible || !current) return;
+    const { state: wanted, from } = this;
+    const query: Record<string, string> = { state: wanted, limit: String(PAGE) };
+    if (ORDERS[wanted]) query.by = ORDERS[wanted];
+    if (from !== null) query.cursor = from;
+    const answer = await request<{ jobs: Job[]; cursor: string | null }>(
+      queue_path(this.ref, "/jobs", query), { signal });
+    if (this.state !== wanted || this.from !== from) return;
+    this.jobs = answer.jobs;
+    this.cursor = answer.cursor;
+    this.asked_from = from;
+  }
+
+  draw(): void {
+    if (this.jobs === null || !this.visible) return;
+    this.list.render(this.jobs);
+    show(this.first, this.from !== null);
+    show(this.next, this.cursor !== null);
+    const bulk = state.may("operate") && this.jobs.length > 0 && is_over(this.state);
+    show(this.all, bulk);
+    set_text(this.all, this.state === "failed" ? "Retry all failed…" : `Forget all ${this.state}…`);
+    set_text(this.panel.aside, this.state === "pending" ? "by place in the queue" : "oldest first");
+    replace(this.note, this.jobs.length === 0 ? empty(`No job is ${this.state}`) : null);
+  }
+
+  private make(id: string, job: Job): Row {
+    const row: Row = { root: h("div.job-row"), place: h("span.place"), band: h("span.band"),
+      group: h("bdi.group-name"), time: h("span.time"), note: h("span.note"),
+      more: h("span.row-actions"), job };
+    // Buttons are made for the one row that is pointed at or in focus.
+    const fill = () => {
+      if (row.more.childElementCount > 0) return;
+      const target = { ref: this.ref, id, job: row.job, changed: this.poke };
+      replace(row.more, ...job_buttons(target, this.bands));
+    };
+    row.root.addEventListener("pointerenter", fill);
+    row.root.addEventListener("focusin", fill);
+    row.root.addEventListener("pointerleave", () => {
+      if (!row.root.contains(document.activeElement)) replace(row.more);
+    });
+    row.root.append(row.place, job_anchor(this.ref, id), row.band, row.group, row.time, row.note,
+      row.more);
+    return row;
+  }
+
+  private update(row: Row, job: Job): void {
+    if (row.job.state !== job.state || row.job.pri !== job.pri) replace(row.more);
+    row.job = job;
+    set_text(row.place, job.position === null ? "" : `#${count(job.position + 1)}`);
+    set_text(row.band, job.pri);
+    row.root.dataset.band = String(Math.max(0, this.bands.indexOf(job.pri)) % 8);
+    set_text(row.group, shown(segment_of(job, "group")));
+    set_text(row.time, this.time_of(job));
+    set_text(row.note, this.note_of(job));
+  }
+
+  private time_of(job: Job): string {
+    const now = server_now();
+    if (job.finished !== null) return moment(job.finished);
+    if (job.state === "active") return `runs ${duration(now - (job.started ?? now))}`;
+    if (job.state === "delayed") return `in ${duration((job.not_before ?? now) - now)}`;
+    return `waits ${duration(now - job.enqueued)}`;
+  }
+
+  private note_of(job: Job): string {
+    if (is_over(job.state) || job.state === "active") return shown(segment_of(job, "error"));
+    const eta = job.eta_ms === null ? "" : `Expected in ${duration(job.eta_ms)}. `;
+    return eta + why_in_words(job.why);
+  }
+
+  find(id: string): Job | undefined {
+    return this.jobs?.find((job) => segment_of(job, "id") === id);
+  }
+}

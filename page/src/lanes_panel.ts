@@ -1,0 +1,94 @@
+// The bands of a queue as lanes: how many wait in each, and who stands at their heads.
+import { queue_path, request } from "./api";
+import type { QueueRef } from "./api";
+import { segment_of, shown } from "./bytes";
+import { BAND_COLOURS } from "./charts";
+import { KeyedList, h, replace, set_class, set_text } from "./dom";
+import { duration, plural, short_count } from "./format";
+import type { Visibility } from "./live";
+import type { Band, Job } from "./types";
+import { Panel, job_anchor } from "./view";
+
+const SHOWN_JOBS = 16;
+
+interface Lane {
+  root: HTMLElement;
+  count: HTMLElement;
+  wait: HTMLElement;
+  rest: HTMLElement;
+  visible: boolean;
+  jobs: KeyedList<Job, { root: HTMLElement; group: HTMLElement }>;
+  heads: Job[];
+}
+
+export class LanesPanel {
+  private readonly panel = new Panel("Bands, most urgent first");
+  readonly root = this.panel.root;
+  private readonly list: KeyedList<Band, Lane>;
+  private made = 0;
+
+  constructor(private ref: QueueRef, private visibility: Visibility) {
+    this.panel.body.classList.add("lanes");
+    this.list = new KeyedList<Band, Lane>(this.panel.body,
+      (band) => segment_of(band, "name") ?? "", (key) => this.make(key),
+      (lane, band) => this.update(lane, band));
+  }
+
+  private make(key: string): Lane {
+    const jobs = h("div.chips");
+    const lane: Lane = {
+      root: h("div.lane", { "data-band": this.made++ % BAND_COLOURS }),
+      count: h("strong"), wait: h("small"), rest: h("span.rest"), visible: false, heads: [],
+      jobs: new KeyedList<Job, { root: HTMLElement; group: HTMLElement }>(jobs,
+        (job) => segment_of(job, "id") ?? "", (id) => {
+          const group = h("small");
+          return { root: h("div.chip", {}, job_anchor(this.ref, id), group), group };
+        }, (chip, job) => set_text(chip.group, shown(segment_of(job, "group")))),
+    };
+    lane.root.append(h("header", {}, h("bdi", {}, shown(key)), lane.count, lane.wait),
+      jobs, lane.rest);
+    this.visibility.watch(lane.root, (visible) => { lane.visible = visible; });
+    return lane;
+  }
+
+  // The heads of the lanes in view; nothing of those that are empty or out of it.
+  async ask(bands: Band[], signal: AbortSignal): Promise<void> {
+    await Promise.all(bands.map(async (band) => {
+      const lane = this.list.get(segment_of(band, "name") ?? "");
+      if (!lane?.visible) return;
+      if (band.pending === 0) {
+        lane.heads = [];
+        return;
+      }
+      const query = { state: "pending", pri: band.name ?? "", by: "rank",
+        limit: String(SHOWN_JOBS) };
+      const { jobs } = await request<{ jobs: Job[] }>(queue_path(this.ref, "/jobs", query),
+        { signal });
+      lane.heads = jobs;
+    }));
+  }
+
+  draw(bands: Band[]): void {
+    this.list.render(bands);
+    if (bands.length === 0) replace(this.panel.body, h("p.dim", {}, "There are no bands yet."));
+  }
+
+  private update(lane: Lane, band: Band): void {
+    set_text(lane.count, short_count(band.pending));
+    set_text(lane.wait, band.wait_ms.count
+      ? `wait p50 ${duration(band.wait_ms.p50)}, p95 ${duration(band.wait_ms.p95)}` : "");
+    set_class(lane.root, "idle", band.pending === 0);
+    lane.jobs.render(lane.heads);
+    const rest = band.pending - lane.heads.length;
+    set_text(lane.rest, lane.heads.length === 0 ? (band.pending === 0 ? "nobody waits" : "")
+      : rest > 0 ? `and ${plural(rest, "more", "more")}` : "");
+  }
+
+  find(id: string): Job | undefined {
+    for (const lane of this.list.values()) {
+      const found = lane.heads.find((job) => segment_of(job, "id") === id);
+      if (found) return found;
+    }
+    return undefined;
+  }
+}

@@ -1,0 +1,236 @@
+// What keeps the page current and its cost bounded: one drawing a frame, polls that never overlap
+// and rest while nobody looks, and a stream of events that gives way when there is too much of it.
+import { ApiError, Unreachable, headers, open, queue_path, state } from "./api";
+import type { QueueRef } from "./api";
+import type { QueueEvent } from "./types";
+
+// --- Drawing ---
+
+const due = new Set<() => void>();
+let asked = false;
+
+// Runs `draw` once before the next frame, however often it is asked for.
+export function draw_soon(draw: () => void): void {
+  due.add(draw);
+  if (asked) return;
+  asked = true;
+  requestAnimationFrame(() => {
+    asked = false;
+    const draws = [...due];
+    due.clear();
+    for (const each of draws) each();
+  });
+}
+
+// --- Polling ---
+
+const FIRST_RETRY_MS = 500;
+const LAST_RETRY_MS = 10_000;
+
+export class Poller {
+  private timer = 0;
+  private running = false;
+  private again = false;
+  private last_began = 0;
+  private retry_ms = FIRST_RETRY_MS;
+  private readonly abort = new AbortController();
+  private readonly wake = () => {
+    if (document.visibilityState === "visible") this.poke();
+  };
+
+  // `ask` is called at most each `least_ms`, and each `usual_ms` if nobody pokes.
+  constructor(private ask: (signal: AbortSignal) => Promise<void>,
+              private usual_ms: number, private least_ms: number,
+              private failed: (error: unknown) => void) {
+    document.addEventListener("visibilitychange", this.wake);
+    this.poke();
+  }
+
+  stop(): void {
+    this.abort.abort();
+    clearTimeout(this.timer);
+    document.removeEventListener("visibilitychange", this.wake);
+  }
+
+  // Something has changed: ask before the usual time.
+  poke(): void {
+    if (this.running) {
+      this.again = true;
+      return;
+    }
+    this.plan(Math.max(0, this.last_began + this.least_ms - performance.now()));
+  }
+
+  private plan(wait_ms: number): void {
+    clearTimeout(this.timer);
+    if (this.abort.signal.aborted) return;
+    this.timer = window.setTimeout(() => void this.run(), wait_ms);
+  }
+
+  private async run(): Promise<void> {
+    if (document.visibilityState !== "visible") return;
+    this.running = true;
+    this.again = false;
+    this.last_began = performance.now();
+    let wait_ms = this.usual_ms;
+    try {
+      await this.ask(this.abort.signal);
+      this.retry_ms = FIRST_RETRY_MS;
+    } catch (error) {
+      if (this.abort.signal.aborted) return;
+      const away = error instanceof Unreachable || state.health === "loading";
+      if (away) {
+        wait_ms = this.retry_ms * (0.75 + Math.random() / 2);
+        this.retry_ms = Math.min(this.retry_ms * 2, LAST_RETRY_MS);
+      }
+      this.failed(error);
+    } finally {
+      this.running = false;
+    }
+    const took = performance.now() - this.last_began;
+    // A server that needs long is asked less often.
+    const least = Math.max(this.least_ms, took);
+    this.plan(this.again ? least : Math.max(wait_ms - took, least / 2));
+  }
+}
+
+// --- Events ---
+
+export type FeedState = "live" | "waiting" | "sampled" | "off";
+
+// Above this many a second reading them all would serve nobody.
+const MOST_EVENTS_A_SECOND = 2000;
+const REST_MS = 3000;
+
+// Parses a stream of Server-Sent Events. (EventSource can send no Authorization header.)
+class EventParser {
+  private rest = "";
+
+  take(text: string, each: (type: string, data: string) => void): void {
+    const parts = (this.rest + text).split("\n\n");
+    this.rest = parts.pop() ?? "";
+    for (const part of parts) {
+      let type = "";
+      let data = "";
+      for (const line of part.split("\n")) {
+        if (line.startsWith("event: ")) type = line.slice(7);
+        else if (line.startsWith("data: ")) data += line.slice(6);
+      }
+      if (data) each(type, data);
+    }
+  }
+}
+
+export class EventFeed {
+  private abort: AbortController | null = null;
+  private timer = 0;
+  private stopped = false;
+  private retry_ms = FIRST_RETRY_MS;
+  private last_seq: number | null = null;
+  private window_began = 0;
+  private window_count = 0;
+  private readonly turn = () => {
+    if (document.visibilityState === "visible") this.begin();
+    else this.end("waiting");
+  };
+
+  // `took` gets what has come, in order; `turned` how the feed is doing.
+  constructor(private ref: QueueRef, private took: (events: QueueEvent[]) => void,
+              private turned: (state: FeedState) => void) {
+    document.addEventListener("visibilitychange", this.turn);
+    this.turn();
+  }
+
+  stop(): void {
+    this.stopped = true;
+    document.removeEventListener("visibilitychange", this.turn);
+    this.end("off");
+  }
+
+  private end(why: FeedState): void {
+    clearTimeout(this.timer);
+    this.abort?.abort();
+    this.abort = null;
+    this.turned(why);
+  }
+
+  private rest(ms: number): void {
+    if (this.stopped || document.visibilityState !== "visible") return;
+    clearTimeout(this.timer);
+    this.timer = window.setTimeout(() => this.begin(), ms);
+  }
+
+  private begin(): void {
+    if (this.stopped || this.abort) return;
+    this.abort = new AbortController();
+    void this.read(this.abort);
+  }
+
+  private async read(abort: AbortController): Promise<void> {
+    try {
+      const extra: Record<string, string> = { Accept: "text/event-stream" };
+      if (this.last_seq !== null) extra["Last-Event-ID"] = String(this.last_seq);
+      const path = queue_path(this.ref, "/events");
+      const response = await open(path, { headers: headers(extra), signal: abort.signal });
+      this.turned("live");
+      this.retry_ms = FIRST_RETRY_MS;
+      const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+      const parser = new EventParser();
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done || this.abort !== abort) break;
+        this.hand_over(parser, value);
+      }
+    } catch (error) {
+      // Not kept any more, or another queue of this name: from now on.
+      if (error instanceof ApiError) this.last_seq = null;
+    }
+    if (this.abort !== abort) return;
+    this.end("waiting");
+    this.rest(this.retry_ms);
+    this.retry_ms = Math.min(this.retry_ms * 2, LAST_RETRY_MS);
+  }
+
+  private hand_over(parser: EventParser, text: string): void {
+    const batch: QueueEvent[] = [];
+    parser.take(text, (type, data) => {
+      if (type === "problem") this.last_seq = null;
+      else batch.push(JSON.parse(data) as QueueEvent);
+    });
+    if (batch.length === 0) return;
+    this.last_seq = batch[batch.length - 1].seq;
+    this.took(batch);
+    const now = performance.now();
+    if (now - this.window_began > 1000) {
+      this.window_began = now;
+      this.window_count = 0;
+    }
+    this.window_count += batch.length;
+    if (this.window_count <= MOST_EVENTS_A_SECOND) return;
+    // A sample will do: what is left out is in the figures all the same.
+    this.last_seq = null;
+    this.window_count = 0;
+    this.end("sampled");
+    this.rest(REST_MS);
+  }
+}
+
+// --- What is visible ---
+
+// Calls `turned` when an element comes into view or leaves it.
+export class Visibility {
+  private readonly shown = new Map<Element, (visible: boolean) => void>();
+  private readonly observer = new IntersectionObserver((entries) => {
+    for (const entry of entries) this.shown.get(entry.target)?.(entry.isIntersecting);
+  }, { rootMargin: "80px" });
+
+  watch(element: Element, turned: (visible: boolean) => void): void {
+    this.shown.set(element, turned);
+    this.observer.observe(element);
+  }
+
+  stop(): void {
+    this.observer.disconnect();
+    this.shown.clear();
+  }
+}

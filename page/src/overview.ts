@@ -1,0 +1,207 @@
+// All queues of a database: live figures and small charts. Figures come with the list; what the
+// charts need beyond it is asked for only for the queues in view.
+import { queue_path, request, state } from "./api";
+import type { QueueRef } from "./api";
+import { segment_of, shown } from "./bytes";
+import { Chart } from "./charts";
+import { KeyedList, h, replace, set_class, set_text, show } from "./dom";
+import { duration, rate, short_count } from "./format";
+import { series_of } from "./history";
+import { Poller, Visibility, draw_soon } from "./live";
+import { act, words_of_error } from "./notices";
+import type { Band, QueueLine } from "./types";
+import { empty, error_box, queue_link, skeleton } from "./view";
+import type { View } from "./view";
+
+const USUAL_MS = 1000;
+const PAGE = 100;
+const MOST_PAGES = 10;
+const MOST_BAND_REQUESTS = 6;
+
+interface Card {
+  root: HTMLElement;
+  key: string;
+  visible: boolean;
+  charts: Chart[];
+  figures: Record<string, HTMLElement>;
+  bands: HTMLElement;
+  bands_at: number;
+}
+
+const FIGURES = ["waiting", "active", "oldest", "added", "ended", "failed"];
+
+export class Overview implements View {
+  readonly root = h("main.overview");
+  readonly title = "Queues";
+  private readonly grid = h("div.cards");
+  private readonly head = h("div.page-head");
+  private readonly message = h("div");
+  private readonly more = h("button", { click: () => { this.pages += 1; this.poller.poke(); } },
+    "Show more queues");
+  private readonly filter = h("input", { type: "search", placeholder: "Filter queues",
+    "aria-label": "Filter queues", input: () => this.draw() });
+  private readonly journal = h("p.dim.journal");
+  private readonly visibility = new Visibility();
+  private lines: QueueLine[] | null = null;
+  private pages = 1;
+  private journal_at = 0;
+  private readonly poller: Poller;
+  private readonly list: KeyedList<QueueLine, Card>;
+
+  constructor(private db: number) {
+    this.list = new KeyedList<QueueLine, Card>(this.grid, (line) => this.name(line),
+      (key) => this.make(key), (card, line) => this.update(card, line));
+    const databases = h("select", { "aria-label": "Database", change: () => {
+      location.hash = databases.value === "0" ? "#/" : `#/?db=${databases.value}`;
+    } }, ...Array.from({ length: 16 }, (_, n) =>
+      h("option", { value: n, selected: n === db }, `database ${n}`)));
+    this.head.append(h("h1", {}, "Queues"), this.filter, databases);
+    replace(this.message, skeleton(4));
+    show(this.more, false);
+    const checkpoint = h("button", { click: () => void this.checkpoint() }, "Checkpoint now");
+    this.root.append(this.head, this.message, this.grid, this.more,
+      h("footer", {}, this.journal, state.may("admin") ? checkpoint : null));
+    this.poller = new Poller((signal) => this.ask(signal), USUAL_MS, 400,
+      (error) => this.failed(error));
+  }
+
+  stop(): void {
+    this.poller.stop();
+    this.visibility.stop();
+    for (const card of this.list.values()) card.charts.forEach((chart) => chart.stop());
+  }
+
+  private name(line: QueueLine): string {
+    return segment_of(line, "name") ?? "";
+  }
+
+  private async ask(signal: AbortSignal): Promise<void> {
+    const lines: QueueLine[] = [];
+    let cursor: string | null = null;
+    let page = 0;
+    do {
+      const query = new URLSearchParams({ limit: String(PAGE) });
+      if (this.db !== 0) query.set("db", String(this.db));
+      if (cursor !== null) query.set("cursor", cursor);
+      const answer: { queues: QueueLine[]; cursor: string | null } =
+        await request(`/api/v1/queues?${query}`, { signal });
+      lines.push(...answer.queues);
+      cursor = answer.cursor;
+    } while (cursor !== null && ++page < this.pages && page < MOST_PAGES);
+    this.lines = lines;
+    show(this.more, cursor !== null);
+    await this.ask_bands(lines, signal);
+    if (performance.now() - this.journal_at > 5000) await this.ask_journal(signal);
+    draw_soon(() => this.draw());
+  }
+
+  // Of the queues in view those that have waited longest for it.
+  private async ask_bands(lines: QueueLine[], signal: AbortSignal): Promise<void> {
+    const due = lines.map((line) => ({ line, card: this.list.get(this.name(line)) }))
+      .filter(({ card }) => card?.visible)
+      .sort((a, b) => a.card!.bands_at - b.card!.bands_at).slice(0, MOST_BAND_REQUESTS);
+    const asked = new Set(due.map(({ line }) => line));
+    await Promise.all(due.map(async ({ line, card }) => {
+      const ref: QueueRef = { queue: this.name(line), db: this.db };
+      const { bands } = await request<{ bands: Band[] }>(queue_path(ref, "/bands"), { signal });
+      card!.bands_at = performance.now();
+      series_of(this.db, ref.queue).add(line.stats, bands);
+      draw_soon(() => this.draw_bands(card!, bands));
+    }));
+    for (const line of lines) {
+      if (!asked.has(line)) series_of(this.db, this.name(line)).add(line.stats, null);
+    }
+  }
+
+  private async ask_journal(signal: AbortSignal): Promise<void> {
+    this.journal_at = performance.now();
+    const answer = await request<Record<string, Record<string, number | string>>>(
+      "/api/v1/journal", { signal });
+    const lsn = answer.journal.lsn ?? answer.journal.synced_lsn ?? answer.journal.durable_lsn;
+    set_text(this.journal, lsn === undefined ? "" : `Journal at ${lsn}.`);
+  }
+
+  private async checkpoint(): Promise<void> {
+    await act("A checkpoint is being written.", "No checkpoint was begun",
+      () => request("/api/v1/checkpoint", { method: "POST" }));
+  }
+
+  private failed(error: unknown): void {
+    if (this.lines !== null) return;
+    replace(this.message, state.health === "disconnected" || state.health === "loading"
+      ? skeleton(4) : error_box("The queues cannot be shown", error, () => this.poller.poke()));
+    this.message.title = words_of_error(error);
+  }
+
+  // --- Drawing ---
+
+  private draw(): void {
+    if (this.lines === null) return;
+    const wanted = this.filter.value.trim().toLowerCase();
+    const lines = this.lines.filter((line) =>
+      shown(segment_of(line, "name")).toLowerCase().includes(wanted));
+    if (this.lines.length === 0) {
+      replace(this.message, empty("There are no queues yet",
+        h("p", {}, "A queue begins with its first job:"),
+        h("pre", {}, "redis-cli -p 6379 Q.ADD mail '*' '{\"to\":\"ada\"}' PRI HIGH")));
+    } else if (lines.length === 0) {
+      replace(this.message, empty("No queue has this in its name"));
+    } else {
+      replace(this.message);
+    }
+    this.list.render(lines);
+  }
+
+  private make(key: string): Card {
+    const ref = { queue: key, db: this.db };
+    const figures: Card["figures"] = {};
+    const cells = FIGURES.map((name) => {
+      figures[name] = h("strong", {}, "–");
+      return h("div", {}, h("span", {}, name), figures[name]);
+    });
+    figures.paused = h("span.pill", { "data-state": "paused", hidden: true });
+    const spots = ["depth", "flow", "wait"].map(() => h("div.spark"));
+    const names = ["waiting · active", "added · ended a second", "wait p95, p50 by band"];
+    const card: Card = {
+      root: h("article.card", {},
+        h("header", {}, h("a.id", { href: queue_link(ref), "data-row": key },
+          h("bdi", {}, shown(key))), figures.paused),
+        h("div.figures", {}, ...cells),
+        h("div.sparks", {}, ...spots.map((spot, index) =>
+          h("figure", {}, spot, h("figcaption", {}, names[index]))))),
+      key, visible: false, figures, bands: h("div.band-line"), bands_at: 0,
+      charts: [new Chart(spots[0], "depth", false), new Chart(spots[1], "flow", false),
+        new Chart(spots[2], "wait", false)],
+    };
+    card.root.append(card.bands);
+    this.visibility.watch(card.root, (visible) => {
+      card.visible = visible;
+      if (visible) this.poller.poke();
+    });
+    return card;
+  }
+
+  private update(card: Card, line: QueueLine): void {
+    const { stats } = line;
+    const { figures } = card;
+    const series = series_of(this.db, card.key);
+    const last = series.time.length - 1;
+    const cap = stats.max_active ? ` / ${short_count(stats.max_active)}` : "";
+    set_text(figures.waiting, short_count(stats.waiting));
+    set_text(figures.active, short_count(stats.active) + cap);
+    set_text(figures.oldest, duration(stats.oldest_ms));
+    set_text(figures.added, `${rate(series.added[last] ?? stats.rates.added)}/s`);
+    set_text(figures.ended, `${rate(series.completed[last] ?? stats.rates.completed)}/s`);
+    set_text(figures.failed, short_count(stats.failed + stats.expired));
+    set_class(figures.failed, "warn", stats.failed + stats.expired > 0);
+    if (card.visible) for (const chart of card.charts) chart.draw(series);
+  }
+
+  private draw_bands(card: Card, bands: Band[]): void {
+    const busy = bands.filter((band) => band.wait_ms.count > 0 || band.pending > 0).slice(0, 8);
+    replace(card.bands, ...busy.map((band) => h("span", {},
+      h("bdi", {}, shown(segment_of(band, "name"))), h("b", {}, short_count(band.pending)),
+      band.wait_ms.count ? h("small", { title: "wait: p50 · p95" },
+        `${duration(band.wait_ms.p50)} · ${duration(band.wait_ms.p95)}`) : null)));
+  }
+}

@@ -1,0 +1,132 @@
+// What the API answers, as far as the page reads it: HTTP.md and /api/v1/openapi.json.
+
+export type Role = "read" | "operate" | "admin";
+
+export interface Session {
+  // Null: a token is needed and none was given.
+  role: Role | null;
+  // Whether the server has tokens at all; without any it only lets this machine read.
+  tokens: boolean;
+  version: string;
+  // The server's clock, unix milliseconds.
+  now: number;
+}
+
+export interface Distribution {
+  count: number;
+  p50: number;
+  p95: number;
+  p99: number;
+  max: number;
+  mean: number;
+}
+
+export interface Counts {
+  pending: number;
+  active: number;
+  delayed: number;
+  blocked: number;
+  waiting: number;
+}
+
+export interface Stats extends Counts {
+  waiting_pops: number;
+  slots: number;
+  max_active: number;
+  utilization: number | null;
+  by_priority: Record<string, number>;
+  added: number;
+  started: number;
+  completed: number;
+  failed: number;
+  expired: number;
+  cancelled: number;
+  reclaimed: number;
+  rejected: Record<string, number>;
+  wait_ms: Distribution;
+  run_ms: Distribution;
+  oldest_ms: number | null;
+  rates: { added: number; completed: number };
+  timer_lag_ms: number;
+  since: number;
+}
+
+// Members that may hold any bytes: `x` is null and `x_base64` there where they are no UTF-8.
+export interface Named {
+  name: string | null;
+  name_base64?: string;
+}
+
+export interface QueueLine extends Named {
+  db: number;
+  stats: Stats;
+}
+
+export interface QueueAnswer extends QueueLine {
+  config: Record<string, string | number | boolean> | null;
+}
+
+export interface Band extends Named, Counts {
+  completed: number;
+  failed: number;
+  wait_ms: Distribution;
+  run_ms: Distribution;
+  oldest_ms: number | null;
+}
+
+export interface Group extends Named, Counts {
+  slots: number;
+  max_active: number;
+  utilization: number | null;
+}
+
+export interface Job {
+  id: string | null;
+  id_base64?: string;
+  state: string;
+  position: number | null;
+  eta_ms: number | null;
+  why: string | null;
+  pri: string;
+  group: string | null;
+  group_base64?: string;
+  keys: (string | { base64: string })[];
+  tags: Record<string, string | null>;
+  cost: number;
+  enqueued: number;
+  not_before: number | null;
+  ttl_left_ms: number | null;
+  lease_ms: number;
+  max_run_ms: number;
+  attempts: number;
+  crashes: number;
+  retries_left: number | null;
+  needs: (string | { base64: string })[];
+  lease: number | null;
+  worker: string | null;
+  worker_base64?: string;
+  deadline: number | null;
+  started: number | null;
+  cancel: string | null;
+  cancel_base64?: string;
+  finished: number | null;
+  run_ms: number | null;
+  error: string | null;
+  error_base64?: string;
+  progress: string | null;
+  progress_base64?: string;
+  successor: boolean;
+  payload?: string | null;
+  payload_base64?: string;
+  result?: string | null;
+  result_base64?: string;
+}
+
+export interface QueueEvent {
+  seq: number;
+  time: number;
+  type: string;
+  id: string | null;
+  id_base64?: string;
+  fields: Record<string, string | number | null>;
+}

@@ -1,0 +1,91 @@
+// What the views share: what a view is, links, states, and the pieces that both draw.
+import type { QueueRef } from "./api";
+import { is_addressable, shown } from "./bytes";
+import { h, set_class, set_text } from "./dom";
+import type { Child } from "./dom";
+import { words_of_error } from "./notices";
+
+export interface View {
+  root: HTMLElement;
+  title: string;
+  stop(): void;
+  // A key without a field in focus; `row`: the segment of the job that is in focus. True: taken.
+  key?(key: string, row: string | null): boolean;
+  ref?: QueueRef;
+}
+
+function with_db(path: string, db: number): string {
+  return db === 0 ? path : `${path}?db=${db}`;
+}
+
+export function overview_link(db: number): string {
+  return with_db("#/", db);
+}
+
+export function queue_link(ref: QueueRef): string {
+  return with_db(`#/q/${ref.queue}`, ref.db);
+}
+
+export function job_link(ref: QueueRef, id: string): string {
+  return with_db(`#/q/${ref.queue}/j/${id}`, ref.db);
+}
+
+// An id as a link; text only, whatever it holds.
+export function job_anchor(ref: QueueRef, id: string): HTMLElement {
+  const text = h("bdi", {}, shown(id));
+  if (!is_addressable(id)) return h("span.id", { title: "No address can carry this id." }, text);
+  return h("a.id", { href: job_link(ref, id), "data-row": id, title: shown(id).slice(0, 300) },
+    text);
+}
+
+export const STATES = ["pending", "active", "delayed", "blocked", "failed", "completed",
+  "cancelled", "expired"];
+
+export function state_pill(state: string): HTMLElement {
+  return h("span.pill", { "data-state": state }, state);
+}
+
+// A figure with its name.
+export class Figure {
+  readonly root: HTMLElement;
+  private readonly value = h("strong", {}, "–");
+  private readonly note = h("small", {});
+
+  constructor(name: string, hint = "") {
+    this.root = h("div.figure", { title: hint }, h("span", {}, name), this.value, this.note);
+  }
+
+  set(value: string, note = "", warn = false): void {
+    set_text(this.value, value);
+    set_text(this.note, note);
+    set_class(this.root, "warn", warn);
+  }
+}
+
+export class Panel {
+  readonly root: HTMLElement;
+  readonly body = h("div.panel-body");
+  readonly aside = h("div.panel-aside");
+  visible = true;
+
+  constructor(title: string, style = "") {
+    this.root = h("section.panel", {}, h("header", {}, h("h2", {}, title), this.aside), this.body);
+    if (style) this.root.classList.add(style);
+  }
+}
+
+export function empty(title: string, ...content: Child[]): HTMLElement {
+  return h("div.empty", {}, h("strong", {}, title), ...content);
+}
+
+// Stands for what is not known yet.
+export function skeleton(lines: number): HTMLElement {
+  const root = h("div.skeleton", { role: "status", "aria-label": "Loading" });
+  for (let i = 0; i < lines; ++i) root.append(h("div"));
+  return root;
+}
+
+export function error_box(what: string, error: unknown, again?: () => void): HTMLElement {
+  return h("div.empty.bad", { role: "alert" }, h("strong", {}, what),
+    h("p", {}, words_of_error(error)), again ? h("button", { click: again }, "Try again") : null);
+}

@@ -1,0 +1,85 @@
+// Codes of the server in words: why a job waits, what an event says.
+import { shown } from "./bytes";
+import { count, duration, moment, plural } from "./format";
+import type { Job, QueueEvent } from "./types";
+
+const PAIR = /^(\d+)\/(\d+)$/;
+
+function slots(text: string | undefined): string {
+  const found = PAIR.exec(text ?? "");
+  return found ? `${count(Number(found[1]))} of ${plural(Number(found[2]), "slot")} in use`
+    : "no slot is free";
+}
+
+// In the order of PROTOCOL.md's table.
+const REASONS: Record<string, (words: string[]) => string> = {
+  not_before: ([at]) => `It is delayed until ${moment(Number(at))}.`,
+  blocked_by: (ids) => `It needs ${ids.map(shown).join(", ")} to be completed first.`,
+  paused: () => "Its queue or its group is paused.",
+  too_large: () => "Its cost is above a cap itself: it cannot run until the cap is raised.",
+  group_cap: ([use]) => `Its group has reached its cap: ${slots(use)}.`,
+  key_cap: ([key, use]) => `Its key ${shown(key)} has reached its cap: ${slots(use)}.`,
+  rate: ([ms]) => `The rate limit lets the next one go in ${duration(Number(ms))}.`,
+  reserved: () => "The slots that are left are kept for more urgent bands.",
+  queue_cap: ([use]) => `It is next, but the queue is full: ${slots(use)}.`,
+  no_worker: () => "It is next, but no worker is asking for jobs.",
+  next: () => "It is next; the workers that wait do not accept it.",
+  fair_share: () => "It is first in its band, but another group is owed more.",
+  behind: ([n]) => `${plural(Number(n), "job")} ${Number(n) === 1 ? "stands" : "stand"} before it.`,
+};
+
+export function why_in_words(why: string | null): string {
+  if (why === null) return "";
+  const [code, ...rest] = why.split(" ");
+  return REASONS[code]?.(rest) ?? why;
+}
+
+// One line about where a job is.
+export function state_in_words(job: Job, now: number): string {
+  switch (job.state) {
+    case "pending":
+    case "delayed":
+    case "blocked":
+      return why_in_words(job.why);
+    case "active":
+      return job.cancel !== null || job.cancel_base64
+        ? "It was told to stop; its worker has the rest of its lease."
+        : `It has been running for ${duration(now - (job.started ?? now))}.`;
+    case "completed":
+      return `It completed${job.run_ms === null ? "" : ` after ${duration(job.run_ms)}`}.`;
+    case "failed":
+      return `It failed after ${plural(job.attempts, "attempt")}.`;
+    case "cancelled":
+      return "It was cancelled.";
+    case "expired":
+      return "It waited longer than it was allowed to.";
+    default:
+      return job.state;
+  }
+}
+
+const EVENTS: Record<string, string> = {
+  added: "Added",
+  updated: "Given a new payload",
+  moved: "Moved",
+  forgotten: "Purged",
+  ready: "Ready: its delay is over or its needs are met",
+  started: "Started",
+  completed: "Completed",
+  failed: "Failed",
+  cancelled: "Cancelled",
+  expired: "Expired",
+  retrying: "Goes back to be tried again",
+  returned: "Given back by its worker",
+  reclaimed: "Taken back: its lease ran out",
+  signalled: "Its worker was told to stop",
+};
+
+export function event_in_words(event: QueueEvent): string {
+  return EVENTS[event.type] ?? event.type;
+}
+
+export function is_over(state: string): boolean {
+  return state === "completed" || state === "failed" || state === "cancelled"
+    || state === "expired";
+}
