@@ -82,6 +82,7 @@ json operation_of(const Route& route) {
 void get_description(Exchange& exchange) {
   json paths = json::object();
   for (const Route& route : exchange.service().routes()) {
+    if (route.answer == nullptr) continue;  // the page is no part of the API
     paths[route.pattern][to_lower(method_name(route.method))] = operation_of(route);
   }
   json components = {{"schemas", json::parse(kOpenApiSchemas)},

@@ -11,6 +11,10 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   "string"}}, "required": ["type", "title", "status", "code", "detail"]},
 "Status": {"type": "object", "properties": {"status": {"type": "string"}}, "required":
   ["status"], "additionalProperties": false},
+"Session": {"type": "object", "properties": {"role": {"type": ["string", "null"], "enum":
+  ["read", "operate", "admin", null]}, "tokens": {"type": "boolean"}, "now":
+  {"type": "integer"}}, "required": ["role", "tokens", "now"],
+  "additionalProperties": false},
 "Journal": {"type": "object", "properties": {"journal": {"type": "object"}, "checkpoint":
   {"type": "object"}}, "required": ["journal", "checkpoint"], "additionalProperties": false},
 "Distribution": {"type": "object", "properties": {"count": {"type": "integer"}, "p50": {"type":

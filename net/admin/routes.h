@@ -22,5 +22,6 @@ std::vector<Route> event_routes();    // net/admin/event_api.cc
 std::vector<Route> alias_routes();    // net/admin/alias_api.cc
 std::vector<Route> openapi_routes();  // net/admin/openapi.cc
 std::vector<Route> metric_routes();   // net/admin/metrics_api.cc
+std::vector<Route> page_routes();     // net/admin/page.cc
 
 }  // namespace sluice

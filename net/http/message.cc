@@ -79,6 +79,8 @@ const char* reason_phrase(unsigned status) {
       return "Accepted";
     case 204:
       return "No Content";
+    case 304:
+      return "Not Modified";
     case 400:
       return "Bad Request";
     case 401:
@@ -131,15 +133,21 @@ std::string head_text(const HttpResponse& response, bool keep_alive, bool stream
     text += value;
     text += "\r\n";
   };
-  const bool has_body = response.status != 204;
+  const bool has_body = response.status != 204 && response.status != 304;
   if (has_body) add("Content-Type", response.content_type);
   if (has_body && !stream) add("Content-Length", std::to_string(response.body.size()));
-  add("Cache-Control", "no-store");
   add("X-Content-Type-Options", "nosniff");
   add("X-Frame-Options", "DENY");
   add("Referrer-Policy", "no-referrer");
   add("Cross-Origin-Resource-Policy", "same-origin");
-  add("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'");
+  // What a response says itself stands alone.
+  const auto usual = [&](Bytes name, Bytes value) {
+    const bool own = std::any_of(response.headers.begin(), response.headers.end(),
+                                 [&](const auto& header) { return header.first == name; });
+    if (!own) add(name, value);
+  };
+  usual("Cache-Control", "no-store");
+  usual("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'");
   for (const auto& [name, value] : response.headers) add(name, value);
   add("Connection", keep_alive && !stream ? "keep-alive" : "close");
   return text + "\r\n";

@@ -1,5 +1,6 @@
 // The page: who is logged in, which view the address names, keys, and how the server is doing.
 import { find_session, log_in, log_out, on_change, state, take_token_of_address } from "./api";
+import { canonical_segment } from "./bytes";
 import { set_server_time } from "./clock";
 import { append, h, replace, set_text, show } from "./dom";
 import { duration } from "./format";
@@ -22,7 +23,7 @@ const KEYS: [string, string][] = [
   ["t", "dark or light"], ["?", "these keys"]];
 
 let view: View | null = null;
-const place = h("div.place");
+const stage = h("div.stage");
 const banner = h("div.banner", { role: "alert", hidden: true });
 const who = h("button.quiet", { click: () => void leave() });
 const search = new Search(() => view?.ref ?? null, () => read_address().db);
@@ -43,15 +44,8 @@ const ADDRESS = /^#\/(?:q\/([^/?]+)(?:\/j\/([^/?]+))?)?(?:\?db=(\d+))?$/;
 function read_address(): Address {
   const found = ADDRESS.exec(location.hash);
   const db = Number(found?.[3] ?? 0);
-  // The canonical spelling of a segment: browsers and people write the same in several ways.
-  const canonical = (text: string | undefined) => text === undefined ? null
-    : text.replace(/%[0-9a-f]{2}/gi, (c) => /[\w.~-]/.test(unescaped(c)) ? unescaped(c)
-      : /%[89a-f]/i.test(c) ? c : c.toUpperCase());
-  return { queue: canonical(found?.[1]), job: canonical(found?.[2]), db };
-}
-
-function unescaped(code: string): string {
-  return String.fromCharCode(parseInt(code.slice(1), 16));
+  const segment = (text?: string) => text === undefined ? null : canonical_segment(text);
+  return { queue: segment(found?.[1]), job: segment(found?.[2]), db };
 }
 
 function open_view(): void {
@@ -61,7 +55,7 @@ function open_view(): void {
     : job === null ? new QueueView({ queue, db }) : new JobView({ queue, db }, job);
   view = next;
   document.title = `${next.title} · Sluice`;
-  replace(place, next.root);
+  replace(stage, next.root);
   scrollTo(0, 0);
 }
 
@@ -96,7 +90,7 @@ function show_log_in(): void {
       input.select();
     }
   };
-  replace(place, h("main.log-in", {}, h("form.panel", { submit },
+  replace(stage, h("main.log-in", {}, h("form.panel", { submit },
     h("h1", {}, "Log in"), h("p", {}, "This server asks for a token."), field("Token", input),
     fault, button, h("p.dim", {}, "Tokens are lines http-token of the server's configuration. "
       + "This one is kept until the tab is closed."))));
@@ -211,8 +205,8 @@ async function begin(): Promise<void> {
 
 function start(): void {
   start_theme();
-  append(document.body, [bar, banner, place]);
-  replace(place, h("main.log-in", {}, h("p.dim", {}, "Connecting…")));
+  append(document.body, [bar, banner, stage]);
+  replace(stage, h("main.log-in", {}, h("p.dim", {}, "Connecting…")));
   on_change(follow);
   addEventListener("hashchange", () => {
     close_dialog();

@@ -2,44 +2,61 @@
 // ("segments"), which are what URLs need and are equal exactly when the bytes are.
 
 const decoder = new TextDecoder("utf-8", { fatal: true });
+const encoder = new TextEncoder();
 
-function of_base64(text: string): string {
-  return [...atob(text)].map((c) => "%" + c.charCodeAt(0).toString(16).padStart(2, "0")).join("");
+// Of these a URL's path can hold each as it is.
+const PLAIN = /[A-Za-z0-9_.~-]/;
+
+function segment_of_bytes(bytes: Iterable<number>): string {
+  let segment = "";
+  for (const byte of bytes) {
+    const character = String.fromCharCode(byte);
+    segment += PLAIN.test(character) ? character
+      : "%" + byte.toString(16).toUpperCase().padStart(2, "0");
+  }
+  return segment;
 }
 
-function encode(text: string): string {
-  return encodeURIComponent(text.toWellFormed()).replace(
-    /[!'()*]/g, (c) => "%" + c.charCodeAt(0).toString(16).toUpperCase());
+function of_base64(text: string): string {
+  return segment_of_bytes([...atob(text)].map((character) => character.charCodeAt(0)));
 }
 
 export function segment_of_text(text: string): string {
-  return encode(text);
+  return segment_of_bytes(encoder.encode(text));
 }
 
 // Of a member `name` of an answer; null where it is null.
 export function segment_of(object: object, name: string): string | null {
   const members = object as Record<string, unknown>;
   const value = members[name];
-  if (typeof value === "string") return encode(value);
+  if (typeof value === "string") return segment_of_text(value);
   const coded = members[name + "_base64"];
   return typeof coded === "string" ? of_base64(coded) : null;
 }
 
 export function segment_of_item(item: string | { base64: string }): string {
-  return typeof item === "string" ? encode(item) : of_base64(item.base64);
+  return typeof item === "string" ? segment_of_text(item) : of_base64(item.base64);
 }
 
 function bytes_of(segment: string): Uint8Array {
   const bytes: number[] = [];
-  for (let i = 0; i < segment.length; ++i) {
-    if (segment[i] === "%") {
-      bytes.push(parseInt(segment.slice(i + 1, i + 3), 16));
-      i += 2;
-    } else {
-      bytes.push(segment.charCodeAt(i));
-    }
+  const given = encoder.encode(segment);
+  for (let i = 0; i < given.length; ++i) {
+    const code = given[i] === 0x25 ? parseInt(hex_behind(given, i), 16) : NaN;
+    bytes.push(Number.isNaN(code) ? given[i] : code);
+    if (!Number.isNaN(code)) i += 2;
   }
   return Uint8Array.from(bytes);
+}
+
+function hex_behind(given: Uint8Array, at: number): string {
+  const text = String.fromCharCode(...given.subarray(at + 1, at + 3));
+  return /^[0-9a-f]{2}$/i.test(text) ? text : "";
+}
+
+// Of an address: browsers and people write the same bytes in several ways.
+export function canonical_segment(text: string): string {
+  return segment_of_bytes(bytes_of(text));
 }
 
 // The text, or nothing where the bytes are no UTF-8.

@@ -25,9 +25,9 @@ function lines_of(kind: ChartKind, series: Series): Line[] {
     return [{ name: "added/s", colour: "waiting", values: series.added },
       { name: "ended/s", colour: "done", fill: true, values: series.completed }];
   }
-  return [...series.waits.values()].flatMap((wait, index) => [
-    { name: "p95", colour: `band-${index % BAND_COLOURS}`, values: wait.p95 },
-    { name: "p50", colour: `band-${index % BAND_COLOURS}`, dash: [3, 3], values: wait.p50 }]);
+  return [...series.waits.values()].flatMap((wait) => [
+    { name: "p95", colour: `band-${wait.place % BAND_COLOURS}`, values: wait.p95 },
+    { name: "p50", colour: `band-${wait.place % BAND_COLOURS}`, dash: [3, 3], values: wait.p50 }]);
 }
 
 const LABEL: Record<ChartKind, (value: number) => string> = {
@@ -97,8 +97,8 @@ export class Chart {
       legend: { show: false },
       cursor: { show: false },
       scales: {
-        // Always the same span, so that a young page does not stretch a few points.
-        x: { time: true, range: (_, __, max) => [max - 120, max] },
+        // At least so long a span, so that a young page does not stretch a few points.
+        x: { time: true, range: (_, min, max) => [Math.min(Math.max(min, max - 180), max - 45), max] },
         y: { range: (_, __, max) => [0, Math.max(max ?? 0, this.kind === "wait" ? 0.001 : 1) * 1.1] },
       },
       axes: [this.axis({ size: 22, space: 70 }),

@@ -37,6 +37,8 @@ export class GroupsPanel {
     const rows = h("div.group-rows");
     this.table = h("div.groups", {}, h("div.group.head", {}, h("span", {}, "group"),
       h("span", {}, "share of slots"), h("span", {}, "active"), h("span", {}, "waiting")), rows);
+    show(this.table, false);
+    show(this.more, false);
     this.panel.body.append(this.table, this.note, this.more);
     this.list = new KeyedList<Group, Row>(rows, (group) => segment_of(group, "name") ?? "",
       (key) => this.make(key), (row, group) => this.update(row, group));

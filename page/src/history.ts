@@ -6,6 +6,13 @@ const MOST_SAMPLES = 240;
 const MOST_QUEUES = 300;
 export const MOST_BANDS = 8;
 
+export interface Waits {
+  // Which band by urgency: its colour.
+  place: number;
+  p50: (number | null)[];
+  p95: (number | null)[];
+}
+
 export class Series {
   time: number[] = [];
   depth: number[] = [];
@@ -13,7 +20,7 @@ export class Series {
   added: (number | null)[] = [];
   completed: (number | null)[] = [];
   // By band's segment, along `time`; null where it was not asked for.
-  waits = new Map<string, { p50: (number | null)[]; p95: (number | null)[] }>();
+  waits = new Map<string, Waits>();
   private totals: { at: number; added: number; ended: number } | null = null;
 
   add(stats: Stats, bands: Band[] | null): void {
@@ -38,10 +45,11 @@ export class Series {
 
   private add_waits(bands: Band[] | null): void {
     const length = this.time.length;
-    for (const band of (bands ?? []).slice(0, MOST_BANDS)) {
+    for (const [place, band] of (bands ?? []).slice(0, MOST_BANDS).entries()) {
       const key = segment_of(band, "name") ?? "";
       if (this.waits.has(key) || band.wait_ms.count === 0) continue;
-      this.waits.set(key, { p50: Array(length - 1).fill(null), p95: Array(length - 1).fill(null) });
+      this.waits.set(key, { place, p50: Array(length - 1).fill(null),
+        p95: Array(length - 1).fill(null) });
     }
     for (const [key, wait] of this.waits) {
       const band = bands?.find((each) => segment_of(each, "name") === key);

@@ -93,6 +93,8 @@ export class JobView implements View {
     if (state.health !== "connected") return;
     const gone = error instanceof ApiError && error.code === "NOJOB";
     if (!gone && this.job !== null) return;
+    // It may come again, but seldom does: whoever waits for that looks again.
+    if (gone) this.poller.stop();
     this.job = null;
     show(this.content, false);
     replace(this.buttons);
@@ -122,7 +124,7 @@ export class JobView implements View {
     place.set(job.position === null ? "–" : `#${count(job.position + 1)}`,
       job.position === null ? "" : job.position === 0 ? "first in the queue"
         : `${count(job.position)} before it`);
-    eta.set(job.eta_ms === null ? "–" : job.eta_ms === 0 ? "now" : `in ${duration(job.eta_ms)}`,
+    eta.set(job.eta_ms === null ? "–" : job.eta_ms < 1000 ? "at once" : `in ${duration(job.eta_ms)}`,
       job.state === "pending" && job.eta_ms === null ? "not known yet" : "");
     waited.set(`${duration(now - job.enqueued)} ago`, moment(job.enqueued));
     ran.set(job.state === "active" ? duration(now - (job.started ?? now)) : duration(job.run_ms),
@@ -215,8 +217,10 @@ export class JobView implements View {
     set_text(this.history.aside, story.complete ? "" : `${count(story.looked_at)} events read`);
     set_text(this.history_note, story.silent ? "This queue keeps no events."
       : story.bounded ? `${count(story.looked_at)} events of the queue were looked through.`
-        : story.begins_late ? "What happened earlier is not kept any more."
-          : story.events.length === 0 ? "Looking through the queue's events…" : "");
+        : story.begins_late && story.events[0]?.type !== "added"
+          ? "What happened earlier is not kept any more."
+          : story.events.length > 0 ? "" : story.complete ? "Nothing about it was found."
+          : "Looking through the queue's events…");
   };
 
   private event_row(event: QueueEvent): HTMLElement {

@@ -47,6 +47,7 @@ export class JobsPanel {
   private readonly list: KeyedList<Job, Row>;
 
   constructor(private ref: QueueRef, private poke: () => void) {
+    for (const button of [this.first, this.next, this.all]) show(button, false);
     this.tabs = STATES.map((name) => h("button", { role: "tab", "data-state": name,
       "aria-selected": String(name === this.state), click: () => this.choose(name) }, name));
     this.panel.body.append(h("div.tabs", { role: "tablist" }, ...this.tabs), this.rows, this.note,
@@ -147,7 +148,8 @@ export class JobsPanel {
 
   private note_of(job: Job): string {
     if (is_over(job.state) || job.state === "active") return shown(segment_of(job, "error"));
-    const eta = job.eta_ms === null ? "" : `Expected in ${duration(job.eta_ms)}. `;
+    const eta = job.eta_ms === null ? "" : job.eta_ms < 1000 ? "Expected at once. "
+      : `Expected in ${duration(job.eta_ms)}. `;
     return eta + why_in_words(job.why);
   }
 

@@ -14,6 +14,8 @@ import { empty, error_box, queue_link, skeleton } from "./view";
 import type { View } from "./view";
 
 const USUAL_MS = 1000;
+// How a queue is configured changes seldom.
+const CONFIG_MS = 5000;
 const PAGE = 100;
 const MOST_PAGES = 10;
 const MOST_BAND_REQUESTS = 6;
@@ -26,6 +28,7 @@ interface Card {
   figures: Record<string, HTMLElement>;
   bands: HTMLElement;
   bands_at: number;
+  config_at: number;
 }
 
 const FIGURES = ["waiting", "active", "oldest", "added", "ended", "failed"];
@@ -107,6 +110,11 @@ export class Overview implements View {
       card!.bands_at = performance.now();
       series_of(this.db, ref.queue).add(line.stats, bands);
       draw_soon(() => this.draw_bands(card!, bands));
+      if (performance.now() - card!.config_at < CONFIG_MS) return;
+      card!.config_at = performance.now();
+      const config = await request<{ paused?: string }>(queue_path(ref, "/config"), { signal });
+      show(card!.figures.paused, (config.paused ?? "none") !== "none");
+      set_text(card!.figures.paused, config.paused === "all" ? "paused" : `paused (${config.paused})`);
     }));
     for (const line of lines) {
       if (!asked.has(line)) series_of(this.db, this.name(line)).add(line.stats, null);
@@ -117,8 +125,11 @@ export class Overview implements View {
     this.journal_at = performance.now();
     const answer = await request<Record<string, Record<string, number | string>>>(
       "/api/v1/journal", { signal });
-    const lsn = answer.journal.lsn ?? answer.journal.synced_lsn ?? answer.journal.durable_lsn;
-    set_text(this.journal, lsn === undefined ? "" : `Journal at ${lsn}.`);
+    const lsn = answer.journal.durable_lsn;
+    const { checkpoint } = answer;
+    const running = checkpoint.running ? " A checkpoint is being written." : "";
+    set_text(this.journal, lsn === undefined ? "Without a journal: everything is in memory only."
+      : `Journal: durable up to ${lsn}, checkpoint up to ${checkpoint.end_lsn ?? 0}.${running}`);
   }
 
   private async checkpoint(): Promise<void> {
@@ -161,7 +172,7 @@ export class Overview implements View {
     });
     figures.paused = h("span.pill", { "data-state": "paused", hidden: true });
     const spots = ["depth", "flow", "wait"].map(() => h("div.spark"));
-    const names = ["waiting · active", "added · ended a second", "wait p95, p50 by band"];
+    const names = ["waiting · active", "added · ended /s", "wait p95, p50 by band"];
     const card: Card = {
       root: h("article.card", {},
         h("header", {}, h("a.id", { href: queue_link(ref), "data-row": key },
@@ -169,7 +180,7 @@ export class Overview implements View {
         h("div.figures", {}, ...cells),
         h("div.sparks", {}, ...spots.map((spot, index) =>
           h("figure", {}, spot, h("figcaption", {}, names[index]))))),
-      key, visible: false, figures, bands: h("div.band-line"), bands_at: 0,
+      key, visible: false, figures, bands: h("div.band-line"), bands_at: 0, config_at: -Infinity,
       charts: [new Chart(spots[0], "depth", false), new Chart(spots[1], "flow", false),
         new Chart(spots[2], "wait", false)],
     };

@@ -45,8 +45,8 @@ export class Story {
       this.silent = stats.added > 0;
       return "-";
     }
-    this.begins_late = oldest.time > since;
-    if (this.begins_late) return "-";
+    this.begins_late = oldest.time > since && oldest.seq > 1;
+    if (oldest.time > since) return "-";
     let low = oldest.seq;
     let high = stats.added + stats.started + stats.completed + stats.failed + stats.expired
       + stats.cancelled + stats.reclaimed - 1;

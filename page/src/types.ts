@@ -7,7 +7,6 @@ export interface Session {
   role: Role | null;
   // Whether the server has tokens at all; without any it only lets this machine read.
   tokens: boolean;
-  version: string;
   // The server's clock, unix milliseconds.
   now: number;
 }

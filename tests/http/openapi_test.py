@@ -131,7 +131,8 @@ def call_everything(api):
     api.call("POST", jobs + ":purge", {"where": {}, "dry_run": True})
     api.call("POST", jobs + ":purge", {"where": {"older_ms": 0}})
     api.call("GET", "/api/v1/queues?limit=5")
-    for path in "/healthz", "/readyz", "/metrics", "/api/v1/journal", "/api/v1/openapi.json":
+    for path in ("/healthz", "/readyz", "/metrics", "/api/v1/session", "/api/v1/journal",
+                 "/api/v1/openapi.json"):
         api.call("GET", path)
     api.call("POST", "/api/v1/checkpoint")
 
