@@ -28,10 +28,11 @@ function may_operate(): boolean {
 
 export function ask_to_move(target: Target, place: "front" | "back"): void {
   if (!may_operate()) return;
-  const where = place === "front" ? "before everything in its band" : "behind everything in its band";
+  const where = place === "front" ? "before" : "behind";
   ask({
     title: place === "front" ? "Move to the front?" : "Move to the back?",
-    content: [`${shown(target.id)} goes ${where}. Its present place is given up; there is no undo.`],
+    content: [`${shown(target.id)} goes ${where} everything in its band. Its present place is `
+      + "given up; there is no undo."],
     confirm: place === "front" ? "Move to the front" : "Move to the back",
     done: async () => {
       await change_job(target, { place });
@@ -143,7 +144,8 @@ export function ask_to_add(ref: QueueRef, bands: string[], changed: () => void):
   const pri = h("select", { name: "pri" }, h("option", { value: "" }, "the queue's default"),
     ...bands.map((band) => h("option", { value: band }, band)));
   const group = h("input", { name: "group", autocomplete: "off" });
-  const delay = h("input", { name: "delay", type: "number", min: 0, step: "any", placeholder: "0" });
+  const delay = h("input", { name: "delay", type: "number", min: 0, step: "any",
+    placeholder: "0" });
   ask({
     title: `Add a job to ${shown(ref.queue)}`,
     content: [field("Id", id), field("Payload", payload),

@@ -23,6 +23,11 @@ interface Slot {
   job: Job;
 }
 
+// Without tenths of seconds, which would only flicker.
+function whole(ms: number): string {
+  return duration(ms).replace(/\.\d s/, " s");
+}
+
 export class ActivePanel {
   private readonly panel = new Panel("Active slots");
   readonly root = this.panel.root;
@@ -90,11 +95,11 @@ export class ActivePanel {
 
   private show_times(slot: Slot, now: number): void {
     const { job } = slot;
-    set_text(slot.age, duration(Math.max(0, now - (job.started ?? now))).replace(/\.\d s/, " s"));
+    set_text(slot.age, whole(Math.max(0, now - (job.started ?? now))));
     if (job.deadline === null) return;
     const left = job.deadline - now;
     const share = Math.min(1, Math.max(0, left / Math.max(job.lease_ms, 1)));
-    set_text(slot.left, left > 0 ? `lease ${duration(left).replace(/\.\d s/, " s")}` : "lease over");
+    set_text(slot.left, left > 0 ? `lease ${whole(left)}` : "lease over");
     slot.meter.value = Math.round(share * 100) / 100;
     set_class(slot.root, "near", share < NEAR_END);
   }

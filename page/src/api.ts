@@ -169,7 +169,9 @@ export interface QueueRef {
   db: number;
 }
 
-export function queue_path(ref: QueueRef, rest = "", query: Record<string, string | string[]> = {}) {
+export type Query = Record<string, string | string[]>;
+
+export function queue_path(ref: QueueRef, rest = "", query: Query = {}): string {
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
     for (const each of [value].flat()) search.append(name, each);
@@ -179,6 +181,6 @@ export function queue_path(ref: QueueRef, rest = "", query: Record<string, strin
   return `/api/v1/queues/${ref.queue}${rest}${text ? "?" + text : ""}`;
 }
 
-export function job_path(ref: QueueRef, id: string, verb = "", query = {}): string {
+export function job_path(ref: QueueRef, id: string, verb = "", query: Query = {}): string {
   return queue_path(ref, `/jobs/${id}${verb}`, query);
 }

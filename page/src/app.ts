@@ -31,7 +31,8 @@ const dot = h("span.dot", { role: "img" });
 const bar = h("header.bar", {}, h("a.brand", { href: "#/" }, dot, "Sluice"), search.root,
   h("button.quiet", { click: () => next_theme(), title: "Dark or light (t)",
     "aria-label": "Dark or light" }, "◐"),
-  h("button.quiet", { click: () => tell_keys(), title: "Keys (?)", "aria-label": "Keys" }, "?"), who);
+  h("button.quiet", { click: () => tell_keys(), title: "Keys (?)", "aria-label": "Keys" }, "?"),
+  who);
 
 interface Address {
   queue: string | null;

@@ -1,5 +1,5 @@
-// Names, ids and payloads are any bytes. Inside the page they are texts of one kind: percent-encoded
-// ("segments"), which are what URLs need and are equal exactly when the bytes are.
+// Names, ids and payloads are any bytes. Inside the page they are texts of one kind, segments:
+// percent-encoded, which is what URLs need, and equal exactly when the bytes are.
 
 const decoder = new TextDecoder("utf-8", { fatal: true });
 const encoder = new TextEncoder();

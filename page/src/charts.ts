@@ -6,6 +6,10 @@ import { colour, on_theme } from "./theme";
 
 export type ChartKind = "depth" | "flow" | "wait";
 
+// The span of time that is drawn.
+const LEAST_S = 45;
+const MOST_S = 180;
+
 interface Line {
   name: string;
   colour: string;
@@ -89,6 +93,7 @@ export class Chart {
   private build(lines: Line[]): void {
     this.plot?.destroy();
     this.lines = lines.length;
+    const least = this.kind === "wait" ? 0.001 : 1;
     const pad = this.axes ? 8 : 2;
     this.plot = new uPlot({
       width: this.root.clientWidth,
@@ -98,8 +103,9 @@ export class Chart {
       cursor: { show: false },
       scales: {
         // At least so long a span, so that a young page does not stretch a few points.
-        x: { time: true, range: (_, min, max) => [Math.min(Math.max(min, max - 180), max - 45), max] },
-        y: { range: (_, __, max) => [0, Math.max(max ?? 0, this.kind === "wait" ? 0.001 : 1) * 1.1] },
+        x: { time: true,
+          range: (_, min, max) => [Math.min(Math.max(min, max - MOST_S), max - LEAST_S), max] },
+        y: { range: (_, __, max) => [0, Math.max(max ?? 0, least) * 1.1] },
       },
       axes: [this.axis({ size: 22, space: 70 }),
         this.axis({ size: 58, space: 28, values: draw_span(this.kind) })],

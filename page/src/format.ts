@@ -48,7 +48,8 @@ export function moment(ms: number, fine = false): string {
 
 export function size(bytes: number): string {
   if (bytes < 1024) return `${bytes} bytes`;
-  return bytes < 1 << 20 ? `${(bytes / 1024).toFixed(1)} KB` : `${(bytes / (1 << 20)).toFixed(1)} MB`;
+  const kilobytes = bytes / 1024;
+  return kilobytes < 1024 ? `${kilobytes.toFixed(1)} KB` : `${(kilobytes / 1024).toFixed(1)} MB`;
 }
 
 export function plural(number: number, one: string, many = one + "s"): string {

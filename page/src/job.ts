@@ -2,7 +2,8 @@
 import { ask_to_cancel, ask_to_move, ask_to_retry, job_buttons } from "./actions";
 import { ApiError, job_path, queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
-import { is_addressable, segment_of, segment_of_item, shown, text_of, visible_lines } from "./bytes";
+import { is_addressable, segment_of, segment_of_item, shown, text_of, visible_lines }
+  from "./bytes";
 import { server_now } from "./clock";
 import { KeyedList, append, h, replace, set_text, show } from "./dom";
 import { count, duration, moment, size } from "./format";
@@ -58,7 +59,8 @@ export class JobView implements View {
     append(this.root, [h("div.page-head", {}, h("h1", {},
       h("a", { href: overview_link(ref.db) }, "Queues"), h("span.dim", {}, " / "),
       h("a", { href: queue_link(ref) }, h("bdi", {}, shown(ref.queue))),
-      h("span.dim", {}, " / "), h("bdi", {}, shown(id))), this.buttons), this.message, this.content]);
+      h("span.dim", {}, " / "), h("bdi", {}, shown(id))), this.buttons),
+    this.message, this.content]);
     this.poller = new Poller((signal) => this.ask(signal), USUAL_MS, 300,
       (error) => this.failed(error));
   }
@@ -124,7 +126,8 @@ export class JobView implements View {
     place.set(job.position === null ? "–" : `#${count(job.position + 1)}`,
       job.position === null ? "" : job.position === 0 ? "first in the queue"
         : `${count(job.position)} before it`);
-    eta.set(job.eta_ms === null ? "–" : job.eta_ms < 1000 ? "at once" : `in ${duration(job.eta_ms)}`,
+    eta.set(job.eta_ms === null ? "–" : job.eta_ms < 1000 ? "at once"
+      : `in ${duration(job.eta_ms)}`,
       job.state === "pending" && job.eta_ms === null ? "not known yet" : "");
     waited.set(`${duration(now - job.enqueued)} ago`, moment(job.enqueued));
     ran.set(job.state === "active" ? duration(now - (job.started ?? now)) : duration(job.run_ms),

@@ -102,7 +102,8 @@ export class JobsPanel {
     show(this.next, this.cursor !== null);
     const bulk = state.may("operate") && this.jobs.length > 0 && is_over(this.state);
     show(this.all, bulk);
-    set_text(this.all, this.state === "failed" ? "Retry all failed…" : `Forget all ${this.state}…`);
+    const verb = this.state === "failed" ? "Retry" : "Forget";
+    set_text(this.all, `${verb} all ${this.state}…`);
     set_text(this.panel.aside, this.state === "pending" ? "by place in the queue" : "oldest first");
     replace(this.note, this.jobs.length === 0 ? empty(`No job is ${this.state}`) : null);
   }

@@ -113,8 +113,9 @@ export class Overview implements View {
       if (performance.now() - card!.config_at < CONFIG_MS) return;
       card!.config_at = performance.now();
       const config = await request<{ paused?: string }>(queue_path(ref, "/config"), { signal });
-      show(card!.figures.paused, (config.paused ?? "none") !== "none");
-      set_text(card!.figures.paused, config.paused === "all" ? "paused" : `paused (${config.paused})`);
+      const { paused = "none" } = config;
+      show(card!.figures.paused, paused !== "none");
+      set_text(card!.figures.paused, paused === "all" ? "paused" : `paused (${paused})`);
     }));
     for (const line of lines) {
       if (!asked.has(line)) series_of(this.db, this.name(line)).add(line.stats, null);

@@ -212,7 +212,8 @@ export class QueueView implements View {
   }
 
   private row_key(key: string, id: string): boolean {
-    const known: Job | undefined = this.jobs.find(id) ?? this.active.find(id) ?? this.lanes.find(id);
+    const known: Job | undefined = this.jobs.find(id) ?? this.active.find(id)
+      ?? this.lanes.find(id);
     if (!known) return false;
     const target = { ref: this.ref, id, job: known, changed: this.changed };
     const over = is_over(known.state);

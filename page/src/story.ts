@@ -72,7 +72,7 @@ export class Story {
           return;
         }
         const { events, next } = await this.page(this.after, PAGE, signal);
-        for (const event of events) if (segment_of(event, "id") === this.id) this.events.push(event);
+        this.events.push(...events.filter((event) => segment_of(event, "id") === this.id));
         this.looked_at += events.length;
         this.after = events.length ? next : this.after;
         // Pages of what is new count once they are full ones.

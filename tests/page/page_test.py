@@ -1,0 +1,153 @@
+#!/usr/bin/python3
+"""The live page: its files as they are served, its types, and what it does in a real browser.
+
+    tests/page/page_test.py [--server build/release/bin/sluice-server] [--only part-of-a-name]
+
+The scenarios of the browser are in tests/page/scenarios/; pictures go to build/page-screenshots.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(HERE.parent / "http"))
+
+from http_client import (ADMIN_TOKEN, Client, OPERATE_TOKEN, READ_TOKEN, require,  # noqa: E402
+                         require_equal, require_problem, run, serve)
+from harness import Skipped  # noqa: E402
+
+CHROMIUM = "/usr/bin/chromium"
+NPM = ROOT / "tests" / "npm" / "node_modules"
+SCREENSHOTS = ROOT / "build" / "page-screenshots"
+FILES = ["/", "/app.js", "/app.css", "/icon.svg"]
+SCENARIO_LIMIT_S = 80
+MANY_JOBS = 100_000
+
+
+def need_page(client):
+    if "text/plain" in client.get("/", token=None).headers["content-type"]:
+        raise Skipped("NOT RUN: this server was built without node, so without its page")
+
+
+def need_browser():
+    if shutil.which("node") is None or not (NPM / "playwright-core").exists():
+        raise Skipped("NOT RUN: no node or no playwright-core; tools/setup test installs them")
+    if not os.path.exists(CHROMIUM):
+        raise Skipped("NOT RUN: no chromium; tools/setup test installs it")
+
+
+def play(options, scenario, tokens=True, prepare=None):
+    """A scenario with a server of its own."""
+    need_browser()
+    server = serve(options, tokens=tokens)
+    with Client(server, OPERATE_TOKEN if tokens else None) as client:
+        need_page(client)
+        if prepare is not None:
+            prepare(server, client)
+    environment = dict(os.environ, PAGE=f"http://127.0.0.1:{server.http_port}",
+                       READ_TOKEN=READ_TOKEN, OPERATE_TOKEN=OPERATE_TOKEN, ADMIN_TOKEN=ADMIN_TOKEN,
+                       CHROMIUM=CHROMIUM, SCREENSHOTS=str(SCREENSHOTS))
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(["node", HERE / "scenarios" / (scenario + ".mjs")], env=environment,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                          timeout=SCENARIO_LIMIT_S)
+    require_equal(done.returncode, 0, f"{scenario}:\n{done.stdout.decode(errors='replace')}")
+
+
+def test_the_shell_is_open_and_nothing_else(options):
+    """The page's files need no token, have a strict policy and an ETag; data needs one."""
+    server = serve(options)
+    with Client(server, None) as client:
+        need_page(client)
+        for path in FILES:
+            answer = client.expect(200, "GET", path)
+            policy = answer.headers["content-security-policy"]
+            require("default-src 'none'" in policy and "unsafe" not in policy, policy)
+            require("require-trusted-types-for 'script'" in policy, policy)
+            require_equal(answer.headers["cache-control"], "no-cache", path)
+            etag = answer.headers["etag"]
+            again = client.request("GET", path, headers={"If-None-Match": f'"x", {etag}'})
+            require_equal((again.status, again.body), (304, b""), path)
+            require_equal(client.request("HEAD", path).headers["etag"], etag, path)
+            require_problem(client.post(path, {}), 401, "NOAUTH")
+        shell = client.get("/").body.decode()
+        require(not re.search(r"<script(?![^>]*src=)|<style|style=|\bon\w+=", shell), shell)
+        require_equal(set(re.findall(r'(?:src|href)="([^"]+)"', shell)), set(FILES) - {"/"})
+        require_problem(client.get("/api/v1/queues"), 401, "NOAUTH")
+        require_equal(client.get("/api/v1/session").json["role"], None)
+    with Client(server, ADMIN_TOKEN) as client:
+        require_equal(client.get("/api/v1/session").json["role"], "admin")
+
+
+def test_the_page_is_well_typed(options):
+    """TypeScript finds no error in page/."""
+    del options
+    compiler = NPM / "typescript" / "bin" / "tsc"
+    if shutil.which("node") is None or not compiler.exists():
+        raise Skipped("NOT RUN: no node or no typescript; tools/setup test installs them")
+    if not (ROOT / "page" / "node_modules").exists():
+        raise Skipped("NOT RUN: no page/node_modules; tools/setup installs it")
+    done = subprocess.run(["node", compiler, "-p", ROOT / "page"], stdout=subprocess.PIPE,
+                          check=False, timeout=SCENARIO_LIMIT_S)
+    require_equal((done.returncode, done.stdout.decode()), (0, ""), "tsc")
+
+
+def test_log_in(options):
+    """Log-in, log-out, roles, a link with a token; without any token the page only reads."""
+    play(options, "log_in")
+
+
+def test_reading_without_tokens(options):
+    """A server without tokens shows everything to this machine and offers no action."""
+    play(options, "without_tokens", tokens=False,
+         prepare=lambda server, _: server.connect().call("Q.ADD", "mail", "m1", "hello"))
+
+
+def test_live(options):
+    """A queue changes before one's eyes: lanes, slots, groups, events, the next jobs."""
+    play(options, "live")
+
+
+def test_steering(options):
+    """Move, priority, cancel, retry, pause, add: by click and by key, asked and undone."""
+    play(options, "steer")
+
+
+def test_a_job_s_story(options):
+    """A job's page tells its events, its place, and why it waits in words."""
+    play(options, "story")
+
+
+def test_hostile_bytes(options):
+    """Ids, payloads, names, errors that look like HTML are text; none makes an element."""
+    play(options, "hostile")
+
+
+def test_disconnection(options):
+    """A server that does not answer is told of, and found again."""
+    play(options, "disconnected")
+
+
+def test_many_jobs(options):
+    """A hundred thousand jobs and fifty changes a second cost a bounded page."""
+    def prepare(server, _):
+        connection = server.connect()
+        for first in range(0, MANY_JOBS, 10_000):
+            connection.pipeline([["Q.ADD", "big", f"job-{number}", "{}", "PRI", str(number % 5),
+                                   "GROUP", f"g{number % 50}"]
+                                  for number in range(first, first + 10_000)])
+    play(options, "many", prepare=prepare)
+
+
+def test_pictures(options):
+    """Overview, queue and job in light, dark and phone width, without sideways scrolling."""
+    play(options, "pictures")
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.modules[__name__]))

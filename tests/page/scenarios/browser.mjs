@@ -1,0 +1,151 @@
+// What the scenarios share: a browser whose every complaint is a failure, and the API beside it.
+//
+// A scenario exits 0, or prints what went wrong and exits 1. page_test.py starts it and says in the
+// environment where the server is.
+import { createRequire } from "node:module";
+import { strict as assert } from "node:assert";
+import { join } from "node:path";
+
+const require = createRequire(new URL("../../npm/package.json", import.meta.url));
+const { chromium } = require("playwright-core");
+
+export { assert };
+export const base = process.env.PAGE;
+export const tokens = { read: process.env.READ_TOKEN, operate: process.env.OPERATE_TOKEN,
+  admin: process.env.ADMIN_TOKEN };
+const WAIT_MS = 20_000;
+// Those after no-sandbox keep Chromium from asking its maker's hosts.
+const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+  "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+
+export const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+
+// A request to the server beside the page; the answer's JSON.
+export async function api(method, path, body, token = tokens.operate) {
+  const response = await fetch(base + path, { method, headers: {
+    Authorization: `Bearer ${token}`, ...(body ? { "Content-Type": "application/json" } : {}) },
+  body: body && JSON.stringify(body) });
+  const text = await response.text();
+  assert(response.ok, `${method} ${path}: ${response.status} ${text}`);
+  return JSON.parse(text);
+}
+
+export const queue = (name) => `/api/v1/queues/${encodeURIComponent(name)}`;
+export const add = (name, id, options = {}) =>
+  api("POST", `${queue(name)}/jobs`, { id, payload: "{}", ...options });
+export const pop = async (name, options = {}) =>
+  (await api("POST", `${queue(name)}:pop`, { worker: "w1", ...options })).jobs;
+export const job = (name, id) => api("GET", `${queue(name)}/jobs/${encodeURIComponent(id)}`);
+
+// What a page did that no page may do.
+class Faults {
+  constructor() {
+    this.list = [];
+    this.allowed = [];
+  }
+
+  watch(page) {
+    page.on("pageerror", (error) => this.list.push(`error: ${error.stack}`));
+    page.on("dialog", (dialog) => this.list.push(`dialog: ${dialog.message()}`));
+    page.on("console", (message) => {
+      if (!["error", "warning"].includes(message.type())) return;
+      const text = `${message.text()} ${message.location().url}`;
+      if (!this.allowed.some((each) => text.includes(each))) this.list.push(`console: ${text}`);
+    });
+    page.on("request", (request) => {
+      if (!request.url().startsWith(base + "/")) this.list.push(`request: ${request.url()}`);
+    });
+  }
+
+  // The page's own scripts and styles and nothing else of the kind; no handler in any attribute.
+  async look(page) {
+    const strange = await page.evaluate(() => [...document.querySelectorAll(
+      "img, iframe, object, embed, svg, base, form[action], script:not([src='/app.js']), "
+      + "link:not([href='/app.css']):not([href='/icon.svg']), style")].map((e) => e.outerHTML)
+      .concat([...document.querySelectorAll("*")].flatMap((e) => [...e.attributes])
+        .filter((a) => a.name.startsWith("on")).map((a) => `${a.name}=${a.value}`)));
+    for (const each of strange) this.list.push(`element: ${each}`);
+  }
+}
+
+export class Visit {
+  static async open(browser, options = {}) {
+    const context = await browser.newContext({ viewport: { width: 1360, height: 900 }, ...options });
+    const page = await context.newPage();
+    page.setDefaultTimeout(WAIT_MS);
+    const visit = new Visit();
+    Object.assign(visit, { context, page, faults: new Faults() });
+    visit.faults.watch(page);
+    return visit;
+  }
+
+  // By the log-in link, as it is printed for operators.
+  async log_in(token = tokens.operate) {
+    await this.page.goto(`${base}/#token=${encodeURIComponent(token)}`);
+    await this.page.waitForSelector("main.overview");
+    assert(!this.page.url().includes("token"), "the token stays in the address");
+  }
+
+  async go(hash) {
+    await this.page.evaluate((next) => { location.hash = next; }, hash);
+  }
+
+  open_queue(name) {
+    return this.go(`#/q/${encodeURIComponent(name)}`);
+  }
+
+  open_job(name, id) {
+    return this.go(`#/q/${encodeURIComponent(name)}/j/${encodeURIComponent(id)}`);
+  }
+
+  // Waits until some element of this kind has the text.
+  async see(selector, text) {
+    try {
+      await this.page.locator(selector).filter({ hasText: text }).first().waitFor();
+    } catch (error) {
+      const found = await this.page.locator(selector).allTextContents();
+      throw new Error(`no ${text} in ${selector}: ${JSON.stringify(found)}\n${error.message}`);
+    }
+  }
+
+  async see_none(selector, text = "") {
+    await this.page.waitForFunction(([where, what]) => ![...document.querySelectorAll(where)]
+      .some((element) => element.textContent.includes(what) && element.checkVisibility()),
+    [selector, text]);
+  }
+
+  figure(name) {
+    return this.page.locator(".figure").filter({ hasText: name }).locator("strong").textContent();
+  }
+
+  async see_figure(name, value) {
+    await this.page.waitForFunction(([title, text]) => [...document.querySelectorAll(".figure")]
+      .some((figure) => figure.querySelector("span").textContent === title
+        && figure.querySelector("strong").textContent === text), [name, value]);
+  }
+
+  click(selector, text) {
+    return this.page.locator(selector).filter({ hasText: text }).first().click();
+  }
+
+  async picture(name) {
+    await this.page.screenshot({ path: join(process.env.SCREENSHOTS, `${name}.png`) });
+  }
+
+  async close() {
+    await this.faults.look(this.page);
+    await this.context.close();
+    assert.deepEqual(this.faults.list, []);
+  }
+}
+
+// Runs the scenario with a browser of its own.
+export async function scenario(play) {
+  const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, headless: true,
+    args: FLAGS });
+  try {
+    await play(browser);
+  } finally {
+    await browser.close();
+  }
+}

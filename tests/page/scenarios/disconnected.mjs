@@ -1,0 +1,25 @@
+import { Visit, add, assert, pause, scenario } from "./browser.mjs";
+
+await scenario(async (browser) => {
+  await add("mail", "m1");
+  const visit = await Visit.open(browser);
+  visit.faults.allowed.push("ERR_INTERNET_DISCONNECTED");
+  await visit.log_in();
+  await visit.open_queue("mail");
+  await visit.see(".job-row", "m1");
+  await visit.context.setOffline(true);
+  await visit.see(".banner", "The server does not answer");
+  // What was known stays to be seen, and asking again becomes rarer.
+  await visit.see(".job-row", "m1");
+  let asked = 0;
+  visit.page.on("request", () => { asked += 1; });
+  await pause(4000);
+  assert(asked < 25, `${asked} requests in four seconds without a connection`);
+  await visit.context.setOffline(false);
+  await add("mail", "m2");
+  await visit.see(".job-row", "m2");
+  await visit.see_none(".banner");
+  await add("mail", "m3");
+  await visit.see(".activity li", "m3");
+  await visit.close();
+});

@@ -1,0 +1,70 @@
+import { Visit, add, api, assert, pop, queue, scenario } from "./browser.mjs";
+
+const TEXTS = ["<img src=x onerror=alert(1)>", "<script>alert(1)</script>", "\"><svg onload=alert(1)>",
+  "javascript:alert(1)", "</title><iframe src=//example.org>", "a/b?c#d%2e%2e:cancel", "..", "{{7*7}}",
+  "\u202egpj.exe", "\u0000\u0007\u001b[31m", "‮<b>‬", "&lt;b&gt;", "__proto__", "constructor",
+  "x".repeat(500), "🧨'`${alert(1)}"];
+
+async function fill() {
+  for (const [number, text] of TEXTS.entries()) {
+    await api("POST", `${queue("q")}/jobs`, { id: text, payload: text, group: text.slice(0, 90),
+      keys: [text.slice(0, 90)], tags: { [text.slice(0, 60)]: text.slice(0, 60) }, pri: number % 3 });
+    if (text !== "..") await add(text.slice(0, 200), "inside");
+  }
+  // No UTF-8 at all.
+  await api("POST", `${queue("q")}/jobs`, { id_base64: "/zwh", payload_base64: "//48Yj4=",
+    group_base64: "/w==", pri: 0 });
+  const taken = await pop("q", { count: 4, worker: "<u>worker</u>", lease_ms: 60_000 });
+  for (const [number, { id, lease }] of taken.entries()) {
+    const path = `${queue("q")}/jobs/${encodeURIComponent(id)}`;
+    if (id === null || id === ".." || number === 3) continue;
+    await api("POST", `${path}:touch`, { lease, progress: "<b>half</b>" });
+    if (number === 0) await api("POST", `${path}:ack`, { lease, result: "<script>alert(2)</script>" });
+    if (number === 1) await api("POST", `${path}:nack`, { lease, mode: "fatal", error: TEXTS[0] });
+  }
+}
+
+await scenario(async (browser) => {
+  await fill();
+  const visit = await Visit.open(browser);
+  const { page } = visit;
+  await page.addInitScript(() => {
+    globalThis.violations = [];
+    document.addEventListener("securitypolicyviolation", (event) =>
+      globalThis.violations.push(event.violatedDirective));
+  });
+  await visit.log_in();
+  await visit.see(".card", "<script>alert(1)</script>");
+  await visit.faults.look(page);
+  await visit.click(".card a", "<img src=x onerror=alert(1)>");
+  await visit.see("main.queue h1", "<img src=x onerror=alert(1)>");
+  await visit.see(".job-row", "inside");
+  await visit.faults.look(page);
+  await visit.open_queue("q");
+  await visit.see(".job-row", "javascript:alert(1)");
+  await visit.see(".slot", "<u>worker</u>");
+  await visit.see(".group", "\\u{202e}gpj.exe");
+  for (const name of ["failed", "completed", "active"]) {
+    await visit.click(".tabs button", name);
+    await visit.see(".job-row", "");
+    await visit.faults.look(page);
+  }
+  for (const text of TEXTS.filter((each) => each !== "..")) {
+    await visit.open_job("q", text);
+    await visit.see(".story li", "Added");
+    await visit.faults.look(page);
+  }
+  await visit.go("#/q/q/j/%FF%3C%21");
+  await visit.see("main.job h1", "\\xff<!");
+  await visit.see(".story li", "Added");
+  await visit.see("pre", "<b>");
+  // As they are written in addresses, and typed into the search.
+  await visit.go("#/q/q/j/<img%20src=x%20onerror=alert(1)>");
+  await visit.see("main.job h1", "<img src=x onerror=alert(1)>");
+  visit.faults.allowed.push("status of 404");
+  await page.fill(".search input", "<i>nothing</i>");
+  await page.keyboard.press("Enter");
+  await visit.see(".hits", "Nothing has this id");
+  assert.deepEqual(await page.evaluate(() => globalThis.violations), []);
+  await visit.close();
+});

@@ -1,0 +1,41 @@
+import { Visit, add, api, assert, pop, queue, scenario } from "./browser.mjs";
+
+await scenario(async (browser) => {
+  await api("PATCH", queue("mail"), { max_active: 2 });
+  const visit = await Visit.open(browser);
+  const { page } = visit;
+  await visit.log_in();
+  await visit.see(".card", "mail");
+  await visit.click(".card a", "mail");
+  await visit.see_figure("Pending", "0");
+  // Jobs come: their lanes, their order and what was said of them.
+  await add("mail", "slow", { pri: "LOW", group: "blue" });
+  await add("mail", "fast", { pri: "CRITICAL", group: "red" });
+  await visit.see_figure("Pending", "2");
+  await visit.see('.lane[data-band="0"] .chip', "fast");
+  await visit.see('.lane[data-band="3"] .chip', "slow");
+  await visit.see(".activity li", "fast");
+  await page.waitForFunction(() => document.querySelectorAll(".job-row a").length === 2);
+  assert.deepEqual(await page.locator(".job-row a").allTextContents(), ["fast", "slow"]);
+  // One runs: a slot with its worker, its group's share, its lease.
+  const [taken] = await pop("mail", { lease_ms: 60_000 });
+  assert.equal(taken.id, "fast");
+  await visit.see(".slot", "w1 · red");
+  await visit.see(".slot", "lease");
+  await visit.see_figure("Active", "1 / 2");
+  await visit.see(".group", "red");
+  await visit.see(".share", "100 %");
+  await visit.see_figure("Pending", "1");
+  const age = await page.locator(".slot-head strong").textContent();
+  await page.waitForFunction((before) =>
+    document.querySelector(".slot-head strong").textContent !== before, age);
+  // It ends.
+  await api("POST", `${queue("mail")}/jobs/fast:ack`, { lease: taken.lease, result: "1" });
+  await visit.see_none(".slot", "fast");
+  await visit.see(".activity li", "Completed");
+  await visit.click(".tabs button", "completed");
+  await visit.see(".job-row", "fast");
+  // Charts have been drawn.
+  assert(await page.locator(".plot canvas").count() >= 2);
+  await visit.close();
+});

@@ -1,0 +1,42 @@
+import { Visit, add, assert, base, scenario, tokens } from "./browser.mjs";
+
+await scenario(async (browser) => {
+  await add("mail", "m1");
+  const visit = await Visit.open(browser);
+  const { page } = visit;
+  visit.faults.allowed.push("status of 401");
+  await page.goto(`${base}/`);
+  await page.waitForSelector("input[name=token]");
+  assert.equal(await page.locator("main.overview").count(), 0);
+  await page.fill("input[name=token]", "not-a-token-of-this-server");
+  await page.keyboard.press("Enter");
+  await visit.see(".fault", "The token is unknown");
+  await page.fill("input[name=token]", tokens.read);
+  await page.keyboard.press("Enter");
+  await visit.see(".card", "mail");
+  await visit.see(".bar", "read · log out");
+  await visit.open_queue("mail");
+  await visit.see(".job-row", "m1");
+  // Who reads is offered nothing to change, and keys change nothing either.
+  assert.equal(await page.getByText("Add a job…").count(), 0);
+  assert.equal(await page.getByText("Pause…").count(), 0);
+  await page.locator(".job-row a").first().focus();
+  await page.keyboard.press("c");
+  await visit.see(".notice", "role operate");
+  assert.equal(await page.locator("dialog").count(), 0);
+  // The token lasts as long as the tab, and a reload keeps the place.
+  await page.reload();
+  await visit.see(".job-row", "m1");
+  await page.getByText("read · log out").click();
+  await page.waitForSelector("input[name=token]");
+  await page.reload();
+  await page.waitForSelector("input[name=token]");
+  assert.equal(await page.evaluate(() => JSON.stringify([{ ...sessionStorage },
+    { ...localStorage }])), "[{},{}]");
+  await visit.close();
+
+  const admin = await Visit.open(browser);
+  await admin.log_in(tokens.admin);
+  await admin.see("footer button", "Checkpoint now");
+  await admin.close();
+});

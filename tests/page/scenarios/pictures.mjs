@@ -1,0 +1,61 @@
+import { Visit, add, api, assert, pause, pop, queue, scenario } from "./browser.mjs";
+
+const BANDS = ["CRITICAL", "HIGH", "NORMAL", "LOW", "BACKGROUND"];
+const WIDE = { viewport: { width: 1360, height: 900 } };
+const PHONE = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isMobile: true,
+  hasTouch: true };
+
+async function fill() {
+  await api("PATCH", queue("exec"), { max_active: 8, fair: "on" });
+  await api("PATCH", queue("render"), { max_active: 2, paused: "out" });
+  for (let n = 0; n < 120; ++n) {
+    const name = ["exec", "exec", "mail", "render"][n % 4];
+    await add(name, `${name}-${String(n).padStart(4, "0")}`, { pri: BANDS[n % 7 % 5],
+      group: `team.${n % 6}`, payload: JSON.stringify({ lang: "python", script: `print(${n})` }) });
+  }
+  for (const worker of ["ada", "grace", "edsger"]) {
+    await pop("exec", { worker, count: 2, lease_ms: 60_000 });
+  }
+  const [done, failed] = await pop("mail", { count: 2, worker: "smtp-1" });
+  const path = (each) => `${queue("mail")}/jobs/${each.id}`;
+  await api("POST", `${path(done)}:ack`, { lease: done.lease, result: '{"sent":true}' });
+  await api("POST", `${path(failed)}:nack`, { lease: failed.lease, mode: "fatal", error: "no route" });
+  return { running: "exec-0000", done: done.id };
+}
+
+async function fits(visit, name) {
+  const [inner, outer] = await visit.page.evaluate(() =>
+    [document.documentElement.scrollWidth, innerWidth]);
+  assert(inner <= outer, `${name}: ${inner} px of content in ${outer} px`);
+}
+
+async function pictures(browser, name, options, { done }) {
+  const visit = await Visit.open(browser, options);
+  const { page } = visit;
+  const shoot = async (what) => {
+    await pause(2500);
+    await fits(visit, `${what}-${name}`);
+    await visit.picture(`${what}-${name}`);
+  };
+  await visit.log_in();
+  await visit.see(".card", "mail");
+  await shoot("overview");
+  await visit.open_queue("exec");
+  await visit.see(".figure", "Pending");
+  await shoot("queue");
+  await page.locator(".columns").scrollIntoViewIfNeeded();
+  await page.evaluate(() => document.querySelector(".columns").scrollIntoView());
+  await visit.see(".job-row", "exec-");
+  await shoot("queue-below");
+  await visit.open_job("mail", done);
+  await visit.see(".story li", "Completed");
+  await shoot("job");
+  await visit.close();
+}
+
+await scenario(async (browser) => {
+  const known = await fill();
+  await pictures(browser, "light", { ...WIDE, colorScheme: "light" }, known);
+  await pictures(browser, "dark", { ...WIDE, colorScheme: "dark" }, known);
+  await pictures(browser, "phone", { ...PHONE, colorScheme: "light" }, known);
+});

@@ -1,0 +1,147 @@
+import { Visit, add, api, assert, job, pause, pop, queue, scenario } from "./browser.mjs";
+
+const until = async (condition, what) => {
+  for (let tries = 0; tries < 200; ++tries) {
+    if (await condition()) return;
+    await pause(100);
+  }
+  throw new Error(`never: ${what}`);
+};
+const state_is = (id, state) => until(async () => (await job("mail", id)).state === state,
+  `${id} ${state}`);
+
+async function move(visit) {
+  const { page } = visit;
+  await visit.see(".job-row", "a3");
+  // By key, on the row in focus.
+  await page.locator('.job-row a[data-row="a3"]').focus();
+  await page.keyboard.press("f");
+  await visit.see("dialog h2", "Move to the front?");
+  await page.keyboard.press("Escape");
+  await page.waitForSelector("dialog", { state: "detached" });
+  await page.locator('.job-row a[data-row="a3"]').focus();
+  await page.keyboard.press("f");
+  await visit.click("dialog button", "Move to the front");
+  await until(async () => (await job("mail", "a3")).position === 0, "a3 is first");
+  await page.waitForFunction(() => document.querySelector(".job-row a").dataset.row === "a3");
+}
+
+async function change_priority(visit) {
+  const { page } = visit;
+  const row = page.locator(".job-row").filter({ hasText: "a2" });
+  await row.hover();
+  await row.locator("select").selectOption("CRITICAL");
+  await visit.see(".notice", "a2 is in CRITICAL now.");
+  await until(async () => (await job("mail", "a2")).pri === "CRITICAL", "a2 is critical");
+  await visit.click(".notice button", "Undo");
+  await until(async () => (await job("mail", "a2")).pri === "NORMAL", "undone");
+}
+
+async function cancel(visit) {
+  const { page } = visit;
+  await page.locator('.job-row a[data-row="a1"]').focus();
+  await page.keyboard.press("c");
+  await page.fill("dialog input[name=reason]", "not needed");
+  await visit.click("dialog button", "Cancel the job");
+  await state_is("a1", "cancelled");
+  assert.equal((await job("mail", "a1")).error, "not needed");
+  await visit.click(".notice button", "Undo");
+  await state_is("a1", "pending");
+}
+
+async function cancel_running(visit) {
+  const [taken] = await pop("mail", { lease_ms: 60_000 });
+  await visit.open_job("mail", taken.id);
+  await visit.see(".pill", "active");
+  await visit.click(".page-head button", "Cancel…");
+  await visit.page.selectOption("dialog select[name=grace]", "30000");
+  await visit.click("dialog button", "Cancel the job");
+  await visit.see(".words", "told to stop");
+  const told = await job("mail", taken.id);
+  assert(told.cancel === "by hand" && told.deadline - Date.now() < 31_000, JSON.stringify(told));
+  await api("POST", `${queue("mail")}/jobs/${taken.id}:nack`, { lease: taken.lease });
+  await visit.see(".pill", "cancelled");
+  await visit.page.keyboard.press("r");
+  await visit.click("dialog button", "Retry");
+  await state_is(taken.id, "pending");
+  await visit.see(".story li", "Goes back");
+}
+
+async function pause_and_add(visit) {
+  const { page } = visit;
+  await visit.open_queue("mail");
+  await visit.see_figure("Pending", "3");
+  await page.keyboard.press("p");
+  await visit.click("dialog button", "Pause");
+  await visit.see(".banner", "it hands out no jobs");
+  assert.deepEqual(await pop("mail"), []);
+  await visit.see(".note", "paused");
+  await visit.click(".page-head button", "Resume");
+  await visit.see_none(".banner");
+  await page.keyboard.press("a");
+  await page.fill("dialog input[name=id]", "by/hand?");
+  await page.fill("dialog textarea", "hello");
+  await page.selectOption("dialog select[name=pri]", "HIGH");
+  await visit.click("dialog button.primary", "Add");
+  await visit.see(".job-row", "by/hand?");
+  assert.equal((await job("mail", "by/hand?")).pri, "HIGH");
+  // The same id again: the dialog says why not, and stays.
+  await page.keyboard.press("a");
+  await page.fill("dialog input[name=id]", "by/hand?");
+  visit.faults.allowed.push("status of 409");
+  await visit.click("dialog button.primary", "Add");
+  await visit.see("dialog .fault", "");
+  await page.waitForFunction(() => document.querySelector("dialog .fault").textContent !== "");
+  await page.keyboard.press("Escape");
+}
+
+async function retry_all(visit) {
+  const [first] = await pop("mail");
+  await api("POST", `${queue("mail")}/jobs/${encodeURIComponent(first.id)}:nack`,
+    { lease: first.lease, mode: "fatal", error: "broken" });
+  await visit.click(".tabs button", "failed");
+  await visit.see(".job-row .note", "broken");
+  await visit.click(".jobs button", "Retry all failed…");
+  await visit.see("dialog", "1 failed jobs");
+  await visit.click("dialog button", "Retry them");
+  await state_is(first.id, "pending");
+}
+
+async function keys(visit) {
+  const { page } = visit;
+  await visit.click(".tabs button", "pending");
+  await visit.see(".job-row", "a2");
+  await page.keyboard.press("Escape");
+  await page.waitForSelector("main.overview");
+  await visit.see(".card", "mail");
+  await page.keyboard.press("j");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("main.queue");
+  await page.keyboard.press("?");
+  await visit.see("dialog", "find a job");
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("/");
+  await page.keyboard.type("a2");
+  await page.keyboard.press("Enter");
+  await visit.see("main.job h1", "a2");
+  const before = await page.evaluate(() => document.documentElement.dataset.theme);
+  await page.keyboard.press("t");
+  assert.notEqual(await page.evaluate(() => document.documentElement.dataset.theme), before);
+}
+
+await scenario(async (browser) => {
+  for (const id of ["a1", "a2", "a3"]) await add("mail", id);
+  const visit = await Visit.open(browser);
+  await visit.log_in();
+  await visit.open_queue("mail");
+  for (const step of [move, change_priority, cancel, cancel_running, pause_and_add, retry_all,
+    keys]) {
+    try {
+      await step(visit);
+    } catch (error) {
+      await visit.picture(`failed-${step.name}`);
+      throw error;
+    }
+  }
+  await visit.close();
+});

@@ -1,0 +1,62 @@
+import { Visit, add, api, assert, pop, queue, scenario } from "./browser.mjs";
+
+const settle = (id, lease, verb, body) =>
+  api("POST", `${queue("work")}/jobs/${id}:${verb}`, { lease, ...body });
+
+async function reasons(visit) {
+  await api("PATCH", queue("capped"), { max_active: 1 });
+  await add("capped", "first");
+  await add("capped", "second");
+  await add("capped", "third");
+  await add("capped", "later", { delay_ms: 3_600_000 });
+  await add("capped", "needy", { needs: ["later"] });
+  await visit.open_job("capped", "first");
+  await visit.see(".words", "no worker is asking");
+  await visit.open_job("capped", "third");
+  await visit.see(".words", "2 jobs stand before it");
+  await visit.see_figure("Position", "#3");
+  await visit.open_job("capped", "later");
+  await visit.see(".words", "It is delayed until");
+  await visit.open_job("capped", "needy");
+  await visit.see(".words", "It needs later to be completed first");
+  await pop("capped", { lease_ms: 60_000 });
+  await visit.open_job("capped", "second");
+  await visit.see(".words", "the queue is full: 1 of 1 slot in use");
+  await api("PATCH", queue("capped"), { paused: "out" });
+  await visit.see(".words", "paused");
+}
+
+await scenario(async (browser) => {
+  // What others do stands between the events of the one that is asked for.
+  for (let n = 0; n < 30; ++n) await add("work", `other-${n}`, { pri: "LOW" });
+  await add("work", "j", { payload: '{"a":[1,2]}', retry: 1, backoff: [1, 1], group: "g",
+    tags: { lang: "python" } });
+  const visit = await Visit.open(browser);
+  await visit.log_in();
+  await visit.open_job("work", "j");
+  await visit.see(".story li", "Added");
+  await visit.see(".facts", "lang=python");
+  await visit.see("pre", '"a": [');
+  const [first] = await pop("work", { lease_ms: 60_000 });
+  assert.equal(first.id, "j");
+  await visit.see(".pill", "active");
+  await visit.see(".facts", "w1");
+  await settle("j", first.lease, "nack", { error: "try again", delay_ms: 0 });
+  await visit.see(".story li", "try again");
+  const [second] = await pop("work", { lease_ms: 60_000 });
+  assert.equal(second.id, "j");
+  await settle("j", second.lease, "touch", { progress: "half" });
+  await visit.see(".facts", "half");
+  await settle("j", second.lease, "ack", { result: "done: 42" });
+  await visit.see(".words", "It completed after");
+  await visit.see("pre", "done: 42");
+  await visit.see(".story li", "Completed");
+  const told = await visit.page.locator(".story li strong").allTextContents();
+  assert.deepEqual(told, ["Added", "Started", "Goes back to be tried again", "Started",
+    "Completed"]);
+  await reasons(visit);
+  visit.faults.allowed.push("status of 404");
+  await visit.open_job("work", "never-was");
+  await visit.see(".empty", "There is no such job");
+  await visit.close();
+});
