@@ -17,7 +17,7 @@ const FEED_WORDS: Record<FeedState, string> = {
 export class ActivityPanel {
   private readonly panel = new Panel("Activity");
   readonly root = this.panel.root;
-  visible = false;
+  private in_view = false;
   private events: QueueEvent[] = [];
   private readonly note = h("div", {}, empty("Nothing has happened since this page was opened"));
   private readonly list: KeyedList<QueueEvent, { root: HTMLElement }>;
@@ -30,6 +30,15 @@ export class ActivityPanel {
       (event) => String(event.seq), (_, event) => this.make(event), () => undefined);
     this.feed = new EventFeed(ref, (events) => this.take(events),
       (state) => set_text(this.panel.aside, FEED_WORDS[state]));
+  }
+
+  get visible(): boolean {
+    return this.in_view;
+  }
+
+  set visible(visible: boolean) {
+    this.in_view = visible;
+    if (visible && this.events.length > 0) draw_soon(this.draw);
   }
 
   stop(): void {

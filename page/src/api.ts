@@ -26,8 +26,10 @@ let session: Session | null = null;
 let lost_at: number | null = null;
 const listeners = new Set<() => void>();
 
-export function on_change(listener: () => void): void {
+// Returns what ends it.
+export function on_change(listener: () => void): () => void {
   listeners.add(listener);
+  return () => listeners.delete(listener);
 }
 
 function changed(): void {

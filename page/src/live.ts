@@ -1,6 +1,6 @@
 // What keeps the page current and its cost bounded: one drawing a frame, polls that never overlap
 // and rest while nobody looks, and a stream of events that gives way when there is too much of it.
-import { ApiError, Unreachable, headers, open, queue_path, state } from "./api";
+import { ApiError, Unreachable, headers, on_change, open, queue_path, state } from "./api";
 import type { QueueRef } from "./api";
 import type { QueueEvent } from "./types";
 
@@ -101,6 +101,9 @@ export type FeedState = "live" | "waiting" | "sampled" | "off";
 // Above this many a second reading them all would serve nobody.
 const MOST_EVENTS_A_SECOND = 2000;
 const REST_MS = 3000;
+// The server says something each 15 s even if nothing happens. A longer silence is a connection
+// that has ended without a word.
+const SILENCE_MS = 40_000;
 
 // Parses a stream of Server-Sent Events. (EventSource can send no Authorization header.)
 class EventParser {
@@ -125,6 +128,7 @@ export class EventFeed {
   private abort: AbortController | null = null;
   private timer = 0;
   private stopped = false;
+  private silence = 0;
   private retry_ms = FIRST_RETRY_MS;
   private last_seq: number | null = null;
   private window_began = 0;
@@ -133,6 +137,10 @@ export class EventFeed {
     if (document.visibilityState === "visible") this.begin();
     else this.end("waiting");
   };
+  // A poll that failed knows sooner than a stream, in which silence is usual.
+  private readonly forget_health = on_change(() => {
+    if (state.health === "disconnected" && this.abort) this.come_again();
+  });
 
   // `took` gets what has come, in order; `turned` how the feed is doing.
   constructor(private ref: QueueRef, private took: (events: QueueEvent[]) => void,
@@ -144,14 +152,27 @@ export class EventFeed {
   stop(): void {
     this.stopped = true;
     document.removeEventListener("visibilitychange", this.turn);
+    this.forget_health();
     this.end("off");
   }
 
   private end(why: FeedState): void {
     clearTimeout(this.timer);
+    clearTimeout(this.silence);
     this.abort?.abort();
     this.abort = null;
     this.turned(why);
+  }
+
+  private come_again(): void {
+    this.end("waiting");
+    this.rest(this.retry_ms);
+    this.retry_ms = Math.min(this.retry_ms * 2, LAST_RETRY_MS);
+  }
+
+  private heard(): void {
+    clearTimeout(this.silence);
+    this.silence = window.setTimeout(() => this.come_again(), SILENCE_MS);
   }
 
   private rest(ms: number): void {
@@ -173,22 +194,21 @@ export class EventFeed {
       const path = queue_path(this.ref, "/events");
       const response = await open(path, { headers: headers(extra), signal: abort.signal });
       this.turned("live");
+      this.heard();
       this.retry_ms = FIRST_RETRY_MS;
       const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
       const parser = new EventParser();
       for (;;) {
         const { done, value } = await reader.read();
         if (done || this.abort !== abort) break;
+        this.heard();
         this.hand_over(parser, value);
       }
     } catch (error) {
       // Not kept any more, or another queue of this name: from now on.
       if (error instanceof ApiError) this.last_seq = null;
     }
-    if (this.abort !== abort) return;
-    this.end("waiting");
-    this.rest(this.retry_ms);
-    this.retry_ms = Math.min(this.retry_ms * 2, LAST_RETRY_MS);
+    if (this.abort === abort) this.come_again();
   }
 
   private hand_over(parser: EventParser, text: string): void {

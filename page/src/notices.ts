@@ -60,7 +60,7 @@ export interface Question {
 let open_dialog: HTMLDialogElement | null = null;
 
 export function dialog_is_open(): boolean {
-  return open_dialog !== null;
+  return open_dialog?.open === true;
 }
 
 export function close_dialog(): void {

@@ -70,7 +70,8 @@ class Faults {
 
 export class Visit {
   static async open(browser, options = {}) {
-    const context = await browser.newContext({ viewport: { width: 1360, height: 900 }, ...options });
+    const viewport = { width: 1360, height: 900 };
+    const context = await browser.newContext({ viewport, ...options });
     const page = await context.newPage();
     page.setDefaultTimeout(WAIT_MS);
     const visit = new Visit();

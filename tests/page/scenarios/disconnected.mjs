@@ -19,6 +19,8 @@ await scenario(async (browser) => {
   await add("mail", "m2");
   await visit.see(".job-row", "m2");
   await visit.see_none(".banner");
+  await visit.page.locator(".activity").scrollIntoViewIfNeeded();
+  await visit.see(".panel-aside", "live");
   await add("mail", "m3");
   await visit.see(".activity li", "m3");
   await visit.close();

@@ -32,6 +32,7 @@ await scenario(async (browser) => {
   // It ends.
   await api("POST", `${queue("mail")}/jobs/fast:ack`, { lease: taken.lease, result: "1" });
   await visit.see_none(".slot", "fast");
+  await page.locator(".activity").scrollIntoViewIfNeeded();
   await visit.see(".activity li", "Completed");
   await visit.click(".tabs button", "completed");
   await visit.see(".job-row", "fast");

@@ -19,7 +19,8 @@ async function fill() {
   const [done, failed] = await pop("mail", { count: 2, worker: "smtp-1" });
   const path = (each) => `${queue("mail")}/jobs/${each.id}`;
   await api("POST", `${path(done)}:ack`, { lease: done.lease, result: '{"sent":true}' });
-  await api("POST", `${path(failed)}:nack`, { lease: failed.lease, mode: "fatal", error: "no route" });
+  await api("POST", `${path(failed)}:nack`, { lease: failed.lease, mode: "fatal",
+    error: "no route" });
   return { running: "exec-0000", done: done.id };
 }
 

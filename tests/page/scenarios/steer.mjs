@@ -120,6 +120,7 @@ async function keys(visit) {
   await page.keyboard.press("?");
   await visit.see("dialog", "find a job");
   await page.keyboard.press("Escape");
+  await page.waitForSelector("dialog", { state: "detached" });
   await page.keyboard.press("/");
   await page.keyboard.type("a2");
   await page.keyboard.press("Enter");
