@@ -43,6 +43,7 @@ export class Poller {
               private usual_ms: number, private least_ms: number,
               private failed: (error: unknown) => void) {
     document.addEventListener("visibilitychange", this.wake);
+    addEventListener("online", this.wake);
     this.poke();
   }
 
@@ -50,6 +51,7 @@ export class Poller {
     this.abort.abort();
     clearTimeout(this.timer);
     document.removeEventListener("visibilitychange", this.wake);
+    removeEventListener("online", this.wake);
   }
 
   // Something has changed: ask before the usual time.
@@ -140,6 +142,7 @@ export class EventFeed {
   // A poll that failed knows sooner than a stream, in which silence is usual.
   private readonly forget_health = on_change(() => {
     if (state.health === "disconnected" && this.abort) this.come_again();
+    if (state.health === "connected" && document.visibilityState === "visible") this.begin();
   });
 
   // `took` gets what has come, in order; `turned` how the feed is doing.
