@@ -146,7 +146,7 @@ export class QueueView implements View {
     if (this.answer === null || this.stopped) return;
     const { stats } = this.answer;
     const { figures: all } = this;
-    const unused = stats.added === 0 && stats.waiting === 0 && this.answer.config === null;
+    const unused = stats.added === 0 && stats.waiting === 0 && stats.active === 0;
     all.pending.set(short_count(stats.pending));
     all.later.set(`${short_count(stats.delayed)}, ${short_count(stats.blocked)}`);
     const cap = stats.max_active;
@@ -168,8 +168,9 @@ export class QueueView implements View {
     this.jobs.draw();
     this.active.draw(stats);
     this.groups.draw();
-    replace(this.message, unused && stats.completed === 0 ? empty("This queue is empty",
-      h("p", {}, "It begins with its first job.")) : null);
+    if (unused === this.message.hasChildNodes()) return;
+    replace(this.message, unused ? empty("This queue is empty",
+      h("p", {}, "No job was ever added to it.")) : null);
   }
 
   private draw_pause(pause: Pause): void {

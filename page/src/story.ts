@@ -63,8 +63,8 @@ export class Story {
   async read(since: number, stats: Stats, signal: AbortSignal, progress: () => void) {
     try {
       if (this.after === null) {
-        // A second more: clocks of events and jobs are the same, but not to the millisecond.
-        this.after = await this.find_begin(since - 1000, stats, signal);
+        // Events and jobs are told by one clock; what is just before it does no harm.
+        this.after = await this.find_begin(since - 5, stats, signal);
       }
       for (;;) {
         if (this.pages_left === 0) {

@@ -1,6 +1,6 @@
 import { Visit, add, api, assert, job, pause, queue, scenario } from "./browser.mjs";
 
-const SECONDS = 6;
+const SECONDS = 4;
 const UPDATES_A_SECOND = 50;
 // Of a queue's page: ten requests a turn, one turn each 600 ms, and some for the beginning.
 const MOST_REQUESTS = (SECONDS / 0.6 + 2) * 12;
