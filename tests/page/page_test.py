@@ -37,8 +37,8 @@ def need_page(client):
 def need_browser():
     if shutil.which("node") is None or not (NPM / "playwright-core").exists():
         raise Skipped("NOT RUN: no node or no playwright-core; tools/setup test installs them")
-    version = subprocess.run(["node", "--version"], capture_output=True, text=True,
-                             check=True).stdout
+    done = subprocess.run(["node", "--version"], stdout=subprocess.PIPE, check=True)
+    version = done.stdout.decode()
     if int(version.lstrip("v").split(".")[0]) < 20:
         raise Skipped(f"NOT RUN: playwright-core wants node 20, and this is {version.strip()}")
     if not os.path.exists(CHROMIUM):

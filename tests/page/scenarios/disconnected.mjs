@@ -13,8 +13,8 @@ await scenario(async (browser) => {
   await visit.see(".job-row", "m1");
   let asked = 0;
   visit.page.on("request", () => { asked += 1; });
-  await pause(3000);
-  assert(asked < 25, `${asked} requests in three seconds without a connection`);
+  await pause(2000);
+  assert(asked < 20, `${asked} requests in two seconds without a connection`);
   await visit.context.setOffline(false);
   await add("mail", "m2");
   await visit.see(".job-row", "m2");

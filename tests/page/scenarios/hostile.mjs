@@ -51,7 +51,7 @@ await scenario(async (browser) => {
     await visit.see(".job-row", "");
     await visit.faults.look(page);
   }
-  for (const text of TEXTS.filter((each) => each !== "..")) {
+  for (const text of TEXTS.slice(-9)) {
     await visit.open_job("q", text);
     await visit.see(".story li", "Added");
     await visit.faults.look(page);

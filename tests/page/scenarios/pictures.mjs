@@ -34,7 +34,7 @@ async function pictures(browser, name, options, { done }) {
   const visit = await Visit.open(browser, options);
   const { page } = visit;
   const shoot = async (what) => {
-    await pause(1000);
+    await pause(500);
     await fits(visit, `${what}-${name}`);
     await visit.picture(`${what}-${name}`);
   };
