@@ -206,7 +206,7 @@ async function begin(): Promise<void> {
 
 function start(): void {
   start_theme();
-  append(document.body, [bar, banner, stage]);
+  append(document.body, [h("div.top", {}, bar, banner), stage]);
   replace(stage, h("main.log-in", {}, h("p.dim", {}, "Connecting…")));
   on_change(follow);
   addEventListener("hashchange", () => {
