@@ -1,8 +1,8 @@
 // All queues of a database: live figures and small charts. Figures come with the list; what the
 // charts need beyond it is asked for only for the queues in view.
-import { queue_path, request, state } from "./api";
+import { ApiError, queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
-import { segment_of, shown } from "./bytes";
+import { is_addressable, segment_of, shown } from "./bytes";
 import { Chart } from "./charts";
 import { KeyedList, h, replace, set_class, set_text, show } from "./dom";
 import { duration, rate, short_count } from "./format";
@@ -93,6 +93,7 @@ export class Overview implements View {
     } while (cursor !== null && ++page < this.pages && page < MOST_PAGES);
     this.lines = lines;
     show(this.more, cursor !== null);
+    draw_soon(() => this.draw());
     await this.ask_bands(lines, signal);
     if (performance.now() - this.journal_at > 5000) await this.ask_journal(signal);
     draw_soon(() => this.draw());
@@ -101,7 +102,7 @@ export class Overview implements View {
   // Of the queues in view those that have waited longest for it.
   private async ask_bands(lines: QueueLine[], signal: AbortSignal): Promise<void> {
     const due = lines.map((line) => ({ line, card: this.list.get(this.name(line)) }))
-      .filter(({ card }) => card?.visible)
+      .filter(({ card }) => card?.visible && is_addressable(card.key))
       .sort((a, b) => a.card!.bands_at - b.card!.bands_at).slice(0, MOST_BAND_REQUESTS);
     const asked = new Set(due.map(({ line }) => line));
     await Promise.all(due.map(async ({ line, card }) => {
@@ -124,8 +125,13 @@ export class Overview implements View {
 
   private async ask_journal(signal: AbortSignal): Promise<void> {
     this.journal_at = performance.now();
+    // A token's user may see queues and not this.
     const answer = await request<Record<string, Record<string, number | string>>>(
-      "/api/v1/journal", { signal });
+      "/api/v1/journal", { signal }).catch((error) => {
+      if (error instanceof ApiError) return null;
+      throw error;
+    });
+    if (answer === null) return;
     const lsn = answer.journal.durable_lsn;
     const { checkpoint } = answer;
     const running = checkpoint.running ? " A checkpoint is being written." : "";
@@ -176,8 +182,10 @@ export class Overview implements View {
     const names = ["waiting · active", "added · ended /s", "wait p95, p50 by band"];
     const card: Card = {
       root: h("article.card", {},
-        h("header", {}, h("a.id", { href: queue_link(ref), "data-row": key },
-          h("bdi", {}, shown(key))), figures.paused),
+        h("header", {}, is_addressable(key)
+          ? h("a.id", { href: queue_link(ref), "data-row": key }, h("bdi", {}, shown(key)))
+          : h("span.id", { title: "No address can carry this name." }, h("bdi", {}, shown(key))),
+        figures.paused),
         h("div.figures", {}, ...cells),
         h("div.sparks", {}, ...spots.map((spot, index) =>
           h("figure", {}, spot, h("figcaption", {}, names[index]))))),

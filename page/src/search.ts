@@ -77,7 +77,8 @@ export class Search {
       shown(name).toLowerCase().includes(text.toLowerCase()))
       .map((name) => h("a", { href: queue_link({ queue: name, db }) }, h("span", {}, "queue"),
         h("bdi", {}, shown(name))));
-    const left = is_addressable(id) ? names.filter((name) => name !== but?.queue) : [];
+    const left = is_addressable(id)
+      ? names.filter((name) => name !== but?.queue && is_addressable(name)) : [];
     const look = async () => {
       for (let name = left.shift(); name !== undefined; name = left.shift()) {
         const ref = { queue: name, db };

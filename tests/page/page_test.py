@@ -129,7 +129,11 @@ def test_a_job_s_story(options):
 
 def test_hostile_bytes(options):
     """Ids, payloads, names, errors that look like HTML are text; none makes an element."""
-    play(options, "hostile")
+    def prepare(server, _):
+        # Names that no browser can put into a path.
+        for name in "", ".", "..":
+            server.connect().call("Q.ADD", name, "j", "{}")
+    play(options, "hostile", prepare=prepare)
 
 
 def test_disconnection(options):

@@ -37,6 +37,8 @@ await scenario(async (browser) => {
   });
   await visit.log_in();
   await visit.see(".card", "<script>alert(1)</script>");
+  await visit.see(".card span.id", "..");
+  await visit.see(".card .band-line", "NORMAL");
   await visit.faults.look(page);
   await visit.click(".card a", "<img src=x onerror=alert(1)>");
   await visit.see("main.queue h1", "<img src=x onerror=alert(1)>");
