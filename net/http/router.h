@@ -33,7 +33,7 @@ struct Route {
   const char* summary = "";
   std::vector<RouteParameter> parameters = {};
   // Names of the description's schemas (net/admin/openapi.cc): of the body, null: none is taken;
-  // and of the answer.
+  // and of the answer, null: the row is no part of the API (the page's files).
   const char* body = nullptr;
   const char* answer = nullptr;
   unsigned status = 200;
