@@ -3,6 +3,7 @@
 #include <malloc.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 #include "engine/queue/queue.h"
@@ -31,6 +32,13 @@ Field* Field::make(Bytes name, Bytes value) {
   copy_to(field->data(), name);
   copy_to(field->data() + name.size(), value);
   return field;
+}
+
+bool Field::overwrite(Bytes value) {
+  if (value.size() != value_size_) return false;
+  // The value may be the field's own.
+  if (!value.empty()) std::memmove(data() + name_size_, value.data(), value.size());
+  return true;
 }
 
 void Field::destroy(Field* field) { std::free(field); }

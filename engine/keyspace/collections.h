@@ -23,6 +23,8 @@ class Field {
  public:
   static Field* make(Bytes name, Bytes value);
   static void destroy(Field* field);
+  // Where the new value is as long as the old one it takes its place; false: it needs another node.
+  bool overwrite(Bytes value);
   Bytes name() const { return {data(), name_size_}; }
   Bytes value() const { return {data() + name_size_, value_size_}; }
 

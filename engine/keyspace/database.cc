@@ -382,12 +382,11 @@ bool Database::hash_put(const KeyRef& key, Entry* entry, Bytes field, Bytes valu
   Hash& hash = entry->object<Hash>();
   const uint64_t field_hash = hash_bytes(field);
   Field* old = hash.fields.find(field, field_hash);
-  Field* made = Field::make(field, value);
-  if (old != nullptr) {
-    hash.fields.replace(old, made, field_hash);
+  if (old == nullptr) {
+    hash.fields.insert(Field::make(field, value), field_hash);
+  } else if (!old->overwrite(value)) {
+    hash.fields.replace(old, Field::make(field, value), field_hash);
     Field::destroy(old);
-  } else {
-    hash.fields.insert(made, field_hash);
   }
   if (hash.listpack && !fits_listpack(hash, field, value)) hash.listpack = false;
   touched(key.key);
