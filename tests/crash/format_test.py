@@ -1,0 +1,171 @@
+#!/usr/bin/python3
+"""Data directories of each format version, kept in golden/, open and answer as when they were
+written.
+
+    tests/crash/format_test.py                 every directory that is there
+    tests/crash/format_test.py --write NAME    writes golden/NAME.tar.gz and golden/NAME.jsonl, with
+                                               the server under test: once, when a format is new
+
+A directory has a checkpoint in its middle, changes of every type before and behind it, and the end
+of a killed process. The .jsonl file has a command and its reply a line; bytes stand as Latin-1.
+"""
+
+import argparse
+import gzip
+import io
+import json
+import pathlib
+import sys
+import tarfile
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "operations"))
+
+from harness import require, require_equal  # noqa: E402
+from servers import DEFAULT_SLUICE, Server  # noqa: E402
+
+GOLDEN = pathlib.Path(__file__).resolve().parent / "golden"
+DISK = {"appendonly": "yes", "appendfsync": "always", "save": ""}
+YEAR_2100_MS = 4_102_444_800_000
+CENTURY_MS = 3_155_760_000_000
+
+BEFORE_CHECKPOINT = [
+    ["SET", "string", b"bytes \x00\xff\r\n"],
+    ["SET", "expires", "v", "PXAT", YEAR_2100_MS],
+    ["SET", "replaced", "before"],
+    ["RPUSH", "list", "a", "b", "", "1" * 300],
+    ["HSET", "hash", "field", "value", "number", "1"],
+    ["SADD", "set", "a", "b", "c"],
+    ["SADD", "integers", 1, 2, 3],
+    ["ZADD", "zset", "-inf", "first", 1, "a", 1, "b", 2.5, "c"],
+    ["XADD", "stream", "1-1", "field", "value"],
+    ["XADD", "stream", "2-1", "field", "other"],
+    ["XGROUP", "CREATE", "stream", "readers", "0"],
+    ["FUNCTION", "LOAD", "#!lua name=lib\nredis.register_function('f', function() return 1 end)"],
+    ["Q.CONFIG", "queue", "SET", "max_active", 2, "events", f"1000:{CENTURY_MS}",
+     "retain_completed", f"100:{CENTURY_MS}", "retain_failed", f"100:{CENTURY_MS}"],
+    ["Q.CONFIG", "queue", "GROUP", "team.*", "SET", "max_active", 1],
+    ["Q.ADD", "queue", "done", "payload of done", "PRI", "HIGH", "GROUP", "team.1"],
+    ["Q.ADD", "queue", "waits", b"\x00payload\xff", "KEY", "lang:python", "TAG", "lang", "python"],
+    ["Q.ADD", "queue", "later", "x", "AT", YEAR_2100_MS, "PRI", "CRITICAL"],
+    ["Q.ADD", "queue", "blocked", "x", "NEED", "waits"],
+    ["Q.POP", 1, "queue", "WORKER", "w"],
+    ["Q.ACK", "queue", "done", 1, "RESULT", "its result"],
+]
+AFTER_CHECKPOINT = [
+    ["SET", "replaced", "after"],
+    ["APPEND", "string", "more"],
+    ["LPOP", "list"],
+    ["HDEL", "hash", "number"],
+    ["HSET", "hash", "added", b"\xfe"],
+    ["SREM", "set", "a"],
+    ["ZINCRBY", "zset", 10, "a"],
+    ["XREADGROUP", "GROUP", "readers", "one", "COUNT", 1, "STREAMS", "stream", ">"],
+    ["XDEL", "stream", "2-1"],
+    ["RENAME", "integers", "renamed"],
+    ["Q.ADD", "queue", "urgent", "x", "PRI", "HIGH", "GROUP", "team.1", "RETRY", 2],
+    ["Q.POP", 1, "queue", "WORKER", "w"],
+    ["Q.NACK", "queue", "urgent", 2, "FATAL", "ERROR", "broken"],
+    ["Q.ADD", "queue", "last", "x", "PRI", "LOW", "GROUP", "team.2"],
+    ["Q.MOVE", "queue", "last", "PRI", "HIGH"],
+]
+READS = [
+    ["DBSIZE"], ["GET", "string"], ["GET", "expires"], ["PEXPIRETIME", "expires"],
+    ["GET", "replaced"], ["LRANGE", "list", 0, -1], ["HGETALL", "hash"], ["SCARD", "set"],
+    ["SISMEMBER", "set", "c"], ["SMEMBERS", "renamed"], ["EXISTS", "integers"],
+    ["ZRANGE", "zset", 0, -1, "WITHSCORES"], ["XRANGE", "stream", "-", "+"],
+    ["XINFO", "GROUPS", "stream"], ["FCALL", "f", 0],
+    ["Q.CONFIG", "queue", "GET", "max_active", "events"],
+    ["Q.CONFIG", "queue", "GROUP", "team.*", "GET", "max_active"],
+    ["Q.GET", "queue", "done", "WITH", "payload", "WITH", "result"],
+    ["Q.GET", "queue", "waits", "WITH", "payload"],
+    ["Q.GET", "queue", "later"], ["Q.GET", "queue", "blocked"], ["Q.GET", "queue", "urgent"],
+    ["Q.GET", "queue", "last"], ["Q.LIST", "queue", "BY", "AGE"], ["Q.EVENTS", "queue", "-"],
+    # What a pop decides: the order, and tokens that no earlier lease had.
+    ["EVAL", "local job = redis.call('Q.POP', 1, 'queue')[1] return {job[4], job[6]}", 0],
+    ["EVAL", "local job = redis.call('Q.POP', 1, 'queue')[1] return {job[4], job[6]}", 0],
+    ["Q.POP", 1, "queue"],
+]
+POPS = 3
+
+
+def to_text(words):
+    return [(w if isinstance(w, bytes) else str(w).encode()).decode("latin-1") for w in words]
+
+
+def ask(connection, words):
+    return connection.call(*[word.encode("latin-1") for word in words]).raw.decode("latin-1")
+
+
+def write_directory(program, name):
+    with tempfile.TemporaryDirectory(prefix="sluice-format-") as directory:
+        server = Server(program, DISK, directory=directory)
+        with server:
+            connection = server.connect()
+            for words in BEFORE_CHECKPOINT:
+                require(not connection.call(*words).raw.startswith(b"-"), f"{words} failed")
+            require_equal(connection.call("SAVE").raw, b"+OK\r\n", "SAVE")
+            for words in AFTER_CHECKPOINT:
+                require(not connection.call(*words).raw.startswith(b"-"), f"{words} failed")
+            server.kill()
+        tar = io.BytesIO()
+        with tarfile.open(fileobj=tar, mode="w") as archive:
+            for path in sorted(pathlib.Path(directory).rglob("*")):
+                if path.name not in ("server.log", "ready", "LOCK", "LOG"):
+                    archive.add(path, path.relative_to(directory), recursive=False,
+                                filter=anonymous)
+        GOLDEN.mkdir(exist_ok=True)
+        (GOLDEN / f"{name}.tar.gz").write_bytes(gzip.compress(tar.getvalue(), mtime=0))
+        with server:
+            connection = server.connect()
+            lines = [json.dumps([words, ask(connection, words)])
+                     for words in map(to_text, READS)]
+    (GOLDEN / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="ascii")
+
+
+def anonymous(member):
+    member.uid = member.gid = member.mtime = 0
+    member.uname = member.gname = ""
+    return member
+
+
+def check_directory(program, path):
+    with tempfile.TemporaryDirectory(prefix="sluice-format-") as directory:
+        with tarfile.open(path) as archive:
+            archive.extractall(directory)
+        expected = path.with_name(path.name.replace(".tar.gz", ".jsonl"))
+        # Twice: as it was left, and what this server made of it. The pops, which change it, are last.
+        for reads in (len(READS) - POPS, len(READS)):
+            with Server(program, DISK, directory=directory) as server:
+                connection = server.connect()
+                for line in expected.read_text(encoding="ascii").splitlines()[:reads]:
+                    words, reply = json.loads(line)
+                    require_equal(ask(connection, words), reply, f"{path.name}: {words}")
+                server.kill()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--server", default=str(DEFAULT_SLUICE))
+    parser.add_argument("--write", default="", metavar="NAME")
+    arguments = parser.parse_args()
+    if arguments.write:
+        write_directory(arguments.server, arguments.write)
+        return 0
+    paths = sorted(GOLDEN.glob("*.tar.gz"))
+    require(paths, f"nothing in {GOLDEN}")
+    failed = 0
+    for path in paths:
+        try:
+            check_directory(arguments.server, path)
+            print(f"ok      a directory of {path.name.removesuffix('.tar.gz')}")
+        except AssertionError as error:
+            failed += 1
+            print(f"FAILED  {error}")
+    print(f"{len(paths) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
