@@ -135,7 +135,7 @@ def check_directory(program, path):
         with tarfile.open(path) as archive:
             archive.extractall(directory)
         expected = path.with_name(path.name.replace(".tar.gz", ".jsonl"))
-        # Twice: as it was left, and what this server made of it. The pops, which change it, are last.
+        # Twice: as it was left, and what this server made of it. Pops change it and come last.
         for reads in (len(READS) - POPS, len(READS)):
             with Server(program, DISK, directory=directory) as server:
                 connection = server.connect()
