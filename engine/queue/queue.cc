@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/base/check.h"
+#include "engine/base/prefetch_line.h"
 #include "engine/queue/adopted_keys.h"
 
 namespace sluice {
@@ -262,12 +263,12 @@ void Queue::place_all() {
   all.reserve(jobs.size());
   jobs.for_each([&](Job* job) { all.push_back({0, 0, job}); });
   for (size_t i = 0; i < all.size(); ++i) {
-    if (i + kAhead < all.size()) __builtin_prefetch(all[i + kAhead].job);
+    if (i + kAhead < all.size()) prefetch_line(all[i + kAhead].job);
     all[i] = placing_of(all[i].job);
   }
   std::sort(all.begin(), all.end());
   for (size_t i = 0; i < all.size(); ++i) {
-    if (i + kAhead < all.size()) __builtin_prefetch(all[i + kAhead].job);
+    if (i + kAhead < all.size()) prefetch_line(all[i + kAhead].job);
     place(all[i].job);
   }
 }

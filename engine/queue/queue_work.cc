@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/base/prefetch_line.h"
 #include "engine/queue/queue_timers.h"
 #include "engine/shard.h"
 
@@ -394,7 +395,7 @@ void QueueWork::drop_retained(size_t limit) {
       record_gone(oldest->id(), EventType::kNone);
       queue_->erase(oldest);
       // The one that goes next has not been looked at for long.
-      if (!ended.empty()) __builtin_prefetch(ended.front().value);
+      if (!ended.empty()) prefetch_line(ended.front().value);
     }
   }
 }

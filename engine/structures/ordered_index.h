@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "engine/base/check.h"
+#include "engine/base/prefetch_line.h"
 #include "engine/structures/ordered_index_node.h"
 
 namespace sluice {
@@ -60,7 +61,7 @@ class OrderedIndex {
       if (++at_ < leaf_->count) return;
       leaf_ = leaf_->next;
       at_ = 0;
-      if (leaf_ != nullptr) __builtin_prefetch(leaf_->next);
+      if (leaf_ != nullptr) prefetch_line(leaf_->next);
     }
     void prev() {
       if (at_-- > 0) return;
@@ -211,7 +212,7 @@ class OrderedIndex {
   // searches by key do that by themselves, see count_preceding.)
   static void prefetch_node(const void* node) {
     const auto* bytes = static_cast<const char*>(node);
-    for (int line = 0; line < 9; ++line) __builtin_prefetch(bytes + 64 * line);
+    for (int line = 0; line < 9; ++line) prefetch_line(bytes + 64 * line);
   }
   static bool before(const Entry& a, const Entry& b) {
     if (a.major != b.major) return a.major < b.major;

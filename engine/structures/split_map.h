@@ -30,6 +30,7 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/check.h"
+#include "engine/base/prefetch_line.h"
 #include "engine/structures/sub_map.h"
 
 namespace sluice {
@@ -86,9 +87,9 @@ class SplitMap {
     const Cell& cell = directory()->begin()[cell_of(hash)];
     const uint64_t tag = SubMap::tag_of(hash, cell.base);
     const uint64_t* slot = cell.table->slots() + SubMap::home(tag, cell.age, cell.main);
-    __builtin_prefetch(slot);
+    prefetch_line(slot);
     // What skip_below reads at once mostly reaches into the next cache line.
-    __builtin_prefetch(slot + SubMap::kReadAhead - 1);
+    prefetch_line(slot + SubMap::kReadAhead - 1);
   }
 
   // The second step, when the table has arrived: the node that find() will most likely look at.
@@ -96,9 +97,9 @@ class SplitMap {
     const uint64_t* slot = find_slot(hash, [](const Node*) { return true; });
     if (slot == nullptr) return;
     const char* node = reinterpret_cast<const char*>(node_of(*slot));
-    __builtin_prefetch(node);
+    prefetch_line(node);
     // A small node rarely lies in one cache line.
-    __builtin_prefetch(node + 64);
+    prefetch_line(node + 64);
   }
 
   // REQUIRES: no node with this key is in the map.

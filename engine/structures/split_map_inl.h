@@ -15,7 +15,7 @@ template <class Node, class Traits>
 void SplitMap<Node, Traits>::retag(uint64_t* slots, uint32_t n, int base) {
   constexpr uint32_t kAhead = 8;  // Nodes are spread over the heap: fetch them side by side.
   for (uint32_t i = 0; i < n; ++i) {
-    if (i + kAhead < n) __builtin_prefetch(node_of(slots[i + kAhead]));
+    if (i + kAhead < n) prefetch_line(node_of(slots[i + kAhead]));
     const Node* node = node_of(slots[i]);
     slots[i] = SubMap::make_slot(node, SubMap::tag_of(hash_of(node), base));
   }
