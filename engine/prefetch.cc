@@ -1,28 +1,72 @@
 #include "engine/prefetch.h"
 
+#include "engine/base/hash.h"
 #include "engine/commands/command.h"
 #include "engine/engine.h"
+#include "engine/keyspace/collections.h"
+#include "engine/queue/queue.h"
 #include "engine/shard.h"
 
 namespace sluice {
+
+namespace {
+
+// Calls visit with the map of a collection's elements.
+template <class Visit>
+void with_elements(const Entry& entry, Visit visit) {
+  switch (entry.type()) {
+    case Type::kHash:
+      return visit(entry.object<Hash>().fields);
+    case Type::kSet:
+      return visit(entry.object<Set>().members);
+    case Type::kSortedSet:
+      return visit(entry.object<SortedSet>().members);
+    case Type::kQueue:
+      return visit(entry.object<Queue>().jobs);
+    default:
+      return;
+  }
+}
+
+}  // namespace
 
 void Prefetch::add(Engine& engine, int database,
                    std::span<const Bytes> args) NO_THREAD_SAFETY_ANALYSIS {
   CHECK(count_ < kMaxRequests);
   const Command* command = CommandTable::instance().find(args[0]);
-  if (command == nullptr || command->keys[0].begin != KeySpec::Begin::kIndex) return;
-  const auto first = static_cast<size_t>(command->keys[0].index);
+  if (command == nullptr) return;
+  const KeySpec& keys = command->keys[0];
+  if (keys.begin != KeySpec::Begin::kIndex || keys.find != KeySpec::Find::kRange) return;
+  const auto first = static_cast<size_t>(keys.index);
   if (first >= args.size()) return;
   const KeyRef key(args[first]);
   const Shard& shard = engine.shard(key.shard);
   const Keyspace& keyspace = shard.databases[shard.places[static_cast<size_t>(database)]];
   keyspace.entries.prefetch(key.hash);
-  places_[count_++] = {&keyspace, key.hash};
+  const size_t element = command->element_argument;
+  places_[count_++] = {.keyspace = &keyspace,
+                       .hash = key.hash,
+                       .key = key.key,
+                       .element = element != 0 && element < args.size() ? args[element] : Bytes(),
+                       .element_hash = 0,
+                       .entry = nullptr};
 }
 
-void Prefetch::fetch_entries() {
-  for (size_t i = 0; i < count_; ++i) places_[i].keyspace->entries.prefetch_node(places_[i].hash);
+void Prefetch::fetch() {
+  const auto places = std::span(places_).first(count_);
   count_ = 0;
+  for (const Place& place : places) place.keyspace->entries.prefetch_node(place.hash);
+  for (Place& place : places) {
+    if (place.element.empty()) continue;
+    place.entry = place.keyspace->entries.find(place.key, place.hash);
+    if (place.entry == nullptr) continue;
+    place.element_hash = hash_bytes(place.element);
+    with_elements(*place.entry, [&](const auto& map) { map.prefetch(place.element_hash); });
+  }
+  for (const Place& place : places) {
+    if (place.entry == nullptr) continue;
+    with_elements(*place.entry, [&](const auto& map) { map.prefetch_node(place.element_hash); });
+  }
 }
 
 }  // namespace sluice

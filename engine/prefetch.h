@@ -2,8 +2,9 @@
 // run.
 //
 // A random key of a large keyspace costs two waits for memory, its place in the map and its entry,
-// and they are most of a small command's time. A connection that has several requests at hand
-// passes each to add(), then calls fetch_entries(), and then executes them: the waits overlap.
+// and a field of a large hash, a member of a set, a job of a queue two more. They are most of a
+// small command's time. A connection that has several requests at hand passes each to add(), then
+// calls fetch(), and then executes them: the waits overlap.
 //
 // Threads: the maps are looked at without their locks. So only the one thread that changes them may
 // use it: a server with one I/O thread (a checkpoint's walk beside it only reads).
@@ -19,6 +20,7 @@
 namespace sluice {
 
 class Engine;
+class Entry;
 struct Keyspace;
 
 class Prefetch {
@@ -26,14 +28,18 @@ class Prefetch {
   // More are not worth it: the first would have left the cache again.
   static constexpr size_t kMaxRequests = 16;
 
-  // REQUIRES: fewer than kMaxRequests since the last fetch_entries().
+  // REQUIRES: fewer than kMaxRequests since the last fetch(); the arguments live until then.
   void add(Engine& engine, int database, std::span<const Bytes> args);
-  void fetch_entries();
+  void fetch();
 
  private:
   struct Place {
     const Keyspace* keyspace;
     uint64_t hash;
+    Bytes key;
+    Bytes element;  // empty: the command looks up none
+    uint64_t element_hash;
+    const Entry* entry;
   };
   std::array<Place, kMaxRequests> places_;
   size_t count_ = 0;

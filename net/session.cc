@@ -243,7 +243,7 @@ bool Session::parse(RequestBatch& batch) {
     for (size_t i = 0; i < batch.count; ++i) {
       batch.prefetch.add(thread_.engine(), client_.database, batch.arguments_of(batch.requests[i]));
     }
-    batch.prefetch.fetch_entries();
+    batch.prefetch.fetch();
   }
   return batch.count != 0;
 }

@@ -147,6 +147,13 @@ size_t slot_of(uint64_t low, uint64_t high, size_t size, size_t slots) {
   return (mixed >> 40) & (slots - 1);
 }
 
+uint8_t element_argument_of(const Command& row) {
+  const Bytes group = row.group;
+  const Bytes name = row.name;
+  if (name == "zadd" || name == "zincrby") return 3;
+  return group == "hash" || group == "set" || group == "sorted-set" || group == "queue" ? 2 : 0;
+}
+
 }  // namespace
 
 const CommandTable& CommandTable::instance() {
@@ -170,6 +177,7 @@ void CommandTable::add(std::span<const Command> rows) {
     rows_.push_back(row);
     Command& own = rows_.back();
     number(own);
+    own.element_argument = element_argument_of(own);
     top_level_.push_back(&own);
     subcommands_.emplace_back(row.subcommands.begin(), row.subcommands.end());
     for (Command& subcommand : subcommands_.back()) {

@@ -161,6 +161,9 @@ struct Command {
   // Filled by CommandTable in its own copy of the row: whose subcommand it is, and a dense number.
   const Command* container = nullptr;
   uint16_t id = 0;
+  // Which argument is mostly looked up in the collection at the first key: a field, a member, a
+  // job. For fetching ahead only; 0: none.
+  uint8_t element_argument = 0;
 };
 
 // Positions of all keys in `args` by the command's specifications. False: the specifications do not

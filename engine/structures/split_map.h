@@ -94,6 +94,7 @@ class SplitMap {
 
   // The second step, when the table has arrived: the node that find() will most likely look at.
   void prefetch_node(uint64_t hash) const {
+    if (!hard_) return;
     const uint64_t* slot = find_slot(hash, [](const Node*) { return true; });
     if (slot == nullptr) return;
     const char* node = reinterpret_cast<const char*>(node_of(*slot));
