@@ -3,7 +3,7 @@
 
 find_package(Threads REQUIRED)
 find_package(Boost 1.81 REQUIRED)
-find_package(OpenSSL 3.0 REQUIRED COMPONENTS Crypto)
+find_package(OpenSSL 3.0 REQUIRED COMPONENTS Crypto SSL)
 find_package(RocksDB 7.8 CONFIG REQUIRED)
 find_package(spdlog 1.10 CONFIG REQUIRED)
 find_package(nlohmann_json 3.11 CONFIG REQUIRED)

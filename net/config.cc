@@ -133,16 +133,30 @@ std::string Config::change(const Pairs& pairs, ConfigDraft& draft) {
   return "";
 }
 
+std::string Config::reload(const Pairs& pairs, const Settings& after) {
+  const auto named = std::find_if(pairs.begin(), pairs.end(), [](const auto& pair) {
+    return find_directive(pair.first)->reload;
+  });
+  if (named == pairs.end() || reload_ == nullptr) return "";
+  const std::string error = reload_(after);
+  return error.empty() ? error : set_error(to_lower(named->first), error);
+}
+
 std::string Config::set(const Pairs& pairs) {
   MutexLock set_lock(set_mutex_);
   std::shared_ptr<const Settings> before;
   std::shared_ptr<const Settings> after;
   std::vector<ChangeCallback> callbacks;
+  ConfigDraft draft;
   {
     MutexLock lock(mutex_);
-    ConfigDraft draft = current_;
-    const std::string error = change(pairs, draft);
-    if (!error.empty()) return error;
+    draft = current_;
+  }
+  std::string error = change(pairs, draft);
+  if (error.empty()) error = reload(pairs, draft.settings);
+  if (!error.empty()) return error;
+  {
+    MutexLock lock(mutex_);
     before = settings_;
     publish(std::move(draft));
     after = settings_;
@@ -151,6 +165,11 @@ std::string Config::set(const Pairs& pairs) {
   // Outside the lock, so that a callback may read the configuration.
   for (const ChangeCallback& callback : callbacks) callback(*before, *after);
   return "";
+}
+
+void Config::on_reload(ReloadCallback callback) {
+  MutexLock lock(set_mutex_);
+  reload_ = std::move(callback);
 }
 
 void Config::on_change(ChangeCallback callback) {

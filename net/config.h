@@ -38,6 +38,8 @@ class Config {
  public:
   using Loaded = std::optional<ConfigError>;  // Nothing = good.
   using ChangeCallback = std::function<void(const Settings& before, const Settings& after)>;
+  // Empty, or why the files that `after` names cannot be used.
+  using ReloadCallback = std::function<std::string(const Settings& after)>;
   using Pairs = std::vector<std::pair<std::string, std::string>>;
 
   // All directives at their defaults.
@@ -82,6 +84,9 @@ class Config {
 
   // Called after each successful set(); cannot be taken back.
   void on_change(ChangeCallback callback);
+  // Called by set() when one of its directives comes with files (Directive::reload), as the last
+  // thing that may refuse: nothing is published yet. The last callback given counts.
+  void on_reload(ReloadCallback callback);
 
  private:
   struct Source;
@@ -93,10 +98,12 @@ class Config {
   Loaded load(const std::function<Loaded(ConfigDraft&)>& fill);
   static std::string check_together(const ConfigDraft& draft);
   static std::string change(const Pairs& pairs, ConfigDraft& draft);
+  std::string reload(const Pairs& pairs, const Settings& after) REQUIRES(set_mutex_);
   void publish(ConfigDraft draft) REQUIRES(mutex_);
 
   // Held by set() from its first check to its last callback. Before mutex_.
   Mutex set_mutex_;
+  ReloadCallback reload_ GUARDED_BY(set_mutex_);
   mutable Mutex mutex_;
   ConfigDraft current_ GUARDED_BY(mutex_);
   std::shared_ptr<const Settings> settings_ GUARDED_BY(mutex_);

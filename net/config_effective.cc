@@ -1,28 +1,22 @@
 // The directives that have an effect, in the order of conf/sluice.conf.
-#include <type_traits>
-
 #include "net/config_special.h"
 #include "net/config_table.h"
 
 namespace sluice {
 
 std::vector<Directive> effective_directives();
+std::vector<Directive> tls_directives();
 
 namespace {
 
 using enum DirectiveKind;
 using enum ChangeRule;
 using enum ValueType;
+using config_special::set_choice;
 
 constexpr uint64_t kMaxInt = INT32_MAX;
 constexpr uint64_t kMaxLong = INT64_MAX;
 constexpr int64_t kMebibyte = 1024 * 1024;
-
-// The binding of a choice whose enumeration has the order of the row's choices.
-template <auto Member>
-void set_choice(Settings& settings, size_t index) {
-  settings.*Member = static_cast<std::remove_reference_t<decltype(settings.*Member)>>(index);
-}
 
 std::vector<Directive> network_directives() {
   return {
@@ -38,7 +32,7 @@ std::vector<Directive> network_directives() {
        .change = kRestart,
        .type = kSpecial,
        .default_value = "6379",
-       .parse = config_special::parse_port,
+       .parse = config_special::parse_port<&Settings::port>,
        .expected = "a number from 0 to 65535 (0 = no TCP), or auto",
        .summary = "TCP port; 0 = no TCP, auto = any free one (see ready-file)"},
       {.name = "http-port",
@@ -46,7 +40,7 @@ std::vector<Directive> network_directives() {
        .change = kRestart,
        .type = kSpecial,
        .default_value = "8379",
-       .parse = config_special::parse_http_port,
+       .parse = config_special::parse_port<&Settings::http_port>,
        .expected = "a number from 0 to 65535 (0 = no HTTP), or auto",
        .summary = "port of the HTTP service; 0 = none, auto = any free one"},
       {.name = "http-bind",
@@ -500,9 +494,10 @@ std::vector<Directive> process_directives() {
 
 std::vector<Directive> effective_directives() {
   std::vector<Directive> all;
-  for (const auto group : {network_directives, access_directives, durability_directives,
-                           limit_directives, script_directives, encoding_directives,
-                           observation_directives, alias_directives, process_directives}) {
+  for (const auto group :
+       {network_directives, tls_directives, access_directives, durability_directives,
+        limit_directives, script_directives, encoding_directives, observation_directives,
+        alias_directives, process_directives}) {
     for (Directive& directive : group()) all.push_back(directive);
   }
   return all;

@@ -1,5 +1,5 @@
-// Redis's directives that mean nothing here: replication, cluster, TLS, eviction, RDB and AOF
-// files, process tricks. Their values are checked as Redis checks them, kept, and echoed by CONFIG
+// Redis's directives that mean nothing here: replication, cluster, eviction, RDB and AOF files,
+// process tricks. Their values are checked as Redis checks them, kept, and echoed by CONFIG
 // GET, so that an existing redis.conf starts and programs that set them go on. Names, defaults and
 // ranges are those of redis-server 7.0.15.
 #include "net/config_special.h"
@@ -140,7 +140,7 @@ std::vector<Directive> first_rows() {
   };
 }
 
-std::vector<Directive> middle_rows() {
+std::vector<Directive> last_rows() {
   return {
       flag("lazyfree-lazy-user-flush", "no"),
       number("lfu-decay-time", "1", 0, kMaxInt),
@@ -192,31 +192,11 @@ std::vector<Directive> middle_rows() {
       immutable(choice("syslog-facility", "local0",
                        "user, local0, local1, local2, local3, local4, local5, local6, local7")),
       immutable(text("syslog-ident", "redis")),
-      choice("tls-auth-clients", "yes", "no, yes, optional"),
-      text("tls-ca-cert-dir", ""),
-      text("tls-ca-cert-file", ""),
-      text("tls-cert-file", ""),
-      text("tls-ciphers", ""),
-      text("tls-ciphersuites", ""),
       text("tls-client-cert-file", ""),
       text("tls-client-key-file", ""),
       text("tls-client-key-file-pass", ""),
-  };
-}
-
-std::vector<Directive> last_rows() {
-  return {
       flag("tls-cluster", "no"),
-      text("tls-dh-params-file", ""),
-      text("tls-key-file", ""),
-      text("tls-key-file-pass", ""),
-      only(number("tls-port", "0", 0, 65535), "0", "this server does not speak TLS"),
-      flag("tls-prefer-server-ciphers", "no"),
-      text("tls-protocols", ""),
       flag("tls-replication", "no"),
-      number("tls-session-cache-size", "20480", 0, kMaxInt),
-      number("tls-session-cache-timeout", "300", 0, kMaxInt),
-      flag("tls-session-caching", "yes"),
   };
 }
 
@@ -224,7 +204,7 @@ std::vector<Directive> last_rows() {
 
 std::vector<Directive> ignored_directives() {
   std::vector<Directive> all;
-  for (const auto part : {first_rows, middle_rows, last_rows}) {
+  for (const auto part : {first_rows, last_rows}) {
     for (Directive& row : part()) all.push_back(row);
   }
   return all;

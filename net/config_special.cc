@@ -42,21 +42,6 @@ std::optional<double> parse_decimal(const std::string& text) {
   return number;
 }
 
-std::string parse_port_into(Arguments arguments, int64_t& port, std::string& value) {
-  if (arguments.size() != 1) return kWrongNumber;
-  if (equals_ignore_case(arguments[0], "auto")) {
-    port = Settings::kPortAuto;
-    value = "auto";
-    return "";
-  }
-  const std::optional<int64_t> number = parse_i64(arguments[0]);
-  if (!number) return "argument couldn't be parsed into an integer";
-  if (*number < 0 || *number > kMaxPort) return "argument must be between 0 and 65535 inclusive";
-  port = *number;
-  value = std::to_string(port);
-  return "";
-}
-
 std::optional<ClientClass> client_class(Bytes name) {
   if (equals_ignore_case(name, "normal")) return kNormalClient;
   if (equals_ignore_case(name, "slave") || equals_ignore_case(name, "replica")) {
@@ -202,12 +187,19 @@ std::string parse_http_token(Arguments arguments, ConfigDraft& draft, std::strin
   return "";
 }
 
-std::string parse_port(Arguments arguments, ConfigDraft& draft, std::string& value) {
-  return parse_port_into(arguments, draft.settings.port, value);
-}
-
-std::string parse_http_port(Arguments arguments, ConfigDraft& draft, std::string& value) {
-  return parse_port_into(arguments, draft.settings.http_port, value);
+std::string parse_port_number(Arguments arguments, int64_t& port, std::string& value) {
+  if (arguments.size() != 1) return kWrongNumber;
+  if (equals_ignore_case(arguments[0], "auto")) {
+    port = Settings::kPortAuto;
+    value = "auto";
+    return "";
+  }
+  const std::optional<int64_t> number = parse_i64(arguments[0]);
+  if (!number) return "argument couldn't be parsed into an integer";
+  if (*number < 0 || *number > kMaxPort) return "argument must be between 0 and 65535 inclusive";
+  port = *number;
+  value = std::to_string(port);
+  return "";
 }
 
 std::string parse_io_threads(Arguments arguments, ConfigDraft& draft, std::string& value) {

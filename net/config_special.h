@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 
 #include "net/config_table.h"
 
@@ -20,10 +21,19 @@ std::vector<std::string> split_value(Bytes text);
 // `text` as one argument in quotes, so that split_quoted_args() gives it back as it is.
 std::string quoted(Bytes text);
 
+// The binding of a choice whose enumeration has the order of the row's choices.
+template <auto Member>
+void set_choice(Settings& settings, size_t index) {
+  settings.*Member = static_cast<std::remove_reference_t<decltype(settings.*Member)>>(index);
+}
+
 using Arguments = std::span<const std::string>;
 std::string parse_bind(Arguments arguments, ConfigDraft& draft, std::string& value);
-std::string parse_port(Arguments arguments, ConfigDraft& draft, std::string& value);
-std::string parse_http_port(Arguments arguments, ConfigDraft& draft, std::string& value);
+std::string parse_port_number(Arguments arguments, int64_t& port, std::string& value);
+template <int64_t Settings::*Member>
+std::string parse_port(Arguments arguments, ConfigDraft& draft, std::string& value) {
+  return parse_port_number(arguments, draft.settings.*Member, value);
+}
 std::string parse_http_bind(Arguments arguments, ConfigDraft& draft, std::string& value);
 std::string parse_http_host(Arguments arguments, ConfigDraft& draft, std::string& value);
 std::string parse_http_token(Arguments arguments, ConfigDraft& draft, std::string& value);

@@ -73,6 +73,8 @@ struct Directive {
   const char* only = "";
   const char* only_because = "";
   bool multiple = false;  // Several arguments; one argument is split at its blanks.
+  // Files come with it, which CONFIG SET reads again even if the value stays: Config::on_reload.
+  bool reload = false;
   Binding binding = std::monostate();
   SpecialParser parse = nullptr;
   const char* expected = "";  // kSpecial: what a good value looks like.

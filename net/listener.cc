@@ -91,9 +91,10 @@ void set_keepalive(int fd, int interval_s) {
   set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
 }
 
-void refuse(int fd, Bytes reason) {
+void turn_away(int fd, Bytes reason) {
   // One attempt: a new socket's buffer takes it.
-  static_cast<void>(::send(fd, reason.data(), reason.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
+  if (!reason.empty())
+    static_cast<void>(::send(fd, reason.data(), reason.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
   ::close(fd);
 }
 
@@ -112,6 +113,7 @@ void Listener::close_all() {
 }
 
 std::string Listener::open(const ListenOptions& options) {
+  tls_ = options.tls;
   std::string error;
   const int attempts = options.port == 0 ? kFreePortAttempts : 1;
   // A port that is free on the first address may be taken on the second: then another is tried.
@@ -211,18 +213,18 @@ std::string Listener::open_unix(const ListenOptions& options) {
 
 // --- Accepting ---
 
-std::string Listener::resp_refusal(ServerState& state, bool loopback) {
+Listener::Refusal Listener::resp_refusal(ServerState& state, bool loopback) {
   const ServerLimits& limits = state.limits;
-  Bytes refusal;
-  if (!loopback && limits.protected_mode.load(std::memory_order_relaxed) &&
-      state.engine->acl().user_at_connect() != nullptr) {
-    refusal = kProtectedMode;
-  } else if (state.connected_clients.load(std::memory_order_relaxed) >=
-             limits.max_clients.load(std::memory_order_relaxed)) {
-    refusal = kTooManyClients;
+  Refusal refusal;
+  if (state.connected_clients.load(std::memory_order_relaxed) >=
+      limits.max_clients.load(std::memory_order_relaxed)) {
+    refusal = {std::string(kTooManyClients), true};
+  } else if (!loopback && limits.protected_mode.load(std::memory_order_relaxed) &&
+             state.engine->acl().user_at_connect() != nullptr) {
+    refusal.text = kProtectedMode;
   }
-  if (!refusal.empty()) state.connections_rejected.fetch_add(1, std::memory_order_relaxed);
-  return std::string(refusal);
+  if (!refusal.text.empty()) state.connections_rejected.fetch_add(1, std::memory_order_relaxed);
+  return refusal;
 }
 
 void Listener::start(IoThread& thread) {
@@ -277,27 +279,32 @@ bool Listener::accept_some(Door& door) {
       return false;
     }
     peer.ss_family = static_cast<sa_family_t>(door.family);
-    const std::string refusal = refusal_(is_loopback(peer));
-    if (!refusal.empty()) {
-      refuse(fd, refusal);
-      continue;
-    }
-    Endpoints endpoints;
-    endpoints.fd = fd;
-    if (door.family == AF_UNIX) {
-      endpoints.unix_socket = true;
-      endpoints.address = unix_path_ + ":0";
-      endpoints.local_address = endpoints.address;
-    } else {
-      sockaddr_storage local{};
-      length = sizeof(local);
-      ::getsockname(fd, reinterpret_cast<sockaddr*>(&local), &length);
-      endpoints.address = address_text(peer);
-      endpoints.local_address = address_text(local);
-    }
-    welcome(fd, door.family, std::move(endpoints));
+    take(fd, door.family, peer);
   }
   return true;
+}
+
+void Listener::take(int fd, int family, const sockaddr_storage& peer) {
+  Refusal refusal = refuse_(is_loopback(peer));
+  if (!refusal.text.empty() && (!tls_ || refusal.crowded)) {
+    return turn_away(fd, tls_ ? Bytes() : Bytes(refusal.text));
+  }
+  Endpoints endpoints;
+  endpoints.fd = fd;
+  endpoints.tls = tls_;
+  endpoints.refusal = std::move(refusal.text);
+  if (family == AF_UNIX) {
+    endpoints.unix_socket = true;
+    endpoints.address = unix_path_ + ":0";
+    endpoints.local_address = endpoints.address;
+  } else {
+    sockaddr_storage local{};
+    socklen_t length = sizeof(local);
+    ::getsockname(fd, reinterpret_cast<sockaddr*>(&local), &length);
+    endpoints.address = address_text(peer);
+    endpoints.local_address = address_text(local);
+  }
+  welcome(fd, family, std::move(endpoints));
 }
 
 void Listener::welcome(int fd, int family, Endpoints endpoints) {

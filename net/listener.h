@@ -15,6 +15,8 @@
 #include "net/server_state.h"
 #include "net/session_port.h"
 
+struct sockaddr_storage;
+
 namespace sluice {
 
 class IoThread;
@@ -26,20 +28,26 @@ struct ListenOptions {
   // 0: any free one, the same for each address.
   uint16_t port = 0;
   int backlog = 511;
+  bool tls = false;
   std::string unix_socket;
   unsigned unix_socket_mode = 0;  // 0: as the umask says
 };
 
 class Listener {
  public:
-  // Both are called on I/O thread 0 only. What a connection is told before it is closed; empty: it
-  // may come in.
-  using Refusal = std::function<std::string(bool loopback)>;
+  // What a connection is told before it is closed; an empty text: it may come in. Over TLS it is
+  // told after the handshake, unless there is no room for it until then.
+  struct Refusal {
+    std::string text;
+    bool crowded = false;
+  };
+  // Both are called on I/O thread 0 only.
+  using Refuse = std::function<Refusal(bool loopback)>;
   // Hands a connection over.
   using Adopt = std::function<void(int fd, Endpoints endpoints)>;
 
-  Listener(ServerState& state, Refusal refusal, Adopt adopt)
-      : state_(state), refusal_(std::move(refusal)), adopt_(std::move(adopt)) {}
+  Listener(ServerState& state, Refuse refuse, Adopt adopt)
+      : state_(state), refuse_(std::move(refuse)), adopt_(std::move(adopt)) {}
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
@@ -47,7 +55,7 @@ class Listener {
   // Empty, or why not all could be opened (then none is).
   std::string open(const ListenOptions& options);
   // What RESP clients are told: protected mode, and maxclients.
-  static std::string resp_refusal(ServerState& state, bool loopback);
+  static Refusal resp_refusal(ServerState& state, bool loopback);
   // The TCP port in use; 0 without one.
   uint16_t port() const { return port_; }
 
@@ -71,6 +79,7 @@ class Listener {
   void close_all();
   void wait(Door& door);
   bool accept_some(Door& door);
+  void take(int fd, int family, const sockaddr_storage& peer);
   void welcome(int fd, int family, Endpoints endpoints);
 
   struct Opened {
@@ -79,13 +88,14 @@ class Listener {
   };
 
   ServerState& state_;
-  Refusal refusal_;
+  Refuse refuse_;
   Adopt adopt_;
   std::vector<Opened> opened_;
   std::vector<std::unique_ptr<Door>> doors_;
   std::unique_ptr<SteadyTimer> retry_timer_;
   std::string unix_path_;
   uint16_t port_ = 0;
+  bool tls_ = false;
 };
 
 }  // namespace sluice

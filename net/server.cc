@@ -55,12 +55,10 @@ std::string random_run_id() {
 Server::Server(Config& config)
     : config_(config),
       engine_(std::make_unique<Engine>(*this, process_hash_seed())),
-      listener_(
-          state_, [this](bool loopback) { return Listener::resp_refusal(state_, loopback); },
-          [this](int fd, Endpoints endpoints) { adopt(fd, std::move(endpoints)); }),
-      http_listener_(
-          state_, [this](bool loopback) { return http_->refusal(loopback); },
-          [this](int fd, Endpoints endpoints) { http_->adopt(fd, std::move(endpoints)); }),
+      listener_(state_, resp_refuse(), resp_adopt()),
+      tls_listener_(state_, resp_refuse(), resp_adopt()),
+      http_listener_(state_, http_refuse(), http_adopt()),
+      http_tls_listener_(state_, http_refuse(), http_adopt()),
       run_id_(random_run_id()),
       started_ms_(wall_ms()) {
   state_.engine = engine_.get();
@@ -71,8 +69,8 @@ Server::~Server() {
   request_stop();
   wait();
   due_timer_.reset();
-  listener_.leave_thread();
-  http_listener_.leave_thread();
+  const auto every = listeners();
+  for (Listener* listener : every) listener->leave_thread();
   io_threads_.clear();
 }
 
@@ -81,6 +79,12 @@ std::string Server::start() {
   apply_settings(*settings);
   std::string error = load_users(*settings);
   if (!error.empty()) return error;
+  if (settings->tls_port != 0 || settings->http_tls_port != 0) {
+    tls_ = std::make_unique<TlsService>();
+    state_.tls = tls_.get();
+    error = tls_->load(*settings);
+    if (!error.empty()) return error;
+  }
   error = open_listeners(*settings);
   if (!error.empty()) return error;
   startup_bytes_.store(allocator_facts().allocated);
@@ -90,41 +94,64 @@ std::string Server::start() {
   for (unsigned i = 0; i < threads; ++i) {
     io_threads_.push_back(std::make_unique<IoThread>(state_, i, threads == 1));
   }
-  if (settings->http_port != 0) {
+  if (settings->http_port != 0 || settings->http_tls_port != 0) {
     http_ = std::make_unique<HttpService>(state_, *this, *settings, admin_routes());
     http_->join_threads(io_threads_);
   }
   due_timer_ = std::make_unique<DueTimer>(*io_threads_[0]);
+  config_.on_reload([this](const Settings& after) { return reload_tls(after); });
   config_.on_change(
       [this](const Settings& before, const Settings& after) { settings_changed(before, after); });
   for (const auto& thread : io_threads_) thread->start();
   io_threads_[0]->post([this] {
-    listener_.start(*io_threads_[0]);
-    http_listener_.start(*io_threads_[0]);
+    const auto every = listeners();
+    for (Listener* listener : every) listener->start(*io_threads_[0]);
   });
   control_ = std::thread([this] { run_control(); });
   return {};
 }
 
 std::string Server::open_listeners(const Settings& settings) {
-  const auto port_of = [](int64_t port) {
-    return port == Settings::kPortAuto ? uint16_t{0} : static_cast<uint16_t>(port);
+  const auto tcp = [&](const std::vector<std::string>& bind, int64_t port, bool tls) {
+    ListenOptions options;
+    options.bind = bind;
+    options.tcp = port != 0;
+    options.port = port == Settings::kPortAuto ? uint16_t{0} : static_cast<uint16_t>(port);
+    options.backlog = static_cast<int>(settings.tcp_backlog);
+    options.tls = tls;
+    return options;
   };
-  ListenOptions listen;
-  listen.bind = settings.bind;
-  listen.tcp = settings.port != 0;
-  listen.port = port_of(settings.port);
-  listen.backlog = static_cast<int>(settings.tcp_backlog);
+  ListenOptions listen = tcp(settings.bind, settings.port, false);
   listen.unix_socket = settings.unixsocket;
   listen.unix_socket_mode = static_cast<unsigned>(settings.unixsocketperm);
   std::string error = listener_.open(listen);
-  if (!error.empty() || settings.http_port == 0) return error;
-  ListenOptions http;
-  http.bind = settings.http_bind;
-  http.port = port_of(settings.http_port);
-  http.backlog = listen.backlog;
-  error = http_listener_.open(http);
-  return error.empty() ? error : error + " (http-port; 0 turns HTTP off)";
+  if (!error.empty()) return error;
+  error = tls_listener_.open(tcp(settings.bind, settings.tls_port, true));
+  if (!error.empty()) return error + " (tls-port)";
+  error = http_listener_.open(tcp(settings.http_bind, settings.http_port, false));
+  if (!error.empty()) return error + " (http-port; 0 turns HTTP off)";
+  error = http_tls_listener_.open(tcp(settings.http_bind, settings.http_tls_port, true));
+  return error.empty() ? error : error + " (http-tls-port)";
+}
+
+std::array<Listener*, 4> Server::listeners() {
+  return {&listener_, &tls_listener_, &http_listener_, &http_tls_listener_};
+}
+
+Listener::Refuse Server::resp_refuse() {
+  return [this](bool loopback) { return Listener::resp_refusal(state_, loopback); };
+}
+
+Listener::Refuse Server::http_refuse() {
+  return [this](bool loopback) { return http_->refusal(loopback); };
+}
+
+Listener::Adopt Server::resp_adopt() {
+  return [this](int fd, Endpoints endpoints) { adopt(fd, std::move(endpoints)); };
+}
+
+Listener::Adopt Server::http_adopt() {
+  return [this](int fd, Endpoints endpoints) { http_->adopt(fd, std::move(endpoints)); };
 }
 
 // On I/O thread 0: the thread with the fewest connections takes the next one.
@@ -285,7 +312,9 @@ void Server::announce() {
   const std::shared_ptr<const Settings> settings = config_.settings();
   if (!settings->ready_file.empty()) {
     std::vector<std::pair<std::string, uint64_t>> ports = {{"port", listener_.port()}};
-    if (http_listener_.port() != 0) ports.emplace_back("http-port", http_listener_.port());
+    if (tls_port() != 0) ports.emplace_back("tls-port", tls_port());
+    if (http_port() != 0) ports.emplace_back("http-port", http_port());
+    if (http_tls_port() != 0) ports.emplace_back("http-tls-port", http_tls_port());
     const std::string error = write_ready_file(settings->ready_file, ports);
     if (!error.empty()) {
       finish(1, error);
@@ -294,12 +323,10 @@ void Server::announce() {
       return;
     }
   }
-  if (listener_.port() != 0) {
-    spdlog::info("Ready to accept connections on port {}", listener_.port());
-  }
-  if (http_listener_.port() != 0) {
-    spdlog::info("HTTP is served on port {}", http_listener_.port());
-  }
+  if (port() != 0) spdlog::info("Ready to accept connections on port {}", port());
+  if (tls_port() != 0) spdlog::info("Ready to accept connections by TLS on port {}", tls_port());
+  if (http_port() != 0) spdlog::info("HTTP is served on port {}", http_port());
+  if (http_tls_port() != 0) spdlog::info("HTTPS is served on port {}", http_tls_port());
   if (!settings->unixsocket.empty()) {
     spdlog::info("The server is now ready to accept connections at {}", settings->unixsocket);
   }
@@ -370,8 +397,8 @@ bool Server::wait_for_threads(std::chrono::milliseconds patience, bool (IoThread
 void Server::end_sessions() {
   spdlog::info("Stopping: no new connections, finishing the work in hand");
   io_threads_[0]->post([this] {
-    listener_.stop();
-    http_listener_.stop();
+    const auto every = listeners();
+    for (Listener* listener : every) listener->stop();
   });
   for (const auto& thread : io_threads_) thread->begin_stop();
   wait_for_threads(journal_failed_.load() ? kEndOfSessionsAfterFailure : kEndOfSessions,

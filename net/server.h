@@ -30,6 +30,7 @@
 #include "net/io_thread.h"
 #include "net/listener.h"
 #include "net/server_state.h"
+#include "net/tls_service.h"
 #include "storage/store.h"
 
 namespace sluice {
@@ -61,9 +62,11 @@ class Server final : public ServerPort {
   // For a program that owns the process: a script that cannot be ended must not hold up its end.
   // What the script did is not in the journal, so nothing of it comes back.
   void exit_when_stuck() { exit_when_stuck_ = true; }
+  // 0: there is none.
   uint16_t port() const { return listener_.port(); }
-  // 0: there is no HTTP.
+  uint16_t tls_port() const { return tls_listener_.port(); }
   uint16_t http_port() const { return http_listener_.port(); }
+  uint16_t http_tls_port() const { return http_tls_listener_.port(); }
   bool loading() const { return state_.loading.load(std::memory_order_acquire); }
   Engine& engine() { return *engine_; }
 
@@ -114,10 +117,17 @@ class Server final : public ServerPort {
   void sample();
   void adopt(int fd, Endpoints endpoints);
   std::string open_listeners(const Settings& settings);
+  std::array<Listener*, 4> listeners();
+  Listener::Refuse resp_refuse();
+  Listener::Refuse http_refuse();
+  Listener::Adopt resp_adopt();
+  Listener::Adopt http_adopt();
   void finish(int exit_code, std::string failure);
 
   // --- Settings (net/server_settings.cc) ---
   void apply_settings(const Settings& settings);
+  // Of CONFIG SET: empty, or Redis's text; the log says more.
+  std::string reload_tls(const Settings& settings);
   // Empty, or what is wrong with the ACL file or a user line.
   std::string load_users(const Settings& settings);
   std::string load_users_file(const std::string& path);
@@ -139,12 +149,16 @@ class Server final : public ServerPort {
   Config& config_;
   ServerState state_;
   std::unique_ptr<Engine> engine_;
+  // Null: no port speaks TLS.
+  std::unique_ptr<TlsService> tls_;
   // Before the threads that hold its connections; null: there is no HTTP.
   std::unique_ptr<HttpService> http_;
   std::vector<std::unique_ptr<IoThread>> io_threads_;
   std::unique_ptr<DueTimer> due_timer_;
   Listener listener_;
+  Listener tls_listener_;
   Listener http_listener_;
+  Listener http_tls_listener_;
   std::unique_ptr<Store> store_;
   // The checkpointer exists; commands may use store_.
   std::atomic<bool> store_ready_{false};

@@ -72,6 +72,7 @@ void Server::reset_stats() {
   state_.connections_rejected.store(0);
   state_.query_buffer_disconnections.store(0);
   state_.output_buffer_disconnections.store(0);
+  if (tls_ != nullptr) tls_->reset_stats();
 }
 
 // --- Connections ---

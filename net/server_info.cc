@@ -106,7 +106,7 @@ void Server::info_server(InfoWriter& out) {
   out.field("process_id", static_cast<int64_t>(::getpid()));
   out.field("process_supervised", std::getenv("NOTIFY_SOCKET") != nullptr ? "systemd" : "no");
   out.field("run_id", run_id_);
-  out.field("tcp_port", static_cast<int64_t>(listener_.port()));
+  out.field("tcp_port", static_cast<int64_t>(port() != 0 ? port() : tls_port()));
   out.field("server_time_usec", now_us);
   out.field("uptime_in_seconds", uptime_s);
   out.field("uptime_in_days", uptime_s / 86400);
@@ -267,6 +267,7 @@ void Server::info_stats(InfoWriter& out) {
   zeros(out, {"reply_buffer_shrinks", "reply_buffer_expands"});
   out.field("sluice_query_buffer_disconnections", state_.query_buffer_disconnections.load());
   out.field("sluice_output_buffer_disconnections", state_.output_buffer_disconnections.load());
+  out.field("sluice_tls_handshakes_failed", tls_ == nullptr ? 0 : tls_->failed_handshakes());
 }
 
 void Server::info_replication(InfoWriter& out) {

@@ -78,6 +78,7 @@ void apply_limits(const Settings& settings, ServerLimits& limits) {
   limits.max_clients.store(static_cast<uint64_t>(settings.maxclients));
   limits.idle_timeout_s.store(settings.timeout_s);
   limits.tcp_keepalive_s.store(static_cast<int>(settings.tcp_keepalive_s));
+  limits.tls_handshake_s.store(settings.tls_handshake_timeout_s);
   limits.query_buffer_bytes.store(settings.client_query_buffer_limit_bytes);
   limits.max_bulk_bytes.store(static_cast<int64_t>(max_bulk_bytes(settings)));
   limits.protected_mode.store(settings.protected_mode);
@@ -158,6 +159,18 @@ std::string Server::load_users(const Settings& settings) {
         user->name);
   }
   return {};
+}
+
+// Within CONFIG SET, on the I/O thread that runs it. Connections keep what they began with.
+std::string Server::reload_tls(const Settings& settings) {
+  if (tls_ == nullptr) return "";
+  const std::string error = tls_->load(settings);
+  if (error.empty()) {
+    spdlog::info("TLS: the certificate and the rules for new connections were read again");
+    return "";
+  }
+  spdlog::warn("{}", error);
+  return "Unable to update TLS configuration. Check server logs.";
 }
 
 // Within CONFIG SET, on the I/O thread that runs it.

@@ -15,6 +15,8 @@
 
 namespace sluice {
 
+class TlsService;
+
 // For a counter that one thread writes: no locked instruction.
 inline void add_relaxed(std::atomic<uint64_t>& counter, uint64_t amount) {
   counter.store(counter.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
@@ -34,6 +36,7 @@ struct ServerLimits {
   std::atomic<uint64_t> max_clients{10000};
   std::atomic<int64_t> idle_timeout_s{0};
   std::atomic<int> tcp_keepalive_s{300};
+  std::atomic<int64_t> tls_handshake_s{10};
   std::atomic<uint64_t> query_buffer_bytes{1U << 30};
   std::atomic<int64_t> max_bulk_bytes{512LL << 20};
   std::atomic<bool> protected_mode{true};
@@ -51,6 +54,8 @@ inline constexpr size_t kUnauthenticatedOutputBytes = 1024;
 
 struct ServerState {
   Engine* engine = nullptr;
+  // Null: no port speaks TLS.
+  TlsService* tls = nullptr;
   // Null where nothing is kept, and until recovery is through.
   std::atomic<GroupCommitJournal*> journal{nullptr};
   std::atomic<bool> loading{false};

@@ -14,6 +14,7 @@
 #include "engine/commands/command.h"
 #include "engine/tracking.h"
 #include "net/io_thread.h"
+#include "net/tls_service.h"
 
 namespace sluice {
 
@@ -38,6 +39,7 @@ Session::Session(IoThread& thread, int fd, Endpoints endpoints)
   ServerState& state = thread.state();
   client_.id = state.next_client_id.fetch_add(1, std::memory_order_relaxed);
   client_.address = endpoints.address;
+  if (endpoints.tls) tls_ = thread.state().tls->open(TlsPort::kResp, fd);
   port_ = std::make_shared<SessionPort>(thread, *this, client_.id, std::move(endpoints),
                                         thread.read_clock());
   client_.port = port_;
@@ -53,7 +55,9 @@ void Session::start() {
   if (!thread_.poller().add(fd_, *this)) {
     spdlog::error("Cannot watch the connection of {}: {}", client_.address, std::strerror(errno));
     close();
+    return;
   }
+  if (tls_ != nullptr) begin_tls();
 }
 
 // --- Reading ---
@@ -65,6 +69,8 @@ void Session::on_events(uint32_t events) {
   if ((events & kEnds) != 0) peer_ended_ = true;
   const bool was_awaiting_write = awaiting_write_;
   if ((events & (EPOLLOUT | kEnds)) != 0) awaiting_write_ = false;
+  if (tls_ != nullptr) [[unlikely]]
+    take_tls_edges();
   if (executing_ || ending()) return;  // a batch that polls comes back to it at its end
   if (was_awaiting_write && !awaiting_write_) flush();
   if (ending()) return;
@@ -116,7 +122,9 @@ void Session::read_input() {
   // Memory follows what has arrived: a header that promises 512 MB costs nothing yet.
   const size_t wanted = std::min(need_bytes_, std::max(in_.size(), kMaxReadBytes));
   const size_t room = std::max(wanted, read_bytes_);
-  const ssize_t count = ::recv(fd_, in_.grow(room), room, MSG_DONTWAIT);
+  char* const to = in_.grow(room);
+  const ssize_t count =
+      tls_ == nullptr ? ::recv(fd_, to, room, MSG_DONTWAIT) : tls_->read(to, room);
   if (count <= 0) {
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) {
       readable_ = errno == EINTR;
@@ -135,7 +143,7 @@ void Session::read_input() {
   }
   const auto bytes = static_cast<size_t>(count);
   // A short read has emptied the socket; what comes later is a new edge.
-  if (bytes < room && !peer_ended_) readable_ = false;
+  if (bytes < room && !peer_ended_ && (tls_ == nullptr || tls_->drained())) readable_ = false;
   IoThread::Counters& counters = thread_.counters();
   add_relaxed(counters.input_bytes, bytes);
   add_relaxed(counters.reads, 1);
@@ -538,6 +546,7 @@ void Session::close() {
   port_->forget_session();
   client_.port = nullptr;
   segments_.clear();
+  if (tls_ != nullptr) end_tls();
   ::close(fd_);
   fd_ = -1;
   thread_.bury(*this);
@@ -556,6 +565,7 @@ void Session::leave_engine() {
 void Session::check_time_limits(int64_t now_ms) {
   if (closed_ || executing_) return;
   check_output_limits();
+  if (tls_ != nullptr && !closed_) check_handshake(now_ms);
   if (closed_) return;
   const int64_t timeout_s = thread_.state().limits.idle_timeout_s.load(std::memory_order_relaxed);
   if (timeout_s == 0) return;

@@ -9,6 +9,9 @@
 // Output is one buffer: [0, sent_) has left, [sent_, sendable_) may leave, and each segment says up
 // to where the rest may leave once its lsn is durable. Gates never decrease, so a prefix leaves at
 // a time. Events are edges (net/poller.h): `readable_` stays set until a read has found the end.
+//
+// Over TLS `tls_` reads and writes in the place of the socket; without, that is a null pointer and
+// one branch for each read and write.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +29,7 @@
 namespace sluice {
 
 class IoThread;
+class TlsStream;
 struct RequestBatch;
 
 class Session {
@@ -109,6 +113,12 @@ class Session {
   OutputClass output_class() const;
   void drop_unread_input();
 
+  // --- TLS (net/session_tls.cc) ---
+  void begin_tls();
+  void take_tls_edges();
+  void check_handshake(int64_t now_ms);
+  void end_tls();
+
   // --- Input ---
   bool may_read();
   void read_input();
@@ -116,6 +126,7 @@ class Session {
 
   IoThread& thread_;
   int fd_;
+  std::unique_ptr<TlsStream> tls_;
   std::shared_ptr<SessionPort> port_;
   Client client_;
   RespParser parser_;

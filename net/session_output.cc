@@ -7,6 +7,7 @@
 
 #include "net/io_thread.h"
 #include "net/session.h"
+#include "net/tls_stream.h"
 
 namespace sluice {
 
@@ -63,8 +64,10 @@ void Session::flush() {
 bool Session::write_some() {
   IoThread::Counters& counters = thread_.counters();
   while (sent_ != sendable_) {
-    const ssize_t count =
-        ::send(fd_, out_.data() + sent_, sendable_ - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const char* const from = out_.data() + sent_;
+    const size_t left = sendable_ - sent_;
+    const ssize_t count = tls_ == nullptr ? ::send(fd_, from, left, MSG_NOSIGNAL | MSG_DONTWAIT)
+                                          : tls_->write(from, left);
     if (count < 0) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN) {

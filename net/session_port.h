@@ -47,6 +47,9 @@ struct Endpoints {
   std::string local_address;
   int fd = -1;
   bool unix_socket = false;
+  bool tls = false;
+  // Over TLS: what it is told after the handshake, before it is closed; empty: it may come in.
+  std::string refusal;
 };
 
 class SessionPort final : public ClientPort, public std::enable_shared_from_this<SessionPort> {

@@ -21,6 +21,7 @@ enum class LogVerbosity : uint8_t { kDebug, kVerbose, kNotice, kWarning, kNothin
 enum class Supervised : uint8_t { kSystemd, kAuto, kNo };
 enum class DebugCommand : uint8_t { kNo, kYes, kLocal };
 enum class AclPubsubDefault : uint8_t { kAllChannels, kResetChannels };
+enum class TlsAuthClients : uint8_t { kNo, kYes, kOptional };
 
 struct SaveSetting {
   int64_t seconds = 0;
@@ -66,6 +67,26 @@ struct Settings {
   int64_t maxclients = 0;
   int64_t io_threads = 1;
   std::string ready_file;
+
+  // TLS. Files are paths as they are written; empty = none. net/tls_context.h reads them.
+  int64_t tls_port = 0;       // 0 = no TLS.
+  int64_t http_tls_port = 0;  // 0 = no HTTPS.
+  std::string tls_cert_file;
+  std::string tls_key_file;
+  std::string tls_key_file_pass;
+  std::string tls_ca_cert_file;
+  std::string tls_ca_cert_dir;
+  TlsAuthClients tls_auth_clients = TlsAuthClients::kYes;
+  TlsAuthClients http_tls_auth_clients = TlsAuthClients::kNo;
+  std::string tls_protocols;  // Empty = 1.2 and 1.3.
+  std::string tls_ciphers;
+  std::string tls_ciphersuites;
+  bool tls_prefer_server_ciphers = false;
+  bool tls_session_caching = true;
+  int64_t tls_session_cache_size = 0;
+  int64_t tls_session_cache_timeout_s = 0;
+  std::string tls_dh_params_file;
+  int64_t tls_handshake_timeout_s = 0;
 
   // Access.
   std::string requirepass;

@@ -1,25 +1,23 @@
 #include "net/http/connection.h"
 
 #include <spdlog/spdlog.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <cerrno>
 #include <utility>
 
+#include "net/http/http_socket.h"
 #include "net/http/problem.h"
+#include "net/tls_service.h"
 
 namespace sluice {
 
 namespace beast = boost::beast;
 namespace http = boost::beast::http;
-using TcpSocket = asio::basic_stream_socket<asio::ip::tcp, IoExecutor>;
 
 namespace {
 
@@ -65,14 +63,15 @@ bool is_loopback_address(Bytes address) {
 }  // namespace
 
 struct HttpConnection::Socket {
-  Socket(IoThread& thread, int fd, bool version_6)
-      : stream(thread.context(), version_6 ? asio::ip::tcp::v6() : asio::ip::tcp::v4(), fd) {}
+  Socket(IoThread& thread, int fd, const Endpoints& endpoints)
+      : stream(thread, fd, endpoints.address.starts_with('['),
+               endpoints.tls ? thread.state().tls->open(TlsPort::kHttp, fd) : nullptr) {}
 
   Bytes unread() const {
     return {static_cast<const char*>(input.data().data()), input.data().size()};
   }
 
-  TcpSocket stream;
+  HttpSocket stream;
   beast::flat_buffer input;
   bool reading = false;
   size_t lingered_bytes = 0;
@@ -81,7 +80,7 @@ struct HttpConnection::Socket {
 HttpConnection::HttpConnection(HttpThread& keeper, int fd, Endpoints endpoints)
     : keeper_(keeper),
       thread_(keeper.thread()),
-      socket_(std::make_unique<Socket>(thread_, fd, endpoints.address.starts_with('['))),
+      socket_(std::make_unique<Socket>(thread_, fd, endpoints)),
       engine_(std::make_unique<EngineClient>(thread_, endpoints.address)),
       endpoints_(std::move(endpoints)),
       timer_(thread_.context()) {}
@@ -91,7 +90,13 @@ HttpConnection::~HttpConnection() { CHECK(at_ == At::kClosed); }
 HttpService& HttpConnection::service() { return keeper_.service(); }
 
 void HttpConnection::start() {
-  set_deadline(service().limits().idle_ms);
+  if (!endpoints_.refusal.empty()) {
+    at_ = At::kWriting;
+    return write(endpoints_.refusal, [this] { linger(); });
+  }
+  // A handshake must come sooner than a request.
+  const HttpLimits& limits = service().limits();
+  set_deadline(socket_->stream.is_tls() ? limits.timeout_ms : limits.idle_ms);
   read_more();
 }
 
@@ -100,15 +105,14 @@ void HttpConnection::start() {
 void HttpConnection::read_more() {
   if (socket_->reading || at_ == At::kClosed) return;
   socket_->reading = true;
-  socket_->stream.async_read_some(
-      socket_->input.prepare(kReadBytes),
-      [self = shared_from_this()](const error_code& error, size_t count) {
-        self->socket_->reading = false;
-        if (self->at_ == At::kClosed) return;
-        if (error) return self->close();
-        self->socket_->input.commit(count);
-        self->take_input();
-      });
+  socket_->stream.read_some(socket_->input.prepare(kReadBytes),
+                            [self = shared_from_this()](const error_code& error, size_t count) {
+                              self->socket_->reading = false;
+                              if (self->at_ == At::kClosed) return;
+                              if (error) return self->close();
+                              self->socket_->input.commit(count);
+                              self->take_input();
+                            });
 }
 
 void HttpConnection::take_input() {
@@ -243,15 +247,14 @@ void HttpConnection::handle() {
 // While an answer is awaited nothing is read; but the peer's end ends the waiting.
 void HttpConnection::watch_peer() {
   if (socket_->input.size() != 0) return;
-  socket_->stream.async_wait(
-      TcpSocket::wait_read, [self = shared_from_this()](const error_code& error) {
-        if (error || (self->at_ != At::kHandling && self->at_ != At::kStreaming)) return;
-        char byte = 0;
-        const int fd = self->socket_->stream.native_handle();
-        const ssize_t count = ::recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-        // Further requests may come ahead: then nobody looks any more until this one is answered.
-        if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) self->close();
-      });
+  socket_->stream.wait_readable([self = shared_from_this()](const error_code& error, size_t) {
+    if (error || (self->at_ != At::kHandling && self->at_ != At::kStreaming)) return;
+    const ssize_t count = self->socket_->stream.peek();
+    // Further requests may come ahead: then nobody looks any more until this one is answered.
+    if (count > 0) return;
+    const bool nothing = count < 0 && (errno == EAGAIN || errno == EINTR);
+    nothing ? self->watch_peer() : self->close();
+  });
 }
 
 void HttpConnection::next_request() {
@@ -343,8 +346,9 @@ bool HttpConnection::check_origin(const HttpRequest& request, HttpResponse& refu
   const std::string* site = request.header("sec-fetch-site");
   const std::string* host = request.header("host");
   const bool same_site = site == nullptr || *site == "same-origin" || *site == "none";
+  const std::string scheme = socket_->stream.is_tls() ? "https://" : "http://";
   const bool same_origin =
-      origin == nullptr || (host != nullptr && equals_ignore_case(*origin, "http://" + *host));
+      origin == nullptr || (host != nullptr && equals_ignore_case(*origin, scheme + *host));
   if (same_site && same_origin) return true;
   refusal = problem(403, "BADORIGIN", "The request comes from a page of another origin.");
   return false;
@@ -439,8 +443,8 @@ void HttpConnection::write(std::string bytes, std::function<void()> done) {
   writing_ = std::move(bytes);
   write_busy_ = true;
   set_deadline(service().limits().timeout_ms);
-  asio::async_write(
-      socket_->stream, asio::buffer(writing_),
+  socket_->stream.write_all(
+      asio::buffer(writing_),
       [self = shared_from_this(), then = std::move(done)](const error_code& error, size_t) {
         if (self->at_ == At::kClosed) return;
         if (error) return self->close();
@@ -459,8 +463,7 @@ void HttpConnection::write(std::string bytes, std::function<void()> done) {
 void HttpConnection::linger() {
   at_ = At::kLingering;
   cut_exchange();
-  error_code ignored;
-  socket_->stream.shutdown(TcpSocket::shutdown_send, ignored);
+  socket_->stream.shutdown_send();
   set_deadline(kLingerMs);
   drain();
 }
@@ -487,6 +490,10 @@ void HttpConnection::set_deadline(int64_t wait_ms) {
 void HttpConnection::on_deadline() {
   if (at_ == At::kClosed) return;
   const bool partial = at_ == At::kHead || at_ == At::kBody;
+  if (socket_->stream.in_handshake()) {
+    service().state().tls->note_failed(endpoints_.address, "it took too long");
+    return close();
+  }
   if (partial || write_busy_) {
     service().counters().timeouts.fetch_add(1, std::memory_order_relaxed);
   }
@@ -518,8 +525,9 @@ void HttpConnection::close() {
   ++deadlines_;
   timer_.cancel();
   engine_->close();
-  error_code ignored;
-  socket_->stream.close(ignored);
+  const std::string failure = socket_->stream.tls_failure();
+  if (!failure.empty()) service().state().tls->note_failed(endpoints_.address, failure);
+  socket_->stream.close();
   keeper_.remove(self);
 }
 

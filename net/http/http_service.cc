@@ -54,15 +54,20 @@ void HttpService::join_threads(const std::vector<std::unique_ptr<IoThread>>& thr
   }
 }
 
-std::string HttpService::refusal(bool loopback) {
+Listener::Refusal HttpService::refusal(bool loopback) {
+  const bool crowded =
+      counters_.connections.load(std::memory_order_relaxed) >= limits_.max_connections;
+  HttpResponse response;
   if (tokens_.empty() && !loopback) {
-    counters_.connections_rejected.fetch_add(1, std::memory_order_relaxed);
-    return closing_text(problem(403, "LOOPBACKONLY",
-                                "Without a token only this machine is served: see http-token."));
+    response = problem(403, "LOOPBACKONLY",
+                       "Without a token only this machine is served: see http-token.");
+  } else if (crowded) {
+    response = problem(503, "TOOMANY", "There are too many connections.");
+  } else {
+    return {};
   }
-  if (counters_.connections.load(std::memory_order_relaxed) < limits_.max_connections) return {};
   counters_.connections_rejected.fetch_add(1, std::memory_order_relaxed);
-  return closing_text(problem(503, "TOOMANY", "There are too many connections."));
+  return {closing_text(response), crowded};
 }
 
 void HttpService::adopt(int fd, Endpoints endpoints) {

@@ -17,6 +17,7 @@
 
 #include "net/http/router.h"
 #include "net/http/tokens.h"
+#include "net/listener.h"
 #include "net/server_state.h"
 #include "net/session_port.h"
 #include "net/settings.h"
@@ -46,8 +47,8 @@ class HttpService {
 
   // Before the threads start: gives each the keeper of its connections.
   void join_threads(const std::vector<std::unique_ptr<IoThread>>& threads);
-  // What is told to a connection that may not come in; empty: it may.
-  std::string refusal(bool loopback);
+  // What is told to a connection that may not come in.
+  Listener::Refusal refusal(bool loopback);
   // Takes over a connected, non-blocking socket.
   void adopt(int fd, Endpoints endpoints);
 

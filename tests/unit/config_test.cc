@@ -193,7 +193,6 @@ TEST_CASE("an error names file, line, directive and what was expected") {
        "argument must be 'noeviction': this server never evicts a key to make room; expected "
        "'noeviction'"},
       {"cluster-enabled yes", "argument must be 'no': there is no cluster mode; expected 'no'"},
-      {"tls-port 6380", "argument must be '0': this server does not speak TLS; expected '0'"},
       {"replicaof 10.0.0.1 6379",
        "this server cannot be a replica of another one; expected no one"},
       {"loadmodule x.so", "this server cannot load modules; expected no such line"},

@@ -1,0 +1,72 @@
+#include "net/tls_service.h"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "engine/base/check.h"
+#include "net/io_thread.h"
+
+namespace sluice {
+
+namespace {
+
+// Whoever fails all the time must not fill the log.
+constexpr int64_t kLogIntervalMs = 10'000;
+
+}  // namespace
+
+std::string TlsService::load(const Settings& settings) {
+  struct Wanted {
+    bool on;
+    TlsAuthClients clients;
+  };
+  const std::array<Wanted, kTlsPorts> wanted = {
+      Wanted{settings.tls_port != 0, settings.tls_auth_clients},
+      Wanted{settings.http_tls_port != 0, settings.http_tls_auth_clients}};
+  std::array<std::shared_ptr<const TlsContext>, kTlsPorts> contexts;
+  std::string warning;
+  for (size_t i = 0; i < kTlsPorts; ++i) {
+    if (!wanted[i].on) continue;
+    std::string error;
+    contexts[i] = TlsContext::load(settings, wanted[i].clients, error);
+    if (contexts[i] == nullptr) return error;
+    warning = contexts[i]->warning();
+  }
+  if (!warning.empty()) {
+    spdlog::warn("tls-cert-file: the certificate {} {}", settings.tls_cert_file, warning);
+  }
+  MutexLock lock(mutex_);
+  contexts_ = std::move(contexts);
+  return "";
+}
+
+std::unique_ptr<TlsStream> TlsService::open(TlsPort port, int fd) {
+  std::shared_ptr<const TlsContext> context;
+  {
+    MutexLock lock(mutex_);
+    context = contexts_[static_cast<size_t>(port)];
+  }
+  CHECK(context != nullptr);
+  return std::make_unique<TlsStream>(context->open(), fd);
+}
+
+void TlsService::note_failed(const std::string& address, const std::string& reason) {
+  failed_.fetch_add(1, std::memory_order_relaxed);
+  uint64_t untold = 0;
+  {
+    MutexLock lock(mutex_);
+    const int64_t now_ms = IoThread::steady_ms();
+    if (logged_ && now_ms - logged_ms_ < kLogIntervalMs) {
+      ++untold_;
+      return;
+    }
+    logged_ = true;
+    logged_ms_ = now_ms;
+    untold = std::exchange(untold_, 0);
+  }
+  spdlog::warn("TLS handshake with {} failed: {} ({} others since the last such line)", address,
+               reason, untold);
+}
+
+}  // namespace sluice

@@ -1,0 +1,46 @@
+// TlsService: what the ports that speak TLS share: the contexts in use, and who failed.
+//
+// Threads: any. A connection keeps the context that it began with.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "engine/base/mutex.h"
+#include "net/settings.h"
+#include "net/tls_context.h"
+#include "net/tls_stream.h"
+
+namespace sluice {
+
+enum class TlsPort : uint8_t { kResp, kHttp };
+inline constexpr size_t kTlsPorts = 2;
+
+class TlsService {
+ public:
+  // Reads the files for each port that the settings have. Empty, or why not; then all stays as it
+  // was.
+  std::string load(const Settings& settings);
+
+  // The stream of a new connection, on a port that the settings of load() had.
+  std::unique_ptr<TlsStream> open(TlsPort port, int fd);
+
+  // A handshake has failed, or took too long. Counted; told in the log now and then.
+  void note_failed(const std::string& address, const std::string& reason);
+  uint64_t failed_handshakes() const { return failed_.load(std::memory_order_relaxed); }
+  void reset_stats() { failed_.store(0, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<uint64_t> failed_{0};
+  Mutex mutex_;
+  std::array<std::shared_ptr<const TlsContext>, kTlsPorts> contexts_ GUARDED_BY(mutex_);
+  bool logged_ GUARDED_BY(mutex_) = false;
+  int64_t logged_ms_ GUARDED_BY(mutex_) = 0;
+  uint64_t untold_ GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace sluice
