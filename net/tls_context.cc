@@ -138,7 +138,10 @@ void set_sessions(SSL_CTX* context, const Settings& settings) {
   static constexpr unsigned char kName[] = "sluice";
   SSL_CTX_set_session_id_context(context, kName, sizeof(kName) - 1);
   if (!settings.tls_session_caching) {
+    // Nor may clients keep them for us.
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
+    SSL_CTX_set_num_tickets(context, 0);
     return;
   }
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_SERVER);

@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import shutil
 import socket
 import ssl
 import subprocess
@@ -14,7 +15,7 @@ import redis
 
 import harness
 import servers
-from certificates import LOOPBACK, Certificates, TlsConnection, ports_of
+from certificates import LOOPBACK, Certificates, TlsConnection, openssl, ports_of
 from resp import encode
 from harness import ConnectionClosed, info, require, require_equal, wait_until
 
@@ -95,6 +96,14 @@ def test_client_certificates(options):
         require_equal(plain.call("CONFIG", "SET", "tls-ca-cert-file", "").raw,
                       RELOAD_FAILED.replace("tls-cert", "tls-ca-cert").encode())
         require(not is_refused(server, good), "it goes on")
+        # A directory of authorities in the place of the file.
+        authorities = certificates.path("authorities")
+        os.mkdir(authorities)
+        shutil.copy(certificates.certificate("ca"), authorities)
+        openssl("rehash", authorities)
+        set_config(plain, "tls-ca-cert-dir", authorities, "tls-ca-cert-file", "")
+        require_equal([is_refused(server, context) for context in (nobody, good, *bad)],
+                      [True, False, True, True], "with a directory")
         require(int(info(plain)["sluice_tls_handshakes_failed"]) >= 5, "they are counted")
 
 
@@ -115,6 +124,11 @@ def test_versions_and_ciphers(options):
                               (v13, "TLS_CHACHA20_POLY1305_SHA256")):
             with TlsConnection(server.tls_port, certificates.context(version=version)) as client:
                 require_equal(client.socket.cipher()[0], name)
+        parameters = certificates.path("dh.pem")
+        openssl("genpkey", "-genparam", "-algorithm", "DH", "-pkeyopt", "group:ffdhe2048", "-out",
+                parameters)
+        set_config(plain, "tls-dh-params-file", parameters)
+        require(not is_refused(server, certificates.context(version=v12)), "with parameters")
         plain.close()
 
 
@@ -169,8 +183,12 @@ def test_sessions(options):
         require(connect(session)[1], "it is resumed")
         with server.connect() as plain:
             set_config(plain, "tls-session-cache-timeout", "200")
-        session, reused = connect(session)
-        require(not reused, "but not after a reload")
+            session, reused = connect(session)
+            require(not reused, "but not after a reload")
+            require(connect(session)[1], "then again")
+            set_config(plain, "tls-session-caching", "no")
+            session, _ = connect(None)
+            require(session is None or not connect(session)[1], "without caching")
 
 
 def test_large_pipelines(options):
