@@ -305,7 +305,7 @@ def test_slow_and_dropped_handshakes(options):
                 connection.settimeout(10)
                 require_equal(connection.recv(100), b"", "a slow one is closed")
                 connection.close()
-            require(0.9 < time.monotonic() - began < 5, "in time")
+            require(0.9 < time.monotonic() - began < 15, "in time")
             wait_until(lambda: info(plain)["connected_clients"] == "2", what="the end of all")
             wait_until(lambda: file_count(server) == files, what="no socket is left")
             require(int(info(plain)["sluice_tls_handshakes_failed"]) >= 30, "counted")
