@@ -21,7 +21,9 @@ def run(*command, **options):
 
 def check_files(prefix):
     """What an operator gets besides the libraries."""
-    expected = ["bin/sluice-server", "bin/sluice-journal", "bin/sluice-import",
+    expected = ["bin/sluice-server", "bin/sluice", "bin/sluice-journal", "bin/sluice-import",
+                "share/bash-completion/completions/sluice", "share/zsh/site-functions/_sluice",
+                "share/fish/vendor_completions.d/sluice.fish",
                 "etc/sluice/sluice.conf", "share/doc/sluice/LICENSE",
                 "lib/systemd/system/sluice.service"]
     missing = [path for path in expected if not os.path.isfile(os.path.join(prefix, path))]

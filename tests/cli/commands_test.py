@@ -1,0 +1,356 @@
+#!/usr/bin/python3
+"""The program sluice: each command with what it prints, its JSON, its errors and exit codes."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import urllib.request
+
+from program import (NO_CONNECTION, SERVER_ERROR, USAGE_ERROR, require, require_equal, run, serve,
+                     Sluice)
+
+COMMANDS = ["status", "config", "pause", "resume", "top", "simulate", "jobs", "job", "add", "move",
+            "pop", "ack", "nack", "touch", "cancel", "retry", "purge", "events", "completion",
+            "help"]
+# Neither UTF-8 nor printable.
+STRANGE = b"\xff\x00\x1b[31m"
+
+
+def filled(options, directives=None):
+    server, sluice = serve(options, directives)
+    sluice.must("add", "exec", "print(1)", "--id", "alarm", "--pri", "high", "--group", "ann")
+    sluice.must("add", "exec", "print(2)", "--id", "report", "--tag", "kind=sum")
+    return server, sluice
+
+
+def ids(jobs):
+    return [job["id"] for job in jobs]
+
+
+def test_add_and_job(options):
+    """add puts a job in with every option, job shows all of it and its story."""
+    _, sluice = serve(options)
+    out = sluice.must("add", "exec", "-", "--id", "a", "--pri", "HIGH", "--group", "ann", "--key",
+                      "k1", "--key", "k2", "--tag", "kind=sum=1", "--cost", 2, "--ttl", 60000,
+                      "--lease", 5000, "--max-run", 9000, "--retry", 3, "--backoff", "10:20",
+                      stdin=b"from stdin")
+    require_equal(out, "a added: pending, 0 before it\n", "add")
+    job = sluice.json("job", "exec", "a")
+    expected = {"id": "a", "state": "pending", "position": 0, "pri": "HIGH", "group": "ann",
+                "keys": ["k1", "k2"], "tags": {"kind": "sum=1"}, "cost": 2, "lease_ms": 5000,
+                "max_run_ms": 9000, "retries_left": 3, "payload": "from stdin",
+                "why": "no_worker", "successor": False, "worker": None}
+    require_equal({name: job[name] for name in expected}, expected, "job")
+    require_equal([event["type"] for event in job["story"]], ["added"], "story")
+    shown = sluice.must("job", "exec", "a")
+    for part in (r"payload +from stdin", r"tags +kind=sum=1", r"keys +k1 k2", r"lease_ms +5.0 s",
+                 r"1 +\S+ +added +a"):
+        require(re.search(part, shown), f"no {part!r} in {shown}")
+    require("added" not in sluice.must("job", "exec", "a", "--no-story").split("payload")[1],
+            "a story with --no-story")
+    chosen = sluice.json("add", "exec", "x", "--delay", 60000)
+    require(re.fullmatch(r"\d+-\d+", chosen["id"]) and chosen["state"] == "delayed", str(chosen))
+    sluice.fails(SERVER_ERROR, "DUPLICATE id=a state=pending", "add", "exec", "x", "--id", "a")
+    require_equal(sluice.json("add", "exec", "y", "--id", "a", "--if-dup", "keep")["result"],
+                  "kept", "--if-dup")
+    sluice.fails(SERVER_ERROR, "there is no such job", "job", "exec", "none")
+    sluice.fails(SERVER_ERROR, "BADFIELD field=pri", "add", "exec", "x", "--pri", "nothing")
+    sluice.fails(SERVER_ERROR, "not ended", "job", "exec", "a", "--wait", 1)
+
+
+def test_bytes_that_are_no_text(options):
+    """Arbitrary bytes are base64 in JSON, as over HTTP, and escaped on a terminal."""
+    _, sluice = serve(options)
+    sluice.must("add", "exec", "--id", "strange", stdin=STRANGE)
+    job = sluice.json("job", "exec", "strange")
+    require_equal((job["payload"], job["payload_base64"]), (None, "/wAbWzMxbQ=="), "payload")
+    require("\\xff\\x00\\x1b[31m" in sluice.must("job", "exec", "strange"), "not escaped")
+    right_to_left = "a\u202eb\u009bc".encode()
+    sluice.must("add", "exec", "--id", "turned", stdin=right_to_left)
+    shown = sluice.must("jobs", "exec", "--with", "payload")
+    require("\u202e" not in shown and "\u009b" not in shown and "\\xe2" in shown, repr(shown))
+
+
+def test_jobs_lists_what_is_selected(options):
+    """jobs takes selectors, an order and a limit."""
+    _, sluice = filled(options)
+    sluice.must("add", "exec", "x", "--id", "later", "--delay", 60000)
+    shown = sluice.must("jobs", "exec", "--by", "rank").splitlines()
+    require_equal(shown[0].split(), ["ID", "STATE", "PRI", "GROUP", "POS", "AGE", "NOTE"], "titles")
+    require_equal([line.split()[0] for line in shown[1:]], ["alarm", "report"], "by rank")
+    for words, expected in ((["--state", "delayed"], ["later"]), (["--group", "ann"], ["alarm"]),
+                            (["--tag", "kind=sum"], ["report"]), (["--pri", "HIGH"], ["alarm"]),
+                            (["--state", "active"], []), (["--older", 3600000], [])):
+        require_equal(ids(sluice.json("jobs", "exec", *words)), expected, str(words))
+    code, out, err = sluice.run("jobs", "exec", "--limit", 1, "--by", "rank")
+    require_equal((code, len(out.splitlines())), (0, 2), "--limit")
+    require("there are more" in err, err)
+    payloads = [job["payload"] for job in sluice.json("jobs", "exec", "--with", "payload", "--by",
+                                                      "rank")]
+    require_equal(payloads, ["print(1)", "print(2)"], "--with")
+    require_equal(sluice.must("jobs", "none"), "", "no queue")
+    sluice.fails(SERVER_ERROR, "BADFIELD field=state", "jobs", "exec", "--state", "tired")
+    sluice.fails(USAGE_ERROR, "--tag takes NAME=VALUE", "jobs", "exec", "--tag", "kind")
+
+
+def test_a_worker_in_a_shell(options):
+    """pop, touch, ack and nack do a worker's work."""
+    _, sluice = filled(options)
+    (job,) = sluice.json("pop", "none", "exec", "--worker", "shell")
+    require_equal((job["queue"], job["id"], job["payload"]), ("exec", "alarm", "print(1)"), "pop")
+    require_equal([held["lease"] for held in sluice.json("jobs", "exec", "--worker", "shell")],
+                  [job["lease"]], "--worker")
+    touched = sluice.json("touch", "exec", "alarm", job["lease"], "--progress", "half")
+    require(touched["left_ms"] > 0 and touched["cancel"] is None, str(touched))
+    require("half" in sluice.must("jobs", "exec", "--state", "active"), "no progress in the list")
+    sluice.fails(SERVER_ERROR, "STALELEASE", "ack", "exec", "alarm", job["lease"] + 1)
+    require_equal(sluice.must("ack", "exec", "alarm", job["lease"], "--result", "42"),
+                  "alarm: completed\n", "ack")
+    require_equal(sluice.json("job", "exec", "alarm")["result"], "42", "result")
+    shown = sluice.must("pop", "exec", "--lease", 60000).splitlines()
+    require_equal(shown[0].split()[:3], ["QUEUE", "ID", "LEASE"], "titles")
+    lease = shown[1].split()[2]
+    code, out, err = sluice.run("pop", "exec")
+    require_equal((code, out), (0, ""), "nothing to pop")
+    require("no job" in err, err)
+    require_equal(sluice.json("pop", "exec", "--block", 10), [], "nothing within 10 ms")
+    require_equal(sluice.json("nack", "exec", "report", lease, "--silent")["state"], "pending",
+                  "nack --silent")
+    (again,) = sluice.json("pop", "exec")
+    out = sluice.must("nack", "exec", "report", again["lease"], "--fatal", "--error", "broken")
+    require(out.startswith("report: failed"), out)
+    require("broken" in sluice.must("jobs", "exec", "--state", "failed"), "the error in the list")
+    sluice.fails(USAGE_ERROR, "usage: sluice ack QUEUE ID LEASE", "ack", "exec", "alarm")
+
+
+def test_move(options):
+    """move changes band and place of a waiting job, and refuses others."""
+    _, sluice = filled(options)
+    require_equal(sluice.must("move", "exec", "report", "--pri", "CRITICAL"),
+                  "report moved: pending, 0 before it\n", "move")
+    require_equal(sluice.json("move", "exec", "report", "--delay", 60000)["state"], "delayed",
+                  "--delay")
+    require_equal(sluice.json("move", "exec", "report", "--front")["position"], 0, "--front")
+    sluice.json("pop", "exec")
+    sluice.fails(SERVER_ERROR, "it is active", "move", "exec", "report", "--back")
+    sluice.fails(SERVER_ERROR, "no such job", "move", "exec", "none", "--back")
+    sluice.fails(USAGE_ERROR, "where to", "move", "exec", "alarm")
+
+
+def test_cancel_retry_purge(options):
+    """cancel, retry and purge take ids, or a selector for all that it names."""
+    _, sluice = filled(options)
+    require_equal(sluice.must("cancel", "exec", "alarm", "report", "--reason", "mistake"),
+                  "alarm: cancelled\nreport: cancelled\n", "cancel")
+    code, out, err = sluice.run("cancel", "exec", "none", "--json")
+    require_equal((code, json.loads(out)), (SERVER_ERROR, [{"id": "none", "error": "gone"}]), err)
+    require_equal(sluice.json("retry", "exec", "alarm"), [{"id": "alarm", "state": "pending"}],
+                  "retry")
+    sluice.fails(SERVER_ERROR, "NOJOB id=none", "retry", "exec", "none")
+    with options.last.connect() as connection:
+        connection.pipeline([["Q.ADD", "many", number, "x", "GROUP", f"g{number % 2}"]
+                             for number in range(1200)])
+    require_equal(sluice.json("cancel", "many", "--group", "g0", "--limit", 7), {"count": 7},
+                  "--limit")
+    require_equal(sluice.json("cancel", "many", "--all"), {"count": 1193}, "more than one page")
+    require_equal(sluice.must("retry", "many", "--state", "cancelled", "--group", "g0"),
+                  f"{sluice.json('status', 'many')['stats']['pending']} jobs\n", "retry")
+    left = len(sluice.json("jobs", "many", "--state", "cancelled", "--limit", 5000))
+    require_equal(sluice.json("purge", "many", "--state", "cancelled"), {"count": left}, "purge")
+    sluice.fails(USAGE_ERROR, "or --all", "cancel", "many")
+    sluice.fails(USAGE_ERROR, "not both", "cancel", "many", "1", "--all")
+
+
+def test_config_and_pause(options):
+    """config shows and changes fields, of groups too; pause and resume are a field of it."""
+    _, sluice = filled(options)
+    require_equal(sluice.json("config", "exec", "max_active=2", "lease_ms=5000"),
+                  {"max_active": "2", "lease_ms": "5000"}, "set")
+    require(re.search(r"^max_active +2$", sluice.must("config", "exec"), re.M), "show")
+    require_equal(sluice.json("config", "exec", "max_active"), {"max_active": "2"}, "one field")
+    sluice.must("config", "exec", "--group", "ann", "max_active=1")
+    require_equal(sluice.json("config", "exec", "--group", "ann"), {"max_active": "1"}, "a rule")
+    require_equal(sluice.json("config", "exec", "--group", "ann", "--reset"), {}, "reset")
+    sluice.fails(SERVER_ERROR, "BADFIELD field=max_active", "config", "exec", "max_active=many")
+    sluice.fails(USAGE_ERROR, "not both", "config", "exec", "--group", "a", "--key", "b")
+    sluice.fails(USAGE_ERROR, "for all", "config", "exec", "fair", "max_active=1")
+    require_equal(sluice.json("pause", "exec"), {"paused": "out"}, "pause")
+    require_equal(sluice.json("pop", "exec"), [], "a paused queue")
+    require_equal(sluice.json("pause", "exec", "all"), {"paused": "all"}, "pause all")
+    sluice.fails(SERVER_ERROR, "PAUSED direction=in: the queue", "add", "exec", "x")
+    require_equal(sluice.json("resume", "exec"), {"paused": "none"}, "resume")
+    require_equal(len(sluice.json("pop", "exec")), 1, "a resumed queue")
+
+
+def test_status_is_what_http_has(options):
+    """status shows queues and one queue; its JSON and a job's are those of the HTTP side."""
+    server, sluice = filled(options, {"http-port": "auto"})
+    (job,) = sluice.json("pop", "exec", "--worker", "w1")
+    sluice.must("ack", "exec", job["id"], job["lease"])
+    sluice.json("pop", "exec", "--worker", "w1")
+    options.last.connect().call("SET", "plain", "x")
+    with open(server.ready_path, encoding="utf-8") as ready:
+        port = dict(line.split() for line in ready)["http-port"]
+
+    def over_http(path):
+        url = f"http://127.0.0.1:{port}/api/v1/queues{path}"
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return json.load(answer)
+
+    def steady(value):
+        """Without what changes from one moment to the next."""
+        moving = ("oldest_ms", "timer_lag_ms", "ttl_left_ms", "deadline", "story", "payload",
+                  "result", "rates", "config")
+        if isinstance(value, dict):
+            return {name: steady(item) for name, item in value.items() if name not in moving}
+        return [steady(item) for item in value] if isinstance(value, list) else value
+
+    require_equal(steady(sluice.json("status")), steady(over_http("")["queues"]), "status")
+    one = sluice.json("status", "exec")
+    require_equal(steady(one), steady(over_http("/exec")), "status exec")
+    require_equal(one["config"], over_http("/exec/config"), "config")
+    require_equal(one["stats"]["rates"].keys(), {"added", "completed"}, "rates")
+    require(isinstance(one["stats"]["rates"]["added"], float), "a rate is a number")
+    for job_id in ("alarm", "report"):
+        require_equal(steady(sluice.json("job", "exec", job_id)),
+                      steady(over_http(f"/exec/jobs/{job_id}")), job_id)
+    require_equal(sluice.json("job", "exec", "report")["story"][0],
+                  over_http("/exec/events?after=-&type=added")["events"][1], "an event")
+    require("active" in sluice.json("status", "exec", "--by", "worker")["w1"], "--by worker")
+    require_equal(sluice.json("status", "exec", "--by", "tag=kind")["sum"]["active"], 1, "--by tag")
+    shown = sluice.must("status")
+    require(re.search(r"^QUEUE +PENDING +ACTIVE", shown, re.M) and "plain" not in shown, shown)
+    shown = sluice.must("status", "exec")
+    for part in (r"^totals +added 2 +started 2 +completed 1$", r"^BAND", r"^w1 +1", r"^HIGH +0"):
+        require(re.search(part, shown, re.M), f"no {part} in {shown}")
+    sluice.fails(SERVER_ERROR, "WRONGTYPE", "status", "plain")
+    sluice.fails(USAGE_ERROR, "--by takes a queue", "status", "--by", "pri")
+
+
+def test_simulate(options):
+    """simulate adds, runs and fails jobs, ends by itself, and gives back what runs."""
+    _, sluice = serve(options)
+    code, out, err = sluice.run("simulate", "sim", "--rate", 200, "--producers", 2, "--workers", 4,
+                                "--run-ms", "5:10", "--users", 3, "--fail", 0.2, "--bands",
+                                "high=1,low=3", "--seconds", 2, "--seed", 1, "--json")
+    require_equal((code, err), (0, ""), "simulate")
+    *progress, last = [json.loads(line) for line in out.splitlines()]
+    require_equal(len(progress), 2, "a line a second")
+    summary = last["summary"]
+    require(summary["added"] > 200 and summary["completed"] > 100, str(summary))
+    require(summary["failed_runs"] > 20 and summary["refused"] == 0, str(summary))
+    stats = sluice.json("status", "sim")["stats"]
+    require_equal((stats["added"], stats["completed"], stats["active"]),
+                  (summary["added"], summary["completed"], 0), "as the server counts")
+    require_equal(set(sluice.json("status", "sim", "--by", "group")) <= {"ann", "bob", "carol"},
+                  True, "users")
+    bands = sluice.json("status", "sim", "--by", "pri")
+    require(bands["LOW"]["started"] > bands["HIGH"]["started"] > 0, str(bands))
+    (job,) = sluice.json("jobs", "sim", "--limit", 1, "--with", "payload")
+    require("task" in json.loads(job["payload"]), job["payload"])
+    process = sluice.spawn("simulate", "sim", "--run-ms", "60000", "--rate", 50)
+    while not process.stdout.readline().endswith(b"active 4\n"):
+        pass
+    process.terminate()
+    out, err = process.communicate(timeout=10)
+    require_equal((process.returncode, err), (0, b""), "ended by a signal")
+    require(b"given back at the end 4" in out, out.decode())
+    require_equal(sluice.json("status", "sim")["stats"]["active"], 0, "nothing is left active")
+    sluice.fails(USAGE_ERROR, "--run-ms takes", "simulate", "sim", "--run-ms", "9:5")
+    sluice.fails(USAGE_ERROR, "--bands takes", "simulate", "sim", "--bands", "high")
+    sluice.fails(SERVER_ERROR, "BADFIELD field=pri", "simulate", "sim", "--bands", "none=1")
+
+
+def test_usage(options):
+    """A wrong command line is refused before anything is asked of the server."""
+    sluice = Sluice(options, None)
+    for words, part in ((["nonsense"], "there is no command nonsense"),
+                        (["jobs"], "usage: sluice jobs QUEUE"),
+                        (["jobs", "a", "b"], "usage: sluice jobs QUEUE"),
+                        (["jobs", "a", "--nonsense"], "no option --nonsense of jobs"),
+                        (["jobs", "a", "--state"], "--state takes a value"),
+                        (["jobs", "a", "--by", "age", "--by", "age"], "stands there twice"),
+                        (["jobs", "a", "--json=1"], "takes no value"),
+                        (["jobs", "a", "--limit", "0"], "--limit takes a whole number"),
+                        (["jobs", "a", "-n", "x"], "-n takes a whole number"),
+                        (["top"], "top needs a terminal"),
+                        (["events", "a", "--after", "x"], "--after takes")):
+        sluice.fails(USAGE_ERROR, part, *words)
+    code, out, err = sluice.run()
+    require_equal((code, out), (USAGE_ERROR, ""), "nothing at all")
+    require(err.startswith("usage: sluice"), err)
+    require(sluice.must("help").startswith("usage: sluice"), "help")
+    for command in COMMANDS:
+        require(re.search(rf"^  {command} ", sluice.must("--help"), re.M), f"no {command} in help")
+        require_equal(sluice.must(command, "--help"), sluice.must("help", command), command)
+    version = subprocess.run([sluice.path, "--version"], capture_output=True, check=True).stdout
+    require(re.fullmatch(rb"sluice \d+\.\d+\.\d+\n", version), version)
+
+
+def test_connections(options):
+    """Host, port, socket, user, password and database; what cannot be reached is exit code 3."""
+    with tempfile.TemporaryDirectory(prefix="sluice-cli-") as directory:
+        path = os.path.join(directory, "socket")
+        server, sluice = serve(options, {"unixsocket": path, "requirepass": "secret", "user":
+                                         "ann on >word +@all ~*"})
+        sluice.fails(SERVER_ERROR, "NOAUTH", "status")
+        sluice.fails(SERVER_ERROR, "WRONGPASS", "status", SLUICE_AUTH="wrong")
+        sluice.must("add", "exec", "x", "--id", "a", SLUICE_AUTH="secret", REDISCLI_AUTH="wrong")
+        sluice.must("status", REDISCLI_AUTH="secret")
+        require_equal(ids(sluice.json("jobs", "exec", "--user", "ann", "--pass", "word")), ["a"],
+                      "--user")
+        require_equal(sluice.json("status", "-n", 3, "--pass", "secret"), [], "-n")
+        sluice.fails(SERVER_ERROR, "out of range", "status", "-n", 99, "--pass", "secret")
+        sluice.port = 1
+        require_equal(ids(sluice.json("jobs", "exec", "-s", path, "--pass", "secret")), ["a"],
+                      "-s")
+        sluice.fails(NO_CONNECTION, "no connection to 127.0.0.1:1", "status")
+        sluice.fails(NO_CONNECTION, "no connection to", "status", "-s", path + "none")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        sluice.port = other.getsockname()[1]
+        process = sluice.spawn("status")
+        accepted = other.accept()[0]
+        accepted.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        err = process.communicate(timeout=10)[1]
+        require_equal(process.returncode, NO_CONNECTION, "not Redis")
+        require(b"does not speak the Redis protocol" in err, err)
+        accepted.close()
+
+
+def test_completion(options):
+    """The completion script of bash completes commands, options and values."""
+    sluice = Sluice(options, None)
+    script = sluice.must("completion", "bash")
+
+    def complete(*words):
+        lines = [script, "COMP_WORDS=(sluice " + " ".join(f"'{word}'" for word in words) + ")",
+                 f"COMP_CWORD={len(words)}", "_sluice", 'printf "%s\\n" "${COMPREPLY[@]}"']
+        done = subprocess.run(["bash", "--norc", "-uc", "\n".join(lines)], capture_output=True,
+                              check=False, timeout=10)
+        require_equal((done.returncode, done.stderr), (0, b""), f"bash, {words}")
+        return done.stdout.decode().split()
+
+    require(set(COMMANDS) <= set(complete("")), "commands")
+    require_equal(complete("si"), ["simulate"], "a command")
+    require_equal(complete("-p", "7000", "si"), ["simulate"], "behind an option with a value")
+    require_equal(complete("jobs", "q", "--st"), ["--state"], "an option")
+    require_equal(complete("jobs", "q", "--state", "de"), ["delayed"], "a value")
+    require_equal(complete("add", "q", "--id", ""), [], "a value that may be anything")
+    require_equal(complete("completion", "f"), ["fish"], "an operand")
+    require("out" in complete("pause", "q", ""), "an operand of choice")
+    require_equal(complete("status", "--js"), ["--json"], "an option of every command")
+    for shell, part in (("zsh", "#compdef sluice"), ("fish", "complete -c sluice")):
+        require(part in sluice.must("completion", shell), shell)
+        program = f"/usr/bin/{shell}"
+        if os.path.exists(program):
+            subprocess.run([program, "-n", "/dev/stdin"], input=sluice.must(
+                "completion", shell).encode(), check=True, timeout=10)
+    sluice.fails(USAGE_ERROR, "bash, zsh and fish", "completion", "tcsh")
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.modules[__name__]))

@@ -1,0 +1,213 @@
+#!/usr/bin/python3
+"""What goes on until it is told to end: top on a terminal, events --follow."""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+
+from program import (SERVER_ERROR, environment, free_port, require, require_equal, run, serve,
+                     wait_until)
+
+DURABLE = {"appendonly": "yes"}
+ALTERNATE, ORDINARY = "\x1b[?1049h", "\x1b[?1049l"
+
+
+class Terminal:
+    """A program on a pseudo terminal, with what it has written so far."""
+
+    def __init__(self, words, columns=100, **more):
+        self.mine, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        self.before = termios.tcgetattr(theirs)
+        self.process = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs,
+                                        env=environment(**more), start_new_session=True)
+        self.theirs = theirs
+        self.text = ""
+
+    def read_until(self, pattern, timeout_s=10):
+        deadline = time.monotonic() + timeout_s
+        while not re.search(pattern, self.text, re.S):
+            require(time.monotonic() < deadline, f"no {pattern!r} in {self.text[-1500:]!r}")
+            if select.select([self.mine], [], [], 0.05)[0]:
+                self.text += os.read(self.mine, 65536).decode()
+
+    def frame(self):
+        """The lines of the last whole frame."""
+        text = self.text.rpartition("\x1b[J")[0].rpartition("\x1b[H")[2]
+        return text.replace("\x1b[K", "").split("\r\n")
+
+    def end(self):
+        code = self.process.wait(10)
+        while select.select([self.mine], [], [], 0.05)[0]:
+            self.text += os.read(self.mine, 65536).decode()
+        after = termios.tcgetattr(self.theirs)
+        os.close(self.mine)
+        os.close(self.theirs)
+        return code, after
+
+
+def plain(text):
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def test_top_redraws(options):
+    """top shows frames on the other screen, and gives the terminal back at q and at SIGINT."""
+    _, sluice = serve(options)
+    sluice.must("add", "exec", "x", "--id", "a")
+    terminal = Terminal(sluice.words("top", "--interval", 0.1))
+    terminal.read_until(r"exec +1 +0.*\x1b\[J")
+    sluice.must("add", "exec", "x", "--id", "b")
+    sluice.must("add", "a-rather-long-name-" + "x" * 100, "x")
+    terminal.read_until(r"exec +2 +0.*\x1b\[J")
+    os.write(terminal.mine, b"q")
+    code, after = terminal.end()
+    require_equal(code, 0, "exit code")
+    require_equal(after, terminal.before, "the terminal's mode")
+    require(terminal.text.startswith(ALTERNATE), repr(terminal.text[:50]))
+    require(terminal.text.rstrip().endswith(ORDINARY), repr(terminal.text[-50:]))
+    require("\x1b[1m" in terminal.text, "no colours")
+    for line in terminal.frame():
+        require(len(plain(line)) <= 100, f"{len(plain(line))} columns: {line!r}")
+    one = Terminal(sluice.words("top", "exec", "--interval", 0.1), NO_COLOR="1")
+    one.read_until(r"totals +added 2.*\x1b\[J")
+    one.process.send_signal(signal.SIGINT)
+    code, after = one.end()
+    require_equal((code, after == one.before), (0, True), "after SIGINT")
+    require_equal(one.text, plain(one.text), "colours with NO_COLOR")
+    require(one.text.rstrip().endswith(ORDINARY), repr(one.text[-50:]))
+
+
+def test_top_lives_through_a_restart(options):
+    """top says that the server is away, and goes on when it is back."""
+    server, sluice = serve(options, {**DURABLE, "port": str(free_port())})
+    sluice.must("add", "exec", "x")
+    terminal = Terminal(sluice.words("top", "--interval", 0.1))
+    terminal.read_until(r"exec +1")
+    server.stop()
+    terminal.read_until(r"no connection to")
+    server.start()
+    terminal.text = ""
+    terminal.read_until(r"q: quit\S*\x1b\[K\r\n\x1b\[K\r\n.*exec +1")
+    os.write(terminal.mine, b"q")
+    require_equal(terminal.end()[0], 0, "exit code")
+
+
+def test_tables_fit_the_terminal(options):
+    """A list on a terminal is cut to its width; elsewhere it is whole."""
+    _, sluice = serve(options)
+    sluice.must("add", "exec", "a payload of many words " * 20, "--id", "long-" + "x" * 200)
+    terminal = Terminal(sluice.words("jobs", "exec", "--with", "payload"), columns=80)
+    terminal.read_until(r"pending.*\r\n")
+    terminal.end()
+    lines = plain(terminal.text).split("\r\n")
+    require(all(len(line) <= 80 for line in lines) and "…" in lines[1], str(lines))
+    require("long-" + "x" * 200 in sluice.must("jobs", "exec"), "cut without a terminal")
+
+
+class Follower:
+    """events --follow, read by a thread."""
+
+    def __init__(self, sluice, *arguments):
+        self.process = sluice.spawn("events", *arguments, "--follow")
+        self.lines = []
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.lines.append(line.decode())
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait(10)
+        self.reader.join(10)
+        return self.process.stderr.read().decode()
+
+
+def test_events(options):
+    """events shows the last ones, or those after a number, of a type, of a job."""
+    _, sluice = serve(options)
+    require_equal(sluice.must("events", "exec"), "", "no queue")
+    for number in range(30):
+        sluice.must("add", "exec", "x", "--id", f"j{number}")
+    (job,) = sluice.json("pop", "exec", "--worker", "w 1")
+    sluice.must("ack", "exec", job["id"], job["lease"])
+
+    def seqs(*arguments):
+        lines = sluice.must("events", "exec", "--json", *arguments).splitlines()
+        return [json.loads(line)["seq"] for line in lines]
+
+    require_equal(seqs(), list(range(13, 33)), "the last 20")
+    require_equal(seqs("--count", 3), [30, 31, 32], "--count")
+    require_equal(seqs("--after", 29), [30, 31, 32], "--after")
+    require_equal(seqs("--after", "-", "--count", 2), [1, 2], "from the oldest")
+    require_equal(seqs("--after", "$"), [], "from now")
+    require_equal(seqs("--type", "started", "--type", "Completed"), [31, 32], "--type")
+    require_equal(seqs("--job", "j0"), [1, 31, 32], "--job")
+    shown = sluice.must("events", "exec", "--type", "started")
+    require(re.search(r"^ +31 +[\d:.]+ +started +j0 +lease=1 .*worker=w 1", shown), shown)
+    sluice.fails(SERVER_ERROR, "TRIMMED oldest=1", "events", "exec", "--after", 100)
+    sluice.must("config", "exec", "events=5")
+    wait_until(lambda: seqs("--after", "-") == [28, 29, 30, 31, 32], what="the trim")
+    require_equal(seqs(), [28, 29, 30, 31, 32], "what is kept of the last 20")
+    sluice.fails(SERVER_ERROR, "TRIMMED oldest=28", "events", "exec", "--after", 3)
+    code, out, err = sluice.run("job", "exec", "j0", "--json")
+    require_equal([event["seq"] for event in json.loads(out)["story"]], [31, 32], "a late story")
+    code, out, err = sluice.run("job", "exec", "j0")
+    require_equal(code, 0, "job")
+    require("does not go back" in err, err)
+
+
+def test_follow_has_no_gap(options):
+    """events --follow prints every event once, through kill -9 and a restart of the server."""
+    server, sluice = serve(options, {**DURABLE, "port": str(free_port())})
+    sluice.must("add", "exec", "x", "--id", "before")
+    follower = Follower(sluice, "exec", "--json")
+    wait_until(lambda: follower.lines, what="the first event")
+    for life in range(2):
+        for number in range(20):
+            sluice.must("add", "exec", "x", "--id", f"{life}-{number}")
+        server.kill()
+        server.start()
+        sluice.must("add", "exec", "x", "--id", f"after-{life}")
+    wait_until(lambda: len(follower.lines) == 43, what="all events")
+    err = follower.end()
+    seqs = [json.loads(line)["seq"] for line in follower.lines]
+    require_equal(seqs, list(range(1, 44)), "numbers")
+    require("trying again" in err and "connected again" in err, err)
+
+
+def test_follow_tells_of_a_gap(options):
+    """events --follow ends with TRIMMED where the queue was deleted."""
+    server, sluice = serve(options)
+    sluice.must("add", "exec", "x")
+    follower = Follower(sluice, "exec", "--after", "-")
+    wait_until(lambda: follower.lines, what="the first event")
+    with server.connect() as connection:
+        connection.call("DEL", "exec")
+    require_equal(follower.process.wait(10), SERVER_ERROR, "exit code")
+    require("TRIMMED" in follower.process.stderr.read().decode(), "why")
+
+
+def test_follow_of_nothing(options):
+    """events --follow waits for a queue that is not there yet."""
+    _, sluice = serve(options)
+    follower = Follower(sluice, "exec")
+    time.sleep(0.2)
+    sluice.must("add", "exec", "x", "--id", "first")
+    wait_until(lambda: any("first" in line for line in follower.lines), what="the first event")
+    follower.end()
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.modules[__name__]))

@@ -1,0 +1,79 @@
+// The command line of sluice: rows that say what may stand there, and what stood there.
+//
+// Rows are static data. Help and completion are made of them (help.h, completion.h), so a row is
+// all that a new option takes. Pure but for what `parse` is given.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/base/bytes.h"
+
+namespace sluice::cli {
+
+class Context;
+
+using Words = std::vector<std::string>;
+
+struct Option {
+  const char* name;   // --pri, or -p
+  const char* value;  // what help calls its value; null: a flag
+  const char* help;
+  // The word of the server's command. Null: sluice's own.
+  const char* word = nullptr;
+  // What the value may be, separated by blanks, for completion. Null: anything.
+  const char* choices = nullptr;
+  // A value is two words for the server, with this between them; 0: one word.
+  char separator = 0;
+  bool repeats = false;
+};
+
+struct CommandRow {
+  const char* name;
+  const char* operands;  // as help shows them
+  size_t least_operands;
+  size_t most_operands;
+  const char* help;     // one line
+  const char* details;  // further lines of its own help, or null
+  std::vector<std::span<const Option>> options;
+  int (*run)(Context& context);
+};
+
+// Options that every command has: the connection, --json.
+std::span<const Option> common_options();
+
+class Arguments {
+ public:
+  // Reads what stands behind the program's name. Throws a usage error.
+  static Arguments parse(std::span<const std::string> words, std::span<const CommandRow> rows);
+
+  // Null: there is none, which is only so with --help or --version.
+  const CommandRow* command() const { return command_; }
+  const std::vector<std::string>& operands() const { return operands_; }
+
+  bool has(Bytes name) const { return values_.contains(std::string(name)); }
+  // The last value of an option.
+  std::optional<std::string> value(Bytes name) const;
+  std::vector<std::string> values(Bytes name) const;
+  // Throws a usage error where it is no number of this range.
+  int64_t integer(Bytes name, int64_t usual, int64_t least, int64_t most) const;
+  double number(Bytes name, double usual, double least, double most) const;
+
+  // Appends those of `options` that are the server's, in the order in which they stood there.
+  void append_words(std::span<const Option> options, Words& to) const;
+
+ private:
+  void take_option(std::span<const std::string> words, size_t& at);
+  void check_operands() const;
+
+  const CommandRow* command_ = nullptr;
+  std::vector<std::string> operands_;
+  std::map<std::string, std::vector<std::string>> values_;
+  std::vector<std::pair<const Option*, std::string>> given_;
+};
+
+}  // namespace sluice::cli

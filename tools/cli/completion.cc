@@ -1,0 +1,176 @@
+// The completion scripts: each holds the commands, their options, and what values options have.
+#include "tools/cli/help.h"
+
+namespace sluice::cli {
+
+namespace {
+
+// In single quotes, for any of the shells.
+std::string quoted(const std::string& text, bool fish) {
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'') {
+      out += fish ? "\\'" : "'\\''";
+    } else if (c == '\\' && fish) {
+      out += "\\\\";
+    } else {
+      out += c;
+    }
+  }
+  return out + "'";
+}
+
+// The words of "bash|zsh|fish" or "QUEUE [in|out|all]"; empty: none are known.
+std::string operand_choices(const CommandRow& row) {
+  const std::string operands = row.operands;
+  if (operands.find('|') == std::string::npos || operands.find('.') != std::string::npos) return {};
+  const size_t bracket = operands.rfind('[');
+  std::string words = operands.substr(bracket == std::string::npos ? 0 : bracket + 1);
+  for (char& c : words) {
+    if (c == '|' || c == ']') c = ' ';
+  }
+  // A name in capitals is no word.
+  return words.find("PAYLOAD") == std::string::npos ? words : "";
+}
+
+std::string option_names(std::span<const Option> options) {
+  std::string out;
+  for (const Option& option : options) out += std::string(option.name) + " ";
+  return out;
+}
+
+std::string names_of(const CommandRow& row) {
+  std::string out;
+  for (const auto& options : row.options) out += option_names(options);
+  return out;
+}
+
+std::string command_names(std::span<const CommandRow> rows) {
+  std::string out;
+  for (const CommandRow& row : rows) out += std::string(row.name) + " ";
+  return out;
+}
+
+// `case` branches "command:--option) offers='…'", and those of options that take any value.
+std::string value_cases(std::span<const CommandRow> rows) {
+  std::string out;
+  for (const CommandRow& row : rows) {
+    for (const auto& options : row.options) {
+      for (const Option& option : options) {
+        if (option.value == nullptr) continue;
+        const std::string choices = option.choices == nullptr ? "" : option.choices;
+        out += std::string("    ") + row.name + ":" + option.name +
+               ") offers=" + quoted(choices, false) + "; return 0 ;;\n";
+      }
+    }
+  }
+  std::string common;
+  for (const Option& option : common_options()) {
+    if (option.value != nullptr)
+      common += std::string(common.empty() ? "" : "|") + "*:" + option.name;
+  }
+  return out + "    " + common + ") offers=''; return 0 ;;\n";
+}
+
+std::string word_cases(std::span<const CommandRow> rows) {
+  std::string out;
+  for (const CommandRow& row : rows) {
+    out += std::string("    ") + row.name +
+           ") offers=" + quoted(names_of(row) + operand_choices(row), false) + " ;;\n";
+  }
+  return out;
+}
+
+// For bash and zsh: sets `offers` to what may stand behind the words before it.
+std::string choose_function(std::span<const CommandRow> rows) {
+  std::string takes_value;
+  for (const Option& option : common_options()) {
+    if (option.value == nullptr) continue;
+    takes_value += std::string(takes_value.empty() ? "" : "|") + option.name;
+  }
+  return "_sluice_words() {\n"
+         "  local command='' before='' word\n"
+         "  for word in \"$@\"; do\n"
+         "    case \"$before\" in " +
+         takes_value +
+         ") before=''; continue ;; esac\n"
+         "    before=$word\n"
+         "    case \"$word\" in -*) ;; *) [ -n \"$command\" ] || command=$word ;; esac\n"
+         "  done\n"
+         "  before=''\n"
+         "  for word in \"$@\"; do before=$word; done\n"
+         "  case \"$command:$before\" in\n" +
+         value_cases(rows) +
+         "  esac\n"
+         "  case \"$command\" in\n"
+         "    '') offers=" +
+         quoted(command_names(rows), false) + " ;;\n" + word_cases(rows) +
+         "  esac\n"
+         "  offers=\"$offers \"" +
+         quoted(option_names(common_options()), false) +
+         "\n"
+         "}\n";
+}
+
+std::string bash_script(std::span<const CommandRow> rows) {
+  return "# bash completion of sluice; made by: sluice completion bash\n" + choose_function(rows) +
+         "_sluice() {\n"
+         "  local offers='' current=${COMP_WORDS[COMP_CWORD]}\n"
+         "  _sluice_words \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"\n"
+         "  COMPREPLY=($(compgen -W \"$offers\" -- \"$current\"))\n"
+         "}\n"
+         "complete -F _sluice sluice\n";
+}
+
+std::string zsh_script(std::span<const CommandRow> rows) {
+  return "#compdef sluice\n# made by: sluice completion zsh\n" + choose_function(rows) +
+         "_sluice() {\n"
+         "  local -a before\n"
+         "  before=(\"${(@)words[2,CURRENT-1]}\")\n"
+         "  local offers=''\n"
+         "  _sluice_words \"${before[@]}\"\n"
+         "  compadd -- ${=offers}\n"
+         "}\n"
+         "if [ \"$funcstack[1]\" = _sluice ]; then _sluice; else compdef _sluice sluice; fi\n";
+}
+
+void append_fish_option(const Option& option, const std::string& condition, std::string& out) {
+  const std::string name = option.name;
+  out += "complete -c sluice" + condition;
+  out += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
+  if (option.value != nullptr) out += " -x";
+  if (option.choices != nullptr) out += " -a " + quoted(option.choices, true);
+  out += " -d " + quoted(option.help, true) + "\n";
+}
+
+std::string fish_script(std::span<const CommandRow> rows) {
+  std::string out =
+      "# fish completion of sluice; made by: sluice completion fish\n"
+      "complete -c sluice -f\n";
+  for (const Option& option : common_options()) append_fish_option(option, "", out);
+  for (const CommandRow& row : rows) {
+    out += "complete -c sluice -n __fish_use_subcommand -a " + std::string(row.name) + " -d " +
+           quoted(row.help, true) + "\n";
+    const std::string condition =
+        " -n " + quoted(std::string("__fish_seen_subcommand_from ") + row.name, true);
+    for (const auto& options : row.options) {
+      for (const Option& option : options) append_fish_option(option, condition, out);
+    }
+    const std::string choices = operand_choices(row);
+    if (!choices.empty()) {
+      out += "complete -c sluice" + condition + " -a " + quoted(choices, true) + "\n";
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string completion_script(const std::string& shell, std::span<const CommandRow> rows) {
+  if (shell == "bash") return bash_script(rows);
+  if (shell == "zsh") return zsh_script(rows);
+  if (shell == "fish") return fish_script(rows);
+  return {};
+}
+
+}  // namespace sluice::cli

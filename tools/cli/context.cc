@@ -1,0 +1,60 @@
+#include "tools/cli/context.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "engine/base/numbers.h"
+#include "net/http/json_text.h"
+#include "tools/cli/text.h"
+
+namespace sluice::cli {
+
+namespace {
+
+constexpr Option kSelectorOptions[] = {
+    {"--state", "STATE", "jobs in this state; may be repeated", "STATE", kStates, 0, true},
+    {"--group", "GLOB", "jobs of these groups", "GROUP"},
+    {"--pri", "BAND", "jobs of this band, by name or number", "PRI"},
+    {"--tag", "NAME=VALUE", "jobs with this tag", "TAG", nullptr, '='},
+    {"--key", "KEY", "jobs with this key", "KEY"},
+    {"--worker", "NAME", "jobs whose lease it holds", "WORKER"},
+    {"--older", "MS", "for longer waiting, running, or ended", "OLDER"},
+};
+
+}  // namespace
+
+Context::Context(const Arguments& given, std::span<const CommandRow> rows)
+    : arguments(given),
+      commands(rows),
+      connection(Address::from(given)),
+      json(given.has("--json")) {}
+
+int64_t Context::server_now_ms() {
+  const RespValue reply = connection.try_call({"TIME"});
+  if (reply.items.size() != 2) return wall_ms();
+  const int64_t seconds = parse_i64(reply.items[0].text).value_or(0);
+  return seconds * 1000 + parse_i64(reply.items[1].text).value_or(0) / 1000;
+}
+
+void print_json(const nlohmann::json& value) {
+  const std::string text = dump_json(value);
+  std::printf("%s\n", text.c_str());
+}
+
+std::span<const Option> selector_options() { return kSelectorOptions; }
+
+std::vector<std::string> find_queues(Connection& connection) {
+  std::vector<std::string> names;
+  std::string cursor = "0";
+  do {
+    const RespValue page = connection.call({"SCAN", cursor, "TYPE", "queue", "COUNT", "1000"});
+    cursor = page.items[0].text;
+    for (const RespValue& name : page.items[1].items) names.push_back(name.text);
+  } while (cursor != "0");
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,202 @@
+// What happens to the jobs of a queue: events, and events --follow.
+//
+// Following goes on behind the last event that was printed, whatever the connection does meanwhile:
+// there is no gap, or the program ends and says so (TRIMMED).
+#include <chrono>
+#include <cstdio>
+#include <deque>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "engine/base/numbers.h"
+#include "net/http/json_text.h"
+#include "tools/cli/context.h"
+#include "tools/cli/failure.h"
+#include "tools/cli/job_view.h"
+#include "tools/cli/replies.h"
+#include "tools/cli/story.h"
+#include "tools/cli/text.h"
+
+namespace sluice::cli {
+
+namespace {
+
+constexpr const char* kTypes =
+    "added updated moved forgotten ready started completed failed cancelled expired retrying "
+    "returned reclaimed signalled";
+constexpr int64_t kUsualEvents = 20;
+constexpr int64_t kMostEvents = 10'000'000;
+constexpr int64_t kPage = 1000;
+constexpr int64_t kBlockMs = 5000;
+constexpr int64_t kPatienceMs = kBlockMs + 10'000;
+constexpr std::chrono::milliseconds kBetweenTries(250);
+
+constexpr Option kEventOptions[] = {
+    {"--follow", nullptr, "go on with what comes"},
+    {"--after", "SEQ", "those after this number; - for all that are kept, $ for none of them"},
+    {"--count", "N", "at most so many; without --after the last ones, 20"},
+    {"--type", "TYPE", "only these; may be repeated", nullptr, kTypes, 0, true},
+    {"--job", "ID", "only those of this job"},
+};
+
+class EventReader {
+ public:
+  explicit EventReader(Context& context)
+      : context_(context),
+        types_(context.arguments.values("--type")),
+        job_(context.arguments.value("--job")),
+        follows_(context.arguments.has("--follow")),
+        count_(context.arguments.integer("--count", kUsualEvents, 0, kMostEvents)) {}
+
+  int run() {
+    const auto after = context_.arguments.value("--after");
+    if (!after) {
+      print_last();
+    } else {
+      begin_after(*after);
+      read_to_end(context_.arguments.has("--count") ? count_ : INT64_MAX);
+    }
+    // Whoever reads the output may have gone; main says so.
+    while (follows_ && std::ferror(stdout) == 0) follow();
+    return kDone;
+  }
+
+ private:
+  bool is_wanted(const RespValue& event) const {
+    if (job_ && text_of(event, "id") != *job_) return false;
+    if (types_.empty()) return true;
+    const std::string type = text_of(event, "type");
+    for (const std::string& wanted : types_) {
+      if (equals_ignore_case(wanted, type)) return true;
+    }
+    return false;
+  }
+
+  void print(const RespValue& event) const {
+    if (context_.json) return print_json(resp_to_json(event));
+    const std::string type = text_of(event, "type");
+    const std::string padded = type + std::string(type.size() < 10 ? 10 - type.size() : 0, ' ');
+    const std::string moment = moment_text(integer_of(event, "time"), wall_ms());
+    std::printf("%8lld  %s  %s %s  %s\n", static_cast<long long>(integer_of(event, "seq")),
+                moment.c_str(), styled(padded, state_style(type), context_.screen).c_str(),
+                printable(text_of(event, "id")).c_str(), pairs_text(event.at("fields")).c_str());
+  }
+
+  // Without --after, or for what it says: from here on.
+  void begin_after(const std::string& text) {
+    if (text == "-") {
+      after_ = "-";
+    } else if (text == "$") {
+      after_ = std::to_string(last_event(context_.connection, context_.queue()));
+    } else if (const auto number = parse_i64(text); number && *number >= 0) {
+      after_ = text;
+    } else {
+      throw usage_error("--after takes the number of an event, - or $, not " + text);
+    }
+  }
+
+  // One page; empty: there is nothing new. `wanted` gets what the options ask for.
+  bool read_page(Words more, std::vector<RespValue>& wanted) {
+    Words words = {"Q.EVENTS", context_.queue(), after_, "COUNT", std::to_string(kPage)};
+    words.insert(words.end(), more.begin(), more.end());
+    RespValue page = as_events(context_.connection.call(words));
+    if (page.items.empty()) return false;
+    after_ = std::to_string(integer_of(page.items.back(), "seq"));
+    for (RespValue& event : page.items) {
+      if (is_wanted(event)) wanted.push_back(std::move(event));
+    }
+    return true;
+  }
+
+  // The last `count_` that are wanted.
+  void print_last() {
+    const bool selects = job_ || !types_.empty();
+    if (selects || count_ == 0) {
+      begin_after(count_ == 0 ? "$" : "-");
+    } else {
+      begin_before_end();
+    }
+    std::deque<RespValue> last;
+    std::vector<RespValue> page;
+    while (read_page({}, page)) {
+      for (RespValue& event : page) {
+        last.push_back(std::move(event));
+        if (last.size() > static_cast<size_t>(count_)) last.pop_front();
+      }
+      page.clear();
+    }
+    if (after_ == "-") begin_after("$");
+    for (const RespValue& event : last) print(event);
+    std::fflush(stdout);
+  }
+
+  // Where all events are wanted, the last ones are found without reading the others.
+  void begin_before_end() {
+    const int64_t last = last_event(context_.connection, context_.queue());
+    after_ = std::to_string(std::max<int64_t>(0, last - count_));
+    const RespValue page =
+        context_.connection.try_call({"Q.EVENTS", context_.queue(), after_, "COUNT", "1"});
+    if (const auto oldest = trimmed_oldest(page)) after_ = std::to_string(*oldest - 1);
+  }
+
+  void read_to_end(int64_t count) {
+    std::vector<RespValue> page;
+    while (count > 0 && read_page({}, page)) {
+      for (const RespValue& event : page) {
+        if (count-- <= 0) break;
+        print(event);
+      }
+      page.clear();
+    }
+    std::fflush(stdout);
+    if (after_ == "-" && follows_) begin_after("$");
+  }
+
+  // Waits for events and prints them. A lost connection is made again, for as long as it takes.
+  void follow() {
+    std::vector<RespValue> page;
+    try {
+      context_.connection.set_patience(kPatienceMs);
+      read_page({"BLOCK", std::to_string(kBlockMs)}, page);
+      if (lost_) std::fprintf(stderr, "sluice: connected again\n");
+      lost_ = false;
+    } catch (const Failure& failure) {
+      const bool loads = failure.text.starts_with("LOADING");
+      if (failure.code != kNoConnection && !loads) throw;
+      if (!lost_) std::fprintf(stderr, "sluice: %s; trying again\n", failure.text.c_str());
+      lost_ = true;
+      std::this_thread::sleep_for(kBetweenTries);
+    }
+    for (const RespValue& event : page) print(event);
+    std::fflush(stdout);
+  }
+
+  Context& context_;
+  const std::vector<std::string> types_;
+  const std::optional<std::string> job_;
+  const bool follows_;
+  const int64_t count_;
+  std::string after_;  // the number behind which to read on, or -
+  bool lost_ = false;
+};
+
+int run_events(Context& context) { return EventReader(context).run(); }
+
+}  // namespace
+
+std::span<const CommandRow> event_commands() {
+  static const CommandRow kRows[] = {
+      {"events",
+       "QUEUE",
+       1,
+       1,
+       "what has happened to its jobs; with --json one object a line",
+       "--follow survives a restart of the server: it goes on behind the last event that it has\n"
+       "printed, without a gap; where there would be one, it ends with TRIMMED.",
+       {kEventOptions},
+       run_events},
+  };
+  return kRows;
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,22 @@
+// Failure: why the program sluice ends early, thrown from wherever that is found out.
+//
+// Every failure of a program of one command ends it, so it is an exception and not a value that
+// each command would pass on; main prints it. What lives on through a failure (top, events
+// --follow) catches it.
+#pragma once
+
+#include <string>
+#include <utility>
+
+namespace sluice::cli {
+
+enum ExitCode : int { kDone = 0, kServerError = 1, kUsageError = 2, kNoConnection = 3 };
+
+struct Failure {
+  ExitCode code;
+  std::string text;  // one line, without the program's name
+};
+
+inline Failure usage_error(std::string text) { return {kUsageError, std::move(text)}; }
+
+}  // namespace sluice::cli

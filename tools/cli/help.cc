@@ -1,0 +1,107 @@
+#include "tools/cli/help.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "tools/cli/context.h"
+#include "tools/cli/failure.h"
+
+namespace sluice::cli {
+
+namespace {
+
+std::string padded(std::string text, size_t width) {
+  if (text.size() < width) text.append(width - text.size(), ' ');
+  return text;
+}
+
+std::string option_usage(const Option& option) {
+  std::string usage = option.name;
+  if (option.value != nullptr) usage += std::string(" ") + option.value;
+  return usage;
+}
+
+void append_options(std::span<const Option> options, std::string& out) {
+  constexpr size_t kWidth = 20;
+  for (const Option& option : options) {
+    const std::string usage = option_usage(option);
+    out += "  " + padded(usage, kWidth);
+    if (usage.size() >= kWidth) out += "\n" + std::string(kWidth + 2, ' ');
+    out += " " + std::string(option.help);
+    if (option.choices != nullptr) out += ": " + std::string(option.choices);
+    out += "\n";
+  }
+}
+
+}  // namespace
+
+std::string general_help(std::span<const CommandRow> rows) {
+  std::string out =
+      "usage: sluice [option...] COMMAND [argument...]\n\n"
+      "Looks at the queues of a Sluice server and changes them.\n\ncommands:\n";
+  for (const CommandRow& row : rows) {
+    out += "  " + padded(row.name, 12) + row.help + "\n";
+  }
+  out += "\noptions of every command:\n";
+  append_options(common_options(), out);
+  out +=
+      "\nsluice COMMAND --help says what it takes. What options mean to the server is in\n"
+      "PROTOCOL.md. Exit codes: 0 done, 1 the server answered an error, 2 wrong usage, 3 no\n"
+      "connection.\n";
+  return out;
+}
+
+std::string command_help(const CommandRow& row) {
+  std::string out = std::string("usage: sluice ") + row.name + " " + row.operands;
+  const auto has_options = [](std::span<const Option> options) { return !options.empty(); };
+  const bool any = std::any_of(row.options.begin(), row.options.end(), has_options);
+  out += std::string(any ? " [option...]" : "") + "\n\n" + row.help + "\n";
+  if (row.details != nullptr) out += std::string(row.details) + "\n";
+  if (any) out += "\noptions:\n";
+  for (const auto& options : row.options) append_options(options, out);
+  out += "\nand those of every command: sluice --help\n";
+  return out;
+}
+
+namespace {
+
+int run_help(Context& context) {
+  if (context.operands() == 0) {
+    std::fputs(general_help(context.commands).c_str(), stdout);
+    return kDone;
+  }
+  for (const CommandRow& row : context.commands) {
+    if (context.operand(0) != row.name) continue;
+    std::fputs(command_help(row).c_str(), stdout);
+    return kDone;
+  }
+  throw usage_error("there is no command " + context.operand(0));
+}
+
+int run_completion(Context& context) {
+  const std::string script = completion_script(context.operand(0), context.commands);
+  if (script.empty()) throw usage_error("completion is there for bash, zsh and fish");
+  std::fputs(script.c_str(), stdout);
+  return kDone;
+}
+
+}  // namespace
+
+std::span<const CommandRow> help_commands() {
+  static const CommandRow kRows[] = {
+      {"completion",
+       "bash|zsh|fish",
+       1,
+       1,
+       "print what makes a shell complete sluice's words",
+       "bash: source <(sluice completion bash)\n"
+       "zsh:  source <(sluice completion zsh), behind compinit\n"
+       "fish: sluice completion fish | source",
+       {},
+       run_completion},
+      {"help", "[COMMAND]", 0, 1, "print this, or what a command takes", nullptr, {}, run_help},
+  };
+  return kRows;
+}
+
+}  // namespace sluice::cli

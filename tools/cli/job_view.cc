@@ -1,0 +1,161 @@
+#include "tools/cli/job_view.h"
+
+#include <algorithm>
+
+#include "tools/cli/replies.h"
+#include "tools/cli/text.h"
+
+namespace sluice::cli {
+
+namespace {
+
+using Kind = RespValue::Kind;
+
+std::string optional_count(const RespValue& job, Bytes name) {
+  const RespValue* value = job.find(name);
+  return value != nullptr && value->kind == Kind::kInteger ? count_text(value->integer) : "";
+}
+
+// For how long it has run, or did run.
+std::string run_text(const RespValue& job, int64_t now_ms) {
+  const int64_t run_ms = integer_of(job, "run_ms", -1);
+  if (run_ms >= 0) return duration_text(run_ms);
+  const int64_t started = integer_of(job, "started", -1);
+  return started < 0 ? "" : duration_text(std::max<int64_t>(0, now_ms - started));
+}
+
+// What is most worth to know of a job in its state.
+Cell note_of(const RespValue& job, int64_t now_ms) {
+  const std::string state = text_of(job, "state");
+  const std::string error = printable(text_of(job, "error"));
+  if (state == "active") {
+    const std::string cancel = text_of(job, "cancel");
+    if (job.find("cancel") != nullptr && !job.at("cancel").is_null()) {
+      return {"told to stop: " + printable(cancel), Style::kBad};
+    }
+    std::string note =
+        "lease " + duration_text(std::max<int64_t>(0, integer_of(job, "deadline") - now_ms));
+    const std::string progress = printable(text_of(job, "progress"));
+    return progress.empty() ? note : note + ", " + progress;
+  }
+  if (state == "delayed") {
+    const int64_t left_ms = std::max<int64_t>(0, integer_of(job, "not_before") - now_ms);
+    return {"in " + duration_text(left_ms) + (error.empty() ? "" : ", after: " + error)};
+  }
+  const std::string why = printable(text_of(job, "why"));
+  if (why.empty()) return error;
+  const int64_t eta_ms = integer_of(job, "eta_ms", -1);
+  return eta_ms < 0 ? why : why + ", starts in some " + duration_text(eta_ms);
+}
+
+std::string list_text(const RespValue& list) {
+  std::string text;
+  for (const RespValue& item : list.items) {
+    if (!text.empty()) text += ' ';
+    text += printable(item.text);
+  }
+  return text;
+}
+
+std::string value_text(const std::string& name, const RespValue& value, int64_t now_ms) {
+  switch (value.kind) {
+    case Kind::kText:
+      return printable(value.text);
+    case Kind::kArray:
+      return list_text(value);
+    case Kind::kMap:
+      return pairs_text(value);
+    case Kind::kBoolean:
+      return value.integer != 0 ? "yes" : "";
+    case Kind::kInteger:
+      break;
+    default:
+      return "";
+  }
+  for (const char* moment : {"enqueued", "not_before", "deadline", "started", "finished"}) {
+    if (name != moment) continue;
+    const int64_t away_ms = value.integer - now_ms;
+    return moment_text(value.integer, now_ms) + (away_ms < 0 ? ", " : ", in ") +
+           duration_text(std::abs(away_ms)) + (away_ms < 0 ? " ago" : "");
+  }
+  if (name.ends_with("_ms")) return duration_text(value.integer);
+  // A token is a name, no quantity.
+  return name == "lease" ? std::to_string(value.integer) : count_text(value.integer);
+}
+
+}  // namespace
+
+std::string pairs_text(const RespValue& map) {
+  std::string text;
+  for (size_t i = 0; i + 1 < map.items.size(); i += 2) {
+    const RespValue& value = map.items[i + 1];
+    if (!text.empty()) text += ' ';
+    text += printable(map.items[i].text) + "=";
+    text += value.kind == Kind::kInteger ? std::to_string(value.integer) : printable(value.text);
+  }
+  return text;
+}
+
+Table jobs_table(const RespValue& jobs, int64_t now_ms, bool with_payload) {
+  std::vector<Table::Column> columns = {
+      {"ID", false, true},    {"STATE"},      {"PRI"},
+      {"GROUP", false, true}, {"POS", true},  {"AGE", true},
+      {"RUN", true},          {"RUNS", true}, {"WORKER", false, true},
+      {"NOTE", false, true}};
+  if (with_payload) columns.push_back({"PAYLOAD", false, true});
+  Table table(std::move(columns));
+  for (const RespValue& job : jobs.items) {
+    const std::string state = text_of(job, "state");
+    const int64_t enqueued = integer_of(job, "enqueued", -1);
+    const RespValue* pri = job.find("pri");
+    const bool numbered = pri != nullptr && pri->kind == Kind::kInteger;
+    const int64_t attempts = integer_of(job, "attempts");
+    std::vector<Cell> row = {
+        printable(text_of(job, "id")),
+        {state, state_style(state)},
+        numbered ? std::to_string(pri->integer) : printable(text_of(job, "pri")),
+        printable(text_of(job, "group")),
+        optional_count(job, "position"),
+        enqueued < 0 ? "" : duration_text(std::max<int64_t>(0, now_ms - enqueued)),
+        run_text(job, now_ms),
+        attempts == 0 ? "" : std::to_string(attempts),
+        printable(text_of(job, "worker")),
+        note_of(job, now_ms)};
+    if (with_payload) row.emplace_back(printable(text_of(job, "payload")));
+    table.add(std::move(row));
+  }
+  return table;
+}
+
+Table leases_table(const RespValue& jobs, int64_t now_ms) {
+  Table table({{"QUEUE"},
+               {"ID", false, true},
+               {"LEASE", true},
+               {"UNTIL"},
+               {"PRI"},
+               {"GROUP", false, true},
+               {"ATTEMPT", true},
+               {"PAYLOAD", false, true}});
+  for (const RespValue& job : jobs.items) {
+    table.add({printable(text_of(job, "queue")), printable(text_of(job, "id")),
+               std::to_string(integer_of(job, "lease")),
+               moment_text(integer_of(job, "deadline"), now_ms), printable(text_of(job, "pri")),
+               printable(text_of(job, "group")), std::to_string(integer_of(job, "attempt")),
+               printable(text_of(job, "payload"))});
+  }
+  return table;
+}
+
+Table fields_table(const RespValue& job, int64_t now_ms) {
+  Table table({{"FIELD"}, {"VALUE"}});
+  for (size_t i = 0; i + 1 < job.items.size(); i += 2) {
+    const std::string& name = job.items[i].text;
+    std::string text = value_text(name, job.items[i + 1], now_ms);
+    if (text.empty() || (name == "max_run_ms" && job.items[i + 1].integer == 0)) continue;
+    const Style style = name == "state" ? state_style(text) : Style::kPlain;
+    table.add({name, {std::move(text), style}});
+  }
+  return table;
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,142 @@
+// A worker's commands, from a shell: pop, ack, nack, touch.
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "net/http/json_text.h"
+#include "tools/cli/context.h"
+#include "tools/cli/failure.h"
+#include "tools/cli/job_view.h"
+#include "tools/cli/replies.h"
+#include "tools/cli/text.h"
+
+namespace sluice::cli {
+
+namespace {
+
+constexpr int64_t kMostBlockMs = int64_t{1} << 40;
+constexpr int64_t kAnswerMs = 30'000;
+
+constexpr Option kPopOptions[] = {
+    {"--worker", "NAME", "who takes them", "WORKER"},
+    {"--count", "N", "up to so many jobs (1)", "COUNT"},
+    {"--block", "MS", "wait for jobs; 0: for ever"},
+    {"--lease", "MS", "the term of the leases", "LEASE"},
+    {"--match", "KEY", "only jobs with this key; may be repeated", "MATCH", nullptr, 0, true},
+    {"--cap", "N", "only while no more slots are in use", "CAP"},
+    {"--id", "ID", "only this job", "ID"},
+    {"--reqid", "TOKEN", "the same again gets the same jobs; needs --worker", "REQID"},
+};
+
+int run_pop(Context& context) {
+  Words words = {"Q.POP", std::to_string(context.operands())};
+  for (size_t i = 0; i < context.operands(); ++i) words.push_back(context.operand(i));
+  context.arguments.append_words(kPopOptions, words);
+  if (context.arguments.has("--block")) {
+    const int64_t block_ms = context.arguments.integer("--block", 0, 0, kMostBlockMs);
+    words.insert(words.end(), {"BLOCK", std::to_string(block_ms)});
+    context.connection.set_patience(block_ms == 0 ? 0 : block_ms + kAnswerMs);
+  }
+  const RespValue jobs = as_maps(context.connection.call(words));
+  if (context.json) {
+    print_json(resp_to_json(jobs));
+  } else if (jobs.items.empty()) {
+    std::fprintf(stderr, "sluice: there is no job to take now\n");
+  } else {
+    leases_table(jobs, context.server_now_ms()).print(context.screen);
+  }
+  return kDone;
+}
+
+// --- What ends a lease, or keeps it ---
+
+Words lease_words(const Context& context, const char* command, std::span<const Option> options) {
+  Words words = {command, context.queue(), context.operand(1), context.operand(2)};
+  context.arguments.append_words(options, words);
+  return words;
+}
+
+constexpr Option kAckOptions[] = {
+    {"--result", "TEXT", "what came out of it", "RESULT"},
+};
+
+int run_ack(Context& context) {
+  context.connection.call(lease_words(context, "Q.ACK", kAckOptions));
+  if (context.json) {
+    print_json({{"state", "completed"}});
+  } else {
+    std::printf("%s: completed\n", printable(context.operand(1)).c_str());
+  }
+  return kDone;
+}
+
+constexpr Option kNackOptions[] = {
+    {"--fatal", nullptr, "it has failed, whatever is left of its retries", "FATAL"},
+    {"--silent", nullptr, "as if it had never been taken", "SILENT"},
+    {"--delay", "MS", "when it comes back", "DELAY"},
+    {"--error", "TEXT", "why", "ERROR"},
+};
+
+int run_nack(Context& context) {
+  const RespValue reply =
+      as_map(context.connection.call(lease_words(context, "Q.NACK", kNackOptions)));
+  if (context.json) {
+    print_json(resp_to_json(reply));
+    return kDone;
+  }
+  std::string text = text_of(reply, "state");
+  const int64_t not_before = integer_of(reply, "not_before", -1);
+  if (not_before >= 0) text += " until " + moment_text(not_before, context.server_now_ms());
+  text += ", attempts left: " + std::to_string(integer_of(reply, "attempts_left"));
+  std::printf("%s: %s\n", printable(context.operand(1)).c_str(), text.c_str());
+  return kDone;
+}
+
+constexpr Option kTouchOptions[] = {
+    {"--lease", "MS", "a new term", "LEASE"},
+    {"--progress", "TEXT", "how far it is", "PROGRESS"},
+};
+
+int run_touch(Context& context) {
+  const RespValue reply =
+      as_map(context.connection.call(lease_words(context, "Q.TOUCH", kTouchOptions)));
+  if (context.json) {
+    print_json(resp_to_json(reply));
+    return kDone;
+  }
+  const RespValue* cancel = reply.find("cancel");
+  std::string text = duration_text(integer_of(reply, "left_ms")) + " left";
+  if (cancel != nullptr && !cancel->is_null()) text += ", told to stop: " + printable(cancel->text);
+  std::printf("%s: %s\n", printable(context.operand(1)).c_str(), text.c_str());
+  return kDone;
+}
+
+constexpr const char* kLeaseDetails =
+    "LEASE is the token that pop has printed; '*' is the current one, with fencing off.";
+
+}  // namespace
+
+std::span<const CommandRow> lease_commands() {
+  static const CommandRow kRows[] = {
+      {"pop",
+       "QUEUE...",
+       1,
+       64,
+       "take the next jobs, with a lease",
+       "Take them out with ack, or give them back with nack, before the lease runs out.",
+       {kPopOptions},
+       run_pop},
+      {"ack", "QUEUE ID LEASE", 3, 3, "a job is done", kLeaseDetails, {kAckOptions}, run_ack},
+      {"nack",
+       "QUEUE ID LEASE",
+       3,
+       3,
+       "give a job back: it has failed, and is tried again if it may be",
+       kLeaseDetails,
+       {kNackOptions},
+       run_nack},
+      {"touch", "QUEUE ID LEASE", 3, 3, "renew a lease", kLeaseDetails, {kTouchOptions}, run_touch},
+  };
+  return kRows;
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,251 @@
+// Commands about queues: status, config, pause, resume.
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "engine/base/numbers.h"
+#include "net/http/json_text.h"
+#include "tools/cli/context.h"
+#include "tools/cli/failure.h"
+#include "tools/cli/queue_view.h"
+#include "tools/cli/replies.h"
+#include "tools/cli/text.h"
+
+namespace sluice::cli {
+
+namespace {
+
+using nlohmann::json;
+
+// Of bands, groups, workers in the details of a queue.
+constexpr size_t kShownLines = 20;
+
+// --- status ---
+
+constexpr Option kStatusOptions[] = {
+    {"--by", "WHAT", "lines by pri, group, worker, or tag=NAME", nullptr, "pri group worker tag="},
+    {"--window", "MS", "rates are those of so long a time (60000)", "WINDOW"},
+};
+
+RespValue stats_of(Context& context, const std::string& queue) {
+  Words words = {"Q.STATS", queue};
+  context.arguments.append_words(kStatusOptions, words);
+  return as_map(context.connection.call(words));
+}
+
+json queue_json(const Context& context, const std::string& queue, const RespValue& stats) {
+  json line = json::object();
+  put_bytes(line, "name", queue);
+  line["db"] = context.connection.address().database;
+  line["stats"] = resp_to_json(stats);
+  return line;
+}
+
+// The value of a line "name:value" of INFO.
+std::string info_field(const std::string& info, const std::string& name) {
+  const size_t begin = info.find("\n" + name + ":");
+  if (begin == std::string::npos) return {};
+  const size_t from = begin + name.size() + 2;
+  return info.substr(from, info.find_first_of("\r\n", from) - from);
+}
+
+void print_server(Context& context) {
+  const RespValue reply = context.connection.try_call({"INFO"});
+  // A user who may not ask for it sees the queues all the same.
+  if (reply.is_error()) return;
+  const int64_t up_s = parse_i64(info_field(reply.text, "uptime_in_seconds")).value_or(0);
+  const std::string clients = info_field(reply.text, "connected_clients");
+  const std::string memory = info_field(reply.text, "used_memory_human");
+  const std::string line = "server " + context.connection.address().text() + ", up " +
+                           duration_text(up_s * 1000) + ", clients " + clients + ", memory " +
+                           memory;
+  std::printf("%s\n\n", styled(line, Style::kDim, context.screen).c_str());
+}
+
+int print_all(Context& context) {
+  if (context.arguments.has("--by")) throw usage_error("--by takes a queue");
+  std::vector<QueueStats> queues;
+  json all = json::array();
+  const std::vector<std::string> names = find_queues(context.connection);
+  for (const std::string& name : names) {
+    queues.emplace_back(name, stats_of(context, name));
+    if (context.json) all.push_back(queue_json(context, name, queues.back().second));
+  }
+  if (context.json) {
+    print_json(all);
+    return kDone;
+  }
+  print_server(context);
+  if (queues.empty()) {
+    std::printf("no queues in database %d\n", context.connection.address().database);
+  } else {
+    queues_table(queues).print(context.screen);
+  }
+  return kDone;
+}
+
+RespValue lines_of(Context& context, const std::string& by) {
+  Words words = {"Q.STATS", context.queue(), "BY"};
+  const size_t equals = by.find('=');
+  words.push_back(by.substr(0, equals));
+  if (equals != std::string::npos) words.push_back(by.substr(equals + 1));
+  return as_map_of_maps(context.connection.call(words));
+}
+
+// The first of them; --by shows all.
+void print_lines(const Context& context, const char* what, RespValue lines) {
+  if (lines.items.empty()) return;
+  const size_t all = lines.items.size() / 2;
+  lines.items.resize(std::min(all, kShownLines) * 2);
+  std::printf("\n");
+  lines_table(what, lines).print(context.screen);
+  if (all > kShownLines) std::printf("… and %zu more\n", all - kShownLines);
+}
+
+int print_one(Context& context) {
+  if (const auto by = context.arguments.value("--by")) {
+    const RespValue lines = lines_of(context, *by);
+    if (context.json) {
+      print_json(resp_to_json(lines));
+    } else if (!lines.items.empty()) {
+      lines_table("NAME", lines).print(context.screen);
+    }
+    return kDone;
+  }
+  const RespValue stats = stats_of(context, context.queue());
+  if (context.json) {
+    json line = queue_json(context, context.queue(), stats);
+    line["config"] =
+        resp_to_json(as_map(context.connection.call({"Q.CONFIG", context.queue(), "GET"})));
+    print_json(line);
+    return kDone;
+  }
+  queues_table({{context.queue(), stats}}).print(context.screen);
+  std::printf("\n");
+  const std::vector<std::string> lines = summary_lines(stats, context.screen);
+  for (const std::string& line : lines) std::printf("%s\n", line.c_str());
+  if (stats.find("adopted") != nullptr) return kDone;
+  print_lines(context, "BAND", lines_of(context, "pri"));
+  print_lines(context, "GROUP", lines_of(context, "group"));
+  print_lines(context, "WORKER", lines_of(context, "worker"));
+  return kDone;
+}
+
+int run_status(Context& context) {
+  return context.operands() == 0 ? print_all(context) : print_one(context);
+}
+
+// --- config ---
+
+constexpr Option kLevelOptions[] = {
+    {"--group", "GLOB", "of these groups, not of the queue", "GROUP"},
+    {"--key", "GLOB", "of these keys, not of the queue", "KEY"},
+};
+
+constexpr Option kResetOptions[] = {
+    {"--reset", nullptr, "back to the defaults; of a rule: forget it"},
+};
+
+Words config_words(Context& context) {
+  Words words = {"Q.CONFIG", context.queue()};
+  context.arguments.append_words(kLevelOptions, words);
+  if (words.size() > 4) throw usage_error("--group or --key, not both");
+  return words;
+}
+
+void set_config(Context& context, Words words, const Words& pairs) {
+  words.emplace_back("SET");
+  words.insert(words.end(), pairs.begin(), pairs.end());
+  context.connection.call(words);
+}
+
+int show_config(Context& context, Words words, const Words& fields) {
+  words.emplace_back("GET");
+  words.insert(words.end(), fields.begin(), fields.end());
+  const RespValue reply = as_map(context.connection.call(words));
+  if (context.json) {
+    print_json(resp_to_json(reply));
+    return kDone;
+  }
+  Table table({{"FIELD"}, {"VALUE", false, true}});
+  for (size_t i = 0; i + 1 < reply.items.size(); i += 2) {
+    table.add({printable(reply.items[i].text), printable(reply.items[i + 1].text)});
+  }
+  if (!table.empty()) table.print(context.screen);
+  return kDone;
+}
+
+// FIELD shows it, FIELD=VALUE sets it; after a change what was set is shown.
+int run_config(Context& context) {
+  const Words words = config_words(context);
+  Words fields;
+  Words pairs;
+  for (size_t i = 1; i < context.operands(); ++i) {
+    const std::string& text = context.operand(i);
+    const size_t equals = text.find('=');
+    fields.push_back(text.substr(0, equals));
+    if (equals == std::string::npos) continue;
+    pairs.push_back(fields.back());
+    pairs.push_back(text.substr(equals + 1));
+  }
+  if (!pairs.empty() && pairs.size() != fields.size() * 2) {
+    throw usage_error("either FIELD=VALUE for all, or FIELD for all");
+  }
+  if (context.arguments.has("--reset")) {
+    if (!fields.empty()) throw usage_error("--reset is about all fields");
+    Words reset = words;
+    reset.emplace_back("RESET");
+    context.connection.call(reset);
+  }
+  if (!pairs.empty()) set_config(context, words, pairs);
+  return show_config(context, words, fields);
+}
+
+// --- pause, resume ---
+
+int set_paused(Context& context, const std::string& direction) {
+  const Words words = config_words(context);
+  set_config(context, words, {"paused", direction});
+  return show_config(context, words, {"paused"});
+}
+
+int run_pause(Context& context) {
+  return set_paused(context, context.operands() > 1 ? context.operand(1) : "out");
+}
+
+int run_resume(Context& context) { return set_paused(context, "none"); }
+
+}  // namespace
+
+std::span<const CommandRow> queue_commands() {
+  static const CommandRow kRows[] = {
+      {"status",
+       "[QUEUE]",
+       0,
+       1,
+       "all queues, or one in detail",
+       nullptr,
+       {kStatusOptions},
+       run_status},
+      {"config",
+       "QUEUE [FIELD...|FIELD=VALUE...]",
+       1,
+       100,
+       "show or change a queue's configuration",
+       "PROTOCOL.md lists the fields, under Q.CONFIG.",
+       {kLevelOptions, kResetOptions},
+       run_config},
+      {"pause",
+       "QUEUE [in|out|all]",
+       1,
+       2,
+       "give out no jobs (out, the default), take none (in), or both",
+       nullptr,
+       {kLevelOptions},
+       run_pause},
+      {"resume", "QUEUE", 1, 1, "end a pause", nullptr, {kLevelOptions}, run_resume},
+  };
+  return kRows;
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,162 @@
+#include "tools/cli/queue_view.h"
+
+#include <algorithm>
+
+#include "tools/cli/replies.h"
+#include "tools/cli/text.h"
+
+namespace sluice::cli {
+
+namespace {
+
+using Kind = RespValue::Kind;
+
+// A number of a line; nothing where the line has none or it is 0.
+std::string filled(const RespValue& line, Bytes name) {
+  const int64_t value = integer_of(line, name);
+  return value == 0 ? "" : count_text(value);
+}
+
+std::string shown(const RespValue& line, Bytes name) {
+  return line.find(name) == nullptr ? "" : count_text(integer_of(line, name));
+}
+
+std::string slots_text(const RespValue& line) {
+  if (line.find("slots") == nullptr) return shown(line, "active");
+  const int64_t most = integer_of(line, "max_active");
+  const std::string used = count_text(integer_of(line, "slots"));
+  return most == 0 ? used : used + "/" + count_text(most);
+}
+
+std::string quantile_text(const RespValue& line, Bytes name, Bytes quantile) {
+  if (number_of(line, name, "count") == 0) return "";
+  return duration_text(static_cast<int64_t>(number_of(line, name, quantile)));
+}
+
+std::string age_text(const RespValue& line, Bytes name) {
+  const int64_t age_ms = integer_of(line, name, -1);
+  return age_ms < 0 ? "" : duration_text(age_ms);
+}
+
+Cell bad(std::string text) { return {std::move(text), Style::kBad}; }
+
+std::string bands_text(const RespValue& stats) {
+  const RespValue* bands = stats.find("by_priority");
+  std::string text;
+  for (size_t i = 0; bands != nullptr && i + 1 < bands->items.size(); i += 2) {
+    if (!text.empty()) text += "  ";
+    text += printable(bands->items[i].text) + " " + count_text(bands->items[i + 1].integer);
+  }
+  return text;
+}
+
+std::string durations_text(const RespValue& stats, Bytes name) {
+  if (number_of(stats, name, "count") == 0) return "none yet";
+  std::string text;
+  for (const char* part : {"p50", "p95", "p99", "max"}) {
+    if (!text.empty()) text += "  ";
+    text += std::string(part) + " " + quantile_text(stats, name, part);
+  }
+  return text;
+}
+
+std::string totals_text(const RespValue& stats) {
+  std::string text;
+  for (const char* name :
+       {"added", "started", "completed", "failed", "expired", "cancelled", "reclaimed"}) {
+    const int64_t total = integer_of(stats, name);
+    if (total == 0 && name != std::string("added")) continue;
+    if (!text.empty()) text += "  ";
+    text += std::string(name) + " " + count_text(total);
+  }
+  return text;
+}
+
+std::string rejected_text(const RespValue& stats) {
+  const RespValue* reasons = stats.find("rejected");
+  std::string text;
+  for (size_t i = 0; reasons != nullptr && i + 1 < reasons->items.size(); i += 2) {
+    if (reasons->items[i + 1].integer == 0) continue;
+    if (!text.empty()) text += "  ";
+    text += reasons->items[i].text + " " + count_text(reasons->items[i + 1].integer);
+  }
+  return text;
+}
+
+}  // namespace
+
+Table queues_table(const std::vector<QueueStats>& queues) {
+  Table table({{"QUEUE", false, true},
+               {"PENDING", true},
+               {"ACTIVE", true},
+               {"DELAYED", true},
+               {"BLOCKED", true},
+               {"ADDED/S", true},
+               {"DONE/S", true},
+               {"OLDEST", true},
+               {"WAIT P50", true},
+               {"P95", true},
+               {"RUN P50", true},
+               {"FAILED", true},
+               {"POPS", true}});
+  for (const auto& [name, stats] : queues) {
+    table.add({printable(name),
+               shown(stats, "pending"),
+               {slots_text(stats), integer_of(stats, "slots") > 0 ? Style::kBusy : Style::kPlain},
+               filled(stats, "delayed"),
+               filled(stats, "blocked"),
+               rate_text(number_of(stats, "rates", "added")),
+               rate_text(number_of(stats, "rates", "completed")),
+               age_text(stats, "oldest_ms"),
+               quantile_text(stats, "wait_ms", "p50"),
+               quantile_text(stats, "wait_ms", "p95"),
+               quantile_text(stats, "run_ms", "p50"),
+               bad(filled(stats, "failed")),
+               filled(stats, "waiting_pops")});
+  }
+  return table;
+}
+
+Table lines_table(const char* what, const RespValue& lines) {
+  Table table({{what, false, true},
+               {"PENDING", true},
+               {"ACTIVE", true},
+               {"DELAYED", true},
+               {"BLOCKED", true},
+               {"OLDEST", true},
+               {"WAIT P50", true},
+               {"P95", true},
+               {"RUN P50", true},
+               {"COMPLETED", true},
+               {"FAILED", true},
+               {"LONGEST RUN", true}});
+  for (size_t i = 0; i + 1 < lines.items.size(); i += 2) {
+    const RespValue& line = lines.items[i + 1];
+    const std::string name = printable(lines.items[i].text);
+    table.add({name.empty() ? "(none)" : name, shown(line, "pending"), slots_text(line),
+               filled(line, "delayed"), filled(line, "blocked"), age_text(line, "oldest_ms"),
+               quantile_text(line, "wait_ms", "p50"), quantile_text(line, "wait_ms", "p95"),
+               quantile_text(line, "run_ms", "p50"), filled(line, "completed"),
+               bad(filled(line, "failed")), age_text(line, "oldest_run_ms")});
+  }
+  return table;
+}
+
+std::vector<std::string> summary_lines(const RespValue& stats, const Screen& screen) {
+  std::vector<std::string> lines;
+  const auto add = [&](const std::string& title, const std::string& text) {
+    if (text.empty()) return;
+    const std::string padded = title + std::string(10 - title.size(), ' ');
+    const size_t room = screen.width > 10 ? screen.width - 10 : 0;
+    lines.push_back(styled(padded, Style::kDim, screen) +
+                    (room == 0 ? text : fit_text(text, room)));
+  };
+  add("pending", bands_text(stats));
+  add("waited", durations_text(stats, "wait_ms"));
+  add("ran", durations_text(stats, "run_ms"));
+  add("totals", totals_text(stats));
+  add("refused", rejected_text(stats));
+  return lines;
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,52 @@
+// A simulation: producers that add readable jobs at a rate, workers that take and end them.
+//
+// They are threads of this program with a connection each, and use the queue as others do: jobs are
+// popped with a lease, touched while they run, acknowledged or refused.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/cli/context.h"
+#include "tools/cli/signals.h"
+
+namespace sluice::cli {
+
+// How long a run takes, milliseconds.
+struct RunTime {
+  enum class Kind : uint8_t { kUniform, kExponential } kind = Kind::kUniform;
+  double from = 200;  // kExponential: the mean
+  double to = 2000;
+
+  // N, FROM:TO, exp:MEAN. Throws a usage error.
+  static RunTime parse(const std::string& text);
+  double draw(std::mt19937_64& random) const;
+};
+
+using BandShares = std::vector<std::pair<std::string, double>>;
+
+struct SimulationPlan {
+  std::string queue;
+  double rate = 10;  // jobs a second, of all producers
+  int producers = 1;
+  int workers = 4;
+  int users = 5;
+  BandShares bands;  // empty: the queue's default band
+  double fail_share = 0.05;
+  RunTime run;
+  uint64_t seed = 0;
+};
+
+// NAME=WEIGHT,... Throws a usage error.
+BandShares parse_bands(const std::string& text);
+// The named bands of a queue; those in the middle get the most.
+BandShares bands_of_queue(Connection& connection, const std::string& queue);
+
+// Until a signal comes, or so many seconds have passed (0: any). Prints a line a second, and a
+// summary. The reply is the program's exit code.
+int simulate(Context& context, const SimulationPlan& plan, Signals& signals, int64_t seconds);
+
+}  // namespace sluice::cli

@@ -1,0 +1,65 @@
+// Table: aligned columns that fit the terminal.
+//
+// Cells are printable text (text.h). A column in which every cell is empty is left out. One thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace sluice::cli {
+
+enum class Style : uint8_t { kPlain, kTitle, kDim, kGood, kBusy, kBad };
+
+struct Cell {
+  std::string text;
+  Style style = Style::kPlain;
+
+  Cell() = default;
+  Cell(std::string of, Style in = Style::kPlain) : text(std::move(of)), style(in) {}  // NOLINT
+  Cell(const char* of) : text(of) {}                                                  // NOLINT
+};
+
+// How standard output shows things: its width in columns (0: unlimited), and whether in colours.
+struct Screen {
+  size_t width = 0;
+  size_t height = 0;
+  bool colours = false;
+  bool terminal = false;
+
+  // No limit and no colours where it is no terminal; no colours with NO_COLOR.
+  static Screen of_output();
+};
+
+std::string styled(const std::string& text, Style style, const Screen& screen);
+// The style in which a job's state is shown.
+Style state_style(const std::string& state);
+
+class Table {
+ public:
+  struct Column {
+    const char* title;
+    bool right = false;
+    bool shrinks = false;  // it may be cut where the terminal is too narrow
+  };
+
+  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+  // As many cells as columns.
+  void add(std::vector<Cell> row) { rows_.push_back(std::move(row)); }
+  bool empty() const { return rows_.empty(); }
+
+  // The title's line, and one for each row.
+  std::vector<std::string> lines(const Screen& screen) const;
+  void print(const Screen& screen) const;
+
+ private:
+  std::vector<size_t> widths(const Screen& screen) const;
+  std::string line(const std::vector<Cell>& cells, const std::vector<size_t>& widths,
+                   const Screen& screen) const;
+
+  std::vector<Column> columns_;
+  std::vector<std::vector<Cell>> rows_;
+};
+
+}  // namespace sluice::cli
