@@ -92,6 +92,14 @@ def test_jobs_lists_what_is_selected(options):
     payloads = [job["payload"] for job in sluice.json("jobs", "exec", "--with", "payload", "--by",
                                                       "rank")]
     require_equal(payloads, ["print(1)", "print(2)"], "--with")
+    require_equal(sluice.json("pop", "exec")[0]["id"], "alarm", "popped")
+    sluice.must("cancel", "exec", "later")
+    require_equal(ids(sluice.json("jobs", "exec")), ["alarm", "report", "later"],
+                  "active, waiting, ended")
+    require_equal(ids(sluice.json("jobs", "exec", "--state", "Cancelled", "--state", "active")),
+                  ["alarm", "later"], "several states")
+    code, out, err = sluice.run("jobs", "exec", "--limit", 3)
+    require_equal((code, err), (0, ""), "no more than the limit")
     require_equal(sluice.must("jobs", "none"), "", "no queue")
     sluice.fails(SERVER_ERROR, "BADFIELD field=state", "jobs", "exec", "--state", "tired")
     sluice.fails(USAGE_ERROR, "--tag takes NAME=VALUE", "jobs", "exec", "--tag", "kind")

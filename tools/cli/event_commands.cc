@@ -77,9 +77,11 @@ class EventReader {
     const std::string type = text_of(event, "type");
     const std::string padded = type + std::string(type.size() < 10 ? 10 - type.size() : 0, ' ');
     const std::string moment = moment_text(integer_of(event, "time"), wall_ms());
-    std::printf("%8lld  %s  %s %s  %s\n", static_cast<long long>(integer_of(event, "seq")),
+    const std::string fields = pairs_text(event.at("fields"));
+    std::printf("%8lld  %s  %s %s%s%s\n", static_cast<long long>(integer_of(event, "seq")),
                 moment.c_str(), styled(padded, state_style(type), context_.screen).c_str(),
-                printable(text_of(event, "id")).c_str(), pairs_text(event.at("fields")).c_str());
+                printable(text_of(event, "id")).c_str(), fields.empty() ? "" : "  ",
+                fields.c_str());
   }
 
   // Without --after, or for what it says: from here on.

@@ -1,8 +1,11 @@
 // Commands about jobs that somebody adds or looks at: add, jobs, job, move.
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <iostream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "net/http/json_text.h"
 #include "tools/cli/context.h"
@@ -19,6 +22,17 @@ namespace {
 constexpr int64_t kUsualJobs = 50;
 constexpr int64_t kMostJobs = 10'000'000;
 constexpr int64_t kPage = 1000;
+
+// In which order the jobs of a state are worth reading, and the states themselves.
+constexpr std::array<std::pair<const char*, const char*>, 8> kStateOrders = {
+    {{"active", "age"},
+     {"pending", "rank"},
+     {"delayed", "age"},
+     {"blocked", ""},
+     {"failed", "age"},
+     {"expired", "age"},
+     {"cancelled", "age"},
+     {"completed", "age"}}};
 
 // --- add ---
 
@@ -70,45 +84,100 @@ int run_add(Context& context) {
 // --- jobs ---
 
 constexpr Option kJobsOptions[] = {
-    {"--by", "ORDER", "the order; otherwise by id", "BY", "rank age deadline"},
+    {"--by", "ORDER", "the order; otherwise state by state", nullptr, "rank age deadline"},
     {"--with", "FIELD", "payload or result as well; may be repeated", "WITH", "payload result", 0,
      true},
     {"--limit", "N", "at most so many jobs (50)"},
 };
 
+class JobLister {
+ public:
+  explicit JobLister(Context& context)
+      : context_(context), limit_(context.arguments.integer("--limit", kUsualJobs, 1, kMostJobs)) {
+    jobs_.kind = RespValue::Kind::kArray;
+  }
+
+  // False: there are more than the limit.
+  bool list() {
+    const Arguments& arguments = context_.arguments;
+    Words selector;
+    if (arguments.has("--by")) {
+      arguments.append_words(selector_options(), selector);
+      return walk(selector, *arguments.value("--by"));
+    }
+    // State by state, each in its own order: a walk without any order would be one by hashes.
+    const std::vector<std::string> chosen = arguments.values("--state");
+    arguments.append_words(selector_options().subspan(1), selector);
+    for (const auto& row : kStateOrders) {
+      const char* state = row.first;
+      const bool is_chosen =
+          chosen.empty() || std::any_of(chosen.begin(), chosen.end(), [&](const auto& one) {
+            return equals_ignore_case(one, state);
+          });
+      Words with_state = selector;
+      with_state.insert(with_state.begin(), {"STATE", state});
+      if (is_chosen && !walk(with_state, row.second)) return false;
+    }
+    return true;
+  }
+
+  const RespValue& jobs() const { return jobs_; }
+  int64_t limit() const { return limit_; }
+
+ private:
+  int64_t room() const { return limit_ - static_cast<int64_t>(jobs_.items.size()); }
+
+  bool walk(const Words& selector, const std::string& order) {
+    std::string cursor = "0";
+    do {
+      // One more than fits tells that there are more.
+      const std::string count = std::to_string(std::min(kPage, room() + 1));
+      Words words = {"Q.LIST", context_.queue()};
+      if (!selector.empty()) words.emplace_back("WHERE");
+      words.insert(words.end(), selector.begin(), selector.end());
+      if (!order.empty()) words.insert(words.end(), {"BY", order});
+      context_.arguments.append_words(kJobsOptions, words);
+      words.insert(words.end(), {"CURSOR", cursor, "COUNT", count});
+      RespValue reply = context_.connection.call(words);
+      cursor = reply.items[0].text;
+      RespValue page = as_maps(std::move(reply.items[1]));
+      for (RespValue& job : page.items) {
+        if (room() == 0) return false;
+        jobs_.items.push_back(std::move(job));
+      }
+    } while (cursor != "0");
+    return true;
+  }
+
+  Context& context_;
+  const int64_t limit_;
+  RespValue jobs_;
+};
+
+// A state that there is none of is the server's to refuse.
+void check_states(Context& context) {
+  const std::vector<std::string> states = context.arguments.values("--state");
+  for (const std::string& state : states) {
+    context.connection.call({"Q.LIST", context.queue(), "WHERE", "STATE", state, "COUNT", "1"});
+  }
+}
+
 int run_jobs(Context& context) {
-  const Arguments& arguments = context.arguments;
-  const int64_t limit = arguments.integer("--limit", kUsualJobs, 1, kMostJobs);
-  Words selector;
-  arguments.append_words(selector_options(), selector);
-  RespValue jobs;
-  jobs.kind = RespValue::Kind::kArray;
-  std::string cursor = "0";
-  do {
-    const auto found = static_cast<int64_t>(jobs.items.size());
-    const std::string count = std::to_string(std::min(kPage, limit - found));
-    Words words = {"Q.LIST", context.queue()};
-    if (!selector.empty()) words.emplace_back("WHERE");
-    words.insert(words.end(), selector.begin(), selector.end());
-    arguments.append_words(kJobsOptions, words);
-    words.insert(words.end(), {"CURSOR", cursor, "COUNT", count});
-    RespValue reply = context.connection.call(words);
-    cursor = reply.items[0].text;
-    RespValue page = as_maps(std::move(reply.items[1]));
-    for (RespValue& job : page.items) jobs.items.push_back(std::move(job));
-  } while (cursor != "0" && static_cast<int64_t>(jobs.items.size()) < limit);
+  check_states(context);
+  JobLister lister(context);
+  const bool all = lister.list();
+  const RespValue& jobs = lister.jobs();
   if (context.json) {
     print_json(resp_to_json(jobs));
     return kDone;
   }
-  const bool with_payload =
-      arguments.has("--with") && !jobs.items.empty() && jobs.items[0].find("payload") != nullptr;
+  const bool with_payload = !jobs.items.empty() && jobs.items[0].find("payload") != nullptr;
   if (!jobs.items.empty()) {
     jobs_table(jobs, context.server_now_ms(), with_payload).print(context.screen);
   }
-  if (cursor != "0") {
+  if (!all) {
     std::fprintf(stderr, "sluice: there are more; --limit shows more than %lld\n",
-                 static_cast<long long>(limit));
+                 static_cast<long long>(lister.limit()));
   }
   return kDone;
 }

@@ -29,7 +29,7 @@ constexpr const char* kPopBlockMs = "500";
 // Jobs that are on the way at a time.
 constexpr size_t kBatch = 256;
 // A producer that is further behind than this lets go of what it owes.
-constexpr std::chrono::seconds kMostDebt(1);
+constexpr std::chrono::seconds kMostDebt(5);
 constexpr int64_t kMostTouchMs = 1000;
 constexpr int64_t kLeastTouchMs = 30;
 constexpr double kDelayedShare = 0.05;
@@ -131,28 +131,26 @@ class Producer {
   }
 
   void run() {
-    auto due = steady_clock::now();
-    for (;;) {
-      due += std::chrono::duration_cast<steady_clock::duration>(
-          std::chrono::duration<double>(gap_(random_)));
-      if (!stage_.sleep_until(due)) return;
+    auto due = steady_clock::now() + next_gap();
+    while (stage_.sleep_until(due)) {
       const auto now = steady_clock::now();
       if (now - due > kMostDebt) due = now;
-      size_t count = 1;
-      send_job();
+      size_t count = 0;
       // What has become due meanwhile goes along.
-      for (; count < kBatch; ++count) {
-        const auto next = due + std::chrono::duration_cast<steady_clock::duration>(
-                                    std::chrono::duration<double>(gap_(random_)));
-        if (next > now) break;
-        due = next;
+      for (; due <= now && count < kBatch; ++count) {
         send_job();
+        due += next_gap();
       }
       for (; count > 0; --count) take_answer();
     }
   }
 
  private:
+  steady_clock::duration next_gap() {
+    const std::chrono::duration<double> seconds(gap_(random_));
+    return std::chrono::duration_cast<steady_clock::duration>(seconds);
+  }
+
   void send_job() {
     const SimulationPlan& plan = stage_.plan;
     const Task& task = kTasks[random_() % kTasks.size()];
