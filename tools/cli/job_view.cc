@@ -33,10 +33,11 @@ Cell note_of(const RespValue& job, int64_t now_ms) {
     if (job.find("cancel") != nullptr && !job.at("cancel").is_null()) {
       return {"told to stop: " + printable(cancel), Style::kBad};
     }
-    std::string note =
-        "lease " + duration_text(std::max<int64_t>(0, integer_of(job, "deadline") - now_ms));
+    const int64_t deadline = integer_of(job, "deadline", -1);
+    const int64_t left_ms = std::max<int64_t>(0, deadline - now_ms);
+    const std::string lease = deadline < 0 ? "" : "lease " + duration_text(left_ms);
     const std::string progress = printable(text_of(job, "progress"));
-    return progress.empty() ? note : note + ", " + progress;
+    return lease + (lease.empty() || progress.empty() ? "" : ", ") + progress;
   }
   if (state == "delayed") {
     const int64_t left_ms = std::max<int64_t>(0, integer_of(job, "not_before") - now_ms);
