@@ -14,6 +14,8 @@ namespace {
 
 constexpr int64_t kDefaultCount = 100;
 constexpr int64_t kMaxCount = 1000;
+// At most so many events are looked at in one call.
+constexpr size_t kMaxLookedAt = 100'000;
 
 struct EventsRequest final : WaiterRequest {
   uint64_t after = 0;
@@ -21,10 +23,13 @@ struct EventsRequest final : WaiterRequest {
   int64_t count = kDefaultCount;
   bool every_type = true;
   std::array<bool, kEventTypes> types{};
+  std::string id;  // only of this job; empty: of all
   bool blocks = false;
   int64_t block_ms = 0;
 
-  bool wants(EventType type) const { return every_type || types[static_cast<size_t>(type)]; }
+  bool wants(const Event& event) const {
+    return (every_type || types[static_cast<size_t>(event.type)]) && (id.empty() || event.id == id);
+  }
 };
 
 // A missing queue has had no events.
@@ -64,6 +69,8 @@ bool parse_events(Call& call, const EventLog& log, EventsRequest& request) {
       request.every_type = false;
       if (!parse_event_type(options.value(), type)) options.bad_value();
       request.types[static_cast<size_t>(type)] = true;
+    } else if (options.is("ID", 1)) {
+      request.id = options.job_id().value_or(Bytes());
     } else {
       options.unknown();
     }
@@ -96,31 +103,53 @@ void reply_event(Reply& reply, const Event& event) {
   reply.close_map(mark, pairs);
 }
 
+// How far a call has looked, where that is not told by the events themselves.
+void reply_mark(Reply& reply, const Event& last) {
+  reply_event(reply, {last.seq, last.time_ms, EventType::kNone, {}, {}});
+}
+
 // An array of the events, or the error.
 void reply_events(Call& call, const EventLog& log, const EventsRequest& request) {
   if (is_trimmed(log, request)) {
     return call.reply.error(QueueError("TRIMMED").with("oldest", oldest_seq(log)).text());
   }
   const size_t mark = call.reply.open_array();
-  int64_t count = 0;
+  size_t count = 0;
+  size_t looked_at = 0;
+  uint64_t told = 0;
+  Event last;
   log.read(request.after, [&](const Event& event) {
-    if (!request.wants(event.type)) return true;
-    reply_event(call.reply, event);
-    return ++count < request.count;
+    last = event;
+    ++looked_at;
+    if (request.wants(event)) {
+      reply_event(call.reply, event);
+      told = event.seq;
+      ++count;
+    }
+    return count < static_cast<size_t>(request.count) && looked_at < kMaxLookedAt;
   });
-  call.reply.close_array(mark, static_cast<size_t>(count));
+  const bool passed_over = last.seq > told;
+  if (passed_over && (!request.id.empty() || looked_at == kMaxLookedAt)) {
+    reply_mark(call.reply, last);
+    ++count;
+  }
+  call.reply.close_array(mark, count);
 }
 
-// There is an event to reply, or the error. Events that are not wanted are passed over for good, so
-// that a waiter looks at each but once.
+// There is an event to reply, or the error, or a mark. Events that are not wanted are passed over
+// for good, so that a waiter looks at each but once.
 bool has_news(const EventLog& log, EventsRequest& request) {
   if (is_trimmed(log, request)) return true;
   bool found = false;
+  size_t looked_at = 0;
+  uint64_t passed = request.after;
   log.read(request.after, [&](const Event& event) {
-    found = request.wants(event.type);
-    if (!found) request.after = event.seq;
+    found = request.wants(event) || ++looked_at == kMaxLookedAt;
+    if (!found) passed = event.seq;
     return !found;
   });
+  // What the bound has stopped is looked at again, and marked.
+  if (looked_at < kMaxLookedAt) request.after = passed;
   return found;
 }
 

@@ -5,6 +5,7 @@
 #include "engine/commands/queue_reply.h"
 #include "engine/commands/queue_where.h"
 #include "engine/commands/queues.h"
+#include "engine/queue/dispatch_order.h"
 
 namespace sluice {
 
@@ -12,6 +13,8 @@ namespace {
 
 constexpr int64_t kUsualCount = 100;
 constexpr int64_t kMaxCount = 1000;
+// BY DISPATCH: each of them moves lanes about.
+constexpr int64_t kMaxAhead = 100;
 
 struct ListRequest {
   Selector selector;
@@ -29,20 +32,35 @@ void read_order(OptionReader& options, JobOrder& order) {
     order = JobOrder::kAge;
   } else if (equals_ignore_case(name, "DEADLINE")) {
     order = JobOrder::kDeadline;
+  } else if (equals_ignore_case(name, "DISPATCH")) {
+    order = JobOrder::kDispatch;
   } else {
     options.unknown();
   }
 }
 
+// It is a list from the front, of whatever goes next. False with the error replied.
+bool check_ahead(Call& call, bool selects, ListRequest& request) {
+  if (selects) {
+    reply_bad_field(call, "where");
+    return false;
+  }
+  if (request.count == 0) request.count = kMaxAhead;
+  request.count = std::min(request.count, kMaxAhead);
+  request.selector.states = state_bit(JobState::kPending);
+  return true;
+}
+
 // False with the error replied.
 bool parse_list(Call& call, const QueueConfig& config, ListRequest& request) {
   bool in_selector = false;
+  bool selects = false;
   OptionReader options(call, 2);
   while (options.next()) {
     if (in_selector && read_selector_option(options, config, request.selector)) continue;
     in_selector = options.is("WHERE");
     if (in_selector) {
-      continue;
+      selects = true;
     } else if (options.is("BY", 1)) {
       read_order(options, request.order);
     } else if (options.is("CURSOR", 1)) {
@@ -56,6 +74,7 @@ bool parse_list(Call& call, const QueueConfig& config, ListRequest& request) {
     }
   }
   if (options.failed()) return false;
+  if (request.order == JobOrder::kDispatch) return check_ahead(call, selects, request);
   // LIMIT is another word for COUNT here; the smaller one counts.
   const int64_t limit = request.selector.limit;
   const bool limited = limit != kMaxSelected;
@@ -83,8 +102,11 @@ void q_list_command(Call& call) {
                         static_cast<size_t>(request.count), request.with);
   }
   const ShownAt at(call, key, *queue, request.with);
-  if (!walk_jobs(*queue, request.selector, request.order, request.cursor,
-                 static_cast<size_t>(request.count), at.now_ms, page)) {
+  if (request.order == JobOrder::kDispatch) {
+    if (request.cursor != "0") return call.reply.error("ERR invalid cursor");
+    page.jobs = next_in_order(*queue, static_cast<size_t>(request.count), at.now_ms);
+  } else if (!walk_jobs(*queue, request.selector, request.order, request.cursor,
+                        static_cast<size_t>(request.count), at.now_ms, page)) {
     return call.reply.error("ERR invalid cursor");
   }
   call.reply.array(2);

@@ -146,7 +146,7 @@ const Command kRows[] = {
      .summary = "Lists jobs, page by page.",
      .syntax = "queue [WHERE [STATE state [STATE state ...]] [GROUP glob] [PRI band] "
                "[TAG name value] [KEY label] [WORKER worker] [OLDER milliseconds] [LIMIT count]] "
-               "[BY <RANK | AGE | DEADLINE>] [CURSOR cursor] [COUNT count] "
+               "[BY <RANK | AGE | DEADLINE | DISPATCH>] [CURSOR cursor] [COUNT count] "
                "[WITH field [WITH field ...]]"},
     {.name = "q.stats",
      .arity = -2,
@@ -166,10 +166,10 @@ const Command kRows[] = {
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = q_events_command,
      .group = "queue",
-     .complexity = "O(M) with M the events that are looked at.",
+     .complexity = "O(M) with M the events that are looked at, at most 100000.",
      .summary = "Reads what happened to the jobs of a queue; waits for more with BLOCK.",
-     .syntax =
-         "queue <seq | - | $> [COUNT count] [BLOCK milliseconds] [TYPE type [TYPE type ...]]"},
+     .syntax = "queue <seq | - | $> [COUNT count] [BLOCK milliseconds] [TYPE type [TYPE type ...]] "
+               "[ID id]"},
     {.name = "q.config",
      .arity = -3,
      .flags = kWrite,

@@ -186,6 +186,19 @@ class Lanes {
   // The place in the dispatch order that this ticket of a lane has, or would have as its first.
   ReadyKey ready_key(const Lane* lane, const Job* ticket) const;
 
+  // --- Looking ahead (dispatch_order.h) --- What an admission of the first job of a ready lane
+  // does here, and its undoing: the last one first, with nothing else in between. `charged_ms`: to
+  // the share of the group, before its weight.
+  struct Taken {
+    Lane* lane = nullptr;
+    Job* job = nullptr;
+    Job* ticket = nullptr;
+    double virtual_ms = 0;          // of the group, before
+    std::vector<Limiter> limiters;  // likewise: the group's, then those of the keys
+  };
+  Taken take_first(Lane* lane, double charged_ms, int64_t now_ms);
+  void put_back(const Taken& taken, int64_t now_ms);
+
   // Frees up to `left` things and takes them off it (Queue::dismantle). REQUIRES: the jobs are
   // gone.
   void dismantle(size_t& left);
@@ -233,6 +246,7 @@ class Lanes {
   // Puts a limiter into the index of rates by when it has a token again; takes it out.
   void await_refill(Limiter& limiter, const Refill& refill, int64_t now_ms);
   void forget_refill(Limiter& limiter, const Refill& refill);
+  void restore(Limiter& limiter, const Limiter& before, const Refill& refill);
   void put_in_backlog(Group* group);
   void take_from_backlog(Group* group);
 

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "engine/keyspace/database.h"
+#include "engine/queue/dispatch_order.h"
 #include "engine/queue/queue.h"
 #include "engine/queue/queue_error.h"
 #include "engine/queue/queue_records.h"
@@ -110,11 +111,7 @@ class QueueWork {
   std::string pop(const PopSpec& spec, const Holder& holder, std::vector<Job*>& jobs);
   // The job that pop() would take first, and its place in the dispatch order among several
   // waiters' choices; null: none.
-  struct Choice {
-    Job* job = nullptr;
-    int band = 0;  // the effective one
-    ReadyKey place;
-  };
+  using Choice = DispatchChoice;
   Choice choose(const PopSpec& spec);
 
   // --- Ends of a run --- `lease`: the token, or 0 for `*`.
@@ -195,11 +192,8 @@ class QueueWork {
   void admit(Job* job, const PopSpec& spec, const Holder& holder);
   bool repeat_pop(const PopSpec& spec, const Holder& holder, std::vector<Job*>& jobs);
   bool slots_fit(const Job& job, const PopSpec& spec) const;
-  bool reserved(uint8_t band, uint32_t cost) const;
-  int effective_band(const Job& job) const;
   Choice choose_by_id(const PopSpec& spec);
   std::string find_leased(Bytes id, uint64_t lease, Job*& job);
-  double expected_run_ms() const;
   // Ends the run of an active job: slots, charge, statistics. It is left unplaced, without its run.
   // `counts`: the run says how long jobs take.
   JobRun end_run(Job* job, bool counts);

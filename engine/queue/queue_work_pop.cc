@@ -8,18 +8,6 @@
 
 namespace sluice {
 
-namespace {
-
-// What fairness charges for a run while nothing is known of how long jobs take.
-constexpr double kUnknownRunMs = 1000;
-
-}  // namespace
-
-double QueueWork::expected_run_ms() const {
-  const RecentMean& runs = queue_->stats.all.recent_run_ms;
-  return runs.count() == 0 ? kUnknownRunMs : std::max(1.0, runs.mean());
-}
-
 // --- Choice ---
 
 bool QueueWork::slots_fit(const Job& job, const PopSpec& spec) const {
@@ -28,40 +16,13 @@ bool QueueWork::slots_fit(const Job& job, const PopSpec& spec) const {
          (spec.cap == 0 || queue_->limiter.used + cost <= spec.cap);
 }
 
-bool QueueWork::reserved(uint8_t band, uint32_t cost) const {
-  const Reserve& reserve = queue_->config.values().reserve;
-  if (reserve.band < 0 || band <= reserve.band || queue_->max_active() == 0) return false;
-  return queue_->limiter.used + cost + reserve.slots > queue_->max_active();
-}
-
-int QueueWork::effective_band(const Job& job) const {
-  const int64_t aging_ms = queue_->config.values().aging_ms;
-  if (aging_ms == 0) return job.band;
-  const int64_t waited_ms = std::max<int64_t>(0, queue_->queue_ms - job.release_ms());
-  const int64_t bands = std::min<int64_t>(waited_ms / aging_ms, kBands);
-  return std::max<int>(0, static_cast<int>(job.band - bands));
-}
-
 QueueWork::Choice QueueWork::choose(const PopSpec& spec) {
   const Limiter& limiter = queue_->limiter;
   if (queue_->count(JobState::kPending) == 0 || limiter.paused) return {};
   queue_->lanes.run_rates(queue_->queue_ms);
   if (limiter.rate_ready_ms(queue_->queue_ms) != 0) return {};
   if (spec.id) return choose_by_id(spec);
-  Choice best;
-  for (const uint8_t number : queue_->lanes.used_bands()) {
-    const Lane* lane = queue_->lanes.next(number, spec.match);
-    if (lane == nullptr) continue;
-    Job* job = lane->first();
-    if (reserved(number, job->cost())) continue;
-    // Age is that of the ticket: in a LIFO lane the job takes the earliest one.
-    const Choice choice{job, effective_band(*lane->first_ticket()), lane->ready_key};
-    if (best.job == nullptr || choice.band < best.band ||
-        (choice.band == best.band && choice.place < best.place)) {
-      best = choice;
-    }
-    if (queue_->config.values().aging_ms == 0) break;
-  }
+  const Choice best = first_in_order(*queue_, spec.match, queue_->queue_ms);
   // The next job waits for its slots; nobody passes it because it is large.
   if (best.job != nullptr && !slots_fit(*best.job, spec)) return {};
   return best;
@@ -71,7 +32,7 @@ QueueWork::Choice QueueWork::choose_by_id(const PopSpec& spec) {
   Job* job = queue_->find(*spec.id);
   if (job == nullptr || queue_->shown_state(job) != JobState::kPending) return {};
   const bool fits = queue_->lanes.allows(job, queue_->queue_ms) && slots_fit(*job, spec) &&
-                    !reserved(job->band, job->cost());
+                    !lacks_reserved_slots(*queue_, job->band, job->cost());
   if (!fits) return {};
   if (!spec.match.empty() &&
       std::none_of(spec.match.begin(), spec.match.end(),
@@ -79,7 +40,8 @@ QueueWork::Choice QueueWork::choose_by_id(const PopSpec& spec) {
     return {};
   }
   const Job* ticket = queue_->owned_ticket(job);
-  return {job, effective_band(*ticket), queue_->lanes.ready_key(job->lane, ticket)};
+  return {job, effective_band(*queue_, *ticket, queue_->queue_ms),
+          queue_->lanes.ready_key(job->lane, ticket)};
 }
 
 // --- Admission ---
@@ -158,7 +120,7 @@ void QueueWork::admit(Job* job, const PopSpec& spec, const Holder& holder) {
   job->state = JobState::kActive;
   if (values.fair) {
     Group* group = job->lane->group;
-    run.charged_ms = expected_run_ms() * job->cost();
+    run.charged_ms = expected_run_ms(*queue_) * job->cost();
     charge(group, group->virtual_ms + run.charged_ms / group->config.weight);
   }
   queue_->limiter.take_token(now);

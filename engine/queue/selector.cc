@@ -172,6 +172,7 @@ std::vector<Part> Walk::plan(JobOrder order) const {
   switch (order) {
     case JobOrder::kNone:
       return plan_indexes();
+    case JobOrder::kDispatch:  // is no walk
     case JobOrder::kRank:
       if (wants(JobState::kPending)) parts.push_back(Part::kBands);
       return parts;

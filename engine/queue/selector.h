@@ -65,6 +65,7 @@ enum class JobOrder : uint8_t {
               // their time, ended ones by their end
   kDeadline,  // active ones by the end of lease or MAXRUN, delayed ones by their time, pending ones
               // with a TTL by its end
+  kDispatch,  // pending jobs as pops would take them (dispatch_order.h): Q.LIST alone, no walk
 };
 
 struct JobPage {

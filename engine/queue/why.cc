@@ -1,8 +1,8 @@
 // Why a job is not running: what Q.GET and Q.LIST tell people.
 #include <algorithm>
 #include <string>
-#include <tuple>
 
+#include "engine/queue/dispatch_order.h"
 #include "engine/queue/queue_error.h"
 #include "engine/queue/queue_work.h"
 
@@ -45,41 +45,6 @@ int64_t rate_ready_ms(const Queue& queue, const Job& job, int64_t now_ms) {
   return ready_ms;
 }
 
-bool lacks_reserved_slots(const Queue& queue, const Job& job) {
-  const Reserve& reserve = queue.config.values().reserve;
-  if (reserve.band < 0 || job.band <= reserve.band || queue.max_active() == 0) return false;
-  return queue.limiter.used + job.cost() + reserve.slots > queue.max_active();
-}
-
-// The first job in dispatch order whose group and keys have room; null: there is none. Slots,
-// rate and pause of the queue itself are not looked at: they hold for whoever is first.
-const Job* first_in_order(const Queue& queue, int64_t now_ms) {
-  const int64_t aging_ms = queue.config.values().aging_ms;
-  const Job* first = nullptr;
-  int first_band = kBands;
-  ReadyKey first_place;
-  for (const uint8_t band : queue.lanes.used_bands()) {
-    const Lane* lane = queue.lanes.next(band, {});
-    if (lane == nullptr) continue;
-    const Job* job = lane->first();
-    if (lacks_reserved_slots(queue, *job)) continue;
-    int effective = band;
-    if (aging_ms > 0) {
-      const int64_t steps =
-          std::max<int64_t>(0, now_ms - lane->first_ticket()->release_ms()) / aging_ms;
-      effective = static_cast<int>(std::max<int64_t>(0, band - steps));
-    }
-    if (first == nullptr ||
-        std::tie(effective, lane->ready_key) < std::tie(first_band, first_place)) {
-      first = job;
-      first_band = effective;
-      first_place = lane->ready_key;
-    }
-    if (aging_ms == 0) break;
-  }
-  return first;
-}
-
 std::string why_pending(const Queue& queue, const Job& job, int64_t now_ms, bool has_waiters) {
   const Limiter& group = job.lane->group->limiter;
   if (queue.limiter.paused || group.paused) return "paused";
@@ -92,8 +57,8 @@ std::string why_pending(const Queue& queue, const Job& job, int64_t now_ms, bool
   if (const int64_t ready_ms = rate_ready_ms(queue, job, now_ms); ready_ms != 0) {
     return "rate " + std::to_string(ready_ms - now_ms);
   }
-  if (lacks_reserved_slots(queue, job)) return "reserved";
-  if (first_in_order(queue, now_ms) == &job) {
+  if (lacks_reserved_slots(queue, job.band, job.cost())) return "reserved";
+  if (first_in_order(queue, {}, now_ms).job == &job) {
     if (!queue.limiter.has_slots(job.cost())) return used_of("queue_cap", queue.limiter);
     return has_waiters ? "next" : "no_worker";
   }

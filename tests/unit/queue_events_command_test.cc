@@ -44,6 +44,51 @@ TEST_CASE("events are told in order, from the oldest, after a number, or from no
   CHECK(brief(q.ask("Q.EVENTS q - TYPE added COUNT 1")) == "1 added a");
 }
 
+TEST_CASE("the events of one job, and how far they have been looked for") {
+  QueueTalk q;
+  q.add("a b");
+  q.pop("WORKER w");
+  q.ack("a");
+  q.pop();
+  CHECK(brief(q.ask("Q.EVENTS q - ID a")) == "1 added a, 3 started a, 4 completed a, 5 none ");
+  CHECK(brief(q.ask("Q.EVENTS q - ID b")) == "2 added b, 5 started b");
+  CHECK(brief(q.ask("Q.EVENTS q - ID nobody")) == "5 none ");
+  CHECK(brief(q.ask("Q.EVENTS q 5 ID a")) == "");
+  CHECK(brief(q.ask("Q.EVENTS q 2 ID a TYPE completed")) == "4 completed a, 5 none ");
+  CHECK(brief(q.ask("Q.EVENTS q - ID a COUNT 2")) == "1 added a, 3 started a");
+  CHECK(q.say("Q.EVENTS q - ID ''") == "-BADFIELD field=id");
+  CHECK(q.say("Q.EVENTS q - ID") == "-ERR syntax error");
+}
+
+TEST_CASE("a call looks at a hundred thousand events, and says where it stopped") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET events 1000000 retain_completed 0");
+  q.say("Q.ADD q first x DELAY 1000000");
+  const int kJobs = 60'000;
+  for (int i = 0; i < kJobs; ++i) {
+    q.say("Q.ADD q j x DELAY 1000000");
+    q.say("Q.CANCEL q j");
+  }
+  q.say("Q.CANCEL q first");
+  CHECK(brief(q.ask("Q.EVENTS q - ID first")) == "1 added first, 100000 none ");
+  CHECK(brief(q.ask("Q.EVENTS q 100000 ID first")) == "120002 cancelled first");
+  CHECK(brief(q.ask("Q.EVENTS q - TYPE started")) == "100000 none ");
+  CHECK(brief(q.ask("Q.EVENTS q - TYPE started BLOCK 0")) == "100000 none ");
+  CHECK(brief(q.ask("Q.EVENTS q 100000 TYPE started")) == "");
+}
+
+TEST_CASE("who waits for the events of one job hears of nothing else") {
+  QueueTalk q;
+  q.add("a");
+  CHECK(q.say_as(1, "Q.EVENTS q $ ID b BLOCK 0") == "(waits)");
+  q.pop();
+  CHECK(q.take_deliveries().empty());
+  q.add("b");
+  const auto delivered = q.take_deliveries();
+  REQUIRE(delivered.count(1) == 1);
+  CHECK(brief(delivered.at(1)) == "3 added b");
+}
+
 TEST_CASE("an event has five parts, the last of them a map") {
   QueueTalk q;
   q.add("a");
