@@ -73,7 +73,9 @@ std::vector<Bytes> without_passwords(const Command& command, std::span<const Byt
     hide(2, shown.size());
   }
   for (size_t i = 2; container == "config" && name == "set" && i + 1 < args.size(); i += 2) {
-    if (equals_ignore_case(args[i], "requirepass")) hide(i + 1, 1);
+    const bool secret =
+        equals_ignore_case(args[i], "requirepass") || equals_ignore_case(args[i], "http-token");
+    if (secret) hide(i + 1, 1);
   }
   return shown;
 }

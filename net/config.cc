@@ -144,6 +144,21 @@ std::string Config::reload(const Pairs& pairs, const Settings& after) {
 
 std::string Config::set(const Pairs& pairs) {
   MutexLock set_lock(set_mutex_);
+  return set_now(pairs);
+}
+
+std::string Config::update(const std::string& name,
+                           const std::function<std::string(const std::string& now)>& change) {
+  MutexLock set_lock(set_mutex_);
+  std::string now;
+  {
+    MutexLock lock(mutex_);
+    now = current_.values[directive_index(*find_directive(name))];
+  }
+  return set_now({{name, change(now)}});
+}
+
+std::string Config::set_now(const Pairs& pairs) {
   std::shared_ptr<const Settings> before;
   std::shared_ptr<const Settings> after;
   std::vector<ChangeCallback> callbacks;

@@ -76,11 +76,17 @@ class Config {
 
   // CONFIG SET: all pairs or none. Returns the whole error ("ERR CONFIG SET failed ..."), or "".
   std::string set(const Pairs& pairs);
+  // The same for one parameter, whose new value `change` makes of the present one: nobody else sets
+  // anything in between. REQUIRES: there is such a parameter.
+  std::string update(const std::string& name,
+                     const std::function<std::string(const std::string& now)>& change);
 
   // CONFIG REWRITE: brings the main file up to date, its comments and order kept. `user_lines`
   // replaces its user lines ("user alice on ..."); nothing keeps them. Returns the whole error, or
   // "".
   std::string rewrite(const std::optional<std::vector<std::string>>& user_lines);
+  // The same for the lines of this parameter alone.
+  std::string keep(const std::string& name);
 
   // Called after each successful set(); cannot be taken back.
   void on_change(ChangeCallback callback);
@@ -100,6 +106,9 @@ class Config {
   static std::string change(const Pairs& pairs, ConfigDraft& draft);
   std::string reload(const Pairs& pairs, const Settings& after) REQUIRES(set_mutex_);
   void publish(ConfigDraft draft) REQUIRES(mutex_);
+  std::string set_now(const Pairs& pairs) REQUIRES(set_mutex_);
+  std::string rewrite_file(const std::optional<std::vector<std::string>>& user_lines,
+                           const Directive* only);
 
   // Held by set() from its first check to its last callback. Before mutex_.
   Mutex set_mutex_;

@@ -179,12 +179,12 @@ std::string parse_http_host(Arguments arguments, ConfigDraft& draft, std::string
 }
 
 std::string parse_http_token(Arguments arguments, ConfigDraft& draft, std::string& value) {
-  TokenSetting token;
-  const std::string error = parse_token_setting(arguments, token);
-  if (!error.empty()) return error;
-  draft.settings.http_tokens.push_back(std::move(token));
-  value.clear();
-  return "";
+  // Each line of a file adds to those before; CONFIG SET names all.
+  std::vector<TokenSetting>& tokens = draft.settings.http_tokens;
+  if (!draft.from_file) tokens.clear();
+  const std::string error = parse_token_settings(arguments, tokens);
+  if (error.empty()) value = token_settings_text(tokens);
+  return error;
 }
 
 std::string parse_port_number(Arguments arguments, int64_t& port, std::string& value) {

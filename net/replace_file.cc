@@ -1,5 +1,6 @@
 #include "net/replace_file.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,6 +14,12 @@ std::string replace_file(const std::string& path, const std::string& text) {
   const std::string temporary = path + ".new-" + std::to_string(getpid());
   {
     std::ofstream stream(temporary, std::ios::trunc | std::ios::binary);
+    // Nobody may read the new one who could not read the old one.
+    struct stat old {};
+    const bool known = ::stat(path.c_str(), &old) == 0;
+    if (known && ::chmod(temporary.c_str(), old.st_mode & 07777) != 0) {
+      stream.setstate(std::ios::badbit);
+    }
     stream << text;
     stream.close();
     if (!stream) {

@@ -6,7 +6,7 @@
 namespace sluice {
 
 // Puts the text in the file's place in one step, so that a crash leaves the old one or the new one.
-// Returns an error message, or "".
+// The mode stays. Returns an error message, or "".
 std::string replace_file(const std::string& path, const std::string& text);
 
 }  // namespace sluice

@@ -95,7 +95,7 @@ std::string Server::start() {
     io_threads_.push_back(std::make_unique<IoThread>(state_, i, threads == 1));
   }
   if (settings->http_port != 0 || settings->http_tls_port != 0) {
-    http_ = std::make_unique<HttpService>(state_, *this, *settings, admin_routes());
+    http_ = std::make_unique<HttpService>(state_, *this, config_, admin_routes());
     http_->join_threads(io_threads_);
   }
   due_timer_ = std::make_unique<DueTimer>(*io_threads_[0]);

@@ -179,6 +179,9 @@ void Server::settings_changed(const Settings& before, const Settings& after) {
   if (before.requirepass != after.requirepass) {
     engine_->acl().set_default_password(after.requirepass);
   }
+  if (http_ != nullptr && before.http_tokens != after.http_tokens) {
+    http_->set_tokens(after.http_tokens);
+  }
   if (before.timeout_s == 0 && after.timeout_s != 0) {
     for (const auto& thread : io_threads_) {
       thread->post([&io_thread = *thread] { io_thread.need_housekeeping(); });

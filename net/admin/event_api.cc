@@ -17,6 +17,9 @@ using OptionType = OptionRow::Type;
 
 constexpr const char* kStreamCount = "1000";
 
+// No event: how far events have been looked at that were not asked for.
+bool is_mark(const RespValue& event) { return event.items[2].text == "none"; }
+
 json event_of(const RespValue& event) {
   json line = json::object();
   line["seq"] = event.items[0].integer;
@@ -32,9 +35,9 @@ json event_of(const RespValue& event) {
 // left, so that a slow reader costs no memory: the log keeps what he has not read.
 class EventStream : public std::enable_shared_from_this<EventStream> {
  public:
-  EventStream(Exchange& exchange, Words types, std::string after)
+  EventStream(Exchange& exchange, Words filters, std::string after)
       : exchange_(exchange.shared_from_this()),
-        types_(std::move(types)),
+        filters_(std::move(filters)),
         after_(std::move(after)) {}
 
   void begin() {
@@ -53,7 +56,7 @@ class EventStream : public std::enable_shared_from_this<EventStream> {
   void wait() {
     Words words = {"Q.EVENTS", exchange_->path("queue"), after_, "COUNT", kStreamCount, "BLOCK",
                    "0"};
-    words.insert(words.end(), types_.begin(), types_.end());
+    words.insert(words.end(), filters_.begin(), filters_.end());
     exchange_->run_waiting(
         words, [self = shared_from_this()](const RespValue& reply) { self->take(reply); });
   }
@@ -73,10 +76,12 @@ class EventStream : public std::enable_shared_from_this<EventStream> {
     }
     for (const RespValue& event : reply.items) {
       after_ = std::to_string(event.items[0].integer);
+      if (is_mark(event)) continue;
       part_ += "id: " + after_ + "\nevent: " + event.items[2].text +
                "\ndata: " + dump_json(event_of(event)) + "\n\n";
     }
-    send();
+    // Nothing but a mark: there is more to look at.
+    part_.empty() ? wait() : send();
   }
 
   void send() {
@@ -90,7 +95,7 @@ class EventStream : public std::enable_shared_from_this<EventStream> {
   }
 
   const std::shared_ptr<Exchange> exchange_;
-  const Words types_;
+  const Words filters_;
   std::string after_;
   std::string part_;  // what is to be sent next
   bool opened_ = false;
@@ -108,22 +113,22 @@ void get_events(Exchange& exchange) {
   QueryReader query(exchange);
   std::string after = query.text("after").value_or("");
   const int64_t count = query.integer("count", 1, 1000).value_or(100);
-  Words types;
-  query.options({{"type", "TYPE", OptionType::kTexts}}, types);
+  Words filters;
+  query.options({{"type", "TYPE", OptionType::kTexts}, {"id", "ID"}}, filters);
   if (query.failed()) return;
   const bool stream = wants_stream(exchange.request());
   // Of one that comes again this is newer than its address.
   const std::string* last = exchange.request().header("last-event-id");
   if (stream && last != nullptr && !last->empty()) after = *last;
   if (after.empty()) after = stream ? "$" : "-";
-  if (stream) return std::make_shared<EventStream>(exchange, types, after)->begin();
+  if (stream) return std::make_shared<EventStream>(exchange, filters, after)->begin();
   Words words = {"Q.EVENTS", exchange.path("queue"), after, "COUNT", std::to_string(count)};
-  words.insert(words.end(), types.begin(), types.end());
+  words.insert(words.end(), filters.begin(), filters.end());
   const RespValue reply = exchange.run(words);
   if (respond_error(exchange, reply)) return;
   json events = json::array();
   for (const RespValue& event : reply.items) {
-    events.push_back(event_of(event));
+    if (!is_mark(event)) events.push_back(event_of(event));
     after = std::to_string(event.items[0].integer);
   }
   respond_json(exchange, {{"events", std::move(events)}, {"next", after}});
@@ -138,7 +143,8 @@ std::vector<Route> event_routes() {
        .summary = "What happened to jobs, in order; with Accept: text/event-stream as it happens.",
        .parameters = {{"after", "string", "a number, - (the oldest kept) or $ (from now on)"},
                       {"count", "integer", "at most so many, 1 to 1000; not of a stream"},
-                      {"type", "string", "only events of this type; may be repeated"}},
+                      {"type", "string", "only events of this type; may be repeated"},
+                      {"id", "string", "only events of this job"}},
        .answer = "Events"},
   };
 }

@@ -34,8 +34,10 @@ const std::vector<OptionRow>& add_options() {
 
 // Q.LIST's options of a query besides the selector.
 const std::vector<OptionRow>& list_options() {
-  static const std::vector<OptionRow> rows = {
-      {"by", "BY"}, {"cursor", "CURSOR"}, {"with", "WITH", OptionType::kTexts}};
+  static const std::vector<OptionRow> rows = {{"by", "BY"},
+                                              {"count", "COUNT", OptionType::kInteger},
+                                              {"cursor", "CURSOR"},
+                                              {"with", "WITH", OptionType::kTexts}};
   return rows;
 }
 
@@ -236,7 +238,8 @@ std::vector<Route> job_routes() {
       {.pattern = kJobs,
        .handler = list_jobs,
        .summary = "The jobs that a selector chooses, page by page.",
-       .parameters = with_selector({{"by", "string", "rank, age or deadline"},
+       .parameters = with_selector({{"by", "string", "rank, age, deadline or dispatch"},
+                                    {"count", "integer", "at most so many"},
                                     {"cursor", "string", "where the page before ended"},
                                     {"with", "string", "payload or result; may be repeated"}}),
        .answer = "Jobs"},

@@ -15,6 +15,20 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   ["read", "operate", "admin", null]}, "tokens": {"type": "boolean"}, "now":
   {"type": "integer"}}, "required": ["role", "tokens", "now"],
   "additionalProperties": false},
+"Tokens": {"type": "object", "properties": {"tokens": {"type": "array", "items": {"type":
+  "object", "properties": {"id": {"type": "string"}, "role": {"type": "string", "enum": ["read",
+  "operate", "admin"]}, "user": {"type": ["string", "null"]}, "user_base64": {"type": "string"},
+  "own": {"type": "boolean"}}, "required": ["id", "role", "user", "own"],
+  "additionalProperties": false}}}, "required": ["tokens"], "additionalProperties": false},
+"NewToken": {"type": "object", "properties": {"role": {"type": "string", "enum": ["read",
+  "operate", "admin"]}, "user": {"type": "string"}, "user_base64": {"type": "string"}},
+  "required": ["role"], "additionalProperties": false},
+"MadeToken": {"type": "object", "properties": {"id": {"type": "string"}, "role": {"type":
+  "string", "enum": ["read", "operate", "admin"]}, "user": {"type": ["string", "null"]},
+  "user_base64": {"type": "string"}, "token": {"type": "string"}, "kept": {"type": "boolean"}},
+  "required": ["id", "role", "user", "token", "kept"], "additionalProperties": false},
+"RemovedToken": {"type": "object", "properties": {"id": {"type": "string"}, "kept": {"type":
+  "boolean"}}, "required": ["id", "kept"], "additionalProperties": false},
 "Journal": {"type": "object", "properties": {"journal": {"type": "object"}, "checkpoint":
   {"type": "object"}}, "required": ["journal", "checkpoint"], "additionalProperties": false},
 "Distribution": {"type": "object", "properties": {"count": {"type": "integer"}, "p50": {"type":

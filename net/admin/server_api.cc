@@ -27,7 +27,7 @@ void get_ready(Exchange& exchange) {
 
 // Who asks, for a page that has to know what to show. Open: it tells of nothing but the token.
 void get_session(Exchange& exchange) {
-  const bool tokens = !exchange.service().tokens().empty();
+  const bool tokens = !exchange.service().tokens()->empty();
   const bool known = !tokens || exchange.request().header("authorization") != nullptr;
   using std::chrono::system_clock;
   const auto now = system_clock::now().time_since_epoch();

@@ -306,10 +306,15 @@ bool HttpConnection::check_route(Exchange& exchange, HttpResponse& refusal) {
     refusal = problem(404, "NOTFOUND", "There is nothing at this path.");
     return false;
   }
-  const Tokens& tokens = service().tokens();
+  const std::shared_ptr<const Tokens> tokens = service().tokens();
+  // The connection may have come while there were some.
+  if (tokens->empty() && !request.from_loopback) {
+    refusal = loopback_only();
+    return false;
+  }
   const Access access = match.route != nullptr ? match.route->access : Access::kRead;
   Tokens::Answer answer =
-      tokens.check(access, request.header("authorization"), state.engine->acl());
+      tokens->check(access, request.header("authorization"), state.engine->acl());
   if (answer.verdict == Tokens::Verdict::kForbidden) {
     refusal = problem(403, "NOPERM", "The token's role may not do this.");
     return false;

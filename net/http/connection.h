@@ -35,6 +35,8 @@ class HttpConnection final : public ExchangeTransport,
   // Ends when the answer in work has left.
   void begin_stop();
   void close();
+  // Ends what is being answered if its token is none any more.
+  void tokens_changed();
 
   // --- ExchangeTransport ---
   void send(HttpResponse response) override;
@@ -108,6 +110,7 @@ class HttpThread final : public IoThreadGuest {
 
   void begin_stop() override;
   void close_all() override;
+  void tokens_changed();
   void take_connection(int fd, Endpoints endpoints);
   void remove(const std::shared_ptr<HttpConnection>& connection);
 

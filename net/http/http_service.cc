@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "net/config.h"
 #include "net/http/connection.h"
 #include "net/http/problem.h"
 
@@ -33,15 +34,16 @@ HttpLimits limits_of(const Settings& settings) {
 
 }  // namespace
 
-HttpService::HttpService(ServerState& state, ServerPort& server, const Settings& settings,
+HttpService::HttpService(ServerState& state, ServerPort& server, Config& config,
                          std::vector<Route> routes)
     : state_(state),
       server_(server),
+      config_(config),
       routes_(std::move(routes)),
-      tokens_(settings.http_tokens),
-      limits_(limits_of(settings)),
-      hosts_(settings.http_hosts),
-      aliases_(settings.http_aliases) {}
+      tokens_(std::make_shared<const Tokens>(config.settings()->http_tokens)),
+      limits_(limits_of(*config.settings())),
+      hosts_(config.settings()->http_hosts),
+      aliases_(config.settings()->http_aliases) {}
 
 HttpService::~HttpService() = default;
 
@@ -58,9 +60,8 @@ Listener::Refusal HttpService::refusal(bool loopback) {
   const bool crowded =
       counters_.connections.load(std::memory_order_relaxed) >= limits_.max_connections;
   HttpResponse response;
-  if (tokens_.empty() && !loopback) {
-    response = problem(403, "LOOPBACKONLY",
-                       "Without a token only this machine is served: see http-token.");
+  if (tokens()->empty() && !loopback) {
+    response = loopback_only();
   } else if (crowded) {
     response = problem(503, "TOOMANY", "There are too many connections.");
   } else {

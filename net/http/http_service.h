@@ -4,8 +4,8 @@
 // Requests run on the I/O thread of their connection, through that thread's Execution, exactly as
 // those of a RESP session do (net/engine_client.h).
 //
-// Threads: made before the I/O threads start; refusal() and adopt() on I/O thread 0; the rest is
-// constant or atomic.
+// Threads: made before the I/O threads start; refusal() and adopt() on I/O thread 0; tokens any;
+// the rest is constant or atomic.
 #pragma once
 
 #include <atomic>
@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/mutex.h"
 #include "net/http/router.h"
 #include "net/http/tokens.h"
 #include "net/listener.h"
@@ -24,6 +25,7 @@
 
 namespace sluice {
 
+class Config;
 class IoThread;
 class ServerPort;
 
@@ -39,8 +41,7 @@ struct HttpLimits {
 class HttpService {
  public:
   // All of them outlive it.
-  HttpService(ServerState& state, ServerPort& server, const Settings& settings,
-              std::vector<Route> routes);
+  HttpService(ServerState& state, ServerPort& server, Config& config, std::vector<Route> routes);
   ~HttpService();
   HttpService(const HttpService&) = delete;
   HttpService& operator=(const HttpService&) = delete;
@@ -54,8 +55,13 @@ class HttpService {
 
   ServerState& state() { return state_; }
   ServerPort& server() { return server_; }
+  Config& config() { return config_; }
   const std::vector<Route>& routes() const { return routes_; }
-  const Tokens& tokens() const { return tokens_; }
+  // The present ones. Any thread.
+  std::shared_ptr<const Tokens> tokens() const;
+  // Others take their place. What a request that is being answered was granted by one that is none
+  // any more ends at once: streams, long polls, bodies that are still to come. Any thread.
+  void set_tokens(std::vector<TokenSetting> settings);
   const HttpLimits& limits() const { return limits_; }
   // The queues for which the endpoints of older systems speak.
   const HttpAliases& aliases() const { return aliases_; }
@@ -74,8 +80,10 @@ class HttpService {
  private:
   ServerState& state_;
   ServerPort& server_;
+  Config& config_;
   const std::vector<Route> routes_;
-  const Tokens tokens_;
+  mutable Mutex tokens_mutex_;
+  std::shared_ptr<const Tokens> tokens_ GUARDED_BY(tokens_mutex_);
   HttpLimits limits_;
   const std::vector<std::string> hosts_;
   const HttpAliases aliases_;

@@ -86,6 +86,11 @@ HttpResponse problem(unsigned status, Bytes code, Bytes detail) {
   return response;
 }
 
+HttpResponse loopback_only() {
+  return problem(403, "LOOPBACKONLY",
+                 "Without a token only this machine is served: see http-token.");
+}
+
 HttpResponse problem_of_error(Bytes error) {
   const size_t end = std::min(error.find(' '), error.size());
   const Bytes code = error.substr(0, end);

@@ -19,7 +19,8 @@ std::vector<const char*> role_rules(Role role) {
                            "+q.move", "+q.retry", "+q.purge"}) {
     rules.push_back(rule);
   }
-  if (role == Role::kAdmin) rules.push_back("+bgsave");
+  if (role != Role::kAdmin) return rules;
+  for (const char* rule : {"+bgsave", "+config|get", "+config|set"}) rules.push_back(rule);
   return rules;
 }
 
@@ -27,6 +28,12 @@ std::shared_ptr<User> user_of_role(Role role) {
   AclRules rules(false);
   for (const char* rule : role_rules(role)) CHECK(rules.apply(rule) == nullptr);
   return std::make_shared<User>("http-" + std::string(role_name(role)), std::move(rules));
+}
+
+// Whether it needs no token.
+bool is_open(Access access, bool no_tokens) {
+  return access == Access::kOpen ||
+         (no_tokens && (access == Access::kReady || access == Access::kRead));
 }
 
 // The least role that satisfies an access.
@@ -46,12 +53,14 @@ std::optional<Role> parse_role(Bytes name) {
   return std::nullopt;
 }
 
-std::string parse_token_setting(std::span<const std::string> words, TokenSetting& token) {
-  if (words.size() != 2 && words.size() != 4) return "wrong number of arguments";
-  const std::optional<Role> role = parse_role(words[0]);
+namespace {
+
+// Role and secret.
+std::string parse_token(const std::string& role_word, const std::string& secret,
+                        TokenSetting& token) {
+  const std::optional<Role> role = parse_role(role_word);
   if (!role) return "the role must be read, operate or admin";
   token.role = *role;
-  const std::string& secret = words[1];
   if (secret.starts_with('#')) {
     token.hash = to_lower(Bytes(secret).substr(1));
     if (!is_password_hash(token.hash)) return "the hash must be 64 hexadecimal digits";
@@ -62,30 +71,66 @@ std::string parse_token_setting(std::span<const std::string> words, TokenSetting
   } else {
     return "the token must be >text, or # and its SHA-256";
   }
-  if (words.size() == 2) return "";
-  if (!equals_ignore_case(words[2], "user")) return "the third word must be 'user'";
-  token.user = words[3];
   return "";
+}
+
+}  // namespace
+
+std::string parse_token_settings(std::span<const std::string> words,
+                                 std::vector<TokenSetting>& tokens) {
+  while (!words.empty()) {
+    TokenSetting token;
+    if (words.size() < 2) return "wrong number of arguments";
+    const std::string error = parse_token(words[0], words[1], token);
+    if (!error.empty()) return error;
+    words = words.subspan(2);
+    if (!words.empty() && equals_ignore_case(words[0], "user")) {
+      if (words.size() < 2) return "wrong number of arguments";
+      token.user = words[1];
+      // As of every ACL user; and so the words can be told apart again.
+      const bool plain = !token.user.empty() && token.user.find(' ') == std::string::npos;
+      if (!plain) return "the name of a user has no blanks";
+      words = words.subspan(2);
+    }
+    std::erase_if(tokens, [&](const TokenSetting& old) { return old.hash == token.hash; });
+    tokens.push_back(std::move(token));
+    if (tokens.size() > kMaxTokens) return "there may be at most 1000 tokens";
+  }
+  return "";
+}
+
+std::string token_words(const TokenSetting& token) {
+  std::string text = std::string(role_name(token.role)) + " #" + token.hash;
+  if (!token.user.empty()) text += " user " + token.user;
+  return text;
+}
+
+std::string token_settings_text(std::span<const TokenSetting> tokens) {
+  std::string text;
+  for (const TokenSetting& token : tokens) {
+    if (!text.empty()) text += ' ';
+    text += token_words(token);
+  }
+  return text;
 }
 
 Tokens::Tokens(std::vector<TokenSetting> settings) : settings_(std::move(settings)) {
   for (size_t i = 0; i < kRoles; ++i) role_users_[i] = user_of_role(static_cast<Role>(i));
 }
 
-std::optional<Principal> Tokens::find(Bytes token, const Acl& acl) const {
-  const std::string hash = hash_password(token);
+std::optional<Principal> Tokens::find(Bytes hash, const Acl& acl) const {
   const TokenSetting* found = nullptr;
   for (const TokenSetting& setting : settings_) {
     if (same_hash(setting.hash, hash)) found = &setting;
   }
   if (found == nullptr) return std::nullopt;
   if (found->user.empty()) {
-    return Principal{found->role, role_users_[static_cast<size_t>(found->role)]};
+    return Principal{found->role, role_users_[static_cast<size_t>(found->role)], found->hash};
   }
   // A user that is off, or gone, takes his tokens with him.
   std::shared_ptr<User> user = acl.find(found->user);
   if (user == nullptr || !user->rules()->enabled()) return std::nullopt;
-  return Principal{found->role, std::move(user)};
+  return Principal{found->role, std::move(user), found->hash};
 }
 
 Tokens::Answer Tokens::check(Access access, const std::string* authorization,
@@ -97,7 +142,7 @@ Tokens::Answer Tokens::check(Access access, const std::string* authorization,
     const bool bearer = value.size() > kScheme.size() &&
                         equals_ignore_case(value.substr(0, kScheme.size()), kScheme);
     std::optional<Principal> found;
-    if (bearer) found = find(value.substr(kScheme.size()), acl);
+    if (bearer) found = find(hash_password(value.substr(kScheme.size())), acl);
     // Also where nothing is needed: a wrong token is a mistake that its owner wants to hear of.
     if (!found) return {Verdict::kBadToken, {}};
     answer.principal = std::move(*found);
@@ -105,13 +150,17 @@ Tokens::Answer Tokens::check(Access access, const std::string* authorization,
         answer.principal.role >= least_role(access) ? Verdict::kGranted : Verdict::kForbidden;
     return answer;
   }
-  const bool open =
-      access == Access::kOpen || (empty() && (access == Access::kReady || access == Access::kRead));
-  if (open) {
+  if (is_open(access, empty())) {
     answer.verdict = Verdict::kGranted;
-    answer.principal = {Role::kRead, role_users_[static_cast<size_t>(Role::kRead)]};
+    answer.principal = {Role::kRead, role_users_[static_cast<size_t>(Role::kRead)], {}};
   }
   return answer;
+}
+
+bool Tokens::still_grants(Access access, const Principal& principal, const Acl& acl) const {
+  if (principal.token.empty()) return is_open(access, empty());
+  const std::optional<Principal> now = find(principal.token, acl);
+  return now && now->role == principal.role && now->user->name == principal.user->name;
 }
 
 }  // namespace sluice

@@ -4,6 +4,9 @@
 // hold as well: the one that it names, or one of its role that has no other rules than the role.
 // Without any token only this machine is served, and may read (Access says what).
 //
+// Tokens change at run time (`http-token`): then there is another object of this class, and whoever
+// was let in by the one before is looked at again (still_grants).
+//
 // Threads: constant after it is made; any thread.
 #pragma once
 
@@ -31,6 +34,7 @@ enum class Access : uint8_t {
 struct Principal {
   Role role = Role::kRead;
   std::shared_ptr<User> user;
+  std::string token;  // its hash; empty: none was given
 };
 
 class Tokens {
@@ -38,6 +42,7 @@ class Tokens {
   explicit Tokens(std::vector<TokenSetting> settings);
 
   bool empty() const { return settings_.empty(); }
+  const std::vector<TokenSetting>& settings() const { return settings_; }
 
   enum class Verdict : uint8_t { kGranted, kNeedsToken, kBadToken, kForbidden };
   struct Answer {
@@ -46,9 +51,11 @@ class Tokens {
   };
   // `authorization`: the header's value, or null. Takes the same time whichever token is right.
   Answer check(Access access, const std::string* authorization, const Acl& acl) const;
+  // Whether one that other tokens let in would be let in by these as well, and as the same one.
+  bool still_grants(Access access, const Principal& principal, const Acl& acl) const;
 
  private:
-  std::optional<Principal> find(Bytes token, const Acl& acl) const;
+  std::optional<Principal> find(Bytes hash, const Acl& acl) const;
 
   std::vector<TokenSetting> settings_;
   // Of tokens that name no user.

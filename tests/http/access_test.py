@@ -8,8 +8,8 @@ import hashlib
 import socket
 import sys
 
-from http_client import (ADMIN_TOKEN, Client, OPERATE_TOKEN, Raw, READ_TOKEN, TOKENS, require,
-                         require_equal, require_problem, run, serve)
+from http_client import (ADMIN_TOKEN, Client, OPERATE_TOKEN, other_address, Raw, READ_TOKEN,
+                         THREADS, TOKENS, require, require_equal, require_problem, run, serve)
 
 QUEUE = "/api/v1/queues/q"
 JOB = QUEUE + "/jobs/j"
@@ -59,6 +59,9 @@ ROUTES = [
     ("POST", QUEUE + "/jobs:retry", {"where": {}}, "operate"),
     ("POST", QUEUE + "/jobs:purge", {"where": {}}, "operate"),
     ("POST", "/api/v1/checkpoint", None, "admin"),
+    ("GET", "/api/v1/tokens", None, "admin"),
+    ("POST", "/api/v1/tokens", {"role": "read"}, "admin"),
+    ("DELETE", "/api/v1/tokens/0123456789abcdef", None, "admin"),
 ]
 RANK = {"open": 0, "any": 1, "read": 1, "operate": 2, "admin": 3}
 
@@ -165,17 +168,6 @@ def test_bad_token_lines_do_not_start(options):
         require(code == 1 and "http-token" in text, f"{line}: exit {code}, {text}")
 
 
-def other_address():
-    """An address of this machine that is not loopback; None if there is none."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))
-        except OSError:
-            return None
-        address = probe.getsockname()[0]
-    return None if address.startswith("127.") else address
-
-
 def test_without_a_token_others_are_refused(options):
     """Who comes by another address than loopback is served only with a token."""
     address = other_address()
@@ -196,4 +188,4 @@ def test_without_a_token_others_are_refused(options):
 
 
 if __name__ == "__main__":
-    sys.exit(run(sys.modules[__name__]))
+    sys.exit(run(sys.modules[__name__], THREADS))

@@ -8,7 +8,8 @@ import json
 import re
 import sys
 
-from http_client import Client, READ_TOKEN, require, require_equal, require_problem, run, serve
+from http_client import (Client, READ_TOKEN, require, require_equal, require_problem, run, serve,
+                         THREADS)
 
 EXECUTIONS = "/api/v1/admin/executions/"
 GRADING = "/api/v1/grading_queue"
@@ -159,4 +160,4 @@ def test_the_grading_queue(options):
 
 
 if __name__ == "__main__":
-    sys.exit(run(sys.modules[__name__]))
+    sys.exit(run(sys.modules[__name__], THREADS))

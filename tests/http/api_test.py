@@ -11,7 +11,7 @@ import sys
 import threading
 
 from http_client import (ADMIN_TOKEN, Client, OPERATE_TOKEN, TIMEOUT_S, quoted, require,
-                         require_equal, require_problem, run, serve, wait_until)
+                         require_equal, require_problem, run, serve, wait_until, THREADS)
 
 QUEUE = "/api/v1/queues/q"
 JOBS = QUEUE + "/jobs"
@@ -364,6 +364,59 @@ def test_pages_of_events(options):
         require_problem(client.get(QUEUE + "/events?type=x"), 422, "BADFIELD")
 
 
+def test_the_story_of_one_job(options):
+    """`id` leaves out the events of other jobs, in pages and in streams; `next` says how far."""
+    server = serve(options)
+    path = QUEUE + "/events?after=-&id=%FF%2F"
+    with Client(server) as client:
+        client.expect(201, "POST", JOBS, {"id_base64": "/y8=", "payload": ""})
+        for name in "abc":
+            add(client, name)
+        lease = pop(client)[0]["lease"]
+        client.expect(200, "POST", JOBS + "/%FF%2F:ack", {"lease": lease})
+        add(client, "d")
+        page = client.expect(200, "GET", path).json
+        require_equal([(event["type"], event["id_base64"]) for event in page["events"]],
+                      [(kind, "/y8=") for kind in ("added", "started", "completed")])
+        require_equal(page["next"], "7")
+        page = client.expect(200, "GET", path.replace("after=-", "after=7")).json
+        require_equal(page, {"events": [], "next": "7"})
+        page = client.expect(200, "GET", path + "&count=2").json
+        require_equal((len(page["events"]), page["next"]), (2, "5"))
+        require_problem(client.get(QUEUE + "/events?id="), 422, "BADFIELD")
+        stream = Stream(server, path)
+        require_equal([stream.next()["event"] for _ in range(3)],
+                      ["added", "started", "completed"])
+        for name in "efg":
+            add(client, name)
+        client.expect(200, "POST", JOBS + "/%FF%2F:retry")
+        require_equal(stream.next()["event"], "retrying")
+        stream.close()
+
+
+def test_the_next_jobs_in_dispatch_order(options):
+    """by=dispatch lists what pops would take: here by fair share, and within a group's cap."""
+    server = serve(options)
+    with Client(server) as client:
+        client.expect(200, "PATCH", QUEUE, {"fair": True, "max_active": 2})
+        client.expect(200, "PATCH", QUEUE + "?group=capped", {"max_active": 1})
+        for number in range(3):
+            add(client, f"a{number}", group="a")
+        for number in range(3):
+            add(client, f"b{number}", group="b")
+            add(client, f"c{number}", group="capped")
+        path = JOBS + "?by=dispatch"
+        answer = client.expect(200, "GET", path).json
+        foretold = [job["id"] for job in answer["jobs"]]
+        require_equal(foretold, ["a0", "b0", "c0", "a1", "b1", "a2", "b2"])
+        require_equal(answer["cursor"], None)
+        require_equal(ids(client.get(path + "&count=2&with=payload")), foretold[:2])
+        require_equal([job["id"] for job in pop(client, count=2)], foretold[:2])
+        require_equal(pop(client), [], "slots beyond the cap")
+        require_equal(ids(client.get(path)), foretold[2:])
+        require_problem(client.get(path + "&state=pending"), 422, "BADFIELD")
+
+
 def test_what_is_answered_is_kept(options):
     """A job that was added over HTTP is there after kill -9; the journal and checkpoint answer."""
     server = serve(options, {"appendonly": "yes", "appendfsync": "always"})
@@ -385,4 +438,4 @@ def test_what_is_answered_is_kept(options):
 
 
 if __name__ == "__main__":
-    sys.exit(run(sys.modules[__name__]))
+    sys.exit(run(sys.modules[__name__], THREADS))

@@ -17,6 +17,8 @@ OPERATE_TOKEN = "operate-token-0123456789"
 ADMIN_TOKEN = "admin-token-0123456789"
 TOKENS = {"read": READ_TOKEN, "operate": OPERATE_TOKEN, "admin": ADMIN_TOKEN}
 TIMEOUT_S = 30
+# Connections share one I/O thread, and are spread over several.
+THREADS = (1, 3)
 
 
 def serve(options, directives=None, tokens=True):
@@ -27,10 +29,26 @@ def serve(options, directives=None, tokens=True):
     given.update(directives or {})
     server = options.server(given)
     server.start()
+    find_port(server)
+    return server
+
+
+def find_port(server):
+    """`http_port` of a server that has started."""
     with open(server.ready_path, encoding="utf-8") as ready:
         ports = dict(line.split() for line in ready)
     server.http_port = int(ports["http-port"])
-    return server
+
+
+def other_address():
+    """An address of this machine that is not loopback; None if there is none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            return None
+        address = probe.getsockname()[0]
+    return None if address.startswith("127.") else address
 
 
 class Answer:
@@ -124,7 +142,8 @@ class Raw:
         except OSError:
             pass  # What the server said before it closed is still to be read.
 
-    def _receive(self):
+    def receive(self):
+        """More of what comes into `buffer`; false at the end."""
         try:
             data = self.socket.recv(1 << 16)
         except ConnectionResetError:
@@ -135,7 +154,7 @@ class Raw:
     def answer(self, has_body=True):
         """The next answer; None if the connection ends before one comes."""
         while b"\r\n\r\n" not in self.buffer:
-            if not self._receive():
+            if not self.receive():
                 return None
         head, _, self.buffer = self.buffer.partition(b"\r\n\r\n")
         lines = head.decode("latin-1").split("\r\n")
@@ -144,7 +163,7 @@ class Raw:
             name, _, value = line.partition(":")
             headers[name.lower()] = value.strip()
         length = int(headers.get("content-length", 0)) if has_body else 0
-        while len(self.buffer) < length and self._receive():
+        while len(self.buffer) < length and self.receive():
             pass
         body, self.buffer = self.buffer[:length], self.buffer[length:]
         closed = headers.get("connection") == "close"
@@ -152,7 +171,7 @@ class Raw:
 
     def at_end(self):
         """True once the server has closed the connection, and nothing is left to read."""
-        while self._receive():
+        while self.receive():
             pass
         return self.buffer == b""
 

@@ -7,7 +7,8 @@
 import re
 import sys
 
-from http_client import Client, READ_TOKEN, require, require_equal, require_problem, run, serve
+from http_client import (Client, READ_TOKEN, require, require_equal, require_problem, run, serve,
+                         THREADS)
 
 JOBS = "/api/v1/queues/q/jobs"
 SAMPLE = re.compile(r'([a-z_:]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\.)*",?)*)\})? (-?[0-9.e+-]+)')
@@ -126,4 +127,4 @@ def test_both_formats(options):
 
 
 if __name__ == "__main__":
-    sys.exit(run(sys.modules[__name__]))
+    sys.exit(run(sys.modules[__name__], THREADS))

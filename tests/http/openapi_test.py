@@ -7,7 +7,7 @@
 import re
 import sys
 
-from http_client import ADMIN_TOKEN, Client, require, require_equal, run, serve
+from http_client import ADMIN_TOKEN, Client, require, require_equal, run, serve, THREADS
 
 KINDS = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
 
@@ -122,6 +122,7 @@ def call_everything(api):
     api.call("POST", f"{jobs}/{third}:cancel", {"reason": "r", "grace_ms": 0})
     api.call("POST", f"{jobs}/{third}:cancel", {}, status=409)
     for path in ("/jobs?with=payload&with=result&limit=3", "/jobs?state=completed&by=age",
+                 "/jobs?by=dispatch&count=10", "/events?after=-&id=a",
                  "/jobs/a", "/jobs/%FF?with=payload", "", "?window_ms=1000", "/config",
                  "/config?group=*", "/bands", "/groups", "/tags/lang", "/workers",
                  "/events?after=-&count=50"):
@@ -135,6 +136,9 @@ def call_everything(api):
                  "/api/v1/openapi.json"):
         api.call("GET", path)
     api.call("POST", "/api/v1/checkpoint")
+    made = api.call("POST", "/api/v1/tokens", {"role": "read"}, status=201)
+    api.call("GET", "/api/v1/tokens")
+    api.call("DELETE", f"/api/v1/tokens/{made['id']}")
 
 
 def call_older_systems(api):
@@ -183,4 +187,4 @@ def test_the_description_is_whole(options):
 
 
 if __name__ == "__main__":
-    sys.exit(run(sys.modules[__name__]))
+    sys.exit(run(sys.modules[__name__], THREADS))

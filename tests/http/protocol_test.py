@@ -9,7 +9,7 @@ import sys
 import time
 
 from http_client import (Client, Raw, READ_TOKEN, require, require_equal, require_problem, run,
-                         serve, wait_until)
+                         serve, wait_until, THREADS)
 
 HOST = b"Host: localhost\r\n"
 AUTHORIZED = HOST + b"Authorization: Bearer operate-token-0123456789\r\n"
@@ -315,4 +315,4 @@ def test_the_end(options):
 
 
 if __name__ == "__main__":
-    sys.exit(run(sys.modules[__name__]))
+    sys.exit(run(sys.modules[__name__], THREADS))

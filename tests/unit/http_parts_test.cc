@@ -4,6 +4,7 @@
 #include "engine/acl.h"
 #include "engine/passwords.h"
 #include "net/admin/routes.h"
+#include "net/config_special.h"
 #include "net/http/head_check.h"
 #include "net/http/json_text.h"
 #include "net/http/message.h"
@@ -155,11 +156,11 @@ TEST_CASE("tokens: roles, schemes, users") {
   Acl acl;
   const Bytes on[] = {"on", "~*", "+@all"};
   REQUIRE_EQ(acl.set_user("carol", on), "");
-  std::vector<TokenSetting> settings(2);
-  const std::string reader[] = {"read", ">0123456789abcdef"};
-  const std::string worker[] = {"OPERATE", "#" + hash_password("secret"), "user", "carol"};
-  REQUIRE_EQ(parse_token_setting(reader, settings[0]), "");
-  REQUIRE_EQ(parse_token_setting(worker, settings[1]), "");
+  std::vector<TokenSetting> settings;
+  const std::string words[] = {
+      "read", ">0123456789abcdef", "OPERATE", "#" + hash_password("secret"), "user", "carol"};
+  REQUIRE_EQ(parse_token_settings(words, settings), "");
+  REQUIRE_EQ(settings.size(), 2);
   CHECK_EQ(settings[0].hash, hash_password("0123456789abcdef"));
   const Tokens tokens(settings);
   const auto verdict = [&](Access access, const char* header) {
@@ -180,6 +181,48 @@ TEST_CASE("tokens: roles, schemes, users") {
   CHECK(none.check(Access::kRead, nullptr, acl).verdict == Verdict::kGranted);
   CHECK(none.check(Access::kOperate, nullptr, acl).verdict == Verdict::kNeedsToken);
   CHECK(none.check(Access::kAdmin, nullptr, acl).verdict == Verdict::kNeedsToken);
+}
+
+TEST_CASE("tokens: the last word on each counts, and there are at most so many") {
+  std::vector<TokenSetting> settings;
+  const std::string hash = "#" + hash_password("a");
+  const std::string twice[] = {"read", hash, "user", "carol", "operate", hash};
+  REQUIRE_EQ(parse_token_settings(twice, settings), "");
+  CHECK_EQ(token_settings_text(settings), "operate " + hash);
+  const std::string blank[] = {"read", hash, "user", "a b"};
+  CHECK_NE(parse_token_settings(blank, settings), "");
+  settings.clear();
+  for (size_t i = 0; i < kMaxTokens; ++i) {
+    const std::string one[] = {"read", "#" + hash_password(std::to_string(i)), "user", "u"};
+    REQUIRE_EQ(parse_token_settings(one, settings), "");
+  }
+  std::vector<TokenSetting> same;
+  const std::string text = token_settings_text(settings);
+  REQUIRE_EQ(parse_token_settings(config_special::split_value(text), same), "");
+  CHECK(same == settings);
+  CHECK_EQ(settings[0].id(), hash_password("0").substr(0, 16));
+  const std::string more[] = {"read", hash};
+  CHECK_EQ(parse_token_settings(more, settings), "there may be at most 1000 tokens");
+}
+
+TEST_CASE("tokens: what one has let in goes with it") {
+  const Acl acl;
+  const std::string words[] = {"read", ">0123456789abcdef", "admin", ">fedcba9876543210"};
+  std::vector<TokenSetting> settings;
+  REQUIRE_EQ(parse_token_settings(words, settings), "");
+  const Tokens before(settings);
+  const std::string header = "Bearer 0123456789abcdef";
+  const Principal reader = before.check(Access::kRead, &header, acl).principal;
+  CHECK(before.still_grants(Access::kRead, reader, acl));
+  settings.erase(settings.begin());
+  const Tokens after(settings);
+  CHECK_FALSE(after.still_grants(Access::kRead, reader, acl));
+  // Who came without one, while there was none.
+  const Tokens none({});
+  const Principal guest = none.check(Access::kRead, nullptr, acl).principal;
+  CHECK(none.still_grants(Access::kRead, guest, acl));
+  CHECK_FALSE(after.still_grants(Access::kRead, guest, acl));
+  CHECK(after.still_grants(Access::kOpen, guest, acl));
 }
 
 TEST_CASE("JSON carries any bytes") {

@@ -1,0 +1,296 @@
+#!/usr/bin/python3
+"""Tokens at run time: listed, made and removed over HTTP and by CONFIG, and what that ends.
+
+    tests/http/tokens_test.py [--server build/release/bin/sluice-server] [--only part-of-a-name]
+"""
+
+import hashlib
+import os
+import re
+import socket
+import stat
+import sys
+import threading
+
+from http_client import (ADMIN_TOKEN, Client, OPERATE_TOKEN, Raw, READ_TOKEN, THREADS, TOKENS,
+                         find_port, other_address, require, require_equal, require_problem, run,
+                         serve, wait_until)
+import servers
+
+TOKENS_PATH = "/api/v1/tokens"
+QUEUES = "/api/v1/queues"
+STREAM = "/api/v1/queues/q/events"
+
+
+def digest(secret):
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+class ConfiguredServer(servers.Server):
+    """Started with a file that says everything, in its own directory."""
+
+    def _command_line(self):
+        self.ready_path = os.path.join(self.directory, "ready")
+        if os.path.exists(self.ready_path):
+            os.unlink(self.ready_path)
+        return [self.program, self.path]
+
+    @property
+    def path(self):
+        return os.path.join(self.directory, "sluice.conf")
+
+    def text(self):
+        with open(self.path, encoding="utf-8") as file:
+            return file.read()
+
+
+def serve_with_file(options, more=""):
+    """A server whose configuration is a file, as CONFIG REWRITE needs it."""
+    server = ConfiguredServer(options.program, kind="sluice")
+    options.last = server
+    lines = ["# first", "port auto", "http-port auto", 'appendonly no', 'save ""',
+             f"dir {server.directory}", f"ready-file {server.directory}/ready",
+             f"io-threads {options.io_threads}", "maxclients 500",
+             *(f'http-token {role} ">{token}"' for role, token in TOKENS.items()), more]
+    with open(server.path, "w", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+    os.chmod(server.path, 0o600)
+    server.start()
+    find_port(server)
+    return server
+
+
+def tokens_of(client):
+    return client.expect(200, "GET", TOKENS_PATH).json["tokens"]
+
+
+def test_an_admin_makes_lists_and_removes_tokens(options):
+    """A made token works at once with its role; its secret is told once; a removed one is none."""
+    server = serve_with_file(options)
+    with Client(server, ADMIN_TOKEN) as client:
+        before = tokens_of(client)
+        require_equal([token["role"] for token in before], ["read", "operate", "admin"])
+        require_equal([token["own"] for token in before], [False, False, True])
+        made = client.expect(201, "POST", TOKENS_PATH, {"role": "operate"}).json
+        require(re.fullmatch("[0-9a-f]{64}", made["token"]), made)
+        require_equal(made["id"], digest(made["token"])[:16])
+        require(made["kept"], "it is not in the configuration's file")
+        client.expect(201, "POST", QUEUES + "/q/jobs", {"payload": "x"}, token=made["token"])
+        require_problem(client.get(TOKENS_PATH, token=made["token"]), 403, "NOPERM")
+        listed = client.get(TOKENS_PATH)
+        require(made["token"].encode() not in listed.body, "the list tells the secret")
+        require(digest(made["token"]).encode() not in listed.body, "the list tells the hash")
+        require_equal(listed.json["tokens"][-1],
+                      {"id": made["id"], "role": "operate", "user": None, "own": False})
+        require(made["token"] not in server.text(), "the file has the secret")
+        gone = client.expect(200, "DELETE", f"{TOKENS_PATH}/{made['id']}").json
+        require_equal(gone, {"id": made["id"], "kept": True})
+        require_problem(client.get(QUEUES, token=made["token"]), 401, "BADTOKEN")
+        require_problem(client.request("DELETE", f"{TOKENS_PATH}/{made['id']}"), 404, "NOTOKEN")
+        require_equal(tokens_of(client), before)
+
+
+def test_what_is_wrong_with_a_new_token_is_said(options):
+    """A role that is none, a user that is not there and unknown members are 422 and named."""
+    server = serve_with_file(options)
+    with Client(server, ADMIN_TOKEN) as client:
+        for body, field in (({}, "role"), ({"role": "owner"}, "role"), ({"role": 1}, "role"),
+                            ({"role": "read", "user": "nobody"}, "user"),
+                            ({"role": "read", "user": "de fault"}, "user"),
+                            ({"role": "read", "name": "x"}, "name")):
+            members = require_problem(client.post(TOKENS_PATH, body), 422, "BADFIELD")
+            require_equal(members["field"], field, str(body))
+        require_equal(len(tokens_of(client)), 3)
+        require_problem(client.get(TOKENS_PATH + "?x=1"), 422, "BADFIELD")
+
+
+def test_changes_survive_a_restart(options):
+    """What was made and removed over HTTP is so after a kill; nothing else of the file changed."""
+    server = serve_with_file(options)
+    with server.connect() as connection, Client(server, ADMIN_TOKEN) as client:
+        connection.call("ACL", "SETUSER", "carol", "on", "nopass", "~*", "+@all")
+        connection.call("CONFIG", "SET", "maxclients", "400")
+        made = client.expect(201, "POST", TOKENS_PATH, {"role": "read"}).json
+        for token in tokens_of(client):
+            if token["role"] == "operate":
+                client.expect(200, "DELETE", f"{TOKENS_PATH}/{token['id']}")
+    text = server.text()
+    require("# first\n" in text and "maxclients 500\n" in text and "carol" not in text, text)
+    require_equal(re.findall(r"^http-token (\w+) ", text, re.M), ["read", "admin", "read"])
+    require_equal(stat.S_IMODE(os.stat(server.path).st_mode), 0o600, "mode of the file")
+    server.kill()
+    server.start()
+    find_port(server)
+    with Client(server, ADMIN_TOKEN) as client:
+        client.expect(200, "GET", QUEUES, token=made["token"])
+        client.expect(200, "GET", QUEUES, token=READ_TOKEN)
+        require_problem(client.get(QUEUES, token=OPERATE_TOKEN), 401, "BADTOKEN")
+
+
+def test_without_a_file_it_says_that_it_does_not_last(options):
+    """Tokens of the command line: a change works, and `kept` is false."""
+    server = serve(options)
+    with Client(server, ADMIN_TOKEN) as client:
+        made = client.expect(201, "POST", TOKENS_PATH, {"role": "read"}).json
+        require_equal(made["kept"], False)
+        client.expect(200, "GET", QUEUES, token=made["token"])
+
+
+def test_the_last_token_stays(options):
+    """Over HTTP nobody takes the last token away: reading would be open then."""
+    server = serve(options, {"http-token": f"admin >{ADMIN_TOKEN}"}, tokens=False)
+    with Client(server, ADMIN_TOKEN) as client:
+        own, = tokens_of(client)
+        require_problem(client.request("DELETE", f"{TOKENS_PATH}/{own['id']}"), 409, "LASTTOKEN")
+        client.expect(200, "GET", QUEUES)
+
+
+def test_there_are_a_thousand_at_most(options):
+    """The thousandth token is made, one more is refused."""
+    words = " ".join(f"read #{digest(str(number))}" for number in range(998))
+    server = serve(options)
+    with Client(server, ADMIN_TOKEN) as client, server.connect() as connection:
+        words += f" admin #{digest(ADMIN_TOKEN)}"
+        connection.call("CONFIG", "SET", "http-token", words)
+        client.expect(201, "POST", TOKENS_PATH, {"role": "read"})
+        require_problem(client.post(TOKENS_PATH, {"role": "read"}), 409, "TOKENLIMIT")
+        require_equal(len(tokens_of(client)), 1000)
+
+
+def test_config_names_all_tokens(options):
+    """CONFIG SET and GET of http-token: hashes only, all or nothing, redacted in the slow log."""
+    server = serve_with_file(options, "slowlog-log-slower-than 0")
+    with Client(server, ADMIN_TOKEN) as client, server.connect() as connection:
+        shown = connection.call("CONFIG", "GET", "http-token").value[1].decode()
+        require_equal(shown, " ".join(f"{role} #{digest(token)}"
+                                      for role, token in TOKENS.items()))
+        other = "another-token-0123456"
+        both = f"admin >{ADMIN_TOKEN} read >{other} user carol"
+        require_equal(connection.call("CONFIG", "SET", "http-token", both).raw, b"+OK\r\n")
+        shown = connection.call("CONFIG", "GET", "http-token").value[1].decode()
+        require_equal(shown, f"admin #{digest(ADMIN_TOKEN)} read #{digest(other)} user carol")
+        log = repr(connection.call("SLOWLOG", "GET", "20").value)
+        require(other not in log and "(redacted)" in log, log)
+        require_problem(client.get(QUEUES, token=READ_TOKEN), 401, "BADTOKEN")
+        for bad in ("admin", "admin short", "admin >short", "owner >0123456789abcdef",
+                    f"admin >{ADMIN_TOKEN} x"):
+            reply = connection.call("CONFIG", "SET", "http-token", bad)
+            require(reply.is_error and b"'http-token'" in reply.raw, f"{bad}: {reply}")
+        client.expect(200, "GET", QUEUES)
+        require_equal(connection.call("CONFIG", "REWRITE").raw, b"+OK\r\n")
+        require_equal(re.findall(r"^http-token (.*)$", server.text(), re.M),
+                      [f"admin #{digest(ADMIN_TOKEN)}", f"read #{digest(other)} user carol"])
+
+
+def test_a_user_without_config_makes_no_tokens(options):
+    """The admin role of a token that speaks for a user does not go beyond the user's rules."""
+    secret = "token-of-a-user-0123"
+    server = serve(options, {"user": "carol on >pw ~* +@all -config",
+                             "http-token": [f"admin >{secret} user carol"]})
+    with Client(server, secret) as client:
+        require_problem(client.get(TOKENS_PATH), 403, "NOPERM")
+        require_problem(client.post(TOKENS_PATH, {"role": "read"}), 403, "NOPERM")
+        with server.connect() as connection:
+            connection.call("ACL", "SETUSER", "carol", "+config|get")
+        one, = tokens_of(client)
+        require_equal((one["role"], one["user"], one["own"]), ("admin", "carol", True))
+        require_problem(client.request("DELETE", f"{TOKENS_PATH}/{one['id']}"), 403, "NOPERM")
+
+
+def request_text(method, path, token, extra="", body=""):
+    return (f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
+            f"{extra}\r\n{body}").encode()
+
+
+def test_a_removed_token_takes_its_streams_along(options):
+    """Streams, long polls and half-sent requests of a removed token end; those of others go on."""
+    server = serve_with_file(options)
+    accept = "Accept: text/event-stream\r\n"
+    with Client(server, ADMIN_TOKEN) as client, Raw(server) as stream, Raw(server) as other, \
+            Raw(server) as poll, Raw(server) as half:
+        made = client.expect(201, "POST", TOKENS_PATH, {"role": "operate"}).json
+        stream.send(request_text("GET", STREAM, made["token"], accept))
+        other.send(request_text("GET", STREAM, OPERATE_TOKEN, accept))
+        require_equal(stream.answer().status, 200)
+        require_equal(other.answer().status, 200)
+        body = '{"wait_ms": 60000}'
+        length = f"Content-Length: {len(body)}\r\n"
+        poll.send(request_text("POST", QUEUES + "/q:pop", made["token"], length, body))
+        half.send(request_text("POST", QUEUES + "/q/jobs", made["token"],
+                               "Content-Length: 1000\r\n", "{"))
+        wait_until(lambda: client.get(QUEUES + "/q").json["stats"]["waiting_pops"] == 1,
+                   what="a pop that waits")
+        client.expect(200, "DELETE", f"{TOKENS_PATH}/{made['id']}")
+        require_problem(poll.answer(), 401, "BADTOKEN")
+        require(poll.at_end(), "the long poll stays open")
+        require(stream.at_end(), "the stream stays open")
+        require(half.answer() is None, "half a request is answered")
+        client.expect(201, "POST", QUEUES + "/q/jobs", {"id": "j", "payload": ""})
+        while b'"id":"j"' not in other.buffer.replace(b" ", b""):
+            require(other.receive(), "a stream of another token ended")
+        stats = client.get(QUEUES + "/q").json["stats"]
+        require_equal((stats["waiting_pops"], stats["pending"]), (0, 1))
+
+
+def test_the_first_token_ends_open_reading(options):
+    """A stream that needed no token ends when there is one, and what is open becomes closed."""
+    server = serve(options, tokens=False)
+    with Client(server, None) as client, Raw(server) as stream, server.connect() as connection:
+        stream.send(b"GET " + STREAM.encode() + b" HTTP/1.1\r\nHost: localhost\r\n"
+                    b"Accept: text/event-stream\r\n\r\n")
+        require_equal(stream.answer().status, 200)
+        client.expect(200, "GET", QUEUES)
+        connection.call("CONFIG", "SET", "http-token", f"read >{READ_TOKEN}")
+        require(stream.at_end(), "the stream stays open")
+        require_problem(client.get(QUEUES), 401, "NOAUTH")
+        client.expect(200, "GET", QUEUES, token=READ_TOKEN)
+        connection.call("CONFIG", "SET", "http-token", "")
+        client.expect(200, "GET", QUEUES)
+
+
+def test_without_tokens_no_connection_of_others_stays(options):
+    """One from another machine that came with a token is not served by open reading later."""
+    address = other_address()
+    if address is None:
+        return
+    server = serve(options, {"http-bind": "* -::1"})
+    with Raw(server) as raw, server.connect() as connection:
+        raw.socket.close()
+        raw.socket = socket.create_connection((address, server.http_port), timeout=30)
+        head = f"GET {QUEUES} HTTP/1.1\r\nHost: {address}\r\n"
+        raw.send(f"{head}Authorization: Bearer {READ_TOKEN}\r\n\r\n".encode())
+        require_equal(raw.answer().status, 200)
+        connection.call("CONFIG", "SET", "http-token", "")
+        raw.send(f"{head}\r\n".encode())
+        require_problem(raw.answer(), 403, "LOOPBACKONLY")
+
+
+def test_many_admins_at_once_lose_no_token(options):
+    """Tokens that are made and removed on several connections and threads at once all count."""
+    server = serve_with_file(options)
+    faults = []
+
+    def work():
+        try:
+            with Client(server, ADMIN_TOKEN) as client:
+                for _ in range(10):
+                    stays = client.expect(201, "POST", TOKENS_PATH, {"role": "read"}).json
+                    goes = client.expect(201, "POST", TOKENS_PATH, {"role": "read"}).json
+                    client.expect(200, "DELETE", f"{TOKENS_PATH}/{goes['id']}")
+                    client.expect(200, "GET", QUEUES, token=stays["token"])
+        except Exception as error:  # pylint: disable=broad-except
+            faults.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    require(not faults, faults)
+    with Client(server, ADMIN_TOKEN) as client:
+        require_equal(len(tokens_of(client)), 3 + 60)
+    require_equal(len(re.findall("^http-token ", server.text(), re.M)), 63)
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.modules[__name__], THREADS))
