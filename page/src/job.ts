@@ -9,7 +9,7 @@ import { KeyedList, append, h, replace, set_text, show } from "./dom";
 import { count, duration, moment, size } from "./format";
 import { Poller, draw_soon } from "./live";
 import { Story } from "./story";
-import type { Band, Job, QueueAnswer, QueueEvent } from "./types";
+import type { Band, Job, QueueEvent } from "./types";
 import { Figure, Panel, empty, error_box, job_anchor, overview_link, queue_link, skeleton,
   state_pill } from "./view";
 import type { View } from "./view";
@@ -33,14 +33,13 @@ export class JobView implements View {
   private readonly result = new Panel("Result");
   private readonly history = new Panel("Story");
   private readonly history_note = h("p.dim");
-  private readonly further = h("button", { click: () => this.read_further() }, "Look further");
+  private readonly further = h("button", { click: () => this.read_further() }, "Show more");
   private readonly events: KeyedList<QueueEvent, { root: HTMLElement }>;
   private readonly story: Story;
   private readonly poller: Poller;
   private job: Job | null = null;
   private bands: string[] = [];
   private bodies = "";
-  private since: number | null = null;
 
   constructor(readonly ref: QueueRef, private id: string) {
     this.title = shown(id);
@@ -77,17 +76,14 @@ export class JobView implements View {
     }
     // What is in its payload does not change under our eyes but by an update: asked for rarely.
     const query = { with: ["payload", "result"] };
-    const [job, queue] = await Promise.all([
-      request<Job>(job_path(this.ref, this.id, "", query), { signal }),
-      request<QueueAnswer>(queue_path(this.ref), { signal })]);
+    const job = await request<Job>(job_path(this.ref, this.id, "", query), { signal });
     if (this.bands.length === 0) {
       const answer = await request<{ bands: Band[] }>(queue_path(this.ref, "/bands"), { signal });
       this.bands = answer.bands.map((band) => shown(segment_of(band, "name")));
     }
     this.job = job;
-    this.since ??= job.enqueued;
     draw_soon(this.draw);
-    await this.story.read(this.since, queue.stats, signal, () => draw_soon(this.draw_story));
+    await this.story.read(signal, () => draw_soon(this.draw_story));
     draw_soon(this.draw_story);
   }
 
@@ -107,8 +103,7 @@ export class JobView implements View {
   }
 
   private read_further(): void {
-    if (this.story.bounded) this.story.read_further();
-    else this.story.read_all();
+    this.story.read_further();
     this.poller.poke();
   }
 
@@ -215,15 +210,14 @@ export class JobView implements View {
   private readonly draw_story = () => {
     const { story } = this;
     this.events.render(story.events);
-    show(this.further, story.bounded || (story.complete && story.events[0]?.type !== "added"
-      && !story.begins_late && !story.silent));
-    set_text(this.history.aside, story.complete ? "" : `${count(story.looked_at)} events read`);
-    set_text(this.history_note, story.silent ? "This queue keeps no events."
-      : story.bounded ? `${count(story.looked_at)} events of the queue were looked through.`
-        : story.begins_late && story.events[0]?.type !== "added"
-          ? "What happened earlier is not kept any more."
-          : story.events.length > 0 ? "" : story.complete ? "Nothing about it was found."
-          : "Looking through the queue's events…");
+    show(this.further, story.bounded);
+    set_text(this.history.aside, story.complete ? "" : "reading…");
+    const { events } = story;
+    set_text(this.history_note, story.bounded ? `${count(events.length)} events, and more.`
+      : events.length === 0
+        ? (story.complete ? "None of its events is kept." : "Looking through the queue's events…")
+        : events[0].type !== "added" || story.begins_late
+          ? "What happened earlier is not kept any more." : "");
   };
 
   private event_row(event: QueueEvent): HTMLElement {

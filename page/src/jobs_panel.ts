@@ -1,4 +1,5 @@
-// The jobs of a queue by state, a page at a time; pending ones in the order of dispatch.
+// The jobs of a queue: those that go next, in the order of dispatch, and each state's, a page at a
+// time.
 import { ask_for_all, job_buttons } from "./actions";
 import { queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
@@ -11,6 +12,8 @@ import { Panel, STATES, empty, job_anchor, skeleton } from "./view";
 import { is_over, why_in_words } from "./words";
 
 const PAGE = 25;
+// The first tab; the others are states.
+const NEXT = "next";
 
 // The order that is of use for each state (Q.LIST's BY).
 const ORDERS: Record<string, string> = { pending: "rank", active: "age", delayed: "age",
@@ -31,13 +34,14 @@ export class JobsPanel {
   private readonly panel = new Panel("Next jobs", "jobs");
   readonly root = this.panel.root;
   visible = false;
-  private state = "pending";
+  private state = NEXT;
   private jobs: Job[] | null = null;
   private cursor: string | null = null;
   // Where the page shown begins; null: at the beginning, which is the only one kept current.
   private from: string | null = null;
   private asked_from: string | null = null;
   private bands: string[] = [];
+  private pending = 0;
   private readonly note = h("div", {}, skeleton(5));
   private readonly rows = h("div.job-rows");
   private readonly tabs: HTMLButtonElement[];
@@ -48,7 +52,7 @@ export class JobsPanel {
 
   constructor(private ref: QueueRef, private poke: () => void) {
     for (const button of [this.first, this.next, this.all]) show(button, false);
-    this.tabs = STATES.map((name) => h("button", { role: "tab", "data-state": name,
+    this.tabs = [NEXT, ...STATES].map((name) => h("button", { role: "tab", "data-state": name,
       "aria-selected": String(name === this.state), click: () => this.choose(name) }, name));
     this.panel.body.append(h("div.tabs", { role: "tablist" }, ...this.tabs), this.rows, this.note,
       h("div.buttons", {}, this.first, this.next, this.all));
@@ -61,7 +65,7 @@ export class JobsPanel {
     for (const tab of this.tabs) {
       tab.setAttribute("aria-selected", String(tab.dataset.state === name));
     }
-    set_text(this.root.querySelector("h2")!, name === "pending" ? "Next jobs"
+    set_text(this.root.querySelector("h2")!, name === NEXT ? "Next jobs"
       : `${name[0].toUpperCase()}${name.slice(1)} jobs`);
     this.turn(null);
   }
@@ -84,7 +88,8 @@ export class JobsPanel {
     const current = this.from === null || this.jobs === null || this.asked_from !== this.from;
     if (!this.visible || !current) return;
     const { state: wanted, from } = this;
-    const query: Record<string, string> = { state: wanted, limit: String(PAGE) };
+    const query: Record<string, string> = wanted === NEXT
+      ? { by: "dispatch", count: String(PAGE) } : { state: wanted, limit: String(PAGE) };
     if (ORDERS[wanted]) query.by = ORDERS[wanted];
     if (from !== null) query.cursor = from;
     const answer = await request<{ jobs: Job[]; cursor: string | null }>(
@@ -95,7 +100,8 @@ export class JobsPanel {
     this.asked_from = from;
   }
 
-  draw(): void {
+  draw(pending: number): void {
+    this.pending = pending;
     if (this.jobs === null || !this.visible) return;
     this.list.render(this.jobs);
     show(this.first, this.from !== null);
@@ -104,8 +110,15 @@ export class JobsPanel {
     show(this.all, bulk);
     const verb = this.state === "failed" ? "Retry" : "Forget";
     set_text(this.all, `${verb} all ${this.state}…`);
-    set_text(this.panel.aside, this.state === "pending" ? "by place in the queue" : "oldest first");
-    replace(this.note, this.jobs.length === 0 ? empty(`No job is ${this.state}`) : null);
+    set_text(this.panel.aside, this.state === NEXT ? "as pops would take them now"
+      : this.state === "pending" ? "by position" : "oldest first");
+    if (this.jobs.length > 0) return replace(this.note);
+    // No job that waits is shown as none: what it lacks stands with it, under its own tab.
+    const held = this.state === NEXT && this.pending > 0;
+    const words = held ? `No job may go next: ${count(this.pending)} pending`
+      : this.state === NEXT ? "No job waits to go" : `No job is ${this.state}`;
+    replace(this.note, empty(words, held ? h("p", {},
+      "Their groups or keys have no room now, or are paused.") : null));
   }
 
   private make(id: string, job: Job): Row {
@@ -131,7 +144,8 @@ export class JobsPanel {
   private update(row: Row, job: Job): void {
     if (row.job.state !== job.state || row.job.pri !== job.pri) replace(row.more);
     row.job = job;
-    set_text(row.place, job.position === null ? "" : `#${count(job.position + 1)}`);
+    const place = this.state === NEXT ? this.jobs?.indexOf(job) ?? 0 : job.position;
+    set_text(row.place, place === null ? "" : `#${count(place + 1)}`);
     set_text(row.band, job.pri);
     row.root.dataset.band = String(Math.max(0, this.bands.indexOf(job.pri)) % 8);
     set_text(row.group, shown(segment_of(job, "group")));

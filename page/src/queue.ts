@@ -165,7 +165,7 @@ export class QueueView implements View {
     this.draw_pause(String(this.answer.config?.paused ?? "none") as Pause);
     for (const chart of this.charts) chart.draw(series_of(this.ref.db, this.ref.queue));
     this.lanes.draw(this.bands);
-    this.jobs.draw();
+    this.jobs.draw(stats.pending);
     this.active.draw(stats);
     this.groups.draw();
     if (unused === this.message.hasChildNodes()) return;

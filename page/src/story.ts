@@ -1,15 +1,13 @@
-// What has happened to one job, read out of the queue's event log.
+// What has happened to one job, as far back as the queue's event log goes.
 //
-// The log has no index by job. Its numbers have no gaps and its times grow, so the place where the
-// job was added is found by bisection, and reading goes on from there, a page at a time.
+// The server looks through the log, a bounded piece a call; what it has found and how far it is
+// come with each answer.
 import { ApiError, queue_path, request } from "./api";
 import type { QueueRef } from "./api";
-import { segment_of } from "./bytes";
-import type { QueueEvent, Stats } from "./types";
+import type { QueueEvent } from "./types";
 
-const PAGE = 1000;
-// Read without being asked for; more on request.
-const MOST_PAGES = 40;
+// More events of one job are read on request.
+const MOST = 1000;
 
 interface Page {
   events: QueueEvent[];
@@ -22,67 +20,30 @@ export class Story {
   complete = false;
   // There is more, and the bound is reached.
   bounded = false;
-  looked_at = 0;
-  // Events before this are not kept any more, or were never looked at.
+  // Events have gone that were not read.
   begins_late = false;
-  // The queue keeps no events.
-  silent = false;
-  private after: string | null = null;
-  private pages_left = MOST_PAGES;
+  private after = "-";
+  private room = MOST;
 
   constructor(private ref: QueueRef, private id: string) {}
 
-  private page(after: string, count: number, signal: AbortSignal): Promise<Page> {
-    const query = { after, count: String(count) };
-    return request<Page>(queue_path(this.ref, "/events", query), { signal });
-  }
-
-  // The number before the first event that is not older than `since`. Every total counts events,
-  // so their sum is a number that the log has reached.
-  private async find_begin(since: number, stats: Stats, signal: AbortSignal): Promise<string> {
-    const [oldest] = (await this.page("-", 1, signal)).events;
-    if (!oldest) {
-      this.silent = stats.added > 0;
-      return "-";
-    }
-    this.begins_late = oldest.time > since && oldest.seq > 1;
-    if (oldest.time > since) return "-";
-    let low = oldest.seq;
-    let high = stats.added + stats.started + stats.completed + stats.failed + stats.expired
-      + stats.cancelled + stats.reclaimed - 1;
-    while (high - low > PAGE / 2) {
-      const middle = Math.floor((low + high) / 2);
-      const [event] = (await this.page(String(middle), 1, signal)).events;
-      if (event && event.time < since) low = middle;
-      else high = middle;
-    }
-    return String(Math.max(low - 1, oldest.seq - 1));
-  }
-
-  // Reads on, as far as the bound allows; what it finds is in `events`. `progress` after each page.
-  async read(since: number, stats: Stats, signal: AbortSignal, progress: () => void) {
+  // Reads on from where it was; `progress` after each answer.
+  async read(signal: AbortSignal, progress: () => void): Promise<void> {
     try {
-      if (this.after === null) {
-        // Events and jobs are told by one clock; what is just before it does no harm.
-        this.after = await this.find_begin(since - 5, stats, signal);
-      }
-      for (;;) {
-        if (this.pages_left === 0) {
-          this.bounded = true;
-          return;
-        }
-        const { events, next } = await this.page(this.after, PAGE, signal);
-        this.events.push(...events.filter((event) => segment_of(event, "id") === this.id));
-        this.looked_at += events.length;
-        this.after = events.length ? next : this.after;
-        // Pages of what is new count once they are full ones.
-        if (events.length < PAGE) {
-          this.complete = true;
-          return;
-        }
-        this.pages_left -= 1;
+      while (this.room > 0) {
+        const query = { after: this.after, count: String(this.room) };
+        // A segment is encoded already.
+        const path = `${queue_path(this.ref, "/events", query)}&id=${this.id}`;
+        const { events, next } = await request<Page>(path, { signal });
+        const last = this.events.at(-1)?.seq ?? 0;
+        this.events.push(...events.filter((event) => event.seq > last));
+        this.room -= events.length;
+        this.complete = next === this.after;
+        this.after = next;
+        if (this.complete) return;
         progress();
       }
+      this.bounded = true;
     } catch (error) {
       // What stood between is not kept any more: go on with what is.
       if (!(error instanceof ApiError) || error.code !== "TRIMMED") throw error;
@@ -92,14 +53,7 @@ export class Story {
   }
 
   read_further(): void {
-    this.pages_left = MOST_PAGES;
+    this.room = MOST;
     this.bounded = false;
-  }
-
-  read_all(): void {
-    this.events.length = 0;
-    this.looked_at = 0;
-    this.after = "-";
-    this.read_further();
   }
 }

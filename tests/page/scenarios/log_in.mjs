@@ -1,4 +1,4 @@
-import { Visit, add, assert, base, scenario, tokens } from "./browser.mjs";
+import { Visit, add, api, assert, base, scenario, tokens } from "./browser.mjs";
 
 await scenario(async (browser) => {
   await add("mail", "m1");
@@ -34,6 +34,18 @@ await scenario(async (browser) => {
   assert.equal(await page.evaluate(() => JSON.stringify([{ ...sessionStorage },
     { ...localStorage }])), "[{},{}]");
   await visit.close();
+
+  // A token that is removed takes its page along at once.
+  const made = await api("POST", "/api/v1/tokens", { role: "operate" }, tokens.admin);
+  const guest = await Visit.open(browser);
+  guest.faults.allowed.push("status of 401");
+  await guest.log_in(made.token);
+  await guest.open_queue("mail");
+  await guest.see(".job-row", "m1");
+  await api("DELETE", `/api/v1/tokens/${made.id}`, null, tokens.admin);
+  await guest.page.waitForSelector("input[name=token]", { timeout: 3000 });
+  assert.equal(await guest.page.locator(".job-row").count(), 0);
+  await guest.close();
 
   const admin = await Visit.open(browser);
   await admin.log_in(tokens.admin);

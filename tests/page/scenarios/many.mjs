@@ -1,10 +1,45 @@
 import { Visit, add, api, assert, job, pause, queue, scenario } from "./browser.mjs";
 
-const SECONDS = 4;
+const SECONDS = 10;
 const UPDATES_A_SECOND = 50;
 // Of a queue's page: ten requests a turn, one turn each 600 ms, and some for the beginning.
 const MOST_REQUESTS = (SECONDS / 0.6 + 2) * 12;
 const MOST_ELEMENTS = 2500;
+// On a machine that has other work to do: the page drops no more than a few frames in a row, and
+// is never deaf for a time that a person would notice.
+const LONGEST_TASK_MS = 250;
+const P95_FRAME_MS = 50;
+
+// Frame times and long tasks, as the browser itself measures them.
+function observe() {
+  const seen = { frames: [], tasks: [] };
+  globalThis.seen = seen;
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) seen.tasks.push(entry.duration);
+  }).observe({ type: "longtask" });
+  let last = performance.now();
+  const frame = (now) => {
+    seen.frames.push(now - last);
+    last = now;
+    requestAnimationFrame(frame);
+  };
+  requestAnimationFrame(frame);
+}
+
+const ms = (value) => `${value.toFixed(1)} ms`;
+
+function report({ frames, tasks, elements, script }) {
+  frames.sort((a, b) => a - b);
+  const at = (share) => frames[Math.min(frames.length - 1, Math.floor(share * frames.length))];
+  const longest = Math.max(0, ...tasks);
+  console.log(`${frames.length} frames: p50 ${ms(at(0.5))}, p95 ${ms(at(0.95))}, `
+    + `p99 ${ms(at(0.99))}, max ${ms(at(1))}; ${tasks.length} long tasks, longest `
+    + `${ms(longest)}; ${elements} elements; script ${(100 * script / SECONDS).toFixed(1)} % `
+    + "of the time");
+  assert(elements < MOST_ELEMENTS, `${elements} elements`);
+  assert(longest < LONGEST_TASK_MS, `a task of ${ms(longest)}`);
+  assert(at(0.95) < P95_FRAME_MS, `a p95 of ${ms(at(0.95))} a frame`);
+}
 
 await scenario(async (browser) => {
   await api("PATCH", queue("big"), { max_active: 20 });
@@ -13,37 +48,37 @@ await scenario(async (browser) => {
   await visit.log_in();
   await visit.see(".card", "big");
   await visit.open_queue("big");
-  await visit.see_figure("Pending", "100k");
+  await visit.see_figure("Pending", "1.00M");
   await visit.see(".job-row", "#25");
   let asked = 0;
-  let bytes = 0;
-  page.on("response", async (response) => {
-    asked += 1;
-    bytes += Number(response.headers()["content-length"] ?? 0);
-  });
-  await page.evaluate(() => {
-    globalThis.changes = 0;
-    globalThis.frames = 0;
-    const count = () => { globalThis.frames += 1; requestAnimationFrame(count); };
-    requestAnimationFrame(count);
-  });
+  page.on("response", () => { asked += 1; });
+  const devtools = await visit.context.newCDPSession(page);
+  await devtools.send("Performance.enable");
+  const script_s = async () => (await devtools.send("Performance.getMetrics")).metrics
+    .find((metric) => metric.name === "ScriptDuration").value;
+  await page.evaluate(observe);
+  const before = await script_s();
   const began = Date.now();
-  for (let n = 0; Date.now() - began < SECONDS * 1000; ++n) {
+  let n = 0;
+  for (; Date.now() - began < SECONDS * 1000; ++n) {
     await add("big", `new-${n}`, { pri: "CRITICAL" });
-    await pause(Math.max(0, began + n * 1000 / UPDATES_A_SECOND - Date.now()));
+    await pause(Math.max(0, began + (n + 1) * 1000 / UPDATES_A_SECOND - Date.now()));
   }
-  const { frames, elements } = await page.evaluate(() => ({ frames: globalThis.frames,
+  const script = await script_s() - before;
+  const seen = await page.evaluate(() => ({ ...globalThis.seen,
     elements: document.querySelectorAll("*").length }));
-  console.log(`${asked} requests, ${bytes} bytes, ${frames} frames, ${elements} elements`);
+  console.log(`${n} changes and ${asked} requests in ${SECONDS} s`);
+  report({ ...seen, script });
   assert(asked < MOST_REQUESTS, `${asked} requests in ${SECONDS} s`);
-  assert(elements < MOST_ELEMENTS, `${elements} elements`);
-  assert(frames > SECONDS * 4, `${frames} frames in ${SECONDS} s`);
+  assert(n > SECONDS * UPDATES_A_SECOND * 0.8, `only ${n} changes`);
   // A page further on, and a job far behind with its place.
+  await visit.click(".tabs button", "pending");
+  await visit.see(".job-row", "#25");
   await visit.click(".jobs button", "Next page");
   await visit.see(".job-row", "#26");
-  const last = "job-99999";
+  const last = "job-999999";
   const { position } = await job("big", last);
-  assert(position > 90_000);
+  assert(position > 900_000);
   await visit.open_job("big", last);
   await visit.see(".words", "jobs stand before it");
   await visit.see(".story li", "Added");
