@@ -40,8 +40,12 @@ const LABEL: Record<ChartKind, (value: number) => string> = {
   wait: (value) => duration(value * 1000),
 };
 
+// Half a job and half a millisecond would be labelled as whole ones.
+const STEP: Record<ChartKind, number> = { depth: 1, flow: 0.1, wait: 0.001 };
+
 function draw_span(kind: ChartKind): uPlot.Axis["values"] {
-  return (_, ticks) => ticks.map((tick) => tick === null ? "" : LABEL[kind](tick));
+  const fits = (tick: number) => Math.abs(tick / STEP[kind] - Math.round(tick / STEP[kind])) < 1e-6;
+  return (_, ticks) => ticks.map((tick) => tick !== null && fits(tick) ? LABEL[kind](tick) : "");
 }
 
 export class Chart {

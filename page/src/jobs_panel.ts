@@ -165,7 +165,9 @@ export class JobsPanel {
     if (is_over(job.state) || job.state === "active") return shown(segment_of(job, "error"));
     const eta = job.eta_ms === null ? "" : job.eta_ms < 1000 ? "Expected at once. "
       : `Expected in ${duration(job.eta_ms)}. `;
-    return eta + why_in_words(job.why);
+    // How many stand before it by position is another order than that of this list.
+    const listed = this.state === NEXT && /^(behind|fair_share)\b/.test(job.why ?? "");
+    return listed ? eta.trim() : eta + why_in_words(job.why);
   }
 
   find(id: string): Job | undefined {
