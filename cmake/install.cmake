@@ -30,6 +30,10 @@ endif()
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}" OPTIONAL)
 install(FILES "${PROJECT_SOURCE_DIR}/conf/sluice.conf"
   DESTINATION "${CMAKE_INSTALL_SYSCONFDIR}/sluice" OPTIONAL)
+foreach(example prometheus.yml prometheus-alerts.yml grafana-dashboard.json)
+  install(FILES "${PROJECT_SOURCE_DIR}/conf/${example}"
+    DESTINATION "${CMAKE_INSTALL_DATADIR}/sluice" OPTIONAL)
+endforeach()
 
 # The unit in conf/ names the paths of a distribution's package (/usr/bin, /etc); the installed copy
 # names those of the prefix, which is known only now (`cmake --install --prefix`).

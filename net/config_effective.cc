@@ -432,6 +432,40 @@ std::vector<Directive> observation_directives() {
   };
 }
 
+std::vector<Directive> otlp_directives() {
+  return {
+      {.name = "otlp-endpoint",
+       .kind = kOurs,
+       .change = kRestart,
+       .type = kSpecial,
+       .parse = config_special::parse_otlp_endpoint,
+       .expected = "http://host[:port][/path], or \"\" for none",
+       .summary = "collector that gets the metrics by OTLP over HTTP; empty = none"},
+      {.name = "otlp-interval",
+       .kind = kOurs,
+       .change = kRestart,
+       .type = kInteger,
+       .default_value = "60",
+       .low = 1,
+       .high = 86'400,
+       .binding = &Settings::otlp_interval_s,
+       .summary = "seconds between two exports of metrics"},
+      {.name = "otlp-service-name",
+       .kind = kOurs,
+       .change = kRestart,
+       .default_value = "sluice",
+       .binding = &Settings::otlp_service_name,
+       .summary = "the attribute service.name of exported metrics"},
+      {.name = "otlp-header",
+       .kind = kOurs,
+       .change = kFileOnly,
+       .type = kSpecial,
+       .parse = config_special::parse_otlp_header,
+       .expected = "a name and a value, such as: otlp-header Authorization \"Bearer secret\"",
+       .summary = "a header of each export, perhaps a secret; one line each"},
+  };
+}
+
 // Bound by functions, as they are members of a member.
 std::vector<Directive> alias_directives() {
   const auto row = [](const char* name, const char* value, SpecialParser parse,
@@ -497,6 +531,7 @@ std::vector<Directive> effective_directives() {
   for (const auto group :
        {network_directives, tls_directives, access_directives, durability_directives,
         limit_directives, script_directives, encoding_directives, observation_directives,
+        otlp_directives,
         alias_directives, process_directives}) {
     for (Directive& directive : group()) all.push_back(directive);
   }

@@ -202,6 +202,29 @@ std::string parse_port_number(Arguments arguments, int64_t& port, std::string& v
   return "";
 }
 
+std::string parse_otlp_endpoint(Arguments arguments, ConfigDraft& draft, std::string& value) {
+  if (arguments.size() != 1) return kWrongNumber;
+  std::optional<HttpEndpoint> endpoint;
+  if (!arguments[0].empty()) {
+    // OTLP's own port and path, where the URL names none.
+    endpoint = {"", "4318", "/v1/metrics"};
+    const std::string error = parse_http_endpoint(arguments[0], *endpoint);
+    if (!error.empty()) return error;
+  }
+  draft.settings.otlp.endpoint = std::move(endpoint);
+  value = arguments[0];
+  return "";
+}
+
+std::string parse_otlp_header(Arguments arguments, ConfigDraft& draft, std::string& value) {
+  if (arguments.size() != 2) return kWrongNumber;
+  const std::string error = check_http_header(arguments[0], arguments[1]);
+  if (!error.empty()) return error;
+  draft.settings.otlp.headers.emplace_back(arguments[0], arguments[1]);
+  value.clear();
+  return "";
+}
+
 std::string parse_io_threads(Arguments arguments, ConfigDraft& draft, std::string& value) {
   if (arguments.size() != 1) return kWrongNumber;
   int64_t threads = 0;

@@ -43,6 +43,8 @@ std::string parse_alias(Arguments arguments, ConfigDraft& draft, std::string& va
   draft.settings.http_aliases.*Member = value = arguments[0];
   return "";
 }
+std::string parse_otlp_endpoint(Arguments arguments, ConfigDraft& draft, std::string& value);
+std::string parse_otlp_header(Arguments arguments, ConfigDraft& draft, std::string& value);
 std::string parse_io_threads(Arguments arguments, ConfigDraft& draft, std::string& value);
 std::string parse_dir(Arguments arguments, ConfigDraft& draft, std::string& value);
 std::string parse_save(Arguments arguments, ConfigDraft& draft, std::string& value);

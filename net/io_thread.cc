@@ -86,7 +86,7 @@ void IoThread::run() {
   run_sockets({});  // lets go of those that wanted to go on
   sweep();
   durable_waits_.clear();
-  if (guest_ != nullptr) guest_->close_all();
+  for (const auto& guest : guests_) guest->close_all();
   // Its handlers have been cancelled, and let go of what they hold.
   while (context_.poll_one() != 0) {
   }
@@ -99,7 +99,7 @@ void IoThread::begin_stop() {
   post([this] {
     stopping_ = true;
     for (size_t i = 0; i < sessions_.size(); ++i) sessions_[i]->begin_stop();
-    if (guest_ != nullptr) guest_->begin_stop();
+    for (const auto& guest : guests_) guest->begin_stop();
   });
 }
 

@@ -70,10 +70,10 @@ class IoThread {
     return session_count_.load(std::memory_order_acquire) == 0 &&
            guest_connections.load(std::memory_order_acquire) == 0;
   }
-  // How many connections the guest has; it writes it.
+  // How many connections the HTTP guest has; it writes it.
   std::atomic<size_t> guest_connections{0};
   // Before start(). Destroyed with this thread's object.
-  void set_guest(std::unique_ptr<IoThreadGuest> guest) { guest_ = std::move(guest); }
+  void add_guest(std::unique_ptr<IoThreadGuest> guest) { guests_.push_back(std::move(guest)); }
   // Closes what is left and ends the thread. ended() says when a command that runs lets it.
   void stop();
   bool ended() const { return ended_.load(std::memory_order_acquire); }
@@ -214,7 +214,7 @@ class IoThread {
   };
   std::vector<DurableWait> durable_waits_;
   std::vector<std::function<void()>> outermost_tasks_;
-  std::unique_ptr<IoThreadGuest> guest_;
+  std::vector<std::unique_ptr<IoThreadGuest>> guests_;
   // Kept for their capacity.
   std::vector<Session*> gated_at_hand_;
   std::vector<Session*> dirty_at_hand_;

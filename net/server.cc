@@ -10,6 +10,7 @@
 #include "engine/acl.h"
 #include "engine/base/hash.h"
 #include "engine/script/script_engine.h"
+#include "net/admin/otlp_exporter.h"
 #include "net/admin/routes.h"
 #include "net/logging.h"
 #include "net/memory_use.h"
@@ -62,6 +63,7 @@ Server::Server(Config& config)
       run_id_(random_run_id()),
       started_ms_(wall_ms()) {
   state_.engine = engine_.get();
+  state_.started_ms = started_ms_;
   state_.wake_timer = [this] { due_timer_->wake(); };
 }
 
@@ -94,10 +96,7 @@ std::string Server::start() {
   for (unsigned i = 0; i < threads; ++i) {
     io_threads_.push_back(std::make_unique<IoThread>(state_, i, threads == 1));
   }
-  if (settings->http_port != 0 || settings->http_tls_port != 0) {
-    http_ = std::make_unique<HttpService>(state_, *this, config_, admin_routes());
-    http_->join_threads(io_threads_);
-  }
+  add_guests(*settings);
   due_timer_ = std::make_unique<DueTimer>(*io_threads_[0]);
   config_.on_reload([this](const Settings& after) { return reload_tls(after); });
   config_.on_change(
@@ -109,6 +108,20 @@ std::string Server::start() {
   });
   control_ = std::thread([this] { run_control(); });
   return {};
+}
+
+// What lives on the I/O threads besides sessions. Before they start.
+void Server::add_guests(const Settings& settings) {
+  if (settings.http_port != 0 || settings.http_tls_port != 0) {
+    http_ = std::make_unique<HttpService>(state_, *this, config_, admin_routes());
+    http_->join_threads(io_threads_);
+  }
+  if (!settings.otlp.endpoint) return;
+  state_.otlp.configured = true;
+  auto exporter = std::make_unique<OtlpExporter>(
+      *io_threads_[0], otlp_target(settings, listener_.port()), http_.get());
+  io_threads_[0]->post([raw = exporter.get()] { raw->start(); });
+  io_threads_[0]->add_guest(std::move(exporter));
 }
 
 std::string Server::open_listeners(const Settings& settings) {

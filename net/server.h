@@ -117,6 +117,7 @@ class Server final : public ServerPort {
   void sample();
   void adopt(int fd, Endpoints endpoints);
   std::string open_listeners(const Settings& settings);
+  void add_guests(const Settings& settings);
   std::array<Listener*, 4> listeners();
   Listener::Refuse resp_refuse();
   Listener::Refuse http_refuse();

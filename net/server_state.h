@@ -52,10 +52,20 @@ inline constexpr size_t kOutputResumeBytes = 16U << 20;
 // The same for a client that has not shown a password.
 inline constexpr size_t kUnauthenticatedOutputBytes = 1024;
 
+// Exports of metrics by OTLP. Written by I/O thread 0.
+struct OtlpCounters {
+  bool configured = false;
+  std::atomic<uint64_t> done{0};
+  std::atomic<uint64_t> failed{0};
+  std::atomic<uint64_t> skipped{0};
+};
+
 struct ServerState {
   Engine* engine = nullptr;
   // Null: no port speaks TLS.
   TlsService* tls = nullptr;
+  // When the process began, in unix time.
+  int64_t started_ms = 0;
   // Null where nothing is kept, and until recovery is through.
   std::atomic<GroupCommitJournal*> journal{nullptr};
   std::atomic<bool> loading{false};
@@ -80,6 +90,7 @@ struct ServerState {
   std::atomic<uint64_t> connections_rejected{0};
   std::atomic<uint64_t> query_buffer_disconnections{0};
   std::atomic<uint64_t> output_buffer_disconnections{0};
+  OtlpCounters otlp;
 };
 
 }  // namespace sluice

@@ -8,9 +8,12 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "net/http/endpoint.h"
 #include "net/http/token_setting.h"
 
 namespace sluice {
@@ -42,6 +45,13 @@ struct HttpAliases {
   std::string executions;  // /api/v1/admin/executions/
   std::string stats;       // /api/queue-stats
   std::string grading;     // /api/v1/grading_queue
+};
+
+// A collector that metrics are sent to by OTLP over HTTP.
+struct OtlpSettings {
+  std::optional<HttpEndpoint> endpoint;  // Nothing = none.
+  // Sent with each export; perhaps with a secret.
+  std::vector<std::pair<std::string, std::string>> headers;
 };
 
 struct Settings {
@@ -127,6 +137,9 @@ struct Settings {
   int64_t stream_node_max_entries = 0;
 
   // Observation.
+  OtlpSettings otlp;
+  int64_t otlp_interval_s = 0;
+  std::string otlp_service_name;
   LogVerbosity loglevel = LogVerbosity::kNotice;
   std::string logfile;                     // Empty = standard output.
   int64_t slowlog_log_slower_than_us = 0;  // Negative = off.

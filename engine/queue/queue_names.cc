@@ -28,7 +28,7 @@ namespace {
 
 BucketCounts buckets_of(const Histogram& histogram, std::span<const int64_t> bounds_ms) {
   BucketCounts counts;
-  for (const int64_t bound : bounds_ms) counts.up_to.push_back(histogram.count_up_to(bound));
+  counts.up_to = histogram.counts_up_to(bounds_ms);
   counts.count = histogram.count();
   counts.sum_ms = histogram.mean() * static_cast<double>(histogram.count());
   return counts;
@@ -49,22 +49,56 @@ std::vector<BandBuckets> bands_of(const Queue& queue, std::span<const int64_t> b
   return bands;
 }
 
+// Only the few best are kept in order while all pass by: sorting them all would take longer than
+// the look.
+std::vector<GroupCount> largest_of(const Queue& queue, size_t limit) {
+  const auto jobs_of = [](const Group* group) { return group->waiting + group->active; };
+  const auto larger = [&](const Group* a, const Group* b) {
+    return jobs_of(a) != jobs_of(b) ? jobs_of(a) > jobs_of(b) : a->name < b->name;
+  };
+  std::vector<const Group*> best;
+  queue.lanes.groups().for_each([&](const Group* group) {
+    if (group->idle() || (best.size() == limit && !larger(group, best.back()))) return;
+    if (best.size() == limit) best.pop_back();
+    best.insert(std::upper_bound(best.begin(), best.end(), group, larger), group);
+  });
+  std::vector<GroupCount> counts;
+  for (const Group* group : best) counts.push_back({group->name, group->pending, group->active});
+  return counts;
+}
+
+// Calls `read` with the queue, where there is one, under its shard's lock; what it tells is then
+// told by the gate that is returned.
+template <class Read>
+Lsn read_queue(Engine& engine, const QueueName& queue, Read read) NO_THREAD_SAFETY_ANALYSIS {
+  const KeyRef key(queue.name);
+  Shard& shard = engine.shard(key.shard);
+  if (!engine.lock_patiently(shard)) return 0;
+  const auto place = shard.places[static_cast<size_t>(queue.database)];
+  const Entry* entry = shard.databases[place].entries.find(key.key, key.hash);
+  if (entry != nullptr && entry->type() == Type::kQueue) read(entry->object<Queue>());
+  const Lsn gate = shard.last_lsn;
+  shard.mutex.unlock();
+  return gate;
+}
+
 }  // namespace
 
 QueueBuckets queue_buckets(Engine& engine, const QueueName& queue,
-                           std::span<const int64_t> bounds_ms) NO_THREAD_SAFETY_ANALYSIS {
+                           std::span<const int64_t> bounds_ms) {
   QueueBuckets buckets;
-  const KeyRef key(queue.name);
-  Shard& shard = engine.shard(key.shard);
-  if (!engine.lock_patiently(shard)) return buckets;
-  const auto place = shard.places[static_cast<size_t>(queue.database)];
-  const Entry* entry = shard.databases[place].entries.find(key.key, key.hash);
-  if (entry != nullptr && entry->type() == Type::kQueue) {
-    buckets.bands = bands_of(entry->object<Queue>(), bounds_ms);
-  }
-  buckets.gate = shard.last_lsn;
-  shard.mutex.unlock();
+  buckets.gate = read_queue(engine, queue, [&](const Queue& found) {
+    buckets.bands = bands_of(found, bounds_ms);
+    buckets.pops_paused = pauses_out(found.config.values().limits.paused);
+  });
   return buckets;
+}
+
+LargestGroups largest_groups(Engine& engine, const QueueName& queue, size_t limit) {
+  LargestGroups largest;
+  largest.gate = read_queue(engine, queue,
+                            [&](const Queue& found) { largest.groups = largest_of(found, limit); });
+  return largest;
 }
 
 }  // namespace sluice

@@ -71,12 +71,16 @@ int64_t Histogram::quantile(double share) const {
   CHECK(false);
 }
 
-uint64_t Histogram::count_up_to(int64_t value_ms) const {
-  if (value_ms < 0) return 0;
-  const size_t end = std::min(bucket_of(std::min(value_ms, kMaxValue)) + 1, buckets_.size());
+std::vector<uint64_t> Histogram::counts_up_to(std::span<const int64_t> bounds_ms) const {
+  std::vector<uint64_t> counts;
   uint64_t count = 0;
-  for (size_t i = 0; i < end; ++i) count += buckets_[i];
-  return count;
+  size_t next = 0;
+  for (const int64_t bound_ms : bounds_ms) {
+    const size_t end = std::min(bucket_of(bound_ms) + 1, buckets_.size());
+    for (; next < end; ++next) count += buckets_[next];
+    counts.push_back(count);
+  }
+  return counts;
 }
 
 // --- Recent values ---

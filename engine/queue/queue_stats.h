@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -53,8 +54,9 @@ class Histogram {
   // The least value that at least this share (0..1) of all values do not exceed, to the bucket's
   // precision; 0 when empty.
   int64_t quantile(double share) const;
-  // How many values are at most this, to the bucket's precision: 1/64 more may be counted in.
-  uint64_t count_up_to(int64_t value_ms) const;
+  // How many values are at most each of these, to the bucket's precision: 1/64 more may be counted
+  // in. REQUIRES: the bounds ascend, and none is negative.
+  std::vector<uint64_t> counts_up_to(std::span<const int64_t> bounds_ms) const;
   size_t memory_bytes() const { return buckets_.capacity() * sizeof(uint32_t); }
 
  private:

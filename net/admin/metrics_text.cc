@@ -8,8 +8,7 @@ namespace sluice {
 namespace {
 
 // Label values are UTF-8 with three escapes; what is no UTF-8 is shown by its base64.
-std::string label_value(const std::string& value) {
-  std::string out;
+void put_label_value(std::string& out, const std::string& value) {
   for (const char c : name_to_json(value)) {
     if (c == '\n') {
       out += "\\n";
@@ -18,74 +17,85 @@ std::string label_value(const std::string& value) {
     if (c == '"' || c == '\\') out += '\\';
     out += c;
   }
+}
+
+// `a="1",b="2"`
+std::string labels_text(const MetricLabels& labels) {
+  std::string out;
+  for (const auto& [label, value] : labels) {
+    if (!out.empty()) out += ',';
+    out += label;
+    out += "=\"";
+    put_label_value(out, value);
+    out += '"';
+  }
   return out;
 }
 
-std::string seconds_text(int64_t ms) { return format_double(static_cast<double>(ms) / 1000); }
+void put_sample(std::string& out, const std::string& name, const std::string& labels,
+                double value) {
+  out += name;
+  if (!labels.empty()) out.append(1, '{').append(labels).append(1, '}');
+  out.append(1, ' ').append(format_double(value)).append(1, '\n');
+}
+
+void put_distribution(std::string& out, const std::string& name,
+                      const std::vector<std::string>& bounds,
+                      const MetricFamily::Distribution& distribution) {
+  const std::string labels = labels_text(distribution.labels);
+  const std::string begin = labels.empty() ? "le=\"" : labels + ",le=\"";
+  const BucketCounts& counts = distribution.counts;
+  for (size_t i = 0; i < bounds.size(); ++i) {
+    put_sample(out, name + "_bucket", begin + bounds[i] + '"',
+               static_cast<double>(counts.up_to[i]));
+  }
+  const auto count = static_cast<double>(counts.count);
+  put_sample(out, name + "_bucket", begin + "+Inf\"", count);
+  put_sample(out, name + "_sum", labels, counts.sum_ms / 1000);
+  put_sample(out, name + "_count", labels, count);
+}
+
+const char* type_name(MetricFamily::Type type) {
+  switch (type) {
+    case MetricFamily::Type::kGauge:
+      return "gauge";
+    case MetricFamily::Type::kCounter:
+      return "counter";
+    case MetricFamily::Type::kHistogram:
+      break;
+  }
+  return "histogram";
+}
+
+void put_family(std::string& out, const std::string& name, const MetricFamily& family) {
+  for (const MetricFamily::Point& point : family.points) {
+    put_sample(out, name, labels_text(point.labels), point.value);
+  }
+  std::vector<std::string> bounds;
+  for (const int64_t bound_ms : family.bounds_ms) {
+    bounds.push_back(format_double(static_cast<double>(bound_ms) / 1000));
+  }
+  for (const MetricFamily::Distribution& distribution : family.distributions) {
+    put_distribution(out, name, bounds, distribution);
+  }
+}
 
 }  // namespace
 
-MetricsText::Family& MetricsText::family(const std::string& name, const char* type,
-                                         const char* help) {
-  Family& family = families_[name];
-  family.type = type;
-  family.help = help;
-  return family;
-}
-
-void MetricsText::sample(Family& family, const std::string& name, const MetricLabels& labels,
-                         double value) {
-  std::string& out = family.samples;
-  out += name;
-  const char* separator = "{";
-  for (const auto& [label, text] : labels) {
-    out += separator;
-    out += label;
-    out += "=\"" + label_value(text) + '"';
-    separator = ",";
-  }
-  if (!labels.empty()) out += '}';
-  out += ' ' + format_double(value) + '\n';
-}
-
-void MetricsText::gauge(const std::string& name, const char* help, const MetricLabels& labels,
-                        double value) {
-  sample(family(name, "gauge", help), name, labels, value);
-}
-
-void MetricsText::counter(const std::string& name, const char* help, const MetricLabels& labels,
-                          double value) {
-  sample(family(name, "counter", help), name, labels, value);
-}
-
-void MetricsText::histogram(const std::string& name, const char* help, const MetricLabels& labels,
-                            std::span<const int64_t> bounds_ms, const BucketCounts& counts) {
-  Family& into = family(name, "histogram", help);
-  MetricLabels with_bound = labels;
-  with_bound.emplace_back("le", "");
-  for (size_t i = 0; i < bounds_ms.size(); ++i) {
-    with_bound.back().second = seconds_text(bounds_ms[i]);
-    sample(into, name + "_bucket", with_bound, static_cast<double>(counts.up_to[i]));
-  }
-  with_bound.back().second = "+Inf";
-  sample(into, name + "_bucket", with_bound, static_cast<double>(counts.count));
-  sample(into, name + "_sum", labels, counts.sum_ms / 1000);
-  sample(into, name + "_count", labels, static_cast<double>(counts.count));
-}
-
-std::string MetricsText::take() const {
+std::string metrics_text(const MetricSet& metrics, bool open_metrics) {
   constexpr Bytes kTotal = "_total";
   std::string text;
-  for (const auto& [name, family] : families_) {
+  for (const auto& [name, family] : metrics.families()) {
     // OpenMetrics names a counter's family without the suffix of its samples.
     std::string shown = name;
-    if (open_metrics_ && Bytes(family.type) == "counter") {
+    if (open_metrics && family.type == MetricFamily::Type::kCounter) {
       shown.resize(shown.size() - kTotal.size());
     }
-    text += "# HELP " + shown + ' ' + family.help + "\n# TYPE " + shown + ' ' + family.type + '\n';
-    text += family.samples;
+    text += "# HELP " + shown + ' ' + family.help + "\n# TYPE " + shown + ' ' +
+            type_name(family.type) + '\n';
+    put_family(text, name, family);
   }
-  if (open_metrics_) text += "# EOF\n";
+  if (open_metrics) text += "# EOF\n";
   return text;
 }
 

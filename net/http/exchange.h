@@ -52,8 +52,9 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void select(int database);
   // Runs a command with the rights of who asks.
   RespValue run(const std::vector<std::string>& arguments);
-  // The answer also tells of what was read up to here.
-  void raise_gate(Lsn gate) { transport_->engine().raise_gate(gate); }
+  // For what is read in another way than by a command: who does raises its gate. REQUIRES: not cut
+  // off.
+  EngineClient& engine() { return transport_->engine(); }
   // One that may block.
   void run_waiting(const std::vector<std::string>& arguments, EngineClient::Then then);
 

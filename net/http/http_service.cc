@@ -52,7 +52,7 @@ void HttpService::join_threads(const std::vector<std::unique_ptr<IoThread>>& thr
     auto keeper = std::make_unique<HttpThread>(*this, *thread);
     threads_.push_back(thread.get());
     keepers_.push_back(keeper.get());
-    thread->set_guest(std::move(keeper));
+    thread->add_guest(std::move(keeper));
   }
 }
 

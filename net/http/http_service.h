@@ -76,6 +76,7 @@ class HttpService {
     std::atomic<uint64_t> timeouts{0};
   };
   Counters& counters() { return counters_; }
+  const Counters& counters() const { return counters_; }
 
  private:
   ServerState& state_;

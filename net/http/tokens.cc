@@ -24,12 +24,6 @@ std::vector<const char*> role_rules(Role role) {
   return rules;
 }
 
-std::shared_ptr<User> user_of_role(Role role) {
-  AclRules rules(false);
-  for (const char* rule : role_rules(role)) CHECK(rules.apply(rule) == nullptr);
-  return std::make_shared<User>("http-" + std::string(role_name(role)), std::move(rules));
-}
-
 // Whether it needs no token.
 bool is_open(Access access, bool no_tokens) {
   return access == Access::kOpen ||
@@ -43,6 +37,12 @@ Role least_role(Access access) {
 }
 
 }  // namespace
+
+std::shared_ptr<User> user_of_role(Role role) {
+  AclRules rules(false);
+  for (const char* rule : role_rules(role)) CHECK(rules.apply(rule) == nullptr);
+  return std::make_shared<User>("http-" + std::string(role_name(role)), std::move(rules));
+}
 
 const char* role_name(Role role) { return kRoleNames[static_cast<size_t>(role)]; }
 

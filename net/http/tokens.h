@@ -37,6 +37,9 @@ struct Principal {
   std::string token;  // its hash; empty: none was given
 };
 
+// A user that may run what the role may, with all keys.
+std::shared_ptr<User> user_of_role(Role role);
+
 class Tokens {
  public:
   explicit Tokens(std::vector<TokenSetting> settings);

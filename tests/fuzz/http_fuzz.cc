@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/base/check.h"
+#include "net/admin/metrics_otlp.h"
+#include "net/http/endpoint.h"
 #include "net/http/head_check.h"
 #include "net/http/json_text.h"
 #include "net/http/message.h"
@@ -63,6 +65,17 @@ void check_json(Bytes bytes) {
   CHECK(problem_of_error(bytes).status >= 400);
 }
 
+// What others say, and what a configuration says of them.
+void check_otlp(Bytes bytes) {
+  static_cast<void>(otlp_rejection(bytes));
+  HttpEndpoint endpoint{"", "4318", "/v1/metrics"};
+  if (!parse_http_endpoint(bytes, endpoint).empty()) return;
+  HttpEndpoint again{"", "1", "/"};
+  const std::string url = "http://" + endpoint.authority() + endpoint.target;
+  CHECK(parse_http_endpoint(url, again).empty());
+  CHECK(again.authority() == endpoint.authority() && again.target == endpoint.target);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -76,5 +89,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   check_chunks(bytes, cut);
   check_target(bytes);
   check_json(bytes);
+  check_otlp(bytes);
   return 0;
 }

@@ -25,6 +25,7 @@ def check_files(prefix):
                 "share/bash-completion/completions/sluice", "share/zsh/site-functions/_sluice",
                 "share/fish/vendor_completions.d/sluice.fish",
                 "etc/sluice/sluice.conf", "share/doc/sluice/LICENSE",
+                "share/sluice/prometheus-alerts.yml", "share/sluice/grafana-dashboard.json",
                 "lib/systemd/system/sluice.service"]
     missing = [path for path in expected if not os.path.isfile(os.path.join(prefix, path))]
     if missing:

@@ -3,8 +3,11 @@
 
 #include "engine/acl.h"
 #include "engine/passwords.h"
+#include "net/admin/metrics_otlp.h"
 #include "net/admin/routes.h"
+#include "net/config.h"
 #include "net/config_special.h"
+#include "net/http/endpoint.h"
 #include "net/http/head_check.h"
 #include "net/http/json_text.h"
 #include "net/http/message.h"
@@ -15,6 +18,7 @@
 #include <doctest/doctest.h>
 
 #include <set>
+#include <utility>
 
 namespace sluice {
 namespace {
@@ -223,6 +227,60 @@ TEST_CASE("tokens: what one has let in goes with it") {
   CHECK(none.still_grants(Access::kRead, guest, acl));
   CHECK_FALSE(after.still_grants(Access::kRead, guest, acl));
   CHECK(after.still_grants(Access::kOpen, guest, acl));
+}
+
+TEST_CASE("an endpoint: host, port, path, and what it may not be") {
+  const auto parsed = [](Bytes url) {
+    HttpEndpoint endpoint{"", "4318", "/v1/metrics"};
+    const std::string error = parse_http_endpoint(url, endpoint);
+    return error.empty() ? endpoint.authority() + ' ' + endpoint.target : "!";
+  };
+  CHECK_EQ(parsed("http://collector"), "collector:4318 /v1/metrics");
+  CHECK_EQ(parsed("HTTP://collector:80/"), "collector:80 /v1/metrics");
+  CHECK_EQ(parsed("http://10.0.0.1:80/in?a=b"), "10.0.0.1:80 /in?a=b");
+  CHECK_EQ(parsed("http://[::1]:4318/x"), "[::1]:4318 /x");
+  CHECK_EQ(parsed("http://[::1]"), "[::1]:4318 /v1/metrics");
+  for (const char* bad : {"", "collector:4318", "https://collector", "http://", "http://:80",
+                          "http://a:", "http://a:x", "http://a:65536", "http://a:0", "http://u:p@a",
+                          "http://[::1", "http://[]", "http://[::1]x", "http://a/ b", "http://a/#b",
+                          "http://a?b", "http://a/\n", "http://\xc3\xa4"}) {
+    CAPTURE(bad);
+    CHECK_EQ(parsed(bad), "!");
+  }
+  CHECK_EQ(check_http_header("Authorization", "Bearer a b"), "");
+  for (const auto& [name, value] : {std::pair{"", "x"},
+                                    {"a b", "x"},
+                                    {"a:", "x"},
+                                    {"a", "x\ny"},
+                                    {"Host", "x"},
+                                    {"content-length", "1"}}) {
+    CAPTURE(name);
+    CHECK_NE(check_http_header(name, value), "");
+  }
+}
+
+TEST_CASE("an OTLP header may hold blanks, and is never shown") {
+  Config config;
+  const Bytes text =
+      "otlp-header Authorization \"Bearer a b\"\notlp-header X 1\notlp-endpoint http://c\n";
+  CHECK_FALSE(config.load_text(text, "x.conf").has_value());
+  const auto settings = config.settings();
+  REQUIRE_EQ(settings->otlp.headers.size(), 2);
+  CHECK_EQ(settings->otlp.headers[0].second, "Bearer a b");
+  CHECK_EQ(settings->otlp.endpoint->authority(), "c:4318");
+  CHECK(config.get({"otlp-header"}).empty());
+}
+
+TEST_CASE("a collector's answer says what it has not taken") {
+  CHECK_EQ(otlp_rejection("{}"), "");
+  CHECK_EQ(otlp_rejection("no JSON"), "");
+  CHECK_EQ(otlp_rejection("[1]"), "");
+  CHECK_EQ(otlp_rejection("{\"partialSuccess\": {}}"), "");
+  CHECK_EQ(otlp_rejection("{\"partialSuccess\": 3}"), "");
+  CHECK_EQ(otlp_rejection("{\"partialSuccess\": {\"rejectedDataPoints\": \"0\"}}"), "");
+  CHECK_EQ(otlp_rejection("{\"partialSuccess\": {\"rejectedDataPoints\": 7, "
+                          "\"errorMessage\": \"old\"}}"),
+           "it refused 7 points: old");
 }
 
 TEST_CASE("JSON carries any bytes") {

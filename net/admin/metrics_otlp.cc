@@ -1,0 +1,151 @@
+#include "net/admin/metrics_otlp.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "engine/base/numbers.h"
+#include "net/http/json_text.h"
+#include "net/version.h"
+
+namespace sluice {
+
+namespace {
+
+using nlohmann::json;
+
+// Written as text at once: a tree of a thousand queues would hold up the thread for longer.
+class OtlpWriter {
+ public:
+  explicit OtlpWriter(int64_t now_ms) : time_("\"timeUnixNano\":" + nanoseconds(now_ms)) {}
+
+  void family(const std::string& name, const MetricFamily& family);
+  template <class Pairs>
+  void attributes(const Pairs& pairs);
+  void raw(Bytes text) { out_ += text; }
+  std::string take() { return std::move(out_); }
+
+ private:
+  // 64-bit integers are strings in the encoding.
+  static std::string quoted(int64_t number) { return '"' + std::to_string(number) + '"'; }
+  static std::string nanoseconds(int64_t ms) { return '"' + std::to_string(ms) + "000000\""; }
+  static std::string text(const std::string& value) { return dump_json(json(name_to_json(value))); }
+
+  void begin_point(const MetricLabels& labels, int64_t start_ms);
+  void distribution(const MetricFamily& family, const MetricFamily::Distribution& distribution);
+
+  const std::string time_;
+  std::string out_;
+};
+
+const char* unit_of(Bytes name) {
+  if (name.ends_with("_total")) name.remove_suffix(6);
+  if (name.ends_with("_seconds")) return "s";
+  if (name.ends_with("_bytes")) return "By";
+  return "1";
+}
+
+template <class Pairs>
+void OtlpWriter::attributes(const Pairs& pairs) {
+  out_ += "\"attributes\":[";
+  const char* separator = "";
+  for (const auto& [key, value] : pairs) {
+    out_ += separator;
+    out_ += "{\"key\":" + text(key) + ",\"value\":{\"stringValue\":" + text(value) + "}}";
+    separator = ",";
+  }
+  out_ += ']';
+}
+
+void OtlpWriter::begin_point(const MetricLabels& labels, int64_t start_ms) {
+  out_ += '{';
+  attributes(labels);
+  if (start_ms != 0) out_ += ",\"startTimeUnixNano\":" + nanoseconds(start_ms);
+  out_ += ',' + time_;
+}
+
+void OtlpWriter::distribution(const MetricFamily& family,
+                              const MetricFamily::Distribution& distribution) {
+  const BucketCounts& counts = distribution.counts;
+  begin_point(distribution.labels, distribution.start_ms);
+  out_ += ",\"count\":" + quoted(static_cast<int64_t>(counts.count));
+  out_ += ",\"sum\":" + format_double(counts.sum_ms / 1000) + ",\"bucketCounts\":[";
+  // Each bucket's own count, and one more for what is above the last bound.
+  uint64_t before = 0;
+  for (const uint64_t up_to : counts.up_to) {
+    out_ += quoted(static_cast<int64_t>(up_to - before)) + ',';
+    before = up_to;
+  }
+  out_ += quoted(static_cast<int64_t>(counts.count - before)) + "],\"explicitBounds\":[";
+  const char* separator = "";
+  for (const int64_t bound_ms : family.bounds_ms) {
+    out_ += separator + format_double(static_cast<double>(bound_ms) / 1000);
+    separator = ",";
+  }
+  out_ += "]}";
+}
+
+void OtlpWriter::family(const std::string& name, const MetricFamily& family) {
+  constexpr Bytes kCumulative = "\"aggregationTemporality\":2,";
+  out_ += "{\"name\":" + text(name) + ",\"description\":" + text(family.help) + ",\"unit\":\"" +
+          unit_of(name) + "\",";
+  const char* separator = "";
+  if (family.type == MetricFamily::Type::kHistogram) {
+    out_.append("\"histogram\":{").append(kCumulative).append("\"dataPoints\":[");
+    for (const MetricFamily::Distribution& line : family.distributions) {
+      out_ += separator;
+      distribution(family, line);
+      separator = ",";
+    }
+    out_ += "]}}";
+    return;
+  }
+  const bool counts = family.type == MetricFamily::Type::kCounter;
+  out_ += counts ? "\"sum\":{\"isMonotonic\":true," : "\"gauge\":{";
+  if (counts) out_ += kCumulative;
+  out_ += "\"dataPoints\":[";
+  for (const MetricFamily::Point& point : family.points) {
+    out_ += separator;
+    begin_point(point.labels, point.start_ms);
+    if (counts) {
+      out_ += ",\"asInt\":" + quoted(std::llround(point.value)) + '}';
+    } else {
+      out_ += ",\"asDouble\":" + format_double(point.value) + '}';
+    }
+    separator = ",";
+  }
+  out_ += "]}}";
+}
+
+}  // namespace
+
+std::string metrics_otlp(const MetricSet& metrics, const OtlpResource& resource, int64_t now_ms) {
+  OtlpWriter writer(now_ms);
+  writer.raw("{\"resourceMetrics\":[{\"resource\":{");
+  writer.attributes(resource);
+  writer.raw("},\"scopeMetrics\":[{\"scope\":{\"name\":\"sluice\",\"version\":\"");
+  writer.raw(kSluiceVersion);
+  writer.raw("\"},\"metrics\":[");
+  const char* separator = "";
+  for (const auto& [name, family] : metrics.families()) {
+    writer.raw(separator);
+    writer.family(name, family);
+    separator = ",";
+  }
+  writer.raw("]}]}]}");
+  return writer.take();
+}
+
+std::string otlp_rejection(Bytes answer) {
+  const json value = json::parse(answer, nullptr, false);
+  if (!value.is_object() || !value.contains("partialSuccess")) return {};
+  const json& partial = value["partialSuccess"];
+  if (!partial.is_object()) return {};
+  const json count = partial.value("rejectedDataPoints", json(0));
+  const std::string number = count.is_string() ? count.get<std::string>() : count.dump();
+  if (number == "0" || number == "null") return {};
+  const json message = partial.value("errorMessage", json(""));
+  return "it refused " + number.substr(0, 20) + " points: " +
+         (message.is_string() ? message.get<std::string>().substr(0, 200) : std::string());
+}
+
+}  // namespace sluice

@@ -1,0 +1,295 @@
+#include "net/admin/otlp_exporter.h"
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/connect.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/message.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <boost/beast/http/write.hpp>
+#include <optional>
+#include <utility>
+
+#include "engine/base/numbers.h"
+#include "net/admin/metrics_collect.h"
+#include "net/http/http_service.h"
+#include "net/http/name_lookup.h"
+#include "net/http/tokens.h"
+#include "net/version.h"
+
+namespace sluice {
+
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using TcpSocket = asio::basic_stream_socket<asio::ip::tcp, IoExecutor>;
+
+namespace {
+
+// For the whole of an export; nine tenths of the interval where that is less.
+constexpr int64_t kMaxExportMs = 10'000;
+constexpr int64_t kMaxRetryAfterS = 86'400;
+constexpr auto kLookupPoll = std::chrono::milliseconds(10);
+constexpr uint64_t kMaxAnswerBytes = 64U << 10;
+constexpr size_t kShownReasonBytes = 300;
+
+bool asks_to_retry(unsigned status) {
+  return status == 429 || status == 502 || status == 503 || status == 504;
+}
+
+// What a collector says goes into the log: one line of visible characters.
+std::string one_line(std::string text) {
+  text.resize(std::min(text.size(), kShownReasonBytes));
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = ' ';
+  }
+  return text;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) return "localhost";
+  return name.data();
+}
+
+}  // namespace
+
+OtlpTarget otlp_target(const Settings& settings, uint16_t port) {
+  OtlpTarget target;
+  target.endpoint = *settings.otlp.endpoint;
+  target.headers = settings.otlp.headers;
+  target.interval_ms = settings.otlp_interval_s * 1000;
+  const std::string host = host_name();
+  target.resource = {{"service.name", settings.otlp_service_name},
+                     {"service.version", kSluiceVersion},
+                     {"service.instance.id", host + ':' + std::to_string(port)},
+                     {"host.name", host}};
+  return target;
+}
+
+// One export from the connection to the answer. Its handlers hold it.
+class OtlpExporter::Export : public std::enable_shared_from_this<Export> {
+ public:
+  Export(OtlpExporter& exporter, std::string body);
+
+  void start(int64_t limit_ms);
+  // Its exporter hears nothing more of it.
+  void close();
+
+ private:
+  void look_up();
+  void connect(const NameLookup::Result& found);
+  void write();
+  void read();
+  void take_answer();
+  // Passes over the step of a handler where that has failed, or all is over.
+  bool failed(const error_code& error, const char* what);
+  void end(const std::string& error, int64_t retry_after_ms = 0);
+
+  OtlpExporter* exporter_;
+  const HttpEndpoint endpoint_;
+  TcpSocket socket_;
+  SteadyTimer deadline_;
+  SteadyTimer poll_;
+  std::shared_ptr<NameLookup> lookup_;
+  std::vector<asio::ip::tcp::endpoint> addresses_;
+  http::request<http::string_body> request_;
+  http::response_parser<http::string_body> answer_;
+  beast::flat_buffer input_;
+  const char* step_ = "looking up the host";
+};
+
+OtlpExporter::Export::Export(OtlpExporter& exporter, std::string body)
+    : exporter_(&exporter),
+      endpoint_(exporter.target_.endpoint),
+      socket_(exporter.thread_.context()),
+      deadline_(exporter.thread_.context()),
+      poll_(exporter.thread_.context()) {
+  request_.method(http::verb::post);
+  request_.target(endpoint_.target);
+  request_.set(http::field::host, endpoint_.authority());
+  request_.set(http::field::user_agent, std::string("sluice/") + kSluiceVersion);
+  request_.set(http::field::content_type, "application/json");
+  for (const auto& [name, value] : exporter.target_.headers) request_.set(name, value);
+  request_.keep_alive(false);
+  request_.body() = std::move(body);
+  request_.prepare_payload();
+  answer_.body_limit(kMaxAnswerBytes);
+}
+
+void OtlpExporter::Export::start(int64_t limit_ms) {
+  deadline_.expires_after(std::chrono::milliseconds(limit_ms));
+  deadline_.async_wait([self = shared_from_this()](const error_code& error) {
+    if (!error) self->end(std::string("the time was over while ") + self->step_);
+  });
+  lookup_ = NameLookup::begin(endpoint_.host, endpoint_.port);
+  look_up();
+}
+
+void OtlpExporter::Export::look_up() {
+  NameLookup::Result found;
+  if (lookup_->take(found)) return connect(found);
+  poll_.expires_after(kLookupPoll);
+  poll_.async_wait([self = shared_from_this()](const error_code& error) {
+    if (!error && self->exporter_ != nullptr) self->look_up();
+  });
+}
+
+bool OtlpExporter::Export::failed(const error_code& error, const char* what) {
+  if (exporter_ == nullptr) return true;
+  if (error) end(std::string(what) + ": " + error.message());
+  return error.failed();
+}
+
+void OtlpExporter::Export::connect(const NameLookup::Result& found) {
+  if (!found.error.empty()) return end(found.error);
+  step_ = "connecting";
+  addresses_ = found.addresses;
+  asio::async_connect(
+      socket_, addresses_,
+      [self = shared_from_this()](const error_code& error, const asio::ip::tcp::endpoint&) {
+        if (!self->failed(error, "connecting")) self->write();
+      });
+}
+
+void OtlpExporter::Export::write() {
+  step_ = "sending";
+  http::async_write(socket_, request_,
+                    [self = shared_from_this()](const error_code& error, size_t) {
+                      if (!self->failed(error, "sending")) self->read();
+                    });
+}
+
+void OtlpExporter::Export::read() {
+  step_ = "waiting for the answer";
+  http::async_read(socket_, input_, answer_,
+                   [self = shared_from_this()](const error_code& error, size_t) {
+                     if (!self->failed(error, "the answer")) self->take_answer();
+                   });
+}
+
+void OtlpExporter::Export::take_answer() {
+  const auto& answer = answer_.get();
+  const unsigned status = answer.result_int();
+  if (status >= 200 && status < 300) return end(otlp_rejection(answer.body()));
+  const std::string said = answer.body().empty() ? "" : ": " + answer.body();
+  int64_t retry_after_ms = 0;
+  if (asks_to_retry(status)) {
+    // A date instead of seconds is passed over: the next export comes at its own time.
+    const auto seconds = parse_i64(std::string(answer[http::field::retry_after]));
+    retry_after_ms = std::clamp<int64_t>(seconds.value_or(0), 0, kMaxRetryAfterS) * 1000;
+  }
+  end("the answer is " + std::to_string(status) + said, retry_after_ms);
+}
+
+void OtlpExporter::Export::end(const std::string& error, int64_t retry_after_ms) {
+  if (exporter_ == nullptr) return;
+  OtlpExporter* const exporter = exporter_;
+  close();
+  exporter->finish(error, retry_after_ms);
+}
+
+void OtlpExporter::Export::close() {
+  exporter_ = nullptr;
+  deadline_.cancel();
+  poll_.cancel();
+  error_code ignored;
+  socket_.close(ignored);
+}
+
+// --- The exporter ---
+
+OtlpExporter::OtlpExporter(IoThread& thread, OtlpTarget target, const HttpService* http)
+    : thread_(thread),
+      target_(std::move(target)),
+      http_(http),
+      engine_(thread, "otlp"),
+      user_(user_of_role(Role::kRead)),
+      timer_(thread.context()) {}
+
+OtlpExporter::~OtlpExporter() { CHECK(closed_ && export_ == nullptr); }
+
+void OtlpExporter::start() {
+  due_ms_ = IoThread::steady_ms();
+  arm();
+}
+
+// By the timetable, so that exports keep their distance however long each takes.
+void OtlpExporter::arm() {
+  const int64_t now_ms = IoThread::steady_ms();
+  while (due_ms_ <= now_ms) due_ms_ += target_.interval_ms;
+  timer_.expires_after(std::chrono::milliseconds(due_ms_ - now_ms));
+  timer_.async_wait([this](const error_code& error) {
+    if (!error && !closed_) on_time();
+  });
+}
+
+void OtlpExporter::on_time() {
+  arm();
+  const ServerState& state = thread_.state();
+  if (state.loading.load(std::memory_order_acquire)) return;
+  const bool asked_to_wait = IoThread::steady_ms() < not_before_ms_;
+  if (collecting_ || export_ != nullptr || asked_to_wait) return skip();
+  collecting_ = true;
+  MetricsRequest request;
+  request.user = user_;
+  request.http = http_;
+  request.wanted = [this] { return !closed_; };
+  request.then = [this](const std::optional<MetricSet>& metrics) {
+    collecting_ = false;
+    metrics ? begin(*metrics) : skip();
+  };
+  collect_metrics(engine_, std::move(request));
+}
+
+void OtlpExporter::skip() { add_relaxed(thread_.state().otlp.skipped, 1); }
+
+void OtlpExporter::begin(const MetricSet& metrics) {
+  std::string body = metrics_otlp(metrics, target_.resource, thread_.read_clock());
+  auto made = std::make_shared<Export>(*this, std::move(body));
+  export_ = made;
+  thread_.when_durable(engine_.gate(), [this, made](bool durable) {
+    // After a failure of the journal the server stops; what was read may be lost.
+    if (export_ != made) return;
+    if (!durable) return abandon();
+    made->start(std::min(kMaxExportMs, target_.interval_ms * 9 / 10));
+  });
+}
+
+void OtlpExporter::finish(const std::string& error, int64_t retry_after_ms) {
+  export_ = nullptr;
+  OtlpCounters& counters = thread_.state().otlp;
+  add_relaxed(error.empty() ? counters.done : counters.failed, 1);
+  not_before_ms_ = retry_after_ms == 0 ? 0 : IoThread::steady_ms() + retry_after_ms;
+  const std::string where = target_.endpoint.authority();
+  if (!error.empty() && !failing_) {
+    spdlog::warn(
+        "Metrics could not be exported to {}: {}. Until it works again no more is logged of it",
+        where, one_line(error));
+  } else if (error.empty() && failing_) {
+    spdlog::info("Metrics are exported to {} again", where);
+  }
+  failing_ = !error.empty();
+}
+
+void OtlpExporter::abandon() {
+  if (export_ != nullptr) export_->close();
+  export_ = nullptr;
+}
+
+void OtlpExporter::begin_stop() {
+  closed_ = true;
+  timer_.cancel();
+  abandon();
+}
+
+void OtlpExporter::close_all() {
+  begin_stop();
+  engine_.close();
+}
+
+}  // namespace sluice
