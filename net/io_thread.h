@@ -98,6 +98,8 @@ class IoThread {
   // --- The own thread ---
   asio::io_context& context() { return context_; }
   Poller& poller() { return poller_; }
+  // For how long it has had nothing to do, in all.
+  int64_t idle_us() const { return poller_.idle().count(); }
   // The sockets' turn is being taken: replies leave at its end.
   bool in_turn() const { return in_turn_; }
   ServerState& state() { return state_; }

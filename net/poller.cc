@@ -64,9 +64,11 @@ bool Poller::add(int fd, Session& session) {
 }
 
 size_t Poller::wait(std::span<epoll_event> events, bool block) {
-  int count = block ? look_before_sleep(events) : 0;
+  const Clock::time_point began = Clock::now();
+  int count = block ? look_before_sleep(events, began) : 0;
   if (count == 0) count = take(events, block ? -1 : 0);
   turn_began_ = Clock::now();
+  if (block) idle_ += turn_began_ - began;
   size_t kept = 0;
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = events[static_cast<size_t>(i)];
@@ -87,8 +89,8 @@ int Poller::take(std::span<epoll_event> events, int timeout_ms) {
 // the next request is often nearer than that, so it pays to look a few times first. It goes by
 // experience: with few or slow clients nothing comes, and then only some sleeps try. After a long
 // turn, as pipelines make them, the sleep is small beside the work, and looking only costs.
-int Poller::look_before_sleep(std::span<epoll_event> events) {
-  if (Clock::now() - turn_began_ > kLongTurn) return 0;
+int Poller::look_before_sleep(std::span<epoll_event> events, Clock::time_point now) {
+  if (now - turn_began_ > kLongTurn) return 0;
   if (looks_paid_ == 0 && ++sleeps_ % kSleepsPerTrial != 0) return 0;
   for (int i = 0; i < kLooksBeforeSleep; ++i) {
     const int count = take(events, 0);

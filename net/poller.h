@@ -47,6 +47,11 @@ class Poller {
   // Whether the last waits have seen something for Asio; asks once.
   bool take_reactor_ready() { return std::exchange(reactor_ready_, false); }
 
+  // How long it has waited in all.
+  std::chrono::microseconds idle() const {
+    return std::chrono::duration_cast<std::chrono::microseconds>(idle_);
+  }
+
   // Any thread: ends the wait that goes on, or the next one.
   void wake();
 
@@ -54,7 +59,7 @@ class Poller {
   using Clock = std::chrono::steady_clock;
 
   int take(std::span<epoll_event> events, int timeout_ms);
-  int look_before_sleep(std::span<epoll_event> events);
+  int look_before_sleep(std::span<epoll_event> events, Clock::time_point now);
   void add_own(int fd, uint32_t events, void* name);
 
   int set_fd_;
@@ -63,6 +68,7 @@ class Poller {
   int looks_paid_ = 0;  // credit for looking before a sleep
   unsigned sleeps_ = 0;
   Clock::time_point turn_began_;
+  Clock::duration idle_{0};
 };
 
 }  // namespace sluice

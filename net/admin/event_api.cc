@@ -3,10 +3,13 @@
 // An event's id in the stream is its number, so that a browser that comes again with Last-Event-ID
 // goes on behind it without a gap; what is not kept any more is said (TRIMMED), never passed over.
 #include <algorithm>
+#include <chrono>
 
 #include "engine/base/numbers.h"
 #include "net/admin/api.h"
 #include "net/admin/routes.h"
+#include "net/http/stream_budget.h"
+#include "net/io_thread.h"
 
 namespace sluice {
 
@@ -15,7 +18,9 @@ namespace {
 using nlohmann::json;
 using OptionType = OptionRow::Type;
 
-constexpr const char* kStreamCount = "1000";
+// Of a part: a fraction of a millisecond, so that nobody waits long behind it.
+constexpr const char* kStreamCount = "100";
+constexpr auto kBudgetRetry = std::chrono::milliseconds(10);
 
 // No event: how far events have been looked at that were not asked for.
 bool is_mark(const RespValue& event) { return event.items[2].text == "none"; }
@@ -32,13 +37,15 @@ json event_of(const RespValue& event) {
 
 // One stream. It waits for events before its head is sent, so that none is missed from the moment
 // at which the client hears that it listens; and it asks for further ones once the last part has
-// left, so that a slow reader costs no memory: the log keeps what he has not read.
+// left, so that a slow reader costs no memory: the log keeps what he has not read. On a busy thread
+// it asks as seldom as the budget of streams says.
 class EventStream : public std::enable_shared_from_this<EventStream> {
  public:
   EventStream(Exchange& exchange, Words filters, std::string after)
       : exchange_(exchange.shared_from_this()),
         filters_(std::move(filters)),
-        after_(std::move(after)) {}
+        after_(std::move(after)),
+        timer_(exchange.engine().thread().context()) {}
 
   void begin() {
     wait();
@@ -53,12 +60,33 @@ class EventStream : public std::enable_shared_from_this<EventStream> {
   }
 
  private:
+  void go_on() {
+    if (exchange_->cut_off()) return;
+    if (exchange_->budget().allows()) return wait();
+    timer_.expires_after(kBudgetRetry);
+    timer_.async_wait([self = shared_from_this()](const error_code& error) {
+      if (!error) self->go_on();
+    });
+  }
+
   void wait() {
     Words words = {"Q.EVENTS", exchange_->path("queue"), after_, "COUNT", kStreamCount, "BLOCK",
                    "0"};
     words.insert(words.end(), filters_.begin(), filters_.end());
-    exchange_->run_waiting(
-        words, [self = shared_from_this()](const RespValue& reply) { self->take(reply); });
+    // What the kernel takes for the sending is not seen.
+    const auto spend_since = [this](int64_t began_us) {
+      if (!exchange_->cut_off()) exchange_->budget().spend(StreamBudget::now_us() - began_us);
+    };
+    const int64_t asked_us = StreamBudget::now_us();
+    asking_ = true;
+    exchange_->run_waiting(words, [self = shared_from_this(), spend_since](const RespValue& reply) {
+      const int64_t began_us = StreamBudget::now_us();
+      self->take(reply);
+      // Within the asking it counts there.
+      if (!self->asking_) spend_since(began_us);
+    });
+    asking_ = false;
+    spend_since(asked_us);
   }
 
   void take(const RespValue& reply) {
@@ -90,7 +118,7 @@ class EventStream : public std::enable_shared_from_this<EventStream> {
     exchange_->send_part(std::exchange(part_, {}), [self = shared_from_this()] {
       if (self->ends_) return self->exchange_->end_stream();
       self->may_send_ = true;
-      self->wait();
+      self->go_on();
     });
   }
 
@@ -98,6 +126,8 @@ class EventStream : public std::enable_shared_from_this<EventStream> {
   const Words filters_;
   std::string after_;
   std::string part_;  // what is to be sent next
+  SteadyTimer timer_;
+  bool asking_ = false;
   bool opened_ = false;
   bool may_send_ = false;
   bool answered_ = false;

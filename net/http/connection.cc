@@ -89,6 +89,8 @@ HttpConnection::~HttpConnection() { CHECK(at_ == At::kClosed); }
 
 HttpService& HttpConnection::service() { return keeper_.service(); }
 
+StreamBudget& HttpConnection::budget() { return keeper_.budget(); }
+
 void HttpConnection::start() {
   if (!endpoints_.refusal.empty()) {
     at_ = At::kWriting;

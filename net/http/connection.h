@@ -18,6 +18,7 @@
 #include "net/http/exchange.h"
 #include "net/http/head_check.h"
 #include "net/http/http_service.h"
+#include "net/http/stream_budget.h"
 #include "net/io_thread.h"
 
 namespace sluice {
@@ -45,6 +46,7 @@ class HttpConnection final : public ExchangeTransport,
   void end_stream() override;
   EngineClient& engine() override { return *engine_; }
   HttpService& service() override;
+  StreamBudget& budget() override;
 
  private:
   enum class At { kIdle, kHead, kBody, kHandling, kWriting, kStreaming, kLingering, kClosed };
@@ -106,7 +108,8 @@ class HttpConnection final : public ExchangeTransport,
 // The connections of one I/O thread.
 class HttpThread final : public IoThreadGuest {
  public:
-  HttpThread(HttpService& service, IoThread& thread) : service_(service), thread_(thread) {}
+  HttpThread(HttpService& service, IoThread& thread)
+      : service_(service), thread_(thread), budget_(thread) {}
 
   void begin_stop() override;
   void close_all() override;
@@ -116,10 +119,12 @@ class HttpThread final : public IoThreadGuest {
 
   HttpService& service() { return service_; }
   IoThread& thread() { return thread_; }
+  StreamBudget& budget() { return budget_; }
 
  private:
   HttpService& service_;
   IoThread& thread_;
+  StreamBudget budget_;
   std::set<std::shared_ptr<HttpConnection>> connections_;
   bool stopping_ = false;
 };

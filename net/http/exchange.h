@@ -22,6 +22,7 @@
 namespace sluice {
 
 class HttpService;
+class StreamBudget;
 
 // The connection's side of it.
 class ExchangeTransport {
@@ -35,6 +36,7 @@ class ExchangeTransport {
   virtual void end_stream() = 0;
   virtual EngineClient& engine() = 0;
   virtual HttpService& service() = 0;
+  virtual StreamBudget& budget() = 0;
 };
 
 class Exchange : public std::enable_shared_from_this<Exchange> {
@@ -62,6 +64,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void open_stream(HttpResponse head, std::function<void()> sent);
   void send_part(std::string part, std::function<void()> sent);
   void end_stream();
+  // What a stream asks before each part. REQUIRES: not cut off.
+  StreamBudget& budget() { return transport_->budget(); }
   // The connection is gone: nobody listens any more.
   bool cut_off() const { return transport_ == nullptr; }
 
