@@ -13,9 +13,15 @@ namespace {
 
 constexpr const char* kTitle = "sluice data directory\n";
 
-std::string format_text(const char* state) {
-  return std::string(kTitle) + "format " + std::to_string(kFormatVersion) + "\nstate " + state +
-         "\n";
+std::string format_text(uint32_t version, const char* state) {
+  return std::string(kTitle) + "format " + std::to_string(version) + "\nstate " + state + "\n";
+}
+
+bool is_format(const std::string& text, const char* state, uint32_t& version) {
+  for (version = kOldestFormatVersion; version <= kFormatVersion; ++version) {
+    if (text == format_text(version, state)) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -80,18 +86,21 @@ Status DataDirectory::check_format(bool read_only) {
   }
   if (!status.ok()) return from_rocksdb(status, "cannot read " + name);
 
-  if (text == format_text("ready")) return {};
-  if (text == format_text("creating")) {
+  uint32_t version = 0;
+  if (is_format(text, "ready", version)) {
+    // Before the first record that an older version would take for damage.
+    return read_only || version == kFormatVersion ? Status() : write_format("ready");
+  }
+  if (is_format(text, "creating", version)) {
     if (read_only) return {StatusCode::kInvalid, root_ + ": its creation was not finished"};
     return begin_creation();
   }
   const std::string start = std::string(kTitle) + "format ";
-  uint32_t version = 0;
   if (text.compare(0, start.size(), start) == 0) {
     const char* end = text.data() + text.size();
     const auto parsed = std::from_chars(text.data() + start.size(), end, version);
     if (parsed.ec == std::errc() && parsed.ptr != end && *parsed.ptr == '\n' &&
-        version != kFormatVersion) {
+        (version < kOldestFormatVersion || version > kFormatVersion)) {
       return {StatusCode::kUnsupported, root_ + " has format " + std::to_string(version) +
                                             "; this version of Sluice knows " +
                                             std::to_string(kFormatVersion)};
@@ -137,7 +146,8 @@ Status DataDirectory::finish_creation() {
 Status DataDirectory::write_format(const char* state) {
   const std::string name = path("FORMAT");
   const std::string next = name + ".next";
-  rocksdb::Status status = rocksdb::WriteStringToFile(env_, format_text(state), next, true);
+  rocksdb::Status status =
+      rocksdb::WriteStringToFile(env_, format_text(kFormatVersion, state), next, true);
   if (status.ok()) status = env_->RenameFile(next, name);
   std::unique_ptr<rocksdb::Directory> directory;
   if (status.ok()) status = env_->NewDirectory(root_, &directory);

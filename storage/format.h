@@ -30,7 +30,10 @@
 
 namespace sluice {
 
-inline constexpr uint32_t kFormatVersion = 1;  // of the directory as a whole, in the file "FORMAT"
+// Of the directory as a whole, in the file "FORMAT". 2: the head of a queue says how many events
+// are kept. A directory of version 1 becomes one of version 2 when it is opened.
+inline constexpr uint32_t kFormatVersion = 2;
+inline constexpr uint32_t kOldestFormatVersion = 1;
 inline constexpr uint8_t kUnitVersion = 1;
 inline constexpr uint8_t kPieceVersion = 1;
 inline constexpr uint8_t kSummaryVersion = 1;

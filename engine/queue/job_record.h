@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/varint.h"
 #include "engine/queue/job.h"
 #include "engine/queue/queue_records.h"
 
@@ -19,6 +20,11 @@ namespace sluice {
 
 // Times and numbers in records lie within this: no sum of two of them overflows.
 inline constexpr int64_t kMaxRecordedTime = int64_t{1} << 53;
+
+// A number that is damage above the limit.
+inline bool take_at_most(Bytes& from, uint64_t limit, uint64_t& value) {
+  return take_varint(from, value) && value <= limit;
+}
 
 // Appends the event head.
 void encode_event(const RecordedEvent& event, std::string& out);

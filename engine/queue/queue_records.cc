@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <optional>
 
 #include "engine/base/numbers.h"
 #include "engine/base/varint.h"
@@ -16,8 +17,6 @@ namespace {
 constexpr size_t kWalkBytes = 64 * 1024;
 // Jobs, groups or keys that are looked at between two looks at the limits.
 constexpr size_t kScanned = 16;
-// Events that a replayed one lets go of beyond itself: the log stays within its bounds.
-constexpr size_t kTrimmedEach = 2;
 constexpr size_t kTotals = 7;
 constexpr size_t kMaxIdBytes = 512;
 
@@ -33,10 +32,6 @@ bool take_level(Bytes& from, ConfigLevel& level) {
   return true;
 }
 
-bool take_at_most(Bytes& from, uint64_t limit, uint64_t& value) {
-  return take_varint(from, value) && value <= limit;
-}
-
 // --- Head, configuration, shares ---
 
 struct RecordedHead {
@@ -47,6 +42,7 @@ struct RecordedHead {
   uint64_t adaptive_max = 0;
   uint64_t last_event = 0;
   Totals totals;
+  std::optional<uint64_t> kept_events;  // a record of format 1 does not say it
 };
 
 bool decode_head(Bytes from, RecordedHead& head) {
@@ -61,7 +57,15 @@ bool decode_head(Bytes from, RecordedHead& head) {
   for (size_t i = 0; i < count; ++i) {
     if (!take_varint(from, *totals[i])) return false;
   }
-  return from.empty();
+  if (from.empty()) return true;
+  return take_at_most(from, head.last_event, head.kept_events.emplace()) && from.empty();
+}
+
+// The state may have later events, and a later bound that keeps more or less of them.
+void forget_events_before(EventLog& events, uint64_t seq) {
+  if (events.empty() || seq <= events.oldest_seq()) return;
+  const uint64_t gone = std::min(seq - events.oldest_seq(), events.count());
+  events.trim({events.count() - gone, 0, 0}, 0, SIZE_MAX);
 }
 
 // Numbers that only grow do so here too: the record may be older than the state.
@@ -73,6 +77,11 @@ bool apply_head(Queue& queue, Bytes value) {
   queue.next_token = std::max(queue.next_token, head.next_token);
   queue.next_finish = std::max(queue.next_finish, head.next_finish);
   queue.events.set_last_seq(head.last_event);
+  if (head.kept_events.has_value()) {
+    forget_events_before(queue.events, head.last_event + 1 - *head.kept_events);
+  } else {
+    queue.events.trim(queue.config.values().events, queue.queue_ms, SIZE_MAX);
+  }
   Totals& totals = queue.stats.all.totals;
   const auto rejected = totals.rejected;
   totals = head.totals;
@@ -116,7 +125,6 @@ bool apply_config(Queue& queue, Bytes value) {
   if (!decode_config(value, level, pattern, fields)) return false;
   queue.config.apply(level, pattern, fields);
   queue.reconfigure();
-  queue.events.trim(queue.config.values().events, queue.queue_ms, SIZE_MAX);
   return true;
 }
 
@@ -296,7 +304,6 @@ bool apply_events(Queue& queue, Bytes from) {
 void append_recorded_event(Queue& queue, const RecordedEvent& event, Bytes id) {
   if (event.type == EventType::kNone) return;
   queue.events.append(event.seq, event.time_ms, event.type, id, event.fields);
-  queue.events.trim(queue.config.values().events, event.time_ms, kTrimmedEach);
 }
 
 // --- Encoding ---
@@ -313,6 +320,7 @@ std::string encode_head(const Queue& queue) {
   Totals totals = queue.stats.all.totals;
   put_varint(out, kTotals);
   for (const uint64_t* total : recorded_totals(totals)) put_varint(out, *total);
+  put_varint(out, queue.events.count());
   return out;
 }
 
@@ -529,6 +537,7 @@ std::string describe_head(Bytes value) {
                     " last_event=" + std::to_string(head.last_event) + " totals=";
   for (const uint64_t* total : recorded_totals(head.totals)) out += std::to_string(*total) + ",";
   out.pop_back();
+  if (head.kept_events.has_value()) out += " kept=" + std::to_string(*head.kept_events);
   return out;
 }
 

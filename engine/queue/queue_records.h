@@ -4,7 +4,7 @@
 // are varints, signed ones zigzag, text with a varint length):
 //   kQueueConfig  level u8, pattern, then pairs field, value: the whole rule; no pairs: removed
 //   kQueueHead    queue_ms, next_seq, next_token, next_finish, adaptive_max, last event's number,
-//                 totals in the order of Totals (number of them first)
+//                 totals in the order of Totals (number of them first), how many events are kept
 //   kJobPut       field = id; an event head, the job's state, group, keys, enqueued_ms, options,
 //                 payload
 //   kJobState     field = id; an event head, the job's state: all that may change

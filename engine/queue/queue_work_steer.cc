@@ -180,7 +180,10 @@ size_t QueueWork::run_timers(size_t limit) {
   const uint64_t ended = queue_->ended[0].size() + queue_->ended[1].size();
   drop_retained(limit);
   done += ended - queue_->ended[0].size() - queue_->ended[1].size();
+  const uint64_t kept = queue_->events.count();
   queue_->events.trim(queue_->config.values().events, now, limit);
+  // The head says what is kept: what is too old does not come back with a restart.
+  if (queue_->events.count() != kept) touched();
   queue_->lanes.run_rates(now);
   // A refilled rate makes work possible without any other change.
   signal();

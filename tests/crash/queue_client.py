@@ -77,7 +77,7 @@ class QueueClient(LoadClient):
     def _batch(self, link):
         makers = [self._add] * 4 + [self._again, self._cancel, self._move, self._twin, self._touch,
                                     self._retry_or_purge, self._abandon, self._configure,
-                                    self._own_queue]
+                                    self._own_queue, self._there_and_back]
         batch = []
         popped = False
         for _ in range(self.rng.choice((1, 3, 10, 25))):
@@ -341,6 +341,18 @@ class QueueClient(LoadClient):
 
         return Sent([["MULTI"], ["Q.ADD", name, "*", b""], ["Q.POP", 1, name], again, ["EXEC"]],
                     read)
+
+    def _there_and_back(self):
+        """Writes the queue anew into the journal, with its events."""
+        if self.rng.random() < 0.8:
+            return self._cancel()
+        queue, elsewhere = self._queue(), f"elsewhere{self.index}"
+
+        def read(reply):
+            assert reply == ["OK", "OK"]
+
+        return Sent([["MULTI"], ["RENAME", queue, elsewhere], ["RENAME", elsewhere, queue],
+                     ["EXEC"]], read)
 
     # -- After a restart ----------------------------------------------------------------------
 

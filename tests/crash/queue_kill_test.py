@@ -6,10 +6,10 @@
 
 After each restart the event log of each queue is read on and played (queue_story.py): it has no
 gap, no admission passed a cap, tokens grow. What it tells is compared with every job of Q.LIST,
-and a recount of them with every gauge and total of Q.STATS. Every connection then knows
-(queue_client.py) what was acknowledged to it and is there, that units over two queues are whole,
-that a lost pop asked for again gives the same jobs, and that rules and progress are those that it
-set.
+and a recount of them with every gauge and total of Q.STATS. Events that were told before are told
+again as they were, and as many as should be kept. Every connection then knows (queue_client.py)
+what was acknowledged to it and is there, that units over two queues are whole, that a lost pop
+asked for again gives the same jobs, and that rules and progress are those that it set.
 """
 
 import sys
@@ -21,16 +21,17 @@ from queue_story import Story
 
 CAPS = {"queue": 6, "g": 4, "k": 3}
 RETAINED = 200
+EVENTS = 12000   # more than a round brings, less than a run does: older ones go
 
 
 class QueueKillRun(kill_test.KillRun):
     def make_clients(self, seed):
-        self.stories = {name: Story(name, CAPS, RETAINED) for name in ("one", "two")}
+        self.stories = {name: Story(name, CAPS, RETAINED, EVENTS) for name in ("one", "two")}
         return [QueueClient(index, seed, self.stories) for index in range(kill_test.CONNECTIONS)]
 
     def prepare(self):
         usual = ["max_active", CAPS["queue"], "lease_ms", 600000, "crash_limit", 2, "backoff",
-                 "10:50", "retain_completed", RETAINED, "retain_failed", RETAINED, "events", 100000]
+                 "10:50", "retain_completed", RETAINED, "retain_failed", RETAINED, "events", EVENTS]
         commands = []
         for name, more in (("one", ["fair", "on"]), ("two", ["order", "lifo:2", "aging_ms", 100])):
             commands += [["Q.CONFIG", name, "SET"] + usual + more,
@@ -50,8 +51,18 @@ class QueueKillRun(kill_test.KillRun):
                 self.counts["in flight kept"] += client.verify(shown)
                 client.verify_setting(link)
                 client.repeat_lost_pop(link)
+            self._verify_older_events(link)
         finally:
             link.close()
+
+    def _verify_older_events(self, link):
+        for story in self.stories.values():
+            if self.rng.random() < 0.25:
+                story.check_log(link)
+            else:
+                story.check_page(link, self.rng)
+            if self.rng.random() < 0.05:
+                story.squeeze(link, self.rng.choice((1, 600, 3000)))
 
 
 if __name__ == "__main__":

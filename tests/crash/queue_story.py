@@ -16,6 +16,7 @@ from crash_client import Violation
 TOTALS = {"added": "added", "started": "started", "completed": "completed", "failed": "failed",
           "cancelled": "cancelled", "expired": "expired", "reclaimed": "reclaimed"}
 TERMINAL = {"completed": 0, "cancelled": 0, "failed": 1, "expired": 1}
+MARGIN = 200   # events that may have come since the last look, so that so many have gone
 WAITING = ("blocked", "delayed", "pending")
 
 # All of the queue in one unit: jobs, statistics, and the events behind a number.
@@ -34,6 +35,13 @@ while true do
 end
 return {jobs, events, redis.call('Q.STATS', KEYS[1]), redis.call('Q.STATS', KEYS[1], 'BY', 'GROUP'),
         redis.call('Q.STATS', KEYS[1], 'BY', 'WORKER'), redis.call('Q.STATS', KEYS[1], 'BY', 'PRI')}
+"""
+
+# Unless there are events that were not read yet.
+SQUEEZE = """
+if #redis.call('Q.EVENTS', KEYS[1], ARGV[1], 'COUNT', 1) ~= 0 then return 'MORE' end
+redis.call('Q.CONFIG', KEYS[1], 'SET', 'events', ARGV[2])
+return redis.call('Q.CONFIG', KEYS[1], 'SET', 'events', ARGV[3])
 """
 
 
@@ -59,8 +67,10 @@ class StoryJob:
 
 
 class Story:
-    def __init__(self, name, caps, retained):
+    def __init__(self, name, caps, retained, kept):
         self.name = name
+        self.kept = kept           # events that its configuration keeps
+        self.told = collections.deque()   # a number for each kept event, the newest last
         self.caps = caps           # slots: of the queue, of each group, of each key
         self.retained = retained   # ended jobs that are kept, of each kind
         self.jobs = {}
@@ -84,6 +94,7 @@ class Story:
             if time_ms < self.last_ms:
                 raise Violation(f"{self.name}: time goes back at event {seq}")
             self.last_seq, self.last_ms = seq, time_ms
+            self.told.append(hash((seq, time_ms, kind, job_id, tuple(fields))))
             kind, fields = kind.decode(), pairs(fields)
             lease = int(fields["lease"]) if "lease" in fields else None
             self.fresh[kind, job_id, lease] += 1
@@ -100,6 +111,8 @@ class Story:
                                 f"{self.name}: event {seq} {kind} {job_id}: no such job") from None
         if self.owed is not None:
             raise Violation(f"{self.name}: the successor of {self.owed} is missing")
+        while len(self.told) > self.kept:
+            self.told.popleft()
 
     def _retain(self, job_id):
         ended = self.ended[TERMINAL[self.jobs[job_id].state]]
@@ -210,6 +223,63 @@ class Story:
     def _forgotten(self, job_id, _lease, _fields):
         self.ended[TERMINAL[self.jobs[job_id].state]].remove(job_id)
         del self.jobs[job_id]
+
+    # -- What was told before -----------------------------------------------------------------
+
+    def _oldest(self):
+        return self.last_seq + 1 - len(self.told)
+
+    def _pages(self, link, after):
+        while True:
+            [page] = link.ask(["Q.EVENTS", self.name, after, "COUNT", 1000])
+            if not isinstance(page, list):
+                raise Violation(f"{self.name}: events behind {after} answered {page!r}")
+            if not page:
+                return
+            yield page
+            after = page[-1][0]
+
+    def _compare(self, page):
+        for seq, time_ms, kind, job_id, fields in page:
+            if seq > self.last_seq:
+                return
+            again = hash((seq, time_ms, kind, job_id, tuple(fields)))
+            if again != self.told[seq - self._oldest()]:
+                raise Violation(f"{self.name}: event {seq} is told otherwise: {kind} {job_id}")
+
+    def check_log(self, link):
+        """Every kept event is told again as it was the first time, and as many as should be."""
+        numbers = []
+        for page in self._pages(link, "-"):
+            self._compare(page)
+            numbers += [event[0] for event in page]
+        if numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+            raise Violation(f"{self.name}: the log has a gap")
+        # Timers may have added some meanwhile.
+        since = numbers[-1] - self.last_seq
+        trimmed = max(0, len(self.told) + since - self.kept)
+        if not self._oldest() <= numbers[0] <= self._oldest() + trimmed:
+            raise Violation(f"{self.name}: the log begins with {numbers[0]}, not {self._oldest()}")
+
+    def check_page(self, link, rng):
+        """Somewhere in it."""
+        if len(self.told) <= MARGIN:
+            return
+        after = self._oldest() + rng.randrange(MARGIN, len(self.told))
+        [page] = link.ask(["Q.EVENTS", self.name, after, "COUNT", 50])
+        if not isinstance(page, list):
+            raise Violation(f"{self.name}: events behind {after} answered {page!r}")
+        self._compare(page)
+
+    def squeeze(self, link, bound):
+        """Lowers the number of kept events and raises it again."""
+        while link.ask(["EVAL", SQUEEZE, 1, self.name, self.last_seq, bound, self.kept]) != ["OK"]:
+            self.check(link)
+        [[[oldest, *_], *_]] = link.ask(["Q.EVENTS", self.name, "-", "COUNT", 1])
+        if oldest < self.last_seq + 1 - bound:
+            raise Violation(f"{self.name}: {oldest} is kept, {bound} of {self.last_seq} should be")
+        while self.told and self._oldest() < oldest:
+            self.told.popleft()
 
     # -- Snapshots ----------------------------------------------------------------------------
 

@@ -260,6 +260,34 @@ TEST_CASE("a lease that is replayed has its whole term again, and its run its wh
   CHECK(copy.next_due_steady() == 12000);
 }
 
+// A lowered bound may be replayed on what a checkpoint's walk has found after it was raised again.
+TEST_CASE("the head says which events are kept, whatever the bounds of the state are") {
+  Queue queue;
+  fill(queue);
+  const std::vector<Record> records = walk(queue, 100);
+  Queue copy;
+  apply_all(copy, records);
+  const std::string older = encode_head(queue);
+  queue.events.trim({4, 0, 0}, kNow, 100);
+  const std::string head = encode_head(queue);
+  const std::string first_format = head.substr(0, head.size() - 1);
+  const std::vector<ConfigField> fields{{"events", "2"}};
+  const std::string bound = encode_config(ConfigLevel::kQueue, {}, fields);
+  apply_all(copy, {{EffectType::kQueueConfig, {}, bound}});
+  CHECK(copy.events.count() == 10);
+  apply_all(copy, {{EffectType::kQueueHead, {}, head}});
+  CHECK(copy.events.count() == 4);
+  CHECK(copy.events.oldest_seq() == 106);
+  // An older head on a later state takes nothing.
+  apply_all(copy, {{EffectType::kQueueHead, {}, older}});
+  CHECK(copy.events.count() == 4);
+  // They do not come back with what a walk has written before.
+  apply_all(copy, {{EffectType::kQueueEvents, {}, records.back().value}});
+  CHECK(copy.events.oldest_seq() == 106);
+  apply_all(copy, {{EffectType::kQueueHead, {}, first_format}});
+  CHECK(copy.events.count() == 2);
+}
+
 TEST_CASE("a worker keeps the request token of its last pop") {
   Queue queue;
   fill(queue);
@@ -313,6 +341,8 @@ TEST_CASE("a damaged record is refused or harmless: every prefix, every flipped 
       if (record.type == EffectType::kQueueConfig || record.type == EffectType::kQueueEvents) {
         continue;
       }
+      // Directories of format 1 have heads that do not say how many events are kept.
+      if (record.type == EffectType::kQueueHead && size + 1 == record.value.size()) continue;
       CHECK_FALSE(applied);
     }
     for (size_t bit = 0; bit < record.value.size() * 8; ++bit) {

@@ -224,16 +224,16 @@ TEST_CASE("a second server on the same directory is refused in clear words") {
 TEST_CASE("an unknown format version is refused in clear words") {
   TempDirectory directory;
   CHECK(read_back(directory.path()).status.ok());
-  write_file(directory.path() + "/FORMAT", "sluice data directory\nformat 2\nstate ready\n");
+  write_file(directory.path() + "/FORMAT", "sluice data directory\nformat 3\nstate ready\n");
   const ReadBack back = read_back(directory.path());
   CHECK(back.status.code() == StatusCode::kUnsupported);
-  CHECK(back.status.message().find("has format 2; this version of Sluice knows 1") !=
+  CHECK(back.status.message().find("has format 3; this version of Sluice knows 2") !=
         std::string::npos);
 }
 
 TEST_CASE("a creation that was cut off is made anew, a directory that lost its format is not") {
   TempDirectory directory;
-  write_file(directory.path() + "/FORMAT", "sluice data directory\nformat 1\nstate creating\n");
+  write_file(directory.path() + "/FORMAT", "sluice data directory\nformat 2\nstate creating\n");
   fs::create_directory(directory.path() + "/log");
   write_file(directory.path() + "/log/CURRENT", "half a database");
   CHECK(read_back(directory.path()).status.ok());
