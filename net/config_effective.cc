@@ -531,8 +531,7 @@ std::vector<Directive> effective_directives() {
   for (const auto group :
        {network_directives, tls_directives, access_directives, durability_directives,
         limit_directives, script_directives, encoding_directives, observation_directives,
-        otlp_directives,
-        alias_directives, process_directives}) {
+        otlp_directives, alias_directives, process_directives}) {
     for (Directive& directive : group()) all.push_back(directive);
   }
   return all;

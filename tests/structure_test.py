@@ -145,7 +145,8 @@ def main():
             over(check_direction, sources),
         "an include is a path from the root": over(check_paths_of_includes, sources),
         "includes have no cycles": list(check_cycles(sources)),
-        "the engine has no socket, file, clock or randomness, and prefetches by one way": over(check_engine, sources),
+        "the engine has no socket, file, clock or randomness, and prefetches by one way":
+            over(check_engine, sources),
         "no machine's paths and no registry's name": over(check_places, texts),
         "no build output, nothing large": list(check_output(paths)),
     }
