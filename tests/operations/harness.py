@@ -86,6 +86,17 @@ def closes(connection, timeout_s=5.0):
         return True
 
 
+def own_address():
+    """An address of this machine that is not loopback; None if there is none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # sends nothing
+            address = probe.getsockname()[0]
+        except OSError:
+            return None
+    return None if address.startswith("127.") else address
+
+
 def rss_bytes(pid):
     with open(f"/proc/{pid}/statm", encoding="ascii") as statm:
         return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE")

@@ -261,20 +261,9 @@ def test_a_connection_during_the_end_is_closed(options):
             expect_exit(server.process, 0, 5)
 
 
-def own_address():
-    """An address of this machine that is not loopback; None if there is none."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))  # sends nothing
-            address = probe.getsockname()[0]
-        except OSError:
-            return None
-    return None if address.startswith("127.") else address
-
-
 def test_protected_mode(options):
     """Protected mode: from outside without a password, refused with the reason."""
-    address = own_address()
+    address = harness.own_address()
     if address is None:
         raise harness.Skipped("this machine has the loopback interface only")
     with options.server({"bind": f"127.0.0.1 {address}"}) as server:

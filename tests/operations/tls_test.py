@@ -340,7 +340,7 @@ def test_limits(options):
             require(is_refused(server, certificates.context()), "the fourth")
             require_equal(info(plain)["rejected_connections"], "1")
             require_equal(info(plain)["sluice_tls_handshakes_failed"], "0")
-    address = own_address()
+    address = harness.own_address()
     if address is None:
         return
     with tls_server(options, more={"bind": f"127.0.0.1 {address}"}) as (server, certificates):
@@ -350,17 +350,6 @@ def test_limits(options):
         require(closed, "and it is closed")
         stranger.close()
         require(not is_refused(server, certificates.context()), "others come in")
-
-
-def own_address():
-    """An address of this machine that is not loopback; None if there is none."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))  # sends nothing
-            address = probe.getsockname()[0]
-        except OSError:
-            return None
-    return None if address.startswith("127.") else address
 
 
 def test_tls_only(options):
