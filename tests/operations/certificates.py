@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import select
 import socket
 import ssl
 import subprocess
@@ -9,7 +10,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "transcripts"))
 
-from resp import Connection  # noqa: E402
+from resp import Connection, ConnectionClosed, ReplyTimeout  # noqa: E402
 
 LOOPBACK = "127.0.0.1"
 NAMES = "subjectAltName=DNS:localhost,IP:127.0.0.1"
@@ -108,6 +109,40 @@ class TlsConnection(Connection):
         except BaseException:
             plain.close()
             raise
+
+    def exchange(self, requests, reply_bytes, timeout_s):
+        """Sends and receives at once and gives the replies, which are `reply_bytes` long.
+
+        In one thread: an SSL object is not safe to share, not even a reader with a writer.
+        """
+        left = memoryview(requests)
+        replies = bytearray()
+        self.socket.setblocking(False)
+        while left or len(replies) < reply_bytes:
+            wants_write = False
+            while left and not wants_write:
+                try:
+                    left = left[self.socket.send(left):]
+                except ssl.SSLWantWriteError:
+                    wants_write = True
+                except ssl.SSLWantReadError:
+                    break
+            try:
+                while received := self.socket.recv(1 << 16):
+                    replies += received
+                raise ConnectionClosed(replies)
+            except ssl.SSLWantReadError:
+                pass
+            except ssl.SSLWantWriteError:
+                wants_write = True
+            if not left and len(replies) >= reply_bytes:
+                break
+            writers = [self.socket] if wants_write else []
+            ready = select.select([self.socket], writers, [], timeout_s)
+            if not any(ready):
+                raise ReplyTimeout(f"{len(replies)} bytes came, {len(left)} are not sent")
+        self.socket.settimeout(timeout_s)
+        return replies
 
 
 def ports_of(server):

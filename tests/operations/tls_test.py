@@ -8,8 +8,8 @@ import socket
 import ssl
 import subprocess
 import sys
-import threading
 import time
+from concurrent import futures
 
 import redis
 
@@ -193,42 +193,22 @@ def test_sessions(options):
 
 def test_large_pipelines(options):
     """Megabytes both ways at once through small buffers, with several connections."""
+    turns = 150
     value = os.urandom(30_000)
+    replies = f"+OK\r\n${len(value)}\r\n".encode() + value + b"\r\n"
     with tls_server(options) as (server, certificates):
-        errors = []
-
         def run(number):
             version = (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)[number % 2]
+            requests = b"".join(encode(("SET", f"{number}:{turn}", value))
+                                + encode(("GET", f"{number}:{turn}")) for turn in range(turns))
             with TlsConnection(server.tls_port, certificates.context(version=version), 60,
                                buffer_bytes=8192 << number) as connection:
-                requests = requests_of(number, value)
-
-                def send():
-                    connection.socket.sendall(requests)
-                sender = threading.Thread(target=send)
-                sender.start()
-                for turn in range(150):
-                    if connection.read_reply(60).raw != b"+OK\r\n":
-                        errors.append(f"SET {turn} of {number}")
-                    if connection.read_reply(60).value != value:
-                        errors.append(f"GET {turn} of {number}")
-                sender.join()
-        threads = [threading.Thread(target=run, args=(number,)) for number in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(120)
-        require_equal(errors, [])
+                return connection.exchange(requests, len(replies) * turns, 60)
+        with futures.ThreadPoolExecutor() as pool:
+            for number, got in enumerate(pool.map(run, range(4))):
+                require(got == replies * turns, f"the replies of client {number}")
         with server.connect() as plain:
-            require_equal(plain.call("DBSIZE").value, 4 * 150, "all clients came to their end")
-
-
-def requests_of(number, value):
-    commands = []
-    for turn in range(150):
-        commands.append(encode(("SET", f"{number}:{turn}", value)))
-        commands.append(encode(("GET", f"{number}:{turn}")))
-    return b"".join(commands)
+            require_equal(plain.call("DBSIZE").value, 4 * turns)
 
 
 def test_blocking_and_messages(options):
