@@ -53,6 +53,7 @@ GroupCommitJournal::GroupCommitJournal(Log* log, JournalOptions options)
       durable_lsn_(options_.last_lsn),
       written_lsn_(options_.last_lsn),
       synced_lsn_(options_.last_lsn),
+      told_lsn_(options_.last_lsn),
       mode_(options_.mode),
       attached_(options_.attached && log != nullptr),
       solid_(true),
@@ -212,9 +213,10 @@ bool GroupCommitJournal::sync_written() {
   return publish_synced(target);
 }
 
+// Durable first: flush() takes what is written for durable.
 void GroupCommitJournal::publish_written(Lsn lsn) {
-  raise_to(written_lsn_, lsn);
   if (mode() != SyncMode::kAlways) publish_durable(lsn);
+  raise_to(written_lsn_, lsn);
 }
 
 bool GroupCommitJournal::publish_synced(Lsn lsn) {
@@ -267,7 +269,10 @@ bool GroupCommitJournal::sync() {
     if (synced_lsn() >= target) return !broken();
     if (!write_buffered(mode() == SyncMode::kAlways)) return false;
   }
-  return synced_lsn() >= target || sync_written();
+  const bool synced = synced_lsn() >= target || sync_written();
+  // It may have taken the units that the background thread was about to write.
+  tell_durable();
+  return synced;
 }
 
 bool GroupCommitJournal::close() {
@@ -335,8 +340,13 @@ bool GroupCommitJournal::set_mode(SyncMode mode) {
     thread_waits_ = false;
     wake_.notify_all();
   }
-  MutexLock lock(write_mutex_);
-  return !keeping_.load(std::memory_order_relaxed) || write_buffered(false);
+  bool written = true;
+  {
+    MutexLock lock(write_mutex_);
+    if (keeping_.load(std::memory_order_relaxed)) written = write_buffered(false);
+  }
+  tell_durable();
+  return written;
 }
 
 void GroupCommitJournal::attach() {
@@ -357,13 +367,16 @@ void GroupCommitJournal::attach() {
 void GroupCommitJournal::detach() {
   if (!attached()) return;
   sync();
-  MutexLock write_lock(write_mutex_);
-  MutexLock lock(mutex_);
-  if (failed()) return;
-  attached_.store(false, std::memory_order_relaxed);
-  set_keeping();
-  // Whoever waits for a commit that will not come any more may go.
-  raise_durable(last_lsn_.load(std::memory_order_relaxed));
+  {
+    MutexLock write_lock(write_mutex_);
+    MutexLock lock(mutex_);
+    if (failed()) return;
+    attached_.store(false, std::memory_order_relaxed);
+    set_keeping();
+    // Whoever waits for a commit that will not come any more may go.
+    raise_durable(last_lsn_.load(std::memory_order_relaxed));
+  }
+  tell_durable();
 }
 
 Lsn GroupCommitJournal::begin_checkpoint() {
@@ -448,14 +461,13 @@ void GroupCommitJournal::run() {
       MutexLock lock(mutex_);
       if (stopping_) return;
     }
-    const Lsn before = durable_lsn();
     if (always && filling_bytes_.load(std::memory_order_relaxed) != 0) {
       MutexLock lock(write_mutex_);
       write_buffered(true);
     } else if (!always && keeping_.load(std::memory_order_relaxed)) {
       flush();
     }
-    tell_durable(before);
+    tell_durable();
     const Clock::time_point now = Clock::now();
     if (mode() == SyncMode::kEverySecond && now >= next_sync) {
       sync_written();
@@ -468,9 +480,11 @@ void GroupCommitJournal::run() {
   }
 }
 
-void GroupCommitJournal::tell_durable(Lsn before) {
+void GroupCommitJournal::tell_durable() {
   const Lsn now = durable_lsn();
-  if (now != before && options_.on_durable) options_.on_durable(now);
+  if (told_lsn_.exchange(now, std::memory_order_acq_rel) != now && options_.on_durable) {
+    options_.on_durable(now);
+  }
 }
 
 void GroupCommitJournal::probe_disk() {

@@ -2,12 +2,11 @@
 //
 // Modes
 //   kAlways       a commit thread writes and syncs; durable_lsn is what is on the disk. flush()
-//   only
-//                 wakes that thread.
+//                 only wakes that thread.
 //   kEverySecond  flush() writes to the kernel on the caller's thread, and on return everything
-//   that was
-//                 appended before it is durable (in this mode: a killed process loses nothing). A
-//                 background thread syncs each second, and flushes what nobody else did.
+//                 that was appended before it is durable (in this mode: a killed process loses
+//                 nothing). A background thread syncs each second, and flushes what nobody else
+//                 did.
 //   kNever        the same without the sync.
 // Detached (`appendonly no`): append only counts and durable_lsn follows at once. While a
 // checkpoint runs, units are kept and written all the same, since the checkpoint needs those of its
@@ -50,7 +49,8 @@ struct JournalOptions {
   SyncMode mode = SyncMode::kAlways;
   bool attached = true;  // false: `appendonly no`
   Lsn last_lsn = 0;      // where recovery ended
-  // durable_lsn has moved by work of the background thread; whoever called flush() knows already.
+  // durable_lsn has moved by something else than flush(), whose callers know already: the
+  // background thread, sync() (a checkpoint's too), a change of mode, detach().
   std::function<void(Lsn)> on_durable;
   std::function<void(const Status&)> on_failed;
   uint64_t min_free_disk_bytes = 0;  // 0: not watched
@@ -161,7 +161,7 @@ class GroupCommitJournal final : public Journal {
   void count_commit(size_t bytes, uint64_t units);
   void count_sync(Clock::duration took);
   void set_keeping() REQUIRES(mutex_);
-  void tell_durable(Lsn before);
+  void tell_durable();
 
   Log* const log_;
   const JournalOptions options_;
@@ -171,6 +171,7 @@ class GroupCommitJournal final : public Journal {
   std::atomic<Lsn> durable_lsn_;
   std::atomic<Lsn> written_lsn_;
   std::atomic<Lsn> synced_lsn_;
+  std::atomic<Lsn> told_lsn_;  // what on_durable was called with last
   std::atomic<size_t> filling_bytes_{0};
   std::atomic<size_t> writing_bytes_{0};
   std::atomic<uint64_t> kept_bytes_{0};

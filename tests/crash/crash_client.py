@@ -115,14 +115,19 @@ class LoadClient:
         try:
             link = Link(port)
             self._drive(link)
-        except (ConnectionError, OSError):
+        except TimeoutError:
+            self._fail(Violation("the server lives and leaves a request without its reply"))
+        except OSError:
             pass   # the server was killed, or closes because it was told to stop
         except BaseException as error:  # noqa: BLE001
-            self.failure = error
-            self._stop.set()
+            self._fail(error)
         finally:
             if link is not None:
                 link.close()
+
+    def _fail(self, error):
+        self.failure = error
+        self._stop.set()
 
 
 class CrashClient(LoadClient):

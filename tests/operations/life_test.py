@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent import futures
 
 import harness
 from harness import closes, info, require, require_equal, scratch, wait_until
@@ -247,6 +248,25 @@ def test_nothing_is_kept_without_rules(options):
         server.restart()
         with server.connect() as connection:
             require_equal(connection.call("DBSIZE").raw, b":0\r\n")
+
+
+def test_checkpoints_leave_no_reply_behind(options):
+    """Each reply comes, in every mode, while one checkpoint follows the other."""
+    for mode in ("always", "everysec"):
+        directives = {"appendonly": "yes", "appendfsync": mode, "checkpoint-log-bytes": "1mb"}
+        with options.server(directives) as server:
+            end = time.monotonic() + 2.5
+
+            def write(index):
+                # Nobody else talks to the server: any other event could bring a stuck reply along.
+                with server.connect(5) as connection:
+                    while time.monotonic() < end:
+                        reply = connection.call("SET", f"key:{index}", "x" * 20_000)
+                        require_equal(reply.raw, b"+OK\r\n")
+            with futures.ThreadPoolExecutor() as pool:
+                for client in [pool.submit(write, index) for index in range(3)]:
+                    client.result()
+            require("checkpoint 5:" in server.log_tail(1000), "checkpoints went on meanwhile")
 
 
 def test_a_connection_during_the_end_is_closed(options):

@@ -54,6 +54,43 @@ TEST_CASE("always: a flush wakes the commit thread, and durable means synced") {
   CHECK(store->journal().stats().commits >= 1);
 }
 
+TEST_CASE("always: whoever waits is told when a checkpoint's end takes the units to the disk") {
+  TempDirectory directory;
+  std::atomic<Lsn> told{0};
+  StoreOptions options = store_options(directory.path());
+  options.journal.on_durable = [&](Lsn lsn) { told = lsn; };
+  auto store = open_store(options);
+  MapEngine engine(&store->journal());
+  for (uint32_t i = 0; i < 100; ++i) {
+    // Not flushed: the commit thread sleeps on, and finish_walk() writes what it would have.
+    store->journal().begin_checkpoint();
+    const Lsn lsn = engine.set(i, i);
+    const std::optional<Lsn> end = store->journal().finish_walk();
+    REQUIRE(end == lsn);
+    CHECK(told == lsn);
+    store->journal().end_checkpoint(std::nullopt);
+  }
+}
+
+TEST_CASE("whoever waits is told when the mode changes, and when nothing is kept any more") {
+  TempDirectory directory;
+  std::atomic<Lsn> told{0};
+  StoreOptions options = store_options(directory.path());
+  options.journal.on_durable = [&](Lsn lsn) { told = lsn; };
+  auto store = open_store(options);
+  GroupCommitJournal& journal = store->journal();
+  MapEngine engine(&journal);
+  for (uint32_t i = 0; i < 30; ++i) {
+    const SyncMode mode = i % 2 == 0 ? SyncMode::kEverySecond : SyncMode::kAlways;
+    const Lsn lsn = engine.set(i, i);
+    CHECK(journal.set_mode(mode));
+    CHECK(told == lsn);
+  }
+  const Lsn lsn = engine.set(1, 99);
+  journal.detach();
+  CHECK(told == lsn);
+}
+
 TEST_CASE("everysec: what was appended before a flush is durable when it returns") {
   TempDirectory directory;
   auto store = open_store(store_options(directory.path(), SyncMode::kEverySecond));
