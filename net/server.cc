@@ -254,6 +254,10 @@ StoreOptions Server::store_options(const Settings& settings) {
   };
   options.checkpoint_log_bytes = settings.checkpoint_log_bytes;
   options.save_rules = save_rules(settings);
+  options.data_bytes = [this] {
+    const uint64_t used = sluice::used_memory_bytes();
+    return used - std::min(used, startup_bytes_.load());
+  };
   options.sink = storage_log_sink();
   return options;
 }
@@ -279,6 +283,7 @@ bool Server::recover() {
   state_.journal.store(&store_->journal());
   store_->start_checkpoints([this] { return engine_->begin_walk(); }, wall_ms);
   store_ready_.store(true, std::memory_order_release);
+  look_at_disk();
   log_recovery(static_cast<double>(IoThread::steady_ms() - begin_ms) / 1000);
   return true;
 }
@@ -365,10 +370,7 @@ void Server::wait_for_end() {
 
 void Server::sample() {
   used_memory_bytes();  // for its peak
-  if (store_ != nullptr) {
-    engine_->options().disk_nearly_full.store(store_->journal().below_min_free_disk(),
-                                              std::memory_order_relaxed);
-  }
+  if (store_ != nullptr) look_at_disk();
   const Totals now = totals();
   const auto elapsed_ms =
       static_cast<uint64_t>(std::max<int64_t>(now.at_ms - last_totals_.at_ms, 1));
@@ -379,6 +381,11 @@ void Server::sample() {
   rates_.input_bytes.store(rate(now.input_bytes, last_totals_.input_bytes));
   rates_.output_bytes.store(rate(now.output_bytes, last_totals_.output_bytes));
   last_totals_ = now;
+}
+
+void Server::look_at_disk() {
+  engine_->options().disk_nearly_full.store(store_->journal().below_min_free_disk(),
+                                            std::memory_order_relaxed);
 }
 
 void Server::on_journal_failed(const Status& status) {

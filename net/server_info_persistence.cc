@@ -71,7 +71,7 @@ void Server::info_persistence(InfoWriter& out) {
   out.field("aof_current_rewrite_time_sec", appending && status.running ? int64_t{0} : none);
   out.field("aof_last_bgrewrite_status", good ? "ok" : "err");
   out.field("aof_rewrites", appending ? status.completed : 0);
-  out.field("aof_rewrites_consecutive_failures", good ? int64_t{0} : int64_t{1});
+  out.field("aof_rewrites_consecutive_failures", status.failed_in_a_row);
   out.field("aof_last_write_status", journal_failed_.load() ? "err" : "ok");
   out.field("aof_last_cow_size", int64_t{0});
   out.field("module_fork_in_progress", int64_t{0});

@@ -15,8 +15,11 @@ namespace sluice {
 namespace {
 
 constexpr std::chrono::milliseconds kPollInterval{100};
-// As Redis: after a failure a save rule waits this long before it fires again.
-constexpr std::chrono::seconds kRetryDelay{5};
+constexpr uint64_t kMostDoublings = 6;  // of the delay after a failure
+// What a checkpoint has handed over and the file system does not count yet: buffers of its files.
+constexpr uint64_t kUncountedBytes = uint64_t{4} << 20;
+// Less log than this is not worth a checkpoint for its space: the youngest part stays in any case.
+constexpr uint64_t kLeastLogToFree = uint64_t{16} << 20;
 // It works this long before it rests: what a request waits at most where both share a core. Shorter
 // would spend more on switching threads than on the work.
 constexpr std::chrono::microseconds kWorkPerRest{100};
@@ -112,10 +115,9 @@ CheckpointStatus Checkpointer::status() const {
 bool Checkpointer::due() {
   if (requested_ > finished_) return true;
   const Clock::time_point now = Clock::now();
-  if (!status_.last_result.ok() && now < last_end_ + kRetryDelay) return false;
-  if (log_bytes_limit_ != 0 && journal_.attached() && !journal_.failed()) {
-    const uint64_t grown = journal_.kept_bytes() - base_kept_bytes_ + recovered_log_bytes_;
-    if (grown >= std::max(log_bytes_limit_, status_.last.bytes)) return true;
+  if (!may_try_again(now)) return false;
+  if (log_bytes_limit_ != 0 && journal_.attached() && !journal_.failed() && log_has_grown()) {
+    return true;
   }
   const uint64_t changed = changes();
   for (const SaveRule& rule : save_rules_) {
@@ -127,10 +129,54 @@ bool Checkpointer::due() {
   return false;
 }
 
+bool Checkpointer::log_has_grown() const {
+  const uint64_t grown = journal_.kept_bytes() - base_kept_bytes_ + recovered_log_bytes_;
+  if (grown >= std::max(log_bytes_limit_, status_.last.bytes)) return true;
+  // What grows is refused, and only a checkpoint gives the log's space back.
+  return journal_.below_min_free_disk() && grown > kLeastLogToFree + 2 * expected_bytes();
+}
+
+Checkpointer::Clock::duration Checkpointer::retry_delay() const {
+  if (status_.failed_in_a_row == 0) return {};
+  return options_.retry_delay * (1U << std::min(status_.failed_in_a_row - 1, kMostDoublings));
+}
+
+bool Checkpointer::may_try_again(Clock::time_point now) const {
+  if (now >= last_end_ + retry_delay()) return true;
+  if (status_.last_result.code() != StatusCode::kNoSpace) return false;
+  if (now < last_end_ + options_.retry_delay) return false;
+  const uint64_t free = journal_.free_disk_bytes();
+  return free >= floor_bytes(free) + expected_bytes() + kUncountedBytes;
+}
+
+// The last one's size, or more than where one has failed; less where the data have shrunk.
+uint64_t Checkpointer::expected_bytes() const {
+  const uint64_t bytes = std::max(status_.last.bytes, needed_bytes_);
+  return options_.data_bytes ? std::min(bytes, options_.data_bytes()) : bytes;
+}
+
+// Detached, nothing but checkpoints is written. Where the reserve is in use already, half of it is
+// left: a small checkpoint gives more back than it takes.
+uint64_t Checkpointer::floor_bytes(uint64_t free) const {
+  if (!journal_.attached()) return 0;
+  const uint64_t reserve = journal_.min_free_disk_bytes();
+  return free < reserve ? reserve / 2 : reserve;
+}
+
+Status Checkpointer::look_for_room(uint64_t bytes, uint64_t floor) const {
+  const Result<uint64_t> free = log_.free_disk_bytes();
+  if (!free.ok()) return {};  // not knowing is no reason
+  if (free.value() >= floor + bytes + kUncountedBytes) return {};
+  const auto mb = [](uint64_t count) { return std::to_string((count >> 20) + 1) + " MB"; };
+  return {StatusCode::kNoSpace, "no room on the disk for " + mb(bytes) + ": " + mb(free.value()) +
+                                    " are free, of which " + mb(floor) + " are the journal's"};
+}
+
 void Checkpointer::run() {
   prepare_this_thread();
   while (true) {
     CheckpointSummary summary;
+    uint64_t expected = 0;
     {
       MutexLock lock(mutex_);
       while (!stopping_ && !due()) {
@@ -139,6 +185,8 @@ void Checkpointer::run() {
         native.release();
       }
       if (stopping_) return;
+      // Whoever asks for one may know better than an estimate, but not to take from the reserve.
+      if (requested_ <= finished_ || journal_.below_min_free_disk()) expected = expected_bytes();
       started_ = std::max(requested_, started_ + 1);
       requested_ = started_;
       summary.checkpoint = status_.last.checkpoint + 1;
@@ -147,50 +195,66 @@ void Checkpointer::run() {
     records_ = 0;
     bytes_ = 0;
     running_ = true;
-    const Status result = checkpoint(summary);
+    const Status result = checkpoint(summary, expected);
     running_ = false;
     finish(result, summary, Clock::now() - start);
   }
 }
 
-Status Checkpointer::checkpoint(CheckpointSummary& summary) {
+Status Checkpointer::checkpoint(CheckpointSummary& summary, uint64_t expected) {
   if (journal_.broken()) return journal_.failure();
+  const Result<uint64_t> free = log_.free_disk_bytes();
+  floor_bytes_ = free.ok() ? floor_bytes(free.value()) : 0;
+  if (Status status = look_for_room(expected, floor_bytes_); !status.ok()) return status;
   const uint64_t kept_before = journal_.kept_bytes();
   summary.started_ms = options_.now_ms();
   summary.begin_lsn = journal_.begin_checkpoint();
-  std::optional<Lsn> committed_end;
-  Status status;
   auto writer = log_.start_checkpoint(summary.checkpoint);
-  status = writer.status();
-  if (status.ok()) status = write_pieces(**writer, summary);
+  Status status = writer.status();
+  if (status.ok()) status = write(**writer, summary);
+  std::optional<Lsn> committed_end;
   if (status.ok()) {
-    // Commit only what the log can carry on from: up to E it must be on the disk.
-    const std::optional<Lsn> end = journal_.finish_walk();
-    if (end.has_value()) {
-      summary.end_lsn = *end;
-      summary.finished_ms = options_.now_ms();
-      kill_point("before_checkpoint_commit");
-      status = (*writer)->commit(summary);
-      if (status.ok()) committed_end = end;
-    } else {
-      status = journal_.failure();
-    }
+    kill_point("before_checkpoint_commit");
+    status = fail_log((*writer)->commit());
+    if (status.ok()) committed_end = summary.end_lsn;
   }
   journal_.end_checkpoint(committed_end);
   if (!status.ok()) return status;
 
   kill_point("after_checkpoint_commit");
-  base_lsn_ = summary.begin_lsn;
-  {
-    MutexLock lock(mutex_);
-    base_kept_bytes_ = kept_before;
-    recovered_log_bytes_ = 0;
-    status_.last = summary;
-  }
-  status = log_.drop_checkpoints_before(summary.checkpoint);
+  committed(summary, kept_before);
+  status = fail_log(log_.drop_checkpoints_before(summary.checkpoint));
   kill_point("before_trim");
-  if (status.ok()) status = log_.trim_before(summary.begin_lsn + 1);
+  if (status.ok()) status = fail_log(log_.trim_before(summary.begin_lsn + 1));
   kill_point("after_trim");
+  return status;
+}
+
+// All that stands beside the log.
+Status Checkpointer::write(CheckpointWriter& writer, CheckpointSummary& summary) {
+  if (Status status = write_pieces(writer, summary); !status.ok()) return status;
+  // Commit only what the log can carry on from: up to E it must be on the disk.
+  const std::optional<Lsn> end = journal_.finish_walk();
+  if (!end.has_value()) return journal_.failure();
+  summary.end_lsn = *end;
+  summary.finished_ms = options_.now_ms();
+  return writer.finish(summary);
+}
+
+void Checkpointer::committed(const CheckpointSummary& summary, uint64_t kept_before) {
+  base_lsn_ = summary.begin_lsn;
+  MutexLock lock(mutex_);
+  base_kept_bytes_ = kept_before;
+  recovered_log_bytes_ = 0;
+  needed_bytes_ = 0;
+  status_.last = summary;
+}
+
+// An error of the log while attached is fail-stop, like that of any other write. Detached, memory
+// is the only copy and the server must live: the failure is reported, and a later checkpoint starts
+// afresh with new files.
+Status Checkpointer::fail_log(Status status) {
+  if (!status.ok() && journal_.attached()) journal_.fail(status);
   return status;
 }
 
@@ -228,6 +292,7 @@ Status Checkpointer::write_pieces(CheckpointWriter& writer, CheckpointSummary& s
 Status Checkpointer::add_piece(CheckpointWriter& writer, CheckpointSummary& summary,
                                ByteBuffer& piece, uint32_t count) {
   CHECK(summary.pieces < kSummaryNumber);
+  if (Status status = look_for_room(piece.size(), floor_bytes_); !status.ok()) return status;
   const auto number = static_cast<uint32_t>(summary.pieces);
   seal_piece(piece.data(), piece.size(), {summary.checkpoint, number, count});
   if (Status status = writer.add_piece(number, piece.view()); !status.ok()) return status;
@@ -265,37 +330,51 @@ Status Checkpointer::rest(Clock::duration worked) {
 
 void Checkpointer::finish(const Status& result, const CheckpointSummary& summary,
                           Clock::duration took) {
-  // While attached this is fail-stop like any other write. Detached, memory is the only copy and
-  // the server must live: the failure is reported, and a later checkpoint starts afresh with new
-  // files.
-  if (!result.ok() && result.code() != StatusCode::kCancelled && journal_.attached()) {
-    journal_.fail(result);
-  }
-  if (options_.sink) {
-    const std::string name = "checkpoint " + std::to_string(summary.checkpoint);
+  Clock::duration delay{};
+  {
+    MutexLock lock(mutex_);
+    status_.last_result = result;
+    status_.last_seconds = seconds_of(took);
     if (result.ok()) {
-      options_.sink(LogLevel::kInfo,
-                    name + ": " + std::to_string(summary.records) + " records, " +
-                        std::to_string(summary.bytes) + " bytes, lsn " +
-                        std::to_string(summary.begin_lsn) + " to " +
-                        std::to_string(summary.end_lsn) + ", " +
-                        std::to_string(static_cast<uint64_t>(seconds_of(took) * 1000)) + " ms");
+      ++status_.completed;
+      status_.failed_in_a_row = 0;
+      status_.last_success_ms = summary.finished_ms;
     } else {
-      options_.sink(LogLevel::kWarning, name + " failed: " + result.message());
+      ++status_.failed;
+      ++status_.failed_in_a_row;
+      needed_bytes_ = std::max(needed_bytes_, summary.bytes + summary.bytes / 4);
     }
+    delay = retry_delay();
   }
+  if (options_.sink) report(result, summary, took, delay);
   MutexLock lock(mutex_);
-  status_.last_result = result;
-  status_.last_seconds = seconds_of(took);
-  if (result.ok()) {
-    ++status_.completed;
-    status_.last_success_ms = summary.finished_ms;
-  } else {
-    ++status_.failed;
-  }
   last_end_ = Clock::now();
   finished_ = started_;
   done_.notify_all();
+}
+
+void Checkpointer::report(const Status& result, const CheckpointSummary& summary,
+                          Clock::duration took, Clock::duration delay) const {
+  const std::string name = "checkpoint " + std::to_string(summary.checkpoint);
+  if (result.ok()) {
+    options_.sink(LogLevel::kInfo,
+                  name + ": " + std::to_string(summary.records) + " records, " +
+                      std::to_string(summary.bytes) + " bytes, lsn " +
+                      std::to_string(summary.begin_lsn) + " to " + std::to_string(summary.end_lsn) +
+                      ", " + std::to_string(static_cast<uint64_t>(seconds_of(took) * 1000)) +
+                      " ms");
+    return;
+  }
+  std::string text = name + " failed: " + result.message();
+  if (!journal_.broken() && result.code() != StatusCode::kCancelled) {
+    const auto delay_s = std::chrono::duration_cast<std::chrono::seconds>(delay).count();
+    text +=
+        ". Nothing of it is left, and the journal goes on; where one is due it is tried again "
+        "in " +
+        std::to_string(delay_s) + " s" +
+        (result.code() == StatusCode::kNoSpace ? ", or when there is room" : "");
+  }
+  options_.sink(LogLevel::kWarning, text);
 }
 
 }  // namespace sluice

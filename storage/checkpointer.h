@@ -5,6 +5,11 @@
 // The rule (architecture.md): B = last lsn at the start; walk; E = last lsn at the end; commit only
 // once the log is on the disk up to E; then drop older checkpoints and trim the log up to B.
 //
+// Space: what is below `min_free_disk_bytes` of the journal belongs to the journal. A checkpoint
+// that nobody asked for does not begin where it will not fit, and any one gives up before it takes
+// from that. A failed one leaves the log as it was, so the journal goes on; it is tried again after
+// a while, and when there is room. Only an error of the log itself (storage/log.h) is fail-stop.
+//
 // Pace: after each step it sleeps for `rest_ratio` times as long as the step took, so that requests
 // meet it rarely. An explicit wait_until_done (SAVE, shutdown) makes it run without rests.
 //
@@ -43,6 +48,10 @@ struct CheckpointerOptions {
   // A step of the walk that brings more than this is divided.
   size_t max_piece_bytes = kMaxUnitBytes;
   double rest_ratio = 2.0;
+  // About what the data take in memory, which a checkpoint of them does not exceed; null: unknown.
+  std::function<uint64_t()> data_bytes;
+  // After a failure; twice as long after each further one, up to 64 times as long.
+  std::chrono::milliseconds retry_delay{5000};
   LogSink sink;
 };
 
@@ -52,6 +61,7 @@ struct CheckpointStatus {
   uint64_t bytes = 0;
   uint64_t completed = 0;
   uint64_t failed = 0;
+  uint64_t failed_in_a_row = 0;
   Status last_result;           // of the last finished one
   int64_t last_success_ms = 0;  // LASTSAVE; at start, the recovered checkpoint's time
   double last_seconds = 0;
@@ -88,13 +98,25 @@ class Checkpointer {
 
   void run();
   bool due() REQUIRES(mutex_);
-  Status checkpoint(CheckpointSummary& summary);
+  bool log_has_grown() const REQUIRES(mutex_);
+  bool may_try_again(Clock::time_point now) const REQUIRES(mutex_);
+  Clock::duration retry_delay() const REQUIRES(mutex_);
+  uint64_t expected_bytes() const REQUIRES(mutex_);
+  Status checkpoint(CheckpointSummary& summary, uint64_t expected);
+  Status write(CheckpointWriter& writer, CheckpointSummary& summary);
+  void committed(const CheckpointSummary& summary, uint64_t kept_before);
+  Status fail_log(Status status);
+  uint64_t floor_bytes(uint64_t free) const;
+  Status look_for_room(uint64_t bytes, uint64_t floor) const;
   Status write_pieces(CheckpointWriter& writer, CheckpointSummary& summary);
   Status add_piece(CheckpointWriter& writer, CheckpointSummary& summary, ByteBuffer& piece,
                    uint32_t count);
   Status add_divided(CheckpointWriter& writer, CheckpointSummary& summary, Bytes piece);
   Status rest(Clock::duration worked);
   void finish(const Status& result, const CheckpointSummary& summary, Clock::duration took);
+  // To the log; `delay`: before it is tried again.
+  void report(const Status& result, const CheckpointSummary& summary, Clock::duration took,
+              Clock::duration delay) const;
 
   Log& log_;
   GroupCommitJournal& journal_;
@@ -104,6 +126,7 @@ class Checkpointer {
   std::atomic<uint64_t> records_{0};
   std::atomic<uint64_t> bytes_{0};
   std::atomic<Lsn> base_lsn_{0};
+  uint64_t floor_bytes_ = 0;  // the running one leaves this free; of its thread
 
   mutable Mutex mutex_;
   std::condition_variable wake_;
@@ -118,6 +141,7 @@ class Checkpointer {
   uint64_t base_kept_bytes_ GUARDED_BY(mutex_) = 0;  // kept_bytes() at the last one's start
   uint64_t recovered_log_bytes_ GUARDED_BY(mutex_);
   Clock::time_point last_end_ GUARDED_BY(mutex_);
+  uint64_t needed_bytes_ GUARDED_BY(mutex_) = 0;  // more than what a failed one had written
   CheckpointStatus status_ GUARDED_BY(mutex_);
 
   std::thread thread_;

@@ -69,6 +69,7 @@ class FaultWritableFile final : public rocksdb::FSWritableFileOwnerWrapper {
  private:
   template <typename Write>
   IOStatus write(const char* what, const Slice& data, Write do_write) {
+    if (!fs_.has_room(data.size())) return IOStatus::NoSpace(name_, "the small disk is full");
     IOStatus error;
     switch (fs_.next_operation(what, name_, error)) {
       case FaultFs::Verdict::kGo: {
@@ -169,6 +170,36 @@ void FaultFs::heal() {
   freeze_at_ = 0;
   has_failed_ = false;
   failed_operation_.clear();
+  only_in_.clear();
+}
+
+void FaultFs::only_in(const std::string& part) {
+  MutexLock lock(mutex_);
+  only_in_ = part;
+}
+
+void FaultFs::set_capacity(uint64_t bytes) {
+  MutexLock lock(mutex_);
+  capacity_ = bytes;
+  least_free_ = bytes;
+}
+
+uint64_t FaultFs::used_bytes() const {
+  uint64_t bytes = 0;
+  for (const auto& [name, file] : files_) {
+    if (file.link_of.empty() || !files_.contains(file.link_of)) bytes += file.size;
+  }
+  return bytes;
+}
+
+bool FaultFs::has_room(uint64_t bytes) {
+  const uint64_t capacity = capacity_.load(std::memory_order_relaxed);
+  if (capacity == 0) return true;
+  MutexLock lock(mutex_);
+  const uint64_t used = used_bytes() + bytes;
+  if (used > capacity) return false;
+  least_free_ = std::min(least_free_.load(), capacity - used);
+  return true;
 }
 
 std::string FaultFs::failed_operation() const {
@@ -179,6 +210,7 @@ std::string FaultFs::failed_operation() const {
 FaultFs::Verdict FaultFs::next_operation(const char* what, const std::string& name,
                                          IOStatus& error) {
   MutexLock lock(mutex_);
+  if (name.find(only_in_) == std::string::npos) return Verdict::kGo;
   const uint64_t number = ++operations_;
   const bool frozen = freeze_at_ != 0 && number >= freeze_at_;
   const bool fails = fail_at_ != 0 && (stay_broken_ ? number >= fail_at_ : number == fail_at_);
@@ -377,8 +409,18 @@ IOStatus FaultFs::LinkFile(const std::string& from, const std::string& to, const
   const auto known = files_.find(from);
   FileState state = known != files_.end() ? known->second : FileState();
   state.name_synced = false;
+  state.link_of = from;
   files_[to] = std::move(state);
   return status;
+}
+
+IOStatus FaultFs::GetFreeSpace(const std::string& path, const IOOptions& options,
+                               uint64_t* free_bytes, IODebugContext* debug) {
+  const uint64_t capacity = capacity_.load(std::memory_order_relaxed);
+  if (capacity == 0) return target()->GetFreeSpace(path, options, free_bytes, debug);
+  MutexLock lock(mutex_);
+  *free_bytes = capacity - std::min(capacity, used_bytes());
+  return IOStatus::OK();
 }
 
 }  // namespace sluice

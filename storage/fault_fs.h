@@ -9,6 +9,9 @@
 // then takes back what was not synced: bytes after a file's last sync, new names and renames whose
 // directory was not synced. A seed decides how much of it the disk happened to keep.
 //
+// A small disk: set_capacity() counts the bytes of the files that were made since, and what would
+// pass it fails with kNoSpace, which does not count as a fault.
+//
 // Deletes are taken as lasting at once. All functions are thread-safe; lose_unsynced while no file
 // is open.
 #pragma once
@@ -37,11 +40,17 @@ class FaultFs final : public rocksdb::FileSystemWrapper {
 
   // Operations are counted from 1. 0: none fails.
   void fail_at(uint64_t operation, FaultKind kind, bool stay_broken);
+  // Until heal(): faults meet, and count, only operations on files whose name contains this.
+  void only_in(const std::string& part);
   void freeze_at(uint64_t operation);
   void freeze() { freeze_at(1); }
   // No faults any more, and counting starts again.
   void heal();
   uint64_t operations() const { return operations_.load(); }
+  // 0: the machine's disk.
+  void set_capacity(uint64_t bytes);
+  // The least that was free since set_capacity().
+  uint64_t least_free_bytes() const { return least_free_.load(); }
   bool has_failed() const { return has_failed_.load(); }
   // What failed and what went before it, for a test to judge.
   std::string failed_operation() const;
@@ -69,10 +78,13 @@ class FaultFs final : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus LinkFile(const std::string& from, const std::string& to,
                              const rocksdb::IOOptions& options,
                              rocksdb::IODebugContext* debug) override;
+  rocksdb::IOStatus GetFreeSpace(const std::string& path, const rocksdb::IOOptions& options,
+                                 uint64_t* free_bytes, rocksdb::IODebugContext* debug) override;
 
   // For the files that it hands out.
   enum class Verdict : uint8_t { kGo, kFail, kShort };
   Verdict next_operation(const char* what, const std::string& name, rocksdb::IOStatus& error);
+  bool has_room(uint64_t bytes);
   void note_size(const std::string& name, uint64_t size);
   void note_synced(const std::string& name);
   void note_failed_sync(const std::string& name);
@@ -88,19 +100,25 @@ class FaultFs final : public rocksdb::FileSystemWrapper {
     // What the name meant before, where a rename replaced it or the file is written in place.
     std::optional<std::string> before;
     bool in_place = false;
+    std::string link_of;  // the same bytes as this file's, as long as that is there
   };
+
+  uint64_t used_bytes() const REQUIRES(mutex_);
 
   std::string contents(const std::string& name);
   void put_contents(const std::string& name, const std::string& bytes);
 
   std::atomic<uint64_t> operations_{0};
   std::atomic<bool> has_failed_{false};
+  std::atomic<uint64_t> capacity_{0};
+  std::atomic<uint64_t> least_free_{0};
 
   mutable Mutex mutex_;
   uint64_t fail_at_ GUARDED_BY(mutex_) = 0;
   uint64_t freeze_at_ GUARDED_BY(mutex_) = 0;
   FaultKind kind_ GUARDED_BY(mutex_) = FaultKind::kIoError;
   bool stay_broken_ GUARDED_BY(mutex_) = false;
+  std::string only_in_ GUARDED_BY(mutex_);
   std::string failed_operation_ GUARDED_BY(mutex_);
   std::string last_operation_ GUARDED_BY(mutex_);
   std::map<std::string, FileState> files_ GUARDED_BY(mutex_);

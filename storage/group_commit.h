@@ -132,6 +132,9 @@ class GroupCommitJournal final : public Journal {
 
   bool below_min_free_disk() const { return below_min_free_.load(std::memory_order_relaxed); }
   uint64_t free_disk_bytes() const { return free_disk_bytes_.load(std::memory_order_relaxed); }
+  uint64_t min_free_disk_bytes() const {
+    return min_free_disk_bytes_.load(std::memory_order_relaxed);
+  }
   void set_min_free_disk_bytes(uint64_t bytes) { min_free_disk_bytes_ = bytes; }
 
   JournalStats stats() const;

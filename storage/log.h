@@ -46,10 +46,14 @@ class PieceReader {
 class CheckpointWriter {
  public:
   virtual ~CheckpointWriter() = default;
-  // Pieces come in ascending order from 0; each is sealed (format.h).
+  // Pieces come in ascending order from 0; each is sealed (format.h). This and finish() write
+  // beside the log: after an error of theirs it is as it was.
   virtual Status add_piece(uint32_t number, Bytes piece) = 0;
-  // Everything is on the disk before the data reaches it as the newest checkpoint, in one step.
-  virtual Status commit(const CheckpointSummary& summary) = 0;
+  // The last of it; afterwards all of it is on the disk.
+  virtual Status finish(const CheckpointSummary& summary) = 0;
+  // Makes it the newest checkpoint, in one step, once it is finished. After an error nobody knows
+  // whether it is: that is an error of the log.
+  virtual Status commit() = 0;
 };
 
 struct Commit {

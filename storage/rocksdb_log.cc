@@ -143,12 +143,15 @@ class RocksdbCheckpointWriter final : public CheckpointWriter {
     return put(encode_piece_key(checkpoint_, number), piece);
   }
 
-  Status commit(const CheckpointSummary& summary) override {
+  Status finish(const CheckpointSummary& summary) override {
     if (Status status = put(encode_piece_key(checkpoint_, kSummaryNumber), encode_summary(summary));
         !status.ok()) {
       return status;
     }
-    if (Status status = finish_file(); !status.ok()) return status;
+    return finish_file();
+  }
+
+  Status commit() override {
     rocksdb::IngestExternalFileOptions options;
     options.move_files = true;
     options.write_global_seqno = false;

@@ -87,6 +87,8 @@ void Store::start_checkpoints(std::function<std::unique_ptr<CheckpointWalk>()> b
   options.save_rules = options_.save_rules;
   options.rest_ratio = options_.checkpoint_rest_ratio;
   options.max_piece_bytes = options_.journal.max_unit_bytes;
+  options.retry_delay = options_.checkpoint_retry_delay;
+  options.data_bytes = options_.data_bytes;
   options.sink = options_.sink;
   checkpointer_ = std::make_unique<Checkpointer>(*log_, *journal_, std::move(options),
                                                  recovered_.checkpoint, recovered_.log_bytes);
@@ -110,6 +112,7 @@ Status Store::close(CloseMode mode) {
   if (checkpointer_ != nullptr) {
     if (mode == CloseMode::kCheckpoint && !journal_->broken()) {
       status = checkpointer_->wait_until_done(checkpointer_->request());
+      if (journal_->attached()) status = {};  // the journal has it all
     }
     checkpointer_->stop();
   }

@@ -10,6 +10,7 @@
 // Threads: as the parts say; open, start_checkpoints and close by one thread.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -37,6 +38,8 @@ struct StoreOptions {
   uint64_t checkpoint_log_bytes = uint64_t{256} << 20;
   std::vector<SaveRule> save_rules;
   double checkpoint_rest_ratio = 2.0;
+  std::chrono::milliseconds checkpoint_retry_delay = CheckpointerOptions().retry_delay;
+  std::function<uint64_t()> data_bytes;  // CheckpointerOptions::data_bytes
   LogSink sink;
 };
 
@@ -64,7 +67,8 @@ class Store {
   std::optional<uint64_t> set_appendonly(bool on);
 
   // What was appended before is on the disk when this returns ok, and the directory is free again.
-  // kCheckpoint: a checkpoint first, so that the next start is quick. kDiscard: as a crash would,
+  // kCheckpoint: a checkpoint first, so that the next start is quick; detached it is all that will
+  // be there, so its failure is the result. kDiscard: as a crash would,
   // at once; for failed journals and a second SIGTERM.
   Status close(CloseMode mode);
 

@@ -99,7 +99,8 @@ Outcome work(Disk& disk, SyncMode mode, Lsn units, uint64_t seed) {
     outcome.acknowledged = std::max(outcome.acknowledged, journal->durable_lsn());
     if (random() % 20 == 0) {
       Checkpointer& checkpointer = *store.checkpointer();
-      if (!checkpointer.wait_until_done(checkpointer.request()).ok()) break;
+      // What fails beside the log is reported, and the journal goes on.
+      if (!checkpointer.wait_until_done(checkpointer.request()).ok()) outcome.reported = true;
     }
   }
   outcome.appended = last;
@@ -116,7 +117,7 @@ Outcome work(Disk& disk, SyncMode mode, Lsn units, uint64_t seed) {
   }
   outcome.acknowledged = std::max(outcome.acknowledged, journal->durable_lsn());
   const bool closed = store.close(CloseMode::kFlush).ok();
-  outcome.reported = failed || !closed;
+  outcome.reported = outcome.reported || failed || !closed;
   return outcome;
 }
 

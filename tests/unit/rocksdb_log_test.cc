@@ -57,7 +57,9 @@ Status write_checkpoint(Log& log, uint64_t number, uint32_t pieces, size_t bytes
   CheckpointSummary summary;
   summary.checkpoint = number;
   summary.pieces = pieces;
-  return commit ? (*writer)->commit(summary) : Status();
+  if (!commit) return {};
+  const Status status = (*writer)->finish(summary);
+  return status.ok() ? (*writer)->commit() : status;
 }
 
 uint32_t count_pieces(Log& log, uint64_t checkpoint) {
@@ -154,7 +156,8 @@ TEST_CASE("a checkpoint whose summary fills a file is committed") {
   CheckpointSummary summary;
   summary.checkpoint = 1;
   summary.pieces = 1;
-  REQUIRE((*writer)->commit(summary).ok());
+  REQUIRE((*writer)->finish(summary).ok());
+  REQUIRE((*writer)->commit().ok());
   CHECK(count_pieces(*log, 1) == 1);
   CHECK(log->newest_checkpoint()->has_value());
 }
