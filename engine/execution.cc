@@ -312,18 +312,11 @@ std::string Execution::check(Client& client, const Command& command, std::span<c
     const Denial denial = check_rights(engine_, client, context, command, args);
     if (denial != Denial::kNone) return Acl::refusal(denial, command);
   }
-  if ((command.flags & kDenyOom) != 0 || (client.in_multi && !ends_transaction(command))) {
-    const uint64_t limit = engine_.options().max_memory_bytes.load(std::memory_order_relaxed);
-    if (limit != 0 && engine_.server().used_memory_bytes() > limit) {
-      return std::string(errors::kOutOfMemory);
-    }
-    if ((command.flags & kDenyOom) != 0 &&
-        engine_.options().disk_nearly_full.load(std::memory_order_relaxed)) {
-      return "MISCONF The disk is nearly full: commands that grow the data are refused until there "
-             "is more than min-free-disk again.";
-    }
+  // As in Redis nothing is queued any more when the memory is full.
+  if (client.in_multi && !ends_transaction(command) && memory_is_full(engine_)) {
+    return std::string(errors::kOutOfMemory);
   }
-  return {};
+  return (command.flags & kNeedsRoom) != 0 ? refuse_growth(engine_, command.flags) : std::string();
 }
 
 void Execution::execute(Client& client, std::span<const Bytes> args, RespReply& reply) {

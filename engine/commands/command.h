@@ -50,7 +50,12 @@ enum : uint32_t {
   kScriptShards = 1U << 26,
   // Asks about keys without using them: OBJECT IDLETIME does not notice.
   kNoTouch = 1U << 28,
+  // Does not grow the data, but journals a whole value, however large (RENAME): refused where the
+  // disk is nearly full.
+  kJournalsValue = 1U << 29,
 };
+// What may be refused for want of memory or disk: refuse_growth().
+inline constexpr uint32_t kNeedsRoom = kDenyOom | kJournalsValue;
 
 // ACL categories, as `@name` in COMMAND INFO and ACL CAT.
 enum : uint32_t {

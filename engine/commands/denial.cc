@@ -2,6 +2,7 @@
 
 #include "engine/acl.h"
 #include "engine/commands/connection.h"
+#include "engine/reply.h"
 
 namespace sluice {
 
@@ -41,6 +42,21 @@ Denial check_rights(Engine& engine, const Client& client, AclLogContext context,
   }
   log(engine, client, std::move(entry));
   return verdict.denial;
+}
+
+bool memory_is_full(Engine& engine) {
+  const uint64_t limit = engine.options().max_memory_bytes.load(std::memory_order_relaxed);
+  return limit != 0 && engine.server().used_memory_bytes() > limit;
+}
+
+std::string refuse_growth(Engine& engine, uint32_t flags) {
+  if ((flags & kNeedsRoom) == 0) return {};
+  if ((flags & kDenyOom) != 0 && memory_is_full(engine)) return std::string(errors::kOutOfMemory);
+  if (engine.options().disk_nearly_full.load(std::memory_order_relaxed)) {
+    return "MISCONF The disk is nearly full: commands that grow the data are refused until there "
+           "is more than min-free-disk again.";
+  }
+  return {};
 }
 
 void log_failed_login(Engine& engine, const Client& client, Bytes command, Bytes username) {

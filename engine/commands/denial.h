@@ -19,7 +19,9 @@ Denial check_rights(Engine& engine, const Client& client, AclLogContext context,
 // A login that failed, for ACL LOG.
 void log_failed_login(Engine& engine, const Client& client, Bytes command, Bytes username);
 
-// The error for a command that grows the data, when there is no room. Empty: there is.
-std::string refuse_growth(Engine& engine);
+bool memory_is_full(Engine& engine);
+// The error for a command with these flags (Command::flags) when there is no room for what it adds
+// to the memory or to the disk. Empty: there is, or it adds nothing.
+std::string refuse_growth(Engine& engine, uint32_t flags);
 
 }  // namespace sluice

@@ -48,12 +48,10 @@ bool watch_is_broken(Call& call) {
 
 // Why no queued command may run although all could be queued. Empty: they may.
 std::string refuse_all(Call& call) {
-  for (const QueuedCommand& queued : call.client.queued) {
-    if ((queued.command->flags & kDenyOom) == 0) continue;
-    const std::string error = refuse_growth(call.engine);
-    if (!error.empty()) return ": " + error;
-    break;
-  }
+  uint32_t flags = 0;
+  for (const QueuedCommand& queued : call.client.queued) flags |= queued.command->flags;
+  const std::string error = refuse_growth(call.engine, flags);
+  if (!error.empty()) return ": " + error;
   return call.client.multi_failed ? "previous errors." : "";
 }
 
@@ -212,19 +210,6 @@ const Command kRows[] = {
 }  // namespace
 
 const std::span<const Command> kTransactionCommands = kRows;
-
-std::string refuse_growth(Engine& engine) {
-  const uint64_t limit = engine.options().max_memory_bytes.load(std::memory_order_relaxed);
-  if (limit != 0 && engine.server().used_memory_bytes() > limit) {
-    return std::string(errors::kOutOfMemory);
-  }
-  if (engine.options().disk_nearly_full.load(std::memory_order_relaxed)) {
-    return "MISCONF The disk is nearly full: commands that grow the data are refused until there "
-           "is "
-           "more than min-free-disk again.";
-  }
-  return {};
-}
 
 bool is_transaction_control(const Command& command) {
   const Bytes name = command.name;

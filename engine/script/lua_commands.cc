@@ -91,8 +91,8 @@ std::string LuaMachine::refusal(const Command* command) {
     return "ERR Write commands are not allowed from read-only scripts.";
   }
   // Only before the first write: a script cannot be stopped in the middle.
-  if ((command->flags & kDenyOom) != 0 && (flags_ & kScriptAllowOom) == 0 && !wrote()) {
-    std::string error = refuse_growth(engine_);
+  if ((command->flags & kNeedsRoom) != 0 && (flags_ & kScriptAllowOom) == 0 && !wrote()) {
+    std::string error = refuse_growth(engine_, command->flags);
     if (!error.empty()) return error;
   }
   Execution& execution = call_->execution;

@@ -33,7 +33,7 @@ bool parse_key_count(std::span<const Bytes> args, Bytes no_number, size_t& count
 
 std::string refuse_declared(Engine& engine, uint32_t flags, bool read_only) {
   if ((flags & (kScriptAllowOom | kScriptNoWrites)) == 0) {
-    std::string error = refuse_growth(engine);
+    std::string error = refuse_growth(engine, kDenyOom);
     if (!error.empty()) return error;
   }
   if (read_only && (flags & kScriptNoWrites) == 0) {

@@ -1,0 +1,150 @@
+#!/usr/bin/python3
+"""When the disk is nearly full: what grows is refused, the rest goes on, and nothing stops for it."""
+
+import contextlib
+import ctypes
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+import harness
+from harness import info, require, require_equal, wait_until
+
+MEGABYTE = 1 << 20
+CLONE_NEWNS = 0x20000
+MISCONF = b"-MISCONF The disk is nearly full"
+NEVER_ENOUGH = "1000000gb"
+
+
+@contextlib.contextmanager
+def small_disk(megabytes):
+    """A directory with a file system of its own, in memory. It goes with this process at the latest,
+    since only its name space has it."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNS) != 0:
+        raise harness.Skipped("mounting a small disk takes root")
+    directory = tempfile.mkdtemp(prefix="sluice-small-disk-")
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "none", directory]
+    try:
+        for command in (["mount", "--make-rprivate", "/"], mount):
+            if subprocess.run(command, check=False, capture_output=True).returncode != 0:
+                raise harness.Skipped("this machine lets nobody mount a small disk")
+        try:
+            yield directory
+        finally:
+            subprocess.run(["umount", "--lazy", directory], check=False)
+    finally:
+        os.rmdir(directory)
+
+
+def fill(connection, key, value):
+    """Appends until the disk is nearly full; how often."""
+    for number in range(100_000):
+        reply = connection.call("RPUSH", key, value)
+        if reply.is_error:
+            require(reply.raw.startswith(MISCONF), reply.raw)
+            return number
+        time.sleep(0.004)  # the disk is looked at once a second
+    raise AssertionError("the disk is never full")
+
+
+def test_a_checkpoint_that_does_not_fit(options):
+    """A checkpoint that does not fit: the server goes on and starts again, and makes room later."""
+    with small_disk(192) as directory:
+        server = options.server({"appendonly": "yes", "appendfsync": "everysec", "save": "",
+                                 "min-free-disk": "64mb", "checkpoint-log-bytes": "24mb"},
+                                directory=directory)
+        with server:
+            with server.connect(20) as connection:
+                pushed = fill(connection, "jobs", os.urandom(60_000))
+                connection.call("BGSAVE")
+                wait_until(lambda: info(connection)["rdb_last_bgsave_status"] == "err", 20,
+                           "a checkpoint that failed")
+                require("no room on the disk" in server.log_tail(50), server.log_tail(50))
+                require_equal(os.listdir(os.path.join(directory, "staging")), [], "staging")
+                reply = connection.call("SAVE").raw
+                require(reply.startswith(b"-ERR no room on the disk"), reply)
+            for _ in range(2):
+                require_equal(server.stop(), 0, "exit code")
+                server.start()
+                with server.connect(20) as connection:
+                    require_equal(connection.call("LLEN", "jobs").value, pushed)
+                    require(connection.call("RPUSH", "jobs", "x").raw.startswith(MISCONF),
+                            "what grows is refused from the start")
+            with server.connect(20) as connection:
+                require_equal(connection.call("LTRIM", "jobs", "-10", "-1").raw, b"+OK\r\n")
+                # Now it fits, and what it replaces gives the room back.
+                wait_until(lambda: info(connection)["rdb_last_bgsave_status"] == "ok"
+                           and int(info(connection)["sluice_checkpoints_completed"]) > 0, 60,
+                           "a checkpoint of what is left")
+                wait_until(lambda: connection.call("RPUSH", "jobs", "x").raw == b":11\r\n", 10,
+                           "room again")
+            require_equal(server.stop(), 0, "exit code")
+
+
+GROWS = [
+    ("SET", "a", "1"), ("RPUSH", "list", "x"), ("ZADD", "sorted", "1", "x"), ("HSET", "h", "f", "v"),
+    ("SADD", "set", "x"), ("XADD", "stream", "*", "f", "v"), ("Q.ADD", "queue", "id", "payload"),
+    ("COPY", "list", "copy"), ("EVAL", "return redis.call('SET', 'a', '1')", "0"),
+    # These journal the whole value.
+    ("RENAME", "list", "other"), ("RENAMENX", "list", "other"), ("MOVE", "list", "1"),
+]
+
+
+def test_the_reserve(options):
+    """Below min-free-disk: what grows is refused, in MULTI and scripts too; the rest goes on."""
+    with options.server({"appendonly": "yes"}) as server:
+        with server.connect() as connection:
+            for command in (("RPUSH", "list", "a", "b", "c"), ("ZADD", "sorted", "1", "a", "2", "b"),
+                            ("SADD", "set", "a", "b"), ("SET", "string", "s"),
+                            ("Q.ADD", "queue", "one", "p"), ("Q.ADD", "queue", "two", "p")):
+                require(not connection.call(*command).is_error, command)
+            connection.call("MULTI")
+            connection.call("SET", "early", "1")
+            connection.call("LPOP", "list")
+            with server.connect() as other:
+                other.call("CONFIG", "SET", "min-free-disk", NEVER_ENOUGH)
+                wait_until(lambda: other.call("SET", "room", "1").is_error, what="the refusal")
+                require_equal(info(other)["sluice_disk_nearly_full"], "1")
+            reply = connection.call("EXEC").raw
+            require(reply.startswith(b"-EXECABORT") and b"The disk is nearly full" in reply, reply)
+            for command in GROWS:
+                reply = connection.call(*command).raw
+                require(b"MISCONF The disk is nearly full" in reply, f"{command}: {reply}")
+            connection.call("MULTI")
+            require(connection.call("RENAME", "list", "other").raw.startswith(MISCONF), "queued")
+            require(connection.call("EXEC").raw.startswith(b"-EXECABORT"), "EXEC of it")
+
+            require_equal(connection.call("LPOP", "list").raw, b"$1\r\na\r\n")
+            require_equal(connection.call("ZPOPMIN", "sorted").value, [b"a", b"1"])
+            require_equal(connection.call("SREM", "set", "a").raw, b":1\r\n")
+            require_equal(connection.call("GET", "string").raw, b"$1\r\ns\r\n")
+            job = connection.call("Q.POP", "1", "queue", "WORKER", "w")
+            require(not job.is_error and job.value, job)
+            require_equal(connection.call("Q.ACK", "queue", "one", "1").raw, b"+OK\r\n")
+            require_equal(connection.call("EVAL", "return redis.call('LPOP', KEYS[1])", "1",
+                                          "list").raw, b"$1\r\nb\r\n")
+            connection.call("MULTI")
+            connection.call("LPOP", "list")
+            connection.call("DEL", "string")
+            require_equal(connection.call("EXEC").raw, b"*2\r\n$1\r\nc\r\n:1\r\n")
+            require_equal(connection.call("EXISTS", "early", "a", "list").raw, b":0\r\n")
+
+            connection.call("CONFIG", "SET", "min-free-disk", "0")
+            wait_until(lambda: connection.call("SET", "a", "1").raw == b"+OK\r\n", what="room")
+            connection.call("RPUSH", "list", "a")
+            require_equal(connection.call("RENAME", "list", "other").raw, b"+OK\r\n")
+
+
+def test_the_reserve_at_the_start(options):
+    """Below min-free-disk a server starts, and refuses what grows from its first command on."""
+    with options.server({"appendonly": "yes", "min-free-disk": NEVER_ENOUGH}) as server:
+        with server.connect() as connection:
+            require(connection.call("SET", "a", "1").raw.startswith(MISCONF), "the first command")
+            require_equal(connection.call("GET", "a").raw, b"$-1\r\n")
+
+
+if __name__ == "__main__":
+    sys.exit(harness.run(sys.modules[__name__]))
