@@ -434,25 +434,33 @@ void Server::end_sessions() {
 void Server::exit_stuck() {
   spdlog::warn("A command does not end: exiting without it");
   int exit_code = journal_failed_.load() ? kJournalFailedExitCode : 0;
-  if (store_ != nullptr && !journal_failed_.load() && !store_->journal().sync()) {
-    exit_code = kJournalFailedExitCode;
+  if (store_ != nullptr && !journal_failed_.load()) {
+    // It holds the shards that a checkpoint would read.
+    const uint64_t changes = store_->checkpointer()->changes();
+    if (close_mode() == CloseMode::kCheckpoint && !store_->journal().attached() && changes != 0) {
+      spdlog::error(
+          "The last checkpoint could not be written: {} changes since the one before it are lost "
+          "(appendonly is no)",
+          changes);
+      exit_code = kCheckpointLostExitCode;
+    }
+    if (!store_->journal().sync()) exit_code = kJournalFailedExitCode;
   }
   spdlog::default_logger()->flush();
   std::_Exit(exit_code);
 }
 
+CloseMode Server::close_mode() const {
+  if (journal_failed_.load()) return CloseMode::kDiscard;
+  MutexLock lock(mutex_);
+  if (stop_mode_ == ShutdownMode::kSave) return CloseMode::kCheckpoint;
+  const bool by_default = stop_mode_ == ShutdownMode::kDefault;
+  return by_default && !config_.settings()->appendonly ? CloseMode::kCheckpoint : CloseMode::kFlush;
+}
+
 void Server::end_storage() {
   if (store_ == nullptr) return;
-  const std::shared_ptr<const Settings> settings = config_.settings();
-  ShutdownMode mode;
-  {
-    MutexLock lock(mutex_);
-    mode = stop_mode_;
-  }
-  CloseMode close = CloseMode::kFlush;
-  if (mode == ShutdownMode::kSave) close = CloseMode::kCheckpoint;
-  if (!settings->appendonly && mode == ShutdownMode::kDefault) close = CloseMode::kCheckpoint;
-  if (journal_failed_.load()) close = CloseMode::kDiscard;
+  const CloseMode close = close_mode();
   if (close == CloseMode::kCheckpoint) spdlog::info("Writing the last checkpoint before exiting");
   store_ready_.store(false);
   state_.journal.store(nullptr);

@@ -39,6 +39,10 @@ namespace sluice {
 SyncMode sync_mode(AppendFsync appendfsync);
 std::vector<SaveRule> save_rules(const Settings& settings);
 
+// EX_SOFTWARE of sysexits.h: with `appendonly no`, a command that did not end kept the last
+// checkpoint from being written.
+inline constexpr int kCheckpointLostExitCode = 70;
+
 class Server final : public ServerPort {
  public:
   // `config` is loaded, and outlives the server.
@@ -53,7 +57,8 @@ class Server final : public ServerPort {
   bool wait_until_ready();
   // Begins the orderly end; the second call changes nothing.
   void request_stop(ShutdownMode mode = ShutdownMode::kDefault);
-  // Blocks until the end; the exit code: 0, 1 (cannot recover), 75 (the disk failed).
+  // Blocks until the end; the exit code: 0, 1 (cannot recover), 75 (the disk failed). A program
+  // that has called exit_when_stuck() may end without it, with 70.
   int wait();
   // Why it ended by itself; empty if it was asked to.
   std::string failure() const;
@@ -107,6 +112,7 @@ class Server final : public ServerPort {
   void end_sessions();
   bool wait_for_threads(std::chrono::milliseconds patience, bool (IoThread::*done)() const);
   [[noreturn]] void exit_stuck();
+  CloseMode close_mode() const;
   void end_storage();
   bool keeps_data(const Settings& settings) const;
   StoreOptions store_options(const Settings& settings);

@@ -197,6 +197,29 @@ def test_sigterm_during_a_script(options):
         runner.close()
 
 
+def test_sigterm_before_the_last_checkpoint(options):
+    """SIGTERM while a command keeps the last checkpoint from being written: exit 70, and why."""
+    stuck = ("EVAL", "redis.call('SET', 'b', '2') while true do end", "0")
+    saved = {"appendonly": "no", "save": "3600 1"}
+    for directives, changed, code in ((saved, True, 70), (saved, False, 0),
+                                      ({"appendonly": "yes"}, True, 0)):
+        with options.server({**directives, "busy-reply-threshold": "100"}) as server:
+            with server.connect(20) as runner:
+                if changed:
+                    runner.call("SET", "a", "1")
+                runner.send(*stuck)
+                time.sleep(0.3)
+                server.process.send_signal(signal.SIGTERM)
+                require_equal(server.process.wait(6), code, f"{directives}, {changed}: exit code")
+                server.process = None
+            log = server.log_tail()
+            require(("1 changes since the one before it are lost" in log) == (code == 70), log)
+            server.start()
+            with server.connect() as connection:
+                kept = changed and code == 0
+                require_equal(connection.call("EXISTS", "a", "b").value, 1 if kept else 0, "kept")
+
+
 def all_stopped(pid):
     for task in os.listdir(f"/proc/{pid}/task"):
         with open(f"/proc/{pid}/task/{task}/stat", encoding="ascii") as stat:
