@@ -122,6 +122,9 @@ void Execution::end_hold() NO_THREAD_SAFETY_ANALYSIS {
       gate_ = std::max(gate_, lsn);
     }
   }
+  // Before the locks go, so that monitors see what runs on one key in its order.
+  if (!unit_.monitor_lines.empty()) [[unlikely]]
+    engine_.monitors().deliver(unit_.monitor_lines.view(), gate_);
   for (ShardMask rest = locked_; rest != 0; rest &= rest - 1) {
     engine_.shard(static_cast<unsigned>(std::countr_zero(rest))).mutex.unlock();
   }
@@ -479,8 +482,8 @@ void Execution::end_tracked(Client& client, const Command& command, RespReply& r
 
 void Execution::show_to_monitors(const Call& call) {
   const std::vector<Bytes> shown = without_passwords(call.command, call.args);
-  engine_.monitors().feed(engine_.server().unix_time_us(), call.client.database,
-                          call.client.address, shown, gate_);
+  Monitors::show(engine_.server().unix_time_us(), call.client.database, call.client.address, shown,
+                 unit_);
 }
 
 void Execution::note_slow(const Call& call, uint64_t ticks) {

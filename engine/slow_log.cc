@@ -130,8 +130,8 @@ void Monitors::remove(uint64_t client_id) {
   count_.store(monitors_.size(), std::memory_order_relaxed);
 }
 
-void Monitors::feed(int64_t unix_us, int database, Bytes source, std::span<const Bytes> args,
-                    Lsn gate) {
+void Monitors::show(int64_t unix_us, int database, Bytes source, std::span<const Bytes> args,
+                    Unit& unit) {
   char stamp[64];
   std::snprintf(stamp, sizeof(stamp), "+%lld.%06lld [%d ",
                 static_cast<long long>(unix_us / 1000000),
@@ -144,10 +144,14 @@ void Monitors::feed(int64_t unix_us, int database, Bytes source, std::span<const
     line += quoted(arg);
   }
   line += "\r\n";
+  unit.monitor_lines.append(line);
+}
+
+void Monitors::deliver(Bytes lines, Lsn gate) {
   MutexLock lock(mutex_);
   for (const Monitor& monitor : monitors_) {
     ByteBuffer bytes;
-    bytes.append(line);
+    bytes.append(lines);
     monitor.port->deliver(std::move(bytes), gate);
   }
 }

@@ -50,8 +50,12 @@ class Monitors {
   bool active() const { return count_.load(std::memory_order_relaxed) != 0; }
   void add(uint64_t client_id, std::shared_ptr<ClientPort> port);
   void remove(uint64_t client_id);
-  // One line to every monitor: `+<time> [db address] "command" "argument" ...`.
-  void feed(int64_t unix_us, int database, Bytes source, std::span<const Bytes> args, Lsn gate);
+  // One line: `+<time> [db address] "command" "argument" ...`. It is the unit's until its end, when
+  // its lsn is known: no crash takes back what a monitor has been shown.
+  static void show(int64_t unix_us, int database, Bytes source, std::span<const Bytes> args,
+                   Unit& unit);
+  // The unit's lines to every monitor.
+  void deliver(Bytes lines, Lsn gate);
 
  private:
   struct Monitor {

@@ -78,6 +78,7 @@ void lastsave_command(Call& call) { call.reply.integer(call.engine.server().last
 
 void monitor_command(Call& call) {
   if (call.nested) return call.reply.error("ERR MONITOR isn't allowed for DENY BLOCKING client");
+  call.execution.release();  // what came before it in its batch is not for this monitor
   if (!call.client.monitoring) call.engine.monitors().add(call.client.id, call.client.port);
   call.client.monitoring = true;
   call.reply.ok();

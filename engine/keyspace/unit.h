@@ -110,6 +110,8 @@ class Unit {
   std::map<std::string, uint64_t, std::less<>> changed_keys;
   std::vector<SignalledKey> ready;
   std::vector<Delivery> deliveries;
+  // What MONITOR shows of the unit's commands (engine/slow_log.h).
+  ByteBuffer monitor_lines;
   // Queues whose head has changed: each is recorded once, at the end of the unit. Whoever sets
   // Queue::head_dirty puts the queue here; a queue that goes is taken out (engine/queue/).
   std::vector<Queue*> dirty_queues;
@@ -127,6 +129,10 @@ class Unit {
     changes = 0;
     ready.clear();
     deliveries.clear();
+    if (!monitor_lines.empty()) {
+      monitor_lines.clear();
+      monitor_lines.shrink(1U << 16);
+    }
     own_invalidations.clear();
     changed_keys.clear();
     dirty_queues.clear();

@@ -1,0 +1,105 @@
+// What a reply or a line shows is gated by the unit that it shows: Execution::finish() says the
+// gate of replies, and a connection is told that of what is delivered to it.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/support/engine_session.h"
+#include "tests/support/memory_journal.h"
+#include "tests/support/quiet_server.h"
+
+// The engine and doctest both have a CHECK; the test's is meant here.
+#undef CHECK
+#include <doctest/doctest.h>
+
+namespace {
+
+using namespace sluice;
+using sluice::test::EngineSession;
+using sluice::test::MemoryJournal;
+using sluice::test::QuietServer;
+
+using Words = std::vector<Bytes>;
+
+// A connection that notes what it is sent, and behind which gates.
+class Inbox final : public ClientPort {
+ public:
+  void deliver(ByteBuffer bytes, Lsn gate) override {
+    text += bytes.view();
+    gates.push_back(gate);
+  }
+  void deliver_blocked_reply(ByteBuffer, Lsn) override {}
+  std::string text;
+  std::vector<Lsn> gates;
+};
+
+// Two I/O threads' executions on one engine, each with a connection.
+struct Fixture {
+  QuietServer port;
+  MemoryJournal journal;
+  Engine engine{port, 7};
+  Execution writing{engine};
+  Execution reading{engine};
+  EngineSession writer{engine, writing};
+  EngineSession reader{engine, reading};
+
+  Fixture() { engine.attach_journal(&journal); }
+};
+
+TEST_CASE("DBSIZE waits for the changes that it counts, by itself, in MULTI and in scripts") {
+  Fixture it;
+  it.writer.run({"SET", "a", "1"});
+  it.writer.run({"SET", "b", "2"});
+  CHECK(it.reader.run_unfinished(Words{"DBSIZE"}) == ":2\r\n");
+  CHECK(it.reading.finish() == 2);
+  it.reader.run({"MULTI"});
+  it.reader.run({"DBSIZE"});
+  CHECK(it.reader.run_unfinished(Words{"EXEC"}) == "*1\r\n:2\r\n");
+  CHECK(it.reading.finish() == 2);
+  const Words script{"EVAL", "#!lua\nreturn redis.call('DBSIZE')", "0"};
+  CHECK(it.reader.run_unfinished(script) == ":2\r\n");
+  CHECK(it.reading.finish() == 2);
+}
+
+TEST_CASE("a line of MONITOR waits for the unit of its command") {
+  Fixture it;
+  const auto inbox = std::make_shared<Inbox>();
+  EngineSession monitor(it.engine, it.reading);
+  monitor.client.port = inbox;
+  monitor.run({"MONITOR"});
+  it.writer.run({"SET", "a", "1"});
+  CHECK(inbox->gates == std::vector<Lsn>{1});
+  CHECK(inbox->text.find("\"SET\" \"a\" \"1\"\r\n") != std::string::npos);
+
+  // Two commands of one hold are one unit; nothing is shown before its number is known.
+  inbox->text.clear();
+  it.writing.set_hold_shards(true);
+  it.writer.run_unfinished(Words{"SET", "b", "2"});
+  it.writer.run_unfinished(Words{"GET", "b"});
+  CHECK(inbox->text.empty());
+  CHECK(it.writing.finish() == 2);
+  CHECK(inbox->gates == std::vector<Lsn>{1, 2});
+  CHECK(inbox->text.find("\"SET\"") < inbox->text.find("\"GET\""));
+
+  // A read is shown behind what it has read.
+  it.reader.run({"GET", "b"});
+  CHECK(inbox->gates.back() == 2);
+}
+
+TEST_CASE("a monitor is not shown what came before it in its own batch") {
+  Fixture it;
+  const auto first = std::make_shared<Inbox>();
+  EngineSession monitor(it.engine, it.reading);
+  monitor.client.port = first;
+  monitor.run({"MONITOR"});
+  const auto second = std::make_shared<Inbox>();
+  it.writer.client.port = second;
+  it.writer.run_unfinished(Words{"SET", "a", "1"});
+  it.writer.run_unfinished(Words{"MONITOR"});
+  it.writing.finish();
+  CHECK(first->text.find("\"SET\"") != std::string::npos);
+  CHECK(second->text.empty());
+  it.writer.run({"RESET"});
+}
+
+}  // namespace
