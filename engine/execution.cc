@@ -481,7 +481,7 @@ void Execution::end_tracked(Client& client, const Command& command, RespReply& r
 }
 
 void Execution::show_to_monitors(const Call& call) {
-  const std::vector<Bytes> shown = without_passwords(call.command, call.args);
+  const std::vector<Bytes> shown = without_secrets(engine_.server(), call.command, call.args);
   Monitors::show(engine_.server().unix_time_us(), call.client.database, call.client.address, shown,
                  unit_);
 }
@@ -505,7 +505,7 @@ void Execution::note_latency_event(Bytes event, uint64_t ticks) {
 void Execution::log_slow(const Call& call, uint64_t ticks) {
   const auto duration_us =
       static_cast<int64_t>(static_cast<double>(ticks) / ticks_per_microsecond());
-  const std::vector<Bytes> shown = without_passwords(call.command, call.args);
+  const std::vector<Bytes> shown = without_secrets(engine_.server(), call.command, call.args);
   // A script's commands come from no connection.
   const Client& client = call.client;
   const Bytes address = client.port == nullptr ? Bytes("?:0") : Bytes(client.address);

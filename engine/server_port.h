@@ -80,6 +80,8 @@ class ServerPort {
   virtual std::string config_set(
       const std::vector<std::pair<std::string, std::string>>& parameters) = 0;
   virtual std::string config_rewrite() = 0;
+  // This parameter's values are shown to nobody (SLOWLOG).
+  virtual bool is_secret(Bytes /*parameter*/) const { return false; }
   // ACL LOAD and SAVE likewise.
   virtual std::string load_users() = 0;
   virtual std::string save_users() = 0;

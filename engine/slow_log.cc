@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "engine/commands/command.h"
+#include "engine/server_port.h"
 
 namespace sluice {
 
@@ -55,7 +56,8 @@ void SlowLog::reset() {
   entries_.clear();
 }
 
-std::vector<Bytes> without_passwords(const Command& command, std::span<const Bytes> args) {
+std::vector<Bytes> without_secrets(const ServerPort& server, const Command& command,
+                                   std::span<const Bytes> args) {
   std::vector<Bytes> shown(args.begin(), args.end());
   const Bytes name = command.name;
   const auto hide = [&](size_t first, size_t count) {
@@ -73,9 +75,7 @@ std::vector<Bytes> without_passwords(const Command& command, std::span<const Byt
     hide(2, shown.size());
   }
   for (size_t i = 2; container == "config" && name == "set" && i + 1 < args.size(); i += 2) {
-    const bool secret =
-        equals_ignore_case(args[i], "requirepass") || equals_ignore_case(args[i], "http-token");
-    if (secret) hide(i + 1, 1);
+    if (server.is_secret(args[i])) hide(i + 1, 1);
   }
   return shown;
 }

@@ -19,6 +19,7 @@
 namespace sluice {
 
 struct Command;
+class ServerPort;
 
 struct SlowEntry {
   uint64_t id = 0;
@@ -67,8 +68,10 @@ class Monitors {
   std::atomic<size_t> count_{0};
 };
 
-// The arguments with `(redacted)` for passwords and users' rules, as others may see them.
-std::vector<Bytes> without_passwords(const Command& command, std::span<const Bytes> args);
+// The arguments with `(redacted)` for passwords, secret parameters and users' rules, as others may
+// see them.
+std::vector<Bytes> without_secrets(const ServerPort& server, const Command& command,
+                                   std::span<const Bytes> args);
 
 // A byte string in quotes with escapes, as redis-cli and MONITOR show it.
 std::string quoted(Bytes bytes);

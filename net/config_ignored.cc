@@ -66,6 +66,11 @@ Directive immutable(Directive row) {
   return row;
 }
 
+Directive secret(Directive row) {
+  row.secret = true;
+  return row;
+}
+
 Directive protect(Directive row) {
   row.change = ChangeRule::kProtected;
   return row;
@@ -146,8 +151,8 @@ std::vector<Directive> last_rows() {
       number("lfu-decay-time", "1", 0, kMaxInt),
       number("lfu-log-factor", "10", 0, kMaxInt),
       number("list-compress-depth", "0", 0, kMaxInt),
-      text("masterauth", ""),
-      text("masteruser", ""),
+      secret(text("masterauth", "")),
+      secret(text("masteruser", "")),
       memory_or_percent("maxmemory-clients", "0"),
       number("maxmemory-eviction-tenacity", "10", 0, 100),
       number("maxmemory-samples", "5", 1, kMaxInt),
@@ -194,7 +199,7 @@ std::vector<Directive> last_rows() {
       immutable(text("syslog-ident", "redis")),
       text("tls-client-cert-file", ""),
       text("tls-client-key-file", ""),
-      text("tls-client-key-file-pass", ""),
+      secret(text("tls-client-key-file-pass", "")),
       flag("tls-cluster", "no"),
       flag("tls-replication", "no"),
   };

@@ -142,6 +142,17 @@ Config::Loaded Config::include(const std::string& pattern, const Source& source,
   return std::nullopt;
 }
 
+namespace {
+
+// A line as a message may show it: secrets, and what stands behind them, stay out.
+std::string shown_line(const std::string& text) {
+  const std::string name = text.substr(0, text.find_first_of(" \t"));
+  const Directive* directive = find_directive(name);
+  return directive != nullptr && directive->secret ? name + " (redacted)" : text;
+}
+
+}  // namespace
+
 Config::Loaded Config::load_line(const std::string& line, const Source& source,
                                  ConfigDraft& draft) {
   const std::string text = trimmed(line);
@@ -149,7 +160,7 @@ Config::Loaded Config::load_line(const std::string& line, const Source& source,
   std::string decoded = text;
   std::vector<Bytes> words;
   if (!split_quoted_args(decoded, words)) {
-    return source.error(text, "Unbalanced quotes in configuration line");
+    return source.error(shown_line(text), "Unbalanced quotes in configuration line");
   }
   if (words.empty()) return std::nullopt;
   const std::vector<std::string> arguments(words.begin() + 1, words.end());
@@ -163,7 +174,7 @@ Config::Loaded Config::load_line(const std::string& line, const Source& source,
   }
   std::string message = apply_directive(*directive, arguments, draft);
   if (message.empty()) return std::nullopt;
-  return source.error(text, std::move(message), expected_value(*directive));
+  return source.error(shown_line(text), std::move(message), expected_value(*directive));
 }
 
 Config::Loaded Config::load_stream(std::istream& stream, const std::string& name, int depth,

@@ -75,6 +75,8 @@ struct Directive {
   bool multiple = false;  // Several arguments; one argument is split at its blanks.
   // Files come with it, which CONFIG SET reads again even if the value stays: Config::on_reload.
   bool reload = false;
+  // Its values are shown neither by SLOWLOG nor in messages.
+  bool secret = false;
   Binding binding = std::monostate();
   SpecialParser parse = nullptr;
   const char* expected = "";  // kSpecial: what a good value looks like.

@@ -21,6 +21,11 @@ Directive text(const char* name, std::string Settings::*member, const char* summ
   return {.name = name, .reload = true, .binding = member, .summary = summary};
 }
 
+Directive secret(Directive row) {
+  row.secret = true;
+  return row;
+}
+
 Directive flag(const char* name, const char* default_value, bool Settings::*member,
                const char* summary) {
   return {.name = name,
@@ -94,7 +99,8 @@ std::vector<Directive> file_rows() {
   return {
       text("tls-cert-file", &Settings::tls_cert_file, "certificate of the server, in PEM"),
       text("tls-key-file", &Settings::tls_key_file, "its private key, in PEM"),
-      text("tls-key-file-pass", &Settings::tls_key_file_pass, "password of the key, if any"),
+      secret(
+          text("tls-key-file-pass", &Settings::tls_key_file_pass, "password of the key, if any")),
       text("tls-ca-cert-file", &Settings::tls_ca_cert_file, "who may sign clients' certificates"),
       text("tls-ca-cert-dir", &Settings::tls_ca_cert_dir, "a directory of such, by hash"),
   };

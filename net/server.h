@@ -82,6 +82,7 @@ class Server final : public ServerPort {
   std::string config_set(
       const std::vector<std::pair<std::string, std::string>>& parameters) override;
   std::string config_rewrite() override;
+  bool is_secret(Bytes parameter) const override;
   std::string load_users() override;
   std::string save_users() override;
   void reset_stats() override;

@@ -21,6 +21,11 @@ std::string Server::config_set(const std::vector<std::pair<std::string, std::str
   return config_.set(parameters);
 }
 
+bool Server::is_secret(Bytes parameter) const {
+  const Directive* directive = find_directive(parameter);
+  return directive != nullptr && directive->secret;
+}
+
 std::string Server::config_rewrite() {
   const std::shared_ptr<const Settings> settings = config_.settings();
   // Users of an ACL file are kept there; the others' lines are brought up to date.
