@@ -323,12 +323,13 @@ const Command* Session::refused_now(std::span<const Bytes> args) const {
     if (subcommand != nullptr) command = subcommand;
   }
   if (client_.user == nullptr && (command->flags & kNoAuth) == 0) return nullptr;
-  // Recovery fills the shards without their locks.
+  // Recovery fills the shards without their locks. So WATCH is refused, and with nothing watched
+  // what ends transactions needs none.
   const bool needs_shards =
-      (command->flags & kEveryShard) != 0 || command->keys[0].begin != KeySpec::Begin::kNone ||
-      (command->acl & kAclTransaction) != 0 || Bytes(command->name) == "reset";
-  // INFO leaves out what it would look up in the shards.
-  const bool fits = !needs_shards || Bytes(command->name) == "info";
+      (command->flags & kEveryShard) != 0 || command->keys[0].begin != KeySpec::Begin::kNone;
+  // INFO leaves out what it would look up in the shards; RESET has nothing there.
+  const Bytes name = command->name;
+  const bool fits = !needs_shards || name == "info" || name == "reset";
   return (command->flags & kLoading) != 0 && fits ? nullptr : command;
 }
 

@@ -248,6 +248,18 @@ def test_info_follows_memory(options):
                        what="the memory's return")
 
 
+LOADING = b"-LOADING Redis is loading the dataset in memory\r\n"
+# While it loads: what queues is answered, what would need data is refused, as redis-server does.
+WHILE_LOADING = [
+    (("MULTI",), b"+OK\r\n"), (("ECHO", "a"), b"+QUEUED\r\n"), (("EXEC",), b"*1\r\n$1\r\na\r\n"),
+    (("MULTI",), b"+OK\r\n"), (("GET", "key:1"), LOADING), (("ECHO", "a"), b"+QUEUED\r\n"),
+    (("EXEC",), b"-EXECABORT Transaction discarded because of previous errors.\r\n"),
+    (("MULTI",), b"+OK\r\n"), (("DISCARD",), b"+OK\r\n"), (("UNWATCH",), b"+OK\r\n"),
+    (("EXEC",), b"-ERR EXEC without MULTI\r\n"), (("RESET",), b"+RESET\r\n"),
+    (("GET", "key:1"), LOADING),
+]
+
+
 def test_loading(options):
     """While it loads, commands answer -LOADING and INFO shows it; then everything is there."""
     with options.server({"appendonly": "yes", "appendfsync": "no"}, start_timeout_s=60) as server:
@@ -259,13 +271,19 @@ def test_loading(options):
         server.directives = directives
         starter = threading.Thread(target=server.start)
         starter.start()
-        saw_error = saw_info = False
+        saw_error = saw_info = saw_transactions = False
         try:
-            while starter.is_alive() and not (saw_error and saw_info):
+            while starter.is_alive() and not (saw_error and saw_info and saw_transactions):
                 try:
                     with server.connect() as connection:
                         get, shown = connection.pipeline([("GET", "key:1"), ("INFO",)])
-                        saw_error = saw_error or get.raw.startswith(b"-LOADING Redis is loading")
+                        saw_error = saw_error or get.raw == LOADING
+                        replies = [reply.raw for reply in
+                                   connection.pipeline([command for command, _ in WHILE_LOADING])]
+                        if replies[-1] == LOADING:  # it still loads
+                            saw_transactions = True
+                            require_equal(replies, [reply for _, reply in WHILE_LOADING],
+                                          "while it loads")
                         saw_info = saw_info or (b"loading:1" in shown.value and
                                                 b"loading_loaded_perc:" in shown.value)
                 except (OSError, harness.ConnectionClosed):
@@ -274,6 +292,7 @@ def test_loading(options):
             starter.join()
         require(saw_error, "a -LOADING reply")
         require(saw_info, "loading:1 in INFO")
+        require(saw_transactions, "transactions while it loads")
         with server.connect() as connection:
             require_equal(connection.call("DBSIZE").raw, b":400000\r\n")
         require("Recovered 400000 keys" in server.log_tail(), server.log_tail())
