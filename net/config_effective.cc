@@ -507,7 +507,7 @@ std::vector<Directive> process_directives() {
        .default_value = "no",
        .choices = "systemd, auto, no",
        .binding = &set_choice<&Settings::supervised>,
-       .summary = "tell systemd when the server is ready; auto = where NOTIFY_SOCKET is set"},
+       .summary = "tell systemd, if NOTIFY_SOCKET is set, when the server is ready"},
       {.name = "pidfile",
        .change = kImmutable,
        .binding = &Settings::pidfile,

@@ -32,6 +32,8 @@ std::string write_ready_file(const std::string& path,
   return {};
 }
 
+bool has_notify_socket() { return std::getenv("NOTIFY_SOCKET") != nullptr; }
+
 void notify_supervisor(const std::string& state) {
   const char* path = std::getenv("NOTIFY_SOCKET");
   if (path == nullptr || (path[0] != '/' && path[0] != '@')) return;

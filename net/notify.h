@@ -12,6 +12,9 @@ namespace sluice {
 std::string write_ready_file(const std::string& path,
                              const std::vector<std::pair<std::string, uint64_t>>& values);
 
+// A supervisor has named its socket in $NOTIFY_SOCKET.
+bool has_notify_socket();
+
 // Sends `state` ("READY=1", "STOPPING=1", "STATUS=...") to $NOTIFY_SOCKET; nothing if there is
 // none.
 void notify_supervisor(const std::string& state);

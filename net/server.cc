@@ -215,7 +215,7 @@ void Server::run_control() {
     serve();
     wait_for_end();
   }
-  notify_supervisor("STOPPING=1");
+  tell_supervisor("STOPPING=1");
   state_.stopping.store(true);
   end_sessions();
   end_storage();
@@ -226,6 +226,15 @@ void Server::run_control() {
     wake_.notify_all();
   }
   if (on_end_) on_end_();
+}
+
+// `auto` is `systemd` where there is a socket, and where there is none nobody hears either.
+bool Server::is_supervised() const {
+  return config_.settings()->supervised != Supervised::kNo && has_notify_socket();
+}
+
+void Server::tell_supervisor(const std::string& state) const {
+  if (is_supervised()) notify_supervisor(state);
 }
 
 void Server::finish(int exit_code, std::string failure) {
@@ -299,8 +308,8 @@ bool Server::on_loading_progress(const RecoveryProgress& progress) {
     spdlog::info("Loading: {} of about {} MB ({} %)", progress.bytes_done >> 20,
                  progress.bytes_total >> 20, std::min<uint64_t>(percent, 99));
     // A large directory takes longer than a supervisor's patience.
-    notify_supervisor("EXTEND_TIMEOUT_USEC=30000000\nSTATUS=Loading, " + std::to_string(percent) +
-                      " %");
+    tell_supervisor("EXTEND_TIMEOUT_USEC=30000000\nSTATUS=Loading, " + std::to_string(percent) +
+                    " %");
   }
   return !state_.stopping.load(std::memory_order_relaxed);
 }
@@ -348,7 +357,7 @@ void Server::announce() {
   if (!settings->unixsocket.empty()) {
     spdlog::info("The server is now ready to accept connections at {}", settings->unixsocket);
   }
-  notify_supervisor("READY=1\nSTATUS=Ready to accept connections");
+  tell_supervisor("READY=1\nSTATUS=Ready to accept connections");
   MutexLock lock(mutex_);
   ready_ = true;
   wake_.notify_all();

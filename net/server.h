@@ -119,6 +119,8 @@ class Server final : public ServerPort {
   StoreOptions store_options(const Settings& settings);
   void on_journal_failed(const Status& status);
   void announce();
+  bool is_supervised() const;
+  void tell_supervisor(const std::string& state) const;
   void log_recovery(double seconds);
   bool on_loading_progress(const RecoveryProgress& progress);
   void sample();

@@ -104,7 +104,7 @@ void Server::info_server(InfoWriter& out) {
   out.field("atomicvar_api", "c11-builtin");
   out.field("gcc_version", __VERSION__);
   out.field("process_id", static_cast<int64_t>(::getpid()));
-  out.field("process_supervised", std::getenv("NOTIFY_SOCKET") != nullptr ? "systemd" : "no");
+  out.field("process_supervised", is_supervised() ? "systemd" : "no");
   out.field("run_id", run_id_);
   out.field("tcp_port", static_cast<int64_t>(port() != 0 ? port() : tls_port()));
   out.field("server_time_usec", now_us);

@@ -1,7 +1,10 @@
 #!/usr/bin/python3
 """Start and end of the server: what it refuses, what it says, signals, sockets, the ready file."""
 
+import contextlib
 import os
+import pathlib
+import shutil
 import signal
 import socket
 import stat
@@ -93,16 +96,76 @@ def test_the_ready_file(options):
 
 
 def test_the_supervisor_is_told(options):
-    """NOTIFY_SOCKET gets READY=1, and STOPPING=1 at the end."""
+    """With `supervised` NOTIFY_SOCKET gets READY=1, and STOPPING=1 at the end; else nothing."""
     with scratch() as directory, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
         path = os.path.join(directory, "notify")
         supervisor.bind(path)
         supervisor.settimeout(10)
         environment = dict(os.environ, NOTIFY_SOCKET=path)
-        with options.server(environment=environment) as server:
-            require(b"READY=1" in supervisor.recv(4096), "READY=1")
-            server.stop()
-            require(b"STOPPING=1" in supervisor.recv(4096), "STOPPING=1")
+
+        def is_told(setting):
+            with options.server({"supervised": setting}, environment=environment) as server:
+                with server.connect() as connection:
+                    shown = info(connection, "server")["process_supervised"]
+                server.stop()
+            supervisor.settimeout(0.2)
+            heard = b""
+            with contextlib.suppress(socket.timeout):
+                while True:
+                    heard += supervisor.recv(4096) + b"\n"
+            return shown, b"READY=1" in heard and b"STOPPING=1" in heard, heard
+
+        for setting in ("systemd", "auto"):
+            require_equal(is_told(setting)[:2], ("systemd", True), setting)
+        require_equal(is_told("no"), ("no", False, b""), "no")
+        del environment["NOTIFY_SOCKET"]
+        for setting in ("systemd", "auto"):
+            require_equal(is_told(setting), ("no", False, b""), f"{setting} without a socket")
+
+
+def test_a_secret_is_not_in_a_message(options):
+    """A bad line with a secret: exit 1, and the message names the directive but shows no secret."""
+    for line in ("requirepass hidden more", "masterauth hidden more", 'requirepass "hidden',
+                 "tls-key-file-pass hidden more", "otlp-header Authorization hidden more",
+                 "http-token nobody >hidden-hidden-hidden", "user u on >hidden ~x +nosuch"):
+        with scratch() as directory:
+            path = os.path.join(directory, "bad.conf")
+            with open(path, "w", encoding="ascii") as file:
+                file.write(line + "\n")
+            code, output = options.run(path, "--port", "auto", "--http-port", "0",
+                                       "--dir", directory)
+            require_equal(code, 1, f"exit code of {line}: {output}")
+            require(line.split()[0] in output and "hidden" not in output, output)
+
+
+def test_a_secret_is_not_in_the_slow_log(options):
+    """SLOWLOG shows no secret parameter, nor those that redis-server shows (passwords of keys)."""
+    with options.server({"slowlog-log-slower-than": "0"}) as server:
+        with server.connect() as connection:
+            for name, value in (("tls-key-file-pass", "hidden"), ("masterauth", "hidden"),
+                                ("TLS-client-key-file-pass", "hidden"), ("masteruser", "hidden"),
+                                ("http-token", "read >hidden-hidden-hidden"),
+                                ("requirepass", "hidden")):
+                require_equal(connection.call("CONFIG", "SET", name, value).raw, b"+OK\r\n", name)
+            shown = connection.call("SLOWLOG", "GET", "100").raw
+            require(b"hidden" not in shown and shown.count(b"(redacted)") == 6, shown)
+
+
+def test_the_unit_of_systemd(options):  # pylint: disable=unused-argument
+    """systemd takes the unit as it is, but for the path of the program."""
+    analyze = shutil.which("systemd-analyze")
+    if analyze is None:
+        raise harness.Skipped("systemd-analyze is not installed")
+    unit = pathlib.Path(__file__).resolve().parents[2] / "conf" / "sluice.service"
+    with scratch() as directory:
+        copy = pathlib.Path(directory, "sluice.service")
+        copy.write_text(unit.read_text(encoding="utf-8").replace("/usr/bin/sluice-server",
+                                                                 options.program),
+                        encoding="utf-8")
+        done = subprocess.run([analyze, "verify", "--man=no", str(copy)], check=False, text=True,
+                              capture_output=True, timeout=60)
+        said = [line for line in (done.stdout + done.stderr).splitlines() if "sluice" in line]
+        require(done.returncode == 0 and not said, f"exit {done.returncode}: {said}")
 
 
 def ask_a_unix_socket(path, request, end):
