@@ -9,11 +9,14 @@ Prints a line for each test, what was wrong, and "N passed, N failed".
 import argparse
 import os
 import pathlib
+import pty
 import re
+import select
 import subprocess
 import sys
 import tempfile
 import time
+import tty
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -48,21 +51,51 @@ def block_after(document, marker):
     return found.group(1)
 
 
+def read_to_the_end(terminal, within_s):
+    """What is printed until everybody has closed the terminal."""
+    printed = b""
+    deadline = time.monotonic() + within_s
+    while True:
+        left_s = max(deadline - time.monotonic(), 0)
+        require(select.select([terminal], [], [], left_s)[0], f"no end after {printed!r}")
+        try:
+            data = os.read(terminal, 1 << 16)
+        except OSError:  # so Linux says that nobody has it open any more
+            return printed
+        if not data:
+            return printed
+        printed += data
+
+
 class Shell:
-    """Runs pasted lines. `redis-cli` asks the given server and prints as on a terminal."""
+    """Runs pasted lines on a terminal, as whoever pastes them does. `redis-cli` asks the given
+    server, and sees for itself where it prints to."""
 
     def __init__(self, directory, port):
         self.environment = dict(os.environ, PATH=f"{directory}:{os.environ['PATH']}")
         wrapper = pathlib.Path(directory, "redis-cli")
-        wrapper.write_text(f'#!/bin/sh\nexec /usr/bin/redis-cli --no-raw -p {port} "$@"\n',
+        wrapper.write_text(f'#!/bin/sh\nexec /usr/bin/redis-cli -p {port} "$@"\n',
                            encoding="utf-8")
         wrapper.chmod(0o755)
 
     def run(self, lines):
-        done = subprocess.run(["sh", "-e", "-c", lines], env=self.environment, text=True,
-                              capture_output=True, timeout=60, check=False)
-        require(done.returncode == 0, f"exit {done.returncode}: {done.stderr}")
-        return done.stdout
+        ours, theirs = pty.openpty()
+        tty.setraw(theirs)  # else it would make \r\n of each \n
+        with tempfile.TemporaryFile() as errors, subprocess.Popen(
+                ["sh", "-e", "-c", lines], env=self.environment, stdin=subprocess.DEVNULL,
+                stdout=theirs, stderr=errors) as shell:
+            os.close(theirs)
+            try:
+                printed = read_to_the_end(ours, 60)
+            except Wrong:
+                shell.kill()
+                raise
+            finally:
+                os.close(ours)
+            code = shell.wait(60)
+            errors.seek(0)
+            require(code == 0, f"exit {code}: {errors.read().decode()}")
+        return printed.decode()
 
 
 def expect_output(shell, document, part):
@@ -76,9 +109,7 @@ def the_session_prints_what_the_readme_shows(options):
     with Server(options.server) as server, tempfile.TemporaryDirectory() as directory:
         shell = Shell(directory, server.port)
         expect_output(shell, document, "first")
-        # INFO is one bulk string: in the form of a terminal it would be quoted.
-        kill = block_after(document, "session: kill").replace("redis-cli", "redis-cli --raw")
-        shell.run(kill)
+        shell.run(block_after(document, "session: kill"))
         deadline = time.monotonic() + LONGEST_START_S
         while server.alive() and time.monotonic() < deadline:
             time.sleep(0.01)
