@@ -1,6 +1,7 @@
 // What happens without a command: keys expire, timers of queues run, connections end.
 #include <algorithm>
 
+#include "engine/base/kill_point.h"
 #include "engine/base/ticks.h"
 #include "engine/departures.h"
 #include "engine/engine.h"
@@ -78,6 +79,7 @@ bool Execution::run_timers(int64_t now_ms, int64_t steady_ms) NO_THREAD_SAFETY_A
     run_queue_timers(shard);
     // Of queues that have had something to do, and of those that have expired.
     serve_waiters();
+    if (unit_.record_count != 0) kill_point("inside_expiry");
     more = more || is_due();
   }
   return more;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 
+#include "engine/base/kill_point.h"
 #include "net/io_thread.h"
 #include "net/session.h"
 #include "net/tls_stream.h"
@@ -81,6 +82,7 @@ bool Session::write_some() {
     add_relaxed(counters.output_bytes, written);
     add_relaxed(counters.writes, 1);
     sent_ += written;
+    kill_point("after_acknowledgement");
   }
   compact_output();
   return true;

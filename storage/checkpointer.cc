@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/base/kill_point.h"
 #include "storage/format.h"
-#include "storage/kill_point.h"
 #include "storage/record_split.h"
 
 #if defined(__linux__)

@@ -2,8 +2,8 @@
 
 #include <bit>
 
+#include "engine/base/kill_point.h"
 #include "storage/format.h"
-#include "storage/kill_point.h"
 
 #if defined(__linux__)
 #include <pthread.h>

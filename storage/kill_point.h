@@ -1,22 +1,9 @@
-// Named places where a crash test ends the process: kill_point("before_journal_write").
-//
-// Costs one relaxed load of a pointer while no hook is set. The hook runs on the thread that passed
-// the point. Points so far: before_journal_write, after_journal_write, before_journal_sync (not in
-// the mode `always`, where writing and syncing are one step), after_journal_sync,
-// inside_checkpoint, before_checkpoint_commit, after_checkpoint_commit, before_trim, after_trim.
+// Arms the kill points (engine/base/kill_point.h) of a process that a crash test has started.
 #pragma once
 
-#include <atomic>
+#include "engine/base/kill_point.h"
 
 namespace sluice {
-
-using KillPointHook = void (*)(const char* name);
-inline std::atomic<KillPointHook> kill_point_hook{nullptr};
-
-inline void kill_point(const char* name) {
-  const KillPointHook hook = kill_point_hook.load(std::memory_order_relaxed);
-  if (__builtin_expect(hook != nullptr, 0)) hook(name);
-}
 
 // SLUICE_KILL_POINT=name or name:n: SIGKILL to this process when the point is passed for the n-th
 // time. Does nothing without the variable. Call once, before threads start.

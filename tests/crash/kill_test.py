@@ -7,12 +7,12 @@
 
 Each round several connections send random units (strings with and without expiry, hashes, sets,
 lists, sorted sets, streams, MULTI over several slots and databases, scripts of three keys),
-checkpoints run, and the server dies at a random moment, or at a step of the journal or of a
-checkpoint (storage/kill_point.h) that it passes for the n-th time. After the restart every
-connection's keys must be its acknowledged history plus a prefix of what was in flight: nothing
-acknowledged is lost, no unit is half done, nothing is invented. Some rounds end with SIGTERM (exit
-0 within 5 s), and some restarts are killed while they recover. The seed is printed; it decides
-everything but the timing.
+checkpoints run, and the server dies at a random moment, or at a step of the journal, of a
+checkpoint, behind a reply or amid expiries (engine/base/kill_point.h) that it passes for the n-th
+time. After the restart every connection's keys must be its acknowledged history plus a prefix of
+what was in flight: nothing acknowledged is lost, no unit is half done, nothing is invented. Some
+rounds end with SIGTERM (exit 0 within 5 s), and some restarts are killed while they recover. The
+seed is printed; it decides everything but the timing.
 """
 
 import argparse
@@ -42,7 +42,8 @@ POINT_LIMIT_S = 2.0   # a point that is not passed by then is given up
 # about one of them, each in its turn.
 KILL_POINTS = {
     "before_journal_write": 40, "after_journal_write": 40, "before_journal_sync": 1,
-    "after_journal_sync": 40, "inside_checkpoint": 1, "before_checkpoint_commit": 1,
+    "after_journal_sync": 40, "after_acknowledgement": 40, "inside_expiry": 3,
+    "inside_checkpoint": 1, "before_checkpoint_commit": 1,
     "after_checkpoint_commit": 1, "before_trim": 1, "after_trim": 1}
 ROUNDS_A_POINT = 2
 
