@@ -1,9 +1,11 @@
 #!/usr/bin/python3
-"""When the disk is nearly full: what grows is refused, the rest goes on, and nothing stops for it."""
+"""When the disk is nearly full or slow: what grows is refused or waits, the rest goes on, and
+nothing stops for it."""
 
 import contextlib
 import ctypes
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -11,6 +13,7 @@ import time
 
 import harness
 from harness import info, require, require_equal, wait_until
+from resp import encode
 
 MEGABYTE = 1 << 20
 CLONE_NEWNS = 0x20000
@@ -20,8 +23,8 @@ NEVER_ENOUGH = "1000000gb"
 
 @contextlib.contextmanager
 def small_disk(megabytes):
-    """A directory with a file system of its own, in memory. It goes with this process at the latest,
-    since only its name space has it."""
+    """A directory with a file system of its own, in memory. It goes with this process at the
+    latest, since only its name space has it."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(CLONE_NEWNS) != 0:
         raise harness.Skipped("mounting a small disk takes root")
@@ -84,9 +87,73 @@ def test_a_checkpoint_that_does_not_fit(options):
             require_equal(server.stop(), 0, "exit code")
 
 
+SYNC_S = 1.0
+SLOW_SYNC = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <unistd.h>
+int fdatasync(int file) {
+  usleep(1000000);
+  int (*sync)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
+  return sync(file);
+}
+"""
+
+
+@contextlib.contextmanager
+def slow_disk():
+    """The environment of a server for which each sync takes SYNC_S longer."""
+    with harness.scratch() as directory:
+        library = os.path.join(directory, "slow_sync.so")
+        built = subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", library, "-ldl"],
+                               input=SLOW_SYNC.encode(), check=False, capture_output=True)
+        require_equal(built.returncode, 0, built.stderr.decode())
+        yield dict(os.environ, LD_PRELOAD=library)
+
+
+def send_until_held(connection, request, most, patience_s):
+    """Sends a request again and again, without reading replies, until `most` bytes have left or
+    none for `patience_s`. (were all sent, requests)"""
+    sent = requests = 0
+    left = b""
+    connection.socket.settimeout(patience_s)
+    try:
+        while sent < most:
+            if not left:
+                left = request
+                requests += 1
+            count = connection.socket.send(left)
+            sent, left = sent + count, left[count:]
+        held = False
+    except socket.timeout:
+        held = True
+    connection.socket.settimeout(30)
+    connection.socket.sendall(left)
+    return not held, requests
+
+
+def test_a_slow_disk_holds_clients_back(options):
+    """journal-buffer-limit: no more than that waits for a slow disk, and all of it is answered."""
+    with slow_disk() as environment:
+        # Where clients are held the patience ends within a sync, and else far behind it.
+        for limit, all_sent, patience_s in (("1mb", False, SYNC_S / 2), ("4gb", True, 30)):
+            with options.server({"appendonly": "yes", "appendfsync": "always",
+                                 "journal-buffer-limit": limit}, environment=environment) as server:
+                with server.connect(30) as writer, server.connect(30) as watcher:
+                    sent, requests = send_until_held(writer, encode(["SET", "key", b"x" * 50_000]),
+                                                     40 * MEGABYTE, patience_s)
+                    require_equal(sent, all_sent, f"with {limit} all was taken at once")
+                    for _ in range(requests):
+                        require_equal(writer.read_reply().raw, b"+OK\r\n")
+                    require_equal(watcher.call("STRLEN", "key").raw, b":50000\r\n")
+                    longest_us = int(info(watcher)["sluice_journal_sync_us_max"])
+                    require(longest_us > SYNC_S * 900_000, f"a sync took {longest_us} us")
+
+
 GROWS = [
-    ("SET", "a", "1"), ("RPUSH", "list", "x"), ("ZADD", "sorted", "1", "x"), ("HSET", "h", "f", "v"),
-    ("SADD", "set", "x"), ("XADD", "stream", "*", "f", "v"), ("Q.ADD", "queue", "id", "payload"),
+    ("SET", "a", "1"), ("RPUSH", "list", "x"), ("ZADD", "sorted", "1", "x"),
+    ("HSET", "hash", "f", "v"), ("SADD", "set", "x"), ("XADD", "stream", "*", "f", "v"),
+    ("Q.ADD", "queue", "id", "payload"),
     ("COPY", "list", "copy"), ("EVAL", "return redis.call('SET', 'a', '1')", "0"),
     # These journal the whole value.
     ("RENAME", "list", "other"), ("RENAMENX", "list", "other"), ("MOVE", "list", "1"),
@@ -97,7 +164,8 @@ def test_the_reserve(options):
     """Below min-free-disk: what grows is refused, in MULTI and scripts too; the rest goes on."""
     with options.server({"appendonly": "yes"}) as server:
         with server.connect() as connection:
-            for command in (("RPUSH", "list", "a", "b", "c"), ("ZADD", "sorted", "1", "a", "2", "b"),
+            for command in (("RPUSH", "list", "a", "b", "c"),
+                            ("ZADD", "sorted", "1", "a", "2", "b"),
                             ("SADD", "set", "a", "b"), ("SET", "string", "s"),
                             ("Q.ADD", "queue", "one", "p"), ("Q.ADD", "queue", "two", "p")):
                 require(not connection.call(*command).is_error, command)
