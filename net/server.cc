@@ -257,6 +257,9 @@ StoreOptions Server::store_options(const Settings& settings) {
   options.journal.on_durable = [this](Lsn) {
     for (const auto& thread : io_threads_) thread->durable_moved();
   };
+  options.journal.on_min_free_disk = [this](bool below) {
+    engine_->options().disk_nearly_full.store(below, std::memory_order_relaxed);
+  };
   options.journal.on_failed = [this](const Status& status) { on_journal_failed(status); };
   options.recovery.on_progress = [this](const RecoveryProgress& progress) {
     return on_loading_progress(progress);
@@ -292,7 +295,6 @@ bool Server::recover() {
   state_.journal.store(&store_->journal());
   store_->start_checkpoints([this] { return engine_->begin_walk(); }, wall_ms);
   store_ready_.store(true, std::memory_order_release);
-  look_at_disk();
   log_recovery(static_cast<double>(IoThread::steady_ms() - begin_ms) / 1000);
   return true;
 }
@@ -379,7 +381,6 @@ void Server::wait_for_end() {
 
 void Server::sample() {
   used_memory_bytes();  // for its peak
-  if (store_ != nullptr) look_at_disk();
   const Totals now = totals();
   const auto elapsed_ms =
       static_cast<uint64_t>(std::max<int64_t>(now.at_ms - last_totals_.at_ms, 1));
@@ -390,11 +391,6 @@ void Server::sample() {
   rates_.input_bytes.store(rate(now.input_bytes, last_totals_.input_bytes));
   rates_.output_bytes.store(rate(now.output_bytes, last_totals_.output_bytes));
   last_totals_ = now;
-}
-
-void Server::look_at_disk() {
-  engine_->options().disk_nearly_full.store(store_->journal().below_min_free_disk(),
-                                            std::memory_order_relaxed);
 }
 
 void Server::on_journal_failed(const Status& status) {

@@ -124,7 +124,6 @@ class Server final : public ServerPort {
   void log_recovery(double seconds);
   bool on_loading_progress(const RecoveryProgress& progress);
   void sample();
-  void look_at_disk();
   void adopt(int fd, Endpoints endpoints);
   std::string open_listeners(const Settings& settings);
   void add_guests(const Settings& settings);

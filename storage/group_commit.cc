@@ -23,6 +23,9 @@ constexpr size_t kFirstBufferBytes = size_t{256} << 10;
 // How long units may lie when nobody calls flush().
 constexpr milliseconds kBackgroundInterval{100};
 constexpr milliseconds kDiskProbeInterval{1000};
+// The free space is looked at whenever this part of min_free_disk_bytes has been written.
+constexpr uint64_t kProbesPerReserve = 32;
+constexpr uint64_t kLeastPerProbe = uint64_t{1} << 20;
 // While lingering, a pause this long means that whoever wanted to come has come.
 constexpr microseconds kQuiet{60};
 constexpr microseconds kLongestLinger{2000};
@@ -447,7 +450,6 @@ void GroupCommitJournal::linger() {
 
 void GroupCommitJournal::run() {
   name_this_thread("journal");
-  Clock::time_point next_probe = Clock::now() + kDiskProbeInterval;
   Clock::time_point next_sync = Clock::now() + options_.sync_interval;
   while (true) {
     const bool always = mode() == SyncMode::kAlways && keeping_.load(std::memory_order_relaxed);
@@ -473,10 +475,10 @@ void GroupCommitJournal::run() {
       sync_written();
       next_sync = now + options_.sync_interval;
     }
-    if (now >= next_probe) {
-      probe_disk();
-      next_probe = now + kDiskProbeInterval;
-    }
+    // Sooner where much is written: what grows is refused before the reserve is gone.
+    const uint64_t written = kept_bytes() - probed_kept_bytes_;
+    const uint64_t often = std::max(min_free_disk_bytes() / kProbesPerReserve, kLeastPerProbe);
+    if (now >= next_probe_ || written >= often) probe_disk();
   }
 }
 
@@ -488,11 +490,16 @@ void GroupCommitJournal::tell_durable() {
 }
 
 void GroupCommitJournal::probe_disk() {
+  next_probe_ = Clock::now() + kDiskProbeInterval;
+  probed_kept_bytes_ = kept_bytes();
   const Result<uint64_t> free = log_->free_disk_bytes();
   if (!free.ok()) return;  // not knowing is no reason to refuse writes
   free_disk_bytes_.store(free.value(), std::memory_order_relaxed);
-  below_min_free_.store(free.value() < min_free_disk_bytes_.load(std::memory_order_relaxed),
-                        std::memory_order_relaxed);
+  const bool below = free.value() < min_free_disk_bytes();
+  if (below_min_free_.exchange(below, std::memory_order_relaxed) != below &&
+      options_.on_min_free_disk) {
+    options_.on_min_free_disk(below);
+  }
 }
 
 // --- statistics ----------------------------------------------------------------------------------

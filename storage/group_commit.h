@@ -54,6 +54,8 @@ struct JournalOptions {
   std::function<void(Lsn)> on_durable;
   std::function<void(const Status&)> on_failed;
   uint64_t min_free_disk_bytes = 0;  // 0: not watched
+  // There is less free now, or no longer: below_min_free_disk().
+  std::function<void(bool)> on_min_free_disk;
   std::chrono::milliseconds sync_interval{1000};
   // In kAlways a commit waits up to this part of a sync's mean time for the clients that the last
   // commit released, so that they share one sync and not two. 0: never.
@@ -190,6 +192,9 @@ class GroupCommitJournal final : public Journal {
   std::atomic<bool> below_min_free_{false};
   std::atomic<uint64_t> free_disk_bytes_{0};
   std::atomic<uint64_t> min_free_disk_bytes_;
+  // Of the background thread.
+  Clock::time_point next_probe_;
+  uint64_t probed_kept_bytes_ = 0;
 
   mutable Mutex mutex_;
   ByteBuffer filling_ GUARDED_BY(mutex_);

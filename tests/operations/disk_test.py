@@ -49,7 +49,7 @@ def fill(connection, key, value):
         if reply.is_error:
             require(reply.raw.startswith(MISCONF), reply.raw)
             return number
-        time.sleep(0.004)  # the disk is looked at once a second
+        time.sleep(0.001)
     raise AssertionError("the disk is never full")
 
 

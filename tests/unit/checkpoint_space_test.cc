@@ -242,3 +242,22 @@ TEST_CASE(
     CHECK(back.state.size() == (attached ? kKeys : 0));
   }
 }
+
+TEST_CASE("the reserve is seen long before it is written, however fast that goes") {
+  Fixture it;
+  it.options.journal.min_free_disk_bytes = 32 * kMb;
+  std::atomic<bool> below{false};
+  it.options.journal.on_min_free_disk = [&](bool now) { below = now; };
+  it.options.memtable_bytes = 4 * kMb;
+  it.fs->set_capacity(96 * kMb);
+  it.open();
+  uint64_t units = 0;
+  for (; !below && units < 90; ++units) {
+    it.engine->set(1, ++it.last_value, kMb);
+    REQUIRE(it.store->journal().sync());
+  }
+  CHECK(below);
+  CHECK(it.store->journal().below_min_free_disk());
+  CHECK(units < 72);
+  CHECK(it.fs->least_free_bytes() > 16 * kMb);
+}
