@@ -39,10 +39,10 @@ json iso_now() {
   return iso_time(ms);
 }
 
-// What a payload or result says as a JSON object; empty where it is none.
+// What a payload or result says as a JSON object; empty where it is none, or nested too deeply.
 json object_of(const RespValue* text) {
   if (text == nullptr || text->is_null()) return json::object();
-  json parsed = json::parse(text->text, nullptr, false);
+  json parsed = parse_json(text->text);
   return parsed.is_object() ? parsed : json::object();
 }
 

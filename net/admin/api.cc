@@ -65,7 +65,7 @@ void respond_bad_field(Exchange& exchange, Bytes field, Bytes why) {
 BodyReader::BodyReader(Exchange& exchange) : exchange_(exchange), members_(json::object()) {
   const std::string& body = exchange.request().body;
   if (body.empty()) return;
-  members_ = json::parse(body, nullptr, false);
+  members_ = parse_json(body);
   if (members_.is_object()) return;
   malformed_ = true;
   members_ = json::object();
@@ -194,7 +194,7 @@ Words BodyReader::fields() {
 
 bool BodyReader::failed() {
   if (malformed_) {
-    exchange_.respond(problem(400, "BADJSON", "The body is no JSON object."));
+    exchange_.respond(problem(400, "BADJSON", "The body is no JSON object, or nested too deeply."));
     return true;
   }
   for (const auto& [name, value] : members_.items()) {

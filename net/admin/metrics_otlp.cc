@@ -136,7 +136,7 @@ std::string metrics_otlp(const MetricSet& metrics, const OtlpResource& resource,
 }
 
 std::string otlp_rejection(Bytes answer) {
-  const json value = json::parse(answer, nullptr, false);
+  const json value = parse_json(answer);
   if (!value.is_object() || !value.contains("partialSuccess")) return {};
   const json& partial = value["partialSuccess"];
   if (!partial.is_object()) return {};

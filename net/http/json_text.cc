@@ -37,7 +37,32 @@ int base64_digit(char c) {
   return digit == Bytes::npos ? -1 : static_cast<int>(digit);
 }
 
+// Whether brackets nest deeper than they may. Of what is no JSON it says nothing: the parser does.
+bool is_too_deep(Bytes text) {
+  size_t depth = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      if (c == '"') in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > kMaxJsonDepth) return true;
+    } else if ((c == ']' || c == '}') && depth != 0) {
+      --depth;
+    }
+  }
+  return false;
+}
+
 }  // namespace
+
+json parse_json(Bytes text) {
+  if (is_too_deep(text)) return json::value_t::discarded;
+  return json::parse(text, nullptr, false);
+}
 
 bool is_utf8(Bytes bytes) {
   while (!bytes.empty()) {

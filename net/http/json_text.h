@@ -16,6 +16,13 @@
 
 namespace sluice {
 
+// Arrays and objects within each other that are taken from others. The library copies and writes a
+// value by recursion, so a deeper one could exhaust the stack.
+inline constexpr size_t kMaxJsonDepth = 64;
+
+// What others say as JSON. Discarded (is_discarded()) where it is malformed or too deep.
+nlohmann::json parse_json(Bytes text);
+
 bool is_utf8(Bytes bytes);
 std::string to_base64(Bytes bytes);
 // Nothing if it is malformed. Takes the alphabets of RFC 4648 with and without padding.

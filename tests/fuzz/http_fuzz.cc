@@ -1,5 +1,6 @@
-// The parts of the HTTP side that read bytes of any kind: heads, targets, chunks, base64. What is
-// read in two pieces must be read as in one, and nothing may crash or read beyond its input.
+// The parts of the HTTP side that read bytes of any kind: heads, targets, chunks, base64, JSON.
+// What is read in two pieces must be read as in one, and nothing may crash or read beyond its
+// input.
 #include <nlohmann/json.hpp>
 
 #include "engine/base/check.h"
@@ -51,6 +52,14 @@ void check_target(Bytes bytes) {
   CHECK(percent_decode(percent_encode(*path)) == path);
 }
 
+// What is taken of others can be copied and written, whatever its depth.
+void check_body(Bytes bytes) {
+  const nlohmann::json value = parse_json(bytes);
+  if (value.is_discarded()) return;
+  const nlohmann::json copy = value;
+  CHECK(!parse_json(dump_json(copy)).is_discarded());
+}
+
 void check_json(Bytes bytes) {
   nlohmann::json object = nlohmann::json::object();
   put_bytes(object, "x", bytes);
@@ -89,6 +98,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   check_chunks(bytes, cut);
   check_target(bytes);
   check_json(bytes);
+  check_body(bytes);
   check_otlp(bytes);
   return 0;
 }

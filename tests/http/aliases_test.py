@@ -61,6 +61,30 @@ def test_executions(options):
             require_problem(client.get(EXECUTIONS + "?" + query), 422, "BADFIELD")
 
 
+def test_payloads_that_are_nested_too_deeply(options):
+    """A payload or result of more than 64 levels says nothing, and does no harm."""
+    server = serve(options)
+    with Client(server) as client:
+        for depth in 63, 64, 100_000:
+            deep = '{"script": %s}' % ("[" * depth + "]" * depth)
+            for queue in "exec", "grade":
+                client.expect(201, "POST", f"/api/v1/queues/{queue}/jobs",
+                              {"id": f"d{depth}", "payload": deep})
+        shown = {execution["execution_id"]: execution["script"]
+                 for execution in client.expect(200, "GET", EXECUTIONS).json["executions"]}
+        require_equal((shown["d64"], shown["d100000"]), (None, None))
+        require(shown["d63"] is not None, "63 levels within the object")
+        jobs = {job["key"]: job for job in client.expect(200, "GET", GRADING).json["jobs"]}
+        require_equal(["script" in jobs[key] for key in ("d63", "d64", "d100000")],
+                      [True, False, False])
+        job, = client.post("/api/v1/queues/exec:pop", {"id": "d63"}).json["jobs"]
+        client.expect(200, "POST", "/api/v1/queues/exec/jobs/d63:ack",
+                      {"lease": job["lease"], "result": deep.replace("script", "stdout")})
+        done, = client.get(EXECUTIONS + "?status=completed").json["executions"]
+        require_equal(done["stdout"], None)
+        client.expect(200, "PUT", EXECUTIONS + "d100000/priority", {"priority": "high"})
+
+
 def test_the_priority_of_an_execution(options):
     """PUT …/priority answers the execution; unknown is 404, invalid 422, by role 401 and 403."""
     server = serve(options)

@@ -130,6 +130,35 @@ def test_malformed_bodies_and_parameters(options):
         require_problem(client.get(JOBS + "?cursor=nonsense"), 422, "INVALID")
 
 
+def nested(depth, inside=b"1"):
+    """JSON of so many arrays, in which `inside` is."""
+    return b"[" * depth + inside + b"]" * depth
+
+
+def test_bodies_that_are_nested_too_deeply(options):
+    """64 levels are read, 65 are no JSON object to the server, and any number does it no harm."""
+    server = serve(options)
+    grading = "/api/v1/grading_queue"
+    with Client(server) as client:
+        for depth in 64, 100_000:
+            for path, body in [(JOBS, b'{"payload": "", "keys": %s}'),
+                               (JOBS + ":cancel", b'{"where": {"state": %s}}'),
+                               (QUEUE + ":pop", b'{"match": %s}')]:
+                require_problem(client.post(path, body % nested(depth)), 400, "BADJSON")
+            for body in (b'{"key": "k", "collation": {"type": "team", "id": %s}}',
+                         b'{"key": "k", "collation": {"type": "team", "id": 7}, "x": %s}'):
+                require_problem(client.request("PUT", grading, body % nested(depth)), 400,
+                                "BADJSON")
+        require_problem(client.post(JOBS, b'{"payload": "", "keys": %s}' % nested(63)), 422,
+                        "BADFIELD")
+        # What stands in strings is no nesting.
+        brackets = b'"\\"' + b"[" * 100_000 + b'"'
+        require_problem(client.post(JOBS, b'{"payload": "", "keys": %s}' % brackets), 422,
+                        "BADFIELD")
+        body = b'{"key": "k", "collation": {"type": "team", "id": 7}, "x": %s}'
+        client.expect(200, "PUT", grading, body % nested(63))
+
+
 def test_ids_and_payloads_of_any_bytes(options):
     """Bytes that are no text come and go as base64; slashes and colons stand in ids."""
     server = serve(options)

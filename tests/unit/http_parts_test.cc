@@ -283,6 +283,25 @@ TEST_CASE("a collector's answer says what it has not taken") {
            "it refused 7 points: old");
 }
 
+TEST_CASE("JSON of others is read up to a depth") {
+  const auto nested = [](size_t depth) {
+    return std::string(depth, '[') + std::string(depth, ']');
+  };
+  CHECK_FALSE(parse_json(nested(kMaxJsonDepth)).is_discarded());
+  CHECK(parse_json(nested(kMaxJsonDepth + 1)).is_discarded());
+  CHECK(parse_json("{\"a\":" + nested(kMaxJsonDepth) + "}").is_discarded());
+  CHECK(parse_json("[").is_discarded());
+  CHECK(parse_json("]" + nested(kMaxJsonDepth)).is_discarded());
+  // Neither strings nor siblings nest.
+  CHECK_EQ(parse_json("[\"\\\"" + std::string(100, '[') + "\"]").size(), 1);
+  std::string siblings = "[[]";
+  for (int i = 0; i < 100; ++i) siblings += ",[]";
+  CHECK_EQ(parse_json(siblings + "]").size(), 101);
+  const std::string deep =
+      "{\"partialSuccess\": {\"rejectedDataPoints\": " + nested(100'000) + "}}";
+  CHECK_EQ(otlp_rejection(deep), "");
+}
+
 TEST_CASE("JSON carries any bytes") {
   for (const std::string good : {"", "a", "\xc3\xbc", "\xe2\x82\xac", "\xf0\x9f\x98\x80",
                                  "\xed\x9f\xbf", "\xf4\x8f\xbf\xbf"}) {
