@@ -102,6 +102,9 @@ class ServerPort {
   virtual std::shared_ptr<ClientPort> client_port(uint64_t) { return nullptr; }
   // CLIENT PAUSE has begun or ended: requests that wait look again.
   virtual void pause_changed() {}
+  // Rules of users have changed, or users are gone: what is being answered elsewhere is looked at
+  // again.
+  virtual void users_changed() {}
 
   // Checkpoints. Empty: started or done; else the error.
   virtual std::string checkpoint(bool wait) = 0;

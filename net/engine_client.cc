@@ -126,6 +126,23 @@ void EngineClient::finish_waiting(RespValue reply) {
   then(std::move(reply));
 }
 
+bool EngineClient::may_wait() const {
+  if (client_->waiter == nullptr) return true;
+  const Waiter& waiter = *client_->waiter;
+  const std::vector<Bytes> words(waiter.arguments.begin(), waiter.arguments.end());
+  return client_->user->rules()->check(*waiter.command, words).denial == Denial::kNone;
+}
+
+void EngineClient::stop_waiting() {
+  if (client_->waiter == nullptr) return;
+  then_ = [](const RespValue&) {};
+  // Locks of shards are taken, which a command up the stack may hold.
+  thread_.run_outermost([port = port_, this] {
+    if (port->forgotten() || client_->waiter == nullptr) return;
+    if (thread_.engine().cancel_waiter(*client_)) finish_waiting({});
+  });
+}
+
 void EngineClient::close() {
   if (closed_) return;
   closed_ = true;

@@ -41,6 +41,12 @@ class EngineClient {
   // is over. Not called after close().
   void run_waiting(std::span<const Bytes> arguments, Then then);
 
+  // Whether whom it speaks for may still run what it waits in. True where nothing waits.
+  bool may_wait() const;
+  // Gives up what it waits in: `then` is not called. Somebody who has been served meanwhile is not
+  // told of it.
+  void stop_waiting();
+
   // Up to where the journal must be durable before the replies so far may be told.
   Lsn gate() const { return gate_; }
   // What was read in another way than by a command is to be told, too.

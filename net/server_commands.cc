@@ -155,6 +155,10 @@ void Server::pause_changed() {
   state_.wake_timer();
 }
 
+void Server::users_changed() {
+  if (http_ != nullptr) http_->users_changed();
+}
+
 // --- Checkpoints and the end ---
 
 std::string Server::checkpoint(bool wait) {

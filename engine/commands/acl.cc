@@ -101,6 +101,7 @@ void acl_setuser_command(Call& call) {
   const std::string error = call.engine.acl().set_user(call.args[2], call.args.subspan(3));
   if (!error.empty()) return call.reply.error("ERR " + error);
   close_forbidden_subscribers(call, call.args[2]);
+  call.engine.server().users_changed();
   call.reply.ok();
 }
 
@@ -116,6 +117,7 @@ void acl_deluser_command(Call& call) {
     call.engine.server().kill_clients(call.client,
                                       [&](const ClientFacts& facts) { return facts.user == name; });
   }
+  if (deleted != 0) call.engine.server().users_changed();
   call.reply.integer(deleted);
 }
 
@@ -248,6 +250,7 @@ void acl_load_command(Call& call) {
   // As in Redis, also where the file says of a user what was true before.
   call.engine.server().kill_clients(
       call.client, [](const ClientFacts& facts) { return facts.user != "default"; });
+  call.engine.server().users_changed();
   call.reply.ok();
 }
 

@@ -36,8 +36,8 @@ class HttpConnection final : public ExchangeTransport,
   // Ends when the answer in work has left.
   void begin_stop();
   void close();
-  // Ends what is being answered if its token is none any more.
-  void tokens_changed();
+  // Ends what is being answered if its token is none any more, or the token's user may not do it.
+  void rights_changed();
 
   // --- ExchangeTransport ---
   void send(HttpResponse response) override;
@@ -113,7 +113,7 @@ class HttpThread final : public IoThreadGuest {
 
   void begin_stop() override;
   void close_all() override;
-  void tokens_changed();
+  void rights_changed();
   void take_connection(int fd, Endpoints endpoints);
   void remove(const std::shared_ptr<HttpConnection>& connection);
 

@@ -62,6 +62,8 @@ class HttpService {
   // Others take their place. What a request that is being answered was granted by one that is none
   // any more ends at once: streams, long polls, bodies that are still to come. Any thread.
   void set_tokens(std::vector<TokenSetting> settings);
+  // Likewise what the users of tokens may not do any more. Any thread.
+  void users_changed();
   const HttpLimits& limits() const { return limits_; }
   // The queues for which the endpoints of older systems speak.
   const HttpAliases& aliases() const { return aliases_; }

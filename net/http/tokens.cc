@@ -158,6 +158,8 @@ Tokens::Answer Tokens::check(Access access, const std::string* authorization,
 }
 
 bool Tokens::still_grants(Access access, const Principal& principal, const Acl& acl) const {
+  // Another one of his name may have come since.
+  if (principal.user->deleted.load()) return false;
   if (principal.token.empty()) return is_open(access, empty());
   const std::optional<Principal> now = find(principal.token, acl);
   return now && now->role == principal.role && now->user->name == principal.user->name;

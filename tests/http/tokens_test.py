@@ -15,6 +15,7 @@ import threading
 from http_client import (ADMIN_TOKEN, Client, OPERATE_TOKEN, Raw, READ_TOKEN, THREADS, TOKENS,
                          find_port, other_address, require, require_equal, require_problem, run,
                          serve, wait_until)
+from harness import scratch
 import servers
 
 TOKENS_PATH = "/api/v1/tokens"
@@ -230,6 +231,75 @@ def test_a_removed_token_takes_its_streams_along(options):
             require(other.receive(), "a stream of another token ended")
         stats = client.get(QUEUES + "/q").json["stats"]
         require_equal((stats["waiting_pops"], stats["pending"]), (0, 1))
+
+
+CAROL = "token-of-carol-0123456"
+RULES = "on nopass ~* +@all"
+
+
+def serve_carol(options, directives):
+    """A server with a token that speaks for the ACL user carol, and the usual ones."""
+    tokens = [f"{role} >{token}" for role, token in TOKENS.items()]
+    return serve(options, {"http-token": [*tokens, f"operate >{CAROL} user carol"], **directives},
+                 tokens=False)
+
+
+def wait_and_listen(client, poll, stream):
+    """A long poll and a stream of carol's, both at q and under way."""
+    body = '{"wait_ms": 60000}'
+    poll.send(request_text("POST", QUEUES + "/q:pop", CAROL, f"Content-Length: {len(body)}\r\n",
+                           body))
+    stream.send(request_text("GET", STREAM, CAROL, "Accept: text/event-stream\r\n"))
+    require_equal(stream.answer().status, 200)
+    wait_until(lambda: client.get(QUEUES + "/q").json["stats"]["waiting_pops"] == 1,
+               what="a pop that waits")
+
+
+def test_a_changed_user_ends_what_he_is_being_answered(options):
+    """Off or deleted: long polls get 401, streams end. Without the right to it: 403, and the end."""
+    server = serve_carol(options, {"user": f"carol {RULES}"})
+    for change, code, stream_ends in (
+            ("SETUSER carol off", (401, "BADTOKEN"), True),
+            ("DELUSER carol", (401, "BADTOKEN"), True),
+            ("SETUSER carol resetkeys", (403, "NOPERM"), True),
+            ("SETUSER carol -q.pop", (403, "NOPERM"), False),
+            ("SETUSER carol -q.events", None, True),
+            ("SETUSER carol -q.add", None, False)):
+        with Client(server) as client, server.connect() as connection, Raw(server) as poll, \
+                Raw(server) as stream:
+            wait_and_listen(client, poll, stream)
+            reply = connection.call("ACL", *change.split())
+            require(not reply.is_error, f"{change}: {reply}")
+            if code is not None:
+                require_problem(poll.answer(), *code)
+                require(poll.at_end(), f"{change}: the long poll stays open")
+            if stream_ends:
+                require(stream.at_end(), f"{change}: the stream stays open")
+            client.expect(201, "POST", QUEUES + "/q/jobs", {"id": "j", "payload": ""})
+            require_equal(client.get(QUEUES + "/q/jobs/j").json["state"],
+                          "pending" if code else "active", change)
+            if code is None:
+                require_equal(poll.answer().json["jobs"][0]["id"], "j", change)
+            while not stream_ends and b'"id":"j"' not in stream.buffer:
+                require(stream.receive(), f"{change}: the stream ended")
+            connection.call("DEL", "q")
+            connection.call("ACL", "SETUSER", "carol", "reset", *RULES.split())
+
+
+def test_loaded_users_end_what_the_old_ones_are_answered(options):
+    """ACL LOAD ends it as over RESP, also where the file says of a user what was true before."""
+    with scratch() as directory:
+        path = os.path.join(directory, "users.acl")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f"user carol {RULES}\n")
+        server = serve_carol(options, {"aclfile": path})
+        with Client(server) as client, server.connect() as connection, Raw(server) as poll, \
+                Raw(server) as stream:
+            wait_and_listen(client, poll, stream)
+            require_equal(connection.call("ACL", "LOAD").raw, b"+OK\r\n")
+            require_problem(poll.answer(), 401, "BADTOKEN")
+            require(stream.at_end(), "the stream stays open")
+            client.expect(200, "GET", QUEUES, token=CAROL)
 
 
 def test_the_first_token_ends_open_reading(options):
