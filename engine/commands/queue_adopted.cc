@@ -93,17 +93,22 @@ void reply_runs(Reply& reply, const Queue& queue, const AdoptedPlace& place, int
   reply.boolean(false);
 }
 
-// The string behind the prefix; null where there is none.
-void reply_payload(Call& call, const Queue& queue, const AdoptedPlace& place) {
+// The string behind the prefix; nothing where there is none.
+std::optional<Bytes> payload_of(Call& call, const Queue& queue, const AdoptedPlace& place) {
   const std::string& prefix = queue.adopted->definition.payload_prefix;
-  call.reply.bulk("payload");
   const std::string name = prefix + place.id;
   const KeyRef key(name);
   // A reply to somebody who waited is written under the locks of another command.
   const bool locked = (call.execution.locked() >> key.shard & 1) != 0;
   const Entry* entry = prefix.empty() || !locked ? nullptr : call.find(key);
-  if (entry == nullptr || entry->type() != Type::kString) return call.reply.null();
-  call.reply.bulk(entry->string());
+  if (entry == nullptr || entry->type() != Type::kString) return std::nullopt;
+  return entry->string();
+}
+
+void reply_payload(Call& call, const Queue& queue, const AdoptedPlace& place) {
+  call.reply.bulk("payload");
+  const std::optional<Bytes> payload = payload_of(call, queue, place);
+  payload ? call.reply.bulk(*payload) : call.reply.null();
 }
 
 }  // namespace
@@ -129,7 +134,10 @@ void reply_adopted_job(Call& call, const Queue& queue, const AdoptedPlace& place
 void list_adopted(Call& call, const Queue& queue, const Selector& selector, JobOrder order,
                   Bytes cursor, size_t count, ShownFields with) {
   AdoptedPage page;
-  if (!adopted_view(call, queue).walk(selector, order, cursor, count, page)) {
+  const auto weigh = [&](const AdoptedPlace& place) {
+    return with.payload ? payload_of(call, queue, place).value_or(Bytes()).size() : 0;
+  };
+  if (!adopted_view(call, queue).walk(selector, order, cursor, count, page, weigh)) {
     return call.reply.error("ERR invalid cursor");
   }
   call.reply.array(2);

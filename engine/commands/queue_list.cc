@@ -1,5 +1,6 @@
 // Q.LIST: the jobs of a queue, page by page.
 #include <algorithm>
+#include <utility>
 
 #include "engine/commands/queue_adopted.h"
 #include "engine/commands/queue_reply.h"
@@ -102,11 +103,17 @@ void q_list_command(Call& call) {
                         static_cast<size_t>(request.count), request.with);
   }
   const ShownAt at(call, key, *queue, request.with);
+  const auto weigh = [&](const Job& job) { return shown_bytes(job, request.with); };
   if (request.order == JobOrder::kDispatch) {
     if (request.cursor != "0") return call.reply.error("ERR invalid cursor");
     page.jobs = next_in_order(*queue, static_cast<size_t>(request.count), at.now_ms);
+    size_t bytes = 0;
+    const auto fits = [&](const Job* job) {
+      return std::exchange(bytes, bytes + weigh(*job)) < kMaxPageBytes;
+    };
+    page.jobs.erase(std::find_if_not(page.jobs.begin(), page.jobs.end(), fits), page.jobs.end());
   } else if (!walk_jobs(*queue, request.selector, request.order, request.cursor,
-                        static_cast<size_t>(request.count), at.now_ms, page)) {
+                        static_cast<size_t>(request.count), at.now_ms, page, weigh)) {
     return call.reply.error("ERR invalid cursor");
   }
   call.reply.array(2);

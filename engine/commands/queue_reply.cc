@@ -205,6 +205,20 @@ ShownAt::ShownAt(const Call& call, const KeyRef& key, const Queue& queue, ShownF
       has_waiters(waiting_pops(call, key) != 0),
       with(asked) {}
 
+size_t shown_bytes(const Job& job, ShownFields with) {
+  size_t bytes = with.payload ? job.payload().size() : 0;
+  const JobEnd* end = job.end();
+  if (with.result && end != nullptr) bytes += end->result.size();
+  const JobExtras* extras = job.extras_if();
+  if (extras != nullptr) bytes += extras->progress.size() + extras->error.size();
+  for (const Key* key : job.lane->keys->keys) bytes += key->name.size();
+  const JobOptions* options = job.options();
+  if (options == nullptr) return bytes;
+  for (const std::string& need : options->needs) bytes += need.size();
+  for (const auto& [tag, value] : options->tags) bytes += tag.size() + value.size();
+  return bytes;
+}
+
 void reply_shown_job(Reply& reply, const Queue& queue, const Job& job, const ShownAt& at) {
   const JobState state = queue.shown_state(&job);
   reply.map(29U + (at.with.payload ? 1 : 0) + (at.with.result ? 1 : 0));

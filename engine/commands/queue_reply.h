@@ -27,6 +27,9 @@ struct ShownFields {
 // False: there is no such field.
 bool parse_shown_field(Bytes name, ShownFields& fields);
 
+// Of what Q.LIST tells of a job the bytes that others chose: all but a few hundred.
+size_t shown_bytes(const Job& job, ShownFields with);
+
 // How many pops (Q.POP, Q.ACK ... POP) wait at a key of the client's database.
 size_t waiting_pops(const Call& call, const KeyRef& key);
 

@@ -260,12 +260,20 @@ uint64_t AdoptedView::position(const AdoptedPlace& place) const {
 struct AdoptedView::Step {
   const Selector& selector;
   const Set* active;
-  size_t left;
-  size_t examined = 0;
+  size_t limit;
+  const Weight& weigh;
   AdoptedPage& page;
+  size_t examined = 0;
+  size_t bytes = 0;
 
+  void take(AdoptedPlace place) {
+    if (weigh != nullptr) bytes += weigh(place);
+    page.places.push_back(std::move(place));
+  }
   // False: the step ends behind this member.
-  bool go_on() const { return left != 0 && examined < kMaxExamined; }
+  bool go_on() const {
+    return page.places.size() < limit && bytes < kMaxPageBytes && examined < kMaxExamined;
+  }
 };
 
 bool AdoptedView::matches(const Selector& selector, const AdoptedPlace& place,
@@ -312,8 +320,7 @@ bool AdoptedView::walk_pending(Step& step, size_t key, Bytes after) const {
                          band_of(key, member.score()), member.score()};
       const auto added = added_ms(place.band, place.score);
       if (matches(step.selector, place, added ? now_ms_ - *added : -1)) {
-        step.page.places.push_back(std::move(place));
-        --step.left;
+        step.take(std::move(place));
       }
     }
     if (step.go_on() || rank + 1 == end) continue;
@@ -341,8 +348,7 @@ bool AdoptedView::walk_active(Step& step, Bytes after) const {
     ++step.examined;
     AdoptedPlace place{id, true, false, 0, member.band, member.score};
     if (matches(step.selector, place, now_ms_ - member.since_ms)) {
-      step.page.places.push_back(std::move(place));
-      --step.left;
+      step.take(std::move(place));
     }
     at.next();
     if (step.go_on() || !at.valid()) continue;
@@ -356,13 +362,13 @@ bool AdoptedView::walk_active(Step& step, Bytes after) const {
 }
 
 bool AdoptedView::walk(const Selector& selector, JobOrder order, Bytes cursor, size_t limit,
-                       AdoptedPage& page) const {
+                       AdoptedPage& page, const Weight& weigh) const {
   const auto wants = [&](JobState state) {
     return selector.states == 0 || (selector.states & state_bit(state)) != 0;
   };
   const bool pendings = wants(JobState::kPending) && order != JobOrder::kDeadline;
   const bool actives = wants(JobState::kActive) && order != JobOrder::kRank;
-  Step step{selector, active(), limit, 0, page};
+  Step step{selector, active(), limit, weigh, page};
   uint64_t key = 0;
   const bool in_active = !cursor.empty() && cursor.front() == 'a';
   Bytes after;

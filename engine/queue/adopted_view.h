@@ -75,10 +75,13 @@ class AdoptedView {
   // The places [first, end) of a band in its sorted set.
   std::pair<uint64_t, uint64_t> range_of(uint8_t band, const SortedSet& set) const;
 
+  // How many bytes of a page a member takes. Null: they do not matter.
+  using Weight = std::function<size_t(const AdoptedPlace& place)>;
   // The next step of a walk, first through the pending members by band and score, then through the
-  // active ones, the longest first. False: the cursor is none of such a walk.
-  bool walk(const Selector& selector, JobOrder order, Bytes cursor, size_t limit,
-            AdoptedPage& page) const;
+  // active ones, the longest first; as far as walk_jobs() goes. False: the cursor is none of such a
+  // walk.
+  bool walk(const Selector& selector, JobOrder order, Bytes cursor, size_t limit, AdoptedPage& page,
+            const Weight& weigh = nullptr) const;
 
  private:
   const Entry* find_entry(const std::string& key) const;

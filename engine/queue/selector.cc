@@ -51,8 +51,14 @@ Index::Iterator behind(const Index& index, const Place& place) {
 
 class Walk {
  public:
-  Walk(const Queue& queue, const Selector& selector, size_t limit, int64_t now_ms, JobPage& page)
-      : queue_(queue), selector_(selector), limit_(limit), now_ms_(now_ms), page_(page) {}
+  Walk(const Queue& queue, const Selector& selector, size_t limit, int64_t now_ms, JobPage& page,
+       const JobWeight& weigh)
+      : queue_(queue),
+        selector_(selector),
+        limit_(limit),
+        now_ms_(now_ms),
+        page_(page),
+        weigh_(weigh) {}
 
   // False: the cursor is none of this walk.
   bool run(JobOrder order, Bytes cursor);
@@ -66,6 +72,9 @@ class Walk {
 
   // Looks at a job; false: the step ends behind it.
   bool offer(Job* job);
+  bool has_room() const {
+    return page_.jobs.size() < limit_ && bytes_ < kMaxPageBytes && examined_ < kMaxExamined;
+  }
   void stop(Part part, const Place& place);
   // Each walks the rest of a part from its place on; false: the step has ended, the cursor is set.
   bool walk(Part part, const Place& from);
@@ -84,6 +93,8 @@ class Walk {
   const size_t limit_;
   const int64_t now_ms_;
   JobPage& page_;
+  const JobWeight& weigh_;
+  size_t bytes_ = 0;
   JobStates states_ = 0;
   JobOrder order_ = JobOrder::kNone;
   const Group* group_ = nullptr;  // where the selector names one
@@ -230,8 +241,11 @@ bool Walk::run(JobOrder order, Bytes cursor) {
 
 bool Walk::offer(Job* job) {
   ++examined_;
-  if (selector_.matches(queue_, *job, now_ms_)) page_.jobs.push_back(job);
-  return page_.jobs.size() < limit_ && examined_ < kMaxExamined;
+  if (selector_.matches(queue_, *job, now_ms_)) {
+    page_.jobs.push_back(job);
+    if (weigh_ != nullptr) bytes_ += weigh_(*job);
+  }
+  return has_room();
 }
 
 bool Walk::too_young(Part part, const Job& job) const {
@@ -272,10 +286,11 @@ bool Walk::walk(Part part, const Place& from) {
 bool Walk::walk_map(uint64_t from) {
   for (;;) {
     // As many as may still be returned: whoever is visited is behind the cursor afterwards.
-    const size_t wanted = std::min(limit_ - page_.jobs.size(), kMaxExamined - examined_);
+    const size_t room = std::min(limit_ - page_.jobs.size(), kMaxExamined - examined_);
+    const size_t wanted = weigh_ == nullptr ? room : 1;
     from = queue_.jobs.scan(from, wanted, [&](Job* job) { offer(job); });
     if (from == 0) return true;
-    if (page_.jobs.size() < limit_ && examined_ < kMaxExamined) continue;
+    if (has_room()) continue;
     stop(Part::kScan, {.major = from});
     return false;
   }
@@ -394,9 +409,9 @@ bool Selector::matches(const Queue& queue, const Job& job, int64_t now_ms) const
 }
 
 bool walk_jobs(const Queue& queue, const Selector& selector, JobOrder order, Bytes cursor,
-               size_t limit, int64_t now_ms, JobPage& page) {
+               size_t limit, int64_t now_ms, JobPage& page, const JobWeight& weigh) {
   if (cursor.empty()) return false;
-  return Walk(queue, selector, limit, now_ms, page).run(order, cursor);
+  return Walk(queue, selector, limit, now_ms, page, weigh).run(order, cursor);
 }
 
 }  // namespace sluice

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -40,6 +41,9 @@ inline constexpr JobStates kLiveStates = static_cast<JobStates>(~kTerminalStates
 inline constexpr size_t kMaxExamined = 10'000;
 // The greatest LIMIT, and what counts where it is not given.
 inline constexpr int64_t kMaxSelected = 1000;
+
+// A step that tells what jobs carry ends behind the job with which that is so much.
+inline constexpr size_t kMaxPageBytes = 4U << 20;
 
 struct Selector {
   JobStates states = 0;        // as callers see them (Queue::shown_state); 0: none is named
@@ -73,10 +77,14 @@ struct JobPage {
   std::string cursor = "0";  // where to go on; "0": that was all
 };
 
+// How many bytes of a page a job takes. Null: they do not matter.
+using JobWeight = std::function<size_t(const Job& job)>;
+
 // The next step of a walk: at most `limit` matching jobs (a few more only where hashes of ids
-// collide). `cursor` is "0" at the beginning, later what the last page said. A selector that names
-// no states selects all. False: the cursor is none of such a walk.
+// collide), and none behind the one with which they weigh kMaxPageBytes. `cursor` is "0" at the
+// beginning, later what the last page said. A selector that names no states selects all. False: the
+// cursor is none of such a walk.
 bool walk_jobs(const Queue& queue, const Selector& selector, JobOrder order, Bytes cursor,
-               size_t limit, int64_t now_ms, JobPage& page);
+               size_t limit, int64_t now_ms, JobPage& page, const JobWeight& weigh = nullptr);
 
 }  // namespace sluice

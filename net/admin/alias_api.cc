@@ -61,6 +61,22 @@ const char* status_of(Bytes state) {
   return state == "expired" ? "timeout" : "queued";
 }
 
+// What payloads and results of the executions of one answer may come to: what they say of further
+// ones is left out, as if they said nothing.
+constexpr size_t kMaxTextBytes = 4U << 20;
+
+// The job of an execution, with its texts where there is room for them, which they then take.
+RespValue job_of(Exchange& exchange, const std::string& id, size_t& room_bytes) {
+  Words words = {"Q.GET", exchange.service().aliases().executions, id};
+  if (room_bytes != 0) words.insert(words.end(), {"WITH", "payload", "WITH", "result"});
+  RespValue job = exchange.run(words);
+  for (const char* name : {"payload", "result"}) {
+    const RespValue* text = job.find(name);
+    if (text != nullptr) room_bytes -= std::min(room_bytes, text->text.size());
+  }
+  return job;
+}
+
 // Of what the job's result or payload says, the result's word counts.
 json execution_of(const RespValue& job) {
   const json payload = object_of(job.find("payload"));
@@ -129,10 +145,9 @@ void list_executions(Exchange& exchange) {
   });
   const auto total = static_cast<int64_t>(jobs.size());
   json executions = json::array();
+  size_t room_bytes = kMaxTextBytes;
   for (int64_t i = skip; i < std::min(total, skip + limit); ++i) {
-    const std::string& id = jobs[static_cast<size_t>(i)].at("id").text;
-    const RespValue job = exchange.run({"Q.GET", exchange.service().aliases().executions, id,
-                                        "WITH", "payload", "WITH", "result"});
+    const RespValue job = job_of(exchange, jobs[static_cast<size_t>(i)].at("id").text, room_bytes);
     if (job.is_map()) executions.push_back(execution_of(job));
   }
   respond_json(exchange, {{"executions", std::move(executions)},
@@ -151,7 +166,8 @@ void put_priority(Exchange& exchange) {
   const std::string& queue = exchange.service().aliases().executions;
   const std::string& id = exchange.path("id");
   if (respond_error(exchange, exchange.run({"Q.MOVE", queue, id, "PRI", *priority}))) return;
-  const RespValue job = exchange.run({"Q.GET", queue, id, "WITH", "payload", "WITH", "result"});
+  size_t room_bytes = kMaxTextBytes;
+  const RespValue job = job_of(exchange, id, room_bytes);
   if (respond_error(exchange, job)) return;
   if (job.is_null()) return exchange.respond(problem(404, "NOJOB", "There is no such execution."));
   respond_json(exchange, execution_of(job));

@@ -61,6 +61,35 @@ def test_executions(options):
             require_problem(client.get(EXECUTIONS + "?" + query), 422, "BADFIELD")
 
 
+def test_lists_end_where_payloads_are_large(options):
+    """Four megabytes of payloads are read for one answer: the rest is null, or on the next page."""
+    server = serve(options)
+    payload = json.dumps({"script": "x" * 900_000, "lang": "python"})
+    with Client(server) as client, server.connect() as connection:
+        for number in range(12):
+            for queue in "exec", "grade":
+                connection.call("Q.ADD", queue, f"j{number:02}", payload, "GROUP", "g")
+        answer = client.expect(200, "GET", EXECUTIONS + "?limit=200")
+        require(len(answer.body) < 6_000_000, f"{len(answer.body)} bytes")
+        body = answer.json
+        require_equal((len(body["executions"]), body["total"], body["has_more"]), (12, 12, False))
+        require_equal([execution["lang"] for execution in body["executions"]],
+                      ["python"] * 5 + [None] * 7)
+        require_equal({execution["user_id"] for execution in body["executions"]}, {"g"})
+        require_equal([execution["lang"] for execution in
+                       client.get(EXECUTIONS + "?limit=3&skip=9").json["executions"]],
+                      ["python"] * 3)
+        keys, cursor = [], None
+        while True:
+            answer = client.expect(200, "GET", GRADING + (f"?cursor={cursor}" if cursor else ""))
+            require(len(answer.body) < 6_000_000, f"{len(answer.body)} bytes")
+            keys += [job["key"] for job in answer.json["jobs"]]
+            cursor = answer.json["cursor"]
+            if cursor is None:
+                break
+        require_equal(keys, [f"j{number:02}" for number in range(12)])
+
+
 def test_payloads_that_are_nested_too_deeply(options):
     """A payload or result of more than 64 levels says nothing, and does no harm."""
     server = serve(options)

@@ -213,6 +213,27 @@ def test_lists_and_cursors(options):
         require_equal(rest["cursor"], None)
 
 
+def test_pages_end_where_payloads_are_large(options):
+    """A page of jobs carries some four megabytes; its cursor goes on. Others are not kept waiting."""
+    server = serve(options)
+    names = [f"j{number}" for number in range(60)]
+    with Client(server) as client, server.connect() as connection:
+        for name in names:
+            connection.call("Q.ADD", "q", name, "x" * 900_000)
+        seen, cursor = [], None
+        while True:
+            answer = client.expect(200, "GET", JOBS + "?with=payload&limit=1000&by=rank" +
+                                   (f"&cursor={quoted(cursor)}" if cursor else ""))
+            require(len(answer.body) < 6_000_000, f"{len(answer.body)} bytes")
+            seen += ids(answer)
+            cursor = answer.json["cursor"]
+            if cursor is None:
+                break
+        require_equal(seen, names)
+        require_equal(ids(client.get(JOBS + "?limit=1000&by=rank")), names)
+        require_equal(len(ids(client.get(JOBS + "?with=payload&by=dispatch"))), 5)
+
+
 def test_moves_cancels_retries_purges(options):
     """An operator's actions, one by one and many at once, with a dry run."""
     server = serve(options)

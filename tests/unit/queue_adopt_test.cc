@@ -426,6 +426,18 @@ TEST_CASE("Q.LIST walks pending members by band and score, then active ones, pag
   CHECK(q.say("Q.LIST q CURSOR zz") == "-ERR invalid cursor");
 }
 
+TEST_CASE("a page of Q.LIST ends at four megabytes of payloads") {
+  Adopted q(kFive);
+  for (const std::string id : {"a", "b", "c", "d", "e", "f"}) {
+    q.say("ZADD p:high " + q.at_s(0) + " " + id);
+    q.say("SET ev:" + id + " " + std::string(900'000, 'x'));
+  }
+  CHECK(q.list("COUNT 100") == "a b c d e f");
+  CHECK(q.list("COUNT 100 WITH payload") == "a b c d e");
+  CHECK(q.list("COUNT 100 WITH payload CURSOR " + q.cursor()) == "f");
+  CHECK(q.cursor() == "0");
+}
+
 TEST_CASE("Q.EVENTS BLOCK hears of a raw command, Q.GET WAIT of the end of a member") {
   Adopted q(kFive);
   CHECK(q.say_as(1, "Q.EVENTS q $ BLOCK 0") == "(waits)");

@@ -278,6 +278,40 @@ TEST_CASE("one step looks at ten thousand jobs at most") {
   CHECK(step.items[1].text == "0");
 }
 
+TEST_CASE("a page ends at four megabytes of what its jobs carry") {
+  QueueClient server;
+  const std::string large(900'000, 'x');
+  for (int i = 0; i < 12; ++i) server.run({"Q.ADD", "q", "j" + std::to_string(i), large});
+  for (const Words& walk : std::vector<Words>{{},
+                                              {"BY", "RANK"},
+                                              {"BY", "AGE"},
+                                              {"WHERE", "STATE", "pending"},
+                                              {"WHERE", "PRI", "2"}}) {
+    INFO(shown(walk));
+    int pages = 0;
+    const auto with = list_all(server, walk + Words{"WITH", "payload"}, 1000, [&] { ++pages; });
+    CHECK(with.size() == 12);
+    CHECK(pages == 3);
+    pages = 0;
+    const auto without = list_all(server, walk, 1000, [&] { ++pages; });
+    CHECK(without.size() == 12);
+    CHECK(pages == 1);
+  }
+  const auto ahead = [&](const Words& with) {
+    return server.run(Words{"Q.LIST", "q", "BY", "DISPATCH"} + with).items[1].items.size();
+  };
+  CHECK(ahead({}) == 12);
+  CHECK(ahead({"WITH", "payload"}) == 5);
+  // Results and progress count as well.
+  const RespValue popped = server.run({"Q.POP", "1", "q", "COUNT", "6"});
+  for (const RespValue& job : popped.items) {
+    server.run({"Q.TOUCH", "q", job.field("id"), job.field("lease"), "PROGRESS", large});
+  }
+  int pages = 0;
+  CHECK(list_all(server, {"WHERE", "STATE", "active"}, 1000, [&] { ++pages; }).size() == 6);
+  CHECK(pages == 2);
+}
+
 // Runs the command until its cursor is 0; the sum of what it changed.
 int64_t change_all(QueueClient& server, const std::string& command, const Words& where,
                    const Words& options = {}) {
