@@ -1,5 +1,8 @@
 // Routes about jobs: list, add, show, move, cancel, retry, purge.
+#include <algorithm>
+
 #include "engine/base/numbers.h"
+#include "engine/queue/selector.h"
 #include "net/admin/api.h"
 #include "net/admin/routes.h"
 
@@ -154,7 +157,8 @@ void retry_job(Exchange& exchange) {
 
 // What a call on many jobs is about: `where`, `cursor`, and options of the command.
 struct Many {
-  Words selector;
+  Words states;    // "STATE x" for each
+  Words selector;  // the rest of `where`
   Words options;
   bool dry_run = false;
 };
@@ -168,51 +172,100 @@ bool read_many(Exchange& exchange, const std::vector<OptionRow>& options, Many& 
   auto where = body.object("where");
   // All jobs of a queue are meant only by who says so: {}.
   if (!where) body.fail("where", "must be there");
-  if (where) where->options(selector_options(), many.selector);
+  if (where) {
+    const std::vector<OptionRow>& rows = selector_options();
+    const auto after_state = rows.begin() + 1;
+    where->options({rows.begin(), after_state}, many.states);
+    where->options({after_state, rows.end()}, many.selector);
+  }
   return !query.failed() && !body.failed() && !where->failed();
 }
 
-// Without a state, those that the command would change.
-bool names_state(const Words& selector) {
-  return std::find(selector.begin(), selector.end(), "STATE") != selector.end();
+// What a command on many jobs may change, and what it means where no state is named.
+struct Changeable {
+  JobStates allowed;
+  JobStates usual;
+};
+
+// The states that are counted instead of changed. None: none of those that are named may be
+// changed. One that is unknown stays, for the command to refuse.
+Words counted_states(const Words& named, Changeable states) {
+  Words counted;
+  for (size_t i = 1; i < named.size(); i += 2) {
+    JobState state{};
+    const bool known = parse_job_state(named[i], state);
+    if (known && (states.allowed & state_bit(state)) == 0) continue;
+    counted.insert(counted.end(), {"STATE", named[i]});
+  }
+  for (unsigned i = 0; named.empty() && i < kJobStates; ++i) {
+    const auto state = static_cast<JobState>(i);
+    if ((states.usual & state_bit(state)) == 0) continue;
+    counted.insert(counted.end(), {"STATE", std::string(job_state_name(state))});
+  }
+  return counted;
 }
 
-void change_many(Exchange& exchange, const char* command, const std::vector<OptionRow>& options,
-                 const std::vector<const char*>& states) {
-  Many many;
-  if (!read_many(exchange, options, many)) return;
-  Words words = {many.dry_run ? "Q.LIST" : command, exchange.path("queue"), "WHERE"};
-  words.insert(words.end(), many.selector.begin(), many.selector.end());
-  if (many.dry_run && !names_state(many.selector)) {
-    for (const char* state : states) words.insert(words.end(), {"STATE", state});
+// A job that was told to stop already is not told again, unless its time changes.
+bool would_change(const RespValue& job, const Words& options) {
+  if (job.at("cancel").is_null()) return true;
+  for (size_t i = 0; i < options.size(); i += 2) {
+    if (options[i] == "GRACE") return true;
   }
-  if (many.dry_run) {
-    words.insert(words.end(), {"COUNT", "1000"});
-    // A list has none of the other options.
-    if (!many.options.empty() && many.options[0] == "CURSOR") {
-      words.insert(words.end(), {many.options[0], many.options[1]});
-    }
-  } else {
-    words.insert(words.end(), many.options.begin(), many.options.end());
+  return false;
+}
+
+void count_many(Exchange& exchange, const Many& many, Changeable states) {
+  const Words counted = counted_states(many.states, states);
+  const bool none = counted.empty();
+  Words words = {"Q.LIST", exchange.path("queue"), "WHERE"};
+  words.insert(words.end(), many.selector.begin(), many.selector.end());
+  // What is wrong with the rest is to be heard also where nothing is counted.
+  const Words& asked = none ? many.states : counted;
+  words.insert(words.end(), asked.begin(), asked.end());
+  words.insert(words.end(), {"COUNT", "1000"});
+  // A list has none of the other options.
+  if (!many.options.empty() && many.options[0] == "CURSOR") {
+    words.insert(words.end(), {many.options[0], many.options[1]});
   }
   const RespValue reply = exchange.run(words);
   if (respond_error(exchange, reply)) return;
-  const RespValue& changed = reply.items[1];
-  const int64_t count = many.dry_run ? static_cast<int64_t>(changed.items.size()) : changed.integer;
-  respond_json(exchange,
-               {{"count", count}, {"cursor", cursor_of(reply)}, {"dry_run", many.dry_run}});
+  const std::vector<RespValue>& jobs = reply.items[1].items;
+  const auto count = std::count_if(jobs.begin(), jobs.end(), [&](const RespValue& job) {
+    return would_change(job, many.options);
+  });
+  respond_json(exchange, {{"count", none ? 0 : count},
+                          {"cursor", none ? json(nullptr) : cursor_of(reply)},
+                          {"dry_run", true}});
+}
+
+void change_many(Exchange& exchange, const char* command, const std::vector<OptionRow>& options,
+                 Changeable states) {
+  Many many;
+  if (!read_many(exchange, options, many)) return;
+  if (many.dry_run) return count_many(exchange, many, states);
+  Words words = {command, exchange.path("queue"), "WHERE"};
+  for (const Words* part : {&many.states, &many.selector, &many.options}) {
+    words.insert(words.end(), part->begin(), part->end());
+  }
+  const RespValue reply = exchange.run(words);
+  if (respond_error(exchange, reply)) return;
+  respond_json(
+      exchange,
+      {{"count", reply.items[1].integer}, {"cursor", cursor_of(reply)}, {"dry_run", false}});
 }
 
 void cancel_jobs(Exchange& exchange) {
   change_many(exchange, "Q.CANCEL",
               {{"reason", "REASON"}, {"grace_ms", "GRACE", OptionType::kInteger}},
-              {"blocked", "delayed", "pending", "active"});
+              {kLiveStates, kLiveStates});
 }
 
-void retry_jobs(Exchange& exchange) { change_many(exchange, "Q.RETRY", {}, {"failed"}); }
+void retry_jobs(Exchange& exchange) {
+  change_many(exchange, "Q.RETRY", {}, {kTerminalStates, state_bit(JobState::kFailed)});
+}
 
 void purge_jobs(Exchange& exchange) {
-  change_many(exchange, "Q.PURGE", {}, {"completed", "failed", "cancelled", "expired"});
+  change_many(exchange, "Q.PURGE", {}, {kTerminalStates, kTerminalStates});
 }
 
 Route change_route(const char* pattern, void (*handler)(Exchange&), const char* summary,

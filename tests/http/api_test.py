@@ -271,6 +271,48 @@ def test_moves_cancels_retries_purges(options):
         require_equal(len(ids(client.get(JOBS))), 1)
 
 
+def test_a_dry_run_counts_what_the_call_changes(options):
+    """Whatever states are named, and however: `count` with dry_run is that of the call after it."""
+    server = serve(options)
+    with Client(server) as client, server.connect() as connection:
+        def set_up():
+            connection.call("DEL", "q")
+            for name in "abcdefgh":
+                add(client, name, group="STATE")
+            client.expect(200, "PATCH", JOBS + "/h", {"delay_ms": 60000})
+            a, b, c, _ = pop(client, count=4)
+            client.expect(200, "POST", JOBS + "/a:ack", {"lease": a["lease"]})
+            client.expect(200, "POST", JOBS + "/b:nack", {"lease": b["lease"], "mode": "fatal"})
+            client.expect(200, "POST", JOBS + "/c:cancel", {"grace_ms": 60000})
+            client.expect(200, "POST", JOBS + "/e:cancel", {})
+            return c
+
+        # Each with the counts of purge, retry and cancel.
+        for where, counts in (({}, (3, 1, 5 - 1)), ({"state": ["active"]}, (0, 0, 1)),
+                              ({"state": ["pending"]}, (0, 0, 2)),
+                              ({"state": ["ACTIVE", "Failed"]}, (1, 1, 1)),
+                              ({"state": ["completed", "cancelled"]}, (2, 2, 0)),
+                              ({"group": "STATE"}, (3, 1, 4)), ({"limit": 1}, (1, 1, 1))):
+            for verb, count in zip(("purge", "retry", "cancel"), counts):
+                set_up()
+                path = f"{JOBS}:{verb}"
+                dry = client.expect(200, "POST", path, {"where": where, "dry_run": True}).json
+                done = client.expect(200, "POST", path, {"where": where}).json
+                require_equal((dry["count"], dry["dry_run"], done["count"]), (count, True, count),
+                              f"{verb} of {where}")
+        set_up()
+        told = {"where": {"state": ["active"]}, "reason": "GRACE"}
+        require_equal(client.post(JOBS + ":cancel", {**told, "dry_run": True}).json["count"], 1)
+        told["grace_ms"] = 1000
+        require_equal(client.post(JOBS + ":cancel", {**told, "dry_run": True}).json["count"], 2)
+        for where, field in (({"state": ["active", "none"]}, "state"),
+                             ({"state": ["active"], "older_ms": -1}, "older")):
+            members = require_problem(client.post(JOBS + ":purge", {"where": where,
+                                                                    "dry_run": True}),
+                                      422, "BADFIELD")
+            require_equal(members["field"], field)
+
+
 def test_configuration(options):
     """Fields are set all or none, for the queue, its groups and keys."""
     server = serve(options)
