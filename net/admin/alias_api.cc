@@ -258,7 +258,25 @@ bool read_grading_job(Exchange& exchange, bool immediate, GradingJob& job) {
   return true;
 }
 
-// Creates the job, or gives the one that waits the new contents; its place stays.
+// One that waited before it became immediate is due now, behind those that are. `answer` says where
+// it stands then. False, with the problem responded: it may not be moved.
+bool make_due(Exchange& exchange, const RespValue& before, json& answer) {
+  const std::string& queue = exchange.service().aliases().grading;
+  const std::string& id = before.at("id").text;
+  RespValue job = exchange.run({"Q.GET", queue, id});
+  if (!job.is_map()) return true;
+  if (job.at("pri").text != before.at("pri").text || job.at("state").text == "delayed") {
+    if (respond_error(exchange, exchange.run({"Q.MOVE", queue, id, "BACK"}))) return false;
+    job = exchange.run({"Q.GET", queue, id});
+  }
+  for (const char* name : {"state", "position", "eta_ms"}) {
+    if (job.is_map()) put_value(answer, name, job.at(name));
+  }
+  return true;
+}
+
+// Creates the job, or gives the one that waits the new contents; its place stays, unless it becomes
+// immediate.
 void create_or_update(Exchange& exchange, bool immediate) {
   GradingJob job;
   if (!read_grading_job(exchange, immediate, job)) return;
@@ -268,15 +286,20 @@ void create_or_update(Exchange& exchange, bool immediate) {
   Words placed = words;
   placed.insert(placed.end(), job.place.begin(), job.place.end());
   RespValue reply = exchange.run(placed);
+  RespValue present;
   if (reply.is_error() && reply.text.starts_with("DUPLICATE ")) {
     // One that has ended makes way for a new one, with its place; one that has not keeps its own.
-    const RespValue present = exchange.run({"Q.GET", queue, job.key});
-    const bool ended = present.is_map() && !present.at("finished").is_null();
-    Words again = ended ? placed : words;
+    present = exchange.run({"Q.GET", queue, job.key});
+    const bool lives = present.is_map() && present.at("finished").is_null();
+    Words again = lives ? words : placed;
     again.insert(again.end(), {"IFDUP", "UPDATE"});
     reply = exchange.run(again);
   }
-  if (!respond_error(exchange, reply)) respond_json(exchange, resp_to_json(reply));
+  if (respond_error(exchange, reply)) return;
+  json answer = resp_to_json(reply);
+  const bool updated = present.is_map() && reply.at("result").text == "updated";
+  if (immediate && updated && !make_due(exchange, present, answer)) return;
+  respond_json(exchange, answer);
 }
 
 void put_grading_job(Exchange& exchange) { create_or_update(exchange, false); }

@@ -212,5 +212,36 @@ def test_the_grading_queue(options):
             require_problem(client.request("PUT", GRADING + "/move", body), 422, "BADFIELD")
 
 
+def test_what_becomes_immediate_is_due_now(options):
+    """A delayed job, and one ranked for later, go as if they had just come; immediate ones stay."""
+    server = serve(options)
+
+    def put(client, key):
+        return client.expect(200, "PUT", GRADING + "/immediate", {
+            "key": key, "collation": {"type": "team", "id": 7}, "priority": 60000}).json
+
+    def order(client):
+        return [job["key"] for job in client.expect(200, "GET", GRADING).json["jobs"]]
+
+    with Client(server) as client, server.connect() as connection:
+        for key in "abc":
+            client.expect(200, "PUT", GRADING, {"key": key, "priority": 60000, "new": False,
+                                                "collation": {"type": "team", "id": 7}})
+        connection.call("Q.MOVE", "grade", "b", "DELAY", 60000)
+        made = put(client, "b")
+        require_equal((made["result"], made["state"], made["position"]), ("updated", "pending", 0))
+        require_equal(client.get(GRADING + "/b/status").json["status"], "number 1 in the queue")
+        made = put(client, "c")
+        require_equal((made["result"], made["position"]), ("updated", 1))
+        require_equal(put(client, "d")["position"], 2)
+        require_equal(order(client), ["b", "c", "d", "a"])
+        require_equal(put(client, "b")["position"], 0)
+        require_equal(order(client), ["b", "c", "d", "a"])
+        # As a worker sees it: nothing of it is held up.
+        with server.connect() as worker:
+            keys = [worker.call("Q.POP", "1", "grade").value[0][3] for _ in range(4)]
+        require_equal(keys, [b"b", b"c", b"d", b"a"])
+
+
 if __name__ == "__main__":
     sys.exit(run(sys.modules[__name__], THREADS))
