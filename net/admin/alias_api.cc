@@ -77,22 +77,28 @@ RespValue job_of(Exchange& exchange, const std::string& id, size_t& room_bytes) 
   return job;
 }
 
-// Of what the job's result or payload says, the result's word counts.
-json execution_of(const RespValue& job) {
+// What the job's result or payload says of `names`: the result's word counts.
+json said_of(const RespValue& job, std::initializer_list<const char*> names) {
   const json payload = object_of(job.find("payload"));
   const json result = object_of(job.find("result"));
-  json execution = json::object();
-  for (const char* name : {"script", "lang", "lang_version", "stdout", "stderr", "exit_code",
-                           "error_type", "user_id"}) {
-    execution[name] = result.contains(name)    ? result[name]
-                      : payload.contains(name) ? payload[name]
-                                               : json(nullptr);
+  json said = json::object();
+  for (const char* name : names) {
+    said[name] = result.contains(name)    ? result[name]
+                 : payload.contains(name) ? payload[name]
+                                          : json(nullptr);
   }
+  const std::string& group = job.at("group").text;
+  json& user = said["user_id"];
+  if (user.is_null() && !group.empty()) user = text_to_json(group);
+  return said;
+}
+
+json execution_of(const RespValue& job) {
+  json execution = said_of(job, {"script", "lang", "lang_version", "stdout", "stderr", "exit_code",
+                                 "error_type", "user_id"});
   execution["execution_id"] = text_to_json(job.at("id").text);
   execution["status"] = status_of(job.at("state").text);
   execution["priority"] = to_lower(job.at("pri").text);
-  const std::string& group = job.at("group").text;
-  if (execution["user_id"].is_null() && !group.empty()) execution["user_id"] = text_to_json(group);
   execution["created_at"] = iso_time(job.at("enqueued"));
   const RespValue& finished = job.at("finished");
   const RespValue& started = job.at("started");
@@ -127,6 +133,24 @@ bool collect(Exchange& exchange, const Words& selector, std::vector<RespValue>& 
   return true;
 }
 
+// Whether what is shown as `user_id` is what a parameter says.
+bool is_user(const json& shown, const std::string& user) {
+  return shown == text_to_json(user) || (shown.is_number() && dump_json(shown) == user);
+}
+
+// For `user_id` so much of payloads and results is looked at; what lies beyond is not counted.
+constexpr size_t kMaxSearchedBytes = 16U << 20;
+
+// Leaves the jobs whose executions show this user.
+void keep_user(Exchange& exchange, const std::string& user, std::vector<RespValue>& jobs) {
+  size_t room_bytes = kMaxSearchedBytes;
+  std::erase_if(jobs, [&](const RespValue& listed) {
+    if (room_bytes == 0) return true;
+    const RespValue job = job_of(exchange, listed.at("id").text, room_bytes);
+    return !job.is_map() || !is_user(said_of(job, {"user_id"})["user_id"], user);
+  });
+}
+
 void list_executions(Exchange& exchange) {
   QueryReader query(exchange);
   Words selector;
@@ -135,7 +159,8 @@ void list_executions(Exchange& exchange) {
     if (states.empty()) query.fail("status", "is unknown");
     for (const std::string& state : states) selector.insert(selector.end(), {"STATE", state});
   }
-  query.options({{"priority", "PRI"}, {"user_id", "GROUP"}}, selector);
+  query.options({{"priority", "PRI"}}, selector);
+  const auto user = query.text("user_id");
   const auto limit = query.integer("limit", 1, kMaxExecutions).value_or(kUsualExecutions);
   const auto skip = query.integer("skip", 0, INT32_MAX).value_or(0);
   std::vector<RespValue> jobs;
@@ -143,12 +168,17 @@ void list_executions(Exchange& exchange) {
   std::stable_sort(jobs.begin(), jobs.end(), [](const RespValue& a, const RespValue& b) {
     return a.at("enqueued").integer > b.at("enqueued").integer;
   });
+  if (user) keep_user(exchange, *user, jobs);
   const auto total = static_cast<int64_t>(jobs.size());
   json executions = json::array();
   size_t room_bytes = kMaxTextBytes;
   for (int64_t i = skip; i < std::min(total, skip + limit); ++i) {
     const RespValue job = job_of(exchange, jobs[static_cast<size_t>(i)].at("id").text, room_bytes);
-    if (job.is_map()) executions.push_back(execution_of(job));
+    if (!job.is_map()) continue;
+    executions.push_back(execution_of(job));
+    // Of one whose payload is not read any more.
+    json& shown = executions.back()["user_id"];
+    if (user && !is_user(shown, *user)) shown = text_to_json(*user);
   }
   respond_json(exchange, {{"executions", std::move(executions)},
                           {"total", total},
@@ -404,7 +434,7 @@ std::vector<Route> alias_routes() {
        .parameters = {{"status", "string",
                        "queued, running, completed, failed, cancelled or timeout"},
                       {"priority", "string", "a band"},
-                      {"user_id", "string", "a group"},
+                      {"user_id", "string", "what is shown as such, exactly"},
                       {"limit", "integer", "1 to 200, 50"},
                       {"skip", "integer", "so many are passed over"}},
        .answer = "Executions"},

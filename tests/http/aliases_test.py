@@ -90,6 +90,39 @@ def test_lists_end_where_payloads_are_large(options):
         require_equal(keys, [f"j{number:02}" for number in range(12)])
 
 
+def test_executions_of_a_user(options):
+    """?user_id= chooses by what is shown as user_id, from wherever it comes, and exactly."""
+    server = serve(options)
+    with Client(server) as client, server.connect() as connection:
+        for name, payload, group in [
+                ("said", {"user_id": "ann"}, None), ("group", {}, "ann"),
+                ("both", {"user_id": "bob"}, "ann"),
+                ("number", {"user_id": 7}, "x"), ("text", {"user_id": "7"}, None),
+                ("star", {"user_id": "a*"}, None), ("bytes", {}, b"\xff"),
+                ("null", {"user_id": None}, "ann"), ("nobody", {}, None)]:
+            words = [] if group is None else ["GROUP", group]
+            connection.call("Q.ADD", "exec", name, json.dumps(payload), *words)
+        connection.call("Q.ADD", "exec", "done", "no JSON", "PRI", "CRITICAL")
+        job, = client.post("/api/v1/queues/exec:pop", {}).json["jobs"]
+        require_equal(job["id"], "done")
+        client.expect(200, "POST", "/api/v1/queues/exec/jobs/done:ack",
+                      {"lease": job["lease"], "result": '{"user_id": "ann"}'})
+
+        def found(query):
+            body = client.expect(200, "GET", EXECUTIONS + "?" + query).json
+            require_equal(body["total"], len(body["executions"]), query)
+            return {execution["execution_id"] for execution in body["executions"]}
+        require_equal(found("user_id=ann"), {"said", "group", "null", "done"})
+        require_equal(found("user_id=bob"), {"both"})
+        require_equal(found("user_id=7"), {"number", "text"})
+        require_equal(found("user_id=a*"), {"star"})
+        require_equal(found("user_id=%FF"), {"bytes"})
+        require_equal(found("user_id="), set())
+        require_equal(found("user_id=ann&status=completed"), {"done"})
+        page = client.get(EXECUTIONS + "?user_id=ann&limit=1&skip=1").json
+        require_equal((len(page["executions"]), page["total"], page["has_more"]), (1, 4, True))
+
+
 def test_payloads_that_are_nested_too_deeply(options):
     """A payload or result of more than 64 levels says nothing, and does no harm."""
     server = serve(options)

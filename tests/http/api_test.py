@@ -214,7 +214,7 @@ def test_lists_and_cursors(options):
 
 
 def test_pages_end_where_payloads_are_large(options):
-    """A page of jobs carries some four megabytes; its cursor goes on. Others are not kept waiting."""
+    """A page of jobs carries some four megabytes, and its cursor goes on behind them."""
     server = serve(options)
     names = [f"j{number}" for number in range(60)]
     with Client(server) as client, server.connect() as connection:

@@ -256,7 +256,7 @@ def wait_and_listen(client, poll, stream):
 
 
 def test_a_changed_user_ends_what_he_is_being_answered(options):
-    """Off or deleted: long polls get 401, streams end. Without the right to it: 403, and the end."""
+    """Off or deleted: long polls get 401, streams end. Without the right: 403, and the end."""
     server = serve_carol(options, {"user": f"carol {RULES}"})
     for change, code, stream_ends in (
             ("SETUSER carol off", (401, "BADTOKEN"), True),
