@@ -374,25 +374,80 @@ void delete_grading_job(Exchange& exchange) {
   respond_json(exchange, {{"result", reply.text}});
 }
 
-// The waiting jobs in their order, each with what it was given and where it stands.
-void get_grading_queue(Exchange& exchange) {
-  QueryReader query(exchange);
-  const std::string cursor = query.text("cursor").value_or("0");
-  if (query.failed()) return;
-  const RespValue reply =
-      exchange.run({"Q.LIST", exchange.service().aliases().grading, "BY", "RANK", "CURSOR", cursor,
-                    "COUNT", "1000", "WITH", "payload"});
-  if (respond_error(exchange, reply)) return;
+// Where a job stands, in words.
+std::string standing_of(Exchange& exchange, const RespValue& job) {
+  if (!job.at("position").is_null()) {
+    return "number " + std::to_string(job.at("position").integer + 1) + " in the queue";
+  }
+  if (job.at("not_before").is_null()) return job.at("state").text;
+  const int64_t now_ms = exchange.service().server().unix_time_us() / 1000;
+  const int64_t left_ms = std::max<int64_t>(0, job.at("not_before").integer - now_ms);
+  return "releases in " + std::to_string((left_ms + 999) / 1000) + " seconds";
+}
+
+// Those that wait, as they come up: by position, then what is delayed by its time, then what waits
+// for others. A cursor is the number of a part, and where the part goes on.
+const std::vector<Words>& waiting_parts() {
+  static const std::vector<Words> parts = {
+      {"BY", "RANK"}, {"WHERE", "STATE", "delayed", "BY", "AGE"}, {"WHERE", "STATE", "blocked"}};
+  return parts;
+}
+
+constexpr size_t kMaxGradingJobs = 1000;
+
+struct WaitingPage {
+  size_t part = 0;
+  std::string cursor = "0";  // within the part
   json jobs = json::array();
+  size_t text_bytes = 0;
+
+  bool is_full() const { return jobs.size() >= kMaxGradingJobs || text_bytes >= kMaxTextBytes; }
+};
+
+// Adds what one step of the part finds. False, with the problem responded: the cursor is none.
+bool add_waiting(Exchange& exchange, WaitingPage& page) {
+  Words words = {"Q.LIST", exchange.service().aliases().grading};
+  const Words& part = waiting_parts()[page.part];
+  words.insert(words.end(), part.begin(), part.end());
+  words.insert(words.end(),
+               {"CURSOR", page.cursor, "COUNT", std::to_string(kMaxGradingJobs - page.jobs.size()),
+                "WITH", "payload"});
+  const RespValue reply = exchange.run(words);
+  if (respond_error(exchange, reply)) return false;
   for (const RespValue& each : reply.items[1].items) {
     json job = object_of(each.find("payload"));
     put_bytes(job, "key", each.at("id").text);
     job["position"] = resp_to_json(each.at("position"));
-    jobs.push_back(std::move(job));
+    job["status"] = standing_of(exchange, each);
+    page.jobs.push_back(std::move(job));
+    page.text_bytes += each.at("payload").text.size();
   }
-  const std::string& next = reply.items[0].text;
-  respond_json(exchange,
-               {{"jobs", std::move(jobs)}, {"cursor", next == "0" ? json(nullptr) : json(next)}});
+  page.cursor = reply.items[0].text;
+  return true;
+}
+
+// The waiting jobs, each with what it was given and where it stands.
+void get_grading_queue(Exchange& exchange) {
+  QueryReader query(exchange);
+  WaitingPage page;
+  if (const auto cursor = query.text("cursor")) {
+    const size_t part = cursor->empty() ? SIZE_MAX : static_cast<size_t>(cursor->front() - '0');
+    if (part >= waiting_parts().size()) {
+      query.fail("cursor", "is none of this list");
+    } else {
+      page.part = part;
+      page.cursor = cursor->substr(1);
+    }
+  }
+  if (query.failed()) return;
+  while (page.part < waiting_parts().size() && !page.is_full()) {
+    if (!add_waiting(exchange, page)) return;
+    if (page.cursor != "0") break;
+    ++page.part;
+  }
+  json next = nullptr;
+  if (page.part < waiting_parts().size()) next = std::to_string(page.part) + page.cursor;
+  respond_json(exchange, {{"jobs", std::move(page.jobs)}, {"cursor", std::move(next)}});
 }
 
 void get_grading_status(Exchange& exchange) {
@@ -402,15 +457,7 @@ void get_grading_status(Exchange& exchange) {
       exchange.run({"Q.GET", exchange.service().aliases().grading, exchange.path("id")});
   if (respond_error(exchange, job)) return;
   if (job.is_null()) return exchange.respond(problem(404, "NOJOB", "There is no such job."));
-  std::string status = job.at("state").text;
-  if (!job.at("position").is_null()) {
-    status = "number " + std::to_string(job.at("position").integer + 1) + " in the queue";
-  } else if (!job.at("not_before").is_null()) {
-    const int64_t now_ms = exchange.service().server().unix_time_us() / 1000;
-    const int64_t left_ms = std::max<int64_t>(0, job.at("not_before").integer - now_ms);
-    status = "releases in " + std::to_string((left_ms + 999) / 1000) + " seconds";
-  }
-  respond_json(exchange, {{"status", status}});
+  respond_json(exchange, {{"status", standing_of(exchange, job)}});
 }
 
 }  // namespace
@@ -450,7 +497,8 @@ std::vector<Route> alias_routes() {
        .answer = "QueueStats"},
       {.pattern = kGrading,
        .handler = get_grading_queue,
-       .summary = "The grading jobs that wait, in their order.",
+       .summary =
+           "The grading jobs that wait: in their order, then delayed ones, then blocked ones.",
        .parameters = {{"cursor", "string", "where the page before ended"}},
        .answer = "GradingQueue"},
       change(HttpMethod::kPut, kGrading, put_grading_job, "Creates or updates a grading job.",

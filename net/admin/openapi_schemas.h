@@ -257,7 +257,8 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   ["position"], "additionalProperties": false},
 "GradingQueue": {"type": "object", "properties": {"jobs": {"type": "array", "items": {"type":
   "object", "properties": {"key": {"type": ["string", "null"]}, "position": {"type": ["integer",
-  "null"]}}, "required": ["key", "position"]}}, "cursor": {"type": ["string", "null"]}},
+  "null"]}, "status": {"type": "string"}},
+  "required": ["key", "position", "status"]}}, "cursor": {"type": ["string", "null"]}},
   "required": ["jobs", "cursor"], "additionalProperties": false},
 "GradingStatus": {"type": "object", "properties": {"status": {"type": "string"}}, "required":
   ["status"], "additionalProperties": false}

@@ -245,6 +245,41 @@ def test_the_grading_queue(options):
             require_problem(client.request("PUT", GRADING + "/move", body), 422, "BADFIELD")
 
 
+def test_the_grading_queue_lists_all_that_wait(options):
+    """Pending jobs by position, then delayed ones by their time, then blocked ones; in pages."""
+    server = serve(options)
+    with Client(server) as client, server.connect() as connection:
+        for name, words in [("late", ["DELAY", 90000]), ("b", []), ("soon", ["DELAY", 60000]),
+                            ("urgent", ["PRI", 0]), ("needs", ["NEED", "late"]), ("gone", [])]:
+            reply = connection.call("Q.ADD", "grade", name, '{"x": 1}', *words)
+            require(not reply.is_error, reply)
+        client.expect(200, "DELETE", GRADING + "/gone")
+        body = client.expect(200, "GET", GRADING).json
+        require_equal([(job["key"], job["position"]) for job in body["jobs"]],
+                      [("urgent", 0), ("b", 1), ("soon", None), ("late", None), ("needs", None)])
+        words = [job["status"] for job in body["jobs"]]
+        require_equal((words[:2], words[4]),
+                      (["number 1 in the queue", "number 2 in the queue"], "blocked"))
+        require(all(re.fullmatch(r"releases in \d+ seconds", text) for text in words[2:4]), words)
+        require_equal(({job["x"] for job in body["jobs"]}, body["cursor"]), ({1}, None))
+        connection.pipeline([["Q.ADD", "grade", f"p{number}", ""] for number in range(1100)])
+        connection.pipeline([["Q.ADD", "grade", f"d{number}", "", "DELAY", 90000]
+                             for number in range(1100)])
+        seen, cursor, pages = [], None, 0
+        while pages < 10:
+            body = client.expect(200, "GET", GRADING + (f"?cursor={cursor}" if cursor else "")).json
+            require(len(body["jobs"]) <= 1000, len(body["jobs"]))
+            seen += [job["key"] for job in body["jobs"]]
+            cursor = body["cursor"]
+            pages += 1
+            if cursor is None:
+                break
+        require_equal((len(seen), len(set(seen)), pages), (2205, 2205, 3))
+        for bad in "", "0", "x", "3", "1zz", "9":
+            status = client.get(GRADING + "?cursor=" + bad).status
+            require_equal(status, 422, f"the cursor {bad!r}")
+
+
 def test_what_becomes_immediate_is_due_now(options):
     """A delayed job, and one ranked for later, go as if they had just come; immediate ones stay."""
     server = serve(options)
