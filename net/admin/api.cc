@@ -89,6 +89,7 @@ const json* BodyReader::take(const std::string& name) {
 
 std::optional<std::string> BodyReader::text_of(const json& value) {
   if (value.is_string()) return value.get<std::string>();
+  if (value.is_number_unsigned()) return std::to_string(value.get<uint64_t>());
   if (value.is_number_integer()) return std::to_string(value.get<int64_t>());
   const bool wrapped = value.is_object() && value.size() == 1 && value.contains("base64");
   if (!wrapped || !value["base64"].is_string()) return std::nullopt;
@@ -107,6 +108,14 @@ std::optional<std::string> BodyReader::bytes(const std::string& name) {
     if (!value) fail(name, "must be a string");
   }
   return value;
+}
+
+std::optional<std::string> BodyReader::text(const std::string& name) {
+  const json* value = take(name);
+  if (value == nullptr) return std::nullopt;
+  if (value->is_string()) return value->get<std::string>();
+  fail(name, "must be a string");
+  return std::nullopt;
 }
 
 std::optional<int64_t> BodyReader::integer(const std::string& name, int64_t low, int64_t high) {

@@ -52,7 +52,8 @@ class BodyReader {
   void options(const std::vector<OptionRow>& rows, Words& words);
   // Members that are no options. Nothing: it is not there, or bad.
   std::optional<int64_t> integer(const std::string& name, int64_t low, int64_t high);
-  std::optional<std::string> bytes(const std::string& name);
+  std::optional<std::string> bytes(const std::string& name);  // an integer's digits as well
+  std::optional<std::string> text(const std::string& name);   // a string of JSON, nothing else
   std::optional<bool> boolean(const std::string& name);
   // An object within: its own reader's options. Null where it is not there.
   std::optional<BodyReader> object(const std::string& name);

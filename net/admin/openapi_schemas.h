@@ -234,8 +234,8 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   "active_count": {"type": "integer"}, "max_concurrent": {"type": "integer"}, "by_priority":
   {"type": "object", "additionalProperties": {"type": "integer"}}}, "required": ["queue_depth",
   "active_count", "max_concurrent", "by_priority"], "additionalProperties": false},
-"Priority": {"type": "object", "properties": {"priority": {"type": ["string", "integer"]}},
-  "required": ["priority"], "additionalProperties": false},
+"Priority": {"type": "object", "properties": {"priority": {"type": "string"}}, "required":
+  ["priority"], "additionalProperties": false},
 "QueueStats": {"type": "object", "properties": {"queue": {"type": "object", "properties":
   {"queued": {"type": "integer"}, "active": {"type": "integer"}, "maxConcurrent": {"type":
   "integer"}, "completedTasks": {"type": "integer"}, "failedTasks": {"type": "integer"},
@@ -250,9 +250,8 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   ["string", "integer"]}}, "required": ["type", "id"]}, "priority": {"type": "integer"}},
   "required": ["key", "collation"]},
 "GradingMove": {"type": "object", "properties": {"jobKey": {"type": "string"}, "moveAction":
-  {"type": "string", "enum": ["release", "delay"]}, "nonce": {"type": "integer"}, "collation":
-  {"type": "object"}, "jobKey_base64": {"type": "string"}}, "required": ["jobKey",
-  "moveAction"], "additionalProperties": false},
+  {"type": "string", "enum": ["release", "delay"]}, "jobKey_base64": {"type": "string"}},
+  "required": ["jobKey", "moveAction"]},
 "Position": {"type": "object", "properties": {"position": {"type": "integer"}}, "required":
   ["position"], "additionalProperties": false},
 "GradingQueue": {"type": "object", "properties": {"jobs": {"type": "array", "items": {"type":

@@ -23,20 +23,33 @@ json queue_line(const std::string& name, int db, const RespValue& stats) {
   return line;
 }
 
+// Cursors are text and names any bytes, none at all among them: "q" and the name in
+// percent-encoding.
+constexpr char kCursorMark = 'q';
+
+// The name behind which a page begins; nothing: the list does.
+std::optional<std::string> read_cursor(QueryReader& query) {
+  const auto cursor = query.text("cursor");
+  if (!cursor) return std::nullopt;
+  std::optional<std::string> name;
+  if (cursor->starts_with(kCursorMark)) name = percent_decode(Bytes(*cursor).substr(1));
+  if (!name) query.fail("cursor", "is none of this list");
+  return name;
+}
+
 void list_queues(Exchange& exchange) {
   QueryReader query(exchange);
-  // A name in percent-encoding, since a cursor is text.
-  std::string last = percent_decode(query.text("cursor").value_or("")).value_or("");
-  const std::string first = last;
+  const std::optional<std::string> first = read_cursor(query);
+  std::string last;
   const int64_t limit = query.integer("limit", 1, kMaxQueues).value_or(kUsualQueues);
   const auto db = static_cast<int>(query.integer("db", 0, kDatabases - 1).value_or(0));
   if (query.failed() || respond_busy(exchange)) return;
   json queues = json::array();
   json cursor = nullptr;
   for (const auto& [database, name] : queue_names(*exchange.service().state().engine)) {
-    if (database != db || (!first.empty() && name <= first)) continue;
+    if (database != db || (first && name <= *first)) continue;
     if (static_cast<int64_t>(queues.size()) == limit) {
-      cursor = percent_encode(last);
+      cursor = kCursorMark + percent_encode(last);
       break;
     }
     const RespValue stats = exchange.run({"Q.STATS", name});

@@ -158,7 +158,8 @@ def test_the_priority_of_an_execution(options):
                       (FIELDS, "e0", "critical"))
         require_problem(client.request("PUT", EXECUTIONS + "none/priority", {"priority": "high"}),
                         404, "NOJOB")
-        for body in {"priority": "nonsense"}, {}, {"priority": "high", "what": 1}:
+        for body in ({"priority": "nonsense"}, {}, {"priority": "high", "what": 1},
+                     {"priority": 1}, {"priority": "1"}, {"priority": None}):
             require_problem(client.request("PUT", path, body), 422, "BADFIELD")
         require_problem(client.request("PUT", path, {"priority": "high"}, token=READ_TOKEN), 403,
                         "NOPERM")
@@ -216,8 +217,8 @@ def test_the_grading_queue(options):
                       ("a", 1, 0, {"type": "team", "id": "0"}))
         require_equal(status(client, "b"), "number 2 in the queue")
         client.expect(200, "PUT", GRADING + "/move",
-                      {"jobKey": "c", "nonce": 1, "moveAction": "release",
-                       "collation": {"type": "team", "id": "2"}})
+                      {"jobKey": "c", "nonce": "1770000000000", "moveAction": "release",
+                       "collation": {"type": "team", "id": "2"}, "chained": {"x": 1}})
         require_equal(order(client), ["c", "a", "b"])
         client.expect(200, "PUT", GRADING + "/move", {"jobKey": "a", "moveAction": "delay"})
         require_equal(order(client), ["c", "b", "a"])
@@ -234,6 +235,9 @@ def test_the_grading_queue(options):
             connection.call("Q.MOVE", "grade", "b", "DELAY", 60000)
         require(re.fullmatch(r"releases in \d+ seconds", status(client, "b")),
                 status(client, "b"))
+        key = 2**64 - 1
+        require_equal(client.expect(200, "PUT", GRADING, job(key)).json["id"], str(key))
+        client.expect(200, "DELETE", f"{GRADING}/{key}")
         require_problem(client.get(GRADING + "/none/status"), 404, "NOJOB")
         require_problem(client.request("PUT", GRADING + "/move", {
             "jobKey": "none", "moveAction": "release"}), 404, "NOJOB")

@@ -213,6 +213,32 @@ def test_lists_and_cursors(options):
         require_equal(rest["cursor"], None)
 
 
+def test_the_list_of_queues_in_pages(options):
+    """Pages of one queue reach all of them, of whatever names; a cursor that is none is 422."""
+    server = serve(options)
+    names = [b"", b"%", b"%zz", b"0", b"a b", b"q", b"\xff"]
+    with Client(server) as client, server.connect() as connection:
+        for name in names:
+            connection.call("Q.ADD", name, "j", "")
+        seen, cursor = [], None
+        for _ in range(len(names)):
+            require_equal(len(seen) == 0, cursor is None, "an early end")
+            page = client.expect(200, "GET", "/api/v1/queues?limit=1" +
+                                 (f"&cursor={quoted(cursor)}" if cursor is not None else "")).json
+            queue, = page["queues"]
+            coded = queue.get("name_base64")
+            seen.append(base64.b64decode(coded) if coded else queue["name"].encode())
+            cursor = page["cursor"]
+        require_equal((seen, cursor), (names, None))
+        for bad in "%25zz", "q%25zz", "q%25", "", "nonsense":
+            members = require_problem(client.get("/api/v1/queues?cursor=" + bad), 422, "BADFIELD")
+            require_equal(members["field"], "cursor", bad)
+        for number in 2**63, 2**64 - 1, -2**63:
+            client.expect(201, "POST", JOBS, {"id": number, "payload": number})
+            shown = client.expect(200, "GET", f"{JOBS}/{number}?with=payload").json
+            require_equal((shown["id"], shown["payload"]), (str(number), str(number)))
+
+
 def test_pages_end_where_payloads_are_large(options):
     """A page of jobs carries some four megabytes, and its cursor goes on behind them."""
     server = serve(options)
