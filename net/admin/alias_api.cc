@@ -465,14 +465,16 @@ void get_grading_status(Exchange& exchange) {
 std::vector<Route> alias_routes() {
   constexpr const char* kGrading = "/api/v1/grading_queue";
   const auto change = [](HttpMethod method, const char* pattern, void (*handler)(Exchange&),
-                         const char* summary, const char* body, const char* answer) {
+                         const char* summary, const char* body, const char* answer,
+                         const std::vector<unsigned>& problems = {}) {
     return Route{.method = method,
                  .pattern = pattern,
                  .access = Access::kOperate,
                  .handler = handler,
                  .summary = summary,
                  .body = body,
-                 .answer = answer};
+                 .answer = answer,
+                 .problems = problems};
   };
   return {
       {.pattern = "/api/v1/admin/executions/",
@@ -502,11 +504,11 @@ std::vector<Route> alias_routes() {
        .parameters = {{"cursor", "string", "where the page before ended"}},
        .answer = "GradingQueue"},
       change(HttpMethod::kPut, kGrading, put_grading_job, "Creates or updates a grading job.",
-             "GradingJob", "Added"),
+             "GradingJob", "Added", {429}),
       change(HttpMethod::kPut, "/api/v1/grading_queue/immediate", put_immediate_job,
-             "The same, to be graded at once.", "GradingJob", "Added"),
+             "The same, to be graded at once.", "GradingJob", "Added", {429}),
       change(HttpMethod::kPut, "/api/v1/grading_queue/move", move_grading_job,
-             "Moves a grading job to the front or the back.", "GradingMove", "Position"),
+             "Moves a grading job to the front or the back.", "GradingMove", "Position", {404}),
       change(HttpMethod::kDelete, "/api/v1/grading_queue/{id}", delete_grading_job,
              "Takes a grading job out of the queue.", nullptr, "Cancelled"),
       {.pattern = "/api/v1/grading_queue/{id}/status",

@@ -175,7 +175,8 @@ std::vector<Route> event_routes() {
                       {"count", "integer", "at most so many, 1 to 1000; not of a stream"},
                       {"type", "string", "only events of this type; may be repeated"},
                       {"id", "string", "only events of this job"}},
-       .answer = "Events"},
+       .answer = "Events",
+       .streams = true},
   };
 }
 

@@ -287,6 +287,8 @@ std::vector<Route> job_routes() {
   Route add = change_route(kJobs, add_job, "Adds a job; 200 where IFDUP kept or updated one.",
                            "NewJob", "Added");
   add.status = 201;
+  add.may_be_there = true;
+  add.problems = {429};
   return {
       {.pattern = kJobs,
        .handler = list_jobs,

@@ -1,5 +1,7 @@
 // The description of the API, OpenAPI 3.1: paths out of the rows of routes, schemas as they are
 // here. tests/http/openapi_test.py holds answers against it.
+#include <set>
+
 #include "net/admin/api.h"
 #include "net/admin/openapi_schemas.h"
 #include "net/admin/routes.h"
@@ -36,6 +38,15 @@ const char* role_of(Access access) {
   return "";
 }
 
+// Whether its commands run in a database that the query chooses.
+bool is_of_database(Bytes pattern) {
+  for (const Bytes begin :
+       {"/api/v1/queues", "/api/v1/admin/", "/api/v1/grading_queue", "/api/queue-stats"}) {
+    if (pattern.starts_with(begin)) return true;
+  }
+  return false;
+}
+
 json parameters_of(const Route& route) {
   json parameters = json::array();
   const Bytes pattern = route.pattern;
@@ -47,35 +58,68 @@ json parameters_of(const Route& route) {
          {"schema", {{"type", "string"}}}});
   }
   std::vector<RouteParameter> query = route.parameters;
-  if (pattern.starts_with("/api/v1/queues")) {
-    query.push_back({"db", "integer", "the database, 0 to 15"});
-  }
+  if (is_of_database(pattern)) query.push_back({"db", "integer", "the database, 0 to 15"});
   for (const RouteParameter& parameter : query) {
     parameters.push_back({{"name", parameter.name},
                           {"in", "query"},
                           {"description", parameter.summary},
                           {"schema", {{"type", parameter.type}}}});
   }
+  if (route.streams) {
+    parameters.push_back({{"name", "Last-Event-ID"},
+                          {"in", "header"},
+                          {"description", "of a stream: the event behind which it begins"},
+                          {"schema", {{"type", "string"}}}});
+  }
   return parameters;
+}
+
+// Statuses of problems that a route may answer with, but for those of HTTP itself.
+std::set<unsigned> problems_of(const Route& route) {
+  std::set<unsigned> statuses(route.problems.begin(), route.problems.end());
+  statuses.insert({401, 403, 503});
+  if (route.body != nullptr) statuses.insert({400, 413, 415});
+  const Bytes pattern = route.pattern;
+  if (pattern.find("{id}") != Bytes::npos) statuses.insert(404);
+  const bool of_database = is_of_database(pattern);
+  if (of_database || pattern.starts_with("/api/v1/tokens")) statuses.insert(422);
+  // The key may hold something else than a queue.
+  if (of_database && pattern != "/api/v1/queues") statuses.insert(409);
+  return statuses;
+}
+
+json responses_of(const Route& route) {
+  const json shown = content(route.content_type, route.answer);
+  json responses = {{std::to_string(route.status), {{"description", "Done."}, {"content", shown}}}};
+  if (route.streams) {
+    responses["200"]["content"]["text/event-stream"] = {{"schema", {{"type", "string"}}}};
+  }
+  if (route.may_be_there) {
+    responses["200"] = {{"description", "There was one already."}, {"content", shown}};
+  }
+  const json told = content("application/problem+json", "Problem");
+  for (const unsigned status : problems_of(route)) {
+    responses[std::to_string(status)] = {{"description", reason_phrase(status)}, {"content", told}};
+  }
+  responses["default"] = {{"description", "Another error."}, {"content", told}};
+  return responses;
 }
 
 json operation_of(const Route& route) {
   json operation = {{"summary", route.summary},
                     {"x-role", role_of(route.access)},
-                    {"parameters", parameters_of(route)}};
+                    {"parameters", parameters_of(route)},
+                    {"responses", responses_of(route)}};
   if (route.access == Access::kOpen) operation["security"] = json::array();
   if (route.body != nullptr) {
     operation["requestBody"] = {{"content", content("application/json", route.body)}};
   }
-  json& responses = operation["responses"];
-  responses[std::to_string(route.status)] = {
-      {"description", "Done."}, {"content", content(route.content_type, route.answer)}};
-  if (route.status == 201) {
-    responses["200"] = {{"description", "There was one already."},
-                        {"content", content(route.content_type, route.answer)}};
-  }
-  responses["default"] = {{"description", "An error."},
-                          {"content", content("application/problem+json", "Problem")}};
+  return operation;
+}
+
+// HEAD of what GET describes.
+json head_of(json operation) {
+  for (auto& [status, response] : operation["responses"].items()) response.erase("content");
   return operation;
 }
 
@@ -83,7 +127,9 @@ void get_description(Exchange& exchange) {
   json paths = json::object();
   for (const Route& route : exchange.service().routes()) {
     if (route.answer == nullptr) continue;  // the page is no part of the API
-    paths[route.pattern][to_lower(method_name(route.method))] = operation_of(route);
+    json& path = paths[route.pattern];
+    json& operation = path[to_lower(method_name(route.method))] = operation_of(route);
+    if (route.method == HttpMethod::kGet) path["head"] = head_of(operation);
   }
   json components = {{"schemas", json::parse(kOpenApiSchemas)},
                      {"securitySchemes", {{"token", {{"type", "http"}, {"scheme", "bearer"}}}}}};

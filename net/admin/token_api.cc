@@ -150,13 +150,15 @@ std::vector<Route> token_routes() {
        .summary = "Makes a token; its secret is told in this answer alone.",
        .body = "NewToken",
        .answer = "MadeToken",
-       .status = 201},
+       .status = 201,
+       .problems = {409}},
       {.method = HttpMethod::kDelete,
        .pattern = "/api/v1/tokens/{id}",
        .access = Access::kAdmin,
        .handler = remove_token,
        .summary = "Removes a token, and ends what it is being answered.",
-       .answer = "RemovedToken"},
+       .answer = "RemovedToken",
+       .problems = {409}},
   };
 }
 

@@ -40,6 +40,11 @@ struct Route {
   // The answer may come before the data is loaded.
   bool while_loading = false;
   const char* content_type = "application/json";
+  // More for the description: 200 where there was one already instead of 201; a stream of events
+  // where that is accepted; problems besides those of its kind of route.
+  bool may_be_there = false;
+  bool streams = false;
+  std::vector<unsigned> problems = {};
 };
 
 using PathParameters = std::vector<std::pair<std::string, std::string>>;

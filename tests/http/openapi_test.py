@@ -83,14 +83,19 @@ class Described:
             require(not wrong, f"{where}: {wrong}")
         answer = self.client.request(method, target, body)
         responses = operation["responses"]
-        if status is None:
-            require(str(answer.status) in responses, f"{where}: {answer.status} {answer.body!r}")
-        else:
+        require(str(answer.status) in responses, f"{where}: {answer.status} {answer.body!r}")
+        if status is not None:
             require_equal(answer.status, status, where)
-        response = responses.get(str(answer.status), responses["default"])
-        kind, = response["content"]
-        require(answer.headers["content-type"].startswith(kind),
-                f"{where}: {answer.headers['content-type']}, described {kind}")
+        elif method != "HEAD":
+            require(answer.status < 300, f"{where}: {answer.status} {answer.body!r}")
+        response = responses[str(answer.status)]
+        if method == "GET":
+            self.call("HEAD", target, status=answer.status)
+        if method == "HEAD":
+            require_equal(("content" in response, answer.body), (False, b""), where)
+            return None
+        kind = answer.headers["content-type"].partition(";")[0]
+        require(kind in response["content"], f"{where}: {kind} is not described")
         value = answer.json if "json" in kind else answer.body.decode()
         wrong = list(faults(value, response["content"][kind]["schema"], self.schemas))
         require(not wrong, f"{where}: {wrong}")
@@ -155,6 +160,79 @@ def call_older_systems(api):
     api.call("GET", grading)
     api.call("GET", grading + "/k/status")
     api.call("DELETE", grading + "/k")
+
+
+def call_what_fails(api):
+    """Each status of a problem at some route that has it."""
+    queue, jobs = "/api/v1/queues/q", "/api/v1/queues/q/jobs"
+    grading, job = "/api/v1/grading_queue", {"key": "full", "collation": {"type": "team", "id": 7}}
+    for method, target, body, status in [
+            ("GET", jobs + "/none", None, 404), ("PATCH", jobs + "/none", {"pri": 1}, 404),
+            ("POST", jobs + "/none:cancel", {}, 404), ("POST", jobs + "/none:retry", None, 404),
+            ("POST", jobs + "/none:ack", {"lease": 1}, 404),
+            ("POST", jobs + "/none:nack", {"lease": 1}, 404),
+            ("POST", jobs + "/none:touch", {"lease": 1}, 404),
+            ("PUT", "/api/v1/admin/executions/none/priority", {"priority": "high"}, 404),
+            ("PUT", grading + "/move", {"jobKey": "none", "moveAction": "delay"}, 404),
+            ("DELETE", grading + "/none", None, 404), ("GET", grading + "/none/status", None, 404),
+            ("DELETE", "/api/v1/tokens/0", None, 404), ("GET", queue + "?db=16", None, 422),
+            ("GET", "/api/v1/admin/executions/?db=16", None, 422),
+            ("GET", "/api/queue-stats?db=-1", None, 422), ("GET", grading + "?cursor=x", None, 422),
+            ("GET", "/api/v1/queues?cursor=x", None, 422),
+            ("GET", queue + "/events?after=x", None, 422),
+            ("POST", jobs, {"payload": "", "pri": "none"}, 422),
+            ("POST", "/api/v1/queues/text:pop", {}, 409), ("GET", "/api/v1/queues/text", None, 409),
+            ("POST", "/api/v1/queues/full/jobs", {"payload": ""}, 429),
+            ("PUT", grading, job, 429), ("PUT", grading + "/immediate", job, 429),
+            ("POST", jobs, {"payload": "x" * 5000}, 413)]:
+        api.call(method, target, body, status)
+    api.client.close()
+    api.client.token = "nobody's-token-0123456"
+    for method, target, body in [("GET", queue, None), ("POST", jobs, {}),
+                                 ("GET", "/readyz", None)]:
+        api.call(method, target, body, 401)
+
+
+def test_what_fails_is_as_described(options):
+    """The description names the statuses of problems at each route, and their shape."""
+    server = serve(options, {"http-max-body": "4kb"})
+    with server.connect() as connection, Client(server, ADMIN_TOKEN) as client:
+        connection.call("SET", "text", "x")
+        for name in "full", "grade":
+            connection.call("Q.CONFIG", name, "SET", "max_waiting", "1")
+            connection.call("Q.ADD", name, "first", "x")
+        call_what_fails(Described(client))
+
+
+def test_streams_and_databases_are_described(options):
+    """The stream of events with its header; `db` wherever it chooses the database."""
+    server = serve(options)
+    with Client(server) as client, server.connect() as connection:
+        paths = Described(client).document["paths"]
+        events = paths["/api/v1/queues/{queue}/events"]["get"]
+        require("Last-Event-ID" in [parameter["name"] for parameter in events["parameters"]
+                                    if parameter["in"] == "header"], events["parameters"])
+        require_equal(set(events["responses"]["200"]["content"]),
+                      {"application/json", "text/event-stream"})
+        require_equal([pattern for pattern, operations in paths.items()
+                       for operation in operations.values()
+                       if "200" in operation["responses"] and "201" in operation["responses"]],
+                      ["/api/v1/queues/{queue}/jobs"])
+        connection.call("SELECT", "3")
+        for name in "exec", "run", "grade":
+            connection.call("Q.ADD", name, "only", "{}", "GROUP", "g")
+        require_equal(client.get("/api/v1/admin/executions/?db=3").json["total"], 1)
+        require_equal(client.get("/api/v1/admin/executions/?db=2").json["total"], 0)
+        require_equal(client.get("/api/queue-stats?db=3").json["queue"]["queued"], 1)
+        require_equal(len(client.get("/api/v1/grading_queue?db=3").json["jobs"]), 1)
+        for pattern, operations in paths.items():
+            for method, operation in operations.items():
+                described = "db" in [parameter["name"] for parameter in operation["parameters"]]
+                path = re.sub(r"\{\w+\}", "x", pattern)
+                if method != "get" or path.startswith("/api/v1/tokens"):
+                    continue
+                refused = client.get(path + "?db=16").status == 422
+                require_equal(described, refused, f"{pattern}: db")
 
 
 def test_every_operation_is_as_described(options):
