@@ -4,12 +4,14 @@
     tests/http/aliases_test.py [--server build/release/bin/sluice-server] [--only part-of-a-name]
 """
 
+import datetime
 import json
 import re
 import sys
+import time
 
 from http_client import (Client, READ_TOKEN, require, require_equal, require_problem, run, serve,
-                         THREADS)
+                         THREADS, wait_until)
 
 EXECUTIONS = "/api/v1/admin/executions/"
 GRADING = "/api/v1/grading_queue"
@@ -88,6 +90,49 @@ def test_lists_end_where_payloads_are_large(options):
             if cursor is None:
                 break
         require_equal(keys, [f"j{number:02}" for number in range(12)])
+
+
+def test_how_executions_end(options):
+    """The statuses of ended ones, what their results say, and when they were touched last."""
+    server = serve(options)
+    jobs = "/api/v1/queues/exec/jobs"
+
+    def shown(client, name):
+        execution, = [each for each in client.expect(200, "GET", EXECUTIONS).json["executions"]
+                      if each["execution_id"] == name]
+        return execution
+
+    def time_of(client, name, field):
+        moment = client.get(f"{jobs}/{name}").json[field]
+        text = datetime.datetime.fromtimestamp(moment / 1000, datetime.timezone.utc)
+        return text.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment % 1000:03}Z"
+
+    with Client(server) as client:
+        for name in "done", "failed", "cancelled", "late":
+            others = {"ttl_ms": 30} if name == "late" else {}
+            client.expect(201, "POST", jobs, {"id": name, "payload": '{"lang": "c"}', **others})
+        wait_until(lambda: shown(client, "late")["status"] == "timeout", what="the end of its time")
+        leases = {job["id"]: job["lease"] for job in
+                  client.post("/api/v1/queues/exec:pop", {"count": 2}).json["jobs"]}
+        running = shown(client, "done")
+        require_equal((running["status"], running["updated_at"]),
+                      ("running", time_of(client, "done", "started")))
+        time.sleep(0.01)
+        client.expect(200, "POST", f"{jobs}/done:ack", {
+            "lease": leases["done"], "result": '{"error_type": "runtime", "exit_code": 1}'})
+        client.expect(200, "POST", f"{jobs}/failed:nack", {"lease": leases["failed"],
+                                                          "mode": "fatal", "error": "no"})
+        client.expect(200, "POST", f"{jobs}/cancelled:cancel", {})
+        for name, status in [("done", "completed"), ("failed", "failed"), ("late", "timeout"),
+                             ("cancelled", "cancelled")]:
+            execution = shown(client, name)
+            require_equal((execution["status"], execution["lang"], execution["updated_at"]),
+                          (status, "c", time_of(client, name, "finished")))
+            only, = client.get(EXECUTIONS + "?status=" + status).json["executions"]
+            require_equal(only, execution)
+        done = shown(client, "done")
+        require_equal((done["error_type"], done["exit_code"]), ("runtime", 1))
+        require(done["updated_at"] > done["created_at"], done)
 
 
 def test_executions_of_a_user(options):
@@ -190,6 +235,15 @@ def test_queue_stats(options):
         client.expect(200, "POST", f"/api/v1/queues/mine/jobs/{job['id']}:nack",
                       {"lease": job["lease"], "mode": "fatal"})
         require_equal(client.get("/api/queue-stats").json["queue"]["failedTasks"], 1)
+        client.expect(201, "POST", "/api/v1/queues/mine/jobs", {"payload": ""})
+        client.expect(201, "POST", "/api/v1/queues/mine/jobs", {"payload": "", "ttl_ms": 1,
+                                                                "tags": {"lang": "java"}})
+
+        def expired():
+            return client.get("/api/queue-stats").json["queue"]["failedTasks"] == 2
+        wait_until(expired, what="a job that expires")
+        stats = client.get("/api/queue-stats").json["queue"]
+        require_equal((stats["queued"], stats["queuedByLanguage"]), (3, {"python": 1, "java": 1}))
 
 
 def test_the_grading_queue(options):

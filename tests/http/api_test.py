@@ -9,6 +9,7 @@ import http.client
 import json
 import sys
 import threading
+import time
 
 from http_client import (ADMIN_TOKEN, Client, OPERATE_TOKEN, TIMEOUT_S, quoted, require,
                          require_equal, require_problem, run, serve, wait_until, THREADS)
@@ -464,6 +465,21 @@ def test_events_stream_without_a_gap(options):
         stream.close()
         require_problem(client.get(QUEUE + "/events?after=5",
                                    headers={"Accept": "text/event-stream"}), 409, "TRIMMED")
+
+
+def test_a_silent_stream_says_that_it_is_there(options):
+    """After fifteen seconds without an event a comment comes, and the stream goes on."""
+    if options.io_threads != 1:
+        return  # it takes as long
+    server = serve(options)
+    with Client(server) as client:
+        stream = Stream(server, QUEUE + "/events")
+        began = time.monotonic()
+        require_equal(stream.response.readline(), b": still here\n")
+        require(14 < time.monotonic() - began < 25, f"after {time.monotonic() - began} s")
+        add(client, "a")
+        require_equal(stream.next()["event"], "added")
+        stream.close()
 
 
 def test_pages_of_events(options):

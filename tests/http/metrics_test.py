@@ -8,7 +8,7 @@ import re
 import sys
 
 from http_client import (Client, READ_TOKEN, require, require_equal, require_problem, run, serve,
-                         THREADS)
+                         THREADS, wait_until)
 
 JOBS = "/api/v1/queues/q/jobs"
 SAMPLE = re.compile(r'([a-z_:]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\.)*",?)*)\})? (-?[0-9.e+-]+)')
@@ -75,6 +75,36 @@ def test_series_follow_the_state(options):
         require(after["sluice_commands_total"][()] >= 5, "commands")
         require(after["sluice_http_requests_total"][()] >= 8, "requests")
         require(after["sluice_memory_used_bytes"][()] > 1 << 20, "memory")
+
+
+def test_series_of_what_goes_wrong(options):
+    """Expired, reclaimed and cancelled jobs, the longest wait and a pause are told as they are."""
+    server = serve(options)
+
+    def sample(name):
+        return parse(client.get("/metrics").body.decode())[name][labelled()]
+
+    with Client(server) as client:
+        client.expect(201, "POST", JOBS, {"id": "lost", "payload": "", "lease_ms": 1000})
+        require_equal([sample(f"queue_{name}_total") for name in
+                       ("expired", "reclaimed", "cancelled", "failed")], [0, 0, 0, 0])
+        require_equal(len(client.post("/api/v1/queues/q:pop", {}).json["jobs"]), 1)
+        wait_until(lambda: sample("queue_reclaimed_total") == 1, what="the end of a lease")
+        client.expect(201, "POST", JOBS, {"id": "late", "payload": "", "ttl_ms": 1})
+        wait_until(lambda: sample("queue_expired_total") == 1, what="a job that expires")
+        client.expect(201, "POST", JOBS, {"id": "unwanted", "payload": ""})
+        client.expect(200, "POST", JOBS + "/unwanted:cancel", {})
+        require_equal([sample(f"queue_{name}_total") for name in
+                       ("expired", "reclaimed", "cancelled", "failed")], [1, 1, 1, 0])
+        stats = client.get("/api/v1/queues/q").json["stats"]
+        oldest_s = sample("queue_oldest_seconds")
+        require(stats["oldest_ms"] / 1000 <= oldest_s < stats["oldest_ms"] / 1000 + 5, oldest_s)
+        require(oldest_s > 0, oldest_s)
+        require_equal(sample("queue_paused"), 0)
+        client.expect(200, "PATCH", "/api/v1/queues/q", {"paused": "out"})
+        require_equal(sample("queue_paused"), 1)
+        client.expect(200, "PATCH", "/api/v1/queues/q", {"paused": "in"})
+        require_equal(sample("queue_paused"), 0)
 
 
 def test_buckets_grow_and_end_with_the_count(options):

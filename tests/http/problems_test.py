@@ -5,6 +5,7 @@
 """
 
 import base64
+import http.client
 import random
 import sys
 import threading
@@ -195,6 +196,99 @@ def test_503_while_a_script_keeps_the_server(options):
             other.call("SCRIPT", "KILL")
         connection.read_reply()
         client.expect(200, "GET", QUEUE)
+
+
+def test_503_while_the_data_is_loaded(options):
+    """Until the data is there, what needs it and /readyz are 503 LOADING; /healthz answers."""
+    server = serve(options, {"appendonly": "yes", "appendfsync": "no"})
+    with server.connect(30) as connection:
+        for start in range(0, 400_000, 20_000):
+            connection.pipeline([("SET", f"key:{start + i}", "x" * 50) for i in range(20_000)])
+    server.kill()
+    server.directives = {**server.directives, "http-port": str(server.http_port)}
+    starter = threading.Thread(target=server.start)
+    starter.start()
+    seen = None
+    try:
+        while seen is None and starter.is_alive():
+            try:
+                with Client(server, ADMIN_TOKEN) as client:
+                    answers = [client.get(path) for path in ("/healthz", "/readyz", QUEUE)]
+                    answers.append(client.post(JOBS, {"payload": ""}))
+            except (OSError, http.client.HTTPException):
+                time.sleep(0.002)
+                continue
+            if answers[-1].status == 503:
+                seen = answers
+    finally:
+        starter.join()
+    require(seen is not None, "no answer while it loaded")
+    require_equal(seen[0].status, 200)
+    for answer in seen[1:]:
+        require_problem(answer, 503, "LOADING")
+        require(int(answer.headers["retry-after"]) >= 1, answer.headers)
+    with Client(server, ADMIN_TOKEN) as client:
+        client.expect(200, "GET", "/readyz")
+        client.expect(201, "POST", JOBS, {"payload": ""})
+
+
+def test_503_while_the_disk_does_not_follow(options):
+    """Behind more journal than journal-buffer-limit changes are 503 CONGESTED; reading goes on."""
+    server = serve(options, {"appendonly": "yes", "appendfsync": "always",
+                             "journal-buffer-limit": "1mb"})
+    refused = None
+    with server.connect(60) as connection, Client(server) as client:
+        large = "x" * 30_000_000
+        for _ in range(10):
+            connection.send("SET", "large", large)
+            for _ in range(30):
+                answer = client.post(JOBS, {"payload": ""})
+                if answer.status != 201:
+                    refused = answer
+                    client.expect(200, "GET", QUEUE)
+                    break
+            connection.read_reply()
+            if refused is not None:
+                break
+        require(refused is not None, "nothing was refused")
+        require_problem(refused, 503, "CONGESTED")
+        require(int(refused.headers["retry-after"]) >= 1, refused.headers)
+        wait_until(lambda: client.post(JOBS, {"payload": ""}).status == 201, what="room again")
+
+
+def test_409_while_a_checkpoint_is_written(options):
+    """A second checkpoint is 409 RUNNING until the first one is done."""
+    server = serve(options, {"appendonly": "yes", "appendfsync": "no"})
+    with server.connect(30) as connection, Client(server, ADMIN_TOKEN) as client:
+        for start in range(0, 200_000, 20_000):
+            connection.pipeline([("SET", f"key:{start + i}", "x" * 50) for i in range(20_000)])
+        client.expect(202, "POST", "/api/v1/checkpoint")
+
+        def running():
+            answer = client.post("/api/v1/checkpoint")
+            if answer.status == 409:
+                require_problem(answer, 409, "RUNNING")
+            return answer.status == 409
+        wait_until(running, what="a checkpoint that is being written")
+
+
+def test_409_for_what_would_wait_too_long(options):
+    """With max_wait_ms a job that would wait longer is 409 TOOLATE, which says how long."""
+    server = serve(options)
+    with Client(server) as client:
+        client.expect(200, "PATCH", QUEUE, {"max_active": 1})
+        for number in range(10):
+            client.expect(201, "POST", JOBS, {"id": f"a{number}", "payload": ""})
+            job, = client.post(QUEUE + ":pop", {}).json["jobs"]
+            time.sleep(0.05)
+            client.expect(200, "POST", f"{JOBS}/{job['id']}:ack", {"lease": job["lease"]})
+        for name in "bcd":
+            client.expect(201, "POST", JOBS, {"id": name, "payload": ""})
+        members = require_problem(client.post(JOBS, {"payload": "", "max_wait_ms": 5}), 409,
+                                  "TOOLATE")
+        require_equal(members["maxwait_ms"], 5)
+        require(members["eta_ms"] >= 100, members)
+        client.expect(201, "POST", JOBS, {"payload": "", "max_wait_ms": 60000})
 
 
 HOSTILE = [b".", b"..", b"../..", b"/", b"//", b"a/b", b"a:cancel", b":pop", b"jobs", b"?a=b",
