@@ -35,6 +35,7 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   "integer"}, "p95": {"type": "integer"}, "p99": {"type": "integer"}, "max": {"type":
   "integer"}, "mean": {"type": "number"}}, "required": ["count", "p50", "p95", "p99", "max",
   "mean"], "additionalProperties": false},
+"Buckets": {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}},
 "Stats": {"type": "object", "properties": {"pending": {"type": "integer"}, "active": {"type":
   "integer"}, "delayed": {"type": "integer"}, "blocked": {"type": "integer"}, "waiting":
   {"type": "integer"}, "waiting_pops": {"type": "integer"}, "slots": {"type": "integer"},
@@ -70,8 +71,10 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   "integer"}, "cancelled": {"type": "integer"}, "reclaimed": {"type": "integer"}, "wait_ms":
   {"$ref": "#/components/schemas/Distribution"}, "run_ms": {"$ref":
   "#/components/schemas/Distribution"}, "oldest_ms": {"type": ["integer", "null"]},
-  "name_base64": {"type": "string"}}, "required": ["name", "pending", "active", "delayed",
-  "blocked", "waiting", "added", "started", "completed", "failed", "expired", "cancelled",
+  "wait_buckets": {"$ref": "#/components/schemas/Buckets"}, "run_buckets": {"$ref":
+  "#/components/schemas/Buckets"}, "name_base64": {"type": "string"}}, "required": ["name",
+  "pending", "active", "delayed", "blocked", "waiting", "added", "started", "completed",
+  "failed", "expired", "cancelled",
   "reclaimed", "wait_ms", "run_ms", "oldest_ms"], "additionalProperties": false}}}, "required":
   ["bands"], "additionalProperties": false},
 "Groups": {"type": "object", "properties": {"groups": {"type": "array", "items": {"type":

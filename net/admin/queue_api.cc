@@ -1,5 +1,7 @@
 // Routes about queues: the list of them, one with its statistics and configuration, its bands,
 // groups and workers.
+#include <algorithm>
+
 #include "engine/engine.h"
 #include "engine/queue/queue_names.h"
 #include "net/admin/api.h"
@@ -130,7 +132,86 @@ void respond_lines(Exchange& exchange, const char* member, const Words& by) {
   if (!respond_error(exchange, reply)) respond_json(exchange, {{member, lines_of(reply)}});
 }
 
-void get_bands(Exchange& exchange) { respond_lines(exchange, "bands", {"PRI"}); }
+// Bounds of the buckets of distributions, as fine as Histogram's own or coarser, so that counts are
+// exact: each millisecond up to 31, then sixteen to a power of two.
+const std::vector<int64_t>& bucket_bounds_ms() {
+  constexpr int64_t kSteps = 16;
+  constexpr int64_t kExactMs = 2 * kSteps;
+  constexpr int64_t kMostMs = int64_t{1} << 40;
+  static const std::vector<int64_t> bounds = [] {
+    std::vector<int64_t> made;
+    for (int64_t ms = 0; ms < kExactMs; ++ms) made.push_back(ms);
+    for (int64_t power = kExactMs; power < kMostMs; power *= 2) {
+      for (int64_t i = 1; i <= kSteps; ++i) made.push_back(power + i * (power / kSteps) - 1);
+    }
+    return made;
+  }();
+  return bounds;
+}
+
+// Pairs of a bucket's greatest value and how many it holds; those that hold none are left out.
+json buckets_of(const BucketCounts& counts) {
+  const std::vector<int64_t>& bounds = bucket_bounds_ms();
+  json buckets = json::array();
+  uint64_t before = 0;
+  for (size_t i = 0; i < bounds.size(); ++i) {
+    if (counts.up_to[i] == before) continue;
+    buckets.push_back(json::array({bounds[i], counts.up_to[i] - before}));
+    before = counts.up_to[i];
+  }
+  return buckets;
+}
+
+struct WantedBuckets {
+  bool wait = false;
+  bool run = false;
+};
+
+// The values of `with`, which may be repeated.
+WantedBuckets wanted_buckets(QueryReader& query) {
+  Words words;
+  query.options({{"with", ""}}, words);
+  WantedBuckets wanted;
+  for (const std::string& word : words) {
+    wanted.wait = wanted.wait || word == "wait_buckets";
+    wanted.run = wanted.run || word == "run_buckets";
+    const bool known = word == "wait_buckets" || word == "run_buckets";
+    if (!known) query.fail("with", "must be wait_buckets or run_buckets");
+  }
+  return wanted;
+}
+
+// Beside a line of Q.STATS … BY PRI, which has only quantiles over all time: who asks twice sees
+// what came in between.
+void put_buckets(const QueueBuckets& buckets, Bytes name, WantedBuckets wanted, json& line) {
+  const auto found = std::find_if(buckets.bands.begin(), buckets.bands.end(),
+                                  [&](const BandBuckets& band) { return band.band == name; });
+  const bool none = found == buckets.bands.end();
+  if (wanted.wait) line["wait_buckets"] = none ? json::array() : buckets_of(found->wait_ms);
+  if (wanted.run) line["run_buckets"] = none ? json::array() : buckets_of(found->run_ms);
+}
+
+void get_bands(Exchange& exchange) {
+  QueryReader query(exchange);
+  const auto db = static_cast<int>(query.integer("db", 0, kDatabases - 1).value_or(0));
+  const WantedBuckets wanted = wanted_buckets(query);
+  const bool any = wanted.wait || wanted.run;
+  if (query.failed() || (any && respond_busy(exchange))) return;
+  const std::string& queue = exchange.path("queue");
+  // The command first: it is what the user's rights are about.
+  const RespValue reply = exchange.run({"Q.STATS", queue, "BY", "PRI"});
+  if (respond_error(exchange, reply)) return;
+  json lines = lines_of(reply);
+  if (any) {
+    Engine& engine = *exchange.service().state().engine;
+    const QueueBuckets buckets = queue_buckets(engine, {db, queue}, bucket_bounds_ms());
+    exchange.engine().raise_gate(buckets.gate);
+    for (size_t i = 0; i < lines.size(); ++i) {
+      put_buckets(buckets, reply.items[2 * i].text, wanted, lines[i]);
+    }
+  }
+  respond_json(exchange, {{"bands", std::move(lines)}});
+}
 
 void get_groups(Exchange& exchange) { respond_lines(exchange, "groups", {"GROUP"}); }
 
@@ -214,6 +295,7 @@ std::vector<Route> queue_routes() {
       {.pattern = "/api/v1/queues/{queue}/bands",
        .handler = get_bands,
        .summary = "Statistics by band, the most urgent first.",
+       .parameters = {{"with", "string", "wait_buckets or run_buckets; may be repeated"}},
        .answer = "Bands"},
       {.pattern = "/api/v1/queues/{queue}/groups",
        .handler = get_groups,

@@ -1,5 +1,6 @@
 // Small charts on uPlot: a line for each of some values over the last minutes.
 import uPlot from "uplot";
+import { shown } from "./bytes";
 import { duration, rate, short_count } from "./format";
 import type { Series } from "./history";
 import { colour, on_theme } from "./theme";
@@ -15,7 +16,8 @@ interface Line {
   colour: string;
   dash?: number[];
   fill?: boolean;
-  values: (number | null)[];
+  // A gap where it is null; undefined: not known there, the line goes on.
+  values: (number | null | undefined)[];
 }
 
 export const BAND_COLOURS = 8;
@@ -29,9 +31,11 @@ function lines_of(kind: ChartKind, series: Series): Line[] {
     return [{ name: "added/s", colour: "waiting", values: series.added },
       { name: "ended/s", colour: "done", fill: true, values: series.completed }];
   }
-  return [...series.waits.values()].flatMap((wait) => [
-    { name: "p95", colour: `band-${wait.place % BAND_COLOURS}`, values: wait.p95 },
-    { name: "p50", colour: `band-${wait.place % BAND_COLOURS}`, dash: [3, 3], values: wait.p50 }]);
+  return [...series.waits].flatMap(([band, wait]) => {
+    const colour = `band-${wait.place % BAND_COLOURS}`;
+    return [{ name: `${shown(band)} p95`, colour, values: wait.p95 },
+      { name: `${shown(band)} p50`, colour, dash: [3, 3], values: wait.p50 }];
+  });
 }
 
 const LABEL: Record<ChartKind, (value: number) => string> = {
@@ -39,6 +43,14 @@ const LABEL: Record<ChartKind, (value: number) => string> = {
   flow: (value) => `${rate(value)}/s`,
   wait: (value) => duration(value * 1000),
 };
+
+// The newest values, for who does not see the lines.
+function in_words(kind: ChartKind, lines: readonly Line[]): string {
+  return lines.flatMap(({ name, values }) => {
+    const value = values[values.length - 1];
+    return value === null || value === undefined ? [] : [`${name} ${LABEL[kind](value)}`];
+  }).join(", ");
+}
 
 // Half a job and half a millisecond would be labelled as whole ones.
 const STEP: Record<ChartKind, number> = { depth: 1, flow: 0.1, wait: 0.001 };
@@ -57,6 +69,7 @@ export class Chart {
 
   // `root` has the size; `axes`: with figures beside it.
   constructor(private root: HTMLElement, private kind: ChartKind, private axes: boolean) {
+    root.setAttribute("role", "img");
     this.resize.observe(root);
   }
 
@@ -71,6 +84,7 @@ export class Chart {
     this.series = series;
     if (this.root.clientWidth < 20) return;
     const lines = lines_of(this.kind, series);
+    this.root.setAttribute("aria-label", in_words(this.kind, lines));
     if (!this.plot || this.lines !== lines.length) this.build(lines);
     this.plot!.setData([series.time, ...lines.map((line) => line.values)] as uPlot.AlignedData);
   }
@@ -119,7 +133,7 @@ export class Chart {
         width: 1.5,
         dash: line.dash,
         fill: line.fill ? colour(line.colour) + "26" : undefined,
-        spanGaps: true,
+        spanGaps: this.kind !== "wait",
         points: { show: false },
       }))],
     }, [[], ...lines.map(() => [])] as unknown as uPlot.AlignedData, this.root);

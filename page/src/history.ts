@@ -1,6 +1,7 @@
 // The last minutes of each queue, as far as this page has seen them: what the charts draw.
 import { segment_of } from "./bytes";
 import type { Band, Stats } from "./types";
+import { WaitWindow } from "./waits";
 
 const MOST_SAMPLES = 240;
 const MOST_QUEUES = 300;
@@ -9,8 +10,9 @@ export const MOST_BANDS = 8;
 export interface Waits {
   // Which band by urgency: its colour.
   place: number;
-  p50: (number | null)[];
-  p95: (number | null)[];
+  // Seconds; null: nobody was started and nobody waited, undefined: it was not asked for.
+  p50: (number | null | undefined)[];
+  p95: (number | null | undefined)[];
 }
 
 export class Series {
@@ -19,8 +21,9 @@ export class Series {
   active: number[] = [];
   added: (number | null)[] = [];
   completed: (number | null)[] = [];
-  // By band's segment, along `time`; null where it was not asked for.
+  // By band's segment, along `time`.
   waits = new Map<string, Waits>();
+  readonly recent = new WaitWindow();
   private totals: { at: number; added: number; ended: number } | null = null;
 
   add(stats: Stats, bands: Band[] | null): void {
@@ -39,6 +42,7 @@ export class Series {
     this.active.push(stats.active);
     this.added.push(usable ? (stats.added - before.added) / seconds : null);
     this.completed.push(usable ? (ended - before.ended) / seconds : null);
+    if (bands !== null) this.recent.add(now / 1000, stats.since, bands);
     this.add_waits(bands);
     this.trim();
   }
@@ -47,14 +51,14 @@ export class Series {
     const length = this.time.length;
     for (const [place, band] of (bands ?? []).slice(0, MOST_BANDS).entries()) {
       const key = segment_of(band, "name") ?? "";
-      if (this.waits.has(key) || band.wait_ms.count === 0) continue;
-      this.waits.set(key, { place, p50: Array(length - 1).fill(null),
-        p95: Array(length - 1).fill(null) });
+      if (this.waits.has(key) || this.recent.of(key) === null) continue;
+      this.waits.set(key, { place, p50: Array(length - 1).fill(undefined),
+        p95: Array(length - 1).fill(undefined) });
     }
     for (const [key, wait] of this.waits) {
-      const band = bands?.find((each) => segment_of(each, "name") === key);
-      wait.p50.push(band ? band.wait_ms.p50 / 1000 : null);
-      wait.p95.push(band ? band.wait_ms.p95 / 1000 : null);
+      const recent = bands === null ? undefined : this.recent.of(key);
+      wait.p50.push(recent ? recent.p50 / 1000 : recent);
+      wait.p95.push(recent ? recent.p95 / 1000 : recent);
     }
   }
 

@@ -4,10 +4,12 @@ import type { QueueRef } from "./api";
 import { segment_of, shown } from "./bytes";
 import { BAND_COLOURS } from "./charts";
 import { KeyedList, h, replace, set_class, set_text } from "./dom";
-import { duration, plural, short_count } from "./format";
+import { plural, short_count } from "./format";
+import { series_of } from "./history";
 import type { Visibility } from "./live";
 import type { Band, Job } from "./types";
 import { Panel, job_anchor } from "./view";
+import { wait_in_words } from "./words";
 
 const SHOWN_JOBS = 16;
 
@@ -75,8 +77,8 @@ export class LanesPanel {
 
   private update(lane: Lane, band: Band): void {
     set_text(lane.count, short_count(band.pending));
-    set_text(lane.wait, band.wait_ms.count
-      ? `wait p50 ${duration(band.wait_ms.p50)}, p95 ${duration(band.wait_ms.p95)}` : "");
+    const { recent } = series_of(this.ref.db, this.ref.queue);
+    set_text(lane.wait, wait_in_words(recent.of(segment_of(band, "name") ?? "")));
     set_class(lane.root, "idle", band.pending === 0);
     lane.jobs.render(lane.heads);
     const rest = band.pending - lane.heads.length;

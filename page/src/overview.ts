@@ -12,6 +12,8 @@ import { act, words_of_error } from "./notices";
 import type { Band, QueueLine } from "./types";
 import { empty, error_box, queue_link, skeleton } from "./view";
 import type { View } from "./view";
+import { WINDOW_S } from "./waits";
+import { wait_in_words } from "./words";
 
 const USUAL_MS = 1000;
 // How a queue is configured changes seldom.
@@ -107,7 +109,8 @@ export class Overview implements View {
     const asked = new Set(due.map(({ line }) => line));
     await Promise.all(due.map(async ({ line, card }) => {
       const ref: QueueRef = { queue: this.name(line), db: this.db };
-      const { bands } = await request<{ bands: Band[] }>(queue_path(ref, "/bands"), { signal });
+      const { bands } = await request<{ bands: Band[] }>(
+        queue_path(ref, "/bands", { with: "wait_buckets" }), { signal });
       card!.bands_at = performance.now();
       series_of(this.db, ref.queue).add(line.stats, bands);
       draw_soon(() => this.draw_bands(card!, bands));
@@ -219,9 +222,13 @@ export class Overview implements View {
 
   private draw_bands(card: Card, bands: Band[]): void {
     const busy = bands.filter((band) => band.wait_ms.count > 0 || band.pending > 0).slice(0, 8);
-    replace(card.bands, ...busy.map((band) => h("span", {},
-      h("bdi", {}, shown(segment_of(band, "name"))), h("b", {}, short_count(band.pending)),
-      band.wait_ms.count ? h("small", { title: "wait: p50 · p95" },
-        `${duration(band.wait_ms.p50)} · ${duration(band.wait_ms.p95)}`) : null)));
+    const { recent } = series_of(this.db, card.key);
+    replace(card.bands, ...busy.map((band) => {
+      const wait = recent.of(segment_of(band, "name") ?? "");
+      return h("span", {},
+        h("bdi", {}, shown(segment_of(band, "name"))), h("b", {}, short_count(band.pending)),
+        wait && wait.started > 0 ? h("small", { title: `${wait_in_words(wait)}, of the last `
+          + `${WINDOW_S} s` }, `${duration(wait.p50)} · ${duration(wait.p95)}`) : null);
+    }));
   }
 }

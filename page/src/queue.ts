@@ -18,6 +18,7 @@ import { Poller, Visibility, draw_soon } from "./live";
 import type { Band, Job, QueueAnswer } from "./types";
 import { Figure, empty, error_box, overview_link, skeleton } from "./view";
 import type { View } from "./view";
+import { WINDOW_S } from "./waits";
 import { is_over } from "./words";
 
 const USUAL_MS = 1000;
@@ -30,7 +31,7 @@ function figures() {
     later: new Figure("Delayed, blocked", "jobs that wait for their time, or for other jobs"),
     active: new Figure("Active", "slots in use, and their cap"),
     oldest: new Figure("Oldest", "the longest wait of a job that may run"),
-    wait: new Figure("Wait p95", "of all jobs since the server started"),
+    wait: new Figure("Wait p95", `of the jobs that were started in the last ${WINDOW_S} s`),
     run: new Figure("Run p50", "of all runs since the server started"),
     flow: new Figure("Ended", "a second, over the last minute"),
     bad: new Figure("Failed", "failed and expired jobs; leases that ran out"),
@@ -71,7 +72,8 @@ export class QueueView implements View {
     this.activity = new ActivityPanel(ref, poke);
     const spots = [h("div.plot"), h("div.plot"), h("div.plot")];
     const captions = [["Waiting", "waiting", "Active", "active"],
-      ["Added a second", "waiting", "Ended a second", "done"], ["Wait by band: p95, dashed p50"]];
+      ["Added a second", "waiting", "Ended a second", "done"],
+      [`Wait by band, last ${WINDOW_S} s: p95, dashed p50`]];
     this.charts = [new Chart(spots[0], "depth", true), new Chart(spots[1], "flow", true),
       new Chart(spots[2], "wait", true)];
     this.lay_out(spots.map((spot, index) => h("figure.panel", {},
@@ -118,7 +120,8 @@ export class QueueView implements View {
   private async ask(signal: AbortSignal): Promise<void> {
     const [answer, { bands }] = await Promise.all([
       request<QueueAnswer>(queue_path(this.ref), { signal }),
-      request<{ bands: Band[] }>(queue_path(this.ref, "/bands"), { signal }),
+      request<{ bands: Band[] }>(queue_path(this.ref, "/bands", { with: "wait_buckets" }),
+        { signal }),
     ]);
     const first = this.answer === null;
     this.answer = answer;
@@ -153,8 +156,9 @@ export class QueueView implements View {
     all.active.set(count(stats.slots) + (cap ? ` / ${count(cap)}` : ""),
       stats.utilization === null ? "no cap" : `${Math.round(stats.utilization * 100)} % used`);
     all.oldest.set(duration(stats.oldest_ms));
-    all.wait.set(stats.wait_ms.count ? duration(stats.wait_ms.p95) : "–",
-      stats.wait_ms.count ? `p50 ${duration(stats.wait_ms.p50)}` : "");
+    const wait = series_of(this.ref.db, this.ref.queue).recent.of_all();
+    all.wait.set(wait && wait.started > 0 ? duration(wait.p95) : "–",
+      wait === null ? "" : wait.started > 0 ? `p50 ${duration(wait.p50)}` : "none started");
     all.run.set(stats.run_ms.count ? duration(stats.run_ms.p50) : "–",
       stats.run_ms.count ? `p95 ${duration(stats.run_ms.p95)}` : "");
     all.flow.set(`${rate(stats.rates.completed)}/s`, `added ${rate(stats.rates.added)}/s`);

@@ -20,6 +20,9 @@ export interface Distribution {
   mean: number;
 }
 
+// The greatest value of a bucket, and how many are in it.
+export type Bucket = [number, number];
+
 export interface Counts {
   pending: number;
   active: number;
@@ -71,6 +74,7 @@ export interface Band extends Named, Counts {
   wait_ms: Distribution;
   run_ms: Distribution;
   oldest_ms: number | null;
+  wait_buckets?: Bucket[];
 }
 
 export interface Group extends Named, Counts {

@@ -2,6 +2,7 @@
 import { shown } from "./bytes";
 import { count, duration, moment, plural } from "./format";
 import type { Job, QueueEvent } from "./types";
+import type { Wait } from "./waits";
 
 const PAIR = /^(\d+)\/(\d+)$/;
 
@@ -77,6 +78,13 @@ const EVENTS: Record<string, string> = {
 
 export function event_in_words(event: QueueEvent): string {
   return EVENTS[event.type] ?? event.type;
+}
+
+// How long jobs waited that were started lately.
+export function wait_in_words(wait: Wait | null): string {
+  if (wait === null) return "";
+  if (wait.started === 0) return `none started, first waits ${duration(wait.p95)}`;
+  return `wait p50 ${duration(wait.p50)}, p95 ${duration(wait.p95)}`;
 }
 
 export function is_over(state: string): boolean {

@@ -366,6 +366,45 @@ def test_configuration(options):
                       ["CRITICAL", "HIGH", "NORMAL", "LOW", "BACKGROUND"])
 
 
+def buckets_of(client, which="wait_buckets"):
+    bands = client.expect(200, "GET", QUEUE + "/bands?with=" + which).json["bands"]
+    return {band["name"]: dict(band[which]) for band in bands}
+
+
+def test_buckets_tell_a_stall_that_quantiles_hide(options):
+    """Between two samples of a band's buckets stands what was started then, however much before."""
+    server = serve(options)
+    with Client(server) as client, server.connect() as connection:
+        for first in range(0, 2000, 100):
+            connection.pipeline([("Q.ADD", "q", f"j{first + n}", "", "PRI", "HIGH")
+                                 for n in range(100)])
+            connection.call("Q.POP", "1", "q", "COUNT", "100")
+        before = buckets_of(client)
+        band = client.get(QUEUE + "/bands").json["bands"][1]
+        require("wait_buckets" not in band, band)
+        require_equal(sum(before["HIGH"].values()), band["wait_ms"]["count"])
+        require_equal(band["wait_ms"]["count"], 2000)
+        require_equal(before["LOW"], {})
+        add(client, "slow", pri="HIGH")
+        time.sleep(0.6)
+        job, = pop(client)
+        after = buckets_of(client)
+        came = {ms: count - before["HIGH"].get(ms, 0) for ms, count in after["HIGH"].items()
+                if count != before["HIGH"].get(ms, 0)}
+        (wait_ms, count), = came.items()
+        require(count == 1 and 600 <= wait_ms < 5000, came)
+        require(client.get(QUEUE + "/bands").json["bands"][1]["wait_ms"]["p95"] < 600,
+                "the quantile over all time")
+        bounds = list(after["HIGH"])
+        require_equal(bounds, sorted(bounds), "the order of buckets")
+        client.expect(200, "POST", JOBS + "/slow:ack", {"lease": job["lease"]})
+        require_equal(sum(buckets_of(client, "run_buckets")["HIGH"].values()), 1, "runs")
+        require_problem(client.get(QUEUE + "/bands?with=all"), 422, "BADFIELD")
+        client.expect(200, "GET", QUEUE + "/bands?with=wait_buckets&with=run_buckets")
+        require_equal(client.get("/api/v1/queues/none/bands?with=run_buckets").json["bands"][0]
+                      ["run_buckets"], [])
+
+
 def test_a_long_poll_waits_for_a_job(options):
     """:pop with wait_ms gets the job that is added later, once; an end is awaited likewise."""
     server = serve(options)

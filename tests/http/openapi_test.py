@@ -130,6 +130,7 @@ def call_everything(api):
                  "/jobs?by=dispatch&count=10", "/events?after=-&id=a",
                  "/jobs/a", "/jobs/%FF?with=payload", "", "?window_ms=1000", "/config",
                  "/config?group=*", "/bands", "/groups", "/tags/lang", "/workers",
+                 "/bands?with=wait_buckets&with=run_buckets",
                  "/events?after=-&count=50"):
         api.call("GET", queue + path)
     api.call("POST", jobs + ":retry", {"where": {"state": ["cancelled"]}})

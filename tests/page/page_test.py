@@ -27,6 +27,7 @@ SCREENSHOTS = ROOT / "build" / "page-screenshots"
 FILES = ["/", "/app.js", "/app.css", "/icon.svg"]
 SCENARIO_LIMIT_S = 80
 MANY_JOBS = 1_000_000
+QUICK_JOBS = 20_000
 
 
 def need_page(client):
@@ -117,6 +118,21 @@ def test_reading_without_tokens(options):
 def test_live(options):
     """A queue changes before one's eyes: lanes, slots, groups, events, the next jobs."""
     play(options, "live")
+
+
+def add_quick(server, _):
+    """QUICK_JOBS jobs in the band HIGH of `exec`, each started at once."""
+    connection = server.connect(timeout_s=60)
+    connection.call("Q.CONFIG", "exec", "SET", "lease_ms", "600000")
+    for first in range(0, QUICK_JOBS, 100):
+        connection.pipeline([("Q.ADD", "exec", f"quick-{first + n}", "", "PRI", "HIGH")
+                             for n in range(100)])
+        connection.call("Q.POP", "1", "exec", "COUNT", "100")
+
+
+def test_a_stall_shows_at_once(options):
+    """However many jobs were quick before, one that waited long is in the chart a moment later."""
+    play(options, "waits", prepare=add_quick)
 
 
 def test_steering(options):

@@ -1,0 +1,96 @@
+// How long those waited that were started lately.
+//
+// The server's distributions count since its statistics began: after a million jobs a stall does
+// not move their quantiles. So their buckets are sampled, and what came between two samples counts.
+import { segment_of } from "./bytes";
+import type { Band, Bucket } from "./types";
+
+// What was started in so long a time. A stall that is longer shows at once, in full.
+export const WINDOW_S = 5;
+// Samples that are further apart tell of too long ago.
+const MOST_S = 4 * WINDOW_S;
+
+export interface Wait {
+  // How many were started. None: then the quantiles are how long the first one has waited so far.
+  started: number;
+  p50: number;
+  p95: number;
+}
+
+interface Sample {
+  at: number;
+  bands: Map<string, Bucket[]>;
+}
+
+// The least value that at least this share does not exceed.
+function quantile(buckets: readonly Bucket[], count: number, share: number): number {
+  let left = Math.max(1, Math.ceil(share * count));
+  for (const [most, held] of buckets) {
+    left -= held;
+    if (left <= 0) return most;
+  }
+  return 0;
+}
+
+function wait_of(buckets: readonly Bucket[]): Wait {
+  const started = buckets.reduce((sum, [, held]) => sum + held, 0);
+  return { started, p50: quantile(buckets, started, 0.5), p95: quantile(buckets, started, 0.95) };
+}
+
+function difference(now: readonly Bucket[], before: readonly Bucket[]): Bucket[] {
+  const held = new Map(before);
+  return now.map(([most, count]): Bucket => [most, count - (held.get(most) ?? 0)])
+    .filter(([, count]) => count > 0);
+}
+
+export class WaitWindow {
+  private samples: Sample[] = [];
+  private since: number | null = null;
+  private waits = new Map<string, Wait>();
+  private whole: Wait | null = null;
+
+  // `at`: seconds, of any clock; `since`: when the statistics began.
+  add(at: number, since: number, bands: readonly Band[]): void {
+    if (since !== this.since) this.samples = [];
+    this.since = since;
+    const sample = { at, bands: new Map(bands.map((band): [string, Bucket[]] =>
+      [segment_of(band, "name") ?? "", band.wait_buckets ?? []])) };
+    // The first one is the newest that is as old as the window; it may be a younger one.
+    while (this.samples.length > 1 && this.samples[1].at <= at - WINDOW_S) this.samples.shift();
+    while (this.samples.length > 0 && this.samples[0].at < at - MOST_S) this.samples.shift();
+    this.compute(sample, bands);
+    this.samples.push(sample);
+  }
+
+  private compute(sample: Sample, bands: readonly Band[]): void {
+    this.waits.clear();
+    this.whole = null;
+    const first = this.samples[0];
+    if (!first) return;
+    const all: Bucket[] = [];
+    for (const band of bands) {
+      const key = segment_of(band, "name") ?? "";
+      const came = difference(sample.bands.get(key) ?? [], first.bands.get(key) ?? []);
+      all.push(...came);
+      if (came.length > 0) this.waits.set(key, wait_of(came));
+      else if (band.pending > 0) this.waits.set(key, still(band.oldest_ms ?? 0));
+    }
+    const oldest = Math.max(0, ...bands.map((band) => band.pending ? band.oldest_ms ?? 0 : 0));
+    if (all.length > 0) this.whole = wait_of(all.sort(([a], [b]) => a - b));
+    else if (bands.some((band) => band.pending > 0)) this.whole = still(oldest);
+  }
+
+  // Milliseconds; null: it is not known, or nobody was started and nobody waits.
+  of(band: string): Wait | null {
+    return this.waits.get(band) ?? null;
+  }
+
+  // Of all bands together.
+  of_all(): Wait | null {
+    return this.whole;
+  }
+}
+
+function still(ms: number): Wait {
+  return { started: 0, p50: ms, p95: ms };
+}
