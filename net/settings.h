@@ -67,6 +67,7 @@ struct Settings {
   int64_t http_maxclients = 0;
   uint64_t http_max_body_bytes = 0;
   int64_t http_timeout_s = 0;
+  int64_t http_session_s = 0;
   HttpAliases http_aliases;
   std::string unixsocket;      // Empty = none.
   int64_t unixsocketperm = 0;  // 0 = as the umask says.

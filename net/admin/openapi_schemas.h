@@ -12,9 +12,18 @@ inline constexpr const char* kOpenApiSchemas = R"json({
 "Status": {"type": "object", "properties": {"status": {"type": "string"}}, "required":
   ["status"], "additionalProperties": false},
 "Session": {"type": "object", "properties": {"role": {"type": ["string", "null"], "enum":
-  ["read", "operate", "admin", null]}, "tokens": {"type": "boolean"}, "now":
-  {"type": "integer"}}, "required": ["role", "tokens", "now"],
+  ["read", "operate", "admin", null]}, "user": {"type": ["string", "null"]}, "user_base64":
+  {"type": "string"}, "tokens": {"type": "boolean"}, "now": {"type": "integer"}}, "required":
+  ["role", "user", "tokens", "now"], "additionalProperties": false},
+"LogIn": {"type": "object", "properties": {"user": {"type": "string"}, "user_base64": {"type":
+  "string"}, "password": {"type": "string"}, "password_base64": {"type": "string"}},
   "additionalProperties": false},
+"NewSession": {"type": "object", "properties": {"token": {"type": "string"}, "role": {"type":
+  "string", "enum": ["read", "operate", "admin"]}, "user": {"type": ["string", "null"]},
+  "user_base64": {"type": "string"}, "expires": {"type": "integer"}}, "required": ["token",
+  "role", "user", "expires"], "additionalProperties": false},
+"EndedSession": {"type": "object", "properties": {"ended": {"type": "boolean"}}, "required":
+  ["ended"], "additionalProperties": false},
 "Tokens": {"type": "object", "properties": {"tokens": {"type": "array", "items": {"type":
   "object", "properties": {"id": {"type": "string"}, "role": {"type": "string", "enum": ["read",
   "operate", "admin"]}, "user": {"type": ["string", "null"]}, "user_base64": {"type": "string"},

@@ -15,6 +15,7 @@ std::vector<Route> admin_routes();
 
 // By file.
 std::vector<Route> server_routes();   // net/admin/server_api.cc
+std::vector<Route> session_routes();  // net/admin/session_api.cc
 std::vector<Route> token_routes();    // net/admin/token_api.cc
 std::vector<Route> queue_routes();    // net/admin/queue_api.cc
 std::vector<Route> job_routes();      // net/admin/job_api.cc

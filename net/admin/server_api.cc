@@ -1,6 +1,4 @@
-// Routes about the server as a whole: health, who asks, checkpoint, journal.
-#include <chrono>
-
+// Routes about the server as a whole: health, checkpoint, journal.
 #include "engine/base/numbers.h"
 #include "net/admin/api.h"
 #include "net/admin/routes.h"
@@ -23,19 +21,6 @@ void get_ready(Exchange& exchange) {
     return exchange.respond(problem(503, "LOADING", "The data is being loaded."));
   }
   respond_json(exchange, {{"status", "ready"}});
-}
-
-// Who asks, for a page that has to know what to show. Open: it tells of nothing but the token.
-void get_session(Exchange& exchange) {
-  const bool tokens = !exchange.service().tokens()->empty();
-  const bool known = !tokens || exchange.request().header("authorization") != nullptr;
-  using std::chrono::system_clock;
-  const auto now = system_clock::now().time_since_epoch();
-  json session = {{"role", nullptr},
-                  {"tokens", tokens},
-                  {"now", std::chrono::duration_cast<std::chrono::milliseconds>(now).count()}};
-  if (known) session["role"] = role_name(exchange.principal().role);
-  respond_json(exchange, session);
 }
 
 void post_checkpoint(Exchange& exchange) {
@@ -86,12 +71,6 @@ std::vector<Route> server_routes() {
        .handler = get_ready,
        .summary = "The data is loaded and commands are served; 503 before.",
        .answer = "Status",
-       .while_loading = true},
-      {.pattern = "/api/v1/session",
-       .access = Access::kOpen,
-       .handler = get_session,
-       .summary = "The role of the token that is given; null where one is needed.",
-       .answer = "Session",
        .while_loading = true},
       {.method = HttpMethod::kPost,
        .pattern = "/api/v1/checkpoint",

@@ -419,7 +419,10 @@ void HttpConnection::open_stream(HttpResponse head, std::function<void()> sent) 
 }
 
 void HttpConnection::send_part(std::string part, std::function<void()> sent) {
-  if (at_ == At::kStreaming) write_when_durable(std::move(part), std::move(sent));
+  if (at_ != At::kStreaming) return;
+  if (!session_has_ended()) return write_when_durable(std::move(part), std::move(sent));
+  // Not from within the handler.
+  thread_.post([self = shared_from_this()] { self->close(); });
 }
 
 void HttpConnection::end_stream() {
@@ -505,7 +508,8 @@ void HttpConnection::on_deadline() {
     service().counters().timeouts.fetch_add(1, std::memory_order_relaxed);
   }
   // After a long silence a comment: so whoever is gone is noticed, and proxies stay.
-  if (at_ == At::kStreaming && !write_busy_) return write(": still here\n\n", nullptr);
+  const bool goes_on = at_ == At::kStreaming && !write_busy_ && !session_has_ended();
+  if (goes_on) return write(": still here\n\n", nullptr);
   if (!partial) return close();
   HttpResponse response = problem(408, "TIMEOUT", "The request did not arrive in time.");
   response.close = true;

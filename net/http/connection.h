@@ -68,6 +68,9 @@ class HttpConnection final : public ExchangeTransport,
   bool check_origin(const HttpRequest& request, HttpResponse& refusal) const;
   bool check_body(const HttpRequest& request, HttpResponse& refusal);
 
+  // Whether who is being answered had logged in, and is not any more: that happens by itself.
+  bool session_has_ended();
+
   // --- Writing ---
   void refuse(HttpResponse response);
   void write_when_durable(std::string bytes, std::function<void()> done);

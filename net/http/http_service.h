@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "engine/base/mutex.h"
+#include "net/http/login_sessions.h"
 #include "net/http/router.h"
 #include "net/http/tokens.h"
 #include "net/listener.h"
@@ -64,6 +65,8 @@ class HttpService {
   void set_tokens(std::vector<TokenSetting> settings);
   // Likewise what the users of tokens may not do any more. Any thread.
   void users_changed();
+  // Those who have logged in by name and password. Any thread.
+  LoginSessions& sessions() { return sessions_; }
   const HttpLimits& limits() const { return limits_; }
   // The queues for which the endpoints of older systems speak.
   const HttpAliases& aliases() const { return aliases_; }
@@ -85,6 +88,7 @@ class HttpService {
   ServerPort& server_;
   Config& config_;
   const std::vector<Route> routes_;
+  LoginSessions sessions_;
   mutable Mutex tokens_mutex_;
   std::shared_ptr<const Tokens> tokens_ GUARDED_BY(tokens_mutex_);
   HttpLimits limits_;

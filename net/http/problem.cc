@@ -38,7 +38,9 @@ constexpr ErrorStatus kStatuses[] = {
     {"STALELEASE", 409, "The lease is not the job's: it has ended, or another has begun."},
     {"TOOBIG", 413, "The payload, result or progress is too large."},
     {"TOOLATE", 409, "The job would wait longer than it may."},
+    {"TOOMANYTRIES", 429, "Too many passwords were wrong."},
     {"TRIMMED", 409, "Events after this number are not kept any more."},
+    {"WRONGPASS", 401, "The user or the password is wrong, or the user is off."},
     {"WRONGTYPE", 409, "The key holds another type than a queue."},
 };
 

@@ -12,7 +12,7 @@ std::shared_ptr<const Tokens> HttpService::tokens() const {
 void HttpService::set_tokens(std::vector<TokenSetting> settings) {
   {
     MutexLock lock(tokens_mutex_);
-    tokens_ = std::make_shared<const Tokens>(std::move(settings));
+    tokens_ = std::make_shared<const Tokens>(std::move(settings), &sessions_);
   }
   users_changed();
 }
@@ -26,6 +26,12 @@ void HttpService::users_changed() {
 void HttpThread::rights_changed() {
   const auto connections = connections_;
   for (const auto& connection : connections) connection->rights_changed();
+}
+
+bool HttpConnection::session_has_ended() {
+  if (exchange_ == nullptr || !exchange_->principal_.logged_in) return false;
+  return !service().tokens()->still_grants(exchange_->route_->access, exchange_->principal_,
+                                           service().state().engine->acl());
 }
 
 void HttpConnection::rights_changed() {

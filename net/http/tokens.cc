@@ -1,6 +1,7 @@
 #include "net/http/tokens.h"
 
 #include "engine/passwords.h"
+#include "net/http/login_sessions.h"
 
 namespace sluice {
 
@@ -114,7 +115,8 @@ std::string token_settings_text(std::span<const TokenSetting> tokens) {
   return text;
 }
 
-Tokens::Tokens(std::vector<TokenSetting> settings) : settings_(std::move(settings)) {
+Tokens::Tokens(std::vector<TokenSetting> settings, const LoginSessions* sessions)
+    : settings_(std::move(settings)), sessions_(sessions) {
   for (size_t i = 0; i < kRoles; ++i) role_users_[i] = user_of_role(static_cast<Role>(i));
 }
 
@@ -123,6 +125,7 @@ std::optional<Principal> Tokens::find(Bytes hash, const Acl& acl) const {
   for (const TokenSetting& setting : settings_) {
     if (same_hash(setting.hash, hash)) found = &setting;
   }
+  if (found == nullptr && sessions_ != nullptr) return sessions_->find(hash, acl);
   if (found == nullptr) return std::nullopt;
   if (found->user.empty()) {
     return Principal{found->role, role_users_[static_cast<size_t>(found->role)], found->hash};

@@ -21,6 +21,8 @@
 
 namespace sluice {
 
+class LoginSessions;
+
 // What a route asks for.
 enum class Access : uint8_t {
   kOpen,     // nothing, ever: /healthz
@@ -34,7 +36,8 @@ enum class Access : uint8_t {
 struct Principal {
   Role role = Role::kRead;
   std::shared_ptr<User> user;
-  std::string token;  // its hash; empty: none was given
+  std::string token;       // its hash; empty: none was given
+  bool logged_in = false;  // by name and password: the token is a session's
 };
 
 // A user that may run what the role may, with all keys.
@@ -42,7 +45,8 @@ std::shared_ptr<User> user_of_role(Role role);
 
 class Tokens {
  public:
-  explicit Tokens(std::vector<TokenSetting> settings);
+  // `sessions` outlive it; what they say counts like a token. Null: there are none.
+  explicit Tokens(std::vector<TokenSetting> settings, const LoginSessions* sessions = nullptr);
 
   bool empty() const { return settings_.empty(); }
   const std::vector<TokenSetting>& settings() const { return settings_; }
@@ -61,6 +65,7 @@ class Tokens {
   std::optional<Principal> find(Bytes hash, const Acl& acl) const;
 
   std::vector<TokenSetting> settings_;
+  const LoginSessions* sessions_;
   // Of tokens that name no user.
   std::array<std::shared_ptr<User>, kRoles> role_users_;
 };

@@ -1,4 +1,5 @@
 // Requests to the API, and how the server is doing as seen from them.
+import { body_member, segment_of } from "./bytes";
 import type { Session } from "./types";
 
 const TOKEN = "sluice-token";
@@ -94,7 +95,8 @@ export async function open(path: string, init: RequestInit): Promise<Response> {
   }
   const problem = await problem_of(response);
   set_health(problem.code === "LOADING" ? "loading" : "connected");
-  if (response.status === 401 && session?.role) {
+  // A wrong password says nothing about who we are.
+  if (response.status === 401 && problem.code !== "WRONGPASS" && session?.role) {
     session = null;
     changed();
   }
@@ -132,6 +134,7 @@ export async function find_session(): Promise<Session> {
   return session;
 }
 
+// With a token, or with what a password gives, which stands where a token would.
 export async function log_in(next: string): Promise<void> {
   const before = token;
   token = next;
@@ -145,7 +148,18 @@ export async function log_in(next: string): Promise<void> {
   changed();
 }
 
+// `user` and `password`: segments.
+export async function log_in_by_password(user: string, password: string): Promise<void> {
+  const body = { ...body_member("user", user), ...body_member("password", password) };
+  const made = await request<{ token: string }>("/api/v1/session", { method: "POST", body });
+  await log_in(made.token);
+}
+
 export async function log_out(): Promise<void> {
+  // One that has ended already, or whose server is away, is not to be ended.
+  if (session !== null && segment_of(session, "user") !== null) {
+    await request("/api/v1/session", { method: "DELETE" }).catch(() => undefined);
+  }
   keep_token(null);
   session = null;
   await find_session();

@@ -1,6 +1,7 @@
 // The page: who is logged in, which view the address names, keys, and how the server is doing.
-import { find_session, log_in, log_out, on_change, state, take_token_of_address } from "./api";
-import { canonical_segment } from "./bytes";
+import { find_session, log_in, log_in_by_password, log_out, on_change, state,
+  take_token_of_address } from "./api";
+import { canonical_segment, segment_of, segment_of_text, shown } from "./bytes";
 import { set_server_time } from "./clock";
 import { append, h, replace, set_text, show } from "./dom";
 import { duration } from "./format";
@@ -60,42 +61,81 @@ function open_view(): void {
   scrollTo(0, 0);
 }
 
-async function leave(): Promise<void> {
-  if (!state.has_token) return show_log_in();
+function close_view(): void {
   view?.stop();
   view = null;
+}
+
+async function leave(): Promise<void> {
+  if (!state.has_token) return show_log_in();
+  close_view();
   await log_out();
+  // Where everybody may do the same, nothing has turned.
+  if (view === null && state.session?.role) open_view();
 }
 
 // --- Log-in ---
 
+interface LogInFields {
+  token: HTMLInputElement;
+  user: HTMLInputElement;
+  password: HTMLInputElement;
+}
+
+// Which field is to be filled in before that can be tried; null: it was tried, and we are in.
+async function try_log_in(fields: LogInFields): Promise<HTMLInputElement | null> {
+  const { token, user, password } = fields;
+  if (user.value) {
+    if (!password.value) return password;
+    await log_in_by_password(segment_of_text(user.value), segment_of_text(password.value));
+    return null;
+  }
+  const text = token.value.trim();
+  if (!text) return state.session?.tokens === false || password.value ? user : token;
+  await log_in(text);
+  return null;
+}
+
+function log_in_fields(): LogInFields {
+  const input = (name: string, type: string, autocomplete: string) =>
+    h("input", { name, type, autocomplete, spellcheck: "false", autocapitalize: "off" });
+  return { token: input("token", "password", "off"), user: input("user", "text", "username"),
+    password: input("password", "password", "current-password") };
+}
+
 function show_log_in(): void {
-  view?.stop();
-  view = null;
+  close_view();
   document.title = "Log in · Sluice";
-  const input = h("input", { type: "password", name: "token", autocomplete: "off",
-    spellcheck: "false", required: true });
+  const tokens = state.session?.tokens !== false;
+  const fields = log_in_fields();
   const fault = h("p.fault", { role: "alert", hidden: true });
   const button = h("button.primary", { type: "submit" }, "Log in");
   const submit = async (event: Event) => {
     event.preventDefault();
-    const text = input.value.trim();
-    if (!text) return input.focus();
     button.disabled = true;
     try {
-      await log_in(text);
+      const missing = await try_log_in(fields);
+      if (missing !== null) missing.focus();
+      else if (view === null) open_view();
     } catch (error) {
       set_text(fault, words_of_error(error));
       show(fault, true);
-      button.disabled = false;
-      input.select();
+      (fields.user.value ? fields.password : fields.token).select();
     }
+    button.disabled = false;
   };
+  const back = h("button", { type: "button", click: () => open_view() }, "Back");
   replace(stage, h("main.log-in", {}, h("form.panel", { submit },
-    h("h1", {}, "Log in"), h("p", {}, "This server asks for a token."), field("Token", input),
-    fault, button, h("p.dim", {}, "Tokens are lines http-token of the server's configuration. "
-      + "This one is kept until the tab is closed."))));
-  input.focus();
+    h("h1", {}, "Log in"),
+    h("p", {}, tokens ? "This server asks for a token, or for a user's name and password."
+      : "From this machine everything can be read. A user may do what his rights say."),
+    tokens ? field("Token", fields.token) : null, tokens ? h("p.or", {}, "or") : null,
+    field("User", fields.user), field("Password", fields.password),
+    fault, h("div.buttons", {}, button, state.session?.role ? back : null),
+    h("p.dim", {}, tokens ? "Tokens are lines http-token of the server's configuration, users are "
+      + "those of its ACL. " : "Users are those of the server's ACL. ",
+    "What is entered here is forgotten when the tab is closed."))));
+  (tokens ? fields.token : fields.user).focus();
 }
 
 let shown_role: string | null | undefined;
@@ -105,12 +145,13 @@ function follow(): void {
   const { session, health } = state;
   draw_health();
   const role = session?.role ?? null;
-  set_text(who, role === null ? "Log in" : state.has_token ? `${role} · log out`
-    : session?.tokens ? "Log in" : "read only");
+  const user = session && segment_of(session, "user");
+  set_text(who, role === null ? "Log in" : !state.has_token ? "read only · log in"
+    : `${user === null ? "" : `${shown(user)} · `}${role} · log out`);
   show(who, session !== null);
-  who.disabled = session !== null && !session.tokens;
-  who.title = who.disabled ? "The server has no tokens: from this machine everything can be read, "
-    + "nothing changed. See http-token." : "";
+  const open = session !== null && !session.tokens && !state.has_token;
+  who.title = open ? "The server has no tokens: from this machine everything can be read. To change "
+    + "something log in as a user, or let it have tokens: see http-token." : "";
   show(search.root, role !== null);
   if (health === "connecting" || role === shown_role) return;
   if (session === null) {

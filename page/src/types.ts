@@ -5,6 +5,9 @@ export type Role = "read" | "operate" | "admin";
 export interface Session {
   // Null: a token is needed and none was given.
   role: Role | null;
+  // Who has logged in by his password.
+  user: string | null;
+  user_base64?: string;
   // Whether the server has tokens at all; without any it only lets this machine read.
   tokens: boolean;
   // The server's clock, unix milliseconds.

@@ -142,6 +142,9 @@ def call_everything(api):
                  "/api/v1/openapi.json"):
         api.call("GET", path)
     api.call("POST", "/api/v1/checkpoint")
+    api.call("POST", "/api/v1/session", {"user": "default", "password": "of-default"}, status=201)
+    api.call("POST", "/api/v1/session", {"user": "default", "password": "x"}, status=401)
+    api.call("DELETE", "/api/v1/session")
     made = api.call("POST", "/api/v1/tokens", {"role": "read"}, status=201)
     api.call("GET", "/api/v1/tokens")
     api.call("DELETE", f"/api/v1/tokens/{made['id']}")
@@ -238,7 +241,7 @@ def test_streams_and_databases_are_described(options):
 
 def test_every_operation_is_as_described(options):
     """Bodies, parameters, statuses and answers of every operation fit the description."""
-    server = serve(options, {"appendonly": "yes"})
+    server = serve(options, {"appendonly": "yes", "requirepass": "of-default"})
     with Client(server, ADMIN_TOKEN) as client:
         api = Described(client)
         require_equal(api.document["openapi"], "3.1.0")

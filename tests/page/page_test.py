@@ -46,10 +46,10 @@ def need_browser():
         raise Skipped("NOT RUN: no chromium; tools/setup test installs it")
 
 
-def play(options, scenario, tokens=True, prepare=None):
+def play(options, scenario, tokens=True, prepare=None, directives=None):
     """A scenario with a server of its own."""
     need_browser()
-    server = serve(options, tokens=tokens)
+    server = serve(options, directives, tokens=tokens)
     with Client(server, OPERATE_TOKEN if tokens else None) as client:
         need_page(client)
         if prepare is not None:
@@ -109,9 +109,19 @@ def test_log_in(options):
     play(options, "log_in")
 
 
+USERS = {"user": [f"{name} on >of-{name} ~* +@all {rules}".strip()
+                  for name, rules in (("carol", "-@admin"), ("vera", "-@write"), ("ada", ""))]}
+
+
+def test_log_in_by_password(options):
+    """A user's name and password in the form give his role; a change of him logs him out."""
+    play(options, "log_in_by_password", directives=USERS)
+
+
 def test_reading_without_tokens(options):
-    """A server without tokens shows everything to this machine and offers no action."""
-    play(options, "without_tokens", tokens=False,
+    """A server without tokens shows everything to this machine and offers no action, but a log-in
+    to its users."""
+    play(options, "without_tokens", tokens=False, directives=USERS,
          prepare=lambda server, _: server.connect().call("Q.ADD", "mail", "m1", "hello"))
 
 

@@ -14,5 +14,36 @@ await scenario(async (browser) => {
   await visit.see("pre", "hello");
   await visit.go("#/q/nothing-here");
   await visit.see(".empty", "This queue is empty");
+  // A user may do more; who changes his mind goes on as he was.
+  await visit.open_queue("mail");
+  await visit.see(".job-row", "m1");
+  await page.getByText("read only · log in").click();
+  await page.waitForSelector("input[name=user]");
+  assert.equal(await page.locator("input[name=token]").count(), 0);
+  await visit.click(".log-in button", "Back");
+  await visit.see(".job-row", "m1");
+  await page.getByText("read only · log in").click();
+  await page.fill("input[name=user]", "carol");
+  await page.fill("input[name=password]", "nonsense");
+  visit.faults.allowed.push("status of 401");
+  await page.keyboard.press("Enter");
+  await visit.see(".fault", "The user or the password is wrong");
+  await page.fill("input[name=password]", "of-carol");
+  await page.keyboard.press("Enter");
+  await visit.see(".page-head button", "Add a job…");
+  await page.getByText("carol · operate · log out").click();
+  await visit.see(".bar", "read only · log in");
+  await visit.see_none(".page-head button");
+  await visit.see(".job-row", "m1");
+  // Also one who may do no more than everybody.
+  await page.getByText("read only · log in").click();
+  await page.fill("input[name=user]", "vera");
+  await page.fill("input[name=password]", "of-vera");
+  await page.keyboard.press("Enter");
+  await visit.see(".bar", "vera · read · log out");
+  await visit.see(".job-row", "m1");
+  await page.getByText("vera · read · log out").click();
+  await visit.see(".bar", "read only · log in");
+  await visit.see(".job-row", "m1");
   await visit.close();
 });

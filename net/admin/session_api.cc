@@ -1,0 +1,114 @@
+// Who asks: the role of a token, and log-ins with the name and the password of an ACL user.
+#include <chrono>
+
+#include "engine/engine.h"
+#include "net/admin/api.h"
+#include "net/admin/routes.h"
+#include "net/http/http_service.h"
+
+namespace sluice {
+
+namespace {
+
+using nlohmann::json;
+using std::chrono::milliseconds;
+
+int64_t unix_ms() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<milliseconds>(now).count();
+}
+
+// For a page that has to know what to show. Open: it tells of nothing but who asks.
+void get_session(Exchange& exchange) {
+  const bool tokens = !exchange.service().tokens()->empty();
+  const bool known = !tokens || exchange.request().header("authorization") != nullptr;
+  const Principal& principal = exchange.principal();
+  json session = {{"role", nullptr}, {"user", nullptr}, {"tokens", tokens}, {"now", unix_ms()}};
+  if (known) session["role"] = role_name(principal.role);
+  if (principal.logged_in) put_bytes(session, "user", principal.user->name);
+  respond_json(exchange, session);
+}
+
+// The address without its port.
+Bytes host_of_peer(Bytes peer) { return peer.substr(0, peer.rfind(':')); }
+
+// Tries the password as a RESP client would: AUTH takes its time, and has its line in ACL LOG.
+// False, with the problem responded: it is wrong, or too many were.
+bool authenticate(Exchange& exchange, const std::string& name, const std::string& password) {
+  LoginSessions& sessions = exchange.service().sessions();
+  const Bytes address = host_of_peer(exchange.request().peer);
+  if (!sessions.may_try(address)) {
+    const milliseconds wait = LoginSessions::kTriesWindow;
+    exchange.respond(
+        problem_of_error("TOOMANYTRIES retry_after_ms=" + std::to_string(wait.count())));
+    return false;
+  }
+  const RespValue reply = exchange.run({"AUTH", name, password});
+  if (reply.is_error() && reply.text.starts_with("WRONGPASS")) sessions.note_failure(address);
+  return !respond_error(exchange, reply);
+}
+
+void begin_session(Exchange& exchange) {
+  QueryReader query(exchange);
+  BodyReader body(exchange);
+  const auto name = body.bytes("user");
+  const auto password = body.bytes("password");
+  if (!name) body.fail("user", "must be there");
+  if (!password) body.fail("password", "must be there");
+  if (query.failed() || body.failed()) return;
+  const std::shared_ptr<User> user = exchange.service().state().engine->acl().find(*name);
+  // Those before the look at the password: a change in between ends the session.
+  const auto rules = user == nullptr ? nullptr : user->rules();
+  if (!authenticate(exchange, *name, *password)) return;
+  if (rules == nullptr) return exchange.respond(problem_of_error("WRONGPASS"));
+  // At RESP anything is his password. Here every page and address that comes this far would be him.
+  if (rules->needs_no_password()) {
+    return exchange.respond(problem(403, "NOPERM", "A user without a password cannot log in."));
+  }
+  const std::optional<Role> role = role_of_rules(*rules);
+  if (!role) return exchange.respond(problem(403, "NOPERM", "The user may not read queues."));
+  LoginSessions& sessions = exchange.service().sessions();
+  json answer = {{"role", role_name(*role)},
+                 {"expires", unix_ms() + sessions.lifetime().count()},
+                 {"token", sessions.begin(user, rules, *role)}};
+  put_bytes(answer, "user", *name);
+  respond_json(exchange, answer, 201);
+}
+
+void end_session(Exchange& exchange) {
+  QueryReader query(exchange);
+  if (query.failed()) return;
+  const Principal& principal = exchange.principal();
+  const bool ended = principal.logged_in && exchange.service().sessions().end(principal.token);
+  respond_json(exchange, {{"ended", ended}});
+}
+
+}  // namespace
+
+std::vector<Route> session_routes() {
+  constexpr const char* kSession = "/api/v1/session";
+  return {
+      {.pattern = kSession,
+       .access = Access::kOpen,
+       .handler = get_session,
+       .summary = "The role of the token that is given; null where one is needed.",
+       .answer = "Session",
+       .while_loading = true},
+      {.method = HttpMethod::kPost,
+       .pattern = kSession,
+       .access = Access::kOpen,
+       .handler = begin_session,
+       .summary = "Logs in with the name and the password of an ACL user.",
+       .body = "LogIn",
+       .answer = "NewSession",
+       .status = 201},
+      {.method = HttpMethod::kDelete,
+       .pattern = kSession,
+       .access = Access::kReady,
+       .handler = end_session,
+       .summary = "Logs out; a token stays.",
+       .answer = "EndedSession"},
+  };
+}
+
+}  // namespace sluice

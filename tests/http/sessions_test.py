@@ -1,0 +1,218 @@
+#!/usr/bin/python3
+"""Log-in over HTTP with the name and the password of an ACL user: who may, as what, how long.
+
+    tests/http/sessions_test.py [--server build/release/bin/sluice-server] [--only part-of-a-name]
+"""
+
+import re
+import sys
+import time
+
+from http_client import (ADMIN_TOKEN, Client, Raw, THREADS, find_port, require, require_equal,
+                         require_problem, run, serve)
+
+SESSION = "/api/v1/session"
+QUEUES = "/api/v1/queues"
+STREAM = QUEUES + "/q/events"
+PASSWORD = "of-the-user-0123"
+
+
+def users(**rules):
+    return {"user": [f"{name} on >{PASSWORD} {text}" for name, text in rules.items()]}
+
+
+def log_in(client, user, password=PASSWORD):
+    return client.post(SESSION, {"user": user, "password": password}, token=None)
+
+
+def secret_of(client, user):
+    answer = log_in(client, user)
+    require_equal(answer.status, 201, str(answer.body))
+    return answer.json["token"]
+
+
+def test_a_user_logs_in_and_out(options):
+    """The password gives a secret that works like a token, with the user's own rules, until the
+    log-out."""
+    server = serve(options, users(carol="~mine:* +@all -@admin"))
+    with Client(server, None) as client:
+        began_ms = time.time() * 1000
+        made = log_in(client, "carol").json
+        require(re.fullmatch("[0-9a-f]{64}", made["token"]), made)
+        require_equal((made["role"], made["user"]), ("operate", "carol"))
+        require(abs(made["expires"] - began_ms - 28_800_000) < 60_000, made)
+        secret = made["token"]
+        require(secret_of(client, "carol") != secret, "two log-ins have one secret")
+        known = client.get(SESSION, token=secret).json
+        require_equal((known["role"], known["user"]), ("operate", "carol"))
+        require_equal(client.get(SESSION, token=ADMIN_TOKEN).json["user"], None)
+        client.expect(201, "POST", QUEUES + "/mine:q/jobs", {"payload": "x"}, token=secret)
+        client.expect(200, "GET", QUEUES + "/mine:q/bands?with=wait_buckets", token=secret)
+        require_problem(client.post(QUEUES + "/q/jobs", {"payload": "x"}, token=secret), 403,
+                        "NOPERM")
+        require_problem(client.get(QUEUES + "/q/bands?with=wait_buckets", token=secret), 403,
+                        "NOPERM")
+        require_problem(client.post("/api/v1/checkpoint", token=secret), 403, "NOPERM")
+        require_equal(client.expect(200, "DELETE", SESSION, token=secret).json, {"ended": True})
+        require_problem(client.get(QUEUES, token=secret), 401, "BADTOKEN")
+        require_equal(client.expect(200, "DELETE", SESSION, token=ADMIN_TOKEN).json,
+                      {"ended": False})
+        client.expect(200, "GET", QUEUES, token=ADMIN_TOKEN)
+
+
+def test_rights_give_the_role(options):
+    """Read with all of Q.* that reads, operate with all of Q.*, admin with all of @admin too."""
+    server = serve(options, users(
+        reader="~* +@read", some="~* +@all -q.purge", worker="~* +@all -@admin",
+        chief="~* +@all", adder="~* +q.add +q.get", selector="~a (~* +@all)",
+        almost="~* +@all -config|set", nothing="~*"))
+    roles = {"reader": "read", "some": "read", "worker": "operate", "chief": "admin",
+             "selector": "admin", "almost": "operate"}
+    with Client(server, None) as client:
+        for name, role in roles.items():
+            require_equal(log_in(client, name).json.get("role"), role, name)
+        for name in "adder", "nothing":
+            require_problem(log_in(client, name), 403, "NOPERM")
+        secret = secret_of(client, "reader")
+        client.expect(200, "GET", QUEUES + "/q", token=secret)
+        require_problem(client.request("PATCH", QUEUES + "/q", {"max_active": 1}, token=secret),
+                        403, "NOPERM")
+        secret = secret_of(client, "chief")
+        client.expect(201, "POST", "/api/v1/tokens", {"role": "read"}, token=secret)
+
+
+def test_who_is_wrong_is_refused_and_logged(options):
+    """A wrong password, an unknown user and one that is off: 401 each, and a line as of AUTH."""
+    server = serve(options, {"user": [f"carol on >{PASSWORD} ~* +@all",
+                                      f"gone off >{PASSWORD} ~* +@all",
+                                      "free on nopass ~* +@all"]})
+    with Client(server, None) as client, server.connect() as connection:
+        for name, password in (("carol", "x"), ("nobody", PASSWORD), ("gone", PASSWORD),
+                               ("carol", ""), ("CAROL", PASSWORD)):
+            members = require_problem(log_in(client, name, password), 401, "WRONGPASS")
+            require_equal(members["detail"],
+                          "The user or the password is wrong, or the user is off.")
+        log = [dict(zip(entry[::2], entry[1::2]))
+               for entry in connection.call("ACL", "LOG").value]
+        require_equal({(entry[b"reason"], entry[b"object"], entry[b"username"]) for entry in log},
+                      {(b"auth", b"AUTH", name) for name in
+                       (b"carol", b"nobody", b"gone", b"CAROL")})
+        require(all(b"addr=127.0.0.1:" in entry[b"client-info"] for entry in log), log)
+        # At RESP any password is his.
+        require_problem(log_in(client, "free", "x"), 403, "NOPERM")
+        require_problem(log_in(client, "default", ""), 403, "NOPERM")
+        for body, field in (({}, "user"), ({"user": "carol"}, "password"),
+                            ({"user": 1.5, "password": "x"}, "user"),
+                            ({"user": "carol", "password": "x", "token": "y"}, "token")):
+            members = require_problem(client.post(SESSION, body), 422, "BADFIELD")
+            require_equal(members["field"], field, str(body))
+        answer = client.post(SESSION, {"user": "carol", "password": PASSWORD},
+                             headers={"Origin": "http://evil.example"})
+        require_problem(answer, 403, "BADORIGIN")
+
+
+def test_the_password_is_told_to_nobody(options):
+    """Neither the slow log nor the server's log has it, nor the secret."""
+    server = serve(options, {**users(carol="~* +@all"), "slowlog-log-slower-than": "0"})
+    with Client(server, None) as client, server.connect() as connection:
+        secret = secret_of(client, "carol")
+        log_in(client, "carol", "another-wrong-one")
+        slow = repr(connection.call("SLOWLOG", "GET", "50").value)
+        for word in PASSWORD, secret, "another-wrong-one":
+            require(word not in slow, slow)
+            require(word not in server.log_tail(), server.log_tail())
+
+
+def test_a_change_of_the_user_ends_his_sessions(options):
+    """Another password, other rights, off, deleted and made again: each ends them, of him alone."""
+    server = serve(options, users(carol="~* +@all", dora="~* +@all"))
+    changes = [("ACL", "SETUSER", "carol", "resetpass", ">" + PASSWORD + "2"),
+               ("ACL", "SETUSER", "carol", "-q.add"), ("ACL", "SETUSER", "carol", "off"),
+               ("ACL", "DELUSER", "carol")]
+    with Client(server, None) as client, server.connect() as connection:
+        other = secret_of(client, "dora")
+        for change in changes:
+            secret = secret_of(client, "carol")
+            client.expect(200, "GET", QUEUES, token=secret)
+            connection.call(*change)
+            require_problem(client.get(QUEUES, token=secret), 401, "BADTOKEN")
+            connection.call("ACL", "SETUSER", "carol", "reset", "on", ">" + PASSWORD, "~*",
+                            "+@all")
+            require_problem(client.get(QUEUES, token=secret), 401, "BADTOKEN")
+        client.expect(200, "GET", QUEUES, token=other)
+
+
+def test_requirepass_is_a_password_of_the_default_user(options):
+    """The default user logs in where he has one, and another one ends that."""
+    server = serve(options, {"requirepass": PASSWORD})
+    with Client(server, None) as client, server.connect() as connection:
+        connection.call("AUTH", PASSWORD)
+        secret = secret_of(client, "default")
+        require_equal(client.get(SESSION, token=secret).json["role"], "admin")
+        connection.call("CONFIG", "SET", "requirepass", "another")
+        require_problem(client.get(QUEUES, token=secret), 401, "BADTOKEN")
+        require_problem(log_in(client, "default"), 401, "WRONGPASS")
+
+
+def request_text(path, secret, extra=""):
+    return (f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {secret}\r\n"
+            f"{extra}\r\n").encode()
+
+
+def test_a_session_ends_after_its_time(options):
+    """After http-session-timeout it is none, and a stream that it opened ends with the next event;
+    a restart ends all."""
+    server = serve(options, {**users(carol="~* +@all"), "http-session-timeout": "1"})
+    with Client(server, ADMIN_TOKEN) as client, Raw(server) as stream:
+        secret = secret_of(client, "carol")
+        stream.send(request_text(STREAM, secret, "Accept: text/event-stream\r\n"))
+        require_equal(stream.answer().status, 200)
+        client.expect(201, "POST", QUEUES + "/q/jobs", {"id": "seen", "payload": ""})
+        while b"seen" not in stream.buffer:
+            require(stream.receive(), "the stream ended early")
+        time.sleep(1.1)
+        require_problem(client.get(QUEUES, token=secret), 401, "BADTOKEN")
+        client.expect(201, "POST", QUEUES + "/q/jobs", {"id": "hidden", "payload": ""})
+        while stream.receive():
+            pass
+        require(b"hidden" not in stream.buffer, stream.buffer)
+    server = serve(options, users(carol="~* +@all"))
+    with Client(server) as client:
+        secret = secret_of(client, "carol")
+    server.kill()
+    server.start()
+    find_port(server)
+    with Client(server, secret) as client:
+        require_problem(client.get(QUEUES), 401, "BADTOKEN")
+
+
+def test_wrong_passwords_are_limited(options):
+    """After ten wrong ones from an address even the right one is not tried, for a minute; sessions
+    and tokens go on."""
+    server = serve(options, users(carol="~* +@all", dora="~* +@all"))
+    with Client(server, ADMIN_TOKEN) as client:
+        secret = secret_of(client, "carol")
+        for number in range(10):
+            require_problem(log_in(client, "carol", f"guess-{number}"), 401, "WRONGPASS")
+        for name in "carol", "dora":
+            answer = log_in(client, name)
+            members = require_problem(answer, 429, "TOOMANYTRIES")
+            require_equal((answer.headers["retry-after"], members["retry_after_ms"]),
+                          ("60", 60000))
+        client.expect(200, "GET", QUEUES, token=secret)
+        client.expect(200, "GET", QUEUES)
+
+
+def test_without_tokens_users_log_in_on_this_machine(options):
+    """A server that only reads without tokens lets its users in with their rights."""
+    server = serve(options, users(carol="~* +@all"), tokens=False)
+    with Client(server, None) as client:
+        require_problem(client.post(QUEUES + "/q/jobs", {"payload": ""}), 401, "NOAUTH")
+        secret = secret_of(client, "carol")
+        client.expect(201, "POST", QUEUES + "/q/jobs", {"payload": ""}, token=secret)
+        guest = client.get(SESSION).json
+        require_equal((guest["role"], guest["user"], guest["tokens"]), ("read", None, False))
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.modules[__name__], THREADS))
