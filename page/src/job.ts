@@ -7,7 +7,7 @@ import { is_addressable, segment_of, segment_of_item, shown, text_of, visible_li
 import { server_now } from "./clock";
 import { KeyedList, append, h, replace, set_text, show } from "./dom";
 import { count, duration, moment, size } from "./format";
-import { Poller, draw_soon } from "./live";
+import { LEAST_MS, Poller, draw_soon } from "./live";
 import { Story } from "./story";
 import type { Band, Job, QueueEvent } from "./types";
 import { Figure, Panel, empty, error_box, job_anchor, overview_link, queue_link, skeleton,
@@ -17,6 +17,8 @@ import { event_in_words, is_over, state_in_words } from "./words";
 
 const USUAL_MS = 1000;
 const SHOWN_BYTES = 64 * 1024;
+// Where the queue's log keeps no events, a new payload that was given to a job shows by then.
+const BODIES_MS = 30_000;
 
 export class JobView implements View {
   readonly root = h("main.job");
@@ -39,7 +41,11 @@ export class JobView implements View {
   private readonly poller: Poller;
   private job: Job | null = null;
   private bands: string[] = [];
-  private bodies = "";
+  // With payload and result, which may be large: asked for once for each change of the job.
+  private bodies: Job | null = null;
+  private bodies_of = "";
+  private bodies_at = 0;
+  private drawn_bodies = "";
 
   constructor(readonly ref: QueueRef, private id: string) {
     this.title = shown(id);
@@ -60,7 +66,7 @@ export class JobView implements View {
       h("a", { href: queue_link(ref) }, h("bdi", {}, shown(ref.queue))),
       h("span.dim", {}, " / "), h("bdi", {}, shown(id))), this.buttons),
     this.message, this.content]);
-    this.poller = new Poller((signal) => this.ask(signal), USUAL_MS, 300,
+    this.poller = new Poller((signal) => this.ask(signal), USUAL_MS, LEAST_MS,
       (error) => this.failed(error));
   }
 
@@ -74,9 +80,9 @@ export class JobView implements View {
     if (!is_addressable(this.id)) {
       throw new ApiError(404, "NOJOB", "No address can carry this id.");
     }
-    // What is in its payload does not change under our eyes but by an update: asked for rarely.
-    const query = { with: ["payload", "result"] };
-    const job = await request<Job>(job_path(this.ref, this.id, "", query), { signal });
+    const first = this.bodies === null;
+    const job = first ? await this.ask_bodies(signal)
+      : await request<Job>(job_path(this.ref, this.id), { signal });
     if (this.bands.length === 0) {
       const answer = await request<{ bands: Band[] }>(queue_path(this.ref, "/bands"), { signal });
       this.bands = answer.bands.map((band) => shown(segment_of(band, "name")));
@@ -85,6 +91,24 @@ export class JobView implements View {
     draw_soon(this.draw);
     await this.story.read(signal, () => draw_soon(this.draw_story));
     draw_soon(this.draw_story);
+    const old = performance.now() - this.bodies_at > BODIES_MS;
+    const changed = !first && this.change_of(job) !== this.bodies_of;
+    if (changed || old) this.job = await this.ask_bodies(signal);
+    this.bodies_of = this.change_of(this.job);
+    draw_soon(this.draw);
+  }
+
+  private async ask_bodies(signal: AbortSignal): Promise<Job> {
+    const query = { with: ["payload", "result"] };
+    this.bodies = await request<Job>(job_path(this.ref, this.id, "", query), { signal });
+    this.bodies_at = performance.now();
+    return this.bodies;
+  }
+
+  // Another one: something has happened to the job.
+  private change_of(job: Job): string {
+    return [job.state, job.enqueued, job.attempts, job.finished, job.successor,
+      this.story.events.at(-1)?.seq].join();
   }
 
   private failed(error: unknown): void {
@@ -94,6 +118,7 @@ export class JobView implements View {
     // It may come again, but seldom does: whoever waits for that looks again.
     if (gone) this.poller.stop();
     this.job = null;
+    this.bodies = null;
     show(this.content, false);
     replace(this.buttons);
     replace(this.message, gone ? empty("There is no such job",
@@ -131,7 +156,7 @@ export class JobView implements View {
       job.crashes > 0);
     this.draw_buttons(job);
     this.draw_facts(job);
-    this.draw_bodies(job);
+    if (this.bodies !== null) this.draw_bodies(this.bodies);
   };
 
   private draw_buttons(job: Job): void {
@@ -177,8 +202,8 @@ export class JobView implements View {
     const payload = segment_of(job, "payload");
     const result = segment_of(job, "result");
     const key = `${payload} ${result}`;
-    if (key === this.bodies) return;
-    this.bodies = key;
+    if (key === this.drawn_bodies) return;
+    this.drawn_bodies = key;
     this.draw_body(this.payload, payload, "It has no payload.");
     this.draw_body(this.result, result, "");
     show(this.result.root, result !== null);

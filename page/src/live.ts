@@ -24,6 +24,8 @@ export function draw_soon(draw: () => void): void {
 
 // --- Polling ---
 
+// What is in view is asked for at most so often.
+export const LEAST_MS = 400;
 const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 10_000;
 

@@ -7,7 +7,7 @@ import { Chart } from "./charts";
 import { KeyedList, h, replace, set_class, set_text, show } from "./dom";
 import { duration, rate, short_count } from "./format";
 import { series_of } from "./history";
-import { Poller, Visibility, draw_soon } from "./live";
+import { LEAST_MS, Poller, Visibility, draw_soon } from "./live";
 import { act, words_of_error } from "./notices";
 import type { Band, QueueLine } from "./types";
 import { empty, error_box, queue_link, skeleton } from "./view";
@@ -66,7 +66,7 @@ export class Overview implements View {
     const checkpoint = h("button", { click: () => void this.checkpoint() }, "Checkpoint now");
     this.root.append(this.head, this.message, this.grid, this.more,
       h("footer", {}, this.journal, state.may("admin") ? checkpoint : null));
-    this.poller = new Poller((signal) => this.ask(signal), USUAL_MS, 400,
+    this.poller = new Poller((signal) => this.ask(signal), USUAL_MS, LEAST_MS,
       (error) => this.failed(error));
   }
 

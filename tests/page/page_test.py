@@ -155,6 +155,11 @@ def test_a_job_s_story(options):
     play(options, "story")
 
 
+def test_requests_of_a_job_s_page(options):
+    """Payload and result are fetched once a change, the rest at most each 400 ms."""
+    play(options, "requests")
+
+
 def test_hostile_bytes(options):
     """Ids, payloads, names, errors that look like HTML are text; none makes an element."""
     def prepare(server, _):
