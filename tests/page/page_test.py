@@ -146,8 +146,19 @@ def test_a_stall_shows_at_once(options):
 
 
 def test_steering(options):
-    """Move, priority, cancel, retry, pause, add: by click and by key, asked and undone."""
+    """Move, priority, cancel, retry, pause, add, forget: by click and by key, asked and undone."""
     play(options, "steer")
+
+
+def test_the_overview(options):
+    """Filter, databases, search with hits, and a checkpoint by its button."""
+    play(options, "overview", directives={"appendonly": "yes"})
+
+
+def test_trouble(options):
+    """Loading, another type, a busy server, another user's queue: said where it would stand."""
+    play(options, "trouble", directives={"user": "pat on >of-pat ~pat:* +@all -@admin"},
+         prepare=lambda server, _: server.connect().call("SET", "text", "no queue"))
 
 
 def test_a_job_s_story(options):
@@ -201,7 +212,8 @@ def test_many_jobs(options):
 
 
 def test_pictures(options):
-    """Overview, queue and job in light, dark and phone width, without sideways scrolling."""
+    """Overview, queue, job, log-in, a dialog, nothing, no connection: light, dark and on a phone,
+    without sideways scrolling."""
     play(options, "pictures")
 
 

@@ -26,6 +26,18 @@ async function move(visit) {
   await page.waitForFunction(() => document.querySelector(".job-row a").dataset.row === "a3");
 }
 
+// The other way, by its key.
+async function move_back(visit) {
+  const { page } = visit;
+  await page.locator('.job-row a[data-row="a3"]').focus();
+  await page.keyboard.press("b");
+  await visit.see("dialog h2", "Move to the back?");
+  await visit.click("dialog button", "Move to the back");
+  await until(async () => (await job("mail", "a3")).position === 2, "a3 is last");
+  await page.waitForFunction(() =>
+    [...document.querySelectorAll(".job-row a")].at(-1).dataset.row === "a3");
+}
+
 // What goes next is not what stands first: of a fair queue's groups one has had its share.
 async function next_jobs(visit) {
   await api("PATCH", queue("fair"), { fair: true });
@@ -113,6 +125,47 @@ async function pause_and_add(visit) {
   await page.keyboard.press("Escape");
 }
 
+async function undo_pause_and_add(visit) {
+  const { page } = visit;
+  const paused = async () => (await api("GET", `${queue("mail")}/config`)).paused;
+  await visit.see_none("dialog");
+  await page.keyboard.press("p");
+  await page.selectOption("dialog select[name=pause]", "all");
+  await visit.click("dialog button", "Pause");
+  await visit.see(".banner", "it takes and hands out no jobs");
+  assert.equal(await paused(), "all");
+  await page.locator(".notice", { hasText: "stands still now" }).getByText("Undo").click();
+  await visit.see_none(".banner");
+  assert.equal(await paused(), "none");
+  await page.keyboard.press("a");
+  await page.fill("dialog input[name=id]", "mistaken");
+  await visit.click("dialog button.primary", "Add");
+  await visit.see(".job-row", "mistaken");
+  await page.locator(".notice", { hasText: "Added mistaken" }).getByText("Undo").click();
+  await state_is("mistaken", "cancelled");
+  assert.equal((await job("mail", "mistaken")).error, "added by mistake");
+  await visit.see(".notice", "mistaken is cancelled");
+}
+
+async function forget_all(visit) {
+  for (const id of ["done-1", "done-2"]) await add("mail", id, { pri: "CRITICAL" });
+  for (const { id, lease } of await pop("mail", { count: 2 })) {
+    await api("POST", `${queue("mail")}/jobs/${id}:ack`, { lease });
+  }
+  await visit.click(".tabs button", "completed");
+  await visit.see(".job-row", "done-2");
+  await visit.click(".jobs button", "Forget all completed…");
+  await visit.see("dialog", "2 completed jobs and their results are gone then");
+  await visit.click("dialog button", "Back");
+  assert.equal((await job("mail", "done-1")).state, "completed");
+  await visit.click(".jobs button", "Forget all completed…");
+  await visit.click("dialog button", "Forget them");
+  await visit.see(".notice", "2 jobs are forgotten");
+  await visit.see(".jobs .empty", "No job is completed");
+  const { jobs } = await api("GET", `${queue("mail")}/jobs?state=completed`);
+  assert.deepEqual(jobs, []);
+}
+
 async function retry_all(visit) {
   const [first] = await pop("mail");
   await api("POST", `${queue("mail")}/jobs/${encodeURIComponent(first.id)}:nack`,
@@ -153,8 +206,8 @@ await scenario(async (browser) => {
   const visit = await Visit.open(browser);
   await visit.log_in();
   await visit.open_queue("mail");
-  for (const step of [move, change_priority, cancel, cancel_running, pause_and_add, retry_all,
-    keys, next_jobs]) {
+  for (const step of [move, move_back, change_priority, cancel, cancel_running, pause_and_add,
+    undo_pause_and_add, forget_all, retry_all, keys, next_jobs]) {
     try {
       await step(visit);
     } catch (error) {

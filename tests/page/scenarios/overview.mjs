@@ -1,0 +1,91 @@
+// The list of queues: filter, databases, the search from there, a checkpoint.
+import { Visit, add, api, assert, pause, queue, scenario, tokens } from "./browser.mjs";
+
+const cards = (visit) => visit.page.locator(".card header .id").allTextContents();
+
+async function filter(visit) {
+  const { page } = visit;
+  const input = page.getByLabel("Filter queues");
+  await input.fill("MA");
+  await visit.see_none(".card", "exec");
+  assert.deepEqual(await cards(visit), ["mail"]);
+  // It stays while the list is read again.
+  await pause(1500);
+  assert.deepEqual(await cards(visit), ["mail"]);
+  await input.fill("no such name");
+  await visit.see(".empty", "No queue has this in its name");
+  assert.deepEqual(await cards(visit), []);
+  await input.fill("");
+  await visit.see(".card", "exec");
+  assert.deepEqual(await cards(visit), ["exec", "mail"]);
+}
+
+async function databases(visit) {
+  const { page } = visit;
+  await page.getByLabel("Database").selectOption("3");
+  await visit.see(".empty", "There are no queues yet");
+  assert(page.url().endsWith("#/?db=3"), page.url());
+  await api("POST", `${queue("archive")}/jobs?db=3`, { id: "old", payload: "{}" });
+  await visit.see(".card", "archive");
+  assert.deepEqual(await cards(visit), ["archive"]);
+  await visit.click(".card a", "archive");
+  await visit.see(".job-row", "old");
+  assert(page.url().endsWith("#/q/archive?db=3"), page.url());
+  await page.keyboard.press("Escape");
+  await visit.see(".card", "archive");
+  assert.equal(await page.getByLabel("Database").inputValue(), "3");
+  await page.getByLabel("Database").selectOption("0");
+  await visit.see(".card", "mail");
+  assert(page.url().endsWith("#/"), page.url());
+}
+
+async function search(visit) {
+  const { page } = visit;
+  visit.faults.allowed.push("status of 404");
+  await page.keyboard.press("/");
+  await page.keyboard.type("both");
+  await page.keyboard.press("Enter");
+  await visit.see(".hits a", "mail / both");
+  await visit.see(".hits a", "exec / both");
+  await visit.click(".hits a", "mail / both");
+  await visit.see("main.job h1", "both");
+  assert(page.url().endsWith("#/q/mail/j/both"), page.url());
+  await visit.see_none(".hits");
+  await visit.go("#/");
+  await visit.see(".card", "mail");
+  await page.fill(".search input", "exe");
+  await page.keyboard.press("Enter");
+  await visit.click(".hits a", "exec");
+  await visit.see("main.queue h1", "exec");
+  await visit.go("#/");
+  await visit.see(".card", "mail");
+}
+
+async function checkpoint(visit) {
+  const state = async () => (await api("GET", "/api/v1/journal")).checkpoint;
+  const before = (await state()).end_lsn ?? 0;
+  await visit.click("footer button", "Checkpoint now");
+  await visit.see(".notice", "A checkpoint is being written");
+  for (let tries = 0; ((await state()).end_lsn ?? 0) <= before; ++tries) {
+    assert(tries < 100, "no checkpoint was written");
+    await pause(100);
+  }
+  const { end_lsn } = await state();
+  await visit.see(".journal", `checkpoint up to ${end_lsn}`);
+}
+
+await scenario(async (browser) => {
+  for (const name of ["mail", "exec"]) await add(name, "both");
+  const visit = await Visit.open(browser);
+  await visit.log_in(tokens.admin);
+  await visit.see(".card", "mail");
+  for (const step of [filter, databases, search, checkpoint]) {
+    try {
+      await step(visit);
+    } catch (error) {
+      await visit.picture(`failed-${step.name}`);
+      throw error;
+    }
+  }
+  await visit.close();
+});

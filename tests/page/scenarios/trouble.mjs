@@ -1,0 +1,92 @@
+// What the page says when it is refused, and while the server loads.
+import { Visit, add, assert, base, pause, scenario } from "./browser.mjs";
+
+// An answer as the server gives it (problem details), for what takes it only a moment.
+const problem = (status, code, detail) => ({ status, contentType: "application/problem+json",
+  headers: { "Retry-After": "1" }, body: JSON.stringify({
+    type: `urn:sluice:problem:${code.toLowerCase()}`, title: "Service Unavailable", status, code,
+    detail }) });
+
+const is_data = (url) => url.pathname.startsWith("/api/v1/queues");
+
+async function loading(visit) {
+  const { page } = visit;
+  let asked = 0;
+  await page.route(is_data, (route) => {
+    asked += 1;
+    return route.fulfill(problem(503, "LOADING", "The data is being loaded."));
+  });
+  await visit.log_in();
+  await visit.see(".banner", "The server is loading its data");
+  assert.equal(await page.locator(".dot").getAttribute("aria-label"), "loading");
+  assert.equal(await page.locator(".skeleton").count(), 1);
+  assert.equal(await page.locator(".empty.bad").count(), 0);
+  // Asked for again, but not all the time.
+  const before = asked;
+  await pause(2000);
+  assert(asked > before && asked - before <= 5, `${asked - before} requests in two seconds`);
+  // A queue's own page says the same.
+  await visit.open_queue("mail");
+  await visit.see("main.queue .skeleton", "");
+  await visit.see(".banner", "The server is loading its data");
+  await page.unroute(is_data);
+  await visit.see(".job-row", "m1");
+  await visit.see_none(".banner");
+  assert.equal(await page.locator(".dot").getAttribute("aria-label"), "connected");
+}
+
+async function another_type(visit) {
+  await visit.open_queue("text");
+  await visit.see(".empty.bad", "This queue cannot be shown");
+  await visit.see(".empty.bad", "The key holds another type than a queue");
+  await visit.open_job("text", "j");
+  await visit.see(".empty.bad", "This job cannot be shown");
+  await visit.see(".empty.bad", "another type");
+  assert.equal(await visit.page.locator(".facts").isVisible(), false);
+}
+
+// A passing trouble: tried again by hand.
+async function again(visit) {
+  const { page } = visit;
+  await page.route(is_data, (route) =>
+    route.fulfill(problem(503, "BUSY", "A script keeps the server busy.")));
+  await visit.go("#/");
+  await visit.see(".empty.bad", "The queues cannot be shown");
+  await visit.see(".empty.bad", "A script keeps the server busy");
+  await page.unroute(is_data);
+  await visit.click(".empty.bad button", "Try again");
+  await visit.see(".card", "mail");
+  await visit.see_none(".empty.bad");
+}
+
+// A user's keys end where his patterns do.
+async function not_for_this_user(visit) {
+  const { page } = visit;
+  await page.getByText("operate · log out").click();
+  await page.fill("input[name=user]", "pat");
+  await page.fill("input[name=password]", "of-pat");
+  await page.keyboard.press("Enter");
+  await visit.see(".bar", "pat · operate");
+  await visit.see(".empty", "There are no queues yet");
+  await visit.open_queue("mail");
+  await visit.see(".empty.bad", "This queue cannot be shown");
+  await visit.see(".empty.bad", "The user of the token may not do this");
+  await visit.open_job("mail", "m1");
+  await visit.see(".empty.bad", "This job cannot be shown");
+}
+
+await scenario(async (browser) => {
+  await add("mail", "m1");
+  const visit = await Visit.open(browser);
+  visit.faults.allowed.push("status of 503", "status of 409", "status of 403");
+  for (const step of [loading, another_type, again, not_for_this_user]) {
+    try {
+      await step(visit);
+    } catch (error) {
+      await visit.picture(`failed-${step.name}`);
+      throw error;
+    }
+  }
+  assert(visit.page.url().startsWith(base));
+  await visit.close();
+});
