@@ -12,12 +12,12 @@ import { Overview } from "./overview";
 import { QueueView } from "./queue";
 import { Search } from "./search";
 import { next_theme, start_theme } from "./theme";
-import type { View } from "./view";
+import type { Filter, View } from "./view";
 import { queue_link } from "./view";
 
 // Keys besides those of the system; what a view takes itself is in its key().
 const KEYS: [string, string][] = [
-  ["/", "find a job by its id, or a queue"], ["j  k", "down and up in lists"],
+  ["/", "find jobs, queues, groups, workers, name=value of tags"], ["j  k", "down and up in lists"],
   ["Enter", "open what is in focus"], ["Esc", "close, leave, go up"], ["g", "to the queues"],
   ["f  b", "move the job to the front, to the back"], ["c", "cancel the job"],
   ["r", "retry the job"], ["a", "add a job to the queue"], ["p", "pause or resume the queue"],
@@ -38,23 +38,27 @@ const bar = h("header.bar", {}, h("a.brand", { href: "#/" }, dot, "Sluice"), sea
 interface Address {
   queue: string | null;
   job: string | null;
+  filter: Filter | null;
   db: number;
 }
 
-const ADDRESS = /^#\/(?:q\/([^/?]+)(?:\/j\/([^/?]+))?)?(?:\?db=(\d+))?$/;
+const ADDRESS = new RegExp("^#/(?:q/([^/?]+)(?:/j/([^/?]+))?)?"
+  + "(?:\\?(?:(group|worker|tag)=([^&]*)&?)?(?:db=(\\d+))?)?$");
 
 function read_address(): Address {
   const found = ADDRESS.exec(location.hash);
-  const db = Number(found?.[3] ?? 0);
+  const db = Number(found?.[5] ?? 0);
   const segment = (text?: string) => text === undefined ? null : canonical_segment(text);
-  return { queue: segment(found?.[1]), job: segment(found?.[2]), db };
+  const by = found?.[3] as Filter["by"] | undefined;
+  const filter = by === undefined ? null : { by, value: segment(found?.[4]) ?? "" };
+  return { queue: segment(found?.[1]), job: segment(found?.[2]), filter, db };
 }
 
 function open_view(): void {
-  const { queue, job, db } = read_address();
+  const { queue, job, filter, db } = read_address();
   view?.stop();
   const next: View = queue === null ? new Overview(db)
-    : job === null ? new QueueView({ queue, db }) : new JobView({ queue, db }, job);
+    : job === null ? new QueueView({ queue, db }, filter) : new JobView({ queue, db }, job);
   view = next;
   document.title = `${next.title} · Sluice`;
   replace(stage, next.root);
@@ -150,8 +154,8 @@ function follow(): void {
     : `${user === null ? "" : `${shown(user)} · `}${role} · log out`);
   show(who, session !== null);
   const open = session !== null && !session.tokens && !state.has_token;
-  who.title = open ? "The server has no tokens: from this machine everything can be read. To change "
-    + "something log in as a user, or let it have tokens: see http-token." : "";
+  who.title = open ? "The server has no tokens: from this machine everything can be read. To "
+    + "change something log in as a user, or let it have tokens: see http-token." : "";
   show(search.root, role !== null);
   if (health === "connecting" || role === shown_role) return;
   if (session === null) {

@@ -5,19 +5,27 @@ import { queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
 import { segment_of, shown } from "./bytes";
 import { server_now } from "./clock";
-import { KeyedList, h, replace, set_text, show } from "./dom";
+import { KeyedList, append, h, replace, set_text, show } from "./dom";
 import { count, duration, moment } from "./format";
 import type { Job } from "./types";
-import { Panel, STATES, empty, job_anchor, skeleton } from "./view";
+import { Panel, STATES, empty, filter_query, job_anchor, queue_link, skeleton } from "./view";
+import type { Filter } from "./view";
 import { is_over, why_in_words } from "./words";
 
 const PAGE = 25;
-// The first tab; the others are states.
+// The first tab, of a filter all of its jobs; the others are states.
 const NEXT = "next";
+// The server looks at so many jobs in a call that a page may be empty before the end.
+const MOST_EMPTY_PAGES = 10;
 
 // The order that is of use for each state (Q.LIST's BY).
 const ORDERS: Record<string, string> = { pending: "rank", active: "age", delayed: "age",
   failed: "age", completed: "age", cancelled: "age", expired: "age" };
+
+interface Page {
+  jobs: Job[];
+  cursor: string | null;
+}
 
 interface Row {
   root: HTMLElement;
@@ -50,12 +58,17 @@ export class JobsPanel {
   private readonly all = h("button.link", { click: () => this.for_all() });
   private readonly list: KeyedList<Job, Row>;
 
-  constructor(private ref: QueueRef, private poke: () => void) {
+  constructor(private ref: QueueRef, private poke: () => void, private filter: Filter | null) {
+    if (filter?.by === "worker") this.state = "active";
     for (const button of [this.first, this.next, this.all]) show(button, false);
     this.tabs = [NEXT, ...STATES].map((name) => h("button", { role: "tab", "data-state": name,
-      "aria-selected": String(name === this.state), click: () => this.choose(name) }, name));
-    this.panel.body.append(h("div.tabs", { role: "tablist" }, ...this.tabs), this.rows, this.note,
-      h("div.buttons", {}, this.first, this.next, this.all));
+      "aria-selected": String(name === this.state), click: () => this.choose(name) },
+    name === NEXT && filter ? "all" : name));
+    const chosen = filter && h("p.filter", {}, h("span.pill", {}, filter.by),
+      h("bdi", {}, shown(filter.value)), h("a", { href: queue_link(ref) }, "all jobs"));
+    append(this.panel.body, [chosen, h("div.tabs", { role: "tablist" }, ...this.tabs), this.rows,
+      this.note, h("div.buttons", {}, this.first, this.next, this.all)]);
+    this.name_it();
     this.list = new KeyedList<Job, Row>(this.rows, (job) => segment_of(job, "id") ?? "",
       (id, job) => this.make(id, job), (row, job) => this.update(row, job));
   }
@@ -65,9 +78,18 @@ export class JobsPanel {
     for (const tab of this.tabs) {
       tab.setAttribute("aria-selected", String(tab.dataset.state === name));
     }
-    set_text(this.root.querySelector("h2")!, name === NEXT ? "Next jobs"
-      : `${name[0].toUpperCase()}${name.slice(1)} jobs`);
+    this.name_it();
     this.turn(null);
+  }
+
+  private name_it(): void {
+    const name = this.state === NEXT && this.filter ? "all" : this.state;
+    set_text(this.root.querySelector("h2")!, `${name[0].toUpperCase()}${name.slice(1)} jobs`);
+  }
+
+  // In the order of dispatch, and not those of a filter.
+  private get is_next(): boolean {
+    return this.state === NEXT && this.filter === null;
   }
 
   private turn(from: string | null): void {
@@ -88,12 +110,20 @@ export class JobsPanel {
     const current = this.from === null || this.jobs === null || this.asked_from !== this.from;
     if (!this.visible || !current) return;
     const { state: wanted, from } = this;
-    const query: Record<string, string> = wanted === NEXT
-      ? { by: "dispatch", count: String(PAGE) } : { state: wanted, limit: String(PAGE) };
+    const query: Record<string, string> = this.is_next
+      ? { by: "dispatch", count: String(PAGE) } : { limit: String(PAGE) };
+    if (wanted !== NEXT) query.state = wanted;
     if (ORDERS[wanted]) query.by = ORDERS[wanted];
-    if (from !== null) query.cursor = from;
-    const answer = await request<{ jobs: Job[]; cursor: string | null }>(
-      queue_path(this.ref, "/jobs", query), { signal });
+    let answer: Page;
+    let cursor = from;
+    let pages = 0;
+    do {
+      if (cursor !== null) query.cursor = cursor;
+      const path = queue_path(this.ref, "/jobs", query);
+      answer = await request<Page>(this.filter ? `${path}&${filter_query(this.filter)}` : path,
+        { signal });
+      cursor = answer.cursor;
+    } while (answer.jobs.length === 0 && cursor !== null && ++pages < MOST_EMPTY_PAGES);
     if (this.state !== wanted || this.from !== from) return;
     this.jobs = answer.jobs;
     this.cursor = answer.cursor;
@@ -106,16 +136,19 @@ export class JobsPanel {
     this.list.render(this.jobs);
     show(this.first, this.from !== null);
     show(this.next, this.cursor !== null);
-    const bulk = state.may("operate") && this.jobs.length > 0 && is_over(this.state);
+    // Of a filter's jobs not all of the state are to be seen: no button means more than that.
+    const bulk = !this.filter && state.may("operate") && this.jobs.length > 0
+      && is_over(this.state);
     show(this.all, bulk);
     const verb = this.state === "failed" ? "Retry" : "Forget";
     set_text(this.all, `${verb} all ${this.state}…`);
-    set_text(this.panel.aside, this.state === NEXT ? "as pops would take them now"
-      : this.state === "pending" ? "by position" : "oldest first");
+    set_text(this.panel.aside, this.is_next ? "as pops would take them now"
+      : this.state === NEXT ? "" : this.state === "pending" ? "by position" : "oldest first");
     if (this.jobs.length > 0) return replace(this.note);
     // No job that waits is shown as none: what it lacks stands with it, under its own tab.
-    const held = this.state === NEXT && this.pending > 0;
-    const words = held ? `No job may go next: ${count(this.pending)} pending`
+    const held = this.is_next && this.pending > 0;
+    const words = this.filter ? "There is no such job"
+      : held ? `No job may go next: ${count(this.pending)} pending`
       : this.state === NEXT ? "No job waits to go" : `No job is ${this.state}`;
     replace(this.note, empty(words, held ? h("p", {},
       "Their groups or keys have no room now, or are paused.") : null));
@@ -144,7 +177,7 @@ export class JobsPanel {
   private update(row: Row, job: Job): void {
     if (row.job.state !== job.state || row.job.pri !== job.pri) replace(row.more);
     row.job = job;
-    const place = this.state === NEXT ? this.jobs?.indexOf(job) ?? 0 : job.position;
+    const place = this.is_next ? this.jobs?.indexOf(job) ?? 0 : job.position;
     set_text(row.place, place === null ? "" : `#${count(place + 1)}`);
     set_text(row.band, job.pri);
     row.root.dataset.band = String(Math.max(0, this.bands.indexOf(job.pri)) % 8);
@@ -166,7 +199,7 @@ export class JobsPanel {
     const eta = job.eta_ms === null ? "" : job.eta_ms < 1000 ? "Expected at once. "
       : `Expected in ${duration(job.eta_ms)}. `;
     // How many stand before it by position is another order than that of this list.
-    const listed = this.state === NEXT && /^(behind|fair_share)\b/.test(job.why ?? "");
+    const listed = this.is_next && /^(behind|fair_share)\b/.test(job.why ?? "");
     return listed ? eta.trim() : eta + why_in_words(job.why);
   }
 

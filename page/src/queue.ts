@@ -17,7 +17,7 @@ import { LanesPanel } from "./lanes_panel";
 import { Poller, Visibility, draw_soon } from "./live";
 import type { Band, Job, QueueAnswer } from "./types";
 import { Figure, empty, error_box, overview_link, skeleton } from "./view";
-import type { View } from "./view";
+import type { Filter, View } from "./view";
 import { WINDOW_S } from "./waits";
 import { is_over } from "./words";
 
@@ -62,11 +62,12 @@ export class QueueView implements View {
   private pause: Pause = "none";
   private stopped = false;
 
-  constructor(readonly ref: QueueRef) {
+  // `filter`: which jobs are listed.
+  constructor(readonly ref: QueueRef, private filter: Filter | null = null) {
     this.title = shown(ref.queue);
     const poke = () => this.poller.poke();
     this.lanes = new LanesPanel(ref, this.visibility);
-    this.jobs = new JobsPanel(ref, poke);
+    this.jobs = new JobsPanel(ref, poke, filter);
     this.active = new ActivePanel(ref);
     this.groups = new GroupsPanel(ref);
     this.activity = new ActivityPanel(ref, poke);
@@ -130,6 +131,7 @@ export class QueueView implements View {
     if (first) {
       show(this.content, true);
       replace(this.message);
+      if (this.filter !== null) this.jobs.root.scrollIntoView();
     }
     await Promise.all([this.lanes.ask(bands, signal), this.jobs.ask(this.band_names, signal),
       this.active.ask(signal), this.groups.ask(answer.stats, signal)]);

@@ -1,19 +1,24 @@
-// Search by id: in the queue that is open, else in all of the database; and queues by name.
-import { ApiError, job_path, request } from "./api";
+// Search by id: in the queue that is open, else in all of the database; and by name queues, groups,
+// workers, and tags as name=value.
+import { ApiError, job_path, queue_path, request } from "./api";
 import type { QueueRef } from "./api";
 import { is_addressable, segment_of, segment_of_text, shown } from "./bytes";
 import { h, replace, show } from "./dom";
 import { words_of_error } from "./notices";
-import type { Job, QueueLine } from "./types";
-import { job_link, queue_link, state_pill } from "./view";
+import type { Group, Job, Named, QueueLine } from "./types";
+import { filter_query, job_link, queue_link, state_pill } from "./view";
+import type { Filter } from "./view";
 
 const MOST_QUEUES = 100;
+// Groups, workers and tags are looked for in so many queues, those with the most jobs.
+const MOST_LOOKED_INTO = 10;
 const AT_ONCE = 4;
 const MOST_HITS = 12;
 
 export class Search {
-  readonly input = h("input", { type: "search", placeholder: "Find a job by its id",
-    "aria-label": "Find a job or a queue", autocomplete: "off", spellcheck: "false" });
+  readonly input = h("input", { type: "search", placeholder: "Find a job, a group…",
+    "aria-label": "Find a job, queue, group, worker or tag", autocomplete: "off",
+    spellcheck: "false" });
   private readonly hits = h("div.hits", { hidden: true, role: "status" });
   readonly root = h("form.search", { role: "search", submit: (event: Event) => {
     event.preventDefault();
@@ -88,11 +93,51 @@ export class Search {
       }
     };
     await Promise.all(Array.from({ length: AT_ONCE }, look));
+    for (const ref of this.busiest(queues, but)) hits.push(...await this.inside(ref, text, signal));
     if (signal.aborted) return;
     for (const hit of hits) hit.addEventListener("click", () => this.close());
     if (hits.length > 0) return this.say(...hits.slice(0, MOST_HITS));
-    this.say(h("p", {}, cursor === null ? "Nothing has this id, and no queue this name."
+    this.say(h("p", {}, cursor === null ? "Nothing has this id or name."
       : `Nothing found in the first ${MOST_QUEUES} queues.`));
+  }
+
+  // Where else than for ids it is worth to look: the queue that is open, else the largest ones.
+  private busiest(queues: QueueLine[], here: QueueRef | null): QueueRef[] {
+    if (here) return [here];
+    const size = ({ stats }: QueueLine) => stats.waiting + stats.active;
+    return [...queues].sort((a, b) => size(b) - size(a)).slice(0, MOST_LOOKED_INTO)
+      .map((line) => ({ queue: segment_of(line, "name") ?? "", db: this.db() }))
+      .filter(({ queue }) => is_addressable(queue));
+  }
+
+  // What of a queue the user may not see is nothing to be found.
+  private async ask<T>(path: string, nothing: T, signal: AbortSignal): Promise<T> {
+    try {
+      return await request<T>(path, { signal });
+    } catch (error) {
+      if (error instanceof ApiError && error.status < 500) return nothing;
+      throw error;
+    }
+  }
+
+  // Groups and workers that have the text in their names, and the tag that it is.
+  private async inside(ref: QueueRef, text: string, signal: AbortSignal): Promise<HTMLElement[]> {
+    const [{ groups }, { workers }] = await Promise.all([
+      this.ask<{ groups: Group[] }>(queue_path(ref, "/groups"), { groups: [] }, signal),
+      this.ask<{ workers: Named[] }>(queue_path(ref, "/workers"), { workers: [] }, signal)]);
+    const hit = (filter: Filter) => h("a", { href: queue_link(ref, filter) },
+      h("span.pill", {}, filter.by), h("bdi", {}, shown(ref.queue)), " / ",
+      h("bdi", {}, shown(filter.value)));
+    const named = (list: Named[], by: Filter["by"]) => list.map((each) => segment_of(each, "name"))
+      .filter((name): name is string => name !== null && name !== ""
+        && shown(name).toLowerCase().includes(text.toLowerCase()))
+      .map((value) => hit({ by, value }));
+    const hits = [...named(groups, "group"), ...named(workers, "worker")];
+    if (!/^[^=]+=./.test(text)) return hits;
+    const tag: Filter = { by: "tag", value: segment_of_text(text) };
+    const path = `${queue_path(ref, "/jobs", { limit: "1" })}&${filter_query(tag)}`;
+    const { jobs } = await this.ask<{ jobs: Job[] }>(path, { jobs: [] }, signal);
+    return jobs.length > 0 ? [...hits, hit(tag)] : hits;
   }
 
   private go(link: string): void {

@@ -14,16 +14,31 @@ export interface View {
   ref?: QueueRef;
 }
 
-function with_db(path: string, db: number): string {
-  return db === 0 ? path : `${path}?db=${db}`;
+// Which jobs of a queue: those of a group, under a lease of a worker, with a tag "name=value".
+export interface Filter {
+  by: "group" | "worker" | "tag";
+  // A segment.
+  value: string;
+}
+
+// As a parameter of the API.
+export function filter_query({ by, value }: Filter): string {
+  // There a group is a glob: what means something in one is to mean itself.
+  return `${by}=${by === "group" ? value.replace(/%(?:2A|3F|5B|5C|5D)/g, "%5C$&") : value}`;
+}
+
+function with_db(path: string, db: number, filter: Filter | null = null): string {
+  const query = [filter ? `${filter.by}=${filter.value}` : "", db === 0 ? "" : `db=${db}`];
+  const text = query.filter(Boolean).join("&");
+  return text ? `${path}?${text}` : path;
 }
 
 export function overview_link(db: number): string {
   return with_db("#/", db);
 }
 
-export function queue_link(ref: QueueRef): string {
-  return with_db(`#/q/${ref.queue}`, ref.db);
+export function queue_link(ref: QueueRef, filter: Filter | null = null): string {
+  return with_db(`#/q/${ref.queue}`, ref.db, filter);
 }
 
 export function job_link(ref: QueueRef, id: string): string {

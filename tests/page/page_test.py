@@ -151,7 +151,7 @@ def test_steering(options):
 
 
 def test_the_overview(options):
-    """Filter, databases, search with hits, and a checkpoint by its button."""
+    """Filter, databases, search for ids and names, and a checkpoint by its button."""
     play(options, "overview", directives={"appendonly": "yes"})
 
 

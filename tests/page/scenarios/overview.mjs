@@ -61,6 +61,48 @@ async function search(visit) {
   await visit.see(".card", "mail");
 }
 
+// What else a search finds: whose jobs, under whose lease, with which tag.
+async function names(visit) {
+  const { page } = visit;
+  const find = async (text) => {
+    await page.fill(".search input", text);
+    await page.keyboard.press("Enter");
+  };
+  const rows = () => page.locator(".job-row a").allTextContents();
+  for (const id of ["p1", "p2"]) await add("mail", id, { group: "team.*[1]" });
+  await add("mail", "p3", { group: "team.x1", tags: { lang: "c++ & co" } });
+  await api("POST", `${queue("mail")}:pop`, { worker: "grace-1", id: "p3" });
+  await find("TEAM.*");
+  await visit.click(".hits a", "mail / team.*[1]");
+  await visit.see(".filter", "team.*[1]");
+  await visit.see(".job-row", "p2");
+  // The group of this very name, and none that a glob would match.
+  assert.deepEqual((await rows()).sort(), ["p1", "p2"]);
+  await visit.click(".tabs button", "failed");
+  await visit.see(".jobs .empty", "There is no such job");
+  await visit.click(".filter a", "all jobs");
+  await visit.see_none(".filter");
+  await visit.see(".jobs h2", "Next jobs");
+  // From within the queue.
+  await find("grace");
+  await visit.click(".hits a", "mail / grace-1");
+  await visit.see(".jobs h2", "Active jobs");
+  await visit.see(".job-row", "p3");
+  assert.deepEqual(await rows(), ["p3"]);
+  await page.reload();
+  await visit.see(".filter", "grace-1");
+  await visit.go("#/");
+  await visit.see(".card", "mail");
+  await find("lang=c++ & co");
+  await visit.click(".hits a", "mail / lang=c++ & co");
+  await visit.see(".job-row", "p3");
+  assert.deepEqual(await rows(), ["p3"]);
+  await visit.go("#/");
+  await visit.see(".card", "mail");
+  await find("lang=none");
+  await visit.see(".hits", "Nothing has this id or name");
+}
+
 async function checkpoint(visit) {
   const state = async () => (await api("GET", "/api/v1/journal")).checkpoint;
   const before = (await state()).end_lsn ?? 0;
@@ -79,7 +121,7 @@ await scenario(async (browser) => {
   const visit = await Visit.open(browser);
   await visit.log_in(tokens.admin);
   await visit.see(".card", "mail");
-  for (const step of [filter, databases, search, checkpoint]) {
+  for (const step of [filter, databases, search, names, checkpoint]) {
     try {
       await step(visit);
     } catch (error) {

@@ -189,7 +189,7 @@ async function keys(visit) {
   await page.keyboard.press("Enter");
   await page.waitForSelector("main.queue");
   await page.keyboard.press("?");
-  await visit.see("dialog", "find a job");
+  await visit.see("dialog", "find jobs");
   await page.keyboard.press("Escape");
   await page.waitForSelector("dialog", { state: "detached" });
   await page.keyboard.press("/");
