@@ -141,7 +141,7 @@ export function ask_to_add(ref: QueueRef, bands: string[], changed: () => void):
   if (!may_operate()) return;
   const id = h("input", { name: "id", placeholder: "chosen by the queue", autocomplete: "off" });
   const payload = h("textarea", { name: "payload", rows: 5, spellcheck: "false" });
-  const pri = h("select", { name: "pri" }, h("option", { value: "" }, "the queue's default"),
+  const pri = h("select", { name: "pri" }, h("option", { value: "" }, "default"),
     ...bands.map((band) => h("option", { value: band }, band)));
   const group = h("input", { name: "group", autocomplete: "off" });
   const delay = h("input", { name: "delay", type: "number", min: 0, step: "any",

@@ -57,6 +57,7 @@ function read_address(): Address {
 function open_view(): void {
   const { queue, job, filter, db } = read_address();
   view?.stop();
+  search.close();
   const next: View = queue === null ? new Overview(db)
     : job === null ? new QueueView({ queue, db }, filter) : new JobView({ queue, db }, job);
   view = next;

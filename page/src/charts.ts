@@ -116,7 +116,8 @@ export class Chart {
     this.plot = new uPlot({
       width: this.root.clientWidth,
       height: this.root.clientHeight,
-      padding: [pad, this.axes ? 10 : 0, this.axes ? 0 : pad, 0],
+      // A label of the time needs its half beside the newest point.
+      padding: [pad, this.axes ? 28 : 0, this.axes ? 0 : pad, 0],
       legend: { show: false },
       cursor: { show: false },
       scales: {
@@ -125,7 +126,8 @@ export class Chart {
           range: (_, min, max) => [Math.min(Math.max(min, max - MOST_S), max - LEAST_S), max] },
         y: { range: (_, __, max) => [0, Math.max(max ?? 0, least) * 1.1] },
       },
-      axes: [this.axis({ size: 22, space: 70 }),
+      // The usual labels have a second line, for which there is no room.
+      axes: [this.axis({ size: 22, space: 80, values: "{HH}:{mm}:{ss}" }),
         this.axis({ size: 58, space: 28, values: draw_span(this.kind) })],
       series: [{}, ...lines.map((line) => ({
         label: line.name,

@@ -164,7 +164,8 @@ export class Overview implements View {
     if (this.lines.length === 0) {
       replace(this.message, empty("There are no queues yet",
         h("p", {}, "A queue begins with its first job:"),
-        h("pre", {}, "redis-cli -p 6379 Q.ADD mail '*' '{\"to\":\"ada\"}' PRI HIGH")));
+        h("pre", {}, `redis-cli -p 6379${this.db ? ` -n ${this.db}` : ""} Q.ADD mail '*' `
+          + `'{"to":"ada"}' PRI HIGH`)));
     } else if (lines.length === 0) {
       replace(this.message, empty("No queue has this in its name"));
     } else {

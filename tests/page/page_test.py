@@ -46,7 +46,8 @@ def need_browser():
         raise Skipped("NOT RUN: no chromium; tools/setup test installs it")
 
 
-def play(options, scenario, tokens=True, prepare=None, directives=None):
+def play(options, scenario, tokens=True, prepare=None, directives=None,
+         limit_s=SCENARIO_LIMIT_S):
     """A scenario with a server of its own."""
     need_browser()
     server = serve(options, directives, tokens=tokens)
@@ -60,7 +61,7 @@ def play(options, scenario, tokens=True, prepare=None, directives=None):
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     done = subprocess.run(["node", HERE / "scenarios" / (scenario + ".mjs")], env=environment,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
-                          timeout=SCENARIO_LIMIT_S)
+                          timeout=limit_s)
     told = done.stdout.decode(errors="replace")
     require_equal(done.returncode, 0, f"{scenario}:\n{told}")
     return told
@@ -214,7 +215,7 @@ def test_many_jobs(options):
 def test_pictures(options):
     """Overview, queue, job, log-in, a dialog, nothing, no connection: light, dark and on a phone,
     without sideways scrolling."""
-    play(options, "pictures")
+    play(options, "pictures", limit_s=2 * SCENARIO_LIMIT_S)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-import { Visit, add, api, assert, pause, pop, queue, scenario } from "./browser.mjs";
+import { Visit, add, api, assert, base, pause, pop, queue, scenario, tokens } from "./browser.mjs";
 
 const BANDS = ["CRITICAL", "HIGH", "NORMAL", "LOW", "BACKGROUND"];
 const WIDE = { viewport: { width: 1360, height: 900 } };
@@ -54,9 +54,69 @@ async function pictures(browser, name, options, { done }) {
   await visit.close();
 }
 
+// What is seen more seldom.
+async function seldom(browser, name, options) {
+  const visit = await Visit.open(browser, options);
+  const { page } = visit;
+  const shoot = async (what) => {
+    await pause(500);
+    await fits(visit, `${what}-${name}`);
+    await visit.picture(`${what}-${name}`);
+  };
+  await page.goto(`${base}/`);
+  await page.waitForSelector("input[name=token]");
+  await shoot("log-in");
+  await page.fill("input[name=token]", tokens.operate);
+  await page.keyboard.press("Enter");
+  await visit.see(".card", "mail");
+  // On a phone they are below what is in view.
+  const see_jobs = async () => {
+    await visit.open_queue("exec");
+    await visit.see(".figure", "Pending");
+    await page.evaluate(() => document.querySelector(".columns").scrollIntoView());
+    await visit.see(".job-row", "exec-");
+    await page.evaluate(() => scrollTo(0, 0));
+  };
+  await see_jobs();
+  await visit.click(".page-head button", "Add a job…");
+  await visit.see("dialog h2", "Add a job");
+  await shoot("dialog");
+  await page.keyboard.press("Escape");
+  await visit.see_none("dialog");
+  await page.keyboard.press("?");
+  await visit.see("dialog h2", "Keys");
+  await shoot("keys");
+  await page.keyboard.press("Escape");
+  await page.fill(".search input", "exec");
+  visit.faults.allowed.push("status of 404");
+  await page.keyboard.press("Enter");
+  await visit.see(".hits a", "exec");
+  await shoot("search");
+  await visit.open_queue("nothing-here");
+  await visit.see(".empty", "This queue is empty");
+  await shoot("empty-queue");
+  await visit.go("#/?db=7");
+  await visit.see(".empty", "There are no queues yet");
+  await shoot("empty");
+  await visit.go("#/q/mail/j/none");
+  await visit.see(".empty", "There is no such job");
+  await shoot("no-job");
+  await see_jobs();
+  visit.faults.allowed.push("ERR_INTERNET_DISCONNECTED");
+  await visit.context.setOffline(true);
+  await visit.see(".banner", "The server does not answer");
+  await visit.see(".banner", "What is shown is");
+  assert.equal(await page.locator(".hits").isVisible(), false);
+  await shoot("disconnected");
+  await visit.close();
+}
+
 await scenario(async (browser) => {
   const known = await fill();
   await pictures(browser, "light", { ...WIDE, colorScheme: "light" }, known);
   await pictures(browser, "dark", { ...WIDE, colorScheme: "dark" }, known);
   await pictures(browser, "phone", { ...PHONE, colorScheme: "light" }, known);
+  await pictures(browser, "phone-dark", { ...PHONE, colorScheme: "dark" }, known);
+  await seldom(browser, "light", { ...WIDE, colorScheme: "light" });
+  await seldom(browser, "phone-dark", { ...PHONE, colorScheme: "dark" });
 });
