@@ -19,14 +19,6 @@ namespace sluice {
 
 namespace {
 
-// The first error is the cause; what follows it says where it was noticed.
-std::string openssl_error() {
-  char text[256] = "";
-  ERR_error_string_n(ERR_get_error(), text, sizeof(text));
-  ERR_clear_error();
-  return text;
-}
-
 // For PEM_read: never the terminal.
 int give_password(char* buffer, int size, int /*writing*/, void* password) {
   const auto& text = *static_cast<const std::string*>(password);
@@ -89,9 +81,9 @@ std::string set_certificate(SSL_CTX* context, const Settings& settings) {
   SSL_CTX_set_default_passwd_cb_userdata(context, &password);
   std::string error;
   if (SSL_CTX_use_certificate_chain_file(context, certificate.c_str()) != 1) {
-    error = "tls-cert-file: Failed to load certificate: " + certificate + ": " + openssl_error();
+    error = "tls-cert-file: Failed to load certificate: " + certificate + ": " + take_tls_error();
   } else if (SSL_CTX_use_PrivateKey_file(context, key.c_str(), SSL_FILETYPE_PEM) != 1) {
-    error = "tls-key-file: Failed to load private key: " + key + ": " + openssl_error();
+    error = "tls-key-file: Failed to load private key: " + key + ": " + take_tls_error();
   }
   SSL_CTX_set_default_passwd_cb_userdata(context, nullptr);
   return error;
@@ -110,10 +102,10 @@ std::string set_clients(SSL_CTX* context, const Settings& settings, TlsAuthClien
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER | strict, nullptr);
   }
   if (!file.empty() && SSL_CTX_load_verify_file(context, file.c_str()) != 1) {
-    return "tls-ca-cert-file: Failed to load CA certificates: " + file + ": " + openssl_error();
+    return "tls-ca-cert-file: Failed to load CA certificates: " + file + ": " + take_tls_error();
   }
   if (!directory.empty() && SSL_CTX_load_verify_dir(context, directory.c_str()) != 1) {
-    return "tls-ca-cert-dir: Failed to use CA directory: " + directory + ": " + openssl_error();
+    return "tls-ca-cert-dir: Failed to use CA directory: " + directory + ": " + take_tls_error();
   }
   return "";
 }
@@ -130,7 +122,7 @@ std::string set_dh_parameters(SSL_CTX* context, const Settings& settings) {
   if (file != nullptr) parameters = PEM_read_bio_Parameters(file.get(), nullptr);
   if (parameters != nullptr && SSL_CTX_set0_tmp_dh_pkey(context, parameters) == 1) return "";
   EVP_PKEY_free(parameters);
-  return "tls-dh-params-file: Failed to load DH parameters: " + path + ": " + openssl_error();
+  return "tls-dh-params-file: Failed to load DH parameters: " + path + ": " + take_tls_error();
 }
 
 void set_sessions(SSL_CTX* context, const Settings& settings) {
@@ -150,9 +142,6 @@ void set_sessions(SSL_CTX* context, const Settings& settings) {
 }
 
 }  // namespace
-
-void TlsFree::operator()(ssl_st* state) const { SSL_free(state); }
-void TlsFree::operator()(ssl_ctx_st* context) const { SSL_CTX_free(context); }
 
 std::shared_ptr<const TlsContext> TlsContext::load(const Settings& settings, TlsAuthClients clients,
                                                    std::string& error) {

@@ -23,6 +23,9 @@ struct TlsFree {
 };
 using TlsState = std::unique_ptr<ssl_st, TlsFree>;
 
+// The cause of what OpenSSL has just failed at, in words. Forgets this thread's errors.
+std::string take_tls_error();
+
 class TlsContext {
  public:
   // Reads the files that the settings name, by the rules for `clients`' certificates. Null, and

@@ -25,14 +25,15 @@ def environment(**more):
 
 
 class Sluice:
-    """The program, for one server."""
+    """The program, for one server. `before`: options that stand before each command."""
 
-    def __init__(self, options, server):
+    def __init__(self, options, server, port=None, before=()):
         self.path = os.path.join(os.path.dirname(options.program), "sluice")
-        self.port = server.port if server else 1
+        self.port = port or (server.port if server else 1)
+        self.before = list(before)
 
     def words(self, *arguments):
-        return [self.path, "-p", str(self.port), *map(str, arguments)]
+        return [self.path, "-p", str(self.port), *map(str, [*self.before, *arguments])]
 
     def run(self, *arguments, stdin=b"", **more):
         """(exit code, standard output, standard error)"""

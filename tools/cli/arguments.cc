@@ -9,6 +9,12 @@ namespace sluice::cli {
 
 namespace {
 
+constexpr Option tls_option(const char* name, const char* value, const char* help) {
+  Option option = {name, value, help};
+  option.tls = true;
+  return option;
+}
+
 constexpr Option kCommonOptions[] = {
     {"-h", "HOST", "the server's host (127.0.0.1)"},
     {"-p", "PORT", "its port (6379)"},
@@ -16,28 +22,44 @@ constexpr Option kCommonOptions[] = {
     {"-n", "DB", "the database (0)"},
     {"--user", "NAME", "the ACL user"},
     {"--pass", "PASSWORD", "its password; better in SLUICE_AUTH or REDISCLI_AUTH"},
+    {"--tls", nullptr, "speak TLS, to the server's tls-port"},
+    tls_option("--sni", "HOST", "the name that its certificate must have; otherwise that of -h"),
+    tls_option("--cacert", "FILE", "who may have signed it; otherwise the system's store"),
+    tls_option("--cacertdir", "DIR", "a directory of such, by hash"),
+    tls_option("--insecure", nullptr, "believe any certificate"),
+    tls_option("--cert", "FILE", "this client's own certificate"),
+    tls_option("--key", "FILE", "its private key; before COMMAND, where that has a --key too"),
+    tls_option("--tls-ciphers", "LIST", "ciphers up to TLSv1.2, as OpenSSL lists them"),
+    tls_option("--tls-ciphersuites", "LIST", "the same for TLSv1.3"),
     {"--json", nullptr, "print JSON, as HTTP.md has it"},
     {"--help", nullptr, "what a command does and takes"},
 };
 
-const Option* find_option(const CommandRow* command, Bytes name) {
-  const auto find_in = [&](std::span<const Option> options) -> const Option* {
-    for (const Option& option : options) {
-      if (name == option.name) return &option;
-    }
-    return nullptr;
-  };
-  if (const Option* option = find_in(common_options())) return option;
-  if (command == nullptr) return nullptr;
-  for (const auto& group : command->options) {
-    if (const Option* option = find_in(group)) return option;
+const Option* find_in(std::span<const Option> options, Bytes name) {
+  for (const Option& option : options) {
+    if (name == option.name) return &option;
   }
   return nullptr;
+}
+
+const Option* find_option(const CommandRow* command, Bytes name) {
+  if (command != nullptr) {
+    for (const auto& group : command->options) {
+      if (const Option* option = find_in(group, name)) return option;
+    }
+  }
+  return find_in(common_options(), name);
 }
 
 }  // namespace
 
 std::span<const Option> common_options() { return kCommonOptions; }
+
+bool takes_path(const Option& option) {
+  if (option.value == nullptr) return false;
+  const Bytes value = option.value;
+  return value == "FILE" || value == "DIR" || value == "SOCKET";
+}
 
 void Arguments::take_option(std::span<const std::string> words, size_t& at) {
   std::string name = words[at];
@@ -62,9 +84,8 @@ void Arguments::take_option(std::span<const std::string> words, size_t& at) {
   if (option->separator != 0 && value->find(option->separator) == std::string::npos) {
     throw usage_error(name + " takes " + option->value + ", not " + *value);
   }
-  std::vector<std::string>& values = values_[name];
-  if (!values.empty() && !option->repeats) throw usage_error(name + " stands there twice");
-  values.push_back(*value);
+  const bool again = !values_of(option).empty();
+  if (again && !option->repeats) throw usage_error(name + " stands there twice");
   given_.emplace_back(option, *value);
 }
 
@@ -97,15 +118,26 @@ Arguments Arguments::parse(std::span<const std::string> words, std::span<const C
   return parsed;
 }
 
-std::optional<std::string> Arguments::value(Bytes name) const {
-  const auto found = values_.find(std::string(name));
-  if (found == values_.end()) return std::nullopt;
-  return found->second.back();
+std::vector<std::string> Arguments::values_of(const Option* option) const {
+  std::vector<std::string> values;
+  for (const auto& [given, value] : given_) {
+    if (given == option) values.push_back(value);
+  }
+  return values;
 }
 
 std::vector<std::string> Arguments::values(Bytes name) const {
-  const auto found = values_.find(std::string(name));
-  return found == values_.end() ? std::vector<std::string>() : found->second;
+  return values_of(find_option(command_, name));
+}
+
+std::optional<std::string> Arguments::value(Bytes name) const {
+  const std::vector<std::string> all = values(name);
+  return all.empty() ? std::nullopt : std::optional(all.back());
+}
+
+std::optional<std::string> Arguments::common_value(Bytes name) const {
+  const std::vector<std::string> all = values_of(find_in(common_options(), name));
+  return all.empty() ? std::nullopt : std::optional(all.back());
 }
 
 int64_t Arguments::integer(Bytes name, int64_t usual, int64_t least, int64_t most) const {

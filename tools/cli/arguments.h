@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -30,6 +29,7 @@ struct Option {
   // A value is two words for the server, with this between them; 0: one word.
   char separator = 0;
   bool repeats = false;
+  bool tls = false;  // means nothing without --tls
 };
 
 struct CommandRow {
@@ -43,8 +43,11 @@ struct CommandRow {
   int (*run)(Context& context);
 };
 
-// Options that every command has: the connection, --json.
+// Options that every command has: the connection, --json. Where a command has one of the same name
+// (--key), that one is meant behind the command's name.
 std::span<const Option> common_options();
+// Whether the value of an option is the name of a file or folder, for completion.
+bool takes_path(const Option& option);
 
 class Arguments {
  public:
@@ -55,10 +58,12 @@ class Arguments {
   const CommandRow* command() const { return command_; }
   const std::vector<std::string>& operands() const { return operands_; }
 
-  bool has(Bytes name) const { return values_.contains(std::string(name)); }
-  // The last value of an option.
+  bool has(Bytes name) const { return value(name).has_value(); }
+  // The last value of an option; of a flag "".
   std::optional<std::string> value(Bytes name) const;
   std::vector<std::string> values(Bytes name) const;
+  // Of an option that every command has, even if this one has another of its name.
+  std::optional<std::string> common_value(Bytes name) const;
   // Throws a usage error where it is no number of this range.
   int64_t integer(Bytes name, int64_t usual, int64_t least, int64_t most) const;
   double number(Bytes name, double usual, double least, double most) const;
@@ -69,11 +74,11 @@ class Arguments {
  private:
   void take_option(std::span<const std::string> words, size_t& at);
   void check_operands() const;
+  std::vector<std::string> values_of(const Option* option) const;
 
   const CommandRow* command_ = nullptr;
   std::vector<std::string> operands_;
-  std::map<std::string, std::vector<std::string>> values_;
-  std::vector<std::pair<const Option*, std::string>> given_;
+  std::vector<std::pair<const Option*, std::string>> given_;  // with their values
 };
 
 }  // namespace sluice::cli

@@ -51,25 +51,28 @@ std::string command_names(std::span<const CommandRow> rows) {
   return out;
 }
 
-// `case` branches "command:--option) offers='…'", and those of options that take any value.
+// What stands behind an option: files, the words it offers, or anything.
+std::string value_case(const std::string& pattern, const Option& option) {
+  if (takes_path(option)) return "    " + pattern + ") files=yes; return 0 ;;\n";
+  const std::string choices = option.choices == nullptr ? "" : option.choices;
+  return "    " + pattern + ") offers=" + quoted(choices, false) + "; return 0 ;;\n";
+}
+
+// `case` branches "command:--option) …"; a command's own options come before those of all.
 std::string value_cases(std::span<const CommandRow> rows) {
   std::string out;
   for (const CommandRow& row : rows) {
     for (const auto& options : row.options) {
       for (const Option& option : options) {
         if (option.value == nullptr) continue;
-        const std::string choices = option.choices == nullptr ? "" : option.choices;
-        out += std::string("    ") + row.name + ":" + option.name +
-               ") offers=" + quoted(choices, false) + "; return 0 ;;\n";
+        out += value_case(std::string(row.name) + ":" + option.name, option);
       }
     }
   }
-  std::string common;
   for (const Option& option : common_options()) {
-    if (option.value != nullptr)
-      common += std::string(common.empty() ? "" : "|") + "*:" + option.name;
+    if (option.value != nullptr) out += value_case(std::string("*:") + option.name, option);
   }
-  return out + "    " + common + ") offers=''; return 0 ;;\n";
+  return out;
 }
 
 std::string word_cases(std::span<const CommandRow> rows) {
@@ -81,7 +84,7 @@ std::string word_cases(std::span<const CommandRow> rows) {
   return out;
 }
 
-// For bash and zsh: sets `offers` to what may stand behind the words before it.
+// For bash and zsh: sets `offers` to what may stand behind the words before it, or `files`.
 std::string choose_function(std::span<const CommandRow> rows) {
   std::string takes_value;
   for (const Option& option : common_options()) {
@@ -115,9 +118,14 @@ std::string choose_function(std::span<const CommandRow> rows) {
 std::string bash_script(std::span<const CommandRow> rows) {
   return "# bash completion of sluice; made by: sluice completion bash\n" + choose_function(rows) +
          "_sluice() {\n"
-         "  local offers='' current=${COMP_WORDS[COMP_CWORD]}\n"
+         "  local offers='' files='' current=${COMP_WORDS[COMP_CWORD]}\n"
          "  _sluice_words \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"\n"
-         "  COMPREPLY=($(compgen -W \"$offers\" -- \"$current\"))\n"
+         "  if [ -n \"$files\" ]; then\n"
+         "    compopt -o filenames 2>/dev/null\n"
+         "    mapfile -t COMPREPLY < <(compgen -f -- \"$current\")\n"
+         "  else\n"
+         "    COMPREPLY=($(compgen -W \"$offers\" -- \"$current\"))\n"
+         "  fi\n"
          "}\n"
          "complete -F _sluice sluice\n";
 }
@@ -127,9 +135,9 @@ std::string zsh_script(std::span<const CommandRow> rows) {
          "_sluice() {\n"
          "  local -a before\n"
          "  before=(\"${(@)words[2,CURRENT-1]}\")\n"
-         "  local offers=''\n"
+         "  local offers='' files=''\n"
          "  _sluice_words \"${before[@]}\"\n"
-         "  compadd -- ${=offers}\n"
+         "  if [ -n \"$files\" ]; then _files; else compadd -- ${=offers}; fi\n"
          "}\n"
          "if [ \"$funcstack[1]\" = _sluice ]; then _sluice; else compdef _sluice sluice; fi\n";
 }
@@ -138,16 +146,32 @@ void append_fish_option(const Option& option, const std::string& condition, std:
   const std::string name = option.name;
   out += "complete -c sluice" + condition;
   out += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
-  if (option.value != nullptr) out += " -x";
+  if (option.value != nullptr) out += takes_path(option) ? " -r -F" : " -x";
   if (option.choices != nullptr) out += " -a " + quoted(option.choices, true);
   out += " -d " + quoted(option.help, true) + "\n";
+}
+
+// Not behind a command that has an option of the same name.
+std::string fish_condition(const Option& common, std::span<const CommandRow> rows) {
+  std::string commands;
+  for (const CommandRow& row : rows) {
+    for (const auto& options : row.options) {
+      for (const Option& option : options) {
+        if (Bytes(option.name) == common.name) commands += std::string(" ") + row.name;
+      }
+    }
+  }
+  if (commands.empty()) return "";
+  return " -n " + quoted("not __fish_seen_subcommand_from" + commands, true);
 }
 
 std::string fish_script(std::span<const CommandRow> rows) {
   std::string out =
       "# fish completion of sluice; made by: sluice completion fish\n"
       "complete -c sluice -f\n";
-  for (const Option& option : common_options()) append_fish_option(option, "", out);
+  for (const Option& option : common_options()) {
+    append_fish_option(option, fish_condition(option, rows), out);
+  }
   for (const CommandRow& row : rows) {
     out += "complete -c sluice -n __fish_use_subcommand -a " + std::string(row.name) + " -d " +
            quoted(row.help, true) + "\n";

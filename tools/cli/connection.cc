@@ -61,6 +61,36 @@ std::string password_of(const Arguments& arguments) {
   return {};
 }
 
+// Null: without --tls.
+std::shared_ptr<const TlsClientContext> tls_of(const Arguments& arguments) {
+  const auto given = [&](const char* name) { return arguments.common_value(name).value_or(""); };
+  if (!arguments.has("--tls")) {
+    for (const Option& option : common_options()) {
+      if (option.tls && arguments.common_value(option.name)) {
+        throw usage_error(std::string(option.name) + " is for --tls");
+      }
+    }
+    return nullptr;
+  }
+  if (arguments.value("-s")) throw usage_error("--tls takes a host and a port, not -s");
+  TlsClientRules rules;
+  rules.ca_file = given("--cacert");
+  rules.ca_directory = given("--cacertdir");
+  rules.certificate_file = given("--cert");
+  rules.key_file = given("--key");
+  rules.ciphers = given("--tls-ciphers");
+  rules.ciphersuites = given("--tls-ciphersuites");
+  rules.verify = !arguments.has("--insecure");
+  if (rules.certificate_file.empty() != rules.key_file.empty()) {
+    throw usage_error(
+        "--cert and --key go together; --key stands before a command with a --key of its own");
+  }
+  std::string error;
+  auto context = TlsClientContext::load(rules, error);
+  if (context == nullptr) throw usage_error(error);
+  return context;
+}
+
 struct Meaning {
   Bytes code;
   Bytes text;
@@ -92,6 +122,9 @@ Address Address::from(const Arguments& arguments) {
   address.user = arguments.value("--user").value_or("");
   address.password = password_of(arguments);
   address.database = static_cast<int>(arguments.integer("-n", 0, 0, 1'000'000));
+  address.tls = tls_of(arguments);
+  address.tls_name = arguments.value("--sni").value_or(address.host);
+  if (address.tls_name.empty()) throw usage_error("-h and --sni take a name");
   return address;
 }
 
@@ -111,23 +144,33 @@ void Connection::Free::operator()(redisContext* context) const { ::redisFree(con
 
 Connection::~Connection() = default;
 
-void Connection::close() { context_.reset(); }
+void Connection::close() {
+  tls_.reset();
+  context_.reset();
+}
 
-void Connection::fail() {
-  std::string why = context_ == nullptr ? "not enough memory" : context_->errstr;
-  const bool no_resp = context_ != nullptr && context_->err == REDIS_ERR_PROTOCOL;
+void Connection::fail(std::string why) {
+  if (why.empty()) why = context_ == nullptr ? "not enough memory" : context_->errstr;
+  const bool no_resp = context_ != nullptr && context_->reader->err == REDIS_ERR_PROTOCOL;
   if (no_resp) why = "it does not speak the Redis protocol: " + why;
   close();
   throw Failure{kNoConnection, "no connection to " + address_.text() + ": " + why};
 }
 
-void Connection::apply_patience() {
-  if (::redisSetTimeout(context_.get(), to_timeval(patience_ms_)) != REDIS_OK) fail();
+void Connection::limit_waits(int64_t ms) {
+  if (::redisSetTimeout(context_.get(), to_timeval(ms)) != REDIS_OK) fail();
 }
 
 void Connection::set_patience(int64_t ms) {
   patience_ms_ = ms;
-  if (context_ != nullptr) apply_patience();
+  if (context_ != nullptr) limit_waits(ms);
+}
+
+void Connection::begin_tls() {
+  limit_waits(kConnectMs);
+  tls_ = std::make_unique<TlsChannel>(*address_.tls, address_.tls_name, context_->fd);
+  const std::string failure = tls_->shake_hands();
+  if (!failure.empty()) fail(failure);
 }
 
 void Connection::connect() {
@@ -136,7 +179,8 @@ void Connection::connect() {
                      ? ::redisConnectWithTimeout(address_.host.c_str(), address_.port, limit)
                      : ::redisConnectUnixWithTimeout(address_.socket.c_str(), limit));
   if (context_ == nullptr || context_->err != 0) fail();
-  apply_patience();
+  if (address_.tls != nullptr) begin_tls();
+  limit_waits(patience_ms_);
   Words login = {"AUTH"};
   if (!address_.user.empty()) login.push_back(address_.user);
   login.push_back(address_.password);
@@ -159,14 +203,28 @@ void Connection::send(const Words& words) {
     sizes.push_back(word.size());
   }
   const auto count = static_cast<int>(words.size());
-  if (::redisAppendCommandArgv(context_.get(), count, texts.data(), sizes.data()) != REDIS_OK) {
-    fail();
+  if (tls_ == nullptr) {
+    if (::redisAppendCommandArgv(context_.get(), count, texts.data(), sizes.data()) != REDIS_OK) {
+      fail();
+    }
+    return;
   }
+  char* request = nullptr;
+  const int size = ::redisFormatCommandArgv(&request, count, texts.data(), sizes.data());
+  if (size < 0) fail("not enough memory");
+  tls_->append(request, static_cast<size_t>(size));
+  ::redisFreeCommand(request);
 }
 
 RespValue Connection::receive() {
   void* received = nullptr;
-  if (context_ == nullptr || ::redisGetReply(context_.get(), &received) != REDIS_OK) fail();
+  if (context_ == nullptr) fail();
+  if (tls_ != nullptr) {
+    const std::string failure = tls_->read_reply(context_->reader, &received);
+    if (!failure.empty()) fail(failure);
+  } else if (::redisGetReply(context_.get(), &received) != REDIS_OK) {
+    fail();
+  }
   const std::unique_ptr<redisReply, FreeReply> reply(static_cast<redisReply*>(received));
   return to_value(*reply);
 }

@@ -1,4 +1,5 @@
-// Connection: one connection to the server, by hiredis, in RESP2 (hiredis 0.14 knows no RESP3).
+// Connection: one connection to the server, by hiredis, in RESP2 (hiredis 0.14 knows no RESP3, and
+// no TLS either: see tls_channel.h).
 //
 // One thread. It connects with the first command, and again with the next one after a failure.
 // Every failure is thrown: kNoConnection where the server cannot be reached or does not speak RESP,
@@ -10,7 +11,9 @@
 #include <string>
 
 #include "net/resp_value.h"
+#include "net/tls_client.h"
 #include "tools/cli/arguments.h"
+#include "tools/cli/tls_channel.h"
 
 struct redisContext;
 
@@ -23,8 +26,11 @@ struct Address {
   std::string user;      // empty: the default one
   std::string password;  // empty: none is sent
   int database = 0;
+  std::shared_ptr<const TlsClientContext> tls;  // null: none is spoken
+  std::string tls_name;                         // whom the certificate must be of
 
-  // From the options, and SLUICE_AUTH or else REDISCLI_AUTH. Throws a usage error.
+  // From the options, and SLUICE_AUTH or else REDISCLI_AUTH. Throws a usage error, also where a
+  // file of TLS cannot be read.
   static Address from(const Arguments& arguments);
   // As a person would write it.
   std::string text() const;
@@ -60,11 +66,14 @@ class Connection {
   };
 
   void connect();
-  void apply_patience();
-  [[noreturn]] void fail();
+  void begin_tls();
+  void limit_waits(int64_t ms);
+  // `why`: what hiredis does not know of.
+  [[noreturn]] void fail(std::string why = {});
 
   Address address_;
   std::unique_ptr<redisContext, Free> context_;
+  std::unique_ptr<TlsChannel> tls_;  // null: without TLS, or not connected
   int64_t patience_ms_ = kUsualPatienceMs;
 
   static constexpr int64_t kUsualPatienceMs = 30'000;

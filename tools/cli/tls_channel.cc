@@ -1,0 +1,93 @@
+#include "tools/cli/tls_channel.h"
+
+#include <hiredis/hiredis.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+
+#include "engine/base/check.h"
+
+namespace sluice::cli {
+
+TlsChannel::TlsChannel(const TlsClientContext& context, const std::string& name, int fd)
+    : state_(context.open(name)) {
+  CHECK(SSL_set_fd(state_.get(), fd) == 1);
+}
+
+// A socket that is stopped and goes on (Ctrl-Z) ends a wait that has a time limit.
+bool TlsChannel::interrupted(int result) const {
+  const int error = errno;
+  const int kind = SSL_get_error(state_.get(), result);
+  return (kind == SSL_ERROR_WANT_READ || kind == SSL_ERROR_WANT_WRITE) && error == EINTR;
+}
+
+std::string TlsChannel::reason(int result) const {
+  const int error = errno;
+  switch (SSL_get_error(state_.get(), result)) {
+    case SSL_ERROR_WANT_READ:
+    case SSL_ERROR_WANT_WRITE:
+      return "it did not answer in time";
+    case SSL_ERROR_ZERO_RETURN:
+      return "Server closed the connection";
+    case SSL_ERROR_SYSCALL:
+      ERR_clear_error();
+      return error == 0 ? "Server closed the connection" : std::strerror(error);
+    default: {
+      const char* text = ERR_reason_error_string(ERR_peek_error());
+      ERR_clear_error();
+      return std::string("TLS: ") + (text == nullptr ? "it has failed" : text);
+    }
+  }
+}
+
+std::string TlsChannel::shake_hands() {
+  int result = 0;
+  do {
+    ERR_clear_error();
+    errno = 0;
+    result = SSL_connect(state_.get());
+  } while (result != 1 && interrupted(result));
+  return result == 1 ? "" : reason(result) + certificate_refusal(state_.get());
+}
+
+std::string TlsChannel::flush() {
+  size_t sent = 0;
+  while (sent < requests_.size()) {
+    const auto size = static_cast<int>(std::min<size_t>(requests_.size() - sent, INT_MAX));
+    ERR_clear_error();
+    errno = 0;
+    const int result = SSL_write(state_.get(), requests_.data() + sent, size);
+    if (result > 0) {
+      sent += static_cast<size_t>(result);
+    } else if (!interrupted(result)) {
+      return reason(result);
+    }
+  }
+  requests_.clear();
+  return "";
+}
+
+std::string TlsChannel::read_reply(redisReader* reader, void** reply) {
+  std::array<char, 16384> input{};  // as much as a record holds
+  for (;;) {
+    if (::redisReaderGetReply(reader, reply) != REDIS_OK) return reader->errstr;
+    if (*reply != nullptr) return "";
+    const std::string failure = flush();
+    if (!failure.empty()) return failure;
+    ERR_clear_error();
+    errno = 0;
+    const int result = SSL_read(state_.get(), input.data(), static_cast<int>(input.size()));
+    if (result <= 0 && !interrupted(result)) return reason(result);
+    if (result <= 0) continue;
+    if (::redisReaderFeed(reader, input.data(), static_cast<size_t>(result)) != REDIS_OK) {
+      return reader->errstr;
+    }
+  }
+}
+
+}  // namespace sluice::cli
