@@ -87,6 +87,8 @@ std::string Server::start() {
     error = tls_->load(*settings);
     if (!error.empty()) return error;
   }
+  auto collector_tls = otlp_tls(*settings, error);
+  if (!error.empty()) return error;
   error = open_listeners(*settings);
   if (!error.empty()) return error;
   startup_bytes_.store(allocator_facts().allocated);
@@ -96,7 +98,7 @@ std::string Server::start() {
   for (unsigned i = 0; i < threads; ++i) {
     io_threads_.push_back(std::make_unique<IoThread>(state_, i, threads == 1));
   }
-  add_guests(*settings);
+  add_guests(*settings, std::move(collector_tls));
   due_timer_ = std::make_unique<DueTimer>(*io_threads_[0]);
   config_.on_reload([this](const Settings& after) { return reload_tls(after); });
   config_.on_change(
@@ -111,15 +113,17 @@ std::string Server::start() {
 }
 
 // What lives on the I/O threads besides sessions. Before they start.
-void Server::add_guests(const Settings& settings) {
+void Server::add_guests(const Settings& settings,
+                        std::shared_ptr<const TlsClientContext> otlp_tls) {
   if (settings.http_port != 0 || settings.http_tls_port != 0) {
     http_ = std::make_unique<HttpService>(state_, *this, config_, admin_routes());
     http_->join_threads(io_threads_);
   }
   if (!settings.otlp.endpoint) return;
   state_.otlp.configured = true;
+  const uint16_t port = listener_.port() != 0 ? listener_.port() : tls_listener_.port();
   auto exporter = std::make_unique<OtlpExporter>(
-      *io_threads_[0], otlp_target(settings, listener_.port()), http_.get());
+      *io_threads_[0], otlp_target(settings, port, std::move(otlp_tls)), http_.get());
   io_threads_[0]->post([raw = exporter.get()] { raw->start(); });
   io_threads_[0]->add_guest(std::move(exporter));
 }

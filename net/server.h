@@ -30,6 +30,7 @@
 #include "net/io_thread.h"
 #include "net/listener.h"
 #include "net/server_state.h"
+#include "net/tls_client.h"
 #include "net/tls_service.h"
 #include "storage/store.h"
 
@@ -127,7 +128,7 @@ class Server final : public ServerPort {
   void sample();
   void adopt(int fd, Endpoints endpoints);
   std::string open_listeners(const Settings& settings);
-  void add_guests(const Settings& settings);
+  void add_guests(const Settings& settings, std::shared_ptr<const TlsClientContext> otlp_tls);
   std::array<Listener*, 4> listeners();
   Listener::Refuse resp_refuse();
   Listener::Refuse http_refuse();

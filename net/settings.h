@@ -141,6 +141,7 @@ struct Settings {
   OtlpSettings otlp;
   int64_t otlp_interval_s = 0;
   std::string otlp_service_name;
+  std::string otlp_tls_ca_cert_file;  // Empty = the system's store.
   LogVerbosity loglevel = LogVerbosity::kNotice;
   std::string logfile;                     // Empty = standard output.
   int64_t slowlog_log_slower_than_us = 0;  // Negative = off.

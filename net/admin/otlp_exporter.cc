@@ -7,6 +7,7 @@
 #include <array>
 #include <boost/asio/connect.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/stream.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/http/read.hpp>
@@ -27,6 +28,7 @@ namespace sluice {
 namespace beast = boost::beast;
 namespace http = boost::beast::http;
 using TcpSocket = asio::basic_stream_socket<asio::ip::tcp, IoExecutor>;
+using TlsSocket = asio::ssl::stream<TcpSocket&>;
 
 namespace {
 
@@ -58,9 +60,20 @@ std::string host_name() {
 
 }  // namespace
 
-OtlpTarget otlp_target(const Settings& settings, uint16_t port) {
+std::shared_ptr<const TlsClientContext> otlp_tls(const Settings& settings, std::string& error) {
+  if (!settings.otlp.endpoint || !settings.otlp.endpoint->tls) return nullptr;
+  TlsClientRules rules;
+  rules.ca_file = settings.otlp_tls_ca_cert_file;
+  auto context = TlsClientContext::load(rules, error);
+  if (context == nullptr) error = "otlp-tls-ca-cert-file: " + error;
+  return context;
+}
+
+OtlpTarget otlp_target(const Settings& settings, uint16_t port,
+                       std::shared_ptr<const TlsClientContext> tls) {
   OtlpTarget target;
   target.endpoint = *settings.otlp.endpoint;
+  target.tls = std::move(tls);
   target.headers = settings.otlp.headers;
   target.interval_ms = settings.otlp_interval_s * 1000;
   const std::string host = host_name();
@@ -83,6 +96,7 @@ class OtlpExporter::Export : public std::enable_shared_from_this<Export> {
  private:
   void look_up();
   void connect(const NameLookup::Result& found);
+  void shake_hands();
   void write();
   void read();
   void take_answer();
@@ -93,6 +107,7 @@ class OtlpExporter::Export : public std::enable_shared_from_this<Export> {
   OtlpExporter* exporter_;
   const HttpEndpoint endpoint_;
   TcpSocket socket_;
+  std::optional<TlsSocket> tls_;  // over the socket, where the endpoint is https
   SteadyTimer deadline_;
   SteadyTimer poll_;
   std::shared_ptr<NameLookup> lookup_;
@@ -141,7 +156,10 @@ void OtlpExporter::Export::look_up() {
 
 bool OtlpExporter::Export::failed(const error_code& error, const char* what) {
   if (exporter_ == nullptr) return true;
-  if (error) end(std::string(what) + ": " + error.message());
+  if (error) {
+    const std::string refusal = tls_ ? certificate_refusal(tls_->native_handle()) : "";
+    end(std::string(what) + ": " + error.message() + refusal);
+  }
   return error.failed();
 }
 
@@ -152,24 +170,36 @@ void OtlpExporter::Export::connect(const NameLookup::Result& found) {
   asio::async_connect(
       socket_, addresses_,
       [self = shared_from_this()](const error_code& error, const asio::ip::tcp::endpoint&) {
-        if (!self->failed(error, "connecting")) self->write();
+        if (self->failed(error, "connecting")) return;
+        self->endpoint_.tls ? self->shake_hands() : self->write();
       });
+}
+
+void OtlpExporter::Export::shake_hands() {
+  step_ = "in the TLS handshake";
+  TlsState state = exporter_->target_.tls->open(endpoint_.host);
+  tls_.emplace(socket_, state.release());
+  tls_->async_handshake(asio::ssl::stream_base::client,
+                        [self = shared_from_this()](const error_code& error) {
+                          if (!self->failed(error, "the TLS handshake")) self->write();
+                        });
 }
 
 void OtlpExporter::Export::write() {
   step_ = "sending";
-  http::async_write(socket_, request_,
-                    [self = shared_from_this()](const error_code& error, size_t) {
-                      if (!self->failed(error, "sending")) self->read();
-                    });
+  const auto then = [self = shared_from_this()](const error_code& error, size_t) {
+    if (!self->failed(error, "sending")) self->read();
+  };
+  tls_ ? http::async_write(*tls_, request_, then) : http::async_write(socket_, request_, then);
 }
 
 void OtlpExporter::Export::read() {
   step_ = "waiting for the answer";
-  http::async_read(socket_, input_, answer_,
-                   [self = shared_from_this()](const error_code& error, size_t) {
-                     if (!self->failed(error, "the answer")) self->take_answer();
-                   });
+  const auto then = [self = shared_from_this()](const error_code& error, size_t) {
+    if (!self->failed(error, "the answer")) self->take_answer();
+  };
+  tls_ ? http::async_read(*tls_, input_, answer_, then)
+       : http::async_read(socket_, input_, answer_, then);
 }
 
 void OtlpExporter::Export::take_answer() {

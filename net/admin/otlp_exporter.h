@@ -1,5 +1,5 @@
-// OtlpExporter: sends the series of /metrics to a collector, every so often, by OTLP over HTTP with
-// JSON bodies.
+// OtlpExporter: sends the series of /metrics to a collector, every so often, by OTLP over HTTP or
+// HTTPS with JSON bodies.
 //
 // One export at a time: what collects and sends is the thread's own, asynchronously, with a time
 // limit for the whole; a time that comes while one is under way is skipped. Nothing is kept for
@@ -20,6 +20,7 @@
 #include "net/engine_client.h"
 #include "net/io_thread.h"
 #include "net/settings.h"
+#include "net/tls_client.h"
 
 namespace sluice {
 
@@ -27,13 +28,20 @@ class HttpService;
 
 struct OtlpTarget {
   HttpEndpoint endpoint;
+  std::shared_ptr<const TlsClientContext> tls;  // null: the endpoint is http
   std::vector<std::pair<std::string, std::string>> headers;
   int64_t interval_ms = 0;
   OtlpResource resource;
 };
 
-// REQUIRES: an endpoint is configured. `port`, of RESP, tells servers of one machine apart.
-OtlpTarget otlp_target(const Settings& settings, uint16_t port);
+// With what an https endpoint is spoken to; null where none is configured. Null and an `error`
+// where the directive's file cannot be read.
+std::shared_ptr<const TlsClientContext> otlp_tls(const Settings& settings, std::string& error);
+
+// REQUIRES: an endpoint is configured. `port`, of RESP, tells servers of one machine apart; `tls`
+// is what otlp_tls() gave.
+OtlpTarget otlp_target(const Settings& settings, uint16_t port,
+                       std::shared_ptr<const TlsClientContext> tls);
 
 class OtlpExporter final : public IoThreadGuest {
  public:

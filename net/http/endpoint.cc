@@ -29,17 +29,17 @@ std::string HttpEndpoint::authority() const {
 }
 
 std::string parse_http_endpoint(Bytes url, HttpEndpoint& endpoint) {
-  constexpr Bytes kScheme = "http://";
-  if (equals_ignore_case(url.substr(0, 8), "https://")) {
-    return "TLS is not spoken: name an http:// endpoint, such as a collector on this machine";
-  }
-  if (!equals_ignore_case(url.substr(0, kScheme.size()), kScheme)) {
-    return "the endpoint must begin with http://";
+  constexpr Bytes kPlain = "http://";
+  constexpr Bytes kTls = "https://";
+  endpoint.tls = equals_ignore_case(url.substr(0, kTls.size()), kTls);
+  const Bytes scheme = endpoint.tls ? kTls : kPlain;
+  if (!equals_ignore_case(url.substr(0, scheme.size()), scheme)) {
+    return "the endpoint must begin with http:// or https://";
   }
   if (!all_of(url, is_visible) || url.find('#') != Bytes::npos) {
     return "the endpoint has characters that no URL has";
   }
-  url.remove_prefix(kScheme.size());
+  url.remove_prefix(scheme.size());
   const size_t slash = std::min(url.find_first_of("/?"), url.size());
   Bytes authority = url.substr(0, slash);
   const Bytes path = url.substr(slash);

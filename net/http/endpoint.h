@@ -14,12 +14,13 @@ struct HttpEndpoint {
   std::string host;    // a name or an address; IPv6 without its brackets
   std::string port;    // digits
   std::string target;  // path, perhaps with a query
+  bool tls = false;    // https
 
   // As the Host header has it.
   std::string authority() const;
 };
 
-// http://host[:port][/path]. `endpoint` holds what counts where the URL has no port, and no path
+// http[s]://host[:port][/path]. `endpoint` holds what counts where the URL has no port, and no path
 // but `/`. Empty: done; else what is wrong.
 std::string parse_http_endpoint(Bytes url, HttpEndpoint& endpoint);
 

@@ -8,11 +8,14 @@ import http.server
 import json
 import os
 import socket
+import ssl
 import sys
 import threading
 import time
 
-from http_client import Client, require, require_equal, run, serve, wait_until
+from http_client import Client, find_port, require, require_equal, run, serve, wait_until
+from certificates import Certificates
+from harness import scratch
 from metrics_test import parse
 
 SECRET = "of-a-secret-0123456789"
@@ -22,17 +25,28 @@ BACK = "are exported to"
 
 
 class Collector(http.server.ThreadingHTTPServer):
-    """Keeps what it is sent; answers as `answers` say, the last of them for ever."""
+    """Keeps what it is sent; answers as `answers` say, the last of them for ever. With a `context`
+    it speaks TLS."""
 
-    def __init__(self, answers=((200, {}, "{}"),)):
+    def __init__(self, answers=((200, {}, "{}"),), context=None):
         super().__init__(("127.0.0.1", 0), Receiver)
         self.answers = list(answers)
         self.requests = []  # (time, path, headers, body)
+        self.refused = 0  # handshakes that failed
+        if context is not None:
+            # The handshake is the business of the connection's thread, with its first read.
+            self.socket = context.wrap_socket(self.socket, server_side=True,
+                                              do_handshake_on_connect=False)
         self.thread = threading.Thread(target=self.serve_forever, args=(0.02,))
 
     @property
     def url(self):
         return f"http://127.0.0.1:{self.server_port}"
+
+    def handle_error(self, request, client_address):
+        if not isinstance(sys.exc_info()[1], (ssl.SSLError, ConnectionError)):
+            super().handle_error(request, client_address)
+        self.refused += 1
 
     def bodies(self):
         return [body for _, _, _, body in self.requests]
@@ -228,6 +242,131 @@ def test_without_http(options):
         require("sluice_http_requests_total" not in metrics, "series of HTTP")
 
 
+# --- TLS ---
+
+
+def tls_exporting(options, url, authority, environment=None):
+    """A server that exports to an https collector; without `authority` it asks the system's."""
+    given = {"http-port": "auto", "otlp-endpoint": url, "otlp-interval": "1"}
+    if authority is not None:
+        given["otlp-tls-ca-cert-file"] = authority
+    server = options.server(given, environment=environment)
+    server.start()
+    find_port(server)
+    return server
+
+
+def test_a_collector_over_tls(options):
+    """An https collector gets exports by its name and by its address; large ones too."""
+    with scratch() as folder:
+        certificates = Certificates(folder)
+        authority = certificates.certificate("ca")
+        for host in ("localhost", "127.0.0.1"):
+            with Collector(context=certificates.server_context()) as collector:
+                url = f"https://{host}:{collector.server_port}"
+                server = tls_exporting(options, url, authority)
+                with server.connect() as connection:
+                    connection.pipeline([["Q.ADD", f"a-queue-of-some-length-{number}", "a", "x"]
+                                         for number in range(200)])
+                seen = len(collector.requests)
+                collector.wait_for(seen + 2)
+                _, path, headers, body = collector.requests[-1]
+                require_equal((path, headers["Host"]), ("/v1/metrics", url[8:]), "the request")
+                require(len(body) > 100_000, f"{len(body)} bytes")
+                require_equal(len(decode(body)[1]["queue_depth"][1]), 200, "queues")
+                wait_until(lambda at=server: counters_of(at)[""] >= 2, 4, "exports")
+                require_equal(counters_of(server)["_failed"], 0, "failures")
+                server.close()
+
+
+def test_the_system_s_authorities(options):
+    """Without a file of authorities those of the system count, with OpenSSL's own variables."""
+    with scratch() as folder:
+        certificates = Certificates(folder)
+        with Collector(context=certificates.server_context()) as collector:
+            url = f"https://localhost:{collector.server_port}"
+            environment = {**os.environ, "SSL_CERT_FILE": certificates.certificate("ca")}
+            server = tls_exporting(options, url, None, environment)
+            collector.wait_for(1)
+            server.close()
+            server = tls_exporting(options, url, None)
+            seen = len(collector.requests)
+            wait_until(lambda: counters_of(server)["_failed"] >= 1, 6, "the failure")
+            require_equal(len(collector.requests), seen, "exports to somebody unknown")
+            require("certificate verify failed" in log_of(server), log_of(server))
+
+
+def test_a_collector_that_is_not_believed(options):
+    """To a collector whose certificate is not good nothing is sent, and the log says why."""
+    with scratch() as folder:
+        certificates = Certificates(folder)
+        certificates.sign("second", alternatives="subjectAltName=DNS:other.test,IP:127.0.0.9")
+        for name, host, reason in (("stranger", "localhost", "unable to get local issuer"),
+                                   ("expired", "localhost", "certificate has expired"),
+                                   ("second", "localhost", "hostname mismatch"),
+                                   ("second", "127.0.0.1", "IP address mismatch")):
+            with Collector(context=certificates.server_context(name)) as collector:
+                server = tls_exporting(options, f"https://{host}:{collector.server_port}",
+                                       certificates.certificate("ca"))
+                wait_until(lambda at=server: counters_of(at)["_failed"] >= 2, 6, "two failures")
+                log = log_of(server)
+                require_equal(log.count(LOST), 1, "lines about the failures")
+                require(f"{host}:{collector.server_port}: the TLS handshake: " in log, log)
+                require(reason in log, f"{name} at {host}: {log}")
+                wait_until(lambda at=collector: at.refused >= 2, 4, "refused handshakes")
+                require_equal(collector.requests, [], "requests")
+                server.close()
+
+
+def test_a_certificate_that_is_renewed(options):
+    """When the collector's certificate is good again exports go on, and the log says so."""
+    with scratch() as folder:
+        certificates = Certificates(folder)
+        with Collector(context=certificates.server_context("expired")) as collector:
+            server = tls_exporting(options, f"https://localhost:{collector.server_port}",
+                                   certificates.certificate("ca"))
+            wait_until(lambda: counters_of(server)["_failed"] >= 1, 6, "a failure")
+            certificates.sign("expired")
+            collector.socket.context.load_cert_chain(certificates.certificate("expired"),
+                                                     certificates.key("expired"))
+            collector.wait_for(1)
+            wait_until(lambda: BACK in log_of(server), 4, "the log")
+
+
+def test_a_collector_without_tls(options):
+    """A collector that speaks no TLS, or never finishes the handshake, gets nothing."""
+    with scratch() as folder:
+        authority = Certificates(folder).certificate("ca")
+        with Collector() as collector:
+            server = tls_exporting(options, f"https://localhost:{collector.server_port}", authority)
+            wait_until(lambda: counters_of(server)["_failed"] >= 1, 6, "the failure")
+            require("the TLS handshake: " in log_of(server), log_of(server))
+            require_equal(collector.requests, [], "requests")
+            server.close()
+        with socket.socket() as silent:
+            silent.bind(("127.0.0.1", 0))
+            silent.listen(16)
+            server = tls_exporting(options, f"https://127.0.0.1:{silent.getsockname()[1]}",
+                                   authority)
+            wait_until(lambda: counters_of(server)["_failed"] >= 1, 6, "the failure")
+            require("over while in the TLS handshake" in log_of(server), log_of(server))
+            time.sleep(0.3)  # the next one is on its way
+            began = time.monotonic()
+            require_equal(server.stop(), 0, "exit code")
+            require(time.monotonic() - began < 2, "the end took long")
+
+
+def test_a_bad_file_of_authorities(options):
+    """A file of authorities that cannot be read ends the start, where it is needed."""
+    with scratch() as folder:
+        path = os.path.join(folder, "none.crt")
+        code, text = options.run("--port", "0", "--http-port", "0", "--dir", folder,
+                                 "--otlp-endpoint", "https://localhost", "--otlp-tls-ca-cert-file",
+                                 path)
+        require(code == 1 and "otlp-tls-ca-cert-file: Failed to load" in text and path in text,
+                f"exit {code}, {text}")
+
+
 # --- Trouble ---
 
 
@@ -299,7 +438,7 @@ def test_a_slow_collector_disturbs_nobody(options):
 def test_bad_settings(options):
     """What cannot be an endpoint or a header ends the start with a word about it."""
     for directive, value, said in [
-            ("otlp-endpoint", ["https://collector:4318"], "TLS is not spoken"),
+            ("otlp-endpoint", ["ftp://collector:4318"], "begin with http:// or https://"),
             ("otlp-endpoint", ["collector:4318"], "begin with http://"),
             ("otlp-endpoint", ["http://a:b@collector"], "go into a header"),
             ("otlp-endpoint", ["http://collector:99999"], "port"),

@@ -54,12 +54,12 @@ class Certificates:
     def _key(self, name):
         openssl("ecparam", "-genkey", "-name", "prime256v1", "-noout", "-out", self.key(name))
 
-    def sign(self, name, authority="ca", days=2):
+    def sign(self, name, authority="ca", days=2, alternatives=NAMES):
         """A new certificate of the same key."""
         request = openssl("req", "-new", "-key", self.key(name), "-subj", f"/CN={name}")
         names = self.path("names")
         with open(names, "w", encoding="ascii") as file:
-            file.write(NAMES + "\n")
+            file.write(alternatives + "\n")
         certificate = openssl("x509", "-req", "-CA", self.certificate(authority), "-CAkey",
                               self.key(authority), "-days", days, "-extfile", names, given=request)
         with open(self.certificate(name), "wb") as file:
@@ -76,6 +76,12 @@ class Certificates:
                  "tls-ca-cert-file": self.certificate("ca")}
         given.update({key.replace("_", "-"): value for key, value in others.items()})
         return given
+
+    def server_context(self, name="server"):
+        """Of a Python server that asks for no certificate."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.certificate(name), self.key(name))
+        return context
 
     def context(self, client="client", authority="ca", version=None):
         """Of a Python client: who it is (None: nobody) and whom it believes."""

@@ -234,17 +234,21 @@ TEST_CASE("an endpoint: host, port, path, and what it may not be") {
   const auto parsed = [](Bytes url) {
     HttpEndpoint endpoint{"", "4318", "/v1/metrics"};
     const std::string error = parse_http_endpoint(url, endpoint);
-    return error.empty() ? endpoint.authority() + ' ' + endpoint.target : "!";
+    const std::string scheme = endpoint.tls ? "tls " : "";
+    return error.empty() ? scheme + endpoint.authority() + ' ' + endpoint.target : "!";
   };
   CHECK_EQ(parsed("http://collector"), "collector:4318 /v1/metrics");
   CHECK_EQ(parsed("HTTP://collector:80/"), "collector:80 /v1/metrics");
   CHECK_EQ(parsed("http://10.0.0.1:80/in?a=b"), "10.0.0.1:80 /in?a=b");
   CHECK_EQ(parsed("http://[::1]:4318/x"), "[::1]:4318 /x");
   CHECK_EQ(parsed("http://[::1]"), "[::1]:4318 /v1/metrics");
-  for (const char* bad : {"", "collector:4318", "https://collector", "http://", "http://:80",
-                          "http://a:", "http://a:x", "http://a:65536", "http://a:0", "http://u:p@a",
-                          "http://[::1", "http://[]", "http://[::1]x", "http://a/ b", "http://a/#b",
-                          "http://a?b", "http://a/\n", "http://\xc3\xa4"}) {
+  CHECK_EQ(parsed("https://collector"), "tls collector:4318 /v1/metrics");
+  CHECK_EQ(parsed("HTTPS://collector:443/x"), "tls collector:443 /x");
+  for (const char* bad :
+       {"", "collector:4318", "https://", "https:/collector", "http://", "http://:80",
+        "http://a:", "http://a:x", "http://a:65536", "http://a:0", "http://u:p@a", "http://[::1",
+        "http://[]", "http://[::1]x", "http://a/ b", "http://a/#b", "http://a?b", "http://a/\n",
+        "http://\xc3\xa4"}) {
     CAPTURE(bad);
     CHECK_EQ(parsed(bad), "!");
   }
