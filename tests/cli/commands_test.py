@@ -329,36 +329,5 @@ def test_connections(options):
         accepted.close()
 
 
-def test_completion(options):
-    """The completion script of bash completes commands, options and values."""
-    sluice = Sluice(options, None)
-    script = sluice.must("completion", "bash")
-
-    def complete(*words):
-        lines = [script, "COMP_WORDS=(sluice " + " ".join(f"'{word}'" for word in words) + ")",
-                 f"COMP_CWORD={len(words)}", "_sluice", 'printf "%s\\n" "${COMPREPLY[@]}"']
-        done = subprocess.run(["bash", "--norc", "-uc", "\n".join(lines)], capture_output=True,
-                              check=False, timeout=10)
-        require_equal((done.returncode, done.stderr), (0, b""), f"bash, {words}")
-        return done.stdout.decode().split()
-
-    require(set(COMMANDS) <= set(complete("")), "commands")
-    require_equal(complete("si"), ["simulate"], "a command")
-    require_equal(complete("-p", "7000", "si"), ["simulate"], "behind an option with a value")
-    require_equal(complete("jobs", "q", "--st"), ["--state"], "an option")
-    require_equal(complete("jobs", "q", "--state", "de"), ["delayed"], "a value")
-    require_equal(complete("add", "q", "--id", ""), [], "a value that may be anything")
-    require_equal(complete("completion", "f"), ["fish"], "an operand")
-    require("out" in complete("pause", "q", ""), "an operand of choice")
-    require_equal(complete("status", "--js"), ["--json"], "an option of every command")
-    for shell, part in (("zsh", "#compdef sluice"), ("fish", "complete -c sluice")):
-        require(part in sluice.must("completion", shell), shell)
-        program = f"/usr/bin/{shell}"
-        if os.path.exists(program):
-            subprocess.run([program, "-n", "/dev/stdin"], input=sluice.must(
-                "completion", shell).encode(), check=True, timeout=10)
-    sluice.fails(USAGE_ERROR, "bash, zsh and fish", "completion", "tcsh")
-
-
 if __name__ == "__main__":
     sys.exit(run(sys.modules[__name__]))

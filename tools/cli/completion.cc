@@ -151,6 +151,40 @@ void append_fish_option(const Option& option, const std::string& condition, std:
   out += " -d " + quoted(option.help, true) + "\n";
 }
 
+// What stands before the cursor: the first word that is neither an option nor an option's value.
+// fish's own functions would take a value, or a queue with the name of a command, for it.
+std::string fish_functions() {
+  std::string takes_value;
+  for (const Option& option : common_options()) {
+    if (option.value != nullptr) takes_value += std::string(" ") + option.name;
+  }
+  return "function __sluice_command\n"
+         "  set -l words (commandline -opc)\n"
+         "  set -e words[1]\n"
+         "  set -l value no\n"
+         "  for word in $words\n"
+         "    if test $value = yes\n"
+         "      set value no\n"
+         "    else if contains -- $word" +
+         takes_value +
+         "\n"
+         "      set value yes\n"
+         "    else if not string match -q -- '-*' $word\n"
+         "      echo $word\n"
+         "      return 0\n"
+         "    end\n"
+         "  end\n"
+         "  return 1\n"
+         "end\n"
+         "function __sluice_begins\n"
+         "  not __sluice_command >/dev/null\n"
+         "end\n"
+         "function __sluice_is\n"
+         "  set -l name (__sluice_command)\n"
+         "  and contains -- $name $argv\n"
+         "end\n";
+}
+
 // Not behind a command that has an option of the same name.
 std::string fish_condition(const Option& common, std::span<const CommandRow> rows) {
   std::string commands;
@@ -162,21 +196,19 @@ std::string fish_condition(const Option& common, std::span<const CommandRow> row
     }
   }
   if (commands.empty()) return "";
-  return " -n " + quoted("not __fish_seen_subcommand_from" + commands, true);
+  return " -n " + quoted("not __sluice_is" + commands, true);
 }
 
 std::string fish_script(std::span<const CommandRow> rows) {
-  std::string out =
-      "# fish completion of sluice; made by: sluice completion fish\n"
-      "complete -c sluice -f\n";
+  std::string out = "# fish completion of sluice; made by: sluice completion fish\n" +
+                    fish_functions() + "complete -c sluice -f\n";
   for (const Option& option : common_options()) {
     append_fish_option(option, fish_condition(option, rows), out);
   }
   for (const CommandRow& row : rows) {
-    out += "complete -c sluice -n __fish_use_subcommand -a " + std::string(row.name) + " -d " +
+    out += "complete -c sluice -n __sluice_begins -a " + std::string(row.name) + " -d " +
            quoted(row.help, true) + "\n";
-    const std::string condition =
-        " -n " + quoted(std::string("__fish_seen_subcommand_from ") + row.name, true);
+    const std::string condition = " -n " + quoted(std::string("__sluice_is ") + row.name, true);
     for (const auto& options : row.options) {
       for (const Option& option : options) append_fish_option(option, condition, out);
     }

@@ -1,0 +1,110 @@
+#!/usr/bin/python3
+"""Completion of sluice's words: bash by its function, bash, zsh and fish as they run."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+from commands_test import COMMANDS
+from live_test import Terminal
+from program import ROOT, USAGE_ERROR, Sluice, environment, require, require_equal, run
+from harness import Skipped, scratch
+
+# What is typed, and what it becomes; {} is a folder with a file in it.
+COMPLETED = [("si", "simulate"), ("-p 7000 si", "-p 7000 simulate"),
+             ("jobs q --st", "jobs q --state"),
+             ("jobs q --state de", "jobs q --state delayed"),
+             ("--tls --key my.key add jobs --bo", "--tls --key my.key add jobs --boost"),
+             ("pause jobs in", "pause jobs in"), ("completion f", "completion fish"),
+             ("status --js", "status --json"), ("--cacert {}/auth", "--cacert {}/authority.crt"),
+             ("events q --key {}/auth", "events q --key {}/authority.crt")]
+
+
+def test_bash_by_its_function(options):
+    """The completion script of bash completes commands, options and values."""
+    sluice = Sluice(options, None)
+    script = sluice.must("completion", "bash")
+
+    def complete(*words):
+        lines = [script, "COMP_WORDS=(sluice " + " ".join(f"'{word}'" for word in words) + ")",
+                 f"COMP_CWORD={len(words)}", "_sluice", 'printf "%s\\n" "${COMPREPLY[@]}"']
+        done = subprocess.run(["bash", "--norc", "-uc", "\n".join(lines)], capture_output=True,
+                              check=False, timeout=10)
+        require_equal((done.returncode, done.stderr), (0, b""), f"bash, {words}")
+        return done.stdout.decode().split()
+
+    require(set(COMMANDS) <= set(complete("")), "commands")
+    require_equal(complete("si"), ["simulate"], "a command")
+    require_equal(complete("-p", "7000", "si"), ["simulate"], "behind an option with a value")
+    require_equal(complete("jobs", "q", "--st"), ["--state"], "an option")
+    require_equal(complete("jobs", "q", "--state", "de"), ["delayed"], "a value")
+    require_equal(complete("add", "q", "--id", ""), [], "a value that may be anything")
+    require_equal(complete("completion", "f"), ["fish"], "an operand")
+    require("out" in complete("pause", "q", ""), "an operand of choice")
+    require_equal(complete("status", "--js"), ["--json"], "an option of every command")
+    readme = [str(ROOT / "README.md")]
+    require_equal(complete("--cacert", str(ROOT / "READ")), readme, "a file")
+    require_equal(complete("status", "--key", str(ROOT / "READ")), readme, "a file of the client")
+    require_equal(complete("jobs", "q", "--key", ""), [], "a key of jobs")
+    sluice.fails(USAGE_ERROR, "bash, zsh and fish", "completion", "tcsh")
+
+
+def in_folder(sluice, shell, folder):
+    """(path of the script, [(typed, expected)]) in a folder where a file waits to be completed."""
+    script = pathlib.Path(folder, "script")
+    script.write_text(sluice.must("completion", shell), encoding="utf-8")
+    pathlib.Path(folder, "authority.crt").touch()
+    return script, [(typed.format(folder), became.format(folder)) for typed, became in COMPLETED]
+
+
+def check_on_terminal(sluice, shell, words, prepare):
+    """Types into a shell whose sluice prints what it is given."""
+    with scratch() as folder:
+        script, cases = in_folder(sluice, shell, folder)
+        terminal = Terminal(words, columns=200, HOME=folder, HISTFILE="/dev/null", TERM="xterm",
+                            INPUTRC="/dev/null")
+        lines = [*prepare, f"source {script}", "sluice() { printf '<%s>\\n' \"$*\"; }",
+                 "echo ready-$((1 + 1))"]
+        os.write(terminal.mine, "".join(line + "\n" for line in lines).encode())
+        terminal.read_until("ready-2")
+        for typed, became in cases:
+            terminal.text = ""
+            os.write(terminal.mine, f"sluice {typed}\t\n".encode())
+            terminal.read_until(r"<[^>\n]+>\r\n")
+            require(f"<{became}>" in terminal.text, f"{shell}, {typed}: {terminal.text!r}")
+        os.write(terminal.mine, b"exit\n")
+        terminal.end()
+
+
+def test_bash(options):
+    """bash completes commands, options, values and files at its prompt."""
+    check_on_terminal(Sluice(options, None), "bash", ["bash", "--norc", "--noprofile", "-i"], [])
+
+
+def test_zsh(options):
+    """zsh completes the same."""
+    if shutil.which("zsh") is None:
+        raise Skipped("no zsh")
+    check_on_terminal(Sluice(options, None), "zsh", ["zsh", "-f", "-i"],
+                      ["bindkey -e", "autoload -Uz compinit", "compinit -u -D"])
+
+
+def test_fish(options):
+    """fish completes the same."""
+    if shutil.which("fish") is None:
+        raise Skipped("no fish")
+    with scratch() as folder:
+        script, cases = in_folder(Sluice(options, None), "fish", folder)
+        for typed, became in cases:
+            done = subprocess.run(["fish", "--no-config", "-c",
+                                   f"source {script}; complete -C 'sluice {typed}'"],
+                                  capture_output=True, check=True, timeout=10,
+                                  env=environment(HOME=folder))
+            offered = [line.split("\t")[0] for line in done.stdout.decode().splitlines()]
+            require_equal((offered, done.stderr), ([became.rsplit(" ", 1)[-1]], b""), typed)
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.modules[__name__]))
