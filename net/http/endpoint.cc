@@ -50,6 +50,10 @@ std::string parse_http_endpoint(Bytes url, HttpEndpoint& endpoint) {
   if (end == Bytes::npos) return "the bracket of the address is not closed";
   endpoint.host = authority.substr(version_6 ? 1 : 0, version_6 ? end - 1 : end);
   if (endpoint.host.empty()) return "the endpoint names no host";
+  // Else authority() would say something else than was read.
+  const bool is_address =
+      endpoint.host.find(':') != std::string::npos && endpoint.host.find('[') == std::string::npos;
+  if (version_6 && !is_address) return "the brackets hold no address of IPv6";
   authority.remove_prefix(version_6 ? end + 1 : end);
   if (!authority.empty()) {
     const auto port = parse_i64(authority.substr(1));

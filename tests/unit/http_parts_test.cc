@@ -244,11 +244,28 @@ TEST_CASE("an endpoint: host, port, path, and what it may not be") {
   CHECK_EQ(parsed("http://[::1]"), "[::1]:4318 /v1/metrics");
   CHECK_EQ(parsed("https://collector"), "tls collector:4318 /v1/metrics");
   CHECK_EQ(parsed("HTTPS://collector:443/x"), "tls collector:443 /x");
-  for (const char* bad :
-       {"", "collector:4318", "https://", "https:/collector", "http://", "http://:80",
-        "http://a:", "http://a:x", "http://a:65536", "http://a:0", "http://u:p@a", "http://[::1",
-        "http://[]", "http://[::1]x", "http://a/ b", "http://a/#b", "http://a?b", "http://a/\n",
-        "http://\xc3\xa4"}) {
+  for (const char* bad : {"",
+                          "collector:4318",
+                          "https://",
+                          "https:/collector",
+                          "http://",
+                          "http://:80",
+                          "http://a:",
+                          "http://a:x",
+                          "http://a:65536",
+                          "http://a:0",
+                          "http://u:p@a",
+                          "http://[::1",
+                          "http://[]",
+                          "http://[a]",
+                          "http://[[a]",
+                          "http://[[::1]",
+                          "http://[::1]x",
+                          "http://a/ b",
+                          "http://a/#b",
+                          "http://a?b",
+                          "http://a/\n",
+                          "http://\xc3\xa4"}) {
     CAPTURE(bad);
     CHECK_EQ(parsed(bad), "!");
   }
