@@ -83,15 +83,16 @@ bool claim(Waiter& waiter) {
 void Execution::serve_queue(const SignalledKey& ready) NO_THREAD_SAFETY_ANALYSIS {
   WaiterLists& lists = engine_.shard(ready.shard).waiters;
   if (lists.find_queue(ready.database, ready.key) == nullptr) return;
-  if (ready.what != SignalledKey::What::kJob) serve_pops(ready);
+  using What = SignalledKey::What;
+  if (ready.what == What::kMore || ready.what == What::kQueue) serve_pops(ready);
   const QueueWaiters* waiters = lists.find_queue(ready.database, ready.key);
-  if (waiters == nullptr || ready.what == SignalledKey::What::kMore) return;
+  if (waiters == nullptr || ready.what == What::kMore) return;
   const KeyRef key(ready.key);
   Database database(engine_.shard(ready.shard), ready.database, unit_);
   const Entry* entry = database.find(key);
   // These read only, so serving one changes nothing for the next.
   const auto concerned = entry != nullptr && entry->type() == Type::kQueue
-                             ? concerned_waiters(*waiters, ready.job_id, *entry)
+                             ? concerned_waiters(*waiters, ready, *entry)
                              : waiters_of_lost_queue(*waiters);
   for (const std::shared_ptr<Waiter>& waiter : concerned) {
     lists.remove(ready.key, waiter.get());

@@ -12,6 +12,7 @@ void QueueWaiters::add(const std::shared_ptr<Waiter>& waiter) {
     pops[waiter->signature].emplace(waiter->order, waiter);
   } else {
     others.emplace(waiter->order, waiter);
+    count_types(waiter->event_types, 1);
   }
   if (waiter->pops) ++pop_count;
   if (!waiter->request_key.empty()) requests[waiter->request_key] = waiter;
@@ -37,6 +38,7 @@ bool QueueWaiters::remove(const Waiter* waiter) {
     removed = remove_from(pops, waiter->signature, waiter->order);
   } else {
     removed = others.erase(waiter->order) != 0;
+    if (removed) count_types(waiter->event_types, ~0U);
   }
   if (!removed) return false;
   if (waiter->pops) --pop_count;
@@ -45,6 +47,13 @@ bool QueueWaiters::remove(const Waiter* waiter) {
     if (found != requests.end() && found->second.get() == waiter) requests.erase(found);
   }
   return true;
+}
+
+// `one` is 1 or, modulo 2^32, -1.
+void QueueWaiters::count_types(uint32_t types, uint32_t one) {
+  for (; types != 0; types &= types - 1) {
+    wanted_types[static_cast<size_t>(std::countr_zero(types))] += one;
+  }
 }
 
 void WaiterLists::add(const std::string& key, const std::shared_ptr<Waiter>& waiter) {

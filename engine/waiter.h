@@ -17,6 +17,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -76,9 +77,15 @@ struct Waiter {
   bool pops = false;
   // Pops with the same signature accept the same jobs, so only the first of them is ever next.
   std::string signature;
-  // It waits for this one job (Q.POP with ID, Q.GET); empty: not for a certain one. It is looked at
-  // when something happens to the job: `accepts` says whether it is to be served then.
+  // It waits for this one job (Q.POP with ID, Q.GET, Q.EVENTS with ID); empty: not for a certain
+  // one. It is looked at when something happens to the job: `accepts` says whether it is to be
+  // served then.
   std::string job_id;
+  // A Q.EVENTS: the types of events that it wants, a bit for each (event_bit); 0: it is none. It is
+  // looked at when there is such an event, and nothing is done for it before; so how far it has
+  // come is told when it is looked at: all events up to `passed_seq` are none of its own.
+  uint32_t event_types = 0;
+  uint64_t passed_seq = 0;
   // Worker and request token of a Q.POP with REQID; empty: none.
   std::string request_key;
   // Order of arrival, over all shards; set by Call::block.
@@ -93,17 +100,28 @@ struct QueueWaiters {
   std::map<std::string, ByOrder> pops;
   // Pops and others that wait for a certain job, by its id.
   std::unordered_map<std::string, ByOrder> by_job;
-  // The rest: Q.EVENTS.
+  // The rest: Q.EVENTS of any job.
   ByOrder others;
+  // How many of these want each type of events, by its bit's place.
+  std::array<uint32_t, 32> wanted_types{};
+  // The last event that the queue's log has had while they waited; 0: none.
+  uint64_t last_event_seq = 0;
   // Pops with a request token, by worker and token.
   std::unordered_map<std::string, std::shared_ptr<Waiter>> requests;
   // How many of all are pops; Q.STATS shows it.
   size_t pop_count = 0;
 
   bool empty() const { return pops.empty() && by_job.empty() && others.empty(); }
+  // Some of `others` want events of this type, a bit.
+  bool want_event(uint32_t type) const {
+    return wanted_types[static_cast<size_t>(std::countr_zero(type))] != 0;
+  }
   void add(const std::shared_ptr<Waiter>& waiter);
   // False: it was not here.
   bool remove(const Waiter* waiter);
+
+ private:
+  void count_types(uint32_t types, uint32_t one);
 };
 
 // The waiters of one shard, by database and key, in order of arrival.

@@ -1,6 +1,5 @@
 // Q.EVENTS: what happened to the jobs of a queue, in order, at once or as it happens.
 #include <algorithm>
-#include <array>
 #include <memory>
 
 #include "engine/base/numbers.h"
@@ -21,15 +20,14 @@ struct EventsRequest final : WaiterRequest {
   uint64_t after = 0;
   bool from_oldest = false;  // `-`: whatever is kept, from `after` on
   int64_t count = kDefaultCount;
-  bool every_type = true;
-  std::array<bool, kEventTypes> types{};
-  std::string id;  // only of this job; empty: of all
+  uint32_t types = 0;  // event_bit of those that were named
+  std::string id;      // only of this job; empty: of all
   bool blocks = false;
   int64_t block_ms = 0;
 
-  bool wants(const Event& event) const {
-    return (every_type || types[static_cast<size_t>(event.type)]) && (id.empty() || event.id == id);
-  }
+  uint32_t wanted_types() const { return types == 0 ? kEveryEventType : types; }
+  // Of an event of these types.
+  bool wants(const Event& event) const { return id.empty() || event.id == id; }
 };
 
 // A missing queue has had no events.
@@ -66,9 +64,8 @@ bool parse_events(Call& call, const EventLog& log, EventsRequest& request) {
       request.block_ms = options.duration().value_or(0);
     } else if (options.is("TYPE", 1)) {
       EventType type{};
-      request.every_type = false;
       if (!parse_event_type(options.value(), type)) options.bad_value();
-      request.types[static_cast<size_t>(type)] = true;
+      request.types |= event_bit(type);
     } else if (options.is("ID", 1)) {
       request.id = options.job_id().value_or(Bytes());
     } else {
@@ -104,7 +101,7 @@ void reply_event(Reply& reply, const Event& event) {
 }
 
 // How far a call has looked, where that is not told by the events themselves.
-void reply_mark(Reply& reply, const Event& last) {
+void reply_mark(Reply& reply, const EventLog::Looked& last) {
   reply_event(reply, {last.seq, last.time_ms, EventType::kNone, {}, {}});
 }
 
@@ -115,50 +112,54 @@ void reply_events(Call& call, const EventLog& log, const EventsRequest& request)
   }
   const size_t mark = call.reply.open_array();
   size_t count = 0;
-  size_t looked_at = 0;
   uint64_t told = 0;
-  Event last;
-  log.read(request.after, [&](const Event& event) {
-    last = event;
-    ++looked_at;
-    if (request.wants(event)) {
-      reply_event(call.reply, event);
-      told = event.seq;
-      ++count;
-    }
-    return count < static_cast<size_t>(request.count) && looked_at < kMaxLookedAt;
-  });
-  const bool passed_over = last.seq > told;
-  if (passed_over && (!request.id.empty() || looked_at == kMaxLookedAt)) {
-    reply_mark(call.reply, last);
+  const auto tell = [&](const Event& event) {
+    if (!request.wants(event)) return true;
+    reply_event(call.reply, event);
+    told = event.seq;
+    return ++count < static_cast<size_t>(request.count);
+  };
+  const EventLog::Looked looked =
+      log.read(request.after, request.wanted_types(), kMaxLookedAt, tell);
+  const bool passed_over = looked.seq > told;
+  if (passed_over && (!request.id.empty() || looked.count == kMaxLookedAt)) {
+    reply_mark(call.reply, looked);
     ++count;
   }
   call.reply.close_array(mark, count);
 }
 
-// There is an event to reply, or the error, or a mark. Events that are not wanted are passed over
-// for good, so that a waiter looks at each but once.
+// There is an event to reply, or the error, or a mark. Where there is none, all that is there has
+// been passed over for good: who waits then is behind the newest event.
 bool has_news(const EventLog& log, EventsRequest& request) {
   if (is_trimmed(log, request)) return true;
   bool found = false;
-  size_t looked_at = 0;
-  uint64_t passed = request.after;
-  log.read(request.after, [&](const Event& event) {
-    found = request.wants(event) || ++looked_at == kMaxLookedAt;
-    if (!found) passed = event.seq;
+  const auto look = [&](const Event& event) {
+    found = request.wants(event);
     return !found;
-  });
+  };
+  const EventLog::Looked looked =
+      log.read(request.after, request.wanted_types(), kMaxLookedAt, look);
   // What the bound has stopped is looked at again, and marked.
-  if (looked_at < kMaxLookedAt) request.after = passed;
-  return found;
+  if (found || looked.count == kMaxLookedAt) return true;
+  request.after = std::max(request.after, looked.seq);
+  return false;
 }
 
 EventsRequest& request_of(const Waiter& waiter) {
   return static_cast<EventsRequest&>(*waiter.request);
 }
 
+// What is behind the event that it has come to.
+EventsRequest& moved_on(const Waiter& waiter) {
+  EventsRequest& request = request_of(waiter);
+  request.after = std::max(request.after, waiter.passed_seq);
+  return request;
+}
+
+// Asked only when the queue is another one: an event says itself whom it concerns.
 bool accepts_events(const Waiter& waiter, const Entry& entry) {
-  return has_news(entry.object<Queue>().events, request_of(waiter));
+  return has_news(entry.object<Queue>().events, moved_on(waiter));
 }
 
 // Also called when the queue is gone: then there are none.
@@ -166,7 +167,7 @@ void serve_events(Call& call, Bytes name) {
   const Entry* entry = call.find(KeyRef(name));
   const bool is_queue = entry != nullptr && entry->type() == Type::kQueue;
   if (!is_queue) return call.reply.array(0);
-  reply_events(call, entry->object<Queue>().events, request_of(*call.waiter));
+  reply_events(call, entry->object<Queue>().events, moved_on(*call.waiter));
 }
 
 }  // namespace
@@ -188,6 +189,8 @@ void q_events_command(Call& call) {
   waiter->accepts = accepts_events;
   waiter->served_when_gone = true;
   waiter->timeout_ms = request->block_ms;
+  waiter->event_types = request->wanted_types();
+  waiter->job_id = request->id;
   waiter->request = std::move(request);
   const Bytes keys[] = {call.args[1]};
   call.block(keys, std::move(waiter));

@@ -52,16 +52,33 @@ void Database::signal_job(Bytes key, Bytes job_id) NO_THREAD_SAFETY_ANALYSIS {
   const QueueWaiters* waiters = shard_->waiters.find_queue(number_, name);
   if (waiters == nullptr) return;
   std::string id(job_id);
-  if (waiters->others.empty() && !waiters->by_job.contains(id)) return;
+  if (!waiters->by_job.contains(id)) return;
   unit_->ready.push_back(
       {shard_->index, number_, std::move(name), SignalledKey::What::kJob, std::move(id)});
+}
+
+void Database::signal_event(Bytes key, uint64_t seq, uint32_t type,
+                            Bytes job_id) NO_THREAD_SAFETY_ANALYSIS {
+  if (shard_->waiters.no_queue_waiters()) return;
+  std::string name(key);
+  QueueWaiters* waiters = shard_->waiters.find_queue(number_, name);
+  if (waiters == nullptr) return;
+  waiters->last_event_seq = seq;
+  std::string id;
+  if (!waiters->by_job.empty()) id = job_id;
+  if (!waiters->want_event(type) && (id.empty() || !waiters->by_job.contains(id))) return;
+  unit_->ready.push_back({shard_->index, number_, std::move(name), SignalledKey::What::kEvent,
+                          std::move(id), seq, type});
 }
 
 void Database::signal_queue(Bytes key) NO_THREAD_SAFETY_ANALYSIS {
   if (shard_->waiters.no_queue_waiters()) return;
   std::string name(key);
-  if (shard_->waiters.find_queue(number_, name) == nullptr) return;
-  unit_->ready.push_back({shard_->index, number_, std::move(name), SignalledKey::What::kQueue, {}});
+  QueueWaiters* waiters = shard_->waiters.find_queue(number_, name);
+  if (waiters == nullptr) return;
+  const uint64_t last_seq = std::exchange(waiters->last_event_seq, 0);
+  unit_->ready.push_back(
+      {shard_->index, number_, std::move(name), SignalledKey::What::kQueue, {}, last_seq});
 }
 
 void Database::track_expiry(const KeyRef& key, int64_t expire_ms) {

@@ -167,6 +167,8 @@ class Database {
   // as a whole: it has come into being, or is gone.
   void signal_job(Bytes key, Bytes job_id);
   void signal_queue(Bytes key);
+  // Or that its log has another event: its number, its type as a bit (event_bit), its job.
+  void signal_event(Bytes key, uint64_t seq, uint32_t type, Bytes job_id);
 
   Shard& shard() { return *shard_; }
 

@@ -66,6 +66,7 @@ struct SignalledKey {
   enum class What : uint8_t {
     kMore,     // it has (more) elements: more jobs or room for them, of a queue
     kJob,      // something has happened to a job of the queue
+    kEvent,    // the queue's log has another event
     kQueue,    // the queue has come into being, or is gone
     kAdopted,  // keys that a queue shows have changed: Unit::adopted_notes says how
   };
@@ -73,7 +74,10 @@ struct SignalledKey {
   int database;
   std::string key;
   What what = What::kMore;
-  std::string job_id = {};  // kJob
+  std::string job_id = {};  // kJob, kEvent
+  // kEvent: its number. kQueue: that of the last event before.
+  uint64_t event_seq = 0;
+  uint32_t event_type = 0;  // kEvent: a bit (event_bit)
 
   bool is(What other_what, int other_database, Bytes other_key) const {
     return what == other_what && database == other_database && key == other_key;

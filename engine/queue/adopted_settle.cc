@@ -319,6 +319,7 @@ void AdoptedWork::record(Queue& queue, Bytes id, EventType type, const EventFiel
     event = {type, queue.events.last_seq() + 1, queue.queue_ms, fields.bytes()};
     queue.events.append(event.seq, event.time_ms, event.type, id, event.fields);
     queue.events.trim(bounds, queue.queue_ms, kTrimmedEach);
+    home(queue).signal_event(queue.key, event.seq, event_bit(type), id);
   }
   const bool was_kept = queue.adopted->find(id) != nullptr;
   if (event.type == EventType::kNone && kept == nullptr && !was_kept) return;
@@ -329,8 +330,6 @@ void AdoptedWork::record(Queue& queue, Bytes id, EventType type, const EventFiel
   } else if (kept != queue.adopted->find(id)) {
     queue.adopted->put(id, *kept);
   }
-  // To those who wait for events; ends are told by their id.
-  home(queue).signal_job(queue.key, {});
 }
 
 void AdoptedWork::warn(std::string text) {

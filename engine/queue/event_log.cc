@@ -55,13 +55,16 @@ void EventLog::append(uint64_t seq, int64_t time_ms, EventType type, Bytes id, B
   }
   if (chunks_.empty()) open_chunk(seq, time_ms);
   const size_t before = chunks_.back().bytes.size();
+  newest_offset_ = before;
   put_event(chunks_.back(), time_ms, type, id, fields);
   if (chunks_.back().bytes.size() > kChunkBytes && before != 0) {
     chunks_.back().bytes.resize(before);
     chunks_.back().bytes.shrink_to_fit();
     open_chunk(seq, time_ms);
+    newest_offset_ = 0;
     put_event(chunks_.back(), time_ms, type, id, fields);
   }
+  chunks_.back().types |= event_bit(type);
   ++chunks_.back().count;
   if (count_++ != 0) return;
   first_seq_ = seq;
@@ -144,6 +147,9 @@ EventLog::Cursor EventLog::seek(uint64_t after) const {
     return cursor;
   }
   const uint64_t wanted = std::max(after + 1, first_seq_);
+  if (wanted == first_seq_ + count_ - 1) {
+    return {.chunk = chunks_.size() - 1, .seq = wanted, .offset = newest_offset_};
+  }
   // The last chunk that begins at or before the wanted event.
   const auto behind =
       std::upper_bound(chunks_.begin(), chunks_.end(), wanted,
@@ -170,6 +176,20 @@ bool EventLog::next(Cursor& cursor, Event& event) const {
     cursor.offset = 0;
   }
   return true;
+}
+
+size_t EventLog::skip_chunks(Cursor& cursor, uint32_t types, size_t most) const {
+  size_t passed = 0;
+  while (cursor.chunk + 1 < chunks_.size()) {
+    const Chunk& chunk = chunks_[cursor.chunk];
+    const uint64_t behind = chunk.first_seq + chunk.count;
+    const size_t size = behind - cursor.seq;
+    if ((chunk.types & types) != 0 || passed + size >= most) return passed;
+    passed += size;
+    // Trimmed events are in the first chunk only.
+    cursor = {.chunk = cursor.chunk + 1, .seq = behind, .offset = 0};
+  }
+  return passed;
 }
 
 size_t EventLog::memory_bytes() const {

@@ -34,6 +34,9 @@ enum class EventType : uint8_t {
   kForgotten = 14,  // purged
 };
 inline constexpr size_t kEventTypes = 15;
+// Sets of types, a bit for each.
+inline constexpr uint32_t event_bit(EventType type) { return 1U << static_cast<unsigned>(type); }
+inline constexpr uint32_t kEveryEventType = (1U << kEventTypes) - 1 - event_bit(EventType::kNone);
 Bytes event_type_name(EventType type);
 bool parse_event_type(Bytes name, EventType& type);
 
@@ -65,15 +68,34 @@ class EventLog {
   uint64_t last_seq() const { return last_seq_; }
   void set_last_seq(uint64_t seq);
 
-  // Visits kept events with a number greater than `after`, oldest first, until `visit` (of const
-  // Event&) returns false.
+  // How far a reading has looked: number and time of the last event, and how many they were.
+  struct Looked {
+    uint64_t seq = 0;
+    int64_t time_ms = 0;
+    size_t count = 0;
+  };
+  // Visits kept events of these types (event_bit) with a number greater than `after`, oldest first,
+  // until `visit` (of const Event&) returns false or `most` events have been looked at. Chunks that
+  // hold none of the types cost next to nothing.
   template <class Visit>
-  void read(uint64_t after, Visit visit) const {
+  Looked read(uint64_t after, uint32_t types, size_t most, Visit visit) const {
     Cursor cursor = seek(after);
     Event event;
-    while (next(cursor, event)) {
-      if (!visit(event)) return;
+    Looked looked;
+    while (looked.count < most) {
+      looked.count += skip_chunks(cursor, types, most - looked.count);
+      if (!next(cursor, event)) break;
+      ++looked.count;
+      looked.seq = event.seq;
+      looked.time_ms = event.time_ms;
+      if ((types & event_bit(event.type)) != 0 && !visit(event)) break;
     }
+    return looked;
+  }
+  // All of them.
+  template <class Visit>
+  void read(uint64_t after, Visit visit) const {
+    read(after, kEveryEventType, SIZE_MAX, visit);
   }
 
   size_t memory_bytes() const;
@@ -87,6 +109,7 @@ class EventLog {
     uint32_t count = 0;
     uint32_t skipped = 0;  // trimmed ones at the beginning
     uint32_t skipped_bytes = 0;
+    uint32_t types = 0;  // of its events, also of trimmed ones
     std::string bytes;
   };
   struct Cursor {
@@ -96,6 +119,9 @@ class EventLog {
   };
   Cursor seek(uint64_t after) const;
   bool next(Cursor& cursor, Event& event) const;
+  // Passes over chunks without any of these types, fewer than `most` events in all and never the
+  // last chunk: the event behind them says when they were. Returns how many events they hold.
+  size_t skip_chunks(Cursor& cursor, uint32_t types, size_t most) const;
   void open_chunk(uint64_t seq, int64_t time_ms);
   static void put_event(Chunk& chunk, int64_t time_ms, EventType type, Bytes id, Bytes fields);
   // Whenever another event has become the oldest.
@@ -108,6 +134,8 @@ class EventLog {
   // Of the oldest event, while there is one: trimming and timers ask for it all the time.
   int64_t oldest_ms_ = 0;
   uint32_t oldest_bytes_ = 0;
+  // Where the newest one stands in its chunk: who waits for events asks for it each time.
+  size_t newest_offset_ = 0;
 };
 
 // Builds Event::fields.

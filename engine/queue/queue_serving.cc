@@ -105,23 +105,38 @@ std::shared_ptr<Waiter> next_pop(const QueueWaiters& waiters, QueueWork& work) {
   return best.waiter();
 }
 
+namespace {
+
+bool is_concerned(Waiter& waiter, const SignalledKey& ready, const Entry& entry) {
+  if (ready.what == SignalledKey::What::kEvent) {
+    if ((waiter.event_types & ready.event_type) == 0) return false;
+    // Of those before it none was wanted: it would have been told then.
+    waiter.passed_seq = ready.event_seq - 1;
+    return true;
+  }
+  const bool of_events = waiter.event_types != 0;
+  if (ready.what == SignalledKey::What::kJob && of_events) return false;
+  if (of_events) waiter.passed_seq = ready.event_seq;
+  return waiter.accepts == nullptr || waiter.accepts(waiter, entry);
+}
+
+}  // namespace
+
 std::vector<std::shared_ptr<Waiter>> concerned_waiters(const QueueWaiters& waiters,
-                                                       const std::string& job_id,
+                                                       const SignalledKey& ready,
                                                        const Entry& entry) {
   std::vector<std::shared_ptr<Waiter>> concerned;
   const auto add = [&](const QueueWaiters::ByOrder& group) {
     for (const auto& [order, waiter] : group) {
-      if (waiter->accepts == nullptr || waiter->accepts(*waiter, entry)) {
-        concerned.push_back(waiter);
-      }
+      if (is_concerned(*waiter, ready, entry)) concerned.push_back(waiter);
     }
   };
-  if (job_id.empty()) {
+  if (ready.what == SignalledKey::What::kQueue) {
     for (const auto& [id, group] : waiters.by_job) add(group);
-  } else if (const auto found = waiters.by_job.find(job_id); found != waiters.by_job.end()) {
+  } else if (const auto found = waiters.by_job.find(ready.job_id); found != waiters.by_job.end()) {
     add(found->second);
   }
-  add(waiters.others);
+  if (ready.what != SignalledKey::What::kJob) add(waiters.others);
   return concerned;
 }
 

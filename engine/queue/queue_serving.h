@@ -27,10 +27,10 @@ std::string request_key(const PopSpec& spec);
 // The pop that gets the next job; null: none of them can be served now.
 std::shared_ptr<Waiter> next_pop(const QueueWaiters& waiters, QueueWork& work);
 
-// Waiters of this job, or of events, whom what has happened concerns: `accepts` says so. An empty
-// id: of all jobs.
+// Waiters of jobs and of events whom it concerns. Of a job: `accepts` says whether. Of events: it
+// is one that they want. Where it is the queue as a whole, `accepts` says it of all of them.
 std::vector<std::shared_ptr<Waiter>> concerned_waiters(const QueueWaiters& waiters,
-                                                       const std::string& job_id,
+                                                       const SignalledKey& ready,
                                                        const Entry& entry);
 // Those that are answered when the queue is gone.
 std::vector<std::shared_ptr<Waiter>> waiters_of_lost_queue(const QueueWaiters& waiters);

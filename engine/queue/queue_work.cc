@@ -62,6 +62,7 @@ RecordedEvent QueueWork::next_event(Bytes id, EventType type, const EventFields&
   const RecordedEvent event{type, queue_->events.last_seq() + 1, queue_->queue_ms, fields.bytes()};
   queue_->events.append(event.seq, event.time_ms, event.type, id, event.fields);
   queue_->events.trim(bounds, queue_->queue_ms, kTrimmedPerVerb);
+  database_.signal_event(key_.key, event.seq, event_bit(type), id);
   return event;
 }
 

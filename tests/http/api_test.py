@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 
-from http_client import (ADMIN_TOKEN, Client, OPERATE_TOKEN, TIMEOUT_S, quoted, require,
+from http_client import (ADMIN_TOKEN, Client, OPERATE_TOKEN, Stream, TIMEOUT_S, quoted, require,
                          require_equal, require_problem, run, serve, wait_until, THREADS)
 
 QUEUE = "/api/v1/queues/q"
@@ -443,36 +443,6 @@ def test_a_long_poll_waits_for_a_job(options):
         wait_until(lambda: pops() == 0, 20, "the end of a lost pop")
         add(client, "next")
         require_equal(client.get(JOBS + "/next").json["state"], "pending")
-
-
-class Stream:
-    """Server-Sent Events, one at a time."""
-
-    def __init__(self, server, path, last_id=None, token=OPERATE_TOKEN):
-        self.connection = http.client.HTTPConnection("127.0.0.1", server.http_port,
-                                                     timeout=TIMEOUT_S)
-        headers = {"Accept": "text/event-stream", "Authorization": "Bearer " + token}
-        if last_id is not None:
-            headers["Last-Event-ID"] = last_id
-        self.connection.request("GET", path, headers=headers)
-        self.response = self.connection.getresponse()
-        require_equal(self.response.status, 200)
-        require_equal(self.response.getheader("Content-Type"), "text/event-stream")
-
-    def next(self):
-        fields = {}
-        while True:
-            line = self.response.readline().decode()
-            require(line != "", "the stream has ended")
-            if line == "\n" and "data" in fields:
-                return fields
-            name, _, value = line.rstrip("\n").partition(": ")
-            if name:
-                fields[name] = value
-
-    def close(self):
-        self.response.close()
-        self.connection.close()
 
 
 def test_events_stream_without_a_gap(options):

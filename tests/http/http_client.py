@@ -121,6 +121,36 @@ def quoted(name):
     return urllib.parse.quote(name, safe="")
 
 
+class Stream:
+    """Server-Sent Events, one at a time."""
+
+    def __init__(self, server, path, last_id=None, token=OPERATE_TOKEN):
+        self.connection = http.client.HTTPConnection("127.0.0.1", server.http_port,
+                                                     timeout=TIMEOUT_S)
+        headers = {"Accept": "text/event-stream", "Authorization": "Bearer " + token}
+        if last_id is not None:
+            headers["Last-Event-ID"] = last_id
+        self.connection.request("GET", path, headers=headers)
+        self.response = self.connection.getresponse()
+        require_equal(self.response.status, 200)
+        require_equal(self.response.getheader("Content-Type"), "text/event-stream")
+
+    def next(self):
+        fields = {}
+        while True:
+            line = self.response.readline().decode()
+            require(line != "", "the stream has ended")
+            if line == "\n" and "data" in fields:
+                return fields
+            name, _, value = line.rstrip("\n").partition(": ")
+            if name:
+                fields[name] = value
+
+    def close(self):
+        self.response.close()
+        self.connection.close()
+
+
 class RawAnswer(Answer):
     def __init__(self, status, headers, body, closed):
         self.status = status

@@ -44,6 +44,31 @@ void compare(const EventLog& log, const std::deque<Kept>& model, uint64_t after)
   REQUIRE(expected == model.size());
 }
 
+// Readings of some types, within a bound.
+void compare_types(const EventLog& log, const std::deque<Kept>& model, std::mt19937_64& random) {
+  const uint64_t after = random() % (log.last_seq() + 2);
+  const auto types = static_cast<uint32_t>(1U << (1 + random() % 14) | 1U << (1 + random() % 14));
+  const size_t most = random() % 2 == 0 ? 1 + random() % 400 : 100'000;
+  const size_t wanted = 1 + random() % 200;
+  std::vector<uint64_t> expected;
+  EventLog::Looked looked;
+  for (const Kept& kept : model) {
+    if (kept.seq <= after) continue;
+    if (looked.count == most || expected.size() == wanted) break;
+    looked = {kept.seq, kept.time_ms, looked.count + 1};
+    if ((types & event_bit(kept.type)) != 0) expected.push_back(kept.seq);
+  }
+  std::vector<uint64_t> found;
+  const EventLog::Looked read = log.read(after, types, most, [&](const Event& event) {
+    found.push_back(event.seq);
+    return found.size() < wanted;
+  });
+  REQUIRE(found == expected);
+  REQUIRE(read.count == looked.count);
+  REQUIRE(read.seq == looked.seq);
+  REQUIRE(read.time_ms == looked.time_ms);
+}
+
 std::vector<uint64_t> seqs(const EventLog& log, uint64_t after = 0) {
   std::vector<uint64_t> found;
   log.read(after, [&](const Event& event) {
@@ -63,7 +88,9 @@ void run_against_model(uint64_t seed) {
   for (int step = 0; step < 3000; ++step) {
     now += static_cast<int64_t>(random() % 200);
     const size_t large = random() % 200 == 0 ? 6000 : 0;
-    Kept event{log.last_seq() + 1, now, static_cast<EventType>(1 + random() % 14),
+    // For a while nearly all of one type.
+    const size_t type = random() % 300 == 0 ? random() : static_cast<size_t>(step) / 200;
+    Kept event{log.last_seq() + 1, now, static_cast<EventType>(1 + type % 14),
                std::string(1 + random() % 40, static_cast<char>(random())),
                std::string(random() % 60 + large, static_cast<char>(random()))};
     log.append(event.seq, event.time_ms, event.type, event.id, event.fields);
@@ -85,6 +112,8 @@ void run_against_model(uint64_t seed) {
       REQUIRE(log.oldest_ms() == model.front().time_ms);
     }
     if (step % 37 == 0) compare(log, model, random() % (log.last_seq() + 2));
+    if (step % 11 == 0) compare_types(log, model, random);
+    if (step % 41 == 0) compare(log, model, log.last_seq() - 1);
   }
   compare(log, model, 0);
 }

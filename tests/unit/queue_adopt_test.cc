@@ -453,12 +453,18 @@ TEST_CASE("Q.EVENTS BLOCK hears of a raw command, Q.GET WAIT of the end of a mem
   REQUIRE(told.count(2) == 1);
   CHECK(told[2].is_null());
   CHECK(q.say("Q.GET q a WAIT 0") == "null");
+  CHECK(q.say_as(1, "Q.EVENTS q $ TYPE completed BLOCK 0") == "(waits)");
+  CHECK(q.say_as(3, "Q.EVENTS q $ ID b BLOCK 0") == "(waits)");
 }
 
 TEST_CASE("WATCH on the queue sees a change of its keys, and who waits in BZPOPMIN is served") {
   Adopted q(kFive);
+  REQUIRE(told.size() == 2);
   q.say_as(1, "WATCH q");
   q.say_as(1, "MULTI");
+  CHECK(told[1].items.at(0).items.at(3).text == "a");
+  q.say("ZADD p:low " + q.at_s(0) + " b");
+  CHECK(q.take_deliveries()[3].items.at(0).items.at(3).text == "b");
   q.say_as(1, "PING");
   CHECK(q.say_as(2, "BZPOPMIN p:high 0") == "(waits)");
   q.say("ZADD p:high " + q.at_s(0) + " a");

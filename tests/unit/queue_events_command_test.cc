@@ -199,6 +199,60 @@ TEST_CASE("who waits for certain types sleeps through the others, and is not lat
   CHECK(brief(served.at(1)) == "9 cancelled a");
 }
 
+TEST_CASE("who waits for one job is not late for it, however much happens to others") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET events 5");
+  CHECK(q.say_as(1, "Q.EVENTS q 0 ID z BLOCK 0") == "(waits)");
+  CHECK(q.say_as(2, "Q.EVENTS q 0 ID z TYPE cancelled BLOCK 0") == "(waits)");
+  q.add("a b c d e f g h");
+  CHECK(q.take_deliveries().empty());
+  q.add("z");
+  auto served = q.take_deliveries();
+  REQUIRE(served.size() == 1);
+  CHECK(brief(served.at(1)) == "9 added z");
+  q.say("Q.CANCEL q z");
+  served = q.take_deliveries();
+  REQUIRE(served.size() == 1);
+  CHECK(brief(served.at(2)) == "10 cancelled z");
+}
+
+TEST_CASE("who waits for certain types hears all of a transaction that are his") {
+  QueueTalk q;
+  q.add("a b c");
+  CHECK(q.say_as(1, "Q.EVENTS q $ TYPE cancelled TYPE moved BLOCK 0") == "(waits)");
+  CHECK(q.say_as(2, "Q.EVENTS q $ TYPE failed BLOCK 0") == "(waits)");
+  q.say("MULTI");
+  q.add("d");
+  q.say("Q.CANCEL q a");
+  q.add("e");
+  q.say("Q.MOVE q b PRI HIGH");
+  q.say("EXEC");
+  const auto served = q.take_deliveries();
+  REQUIRE(served.size() == 1);
+  CHECK(brief(served.at(1)) == "5 cancelled a, 7 moved b");
+  // The other one has been passed by, and is there still.
+  q.pop();
+  q.pop();
+  CHECK(q.take_deliveries().empty());
+  q.nack("b", "FATAL");
+  CHECK(q.take_deliveries().count(2) == 1);
+}
+
+TEST_CASE("who has waited through events knows another queue of the name by its numbers") {
+  QueueTalk q;
+  q.say("Q.ADD other x 1");
+  q.say("Q.CANCEL other x");
+  CHECK(q.say_as(1, "Q.EVENTS q 0 TYPE cancelled BLOCK 0") == "(waits)");
+  CHECK(q.say_as(2, "Q.EVENTS q 0 ID x BLOCK 0") == "(waits)");
+  q.add("a b c d");
+  CHECK(q.take_deliveries().empty());
+  q.say("RENAME other q");
+  const auto served = q.take_deliveries();
+  REQUIRE(served.size() == 2);
+  CHECK(served.at(1).show() == "-TRIMMED oldest=1");
+  CHECK(served.at(2).show() == "-TRIMMED oldest=1");
+}
+
 TEST_CASE("events that timers make wake as well") {
   QueueTalk q;
   q.add("a", "DELAY 500");
