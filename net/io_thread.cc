@@ -15,8 +15,10 @@ namespace {
 
 thread_local IoThread* current_thread = nullptr;
 
-// Asio's handlers, each turn.
+// Asio's handlers, each turn: so many, and no further one after this time. One of them may be a
+// request of HTTP that takes milliseconds, and the sockets wait for all of them.
 constexpr int kMaxHandlersPerTurn = 64;
+constexpr auto kMaxHandlersTime = std::chrono::microseconds(500);
 constexpr size_t kMaxEventsPerTurn = 256;
 constexpr int kSpareWork = 1 << 16;
 constexpr auto kPausedRetry = std::chrono::milliseconds(2);
@@ -169,9 +171,13 @@ void IoThread::run_sockets(std::span<const epoll_event> events) {
 }
 
 void IoThread::run_handlers() {
+  using std::chrono::steady_clock;
   if (poller_.take_reactor_ready()) handlers_wait_ = true;
-  for (int i = 0; handlers_wait_ && i < kMaxHandlersPerTurn; ++i) {
+  if (!handlers_wait_) return;
+  const auto end = steady_clock::now() + kMaxHandlersTime;
+  for (int i = 0; i < kMaxHandlersPerTurn; ++i) {
     handlers_wait_ = context_.poll_one() != 0;
+    if (!handlers_wait_ || steady_clock::now() >= end) return;
   }
 }
 

@@ -22,6 +22,28 @@ def add_jobs(connection, queue, names, *options):
                              for name in names[begin:begin + BURST]])
 
 
+def test_a_command_among_slow_requests(options):
+    """Who sends a command while many slow requests are there waits for few of them, not for all."""
+    waiting = 32
+    server = serve(options)
+    request = (f"GET /api/v1/queues/q/jobs?count=1000 HTTP/1.1\r\nHost: localhost\r\n"
+               f"Authorization: Bearer {READ_TOKEN}\r\n\r\n").encode()
+    with server.connect() as connection:
+        add_jobs(connection, "q", [f"j{number}" for number in range(1000)])
+        slow = [Raw(server) for _ in range(waiting)]
+        for raw in slow:
+            raw.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            require_equal(raw.answer().status, 200)
+        for raw in slow:
+            raw.send(request)
+        require_equal(connection.call("PING").value, b"PONG")
+        answered, _, _ = select.select([raw.socket for raw in slow], [], [], 0)
+        require(len(answered) < waiting / 2, f"{len(answered)} of {waiting} requests came before")
+        for raw in slow:
+            require_equal(raw.answer().status, 200)
+            raw.close()
+
+
 def test_streams_of_a_busy_queue(options):
     """Who reads all events of a busy queue is left behind; who wants few of them is not."""
     server = serve(options)
