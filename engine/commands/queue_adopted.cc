@@ -30,13 +30,26 @@ std::string why(const AdoptedView& keys, const Queue& queue, uint64_t position) 
   return "queue_cap " + std::to_string(active) + "/" + std::to_string(max);
 }
 
-// 11 fields: where it stands.
-void reply_place(Reply& reply, const AdoptedView& keys, const Queue& queue,
-                 const AdoptedPlace& place) {
+void reply_enqueued(Reply& reply, const AdoptedView& keys, const Queue& queue,
+                    const AdoptedPlace& place) {
+  const AdoptedMember* kept = queue.adopted->find(place.id);
+  const bool has_score = !place.active || (kept != nullptr && kept->has_place);
+  integer_or_null(reply, "enqueued",
+                  has_score ? keys.added_ms(place.band, place.active ? kept->score : place.score)
+                            : std::nullopt);
+}
+
+void reply_id_and_state(Reply& reply, const AdoptedPlace& place) {
   reply.bulk("id");
   reply.bulk(place.id);
   reply.bulk("state");
   reply.bulk(job_state_name(place.active ? JobState::kActive : JobState::kPending));
+}
+
+// 11 fields: where it stands.
+void reply_place(Reply& reply, const AdoptedView& keys, const Queue& queue,
+                 const AdoptedPlace& place) {
+  reply_id_and_state(reply, place);
   std::optional<int64_t> position;
   std::optional<int64_t> eta_ms;
   if (!place.active) {
@@ -58,11 +71,7 @@ void reply_place(Reply& reply, const AdoptedView& keys, const Queue& queue,
   reply.map(0);
   reply.bulk("cost");
   reply.integer(1);
-  const AdoptedMember* kept = queue.adopted->find(place.id);
-  const bool has_score = !place.active || (kept != nullptr && kept->has_place);
-  integer_or_null(reply, "enqueued",
-                  has_score ? keys.added_ms(place.band, place.active ? kept->score : place.score)
-                            : std::nullopt);
+  reply_enqueued(reply, keys, queue, place);
 }
 
 // 18 fields: its runs.
@@ -124,9 +133,14 @@ AdoptedWork adopted_work(const Call& call) {
 void reply_adopted_job(Call& call, const Queue& queue, const AdoptedPlace& place,
                        ShownFields with) {
   if (place.is_nowhere()) return call.reply.null();
-  call.reply.map(29U + (with.payload ? 1 : 0) + (with.result ? 1 : 0));
-  reply_place(call.reply, adopted_view(call, queue), queue, place);
-  reply_runs(call.reply, queue, place, call.now_ms(), call.unit.steady_ms);
+  call.reply.map((with.brief ? 3U : 29U) + (with.payload ? 1 : 0) + (with.result ? 1 : 0));
+  if (with.brief) {
+    reply_id_and_state(call.reply, place);
+    reply_enqueued(call.reply, adopted_view(call, queue), queue, place);
+  } else {
+    reply_place(call.reply, adopted_view(call, queue), queue, place);
+    reply_runs(call.reply, queue, place, call.now_ms(), call.unit.steady_ms);
+  }
   if (with.payload) reply_payload(call, queue, place);
   if (with.result) nulls(call.reply, {"result"});
 }

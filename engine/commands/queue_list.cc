@@ -68,6 +68,8 @@ bool parse_list(Call& call, const QueueConfig& config, ListRequest& request) {
       request.cursor = options.value();
     } else if (options.is("COUNT", 1)) {
       request.count = options.integer(1, kMaxCount).value_or(1);
+    } else if (options.is("BRIEF")) {
+      request.with.brief = true;
     } else if (options.is("WITH", 1)) {
       if (!parse_shown_field(options.value(), request.with)) options.bad_value();
     } else {

@@ -150,6 +150,15 @@ void reply_run(Reply& reply, const Job& job, const ShownAt& at) {
   reply.boolean(extras != nullptr && extras->successor != nullptr);
 }
 
+void reply_brief(Reply& reply, const Job& job, JobState state) {
+  name(reply, "id");
+  reply.bulk(job.id());
+  name(reply, "state");
+  reply.bulk(job_state_name(state));
+  name(reply, "enqueued");
+  reply.integer(job.enqueued_ms());
+}
+
 }  // namespace
 
 void reply_popped_job(Reply& reply, Bytes queue_name, const Queue& queue, const Job& job,
@@ -221,10 +230,14 @@ size_t shown_bytes(const Job& job, ShownFields with) {
 
 void reply_shown_job(Reply& reply, const Queue& queue, const Job& job, const ShownAt& at) {
   const JobState state = queue.shown_state(&job);
-  reply.map(29U + (at.with.payload ? 1 : 0) + (at.with.result ? 1 : 0));
-  reply_place(reply, queue, job, state, at);
-  reply_budgets(reply, queue, job, state, at);
-  reply_run(reply, job, at);
+  reply.map((at.with.brief ? 3U : 29U) + (at.with.payload ? 1 : 0) + (at.with.result ? 1 : 0));
+  if (at.with.brief) {
+    reply_brief(reply, job, state);
+  } else {
+    reply_place(reply, queue, job, state, at);
+    reply_budgets(reply, queue, job, state, at);
+    reply_run(reply, job, at);
+  }
   if (at.with.payload) {
     name(reply, "payload");
     reply.bulk(job.payload());

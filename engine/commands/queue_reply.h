@@ -19,8 +19,9 @@ namespace sluice {
 void reply_popped_job(Reply& reply, Bytes queue_name, const Queue& queue, const Job& job,
                       int64_t now_ms, int64_t steady_ms);
 
-// What Q.GET and Q.LIST tell only where it is asked for (`WITH field`).
+// What Q.GET and Q.LIST tell only where it is asked for (`WITH field`), or leave out (`BRIEF`).
 struct ShownFields {
+  bool brief = false;  // besides these: id, state and enqueued alone
   bool payload = false;
   bool result = false;
 };

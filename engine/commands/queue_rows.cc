@@ -147,7 +147,7 @@ const Command kRows[] = {
      .syntax = "queue [WHERE [STATE state [STATE state ...]] [GROUP glob] [PRI band] "
                "[TAG name value] [KEY label] [WORKER worker] [OLDER milliseconds] [LIMIT count]] "
                "[BY <RANK | AGE | DEADLINE | DISPATCH>] [CURSOR cursor] [COUNT count] "
-               "[WITH field [WITH field ...]]"},
+               "[BRIEF] [WITH field [WITH field ...]]"},
     {.name = "q.stats",
      .arity = -2,
      .flags = kReadonly,

@@ -5,9 +5,11 @@
 #include <cmath>
 #include <cstdio>
 #include <ctime>
+#include <memory>
 
 #include "engine/base/numbers.h"
 #include "net/admin/api.h"
+#include "net/admin/newest_jobs.h"
 #include "net/admin/routes.h"
 #include "net/http/http_service.h"
 
@@ -50,8 +52,6 @@ json object_of(const RespValue* text) {
 
 constexpr int64_t kMaxExecutions = 200;
 constexpr int64_t kUsualExecutions = 50;
-// So many jobs are looked at for one list; what lies beyond is not counted.
-constexpr size_t kMaxExamined = 20'000;
 
 const char* status_of(Bytes state) {
   if (state == "active") return "running";
@@ -64,18 +64,6 @@ const char* status_of(Bytes state) {
 // What payloads and results of the executions of one answer may come to: what they say of further
 // ones is left out, as if they said nothing.
 constexpr size_t kMaxTextBytes = 4U << 20;
-
-// The job of an execution, with its texts where there is room for them, which they then take.
-RespValue job_of(Exchange& exchange, const std::string& id, size_t& room_bytes) {
-  Words words = {"Q.GET", exchange.service().aliases().executions, id};
-  if (room_bytes != 0) words.insert(words.end(), {"WITH", "payload", "WITH", "result"});
-  RespValue job = exchange.run(words);
-  for (const char* name : {"payload", "result"}) {
-    const RespValue* text = job.find(name);
-    if (text != nullptr) room_bytes -= std::min(room_bytes, text->text.size());
-  }
-  return job;
-}
 
 // What the job's result or payload says of `names`: the result's word counts.
 json said_of(const RespValue& job, std::initializer_list<const char*> names) {
@@ -117,38 +105,9 @@ Words states_of(const std::string& status) {
   return {};
 }
 
-// All jobs that the words choose, page by page; false with the problem responded.
-bool collect(Exchange& exchange, const Words& selector, std::vector<RespValue>& jobs) {
-  const std::string& queue = exchange.service().aliases().executions;
-  std::string cursor = "0";
-  do {
-    Words words = {"Q.LIST", queue, "CURSOR", cursor, "COUNT", "1000"};
-    if (!selector.empty()) words.emplace_back("WHERE");
-    words.insert(words.end(), selector.begin(), selector.end());
-    RespValue reply = exchange.run(words);
-    if (respond_error(exchange, reply)) return false;
-    cursor = reply.items[0].text;
-    for (RespValue& job : reply.items[1].items) jobs.push_back(std::move(job));
-  } while (cursor != "0" && jobs.size() < kMaxExamined);
-  return true;
-}
-
 // Whether what is shown as `user_id` is what a parameter says.
 bool is_user(const json& shown, const std::string& user) {
   return shown == text_to_json(user) || (shown.is_number() && dump_json(shown) == user);
-}
-
-// For `user_id` so much of payloads and results is looked at; what lies beyond is not counted.
-constexpr size_t kMaxSearchedBytes = 16U << 20;
-
-// Leaves the jobs whose executions show this user.
-void keep_user(Exchange& exchange, const std::string& user, std::vector<RespValue>& jobs) {
-  size_t room_bytes = kMaxSearchedBytes;
-  std::erase_if(jobs, [&](const RespValue& listed) {
-    if (room_bytes == 0) return true;
-    const RespValue job = job_of(exchange, listed.at("id").text, room_bytes);
-    return !job.is_map() || !is_user(said_of(job, {"user_id"})["user_id"], user);
-  });
 }
 
 void list_executions(Exchange& exchange) {
@@ -163,28 +122,35 @@ void list_executions(Exchange& exchange) {
   const auto user = query.text("user_id");
   const auto limit = query.integer("limit", 1, kMaxExecutions).value_or(kUsualExecutions);
   const auto skip = query.integer("skip", 0, INT32_MAX).value_or(0);
-  std::vector<RespValue> jobs;
-  if (query.failed() || !collect(exchange, selector, jobs)) return;
-  std::stable_sort(jobs.begin(), jobs.end(), [](const RespValue& a, const RespValue& b) {
-    return a.at("enqueued").integer > b.at("enqueued").integer;
-  });
-  if (user) keep_user(exchange, *user, jobs);
-  const auto total = static_cast<int64_t>(jobs.size());
-  json executions = json::array();
-  size_t room_bytes = kMaxTextBytes;
-  for (int64_t i = skip; i < std::min(total, skip + limit); ++i) {
-    const RespValue job = job_of(exchange, jobs[static_cast<size_t>(i)].at("id").text, room_bytes);
-    if (!job.is_map()) continue;
-    executions.push_back(execution_of(job));
-    // Of one whose payload is not read any more.
-    json& shown = executions.back()["user_id"];
-    if (user && !is_user(shown, *user)) shown = text_to_json(*user);
+  if (query.failed()) return;
+  const auto executions = std::make_shared<json>(json::array());
+  const auto self = exchange.shared_from_this();
+  NewestJobs newest;
+  newest.queue = exchange.service().aliases().executions;
+  newest.selector = std::move(selector);
+  if (user) {
+    newest.wanted = [user](const RespValue& job) {
+      return is_user(said_of(job, {"user_id"})["user_id"], *user);
+    };
   }
-  respond_json(exchange, {{"executions", std::move(executions)},
-                          {"total", total},
-                          {"limit", limit},
-                          {"skip", skip},
-                          {"has_more", skip + limit < total}});
+  newest.skip = static_cast<size_t>(skip);
+  newest.limit = static_cast<size_t>(limit);
+  newest.max_text_bytes = kMaxTextBytes;
+  newest.take = [executions, user](const RespValue& job) {
+    executions->push_back(execution_of(job));
+    // Of one whose payload is not read any more.
+    json& shown = executions->back()["user_id"];
+    if (user && !is_user(shown, *user)) shown = text_to_json(*user);
+  };
+  newest.then = [self, executions, limit, skip](size_t found) {
+    const auto total = static_cast<int64_t>(found);
+    respond_json(*self, {{"executions", std::move(*executions)},
+                         {"total", total},
+                         {"limit", limit},
+                         {"skip", skip},
+                         {"has_more", skip + limit < total}});
+  };
+  list_newest_jobs(exchange, std::move(newest));
 }
 
 void put_priority(Exchange& exchange) {
@@ -197,8 +163,7 @@ void put_priority(Exchange& exchange) {
   const std::string& queue = exchange.service().aliases().executions;
   const std::string& id = exchange.path("id");
   if (respond_error(exchange, exchange.run({"Q.MOVE", queue, id, "PRI", *priority}))) return;
-  size_t room_bytes = kMaxTextBytes;
-  const RespValue job = job_of(exchange, id, room_bytes);
+  const RespValue job = exchange.run({"Q.GET", queue, id, "WITH", "payload", "WITH", "result"});
   if (respond_error(exchange, job)) return;
   if (job.is_null()) return exchange.respond(problem(404, "NOJOB", "There is no such execution."));
   respond_json(exchange, execution_of(job));
@@ -289,7 +254,7 @@ bool read_grading_job(Exchange& exchange, bool immediate, GradingJob& job) {
   return true;
 }
 
-// One that waited before it became immediate is due now, behind those that are. `answer` says where
+// One that waited before it became immediate is due now, as if it had come now. `answer` says where
 // it stands then. False, with the problem responded: it may not be moved.
 bool make_due(Exchange& exchange, const RespValue& before, json& answer) {
   const std::string& queue = exchange.service().aliases().grading;

@@ -3,13 +3,13 @@
 #include "net/admin/metrics_collect.h"
 
 #include <array>
-#include <chrono>
 #include <initializer_list>
 #include <optional>
 
 #include "engine/base/numbers.h"
 #include "net/http/http_service.h"
 #include "net/io_thread.h"
+#include "net/turns.h"
 
 namespace sluice {
 
@@ -21,10 +21,6 @@ constexpr std::array<int64_t, 22> kBoundsMs = {
     500,     1000,    2500,      5000,      10'000,    30'000,    60'000, 120'000,
     300'000, 600'000, 1'800'000, 3'600'000, 7'200'000, 14'400'000};
 constexpr size_t kShownGroups = 20;
-
-// Of the thread's time, and how long others have it after that.
-constexpr auto kTurn = std::chrono::microseconds(1000);
-constexpr auto kPause = std::chrono::milliseconds(1);
 
 struct FieldRow {
   const char* field;
@@ -258,63 +254,49 @@ void Collector::http(const HttpService& service) {
   counter("sluice_http_timeouts_total", "HTTP clients that were too slow.", counters.timeouts);
 }
 
-// The turns of a collection. What waits for the next one holds it.
-class Collection : public std::enable_shared_from_this<Collection> {
+// One collection, a queue at a time.
+class Collection {
  public:
   Collection(EngineClient& client, MetricsRequest request)
-      : thread_(client.thread()),
-        request_(std::move(request)),
-        collector_(client, request_.user),
-        pause_(thread_.context()) {}
+      : thread_(client.thread()), request_(std::move(request)), collector_(client, request_.user) {}
 
-  void begin() {
-    if (busy()) return request_.then(std::nullopt);
-    names_ = queue_names(thread_.engine());
-    go_on();
-  }
+  // False: that was the end.
+  bool go_on();
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   bool busy() const {
     return thread_.nested() || thread_.engine().script_busy.load(std::memory_order_relaxed);
   }
-  void go_on();
-  void pause();
 
   IoThread& thread_;
   const MetricsRequest request_;
   Collector collector_;
-  SteadyTimer pause_;
-  std::vector<QueueName> names_;
+  std::optional<std::vector<QueueName>> names_;
   size_t next_ = 0;
 };
 
-void Collection::go_on() {
-  if (!request_.wanted()) return;
-  if (busy()) return request_.then(std::nullopt);
-  const Clock::time_point end = Clock::now() + kTurn;
-  while (next_ < names_.size()) {
-    collector_.queue(names_[next_++]);
-    if (next_ < names_.size() && Clock::now() >= end) return pause();
+bool Collection::go_on() {
+  if (!request_.wanted()) return false;
+  if (busy()) {
+    request_.then(std::nullopt);
+    return false;
+  }
+  if (!names_) names_ = queue_names(thread_.engine());
+  if (next_ < names_->size()) {
+    collector_.queue((*names_)[next_++]);
+    return true;
   }
   collector_.server();
   if (request_.http != nullptr) collector_.http(*request_.http);
   request_.then(collector_.take());
-}
-
-// A task that is posted would run in this very turn.
-void Collection::pause() {
-  pause_.expires_after(kPause);
-  pause_.async_wait([self = shared_from_this()](const error_code& error) {
-    if (!error) self->go_on();
-  });
+  return false;
 }
 
 }  // namespace
 
 void collect_metrics(EngineClient& client, MetricsRequest request) {
-  std::make_shared<Collection>(client, std::move(request))->begin();
+  const auto collection = std::make_shared<Collection>(client, std::move(request));
+  work_in_turns(client.thread(), [collection] { return collection->go_on(); });
 }
 
 }  // namespace sluice

@@ -167,6 +167,21 @@ TEST_CASE("what Q.LIST shows is what Q.GET shows") {
   }
 }
 
+TEST_CASE("BRIEF leaves out all but a few fields") {
+  RandomQueue queue(5, {.needs = true});
+  for (int i = 0; i < 200; ++i) queue.step();
+  const std::vector<RespValue> whole = list_all(queue.server, {});
+  const std::vector<RespValue> brief = list_all(queue.server, {"BRIEF", "WITH", "payload"});
+  REQUIRE(brief.size() == whole.size());
+  for (size_t i = 0; i < brief.size(); ++i) {
+    for (const char* field : {"id", "state", "enqueued"}) {
+      CHECK(brief[i].field(field) == whole[i].field(field));
+    }
+    CHECK(brief[i].field("payload") == "payload of " + brief[i].field("id"));
+    CHECK(brief[i].items.size() == 8);
+  }
+}
+
 TEST_CASE("orders") {
   for (const uint64_t seed : sluice::testing::seeds(8, 104729)) {
     sluice::testing::use_seed(seed);
