@@ -70,17 +70,20 @@ class EventStream : public std::enable_shared_from_this<EventStream> {
   }
 
   void wait() {
+    if (exchange_->cut_off()) return;
     Words words = {"Q.EVENTS", exchange_->path("queue"), after_, "COUNT", kStreamCount, "BLOCK",
                    "0"};
     words.insert(words.end(), filters_.begin(), filters_.end());
     // What the kernel takes for the sending is not seen.
     const auto spend_since = [this](int64_t began_us) {
-      if (!exchange_->cut_off()) exchange_->budget().spend(StreamBudget::now_us() - began_us);
+      if (exchange_->cut_off()) return;
+      StreamBudget& budget = exchange_->budget();
+      budget.spend(budget.now_us() - began_us);
     };
-    const int64_t asked_us = StreamBudget::now_us();
+    const int64_t asked_us = exchange_->budget().now_us();
     asking_ = true;
     exchange_->run_waiting(words, [self = shared_from_this(), spend_since](const RespValue& reply) {
-      const int64_t began_us = StreamBudget::now_us();
+      const int64_t began_us = self->exchange_->budget().now_us();
       self->take(reply);
       // Within the asking it counts there.
       if (!self->asking_) spend_since(began_us);
@@ -109,7 +112,7 @@ class EventStream : public std::enable_shared_from_this<EventStream> {
                "\ndata: " + dump_json(event_of(event)) + "\n\n";
     }
     // Nothing but a mark: there is more to look at.
-    part_.empty() ? wait() : send();
+    part_.empty() ? go_on() : send();
   }
 
   void send() {

@@ -8,6 +8,7 @@
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <cerrno>
+#include <chrono>
 #include <utility>
 
 #include "net/http/http_socket.h"
@@ -543,6 +544,21 @@ void HttpConnection::close() {
 }
 
 // --- The connections of a thread ---
+
+namespace {
+
+int64_t steady_us() {
+  using std::chrono::steady_clock;
+  const auto now = steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+}
+
+}  // namespace
+
+HttpThread::HttpThread(HttpService& service, IoThread& thread)
+    : service_(service),
+      thread_(thread),
+      budget_(steady_us, [&thread] { return thread.idle_us(); }) {}
 
 void HttpThread::take_connection(int fd, Endpoints endpoints) {
   HttpService::Counters& counters = service_.counters();

@@ -111,8 +111,7 @@ class HttpConnection final : public ExchangeTransport,
 // The connections of one I/O thread.
 class HttpThread final : public IoThreadGuest {
  public:
-  HttpThread(HttpService& service, IoThread& thread)
-      : service_(service), thread_(thread), budget_(thread) {}
+  HttpThread(HttpService& service, IoThread& thread);
 
   void begin_stop() override;
   void close_all() override;

@@ -1,9 +1,6 @@
 #include "net/http/stream_budget.h"
 
 #include <algorithm>
-#include <chrono>
-
-#include "net/io_thread.h"
 
 namespace sluice {
 
@@ -19,17 +16,11 @@ constexpr int64_t kRefillUs = 2'000;
 
 }  // namespace
 
-int64_t StreamBudget::now_us() {
-  using std::chrono::steady_clock;
-  const auto now = steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
-}
-
 bool StreamBudget::allows() {
-  const int64_t now = now_us();
+  const int64_t now = now_();
   // Less often, since fractions would be lost.
   if (now - filled_us_ < kRefillUs) return budget_us_ > 0;
-  const int64_t idle = thread_.idle_us();
+  const int64_t idle = idle_();
   budget_us_ += (now - filled_us_) / kShareDivisor + (idle - idle_us_) / kIdleDivisor;
   budget_us_ = std::min(budget_us_, kMostUs);
   filled_us_ = now;

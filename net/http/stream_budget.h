@@ -6,28 +6,32 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <utility>
 
 namespace sluice {
 
-class IoThread;
-
 class StreamBudget {
  public:
-  explicit StreamBudget(const IoThread& thread) : thread_(thread) {}
+  using Clock = std::function<int64_t()>;
+
+  // Microseconds: of a steady clock, and for how long the thread has been idle in all.
+  StreamBudget(Clock now_us, Clock idle_us)
+      : now_(std::move(now_us)), idle_(std::move(idle_us)), filled_us_(now_()), idle_us_(idle_()) {}
 
   // Whether a stream may go on now.
   bool allows();
   void spend(int64_t used_us) { budget_us_ -= used_us; }
 
-  // Microseconds of the steady clock.
-  static int64_t now_us();
+  int64_t now_us() const { return now_(); }
 
  private:
-  const IoThread& thread_;
+  const Clock now_;
+  const Clock idle_;
   int64_t budget_us_ = 0;
   // When it was filled last, and how long the thread had been idle in all.
-  int64_t filled_us_ = 0;
-  int64_t idle_us_ = 0;
+  int64_t filled_us_;
+  int64_t idle_us_;
 };
 
 }  // namespace sluice
