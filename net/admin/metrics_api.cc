@@ -4,10 +4,20 @@
 #include "net/admin/metrics_text.h"
 #include "net/admin/routes.h"
 #include "net/http/http_service.h"
+#include "net/turns.h"
 
 namespace sluice {
 
 namespace {
+
+void respond_metrics(Exchange& exchange, bool open_metrics, std::string text) {
+  HttpResponse response;
+  response.content_type = open_metrics
+                              ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+                              : "text/plain; version=0.0.4; charset=utf-8";
+  response.body = std::move(text);
+  exchange.respond(std::move(response));
+}
 
 void get_metrics(Exchange& exchange) {
   const std::string* accept = exchange.request().header("accept");
@@ -18,14 +28,15 @@ void get_metrics(Exchange& exchange) {
   request.user = exchange.principal().user;
   request.http = &exchange.service();
   request.wanted = [shared] { return !shared->cut_off(); };
-  request.then = [shared, open_metrics](const std::optional<MetricSet>& metrics) {
+  request.then = [shared, open_metrics](std::optional<MetricSet> metrics) {
     if (!metrics) return shared->respond(problem_of_error("BUSY"));
-    HttpResponse response;
-    response.content_type = open_metrics
-                                ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
-                                : "text/plain; version=0.0.4; charset=utf-8";
-    response.body = metrics_text(*metrics, open_metrics);
-    shared->respond(std::move(response));
+    const auto text = std::make_shared<MetricsText>(std::move(*metrics), open_metrics);
+    work_in_turns(shared->engine().thread(), [shared, open_metrics, text] {
+      if (shared->cut_off()) return false;
+      if (text->go_on()) return true;
+      respond_metrics(*shared, open_metrics, text->take());
+      return false;
+    });
   };
   collect_metrics(exchange.engine(), std::move(request));
 }

@@ -1,11 +1,16 @@
 #include "net/admin/metrics_text.h"
 
+#include <utility>
+
 #include "engine/base/numbers.h"
 #include "net/http/json_text.h"
 
 namespace sluice {
 
 namespace {
+
+constexpr Bytes kTotal = "_total";
+constexpr size_t kPointsAtOnce = 32;
 
 // Label values are UTF-8 with three escapes; what is no UTF-8 is shown by its base64.
 void put_label_value(std::string& out, const std::string& value) {
@@ -67,36 +72,47 @@ const char* type_name(MetricFamily::Type type) {
   return "histogram";
 }
 
-void put_family(std::string& out, const std::string& name, const MetricFamily& family) {
-  for (const MetricFamily::Point& point : family.points) {
-    put_sample(out, name, labels_text(point.labels), point.value);
+}  // namespace
+
+MetricsText::MetricsText(MetricSet metrics, bool open_metrics)
+    : metrics_(std::move(metrics)),
+      open_metrics_(open_metrics),
+      family_(metrics_.families().begin()) {}
+
+void MetricsText::begin_family() {
+  const auto& [name, family] = *family_;
+  // OpenMetrics names a counter's family without the suffix of its samples.
+  std::string shown = name;
+  if (open_metrics_ && family.type == MetricFamily::Type::kCounter) {
+    shown.resize(shown.size() - kTotal.size());
   }
-  std::vector<std::string> bounds;
+  text_ += "# HELP " + shown + ' ' + family.help + "\n# TYPE " + shown + ' ' +
+           type_name(family.type) + '\n';
+  bounds_.clear();
   for (const int64_t bound_ms : family.bounds_ms) {
-    bounds.push_back(format_double(static_cast<double>(bound_ms) / 1000));
-  }
-  for (const MetricFamily::Distribution& distribution : family.distributions) {
-    put_distribution(out, name, bounds, distribution);
+    bounds_.push_back(format_double(static_cast<double>(bound_ms) / 1000));
   }
 }
 
-}  // namespace
-
-std::string metrics_text(const MetricSet& metrics, bool open_metrics) {
-  constexpr Bytes kTotal = "_total";
-  std::string text;
-  for (const auto& [name, family] : metrics.families()) {
-    // OpenMetrics names a counter's family without the suffix of its samples.
-    std::string shown = name;
-    if (open_metrics && family.type == MetricFamily::Type::kCounter) {
-      shown.resize(shown.size() - kTotal.size());
-    }
-    text += "# HELP " + shown + ' ' + family.help + "\n# TYPE " + shown + ' ' +
-            type_name(family.type) + '\n';
-    put_family(text, name, family);
+bool MetricsText::go_on() {
+  if (family_ == metrics_.families().end()) {
+    if (open_metrics_) text_ += "# EOF\n";
+    return false;
   }
-  if (open_metrics) text += "# EOF\n";
-  return text;
+  const auto& [name, family] = *family_;
+  if (point_ == 0 && distribution_ == 0) begin_family();
+  for (size_t i = 0; i < kPointsAtOnce && point_ < family.points.size(); ++i) {
+    const MetricFamily::Point& point = family.points[point_++];
+    put_sample(text_, name, labels_text(point.labels), point.value);
+  }
+  if (point_ < family.points.size()) return true;
+  if (distribution_ < family.distributions.size()) {
+    put_distribution(text_, name, bounds_, family.distributions[distribution_++]);
+  }
+  if (distribution_ < family.distributions.size()) return true;
+  ++family_;
+  point_ = distribution_ = 0;
+  return true;
 }
 
 }  // namespace sluice
