@@ -12,7 +12,9 @@ import socket
 import threading
 import time
 
-from crash_model import Entry, Error, Generator, Model, Stream, encode
+from crash_model import Generator, Model, encode
+from crash_more import Own
+from crash_values import Entry, Error, Stream, number, serial_of
 
 LOOPBACK = "127.0.0.1"
 SHARED_COUNTER = b"shared:counter"
@@ -137,8 +139,9 @@ class CrashClient(LoadClient):
         self.database = index % 3
         self.prefix = f"c{index}:"
         self.rng = random.Random(f"{seed}/{index}")
-        self.generator = Generator(self.rng, self.prefix)
-        self.model = Model()
+        self.own = Own(index, self.database)
+        self.generator = Generator(self.rng, self.prefix, self.own)
+        self.model = Model(self.own)
         self.in_flight = collections.deque()
         self.acknowledged = 0
         self.counter_seen = 0      # the largest reply of INCR on the shared counter
@@ -188,9 +191,14 @@ class CrashClient(LoadClient):
         """Compares, and takes what the server has as the new model."""
         link = Link(port)
         try:
-            link.ask(["SELECT", self.database])
             earliest = wall_ms()
-            state = read_state(link, self.prefix)
+            state = {}
+            for database, tag in self.own.tags.items():
+                link.ask(["SELECT", database])
+                found = read_state(link, self.prefix)
+                check_readers(link, self.prefix, found)
+                state.update({tag + key: entry for key, entry in found.items()})
+            state.update(self._read_library(link))
             latest = wall_ms()
         finally:
             link.close()
@@ -205,8 +213,16 @@ class CrashClient(LoadClient):
             raise Violation(f"connection {self.index}: no prefix of the {applied} units in flight "
                             f"gives the recovered state; {checker.explain()}")
         self.in_flight.clear()
+        self.model.at = b""
         checker.adopt()
         return applied
+
+    def _read_library(self, link):
+        [found] = link.ask(["FUNCTION", "LIST", "LIBRARYNAME", self.own.library, "WITHCODE"])
+        if not found:
+            return {}
+        library = dict(zip(found[0][::2], found[0][1::2]))
+        return {self.own.key: Entry(library[b"library_code"])}
 
 
 class StateChecker:
@@ -223,6 +239,9 @@ class StateChecker:
         self.first_wrong = {key: self._pair(key) for key in sorted(self.wrong)[:3]}
 
     def recheck(self, keys):
+        """Of these keys; None: of all."""
+        if keys is None:
+            keys = set(self._model.keys) | set(self._state) | self.wrong
         for key in keys:
             if self._fits(self._model.keys.get(key), self._state.get(key)):
                 self.wrong.discard(key)
@@ -283,6 +302,79 @@ def read_state(link, prefix):
         state[key] = Entry(_plain(key[len(prefix):len(prefix) + 1], value),
                            None if expires == -1 else expires)
     return state
+
+
+# -- Other ways to read a value, which must say the same ----------------------------------------
+
+def _of_string(key, value):
+    bits = sum(bin(byte).count("1") for byte in value)
+    return [(["STRLEN", key], len(value)), (["GETRANGE", key, 1, -2], value[1:-1]),
+            (["BITCOUNT", key], bits), (["TYPE", key], "string")]
+
+
+def _of_hash(key, fields):
+    names = list(fields)
+    return [(["HLEN", key], len(fields)), (["HKEYS", key], names), (["TYPE", key], "hash"),
+            (["HMGET", key, *names, b"none"], [*fields.values(), None]),
+            (["HSTRLEN", key, names[0]], len(fields[names[0]]))]
+
+
+def _of_set(key, members):
+    some = sorted(members)
+    return [(["SCARD", key], len(members)), (["TYPE", key], "set"),
+            (["SMISMEMBER", key, *some, b"none"], [1] * len(some) + [0])]
+
+
+def _of_list(key, values):
+    return [(["LLEN", key], len(values)), (["TYPE", key], "list"),
+            (["LINDEX", key, -1], values[-1]),
+            (["LPOS", key, values[-1]], values.index(values[-1])),
+            (["LRANGE", key, 1, 3], values[1:4])]
+
+
+def _of_sorted_set(key, scores):
+    order = sorted(scores, key=lambda member: (scores[member], member))
+    return [(["ZCARD", key], len(scores)), (["TYPE", key], "zset"),
+            (["ZREVRANGE", key, 0, -1], order[::-1]), (["ZCOUNT", key, "-inf", "(0"],
+                                                       sum(scores[m] < 0 for m in order)),
+            (["ZRANK", key, order[-1]], len(order) - 1),
+            (["ZMSCORE", key, *order, b"none"], [*(number(scores[m]) for m in order), None])]
+
+
+def _of_stream(key, stream):
+    entries = [[entry_id, fields] for entry_id, fields in stream.entries.items()]
+    questions = [(["XLEN", key], len(entries)), (["TYPE", key], "stream"),
+                 (["XREVRANGE", key, "+", "-"], entries[::-1]),
+                 (["XRANGE", key, "-", "+", "COUNT", 4], entries[:4])]
+    for name, (_, pending) in stream.groups.items():
+        ids = sorted(pending, key=serial_of)
+        counts = {}
+        for entry_id in ids:
+            consumer = pending[entry_id][0]
+            counts[consumer] = counts.get(consumer, 0) + 1
+        summary = [len(ids), None, None, None] if not ids else [
+            len(ids), ids[0], ids[-1],
+            [[consumer, b"%d" % count] for consumer, count in sorted(counts.items())]]
+        questions.append((["XPENDING", key, name], summary))
+    return questions
+
+
+OTHER_READERS = {b"s": _of_string, b"n": _of_string, b"h": _of_hash, b"e": _of_set, b"l": _of_list,
+                 b"z": _of_sorted_set, b"x": _of_stream}
+
+
+def check_readers(link, prefix, state):
+    """Every other reader of a value agrees with the one of read_state()."""
+    soon = wall_ms() + 10000
+    questions = []
+    for key, entry in state.items():
+        kind = key[len(prefix):len(prefix) + 1]
+        if kind in OTHER_READERS and (entry.expires is None or entry.expires > soon):
+            questions += OTHER_READERS[kind](key, entry.value)
+    replies = link.ask(*(question for question, _ in questions))
+    for (question, expected), reply in zip(questions, replies):
+        if reply != expected:
+            raise Violation(f"{question} answered {reply!r}, not {expected!r}")
 
 
 def _plain(kind, value):

@@ -6,72 +6,23 @@ name carries its type: <prefix>s: string, n: number, h: hash, e: set, l: list, z
 stream, t: a string that soon expires. Used by one thread at a time.
 """
 
+from crash_more import REACH_FURTHER, MoreCommands, MoreUnits
+from crash_values import Entry, Error, Stream, number, serial_of
+
 LONG_TTL_S = (500, 1000, 5000)
 SHORT_TTL_MS = (30, 100, 300, 1000)
 KEYS_OF_TYPE = 6
 LONGEST_LIST = 40
 
 
-class Error:
-    """An expected error reply: its first words."""
+class Model(MoreCommands):
+    """The keys of one connection. `apply` changes them as the server does and returns its reply.
+    `own` is given where its generator has it."""
 
-    def __init__(self, text):
-        self.text = text
-
-    def __eq__(self, other):
-        return isinstance(other, Error) and (other.text.startswith(self.text) or
-                                             self.text.startswith(other.text))
-
-    def __repr__(self):
-        return f"Error({self.text!r})"
-
-
-class Entry:
-    """A key's value and, where it expires, the earliest and latest possible time for it."""
-
-    def __init__(self, value, expires=None):
-        self.value = value
-        self.expires = expires
-
-    def __repr__(self):
-        return f"{str(self.value)[:200]} expires {self.expires}"
-
-
-def number(value):
-    """A score as Redis prints it; ours are multiples of 1/4."""
-    return b"%d" % value if value == int(value) else repr(float(value)).encode()
-
-
-def serial_of(entry_id):
-    return int(entry_id.partition(b"-")[0])
-
-
-class Stream:
-    """Entries by id, and by name of each group the last id it has read and what is pending."""
-
-    def __init__(self, entries=(), last=b"0-0", groups=()):
-        self.entries = dict(entries)
-        self.last = last
-        self.groups = dict(groups)
-
-    def __eq__(self, other):
-        return isinstance(other, Stream) and vars(self) == vars(other)
-
-    def __repr__(self):
-        return f"stream {vars(self)}"
-
-    def trim(self, length):
-        doomed = list(self.entries)[:max(0, len(self.entries) - length)]
-        for entry_id in doomed:
-            del self.entries[entry_id]
-        return len(doomed)
-
-
-class Model:
-    """The keys of one connection. `apply` changes them as the server does and returns its reply."""
-
-    def __init__(self):
+    def __init__(self, own=None):
         self.keys = {}
+        self.own = own
+        self.at = b""   # the tag of the selected database
 
     def apply(self, command, window_ms):
         """`window_ms` = (sent, answered) in wall time: when a TTL began to count."""
@@ -311,13 +262,6 @@ class Model:
     def _group(self, key, name):
         return self.keys[key].value.groups.get(name) if key in self.keys else None
 
-    def _xgroup(self, _, _create, key, name, last, _mkstream):
-        groups = self._value(key, Stream).groups
-        if name in groups:
-            return Error("BUSYGROUP")
-        groups[name] = (last, {})
-        return "OK"
-
     def _xreadgroup(self, _, _group, name, consumer, _count, count, _streams, key, _new):
         group = self._group(key, name)
         if group is None:
@@ -404,7 +348,9 @@ class Unit:
         return replies if self.multi else replies[0]
 
     def touched(self):
-        """The keys it may change, and perhaps some more."""
+        """The keys it may change, and perhaps some more. None: any."""
+        if any(command[0] in REACH_FURTHER for command in self.commands):
+            return None
         return {word for command in self.commands for word in command[1:]
                 if isinstance(word, bytes)}
 
@@ -418,16 +364,17 @@ def encode(command):
     return b"".join(parts)
 
 
-class Generator:
-    """Random units on the keys of one prefix."""
+class Generator(MoreUnits):
+    """Random units on the keys of one prefix, and on what is the connection's own (Own)."""
 
-    def __init__(self, rng, prefix):
+    def __init__(self, rng, prefix, own=None):
         self._rng = rng
         self._prefix = prefix
+        self._own = own
         self._serial = 0
         self._makers = [self._string, self._string, self._number, self._hash, self._set,
                         self._list, self._list, self._sorted_set, self._sorted_set, self._stream,
-                        self._stream, self._expiring]
+                        self._stream, self._expiring, self._copied, self._bits, self._group]
 
     def unit(self):
         kind = self._rng.random()
@@ -435,6 +382,9 @@ class Generator:
             return Unit([self._command() for _ in range(self._rng.randrange(1, 7))], multi=True)
         if kind < 0.3:
             return Unit([self._script()], multi=False)
+        if kind < 0.36 and self._own is not None:
+            commands = self._own_unit()
+            return Unit(commands, multi=len(commands) > 1)
         return Unit([self._command()], multi=False)
 
     def key(self, kind):
