@@ -62,6 +62,7 @@ class Exchange:
         self.sessions = [Session(server, protocol, timeout_s) for server in servers]
         self.queued = {}
         self.slack_ms = 0.0
+        self.batch_began = 0.0
         self.compared = 0
         self.mismatches = []
         for session in self.sessions:
@@ -77,10 +78,9 @@ class Exchange:
         position = 0
         while position < len(commands):
             batch = self._next_batch(commands, position)
-            began = time.monotonic()
+            self.batch_began = time.monotonic()
             mismatch = self._run_batch(batch, position)
-            # A key's time to live may differ by as long as one server waited for the other.
-            self.slack_ms = max(self.slack_ms, 2000 * (time.monotonic() - began))
+            self.slack_ms = self._slack_now_ms()
             if mismatch:
                 self.mismatches.append(mismatch)
                 return
@@ -88,6 +88,10 @@ class Exchange:
         mismatch = self.compare_keyspace()
         if mismatch:
             self.mismatches.append(mismatch)
+
+    def _slack_now_ms(self):
+        """A key's time to live may differ by as long as one server waited for the other."""
+        return max(self.slack_ms, 2000 * (time.monotonic() - self.batch_began))
 
     @staticmethod
     def _next_batch(commands, position):
@@ -170,7 +174,7 @@ class Exchange:
                 return Mismatch(index, command, summary(expected), summary(actual))
             return None
         rules = self._rules(command, encoding, expected[0])
-        if command.name == "EVAL" and expected[0].is_error:
+        if command.name in ("EVAL", "EVAL_RO") and expected[0].is_error:
             rules.masks.append(LUA_MESSAGE)
         for one, other in zip(expected, actual):
             if not equal(rules, one, other):
@@ -183,7 +187,8 @@ class Exchange:
         """The rules for one reply; EXEC's are those of the commands that were queued."""
         number = command.connection
         if expected.raw == b"+QUEUED\r\n":
-            self.queued.setdefault(number, []).append(rules_of(command.mode, self.slack_ms))
+            self.queued.setdefault(number, []).append(
+                rules_of(command.mode, self._slack_now_ms()))
             return Rules()
         if command.name in ("EXEC", "DISCARD"):
             rules = Rules()
@@ -192,7 +197,7 @@ class Exchange:
         if command.name in ORDERED_BY_ENCODING and not command.in_multi:
             if encoding not in UNORDERED_ENCODINGS:
                 return Rules()
-        return rules_of(command.mode, self.slack_ms)
+        return rules_of(command.mode, self._slack_now_ms())
 
     # -- The whole keyspace -------------------------------------------------------------------
 
@@ -221,6 +226,17 @@ def summary(replies):
             [tree[1][2] for tree in trees])
 
 
+def is_time(tree):
+    return tree[0] == ":" and int(tree[1]) >= EARLIEST_TIME_MS
+
+
+def timeless(tree):
+    """The leaves, without those that are times."""
+    if isinstance(tree[1], list):
+        return [leaf for child in tree[1] for leaf in timeless(child)]
+    return [] if is_time(tree) else leaves(tree)
+
+
 def leaves(tree):
     if isinstance(tree[1], list):
         return [leaf for child in tree[1] for leaf in leaves(child)]
@@ -241,7 +257,9 @@ def is_pick(command, reply, previous):
 DUMPS = {b"string": lambda key: ["GET", key], b"list": lambda key: ["LRANGE", key, "0", "-1"],
          b"hash": lambda key: ["HGETALL", key], b"set": lambda key: ["SMEMBERS", key],
          b"zset": lambda key: ["ZRANGE", key, "0", "-1", "WITHSCORES"],
-         b"stream": lambda key: ["XINFO", "STREAM", key]}
+         b"stream": lambda key: ["XINFO", "STREAM", key, "FULL", "COUNT", "0"]}
+# What XINFO says of a time, in ms: later than any number that a round puts into an id or a count.
+EARLIEST_TIME_MS = 10**12
 
 
 def keyspace_of(control, database):
@@ -256,7 +274,8 @@ def keyspace_of(control, database):
     for key, kind, ttl in zip([k for k, t in zip(keys, types) if t in DUMPS],
                               [t for t in types if t in DUMPS],
                               [r for r, t in zip(replies[1::2], types) if t in DUMPS]):
-        content = leaves(contents.pop(0).tree)
+        tree = contents.pop(0).tree
+        content = timeless(tree) if kind == b"stream" else leaves(tree)
         if kind == b"hash":
             content = sorted(zip(content[::2], content[1::2]))
         elif kind == b"set":

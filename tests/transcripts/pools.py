@@ -41,7 +41,8 @@ MODES = {
     "EXPIRETIME": "seconds", "PTTL": "milliseconds", "PEXPIRETIME": "milliseconds",
     "SRANDMEMBER": "random", "SPOP": "random", "HRANDFIELD": "random", "ZRANDMEMBER": "random",
     "RANDOMKEY": "type", "TIME": "type", "SCAN": "scan", "HSCAN": "scan", "SSCAN": "scan",
-    "ZSCAN": "scan", "XPENDING": "milliseconds", "XINFO": "milliseconds"}
+    "ZSCAN": "scan", "XPENDING": "milliseconds", "XINFO": "milliseconds",
+    ("MEMORY", "USAGE"): "type", ("OBJECT", "REFCOUNT"): "type", ("OBJECT", "IDLETIME"): "type"}
 ORDERED_BY_ENCODING = {"HGETALL", "HKEYS", "HVALS", "SMEMBERS"}
 MODIFIERS = {
     "pairs": "@pairs ", "hash": "@unordered ", "set": "@unordered ", "unordered": "@unordered ",
@@ -95,7 +96,8 @@ def mode_of(arguments):
     """How the replies of a command are compared; scripts pass the command that they call."""
     if not arguments:
         return "exact"
-    return MODES.get(arguments[0].upper().decode(errors="replace"), "exact")
+    words = tuple(word.upper().decode(errors="replace") for word in arguments[:2])
+    return MODES.get(words) or MODES.get(words[0], "exact")
 
 
 def rules_of(mode, slack_ms):

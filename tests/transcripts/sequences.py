@@ -1,4 +1,5 @@
-"""Seeded rounds that need more than single commands: transactions, scripts, pub/sub, blocking."""
+"""Seeded rounds that need more than single commands: transactions, scripts, functions, pub/sub,
+notifications."""
 
 import fnmatch
 import hashlib
@@ -7,8 +8,10 @@ from families import TABLES, around_random, words_of
 from packing import packing_round
 from pools import BAD_INTEGERS, MEMBERS, SCORES, Command, Pool, mode_of, to_bytes
 from rights import rights_round
+from waits import blocking_round
 
 LETTERS = {"strings": "s", "lists": "l", "hashes": "h", "sets": "t", "zsets": "z"}
+ALL_LETTERS = {**LETTERS, "bits": "b", "streams": "x", "keys": "k"}
 
 
 class Mixed:
@@ -70,7 +73,7 @@ def queued_part(mixed):
 
 
 def transactions_round(random, count, _protocol):
-    mixed = Mixed(random)
+    mixed = Mixed(random, ALL_LETTERS)
     commands = []
     while len(commands) < count:
         if mixed.chance(0.3):
@@ -146,17 +149,19 @@ def script_of_call(mixed):
     if mixed.chance(0.2):
         script = mixed.random.choice(LOOKS)
         mode = {"exact": "exact", "random": "random", "seconds": "random",
-                "milliseconds": "random"}.get(mode, "deep")
+                "milliseconds": "random", "type": "type"}.get(mode, "deep")
         if words[0].upper() in ("RANDOMKEY", "SCAN"):
             mode = "type"
     else:
         script = mixed.random.choice(CALLS)
         mode = {"scan": "type", "pairs": "deep", "hash": "deep", "set": "deep",
                 "unordered": "deep"}.get(mode, mode)
-        if "setresp(3)" in script and words[0].upper() == "LCS":
-            mode = "deep"  # a map, and LuaJIT walks its tables in another order
+        if "setresp(3)" in script and words[0].upper() in ("LCS", "XREAD", "XREADGROUP", "XINFO"):
+            # A map, and LuaJIT walks its tables in another order. XINFO's holds times besides.
+            mode = "type" if words[0].upper() == "XINFO" else "deep"
     keys = [mixed.key() for _ in range(mixed.random.randrange(3))]
-    command = Command(["EVAL", script, len(keys), *keys, *words], mode)
+    command = Command([mixed.pick("EVAL", "EVAL", "EVAL", "EVAL", "EVAL_RO"), script, len(keys),
+                       *keys, *words], mode)
     # Whatever it popped at random must not tell the two servers apart afterwards.
     if words[0].upper() == "SPOP" and len(words) > 1:
         return [command, Command(["DEL", words[1]])]
@@ -201,13 +206,78 @@ def script_unit(mixed):
 
 
 def scripts_round(random, count, _protocol):
-    mixed = Mixed(random)
+    mixed = Mixed(random, ALL_LETTERS)
     commands = []
     while len(commands) < count:
         if mixed.chance(0.3):
             commands += around_random(Command(mixed.words(blocking_too=False)))
         commands += script_unit(mixed)
     return commands
+
+
+# -- Functions ----------------------------------------------------------------------------------
+
+# name -> body of a function. By FCALL it does what a script does.
+BODIES = {"call": "return redis.call(unpack(args))", "pcall": "return redis.pcall(unpack(args))",
+          "around": "return {#keys, redis.pcall(unpack(args)), 'end'}",
+          "state": "count = (count or 0) + 1 return count", "keys": "return keys",
+          "fails": "error('mine')", "tables": "error({err='MINE of it'})"}
+
+
+def library(mixed):
+    """The text of a library, now and then a bad one."""
+    name = mixed.pick("a", "b", "c")
+    lines = [f"#!lua name={name}"]
+    for function in mixed.random.sample(sorted(BODIES), mixed.random.randint(1, 4)):
+        flags = mixed.pick("", "", "flags={'no-writes'}, ", "flags={'allow-oom'}, ")
+        lines.append(f"redis.register_function{{function_name='{name}_{function}', {flags}"
+                     f"callback=function(keys, args) {BODIES[function]} end}}")
+    if mixed.chance(0.15):
+        lines.append(mixed.pick("redis.register_function('a_call', function() return 1 end)",
+                                "redis.register_function('bad-name', function() end)",
+                                "redis.register_function('x')", "error('stop')", "redis.call('x')"))
+    if mixed.chance(0.06):
+        lines[0] = mixed.pick("", "#!lua", "#!lua name=", "#!js name=a", "#!lua name=a-b",
+                              "#!lua name=a b=c")
+    return "\n".join(lines)
+
+
+def function_call(mixed):
+    words = [] if mixed.chance(0.2) else mixed.words()
+    mode = mode_of([to_bytes(word) for word in words])
+    mode = {"scan": "type", "pairs": "deep", "hash": "deep", "set": "deep",
+            "unordered": "deep"}.get(mode, mode)
+    function = f"{mixed.pick('a', 'b', 'c')}_{mixed.random.choice(sorted(BODIES))}"
+    # What a function that is not there or fails has counted is in no key.
+    keys = [mixed.key() for _ in range(mixed.random.randrange(3))]
+    count = mixed.random.choice(BAD_INTEGERS) if mixed.chance(0.03) else len(keys)
+    unit = [Command([mixed.pick("FCALL", "FCALL", "FCALL", "FCALL_RO"), function, count, *keys,
+                     *words], mode)]
+    if words[:1] and words[0].upper() == "SPOP" and len(words) > 1:
+        unit.append(Command(["DEL", words[1]]))
+    return unit
+
+
+def functions_round(random, count, _protocol):
+    mixed = Mixed(random, ALL_LETTERS)
+    commands = [Command(["FUNCTION", "FLUSH"])]
+    while len(commands) < count:
+        what = mixed.random.randrange(12)
+        if what < 3:
+            commands.append(Command(["FUNCTION", "LOAD", *mixed.pick([], ["REPLACE"], ["REPLACE"]),
+                                     library(mixed)]))
+        elif what < 10:
+            commands += function_call(mixed)
+        elif what < 11:
+            commands += around_random(Command(mixed.words(blocking_too=False)))
+        else:
+            commands.append(mixed.pick(
+                Command(["FUNCTION", "DELETE", mixed.pick("a", "b", "nosuch")]),
+                Command(["FUNCTION", "LIST", *mixed.pick([], ["LIBRARYNAME", "[ab]"],
+                                                         ["WITHCODE"])], "deep"),
+                Command(["FUNCTION", "STATS"]), Command(["FUNCTION", "FLUSH"]),
+                Command(["FUNCTION", "DUMP"], "type"), Command(["FUNCTION", "KILL"])))
+    return [*commands, Command(["FUNCTION", "FLUSH"])]
 
 
 # -- Publish and subscribe ----------------------------------------------------------------------
@@ -301,97 +371,6 @@ def pubsub_round(random, count, protocol):
     return commands
 
 
-# -- Blocking -----------------------------------------------------------------------------------
-
-LIST_KEYS = ["l1", "l2", "l3"]
-ZSET_KEYS = ["z1", "z2", "z3"]
-# A store command that replaces a string at a key: Redis 7.0 leaves those who wait at the key
-# blocked beside a set that is not empty; Sluice serves them. So strings and stores keep apart.
-STRING_ZSET_KEY = "z3"
-STORED_ZSET_KEYS = ["z1", "z2"]
-
-
-def some_of(random, keys):
-    return random.sample(keys, random.randint(1, len(keys)))
-
-
-def blocking_words(random, lists):
-    if lists:
-        keys = some_of(random, LIST_KEYS)
-        ends = [random.choice(["LEFT", "RIGHT"]) for _ in range(2)]
-        count = random.choice([[], ["COUNT", "1"], ["COUNT", "3"]])
-        return random.choice([
-            ["BLPOP", *keys, "0"], ["BRPOP", *keys, "0"], ["BLPOP", *keys, "0"],
-            ["BLMOVE", keys[0], random.choice(LIST_KEYS), *ends, "0"],
-            ["BRPOPLPUSH", keys[0], random.choice(LIST_KEYS), "0"],
-            ["BLMPOP", "0", len(keys), *keys, ends[0], *count]])
-    keys = some_of(random, ZSET_KEYS)
-    count = random.choice([[], ["COUNT", "2"]])
-    return random.choice([["BZPOPMIN", *keys, "0"], ["BZPOPMAX", *keys, "0"],
-                          ["BZMPOP", "0", len(keys), *keys, random.choice(["MIN", "MAX"]), *count]])
-
-
-def waking_words(random, lists):
-    """What gives a key its elements, in every way."""
-    if lists:
-        key, other = random.choice(LIST_KEYS), random.choice(LIST_KEYS + ["side"])
-        return random.choice([
-            ["RPUSH", key, "a"], ["LPUSH", key, "a", "b", "c"], ["RPUSH", key, "a", "b"],
-            ["RPUSH", "side", "x", "y"], ["RENAME", "side", key],
-            ["LMOVE", "side", key, "LEFT", "LEFT"],
-            ["RPOPLPUSH", other, key], ["LPUSHX", key, "n"], ["SET", key, "string"], ["DEL", key],
-            ["LINSERT", key, "BEFORE", "a", "n"], ["LPOP", key], ["LLEN", key],
-            ["EVAL", "redis.call('RPUSH', KEYS[1], 'e1', 'e2') return redis.call('LPOP', KEYS[1])",
-             "1", key],
-            ["EVAL", "redis.call('RPUSH', KEYS[1], 'gone') redis.call('DEL', KEYS[1])", "1", key]])
-    key, stored = random.choice(ZSET_KEYS), random.choice(STORED_ZSET_KEYS)
-    return random.choice([
-        ["ZADD", key, "1", "a"], ["ZADD", key, "2", "b", "1", "a", "3", "c"],
-        ["ZINCRBY", key, "5", "i"],
-        ["ZADD", "zside", "7", "s"], ["RENAME", "zside", key],
-        ["ZUNIONSTORE", stored, "1", "zside"],
-        ["ZRANGESTORE", stored, "zside", "0", "-1"], ["SET", STRING_ZSET_KEY, "string"],
-        ["DEL", key],
-        ["ZCARD", key],
-        ["EVAL", "redis.call('ZADD', KEYS[1], 1, 'e1', 2, 'e2') "
-                 "return redis.call('ZCARD', KEYS[1])", "1", key]])
-
-
-def blocking_sequence(random):
-    """Some clients wait; others act; in the end everyone is served, and reads one reply."""
-    lists = random.random() < 0.6
-    waiting = []
-    unit = []
-    for number in random.sample([2, 3, 4, 5], random.randint(1, 4)):
-        unit.append(Command(blocking_words(random, lists), "exact", number, "async"))
-        waiting.append(number)
-        if random.random() < 0.2:
-            unit.append(Command(waking_words(random, lists)))
-    for _ in range(random.randint(1, 4)):
-        words = [waking_words(random, lists) for _ in range(random.randint(1, 3))]
-        in_multi = random.random() < 0.3
-        if in_multi:
-            unit += [Command(["MULTI"])] + [Command(each, in_multi=True) for each in words]
-            unit.append(Command(["EXEC"], "exec"))
-        else:
-            unit += [Command(each) for each in words]
-    unit.append(Command(["FLUSHALL"]))
-    for _ in waiting:
-        for key in LIST_KEYS if lists else ZSET_KEYS:
-            give = ["RPUSH", key, "end"] if lists else ["ZADD", key, "1", "end"]
-            unit += [Command(["DEL", key]), Command(give)]
-    unit += [Command([], "exact", number, "read") for number in waiting]
-    unit.append(Command(["FLUSHALL"]))
-    return unit
-
-
-def blocking_round(random, count, _protocol):
-    commands = []
-    while len(commands) < count:
-        commands += blocking_sequence(random)
-    return commands
-
-
 # -- Keyspace notifications ---------------------------------------------------------------------
 
 
@@ -411,7 +390,7 @@ def notified_unit(mixed):
 def notifications_round(random, count, _protocol):
     """Every kind of change, and what one listener hears of it. (Not of keys that expire: when they
     do, chance tells.)"""
-    mixed = Mixed(random, {**LETTERS, "bits": "b", "streams": "x", "keys": "k"})
+    mixed = Mixed(random, ALL_LETTERS)
     classes = random.choice(["KEA", "KEAmn", "KEAmn", "Kg$lshztn", "Em", "E$z", "Kls"])
     commands = [Command(["CONFIG", "SET", "notify-keyspace-events",
                          classes.replace("A", "g$lshztd")]),
@@ -427,4 +406,4 @@ def notifications_round(random, count, _protocol):
 
 ROUNDS = {"transactions": transactions_round, "scripts": scripts_round, "pubsub": pubsub_round,
           "blocking": blocking_round, "packing": packing_round, "rights": rights_round,
-          "notifications": notifications_round}
+          "notifications": notifications_round, "functions": functions_round}
