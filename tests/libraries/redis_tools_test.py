@@ -198,9 +198,10 @@ def test_live(options):
 
 
 def test_replication_modes_end(options):
-    """redis-cli --rdb and --replica, which take a replica's commands, end with an error."""
+    """redis-cli's modes that take a replica's commands or a cluster's end with an error."""
     with both(options) as ((_, sluice), folder):
-        for words in (("--rdb", folder / "dump.rdb"), ("--replica",)):
+        for words in (("--rdb", folder / "dump.rdb"), ("--functions-rdb", folder / "functions.rdb"),
+                      ("--replica",), ("--cluster", "check", f"127.0.0.1:{sluice.port}")):
             code, out, errors = cli(sluice, *words)
             require(code != 0, f"redis-cli {words[0]} ended with {code}: {out}{errors}")
 

@@ -159,6 +159,21 @@ def test_client_reply(options):
             require_equal(connection.read_quiet(0.2)[0], b"$1\r\n1\r\n")
 
 
+def test_what_client_libraries_say_of_themselves(options):
+    """CLIENT SETINFO is taken, in MULTI too; what clients try besides is an error."""
+    with options.server() as server, server.connect() as connection:
+        for words in (("LIB-NAME", "redis-py"), ("lib-ver", "6.4.0"), ("LIB-NAME", "")):
+            require_equal(connection.call("CLIENT", "SETINFO", *words).raw, b"+OK\r\n", words)
+        for words in (("LIB-NAME",), ("LIB-NAME", "a", "b"), ("OTHER", "x"), ("LIB-NAME", "a b")):
+            require(connection.call("CLIENT", "SETINFO", *words).is_error, f"{words} was taken")
+        require(b"redis-py" not in connection.call("CLIENT", "INFO").raw, "CLIENT INFO")
+        require_equal(connection.call("CLIENT", "MAINT_NOTIFICATIONS", "ON").raw,
+                      b"-ERR unknown subcommand 'MAINT_NOTIFICATIONS'. Try CLIENT HELP.\r\n")
+        connection.call("MULTI")
+        connection.call("CLIENT", "SETINFO", "LIB-VER", "1")
+        require_equal(connection.call("EXEC").raw, b"*1\r\n+OK\r\n", "EXEC")
+
+
 def test_pubsub_across_threads(options):
     """Messages reach all subscribers, in the order of each publisher."""
     with options.server() as server:

@@ -7,7 +7,9 @@ and from a running server; and files that must be refused.
 
 import os
 import pathlib
+import pty
 import random
+import re
 import struct
 import subprocess
 import sys
@@ -220,6 +222,59 @@ def test_a_running_redis_is_imported(options):
                         lambda who=connection: not who.call("KEYS", "written:*").tree[1],
                         what="the end of what has expired")
                 compare(theirs, ours)
+
+
+def run_on_terminal(options, *arguments):
+    """Standard error of an import on a terminal: the lines, each of which replaces the last."""
+    ours, theirs = pty.openpty()
+    done = subprocess.Popen([program(options), *map(str, arguments)], stdout=subprocess.DEVNULL,
+                            stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            piece = os.read(ours, 1 << 16)
+        except OSError:  # the other end is closed
+            piece = b""
+        if not piece:
+            break
+        shown += piece
+    os.close(ours)
+    require_equal(done.wait(60), 0, shown.decode())
+    require(shown.endswith(b"\r\n"), "the last line is not ended")
+    return shown.decode().rstrip("\r\n").split("\r\x1b[K")[1:]
+
+
+def test_progress_is_shown(options):
+    """On a terminal one line counts up keys, megabytes, per cent; elsewhere a line is a step."""
+    keys = 400000
+    directives = {"enable-debug-command": "yes"}
+    with Server("redis-server", directives) as redis, harness.scratch() as scratch:
+        with redis.connect() as connection:
+            must(connection, "DEBUG", "POPULATE", keys, "key", 100)
+            must(connection, "SAVE")
+        sources = [["--redis", f"127.0.0.1:{redis.port}"],
+                   [os.path.join(redis.directory, "dump.rdb")]]
+        for number, source in enumerate(sources):
+            directory = os.path.join(scratch, f"data{number}")
+            lines = run_on_terminal(options, *source, directory)
+            require("7.0.15" in lines[0], lines[0])
+            require(lines[-1].startswith(f"writing {keys:,} keys to {directory}"), lines[-1])
+            counted = [re.fullmatch(r"([\d,]+) keys, [\d.]+ MB, (\d+) %, [\d,]+ keys/s", line)
+                       for line in lines[1:-1]]
+            require(counted and all(counted), f"{source[0]}: {lines}")
+            figures = [(int(line.group(1).replace(",", "")), int(line.group(2)))
+                       for line in counted]
+            require(figures == sorted(figures), f"{figures} goes back")
+            require(all(0 < count <= keys and part <= 100 for count, part in figures), f"{figures}")
+        code, out, err = run_import(options, *sources[1], os.path.join(scratch, "plain"))
+        require_equal(code, 0, err)
+        lines = err.splitlines()
+        require_equal(lines[0], "written by Redis 7.0.15")
+        require(f"writing {keys:,} keys to {os.path.join(scratch, 'plain')}" in lines, err)
+        code, out, err = run_import(options, "--quiet", *sources[1], os.path.join(scratch, "quiet"))
+        require(code == 0 and "keys" not in err, err)
+        require(f"{keys:,} keys" in out, out)
 
 
 def test_damaged_files_are_refused(options):
