@@ -25,13 +25,14 @@ extern const std::span<const Command> kFunctionCommands;
 extern const std::span<const Command> kAclCommands;
 extern const std::span<const Command> kServerCommands;
 extern const std::span<const Command> kLatencyCommands;
+extern const std::span<const Command> kStandaloneCommands;
 
-inline std::array<std::span<const Command>, 17> command_families() {
-  return {kConnectionCommands, kKeyCommands,      kStringCommands, kBitCommands,
-          kListCommands,       kHashCommands,     kSetCommands,    kSortedSetCommands,
-          kStreamCommands,     kQueueCommands,    kPubsubCommands, kTransactionCommands,
-          kScriptingCommands,  kFunctionCommands, kAclCommands,    kServerCommands,
-          kLatencyCommands};
+inline std::array<std::span<const Command>, 18> command_families() {
+  return {kConnectionCommands, kKeyCommands,       kStringCommands, kBitCommands,
+          kListCommands,       kHashCommands,      kSetCommands,    kSortedSetCommands,
+          kStreamCommands,     kQueueCommands,     kPubsubCommands, kTransactionCommands,
+          kScriptingCommands,  kFunctionCommands,  kAclCommands,    kServerCommands,
+          kLatencyCommands,    kStandaloneCommands};
 }
 
 }  // namespace sluice

@@ -1,0 +1,173 @@
+// The rows of CLUSTER, MODULE, REPLICAOF and their like; see standalone.h.
+#include "engine/commands/standalone.h"
+
+#include "engine/commands/families.h"
+
+namespace sluice {
+
+namespace {
+
+constexpr uint32_t kAclDangerousAdmin = kAclAdmin | kAclSlow | kAclDangerous;
+constexpr const char* kNoCluster = "Refused: there is no cluster.";
+constexpr const char* kNoModules = "Refused: there are no modules.";
+constexpr const char* kNotAReplica = "Accepts NO ONE, and refuses a host: there is no replication.";
+// Flags of what would change the cluster or its modules.
+constexpr uint32_t kChangesCluster = kAdmin | kStale | kNoAsyncLoading;
+constexpr uint32_t kChangesModules = kAdmin | kNoScript | kNoAsyncLoading;
+
+constexpr Command cluster(const char* name, int arity, uint32_t flags, const char* since,
+                          const char* syntax = "", const char* tips = "") {
+  Command row;
+  row.name = name;
+  row.arity = arity;
+  row.flags = flags;
+  row.acl = (flags & kAdmin) != 0 ? kAclDangerousAdmin : kAclSlow;
+  row.handler = cluster_disabled_command;
+  row.group = "cluster";
+  row.since = since;
+  row.complexity = "O(1)";
+  row.summary = kNoCluster;
+  row.syntax = syntax;
+  row.tips = tips;
+  return row;
+}
+
+constexpr const char* kVaries = "nondeterministic_output";
+
+const Command kClusterSubcommands[] = {
+    cluster("addslots", -3, kChangesCluster, "3.0.0", "slot [slot ...]"),
+    cluster("addslotsrange", -4, kChangesCluster, "7.0.0",
+            "start-slot end-slot [start-slot end-slot ...]"),
+    cluster("bumpepoch", 2, kChangesCluster, "3.0.0", "", kVaries),
+    cluster("count-failure-reports", 3, kAdmin | kStale, "3.0.0", "node-id", kVaries),
+    cluster("countkeysinslot", 3, kStale, "3.0.0", "slot"),
+    cluster("delslots", -3, kChangesCluster, "3.0.0", "slot [slot ...]"),
+    cluster("delslotsrange", -4, kChangesCluster, "7.0.0",
+            "start-slot end-slot [start-slot end-slot ...]"),
+    cluster("failover", -2, kChangesCluster, "3.0.0", "[FORCE | TAKEOVER]"),
+    cluster("flushslots", 2, kChangesCluster, "3.0.0"),
+    cluster("forget", 3, kChangesCluster, "3.0.0", "node-id"),
+    cluster("getkeysinslot", 4, kStale, "3.0.0", "slot count", kVaries),
+    cluster("help", 2, kLoading | kStale, "5.0.0"),
+    cluster("info", 2, kStale, "3.0.0", "", kVaries),
+    cluster("keyslot", 3, kStale, "3.0.0", "key"),
+    cluster("links", 2, kStale, "7.0.0", "", kVaries),
+    cluster("meet", -4, kChangesCluster, "3.0.0", "ip port [cluster-bus-port]"),
+    cluster("myid", 2, kStale, "3.0.0"),
+    cluster("nodes", 2, kStale, "3.0.0", "", kVaries),
+    cluster("replicas", 3, kAdmin | kStale, "5.0.0", "node-id", kVaries),
+    cluster("replicate", 3, kChangesCluster, "3.0.0", "node-id"),
+    cluster("reset", -2, kAdmin | kNoScript | kStale, "3.0.0", "[HARD | SOFT]"),
+    cluster("saveconfig", 2, kChangesCluster, "3.0.0"),
+    cluster("set-config-epoch", 3, kChangesCluster, "3.0.0", "config-epoch"),
+    cluster("setslot", -4, kChangesCluster, "3.0.0",
+            "slot <IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>"),
+    cluster("shards", 2, kStale, "7.0.0", "", kVaries),
+    cluster("slaves", 3, kAdmin | kStale, "3.0.0", "node-id", kVaries),
+    cluster("slots", 2, kStale, "3.0.0", "", kVaries),
+};
+
+const Command kModuleSubcommands[] = {
+    {.name = "list",
+     .arity = 2,
+     .flags = kAdmin | kNoScript,
+     .acl = kAclDangerousAdmin,
+     .handler = module_list_command,
+     .group = "server",
+     .since = "4.0.0",
+     .complexity = "O(1)",
+     .summary = "Lists no modules: there are none.",
+     .tips = "nondeterministic_output_order"},
+    {.name = "load",
+     .arity = -3,
+     .flags = kChangesModules,
+     .acl = kAclDangerousAdmin,
+     .handler = module_refused_command,
+     .group = "server",
+     .since = "4.0.0",
+     .complexity = "O(1)",
+     .summary = kNoModules,
+     .syntax = "path [arg [arg ...]]"},
+    {.name = "loadex",
+     .arity = -3,
+     .flags = kChangesModules,
+     .acl = kAclDangerousAdmin,
+     .handler = module_refused_command,
+     .group = "server",
+     .since = "7.0.0",
+     .complexity = "O(1)",
+     .summary = kNoModules,
+     .syntax = "path [CONFIG name value [CONFIG name value ...]] [ARGS arg [arg ...]]"},
+    {.name = "unload",
+     .arity = 3,
+     .flags = kChangesModules,
+     .acl = kAclDangerousAdmin,
+     .handler = module_refused_command,
+     .group = "server",
+     .since = "4.0.0",
+     .complexity = "O(1)",
+     .summary = kNoModules,
+     .syntax = "name"},
+    {.name = "help",
+     .arity = 2,
+     .flags = kLoading | kStale,
+     .acl = kAclSlow,
+     .handler = module_help_command,
+     .group = "server",
+     .since = "5.0.0",
+     .complexity = "O(1)",
+     .summary = "Lists the subcommands."},
+};
+
+constexpr Command node_mode(const char* name, uint32_t flags) {
+  Command row = cluster(name, 1, flags | kFast, "3.0.0");
+  row.acl = kAclFast | kAclConnection;
+  return row;
+}
+
+constexpr Command replica(const char* name, const char* since) {
+  Command row;
+  row.name = name;
+  row.arity = 3;
+  row.flags = kAdmin | kNoScript | kStale | kNoAsyncLoading;
+  row.acl = kAclDangerousAdmin;
+  row.handler = replicaof_command;
+  row.group = "server";
+  row.since = since;
+  row.complexity = "O(1)";
+  row.summary = kNotAReplica;
+  row.syntax = "<host port | NO ONE>";
+  return row;
+}
+
+const Command kRows[] = {
+    node_mode("asking", 0),
+    node_mode("readonly", kLoading | kStale),
+    node_mode("readwrite", kLoading | kStale),
+    {.name = "cluster",
+     .arity = -2,
+     .flags = kContainer,
+     .acl = kAclSlow,
+     .subcommands = kClusterSubcommands,
+     .group = "cluster",
+     .since = "3.0.0",
+     .complexity = "O(1)",
+     .summary = kNoCluster},
+    {.name = "module",
+     .arity = -2,
+     .flags = kContainer,
+     .acl = kAclSlow,
+     .subcommands = kModuleSubcommands,
+     .group = "server",
+     .since = "4.0.0",
+     .complexity = "O(1)",
+     .summary = "Says that there are no modules."},
+    replica("replicaof", "5.0.0"),
+    replica("slaveof", "1.0.0"),
+};
+
+}  // namespace
+
+const std::span<const Command> kStandaloneCommands(kRows);
+
+}  // namespace sluice
