@@ -2,6 +2,7 @@
 // his rights, only the rights, and finds words anew each time; so does this.
 #include "engine/acl_rules.h"
 #include "engine/commands/command_names.h"
+#include "engine/commands/left_out.h"
 
 namespace sluice {
 
@@ -48,9 +49,10 @@ std::string Permissions::describe_commands() const {
     told_categories |= category->flag;
     add_word(text, (additive ? "+@" : "-@") + std::string(category->name));
   }
-  for (const Command* command : CommandTable::instance().all()) {
-    describe_command(*command, told, text);
-  }
+  const auto callable = CommandTable::instance().all();
+  for (const Command* command : callable) describe_command(*command, told, text);
+  const auto left_out = left_out_commands();
+  for (const Command& command : left_out) describe_command(command, told, text);
   return text;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/commands/command_names.h"
+#include "engine/commands/left_out.h"
 #include "engine/passwords.h"
 
 namespace sluice {
@@ -29,6 +30,12 @@ constexpr Bytes kSanitize = "sanitize-payload";
 constexpr Bytes kSkipSanitize = "skip-sanitize-payload";
 
 bool is(Bytes rule, Bytes word) { return equals_ignore_case(rule, word); }
+
+// "get", "client|kill", or a left-out command; null if there is none.
+const Command* find_for_rule(Bytes name) {
+  const Command* command = CommandTable::instance().find_by_full_name(name);
+  return command != nullptr ? command : find_left_out_command(name);
+}
 
 }  // namespace
 
@@ -59,8 +66,11 @@ bool join_selectors(std::vector<std::string>& words) {
 
 // --- Sets of commands ---
 
+CommandSet::CommandSet(bool all) : bits_(rule_command_count(), all) {}
+
 bool CommandSet::has_all() const {
-  return std::find(bits_.begin(), bits_.end(), false) == bits_.end();
+  const auto end = bits_.begin() + static_cast<ptrdiff_t>(CommandTable::instance().id_limit());
+  return std::find(bits_.begin(), end, false) == end;
 }
 
 void CommandSet::change(const Command& command, bool allow) {
@@ -69,19 +79,15 @@ void CommandSet::change(const Command& command, bool allow) {
 }
 
 void CommandSet::change_category(uint32_t category, bool allow) {
-  for (const Command* command : CommandTable::instance().all()) {
-    if ((command->acl & category) != 0) change(*command, allow);
-    for (const Command& subcommand : command->subcommands) {
-      if ((subcommand.acl & category) != 0) bits_[subcommand.id] = allow;
-    }
+  for (size_t id = 0; id < bits_.size(); ++id) {
+    if ((rule_command(id).acl & category) != 0) change(rule_command(id), allow);
   }
 }
 
 CommandSet::Count CommandSet::count_category(uint32_t category) const {
   Count count;
-  const CommandTable& table = CommandTable::instance();
-  for (size_t id = 0; id < table.id_limit(); ++id) {
-    if ((table.by_id(id).acl & category) != 0) ++(bits_[id] ? count.in : count.out);
+  for (size_t id = 0; id < bits_.size(); ++id) {
+    if ((rule_command(id).acl & category) != 0) ++(bits_[id] ? count.in : count.out);
   }
   return count;
 }
@@ -114,7 +120,7 @@ const char* Permissions::apply(Bytes rule) {
   } else if (rule.starts_with('+')) {
     return allow_command(rule.substr(1));
   } else if (rule.starts_with('-')) {
-    const Command* command = CommandTable::instance().find_by_full_name(rule.substr(1));
+    const Command* command = find_for_rule(rule.substr(1));
     if (command == nullptr) return kUnknownName;
     change_command(*command, false);
   } else {
@@ -163,9 +169,8 @@ const char* Permissions::apply_channel_rule(Bytes rule) {
 }
 
 const char* Permissions::allow_command(Bytes name) {
-  const CommandTable& table = CommandTable::instance();
   const size_t bar = name.rfind('|');
-  const Command* command = table.find_by_full_name(name.substr(0, bar));
+  const Command* command = find_for_rule(name.substr(0, bar));
   if (command == nullptr) return kUnknownName;
   if (bar == Bytes::npos) {
     change_command(*command, true);
@@ -192,9 +197,8 @@ const char* Permissions::apply_category(Bytes name, bool allow) {
   const FlagName* category = find_acl_category(name);
   if (category == nullptr) return kUnknownName;
   commands_.change_category(category->flag, allow);
-  const CommandTable& table = CommandTable::instance();
   std::erase_if(first_arguments_, [&](const auto& entry) {
-    return (table.by_id(entry.first).acl & category->flag) != 0;
+    return (rule_command(entry.first).acl & category->flag) != 0;
   });
   return nullptr;
 }

@@ -35,12 +35,14 @@ bool join_selectors(std::vector<std::string>& words);
 // Whether user names, key patterns and channel patterns may not hold this text.
 bool has_blank_or_nul(Bytes text);
 
-// A set of commands by their dense ids; a container's row stands in it besides its subcommands.
+// A set of commands by their dense ids; a container's row stands in it besides its subcommands, and
+// left-out commands of Redis besides those that can be called.
 class CommandSet {
  public:
-  explicit CommandSet(bool all) : bits_(CommandTable::instance().id_limit(), all) {}
+  explicit CommandSet(bool all);
 
   bool has(const Command& command) const { return bits_[command.id]; }
+  // Every command that can be called.
   bool has_all() const;
   // A container takes its subcommands along.
   void change(const Command& command, bool allow);
@@ -53,7 +55,7 @@ class CommandSet {
   Count count_category(uint32_t category) const;
 
  private:
-  std::vector<bool> bits_;
+  std::vector<bool> bits_;  // By id: rule_command().
 };
 
 // Commands, keys and channels.

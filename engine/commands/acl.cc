@@ -9,6 +9,7 @@
 #include "engine/commands/call.h"
 #include "engine/commands/command_names.h"
 #include "engine/commands/help.h"
+#include "engine/commands/left_out.h"
 #include "engine/engine.h"
 #include "engine/passwords.h"
 #include "engine/pubsub.h"
@@ -133,12 +134,11 @@ void acl_cat_command(Call& call) {
     return call.reply.error("ERR Unknown category '" + std::string(call.args[2].substr(0, 128)) +
                             "'");
   }
-  const CommandTable& table = CommandTable::instance();
   const size_t mark = call.reply.open_array();
   size_t count = 0;
-  for (size_t id = 0; id < table.id_limit(); ++id) {
-    if ((table.by_id(id).acl & category->flag) == 0) continue;
-    call.reply.bulk(CommandTable::full_name(table.by_id(id)));
+  for (size_t id = 0; id < rule_command_count(); ++id) {
+    if ((rule_command(id).acl & category->flag) == 0) continue;
+    call.reply.bulk(CommandTable::full_name(rule_command(id)));
     ++count;
   }
   call.reply.close_array(mark, count);
@@ -169,6 +169,8 @@ void acl_dryrun_command(Call& call) {
   const Command* command = CommandTable::instance().find(args[0]);
   if (command != nullptr && (command->flags & kContainer) != 0 && args.size() > 1) {
     command = CommandTable::find_subcommand(*command, args[1]);
+  } else if (command == nullptr) {
+    command = find_left_out_command(args[0]);
   }
   if (command == nullptr) {
     return call.reply.error("ERR Command '" + std::string(args[0]) + "' not found");

@@ -3,6 +3,7 @@
 them, and over restarts; BGREWRITEAOF."""
 
 import os
+import re
 import sys
 
 import harness
@@ -82,6 +83,60 @@ def test_acl_files_are_read_and_refused_as_by_redis(options):
                 os.unlink(path)
             require_equal(files[1], files[0], "the saved file")
             require("user carol on nopass" in files[1], "the file has carol")
+
+
+def every_name(connection):
+    """All commands and subcommands, in lower case."""
+    names = set()
+    for entry in connection.call("COMMAND").value:
+        names.add(entry[0].decode())
+        names.update(subcommand[0].decode() for subcommand in entry[9])
+    return names
+
+
+def test_rules_may_name_every_command_of_redis(options):
+    """Rules with any command of Redis are taken and shown as there; categories hold the same."""
+    own = re.compile(r"q\..*|client\|setinfo")
+    reference, tested = both(options, {})
+    with reference, tested, reference.connect() as theirs, tested.connect() as ours:
+        def same(*words):
+            got, wanted = (connection.call(*words) for connection in (ours, theirs))
+            require_equal(got.raw, wanted.raw, " ".join(words))
+
+        names = every_name(theirs)
+        require("cluster|info" in names and "geoadd" in names, "redis-server's names")
+        for name in sorted(names):
+            for rules in (("-@all", f"+{name}"), ("+@all", f"-{name}")):
+                same("ACL", "SETUSER", "u", "reset", *rules)
+                same("ACL", "GETUSER", "u")
+        for word in "geoadd|x", "+cluster|nosuch":
+            same("ACL", "SETUSER", "u", f"+{word}")
+        for category in theirs.call("ACL", "CAT").value:
+            lists = [{name.decode() for name in connection.call("ACL", "CAT", category).value}
+                     for connection in (ours, theirs)]
+            own_names = {name for name in lists[0] if own.fullmatch(name)}
+            require_equal(lists[0] - own_names, lists[1], f"ACL CAT {category.decode()}")
+
+
+def test_a_start_with_rules_of_left_out_commands(options):
+    """A redis.conf and an ACL file whose users name commands that are left out are taken."""
+    rules = "on >pw ~* +@all -cluster -replicaof -failover -migrate +slaveof -pfadd -module|load"
+    with scratch() as directory:
+        path = os.path.join(directory, "sluice.conf")
+        write(path, f"port auto\nappendonly no\nsave \"\"\nhttp-port 0\ndir {directory}\n"
+                    f"ready-file {directory}/ready\nuser app {rules}\n")
+        server = ConfiguredServer(options.program, kind="sluice", directory=directory)
+        options.last = server
+        with server, server.connect() as connection:
+            require_equal(connection.call("AUTH", "app", "pw").raw, b"+OK\r\n", "AUTH")
+            require_equal(connection.call("SET", "k", "v").raw, b"+OK\r\n", "SET")
+            require_equal(connection.call("CLUSTER", "INFO").raw.split()[0], b"-NOPERM", "CLUSTER")
+        users = os.path.join(directory, "users.acl")
+        write(users, f"user app {rules}\n")
+        with options.server({"aclfile": users}) as server, server.connect() as connection:
+            listed = connection.call("ACL", "LIST").value[0].decode()
+            for rule in rules.split()[3:]:
+                require(rule == "+slaveof" or rule in listed.split(), f"{rule} of {listed}")
 
 
 def test_acl_load_closes_the_connections_of_other_users(options):
