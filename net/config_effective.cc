@@ -390,10 +390,10 @@ std::vector<Directive> encoding_directives() {
 std::vector<Directive> observation_directives() {
   return {
       {.name = "loglevel",
-       .type = kChoice,
+       .type = kSpecial,
        .default_value = "notice",
-       .choices = "debug, verbose, notice, warning, nothing",
-       .binding = &set_choice<&Settings::loglevel>,
+       .parse = config_special::parse_loglevel,
+       .expected = "one of debug, verbose, notice, warning, nothing",
        .summary = "how much is logged"},
       {.name = "logfile",
        .change = kImmutable,

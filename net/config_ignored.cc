@@ -61,6 +61,13 @@ Directive special(const char* name, const char* default_value, SpecialParser par
   return row;
 }
 
+// A special of one argument.
+Directive checked(const char* name, const char* default_value, SpecialParser parse) {
+  Directive row = special(name, default_value, parse);
+  row.multiple = false;
+  return row;
+}
+
 Directive immutable(Directive row) {
   row.change = ChangeRule::kImmutable;
   return row;
@@ -92,7 +99,7 @@ std::vector<Directive> first_rows() {
       number("active-defrag-threshold-lower", "10", 0, 1000),
       number("active-defrag-threshold-upper", "100", 0, 1000),
       number("active-expire-effort", "1", 1, 10),
-      flag("activedefrag", "no"),
+      checked("activedefrag", "no", config_special::parse_activedefrag),
       flag("activerehashing", "yes"),
       immutable(flag("always-show-logo", "no")),
       flag("aof-disable-auto-gc", "no"),
@@ -112,7 +119,7 @@ std::vector<Directive> first_rows() {
       flag("cluster-allow-reads-when-down", "no"),
       flag("cluster-allow-replica-migration", "yes"),
       number("cluster-announce-bus-port", "0", 0, 65535),
-      text("cluster-announce-hostname", ""),
+      checked("cluster-announce-hostname", "", config_special::parse_hostname),
       text("cluster-announce-ip", ""),
       number("cluster-announce-port", "0", 0, 65535),
       number("cluster-announce-tls-port", "0", 0, 65535),
@@ -134,7 +141,7 @@ std::vector<Directive> first_rows() {
       immutable(choice("enable-module-command", "no", "no, yes, local")),
       immutable(choice("enable-protected-configs", "no", "no, yes, local")),
       memory("hll-sparse-max-bytes", "3000", 0, kMaxLong),
-      number("hz", "10", 0, kMaxInt),
+      checked("hz", "10", config_special::parse_hz),
       text("ignore-warnings", ""),
       immutable(flag("io-threads-do-reads", "no")),
       flag("jemalloc-bg-thread", "yes"),
@@ -153,21 +160,25 @@ std::vector<Directive> last_rows() {
       number("list-compress-depth", "0", 0, kMaxInt),
       secret(text("masterauth", "")),
       secret(text("masteruser", "")),
-      memory_or_percent("maxmemory-clients", "0"),
+      only(memory_or_percent("maxmemory-clients", "0"), "0",
+           "clients are not closed for the memory of all of them; client-output-buffer-limit and "
+           "client-query-buffer-limit bound each"),
       number("maxmemory-eviction-tenacity", "10", 0, 100),
       number("maxmemory-samples", "5", 1, kMaxInt),
       number("min-replicas-max-lag", "10", 0, kMaxInt, "min-slaves-max-lag"),
-      number("min-replicas-to-write", "0", 0, kMaxInt, "min-slaves-to-write"),
+      only(number("min-replicas-to-write", "0", 0, kMaxInt, "min-slaves-to-write"), "0",
+           "there are no replicas that a write could wait for"),
       flag("no-appendfsync-on-rewrite", "no"),
       choice("oom-score-adj", "no", "no, yes, relative, absolute"),
       special("oom-score-adj-values", "0 200 800", config_special::parse_oom_scores),
-      text("proc-title-template", "{title} {listen-addr} {server-mode}"),
+      checked("proc-title-template", "{title} {listen-addr} {server-mode}",
+              config_special::parse_title_template),
       choice("propagation-error-behavior", "ignore", "ignore, panic, panic-on-replicas"),
       flag("rdb-del-sync-files", "no"),
       flag("rdb-save-incremental-fsync", "yes"),
       immutable(flag("rdbchecksum", "yes")),
       flag("rdbcompression", "yes"),
-      memory("repl-backlog-size", "1048576", 1, kMaxLong),
+      checked("repl-backlog-size", "1048576", config_special::parse_backlog_size),
       number("repl-backlog-ttl", "3600", 0, kMaxLong),
       flag("repl-disable-tcp-nodelay", "no"),
       choice("repl-diskless-load", "disabled", "disabled, on-empty-db, swapdb"),
@@ -200,8 +211,8 @@ std::vector<Directive> last_rows() {
       text("tls-client-cert-file", ""),
       text("tls-client-key-file", ""),
       secret(text("tls-client-key-file-pass", "")),
-      flag("tls-cluster", "no"),
-      flag("tls-replication", "no"),
+      checked("tls-cluster", "no", config_special::parse_peer_tls),
+      checked("tls-replication", "no", config_special::parse_peer_tls),
   };
 }
 

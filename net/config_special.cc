@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
@@ -18,23 +20,7 @@ constexpr int64_t kMaxPort = 65535;
 constexpr int64_t kMaxIoThreads = 128;
 constexpr const char* kWrongNumber = "wrong number of arguments";
 
-std::string joined(Arguments arguments) {
-  std::string text;
-  for (const std::string& argument : arguments) {
-    if (!text.empty()) text += ' ';
-    text += argument;
-  }
-  return text;
-}
-
-// As Redis: strtol or strtod over the whole argument.
-std::optional<int64_t> parse_long(const std::string& text) {
-  char* end = nullptr;
-  const int64_t number = std::strtoll(text.c_str(), &end, 10);
-  if (text.empty() || *end != '\0') return std::nullopt;
-  return number;
-}
-
+// As Redis: strtod over the whole argument.
 std::optional<double> parse_decimal(const std::string& text) {
   char* end = nullptr;
   const double number = std::strtod(text.c_str(), &end);
@@ -87,7 +73,33 @@ std::string events_text(uint32_t events) {
   return text;
 }
 
+// As Redis shows a percentile: six decimals, without the zeros at the end.
+std::string percentile_text(double percent) {
+  char digits[32];
+  const int size = std::snprintf(digits, sizeof digits, "%.6f", percent);
+  Bytes text(digits, static_cast<size_t>(size));
+  while (text.ends_with('0')) text.remove_suffix(1);
+  if (text.ends_with('.')) text.remove_suffix(1);
+  return std::string(text);
+}
+
 }  // namespace
+
+std::string joined(Arguments parts) {
+  std::string text;
+  for (const std::string& part : parts) {
+    if (!text.empty()) text += ' ';
+    text += part;
+  }
+  return text;
+}
+
+std::optional<int64_t> parse_long(const std::string& text) {
+  char* end = nullptr;
+  const int64_t number = std::strtoll(text.c_str(), &end, 10);
+  if (text.empty() || *end != '\0') return std::nullopt;
+  return number;
+}
 
 std::optional<uint64_t> parse_memory(Bytes text) {
   const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
@@ -369,52 +381,33 @@ std::string refuse_loadmodule(Arguments, ConfigDraft&, std::string&) {
   return "this server cannot load modules";
 }
 
+std::string parse_loglevel(Arguments arguments, ConfigDraft& draft, std::string& value) {
+  if (arguments.size() != 1) return kWrongNumber;
+  // In the order of LogVerbosity. Redis 7.0.15 does not have the last one.
+  static constexpr const char* kLevels[] = {"debug", "verbose", "notice", "warning", "nothing"};
+  for (size_t i = 0; i < std::size(kLevels); ++i) {
+    if (!equals_ignore_case(kLevels[i], arguments[0])) continue;
+    draft.settings.loglevel = static_cast<LogVerbosity>(i);
+    value = kLevels[i];
+    return "";
+  }
+  return "argument(s) must be one of the following: debug, verbose, notice, warning";
+}
+
 std::string parse_percentiles(Arguments arguments, ConfigDraft&, std::string& value) {
   if (arguments.size() == 1 && arguments[0].empty()) arguments = {};
+  std::vector<std::string> shown;
   for (const std::string& argument : arguments) {
     const std::optional<double> number = parse_decimal(argument);
-    if (!number) return "Invalid latency-tracking-info-percentiles parameters";
-    if (!(*number >= 0.0 && *number <= 100.0)) {
+    if (!number || std::isnan(*number)) {
+      return "Invalid latency-tracking-info-percentiles parameters";
+    }
+    if (*number < 0.0 || *number > 100.0) {
       return "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]";
     }
+    shown.push_back(percentile_text(*number));
   }
-  value = joined(arguments);
-  return "";
-}
-
-std::string parse_oom_scores(Arguments arguments, ConfigDraft&, std::string& value) {
-  if (arguments.size() != 3) return kWrongNumber;
-  for (const std::string& argument : arguments) {
-    const std::optional<int64_t> number = parse_long(argument);
-    if (!number || *number < -2000 || *number > 2000) {
-      return "Invalid oom-score-adj-values, elements must be between -2000 and 2000.";
-    }
-  }
-  value = joined(arguments);
-  return "";
-}
-
-std::string parse_shutdown_options(Arguments arguments, ConfigDraft&, std::string& value) {
-  static constexpr const char* kOptions[] = {"save", "nosave", "now", "force"};
-  bool given[std::size(kOptions)] = {};
-  bool good = !arguments.empty();
-  for (const std::string& argument : arguments) {
-    size_t i = 0;
-    while (i < std::size(kOptions) && !equals_ignore_case(argument, kOptions[i])) ++i;
-    if (i < std::size(kOptions)) {
-      given[i] = true;
-    } else if (!equals_ignore_case(argument, "default")) {
-      good = false;
-    }
-  }
-  if (!good) {
-    return "argument(s) must be one of the following: default, save, nosave, now, force";
-  }
-  value.clear();
-  for (size_t i = 0; i < std::size(kOptions); ++i) {
-    if (given[i]) value += (value.empty() ? "" : " ") + std::string(kOptions[i]);
-  }
-  if (value.empty()) value = "default";
+  value = joined(shown);
   return "";
 }
 

@@ -18,6 +18,12 @@ std::optional<uint64_t> parse_memory(Bytes text);
 // several arguments; an empty text has no parts.
 std::vector<std::string> split_value(Bytes text);
 
+// The parts with a blank between them.
+std::string joined(std::span<const std::string> parts);
+
+// Redis's strtol over the whole of an argument. Nothing if it is no number.
+std::optional<int64_t> parse_long(const std::string& text);
+
 // `text` as one argument in quotes, so that split_quoted_args() gives it back as it is.
 std::string quoted(Bytes text);
 
@@ -56,8 +62,17 @@ std::string parse_replicaof(Arguments arguments, ConfigDraft& draft, std::string
 std::string refuse_rename_command(Arguments arguments, ConfigDraft& draft, std::string& value);
 std::string refuse_loadmodule(Arguments arguments, ConfigDraft& draft, std::string& value);
 std::string parse_percentiles(Arguments arguments, ConfigDraft& draft, std::string& value);
+std::string parse_loglevel(Arguments arguments, ConfigDraft& draft, std::string& value);
 
-// Of ignored directives: checked enough to give Redis's answer.
+// Of ignored directives: checked enough to give Redis's answer (config_special_ignored.cc).
+std::string parse_activedefrag(Arguments arguments, ConfigDraft& draft, std::string& value);
+// Redis takes more of these than it uses, and keeps what it uses.
+std::string parse_hz(Arguments arguments, ConfigDraft& draft, std::string& value);
+std::string parse_backlog_size(Arguments arguments, ConfigDraft& draft, std::string& value);
+std::string parse_hostname(Arguments arguments, ConfigDraft& draft, std::string& value);
+std::string parse_title_template(Arguments arguments, ConfigDraft& draft, std::string& value);
+// TLS between servers: it asks for certificates, although there is no other server.
+std::string parse_peer_tls(Arguments arguments, ConfigDraft& draft, std::string& value);
 std::string parse_oom_scores(Arguments arguments, ConfigDraft& draft, std::string& value);
 std::string parse_shutdown_options(Arguments arguments, ConfigDraft& draft, std::string& value);
 

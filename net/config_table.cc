@@ -81,7 +81,7 @@ std::string apply_memory(const Directive& directive, const std::string& text, Co
     const std::optional<int64_t> percent = parse_i64(Bytes(text).substr(0, text.size() - 1));
     if (!percent || *percent < 0) return "argument must be a memory or percent value";
     if (*percent > 100) return "percentage argument must be less or equal to 100";
-    value = std::to_string(*percent) + '%';
+    value = *percent == 0 ? "0" : std::to_string(*percent) + '%';
     return "";
   }
   const std::optional<uint64_t> bytes = config_special::parse_memory(text);

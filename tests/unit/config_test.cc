@@ -493,34 +493,6 @@ TEST_CASE("memory sizes are Redis's") {
   }
 }
 
-TEST_CASE("special values print as Redis prints them") {
-  Config config;
-  const std::vector<std::array<std::string, 3>> cases = {
-      {"notify-keyspace-events", "KEg$lshzxetdmn", "AKEm"},
-      {"notify-keyspace-events", "n", "n"},
-      {"notify-keyspace-events", "xE", "xE"},
-      {"notify-keyspace-events", "", ""},
-      {"save", "900 1 300 10", "900 1 300 10"},
-      {"save", "", ""},
-      {"client-output-buffer-limit", "NORMAL 1mb 2 3 replica 0 0 0",
-       "normal 1048576 2 3 slave 0 0 0 pubsub 33554432 8388608 60"},
-      {"client-output-buffer-limit", "",
-       "normal 1048576 2 3 slave 0 0 0 pubsub 33554432 8388608 60"},
-      {"shutdown-on-sigterm", "now save", "save now"},
-      {"latency-tracking-info-percentiles", "50 99.99", "50 99.99"},
-      {"maxmemory-clients", "5%", "5%"},
-  };
-  for (const auto& [name, given, shown] : cases) {
-    CAPTURE(given);
-    CHECK_EQ(set_one(config, name, given), "");
-    CHECK_EQ(value(config, name), shown);
-  }
-  CHECK_EQ(set_one(config, "save", "900 1 x"), refused("save", "Invalid save parameters"));
-  CHECK_EQ(set_one(config, "client-output-buffer-limit", "normal 1 1"),
-           refused("client-output-buffer-limit",
-                   "Wrong number of arguments in buffer limit configuration."));
-}
-
 TEST_CASE("callbacks get the settings before and after a change, and may read the configuration") {
   Config config;
   int calls = 0;
