@@ -28,11 +28,11 @@ inline constexpr FlagName kCommandFlagNames[] = {
     {kAsking, "asking"},
     {kFast, "fast"},
     {kNoAuth, "no_auth"},
-    {kNoMulti, "no_multi"},
-    {kAllowBusy, "allow_busy"},
-    {kNoAsyncLoading, "no_async_loading"},
     {kNoMandatoryKeys, "no_mandatory_keys"},
+    {kNoAsyncLoading, "no_async_loading"},
+    {kNoMulti, "no_multi"},
     {kMovableKeys, "movablekeys"},
+    {kAllowBusy, "allow_busy"},
 };
 
 inline constexpr FlagName kKeyFlagNames[] = {
