@@ -45,6 +45,7 @@ class NewestFirst {
   // While it walks a heap, the oldest on top; then in order.
   std::vector<Found> newest_;
   size_t shown_ = 0;  // of them; the skipped ones count
+  size_t text_bytes_ = 0;
 };
 
 bool NewestFirst::go_on() {
@@ -55,14 +56,19 @@ bool NewestFirst::go_on() {
 }
 
 bool NewestFirst::walk() {
-  Words words = {"Q.LIST", request_.queue, "CURSOR", cursor_, "COUNT", kStepCount, "BRIEF"};
+  Words words = {"Q.LIST", request_.queue, "CURSOR", cursor_, "COUNT", kStepCount};
+  if (request_.wanted) {
+    words.insert(words.end(), {"WITH", "payload", "WITH", "result"});
+  } else {
+    words.emplace_back("BRIEF");
+  }
   if (!request_.selector.empty()) words.emplace_back("WHERE");
   words.insert(words.end(), request_.selector.begin(), request_.selector.end());
   RespValue reply = exchange_->run(words);
   if (respond_error(*exchange_, reply)) return false;
   for (RespValue& job : reply.items[1].items) {
-    // In the order of BRIEF: id, state, enqueued.
-    keep({job.items[5].integer, std::move(job.items[1].text)});
+    if (request_.wanted && !request_.wanted(job)) continue;
+    keep({job.at("enqueued").integer, job.at("id").text});
   }
   cursor_ = std::move(reply.items[0].text);
   walked_ = cursor_ == "0";
@@ -90,9 +96,16 @@ void NewestFirst::keep(Found found) {
 }
 
 bool NewestFirst::show() {
-  const RespValue job = exchange_->run(
-      {"Q.GET", request_.queue, newest_[shown_++].id, "WITH", "payload", "WITH", "result"});
+  Words words = {"Q.GET", request_.queue, newest_[shown_++].id};
+  if (text_bytes_ < request_.max_text_bytes) {
+    words.insert(words.end(), {"WITH", "payload", "WITH", "result"});
+  }
+  const RespValue job = exchange_->run(words);
   if (respond_error(*exchange_, job)) return false;
+  for (const char* name : {"payload", "result"}) {
+    const RespValue* text = job.find(name);
+    if (text != nullptr) text_bytes_ += text->text.size();
+  }
   if (job.is_map()) request_.take(job);
   return true;
 }

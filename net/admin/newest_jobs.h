@@ -17,11 +17,15 @@ namespace sluice {
 struct NewestJobs {
   std::string queue;
   Words selector;  // of Q.LIST, behind WHERE; empty: all
+  // What is asked besides of a job, which it gets with payload and result. Null: nothing.
+  std::function<bool(const RespValue& job)> wanted;
   size_t skip = 0;
   size_t limit = 0;
+  // Jobs of the page behind those whose payloads and results come to that much are shown without.
+  size_t max_text_bytes = SIZE_MAX;
   // Gets each job of the page in order, as Q.GET shows it with payload and result.
   std::function<void(const RespValue& job)> take;
-  // At the end: how many jobs the selector means in all.
+  // At the end: how many jobs are meant in all.
   std::function<void(size_t total)> then;
 };
 

@@ -123,7 +123,9 @@ def test_422_for_what_makes_no_sense(options):
                 members = require_problem(client.request(method, path + "?nonsense=1", body), 422,
                                           "BADFIELD")
                 require_equal(members["field"], "nonsense", f"{method} {path}")
-            if body is not None and not theirs and path != QUEUE:
+            # What is missing from a body comes first: sessions_test.py sends whole ones.
+            whole = path not in (QUEUE, "/api/v1/session")
+            if body is not None and not theirs and whole:
                 members = require_problem(client.request(method, path, {**body, "nonsense": 1}),
                                           422, "BADFIELD")
                 require_equal(members["field"], "nonsense", f"{method} {path}")
