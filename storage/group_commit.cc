@@ -70,7 +70,10 @@ GroupCommitJournal::GroupCommitJournal(Log* log, JournalOptions options)
   }
   if (log_ == nullptr) return;
   log_->on_failure([this](const Status& status) { fail(status); });
-  probe_disk();
+  {
+    MutexLock lock(write_mutex_);
+    probe_disk();
+  }
   thread_ = std::thread([this] { run(); });
 }
 
@@ -184,6 +187,10 @@ bool GroupCommitJournal::write_buffered(bool synced) {
     if (synced) count_sync(Clock::now() - start);
     kill_point("after_journal_write");
     count_commit(writing_.size(), writing_units_);
+    // Sooner than by the clock where much is written: what grows is refused before the reserve is
+    // gone.
+    const uint64_t often = std::max(min_free_disk_bytes() / kProbesPerReserve, kLeastPerProbe);
+    if (kept_bytes() - probed_kept_bytes_ >= often) probe_disk();
   }
   writing_.clear();
   writing_.shrink(kKeptBufferBytes);
@@ -450,6 +457,7 @@ void GroupCommitJournal::linger() {
 
 void GroupCommitJournal::run() {
   name_this_thread("journal");
+  Clock::time_point next_probe = Clock::now() + kDiskProbeInterval;
   Clock::time_point next_sync = Clock::now() + options_.sync_interval;
   while (true) {
     const bool always = mode() == SyncMode::kAlways && keeping_.load(std::memory_order_relaxed);
@@ -475,10 +483,11 @@ void GroupCommitJournal::run() {
       sync_written();
       next_sync = now + options_.sync_interval;
     }
-    // Sooner where much is written: what grows is refused before the reserve is gone.
-    const uint64_t written = kept_bytes() - probed_kept_bytes_;
-    const uint64_t often = std::max(min_free_disk_bytes() / kProbesPerReserve, kLeastPerProbe);
-    if (now >= next_probe_ || written >= often) probe_disk();
+    if (now >= next_probe) {
+      MutexLock lock(write_mutex_);
+      probe_disk();
+      next_probe = now + kDiskProbeInterval;
+    }
   }
 }
 
@@ -490,7 +499,6 @@ void GroupCommitJournal::tell_durable() {
 }
 
 void GroupCommitJournal::probe_disk() {
-  next_probe_ = Clock::now() + kDiskProbeInterval;
   probed_kept_bytes_ = kept_bytes();
   const Result<uint64_t> free = log_->free_disk_bytes();
   if (!free.ok()) return;  // not knowing is no reason to refuse writes

@@ -154,7 +154,7 @@ class GroupCommitJournal final : public Journal {
   void wait_for_units();
   void linger() REQUIRES(mutex_);
   void sleep_for(Clock::duration time) REQUIRES(mutex_);
-  void probe_disk();
+  void probe_disk() REQUIRES(write_mutex_);
   void take_buffer(Lsn& first, Lsn& last) REQUIRES(write_mutex_);
   std::vector<Commit> divide_buffer(Lsn first) REQUIRES(write_mutex_);
   bool write_buffered(bool synced) REQUIRES(write_mutex_);
@@ -192,9 +192,6 @@ class GroupCommitJournal final : public Journal {
   std::atomic<bool> below_min_free_{false};
   std::atomic<uint64_t> free_disk_bytes_{0};
   std::atomic<uint64_t> min_free_disk_bytes_;
-  // Of the background thread.
-  Clock::time_point next_probe_;
-  uint64_t probed_kept_bytes_ = 0;
 
   mutable Mutex mutex_;
   ByteBuffer filling_ GUARDED_BY(mutex_);
@@ -219,6 +216,7 @@ class GroupCommitJournal final : public Journal {
   std::vector<Cut> writing_cuts_ GUARDED_BY(write_mutex_);
   uint64_t writing_units_ GUARDED_BY(write_mutex_) = 0;
   uint64_t writing_records_ GUARDED_BY(write_mutex_) = 0;
+  uint64_t probed_kept_bytes_ GUARDED_BY(write_mutex_) = 0;
 
   // Held by whoever syncs beside the writer (not in kAlways).
   Mutex sync_mutex_;
