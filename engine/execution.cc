@@ -38,6 +38,12 @@ std::string unknown_command(std::span<const Bytes> args) {
   return text + listed;
 }
 
+std::string unknown_subcommand(const Command& container, Bytes name) {
+  std::string upper(container.name);
+  for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
+  return "ERR unknown subcommand '" + shown(name, 128) + "'. Try " + upper + " HELP.";
+}
+
 bool may_run_while_subscribed(const Command& command) {
   if (command.container != nullptr) return false;
   constexpr Bytes kAllowed[] = {"ping",         "subscribe",    "unsubscribe", "psubscribe", "quit",
@@ -168,7 +174,8 @@ ShardMask Execution::shards_of(const Command& command, std::span<const Bytes> ar
   // Nearly every command: one key at a fixed place.
   if (first.find == KeySpec::Find::kRange && first.begin == KeySpec::Begin::kIndex &&
       first.last == 0 && command.keys[1].begin == KeySpec::Begin::kNone) {
-    first_key = KeyRef(args[static_cast<size_t>(first.index)]);
+    const Bytes key = args[static_cast<size_t>(first.index)];
+    if (first_key.key.data() != key.data()) first_key = KeyRef(key);
     return (command.flags & kEveryShard) != 0 ? kAllShards : 1U << first_key.shard;
   }
   if ((command.flags & kEveryShard) != 0) return kAllShards;
@@ -219,9 +226,10 @@ bool Execution::busy() const {
   return nested_in_another_ || engine_.script_busy.load(std::memory_order_relaxed);
 }
 
-void Execution::lock_for(Client& client, const Command& command, std::span<const Bytes> args,
+void Execution::lock_for(Client& client, const Request& request,
                          KeyRef& first_key) NO_THREAD_SAFETY_ANALYSIS {
-  ShardMask mask = shards_of(command, args, first_key);
+  const Command& command = *request.command;
+  ShardMask mask = shards_of(command, request.args, first_key);
   if ((command.acl & kAclTransaction) != 0) mask |= transaction_shards(*this, client, command);
   if ((command.flags & kAllowBusy) != 0) return lock_unless_busy(mask);
   lock(mask);
@@ -256,42 +264,30 @@ void Execution::note_rejected(const Command& command, Reply& reply) {
   add_one(stat(command).rejected);
 }
 
-const Command* Execution::admit(Client& client, std::span<const Bytes> args, RespReply& reply) {
-  const Command* command = CommandTable::instance().find(args[0]);
+bool Execution::admit(Client& client, const Request& request, RespReply& reply) {
+  const std::span<const Bytes> args = request.args;
+  const Command* const command = request.command;
   if (command == nullptr) {
     if (is_http(args[0])) {
       engine_.server().log_warning("Possible SECURITY ATTACK: an HTTP request, from " +
                                    client.address + ". The connection is closed.");
       client.close_after_reply = true;
-      return nullptr;
+      return false;
     }
     reject(client, nullptr, unknown_command(args), reply);
-    return nullptr;
+    return false;
   }
-  if ((command->flags & kContainer) != 0 && args.size() > 1) {
-    const Command* subcommand = CommandTable::find_subcommand(*command, args[1]);
-    if (subcommand == nullptr) {
-      reject(
-          client, nullptr,
-          "ERR unknown subcommand '" + shown(args[1], 128) + "'. Try " +
-              [&] {
-                std::string upper(command->name);
-                for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
-                return upper;
-              }() +
-              " HELP.",
-          reply);
-      return nullptr;
-    }
-    command = subcommand;
+  if (request.names_unknown_subcommand()) {
+    reject(client, nullptr, unknown_subcommand(*command, args[1]), reply);
+    return false;
   }
   client.last_command = command;
   const std::string error = check(client, *command, args);
   if (!error.empty()) {
     reject(client, command, error, reply);
-    return nullptr;
+    return false;
   }
-  return command;
+  return true;
 }
 
 std::string Execution::check(Client& client, const Command& command, std::span<const Bytes> args) {
@@ -322,10 +318,10 @@ std::string Execution::check(Client& client, const Command& command, std::span<c
   return (command.flags & kNeedsRoom) != 0 ? refuse_growth(engine_, command.flags) : std::string();
 }
 
-void Execution::execute(Client& client, std::span<const Bytes> args, RespReply& reply) {
+void Execution::execute(Client& client, const Request& request, RespReply& reply) {
   add_one(commands_processed);
-  const Command* command = admit(client, args, reply);
-  if (command == nullptr) return;
+  if (!admit(client, request, reply)) return;
+  const Command* const command = request.command;
   if (client.protocol == 2 && client.subscriptions() != 0 && !may_run_while_subscribed(*command)) {
     reject(
         client, command,
@@ -342,25 +338,24 @@ void Execution::execute(Client& client, std::span<const Bytes> args, RespReply& 
   if (client.in_multi && !is_transaction_control(*command)) {
     QueuedCommand queued;
     queued.command = command;
-    queued.arguments.assign(args.begin(), args.end());
+    queued.arguments.assign(request.args.begin(), request.args.end());
     client.queued.push_back(std::move(queued));
-    for (const Bytes argument : args) client.queued_bytes += sizeof(std::string) + argument.size();
+    for (const Bytes argument : request.args)
+      client.queued_bytes += sizeof(std::string) + argument.size();
     reply.simple("QUEUED");
     return;
   }
-  run(client, *command, args, reply);
+  run(client, request, reply);
 }
 
-bool Execution::must_wait(Client& client, std::span<const Bytes> args) {
+bool Execution::must_wait(Client& client, const Request& request) {
   const PauseMode mode = engine_.pause.mode(steady_ms_);
   if (mode == PauseMode::kNone) return false;
-  const Command* command = CommandTable::instance().find(args[0]);
-  if (command != nullptr && (command->flags & kContainer) != 0 && args.size() > 1) {
-    command = CommandTable::find_subcommand(*command, args[1]);
-  }
+  const Command* const command = request.command;
   // What is wrong is told at once.
-  if (command == nullptr || !check(client, *command, args).empty()) return false;
-  if (mode == PauseMode::kWrites && !may_change_data(client, *command, args)) return false;
+  if (command == nullptr || request.names_unknown_subcommand()) return false;
+  if (!check(client, *command, request.args).empty()) return false;
+  if (mode == PauseMode::kWrites && !may_change_data(client, *command, request.args)) return false;
   client.last_command = command;
   return true;
 }
@@ -380,20 +375,19 @@ bool Execution::may_change_data(const Client& client, const Command& command,
   });
 }
 
-void Execution::run(Client& client, const Command& command, std::span<const Bytes> args,
-                    RespReply& reply) {
+void Execution::run(Client& client, const Request& request, RespReply& reply) {
   if (held_requests_ >= kMaxHeldRequests) end_hold();
   ++held_requests_;
-  KeyRef first_key;
-  lock_for(client, command, args, first_key);
+  KeyRef first_key = request.first_key;
+  lock_for(client, request, first_key);
   begin_unit();
-  Call call{engine_, *this, client, unit_, command, args, reply, false, first_key};
+  Call call{engine_, *this, client, unit_, *request.command, request.args, reply, false, first_key};
   // Without replies the connection hears of messages like everybody else.
   const bool replies = client.reply_mode == ReplyMode::kOn;
   unit_.requester = {client.id, replies ? &reply.out() : nullptr};
   handle(call);
   if (unit_.observer != nullptr) [[unlikely]]
-    end_tracked(client, command, reply);
+    end_tracked(client, *request.command, reply);
   unit_.requester = {};
 }
 

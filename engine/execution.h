@@ -18,6 +18,7 @@
 #include "engine/engine.h"
 #include "engine/key_observer.h"
 #include "engine/reply.h"
+#include "engine/request.h"
 #include "engine/statistics.h"
 
 namespace sluice {
@@ -46,10 +47,10 @@ class Execution {
   int64_t steady_ms() const { return steady_ms_; }
 
   // Runs one request of `client`, which may write its reply, queue it (MULTI), or block the client
-  // (client.waiter is set then, and no reply written). `args` is not empty.
-  void execute(Client& client, std::span<const Bytes> args, RespReply& reply);
+  // (client.waiter is set then, and no reply written).
+  void execute(Client& client, const Request& request, RespReply& reply);
   // A CLIENT PAUSE lets this request wait; `client` says what it has asked for then.
-  bool must_wait(Client& client, std::span<const Bytes> args);
+  bool must_wait(Client& client, const Request& request);
 
   // Ends the lock hold. Every reply written since the last finish() may leave once the journal's
   // durable lsn has reached the result.
@@ -79,7 +80,8 @@ class Execution {
   // Lets go of all shards, inside a command that waits for another thread (SAVE): what came before
   // it in the batch may still hold some.
   void release() { end_hold(); }
-  // Shards of all the command's keys; all of them for rows that say so.
+  // Shards of all the command's keys; all of them for rows that say so. `first_key` may be that of
+  // these words already.
   ShardMask shards_of(const Command& command, std::span<const Bytes> args, KeyRef& first_key);
   Unit& unit() { return unit_; }
   Engine& engine() { return engine_; }
@@ -116,12 +118,11 @@ class Execution {
   }
 
  private:
-  // Null with the error replied: unknown command or subcommand, arity, not now.
-  const Command* admit(Client& client, std::span<const Bytes> args, RespReply& reply);
+  // False with the error replied: unknown command or subcommand, arity, not now.
+  bool admit(Client& client, const Request& request, RespReply& reply);
   void reject(Client& client, const Command* command, Bytes message, RespReply& reply);
-  void run(Client& client, const Command& command, std::span<const Bytes> args, RespReply& reply);
-  void lock_for(Client& client, const Command& command, std::span<const Bytes> args,
-                KeyRef& first_key);
+  void run(Client& client, const Request& request, RespReply& reply);
+  void lock_for(Client& client, const Request& request, KeyRef& first_key);
   bool busy() const;
   bool may_change_data(const Client& client, const Command& command, std::span<const Bytes> args);
   // Time, journal and observers for what runs now, under the locks.

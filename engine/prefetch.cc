@@ -5,6 +5,7 @@
 #include "engine/engine.h"
 #include "engine/keyspace/collections.h"
 #include "engine/queue/queue.h"
+#include "engine/request.h"
 #include "engine/shard.h"
 
 namespace sluice {
@@ -30,16 +31,16 @@ void with_elements(const Entry& entry, Visit visit) {
 
 }  // namespace
 
-void Prefetch::add(Engine& engine, int database,
-                   std::span<const Bytes> args) NO_THREAD_SAFETY_ANALYSIS {
+void Prefetch::add(Engine& engine, int database, Request& request) NO_THREAD_SAFETY_ANALYSIS {
   CHECK(count_ < kMaxRequests);
-  const Command* command = CommandTable::instance().find(args[0]);
+  const Command* const command = request.command;
   if (command == nullptr) return;
+  const std::span<const Bytes> args = request.args;
   const KeySpec& keys = command->keys[0];
   if (keys.begin != KeySpec::Begin::kIndex || keys.find != KeySpec::Find::kRange) return;
   const auto first = static_cast<size_t>(keys.index);
   if (first >= args.size()) return;
-  const KeyRef key(args[first]);
+  const KeyRef& key = request.first_key = KeyRef(args[first]);
   const Shard& shard = engine.shard(key.shard);
   const Keyspace& keyspace = shard.databases[shard.places[static_cast<size_t>(database)]];
   keyspace.entries.prefetch(key.hash);

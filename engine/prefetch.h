@@ -13,7 +13,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "engine/base/bytes.h"
 
@@ -22,14 +21,16 @@ namespace sluice {
 class Engine;
 class Entry;
 struct Keyspace;
+struct Request;
 
 class Prefetch {
  public:
   // More are not worth it: the first would have left the cache again.
   static constexpr size_t kMaxRequests = 16;
 
-  // REQUIRES: fewer than kMaxRequests since the last fetch(); the arguments live until then.
-  void add(Engine& engine, int database, std::span<const Bytes> args);
+  // REQUIRES: fewer than kMaxRequests since the last fetch(); the request's words live until then.
+  // Notes the first key in the request.
+  void add(Engine& engine, int database, Request& request);
   void fetch();
 
  private:

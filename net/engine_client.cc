@@ -58,13 +58,14 @@ RespValue EngineClient::execute(std::span<const Bytes> arguments) {
   execution.set_now_ms(thread_.read_clock());
   execution.set_steady_ms(thread_.serving_ms());
   // Nobody waits here for the end of a pause: who asks again later is served.
-  if (thread_.engine().pause.end_ms() != 0 && execution.must_wait(*client_, arguments)) {
+  const Request request(arguments);
+  if (thread_.engine().pause.end_ms() != 0 && execution.must_wait(*client_, request)) {
     Bytes refusal = "-BUSY Clients are paused (CLIENT PAUSE)\r\n";
     return parse_resp_value(refusal);
   }
   ByteBuffer out;
   RespReply reply(out, client_->protocol);
-  execution.execute(*client_, arguments, reply);
+  execution.execute(*client_, request, reply);
   const Lsn gate = execution.finish();
   gate_ = std::max(gate_, gate);
   // Also for changes that nobody waits for: somebody has to hand them to the journal's writer.

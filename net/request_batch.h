@@ -12,19 +12,21 @@
 
 #include "engine/base/bytes.h"
 #include "engine/prefetch.h"
+#include "engine/request.h"
 #include "net/resp_parser.h"
 
 namespace sluice {
 
 struct RequestBatch {
-  struct Request {
+  struct Item {
     size_t first_argument;
     size_t argument_count;
-    size_t bytes;  // of input
+    size_t bytes;     // of input
+    Request request;  // once all are parsed: until then the arguments may move
   };
 
   std::vector<Bytes> arguments;
-  std::array<Request, Prefetch::kMaxRequests> requests;
+  std::array<Item, Prefetch::kMaxRequests> items;
   size_t count = 0;
   size_t next = 0;
   // What stands behind the last one.
@@ -38,8 +40,11 @@ struct RequestBatch {
     next = 0;
     end = RespParser::Outcome::kRequest;
   }
-  std::span<const Bytes> arguments_of(const Request& request) const {
-    return {arguments.data() + request.first_argument, request.argument_count};
+  // Looks up what the requests name.
+  void resolve() {
+    for (Item& item : std::span(items).first(count)) {
+      item.request = Request({arguments.data() + item.first_argument, item.argument_count});
+    }
   }
 };
 

@@ -224,7 +224,7 @@ bool Session::parse(RequestBatch& batch) {
   // Before AUTH the limits of what follows may still change.
   const bool ahead = thread_.may_prefetch() && authenticated_ &&
                      !thread_.state().loading.load(std::memory_order_acquire);
-  const size_t limit = ahead ? batch.requests.size() : 1;
+  const size_t limit = ahead ? batch.items.size() : 1;
   size_t at = in_begin_;
   while (batch.count < limit && at != in_.size()) {
     // Inline requests are decoded in place, so they cannot be given back.
@@ -233,12 +233,12 @@ bool Session::parse(RequestBatch& batch) {
     const RespParser::Result result =
         parser_.parse_append({in_.data() + at, in_.size() - at}, batch.arguments);
     if (result.outcome == RespParser::Outcome::kRequest) {
-      batch.requests[batch.count++] = {first, batch.arguments.size() - first, result.bytes};
+      batch.items[batch.count++] = {first, batch.arguments.size() - first, result.bytes, {}};
     } else if (result.outcome == RespParser::Outcome::kSkipped) {
       if (batch.count == 0) {
         in_begin_ += result.bytes;
       } else {
-        batch.requests[batch.count - 1].bytes += result.bytes;
+        batch.items[batch.count - 1].bytes += result.bytes;
       }
     } else {
       need_bytes_ = result.bytes;
@@ -247,9 +247,10 @@ bool Session::parse(RequestBatch& batch) {
     }
     at += result.bytes;
   }
+  batch.resolve();
   if (batch.count > 1) {
     for (size_t i = 0; i < batch.count; ++i) {
-      batch.prefetch.add(thread_.engine(), client_.database, batch.arguments_of(batch.requests[i]));
+      batch.prefetch.add(thread_.engine(), client_.database, batch.items[i].request);
     }
     batch.prefetch.fetch();
   }
@@ -268,12 +269,11 @@ bool Session::run_one(RequestBatch& batch, RespReply& reply) {
     if (batch.end != RespParser::Outcome::kRequest) return handle_end(batch, reply);
     if (!parse(batch)) return handle_end(batch, reply);
   }
-  const RequestBatch::Request& request = batch.requests[batch.next++];
-  const std::span<const Bytes> args = batch.arguments_of(request);
-  const bool waits = thread_.engine().pause.end_ms() != 0 && postpone(args);
+  const RequestBatch::Item& item = batch.items[batch.next++];
+  const bool waits = thread_.engine().pause.end_ms() != 0 && postpone(item.request);
   if (!waits) [[likely]]
-    execute(args, reply);
-  in_begin_ += request.bytes;
+    execute(item.request, reply);
+  in_begin_ += item.bytes;
   if ((client_.user != nullptr) != authenticated_) update_parser_limits();
   if (client_.close_after_reply) closing_ = true;
   return in_begin_ != in_.size() && client_.waiter == nullptr && !waits && !closing_ &&
@@ -296,33 +296,28 @@ bool Session::handle_end(RequestBatch& batch, RespReply& reply) {
   return false;
 }
 
-void Session::execute(std::span<const Bytes> args, RespReply& reply) {
+void Session::execute(const Request& request, RespReply& reply) {
   const size_t mark = out_.size();
   const bool skip = client_.reply_mode == ReplyMode::kSkipNext;
   if (skip) client_.reply_mode = ReplyMode::kOn;
-  const Command* const refused = refused_now(args);
-  if (refused != nullptr) [[unlikely]] {
+  if (refuses_now(request)) [[unlikely]] {
     if (client_.in_multi) client_.multi_failed = true;
     reply.error(kLoadingError);
-    thread_.execution().note_rejected(*refused, reply);
+    thread_.execution().note_rejected(*request.command, reply);
   } else {
-    thread_.execution().execute(client_, args, reply);
+    thread_.execution().execute(client_, request, reply);
   }
   reply.set_protocol(client_.protocol);
   if (skip || client_.reply_mode != ReplyMode::kOn) out_.resize(mark);
 }
 
-// The command that the process as a whole cannot take now, while it loads; null when it can.
-const Command* Session::refused_now(std::span<const Bytes> args) const {
+// Whether the process as a whole cannot take it now, while it loads.
+bool Session::refuses_now(const Request& request) const {
   if (!thread_.state().loading.load(std::memory_order_relaxed)) [[likely]]
-    return nullptr;
-  const Command* command = CommandTable::instance().find(args[0]);
-  if (command == nullptr) return nullptr;  // its error says so
-  if ((command->flags & kContainer) != 0 && args.size() > 1) {
-    const Command* subcommand = CommandTable::find_subcommand(*command, args[1]);
-    if (subcommand != nullptr) command = subcommand;
-  }
-  if (client_.user == nullptr && (command->flags & kNoAuth) == 0) return nullptr;
+    return false;
+  const Command* const command = request.command;
+  if (command == nullptr) return false;  // its error says so
+  if (client_.user == nullptr && (command->flags & kNoAuth) == 0) return false;
   // Recovery fills the shards without their locks. So WATCH is refused, and with nothing watched
   // what ends transactions needs none.
   const bool needs_shards =
@@ -330,7 +325,7 @@ const Command* Session::refused_now(std::span<const Bytes> args) const {
   // INFO leaves out what it would look up in the shards; RESET has nothing there.
   const Bytes name = command->name;
   const bool fits = !needs_shards || name == "info" || name == "reset";
-  return (command->flags & kLoading) != 0 && fits ? nullptr : command;
+  return (command->flags & kLoading) == 0 || !fits;
 }
 
 void Session::after_batch() {
@@ -367,9 +362,9 @@ void Session::update_counts() {
 
 // --- CLIENT PAUSE ---
 
-bool Session::postpone(std::span<const Bytes> args) {
-  if (!thread_.execution().must_wait(client_, args)) return false;
-  postponed_.assign(args.begin(), args.end());
+bool Session::postpone(const Request& request) {
+  if (!thread_.execution().must_wait(client_, request)) return false;
+  postponed_.assign(request.args.begin(), request.args.end());
   client_.postponed = true;
   return true;
 }
@@ -380,8 +375,9 @@ bool Session::run_postponed(RespReply& reply) {
   const std::vector<std::string> words = std::move(postponed_);
   const std::vector<Bytes> args(words.begin(), words.end());
   client_.postponed = false;
-  if (postpone(args)) return false;
-  execute(args, reply);
+  const Request request(args);
+  if (postpone(request)) return false;
+  execute(request, reply);
   if (client_.close_after_reply) closing_ = true;
   return client_.waiter == nullptr && !closing_ && !close_put_off_;
 }

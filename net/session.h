@@ -21,6 +21,7 @@
 
 #include "engine/client.h"
 #include "engine/reply.h"
+#include "engine/request.h"
 #include "net/asio_types.h"
 #include "net/resp_parser.h"
 #include "net/server_state.h"
@@ -90,10 +91,10 @@ class Session {
   bool parse(RequestBatch& batch);
   bool handle_end(RequestBatch& batch, RespReply& reply);
   void give_back(RequestBatch& batch);
-  void execute(std::span<const Bytes> args, RespReply& reply);
-  const Command* refused_now(std::span<const Bytes> args) const;
+  void execute(const Request& request, RespReply& reply);
+  bool refuses_now(const Request& request) const;
   void after_batch();
-  bool postpone(std::span<const Bytes> args);
+  bool postpone(const Request& request);
   bool run_postponed(RespReply& reply);
   void wait_for_pause();
   void begin_blocking();

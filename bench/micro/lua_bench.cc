@@ -71,7 +71,7 @@ class Bench {
 
   void run(std::initializer_list<Bytes> args) {
     out_.clear();
-    execution_.execute(client_, {args.begin(), args.size()}, reply_);
+    execution_.execute(client_, sluice::Request({args.begin(), args.size()}), reply_);
     // A batch of sixteen requests, as with a pipeline of that depth.
     if (++requests_ % 16 == 0) execution_.finish();
   }

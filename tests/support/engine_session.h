@@ -38,7 +38,7 @@ class EngineSession {
   std::string run_unfinished(std::span<const Bytes> args) {
     ByteBuffer out;
     RespReply reply(out, client.protocol);
-    execution_.execute(client, args, reply);
+    execution_.execute(client, Request(args), reply);
     return std::string(out.view());
   }
   // EVAL with keys and arguments.

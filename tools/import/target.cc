@@ -87,7 +87,7 @@ std::string ImportTarget::put_library(Bytes code) {
   ByteBuffer out;
   RespReply reply(out, client_.protocol);
   const Bytes words[] = {"FUNCTION", "LOAD", code};
-  execution_->execute(client_, words, reply);
+  execution_->execute(client_, Request(words), reply);
   execution_->finish();
   const Bytes text = out.view();
   if (text.empty() || text[0] == '-') return std::string(text.substr(1, text.find('\r') - 1));
