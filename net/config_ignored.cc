@@ -73,11 +73,6 @@ Directive immutable(Directive row) {
   return row;
 }
 
-Directive secret(Directive row) {
-  row.secret = true;
-  return row;
-}
-
 Directive protect(Directive row) {
   row.change = ChangeRule::kProtected;
   return row;

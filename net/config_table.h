@@ -83,6 +83,12 @@ struct Directive {
   const char* summary = "";
 };
 
+// The row as one whose values are secret.
+inline Directive secret(Directive row) {
+  row.secret = true;
+  return row;
+}
+
 // All rows: the effective ones in the order of conf/sluice.conf, then the ignored ones by name.
 const std::vector<Directive>& config_directives();
 

@@ -21,11 +21,6 @@ Directive text(const char* name, std::string Settings::*member, const char* summ
   return {.name = name, .reload = true, .binding = member, .summary = summary};
 }
 
-Directive secret(Directive row) {
-  row.secret = true;
-  return row;
-}
-
 Directive flag(const char* name, const char* default_value, bool Settings::*member,
                const char* summary) {
   return {.name = name,

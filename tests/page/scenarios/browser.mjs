@@ -129,6 +129,18 @@ export class Visit {
     return this.page.locator(selector).filter({ hasText: text }).first().click();
   }
 
+  // One after the other; of one that fails there is a picture.
+  async play(steps) {
+    for (const step of steps) {
+      try {
+        await step(this);
+      } catch (error) {
+        await this.picture(`failed-${step.name}`);
+        throw error;
+      }
+    }
+  }
+
   async picture(name) {
     await this.page.screenshot({ path: join(process.env.SCREENSHOTS, `${name}.png`) });
   }

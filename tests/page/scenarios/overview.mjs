@@ -121,13 +121,6 @@ await scenario(async (browser) => {
   const visit = await Visit.open(browser);
   await visit.log_in(tokens.admin);
   await visit.see(".card", "mail");
-  for (const step of [filter, databases, search, names, checkpoint]) {
-    try {
-      await step(visit);
-    } catch (error) {
-      await visit.picture(`failed-${step.name}`);
-      throw error;
-    }
-  }
+  await visit.play([filter, databases, search, names, checkpoint]);
   await visit.close();
 });

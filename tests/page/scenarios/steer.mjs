@@ -206,14 +206,7 @@ await scenario(async (browser) => {
   const visit = await Visit.open(browser);
   await visit.log_in();
   await visit.open_queue("mail");
-  for (const step of [move, move_back, change_priority, cancel, cancel_running, pause_and_add,
-    undo_pause_and_add, forget_all, retry_all, keys, next_jobs]) {
-    try {
-      await step(visit);
-    } catch (error) {
-      await visit.picture(`failed-${step.name}`);
-      throw error;
-    }
-  }
+  await visit.play([move, move_back, change_priority, cancel, cancel_running, pause_and_add,
+    undo_pause_and_add, forget_all, retry_all, keys, next_jobs]);
   await visit.close();
 });

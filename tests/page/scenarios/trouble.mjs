@@ -79,14 +79,7 @@ await scenario(async (browser) => {
   await add("mail", "m1");
   const visit = await Visit.open(browser);
   visit.faults.allowed.push("status of 503", "status of 409", "status of 403");
-  for (const step of [loading, another_type, again, not_for_this_user]) {
-    try {
-      await step(visit);
-    } catch (error) {
-      await visit.picture(`failed-${step.name}`);
-      throw error;
-    }
-  }
+  await visit.play([loading, another_type, again, not_for_this_user]);
   assert(visit.page.url().startsWith(base));
   await visit.close();
 });
