@@ -264,7 +264,7 @@ def test_simulate(options):
     while not process.stdout.readline().endswith(b"active 4\n"):
         pass
     process.terminate()
-    out, err = process.communicate(timeout=10)
+    out, err = process.communicate(timeout=30)
     require_equal((process.returncode, err), (0, b""), "ended by a signal")
     require(b"given back at the end 4" in out, out.decode())
     require_equal(sluice.json("status", "sim")["stats"]["active"], 0, "nothing is left active")
@@ -323,7 +323,7 @@ def test_connections(options):
         process = sluice.spawn("status")
         accepted = other.accept()[0]
         accepted.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-        err = process.communicate(timeout=10)[1]
+        err = process.communicate(timeout=30)[1]
         require_equal(process.returncode, NO_CONNECTION, "not Redis")
         require(b"does not speak the Redis protocol" in err, err)
         accepted.close()

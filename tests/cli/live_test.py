@@ -34,7 +34,7 @@ class Terminal:
         self.theirs = theirs
         self.text = ""
 
-    def read_until(self, pattern, timeout_s=10):
+    def read_until(self, pattern, timeout_s=30):
         deadline = time.monotonic() + timeout_s
         while not re.search(pattern, self.text, re.S):
             require(time.monotonic() < deadline, f"no {pattern!r} in {self.text[-1500:]!r}")

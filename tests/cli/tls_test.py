@@ -145,7 +145,7 @@ def test_other_servers(options):
             accepted.recv(65536)
             if ends:
                 accepted.close()
-            err = process.communicate(timeout=10)[1].decode()
+            err = process.communicate(timeout=30)[1].decode()
             require_equal(process.returncode, NO_CONNECTION, err)
             require(("closed" if ends else "did not answer in time") in err, err)
             accepted.close()

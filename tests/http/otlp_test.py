@@ -51,7 +51,7 @@ class Collector(http.server.ThreadingHTTPServer):
     def bodies(self):
         return [body for _, _, _, body in self.requests]
 
-    def wait_for(self, count, timeout_s=8):
+    def wait_for(self, count, timeout_s=20):
         wait_until(lambda: len(self.requests) >= count, timeout_s, f"export {count}")
 
     def __enter__(self):

@@ -57,7 +57,7 @@ def require_equal(got, expected, what="value"):
         raise AssertionError(f"{what}: {got!r}, expected {expected!r}")
 
 
-def wait_until(condition, timeout_s=5.0, what="the condition"):
+def wait_until(condition, timeout_s=20.0, what="the condition"):
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         if condition():
@@ -73,7 +73,7 @@ def info(connection, section="everything"):
     return dict(line.split(":", 1) for line in text.split("\r\n") if ":" in line)
 
 
-def closes(connection, timeout_s=5.0):
+def closes(connection, timeout_s=20.0):
     """True if the server closes the connection in time, whatever it says before."""
     connection.socket.settimeout(timeout_s)
     try:

@@ -126,7 +126,7 @@ def quote(argument):
 class Connection:
     """A blocking connection. Reads are bounded by `timeout_s`; the buffer keeps what is unread."""
 
-    def __init__(self, host, port, timeout_s=5.0):
+    def __init__(self, host, port, timeout_s=20.0):
         self.timeout_s = timeout_s
         self.socket = socket.create_connection((host, port), timeout=timeout_s)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -150,7 +150,7 @@ class Server:
     def pid(self):
         return self.process.pid if self.process else None
 
-    def connect(self, timeout_s=5.0):
+    def connect(self, timeout_s=20.0):
         return Connection(LOOPBACK, self.port, timeout_s)
 
     def log_tail(self, line_count=20):

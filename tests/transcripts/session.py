@@ -16,7 +16,7 @@ from transcript import Step
 QUIET_S = 0.06
 BRIEF_S = 0.003
 LATE_S = 0.5
-SETTLE_S = 0.5
+SETTLE_S = 1.0
 CONTEXT = 4
 MAX_SCAN_CALLS = 20000
 # Matches __key*__:*, the pattern of all keyspace notifications.
@@ -191,7 +191,7 @@ class Session:
 class Pair:
     """Runs one transcript on `reference` and `tested`; collects failures."""
 
-    def __init__(self, reference, tested, protocol, name, timeout_s=5.0):
+    def __init__(self, reference, tested, protocol, name, timeout_s=20.0):
         self.sessions = [Session(server, protocol, timeout_s) for server in (reference, tested)]
         self.protocol = protocol
         self.name = name

@@ -25,7 +25,7 @@ def refused(code, function, *arguments):
     raise AssertionError(f"{got!r}, expected {code}")
 
 
-def wait_until(condition, what, timeout_s=5.0):
+def wait_until(condition, what, timeout_s=20.0):
     deadline = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() > deadline:
