@@ -169,7 +169,7 @@ void Connection::set_patience(int64_t ms) {
 void Connection::begin_tls() {
   limit_waits(kConnectMs);
   tls_ = std::make_unique<TlsChannel>(*address_.tls, address_.tls_name, context_->fd);
-  const std::string failure = tls_->shake_hands();
+  const std::string failure = tls_->shake_hands(std::chrono::milliseconds(kConnectMs));
   if (!failure.empty()) fail(failure);
 }
 

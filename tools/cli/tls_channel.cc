@@ -45,13 +45,15 @@ std::string TlsChannel::reason(int result) const {
   }
 }
 
-std::string TlsChannel::shake_hands() {
+std::string TlsChannel::shake_hands(std::chrono::milliseconds limit) {
+  // A wait that is interrupted begins anew with the socket's whole limit.
+  const auto deadline = std::chrono::steady_clock::now() + limit;
   int result = 0;
   do {
     ERR_clear_error();
     errno = 0;
     result = SSL_connect(state_.get());
-  } while (result != 1 && interrupted(result));
+  } while (result != 1 && interrupted(result) && std::chrono::steady_clock::now() < deadline);
   return result == 1 ? "" : reason(result) + certificate_refusal(state_.get());
 }
 

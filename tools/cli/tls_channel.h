@@ -5,6 +5,7 @@
 // then the connection can only be closed.
 #pragma once
 
+#include <chrono>
 #include <string>
 
 #include "net/tls_client.h"
@@ -20,8 +21,8 @@ class TlsChannel {
   TlsChannel(const TlsChannel&) = delete;
   TlsChannel& operator=(const TlsChannel&) = delete;
 
-  // Empty, or why the handshake has failed.
-  std::string shake_hands();
+  // Empty, or why the handshake has failed. `limit`: the socket's own, which holds for one wait.
+  std::string shake_hands(std::chrono::milliseconds limit);
 
   // Keeps a request until something is read.
   void append(const char* data, size_t size) { requests_.append(data, size); }
