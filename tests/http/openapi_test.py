@@ -4,11 +4,24 @@
     tests/http/openapi_test.py [--server build/release/bin/sluice-server] [--only part-of-a-name]
 """
 
+import json
+import pathlib
 import re
+import shutil
+import subprocess
 import sys
 
 from http_client import ADMIN_TOKEN, Client, require, require_equal, run, serve, THREADS
+from harness import Skipped  # http_client knows where
 
+NPM = pathlib.Path(__file__).resolve().parents[1] / "npm"
+VALIDATE = """
+import { readFileSync } from "node:fs";
+import { Validator } from "@seriousme/openapi-schema-validator";
+const validator = new Validator();
+const { valid, errors } = await validator.validate(JSON.parse(readFileSync(0, "utf8")));
+console.log(valid ? validator.version : JSON.stringify(errors, null, 1));
+"""
 KINDS = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
 
 
@@ -266,6 +279,27 @@ def test_the_description_is_whole(options):
             in_path = {parameter["name"] for parameter in operation["parameters"]
                        if parameter["in"] == "path"}
             require_equal(in_path, set(re.findall(r"\{(\w+)\}", pattern)), pattern)
+
+
+def test_the_description_is_openapi(options):
+    """The description is a valid OpenAPI 3.1 document, as a validator from npm reads the schema."""
+    node = shutil.which("node")
+    if node is None or not (NPM / "node_modules" / "@seriousme").exists():
+        raise Skipped("NOT RUN: node or tests/npm/node_modules is missing; "
+                      "tools/setup test installs them")
+    server = serve(options)
+    with Client(server) as client:
+        document = client.get("/api/v1/openapi.json").json
+
+    def verdict(description):
+        told = subprocess.run([node, "--input-type=module", "--eval", VALIDATE], cwd=NPM,
+                              input=json.dumps(description), capture_output=True, text=True,
+                              check=False, timeout=60)
+        return told.stdout.strip() or told.stderr
+
+    require_equal(verdict(document), "3.1")
+    del document["info"]["version"]
+    require("version" in verdict(document), "a description without its version counts as valid")
 
 
 if __name__ == "__main__":
