@@ -234,11 +234,11 @@ def test_the_dashboard_shows_data_and_a_stall_raises_its_alert(options):
             require_equal(prometheus.query('up{job="sluice"}')[0][1], 1, "up")
             require_equal(prometheus.firing(), set(), "alerts of a healthy server")
             work.works.clear()
-            wait_until(lambda: "SluiceQueueStalled" in prometheus.firing(), 25, "the alert")
+            wait_until(lambda: "SluiceQueueStalled" in prometheus.firing(), 40, "the alert")
             work.works.set()
-            wait_until(lambda: "SluiceQueueStalled" not in prometheus.firing(), 15, "its end")
+            wait_until(lambda: "SluiceQueueStalled" not in prometheus.firing(), 40, "its end")
         server.kill()
-        wait_until(lambda: "SluiceDown" in prometheus.firing(), 10, "the alert of a dead server")
+        wait_until(lambda: "SluiceDown" in prometheus.firing(), 40, "the alert of a dead server")
 
 
 def wait_for_data(prometheus):

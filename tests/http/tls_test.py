@@ -206,7 +206,7 @@ def test_bad_handshakes(options):
                 line, = (line for line in text.splitlines()
                          if line.startswith("sluice_http_connections "))
                 return float(line.split()[1])
-            wait_until(lambda: connections() == 1, 5, "no connection is left")
+            wait_until(lambda: connections() == 1, 20, "no connection is left")
         with Raw(server) as raw:
             raw.send(hello + bytes(600))
             require(raw.answer() is None or raw.at_end(), "TLS on the plain port is closed")

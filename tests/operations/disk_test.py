@@ -82,7 +82,7 @@ def test_a_checkpoint_that_does_not_fit(options):
                 wait_until(lambda: info(connection)["rdb_last_bgsave_status"] == "ok"
                            and int(info(connection)["sluice_checkpoints_completed"]) > 0, 60,
                            "a checkpoint of what is left")
-                wait_until(lambda: connection.call("RPUSH", "jobs", "x").raw == b":11\r\n", 10,
+                wait_until(lambda: connection.call("RPUSH", "jobs", "x").raw == b":11\r\n", 20,
                            "room again")
             require_equal(server.stop(), 0, "exit code")
 

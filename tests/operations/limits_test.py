@@ -206,7 +206,7 @@ def test_the_soft_output_limit(options):
             subscriber.call("SUBSCRIBE", "news")
             for _ in range(200):
                 publisher.pipeline([("PUBLISH", "news", "x" * 10000)] * 5)
-            wait_until(lambda: info(publisher)["sluice_output_buffer_disconnections"] == "1", 6,
+            wait_until(lambda: info(publisher)["sluice_output_buffer_disconnections"] == "1", 20,
                        "its end")
 
 
@@ -373,7 +373,7 @@ def hold_many(server, watcher, others, sockets, count):
     slack = harness.slack(watcher)
     before = rss_bytes(server.pid)
     sockets += open_many(server.port, count)
-    wait_until(lambda: connected() == count + 2, 10, "all connections")
+    wait_until(lambda: connected() == count + 2, 20, "all connections")
     authenticate(sockets[::2])
     others.p99_s()
     # One byte a second of a request that never comes to its end.
@@ -391,13 +391,13 @@ def hold_many(server, watcher, others, sockets, count):
             sock.shutdown(socket.SHUT_WR)
         reset_all(resets[first: first + 50])
         time.sleep(0.01)
-    wait_until(lambda: connected() == count - len(halves) - len(resets) + 2, 10,
+    wait_until(lambda: connected() == count - len(halves) - len(resets) + 2, 20,
                "the ends of those that ended")
     time.sleep(0.5)
     require_others_are_served(others.p99_s(), "ends")
     for sock in sockets:
         sock.close()
-    wait_until(lambda: connected() == 2, 10, "all ends")
+    wait_until(lambda: connected() == 2, 20, "all ends")
 
 
 def test_twenty_thousand_connections(options):
