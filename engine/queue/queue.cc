@@ -56,13 +56,14 @@ Job* Queue::replace_payload(Job* job, Bytes payload) {
   return made;
 }
 
+// A group that has jobs keeps what the rules say of it.
+GroupConfig Queue::group_config(Bytes name) const {
+  const Group* known = lanes.find_group(name);
+  return known != nullptr ? known->config : config.group(name);
+}
+
 Lane* Queue::join_lane(uint8_t band, Bytes group, std::span<const Bytes> keys, bool bound) {
-  bool lifo = false;
-  if (!bound) {
-    const Group* known = lanes.find_group(group);
-    lifo = known != nullptr ? known->config.order.is_lifo(band)
-                            : config.group(group).order.is_lifo(band);
-  }
+  const bool lifo = !bound && group_config(group).order.is_lifo(band);
   return lanes.join(band, group, keys, lifo, queue_ms);
 }
 

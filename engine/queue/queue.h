@@ -90,6 +90,8 @@ class Queue {
   void set_ttl_due(Job* job, int64_t due_ms);
   // The lease of an active job ends at another time.
   void set_deadline(Job* job, int64_t deadline_steady);
+  // What counts for a group, with jobs or without.
+  GroupConfig group_config(Bytes name) const;
   // The lane for a job of this band with this group and keys.
   Lane* join_lane(uint8_t band, Bytes group, std::span<const Bytes> keys, bool bound);
 

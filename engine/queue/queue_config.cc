@@ -44,7 +44,10 @@ const QueueValues& default_values() {
 
 // --- Globs ---
 
-bool is_glob(Bytes pattern) { return pattern.find_first_of("*?[\\") != Bytes::npos; }
+bool is_glob(Bytes pattern) {
+  return std::any_of(pattern.begin(), pattern.end(),
+                     [](char c) { return c == '*' || c == '?' || c == '[' || c == '\\'; });
+}
 
 // Bytes of a glob that stand for themselves.
 size_t literal_bytes(Bytes pattern) {

@@ -51,7 +51,7 @@ std::string QueueWork::check_cost(const JobSpec& spec) const {
   if (cost <= 1) return {};
   bool fits = queue_->max_active() == 0 || cost <= queue_->max_active();
   const GroupConfig group =
-      spec.group && !spec.group->empty() ? queue_->config.group(*spec.group) : GroupConfig{};
+      spec.group && !spec.group->empty() ? queue_->group_config(*spec.group) : GroupConfig{};
   fits = fits && (group.limits.max_active == 0 || cost <= group.limits.max_active);
   for (const Bytes key : spec.keys) {
     const uint64_t max = queue_->config.key(key).max_active;
@@ -77,7 +77,7 @@ std::string QueueWork::check_needs(const JobSpec& spec, std::vector<std::string>
 
 std::string QueueWork::check_pause(Bytes group) {
   bool paused = pauses_in(queue_->config.values().limits.paused);
-  if (!group.empty()) paused = paused || pauses_in(queue_->config.group(group).limits.paused);
+  if (!group.empty()) paused = paused || pauses_in(queue_->group_config(group).limits.paused);
   if (!paused) return {};
   return refused(Rejection::kPaused, QueueError("PAUSED").with("direction", Bytes("in")));
 }
@@ -109,7 +109,7 @@ bool QueueWork::displace(uint8_t band) {
 }
 
 std::string QueueWork::check_group_room(Bytes name) {
-  const Limits limits = queue_->config.group(name).limits;
+  const Limits limits = queue_->group_config(name).limits;
   const Group* group = queue_->lanes.find_group(name);
   const uint64_t waiting = group == nullptr ? 0 : group->waiting;
   const uint64_t total = waiting + (group == nullptr ? 0 : group->active);
