@@ -51,7 +51,8 @@ endif()
 add_library(sluice_flags INTERFACE)
 target_compile_options(sluice_flags INTERFACE -Wall -Wextra -Wnon-virtual-dtor
   # clang's idea of shadowing takes in the enumerators of other scopes; g++'s is the one we mean.
-  $<$<CXX_COMPILER_ID:GNU>:-Wshadow>)
+  $<$<CXX_COMPILER_ID:GNU>:-Wshadow>
+  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
 # A CHECK prints a path from the root, whatever machine built it.
 target_compile_options(sluice_flags INTERFACE "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
 if(SLUICE_WERROR)
@@ -59,9 +60,6 @@ if(SLUICE_WERROR)
 endif()
 if(CMAKE_BUILD_TYPE STREQUAL "Debug" OR SLUICE_SANITIZE)
   target_compile_definitions(sluice_flags INTERFACE _GLIBCXX_ASSERTIONS)
-endif()
-if(SLUICE_SYNTAX_ONLY)
-  target_compile_options(sluice_flags INTERFACE -Wthread-safety)
 endif()
 
 # Sanitizers change what every object must agree on, so they are global.
