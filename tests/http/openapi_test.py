@@ -5,16 +5,13 @@
 """
 
 import json
-import pathlib
 import re
-import shutil
 import subprocess
 import sys
 
 from http_client import ADMIN_TOKEN, Client, require, require_equal, run, serve, THREADS
-from harness import Skipped  # http_client knows where
+from harness import NPM, need_npm  # http_client knows where
 
-NPM = pathlib.Path(__file__).resolve().parents[1] / "npm"
 VALIDATE = """
 import { readFileSync } from "node:fs";
 import { Validator } from "@seriousme/openapi-schema-validator";
@@ -283,10 +280,7 @@ def test_the_description_is_whole(options):
 
 def test_the_description_is_openapi(options):
     """The description is a valid OpenAPI 3.1 document, as a validator from npm reads the schema."""
-    node = shutil.which("node")
-    if node is None or not (NPM / "node_modules" / "@seriousme").exists():
-        raise Skipped("NOT RUN: node or tests/npm/node_modules is missing; "
-                      "tools/setup test installs them")
+    node = need_npm("@seriousme/openapi-schema-validator")
     server = serve(options)
     with Client(server) as client:
         document = client.get("/api/v1/openapi.json").json

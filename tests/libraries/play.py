@@ -11,7 +11,6 @@ import os
 import pathlib
 import queue
 import random
-import shutil
 import signal
 import socket
 import subprocess
@@ -22,12 +21,11 @@ import time
 
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
-NPM = HERE.parent / "npm"
 sys.path.insert(0, str(HERE.parent / "operations"))
 
 import harness  # noqa: E402,F401
 import servers  # noqa: E402
-from harness import Skipped, require  # noqa: E402,F401
+from harness import NPM, Skipped, need_npm, need_program, require  # noqa: E402,F401
 
 LONGEST_S = 150
 HOLDS = "all of it holds"
@@ -154,22 +152,6 @@ def play(command, running, directory=None, timeout_s=LONGEST_S, **others):
                 f"{program.command} exit {code}\n{program.printed()}")
         print("".join(f"  {line}\n" for line in program.seen[:-1]), end="", flush=True)
         return program.seen
-
-
-def need_program(name):
-    """Where it is; a test without it is not run, and says so."""
-    path = shutil.which(name)
-    if path is None:
-        raise Skipped(f"NOT RUN: no {name}; tools/setup test installs it")
-    return path
-
-
-def need_npm(package):
-    """node, if the package of tests/npm is there."""
-    node = need_program("node")
-    if not (NPM / "node_modules" / package).exists():
-        raise Skipped(f"NOT RUN: no {package} in tests/npm; tools/setup test installs it")
-    return node
 
 
 def need_file(path, what):

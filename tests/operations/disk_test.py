@@ -54,6 +54,7 @@ def fill(connection, key, value):
         reply = connection.call("RPUSH", key, value)
         if not reply.is_error:
             pushed += 1
+            require(pushed < 100_000, "the disk is never full")
             full_since = None
             time.sleep(0.001)
             continue

@@ -7,6 +7,7 @@ for each and "N passed, N failed"; a failure shows where, and the end of the las
 import argparse
 import os
 import pathlib
+import shutil
 import socket
 import subprocess
 import sys
@@ -20,10 +21,27 @@ import servers  # noqa: E402
 from resp import Connection, ConnectionClosed, ReplyTimeout  # noqa: E402,F401
 
 IN_MEMORY = {"appendonly": "no", "save": ""}
+NPM = pathlib.Path(__file__).resolve().parents[1] / "npm"
 
 
 class Skipped(Exception):
     """This machine cannot show it; the text says why."""
+
+
+def need_program(name):
+    """Where it is; a test without it is not run, and says so."""
+    path = shutil.which(name)
+    if path is None:
+        raise Skipped(f"NOT RUN: no {name}; tools/setup test installs it")
+    return path
+
+
+def need_npm(package):
+    """node, if the package of tests/npm is there."""
+    node = need_program("node")
+    if not (NPM / "node_modules" / package).exists():
+        raise Skipped(f"NOT RUN: no {package} in tests/npm; tools/setup test installs it")
+    return node
 
 
 class Options:

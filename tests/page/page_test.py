@@ -9,7 +9,6 @@ The scenarios of the browser are in tests/page/scenarios/; pictures go to build/
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 
@@ -19,10 +18,9 @@ sys.path.insert(0, str(HERE.parent / "http"))
 
 from http_client import (ADMIN_TOKEN, Client, OPERATE_TOKEN, READ_TOKEN, require,  # noqa: E402
                          require_equal, require_problem, run, serve)
-from harness import Skipped  # noqa: E402
+from harness import NPM, Skipped, need_npm  # noqa: E402
 
 CHROMIUM = "/usr/bin/chromium"
-NPM = ROOT / "tests" / "npm" / "node_modules"
 SCREENSHOTS = ROOT / "build" / "page-screenshots"
 FILES = ["/", "/app.js", "/app.css", "/icon.svg"]
 SCENARIO_LIMIT_S = 80
@@ -36,9 +34,8 @@ def need_page(client):
 
 
 def need_browser():
-    if shutil.which("node") is None or not (NPM / "playwright-core").exists():
-        raise Skipped("NOT RUN: no node or no playwright-core; tools/setup test installs them")
-    done = subprocess.run(["node", "--version"], stdout=subprocess.PIPE, check=True)
+    node = need_npm("playwright-core")
+    done = subprocess.run([node, "--version"], stdout=subprocess.PIPE, check=True)
     version = done.stdout.decode()
     if int(version.lstrip("v").split(".")[0]) < 20:
         raise Skipped(f"NOT RUN: playwright-core wants node 20, and this is {version.strip()}")
@@ -95,12 +92,11 @@ def test_the_shell_is_open_and_nothing_else(options):
 def test_the_page_is_well_typed(options):
     """TypeScript finds no error in page/."""
     del options
-    compiler = NPM / "typescript" / "bin" / "tsc"
-    if shutil.which("node") is None or not compiler.exists():
-        raise Skipped("NOT RUN: no node or no typescript; tools/setup test installs them")
+    node = need_npm("typescript")
+    compiler = NPM / "node_modules" / "typescript" / "bin" / "tsc"
     if not (ROOT / "page" / "node_modules").exists():
         raise Skipped("NOT RUN: no page/node_modules; tools/setup installs it")
-    done = subprocess.run(["node", compiler, "-p", ROOT / "page"], stdout=subprocess.PIPE,
+    done = subprocess.run([node, compiler, "-p", ROOT / "page"], stdout=subprocess.PIPE,
                           check=False, timeout=SCENARIO_LIMIT_S)
     require_equal((done.returncode, done.stdout.decode()), (0, ""), "tsc")
 

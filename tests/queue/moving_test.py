@@ -23,11 +23,10 @@ TESTS = pathlib.Path(__file__).resolve().parents[1]
 ROOT = TESTS.parent
 PAGES = ROOT / "docs" / "moving"
 SCENARIOS = TESTS / "queue" / "moving"
-NPM = TESTS / "npm"
 sys.path.insert(0, str(TESTS / "operations"))
 
 import harness  # noqa: E402
-from harness import require, require_equal  # noqa: E402
+from harness import NPM, require, require_equal  # noqa: E402
 
 LANGUAGES = {"python": "py", "typescript": "ts"}
 NAMES = sorted(path.stem for path in PAGES.glob("*.md"))
@@ -77,10 +76,8 @@ def run_python(options, name):
 
 
 def run_typescript(options, name):
-    node, esbuild = shutil.which("node"), NPM / "node_modules" / "esbuild" / "bin" / "esbuild"
-    if node is None or not esbuild.exists():
-        raise harness.Skipped("NOT RUN: node or tests/npm/node_modules is missing; "
-                              "tools/setup test installs them")
+    node = harness.need_npm("esbuild")
+    esbuild = NPM / "node_modules" / "esbuild" / "bin" / "esbuild"
     with options.server() as server, tempfile.TemporaryDirectory() as directory:
         write_modules(name, directory)
         for file in (f"{name.replace('-', '_')}.ts", "check.ts"):
