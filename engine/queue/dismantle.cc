@@ -49,11 +49,16 @@ bool Queue::dismantle(size_t limit) {
 }
 
 void Lanes::dismantle(size_t& left) {
-  for (; left != 0 && !lanes_.empty(); --left) {
-    Lane& lane = *lanes_.begin()->second;
-    for (auto* index : {&lane.tickets, &lane.gated, &lane.stack}) drain(*index, left);
-    if (left == 0) return;
-    lanes_.erase(lanes_.begin());
+  while (left != 0 && !lanes_.empty()) {
+    std::vector<Lane*> some;
+    lanes_.scan(0, left, [&](Lane* lane) { some.push_back(lane); });
+    for (Lane* lane : some) {
+      for (auto* index : {&lane->tickets, &lane->gated, &lane->stack}) drain(*index, left);
+      if (left == 0) return;
+      lanes_.erase_node(lane, LaneTraits::hash(lane->id.bytes()));
+      delete lane;
+      --left;
+    }
   }
   for (const uint8_t number : used_bands_) {
     Band& band = *bands_[number];

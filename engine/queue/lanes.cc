@@ -12,12 +12,8 @@ uint64_t address(const void* pointer) { return reinterpret_cast<uintptr_t>(point
 
 }  // namespace
 
-size_t Lanes::LaneIdHash::operator()(const LaneId& id) const {
-  const uint64_t mixed = address(id.group) * 0x9e3779b97f4a7c15ULL ^ address(id.keys);
-  return mixed * 0xff51afd7ed558ccdULL + id.band * 2ULL + (id.lifo ? 1 : 0);
-}
-
 Lanes::~Lanes() {
+  lanes_.for_each([](Lane* lane) { delete lane; });
   groups_.for_each([](Group* group) { delete group; });
   keys_.for_each([](Key* key) { delete key; });
 }
@@ -110,21 +106,20 @@ Lane* Lanes::join(uint8_t band, Bytes group_name, std::span<const Bytes> key_nam
                   int64_t now_ms) {
   Group* group = join_group(group_name);
   KeySet* keys = join_keys(key_names, now_ms);
-  std::unique_ptr<Lane>& lane = lanes_[LaneId{group, keys, band, lifo}];
+  const LaneId id{group, keys, band, lifo};
+  const uint64_t hash = LaneTraits::hash(id.bytes());
+  Lane* lane = lanes_.find(id.bytes(), hash);
   if (lane == nullptr) {
-    lane = std::make_unique<Lane>();
-    lane->group = group;
-    lane->keys = keys;
-    lane->band = band;
-    lane->lifo = lifo;
+    lane = new Lane(id);
     lane->in_class = join_class(band, keys);
     ++lane->in_class->lanes;
     ++keys->lanes;
     lane->at_group = static_cast<uint32_t>(group->lanes.size());
-    group->lanes.push_back(lane.get());
+    group->lanes.push_back(lane);
+    lanes_.insert(lane, hash);
   }
   ++lane->jobs;
-  return lane.get();
+  return lane;
 }
 
 void Lanes::leave(Lane* lane) {
@@ -140,7 +135,8 @@ void Lanes::drop_lane(Lane* lane) {
   group->lanes[lane->at_group]->at_group = lane->at_group;
   group->lanes.pop_back();
   if (--lane->in_class->lanes == 0) drop_class(lane->in_class);
-  lanes_.erase(LaneId{group, keys, lane->band, lane->lifo});
+  lanes_.erase_node(lane, LaneTraits::hash(lane->id.bytes()));
+  delete lane;
   if (--keys->lanes == 0) drop_keys(keys);
   if (group->lanes.empty()) drop_group(group);
 }
@@ -183,16 +179,24 @@ void Lanes::drop_group(Group* group) {
 void Lanes::add_ticket(Job* job, bool due, int64_t now_ms) {
   Lane* lane = job->lane;
   if (lane->lifo) lane->stack.insert(job->arrival(), 0, job);
-  Band& band = *bands_[lane->band];
   if (due) {
-    band.pending.insert(rank_key(job->rank), job->seq, job);
-    lane->tickets.insert(rank_key(job->rank), job->seq, job);
-    if (++lane->group->pending == 1) put_in_backlog(lane->group);
+    enter(lane, rank_key(job->rank), job->seq, job);
   } else if (lane->lifo) {
     lane->gated.insert(rank_key(job->rank), job->seq, job);
   }
   // Whoever does not come to the front of a FIFO lane changes nothing for it.
   if (lane->lifo || (due && lane->first() == job)) refresh_lane(lane, now_ms);
+}
+
+void Lanes::enter(Lane* lane, uint64_t rank_key, uint64_t seq, Job* job) {
+  bands_[lane->band]->pending.insert(rank_key, seq, job);
+  lane->tickets.insert(rank_key, seq, job);
+  if (++lane->group->pending == 1) put_in_backlog(lane->group);
+}
+
+void Lanes::add_ticket(Lane* lane, uint64_t rank_key, uint64_t seq, Job* job, int64_t now_ms) {
+  enter(lane, rank_key, seq, job);
+  if (lane->first() == job) refresh_lane(lane, now_ms);
 }
 
 void Lanes::remove_ticket(Job* job, bool due, int64_t now_ms) {
@@ -448,10 +452,11 @@ size_t Lanes::memory_bytes() const {
   size_t bytes = groups_.memory_bytes() + keys_.memory_bytes() + backlog_.memory_bytes() +
                  refills_.memory_bytes();
   bytes += groups_.size() * sizeof(Group) + keys_.size() * sizeof(Key);
-  bytes += key_sets_.size() * (sizeof(KeySet) + 64) + lanes_.size() * (sizeof(Lane) + 48);
-  for (const auto& [id, lane] : lanes_) {
+  bytes += key_sets_.size() * (sizeof(KeySet) + 64) + lanes_.memory_bytes() +
+           lanes_.size() * sizeof(Lane);
+  lanes_.for_each([&](const Lane* lane) {
     bytes += lane->tickets.memory_bytes() + lane->gated.memory_bytes() + lane->stack.memory_bytes();
-  }
+  });
   for (const uint8_t number : used_bands_) {
     const Band& band = *bands_[number];
     bytes += sizeof(Band) + band.pending.memory_bytes() + band.open.memory_bytes() +
@@ -464,7 +469,7 @@ size_t Lanes::memory_bytes() const {
 }
 
 void Lanes::check(int64_t now_ms) const {
-  for (const auto& [id, lane] : lanes_) {
+  lanes_.for_each([&](const Lane* lane) {
     lane->tickets.check();
     bool ready = lane->has_pending();
     if (ready) {
@@ -473,9 +478,9 @@ void Lanes::check(int64_t now_ms) const {
           lane->group->limiter.allows(cost, now_ms) && (cost == 1 || !is_short(lane->keys, cost));
     }
     CHECK(lane->ready == ready);
-    if (ready) CHECK(lane->ready_key == ready_key(lane.get(), lane->first_ticket()));
+    if (ready) CHECK(lane->ready_key == ready_key(lane, lane->first_ticket()));
     if (lane->lifo) CHECK(lane->stack.size() == lane->tickets.size() + lane->gated.size());
-  }
+  });
   keys_.for_each([&](const Key* key) { CHECK(key->open == key->limiter.allows(1, now_ms)); });
   for (const uint8_t number : used_bands_) {
     const Band& band = *bands_[number];

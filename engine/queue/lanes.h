@@ -29,6 +29,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <unordered_map>
 #include <vector>
 
@@ -49,12 +50,30 @@ struct ReadyKey {
   auto operator<=>(const ReadyKey&) const = default;
 };
 
-struct Lane {
+// What a lane is found by. Its bytes are hashed as they lie, so it has no padding.
+struct LaneId {
   Group* group = nullptr;
   KeySet* keys = nullptr;
+  uint32_t band = 0;
+  uint32_t lifo = 0;
+  Bytes bytes() const { return {reinterpret_cast<const char*>(this), sizeof(*this)}; }
+};
+static_assert(std::has_unique_object_representations_v<LaneId>);
+
+struct Lane {
+  explicit Lane(const LaneId& lane_id)
+      : id(lane_id),
+        group(id.group),
+        keys(id.keys),
+        band(static_cast<uint8_t>(id.band)),
+        lifo(id.lifo != 0) {}
+
+  const LaneId id;
+  Group* const group;
+  KeySet* const keys;
   BandClass* in_class = nullptr;
-  uint8_t band = 0;
-  bool lifo = false;
+  const uint8_t band;
+  const bool lifo;
   uint64_t jobs = 0;      // in any state, retained ones too; the lane goes with the last one
   uint32_t at_group = 0;  // its place in group->lanes
   // Tickets that are due, by (rank, seq). In a FIFO lane a ticket is its own job's.
@@ -72,6 +91,12 @@ struct Lane {
   Job* first() const { return lifo ? stack.back().value : tickets.front().value; }
   // Whose ticket stands first: rank and seq of the lane. REQUIRES: has_pending().
   Job* first_ticket() const { return tickets.front().value; }
+};
+
+struct LaneTraits {
+  static constexpr size_t kMaxOrdered = 128;
+  static Bytes key(const Lane* lane) { return lane->id.bytes(); }
+  static uint64_t hash(Bytes id) { return hash_bytes(id); }
 };
 
 struct LaneOrder {
@@ -140,6 +165,8 @@ class Lanes {
   // --- Tickets --- The job's state, rank, seq and lane are set and do not change while it is here.
   void add_ticket(Job* job, bool due, int64_t now_ms);
   void remove_ticket(Job* job, bool due, int64_t now_ms);
+  // As add_ticket for a due one of a FIFO lane, without a look at the job: replay has many.
+  void add_ticket(Lane* lane, uint64_t rank_key, uint64_t seq, Job* job, int64_t now_ms);
 
   // --- Admission ---
   // Slots of the group and the keys of a job that is (or no longer is) active. Queue::place does
@@ -216,20 +243,11 @@ class Lanes {
   };
 
   Band& make_band(uint8_t number);
-  struct LaneId {
-    const Group* group;
-    const KeySet* keys;
-    uint8_t band;
-    bool lifo;
-    bool operator==(const LaneId&) const = default;
-  };
-  struct LaneIdHash {
-    size_t operator()(const LaneId& id) const;
-  };
-
   Group* join_group(Bytes name);
   KeySet* join_keys(std::span<const Bytes> names, int64_t now_ms);
   BandClass* join_class(uint8_t band, KeySet* keys);
+  // A due ticket comes into its band and its lane.
+  void enter(Lane* lane, uint64_t rank_key, uint64_t seq, Job* job);
   void drop_lane(Lane* lane);
   void drop_class(BandClass* in_class);
   void drop_keys(KeySet* set);
@@ -255,7 +273,7 @@ class Lanes {
   SplitMap<Key, KeyTraits> keys_;
   std::map<std::vector<std::string>, std::unique_ptr<KeySet>> key_sets_;
   KeySet* no_keys_ = nullptr;  // the set without keys, once somebody uses it
-  std::unordered_map<LaneId, std::unique_ptr<Lane>, LaneIdHash> lanes_;
+  SplitMap<Lane, LaneTraits> lanes_;
   std::array<std::unique_ptr<Band>, kBands> bands_;
   std::vector<uint8_t> used_bands_;
   // Groups with pending jobs by their share; kept only where `fair on`.
