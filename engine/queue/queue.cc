@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "engine/base/check.h"
-#include "engine/base/prefetch_line.h"
 #include "engine/queue/adopted_keys.h"
 
 namespace sluice {
@@ -226,52 +225,6 @@ void Queue::unplace_active(Job* job) {
   CHECK(limiter.used >= job->cost());
   limiter.used -= job->cost();
   lanes.release(job, queue_ms);
-}
-
-// --- Replay ---
-
-void Queue::end_replay() {
-  if (!replaying_) return;
-  replaying_ = false;
-  for (auto& [name, worker] : workers_) worker->active.clear();
-  place_all();
-  lanes.end_replay();
-}
-
-namespace {
-
-struct Placing {
-  uint64_t major;
-  uint64_t minor;
-  Job* job;
-  auto operator<=>(const Placing&) const = default;
-};
-
-// The order in which places are appended to the indexes of the job's state.
-Placing placing_of(Job* job) {
-  if (job->state == JobState::kActive) return {job->run()->token, 0, job};
-  if (is_terminal(job->state)) return {job->end()->finish_order, 0, job};
-  return {rank_key(job->rank), job->seq, job};
-}
-
-}  // namespace
-
-void Queue::place_all() {
-  // Jobs lie in memory as they came and are met in the order of the map, so reading one waits for
-  // the memory. These waits overlap if they are asked for some jobs ahead.
-  constexpr size_t kAhead = 16;
-  std::vector<Placing> all;
-  all.reserve(jobs.size());
-  jobs.for_each([&](Job* job) { all.push_back({0, 0, job}); });
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (i + kAhead < all.size()) prefetch_line(all[i + kAhead].job);
-    all[i] = placing_of(all[i].job);
-  }
-  std::sort(all.begin(), all.end());
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (i + kAhead < all.size()) prefetch_line(all[i + kAhead].job);
-    place(all[i].job);
-  }
 }
 
 // --- Workers ---
