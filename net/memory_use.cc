@@ -8,12 +8,9 @@
 #include <cstddef>
 #include <cstdio>
 
+#include "net/jemalloc.h"
+
 extern "C" {
-// jemalloc's; absent where it is not linked.
-int mallctl(const char* name, void* old_value, size_t* old_length, void* new_value,
-            size_t new_length) __attribute__((weak));
-void malloc_stats_print(void (*write)(void* to, const char* text), void* to, const char* options)
-    __attribute__((weak));
 // The sanitizers', whose allocator mallinfo2() knows nothing of.
 size_t __sanitizer_get_current_allocated_bytes() __attribute__((weak));
 }

@@ -13,8 +13,10 @@
 #include "net/admin/otlp_exporter.h"
 #include "net/admin/routes.h"
 #include "net/logging.h"
+#include "net/memory_ahead.h"
 #include "net/memory_use.h"
 #include "net/notify.h"
+#include "storage/hash_seed.h"
 
 namespace sluice {
 
@@ -35,9 +37,11 @@ int64_t wall_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
 }
 
-// One seed for all engines of the process: the hash function's state is global.
-uint64_t process_hash_seed() {
-  static const uint64_t seed = [] {
+// One seed for all engines of the process, as the hash function's state is global: that of the
+// first one's data directory.
+uint64_t process_hash_seed(const Settings& settings) {
+  static const uint64_t seed = [&] {
+    if (const auto kept = read_hash_seed(settings.dir)) return *kept;
     std::random_device device;
     return uint64_t{device()} << 32 | device();
   }();
@@ -55,7 +59,7 @@ std::string random_run_id() {
 
 Server::Server(Config& config)
     : config_(config),
-      engine_(std::make_unique<Engine>(*this, process_hash_seed())),
+      engine_(std::make_unique<Engine>(*this, process_hash_seed(*config.settings()))),
       listener_(state_, resp_refuse(), resp_adopt()),
       tls_listener_(state_, resp_refuse(), resp_adopt()),
       http_listener_(state_, http_refuse(), http_adopt()),
@@ -278,6 +282,11 @@ StoreOptions Server::store_options(const Settings& settings) {
   return options;
 }
 
+Result<std::unique_ptr<Store>> Server::open_store(const Settings& settings, Replay& replay) {
+  const MemoryAhead memory_ahead;
+  return Store::open(store_options(settings), replay);
+}
+
 bool Server::recover() {
   const std::shared_ptr<const Settings> settings = config_.settings();
   if (!keeps_data(*settings)) {
@@ -287,7 +296,7 @@ bool Server::recover() {
   const int64_t begin_ms = IoThread::steady_ms();
   progress_logged_ms_ = begin_ms;
   const std::unique_ptr<Replay> replay = engine_->begin_replay();
-  Result<std::unique_ptr<Store>> store = Store::open(store_options(*settings), *replay);
+  Result<std::unique_ptr<Store>> store = open_store(*settings, *replay);
   if (!store.ok()) {
     if (store.status().code() == StatusCode::kCancelled) return false;
     spdlog::error("Fatal error: {}", store.status().message());
@@ -295,6 +304,8 @@ bool Server::recover() {
     return false;
   }
   store_ = std::move(*store);
+  const Status kept = keep_hash_seed(settings->dir, process_hash_seed(*settings));
+  if (!kept.ok()) spdlog::warn("the next start will be slower: {}", kept.message());
   engine_->attach_journal(&store_->journal());
   state_.journal.store(&store_->journal());
   store_->start_checkpoints([this] { return engine_->begin_walk(); }, wall_ms);

@@ -119,6 +119,7 @@ class Server final : public ServerPort {
   void end_storage();
   bool keeps_data(const Settings& settings) const;
   StoreOptions store_options(const Settings& settings);
+  Result<std::unique_ptr<Store>> open_store(const Settings& settings, Replay& replay);
   void on_journal_failed(const Status& status);
   void announce();
   bool is_supervised() const;

@@ -4,6 +4,7 @@
 //   LOCK              held while a server (or a writing tool) runs
 //   FORMAT            version, and whether creation was finished
 //   high-water-mark   see Log::set_mark
+//   hash-seed         see hash_seed.h; a directory without it is complete
 //   log/              RocksDB: the log of commits and the committed checkpoints
 //   staging/          a checkpoint on its way; emptied at start
 //

@@ -1,5 +1,6 @@
 // The hash of keys and members: XXH3 with a seed chosen at start, so that no client can prepare
-// collisions. It is never written to disk; shards and tables may differ from run to run.
+// collisions. What is written to the disk does not depend on it: shards and tables may differ from
+// run to run, though a server keeps its seed (storage/hash_seed.h).
 #pragma once
 
 #include <cstdint>
