@@ -3,7 +3,6 @@
 // is kept here until it has passed. Plain data of one queue.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -17,14 +16,13 @@ namespace sluice {
 
 class IdleRates {
  public:
-  // `arrival_us`: as in Limiter. The later of two counts.
+  // `arrival_us`: as in Limiter. It takes the place of what is known; nothing is owed up to 0.
   void keep(ConfigLevel level, Bytes name, int64_t arrival_us) {
-    const int64_t known_us = take(level, name);
-    const int64_t latest_us = std::max(known_us, arrival_us);
-    if (latest_us == 0) return;
+    take(level, name);
+    if (arrival_us <= 0) return;
     Name key{level, std::string(name)};
-    by_time_.emplace(latest_us, key);
-    by_name_.emplace(std::move(key), latest_us);
+    by_time_.emplace(arrival_us, key);
+    by_name_.emplace(std::move(key), arrival_us);
   }
   // Takes it out; 0: there is none.
   int64_t take(ConfigLevel level, Bytes name) {

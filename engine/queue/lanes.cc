@@ -448,6 +448,35 @@ void Lanes::run_rates(int64_t now_ms) {
   }
 }
 
+std::vector<Lanes::BoundRate> Lanes::bound_rates(int64_t now_ms) {
+  std::vector<BoundRate> changed;
+  groups_.for_each([&](Group* group) {
+    Limiter& limiter = group->limiter;
+    if (!limiter.bound_arrival(now_ms)) return;
+    changed.push_back({ConfigLevel::kGroup, group->name, group->virtual_ms, limiter.arrival_us});
+    refresh_group(group, now_ms);
+  });
+  keys_.for_each([&](Key* key) {
+    if (!key->limiter.bound_arrival(now_ms)) return;
+    changed.push_back({ConfigLevel::kKey, key->name, 0, key->limiter.arrival_us});
+    refresh_key(key, now_ms);
+  });
+  std::vector<BoundRate> idle;
+  idle_rates_.for_each([&](ConfigLevel level, Bytes name, int64_t arrival_us) {
+    Limiter limiter;
+    limiter.rate =
+        level == ConfigLevel::kGroup ? config_.group(name).limits.rate : config_.key(name).rate;
+    limiter.arrival_us = arrival_us;
+    if (!limiter.bound_arrival(now_ms)) return;
+    idle.push_back({level, std::string(name), 0, limiter.arrival_us});
+  });
+  for (const BoundRate& rate : idle) {
+    idle_rates_.keep(rate.level, rate.name, rate.arrival_us);
+    changed.push_back(rate);
+  }
+  return changed;
+}
+
 size_t Lanes::memory_bytes() const {
   size_t bytes = groups_.memory_bytes() + keys_.memory_bytes() + backlog_.memory_bytes() +
                  refills_.memory_bytes();

@@ -209,6 +209,15 @@ class Lanes {
   // --- Rates --- Queue time at which the next group or key gets a token again; kNeverMs: none.
   int64_t next_rate_ms() const;
   void run_rates(int64_t now_ms);
+  // Rates have changed: none owes more than Limiter::bound_arrival() allows, also where no job
+  // names the group or key. Those that owe less now, for the journal.
+  struct BoundRate {
+    ConfigLevel level{};
+    std::string name;
+    double virtual_ms = 0;
+    int64_t arrival_us = 0;
+  };
+  std::vector<BoundRate> bound_rates(int64_t now_ms);
 
   // The place in the dispatch order that this ticket of a lane has, or would have as its first.
   ReadyKey ready_key(const Lane* lane, const Job* ticket) const;

@@ -44,6 +44,14 @@ struct Limiter {
   void give_token_back() {
     if (rate.tokens != 0) arrival_us -= interval_us();
   }
+  // No more is owed than by a whole burst taken now, and nothing without a rate: for a rate that
+  // has changed, since one that has not owes no more than that. True: it owes less than before.
+  bool bound_arrival(int64_t now_ms) {
+    const int64_t latest_us = rate.tokens == 0 ? 0 : now_ms * 1000 + interval_us() + tolerance_us();
+    if (arrival_us <= latest_us) return false;
+    arrival_us = latest_us;
+    return true;
+  }
   bool allows(uint64_t cost, int64_t now_ms) const {
     return !paused && has_slots(cost) && rate_ready_ms(now_ms) == 0;
   }

@@ -215,6 +215,7 @@ class QueueWork {
   void describe_nack(const Job* job, NackOutcome& outcome) const;
   void give_tokens_back(Job* job);
   void config_changed(ConfigLevel level, Bytes pattern);
+  void bound_rates();
   size_t run_leases(size_t limit);
 
   // --- Waiting ---

@@ -149,10 +149,24 @@ void QueueWork::config_changed(ConfigLevel level, Bytes pattern) {
   write(EffectType::kQueueConfig, {},
         encode_config(level, pattern, queue_->config.recorded(level, pattern)));
   queue_->reconfigure();
+  bound_rates();
   queue_->events.trim(queue_->config.values().events, queue_->queue_ms, SIZE_MAX);
   // Timers go on where there is more.
   drop_retained(kForgottenAtOnce);
   signal();
+}
+
+// What was taken by an old rate holds a new one up for no longer than its own burst would. Recorded
+// as values behind the configuration: a replay has another time when it comes to that.
+void QueueWork::bound_rates() {
+  const int64_t now = queue_->queue_ms;
+  if (queue_->limiter.bound_arrival(now)) {
+    record_share(ConfigLevel::kQueue, {}, 0, queue_->limiter);
+  }
+  for (const Lanes::BoundRate& rate : queue_->lanes.bound_rates(now)) {
+    write(EffectType::kQueueShare, rate.name,
+          encode_share(rate.level, rate.virtual_ms, rate.arrival_us));
+  }
 }
 
 // --- Timers ---

@@ -233,7 +233,7 @@ class HistoryGenerator {
   Words configure() {
     const std::string name = queue();
     if (style_.rates && chance(40)) {
-      const std::string rate = one_of({"3/100:2", "10/1000", "1/50:1", "0"});
+      const std::string rate = one_of({"3/100:2", "10/1000", "1/50:1", "1/4000", "0"});
       if (chance(40)) return {"Q.CONFIG", name, "SET", "rate", rate};
       if (chance(50)) return {"Q.CONFIG", name, "GROUP", group(), "SET", "rate", rate};
       return {"Q.CONFIG", name, "KEY", key(), "SET", "rate", rate};

@@ -222,6 +222,8 @@ class QueueModel {
   bool limits_allow(const ModelJob& job) const;
   bool rate_allows(const std::string& limit, const std::string& rate) const;
   void take_tokens(const ModelJob& job, int sign);
+  // A rate has changed: it owes a burst that is taken now at most, and nothing if there is none.
+  void bound_rates();
   std::vector<std::pair<std::string, std::string>> rates_of(const ModelJob& job) const;
   int64_t used(const std::string& group, const std::string& key) const;
   bool fits_queue(const ModelJob& job, const ModelPop& spec) const;

@@ -157,6 +157,7 @@ RespValue QueueModel::configure(const Words& words) {
     }
     adaptive_max_ = std::clamp(adaptive_max_, bounds[0], bounds[1]);
   }
+  bound_rates();
   drop_retained();
   return RespValue::of("OK");
 }

@@ -126,6 +126,17 @@ void QueueModel::take_tokens(const ModelJob& job, int sign) {
   }
 }
 
+void QueueModel::bound_rates() {
+  for (auto& [limit, arrival] : arrival_us_) {
+    std::string rate = value("rate");
+    if (limit[0] == 'g') rate = rule_value(group_rules_, limit.substr(2), "rate");
+    if (limit[0] == 'k') rate = rule_value(key_rules_, limit.substr(2), "rate");
+    const Gcra gcra = parse_rate(rate);
+    const int64_t burst_us = gcra.interval_us * gcra.burst;
+    arrival = std::min(arrival, burst_us == 0 ? 0 : queue_ms_ * 1000 + burst_us);
+  }
+}
+
 bool QueueModel::limits_allow(const ModelJob& job) const {
   if (paused(job.group, "out")) return false;
   for (const auto& [limit, rate] : rates_of(job)) {

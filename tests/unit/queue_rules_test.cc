@@ -1,4 +1,4 @@
-// The native queue's limits and orders: caps, costs, rates, pauses, fairness, LIFO, moves, TTL,
+// The native queue's limits and orders: caps, costs, pauses, fairness, LIFO, moves, TTL,
 // retention, and the queue as a key.
 #include <string>
 #include <vector>
@@ -106,56 +106,6 @@ TEST_CASE("reserve keeps slots for jobs at least as urgent as its band") {
   CHECK(q.job("n3", {"why"}) == "reserved");
   q.add("h", "PRI HIGH");
   CHECK(q.pop("COUNT 9") == "h");
-}
-
-TEST_CASE("a rate admits its burst and then one token after the other, at every level") {
-  QueueTalk q;
-  q.say("Q.CONFIG q SET rate 2/1000");
-  q.say("Q.CONFIG q GROUP g SET rate 1/5000");
-  q.add("a b c");
-  CHECK(q.pop("COUNT 9") == "a b");
-  CHECK(q.pop() == "null");
-  q.pass(499);
-  CHECK(q.pop() == "null");
-  q.pass(1);
-  CHECK(q.pop() == "c");
-  q.add("g1 g2", "GROUP g");
-  q.pass(1000);
-  CHECK(q.pop("COUNT 9") == "g1");
-  CHECK(q.job("g2", {"why"}) == "rate 5000");
-  q.pass(4999);
-  CHECK(q.pop("COUNT 9") == "null");
-  q.pass(1);
-  CHECK(q.pop("COUNT 9") == "g2");
-}
-
-TEST_CASE("a rate holds although its group was idle in between") {
-  QueueTalk q;
-  q.say("Q.CONFIG q GROUP g SET rate 1/1000");
-  q.say("Q.CONFIG q KEY k SET rate 1/1000");
-  q.add("g1", "GROUP g");
-  q.add("k1", "KEY k");
-  CHECK(q.pop("COUNT 9") == "g1 k1");
-  q.ack("g1");
-  q.ack("k1");
-  q.say("Q.PURGE q WHERE");
-  q.add("g2", "GROUP g");
-  q.add("k2", "KEY k");
-  CHECK(q.pop("COUNT 9") == "null");
-  q.pass(1000);
-  CHECK(q.pop("COUNT 9") == "g2 k2");
-}
-
-TEST_CASE("a waiting pop is served when a rate refills, without traffic") {
-  QueueTalk q;
-  q.say("Q.CONFIG q SET rate 1/100");
-  q.add("a b");
-  CHECK(q.pop() == "a");
-  q.say_as(1, "Q.POP 1 q BLOCK 0");
-  q.pass(99);
-  CHECK(q.take_deliveries().empty());
-  q.pass(1);
-  CHECK(q.take_deliveries().contains(1));
 }
 
 TEST_CASE("paused: in refuses adds, out admits nothing, for a queue or a group") {

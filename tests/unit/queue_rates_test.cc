@@ -1,0 +1,150 @@
+// The native queue's rates: what they admit, and what a change of one does to what it owes.
+#include <string>
+
+#include "tests/support/queue_talk.h"
+
+// The engine and doctest both have a CHECK; the test's is meant here.
+#undef CHECK
+#include <doctest/doctest.h>
+
+namespace {
+
+using sluice::test::QueueTalk;
+
+// Where a rate may stand, as Q.CONFIG names it.
+constexpr const char* kLevels[] = {"", "GROUP g ", "KEY k "};
+
+std::string set_rate(const std::string& level, const std::string& rate) {
+  return "Q.CONFIG q " + level + "SET rate " + rate;
+}
+
+TEST_CASE("a rate admits its burst and then one token after the other, at every level") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET rate 2/1000");
+  q.say("Q.CONFIG q GROUP g SET rate 1/5000");
+  q.add("a b c");
+  CHECK(q.pop("COUNT 9") == "a b");
+  CHECK(q.pop() == "null");
+  q.pass(499);
+  CHECK(q.pop() == "null");
+  q.pass(1);
+  CHECK(q.pop() == "c");
+  q.add("g1 g2", "GROUP g");
+  q.pass(1000);
+  CHECK(q.pop("COUNT 9") == "g1");
+  CHECK(q.job("g2", {"why"}) == "rate 5000");
+  q.pass(4999);
+  CHECK(q.pop("COUNT 9") == "null");
+  q.pass(1);
+  CHECK(q.pop("COUNT 9") == "g2");
+}
+
+TEST_CASE("a rate holds although its group was idle in between") {
+  QueueTalk q;
+  q.say("Q.CONFIG q GROUP g SET rate 1/1000");
+  q.say("Q.CONFIG q KEY k SET rate 1/1000");
+  q.add("g1", "GROUP g");
+  q.add("k1", "KEY k");
+  CHECK(q.pop("COUNT 9") == "g1 k1");
+  q.ack("g1");
+  q.ack("k1");
+  q.say("Q.PURGE q WHERE");
+  q.add("g2", "GROUP g");
+  q.add("k2", "KEY k");
+  CHECK(q.pop("COUNT 9") == "null");
+  q.pass(1000);
+  CHECK(q.pop("COUNT 9") == "g2 k2");
+}
+
+TEST_CASE("a waiting pop is served when a rate refills, without traffic") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET rate 1/100");
+  q.add("a b");
+  CHECK(q.pop() == "a");
+  q.say_as(1, "Q.POP 1 q BLOCK 0");
+  q.pass(99);
+  CHECK(q.take_deliveries().empty());
+  q.pass(1);
+  CHECK(q.take_deliveries().contains(1));
+}
+
+TEST_CASE("a changed rate counts at once, whatever the old one owed") {
+  for (const std::string level : kLevels) {
+    CAPTURE(level);
+    QueueTalk q;
+    q.say(set_rate(level, "1/3600000"));
+    q.add("a b c d", "GROUP g KEY k");
+    CHECK(q.pop("COUNT 9") == "a");
+    CHECK(q.job("b", {"why"}) == "rate 3600000");
+    q.pass(10'000);
+    q.say(set_rate(level, "1000/1000"));
+    q.find_queue("q")->check();
+    // As if its burst had just been taken.
+    CHECK(q.job("b", {"why"}) == "rate 1");
+    q.say_as(1, "Q.POP 1 q BLOCK 0");
+    q.pass(1);
+    CHECK(q.take_deliveries().contains(1));
+    CHECK(q.pop("COUNT 9") == "null");
+    q.pass(1);
+    CHECK(q.pop("COUNT 9") == "c");
+    // A slower one owes what was taken, not a burst of its own.
+    q.say(set_rate(level, "1/5000:2"));
+    CHECK(q.pop("COUNT 9") == "d");
+  }
+}
+
+TEST_CASE("what a changed rate owes is the same after a restart") {
+  for (const std::string level : kLevels) {
+    CAPTURE(level);
+    QueueTalk q;
+    q.say(set_rate(level, "1/3600000"));
+    q.add("a b", "GROUP g KEY k");
+    CHECK(q.pop() == "a");
+    q.pass(10'000);
+    q.say(set_rate(level, "1/5000:3"));
+    CHECK(q.job("b", {"why"}) == "rate 5000");
+    q.restart(4);
+    CHECK(q.job("b", {"why"}) == "rate 5000");
+  }
+}
+
+TEST_CASE("a changed rate also counts for a group or key that nobody names at the time") {
+  for (const std::string level : {"GROUP g ", "KEY k "}) {
+    for (const bool restarts : {false, true}) {
+      CAPTURE(level);
+      CAPTURE(restarts);
+      QueueTalk q;
+      q.say(set_rate(level, "1/3600000"));
+      q.add("a", "GROUP g KEY k");
+      CHECK(q.pop() == "a");
+      q.ack("a");
+      q.say("Q.PURGE q WHERE");
+      q.pass(10'000);
+      q.say(set_rate(level, "1/5000:3"));
+      if (restarts) q.restart(4);
+      q.add("b", "GROUP g KEY k");
+      CHECK(q.job("b", {"why"}) == "rate 5000");
+      q.pass(5000);
+      CHECK(q.pop() == "b");
+    }
+  }
+}
+
+TEST_CASE("a rate that is taken away owes nothing when there is one again") {
+  for (const std::string level : kLevels) {
+    for (const bool restarts : {false, true}) {
+      CAPTURE(level);
+      CAPTURE(restarts);
+      QueueTalk q;
+      q.say(set_rate(level, "1/3600000"));
+      q.add("a b c", "GROUP g KEY k");
+      CHECK(q.pop("COUNT 9") == "a");
+      q.say("Q.CONFIG q " + level + "RESET");
+      if (restarts) q.restart(4);
+      q.say(set_rate(level, "1/3600000"));
+      CHECK(q.pop("COUNT 9") == "b");
+    }
+  }
+}
+
+}  // namespace
