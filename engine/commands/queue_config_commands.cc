@@ -79,8 +79,9 @@ void reset_config(Call& call, const KeyRef& key, const ConfigTarget& target) {
   if (failed) return;
   const bool is_set =
       queue != nullptr && !queue->config.recorded(target.level, target.pattern).empty();
-  if (is_set) queue_work(call, key, *queue).reset_config(target.level, target.pattern);
-  call.reply.ok();
+  std::string error;
+  if (is_set) error = queue_work(call, key, *queue).reset_config(target.level, target.pattern);
+  error.empty() ? call.reply.ok() : call.reply.error(error);
 }
 
 }  // namespace

@@ -167,7 +167,12 @@ void QueueConfig::put_rule(ConfigLevel level, Bytes pattern, std::vector<ConfigF
   read_rule(rule, scratch);
 }
 
-void QueueConfig::reset(ConfigLevel level, Bytes pattern) { apply(level, pattern, {}); }
+std::string QueueConfig::reset(ConfigLevel level, Bytes pattern) {
+  constexpr Bytes kNames[] = {"bands"};
+  if (level == ConfigLevel::kQueue) return set_queue({}, kNames);
+  put_rule(level, pattern, {});
+  return {};
+}
 
 void QueueConfig::apply(ConfigLevel level, Bytes pattern, std::span<const ConfigField> fields) {
   std::vector<ConfigField> known;

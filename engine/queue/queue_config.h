@@ -118,7 +118,8 @@ class QueueConfig {
   std::string set(ConfigLevel level, Bytes pattern,
                   std::span<const std::pair<Bytes, Bytes>> fields);
   // Back to the defaults (of the queue's own fields; rules stay), or forgets the rule of this glob.
-  void reset(ConfigLevel level, Bytes pattern);
+  // The result as of set(): `bands` where a rule names one that the defaults do not have.
+  std::string reset(ConfigLevel level, Bytes pattern);
   // The fields that may stand at this level with their present values, in the table's order; of a
   // rule those that it sets. `names`: only these, empty: all; an unknown one is returned in `bad`.
   std::vector<ConfigField> get(ConfigLevel level, Bytes pattern, std::span<const Bytes> names,

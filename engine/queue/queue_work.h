@@ -144,7 +144,7 @@ class QueueWork {
   // --- Configuration ---
   std::string configure(ConfigLevel level, Bytes pattern,
                         std::span<const std::pair<Bytes, Bytes>> fields);
-  void reset_config(ConfigLevel level, Bytes pattern);
+  std::string reset_config(ConfigLevel level, Bytes pattern);
   void count_rejection(Rejection reason) {
     ++queue_->stats.all.totals.rejected[static_cast<size_t>(reason)];
   }

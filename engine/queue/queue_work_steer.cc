@@ -140,9 +140,11 @@ std::string QueueWork::configure(ConfigLevel level, Bytes pattern,
   return {};
 }
 
-void QueueWork::reset_config(ConfigLevel level, Bytes pattern) {
-  queue_->config.reset(level, pattern);
+std::string QueueWork::reset_config(ConfigLevel level, Bytes pattern) {
+  const std::string bad = queue_->config.reset(level, pattern);
+  if (!bad.empty()) return QueueError("BADFIELD").with("field", bad).text();
   config_changed(level, pattern);
+  return {};
 }
 
 void QueueWork::config_changed(ConfigLevel level, Bytes pattern) {

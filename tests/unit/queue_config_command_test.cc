@@ -124,6 +124,31 @@ TEST_CASE("priority_order desc and bands count in what callers write and read") 
   CHECK(q.drain() == "nine normal one none");
 }
 
+TEST_CASE("names of bands that another value uses are not taken away") {
+  for (const char* user : {"reserve calm:1", "order lifo:calm", "default_pri calm"}) {
+    CAPTURE(user);
+    QueueTalk q;
+    CHECK(q.say("Q.CONFIG q SET bands urgent,calm " + std::string(user)) == "OK");
+    CHECK(q.say("Q.CONFIG q SET bands urgent") == "-BADFIELD field=bands");
+    CHECK(q.say("Q.CONFIG q GET bands") == "{bands=urgent,calm}");
+    // These go with the names.
+    CHECK(q.say("Q.CONFIG q RESET") == "OK");
+    CHECK(q.say("Q.CONFIG q GET bands default_pri order reserve") ==
+          "{bands=CRITICAL,HIGH,NORMAL,LOW,BACKGROUND default_pri=2 order=fifo reserve=none}");
+  }
+  QueueTalk q;
+  q.say("Q.CONFIG q SET bands urgent,calm max_active 5");
+  q.say("Q.CONFIG q GROUP g SET order lifo:calm");
+  CHECK(q.say("Q.CONFIG q SET bands urgent") == "-BADFIELD field=bands");
+  CHECK(q.say("Q.CONFIG q RESET") == "-BADFIELD field=bands");
+  CHECK(q.say("Q.CONFIG q GET bands max_active") == "{bands=urgent,calm max_active=5}");
+  q.add("a b", "PRI calm GROUP g");
+  CHECK(q.pop() == "b");
+  CHECK(q.say("Q.CONFIG q GROUP g RESET") == "OK");
+  CHECK(q.say("Q.CONFIG q RESET") == "OK");
+  CHECK(q.say("Q.CONFIG q GET max_active") == "{max_active=0}");
+}
+
 TEST_CASE("it works when memory is used up, and gives some back") {
   QueueTalk q;
   q.add("a b");

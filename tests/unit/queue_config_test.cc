@@ -363,22 +363,46 @@ TEST_CASE("the exact name wins, then the most literal glob, then the later one")
   CHECK(set_group(config, "x[*]y", {{"max_active", "12"}}) == "");
   CHECK(config.group("x*").limits.max_active == 11);
   CHECK(config.group("x*y").limits.max_active == 12);
-  config.reset(ConfigLevel::kGroup, "team.7");
+  CHECK(config.reset(ConfigLevel::kGroup, "team.7") == "");
   CHECK(config.group("team.7").limits.max_active == 1);
-  config.reset(ConfigLevel::kGroup, "never set");
+  CHECK(config.reset(ConfigLevel::kGroup, "never set") == "");
 }
 
 TEST_CASE("RESET of the queue leaves the rules") {
   QueueConfig config;
-  CHECK(set(config, {{"max_active", "5"}, {"bands", "a,b"}, {"default_pri", "a"}}) == "");
-  CHECK(set_group(config, "g", {{"max_active", "2"}, {"order", "lifo:b"}}) == "");
+  CHECK(set(config, {{"max_active", "5"}, {"bands", "a,low"}, {"default_pri", "a"}}) == "");
+  CHECK(set_group(config, "g", {{"max_active", "2"}, {"order", "lifo:low"}}) == "");
   CHECK(config.group("g").order.is_lifo(1));
-  config.reset(ConfigLevel::kQueue, {});
+  CHECK(config.reset(ConfigLevel::kQueue, {}) == "");
   CHECK(all(config) == all(QueueConfig()));
   CHECK(config.group("g").limits.max_active == 2);
-  // Its band has gone.
+  // The name is one of the defaults too.
+  CHECK_FALSE(config.group("g").order.is_lifo(1));
+  CHECK(config.group("g").order.is_lifo(3));
+}
+
+TEST_CASE("RESET of the queue is refused where a rule names a band that would go") {
+  QueueConfig config;
+  CHECK(set(config, {{"max_active", "5"}, {"bands", "a,b"}, {"default_pri", "a"}}) == "");
+  CHECK(set_group(config, "g", {{"order", "lifo:b"}}) == "");
+  const auto before = all(config);
+  CHECK(config.reset(ConfigLevel::kQueue, {}) == "bands");
+  CHECK(all(config) == before);
+  CHECK(config.group("g").order.is_lifo(1));
+  CHECK(config.reset(ConfigLevel::kGroup, "g") == "");
+  CHECK(config.reset(ConfigLevel::kQueue, {}) == "");
+  CHECK(all(config) == all(QueueConfig()));
+}
+
+TEST_CASE("a rule whose band went before that was refused is as if it did not set the order") {
+  QueueConfig config;
+  CHECK(set(config, {{"bands", "a,b"}}) == "");
+  CHECK(set_group(config, "g", {{"max_active", "2"}, {"order", "lifo:b"}}) == "");
+  config.apply(ConfigLevel::kQueue, {}, {});
+  CHECK(config.group("g").limits.max_active == 2);
   CHECK_FALSE(config.group("g").order.is_lifo(255));
   CHECK(set(config, {{"max_active", "6"}}) == "");
+  CHECK(config.reset(ConfigLevel::kQueue, {}) == "");
 }
 
 TEST_CASE("what is recorded makes the same configuration") {
