@@ -68,6 +68,17 @@ void Job::make_extras() {
   extras_ = std::move(extras);
 }
 
+uint64_t Job::retained_bytes() const {
+  const JobExtras& extras = *extras_;
+  uint64_t bytes = uint64_t{id_size_} + payload_size_ + extras.end->result.size() +
+                   extras.progress.size() + extras.error.size() + lane->group->name.size();
+  for (const Key* key : lane->keys->keys) bytes += key->name.size();
+  if (extras.options == nullptr) return bytes;
+  for (const std::string& need : extras.options->needs) bytes += need.size();
+  for (const auto& [name, value] : extras.options->tags) bytes += name.size() + value.size();
+  return bytes;
+}
+
 size_t Job::memory_bytes() const {
   size_t bytes = sizeof(Job) + id_size_ + payload_size_;
   if (!extras_) return bytes;

@@ -159,6 +159,9 @@ class Job {
   JobEnd* end() const { return extras_ ? extras_->end.get() : nullptr; }
 
   size_t memory_bytes() const;
+  // Of all that callers and workers have said of it, which it holds as long as it is retained: id,
+  // payload, result, progress, error, group, keys, tags, needs. REQUIRES: it has ended.
+  uint64_t retained_bytes() const;
 
   // Its place inside band and group: (rank, seq). The rank is release time - boost, in milliseconds
   // of queue time; it may be changed by QueueWork only, while the job is in no index.

@@ -17,10 +17,6 @@ size_t ended_kind(JobState state) {
   return state == JobState::kCompleted || state == JobState::kCancelled ? 0 : 1;
 }
 
-uint64_t retained_bytes(const Job* job) {
-  return job->id().size() + job->payload().size() + job->end()->result.size();
-}
-
 uint64_t finished_key(const Job* job) { return static_cast<uint64_t>(job->end()->finished_ms); }
 
 bool has_ticket(JobState state) {
@@ -141,7 +137,7 @@ void Queue::place(Job* job) {
       break;
     default:
       ended[ended_kind(job->state)].insert(job->end()->finish_order, finished_key(job), job);
-      ended_bytes[ended_kind(job->state)] += retained_bytes(job);
+      ended_bytes[ended_kind(job->state)] += job->retained_bytes();
   }
 }
 
@@ -176,7 +172,7 @@ void Queue::unplace(Job* job) {
       break;
     default:
       found = ended[ended_kind(job->state)].erase(job->end()->finish_order, finished_key(job), job);
-      ended_bytes[ended_kind(job->state)] -= retained_bytes(job);
+      ended_bytes[ended_kind(job->state)] -= job->retained_bytes();
   }
   CHECK(found);
 }
@@ -397,6 +393,7 @@ void Queue::check() {
   std::array<uint64_t, kJobStates> counted{};
   uint64_t slots = 0;
   uint64_t held = 0;
+  std::array<uint64_t, 2> retained{};
   std::map<const Group*, uint64_t> group_slots;
   std::map<const Key*, uint64_t> key_slots;
   jobs.for_each([&](const Job* job) {
@@ -408,6 +405,7 @@ void Queue::check() {
       CHECK(job->state == JobState::kActive);
       ++held;
     }
+    if (is_terminal(job->state)) retained[ended_kind(job->state)] += job->retained_bytes();
     if (job->state != JobState::kActive) return;
     slots += job->cost();
     group_slots[job->lane->group] += job->cost();
@@ -425,6 +423,7 @@ void Queue::check() {
   CHECK(leases.size() == count(JobState::kActive) && runs.size() == leases.size());
   CHECK(ended[0].size() == count(JobState::kCompleted) + count(JobState::kCancelled));
   CHECK(ended[1].size() == count(JobState::kFailed) + count(JobState::kExpired));
+  CHECK(retained == ended_bytes);
   check_gauges();
 }
 

@@ -262,6 +262,7 @@ void QueueWork::finish(Job* job, JobState state, Bytes error, Bytes result, cons
     return;
   }
   extras.error = error;
+  extras.unmet.clear();
   extras.end = std::make_unique<JobEnd>();
   extras.end->finished_ms = queue_->queue_ms;
   extras.end->finish_order = queue_->next_finish++;

@@ -49,7 +49,7 @@ class HistoryGenerator {
         out.push_back({"Q.CONFIG", name, "SET", field, value});
       };
       if (style_.descending) set("priority_order", "desc");
-      if (style_.bytes) set("retain_completed", "6:3000:24");
+      if (style_.bytes) set("retain_completed", "6:3000:48");
       if (style_.displaces)
         out.push_back({"Q.CONFIG", name, "SET", "full", "displace", "max_waiting", "5"});
       if (style_.reserves) set("reserve", "1:2");
@@ -139,6 +139,7 @@ class HistoryGenerator {
     if (chance(10)) more({"MAXRUN", number(100, 900)});
     if (chance(20)) more({"RETRY", number(0, 3)});
     if (chance(10)) more({"BACKOFF", "10", "100"});
+    if (style_.bytes && chance(20)) more({"TAG", "t", "v" + number(0, 999)});
     if (exists && !replaces) return words;
     // What an update may not change.
     if (chance(60)) more({"GROUP", group()});
@@ -239,7 +240,7 @@ class HistoryGenerator {
       return {"Q.CONFIG", name, "KEY", key(), "SET", "rate", rate};
     }
     if (style_.bytes && chance(40)) {
-      const std::string bounds = one_of({"6:3000:24", "9:0:60", "2:3000", "8:900:40"});
+      const std::string bounds = one_of({"6:3000:48", "9:0:90", "2:3000", "8:900:60"});
       return {"Q.CONFIG", name, "SET", "retain_completed", bounds, "retain_failed", bounds};
     }
     if (style_.reserves && chance(30)) {

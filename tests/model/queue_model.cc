@@ -144,6 +144,7 @@ RespValue QueueModel::add_new(const ModelAdd& spec, const char* result) {
   ticket.release_ms = std::max(queue_ms_, ticket.gate_ms);
   ticket.boost_ms = spec.boost_ms.value_or(0);
   ticket.rank = ticket.release_ms - ticket.boost_ms;
+  job.named_needs = spec.needs;
   for (const std::string& need : spec.needs) {
     // A job may name its own former life, which is gone by now if it had completed.
     const ModelJob* needed = find(need);
@@ -348,6 +349,7 @@ void QueueModel::end_run(ModelJob& job, bool counts) {
 bool QueueModel::succeed(ModelJob& job) {
   if (!job.successor.has_value()) return false;
   const ModelAdd next = *job.successor;
+  const std::vector<std::string> named_needs = job.named_needs;
   job.successor.reset();
   ModelAdd spec = next;
   if (next.mode == "UPDATE") {
@@ -364,6 +366,7 @@ bool QueueModel::succeed(ModelJob& job) {
   // The group is never without a job, so that its share stays.
   jobs_.remove_if([&](const ModelJob& old) { return old.id == next.id; });
   add_new(spec, "added");
+  if (next.mode == "UPDATE") find(next.id)->named_needs = named_needs;
   return true;
 }
 
@@ -380,7 +383,7 @@ void QueueModel::finish(ModelJob& job, const std::string& state, const std::stri
   stop_ttl(job);
   if (job.run.has_value()) end_run(job, counts);
   job.state = state;
-  if (!error.empty()) job.error = error;
+  job.error = error;
   job.finish_order = next_finish_++;
   job.finished_ms = queue_ms_;
   ++totals_[state];
@@ -558,6 +561,7 @@ RespValue QueueModel::retry(const Words& words) {
   fresh.keys = job->keys;
   fresh.cost = job->cost;
   fresh.options = job->options;
+  fresh.named_needs = job->named_needs;
   fresh.enqueued_ms = job->enqueued_ms;
   fresh.arrival = next_seq_++;
   fresh.ticket.seq = fresh.arrival;

@@ -88,7 +88,8 @@ struct ModelJob {
   int attempts = 0;
   int crashes = 0;
   int64_t retries_used = 0;
-  std::set<std::string> needs;  // that are not met yet
+  std::set<std::string> needs;           // that are not met yet
+  std::vector<std::string> named_needs;  // all that it was given
   std::string error;
   std::string progress;
   std::string result;

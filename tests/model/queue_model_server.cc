@@ -9,7 +9,12 @@ namespace sluice::test {
 namespace {
 
 size_t retained_bytes(const ModelJob& job) {
-  return job.id.size() + job.payload.size() + job.result.size();
+  size_t bytes = job.id.size() + job.payload.size() + job.result.size() + job.progress.size() +
+                 job.error.size() + job.group.size();
+  for (const std::string& key : job.keys) bytes += key.size();
+  for (const std::string& need : job.named_needs) bytes += need.size();
+  for (const auto& [name, value] : job.options.tags) bytes += name.size() + value.size();
+  return bytes;
 }
 
 }  // namespace

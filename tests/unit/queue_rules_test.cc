@@ -382,6 +382,44 @@ TEST_CASE("retention keeps so many, so long, so many bytes") {
   CHECK(q.state("g") == "completed");
 }
 
+TEST_CASE("retention by bytes counts all that an ended job holds") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET retain_completed 9 retain_failed 9");
+  const sluice::Queue& queue = *q.find_queue("q");
+  const auto& bytes = queue.ended_bytes;
+  q.add("a");
+  q.pop();
+  q.ack("a", "RESULT 12345");
+  CHECK(bytes[0] == 1 + 3 + 5);
+  q.add("b", "GROUP group KEY key1 KEY key2 TAG name value NEED a");
+  q.pop();
+  q.touch("b", "PROGRESS 12345678");
+  q.ack("b");
+  CHECK(bytes[0] == 9 + 1 + 3 + 5 + 8 + 9 + 1 + 8);
+  q.add("c");
+  q.say("Q.CANCEL q c REASON because");
+  CHECK(bytes[0] == 44 + 1 + 3 + 7);
+  q.add("d");
+  q.pop();
+  q.nack("d", "FATAL ERROR broken");
+  CHECK(bytes[1] == 1 + 3 + 6);
+  q.find_queue("q")->check();
+  q.restart(4);
+  CHECK(q.find_queue("q")->ended_bytes[0] == 55);
+  CHECK(q.find_queue("q")->ended_bytes[1] == 10);
+  q.say("Q.CONFIG q SET retain_completed 9:0:55 retain_failed 9:0:10");
+  CHECK(q.state("a") == "completed");
+  CHECK(q.state("d") == "failed");
+  q.say("Q.CONFIG q SET retain_completed 9:0:54 retain_failed 9:0:9");
+  CHECK(q.state("a") == "null");
+  CHECK(q.state("b") == "completed");
+  CHECK(q.state("d") == "null");
+  q.say("Q.RETRY q b");
+  CHECK(q.find_queue("q")->ended_bytes[0] == 11);
+  q.say("Q.PURGE q WHERE");
+  CHECK(q.find_queue("q")->ended_bytes[0] == 0);
+}
+
 TEST_CASE("a smaller retention is applied by Q.CONFIG SET, in steps, without traffic") {
   QueueTalk q;
   for (int i = 0; i < 1000; ++i) q.add("j" + std::to_string(i));
