@@ -164,7 +164,7 @@ class Database {
   // Tells waiters that the key has (more) elements. Verbs that add elements do it.
   void signal(Bytes key);
   // Tells those who wait at a queue that something has happened to this job of it; or to the queue
-  // as a whole: it has come into being, or is gone.
+  // as a whole: it has come into being, is gone, or has begun to miss events.
   void signal_job(Bytes key, Bytes job_id);
   void signal_queue(Bytes key);
   // Or that its log has another event: its number, its type as a bit (event_bit), its job.

@@ -315,7 +315,10 @@ void AdoptedWork::record(Queue& queue, Bytes id, EventType type, const EventFiel
   touch(queue);
   RecordedEvent event;
   const Retention& bounds = queue.config.values().events;
-  if (type != EventType::kNone && bounds.count != 0) {
+  if (type != EventType::kNone && bounds.count == 0) {
+    const bool first = queue.events.miss();
+    if (first) home(queue).signal_event(queue.key, queue.events.last_seq(), kEveryEventType, id);
+  } else if (type != EventType::kNone) {
     event = {type, queue.events.last_seq() + 1, queue.queue_ms, fields.bytes()};
     queue.events.append(event.seq, event.time_ms, event.type, id, event.fields);
     queue.events.trim(bounds, queue.queue_ms, kTrimmedEach);

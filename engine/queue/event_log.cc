@@ -49,6 +49,7 @@ bool parse_event_type(Bytes name, EventType& type) {
 void EventLog::append(uint64_t seq, int64_t time_ms, EventType type, Bytes id, Bytes fields) {
   CHECK(type != EventType::kNone);
   last_seq_ = std::max(last_seq_, seq);
+  missed_ = false;
   if (count_ != 0) {
     if (seq < first_seq_ + count_) return;
     if (seq > first_seq_ + count_) clear();
@@ -88,6 +89,14 @@ void EventLog::put_event(Chunk& chunk, int64_t time_ms, EventType type, Bytes id
   bytes += static_cast<char>(type);
   put_bytes(bytes, id);
   put_bytes(bytes, fields);
+}
+
+bool EventLog::miss() {
+  CHECK(count_ == 0);
+  if (missed_) return false;
+  missed_ = true;
+  ++last_seq_;
+  return true;
 }
 
 void EventLog::trim(const Retention& bounds, int64_t now_ms, size_t limit) {

@@ -55,6 +55,10 @@ class EventLog {
   // Appends the event with the number `seq`. One that is there already is ignored (replay); one
   // that would leave a gap forgets everything before it (the log began later).
   void append(uint64_t seq, int64_t time_ms, EventType type, Bytes id, Bytes fields);
+  // Something has happened that is not kept at all (`events` 0). All that is missed in a row takes
+  // one number, so that whoever has read up to here hears of it; true: it is the first of the row,
+  // and whoever waits must hear. REQUIRES: empty().
+  bool miss();
   // Lets go of what `bounds` does not keep, at most `limit` events.
   void trim(const Retention& bounds, int64_t now_ms, size_t limit);
   void clear();
@@ -64,7 +68,8 @@ class EventLog {
   // REQUIRES: !empty().
   uint64_t oldest_seq() const { return first_seq_; }
   int64_t oldest_ms() const;
-  // The number of the newest event ever, 0: none yet. It outlives trimming.
+  // The number of the newest event ever, or of what was missed behind it; 0: none yet. It outlives
+  // trimming.
   uint64_t last_seq() const { return last_seq_; }
   void set_last_seq(uint64_t seq);
 
@@ -131,6 +136,7 @@ class EventLog {
   uint64_t count_ = 0;
   uint64_t first_seq_ = 1;
   uint64_t last_seq_ = 0;
+  bool missed_ = false;  // last_seq_ is the number of what has been missed
   // Of the oldest event, while there is one: trimming and timers ask for it all the time.
   int64_t oldest_ms_ = 0;
   uint32_t oldest_bytes_ = 0;

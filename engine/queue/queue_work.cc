@@ -58,7 +58,11 @@ void QueueWork::write(EffectType type, Bytes field, Bytes value) {
 
 RecordedEvent QueueWork::next_event(Bytes id, EventType type, const EventFields& fields) {
   const Retention& bounds = queue_->config.values().events;
-  if (type == EventType::kNone || bounds.count == 0) return {};
+  if (type == EventType::kNone) return {};
+  if (bounds.count == 0) {
+    if (queue_->events.miss()) database_.signal_queue(key_.key);
+    return {};
+  }
   const RecordedEvent event{type, queue_->events.last_seq() + 1, queue_->queue_ms, fields.bytes()};
   queue_->events.append(event.seq, event.time_ms, event.type, id, event.fields);
   queue_->events.trim(bounds, queue_->queue_ms, kTrimmedPerVerb);

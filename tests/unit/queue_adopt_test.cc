@@ -468,6 +468,19 @@ TEST_CASE("Q.EVENTS BLOCK hears of a raw command, Q.GET WAIT of the end of a mem
   CHECK(q.say("Q.GET q a WAIT 0") == "null");
 }
 
+TEST_CASE("what raw commands do while events is 0 is not passed over silently") {
+  Adopted q(kFive);
+  q.say("ZADD p:high " + q.at_s(0) + " a");
+  CHECK(q.say_as(1, "Q.EVENTS q $ BLOCK 0") == "(waits)");
+  q.say("Q.CONFIG q SET events 0");
+  q.say("ZADD p:high " + q.at_s(0) + " b");
+  CHECK(q.take_deliveries().at(1).show() == "-TRIMMED oldest=3");
+  q.say("Q.CONFIG q SET events 10");
+  q.say("ZADD p:high " + q.at_s(0) + " c");
+  CHECK(q.events() == "added:c");
+  CHECK(q.say("Q.EVENTS q 1") == "-TRIMMED oldest=3");
+}
+
 TEST_CASE("WATCH on the queue sees a change of its keys, and who waits in BZPOPMIN is served") {
   Adopted q(kFive);
   q.say_as(1, "WATCH q");

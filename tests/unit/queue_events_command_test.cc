@@ -154,7 +154,58 @@ TEST_CASE("with events 0 there are none") {
   CHECK(brief(q.ask("Q.EVENTS q -")) == "");
   q.say("Q.CONFIG q SET events 10");
   q.add("b");
-  CHECK(brief(q.ask("Q.EVENTS q -")) == "1 added b");
+  CHECK(brief(q.ask("Q.EVENTS q -")) == "2 added b");
+}
+
+TEST_CASE("what happened while events was 0 is not passed over silently") {
+  for (const bool restarts : {false, true}) {
+    CAPTURE(restarts);
+    QueueTalk q;
+    q.add("a b");
+    q.say("Q.CONFIG q SET events 0");
+    // Nothing is missed yet.
+    CHECK(brief(q.ask("Q.EVENTS q 2")) == "");
+    q.add("c d");
+    CHECK(q.say("Q.EVENTS q 2") == "-TRIMMED oldest=4");
+    if (restarts) q.restart(4);
+    q.say("Q.CONFIG q SET events 10");
+    q.add("e f");
+    CHECK(brief(q.ask("Q.EVENTS q -")) == "4 added e, 5 added f");
+    CHECK(q.say("Q.EVENTS q 2") == "-TRIMMED oldest=4");
+    CHECK(brief(q.ask("Q.EVENTS q 3")) == "4 added e, 5 added f");
+  }
+}
+
+TEST_CASE("who waits for events hears when the first is missed, and not of the others") {
+  QueueTalk q;
+  q.add("a b");
+  CHECK(q.say_as(1, "Q.EVENTS q 2 BLOCK 0") == "(waits)");
+  CHECK(q.say_as(2, "Q.EVENTS q $ BLOCK 0 ID b") == "(waits)");
+  CHECK(q.say_as(3, "Q.GET q a WAIT 0") == "(waits)");
+  q.say("Q.CONFIG q SET events 0");
+  CHECK(q.take_deliveries().empty());
+  q.add("c");
+  auto served = q.take_deliveries();
+  CHECK(served.size() == 2);
+  CHECK(served.at(1).show() == "-TRIMMED oldest=4");
+  CHECK(served.at(2).show() == "-TRIMMED oldest=4");
+  CHECK(q.say_as(1, "Q.EVENTS q $ BLOCK 0") == "(waits)");
+  q.add("d");
+  q.say("Q.CONFIG q SET events 10");
+  CHECK(q.take_deliveries().empty());
+  q.add("e");
+  served = q.take_deliveries();
+  REQUIRE(served.count(1) == 1);
+  CHECK(brief(served.at(1)) == "4 added e");
+}
+
+TEST_CASE("where nothing happened while events was 0 the numbers go on") {
+  QueueTalk q;
+  q.add("a");
+  q.say("Q.CONFIG q SET events 0");
+  q.say("Q.CONFIG q SET events 10");
+  q.add("b");
+  CHECK(brief(q.ask("Q.EVENTS q 1")) == "2 added b");
 }
 
 TEST_CASE("a smaller bound counts at once, and after a restart") {
