@@ -41,7 +41,11 @@ bool Queue::dismantle(size_t limit) {
   drain_nodes(jobs, left, Job::destroy);
   if (!jobs.empty()) return false;
   for (auto* index : {&delays, &ttls, &leases, &runs, &ended[0], &ended[1]}) drain(*index, left);
-  drain_map(dependents, left);
+  for (; left != 0 && !dependents.empty(); --left) {
+    drain(dependents.begin()->second, left);
+    if (left == 0) return false;
+    dependents.erase(dependents.begin());
+  }
   drain_map(workers_, left);
   lanes.dismantle(left);
   config.drop_rules(left);

@@ -121,7 +121,7 @@ void Queue::place(Job* job) {
   place_later(job);
   switch (job->state) {
     case JobState::kBlocked:
-      for (const std::string& need : job->extras().unmet) dependents[need].push_back(job);
+      for (const std::string& need : job->extras().unmet) dependents[need].insert(job->seq, 0, job);
       break;
     case JobState::kDelayed:
       delays.insert(static_cast<uint64_t>(job->gate_ms()), job->seq, job);
@@ -151,12 +151,7 @@ void Queue::unplace(Job* job) {
   bool found = true;
   switch (job->state) {
     case JobState::kBlocked:
-      for (const std::string& need : job->extras().unmet) {
-        const auto at = dependents.find(need);
-        CHECK(at != dependents.end());
-        std::erase(at->second, job);
-        if (at->second.empty()) dependents.erase(at);
-      }
+      unplace_blocked(job);
       break;
     case JobState::kDelayed:
       found = delays.erase(static_cast<uint64_t>(job->gate_ms()), job->seq, job);
@@ -183,6 +178,16 @@ void Queue::place_active(Job* job) {
   runs.insert(static_cast<uint64_t>(run.started_ms), run.token, job);
   limiter.used += job->cost();
   lanes.admit(job, queue_ms);
+}
+
+void Queue::unplace_blocked(Job* job) {
+  for (const std::string& need : job->extras().unmet) {
+    const auto at = dependents.find(need);
+    CHECK(at != dependents.end());
+    const bool found = at->second.erase(job->seq, 0, job);
+    CHECK(found);
+    if (at->second.empty()) dependents.erase(at);
+  }
 }
 
 // In a LIFO lane also a job whose own ticket is not due may be pending, by another's.
@@ -425,6 +430,26 @@ void Queue::check() {
   CHECK(ended[1].size() == count(JobState::kFailed) + count(JobState::kExpired));
   CHECK(retained == ended_bytes);
   check_gauges();
+  check_dependents();
+}
+
+// Whoever is blocked stands once at each need that it waits for, and nobody else there.
+void Queue::check_dependents() {
+  std::map<Bytes, uint64_t> waiting_for;
+  jobs.for_each([&](const Job* job) {
+    if (job->state != JobState::kBlocked) return;
+    for (const std::string& need : job->extras_if()->unmet) ++waiting_for[need];
+  });
+  CHECK(dependents.size() == waiting_for.size());
+  for (const auto& [need, blocked] : dependents) {
+    CHECK(blocked.size() == waiting_for[need]);
+    for (auto at = blocked.begin(); at.valid(); at.next()) {
+      const Job* job = at.value();
+      const std::vector<std::string>& unmet = job->extras_if()->unmet;
+      CHECK(job->state == JobState::kBlocked && job->seq == at.major());
+      CHECK(std::find(unmet.begin(), unmet.end(), need) != unmet.end());
+    }
+  }
 }
 
 // What groups, bands and tags count equals a recount.

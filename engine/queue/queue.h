@@ -104,8 +104,8 @@ class Queue {
   // stays. [0] completed and cancelled, [1] failed and expired.
   std::array<OrderedIndex<Job*>, 2> ended;
   std::array<uint64_t, 2> ended_bytes{};
-  // A need's id -> the blocked jobs that wait for it.
-  std::unordered_map<std::string, std::vector<Job*>> dependents;
+  // A need's id -> the blocked jobs that wait for it, by seq. Only needs that somebody waits for.
+  std::unordered_map<std::string, OrderedIndex<Job*>> dependents;
 
   // --- Workers ---
   Worker* join_worker(Bytes name);
@@ -192,6 +192,8 @@ class Queue {
   void erase_ttl(Job* job);
   void place_active(Job* job);
   void unplace_active(Job* job);
+  void unplace_blocked(Job* job);
+  void check_dependents();
 
   bool replaying_ = false;
   std::array<uint64_t, kJobStates> counts_{};

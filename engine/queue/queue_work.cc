@@ -357,28 +357,34 @@ void QueueWork::go_back(Job* job, int64_t gate_ms, EventType event, const EventF
   signal();
 }
 
+// Of those that wait for this need, the first that came; null: nobody does.
+Job* QueueWork::first_dependent(const std::string& need) const {
+  const auto found = queue_->dependents.find(need);
+  return found == queue_->dependents.end() ? nullptr : found->second.front().value;
+}
+
 void QueueWork::resolve_needs(const std::string& id, bool completed) {
-  const auto found = queue_->dependents.find(id);
-  if (found == queue_->dependents.end()) return;
-  const std::vector<Job*> jobs = found->second;
-  for (Job* job : jobs) {
-    if (!completed) {
-      failed_needs_.emplace_back(job->id(), id);
-      continue;
+  if (completed) {
+    while (Job* job = first_dependent(id)) {
+      queue_->unplace(job);
+      std::erase(job->extras().unmet, id);
+      place_waiting(job);
+      record_state(job, job->state == JobState::kBlocked ? EventType::kNone : EventType::kReady);
     }
-    queue_->unplace(job);
-    std::erase(job->extras().unmet, id);
-    place_waiting(job);
-    record_state(job, job->state == JobState::kBlocked ? EventType::kNone : EventType::kReady);
+    return;
   }
+  if (!queue_->dependents.contains(id)) return;
+  failed_needs_.push_back(id);
   // Chains of needs may be long: one loop, at the outermost call, ends them all.
-  if (completed || resolving_) return;
+  if (resolving_) return;
   resolving_ = true;
   while (!failed_needs_.empty()) {
-    const auto [dependent, need] = std::move(failed_needs_.back());
-    failed_needs_.pop_back();
-    Job* job = queue_->find(dependent);
-    if (job == nullptr || job->state != JobState::kBlocked) continue;
+    const std::string need = failed_needs_.back();
+    Job* job = first_dependent(need);
+    if (job == nullptr) {
+      failed_needs_.pop_back();
+      continue;
+    }
     queue_->unplace(job);
     finish(job, JobState::kCancelled, "need " + need, {}, nullptr);
   }

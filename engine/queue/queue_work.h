@@ -208,6 +208,7 @@ class QueueWork {
   int64_t backoff_ms(const Job& job, const JobRun& run) const;
   void lose_lease(Job* job);
   void exceed_run(Job* job);
+  Job* first_dependent(const std::string& need) const;
   void resolve_needs(const std::string& id, bool completed);
   void adapt();
   void signal_cancel(Job* job, Bytes reason, std::optional<int64_t> grace_ms);
@@ -255,8 +256,9 @@ class QueueWork {
   Queue* queue_;
   Unit* unit_;
   bool changed_ = false;
-  // Blocked jobs (and the need that failed them) that resolve_needs() has still to end.
-  std::vector<std::pair<std::string, std::string>> failed_needs_;
+  // Needs that have ended otherwise than completed, whose dependents resolve_needs() has still to
+  // end; those of the last one first.
+  std::vector<std::string> failed_needs_;
   bool resolving_ = false;
   // A group that has just become backlogged; its share is recorded behind its job.
   Group* owed_share_ = nullptr;

@@ -10,6 +10,7 @@
 namespace {
 
 using sluice::test::QueueTalk;
+using sluice::test::RespValue;
 
 // --- Q.ADD ---
 
@@ -266,6 +267,60 @@ TEST_CASE("IFDUP for a terminal, retained job: UPDATE and REPLACE make a new one
 }
 
 // --- NEED ---
+
+// The ids of all events of this type, in order.
+std::string ids_of_events(QueueTalk& q, const std::string& type) {
+  std::string out;
+  for (const RespValue& event : q.ask("Q.EVENTS q - COUNT 1000 TYPE " + type).items) {
+    out += (out.empty() ? "" : " ") + event.items.at(3).text;
+  }
+  return out;
+}
+
+TEST_CASE("those that need a job go on, or end, in the order in which they came") {
+  QueueTalk q;
+  q.add("base other");
+  q.add("a b c d", "NEED base");
+  q.add("e f g", "NEED other");
+  q.add("f1", "NEED f");
+  // Neither an update nor another place in the queue is another arrival.
+  q.say("Q.ADD q a new IFDUP UPDATE");
+  q.say("Q.MOVE q b PRI LOW");
+  q.say("Q.ADD q e new IFDUP UPDATE");
+  q.find_queue("q")->check();
+  q.pop("ID base");
+  q.ack("base");
+  CHECK(ids_of_events(q, "ready") == "a b c d");
+  q.say("Q.CANCEL q other");
+  CHECK(ids_of_events(q, "cancelled") == "other e f f1 g");
+  CHECK(q.find_queue("q")->dependents.empty());
+}
+
+TEST_CASE("fifty thousand jobs may need the same ones") {
+  constexpr int kJobs = 50'000;
+  QueueTalk q;
+  q.say("Q.CONFIG q SET retain_completed 0 retain_failed 0 events 0");
+  q.add("n1 n2 n3 n4");
+  for (int i = 0; i < kJobs; ++i) {
+    q.add("j" + std::to_string(i), "NEED n1 NEED n2 NEED n3 NEED n4");
+  }
+  const sluice::Queue& queue = *q.find_queue("q");
+  CHECK(queue.dependents.size() == 4);
+  CHECK(queue.dependents.at("n1").size() == kJobs);
+  for (int i = 0; i < kJobs; i += 10) q.say("Q.CANCEL q j" + std::to_string(i));
+  CHECK(queue.dependents.at("n4").size() == kJobs / 10 * 9);
+  q.pop("COUNT 4");
+  for (const char* id : {"n1", "n2"}) q.ack(id);
+  CHECK(queue.dependents.size() == 2);
+  CHECK(q.stat("blocked") == std::to_string(kJobs / 10 * 9));
+  q.find_queue("q")->check();
+  q.ack("n3");
+  q.nack("n4", "FATAL");
+  CHECK(queue.dependents.empty());
+  CHECK(q.stat("blocked") == "0");
+  CHECK(q.stat("cancelled") == std::to_string(kJobs));
+  q.find_queue("q")->check();
+}
 
 TEST_CASE("a job waits until all that it needs have completed") {
   QueueTalk q;
