@@ -40,7 +40,9 @@ bool Queue::dismantle(size_t limit) {
   size_t left = limit;
   drain_nodes(jobs, left, Job::destroy);
   if (!jobs.empty()) return false;
-  for (auto* index : {&delays, &ttls, &leases, &runs, &ended[0], &ended[1]}) drain(*index, left);
+  for (auto* index : {&delays, &ttls, &leases, &runs, &tied, &ended[0], &ended[1]}) {
+    drain(*index, left);
+  }
   for (; left != 0 && !dependents.empty(); --left) {
     drain(dependents.begin()->second, left);
     if (left == 0) return false;

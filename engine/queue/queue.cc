@@ -176,6 +176,7 @@ void Queue::place_active(Job* job) {
   const JobRun& run = *job->run();
   leases.insert(static_cast<uint64_t>(run.due_steady()), run.token, job);
   runs.insert(static_cast<uint64_t>(run.started_ms), run.token, job);
+  insert_tied(job);
   limiter.used += job->cost();
   lanes.admit(job, queue_ms);
 }
@@ -218,11 +219,30 @@ void Queue::set_deadline(Job* job, int64_t deadline_steady) {
   leases.insert(static_cast<uint64_t>(run.due_steady()), run.token, job);
 }
 
+void Queue::insert_tied(Job* job) {
+  const JobRun& run = *job->run();
+  if (run.tied_client_id != 0) tied.insert(run.tied_client_id, run.token, job);
+}
+
+void Queue::erase_tied(Job* job) {
+  const JobRun& run = *job->run();
+  if (run.tied_client_id == 0) return;
+  const bool found = tied.erase(run.tied_client_id, run.token, job);
+  CHECK(found);
+}
+
+void Queue::tie(Job* job, uint64_t client_id) {
+  erase_tied(job);
+  job->run()->tied_client_id = client_id;
+  insert_tied(job);
+}
+
 void Queue::unplace_active(Job* job) {
   const JobRun& run = *job->run();
   const bool found = leases.erase(static_cast<uint64_t>(run.due_steady()), run.token, job) &&
                      runs.erase(static_cast<uint64_t>(run.started_ms), run.token, job);
   CHECK(found);
+  erase_tied(job);
   CHECK(limiter.used >= job->cost());
   limiter.used -= job->cost();
   lanes.release(job, queue_ms);
@@ -374,7 +394,7 @@ size_t Queue::memory_bytes(size_t samples) const {
   size_t bytes = sizeof(Queue) + config.memory_bytes() + jobs.memory_bytes() +
                  lanes.memory_bytes() + events.memory_bytes() + stats.memory_bytes();
   if (adopted != nullptr) bytes += adopted->memory_bytes();
-  for (const auto* index : {&delays, &ttls, &leases, &runs, &ended[0], &ended[1]}) {
+  for (const auto* index : {&delays, &ttls, &leases, &runs, &tied, &ended[0], &ended[1]}) {
     bytes += index->memory_bytes();
   }
   if (jobs.empty()) return bytes;
@@ -398,6 +418,7 @@ void Queue::check() {
   std::array<uint64_t, kJobStates> counted{};
   uint64_t slots = 0;
   uint64_t held = 0;
+  uint64_t ties = 0;
   std::array<uint64_t, 2> retained{};
   std::map<const Group*, uint64_t> group_slots;
   std::map<const Key*, uint64_t> key_slots;
@@ -413,6 +434,7 @@ void Queue::check() {
     if (is_terminal(job->state)) retained[ended_kind(job->state)] += job->retained_bytes();
     if (job->state != JobState::kActive) return;
     slots += job->cost();
+    if (job->run()->tied_client_id != 0) ++ties;
     group_slots[job->lane->group] += job->cost();
     for (const Key* limit : job->lane->keys->keys) key_slots[limit] += job->cost();
   });
@@ -426,6 +448,7 @@ void Queue::check() {
   CHECK(pending == count(JobState::kPending));
   CHECK(delays.size() == count(JobState::kDelayed));
   CHECK(leases.size() == count(JobState::kActive) && runs.size() == leases.size());
+  CHECK(tied.size() == ties);
   CHECK(ended[0].size() == count(JobState::kCompleted) + count(JobState::kCancelled));
   CHECK(ended[1].size() == count(JobState::kFailed) + count(JobState::kExpired));
   CHECK(retained == ended_bytes);

@@ -90,6 +90,8 @@ class Queue {
   void set_ttl_due(Job* job, int64_t due_ms);
   // The lease of an active job ends at another time.
   void set_deadline(Job* job, int64_t deadline_steady);
+  // The lease of an active job goes with this connection.
+  void tie(Job* job, uint64_t client_id);
   // What counts for a group, with jobs or without.
   GroupConfig group_config(Bytes name) const;
   // The lane for a job of this band with this group and keys.
@@ -100,6 +102,7 @@ class Queue {
   OrderedIndex<Job*> ttls;    // shown as pending, with a TTL: (ttl_due_ms, arrival)
   OrderedIndex<Job*> leases;  // active: (due_steady, token)
   OrderedIndex<Job*> runs;    // active: (started_ms, token), oldest first
+  OrderedIndex<Job*> tied;    // active, with a connection: (tied_client_id, token)
   // Terminal, oldest first: (finish_order, finished_ms), so that retention looks at no job that
   // stays. [0] completed and cancelled, [1] failed and expired.
   std::array<OrderedIndex<Job*>, 2> ended;
@@ -193,6 +196,8 @@ class Queue {
   void place_active(Job* job);
   void unplace_active(Job* job);
   void unplace_blocked(Job* job);
+  void insert_tied(Job* job);
+  void erase_tied(Job* job);
   void check_dependents();
 
   bool replaying_ = false;

@@ -133,9 +133,9 @@ void tie_client(Shard& shard, uint64_t client_id, const Queue& queue) NO_THREAD_
 }
 
 void tie_clients(Shard& shard, const Queue& queue) {
-  for (auto at = queue.leases.at(0); at.valid(); at.next()) {
-    const uint64_t client_id = at.value()->run()->tied_client_id;
-    if (client_id != 0) tie_client(shard, client_id, queue);
+  // Each connection once, whatever it holds.
+  for (auto at = queue.tied.begin(); at.valid(); at = queue.tied.lower_bound(at.major() + 1)) {
+    tie_client(shard, at.major(), queue);
   }
 }
 

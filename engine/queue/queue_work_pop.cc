@@ -77,7 +77,7 @@ bool QueueWork::repeat_pop(const PopSpec& spec, const Holder& holder, std::vecto
     run.holder = holder.port;
     run.holder_protocol = holder.protocol;
     if (run.tied_client_id != 0) {
-      run.tied_client_id = holder.client_id;
+      queue_->tie(job, holder.client_id);
       tie_client(database_.shard(), holder.client_id, *queue_);
     }
     changed_ = true;

@@ -221,7 +221,7 @@ std::string QueueWork::touch(Bytes id, uint64_t lease, std::optional<int64_t> le
   run.holder = holder.port;
   run.holder_protocol = holder.protocol;
   if (run.tied_client_id != 0 && holder.client_id != 0) {
-    run.tied_client_id = holder.client_id;
+    queue_->tie(job, holder.client_id);
     tie_client(database_.shard(), holder.client_id, *queue_);
   }
   changed_ = true;  // the timer of its lease
@@ -252,11 +252,10 @@ size_t QueueWork::run_leases(size_t limit) {
 
 void QueueWork::connection_lost(uint64_t client_id) {
   const int64_t latest = unit_->steady_ms + queue_->config.values().disconnect_grace_ms;
-  for (auto at = queue_->runs.begin(); at.valid(); at.next()) {
+  auto at = queue_->tied.lower_bound(client_id);
+  for (; at.valid() && at.major() == client_id; at.next()) {
     Job* job = at.value();
-    JobRun& run = *job->run();
-    if (run.tied_client_id != client_id) continue;
-    if (run.deadline_steady > latest) queue_->set_deadline(job, latest);
+    if (job->run()->deadline_steady > latest) queue_->set_deadline(job, latest);
     changed_ = true;
   }
 }

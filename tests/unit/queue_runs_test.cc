@@ -428,35 +428,6 @@ TEST_CASE("beyond MAXRUN a run fails, whatever its lease says") {
   CHECK(q.job("a", {"state", "error"}) == "failed max_run");
 }
 
-TEST_CASE("TIED: the lease also ends the grace time after its connection is lost") {
-  QueueTalk q;
-  q.say("Q.CONFIG q SET disconnect_grace_ms 50");
-  q.add("a b");
-  q.ids_of(q.run(1, QueueTalk::words("Q.POP 1 q TIED")).value_or(RespValue()));
-  q.ids_of(q.run(2, QueueTalk::words("Q.POP 1 q")).value_or(RespValue()));
-  q.disconnect(1);
-  q.disconnect(2);
-  q.pass(49);
-  CHECK(q.state("a") == "active");
-  q.pass(1);
-  CHECK(q.state("a") == "pending");
-  CHECK(q.state("b") == "active");
-}
-
-TEST_CASE("a TOUCH ties the lease to the connection that sent it") {
-  QueueTalk q;
-  q.say("Q.CONFIG q SET disconnect_grace_ms 0");
-  q.add("a");
-  q.ids_of(q.run(1, QueueTalk::words("Q.POP 1 q TIED")).value_or(RespValue()));
-  q.say_as(2, "Q.TOUCH q a " + q.lease("a"));
-  q.disconnect(1);
-  q.pass(1);
-  CHECK(q.state("a") == "active");
-  q.disconnect(2);
-  q.pass(1);
-  CHECK(q.state("a") == "pending");
-}
-
 // --- Q.NACK ---
 
 TEST_CASE("FAIL spends a retry and backs off, at its rank; then it has failed") {
