@@ -12,7 +12,7 @@ namespace sluice::test {
 
 // What a history is about, besides what all of them have.
 struct HistoryStyle {
-  bool needs = false;  // then retention by count has no part: ends in one step have no order
+  bool needs = false;
   bool waiters = false;
   bool costs = false;
   bool restarts = false;
@@ -40,8 +40,7 @@ class HistoryGenerator {
     std::vector<Words> out;
     for (const char* name : {"one", "two"}) {
       out.push_back({"Q.CONFIG", name, "SET", "retry", "1", "backoff", "40:300", "lease_ms", "500",
-                     "crash_limit", "2", "retain_completed", style_.needs ? "500:3000" : "4:3000",
-                     "retain_failed", "3:5000"});
+                     "crash_limit", "2", "retain_completed", "4:3000", "retain_failed", "3:5000"});
       if (style_.fair) out.push_back({"Q.CONFIG", name, "SET", "fair", "on"});
       if (style_.lifo) out.push_back({"Q.CONFIG", name, "SET", "order", "lifo:2"});
       if (style_.aging) out.push_back({"Q.CONFIG", name, "SET", "aging_ms", "200"});

@@ -394,13 +394,13 @@ void QueueModel::finish(ModelJob& job, const std::string& state, const std::stri
   drop_retained();
 }
 
-// Those that need this job go on, or end with it.
+// Those that need this job go on, or end with it, the first that came first.
 void QueueModel::resolve(const std::string& id, const std::string& state) {
-  std::vector<std::string> dependents;
+  std::map<uint64_t, std::string> dependents;
   for (const ModelJob& job : jobs_) {
-    if (job.state == "blocked" && job.needs.contains(id)) dependents.push_back(job.id);
+    if (job.state == "blocked" && job.needs.contains(id)) dependents[job.ticket.seq] = job.id;
   }
-  for (const std::string& dependent : dependents) {
+  for (const auto& [seq, dependent] : dependents) {
     ModelJob* job = find(dependent);
     if (job == nullptr || job->state != "blocked") continue;
     if (state != "completed") {
