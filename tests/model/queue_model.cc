@@ -363,9 +363,10 @@ bool QueueModel::succeed(ModelJob& job) {
     spec.options = inherited.options;
     spec.boost_ms = job.ticket.boost_ms;
   }
-  // The group is never without a job, so that its share stays.
+  // Where it stays in its group, that is never without a job, so that its share stays.
   jobs_.remove_if([&](const ModelJob& old) { return old.id == next.id; });
   add_new(spec, "added");
+  forget_shares();
   if (next.mode == "UPDATE") find(next.id)->named_needs = named_needs;
   return true;
 }
