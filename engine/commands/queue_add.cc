@@ -65,11 +65,11 @@ bool read_place_option(OptionReader& options, const QueueConfig& config, JobSpec
   if (options.is("PRI", 1)) {
     spec.band = options.band(config);
   } else if (options.is("BOOST", 1)) {
-    spec.boost_ms = options.integer(-kMaxExact, kMaxExact);
+    spec.boost_ms = options.integer(-kMaxDurationMs, kMaxDurationMs);
   } else if (options.is("DELAY", 1)) {
     spec.delay_ms = options.duration();
   } else if (options.is("AT", 1)) {
-    spec.at_ms = options.duration();
+    spec.at_ms = options.time();
   } else if (options.is("GROUP", 1)) {
     spec.group = options.name();
   } else if (options.is("KEY", 1)) {

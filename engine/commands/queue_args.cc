@@ -149,7 +149,7 @@ bool read_pop_option(OptionReader& options, PopOptions& pop) {
     spec.count = static_cast<uint32_t>(options.integer(1, kMaxPopCount).value_or(1));
   } else if (options.is("BLOCK", 1)) {
     pop.blocks = true;
-    pop.block_ms = options.duration().value_or(0);
+    pop.block_ms = options.time().value_or(0);
   } else if (options.is("LEASE", 1)) {
     spec.lease_ms = options.integer(kMinLeaseMs, kMaxLeaseMs).value_or(-1);
   } else if (options.is("TIED")) {

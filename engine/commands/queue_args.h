@@ -26,8 +26,8 @@ inline constexpr int64_t kMaxCost = 1'000'000;
 inline constexpr int64_t kMaxRetries = 65'535;
 // Texts for people (reasons, errors) are cut at this length.
 inline constexpr size_t kMaxTextBytes = 4096;
-// Integers that Lua and JavaScript hold exactly: tokens, and every time and duration
-// (milliseconds). Far from what could overflow when it is added to a clock.
+// Integers that Lua and JavaScript hold exactly: tokens, and every time (milliseconds). Far from
+// what could overflow when it is added to a clock.
 inline constexpr int64_t kMaxExact = (int64_t{1} << 53) - 1;
 
 // The queue of a key. Null if the key is absent: the queue is empty then; null with `failed` set
@@ -90,8 +90,10 @@ class OptionReader {
   // Values of the present option; `index` counts them. Empty (or false) after a failure.
   Bytes value(size_t index = 0) const { return failed_ ? Bytes() : call_.args[at_ + 1 + index]; }
   std::optional<int64_t> integer(int64_t least, int64_t greatest, size_t index = 0);
-  // Milliseconds, not negative.
-  std::optional<int64_t> duration(size_t index = 0) { return integer(0, kMaxExact, index); }
+  // Milliseconds, not negative: what is added to a time and recorded.
+  std::optional<int64_t> duration(size_t index = 0) { return integer(0, kMaxDurationMs, index); }
+  // A time of the wall clock, or how long to block, where "for ever" is often a large number.
+  std::optional<int64_t> time(size_t index = 0) { return integer(0, kMaxExact, index); }
   // Bytes of a bounded length.
   std::optional<Bytes> name(size_t least = 0, size_t greatest = kMaxNameBytes, size_t index = 0);
   std::optional<Bytes> job_id(size_t index = 0);

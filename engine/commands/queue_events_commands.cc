@@ -61,7 +61,7 @@ bool parse_events(Call& call, const EventLog& log, EventsRequest& request) {
       request.count = options.integer(1, kMaxCount).value_or(kDefaultCount);
     } else if (options.is("BLOCK", 1)) {
       request.blocks = true;
-      request.block_ms = options.duration().value_or(0);
+      request.block_ms = options.time().value_or(0);
     } else if (options.is("TYPE", 1)) {
       EventType type{};
       if (!parse_event_type(options.value(), type)) options.bad_value();

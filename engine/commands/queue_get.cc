@@ -26,7 +26,7 @@ bool parse_get(Call& call, GetRequest& request) {
     if (options.is("WITH", 1)) {
       if (!parse_shown_field(options.value(), request.with)) options.bad_value();
     } else if (options.is("WAIT", 1)) {
-      request.wait_ms = options.duration();
+      request.wait_ms = options.time();
     } else {
       options.unknown();
     }

@@ -27,11 +27,11 @@ bool parse_move(Call& call, const QueueConfig& config, MoveSpec& spec) {
     } else if (options.is("BACK")) {
       spec.back = true;
     } else if (options.is("BOOST", 1)) {
-      spec.boost_ms = options.integer(-kMaxExact, kMaxExact);
+      spec.boost_ms = options.integer(-kMaxDurationMs, kMaxDurationMs);
     } else if (options.is("DELAY", 1)) {
       spec.delay_ms = options.duration();
     } else if (options.is("AT", 1)) {
-      spec.at_ms = options.duration();
+      spec.at_ms = options.time();
     } else {
       options.unknown();
     }

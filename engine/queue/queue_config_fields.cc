@@ -12,7 +12,7 @@ namespace sluice {
 namespace {
 
 constexpr uint64_t kMaxCount = uint64_t{1} << 50;
-constexpr uint64_t kMaxMs = 100ULL * 366 * 24 * 3600 * 1000;  // A sum of some fits into 64 bits.
+constexpr uint64_t kMaxMs = kMaxDurationMs;
 constexpr uint64_t kMaxTries = 10000;
 constexpr uint64_t kMaxPayload = 512ULL << 20;
 constexpr double kMinWeight = 1e-6;

@@ -1,0 +1,113 @@
+// The greatest times and durations that are taken: all of them can be recorded, recovered and
+// copied.
+#include <string>
+#include <vector>
+
+#include "tests/support/queue_talk.h"
+
+// The engine and doctest both have a CHECK; the test's is meant here.
+#undef CHECK
+#include <doctest/doctest.h>
+
+namespace {
+
+using sluice::test::QueueTalk;
+using sluice::test::RespValue;
+
+using Words = std::vector<std::string>;
+
+const std::string kMost = "3162240000000";       // 100 years
+const std::string kLatest = "9007199254740991";  // 2^53 - 1
+
+void check_kept(QueueTalk& q, const Words& queues, const Words& ids) {
+  for (const std::string& name : queues) q.find_queue(name)->check();
+  const Words live = q.describe(queues, ids);
+  CHECK(q.describe_replayed(q.units(), queues, ids) == live);
+  CHECK(q.describe_walked(queues, ids) == live);
+}
+
+TEST_CASE("with every duration and time at its greatest a queue is recovered and copied") {
+  QueueTalk q;
+  const std::string count = "1125899906842624";  // 2^50
+  const std::string kept = count + ":" + kMost + ":" + count;
+  const auto set = [&](const std::string& fields) {
+    CHECK_MESSAGE(q.say("Q.CONFIG q " + fields) == "OK", fields);
+  };
+  set("SET ttl_ms " + kMost + " aging_ms " + kMost + " max_run_ms " + kMost);
+  set("SET disconnect_grace_ms " + kMost + " backoff " + kMost + ":" + kMost);
+  set("SET lease_ms 604800000 retry 10000 crash_limit 10000 fair on");
+  set("SET retain_completed " + kept + " retain_failed " + kept);
+  set("SET events " + count + ":" + kMost);
+  set("SET adaptive 1000:" + count + ":" + kMost + ":" + kMost + ":" + count);
+  set("GROUP g SET ttl_ms " + kMost + " weight 0.000001 max_active " + count);
+  set("KEY k SET rate 1/604800000:1000000");
+
+  const std::string all = " TTL " + kMost + " MAXRUN " + kMost + " BACKOFF " + kMost + " " + kMost +
+                          " LEASE 604800000 RETRY 65535 MAXWAIT " + kMost + " GROUP g KEY k";
+  const auto add = [&](const std::string& id, const std::string& options) {
+    const RespValue reply = q.ask("Q.ADD q " + id + " x" + options);
+    CHECK_MESSAGE(reply.find("result") != nullptr, (options + reply.show()));
+  };
+  add("failed", all);
+  add("retried", all);
+  add("run", all + " BOOST " + kMost);
+  CHECK(q.pop("COUNT 3 WORKER w TIED LEASE 604800000") == "run failed retried");
+  CHECK(q.nack("failed", "FATAL").find("failed") != std::string::npos);
+  CHECK(q.nack("retried", "DELAY " + kMost).find("delayed") != std::string::npos);
+  add("run", all + " IFDUP REPLACE AT " + kLatest + " BOOST -" + kMost);
+  add("spent", all);
+  CHECK(q.pop() == "spent");
+  q.pass(5);
+  CHECK(q.nack("spent", "SILENT").find("pending") != std::string::npos);
+  add("pending", all + " BOOST " + kMost);
+  add("behind", all + " BOOST -" + kMost);
+  add("delayed", all + " DELAY " + kMost + " BOOST -" + kMost);
+  add("late", all + " AT " + kLatest + " BOOST -" + kMost);
+  add("moved", all);
+  add("moved-late", all);
+  add("blocked", all + " NEED late AT " + kLatest);
+  q.say("Q.MOVE q moved DELAY " + kMost + " BOOST -" + kMost);
+  q.say("Q.MOVE q moved-late AT " + kLatest + " BOOST " + kMost);
+  CHECK(q.say("Q.CANCEL q run GRACE " + kMost) == "signalled");
+
+  const Words ids{"failed",  "retried", "run",   "spent",      "pending", "behind",
+                  "delayed", "late",    "moved", "moved-late", "blocked"};
+  CHECK(q.say("COPY q copy") == "1");
+  check_kept(q, {"q", "copy"}, ids);
+  Words before;
+  for (const std::string& id : ids)
+    before.push_back(q.job(id, {"state", "ttl_left_ms", "not_before"}));
+  q.restart(4);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    CHECK(q.job(ids[i], {"state", "ttl_left_ms", "not_before"}) == before[i]);
+  }
+  CHECK(q.say("COPY q again") == "1");
+  check_kept(q, {"q", "copy", "again"}, ids);
+}
+
+TEST_CASE("a longer duration is refused, a time is not") {
+  QueueTalk q;
+  const std::string more = "3162240000001";
+  q.add("a");
+  for (const std::string option : {"DELAY", "TTL", "MAXRUN", "MAXWAIT", "BOOST"}) {
+    const std::string line = "Q.ADD q b x " + option + " ";
+    CHECK_MESSAGE(q.say(line + more).rfind("-BADFIELD field=", 0) == 0, option);
+    CHECK_MESSAGE(q.say(line + kLatest).rfind("-BADFIELD field=", 0) == 0, option);
+  }
+  CHECK(q.say("Q.ADD q b x BOOST -" + more) == "-BADFIELD field=boost");
+  CHECK(q.say("Q.ADD q b x BACKOFF 0 " + more) == "-BADFIELD field=backoff");
+  CHECK(q.say("Q.MOVE q a DELAY " + more) == "-BADFIELD field=delay");
+  CHECK(q.say("Q.MOVE q a BOOST " + more) == "-BADFIELD field=boost");
+  CHECK(q.say("Q.CANCEL q a GRACE " + more) == "-BADFIELD field=grace");
+  CHECK(q.say("Q.LIST q WHERE OLDER " + more) == "-BADFIELD field=older");
+  CHECK(q.pop() == "a");
+  CHECK(q.nack("a", "DELAY " + more) == "-BADFIELD field=delay");
+  CHECK(q.say("Q.CONFIG q SET ttl_ms " + more) == "-BADFIELD field=ttl_ms");
+  CHECK(q.say_as(1, "Q.POP 1 q BLOCK " + kLatest) == "(waits)");
+  CHECK(q.say_as(2, "Q.GET q a WAIT " + kLatest) == "(waits)");
+  CHECK(q.say_as(3, "Q.EVENTS q $ BLOCK " + kLatest) == "(waits)");
+  CHECK(q.say("Q.ADD q late x AT " + kLatest, "state") == "delayed");
+  CHECK(q.say("Q.ADD q late x AT 9007199254740992") == "-BADFIELD field=at");
+}
+
+}  // namespace
