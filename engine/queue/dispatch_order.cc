@@ -20,6 +20,10 @@ bool lacks_reserved_slots(const Queue& queue, uint8_t band, uint32_t cost) {
   return queue.limiter.used + cost + reserve.slots > queue.max_active();
 }
 
+bool has_queue_slots(const Queue& queue, const Job& job) {
+  return queue.limiter.has_slots(job.cost()) && !lacks_reserved_slots(queue, job.band, job.cost());
+}
+
 int effective_band(const Queue& queue, const Job& ticket, int64_t now_ms) {
   const int64_t aging_ms = queue.config.values().aging_ms;
   if (aging_ms == 0) return ticket.band;
@@ -36,19 +40,22 @@ double expected_run_ms(const Queue& queue) {
 DispatchChoice first_in_order(const Queue& queue, std::span<const std::string> match,
                               int64_t now_ms, bool keep_reserve) {
   DispatchChoice best;
+  DispatchChoice urgent;  // of the bands for which slots are reserved
   for (const uint8_t number : queue.lanes.used_bands()) {
     const Lane* lane = queue.lanes.next(number, match);
     if (lane == nullptr) continue;
-    Job* job = lane->first();
-    if (keep_reserve && lacks_reserved_slots(queue, number, job->cost())) continue;
+    if (keep_reserve && lacks_reserved_slots(queue, number, 1)) continue;
     // Age is that of the ticket: in a LIFO lane the job takes the earliest one.
     const int band = effective_band(queue, *lane->first_ticket(), now_ms);
     if (best.job == nullptr || std::tie(band, lane->ready_key) < std::tie(best.band, best.place)) {
-      best = {job, band, lane->ready_key};
+      best = {lane->first(), band, lane->ready_key};
+      if (number <= queue.config.values().reserve.band) urgent = best;
     }
     if (queue.config.values().aging_ms == 0) break;
   }
-  return best;
+  const bool lacks = keep_reserve && best.job != nullptr &&
+                     lacks_reserved_slots(queue, best.job->band, best.job->cost());
+  return lacks && urgent.job != nullptr ? urgent : best;
 }
 
 // --- Looking ahead ---
@@ -93,7 +100,7 @@ std::vector<Job*> next_in_order(Queue& queue, size_t count, int64_t now_ms) {
     const Limiter& own = queue.limiter;
     has_room = has_room && !own.paused && own.rate_ready_ms(queue.queue_ms) == 0;
     const DispatchChoice next = first_in_order(queue, {}, now_ms, has_room);
-    const bool fits = next.job != nullptr && own.has_slots(next.job->cost());
+    const bool fits = next.job != nullptr && has_queue_slots(queue, *next.job);
     if (has_room && !fits) {
       has_room = false;
       continue;

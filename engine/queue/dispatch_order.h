@@ -23,14 +23,18 @@ struct DispatchChoice {
 
 // Whether a job of this band has to leave the slots that are kept for more urgent ones (`reserve`).
 bool lacks_reserved_slots(const Queue& queue, uint8_t band, uint32_t cost);
+// Whether the queue itself has slots for it now.
+bool has_queue_slots(const Queue& queue, const Job& job);
 // The band to which it has risen while it waited (`aging_ms`). `ticket`: whose age counts.
 int effective_band(const Queue& queue, const Job& ticket, int64_t now_ms);
 // How long a run will take, milliseconds: what fairness charges for it at first.
 double expected_run_ms(const Queue& queue);
 
 // The first job in dispatch order whose group and keys have room. Slots, rate and pause of the
-// queue itself are not looked at: they hold for whoever is first. `match` as in Lanes::next;
-// `keep_reserve`: not one that lacks_reserved_slots().
+// queue itself are not looked at: they hold for whoever is first. `match` as in Lanes::next.
+// `keep_reserve`: none for whose band no slot is left beside the reserved ones. One that lacks only
+// some of its slots there is first all the same (lacks_reserved_slots), and nobody passes it but
+// those for whom they are reserved.
 DispatchChoice first_in_order(const Queue& queue, std::span<const std::string> match,
                               int64_t now_ms, bool keep_reserve = true);
 

@@ -49,7 +49,13 @@ std::string QueueWork::add(const JobSpec& spec, AddOutcome& outcome) {
 std::string QueueWork::check_cost(const JobSpec& spec) const {
   const uint32_t cost = spec.cost.value_or(1);
   if (cost <= 1) return {};
-  bool fits = queue_->max_active() == 0 || cost <= queue_->max_active();
+  const QueueValues& values = queue_->config.values();
+  // What `adaptive` may lower the cap to: above it the job could wait for ever.
+  const uint64_t slots = values.adaptive.max != 0 ? values.adaptive.min : queue_->max_active();
+  const Reserve& reserve = values.reserve;
+  const bool leaves_some =
+      reserve.band >= 0 && spec.band.value_or(values.default_band) > reserve.band;
+  bool fits = slots == 0 || cost + (leaves_some ? reserve.slots : 0) <= slots;
   const GroupConfig group =
       spec.group && !spec.group->empty() ? queue_->group_config(*spec.group) : GroupConfig{};
   fits = fits && (group.limits.max_active == 0 || cost <= group.limits.max_active);

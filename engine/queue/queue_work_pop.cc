@@ -11,9 +11,8 @@ namespace sluice {
 // --- Choice ---
 
 bool QueueWork::slots_fit(const Job& job, const PopSpec& spec) const {
-  const uint32_t cost = job.cost();
-  return queue_->limiter.has_slots(cost) &&
-         (spec.cap == 0 || queue_->limiter.used + cost <= spec.cap);
+  return has_queue_slots(*queue_, job) &&
+         (spec.cap == 0 || queue_->limiter.used + job.cost() <= spec.cap);
 }
 
 QueueWork::Choice QueueWork::choose(const PopSpec& spec) {
@@ -31,9 +30,12 @@ QueueWork::Choice QueueWork::choose(const PopSpec& spec) {
 QueueWork::Choice QueueWork::choose_by_id(const PopSpec& spec) {
   Job* job = queue_->find(*spec.id);
   if (job == nullptr || queue_->shown_state(job) != JobState::kPending) return {};
-  const bool fits = queue_->lanes.allows(job, queue_->queue_ms) && slots_fit(*job, spec) &&
-                    !lacks_reserved_slots(*queue_, job->band, job->cost());
-  if (!fits) return {};
+  if (!queue_->lanes.allows(job, queue_->queue_ms) || !slots_fit(*job, spec)) return {};
+  // Slots that become free are kept for whoever is large and first: of its lane those of group and
+  // keys, of all the queue's.
+  if (!queue_->lanes.allows(job->lane->first(), queue_->queue_ms)) return {};
+  const Job* first = first_in_order(*queue_, {}, queue_->queue_ms).job;
+  if (first != nullptr && first != job && !has_queue_slots(*queue_, *first)) return {};
   if (!spec.match.empty() &&
       std::none_of(spec.match.begin(), spec.match.end(),
                    [&](const std::string& name) { return job->lane->keys->contains(name); })) {

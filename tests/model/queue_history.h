@@ -27,6 +27,7 @@ struct HistoryStyle {
   bool descending = false;  // `priority_order desc`
   bool ties = false;        // TIED leases, and connections that are lost
   bool wall_steps = false;  // the wall clock goes back at times
+  bool named = false;       // many pops by ID
   bool long_steps = true;   // of the clocks: far enough for retention
 };
 
@@ -146,7 +147,7 @@ class HistoryGenerator {
     if (chance(15)) more({"KEY", key()});
     if (chance(15)) more({"DELAY", number(0, 400)});
     if (chance(10)) more({"BOOST", one_of({"-50", "-5", "5", "50", "500"})});
-    if (style_.costs && chance(30)) more({"COST", "2"});
+    if (style_.costs && chance(30)) more({"COST", chance(80) ? "2" : "3"});
     if (style_.needs && !active && chance(15)) more({"NEED", "j" + std::to_string(pick(kIds))});
     return words;
   }
@@ -168,9 +169,9 @@ class HistoryGenerator {
 
   Words pop() {
     Words words{"Q.POP", "1", queue()};
-    if (style_.waiters && chance(10)) {
+    if (style_.named ? chance(50) : style_.waiters && chance(10)) {
       words.insert(words.end(), {"ID", id()});
-      if (chance(60)) words.insert(words.end(), {"BLOCK", "0"});
+      if (style_.waiters && chance(60)) words.insert(words.end(), {"BLOCK", "0"});
       return words;
     }
     if (chance(10)) words = {"Q.POP", "2", "one", "two"};

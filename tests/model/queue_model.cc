@@ -74,28 +74,6 @@ int64_t QueueModel::active(const std::string* group) const {
   });
 }
 
-// PAUSED, QFULL, GROUPFULL, in this order; empty: there is room.
-std::string QueueModel::check_limits(const ModelAdd& spec) {
-  const std::string group = spec.group.value_or("");
-  if (paused(group, "in")) return "PAUSED direction=in";
-  const auto full = [](int64_t limit, int64_t count) { return limit != 0 && count >= limit; };
-  const bool queue_full = full(number("max_waiting"), waiting(nullptr)) ||
-                          full(number("max_total"), waiting(nullptr) + active(nullptr));
-  if (queue_full && value("full") != "displace") return "QFULL *";
-  if (!group.empty() && full(group_number(group, "max_waiting"), waiting(&group))) {
-    return "GROUPFULL group=" + group + " limit=max_waiting *";
-  }
-  if (!group.empty() && full(group_number(group, "max_total"), waiting(&group) + active(&group))) {
-    return "GROUPFULL group=" + group + " limit=max_total *";
-  }
-  // Nobody goes for a job that could not run either.
-  const bool blocked = std::any_of(spec.needs.begin(), spec.needs.end(), [&](const auto& need) {
-    return find(need)->state != "completed";
-  });
-  const int band = spec.band.value_or(default_band());
-  return queue_full && (blocked || !displace(band)) ? "QFULL *" : "";
-}
-
 // The last job of the least urgent band below this one makes room.
 bool QueueModel::displace(int band) {
   ModelJob* last = nullptr;
@@ -169,6 +147,7 @@ RespValue QueueModel::add(const Words& words, const RespValue& observed) {
   if (old != nullptr && spec.mode == "KEEP") return told("kept", *old);
   if (old != nullptr && old->active()) {
     const bool replaces = spec.mode == "REPLACE";
+    if (replaces && too_large(spec)) return RespValue::error("BADFIELD field=cost");
     if (replaces && !spec.needs.empty()) return RespValue::error("BADFIELD field=need");
     if (spec.delay_ms.has_value()) spec.at_ms = queue_ms_ + *spec.delay_ms;
     spec.delay_ms.reset();
@@ -188,6 +167,7 @@ RespValue QueueModel::add(const Words& words, const RespValue& observed) {
     begin_waiting(*old);
     return told("updated", *old);
   }
+  if (too_large(spec)) return RespValue::error("BADFIELD field=cost");
   for (const std::string& need : spec.needs) {
     ModelJob* needed = find(need);
     if (needed == nullptr) return RespValue::error("NOJOB id=" + need);
@@ -196,6 +176,9 @@ RespValue QueueModel::add(const Words& words, const RespValue& observed) {
     }
   }
   if (old != nullptr && old->waiting()) {
+    const std::string group = spec.group.value_or("");
+    const std::string refused = group == old->group ? "" : check_group(group);
+    if (!refused.empty()) return RespValue::error(refused);
     const bool needs = std::any_of(spec.needs.begin(), spec.needs.end(), [&](const auto& need) {
       return find(need)->state != "completed";
     });
@@ -446,6 +429,7 @@ RespValue QueueModel::refuse(const Words& words, const RespValue& observed) {
   const std::string error = check_lease(words[2], words[3], job);
   if (!error.empty()) return RespValue::error(error);
   const std::string id = job->id;
+  const bool cancelled = job->run->cancelled;
   const std::optional<int64_t> delay = option(words, 4, "DELAY");
   int64_t gate_ms = delay.has_value() ? queue_ms_ + *delay : 0;
   if (has_word(words, 4, "SILENT")) {
@@ -466,7 +450,9 @@ RespValue QueueModel::refuse(const Words& words, const RespValue& observed) {
     fail_attempt(*job, "", gate_ms);
   }
   job = find(id);
-  return RespValue::map().put("state", job == nullptr ? "*" : job->state);
+  return RespValue::map().put("state", job != nullptr ? job->state
+                                       : cancelled    ? "cancelled"
+                                                      : "failed");
 }
 
 RespValue QueueModel::touch(const Words& words, int connection) {
@@ -567,7 +553,8 @@ RespValue QueueModel::retry(const Words& words) {
   fresh.arrival = next_seq_++;
   fresh.ticket.seq = fresh.arrival;
   fresh.ticket.release_ms = queue_ms_;
-  fresh.ticket.rank = queue_ms_;
+  fresh.ticket.boost_ms = job->ticket.boost_ms;
+  fresh.ticket.rank = queue_ms_ - fresh.ticket.boost_ms;
   fresh.bound = true;
   *job = fresh;
   begin_waiting(*job);

@@ -208,6 +208,12 @@ class QueueModel {
   int default_band() const;
   // Of the queue; `adaptive` moves it.
   int64_t max_active() const { return adaptive_max_ != 0 ? adaptive_max_ : number("max_active"); }
+  // PAUSED, QFULL, GROUPFULL; where all is well a job may have been displaced.
+  std::string check_limits(const ModelAdd& spec);
+  std::string check_group(const std::string& group) const;
+  bool too_large(const ModelAdd& spec) const;
+  // Less urgent than the band of `reserve`.
+  bool is_reserved_against(int band) const;
   // "1000:300000" -> its numbers; what is missing is 0.
   std::vector<int64_t> numbers(const std::string& field) const;
 
@@ -219,7 +225,9 @@ class QueueModel {
   // The budget of time that it may spend pending.
   void start_ttl(ModelJob& job);
   void stop_ttl(ModelJob& job);
+  bool same_lane(const ModelJob& a, const ModelJob& b) const;
   bool lane_first(const ModelJob& job) const;
+  ModelJob* first_in_order(const std::set<std::string>& match, ModelPlace& place);
   bool limits_allow(const ModelJob& job) const;
   bool rate_allows(const std::string& limit, const std::string& rate) const;
   void take_tokens(const ModelJob& job, int sign);
@@ -228,7 +236,7 @@ class QueueModel {
   std::vector<std::pair<std::string, std::string>> rates_of(const ModelJob& job) const;
   int64_t used(const std::string& group, const std::string& key) const;
   bool fits_queue(const ModelJob& job, const ModelPop& spec) const;
-  bool reserved(const ModelJob& job) const;
+  bool reserved(int band, int64_t cost) const;
   ModelPlace place_of(const ModelJob& job) const;
   std::optional<int64_t> position(const ModelJob& job) const;
   void charge(ModelJob& job);
@@ -242,8 +250,6 @@ class QueueModel {
   int64_t count(const std::string& state) const;
   int64_t waiting(const std::string* group) const;
   int64_t active(const std::string* group) const;
-  // PAUSED, QFULL, GROUPFULL; where all is well a job may have been displaced.
-  std::string check_limits(const ModelAdd& spec);
   bool displace(int band);
   RespValue add_new(const ModelAdd& spec, const char* result);
   void set_options(ModelJob& job, const ModelAdd& spec);

@@ -114,12 +114,67 @@ int64_t QueueModel::ttl_of(const ModelJob& job) const {
   return to_number(text.empty() ? value("ttl_ms") : text);
 }
 
+bool QueueModel::is_reserved_against(int band) const {
+  return !value("reserve").empty() && band > band_of(static_cast<int>(numbers("reserve")[0]));
+}
+
 std::vector<int64_t> QueueModel::numbers(const std::string& field) const {
   std::vector<int64_t> out;
   std::istringstream parts(value(field));
   for (std::string part; std::getline(parts, part, ':');) out.push_back(to_number(part));
   out.resize(std::max<size_t>(out.size(), 3));
   return out;
+}
+
+// PAUSED, QFULL, GROUPFULL, in this order; empty: there is room.
+std::string QueueModel::check_limits(const ModelAdd& spec) {
+  const std::string group = spec.group.value_or("");
+  if (paused(group, "in")) return "PAUSED direction=in";
+  const auto full = [](int64_t limit, int64_t count) { return limit != 0 && count >= limit; };
+  const bool queue_full = full(number("max_waiting"), waiting(nullptr)) ||
+                          full(number("max_total"), waiting(nullptr) + active(nullptr));
+  if (queue_full && value("full") != "displace") return "QFULL *";
+  const std::string refused = check_group(group);
+  if (!refused.empty()) return refused;
+  // Nobody goes for a job that could not run either.
+  const bool blocked = std::any_of(spec.needs.begin(), spec.needs.end(), [&](const auto& need) {
+    return find(need)->state != "completed";
+  });
+  const int band = spec.band.value_or(default_band());
+  return queue_full && (blocked || !displace(band)) ? "QFULL *" : "";
+}
+
+// What a group says of a job that comes to it.
+std::string QueueModel::check_group(const std::string& group) const {
+  if (group.empty()) return "";
+  const std::string pause = rule_value(group_rules_, group, "paused");
+  if (pause == "in" || pause == "all") return "PAUSED direction=in";
+  const auto full = [&](const char* limit, int64_t count) {
+    const int64_t most = group_number(group, limit);
+    return most != 0 && count >= most;
+  };
+  if (full("max_waiting", waiting(&group))) {
+    return "GROUPFULL group=" + group + " limit=max_waiting *";
+  }
+  if (full("max_total", waiting(&group) + active(&group))) {
+    return "GROUPFULL group=" + group + " limit=max_total *";
+  }
+  return "";
+}
+
+// A cost above what a cap is sure to be; one slot is never too many.
+bool QueueModel::too_large(const ModelAdd& spec) const {
+  const int64_t cost = spec.cost.value_or(1);
+  if (cost == 1) return false;
+  const auto above = [](int64_t slots, int64_t cap) { return cap != 0 && slots > cap; };
+  const int64_t cap = value("adaptive").empty() ? number("max_active") : numbers("adaptive")[0];
+  const int64_t kept =
+      is_reserved_against(spec.band.value_or(default_band())) ? numbers("reserve")[1] : 0;
+  if (above(cost + kept, cap)) return true;
+  if (above(cost, group_number(spec.group.value_or(""), "max_active"))) return true;
+  return std::any_of(spec.keys.begin(), spec.keys.end(), [&](const std::string& key) {
+    return above(cost, key_number(key, "max_active"));
+  });
 }
 
 // Q.CONFIG queue [GROUP glob | KEY glob] SET field value ... (valid ones only)

@@ -75,12 +75,15 @@ void QueueModel::stop_ttl(ModelJob& job) {
   job.ttl_due_ms = 0;
 }
 
-// First of its band, group and set of keys. In a LIFO group the newest job holds the first ticket,
-// but what was moved or returned keeps its own and competes by it.
+// In a LIFO group what was moved or returned keeps its own ticket and competes by it.
+bool QueueModel::same_lane(const ModelJob& a, const ModelJob& b) const {
+  return same_stack(a, b) && (!is_lifo(a) || a.bound == b.bound);
+}
+
+// First of its band, group and set of keys. In a LIFO group the newest job holds the first ticket.
 bool QueueModel::lane_first(const ModelJob& job) const {
   return std::none_of(jobs_.begin(), jobs_.end(), [&](const ModelJob& other) {
-    return other.state == "pending" && same_stack(job, other) &&
-           (!is_lifo(job) || other.bound == job.bound) &&
+    return other.state == "pending" && same_lane(job, other) &&
            std::pair(other.ticket.rank, other.ticket.seq) <
                std::pair(job.ticket.rank, job.ticket.seq);
   });
@@ -154,15 +157,13 @@ bool QueueModel::fits_queue(const ModelJob& job, const ModelPop& spec) const {
   const int64_t in_use = used("", "");
   const int64_t cap = max_active();
   if (spec.cap != 0 && in_use + job.cost > spec.cap) return false;
-  return cap == 0 || in_use + job.cost <= cap;
+  return (cap == 0 || in_use + job.cost <= cap) && !reserved(job.band, job.cost);
 }
 
 // What is left is for more urgent bands.
-bool QueueModel::reserved(const ModelJob& job) const {
-  if (value("reserve").empty() || max_active() == 0) return false;
-  const std::vector<int64_t> reserve = numbers("reserve");
-  if (job.band <= band_of(static_cast<int>(reserve[0]))) return false;
-  return used("", "") + job.cost > max_active() - reserve[1];
+bool QueueModel::reserved(int band, int64_t cost) const {
+  if (!is_reserved_against(band) || max_active() == 0) return false;
+  return used("", "") + cost > max_active() - numbers("reserve")[1];
 }
 
 ModelPlace QueueModel::place_of(const ModelJob& job) const {
@@ -183,25 +184,19 @@ ModelPlace QueueModel::place_of(const ModelJob& job) const {
   return place;
 }
 
-ModelJob* QueueModel::choose(const ModelPop& spec, ModelPlace& place) {
-  tick();
-  if (spec.id.has_value()) {
-    ModelJob* job = find(*spec.id);
-    if (job == nullptr || job->state != "pending" || !limits_allow(*job)) return nullptr;
-    if (!fits_queue(*job, spec) || reserved(*job)) return nullptr;
-    place = place_of(*job);
-    return job;
-  }
+// Whoever goes next once the queue has slots for it. A band for which not one slot is left beside
+// the reserved ones does not take part.
+ModelJob* QueueModel::first_in_order(const std::set<std::string>& match, ModelPlace& place) {
   // The first of each band; then the bands are compared, older jobs as if more urgent.
   std::map<int, std::pair<ModelPlace, ModelJob*>> first_of_band;
   for (ModelJob& job : jobs_) {
     if (job.state != "pending" || !lane_first(job) || !limits_allow(job)) continue;
-    if (!spec.match.empty() &&
-        std::none_of(spec.match.begin(), spec.match.end(),
-                     [&](const std::string& key) { return job.keys.contains(key); })) {
+    if (!match.empty() && std::none_of(match.begin(), match.end(), [&](const std::string& key) {
+          return job.keys.contains(key);
+        })) {
       continue;
     }
-    if (reserved(job)) continue;
+    if (reserved(job.band, 1)) continue;
     ModelPlace here = place_of(job);
     here.band = 0;
     const auto found = first_of_band.find(job.band);
@@ -209,15 +204,42 @@ ModelJob* QueueModel::choose(const ModelPop& spec, ModelPlace& place) {
       first_of_band[job.band] = {here, &job};
     }
   }
-  ModelJob* first = nullptr;
-  for (const auto& [band, choice] : first_of_band) {
-    const ModelPlace here = place_of(*choice.second);
-    if (first != nullptr && !(here < place)) continue;
-    first = choice.second;
-    place = here;
-  }
+  const auto first_of = [&](bool reserved_for) {
+    ModelJob* first = nullptr;
+    for (const auto& [band, choice] : first_of_band) {
+      if (reserved_for && is_reserved_against(band)) continue;
+      const ModelPlace here = place_of(*choice.second);
+      if (first != nullptr && !(here < place)) continue;
+      first = choice.second;
+      place = here;
+    }
+    return first;
+  };
+  ModelJob* first = first_of(false);
+  if (first == nullptr || !reserved(first->band, first->cost)) return first;
+  // Those for whom slots are reserved do not wait for one that may not have them.
+  ModelJob* urgent = first_of(true);
+  return urgent != nullptr ? urgent : first;
+}
+
+ModelJob* QueueModel::choose(const ModelPop& spec, ModelPlace& place) {
+  tick();
   // What is too large for the free slots keeps them: nothing passes it.
-  return first != nullptr && fits_queue(*first, spec) ? first : nullptr;
+  if (!spec.id.has_value()) {
+    ModelJob* first = first_in_order(spec.match, place);
+    return first != nullptr && fits_queue(*first, spec) ? first : nullptr;
+  }
+  ModelJob* job = find(*spec.id);
+  if (job == nullptr || job->state != "pending" || !limits_allow(*job)) return nullptr;
+  const bool is_held = std::any_of(jobs_.begin(), jobs_.end(), [&](const ModelJob& other) {
+    return other.state == "pending" && same_lane(other, *job) && lane_first(other) &&
+           !limits_allow(other);
+  });
+  if (is_held || !fits_queue(*job, spec)) return nullptr;
+  const ModelJob* first = first_in_order({}, place);
+  if (first != job && !fits_queue(*first, {})) return nullptr;
+  place = place_of(*job);
+  return job;
 }
 
 // Pending jobs before it by (band, rank), parked ones included.

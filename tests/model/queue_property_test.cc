@@ -383,6 +383,22 @@ TEST_CASE("histories with jobs of several slots") {
   run_histories(style, 2, 17);
 }
 
+TEST_CASE("histories with jobs of several slots, reserved slots and pops by ID") {
+  HistoryStyle style;
+  style.costs = true;
+  style.reserves = true;
+  style.waiters = true;
+  style.named = true;
+  style.long_steps = false;
+  run_histories(style, 2, 83);
+  style.adapts = true;
+  run_histories(style, 1, 89);
+  // Nobody waits: who has aged meanwhile is only looked at by a pop.
+  style.waiters = false;
+  style.aging = true;
+  run_histories(style, 2, 97);
+}
+
 TEST_CASE("histories with restarts") {
   HistoryStyle style;
   style.restarts = true;

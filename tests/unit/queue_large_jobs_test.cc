@@ -1,0 +1,122 @@
+// Jobs of several slots: what is kept for them, and which of them could wait for ever.
+#include <string>
+
+#include "tests/support/queue_talk.h"
+
+// The engine and doctest both have a CHECK; the test's is meant here.
+#undef CHECK
+#include <doctest/doctest.h>
+
+namespace {
+
+using sluice::test::QueueTalk;
+
+TEST_CASE("a pop by ID passes no large job that is next and waits for slots") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET max_active 3");
+  q.add("a b");
+  q.add("big", "COST 3");
+  q.add("c");
+  CHECK(q.pop("COUNT 2") == "a b");
+  CHECK(q.pop("ID c") == "null");
+  q.ack("a");
+  CHECK(q.pop("ID c") == "null");
+  CHECK(q.pop("ID big") == "null");
+  q.ack("b");
+  CHECK(q.pop("ID big") == "big");
+}
+
+TEST_CASE("a pop by ID passes no large job of its lane that waits for slots of a group or key") {
+  QueueTalk q;
+  q.say("Q.CONFIG q GROUP g SET max_active 2");
+  q.say("Q.CONFIG q KEY k SET max_active 2");
+  for (const std::string option : {"GROUP g", "KEY k"}) {
+    q.add("a", option);
+    q.add("big", option + " COST 2");
+    q.add("c", option);
+    q.add("free");
+    CHECK(q.pop() == "a");
+    CHECK_MESSAGE(q.pop("ID c") == "null", option);
+    CHECK(q.pop("ID free") == "free");
+    q.ack("a");
+    CHECK(q.pop("ID big") == "big");
+    q.say("Q.CANCEL q c");
+    q.ack("big");
+    q.ack("free");
+    q.say("Q.PURGE q WHERE");
+  }
+}
+
+TEST_CASE("a large job that lacks slots beside reserved ones is not passed by smaller ones") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET max_active 4 reserve HIGH:1");
+  q.add("first");
+  q.add("big", "COST 3");
+  q.add("small", "PRI LOW");
+  CHECK(q.pop() == "first");
+  CHECK(q.pop() == "null");
+  CHECK(q.pop("ID small") == "null");
+  CHECK(q.job("big", {"why"}) == "reserved");
+  // Those for whom slots are reserved go.
+  q.add("urgent", "PRI HIGH");
+  CHECK(q.say("Q.LIST q BY DISPATCH BRIEF").find("id=urgent") <
+        q.say("Q.LIST q BY DISPATCH BRIEF").find("id=big"));
+  CHECK(q.pop("COUNT 9") == "urgent");
+  q.ack("urgent");
+  CHECK(q.pop() == "null");
+  q.ack("first");
+  CHECK(q.pop("COUNT 9") == "big");
+  // Not one slot is left for it: the next large one does not hold up anybody by that.
+  q.add("bigger", "COST 2");
+  q.add("urgent2", "PRI CRITICAL");
+  CHECK(q.pop("COUNT 9") == "urgent2");
+}
+
+TEST_CASE("a large job that has aged does not hold up those for whom slots are reserved") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET max_active 4 reserve HIGH:1 aging_ms 100");
+  q.add("first", "PRI CRITICAL");
+  q.add("big", "COST 3 PRI LOW");
+  CHECK(q.pop() == "first");
+  q.pass(1000);
+  q.add("small");
+  q.add("urgent", "PRI HIGH");
+  CHECK(q.pop("COUNT 9") == "urgent");
+  q.ack("urgent");
+  q.ack("first");
+  CHECK(q.pop() == "big");
+}
+
+TEST_CASE("a cost is refused above what the cap may be lowered to") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET adaptive 2:10:100:1000");
+  CHECK(q.say("Q.ADD q a x COST 3") == "-BADFIELD field=cost");
+  CHECK(q.say("Q.ADD q a x COST 2", "result") == "added");
+  CHECK(q.say("Q.ADD q a x COST 3 IFDUP REPLACE") == "-BADFIELD field=cost");
+}
+
+TEST_CASE("a cost is refused above what is left beside the slots that are reserved") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET max_active 5 reserve HIGH:2");
+  CHECK(q.say("Q.ADD q a x COST 4") == "-BADFIELD field=cost");
+  CHECK(q.say("Q.ADD q a x COST 4 PRI HIGH", "result") == "added");
+  CHECK(q.say("Q.ADD q b x COST 3", "result") == "added");
+  CHECK(q.say("Q.ADD q b x COST 4 IFDUP REPLACE") == "-BADFIELD field=cost");
+  q.say("Q.CONFIG q SET max_active 0");
+  CHECK(q.say("Q.ADD q c x COST 1000", "result") == "added");
+}
+
+TEST_CASE("a cap that is lowered below the cost of the next job holds up whoever is behind it") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET max_active 3");
+  q.add("big", "COST 3");
+  q.add("small");
+  q.say("Q.CONFIG q SET max_active 2");
+  CHECK(q.job("big", {"why"}) == "too_large");
+  CHECK(q.pop() == "null");
+  CHECK(q.pop("ID small") == "null");
+  q.say("Q.CANCEL q big");
+  CHECK(q.pop() == "small");
+}
+
+}  // namespace
