@@ -91,7 +91,9 @@ void q_ack_command(Call& call) {
   // what was popped is still this worker's.
   const bool repeated = ack.pops && (drop_older_pop(call, keys, ack.pop.spec) ||
                                      is_repeated_pop(queue, ack.pop.spec));
-  const std::string error = acknowledge(call, key, queue, lease, ack);
+  // Then `*` may mean another run by now; a lease still means the one that has ended.
+  const bool is_done = repeated && lease == 0;
+  const std::string error = is_done ? "" : acknowledge(call, key, queue, lease, ack);
   if (!error.empty() && !repeated) return call.reply.error(error);
   ack.pops ? pop_or_block(call, keys, ack.pop) : call.reply.ok();
 }

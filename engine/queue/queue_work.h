@@ -173,13 +173,14 @@ class QueueWork {
   std::string set_successor(const JobSpec& spec, Job* job, AddOutcome& outcome);
   std::string check_unchanged(const JobSpec& spec, const Job& job) const;
   std::string check_cost(const JobSpec& spec) const;
-  std::string check_pause(Bytes group);
+  std::string check_pause(Paused paused);
   std::string check_group_room(Bytes group);
   // Somebody else may be cancelled to make room for a job that runs then; not for one that could
   // not run either (and may need the very one that went), or that is refused all the same.
   enum class Newcomer : uint8_t { kRuns, kBlocked, kTooLate };
   std::string check_room(Bytes group, uint8_t band, Newcomer newcomer);
   std::string check_wait(const JobSpec& spec, uint8_t band);
+  const Lane* find_lifo_lane(const JobSpec& spec, uint8_t band) const;
   std::string check_needs(const JobSpec& spec, std::vector<std::string>& unmet);
   bool displace(uint8_t band);
   Job* build(const JobSpec& spec, uint8_t band, Bytes id, std::vector<std::string> unmet);
@@ -213,7 +214,8 @@ class QueueWork {
   void adapt();
   void signal_cancel(Job* job, Bytes reason, std::optional<int64_t> grace_ms);
   void push_cancel(const Job& job, const JobRun& run, Bytes reason);
-  void describe_nack(const Job* job, NackOutcome& outcome) const;
+  // `end`: how it has ended if the job is null.
+  void describe_nack(const Job* job, JobState end, NackOutcome& outcome) const;
   void give_tokens_back(Job* job);
   void config_changed(ConfigLevel level, Bytes pattern);
   void bound_rates();

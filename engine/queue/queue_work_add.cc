@@ -2,6 +2,7 @@
 #include "engine/queue/queue_work.h"
 
 #include <algorithm>
+#include <set>
 
 namespace sluice {
 
@@ -81,10 +82,8 @@ std::string QueueWork::check_needs(const JobSpec& spec, std::vector<std::string>
   return {};
 }
 
-std::string QueueWork::check_pause(Bytes group) {
-  bool paused = pauses_in(queue_->config.values().limits.paused);
-  if (!group.empty()) paused = paused || pauses_in(queue_->group_config(group).limits.paused);
-  if (!paused) return {};
+std::string QueueWork::check_pause(Paused paused) {
+  if (!pauses_in(paused)) return {};
   return refused(Rejection::kPaused, QueueError("PAUSED").with("direction", Bytes("in")));
 }
 
@@ -185,14 +184,35 @@ Job* QueueWork::build(const JobSpec& spec, uint8_t band, Bytes id, std::vector<s
   return job;
 }
 
+// The LIFO lane that the job would come to; null: there is none yet, or it goes by arrival.
+const Lane* QueueWork::find_lifo_lane(const JobSpec& spec, uint8_t band) const {
+  const Group* group = queue_->lanes.find_group(spec.group.value_or(Bytes()));
+  if (group == nullptr || !group->config.order.is_lifo(band)) return nullptr;
+  const std::set<Bytes> keys(spec.keys.begin(), spec.keys.end());
+  const auto is_it = [&](const Lane* lane) {
+    return lane->lifo && lane->band == band &&
+           std::equal(keys.begin(), keys.end(), lane->keys->keys.begin(), lane->keys->keys.end(),
+                      [](Bytes name, const Key* key) { return name == key->name; });
+  };
+  const auto found = std::find_if(group->lanes.begin(), group->lanes.end(), is_it);
+  return found == group->lanes.end() ? nullptr : *found;
+}
+
 std::string QueueWork::check_wait(const JobSpec& spec, uint8_t band) {
   if (!spec.max_wait_ms) return {};
+  int64_t rank = queue_->queue_ms - spec.boost_ms.value_or(0);
+  uint64_t seq = UINT64_MAX;
+  // The newest job of a LIFO lane goes by the lane's first ticket.
+  const Lane* lane = find_lifo_lane(spec, band);
+  if (lane != nullptr && lane->has_pending() && lane->first_ticket()->rank <= rank) {
+    rank = lane->first_ticket()->rank;
+    seq = lane->first_ticket()->seq;
+  }
   uint64_t before = 0;
   for (const uint8_t number : queue_->lanes.used_bands()) {
     if (number > band) break;
     const auto& pending = queue_->lanes.band(number)->pending;
-    const int64_t rank = queue_->queue_ms - spec.boost_ms.value_or(0);
-    before += number < band ? pending.size() : pending.count_below(rank_key(rank), UINT64_MAX);
+    before += number < band ? pending.size() : pending.count_below(rank_key(rank), seq);
   }
   const int64_t eta_ms = queue_->eta_at(before);
   if (eta_ms <= *spec.max_wait_ms) return {};
@@ -207,7 +227,8 @@ std::string QueueWork::add_new(const JobSpec& spec, const char* result, AddOutco
   const uint8_t band = spec.band.value_or(queue_->config.values().default_band);
   std::string error = check_cost(spec);
   if (error.empty()) error = check_needs(spec, unmet);
-  if (error.empty()) error = check_pause(group);
+  if (error.empty()) error = check_pause(queue_->config.values().limits.paused);
+  if (error.empty()) error = check_pause(queue_->group_config(group).limits.paused);
   // Before anybody is displaced for a job that is then too late.
   std::string too_late = error.empty() ? check_wait(spec, band) : std::string();
   const Newcomer newcomer = !too_late.empty() ? Newcomer::kTooLate
@@ -218,7 +239,10 @@ std::string QueueWork::add_new(const JobSpec& spec, const char* result, AddOutco
   if (!error.empty()) return error;
   std::string id(spec.id);
   if (id == "*") {
-    id = std::to_string(queue_->queue_ms) + "-" + std::to_string(queue_->next_seq);
+    // A caller may have named a job so.
+    const std::string prefix = std::to_string(queue_->queue_ms) + "-";
+    id = prefix + std::to_string(queue_->next_seq);
+    while (queue_->find(id) != nullptr) id = prefix + std::to_string(++queue_->next_seq);
   } else if (Job* old = queue_->find(id)) {
     // Retained, and the caller wants a new one (IFDUP).
     record_gone(id, EventType::kNone);
@@ -268,10 +292,13 @@ std::string QueueWork::check_unchanged(const JobSpec& spec, const Job& job) cons
   const int64_t boost_ms = extras == nullptr ? 0 : extras->boost_ms;
   const int64_t gate_ms = extras == nullptr ? 0 : extras->gate_ms;
   if (spec.boost_ms && *spec.boost_ms != boost_ms) return bad_field("boost");
-  if (spec.delay_ms && *spec.delay_ms != (gate_ms == 0 ? 0 : gate_ms - job.enqueued_ms())) {
-    return bad_field("delay");
-  }
-  if (spec.at_ms && *spec.at_ms != gate_ms) return bad_field("at");
+  // A gate that has passed is not kept, but when the job was released is.
+  const auto is_gate = [&](int64_t named_ms) {
+    const int64_t from_ms = std::max(named_ms, job.enqueued_ms());
+    return from_ms == std::max(gate_ms, job.enqueued_ms()) || from_ms == job.release_ms();
+  };
+  if (spec.delay_ms && !is_gate(job.enqueued_ms() + *spec.delay_ms)) return bad_field("delay");
+  if (spec.at_ms && !is_gate(*spec.at_ms)) return bad_field("at");
   if (spec.group && *spec.group != job.lane->group->name) return bad_field("group");
   if (spec.cost && *spec.cost != job.cost()) return bad_field("cost");
   if (!spec.keys.empty()) {
@@ -285,8 +312,13 @@ std::string QueueWork::check_unchanged(const JobSpec& spec, const Job& job) cons
     }
   }
   if (!spec.needs.empty()) {
-    const std::vector<std::string> named(spec.needs.begin(), spec.needs.end());
-    if (job.options() == nullptr || job.options()->needs != named) return bad_field("need");
+    // Neither says one twice; their order means nothing.
+    const std::set<Bytes> named(spec.needs.begin(), spec.needs.end());
+    const JobOptions* options = job.options();
+    if (options == nullptr ||
+        named != std::set<Bytes>(options->needs.begin(), options->needs.end())) {
+      return bad_field("need");
+    }
   }
   return {};
 }
@@ -319,6 +351,12 @@ std::string QueueWork::replace_waiting(const JobSpec& spec, Job* job, AddOutcome
   std::vector<std::string> unmet;
   std::string error = check_cost(spec);
   if (error.empty()) error = check_needs(spec, unmet);
+  // In its own group it takes the place of the old one.
+  const Bytes group = spec.group.value_or(Bytes());
+  if (error.empty() && !group.empty() && group != job->lane->group->name) {
+    error = check_pause(queue_->group_config(group).limits.paused);
+    if (error.empty()) error = check_group_room(group);
+  }
   if (!error.empty()) return error;
   // Needs of a job that others need already could close a circle.
   const bool needed = queue_->dependents.contains(std::string(spec.id));

@@ -156,13 +156,14 @@ std::string QueueWork::refuse(Bytes id, uint64_t lease, NackMode mode,
               EventType::kReturned, fields);
       break;
   }
-  describe_nack(queue_->find(name), outcome);
+  // Where it is not retained at all, it has ended.
+  const JobState end = run.cancelled ? JobState::kCancelled : JobState::kFailed;
+  describe_nack(queue_->find(name), end, outcome);
   return {};
 }
 
-void QueueWork::describe_nack(const Job* job, NackOutcome& outcome) const {
-  // Not retained at all: it has failed.
-  outcome.state = job == nullptr ? JobState::kFailed : queue_->shown_state(job);
+void QueueWork::describe_nack(const Job* job, JobState end, NackOutcome& outcome) const {
+  outcome.state = job == nullptr ? end : queue_->shown_state(job);
   if (job == nullptr || is_terminal(job->state)) return;
   outcome.not_before_ms = job->state == JobState::kDelayed ? job->gate_ms() : 0;
   const JobOptions* options = job->options();

@@ -120,9 +120,8 @@ bool QueueWork::retry(Job* job) {
   extras.unmet.clear();
   extras.bound = true;
   if (job->lane->lifo) change_lane(job, job->band, true);
-  extras.boost_ms = 0;
   extras.release_ms = queue_->queue_ms;
-  job->rank = queue_->queue_ms;
+  job->rank = extras.release_ms - extras.boost_ms;
   job->seq = queue_->next_seq++;
   place_waiting(job);
   record_state(job, EventType::kRetrying);

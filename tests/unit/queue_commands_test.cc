@@ -1,4 +1,5 @@
 // Q.ADD, Q.POP and the order in which jobs go: each option, each error, each rule of the contract.
+#include <set>
 #include <string>
 
 #include "tests/support/queue_talk.h"
@@ -29,6 +30,18 @@ TEST_CASE("the id * is made of queue time and a number, and is new each time") {
   CHECK(first.rfind("1700000000000-", 0) == 0);
   CHECK(q.say("Q.ADD q * x", "id") != first);
   CHECK(q.state(first) == "pending");
+}
+
+TEST_CASE("the id * is none that a caller has used, whatever its form") {
+  QueueTalk q;
+  const std::string made = q.say("Q.ADD q * x", "id");
+  const std::string prefix = made.substr(0, made.find('-') + 1);
+  for (int i = 2; i < 6; ++i) q.add(prefix + std::to_string(i + 4));
+  for (int i = 0; i < 6; ++i) CHECK(q.say("Q.ADD q * x", "result") == "added");
+  CHECK(q.stat("pending") == "11");
+  q.find_queue("q")->check();
+  const std::vector<std::string> ids = QueueTalk::words(q.pop("COUNT 20"));
+  CHECK(std::set(ids.begin(), ids.end()).size() == 11);
 }
 
 TEST_CASE("ids are 1 to 512 bytes and not the words * and WHERE where they would be ambiguous") {
@@ -168,6 +181,26 @@ TEST_CASE("MAXWAIT refuses a job that would wait longer") {
   CHECK(q.say("Q.ADD q e x MAXWAIT 400", "eta_ms") == "400");
 }
 
+TEST_CASE("MAXWAIT goes by the place that a newcomer to a LIFO lane takes") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET max_active 1");
+  q.say("Q.CONFIG q GROUP g SET order lifo");
+  for (int i = 0; i < 10; ++i) {
+    q.add("a");
+    q.pop();
+    q.pass(100);
+    q.ack("a");
+    q.say("Q.PURGE q WHERE");
+  }
+  q.add("b");
+  q.add("c d", "GROUP g");
+  q.add("e");
+  CHECK(q.say("Q.ADD q f x GROUP g MAXWAIT 199") == "-TOOLATE eta_ms=200 maxwait_ms=199");
+  CHECK(q.say("Q.ADD q f x GROUP g KEY k MAXWAIT 499") == "-TOOLATE eta_ms=500 maxwait_ms=499");
+  CHECK(q.say("Q.ADD q f x GROUP g BOOST 60000 MAXWAIT 99").rfind("-TOOLATE eta_ms=100 ", 0) == 0);
+  CHECK(q.say("Q.ADD q f x GROUP g MAXWAIT 200", "eta_ms") == "200");
+}
+
 TEST_CASE("a full queue displaces the last job of the least urgent band below the newcomer's") {
   QueueTalk q;
   q.say("Q.CONFIG q SET max_waiting 3 full displace");
@@ -194,6 +227,29 @@ TEST_CASE("IFDUP for a waiting job: error, kept, updated in place, replaced") {
         "{id=a result=replaced state=pending position=2 eta_ms=null}");
   CHECK(q.stat("cancelled") == "1");
   CHECK(q.drain() == "b c a");
+}
+
+TEST_CASE("a replacement of another group meets the limits of that group, and no others") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET max_waiting 3 paused in");
+  q.say("Q.CONFIG q GROUP waiting SET max_waiting 1");
+  q.say("Q.CONFIG q GROUP total SET max_total 1");
+  q.say("Q.CONFIG q GROUP paused SET paused in");
+  q.say("Q.CONFIG q SET paused none");
+  q.add("t", "GROUP total");
+  q.pop();
+  q.add("w", "GROUP waiting");
+  q.add("a b");
+  q.say("Q.CONFIG q SET paused in");
+  const std::string replace = "Q.ADD q a new IFDUP REPLACE GROUP ";
+  CHECK(q.say(replace + "waiting") == "-GROUPFULL group=waiting limit=max_waiting value=1");
+  CHECK(q.say(replace + "total") == "-GROUPFULL group=total limit=max_total value=1");
+  CHECK(q.say(replace + "paused") == "-PAUSED direction=in");
+  CHECK(q.job("a", {"state", "payload", "group"}) == "pending p-a ");
+  CHECK(q.say("Q.STATS q", "rejected").find("group_full=2") != std::string::npos);
+  // Its own group has it already.
+  CHECK(q.say("Q.ADD q w new IFDUP REPLACE GROUP waiting", "result") == "replaced");
+  CHECK(q.say(replace + "free", "result") == "replaced");
 }
 
 TEST_CASE("an update that differs in what it may not change is refused and changes nothing") {

@@ -353,6 +353,12 @@ TEST_CASE("Q.RETRY makes a terminal job wait again as new") {
   q.ack("a");
   CHECK(q.say("Q.RETRY q WHERE STATE completed") == "[0 1]");
   CHECK(q.state("a") == "pending");
+  // The boost is the job's.
+  q.add("b", "BOOST 5000");
+  CHECK(q.pop() == "b");
+  q.ack("b");
+  CHECK(q.say("Q.RETRY q b") == "pending");
+  CHECK(q.pop("COUNT 2") == "b a");
 }
 
 TEST_CASE("retention keeps so many, so long, so many bytes") {

@@ -531,10 +531,13 @@ TEST_CASE("a signalled lease cannot be extended; its end is cancelled, never ret
   CHECK(q.touch("a", "LEASE 5000").find("left_ms=100") != std::string::npos);
   q.pass(100);
   CHECK(q.state("a") == "cancelled");
-  q.add("b", "RETRY 5");
-  q.pop();
-  q.say("Q.CANCEL q b");
-  CHECK(q.say("Q.NACK q b " + q.lease("b"), "state") == "cancelled");
+  for (const std::string kept : {"0", "1000"}) {
+    q.say("Q.CONFIG q SET retain_completed " + kept);
+    q.add("b", "RETRY 5");
+    q.pop();
+    q.say("Q.CANCEL q b");
+    CHECK(q.say("Q.NACK q b " + q.lease("b"), "state") == "cancelled");
+  }
   q.add("c");
   q.pop();
   q.say("Q.CANCEL q c");

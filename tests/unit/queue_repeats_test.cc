@@ -1,0 +1,68 @@
+// What is said again: a repeated command has the effect of one.
+#include <string>
+
+#include "tests/support/queue_talk.h"
+
+// The engine and doctest both have a CHECK; the test's is meant here.
+#undef CHECK
+#include <doctest/doctest.h>
+
+namespace {
+
+using sluice::test::QueueTalk;
+
+TEST_CASE("a repeated Q.ACK POP acknowledges no other run, where * stands for the lease") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET fencing off");
+  q.add("a b");
+  CHECK(q.pop() == "a");
+  const std::string line = "Q.ACK q a * POP WORKER w REQID r1";
+  CHECK(q.ids_of(q.ask(line)) == "b");
+  CHECK(q.say("Q.ADD q a again IFDUP UPDATE", "result") == "added");
+  CHECK(q.pop("WORKER other") == "a");
+  CHECK(q.ids_of(q.ask(line)) == "b");
+  CHECK(q.state("a") == "active");
+  CHECK(q.stat("completed") == "1");
+}
+
+TEST_CASE("a repeated update changes nothing but the payload, also when its time has passed") {
+  QueueTalk q;
+  const std::string at = std::to_string(q.wall_ms() + 700);
+  const std::string passed = std::to_string(q.wall_ms() - 700);
+  q.add("a", "DELAY 500");
+  q.add("b", "AT " + at);
+  q.add("c", "AT " + passed);
+  const auto update = [&](const std::string& id, const std::string& options) {
+    const std::string line = "Q.ADD q " + id + " again IFDUP UPDATE " + options;
+    const auto reply = q.ask(line);
+    return reply.is_error() ? reply.show() : reply.field("result") + " " + reply.field("state");
+  };
+  CHECK(update("a", "DELAY 500") == "updated delayed");
+  CHECK(update("a", "DELAY 0") == "-BADFIELD field=delay");
+  CHECK(update("b", "AT " + at) == "updated delayed");
+  CHECK(update("c", "AT " + passed) == "updated pending");
+  q.pass(800);
+  CHECK(update("a", "DELAY 500") == "updated pending");
+  CHECK(update("a", "DELAY 501") == "-BADFIELD field=delay");
+  CHECK(update("b", "AT " + at) == "updated pending");
+  CHECK(update("b", "AT " + at + "0") == "-BADFIELD field=at");
+  CHECK(q.pop("COUNT 9") == "c a b");
+  CHECK(update("a", "DELAY 500") == "queued active");
+  CHECK(update("b", "AT " + at) == "queued active");
+  // A delay that it was given later is not the one that is repeated.
+  q.nack("c", "SILENT");
+  q.say("Q.MOVE q c DELAY 1000");
+  CHECK(update("c", "AT " + at) == "-BADFIELD field=at");
+}
+
+TEST_CASE("a repeated update may name the needs in another order") {
+  QueueTalk q;
+  q.add("a b c");
+  q.add("d", "NEED a NEED b");
+  CHECK(q.say("Q.ADD q d x IFDUP UPDATE NEED b NEED a", "result") == "updated");
+  CHECK(q.say("Q.ADD q d x IFDUP UPDATE NEED a") == "-BADFIELD field=need");
+  CHECK(q.say("Q.ADD q d x IFDUP UPDATE NEED a NEED c") == "-BADFIELD field=need");
+  CHECK(q.say("Q.ADD q d x IFDUP UPDATE NEED a NEED b NEED c") == "-BADFIELD field=need");
+}
+
+}  // namespace
