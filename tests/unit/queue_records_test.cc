@@ -261,6 +261,18 @@ TEST_CASE("a lease that is replayed has its whole term again, and its run its wh
 }
 
 // A lowered bound may be replayed on what a checkpoint's walk has found after it was raised again.
+TEST_CASE("the greatest time that was ever taken, counted from now, is read") {
+  constexpr int64_t kGreatest = (int64_t{1} << 53) - 1;
+  Queue queue;
+  Job* job = make_job(queue, "a", "x", JobState::kPending, 2, "", {});
+  job->extras().ttl_ms = kGreatest;
+  job->extras().ttl_due_ms = kNow + kGreatest;
+  queue.insert(job);
+  Queue copy;
+  apply_all(copy, walk(queue, 100));
+  CHECK(dump_job(*copy.find("a")) == dump_job(*job));
+}
+
 TEST_CASE("the head says which events are kept, whatever the bounds of the state are") {
   Queue queue;
   fill(queue);
