@@ -1,9 +1,10 @@
 // SWAPDB: two databases exchange their keys. No key moves: the numbers by which clients know the
-// databases change places. So it costs what watches and waits there, not the number of keys, and
-// its record is 16 bytes that may be applied again.
+// databases change places. So it costs what watches and waits there and the number of queues, not
+// that of keys, and its record is 16 bytes that may be applied again.
 #include <algorithm>
 
 #include "engine/keyspace/database.h"
+#include "engine/queue/queue_timers.h"
 
 // As in database.cc: the shard is locked by the unit in work.
 namespace sluice {
@@ -38,7 +39,10 @@ void Database::swap(Shard& shard, int first, int second, Unit& unit) NO_THREAD_S
     break_swapped_watches(shard, first, second, unit);
     break_swapped_watches(shard, second, first, unit);
   }
-  std::swap(shard.places[static_cast<size_t>(first)], shard.places[static_cast<size_t>(second)]);
+  auto& places = shard.places;
+  std::swap(places[static_cast<size_t>(first)], places[static_cast<size_t>(second)]);
+  outgrow_tokens(shard, unit, places[static_cast<size_t>(first)],
+                 places[static_cast<size_t>(second)]);
   for (const int number : {first, second}) {
     Database database(shard, number, unit);
     shard.key_counts[static_cast<size_t>(number)].store(database.size(), std::memory_order_relaxed);

@@ -126,6 +126,27 @@ void raise_token_floor(Shard& shard, Unit& unit, uint64_t token) {
   }
 }
 
+void outgrow_tokens(Shard& shard, Unit& unit, int first, int second) NO_THREAD_SAFETY_ANALYSIS {
+  std::vector<Queue*> queues;
+  uint64_t greatest = 1;
+  for (auto at = shard.queue_timers.by_time.begin(); at.valid(); at.next()) {
+    Queue* queue = at.value();
+    if (queue->database != first && queue->database != second) continue;
+    queues.push_back(queue);
+    greatest = std::max(greatest, queue->next_token);
+  }
+  raise_token_floor(shard, unit, greatest);
+  // A queue that is gone may have had the name as well.
+  const uint64_t floor = shard.token_floor->load(std::memory_order_relaxed);
+  for (Queue* queue : queues) {
+    if (queue->next_token >= floor) continue;
+    queue->next_token = floor;
+    if (queue->head_dirty) continue;
+    queue->head_dirty = true;
+    unit.dirty_queues.push_back(queue);
+  }
+}
+
 void tie_client(Shard& shard, uint64_t client_id, const Queue& queue) NO_THREAD_SAFETY_ANALYSIS {
   auto& by_client = shard.tied_clients.by_client;
   by_client[client_id].emplace(queue.database, queue.key);

@@ -56,6 +56,9 @@ bool free_dying_queues(Shard& shard, size_t limit);
 
 // Raises the floor under the tokens of queues that are made later.
 void raise_token_floor(Shard& shard, Unit& unit, uint64_t token);
+// The queues of two databases (Database::index()) exchange their names: from now on their tokens
+// are greater than all that queues of these names have given. Raises the floor, records the heads.
+void outgrow_tokens(Shard& shard, Unit& unit, int first, int second);
 
 // Names of queues in which a connection holds (or held) tied leases, by its id. An entry stays
 // until the connection goes; a name whose queue is gone means nothing.
