@@ -56,6 +56,10 @@ Group* Lanes::join_group(Bytes name) {
 
 KeySet* Lanes::join_keys(std::span<const Bytes> names, int64_t now_ms) {
   if (names.empty() && no_keys_ != nullptr) return no_keys_;
+  if (names.size() == 1) {
+    const Key* key = keys_.find(names[0]);
+    if (key != nullptr && key->alone != nullptr) return key->alone;
+  }
   std::vector<std::string> sorted(names.begin(), names.end());
   std::sort(sorted.begin(), sorted.end());
   sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
@@ -79,6 +83,7 @@ KeySet* Lanes::join_keys(std::span<const Bytes> names, int64_t now_ms) {
   // One that comes back may still owe tokens.
   for (Key* key : set->keys) refresh_key(key, now_ms);
   if (sorted.empty()) no_keys_ = set.get();
+  if (set->keys.size() == 1) set->keys.front()->alone = set.get();
   return set.get();
 }
 
@@ -152,6 +157,7 @@ void Lanes::drop_keys(KeySet* set) {
   for (Key* key : set->keys) {
     names.push_back(key->name);
     std::erase(key->sets, set);
+    if (key->alone == set) key->alone = nullptr;
     if (!key->sets.empty()) continue;
     forget_refill(key->limiter, {nullptr, key});
     if (key->limiter.rate.tokens != 0) {
@@ -265,13 +271,15 @@ void Lanes::set_ready(Lane* lane, bool ready) {
   if (ready) {
     const ReadyKey key = ready_key(lane, lane->first_ticket());
     if (lane->ready && key == lane->ready_key) return;
-    if (lane->ready) {
+    // Most queues have one class with one lane: its place moves with each pop.
+    const bool moved = lane->ready && in_class->ready.rekey_only(key.major, key.minor);
+    if (lane->ready && !moved) {
       const bool found = in_class->ready.erase(lane->ready_key.major, lane->ready_key.minor, lane);
       CHECK(found);
     }
     lane->ready_key = key;
     lane->ready = true;
-    in_class->ready.insert(key.major, key.minor, lane);
+    if (!moved) in_class->ready.insert(key.major, key.minor, lane);
   } else {
     if (!lane->ready) return;
     const bool found = in_class->ready.erase(lane->ready_key.major, lane->ready_key.minor, lane);
@@ -286,14 +294,15 @@ void Lanes::refresh_class(BandClass* in_class) {
   const bool open = in_class->keys->closed == 0 && !in_class->ready.empty();
   const ReadyKey key = open ? in_class->ready.front().value->ready_key : ReadyKey{};
   if (open == in_class->open && (!open || key == in_class->open_key)) return;
-  if (in_class->open) {
+  const bool moved = open && in_class->open && band.open.rekey_only(key.major, key.minor);
+  if (in_class->open && !moved) {
     const bool found =
         band.open.erase(in_class->open_key.major, in_class->open_key.minor, in_class);
     CHECK(found);
   }
   in_class->open = open;
   in_class->open_key = key;
-  if (open) band.open.insert(key.major, key.minor, in_class);
+  if (open && !moved) band.open.insert(key.major, key.minor, in_class);
 }
 
 void Lanes::refresh_group(Group* group, int64_t now_ms) {

@@ -85,6 +85,7 @@ struct Key {
   std::string name;
   Limiter limiter;
   std::vector<KeySet*> sets;  // that contain it
+  KeySet* alone = nullptr;    // the one of them that contains nothing else
   // Lanes whose first job costs several slots: looked at whenever the slots in use change.
   std::vector<Lane*> large;
   bool open = true;  // has room for a job of one slot; KeySet::closed counts the others

@@ -57,6 +57,12 @@ GroupConfig Queue::group_config(Bytes name) const {
   return known != nullptr ? known->config : config.group(name);
 }
 
+Queue::NamedGroup Queue::named_group(Bytes name) const {
+  const Group* known = lanes.find_group(name);
+  if (known == nullptr) return {name, config.group(name)};
+  return {name, known->config, known->waiting, known->active};
+}
+
 Lane* Queue::join_lane(uint8_t band, Bytes group, std::span<const Bytes> keys, bool bound) {
   const bool lifo = !bound && group_config(group).order.is_lifo(band);
   return lanes.join(band, group, keys, lifo, queue_ms);

@@ -94,6 +94,14 @@ class Queue {
   void tie(Job* job, uint64_t client_id);
   // What counts for a group, with jobs or without.
   GroupConfig group_config(Bytes name) const;
+  // The group of a newcomer: what counts for it, and how many jobs it has already.
+  struct NamedGroup {
+    Bytes name;
+    GroupConfig config;
+    uint64_t waiting = 0;
+    uint64_t active = 0;
+  };
+  NamedGroup named_group(Bytes name) const;
   // The lane for a job of this band with this group and keys.
   Lane* join_lane(uint8_t band, Bytes group, std::span<const Bytes> keys, bool bound);
 

@@ -174,11 +174,11 @@ class QueueWork {
   std::string check_unchanged(const JobSpec& spec, const Job& job) const;
   std::string check_cost(const JobSpec& spec) const;
   std::string check_pause(Paused paused);
-  std::string check_group_room(Bytes group);
+  std::string check_group_room(const Queue::NamedGroup& group);
   // Somebody else may be cancelled to make room for a job that runs then; not for one that could
   // not run either (and may need the very one that went), or that is refused all the same.
   enum class Newcomer : uint8_t { kRuns, kBlocked, kTooLate };
-  std::string check_room(Bytes group, uint8_t band, Newcomer newcomer);
+  std::string check_room(const Queue::NamedGroup& group, uint8_t band, Newcomer newcomer);
   std::string check_wait(const JobSpec& spec, uint8_t band);
   const Lane* find_lifo_lane(const JobSpec& spec, uint8_t band) const;
   std::string check_needs(const JobSpec& spec, std::vector<std::string>& unmet);

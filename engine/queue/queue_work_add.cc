@@ -113,26 +113,24 @@ bool QueueWork::displace(uint8_t band) {
   return false;
 }
 
-std::string QueueWork::check_group_room(Bytes name) {
-  const Limits limits = queue_->group_config(name).limits;
-  const Group* group = queue_->lanes.find_group(name);
-  const uint64_t waiting = group == nullptr ? 0 : group->waiting;
-  const uint64_t total = waiting + (group == nullptr ? 0 : group->active);
+std::string QueueWork::check_group_room(const Queue::NamedGroup& group) {
+  const Limits& limits = group.config.limits;
   const auto full = [&](Bytes limit, uint64_t value) {
-    return refused(
-        Rejection::kGroupFull,
-        QueueError("GROUPFULL").with("group", name).with("limit", limit).with("value", value));
+    return refused(Rejection::kGroupFull, QueueError("GROUPFULL")
+                                              .with("group", group.name)
+                                              .with("limit", limit)
+                                              .with("value", value));
   };
-  if (limits.max_waiting != 0 && waiting >= limits.max_waiting) {
+  if (limits.max_waiting != 0 && group.waiting >= limits.max_waiting) {
     return full("max_waiting", limits.max_waiting);
   }
-  if (limits.max_total != 0 && total >= limits.max_total) {
+  if (limits.max_total != 0 && group.waiting + group.active >= limits.max_total) {
     return full("max_total", limits.max_total);
   }
   return {};
 }
 
-std::string QueueWork::check_room(Bytes group, uint8_t band, Newcomer newcomer) {
+std::string QueueWork::check_room(const Queue::NamedGroup& group, uint8_t band, Newcomer newcomer) {
   const Limits& limits = queue_->config.values().limits;
   const uint64_t waiting = queue_->waiting();
   const bool full = limits.max_waiting != 0 && waiting >= limits.max_waiting;
@@ -142,7 +140,7 @@ std::string QueueWork::check_room(Bytes group, uint8_t band, Newcomer newcomer) 
   const bool displaces = any_full && queue_->config.values().displace;
   if (any_full && !displaces) return full_error(full ? limits.max_waiting : limits.max_total);
   // A group's limit always refuses; nobody is displaced for a job that it refuses.
-  if (!group.empty()) {
+  if (!group.name.empty()) {
     std::string error = check_group_room(group);
     if (!error.empty()) return error;
   }
@@ -223,12 +221,12 @@ std::string QueueWork::check_wait(const JobSpec& spec, uint8_t band) {
 
 std::string QueueWork::add_new(const JobSpec& spec, const char* result, AddOutcome& outcome) {
   std::vector<std::string> unmet;
-  const Bytes group = spec.group.value_or(Bytes());
+  const Queue::NamedGroup group = queue_->named_group(spec.group.value_or(Bytes()));
   const uint8_t band = spec.band.value_or(queue_->config.values().default_band);
   std::string error = check_cost(spec);
   if (error.empty()) error = check_needs(spec, unmet);
   if (error.empty()) error = check_pause(queue_->config.values().limits.paused);
-  if (error.empty()) error = check_pause(queue_->group_config(group).limits.paused);
+  if (error.empty()) error = check_pause(group.config.limits.paused);
   // Before anybody is displaced for a job that is then too late.
   std::string too_late = error.empty() ? check_wait(spec, band) : std::string();
   const Newcomer newcomer = !too_late.empty() ? Newcomer::kTooLate
@@ -352,9 +350,9 @@ std::string QueueWork::replace_waiting(const JobSpec& spec, Job* job, AddOutcome
   std::string error = check_cost(spec);
   if (error.empty()) error = check_needs(spec, unmet);
   // In its own group it takes the place of the old one.
-  const Bytes group = spec.group.value_or(Bytes());
-  if (error.empty() && !group.empty() && group != job->lane->group->name) {
-    error = check_pause(queue_->group_config(group).limits.paused);
+  const Queue::NamedGroup group = queue_->named_group(spec.group.value_or(Bytes()));
+  if (error.empty() && !group.name.empty() && group.name != job->lane->group->name) {
+    error = check_pause(group.config.limits.paused);
     if (error.empty()) error = check_group_room(group);
   }
   if (!error.empty()) return error;

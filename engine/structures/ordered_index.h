@@ -119,6 +119,14 @@ class OrderedIndex {
   }
   Iterator find(uint64_t major, uint64_t minor, Value value = Value{}) const;
 
+  // Gives the only entry other keys, where it is; false, and nothing is done: it is not the only
+  // one. For callers that would erase and insert it again.
+  bool rekey_only(uint64_t major, uint64_t minor) {
+    if (size_ != 1 || height_ != 0) return false;
+    root_leaf()->keys().set(0, {major, minor, root_leaf()->first().value});
+    return true;
+  }
+
   // REQUIRES for these four: not empty().
   Entry front() const { return first_->first(); }
   Entry back() const { return last_->last(); }

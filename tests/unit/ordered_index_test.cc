@@ -293,6 +293,26 @@ TEST_CASE("random deletes give the memory back") {
   CHECK(index.memory_bytes() / 1000 < 100);
 }
 
+TEST_CASE("the only entry takes other keys where it is, and no other does") {
+  OrderedIndex<uint32_t> index;
+  CHECK_FALSE(index.rekey_only(1, 2));
+  index.insert(5, 6, 7);
+  CHECK(index.rekey_only(1, 2));
+  index.check();
+  CHECK(index.contains(1, 2, 7));
+  CHECK_FALSE(index.contains(5, 6, 7));
+  index.insert(0, 9, 8);
+  index.insert(1, 3, 9);
+  CHECK_FALSE(index.rekey_only(4, 4));
+  CHECK(index.front().value == 8);
+  CHECK(index.back().value == 9);
+  // Also when it was the last of many.
+  for (uint32_t i = 0; i < 1000; ++i) index.insert(10 + i, 0, i);
+  while (index.size() > 1) index.pop_front();
+  index.rekey_only(3, 3) ? CHECK(index.contains(3, 3, 999)) : CHECK(index.contains(1009, 0, 999));
+  index.check();
+}
+
 TEST_CASE("a small root costs little") {
   OrderedIndex<uint64_t> index;
   CHECK(index.memory_bytes() == 0);
