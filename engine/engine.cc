@@ -42,6 +42,11 @@ Engine::Engine(ServerPort& server, uint64_t hash_seed)
 
 Engine::~Engine() = default;
 
+void Engine::spill_events_to(std::shared_ptr<EventSpill> spill) {
+  event_spill_ = std::move(spill);
+  for (Shard& shard : shards_) shard.event_spill = event_spill_.get();
+}
+
 namespace {
 
 uint64_t ticks_of_us(int64_t us) {

@@ -17,6 +17,7 @@
 #include "engine/client.h"
 #include "engine/client_pause.h"
 #include "engine/departures.h"
+#include "engine/event_spill.h"
 #include "engine/journal.h"
 #include "engine/server_port.h"
 #include "engine/shard.h"
@@ -80,6 +81,9 @@ class Engine {
   // Commands that run while the data is loaded (INFO, CONFIG) may look at it already.
   void attach_journal(Journal* journal) { journal_.store(journal, std::memory_order_release); }
   Journal* journal() const { return journal_.load(std::memory_order_acquire); }
+
+  // Before recovery: older events of queues leave the memory for it.
+  void spill_events_to(std::shared_ptr<EventSpill> spill);
 
   // Recovery: the returned object applies records to this engine; nothing else may use it
   // meanwhile.
@@ -176,6 +180,7 @@ class Engine {
   ServerPort& server_;
   std::atomic<Journal*> journal_{nullptr};
   RuntimeOptions options_;
+  std::shared_ptr<EventSpill> event_spill_;
   Shards shards_;
   Departures departures_;
   std::unique_ptr<Acl> acl_;

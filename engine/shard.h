@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/base/mutex.h"
+#include "engine/event_spill.h"
 #include "engine/journal.h"
 #include "engine/keyspace/collections.h"
 #include "engine/keyspace/entry.h"
@@ -91,6 +92,8 @@ struct Shard {
   // Every lease of a queue that is made from now on is at least this; the engine's, one for all
   // shards, raised under the lock of the queue that goes.
   std::atomic<uint64_t>* token_floor = nullptr;
+  // Where older events of queues go; the engine's, null: nowhere. Set before the first queue.
+  EventSpill* event_spill = nullptr;
 
   // The lsn of the last unit that changed this shard: a read waits until it is durable.
   Lsn last_lsn GUARDED_BY(mutex) = 0;

@@ -1,6 +1,7 @@
 #include "net/server.h"
 
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -16,6 +17,7 @@
 #include "net/memory_ahead.h"
 #include "net/memory_use.h"
 #include "net/notify.h"
+#include "storage/event_file.h"
 #include "storage/hash_seed.h"
 
 namespace sluice {
@@ -276,10 +278,27 @@ StoreOptions Server::store_options(const Settings& settings) {
   options.save_rules = save_rules(settings);
   options.data_bytes = [this] {
     const uint64_t used = sluice::used_memory_bytes();
-    return used - std::min(used, startup_bytes_.load());
+    const uint64_t events = event_file_ != nullptr ? event_file_->disk_bytes() : 0;
+    return used - std::min(used, startup_bytes_.load()) + events;
   };
   options.sink = storage_log_sink();
   return options;
+}
+
+// What is wrong with the directory itself, Store::open says.
+void Server::open_event_file(const Settings& settings) {
+  ::mkdir(settings.dir.c_str(), 0755);
+  EventFileOptions options;
+  options.directory = settings.dir;
+  options.min_free_bytes = [this] { return config_.settings()->min_free_disk_bytes; };
+  options.sink = storage_log_sink();
+  auto opened = EventFile::open(std::move(options));
+  if (!opened.ok()) {
+    spdlog::warn("events of queues stay in memory: {}", opened.status().message());
+    return;
+  }
+  event_file_ = *opened;
+  engine_->spill_events_to(event_file_);
 }
 
 Result<std::unique_ptr<Store>> Server::open_store(const Settings& settings, Replay& replay) {
@@ -295,6 +314,7 @@ bool Server::recover() {
   }
   const int64_t begin_ms = IoThread::steady_ms();
   progress_logged_ms_ = begin_ms;
+  open_event_file(*settings);
   const std::unique_ptr<Replay> replay = engine_->begin_replay();
   Result<std::unique_ptr<Store>> store = open_store(*settings, *replay);
   if (!store.ok()) {
@@ -479,6 +499,7 @@ CloseMode Server::close_mode() const {
 }
 
 void Server::end_storage() {
+  if (event_file_ != nullptr) event_file_->stop();
   if (store_ == nullptr) return;
   const CloseMode close = close_mode();
   if (close == CloseMode::kCheckpoint) spdlog::info("Writing the last checkpoint before exiting");

@@ -32,6 +32,7 @@
 #include "net/server_state.h"
 #include "net/tls_client.h"
 #include "net/tls_service.h"
+#include "storage/event_file.h"
 #include "storage/store.h"
 
 namespace sluice {
@@ -119,6 +120,7 @@ class Server final : public ServerPort {
   void end_storage();
   bool keeps_data(const Settings& settings) const;
   StoreOptions store_options(const Settings& settings);
+  void open_event_file(const Settings& settings);
   Result<std::unique_ptr<Store>> open_store(const Settings& settings, Replay& replay);
   void on_journal_failed(const Status& status);
   void announce();
@@ -173,7 +175,8 @@ class Server final : public ServerPort {
   Listener http_listener_;
   Listener http_tls_listener_;
   std::unique_ptr<Store> store_;
-  // The checkpointer exists; commands may use store_.
+  std::shared_ptr<EventFile> event_file_;  // null: events stay in memory
+  // The checkpointer exists; commands may use store_ and event_file_.
   std::atomic<bool> store_ready_{false};
   std::thread control_;
   std::function<void()> on_end_;

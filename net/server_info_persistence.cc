@@ -133,6 +133,8 @@ void Server::info_journal(InfoWriter& out, const CheckpointStatus& checkpoint) {
   out.field("sluice_checkpoints_completed", checkpoint.completed);
   out.field("sluice_checkpoints_failed", checkpoint.failed);
   out.field("sluice_data_directory_bytes", store_->disk_bytes());
+  const uint64_t event_bytes = event_file_ != nullptr ? event_file_->disk_bytes() : 0;
+  out.field("sluice_event_file_bytes", event_bytes);
   out.field("sluice_free_disk_bytes", journal.free_disk_bytes());
   out.field("sluice_disk_nearly_full", int64_t{journal.below_min_free_disk()});
 }

@@ -1,6 +1,7 @@
 // Q.EVENTS: what happened to the jobs of a queue, in order, at once or as it happens.
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "engine/base/numbers.h"
 #include "engine/commands/queue_args.h"
@@ -105,16 +106,23 @@ void reply_mark(Reply& reply, const EventLog::Looked& last) {
   reply_event(reply, {last.seq, last.time_ms, EventType::kNone, {}, {}});
 }
 
-// An array of the events, or the error.
-void reply_events(Call& call, const EventLog& log, const EventsRequest& request) {
+// Replies an array of the events, or the error. It ends in front of lost ones; false: nothing is in
+// front of them, up to `lost_seq`, and nothing was replied.
+bool try_reply_events(Call& call, const EventLog& log, const EventsRequest& request,
+                      uint64_t& lost_seq) {
   if (is_trimmed(log, request)) {
-    return call.reply.error(QueueError("TRIMMED").with("oldest", oldest_seq(log)).text());
+    call.reply.error(QueueError("TRIMMED").with("oldest", oldest_seq(log)).text());
+    return true;
   }
-  const size_t mark = call.reply.open_array();
+  std::optional<size_t> mark;
+  const auto open = [&] {
+    if (!mark) mark = call.reply.open_array();
+  };
   size_t count = 0;
   uint64_t told = 0;
   const auto tell = [&](const Event& event) {
     if (!request.wants(event)) return true;
+    open();
     reply_event(call.reply, event);
     told = event.seq;
     return ++count < static_cast<size_t>(request.count);
@@ -123,10 +131,23 @@ void reply_events(Call& call, const EventLog& log, const EventsRequest& request)
       log.read(request.after, request.wanted_types(), kMaxLookedAt, tell);
   const bool passed_over = looked.seq > told;
   if (passed_over && (!request.id.empty() || looked.count == kMaxLookedAt)) {
+    open();
     reply_mark(call.reply, looked);
     ++count;
   }
-  call.reply.close_array(mark, count);
+  lost_seq = looked.lost_seq;
+  if (count == 0 && lost_seq != 0) return false;
+  open();
+  call.reply.close_array(*mark, count);
+  return true;
+}
+
+// What is lost is gone from the log like what is trimmed.
+void reply_events(Call& call, Queue* queue, const EventsRequest& request) {
+  uint64_t lost_seq = 0;
+  while (!try_reply_events(call, log_of(queue), request, lost_seq)) {
+    queue->events.forget_through(lost_seq);
+  }
 }
 
 // There is an event to reply, or the error, or a mark. Where there is none, all that is there has
@@ -138,12 +159,16 @@ bool has_news(const EventLog& log, EventsRequest& request) {
     found = request.wants(event);
     return !found;
   };
-  const EventLog::Looked looked =
-      log.read(request.after, request.wanted_types(), kMaxLookedAt, look);
-  // What the bound has stopped is looked at again, and marked.
-  if (found || looked.count == kMaxLookedAt) return true;
-  request.after = std::max(request.after, looked.seq);
-  return false;
+  while (true) {
+    const EventLog::Looked looked =
+        log.read(request.after, request.wanted_types(), kMaxLookedAt, look);
+    // What the bound has stopped is looked at again, and marked.
+    if (found || looked.count == kMaxLookedAt) return true;
+    // Lost events are news, but to who reads from the oldest on.
+    if (looked.lost_seq != 0 && !request.from_oldest) return true;
+    request.after = std::max({request.after, looked.seq, looked.lost_seq});
+    if (looked.lost_seq == 0) return false;
+  }
 }
 
 EventsRequest& request_of(const Waiter& waiter) {
@@ -164,10 +189,10 @@ bool accepts_events(const Waiter& waiter, const Entry& entry) {
 
 // Also called when the queue is gone: then there are none.
 void serve_events(Call& call, Bytes name) {
-  const Entry* entry = call.find(KeyRef(name));
+  Entry* entry = call.find(KeyRef(name));
   const bool is_queue = entry != nullptr && entry->type() == Type::kQueue;
   if (!is_queue) return call.reply.array(0);
-  reply_events(call, entry->object<Queue>().events, moved_on(*call.waiter));
+  reply_events(call, &entry->object<Queue>(), moved_on(*call.waiter));
 }
 
 }  // namespace
@@ -175,13 +200,13 @@ void serve_events(Call& call, Bytes name) {
 void q_events_command(Call& call) {
   const KeyRef key = call.key(1);
   bool failed = false;
-  const Queue* queue = find_queue(call, key, failed);
+  Queue* queue = find_queue(call, key, failed);
   if (failed) return;
   const EventLog& log = log_of(queue);
   auto request = std::make_unique<EventsRequest>();
   if (!parse_events(call, log, *request)) return;
   if (!request->blocks || call.nested || has_news(log, *request)) {
-    return reply_events(call, log, *request);
+    return reply_events(call, queue, *request);
   }
   auto waiter = std::make_shared<Waiter>();
   waiter->wanted = Type::kQueue;

@@ -194,6 +194,7 @@ Entry* Database::make(const KeyRef& key, Type type, bool replaces) {
     Queue& queue = entry->object<Queue>();
     queue.key = key.key;
     queue.database = index_;
+    queue.events.spill_to(shard_->event_spill);
     if (unit_->replaying) {
       queue.begin_replay();
     } else {  // replay finds it in the head's record

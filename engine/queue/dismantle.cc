@@ -50,6 +50,7 @@ bool Queue::dismantle(size_t limit) {
   }
   drain_map(workers_, left);
   lanes.dismantle(left);
+  events.dismantle(left);
   config.drop_rules(left);
   return left != 0 && (adopted == nullptr || adopted->dismantle(left));
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "engine/base/check.h"
 #include "engine/base/numbers.h"
@@ -69,13 +70,16 @@ void EventLog::append(uint64_t seq, int64_t time_ms, EventType type, Bytes id, B
   ++chunks_.back().count;
   if (count_++ != 0) return;
   first_seq_ = seq;
-  look_at_oldest();
+  oldest_ms_ = time_ms;
 }
 
 void EventLog::open_chunk(uint64_t seq, int64_t time_ms) {
   Chunk& chunk = chunks_.emplace_back();
   chunk.first_seq = seq;
   chunk.first_ms = time_ms;
+  if (spill_ == nullptr || chunks_.size() <= kTailChunks) return;
+  Chunk& older = chunks_[chunks_.size() - 1 - kTailChunks];
+  if (older.spilled == nullptr) older.spilled = spill_->keep(std::exchange(older.bytes, {}));
 }
 
 void EventLog::put_event(Chunk& chunk, int64_t time_ms, EventType type, Bytes id, Bytes fields) {
@@ -100,44 +104,73 @@ bool EventLog::miss() {
 }
 
 void EventLog::trim(const Retention& bounds, int64_t now_ms, size_t limit) {
-  // Whole chunks beyond the count go without a look at their events.
-  bool chunks_gone = false;
-  while (count_ > bounds.count) {
-    const uint64_t size = chunks_.front().count - chunks_.front().skipped;
-    if (size > limit || count_ - size < bounds.count) break;
-    chunks_.pop_front();
-    count_ -= size;
-    first_seq_ += size;
-    limit -= size;
-    chunks_gone = true;
+  if (count_ > bounds.count) {
+    const uint64_t over = std::min<uint64_t>(count_ - bounds.count, limit);
+    drop(over);
+    limit -= over;
   }
-  if (chunks_gone) look_at_oldest();
-  for (; limit > 0 && count_ > 0; --limit) {
-    const bool too_old = bounds.age_ms > 0 && oldest_ms_ + bounds.age_ms <= now_ms;
-    if (count_ <= bounds.count && !too_old) return;
-    Chunk& chunk = chunks_.front();
-    chunk.skipped_bytes += oldest_bytes_;
-    ++chunk.skipped;
-    ++first_seq_;
-    --count_;
-    if (chunk.skipped == chunk.count) chunks_.pop_front();
-    look_at_oldest();
+  if (bounds.age_ms <= 0) return;
+  const int64_t too_old_ms = now_ms - bounds.age_ms;
+  while (limit > 0 && count_ > 0 && oldest_ms_ <= too_old_ms) {
+    // Times never go back, so a chunk before one that begins too old needs no look.
+    const uint64_t whole = chunks_.front().kept();
+    const bool all_old = chunks_.size() > 1 && chunks_[1].first_ms <= too_old_ms;
+    const bool gone = (all_old && whole <= limit) || !look_at_oldest();
+    if (!gone && oldest_ms_ > too_old_ms) return;
+    const uint64_t some = gone ? whole : 1;
+    drop(some);
+    limit -= std::min<uint64_t>(limit, some);
   }
 }
 
-void EventLog::look_at_oldest() {
-  if (count_ == 0) return;
+void EventLog::drop(uint64_t count) {
+  CHECK(count <= count_);
+  count_ -= count;
+  first_seq_ += count;
+  while (count != 0) {
+    Chunk& chunk = chunks_.front();
+    if (count < chunk.kept()) {
+      chunk.skipped += static_cast<uint32_t>(count);
+      Event passed;
+      for (; count != 0 && oldest_.has_value(); --count) {
+        if (!next(*oldest_, passed)) oldest_.reset();
+      }
+      return;
+    }
+    count -= chunk.kept();
+    oldest_.reset();
+    chunks_.pop_front();
+    if (!chunks_.empty()) oldest_ms_ = chunks_.front().first_ms;
+  }
+}
+
+bool EventLog::look_at_oldest() {
+  if (!oldest_.has_value()) oldest_ = seek(first_seq_ - 1);
+  Bytes rest;
+  if (!bytes_of(*oldest_, rest)) return false;
+  rest.remove_prefix(oldest_->offset);
   const Chunk& chunk = chunks_.front();
-  Bytes rest = Bytes(chunk.bytes).substr(chunk.skipped_bytes);
-  const size_t size = rest.size();
   Event oldest;
   take_event(rest, chunk.first_ms, oldest);
   oldest_ms_ = oldest.time_ms;
-  oldest_bytes_ = static_cast<uint32_t>(size - rest.size());
+  return true;
+}
+
+void EventLog::forget_through(uint64_t seq) {
+  if (count_ != 0 && seq >= first_seq_) drop(std::min(count_, seq + 1 - first_seq_));
+}
+
+void EventLog::dismantle(size_t& left) {
+  for (; left != 0 && count_ != 0; --left) drop(chunks_.front().kept());
+}
+
+void EventLog::end_replay() {
+  if (count_ != 0 && chunks_.front().skipped != 0) look_at_oldest();
 }
 
 void EventLog::clear() {
   chunks_.clear();
+  oldest_.reset();
   count_ = 0;
   first_seq_ = last_seq_ + 1;
 }
@@ -165,45 +198,66 @@ EventLog::Cursor EventLog::seek(uint64_t after) const {
                        [](uint64_t seq, const Chunk& chunk) { return seq < chunk.first_seq; });
   const auto at = behind - 1;
   cursor.chunk = static_cast<size_t>(at - chunks_.begin());
-  cursor.seq = at->first_seq + at->skipped;
-  cursor.offset = at->skipped_bytes;
+  cursor.seq = at->first_seq;
   Event passed;
-  while (cursor.seq < wanted) next(cursor, passed);
+  while (cursor.seq < wanted && next(cursor, passed)) {
+  }
   return cursor;
 }
 
-bool EventLog::next(Cursor& cursor, Event& event) const {
-  if (cursor.chunk >= chunks_.size()) return false;
+bool EventLog::bytes_of(Cursor& cursor, Bytes& bytes) const {
   const Chunk& chunk = chunks_[cursor.chunk];
-  Bytes rest = Bytes(chunk.bytes).substr(cursor.offset);
-  const size_t size = rest.size();
+  bytes = chunk.bytes;
+  if (chunk.spilled == nullptr) return true;
+  if (cursor.lost_seq != 0) return false;
+  if (cursor.read == nullptr) cursor.read = chunk.spilled->read();
+  if (cursor.read == nullptr) {
+    cursor.lost_seq = chunk.behind() - 1;
+    return false;
+  }
+  bytes = *cursor.read;
+  return true;
+}
+
+void EventLog::leave_passed(Cursor& cursor) const {
+  while (cursor.chunk < chunks_.size() && cursor.seq == chunks_[cursor.chunk].behind()) {
+    cursor = {.chunk = cursor.chunk + 1, .seq = cursor.seq};
+  }
+}
+
+bool EventLog::next(Cursor& cursor, Event& event) const {
+  leave_passed(cursor);
+  Bytes rest;
+  if (cursor.chunk >= chunks_.size() || !bytes_of(cursor, rest)) return false;
+  const Chunk& chunk = chunks_[cursor.chunk];
+  const size_t whole = rest.size();
+  rest.remove_prefix(cursor.offset);
   take_event(rest, chunk.first_ms, event);
   event.seq = cursor.seq++;
-  cursor.offset += size - rest.size();
-  if (cursor.offset == chunk.bytes.size()) {
-    ++cursor.chunk;
-    cursor.offset = 0;
-  }
+  cursor.offset = whole - rest.size();
   return true;
 }
 
 size_t EventLog::skip_chunks(Cursor& cursor, uint32_t types, size_t most) const {
   size_t passed = 0;
+  leave_passed(cursor);
   while (cursor.chunk + 1 < chunks_.size()) {
     const Chunk& chunk = chunks_[cursor.chunk];
-    const uint64_t behind = chunk.first_seq + chunk.count;
-    const size_t size = behind - cursor.seq;
+    const size_t size = chunk.behind() - cursor.seq;
     if ((chunk.types & types) != 0 || passed + size >= most) return passed;
     passed += size;
     // Trimmed events are in the first chunk only.
-    cursor = {.chunk = cursor.chunk + 1, .seq = behind, .offset = 0};
+    cursor = {.chunk = cursor.chunk + 1, .seq = chunk.behind()};
   }
   return passed;
 }
 
 size_t EventLog::memory_bytes() const {
   size_t bytes = chunks_.size() * sizeof(Chunk);
-  for (const Chunk& chunk : chunks_) bytes += chunk.bytes.capacity();
+  for (const Chunk& chunk : chunks_) {
+    bytes += chunk.spilled == nullptr ? chunk.bytes.capacity() : chunk.spilled->memory_bytes();
+  }
+  if (oldest_.has_value() && oldest_->read != nullptr) bytes += oldest_->read->capacity();
   return bytes;
 }
 

@@ -4,14 +4,20 @@
 // An event is a projection of the job's record in the journal: whoever applies the record appends
 // the event, live and in replay alike, so nothing is journaled twice. A checkpoint carries the
 // events that are kept. Packed in chunks of some 4 KB, about 40 bytes an event. Payloads are never
-// in it. Plain data of one queue, under the shard's lock.
+// in it. With a spill only the newest kTailChunks chunks are in memory, and what is known of the
+// others without reading them: numbers, the first one's time, types.
+//
+// Plain data of one queue, under the shard's lock. A reading of older events waits for the spill.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "engine/base/bytes.h"
+#include "engine/event_spill.h"
 #include "engine/queue/queue_config.h"
 
 namespace sluice {
@@ -40,7 +46,7 @@ inline constexpr uint32_t kEveryEventType = (1U << kEventTypes) - 1 - event_bit(
 Bytes event_type_name(EventType type);
 bool parse_event_type(Bytes name, EventType& type);
 
-// An event as it is read; views into the log, valid until it changes.
+// An event as it is read; its views are valid for as long as it is being visited.
 struct Event {
   uint64_t seq = 0;
   int64_t time_ms = 0;  // queue time
@@ -52,6 +58,11 @@ struct Event {
 
 class EventLog {
  public:
+  // With a spill, so many of the newest chunks stay in memory.
+  static constexpr size_t kTailChunks = 16;
+
+  // Where older chunks go from now on; it outlives the log. Null: they stay in memory.
+  void spill_to(EventSpill* spill) { spill_ = spill; }
   // Appends the event with the number `seq`. One that is there already is ignored (replay); one
   // that would leave a gap forgets everything before it (the log began later).
   void append(uint64_t seq, int64_t time_ms, EventType type, Bytes id, Bytes fields);
@@ -61,12 +72,19 @@ class EventLog {
   bool miss();
   // Lets go of what `bounds` does not keep, at most `limit` events.
   void trim(const Retention& bounds, int64_t now_ms, size_t limit);
+  // Lets go of all up to this number: where a reading has said that it is lost.
+  void forget_through(uint64_t seq);
   void clear();
+  // Frees up to `left` chunks and takes them off it (Queue::dismantle).
+  void dismantle(size_t& left);
+  // What a replay has trimmed in the middle of a chunk has left the time of the oldest unknown.
+  void end_replay();
 
   bool empty() const { return count_ == 0; }
   uint64_t count() const { return count_; }
   // REQUIRES: !empty().
   uint64_t oldest_seq() const { return first_seq_; }
+  // The time of the oldest event, or an earlier one: trim() finds out where it matters.
   int64_t oldest_ms() const;
   // The number of the newest event ever, or of what was missed behind it; 0: none yet. It outlives
   // trimming.
@@ -78,6 +96,8 @@ class EventLog {
     uint64_t seq = 0;
     int64_t time_ms = 0;
     size_t count = 0;
+    // Not 0: the reading has ended in front of events, up to this one, that the spill has lost.
+    uint64_t lost_seq = 0;
   };
   // Visits kept events of these types (event_bit) with a number greater than `after`, oldest first,
   // until `visit` (of const Event&) returns false or `most` events have been looked at. Chunks that
@@ -89,7 +109,10 @@ class EventLog {
     Looked looked;
     while (looked.count < most) {
       looked.count += skip_chunks(cursor, types, most - looked.count);
-      if (!next(cursor, event)) break;
+      if (!next(cursor, event)) {
+        looked.lost_seq = cursor.lost_seq;
+        break;
+      }
       ++looked.count;
       looked.seq = event.seq;
       looked.time_ms = event.time_ms;
@@ -99,8 +122,8 @@ class EventLog {
   }
   // All of them.
   template <class Visit>
-  void read(uint64_t after, Visit visit) const {
-    read(after, kEveryEventType, SIZE_MAX, visit);
+  Looked read(uint64_t after, Visit visit) const {
+    return read(after, kEveryEventType, SIZE_MAX, visit);
   }
 
   size_t memory_bytes() const;
@@ -113,33 +136,47 @@ class EventLog {
     int64_t first_ms = 0;
     uint32_t count = 0;
     uint32_t skipped = 0;  // trimmed ones at the beginning
-    uint32_t skipped_bytes = 0;
-    uint32_t types = 0;  // of its events, also of trimmed ones
+    uint32_t types = 0;    // of its events, also of trimmed ones
     std::string bytes;
+    std::unique_ptr<SpilledBytes> spilled;  // not null: `bytes` are there
+
+    uint64_t behind() const { return first_seq + count; }
+    uint32_t kept() const { return count - skipped; }
   };
   struct Cursor {
     size_t chunk = 0;
     uint64_t seq = 0;
     size_t offset = 0;
+    std::shared_ptr<const std::string> read = {};  // the chunk's bytes, where they are spilled
+    uint64_t lost_seq = 0;                         // as in Looked
   };
   Cursor seek(uint64_t after) const;
   bool next(Cursor& cursor, Event& event) const;
+  // From the end of a chunk to the beginning of the next one. Not before the next reading: views
+  // point into what the cursor holds.
+  void leave_passed(Cursor& cursor) const;
   // Passes over chunks without any of these types, fewer than `most` events in all and never the
   // last chunk: the event behind them says when they were. Returns how many events they hold.
   size_t skip_chunks(Cursor& cursor, uint32_t types, size_t most) const;
+  // The bytes of the cursor's chunk; false: they are lost.
+  bool bytes_of(Cursor& cursor, Bytes& bytes) const;
   void open_chunk(uint64_t seq, int64_t time_ms);
   static void put_event(Chunk& chunk, int64_t time_ms, EventType type, Bytes id, Bytes fields);
-  // Whenever another event has become the oldest.
-  void look_at_oldest();
+  // Lets go of the oldest so many. REQUIRES: at most count().
+  void drop(uint64_t count);
+  // Makes oldest_ms_ the time of the oldest event; false: that is lost. REQUIRES: !empty().
+  bool look_at_oldest();
 
+  EventSpill* spill_ = nullptr;
   std::deque<Chunk> chunks_;
   uint64_t count_ = 0;
   uint64_t first_seq_ = 1;
   uint64_t last_seq_ = 0;
   bool missed_ = false;  // last_seq_ is the number of what has been missed
-  // Of the oldest event, while there is one: trimming and timers ask for it all the time.
+  // See oldest_ms(): exact for the first event of a chunk, and after look_at_oldest().
   int64_t oldest_ms_ = 0;
-  uint32_t oldest_bytes_ = 0;
+  // At the oldest event, once it has been looked for: those behind it are near.
+  std::optional<Cursor> oldest_;
   // Where the newest one stands in its chunk: who waits for events asks for it each time.
   size_t newest_offset_ = 0;
 };

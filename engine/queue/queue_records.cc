@@ -423,7 +423,7 @@ bool walk_map(const Map& map, uint64_t& cursor, WalkStep& step, Write write) {
 bool walk_events(const Queue& queue, uint64_t& after, WalkStep& step) {
   std::string out;
   int64_t before_ms = 0;
-  queue.events.read(after, [&](const Event& event) {
+  const EventLog::Looked looked = queue.events.read(after, [&](const Event& event) {
     if (out.empty()) put_varint(out, event.seq);
     encode_kept_event(event, before_ms, out);
     before_ms = event.time_ms;
@@ -432,7 +432,9 @@ bool walk_events(const Queue& queue, uint64_t& after, WalkStep& step) {
     return !step.full() && out.size() < kWalkBytes;
   });
   if (!out.empty()) step.record(EffectType::kQueueEvents, {}, out);
-  return out.empty() || after + 1 >= queue.events.oldest_seq() + queue.events.count();
+  // What the spill has lost is left out: who loads this finds a log that begins behind it.
+  if (out.empty()) after = looked.lost_seq != 0 ? looked.lost_seq : UINT64_MAX - 1;
+  return after + 1 >= queue.events.oldest_seq() + queue.events.count();
 }
 
 bool walk_part(const Queue& queue, QueueCursor& cursor, WalkStep& step) {

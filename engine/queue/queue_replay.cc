@@ -40,6 +40,7 @@ void Queue::end_replay() {
   for (auto& [name, worker] : workers_) worker->active.clear();
   place_all();
   lanes.end_replay();
+  events.end_replay();
 }
 
 void Queue::place_all() {

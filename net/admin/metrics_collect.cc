@@ -70,6 +70,7 @@ constexpr FieldRow kServerGauges[] = {
     {"rdb_last_bgsave_time_sec", "sluice_checkpoint_last_duration_seconds",
      "How long it took; -1: there was none."},
     {"sluice_data_directory_bytes", "sluice_data_directory_bytes", "Size of the data directory."},
+    {"sluice_event_file_bytes", "sluice_event_file_bytes", "Older events of queues on the disk."},
     {"sluice_free_disk_bytes", "sluice_disk_free_bytes", "Free space on its disk."},
     {"sluice_disk_nearly_full", "sluice_disk_nearly_full", "What grows is refused."},
 };

@@ -1,13 +1,17 @@
-// EventLog against a deque of events.
+// EventLog against a deque of events, in memory and with a spill.
 #include "engine/queue/event_log.h"
 
 #include <doctest/doctest.h>
 
 #include <deque>
+#include <filesystem>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "storage/event_file.h"
+#include "tests/support/lossy_spill.h"
 #include "tests/unit/seeds.h"
 
 namespace {
@@ -15,9 +19,11 @@ namespace {
 using sluice::Bytes;
 using sluice::Event;
 using sluice::EventFields;
+using sluice::EventFile;
 using sluice::EventLog;
 using sluice::EventType;
 using sluice::Retention;
+using sluice::test::LossySpill;
 using sluice::testing::use_seed;
 
 struct Kept {
@@ -78,11 +84,13 @@ std::vector<uint64_t> seqs(const EventLog& log, uint64_t after = 0) {
   return found;
 }
 
-void run_against_model(uint64_t seed) {
+// `most`: bounds keep up to so many.
+void run_against_model(uint64_t seed, sluice::EventSpill* spill, uint64_t most) {
   use_seed(seed);
   INFO("seed ", seed);
   std::mt19937_64 random(seed);
   EventLog log;
+  log.spill_to(spill);
   std::deque<Kept> model;
   int64_t now = 1'700'000'000'000;
   for (int step = 0; step < 3000; ++step) {
@@ -96,7 +104,8 @@ void run_against_model(uint64_t seed) {
     log.append(event.seq, event.time_ms, event.type, event.id, event.fields);
     model.push_back(std::move(event));
     if (random() % 10 == 0) {
-      const Retention bounds{random() % 900, static_cast<int64_t>(random() % 2 * 60'000), 0};
+      const auto age_ms = static_cast<int64_t>(random() % 2 * 60 * most);
+      const Retention bounds{random() % 20 == 0 ? random() % most : most, age_ms, 0};
       const size_t limit = random() % 2 == 0 ? 5 : 10'000;
       log.trim(bounds, now, limit);
       for (size_t i = 0; i < limit && !model.empty(); ++i) {
@@ -104,12 +113,14 @@ void run_against_model(uint64_t seed) {
         if (model.size() <= bounds.count && !old) break;
         model.pop_front();
       }
+      // A timer that comes for the oldest one has something to do, or comes later.
+      if (limit == 10'000 && age_ms != 0 && !log.empty()) REQUIRE(log.oldest_ms() + age_ms > now);
     }
     REQUIRE(log.count() == model.size());
     REQUIRE(log.last_seq() == static_cast<uint64_t>(step) + 1);
     if (!model.empty()) {
       REQUIRE(log.oldest_seq() == model.front().seq);
-      REQUIRE(log.oldest_ms() == model.front().time_ms);
+      REQUIRE(log.oldest_ms() <= model.front().time_ms);
     }
     if (step % 37 == 0) compare(log, model, random() % (log.last_seq() + 2));
     if (step % 11 == 0) compare_types(log, model, random);
@@ -119,7 +130,96 @@ void run_against_model(uint64_t seed) {
 }
 
 TEST_CASE("the log keeps what a deque keeps") {
-  for (const uint64_t seed : sluice::testing::seeds(10, 7919)) run_against_model(seed);
+  for (const uint64_t seed : sluice::testing::seeds(10, 7919))
+    run_against_model(seed, nullptr, 900);
+}
+
+TEST_CASE("so it does with a file for what is older") {
+  sluice::EventFileOptions options;
+  options.directory = std::filesystem::temp_directory_path().string();
+  const auto file = EventFile::open(std::move(options));
+  REQUIRE(file.ok());
+  for (const uint64_t seed : sluice::testing::seeds(10, 7919)) {
+    run_against_model(seed, file.value().get(), 3000);
+  }
+  CHECK(file.value()->disk_bytes() > 0);
+  file.value()->stop();
+}
+
+// 100 events a chunk, about.
+void fill(EventLog& log, uint64_t count) {
+  const std::string fields(30, 'f');
+  for (uint64_t i = 0; i < count; ++i) {
+    const uint64_t seq = log.last_seq() + 1;
+    log.append(seq, static_cast<int64_t>(1000 + seq), EventType::kAdded, "id", fields);
+  }
+}
+
+TEST_CASE("with a spill only a tail is in memory") {
+  LossySpill spill;
+  EventLog log;
+  log.spill_to(&spill);
+  fill(log, 100'000);
+  CHECK(log.count() == 100'000);
+  CHECK(log.memory_bytes() < 300'000);
+  CHECK(seqs(log).size() == 100'000);
+}
+
+TEST_CASE("in front of what is lost a reading ends, and the log may begin behind it") {
+  LossySpill spill;
+  EventLog log;
+  log.spill_to(&spill);
+  fill(log, 5000);
+  const EventLog::Looked whole = log.read(0, [](const Event&) { return true; });
+  CHECK(whole.count == 5000);
+  CHECK(whole.lost_seq == 0);
+  spill.lost = true;
+  const EventLog::Looked lost = log.read(10, [](const Event&) { return true; });
+  CHECK(lost.count == 0);
+  REQUIRE(lost.lost_seq > 10);
+  log.forget_through(lost.lost_seq);
+  CHECK(log.oldest_seq() == lost.lost_seq + 1);
+  CHECK(log.last_seq() == 5000);
+  // From reading to reading it comes to the tail, which is in memory.
+  const auto all = [&] { return log.read(0, [](const Event&) { return true; }); };
+  for (uint64_t seq = all().lost_seq; seq != 0; seq = all().lost_seq) log.forget_through(seq);
+  CHECK(log.count() > 1000);
+  CHECK(seqs(log).back() == 5000);
+  CHECK(seqs(log).size() == log.count());
+}
+
+TEST_CASE("a log that is taken apart in steps is empty at the end") {
+  LossySpill spill;
+  EventLog log;
+  log.spill_to(&spill);
+  fill(log, 5000);
+  size_t steps = 0;
+  for (; !log.empty(); ++steps) {
+    size_t left = 7;
+    log.dismantle(left);
+  }
+  CHECK(steps > 5);
+  CHECK(log.last_seq() == 5000);
+}
+
+TEST_CASE("after a replay the time of the oldest is known") {
+  EventLog log;
+  fill(log, 50);
+  log.trim({20, 0, 0}, 0, 100);
+  CHECK(log.oldest_ms() <= 1031);
+  log.end_replay();
+  CHECK(log.oldest_ms() == 1031);
+}
+
+TEST_CASE("what is lost is trimmed by age as a whole") {
+  LossySpill spill;
+  EventLog log;
+  log.spill_to(&spill);
+  fill(log, 5000);
+  spill.lost = true;
+  log.trim({100'000, 1000, 0}, 1000 + 2500, 100'000);
+  CHECK(log.oldest_seq() > 1500);
+  CHECK(log.oldest_seq() < 1700);
 }
 
 TEST_CASE("replay appends again, and begins anew behind a gap") {

@@ -1,7 +1,9 @@
 // Q.EVENTS as clients see it: what is told, from where, and who waits for it.
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "tests/support/lossy_spill.h"
 #include "tests/support/queue_talk.h"
 
 // The engine and doctest both have a CHECK; the test's is meant here.
@@ -10,6 +12,7 @@
 
 namespace {
 
+using sluice::test::LossySpill;
 using sluice::test::QueueTalk;
 using sluice::test::RespValue;
 
@@ -347,6 +350,58 @@ TEST_CASE("a restart tells the same events and goes on") {
   const std::string last = std::to_string(q.find_queue("q")->events.last_seq());
   q.add("d");
   CHECK(brief(q.ask("Q.EVENTS q " + last)) == std::to_string(std::stoi(last) + 1) + " added d");
+}
+
+// Some 37 events a chunk: one that failed among those that are spilled.
+std::shared_ptr<LossySpill> fill_and_spill(QueueTalk& q) {
+  auto spill = std::make_shared<LossySpill>();
+  q.engine().spill_events_to(spill);
+  const std::string name(100, 'j');
+  const auto add = [&](int from, int to) {
+    for (int i = from; i < to; ++i) q.add(name + std::to_string(i));
+  };
+  add(0, 100);
+  q.pop("WORKER w");
+  q.nack(name + "0", "FATAL");
+  add(100, 1000);
+  return spill;
+}
+
+TEST_CASE("events that are spilled are told like others, also after a walk") {
+  QueueTalk q;
+  QueueTalk plain;
+  const auto spill = fill_and_spill(q);
+  const auto lost = fill_and_spill(plain);
+  lost->lost = true;
+  CHECK(q.ask("Q.EVENTS q - COUNT 1000").items.size() == 1000);
+  CHECK(brief(q.ask("Q.EVENTS q 5 TYPE started")).substr(0, 12) == "101 started ");
+  CHECK(q.describe_walked({"q"}, {}) == q.describe({"q"}, {}));
+  // What a checkpoint cannot read it leaves out, and begins the log behind it.
+  CHECK(plain.describe_walked({"q"}, {}) != q.describe({"q"}, {}));
+}
+
+TEST_CASE("events that the spill has lost are told as trimmed, whatever is asked for") {
+  for (const std::string command :
+       {"Q.EVENTS q 5", "Q.EVENTS q 5 TYPE failed", "Q.EVENTS q 5 BLOCK 0 TYPE failed",
+        "Q.EVENTS q 5 BLOCK 0 TYPE failed ID x"}) {
+    CAPTURE(command);
+    QueueTalk q;
+    fill_and_spill(q)->lost = true;
+    const std::string reply = q.say(command);
+    CHECK(reply.substr(0, 16) == "-TRIMMED oldest=");
+    CHECK(reply == "-TRIMMED oldest=" + std::to_string(q.find_queue("q")->events.oldest_seq()));
+  }
+}
+
+TEST_CASE("from the oldest on, what is left is told") {
+  QueueTalk q;
+  fill_and_spill(q)->lost = true;
+  CHECK(q.say_as(1, "Q.EVENTS q - BLOCK 0 TYPE failed") == "(waits)");
+  const RespValue rest = q.ask("Q.EVENTS q - COUNT 1000");
+  REQUIRE(rest.items.size() > 400);
+  CHECK(rest.items.size() < 900);
+  CHECK(rest.items.back().items.at(0).text == "1002");
+  CHECK(q.say("Q.EVENTS q - TYPE failed") == "[]");
 }
 
 }  // namespace
