@@ -127,7 +127,12 @@ async function kill() {
   await Promise.all(killed);
   await waitUntil(() => added.every((id) => runs[id]), "every job's run");
   for (const id of added) {
-    await waitUntil(async () => (await queue.getJob(id)).isCompleted(), `the end of ${id}`);
+    const state = async () => {
+      const job = await queue.getJob(id);
+      const locked_ms = await queue.client.pttl(`${queue.toKey(id)}:lock`);
+      return JSON.stringify({ state: await job.getState(), runs: runs[id], locked_ms, job });
+    };
+    await waitUntil(async () => (await queue.getJob(id)).isCompleted(), `the end of ${id}`, state);
   }
   equal(await queue.getFailedCount(), 0);
 }

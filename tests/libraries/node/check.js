@@ -22,13 +22,14 @@ const require_ = (condition, what) => {
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Asks until the condition, which may be a promise, gives something true, and returns that. */
-async function waitUntil(condition, what) {
+/** Asks until the condition, which may be a promise, gives something true, and returns that.
+ * `seen`, asked at a failure, tells what is there instead. */
+async function waitUntil(condition, what, seen = () => "") {
   const deadline = Date.now() + patienceMs;
   for (;;) {
     const got = await condition();
     if (got) return got;
-    if (Date.now() > deadline) throw new Error(`${what} did not come about`);
+    if (Date.now() > deadline) throw new Error(`${what} did not come about ${await seen()}`);
     await sleep(5);
   }
 }
