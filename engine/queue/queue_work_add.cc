@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 
 namespace sluice {
 
@@ -23,6 +24,13 @@ JobOptions options_of(const JobSpec& spec) {
   for (const Bytes need : spec.needs) options.needs.emplace_back(need);
   for (const auto& [name, value] : spec.tags) options.tags.emplace_back(name, value);
   return options;
+}
+
+// The keys that were named, in any order and as often as they like, are those of the set.
+bool are_keys(std::span<const Bytes> named, const KeySet& set) {
+  const std::set<Bytes> keys(named.begin(), named.end());
+  return std::equal(keys.begin(), keys.end(), set.keys.begin(), set.keys.end(),
+                    [](Bytes name, const Key* key) { return name == key->name; });
 }
 
 std::string bad_field(Bytes field) { return QueueError("BADFIELD").with("field", field).text(); }
@@ -186,11 +194,8 @@ Job* QueueWork::build(const JobSpec& spec, uint8_t band, Bytes id, std::vector<s
 const Lane* QueueWork::find_lifo_lane(const JobSpec& spec, uint8_t band) const {
   const Group* group = queue_->lanes.find_group(spec.group.value_or(Bytes()));
   if (group == nullptr || !group->config.order.is_lifo(band)) return nullptr;
-  const std::set<Bytes> keys(spec.keys.begin(), spec.keys.end());
   const auto is_it = [&](const Lane* lane) {
-    return lane->lifo && lane->band == band &&
-           std::equal(keys.begin(), keys.end(), lane->keys->keys.begin(), lane->keys->keys.end(),
-                      [](Bytes name, const Key* key) { return name == key->name; });
+    return lane->lifo && lane->band == band && are_keys(spec.keys, *lane->keys);
   };
   const auto found = std::find_if(group->lanes.begin(), group->lanes.end(), is_it);
   return found == group->lanes.end() ? nullptr : *found;
@@ -299,16 +304,7 @@ std::string QueueWork::check_unchanged(const JobSpec& spec, const Job& job) cons
   if (spec.at_ms && !is_gate(*spec.at_ms)) return bad_field("at");
   if (spec.group && *spec.group != job.lane->group->name) return bad_field("group");
   if (spec.cost && *spec.cost != job.cost()) return bad_field("cost");
-  if (!spec.keys.empty()) {
-    std::vector<std::string> named(spec.keys.begin(), spec.keys.end());
-    std::sort(named.begin(), named.end());
-    named.erase(std::unique(named.begin(), named.end()), named.end());
-    const std::vector<Key*>& keys = job.lane->keys->keys;
-    if (!std::equal(named.begin(), named.end(), keys.begin(), keys.end(),
-                    [](const std::string& name, const Key* key) { return name == key->name; })) {
-      return bad_field("key");
-    }
-  }
+  if (!spec.keys.empty() && !are_keys(spec.keys, *job.lane->keys)) return bad_field("key");
   if (!spec.needs.empty()) {
     // Neither says one twice; their order means nothing.
     const std::set<Bytes> named(spec.needs.begin(), spec.needs.end());
