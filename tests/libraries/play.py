@@ -133,9 +133,13 @@ class Program:
     def __exit__(self, failure, *_):
         self.end()
         if failure is not None:
-            while not self._lines.empty():
-                self.seen.append(self._lines.get() or "")
-            print(f"{self.command} printed\n{self.printed()}", flush=True)
+            self.tell_printed()
+
+    def tell_printed(self):
+        """What it printed last, for a failure that it had a part in; after `end`."""
+        while not self._lines.empty():
+            self.seen.append(self._lines.get() or "")
+        print(f"{self.command} printed\n{self.printed()}", flush=True)
 
 
 def play(command, running, directory=None, timeout_s=LONGEST_S, **others):

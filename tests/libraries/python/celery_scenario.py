@@ -109,11 +109,12 @@ def kill():
         return {str(number) for number in numbers} - set(runs())
 
     # Celery takes a task off the list before it notes that it holds it: one that was on its way at
-    # a kill is lost with Redis too.
-    wait_until(lambda: len(missing()) <= KILLS, "the runs but for those on their way")
+    # a kill is lost with Redis too. What it noted comes back after the visibility timeout.
+    wait_until(lambda: len(missing()) <= KILLS, "the runs but for those on their way",
+               lambda: f"without {sorted(missing())}")
     for number in sorted(missing(), key=int):
         require_equal(result(insist(int(number))), 2 * int(number), "result")
-    wait_until(lambda: not missing(), "every run")
+    wait_until(lambda: not missing(), "every run", missing)
 
 
 PARTS = {"tasks": (results, canvas, later_and_never), "kill": (kill,)}

@@ -12,7 +12,11 @@ app = Celery("celery_tasks", broker=URL + "/0", backend=URL + "/1")
 app.conf.update(
     task_acks_late=True,
     worker_prefetch_multiplier=1,
-    broker_transport_options={"visibility_timeout": 5, "unacked_restore_limit": 100},
+    # A worker gives tasks of the dead back when it starts, and then each 100 s only: what was held
+    # at its predecessor's end must be visible by then. The lock under which it does that is gone
+    # with its holder after 300 s by default.
+    broker_transport_options={"visibility_timeout": 0.5, "unacked_restore_limit": 100,
+                              "unacked_mutex_expire": 1},
     result_expires=600,
     broker_connection_max_retries=None,
     task_default_queue="tasks",

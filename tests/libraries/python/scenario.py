@@ -20,12 +20,13 @@ def require_equal(got, expected, what="value"):
         raise AssertionError(f"{what}: {got!r}, expected {expected!r}")
 
 
-def wait_until(condition, what):
-    """Asks until the condition gives something true, and returns that."""
+def wait_until(condition, what, seen=lambda: ""):
+    """Asks until the condition gives something true, and returns that. `seen`, asked at a failure,
+    tells what is there instead."""
     deadline = time.monotonic() + PATIENCE_S
     while not (got := condition()):
         if time.monotonic() > deadline:
-            raise AssertionError(f"{what} did not come about")
+            raise AssertionError(f"{what} did not come about {seen()}")
         time.sleep(0.01)
     return got
 
