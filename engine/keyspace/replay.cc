@@ -66,13 +66,9 @@ void Database::apply_sorted(const KeyRef& key, const Effect& effect) {
   }
 }
 
-// The queue's timers are listed when all is applied: until then it is dirty.
 bool Database::apply_queue(const KeyRef& key, const Effect& effect) {
   Queue& queue = replay_collection(key, Type::kQueue)->object<Queue>();
-  if (!queue.head_dirty) {
-    queue.head_dirty = true;
-    unit_->dirty_queues.push_back(&queue);
-  }
+  record_head_at_end(*unit_, queue);
   return apply_queue_effect(queue, effect);
 }
 

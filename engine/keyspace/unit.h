@@ -116,8 +116,8 @@ class Unit {
   std::vector<Delivery> deliveries;
   // What MONITOR shows of the unit's commands (engine/slow_log.h).
   ByteBuffer monitor_lines;
-  // Queues whose head has changed: each is recorded once, at the end of the unit. Whoever sets
-  // Queue::head_dirty puts the queue here; a queue that goes is taken out (engine/queue/).
+  // Queues whose head has changed (record_head_at_end() of engine/queue/queue_records.h); one that
+  // goes is taken out.
   std::vector<Queue*> dirty_queues;
   // What has changed of keys that queues show (engine/queue/adopted_watch.h); null: nothing.
   std::shared_ptr<AdoptedNotes> adopted_notes;

@@ -298,9 +298,7 @@ void AdoptedWork::touch(Queue& queue) {
   if (queue.stats.since_ms == 0) queue.stats.since_ms = queue.queue_ms;
   ++unit_.changes;
   home(queue).break_watches(queue.key);
-  if (queue.head_dirty) return;
-  queue.head_dirty = true;
-  unit_.dirty_queues.push_back(&queue);
+  record_head_at_end(unit_, queue);
 }
 
 void AdoptedWork::write(Queue& queue, EffectType type, Bytes field, Bytes value) {

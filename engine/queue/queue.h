@@ -63,7 +63,7 @@ class Queue {
   uint64_t next_finish = 1;
   uint64_t adaptive_runs = 0;  // completions since it was last adapted; not journaled
   uint64_t adaptive_max = 0;   // effective max_active where `adaptive` is set; 0: not begun
-  // Set by QueueWork: the head has changed in the unit in work and is recorded at its end.
+  // It is among Unit::dirty_queues.
   bool head_dirty = false;
 
   // Advances queue time to the wall clock, unless that has gone back.

@@ -23,6 +23,7 @@
 #include <string>
 
 #include "engine/keyspace/effects.h"
+#include "engine/keyspace/unit.h"
 #include "engine/queue/queue.h"
 
 namespace sluice {
@@ -34,6 +35,14 @@ struct RecordedEvent {
   int64_t time_ms = 0;
   Bytes fields;
 };
+
+// The queue's head has changed: it is recorded once, at the end of the unit. Replay lists the
+// queue's timers then.
+inline void record_head_at_end(Unit& unit, Queue& queue) {
+  if (queue.head_dirty) return;
+  queue.head_dirty = true;
+  unit.dirty_queues.push_back(&queue);
+}
 
 // What is put behind the key in a record: `field` and `value` of Effect.
 std::string encode_head(const Queue& queue);

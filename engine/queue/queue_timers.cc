@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/queue/queue.h"
+#include "engine/queue/queue_records.h"
 #include "engine/shard.h"
 
 // The shard is locked by the unit that calls; see database.cc on what the analysis cannot see.
@@ -141,9 +141,7 @@ void outgrow_tokens(Shard& shard, Unit& unit, int first, int second) NO_THREAD_S
   for (Queue* queue : queues) {
     if (queue->next_token >= floor) continue;
     queue->next_token = floor;
-    if (queue->head_dirty) continue;
-    queue->head_dirty = true;
-    unit.dirty_queues.push_back(queue);
+    record_head_at_end(unit, *queue);
   }
 }
 

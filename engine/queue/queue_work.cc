@@ -41,9 +41,7 @@ void QueueWork::touched() {
   changed_ = true;
   ++unit_->changes;
   database_.break_watches(key_.key);
-  if (queue_->head_dirty) return;
-  queue_->head_dirty = true;
-  unit_->dirty_queues.push_back(queue_);
+  record_head_at_end(*unit_, *queue_);
 }
 
 void QueueWork::signal() { database_.signal(key_.key); }
