@@ -166,19 +166,30 @@ class Session:
     def events(self, number):
         """All that has come to a connection since it was read last: messages, and the replies of
         commands that were not awaited. It listens to __key*__:*."""
+        found = []
         if self.pending.get(number):
-            self.send(number, [b"PING", END_OF_EVENTS])
+            # What a server tells at the end of a round of its loop (the keys of BCAST) may come
+            # behind the end that it read in that round, but not behind one that is sent then.
+            for _ in range(2):
+                self.send(number, [b"PING", END_OF_EVENTS])
+                if not self._read_to_end_of_events(number, found):
+                    break
             self.pending[number] = 0
         else:
             self.connection(number)
             self.control.call("PUBLISH", END_OF_EVENTS, "")
-        found = []
+            self._read_to_end_of_events(number, found)
+        return found
+
+    def _read_to_end_of_events(self, number, found):
+        """False: the connection has failed, which is the last that was found."""
         while True:
             reply = self.read(number)
             if isinstance(reply, Outcome):
-                return found + [reply.raw]
+                found.append(reply.raw)
+                return False
             if END_OF_EVENTS in reply.raw:
-                return found
+                return True
             found.append(reply.raw)
 
     def close(self):
