@@ -14,8 +14,9 @@ namespace {
 
 constexpr int64_t kDefaultCount = 100;
 constexpr int64_t kMaxCount = 1000;
-// At most so many events are looked at in one call.
-constexpr size_t kMaxLookedAt = 100'000;
+// In one call. What is read from the disk, 4 KB at a time, is read under the shard's lock; that
+// which holds an event of the reply is not counted, so a reply has as many as were asked for.
+constexpr EventLog::Bounds kMaxLookedAt{.events = 100'000, .chunks_read = 256};
 
 struct EventsRequest final : WaiterRequest {
   uint64_t after = 0;
@@ -120,17 +121,18 @@ bool try_reply_events(Call& call, const EventLog& log, const EventsRequest& requ
   };
   size_t count = 0;
   uint64_t told = 0;
+  EventLog::Bounds bounds = kMaxLookedAt;
   const auto tell = [&](const Event& event) {
     if (!request.wants(event)) return true;
+    ++bounds.chunks_read;
     open();
     reply_event(call.reply, event);
     told = event.seq;
     return ++count < static_cast<size_t>(request.count);
   };
-  const EventLog::Looked looked =
-      log.read(request.after, request.wanted_types(), kMaxLookedAt, tell);
+  const EventLog::Looked looked = log.read(request.after, request.wanted_types(), bounds, tell);
   const bool passed_over = looked.seq > told;
-  if (passed_over && (!request.id.empty() || looked.count == kMaxLookedAt)) {
+  if (passed_over && (!request.id.empty() || looked.stopped)) {
     open();
     reply_mark(call.reply, looked);
     ++count;
@@ -163,7 +165,7 @@ bool has_news(const EventLog& log, EventsRequest& request) {
     const EventLog::Looked looked =
         log.read(request.after, request.wanted_types(), kMaxLookedAt, look);
     // What the bound has stopped is looked at again, and marked.
-    if (found || looked.count == kMaxLookedAt) return true;
+    if (found || looked.stopped) return true;
     // Lost events are news, but to who reads from the oldest on.
     if (looked.lost_seq != 0 && !request.from_oldest) return true;
     request.after = std::max({request.after, looked.seq, looked.lost_seq});

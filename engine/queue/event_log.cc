@@ -210,7 +210,10 @@ bool EventLog::bytes_of(Cursor& cursor, Bytes& bytes) const {
   bytes = chunk.bytes;
   if (chunk.spilled == nullptr) return true;
   if (cursor.lost_seq != 0) return false;
-  if (cursor.read == nullptr) cursor.read = chunk.spilled->read();
+  if (cursor.read == nullptr) {
+    cursor.read = chunk.spilled->read();
+    ++cursor.chunks_read;
+  }
   if (cursor.read == nullptr) {
     cursor.lost_seq = chunk.behind() - 1;
     return false;
@@ -221,8 +224,13 @@ bool EventLog::bytes_of(Cursor& cursor, Bytes& bytes) const {
 
 void EventLog::leave_passed(Cursor& cursor) const {
   while (cursor.chunk < chunks_.size() && cursor.seq == chunks_[cursor.chunk].behind()) {
-    cursor = {.chunk = cursor.chunk + 1, .seq = cursor.seq};
+    cursor.go_on(cursor.seq);
   }
+}
+
+bool EventLog::must_read(const Cursor& cursor) const {
+  return cursor.chunk < chunks_.size() && cursor.read == nullptr &&
+         chunks_[cursor.chunk].spilled != nullptr;
 }
 
 bool EventLog::next(Cursor& cursor, Event& event) const {
@@ -247,7 +255,7 @@ size_t EventLog::skip_chunks(Cursor& cursor, uint32_t types, size_t most) const 
     if ((chunk.types & types) != 0 || passed + size >= most) return passed;
     passed += size;
     // Trimmed events are in the first chunk only.
-    cursor = {.chunk = cursor.chunk + 1, .seq = chunk.behind()};
+    cursor.go_on(chunk.behind());
   }
   return passed;
 }

@@ -91,39 +91,51 @@ class EventLog {
   uint64_t last_seq() const { return last_seq_; }
   void set_last_seq(uint64_t seq);
 
+  // Where a reading stops: so many events have been looked at, or so many chunks read from the
+  // spill and yet another would be next. `visit` may raise them.
+  struct Bounds {
+    size_t events = SIZE_MAX;
+    size_t chunks_read = SIZE_MAX;  // at least 2, to get on behind the one with `after`
+  };
   // How far a reading has looked: number and time of the last event, and how many they were.
   struct Looked {
     uint64_t seq = 0;
     int64_t time_ms = 0;
     size_t count = 0;
+    bool stopped = false;  // by the bounds
     // Not 0: the reading has ended in front of events, up to this one, that the spill has lost.
     uint64_t lost_seq = 0;
   };
   // Visits kept events of these types (event_bit) with a number greater than `after`, oldest first,
-  // until `visit` (of const Event&) returns false or `most` events have been looked at. Chunks that
-  // hold none of the types cost next to nothing.
+  // until `visit` (of const Event&) returns false or the bounds are reached. Chunks that hold none
+  // of the types cost next to nothing.
   template <class Visit>
-  Looked read(uint64_t after, uint32_t types, size_t most, Visit visit) const {
+  Looked read(uint64_t after, uint32_t types, const Bounds& bounds, Visit visit) const {
     Cursor cursor = seek(after);
     Event event;
     Looked looked;
-    while (looked.count < most) {
-      looked.count += skip_chunks(cursor, types, most - looked.count);
+    while (looked.count < bounds.events) {
+      looked.count += skip_chunks(cursor, types, bounds.events - looked.count);
+      if (cursor.chunks_read >= bounds.chunks_read && must_read(cursor)) {
+        looked.stopped = true;
+        return looked;
+      }
       if (!next(cursor, event)) {
         looked.lost_seq = cursor.lost_seq;
-        break;
+        return looked;
       }
       ++looked.count;
       looked.seq = event.seq;
       looked.time_ms = event.time_ms;
-      if ((types & event_bit(event.type)) != 0 && !visit(event)) break;
+      if ((types & event_bit(event.type)) != 0 && !visit(event)) return looked;
     }
+    looked.stopped = true;
     return looked;
   }
   // All of them.
   template <class Visit>
   Looked read(uint64_t after, Visit visit) const {
-    return read(after, kEveryEventType, SIZE_MAX, visit);
+    return read(after, kEveryEventType, {}, visit);
   }
 
   size_t memory_bytes() const;
@@ -149,6 +161,12 @@ class EventLog {
     size_t offset = 0;
     std::shared_ptr<const std::string> read = {};  // the chunk's bytes, where they are spilled
     uint64_t lost_seq = 0;                         // as in Looked
+    size_t chunks_read = 0;                        // from the spill
+
+    // To the beginning of the next chunk.
+    void go_on(uint64_t next_seq) {
+      *this = {.chunk = chunk + 1, .seq = next_seq, .chunks_read = chunks_read};
+    }
   };
   Cursor seek(uint64_t after) const;
   bool next(Cursor& cursor, Event& event) const;
@@ -158,6 +176,9 @@ class EventLog {
   // Passes over chunks without any of these types, fewer than `most` events in all and never the
   // last chunk: the event behind them says when they were. Returns how many events they hold.
   size_t skip_chunks(Cursor& cursor, uint32_t types, size_t most) const;
+  // What is next is in the spill, in a chunk that the cursor does not hold. REQUIRES: it has left
+  // what it has passed, as behind skip_chunks().
+  bool must_read(const Cursor& cursor) const;
   // The bytes of the cursor's chunk; false: they are lost.
   bool bytes_of(Cursor& cursor, Bytes& bytes) const;
   void open_chunk(uint64_t seq, int64_t time_ms);

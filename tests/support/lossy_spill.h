@@ -1,6 +1,8 @@
-// LossySpill: an EventSpill that keeps all in memory, and loses it when it is told to.
+// LossySpill: an EventSpill that keeps all in memory, counts what is read, and loses all when it is
+// told to.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,22 +14,26 @@ namespace sluice::test {
 class LossySpill final : public EventSpill {
  public:
   bool lost = false;
+  size_t reads = 0;
 
   std::unique_ptr<SpilledBytes> keep(std::string bytes) override {
-    return std::make_unique<Kept>(std::move(bytes), lost);
+    return std::make_unique<Kept>(std::move(bytes), *this);
   }
 
  private:
   class Kept final : public SpilledBytes {
    public:
-    Kept(std::string bytes, const bool& lost)
-        : bytes_(std::make_shared<const std::string>(std::move(bytes))), lost_(lost) {}
-    std::shared_ptr<const std::string> read() const override { return lost_ ? nullptr : bytes_; }
+    Kept(std::string bytes, LossySpill& spill)
+        : bytes_(std::make_shared<const std::string>(std::move(bytes))), spill_(spill) {}
+    std::shared_ptr<const std::string> read() const override {
+      ++spill_.reads;
+      return spill_.lost ? nullptr : bytes_;
+    }
     size_t memory_bytes() const override { return 0; }
 
    private:
     const std::shared_ptr<const std::string> bytes_;
-    const bool& lost_;
+    LossySpill& spill_;
   };
 };
 

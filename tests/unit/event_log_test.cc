@@ -65,7 +65,7 @@ void compare_types(const EventLog& log, const std::deque<Kept>& model, std::mt19
     if ((types & event_bit(kept.type)) != 0) expected.push_back(kept.seq);
   }
   std::vector<uint64_t> found;
-  const EventLog::Looked read = log.read(after, types, most, [&](const Event& event) {
+  const EventLog::Looked read = log.read(after, types, {.events = most}, [&](const Event& event) {
     found.push_back(event.seq);
     return found.size() < wanted;
   });
@@ -163,6 +163,37 @@ TEST_CASE("with a spill only a tail is in memory") {
   CHECK(log.count() == 100'000);
   CHECK(log.memory_bytes() < 300'000);
   CHECK(seqs(log).size() == 100'000);
+}
+
+TEST_CASE("a reading stops at its bound of chunks, and the next one goes on there") {
+  LossySpill spill;
+  EventLog log;
+  log.spill_to(&spill);
+  fill(log, 10'000);
+  uint64_t after = 0;
+  size_t readings = 0;
+  for (bool stopped = true; stopped; ++readings) {
+    spill.reads = 0;
+    const EventLog::Looked looked =
+        log.read(after, sluice::kEveryEventType, {.chunks_read = 5}, [&](const Event& event) {
+          REQUIRE(event.seq == after + 1);
+          after = event.seq;
+          return true;
+        });
+    CHECK(spill.reads <= 5);
+    CHECK(looked.seq == after);
+    stopped = looked.stopped;
+  }
+  CHECK(after == 10'000);
+  CHECK(readings > 10);
+  // The tail is in memory, and chunks without the type need not be read.
+  const auto count_all = [&](uint64_t from, EventType type) {
+    return log.read(from, sluice::event_bit(type), {.chunks_read = 0},
+                    [](const Event&) { return true; });
+  };
+  CHECK(!count_all(9'000, EventType::kAdded).stopped);
+  CHECK(!count_all(0, EventType::kFailed).stopped);
+  CHECK(count_all(0, EventType::kAdded).stopped);
 }
 
 TEST_CASE("in front of what is lost a reading ends, and the log may begin behind it") {

@@ -380,6 +380,41 @@ TEST_CASE("events that are spilled are told like others, also after a walk") {
   CHECK(plain.describe_walked({"q"}, {}) != q.describe({"q"}, {}));
 }
 
+TEST_CASE("a call reads so much of the spill, and says where it stopped") {
+  QueueTalk q;
+  const auto spill = std::make_shared<LossySpill>();
+  q.engine().spill_events_to(spill);
+  // Some 37 events a chunk, one of which says that a job has failed.
+  const std::string name(100, 'j');
+  q.say("Q.CONFIG q SET events 1000000");
+  q.add("first", "DELAY 1000000");
+  for (int i = 0; i < 12'000; ++i) {
+    q.add(name + std::to_string(i));
+    if (i % 30 != 29) continue;
+    q.pop("WORKER w");
+    q.nack(name + std::to_string(i / 30), "FATAL");
+  }
+  q.say("Q.CANCEL q first");
+  // Those that hold an event of the reply are not counted.
+  CHECK(q.ask("Q.EVENTS q - TYPE failed COUNT 1000").items.size() == 400);
+  spill->reads = 0;
+  std::string after = "-";
+  std::string story;
+  int calls = 0;
+  for (; story.find("cancelled") == std::string::npos; ++calls) {
+    REQUIRE(calls < 3);
+    const RespValue reply = q.ask("Q.EVENTS q " + after + " ID first");
+    story += brief(reply) + "; ";
+    after = reply.items.back().items.at(0).text;
+    CHECK(spill->reads <= 257 * static_cast<size_t>(calls + 1));
+  }
+  CHECK(calls == 2);
+  CHECK(story.find("1 added first, ") == 0);
+  CHECK(story.find(" none ; ") != std::string::npos);
+  // Who waits is told as much at once.
+  CHECK(brief(q.ask("Q.EVENTS q 1 ID first BLOCK 0")).find(" none ") != std::string::npos);
+}
+
 TEST_CASE("events that the spill has lost are told as trimmed, whatever is asked for") {
   for (const std::string command :
        {"Q.EVENTS q 5", "Q.EVENTS q 5 TYPE failed", "Q.EVENTS q 5 BLOCK 0 TYPE failed",
