@@ -21,13 +21,13 @@ TIMEOUT_S = 30
 THREADS = (1, 3)
 
 
-def serve(options, directives=None, tokens=True):
+def serve(options, directives=None, tokens=True, **others):
     """A server that is started, with `http_port` known; tokens of each role unless told not to."""
     given = {"http-port": "auto"}
     if tokens:
         given["http-token"] = [f"{role} >{token}" for role, token in TOKENS.items()]
     given.update(directives or {})
-    server = options.server(given)
+    server = options.server(given, **others)
     server.start()
     find_port(server)
     return server

@@ -14,6 +14,7 @@ import time
 from access_test import ROUTES
 from http_client import (ADMIN_TOKEN, Client, OPERATE_TOKEN, quoted, Raw, require, require_equal,
                          require_problem, run, serve, THREADS, wait_until)
+from slow_disk import slow_disk
 
 QUEUE = "/api/v1/queues/q"
 JOBS = QUEUE + "/jobs"
@@ -234,28 +235,35 @@ def test_503_while_the_data_is_loaded(options):
         client.expect(201, "POST", JOBS, {"payload": ""})
 
 
+def write_until(server, event):
+    """More than the limit below in each sync."""
+    with server.connect(60) as connection:
+        while not event.is_set():
+            connection.call("SET", "large", "x" * 2_000_000)
+
+
 def test_503_while_the_disk_does_not_follow(options):
     """Behind more journal than journal-buffer-limit changes are 503 CONGESTED; reading goes on."""
-    server = serve(options, {"appendonly": "yes", "appendfsync": "always",
-                             "journal-buffer-limit": "1mb"})
-    refused = None
-    with server.connect(60) as connection, Client(server) as client:
-        large = "x" * 30_000_000
-        for _ in range(10):
-            connection.send("SET", "large", large)
-            for _ in range(30):
-                answer = client.post(JOBS, {"payload": ""})
-                if answer.status != 201:
-                    refused = answer
-                    client.expect(200, "GET", QUEUE)
-                    break
-            connection.read_reply()
-            if refused is not None:
-                break
-        require(refused is not None, "nothing was refused")
-        require_problem(refused, 503, "CONGESTED")
-        require(int(refused.headers["retry-after"]) >= 1, refused.headers)
-        wait_until(lambda: client.post(JOBS, {"payload": ""}).status == 201, what="room again")
+    with slow_disk() as environment:
+        server = serve(options, {"appendonly": "yes", "appendfsync": "always",
+                                 "journal-buffer-limit": "1mb"}, environment=environment)
+        refused = threading.Event()
+        writer = threading.Thread(target=write_until, args=(server, refused))
+        writer.start()
+        try:
+            with Client(server) as client:
+                def refusal():
+                    answer = client.post(JOBS, {"payload": ""})
+                    return answer if answer.status != 201 else None
+                answer = wait_until(refusal, what="a refusal")
+                client.expect(200, "GET", QUEUE)
+                require_problem(answer, 503, "CONGESTED")
+                require(int(answer.headers["retry-after"]) >= 1, answer.headers)
+        finally:
+            refused.set()
+            writer.join()
+        with Client(server) as client:
+            client.expect(201, "POST", JOBS, {"payload": ""})
 
 
 def test_409_while_a_checkpoint_is_written(options):

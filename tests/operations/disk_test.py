@@ -14,6 +14,7 @@ import time
 import harness
 from harness import info, require, require_equal, wait_until
 from resp import encode
+from slow_disk import SYNC_S, slow_disk
 
 MEGABYTE = 1 << 20
 CLONE_NEWNS = 0x20000
@@ -98,31 +99,6 @@ def test_a_checkpoint_that_does_not_fit(options):
                 wait_until(lambda: connection.call("RPUSH", "jobs", "x").raw == b":11\r\n", 20,
                            "room again")
             require_equal(server.stop(), 0, "exit code")
-
-
-SYNC_S = 0.5
-SLOW_SYNC = r"""
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <unistd.h>
-int fdatasync(int file) {
-  usleep(SYNC_US);
-  int (*sync)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
-  return sync(file);
-}
-"""
-
-
-@contextlib.contextmanager
-def slow_disk():
-    """The environment of a server for which each sync takes SYNC_S longer."""
-    with harness.scratch() as directory:
-        library = os.path.join(directory, "slow_sync.so")
-        built = subprocess.run(["cc", f"-DSYNC_US={SYNC_S * 1e6:.0f}", "-shared", "-fPIC",
-                                "-x", "c", "-", "-o", library, "-ldl"],
-                               input=SLOW_SYNC.encode(), check=False, capture_output=True)
-        require_equal(built.returncode, 0, built.stderr.decode())
-        yield dict(os.environ, LD_PRELOAD=library)
 
 
 def send_until_held(connection, request, most, patience_s):

@@ -76,10 +76,11 @@ def require_equal(got, expected, what="value"):
 
 
 def wait_until(condition, timeout_s=20.0, what="the condition"):
+    """Asks until the condition gives something true, and returns that."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
-        if condition():
-            return
+        if got := condition():
+            return got
         time.sleep(0.005)
     raise AssertionError(f"{what} did not come about within {timeout_s} s")
 
