@@ -226,13 +226,13 @@ bool EventFile::wait_for_work(Work& work) {
   return !stopped_;
 }
 
-void EventFile::free_blocks(const Work& work) {
+void EventFile::free_blocks(Work& work) {
   if (work.cut) {
     static_cast<void>(::ftruncate(file_, 0));
     return;
   }
-  if (work.slots.empty()) return;
-  std::vector<uint32_t> slots = work.slots;
+  std::vector<uint32_t>& slots = work.slots;
+  if (slots.empty()) return;
   std::sort(slots.begin(), slots.end());
   for (size_t i = 0; i < slots.size();) {
     size_t end = i + 1;

@@ -78,7 +78,7 @@ class EventFile final : public EventSpill, public std::enable_shared_from_this<E
   void run() EXCLUDES(mutex_);
   // False: it is stopped.
   bool wait_for_work(Work& work) EXCLUDES(mutex_);
-  void free_blocks(const Work& work) EXCLUDES(mutex_);
+  void free_blocks(Work& work) EXCLUDES(mutex_);
   // Writes them until one fails; what is not written waits again.
   void write_all(const Pieces& pieces) EXCLUDES(mutex_);
   Status write(Piece& piece) EXCLUDES(mutex_);
