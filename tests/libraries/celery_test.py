@@ -37,10 +37,11 @@ class ServerAndWorker:
         self.worker.end()
 
     def __enter__(self):
-        self.start()
         return self
 
     def __exit__(self, failure, *_):
+        if self.worker is None:
+            return
         self.worker.end(gently=failure is None)
         if failure is not None:
             self.worker.tell_printed()
@@ -51,6 +52,7 @@ def run(options, part, fsync="always"):
         raise play.Skipped("NOT RUN: no python3-celery; tools/setup test installs it")
     with play.server(options, fsync) as running, play.scratch() as folder:
         with ServerAndWorker(running, folder) as both:
+            both.start()
             play.play([sys.executable, PYTHON / "celery_scenario.py", part], both, folder)
 
 
