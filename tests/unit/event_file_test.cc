@@ -80,6 +80,13 @@ size_t in_memory(const Kept& kept) {
   return count;
 }
 
+// The thread waits for a batch, so the last that were kept may stay in memory until more are. Keeps
+// another batch, behind which nothing of what was kept before is left.
+void wait_until_written(EventFile& file, const Kept& kept) {
+  const Kept behind = keep(file, kBatch);
+  wait_for([&] { return in_memory(kept) == 0; });
+}
+
 // The descriptor of the file, which has no name in the directory.
 int nameless_file(const std::string& directory) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -166,8 +173,8 @@ TEST_CASE("what is dropped before it is written is not written") {
   dropped.clear();
   site.min_free = 0;
   const Kept kept = keep(*site.file, kBatch);
-  wait_for([&] { return in_memory(kept) == 0; });
-  CHECK(site.file->disk_bytes() == kBatch * kSlotBytes);
+  wait_until_written(*site.file, kept);
+  CHECK(site.file->disk_bytes() <= 2 * kBatch * kSlotBytes);
   require_all(kept);
 }
 
@@ -182,7 +189,7 @@ TEST_CASE("while the disk is nearly full, all stays in memory, which is told onc
   CHECK(site.file->disk_bytes() == 0);
   require_all(kept);
   site.min_free = 0;
-  wait_for([&] { return in_memory(kept) == 0; });
+  wait_until_written(*site.file, kept);
   require_all(kept);
 }
 
@@ -202,8 +209,7 @@ TEST_CASE("what cannot be written stays in memory until it can") {
   require_all(first);
   require_all(second);
   REQUIRE(setrlimit(RLIMIT_FSIZE, &before) == 0);
-  const Kept third = keep(*site.file, kBatch);
-  wait_for([&] { return in_memory(second) == 0 && in_memory(third) == 0; });
+  wait_until_written(*site.file, second);
   require_all(second);
   CHECK(site.told == 1);
 }
