@@ -107,9 +107,8 @@ void Execution::wait_for(Shard& shard) {
 void Execution::record_heads() {
   for (Queue* queue : unit_.dirty_queues) {
     queue->head_dirty = false;
-    if (!unit_.recording) continue;
-    unit_.record().queue_record(EffectType::kQueueHead, queue->database, queue->key, {},
-                                encode_head(*queue));
+    unit_.record_queue(EffectType::kQueueHead, queue->database, queue->key, {},
+                       [&](ByteBuffer& value) { encode_head(*queue, value); });
   }
   unit_.dirty_queues.clear();
 }

@@ -1,8 +1,9 @@
 // Packed integers and bytes, as records and event logs hold them: LEB128 varints, signed ones
-// zigzag, bytes with a varint length.
+// zigzag, bytes with a varint length; and doubles.
 //
-// `put_*` appends to a string; `take_*` takes from the front of a view, and answers false where
-// that is cut short or damaged. Pure functions of their arguments.
+// `put_*` writes at a place with room and returns the end, or appends to a buffer or a string;
+// `take_*` takes from the front of a view, and answers false where that is cut short or damaged.
+// Pure functions of their arguments.
 #pragma once
 
 #include <bit>
@@ -16,34 +17,79 @@ namespace sluice {
 
 inline constexpr size_t kMaxVarintBytes = 10;
 
+// --- At a place --- with room for kMaxVarintBytes, and for the bytes behind a length.
+
 // Of two bytes and more. Apart, so that the usual single byte is written in place. The groups of
 // seven bits move to their bytes all at once: a loop over lengths that vary is often mispredicted.
-[[gnu::noinline]] inline void put_long_varint(std::string& to, uint64_t value) {
-  for (; value >> 56 != 0; value >>= 7) to += static_cast<char>(value | 0x80);
+[[gnu::noinline]] inline char* put_long_varint(char* to, uint64_t value) {
+  for (; value >> 56 != 0; value >>= 7) *to++ = static_cast<char>(value | 0x80);
   const size_t size = (static_cast<size_t>(std::bit_width(value)) + 6) / 7;
   uint64_t bytes = (value & 0x0fffffff) | (value & 0xfffffff0000000) << 4;
   bytes = (bytes & 0x00003fff00003fff) | (bytes & 0x0fffc0000fffc000) << 2;
   bytes = (bytes & 0x007f007f007f007f) | (bytes & 0x3f803f803f803f80) << 1;
   // All but the last say that more follows.
   bytes |= 0x8080808080808080 & ((uint64_t{1} << 8 * (size - 1)) - 1);
-  char text[sizeof(bytes)];
-  std::memcpy(text, &bytes, sizeof(bytes));
-  to.append(text, size);
+  std::memcpy(to, &bytes, sizeof(bytes));
+  return to + size;
 }
 
-inline void put_varint(std::string& to, uint64_t value) {
+inline char* put_varint(char* to, uint64_t value) {
   if (value >= 0x80) return put_long_varint(to, value);
-  to += static_cast<char>(value);
+  *to = static_cast<char>(value);
+  return to + 1;
+}
+
+inline char* put_signed(char* to, int64_t value) {
+  return put_varint(to, (static_cast<uint64_t>(value) << 1) ^ static_cast<uint64_t>(value >> 63));
+}
+
+inline char* put_bytes(char* to, Bytes bytes) {
+  to = put_varint(to, bytes.size());
+  if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
+  return to + bytes.size();
+}
+
+// --- At the end of a buffer ---
+
+inline void put_varint(ByteBuffer& to, uint64_t value) {
+  char* const begin = to.grow(kMaxVarintBytes);
+  to.advance(static_cast<size_t>(put_varint(begin, value) - begin));
+}
+
+inline void put_signed(ByteBuffer& to, int64_t value) {
+  char* const begin = to.grow(kMaxVarintBytes);
+  to.advance(static_cast<size_t>(put_signed(begin, value) - begin));
+}
+
+inline void put_bytes(ByteBuffer& to, Bytes bytes) {
+  char* const begin = to.grow(kMaxVarintBytes + bytes.size());
+  to.advance(static_cast<size_t>(put_bytes(begin, bytes) - begin));
+}
+
+// Eight bytes, little-endian.
+inline void put_double(ByteBuffer& to, double value) {
+  std::memcpy(to.grow(sizeof(value)), &value, sizeof(value));
+  to.advance(sizeof(value));
+}
+
+// --- At the end of a string ---
+
+inline void put_varint(std::string& to, uint64_t value) {
+  char bytes[kMaxVarintBytes];
+  to.append(bytes, static_cast<size_t>(put_varint(bytes, value) - bytes));
 }
 
 inline void put_signed(std::string& to, int64_t value) {
-  put_varint(to, (static_cast<uint64_t>(value) << 1) ^ static_cast<uint64_t>(value >> 63));
+  char bytes[kMaxVarintBytes];
+  to.append(bytes, static_cast<size_t>(put_signed(bytes, value) - bytes));
 }
 
 inline void put_bytes(std::string& to, Bytes bytes) {
   put_varint(to, bytes.size());
   to.append(bytes);
 }
+
+// --- From the front ---
 
 inline bool take_varint(Bytes& from, uint64_t& value) {
   value = 0;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "engine/base/numbers.h"
+#include "engine/base/varint.h"
 #include "engine/keyspace/stream_records.h"
 #include "engine/queue/queue_records.h"
 
@@ -10,56 +11,8 @@ namespace sluice {
 
 namespace {
 
-constexpr size_t kMaxVarint = 10;
 // An entry counts the bytes of its value in 32 bits.
 constexpr uint64_t kMaxStringBytes = UINT32_MAX;
-
-char* put_varint(char* to, uint64_t value) {
-  while (value >= 0x80) {
-    *to++ = static_cast<char>(value | 0x80);
-    value >>= 7;
-  }
-  *to++ = static_cast<char>(value);
-  return to;
-}
-
-char* put_signed(char* to, int64_t value) {
-  return put_varint(to, (static_cast<uint64_t>(value) << 1) ^ static_cast<uint64_t>(value >> 63));
-}
-
-char* put_bytes(char* to, Bytes bytes) {
-  to = put_varint(to, bytes.size());
-  if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
-  return to + bytes.size();
-}
-
-bool take_varint(Bytes& from, uint64_t& value) {
-  value = 0;
-  for (size_t i = 0; i < from.size() && i < kMaxVarint; ++i) {
-    const auto byte = static_cast<uint8_t>(from[i]);
-    value |= static_cast<uint64_t>(byte & 0x7f) << (7 * i);
-    if ((byte & 0x80) == 0) {
-      from.remove_prefix(i + 1);
-      return true;
-    }
-  }
-  return false;
-}
-
-bool take_signed(Bytes& from, int64_t& value) {
-  uint64_t raw = 0;
-  if (!take_varint(from, raw)) return false;
-  value = static_cast<int64_t>((raw >> 1) ^ (~(raw & 1) + 1));
-  return true;
-}
-
-bool take_bytes(Bytes& from, Bytes& bytes) {
-  uint64_t size = 0;
-  if (!take_varint(from, size) || size > from.size()) return false;
-  bytes = from.substr(0, size);
-  from.remove_prefix(size);
-  return true;
-}
 
 // Of a list: nothing between its ends overflows when it is computed.
 bool take_bounds(Bytes& from, Effect& effect) {
@@ -78,7 +31,7 @@ bool take_score(Bytes& from, double& score) {
 }  // namespace
 
 char* EffectEncoder::begin(EffectType type, int database, Bytes key, size_t room) {
-  char* to = out_.grow(2 + kMaxVarint + key.size() + room);
+  char* to = out_.grow(2 + kMaxVarintBytes + key.size() + room);
   *to++ = static_cast<char>(type);
   *to++ = static_cast<char>(database);
   return put_bytes(to, key);
@@ -89,12 +42,12 @@ void EffectEncoder::end(char* stop) {
 }
 
 void EffectEncoder::put_string(int database, Bytes key, Bytes value, int64_t expire_ms) {
-  char* to = begin(EffectType::kPutString, database, key, value.size() + 2 * kMaxVarint);
+  char* to = begin(EffectType::kPutString, database, key, value.size() + 2 * kMaxVarintBytes);
   end(put_signed(put_bytes(to, value), expire_ms));
 }
 
 void EffectEncoder::write_string(int database, Bytes key, size_t offset, Bytes bytes, size_t size) {
-  char* to = begin(EffectType::kWriteString, database, key, bytes.size() + 3 * kMaxVarint);
+  char* to = begin(EffectType::kWriteString, database, key, bytes.size() + 3 * kMaxVarintBytes);
   to = put_signed(to, static_cast<int64_t>(offset));
   end(put_varint(put_bytes(to, bytes), size));
 }
@@ -104,44 +57,47 @@ void EffectEncoder::delete_key(int database, Bytes key) {
 }
 
 void EffectEncoder::set_expire(int database, Bytes key, int64_t expire_ms) {
-  end(put_signed(begin(EffectType::kSetExpire, database, key, kMaxVarint), expire_ms));
+  end(put_signed(begin(EffectType::kSetExpire, database, key, kMaxVarintBytes), expire_ms));
 }
 
 void EffectEncoder::flush(uint8_t database) { end(begin(EffectType::kFlush, database, {}, 0)); }
 
 void EffectEncoder::hash_put(int database, Bytes key, Bytes field, Bytes value) {
   char* to =
-      begin(EffectType::kHashPut, database, key, field.size() + value.size() + 2 * kMaxVarint);
+      begin(EffectType::kHashPut, database, key, field.size() + value.size() + 2 * kMaxVarintBytes);
   end(put_bytes(put_bytes(to, field), value));
 }
 
 void EffectEncoder::hash_delete(int database, Bytes key, Bytes field) {
-  end(put_bytes(begin(EffectType::kHashDelete, database, key, field.size() + kMaxVarint), field));
+  end(put_bytes(begin(EffectType::kHashDelete, database, key, field.size() + kMaxVarintBytes),
+                field));
 }
 
 void EffectEncoder::set_add(int database, Bytes key, Bytes member) {
-  end(put_bytes(begin(EffectType::kSetAdd, database, key, member.size() + kMaxVarint), member));
+  end(put_bytes(begin(EffectType::kSetAdd, database, key, member.size() + kMaxVarintBytes),
+                member));
 }
 
 void EffectEncoder::set_remove(int database, Bytes key, Bytes member) {
-  end(put_bytes(begin(EffectType::kSetRemove, database, key, member.size() + kMaxVarint), member));
+  end(put_bytes(begin(EffectType::kSetRemove, database, key, member.size() + kMaxVarintBytes),
+                member));
 }
 
 void EffectEncoder::sorted_put(int database, Bytes key, double score, Bytes member) {
   char* to =
-      begin(EffectType::kSortedPut, database, key, member.size() + kMaxVarint + sizeof(score));
+      begin(EffectType::kSortedPut, database, key, member.size() + kMaxVarintBytes + sizeof(score));
   std::memcpy(to, &score, sizeof(score));
   end(put_bytes(to + sizeof(score), member));
 }
 
 void EffectEncoder::sorted_remove(int database, Bytes key, Bytes member) {
-  end(put_bytes(begin(EffectType::kSortedRemove, database, key, member.size() + kMaxVarint),
+  end(put_bytes(begin(EffectType::kSortedRemove, database, key, member.size() + kMaxVarintBytes),
                 member));
 }
 
 void EffectEncoder::list_put(int database, Bytes key, int64_t first, uint64_t size, int64_t index,
                              Bytes item) {
-  char* to = begin(EffectType::kListPut, database, key, item.size() + 4 * kMaxVarint);
+  char* to = begin(EffectType::kListPut, database, key, item.size() + 4 * kMaxVarintBytes);
   to = put_signed(to, first);
   to = put_varint(to, size);
   to = put_signed(to, index);
@@ -149,7 +105,7 @@ void EffectEncoder::list_put(int database, Bytes key, int64_t first, uint64_t si
 }
 
 void EffectEncoder::list_bounds(int database, Bytes key, int64_t first, uint64_t size) {
-  char* to = begin(EffectType::kListBounds, database, key, 2 * kMaxVarint);
+  char* to = begin(EffectType::kListBounds, database, key, 2 * kMaxVarintBytes);
   end(put_varint(put_signed(to, first), size));
 }
 
@@ -167,22 +123,23 @@ void EffectEncoder::stream_record(EffectType type, int database, Bytes key, Byte
 
 void EffectEncoder::put_field_and_value(EffectType type, int database, Bytes key, Bytes field,
                                         Bytes value) {
-  char* to = begin(type, database, key, field.size() + value.size() + 2 * kMaxVarint);
+  char* to = begin(type, database, key, field.size() + value.size() + 2 * kMaxVarintBytes);
   end(put_bytes(put_bytes(to, field), value));
 }
 
 void EffectEncoder::token_floor(uint64_t token) {
-  end(put_signed(begin(EffectType::kTokenFloor, 0, {}, kMaxVarint), static_cast<int64_t>(token)));
+  end(put_signed(begin(EffectType::kTokenFloor, 0, {}, kMaxVarintBytes),
+                 static_cast<int64_t>(token)));
 }
 
 void EffectEncoder::database_places(Bytes places) {
-  char* to = begin(EffectType::kDatabasePlaces, 0, {}, places.size() + kMaxVarint);
+  char* to = begin(EffectType::kDatabasePlaces, 0, {}, places.size() + kMaxVarintBytes);
   end(put_bytes(to, places));
 }
 
 void EffectEncoder::function_put(Bytes library, Bytes functions, Bytes code) {
-  char* to =
-      begin(EffectType::kFunctionPut, 0, library, functions.size() + code.size() + 2 * kMaxVarint);
+  char* to = begin(EffectType::kFunctionPut, 0, library,
+                   functions.size() + code.size() + 2 * kMaxVarintBytes);
   end(put_bytes(put_bytes(to, functions), code));
 }
 

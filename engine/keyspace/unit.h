@@ -126,9 +126,18 @@ class Unit {
     ++record_count;
     return EffectEncoder(records);
   }
+  // A record of a queue, if there is recording. `encode(ByteBuffer&)` appends its value.
+  template <class Encode>
+  void record_queue(EffectType type, int database, Bytes key, Bytes field, Encode encode) {
+    if (!recording) return;
+    value_.clear();
+    encode(value_);
+    record().queue_record(type, database, key, field, value_.view());
+  }
   void clear() {
     records.clear();
     records.shrink(1U << 20);
+    value_.shrink(1U << 20);
     record_count = 0;
     changes = 0;
     ready.clear();
@@ -142,6 +151,10 @@ class Unit {
     dirty_queues.clear();
     adopted_notes.reset();
   }
+
+ private:
+  // Of the record that is being made: its size goes before it.
+  ByteBuffer value_;
 };
 
 }  // namespace sluice

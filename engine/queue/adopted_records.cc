@@ -74,33 +74,25 @@ bool decode_member(Bytes from, RecordedMember& recorded) {
 
 }  // namespace
 
-std::string encode_adopted(const AdoptedDefinition* definition) {
-  std::string out;
-  if (definition == nullptr) return out;
+void encode_adopted(const AdoptedDefinition* definition, ByteBuffer& out) {
+  if (definition == nullptr) return;
   put_varint(out, static_cast<uint64_t>(definition->unit));
   put_varint(out, static_cast<uint64_t>(definition->lease_ms));
   put_bytes(out, definition->active);
   put_bytes(out, definition->payload_prefix);
   for (const std::string& key : definition->pending) put_bytes(out, key);
-  return out;
 }
 
-std::string encode_adopted_member(const RecordedEvent& event, const AdoptedMember* member) {
-  std::string out;
+void encode_adopted_member(const RecordedEvent& event, const AdoptedMember* member,
+                           ByteBuffer& out) {
   encode_event(event, out);
-  if (member == nullptr) {
-    out += '\0';
-    return out;
-  }
-  out += static_cast<char>(kIsKept | (member->active ? kIsActive : 0) |
-                           (member->has_place ? kHasPlace : 0));
+  if (member == nullptr) return out.push('\0');
+  out.push(static_cast<char>(kIsKept | (member->active ? kIsActive : 0) |
+                             (member->has_place ? kHasPlace : 0)));
   put_varint(out, static_cast<uint64_t>(member->since_ms));
-  out += static_cast<char>(member->band);
+  out.push(static_cast<char>(member->band));
   put_varint(out, member->reclaims);
-  char score[sizeof(member->score)];
-  std::memcpy(score, &member->score, sizeof(score));
-  out.append(score, sizeof(score));
-  return out;
+  put_double(out, member->score);
 }
 
 bool apply_adopted_effect(Queue& queue, const Effect& effect) {
@@ -134,13 +126,17 @@ bool walk_adopted(const Queue& queue, std::optional<std::string>& last, size_t l
   if (queue.adopted == nullptr) return false;
   const AdoptedKeys::Members& members = queue.adopted->members();
   auto at = members.begin();
+  ByteBuffer value;
   if (!last.has_value()) {
-    emit(EffectType::kQueueAdopted, {}, encode_adopted(&queue.adopted->definition));
+    encode_adopted(&queue.adopted->definition, value);
+    emit(EffectType::kQueueAdopted, {}, value.view());
   } else {
     at = members.upper_bound(*last);
   }
   for (; at != members.end() && limit != 0; ++at, --limit) {
-    emit(EffectType::kAdoptedMember, at->first, encode_adopted_member({}, &at->second));
+    value.clear();
+    encode_adopted_member({}, &at->second, value);
+    emit(EffectType::kAdoptedMember, at->first, value.view());
     last = at->first;
   }
   return at != members.end();

@@ -18,10 +18,11 @@
 
 namespace sluice {
 
-// Null: the end of an adoption.
-std::string encode_adopted(const AdoptedDefinition* definition);
+// Append a record's value. Null: the end of an adoption.
+void encode_adopted(const AdoptedDefinition* definition, ByteBuffer& out);
 // Null: nothing is kept of the member any more.
-std::string encode_adopted_member(const RecordedEvent& event, const AdoptedMember* member);
+void encode_adopted_member(const RecordedEvent& event, const AdoptedMember* member,
+                           ByteBuffer& out);
 
 // Applies a decoded effect of these two types. False: damaged.
 bool apply_adopted_effect(Queue& queue, const Effect& effect);

@@ -301,10 +301,9 @@ void AdoptedWork::touch(Queue& queue) {
   record_head_at_end(unit_, queue);
 }
 
-void AdoptedWork::write(Queue& queue, EffectType type, Bytes field, Bytes value) {
-  if (unit_.recording) {
-    unit_.record().queue_record(type, queue.database, queue.key, field, value);
-  }
+void AdoptedWork::record_definition(Queue& queue, const AdoptedDefinition* definition) {
+  unit_.record_queue(EffectType::kQueueAdopted, queue.database, queue.key, {},
+                     [&](ByteBuffer& value) { encode_adopted(definition, value); });
   touch(queue);
 }
 
@@ -324,7 +323,8 @@ void AdoptedWork::record(Queue& queue, Bytes id, EventType type, const EventFiel
   }
   const bool was_kept = queue.adopted->find(id) != nullptr;
   if (event.type == EventType::kNone && kept == nullptr && !was_kept) return;
-  write(queue, EffectType::kAdoptedMember, id, encode_adopted_member(event, kept));
+  unit_.record_queue(EffectType::kAdoptedMember, queue.database, queue.key, id,
+                     [&](ByteBuffer& value) { encode_adopted_member(event, kept, value); });
   // `kept` may be what is kept already: then it stays as it is.
   if (kept == nullptr) {
     queue.adopted->erase(id);

@@ -72,7 +72,7 @@ void AdoptedWork::renamed(const std::shared_ptr<AdoptedGroup>& group) {
   }
   warn("Queue " + printable_bytes(queue->key) +
        " has moved to where another queue shows its keys; it shows them no longer");
-  write(*queue, EffectType::kQueueAdopted, {}, encode_adopted(nullptr));
+  record_definition(*queue, nullptr);
   queue->adopted = nullptr;
 }
 
@@ -92,13 +92,13 @@ void AdoptedWork::adopt(Queue& queue, AdoptedDefinition definition) {
   if (queue.adopted != nullptr) {
     unwatch(queue.adopted->group);
     if (queue.adopted->definition.active != definition.active) {
-      write(queue, EffectType::kQueueAdopted, {}, encode_adopted(nullptr));
+      record_definition(queue, nullptr);
       queue.adopted = nullptr;
     }
   }
   if (queue.adopted == nullptr) queue.adopted = std::make_unique<AdoptedKeys>();
   queue.adopted->definition = std::move(definition);
-  write(queue, EffectType::kQueueAdopted, {}, encode_adopted(&queue.adopted->definition));
+  record_definition(queue, &queue.adopted->definition);
   watch(queue);
   drop_missing(queue);
   adopt_active(queue);
@@ -108,7 +108,7 @@ void AdoptedWork::adopt(Queue& queue, AdoptedDefinition definition) {
 void AdoptedWork::end(Queue& queue) {
   unwatch(queue.adopted->group);
   queue.adopted->group->queue = nullptr;
-  write(queue, EffectType::kQueueAdopted, {}, encode_adopted(nullptr));
+  record_definition(queue, nullptr);
   queue.adopted = nullptr;
   list_queue_timers(engine_.shard(KeyRef(queue.key).shard), queue);
 }

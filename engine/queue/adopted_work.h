@@ -88,7 +88,8 @@ class AdoptedWork {
   // --- Records ---
   void record(Queue& queue, Bytes id, EventType event, const EventFields& fields,
               const AdoptedMember* kept);
-  void write(Queue& queue, EffectType type, Bytes field, Bytes value);
+  // Null: it shows no keys any longer.
+  void record_definition(Queue& queue, const AdoptedDefinition* definition);
   // The queue changes in this unit: its time goes on, its head is recorded at the end.
   void touch(Queue& queue);
   void warn(std::string text);

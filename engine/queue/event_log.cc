@@ -14,8 +14,6 @@ namespace {
 
 // A chunk is closed before it would grow beyond this; a single larger event has one of its own.
 constexpr size_t kChunkBytes = 4096;
-// The fields of an event are rarely longer.
-constexpr size_t kUsualFieldsBytes = 63;
 
 constexpr std::array<Bytes, kEventTypes> kEventTypeNames = {
     "none",      "added",     "updated",  "ready",    "started",
@@ -89,9 +87,12 @@ void EventLog::put_event(Chunk& chunk, int64_t time_ms, EventType type, Bytes id
   if (needed > bytes.capacity() && needed > kChunkBytes / 2) {
     bytes.reserve(std::max(needed, kChunkBytes));
   }
-  put_signed(bytes, time_ms - chunk.first_ms);
-  bytes += static_cast<char>(type);
-  put_bytes(bytes, id);
+  char head[1 + 2 * kMaxVarintBytes];
+  char* at = put_signed(head, time_ms - chunk.first_ms);
+  *at++ = static_cast<char>(type);
+  at = put_varint(at, id.size());
+  bytes.append(head, static_cast<size_t>(at - head));
+  bytes.append(id);
   put_bytes(bytes, fields);
 }
 
@@ -270,9 +271,15 @@ size_t EventLog::memory_bytes() const {
 }
 
 void EventFields::add(Bytes name, Bytes value) {
-  if (bytes_.empty()) bytes_.reserve(kUsualFieldsBytes);
-  put_bytes(bytes_, name);
-  put_bytes(bytes_, value);
+  const size_t room = 2 * kMaxVarintBytes + name.size() + value.size();
+  if (many_.empty() && few_size_ + room <= sizeof(few_)) {
+    char* const end = put_bytes(put_bytes(few_ + few_size_, name), value);
+    few_size_ = static_cast<size_t>(end - few_);
+    return;
+  }
+  if (many_.empty()) many_.assign(few_, few_size_);
+  put_bytes(many_, name);
+  put_bytes(many_, value);
 }
 
 void EventFields::add(Bytes name, int64_t value) {

@@ -207,10 +207,13 @@ class EventFields {
  public:
   void add(Bytes name, Bytes value);
   void add(Bytes name, int64_t value);
-  Bytes bytes() const { return bytes_; }
+  Bytes bytes() const { return many_.empty() ? Bytes(few_, few_size_) : Bytes(many_); }
 
  private:
-  std::string bytes_;
+  // Those of most events: each run has several events, and an allocation for each would be felt.
+  char few_[96];
+  size_t few_size_ = 0;
+  std::string many_;  // all of them, once they do not fit
 };
 // Takes the next pair from the front of `fields`; false at the end.
 bool next_event_field(Bytes& fields, Bytes& name, Bytes& value);

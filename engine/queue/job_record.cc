@@ -67,13 +67,7 @@ constexpr uint32_t flag(bool there, uint32_t bit) { return there ? bit : 0; }
 
 // --- Parts ---
 
-void put_byte(std::string& to, unsigned byte) { to += static_cast<char>(byte); }
-
-void put_double(std::string& to, double value) {
-  char bytes[sizeof(value)];
-  std::memcpy(bytes, &value, sizeof(value));
-  to.append(bytes, sizeof(bytes));
-}
+void put_byte(ByteBuffer& to, unsigned byte) { to.push(static_cast<char>(byte)); }
 
 bool take_byte(Bytes& from, uint8_t& byte) {
   if (from.empty()) return false;
@@ -132,7 +126,7 @@ bool take_texts(Bytes& from, std::vector<std::string>& texts) {
   return true;
 }
 
-void put_texts(std::string& to, const std::vector<std::string>& texts) {
+void put_texts(ByteBuffer& to, const std::vector<std::string>& texts) {
   put_varint(to, texts.size());
   for (const std::string& text : texts) put_bytes(to, text);
 }
@@ -147,7 +141,7 @@ bool is_default(const JobOptions& options) {
          options.tags.empty();
 }
 
-void encode_options(const JobOptions& options, std::string& out) {
+void encode_options(const JobOptions& options, ByteBuffer& out) {
   const bool backoff = options.backoff_base_ms >= 0 || options.backoff_max_ms >= 0;
   put_byte(out, flag(options.lease_ms >= 0, kOptionLease) |
                     flag(options.max_run_ms >= 0, kOptionMaxRun) |
@@ -199,7 +193,7 @@ bool decode_options(Bytes& from, JobOptions& options) {
 
 // --- Run, end, successor ---
 
-void encode_run(const JobRun& run, int64_t base_ms, std::string& out) {
+void encode_run(const JobRun& run, int64_t base_ms, ByteBuffer& out) {
   const bool limited = run.run_deadline_steady != INT64_MAX;
   put_byte(out, flag(run.worker != nullptr, kRunWorker) |
                     flag(!run.request_token.empty(), kRunRequest) | flag(limited, kRunLimit) |
@@ -234,7 +228,7 @@ bool decode_run(Bytes& from, int64_t base_ms, JobRun& run, Bytes& worker) {
   return !run.cancelled || take_text(from, run.cancel_reason);
 }
 
-void encode_end(const JobEnd& end, int64_t base_ms, std::string& out) {
+void encode_end(const JobEnd& end, int64_t base_ms, ByteBuffer& out) {
   put_byte(out, flag(end.last_token != 0, kEndToken) | flag(end.run_ms >= 0, kEndRun) |
                     flag(!end.result.empty(), kEndResult));
   put_signed(out, end.finished_ms - base_ms);
@@ -255,7 +249,7 @@ bool decode_end(Bytes& from, int64_t base_ms, JobEnd& end) {
   return (bits & kEndResult) == 0 || take_text(from, end.result);
 }
 
-void encode_successor(const JobSuccessor& successor, std::string& out) {
+void encode_successor(const JobSuccessor& successor, ByteBuffer& out) {
   put_byte(out, flag(successor.replaces, kSuccessorReplaces) |
                     flag(successor.band >= 0, kSuccessorBand) |
                     flag(successor.ttl_ms >= 0, kSuccessorTtl));
@@ -309,7 +303,7 @@ uint32_t state_mask(const Job& job) {
          flag(extras->successor != nullptr, kHasSuccessor);
 }
 
-void encode_state(const Job& job, int64_t base_ms, std::string& out) {
+void encode_state(const Job& job, int64_t base_ms, ByteBuffer& out) {
   put_byte(out, static_cast<unsigned>(job.state));
   put_byte(out, job.band);
   put_signed(out, job.rank - base_ms);
@@ -371,7 +365,7 @@ bool decode_counts(Bytes& from, uint32_t mask, JobExtras& extras) {
 
 }  // namespace
 
-void encode_event(const RecordedEvent& event, std::string& out) {
+void encode_event(const RecordedEvent& event, ByteBuffer& out) {
   put_byte(out, static_cast<unsigned>(event.type));
   if (event.type == EventType::kNone) return;
   put_varint(out, event.seq);
@@ -442,7 +436,7 @@ bool decode_rest(Bytes& from, int64_t rank, RecordedRest& rest) {
   return take_bytes(from, rest.payload) && rest.payload.size() <= UINT32_MAX;
 }
 
-void encode_job(const Job& job, const RecordedEvent& event, bool whole, std::string& out) {
+void encode_job(const Job& job, const RecordedEvent& event, bool whole, ByteBuffer& out) {
   encode_event(event, out);
   const int64_t base_ms = event.type == EventType::kNone ? 0 : event.time_ms;
   encode_state(job, base_ms, out);

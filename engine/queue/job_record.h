@@ -28,7 +28,7 @@ inline bool take_at_most(Bytes& from, uint64_t limit, uint64_t& value) {
 }
 
 // Appends the event head.
-void encode_event(const RecordedEvent& event, std::string& out);
+void encode_event(const RecordedEvent& event, ByteBuffer& out);
 // Takes it from the front; `event.fields` points into the bytes.
 bool decode_event(Bytes& from, RecordedEvent& event);
 

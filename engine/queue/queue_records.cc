@@ -308,9 +308,7 @@ void append_recorded_event(Queue& queue, const RecordedEvent& event, Bytes id) {
 
 // --- Encoding ---
 
-std::string encode_head(const Queue& queue) {
-  std::string out;
-  out.reserve(40);
+void encode_head(const Queue& queue, ByteBuffer& out) {
   put_varint(out, static_cast<uint64_t>(queue.queue_ms));
   put_varint(out, queue.next_seq);
   put_varint(out, queue.next_token);
@@ -321,32 +319,22 @@ std::string encode_head(const Queue& queue) {
   put_varint(out, kTotals);
   for (const uint64_t* total : recorded_totals(totals)) put_varint(out, *total);
   put_varint(out, queue.events.count());
-  return out;
 }
 
-std::string encode_config(ConfigLevel level, Bytes pattern, std::span<const ConfigField> fields) {
-  std::string out(1, static_cast<char>(level));
+void encode_config(ConfigLevel level, Bytes pattern, std::span<const ConfigField> fields,
+                   ByteBuffer& out) {
+  out.push(static_cast<char>(level));
   put_bytes(out, pattern);
   for (const auto& [name, value] : fields) {
     put_bytes(out, name);
     put_bytes(out, value);
   }
-  return out;
 }
 
-std::string encode_gone(const RecordedEvent& event) {
-  std::string out;
-  encode_event(event, out);
-  return out;
-}
-
-std::string encode_share(ConfigLevel level, double virtual_ms, int64_t arrival_us) {
-  std::string out(1, static_cast<char>(level));
-  char bytes[sizeof(virtual_ms)];
-  std::memcpy(bytes, &virtual_ms, sizeof(virtual_ms));
-  out.append(bytes, sizeof(bytes));
+void encode_share(ConfigLevel level, double virtual_ms, int64_t arrival_us, ByteBuffer& out) {
+  out.push(static_cast<char>(level));
+  put_double(out, virtual_ms);
   put_signed(out, arrival_us);
-  return out;
 }
 
 bool apply_queue_effect(Queue& queue, const Effect& effect) {
@@ -385,6 +373,13 @@ class WalkStep {
     emit_(type, field, value);
     bytes_ += field.size() + value.size();
   }
+  // `encode(ByteBuffer&)` appends the value.
+  template <class Encode>
+  void encode(EffectType type, Bytes field, Encode encode) {
+    value_.clear();
+    encode(value_);
+    record(type, field, value_.view());
+  }
   void visited(size_t count) { left_ -= std::min(left_, count); }
   bool full() const { return left_ == 0 || bytes_ >= kWalkBytes; }
   size_t left() const { return left_; }
@@ -394,16 +389,18 @@ class WalkStep {
   size_t left_;
   size_t bytes_ = 0;
   const EmitRecord& emit_;
+  ByteBuffer value_;
 };
 
 void walk_config(const Queue& queue, WalkStep& step) {
   for (const auto& [level, pattern] : queue.config.rules()) {
-    step.record(EffectType::kQueueConfig, {},
-                encode_config(level, pattern, queue.config.recorded(level, pattern)));
+    step.encode(EffectType::kQueueConfig, {}, [&](ByteBuffer& out) {
+      encode_config(level, pattern, queue.config.recorded(level, pattern), out);
+    });
     step.visited(1);
   }
   // Behind the configuration, which says whether there is an effective maximum at all.
-  step.record(EffectType::kQueueHead, {}, encode_head(queue));
+  step.encode(EffectType::kQueueHead, {}, [&](ByteBuffer& out) { encode_head(queue, out); });
 }
 
 // Scans one of the queue's maps until the step is full; true at the map's end.
@@ -438,7 +435,10 @@ bool walk_events(const Queue& queue, uint64_t& after, WalkStep& step) {
 }
 
 bool walk_part(const Queue& queue, QueueCursor& cursor, WalkStep& step) {
-  std::string value;
+  const auto share = [&](ConfigLevel level, Bytes name, double virtual_ms, int64_t arrival_us) {
+    step.encode(EffectType::kQueueShare, name,
+                [&](ByteBuffer& out) { encode_share(level, virtual_ms, arrival_us, out); });
+  };
   switch (cursor.part) {
     case QueueCursor::Part::kConfig:
       walk_config(queue, step);
@@ -447,30 +447,26 @@ bool walk_part(const Queue& queue, QueueCursor& cursor, WalkStep& step) {
       return !walk_adopted(queue, cursor.member, step.left(), step.emit());
     case QueueCursor::Part::kJobs:
       return walk_map(queue.jobs, cursor.scan, step, [&](const Job& job) {
-        value.clear();
-        encode_job(job, {}, true, value);
-        step.record(EffectType::kJobPut, job.id(), value);
+        step.encode(EffectType::kJobPut, job.id(),
+                    [&](ByteBuffer& out) { encode_job(job, {}, true, out); });
       });
     case QueueCursor::Part::kGroups:
       return walk_map(queue.lanes.groups(), cursor.scan, step, [&](const Group& group) {
         if (group.virtual_ms == 0 && group.limiter.arrival_us == 0) return;
-        value = encode_share(ConfigLevel::kGroup, group.virtual_ms, group.limiter.arrival_us);
-        step.record(EffectType::kQueueShare, group.name, value);
+        share(ConfigLevel::kGroup, group.name, group.virtual_ms, group.limiter.arrival_us);
       });
     case QueueCursor::Part::kKeys:
       if (cursor.scan == 0 && queue.limiter.arrival_us != 0) {
-        value = encode_share(ConfigLevel::kQueue, 0, queue.limiter.arrival_us);
-        step.record(EffectType::kQueueShare, {}, value);
+        share(ConfigLevel::kQueue, {}, 0, queue.limiter.arrival_us);
       }
       if (cursor.scan == 0) {
         queue.lanes.idle_rates().for_each([&](ConfigLevel level, Bytes name, int64_t arrival_us) {
-          step.record(EffectType::kQueueShare, name, encode_share(level, 0, arrival_us));
+          share(level, name, 0, arrival_us);
         });
       }
       return walk_map(queue.lanes.keys(), cursor.scan, step, [&](const Key& key) {
         if (key.limiter.arrival_us == 0) return;
-        value = encode_share(ConfigLevel::kKey, 0, key.limiter.arrival_us);
-        step.record(EffectType::kQueueShare, key.name, value);
+        share(ConfigLevel::kKey, key.name, 0, key.limiter.arrival_us);
       });
     case QueueCursor::Part::kEvents:
       return walk_events(queue, cursor.scan, step);

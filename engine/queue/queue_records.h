@@ -44,13 +44,14 @@ inline void record_head_at_end(Unit& unit, Queue& queue) {
   unit.dirty_queues.push_back(&queue);
 }
 
-// What is put behind the key in a record: `field` and `value` of Effect.
-std::string encode_head(const Queue& queue);
-std::string encode_config(ConfigLevel level, Bytes pattern, std::span<const ConfigField> fields);
+// Append what is put behind the key in a record as `value` of Effect; of kJobGone that is
+// encode_event() of job_record.h.
+void encode_head(const Queue& queue, ByteBuffer& out);
+void encode_config(ConfigLevel level, Bytes pattern, std::span<const ConfigField> fields,
+                   ByteBuffer& out);
 // `whole`: with group, keys, options and payload (kJobPut), else kJobState.
-void encode_job(const Job& job, const RecordedEvent& event, bool whole, std::string& out);
-std::string encode_gone(const RecordedEvent& event);
-std::string encode_share(ConfigLevel level, double virtual_ms, int64_t arrival_us);
+void encode_job(const Job& job, const RecordedEvent& event, bool whole, ByteBuffer& out);
+void encode_share(ConfigLevel level, double virtual_ms, int64_t arrival_us, ByteBuffer& out);
 
 // Applies a decoded effect of a queue (is_queue_effect). Steady times begin at 0: the clock
 // starts anew when the engine serves, so a lease gets its full term again. False: damaged.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/base/prefetch_line.h"
+#include "engine/queue/job_record.h"
 #include "engine/queue/queue_timers.h"
 #include "engine/shard.h"
 
@@ -14,8 +15,6 @@ namespace {
 
 // A verb lets go of this many jobs or events that are not kept any longer; timers take the rest.
 constexpr size_t kTrimmedPerVerb = 16;
-// A job's record without the fields of its event and the payload is rarely longer.
-constexpr size_t kUsualStateBytes = 64;
 
 bool is_job_record(EffectType type) {
   return type == EffectType::kJobPut || type == EffectType::kJobState ||
@@ -46,10 +45,7 @@ void QueueWork::touched() {
 
 void QueueWork::signal() { database_.signal(key_.key); }
 
-void QueueWork::write(EffectType type, Bytes field, Bytes value) {
-  if (unit_->recording) {
-    unit_->record().queue_record(type, database_.index(), key_.key, field, value);
-  }
+void QueueWork::wrote(EffectType type, Bytes field) {
   if (is_job_record(type)) database_.signal_job(key_.key, field);
   touched();
 }
@@ -78,12 +74,7 @@ void QueueWork::record_state(Job* job, EventType type, const EventFields& fields
 
 void QueueWork::record_job(const Job& job, EffectType type, const RecordedEvent& event) {
   const bool whole = type == EffectType::kJobPut;
-  std::string value;
-  if (unit_->recording) {
-    value.reserve(kUsualStateBytes + event.fields.size() + (whole ? job.payload().size() : 0));
-    encode_job(job, event, whole, value);
-  }
-  write(type, job.id(), value);
+  write(type, job.id(), [&](ByteBuffer& value) { encode_job(job, event, whole, value); });
   // Behind the job that changed it: only with a job is there a group.
   if (owed_share_ == nullptr) return;
   const Group& group = *std::exchange(owed_share_, nullptr);
@@ -91,12 +82,14 @@ void QueueWork::record_job(const Job& job, EffectType type, const RecordedEvent&
 }
 
 void QueueWork::record_gone(Bytes id, EventType type) {
-  write(EffectType::kJobGone, id, encode_gone(next_event(id, type, {})));
+  const RecordedEvent event = next_event(id, type, {});
+  write(EffectType::kJobGone, id, [&](ByteBuffer& value) { encode_event(event, value); });
 }
 
 void QueueWork::record_share(ConfigLevel level, Bytes name, double virtual_ms,
                              const Limiter& limiter) {
-  write(EffectType::kQueueShare, name, encode_share(level, virtual_ms, limiter.arrival_us));
+  write(EffectType::kQueueShare, name,
+        [&](ByteBuffer& value) { encode_share(level, virtual_ms, limiter.arrival_us, value); });
 }
 
 // What the admission of a job has changed besides the job: shares and rate tokens.

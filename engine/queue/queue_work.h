@@ -250,7 +250,13 @@ class QueueWork {
   void record_limits(const Job& job);
   void record_share(ConfigLevel level, Bytes name, double virtual_ms, const Limiter& limiter);
   RecordedEvent next_event(Bytes id, EventType event, const EventFields& fields);
-  void write(EffectType type, Bytes field, Bytes value);
+  // `encode(ByteBuffer&)` appends the value; it is not called where nothing is recorded.
+  template <class Encode>
+  void write(EffectType type, Bytes field, Encode encode) {
+    unit_->record_queue(type, database_.index(), key_.key, field, encode);
+    wrote(type, field);
+  }
+  void wrote(EffectType type, Bytes field);
   void touched();
 
   Database database_;

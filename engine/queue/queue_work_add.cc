@@ -5,6 +5,8 @@
 #include <set>
 #include <span>
 
+#include "engine/queue/job_record.h"
+
 namespace sluice {
 
 namespace {
@@ -363,7 +365,7 @@ std::string QueueWork::replace_waiting(const JobSpec& spec, Job* job, AddOutcome
   fields.add("error", Bytes("replaced"));
   const std::string id(job->id());
   const RecordedEvent event = next_event(id, EventType::kCancelled, fields);
-  write(EffectType::kJobGone, id, encode_gone(event));
+  write(EffectType::kJobGone, id, [&](ByteBuffer& value) { encode_event(event, value); });
   // Whoever needs this id waits for the new job.
   queue_->place(job);
   queue_->erase(job);

@@ -35,9 +35,9 @@ void QueueWork::take_copy(const Queue& source) {
 
 void QueueWork::copy_job(const Job& source) {
   // A record holds all that is known of a job, and nothing of the queue that it is in.
-  std::string record;
+  ByteBuffer record;
   encode_job(source, {}, true, record);
-  Bytes from = record;
+  Bytes from = record.view();
   RecordedEvent event;
   RecordedState state;
   RecordedRest rest;

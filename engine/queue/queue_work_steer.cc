@@ -147,8 +147,9 @@ std::string QueueWork::reset_config(ConfigLevel level, Bytes pattern) {
 }
 
 void QueueWork::config_changed(ConfigLevel level, Bytes pattern) {
-  write(EffectType::kQueueConfig, {},
-        encode_config(level, pattern, queue_->config.recorded(level, pattern)));
+  write(EffectType::kQueueConfig, {}, [&](ByteBuffer& value) {
+    encode_config(level, pattern, queue_->config.recorded(level, pattern), value);
+  });
   queue_->reconfigure();
   bound_rates();
   queue_->events.trim(queue_->config.values().events, queue_->queue_ms, SIZE_MAX);
@@ -165,8 +166,9 @@ void QueueWork::bound_rates() {
     record_share(ConfigLevel::kQueue, {}, 0, queue_->limiter);
   }
   for (const Lanes::BoundRate& rate : queue_->lanes.bound_rates(now)) {
-    write(EffectType::kQueueShare, rate.name,
-          encode_share(rate.level, rate.virtual_ms, rate.arrival_us));
+    write(EffectType::kQueueShare, rate.name, [&](ByteBuffer& value) {
+      encode_share(rate.level, rate.virtual_ms, rate.arrival_us, value);
+    });
   }
 }
 

@@ -39,6 +39,18 @@ struct Record {
   }
 };
 
+// What `encode(ByteBuffer&)` appends.
+template <class Encode>
+std::string encoded(Encode encode) {
+  ByteBuffer out;
+  encode(out);
+  return std::string(out.view());
+}
+
+std::string encoded_gone(const RecordedEvent& event) {
+  return encoded([&](ByteBuffer& out) { encode_event(event, out); });
+}
+
 std::vector<Record> walk(const Queue& queue, size_t limit) {
   std::vector<Record> records;
   QueueCursor cursor;
@@ -209,10 +221,9 @@ TEST_CASE("the state of a job replaces what may change and keeps the rest") {
   const RecordedEvent event{EventType::kMoved, 110, kNow + 500, {}};
   queue.jobs.for_each([&](const Job* job) {
     INFO(std::string(job->id()));
-    std::string put;
-    std::string state;
-    encode_job(*job, event, true, put);
-    encode_job(*job, event, false, state);
+    const std::string put = encoded([&](ByteBuffer& out) { encode_job(*job, event, true, out); });
+    const std::string state =
+        encoded([&](ByteBuffer& out) { encode_job(*job, event, false, out); });
     Queue copy;
     // As it was when it was added: of another band, pending, with what never changes.
     std::vector<Bytes> keys;
@@ -234,7 +245,7 @@ TEST_CASE("the state of a job replaces what may change and keeps the rest") {
       apply_all(copy, {{EffectType::kJobPut, std::string(job->id()), put}});
       CHECK(dump_job(*copy.find(job->id())) == dump_job(*job));
       if (i == 1) break;
-      apply_all(copy, {{EffectType::kJobGone, std::string(job->id()), encode_gone({})}});
+      apply_all(copy, {{EffectType::kJobGone, std::string(job->id()), encoded_gone({})}});
       CHECK(copy.find(job->id()) == nullptr);
     }
     copy.check();
@@ -279,12 +290,16 @@ TEST_CASE("the head says which events are kept, whatever the bounds of the state
   const std::vector<Record> records = walk(queue, 100);
   Queue copy;
   apply_all(copy, records);
-  const std::string older = encode_head(queue);
+  const auto encoded_head = [&] {
+    return encoded([&](ByteBuffer& out) { encode_head(queue, out); });
+  };
+  const std::string older = encoded_head();
   queue.events.trim({4, 0, 0}, kNow, 100);
-  const std::string head = encode_head(queue);
+  const std::string head = encoded_head();
   const std::string first_format = head.substr(0, head.size() - 1);
   const std::vector<ConfigField> fields{{"events", "2"}};
-  const std::string bound = encode_config(ConfigLevel::kQueue, {}, fields);
+  const std::string bound =
+      encoded([&](ByteBuffer& out) { encode_config(ConfigLevel::kQueue, {}, fields, out); });
   apply_all(copy, {{EffectType::kQueueConfig, {}, bound}});
   CHECK(copy.events.count() == 10);
   apply_all(copy, {{EffectType::kQueueHead, {}, head}});
@@ -310,8 +325,7 @@ TEST_CASE("a worker keeps the request token of its last pop") {
       Job* job = make_job(queue, id, "", JobState::kActive, 2, {}, {});
       fill_run(queue, job->extras(), token);
       job->extras().run->request_token = request;
-      std::string value;
-      encode_job(*job, {}, true, value);
+      const std::string value = encoded([&](ByteBuffer& out) { encode_job(*job, {}, true, out); });
       queue.lanes.leave(job->lane);
       Job::destroy(job);
       apply_all(copy, {{EffectType::kJobPut, std::string(id), value}});
@@ -321,8 +335,8 @@ TEST_CASE("a worker keeps the request token of its last pop") {
     if (!newer_first) put("new", 12, "second");
     CHECK(copy.find_worker("worker 1")->request_token == "second");
     CHECK(copy.find_worker("worker 1")->active.size() == 2);
-    apply_all(copy, {{EffectType::kJobGone, "old", encode_gone({})},
-                     {EffectType::kJobGone, "new", encode_gone({})}});
+    apply_all(copy, {{EffectType::kJobGone, "old", encoded_gone({})},
+                     {EffectType::kJobGone, "new", encoded_gone({})}});
     CHECK(copy.find_worker("worker 1") == nullptr);
   }
 }
@@ -334,11 +348,10 @@ TEST_CASE("a damaged record is refused or harmless: every prefix, every flipped 
   std::vector<Record> records = walk(queue, 1000);
   const std::vector<Record> whole = records;
   queue.jobs.for_each([&](const Job* job) {
-    Record record{EffectType::kJobState, std::string(job->id()), {}};
-    encode_job(*job, event, false, record.value);
-    records.push_back(std::move(record));
+    records.push_back({EffectType::kJobState, std::string(job->id()),
+                       encoded([&](ByteBuffer& out) { encode_job(*job, event, false, out); })});
   });
-  records.push_back({EffectType::kJobGone, "plain", encode_gone(event)});
+  records.push_back({EffectType::kJobGone, "plain", encoded_gone(event)});
   size_t refused = 0;
   for (const Record& record : records) {
     INFO(describe_queue_effect(record.effect()));
@@ -377,8 +390,7 @@ TEST_CASE("a record that says what no job can be is refused") {
   const auto applies = [&](void (*change)(Job&)) {
     Job* job = Job::make("plain", "");
     change(*job);
-    std::string value;
-    encode_job(*job, {}, false, value);
+    const std::string value = encoded([&](ByteBuffer& out) { encode_job(*job, {}, false, out); });
     Job::destroy(job);
     const Record record{EffectType::kJobState, "plain", value};
     return apply_queue_effect(queue, record.effect());

@@ -25,6 +25,10 @@ void check_number(uint64_t value) {
   std::string text = "before";
   sluice::put_varint(text, value);
   REQUIRE(text == "before" + plain_varint(value));
+  sluice::ByteBuffer buffer;
+  buffer.append("before");
+  sluice::put_varint(buffer, value);
+  REQUIRE(buffer.view() == text);
   Bytes rest = Bytes(text).substr(6);
   uint64_t back = ~value;
   REQUIRE(sluice::take_varint(rest, back));
