@@ -13,11 +13,7 @@ namespace {
 constexpr size_t kMaxHeader = kMaxIntegerText + 3;
 inline char* put_header(char* to, char type, int64_t value) {
   *to++ = type;
-  if (value >= 0 && value < 10) {
-    *to++ = static_cast<char>('0' + value);  // most headers are this short
-  } else {
-    to += format_i64(to, value);
-  }
+  to += format_i64(to, value);
   *to++ = '\r';
   *to++ = '\n';
   return to;

@@ -25,6 +25,17 @@ std::optional<long double> parse_long_double(Bytes text);
 
 // Writes the decimal digits of `value`; returns their number. `to` holds kMaxIntegerText bytes.
 inline size_t format_i64(char* to, int64_t value) {
+  // Lengths and counts mostly have one or two digits.
+  if (value >= 0 && value < 100) {
+    const auto small = static_cast<unsigned>(value);
+    if (small < 10) {
+      to[0] = static_cast<char>('0' + small);
+      return 1;
+    }
+    to[0] = static_cast<char>('0' + small / 10);
+    to[1] = static_cast<char>('0' + small % 10);
+    return 2;
+  }
   return static_cast<size_t>(std::to_chars(to, to + kMaxIntegerText, value).ptr - to);
 }
 

@@ -33,10 +33,11 @@ struct Call {
   int64_t now_ms() const { return unit.now_ms; }
 
   // The key at this argument; its hash is computed once for the first key of a command.
-  KeyRef key(size_t argument) const {
-    return first_key.key.data() == args[argument].data() && first_key.key.data() != nullptr
-               ? first_key
-               : KeyRef(args[argument]);
+  KeyRef key(size_t argument) const { return key(args[argument]); }
+  // The same for one of the arguments themselves.
+  KeyRef key(Bytes name) const {
+    return first_key.key.data() == name.data() && first_key.key.data() != nullptr ? first_key
+                                                                                  : KeyRef(name);
   }
   // The client's selected database in the shard of `key`.
   Database database(const KeyRef& key) const { return database(key, client.database); }

@@ -46,7 +46,7 @@ bool pop_from(Call& call, const KeyRef& key, const PopSpec& spec) {
 bool pop_again(Call& call, std::span<const Bytes> keys, const PopSpec& spec) {
   if (spec.request_token.empty() || keys.size() == 1) return false;
   for (const Bytes name : keys) {
-    const KeyRef key(name);
+    const KeyRef key = call.key(name);
     const Entry* entry = call.find(key);
     if (entry == nullptr || entry->type() != Type::kQueue) continue;
     if (!is_repeated_pop(&entry->object<Queue>(), spec)) continue;
@@ -99,7 +99,7 @@ void pop_or_block(Call& call, std::span<const Bytes> keys, const PopOptions& opt
   const PopSpec& spec = options.spec;
   if (pop_again(call, keys, spec)) return;
   for (const Bytes name : keys) {
-    if (pop_from(call, KeyRef(name), spec)) return;
+    if (pop_from(call, call.key(name), spec)) return;
   }
   if (!options.blocks || call.nested) return call.reply.null_array();
   const std::shared_ptr<Waiter> waiter = make_pop_waiter(spec, options.block_ms);

@@ -54,30 +54,32 @@ void EventLog::append(uint64_t seq, int64_t time_ms, EventType type, Bytes id, B
     if (seq > first_seq_ + count_) clear();
   }
   if (chunks_.empty()) open_chunk(seq, time_ms);
-  const size_t before = chunks_.back().bytes.size();
-  newest_offset_ = before;
-  put_event(chunks_.back(), time_ms, type, id, fields);
-  if (chunks_.back().bytes.size() > kChunkBytes && before != 0) {
-    chunks_.back().bytes.resize(before);
-    chunks_.back().bytes.shrink_to_fit();
-    open_chunk(seq, time_ms);
+  Chunk* chunk = &chunks_.back();
+  newest_offset_ = chunk->bytes.size();
+  put_event(*chunk, time_ms, type, id, fields);
+  if (chunk->bytes.size() > kChunkBytes && newest_offset_ != 0) {
+    chunk->bytes.resize(newest_offset_);
+    chunk->bytes.shrink_to_fit();
+    chunk = &open_chunk(seq, time_ms);
     newest_offset_ = 0;
-    put_event(chunks_.back(), time_ms, type, id, fields);
+    put_event(*chunk, time_ms, type, id, fields);
   }
-  chunks_.back().types |= event_bit(type);
-  ++chunks_.back().count;
+  chunk->types |= event_bit(type);
+  ++chunk->count;
   if (count_++ != 0) return;
   first_seq_ = seq;
   oldest_ms_ = time_ms;
 }
 
-void EventLog::open_chunk(uint64_t seq, int64_t time_ms) {
+EventLog::Chunk& EventLog::open_chunk(uint64_t seq, int64_t time_ms) {
   Chunk& chunk = chunks_.emplace_back();
   chunk.first_seq = seq;
   chunk.first_ms = time_ms;
-  if (spill_ == nullptr || chunks_.size() <= kTailChunks) return;
-  Chunk& older = chunks_[chunks_.size() - 1 - kTailChunks];
-  if (older.spilled == nullptr) older.spilled = spill_->keep(std::exchange(older.bytes, {}));
+  if (spill_ != nullptr && chunks_.size() > kTailChunks) {
+    Chunk& older = chunks_[chunks_.size() - 1 - kTailChunks];
+    if (older.spilled == nullptr) older.spilled = spill_->keep(std::exchange(older.bytes, {}));
+  }
+  return chunk;
 }
 
 void EventLog::put_event(Chunk& chunk, int64_t time_ms, EventType type, Bytes id, Bytes fields) {

@@ -181,7 +181,7 @@ class EventLog {
   bool must_read(const Cursor& cursor) const;
   // The bytes of the cursor's chunk; false: they are lost.
   bool bytes_of(Cursor& cursor, Bytes& bytes) const;
-  void open_chunk(uint64_t seq, int64_t time_ms);
+  Chunk& open_chunk(uint64_t seq, int64_t time_ms);
   static void put_event(Chunk& chunk, int64_t time_ms, EventType type, Bytes id, Bytes fields);
   // Lets go of the oldest so many. REQUIRES: at most count().
   void drop(uint64_t count);

@@ -30,6 +30,11 @@ uint64_t tie_of(int64_t due, const Queue* queue) {
 
 void relist(OrderedIndex<Queue*>& index, int64_t& listed, int64_t due, Queue* queue) {
   if (listed == due) return;
+  const bool stays = listed != kNeverMs && due != kNeverMs;
+  if (stays && index.rekey_only(static_cast<uint64_t>(due), tie_of(due, queue))) {
+    listed = due;
+    return;
+  }
   if (listed != kNeverMs) {
     const bool was_there = index.erase(static_cast<uint64_t>(listed), tie_of(listed, queue), queue);
     CHECK(was_there);

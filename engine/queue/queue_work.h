@@ -166,7 +166,8 @@ class QueueWork {
 
  private:
   // --- Q.ADD ---
-  std::string add_new(const JobSpec& spec, const char* result, AddOutcome& outcome);
+  // `retained`: a job of this id is there, which has ended.
+  std::string add_new(const JobSpec& spec, bool retained, AddOutcome& outcome);
   std::string add_again(const JobSpec& spec, Job* old, AddOutcome& outcome);
   std::string update_waiting(const JobSpec& spec, Job* job, AddOutcome& outcome);
   std::string replace_waiting(const JobSpec& spec, Job* job, AddOutcome& outcome);
@@ -183,7 +184,8 @@ class QueueWork {
   const Lane* find_lifo_lane(const JobSpec& spec, uint8_t band) const;
   std::string check_needs(const JobSpec& spec, std::vector<std::string>& unmet);
   bool displace(uint8_t band);
-  Job* build(const JobSpec& spec, uint8_t band, Bytes id, std::vector<std::string> unmet);
+  Job* build(const JobSpec& spec, uint8_t band, Bytes id, const Queue::NamedGroup& group,
+             std::vector<std::string> unmet);
   void place_new(Job* job);
   void copy_job(const Job& source);
   std::string refused(Rejection reason, const QueueError& error);

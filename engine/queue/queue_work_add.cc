@@ -52,7 +52,7 @@ std::string QueueWork::add(const JobSpec& spec, AddOutcome& outcome) {
   if (spec.id != "*") {
     if (Job* old = queue_->find(spec.id)) return add_again(spec, old, outcome);
   }
-  return add_new(spec, "added", outcome);
+  return add_new(spec, false, outcome);
 }
 
 // --- New jobs ---
@@ -161,12 +161,14 @@ std::string QueueWork::check_room(const Queue::NamedGroup& group, uint8_t band, 
   return {};
 }
 
-Job* QueueWork::build(const JobSpec& spec, uint8_t band, Bytes id, std::vector<std::string> unmet) {
+Job* QueueWork::build(const JobSpec& spec, uint8_t band, Bytes id, const Queue::NamedGroup& group,
+                      std::vector<std::string> unmet) {
   Job* job = Job::make(id, spec.payload);
   const int64_t now = queue_->queue_ms;
   job->seq = queue_->next_seq++;
   job->band = band;
-  job->lane = queue_->join_lane(band, spec.group.value_or(Bytes()), spec.keys, false);
+  const bool lifo = group.config.order.is_lifo(band);
+  job->lane = queue_->lanes.join(band, group.name, spec.keys, lifo, queue_->queue_ms);
   int64_t gate_ms = 0;
   if (spec.delay_ms) gate_ms = now + *spec.delay_ms;
   if (spec.at_ms) gate_ms = *spec.at_ms;
@@ -174,7 +176,6 @@ Job* QueueWork::build(const JobSpec& spec, uint8_t band, Bytes id, std::vector<s
   const int64_t boost_ms = spec.boost_ms.value_or(0);
   const int64_t release_ms = std::max(now, gate_ms);
   job->rank = release_ms;  // what extras begin with
-  JobOptions options = options_of(spec);
   const bool has_options = spec.lease_ms || spec.max_run_ms || spec.retry || spec.backoff_ms ||
                            !spec.needs.empty() || !spec.tags.empty();
   if (has_options || gate_ms != 0 || boost_ms != 0 || spec.cost.value_or(1) != 1 || spec.ttl_ms ||
@@ -186,7 +187,7 @@ Job* QueueWork::build(const JobSpec& spec, uint8_t band, Bytes id, std::vector<s
     extras.cost = spec.cost.value_or(1);
     if (spec.ttl_ms) extras.ttl_ms = *spec.ttl_ms;
     extras.unmet = std::move(unmet);
-    if (has_options) extras.options = std::make_unique<JobOptions>(std::move(options));
+    if (has_options) extras.options = std::make_unique<JobOptions>(options_of(spec));
   }
   job->rank = release_ms - boost_ms;
   return job;
@@ -226,7 +227,7 @@ std::string QueueWork::check_wait(const JobSpec& spec, uint8_t band) {
       QueueError("TOOLATE").with("eta_ms", eta_ms).with("maxwait_ms", *spec.max_wait_ms));
 }
 
-std::string QueueWork::add_new(const JobSpec& spec, const char* result, AddOutcome& outcome) {
+std::string QueueWork::add_new(const JobSpec& spec, bool retained, AddOutcome& outcome) {
   std::vector<std::string> unmet;
   const Queue::NamedGroup group = queue_->named_group(spec.group.value_or(Bytes()));
   const uint8_t band = spec.band.value_or(queue_->config.values().default_band);
@@ -248,14 +249,14 @@ std::string QueueWork::add_new(const JobSpec& spec, const char* result, AddOutco
     const std::string prefix = std::to_string(queue_->queue_ms) + "-";
     id = prefix + std::to_string(queue_->next_seq);
     while (queue_->find(id) != nullptr) id = prefix + std::to_string(++queue_->next_seq);
-  } else if (Job* old = queue_->find(id)) {
-    // Retained, and the caller wants a new one (IFDUP).
+  } else if (Job* old = retained ? queue_->find(id) : nullptr) {
+    // The caller wants a new one (IFDUP). What made room for it may have let go of the old one.
     record_gone(id, EventType::kNone);
     queue_->erase(old);
   }
-  Job* job = build(spec, band, id, std::move(unmet));
+  Job* job = build(spec, band, id, group, std::move(unmet));
   place_new(job);
-  outcome = {result, job};
+  outcome = {"added", job};
   return {};
 }
 
@@ -280,13 +281,13 @@ std::string QueueWork::add_again(const JobSpec& spec, Job* old, AddOutcome& outc
       outcome = {"kept", old};
       return {};
     case IfDuplicate::kUpdate:
-      if (is_terminal(old->state)) return add_new(spec, "added", outcome);
+      if (is_terminal(old->state)) return add_new(spec, true, outcome);
       if (old->state == JobState::kActive) return set_successor(spec, old, outcome);
       return update_waiting(spec, old, outcome);
     case IfDuplicate::kReplace:
       break;
   }
-  if (is_terminal(old->state)) return add_new(spec, "added", outcome);
+  if (is_terminal(old->state)) return add_new(spec, true, outcome);
   if (old->state == JobState::kActive) return set_successor(spec, old, outcome);
   return replace_waiting(spec, old, outcome);
 }
@@ -370,7 +371,8 @@ std::string QueueWork::replace_waiting(const JobSpec& spec, Job* job, AddOutcome
   queue_->place(job);
   queue_->erase(job);
   const uint8_t band = spec.band.value_or(queue_->config.values().default_band);
-  Job* made = build(spec, band, id, std::move(unmet));
+  Job* made =
+      build(spec, band, id, queue_->named_group(spec.group.value_or(Bytes())), std::move(unmet));
   place_new(made);
   outcome = {"replaced", made};
   return {};

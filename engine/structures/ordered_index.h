@@ -231,6 +231,8 @@ class OrderedIndex {
   template <class Before>
   Iterator search(Before before, uint64_t* rank) const;
   bool locate(const Entry& key, Path& path) const;
+  // REQUIRES: not empty().
+  void lead_to_first(Path& path) const;
   bool step_back(Path& path) const;
   static bool find_equal(const Leaf* leaf, const Entry& key, uint32_t* at, bool* may_go_on);
 

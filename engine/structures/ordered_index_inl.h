@@ -126,6 +126,12 @@ auto OrderedIndex<Value, TieOrder>::find(uint64_t major, uint64_t minor, Value v
 template <class Value, class TieOrder>
 bool OrderedIndex<Value, TieOrder>::locate(const Entry& key, Path& path) const {
   if (root_ == nullptr) return false;
+  // A queue's entry goes when it has become the first one: no search.
+  const Entry first = first_->first();
+  if (first.major == key.major && first.minor == key.minor && first.value == key.value) {
+    lead_to_first(path);
+    return true;
+  }
   void* node = root_;
   for (uint32_t level = 0; level < height_; ++level) {
     auto* inner = static_cast<Inner*>(node);
@@ -139,6 +145,17 @@ bool OrderedIndex<Value, TieOrder>::locate(const Entry& key, Path& path) const {
     if (find_equal(path.leaf, key, &path.at, &may_go_on)) return true;
   } while (may_go_on && step_back(path));
   return false;
+}
+
+template <class Value, class TieOrder>
+void OrderedIndex<Value, TieOrder>::lead_to_first(Path& path) const {
+  path.leaf = first_;
+  path.at = 0;
+  void* node = root_;
+  for (uint32_t level = 0; level < height_; ++level) {
+    path.steps[level] = {static_cast<Inner*>(node), 0};
+    node = path.steps[level].node->children[0];
+  }
 }
 
 // Moves the path to the leaf before its own.
@@ -349,13 +366,7 @@ auto OrderedIndex<Value, TieOrder>::erase_at(uint64_t rank) -> Entry {
 template <class Value, class TieOrder>
 auto OrderedIndex<Value, TieOrder>::pop_front() -> Entry {
   Path path;
-  path.leaf = first_;
-  path.at = 0;
-  void* node = root_;
-  for (uint32_t level = 0; level < height_; ++level) {
-    path.steps[level] = {static_cast<Inner*>(node), 0};
-    node = path.steps[level].node->children[0];
-  }
+  lead_to_first(path);
   const Entry entry = first_->first();
   remove_at(path);
   return entry;

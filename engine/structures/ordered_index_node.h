@@ -98,6 +98,7 @@ struct OrderedKeys {
   // The arrays may overlap.
   void move(uint32_t to, uint32_t from, uint32_t n) { copy(to, *this, from, n); }
   void copy(uint32_t to, const OrderedKeys& other, uint32_t from, uint32_t n) {
+    if (n == 0) return;  // at either end, where most entries come and go
     std::memmove(majors + to, other.majors + from, n * sizeof(uint64_t));
     std::memmove(minors + to, other.minors + from, n * sizeof(uint64_t));
     if constexpr (kHasValue) {
