@@ -169,19 +169,16 @@ Lsn Execution::finish() {
 
 ShardMask Execution::shards_of(const Command& command, std::span<const Bytes> args,
                                KeyRef& first_key) {
-  const KeySpec& first = command.keys[0];
-  // Nearly every command: one key at a fixed place.
-  if (first.find == KeySpec::Find::kRange && first.begin == KeySpec::Begin::kIndex &&
-      first.last == 0 && command.keys[1].begin == KeySpec::Begin::kNone) {
-    const Bytes key = args[static_cast<size_t>(first.index)];
+  if ((command.flags & kScriptShards) != 0) {
+    return engine_.scripts().shards(*this, command, args);
+  }
+  if (const size_t only = only_key_argument(command, args); only != 0) {
+    const Bytes key = args[only];
     if (first_key.key.data() != key.data()) first_key = KeyRef(key);
     return (command.flags & kEveryShard) != 0 ? kAllShards : 1U << first_key.shard;
   }
   if ((command.flags & kEveryShard) != 0) return kAllShards;
-  if ((command.flags & kScriptShards) != 0) {
-    return engine_.scripts().shards(*this, command, args);
-  }
-  if (first.begin == KeySpec::Begin::kNone) return 0;
+  if (command.keys[0].begin == KeySpec::Begin::kNone) return 0;
   // A handler finds the same fault in the arguments and replies it; it gets what could be found.
   find_keys_with_flags(command, args, key_positions_);
   ShardMask mask = 0;

@@ -104,6 +104,19 @@ bool find_keys_with_flags(const Command& command, std::span<const Bytes> args,
   return fits;
 }
 
+size_t only_key_argument(const Command& command, std::span<const Bytes> args) {
+  const KeySpec& spec = command.keys[0];
+  if (spec.begin != KeySpec::Begin::kIndex || command.keys[1].begin != KeySpec::Begin::kNone ||
+      command.find_other_keys != nullptr) {
+    return 0;
+  }
+  const auto at = static_cast<size_t>(spec.index);
+  if (spec.find == KeySpec::Find::kRange) return spec.last == 0 ? at : 0;
+  if (spec.find != KeySpec::Find::kKeyNum || spec.key_num_index != 0) return 0;
+  const size_t key = at + static_cast<size_t>(spec.first_key);
+  return key < args.size() && args[at] == "1" ? key : 0;
+}
+
 // --- Look-up ---
 
 namespace {

@@ -176,6 +176,10 @@ struct Command {
 bool find_keys_with_flags(const Command& command, std::span<const Bytes> args,
                           std::vector<KeyPosition>& positions);
 
+// The argument that is the command's only key where that is clear without a search: one at a fixed
+// place, or behind a count of 1. 0: it is not.
+size_t only_key_argument(const Command& command, std::span<const Bytes> args);
+
 // All rows, and look-up by name without regard to case. Built once, then constant.
 class CommandTable {
  public:

@@ -76,11 +76,12 @@ bool OptionReader::next() {
   if (failed_) return false;
   at_ += taken_;
   taken_ = 1;
+  option_ = at_ < end_ ? call_.args[at_] : Bytes();
   return at_ < end_;
 }
 
-bool OptionReader::is(Bytes name, size_t values) {
-  if (failed_ || !call_.option(at_, name)) return false;
+bool OptionReader::is_named(Bytes name, size_t values) {
+  if (!equals_ignore_case(option_, name)) return false;
   if (at_ + values >= end_) {
     fail(errors::kSyntax);
     return false;
@@ -121,12 +122,14 @@ void OptionReader::bad_value() {
   if (failed_) return;
   reply_bad_field(call_, to_lower(call_.args[at_]));
   failed_ = true;
+  option_ = {};
 }
 
 void OptionReader::fail(Bytes error) {
   if (failed_) return;
   call_.reply.error(error);
   failed_ = true;
+  option_ = {};
 }
 
 // --- Q.POP ---

@@ -83,7 +83,10 @@ class OptionReader {
   // Goes to the next option. False at the end, and after a failure.
   bool next();
   // True if the present option has this name; it then has `values` values, or has failed.
-  bool is(Bytes name, size_t values = 0);
+  bool is(Bytes name, size_t values = 0) {
+    // A command asks for one name after the other, most of another length.
+    return option_.size() == name.size() && is_named(name, values);
+  }
   // The option is none of those that the command knows.
   void unknown() { fail(errors::kSyntax); }
 
@@ -108,9 +111,12 @@ class OptionReader {
   size_t position() const { return at_; }
 
  private:
+  bool is_named(Bytes name, size_t values);
+
   Call& call_;
   size_t at_;
   size_t end_;
+  Bytes option_;      // the present one; empty at the end and after a failure
   size_t taken_ = 0;  // arguments of the present option, with its name; 0: before the first
   bool failed_ = false;
 };
