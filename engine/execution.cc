@@ -230,7 +230,9 @@ void Execution::lock_for(Client& client, const Request& request,
   if ((command.flags & kAllowBusy) != 0) return lock_unless_busy(mask);
   lock(mask);
   if (engine_.adopted_queues.load(std::memory_order_relaxed) != 0) [[unlikely]] {
-    lock_adopted(mask, command, first_key);
+    const bool one_key = (command.flags & (kEveryShard | kScriptShards)) == 0 &&
+                         only_key_argument(command, request.args) != 0;
+    lock_adopted(mask, one_key ? &first_key : nullptr);
     if (locked_ == kAllShards) return;
   }
   if ((command.flags & kReadonly) != 0) return;

@@ -146,9 +146,9 @@ class Execution {
   void serve(const Waiter& waiter, Bytes key);
   // --- Keys that queues show (Q.ADOPT), engine/execution_adopted.cc ---
   // The shards that a command on these keys needs besides those of `mask`, as far as the shards
-  // that are locked say.
-  ShardMask adopted_shards(ShardMask mask, const Command& command, const KeyRef& first_key) const;
-  void lock_adopted(ShardMask mask, const Command& command, const KeyRef& first_key);
+  // that are locked say. `only_key`: all that it can change; null: it may have others.
+  ShardMask adopted_shards(ShardMask mask, const KeyRef* only_key) const;
+  void lock_adopted(ShardMask mask, const KeyRef* only_key);
   // What has changed of them becomes what has happened to their queues' jobs.
   void settle_adopted();
   void look_at_missed(Shard& shard);

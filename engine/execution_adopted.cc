@@ -12,33 +12,24 @@ namespace {
 // Jobs of one queue whose time has come, in one lock hold.
 constexpr size_t kMaxReclaimedPerHold = 64;
 
-// Nearly every command: its one key stands at a fixed place, so it is all that it can change.
-bool names_one_key(const Command& command) {
-  const KeySpec& first = command.keys[0];
-  return first.find == KeySpec::Find::kRange && first.begin == KeySpec::Begin::kIndex &&
-         first.last == 0 && command.keys[1].begin == KeySpec::Begin::kNone &&
-         (command.flags & (kEveryShard | kScriptShards)) == 0;
-}
-
 }  // namespace
 
-ShardMask Execution::adopted_shards(ShardMask mask, const Command& command,
-                                    const KeyRef& first_key) const NO_THREAD_SAFETY_ANALYSIS {
-  const bool one_key = names_one_key(command);
+ShardMask Execution::adopted_shards(ShardMask mask,
+                                    const KeyRef* only_key) const NO_THREAD_SAFETY_ANALYSIS {
   ShardMask needed = 0;
   for (ShardMask rest = mask; rest != 0; rest &= rest - 1) {
     const AdoptedWatches* watches =
         engine_.shard(static_cast<unsigned>(std::countr_zero(rest))).adopted.get();
     if (watches == nullptr) continue;
-    needed |= one_key ? watches->shards_of(first_key.key) : watches->shards();
+    needed |= only_key != nullptr ? watches->shards_of(only_key->key) : watches->shards();
   }
   return needed;
 }
 
-void Execution::lock_adopted(ShardMask mask, const Command& command, const KeyRef& first_key) {
+void Execution::lock_adopted(ShardMask mask, const KeyRef* only_key) {
   // Locking further shards may have let go of those that said so: they are asked again.
   for (;;) {
-    const ShardMask needed = mask | adopted_shards(mask, command, first_key);
+    const ShardMask needed = mask | adopted_shards(mask, only_key);
     if ((needed & ~locked_) == 0) return;
     lock(needed);
   }

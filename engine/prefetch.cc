@@ -37,8 +37,7 @@ void Prefetch::add(Engine& engine, int database, Request& request) NO_THREAD_SAF
   if (command == nullptr) return;
   const std::span<const Bytes> args = request.args;
   const KeySpec& keys = command->keys[0];
-  const bool is_range =
-      keys.begin == KeySpec::Begin::kIndex && keys.find == KeySpec::Find::kRange;
+  const bool is_range = keys.begin == KeySpec::Begin::kIndex && keys.find == KeySpec::Find::kRange;
   const size_t first =
       is_range ? static_cast<size_t>(keys.index) : only_key_argument(*command, args);
   if (first == 0 || first >= args.size()) return;
