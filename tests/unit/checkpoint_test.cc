@@ -16,16 +16,17 @@ namespace {
 int64_t fixed_clock() { return 1'700'000'000'000; }
 
 struct Running {
-  std::unique_ptr<Store> store;
+  // First, so that it goes last: a checkpoint that runs at the end walks through it.
   std::unique_ptr<MapEngine> engine;
+  std::unique_ptr<Store> store;
 };
 
 Running start(StoreOptions options, size_t walk_filling = 0) {
   MapReplay replay;
   auto store = Store::open(std::move(options), replay);
   REQUIRE_MESSAGE(store.ok(), store.status().message());
-  Running running{std::move(*store), nullptr};
-  running.engine = std::make_unique<MapEngine>(&running.store->journal(), replay.state);
+  Running running{std::make_unique<MapEngine>(&(*store)->journal(), replay.state),
+                  std::move(*store)};
   MapEngine* engine = running.engine.get();
   running.store->start_checkpoints([engine, walk_filling] { return engine->walk(walk_filling); },
                                    fixed_clock);
