@@ -17,7 +17,8 @@ namespace sluice {
 
 inline constexpr size_t kMaxVarintBytes = 10;
 
-// --- At a place --- with room for kMaxVarintBytes, and for the bytes behind a length.
+// --- At a place --- with room for kMaxVarintBytes, and for the bytes behind a length. What stands
+// in that room behind the end may be overwritten.
 
 // Of two bytes and more. Apart, so that the usual single byte is written in place. The groups of
 // seven bits move to their bytes all at once: a loop over lengths that vary is often mispredicted.
@@ -108,6 +109,13 @@ inline bool take_signed(Bytes& from, int64_t& value) {
   uint64_t raw = 0;
   if (!take_varint(from, raw)) return false;
   value = static_cast<int64_t>((raw >> 1) ^ (~(raw & 1) + 1));
+  return true;
+}
+
+inline bool take_double(Bytes& from, double& value) {
+  if (from.size() < sizeof(value)) return false;
+  std::memcpy(&value, from.data(), sizeof(value));
+  from.remove_prefix(sizeof(value));
   return true;
 }
 

@@ -36,8 +36,9 @@ struct Call {
   KeyRef key(size_t argument) const { return key(args[argument]); }
   // The same for one of the arguments themselves.
   KeyRef key(Bytes name) const {
-    return first_key.key.data() == name.data() && first_key.key.data() != nullptr ? first_key
-                                                                                  : KeyRef(name);
+    const bool is_first = first_key.key.data() == name.data() && name.data() != nullptr &&
+                          first_key.key.size() == name.size();
+    return is_first ? first_key : KeyRef(name);
   }
   // The client's selected database in the shard of `key`.
   Database database(const KeyRef& key) const { return database(key, client.database); }

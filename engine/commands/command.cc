@@ -161,6 +161,8 @@ size_t slot_of(uint64_t low, uint64_t high, size_t size, size_t slots) {
 }
 
 uint8_t element_argument_of(const Command& row) {
+  // Behind a number of keys an argument may be anything.
+  if (row.keys[0].find != KeySpec::Find::kRange) return 0;
   const Bytes group = row.group;
   const Bytes name = row.name;
   if (name == "zadd" || name == "zincrby") return 3;

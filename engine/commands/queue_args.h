@@ -116,7 +116,7 @@ class OptionReader {
   Call& call_;
   size_t at_;
   size_t end_;
-  Bytes option_;      // the present one; empty at the end and after a failure
+  Bytes option_;      // the present one; empty before the first, at the end, after a failure
   size_t taken_ = 0;  // arguments of the present option, with its name; 0: before the first
   bool failed_ = false;
 };

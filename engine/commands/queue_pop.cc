@@ -70,7 +70,7 @@ bool drop_older_pop(Call& call, std::span<const Bytes> keys, const PopSpec& spec
   const std::string request = request_key(spec);
   bool dropped = false;
   for (const Bytes name : keys) {
-    Shard& shard = call.engine.shard(KeyRef(name).shard);
+    Shard& shard = call.engine.shard(call.key(name).shard);
     shard.mutex.assert_held();
     const std::string key(name);
     const QueueWaiters* waiters = shard.waiters.find_queue(call.client.database, key);

@@ -21,13 +21,6 @@ bool take_bounds(Bytes& from, Effect& effect) {
          effect.first >= -kLargest && effect.first <= kLargest && effect.size < uint64_t{kLargest};
 }
 
-bool take_score(Bytes& from, double& score) {
-  if (from.size() < sizeof(score)) return false;
-  std::memcpy(&score, from.data(), sizeof(score));
-  from.remove_prefix(sizeof(score));
-  return true;
-}
-
 }  // namespace
 
 char* EffectEncoder::begin(EffectType type, int database, Bytes key, size_t room) {
@@ -182,7 +175,7 @@ bool decode_effect(Bytes& records, Effect& effect) {
     case EffectType::kSortedRemove:
       return take_bytes(records, effect.field);
     case EffectType::kSortedPut:
-      return take_score(records, effect.score) && take_bytes(records, effect.field) &&
+      return take_double(records, effect.score) && take_bytes(records, effect.field) &&
              !std::isnan(effect.score);
     case EffectType::kListPut:
       return take_bounds(records, effect) && take_signed(records, effect.number) &&

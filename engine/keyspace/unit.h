@@ -137,6 +137,7 @@ class Unit {
   void clear() {
     records.clear();
     records.shrink(1U << 20);
+    value_.clear();
     value_.shrink(1U << 20);
     record_count = 0;
     changes = 0;

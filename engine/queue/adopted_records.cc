@@ -1,7 +1,6 @@
 #include "engine/queue/adopted_records.h"
 
 #include <cmath>
-#include <cstring>
 
 #include "engine/base/numbers.h"
 #include "engine/base/varint.h"
@@ -63,13 +62,11 @@ bool decode_member(Bytes from, RecordedMember& recorded) {
   member.has_place = (flags & kHasPlace) != 0;
   uint64_t reclaims = 0;
   if (!take_duration(from, member.since_ms) || !take_u8(from, member.band) ||
-      !take_varint(from, reclaims) || reclaims > UINT32_MAX ||
-      from.size() != sizeof(member.score)) {
+      !take_varint(from, reclaims) || reclaims > UINT32_MAX || !take_double(from, member.score)) {
     return false;
   }
   member.reclaims = static_cast<uint32_t>(reclaims);
-  std::memcpy(&member.score, from.data(), sizeof(member.score));
-  return !std::isnan(member.score);
+  return !std::isnan(member.score) && from.empty();
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "engine/base/varint.h"
 #include "engine/queue/queue.h"
@@ -74,13 +73,6 @@ bool take_byte(Bytes& from, uint8_t& byte) {
   byte = static_cast<uint8_t>(from.front());
   from.remove_prefix(1);
   return true;
-}
-
-bool take_double(Bytes& from, double& value) {
-  if (from.size() < sizeof(value)) return false;
-  std::memcpy(&value, from.data(), sizeof(value));
-  from.remove_prefix(sizeof(value));
-  return std::isfinite(value);
 }
 
 bool take_number(Bytes& from, uint64_t limit, auto& value) {
@@ -223,7 +215,10 @@ bool decode_run(Bytes& from, int64_t base_ms, JobRun& run, Bytes& worker) {
   if ((bits & kRunLimit) != 0 && !take_number(from, kMaxNumber, run.run_deadline_steady)) {
     return false;
   }
-  if ((bits & kRunCharged) != 0 && !take_double(from, run.charged_ms)) return false;
+  if ((bits & kRunCharged) != 0 &&
+      !(take_double(from, run.charged_ms) && std::isfinite(run.charged_ms))) {
+    return false;
+  }
   run.cancelled = (bits & kRunCancelled) != 0;
   return !run.cancelled || take_text(from, run.cancel_reason);
 }

@@ -1,7 +1,6 @@
 #include "engine/queue/queue_records.h"
 
 #include <cmath>
-#include <cstring>
 #include <optional>
 
 #include "engine/base/numbers.h"
@@ -135,9 +134,7 @@ struct RecordedShare {
 };
 
 bool decode_share(Bytes from, RecordedShare& share) {
-  if (!take_level(from, share.level) || from.size() < sizeof(double)) return false;
-  std::memcpy(&share.virtual_ms, from.data(), sizeof(double));
-  from.remove_prefix(sizeof(double));
+  if (!take_level(from, share.level) || !take_double(from, share.virtual_ms)) return false;
   constexpr int64_t kLimit = int64_t{1} << 62;
   return std::isfinite(share.virtual_ms) && take_signed(from, share.arrival_us) && from.empty() &&
          share.arrival_us >= -kLimit && share.arrival_us <= kLimit;

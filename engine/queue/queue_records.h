@@ -44,8 +44,8 @@ inline void record_head_at_end(Unit& unit, Queue& queue) {
   unit.dirty_queues.push_back(&queue);
 }
 
-// Append what is put behind the key in a record as `value` of Effect; of kJobGone that is
-// encode_event() of job_record.h.
+// Append what is put behind the key in a record as `value` of Effect. (That of kJobGone is an event
+// head alone: encode_event() of job_record.h.)
 void encode_head(const Queue& queue, ByteBuffer& out);
 void encode_config(ConfigLevel level, Bytes pattern, std::span<const ConfigField> fields,
                    ByteBuffer& out);

@@ -82,7 +82,8 @@ void QueueWork::record_job(const Job& job, EffectType type, const RecordedEvent&
 }
 
 void QueueWork::record_gone(Bytes id, EventType type) {
-  const RecordedEvent event = next_event(id, type, {});
+  EventFields no_fields;
+  const RecordedEvent event = next_event(id, type, no_fields);
   write(EffectType::kJobGone, id, [&](ByteBuffer& value) { encode_event(event, value); });
 }
 

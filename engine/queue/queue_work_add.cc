@@ -371,8 +371,7 @@ std::string QueueWork::replace_waiting(const JobSpec& spec, Job* job, AddOutcome
   queue_->place(job);
   queue_->erase(job);
   const uint8_t band = spec.band.value_or(queue_->config.values().default_band);
-  Job* made =
-      build(spec, band, id, queue_->named_group(spec.group.value_or(Bytes())), std::move(unmet));
+  Job* made = build(spec, band, id, group, std::move(unmet));
   place_new(made);
   outcome = {"replaced", made};
   return {};

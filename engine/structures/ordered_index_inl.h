@@ -126,7 +126,7 @@ auto OrderedIndex<Value, TieOrder>::find(uint64_t major, uint64_t minor, Value v
 template <class Value, class TieOrder>
 bool OrderedIndex<Value, TieOrder>::locate(const Entry& key, Path& path) const {
   if (root_ == nullptr) return false;
-  // A queue's entry goes when it has become the first one: no search.
+  // Where entries go in their order, each is the first one by then: no search.
   const Entry first = first_->first();
   if (first.major == key.major && first.minor == key.minor && first.value == key.value) {
     lead_to_first(path);

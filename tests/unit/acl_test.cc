@@ -178,6 +178,26 @@ TEST_CASE("every command with keys is refused to whom has none") {
   CHECK_GT(refused, 80);
 }
 
+TEST_CASE("an only key that is told at a glance is the one that a search finds") {
+  std::vector<KeyPosition> positions;
+  size_t told = 0;
+  for (const Command* command : every_command()) {
+    INFO(CommandTable::full_name(*command));
+    std::vector<Bytes> args = plain_arguments(*command);
+    const size_t only = only_key_argument(*command, args);
+    if (only == 0 || (command->keys[0].flags & kKeyNotKey) != 0) continue;
+    CHECK(find_keys_with_flags(*command, args, positions));
+    REQUIRE_EQ(positions.size(), 1);
+    CHECK_EQ(positions[0].index, only);
+    ++told;
+    if (command->keys[0].find != KeySpec::Find::kKeyNum) continue;
+    // Of several it is none.
+    args[static_cast<size_t>(command->keys[0].index)] = "2";
+    CHECK_EQ(only_key_argument(*command, args), 0);
+  }
+  CHECK_GT(told, 80);
+}
+
 TEST_CASE("reading and writing keys are rights of their own") {
   const AclRules rules = rules_of("+@all allchannels ~all:* %R~ro:* %W~wo:*");
   struct Line {

@@ -309,19 +309,28 @@ TEST_CASE("an event takes some tens of bytes") {
   CHECK(log.memory_bytes() < 50 * 100'000);
 }
 
-TEST_CASE("fields come back in order") {
-  EventFields fields;
-  fields.add("worker", "w\n1");
-  fields.add("lease", int64_t{-7});
-  fields.add("error", "");
-  Bytes rest = fields.bytes();
-  Bytes name;
-  Bytes value;
-  std::vector<std::string> seen;
-  while (sluice::next_event_field(rest, name, value)) {
-    seen.push_back(std::string(name) + "=" + std::string(value));
+TEST_CASE("fields come back in order, few and many") {
+  for (const size_t more : {0, 1, 50, 60, 96, 5000}) {
+    CAPTURE(more);
+    EventFields fields;
+    fields.add("worker", "w\n1");
+    fields.add("lease", int64_t{-7});
+    std::vector<std::string> added{"worker=w\n1", "lease=-7"};
+    if (more != 0) {
+      fields.add("progress", std::string(more, 'p'));
+      added.push_back("progress=" + std::string(more, 'p'));
+    }
+    fields.add("error", "");
+    added.push_back("error=");
+    Bytes rest = fields.bytes();
+    Bytes name;
+    Bytes value;
+    std::vector<std::string> seen;
+    while (sluice::next_event_field(rest, name, value)) {
+      seen.push_back(std::string(name) + "=" + std::string(value));
+    }
+    CHECK(seen == added);
   }
-  CHECK(seen == std::vector<std::string>{"worker=w\n1", "lease=-7", "error="});
 }
 
 TEST_CASE("types have names, and none is no name") {
