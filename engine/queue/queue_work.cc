@@ -81,9 +81,8 @@ void QueueWork::record_job(const Job& job, EffectType type, const RecordedEvent&
   record_share(ConfigLevel::kGroup, group.name, group.virtual_ms, group.limiter);
 }
 
-void QueueWork::record_gone(Bytes id, EventType type) {
-  EventFields no_fields;
-  const RecordedEvent event = next_event(id, type, no_fields);
+void QueueWork::record_gone(Bytes id, EventType type, const EventFields& fields) {
+  const RecordedEvent event = next_event(id, type, fields);
   write(EffectType::kJobGone, id, [&](ByteBuffer& value) { encode_event(event, value); });
 }
 

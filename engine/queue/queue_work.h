@@ -248,7 +248,7 @@ class QueueWork {
   void record_put(Job* job, EventType event, const EventFields& fields = {});
   void record_state(Job* job, EventType event, const EventFields& fields = {});
   void record_job(const Job& job, EffectType type, const RecordedEvent& event);
-  void record_gone(Bytes id, EventType event);
+  void record_gone(Bytes id, EventType event, const EventFields& fields = {});
   void record_limits(const Job& job);
   void record_share(ConfigLevel level, Bytes name, double virtual_ms, const Limiter& limiter);
   RecordedEvent next_event(Bytes id, EventType event, const EventFields& fields);

@@ -5,8 +5,6 @@
 #include <set>
 #include <span>
 
-#include "engine/queue/job_record.h"
-
 namespace sluice {
 
 namespace {
@@ -365,8 +363,7 @@ std::string QueueWork::replace_waiting(const JobSpec& spec, Job* job, AddOutcome
   EventFields fields;
   fields.add("error", Bytes("replaced"));
   const std::string id(job->id());
-  const RecordedEvent event = next_event(id, EventType::kCancelled, fields);
-  write(EffectType::kJobGone, id, [&](ByteBuffer& value) { encode_event(event, value); });
+  record_gone(id, EventType::kCancelled, fields);
   // Whoever needs this id waits for the new job.
   queue_->place(job);
   queue_->erase(job);
