@@ -63,9 +63,10 @@ Queue::NamedGroup Queue::named_group(Bytes name) const {
   return {name, known->config, known->waiting, known->active};
 }
 
-Lane* Queue::join_lane(uint8_t band, Bytes group, std::span<const Bytes> keys, bool bound) {
-  const bool lifo = !bound && group_config(group).order.is_lifo(band);
-  return lanes.join(band, group, keys, lifo, queue_ms);
+Lane* Queue::join_lane(uint8_t band, const NamedGroup& group, std::span<const Bytes> keys,
+                       bool bound) {
+  const bool lifo = !bound && group.config.order.is_lifo(band);
+  return lanes.join(band, group.name, keys, lifo, queue_ms);
 }
 
 void Queue::count_in(const Job* job, bool in) {

@@ -103,7 +103,10 @@ class Queue {
   };
   NamedGroup named_group(Bytes name) const;
   // The lane for a job of this band with this group and keys.
-  Lane* join_lane(uint8_t band, Bytes group, std::span<const Bytes> keys, bool bound);
+  Lane* join_lane(uint8_t band, const NamedGroup& group, std::span<const Bytes> keys, bool bound);
+  Lane* join_lane(uint8_t band, Bytes group, std::span<const Bytes> keys, bool bound) {
+    return join_lane(band, named_group(group), keys, bound);
+  }
 
   // --- By state --- keys as named
   OrderedIndex<Job*> delays;  // (gate_ms, seq)

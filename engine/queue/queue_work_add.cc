@@ -165,8 +165,7 @@ Job* QueueWork::build(const JobSpec& spec, uint8_t band, Bytes id, const Queue::
   const int64_t now = queue_->queue_ms;
   job->seq = queue_->next_seq++;
   job->band = band;
-  const bool lifo = group.config.order.is_lifo(band);
-  job->lane = queue_->lanes.join(band, group.name, spec.keys, lifo, queue_->queue_ms);
+  job->lane = queue_->join_lane(band, group, spec.keys, false);
   int64_t gate_ms = 0;
   if (spec.delay_ms) gate_ms = now + *spec.delay_ms;
   if (spec.at_ms) gate_ms = *spec.at_ms;
