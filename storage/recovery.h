@@ -3,11 +3,9 @@
 // The result is right or refused, never shorter in silence:
 //  - units are contiguous from B+1, and the last one is at or after both E and the high-water mark;
 //  - after a gap nothing counts. A gap at or above E and the mark is the end of what was not synced
-//  when
-//    the power went: the rest is removed from the log. A gap below them is damage.
+//    when the power went: the rest is removed from the log. A gap below them is damage.
 //  - a unit or piece that is not whole is damage, wherever it is: RocksDB's own checksums have
-//  sorted
-//    out torn tails before.
+//    sorted out torn tails before.
 // One thread.
 #pragma once
 

@@ -13,7 +13,6 @@
 
 #include "storage/careful_fs.h"
 #include "storage/data_directory.h"
-#include "storage/prefetcher.h"
 #include "storage/rocksdb_crc32c.h"
 #include "storage/rocksdb_options.h"
 
@@ -24,6 +23,8 @@ namespace {
 constexpr uint64_t kStagedFileBytes = uint64_t{64} << 20;
 // After a huge unit the batch gives its memory back.
 constexpr size_t kKeptBatchBytes = size_t{2} << 20;
+// One call of a recovery: large enough that a disk with a millisecond's latency is kept at work.
+constexpr size_t kScanReadBytes = size_t{4} << 20;
 
 rocksdb::Slice to_slice(Bytes bytes) { return {bytes.data(), bytes.size()}; }
 template <size_t kSize>
@@ -36,7 +37,7 @@ bool is_checkpoint_key(const rocksdb::Slice& key) {
   return !key.empty() && key[0] == kCheckpointPrefix;
 }
 
-rocksdb::ReadOptions scan_options() {
+rocksdb::ReadOptions read_options() {
   rocksdb::ReadOptions read;
   read.verify_checksums = true;
   read.fill_cache = false;
@@ -44,12 +45,17 @@ rocksdb::ReadOptions scan_options() {
   return read;
 }
 
+// For a recovery, which reads from end to end.
+rocksdb::ReadOptions scan_options() {
+  rocksdb::ReadOptions read = read_options();
+  read.readahead_size = kScanReadBytes;
+  return read;
+}
+
 class RocksdbLogReader final : public LogReader {
  public:
-  // `prefetcher` may be null; it outlives the reader.
-  RocksdbLogReader(std::unique_ptr<rocksdb::Iterator> at, Lsn from, std::string place,
-                   Prefetcher* prefetcher)
-      : at_(std::move(at)), place_(std::move(place)), prefetcher_(prefetcher) {
+  RocksdbLogReader(std::unique_ptr<rocksdb::Iterator> at, Lsn from, std::string place)
+      : at_(std::move(at)), place_(std::move(place)) {
     const LogKey key = encode_log_key(from);
     at_->SeekForPrev(to_slice(key));
     if (!at_->Valid() && at_->status().ok()) at_->SeekToFirst();
@@ -59,16 +65,12 @@ class RocksdbLogReader final : public LogReader {
     if (!damage_.ok()) return false;
     if (started_ && at_->Valid()) at_->Next();
     started_ = true;
-    if (!at_->Valid() || is_checkpoint_key(at_->key())) {
-      if (prefetcher_ != nullptr) prefetcher_->stop();
-      return false;
-    }
+    if (!at_->Valid() || is_checkpoint_key(at_->key())) return false;
     if (!decode_log_key(to_bytes(at_->key()), first_lsn)) {
       damage_ = {StatusCode::kDamaged, place_ + ": a key that is not an lsn"};
       return false;
     }
     commit = to_bytes(at_->value());
-    if (prefetcher_ != nullptr) prefetcher_->advance(commit.size());
     return true;
   }
 
@@ -79,20 +81,14 @@ class RocksdbLogReader final : public LogReader {
  private:
   std::unique_ptr<rocksdb::Iterator> at_;
   const std::string place_;
-  Prefetcher* const prefetcher_;
   bool started_ = false;
   Status damage_;
 };
 
 class RocksdbPieceReader final : public PieceReader {
  public:
-  // `prefetcher` may be null; it outlives the reader.
-  RocksdbPieceReader(std::unique_ptr<rocksdb::Iterator> at, uint64_t checkpoint, std::string place,
-                     Prefetcher* prefetcher)
-      : at_(std::move(at)),
-        checkpoint_(checkpoint),
-        place_(std::move(place)),
-        prefetcher_(prefetcher) {
+  RocksdbPieceReader(std::unique_ptr<rocksdb::Iterator> at, uint64_t checkpoint, std::string place)
+      : at_(std::move(at)), checkpoint_(checkpoint), place_(std::move(place)) {
     const PieceKey key = encode_piece_key(checkpoint, 0);
     at_->Seek(to_slice(key));
   }
@@ -109,7 +105,6 @@ class RocksdbPieceReader final : public PieceReader {
     }
     if (checkpoint != checkpoint_ || number == kSummaryNumber) return false;
     piece = to_bytes(at_->value());
-    if (prefetcher_ != nullptr) prefetcher_->advance(piece.size());
     return true;
   }
 
@@ -121,7 +116,6 @@ class RocksdbPieceReader final : public PieceReader {
   std::unique_ptr<rocksdb::Iterator> at_;
   const uint64_t checkpoint_;
   const std::string place_;
-  Prefetcher* const prefetcher_;
   bool started_ = false;
   Status damage_;
 };
@@ -210,7 +204,6 @@ class RocksdbLog final : public Log {
         failure_listener_(std::make_shared<FailureListener>()) {}
 
   ~RocksdbLog() override {
-    prefetcher_.reset();
     if (db_ == nullptr) return;
     db_->Close().PermitUncheckedError();
   }
@@ -223,16 +216,16 @@ class RocksdbLog final : public Log {
   }
 
   std::unique_ptr<LogReader> read_from(Lsn lsn) override {
-    return std::make_unique<RocksdbLogReader>(iterate(), lsn, directory_->path("log"),
-                                              prefetcher_.get());
+    return std::make_unique<RocksdbLogReader>(iterate(scan_options()), lsn,
+                                              directory_->path("log"));
   }
   Status trim_before(Lsn lsn) override;
   Status truncate_after(Lsn lsn) override;
 
   Result<std::optional<CheckpointSummary>> newest_checkpoint() override;
   std::unique_ptr<PieceReader> read_checkpoint(uint64_t checkpoint) override {
-    return std::make_unique<RocksdbPieceReader>(iterate(), checkpoint, directory_->path("log"),
-                                                prefetcher_.get());
+    return std::make_unique<RocksdbPieceReader>(iterate(scan_options()), checkpoint,
+                                                directory_->path("log"));
   }
   Result<std::unique_ptr<CheckpointWriter>> start_checkpoint(uint64_t checkpoint) override {
     return std::unique_ptr<CheckpointWriter>(std::make_unique<RocksdbCheckpointWriter>(
@@ -253,13 +246,12 @@ class RocksdbLog final : public Log {
   Result<uint64_t> free_disk_bytes() const override;
 
  private:
-  std::unique_ptr<rocksdb::Iterator> iterate() {
-    return std::unique_ptr<rocksdb::Iterator>(db_->NewIterator(scan_options()));
+  std::unique_ptr<rocksdb::Iterator> iterate(const rocksdb::ReadOptions& options) {
+    return std::unique_ptr<rocksdb::Iterator>(db_->NewIterator(options));
   }
   Status open_database();
   Status empty_staging();
-  bool direct_writes_work() const;
-  void start_prefetch();
+  bool direct_io_works() const;
 
   const RocksdbLogOptions options_;
   const std::unique_ptr<rocksdb::Env> own_env_;
@@ -269,7 +261,6 @@ class RocksdbLog final : public Log {
   std::unique_ptr<DataDirectory> directory_;  // outlives db_: its lock guards the files
   std::unique_ptr<rocksdb::DB> db_;
   rocksdb::WriteBatch batch_;
-  std::unique_ptr<Prefetcher> prefetcher_;
 };
 
 Status RocksdbLog::open() {
@@ -280,12 +271,11 @@ Status RocksdbLog::open() {
     if (Status status = empty_staging(); !status.ok()) return status;
   }
   if (Status status = open_database(); !status.ok()) return status;
-  start_prefetch();
   return directory_->creating() ? directory_->finish_creation() : Status();
 }
 
 Status RocksdbLog::open_database() {
-  rocksdb::Options options = make_options(options_, !options_.read_only && direct_writes_work());
+  rocksdb::Options options = make_options(options_, !options_.read_only && direct_io_works());
   options.env = env_;
   options.info_log = info_log_;
   options.listeners = {failure_listener_};
@@ -306,9 +296,10 @@ Status RocksdbLog::open_database() {
   return {failure.code(), failure.message() + " (" + damage + ")"};
 }
 
-// Not every file system takes direct writes (tmpfs does not), and asking is the only way to know.
-bool RocksdbLog::direct_writes_work() const {
-  const std::string name = directory_->path("staging") + "/direct-write-test";
+// Not every file system takes direct input and output (an old tmpfs does not), and asking is the
+// only way to know.
+bool RocksdbLog::direct_io_works() const {
+  const std::string name = directory_->path("staging") + "/direct-io-test";
   rocksdb::FileOptions file_options;
   file_options.use_direct_writes = true;
   std::unique_ptr<rocksdb::FSWritableFile> file;
@@ -317,21 +308,6 @@ bool RocksdbLog::direct_writes_work() const {
   file.reset();
   env_->DeleteFile(name).PermitUncheckedError();
   return works;
-}
-
-// In the order in which recovery reads: the newest checkpoint's files, then the log's.
-void RocksdbLog::start_prefetch() {
-  if (options_.env != nullptr) return;  // not the machine's files
-  std::vector<rocksdb::LiveFileMetaData> files;
-  db_->GetLiveFilesMetaData(&files);
-  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) {
-    const bool a_is_log = !is_checkpoint_key(a.smallestkey);
-    const bool b_is_log = !is_checkpoint_key(b.smallestkey);
-    return a_is_log != b_is_log ? b_is_log : a.smallestkey < b.smallestkey;
-  });
-  std::vector<std::string> names;
-  for (const rocksdb::LiveFileMetaData& file : files) names.push_back(file.db_path + file.name);
-  prefetcher_ = std::make_unique<Prefetcher>(std::move(names));
 }
 
 // What a killed checkpoint left. Committed files have been moved out.
@@ -365,7 +341,7 @@ Status RocksdbLog::append_commits(std::span<const Commit> commits, bool sync) {
 
 Status RocksdbLog::trim_before(Lsn lsn) {
   // The commit that contains `lsn` begins at or before it, and everything from there must stay.
-  std::unique_ptr<rocksdb::Iterator> at = iterate();
+  std::unique_ptr<rocksdb::Iterator> at = iterate(read_options());
   const LogKey wanted = encode_log_key(lsn);
   at->SeekForPrev(to_slice(wanted));
   if (!at->status().ok()) return from_rocksdb(at->status(), "cannot trim the log");
@@ -381,7 +357,7 @@ Status RocksdbLog::trim_before(Lsn lsn) {
 }
 
 Status RocksdbLog::truncate_after(Lsn lsn) {
-  std::unique_ptr<rocksdb::Iterator> at = iterate();
+  std::unique_ptr<rocksdb::Iterator> at = iterate(read_options());
   const LogKey key = encode_log_key(lsn + 1);
   rocksdb::WriteBatch batch;
   rocksdb::Status status;
@@ -400,7 +376,7 @@ Status RocksdbLog::truncate_after(Lsn lsn) {
 
 Result<std::optional<CheckpointSummary>> RocksdbLog::newest_checkpoint() {
   const std::string place = directory_->path("log");
-  std::unique_ptr<rocksdb::Iterator> at = iterate();
+  std::unique_ptr<rocksdb::Iterator> at = iterate(read_options());
   at->SeekToLast();
   if (!at->status().ok())
     return from_rocksdb(at->status(), "cannot read the checkpoint in " + place);

@@ -26,8 +26,7 @@ rocksdb::ColumnFamilyOptions make_family_options(const RocksdbLogOptions& option
   table.format_version = 5;
   table.block_size = 64 << 10;
   table.index_shortening = rocksdb::BlockBasedTableOptions::IndexShorteningMode::kNoShortening;
-  // Blocks are read whole with one call each; reading ahead through a buffer would copy them twice.
-  table.max_auto_readahead_size = 0;
+  table.max_auto_readahead_size = 0;  // recovery says how far; nothing else reads more than a block
 
   rocksdb::ColumnFamilyOptions family;
   family.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
@@ -59,7 +58,7 @@ rocksdb::ColumnFamilyOptions make_family_options(const RocksdbLogOptions& option
   return family;
 }
 
-rocksdb::DBOptions make_db_options(const RocksdbLogOptions& options, bool direct_writes) {
+rocksdb::DBOptions make_db_options(const RocksdbLogOptions& options, bool direct_io) {
   rocksdb::DBOptions db;
   db.info_log_level = rocksdb::WARN_LEVEL;
   db.wal_recovery_mode = options.up_to_damage
@@ -92,9 +91,11 @@ rocksdb::DBOptions make_db_options(const RocksdbLogOptions& options, bool direct
   db.bytes_per_sync = 1 << 20;
   db.wal_bytes_per_sync = 0;
   db.use_fsync = false;
-  // Tables are written once and read at the next start only. Around the page cache they cost half
-  // of the CPU, and a sync of the log does not have to wait for their dirty pages.
-  db.use_direct_io_for_flush_and_compaction = direct_writes;
+  // Tables are written once and read at the next start only. Written around the page cache they
+  // cost half of the CPU, and a sync of the log does not wait for their dirty pages; read around
+  // it, a start does not fill as much memory with their pages as with the data.
+  db.use_direct_io_for_flush_and_compaction = direct_io;
+  db.use_direct_reads = direct_io;
   return db;
 }
 
@@ -138,8 +139,8 @@ void FailureListener::tell() {
   listener_(failure_);
 }
 
-rocksdb::Options make_options(const RocksdbLogOptions& options, bool direct_writes) {
-  return {make_db_options(options, direct_writes), make_family_options(options)};
+rocksdb::Options make_options(const RocksdbLogOptions& options, bool direct_io) {
+  return {make_db_options(options, direct_io), make_family_options(options)};
 }
 
 }  // namespace sluice

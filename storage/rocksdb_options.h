@@ -54,6 +54,6 @@ class FailureListener final : public rocksdb::EventListener {
   bool told_ GUARDED_BY(mutex_) = false;
 };
 
-rocksdb::Options make_options(const RocksdbLogOptions& options, bool direct_writes);
+rocksdb::Options make_options(const RocksdbLogOptions& options, bool direct_io);
 
 }  // namespace sluice

@@ -157,7 +157,7 @@ void fail_each_operation(SyncMode mode, FaultKind kind, bool stay_broken, bool p
     if (!outcome.reported) {
       // Nobody needed the operation: only clean-up may fail in silence.
       CHECK((operation.find("delete") != std::string::npos ||
-             operation.find("direct-write-test") != std::string::npos ||
+             operation.find("direct-io-test") != std::string::npos ||
              operation.find("OPTIONS") != std::string::npos));
     }
   }
