@@ -84,13 +84,13 @@ void Database::prefetch_element(const Shard& shard, const KeyRef& key,
   if (entry == nullptr) return;
   switch (entry->type()) {
     case Type::kHash:
-      return entry->object<Hash>().fields.prefetch(hash_bytes(effect.field));
+      return entry->object<Hash>().fields.prefetch_for_change(hash_bytes(effect.field));
     case Type::kSet:
-      return entry->object<Set>().members.prefetch(hash_bytes(effect.field));
+      return entry->object<Set>().members.prefetch_for_change(hash_bytes(effect.field));
     case Type::kSortedSet:
-      return entry->object<SortedSet>().members.prefetch(hash_bytes(effect.field));
+      return entry->object<SortedSet>().members.prefetch_for_change(hash_bytes(effect.field));
     case Type::kQueue:
-      return entry->object<Queue>().jobs.prefetch(hash_bytes(effect.field));
+      return entry->object<Queue>().jobs.prefetch_for_change(hash_bytes(effect.field));
     default:
       return;
   }

@@ -31,8 +31,10 @@ Queue::~Queue() { jobs.for_each(Job::destroy); }
 
 // --- Indexes of jobs ---
 
-void Queue::insert(Job* job) {
-  jobs.insert(job, hash_bytes(job->id()));
+void Queue::insert(Job* job, uint64_t id_hash) {
+  // A checkpoint's jobs come in the order of the map that they were walked in.
+  if (replaying_ && jobs.size() == jobs.kMaxOrdered) jobs.reserve_by_density();
+  jobs.insert(job, id_hash);
   place(job);
 }
 

@@ -70,10 +70,12 @@ class Queue {
   int64_t now(int64_t wall_ms) { return queue_ms = std::max(queue_ms, wall_ms); }
 
   // --- Indexes of jobs ---
-  Job* find(Bytes id) const { return jobs.find(id, hash_bytes(id)); }
+  Job* find(Bytes id, uint64_t id_hash) const { return jobs.find(id, id_hash); }
+  Job* find(Bytes id) const { return find(id, hash_bytes(id)); }
   // Puts a job, all of whose fields are set, into the map and the indexes of its state; takes it
   // out of them. Slots are part of that (an active job holds its slots), rate tokens are not.
-  void insert(Job* job);
+  void insert(Job* job, uint64_t id_hash);
+  void insert(Job* job) { insert(job, hash_bytes(job->id())); }
   void erase(Job* job);  // and destroys it
   // The same without the map of ids, around a change of the job's fields.
   void place(Job* job);

@@ -203,7 +203,8 @@ void put_job(Queue& queue, Bytes id, RecordedState& state, RecordedRest& rest) {
   // First, so that a group whose only job is replaced is not forgotten.
   Lane* lane = queue.lanes.join(state.band, rest.group, rest.keys, state.lifo, queue.queue_ms);
   Worker* worker = nullptr;
-  if (Job* old = queue.find(id)) {
+  const uint64_t id_hash = hash_bytes(id);
+  if (Job* old = queue.find(id, id_hash)) {
     worker = old->run() == nullptr ? nullptr : old->run()->worker;
     queue.erase(old);
   }
@@ -219,7 +220,7 @@ void put_job(Queue& queue, Bytes id, RecordedState& state, RecordedRest& rest) {
   }
   job->lane = lane;
   set_state(queue, job, state);
-  queue.insert(job);
+  queue.insert(job, id_hash);
   queue.leave_worker(worker);
 }
 

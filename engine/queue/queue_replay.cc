@@ -1,7 +1,10 @@
 // The end of a replay: jobs, which have stood in the map of ids alone, enter their indexes, each
 // index in its own order.
-#include <algorithm>
-#include <compare>
+#include <boost/sort/pdqsort/pdqsort.hpp>
+#include <functional>
+#include <future>
+#include <span>
+#include <vector>
 
 #include "engine/base/prefetch_line.h"
 #include "engine/queue/queue.h"
@@ -15,10 +18,23 @@ struct Placing {
   uint64_t minor;
   Job* job;
   Lane* lane;  // null: place() looks at the job again
-  auto operator<=>(const Placing& other) const {
-    return major != other.major ? major <=> other.major : minor <=> other.minor;
-  }
 };
+using Placings = std::span<Placing>;
+
+// Without a branch, whose outcome no processor could guess while it sorts.
+bool is_before(const Placing& a, const Placing& b) {
+  return (a.major < b.major) | ((a.major == b.major) & (a.minor < b.minor));
+}
+
+void sort(Placings places) {
+  boost::sort::pdqsort_branchless(places.begin(), places.end(), is_before);
+}
+
+// From here on a second thread is worth its start.
+constexpr size_t kMany = 1 << 14;
+// Jobs lie in memory as they came and are met in another order, so reading one waits for the
+// memory. These waits overlap if they are asked for some jobs ahead.
+constexpr size_t kAhead = 16;
 
 // What most jobs of a long queue are: all that their place depends on is in the Placing.
 bool is_plain(const Job* job) {
@@ -44,27 +60,40 @@ void Queue::end_replay() {
 }
 
 void Queue::place_all() {
-  // Jobs lie in memory as they came and are met in the order of the map, so reading one waits for
-  // the memory. These waits overlap if they are asked for some jobs ahead, and a plain job is read
-  // once.
-  constexpr size_t kAhead = 16;
   std::vector<Placing> all;
   all.reserve(jobs.size());
   jobs.for_each([&](Job* job) { all.push_back({0, 0, job, nullptr}); });
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (i + kAhead < all.size()) prefetch_line(all[i + kAhead].job);
-    all[i] = placing_of(all[i].job);
-    if (all[i].lane != nullptr) count_in(all[i].job, true);
-  }
-  std::sort(all.begin(), all.end());
-  for (size_t i = 0; i < all.size(); ++i) {
-    const Placing& next = all[i];
+  const auto read = [this](Placings places) {
+    for (size_t i = 0; i < places.size(); ++i) {
+      if (i + kAhead < places.size()) prefetch_line(places[i + kAhead].job);
+      places[i] = placing_of(places[i].job);
+      if (places[i].lane != nullptr) count_in(places[i].job, true);
+    }
+  };
+  const auto place_next = [this](Placings& places) {
+    const Placing& next = places.front();
     if (next.lane != nullptr) {
       lanes.add_ticket(next.lane, next.major, next.minor, next.job, queue_ms);
-      continue;
+    } else {
+      place(next.job);
     }
-    if (i + kAhead < all.size()) prefetch_line(all[i + kAhead].job);
-    place(next.job);
+    places = places.subspan(1);
+    if (places.size() > kAhead && places[kAhead].lane == nullptr) {
+      prefetch_line(places[kAhead].job);
+    }
+  };
+  Placings low = Placings(all).first(all.size() / 2);
+  Placings high = Placings(all).last(all.size() - low.size());
+  read(low);
+  // While this thread goes on, nobody but that one knows this half.
+  const auto policy = all.size() < kMany ? std::launch::deferred : std::launch::async;
+  const std::future<void> sorted = std::async(policy, sort, low);
+  read(high);
+  sort(high);
+  sorted.wait();
+  while (!low.empty() && !high.empty()) place_next(is_before(high[0], low[0]) ? high : low);
+  for (Placings& rest : {std::ref(low), std::ref(high)}) {
+    while (!rest.empty()) place_next(rest);
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -196,6 +197,21 @@ void SplitMap<Node, Traits>::reserve(size_t n) {
     return;
   }
   spread(n);
+}
+
+template <class Node, class Traits>
+void SplitMap<Node, Traits>::reserve_by_density() {
+  if (hard_) return;
+  uint64_t last = 0;
+  for (size_t i = 0; i < size_; ++i) {
+    const uint64_t hash = hash_of(node_of(small()[i]));
+    if (hash < last) return;
+    last = hash;
+  }
+  // The hashes so far fill [0, last] of all that a hash can be.
+  const double share = static_cast<double>(last) / std::ldexp(1.0, 64);
+  const double expected = static_cast<double>(size_) / std::max(share, 0x1p-30);
+  reserve(static_cast<size_t>(std::min(expected, kMostByDensity)));
 }
 
 // Makes the map hard with tables for `n` elements, and puts those that are here into them.

@@ -354,6 +354,20 @@ TEST_CASE("a fuzzy checkpoint and the journal since its beginning give the queue
   }
 }
 
+TEST_CASE("a long queue comes back in its order, from the journal and from a checkpoint") {
+  Site site;
+  const Words kBands{"high", "normal", "low"};
+  for (size_t i = 0; i < 20'000; ++i) {
+    const std::string number = std::to_string(i * 7919 % 20'000);
+    site.run({"Q.ADD", "q", "job" + number, "p", "PRI", kBands[i % 3], "GROUP", number.substr(0, 2),
+              "DELAY", i % 100 == 0 ? "60000" : "0"});
+    if (i % 50 == 0) site.pass(1);
+  }
+  for (int i = 0; i < 100; ++i) REQUIRE(site.pop("q") != 0);
+  compare(site, *site.recover({}, 0), {"q"});
+  compare(site, *site.recover(walk_all(*site.engine), site.journal.last_lsn()), {"q"});
+}
+
 TEST_CASE("an ordinary job's records are small") {
   Site site;
   site.run({"Q.ADD", "jobs", "warm", "up"});

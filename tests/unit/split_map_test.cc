@@ -208,6 +208,32 @@ TEST_CASE("a reserved map fills without growing much, and a moved map leaves an 
   }
 }
 
+TEST_CASE("elements in the order of their hashes say how many will come, others do not") {
+  using Traits = ItemTraits<3>;
+  std::map<uint64_t, std::string> names;
+  for (int i = 0; i < 100'000; ++i) {
+    const std::string name = std::to_string(i);
+    names.emplace(Traits::hash(name), name);
+  }
+  Model<3> in_order;
+  Model<3> by_name;
+  for (const auto& [hash, name] : names) {
+    if (in_order.map.size() == Traits::kMaxOrdered) break;
+    in_order.insert(name);
+    by_name.insert(std::to_string(by_name.map.size()));
+  }
+  in_order.map.reserve_by_density();
+  by_name.map.reserve_by_density();
+  CHECK(by_name.map.is_ordered());
+  CHECK_FALSE(in_order.map.is_ordered());
+  const size_t reserved = in_order.map.memory_bytes();
+  for (const auto& [hash, name] : names) in_order.insert(name);
+  in_order.check();
+  // 128 of them say it to about a tenth; the tables are then at most half as large again.
+  CHECK(reserved > in_order.map.memory_bytes() / 2);
+  CHECK(reserved < in_order.map.memory_bytes() * 3 / 2);
+}
+
 TEST_CASE("what stays during a whole scan is returned exactly once, whatever comes and goes") {
   for (const uint64_t seed : seeds(6)) {
     use_seed(seed);
