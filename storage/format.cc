@@ -19,6 +19,11 @@ void store(char* to, T value) {
   std::memcpy(to, &value, sizeof(T));
 }
 
+// First the payload, then the rest of the header behind the checksum itself.
+uint32_t sealed_crc(Bytes records, const char* header, size_t header_bytes) {
+  return crc32c_extend(crc32c(records), header + 4, header_bytes - 4);
+}
+
 }  // namespace
 
 const char* describe(UnitDamage damage) {
@@ -60,9 +65,9 @@ bool UnitCursor::next() {
     return false;
   }
   records_ = commit_.substr(end_ + kUnitHeaderBytes, header_.length);
-  const uint32_t crc = crc32c_extend(crc32c(records_), at + 4, kUnitHeaderBytes - 4);
+  const bool is_sound = end_ + kUnitHeaderBytes + header_.length <= sound_;
   // The checksum first: in a damaged unit the version says nothing.
-  if (crc != header_.crc) {
+  if (!is_sound && header_.crc != sealed_crc(records_, at, kUnitHeaderBytes)) {
     damage_ = UnitDamage::kChecksum;
   } else if (header_.version != kUnitVersion) {
     damage_ = UnitDamage::kVersion;
@@ -72,6 +77,13 @@ bool UnitCursor::next() {
   if (damage_ != UnitDamage::kNone) return false;
   end_ += kUnitHeaderBytes + header_.length;
   return true;
+}
+
+size_t sound_unit_bytes(Bytes commit) {
+  UnitCursor cursor(commit);
+  while (cursor.next()) {
+  }
+  return cursor.damage() == UnitDamage::kNone ? commit.size() : cursor.offset();
 }
 
 LogKey encode_log_key(Lsn first_lsn) {
@@ -109,19 +121,25 @@ void seal_piece(char* piece, size_t size, const PieceHeader& header) {
   store(piece + 16, header.number);
   store(piece + 20, header.records);
   store(piece + 24, uint64_t{kPieceVersion});
-  const uint32_t records_crc = crc32c({piece + kPieceHeaderBytes, length});
-  store(piece, crc32c_extend(records_crc, piece + 4, kPieceHeaderBytes - 4));
+  store(piece, sealed_crc({piece + kPieceHeaderBytes, length}, piece, kPieceHeaderBytes));
 }
 
-bool open_piece(Bytes piece, PieceHeader& header, Bytes& records, std::string& why) {
+size_t sound_piece_bytes(Bytes piece) {
+  PieceHeader header;
+  Bytes records;
+  std::string why;
+  return open_piece(piece, header, records, why) ? piece.size() : 0;
+}
+
+bool open_piece(Bytes piece, PieceHeader& header, Bytes& records, std::string& why, size_t sound) {
   if (piece.size() < kPieceHeaderBytes ||
       load<uint32_t>(piece.data() + 4) != piece.size() - kPieceHeaderBytes) {
     why = "the piece is cut short";
     return false;
   }
   records = piece.substr(kPieceHeaderBytes);
-  const uint32_t crc = crc32c_extend(crc32c(records), piece.data() + 4, kPieceHeaderBytes - 4);
-  if (crc != load<uint32_t>(piece.data())) {
+  if (sound < piece.size() &&
+      load<uint32_t>(piece.data()) != sealed_crc(records, piece.data(), kPieceHeaderBytes)) {
     why = "the piece's checksum does not fit";
     return false;
   }

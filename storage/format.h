@@ -84,7 +84,8 @@ inline void encode_unit_header(char* to, uint32_t records_crc, uint32_t length, 
 // byte's unit.
 class UnitCursor {
  public:
-  explicit UnitCursor(Bytes commit) : commit_(commit) {}
+  // The checksums of the first `sound` bytes are known to fit (sound_unit_bytes).
+  explicit UnitCursor(Bytes commit, size_t sound = 0) : commit_(commit), sound_(sound) {}
 
   bool next();
   const UnitHeader& header() const { return header_; }
@@ -94,12 +95,16 @@ class UnitCursor {
 
  private:
   Bytes commit_;
+  size_t sound_;
   uint64_t offset_ = 0;
   uint64_t end_ = 0;
   UnitHeader header_;
   Bytes records_;
   UnitDamage damage_ = UnitDamage::kNone;
 };
+
+// As many bytes at the front of a commit are whole units whose checksums fit.
+size_t sound_unit_bytes(Bytes commit);
 
 using LogKey = std::array<char, 8>;
 LogKey encode_log_key(Lsn first_lsn);
@@ -121,8 +126,12 @@ struct PieceHeader {
 };
 // `piece` begins with kPieceHeaderBytes of room, then the records; fills the room.
 void seal_piece(char* piece, size_t size, const PieceHeader& header);
-// False when the piece is not whole; `why` then says what is wrong.
-bool open_piece(Bytes piece, PieceHeader& header, Bytes& records, std::string& why);
+// All of the piece where its checksum fits, else 0.
+size_t sound_piece_bytes(Bytes piece);
+// False when the piece is not whole; `why` then says what is wrong. The checksum of the first
+// `sound` bytes is known to fit (sound_piece_bytes).
+bool open_piece(Bytes piece, PieceHeader& header, Bytes& records, std::string& why,
+                size_t sound = 0);
 
 struct CheckpointSummary {
   uint64_t checkpoint = 0;  // its number; grows by one

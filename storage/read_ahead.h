@@ -1,5 +1,6 @@
 // ReadAhead: a LogReader or PieceReader that another thread runs some way ahead, so that recovery
-// applies one commit or piece on one core while the next is read, checked and unpacked on another.
+// applies one commit or piece on one core while the next is read and its checksums are computed on
+// another.
 //
 // The reader is used by that thread alone, which ends with this object. What was read waits in a
 // row that is bounded by bytes: one blob of any size, and more while they are few bytes together.
@@ -20,12 +21,13 @@
 
 namespace sluice {
 
-// `Reader` has next(Number&, Bytes&) and status(), as in log.h.
+// `Reader` has next(Number&, Bytes&) and status(), as in log.h. What `sound_bytes` says of a blob
+// (format.h) comes along with it.
 template <class Reader, class Number>
 class ReadAhead {
  public:
-  explicit ReadAhead(std::unique_ptr<Reader> reader)
-      : reader_(std::move(reader)), thread_([this] { run(); }) {}
+  ReadAhead(std::unique_ptr<Reader> reader, size_t (*sound_bytes)(Bytes))
+      : reader_(std::move(reader)), sound_bytes_(sound_bytes), thread_([this] { run(); }) {}
 
   ~ReadAhead() {
     {
@@ -39,7 +41,7 @@ class ReadAhead {
   ReadAhead& operator=(const ReadAhead&) = delete;
 
   // As the reader's; the bytes are valid until the next call.
-  bool next(Number& number, Bytes& bytes) {
+  bool next(Number& number, Bytes& bytes, size_t& sound) {
     MutexLock lock(mutex_);
     std::unique_lock<std::mutex> native(mutex_.native(), std::adopt_lock);
     while (row_.empty() && !ended_) changed_.wait(native);
@@ -52,6 +54,7 @@ class ReadAhead {
     changed_.notify_all();
     number = given_.number;
     bytes = given_.bytes;
+    sound = given_.sound;
     return true;
   }
 
@@ -64,6 +67,7 @@ class ReadAhead {
   struct Blob {
     Number number{};
     std::string bytes;
+    size_t sound = 0;
   };
 
   void run() {
@@ -73,6 +77,7 @@ class ReadAhead {
     while (reader_->next(number, bytes)) {
       blob.number = number;
       blob.bytes = bytes;
+      blob.sound = sound_bytes_(blob.bytes);
       if (!put(blob)) break;
     }
     MutexLock lock(mutex_);
@@ -97,6 +102,7 @@ class ReadAhead {
   }
 
   const std::unique_ptr<Reader> reader_;
+  size_t (*const sound_bytes_)(Bytes);
   Blob given_;  // what the last next() returned
   Mutex mutex_;
   std::condition_variable changed_;

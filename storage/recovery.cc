@@ -27,7 +27,7 @@ class Recovery {
  private:
   Status load_checkpoint(const CheckpointSummary& summary);
   Status load_log(Lsn required);
-  Status load_commit(Lsn first_lsn, Bytes commit, bool& gap);
+  Status load_commit(Lsn first_lsn, Bytes commit, size_t sound, bool& gap);
   Status check_reached(Lsn required, Lsn mark, bool gap) const;
   Status report(uint64_t bytes);
 
@@ -67,16 +67,18 @@ Result<RecoveryResult> Recovery::run() {
 
 Status Recovery::load_checkpoint(const CheckpointSummary& summary) {
   const std::string name = "checkpoint " + std::to_string(summary.checkpoint);
-  ReadAhead<PieceReader, uint32_t> reader(log_.read_checkpoint(summary.checkpoint));
+  ReadAhead<PieceReader, uint32_t> reader(log_.read_checkpoint(summary.checkpoint),
+                                          sound_piece_bytes);
   uint64_t pieces = 0;
   uint64_t records_total = 0;
   uint32_t number = 0;
   Bytes piece;
-  while (reader.next(number, piece)) {
+  size_t sound = 0;
+  while (reader.next(number, piece, sound)) {
     PieceHeader header;
     Bytes records;
     std::string why;
-    if (!open_piece(piece, header, records, why)) {
+    if (!open_piece(piece, header, records, why, sound)) {
       return damaged(name + ", piece " + std::to_string(number) + ": " + why);
     }
     if (number != pieces || header.number != number || header.checkpoint != summary.checkpoint) {
@@ -103,11 +105,12 @@ Status Recovery::load_log(Lsn end_lsn) {
   if (!mark.ok()) return mark.status();
   bool gap = false;
   {
-    ReadAhead<LogReader, Lsn> reader(log_.read_from(result_.last_lsn + 1));
+    ReadAhead<LogReader, Lsn> reader(log_.read_from(result_.last_lsn + 1), sound_unit_bytes);
     Lsn first_lsn = 0;
     Bytes commit;
-    while (!gap && reader.next(first_lsn, commit)) {
-      if (Status status = load_commit(first_lsn, commit, gap); !status.ok()) return status;
+    size_t sound = 0;
+    while (!gap && reader.next(first_lsn, commit, sound)) {
+      if (Status status = load_commit(first_lsn, commit, sound, gap); !status.ok()) return status;
       if (Status status = report(commit.size()); !status.ok()) return status;
     }
     // What lies behind a gap does not count, read or not.
@@ -119,12 +122,12 @@ Status Recovery::load_log(Lsn end_lsn) {
   return options_.read_only ? Status() : log_.truncate_after(result_.last_lsn);
 }
 
-Status Recovery::load_commit(Lsn first_lsn, Bytes commit, bool& gap) {
+Status Recovery::load_commit(Lsn first_lsn, Bytes commit, size_t sound, bool& gap) {
   const auto place = [first_lsn](uint64_t offset) {
     return "log, commit " + std::to_string(first_lsn) + ", byte " + std::to_string(offset) + ": ";
   };
   Lsn expected = first_lsn;
-  UnitCursor cursor(commit);
+  UnitCursor cursor(commit, sound);
   while (cursor.next()) {
     const UnitHeader& header = cursor.header();
     // Within a commit lsns are consecutive, so a gap can only be at its start.

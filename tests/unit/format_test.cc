@@ -92,6 +92,7 @@ TEST_CASE("a commit that is cut at any byte gives a prefix of its units and says
     const bool at_end = cut == ends[count];
     CHECK(at_end == (cursor.damage() == UnitDamage::kNone));
     if (!at_end) CHECK(cursor.offset() == ends[count]);
+    CHECK(sound_unit_bytes(Bytes(commit).substr(0, cut)) == ends[count]);
   }
 }
 
@@ -106,6 +107,10 @@ TEST_CASE("any flipped bit of a unit is found") {
     REQUIRE(damage != UnitDamage::kNone);
     REQUIRE(units.size() < whole.size());
     for (size_t i = 0; i < units.size(); ++i) REQUIRE(units[i] == whole[i]);
+    UnitCursor told(flipped, sound_unit_bytes(flipped));
+    while (told.next()) {
+    }
+    REQUIRE(told.damage() == damage);
   }
 }
 
@@ -158,7 +163,10 @@ TEST_CASE("a piece of a checkpoint round-trips, and neither a cut nor a flipped 
     std::string flipped = piece;
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
     REQUIRE(!open_piece(flipped, header, records, why));
+    REQUIRE(sound_piece_bytes(flipped) == 0);
   }
+  REQUIRE(sound_piece_bytes(piece) == piece.size());
+  REQUIRE(open_piece(piece, header, records, why, piece.size()));
 }
 
 TEST_CASE("a summary and a mark round-trip, and no flipped bit passes") {

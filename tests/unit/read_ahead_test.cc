@@ -40,6 +40,8 @@ class ListReader final : public LogReader {
   std::string bytes_;
 };
 
+size_t half(Bytes commit) { return commit.size() / 2; }
+
 }  // namespace
 
 TEST_CASE("what is read ahead comes whole and in order, then the reader's status") {
@@ -47,18 +49,21 @@ TEST_CASE("what is read ahead comes whole and in order, then the reader's status
   for (size_t i = 0; i < 2000; ++i) sizes.push_back(i % 7 == 0 ? 100'000 : i);
   std::atomic<size_t> read{0};
   ReadAhead<LogReader, Lsn> reader(
-      std::make_unique<ListReader>(sizes, Status(StatusCode::kDamaged, "the end is torn"), &read));
+      std::make_unique<ListReader>(sizes, Status(StatusCode::kDamaged, "the end is torn"), &read),
+      half);
   Lsn lsn = 0;
   Bytes commit;
+  size_t sound = 0;
   size_t count = 0;
-  while (reader.next(lsn, commit)) {
+  while (reader.next(lsn, commit, sound)) {
     REQUIRE(count < sizes.size());
     REQUIRE(lsn == count + 1);
+    REQUIRE(sound == commit.size() / 2);
     REQUIRE(commit == std::string(sizes[count], static_cast<char>('a' + count % 26)));
     ++count;
   }
   CHECK(count == sizes.size());
-  CHECK_FALSE(reader.next(lsn, commit));
+  CHECK_FALSE(reader.next(lsn, commit, sound));
   CHECK(reader.status().code() == StatusCode::kDamaged);
 }
 
@@ -67,10 +72,11 @@ TEST_CASE("it stays a bounded way ahead, and ends in the middle") {
   std::atomic<size_t> read{0};
   {
     ReadAhead<LogReader, Lsn> reader(
-        std::make_unique<ListReader>(std::vector<size_t>(100, kMegabyte), Status(), &read));
+        std::make_unique<ListReader>(std::vector<size_t>(100, kMegabyte), Status(), &read), half);
     Lsn lsn = 0;
     Bytes commit;
-    REQUIRE(reader.next(lsn, commit));
+    size_t sound = 0;
+    REQUIRE(reader.next(lsn, commit, sound));
     CHECK(lsn == 1);
   }
   // One was taken, at most eight wait, one is in the reader's hand.
@@ -81,12 +87,15 @@ TEST_CASE("it stays a bounded way ahead, and ends in the middle") {
 TEST_CASE("a blob beyond the bound passes alone") {
   constexpr size_t kMegabyte = size_t{1} << 20;
   std::atomic<size_t> read{0};
-  ReadAhead<LogReader, Lsn> reader(std::make_unique<ListReader>(
-      std::vector<size_t>{20 * kMegabyte, 1, 20 * kMegabyte}, Status(), &read));
+  ReadAhead<LogReader, Lsn> reader(
+      std::make_unique<ListReader>(std::vector<size_t>{20 * kMegabyte, 1, 20 * kMegabyte}, Status(),
+                                   &read),
+      half);
   Lsn lsn = 0;
   Bytes commit;
+  size_t sound = 0;
   size_t bytes = 0;
-  while (reader.next(lsn, commit)) bytes += commit.size();
+  while (reader.next(lsn, commit, sound)) bytes += commit.size();
   CHECK(bytes == 40 * kMegabyte + 1);
   CHECK(reader.status().ok());
 }
