@@ -255,9 +255,12 @@ class EngineReplay final : public Replay {
 
   bool apply_several(size_t several) {
     for (size_t i = 0; i < several; ++i) {
+      elements_[i] = {};
       if (effects_[i].type == EffectType::kFlush) continue;
-      Database::prefetch_element(engine_.shard(keys_[i].shard), keys_[i], effects_[i]);
+      elements_[i] = Database::element_of(engine_.shard(keys_[i].shard), keys_[i], effects_[i]);
+      elements_[i].prefetch_for_change();
     }
+    for (size_t i = 0; i < several; ++i) elements_[i].prefetch_node();
     for (size_t i = 0; i < several; ++i) {
       const Effect& effect = effects_[i];
       if (effect.type == EffectType::kFlush) {
@@ -326,6 +329,7 @@ class EngineReplay final : public Replay {
   DatabasePlaces places_ = places_at_first();
   std::array<Effect, kAhead> effects_;
   std::array<KeyRef, kAhead> keys_;
+  std::array<ElementPlace, kAhead> elements_;
 };
 
 }  // namespace

@@ -3,33 +3,11 @@
 #include "engine/base/hash.h"
 #include "engine/commands/command.h"
 #include "engine/engine.h"
-#include "engine/keyspace/collections.h"
-#include "engine/queue/queue.h"
+#include "engine/keyspace/element_place.h"
 #include "engine/request.h"
 #include "engine/shard.h"
 
 namespace sluice {
-
-namespace {
-
-// Calls visit with the map of a collection's elements.
-template <class Visit>
-void with_elements(const Entry& entry, Visit visit) {
-  switch (entry.type()) {
-    case Type::kHash:
-      return visit(entry.object<Hash>().fields);
-    case Type::kSet:
-      return visit(entry.object<Set>().members);
-    case Type::kSortedSet:
-      return visit(entry.object<SortedSet>().members);
-    case Type::kQueue:
-      return visit(entry.object<Queue>().jobs);
-    default:
-      return;
-  }
-}
-
-}  // namespace
 
 void Prefetch::add(Engine& engine, int database, Request& request) NO_THREAD_SAFETY_ANALYSIS {
   CHECK(count_ < kMaxRequests);
@@ -50,8 +28,7 @@ void Prefetch::add(Engine& engine, int database, Request& request) NO_THREAD_SAF
                        .hash = key.hash,
                        .key = key.key,
                        .element = element != 0 && element < args.size() ? args[element] : Bytes(),
-                       .element_hash = 0,
-                       .entry = nullptr};
+                       .found = {}};
 }
 
 void Prefetch::fetch() {
@@ -60,15 +37,12 @@ void Prefetch::fetch() {
   for (const Place& place : places) place.keyspace->entries.prefetch_node(place.hash);
   for (Place& place : places) {
     if (place.element.empty()) continue;
-    place.entry = place.keyspace->entries.find(place.key, place.hash);
-    if (place.entry == nullptr) continue;
-    place.element_hash = hash_bytes(place.element);
-    with_elements(*place.entry, [&](const auto& map) { map.prefetch(place.element_hash); });
+    const Entry* entry = place.keyspace->entries.find(place.key, place.hash);
+    if (entry == nullptr) continue;
+    place.found = {entry, hash_bytes(place.element)};
+    place.found.prefetch();
   }
-  for (const Place& place : places) {
-    if (place.entry == nullptr) continue;
-    with_elements(*place.entry, [&](const auto& map) { map.prefetch_node(place.element_hash); });
-  }
+  for (const Place& place : places) place.found.prefetch_node();
 }
 
 }  // namespace sluice

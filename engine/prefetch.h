@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "engine/base/bytes.h"
+#include "engine/keyspace/element_place.h"
 
 namespace sluice {
 
@@ -39,8 +40,7 @@ class Prefetch {
     uint64_t hash;
     Bytes key;
     Bytes element;  // empty: the command looks up none
-    uint64_t element_hash;
-    const Entry* entry;
+    ElementPlace found;
   };
   std::array<Place, kMaxRequests> places_;
   size_t count_ = 0;

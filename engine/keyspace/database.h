@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "engine/keyspace/collections.h"
+#include "engine/keyspace/element_place.h"
 #include "engine/keyspace/events.h"
 #include "engine/keyspace/unit.h"
 #include "engine/shard.h"
@@ -175,10 +176,10 @@ class Database {
   // Applies one decoded effect during replay; `key` is of effect.key.
   // False: it is damaged. Queues that it changed are in unit.dirty_queues, for their timers.
   static bool apply(Shard& shard, Unit& unit, const KeyRef& key, const Effect& effect);
-  // Brings what apply() will read into the cache: first the places of the key, then, once those
-  // have arrived, the element's.
+  // For bringing what apply() will read into the cache: first the places of the key, then, once
+  // those have arrived, its element's, if it has one.
   static void prefetch_key(const Shard& shard, const KeyRef& key, const Effect& effect);
-  static void prefetch_element(const Shard& shard, const KeyRef& key, const Effect& effect);
+  static ElementPlace element_of(const Shard& shard, const KeyRef& key, const Effect& effect);
 
   // Records that all keys at the index (kAllDatabases: of all) are gone, in every shard.
   static void record_flush(Unit& unit, uint8_t index);

@@ -77,23 +77,12 @@ void Database::prefetch_key(const Shard& shard, const KeyRef& key,
   shard.databases[effect.database].entries.prefetch(key.hash);
 }
 
-void Database::prefetch_element(const Shard& shard, const KeyRef& key,
-                                const Effect& effect) NO_THREAD_SAFETY_ANALYSIS {
-  if (effect.field.empty()) return;
+ElementPlace Database::element_of(const Shard& shard, const KeyRef& key,
+                                  const Effect& effect) NO_THREAD_SAFETY_ANALYSIS {
+  if (effect.field.empty()) return {};
   const Entry* entry = shard.databases[effect.database].entries.find(key.key, key.hash);
-  if (entry == nullptr) return;
-  switch (entry->type()) {
-    case Type::kHash:
-      return entry->object<Hash>().fields.prefetch_for_change(hash_bytes(effect.field));
-    case Type::kSet:
-      return entry->object<Set>().members.prefetch_for_change(hash_bytes(effect.field));
-    case Type::kSortedSet:
-      return entry->object<SortedSet>().members.prefetch_for_change(hash_bytes(effect.field));
-    case Type::kQueue:
-      return entry->object<Queue>().jobs.prefetch_for_change(hash_bytes(effect.field));
-    default:
-      return;
-  }
+  if (entry == nullptr) return {};
+  return {entry, hash_bytes(effect.field)};
 }
 
 static void apply_write(Database& database, const KeyRef& key, const Effect& effect) {
