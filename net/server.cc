@@ -61,7 +61,7 @@ std::string random_run_id() {
 
 Server::Server(Config& config)
     : config_(config),
-      engine_(std::make_shared<Engine>(*this, process_hash_seed(*config.settings()))),
+      engine_(std::make_unique<Engine>(*this, process_hash_seed(*config.settings()))),
       listener_(state_, resp_refuse(), resp_adopt()),
       tls_listener_(state_, resp_refuse(), resp_adopt()),
       http_listener_(state_, http_refuse(), http_adopt()),
@@ -80,9 +80,6 @@ Server::~Server() {
   const auto every = listeners();
   for (Listener* listener : every) listener->leave_thread();
   io_threads_.clear();
-  // Never destroyed, but in reach until the end, so nobody takes it for a leak.
-  static auto* const left_to_process = new std::vector<std::shared_ptr<Engine>>();
-  if (owns_process_) left_to_process->push_back(engine_);
 }
 
 std::string Server::start() {
@@ -470,7 +467,7 @@ void Server::end_sessions() {
   engine_->scripts().kill(false);
   engine_->scripts().kill(true);
   for (const auto& thread : io_threads_) thread->stop();
-  if (!wait_for_threads(kEndOfThreads, &IoThread::ended) && owns_process_) exit_stuck();
+  if (!wait_for_threads(kEndOfThreads, &IoThread::ended) && exit_when_stuck_) exit_stuck();
   for (const auto& thread : io_threads_) thread->join();
 }
 

@@ -60,16 +60,15 @@ class Server final : public ServerPort {
   // Begins the orderly end; the second call changes nothing.
   void request_stop(ShutdownMode mode = ShutdownMode::kDefault);
   // Blocks until the end; the exit code: 0, 1 (cannot recover), 75 (the disk failed). A program
-  // that has called own_process() may end without it, with 70.
+  // that has called exit_when_stuck() may end without it, with 70.
   int wait();
   // Why it ended by itself; empty if it was asked to.
   std::string failure() const;
   // Called once by the control thread when all is over.
   void on_end(std::function<void()> listener) { on_end_ = std::move(listener); }
-  // For a program that ends with the server. A script that cannot be ended does not hold up the end
-  // then: what it did is not in the journal, so nothing of it comes back. And the data's memory
-  // goes with the process, which is faster than piece by piece.
-  void own_process() { owns_process_ = true; }
+  // For a program that owns the process: a script that cannot be ended must not hold up its end.
+  // What the script did is not in the journal, so nothing of it comes back.
+  void exit_when_stuck() { exit_when_stuck_ = true; }
   // 0: there is none.
   uint16_t port() const { return listener_.port(); }
   uint16_t tls_port() const { return tls_listener_.port(); }
@@ -164,7 +163,7 @@ class Server final : public ServerPort {
 
   Config& config_;
   ServerState state_;
-  std::shared_ptr<Engine> engine_;  // the process may keep it
+  std::unique_ptr<Engine> engine_;
   // Null: no port speaks TLS.
   std::unique_ptr<TlsService> tls_;
   // Before the threads that hold its connections; null: there is no HTTP.
@@ -181,7 +180,7 @@ class Server final : public ServerPort {
   std::atomic<bool> store_ready_{false};
   std::thread control_;
   std::function<void()> on_end_;
-  bool owns_process_ = false;
+  bool exit_when_stuck_ = false;
   const std::string run_id_;
   const int64_t started_ms_;
 

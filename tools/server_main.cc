@@ -114,7 +114,7 @@ int run(Config& config) {
   const int signals = open_signals();
   const int end = ::eventfd(0, EFD_CLOEXEC);
   Server server(config);
-  server.own_process();
+  server.exit_when_stuck();
   server.on_end([end] {
     const uint64_t one = 1;
     static_cast<void>(::write(end, &one, sizeof(one)) == sizeof(one));
