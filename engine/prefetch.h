@@ -20,7 +20,6 @@
 namespace sluice {
 
 class Engine;
-class Entry;
 struct Keyspace;
 struct Request;
 

@@ -45,7 +45,7 @@ rocksdb::ReadOptions read_options() {
   return read;
 }
 
-// For a recovery, which reads from end to end.
+// For who reads from one end to the other.
 rocksdb::ReadOptions scan_options() {
   rocksdb::ReadOptions read = read_options();
   read.readahead_size = kScanReadBytes;
@@ -357,7 +357,7 @@ Status RocksdbLog::trim_before(Lsn lsn) {
 }
 
 Status RocksdbLog::truncate_after(Lsn lsn) {
-  std::unique_ptr<rocksdb::Iterator> at = iterate(read_options());
+  std::unique_ptr<rocksdb::Iterator> at = iterate(scan_options());
   const LogKey key = encode_log_key(lsn + 1);
   rocksdb::WriteBatch batch;
   rocksdb::Status status;

@@ -3,16 +3,14 @@
 //
 // Why these options (architecture.md has the measurements):
 //  - Keys only grow, so memtables flush to files that do not overlap, and "compaction" moves them
-//    from level 0 to level 1 by name. Level 1 has no size limit. Trimming deletes whole files
+//    from level 0 to level 1 by name. Level 1 has no size limit, and trimming deletes whole files
 //    there.
 //  - Values are large, written once and read at a start, so: no compression, no filter, no block
 //    cache, few memtables, and no page cache where the file system lets tables go around it.
-//  - kTolerateCorruptedTailRecords: a torn tail opens. For damage before the tail Store::open
-//  looks,
-//    without changing anything, whether it lies above the mark, and only then takes what is before
-//    it.
-//  - One column family: with two, each flush would first sync a write-ahead log that it makes
-//    obsolete.
+//  - kTolerateCorruptedTailRecords: a torn tail opens. Of damage before the tail Store::open finds
+//    out, without changing anything, whether it lies above the mark, and only then takes what is
+//    before it.
+//  - One column family: with two, each flush would first sync a log that it makes obsolete.
 //  - RocksDB's own info log is replaced, since its writer aborts the process on EIO.
 //  - After an error nothing is tried again: no automatic resumption.
 #pragma once

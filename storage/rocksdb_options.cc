@@ -26,7 +26,7 @@ rocksdb::ColumnFamilyOptions make_family_options(const RocksdbLogOptions& option
   table.format_version = 5;
   table.block_size = 64 << 10;
   table.index_shortening = rocksdb::BlockBasedTableOptions::IndexShorteningMode::kNoShortening;
-  table.max_auto_readahead_size = 0;  // recovery says how far; nothing else reads more than a block
+  table.max_auto_readahead_size = 0;  // who reads more than a block says how far
 
   rocksdb::ColumnFamilyOptions family;
   family.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));

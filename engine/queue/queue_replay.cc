@@ -1,7 +1,6 @@
 // The end of a replay: jobs, which have stood in the map of ids alone, enter their indexes, each
 // index in its own order.
-#include <boost/sort/pdqsort/pdqsort.hpp>
-#include <functional>
+#include <algorithm>
 #include <future>
 #include <span>
 #include <vector>
@@ -21,14 +20,11 @@ struct Placing {
 };
 using Placings = std::span<Placing>;
 
-// Without a branch, whose outcome no processor could guess while it sorts.
 bool is_before(const Placing& a, const Placing& b) {
-  return (a.major < b.major) | ((a.major == b.major) & (a.minor < b.minor));
+  return a.major != b.major ? a.major < b.major : a.minor < b.minor;
 }
 
-void sort(Placings places) {
-  boost::sort::pdqsort_branchless(places.begin(), places.end(), is_before);
-}
+void sort(Placings places) { std::sort(places.begin(), places.end(), is_before); }
 
 // From here on a second thread is worth its start.
 constexpr size_t kMany = 1 << 14;
@@ -92,9 +88,8 @@ void Queue::place_all() {
   sort(high);
   sorted.wait();
   while (!low.empty() && !high.empty()) place_next(is_before(high[0], low[0]) ? high : low);
-  for (Placings& rest : {std::ref(low), std::ref(high)}) {
-    while (!rest.empty()) place_next(rest);
-  }
+  while (!low.empty()) place_next(low);
+  while (!high.empty()) place_next(high);
 }
 
 }  // namespace sluice

@@ -202,9 +202,9 @@ class SplitMap {
   // still ordered is prepared; one that is hard grows by itself.
   void reserve(size_t n);
 
-  // Elements that are read back from a walk over such a map come in the order of their hashes, so
-  // the first ones say how many there will be in all: reserves for those, up to kMostByDensity.
-  // Does nothing where they came in another order. Who is misled pays 13 bytes for each.
+  // For loading: elements that are read back from a walk over such a map come in the order of their
+  // hashes, so the first ones say how many there will be in all. Reserves for those, in one go and
+  // up to kMostByDensity. Does nothing where they came in another order, or the map is hard.
   void reserve_by_density();
 
   // Bytes on the heap, without the nodes and without the map object itself.

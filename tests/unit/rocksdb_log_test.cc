@@ -244,6 +244,15 @@ TEST_CASE("a checkpoint of several files is one checkpoint") {
   CHECK(write_checkpoint(*log, 1, 80, 2 << 20).ok());
   CHECK(count_pieces(*log, 1) == 80);
   CHECK(log->newest_checkpoint().value()->pieces == 80);
+  log.reset();
+  CHECK(count_pieces(*open(directory.path()), 1) == 80);
+  // Through the page cache, as a file system without direct input has it.
+  RocksdbLogOptions options;
+  options.directory = directory.path();
+  options.read_only = true;
+  auto reader = open_rocksdb_log(options);
+  REQUIRE_MESSAGE(reader.ok(), reader.status().message());
+  CHECK(count_pieces(**reader, 1) == 80);
 }
 
 TEST_CASE("the mark is read back, also in memory-backed file systems without direct writes") {
