@@ -12,8 +12,9 @@ import threading
 import time
 
 from access_test import ROUTES
-from http_client import (ADMIN_TOKEN, Client, OPERATE_TOKEN, quoted, Raw, require, require_equal,
-                         require_problem, run, serve, THREADS, wait_until)
+from failure_test import JOURNAL_FAILED, largest_file, limit_files
+from http_client import (ADMIN_TOKEN, Client, find_port, OPERATE_TOKEN, quoted, Raw, require,
+                         require_equal, require_problem, run, serve, THREADS, wait_until)
 from slow_disk import slow_disk
 
 QUEUE = "/api/v1/queues/q"
@@ -434,6 +435,43 @@ def test_streams_have_no_gap_whatever_happens(options):
         require_equal(reader.numbers[:end], list(range(1, total + 1)), "numbers of events")
         require(reader.connections > 10, f"{reader.connections} connections")
     print(f"  {total} events, {[reader.connections for reader in readers]} connections")
+
+
+def test_503_for_what_the_journal_did_not_keep(options):
+    """A job that is not on the disk when the journal fails answers 503; each with 201 is kept."""
+    server = serve(options, {"appendonly": "yes", "appendfsync": "always"})
+    added, refused = [], []
+
+    def add(index):
+        try:
+            with Client(server, ADMIN_TOKEN) as client:
+                for number in range(100_000):
+                    job = f"{index}-{number}"
+                    answer = client.post(JOBS, {"id": job, "payload": "x" * 1000})
+                    if answer.status != 201:
+                        refused.append(answer)
+                        return
+                    added.append(job)
+        except (OSError, http.client.HTTPException):
+            pass
+    with server:
+        threads = [threading.Thread(target=add, args=(index,)) for index in range(4)]
+        for thread in threads:
+            thread.start()
+        wait_until(lambda: len(added) >= 20, what="the first jobs")
+        limit_files(server.pid, largest_file(server.directory) + 100_000)
+        require_equal(server.process.wait(20), JOURNAL_FAILED, "exit code")
+        for thread in threads:
+            thread.join()
+        require(refused, "nobody was told of the failure")
+        for answer in refused:
+            require_problem(answer, 503, "MISCONF")
+        server.process = None
+        server.start()
+        find_port(server)
+        with Client(server, ADMIN_TOKEN) as client:
+            for job in added:
+                client.expect(200, "GET", f"{JOBS}/{job}")
 
 
 if __name__ == "__main__":

@@ -140,6 +140,34 @@ def test_a_slow_disk_holds_clients_back(options):
                     require(longest_us > SYNC_S * 900_000, f"a sync took {longest_us} us")
 
 
+def test_nobody_hears_of_a_change_before_its_sync(options):
+    """Messages, keyspace events, invalidations and blocked replies wait for the change's sync."""
+    directives = {"appendonly": "yes", "appendfsync": "always", "notify-keyspace-events": "KA"}
+    with slow_disk() as environment, contextlib.ExitStack() as stack:
+        server = stack.enter_context(options.server(directives, environment=environment))
+        writer, events, messages, tracker, blocked = (
+            stack.enter_context(server.connect(30)) for _ in range(5))
+        events.call("SUBSCRIBE", "__keyspace@0__:key")
+        messages.call("SUBSCRIBE", "channel")
+        tracker.call("HELLO", "3")
+        tracker.call("CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", "tracked")
+        blocked.send("BLPOP", "list", "0")
+        wait_until(lambda: info(writer)["blocked_clients"] == "1", what="BLPOP waits")
+        for listener, commands in (
+                (events, [("SET", "key", "1")]),
+                (messages, [("MULTI",), ("SET", "other", "1"), ("PUBLISH", "channel", "message"),
+                            ("EXEC",)]),
+                (tracker, [("SET", "tracked", "1")]),
+                (blocked, [("RPUSH", "list", "a")])):
+            began = time.monotonic()
+            writer.send_bytes(b"".join(map(encode, commands)))
+            listener.read_reply()
+            took_s = time.monotonic() - began
+            require(took_s >= SYNC_S, f"what {commands} does was heard after {took_s:.3f} s")
+            for _ in commands:
+                writer.read_reply()
+
+
 GROWS = [
     ("SET", "a", "1"), ("RPUSH", "list", "x"), ("ZADD", "sorted", "1", "x"),
     ("HSET", "hash", "f", "v"), ("SADD", "set", "x"), ("XADD", "stream", "*", "f", "v"),

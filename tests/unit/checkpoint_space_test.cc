@@ -261,3 +261,20 @@ TEST_CASE("the reserve is seen long before it is written, however fast that goes
   CHECK(units < 72);
   CHECK(it.fs->least_free_bytes() > 16 * kMb);
 }
+
+TEST_CASE("where the reserve is in use, a checkpoint that does not fit leaves half of it") {
+  Fixture it;
+  it.options.journal.min_free_disk_bytes = 40 * kMb;
+  it.options.checkpoint_log_bytes = 0;
+  it.options.memtable_bytes = kMb;
+  it.open();
+  it.fill();
+  it.filling = 200'000;  // 60 MB
+  it.fs->set_capacity(36 * kMb);
+  const Status refused = it.checkpoint();
+  CHECK(refused.code() == StatusCode::kNoSpace);
+  CHECK(it.fs->least_free_bytes() < 30 * kMb);  // it was tried
+  CHECK(it.fs->least_free_bytes() >= 20 * kMb);
+  CHECK(it.staging_is_empty());
+  it.check_journal_goes_on();
+}

@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <functional>
+#include <future>
 #include <random>
 #include <thread>
 
@@ -21,15 +23,36 @@ struct Running {
   std::unique_ptr<Store> store;
 };
 
-Running start(StoreOptions options, size_t walk_filling = 0) {
+// A walk that runs `before` at its begin, when B is fixed and nothing has been read yet.
+class HookedWalk final : public CheckpointWalk {
+ public:
+  HookedWalk(std::unique_ptr<CheckpointWalk> walk, std::function<void()> before)
+      : walk_(std::move(walk)), before_(std::move(before)) {}
+  bool step(ByteBuffer& records, uint64_t& count) override {
+    if (const std::function<void()> before = std::exchange(before_, nullptr)) before();
+    return walk_->step(records, count);
+  }
+
+ private:
+  std::unique_ptr<CheckpointWalk> walk_;
+  std::function<void()> before_;
+};
+
+Running start(StoreOptions options, size_t walk_filling = 0,
+              std::function<void(MapEngine&)> before_walk = nullptr) {
   MapReplay replay;
   auto store = Store::open(std::move(options), replay);
   REQUIRE_MESSAGE(store.ok(), store.status().message());
   Running running{std::make_unique<MapEngine>(&(*store)->journal(), replay.state),
                   std::move(*store)};
   MapEngine* engine = running.engine.get();
-  running.store->start_checkpoints([engine, walk_filling] { return engine->walk(walk_filling); },
-                                   fixed_clock);
+  running.store->start_checkpoints(
+      [engine, walk_filling, before_walk]() -> std::unique_ptr<CheckpointWalk> {
+        if (!before_walk) return engine->walk(walk_filling);
+        return std::make_unique<HookedWalk>(engine->walk(walk_filling),
+                                            [engine, before_walk] { before_walk(*engine); });
+      },
+      fixed_clock);
   return running;
 }
 
@@ -303,4 +326,59 @@ TEST_CASE("closing with a checkpoint leaves no log to replay") {
   const ReadBack back = read_back(directory.path());
   CHECK(back.recovered.units == 0);
   CHECK(back.state.size() == 2000);
+}
+
+TEST_CASE("a request while a checkpoint runs is met by one that begins after it") {
+  TempDirectory directory;
+  std::promise<void> walks;
+  std::promise<void> may_go;
+  std::atomic<int> begun{0};
+  Running run = start(store_options(directory.path()), 0, [&](MapEngine&) {
+    if (begun++ != 0) return;
+    walks.set_value();
+    may_go.get_future().wait();
+  });
+  Checkpointer& checkpointer = *run.store->checkpointer();
+  const uint64_t first = checkpointer.request();
+  walks.get_future().wait();
+  const Lsn before_request = run.engine->set(1, 1);
+  const uint64_t second = checkpointer.request();
+  CHECK(second > first);
+  may_go.set_value();
+  REQUIRE(checkpointer.wait_until_done(second).ok());
+  CHECK(begun == 2);
+  CHECK(checkpointer.status().last.begin_lsn >= before_request);
+}
+
+TEST_CASE("the log of the time that a checkpoint takes is kept, as it needs it") {
+  TempDirectory directory;
+  StoreOptions options = store_options(directory.path());
+  options.memtable_bytes = 64 << 10;  // several files of the log within one checkpoint
+  std::map<uint32_t, uint64_t> state;
+  GroupCommitJournal* journal = nullptr;
+  {
+    Running run = start(options, 0, [&](MapEngine& engine) {
+      for (uint32_t i = 0; i < 400; ++i) {
+        engine.set(i, 5000 + i, 1000);
+        if (i % 10 == 0) REQUIRE(journal->sync());
+      }
+    });
+    journal = &run.store->journal();
+    for (uint32_t i = 0; i < 1000; ++i) run.engine->set(i, i);
+    REQUIRE(checkpoint(*run.store).ok());
+    const CheckpointSummary last = run.store->checkpointer()->status().last;
+    CHECK(last.begin_lsn == 1000);
+    CHECK(last.end_lsn == 1400);
+    for (uint32_t i = 0; i < 400; ++i) {
+      run.engine->set(i, 7000 + i, 1000);
+      if (i % 10 == 0) REQUIRE(journal->sync());
+    }
+    REQUIRE(journal->sync());
+    state = run.engine->state();
+    CHECK(run.store->close(CloseMode::kDiscard).ok());
+  }
+  const ReadBack back = read_back(options);
+  REQUIRE_MESSAGE(back.status.ok(), back.status.message());
+  CHECK(back.state == state);
+  CHECK(back.recovered.units == 800);
 }

@@ -332,6 +332,65 @@ TEST_CASE("a failed sync is never tried again: the next one would claim what is 
   CHECK(!(*opened)->close(CloseMode::kFlush).ok());
 }
 
+TEST_CASE("everysec: a failed sync is the end too, and the journal's thread syncs no more") {
+  for (int attempt = 0;; ++attempt) {
+    REQUIRE(attempt < 50);
+    Disk disk;
+    StoreOptions options = disk.options(SyncMode::kEverySecond);
+    options.journal.sync_interval = std::chrono::milliseconds(20);
+    MapReplay replay;
+    auto opened = Store::open(options, replay);
+    REQUIRE(opened.ok());
+    GroupCommitJournal& journal = (*opened)->journal();
+    MapEngine engine(&journal);
+    engine.set(1, 1);
+    REQUIRE(journal.sync());
+    engine.set(2, 2);
+    REQUIRE(journal.flush());
+    disk.fs->fail_at(1, FaultKind::kIoError, false);
+    if (journal.sync()) continue;  // the journal's thread had synced it before
+    const std::string operation = disk.fs->failed_operation();
+    REQUIRE_MESSAGE(operation.find("sync ") != std::string::npos, operation);
+    CHECK(journal.failed());
+    CHECK(journal.failure().message().find("injected") != std::string::npos);
+    const uint64_t syncs = journal.stats().syncs;
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    CHECK(journal.stats().syncs == syncs);
+    CHECK(!journal.sync());
+    engine.set(3, 3);
+    CHECK(!journal.flush());
+    CHECK(journal.synced_lsn() == 1);
+    CHECK(!(*opened)->close(CloseMode::kFlush).ok());
+    return;
+  }
+}
+
+TEST_CASE("always: a commit of several values of the log is synced before it is acknowledged") {
+  Disk disk;
+  Lsn acknowledged = 0;
+  {
+    MapReplay replay;
+    StoreOptions options = disk.options(SyncMode::kAlways);
+    options.journal.max_unit_bytes = 300;
+    auto opened = Store::open(options, replay);
+    REQUIRE(opened.ok());
+    GroupCommitJournal& journal = (*opened)->journal();
+    MapEngine engine(&journal);
+    for (uint32_t key = 0; key < kKeys; ++key) acknowledged = engine.set(key, key, 200);
+    REQUIRE(journal.sync());
+    CHECK(journal.durable_lsn() == acknowledged);
+    disk.fs->freeze();
+    CHECK((*opened)->close(CloseMode::kDiscard).ok());
+  }
+  disk.fs->lose_unsynced(1, true);
+  disk.fs->heal();
+  MapReplay replay;
+  auto opened = Store::open(disk.options(SyncMode::kAlways), replay);
+  REQUIRE_MESSAGE(opened.ok(), opened.status().message());
+  CHECK((*opened)->recovered().last_lsn == acknowledged);
+  CHECK(replay.state.size() == kKeys);
+}
+
 TEST_CASE("detached, a failed checkpoint is reported and the server lives on") {
   Disk disk;
   StoreOptions options = disk.options(SyncMode::kAlways);

@@ -28,9 +28,14 @@ class Inbox final : public ClientPort {
     text += bytes.view();
     gates.push_back(gate);
   }
-  void deliver_blocked_reply(ByteBuffer, Lsn) override {}
+  void deliver_blocked_reply(ByteBuffer bytes, Lsn gate) override {
+    blocked_reply += bytes.view();
+    blocked_gates.push_back(gate);
+  }
   std::string text;
   std::vector<Lsn> gates;
+  std::string blocked_reply;
+  std::vector<Lsn> blocked_gates;
 };
 
 // Two I/O threads' executions on one engine, each with a connection.
@@ -100,6 +105,24 @@ TEST_CASE("a monitor is not shown what came before it in its own batch") {
   CHECK(first->text.find("\"SET\"") != std::string::npos);
   CHECK(second->text.empty());
   it.writer.run({"RESET"});
+}
+
+TEST_CASE("a blocked reply waits for the unit that took the element or leased the job") {
+  Fixture it;
+  const auto inbox = std::make_shared<Inbox>();
+  it.reader.client.port = inbox;
+  it.writer.run({"SET", "before", "1"});
+  it.reader.run({"BLPOP", "list", "0"});
+  it.writer.run({"RPUSH", "list", "a"});
+  CHECK(inbox->blocked_reply == "*2\r\n$4\r\nlist\r\n$1\r\na\r\n");
+  CHECK(inbox->blocked_gates == std::vector<Lsn>{2});
+
+  it.engine.end_waiter(it.reader.client);
+  it.reader.run({"Q.POP", "1", "q", "BLOCK", "0"});
+  it.writer.run({"Q.ADD", "q", "job", "payload"});
+  CHECK(inbox->blocked_reply.find("payload") != std::string::npos);
+  CHECK(inbox->blocked_gates == std::vector<Lsn>{2, it.journal.last_lsn()});
+  CHECK(it.journal.last_lsn() == 3);
 }
 
 }  // namespace

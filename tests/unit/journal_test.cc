@@ -54,6 +54,20 @@ TEST_CASE("always: a flush wakes the commit thread, and durable means synced") {
   CHECK(store->journal().stats().commits >= 1);
 }
 
+TEST_CASE("always: the mark on the disk is exactly what was acknowledged last") {
+  TempDirectory directory;
+  auto store = open_store(store_options(directory.path()));
+  MapEngine engine(&store->journal());
+  for (uint32_t i = 1; i <= 5; ++i) {
+    engine.set(i, i);
+    REQUIRE(store->journal().sync());
+    Lsn mark = 0;
+    REQUIRE(decode_mark(read_file(directory.path() + "/high-water-mark"), mark));
+    CHECK(mark == i);
+    CHECK(store->journal().durable_lsn() == i);
+  }
+}
+
 TEST_CASE("always: whoever waits is told when a checkpoint's end takes the units to the disk") {
   TempDirectory directory;
   std::atomic<Lsn> told{0};

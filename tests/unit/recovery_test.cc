@@ -89,6 +89,22 @@ std::string newest_wal(const std::string& directory) {
   return newest;
 }
 
+// Commits of one unit each, as write_history() makes them, and the mark (0: none).
+void append_units(const std::string& directory, const std::vector<Lsn>& lsns, Lsn mark) {
+  RocksdbLogOptions options;
+  options.directory = directory;
+  auto log = open_rocksdb_log(options);
+  REQUIRE(log.ok());
+  for (const Lsn lsn : lsns) {
+    const std::string record = encode_record(lsn % kKeys, lsn);
+    std::string unit(kUnitHeaderBytes, '\0');
+    encode_unit_header(unit.data(), crc32c(record), static_cast<uint32_t>(record.size()), lsn, 0, 1,
+                       0);
+    CHECK((*log)->append_commit(lsn, unit + record, true).ok());
+  }
+  if (mark != 0) CHECK((*log)->set_mark(mark).ok());
+}
+
 }  // namespace
 
 TEST_CASE("a log whose unsynced tail is cut at any byte opens with a prefix") {
@@ -264,21 +280,7 @@ TEST_CASE("a history below the high-water mark is refused, one at or above it is
 
 TEST_CASE("a gap above the mark ends the history there, and what follows is gone for good") {
   TempDirectory directory;
-  RocksdbLogOptions options;
-  options.directory = directory.path();
-  const auto unit = [](Lsn lsn) {
-    const std::string record = encode_record(lsn % kKeys, lsn);
-    std::string bytes(kUnitHeaderBytes, '\0');
-    encode_unit_header(bytes.data(), crc32c(record), static_cast<uint32_t>(record.size()), lsn, 0,
-                       1, 0);
-    return bytes + record;
-  };
-  {
-    auto log = open_rocksdb_log(options);
-    REQUIRE(log.ok());
-    for (const Lsn lsn : {1, 2, 3, 6, 7}) CHECK((*log)->append_commit(lsn, unit(lsn), true).ok());
-    CHECK((*log)->set_mark(3).ok());
-  }
+  append_units(directory.path(), {1, 2, 3, 6, 7}, 3);
   ReadBack back = read_back(directory.path());
   REQUIRE_MESSAGE(back.status.ok(), back.status.message());
   CHECK(back.recovered.last_lsn == 3);
@@ -290,15 +292,42 @@ TEST_CASE("a gap above the mark ends the history there, and what follows is gone
   back = read_back(directory.path());
   CHECK(back.recovered.last_lsn == 5);
   CHECK(!back.recovered.dropped_tail);
-  {
-    auto log = open_rocksdb_log(options);
-    REQUIRE(log.ok());
-    CHECK((*log)->append_commit(9, unit(9), true).ok());
-    CHECK((*log)->set_mark(9).ok());
-  }
+  append_units(directory.path(), {9}, 9);
   back = read_back(directory.path());
   CHECK(back.status.code() == StatusCode::kDamaged);
   CHECK(back.status.message().find("the log has a gap after lsn 5") != std::string::npos);
+}
+
+TEST_CASE("a single commit behind a gap is gone for good, too") {
+  TempDirectory directory;
+  append_units(directory.path(), {1, 2, 3, 5}, 3);
+  CHECK(read_back(directory.path()).recovered.last_lsn == 3);
+  // The unit that comes next would close the gap before it.
+  append_units(directory.path(), {4}, 4);
+  const ReadBack back = read_back(directory.path());
+  REQUIRE_MESSAGE(back.status.ok(), back.status.message());
+  CHECK(back.recovered.last_lsn == 4);
+  CHECK(!back.recovered.dropped_tail);
+  CHECK(back.state == state_at(4));
+}
+
+TEST_CASE("a log that begins late, without the checkpoint before it, is no whole history") {
+  for (const Lsn mark : {0, 7}) {
+    CAPTURE(mark);
+    TempDirectory directory;
+    append_units(directory.path(), {5, 6, 7}, mark);
+    const ReadBack back = read_back(directory.path());
+    if (mark == 0) {
+      // Nothing of it was promised to be on the disk.
+      REQUIRE_MESSAGE(back.status.ok(), back.status.message());
+      CHECK(back.recovered.last_lsn == 0);
+      CHECK(back.recovered.dropped_tail);
+      CHECK(back.state.empty());
+    } else {
+      CHECK(back.status.code() == StatusCode::kDamaged);
+      CHECK(back.status.message().find("the log has a gap after lsn 0") != std::string::npos);
+    }
+  }
 }
 
 TEST_CASE("recovery reports its progress and can be cancelled") {
