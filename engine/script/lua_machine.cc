@@ -19,6 +19,11 @@ namespace {
 
 // Often enough for a clock of milliseconds, rarely enough to cost nothing.
 constexpr int kInstructionsPerLook = 100'000;
+// The clock is looked at after the instruction that has asked for this much memory.
+constexpr uint64_t kGivenPerLook = 4U << 20;
+// One instruction may read or copy the largest block there is (a concatenation, a comparison). So
+// the larger that is, the fewer instructions there are between two looks.
+constexpr uint64_t kTouchedPerLook = 64U << 20;
 // As long as Redis lets the code of a library run.
 constexpr int64_t kLoadTimeoutUs = 500'000;
 
@@ -50,7 +55,7 @@ void LuaMachine::open_state() {
   luaL_ref(lua_, LUA_REGISTRYINDEX);
   luaL_checkstack(reply_stack_, LuaReply::kStackSlots, nullptr);
   reply_.attach(reply_stack_);
-  lua_sethook(lua_, &LuaMachine::count_hook, LUA_MASKCOUNT, kInstructionsPerLook);
+  set_hook(kInstructionsPerLook);
 }
 
 LuaMachine::~LuaMachine() { lua_close(lua_); }
@@ -69,6 +74,7 @@ void* LuaMachine::allocate(void* self, void* block, size_t old_size, size_t new_
     machine.used_bytes_.store(used, std::memory_order_relaxed);
     return nullptr;
   }
+  machine.note_allocation(old_size, new_size);
   if (machine.limited_ && new_size > old_size && used > machine.limit_bytes_) return nullptr;
   void* result = std::realloc(block, new_size);
   if (result != nullptr) machine.used_bytes_.store(used, std::memory_order_relaxed);
@@ -157,6 +163,8 @@ void LuaMachine::begin_run(Call& call, uint32_t flags, std::atomic<bool>& reache
   read_only_ = read_only || (flags & kScriptNoWrites) != 0;
   begin_us_ = 0;
   depth = 0;
+  // Scripts leave nothing behind that the next one could reach; functions may, in their upvalues.
+  if (kind_ == SandboxKind::kScripts) largest_bytes_ = 0;
   wrote_.store(false, std::memory_order_relaxed);
   reply_.count_errors_in(call.execution.error_counts());
   client_.id = call.client.id;
@@ -197,7 +205,7 @@ void LuaMachine::clean_up() {
   }
   if (killed_.load(std::memory_order_relaxed)) {
     killed_.store(false, std::memory_order_relaxed);
-    lua_sethook(lua_, &LuaMachine::count_hook, LUA_MASKCOUNT, kInstructionsPerLook);
+    set_hook(kInstructionsPerLook);
   }
   if (memory_bytes() > std::min(kCollectAboveBytes, limit_bytes_ / 2)) {
     lua_gc(lua_, LUA_GCCOLLECT, 0);
@@ -206,9 +214,31 @@ void LuaMachine::clean_up() {
 
 // --- Time ---
 
-void LuaMachine::count_hook(lua_State* lua, lua_Debug*) { of(lua).on_count(lua); }
+void LuaMachine::note_allocation(uint64_t old_size, uint64_t new_size) {
+  if (new_size <= old_size) return;
+  largest_bytes_ = std::max(largest_bytes_, new_size);
+  // What is refused counts too: it may follow a long copy, and be tried again and again.
+  given_bytes_ += new_size - old_size;
+  if (given_bytes_ < kGivenPerLook || hook_instructions_ == 1) return;
+  if (call_ != nullptr || registration_ != nullptr) set_hook(1);
+}
 
-void LuaMachine::on_count(lua_State* lua) {
+void LuaMachine::set_hook(int instructions) {
+  hook_instructions_ = instructions;
+  lua_sethook(lua_, &LuaMachine::count_hook, LUA_MASKCOUNT, instructions);
+}
+
+void LuaMachine::count_hook(lua_State* lua, lua_Debug*) {
+  LuaMachine& machine = of(lua);
+  machine.look(lua);
+  machine.given_bytes_ = 0;
+  const uint64_t largest = std::min(machine.largest_bytes_, machine.memory_bytes());
+  const int instructions = static_cast<int>(std::clamp<uint64_t>(
+      kTouchedPerLook / std::max<uint64_t>(largest, 1), 1, kInstructionsPerLook));
+  if (instructions != machine.hook_instructions_) machine.set_hook(instructions);
+}
+
+void LuaMachine::look(lua_State* lua) {
   if (registration_ != nullptr) {
     const int64_t now_us = engine_.server().unix_time_us();
     if (begin_us_ == 0) begin_us_ = now_us;
@@ -232,7 +262,7 @@ void LuaMachine::on_count(lua_State* lua) {
   engine_.server().poll_events();
   if (!killed_.load(std::memory_order_acquire)) return;
   // From now on at every instruction, so that no pcall inside the script survives it.
-  lua_sethook(lua, &LuaMachine::count_hook, LUA_MASKCOUNT, 1);
+  set_hook(1);
   raise_error(lua, "Script killed by user with SCRIPT KILL...");
 }
 

@@ -7,8 +7,10 @@
 // Memory: an allocator counts; past the limit allocations fail, which raises "not enough memory" in
 // the script. The limit is suspended while a command runs: its handler must never be unwound
 // halfway. Time: a count hook looks at the clock every hundred thousand instructions (the JIT is
-// off, else it would never fire); past the threshold everybody else is told BUSY, and the hook lets
-// the I/O thread serve its sockets, so that SCRIPT KILL arrives.
+// off, else it would never fire), and sooner where a script asks for much memory or has large
+// blocks, since single instructions take long then; C functions that take long look at it
+// themselves. Past the threshold everybody else is told BUSY, and a look lets the I/O thread serve
+// its sockets, so that SCRIPT KILL arrives.
 #pragma once
 
 #include <atomic>
@@ -86,6 +88,9 @@ class LuaMachine {
   int call_command(lua_State* lua, bool raise_errors);
   int check_command(lua_State* lua);
   void set_protocol(int protocol) { client_.protocol = protocol; }
+  // Looks at the clock, and serves sockets when the script has been running for long. Raises when
+  // the script has been killed. The hook calls it, and so do C functions that take long.
+  void look(lua_State* lua);
   Engine& engine() { return engine_; }
 
   // How many C functions that call back into Lua are open. Lua's own stack bounds recursion among
@@ -112,8 +117,10 @@ class LuaMachine {
  private:
   void open_state();
   static void* allocate(void* self, void* block, size_t old_size, size_t new_size);
+  // After every block: the hook comes at the next instruction where much has been asked for.
+  void note_allocation(uint64_t old_size, uint64_t new_size);
+  void set_hook(int instructions);
   static void count_hook(lua_State* lua, lua_Debug* debug);
-  void on_count(lua_State* lua);
   void set_array(int name_slot, std::span<const Bytes> values);
   // The arguments of redis.call as views. Empty: fine; else the error.
   Bytes collect_arguments(lua_State* lua);
@@ -187,6 +194,9 @@ class LuaMachine {
   std::atomic<uint64_t> used_bytes_{0};
   uint64_t limit_bytes_ = 0;
   bool limited_ = false;
+  uint64_t given_bytes_ = 0;    // since the hook last came
+  uint64_t largest_bytes_ = 0;  // the largest block asked for in this run
+  int hook_instructions_ = 0;
   std::atomic<bool> busy_{false};
   std::atomic<bool> wrote_{false};
   std::atomic<bool> killed_{false};
