@@ -28,6 +28,7 @@ if(NODE AND EXISTS "${SOURCE}/node_modules/.package-lock.json")
   set(value "kFiles")
 else()
   message(STATUS "No node, or no page/node_modules (tools/setup): the server has no page")
+  file(REMOVE "${OUT}/index.html")  # of an earlier build, which had one
   set(body "")
   set(value "{}")
 endif()

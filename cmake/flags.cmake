@@ -1,9 +1,10 @@
 # Compiler flags, and the switches that the presets set.
 
-option(SLUICE_TESTS "Build the tests" ON)
-option(SLUICE_BENCH "Build the benchmarks and load programs" ON)
+# A project that takes Sluice in by add_subdirectory gets libraries and programs.
+option(SLUICE_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(SLUICE_BENCH "Build the benchmarks and load programs" ${PROJECT_IS_TOP_LEVEL})
 option(SLUICE_FUZZ "Build the fuzz targets (clang only)" OFF)
-option(SLUICE_WERROR "Treat warnings in our code as errors" ON)
+option(SLUICE_WERROR "Treat warnings in our code as errors" ${PROJECT_IS_TOP_LEVEL})
 option(SLUICE_SYNTAX_ONLY "Check every source, generate no code, link nothing" OFF)
 set(SLUICE_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize=, for example address,undefined")
 

@@ -1,5 +1,5 @@
 # What `cmake --install` puts where: libraries, headers and the package configuration for
-# find_package(sluice); programs (see sluice_add_tool); configuration, systemd unit, licence.
+# find_package(sluice); programs (see sluice_add_tool); documentation, configuration, systemd unit.
 
 include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/sluice")
@@ -27,26 +27,22 @@ if(SLUICE_LIBRARIES)
   endforeach()
 endif()
 
-install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}" OPTIONAL)
-install(FILES "${PROJECT_SOURCE_DIR}/conf/sluice.conf"
-  DESTINATION "${CMAKE_INSTALL_SYSCONFDIR}/sluice" OPTIONAL)
-foreach(example prometheus.yml prometheus-alerts.yml grafana-dashboard.json)
+# The documentation, with the folders that its links name.
+install(FILES
+  "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/README.md"
+  "${PROJECT_SOURCE_DIR}/PROTOCOL.md" "${PROJECT_SOURCE_DIR}/HTTP.md"
+  "${PROJECT_SOURCE_DIR}/ARCHITECTURE.md"
+  DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+foreach(folder IN ITEMS docs conf bench/results)
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/${folder}/"
+    DESTINATION "${CMAKE_INSTALL_DOCDIR}/${folder}" PATTERN "*.service" EXCLUDE)
+endforeach()
+foreach(example IN ITEMS prometheus.yml prometheus-alerts.yml grafana-dashboard.json)
   install(FILES "${PROJECT_SOURCE_DIR}/conf/${example}"
-    DESTINATION "${CMAKE_INSTALL_DATADIR}/sluice" OPTIONAL)
+    DESTINATION "${CMAKE_INSTALL_DATADIR}/sluice")
 endforeach()
 
-# The unit in conf/ names the paths of a distribution's package (/usr/bin, /etc); the installed copy
-# names those of the prefix, which is known only now (`cmake --install --prefix`).
-if(EXISTS "${PROJECT_SOURCE_DIR}/conf/sluice.service")
-  install(CODE "
-    file(READ \"${PROJECT_SOURCE_DIR}/conf/sluice.service\" unit)
-    if(NOT CMAKE_INSTALL_PREFIX STREQUAL \"/usr\")
-      set(bin \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/\")
-      set(etc \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_SYSCONFDIR}/sluice/\")
-      string(REPLACE \"/usr/bin/\" \"\${bin}\" unit \"\${unit}\")
-      string(REPLACE \"/etc/sluice/\" \"\${etc}\" unit \"\${unit}\")
-    endif()
-    set(unit_file \"\${CMAKE_INSTALL_PREFIX}/lib/systemd/system/sluice.service\")
-    message(STATUS \"Installing: \$ENV{DESTDIR}\${unit_file}\")
-    file(WRITE \"\$ENV{DESTDIR}\${unit_file}\" \"\${unit}\")")
-endif()
+# The configuration and the unit, by the prefix that is known only then.
+configure_file("${PROJECT_SOURCE_DIR}/cmake/install_service.cmake.in"
+  "${PROJECT_BINARY_DIR}/install_service.cmake" @ONLY)
+install(SCRIPT "${PROJECT_BINARY_DIR}/install_service.cmake")

@@ -25,12 +25,14 @@ namespace sluice {
 class Config;
 class Server;
 
+// Each member has a default, so that naming some of them compiles without a warning:
+// start({.directory = "data"}).
 struct EmbeddedOptions {
   // Where the data is kept; empty: in memory only, gone at stop().
-  std::string directory;
+  std::string directory{};
   // Directives as in sluice.conf, such as {"requirepass", "secret"}; they win over what is set
   // here.
-  std::vector<std::pair<std::string, std::string>> directives;
+  std::vector<std::pair<std::string, std::string>> directives{};
 };
 
 class EmbeddedServer {

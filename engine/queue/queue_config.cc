@@ -217,7 +217,7 @@ void QueueConfig::resolve(ConfigLevel level, Bytes name, GroupConfig& config) co
   uint32_t all = 0;
   for (const auto& [glob, rule] : rules_of(level).globs) {
     if (!glob_match(glob, name)) continue;
-    for_each_field(rule.sets, [&](size_t field) {
+    for_each_field(rule.sets, [&, &rule = rule](size_t field) {
       const Rule* other = winners[field];
       if (other != nullptr && std::tie(other->literal_bytes, other->changed) >
                                   std::tie(rule.literal_bytes, rule.changed)) {

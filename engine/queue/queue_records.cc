@@ -392,9 +392,10 @@ class WalkStep {
 
 void walk_config(const Queue& queue, WalkStep& step) {
   for (const auto& [level, pattern] : queue.config.rules()) {
-    step.encode(EffectType::kQueueConfig, {}, [&](ByteBuffer& out) {
-      encode_config(level, pattern, queue.config.recorded(level, pattern), out);
-    });
+    step.encode(EffectType::kQueueConfig, {},
+                [&, level = level, &pattern = pattern](ByteBuffer& out) {
+                  encode_config(level, pattern, queue.config.recorded(level, pattern), out);
+                });
     step.visited(1);
   }
   // Behind the configuration, which says whether there is an effective maximum at all.

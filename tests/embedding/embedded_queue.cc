@@ -85,8 +85,7 @@ void a_queue_on_a_directory() {
   std::string directory =
       (std::filesystem::temp_directory_path() / "sluice-embedding-XXXXXX").string();
   require(::mkdtemp(directory.data()) != nullptr, "a directory");
-  sluice::EmbeddedOptions options;
-  options.directory = directory;
+  const sluice::EmbeddedOptions options{.directory = directory};
   {
     sluice::EmbeddedServer server;
     start(server, options);
@@ -97,9 +96,7 @@ void a_queue_on_a_directory() {
     require(!second.start(options).empty(), "a second server on the directory is refused");
 
     // One in memory beside it, with a password.
-    sluice::EmbeddedOptions guarded;
-    guarded.directives = {{"requirepass", "secret"}};
-    start(second, guarded);
+    start(second, {.directives = {{"requirepass", "secret"}}});
     Connection stranger(second.port());
     stranger.expect("GET job", "-NOAUTH Authentication required.\r\n");
     stranger.expect("AUTH secret", "+OK\r\n");
@@ -116,9 +113,8 @@ void a_queue_on_a_directory() {
 
 void a_bad_directive_is_an_error() {
   sluice::EmbeddedServer server;
-  sluice::EmbeddedOptions options;
-  options.directives = {{"no-such-directive", "1"}};
-  require(!server.start(options).empty(), "a bad directive is refused");
+  const std::string error = server.start({.directives = {{"no-such-directive", "1"}}});
+  require(!error.empty(), "a bad directive is refused");
   require(!server.running(), "and nothing runs");
 }
 

@@ -1,12 +1,17 @@
 #!/usr/bin/python3
-"""Another project finds an installed Sluice: find_package(sluice), its targets, headers, files.
+"""Another project finds an installed Sluice, or takes its folder in; an operator finds the files.
 
-Installs a build to a temporary prefix, builds tests/install/consumer against it and runs that.
+Installs a build to a temporary prefix, builds tests/install/consumer against it and runs that;
+installs for /usr, /usr/local and /opt below a temporary root, and looks at the paths; configures
+tests/install/subproject, which takes Sluice in by add_subdirectory.
     tests/install/install_test.py --build build/release
 """
 
 import argparse
+import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,22 +24,92 @@ def run(*command, **options):
     return subprocess.run(command, check=True, **options)
 
 
+def output(*command):
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+PROGRAMS = ["sluice-server", "sluice", "sluice-journal", "sluice-import"]
+# On every Debian, as apt needs them.
+ALWAYS_THERE = {"libc6", "libgcc-s1", "libstdc++6"}
+
+
+def require(holds, what):
+    if not holds:
+        raise SystemExit(f"FAILED: {what}")
+
+
+def read(*parts):
+    with open(os.path.join(*parts), encoding="utf-8") as file:
+        return file.read()
+
+
 def check_files(prefix):
     """What an operator gets besides the libraries."""
-    expected = ["bin/sluice-server", "bin/sluice", "bin/sluice-journal", "bin/sluice-import",
+    expected = [*(f"bin/{program}" for program in PROGRAMS),
                 "share/bash-completion/completions/sluice", "share/zsh/site-functions/_sluice",
                 "share/fish/vendor_completions.d/sluice.fish",
                 "etc/sluice/sluice.conf", "share/doc/sluice/LICENSE",
                 "share/sluice/prometheus-alerts.yml", "share/sluice/grafana-dashboard.json",
                 "lib/systemd/system/sluice.service"]
     missing = [path for path in expected if not os.path.isfile(os.path.join(prefix, path))]
-    if missing:
-        raise SystemExit(f"not installed: {', '.join(missing)}")
-    with open(os.path.join(prefix, "lib/systemd/system/sluice.service"), encoding="utf-8") as file:
-        unit = file.read()
-    for path in ("bin/sluice-server", "etc/sluice/sluice.conf"):
-        if os.path.join(prefix, path) not in unit:
-            raise SystemExit(f"the unit does not name {path} of this prefix")
+    require(not missing, f"not installed: {', '.join(missing)}")
+    folder = os.path.join(prefix, "share/doc/sluice")
+    for name in ("README.md", "PROTOCOL.md", "HTTP.md", "ARCHITECTURE.md"):
+        for target in re.findall(r"\]\(([^)#\s]+)", read(folder, name)):
+            require("://" in target or os.path.exists(os.path.join(folder, target)),
+                    f"{name} is installed, and {target}, to which it has a link, is not")
+
+
+def check_paths(build, root):
+    """The configuration is where the unit says, for each kind of prefix."""
+    for prefix, etc in [("/usr", "/etc"), ("/usr/local", "/usr/local/etc"),
+                        ("/opt/sluice", "/etc/opt/sluice")]:
+        run("cmake", "--install", build, "--prefix", prefix, stdout=subprocess.DEVNULL,
+            env=dict(os.environ, DESTDIR=root))
+        unit = read(root + prefix, "lib/systemd/system/sluice.service")
+        command = re.search(r"^ExecStart=(\S+) (\S+) ", unit, re.MULTILINE).groups()
+        require(command == (f"{prefix}/bin/sluice-server", f"{etc}/sluice/sluice.conf"),
+                f"{prefix}: the unit starts {command}")
+        documentation = re.search(r"^Documentation=file://(\S+)/$", unit, re.MULTILINE).group(1)
+        require(documentation == f"{prefix}/share/doc/sluice", documentation)
+        for path in (*command, documentation):
+            require(os.path.exists(root + path), f"{prefix}: no {path}")
+        shutil.rmtree(root)
+
+
+def check_packages(prefix):
+    """README.md names Debian's packages that an installed Sluice runs with."""
+    needed = set()
+    for program in PROGRAMS:
+        path = os.path.join(prefix, "bin", program)
+        direct = set(re.findall(r"NEEDED.*\[(.*)\]", output("readelf", "-d", path)))
+        for name, place in re.findall(r"(\S+) => (\S+)", output("ldd", path)):
+            if name in direct:
+                # The package may name it without /usr.
+                path_in_package = "*" + os.path.realpath(place).removeprefix("/usr")
+                needed.add(output("dpkg-query", "--search", path_in_package).split(":")[0])
+    named = re.search(r"apt-get install (.*) # what the programs run with",
+                      read(ROOT, "README.md"))
+    require(named, "README.md names no packages")
+    require(set(named.group(1).split()) == needed - ALWAYS_THERE,
+            f"README.md names {named.group(1)}, and the programs need {sorted(needed)}")
+
+
+def check_subproject(build):
+    """By add_subdirectory come libraries that go into a shared one, and no tests or benches."""
+    run("cmake", "-S", os.path.join(ROOT, "tests/install/subproject"), "-B", build, "-G", "Ninja",
+        f"-DSLUICE_DIR={ROOT}", stdout=subprocess.DEVNULL)
+    with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
+        commands = json.load(file)
+    own = [entry["file"][len(ROOT) + 1:] for entry in commands if entry["file"].startswith(ROOT)]
+    require("net/embedded_server.cc" in own, "the server's library is not built")
+    others = [path for path in own if path.split("/")[0] == "bench" or
+              path.startswith("tests/") and not path.startswith("tests/install/")]
+    require(not others, f"built by add_subdirectory: {others[:3]}")
+    library = [entry["command"] for entry in commands
+               if entry["file"].startswith((ROOT + "/engine", ROOT + "/storage", ROOT + "/net"))]
+    require(all("-fPIC" in command for command in library),
+            "CMAKE_POSITION_INDEPENDENT_CODE does not reach the libraries")
 
 
 def main():
@@ -44,8 +119,11 @@ def main():
     with tempfile.TemporaryDirectory(prefix="sluice-install-") as scratch:
         prefix = os.path.join(scratch, "prefix")
         build = os.path.join(scratch, "build")
+        check_subproject(os.path.join(scratch, "subproject"))
+        check_paths(options.build, os.path.join(scratch, "root"))
         run("cmake", "--install", options.build, "--prefix", prefix, stdout=subprocess.DEVNULL)
         check_files(prefix)
+        check_packages(prefix)
         run("cmake", "-S", os.path.join(ROOT, "tests/install/consumer"), "-B", build, "-G", "Ninja",
             f"-DCMAKE_PREFIX_PATH={prefix}", f"-DEMBEDDING_DIR={ROOT}/tests/embedding")
         run("cmake", "--build", build, "--parallel", str(os.cpu_count()))
