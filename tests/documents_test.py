@@ -3,7 +3,8 @@
 
     tests/documents_test.py [--server build/release/bin/sluice-server] [--reference redis-server]
 
-Prints a line for each test, what was wrong, and "N passed, N failed".
+Prints a line for each test, what was wrong, and "N passed, N failed", with ", N skipped" where some
+were.
 """
 
 import argparse
@@ -21,7 +22,10 @@ import tty
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "transcripts"))
+sys.path.insert(0, str(ROOT / "tests" / "operations"))
 
+import style_test  # noqa: E402
+from harness import Skipped, summary  # noqa: E402
 from servers import DEFAULT_SLUICE, Server  # noqa: E402
 
 DOCUMENTS = ["README.md", "ARCHITECTURE.md", "PROTOCOL.md", "HTTP.md"]
@@ -124,7 +128,7 @@ def an_existing_redis_conf_starts(options):
     """The file that Debian installs, but for the paths that it names."""
     conf = pathlib.Path("/etc/redis/redis.conf")
     if not conf.is_file() or not os.access(conf, os.R_OK):
-        return "not run: no /etc/redis/redis.conf that this user may read"
+        raise Skipped("NOT RUN: no /etc/redis/redis.conf that this user may read")
     with tempfile.TemporaryDirectory() as directory:
         copy = pathlib.Path(directory, "redis.conf")
         lines = conf.read_text(encoding="utf-8").splitlines()
@@ -264,9 +268,7 @@ def named_files_exist(_options):
 
 def every_folder_is_in_the_guide(_options):
     guide = read("README.md").partition("## The folders")[2]
-    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True,
-                             check=True).stdout.splitlines()
-    for folder in sorted({path.split("/")[0] for path in tracked if "/" in path}):
+    for folder in sorted({path.split("/")[0] for path in style_test.files() if "/" in path}):
         require(folder.startswith(".") or f"`{folder}/`" in guide, f"no line about {folder}/")
 
 
@@ -282,18 +284,21 @@ def main():
     parser.add_argument("--reference", default="redis-server")
     options = parser.parse_args()
     options.server = os.path.abspath(options.server)
-    passed = failed = 0
+    passed = failed = skipped = 0
     for test in TESTS:
         name = test.__name__.replace("_", " ")
         try:
-            note = test(options)
+            test(options)
             passed += 1
-            print(f"ok     {name}{f' ({note})' if note else ''}", flush=True)
+            print(f"ok     {name}", flush=True)
+        except Skipped as reason:
+            skipped += 1
+            print(f"skip   {name} ({reason})", flush=True)
         except Exception as error:  # noqa: BLE001
             # One failing test must not hide the others.
             failed += 1
             print(f"FAILED {name}\n       {error}", flush=True)
-    print(f"{passed} passed, {failed} failed")
+    print(summary(passed, failed, skipped))
     return 1 if failed else 0
 
 

@@ -30,8 +30,15 @@ LONG_FUNCTIONS: dict[str, str] = {}
 
 def files():
     """Every file that is tracked, or new and not ignored."""
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout
+    if not shutil.which("git"):
+        sys.exit("git lists the files: install it (tools/setup test)")
+    # The clone may be another user's.
+    command = ["git", "-c", f"safe.directory={ROOT}", "ls-files", "-z", "--cached", "--others",
+               "--exclude-standard"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
+    if done.returncode != 0:
+        sys.exit("git lists the files, so this takes a clone: " + done.stderr.decode().strip())
+    listed = done.stdout
     paths = sorted(set(os.fsdecode(path) for path in listed.split(b"\0") if path))
     return [path for path in paths if os.path.isfile(os.path.join(ROOT, path))]
 

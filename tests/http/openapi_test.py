@@ -13,10 +13,10 @@ from http_client import ADMIN_TOKEN, Client, require, require_equal, run, serve,
 from harness import NPM, need_npm  # http_client knows where
 
 VALIDATE = """
-import { readFileSync } from "node:fs";
+import { text } from "node:stream/consumers";
 import { Validator } from "@seriousme/openapi-schema-validator";
 const validator = new Validator();
-const { valid, errors } = await validator.validate(JSON.parse(readFileSync(0, "utf8")));
+const { valid, errors } = await validator.validate(JSON.parse(await text(process.stdin)));
 console.log(valid ? validator.version : JSON.stringify(errors, null, 1));
 """
 KINDS = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}

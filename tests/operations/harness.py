@@ -1,7 +1,8 @@
 """What the tests of operations share: servers with options, checks, and the run of a file's tests.
 
 A test is a function `test_...(options)` whose docstring is the requirement. `run` prints one line
-for each and "N passed, N failed"; a failure shows where, and the end of the last server's log.
+for each and "N passed, N failed", with ", N skipped" where some could not run here; a failure shows
+where, and the end of the last server's log.
 """
 
 import argparse
@@ -130,13 +131,18 @@ def scratch():
     return tempfile.TemporaryDirectory(prefix="sluice-operations-")
 
 
+def summary(passed, failed, skipped):
+    """The last line that a file of tests prints; tools/test adds these up."""
+    return f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else "")
+
+
 def run(module, io_threads=(1,)):
     parser = argparse.ArgumentParser()
     parser.add_argument("--server", default=str(servers.DEFAULT_SLUICE))
     parser.add_argument("--only", default="", help="part of a test's name")
     chosen = parser.parse_args()
     tests = [test for name, test in vars(module).items() if name.startswith("test_")]
-    passed = failed = 0
+    passed = failed = skipped = 0
     for threads in io_threads:
         for test in tests:
             if chosen.only not in test.__name__:
@@ -149,7 +155,7 @@ def run(module, io_threads=(1,)):
                 passed += 1
                 verdict = "ok"
             except Skipped as reason:
-                passed += 1
+                skipped += 1
                 verdict, note = "skip", f" ({reason})"
             except Exception:  # pylint: disable=broad-except
                 failed += 1
@@ -163,5 +169,5 @@ def run(module, io_threads=(1,)):
             took_s = time.monotonic() - began
             name = (test.__doc__ or test.__name__).split("\n")[0].rstrip(".")
             print(f"{verdict:7}{name}, {threads} I/O thread(s), {took_s:.1f} s{note}", flush=True)
-    print(f"{passed} passed, {failed} failed")
+    print(summary(passed, failed, skipped))
     return 1 if failed else 0
