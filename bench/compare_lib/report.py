@@ -15,6 +15,7 @@ SIGNS = {"<=": "≤", "<": "<", ">=": "≥"}
 
 
 def medians(rounds):
+    rounds = [each for each in rounds or [] if each]
     if not rounds:
         return None
     names = set.intersection(*(set(r) for r in rounds))
