@@ -41,19 +41,27 @@ int64_t Histogram::upper_bound(size_t bucket) {
   return ((leading + 1) << shift) - 1;
 }
 
+void Histogram::add_to(size_t bucket, uint64_t count) {
+  const uint64_t sum = buckets_[bucket] + count;
+  buckets_[bucket] = static_cast<uint32_t>(sum);
+  if (sum >> 32 == 0) return;
+  if (bucket >= upper_halves_.size()) upper_halves_.resize(bucket + 1);
+  upper_halves_[bucket] += static_cast<uint32_t>(sum >> 32);
+}
+
 void Histogram::record(int64_t value_ms) {
   const int64_t value = std::clamp<int64_t>(value_ms, 0, kMaxValue);
   const size_t bucket = bucket_of(value);
   if (bucket >= buckets_.size()) buckets_.resize(bucket + 1);
-  ++buckets_[bucket];
+  add_to(bucket, 1);
   ++count_;
-  sum_ += value;
+  sum_ += static_cast<uint64_t>(value);
   max_ = std::max(max_, value);
 }
 
 void Histogram::merge(const Histogram& other) {
   if (other.buckets_.size() > buckets_.size()) buckets_.resize(other.buckets_.size());
-  for (size_t i = 0; i < other.buckets_.size(); ++i) buckets_[i] += other.buckets_[i];
+  for (size_t i = 0; i < other.buckets_.size(); ++i) add_to(i, other.count_in(i));
   count_ += other.count_;
   sum_ += other.sum_;
   max_ = std::max(max_, other.max_);
@@ -65,7 +73,7 @@ int64_t Histogram::quantile(double share) const {
   const uint64_t wanted = std::clamp<uint64_t>(static_cast<uint64_t>(exact), 1, count_);
   uint64_t seen = 0;
   for (size_t i = 0; i < buckets_.size(); ++i) {
-    seen += buckets_[i];
+    seen += count_in(i);
     if (seen >= wanted) return std::min(upper_bound(i), max_);
   }
   CHECK(false);
@@ -77,7 +85,7 @@ std::vector<uint64_t> Histogram::counts_up_to(std::span<const int64_t> bounds_ms
   size_t next = 0;
   for (const int64_t bound_ms : bounds_ms) {
     const size_t end = std::min(bucket_of(bound_ms) + 1, buckets_.size());
-    for (; next < end; ++next) count += buckets_[next];
+    for (; next < end; ++next) count += count_in(next);
     counts.push_back(count);
   }
   return counts;

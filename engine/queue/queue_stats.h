@@ -41,7 +41,8 @@ struct Totals {
 
 // Log-linear histogram of milliseconds: values below 128 exactly, above with two significant
 // digits (1/64 of the value at most), up to 2^40. Grows with the greatest value it has seen: 2 KB
-// for ten seconds, 6 KB for a day, 9 KB at most. Mergeable.
+// for ten seconds, 6 KB for a day, 9 KB at most. Mergeable. Counts and the sum are exact however
+// many values there are: a bucket has 64 bits, whose upper half takes memory once one needs it.
 class Histogram {
  public:
   void record(int64_t value_ms);
@@ -57,14 +58,26 @@ class Histogram {
   // How many values are at most each of these, to the bucket's precision: 1/64 more may be counted
   // in. REQUIRES: the bounds ascend, and none is negative.
   std::vector<uint64_t> counts_up_to(std::span<const int64_t> bounds_ms) const;
-  size_t memory_bytes() const { return buckets_.capacity() * sizeof(uint32_t); }
+  size_t memory_bytes() const {
+    return (buckets_.capacity() + upper_halves_.capacity()) * sizeof(uint32_t);
+  }
 
  private:
+  // 2^63 milliseconds are not enough: a million waiting jobs are 2^30 of them a second.
+  using Sum = unsigned __int128;
+
   static size_t bucket_of(int64_t value_ms);
   static int64_t upper_bound(size_t bucket);
-  std::vector<uint32_t> buckets_;
+  uint64_t count_in(size_t bucket) const {
+    const uint64_t upper = bucket < upper_halves_.size() ? upper_halves_[bucket] : 0;
+    return upper << 32 | buckets_[bucket];
+  }
+  void add_to(size_t bucket, uint64_t count);
+
+  std::vector<uint32_t> buckets_;       // the lower halves
+  std::vector<uint32_t> upper_halves_;  // as far as one is not zero
   uint64_t count_ = 0;
-  int64_t sum_ = 0;
+  Sum sum_ = 0;
   int64_t max_ = 0;
 };
 

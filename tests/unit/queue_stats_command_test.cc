@@ -123,6 +123,22 @@ TEST_CASE("times are told by quantiles and the mean of the last hundred") {
   CHECK(normal.field("completed") == "10");
 }
 
+TEST_CASE("Q.STATS answers after 2^32 jobs that have not waited") {
+  QueueTalk q;
+  q.add("a b");
+  sluice::Histogram zero;
+  zero.record(0);
+  sluice::Histogram& waits = q.find_queue("q")->stats.all.wait_ms;
+  for (int i = 0; i < 32; ++i) {
+    waits.merge(zero);
+    zero.merge(sluice::Histogram(zero));
+  }
+  q.pop();
+  CHECK(q.stat("wait_ms") == "{count=4294967296 p50=0 p95=0 p99=0 max=0 mean=0}");
+  q.pop();
+  CHECK(q.stat("wait_ms") == "{count=4294967297 p50=0 p95=0 p99=0 max=0 mean=0}");
+}
+
 TEST_CASE("rates are of the window") {
   QueueTalk q;
   for (int i = 0; i < 60; ++i) q.add("j" + std::to_string(i));

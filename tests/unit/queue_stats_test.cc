@@ -93,6 +93,44 @@ TEST_CASE("an empty histogram is zero, and values out of range are kept at its e
   CHECK(histogram.memory_bytes() < 20'000);
 }
 
+// Twice as many values as before, so many times.
+Histogram doubled(Histogram histogram, int times) {
+  for (int i = 0; i < times; ++i) histogram.merge(Histogram(histogram));
+  return histogram;
+}
+
+TEST_CASE("no bucket wraps at 2^32") {
+  Histogram zero;
+  zero.record(0);
+  Histogram histogram;
+  for (int power = 0; power < 32; ++power) histogram.merge(doubled(zero, power));
+  REQUIRE(histogram.count() == UINT32_MAX);
+  for (int i = 0; i < 2; ++i) {
+    histogram.record(0);
+    REQUIRE(histogram.quantile(0.5) == 0);
+    REQUIRE(histogram.quantile(1) == 0);
+    REQUIRE(histogram.counts_up_to(std::vector<int64_t>{0, 1000}) ==
+            std::vector<uint64_t>{histogram.count(), histogram.count()});
+  }
+  CHECK(histogram.count() == (uint64_t{1} << 32) + 1);
+}
+
+TEST_CASE("counts above 2^53 and sums above 2^63 are exact") {
+  constexpr int64_t kLongest = (int64_t{1} << 40) - 1;
+  Histogram histogram;
+  histogram.record(5);
+  histogram.record(kLongest);
+  histogram = doubled(histogram, 54);
+  histogram.record(0);
+  constexpr uint64_t kCount = uint64_t{1} << 54;
+  CHECK(histogram.count() == 2 * kCount + 1);
+  CHECK(histogram.counts_up_to(std::vector<int64_t>{0, 5, kLongest}) ==
+        std::vector<uint64_t>{1, kCount + 1, 2 * kCount + 1});
+  CHECK(histogram.quantile(0.25) == 5);
+  CHECK(histogram.quantile(0.75) == kLongest);
+  CHECK(histogram.mean() == doctest::Approx(static_cast<double>(kLongest + 5) / 2));
+}
+
 TEST_CASE("the mean is of the last hundred") {
   RecentMean mean;
   CHECK(mean.count() == 0);
