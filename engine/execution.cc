@@ -447,7 +447,7 @@ void Execution::handle(Call& call) {
 void Execution::remember_reads(const Call& call) {
   if ((call.command.flags & (kReadonly | kScriptShards)) != kReadonly) return;
   const Call& caller = call.client.in_script ? *call.client.script_call : call;
-  const TrackedClient* tracked = caller.client.tracking.get();
+  TrackedClient* tracked = caller.client.tracking.get();
   if (tracked == nullptr || tracked->options.broadcast) return;
   if (tracked->options.opt_in && !tracked->caching) return;
   if (tracked->options.opt_out && tracked->caching) return;

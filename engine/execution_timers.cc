@@ -8,6 +8,7 @@
 #include "engine/execution.h"
 #include "engine/queue/queue_timers.h"
 #include "engine/queue/queue_work.h"
+#include "engine/tracking.h"
 
 namespace sluice {
 
@@ -18,6 +19,8 @@ constexpr size_t kMaxExpiredPerHold = 64;
 // Jobs of one queue whose time has come, and jobs of dead queues.
 constexpr size_t kMaxQueueTimersPerHold = 64;
 constexpr size_t kMaxFreedPerHold = 256;
+// Items of the table of CLIENT TRACKING that are looked at in one call.
+constexpr size_t kMaxSweptItems = 512;
 
 }  // namespace
 
@@ -54,7 +57,9 @@ bool Execution::run_timers(int64_t now_ms, int64_t steady_ms) NO_THREAD_SAFETY_A
     if (engine_.pause.mode(steady_ms) != PauseMode::kNone) return false;
     engine_.pause.end_if_over(steady_ms);
   }
-  bool more = false;
+  Tracking& tracking = engine_.tracking();
+  if (tracking.must_sweep()) tracking.sweep(kMaxSweptItems);
+  bool more = tracking.must_sweep();
   for (unsigned index = 0; index < kShards; ++index) {
     Shard& shard = engine_.shard(index);
     const auto is_due = [&] {

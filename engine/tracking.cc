@@ -53,8 +53,9 @@ void Tracking::enable(Client& client, const TrackingOptions& options,
   if (client.tracking == nullptr) {
     client.tracking = std::make_shared<TrackedClient>();
     client.tracking->id = client.id;
+    client.tracking->number = next_number_++;
     client.tracking->port = client.port;
-    clients_.emplace(client.id, client.tracking);
+    clients_.emplace(client.tracking->number, client.tracking);
     client_count_.store(clients_.size(), std::memory_order_relaxed);
   }
   TrackedClient& tracked = *client.tracking;
@@ -83,9 +84,10 @@ void Tracking::disable(Client& client) {
   if (client.tracking == nullptr) return;
   MutexLock lock(mutex_);
   forget_prefixes(*client.tracking);
-  // What it has read stays in the table until the keys change: its number is nobody's then.
-  clients_.erase(client.id);
+  gone_items_ += client.tracking->items;
+  clients_.erase(client.tracking->number);
   client_count_.store(clients_.size(), std::memory_order_relaxed);
+  if (has_many_gone()) must_sweep_.store(true, std::memory_order_relaxed);
   client.tracking = nullptr;
 }
 
@@ -97,11 +99,42 @@ void Tracking::set_protocol(Client& client, int protocol) {
 
 // --- What is read and what changes ---
 
-void Tracking::remember(const TrackedClient& client, const std::vector<Bytes>& keys) {
+void Tracking::remember(TrackedClient& client, const std::vector<Bytes>& keys) {
   MutexLock lock(mutex_);
   for (const Bytes key : keys) {
-    if (readers_[std::string(key)].insert(client.id).second) ++items_;
+    if (!readers_[std::string(key)].insert(client.number).second) continue;
+    ++items_;
+    ++client.items;
   }
+}
+
+void Tracking::forget_gone(Numbers& numbers) {
+  const size_t gone = std::erase_if(
+      numbers, [&](uint64_t number) REQUIRES(mutex_) { return !clients_.contains(number); });
+  gone_items_ -= gone;
+  items_ -= gone;
+}
+
+void Tracking::sweep(size_t most) {
+  MutexLock lock(mutex_);
+  if (known_buckets_ != readers_.bucket_count()) {
+    known_buckets_ = readers_.bucket_count();
+    swept_buckets_ = 0;
+  }
+  std::vector<std::string> emptied;
+  for (size_t looked = 0; looked < most && swept_buckets_ < known_buckets_; ++swept_buckets_) {
+    ++looked;
+    for (auto at = readers_.begin(swept_buckets_); at != readers_.end(swept_buckets_); ++at) {
+      looked += at->second.size();
+      forget_gone(at->second);
+      if (at->second.empty()) emptied.push_back(at->first);
+    }
+  }
+  for (const std::string& key : emptied) readers_.erase(key);
+  if (swept_buckets_ < known_buckets_) return;
+  swept_buckets_ = 0;
+  if (readers_.empty()) readers_ = {};  // its buckets as well
+  must_sweep_.store(has_many_gone(), std::memory_order_relaxed);
 }
 
 void Tracking::send(Unit& unit, TrackedClient& to, ByteBuffer payload) {
@@ -125,13 +158,15 @@ void Tracking::send(Unit& unit, TrackedClient& to, ByteBuffer payload) {
 
 void Tracking::tell_readers(Unit& unit, Readers::iterator readers) {
   const std::string key = readers->first;
-  const std::set<uint64_t> ids = std::move(readers->second);
-  items_ -= ids.size();
+  Numbers numbers = std::move(readers->second);
   readers_.erase(readers);
-  for (const uint64_t id : ids) {
-    const auto found = clients_.find(id);
-    if (found == clients_.end() || found->second->options.broadcast) continue;
-    const bool own = is_requester(unit, id);
+  forget_gone(numbers);
+  items_ -= numbers.size();
+  for (const uint64_t number : numbers) {
+    const auto found = clients_.find(number);
+    --found->second->items;
+    if (found->second->options.broadcast) continue;
+    const bool own = is_requester(unit, found->second->id);
     if (own && found->second->options.no_loop) continue;
     if (own) {
       unit.own_invalidations.push_back({false, key});
@@ -155,15 +190,17 @@ void Tracking::changed(Unit& unit, Bytes key) {
 
 void Tracking::flushed(Unit& unit) {
   MutexLock lock(mutex_);
-  for (const auto& [id, client] : clients_) {
-    if (is_requester(unit, id)) {
+  for (const auto& [number, client] : clients_) {
+    if (is_requester(unit, client->id)) {
       unit.own_invalidations.push_back({true, {}});
     } else {
       send(unit, *client, null_payload(client->protocol));
     }
+    client->items = 0;
   }
   readers_.clear();
   items_ = 0;
+  gone_items_ = 0;
 }
 
 void Tracking::limit(Unit& unit, uint64_t max_keys) {

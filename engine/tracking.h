@@ -40,6 +40,10 @@ struct TrackingOptions {
 
 struct TrackedClient {
   uint64_t id = 0;
+  // What the table calls it. A connection that tracks again has another number.
+  uint64_t number = 0;
+  // How many keys the table has for it. Guarded by Tracking's mutex.
+  uint64_t items = 0;
   std::shared_ptr<ClientPort> port;
   // Changed by the connection's thread, under Tracking's mutex; that thread reads them without.
   TrackingOptions options;
@@ -60,7 +64,7 @@ class Tracking {
   void set_protocol(Client& client, int protocol);
 
   // The client has read these keys.
-  void remember(const TrackedClient& client, const std::vector<Bytes>& keys);
+  void remember(TrackedClient& client, const std::vector<Bytes>& keys);
   // A key has changed. What the requester of `unit` is to hear waits in the unit for the end of its
   // command; for those who track by prefix the key is noted there.
   void changed(Unit& unit, Bytes key);
@@ -73,6 +77,11 @@ class Tracking {
   // Adds what those who track by prefix hear of the unit's keys to its deliveries.
   void broadcast(Unit& unit);
 
+  // What clients had read leaves the table in steps after they have gone, once it is a fifth of
+  // the table. A step looks at about `most` items.
+  bool must_sweep() const { return must_sweep_.load(std::memory_order_relaxed); }
+  void sweep(size_t most);
+
   // For INFO.
   uint64_t clients() const { return client_count_.load(std::memory_order_relaxed); }
   uint64_t keys() const;
@@ -80,18 +89,29 @@ class Tracking {
   uint64_t prefixes() const;
 
  private:
+  // By number.
   using Clients = std::unordered_map<uint64_t, std::shared_ptr<TrackedClient>>;
-  using Readers = std::unordered_map<std::string, std::set<uint64_t>>;
+  using Numbers = std::set<uint64_t>;
+  using Readers = std::unordered_map<std::string, Numbers>;
 
   void send(Unit& unit, TrackedClient& to, ByteBuffer payload) REQUIRES(mutex_);
   void tell_readers(Unit& unit, Readers::iterator readers) REQUIRES(mutex_);
   void forget_prefixes(TrackedClient& client) REQUIRES(mutex_);
+  void forget_gone(Numbers& numbers) REQUIRES(mutex_);
+  bool has_many_gone() const REQUIRES(mutex_) { return gone_items_ > items_ / 5; }
 
   std::atomic<uint64_t> client_count_{0};
+  std::atomic<bool> must_sweep_{false};
   mutable Mutex mutex_;
   Clients clients_ GUARDED_BY(mutex_);
   Readers readers_ GUARDED_BY(mutex_);
   uint64_t items_ GUARDED_BY(mutex_) = 0;
+  uint64_t gone_items_ GUARDED_BY(mutex_) = 0;  // of clients that have gone
+  uint64_t next_number_ GUARDED_BY(mutex_) = 1;
+  // Where the sweep is: a bucket of `readers_`, as long as there are so many.
+  size_t swept_buckets_ GUARDED_BY(mutex_) = 0;
+  size_t known_buckets_ GUARDED_BY(mutex_) = 0;
+  // By prefix, then by the id of the connection.
   std::map<std::string, std::map<uint64_t, std::shared_ptr<TrackedClient>>> by_prefix_
       GUARDED_BY(mutex_);
 };

@@ -80,6 +80,78 @@ TEST_CASE("who has gone is told nothing, and with the last one nobody looks any 
   CHECK(server.inbox->take().empty());
 }
 
+// What the server's timer does while something is due.
+void run_timers(Server& server) {
+  while (server.engine.next_due().steady_ms == 0) {
+    server.execution.run_timers(1'000'000, 0);
+    server.execution.finish();
+  }
+}
+
+TEST_CASE("the table is empty when the last one has gone") {
+  Server server;
+  constexpr int kKeys = 3000;
+  {
+    EngineSession reader(server.engine, server.execution);
+    EngineSession other(server.engine, server.execution);
+    reader.run({"CLIENT", "TRACKING", "ON"});
+    other.run({"CLIENT", "TRACKING", "ON"});
+    for (int i = 0; i < kKeys; ++i) {
+      reader.run({"GET", "key:" + std::to_string(i)});
+      other.run({"GET", "key:" + std::to_string(i)});
+    }
+    // Switching off is as good as going.
+    other.run({"CLIENT", "TRACKING", "OFF"});
+    run_timers(server);
+    CHECK(server.engine.tracking().keys() == kKeys);
+    CHECK(server.engine.tracking().items() == kKeys);
+    reader.run({"GET", "key:0"});
+    CHECK(server.engine.tracking().items() == kKeys);
+  }
+  server.writer.run({"DEL", "key:1"});
+  run_timers(server);
+  CHECK(server.engine.tracking().keys() == 0);
+  CHECK(server.engine.tracking().items() == 0);
+}
+
+TEST_CASE("what dead connections have read does not pile up beside a living one") {
+  Server server;
+  EngineSession living(server.engine, server.execution);
+  living.client.port = server.inbox;
+  living.client.protocol = 3;
+  living.run({"CLIENT", "TRACKING", "ON"});
+  living.run({"GET", "a"});
+  for (int i = 0; i < 200; ++i) {
+    EngineSession dying(server.engine, server.execution);
+    dying.run({"CLIENT", "TRACKING", "ON"});
+    dying.run({"MGET", "a", "b" + std::to_string(i), "c"});
+  }
+  run_timers(server);
+  CHECK(server.engine.tracking().keys() == 1);
+  CHECK(server.engine.tracking().items() == 1);
+  server.writer.run({"SET", "a", "1"});
+  CHECK(server.inbox->take() == kToldOfA);
+  CHECK(server.engine.tracking().items() == 0);
+}
+
+TEST_CASE("who tracks again is told of what was read since then") {
+  Server server;
+  EngineSession reader(server.engine, server.execution);
+  reader.client.port = server.inbox;
+  reader.client.protocol = 3;
+  for (int i = 0; i < 3; ++i) {
+    reader.run({"CLIENT", "TRACKING", "ON"});
+    reader.run({"GET", "a"});
+    reader.run({"CLIENT", "TRACKING", "OFF"});
+  }
+  reader.run({"CLIENT", "TRACKING", "ON"});
+  reader.run({"GET", "b"});
+  server.writer.run({"MSET", "a", "1", "b", "1"});
+  CHECK(server.inbox->take() == "*1\r\n$1\r\nb\r\n");
+  run_timers(server);
+  CHECK(server.engine.tracking().items() == 0);
+}
+
 TEST_CASE("a full table forgets keys as if they had changed") {
   Server server;
   server.engine.options().tracking_table_max_keys.store(1);
