@@ -116,6 +116,17 @@ class QueueServer {
     set_clock(wall_ms_, 0);
     connect(connections);
   }
+  // The same with a checkpoint in the place of the journal.
+  void restart_from_checkpoint(size_t connections) {
+    std::unique_ptr<Engine> engine = walked();
+    sessions_.clear();
+    ports_.clear();
+    execution_.reset();
+    engine_ = std::move(engine);
+    serve();
+    set_clock(wall_ms_, 0);
+    connect(connections);
+  }
 
   // Null: there is no such queue.
   Queue* find_queue(const std::string& name) { return find_queue(*engine_, name); }
@@ -139,20 +150,10 @@ class QueueServer {
   // The same of another engine that has been filled from a walk over this one (a checkpoint).
   std::vector<std::string> describe_walked(const std::vector<std::string>& queues,
                                            const std::vector<std::string>& ids) {
-    Engine engine(port_, 7);
-    const std::unique_ptr<CheckpointWalk> walk = engine_->begin_walk();
-    const std::unique_ptr<Replay> replay = engine.begin_replay();
-    bool more = true;
-    while (more) {
-      ByteBuffer records;
-      uint64_t count = 0;
-      more = walk->step(records, count);
-      if (!replay->apply(records.view(), count)) throw std::runtime_error("a bad checkpoint");
-    }
-    replay->finish();
-    Execution execution(engine);
+    const std::unique_ptr<Engine> engine = walked();
+    Execution execution(*engine);
     execution.set_now_ms(wall_ms_);
-    return describe(engine, execution, queues, ids);
+    return describe(*engine, execution, queues, ids);
   }
   // A prefix of the journal gives a legal state: CHECKs of the queue abort otherwise.
   void check_prefix(Lsn units, const std::vector<std::string>& queues) {
@@ -167,8 +168,28 @@ class QueueServer {
   void begin(Lsn units) {
     engine_ = std::make_unique<Engine>(port_, 7);
     if (units != 0) replay(*engine_, units);
+    serve();
+  }
+
+  void serve() {
     engine_->attach_journal(&journal_);
     execution_ = std::make_unique<Execution>(*engine_);
+  }
+
+  // Another engine that has been filled from a walk over this one.
+  std::unique_ptr<Engine> walked() {
+    auto engine = std::make_unique<Engine>(port_, 7);
+    const std::unique_ptr<CheckpointWalk> walk = engine_->begin_walk();
+    const std::unique_ptr<Replay> replay = engine->begin_replay();
+    bool more = true;
+    while (more) {
+      ByteBuffer records;
+      uint64_t count = 0;
+      more = walk->step(records, count);
+      if (!replay->apply(records.view(), count)) throw std::runtime_error("a bad checkpoint");
+    }
+    replay->finish();
+    return engine;
   }
 
   void replay(Engine& engine, Lsn units) {

@@ -214,6 +214,26 @@ TEST_CASE("a full queue displaces the last job of the least urgent band below th
 
 // --- IFDUP ---
 
+TEST_CASE("a run that completes meets the needs of its id, also where a successor follows") {
+  QueueTalk q;
+  q.add("a other");
+  q.add("b", "NEED a");
+  q.add("c", "NEED a NEED other");
+  REQUIRE(q.pop() == "a");
+  REQUIRE(q.say("Q.ADD q a again IFDUP UPDATE", "result").rfind("-", 0) != 0);
+  q.ack("a");
+  CHECK(q.state("a") == "pending");
+  CHECK(q.state("b") == "pending");
+  CHECK(q.state("c") == "blocked");
+  // A run that fails meets nothing while the successor waits.
+  REQUIRE(q.pop("ID a") == "a");
+  q.add("d", "NEED a");
+  q.say("Q.ADD q a third IFDUP UPDATE");
+  q.nack("a", "FATAL");
+  CHECK(q.state("a") == "pending");
+  CHECK(q.state("d") == "blocked");
+}
+
 TEST_CASE("IFDUP for a waiting job: error, kept, updated in place, replaced") {
   QueueTalk q;
   q.add("a b c");

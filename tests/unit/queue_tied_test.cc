@@ -27,6 +27,18 @@ TEST_CASE("TIED: the lease also ends the grace time after its connection is lost
   CHECK(q.state("b") == "active");
 }
 
+TEST_CASE("a lost connection makes no lease longer") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET disconnect_grace_ms 5000");
+  q.add("a");
+  q.run(1, QueueTalk::words("Q.POP 1 q TIED LEASE 200"));
+  q.disconnect(1);
+  q.pass(199);
+  CHECK(q.state("a") == "active");
+  q.pass(1);
+  CHECK(q.state("a") == "pending");
+}
+
 TEST_CASE("a lost connection is known by its own leases") {
   QueueTalk q;
   q.add("a b c d e");

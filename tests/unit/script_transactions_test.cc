@@ -75,6 +75,23 @@ TEST_CASE("a change of a watched key by anyone makes EXEC answer null") {
   CHECK(server.session.run({"EXEC"}) == "_\r\n");
 }
 
+TEST_CASE("FLUSHDB changes the watched keys that exist, and no others") {
+  for (const char* flush : {"FLUSHDB", "FLUSHALL"}) {
+    Server server;
+    server.session.run({"SET", "a", "1"});
+    server.session.run({"WATCH", "a", "none"});
+    server.other.run({flush});
+    server.session.run({"MULTI"});
+    server.session.run({"SET", "b", "1"});
+    CHECK(server.session.run({"EXEC"}) == "*-1\r\n");
+    server.session.run({"WATCH", "none"});
+    server.other.run({flush});
+    server.session.run({"MULTI"});
+    server.session.run({"SET", "b", "1"});
+    CHECK(server.session.run({"EXEC"}) == "*1\r\n+OK\r\n");
+  }
+}
+
 TEST_CASE("what does not change a watched key does not break the watch") {
   Server server;
   server.session.run({"SET", "a", "1"});

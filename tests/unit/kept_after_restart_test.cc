@@ -1,0 +1,139 @@
+// What must be the same after a restart, from the journal and from a checkpoint: expiries of all
+// kinds of values, what rates have given out, fair shares.
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/support/queue_talk.h"
+
+// The engine and doctest both have a CHECK; the test's is meant here.
+#undef CHECK
+#include <doctest/doctest.h>
+
+namespace {
+
+using sluice::test::QueueTalk;
+
+// What ends a process and begins the next one.
+const std::vector<std::pair<const char*, std::function<void(QueueTalk&)>>> kRestarts = {
+    {"from the journal", [](QueueTalk& q) { q.restart(4); }},
+    {"from a checkpoint", [](QueueTalk& q) { q.restart_from_checkpoint(4); }},
+    {"twice",
+     [](QueueTalk& q) {
+       q.restart_from_checkpoint(4);
+       q.restart_from_checkpoint(4);
+     }},
+};
+
+// --- Expiries ---
+
+// A value of every type, of so many elements; the names of the keys.
+std::vector<std::string> make_values(QueueTalk& q, int elements) {
+  q.say("SET string x");
+  for (int i = 0; i < elements; ++i) {
+    const std::string number = std::to_string(i);
+    q.say("RPUSH list " + number);
+    q.say("SADD set member" + number);
+    q.say("ZADD zset " + number + " member" + number);
+    q.say("HSET hash field" + number + " x");
+    q.say("XADD stream * field " + number);
+    q.say("Q.ADD queue " + number + " x");
+  }
+  return {"string", "list", "set", "zset", "hash", "stream", "queue"};
+}
+
+TEST_CASE("values of all types keep their expiry, small and large") {
+  for (const auto& [how, restart] : kRestarts) {
+    for (const int elements : {3, 1000}) {
+      INFO(how, ", elements: ", elements);
+      QueueTalk q;
+      const std::vector<std::string> keys = make_values(q, elements);
+      const std::string expiry = std::to_string(q.wall_ms() + 3'600'000);
+      for (const std::string& key : keys) REQUIRE(q.say("PEXPIREAT " + key + " " + expiry) == "1");
+      restart(q);
+      for (const std::string& key : keys) {
+        INFO(key);
+        CHECK(q.say("PEXPIRETIME " + key) == expiry);
+      }
+      q.pass(3'600'000);
+      CHECK(q.say("DBSIZE") == "0");
+    }
+  }
+}
+
+TEST_CASE("a copy keeps the expiry of what it was copied from") {
+  for (const auto& [how, restart] : kRestarts) {
+    INFO(how);
+    QueueTalk q;
+    const std::vector<std::string> keys = make_values(q, 3);
+    const std::string expiry = std::to_string(q.wall_ms() + 3'600'000);
+    for (const std::string& key : keys) {
+      REQUIRE(q.say("COPY " + key + " " + key + ".for-ever") == "1");
+      q.say("PEXPIREAT " + key + " " + expiry);
+      REQUIRE(q.say("COPY " + key + " " + key + ".copy") == "1");
+    }
+    const auto check = [&] {
+      for (const std::string& key : keys) {
+        INFO(key);
+        CHECK(q.say("PEXPIRETIME " + key + ".copy") == expiry);
+        CHECK(q.say("PEXPIRETIME " + key + ".for-ever") == "-1");
+      }
+    };
+    check();
+    restart(q);
+    check();
+  }
+}
+
+// --- Rates ---
+
+TEST_CASE("a rate has given out after a restart what it had given out before") {
+  for (const auto& [how, restart] : kRestarts) {
+    for (const std::string level : {"", "GROUP g ", "KEY k "}) {
+      for (const bool named_meanwhile : {true, false}) {
+        INFO(how, ", level: '", level, "', named meanwhile: ", named_meanwhile);
+        QueueTalk q;
+        q.say("Q.CONFIG q " + level + "SET rate 2/3600000");
+        q.add("a b", "GROUP g KEY k");
+        if (named_meanwhile) q.add("c", "GROUP g KEY k");
+        REQUIRE(q.pop("COUNT 2") == "a b");
+        q.ack("a");
+        q.ack("b");
+        q.say("Q.PURGE q WHERE STATE completed");
+        restart(q);
+        if (!named_meanwhile) q.add("c", "GROUP g KEY k");
+        CHECK(q.pop() == "null");
+        q.pass(1'799'000);
+        CHECK(q.pop() == "null");
+        q.pass(1'000);
+        CHECK(q.pop() == "c");
+      }
+    }
+  }
+}
+
+// --- Fairness ---
+
+TEST_CASE("a group that has received more than others waits for them after a restart as well") {
+  for (const auto& [how, restart] : kRestarts) {
+    INFO(how);
+    QueueTalk q;
+    q.say("Q.CONFIG q SET fair on");
+    // Group b has jobs all the time, and none of them may run before the restart.
+    q.say("Q.CONFIG q GROUP b SET paused out");
+    q.add("b0", "GROUP b");
+    for (const std::string number : {"1", "2", "3", "4"}) {
+      q.add("a" + number, "GROUP a");
+      REQUIRE(q.pop() == "a" + number);
+      q.pass(10'000);
+      q.ack("a" + number);
+    }
+    q.add("a5 a6", "GROUP a");
+    q.add("b1 b2 b3", "GROUP b");
+    restart(q);
+    q.say("Q.CONFIG q GROUP b SET paused none");
+    CHECK(q.drain() == "b0 b1 b2 b3 a5 a6");
+  }
+}
+
+}  // namespace
