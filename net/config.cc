@@ -133,12 +133,14 @@ std::string Config::change(const Pairs& pairs, ConfigDraft& draft) {
   return "";
 }
 
-std::string Config::reload(const Pairs& pairs, const Settings& after) {
-  const auto named = std::find_if(pairs.begin(), pairs.end(), [](const auto& pair) {
-    return find_directive(pair.first)->reload;
+// The callback, if one of the directives has the flag.
+std::string Config::ask(const Pairs& pairs, bool Directive::*flag, const ReloadCallback& callback,
+                        const Settings& after) {
+  const auto named = std::find_if(pairs.begin(), pairs.end(), [flag](const auto& pair) {
+    return find_directive(pair.first)->*flag;
   });
-  if (named == pairs.end() || reload_ == nullptr) return "";
-  const std::string error = reload_(after);
+  if (named == pairs.end() || callback == nullptr) return "";
+  const std::string error = callback(after);
   return error.empty() ? error : set_error(to_lower(named->first), error);
 }
 
@@ -168,7 +170,8 @@ std::string Config::set_now(const Pairs& pairs) {
     draft = current_;
   }
   std::string error = change(pairs, draft);
-  if (error.empty()) error = reload(pairs, draft.settings);
+  if (error.empty()) error = ask(pairs, &Directive::limited, limit_, draft.settings);
+  if (error.empty()) error = ask(pairs, &Directive::reload, reload_, draft.settings);
   if (!error.empty()) return error;
   {
     MutexLock lock(mutex_);
@@ -185,6 +188,21 @@ std::string Config::set_now(const Pairs& pairs) {
 void Config::on_reload(ReloadCallback callback) {
   MutexLock lock(set_mutex_);
   reload_ = std::move(callback);
+}
+
+void Config::on_limit(ReloadCallback callback) {
+  MutexLock lock(set_mutex_);
+  limit_ = std::move(callback);
+}
+
+void Config::lower(const Pairs& pairs) {
+  MutexLock set_lock(set_mutex_);
+  MutexLock lock(mutex_);
+  ConfigDraft draft = current_;
+  for (const auto& [name, value] : pairs) {
+    CHECK(apply_directive(*find_directive(name), {&value, 1}, draft).empty());
+  }
+  publish(std::move(draft));
 }
 
 void Config::on_change(ChangeCallback callback) {

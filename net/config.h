@@ -93,6 +93,11 @@ class Config {
   // Called by set() when one of its directives comes with files (Directive::reload), as the last
   // thing that may refuse: nothing is published yet. The last callback given counts.
   void on_reload(ReloadCallback callback);
+  // The same for a directive that the system may not allow (Directive::limited); comes first.
+  void on_limit(ReloadCallback callback);
+  // Before anything runs by them: values that the system allows take the place of those that were
+  // loaded. REQUIRES: they are good.
+  void lower(const Pairs& pairs);
 
  private:
   struct Source;
@@ -104,7 +109,8 @@ class Config {
   Loaded load(const std::function<Loaded(ConfigDraft&)>& fill);
   static std::string check_together(const ConfigDraft& draft);
   static std::string change(const Pairs& pairs, ConfigDraft& draft);
-  std::string reload(const Pairs& pairs, const Settings& after) REQUIRES(set_mutex_);
+  std::string ask(const Pairs& pairs, bool Directive::*flag, const ReloadCallback& callback,
+                  const Settings& after) REQUIRES(set_mutex_);
   void publish(ConfigDraft draft) REQUIRES(mutex_);
   std::string set_now(const Pairs& pairs) REQUIRES(set_mutex_);
   std::string rewrite_file(const std::optional<std::vector<std::string>>& user_lines,
@@ -113,6 +119,7 @@ class Config {
   // Held by set() from its first check to its last callback. Before mutex_.
   Mutex set_mutex_;
   ReloadCallback reload_ GUARDED_BY(set_mutex_);
+  ReloadCallback limit_ GUARDED_BY(set_mutex_);
   mutable Mutex mutex_;
   ConfigDraft current_ GUARDED_BY(mutex_);
   std::shared_ptr<const Settings> settings_ GUARDED_BY(mutex_);

@@ -136,8 +136,10 @@ std::vector<Directive> network_directives() {
        .default_value = "10000",
        .low = 1,
        .high = UINT32_MAX,
+       .limited = true,
        .binding = &Settings::maxclients,
-       .summary = "connections at the same time; one more is refused"},
+       .summary = "connections at the same time; one more is refused, or the oldest one that has "
+                  "not authenticated gives way"},
       {.name = "io-threads",
        .change = kImmutable,
        .type = kSpecial,

@@ -73,6 +73,8 @@ struct Directive {
   const char* only = "";
   const char* only_because = "";
   bool multiple = false;  // Several arguments; one argument is split at its blanks.
+  // The system may not allow the value: Config::on_limit.
+  bool limited = false;
   // Files come with it, which CONFIG SET reads again even if the value stays: Config::on_reload.
   bool reload = false;
   // Its values are shown neither by SLOWLOG nor in messages.

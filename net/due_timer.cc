@@ -7,9 +7,9 @@ namespace sluice {
 
 namespace {
 
-// Due times are of the wall clock, which may jump; the timer is not: it looks again after this
-// long.
-constexpr int64_t kLongestWaitMs = 60'000;
+// Due times are of a clock that may jump; the timer is not: it looks again after this long, which
+// is how late a jump makes what is due at most.
+constexpr int64_t kLongestWaitMs = 1000;
 constexpr auto kNestedRetry = std::chrono::milliseconds(20);
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <chrono>
 
 #include "net/session.h"
+#include "net/strangers.h"
 
 namespace sluice {
 
@@ -33,6 +34,7 @@ IoThread::IoThread(ServerState& state, unsigned index, bool hold_shards)
       work_(context_.get_executor()),
       poller_(context_),
       hold_shards_(hold_shards),
+      strangers_(std::make_unique<Strangers<Session>>(*this)),
       timeout_timer_(context_),
       housekeeping_timer_(context_),
       paused_timer_(context_) {
@@ -57,7 +59,8 @@ int64_t IoThread::read_clock() {
   const auto now = system_clock::now().time_since_epoch();
   now_ms_ = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
   const int64_t since_ms = state_.serving_since_ms.load(std::memory_order_acquire);
-  serving_ms_ = since_ms == 0 ? 0 : steady_ms() - since_ms;
+  now_steady_ms_ = steady_ms();
+  serving_ms_ = since_ms == 0 ? 0 : now_steady_ms_ - since_ms;
   return now_ms_;
 }
 
@@ -70,13 +73,11 @@ int64_t IoThread::steady_ms() {
 // --- Life ---
 
 void IoThread::start() {
-  thread_ = std::thread([this] { run(); });
+  thread_ = Thread("sluice-io-" + std::to_string(index_), [this] { run(); });
 }
 
 void IoThread::run() {
   current_thread = this;
-  const std::string name = "sluice-io-" + std::to_string(index_);
-  ::pthread_setname_np(::pthread_self(), name.c_str());
   while (!stop_wanted_) {
     turn(!has_work());
     end_turn();
@@ -445,8 +446,15 @@ void IoThread::housekeep() {
     need_housekeeping();
     return;
   }
-  const int64_t now_ms = read_clock();
+  read_clock();  // the end of a session may change data
+  const int64_t now_ms = now_steady_ms_;
   for (size_t i = 0; i < sessions_.size(); ++i) sessions_[i]->check_time_limits(now_ms);
+  if (strangers_->empty()) return;
+  need_housekeeping();
+  const uint64_t half = state_.limits.max_clients.load(std::memory_order_relaxed) / 2;
+  strangers_->close_older_than(kStrangerPatienceMs, [this, half] {
+    return state_.connected_clients.load(std::memory_order_relaxed) > half;
+  });
 }
 
 // --- Scripts that run for too long ---

@@ -19,12 +19,12 @@
 #include <memory>
 #include <set>
 #include <span>
-#include <thread>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "engine/base/mutex.h"
+#include "engine/base/thread.h"
 #include "engine/execution.h"
 #include "net/asio_types.h"
 #include "net/poller.h"
@@ -44,6 +44,9 @@ class IoThreadGuest {
   virtual void close_all() = 0;
 };
 
+template <class Connection>
+class Strangers;
+
 class IoThread {
  public:
   IoThread(ServerState& state, unsigned index, bool hold_shards);
@@ -52,6 +55,7 @@ class IoThread {
   IoThread& operator=(const IoThread&) = delete;
 
   // --- Any thread ---
+  // Throws as Thread does.
   void start();
   // Takes over a connected, non-blocking socket.
   void adopt(int fd, Endpoints endpoints);
@@ -112,9 +116,11 @@ class IoThread {
   bool may_prefetch() const { return hold_shards_ && depth_ == 0; }
 
   // Unix time of the current handler, and milliseconds since the engine began to serve (0 before);
-  // both are read once a batch.
+  // they are read once a batch.
   int64_t read_clock();
   int64_t now_ms() const { return now_ms_; }
+  // The same moment by the steady clock.
+  int64_t now_steady_ms() const { return now_steady_ms_; }
   int64_t serving_ms() const { return serving_ms_; }
   Lsn durable_lsn() const {
     const GroupCommitJournal* journal = state_.journal.load(std::memory_order_relaxed);
@@ -141,6 +147,8 @@ class IoThread {
   void run_outermost(std::function<void()> task);
   // Each session calls it when its batch is done.
   void after_batch();
+  // Sessions that have not authenticated where it is asked for.
+  Strangers<Session>& strangers() { return *strangers_; }
   // Sessions over a soft output limit, or idle for too long, are looked at once a second while
   // there is reason to.
   void need_housekeeping();
@@ -201,6 +209,7 @@ class IoThread {
   size_t depth_ = 0;
   bool hold_shards_;
   int64_t now_ms_ = 0;
+  int64_t now_steady_ms_ = 0;
   int64_t serving_ms_ = 0;
   bool stopping_ = false;
 
@@ -210,6 +219,7 @@ class IoThread {
   std::vector<Session*> continuing_;
   std::vector<Session*> graveyard_;
   std::vector<Session*> to_close_;
+  std::unique_ptr<Strangers<Session>> strangers_;
   struct DurableWait {
     Lsn gate;
     std::function<void(bool durable)> then;
@@ -244,7 +254,7 @@ class IoThread {
   mutable Mutex registry_mutex_;
   std::unordered_set<std::shared_ptr<SessionPort>> registry_ GUARDED_BY(registry_mutex_);
   Counters counters_;
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace sluice

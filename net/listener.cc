@@ -23,7 +23,9 @@ namespace {
 
 constexpr int kMaxAcceptsPerTurn = 1000;  // as Redis
 constexpr int kFreePortAttempts = 20;
+// When there was no descriptor for a connection / when others must be closed first.
 constexpr auto kAcceptRetry = std::chrono::milliseconds(100);
+constexpr auto kReadyRetry = std::chrono::milliseconds(5);
 
 constexpr Bytes kTooManyClients = "-ERR max number of clients reached\r\n";
 // Redis's words: scripts and people recognise them.
@@ -101,7 +103,7 @@ void turn_away(int fd, Bytes reason) {
 }  // namespace
 
 Listener::Door::Door(IoThread& thread, int fd, int door_family)
-    : descriptor(thread.context(), fd), family(door_family) {}
+    : descriptor(thread.context(), fd), retry_timer(thread.context()), family(door_family) {}
 
 Listener::~Listener() { close_all(); }
 
@@ -213,11 +215,10 @@ std::string Listener::open_unix(const ListenOptions& options) {
 
 // --- Accepting ---
 
-Listener::Refusal Listener::resp_refusal(ServerState& state, bool loopback) {
+Listener::Refusal Listener::resp_refusal(ServerState& state, bool loopback, bool full) {
   const ServerLimits& limits = state.limits;
   Refusal refusal;
-  if (state.connected_clients.load(std::memory_order_relaxed) >=
-      limits.max_clients.load(std::memory_order_relaxed)) {
+  if (full) {
     refusal = {std::string(kTooManyClients), true};
   } else if (!loopback && limits.protected_mode.load(std::memory_order_relaxed) &&
              state.engine->acl().user_at_connect() != nullptr) {
@@ -228,7 +229,6 @@ Listener::Refusal Listener::resp_refusal(ServerState& state, bool loopback) {
 }
 
 void Listener::start(IoThread& thread) {
-  retry_timer_ = std::make_unique<SteadyTimer>(thread.context());
   for (const Opened& socket : opened_) {
     doors_.push_back(std::make_unique<Door>(thread, socket.fd, socket.family));
     wait(*doors_.back());
@@ -240,48 +240,53 @@ void Listener::stop() {
   for (const auto& door : doors_) {
     error_code ignored;
     door->descriptor.close(ignored);
+    door->retry_timer.cancel();
   }
-  if (retry_timer_ != nullptr) retry_timer_->cancel();
   close_all();
 }
 
 void Listener::leave_thread() {
   stop();
   doors_.clear();
-  retry_timer_ = nullptr;
 }
 
 void Listener::wait(Door& door) {
   door.descriptor.async_wait(Descriptor::wait_read, [this, &door](const error_code& error) {
     if (error || !door.descriptor.is_open()) return;
-    if (accept_some(door)) {
+    const Accepted accepted = accept_some(door);
+    if (accepted == Accepted::kAll) {
       wait(door);
       return;
     }
-    // Out of file descriptors: the connection stays in the queue, so waiting at once would spin.
-    retry_timer_->expires_after(kAcceptRetry);
-    retry_timer_->async_wait([this, &door](const error_code& late) {
+    // The connection stays in the queue, so waiting at once would spin.
+    door.retry_timer.expires_after(accepted == Accepted::kFailed ? kAcceptRetry : kReadyRetry);
+    door.retry_timer.async_wait([this, &door](const error_code& late) {
       if (!late && door.descriptor.is_open()) wait(door);
     });
   });
 }
 
-bool Listener::accept_some(Door& door) {
+Listener::Accepted Listener::accept_some(Door& door) {
   for (int i = 0; i < kMaxAcceptsPerTurn; ++i) {
+    if (!ready_()) return Accepted::kNotReady;
     sockaddr_storage peer{};
     socklen_t length = sizeof(peer);
     const int fd = ::accept4(door.descriptor.native_handle(), reinterpret_cast<sockaddr*>(&peer),
                              &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
-      if (errno == EAGAIN || errno == EWOULDBLOCK) return true;
-      spdlog::warn("Error accepting a client connection: {}", std::strerror(errno));
-      return false;
+      if (errno == EAGAIN || errno == EWOULDBLOCK) return Accepted::kAll;
+      const int reason = errno;
+      if (const auto others = failures_in_log_.next(IoThread::steady_ms())) {
+        spdlog::warn("Error accepting a client connection: {} ({} others since the last such line)",
+                     std::strerror(reason), *others);
+      }
+      return Accepted::kFailed;
     }
     peer.ss_family = static_cast<sa_family_t>(door.family);
     take(fd, door.family, peer);
   }
-  return true;
+  return Accepted::kAll;
 }
 
 void Listener::take(int fd, int family, const sockaddr_storage& peer) {

@@ -41,13 +41,18 @@ class Listener {
     std::string text;
     bool crowded = false;
   };
-  // Both are called on I/O thread 0 only.
+  // All are called on I/O thread 0 only.
+  // Whether a connection may be taken now; if not, it waits with the kernel.
+  using Ready = std::function<bool()>;
   using Refuse = std::function<Refusal(bool loopback)>;
   // Hands a connection over.
   using Adopt = std::function<void(int fd, Endpoints endpoints)>;
 
-  Listener(ServerState& state, Refuse refuse, Adopt adopt)
-      : state_(state), refuse_(std::move(refuse)), adopt_(std::move(adopt)) {}
+  Listener(ServerState& state, Ready ready, Refuse refuse, Adopt adopt)
+      : state_(state),
+        ready_(std::move(ready)),
+        refuse_(std::move(refuse)),
+        adopt_(std::move(adopt)) {}
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
@@ -55,7 +60,7 @@ class Listener {
   // Empty, or why not all could be opened (then none is).
   std::string open(const ListenOptions& options);
   // What RESP clients are told: protected mode, and maxclients.
-  static Refusal resp_refusal(ServerState& state, bool loopback);
+  static Refusal resp_refusal(ServerState& state, bool loopback, bool full);
   // The TCP port in use; 0 without one.
   uint16_t port() const { return port_; }
 
@@ -70,6 +75,7 @@ class Listener {
   struct Door {
     Door(IoThread& thread, int fd, int door_family);
     Descriptor descriptor;
+    SteadyTimer retry_timer;
     int family;
   };
 
@@ -78,7 +84,8 @@ class Listener {
   std::string open_unix(const ListenOptions& options);
   void close_all();
   void wait(Door& door);
-  bool accept_some(Door& door);
+  enum class Accepted : uint8_t { kAll, kNotReady, kFailed };
+  Accepted accept_some(Door& door);
   void take(int fd, int family, const sockaddr_storage& peer);
   void welcome(int fd, int family, Endpoints endpoints);
 
@@ -88,14 +95,15 @@ class Listener {
   };
 
   ServerState& state_;
+  Ready ready_;
   Refuse refuse_;
   Adopt adopt_;
   std::vector<Opened> opened_;
   std::vector<std::unique_ptr<Door>> doors_;
-  std::unique_ptr<SteadyTimer> retry_timer_;
   std::string unix_path_;
   uint16_t port_ = 0;
   bool tls_ = false;
+  LogPace failures_in_log_{60'000};
 };
 
 }  // namespace sluice

@@ -1,9 +1,13 @@
 #include "net/logging.h"
 
+#include <fcntl.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <memory>
 
 namespace sluice {
@@ -26,6 +30,16 @@ bool set_log_level(const std::string& level) {
 }
 
 bool open_log(const std::string& file, std::string& error) {
+  // The library would make the directories that are missing: a typing error would be a place where
+  // nobody looks.
+  if (!file.empty()) {
+    const int opened = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (opened < 0) {
+      error = file + ": " + std::strerror(errno);
+      return false;
+    }
+    ::close(opened);
+  }
   std::shared_ptr<spdlog::logger> logger;
   try {
     // Not through spdlog's registry of names: several servers may run in one process.

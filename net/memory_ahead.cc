@@ -7,9 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <thread>
+#include <system_error>
 
 #include "engine/base/mutex.h"
+#include "engine/base/thread.h"
 #include "net/jemalloc.h"
 
 namespace sluice {
@@ -39,6 +40,8 @@ class Ahead {
   void* piece(size_t size) EXCLUDES(mutex_);
   bool reserve() REQUIRES(mutex_);
   void leave_region() REQUIRES(mutex_);
+  void start_thread() EXCLUDES(mutex_);
+  void end_thread() EXCLUDES(mutex_);
   void run() EXCLUDES(mutex_);
   static bool install(const std::string& arena, extent_hooks_t* hooks, size_t grow_limit);
 
@@ -57,7 +60,7 @@ class Ahead {
   char* touched_ GUARDED_BY(mutex_) = nullptr;
   char* end_ GUARDED_BY(mutex_) = nullptr;
   bool touching_ GUARDED_BY(mutex_) = false;  // the thread is at work in the region
-  std::thread thread_;
+  Thread thread_;
 };
 
 Ahead& ahead() {
@@ -88,28 +91,38 @@ bool Ahead::take() {
   length = sizeof(grow_limit_before_);
   ok = ok && mallctl((arena_ + ".retain_grow_limit").c_str(), &grow_limit_before_, &length, nullptr,
                      0) == 0;
+  // Before the hook, which is nothing without it.
+  if (ok) start_thread();
   if (ok) {
     hooks_ = *before_;
     hooks_.alloc = allocate;
     ok = install(arena_, &hooks_, kPieceBytes);
   }
-  if (!ok) {
-    MutexLock lock(mutex_);
-    active_ = false;
-    return false;
-  }
-  thread_ = std::thread([this] { run(); });
-  return true;
+  if (!ok) end_thread();
+  return ok;
 }
 
-void Ahead::put_back() {
-  install(arena_, before_, grow_limit_before_);
+void Ahead::start_thread() {
+  try {
+    thread_ = Thread("sluice-memory", [this] { run(); });
+  } catch (const std::system_error&) {
+    end_thread();
+    throw;
+  }
+}
+
+void Ahead::end_thread() {
   {
     MutexLock lock(mutex_);
     active_ = false;
     changed_.notify_all();
   }
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Ahead::put_back() {
+  install(arena_, before_, grow_limit_before_);
+  end_thread();
   MutexLock lock(mutex_);
   leave_region();
 }
@@ -163,7 +176,6 @@ void Ahead::leave_region() {
 }
 
 void Ahead::run() {
-  ::pthread_setname_np(::pthread_self(), "sluice-memory");
   MutexLock lock(mutex_);
   std::unique_lock<std::mutex> native(mutex_.native(), std::adopt_lock);
   while (active_) {

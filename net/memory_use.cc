@@ -3,10 +3,12 @@
 #include <malloc.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
+#include <fstream>
 
 #include "net/jemalloc.h"
 
@@ -100,6 +102,45 @@ std::string allocator_report() {
 }
 
 uint64_t peak_memory_bytes() { return peak_used.load(std::memory_order_relaxed); }
+
+namespace {
+
+// Above it version 1 says "no limit", rounded to pages.
+constexpr uint64_t kMostLimitBytes = uint64_t{1} << 60;
+
+// Lowers `least` to what the file says; "max" is no number.
+void take_limit(const std::string& path, std::optional<uint64_t>& least) {
+  std::ifstream file(path);
+  uint64_t bytes = 0;
+  if (!(file >> bytes) || bytes >= kMostLimitBytes) return;
+  least = std::min(least.value_or(bytes), bytes);
+}
+
+}  // namespace
+
+std::optional<uint64_t> group_memory_limit_bytes(const std::string& groups,
+                                                 const std::string& mounted) {
+  std::optional<uint64_t> least;
+  std::ifstream file(groups);
+  // "0::/path" of version 2; "5:cpu,memory:/path" of version 1.
+  for (std::string line; std::getline(file, line);) {
+    const size_t first = line.find(':');
+    const size_t second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string kinds = ',' + line.substr(first + 1, second - first - 1) + ',';
+    const bool unified = kinds == ",,";
+    if (!unified && kinds.find(",memory,") == std::string::npos) continue;
+    const std::string root = unified ? mounted : mounted + "/memory";
+    const char* const name = unified ? "/memory.max" : "/memory.limit_in_bytes";
+    // Within a container the path may be that of the host, which is not to be seen; its root is.
+    for (std::string path = line.substr(second + 1);; path.resize(path.rfind('/'))) {
+      if (path == "/") path.clear();
+      take_limit(root + path + name, least);
+      if (path.rfind('/') == std::string::npos) break;
+    }
+  }
+  return least;
+}
 
 uint64_t system_memory_bytes() {
   return static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *

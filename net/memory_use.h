@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace sluice {
@@ -27,6 +28,11 @@ AllocatorFacts allocator_facts();
 bool purge_memory();
 // jemalloc's statistics as text; empty with another allocator.
 std::string allocator_report();
+
+// What the control group of this process and those above it allow together; nothing: they set no
+// limit. The arguments are there for tests.
+std::optional<uint64_t> group_memory_limit_bytes(const std::string& groups = "/proc/self/cgroup",
+                                                 const std::string& mounted = "/sys/fs/cgroup");
 
 // Of the whole machine / resident pages of this process.
 uint64_t system_memory_bytes();

@@ -6,7 +6,10 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <optional>
 #include <random>
+#include <system_error>
+#include <thread>
 
 #include "engine/acl.h"
 #include "engine/base/hash.h"
@@ -50,6 +53,23 @@ uint64_t process_hash_seed(const Settings& settings) {
   return seed;
 }
 
+// RocksDB's threads are among them, whose failure names none.
+std::string no_thread(const std::system_error& failure) {
+  return std::string("no further thread could be created (") + failure.what() +
+         "): the system allows too few, see ulimit -u and the control group's pids.max";
+}
+
+// A server without a limit of its own is ended by the system, without a word, at the group's.
+void tell_group_limit(const Settings& settings) {
+  if (settings.maxmemory_bytes != 0) return;
+  const std::optional<uint64_t> limit = group_memory_limit_bytes();
+  if (!limit || *limit >= system_memory_bytes()) return;
+  spdlog::warn(
+      "The control group allows {} MB of memory and maxmemory is not set: at that limit the system "
+      "ends the server. Set maxmemory to less than that.",
+      *limit >> 20);
+}
+
 std::string random_run_id() {
   std::random_device device;
   std::string id;
@@ -62,12 +82,14 @@ std::string random_run_id() {
 Server::Server(Config& config)
     : config_(config),
       engine_(std::make_unique<Engine>(*this, process_hash_seed(*config.settings()))),
-      listener_(state_, resp_refuse(), resp_adopt()),
-      tls_listener_(state_, resp_refuse(), resp_adopt()),
-      http_listener_(state_, http_refuse(), http_adopt()),
-      http_tls_listener_(state_, http_refuse(), http_adopt()),
+      listener_(state_, resp_ready(), resp_refuse(), resp_adopt()),
+      tls_listener_(state_, resp_ready(), resp_refuse(), resp_adopt()),
+      http_listener_(state_, http_ready(), http_refuse(), http_adopt()),
+      http_tls_listener_(state_, http_ready(), http_refuse(), http_adopt()),
+      spare_files_(std::make_shared<SpareFiles>()),
       run_id_(random_run_id()),
-      started_ms_(wall_ms()) {
+      started_ms_(wall_ms()),
+      started_steady_ms_(IoThread::steady_ms()) {
   state_.engine = engine_.get();
   state_.started_ms = started_ms_;
   state_.wake_timer = [this] { due_timer_->wake(); };
@@ -83,9 +105,12 @@ Server::~Server() {
 }
 
 std::string Server::start() {
+  std::string error = fit_connections();
+  if (!error.empty()) return error;
   const std::shared_ptr<const Settings> settings = config_.settings();
   apply_settings(*settings);
-  std::string error = load_users(*settings);
+  tell_group_limit(*settings);
+  error = load_users(*settings);
   if (!error.empty()) return error;
   if (settings->tls_port != 0 || settings->http_tls_port != 0) {
     tls_ = std::make_unique<TlsService>();
@@ -106,15 +131,27 @@ std::string Server::start() {
   }
   add_guests(*settings, std::move(collector_tls));
   due_timer_ = std::make_unique<DueTimer>(*io_threads_[0]);
+  config_.on_limit(check_connections);
   config_.on_reload([this](const Settings& after) { return reload_tls(after); });
   config_.on_change(
       [this](const Settings& before, const Settings& after) { settings_changed(before, after); });
-  for (const auto& thread : io_threads_) thread->start();
+  return start_threads();
+}
+
+std::string Server::start_threads() {
+  try {
+    for (const auto& thread : io_threads_) thread->start();
+    control_ = Thread("sluice-control", [this] { run_control(); });
+  } catch (const std::system_error& failure) {
+    state_.stopping.store(true);
+    for (const auto& thread : io_threads_) thread->stop();
+    for (const auto& thread : io_threads_) thread->join();
+    return no_thread(failure);
+  }
   io_threads_[0]->post([this] {
     const auto every = listeners();
     for (Listener* listener : every) listener->start(*io_threads_[0]);
   });
-  control_ = std::thread([this] { run_control(); });
   return {};
 }
 
@@ -161,8 +198,16 @@ std::array<Listener*, 4> Server::listeners() {
   return {&listener_, &tls_listener_, &http_listener_, &http_tls_listener_};
 }
 
+Listener::Ready Server::resp_ready() {
+  return [this] { return may_accept(); };
+}
+
+Listener::Ready Server::http_ready() {
+  return [this] { return may_accept_http(); };
+}
+
 Listener::Refuse Server::resp_refuse() {
-  return [this](bool loopback) { return Listener::resp_refusal(state_, loopback); };
+  return [this](bool loopback) { return refuse(loopback); };
 }
 
 Listener::Refuse Server::http_refuse() {
@@ -220,7 +265,6 @@ std::string Server::failure() const {
 // --- The control thread ---
 
 void Server::run_control() {
-  ::pthread_setname_np(::pthread_self(), "sluice-control");
   if (recover()) {
     serve();
     wait_for_end();
@@ -282,6 +326,7 @@ StoreOptions Server::store_options(const Settings& settings) {
     return used - std::min(used, startup_bytes_.load()) + events;
   };
   options.sink = storage_log_sink();
+  options.spare_files = spare_files_;
   return options;
 }
 
@@ -307,6 +352,17 @@ Result<std::unique_ptr<Store>> Server::open_store(const Settings& settings, Repl
 }
 
 bool Server::recover() {
+  try {
+    return load_data();
+  } catch (const std::system_error& failure) {
+    const std::string text = no_thread(failure);
+    spdlog::error("Fatal error: {}", text);
+    finish(1, text);
+    return false;
+  }
+}
+
+bool Server::load_data() {
   const std::shared_ptr<const Settings> settings = config_.settings();
   if (!keeps_data(*settings)) {
     spdlog::warn("appendonly is no and there are no save rules: nothing is kept on disk");
@@ -410,6 +466,7 @@ void Server::wait_for_end() {
       });
       if (end) return;
     }
+    relieve_files();
     sample();
   }
 }
@@ -476,8 +533,8 @@ void Server::exit_stuck() {
   int exit_code = journal_failed_.load() ? kJournalFailedExitCode : 0;
   if (store_ != nullptr && !journal_failed_.load()) {
     // It holds the shards that a checkpoint would read.
-    const uint64_t changes = store_->checkpointer()->changes();
-    if (close_mode() == CloseMode::kCheckpoint && !store_->journal().attached() && changes != 0) {
+    const uint64_t changes = unsaved_changes();
+    if (changes != 0) {
       spdlog::error(
           "The last checkpoint could not be written: {} changes since the one before it are lost "
           "(appendonly is no)",
@@ -498,14 +555,35 @@ CloseMode Server::close_mode() const {
   return by_default && !config_.settings()->appendonly ? CloseMode::kCheckpoint : CloseMode::kFlush;
 }
 
+// Of the journal's changes those that only the last checkpoint would keep.
+uint64_t Server::changes_without_checkpoint() const {
+  if (!store_ready_.load(std::memory_order_acquire) || store_->journal().attached()) return 0;
+  return store_->checkpointer()->changes();
+}
+
+uint64_t Server::unsaved_changes() const {
+  if (close_mode() != CloseMode::kCheckpoint) return 0;
+  MutexLock lock(mutex_);
+  return closing_storage_ ? unsaved_at_end_ : changes_without_checkpoint();
+}
+
 void Server::end_storage() {
   if (event_file_ != nullptr) event_file_->stop();
   if (store_ == nullptr) return;
   const CloseMode close = close_mode();
+  {
+    MutexLock lock(mutex_);
+    unsaved_at_end_ = changes_without_checkpoint();
+    closing_storage_ = true;
+  }
   if (close == CloseMode::kCheckpoint) spdlog::info("Writing the last checkpoint before exiting");
   store_ready_.store(false);
   state_.journal.store(nullptr);
   const Status status = store_->close(close);
+  if (status.ok()) {
+    MutexLock lock(mutex_);
+    unsaved_at_end_ = 0;
+  }
   if (!status.ok() && !journal_failed_.load()) {
     spdlog::error("The data could not be written completely: {}", status.message());
     finish(kJournalFailedExitCode, status.message());

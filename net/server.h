@@ -18,10 +18,10 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "engine/base/mutex.h"
+#include "engine/base/thread.h"
 #include "engine/engine.h"
 #include "engine/server_port.h"
 #include "net/config.h"
@@ -30,9 +30,11 @@
 #include "net/io_thread.h"
 #include "net/listener.h"
 #include "net/server_state.h"
+#include "net/strangers.h"
 #include "net/tls_client.h"
 #include "net/tls_service.h"
 #include "storage/event_file.h"
+#include "storage/spare_files.h"
 #include "storage/store.h"
 
 namespace sluice {
@@ -64,6 +66,9 @@ class Server final : public ServerPort {
   int wait();
   // Why it ended by itself; empty if it was asked to.
   std::string failure() const;
+  // How many changes would be lost if the process ended now: with `appendonly no` those since the
+  // last checkpoint, where the end would make one.
+  uint64_t unsaved_changes() const;
   // Called once by the control thread when all is over.
   void on_end(std::function<void()> listener) { on_end_ = std::move(listener); }
   // For a program that owns the process: a script that cannot be ended must not hold up its end.
@@ -109,14 +114,17 @@ class Server final : public ServerPort {
 
  private:
   // --- Life (net/server.cc) ---
+  std::string start_threads();
   void run_control();
   bool recover();
+  bool load_data();
   void serve();
   void wait_for_end();
   void end_sessions();
   bool wait_for_threads(std::chrono::milliseconds patience, bool (IoThread::*done)() const);
   [[noreturn]] void exit_stuck();
-  CloseMode close_mode() const;
+  CloseMode close_mode() const EXCLUDES(mutex_);
+  uint64_t changes_without_checkpoint() const;
   void end_storage();
   bool keeps_data(const Settings& settings) const;
   StoreOptions store_options(const Settings& settings);
@@ -133,6 +141,8 @@ class Server final : public ServerPort {
   std::string open_listeners(const Settings& settings);
   void add_guests(const Settings& settings, std::shared_ptr<const TlsClientContext> otlp_tls);
   std::array<Listener*, 4> listeners();
+  Listener::Ready resp_ready();
+  Listener::Ready http_ready();
   Listener::Refuse resp_refuse();
   Listener::Refuse http_refuse();
   Listener::Adopt resp_adopt();
@@ -147,6 +157,20 @@ class Server final : public ServerPort {
   std::string load_users(const Settings& settings);
   std::string load_users_file(const std::string& path);
   void settings_changed(const Settings& before, const Settings& after);
+
+  // --- Descriptors (net/server_files.cc) ---
+  // Lowers maxclients and http-maxclients to what the system allows. Empty, or why there is no room
+  // at all.
+  std::string fit_connections();
+  // Of CONFIG SET: empty, or Redis's text.
+  static std::string check_connections(const Settings& settings);
+  std::vector<Strangers<Session>*> strangers();
+  bool is_full() const;
+  bool may_accept();
+  bool may_accept_http();
+  Listener::Refusal refuse(bool loopback);
+  void relieve_files();
+  size_t close_idle(size_t count);
 
   // --- INFO (net/server_info.cc) ---
   void info_server(InfoWriter& out);
@@ -174,15 +198,18 @@ class Server final : public ServerPort {
   Listener tls_listener_;
   Listener http_listener_;
   Listener http_tls_listener_;
+  const std::shared_ptr<SpareFiles> spare_files_;
+  LogPace relief_in_log_{60'000};
   std::unique_ptr<Store> store_;
   std::shared_ptr<EventFile> event_file_;  // null: events stay in memory
   // The checkpointer exists; commands may use store_ and event_file_.
   std::atomic<bool> store_ready_{false};
-  std::thread control_;
+  Thread control_;
   std::function<void()> on_end_;
   bool exit_when_stuck_ = false;
   const std::string run_id_;
-  const int64_t started_ms_;
+  const int64_t started_ms_;         // unix time
+  const int64_t started_steady_ms_;  // for durations
 
   mutable Mutex mutex_;
   std::condition_variable wake_;
@@ -192,6 +219,9 @@ class Server final : public ServerPort {
   ShutdownMode stop_mode_ GUARDED_BY(mutex_) = ShutdownMode::kDefault;
   int exit_code_ GUARDED_BY(mutex_) = 0;
   std::string failure_ GUARDED_BY(mutex_);
+  // The storage is being closed: what unsaved_changes() says from then on.
+  bool closing_storage_ GUARDED_BY(mutex_) = false;
+  uint64_t unsaved_at_end_ GUARDED_BY(mutex_) = 0;
   std::atomic<bool> journal_failed_{false};
 
   // Of recovery, for INFO.

@@ -83,7 +83,7 @@ void Server::reset_stats() {
 // --- Connections ---
 
 std::vector<ClientFacts> Server::clients(const Client& asking) {
-  const int64_t now_ms = unix_time_us() / 1000;
+  const int64_t now_ms = IoThread::steady_ms();
   std::vector<ClientFacts> all;
   for (const auto& thread : io_threads_) {
     for (const std::shared_ptr<SessionPort>& port : thread->ports()) {
@@ -104,7 +104,7 @@ ClientFacts Server::client(const Client& asking) {
   facts.address = asking.address;
   // A connection that is closing has no port any more, and one of the HTTP side has no session.
   if (const auto* port = dynamic_cast<const SessionPort*>(asking.port.get())) {
-    facts = port->facts(unix_time_us() / 1000);
+    facts = port->facts(IoThread::steady_ms());
   }
   SessionPort::describe(asking, facts);
   return facts;
@@ -112,7 +112,7 @@ ClientFacts Server::client(const Client& asking) {
 
 size_t Server::kill_clients(Client& asking,
                             const std::function<bool(const ClientFacts&)>& matches) {
-  const int64_t now_ms = unix_time_us() / 1000;
+  const int64_t now_ms = IoThread::steady_ms();
   size_t killed = 0;
   for (const auto& thread : io_threads_) {
     for (const std::shared_ptr<SessionPort>& port : thread->ports()) {

@@ -89,7 +89,7 @@ void Server::info(Bytes section, InfoWriter& out) {
 void Server::info_server(InfoWriter& out) {
   const std::shared_ptr<const Settings> settings = config_.settings();
   const int64_t now_us = unix_time_us();
-  const int64_t uptime_s = (now_us / 1000 - started_ms_) / 1000;
+  const int64_t uptime_s = (IoThread::steady_ms() - started_steady_ms_) / 1000;
   struct utsname machine {};
   ::uname(&machine);
   out.field("redis_version", kRedisVersion);

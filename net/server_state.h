@@ -11,6 +11,7 @@
 #include <functional>
 
 #include "engine/engine.h"
+#include "net/log_pace.h"
 #include "storage/group_commit.h"
 
 namespace sluice {
@@ -80,6 +81,10 @@ struct ServerState {
   std::atomic<int64_t> armed_due_ms{kNeverMs};
   std::atomic<int64_t> armed_due_steady_ms{kNeverMs};
   std::function<void()> wake_timer;
+
+  // Redis's line about requests of HTTP, as often as Redis writes it.
+  LogPace attacks_in_log{60'000};
+  LogPace output_limits_in_log{1000};
 
   std::atomic<uint64_t> next_client_id{1};
   std::atomic<uint64_t> connected_clients{0};

@@ -14,6 +14,7 @@
 #include "engine/commands/command.h"
 #include "engine/tracking.h"
 #include "net/io_thread.h"
+#include "net/strangers.h"
 #include "net/tls_service.h"
 
 namespace sluice {
@@ -36,16 +37,18 @@ constexpr Bytes kLoadingError = "LOADING Redis is loading the dataset in memory"
 
 Session::Session(IoThread& thread, int fd, Endpoints endpoints)
     : thread_(thread), fd_(fd), read_bytes_(kFirstReadBytes) {
+  thread.read_clock();
+  active_ms_ = thread.now_steady_ms();
   ServerState& state = thread.state();
   client_.id = state.next_client_id.fetch_add(1, std::memory_order_relaxed);
   client_.address = endpoints.address;
   if (endpoints.tls) tls_ = thread.state().tls->open(TlsPort::kResp, fd);
-  port_ = std::make_shared<SessionPort>(thread, *this, client_.id, std::move(endpoints),
-                                        thread.read_clock());
+  port_ =
+      std::make_shared<SessionPort>(thread, *this, client_.id, std::move(endpoints), active_ms_);
   client_.port = port_;
   client_.user = thread.engine().acl().user_at_connect();
   update_parser_limits();
-  active_ms_ = thread.now_ms();
+  if (!authenticated_) note_stranger();
   publish();
 }
 
@@ -185,8 +188,8 @@ void Session::run_requests() {
   Execution& execution = thread_.execution();
   RequestBatch& batch = thread_.batch();
   batch.clear();
-  active_ms_ = thread_.read_clock();
-  execution.set_now_ms(active_ms_);
+  execution.set_now_ms(thread_.read_clock());
+  active_ms_ = thread_.now_steady_ms();
   execution.set_steady_ms(thread_.serving_ms());
   update_parser_limits();
   RespReply reply(out_, client_.protocol);
@@ -213,8 +216,15 @@ void Session::update_parser_limits() {
   authenticated_ = client_.user != nullptr;
   if (limits.max_bulk_bytes == max_bulk_bytes && limits.authenticated == authenticated_) return;
   limits.max_bulk_bytes = max_bulk_bytes;
+  if (limits.authenticated != authenticated_) note_stranger();
   limits.authenticated = authenticated_;
   parser_.set_limits(limits);
+}
+
+void Session::note_stranger() {
+  if (authenticated_) return thread_.strangers().remove(*this);
+  thread_.strangers().add(*this);
+  thread_.need_housekeeping();
 }
 
 // Parses the next requests, several where that lets their memory be fetched ahead. False if there
@@ -286,12 +296,13 @@ bool Session::handle_end(RequestBatch& batch, RespReply& reply) {
     reply.error("ERR " + parser_.error());
     closing_ = true;
   } else if (batch.end == RespParser::Outcome::kHttp) {
+    close_put_off_ = true;
+    if (!thread_.state().attacks_in_log.next(IoThread::steady_ms())) return false;
     spdlog::warn(
         "Possible SECURITY ATTACK detected. It looks like somebody is sending POST or Host: "
         "commands to Redis. This is likely due to an attacker attempting to use Cross Protocol "
         "Scripting to compromise your Redis instance. Connection from {} aborted.",
         client_.address);
-    close_put_off_ = true;
   }
   return false;
 }
@@ -421,7 +432,7 @@ void Session::end_blocking() {
   thread_.state().blocked_clients.fetch_sub(1, std::memory_order_relaxed);
   if (block_deadline_ms_ != 0) thread_.remove_timeout(block_deadline_ms_, *this);
   block_deadline_ms_ = 0;
-  active_ms_ = thread_.read_clock();
+  active_ms_ = IoThread::steady_ms();
 }
 
 namespace {
@@ -537,6 +548,7 @@ void Session::close() {
     return;
   }
   closed_ = true;
+  thread_.strangers().remove(*this);
   end_blocking();
   leave_engine();
   if (counted_pubsub_) update_counts();

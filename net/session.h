@@ -60,7 +60,7 @@ class Session {
   // No more requests; closes once the replies have left.
   void begin_stop();
   void close();
-  // Once a second: the limits that depend on time.
+  // Once a second, with the time of the steady clock: the limits that depend on it.
   void check_time_limits(int64_t now_ms);
 
   bool closed() const { return closed_; }
@@ -73,6 +73,7 @@ class Session {
   bool in_paused = false;
   bool in_dirty = false;
   size_t index = 0;
+  int64_t stranger_since_ms = 0;  // Strangers
 
  private:
   bool ending() const { return closed_ || close_put_off_; }
@@ -88,6 +89,7 @@ class Session {
   void run_requests();
   bool run_one(RequestBatch& batch, RespReply& reply);
   void update_parser_limits();
+  void note_stranger();
   bool parse(RequestBatch& batch);
   bool handle_end(RequestBatch& batch, RespReply& reply);
   void give_back(RequestBatch& batch);
@@ -144,7 +146,7 @@ class Session {
   // The request that waits for the end of CLIENT PAUSE (Client::postponed).
   std::vector<std::string> postponed_;
 
-  int64_t active_ms_ = 0;
+  int64_t active_ms_ = 0;  // of the steady clock
   int64_t block_deadline_ms_ = 0;
   int64_t soft_limit_since_ms_ = 0;
   bool authenticated_ = false;

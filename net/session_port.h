@@ -67,7 +67,9 @@ class SessionPort final : public ClientPort, public std::enable_shared_from_this
   bool unblock(bool with_error);
   uint64_t id() const { return id_; }
   const Endpoints& endpoints() const { return endpoints_; }
+  // `now_ms`: of the steady clock, as all times here.
   ClientFacts facts(int64_t now_ms) const;
+  int64_t active_ms() const { return active_ms_.load(std::memory_order_relaxed); }
   size_t query_bytes() const { return query_bytes_.load(std::memory_order_relaxed); }
   size_t output_bytes() const { return output_bytes_.load(std::memory_order_relaxed); }
   size_t memory_bytes() const;

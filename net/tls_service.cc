@@ -9,13 +9,6 @@
 
 namespace sluice {
 
-namespace {
-
-// Whoever fails all the time must not fill the log.
-constexpr int64_t kLogIntervalMs = 10'000;
-
-}  // namespace
-
 std::string TlsService::load(const Settings& settings) {
   struct Wanted {
     bool on;
@@ -53,20 +46,10 @@ std::unique_ptr<TlsStream> TlsService::open(TlsPort port, int fd) {
 
 void TlsService::note_failed(const std::string& address, const std::string& reason) {
   failed_.fetch_add(1, std::memory_order_relaxed);
-  uint64_t untold = 0;
-  {
-    MutexLock lock(mutex_);
-    const int64_t now_ms = IoThread::steady_ms();
-    if (logged_ && now_ms - logged_ms_ < kLogIntervalMs) {
-      ++untold_;
-      return;
-    }
-    logged_ = true;
-    logged_ms_ = now_ms;
-    untold = std::exchange(untold_, 0);
-  }
+  const auto untold = failures_in_log_.next(IoThread::steady_ms());
+  if (!untold) return;
   spdlog::warn("TLS handshake with {} failed: {} ({} others since the last such line)", address,
-               reason, untold);
+               reason, *untold);
 }
 
 }  // namespace sluice

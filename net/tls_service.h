@@ -11,6 +11,7 @@
 #include <string>
 
 #include "engine/base/mutex.h"
+#include "net/log_pace.h"
 #include "net/settings.h"
 #include "net/tls_context.h"
 #include "net/tls_stream.h"
@@ -38,9 +39,8 @@ class TlsService {
   std::atomic<uint64_t> failed_{0};
   Mutex mutex_;
   std::array<std::shared_ptr<const TlsContext>, kTlsPorts> contexts_ GUARDED_BY(mutex_);
-  bool logged_ GUARDED_BY(mutex_) = false;
-  int64_t logged_ms_ GUARDED_BY(mutex_) = 0;
-  uint64_t untold_ GUARDED_BY(mutex_) = 0;
+  // A client that fails all the time must not fill the log.
+  LogPace failures_in_log_{10'000};
 };
 
 }  // namespace sluice

@@ -59,22 +59,58 @@ bool is_table_of_contents(const std::string& name) {
   return file.starts_with("MANIFEST") || file.starts_with("CURRENT") || file.ends_with(".dbtmp");
 }
 
+// EMFILE or ENFILE, for which RocksDB has no code.
+bool is_out_of_files(const IOStatus& status) {
+  return !status.ok() && status.ToString().find("Too many open files") != std::string::npos;
+}
+
 }  // namespace
+
+IOStatus CarefulFs::with_file(const std::function<IOStatus()>& open) {
+  IOStatus status = open();
+  // Another thread may take what a spare one has left free; then the next one follows.
+  while (is_out_of_files(status) && spares_ != nullptr && spares_->give_one()) status = open();
+  return status;
+}
+
+std::string CarefulFs::newest_log() const {
+  MutexLock lock(mutex_);
+  return newest_log_;
+}
 
 IOStatus CarefulFs::NewWritableFile(const std::string& name, const rocksdb::FileOptions& options,
                                     std::unique_ptr<rocksdb::FSWritableFile>* file,
                                     IODebugContext* debug) {
   const bool watched = in_database(name) && is_table_of_contents(name);
-  const IOStatus status = target()->NewWritableFile(name, options, file, debug);
+  const IOStatus status =
+      with_file([&] { return target()->NewWritableFile(name, options, file, debug); });
+  if (status.ok() && in_database(name) && name.ends_with(".log")) {
+    MutexLock lock(mutex_);
+    newest_log_ = name;
+  }
   if (!watched) return status;
   if (status.ok()) *file = std::make_unique<WatchedFile>(std::move(*file), *this);
   return watch(status);
 }
 
+IOStatus CarefulFs::NewSequentialFile(const std::string& name, const rocksdb::FileOptions& options,
+                                      std::unique_ptr<rocksdb::FSSequentialFile>* file,
+                                      IODebugContext* debug) {
+  return with_file([&] { return target()->NewSequentialFile(name, options, file, debug); });
+}
+
+IOStatus CarefulFs::NewRandomAccessFile(const std::string& name,
+                                        const rocksdb::FileOptions& options,
+                                        std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
+                                        IODebugContext* debug) {
+  return with_file([&] { return target()->NewRandomAccessFile(name, options, file, debug); });
+}
+
 IOStatus CarefulFs::NewDirectory(const std::string& name, const IOOptions& options,
                                  std::unique_ptr<rocksdb::FSDirectory>* directory,
                                  IODebugContext* debug) {
-  const IOStatus status = target()->NewDirectory(name, options, directory, debug);
+  const IOStatus status =
+      with_file([&] { return target()->NewDirectory(name, options, directory, debug); });
   if (status.ok() && in_database(name + "/")) {
     *directory = std::make_unique<WatchedDirectory>(std::move(*directory), *this);
   }

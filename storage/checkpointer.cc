@@ -30,7 +30,6 @@ double seconds_of(std::chrono::steady_clock::duration time) {
 
 void prepare_this_thread() {
 #if defined(__linux__)
-  pthread_setname_np(pthread_self(), "checkpoint");
   // Not a lower priority: it holds shard locks, and whoever waits for one would inherit the wait
   // for a turn on a busy machine. Rests keep it out of the way instead; they should end when they
   // are due.
@@ -58,7 +57,7 @@ Checkpointer::Checkpointer(Log& log, GroupCommitJournal& journal, CheckpointerOp
       status_.last_success_ms = newest->finished_ms;
     }
   }
-  thread_ = std::thread([this] { run(); });
+  thread_ = Thread("checkpoint", [this] { run(); });
 }
 
 Checkpointer::~Checkpointer() { stop(); }

@@ -21,10 +21,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "engine/base/mutex.h"
+#include "engine/base/thread.h"
 #include "engine/journal.h"
 #include "storage/group_commit.h"
 #include "storage/log.h"
@@ -144,7 +144,7 @@ class Checkpointer {
   uint64_t needed_bytes_ GUARDED_BY(mutex_) = 0;  // more than what a failed one had written
   CheckpointStatus status_ GUARDED_BY(mutex_);
 
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace sluice

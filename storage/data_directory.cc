@@ -2,8 +2,11 @@
 
 #include <rocksdb/env.h>
 #include <rocksdb/file_system.h>
+#include <sys/stat.h>
 
+#include <cerrno>
 #include <charconv>
+#include <optional>
 #include <vector>
 
 #include "storage/format.h"
@@ -15,6 +18,13 @@ constexpr const char* kTitle = "sluice data directory\n";
 
 std::string format_text(uint32_t version, const char* state) {
   return std::string(kTitle) + "format " + std::to_string(version) + "\nstate " + state + "\n";
+}
+
+// Nothing, and errno: it cannot be told.
+std::optional<FileIdentity> identity_of(const std::string& name) {
+  struct stat found {};
+  if (::stat(name.c_str(), &found) != 0) return std::nullopt;
+  return FileIdentity{found.st_dev, found.st_ino};
 }
 
 bool is_format(const std::string& text, const char* state, uint32_t& version) {
@@ -112,6 +122,7 @@ Status DataDirectory::check_format(bool read_only) {
 // Whatever an earlier attempt left is of no worth: nothing was acknowledged before "ready".
 Status DataDirectory::begin_creation() {
   creating_ = true;
+  if (Status status = sync_parent(); !status.ok()) return status;
   if (Status status = write_format("creating"); !status.ok()) return status;
   std::vector<std::string> leftovers;
   const std::string log = path("log");
@@ -126,6 +137,17 @@ Status DataDirectory::begin_creation() {
     }
   }
   return {};
+}
+
+// The directory's own name is on the disk when its parent is.
+Status DataDirectory::sync_parent() {
+  const size_t end = root_.find_last_not_of('/');
+  const size_t slash = end == std::string::npos ? end : root_.rfind('/', end);
+  const std::string parent = slash == std::string::npos ? "." : root_.substr(0, slash + 1);
+  std::unique_ptr<rocksdb::Directory> directory;
+  // Making a directory needs no right to open its parent, and what is not open cannot be synced.
+  if (!env_->NewDirectory(parent, &directory).ok()) return {};
+  return from_rocksdb(directory->Fsync(), "cannot sync " + parent);
 }
 
 Status DataDirectory::finish_creation() {
@@ -158,9 +180,27 @@ Status DataDirectory::write_format(const char* state) {
 Status DataDirectory::open_mark() {
   const std::string name = path("high-water-mark");
   // NewRandomRWFile refuses a missing file, so a lost mark is found here.
-  return from_rocksdb(
+  Status status = from_rocksdb(
       env_->GetFileSystem()->NewRandomRWFile(name, rocksdb::FileOptions(), &mark_file_, nullptr),
       "cannot open " + name + " (a data directory is not complete without it)");
+  if (status.ok()) mark_identity_ = identity_of(name).value_or(FileIdentity());
+  return status;
+}
+
+// Two calls of the kernel, which are little beside the sync that they follow. Not knowing is no
+// reason to stop.
+Status DataDirectory::check_presence(const std::string& log) const {
+  for (const std::string& name : {path("high-water-mark"), log}) {
+    if (name.empty()) continue;
+    const std::optional<FileIdentity> found = identity_of(name);
+    const bool missing = !found.has_value() && (errno == ENOENT || errno == ENOTDIR);
+    const bool another = found.has_value() && name != log && *found != mark_identity_;
+    if (!missing && !another) continue;
+    return {StatusCode::kIoError, "the data directory " + root_ +
+                                      " was removed while the server runs: " + name +
+                                      (missing ? " is gone" : " is another file now")};
+  }
+  return {};
 }
 
 Result<Lsn> DataDirectory::read_mark() const {

@@ -13,6 +13,7 @@
 // made anew. Goes through rocksdb::Env, so that faults can be put in. One thread.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -28,6 +29,13 @@ class Status;
 }  // namespace rocksdb
 
 namespace sluice {
+
+// Which file a name stands for: the same after a rename, another one after a removal.
+struct FileIdentity {
+  uint64_t device = 0;
+  uint64_t number = 0;
+  bool operator==(const FileIdentity&) const = default;
+};
 
 class DataDirectory {
  public:
@@ -45,6 +53,10 @@ class DataDirectory {
   std::string path(const char* name) const { return root_ + "/" + name; }
   const std::string& root() const { return root_; }
 
+  // An error if the directory is no longer at its path: its mark is gone or another one, or `log`,
+  // a file of it, is gone.
+  Status check_presence(const std::string& log) const;
+
   Result<Lsn> read_mark() const;
   Status write_mark(Lsn lsn);
 
@@ -53,6 +65,7 @@ class DataDirectory {
   Status lock();
   Status check_format(bool read_only);
   Status begin_creation();
+  Status sync_parent();
   Status write_format(const char* state);
   Status open_mark();
 
@@ -61,6 +74,7 @@ class DataDirectory {
   bool creating_ = false;
   rocksdb::FileLock* lock_ = nullptr;
   std::unique_ptr<rocksdb::FSRandomRWFile> mark_file_;
+  FileIdentity mark_identity_;
 };
 
 // A failed call of RocksDB's as ours, with what was tried in front.

@@ -76,7 +76,7 @@ Result<std::shared_ptr<EventFile>> EventFile::open(EventFileOptions options) {
     return failed("cannot make a file for events in " + options.directory, error);
   }
   std::shared_ptr<EventFile> made(new EventFile(std::move(options), file));
-  made->thread_ = std::thread([raw = made.get()] { raw->run(); });
+  made->thread_ = Thread("sluice-events", [raw = made.get()] { raw->run(); });
   return made;
 }
 
@@ -192,7 +192,6 @@ void EventFile::release(Piece& piece) {
 // --- The thread ---
 
 void EventFile::run() {
-  ::pthread_setname_np(::pthread_self(), "sluice-events");
   for (Work work; wait_for_work(work); work = {}) {
     free_blocks(work);
     write_all(work.pieces);

@@ -20,10 +20,10 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "engine/base/mutex.h"
+#include "engine/base/thread.h"
 #include "engine/event_spill.h"
 #include "storage/log_sink.h"
 #include "storage/status.h"
@@ -106,7 +106,7 @@ class EventFile final : public EventSpill, public std::enable_shared_from_this<E
   bool failing_ GUARDED_BY(mutex_) = false;         // the last write did, and that has been told
   std::chrono::steady_clock::time_point retry_at_ GUARDED_BY(mutex_);
   bool stopped_ GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // last: it uses all of the above
+  Thread thread_;  // last: it uses all of the above
 };
 
 }  // namespace sluice

@@ -37,13 +37,10 @@ void raise_to(std::atomic<Lsn>& watermark, Lsn lsn) {
   }
 }
 
-void name_this_thread(const char* name) {
+void prepare_this_thread() {
 #if defined(__linux__)
-  pthread_setname_np(pthread_self(), name);
   // Waits of some ten microseconds would otherwise be stretched by another fifty.
   prctl(PR_SET_TIMERSLACK, 1000UL, 0, 0, 0);
-#else
-  (void)name;
 #endif
 }
 
@@ -69,12 +66,13 @@ GroupCommitJournal::GroupCommitJournal(Log* log, JournalOptions options)
     next_follows_gap_ = false;
   }
   if (log_ == nullptr) return;
-  log_->on_failure([this](const Status& status) { fail(status); });
   {
     MutexLock lock(write_mutex_);
     probe_disk();
   }
-  thread_ = std::thread([this] { run(); });
+  thread_ = Thread("journal", [this] { run(); });
+  // Last: where the thread cannot be created, nobody is left who would take it back.
+  log_->on_failure([this](const Status& status) { fail(status); });
 }
 
 GroupCommitJournal::~GroupCommitJournal() {
@@ -456,7 +454,7 @@ void GroupCommitJournal::linger() {
 }
 
 void GroupCommitJournal::run() {
-  name_this_thread("journal");
+  prepare_this_thread();
   Clock::time_point next_probe = Clock::now() + kDiskProbeInterval;
   Clock::time_point next_sync = Clock::now() + options_.sync_interval;
   while (true) {
@@ -486,6 +484,10 @@ void GroupCommitJournal::run() {
     if (now >= next_probe) {
       MutexLock lock(write_mutex_);
       probe_disk();
+      // Elsewhere the next sync finds out.
+      if (mode() == SyncMode::kNever && attached() && written_lsn() != synced_lsn()) {
+        if (const Status status = log_->check_presence(); !status.ok()) fail(status);
+      }
       next_probe = now + kDiskProbeInterval;
     }
   }

@@ -30,10 +30,10 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "engine/base/mutex.h"
+#include "engine/base/thread.h"
 #include "engine/journal.h"
 #include "storage/log.h"
 #include "storage/record_split.h"
@@ -224,7 +224,7 @@ class GroupCommitJournal final : public Journal {
   mutable Mutex stats_mutex_;
   JournalStats stats_ GUARDED_BY(stats_mutex_);
 
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace sluice

@@ -90,6 +90,9 @@ class Log {
   // The high-water mark: an lsn that was on the disk once, so a history that ends below it has lost
   // something. Written after a sync, never synced itself.
   virtual Status set_mark(Lsn lsn) = 0;
+  // An error if the files have been taken away underneath: what is written then goes nowhere. Also
+  // by set_mark.
+  virtual Status check_presence() { return {}; }
   virtual Result<Lsn> mark() = 0;
   virtual std::string mark_name() const = 0;
 

@@ -12,11 +12,11 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "engine/base/bytes.h"
 #include "engine/base/mutex.h"
+#include "engine/base/thread.h"
 #include "storage/status.h"
 
 namespace sluice {
@@ -27,7 +27,9 @@ template <class Reader, class Number>
 class ReadAhead {
  public:
   ReadAhead(std::unique_ptr<Reader> reader, size_t (*sound_bytes)(Bytes))
-      : reader_(std::move(reader)), sound_bytes_(sound_bytes), thread_([this] { run(); }) {}
+      : reader_(std::move(reader)),
+        sound_bytes_(sound_bytes),
+        thread_("read-ahead", [this] { run(); }) {}
 
   ~ReadAhead() {
     {
@@ -111,7 +113,7 @@ class ReadAhead {
   std::string spare_ GUARDED_BY(mutex_);
   bool ended_ GUARDED_BY(mutex_) = false;    // the reader has no more
   bool stopped_ GUARDED_BY(mutex_) = false;  // this object goes
-  std::thread thread_;                       // last: it uses all of the above
+  Thread thread_;                            // last: it uses all of the above
 };
 
 }  // namespace sluice

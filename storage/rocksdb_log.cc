@@ -196,9 +196,10 @@ class RocksdbLog final : public Log {
  public:
   explicit RocksdbLog(const RocksdbLogOptions& options)
       : options_(options),
-        own_env_(rocksdb::NewCompositeEnv(std::make_shared<CarefulFs>(
+        fs_(std::make_shared<CarefulFs>(
             (options.env != nullptr ? options.env : rocksdb::Env::Default())->GetFileSystem(),
-            options.directory + "/log"))),
+            options.directory + "/log", options.spare_files)),
+        own_env_(rocksdb::NewCompositeEnv(fs_)),
         env_(own_env_.get()),
         info_log_(std::make_shared<InfoLog>(options.sink)),
         failure_listener_(std::make_shared<FailureListener>()) {}
@@ -233,7 +234,11 @@ class RocksdbLog final : public Log {
   }
   Status drop_checkpoints_before(uint64_t checkpoint) override;
 
-  Status set_mark(Lsn lsn) override { return directory_->write_mark(lsn); }
+  Status set_mark(Lsn lsn) override {
+    if (Status status = directory_->write_mark(lsn); !status.ok()) return status;
+    return check_presence();
+  }
+  Status check_presence() override { return directory_->check_presence(fs_->newest_log()); }
   Result<Lsn> mark() override { return directory_->read_mark(); }
   std::string mark_name() const override { return directory_->path("high-water-mark"); }
 
@@ -254,6 +259,7 @@ class RocksdbLog final : public Log {
   bool direct_io_works() const;
 
   const RocksdbLogOptions options_;
+  const std::shared_ptr<CarefulFs> fs_;
   const std::unique_ptr<rocksdb::Env> own_env_;
   rocksdb::Env* const env_;
   const std::shared_ptr<InfoLog> info_log_;

@@ -28,6 +28,8 @@ class Env;
 
 namespace sluice {
 
+class SpareFiles;
+
 struct RocksdbLogOptions {
   std::string directory;
   rocksdb::Env* env = nullptr;  // null: the machine's; tests pass one over a FaultFs
@@ -35,6 +37,7 @@ struct RocksdbLogOptions {
   // Take a damaged write-ahead log up to the damage. Only for who checks the end against the mark.
   bool up_to_damage = false;
   LogSink sink;
+  std::shared_ptr<SpareFiles> spare_files;  // null: there are none
   // Up to memtables + 1 of these are in memory at a time, about 32 MB.
   size_t memtable_bytes = size_t{8} << 20;
   int memtables = 4;

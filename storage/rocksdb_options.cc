@@ -12,6 +12,11 @@
 namespace sluice {
 namespace {
 
+// Tables that stay open; there may be any number of them, and only a start reads them. (RocksDB
+// takes ten of its limit for other files.)
+constexpr int kTableFiles = 32;
+constexpr int kNotTables = 10;
+
 LogLevel level_of(rocksdb::InfoLogLevel level) {
   if (level >= rocksdb::ERROR_LEVEL) return LogLevel::kError;
   if (level == rocksdb::WARN_LEVEL) return LogLevel::kWarning;
@@ -77,7 +82,9 @@ rocksdb::DBOptions make_db_options(const RocksdbLogOptions& options, bool direct
   db.enable_write_thread_adaptive_yield = false;
   db.max_background_jobs = 2;
   db.max_subcompactions = 1;
-  db.max_open_files = -1;
+  db.max_open_files = kTableFiles + kNotTables;
+  // None besides the caller: where one could not be created, RocksDB would end the process.
+  db.max_file_opening_threads = 1;
   db.max_bgerror_resume_count = 0;
   db.paranoid_checks = true;
   db.stats_dump_period_sec = 0;

@@ -31,6 +31,7 @@ Result<std::unique_ptr<Log>> open_log(const StoreOptions& options) {
   log_options.env = options.env;
   log_options.memtable_bytes = options.memtable_bytes;
   log_options.sink = options.sink;
+  log_options.spare_files = options.spare_files;
   auto log = open_rocksdb_log(log_options);
   if (log.ok() || log.status().code() != StatusCode::kDamaged) return log;
   if (!damage_is_in_unsynced_tail(log_options)) return log;

@@ -32,7 +32,8 @@ struct StoreOptions {
   std::string directory;
   rocksdb::Env* env = nullptr;  // null: the machine's
   size_t memtable_bytes = RocksdbLogOptions().memtable_bytes;
-  JournalOptions journal;  // its last_lsn is overwritten by what recovery finds
+  std::shared_ptr<SpareFiles> spare_files;  // RocksdbLogOptions::spare_files
+  JournalOptions journal;                   // its last_lsn is overwritten by what recovery finds
   RecoveryOptions recovery;
   // The checkpointer's limits and rules; begin_walk and now_ms come with start_checkpoints.
   uint64_t checkpoint_log_bytes = uint64_t{256} << 20;
@@ -68,8 +69,8 @@ class Store {
 
   // What was appended before is on the disk when this returns ok, and the directory is free again.
   // kCheckpoint: a checkpoint first, so that the next start is quick; detached it is all that will
-  // be there, so its failure is the result. kDiscard: as a crash would,
-  // at once; for failed journals and a second SIGTERM.
+  // be there, so its failure is the result. kDiscard: as a crash would, at once; for failed
+  // journals.
   Status close(CloseMode mode);
 
   uint64_t disk_bytes() const { return log_ != nullptr ? log_->disk_bytes() : 0; }

@@ -1,23 +1,25 @@
 // sluice-server [conf] [--directive value ...]
 //
-// The main thread only waits: for signals, and for the end of the server. SIGTERM and SIGINT begin
-// the orderly end, a second one ends the process at once. Exit codes: 0, 1 (configuration, sockets,
-// recovery), 75 (the disk failed).
+// The main thread only waits: for signals, and for the end of the server. SIGTERM, SIGINT, SIGQUIT
+// and SIGXCPU begin the orderly end; once it has begun only SIGINT changes anything: it ends the
+// process at once. Exit codes: 0, 1 (configuration, sockets, threads, recovery, SIGINT during the
+// end), 75 (the disk failed).
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <string>
 
 #include "net/config.h"
@@ -30,27 +32,14 @@ namespace {
 
 using namespace sluice;
 
-// What the process itself has open besides its clients: RocksDB's files, the log, sockets.
-constexpr rlim_t kReservedFiles = 544;
+// The end begins in order with each of these.
+constexpr int kEnds[] = {SIGTERM, SIGINT, SIGQUIT, SIGXCPU};
+// The system would end the process without a word for these.
+constexpr int kWithoutMeaning[] = {SIGUSR1, SIGUSR2, SIGALRM};
 
-// A limit that is too low is raised as far as it goes; then fewer clients are served, and the log
-// says so.
-void raise_file_limit(uint64_t max_clients) {
-  struct rlimit limit {};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  const rlim_t wanted = max_clients + kReservedFiles;
-  if (limit.rlim_cur >= wanted) return;
-  struct rlimit raised = limit;
-  raised.rlim_cur = wanted;
-  raised.rlim_max = std::max(limit.rlim_max, wanted);
-  if (::setrlimit(RLIMIT_NOFILE, &raised) == 0) return;
-  raised.rlim_max = limit.rlim_max;
-  raised.rlim_cur = std::min(wanted, limit.rlim_max);
-  static_cast<void>(::setrlimit(RLIMIT_NOFILE, &raised));
-  spdlog::warn(
-      "maxclients {} needs {} open files, but the system allows {}: raise it with ulimit -n or "
-      "LimitNOFILE",
-      max_clients, wanted, raised.rlim_cur);
+std::string signal_name(int number) {
+  const char* const name = ::sigabbrev_np(number);
+  return name == nullptr ? "signal " + std::to_string(number) : std::string("SIG") + name;
 }
 
 // All threads inherit the mask, so that signals arrive at the main thread's descriptor only.
@@ -61,8 +50,8 @@ int open_signals() {
   std::signal(SIGXFSZ, SIG_IGN);
   sigset_t set;
   sigemptyset(&set);
-  sigaddset(&set, SIGTERM);
-  sigaddset(&set, SIGINT);
+  for (const int number : kEnds) sigaddset(&set, number);
+  for (const int number : kWithoutMeaning) sigaddset(&set, number);
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
   return ::signalfd(-1, &set, SFD_CLOEXEC);
 }
@@ -78,6 +67,29 @@ bool write_pid_file(const std::string& path) {
   return true;
 }
 
+[[noreturn]] void exit_at_once(Server& server) {
+  spdlog::warn(
+      "A second signal, SIGINT: exiting at once; {} changes that no checkpoint has are lost",
+      server.unsaved_changes());
+  spdlog::default_logger()->flush();
+  std::_Exit(1);
+}
+
+void take_signal(Server& server, int number, bool& asked) {
+  const std::string name = signal_name(number);
+  if (std::find(std::begin(kEnds), std::end(kEnds), number) == std::end(kEnds)) {
+    spdlog::warn("Received {}, which has no meaning here: nothing changes", name);
+  } else if (!asked) {
+    asked = true;
+    spdlog::info("Received {} scheduling shutdown...", name);
+    server.request_stop();
+  } else if (number == SIGINT) {
+    exit_at_once(server);
+  } else {
+    spdlog::warn("Received {}: the shutdown is under way; SIGINT ends the process at once", name);
+  }
+}
+
 // Until the server has ended; a signal asks for that.
 void wait_for_end(Server& server, int signals, int end) {
   bool asked = false;
@@ -88,14 +100,7 @@ void wait_for_end(Server& server, int signals, int end) {
     if ((events[0].revents & POLLIN) == 0) continue;
     struct signalfd_siginfo signal {};
     if (::read(signals, &signal, sizeof(signal)) != sizeof(signal)) continue;
-    if (asked) {
-      spdlog::warn("A second signal: exiting at once");
-      std::_Exit(1);
-    }
-    asked = true;
-    spdlog::info("Received {} scheduling shutdown...",
-                 signal.ssi_signo == SIGINT ? "SIGINT" : "SIGTERM");
-    server.request_stop();
+    take_signal(server, static_cast<int>(signal.ssi_signo), asked);
   }
 }
 
@@ -109,7 +114,6 @@ int run(Config& config) {
   for (const std::string& warning : config.warnings()) spdlog::warn("{}", warning);
   spdlog::info("Sluice {} starting, pid {}, configuration {}", kSluiceVersion, ::getpid(),
                config.file().empty() ? "by default" : config.file());
-  raise_file_limit(static_cast<uint64_t>(settings->maxclients));
   kill_points_from_environment();
   const int signals = open_signals();
   const int end = ::eventfd(0, EFD_CLOEXEC);

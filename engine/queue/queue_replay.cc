@@ -82,7 +82,9 @@ void Queue::place_all() {
   Placings high = Placings(all).last(all.size() - low.size());
   read(low);
   // While this thread goes on, nobody but that one knows this half.
-  const auto policy = all.size() < kMany ? std::launch::deferred : std::launch::async;
+  // Where there is no further thread it is sorted at wait().
+  const auto policy =
+      all.size() < kMany ? std::launch::deferred : std::launch::async | std::launch::deferred;
   const std::future<void> sorted = std::async(policy, sort, low);
   read(high);
   sort(high);

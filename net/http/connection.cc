@@ -97,9 +97,9 @@ void HttpConnection::start() {
     at_ = At::kWriting;
     return write(endpoints_.refusal, [this] { linger(); });
   }
+  if (!service().tokens()->empty()) keeper_.strangers().add(*this);
   // A handshake must come sooner than a request.
-  const HttpLimits& limits = service().limits();
-  set_deadline(socket_->stream.is_tls() ? limits.timeout_ms : limits.idle_ms);
+  set_deadline(socket_->stream.is_tls() ? service().limits().timeout_ms : patience_ms());
   read_more();
 }
 
@@ -264,7 +264,7 @@ void HttpConnection::next_request() {
   if (at_ == At::kClosed) return;
   if (stopping_) return close();
   at_ = At::kIdle;
-  set_deadline(service().limits().idle_ms);
+  set_deadline(patience_ms());
   if (socket_->input.size() == 0) return read_more();
   // Not from here: a client that sends ahead would make this recursive, and keep others waiting.
   thread_.post([self = shared_from_this()] {
@@ -342,6 +342,8 @@ bool HttpConnection::check_route(Exchange& exchange, HttpResponse& refusal) {
     refusal = problem(503, "CONGESTED", "The disk is slower than what is to be written.");
     return false;
   }
+  keeper_.strangers().remove(*this);
+  known_ = known_ || access != Access::kOpen;
   exchange.route_ = match.route;
   exchange.path_ = std::move(match.parameters);
   exchange.principal_ = std::move(answer.principal);
@@ -533,6 +535,7 @@ void HttpConnection::close() {
   if (at_ == At::kClosed) return;
   const std::shared_ptr<HttpConnection> self = shared_from_this();
   at_ = At::kClosed;
+  keeper_.strangers().remove(*this);
   cut_exchange();
   ++deadlines_;
   timer_.cancel();
@@ -558,7 +561,8 @@ int64_t steady_us() {
 HttpThread::HttpThread(HttpService& service, IoThread& thread)
     : service_(service),
       thread_(thread),
-      budget_(steady_us, [&thread] { return thread.idle_us(); }) {}
+      budget_(steady_us, [&thread] { return thread.idle_us(); }),
+      strangers_(thread) {}
 
 void HttpThread::take_connection(int fd, Endpoints endpoints) {
   HttpService::Counters& counters = service_.counters();

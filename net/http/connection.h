@@ -20,6 +20,7 @@
 #include "net/http/http_service.h"
 #include "net/http/stream_budget.h"
 #include "net/io_thread.h"
+#include "net/strangers.h"
 
 namespace sluice {
 
@@ -38,6 +39,7 @@ class HttpConnection final : public ExchangeTransport,
   void close();
   // Ends what is being answered if its token is none any more, or the token's user may not do it.
   void rights_changed();
+  int64_t stranger_since_ms = 0;  // Strangers
 
   // --- ExchangeTransport ---
   void send(HttpResponse response) override;
@@ -79,6 +81,7 @@ class HttpConnection final : public ExchangeTransport,
   void linger();
   void drain();
 
+  int64_t patience_ms();
   void set_deadline(int64_t wait_ms);
   void on_deadline();
   void cut_exchange();
@@ -94,6 +97,7 @@ class HttpConnection final : public ExchangeTransport,
   At at_ = At::kIdle;
 
   std::shared_ptr<Exchange> exchange_;
+  bool known_ = false;  // something was granted to it that is not open to everybody
   bool keep_alive_ = true;
   bool head_only_ = false;  // HEAD
   bool chunked_ = false;
@@ -122,11 +126,15 @@ class HttpThread final : public IoThreadGuest {
   HttpService& service() { return service_; }
   IoThread& thread() { return thread_; }
   StreamBudget& budget() { return budget_; }
+  // Connections that have asked for nothing that was granted, where there are tokens.
+  Strangers<HttpConnection>& strangers() { return strangers_; }
+  void close_some(size_t count);
 
  private:
   HttpService& service_;
   IoThread& thread_;
   StreamBudget budget_;
+  Strangers<HttpConnection> strangers_;
   std::set<std::shared_ptr<HttpConnection>> connections_;
   bool stopping_ = false;
 };

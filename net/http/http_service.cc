@@ -58,8 +58,7 @@ void HttpService::join_threads(const std::vector<std::unique_ptr<IoThread>>& thr
 }
 
 Listener::Refusal HttpService::refusal(bool loopback) {
-  const bool crowded =
-      counters_.connections.load(std::memory_order_relaxed) >= limits_.max_connections;
+  const bool crowded = !has_room();
   HttpResponse response;
   if (tokens()->empty() && !loopback) {
     response = loopback_only();

@@ -23,10 +23,12 @@
 #include "net/server_state.h"
 #include "net/session_port.h"
 #include "net/settings.h"
+#include "net/strangers.h"
 
 namespace sluice {
 
 class Config;
+class HttpConnection;
 class IoThread;
 class ServerPort;
 
@@ -68,6 +70,11 @@ class HttpService {
   // Those who have logged in by name and password. Any thread.
   LoginSessions& sessions() { return sessions_; }
   const HttpLimits& limits() const { return limits_; }
+  // Whether a connection may be taken now; if not, one that gives way is still being closed. On I/O
+  // thread 0.
+  bool may_accept();
+  // Closes so many connections, in a while; how many there are for it. Any thread.
+  size_t close_some(size_t count);
   // The queues for which the endpoints of older systems speak.
   const HttpAliases& aliases() const { return aliases_; }
   // Whether a Host header names this server; `local` is the connection's own end.
@@ -84,6 +91,11 @@ class HttpService {
   const Counters& counters() const { return counters_; }
 
  private:
+  bool is_full() const;
+  // Whether a further connection may come in: a stranger gives way where there are too many.
+  bool has_room();
+  std::vector<Strangers<HttpConnection>*> strangers();
+
   ServerState& state_;
   ServerPort& server_;
   Config& config_;

@@ -17,6 +17,7 @@ import harness
 import servers
 from certificates import LOOPBACK, Certificates, TlsConnection, openssl, ports_of
 from resp import encode
+from surroundings import SHIFTED_CLOCK, preload
 from harness import ConnectionClosed, info, require, require_equal, wait_until
 
 RELOAD_FAILED = ("-ERR CONFIG SET failed (possibly related to argument 'tls-cert-file') - Unable "
@@ -26,14 +27,14 @@ HALF_HELLO = bytes.fromhex("160301020001000001fc0303")
 
 
 @contextlib.contextmanager
-def tls_server(options, *, more=None, **directives):
+def tls_server(options, *, more=None, environment=None, **directives):
     """A server with both ports, and its certificates."""
     with harness.scratch() as folder:
         certificates = Certificates(folder)
         given = {"tls-port": "auto"}
         given.update(certificates.directives(**directives))
         given.update(more or {})
-        with options.server(given) as server:
+        with options.server(given, environment=environment) as server:
             server.tls_port = ports_of(server).get("tls-port")
             yield server, certificates
 
@@ -293,6 +294,21 @@ def test_slow_and_dropped_handshakes(options):
             require(1 <= lines <= 3, f"{lines} lines in the log")
             plain.call("CONFIG", "RESETSTAT")
             require_equal(info(plain)["sluice_tls_handshakes_failed"], "0")
+
+
+def test_handshakes_end_by_the_steady_clock(options):
+    """A handshake that never ends is ended in time though the wall clock is put back meanwhile."""
+    with harness.scratch() as folder:
+        environment = preload(folder, options, "clock", SHIFTED_CLOCK)
+        steps = environment["CLOCK_STEPS_BACK"] = os.path.join(folder, "back")
+        with tls_server(options, more={"tls-handshake-timeout": "1"},
+                        environment=environment) as (server, _), server.connect() as plain:
+            with socket.create_connection((LOOPBACK, server.tls_port), 20) as silent:
+                silent.sendall(HALF_HELLO)
+                wait_until(lambda: info(plain)["connected_clients"] == "2", what="the connection")
+                with open(steps, "w", encoding="ascii"):
+                    pass
+                require_equal(silent.recv(100), b"", "it is closed")
 
 
 def test_the_wrong_protocol(options):

@@ -1,0 +1,118 @@
+// Descriptors: how many connections the system's limit leaves room for, who gives way where there
+// is no room, and what is closed when the journal has needed a spare one.
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "net/file_limit.h"
+#include "net/server.h"
+#include "net/session.h"
+
+namespace sluice {
+
+// As Redis: fewer clients rather than no server, in its words.
+std::string Server::fit_connections() {
+  const std::shared_ptr<const Settings> settings = config_.settings();
+  const uint64_t wanted = wanted_files(*settings);
+  const uint64_t allowed = allow_files(wanted);
+  if (allowed >= wanted) return "";
+  const std::string why = std::strerror(errno);
+  const uint64_t reserved = reserved_files(*settings);
+  const uint64_t http = http_connections(*settings);
+  const uint64_t least = reserved + (http != 0 ? 2 : 1);
+  if (allowed < least) {
+    return "Your current 'ulimit -n' of " + std::to_string(allowed) +
+           " is not enough for the server to start. Please increase your open file limit to at "
+           "least " +
+           std::to_string(least) + ". Exiting.";
+  }
+  const uint64_t room = allowed - reserved;
+  const auto resp = static_cast<uint64_t>(settings->maxclients);
+  const uint64_t less_http = http == 0 ? 0 : std::max<uint64_t>(room * http / (resp + http), 1);
+  const uint64_t less_resp = room - less_http;
+  spdlog::warn("You requested maxclients of {} requiring at least {} max file descriptors.", resp,
+               wanted);
+  spdlog::warn("Server can't set maximum open files to {} because of OS error: {}.", wanted, why);
+  spdlog::warn(
+      "Current maximum open files is {}. maxclients has been reduced to {} to compensate for low "
+      "ulimit. If you need higher maxclients increase 'ulimit -n'.",
+      allowed, less_resp);
+  Config::Pairs less = {{"maxclients", std::to_string(less_resp)}};
+  if (http != 0) {
+    spdlog::warn("http-maxclients has been reduced to {} likewise.", less_http);
+    less.emplace_back("http-maxclients", std::to_string(less_http));
+  }
+  config_.lower(less);
+  return "";
+}
+
+std::string Server::check_connections(const Settings& settings) {
+  const uint64_t wanted = wanted_files(settings);
+  const uint64_t allowed = allow_files(wanted);
+  if (allowed >= wanted) return "";
+  const uint64_t others = wanted - static_cast<uint64_t>(settings.maxclients);
+  return "The operating system is not able to handle the specified number of clients, try with " +
+         std::to_string(allowed > others ? allowed - others : 1);
+}
+
+// --- Accepting ---
+
+std::vector<Strangers<Session>*> Server::strangers() {
+  std::vector<Strangers<Session>*> all;
+  for (const auto& thread : io_threads_) all.push_back(&thread->strangers());
+  return all;
+}
+
+bool Server::is_full() const {
+  return state_.connected_clients.load(std::memory_order_relaxed) >=
+         state_.limits.max_clients.load(std::memory_order_relaxed);
+}
+
+bool Server::may_accept() {
+  if (spare_files_->missing() != 0) return false;
+  return !is_full() || find_way(strangers()) != Way::kLater;
+}
+
+bool Server::may_accept_http() { return spare_files_->missing() == 0 && http_->may_accept(); }
+
+Listener::Refusal Server::refuse(bool loopback) {
+  const bool full = is_full() && !make_way(strangers());
+  return Listener::resp_refusal(state_, loopback, full);
+}
+
+// --- Spare descriptors ---
+
+// On the control thread, once a second. New connections wait meanwhile.
+void Server::relieve_files() {
+  const size_t missing = spare_files_->missing();
+  if (missing == 0) return;
+  size_t closed = 0;
+  if (!spare_files_->refill()) {
+    while (closed < missing && make_way(strangers())) ++closed;
+    closed += close_idle(missing - closed);
+    if (closed < missing && http_ != nullptr) closed += http_->close_some(missing - closed);
+  }
+  if (const auto others = relief_in_log_.next(IoThread::steady_ms())) {
+    spdlog::warn(
+        "Too many open files: the journal has taken {} spare descriptors, and {} connections are "
+        "closed to get them back. Raise ulimit -n, or LimitNOFILE of the service.",
+        missing, closed);
+  }
+}
+
+// Those that have said nothing for the longest time.
+size_t Server::close_idle(size_t count) {
+  std::vector<std::shared_ptr<SessionPort>> ports;
+  for (const auto& thread : io_threads_) {
+    for (auto& port : thread->ports()) ports.push_back(std::move(port));
+  }
+  count = std::min(count, ports.size());
+  std::partial_sort(ports.begin(), ports.begin() + static_cast<std::ptrdiff_t>(count), ports.end(),
+                    [](const auto& a, const auto& b) { return a->active_ms() < b->active_ms(); });
+  for (size_t i = 0; i < count; ++i) ports[i]->kill();
+  return count;
+}
+
+}  // namespace sluice

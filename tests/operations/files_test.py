@@ -1,0 +1,273 @@
+#!/usr/bin/python3
+"""Descriptors: idle connections must not take those that the server itself needs."""
+
+import contextlib
+import os
+import pathlib
+import re
+import resource
+import socket
+import sys
+import threading
+import time
+
+import harness
+from harness import closes, info, require, require_equal, scratch, wait_until
+from surroundings import preload, wrapped
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PASSWORD = "a-long-password"
+
+FIXED_LIMIT = """
+int setrlimit(__rlimit_resource_t what, const struct rlimit* limit) {
+  errno = EPERM;
+  return -1;
+}
+int setrlimit64(__rlimit_resource_t what, const struct rlimit64* limit) {
+  errno = EPERM;
+  return -1;
+}
+"""
+
+
+def constant(name):
+    """Of net/file_limit.h."""
+    text = (ROOT / "net" / "file_limit.h").read_text(encoding="utf-8")
+    return int(re.search(rf"\b{name} = (\d+);", text).group(1))
+
+
+def open_files(pid):
+    return os.listdir(f"/proc/{pid}/fd")
+
+
+@contextlib.contextmanager
+def silent(server, count):
+    """Connections that say nothing."""
+    sockets = []
+    try:
+        for _ in range(count):
+            sockets.append(socket.create_connection(("127.0.0.1", server.port), 20))
+        time.sleep(0.05)  # those that follow are younger
+        yield sockets
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def is_closed(one):
+    one.setblocking(False)
+    try:
+        return one.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
+def write_megabytes(connection, count):
+    for number in range(count):
+        reply = connection.call("SET", f"key:{number % 8}", "x" * (1 << 20))
+        require_equal(reply.raw, b"+OK\r\n", f"value {number}")
+
+
+def test_idle_connections_leave_the_journal_its_files(options):
+    """`ulimit -n 400` and more idle connections than that: maxclients fits, the journal goes on."""
+    with scratch() as directory:
+        environment = preload(directory, options, "limit", FIXED_LIMIT)
+        few = wrapped(directory, options, shell="ulimit -n 400", environment=environment)
+        with few.server({"appendonly": "yes", "http-port": "auto"}) as server:
+            with server.connect() as connection, silent(server, 500):
+                shown = {name: int(value) for name, value in zip(
+                    *[iter(word.decode() for word in
+                           connection.call("CONFIG", "GET", "*maxclients").value)] * 2)}
+                require(shown["maxclients"] + shown["http-maxclients"] < 400 - 128, shown)
+                wait_until(lambda: int(info(connection)["connected_clients"]) ==
+                           shown["maxclients"], what="as many clients as there may be")
+                write_megabytes(connection, 40)
+                require_equal(connection.call("SAVE").raw, b"+OK\r\n", "SAVE")
+                reply = connection.call("CONFIG", "SET", "maxclients", "5000")
+                require(b"The operating system is not able to handle the specified number of "
+                        b"clients, try with %d" % shown["maxclients"] in reply.raw, reply.raw)
+                reply = connection.call("CONFIG", "SET", "maxclients", str(shown["maxclients"]))
+                require_equal(reply.raw, b"+OK\r\n", "what fits")
+            log = server.log_tail(100)
+            require(f"maxclients has been reduced to {shown['maxclients']}" in log, log)
+
+
+def test_too_few_files_for_a_start(options):
+    """A limit that leaves nothing for clients: exit 1, and what is needed."""
+    with scratch() as directory:
+        environment = preload(directory, options, "limit", FIXED_LIMIT)
+        few = wrapped(directory, options, shell="ulimit -n 100", environment=environment)
+        code, output = few.run("--dir", directory, "--port", "auto", "--http-port", "0")
+        require_equal(code, 1, "exit code")
+        require("Your current 'ulimit -n' of 100 is not enough" in output, output)
+
+
+class Peak:
+    """The most files that the process has open, looked at all the time."""
+
+    def __init__(self, pid):
+        self.most = 0
+        self._pid = pid
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self):
+        while not self._stop.is_set():
+            self.most = max(self.most, len(open_files(self._pid)))
+            time.sleep(0.0005)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        self._thread.join()
+
+
+def test_the_servers_own_files(options):
+    """What the server itself has open stays below two thirds of what is kept for it."""
+    with scratch() as directory:
+        conf, users = os.path.join(directory, "conf"), os.path.join(directory, "users.acl")
+        for path in (conf, users):
+            with open(path, "w", encoding="ascii") as file:
+                file.write(f"aclfile {users}\n" if path == conf else "")
+        directives = {"appendonly": "yes", "http-port": "auto", "checkpoint-log-bytes": "512mb",
+                      "logfile": os.path.join(directory, "log"),
+                      "unixsocket": os.path.join(directory, "socket")}
+        configured = wrapped(directory, options, arguments=conf)
+        with configured.server(directives) as server, server.connect() as connection:
+            with Peak(server.pid) as peak:
+                for _ in range(2):
+                    write_megabytes(connection, 100)
+                    for words in (("SAVE",), ("CONFIG", "REWRITE"), ("ACL", "SAVE"),
+                                  ("ACL", "LOAD"), ("INFO",), ("MEMORY", "STATS")):
+                        require(not connection.call(*words).is_error, words)
+            own = peak.most - 1 - options.io_threads * constant("kFilesPerIoThread")
+            spare = int(re.search(r"kCount = (\d+);", (ROOT / "storage" / "spare_files.h")
+                                  .read_text(encoding="utf-8")).group(1))
+            print(f"own files: {own - spare}", flush=True)
+            require(own - spare <= constant("kOwnFiles") * 2 / 3, f"{own - spare} files")
+
+
+def test_spare_files(options):
+    """A limit that is lowered meanwhile: the journal takes spare files, an idle client goes."""
+    with options.server({"appendonly": "yes"}) as server:
+        with server.connect() as connection, silent(server, 40) as others:
+            connection.call("SET", "a", "1")
+            wait_until(lambda: info(connection)["connected_clients"] == "41", what="the clients")
+            # No further descriptor below the limit.
+            highest = max(int(name) for name in open_files(server.pid))
+            resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (highest + 1, highest + 1))
+            write_megabytes(connection, 60)
+            wait_until(lambda: any(is_closed(one) for one in others), what="the end of a client")
+            wait_until(lambda: "Too many open files: the journal has taken" in
+                       server.log_tail(100), what="the log's line")
+            write_megabytes(connection, 20)
+            require_equal(connection.call("SAVE").raw, b"+OK\r\n", "SAVE")
+            require(not all(is_closed(one) for one in others), "not all of them are closed")
+
+
+def test_every_listener_comes_back(options):
+    """Without a descriptor for new connections each listener waits, and takes them afterwards."""
+    with scratch() as directory:
+        path = os.path.join(directory, "socket")
+        with options.server({"unixsocket": path}) as server, server.connect() as connection:
+            connection.call("PING")
+            highest = max(int(name) for name in open_files(server.pid))
+            before = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
+            resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (highest + 1, before[1]))
+            with socket.socket(socket.AF_UNIX) as local, \
+                    socket.create_connection(("127.0.0.1", server.port), 20) as remote:
+                local.settimeout(20)
+                local.connect(path)
+                for one in (local, remote):
+                    one.sendall(b"PING\r\n")
+                time.sleep(0.5)
+                resource.prlimit(server.pid, resource.RLIMIT_NOFILE, before)
+                for one in (local, remote):
+                    require_equal(one.recv(100), b"+PONG\r\n", one)
+            log = server.log_tail(1000)
+            require_equal(log.count("Error accepting a client connection"), 1, log)
+
+
+def test_strangers_give_way(options):
+    """At maxclients the oldest connection without a password gives way; the others stay."""
+    with options.server({"maxclients": "20", "requirepass": PASSWORD}) as server:
+        with server.connect() as friend:
+            require_equal(friend.call("AUTH", PASSWORD).raw, b"+OK\r\n", "AUTH")
+            with silent(server, 1) as oldest, silent(server, 18) as others:
+                wait_until(lambda: info(friend)["connected_clients"] == "20", what="all of them")
+                require(not any(is_closed(one) for one in oldest + others), "nobody has gone")
+                with server.connect() as operator:
+                    require_equal(operator.call("AUTH", PASSWORD).raw, b"+OK\r\n", "operator")
+                    wait_until(lambda: is_closed(oldest[0]), what="the end of the oldest")
+                    require(not any(is_closed(one) for one in others), "the others stay")
+                    with silent(server, 200):
+                        for one in (friend, operator):
+                            require_equal(one.call("PING").raw, b"+PONG\r\n", "those with a name")
+                        with server.connect() as late:
+                            require_equal(late.call("AUTH", PASSWORD).raw, b"+OK\r\n", "late")
+                            require(int(info(late)["connected_clients"]) <=
+                                    20 + 8 * options.io_threads, "about maxclients")
+        # Where all have authenticated nobody gives way.
+        friends = [server.connect() for _ in range(20)]
+        wait_until(lambda: all(one.call("AUTH", PASSWORD).raw == b"+OK\r\n" for one in friends),
+                   what="all of them")
+        with server.connect() as refused:
+            require_equal(refused.read_quiet(5)[0], b"-ERR max number of clients reached\r\n")
+        for one in friends:
+            require_equal(one.call("PING").raw, b"+PONG\r\n", "nobody has gone")
+            one.close()
+
+
+def test_the_patience_with_strangers(options):
+    """Above half of maxclients 10 s without a password are the end; below it, nothing is."""
+    directives = {"maxclients": "20", "requirepass": PASSWORD}
+    with options.server(directives) as crowded, options.server(directives) as quiet:
+        with silent(crowded, 12) as many, silent(quiet, 9) as few, \
+                crowded.connect() as friend:
+            friend.call("AUTH", PASSWORD)
+            began = time.monotonic()
+            wait_until(lambda: any(is_closed(one) for one in many), what="the end of some")
+            require(time.monotonic() - began > 8, "not before their time")
+            wait_until(lambda: int(info(friend)["connected_clients"]) <= 10, what="half of them")
+            require(not all(is_closed(one) for one in many), "below half the rest stays")
+            require_equal(friend.call("PING").raw, b"+PONG\r\n", "the friend")
+            require(not any(is_closed(one) for one in few), "the few stay")
+        crowded.close()
+
+
+def test_http_strangers_give_way(options):
+    """At http-maxclients the oldest connection that has asked for nothing gives way."""
+    token = "a-token-that-is-long-enough"
+    directives = {"http-port": "auto", "http-maxclients": "4", "http-token": f"admin >{token}"}
+    with options.server(directives) as server:
+        with open(server.ready_path, encoding="ascii") as ready:
+            port = int(dict(line.split() for line in ready)["http-port"])
+        request = (f"GET /api/v1/queues HTTP/1.1\r\nHost: localhost\r\n"
+                   f"Authorization: Bearer {token}\r\n\r\n").encode()
+        with contextlib.ExitStack() as stack:
+            def connect():
+                one = stack.enter_context(socket.create_connection(("127.0.0.1", port), 20))
+                one.settimeout(20)
+                return one
+            others = [connect() for _ in range(4)]
+            time.sleep(0.2)
+            friends = []
+            for _ in range(3):
+                friend = connect()
+                friend.sendall(request)
+                require(friend.recv(1000).startswith(b"HTTP/1.1 200"), "a further one is served")
+                friends.append(friend)
+            wait_until(lambda: sum(is_closed(one) for one in others) == 3, what="three have gone")
+            connect()
+            for friend in friends:
+                friend.sendall(request)
+                require(friend.recv(1000).startswith(b"HTTP/1.1 200"), "friends stay")
+
+
+if __name__ == "__main__":
+    sys.exit(harness.run(sys.modules[__name__], io_threads=(1, 4)))

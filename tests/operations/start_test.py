@@ -1,0 +1,219 @@
+#!/usr/bin/python3
+"""What must not happen in silence: starts that fail, signals, files that are taken away."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import harness
+from harness import closes, info, require, require_equal, scratch, wait_until
+from surroundings import SHIFTED_CLOCK, preload, wrapped
+
+JOURNAL_FAILED = 75
+
+FAILING_THREADS = """
+static int created;
+int pthread_create(pthread_t* handle, const pthread_attr_t* attributes, void* (*run)(void*),
+                   void* argument) {
+  static int (*next)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+  if (next == NULL) next = dlsym(RTLD_NEXT, "pthread_create");
+  const char* which = getenv("FAILING_THREAD");
+  if (__sync_add_and_fetch(&created, 1) == atoi(which)) return EAGAIN;
+  return next(handle, attributes, run, argument);
+}
+"""
+
+NOTED_CALLS = """
+static void note(const char* what, const char* first, const char* second) {
+  char line[1024];
+  const int size = snprintf(line, sizeof(line), "%s %s %s\\n", what, first, second);
+  const int file = open(getenv("NOTED_CALLS"), O_WRONLY | O_APPEND | O_CREAT, 0600);
+  if (write(file, line, size) != size) abort();
+  close(file);
+}
+int fsync(int file) {
+  char link[64], path[512] = "";
+  snprintf(link, sizeof(link), "/proc/self/fd/%d", file);
+  if (readlink(link, path, sizeof(path) - 1) > 0) note("fsync", path, "-");
+  return ((int (*)(int))dlsym(RTLD_NEXT, "fsync"))(file);
+}
+int rename(const char* from, const char* to) {
+  note("rename", from, to);
+  return ((int (*)(const char*, const char*))dlsym(RTLD_NEXT, "rename"))(from, to);
+}
+"""
+
+def test_a_thread_that_cannot_be_created(options):
+    """Whichever thread cannot be created: exit 1 within the start, and why."""
+    with scratch() as directory:
+        environment = preload(directory, options, "threads", FAILING_THREADS)
+        ready = os.path.join(directory, "ready")
+        arguments = [options.program, "--dir", os.path.join(directory, "data"), "--port", "auto",
+                     "--bind", "127.0.0.1", "--http-port", "auto", "--io-threads", "2",
+                     "--ready-file", ready]
+        for number in range(1, 40):
+            environment["FAILING_THREAD"] = str(number)
+            with subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT) as process:
+                wait_until(lambda process=process: os.path.exists(ready) or
+                           process.poll() is not None, what="the start or the end")
+                started = process.poll() is None
+                if started:
+                    process.send_signal(signal.SIGTERM)
+                output = process.communicate(timeout=20)[0].decode(errors="replace")
+            if started:
+                require_equal(process.returncode, 0, output)
+                break
+            require_equal(process.returncode, 1, f"exit code without thread {number}: {output}")
+            require("no further thread could be created" in output and "pids.max" in output,
+                    f"without thread {number}: {output}")
+        require(8 <= number < 39, f"the start has {number - 1} threads")
+
+
+def test_a_log_file_in_no_directory(options):
+    """A logfile whose directory is missing: exit 1, and no directory is made."""
+    with scratch() as directory:
+        path = os.path.join(directory, "missing", "server.log")
+        code, output = options.run("--logfile", path, "--port", "auto", "--http-port", "0",
+                                   "--dir", directory)
+        require_equal(code, 1, "exit code")
+        require(path in output and "No such file or directory" in output, output)
+        require_equal(os.listdir(directory), [], "what was made")
+
+
+def test_a_data_directory_that_is_removed(options):
+    """A data directory that is removed or moved away: the next sync fails, exit 75, told why."""
+    def remove(path):
+        shutil.rmtree(path)
+
+    def move(path):
+        os.rename(path, path + ".away")
+
+    def remove_logs(path):
+        for name in os.listdir(os.path.join(path, "log")):
+            os.unlink(os.path.join(path, "log", name))
+    for mode, take in (("always", remove), ("everysec", remove), ("no", remove), ("always", move),
+                       ("always", remove_logs)):
+        with scratch() as directory:
+            data = os.path.join(directory, "data")
+            with options.server({"appendonly": "yes", "appendfsync": mode, "dir": data}) as server:
+                with server.connect() as connection:
+                    require_equal(connection.call("SET", "a", "1").raw, b"+OK\r\n")
+                    take(data)
+                    acknowledged, deadline = 0, time.monotonic() + 20
+                    try:
+                        while time.monotonic() < deadline:
+                            reply = connection.call("SET", "a", "2")
+                            if reply.is_error:
+                                break
+                            acknowledged += 1
+                            time.sleep(0.01)
+                        require(reply.raw.startswith(b"-MISCONF"), reply.raw)
+                    except (harness.ConnectionClosed, OSError):
+                        pass
+                require_equal(server.process.wait(20), JOURNAL_FAILED, f"{mode}: exit code")
+                server.process = None
+                log = server.log_tail()
+                require(f"the data directory {data} was removed" in log, log)
+                require(mode != "always" or acknowledged == 0, f"{acknowledged} acknowledged")
+
+
+def test_signals_that_are_told(options):
+    """SIGUSR1 and SIGUSR2 change nothing, SIGQUIT ends in order; each has its line in the log."""
+    with options.server({"appendonly": "no", "save": "3600 1"}) as server:
+        with server.connect() as connection:
+            connection.call("SET", "a", "1")
+            for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM):
+                server.process.send_signal(number)
+                wait_until(lambda number=number: f"Received {number.name}" in server.log_tail(),
+                           what=number.name)
+                require_equal(connection.call("PING").raw, b"+PONG\r\n", number.name)
+        server.process.send_signal(signal.SIGQUIT)
+        require_equal(server.process.wait(20), 0, "exit code")
+        server.process = None
+        require("Received SIGQUIT" in server.log_tail(), server.log_tail())
+        server.start()
+        with server.connect() as connection:
+            require_equal(connection.call("GET", "a").value, b"1", "after SIGQUIT")
+
+
+def test_the_second_signal(options):
+    """A second SIGTERM changes nothing; a second SIGINT ends it at once and says what is lost."""
+    for second, code, kept in ((signal.SIGTERM, 0, b"1"), (signal.SIGINT, 1, None)):
+        with options.server({"appendonly": "no", "save": "3600 1",
+                             "enable-debug-command": "yes"}) as server:
+            with server.connect() as connection, server.connect() as sleeper:
+                connection.call("SET", "a", "1")
+                sleeper.send("DEBUG", "SLEEP", "1.5")
+                time.sleep(0.2)
+                for number in (signal.SIGTERM, second):
+                    server.process.send_signal(number)
+                    wait_until(lambda number=number: number.name in server.log_tail(),
+                               what=number.name)
+            require_equal(server.process.wait(20), code, f"exit code after {second.name}")
+            server.process = None
+            log = server.log_tail()
+            require(("1 changes that no checkpoint has are lost" in log) == (code == 1), log)
+            server.start()
+            with server.connect() as connection:
+                require_equal(connection.call("GET", "a").value, kept, f"after {second.name}")
+
+
+def test_a_small_stack(options):
+    """Scripts nest as deeply with `ulimit -s 1024` as elsewhere."""
+    script = ("local function f(n) if n == 0 then return 'x' end "
+              "return (string.gsub('a', 'a', function() return f(n - 1) end)) end return f(180)")
+    with scratch() as directory:
+        small = wrapped(directory, options, shell="ulimit -s 1024")
+        with small.server() as server, server.connect() as connection:
+            require_equal(connection.call("EVAL", script, "0").value, b"x", "the script")
+            require(server.alive(), server.log_tail())
+
+
+def test_attacks_in_the_log(options):
+    """Requests of HTTP at the port of RESP have one line a minute, however many there are."""
+    with options.server() as server:
+        for _ in range(20):
+            with server.connect() as connection:
+                connection.send_bytes(b"POST / HTTP/1.1\r\n\r\n")
+                require(closes(connection), "the connection is closed")
+        require_equal(server.log_tail(1000).count("Possible SECURITY ATTACK"), 1, "lines")
+
+
+def test_a_new_directory_is_synced(options):
+    """The parent of a new data directory is synced before the first acknowledgement."""
+    with scratch() as directory:
+        environment = preload(directory, options, "calls", NOTED_CALLS)
+        calls = environment["NOTED_CALLS"] = os.path.join(directory, "calls")
+        server = options.server({"appendonly": "yes", "dir": os.path.join(directory, "data")},
+                                environment=environment)
+        with server:
+            with open(calls, encoding="ascii") as file:
+                synced = [line.split()[1].rstrip("/") for line in file if line.startswith("fsync")]
+            require(directory in synced, synced)
+
+
+def test_idleness_by_the_steady_clock(options):
+    """An idle client ends by `timeout` though the wall clock is put back meanwhile."""
+    with scratch() as directory:
+        environment = preload(directory, options, "clock", SHIFTED_CLOCK)
+        steps = environment["CLOCK_STEPS_BACK"] = os.path.join(directory, "back")
+        with options.server({"timeout": "2"}, environment=environment) as server:
+            with server.connect() as idle:
+                idle.call("PING")
+                uptime = int(info(idle, "server")["uptime_in_seconds"])
+                with open(steps, "w", encoding="ascii"):
+                    pass
+                require(closes(idle), "the idle one ends")
+            with server.connect() as other:
+                require(uptime <= int(info(other, "server")["uptime_in_seconds"]) < 3000, "uptime")
+                line = other.call("CLIENT", "LIST").value.decode()
+                require(int(re.search(r" age=(-?\d+) ", line).group(1)) >= 0, line)
+
+
+if __name__ == "__main__":
+    sys.exit(harness.run(sys.modules[__name__]))

@@ -1,0 +1,64 @@
+"""What a server finds around it: limits of the shell, a configuration file, functions of the C
+library that a test has put in front of its own.
+"""
+
+import os
+import subprocess
+
+import harness
+
+# Each calls the next one of its name, but for what its test wants.
+_HEAD = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+"""
+
+# The wall clock is an hour back while the file CLOCK_STEPS_BACK is there.
+SHIFTED_CLOCK = """
+int clock_gettime(clockid_t clock, struct timespec* time) {
+  static int (*next)(clockid_t, struct timespec*);
+  if (next == NULL) next = dlsym(RTLD_NEXT, "clock_gettime");
+  const int result = next(clock, time);
+  if (clock == CLOCK_REALTIME && access(getenv("CLOCK_STEPS_BACK"), F_OK) == 0) {
+    time->tv_sec -= 3600;
+  }
+  return result;
+}
+"""
+
+
+def preload(directory, options, name, source):
+    """The environment in which the server finds the functions of this C source first."""
+    with open(options.program, "rb") as program:
+        text = program.read()
+    if b"__asan_init" in text or b"__tsan_init" in text:
+        raise harness.Skipped("a sanitizer wants to be the first library")
+    compiler = harness.need_program("cc")
+    path = os.path.join(directory, name + ".c")
+    library = os.path.join(directory, name + ".so")
+    with open(path, "w", encoding="ascii") as file:
+        file.write(_HEAD + source)
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-w", "-o", library, path, "-ldl"],
+                   check=True, timeout=60)
+    return dict(os.environ, LD_PRELOAD=library)
+
+
+def wrapped(directory, options, shell="", arguments="", environment=None):
+    """A program that is the server after these lines of shell, with these arguments first; with
+    preload()'s environment, which is not the shell's."""
+    if environment is not None:
+        shell += f'\nexport LD_PRELOAD="{environment["LD_PRELOAD"]}"'
+    path = os.path.join(directory, "server.sh")
+    with open(path, "w", encoding="ascii") as file:
+        file.write(f'#!/bin/sh\n{shell}\nexec "{options.program}" {arguments} "$@"\n')
+    os.chmod(path, 0o755)
+    return harness.Options(path, options.io_threads)
