@@ -197,6 +197,10 @@ std::string Config::rewrite_file(const std::optional<std::vector<std::string>>& 
   if (path.empty()) return "ERR The server is running without a config file";
   Rewriter rewriter(values, user_lines, only);
   std::ifstream stream(path);
+  // Without what stands in it now, its comments would be lost.
+  if (!stream.is_open() && errno != ENOENT) {
+    return "ERR Rewriting config file: cannot read " + path + ": " + std::strerror(errno);
+  }
   for (std::string line; std::getline(stream, line);) rewriter.take_line(line);
   if (stream.bad()) return "ERR Rewriting config file: cannot read " + path;
   const std::string error = replace_file(path, rewriter.finish());

@@ -1,39 +1,67 @@
 #include "net/replace_file.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 
 namespace sluice {
 
-std::string replace_file(const std::string& path, const std::string& text) {
-  const std::string temporary = path + ".new-" + std::to_string(getpid());
-  {
-    std::ofstream stream(temporary, std::ios::trunc | std::ios::binary);
-    // Nobody may read the new one who could not read the old one.
-    struct stat old {};
-    const bool known = ::stat(path.c_str(), &old) == 0;
-    if (known && ::chmod(temporary.c_str(), old.st_mode & 07777) != 0) {
-      stream.setstate(std::ios::badbit);
-    }
-    stream << text;
-    stream.close();
-    if (!stream) {
-      const int error = errno;
-      std::remove(temporary.c_str());
-      return std::strerror(error);
-    }
+namespace {
+
+bool write_all(int file, const std::string& text) {
+  size_t written = 0;
+  while (written < text.size()) {
+    const ssize_t count = ::write(file, text.data() + written, text.size() - written);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return false;
+    written += static_cast<size_t>(count);
   }
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) {
+  return true;
+}
+
+// Leaves errno. A file that is not on the disk when its name is may be empty after a power cut.
+bool write_synced(const std::string& path, const std::string& replaced, const std::string& text) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (file < 0) return false;
+  // Nobody may read the new one who could not read the old one.
+  struct stat old {};
+  const bool known = ::stat(replaced.c_str(), &old) == 0;
+  const bool good = (!known || ::fchmod(file, old.st_mode & 07777) == 0) && write_all(file, text) &&
+                    ::fsync(file) == 0;
+  const int error = errno;
+  const bool closed = ::close(file) == 0;
+  if (!good) errno = error;
+  return good && closed;
+}
+
+// Leaves errno.
+bool sync_directory_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const int file = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file < 0) return false;
+  // Some file systems know no sync of a directory.
+  const bool good = ::fsync(file) == 0 || errno == EINVAL;
+  const int error = errno;
+  ::close(file);
+  errno = error;
+  return good;
+}
+
+}  // namespace
+
+std::string replace_file(const std::string& path, const std::string& text) {
+  const std::string temporary = path + ".new-" + std::to_string(::getpid());
+  if (!write_synced(temporary, path, text) || std::rename(temporary.c_str(), path.c_str()) != 0) {
     const int error = errno;
     std::remove(temporary.c_str());
     return std::strerror(error);
   }
-  return "";
+  return sync_directory_of(path) ? "" : std::strerror(errno);
 }
 
 }  // namespace sluice

@@ -5,8 +5,9 @@
 
 namespace sluice {
 
-// Puts the text in the file's place in one step, so that a crash leaves the old one or the new one.
-// The mode stays. Returns an error message, or "".
+// Puts the text in the file's place in one step, so that a crash or a power cut leaves the old one
+// or the new one, and the new one once this has returned. The mode stays. Returns an error message,
+// or "".
 std::string replace_file(const std::string& path, const std::string& text);
 
 }  // namespace sluice

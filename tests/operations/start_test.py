@@ -184,6 +184,29 @@ def test_attacks_in_the_log(options):
         require_equal(server.log_tail(1000).count("Possible SECURITY ATTACK"), 1, "lines")
 
 
+def test_small_files_are_synced(options):
+    """CONFIG REWRITE and ACL SAVE: the new file is synced before its name, then the directory."""
+    with scratch() as directory:
+        environment = preload(directory, options, "calls", NOTED_CALLS)
+        calls = environment["NOTED_CALLS"] = os.path.join(directory, "calls")
+        conf, users = os.path.join(directory, "conf"), os.path.join(directory, "users.acl")
+        for path, text in ((conf, f"aclfile {users}"), (users, "user default on nopass ~* +@all")):
+            with open(path, "w", encoding="ascii") as file:
+                file.write(text + "\n")
+        configured = wrapped(directory, options, arguments=conf)
+        with configured.server(environment=environment) as server, server.connect() as connection:
+            for words, path in ((("CONFIG", "REWRITE"), conf), (("ACL", "SAVE"), users)):
+                if os.path.exists(calls):
+                    os.unlink(calls)
+                require_equal(connection.call(*words).raw, b"+OK\r\n", words)
+                with open(calls, encoding="ascii") as file:
+                    noted = [line.split() for line in file]
+                new = noted[0][1]
+                require(new.startswith(path + "."), noted)
+                require_equal(noted, [["fsync", new, "-"], ["rename", new, path],
+                                      ["fsync", directory, "-"]], words)
+
+
 def test_a_new_directory_is_synced(options):
     """The parent of a new data directory is synced before the first acknowledgement."""
     with scratch() as directory:
