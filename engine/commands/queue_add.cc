@@ -111,7 +111,10 @@ bool read_run_option(OptionReader& options, JobSpec& spec) {
 bool parse_job(Call& call, const QueueConfig& config, JobSpec& spec) {
   spec.id = call.args[2];
   spec.payload = call.args[3];
-  if (spec.id != "*" && !check_job_id(call, 2)) return false;
+  if (spec.id != "*" && !is_job_id(spec.id)) {
+    reply_bad_field(call, "id");
+    return false;
+  }
   OptionReader options(call, 4);
   while (options.next()) {
     if (!read_place_option(options, config, spec) && !read_run_option(options, spec)) {

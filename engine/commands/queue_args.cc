@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "engine/base/glob_literal.h"
 #include "engine/base/numbers.h"
+#include "engine/commands/queue_adopted.h"
 #include "engine/queue/queue_error.h"
 
 namespace sluice {
@@ -48,12 +50,23 @@ void reply_bad_field(Call& call, Bytes field) {
   call.reply.error(QueueError("BADFIELD").with("field", field).text());
 }
 
-bool is_job_id(Bytes id) {
-  return !id.empty() && id.size() <= kMaxNameBytes && id != "*" && !equals_ignore_case(id, "WHERE");
+bool may_name_job(Call& call, Bytes id) {
+  if (is_job_id(id)) [[likely]]
+    return true;
+  const Entry* entry = call.find(call.key(1));
+  if (entry == nullptr || entry->type() != Type::kQueue) return false;
+  const Queue& queue = entry->object<Queue>();
+  if (queue.adopted != nullptr) return !adopted_view(call, queue).find(id).is_nowhere();
+  return queue.find(id) != nullptr;
+}
+
+bool is_glob_of_names(Bytes glob) {
+  const std::optional<std::string> name = glob_literal(glob);
+  return name ? name->size() <= kMaxNameBytes : glob.size() <= 2 * kMaxNameBytes;
 }
 
 bool check_job_id(Call& call, size_t argument) {
-  if (is_job_id(call.args[argument])) return true;
+  if (may_name_job(call, call.args[argument])) return true;
   reply_bad_field(call, "id");
   return false;
 }
@@ -107,6 +120,13 @@ std::optional<Bytes> OptionReader::name(size_t least, size_t greatest, size_t in
 std::optional<Bytes> OptionReader::job_id(size_t index) {
   const Bytes id = value(index);
   if (is_job_id(id)) return id;
+  bad_value();
+  return std::nullopt;
+}
+
+std::optional<Bytes> OptionReader::glob() {
+  const Bytes glob = value();
+  if (is_glob_of_names(glob)) return glob;
   bad_value();
   return std::nullopt;
 }

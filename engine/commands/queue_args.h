@@ -11,12 +11,11 @@
 #include <optional>
 
 #include "engine/commands/call.h"
+#include "engine/queue/job_id.h"
 #include "engine/queue/queue_work.h"
 
 namespace sluice {
 
-// Of ids, groups, keys, tag names and values, workers and request tokens.
-inline constexpr size_t kMaxNameBytes = 512;
 inline constexpr size_t kMaxKeysOfJob = 4;
 inline constexpr size_t kMaxNeeds = 64;
 inline constexpr size_t kMaxTags = 16;
@@ -54,8 +53,13 @@ const QueueConfig& config_of(const Queue* queue);
 // Replies `BADFIELD field=<name>`.
 void reply_bad_field(Call& call, Bytes field);
 
-// 1..512 bytes, and not one of the words `*` and WHERE.
-bool is_job_id(Bytes id);
+// Whether an id may name a job of the queue args[1]: any that a job may be added under, and one
+// that a job has all the same. That is one that was added while its id was not reserved yet, or a
+// member of an adopted key.
+bool may_name_job(Call& call, Bytes id);
+// Whether a glob of groups or keys is of a length that it may have: it has room for each byte of a
+// name with a `\` before it.
+bool is_glob_of_names(Bytes glob);
 // An argument that names a job. False with BADFIELD field=id replied.
 bool check_job_id(Call& call, size_t argument);
 // An argument that is a lease: its token, or 0 for `*`. False with BADFIELD field=lease replied.
@@ -100,6 +104,7 @@ class OptionReader {
   // Bytes of a bounded length.
   std::optional<Bytes> name(size_t least = 0, size_t greatest = kMaxNameBytes, size_t index = 0);
   std::optional<Bytes> job_id(size_t index = 0);
+  std::optional<Bytes> glob();
   // A band by name or number.
   std::optional<uint8_t> band(const QueueConfig& config, size_t index = 0);
 

@@ -29,7 +29,7 @@ bool parse_target(Call& call, ConfigTarget& target) {
     target.level = is_group ? ConfigLevel::kGroup : ConfigLevel::kKey;
     target.pattern = call.args[3];
     target.verb = 4;
-    if (target.pattern.empty() || target.pattern.size() > kMaxNameBytes) {
+    if (target.pattern.empty() || !is_glob_of_names(target.pattern)) {
       reply_bad_field(call, is_group ? "group" : "key");
       return false;
     }

@@ -69,7 +69,8 @@ bool parse_events(Call& call, const EventLog& log, EventsRequest& request) {
       if (!parse_event_type(options.value(), type)) options.bad_value();
       request.types |= event_bit(type);
     } else if (options.is("ID", 1)) {
-      request.id = options.job_id().value_or(Bytes());
+      request.id = options.value();
+      if (!may_name_job(call, request.id)) options.bad_value();
     } else {
       options.unknown();
     }

@@ -20,7 +20,6 @@ struct GetRequest {
 
 // False with the error replied.
 bool parse_get(Call& call, GetRequest& request) {
-  if (!check_job_id(call, 2)) return false;
   OptionReader options(call, 3);
   while (options.next()) {
     if (options.is("WITH", 1)) {
@@ -78,7 +77,7 @@ void q_get_command(Call& call) {
   bool failed = false;
   const Queue* queue = find_queue(call, key, failed);
   GetRequest request;
-  if (failed || !parse_get(call, request)) return;
+  if (failed || !check_job_id(call, 2) || !parse_get(call, request)) return;
   if (!request.wait_ms || call.nested || !can_be_awaited(call, queue))
     return reply_job(call, key, queue, request);
   auto waiter = std::make_shared<Waiter>();

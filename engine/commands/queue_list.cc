@@ -78,6 +78,7 @@ bool parse_list(Call& call, const QueueConfig& config, ListRequest& request) {
   }
   if (options.failed()) return false;
   if (request.order == JobOrder::kDispatch) return check_ahead(call, selects, request);
+  if (selects && !check_selector(call, request.selector)) return false;
   // LIMIT is another word for COUNT here; the smaller one counts.
   const int64_t limit = request.selector.limit;
   const bool limited = limit != kMaxSelected;

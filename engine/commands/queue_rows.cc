@@ -86,8 +86,8 @@ const Command kRows[] = {
      .group = "queue",
      .complexity = "O(log N) for a job; with WHERE for each of at most 10000 that are examined.",
      .summary = "Cancels waiting jobs, and tells the workers of running ones to stop.",
-     .syntax = "queue <id | WHERE [STATE state [STATE state ...]] [GROUP glob] [PRI band] "
-               "[TAG name value] [KEY label] [WORKER worker] [OLDER milliseconds] [LIMIT count] "
+     .syntax = "queue <id | WHERE <ALL | [STATE state [STATE state ...]] [GROUP glob] [PRI band] "
+               "[TAG name value] [KEY label] [WORKER worker] [OLDER milliseconds]> [LIMIT count] "
                "[CURSOR cursor]> [REASON text] [GRACE milliseconds]"},
     {.name = "q.move",
      .arity = -3,
@@ -109,8 +109,8 @@ const Command kRows[] = {
      .group = "queue",
      .complexity = "O(log N) for a job; with WHERE for each of at most 10000 that are examined.",
      .summary = "Lets jobs that have ended wait again, as new.",
-     .syntax = "queue <id | WHERE [STATE state [STATE state ...]] [GROUP glob] [PRI band] "
-               "[TAG name value] [KEY label] [WORKER worker] [OLDER milliseconds] [LIMIT count] "
+     .syntax = "queue <id | WHERE <ALL | [STATE state [STATE state ...]] [GROUP glob] [PRI band] "
+               "[TAG name value] [KEY label] [WORKER worker] [OLDER milliseconds]> [LIMIT count] "
                "[CURSOR cursor]>"},
     {.name = "q.purge",
      .arity = -3,
@@ -121,8 +121,8 @@ const Command kRows[] = {
      .group = "queue",
      .complexity = "O(log N) for each of at most 10000 jobs that are examined.",
      .summary = "Forgets jobs that have ended.",
-     .syntax = "queue WHERE [STATE state [STATE state ...]] [GROUP glob] [PRI band] "
-               "[TAG name value] [KEY label] [WORKER worker] [OLDER milliseconds] [LIMIT count] "
+     .syntax = "queue WHERE <ALL | [STATE state [STATE state ...]] [GROUP glob] [PRI band] "
+               "[TAG name value] [KEY label] [WORKER worker] [OLDER milliseconds]> [LIMIT count] "
                "[CURSOR cursor]"},
     {.name = "q.get",
      .arity = -3,
@@ -144,8 +144,8 @@ const Command kRows[] = {
      .group = "queue",
      .complexity = "O(log N) for each of at most 10000 jobs that are examined.",
      .summary = "Lists jobs, page by page.",
-     .syntax = "queue [WHERE [STATE state [STATE state ...]] [GROUP glob] [PRI band] "
-               "[TAG name value] [KEY label] [WORKER worker] [OLDER milliseconds] [LIMIT count]] "
+     .syntax = "queue [WHERE <ALL | [STATE state [STATE state ...]] [GROUP glob] [PRI band] "
+               "[TAG name value] [KEY label] [WORKER worker] [OLDER milliseconds]> [LIMIT count]] "
                "[BY <RANK | AGE | DEADLINE | DISPATCH>] [CURSOR cursor] [COUNT count] "
                "[BRIEF] [WITH field [WITH field ...]]"},
     {.name = "q.stats",

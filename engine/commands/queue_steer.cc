@@ -9,7 +9,7 @@ namespace sluice {
 
 namespace {
 
-bool is_where(const Call& call) { return call.option(2, "WHERE"); }
+bool is_where(const Call& call) { return call.option(2, kWhereWord); }
 
 // The job that args[2] names; null where there is none, or with `failed` set and an error replied.
 Job* find_job(Call& call, const KeyRef& key, Queue*& queue, bool& failed) {

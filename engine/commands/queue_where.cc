@@ -18,7 +18,7 @@ bool read_selector_option(OptionReader& options, const QueueConfig& config, Sele
     }
     selector.states |= state_bit(state);
   } else if (options.is("GROUP", 1)) {
-    selector.group = options.name();
+    if (const auto glob = options.glob()) selector.choose_groups(*glob);
   } else if (options.is("PRI", 1)) {
     selector.band = options.band(config);
   } else if (options.is("TAG", 2)) {
@@ -33,10 +33,20 @@ bool read_selector_option(OptionReader& options, const QueueConfig& config, Sele
     selector.older_ms = options.duration();
   } else if (options.is("LIMIT", 1)) {
     selector.limit = options.integer(1, kMaxSelected).value_or(1);
+  } else if (options.is("ALL")) {
+    selector.all = true;
   } else {
     return false;
   }
   return true;
+}
+
+bool check_selector(Call& call, const Selector& selector) {
+  if (selector.all != selector.restricts()) return true;
+  call.reply.error(
+      "ERR syntax error, WHERE takes either ALL or at least one of STATE, GROUP, PRI, TAG, KEY, "
+      "WORKER and OLDER");
+  return false;
 }
 
 namespace {
@@ -71,7 +81,7 @@ bool parse_where(Call& call, const QueueConfig& config, bool cancels, WhereReque
       options.unknown();
     }
   }
-  return !options.failed();
+  return !options.failed() && check_selector(call, request.selector);
 }
 
 // Walks one step and changes what it finds: `change(work, job, request)` says whether it did. The

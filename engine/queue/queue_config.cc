@@ -4,6 +4,7 @@
 #include <bit>
 #include <tuple>
 
+#include "engine/base/glob_literal.h"
 #include "engine/base/numbers.h"
 #include "engine/queue/queue_config_fields.h"
 
@@ -44,11 +45,6 @@ const QueueValues& default_values() {
 
 // --- Globs ---
 
-bool is_glob(Bytes pattern) {
-  return std::any_of(pattern.begin(), pattern.end(),
-                     [](char c) { return c == '*' || c == '?' || c == '[' || c == '\\'; });
-}
-
 // Bytes of a glob that stand for themselves.
 size_t literal_bytes(Bytes pattern) {
   size_t count = 0;
@@ -73,8 +69,9 @@ QueueConfig::QueueConfig() : values_(default_values()) {}
 
 const QueueConfig::Rule* QueueConfig::find_rule(ConfigLevel level, Bytes pattern) const {
   const Rules& rules = rules_of(level);
-  const Patterns& patterns = is_glob(pattern) ? rules.globs : rules.names;
-  const auto found = patterns.find(pattern);
+  const std::optional<std::string> name = glob_literal(pattern);
+  const Patterns& patterns = name ? rules.names : rules.globs;
+  const auto found = patterns.find(name ? Bytes(*name) : pattern);
   return found == patterns.end() ? nullptr : &found->second;
 }
 
@@ -153,13 +150,14 @@ std::string QueueConfig::set_queue(std::vector<ConfigField> changed, std::span<c
 
 void QueueConfig::put_rule(ConfigLevel level, Bytes pattern, std::vector<ConfigField> fields) {
   Rules& rules = rules_of(level);
-  Patterns& patterns = is_glob(pattern) ? rules.globs : rules.names;
-  const std::string name(pattern);
+  const std::optional<std::string> name = glob_literal(pattern);
+  Patterns& patterns = name ? rules.names : rules.globs;
+  const std::string place = name.value_or(std::string(pattern));
   if (fields.empty()) {
-    patterns.erase(name);
+    patterns.erase(place);
     return;
   }
-  Rule& rule = patterns[name];
+  Rule& rule = patterns[place];
   rule.changed = ++last_change_;
   rule.fields = std::move(fields);
   rule.literal_bytes = literal_bytes(pattern);
@@ -227,9 +225,10 @@ void QueueConfig::resolve(ConfigLevel level, Bytes name, GroupConfig& config) co
     });
     all |= rule.sets;
   }
-  if (const Rule* exact = find_rule(level, name)) {
-    for_each_field(exact->sets, [&](size_t field) { winners[field] = exact; });
-    all |= exact->sets;
+  const Patterns& names = rules_of(level).names;
+  if (const auto exact = names.find(name); exact != names.end()) {
+    for_each_field(exact->second.sets, [&](size_t field) { winners[field] = &exact->second; });
+    all |= exact->second.sets;
   }
   for_each_field(
       all, [&](size_t field) { config_fields()[field].copy(winners[field]->values, config); });
@@ -271,7 +270,7 @@ std::vector<std::pair<ConfigLevel, std::string>> QueueConfig::rules() const {
   if (!fields_.empty()) all.emplace_back(ConfigLevel::kQueue, std::string());
   for (const ConfigLevel level : {ConfigLevel::kGroup, ConfigLevel::kKey}) {
     const Rules& rules = rules_of(level);
-    for (const auto& [name, rule] : rules.names) all.emplace_back(level, name);
+    for (const auto& [name, rule] : rules.names) all.emplace_back(level, glob_escape(name));
     // What is recorded later counts more, so globs go in the order of their changes.
     std::map<uint64_t, const std::string*> ordered;
     for (const auto& [glob, rule] : rules.globs) ordered.emplace(rule.changed, &glob);

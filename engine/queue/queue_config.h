@@ -162,7 +162,8 @@ class QueueConfig {
     size_t literal_bytes = 0;
   };
   using Patterns = std::map<std::string, Rule, std::less<>>;
-  // Of one level. Names without glob characters are looked up, not matched: there may be many.
+  // Of one level. What a glob without a meaning besides itself names (glob_literal) is looked up,
+  // not matched: there may be many.
   struct Rules {
     Patterns names;
     Patterns globs;

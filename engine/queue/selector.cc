@@ -207,8 +207,8 @@ bool Walk::run(JobOrder order, Bytes cursor) {
   states_ = selector_.states == 0 ? static_cast<JobStates>(0xff) : selector_.states;
   const bool fresh = cursor == "0";
   bool group_missing = false;
-  if (selector_.names_group()) {
-    group_ = queue_.lanes.find_group(*selector_.group);
+  if (selector_.group_name) {
+    group_ = queue_.lanes.find_group(*selector_.group_name);
     group_missing = group_ == nullptr;
   }
   std::vector<Part> parts = plan(order);
@@ -391,7 +391,8 @@ bool Walk::walk_worker(const Place& from) {
 bool Selector::matches(const Queue& queue, const Job& job, int64_t now_ms) const {
   if (states != 0 && (states & state_bit(queue.shown_state(&job))) == 0) return false;
   if (band && job.band != *band) return false;
-  if (group && !glob_match(*group, job.lane->group->name)) return false;
+  if (group_name && job.lane->group->name != *group_name) return false;
+  if (group && !group_name && !glob_match(*group, job.lane->group->name)) return false;
   if (key && !job.lane->keys->contains(*key)) return false;
   if (worker) {
     const JobRun* run = job.run();

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "engine/base/bytes.h"
+#include "engine/base/glob_literal.h"
 #include "engine/queue/queue.h"
 
 namespace sluice {
@@ -48,16 +49,23 @@ inline constexpr size_t kMaxPageBytes = 4U << 20;
 struct Selector {
   JobStates states = 0;        // as callers see them (Queue::shown_state); 0: none is named
   std::optional<Bytes> group;  // a glob
+  // The one group that the glob names (glob_literal), whose jobs are indexed.
+  std::optional<std::string> group_name;
   std::optional<uint8_t> band;
   std::optional<std::pair<Bytes, Bytes>> tag;
   std::optional<Bytes> key;
   std::optional<Bytes> worker;      // that holds the job's lease
   std::optional<int64_t> older_ms;  // at least so long ago: ended, else begun, else added
   int64_t limit = kMaxSelected;
+  bool all = false;  // says that it means every job: nothing else of it does
 
-  // Without a glob's characters it names one group, whose jobs are indexed.
-  bool names_group() const {
-    return group.has_value() && group->find_first_of("*?[\\") == Bytes::npos;
+  void choose_groups(Bytes glob) {
+    group = glob;
+    group_name = glob_literal(glob);
+  }
+  // One of the criteria is there.
+  bool restricts() const {
+    return states != 0 || group || band || tag || key || worker || older_ms;
   }
   bool matches(const Queue& queue, const Job& job, int64_t now_ms) const;
 };

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "engine/base/numbers.h"
+#include "engine/queue/job_id.h"
 #include "net/admin/api.h"
 #include "net/admin/newest_jobs.h"
 #include "net/admin/routes.h"
@@ -240,6 +241,7 @@ bool read_grading_job(Exchange& exchange, bool immediate, GradingJob& job) {
   body.allow_others();
   const auto key = body.bytes("key");
   if (!key) body.fail("key", "must be there");
+  if (key && !is_job_id(*key)) body.fail("key", kNoJobId);
   const auto group = collation_of(body);
   if (!group) body.fail("collation", "must be there");
   const int64_t delay_ms = body.integer("priority", 0, INT32_MAX).value_or(0);
@@ -330,6 +332,7 @@ void move_grading_job(Exchange& exchange) {
 }
 
 void delete_grading_job(Exchange& exchange) {
+  if (respond_where(exchange)) return;
   QueryReader query(exchange);
   if (query.failed()) return;
   const RespValue reply =

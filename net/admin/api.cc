@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "engine/base/glob_literal.h"
 #include "engine/base/numbers.h"
 #include "engine/engine.h"
+#include "engine/queue/job_id.h"
 #include "net/http/http_service.h"
 
 namespace sluice {
@@ -17,7 +19,7 @@ constexpr const char* kBase64 = "_base64";
 
 void put_word(const OptionRow& row, std::string value, Words& words) {
   if (*row.word != '\0') words.emplace_back(row.word);
-  words.push_back(std::move(value));
+  words.push_back(row.type == OptionType::kName ? glob_escape(value) : std::move(value));
 }
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
@@ -36,6 +38,12 @@ void respond_json(Exchange& exchange, const json& value, unsigned status) {
 bool respond_error(Exchange& exchange, const RespValue& reply) {
   if (!reply.is_error()) return false;
   exchange.respond(problem_of_error(reply.text));
+  return true;
+}
+
+bool respond_where(Exchange& exchange) {
+  if (!equals_ignore_case(exchange.path("id"), kWhereWord)) return false;
+  respond_bad_field(exchange, "id", kNoJobId);
   return true;
 }
 
@@ -152,7 +160,7 @@ void BodyReader::option(const OptionRow& row, Words& words) {
     if (value) put_word(row, std::to_string(*value), words);
     return;
   }
-  if (row.type == OptionType::kText) {
+  if (row.type == OptionType::kText || row.type == OptionType::kName) {
     const auto value = bytes(row.name);
     if (value) put_word(row, *value, words);
     return;
@@ -241,6 +249,13 @@ std::optional<int64_t> QueryReader::integer(const std::string& name, int64_t low
   return std::nullopt;
 }
 
+std::optional<bool> QueryReader::boolean(const std::string& name) {
+  const auto value = text(name);
+  if (!value) return std::nullopt;
+  if (*value != "true" && *value != "false") fail(name, "must be true or false");
+  return *value == "true";
+}
+
 void QueryReader::options(const std::vector<OptionRow>& rows, Words& words) {
   for (const OptionRow& row : rows) {
     taken_.emplace_back(row.name);
@@ -269,29 +284,45 @@ bool QueryReader::failed() {
 
 // --- Selectors ---
 
-const std::vector<OptionRow>& selector_options() {
-  static const std::vector<OptionRow> rows = {
-      {"state", "STATE", OptionType::kTexts},
-      {"group", "GROUP"},
-      {"pri", "PRI"},
-      {"tag", "TAG", OptionType::kTextPairs},
-      {"key", "KEY"},
-      {"worker", "WORKER"},
-      {"older_ms", "OLDER"},
-      {"limit", "LIMIT"},
-  };
-  return rows;
+namespace {
+
+template <class Reader>
+SelectorWords read_selector_of(Reader& reader) {
+  SelectorWords selector;
+  reader.options({{"state", "STATE", OptionType::kTexts}}, selector.states);
+  Words& others = selector.others;
+  reader.options({{"group", "GROUP", OptionType::kName}, {"group_glob", "GROUP"}}, others);
+  if (others.size() > 2) reader.fail("group", "stands there once, as group or as group_glob");
+  reader.options({{"pri", "PRI"},
+                  {"tag", "TAG", OptionType::kTextPairs},
+                  {"key", "KEY"},
+                  {"worker", "WORKER"},
+                  {"older_ms", "OLDER"}},
+                 others);
+  reader.options({{"limit", "LIMIT"}}, selector.limit);
+  if (!reader.boolean("all").value_or(false)) return selector;
+  if (selector.means_something()) reader.fail("all", "stands without criteria");
+  others = {"ALL"};
+  return selector;
 }
+
+}  // namespace
+
+SelectorWords read_selector(QueryReader& query) { return read_selector_of(query); }
+
+SelectorWords read_selector(BodyReader& where) { return read_selector_of(where); }
 
 std::vector<RouteParameter> with_selector(std::vector<RouteParameter> others) {
   const std::vector<RouteParameter> selector = {
       {"state", "string", "a state; may be repeated"},
-      {"group", "string", "a group, or a glob"},
+      {"group", "string", "a group, by its very name"},
+      {"group_glob", "string", "groups that match this glob"},
       {"pri", "string", "a band by name or number"},
       {"tag", "string", "name=value"},
       {"key", "string", "a key that the job carries"},
       {"worker", "string", "who holds the lease"},
       {"older_ms", "integer", "older than so many milliseconds"},
+      {"all", "boolean", "true: all jobs, in place of criteria"},
       {"limit", "integer", "at most so many, 1 to 1000"},
   };
   others.insert(others.begin(), selector.begin(), selector.end());

@@ -17,6 +17,10 @@ namespace sluice {
 
 using Words = std::vector<std::string>;
 
+// What is wrong with an id that is_job_id() refuses.
+inline constexpr const char* kNoJobId =
+    "must have 1 to 512 bytes, and be none of the reserved words *, WHERE and ALL";
+
 // Longest waiting of a long poll; who wants more asks again.
 inline constexpr int64_t kMaxWaitMs = 60'000;
 
@@ -27,12 +31,16 @@ bool respond_error(Exchange& exchange, const RespValue& reply);
 // itself.
 bool respond_busy(Exchange& exchange);
 void respond_bad_field(Exchange& exchange, Bytes field, Bytes why);
+// The id in the path, where a command also takes the word WHERE in its place. True, with the
+// problem responded, where it is that word.
+bool respond_where(Exchange& exchange);
 
 // One option of a command and the member or parameter that gives it.
 struct OptionRow {
   enum class Type : uint8_t {
     kInteger,
     kText,      // also member_base64
+    kName,      // the same; the word is the glob that matches it and nothing else
     kTexts,     // an array of strings; a parameter that is repeated
     kPair,      // an array of two integers: two words
     kTextPairs  // an object of strings; of a parameter name=value, repeated
@@ -90,6 +98,7 @@ class QueryReader {
   void options(const std::vector<OptionRow>& rows, Words& words);
   std::optional<int64_t> integer(const std::string& name, int64_t low, int64_t high);
   std::optional<std::string> text(const std::string& name);
+  std::optional<bool> boolean(const std::string& name);
   bool failed();
   void fail(Bytes field, Bytes why);
 
@@ -100,8 +109,17 @@ class QueryReader {
   std::string why_;
 };
 
-// The options of a selector, in queries and bodies.
-const std::vector<OptionRow>& selector_options();
+// What a request says of the jobs that it means, as words behind WHERE.
+struct SelectorWords {
+  Words states;  // "STATE x" for each
+  Words others;  // the other criteria; or ALL, and then there are no states
+  Words limit;
+
+  bool means_something() const { return !states.empty() || !others.empty(); }
+  bool means_all() const { return others == Words{"ALL"}; }
+};
+SelectorWords read_selector(QueryReader& query);
+SelectorWords read_selector(BodyReader& where);
 // For the description of the API.
 std::vector<RouteParameter> with_selector(std::vector<RouteParameter> others);
 

@@ -1,7 +1,9 @@
 // Routes about jobs: list, add, show, move, cancel, retry, purge.
 #include <algorithm>
+#include <initializer_list>
 
 #include "engine/base/numbers.h"
+#include "engine/queue/job_id.h"
 #include "engine/queue/selector.h"
 #include "net/admin/api.h"
 #include "net/admin/routes.h"
@@ -44,6 +46,10 @@ const std::vector<OptionRow>& list_options() {
   return rows;
 }
 
+void append(std::initializer_list<const Words*> parts, Words& words) {
+  for (const Words* part : parts) words.insert(words.end(), part->begin(), part->end());
+}
+
 json cursor_of(const RespValue& reply) {
   const std::string& cursor = reply.items[0].text;
   return cursor == "0" ? json(nullptr) : json(cursor);
@@ -53,12 +59,13 @@ void list_jobs(Exchange& exchange) {
   QueryReader query(exchange);
   Words words = {"Q.LIST", exchange.path("queue")};
   query.options(list_options(), words);
-  Words selector;
-  query.options(selector_options(), selector);
+  SelectorWords selector = read_selector(query);
   if (query.failed()) return;
-  if (!selector.empty()) {
+  if (selector.means_something() || !selector.limit.empty()) {
+    // What is only bounded is a list of all jobs.
+    if (!selector.means_something()) selector.others = {"ALL"};
     words.emplace_back("WHERE");
-    words.insert(words.end(), selector.begin(), selector.end());
+    append({&selector.states, &selector.others, &selector.limit}, words);
   }
   const RespValue reply = exchange.run(words);
   if (respond_error(exchange, reply)) return;
@@ -68,7 +75,9 @@ void list_jobs(Exchange& exchange) {
 void add_job(Exchange& exchange) {
   QueryReader query(exchange);
   BodyReader body(exchange);
-  const std::string id = body.bytes("id").value_or("*");
+  const auto given = body.bytes("id");
+  if (given && !is_job_id(*given)) body.fail("id", kNoJobId);
+  const std::string id = given.value_or("*");
   const auto payload = body.bytes("payload");
   if (!payload) body.fail("payload", "must be there");
   Words words = {"Q.ADD", exchange.path("queue"), id, payload.value_or("")};
@@ -132,6 +141,7 @@ void move_job(Exchange& exchange) {
 }
 
 void cancel_job(Exchange& exchange) {
+  if (respond_where(exchange)) return;
   QueryReader query(exchange);
   BodyReader body(exchange);
   Words words = {"Q.CANCEL", exchange.path("queue"), exchange.path("id")};
@@ -146,6 +156,7 @@ void cancel_job(Exchange& exchange) {
 }
 
 void retry_job(Exchange& exchange) {
+  if (respond_where(exchange)) return;
   QueryReader query(exchange);
   BodyReader body(exchange);
   if (query.failed() || body.failed()) return;
@@ -157,8 +168,7 @@ void retry_job(Exchange& exchange) {
 
 // What a call on many jobs is about: `where`, `cursor`, and options of the command.
 struct Many {
-  Words states;    // "STATE x" for each
-  Words selector;  // the rest of `where`
+  SelectorWords selector;
   Words options;
   bool dry_run = false;
 };
@@ -170,13 +180,14 @@ bool read_many(Exchange& exchange, const std::vector<OptionRow>& options, Many& 
   body.options(options, many.options);
   many.dry_run = body.boolean("dry_run").value_or(false);
   auto where = body.object("where");
-  // All jobs of a queue are meant only by who says so: {}.
   if (!where) body.fail("where", "must be there");
   if (where) {
-    const std::vector<OptionRow>& rows = selector_options();
-    const auto after_state = rows.begin() + 1;
-    where->options({rows.begin(), after_state}, many.states);
-    where->options({after_state, rows.end()}, many.selector);
+    many.selector = read_selector(*where);
+    if (!many.selector.means_something()) {
+      where->fail("where",
+                  "takes at least one of state, group, group_glob, pri, tag, key, worker and "
+                  "older_ms, or all: true");
+    }
   }
   return !query.failed() && !body.failed() && !where->failed();
 }
@@ -215,13 +226,15 @@ bool would_change(const RespValue& job, const Words& options) {
 }
 
 void count_many(Exchange& exchange, const Many& many, Changeable states) {
-  const Words counted = counted_states(many.states, states);
+  const SelectorWords& selector = many.selector;
+  const Words counted = counted_states(selector.states, states);
   const bool none = counted.empty();
   Words words = {"Q.LIST", exchange.path("queue"), "WHERE"};
-  words.insert(words.end(), many.selector.begin(), many.selector.end());
   // What is wrong with the rest is to be heard also where nothing is counted.
-  const Words& asked = none ? many.states : counted;
-  words.insert(words.end(), asked.begin(), asked.end());
+  append({none ? &selector.states : &counted}, words);
+  // The states say by themselves what of all jobs is meant.
+  if (!selector.means_all()) append({&selector.others}, words);
+  append({&selector.limit}, words);
   words.insert(words.end(), {"COUNT", "1000"});
   // A list has none of the other options.
   if (!many.options.empty() && many.options[0] == "CURSOR") {
@@ -244,9 +257,8 @@ void change_many(Exchange& exchange, const char* command, const std::vector<Opti
   if (!read_many(exchange, options, many)) return;
   if (many.dry_run) return count_many(exchange, many, states);
   Words words = {command, exchange.path("queue"), "WHERE"};
-  for (const Words* part : {&many.states, &many.selector, &many.options}) {
-    words.insert(words.end(), part->begin(), part->end());
-  }
+  const SelectorWords& selector = many.selector;
+  append({&selector.states, &selector.others, &selector.limit, &many.options}, words);
   const RespValue reply = exchange.run(words);
   if (respond_error(exchange, reply)) return;
   respond_json(

@@ -169,10 +169,11 @@ inline constexpr const char* kOpenApiSchemas = R"json({
 "State": {"type": "object", "properties": {"state": {"type": "string"}}, "required": ["state"],
   "additionalProperties": false},
 "Selector": {"type": "object", "properties": {"state": {"type": "array", "items": {"type":
-  "string"}}, "group": {"type": "string"}, "pri": {"type": ["string", "integer"]}, "tag":
-  {"type": "object", "additionalProperties": {"type": "string"}}, "key": {"type": "string"},
-  "worker": {"type": "string"}, "older_ms": {"type": "integer"}, "limit": {"type": "integer"},
-  "group_base64": {"type": "string"}, "key_base64": {"type": "string"}, "worker_base64":
+  "string"}}, "group": {"type": "string"}, "group_glob": {"type": "string"}, "pri": {"type":
+  ["string", "integer"]}, "tag": {"type": "object", "additionalProperties": {"type": "string"}},
+  "key": {"type": "string"}, "worker": {"type": "string"}, "older_ms": {"type": "integer"},
+  "all": {"type": "boolean"}, "limit": {"type": "integer"}, "group_base64": {"type": "string"},
+  "group_glob_base64": {"type": "string"}, "key_base64": {"type": "string"}, "worker_base64":
   {"type": "string"}}, "required": [], "additionalProperties": false},
 "Many": {"type": "object", "properties": {"where": {"$ref": "#/components/schemas/Selector"},
   "cursor": {"type": "string"}, "dry_run": {"type": "boolean"}}, "required": ["where"],

@@ -63,11 +63,27 @@ void list_queues(Exchange& exchange) {
   respond_json(exchange, {{"queues", std::move(queues)}, {"cursor", std::move(cursor)}});
 }
 
+const std::vector<OptionRow>& rule_options() {
+  static const std::vector<OptionRow> rows = {{"group", "GROUP", OptionRow::Type::kName},
+                                              {"group_glob", "GROUP"},
+                                              {"key", "KEY", OptionRow::Type::kName},
+                                              {"key_glob", "KEY"}};
+  return rows;
+}
+
+// For the description of the API.
+std::vector<RouteParameter> rule_parameters() {
+  return {{"group", "string", "of the group of this very name"},
+          {"group_glob", "string", "of groups that match this glob"},
+          {"key", "string", "of the key of this very name"},
+          {"key_glob", "string", "of keys that match this glob"}};
+}
+
 // Words before GET or SET: Q.CONFIG queue [GROUP glob | KEY glob].
 Words config_words(Exchange& exchange, QueryReader& query) {
   Words words = {"Q.CONFIG", exchange.path("queue")};
-  query.options({{"group", "GROUP"}, {"key", "KEY"}}, words);
-  if (words.size() > 4) query.fail("key", "stands alone");
+  query.options(rule_options(), words);
+  if (words.size() > 4) query.fail("key", "is one of group, group_glob, key and key_glob too many");
   return words;
 }
 
@@ -280,16 +296,14 @@ std::vector<Route> queue_routes() {
       {.pattern = "/api/v1/queues/{queue}/config",
        .handler = get_config,
        .summary = "The configuration of a queue, or of a rule for groups or keys.",
-       .parameters = {{"group", "string", "of groups that match this glob"},
-                      {"key", "string", "of keys that match this glob"}},
+       .parameters = rule_parameters(),
        .answer = "Config"},
       {.method = HttpMethod::kPatch,
        .pattern = kQueue,
        .access = Access::kOperate,
        .handler = patch_config,
        .summary = "Sets fields of the configuration, all of them or none.",
-       .parameters = {{"group", "string", "for groups that match this glob"},
-                      {"key", "string", "for keys that match this glob"}},
+       .parameters = rule_parameters(),
        .body = "Config",
        .answer = "Config"},
       {.pattern = "/api/v1/queues/{queue}/bands",

@@ -175,7 +175,11 @@ interface Counted {
   cursor: string | null;
 }
 
-// The same for all of a state: counted first, then asked, then done call by call.
+// As many as one call changes.
+const MOST_A_CALL = 1000;
+
+// The same for all of a state: counted first, then asked, then done call by call. Where the count
+// is known, no more are changed than were told: the walk begins with those that ended first.
 export async function ask_for_all(ref: QueueRef, verb: "retry" | "purge", from: string,
                                   changed: () => void): Promise<void> {
   if (!may_operate()) return;
@@ -198,12 +202,14 @@ export async function ask_for_all(ref: QueueRef, verb: "retry" | "purge", from: 
     done: async () => {
       let cursor: string | null = null;
       let count = 0;
+      const told = known.cursor === null ? known.count : Infinity;
       do {
-        const body: object = cursor === null ? { where } : { where, cursor };
+        const bounded = { ...where, limit: Math.min(MOST_A_CALL, told - count) };
+        const body: object = cursor === null ? { where: bounded } : { where: bounded, cursor };
         const step: Counted = await request<Counted>(path, { method: "POST", body });
         cursor = step.cursor;
         count += step.count;
-      } while (cursor !== null);
+      } while (cursor !== null && count < told);
       notice(`${count} jobs ${verb === "retry" ? "wait again" : "are forgotten"}.`);
       changed();
     },

@@ -23,8 +23,7 @@ export interface Filter {
 
 // As a parameter of the API.
 export function filter_query({ by, value }: Filter): string {
-  // There a group is a glob: what means something in one is to mean itself.
-  return `${by}=${by === "group" ? value.replace(/%(?:2A|3F|5B|5C|5D)/g, "%5C$&") : value}`;
+  return `${by}=${value}`;
 }
 
 function with_db(path: string, db: number, filter: Filter | null = null): string {

@@ -171,6 +171,59 @@ def test_cancel_retry_purge(options):
     require_equal(sluice.json("purge", "many", "--state", "cancelled"), {"count": left}, "purge")
     sluice.fails(USAGE_ERROR, "or --all", "cancel", "many")
     sluice.fails(USAGE_ERROR, "not both", "cancel", "many", "1", "--all")
+    sluice.must("retry", "many", "--all")
+    for command in "cancel", "retry", "purge":
+        sluice.fails(USAGE_ERROR, "--group-glob", command, "many", "--limit", 5)
+        sluice.fails(USAGE_ERROR, "not both", command, "many", "--all", "--state", "failed")
+        sluice.fails(USAGE_ERROR, "not both", command, "many", "--group", "a", "--group-glob", "a")
+
+
+def test_reserved_words_are_no_ids(options):
+    """A word of the grammar is no id: nothing is changed, not even what stands beside it."""
+    _, sluice = filled(options)
+    for word in "where", "WHERE", "wHere":
+        for command in "cancel", "retry":
+            for words in [word], ["alarm", word], [word, "--", "report"]:
+                sluice.fails(USAGE_ERROR, "no job has the id", command, "exec", *words)
+        sluice.fails(USAGE_ERROR, "no job has the id", "add", "exec", "x", "--id", word)
+        sluice.fails(SERVER_ERROR, "BADFIELD field=id", "job", "exec", word)
+        sluice.fails(SERVER_ERROR, "BADFIELD field=id", "move", "exec", word, "--front")
+    for word in "ALL", "all", "*":
+        for command in "cancel", "retry":
+            sluice.fails(SERVER_ERROR, "BADFIELD field=id", command, "exec", word)
+        sluice.fails(USAGE_ERROR, "no job has the id", "add", "exec", "x", "--id", word)
+        sluice.fails(SERVER_ERROR, "BADFIELD field=id", "pop", "exec", "--id", word)
+    states = sorted(job["state"] for job in sluice.json("jobs", "exec"))
+    require_equal(states, ["pending", "pending"], "untouched jobs")
+
+
+def test_names_of_groups_are_literal(options):
+    """--group and --key mean what is called so; globs are --group-glob and --key-glob."""
+    server, sluice = serve(options)
+    names = ["*", "?", "[", "]", "\\", "^", "-", "a*", "a?b", "[ab]", "[^a]", "a\\", "\\*", "ALL",
+             "a"]
+    with server.connect() as connection:
+        for name in names:
+            connection.call("Q.ADD", "q", "of " + name, "", "GROUP", name, "KEY", name)
+    for number, name in enumerate(names):
+        group = "--group=" + name
+        require_equal([job["id"] for job in sluice.json("jobs", "q", group)], ["of " + name], name)
+        require_equal(sluice.json("cancel", "q", group), {"count": 1}, name)
+        require_equal(sluice.json("retry", "q", group, "--state", "cancelled"), {"count": 1}, name)
+        for level, field in ("group", "max_total"), ("key", "max_active"):
+            rule = f"--{level}={name}"
+            require_equal(sluice.json("config", "q", rule, f"{field}={number + 7}"),
+                          {field: str(number + 7)}, name)
+    for number, name in enumerate(names):
+        require_equal(sluice.json("config", "q", "--group=" + name), {"max_total": f"{number + 7}"},
+                      name)
+    require_equal(sluice.json("config", "q", "--group-glob", "*"), {}, "no rule of everybody")
+    require_equal(sluice.json("pause", "q", "--group", "*"), {"paused": "out"}, "pause")
+    require_equal(sluice.json("config", "q", "--group", "a*", "paused"), {}, "of another group")
+    sluice.must("config", "q", "--key-glob", "*", "max_active=3")
+    require_equal(sluice.json("config", "q", "--key-glob", "*"), {"max_active": "3"}, "a glob")
+    require_equal(len(sluice.json("jobs", "q", "--group-glob", "a*")), 5, "a glob")
+    sluice.fails(USAGE_ERROR, "--group-glob", "config", "q", "--group", "a", "--group-glob", "b")
 
 
 def test_config_and_pause(options):
@@ -184,7 +237,7 @@ def test_config_and_pause(options):
     require_equal(sluice.json("config", "exec", "--group", "ann"), {"max_active": "1"}, "a rule")
     require_equal(sluice.json("config", "exec", "--group", "ann", "--reset"), {}, "reset")
     sluice.fails(SERVER_ERROR, "BADFIELD field=max_active", "config", "exec", "max_active=many")
-    sluice.fails(USAGE_ERROR, "not both", "config", "exec", "--group", "a", "--key", "b")
+    sluice.fails(USAGE_ERROR, "only one of", "config", "exec", "--group", "a", "--key", "b")
     sluice.fails(USAGE_ERROR, "for all", "config", "exec", "fair", "max_active=1")
     require_equal(sluice.json("pause", "exec"), {"paused": "out"}, "pause")
     require_equal(sluice.json("pop", "exec"), [], "a paused queue")

@@ -288,13 +288,14 @@ def test_moves_cancels_retries_purges(options):
                                                             "dry_run": True}).json
         require_equal(dry, {"count": 1, "cursor": None, "dry_run": True})
         require_equal(client.get(JOBS + "/b").json["state"], "delayed")
-        done = client.expect(200, "POST", JOBS + ":cancel", {"where": {}, "reason": "all"}).json
+        every = {"where": {"all": True}}
+        done = client.expect(200, "POST", JOBS + ":cancel", {**every, "reason": "all"}).json
         require_equal(done, {"count": 3, "cursor": None, "dry_run": False})
         require_equal(client.post(JOBS + ":retry", {"where": {"state": ["cancelled"], "limit": 1}}
                                   ).json["count"], 1)
-        dry = client.expect(200, "POST", JOBS + ":purge", {"where": {}, "dry_run": True}).json
+        dry = client.expect(200, "POST", JOBS + ":purge", {**every, "dry_run": True}).json
         require_equal(dry["count"], 3)
-        require_equal(client.post(JOBS + ":purge", {"where": {}}).json["count"], 3)
+        require_equal(client.post(JOBS + ":purge", every).json["count"], 3)
         require_equal(len(ids(client.get(JOBS))), 1)
 
 
@@ -315,11 +316,12 @@ def test_a_dry_run_counts_what_the_call_changes(options):
             return c
 
         # Each with the counts of purge, retry and cancel.
-        for where, counts in (({}, (3, 1, 5 - 1)), ({"state": ["active"]}, (0, 0, 1)),
+        for where, counts in (({"all": True}, (3, 1, 5 - 1)), ({"state": ["active"]}, (0, 0, 1)),
                               ({"state": ["pending"]}, (0, 0, 2)),
                               ({"state": ["ACTIVE", "Failed"]}, (1, 1, 1)),
                               ({"state": ["completed", "cancelled"]}, (2, 2, 0)),
-                              ({"group": "STATE"}, (3, 1, 4)), ({"limit": 1}, (1, 1, 1))):
+                              ({"group": "STATE"}, (3, 1, 4)),
+                              ({"all": True, "limit": 1}, (1, 1, 1))):
             for verb, count in zip(("purge", "retry", "cancel"), counts):
                 set_up()
                 path = f"{JOBS}:{verb}"
@@ -351,9 +353,9 @@ def test_configuration(options):
         require_problem(client.request("PATCH", QUEUE, {"max_active": 6, "retry": -1}), 422,
                         "BADFIELD")
         require_equal(client.get(QUEUE + "/config").json["max_active"], "5")
-        rule = client.expect(200, "PATCH", QUEUE + "?group=team.*", {"max_active": 2}).json
+        rule = client.expect(200, "PATCH", QUEUE + "?group_glob=team.*", {"max_active": 2}).json
         require_equal(rule, {"max_active": "2"})
-        require_equal(client.get(QUEUE + "/config?group=team.*").json, {"max_active": "2"})
+        require_equal(client.get(QUEUE + "/config?group_glob=team.*").json, {"max_active": "2"})
         require_problem(client.get(QUEUE + "/config?group=a&key=b"), 422, "BADFIELD")
         for name in "xyz":
             add(client, name, group="team.1")

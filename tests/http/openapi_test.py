@@ -115,7 +115,7 @@ class Described:
 def call_everything(api):
     queue, jobs = "/api/v1/queues/q", "/api/v1/queues/q/jobs"
     api.call("PATCH", queue, {"max_active": 10, "fair": True})
-    api.call("PATCH", queue + "?group=*", {"max_active": 5})
+    api.call("PATCH", queue + "?group_glob=*", {"max_active": 5})
     for number, name in enumerate(["a", "b", "c", "d"]):
         api.call("POST", jobs, {"id": name, "payload": "{}", "group": "g", "keys": ["k"],
                                 "tags": {"lang": "python"}, "pri": number % 2, "retry": 1,
@@ -139,13 +139,14 @@ def call_everything(api):
     for path in ("/jobs?with=payload&with=result&limit=3", "/jobs?state=completed&by=age",
                  "/jobs?by=dispatch&count=10", "/events?after=-&id=a",
                  "/jobs/a", "/jobs/%FF?with=payload", "", "?window_ms=1000", "/config",
-                 "/config?group=*", "/bands", "/groups", "/tags/lang", "/workers",
+                 "/config?group=*",
+                 "/config?key_glob=*", "/bands", "/groups", "/tags/lang", "/workers",
                  "/bands?with=wait_buckets&with=run_buckets",
                  "/events?after=-&count=50"):
         api.call("GET", queue + path)
     api.call("POST", jobs + ":retry", {"where": {"state": ["cancelled"]}})
     api.call("POST", jobs + ":cancel", {"where": {"group": "g"}, "reason": "all"})
-    api.call("POST", jobs + ":purge", {"where": {}, "dry_run": True})
+    api.call("POST", jobs + ":purge", {"where": {"all": True}, "dry_run": True})
     api.call("POST", jobs + ":purge", {"where": {"older_ms": 0}})
     api.call("GET", "/api/v1/queues?limit=5")
     for path in ("/healthz", "/readyz", "/metrics", "/api/v1/session", "/api/v1/journal",

@@ -57,7 +57,7 @@ def test_older_events_are_on_the_disk(options):
             wait_until(lambda: file_bytes(first) > 2 * MEGABYTE, what="a file of some megabytes")
             before = read_all(first)
             require_equal(before[1], KEPT, "events kept")
-            first.call("Q.PURGE", "exec", "WHERE", "LIMIT", 1000)
+            first.call("Q.PURGE", "exec", "WHERE", "ALL", "LIMIT", 1000)
             names = [name for name in os.listdir(directory) if "event" in name]
             require_equal(names, [], "files of events with a name")
             before = read_all(first)

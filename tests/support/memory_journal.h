@@ -27,6 +27,16 @@ class MemoryJournal final : public Journal {
   }
   Lsn durable_lsn() const override { return last_lsn(); }
 
+  // As if another had been written: each `from` in it becomes `to`, of the same length.
+  void rewrite(Bytes from, Bytes to) {
+    MutexLock lock(mutex_);
+    for (Unit& unit : units_) {
+      for (size_t at = 0; (at = unit.records.find(from, at)) != std::string::npos; ++at) {
+        unit.records.replace(at, from.size(), to);
+      }
+    }
+  }
+
   // The unit with this lsn; the first is 1.
   Unit unit(Lsn lsn) const {
     MutexLock lock(mutex_);

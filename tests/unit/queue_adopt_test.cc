@@ -200,7 +200,7 @@ TEST_CASE("Q.CANCEL takes a job out of the keys, with its payload") {
   CHECK(q.stat("cancelled") == "2");
   q.say("ZADD p:high " + q.at_s(2) + " d");
   CHECK(q.say("Q.CANCEL q WHERE PRI HIGH") == "[0 1]");
-  CHECK(q.say("Q.CANCEL q WHERE") == "[0 1]");
+  CHECK(q.say("Q.CANCEL q WHERE ALL") == "[0 1]");
   CHECK(q.say("KEYS *") == "[q]");
 }
 
@@ -260,7 +260,7 @@ TEST_CASE("what needs a queue of its own answers ADOPTED; raw commands stay as t
   Adopted q(kFive);
   for (const char* line :
        {"Q.ADD q a x", "Q.POP 1 q", "Q.POP 2 other q BLOCK 10", "Q.ACK q a 1", "Q.NACK q a 1",
-        "Q.TOUCH q a 1", "Q.RETRY q a", "Q.RETRY q WHERE", "Q.PURGE q WHERE"}) {
+        "Q.TOUCH q a 1", "Q.RETRY q a", "Q.RETRY q WHERE ALL", "Q.PURGE q WHERE ALL"}) {
     CHECK_MESSAGE(q.say(line) == "-ADOPTED", line);
   }
   CHECK(q.say("TYPE q") == "queue");
@@ -443,6 +443,21 @@ TEST_CASE("a page of Q.LIST ends at four megabytes of payloads") {
   CHECK(q.list("COUNT 100 WITH payload") == "a b c d e");
   CHECK(q.list("COUNT 100 WITH payload CURSOR " + q.cursor()) == "f");
   CHECK(q.cursor() == "0");
+}
+
+TEST_CASE("a member whose name is a reserved word is shown; WHERE is cancelled by a selector") {
+  Adopted q(kFive);
+  q.run(0, {"ZADD", "p:high", q.at_s(0), "where", q.at_s(1), "*", q.at_s(2), "all", q.at_s(3), ""});
+  CHECK(q.stat("pending") == "4");
+  for (const char* id : {"where", "*", "all", ""}) {
+    CHECK(q.run(0, {"Q.GET", "q", id})->field("state") == "pending");
+  }
+  CHECK(q.say("Q.GET q ALL") == "-BADFIELD field=id");
+  CHECK(q.say("Q.CANCEL q where").rfind("-ERR syntax error, WHERE takes", 0) == 0);
+  CHECK(q.say("Q.CANCEL q *") == "cancelled");
+  CHECK(q.say("Q.CANCEL q all") == "cancelled");
+  CHECK(q.stat("pending") == "2");
+  CHECK(q.say("Q.CANCEL q WHERE PRI HIGH") == "[0 2]");
 }
 
 TEST_CASE("Q.EVENTS BLOCK hears of a raw command, Q.GET WAIT of the end of a member") {

@@ -44,12 +44,67 @@ TEST_CASE("the id * is none that a caller has used, whatever its form") {
   CHECK(std::set(ids.begin(), ids.end()).size() == 11);
 }
 
-TEST_CASE("ids are 1 to 512 bytes and not the words * and WHERE where they would be ambiguous") {
+TEST_CASE("ids are 1 to 512 bytes and none of the reserved words") {
   QueueTalk q;
-  CHECK(q.say("Q.ADD q '' x") == "-BADFIELD field=id");
-  CHECK(q.say("Q.ADD q WHERE x") == "-BADFIELD field=id");
-  CHECK(q.say("Q.ADD q " + std::string(513, 'i') + " x") == "-BADFIELD field=id");
   CHECK(q.say("Q.ADD q " + std::string(512, 'i') + " x", "result") == "added");
+  q.say("Q.ADD q a x");
+  for (const std::string& id :
+       {std::string("''"), std::string(513, 'i'), std::string("WHERE"), std::string("where"),
+        std::string("wHeRe"), std::string("ALL"), std::string("all"), std::string("aLL")}) {
+    for (const std::string& line :
+         {"Q.ADD q " + id + " x", "Q.GET q " + id, "Q.GET q " + id + " WAIT 0",
+          "Q.ACK q " + id + " 1", "Q.NACK q " + id + " 1", "Q.TOUCH q " + id + " 1",
+          "Q.MOVE q " + id + " FRONT", "Q.GET missing " + id}) {
+      CHECK_MESSAGE(q.say(line) == "-BADFIELD field=id", line);
+    }
+    CHECK(q.say("Q.EVENTS q - ID " + id) == "-BADFIELD field=id");
+    CHECK(q.say("Q.POP 1 q ID " + id) == "-BADFIELD field=id");
+    CHECK(q.say("Q.ADD q b x NEED " + id) == "-BADFIELD field=need");
+    // Without anything else WHERE selects nothing.
+    for (const char* command : {"Q.CANCEL q ", "Q.RETRY q "}) {
+      const bool selects = sluice::equals_ignore_case(id, "WHERE");
+      const std::string error = selects ? "-ERR syntax error, WHERE takes" : "-BADFIELD field=id";
+      CHECK_MESSAGE(q.say(command + id).rfind(error, 0) == 0, command << id);
+    }
+  }
+  for (const char* line : {"Q.GET q *", "Q.CANCEL q *", "Q.RETRY q *", "Q.MOVE q * FRONT",
+                           "Q.ACK q * 1", "Q.EVENTS q - ID *", "Q.POP 1 q ID *"}) {
+    CHECK_MESSAGE(q.say(line) == "-BADFIELD field=id", line);
+  }
+  CHECK(q.stat("pending") == "2");
+  // What only begins or ends like one of them is an id.
+  for (const char* id : {"**", "WHERE1", "ALLOW", "AL", " ALL"}) {
+    CHECK(q.run(0, {"Q.ADD", "q", id, "x"})->field("result") == "added");
+  }
+}
+
+TEST_CASE("a job whose id was not reserved yet when it was added is found under it") {
+  QueueTalk q;
+  for (const char* id : {"All", "aLl", "alL"}) {
+    q.say("Q.ADD q x" + std::string(id).substr(1) + " payload TAG t v");
+  }
+  q.rewrite_journal("xll", "All");
+  q.rewrite_journal("xLl", "aLl");
+  q.rewrite_journal("xlL", "alL");
+  q.restart(4);
+  CHECK(q.say("Q.ADD q All x") == "-BADFIELD field=id");
+  CHECK(q.say("Q.GET q All", "state") == "pending");
+  CHECK(q.say("Q.GET q ALL") == "-BADFIELD field=id");
+  CHECK(q.say("Q.MOVE q alL FRONT") == "0");
+  CHECK(q.say("Q.CANCEL q aLl") == "cancelled");
+  CHECK(q.say("Q.RETRY q aLl") == "pending");
+  CHECK(q.say("Q.EVENTS q - ID aLl").find("cancelled aLl") != std::string::npos);
+  CHECK(q.pop() == "alL");
+  CHECK(q.touch("alL").rfind("{left_ms=", 0) == 0);
+  // Whoever waits for its end hears of it, though there is no such job any more then.
+  q.say("Q.CONFIG q SET retain_completed 0");
+  CHECK(q.say_as(1, "Q.GET q alL WAIT 0") == "(waits)");
+  CHECK(q.say_as(2, "Q.GET q All WAIT 0") == "(waits)");
+  CHECK(q.ack("alL") == "OK");
+  CHECK(q.take_deliveries().count(1) == 1);
+  CHECK(q.say("Q.GET q alL") == "-BADFIELD field=id");
+  q.say("DEL q");
+  CHECK(q.take_deliveries().at(2).is_null());
 }
 
 TEST_CASE("a refused Q.ADD leaves no queue behind") {
@@ -98,8 +153,8 @@ TEST_CASE("a raw command on a queue answers WRONGTYPE, a queue command on anothe
   q.say("SET s x");
   for (const char* line :
        {"Q.ADD s a x", "Q.POP 1 s", "Q.ACK s a 1", "Q.NACK s a 1", "Q.TOUCH s a 1", "Q.CANCEL s a",
-        "Q.MOVE s a FRONT", "Q.RETRY s a", "Q.PURGE s WHERE", "Q.GET s a", "Q.LIST s", "Q.STATS s",
-        "Q.EVENTS s -", "Q.CONFIG s GET", "Q.CONFIG s SET retry 1"}) {
+        "Q.MOVE s a FRONT", "Q.RETRY s a", "Q.PURGE s WHERE ALL", "Q.GET s a", "Q.LIST s",
+        "Q.STATS s", "Q.EVENTS s -", "Q.CONFIG s GET", "Q.CONFIG s SET retry 1"}) {
     CHECK_MESSAGE(q.say(line).rfind("-WRONGTYPE", 0) == 0, line);
   }
 }
@@ -173,7 +228,7 @@ TEST_CASE("MAXWAIT refuses a job that would wait longer") {
     q.pop();
     q.pass(100);
     q.ack("a");
-    q.say("Q.PURGE q WHERE");
+    q.say("Q.PURGE q WHERE ALL");
   }
   q.add("b c d");
   const std::string error = q.say("Q.ADD q e x MAXWAIT 399");
@@ -190,7 +245,7 @@ TEST_CASE("MAXWAIT goes by the place that a newcomer to a LIFO lane takes") {
     q.pop();
     q.pass(100);
     q.ack("a");
-    q.say("Q.PURGE q WHERE");
+    q.say("Q.PURGE q WHERE ALL");
   }
   q.add("b");
   q.add("c d", "GROUP g");

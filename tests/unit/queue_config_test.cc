@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/glob_literal.h"
+
 namespace {
 
 using sluice::Bytes;
@@ -366,6 +368,56 @@ TEST_CASE("the exact name wins, then the most literal glob, then the later one")
   CHECK(config.reset(ConfigLevel::kGroup, "team.7") == "");
   CHECK(config.group("team.7").limits.max_active == 1);
   CHECK(config.reset(ConfigLevel::kGroup, "never set") == "");
+}
+
+TEST_CASE("an escaped name is a glob of this text alone") {
+  constexpr Bytes kAlphabet = "*?[]\\^-a";
+  std::vector<std::string> texts = {""};
+  for (size_t begin = 0, length = 1; length <= 3; ++length) {
+    const size_t end = texts.size();
+    for (size_t i = begin; i < end; ++i) {
+      for (const char c : kAlphabet) texts.push_back(texts[i] + c);
+    }
+    begin = end;
+  }
+  size_t matches = 0;
+  for (const std::string& text : texts) {
+    const std::string glob = sluice::glob_escape(text);
+    CHECK(sluice::glob_literal(glob) == text);
+    for (const std::string& other : texts) matches += sluice::glob_match(glob, other) ? 1 : 0;
+    CHECK(sluice::glob_match(glob, text));
+  }
+  CHECK(matches == texts.size());
+  for (const char* glob : {"*", "a?", "[", "\\", "a\\", "\\a", "\\]", "\\-", "\\\\*"}) {
+    CHECK_FALSE(sluice::glob_literal(glob).has_value());
+  }
+}
+
+TEST_CASE("an escaped name is an exact name") {
+  QueueConfig config;
+  CHECK(set_group(config, "a\\*", {{"max_active", "1"}}) == "");
+  CHECK(set_group(config, "a*", {{"max_active", "2"}, {"max_waiting", "3"}}) == "");
+  CHECK(set_group(config, "[a]\\*", {{"max_active", "4"}}) == "");
+  // It wins over globs with as many literal bytes that were changed later.
+  CHECK(config.group("a*").limits.max_active == 1);
+  CHECK(config.group("a*").limits.max_waiting == 3);
+  CHECK(config.group("ab").limits.max_active == 2);
+  CHECK(get(config, "max_active", ConfigLevel::kGroup, "a\\*") == "1");
+  CHECK(get(config, "max_active", ConfigLevel::kGroup, "a*") == "2");
+  // A glob is no name of the group that is called like it.
+  CHECK(set_group(config, "b**", {{"max_active", "5"}}) == "");
+  CHECK(set_group(config, "b\\*?", {{"max_active", "6"}}) == "");
+  CHECK(config.group("b**").limits.max_active == 6);
+  QueueConfig copy;
+  for (const auto& [level, pattern] : config.rules()) {
+    copy.apply(level, pattern, config.recorded(level, pattern));
+  }
+  for (const char* name : {"a*", "ab", "b**", "bc"}) {
+    CHECK(copy.group(name).limits.max_active == config.group(name).limits.max_active);
+  }
+  CHECK(config.reset(ConfigLevel::kGroup, "a\\*") == "");
+  CHECK(config.group("a*").limits.max_active == 4);
+  CHECK(get(config, "max_active", ConfigLevel::kGroup, "a*") == "2");
 }
 
 TEST_CASE("RESET of the queue leaves the rules") {

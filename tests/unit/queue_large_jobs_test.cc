@@ -43,7 +43,7 @@ TEST_CASE("a pop by ID passes no large job of its lane that waits for slots of a
     q.say("Q.CANCEL q c");
     q.ack("big");
     q.ack("free");
-    q.say("Q.PURGE q WHERE");
+    q.say("Q.PURGE q WHERE ALL");
   }
 }
 

@@ -48,7 +48,7 @@ TEST_CASE("a rate holds although its group was idle in between") {
   CHECK(q.pop("COUNT 9") == "g1 k1");
   q.ack("g1");
   q.ack("k1");
-  q.say("Q.PURGE q WHERE");
+  q.say("Q.PURGE q WHERE ALL");
   q.add("g2", "GROUP g");
   q.add("k2", "KEY k");
   CHECK(q.pop("COUNT 9") == "null");
@@ -118,7 +118,7 @@ TEST_CASE("a changed rate also counts for a group or key that nobody names at th
       q.add("a", "GROUP g KEY k");
       CHECK(q.pop() == "a");
       q.ack("a");
-      q.say("Q.PURGE q WHERE");
+      q.say("Q.PURGE q WHERE ALL");
       q.pass(10'000);
       q.say(set_rate(level, "1/5000:3"));
       if (restarts) q.restart(4);

@@ -422,7 +422,7 @@ TEST_CASE("retention by bytes counts all that an ended job holds") {
   CHECK(q.state("d") == "null");
   q.say("Q.RETRY q b");
   CHECK(q.find_queue("q")->ended_bytes[0] == 11);
-  q.say("Q.PURGE q WHERE");
+  q.say("Q.PURGE q WHERE ALL");
   CHECK(q.find_queue("q")->ended_bytes[0] == 0);
 }
 

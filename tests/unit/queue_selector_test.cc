@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/glob_literal.h"
 #include "tests/support/random_queue.h"
 #include "tests/unit/seeds.h"
 
@@ -39,7 +40,7 @@ struct NaiveSelector {
     if (key) out = out + Words{"KEY", *key};
     if (worker) out = out + Words{"WORKER", *worker};
     if (older_ms) out = out + Words{"OLDER", std::to_string(*older_ms)};
-    return out;
+    return out.empty() ? Words{"ALL"} : out;
   }
 
   bool matches(const RespValue& job, int64_t now_ms) const {
@@ -413,6 +414,83 @@ TEST_CASE("a cancelled need takes its dependents along, and each is counted once
   CHECK(server.run({"Q.GET", "q", "c"}).field("error") == "need b");
 }
 
+TEST_CASE("all jobs are meant only where ALL says so") {
+  QueueClient server;
+  for (int i = 0; i < 4; ++i) server.run({"Q.ADD", "q", "j" + std::to_string(i), ""});
+  server.run({"Q.CANCEL", "q", "j3"});
+  const std::string before = server.run({"Q.STATS", "q"}).find("by_priority")->show();
+  const auto refused = [&](const Words& words) {
+    const std::string reply = server.run(words).show();
+    const std::string start = "-ERR syntax error, WHERE takes either ALL or at least one of ";
+    CHECK_MESSAGE(reply.rfind(start, 0) == 0, shown(words) << reply);
+  };
+  for (const char* command : {"Q.CANCEL", "Q.RETRY", "Q.PURGE", "Q.LIST"}) {
+    for (const char* where : {"WHERE", "where", "Where"}) {
+      const Words bare = {command, "q", where};
+      refused(bare);
+      refused(bare + Words{"LIMIT", "5"});
+      refused(bare + Words{"CURSOR", "0"});
+      refused(bare + Words{"LIMIT", "5", "CURSOR", "0"});
+      refused(bare + Words{"ALL", "STATE", "pending"});
+      refused(bare + Words{"GROUP", "*", "all"});
+    }
+    refused({command, "missing", "WHERE"});
+  }
+  refused({"Q.CANCEL", "q", "WHERE", "REASON", "ALL", "GRACE", "0"});
+  CHECK(server.run({"Q.STATS", "q"}).find("by_priority")->show() == before);
+  CHECK(server.run({"Q.GET", "q", "j3"}).field("state") == "cancelled");
+  // One criterion is enough, also one that all jobs meet, and one that is named like the word.
+  for (const Words& where : std::vector<Words>{{"STATE", "pending"},
+                                               {"PRI", "NORMAL"},
+                                               {"OLDER", "0", "STATE", "pending"},
+                                               {"GROUP", "", "STATE", "pending"}}) {
+    CHECK(server.run(Words{"Q.CANCEL", "q", "WHERE"} + where + Words{"LIMIT", "1"}).items[1].text ==
+          "1");
+    CHECK(server.run({"Q.RETRY", "q", "WHERE", "ALL"}).show() == "[0 0]");
+    for (int i = 0; i < 4; ++i) server.run({"Q.RETRY", "q", "j" + std::to_string(i)});
+  }
+  CHECK(server.run({"Q.CANCEL", "q", "WHERE", "GROUP", "ALL"}).show() == "[0 0]");
+  CHECK(server.run({"Q.LIST", "q", "WHERE", "ALL", "LIMIT", "2"}).items[1].items.size() == 2);
+  CHECK(server.run({"Q.CANCEL", "q", "where", "all", "LIMIT", "2"}).items[1].text == "2");
+  CHECK(server.run({"Q.CANCEL", "q", "WHERE", "ALL"}).show() == "[0 2]");
+  CHECK(server.run({"Q.PURGE", "q", "WHERE", "ALL"}).show() == "[0 4]");
+}
+
+TEST_CASE("GROUP means one group where each byte of its name stands for itself") {
+  const std::string every(512, '*');
+  const Words names = {"*",     "?",     "[",   "]",     "\\",
+                       "\\*",   "*\\",   "a*",  "a?c",   "abc",
+                       "[abc]", "a[b]c", "a",   "^",     "-",
+                       "[^a]",  "[a-c]", "a-c", "a\\",   "a\\\\",
+                       "[",     "a]",    "ALL", "WHERE", std::string("\0*", 2),
+                       "\xff[", every};
+  QueueClient server;
+  for (const std::string& name : names) {
+    server.run({"Q.ADD", "q", "of " + name.substr(0, 20), "", "GROUP", name, "IFDUP", "KEEP"});
+  }
+  for (const std::string& name : names) {
+    INFO(name);
+    const std::string glob = sluice::glob_escape(name);
+    const Words mine = {"of " + name.substr(0, 20)};
+    CHECK(ids_of(list_all(server, {"WHERE", "GROUP", glob})) == mine);
+    CHECK(ids_of(list_all(server, {"WHERE", "GROUP", glob, "BY", "RANK"})) == mine);
+    CHECK(server.run({"Q.CANCEL", "q", "WHERE", "GROUP", glob}).show() == "[0 1]");
+    CHECK(server.run({"Q.GET", "q", mine[0]}).field("state") == "cancelled");
+  }
+  const RespValue longer = server.run({"Q.LIST", "q", "WHERE", "GROUP", std::string(513, 'a')});
+  CHECK(longer.show() == "-BADFIELD field=group");
+}
+
+TEST_CASE("a walk over a group whose name is a glob's goes through its index") {
+  QueueClient server;
+  for (int i = 0; i < 12000; ++i) server.run({"Q.ADD", "q", "j" + std::to_string(i), ""});
+  server.run({"Q.ADD", "q", "mine", "", "GROUP", "a*"});
+  int pages = 0;
+  const Words where = {"WHERE", "GROUP", "a\\*", "STATE", "pending"};
+  CHECK(ids_of(list_all(server, where, 10, [&] { ++pages; })) == Words{"mine"});
+  CHECK(pages == 1);
+}
+
 TEST_CASE("bad selectors and cursors") {
   QueueClient server;
   for (int i = 0; i < 3; ++i) server.run({"Q.ADD", "q", "j" + std::to_string(i), ""});
@@ -425,7 +503,7 @@ TEST_CASE("bad selectors and cursors") {
   CHECK(error({"Q.LIST", "q", "CURSOR", "p1-1-1-"}) == "-ERR invalid cursor");
   CHECK(error({"Q.LIST", "q", "CURSOR", "p100-1-1"}) == "-ERR invalid cursor");
   CHECK(error({"Q.LIST", "q", "BY", "RANK", "CURSOR", "s1"}) == "-ERR invalid cursor");
-  CHECK(error({"Q.PURGE", "q", "WHERE", "CURSOR", "12"}) == "-ERR invalid cursor");
+  CHECK(error({"Q.PURGE", "q", "WHERE", "ALL", "CURSOR", "12"}) == "-ERR invalid cursor");
   CHECK(error({"Q.LIST", "q", "BY", "NAME"}) == "-ERR syntax error");
   CHECK(error({"Q.LIST", "q", "STATE", "pending"}) == "-ERR syntax error");
   CHECK(error({"Q.LIST", "q", "WHERE", "COUNT", "1", "STATE", "pending"}) == "-ERR syntax error");
@@ -440,10 +518,10 @@ TEST_CASE("bad selectors and cursors") {
   CHECK(error({"Q.RETRY", "q", "WHERE", "REASON", "x"}) == "-ERR syntax error");
   // A missing queue is an empty one.
   CHECK(error({"Q.LIST", "missing"}) == "[0 []]");
-  CHECK(error({"Q.PURGE", "missing", "WHERE"}) == "[0 0]");
+  CHECK(error({"Q.PURGE", "missing", "WHERE", "ALL"}) == "[0 0]");
   server.run({"SET", "text", "x"});
   CHECK(error({"Q.LIST", "text"}).rfind("-WRONGTYPE", 0) == 0);
-  CHECK(error({"Q.PURGE", "text", "WHERE"}).rfind("-WRONGTYPE", 0) == 0);
+  CHECK(error({"Q.PURGE", "text", "WHERE", "ALL"}).rfind("-WRONGTYPE", 0) == 0);
 }
 
 }  // namespace

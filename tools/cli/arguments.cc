@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/base/glob_literal.h"
 #include "engine/base/numbers.h"
 #include "tools/cli/failure.h"
 
@@ -169,7 +170,7 @@ void Arguments::append_words(std::span<const Option> options, Words& to) const {
       to.push_back(value.substr(0, between));
       to.push_back(value.substr(between + 1));
     } else if (option->value != nullptr) {
-      to.push_back(value);
+      to.push_back(option->literal ? glob_escape(value) : value);
     }
   }
 }

@@ -30,6 +30,8 @@ struct Option {
   char separator = 0;
   bool repeats = false;
   bool tls = false;  // means nothing without --tls
+  // A name that is a glob for the server: taken literally.
+  bool literal = false;
 };
 
 struct CommandRow {
@@ -42,6 +44,14 @@ struct CommandRow {
   std::vector<std::span<const Option>> options;
   int (*run)(Context& context);
 };
+
+// A name where the server takes a glob: the option's word is the glob that matches it alone.
+constexpr Option literal_option(const char* name, const char* value, const char* help,
+                                const char* word) {
+  Option option = {name, value, help, word};
+  option.literal = true;
+  return option;
+}
 
 // Options that every command has: the connection, --json. Where a command has one of the same name
 // (--key), that one is meant behind the command's name.

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "engine/queue/job_id.h"
 #include "net/http/json_text.h"
 #include "tools/cli/context.h"
 #include "tools/cli/failure.h"
@@ -17,7 +18,7 @@ constexpr int64_t kPage = 1000;
 constexpr int64_t kNoLimit = int64_t{1} << 52;
 
 constexpr Option kManyOptions[] = {
-    {"--all", nullptr, "all jobs that it may be about"},
+    {"--all", nullptr, "all jobs that it may be about, in place of a selector"},
     {"--limit", "N", "of the selected jobs no more than so many"},
 };
 
@@ -30,6 +31,10 @@ constexpr Option kCancelOptions[] = {
 int change_named(Context& context, const char* command, std::span<const Option> options) {
   nlohmann::json results = nlohmann::json::array();
   int code = kDone;
+  for (size_t i = 1; i < context.operands(); ++i) {
+    // The server would take it as the beginning of a selector.
+    if (equals_ignore_case(context.operand(i), kWhereWord)) throw no_job_id(context.operand(i));
+  }
   for (size_t i = 1; i < context.operands(); ++i) {
     const std::string& id = context.operand(i);
     Words words = {command, context.queue(), id};
@@ -53,16 +58,25 @@ int change_named(Context& context, const char* command, std::span<const Option> 
   return code;
 }
 
+// What may stand there; --limit alone says nothing.
+std::string targets_of(const std::string& name) {
+  return std::string(name == "purge" ? "" : "ids, or ") +
+         "a selector (--state, --group, --group-glob, --pri, --tag, --key, --worker, --older), or "
+         "--all";
+}
+
 // All that the selector names, page by page.
 int change_selected(Context& context, const char* command, std::span<const Option> options) {
   const Arguments& arguments = context.arguments;
   const int64_t limit = arguments.integer("--limit", kNoLimit, 1, kNoLimit);
   Words selector;
-  arguments.append_words(selector_options(), selector);
-  if (selector.empty() && !arguments.has("--all")) {
-    throw usage_error(std::string(arguments.command()->name) +
-                      " takes ids, or a selector (--state, …), or --all");
+  append_selector(arguments, selector);
+  if (selector.empty() != arguments.has("--all")) {
+    const std::string name = arguments.command()->name;
+    throw usage_error(name + (selector.empty() ? " takes " + targets_of(name)
+                                               : " takes a selector or --all, not both"));
   }
+  if (selector.empty()) selector = {"ALL"};
   int64_t changed = 0;
   std::string cursor = "0";
   do {
@@ -86,7 +100,7 @@ int change_selected(Context& context, const char* command, std::span<const Optio
 int change(Context& context, const char* command, std::span<const Option> options) {
   if (context.operands() == 1) return change_selected(context, command, options);
   Words selector;
-  context.arguments.append_words(selector_options(), selector);
+  append_selector(context.arguments, selector);
   if (!selector.empty() || context.arguments.has("--all") || context.arguments.has("--limit")) {
     throw usage_error("ids or a selector, not both");
   }

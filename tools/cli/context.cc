@@ -6,6 +6,7 @@
 
 #include "engine/base/numbers.h"
 #include "net/http/json_text.h"
+#include "tools/cli/failure.h"
 #include "tools/cli/text.h"
 
 namespace sluice::cli {
@@ -14,7 +15,8 @@ namespace {
 
 constexpr Option kSelectorOptions[] = {
     {"--state", "STATE", "jobs in this state; may be repeated", "STATE", kStates, 0, true},
-    {"--group", "GLOB", "jobs of these groups", "GROUP"},
+    literal_option("--group", "GROUP", "jobs of this group, by its very name", "GROUP"),
+    {"--group-glob", "GLOB", "jobs of the groups that match", "GROUP"},
     {"--pri", "BAND", "jobs of this band, by name or number", "PRI"},
     {"--tag", "NAME=VALUE", "jobs with this tag", "TAG", nullptr, '='},
     {"--key", "KEY", "jobs with this key", "KEY"},
@@ -43,6 +45,13 @@ void print_json(const nlohmann::json& value) {
 }
 
 std::span<const Option> selector_options() { return kSelectorOptions; }
+
+void append_selector(const Arguments& arguments, Words& to, bool with_states) {
+  if (arguments.has("--group") && arguments.has("--group-glob")) {
+    throw usage_error("--group or --group-glob, not both");
+  }
+  arguments.append_words(selector_options().subspan(with_states ? 0 : 1), to);
+}
 
 std::vector<std::string> find_queues(Connection& connection) {
   std::vector<std::string> names;

@@ -41,6 +41,8 @@ inline constexpr const char* kStates =
 
 // Options of a selector, as Q.LIST and its kind take them behind WHERE.
 std::span<const Option> selector_options();
+// Appends what of them was given. Throws a usage error where two exclude each other.
+void append_selector(const Arguments& arguments, Words& to, bool with_states = true);
 
 // The queues of the connection's database by name.
 std::vector<std::string> find_queues(Connection& connection);

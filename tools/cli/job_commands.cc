@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "engine/queue/job_id.h"
 #include "net/http/json_text.h"
 #include "tools/cli/context.h"
 #include "tools/cli/failure.h"
@@ -68,7 +69,9 @@ std::string place_text(const RespValue& reply) {
 int run_add(Context& context) {
   std::string payload = context.operands() > 1 ? context.operand(1) : "-";
   if (payload == "-") payload.assign(std::istreambuf_iterator<char>(std::cin), {});
-  Words words = {"Q.ADD", context.queue(), context.arguments.value("--id").value_or("*"), payload};
+  const auto given = context.arguments.value("--id");
+  if (given && !is_job_id(*given)) throw no_job_id(*given);
+  Words words = {"Q.ADD", context.queue(), given.value_or("*"), payload};
   context.arguments.append_words(kAddOptions, words);
   const RespValue reply = as_map(context.connection.call(words));
   if (context.json) {
@@ -102,12 +105,12 @@ class JobLister {
     const Arguments& arguments = context_.arguments;
     Words selector;
     if (arguments.has("--by")) {
-      arguments.append_words(selector_options(), selector);
+      append_selector(arguments, selector);
       return walk(selector, *arguments.value("--by"));
     }
     // State by state, each in its own order: a walk without any order would be one by hashes.
     const std::vector<std::string> chosen = arguments.values("--state");
-    arguments.append_words(selector_options().subspan(1), selector);
+    append_selector(arguments, selector, false);
     for (const auto& row : kStateOrders) {
       const char* state = row.first;
       const bool is_chosen =

@@ -138,8 +138,10 @@ int run_status(Context& context) {
 // --- config ---
 
 constexpr Option kLevelOptions[] = {
-    {"--group", "GLOB", "of these groups, not of the queue", "GROUP"},
-    {"--key", "GLOB", "of these keys, not of the queue", "KEY"},
+    literal_option("--group", "GROUP", "of this group, not of the queue", "GROUP"),
+    {"--group-glob", "GLOB", "of the groups that match, not of the queue", "GROUP"},
+    literal_option("--key", "KEY", "of this key, not of the queue", "KEY"),
+    {"--key-glob", "GLOB", "of the keys that match, not of the queue", "KEY"},
 };
 
 constexpr Option kResetOptions[] = {
@@ -149,7 +151,9 @@ constexpr Option kResetOptions[] = {
 Words config_words(Context& context) {
   Words words = {"Q.CONFIG", context.queue()};
   context.arguments.append_words(kLevelOptions, words);
-  if (words.size() > 4) throw usage_error("--group or --key, not both");
+  if (words.size() > 4) {
+    throw usage_error("only one of --group, --group-glob, --key and --key-glob");
+  }
   return words;
 }
 

@@ -147,11 +147,15 @@ async function undo_pause_and_add(visit) {
   await visit.see(".notice", "mistaken is cancelled");
 }
 
-async function forget_all(visit) {
-  for (const id of ["done-1", "done-2"]) await add("mail", id, { pri: "CRITICAL" });
-  for (const { id, lease } of await pop("mail", { count: 2 })) {
+async function complete(...ids) {
+  for (const id of ids) await add("mail", id, { pri: "CRITICAL" });
+  for (const { id, lease } of await pop("mail", { count: ids.length })) {
     await api("POST", `${queue("mail")}/jobs/${id}:ack`, { lease });
   }
+}
+
+async function forget_all(visit) {
+  await complete("done-1", "done-2");
   await visit.click(".tabs button", "completed");
   await visit.see(".job-row", "done-2");
   await visit.click(".jobs button", "Forget all completed…");
@@ -159,11 +163,14 @@ async function forget_all(visit) {
   await visit.click("dialog button", "Back");
   assert.equal((await job("mail", "done-1")).state, "completed");
   await visit.click(".jobs button", "Forget all completed…");
+  await visit.see("dialog", "2 completed jobs and their results are gone then");
+  // What ends while the question stands is not what was asked about.
+  await complete("done-3");
   await visit.click("dialog button", "Forget them");
   await visit.see(".notice", "2 jobs are forgotten");
-  await visit.see(".jobs .empty", "No job is completed");
+  await visit.see(".job-row", "done-3");
   const { jobs } = await api("GET", `${queue("mail")}/jobs?state=completed`);
-  assert.deepEqual(jobs, []);
+  assert.deepEqual(jobs.map(({ id }) => id), ["done-3"]);
 }
 
 async function retry_all(visit) {

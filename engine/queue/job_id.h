@@ -1,0 +1,20 @@
+// What may name a job: the rule that commands, the HTTP API and the CLI share.
+#pragma once
+
+#include "engine/base/bytes.h"
+
+namespace sluice {
+
+// Of ids, groups, keys, tag names and values, workers and request tokens.
+inline constexpr size_t kMaxNameBytes = 512;
+
+// What stands in a command where an id may, and is none.
+inline constexpr Bytes kWhereWord = "WHERE";
+
+// 1..512 bytes, and not one of the reserved words `*`, WHERE and ALL (any case).
+inline bool is_job_id(Bytes id) {
+  return !id.empty() && id.size() <= kMaxNameBytes && id != "*" &&
+         !equals_ignore_case(id, kWhereWord) && !equals_ignore_case(id, "ALL");
+}
+
+}  // namespace sluice
