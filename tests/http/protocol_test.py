@@ -279,6 +279,18 @@ def test_hosts_and_origins(options):
             client.expect(201, "POST", "/api/v1/queues/q/jobs", job, headers=headers)
 
 
+def test_hosts_without_http_host(options):
+    """Without http-host a page that has its own name resolved to this machine gets nothing."""
+    server = serve(options, tokens=False)
+    with Client(server, None) as client:
+        for host in "localhost", f"LOCALHOST:{server.http_port}", "127.0.0.1", "[::1]":
+            client.expect(200, "GET", "/api/v1/queues", headers={"Host": host})
+        for host in ("evil.example.org", f"evil.example.org:{server.http_port}", "localhost.x.org",
+                     "xlocalhost", "127.0.0.1.evil.org", "127.0.0.2", "0.0.0.0", ""):
+            for path in "/", "/healthz", "/api/v1/queues", "/metrics":
+                require_problem(client.get(path, headers={"Host": host}), 421, "BADHOST")
+
+
 def test_security_headers(options):
     """Every answer keeps browsers from doing more with it than showing it."""
     server = serve(options)

@@ -286,6 +286,28 @@ def test_a_changed_user_ends_what_he_is_being_answered(options):
             connection.call("ACL", "SETUSER", "carol", "reset", *RULES.split())
 
 
+def test_a_token_that_is_given_to_another_user_ends_what_it_was_answered(options):
+    """The same token and role, but of another user: streams and long polls are not his."""
+    rules = [f"carol {RULES}", f"dave {RULES}"]
+    server = serve_carol(options, {"user": rules})
+    others = " ".join(f"{role} >{token}" for role, token in TOKENS.items())
+    for owner in "user dave", "", "user carol":
+        with Client(server) as client, server.connect() as connection, Raw(server) as poll, \
+                Raw(server) as stream, Raw(server) as other:
+            wait_and_listen(client, poll, stream)
+            other.send(request_text("GET", STREAM, OPERATE_TOKEN, "Accept: text/event-stream\r\n"))
+            require_equal(other.answer().status, 200)
+            given = f"{others} operate >{CAROL} {owner}".strip()
+            require_equal(connection.call("CONFIG", "SET", "http-token", given).raw, b"+OK\r\n")
+            require_problem(poll.answer(), 401, "BADTOKEN")
+            require(stream.at_end(), f"the stream stays open: {owner}")
+            client.expect(200, "GET", QUEUES, token=CAROL)
+            client.expect(201, "POST", QUEUES + "/q/jobs", {"id": "j", "payload": ""})
+            while b'"id":"j"' not in other.buffer.replace(b" ", b""):
+                require(other.receive(), "a stream of another token ended")
+            connection.call("DEL", "q")
+
+
 def test_loaded_users_end_what_the_old_ones_are_answered(options):
     """ACL LOAD ends it as over RESP, also where the file says of a user what was true before."""
     with scratch() as directory:
