@@ -1,6 +1,7 @@
 #include "net/logging.h"
 
 #include <fcntl.h>
+#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
@@ -11,6 +12,37 @@
 #include <memory>
 
 namespace sluice {
+
+namespace {
+
+// The text of a line without control characters.
+class OneLine final : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm&,
+              spdlog::memory_buf_t& out) override {
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    for (const char c : message.payload) {
+      const auto byte = static_cast<unsigned char>(c);
+      if (byte >= 0x20 && byte != 0x7f) {
+        out.push_back(c);
+        continue;
+      }
+      out.push_back('\\');
+      if (c == '\n' || c == '\r' || c == '\t') {
+        out.push_back(c == '\n' ? 'n' : c == '\r' ? 'r' : 't');
+        continue;
+      }
+      out.push_back('x');
+      out.push_back(kDigits[byte >> 4]);
+      out.push_back(kDigits[byte & 15]);
+    }
+  }
+  std::unique_ptr<custom_flag_formatter> clone() const override {
+    return std::make_unique<OneLine>();
+  }
+};
+
+}  // namespace
 
 bool set_log_level(const std::string& level) {
   if (level == "debug") {
@@ -54,7 +86,9 @@ bool open_log(const std::string& file, std::string& error) {
     error = exception.what();
     return false;
   }
-  logger->set_pattern("%P:%t %Y-%m-%d %H:%M:%S.%e %l %v");
+  auto formatter = std::make_unique<spdlog::pattern_formatter>();
+  formatter->add_flag<OneLine>('*').set_pattern("%P:%t %Y-%m-%d %H:%M:%S.%e %l %*");
+  logger->set_formatter(std::move(formatter));
   logger->set_level(spdlog::get_level());
   // Whoever watches the log sees each line at once; the hot path does not log.
   logger->flush_on(spdlog::level::trace);

@@ -1,6 +1,9 @@
 // The server's log: spdlog's default logger, set up once by the program from `loglevel` and
 // `logfile`.
 //
+// A line of it is one line, whatever it tells of: control characters, as names of keys and users,
+// scripts' texts and paths may have them, stand as \n and \x1b.
+//
 // Sources of net/ call spdlog directly; the engine and storage/ get functions that lead here. Any
 // thread.
 #pragma once
