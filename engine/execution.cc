@@ -9,6 +9,7 @@
 #include "engine/commands/transactions.h"
 #include "engine/latency_monitor.h"
 #include "engine/queue/queue_records.h"
+#include "engine/queue/queue_timers.h"
 #include "engine/script/script_engine.h"
 #include "engine/slow_log.h"
 #include "engine/tracking.h"
@@ -115,6 +116,8 @@ void Execution::record_heads() {
 
 void Execution::end_hold() NO_THREAD_SAFETY_ANALYSIS {
   record_heads();
+  if (!unit_.retired_queues.empty()) [[unlikely]]
+    free_retired_queues(unit_);
   if (unit_.record_count != 0) {
     const Lsn lsn = engine_.journal()->append(unit_.records.view(), unit_.record_count, now_ms_);
     for (ShardMask rest = locked_; rest != 0; rest &= rest - 1) {

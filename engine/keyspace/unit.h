@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/base/bytes.h"
@@ -22,6 +23,7 @@ class Queue;
 class ReplayExpiries;
 class KeyspaceObserver;
 struct AdoptedNotes;
+struct Shard;
 
 // How the engine reaches a connection that another thread may own. Any thread may call it; the
 // bytes are written by the connection's own thread, after whatever it had queued before, and not
@@ -119,6 +121,9 @@ class Unit {
   // Queues whose head has changed (record_head_at_end() of engine/queue/queue_records.h); one that
   // goes is taken out.
   std::vector<Queue*> dirty_queues;
+  // Queues that the unit has taken out of the keyspace, with their shards: who works on one may go
+  // on until the unit ends (free_retired_queues() of engine/queue/queue_timers.h).
+  std::vector<std::pair<Shard*, Queue*>> retired_queues;
   // What has changed of keys that queues show (engine/queue/adopted_watch.h); null: nothing.
   std::shared_ptr<AdoptedNotes> adopted_notes;
 

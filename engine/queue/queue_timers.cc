@@ -100,13 +100,25 @@ void unlist_queue_timers(Shard& shard, Queue& queue) NO_THREAD_SAFETY_ANALYSIS {
 void retire_queue(Shard& shard, Unit& unit, Queue* queue) NO_THREAD_SAFETY_ANALYSIS {
   raise_token_floor(shard, unit, queue->next_token);
   std::erase(unit.dirty_queues, queue);
+  queue->head_dirty = true;  // so it is never listed again: its head would bring the key back
   unlist_queue_timers(shard, *queue);
-  if (queue->dismantle(kFreedAtOnce)) {
-    delete queue;
-    return;
+  unit.retired_queues.emplace_back(&shard, queue);
+  // Replay is one long unit, in which nobody works on a queue.
+  if (unit.replaying) free_retired_queues(unit);
+}
+
+void free_retired_queues(Unit& unit) NO_THREAD_SAFETY_ANALYSIS {
+  for (const auto& [shard, queue] : unit.retired_queues) {
+    // Who went on working on it may have listed it again.
+    unlist_queue_timers(*shard, *queue);
+    if (queue->dismantle(kFreedAtOnce)) {
+      delete queue;
+      continue;
+    }
+    shard->queue_timers.dying.push_back(queue);
+    lower(shard->next_due_steady_ms, 0);
   }
-  shard.queue_timers.dying.push_back(queue);
-  lower(shard.next_due_steady_ms, 0);
+  unit.retired_queues.clear();
 }
 
 bool free_dying_queues(Shard& shard, size_t limit) NO_THREAD_SAFETY_ANALYSIS {

@@ -46,11 +46,13 @@ Queue* due_queue(Shard& shard, int64_t now_ms, int64_t steady_ms);
 // After the shard's next_due times have been set anew without its queues: counts them in.
 void lower_queue_due_times(Shard& shard);
 
-// The queue's key is gone: takes the queue out of the unit's dirty list and of the timers, and
-// frees it, at once if it is small, else in steps (free_dying_queues). Its leases are stale from
-// now on, and a later queue's tokens are greater than its own: the token floor rises, as a record
-// of the unit.
+// The queue's key is gone: takes the queue out of the unit's dirty list and of the timers. Its
+// leases are stale from now on, and a later queue's tokens are greater than its own: the token
+// floor rises, as a record of the unit. The queue itself stays until the unit ends.
 void retire_queue(Shard& shard, Unit& unit, Queue* queue);
+// Frees what the unit has retired, small queues at once, others in steps (free_dying_queues).
+// Their shards are locked.
+void free_retired_queues(Unit& unit);
 // Frees about `limit` of what retired queues hold. True: there is more.
 bool free_dying_queues(Shard& shard, size_t limit);
 
