@@ -37,6 +37,19 @@ const Command* find_for_rule(Bytes name) {
   return command != nullptr ? command : find_left_out_command(name);
 }
 
+// Whether a glob is a text and '*' at its end: then the text.
+bool literal_prefix(Bytes glob, std::string& text) {
+  if (!glob.ends_with('*')) return false;
+  glob.remove_suffix(1);
+  for (size_t i = 0; i < glob.size(); ++i) {
+    if (glob[i] == '*' || glob[i] == '?' || glob[i] == '[') return false;
+    // Behind the last one stands the '*', which is none then.
+    if (glob[i] == '\\' && ++i == glob.size()) return false;
+    text += glob[i];
+  }
+  return true;
+}
+
 }  // namespace
 
 bool has_blank_or_nul(Bytes text) {
@@ -252,15 +265,28 @@ size_t Permissions::forbidden_key(const Command& command, std::span<const Bytes>
 }
 
 bool Permissions::may_use_key(Bytes key, uint8_t rights) const {
-  return std::any_of(keys_.begin(), keys_.end(), [&](const KeyPattern& allowed) {
-    return (allowed.rights & rights) == rights && glob_match(allowed.pattern, key);
-  });
+  return all_keys_ || std::any_of(keys_.begin(), keys_.end(), [&](const KeyPattern& allowed) {
+           return (allowed.rights & rights) == rights && glob_match(allowed.pattern, key);
+         });
 }
 
 bool Permissions::may_read_every_key() const {
   return all_keys_ || std::any_of(keys_.begin(), keys_.end(), [](const KeyPattern& allowed) {
            return (allowed.rights & kMayRead) != 0 && allowed.pattern == "*";
          });
+}
+
+bool Permissions::has_prefix_pattern(Bytes prefix, KeyRight right) const {
+  return std::any_of(keys_.begin(), keys_.end(), [&](const KeyPattern& allowed) {
+    std::string literal;
+    return (allowed.rights & right) != 0 && literal_prefix(allowed.pattern, literal) &&
+           prefix.starts_with(literal);
+  });
+}
+
+bool Permissions::may_use_prefix(Bytes prefix) const {
+  return all_keys_ ||
+         (has_prefix_pattern(prefix, kMayRead) && has_prefix_pattern(prefix, kMayWrite));
 }
 
 size_t Permissions::forbidden_channel(const Command& command, std::span<const Bytes> args) const {
@@ -367,12 +393,30 @@ bool AclRules::may_use_channel(Bytes channel, bool is_pattern) const {
          });
 }
 
-bool AclRules::may_read_every_key(const Command& command, std::span<const Bytes> args) const {
-  const auto allows = [&](const Permissions& permissions) {
-    return permissions.may_read_every_key() &&
-           permissions.check(command, args).denial == Denial::kNone;
+template <class Also>
+bool AclRules::allows(const Command& command, std::span<const Bytes> args, Also also) const {
+  const auto allowed_by = [&](const Permissions& permissions) {
+    return also(permissions) && permissions.check(command, args).denial == Denial::kNone;
   };
-  return allows(permissions_) || std::any_of(selectors_.begin(), selectors_.end(), allows);
+  return allowed_by(permissions_) || std::any_of(selectors_.begin(), selectors_.end(), allowed_by);
+}
+
+bool AclRules::may_use_key(const Command& command, std::span<const Bytes> args, Bytes key,
+                           KeyRight right) const {
+  return allows(command, args, [&](const Permissions& permissions) {
+    return permissions.may_use_key(key, right);
+  });
+}
+
+bool AclRules::may_read_every_key(const Command& command, std::span<const Bytes> args) const {
+  return allows(command, args,
+                [](const Permissions& permissions) { return permissions.may_read_every_key(); });
+}
+
+bool AclRules::may_use_prefix(const Command& command, std::span<const Bytes> args,
+                              Bytes prefix) const {
+  return allows(command, args,
+                [&](const Permissions& permissions) { return permissions.may_use_prefix(prefix); });
 }
 
 const char* AclRules::add_password(std::string hash) {

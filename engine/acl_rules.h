@@ -58,6 +58,9 @@ class CommandSet {
   std::vector<bool> bits_;  // By id: rule_command().
 };
 
+// What may be done with a key.
+enum KeyRight : uint8_t { kMayRead = 1, kMayWrite = 2 };
+
 // Commands, keys and channels.
 class Permissions {
  public:
@@ -71,8 +74,13 @@ class Permissions {
   // REQUIRES: the arguments fit the command's arity.
   Verdict check(const Command& command, std::span<const Bytes> args) const;
   bool may_use_channel(Bytes channel, bool is_pattern) const;
+  // All of these rights (KeyRight).
+  bool may_use_key(Bytes key, uint8_t rights) const;
   // Whatever its name: for commands that find keys by what values say (SORT).
   bool may_read_every_key() const;
+  // Read and write every key that begins with this, by a pattern for each right that is such a
+  // beginning and '*'. Other patterns may match them all, too, but that cannot be told.
+  bool may_use_prefix(Bytes prefix) const;
   // Every command, key and channel.
   bool is_everything() const { return all_keys_ && all_channels_ && commands_.has_all(); }
 
@@ -85,7 +93,6 @@ class Permissions {
   bool all_channels() const { return all_channels_; }
 
  private:
-  enum Right : uint8_t { kMayRead = 1, kMayWrite = 2 };
   struct KeyPattern {
     std::string pattern;
     uint8_t rights;
@@ -100,7 +107,7 @@ class Permissions {
   bool may_run(const Command& command, std::span<const Bytes> args) const;
   // The first argument that may not be used; 0: all may.
   size_t forbidden_key(const Command& command, std::span<const Bytes> args) const;
-  bool may_use_key(Bytes key, uint8_t rights) const;
+  bool has_prefix_pattern(Bytes prefix, KeyRight right) const;
   size_t forbidden_channel(const Command& command, std::span<const Bytes> args) const;
   void describe_command(const Command& command, CommandSet& told, std::string& text) const;
 
@@ -144,8 +151,12 @@ class AclRules {
   // Over the permissions and all selectors. REQUIRES: the arguments fit the command's arity.
   Verdict check(const Command& command, std::span<const Bytes> args) const;
   bool may_use_channel(Bytes channel, bool is_pattern) const;
-  // A set of permissions that allows this command lets it read any key besides.
+  // A set of permissions that allows this command lets it, besides, use a key that it does not name
+  // / read any key / use every key with this prefix.
+  bool may_use_key(const Command& command, std::span<const Bytes> args, Bytes key,
+                   KeyRight right) const;
   bool may_read_every_key(const Command& command, std::span<const Bytes> args) const;
+  bool may_use_prefix(const Command& command, std::span<const Bytes> args, Bytes prefix) const;
 
   // All rules as ACL LIST shows them; applied to a new user they make the same one.
   std::string describe() const;
@@ -155,6 +166,9 @@ class AclRules {
   const char* remove_password(Bytes hash);
   // "(~a +get)".
   const char* add_selector(Bytes text);
+  // A set of permissions allows this command, and `also(permissions)` holds.
+  template <class Also>
+  bool allows(const Command& command, std::span<const Bytes> args, Also also) const;
 
   bool all_channels_by_default_;
   bool enabled_ = false;

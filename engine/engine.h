@@ -19,6 +19,7 @@
 #include "engine/departures.h"
 #include "engine/event_spill.h"
 #include "engine/journal.h"
+#include "engine/rare_lines.h"
 #include "engine/server_port.h"
 #include "engine/shard.h"
 
@@ -99,6 +100,7 @@ class Engine {
   RuntimeOptions& options() { return options_; }
   Acl& acl() { return *acl_; }
   AclLog& acl_log() { return *acl_log_; }
+  RareLines& rare_lines() { return rare_lines_; }
   PubSub& pubsub() { return *pubsub_; }
   ScriptEngine& scripts() { return *scripts_; }
   SlowLog& slow_log() { return *slow_log_; }
@@ -185,6 +187,7 @@ class Engine {
   Departures departures_;
   std::unique_ptr<Acl> acl_;
   std::unique_ptr<AclLog> acl_log_;
+  RareLines rare_lines_;
   std::unique_ptr<PubSub> pubsub_;
   std::unique_ptr<ScriptEngine> scripts_;
   std::unique_ptr<SlowLog> slow_log_;

@@ -52,6 +52,8 @@ struct Waiter {
   int database = 0;
   int protocol = 2;
   uint64_t client_id = 0;
+  // Who waits, for commands that look at his rights when they are served; else null.
+  std::shared_ptr<User> user;
   // What the keys must hold; a key of another type is passed over, as in Redis.
   Type wanted = Type::kList;
   std::vector<std::string> keys;

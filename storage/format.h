@@ -31,8 +31,9 @@
 namespace sluice {
 
 // Of the directory as a whole, in the file "FORMAT". 2: the head of a queue says how many events
-// are kept. A directory of version 1 becomes one of version 2 when it is opened.
-inline constexpr uint32_t kFormatVersion = 2;
+// are kept. 3: an adoption says who has adopted. A directory of an older version becomes one of the
+// present version when it is opened.
+inline constexpr uint32_t kFormatVersion = 3;
 inline constexpr uint32_t kOldestFormatVersion = 1;
 inline constexpr uint8_t kUnitVersion = 1;
 inline constexpr uint8_t kPieceVersion = 1;

@@ -1,6 +1,7 @@
 #include "engine/commands/denial.h"
 
 #include "engine/acl.h"
+#include "engine/commands/call.h"
 #include "engine/commands/connection.h"
 #include "engine/reply.h"
 
@@ -42,6 +43,50 @@ Denial check_rights(Engine& engine, const Client& client, AclLogContext context,
   }
   log(engine, client, std::move(entry));
   return verdict.denial;
+}
+
+namespace {
+
+// Null: he may do everything.
+const User* restricted_user(const Call& call) {
+  const User* user = (call.waiter != nullptr ? call.waiter->user : call.client.user).get();
+  const bool restricted = user != nullptr && !user->unrestricted.load(std::memory_order_relaxed);
+  return restricted ? user : nullptr;
+}
+
+// `object`: the key, or what stands for many.
+void note_further_key(const Call& call, const User& user, Bytes object) {
+  // Who waited is connected to another thread, perhaps.
+  if (call.waiter != nullptr) return;
+  const Client& client = call.client.in_script ? call.client.script_call->client : call.client;
+  AclLogEntry entry;
+  entry.reason = "key";
+  entry.context = call.client.in_script ? AclLogContext::kLua
+                  : client.in_multi     ? AclLogContext::kMulti
+                                        : AclLogContext::kTopLevel;
+  entry.username = user.name;
+  entry.object = object;
+  log(call.engine, client, std::move(entry));
+}
+
+}  // namespace
+
+bool may_also_use(const Call& call, Bytes key, KeyRight right) {
+  const User* user = restricted_user(call);
+  if (user == nullptr || user->rules()->may_use_key(call.command, call.args, key, right)) {
+    return true;
+  }
+  note_further_key(call, *user, key);
+  return false;
+}
+
+bool may_also_use_prefix(const Call& call, Bytes prefix) {
+  const User* user = restricted_user(call);
+  if (user == nullptr || user->rules()->may_use_prefix(call.command, call.args, prefix)) {
+    return true;
+  }
+  note_further_key(call, *user, prefix);
+  return false;
 }
 
 bool memory_is_full(Engine& engine) {

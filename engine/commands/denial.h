@@ -11,10 +11,18 @@
 
 namespace sluice {
 
+struct Call;
+
 // Checks a user's rights and notes a refusal for ACL LOG. `client` speaks for its user; it is the
 // connection's own also where a script asks.
 Denial check_rights(Engine& engine, const Client& client, AclLogContext context,
                     const Command& command, std::span<const Bytes> args);
+
+// Keys that a command reaches without naming them: whether who has sent it may use such a key as
+// well / every key with this prefix, by the set of permissions that allows the command. A refusal
+// is noted for ACL LOG.
+bool may_also_use(const Call& call, Bytes key, KeyRight right);
+bool may_also_use_prefix(const Call& call, Bytes prefix);
 
 // A login that failed, for ACL LOG.
 void log_failed_login(Engine& engine, const Client& client, Bytes command, Bytes username);

@@ -3,6 +3,8 @@
 #include <string>
 #include <utility>
 
+#include "engine/acl.h"
+#include "engine/commands/denial.h"
 #include "engine/commands/queue_adopted.h"
 #include "engine/commands/queue_args.h"
 #include "engine/commands/queues.h"
@@ -76,6 +78,16 @@ bool check_keys(Call& call, const AdoptedDefinition& definition) {
          });
 }
 
+// Payloads may be under any name that begins with the prefix. False with the error replied.
+bool check_prefix(Call& call, const AdoptedDefinition& definition) {
+  const std::string& prefix = definition.payload_prefix;
+  if (prefix.empty() || may_also_use_prefix(call, prefix)) return true;
+  call.reply.error(
+      "NOPERM payloads can be under every key that begins with the prefix: this user needs read "
+      "and write access to all of them, by key patterns that are a beginning of the prefix and *");
+  return false;
+}
+
 void end_adoption(Call& call, const KeyRef& key) {
   bool failed = false;
   Queue* queue = find_queue(call, key, failed);
@@ -90,7 +102,8 @@ void q_adopt_command(Call& call) {
   const KeyRef key = call.key(1);
   if (call.args.size() == 3 && call.option(2, "OFF")) return end_adoption(call, key);
   AdoptedDefinition definition;
-  if (!parse_adopt(call, definition)) return;
+  if (!parse_adopt(call, definition) || !check_prefix(call, definition)) return;
+  if (call.client.user != nullptr) definition.adopter = call.client.user->name;
   bool failed = false;
   Queue* queue = find_queue(call, key, failed);
   if (failed || !check_keys(call, definition)) return;

@@ -1,5 +1,7 @@
 #include "engine/commands/queue_adopted.h"
 
+#include "engine/acl.h"
+#include "engine/commands/denial.h"
 #include "engine/commands/queue_args.h"
 #include "engine/engine.h"
 #include "engine/execution.h"
@@ -104,12 +106,12 @@ void reply_runs(Reply& reply, const Queue& queue, const AdoptedPlace& place, int
 
 // The string behind the prefix; nothing where there is none.
 std::optional<Bytes> payload_of(Call& call, const Queue& queue, const AdoptedPlace& place) {
-  const std::string& prefix = queue.adopted->definition.payload_prefix;
-  const std::string name = prefix + place.id;
-  const KeyRef key(name);
+  const std::optional<std::string> name = adopted_view(call, queue).payload_key(place.id);
+  if (!name) return std::nullopt;
+  const KeyRef key(*name);
   // A reply to somebody who waited is written under the locks of another command.
   const bool locked = (call.execution.locked() >> key.shard & 1) != 0;
-  const Entry* entry = prefix.empty() || !locked ? nullptr : call.find(key);
+  const Entry* entry = locked ? call.find(key) : nullptr;
   if (entry == nullptr || entry->type() != Type::kString) return std::nullopt;
   return entry->string();
 }
@@ -120,19 +122,9 @@ void reply_payload(Call& call, const Queue& queue, const AdoptedPlace& place) {
   payload ? call.reply.bulk(*payload) : call.reply.null();
 }
 
-}  // namespace
-
-AdoptedView adopted_view(const Call& call, const Queue& queue) {
-  return {call.engine.shards(), queue, call.now_ms()};
-}
-
-AdoptedWork adopted_work(const Call& call) {
-  return {call.engine, call.execution.locked(), call.unit};
-}
-
+// REQUIRES: the payload may be shown, if it is asked for.
 void reply_adopted_job(Call& call, const Queue& queue, const AdoptedPlace& place,
                        ShownFields with) {
-  if (place.is_nowhere()) return call.reply.null();
   call.reply.map((with.brief ? 3U : 29U) + (with.payload ? 1 : 0) + (with.result ? 1 : 0));
   if (with.brief) {
     reply_id_and_state(call.reply, place);
@@ -145,6 +137,30 @@ void reply_adopted_job(Call& call, const Queue& queue, const AdoptedPlace& place
   if (with.result) nulls(call.reply, {"result"});
 }
 
+}  // namespace
+
+AdoptedView adopted_view(const Call& call, const Queue& queue) {
+  return {call.engine.shards(), queue, call.now_ms()};
+}
+
+AdoptedWork adopted_work(const Call& call) {
+  return {call.engine, call.execution.locked(), call.unit};
+}
+
+bool check_payload(Call& call, const Queue& queue, Bytes id, KeyRight right) {
+  const std::optional<std::string> name = adopted_view(call, queue).payload_key(id);
+  if (!name || may_also_use(call, *name, right)) return true;
+  call.reply.error(Acl::refusal(Denial::kKey, call.command));
+  return false;
+}
+
+void get_adopted(Call& call, const Queue& queue, ShownFields with) {
+  const AdoptedPlace place = adopted_view(call, queue).find(call.args[2]);
+  if (place.is_nowhere()) return call.reply.null();
+  if (with.payload && !check_payload(call, queue, place.id, kMayRead)) return;
+  reply_adopted_job(call, queue, place, with);
+}
+
 void list_adopted(Call& call, const Queue& queue, const Selector& selector, JobOrder order,
                   Bytes cursor, size_t count, ShownFields with) {
   AdoptedPage page;
@@ -153,6 +169,9 @@ void list_adopted(Call& call, const Queue& queue, const Selector& selector, JobO
   };
   if (!adopted_view(call, queue).walk(selector, order, cursor, count, page, weigh)) {
     return call.reply.error("ERR invalid cursor");
+  }
+  for (const AdoptedPlace& place : page.places) {
+    if (with.payload && !check_payload(call, queue, place.id, kMayRead)) return;
   }
   call.reply.array(2);
   call.reply.bulk(page.cursor);
@@ -171,6 +190,12 @@ void move_adopted(Call& call, Queue& queue, const MoveSpec& spec) {
   const auto position =
       adopted_work(call).move(queue, call.args[2], {spec.band, spec.front, spec.back});
   position ? call.reply.integer(static_cast<int64_t>(*position)) : call.reply.null();
+}
+
+void cancel_adopted(Call& call, Queue& queue, Bytes reason) {
+  if (!check_payload(call, queue, call.args[2], kMayWrite)) return;
+  const bool found = adopted_work(call).cancel(queue, call.args[2], reason);
+  call.reply.simple(found ? "cancelled" : "gone");
 }
 
 }  // namespace sluice

@@ -4,6 +4,7 @@
 // for every command on such a queue (Execution::lock_for).
 #pragma once
 
+#include "engine/acl_rules.h"
 #include "engine/commands/call.h"
 #include "engine/commands/queue_reply.h"
 #include "engine/queue/adopted_view.h"
@@ -15,10 +16,15 @@ namespace sluice {
 AdoptedView adopted_view(const Call& call, const Queue& queue);
 AdoptedWork adopted_work(const Call& call);
 
+// Whether who has sent the command may use the payload of this member, whether it is there or not.
+// False with NOPERM replied.
+bool check_payload(Call& call, const Queue& queue, Bytes id, KeyRight right);
+
 // A member as Q.GET and Q.LIST show jobs; null for one that is nowhere.
-void reply_adopted_job(Call& call, const Queue& queue, const AdoptedPlace& place, ShownFields with);
+void get_adopted(Call& call, const Queue& queue, ShownFields with);
 void list_adopted(Call& call, const Queue& queue, const Selector& selector, JobOrder order,
                   Bytes cursor, size_t count, ShownFields with);
 void move_adopted(Call& call, Queue& queue, const MoveSpec& spec);
+void cancel_adopted(Call& call, Queue& queue, Bytes reason);
 
 }  // namespace sluice

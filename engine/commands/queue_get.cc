@@ -35,8 +35,7 @@ bool parse_get(Call& call, GetRequest& request) {
 
 void reply_job(Call& call, const KeyRef& key, const Queue* queue, const GetRequest& request) {
   if (queue != nullptr && queue->adopted != nullptr) {
-    return reply_adopted_job(call, *queue, adopted_view(call, *queue).find(call.args[2]),
-                             request.with);
+    return get_adopted(call, *queue, request.with);
   }
   const Job* job = queue == nullptr ? nullptr : queue->find(call.args[2]);
   if (job == nullptr) return call.reply.null();
@@ -85,6 +84,7 @@ void q_get_command(Call& call) {
   waiter->serve = serve_get;
   waiter->accepts = has_ended;
   waiter->job_id = call.args[2];
+  waiter->user = call.client.user;
   waiter->served_when_gone = true;
   waiter->timeout_ms = *request.wait_ms;
   const Bytes keys[] = {call.args[1]};

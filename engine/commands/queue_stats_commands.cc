@@ -255,7 +255,11 @@ void put_adopted(Call& call, MapReply& line, const Queue& queue) {
                                     : call.reply.bulk(definition.payload_prefix);
   map.integer("unit", definition.unit);
   map.integer("lease_ms", definition.lease_ms);
-  put_names(call.reply, map, "warnings", adopted_view(call, queue).warnings());
+  std::vector<std::string> warnings;
+  for (const AdoptedWarning& warning : adopted_view(call, queue).warnings()) {
+    warnings.push_back(warning.key + warning.what);
+  }
+  put_names(call.reply, map, "warnings", warnings);
 }
 
 // How late timers were when they ran last, or how late the next one is already.

@@ -98,8 +98,7 @@ void q_cancel_command(Call& call) {
   Job* job = find_job(call, key, queue, failed);
   if (failed) return;
   if (queue != nullptr && queue->adopted != nullptr) {
-    const bool found = adopted_work(call).cancel(*queue, call.args[2], cancel.reason);
-    return call.reply.simple(found ? "cancelled" : "gone");
+    return cancel_adopted(call, *queue, cancel.reason);
   }
   if (job == nullptr) return call.reply.simple("gone");
   const auto outcome = queue_work(call, key, *queue).cancel(job, cancel.reason, cancel.grace_ms);

@@ -134,6 +134,9 @@ void cancel_adopted_where(Call& call, Queue& queue) {
                  static_cast<size_t>(request.selector.limit), page)) {
     return call.reply.error("ERR invalid cursor");
   }
+  for (const AdoptedPlace& place : page.places) {
+    if (!check_payload(call, queue, place.id, kMayWrite)) return;
+  }
   int64_t changed = 0;
   for (const AdoptedPlace& place : page.places) {
     if (work.cancel(queue, place.id, request.cancel.reason)) ++changed;

@@ -49,7 +49,7 @@ enum class EffectType : uint8_t {
   kQueueEvents = 46,  // kept events; in checkpoints only
   kTokenFloor = 47,   // no key; number: every lease of a queue that is made later is at least this
   // Keys that a queue shows (engine/queue/adopted_records.h).
-  kQueueAdopted = 48,   // which they are
+  kQueueAdopted = 48,   // which they are, in directories of formats 1 and 2
   kAdoptedMember = 49,  // field: a member of them; what is kept of it
   // Streams: field and value, as engine/keyspace/stream_records.h describes them.
   kStreamHead = 50,          // last id, highest deleted id, entries ever added
@@ -67,6 +67,7 @@ enum class EffectType : uint8_t {
   kFunctionGone = 61,
   // No key; value: for the number of each database the index that records call it by.
   kDatabasePlaces = 62,
+  kQueueAdoption = 63,  // as kQueueAdopted, with who has adopted them
 };
 
 // A record about a stream under its key.
@@ -77,7 +78,8 @@ inline constexpr bool is_stream_effect(EffectType type) {
 // A record about a queue under its key; kTokenFloor, which belongs to no queue, is none.
 inline constexpr bool is_queue_effect(EffectType type) {
   return (type >= EffectType::kQueueConfig && type <= EffectType::kQueueEvents) ||
-         type == EffectType::kQueueAdopted || type == EffectType::kAdoptedMember;
+         type == EffectType::kQueueAdopted || type == EffectType::kAdoptedMember ||
+         type == EffectType::kQueueAdoption;
 }
 
 inline constexpr bool is_function_effect(EffectType type) {

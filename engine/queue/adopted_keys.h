@@ -32,10 +32,10 @@ struct AdoptedDefinition {
   std::vector<std::string> pending;  // sorted sets, the most urgent band first
   std::string active;                // a set
   std::string payload_prefix;        // a string for each id behind it; empty: there are none
+  std::string adopter;               // the user whose rights timers have; empty: nobody's
   int64_t unit = 0;                  // score = band * unit + unix milliseconds; 0: no bands in it
   int64_t lease_ms = 0;              // 0: members may be active for ever
 
-  bool operator==(const AdoptedDefinition&) const = default;
   // The pending key that holds a band.
   size_t key_of(uint8_t band) const {
     return pending.size() == 1 ? 0 : std::min<size_t>(band, pending.size() - 1);

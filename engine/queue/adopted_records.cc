@@ -28,15 +28,22 @@ bool take_duration(Bytes& from, int64_t& value) {
   return true;
 }
 
-bool decode_definition(Bytes from, AdoptedDefinition& definition) {
+bool is_definition(EffectType type) {
+  return type == EffectType::kQueueAdoption || type == EffectType::kQueueAdopted;
+}
+
+bool decode_definition(EffectType type, Bytes from, AdoptedDefinition& definition) {
   Bytes active;
   Bytes prefix;
+  Bytes adopter;
   if (!take_duration(from, definition.unit) || !take_duration(from, definition.lease_ms) ||
-      !take_bytes(from, active) || !take_bytes(from, prefix)) {
+      !take_bytes(from, active) || !take_bytes(from, prefix) ||
+      (type == EffectType::kQueueAdoption && !take_bytes(from, adopter))) {
     return false;
   }
   definition.active = active;
   definition.payload_prefix = prefix;
+  definition.adopter = adopter;
   while (!from.empty()) {
     Bytes key;
     if (!take_bytes(from, key)) return false;
@@ -77,6 +84,7 @@ void encode_adopted(const AdoptedDefinition* definition, ByteBuffer& out) {
   put_varint(out, static_cast<uint64_t>(definition->lease_ms));
   put_bytes(out, definition->active);
   put_bytes(out, definition->payload_prefix);
+  put_bytes(out, definition->adopter);
   for (const std::string& key : definition->pending) put_bytes(out, key);
 }
 
@@ -93,13 +101,13 @@ void encode_adopted_member(const RecordedEvent& event, const AdoptedMember* memb
 }
 
 bool apply_adopted_effect(Queue& queue, const Effect& effect) {
-  if (effect.type == EffectType::kQueueAdopted) {
+  if (is_definition(effect.type)) {
     if (effect.value.empty()) {
       queue.adopted = nullptr;
       return true;
     }
     AdoptedDefinition definition;
-    if (!decode_definition(effect.value, definition)) return false;
+    if (!decode_definition(effect.type, effect.value, definition)) return false;
     if (queue.adopted == nullptr) queue.adopted = std::make_unique<AdoptedKeys>();
     queue.adopted->definition = std::move(definition);
     return true;
@@ -126,7 +134,7 @@ bool walk_adopted(const Queue& queue, std::optional<std::string>& last, size_t l
   ByteBuffer value;
   if (!last.has_value()) {
     encode_adopted(&queue.adopted->definition, value);
-    emit(EffectType::kQueueAdopted, {}, value.view());
+    emit(EffectType::kQueueAdoption, {}, value.view());
   } else {
     at = members.upper_bound(*last);
   }
@@ -140,14 +148,15 @@ bool walk_adopted(const Queue& queue, std::optional<std::string>& last, size_t l
 }
 
 std::string describe_adopted_effect(const Effect& effect) {
-  if (effect.type == EffectType::kQueueAdopted) {
+  if (is_definition(effect.type)) {
     if (effect.value.empty()) return " off";
     AdoptedDefinition definition;
-    if (!decode_definition(effect.value, definition)) return " damaged";
+    if (!decode_definition(effect.type, effect.value, definition)) return " damaged";
     std::string out;
     for (const std::string& key : definition.pending) out += " pending=" + printable_bytes(key);
     return out + " active=" + printable_bytes(definition.active) +
            " payload=" + printable_bytes(definition.payload_prefix) +
+           " adopter=" + printable_bytes(definition.adopter) +
            " unit=" + std::to_string(definition.unit) +
            " lease_ms=" + std::to_string(definition.lease_ms);
   }

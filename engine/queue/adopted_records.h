@@ -3,8 +3,9 @@
 //
 // Records (`value` is what is described here; integers are varints, signed ones zigzag, text with a
 // varint length):
-//   kQueueAdopted   unit, lease_ms, active key, payload prefix, pending keys; nothing at all: the
-//                   queue shows its keys no longer
+//   kQueueAdoption  unit, lease_ms, active key, payload prefix, adopter, pending keys; nothing at
+//                   all: the queue shows its keys no longer
+//   kQueueAdopted   the same without the adopter, as directories of formats 1 and 2 have it
 //   kAdoptedMember  field = the member; an event head (queue_records.h), flags u8 (1: something is
 //                   kept of it, 2: it is active, 4: it has a place), and if something is kept:
 //                   since_ms, band u8, reclaims, score (double)
@@ -24,7 +25,7 @@ void encode_adopted(const AdoptedDefinition* definition, ByteBuffer& out);
 void encode_adopted_member(const RecordedEvent& event, const AdoptedMember* member,
                            ByteBuffer& out);
 
-// Applies a decoded effect of these two types. False: damaged.
+// Applies a decoded effect of these types. False: damaged.
 bool apply_adopted_effect(Queue& queue, const Effect& effect);
 
 // Writes the next records of a queue's adoption, at most about `limit` of them; `last` is the

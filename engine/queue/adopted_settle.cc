@@ -95,8 +95,9 @@ void AdoptedWork::settle_note(const AdoptedNote& note) {
   Queue* queue = note.group->queue;
   if (queue == nullptr) return;
   if (note.what == AdoptedNote::What::kKeyGone) return key_gone(*queue, note);
-  for (const std::string& text : view(*queue).warnings()) {
-    warn("Of the keys that queue " + printable_bytes(queue->key) + " shows, " + text);
+  for (const AdoptedWarning& warning : view(*queue).warnings()) {
+    warn(RareLine::kAdoptedKeyType, "Of the keys that queue " + printable_bytes(queue->key) +
+                                        " shows, " + printable_bytes(warning.key) + warning.what);
   }
 }
 
@@ -265,9 +266,10 @@ void AdoptedWork::key_gone(Queue& queue, const AdoptedNote& note) NO_THREAD_SAFE
   fields.add("key", note.name);
   fields.add("members", static_cast<int64_t>(note.members));
   record(queue, kWholeKey, EventType::kForgotten, fields, nullptr);
-  warn("Key " + printable_bytes(note.name) + ", which queue " + printable_bytes(queue.key) +
-       " shows, is gone with " + std::to_string(note.members) +
-       " members (deleted, renamed, flushed or expired): it reads as empty");
+  warn(RareLine::kAdoptedKeyGone,
+       "Key " + printable_bytes(note.name) + ", which queue " + printable_bytes(queue.key) +
+           " shows, is gone with " + std::to_string(note.members) +
+           " members (deleted, renamed, flushed or expired): it reads as empty");
   Shard& shard = engine_.shard(queue.adopted->group->home);
   list_queue_timers(shard, queue);
   // Who waits for the end of a job that was in it.
@@ -302,7 +304,7 @@ void AdoptedWork::touch(Queue& queue) {
 }
 
 void AdoptedWork::record_definition(Queue& queue, const AdoptedDefinition* definition) {
-  unit_.record_queue(EffectType::kQueueAdopted, queue.database, queue.key, {},
+  unit_.record_queue(EffectType::kQueueAdoption, queue.database, queue.key, {},
                      [&](ByteBuffer& value) { encode_adopted(definition, value); });
   touch(queue);
 }
@@ -333,9 +335,12 @@ void AdoptedWork::record(Queue& queue, Bytes id, EventType type, const EventFiel
   }
 }
 
-void AdoptedWork::warn(std::string text) {
+void AdoptedWork::warn(RareLine kind, std::string text) {
+  std::optional<std::string> line =
+      engine_.rare_lines().admit(kind, std::move(text), unit_.steady_ms);
+  if (!line) return;
   if (unit_.adopted_notes == nullptr) unit_.adopted_notes = std::make_shared<AdoptedNotes>();
-  unit_.adopted_notes->warnings.push_back(std::move(text));
+  unit_.adopted_notes->warnings.push_back(std::move(*line));
 }
 
 }  // namespace sluice

@@ -105,17 +105,27 @@ uint64_t AdoptedView::active_count() const {
   return set == nullptr ? 0 : set->members.size();
 }
 
-std::vector<std::string> AdoptedView::warnings() const {
-  std::vector<std::string> out;
+std::vector<AdoptedWarning> AdoptedView::warnings() const {
+  std::vector<AdoptedWarning> out;
   const auto look_at = [&](const std::string& key, Type wanted) {
     const Entry* entry = find_entry(key);
     if (entry == nullptr || entry->type() == wanted) return;
-    out.push_back(key + " holds a " + std::string(type_name(entry->type())) + ", not a " +
-                  std::string(type_name(wanted)) + ": it reads as empty");
+    out.push_back({key, " holds a " + std::string(type_name(entry->type())) + ", not a " +
+                            std::string(type_name(wanted)) + ": it reads as empty"});
   };
   for (const std::string& key : definition_.pending) look_at(key, Type::kSortedSet);
   look_at(definition_.active, Type::kSet);
   return out;
+}
+
+std::optional<std::string> AdoptedView::payload_key(Bytes id) const {
+  if (definition_.payload_prefix.empty()) return std::nullopt;
+  std::string key = definition_.payload_prefix + std::string(id);
+  const auto& pending = definition_.pending;
+  const bool is_own = key == queue_.key || key == definition_.active ||
+                      std::find(pending.begin(), pending.end(), key) != pending.end();
+  if (is_own) return std::nullopt;
+  return key;
 }
 
 // --- Bands ---

@@ -39,6 +39,12 @@ struct AdoptedBand {
   int64_t oldest_ms = -1;  // how long ago the first of them was added; -1: none, or unknown
 };
 
+// A key that holds another type.
+struct AdoptedWarning {
+  std::string key;
+  std::string what;  // " holds a list, not a set: ..."
+};
+
 struct AdoptedPage {
   std::vector<AdoptedPlace> places;
   std::string cursor = "0";
@@ -57,8 +63,10 @@ class AdoptedView {
   uint64_t active_count() const;
   // Bands that have a name (of those that the keys can hold) or members, the most urgent first.
   std::vector<AdoptedBand> bands() const;
-  // Keys that hold another type, one text each.
-  std::vector<std::string> warnings() const;
+  std::vector<AdoptedWarning> warnings() const;
+  // The key of a member's payload, whether it is there or not. Nothing where the queue knows of no
+  // payloads, and where that is one of the queue's own keys.
+  std::optional<std::string> payload_key(Bytes id) const;
 
   AdoptedPlace find(Bytes id) const;
   // Pending members before it, by band and score.

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/acl.h"
+#include "engine/commands/command.h"
 #include "engine/queue/adopted_records.h"
 #include "engine/queue/queue_timers.h"
 
@@ -60,9 +62,9 @@ void AdoptedWork::renamed(const std::shared_ptr<AdoptedGroup>& group) {
   unwatch(group);
   Queue* queue = group->queue;
   if (queue == nullptr) {
-    return warn(
-        "A queue that showed plain Redis keys is gone (deleted, flushed or expired); the "
-        "keys are as they were");
+    return warn(RareLine::kAdoptingQueueGone,
+                "A queue that showed plain Redis keys is gone (deleted, flushed or expired); the "
+                "keys are as they were");
   }
   touch(*queue);
   if (can_watch(*queue)) {
@@ -70,10 +72,15 @@ void AdoptedWork::renamed(const std::shared_ptr<AdoptedGroup>& group) {
     // In another database these keys are others.
     return look_again(group);
   }
-  warn("Queue " + printable_bytes(queue->key) +
-       " has moved to where another queue shows its keys; it shows them no longer");
+  warn(RareLine::kAdoptionEnded,
+       "Queue " + printable_bytes(queue->key) +
+           " has moved to where another queue shows its keys; it shows them no longer");
   record_definition(*queue, nullptr);
   queue->adopted = nullptr;
+}
+
+bool AdoptedWork::shows_keys(const Queue& queue) {
+  return queue.adopted != nullptr && queue.adopted->group->queue == &queue;
 }
 
 bool AdoptedWork::can_watch(const Queue& queue) {
@@ -168,13 +175,45 @@ bool AdoptedWork::remove_active(const Queue& queue, Bytes id) {
   return true;
 }
 
-void AdoptedWork::remove_payload(const Queue& queue, Bytes id) {
-  const std::string& prefix = queue.adopted->definition.payload_prefix;
-  if (prefix.empty()) return;
-  const std::string name = prefix + std::string(id);
+// --- Payloads ---
+
+std::optional<std::string> AdoptedWork::find_payload(const Queue& queue, Bytes id) {
+  std::optional<std::string> name = view(queue).payload_key(id);
+  if (!name) return std::nullopt;
+  const KeyRef key(*name);
+  const Entry* entry = database_of(queue, key).find(key);
+  if (entry == nullptr || entry->type() != Type::kString) return std::nullopt;
+  return name;
+}
+
+void AdoptedWork::remove_payload(const Queue& queue, const std::string& name) {
   const KeyRef key(name);
   Database database = database_of(queue, key);
-  if (Entry* entry = database.find(key)) database.remove(key, entry);
+  database.remove(key, database.find(key));
+}
+
+// As if he sent a command now that adopts by this queue.
+bool AdoptedWork::adopter_may_write(const Queue& queue, Bytes key) {
+  const std::string& name = queue.adopted->definition.adopter;
+  const std::shared_ptr<User> user = name.empty() ? nullptr : engine_.acl().find(name);
+  if (user == nullptr) return false;
+  const std::shared_ptr<const AclRules> rules = user->rules();
+  const Bytes args[] = {"q.adopt", queue.key, "OFF"};
+  const Command* command = CommandTable::instance().find(args[0]);
+  return rules->enabled() && rules->may_use_key(*command, args, key, kMayWrite);
+}
+
+void AdoptedWork::remove_lost_payload(const Queue& queue, Bytes id) {
+  const std::optional<std::string> name = find_payload(queue, id);
+  if (!name) return;
+  if (adopter_may_write(queue, *name)) return remove_payload(queue, *name);
+  const std::string& adopter = queue.adopted->definition.adopter;
+  warn(RareLine::kPayloadStays,
+       "Payload " + printable_bytes(*name) + " of a job of queue " + printable_bytes(queue.key) +
+           " stays, although the job's lease is lost: " +
+           (adopter.empty() ? "it is not known who has adopted the keys; Q.ADOPT says it anew"
+                            : "user " + printable_bytes(adopter) +
+                                  ", who has adopted the keys, has no right to delete it"));
 }
 
 // --- Q.MOVE ---
@@ -210,6 +249,7 @@ double AdoptedWork::back_score(const AdoptedView& keys, const AdoptedPlace& plac
 
 std::optional<uint64_t> AdoptedWork::move(Queue& queue, Bytes id, const Move& move) {
   settle();
+  if (!shows_keys(queue)) return std::nullopt;
   const AdoptedView keys = view(queue);
   const AdoptedPlace place = keys.find(id);
   if (place.active || !place.pending) return std::nullopt;
@@ -229,12 +269,13 @@ std::optional<uint64_t> AdoptedWork::move(Queue& queue, Bytes id, const Move& mo
 
 bool AdoptedWork::cancel(Queue& queue, Bytes id, Bytes reason) {
   settle();
+  if (!shows_keys(queue)) return false;
   bool found = remove_active(queue, id);
   for (size_t key = 0; key < queue.adopted->definition.pending.size(); ++key) {
     if (remove_pending(queue, key, id)) found = true;
   }
   if (!found) return false;
-  remove_payload(queue, id);
+  if (const auto payload = find_payload(queue, id)) remove_payload(queue, *payload);
   settle({id, EventType::kCancelled, reason.empty() ? Bytes("cancelled") : reason});
   return true;
 }
@@ -242,14 +283,15 @@ bool AdoptedWork::cancel(Queue& queue, Bytes id, Bytes reason) {
 // --- Leases ---
 
 void AdoptedWork::run_leases(Queue& queue, size_t limit) {
-  const AdoptedKeys& adopted = *queue.adopted;
-  for (; limit != 0 && adopted.next_due_steady() <= unit_.steady_ms; --limit) {
+  settle();
+  for (; limit != 0 && shows_keys(queue); --limit) {
+    const AdoptedKeys& adopted = *queue.adopted;
+    if (adopted.next_due_steady() > unit_.steady_ms) return;
     reclaim(queue, std::string(adopted.leases().front().value->first));
   }
 }
 
 void AdoptedWork::reclaim(Queue& queue, const std::string& id) {
-  settle();
   const AdoptedMember* kept = queue.adopted->find(id);
   if (kept == nullptr) return;
   const AdoptedMember member = *kept;
@@ -270,10 +312,11 @@ void AdoptedWork::reclaim(Queue& queue, const std::string& id) {
   for (size_t i = 0; i < queue.adopted->definition.pending.size(); ++i) {
     remove_pending(queue, i, id);
   }
-  remove_payload(queue, id);
+  remove_lost_payload(queue, id);
   settle({id, EventType::kFailed, "lease lost"});
-  warn("Job " + printable_bytes(id) + " of queue " + printable_bytes(queue.key) +
-       " was active for longer than its lease again: it is removed");
+  warn(RareLine::kLeaseLost, "Job " + printable_bytes(id) + " of queue " +
+                                 printable_bytes(queue.key) +
+                                 " was active for longer than its lease again: it is removed");
 }
 
 }  // namespace sluice

@@ -19,6 +19,7 @@
 #include "engine/keyspace/database.h"
 #include "engine/queue/adopted_view.h"
 #include "engine/queue/queue_records.h"
+#include "engine/rare_lines.h"
 
 namespace sluice {
 
@@ -48,9 +49,10 @@ class AdoptedWork {
   };
   // Its new position; nothing for a member that is not pending. REQUIRES: the view has the band.
   std::optional<uint64_t> move(Queue& queue, Bytes id, const Move& move);
-  // False: it is in none of the keys.
+  // False: it is in none of the keys. The caller has the right to write its payload.
   bool cancel(Queue& queue, Bytes id, Bytes reason);
-  // Members whose lease has ended: back to their pending key, or away. At most `limit`.
+  // Members whose lease has ended: back to their pending key, or away. At most `limit`. Payloads go
+  // by the present rights of who has adopted.
   void run_leases(Queue& queue, size_t limit);
 
  private:
@@ -92,10 +94,13 @@ class AdoptedWork {
   void record_definition(Queue& queue, const AdoptedDefinition* definition);
   // The queue changes in this unit: its time goes on, its head is recorded at the end.
   void touch(Queue& queue);
-  void warn(std::string text);
+  void warn(RareLine kind, std::string text);
 
   // --- Watching ---
   bool can_watch(const Queue& queue);
+  // Settling may have ended that: the unit has deleted the queue, or moved it to where another one
+  // shows its keys.
+  static bool shows_keys(const Queue& queue);
   void unwatch(const std::shared_ptr<AdoptedGroup>& group);
   void adopt_active(Queue& queue);
 
@@ -103,7 +108,11 @@ class AdoptedWork {
   void put_pending(const Queue& queue, size_t key, Bytes id, double score);
   bool remove_pending(const Queue& queue, size_t key, Bytes id);
   bool remove_active(const Queue& queue, Bytes id);
-  void remove_payload(const Queue& queue, Bytes id);
+  // The key of a member's payload, if a string is there.
+  std::optional<std::string> find_payload(const Queue& queue, Bytes id);
+  void remove_payload(const Queue& queue, const std::string& name);
+  bool adopter_may_write(const Queue& queue, Bytes key);
+  void remove_lost_payload(const Queue& queue, Bytes id);
   void reclaim(Queue& queue, const std::string& id);
   double front_score(const AdoptedView& keys, const AdoptedPlace& place, uint8_t band,
                      double score);

@@ -351,6 +351,7 @@ bool apply_queue_effect(Queue& queue, const Effect& effect) {
     case EffectType::kQueueEvents:
       return apply_events(queue, effect.value);
     case EffectType::kQueueAdopted:
+    case EffectType::kQueueAdoption:
     case EffectType::kAdoptedMember:
       return apply_adopted_effect(queue, effect);
     default:
@@ -584,6 +585,7 @@ std::string describe_queue_effect(const Effect& effect) {
     case EffectType::kQueueEvents:
       return "queue_events" + at + " " + std::to_string(effect.value.size()) + " bytes";
     case EffectType::kQueueAdopted:
+    case EffectType::kQueueAdoption:
       return "queue_adopted" + at + describe_adopted_effect(effect);
     case EffectType::kAdoptedMember:
       return "adopted_member" + job + describe_adopted_effect(effect);

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Data directories of each format version, kept in golden/, open and answer as when they were
-written.
+written. format-2-adopted is of format 2 too, with queues that show plain keys.
 
     tests/crash/format_test.py                 every directory that is there
     tests/crash/format_test.py --write NAME    writes golden/NAME.tar.gz and golden/NAME.jsonl, with
@@ -52,6 +52,11 @@ BEFORE_CHECKPOINT = [
     ["Q.ADD", "queue", "blocked", "x", "NEED", "waits"],
     ["Q.POP", 1, "queue", "WORKER", "w"],
     ["Q.ACK", "queue", "done", 1, "RESULT", "its result"],
+    ["ZADD", "shown:pending", 1, "a", 2, "b"],
+    ["SET", "shown:payload:a", "payload of a"],
+    ["Q.CONFIG", "shown", "SET", "events", f"1000:{CENTURY_MS}"],
+    ["Q.ADOPT", "shown", "PENDING", "shown:pending", "ACTIVE", "shown:active",
+     "PAYLOAD", "shown:payload:"],
 ]
 AFTER_CHECKPOINT = [
     ["SET", "replaced", "after"],
@@ -69,6 +74,10 @@ AFTER_CHECKPOINT = [
     ["Q.NACK", "queue", "urgent", 2, "FATAL", "ERROR", "broken"],
     ["Q.ADD", "queue", "last", "x", "PRI", "LOW", "GROUP", "team.2"],
     ["Q.MOVE", "queue", "last", "PRI", "HIGH"],
+    ["SADD", "shown:active", "c"],
+    ["Q.ADOPT", "shown later", "PENDING", "later:pending", "ACTIVE", "later:active",
+     "PAYLOAD", "later:payload:", "LEASE", 604_800_000],
+    ["ZADD", "later:pending", 1, "d"],
 ]
 READS = [
     ["DBSIZE"], ["GET", "string"], ["GET", "expires"], ["PEXPIRETIME", "expires"],
@@ -82,6 +91,8 @@ READS = [
     ["Q.GET", "queue", "waits", "WITH", "payload"],
     ["Q.GET", "queue", "later"], ["Q.GET", "queue", "blocked"], ["Q.GET", "queue", "urgent"],
     ["Q.GET", "queue", "last"], ["Q.LIST", "queue", "BY", "AGE"], ["Q.EVENTS", "queue", "-"],
+    ["Q.LIST", "shown", "WITH", "payload"], ["Q.EVENTS", "shown", "-"],
+    ["Q.LIST", "shown later", "BRIEF"],
     # What a pop decides: the order, and tokens that no earlier lease had.
     ["EVAL", "local job = redis.call('Q.POP', 1, 'queue')[1] return {job[4], job[6]}", 0],
     ["EVAL", "local job = redis.call('Q.POP', 1, 'queue')[1] return {job[4], job[6]}", 0],
@@ -135,11 +146,12 @@ def check_directory(program, path):
         with tarfile.open(path) as archive:
             archive.extractall(directory)
         expected = path.with_name(path.name.replace(".tar.gz", ".jsonl"))
+        lines = expected.read_text(encoding="ascii").splitlines()
         # Twice: as it was left, and what this server made of it. Pops change it and come last.
-        for reads in (len(READS) - POPS, len(READS)):
+        for reads in (len(lines) - POPS, len(lines)):
             with Server(program, DISK, directory=directory) as server:
                 connection = server.connect()
-                for line in expected.read_text(encoding="ascii").splitlines()[:reads]:
+                for line in lines[:reads]:
                     words, reply = json.loads(line)
                     require_equal(ask(connection, words), reply, f"{path.name}: {words}")
                 server.kill()

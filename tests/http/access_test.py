@@ -163,6 +163,30 @@ def test_a_token_may_speak_for_a_user(options):
         require_problem(client.get("/api/v1/queues/mine:q"), 401, "BADTOKEN")
 
 
+def test_payloads_of_shown_keys(options):
+    """A payload of plain keys that a queue shows is read and deleted by the user's own rights."""
+    secret = "token-of-a-user-0123"
+    server = serve(options, {"user": "eve on >pw ~ok:* +@all",
+                             "http-token": [f"operate >{secret} user eve", f"admin >{ADMIN_TOKEN}"]})
+    shown = "/api/v1/queues/ok:q/jobs"
+    with Client(server, secret) as client, server.connect() as connection:
+        for words in (["ZADD", "ok:w", 1, "ret", 2, "other"], ["SET", "secret", "x"],
+                      ["Q.ADOPT", "ok:q", "PENDING", "ok:w", "ACTIVE", "ok:act", "PAYLOAD", "sec"]):
+            require(not connection.call(*words).raw.startswith(b"-"), f"{words}")
+        client.expect(200, "GET", shown + "/ret")
+        require_problem(client.get(shown + "/ret?with=payload"), 403, "NOPERM")
+        require_problem(client.get(shown + "?with=payload"), 403, "NOPERM")
+        require_problem(client.post(shown + "/ret:cancel", {}), 403, "NOPERM")
+        require_problem(client.post(shown + ":cancel", {"where": {"state": ["pending"]}}), 403,
+                        "NOPERM")
+        require_equal(connection.call("ZCARD", "ok:w").raw, b":2\r\n", "what is left of the jobs")
+        connection.call("ACL", "SETUSER", "eve", "~sec*")
+        job = client.get(shown + "/ret?with=payload").json
+        require_equal(job["payload"], "x", "the payload")
+        client.expect(200, "POST", shown + "/ret:cancel", {})
+        require_equal(connection.call("EXISTS", "secret").raw, b":0\r\n", "the payload's key")
+
+
 def test_bad_token_lines_do_not_start(options):
     """A role that is none, a short token, half a hash: the server says so and does not start."""
     for line in ("owner >0123456789abcdef", "read >short", "read #0123", "read 0123456789abcdef",

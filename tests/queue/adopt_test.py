@@ -199,8 +199,8 @@ def test_wait_times(_server, dialect, native):
         require(age_ms - 2 <= wait[name] <= (age_ms + took_ms) * 65 / 64 + 2, f"{name}: {wait}")
 
 
-def has_stats(native, **expected):
-    stats = native.stats(QUEUE)
+def has_stats(native, queue=QUEUE, **expected):
+    stats = native.stats(queue)
     return all(stats[name] == value for name, value in expected.items())
 
 
@@ -254,6 +254,122 @@ def test_kill_and_restart(server, dialect, native):
     require_equal(client.exists(EVENT + jobs[4].id), 0, "its payload")
     native.close()
     client.close()
+
+
+def eve_of(server, rules):
+    """The default user's connection, and that of a user with these rules."""
+    admin = Native(server)
+    admin.call("ACL", "SETUSER", "eve", "on", ">pw", *rules.split())
+    eve = Native(server)
+    eve.client = redis.Redis(port=server.port, username="eve", password="pw", socket_timeout=30)
+    return admin, eve
+
+
+def refused(native, *words):
+    try:
+        native.client.execute_command(*words)
+    except redis.exceptions.NoPermissionError:
+        return True
+    return False
+
+
+def test_payloads_need_rights(options):
+    """PAYLOAD reaches no key that the adopter, the caller, or whose lease it is may not use"""
+    server = options.server(DISK)
+    server.start()
+    admin, eve = eve_of(server, "~ok:* +@all -@admin -@dangerous")
+    shown = ["Q.ADOPT", "ok:q", "PENDING", "ok:w", "ACTIVE", "ok:act", "PAYLOAD", "sec"]
+    admin.call("SET", "secret", "the secret")
+    admin.call("RPUSH", "section", "item")
+    admin.add("second", "job", b"x")
+    eve.call("ZADD", "ok:w", 1, "ret", 2, "tion", 3, "ond")
+    require(refused(eve, *shown), "eve adopts")
+    admin.call("ACL", "SETUSER", "eve", "%R~*")
+    require(refused(eve, *shown), "eve adopts and may only read")
+    admin.call("ACL", "SETUSER", "eve", "resetkeys", "~ok:*")
+    require_equal(admin.call(*shown, "LEASE", 100), b"OK", "Q.ADOPT")
+    require(refused(eve, "Q.GET", "ok:q", "ret", "WITH", "payload"), "eve reads")
+    require(refused(eve, "Q.LIST", "ok:q", "WITH", "payload"), "eve reads a list")
+    require(refused(eve, "Q.CANCEL", "ok:q", "ret"), "eve cancels")
+    require(refused(eve, "Q.CANCEL", "ok:q", "WHERE", "STATE", "pending"), "eve cancels all")
+    require_equal(admin.call("ZCARD", "ok:w"), 3, "jobs")
+    for job in ("tion", "ond"):
+        require_equal(admin.cancel("ok:q", job), b"cancelled", job)
+    require_equal(admin.call("EXISTS", "secret", "section", "second"), 3, "what is not hers")
+
+    # A lease goes by the rights of who has adopted, also behind a restart.
+    admin.call("ACL", "SETUSER", "eve", "~sec*")
+    require_equal(eve.call(*shown, "LEASE", 100), b"OK", "Q.ADOPT")
+    for end in (1, 2):
+        admin.call("ACL", "SETUSER", "eve", "resetkeys", "~ok:*")
+        unit = admin.client.pipeline(transaction=True)
+        unit.zrem("ok:w", "ret").sadd("ok:act", "ret").execute()
+        wait_until(lambda: not admin.call("EXISTS", "ok:act"), 20, f"end {end} of the lease")
+        if end == 1:
+            admin.close()
+            eve.close()
+            server.kill()
+            server.start()
+            admin, eve = eve_of(server, "~ok:* +@all")
+    require_equal(has_stats(admin, failed=1, queue="ok:q"), True, "the job has failed")
+    require_equal(admin.call("GET", "secret"), b"the secret", "the payload")
+    wait_until(lambda: '"secret" of a job of queue "ok:q" stays' in server.log_tail(), 20,
+               "a line in the log")
+    admin.close()
+    eve.close()
+    server.close()
+
+
+def test_a_queue_whose_payload_it_would_be(options):
+    """prefix and member name the queue itself: leases and cancellations leave it alone"""
+    server = options.server(DISK)
+    server.start()
+    native = Native(server)
+    native.call("Q.ADOPT", "ok:q", "PENDING", "ok:w", "ACTIVE", "ok:act", "PAYLOAD", "ok:",
+                "LEASE", 100)
+    members = ["q", *(f"m{number}" for number in range(60))]
+    for end in (1, 2):
+        unit = native.client.pipeline(transaction=True)
+        unit.execute_command("DEL", "ok:w")
+        unit.execute_command("SADD", "ok:act", *members)
+        unit.execute()
+        wait_until(lambda: not native.call("EXISTS", "ok:act"), 20, f"end {end} of the leases")
+    wait_until(lambda: has_stats(native, failed=61, queue="ok:q"), 20, "the second ends")
+    native.call("ZADD", "ok:w", 1, "q", 2, "w", 3, "m", 4, "act")
+    require_equal(native.call("Q.CANCEL", "ok:q", "WHERE", "STATE", "pending"), [b"0", 4], "WHERE")
+    require_equal(native.call("TYPE", "ok:q"), b"queue", "the queue's key")
+    native.close()
+    server.kill()
+    server.start()
+    native = Native(server)
+    require_equal(native.call("TYPE", "ok:q"), b"queue", "the queue's key after a restart")
+    native.close()
+    server.close()
+
+
+def test_lines_of_the_log(options):
+    """names cannot forge lines of the log, and there is one of a kind a minute"""
+    server = options.server(DISK)
+    server.start()
+    native = Native(server)
+    forged = "1:M 01 Jan 2026 00:00:00.000 * Ready"
+    key = "ok:act\n" + forged
+    for _ in range(100):
+        native.call("Q.ADOPT", "q", "PENDING", "ok:w\r" + forged, "ACTIVE", key)
+        native.call("RPUSH", key, "x")
+        native.call("DEL", key)
+        native.call("SADD", key, "x")
+        native.call("DEL", key)
+        native.call("DEL", "q")
+    native.call("EVAL", "redis.log(redis.LOG_WARNING, ARGV[1])", 0, "text\r\n" + forged)
+    wait_until(lambda: "script: text\\r\\n" in server.log_tail(), 20, "the script's line")
+    log = server.log_tail(1000)
+    require(not any(line.startswith("1:M") for line in log.replace("\r", "\n").split("\n")), log)
+    require_equal(log.count(", which queue "), 1, "lines about a key that is gone")
+    require_equal(log.count("holds a list, not a set"), 1, "lines about another type")
+    require_equal(log.count("A queue that showed plain Redis keys is gone"), 1, "queues gone")
+    native.close()
+    server.close()
 
 
 if __name__ == "__main__":
