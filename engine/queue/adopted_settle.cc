@@ -93,7 +93,7 @@ bool AdoptedWork::may_settle(const std::shared_ptr<AdoptedGroup>& group) {
 void AdoptedWork::settle_note(const AdoptedNote& note) {
   if (note.what == AdoptedNote::What::kQueue) return renamed(note.group);
   Queue* queue = note.group->queue;
-  if (queue == nullptr) return;
+  if (queue == nullptr || !shows_keys(*queue)) return;
   if (note.what == AdoptedNote::What::kKeyGone) return key_gone(*queue, note);
   for (const AdoptedWarning& warning : view(*queue).warnings()) {
     warn(RareLine::kAdoptedKeyType, "Of the keys that queue " + printable_bytes(queue->key) +
@@ -126,7 +126,7 @@ AdoptedPlace AdoptedWork::place_before(const AdoptedView& keys, const Change& ch
 
 void AdoptedWork::settle_change(const Change& change, const Cause& cause) {
   Queue* queue = change.group->queue;
-  if (queue == nullptr || queue->adopted == nullptr) return;
+  if (queue == nullptr || !shows_keys(*queue)) return;
   const AdoptedView keys = view(*queue);
   const AdoptedPlace after = keys.find(change.id);
   AdoptedPlace before = place_before(keys, change, after);

@@ -76,6 +76,7 @@ void AdoptedWork::renamed(const std::shared_ptr<AdoptedGroup>& group) {
        "Queue " + printable_bytes(queue->key) +
            " has moved to where another queue shows its keys; it shows them no longer");
   record_definition(*queue, nullptr);
+  group->queue = nullptr;
   queue->adopted = nullptr;
 }
 
@@ -95,11 +96,13 @@ bool AdoptedWork::can_watch(const Queue& queue) {
 // --- Q.ADOPT ---
 
 void AdoptedWork::adopt(Queue& queue, AdoptedDefinition definition) {
+  settle();
   touch(queue);
   if (queue.adopted != nullptr) {
     unwatch(queue.adopted->group);
     if (queue.adopted->definition.active != definition.active) {
       record_definition(queue, nullptr);
+      queue.adopted->group->queue = nullptr;
       queue.adopted = nullptr;
     }
   }
@@ -113,6 +116,8 @@ void AdoptedWork::adopt(Queue& queue, AdoptedDefinition definition) {
 }
 
 void AdoptedWork::end(Queue& queue) {
+  settle();
+  if (!shows_keys(queue)) return;
   unwatch(queue.adopted->group);
   queue.adopted->group->queue = nullptr;
   record_definition(queue, nullptr);
