@@ -41,7 +41,7 @@ enum class DebugAccess : uint8_t { kNobody, kLocal, kEverybody };
 // What CONFIG SET may change while commands run: plain atomics, read by any thread.
 struct RuntimeOptions {
   std::atomic<uint64_t> max_memory_bytes{0};
-  std::atomic<uint32_t> slow_log_max_entries{128};
+  std::atomic<uint64_t> slow_log_max_entries{128};
   std::atomic<uint64_t> acl_log_max_entries{128};
   std::atomic<uint64_t> tracking_table_max_keys{1'000'000};
   std::atomic<int64_t> busy_reply_threshold_ms{5000};

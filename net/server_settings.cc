@@ -95,7 +95,7 @@ void apply_limits(const Settings& settings, ServerLimits& limits) {
 void apply_to_engine(const Settings& settings, Engine& engine) {
   RuntimeOptions& options = engine.options();
   options.max_memory_bytes.store(settings.maxmemory_bytes);
-  options.slow_log_max_entries.store(static_cast<uint32_t>(settings.slowlog_max_len));
+  options.slow_log_max_entries.store(static_cast<uint64_t>(settings.slowlog_max_len));
   options.acl_log_max_entries.store(static_cast<uint64_t>(settings.acllog_max_len));
   options.tracking_table_max_keys.store(static_cast<uint64_t>(settings.tracking_table_max_keys));
   options.busy_reply_threshold_ms.store(settings.busy_reply_threshold_ms);

@@ -258,6 +258,7 @@ void EventFile::write_all(const Pieces& pieces) {
   {
     MutexLock lock(mutex_);
     may_grow_by_ = free_bytes <= kept_free ? 0 : (free_bytes - kept_free) / kSlotBytes;
+    may_grow_by_ = std::min<uint64_t>(may_grow_by_, UINT32_MAX - slots_);  // slots have 32 bits
   }
   for (auto at = pieces.begin(); at != pieces.end(); ++at) {
     const Status status = write(**at);

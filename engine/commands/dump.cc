@@ -57,11 +57,6 @@ bool read_payload(const Call& call, OwnedEntry& value) {
   return false;
 }
 
-uint32_t access_second(int64_t steady_ms, int64_t idle_s) {
-  const uint32_t now = Entry::access_second(steady_ms);
-  return idle_s < now ? now - static_cast<uint32_t>(idle_s) : 0;
-}
-
 }  // namespace
 
 void dump_command(Call& call) {
@@ -102,7 +97,10 @@ void restore_command(Call& call) {
   value->set_expire_ms(expire_ms);
   Entry* made = value.get();
   database.put_entry(key, std::move(value));
-  if (options.idle_s >= 0) made->set_access_s(access_second(call.unit.steady_ms, options.idle_s));
+  if (options.idle_s >= 0) {
+    const uint32_t now = Entry::access_second(call.unit.steady_ms);
+    made->set_access_s(Entry::access_before(now, options.idle_s));
+  }
   database.notify(KeyEvent::kRestore, key.key);
   call.reply.ok();
 }

@@ -73,8 +73,7 @@ void object_refcount_command(Call& call) {
 void object_idletime_command(Call& call) {
   const Entry* entry = look_up(call);
   if (entry == nullptr) return;
-  const uint32_t now = Entry::access_second(call.unit.steady_ms);
-  call.reply.integer(now > entry->access_s() ? now - entry->access_s() : 0);
+  call.reply.integer(entry->idle_s(Entry::access_second(call.unit.steady_ms)));
 }
 
 void object_freq_command(Call& call) {

@@ -7,6 +7,7 @@
 // (engine/keyspace/database.h says which).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 
@@ -42,15 +43,23 @@ class Entry {
   int64_t expire_ms() const { return expire_ms_; }
   void set_expire_ms(int64_t when) { expire_ms_ = when; }
 
-  // The second of the last access, for OBJECT IDLETIME. They are counted from a year before the
-  // engine began to serve, since RESTORE may say that a key has been idle for longer.
-  uint32_t access_s() const { return access_s_; }
+  // The second of the last access, for OBJECT IDLETIME, on a clock of 26 bits that begins anew
+  // every two years: nothing is idle for longer. It has no second 0.
   void set_access_s(uint32_t second) { access_s_ = second; }
-  static constexpr uint32_t kFirstAccess = 1U << 25;
-  static constexpr uint32_t kLastAccess = (1U << 26) - 1;
+  static constexpr uint32_t kAccessSeconds = (1U << 26) - 1;
+  static constexpr uint32_t kFirstAccess = 1;
   static uint32_t access_second(int64_t steady_ms) {
-    const int64_t seconds = steady_ms / 1000;
-    return seconds < kFirstAccess ? kFirstAccess + static_cast<uint32_t>(seconds) : kLastAccess;
+    return 1 + static_cast<uint32_t>(steady_ms / 1000 % kAccessSeconds);
+  }
+  // The second that is as long before `now`, at most a year.
+  static uint32_t access_before(uint32_t now, int64_t idle_s) {
+    const auto idle = static_cast<uint32_t>(std::min<int64_t>(idle_s, kAccessSeconds / 2));
+    return 1 + (now - 1 + kAccessSeconds - idle) % kAccessSeconds;
+  }
+  uint32_t idle_s(uint32_t now) const {
+    const uint32_t idle = (now + kAccessSeconds - access_s_) % kAccessSeconds;
+    // Another thread's clock may be a little ahead.
+    return idle < kAccessSeconds - 3600 ? idle : 0;
   }
 
   StringForm string_form() const { return static_cast<StringForm>(form_); }
@@ -88,9 +97,9 @@ class Entry {
 
   int64_t expire_ms_;
   uint32_t key_size_;
-  uint32_t value_size_;     // of a string
-  uint32_t access_s_ : 26;  // two years of seconds
-  uint32_t form_ : 2;       // of a string
+  uint32_t value_size_;  // of a string
+  uint32_t access_s_ : 26;
+  uint32_t form_ : 2;  // of a string
   uint32_t type_ : 4;
 };
 

@@ -107,7 +107,7 @@ struct JobSuccessor {
 
 struct JobExtras {
   uint32_t cost = 1;
-  uint16_t attempts = 0;  // times given to a worker, the present one included
+  uint32_t attempts = 0;  // times given to a worker, the present one included
   uint16_t crashes = 0;   // leases that ran out
   uint16_t retries_used = 0;
   bool bound = false;    // left the LIFO pairing: it keeps its own ticket

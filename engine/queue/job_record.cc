@@ -334,7 +334,7 @@ bool take_unmet(Bytes& from, std::vector<std::string>& unmet) {
 }
 
 bool decode_times(Bytes& from, uint32_t mask, int64_t base_ms, JobExtras& extras) {
-  if ((mask & kHasAttempts) != 0 && !take_number(from, UINT16_MAX, extras.attempts)) return false;
+  if ((mask & kHasAttempts) != 0 && !take_number(from, UINT32_MAX, extras.attempts)) return false;
   if ((mask & kHasRelease) != 0 && !take_rank(from, base_ms, extras.release_ms)) return false;
   if ((mask & kHasTtlDue) != 0 && !take_time(from, base_ms, extras.ttl_due_ms)) return false;
   if ((mask & kHasTtl) != 0 && !take_number(from, kMaxNumber, extras.ttl_ms)) return false;

@@ -48,6 +48,16 @@ TEST_CASE("Q.POP tells everything that a worker needs") {
   CHECK(job.size() == 15);
 }
 
+TEST_CASE("attempts are counted beyond 2^16, and a restart keeps them") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET crash_limit 10000");
+  q.add("a");
+  q.find_queue("q")->find("a")->extras().attempts = UINT16_MAX;
+  CHECK(q.ask("Q.POP 1 q").items.at(0).field("attempt") == "65536");
+  q.restart(4);
+  CHECK(q.job("a", {"state", "attempts"}) == "active 65536");
+}
+
 TEST_CASE("COUNT pops in one step and stops at the first job that does not fit") {
   QueueTalk q;
   q.say("Q.CONFIG q SET max_active 4");
