@@ -35,6 +35,7 @@ Engine::Engine(ServerPort& server, uint64_t hash_seed)
   for (unsigned i = 0; i < kShards; ++i) {
     shards_[i].index = i;
     shards_[i].token_floor = &token_floor;
+    shards_[i].generated_ids = &generated_ids;
   }
   set_slow_log_threshold_us(10000);
   set_latency_tracking(true);
@@ -97,14 +98,15 @@ DueTimes Engine::next_due() const {
   DueTimes next;
   for (const Shard& shard : shards_) {
     next.wall_ms = std::min(next.wall_ms, shard.next_due_ms.load(std::memory_order_acquire));
+    next.queue_ms =
+        std::min(next.queue_ms, shard.next_due_queue_ms.load(std::memory_order_acquire));
     next.steady_ms =
         std::min(next.steady_ms, shard.next_due_steady_ms.load(std::memory_order_acquire));
   }
   if (tracking_->must_sweep()) next.steady_ms = 0;
   // Where nothing runs before the end of a pause, its end is what is due.
-  if (const int64_t pause_end_ms = pause.end_ms();
-      pause_end_ms != 0 && (next.wall_ms != kNeverMs || next.steady_ms != kNeverMs)) {
-    return {kNeverMs, pause_end_ms};
+  if (const int64_t pause_end_ms = pause.end_ms(); pause_end_ms != 0 && !next.nothing()) {
+    return {kNeverMs, kNeverMs, pause_end_ms};
   }
   return next;
 }
@@ -235,6 +237,7 @@ class EngineReplay final : public Replay {
     }
     unit_.clear();
     set_places();
+    engine_.queue_clock.outgrow(unit_.greatest_queue_ms);
   }
 
  private:
@@ -271,6 +274,10 @@ class EngineReplay final : public Replay {
       if (effect.type == EffectType::kTokenFloor) {
         const auto token = static_cast<uint64_t>(effect.number);
         if (engine_.token_floor.load() < token) engine_.token_floor.store(token);
+        continue;
+      }
+      if (effect.type == EffectType::kQueueTime) {
+        engine_.queue_clock.outgrow(effect.number);
         continue;
       }
       if (effect.type == EffectType::kDatabasePlaces) {

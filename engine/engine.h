@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/queue_clock.h"
+#include "engine/base/times.h"
 #include "engine/client.h"
 #include "engine/client_pause.h"
 #include "engine/departures.h"
@@ -55,17 +57,22 @@ struct RuntimeOptions {
 // Engine::observing: somebody tracks keys (CLIENT TRACKING).
 inline constexpr uint32_t kObserveTracking = 1U << 31;
 
-// The earliest time at which something is due, by each of the two clocks (kNeverMs: nothing).
+// The earliest time at which something is due, by each of the clocks (kNeverMs: nothing).
 struct DueTimes {
-  int64_t wall_ms = kNeverMs;    // unix time
-  int64_t steady_ms = kNeverMs;  // since the engine began to serve
+  int64_t wall_ms = kNeverMs;
+  int64_t queue_ms = kNeverMs;
+  int64_t steady_ms = kNeverMs;
 
-  // Milliseconds from now until the earlier one; not negative.
-  int64_t wait_ms(int64_t now_wall_ms, int64_t now_steady_ms) const {
-    const auto left = [](int64_t due, int64_t now) {
-      return due == kNeverMs ? kNeverMs : due > now ? due - now : 0;
+  bool nothing() const {
+    return wall_ms == kNeverMs && queue_ms == kNeverMs && steady_ms == kNeverMs;
+  }
+  // Milliseconds from now until the earliest one; not negative.
+  int64_t wait_ms(const Times& now) const {
+    const auto left = [](int64_t due_ms, int64_t now_ms) {
+      return due_ms == kNeverMs ? kNeverMs : due_ms > now_ms ? due_ms - now_ms : 0;
     };
-    return std::min(left(wall_ms, now_wall_ms), left(steady_ms, now_steady_ms));
+    return std::min(
+        {left(wall_ms, now.wall_ms), left(queue_ms, now.queue_ms), left(steady_ms, now.steady_ms)});
   }
 };
 
@@ -136,6 +143,11 @@ class Engine {
   // Every lease of a queue that is made later is at least this: tokens of a name never go back, so
   // it rises when a queue is deleted (engine/queue/queue_timers.h).
   std::atomic<uint64_t> token_floor{1};
+
+  // What queues go by. Started by whoever reads the clocks, behind what recovery has found.
+  QueueClock queue_clock;
+  // Of a `*` in Q.ADD, since the start: with the time they are names that come once.
+  std::atomic<uint64_t> generated_ids{0};
 
   // Queues that show plain Redis keys: without one, nobody looks for watched keys. Changed under
   // the locks of all shards, so whoever holds one sees it right.

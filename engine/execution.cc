@@ -119,7 +119,8 @@ void Execution::end_hold() NO_THREAD_SAFETY_ANALYSIS {
   if (!unit_.retired_queues.empty()) [[unlikely]]
     free_retired_queues(unit_);
   if (unit_.record_count != 0) {
-    const Lsn lsn = engine_.journal()->append(unit_.records.view(), unit_.record_count, now_ms_);
+    const Lsn lsn =
+        engine_.journal()->append(unit_.records.view(), unit_.record_count, times_.wall_ms);
     for (ShardMask rest = locked_; rest != 0; rest &= rest - 1) {
       engine_.shard(static_cast<unsigned>(std::countr_zero(rest))).last_lsn = lsn;
     }
@@ -350,7 +351,7 @@ void Execution::execute(Client& client, const Request& request, RespReply& reply
 }
 
 bool Execution::must_wait(Client& client, const Request& request) {
-  const PauseMode mode = engine_.pause.mode(steady_ms_);
+  const PauseMode mode = engine_.pause.mode(times_.steady_ms);
   if (mode == PauseMode::kNone) return false;
   const Command* const command = request.command;
   // What is wrong is told at once.
@@ -405,10 +406,9 @@ bool Execution::put_entry(int number, OwnedEntry entry) {
 }
 
 void Execution::begin_unit() {
-  unit_.now_ms = now_ms_;
-  unit_.steady_ms = steady_ms_;
+  unit_.times = times_;
   unit_.recording = engine_.journal() != nullptr;
-  unit_.paused = engine_.pause.mode(steady_ms_) != PauseMode::kNone;
+  unit_.paused = engine_.pause.mode(times_.steady_ms) != PauseMode::kNone;
   observe();
 }
 
@@ -504,7 +504,7 @@ void Execution::log_slow(const Call& call, uint64_t ticks) {
   // A script's commands come from no connection.
   const Client& client = call.client;
   const Bytes address = client.port == nullptr ? Bytes("?:0") : Bytes(client.address);
-  engine_.slow_log().add(shown, now_ms_, duration_us, client.id, address, client.name,
+  engine_.slow_log().add(shown, times_.wall_ms, duration_us, client.id, address, client.name,
                          engine_.options().slow_log_max_entries.load(std::memory_order_relaxed));
 }
 

@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/base/times.h"
 #include "engine/commands/call.h"
 #include "engine/engine.h"
 #include "engine/key_observer.h"
@@ -35,16 +36,17 @@ class Execution {
   // This one runs inside a command of the same thread that waits or is slow, and that may hold
   // shards: it locks none, and answers BUSY to whoever needs some.
   void set_nested_in_another() { nested_in_another_ = true; }
-  // The wall clock for what follows, unix milliseconds; the I/O thread reads it once a batch.
-  void set_now_ms(int64_t now_ms) { now_ms_ = now_ms; }
-  int64_t now_ms() const { return now_ms_; }
-  // The steady clock likewise: milliseconds since the engine began to serve. All executions of an
-  // engine count from the same moment.
-  void set_steady_ms(int64_t steady_ms) {
-    steady_ms_ = steady_ms;
-    access_s_ = Entry::access_second(steady_ms);
+  // The clocks for what follows; the I/O thread reads them once a batch. All executions of an
+  // engine go by the same clocks.
+  void set_times(const Times& times) {
+    times_ = times;
+    access_s_ = Entry::access_second(times.steady_ms);
   }
-  int64_t steady_ms() const { return steady_ms_; }
+  // The same where the wall clock is never stepped: queue time is what it says.
+  void set_now_ms(int64_t now_ms) { set_times(Times::agreeing(now_ms, times_.steady_ms)); }
+  int64_t now_ms() const { return times_.wall_ms; }
+  void set_steady_ms(int64_t steady_ms) { set_times(Times::agreeing(times_.wall_ms, steady_ms)); }
+  int64_t steady_ms() const { return times_.steady_ms; }
 
   // Runs one request of `client`, which may write its reply, queue it (MULTI), or block the client
   // (client.waiter is set then, and no reply written).
@@ -88,7 +90,7 @@ class Execution {
 
   // Deletes keys whose time has come, does what is due in queues and serves who waits for it, a
   // bounded number in each lock hold. True: more is due already.
-  bool run_timers(int64_t now_ms, int64_t steady_ms);
+  bool run_timers(const Times& now);
 
   // The connection is gone, as Engine::disconnect() says; its tied leases end after their grace.
   // Between batches, with the clocks set.
@@ -167,8 +169,7 @@ class Execution {
   Engine& engine_;
   Unit unit_;
   KeyObserver observer_;
-  int64_t now_ms_ = 0;
-  int64_t steady_ms_ = 0;
+  Times times_;
   uint32_t access_s_ = Entry::kFirstAccess;
   ShardMask locked_ = 0;
   Lsn gate_ = 0;

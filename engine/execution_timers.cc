@@ -40,22 +40,21 @@ void Execution::expire_keys(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
 
 void Execution::run_queue_timers(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
   free_dying_queues(shard, kMaxFreedPerHold);
-  if (Queue* queue = due_queue(shard, unit_.now_ms, unit_.steady_ms)) {
+  if (Queue* queue = due_queue(shard, unit_.times)) {
     const KeyRef key(queue->key);
     Database database = Database::at_index(shard, queue->database, unit_);
     QueueWork(database, key, *queue, unit_).run_timers(kMaxQueueTimersPerHold);
     if (queue->adopted != nullptr) run_adopted_timers(*queue);
     list_queue_timers(shard, *queue);
   }
-  lower_queue_due_times(shard);
+  set_queue_due_times(shard);
 }
 
-bool Execution::run_timers(int64_t now_ms, int64_t steady_ms) NO_THREAD_SAFETY_ANALYSIS {
-  set_now_ms(now_ms);
-  set_steady_ms(steady_ms);
+bool Execution::run_timers(const Times& now) NO_THREAD_SAFETY_ANALYSIS {
+  set_times(now);
   if (engine_.pause.end_ms() != 0) [[unlikely]] {
-    if (engine_.pause.mode(steady_ms) != PauseMode::kNone) return false;
-    engine_.pause.end_if_over(steady_ms);
+    if (engine_.pause.mode(now.steady_ms) != PauseMode::kNone) return false;
+    engine_.pause.end_if_over(now.steady_ms);
   }
   Tracking& tracking = engine_.tracking();
   if (tracking.must_sweep()) tracking.sweep(kMaxSweptItems);
@@ -63,8 +62,9 @@ bool Execution::run_timers(int64_t now_ms, int64_t steady_ms) NO_THREAD_SAFETY_A
   for (unsigned index = 0; index < kShards; ++index) {
     Shard& shard = engine_.shard(index);
     const auto is_due = [&] {
-      return shard.next_due_ms.load(std::memory_order_acquire) <= now_ms ||
-             shard.next_due_steady_ms.load(std::memory_order_acquire) <= steady_ms;
+      return shard.next_due_ms.load(std::memory_order_acquire) <= now.wall_ms ||
+             shard.next_due_queue_ms.load(std::memory_order_acquire) <= now.queue_ms ||
+             shard.next_due_steady_ms.load(std::memory_order_acquire) <= now.steady_ms;
     };
     if (!is_due()) continue;
     end_hold();

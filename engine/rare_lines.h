@@ -1,7 +1,7 @@
 // RareLines: lines of the server's log about things that may happen often: one of each kind a
 // minute, with the number of those that were left out before it.
 //
-// Any thread. The engine's callers say what time it is (Unit::steady_ms).
+// Any thread. The engine's callers say what time it is (Unit::times).
 #pragma once
 
 #include <array>

@@ -92,14 +92,17 @@ struct Shard {
   // Every lease of a queue that is made from now on is at least this; the engine's, one for all
   // shards, raised under the lock of the queue that goes.
   std::atomic<uint64_t>* token_floor = nullptr;
+  // Ids that queues have chosen since the start (Q.ADD `*`): the engine's, one for all shards.
+  std::atomic<uint64_t>* generated_ids = nullptr;
   // Where older events of queues go; the engine's, null: nowhere. Set before the first queue.
   EventSpill* event_spill = nullptr;
 
   // The lsn of the last unit that changed this shard: a read waits until it is durable.
   Lsn last_lsn GUARDED_BY(mutex) = 0;
-  // When run_timers has something to do here: unix time (keys that expire, queues), and
-  // Unit::steady_ms (leases of queues, queues that are being freed).
+  // When run_timers has something to do here, by each of the clocks of Times: the wall clock (keys
+  // that expire), queue time (queues), the steady clock (leases, queues that are being freed).
   std::atomic<int64_t> next_due_ms{kNeverMs};
+  std::atomic<int64_t> next_due_queue_ms{kNeverMs};
   std::atomic<int64_t> next_due_steady_ms{kNeverMs};
   // Written under the lock, read by anyone: connections that tied_clients knows.
   std::atomic<size_t> tied_connections{0};

@@ -68,6 +68,9 @@ class EngineWalk final : public CheckpointWalk {
     // Of queues that are gone by now; later ones write their own into the log.
     const uint64_t floor = engine_.token_floor.load();
     if (floor > 1) record().token_floor(floor);
+    if (const int64_t queue_ms = engine_.queue_clock.latest_ms(); queue_ms != 0) {
+      record().queue_time(queue_ms);
+    }
     const std::shared_ptr<const FunctionSet> functions = engine_.scripts().functions();
     for (const auto& [name, library] : functions->libraries) {
       record().function_put(name, encode_functions(*library), library->code);

@@ -23,9 +23,10 @@ void DueTimer::wake() {
 void DueTimer::arm() {
   const DueTimes due = thread_.engine().next_due();
   thread_.state().armed_due_ms.store(due.wall_ms, std::memory_order_relaxed);
+  thread_.state().armed_due_queue_ms.store(due.queue_ms, std::memory_order_relaxed);
   thread_.state().armed_due_steady_ms.store(due.steady_ms, std::memory_order_relaxed);
-  const int64_t now_ms = thread_.read_clock();
-  const int64_t wait_ms = due.wait_ms(now_ms, thread_.serving_ms());
+  thread_.read_clock();
+  const int64_t wait_ms = due.wait_ms(thread_.times());
   if (wait_ms == kNeverMs) {
     timer_.cancel();
     return;
@@ -49,8 +50,8 @@ void DueTimer::run() {
   }
   Execution& execution = thread_.execution();
   // True for "more": the work is done in small pieces, with the sockets in between.
-  const int64_t now_ms = thread_.read_clock();
-  execution.run_timers(now_ms, thread_.serving_ms());
+  thread_.read_clock();
+  execution.run_timers(thread_.times());
   if (execution.finish() > thread_.durable_lsn()) thread_.request_end_of_turn();
   thread_.after_batch();
   arm();

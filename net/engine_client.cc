@@ -55,8 +55,8 @@ void EngineClient::speak_for(std::shared_ptr<User> user, int database) {
 RespValue EngineClient::execute(std::span<const Bytes> arguments) {
   CHECK(!closed_ && client_->waiter == nullptr);
   Execution& execution = thread_.execution();
-  execution.set_now_ms(thread_.read_clock());
-  execution.set_steady_ms(thread_.serving_ms());
+  thread_.read_clock();
+  execution.set_times(thread_.times());
   // Nobody waits here for the end of a pause: who asks again later is served.
   const Request request(arguments);
   if (thread_.engine().pause.end_ms() != 0 && execution.must_wait(*client_, request)) {
@@ -156,8 +156,8 @@ void EngineClient::close() {
   // The engine is told under shard locks, which a command up the stack may hold.
   thread_.run_outermost([&thread = thread_, client = client_] {
     Execution& execution = thread.execution();
-    execution.set_now_ms(thread.read_clock());
-    execution.set_steady_ms(thread.serving_ms());
+    thread.read_clock();
+    execution.set_times(thread.times());
     execution.disconnect(*client);
     if (execution.finish() > thread.durable_lsn()) thread.request_end_of_turn();
     thread.after_batch();

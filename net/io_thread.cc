@@ -55,13 +55,8 @@ void IoThread::add_level() {
 IoThread* IoThread::current() { return current_thread; }
 
 int64_t IoThread::read_clock() {
-  using std::chrono::system_clock;
-  const auto now = system_clock::now().time_since_epoch();
-  now_ms_ = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-  const int64_t since_ms = state_.serving_since_ms.load(std::memory_order_acquire);
-  now_steady_ms_ = steady_ms();
-  serving_ms_ = since_ms == 0 ? 0 : now_steady_ms_ - since_ms;
-  return now_ms_;
+  times_ = state_.clocks.read();
+  return times_.wall_ms;
 }
 
 int64_t IoThread::steady_ms() {
@@ -385,10 +380,12 @@ void IoThread::after_batch() { check_due(); }
 void IoThread::check_due() {
   const DueTimes due = engine().next_due();
   if (due.wall_ms >= state_.armed_due_ms.load(std::memory_order_relaxed) &&
+      due.queue_ms >= state_.armed_due_queue_ms.load(std::memory_order_relaxed) &&
       due.steady_ms >= state_.armed_due_steady_ms.load(std::memory_order_relaxed)) {
     return;
   }
   state_.armed_due_ms.store(due.wall_ms, std::memory_order_relaxed);
+  state_.armed_due_queue_ms.store(due.queue_ms, std::memory_order_relaxed);
   state_.armed_due_steady_ms.store(due.steady_ms, std::memory_order_relaxed);
   state_.wake_timer();
 }
@@ -447,7 +444,7 @@ void IoThread::housekeep() {
     return;
   }
   read_clock();  // the end of a session may change data
-  const int64_t now_ms = now_steady_ms_;
+  const int64_t now_ms = now_steady_ms();
   for (size_t i = 0; i < sessions_.size(); ++i) sessions_[i]->check_time_limits(now_ms);
   if (strangers_->empty()) return;
   need_housekeeping();

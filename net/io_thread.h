@@ -115,13 +115,13 @@ class IoThread {
   // (engine/prefetch.h).
   bool may_prefetch() const { return hold_shards_ && depth_ == 0; }
 
-  // Unix time of the current handler, and milliseconds since the engine began to serve (0 before);
-  // they are read once a batch.
+  // The times of the current handler, read once a batch. read_clock() says the wall clock's.
   int64_t read_clock();
-  int64_t now_ms() const { return now_ms_; }
-  // The same moment by the steady clock.
-  int64_t now_steady_ms() const { return now_steady_ms_; }
-  int64_t serving_ms() const { return serving_ms_; }
+  const Times& times() const { return times_; }
+  int64_t now_ms() const { return times_.wall_ms; }
+  // The same moment by the steady clock, which goes on before the engine serves, too.
+  int64_t now_steady_ms() const { return state_.clocks.steady_ms_at(times_); }
+  int64_t serving_ms() const { return times_.steady_ms; }
   Lsn durable_lsn() const {
     const GroupCommitJournal* journal = state_.journal.load(std::memory_order_relaxed);
     return journal != nullptr ? journal->durable_lsn() : ~Lsn{0};
@@ -208,9 +208,7 @@ class IoThread {
   std::vector<std::unique_ptr<Level>> levels_;
   size_t depth_ = 0;
   bool hold_shards_;
-  int64_t now_ms_ = 0;
-  int64_t now_steady_ms_ = 0;
-  int64_t serving_ms_ = 0;
+  Times times_;
   bool stopping_ = false;
 
   std::vector<std::unique_ptr<Session>> sessions_;

@@ -421,7 +421,7 @@ void Server::log_recovery(double seconds) {
 }
 
 void Server::serve() {
-  state_.serving_since_ms.store(IoThread::steady_ms(), std::memory_order_release);
+  state_.clocks.start(engine_->queue_clock);
   // From here on requests run; it happens before the store that tells them so.
   state_.loading.store(false, std::memory_order_release);
   due_timer_->wake();

@@ -118,6 +118,10 @@ void Server::info_server(InfoWriter& out) {
   out.field("config_file", config_.file());
   out.field("io_threads_active", int64_t{io_threads_.size() > 1});
   out.field("sluice_version", kSluiceVersion);
+  char ahead_s[32];
+  std::snprintf(ahead_s, sizeof(ahead_s), "%.3f",
+                static_cast<double>(engine_->queue_clock.ahead_ms()) / 1000);
+  out.field("sluice_queue_time_ahead_seconds", ahead_s);
   out.field("sluice_io_threads", static_cast<int64_t>(io_threads_.size()));
 }
 

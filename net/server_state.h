@@ -11,6 +11,7 @@
 #include <functional>
 
 #include "engine/engine.h"
+#include "net/clocks.h"
 #include "net/log_pace.h"
 #include "storage/group_commit.h"
 
@@ -74,11 +75,11 @@ struct ServerState {
   std::atomic<bool> stopping{false};
   ServerLimits limits;
 
-  // When the engine began to serve, by the steady clock; 0: not yet. Leases count from there.
-  std::atomic<int64_t> serving_since_ms{0};
+  Clocks clocks;
   // The times for which I/O thread 0's timer is set (DueTimes); whoever makes something due earlier
   // calls wake_timer.
   std::atomic<int64_t> armed_due_ms{kNeverMs};
+  std::atomic<int64_t> armed_due_queue_ms{kNeverMs};
   std::atomic<int64_t> armed_due_steady_ms{kNeverMs};
   std::function<void()> wake_timer;
 

@@ -188,9 +188,9 @@ void Session::run_requests() {
   Execution& execution = thread_.execution();
   RequestBatch& batch = thread_.batch();
   batch.clear();
-  execution.set_now_ms(thread_.read_clock());
+  thread_.read_clock();
   active_ms_ = thread_.now_steady_ms();
-  execution.set_steady_ms(thread_.serving_ms());
+  execution.set_times(thread_.times());
   update_parser_limits();
   RespReply reply(out_, client_.protocol);
   reply.count_errors_in(execution.error_counts());
@@ -564,8 +564,8 @@ void Session::close() {
 // The ends of tied leases may be a change like any other.
 void Session::leave_engine() {
   Execution& execution = thread_.execution();
-  execution.set_now_ms(thread_.read_clock());
-  execution.set_steady_ms(thread_.serving_ms());
+  thread_.read_clock();
+  execution.set_times(thread_.times());
   execution.disconnect(client_);
   if (execution.finish() > thread_.durable_lsn()) thread_.request_end_of_turn();
   thread_.after_batch();

@@ -31,7 +31,8 @@
 namespace sluice {
 
 // Of the directory as a whole, in the file "FORMAT". 2: the head of a queue says how many events
-// are kept. 3: an adoption says who has adopted. A directory of an older version becomes one of the
+// are kept. 3: an adoption says who has adopted, a job the AT that it was given where the clocks
+// differ, a checkpoint what queue time was. A directory of an older version becomes one of the
 // present version when it is opened.
 inline constexpr uint32_t kFormatVersion = 3;
 inline constexpr uint32_t kOldestFormatVersion = 1;

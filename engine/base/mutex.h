@@ -15,6 +15,12 @@
 #define SLUICE_ANNOTATE(x)
 #endif
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SLUICE_THREAD_SANITIZER 1
+#endif
+#endif
+
 #define CAPABILITY(x) SLUICE_ANNOTATE(capability(x))
 #define SCOPED_CAPABILITY SLUICE_ANNOTATE(scoped_lockable)
 #define GUARDED_BY(x) SLUICE_ANNOTATE(guarded_by(x))
@@ -52,11 +58,14 @@ class CAPABILITY("mutex") TimedMutex {
   void lock() ACQUIRE() { mutex_.lock(); }
   bool try_lock() TRY_ACQUIRE(true) { return mutex_.try_lock(); }
   bool try_lock_for_ms(int64_t wait_ms) TRY_ACQUIRE(true) {
-    // Until a time of the system clock: clang 16's ThreadSanitizer does not know the call that
-    // try_lock_for makes (pthread_mutex_clocklock) and would report races where there are none. A
-    // jump of the clock makes one wait shorter or longer, and the caller looks again.
-    return mutex_.try_lock_until(std::chrono::system_clock::now() +
-                                 std::chrono::milliseconds(wait_ms));
+    const std::chrono::milliseconds wait(wait_ms);
+#ifdef SLUICE_THREAD_SANITIZER
+    // clang 16's ThreadSanitizer does not know the call that try_lock_for makes
+    // (pthread_mutex_clocklock) and would report races where there are none.
+    return mutex_.try_lock_until(std::chrono::system_clock::now() + wait);
+#else
+    return mutex_.try_lock_for(wait);
+#endif
   }
   void unlock() RELEASE() { mutex_.unlock(); }
   void assert_held() const ASSERT_CAPABILITY(this) {}

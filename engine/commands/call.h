@@ -30,7 +30,7 @@ struct Call {
   // Inside MULTI, a script, or a waiter being served: blocking forms answer at once.
   bool nested = false;
 
-  int64_t now_ms() const { return unit.now_ms; }
+  int64_t now_ms() const { return unit.times.wall_ms; }
 
   // The key at this argument; its hash is computed once for the first key of a command.
   KeyRef key(size_t argument) const { return key(args[argument]); }

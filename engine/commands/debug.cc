@@ -46,7 +46,7 @@ void describe_object(Call& call) {
   constexpr size_t kFrameBytes = 11;
   const size_t bytes =
       rdb::can_write(entry->type()) ? rdb::write_payload(*entry).size() - kFrameBytes : 0;
-  const int64_t idle_s = entry->idle_s(Entry::access_second(call.unit.steady_ms));
+  const int64_t idle_s = entry->idle_s(Entry::access_second(call.unit.times.steady_ms));
   char text[200];
   std::snprintf(text, sizeof(text),
                 "Value at:%p refcount:%lld encoding:%.*s serializedlength:%zu lru:%lld "

@@ -98,7 +98,7 @@ void restore_command(Call& call) {
   Entry* made = value.get();
   database.put_entry(key, std::move(value));
   if (options.idle_s >= 0) {
-    const uint32_t now = Entry::access_second(call.unit.steady_ms);
+    const uint32_t now = Entry::access_second(call.unit.times.steady_ms);
     made->set_access_s(Entry::access_before(now, options.idle_s));
   }
   database.notify(KeyEvent::kRestore, key.key);

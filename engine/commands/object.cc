@@ -73,7 +73,7 @@ void object_refcount_command(Call& call) {
 void object_idletime_command(Call& call) {
   const Entry* entry = look_up(call);
   if (entry == nullptr) return;
-  call.reply.integer(entry->idle_s(Entry::access_second(call.unit.steady_ms)));
+  call.reply.integer(entry->idle_s(Entry::access_second(call.unit.times.steady_ms)));
 }
 
 void object_freq_command(Call& call) {

@@ -77,16 +77,15 @@ void reply_place(Reply& reply, const AdoptedView& keys, const Queue& queue,
 }
 
 // 18 fields: its runs.
-void reply_runs(Reply& reply, const Queue& queue, const AdoptedPlace& place, int64_t now_ms,
-                int64_t steady_ms) {
+void reply_runs(Reply& reply, const Queue& queue, const AdoptedPlace& place, const Times& now) {
   const AdoptedMember* kept = queue.adopted->find(place.id);
   const int64_t lease_ms = queue.adopted->definition.lease_ms;
   const int64_t reclaims = kept == nullptr ? 0 : kept->reclaims;
   std::optional<int64_t> started;
   std::optional<int64_t> deadline;
   if (place.active && kept != nullptr) {
-    started = kept->since_ms;
-    if (lease_ms != 0) deadline = now_ms + kept->since_steady + lease_ms - steady_ms;
+    started = now.shown_ms(kept->since_ms);
+    if (lease_ms != 0) deadline = now.wall_ms + kept->since_steady + lease_ms - now.steady_ms;
   }
   nulls(reply, {"not_before", "ttl_left_ms"});
   integer_or_null(reply, "lease_ms", lease_ms);
@@ -131,7 +130,7 @@ void reply_adopted_job(Call& call, const Queue& queue, const AdoptedPlace& place
     reply_enqueued(call.reply, adopted_view(call, queue), queue, place);
   } else {
     reply_place(call.reply, adopted_view(call, queue), queue, place);
-    reply_runs(call.reply, queue, place, call.now_ms(), call.unit.steady_ms);
+    reply_runs(call.reply, queue, place, call.unit.times);
   }
   if (with.payload) reply_payload(call, queue, place);
   if (with.result) nulls(call.reply, {"result"});
@@ -140,7 +139,7 @@ void reply_adopted_job(Call& call, const Queue& queue, const AdoptedPlace& place
 }  // namespace
 
 AdoptedView adopted_view(const Call& call, const Queue& queue) {
-  return {call.engine.shards(), queue, call.now_ms()};
+  return {call.engine.shards(), queue, call.unit.times};
 }
 
 AdoptedWork adopted_work(const Call& call) {

@@ -85,10 +85,10 @@ bool is_trimmed(const EventLog& log, const EventsRequest& request) {
   return request.after + 1 < oldest_seq(log) || request.after > log.last_seq();
 }
 
-void reply_event(Reply& reply, const Event& event) {
+void reply_event(Reply& reply, const Event& event, const Times& now) {
   reply.array(5);
   reply.integer(static_cast<int64_t>(event.seq));
-  reply.integer(event.time_ms);
+  reply.integer(now.shown_ms(event.time_ms));
   reply.bulk(event_type_name(event.type));
   reply.bulk(event.id);
   const size_t mark = reply.open_array();
@@ -104,8 +104,8 @@ void reply_event(Reply& reply, const Event& event) {
 }
 
 // How far a call has looked, where that is not told by the events themselves.
-void reply_mark(Reply& reply, const EventLog::Looked& last) {
-  reply_event(reply, {last.seq, last.time_ms, EventType::kNone, {}, {}});
+void reply_mark(Reply& reply, const EventLog::Looked& last, const Times& now) {
+  reply_event(reply, {last.seq, last.time_ms, EventType::kNone, {}, {}}, now);
 }
 
 // Replies an array of the events, or the error. It ends in front of lost ones; false: nothing is in
@@ -127,7 +127,7 @@ bool try_reply_events(Call& call, const EventLog& log, const EventsRequest& requ
     if (!request.wants(event)) return true;
     ++bounds.chunks_read;
     open();
-    reply_event(call.reply, event);
+    reply_event(call.reply, event, call.unit.times);
     told = event.seq;
     return ++count < static_cast<size_t>(request.count);
   };
@@ -135,7 +135,7 @@ bool try_reply_events(Call& call, const EventLog& log, const EventsRequest& requ
   const bool passed_over = looked.seq > told;
   if (passed_over && (!request.id.empty() || looked.stopped)) {
     open();
-    reply_mark(call.reply, looked);
+    reply_mark(call.reply, looked, call.unit.times);
     ++count;
   }
   lost_seq = looked.lost_seq;

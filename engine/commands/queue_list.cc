@@ -109,14 +109,14 @@ void q_list_command(Call& call) {
   const auto weigh = [&](const Job& job) { return shown_bytes(job, request.with); };
   if (request.order == JobOrder::kDispatch) {
     if (request.cursor != "0") return call.reply.error("ERR invalid cursor");
-    page.jobs = next_in_order(*queue, static_cast<size_t>(request.count), at.now_ms);
+    page.jobs = next_in_order(*queue, static_cast<size_t>(request.count), at.now.queue_ms);
     size_t bytes = 0;
     const auto fits = [&](const Job* job) {
       return std::exchange(bytes, bytes + weigh(*job)) < kMaxPageBytes;
     };
     page.jobs.erase(std::find_if_not(page.jobs.begin(), page.jobs.end(), fits), page.jobs.end());
   } else if (!walk_jobs(*queue, request.selector, request.order, request.cursor,
-                        static_cast<size_t>(request.count), at.now_ms, page, weigh)) {
+                        static_cast<size_t>(request.count), at.now.queue_ms, page, weigh)) {
     return call.reply.error("ERR invalid cursor");
   }
   call.reply.array(2);

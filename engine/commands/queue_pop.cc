@@ -15,7 +15,7 @@ namespace {
 void reply_jobs(Call& call, Bytes name, const Queue& queue, const std::vector<Job*>& jobs) {
   call.reply.array(jobs.size());
   for (const Job* job : jobs) {
-    reply_popped_job(call.reply, name, queue, *job, call.now_ms(), call.unit.steady_ms);
+    reply_popped_job(call.reply, name, queue, *job, call.unit.times);
   }
 }
 

@@ -90,7 +90,7 @@ void reply_place(Reply& reply, const Queue& queue, const Job& job, JobState stat
                   pending ? static_cast<int64_t>(queue.position(&job)) : 0);
   const int64_t eta_ms = pending ? queue.eta_ms(&job) : -1;
   integer_or_null(reply, "eta_ms", eta_ms >= 0, eta_ms);
-  text_or_null(reply, "why", why_waiting(queue, job, at.now_ms, at.has_waiters));
+  text_or_null(reply, "why", why_waiting(queue, job, at.now, at.has_waiters));
   band(reply, queue, job);
   name(reply, "group");
   reply.bulk(job.lane->group->name);
@@ -106,9 +106,10 @@ void reply_budgets(Reply& reply, const Queue& queue, const Job& job, JobState st
   const bool lives = !is_terminal(state);
   const bool delayed = state == JobState::kDelayed;
   name(reply, "enqueued");
-  reply.integer(job.enqueued_ms());
-  integer_or_null(reply, "not_before", delayed, delayed ? queue.owned_ticket(&job)->gate_ms() : 0);
-  const int64_t ttl_ms = lives ? ttl_left_ms(job, state, at.now_ms) : -1;
+  reply.integer(at.now.shown_ms(job.enqueued_ms()));
+  integer_or_null(reply, "not_before", delayed,
+                  delayed ? at.now.shown_ms(queue.owned_ticket(&job)->gate_ms()) : 0);
+  const int64_t ttl_ms = lives ? ttl_left_ms(job, state, at.now.queue_ms) : -1;
   integer_or_null(reply, "ttl_left_ms", ttl_ms >= 0, ttl_ms);
   name(reply, "lease_ms");
   reply.integer(lease_ms(queue, job));
@@ -127,6 +128,11 @@ void reply_budgets(Reply& reply, const Queue& queue, const Job& job, JobState st
   for (const std::string& need : options->needs) reply.bulk(need);
 }
 
+// When the lease ends, by the wall clock.
+int64_t deadline_of(const JobRun& run, const Times& now) {
+  return now.wall_ms + run.deadline_steady - now.steady_ms;
+}
+
 // 10 fields: its run, or what came of it.
 void reply_run(Reply& reply, const Job& job, const ShownAt& at) {
   const JobRun* run = job.run();
@@ -138,11 +144,13 @@ void reply_run(Reply& reply, const Job& job, const ShownAt& at) {
   text_or_null(reply, "worker",
                run == nullptr || run->worker == nullptr ? Bytes() : run->worker->name);
   integer_or_null(reply, "deadline", run != nullptr,
-                  run == nullptr ? 0 : at.now_ms + run->deadline_steady - at.steady_ms);
-  integer_or_null(reply, "started", run != nullptr, run == nullptr ? 0 : run->started_ms);
+                  run == nullptr ? 0 : deadline_of(*run, at.now));
+  integer_or_null(reply, "started", run != nullptr,
+                  run == nullptr ? 0 : at.now.shown_ms(run->started_ms));
   name(reply, "cancel");
   run != nullptr && run->cancelled ? reply.bulk(run->cancel_reason) : reply.null();
-  integer_or_null(reply, "finished", end != nullptr, end == nullptr ? 0 : end->finished_ms);
+  integer_or_null(reply, "finished", end != nullptr,
+                  end == nullptr ? 0 : at.now.shown_ms(end->finished_ms));
   integer_or_null(reply, "run_ms", ran, ran ? end->run_ms : 0);
   text_or_null(reply, "error", extras == nullptr ? Bytes() : extras->error);
   text_or_null(reply, "progress", extras == nullptr ? Bytes() : extras->progress);
@@ -150,19 +158,19 @@ void reply_run(Reply& reply, const Job& job, const ShownAt& at) {
   reply.boolean(extras != nullptr && extras->successor != nullptr);
 }
 
-void reply_brief(Reply& reply, const Job& job, JobState state) {
+void reply_brief(Reply& reply, const Job& job, JobState state, const ShownAt& at) {
   name(reply, "id");
   reply.bulk(job.id());
   name(reply, "state");
   reply.bulk(job_state_name(state));
   name(reply, "enqueued");
-  reply.integer(job.enqueued_ms());
+  reply.integer(at.now.shown_ms(job.enqueued_ms()));
 }
 
 }  // namespace
 
 void reply_popped_job(Reply& reply, Bytes queue_name, const Queue& queue, const Job& job,
-                      int64_t now_ms, int64_t steady_ms) {
+                      const Times& now) {
   const JobRun& run = *job.run();
   const JobExtras& extras = *job.extras_if();
   reply.map(15);
@@ -173,7 +181,7 @@ void reply_popped_job(Reply& reply, Bytes queue_name, const Queue& queue, const 
   name(reply, "lease");
   reply.integer(static_cast<int64_t>(run.token));
   name(reply, "deadline");
-  reply.integer(now_ms + run.deadline_steady - steady_ms);
+  reply.integer(deadline_of(run, now));
   name(reply, "attempt");
   reply.integer(extras.attempts);
   name(reply, "crashes");
@@ -186,7 +194,7 @@ void reply_popped_job(Reply& reply, Bytes queue_name, const Queue& queue, const 
   name(reply, "cost");
   reply.integer(job.cost());
   name(reply, "enqueued");
-  reply.integer(job.enqueued_ms());
+  reply.integer(now.shown_ms(job.enqueued_ms()));
   name(reply, "max_run_ms");
   reply.integer(max_run_ms(queue, job));
   text_or_null(reply, "progress", extras.progress);
@@ -209,10 +217,9 @@ size_t waiting_pops(const Call& call, const KeyRef& key) {
 }
 
 ShownAt::ShownAt(const Call& call, const KeyRef& key, const Queue& queue, ShownFields asked)
-    : now_ms(std::max(queue.queue_ms, call.unit.now_ms)),
-      steady_ms(call.unit.steady_ms),
-      has_waiters(waiting_pops(call, key) != 0),
-      with(asked) {}
+    : now(call.unit.times), has_waiters(waiting_pops(call, key) != 0), with(asked) {
+  now.queue_ms = std::max(now.queue_ms, queue.queue_ms);
+}
 
 size_t shown_bytes(const Job& job, ShownFields with) {
   size_t bytes = with.payload ? job.payload().size() : 0;
@@ -232,7 +239,7 @@ void reply_shown_job(Reply& reply, const Queue& queue, const Job& job, const Sho
   const JobState state = queue.shown_state(&job);
   reply.map((at.with.brief ? 3U : 29U) + (at.with.payload ? 1 : 0) + (at.with.result ? 1 : 0));
   if (at.with.brief) {
-    reply_brief(reply, job, state);
+    reply_brief(reply, job, state, at);
   } else {
     reply_place(reply, queue, job, state, at);
     reply_budgets(reply, queue, job, state, at);

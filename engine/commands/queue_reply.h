@@ -1,8 +1,8 @@
 // A job of a native queue in replies: as whoever pops it gets it, and as Q.GET and Q.LIST show it.
 //
 // Maps in RESP3, flat arrays in RESP2. The names and their order are part of the protocol
-// (PROTOCOL.md, "The native queue"). Times are unix milliseconds of queue time, durations
-// milliseconds. REQUIRES for everything here: the lock of the queue's shard.
+// (PROTOCOL.md, "The native queue"). Times are unix milliseconds as the wall clock has them now,
+// durations milliseconds. REQUIRES for everything here: the lock of the queue's shard.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,9 @@
 
 namespace sluice {
 
-// What Q.POP replies for each job. REQUIRES: the job is active. `steady_ms` is the unit's, for the
-// lease's deadline.
+// What Q.POP replies for each job. REQUIRES: the job is active.
 void reply_popped_job(Reply& reply, Bytes queue_name, const Queue& queue, const Job& job,
-                      int64_t now_ms, int64_t steady_ms);
+                      const Times& now);
 
 // What Q.GET and Q.LIST tell only where it is asked for (`WITH field`), or leave out (`BRIEF`).
 struct ShownFields {
@@ -38,9 +37,8 @@ size_t waiting_pops(const Call& call, const KeyRef& key);
 struct ShownAt {
   ShownAt(const Call& call, const KeyRef& key, const Queue& queue, ShownFields asked);
 
-  int64_t now_ms;     // queue time
-  int64_t steady_ms;  // of the unit
-  bool has_waiters;   // a pop waits here
+  Times now;         // queue time is the queue's
+  bool has_waiters;  // a pop waits here
   ShownFields with;
 };
 void reply_shown_job(Reply& reply, const Queue& queue, const Job& job, const ShownAt& at);

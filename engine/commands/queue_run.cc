@@ -68,7 +68,8 @@ void reply_nack(Call& call, const QueueWork::NackOutcome& outcome) {
   call.reply.bulk("state");
   call.reply.bulk(job_state_name(outcome.state));
   call.reply.bulk("not_before");
-  outcome.not_before_ms != 0 ? call.reply.integer(outcome.not_before_ms) : call.reply.null();
+  outcome.not_before_ms != 0 ? call.reply.integer(call.unit.times.shown_ms(outcome.not_before_ms))
+                             : call.reply.null();
   call.reply.bulk("attempts_left");
   call.reply.integer(outcome.attempts_left);
 }

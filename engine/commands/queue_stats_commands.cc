@@ -264,7 +264,7 @@ void put_adopted(Call& call, MapReply& line, const Queue& queue) {
 
 // How late timers were when they ran last, or how late the next one is already.
 int64_t timer_lag_ms(const Call& call, const Queue& queue, int64_t now_ms) {
-  const int64_t steady_ms = call.unit.steady_ms;
+  const int64_t steady_ms = call.unit.times.steady_ms;
   return std::max({queue.timer_lag_ms, now_ms - std::min(now_ms, queue.next_due_ms()),
                    steady_ms - std::min(steady_ms, queue.next_due_steady())});
 }
@@ -273,7 +273,7 @@ int64_t timer_lag_ms(const Call& call, const Queue& queue, int64_t now_ms) {
 
 void reply_queue_line(Call& call, const KeyRef& key, const Queue& queue, int64_t window_ms) {
   const QueueStats& stats = queue.stats;
-  const int64_t now_ms = std::max(queue.queue_ms, call.now_ms());
+  const int64_t now_ms = std::max(queue.queue_ms, call.unit.times.queue_ms);
   const Counted counted = count(call, queue, now_ms);
   MapReply map(call.reply);
   put_gauges(map, counted.all);
@@ -297,12 +297,12 @@ void reply_queue_line(Call& call, const KeyRef& key, const Queue& queue, int64_t
     rates.number("completed", stats.completed.per_second(now_ms, window_ms));
   }
   map.integer("timer_lag_ms", timer_lag_ms(call, queue, now_ms));
-  map.integer("since", stats.since_ms != 0 ? stats.since_ms : now_ms);
+  map.integer("since", call.unit.times.shown_ms(stats.since_ms != 0 ? stats.since_ms : now_ms));
   if (queue.adopted != nullptr) put_adopted(call, map, queue);
 }
 
 void reply_by_priority(Call& call, const Queue& queue) {
-  const int64_t now_ms = std::max(queue.queue_ms, call.now_ms());
+  const int64_t now_ms = std::max(queue.queue_ms, call.unit.times.queue_ms);
   static const StatsLine none;
   std::vector<BandCount> bands = count(call, queue, now_ms).bands;
   for (const auto& [number, line] : queue.stats.bands()) {
@@ -395,7 +395,7 @@ void reply_by_tag(Call& call, const Queue& queue, Bytes name) {
 
 // Workers that hold leases. Those of pops that named none are not among them.
 void reply_by_worker(Call& call, const Queue& queue) {
-  const int64_t now_ms = std::max(queue.queue_ms, call.now_ms());
+  const int64_t now_ms = std::max(queue.queue_ms, call.unit.times.queue_ms);
   MapReply map(call.reply);
   for (const auto& [name, worker] : queue.workers()) {
     if (worker->active.empty()) continue;

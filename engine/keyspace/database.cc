@@ -130,7 +130,7 @@ void Database::unlink(const KeyRef& key, Entry* entry) {
 Entry* Database::find(const KeyRef& key) {
   Entry* entry = keyspace().entries.find(key.key, key.hash);
   if (entry == nullptr) return nullptr;
-  if (entry->expire_ms() != 0 && entry->expire_ms() <= unit_->now_ms && !unit_->replaying) {
+  if (entry->expire_ms() != 0 && entry->expire_ms() <= unit_->times.wall_ms && !unit_->replaying) {
     if (unit_->paused) return nullptr;
     remove(key, entry);
     notify(KeyEvent::kExpired, key.key);
@@ -376,7 +376,7 @@ size_t Database::expire_due(size_t limit) {
   size_t expired = 0;
   while (expired < limit && !keys.expiries.empty()) {
     const auto due = keys.expiries.front();
-    if (static_cast<int64_t>(due.major) > unit_->now_ms) break;
+    if (static_cast<int64_t>(due.major) > unit_->times.wall_ms) break;
     const int64_t expire_ms = static_cast<int64_t>(due.major);
     Entry* entry = keys.entries.find_hash(
         due.minor, [&](const Entry* candidate) { return candidate->expire_ms() == expire_ms; });

@@ -136,10 +136,10 @@ StreamConsumer* Database::stream_see_consumer(const KeyRef& key, Entry* entry, B
   StreamGroup& group = *entry->object<Stream>().groups.find(group_name)->second;
   StreamConsumer* consumer = group.find_consumer(name);
   if (consumer != nullptr) {
-    consumer->seen_ms = unit_->now_ms;
+    consumer->seen_ms = unit_->times.wall_ms;
     return consumer;
   }
-  consumer = group.add_consumer(name, unit_->now_ms);
+  consumer = group.add_consumer(name, unit_->times.wall_ms);
   stream_changed(key, EffectType::kStreamConsumer, encode_stream_consumer(group_name, *consumer));
   notify(KeyEvent::kXGroupCreateConsumer, key.key);
   return consumer;

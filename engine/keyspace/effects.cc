@@ -5,6 +5,7 @@
 #include "engine/base/numbers.h"
 #include "engine/base/varint.h"
 #include "engine/keyspace/stream_records.h"
+#include "engine/queue/job_record.h"
 #include "engine/queue/queue_records.h"
 
 namespace sluice {
@@ -125,6 +126,10 @@ void EffectEncoder::token_floor(uint64_t token) {
                  static_cast<int64_t>(token)));
 }
 
+void EffectEncoder::queue_time(int64_t queue_ms) {
+  end(put_signed(begin(EffectType::kQueueTime, 0, {}, kMaxVarintBytes), queue_ms));
+}
+
 void EffectEncoder::database_places(Bytes places) {
   char* to = begin(EffectType::kDatabasePlaces, 0, {}, places.size() + kMaxVarintBytes);
   end(put_bytes(to, places));
@@ -166,6 +171,9 @@ bool decode_effect(Bytes& records, Effect& effect) {
       return take_bytes(records, effect.value);
     case EffectType::kTokenFloor:
       return take_signed(records, effect.number) && effect.number >= 0;
+    case EffectType::kQueueTime:
+      return take_signed(records, effect.number) && effect.number >= 0 &&
+             effect.number <= kMaxRecordedTime;
     case EffectType::kHashPut:
     case EffectType::kFunctionPut:
       return take_bytes(records, effect.field) && take_bytes(records, effect.value);
@@ -252,6 +260,8 @@ std::string describe_effect(const Effect& effect) {
     }
     case EffectType::kTokenFloor:
       return "token_floor " + std::to_string(effect.number);
+    case EffectType::kQueueTime:
+      return "queue_time " + std::to_string(effect.number);
     case EffectType::kFunctionPut:
       return "function_put " + printable_bytes(effect.key) + " " + printable_bytes(effect.value);
     case EffectType::kFunctionGone:

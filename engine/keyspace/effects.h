@@ -68,6 +68,7 @@ enum class EffectType : uint8_t {
   // No key; value: for the number of each database the index that records call it by.
   kDatabasePlaces = 62,
   kQueueAdoption = 63,  // as kQueueAdopted, with who has adopted them
+  kQueueTime = 64,  // no key; number: queue time, in checkpoints only; what comes later is greater
 };
 
 // A record about a stream under its key.
@@ -75,7 +76,8 @@ inline constexpr bool is_stream_effect(EffectType type) {
   return type >= EffectType::kStreamHead && type <= EffectType::kStreamPending;
 }
 
-// A record about a queue under its key; kTokenFloor, which belongs to no queue, is none.
+// A record about a queue under its key; kTokenFloor and kQueueTime, which belong to no queue, are
+// none.
 inline constexpr bool is_queue_effect(EffectType type) {
   return (type >= EffectType::kQueueConfig && type <= EffectType::kQueueEvents) ||
          type == EffectType::kQueueAdopted || type == EffectType::kAdoptedMember ||
@@ -122,6 +124,7 @@ class EffectEncoder {
   // REQUIRES: is_queue_effect(type).
   void queue_record(EffectType type, int database, Bytes key, Bytes field, Bytes value);
   void token_floor(uint64_t token);
+  void queue_time(int64_t queue_ms);
   // REQUIRES: is_stream_effect(type).
   void stream_record(EffectType type, int database, Bytes key, Bytes field, Bytes value);
   void database_places(Bytes places);

@@ -1,5 +1,7 @@
 // Applying effects during recovery: the same verbs, with a unit that records nothing, on a state
 // that may be behind or ahead of the record (a fuzzy checkpoint).
+#include <algorithm>
+
 #include "engine/keyspace/database.h"
 #include "engine/queue/queue_records.h"
 
@@ -69,7 +71,9 @@ void Database::apply_sorted(const KeyRef& key, const Effect& effect) {
 bool Database::apply_queue(const KeyRef& key, const Effect& effect) {
   Queue& queue = replay_collection(key, Type::kQueue)->object<Queue>();
   record_head_at_end(*unit_, queue);
-  return apply_queue_effect(queue, effect);
+  if (!apply_queue_effect(queue, effect)) return false;
+  unit_->greatest_queue_ms = std::max(unit_->greatest_queue_ms, queue.queue_ms);
+  return true;
 }
 
 void Database::prefetch_key(const Shard& shard, const KeyRef& key,
@@ -114,6 +118,7 @@ bool Database::apply(Shard& shard, Unit& unit, const KeyRef& key, const Effect& 
       return true;
     case EffectType::kFlush:
     case EffectType::kTokenFloor:
+    case EffectType::kQueueTime:
     case EffectType::kDatabasePlaces:
     case EffectType::kFunctionPut:
     case EffectType::kFunctionGone:

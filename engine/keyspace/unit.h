@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/base/bytes.h"
+#include "engine/base/times.h"
 #include "engine/journal.h"
 #include "engine/keyspace/effects.h"
 
@@ -92,13 +93,15 @@ class Unit {
   bool recording = false;
   // During replay collections may be empty for a while, and nothing expires.
   bool replaying = false;
+  // The greatest queue time in a record, also of queues that are gone by now.
+  int64_t greatest_queue_ms = 0;
   // Not null: expiries go here instead of into their indices, which replay builds at its end.
   ReplayExpiries* replay_expiries = nullptr;
   // CLIENT PAUSE: what has expired stays, and nobody sees it.
   bool paused = false;
-  int64_t now_ms = 0;
-  // Milliseconds since the engine began to serve; never goes back. Leases go by it.
-  int64_t steady_ms = 0;
+  // When it runs. Keys expire by the wall clock, leases by the steady one, the rest of queues by
+  // queue time.
+  Times times;
   // Keys that are looked up are noted as used in this second (Entry::access_second); 0: they are
   // not, because the command only asks about them.
   uint32_t access_s = 0;

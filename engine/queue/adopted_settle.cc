@@ -173,10 +173,11 @@ void AdoptedWork::started(Queue& queue, const AdoptedPlace& before) {
   member.band = before.pending ? before.band : queue.config.values().default_band;
   member.score = before.score;
   member.since_ms = queue.queue_ms;
-  member.since_steady = unit_.steady_ms;
+  member.since_steady = unit_.times.steady_ms;
   int64_t waits_since_ms = -1;
   if (before.pending) {
-    waits_since_ms = view(queue).added_ms(member.band, member.score).value_or(-1);
+    const auto added_ms = view(queue).added_ms(member.band, member.score);
+    if (added_ms) waits_since_ms = unit_.times.queue_time_of(*added_ms);
   }
   if (was_kept != nullptr) {
     member.reclaims = was_kept->reclaims;
@@ -233,7 +234,7 @@ void AdoptedWork::came_back(Queue& queue, const AdoptedPlace& after, const Cause
   }
   member.active = false;
   member.since_ms = queue.queue_ms;
-  member.since_steady = unit_.steady_ms;
+  member.since_steady = unit_.times.steady_ms;
   record(queue, after.id, reclaimed ? EventType::kReclaimed : EventType::kReturned, fields,
          member.reclaims == 0 ? nullptr : &member);
 }
@@ -296,7 +297,7 @@ Database AdoptedWork::home(const Queue& queue) {
 }
 
 void AdoptedWork::touch(Queue& queue) {
-  queue.now(unit_.now_ms);
+  queue.now(unit_.times.queue_ms);
   if (queue.stats.since_ms == 0) queue.stats.since_ms = queue.queue_ms;
   ++unit_.changes;
   home(queue).break_watches(queue.key);
@@ -337,7 +338,7 @@ void AdoptedWork::record(Queue& queue, Bytes id, EventType type, const EventFiel
 
 void AdoptedWork::warn(RareLine kind, std::string text) {
   std::optional<std::string> line =
-      engine_.rare_lines().admit(kind, std::move(text), unit_.steady_ms);
+      engine_.rare_lines().admit(kind, std::move(text), unit_.times.steady_ms);
   if (!line) return;
   if (unit_.adopted_notes == nullptr) unit_.adopted_notes = std::make_shared<AdoptedNotes>();
   unit_.adopted_notes->warnings.push_back(std::move(*line));

@@ -67,12 +67,12 @@ bool parse_hex(Bytes text, std::string& bytes) {
 
 }  // namespace
 
-AdoptedView::AdoptedView(Shards& shards, const Queue& queue, int64_t now_ms)
+AdoptedView::AdoptedView(Shards& shards, const Queue& queue, const Times& now)
     : shards_(shards),
       queue_(queue),
       adopted_(*queue.adopted),
       definition_(adopted_.definition),
-      now_ms_(now_ms) {}
+      now_(now) {}
 
 // --- The keys ---
 
@@ -80,7 +80,8 @@ const Entry* AdoptedView::find_entry(const std::string& name) const NO_THREAD_SA
   const KeyRef key(name);
   const Keyspace& keys = shards_[key.shard].databases[static_cast<size_t>(queue_.database)];
   const Entry* entry = keys.entries.find(key.key, key.hash);
-  const bool expired = entry != nullptr && entry->expire_ms() != 0 && entry->expire_ms() <= now_ms_;
+  const bool expired =
+      entry != nullptr && entry->expire_ms() != 0 && entry->expire_ms() <= now_.wall_ms;
   return expired ? nullptr : entry;
 }
 
@@ -133,7 +134,7 @@ std::optional<std::string> AdoptedView::payload_key(Bytes id) const {
 // Scores of the band and of those behind it are not below this.
 double AdoptedView::lowest_score(int band) const {
   const auto unit = static_cast<double>(definition_.unit);
-  return static_cast<double>(now_ms_) + (band - 0.5) * unit;
+  return static_cast<double>(now_.wall_ms) + (band - 0.5) * unit;
 }
 
 uint8_t AdoptedView::band_of(size_t key, double score) const {
@@ -142,7 +143,7 @@ uint8_t AdoptedView::band_of(size_t key, double score) const {
     return alone ? queue_.config.values().default_band : static_cast<uint8_t>(key);
   }
   const double nearest = std::floor(
-      (score - static_cast<double>(now_ms_)) / static_cast<double>(definition_.unit) + 0.5);
+      (score - static_cast<double>(now_.wall_ms)) / static_cast<double>(definition_.unit) + 0.5);
   int band = static_cast<int>(std::clamp(nearest, 0.0, 255.0));
   // By the same comparison as in range_of, so that no rounding counts a member twice.
   while (band > 0 && score < lowest_score(band)) --band;
@@ -176,7 +177,7 @@ AdoptedBand AdoptedView::count(uint8_t band) const {
   counted.pending = end - first;
   if (counted.pending == 0) return counted;
   const auto added = added_ms(band, set->order.at(first).value()->score());
-  if (added) counted.oldest_ms = std::max<int64_t>(0, now_ms_ - *added);
+  if (added) counted.oldest_ms = std::max<int64_t>(0, now_.wall_ms - *added);
   return counted;
 }
 
@@ -329,7 +330,7 @@ bool AdoptedView::walk_pending(Step& step, size_t key, Bytes after) const {
       AdoptedPlace place{std::string(member.bytes()),  false,         true, key,
                          band_of(key, member.score()), member.score()};
       const auto added = added_ms(place.band, place.score);
-      if (matches(step.selector, place, added ? now_ms_ - *added : -1)) {
+      if (matches(step.selector, place, added ? now_.wall_ms - *added : -1)) {
         step.take(std::move(place));
       }
     }
@@ -357,7 +358,7 @@ bool AdoptedView::walk_active(Step& step, Bytes after) const {
     const auto& [id, member] = *at.value();
     ++step.examined;
     AdoptedPlace place{id, true, false, 0, member.band, member.score};
-    if (matches(step.selector, place, now_ms_ - member.since_ms)) {
+    if (matches(step.selector, place, now_.queue_ms - member.since_ms)) {
       step.take(std::move(place));
     }
     at.next();

@@ -52,8 +52,8 @@ struct AdoptedPage {
 
 class AdoptedView {
  public:
-  // `now_ms`: the wall clock, by which scores go. REQUIRES: queue.adopted is not null.
-  AdoptedView(Shards& shards, const Queue& queue, int64_t now_ms);
+  // Scores go by the wall clock. REQUIRES: queue.adopted is not null.
+  AdoptedView(Shards& shards, const Queue& queue, const Times& now);
 
   // Null: absent, expired, or of another type.
   const SortedSet* pending(size_t key) const;
@@ -104,7 +104,7 @@ class AdoptedView {
   const Queue& queue_;
   const AdoptedKeys& adopted_;
   const AdoptedDefinition& definition_;
-  const int64_t now_ms_;
+  const Times now_;
 };
 
 }  // namespace sluice

@@ -137,7 +137,7 @@ void AdoptedWork::adopt_active(Queue& queue) {
     member.band = queue.config.values().default_band;
     member.reclaims = kept == nullptr ? 0 : kept->reclaims;
     member.since_ms = queue.queue_ms;
-    member.since_steady = unit_.steady_ms;
+    member.since_steady = unit_.times.steady_ms;
     record(queue, found->bytes(), EventType::kNone, {}, &member);
   });
 }
@@ -291,7 +291,7 @@ void AdoptedWork::run_leases(Queue& queue, size_t limit) {
   settle();
   for (; limit != 0 && shows_keys(queue); --limit) {
     const AdoptedKeys& adopted = *queue.adopted;
-    if (adopted.next_due_steady() > unit_.steady_ms) return;
+    if (adopted.next_due_steady() > unit_.times.steady_ms) return;
     reclaim(queue, std::string(adopted.leases().front().value->first));
   }
 }
@@ -308,8 +308,9 @@ void AdoptedWork::reclaim(Queue& queue, const std::string& id) {
   const bool can_return = entry == nullptr || entry->type() == Type::kSortedSet;
   if (member.reclaims == 0 && can_return) {
     if (!keys.find(id).pending) {
-      const double score =
-          member.has_place ? member.score : keys.score_of(member.band, member.since_ms);
+      const double score = member.has_place
+                               ? member.score
+                               : keys.score_of(member.band, unit_.times.shown_ms(member.since_ms));
       put_pending(queue, key, id, score);
     }
     return settle({id, EventType::kReclaimed});

@@ -65,7 +65,7 @@ class AdoptedWork {
     Bytes reason = {};
   };
 
-  AdoptedView view(const Queue& queue) { return {engine_.shards(), queue, unit_.now_ms}; }
+  AdoptedView view(const Queue& queue) { return {engine_.shards(), queue, unit_.times}; }
   Database database_of(const Queue& queue, const KeyRef& key);
   void settle(const Cause& cause);
   static std::vector<Change> collect(std::vector<AdoptedNote>& notes);

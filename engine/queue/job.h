@@ -5,8 +5,8 @@
 // so it holds what every job has; the rest is in JobExtras, which a job gets when it first needs
 // one of its fields (options, a run, an end).
 //
-// Times: *queue time* is unix milliseconds that never go back within a queue (queue.h); *steady*
-// milliseconds count from when the engine began to serve (Unit::steady_ms).
+// Times: all are *queue time* (engine/base/queue_clock.h) but those that are called *steady*, which
+// count from when the engine began to serve (engine/base/times.h).
 #pragma once
 
 #include <cstdint>
@@ -103,6 +103,7 @@ struct JobSuccessor {
   uint32_t cost = 1;
   int64_t boost_ms = 0;
   int64_t gate_ms = 0;  // not before; 0: at once
+  int64_t at_ms = 0;    // as of JobExtras
 };
 
 struct JobExtras {
@@ -115,7 +116,10 @@ struct JobExtras {
   int64_t enqueued_ms = 0;
   int64_t release_ms = 0;  // the rank without boost, front or back
   int64_t boost_ms = 0;
-  int64_t gate_ms = 0;       // kDelayed: not before
+  int64_t gate_ms = 0;  // kDelayed: not before
+  // The `AT` that its release comes from, as it was given, where queue time said it otherwise (0:
+  // there is none): who repeats it means the same, also after a step of the wall clock.
+  int64_t at_ms = 0;
   int64_t ttl_ms = -1;       // as given; -1: the group's or the queue's
   int64_t ttl_left_ms = -1;  // the budget left when it last stopped being pending; -1: all of it
   int64_t ttl_due_ms = 0;    // shown as pending: when it expires (queue time); 0: never

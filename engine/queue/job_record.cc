@@ -29,7 +29,8 @@ constexpr uint32_t kHasError = 1U << 14;
 constexpr uint32_t kHasProgress = 1U << 15;
 constexpr uint32_t kHasUnmet = 1U << 16;
 constexpr uint32_t kHasSuccessor = 1U << 17;
-constexpr uint32_t kStateBits = (1U << 18) - 1;
+constexpr uint32_t kHasAt = 1U << 18;
+constexpr uint32_t kStateBits = (1U << 19) - 1;
 
 constexpr uint32_t kRunWorker = 1U << 0;
 constexpr uint32_t kRunRequest = 1U << 1;
@@ -51,6 +52,7 @@ constexpr uint32_t kOptionTags = 1U << 5;
 constexpr uint32_t kSuccessorReplaces = 1U << 0;
 constexpr uint32_t kSuccessorBand = 1U << 1;
 constexpr uint32_t kSuccessorTtl = 1U << 2;
+constexpr uint32_t kSuccessorAt = 1U << 3;
 
 constexpr uint32_t kRestGroup = 1U << 0;
 constexpr uint32_t kRestKeys = 1U << 1;
@@ -247,7 +249,8 @@ bool decode_end(Bytes& from, int64_t base_ms, JobEnd& end) {
 void encode_successor(const JobSuccessor& successor, ByteBuffer& out) {
   put_byte(out, flag(successor.replaces, kSuccessorReplaces) |
                     flag(successor.band >= 0, kSuccessorBand) |
-                    flag(successor.ttl_ms >= 0, kSuccessorTtl));
+                    flag(successor.ttl_ms >= 0, kSuccessorTtl) |
+                    flag(successor.at_ms != 0, kSuccessorAt));
   if (successor.band >= 0) put_byte(out, static_cast<unsigned>(successor.band));
   if (successor.ttl_ms >= 0) put_varint(out, static_cast<uint64_t>(successor.ttl_ms));
   encode_options(successor.options, out);
@@ -258,6 +261,7 @@ void encode_successor(const JobSuccessor& successor, ByteBuffer& out) {
   put_varint(out, successor.cost);
   put_signed(out, successor.boost_ms);
   put_varint(out, static_cast<uint64_t>(successor.gate_ms));
+  if (successor.at_ms != 0) put_varint(out, static_cast<uint64_t>(successor.at_ms));
 }
 
 bool decode_successor(Bytes& from, JobSuccessor& successor) {
@@ -274,9 +278,13 @@ bool decode_successor(Bytes& from, JobSuccessor& successor) {
     return false;
   }
   if (!successor.replaces) return true;
-  return take_text(from, successor.group) && take_texts(from, successor.keys) &&
-         take_number(from, UINT32_MAX, successor.cost) && successor.cost != 0 &&
-         take_rank(from, 0, successor.boost_ms) && take_number(from, kMaxNumber, successor.gate_ms);
+  if (!take_text(from, successor.group) || !take_texts(from, successor.keys) ||
+      !take_number(from, UINT32_MAX, successor.cost) || successor.cost == 0 ||
+      !take_rank(from, 0, successor.boost_ms) ||
+      !take_number(from, kMaxNumber, successor.gate_ms)) {
+    return false;
+  }
+  return (bits & kSuccessorAt) == 0 || take_number(from, kMaxNumber, successor.at_ms);
 }
 
 // --- State ---
@@ -295,7 +303,7 @@ uint32_t state_mask(const Job& job) {
          flag(extras->boost_ms != 0, kHasBoost) | flag(extras->arrival != 0, kHasArrival) |
          flag(extras->bound, kIsBound) | flag(!extras->error.empty(), kHasError) |
          flag(!extras->progress.empty(), kHasProgress) | flag(!extras->unmet.empty(), kHasUnmet) |
-         flag(extras->successor != nullptr, kHasSuccessor);
+         flag(extras->successor != nullptr, kHasSuccessor) | flag(extras->at_ms != 0, kHasAt);
 }
 
 void encode_state(const Job& job, int64_t base_ms, ByteBuffer& out) {
@@ -323,6 +331,7 @@ void encode_state(const Job& job, int64_t base_ms, ByteBuffer& out) {
   if ((mask & kHasProgress) != 0) put_bytes(out, extras.progress);
   if ((mask & kHasUnmet) != 0) put_texts(out, extras.unmet);
   if ((mask & kHasSuccessor) != 0) encode_successor(*extras.successor, out);
+  if ((mask & kHasAt) != 0) put_varint(out, static_cast<uint64_t>(extras.at_ms));
 }
 
 // Each need once: a job stands once among the dependents of each.
@@ -353,9 +362,11 @@ bool decode_counts(Bytes& from, uint32_t mask, JobExtras& extras) {
   if ((mask & kHasError) != 0 && !take_text(from, extras.error)) return false;
   if ((mask & kHasProgress) != 0 && !take_text(from, extras.progress)) return false;
   if ((mask & kHasUnmet) != 0 && !take_unmet(from, extras.unmet)) return false;
-  if ((mask & kHasSuccessor) == 0) return true;
-  extras.successor = std::make_unique<JobSuccessor>();
-  return decode_successor(from, *extras.successor);
+  if ((mask & kHasSuccessor) != 0) {
+    extras.successor = std::make_unique<JobSuccessor>();
+    if (!decode_successor(from, *extras.successor)) return false;
+  }
+  return (mask & kHasAt) == 0 || take_number(from, kMaxNumber, extras.at_ms);
 }
 
 }  // namespace

@@ -313,6 +313,7 @@ void Queue::exchange_tickets(Job* a, Job* b) {
   std::swap(first.release_ms, second.release_ms);
   std::swap(first.boost_ms, second.boost_ms);
   std::swap(first.gate_ms, second.gate_ms);
+  std::swap(first.at_ms, second.at_ms);
 }
 
 // --- Order ---

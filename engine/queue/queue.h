@@ -57,7 +57,7 @@ class Queue {
   std::unique_ptr<AdoptedKeys> adopted;
 
   // --- What the head record holds besides the totals ---
-  int64_t queue_ms = 0;     // the greatest queue time used
+  int64_t queue_ms = 0;     // the greatest queue time used here
   uint64_t next_seq = 1;    // arrival order
   uint64_t next_token = 1;  // leases
   uint64_t next_finish = 1;
@@ -66,8 +66,9 @@ class Queue {
   // It is among Unit::dirty_queues.
   bool head_dirty = false;
 
-  // Advances queue time to the wall clock, unless that has gone back.
-  int64_t now(int64_t wall_ms) { return queue_ms = std::max(queue_ms, wall_ms); }
+  // The queue time of who holds the lock now: another thread that has read the clock later may have
+  // held it before.
+  int64_t now(int64_t read_ms) { return queue_ms = std::max(queue_ms, read_ms); }
 
   // --- Indexes of jobs ---
   Job* find(Bytes id, uint64_t id_hash) const { return jobs.find(id, id_hash); }

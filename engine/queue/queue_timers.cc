@@ -56,7 +56,7 @@ void list_queue_timers(Shard& shard, Queue& queue) NO_THREAD_SAFETY_ANALYSIS {
   QueueTimers& timers = shard.queue_timers;
   if (due_ms != queue.listed_due_ms) {
     relist(timers.by_time, queue.listed_due_ms, due_ms, &queue);
-    if (due_ms != kNothingDue) lower(shard.next_due_ms, due_ms);
+    if (due_ms != kNothingDue) lower(shard.next_due_queue_ms, due_ms);
   }
   if (due_steady != queue.listed_due_steady) {
     relist(timers.by_steady, queue.listed_due_steady, due_steady, &queue);
@@ -64,12 +64,12 @@ void list_queue_timers(Shard& shard, Queue& queue) NO_THREAD_SAFETY_ANALYSIS {
   }
 }
 
-Queue* due_queue(Shard& shard, int64_t now_ms, int64_t steady_ms) NO_THREAD_SAFETY_ANALYSIS {
-  const auto lag = [](const OrderedIndex<Queue*>& index, int64_t now) {
-    return index.empty() ? int64_t{-1} : now - static_cast<int64_t>(index.front().major);
+Queue* due_queue(Shard& shard, const Times& now) NO_THREAD_SAFETY_ANALYSIS {
+  const auto lag = [](const OrderedIndex<Queue*>& index, int64_t now_ms) {
+    return index.empty() ? int64_t{-1} : now_ms - static_cast<int64_t>(index.front().major);
   };
-  const int64_t lag_ms = lag(shard.queue_timers.by_time, now_ms);
-  const int64_t steady_lag_ms = lag(shard.queue_timers.by_steady, steady_ms);
+  const int64_t lag_ms = lag(shard.queue_timers.by_time, now.queue_ms);
+  const int64_t steady_lag_ms = lag(shard.queue_timers.by_steady, now.steady_ms);
   if (lag_ms < 0 && steady_lag_ms < 0) return nullptr;
   const auto& longest =
       lag_ms > steady_lag_ms ? shard.queue_timers.by_time : shard.queue_timers.by_steady;
@@ -78,17 +78,18 @@ Queue* due_queue(Shard& shard, int64_t now_ms, int64_t steady_ms) NO_THREAD_SAFE
   return queue;
 }
 
-void lower_queue_due_times(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
+void set_queue_due_times(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
   const QueueTimers& timers = shard.queue_timers;
   int64_t due_steady = kNeverMs;
   const int64_t due_ms =
       timers.by_time.empty() ? kNothingDue : static_cast<int64_t>(timers.by_time.front().major);
-  if (due_ms != kNothingDue) lower(shard.next_due_ms, due_ms);
+  // Nothing but queues goes by these clocks.
+  shard.next_due_queue_ms.store(due_ms == kNothingDue ? kNeverMs : due_ms,
+                                std::memory_order_release);
   if (!timers.by_steady.empty()) {
     due_steady = static_cast<int64_t>(timers.by_steady.front().major);
   }
   if (!timers.dying.empty()) due_steady = 0;
-  // Nothing but queues goes by this clock.
   shard.next_due_steady_ms.store(due_steady, std::memory_order_release);
 }
 

@@ -20,6 +20,7 @@ namespace sluice {
 class Queue;
 class Unit;
 struct Shard;
+struct Times;
 
 // The queues of a shard by the time at which QueueWork::run_timers has work for them, and those
 // that are gone but not yet freed. Owns only the latter.
@@ -42,9 +43,9 @@ void list_queue_timers(Shard& shard, Queue& queue);
 void unlist_queue_timers(Shard& shard, Queue& queue);
 
 // The queue that has been due longest; null: none is due. Sets its timer_lag_ms.
-Queue* due_queue(Shard& shard, int64_t now_ms, int64_t steady_ms);
-// After the shard's next_due times have been set anew without its queues: counts them in.
-void lower_queue_due_times(Shard& shard);
+Queue* due_queue(Shard& shard, const Times& now);
+// Sets the shard's next_due times of queues anew.
+void set_queue_due_times(Shard& shard);
 
 // The queue's key is gone: takes the queue out of the unit's dirty list and of the timers. Its
 // leases are stale from now on, and a later queue's tokens are greater than its own: the token

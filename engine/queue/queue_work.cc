@@ -26,7 +26,7 @@ bool is_job_record(EffectType type) {
 QueueWork::QueueWork(Database database, const KeyRef& key, Queue& queue, Unit& unit)
     : database_(database), key_(key), queue_(&queue), unit_(&unit) {
   // The configuration may have come by replay, limits depend on the time.
-  queue_->now(unit_->now_ms);
+  queue_->now(unit_->times.queue_ms);
   if (queue_->stats.since_ms == 0) queue_->stats.since_ms = queue_->queue_ms;
 }
 
@@ -284,13 +284,14 @@ void QueueWork::become_successor(Job* job, EventType ended, const EventFields& f
   extras.error.clear();
   extras.progress.clear();
   extras.ttl_left_ms = -1;
-  extras.gate_ms = 0;
+  extras.gate_ms = extras.at_ms = 0;
   if (successor->replaces) {
     extras.options = nullptr;
     extras.ttl_ms = -1;
     extras.cost = successor->cost;
     extras.boost_ms = successor->boost_ms;
     extras.gate_ms = successor->gate_ms;
+    extras.at_ms = successor->at_ms;
   }
   if (successor->ttl_ms >= 0) extras.ttl_ms = successor->ttl_ms;
   merge_options(extras, successor->options);

@@ -37,7 +37,7 @@ struct JobSpec {
   std::optional<uint8_t> band;
   std::optional<int64_t> boost_ms;
   std::optional<int64_t> delay_ms;
-  std::optional<int64_t> at_ms;  // wall clock
+  std::optional<int64_t> at_ms;  // as given: of the wall clock
   std::optional<Bytes> group;
   std::vector<Bytes> keys;
   std::optional<uint32_t> cost;
@@ -82,13 +82,13 @@ struct MoveSpec {
   bool back = false;
   std::optional<int64_t> boost_ms;
   std::optional<int64_t> delay_ms;
-  std::optional<int64_t> at_ms;
+  std::optional<int64_t> at_ms;  // as given: of the wall clock
 };
 
 enum class NackMode : uint8_t { kFail, kFatal, kSilent };
 
 // One code with its figures, for Q.GET and people: "behind 4", "group_cap 2/2". Empty: not waiting.
-std::string why_waiting(const Queue& queue, const Job& job, int64_t now_ms, bool has_waiters);
+std::string why_waiting(const Queue& queue, const Job& job, const Times& now, bool has_waiters);
 
 class QueueWork {
  public:
@@ -101,7 +101,7 @@ class QueueWork {
 
   Queue& queue() { return *queue_; }
   // Queue time of this unit.
-  int64_t now_ms() { return queue_->now(unit_->now_ms); }
+  int64_t now_ms() { return queue_->now(unit_->times.queue_ms); }
 
   // --- Q.ADD ---
   std::string add(const JobSpec& spec, AddOutcome& outcome);
@@ -173,6 +173,11 @@ class QueueWork {
   std::string replace_waiting(const JobSpec& spec, Job* job, AddOutcome& outcome);
   std::string set_successor(const JobSpec& spec, Job* job, AddOutcome& outcome);
   std::string check_unchanged(const JobSpec& spec, const Job& job) const;
+  bool is_released_at(const JobSpec& spec, const Job& job) const;
+  // The gate of what is given now: `DELAY`, `AT`, or none (0).
+  int64_t gate_of(std::optional<int64_t> delay_ms, std::optional<int64_t> at_ms) const;
+  // What is kept of an `AT` besides the gate: itself, where queue time says it otherwise.
+  int64_t kept_at(std::optional<int64_t> at_ms) const;
   std::string check_cost(const JobSpec& spec) const;
   std::string check_pause(Paused paused);
   std::string check_group_room(const Queue::NamedGroup& group);

@@ -2,8 +2,11 @@
 #include "engine/queue/queue_work.h"
 
 #include <algorithm>
+#include <atomic>
 #include <set>
 #include <span>
+
+#include "engine/shard.h"
 
 namespace sluice {
 
@@ -159,6 +162,15 @@ std::string QueueWork::check_room(const Queue::NamedGroup& group, uint8_t band, 
   return {};
 }
 
+int64_t QueueWork::gate_of(std::optional<int64_t> delay_ms, std::optional<int64_t> at_ms) const {
+  if (at_ms) return unit_->times.queue_time_of(*at_ms);
+  return delay_ms ? queue_->queue_ms + *delay_ms : 0;
+}
+
+int64_t QueueWork::kept_at(std::optional<int64_t> at_ms) const {
+  return at_ms && unit_->times.ahead_ms != 0 ? *at_ms : 0;
+}
+
 Job* QueueWork::build(const JobSpec& spec, uint8_t band, Bytes id, const Queue::NamedGroup& group,
                       std::vector<std::string> unmet) {
   Job* job = Job::make(id, spec.payload);
@@ -166,20 +178,20 @@ Job* QueueWork::build(const JobSpec& spec, uint8_t band, Bytes id, const Queue::
   job->seq = queue_->next_seq++;
   job->band = band;
   job->lane = queue_->join_lane(band, group, spec.keys, false);
-  int64_t gate_ms = 0;
-  if (spec.delay_ms) gate_ms = now + *spec.delay_ms;
-  if (spec.at_ms) gate_ms = *spec.at_ms;
+  int64_t gate_ms = gate_of(spec.delay_ms, spec.at_ms);
   if (gate_ms <= now) gate_ms = 0;
+  const int64_t at_ms = kept_at(spec.at_ms);
   const int64_t boost_ms = spec.boost_ms.value_or(0);
   const int64_t release_ms = std::max(now, gate_ms);
   job->rank = release_ms;  // what extras begin with
   const bool has_options = spec.lease_ms || spec.max_run_ms || spec.retry || spec.backoff_ms ||
                            !spec.needs.empty() || !spec.tags.empty();
-  if (has_options || gate_ms != 0 || boost_ms != 0 || spec.cost.value_or(1) != 1 || spec.ttl_ms ||
-      !unmet.empty()) {
+  if (has_options || gate_ms != 0 || at_ms != 0 || boost_ms != 0 || spec.cost.value_or(1) != 1 ||
+      spec.ttl_ms || !unmet.empty()) {
     JobExtras& extras = job->extras();
     extras.enqueued_ms = now;
     extras.gate_ms = gate_ms;
+    extras.at_ms = at_ms;
     extras.boost_ms = boost_ms;
     extras.cost = spec.cost.value_or(1);
     if (spec.ttl_ms) extras.ttl_ms = *spec.ttl_ms;
@@ -242,10 +254,13 @@ std::string QueueWork::add_new(const JobSpec& spec, bool retained, AddOutcome& o
   if (!error.empty()) return error;
   std::string id(spec.id);
   if (id == "*") {
-    // A caller may have named a job so.
-    const std::string prefix = std::to_string(queue_->queue_ms) + "-";
-    id = prefix + std::to_string(queue_->next_seq);
-    while (queue_->find(id) != nullptr) id = prefix + std::to_string(++queue_->next_seq);
+    // No name of a queue gets one twice, as neither part goes back: not the time, across restarts,
+    // nor the number while the server runs. But a caller may have named a job so.
+    std::atomic<uint64_t>& generated = *database_.shard().generated_ids;
+    do {
+      id = std::to_string(queue_->queue_ms) + "-" +
+           std::to_string(generated.fetch_add(1, std::memory_order_relaxed) + 1);
+    } while (queue_->find(id) != nullptr);
   } else if (Job* old = retained ? queue_->find(id) : nullptr) {
     // The caller wants a new one (IFDUP). What made room for it may have let go of the old one.
     record_gone(id, EventType::kNone);
@@ -289,19 +304,28 @@ std::string QueueWork::add_again(const JobSpec& spec, Job* old, AddOutcome& outc
   return replace_waiting(spec, old, outcome);
 }
 
+// Whether the update names the release that the job has. A gate that has passed is not kept, but
+// when the job was released is.
+bool QueueWork::is_released_at(const JobSpec& spec, const Job& job) const {
+  const auto is_gate = [&](int64_t named_ms) {
+    const int64_t from_ms = std::max(named_ms, job.enqueued_ms());
+    return from_ms == std::max(job.gate_ms(), job.enqueued_ms()) || from_ms == job.release_ms();
+  };
+  if (spec.delay_ms) return is_gate(job.enqueued_ms() + *spec.delay_ms);
+  if (!spec.at_ms) return true;
+  // The wall clock may have been stepped since the job came.
+  const JobExtras* extras = job.extras_if();
+  if (extras != nullptr && extras->at_ms != 0) return *spec.at_ms == extras->at_ms;
+  return *spec.at_ms == job.gate_ms() || *spec.at_ms == job.release_ms() ||
+         is_gate(unit_->times.queue_time_of(*spec.at_ms));
+}
+
 // What an update may name only with the value that the job has.
 std::string QueueWork::check_unchanged(const JobSpec& spec, const Job& job) const {
   const JobExtras* extras = job.extras_if();
   const int64_t boost_ms = extras == nullptr ? 0 : extras->boost_ms;
-  const int64_t gate_ms = extras == nullptr ? 0 : extras->gate_ms;
   if (spec.boost_ms && *spec.boost_ms != boost_ms) return bad_field("boost");
-  // A gate that has passed is not kept, but when the job was released is.
-  const auto is_gate = [&](int64_t named_ms) {
-    const int64_t from_ms = std::max(named_ms, job.enqueued_ms());
-    return from_ms == std::max(gate_ms, job.enqueued_ms()) || from_ms == job.release_ms();
-  };
-  if (spec.delay_ms && !is_gate(job.enqueued_ms() + *spec.delay_ms)) return bad_field("delay");
-  if (spec.at_ms && !is_gate(*spec.at_ms)) return bad_field("at");
+  if (!is_released_at(spec, job)) return bad_field(spec.at_ms ? "at" : "delay");
   if (spec.group && *spec.group != job.lane->group->name) return bad_field("group");
   if (spec.cost && *spec.cost != job.cost()) return bad_field("cost");
   if (!spec.keys.empty() && !are_keys(spec.keys, *job.lane->keys)) return bad_field("key");
@@ -392,8 +416,8 @@ std::string QueueWork::set_successor(const JobSpec& spec, Job* job, AddOutcome& 
     successor->keys.assign(spec.keys.begin(), spec.keys.end());
     successor->cost = spec.cost.value_or(1);
     successor->boost_ms = spec.boost_ms.value_or(0);
-    if (spec.delay_ms) successor->gate_ms = queue_->queue_ms + *spec.delay_ms;
-    if (spec.at_ms) successor->gate_ms = *spec.at_ms;
+    successor->gate_ms = gate_of(spec.delay_ms, spec.at_ms);
+    successor->at_ms = kept_at(spec.at_ms);
   }
   queue_->unplace(job);
   job->extras().successor = std::move(successor);

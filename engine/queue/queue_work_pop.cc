@@ -75,7 +75,7 @@ bool QueueWork::repeat_pop(const PopSpec& spec, const Holder& holder, std::vecto
   }
   for (Job* job : jobs) {
     JobRun& run = *job->run();
-    if (!run.cancelled) queue_->set_deadline(job, unit_->steady_ms + run.lease_ms);
+    if (!run.cancelled) queue_->set_deadline(job, unit_->times.steady_ms + run.lease_ms);
     run.holder = holder.port;
     run.holder_protocol = holder.protocol;
     if (run.tied_client_id != 0) {
@@ -104,14 +104,14 @@ void QueueWork::admit(Job* job, const PopSpec& spec, const Holder& holder) {
     run.worker->request_token = spec.request_token;
   }
   run.started_ms = now;
-  run.started_steady = unit_->steady_ms;
+  run.started_steady = unit_->times.steady_ms;
   run.lease_ms = values.lease_ms;
   if (options != nullptr && options->lease_ms >= 0) run.lease_ms = options->lease_ms;
   if (spec.lease_ms >= 0) run.lease_ms = spec.lease_ms;
-  run.deadline_steady = unit_->steady_ms + run.lease_ms;
+  run.deadline_steady = unit_->times.steady_ms + run.lease_ms;
   const int64_t max_run_ms =
       options != nullptr && options->max_run_ms >= 0 ? options->max_run_ms : values.max_run_ms;
-  if (max_run_ms != 0) run.run_deadline_steady = unit_->steady_ms + max_run_ms;
+  if (max_run_ms != 0) run.run_deadline_steady = unit_->times.steady_ms + max_run_ms;
   run.holder = holder.port;
   run.holder_protocol = holder.protocol;
   if (spec.tied && holder.client_id != 0) {

@@ -217,7 +217,7 @@ std::string QueueWork::touch(Bytes id, uint64_t lease, std::optional<int64_t> le
   if (!run.cancelled) {
     changed = changed || (lease_ms && *lease_ms != run.lease_ms);
     if (lease_ms) run.lease_ms = *lease_ms;
-    queue_->set_deadline(job, unit_->steady_ms + run.lease_ms);
+    queue_->set_deadline(job, unit_->times.steady_ms + run.lease_ms);
   }
   run.holder = holder.port;
   run.holder_protocol = holder.protocol;
@@ -228,7 +228,7 @@ std::string QueueWork::touch(Bytes id, uint64_t lease, std::optional<int64_t> le
   changed_ = true;  // the timer of its lease
   if (progress != nullptr) job->extras().progress = *progress;
   if (changed) record_state(job, EventType::kNone);
-  outcome.left_ms = std::max<int64_t>(0, run.due_steady() - unit_->steady_ms);
+  outcome.left_ms = std::max<int64_t>(0, run.due_steady() - unit_->times.steady_ms);
   outcome.cancelled = run.cancelled;
   outcome.cancel_reason = run.cancel_reason;
   return {};
@@ -238,10 +238,10 @@ std::string QueueWork::touch(Bytes id, uint64_t lease, std::optional<int64_t> le
 
 size_t QueueWork::run_leases(size_t limit) {
   size_t done = 0;
-  const auto now = static_cast<uint64_t>(unit_->steady_ms);
+  const auto now = static_cast<uint64_t>(unit_->times.steady_ms);
   while (done < limit && !queue_->leases.empty() && queue_->leases.front().major <= now) {
     Job* job = queue_->leases.front().value;
-    if (job->run()->run_deadline_steady <= unit_->steady_ms) {
+    if (job->run()->run_deadline_steady <= unit_->times.steady_ms) {
       exceed_run(job);
     } else {
       lose_lease(job);
@@ -252,7 +252,7 @@ size_t QueueWork::run_leases(size_t limit) {
 }
 
 void QueueWork::connection_lost(uint64_t client_id) {
-  const int64_t latest = unit_->steady_ms + queue_->config.values().disconnect_grace_ms;
+  const int64_t latest = unit_->times.steady_ms + queue_->config.values().disconnect_grace_ms;
   auto at = queue_->tied.lower_bound(client_id);
   for (; at.valid() && at.major() == client_id; at.next()) {
     Job* job = at.value();

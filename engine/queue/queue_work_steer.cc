@@ -45,7 +45,7 @@ void QueueWork::signal_cancel(Job* job, Bytes reason, std::optional<int64_t> gra
   run.cancelled = true;
   run.cancel_reason = reason;
   if (grace_ms) {
-    queue_->set_deadline(job, std::min(run.deadline_steady, unit_->steady_ms + *grace_ms));
+    queue_->set_deadline(job, std::min(run.deadline_steady, unit_->times.steady_ms + *grace_ms));
   }
   EventFields fields;
   fields.add("lease", static_cast<int64_t>(run.token));
@@ -84,7 +84,8 @@ bool QueueWork::move(Job* job, const MoveSpec& spec) {
   if (band != job->band || was_lifo) change_lane(job, band, true);
   if (spec.boost_ms) extras.boost_ms = *spec.boost_ms;
   if (spec.delay_ms || spec.at_ms) {
-    extras.gate_ms = spec.at_ms ? *spec.at_ms : queue_->queue_ms + *spec.delay_ms;
+    extras.gate_ms = gate_of(spec.delay_ms, spec.at_ms);
+    extras.at_ms = kept_at(spec.at_ms);
     extras.release_ms = std::max(extras.gate_ms, queue_->queue_ms);
   }
   if (spec.front || spec.back) extras.gate_ms = 0;
@@ -113,7 +114,7 @@ bool QueueWork::retry(Job* job) {
   JobExtras& extras = job->extras();
   extras.end = nullptr;
   extras.attempts = extras.crashes = extras.retries_used = 0;
-  extras.gate_ms = 0;
+  extras.gate_ms = extras.at_ms = 0;
   extras.ttl_left_ms = -1;
   extras.error.clear();
   extras.progress.clear();

@@ -72,14 +72,14 @@ std::string why_pending(const Queue& queue, const Job& job, int64_t now_ms, bool
 
 }  // namespace
 
-std::string why_waiting(const Queue& queue, const Job& job, int64_t now_ms, bool has_waiters) {
+std::string why_waiting(const Queue& queue, const Job& job, const Times& now, bool has_waiters) {
   switch (queue.shown_state(&job)) {
     case JobState::kBlocked:
       return blocked_by(job);
     case JobState::kDelayed:
-      return "not_before " + std::to_string(queue.owned_ticket(&job)->gate_ms());
+      return "not_before " + std::to_string(now.shown_ms(queue.owned_ticket(&job)->gate_ms()));
     case JobState::kPending:
-      return why_pending(queue, job, now_ms, has_waiters);
+      return why_pending(queue, job, std::max(queue.queue_ms, now.queue_ms), has_waiters);
     default:
       return {};
   }

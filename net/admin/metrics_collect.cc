@@ -58,6 +58,8 @@ constexpr FieldRow kServerGauges[] = {
     {"used_memory_peak", "sluice_memory_peak_bytes", "The most that was allocated."},
     {"maxmemory", "sluice_memory_max_bytes", "The limit of memory; 0: none."},
     {"uptime_in_seconds", "sluice_uptime_seconds", "Since the start."},
+    {"sluice_queue_time_ahead_seconds", "sluice_queue_time_ahead_seconds",
+     "How far queue time is ahead of the wall clock; negative: behind."},
     {"sluice_journal_last_lsn", "sluice_journal_last_lsn", "The last unit of the journal."},
     {"sluice_journal_durable_lsn", "sluice_journal_durable_lsn", "The last one that is durable."},
     {"sluice_journal_unwritten_bytes", "sluice_journal_unwritten_bytes",

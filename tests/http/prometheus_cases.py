@@ -65,6 +65,8 @@ TROUBLES = {
     "SluiceTimersLate": (one("queue_timer_lag_seconds", QUEUE, "9x80"),
                          [one("queue_timer_lag_seconds", QUEUE, "0.2x80"),
                           one("queue_timer_lag_seconds", QUEUE, "0x79 9")]),
+    "SluiceClockSet": (one("sluice_queue_time_ahead_seconds", SERVER, "0x70 -3600x10"),
+                       [one("sluice_queue_time_ahead_seconds", SERVER, "31536000-0.06x80")]),
     "SluiceCheckpointFailed": (one("sluice_checkpoints_failed_total", SERVER, "0x60 1x20"),
                                [one("sluice_checkpoints_failed_total", SERVER, "2x80")]),
     "SluiceJournalStuck": (journal("0+9x80", "0+9x60 540x20"),

@@ -118,7 +118,8 @@ RespValue QueueModel::add_new(const ModelAdd& spec, const char* result) {
   ModelTicket& ticket = job.ticket;
   ticket.seq = job.arrival;
   if (spec.delay_ms.has_value()) ticket.gate_ms = queue_ms_ + *spec.delay_ms;
-  if (spec.at_ms.has_value()) ticket.gate_ms = *spec.at_ms;
+  if (spec.at_ms.has_value()) ticket.gate_ms = *spec.at_ms + clock_.now.ahead_ms;
+  if (spec.gate_ms.has_value()) ticket.gate_ms = *spec.gate_ms;
   ticket.release_ms = std::max(queue_ms_, ticket.gate_ms);
   ticket.boost_ms = spec.boost_ms.value_or(0);
   ticket.rank = ticket.release_ms - ticket.boost_ms;
@@ -149,7 +150,10 @@ RespValue QueueModel::add(const Words& words, const RespValue& observed) {
     const bool replaces = spec.mode == "REPLACE";
     if (replaces && too_large(spec)) return RespValue::error("BADFIELD field=cost");
     if (replaces && !spec.needs.empty()) return RespValue::error("BADFIELD field=need");
-    if (spec.delay_ms.has_value()) spec.at_ms = queue_ms_ + *spec.delay_ms;
+    // Both count from now on, not from when it becomes the job.
+    if (spec.at_ms.has_value()) spec.gate_ms = *spec.at_ms + clock_.now.ahead_ms;
+    if (spec.delay_ms.has_value()) spec.gate_ms = queue_ms_ + *spec.delay_ms;
+    spec.at_ms.reset();
     spec.delay_ms.reset();
     old->successor = spec;
     if (replaces) {
@@ -232,11 +236,11 @@ void QueueModel::admit(ModelJob& job, const ModelPop& spec, uint64_t token) {
   run.worker = spec.worker;
   run.request = spec.request;
   run.started_ms = queue_ms_;
-  run.started_steady = clock_.steady_ms;
+  run.started_steady = clock_.now.steady_ms;
   run.term_ms = spec.lease_ms.value_or(job.options.lease_ms.value_or(number("lease_ms")));
-  run.deadline_steady = clock_.steady_ms + run.term_ms;
+  run.deadline_steady = clock_.now.steady_ms + run.term_ms;
   const int64_t max_run_ms = job.options.max_run_ms.value_or(number("max_run_ms"));
-  if (max_run_ms != 0) run.run_deadline_steady = clock_.steady_ms + max_run_ms;
+  if (max_run_ms != 0) run.run_deadline_steady = clock_.now.steady_ms + max_run_ms;
   run.tied = spec.tied;
   run.connection = spec.connection;
   job.run = run;
@@ -266,7 +270,7 @@ RespValue QueueModel::popped(const ModelJob& job) const {
       .put("group", job.group)
       .put("keys", keys)
       .put("cost", job.cost)
-      .put("enqueued", job.enqueued_ms)
+      .put("enqueued", clock_.now.shown_ms(job.enqueued_ms))
       .put("progress", job.progress.empty() ? RespValue() : RespValue::of(job.progress))
       .put("payload", job.payload);
 }
@@ -284,7 +288,7 @@ RespValue QueueModel::pop(const ModelPop& spec, const RespValue& observed) {
     for (ModelJob& job : jobs_) {
       if (!job.active() || job.run->worker != spec.worker) continue;
       if (job.run->request != spec.request) continue;
-      if (!job.run->cancelled) job.run->deadline_steady = clock_.steady_ms + job.run->term_ms;
+      if (!job.run->cancelled) job.run->deadline_steady = clock_.now.steady_ms + job.run->term_ms;
       job.run->connection = spec.connection;
       out.items.push_back(popped(job));
     }
@@ -444,7 +448,9 @@ RespValue QueueModel::refuse(const Words& words, const RespValue& observed) {
     job->run->cancelled ? finish(*job, "cancelled", job->run->reason) : finish(*job, "failed", "");
   } else {
     if (!delay.has_value()) {
-      gate_ms = observed.field("not_before") == "null" ? 0 : observed.number("not_before");
+      gate_ms = observed.field("not_before") == "null"
+                    ? 0
+                    : observed.number("not_before") + clock_.now.ahead_ms;
       check_backoff(*job, gate_ms);
     }
     fail_attempt(*job, "", gate_ms);
@@ -464,12 +470,12 @@ RespValue QueueModel::touch(const Words& words, int connection) {
   run.connection = connection;
   if (!run.cancelled) {
     if (lease.has_value()) run.term_ms = *lease;
-    run.deadline_steady = clock_.steady_ms + run.term_ms;
+    run.deadline_steady = clock_.now.steady_ms + run.term_ms;
   }
   if (has_word(words, 4, "PROGRESS")) job->progress = text_option(words, 4, "PROGRESS");
   const int64_t due = std::min(run.deadline_steady, run.run_deadline_steady);
   return RespValue::map()
-      .put("left_ms", due - clock_.steady_ms)
+      .put("left_ms", due - clock_.now.steady_ms)
       .put("cancel", run.cancelled ? RespValue::of(run.reason) : RespValue());
 }
 
@@ -495,7 +501,7 @@ RespValue QueueModel::cancel(const Words& words) {
   run.cancelled = true;
   run.reason = reason;
   if (grace.has_value()) {
-    run.deadline_steady = std::min(run.deadline_steady, clock_.steady_ms + *grace);
+    run.deadline_steady = std::min(run.deadline_steady, clock_.now.steady_ms + *grace);
   }
   return RespValue::of("signalled");
 }
@@ -512,7 +518,7 @@ RespValue QueueModel::move(const Words& words) {
   const auto at = option(words, 3, "AT");
   if (boost.has_value()) ticket.boost_ms = *boost;
   if (delay.has_value() || at.has_value()) {
-    ticket.gate_ms = at.has_value() ? *at : queue_ms_ + *delay;
+    ticket.gate_ms = at.has_value() ? *at + clock_.now.ahead_ms : queue_ms_ + *delay;
     ticket.release_ms = std::max(queue_ms_, ticket.gate_ms);
   }
   const bool front = has_word(words, 3, "FRONT");

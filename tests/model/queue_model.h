@@ -63,6 +63,7 @@ struct ModelAdd {
   std::string mode = "ERROR";
   std::optional<int> band;
   std::optional<int64_t> boost_ms, delay_ms, at_ms;
+  std::optional<int64_t> gate_ms;  // of a successor: its DELAY or AT in queue time
   std::optional<std::string> group;
   std::set<std::string> keys;
   std::optional<int64_t> cost;
@@ -129,8 +130,7 @@ struct ModelPlace {
 
 // What a queue sees of the world around it.
 struct ModelWorld {
-  int64_t wall_ms = 0;
-  int64_t steady_ms = 0;
+  Times now;
   // What the engine says of a job that it has delayed by its own choice (retry after MAXRUN): not
   // before when; 0: it may go.
   std::function<int64_t(const std::string& queue, const std::string& id)> observed_gate;
@@ -246,7 +246,7 @@ class QueueModel {
   void adapt();
 
   // --- queue_model.cc ---
-  void tick() { queue_ms_ = std::max(queue_ms_, clock_.wall_ms); }
+  void tick() { queue_ms_ = clock_.now.queue_ms; }
   int64_t count(const std::string& state) const;
   int64_t waiting(const std::string* group) const;
   int64_t active(const std::string* group) const;

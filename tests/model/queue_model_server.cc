@@ -30,7 +30,7 @@ void QueueModel::check_backoff(const ModelJob& job, int64_t gate_ms) {
 }
 
 void QueueModel::lose_lease(ModelJob& job) {
-  if (job.run->run_deadline_steady <= clock_.steady_ms) {
+  if (job.run->run_deadline_steady <= clock_.now.steady_ms) {
     const int64_t gate_ms = clock_.observed_gate(name_, job.id);
     check_backoff(job, gate_ms);
     fail_attempt(job, "max_run", gate_ms);
@@ -72,7 +72,7 @@ void QueueModel::drop_retained() {
 }
 
 void QueueModel::connection_lost(int connection) {
-  const int64_t latest = clock_.steady_ms + number("disconnect_grace_ms");
+  const int64_t latest = clock_.now.steady_ms + number("disconnect_grace_ms");
   for (ModelJob& job : jobs_) {
     if (!job.active() || !job.run->tied || job.run->connection != connection) continue;
     job.run->connection = -1;
@@ -94,7 +94,7 @@ void QueueModel::run_timers() {
                      job.run->token);
   };
   const auto lost = [&](const ModelJob& job) {
-    return job.active() && due_steady(job).first <= clock_.steady_ms;
+    return job.active() && due_steady(job).first <= clock_.now.steady_ms;
   };
   while (ModelJob* job = next(lost, due_steady)) lose_lease(*job);
   const auto delayed = [&](const ModelJob& job) {
@@ -129,10 +129,10 @@ void QueueModel::restart() {
     if (!job.active()) continue;
     ModelRun& run = *job.run;
     const int64_t max_run_ms = job.options.max_run_ms.value_or(number("max_run_ms"));
-    run.started_steady = clock_.steady_ms;
+    run.started_steady = clock_.now.steady_ms;
     run.tied = false;  // every connection is lost with the process, and no lease is
-    run.deadline_steady = clock_.steady_ms + run.term_ms;
-    if (max_run_ms != 0) run.run_deadline_steady = clock_.steady_ms + max_run_ms;
+    run.deadline_steady = clock_.now.steady_ms + run.term_ms;
+    if (max_run_ms != 0) run.run_deadline_steady = clock_.now.steady_ms + max_run_ms;
   }
   runs_ms_.clear();
   completions_ = 0;
@@ -148,10 +148,9 @@ bool QueueModel::is_repeat(const ModelPop& spec) const {
          });
 }
 
-// Of its lease, in unix time; not compared while the wall clock stands before queue time.
+// Of its lease, in unix time.
 RespValue QueueModel::deadline(const ModelJob& job) const {
-  if (clock_.wall_ms < queue_ms_) return RespValue::of("*");
-  return RespValue::of(queue_ms_ + job.run->deadline_steady - clock_.steady_ms);
+  return RespValue::of(clock_.now.wall_ms + job.run->deadline_steady - clock_.now.steady_ms);
 }
 
 RespValue QueueModel::get(const std::string& id) {
@@ -168,7 +167,7 @@ RespValue QueueModel::get(const std::string& id) {
       .put("group", job->group)
       .put("keys", keys)
       .put("cost", job->cost)
-      .put("enqueued", job->enqueued_ms)
+      .put("enqueued", clock_.now.shown_ms(job->enqueued_ms))
       .put("attempts", job->attempts)
       .put("crashes", job->crashes)
       .put("successor", std::string(job->successor.has_value() ? "t" : "f"))
@@ -178,7 +177,9 @@ RespValue QueueModel::get(const std::string& id) {
         .put("deadline", deadline(*job))
         .put("cancel", job->run->cancelled ? RespValue::of(job->run->reason) : RespValue());
   }
-  if (job->state == "delayed") out.put("not_before", job->ticket.gate_ms);
+  if (job->state == "delayed") {
+    out.put("not_before", clock_.now.shown_ms(job->ticket.gate_ms));
+  }
   return out;
 }
 

@@ -71,7 +71,8 @@ class History {
     server_.connect(kConnections + 1);
     model_.clock.observed_gate = [&](const std::string& queue, const std::string& id) {
       const auto job = server_.run(size_t{kObserver}, {"Q.GET", queue, id});
-      return job.has_value() ? job->number("not_before") : 0;
+      if (!job.has_value() || job->number("not_before") == 0) return int64_t{0};
+      return job->number("not_before") + server_.times().ahead_ms;
     };
   }
 
@@ -95,9 +96,8 @@ class History {
   size_t pick(size_t count) { return random_() % count; }
 
   void set_clock(int64_t wall_ms, int64_t steady_ms) {
-    model_.clock.wall_ms = wall_ms;
-    model_.clock.steady_ms = steady_ms;
     server_.set_clock(wall_ms, steady_ms);
+    model_.clock.now = server_.times();
   }
 
   void fail(const std::string& what) {
@@ -157,7 +157,7 @@ class History {
   void execute(int connection, const Words& words) {
     const std::optional<RespValue> reply = server_.run(static_cast<size_t>(connection), words);
     const std::map<int, RespValue> deliveries = server_.take_deliveries();
-    note(std::to_string(model_.clock.wall_ms % 10'000'000) + " [" + std::to_string(connection) +
+    note(std::to_string(model_.clock.now.wall_ms % 10'000'000) + " [" + std::to_string(connection) +
          "] " + line(words) + " -> " + (reply.has_value() ? reply->show() : "waits"));
     for (const auto& [to, value] : deliveries) {
       note("  [" + std::to_string(to) + "] hears " + value.show());
@@ -212,24 +212,22 @@ class History {
     const int64_t passes = kSteps[pick(style_.long_steps ? 7 : 5)];
     int64_t left = passes;
     if (style_.wall_steps && pick(100) == 0) {
-      const auto back = static_cast<int64_t>(pick(3000));
-      // Queue time is the greatest that a queue has used: both use the present one.
-      for (const char* name : {"one", "two"}) {
-        execute(kObserver, {"Q.CONFIG", name, "SET", "retry", "1"});
-      }
-      note("the wall clock goes back by " + std::to_string(back) + " ms");
-      set_clock(model_.clock.wall_ms - back, model_.clock.steady_ms);
+      static constexpr int64_t kSpans[] = {20, 3000, 3'600'000, 31'536'000'000};
+      const auto span = static_cast<size_t>(kSpans[pick(4)]);
+      const int64_t step_ms = static_cast<int64_t>(pick(2 * span)) - static_cast<int64_t>(span);
+      note("the wall clock is set by " + std::to_string(step_ms) + " ms");
+      set_clock(model_.clock.now.wall_ms + step_ms, model_.clock.now.steady_ms);
     }
     while (failure_.empty()) {
       int64_t next = left;
       for (auto& [name, queue] : model_.queues()) {
         const auto [due_ms, due_steady] = queue.next_due();
-        if (due_ms != INT64_MAX) next = std::min(next, due_ms - model_.clock.wall_ms);
-        if (due_steady != INT64_MAX) next = std::min(next, due_steady - model_.clock.steady_ms);
+        if (due_ms != INT64_MAX) next = std::min(next, due_ms - model_.clock.now.queue_ms);
+        if (due_steady != INT64_MAX) next = std::min(next, due_steady - model_.clock.now.steady_ms);
       }
       next = std::max<int64_t>(next, left == 0 ? 0 : 1);
       left = std::max<int64_t>(0, left - next);
-      set_clock(model_.clock.wall_ms + next, model_.clock.steady_ms + next);
+      set_clock(model_.clock.now.wall_ms + next, model_.clock.now.steady_ms + next);
       run_timers();
       if (left == 0) return;
     }
@@ -239,8 +237,8 @@ class History {
     server_.run_timers();
     const std::map<int, RespValue> deliveries = server_.take_deliveries();
     for (const auto& [to, value] : deliveries) {
-      note(std::to_string(model_.clock.wall_ms % 10'000'000) + " timers: [" + std::to_string(to) +
-           "] hears " + value.show());
+      note(std::to_string(model_.clock.now.wall_ms % 10'000'000) + " timers: [" +
+           std::to_string(to) + "] hears " + value.show());
     }
     compare_served(model_.run_timers(deliveries), deliveries);
   }
@@ -248,7 +246,7 @@ class History {
   void restart() {
     note("restart");
     server_.restart(kConnections + 1);
-    set_clock(model_.clock.wall_ms, 0);
+    model_.clock.now = server_.times();
     model_.restart();
     run_timers();
     check_jobs();
@@ -370,11 +368,17 @@ TEST_CASE("histories with pops that wait") {
   run_histories(style, 3, 13);
 }
 
-TEST_CASE("histories with a wall clock that goes back") {
+TEST_CASE("histories with a wall clock that is set, back and ahead") {
   HistoryStyle style;
   style.wall_steps = true;
   style.waiters = true;
   run_histories(style, 2, 43);
+  style.rates = true;
+  style.restarts = true;
+  run_histories(style, 2, 101);
+  style.fair = true;
+  style.adapts = true;
+  run_histories(style, 1, 103);
 }
 
 TEST_CASE("histories with jobs of several slots") {

@@ -46,21 +46,27 @@ class QueueServer {
     }
   }
 
+  // What the steady clock does not go on by is a step of the wall clock: queue time takes no part
+  // in it. (How it follows later is a matter of QueueClock, and of its tests.)
   void set_clock(int64_t wall_ms, int64_t steady_ms) {
-    wall_ms_ = wall_ms;
-    steady_ms_ = steady_ms;
-    execution_->set_now_ms(wall_ms);
-    execution_->set_steady_ms(steady_ms);
+    const bool first = times_.wall_ms == 0;
+    const int64_t queue_ms =
+        first ? wall_ms : times_.queue_ms + std::max<int64_t>(0, steady_ms - times_.steady_ms);
+    times_ = {wall_ms, queue_ms, steady_ms, queue_ms - wall_ms};
+    execution_->set_times(times_);
   }
+  const Times& times() const { return times_; }
   // Both clocks go on, and whatever becomes due happens.
   void pass(int64_t ms) {
-    set_clock(wall_ms_ + ms, steady_ms_ + ms);
+    set_clock(times_.wall_ms + ms, times_.steady_ms + ms);
     run_timers();
   }
-  int64_t wall_ms() const { return wall_ms_; }
-  int64_t steady_ms() const { return steady_ms_; }
+  // The wall clock is set to another time.
+  void step_wall(int64_t ms) { set_clock(times_.wall_ms + ms, times_.steady_ms); }
+  int64_t wall_ms() const { return times_.wall_ms; }
+  int64_t steady_ms() const { return times_.steady_ms; }
   void run_timers() {
-    while (execution_->run_timers(wall_ms_, steady_ms_)) {
+    while (execution_->run_timers(times_)) {
     }
     execution_->finish();
   }
@@ -109,14 +115,15 @@ class QueueServer {
   // For a restart from a journal that no present command writes (MemoryJournal).
   void rewrite_journal(Bytes from, Bytes to) { journal_.rewrite(from, to); }
 
-  // A new process with the journal of the old one; the steady clock begins at 0.
+  // A new process with the journal of the old one; the steady clock begins at 0, and queue time at
+  // the wall clock's, but not before what it was.
   void restart(size_t connections) {
     sessions_.clear();
     ports_.clear();
     execution_.reset();
     engine_.reset();
     begin(units());
-    set_clock(wall_ms_, 0);
+    restart_clocks();
     connect(connections);
   }
   // The same with a checkpoint in the place of the journal.
@@ -127,7 +134,7 @@ class QueueServer {
     execution_.reset();
     engine_ = std::move(engine);
     serve();
-    set_clock(wall_ms_, 0);
+    restart_clocks();
     connect(connections);
   }
 
@@ -147,7 +154,7 @@ class QueueServer {
     Engine engine(port_, 7);
     replay(engine, units);
     Execution execution(engine);
-    execution.set_now_ms(wall_ms_);
+    execution.set_times(times_);
     return describe(engine, execution, queues, ids);
   }
   // The same of another engine that has been filled from a walk over this one (a checkpoint).
@@ -155,7 +162,7 @@ class QueueServer {
                                            const std::vector<std::string>& ids) {
     const std::unique_ptr<Engine> engine = walked();
     Execution execution(*engine);
-    execution.set_now_ms(wall_ms_);
+    execution.set_times(times_);
     return describe(*engine, execution, queues, ids);
   }
   // A prefix of the journal gives a legal state: CHECKs of the queue abort otherwise.
@@ -177,6 +184,12 @@ class QueueServer {
   void serve() {
     engine_->attach_journal(&journal_);
     execution_ = std::make_unique<Execution>(*engine_);
+  }
+
+  void restart_clocks() {
+    const int64_t queue_ms = std::max(times_.wall_ms, times_.queue_ms);
+    times_ = {times_.wall_ms, queue_ms, 0, queue_ms - times_.wall_ms};
+    execution_->set_times(times_);
   }
 
   // Another engine that has been filled from a walk over this one.
@@ -254,8 +267,7 @@ class QueueServer {
   std::unique_ptr<Execution> execution_;
   std::vector<std::shared_ptr<CollectingPort>> ports_;
   std::vector<std::unique_ptr<EngineSession>> sessions_;
-  int64_t wall_ms_ = 1'700'000'000'000;
-  int64_t steady_ms_ = 0;
+  Times times_;
 };
 
 }  // namespace sluice::test

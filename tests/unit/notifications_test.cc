@@ -75,7 +75,7 @@ TEST_CASE("a key's end is told once, by whoever meets it first") {
   server.execution.set_now_ms(kNowMs + 10);
   CHECK(server.session.run({"GET", "k"}) == "$-1\r\n");
   CHECK(server.events() == Events{"expired k"});
-  CHECK_FALSE(server.execution.run_timers(kNowMs + 30, 0));
+  CHECK_FALSE(server.execution.run_timers(Times::agreeing(kNowMs + 30)));
   server.execution.finish();
   CHECK(server.events() == Events{"expired list"});
 }

@@ -240,7 +240,7 @@ TEST_CASE("a second server on the same directory is refused in clear words") {
 TEST_CASE("an unknown format version is refused in clear words") {
   TempDirectory directory;
   CHECK(read_back(directory.path()).status.ok());
-  write_file(directory.path() + "/FORMAT", "sluice data directory\nformat 3\nstate ready\n");
+  write_file(directory.path() + "/FORMAT", "sluice data directory\nformat 4\nstate ready\n");
   const ReadBack back = read_back(directory.path());
   CHECK(back.status.code() == StatusCode::kUnsupported);
   CHECK(back.status.message().find("has format 3; this version of Sluice knows 2") !=

@@ -72,7 +72,7 @@ std::vector<std::string> expire_all(Engine& engine) {
   Execution execution(engine);
   EngineSession session(engine, execution);
   for (int64_t ms = kNowMs + 990; ms < kNowMs + 1060; ++ms) {
-    while (execution.run_timers(ms, 0)) {
+    while (execution.run_timers(Times::agreeing(ms))) {
     }
     execution.finish();
     left.push_back(session.run({"DBSIZE"}));
