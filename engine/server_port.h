@@ -102,6 +102,8 @@ class ServerPort {
   virtual std::shared_ptr<ClientPort> client_port(uint64_t) { return nullptr; }
   // CLIENT PAUSE has begun or ended: requests that wait look again.
   virtual void pause_changed() {}
+  // Scripts or libraries have been flushed: each I/O thread gives up what it has compiled.
+  virtual void scripts_flushed() {}
   // Rules of users have changed, or users are gone: what is being answered elsewhere is looked at
   // again.
   virtual void users_changed() {}

@@ -100,6 +100,7 @@ class Server final : public ServerPort {
   bool unblock_client(uint64_t id, bool with_error) override;
   std::shared_ptr<ClientPort> client_port(uint64_t id) override;
   void pause_changed() override;
+  void scripts_flushed() override;
   void users_changed() override;
   std::string checkpoint(bool wait) override;
   int64_t last_checkpoint_s() override;

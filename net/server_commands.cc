@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "engine/acl.h"
+#include "engine/script/script_engine.h"
 #include "net/memory_use.h"
 #include "net/replace_file.h"
 #include "net/server.h"
@@ -153,6 +154,15 @@ void Server::pause_changed() {
   for (const auto& thread : io_threads_) thread->pause_changed();
   // What is due waits for the end of a pause, or has waited for it.
   state_.wake_timer();
+}
+
+void Server::scripts_flushed() {
+  for (const auto& thread : io_threads_) {
+    IoThread* const own = thread.get();
+    own->post([own] {
+      own->run_outermost([own] { own->engine().scripts().follow_flush(own->execution()); });
+    });
+  }
 }
 
 void Server::users_changed() {

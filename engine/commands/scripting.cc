@@ -30,12 +30,12 @@ void script_exists_command(Call& call) {
 }
 
 void script_flush_command(Call& call) {
-  // Both modes are the same here: each Lua state frees its functions when it runs next.
+  // Both modes are the same here: this thread's Lua state goes now, those of others soon.
   const bool mode_fits =
       call.args.size() == 2 ||
       (call.args.size() == 3 && (call.option(2, "sync") || call.option(2, "async")));
   if (!mode_fits) return call.reply.error("ERR SCRIPT FLUSH only support SYNC|ASYNC option");
-  call.engine.scripts().flush();
+  call.engine.scripts().flush(call.execution);
   call.reply.ok();
 }
 

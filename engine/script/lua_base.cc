@@ -254,7 +254,9 @@ int resume_raising(lua_State* lua) {
 }
 
 // Resumes with the values on top of `lua`. The number of results, or -1 and the error on top.
-int resume(lua_State* lua, lua_State* coroutine, int count) {
+// `raising`: where resume_raising() is; a new function for each call would be garbage that nothing
+// collects while only coroutines run.
+int resume(lua_State* lua, lua_State* coroutine, int count, int raising) {
   const char* const state = not_resumable(lua, coroutine);
   if (state != nullptr) {
     lua_pushfstring(lua, "cannot resume %s coroutine", state);
@@ -264,7 +266,9 @@ int resume(lua_State* lua, lua_State* coroutine, int count) {
   const int depth = enter(lua);
   lua_xmove(lua, coroutine, count);
   Resumption resumption{coroutine, count};
-  const int status = lua_cpcall(lua, resume_raising, &resumption);
+  lua_pushvalue(lua, raising);
+  lua_pushlightuserdata(lua, &resumption);
+  const int status = lua_pcall(lua, 1, 0, 0);
   LuaMachine::of(lua).depth = depth;
   if (status != 0) return -1;
   const int results = lua_gettop(coroutine);
@@ -273,10 +277,11 @@ int resume(lua_State* lua, lua_State* coroutine, int count) {
   return results;
 }
 
+// Upvalue 1: resume_raising().
 int coroutine_resume(lua_State* lua) {
   lua_State* const coroutine = lua_tothread(lua, 1);
   luaL_argcheck(lua, coroutine != nullptr, 1, "coroutine expected");
-  const int results = resume(lua, coroutine, lua_gettop(lua) - 1);
+  const int results = resume(lua, coroutine, lua_gettop(lua) - 1, lua_upvalueindex(1));
   if (results < 0) {
     lua_pushboolean(lua, 0);
     lua_insert(lua, -2);
@@ -287,10 +292,10 @@ int coroutine_resume(lua_State* lua) {
   return results + 1;
 }
 
-// Upvalue 1: the coroutine.
+// Upvalue 1: the coroutine; upvalue 2: resume_raising().
 int call_coroutine(lua_State* lua) {
   lua_State* const coroutine = lua_tothread(lua, lua_upvalueindex(1));
-  const int results = resume(lua, coroutine, lua_gettop(lua));
+  const int results = resume(lua, coroutine, lua_gettop(lua), lua_upvalueindex(2));
   if (results >= 0) return results;
   if (lua_isstring(lua, -1) != 0) {
     luaL_where(lua, 1);
@@ -300,13 +305,14 @@ int call_coroutine(lua_State* lua) {
   return lua_error(lua);
 }
 
-// Upvalue 1: coroutine.create.
+// Upvalue 1: coroutine.create; upvalue 2: resume_raising().
 int coroutine_wrap(lua_State* lua) {
   lua_settop(lua, 1);
   lua_pushvalue(lua, lua_upvalueindex(1));
   lua_insert(lua, 1);
   lua_call(lua, 1, 1);
-  lua_pushcclosure(lua, call_coroutine, 1);
+  lua_pushvalue(lua, lua_upvalueindex(2));
+  lua_pushcclosure(lua, call_coroutine, 2);
   return 1;
 }
 
@@ -478,9 +484,13 @@ void replace_base_functions(lua_State* lua) {
   set_function(lua, "setn", table_setn);
   lua_pop(lua, 1);
   lua_getfield(lua, -1, "coroutine");
-  set_function(lua, "resume", coroutine_resume);
-  lua_getfield(lua, -1, "create");
-  lua_pushcclosure(lua, coroutine_wrap, 1);
+  lua_pushcfunction(lua, resume_raising);
+  lua_pushvalue(lua, -1);
+  lua_pushcclosure(lua, coroutine_resume, 1);
+  lua_setfield(lua, -3, "resume");
+  lua_getfield(lua, -2, "create");
+  lua_insert(lua, -2);
+  lua_pushcclosure(lua, coroutine_wrap, 2);
   lua_setfield(lua, -2, "wrap");
   lua_pop(lua, 1);
   lua_getfield(lua, -1, "bit");

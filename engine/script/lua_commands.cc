@@ -36,6 +36,7 @@ Bytes LuaMachine::collect_arguments(lua_State* lua) {
   const int count = lua_gettop(lua);
   if (count == 0) return "Please specify at least one argument for this redis lib call";
   args_.resize(static_cast<size_t>(count));
+  size_t total = 0;
   for (int i = 1; i <= count; ++i) {
     Bytes& argument = args_[static_cast<size_t>(i - 1)];
     const int type = lua_type(lua, i);
@@ -43,6 +44,7 @@ Bytes LuaMachine::collect_arguments(lua_State* lua) {
       size_t size = 0;
       const char* text = lua_tolstring(lua, i, &size);
       argument = {text, size};
+      total += size;
     } else if (type == LUA_TNUMBER) {
       // Grown for all arguments at once, so that the texts before this one stay where they are.
       if (numbers_.size() < args_.size()) numbers_.resize(args_.size());
@@ -52,6 +54,8 @@ Bytes LuaMachine::collect_arguments(lua_State* lua) {
       return "Lua redis lib command arguments must be strings or integers";
     }
   }
+  // One text may be given many times; what a command makes of it is not the script's memory.
+  if (total > limit_bytes_) raise_memory_error(lua);
   return {};
 }
 
@@ -121,7 +125,8 @@ int LuaMachine::call_command(lua_State* lua, bool raise_errors) {
   const Command* command = look_up();
   // Nothing with a destructor may live in this frame where an error is raised.
   bool refused = false;
-  limited_ = false;
+  bool dropped = false;
+  allowed_bytes_ = kUnlimited;
   {
     const std::string error = refusal(command);
     if (!error.empty()) {
@@ -137,9 +142,11 @@ int LuaMachine::call_command(lua_State* lua, bool raise_errors) {
     call_->execution.run_nested(client_, *command, args_, reply_);
     CHECK(reply_.complete());
     refused = reply_.failed();
+    dropped = reply_.dropped();
   }
-  limited_ = true;
+  allowed_bytes_ = limit_bytes_;
   lua_settop(lua, 0);
+  if (dropped) raise_memory_error(lua);
   lua_xmove(reply_stack_, lua, 1);
   if (refused && raise_errors) return lua_error(lua);
   return 1;

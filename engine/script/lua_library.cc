@@ -172,13 +172,16 @@ bool LuaMachine::run_library(Registration& registration, std::string& error) {
   registration_ = &registration;
   begin_us_ = 0;
   depth = 0;
-  limit_bytes_ = engine_.options().script_memory_limit_bytes.load(std::memory_order_relaxed);
+  // What libraries hold may take half of it, so that there is room for their functions to run.
+  limit_bytes_ = engine_.options().script_memory_limit_bytes.load(std::memory_order_relaxed) / 2;
+  make_room(lua_, limit_bytes_ / 2);
   show_globals(lua_, kLoadingGlobalsSlot);
-  limited_ = true;
+  allowed_bytes_ = limit_bytes_;
   const int status = lua_pcall(lua_, 0, 0, kHandlerSlot);
-  limited_ = false;
+  allowed_bytes_ = kUnlimited;
   show_globals(lua_, kGlobalsSlot);
   registration_ = nullptr;
+  collect_after_run();
   if (status == 0) return true;
   error = "ERR Error registering functions: ";
   Bytes text = "not enough memory";
@@ -239,12 +242,13 @@ void LuaMachine::follow_functions(uint64_t generation, std::shared_ptr<const Fun
   if (call_ != nullptr) return;
   functions_generation_ = generation;
   functions_ = std::move(set);
-  std::erase_if(loaded_, [&](const auto& item) {
+  const size_t gone = std::erase_if(loaded_, [&](const auto& item) {
     const auto found = functions_->libraries.find(item.first->name);
     if (found != functions_->libraries.end() && found->second == item.first) return false;
     forget(item.second);
     return true;
   });
+  if (gone != 0 && functions_->libraries.empty()) collect(lua_);
 }
 
 void LuaMachine::push_list(std::span<const Bytes> values) {

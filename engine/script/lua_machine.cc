@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
-#include "engine/base/hash.h"
 #include "engine/engine.h"
 #include "engine/execution.h"
 #include "engine/script/lua51_source.h"
@@ -27,8 +27,8 @@ constexpr uint64_t kTouchedPerLook = 64U << 20;
 // As long as Redis lets the code of a library run.
 constexpr int64_t kLoadTimeoutUs = 500'000;
 
-// A script that leaves this much behind is cleaned up after at once.
-constexpr uint64_t kCollectAboveBytes = 32U << 20;
+// Compiled scripts may take this part of script-memory-limit in each state.
+constexpr uint64_t kCompiledPart = 8;
 
 }  // namespace
 
@@ -54,11 +54,14 @@ void LuaMachine::open_state() {
   reply_stack_ = lua_newthread(lua_);
   luaL_ref(lua_, LUA_REGISTRYINDEX);
   luaL_checkstack(reply_stack_, LuaReply::kStackSlots, nullptr);
-  reply_.attach(reply_stack_);
+  reply_.attach(*this, reply_stack_);
   set_hook(kInstructionsPerLook);
 }
 
-LuaMachine::~LuaMachine() { lua_close(lua_); }
+LuaMachine::~LuaMachine() {
+  lua_close(lua_);
+  std::free(buffer_.data);
+}
 
 LuaMachine& LuaMachine::of(lua_State* lua) {
   void* self = nullptr;
@@ -66,75 +69,73 @@ LuaMachine& LuaMachine::of(lua_State* lua) {
   return *static_cast<LuaMachine*>(self);
 }
 
-void* LuaMachine::allocate(void* self, void* block, size_t old_size, size_t new_size) {
-  auto& machine = *static_cast<LuaMachine*>(self);
-  const uint64_t used = machine.used_bytes_.load(std::memory_order_relaxed) - old_size + new_size;
-  if (new_size == 0) {
-    std::free(block);
-    machine.used_bytes_.store(used, std::memory_order_relaxed);
-    return nullptr;
-  }
-  machine.note_allocation(old_size, new_size);
-  if (machine.limited_ && new_size > old_size && used > machine.limit_bytes_) return nullptr;
-  void* result = std::realloc(block, new_size);
-  if (result != nullptr) machine.used_bytes_.store(used, std::memory_order_relaxed);
-  return result;
-}
-
 // --- Scripts ---
 
-size_t LuaMachine::ShaHash::operator()(const Sha1Text& sha) const {
-  // The digits are as good as random.
-  size_t hash;
-  std::memcpy(&hash, sha.data(), sizeof(hash));
-  return hash;
-}
-
-const CompiledScript* LuaMachine::find(Bytes sha) const {
-  if (sha.size() != sizeof(Sha1Text)) return nullptr;
-  if (last_ != nullptr && view(last_->script->sha) == sha) return last_;
-  Sha1Text key;
-  std::memcpy(key.data(), sha.data(), key.size());
-  const auto found = compiled_.find(key);
-  if (found == compiled_.end()) return nullptr;
-  last_ = &found->second;
-  return last_;
-}
-
-const CompiledScript* LuaMachine::find_body(Bytes body) const {
-  const auto found = by_body_.find(hash_bytes(body));
-  if (found == by_body_.end() || found->second->script->body != body) return nullptr;
-  return found->second;
-}
-
-const CompiledScript* LuaMachine::compile(const std::shared_ptr<const Script>& script,
+const CompiledScript* LuaMachine::compile(const KeptScript& kept, ScriptOrigin origin,
                                           std::string& error) {
-  const std::string code = as_lua51(script->code());
-  if (luaL_loadbufferx(lua_, code.data(), code.size(), "@user_script", "t") != 0) {
-    const char* text = lua_tostring(lua_, -1);
+  const Script& script = *kept.script;
+  const bool from_code = kept.code != nullptr;
+  const std::string text = from_code ? std::string() : as_lua51(script.code());
+  const Bytes source = from_code ? Bytes(*kept.code) : Bytes(text);
+  const uint64_t before = memory_bytes();
+  // Not the memory of a script that runs meanwhile.
+  const uint64_t allowed = std::exchange(allowed_bytes_, kUnlimited);
+  const int status =
+      luaL_loadbufferx(lua_, source.data(), source.size(), "@user_script", from_code ? "b" : "t");
+  allowed_bytes_ = allowed;
+  if (status != 0) {
+    const char* message = lua_tostring(lua_, -1);
     error = "ERR Error compiling script (new function): ";
-    error += text == nullptr ? "no message" : text;
+    error += message == nullptr ? "no message" : message;
     lua_pop(lua_, 1);
     return nullptr;
   }
-  CompiledScript& compiled = compiled_[script->sha];
-  CHECK(compiled.script == nullptr);
-  compiled.script = script;
-  compiled.function = luaL_ref(lua_, LUA_REGISTRYINDEX);
-  by_body_[hash_bytes(script->body)] = &compiled;
-  return &compiled;
+  const int function = luaL_ref(lua_, LUA_REGISTRYINDEX);
+  // A step of the collector may have freed more than this took.
+  const uint64_t after = memory_bytes();
+  const uint64_t bytes = std::max<uint64_t>(after > before ? after - before : 0, source.size());
+  const CompiledScript* const compiled =
+      compiled_.add(kept.script, origin, from_code, function, bytes);
+  // A running script may ask for the shards of another one, while it serves sockets; it stays.
+  if (call_ == nullptr) {
+    const uint64_t limit =
+        engine_.options().script_memory_limit_bytes.load(std::memory_order_relaxed);
+    give_up_scripts(limit / kCompiledPart);
+  }
+  return compiled;
+}
+
+void LuaMachine::give_up_scripts(uint64_t bytes) {
+  while (compiled_.bytes() > bytes && compiled_.size() > 1) {
+    const CompiledScript gone = compiled_.give_up();
+    if (gone.origin == ScriptOrigin::kKept && !gone.from_code) {
+      scripts_.keep_code(*gone.script, dump(gone.function));
+    }
+    luaL_unref(lua_, LUA_REGISTRYINDEX, gone.function);
+  }
+}
+
+std::string LuaMachine::dump(int function) {
+  std::string code;
+  const auto append = [](lua_State*, const void* bytes, size_t size, void* to) {
+    static_cast<std::string*>(to)->append(static_cast<const char*>(bytes), size);
+    return 0;
+  };
+  lua_rawgeti(lua_, LUA_REGISTRYINDEX, function);
+  if (lua_dump(lua_, append, &code) != 0) code.clear();
+  lua_pop(lua_, 1);
+  return code;
 }
 
 void LuaMachine::follow_flush(uint64_t generation) {
   // A running script may ask for a script's shards again, while it serves sockets.
   if (generation_ == generation || call_ != nullptr) return;
   generation_ = generation;
-  last_ = nullptr;
-  by_body_.clear();
   compiled_.clear();
   // As in Redis, settings that scripts made (those of cjson) go with them.
   lua_close(lua_);
   open_state();
+  collected_bytes_ = memory_bytes();
 }
 
 // --- Running ---
@@ -175,24 +176,39 @@ void LuaMachine::begin_run(Call& call, uint32_t flags, std::atomic<bool>& reache
 }
 
 int LuaMachine::lua_call_protected(int arguments) {
-  limited_ = true;
+  allowed_bytes_ = limit_bytes_;
   const int status = lua_pcall(lua_, arguments, 1, kHandlerSlot);
-  limited_ = false;
+  allowed_bytes_ = kUnlimited;
   return status;
 }
 
 void LuaMachine::finish_run(int status, Bytes name) {
   if (status == 0) {
-    reply_value(lua_, call_->reply, client_.protocol);
+    if (!reply_result()) reply_memory_error(name);
   } else if (status == LUA_ERRMEM) {
-    call_->reply.error("ERR The script needs more memory than script-memory-limit allows script: " +
-                       std::string(name));
+    reply_memory_error(name);
   } else {
     const std::string text = error_text(lua_, name);
-    is_counted_error(lua_) ? call_->reply.repeat_error(text) : call_->reply.error(text);
+    if (!make_room(lua_, text.size())) {
+      reply_memory_error(name);
+    } else {
+      is_counted_error(lua_) ? call_->reply.repeat_error(text) : call_->reply.error(text);
+    }
   }
   lua_settop(lua_, kLastSlot);
   clean_up();
+}
+
+bool LuaMachine::reply_result() {
+  const auto room = [&] { return limit_bytes_ - std::min(memory_bytes(), limit_bytes_); };
+  if (reply_value(lua_, call_->reply, client_.protocol, room())) return true;
+  // It may fit beside what is not garbage.
+  return collect_for(lua_, 0) && reply_value(lua_, call_->reply, client_.protocol, room());
+}
+
+void LuaMachine::reply_memory_error(Bytes name) {
+  call_->reply.error("ERR The script needs more memory than script-memory-limit allows script: " +
+                     std::string(name));
 }
 
 void LuaMachine::clean_up() {
@@ -207,9 +223,8 @@ void LuaMachine::clean_up() {
     killed_.store(false, std::memory_order_relaxed);
     set_hook(kInstructionsPerLook);
   }
-  if (memory_bytes() > std::min(kCollectAboveBytes, limit_bytes_ / 2)) {
-    lua_gc(lua_, LUA_GCCOLLECT, 0);
-  }
+  trim_buffer();
+  collect_after_run();
 }
 
 // --- Time ---

@@ -5,8 +5,11 @@
 // `killed` and the memory figure are read or set by other threads and are atomics.
 //
 // Memory: an allocator counts; past the limit allocations fail, which raises "not enough memory" in
-// the script. The limit is suspended while a command runs: its handler must never be unwound
-// halfway. Time: a count hook looks at the clock every hundred thousand instructions (the JIT is
+// the script. What encoders put together and the reply count as well. The limit is suspended while
+// a command runs, since its handler must never be unwound halfway; an answer that does not fit is
+// dropped as it comes (LuaReply). Garbage is collected in Lua's own steps, which allocations pay
+// for, and as a whole where a run has left much; compiled scripts have a bound (CompiledScripts).
+// Time: a count hook looks at the clock every hundred thousand instructions (the JIT is
 // off, else it would never fire), and sooner where a script asks for much memory or has large
 // blocks, since single instructions take long then; C functions that take long look at it
 // themselves. Past the threshold everybody else is told BUSY, and a look lets the I/O thread serve
@@ -15,6 +18,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -22,6 +26,7 @@
 
 #include "engine/client.h"
 #include "engine/commands/call.h"
+#include "engine/script/compiled_scripts.h"
 #include "engine/script/function_library.h"
 #include "engine/script/lua_reply.h"
 #include "engine/script/lua_sandbox.h"
@@ -32,12 +37,6 @@ struct lua_Debug;
 namespace sluice {
 
 class ScriptEngine;
-
-// A script in one state: its source, and the function's place in the registry.
-struct CompiledScript {
-  std::shared_ptr<const Script> script;
-  int function = 0;
-};
 
 class LuaMachine {
  public:
@@ -51,11 +50,10 @@ class LuaMachine {
 
   // --- Scripts ---
 
-  // By the forty digits in lower case, or by the text. Null: not compiled here.
-  const CompiledScript* find(Bytes sha) const;
-  const CompiledScript* find_body(Bytes body) const;
-  // Null with the whole error message in `error`.
-  const CompiledScript* compile(const std::shared_ptr<const Script>& script, std::string& error);
+  // Those that are compiled here.
+  CompiledScripts& compiled() { return compiled_; }
+  // Null with the whole error message in `error`. May give up scripts that were used longer ago.
+  const CompiledScript* compile(const KeptScript& script, ScriptOrigin origin, std::string& error);
   // Begins with a new state, without scripts, if the shared cache has been flushed since;
   // `generation` counts flushes.
   void follow_flush(uint64_t generation);
@@ -105,6 +103,32 @@ class LuaMachine {
   }
   void seed_random(uint32_t seed) { random_ = static_cast<uint64_t>(seed) << 16 | 0x330E; }
 
+  // --- Memory and time of what C functions do for the running script (lua_memory.cc) ---
+
+  // Whether so many bytes more fit the limit; if not, the garbage is looked at first.
+  bool make_room(lua_State* lua, uint64_t bytes) {
+    return memory_bytes() + bytes <= limit_bytes_ || collect_for(lua, bytes);
+  }
+  uint64_t limit_bytes() const { return limit_bytes_; }
+  // Raises what an allocation past the limit does.
+  void raise_memory_error(lua_State* lua);
+  // The bytes that a ScriptBuffer puts together.
+  struct Buffer {
+    char* data = nullptr;
+    size_t capacity = 0;
+  };
+  const Buffer& buffer() const { return buffer_; }
+  // Raises when there is no room.
+  void grow_buffer(lua_State* lua, size_t wanted);
+  // Gives a large buffer back.
+  void trim_buffer();
+  // A C function has done so much, in values or the like; after a while of this it looks at the
+  // clock, and raises if the script has been killed.
+  void pay(lua_State* lua, size_t work) {
+    work_ += work;
+    if (work_ >= kWorkPerLook) look_after_work(lua);
+  }
+
   // --- For other threads ---
 
   bool busy() const { return busy_.load(std::memory_order_acquire); }
@@ -120,6 +144,10 @@ class LuaMachine {
   // After every block: the hook comes at the next instruction where much has been asked for.
   void note_allocation(uint64_t old_size, uint64_t new_size);
   void set_hook(int instructions);
+  bool collect_for(lua_State* lua, uint64_t bytes);
+  void collect(lua_State* lua);
+  void collect_after_run();
+  void look_after_work(lua_State* lua);
   static void count_hook(lua_State* lua, lua_Debug* debug);
   void set_array(int name_slot, std::span<const Bytes> values);
   // The arguments of redis.call as views. Empty: fine; else the error.
@@ -132,7 +160,12 @@ class LuaMachine {
   // the stack then is the result or the error.
   void begin_run(Call& call, uint32_t flags, std::atomic<bool>& reaches_further, bool read_only);
   int lua_call_protected(int arguments);
+  bool reply_result();
+  void reply_memory_error(Bytes name);
   void finish_run(int status, Bytes name);
+  // Forgets those used longest ago until the others take no more than this.
+  void give_up_scripts(uint64_t bytes);
+  std::string dump(int function);
   void clean_up();
 
   // What the code of a library registers, and the registry's references to it.
@@ -157,13 +190,7 @@ class LuaMachine {
   const SandboxKind kind_;
   lua_State* lua_ = nullptr;
 
-  struct ShaHash {
-    size_t operator()(const Sha1Text& sha) const;
-  };
-  std::unordered_map<Sha1Text, CompiledScript, ShaHash> compiled_;
-  // By the hash of the text, so that EVAL of a known text needs no SHA-1.
-  std::unordered_map<uint64_t, const CompiledScript*> by_body_;
-  mutable const CompiledScript* last_ = nullptr;
+  CompiledScripts compiled_;
   uint64_t generation_ = 0;
 
   // --- Functions ---
@@ -191,12 +218,19 @@ class LuaMachine {
   std::vector<NumberText> numbers_;
 
   uint64_t random_ = 0x1234ABCD330EULL;
+  static constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
+  static constexpr size_t kWorkPerLook = 100'000;
   std::atomic<uint64_t> used_bytes_{0};
   uint64_t limit_bytes_ = 0;
-  bool limited_ = false;
   uint64_t given_bytes_ = 0;    // since the hook last came
   uint64_t largest_bytes_ = 0;  // the largest block asked for in this run
   int hook_instructions_ = 0;
+  // What the allocator gives: the limit while Lua runs.
+  uint64_t allowed_bytes_ = kUnlimited;
+  // What was left after the last whole collection.
+  uint64_t collected_bytes_ = 0;
+  Buffer buffer_;
+  size_t work_ = 0;
   std::atomic<bool> busy_{false};
   std::atomic<bool> wrote_{false};
   std::atomic<bool> killed_{false};

@@ -117,6 +117,9 @@ void pack_top(lua_State* lua, ScriptBuffer& buffer, int level);
 
 void pack_table(lua_State* lua, ScriptBuffer& buffer, int level) {
   constexpr size_t kFixedLimit = 16;
+  // A table may be of any size inside, which no call here tells.
+  constexpr size_t kTableWork = 1000;
+  buffer.pay(kTableWork);
   if (is_protected(lua, lua_gettop(lua))) unprotect(lua, lua_gettop(lua));
   size_t count = 0;
   if (is_array(lua, count)) {
@@ -140,6 +143,7 @@ void pack_table(lua_State* lua, ScriptBuffer& buffer, int level) {
 void pack_top(lua_State* lua, ScriptBuffer& buffer, int level) {
   // A table, a key, a value, and a buffer that grows.
   luaL_checkstack(lua, 8, "in function mp_encode_lua_type");
+  buffer.pay(1);
   switch (lua_type(lua, -1)) {
     case LUA_TSTRING: {
       size_t size = 0;

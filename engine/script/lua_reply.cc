@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "engine/script/lua_headers.h"
+#include "engine/script/lua_machine.h"
 #include "engine/script/lua_value.h"
 
 namespace sluice {
@@ -10,14 +11,30 @@ namespace sluice {
 namespace {
 // An array whose count is known at its end only.
 constexpr size_t kUnknownCount = std::numeric_limits<size_t>::max();
+// Tables of Lua hold no more; past that they raise.
+constexpr int kMostValues = 1 << 26;
+constexpr size_t kValueBytes = 16;
+// More than any limit.
+constexpr size_t kNoLimit = size_t{1} << 62;
 }  // namespace
+
+bool LuaReply::has_room(size_t bytes) {
+  if (dropped_) return false;
+  const bool fits = depth_ == 0 || frames_[depth_ - 1].index < kMostValues;
+  if (fits && machine_->make_room(stack_, bytes)) return true;
+  lua_settop(stack_, 0);
+  depth_ = 0;
+  dropped_ = true;
+  return false;
+}
 
 // --- Containers ---
 
 void LuaReply::open(Kind kind, size_t values) {
   CHECK(depth_ < kMaxDepth);
+  const size_t room = values == kUnknownCount ? 0 : values;
+  if (!has_room(room > size_t{kMostValues} ? kNoLimit : room * kValueBytes)) return;
   if (kind == Kind::kArray) {
-    const size_t room = values == kUnknownCount ? 0 : values;
     lua_createtable(stack_, static_cast<int>(room), 0);
   } else {
     // {map = {...}}: the inner table is filled first.
@@ -37,6 +54,7 @@ void LuaReply::field(const char* name) { lua_setfield(stack_, -2, name); }
 
 void LuaReply::put_into_container() {
   Frame& frame = frames_[depth_ - 1];
+  if (!has_room(0)) return;
   if (frame.kind == Kind::kArray) {
     lua_rawseti(stack_, -2, ++frame.index);
   } else if (frame.kind == Kind::kSet) {
@@ -73,7 +91,7 @@ void LuaReply::set(size_t count) {
 
 size_t LuaReply::open_array() {
   open(Kind::kArray, kUnknownCount);
-  return depth_ - 1;
+  return dropped_ ? 0 : depth_ - 1;
 }
 
 void LuaReply::end_open_array(size_t mark) {
@@ -82,6 +100,7 @@ void LuaReply::end_open_array(size_t mark) {
 }
 
 void LuaReply::close_array(size_t mark, size_t count) {
+  if (dropped_) return;
   CHECK(static_cast<size_t>(frames_[mark].index) == count);
   end_open_array(mark);
   value_done();
@@ -89,6 +108,7 @@ void LuaReply::close_array(size_t mark, size_t count) {
 
 void LuaReply::close_map(size_t mark, size_t pairs) {
   if (protocol_ == 2) return close_array(mark, 2 * pairs);
+  if (!has_room(2 * pairs * kValueBytes)) return;
   end_open_array(mark);
   lua_createtable(stack_, 0, static_cast<int>(pairs));
   for (size_t i = 0; i < pairs; ++i) {
@@ -105,6 +125,7 @@ void LuaReply::close_map(size_t mark, size_t pairs) {
 
 void LuaReply::close_set(size_t mark, size_t count) {
   if (protocol_ == 2) return close_array(mark, count);
+  if (!has_room(2 * count * kValueBytes)) return;
   end_open_array(mark);
   lua_createtable(stack_, 0, static_cast<int>(count));
   for (size_t i = 0; i < count; ++i) {
@@ -122,6 +143,7 @@ void LuaReply::close_set(size_t mark, size_t count) {
 // --- Single values ---
 
 void LuaReply::simple(Bytes text) {
+  if (!has_room(text.size())) return;
   lua_createtable(stack_, 0, 1);
   lua_pushlstring(stack_, text.data(), text.size());
   field("ok");
@@ -131,21 +153,25 @@ void LuaReply::simple(Bytes text) {
 void LuaReply::error(Bytes message) {
   note_error(message);
   if (depth_ == 0) failed_ = true;
+  if (!has_room(message.size())) return;
   push_error(stack_, message, true);
   value_done();
 }
 
 void LuaReply::integer(int64_t value) {
+  if (dropped_) return;
   lua_pushnumber(stack_, static_cast<lua_Number>(value));
   value_done();
 }
 
 void LuaReply::bulk(Bytes bytes) {
+  if (!has_room(bytes.size())) return;
   lua_pushlstring(stack_, bytes.data(), bytes.size());
   value_done();
 }
 
 void LuaReply::null() {
+  if (dropped_) return;
   if (protocol_ == 2) {
     lua_pushboolean(stack_, 0);
   } else {
@@ -158,6 +184,7 @@ void LuaReply::null_array() { null(); }
 
 void LuaReply::number(double value) {
   if (protocol_ == 2) return bulk(format_double(value));
+  if (dropped_) return;
   lua_createtable(stack_, 0, 1);
   lua_pushnumber(stack_, value);
   field("double");
@@ -166,12 +193,14 @@ void LuaReply::number(double value) {
 
 void LuaReply::boolean(bool value) {
   if (protocol_ == 2) return integer(value ? 1 : 0);
+  if (dropped_) return;
   lua_pushboolean(stack_, value ? 1 : 0);
   value_done();
 }
 
 void LuaReply::big_number(Bytes digits) {
   if (protocol_ == 2) return bulk(digits);
+  if (!has_room(digits.size())) return;
   lua_createtable(stack_, 0, 1);
   lua_pushlstring(stack_, digits.data(), digits.size());
   field("big_number");
@@ -180,6 +209,7 @@ void LuaReply::big_number(Bytes digits) {
 
 void LuaReply::verbatim(Bytes format, Bytes text) {
   if (protocol_ == 2) return bulk(text);
+  if (!has_room(text.size())) return;
   lua_createtable(stack_, 0, 1);
   lua_createtable(stack_, 0, 2);
   lua_pushlstring(stack_, text.data(), text.size());

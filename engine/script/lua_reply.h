@@ -4,7 +4,8 @@
 // Lua thread of their own (one for each Lua state, with room for the deepest answer), because the
 // script's own stack may be filled with arguments to its limit; the caller then moves the one
 // result over. REQUIRES: the state's memory limit is suspended: an allocation that fails here would
-// unwind through a handler in the middle of a change.
+// unwind through a handler in the middle of a change. An answer for which there is no room is
+// dropped instead, and what is still to come of it.
 #pragma once
 
 #include <array>
@@ -15,6 +16,8 @@ struct lua_State;
 
 namespace sluice {
 
+class LuaMachine;
+
 class LuaReply final : public Reply {
  public:
   // Deeper than any answer (COMMAND DOCS has ten levels).
@@ -22,15 +25,21 @@ class LuaReply final : public Reply {
   // Room that the thread's stack must have: an open container takes at most three slots.
   static constexpr int kStackSlots = 3 * static_cast<int>(kMaxDepth) + 16;
 
-  // `stack`: the Lua thread to build on; it stays empty between two answers.
-  void attach(lua_State* stack) { stack_ = stack; }
+  // `stack`: the Lua thread of `machine` to build on; it stays empty between two answers.
+  void attach(LuaMachine& machine, lua_State* stack) {
+    machine_ = &machine;
+    stack_ = stack;
+  }
   void begin(int protocol) {
     protocol_ = protocol;
     failed_ = false;
+    dropped_ = false;
   }
+  // There was no room for the answer: nothing stands on the stack.
+  bool dropped() const { return dropped_; }
   // The whole answer is an error.
   bool failed() const { return failed_; }
-  // Every container is closed: exactly one value stands on the stack.
+  // Every container is closed: exactly one value stands on the stack, unless it was dropped.
   bool complete() const { return depth_ == 0; }
 
   void simple(Bytes text) override;
@@ -62,6 +71,8 @@ class LuaReply final : public Reply {
     int index;    // of the last element of an array
   };
 
+  // False: there is no room for so many bytes more, and the answer is dropped.
+  bool has_room(size_t bytes);
   void open(Kind kind, size_t values);
   // A value is complete on top of the stack: puts it into its container, if there is one.
   void value_done() {
@@ -73,8 +84,10 @@ class LuaReply final : public Reply {
   void end_open_array(size_t mark);
   void field(const char* name);
 
+  LuaMachine* machine_ = nullptr;
   lua_State* stack_ = nullptr;
   int protocol_ = 2;
+  bool dropped_ = false;
   bool failed_ = false;
   size_t depth_ = 0;
   std::array<Frame, kMaxDepth> frames_;

@@ -110,6 +110,7 @@ void add_libraries(lua_State* lua, SandboxKind kind) {
   lua_pushcfunction(lua, luaopen_cjson);
   lua_call(lua, 0, 1);
   keep_only(lua, kCjson);
+  replace_json_encoder(lua);
   lua_setfield(lua, -2, "cjson");
   push_redis_table(lua, kind);
   lua_setfield(lua, -2, "redis");

@@ -47,6 +47,10 @@ int raise_readonly(lua_State* lua);
 // stack.
 void replace_base_functions(lua_State* lua);
 
+// Puts an encoder that keeps to script-memory-limit into the table of cjson on top of the stack
+// (lua_json.cc).
+void replace_json_encoder(lua_State* lua);
+
 // The tables `redis` (redis_api.cc), `cmsgpack` and `struct` on top of the stack, not yet
 // protected.
 void push_redis_table(lua_State* lua, SandboxKind kind);

@@ -185,6 +185,7 @@ int struct_pack(lua_State* lua) {
   ScriptBuffer buffer(lua);
   int index = 2;
   while (!format.done()) {
+    buffer.pay(1);
     const Format::Option option = format.next(buffer.size());
     buffer.append_zeros(option.padding);
     if (option.letter == 'x') {

@@ -143,91 +143,6 @@ std::string without_line_ends(Bytes text) {
   return result;
 }
 
-void reply_map(lua_State* lua, Reply& reply, int script_protocol) {
-  const size_t mark = reply.open_array();
-  size_t pairs = 0;
-  lua_pushnil(lua);
-  while (lua_next(lua, -2) != 0) {
-    lua_pushvalue(lua, -2);
-    reply_value(lua, reply, script_protocol);
-    reply_value(lua, reply, script_protocol);
-    ++pairs;
-  }
-  reply.close_map(mark, pairs);
-}
-
-void reply_set(lua_State* lua, Reply& reply, int script_protocol) {
-  const size_t mark = reply.open_array();
-  size_t count = 0;
-  lua_pushnil(lua);
-  while (lua_next(lua, -2) != 0) {
-    lua_pop(lua, 1);
-    lua_pushvalue(lua, -1);
-    reply_value(lua, reply, script_protocol);
-    ++count;
-  }
-  reply.close_set(mark, count);
-}
-
-void reply_array(lua_State* lua, Reply& reply, int script_protocol) {
-  const size_t mark = reply.open_array();
-  size_t count = 0;
-  for (;;) {
-    lua_rawgeti(lua, -1, static_cast<int>(count + 1));
-    if (lua_isnil(lua, -1)) break;
-    reply_value(lua, reply, script_protocol);
-    ++count;
-  }
-  lua_pop(lua, 1);
-  reply.close_array(mark, count);
-}
-
-bool reply_verbatim(lua_State* lua, Reply& reply) {
-  Bytes format;
-  if (!push_field(lua, "format", LUA_TSTRING)) return false;
-  format = lua_tostring(lua, -1);
-  lua_pop(lua, 1);
-  if (!push_field(lua, "string", LUA_TSTRING)) return false;
-  size_t size = 0;
-  const char* text = lua_tolstring(lua, -1, &size);
-  reply.verbatim(format, {text, size});
-  lua_pop(lua, 1);
-  return true;
-}
-
-// A table with one of the fields that name a type. Leaves the stack as it was.
-bool reply_typed_table(lua_State* lua, Reply& reply, int script_protocol) {
-  if (push_field(lua, "err", LUA_TSTRING)) {
-    const Bytes message = lua_tostring(lua, -1);
-    lua_insert(lua, -2);  // the table on top, the message alive below it
-    is_counted_error(lua) ? reply.repeat_error(message) : reply.error(message);
-    lua_insert(lua, -2);
-  } else if (push_field(lua, "ok", LUA_TSTRING)) {
-    reply.simple(without_line_ends(lua_tostring(lua, -1)));
-  } else if (push_field(lua, "double", LUA_TNUMBER)) {
-    reply.number(lua_tonumber(lua, -1));
-  } else if (push_field(lua, "big_number", LUA_TSTRING)) {
-    size_t size = 0;
-    const char* digits = lua_tolstring(lua, -1, &size);
-    reply.big_number(without_line_ends({digits, size}));
-  } else {
-    if (push_field(lua, "verbatim_string", LUA_TTABLE)) {
-      const bool written = reply_verbatim(lua, reply);
-      lua_pop(lua, 1);
-      if (written) return true;
-    }
-    if (push_field(lua, "map", LUA_TTABLE)) {
-      reply_map(lua, reply, script_protocol);
-    } else if (push_field(lua, "set", LUA_TTABLE)) {
-      reply_set(lua, reply, script_protocol);
-    } else {
-      return false;
-    }
-  }
-  lua_pop(lua, 1);
-  return true;
-}
-
 // True: a short table whose keys are all numbers, so that none of the named fields is there. Seven
 // look-ups cost more than a look at three keys.
 bool has_only_numbered_keys(lua_State* lua) {
@@ -242,40 +157,186 @@ bool has_only_numbered_keys(lua_State* lua) {
   return false;
 }
 
+// Writes one result of a script. Stops where the reply would take more than it may.
+class ResultWriter {
+ public:
+  ResultWriter(lua_State* lua, Reply& reply, int script_protocol, uint64_t room)
+      : lua_(lua), reply_(reply), script_protocol_(script_protocol), room_(room) {}
+
+  bool stopped() const { return stopped_; }
+
+  // The value on top of the stack, which goes. What is on the stack is of no use once it stopped.
+  void value() {
+    switch (lua_type(lua_, -1)) {
+      case LUA_TSTRING: {
+        size_t size = 0;
+        const char* text = lua_tolstring(lua_, -1, &size);
+        if (take(size)) reply_.bulk({text, size});
+        break;
+      }
+      case LUA_TNUMBER:
+        if (take(0)) reply_.integer(to_integer(lua_tonumber(lua_, -1)));
+        break;
+      case LUA_TBOOLEAN:
+        if (take(0)) boolean(lua_toboolean(lua_, -1) != 0);
+        break;
+      case LUA_TTABLE:
+        if (take(0)) table();
+        break;
+      default:
+        if (take(0)) reply_.null();
+    }
+    if (!stopped_) lua_pop(lua_, 1);
+  }
+
+ private:
+  // Room for a value with a text of this size. False: there is none.
+  bool take(size_t size) {
+    constexpr size_t kAround = 16;
+    if (stopped_ || size + kAround > room_) {
+      stopped_ = true;
+    } else {
+      room_ -= size + kAround;
+    }
+    return !stopped_;
+  }
+
+  void boolean(bool value) {
+    if (script_protocol_ == 3) {
+      reply_.boolean(value);
+    } else if (value) {
+      reply_.integer(1);
+    } else {
+      reply_.null();
+    }
+  }
+
+  void table() {
+    // A table may contain itself; the stack's limit ends that.
+    if (lua_checkstack(lua_, 4) == 0) {
+      reply_.error("ERR reached lua stack limit");
+    } else if (has_only_numbered_keys(lua_) || !typed_table()) {
+      array();
+    }
+  }
+
+  // How many values the table on top of the stack has: up to the first nil, or all of them.
+  size_t count_items() {
+    size_t count = 0;
+    for (;; ++count) {
+      lua_rawgeti(lua_, -1, static_cast<int>(count + 1));
+      const bool end = lua_isnil(lua_, -1);
+      lua_pop(lua_, 1);
+      if (end) return count;
+    }
+  }
+  size_t count_fields() {
+    size_t count = 0;
+    for (lua_pushnil(lua_); lua_next(lua_, -2) != 0; lua_pop(lua_, 1)) ++count;
+    return count;
+  }
+
+  void array() {
+    const size_t count = count_items();
+    reply_.array(count);
+    for (size_t i = 1; i <= count && !stopped_; ++i) {
+      lua_rawgeti(lua_, -1, static_cast<int>(i));
+      value();
+    }
+  }
+
+  void map() {
+    reply_.map(count_fields());
+    lua_pushnil(lua_);
+    while (lua_next(lua_, -2) != 0) {
+      lua_pushvalue(lua_, -2);
+      value();
+      if (stopped_) return;
+      value();
+      if (stopped_) return;
+    }
+  }
+
+  void set() {
+    reply_.set(count_fields());
+    lua_pushnil(lua_);
+    while (lua_next(lua_, -2) != 0) {
+      lua_pop(lua_, 1);
+      lua_pushvalue(lua_, -1);
+      value();
+      if (stopped_) return;
+    }
+  }
+
+  bool verbatim() {
+    Bytes format;
+    if (!push_field(lua_, "format", LUA_TSTRING)) return false;
+    format = lua_tostring(lua_, -1);
+    lua_pop(lua_, 1);
+    if (!push_field(lua_, "string", LUA_TSTRING)) return false;
+    size_t size = 0;
+    const char* text = lua_tolstring(lua_, -1, &size);
+    if (take(size)) reply_.verbatim(format, {text, size});
+    lua_pop(lua_, 1);
+    return true;
+  }
+
+  // A table with one of the fields that name a type. Leaves the stack as it was.
+  bool typed_table() {
+    if (push_field(lua_, "err", LUA_TSTRING)) {
+      const Bytes message = lua_tostring(lua_, -1);
+      lua_insert(lua_, -2);  // the table on top, the message alive below it
+      if (take(message.size())) {
+        is_counted_error(lua_) ? reply_.repeat_error(message) : reply_.error(message);
+      }
+      lua_insert(lua_, -2);
+    } else if (push_field(lua_, "ok", LUA_TSTRING)) {
+      const Bytes text = lua_tostring(lua_, -1);
+      if (take(text.size())) reply_.simple(without_line_ends(text));
+    } else if (push_field(lua_, "double", LUA_TNUMBER)) {
+      reply_.number(lua_tonumber(lua_, -1));
+    } else if (push_field(lua_, "big_number", LUA_TSTRING)) {
+      size_t size = 0;
+      const char* digits = lua_tolstring(lua_, -1, &size);
+      if (take(size)) reply_.big_number(without_line_ends({digits, size}));
+    } else {
+      if (push_field(lua_, "verbatim_string", LUA_TTABLE)) {
+        const bool written = verbatim();
+        lua_pop(lua_, 1);
+        if (written) return true;
+      }
+      if (push_field(lua_, "map", LUA_TTABLE)) {
+        map();
+      } else if (push_field(lua_, "set", LUA_TTABLE)) {
+        set();
+      } else {
+        return false;
+      }
+    }
+    if (!stopped_) lua_pop(lua_, 1);
+    return true;
+  }
+
+  lua_State* lua_;
+  Reply& reply_;
+  const int script_protocol_;
+  uint64_t room_;
+  bool stopped_ = false;
+};
+
 }  // namespace
 
-void reply_value(lua_State* lua, Reply& reply, int script_protocol) {
-  switch (lua_type(lua, -1)) {
-    case LUA_TSTRING: {
-      size_t size = 0;
-      const char* text = lua_tolstring(lua, -1, &size);
-      reply.bulk({text, size});
-      break;
-    }
-    case LUA_TNUMBER:
-      reply.integer(to_integer(lua_tonumber(lua, -1)));
-      break;
-    case LUA_TBOOLEAN:
-      if (script_protocol == 3) {
-        reply.boolean(lua_toboolean(lua, -1) != 0);
-      } else if (lua_toboolean(lua, -1) != 0) {
-        reply.integer(1);
-      } else {
-        reply.null();
-      }
-      break;
-    case LUA_TTABLE:
-      // A table may contain itself; the stack's limit ends that.
-      if (lua_checkstack(lua, 4) == 0) {
-        reply.error("ERR reached lua stack limit");
-      } else if (has_only_numbered_keys(lua) || !reply_typed_table(lua, reply, script_protocol)) {
-        reply_array(lua, reply, script_protocol);
-      }
-      break;
-    default:
-      reply.null();
-  }
-  lua_pop(lua, 1);
+bool reply_value(lua_State* lua, Reply& reply, int script_protocol, uint64_t room) {
+  const int top = lua_gettop(lua);
+  // No script runs another one, so this is a client's reply.
+  ByteBuffer& out = static_cast<RespReply&>(reply).out();
+  const size_t mark = out.size();
+  ResultWriter writer(lua, reply, script_protocol, room);
+  writer.value();
+  if (!writer.stopped()) return true;
+  lua_settop(lua, top);
+  out.resize(mark);
+  return false;
 }
 
 }  // namespace sluice

@@ -63,6 +63,12 @@ int redis_log(lua_State* lua) {
   const auto level = static_cast<int>(lua_tonumber(lua, 1));
   if (level < kLogDebug || level > kLogWarning) return raise_error(lua, "Invalid debug level.");
   if (level < kLogNotice) return 0;
+  size_t total = 0;
+  for (int i = 2; i <= count; ++i) {
+    if (lua_type(lua, i) == LUA_TSTRING) total += lua_objlen(lua, i);
+  }
+  LuaMachine& machine = LuaMachine::of(lua);
+  if (!machine.make_room(lua, total)) machine.raise_memory_error(lua);
   std::string line = "script:";
   for (int i = 2; i <= count; ++i) {
     // Only what is a text already: a conversion could run out of memory and leave this string
@@ -78,7 +84,7 @@ int redis_log(lua_State* lua) {
       line += text;
     }
   }
-  LuaMachine::of(lua).engine().server().log_warning(line);
+  machine.engine().server().log_warning(line);
   return 0;
 }
 

@@ -1,7 +1,8 @@
 // ScriptBuffer: bytes that a C function called from Lua puts together.
 //
-// They live in a userdata of the state, so that script-memory-limit counts them and an error that
-// is raised halfway leaves nothing behind. It takes one slot of the stack for itself.
+// They live in the machine's one buffer, which script-memory-limit counts and which outlives an
+// error that is raised halfway. So there is at most one ScriptBuffer of a machine at a time: what
+// uses it calls nothing of the script.
 #pragma once
 
 #include <algorithm>
@@ -10,48 +11,47 @@
 
 #include "engine/base/bytes.h"
 #include "engine/script/lua_headers.h"
+#include "engine/script/lua_machine.h"
 
 namespace sluice {
 
 class ScriptBuffer {
  public:
-  // Raises when there is no room on the stack or no memory. No destructor: nothing runs where Lua
+  // Raises when there is no room on the stack, or no memory. No destructor: nothing runs where Lua
   // raises.
-  explicit ScriptBuffer(lua_State* lua) : lua_(lua) {
+  explicit ScriptBuffer(lua_State* lua) : lua_(lua), machine_(LuaMachine::of(lua)) {
     luaL_checkstack(lua, 2, "too many arguments");
-    data_ = static_cast<char*>(lua_newuserdata(lua, capacity_));
-    slot_ = lua_gettop(lua);
+    if (machine_.buffer().data == nullptr) machine_.grow_buffer(lua, 1);
   }
 
-  void append(Bytes bytes) { std::memcpy(grow(bytes.size()), bytes.data(), bytes.size()); }
-  void append_byte(unsigned value) { *grow(1) = static_cast<char>(value); }
-  void append_zeros(size_t count) { std::memset(grow(count), 0, count); }
+  void append(Bytes bytes) { std::memcpy(extend(bytes.size()), bytes.data(), bytes.size()); }
+  void append_byte(unsigned value) { *extend(1) = static_cast<char>(value); }
+  void append_zeros(size_t count) { std::memset(extend(count), 0, count); }
 
-  size_t size() const { return size_; }
-  // Pushes the bytes as a string.
-  void push() const { lua_pushlstring(lua_, data_, size_); }
-
- private:
-  // `count` more bytes, to be written by the caller. One free slot of the stack is used for it.
-  char* grow(size_t count) {
-    if (count > capacity_ - size_) {
-      const size_t wanted = std::max(size_ + count, 2 * capacity_);
-      char* const larger = static_cast<char*>(lua_newuserdata(lua_, wanted));
-      std::memcpy(larger, data_, size_);
-      lua_replace(lua_, slot_);
-      data_ = larger;
-      capacity_ = wanted;
-    }
-    char* const at = data_ + size_;
+  // `count` more bytes, to be written by the caller. Raises when there is no memory.
+  char* extend(size_t count) {
+    if (count > machine_.buffer().capacity - size_) machine_.grow_buffer(lua_, size_ + count);
+    char* const at = machine_.buffer().data + size_;
     size_ += count;
     return at;
   }
 
+  // Says how much was done since the last call, in values or the like: a long piece of work looks
+  // at the clock now and then, as instructions of Lua do. May raise: the script has been killed.
+  void pay(size_t work) { machine_.pay(lua_, work); }
+
+  size_t size() const { return size_; }
+  // Pushes the bytes as a string, and ends the use of the buffer.
+  void push() {
+    machine_.make_room(lua_, size_);
+    lua_pushlstring(lua_, machine_.buffer().data, size_);
+    machine_.trim_buffer();
+  }
+
+ private:
   lua_State* lua_;
-  char* data_ = nullptr;
+  LuaMachine& machine_;
   size_t size_ = 0;
-  size_t capacity_ = 256;
-  int slot_ = 0;
 };
 
 // `size` bytes of `value`, at most eight, the lowest first or last.

@@ -74,35 +74,52 @@ LuaMachine& ScriptEngine::machine(Execution& execution) {
   return *own.scripts;
 }
 
-std::shared_ptr<const Script> ScriptEngine::find_shared(Bytes sha) const {
-  MutexLock lock(mutex_);
-  const auto found = scripts_.find(to_lower(sha));
-  return found == scripts_.end() ? nullptr : found->second;
+size_t ScriptEngine::place_of(Bytes sha) {
+  const auto digit = [&](size_t at) {
+    const char c = sha[at];
+    return static_cast<size_t>(c <= '9' ? c - '0' : c - 'a' + 10);
+  };
+  return (digit(0) << 4 | digit(1)) & 0xFF;
 }
 
-const CompiledScript* ScriptEngine::find(LuaMachine& machine, Bytes sha) {
-  if (const CompiledScript* compiled = machine.find(sha)) return compiled;
-  const std::shared_ptr<const Script> script = find_shared(sha);
-  if (script == nullptr) return nullptr;
-  if (const CompiledScript* compiled = machine.find(view(script->sha))) return compiled;
-  std::string error;
-  const CompiledScript* compiled = machine.compile(script, error);
-  // It has been compiled elsewhere from the same text.
-  CHECK(compiled != nullptr);
-  return compiled;
+KeptScript ScriptEngine::find_shared(Bytes sha) const {
+  MutexLock lock(mutex_);
+  const std::string key = to_lower(sha);
+  const ScriptMap& scripts = scripts_[place_of(key)];
+  const auto found = scripts.find(key);
+  return found == scripts.end() ? KeptScript{} : found->second;
+}
+
+const CompiledScript* ScriptEngine::find(LuaMachine& machine, Bytes sha, std::string& error) {
+  if (const CompiledScript* compiled = machine.compiled().find(sha)) return compiled;
+  const KeptScript kept = find_shared(sha);
+  if (kept.script == nullptr) {
+    error = kNoScriptFound;
+    return nullptr;
+  }
+  // In upper case.
+  if (const CompiledScript* compiled = machine.compiled().find(view(kept.script->sha))) {
+    return compiled;
+  }
+  return machine.compile(kept, ScriptOrigin::kKept, error);
 }
 
 const CompiledScript* ScriptEngine::find_or_compile(LuaMachine& machine, Bytes body,
-                                                    std::string& error) {
-  if (const CompiledScript* compiled = machine.find_body(body)) return compiled;
+                                                    ScriptOrigin origin, std::string& error) {
+  if (const CompiledScript* compiled = machine.compiled().find_body(body)) return compiled;
   const std::shared_ptr<const Script> script = make_script(body, error);
   if (script == nullptr) return nullptr;
   // Two texts may share the hash that finds them here.
-  const CompiledScript* compiled = machine.find(view(script->sha));
-  if (compiled == nullptr) compiled = machine.compile(script, error);
+  const CompiledScript* compiled = machine.compiled().find(view(script->sha));
+  if (compiled == nullptr) compiled = machine.compile({script, nullptr}, origin, error);
   if (compiled == nullptr) return nullptr;
   MutexLock lock(mutex_);
-  if (scripts_.emplace(view(script->sha), script).second) script_bytes_ += script->body.size();
+  if (scripts_[place_of(view(script->sha))]
+          .try_emplace(std::string(view(script->sha)), KeptScript{script, nullptr})
+          .second) {
+    ++script_count_;
+    script_bytes_ += script->body.size();
+  }
   return compiled;
 }
 
@@ -115,36 +132,48 @@ void ScriptEngine::run(Call& call, bool by_sha, bool read_only) {
   if (!parse_key_count(call.args, errors::kNotInteger, key_count, bad_count))
     return call.reply.error(bad_count);
   LuaMachine& machine = this->machine(call.execution);
-  const CompiledScript* compiled = nullptr;
-  if (by_sha) {
-    compiled = find(machine, call.args[1]);
-    if (compiled == nullptr) return call.reply.error(kNoScriptFound);
-  } else {
-    std::string error;
-    compiled = find_or_compile(machine, call.args[1], error);
-    if (compiled == nullptr) return call.reply.error(error);
-  }
+  std::string error;
+  const CompiledScript* compiled =
+      by_sha ? find(machine, call.args[1], error)
+             : find_or_compile(machine, call.args[1], ScriptOrigin::kEval, error);
+  if (compiled == nullptr) return call.reply.error(error);
   if (compiled->script->has(kScriptDeclared)) {
-    const std::string error = refuse_declared(engine_, compiled->script->flags, read_only);
+    error = refuse_declared(engine_, compiled->script->flags, read_only);
     if (!error.empty()) return call.reply.error(error);
   }
   machine.run(call, *compiled, key_count, read_only);
 }
 
 std::string ScriptEngine::load(Execution& execution, Bytes body, std::string& error) {
-  const CompiledScript* compiled = find_or_compile(machine(execution), body, error);
-  return compiled == nullptr ? std::string() : std::string(view(compiled->script->sha));
+  LuaMachine& machine = this->machine(execution);
+  const CompiledScript* compiled = find_or_compile(machine, body, ScriptOrigin::kKept, error);
+  if (compiled == nullptr) return {};
+  machine.compiled().keep(*compiled);
+  return std::string(view(compiled->script->sha));
 }
 
 bool ScriptEngine::exists(Bytes sha) const {
-  return sha.size() == sizeof(Sha1Text) && find_shared(sha) != nullptr;
+  return sha.size() == sizeof(Sha1Text) && find_shared(sha).script != nullptr;
 }
 
-void ScriptEngine::flush() {
-  MutexLock lock(mutex_);
-  scripts_.clear();
-  script_bytes_ = 0;
-  generation_.fetch_add(1, std::memory_order_release);
+void ScriptEngine::flush(Execution& execution) {
+  {
+    MutexLock lock(mutex_);
+    for (ScriptMap& scripts : scripts_) scripts.clear();
+    script_count_ = 0;
+    script_bytes_ = 0;
+    generation_.fetch_add(1, std::memory_order_release);
+  }
+  follow_flush(execution);
+  engine_.server().scripts_flushed();
+}
+
+void ScriptEngine::follow_flush(Execution& execution) {
+  const Machines& own = machines(execution);
+  if (own.scripts != nullptr) {
+    own.scripts->follow_flush(generation_.load(std::memory_order_acquire));
+  }
+  if (own.functions != nullptr) function_machine(execution);
 }
 
 ShardMask ScriptEngine::shards(Execution& execution, const Command& command,
@@ -161,7 +190,8 @@ ShardMask ScriptEngine::script_shards(Execution& execution, bool by_sha,
   std::string compile_error;
   LuaMachine& machine = this->machine(execution);
   const CompiledScript* compiled =
-      by_sha ? find(machine, args[1]) : find_or_compile(machine, args[1], compile_error);
+      by_sha ? find(machine, args[1], compile_error)
+             : find_or_compile(machine, args[1], ScriptOrigin::kEval, compile_error);
   // Not there yet; SCRIPT LOAD before it in the same transaction may change that.
   if (compiled == nullptr) return kAllShards;
   const Script& script = *compiled->script;
@@ -175,6 +205,18 @@ ShardMask ScriptEngine::script_shards(Execution& execution, bool by_sha,
   ShardMask mask = 0;
   for (const Bytes key : args.subspan(3, key_count)) mask |= 1U << KeyRef(key).shard;
   return mask;
+}
+
+void ScriptEngine::keep_code(const Script& script, std::string code) {
+  if (code.empty()) return;
+  const Bytes sha = view(script.sha);
+  MutexLock lock(mutex_);
+  ScriptMap& scripts = scripts_[place_of(sha)];
+  const auto found = scripts.find(std::string(sha));
+  // It has been flushed, or another thread was first.
+  if (found == scripts.end() || found->second.code != nullptr) return;
+  script_bytes_ += code.size();
+  found->second.code = std::make_shared<const std::string>(std::move(code));
 }
 
 // --- Slow scripts ---
@@ -240,7 +282,7 @@ Bytes ScriptEngine::kill(bool functions) {
 
 size_t ScriptEngine::script_count() const {
   MutexLock lock(mutex_);
-  return scripts_.size();
+  return script_count_;
 }
 
 uint64_t ScriptEngine::script_bytes() const {

@@ -7,6 +7,7 @@
 // still right.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -30,6 +31,7 @@ struct Call;
 struct Command;
 struct Effect;
 struct CompiledScript;
+enum class ScriptOrigin : uint8_t;
 
 // What FUNCTION RESTORE does with the libraries that are there: removes them; leaves them and
 // refuses one of the same name; or replaces that one.
@@ -48,7 +50,9 @@ class ScriptEngine {
   std::string load(Execution& execution, Bytes body, std::string& error);
   // By forty digits in either case. Any thread.
   bool exists(Bytes sha) const;
-  void flush();
+  void flush(Execution& execution);
+  // Gives up what this thread has compiled of scripts and libraries that have been flushed.
+  void follow_flush(Execution& execution);
   // Ends the scripts, or the functions, that others are told BUSY about. Empty: done; else the
   // error message.
   Bytes kill(bool functions);
@@ -91,6 +95,8 @@ class ScriptEngine {
   uint64_t machine_bytes(bool functions) const;
   uint64_t library_bytes() const;
 
+  // By machines that give a script up: what they made of its text. Empty: nothing.
+  void keep_code(const Script& script, std::string code);
   // By machines, when what they run has become slow, and when it has ended.
   void enter_busy(LuaMachine& machine, const Call& call, int64_t begin_us);
   void leave_busy(LuaMachine& machine);
@@ -108,6 +114,10 @@ class ScriptEngine {
     int64_t begin_us;
   };
 
+  using ScriptMap = std::unordered_map<std::string, KeptScript>;
+
+  // REQUIRES: forty digits in lower case.
+  static size_t place_of(Bytes sha);
   Machines& machines(Execution& execution);
   LuaMachine& machine(Execution& execution);
   LuaMachine& function_machine(Execution& execution);
@@ -115,9 +125,10 @@ class ScriptEngine {
   ShardMask function_shards(Execution& execution, std::span<const Bytes> args);
   Bytes busy_text() const REQUIRES(mutex_);
   void set_functions(std::shared_ptr<const FunctionSet> functions);
-  const CompiledScript* find(LuaMachine& machine, Bytes sha);
-  const CompiledScript* find_or_compile(LuaMachine& machine, Bytes body, std::string& error);
-  std::shared_ptr<const Script> find_shared(Bytes sha) const;
+  const CompiledScript* find(LuaMachine& machine, Bytes sha, std::string& error);
+  const CompiledScript* find_or_compile(LuaMachine& machine, Bytes body, ScriptOrigin origin,
+                                        std::string& error);
+  KeptScript find_shared(Bytes sha) const;
 
   Engine& engine_;
   // Tells engines that lived at the same address apart.
@@ -125,7 +136,9 @@ class ScriptEngine {
   // Counts flushes; a machine that has seen fewer forgets its functions.
   std::atomic<uint64_t> generation_{0};
   mutable Mutex mutex_;
-  std::unordered_map<std::string, std::shared_ptr<const Script>> scripts_ GUARDED_BY(mutex_);
+  // By the first byte of the SHA-1, so that no script's coming moves all the others.
+  std::array<ScriptMap, 256> scripts_ GUARDED_BY(mutex_);
+  size_t script_count_ GUARDED_BY(mutex_) = 0;
   uint64_t script_bytes_ GUARDED_BY(mutex_) = 0;
   std::unordered_map<const Execution*, Machines> machines_ GUARDED_BY(mutex_);
   std::vector<BusyRun> busy_runs_ GUARDED_BY(mutex_);

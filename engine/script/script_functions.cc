@@ -120,6 +120,8 @@ void ScriptEngine::flush_libraries(Call& call) {
   const std::shared_ptr<const FunctionSet> gone = functions();
   for (const auto& [name, library] : gone->libraries) record_gone(call, name);
   set_functions(std::make_shared<FunctionSet>());
+  follow_flush(call.execution);
+  engine_.server().scripts_flushed();
 }
 
 bool ScriptEngine::replay_library(const Effect& effect) {
@@ -177,7 +179,8 @@ bool ScriptEngine::may_change_data(Execution& execution, const Command& command,
     std::string error;
     LuaMachine& machine = this->machine(execution);
     const CompiledScript* compiled =
-        by_sha ? find(machine, args[1]) : find_or_compile(machine, args[1], error);
+        by_sha ? find(machine, args[1], error)
+               : find_or_compile(machine, args[1], ScriptOrigin::kEval, error);
     if (compiled != nullptr && compiled->script->has(kScriptDeclared)) {
       flags = compiled->script->flags;
     }

@@ -201,7 +201,7 @@ TEST_CASE("what a script sets in cjson lasts until the scripts are flushed") {
   Server server;
   CHECK(server.eval("return cjson.encode_max_depth(7)") == ":7\r\n");
   CHECK(server.eval("return cjson.encode_max_depth()") == ":7\r\n");
-  server.engine.scripts().flush();
+  server.engine.scripts().flush(server.execution);
   CHECK(server.eval("return cjson.encode_max_depth()") == ":1000\r\n");
 }
 

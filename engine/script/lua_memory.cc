@@ -1,0 +1,99 @@
+// LuaMachine's memory: what its state and its C functions may take, and when garbage goes.
+#include <algorithm>
+#include <cstdlib>
+
+#include "engine/base/check.h"
+#include "engine/script/lua_headers.h"
+#include "engine/script/lua_machine.h"
+
+namespace sluice {
+
+namespace {
+
+// What a run may leave behind for Lua's own steps.
+constexpr uint64_t kCollectAboveBytes = 32U << 20;
+constexpr size_t kSmallestBuffer = 256;
+// A buffer of this size is kept for the next use.
+constexpr size_t kKeptBuffer = 64U << 10;
+
+}  // namespace
+
+void* LuaMachine::allocate(void* self, void* block, size_t old_size, size_t new_size) {
+  auto& machine = *static_cast<LuaMachine*>(self);
+  const uint64_t used = machine.used_bytes_.load(std::memory_order_relaxed) - old_size + new_size;
+  if (new_size == 0) {
+    std::free(block);
+    machine.used_bytes_.store(used, std::memory_order_relaxed);
+    return nullptr;
+  }
+  machine.note_allocation(old_size, new_size);
+  if (new_size > old_size && used > machine.allowed_bytes_) {
+    // raise_memory_error() has had its refusal.
+    machine.allowed_bytes_ = machine.limit_bytes_;
+    return nullptr;
+  }
+  void* result = std::realloc(block, new_size);
+  if (result != nullptr) machine.used_bytes_.store(used, std::memory_order_relaxed);
+  return result;
+}
+
+void LuaMachine::raise_memory_error(lua_State* lua) {
+  // Only an allocation that is refused raises with Lua's status for it.
+  allowed_bytes_ = 0;
+  lua_newuserdata(lua, 1);
+  CHECK(false);
+}
+
+// --- The buffer ---
+
+void LuaMachine::grow_buffer(lua_State* lua, size_t wanted) {
+  const size_t doubled = std::max({wanted, 2 * buffer_.capacity, kSmallestBuffer});
+  const size_t capacity = make_room(lua, doubled - buffer_.capacity) ? doubled : wanted;
+  void* const larger = allocate(this, buffer_.data, buffer_.capacity, capacity);
+  if (larger == nullptr) raise_memory_error(lua);
+  buffer_ = {static_cast<char*>(larger), capacity};
+}
+
+void LuaMachine::trim_buffer() {
+  if (buffer_.capacity <= kKeptBuffer) return;
+  allocate(this, buffer_.data, buffer_.capacity, 0);
+  buffer_ = {};
+}
+
+// --- Garbage ---
+
+void LuaMachine::collect(lua_State* lua) {
+  lua_gc(lua, LUA_GCCOLLECT, 0);
+  collected_bytes_ = memory_bytes();
+}
+
+bool LuaMachine::collect_for(lua_State* lua, uint64_t bytes) {
+  // A whole collection costs what the limit is at most, so that much must have been allocated.
+  constexpr uint64_t kPart = 8;
+  if (bytes > limit_bytes_ || memory_bytes() < collected_bytes_ + limit_bytes_ / kPart) {
+    return false;
+  }
+  collect(lua);
+  return memory_bytes() + bytes <= limit_bytes_;
+}
+
+void LuaMachine::collect_after_run() {
+  // Lua's own steps let the state grow to twice of what it holds. More than that is what this run
+  // has left, and a whole collection now costs about what that took.
+  const uint64_t much =
+      std::min(2 * collected_bytes_ + kCollectAboveBytes, (collected_bytes_ + limit_bytes_) / 2);
+  const uint64_t least = collected_bytes_ + limit_bytes_ / 16;
+  if (memory_bytes() <= std::max(much, least)) return;
+  collect(lua_);
+  if (kind_ == SandboxKind::kFunctions || memory_bytes() <= limit_bytes_ / 4) return;
+  // The compiled scripts hold more than was counted, or the limit is a lower one now.
+  give_up_scripts(0);
+  collect(lua_);
+}
+
+void LuaMachine::look_after_work(lua_State* lua) {
+  work_ = 0;
+  look(lua);
+}
+
+}  // namespace sluice
