@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/times.h"
 #include "tests/support/resp_value.h"
 
 namespace sluice::test {

@@ -83,7 +83,7 @@ TEST_CASE("who has gone is told nothing, and with the last one nobody looks any 
 // What the server's timer does while something is due.
 void run_timers(Server& server) {
   while (server.engine.next_due().steady_ms == 0) {
-    server.execution.run_timers(1'000'000, 0);
+    server.execution.run_timers(Times::agreeing(1'000'000));
     server.execution.finish();
   }
 }
