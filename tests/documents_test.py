@@ -127,7 +127,7 @@ def the_session_prints_what_the_readme_shows(options):
 def an_existing_redis_conf_starts(options):
     """The file that Debian installs, but for the paths that it names."""
     conf = pathlib.Path("/etc/redis/redis.conf")
-    if not conf.is_file() or not os.access(conf, os.R_OK):
+    if not os.access(conf, os.R_OK):
         raise Skipped("NOT RUN: no /etc/redis/redis.conf that this user may read")
     with tempfile.TemporaryDirectory() as directory:
         copy = pathlib.Path(directory, "redis.conf")

@@ -1,0 +1,74 @@
+#!/usr/bin/python3
+"""The campaigns run, and judge as they say: bench/compare --against, tools/soak.
+
+    tests/operations/campaigns_test.py [--server build/release/bin/sluice-server]
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+import types
+
+sys.dont_write_bytecode = True
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+
+from compare_lib import measure, pairs  # noqa: E402
+from harness import Skipped, require, require_equal, run  # noqa: E402
+
+ROW = types.SimpleNamespace(title="a row")
+LIMIT_S = 200
+
+
+def verdict(ours, theirs):
+    return pairs.Verdict(ROW, [each and {"cpu_us": each} for each in ours],
+                         [each and {"cpu_us": each} for each in theirs])
+
+
+def test_pairs_are_judged_by_their_rounds(_options):
+    """The rounds are paired: noise that both get is none; 3 % more in each round is found."""
+    noise = [1.0, 1.4, 0.9, 2.0, 1.1, 1.3, 0.8, 1.7, 1.2]
+    require(verdict(noise, noise).passes, "the same figures")
+    slower = verdict([each * (1.03 + number / 1000) for number, each in enumerate(noise)], noise)
+    require(not slower.passes and 1.03 <= slower.low <= slower.ratio <= slower.high < 1.04,
+            slower.line())
+    require(verdict([each * 1.015 for each in noise], noise).passes, "1.5 % is within the bound")
+    scattered = verdict([0.8, 1.1, 1.3, 0.9, 1.2, 1.1, 0.7, 1.05, 1.15], [1.0] * 9)
+    require(scattered.passes and scattered.ratio > pairs.MOST, "an interval that holds 1: " +
+            scattered.line())
+    require_equal(verdict([1.0, None, 1.0], [1.0, 1.0, None]).rounds, 1, "rounds of failed runs")
+    require(not verdict([None], [None]).passes, "without a round nothing passes")
+
+
+def test_two_programs_are_compared(options):
+    """bench/compare --against runs two programs in turns, and refuses what is neither."""
+    if not {measure.SERVER_CORE, measure.LOAD_CORE} <= os.sched_getaffinity(0):
+        raise Skipped("it takes two cores, one for the server and one for the load")
+    command = [ROOT / "bench" / "compare", "--sluice", options.program, "--quick", "--rounds", "2",
+               "--cycle-load", os.path.join(os.path.dirname(options.program), "cycle_load"),
+               "--rows", "native-depth-1k,memory", "--against"]
+    done = subprocess.run([*command, options.program], capture_output=True, text=True, check=False,
+                          timeout=LIMIT_S)
+    lines = done.stdout.splitlines()
+    rounds = [line.split()[3:4] for line in lines if line.startswith("  round")]
+    require_equal(rounds, [["A"], ["B"], ["B"], ["A"]], done.stdout + done.stderr)
+    require(lines[-2].split()[0] in ("PASS", "MISS") and "2 rounds" in lines[-2], lines[-2])
+    done = subprocess.run([*command, "no-such-commit"], capture_output=True, text=True, check=False,
+                          timeout=LIMIT_S)
+    require(done.returncode != 0 and "neither a program nor a commit" in done.stderr, done.stderr)
+
+
+def test_a_soak_of_seconds(options):
+    """tools/soak works with all kinds of names, deletes all and prints the floors."""
+    command = [ROOT / "tools" / "soak", "--server", options.program, "--minutes", "0.06",
+               "--returns", "1", "--bound"]
+    done = subprocess.run([*command, "10000"], capture_output=True, text=True, check=False,
+                          timeout=LIMIT_S)
+    require_equal((done.returncode, done.stderr), (0, ""), done.stdout)
+    floors = [line for line in done.stdout.splitlines() if line.startswith(("first", "return"))]
+    require(len(floors) == 2 and all(len(line.split()) == 6 for line in floors), done.stdout)
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.modules[__name__]))
