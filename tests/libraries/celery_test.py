@@ -29,7 +29,8 @@ class ServerAndWorker:
         self.worker = play.Program(
             [sys.executable, "-m", "celery", "--app", "celery_tasks", "worker", "--concurrency", 2,
              "--loglevel", "INFO", "--hostname", "w@test"],
-            self.port, self.folder, PYTHONPATH=str(PYTHON))
+            # A worker that is killed leaves its temporary folders behind.
+            self.port, self.folder, PYTHONPATH=str(PYTHON), TMPDIR=str(self.folder))
         self.worker.wait_for("ready.")
 
     def kill(self):
