@@ -48,8 +48,10 @@ class Users : public QueueTalk {
   // A lease that ends for the second time.
   void lose(const std::string& id) {
     for (int round = 0; round < 2; ++round) {
+      admin("MULTI");
       admin("ZREM ok:w " + id);
       admin("SADD ok:act " + id);
+      admin("EXEC");
       pass(100);
     }
     CHECK(admin("ZSCORE ok:w " + id) == "null");
