@@ -27,9 +27,6 @@ constexpr uint64_t kTouchedPerLook = 64U << 20;
 // As long as Redis lets the code of a library run.
 constexpr int64_t kLoadTimeoutUs = 500'000;
 
-// Compiled scripts may take this part of script-memory-limit in each state.
-constexpr uint64_t kCompiledPart = 8;
-
 }  // namespace
 
 LuaMachine::LuaMachine(Engine& engine, ScriptEngine& scripts, SandboxKind kind)
@@ -247,6 +244,8 @@ void LuaMachine::count_hook(lua_State* lua, lua_Debug*) {
   LuaMachine& machine = of(lua);
   machine.look(lua);
   machine.given_bytes_ = 0;
+  // Lua's own steps come too late where a few large texts are made.
+  machine.make_room(lua, machine.limit_bytes_ / 8);
   const uint64_t largest = std::min(machine.largest_bytes_, machine.memory_bytes());
   const int instructions = static_cast<int>(std::clamp<uint64_t>(
       kTouchedPerLook / std::max<uint64_t>(largest, 1), 1, kInstructionsPerLook));

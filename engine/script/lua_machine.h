@@ -120,6 +120,8 @@ class LuaMachine {
   const Buffer& buffer() const { return buffer_; }
   // Raises when there is no room.
   void grow_buffer(lua_State* lua, size_t wanted);
+  // Gives back what is behind so many bytes.
+  void fit_buffer(size_t size);
   // Gives a large buffer back.
   void trim_buffer();
   // A C function has done so much, in values or the like; after a while of this it looks at the
@@ -220,6 +222,8 @@ class LuaMachine {
   uint64_t random_ = 0x1234ABCD330EULL;
   static constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
   static constexpr size_t kWorkPerLook = 100'000;
+  // Compiled scripts may take this part of the limit.
+  static constexpr uint64_t kCompiledPart = 8;
   std::atomic<uint64_t> used_bytes_{0};
   uint64_t limit_bytes_ = 0;
   uint64_t given_bytes_ = 0;    // since the hook last came

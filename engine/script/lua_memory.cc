@@ -47,11 +47,24 @@ void LuaMachine::raise_memory_error(lua_State* lua) {
 // --- The buffer ---
 
 void LuaMachine::grow_buffer(lua_State* lua, size_t wanted) {
-  const size_t doubled = std::max({wanted, 2 * buffer_.capacity, kSmallestBuffer});
-  const size_t capacity = make_room(lua, doubled - buffer_.capacity) ? doubled : wanted;
+  size_t capacity = std::max({wanted, 2 * buffer_.capacity, kSmallestBuffer});
+  if (!make_room(lua, capacity - buffer_.capacity)) {
+    // Not byte by byte up to the limit.
+    const uint64_t left = limit_bytes_ - std::min(memory_bytes(), limit_bytes_);
+    capacity = std::max<size_t>(wanted, buffer_.capacity + left / 2);
+  }
   void* const larger = allocate(this, buffer_.data, buffer_.capacity, capacity);
-  if (larger == nullptr) raise_memory_error(lua);
+  if (larger == nullptr) {
+    trim_buffer();
+    raise_memory_error(lua);
+  }
   buffer_ = {static_cast<char*>(larger), capacity};
+}
+
+void LuaMachine::fit_buffer(size_t size) {
+  if (size == 0 || size == buffer_.capacity) return;
+  void* const smaller = allocate(this, buffer_.data, buffer_.capacity, size);
+  if (smaller != nullptr) buffer_ = {static_cast<char*>(smaller), size};
 }
 
 void LuaMachine::trim_buffer() {
@@ -80,13 +93,14 @@ bool LuaMachine::collect_for(lua_State* lua, uint64_t bytes) {
 void LuaMachine::collect_after_run() {
   // Lua's own steps let the state grow to twice of what it holds. More than that is what this run
   // has left, and a whole collection now costs about what that took.
-  const uint64_t much =
-      std::min(2 * collected_bytes_ + kCollectAboveBytes, (collected_bytes_ + limit_bytes_) / 2);
-  const uint64_t least = collected_bytes_ + limit_bytes_ / 16;
+  give_up_scripts(limit_bytes_ / kCompiledPart);  // the limit may be a lower one now
+  const uint64_t held = std::min(std::max(collected_bytes_, compiled_.bytes()), limit_bytes_ / 2);
+  const uint64_t much = std::min(2 * held + kCollectAboveBytes, (held + limit_bytes_) / 2);
+  const uint64_t least = held + limit_bytes_ / 16;
   if (memory_bytes() <= std::max(much, least)) return;
   collect(lua_);
   if (kind_ == SandboxKind::kFunctions || memory_bytes() <= limit_bytes_ / 4) return;
-  // The compiled scripts hold more than was counted, or the limit is a lower one now.
+  // The compiled scripts hold more than was counted.
   give_up_scripts(0);
   collect(lua_);
 }

@@ -43,7 +43,7 @@ class ScriptBuffer {
   size_t size() const { return size_; }
   // Pushes the bytes as a string, and ends the use of the buffer.
   void push() {
-    machine_.make_room(lua_, size_);
+    if (!machine_.make_room(lua_, size_)) machine_.fit_buffer(size_);
     lua_pushlstring(lua_, machine_.buffer().data, size_);
     machine_.trim_buffer();
   }
