@@ -458,11 +458,10 @@ TEST_CASE("all jobs are meant only where ALL says so") {
 
 TEST_CASE("GROUP means one group where each byte of its name stands for itself") {
   const std::string every(512, '*');
-  const Words names = {"*",     "?",     "[",   "]",     "\\",
-                       "\\*",   "*\\",   "a*",  "a?c",   "abc",
-                       "[abc]", "a[b]c", "a",   "^",     "-",
-                       "[^a]",  "[a-c]", "a-c", "a\\",   "a\\\\",
-                       "[",     "a]",    "ALL", "WHERE", std::string("\0*", 2),
+  const Words names = {"*",     "?",     "[",   "]",    "\\",    "\\*",
+                       "*\\",   "a*",    "a?c", "abc",  "[abc]", "a[b]c",
+                       "a",     "^",     "-",   "[^a]", "[a-c]", "a-c",
+                       "a\\",   "a\\\\", "a]",  "ALL",  "WHERE", std::string("\0*", 2),
                        "\xff[", every};
   QueueClient server;
   for (const std::string& name : names) {
