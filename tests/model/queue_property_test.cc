@@ -288,8 +288,10 @@ class History {
       uint64_t after = 0;
       int64_t time_ms = 0;
       for (;;) {
-        const auto reply = server_.run(size_t{kObserver},
-                                       {"Q.EVENTS", name, std::to_string(after), "COUNT", "1000"});
+        // A restart with the wall clock far ahead leaves none of the older ones.
+        const std::string from = after == 0 ? "-" : std::to_string(after);
+        const auto reply =
+            server_.run(size_t{kObserver}, {"Q.EVENTS", name, from, "COUNT", "1000"});
         if (!reply.has_value() || reply->is_error()) return fail("Q.EVENTS fails");
         if (reply->items.empty()) break;
         for (const RespValue& event : reply->items) {
@@ -302,7 +304,8 @@ class History {
         }
       }
       Queue* found = server_.find_queue(name);
-      if (found != nullptr && after != found->events.last_seq()) return fail("events are missing");
+      if (found == nullptr || found->events.empty()) continue;
+      if (after != found->events.last_seq()) return fail("events are missing");
     }
   }
 

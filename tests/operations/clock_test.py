@@ -67,9 +67,10 @@ def go_astray(connection, clock, queue, set_ms):
     call(connection, f"Q.ADD {queue} astray x")
     call(connection, f"Q.ADD {queue}:late astray x DELAY 300")
     call(connection, f"Q.ADD {queue}:ttl astray x TTL 300")
-    at = int(clock.now_ms()) + 400
-    call(connection, f"Q.ADD {queue}:at astray x AT {at}")
-    told = job(connection, f"{queue}:at", "astray")["not_before"]
+    call(connection, f"Q.ADD {queue}:at astray x AT {int(clock.now_ms()) + 400}")
+    at = int(clock.now_ms()) + HOUR_MS
+    call(connection, f"Q.ADD {queue}:told astray x AT {at}")
+    told = job(connection, f"{queue}:told", "astray")["not_before"]
     require(abs(told - at) <= 20, f"AT {at} is told as {told}")
     close_to(job(connection, queue, "astray")["enqueued"], clock.now_ms(), "enqueued")
     ended = pop(connection, f"{queue}:run")[0]
