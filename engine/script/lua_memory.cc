@@ -47,6 +47,11 @@ void LuaMachine::raise_memory_error(lua_State* lua) {
 // --- The buffer ---
 
 void LuaMachine::grow_buffer(lua_State* lua, size_t wanted) {
+  // The result will stand beside it.
+  if (!make_room(lua, 2 * wanted - buffer_.capacity)) {
+    trim_buffer();
+    raise_memory_error(lua);
+  }
   size_t capacity = std::max({wanted, 2 * buffer_.capacity, kSmallestBuffer});
   if (!make_room(lua, capacity - buffer_.capacity)) {
     // Not byte by byte up to the limit.
