@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -126,9 +127,11 @@ class QueueServer {
     restart_clocks();
     connect(connections);
   }
-  // The same with a checkpoint in the place of the journal.
-  void restart_from_checkpoint(size_t connections) {
-    std::unique_ptr<Engine> engine = walked();
+  // The same with a checkpoint in the place of the journal before it. `meanwhile` runs after each
+  // step of it, with the number of records so far.
+  using Meanwhile = std::function<void(uint64_t records)>;
+  void restart_from_checkpoint(size_t connections, const Meanwhile& meanwhile = {}) {
+    std::unique_ptr<Engine> engine = walked(meanwhile);
     sessions_.clear();
     ports_.clear();
     execution_.reset();
@@ -192,31 +195,41 @@ class QueueServer {
     execution_->set_times(times_);
   }
 
-  // Another engine that has been filled from a walk over this one.
-  std::unique_ptr<Engine> walked() {
+  // Another engine that has been filled from a walk over this one, and what the journal got
+  // meanwhile.
+  std::unique_ptr<Engine> walked(const Meanwhile& meanwhile = {}) {
     auto engine = std::make_unique<Engine>(port_, 7);
+    const Lsn begin = units();
     const std::unique_ptr<CheckpointWalk> walk = engine_->begin_walk();
     const std::unique_ptr<Replay> replay = engine->begin_replay();
+    uint64_t total = 0;
     bool more = true;
     while (more) {
       ByteBuffer records;
       uint64_t count = 0;
       more = walk->step(records, count);
       if (!replay->apply(records.view(), count)) throw std::runtime_error("a bad checkpoint");
+      total += count;
+      if (meanwhile) meanwhile(total);
     }
+    apply_units(*replay, begin + 1, units());
     replay->finish();
     return engine;
   }
 
   void replay(Engine& engine, Lsn units) {
     const std::unique_ptr<Replay> replay = engine.begin_replay();
-    for (Lsn lsn = 1; lsn <= units; ++lsn) {
+    apply_units(*replay, 1, units);
+    replay->finish();
+  }
+
+  void apply_units(Replay& replay, Lsn first, Lsn last) {
+    for (Lsn lsn = first; lsn <= last; ++lsn) {
       const MemoryJournal::Unit unit = journal_.unit(lsn);
-      if (!replay->apply(unit.records, unit.count)) {
+      if (!replay.apply(unit.records, unit.count)) {
         throw std::runtime_error("unit " + std::to_string(lsn) + " cannot be replayed");
       }
     }
-    replay->finish();
   }
 
   static Queue* find_queue(Engine& engine, const std::string& name) NO_THREAD_SAFETY_ANALYSIS {
