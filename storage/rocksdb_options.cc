@@ -83,6 +83,7 @@ rocksdb::DBOptions make_db_options(const RocksdbLogOptions& options, bool direct
   db.max_background_jobs = 2;
   db.max_subcompactions = 1;
   db.max_open_files = kTableFiles + kNotTables;
+  db.table_cache_numshardbits = 0;  // the limit is each part's, rounded up
   // None besides the caller: where one could not be created, RocksDB would end the process.
   db.max_file_opening_threads = 1;
   db.max_bgerror_resume_count = 0;

@@ -20,16 +20,112 @@ using namespace sluice::test;
 
 namespace {
 
+constexpr size_t kMemtableBytes = 64 << 10;
+
+size_t open_files() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<size_t>(std::distance(begin(all), end(all)));
+}
+
 std::unique_ptr<Log> open_log(const std::string& directory, std::shared_ptr<SpareFiles> spares) {
   RocksdbLogOptions options;
   options.directory = directory;
+  options.memtable_bytes = kMemtableBytes;
   options.spare_files = std::move(spares);
   auto log = open_rocksdb_log(options);
   REQUIRE_MESSAGE(log.ok(), log.status().message());
   return std::move(*log);
 }
 
+// Some memtables' worth.
+Status fill(Log& log, Lsn& lsn, int memtables) {
+  for (int i = 0; i < memtables * 4; ++i) {
+    if (Status status = log.append_commit(++lsn, std::string(kMemtableBytes / 3, 'x'), false);
+        !status.ok()) {
+      return status;
+    }
+  }
+  return log.sync();
+}
+
+size_t tables_in(const std::string& directory) {
+  size_t count = 0;
+  for (const std::string& file : files_under(directory)) count += file.ends_with(".sst") ? 1 : 0;
+  return count;
+}
+
+// No further descriptor for this process as long as it lives.
+class NoFurtherFile {
+ public:
+  NoFurtherFile() {
+    REQUIRE(getrlimit(RLIMIT_NOFILE, &before_) == 0);
+    rlimit none = before_;
+    none.rlim_cur = 0;
+    for (const auto& file : std::filesystem::directory_iterator("/proc/self/fd")) {
+      const auto number = std::stoull(file.path().filename().string());
+      none.rlim_cur = std::max<rlim_t>(none.rlim_cur, number + 1);
+    }
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    for (int file = 0; file >= 0; file = ::open("/dev/null", O_RDONLY | O_CLOEXEC)) {
+      if (file != 0) taken_.push_back(file);
+    }
+  }
+  ~NoFurtherFile() {
+    setrlimit(RLIMIT_NOFILE, &before_);
+    for (const int file : taken_) ::close(file);
+  }
+
+ private:
+  rlimit before_{};
+  std::vector<int> taken_;
+};
+
 }  // namespace
+
+TEST_CASE("however many tables there are, few of them are open") {
+  TempDirectory directory(true);
+  auto log = open_log(directory.path(), nullptr);
+  const size_t before = open_files();
+  Lsn lsn = 0;
+  while (tables_in(directory.path()) < 150) REQUIRE(fill(*log, lsn, 10).ok());
+  CHECK(open_files() < before + 50);
+  log.reset();
+  log = open_log(directory.path(), nullptr);
+  Lsn found = 0;
+  const auto reader = log->read_from(1);
+  Lsn first = 0;
+  Bytes commit;
+  while (reader->next(first, commit)) REQUIRE(first == ++found);
+  REQUIRE(reader->status().ok());
+  CHECK(found == lsn);
+  CHECK(open_files() < before + 50);
+}
+
+TEST_CASE("without a further descriptor the journal's files take spare ones, while there are any") {
+  for (const bool has_spares : {true, false}) {
+    CAPTURE(has_spares);
+    TempDirectory directory(true);
+    const auto spares = std::make_shared<SpareFiles>();
+    REQUIRE(spares->missing() == 0);
+    auto log = open_log(directory.path(), has_spares ? spares : nullptr);
+    Lsn lsn = 0;
+    // As many tables as will be open.
+    Status status = fill(*log, lsn, 60);
+    REQUIRE(status.ok());
+    {
+      const NoFurtherFile none;
+      for (int i = 0; i < 100 && status.ok() && spares->missing() == 0; ++i) {
+        status = fill(*log, lsn, 1);
+      }
+    }
+    INFO(status.message());
+    CHECK(status.ok() == has_spares);
+    CHECK((spares->missing() != 0) == has_spares);
+    CHECK(spares->refill());
+    CHECK(spares->missing() == 0);
+    if (has_spares) CHECK(fill(*log, lsn, 10).ok());
+  }
+}
 
 TEST_CASE("the parent of a new data directory is synced") {
   TempDirectory parent(true);
