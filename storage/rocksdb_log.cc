@@ -8,6 +8,7 @@
 #include <rocksdb/write_batch.h>
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -260,7 +261,7 @@ class RocksdbLog final : public Log {
 
   const RocksdbLogOptions options_;
   const std::shared_ptr<CarefulFs> fs_;
-  const std::unique_ptr<rocksdb::Env> own_env_;
+  std::unique_ptr<rocksdb::Env> own_env_;
   rocksdb::Env* const env_;
   const std::shared_ptr<InfoLog> info_log_;
   const std::shared_ptr<FailureListener> failure_listener_;
@@ -291,9 +292,16 @@ Status RocksdbLog::open_database() {
   // RocksDB makes it too, but looks into it before and reports an error that is none.
   if (directory_->creating()) env_->CreateDirIfMissing(path).PermitUncheckedError();
   rocksdb::DB* db = nullptr;
-  const rocksdb::Status status = options_.read_only
-                                     ? rocksdb::DB::OpenForReadOnly(options, path, &db)
-                                     : rocksdb::DB::Open(options, path, &db);
+  rocksdb::Status status;
+  try {
+    status = options_.read_only ? rocksdb::DB::OpenForReadOnly(options, path, &db)
+                                : rocksdb::DB::Open(options, path, &db);
+  } catch (const std::system_error&) {
+    // A thread could not be created. Those that RocksDB has go on with half of a database, and use
+    // this until the process ends.
+    static_cast<void>(own_env_.release());
+    throw;
+  }
   db_.reset(db);
   if (status.ok()) return {};
   Status failure = from_rocksdb(status, "cannot open the log in " + path);

@@ -11,7 +11,8 @@ import time
 
 import harness
 from harness import closes, info, require, require_equal, scratch, wait_until
-from surroundings import SHIFTED_CLOCK, preload, wrapped
+from surroundings import preload, wrapped
+from wall_clock import WallClock
 
 JOURNAL_FAILED = 75
 
@@ -60,7 +61,7 @@ def test_a_thread_that_cannot_be_created(options):
             with subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT) as process:
                 wait_until(lambda process=process: os.path.exists(ready) or
-                           process.poll() is not None, what="the start or the end")
+                           process.poll() is not None, 60, what="the start or the end")
                 started = process.poll() is None
                 if started:
                     process.send_signal(signal.SIGTERM)
@@ -100,7 +101,8 @@ def test_a_data_directory_that_is_removed(options):
                        ("always", remove_logs)):
         with scratch() as directory:
             data = os.path.join(directory, "data")
-            with options.server({"appendonly": "yes", "appendfsync": mode, "dir": data}) as server:
+            with options.server({"appendonly": "yes", "appendfsync": mode, "dir": data},
+                                start_timeout_s=60) as server:
                 with server.connect() as connection:
                     require_equal(connection.call("SET", "a", "1").raw, b"+OK\r\n")
                     take(data)
@@ -223,14 +225,12 @@ def test_a_new_directory_is_synced(options):
 def test_idleness_by_the_steady_clock(options):
     """An idle client ends by `timeout` though the wall clock is put back meanwhile."""
     with scratch() as directory:
-        environment = preload(directory, options, "clock", SHIFTED_CLOCK)
-        steps = environment["CLOCK_STEPS_BACK"] = os.path.join(directory, "back")
-        with options.server({"timeout": "2"}, environment=environment) as server:
+        clock = WallClock(directory)
+        with options.server({"timeout": "2"}, environment=clock.environment()) as server:
             with server.connect() as idle:
                 idle.call("PING")
                 uptime = int(info(idle, "server")["uptime_in_seconds"])
-                with open(steps, "w", encoding="ascii"):
-                    pass
+                clock.step_ms(-3_600_000)
                 require(closes(idle), "the idle one ends")
             with server.connect() as other:
                 require(uptime <= int(info(other, "server")["uptime_in_seconds"]) < 3000, "uptime")

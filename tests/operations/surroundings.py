@@ -22,19 +22,6 @@ _HEAD = """
 #include <unistd.h>
 """
 
-# The wall clock is an hour back while the file CLOCK_STEPS_BACK is there.
-SHIFTED_CLOCK = """
-int clock_gettime(clockid_t clock, struct timespec* time) {
-  static int (*next)(clockid_t, struct timespec*);
-  if (next == NULL) next = dlsym(RTLD_NEXT, "clock_gettime");
-  const int result = next(clock, time);
-  if (clock == CLOCK_REALTIME && access(getenv("CLOCK_STEPS_BACK"), F_OK) == 0) {
-    time->tv_sec -= 3600;
-  }
-  return result;
-}
-"""
-
 
 def preload(directory, options, name, source):
     """The environment in which the server finds the functions of this C source first."""

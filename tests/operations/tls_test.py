@@ -17,8 +17,8 @@ import harness
 import servers
 from certificates import LOOPBACK, Certificates, TlsConnection, openssl, ports_of
 from resp import encode
-from surroundings import SHIFTED_CLOCK, preload
 from harness import ConnectionClosed, info, require, require_equal, wait_until
+from wall_clock import WallClock
 
 RELOAD_FAILED = ("-ERR CONFIG SET failed (possibly related to argument 'tls-cert-file') - Unable "
                  "to update TLS configuration. Check server logs.\r\n")
@@ -299,15 +299,14 @@ def test_slow_and_dropped_handshakes(options):
 def test_handshakes_end_by_the_steady_clock(options):
     """A handshake that never ends is ended in time though the wall clock is put back meanwhile."""
     with harness.scratch() as folder:
-        environment = preload(folder, options, "clock", SHIFTED_CLOCK)
-        steps = environment["CLOCK_STEPS_BACK"] = os.path.join(folder, "back")
+        clock = WallClock(folder)
         with tls_server(options, more={"tls-handshake-timeout": "1"},
-                        environment=environment) as (server, _), server.connect() as plain:
+                        environment=clock.environment()) as (server, _), \
+                server.connect() as plain:
             with socket.create_connection((LOOPBACK, server.tls_port), 20) as silent:
                 silent.sendall(HALF_HELLO)
                 wait_until(lambda: info(plain)["connected_clients"] == "2", what="the connection")
-                with open(steps, "w", encoding="ascii"):
-                    pass
+                clock.step_ms(-3_600_000)
                 require_equal(silent.recv(100), b"", "it is closed")
 
 

@@ -9,10 +9,11 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <thread>
+#include <system_error>
 
 #include "engine/base/mutex.h"
 #include "engine/base/numbers.h"
+#include "engine/base/thread.h"
 #include "tools/cli/failure.h"
 #include "tools/cli/queue_view.h"
 #include "tools/cli/replies.h"
@@ -440,11 +441,15 @@ int simulate(Context& context, const SimulationPlan& plan, Signals& signals, int
       as_map(context.connection.call({"Q.CONFIG", plan.queue, "GET", "lease_ms"}));
   const int64_t lease_ms = parse_i64(text_of(config, "lease_ms")).value_or(30'000);
   Stage stage(plan, context.connection.address(), lease_ms);
-  std::vector<std::thread> threads;
-  for (int i = 0; i < plan.producers; ++i) threads.emplace_back(act<Producer>, std::ref(stage), i);
-  for (int i = 0; i < plan.workers; ++i) threads.emplace_back(act<Worker>, std::ref(stage), i);
+  std::vector<Thread> threads;
   Report report(context, stage);
   try {
+    for (int i = 0; i < plan.producers; ++i) {
+      threads.emplace_back("producer", [&stage, i] { act<Producer>(stage, i); });
+    }
+    for (int i = 0; i < plan.workers; ++i) {
+      threads.emplace_back("worker", [&stage, i] { act<Worker>(stage, i); });
+    }
     const auto begin = steady_clock::now();
     for (int64_t second = 1; !stage.stopped(); ++second) {
       const auto next = begin + std::chrono::seconds(second);
@@ -455,9 +460,11 @@ int simulate(Context& context, const SimulationPlan& plan, Signals& signals, int
     }
   } catch (const Failure& failure) {
     stage.fail(failure);
+  } catch (const std::system_error& failure) {
+    stage.fail({kServerError, failure.what()});
   }
   stage.stop();
-  for (std::thread& thread : threads) thread.join();
+  for (Thread& thread : threads) thread.join();
   if (const auto failure = stage.failure()) {
     if (context.screen.terminal) std::printf("\n");
     throw *failure;
