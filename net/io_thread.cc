@@ -449,7 +449,7 @@ void IoThread::housekeep() {
   if (strangers_->empty()) return;
   need_housekeeping();
   const uint64_t half = state_.limits.max_clients.load(std::memory_order_relaxed) / 2;
-  strangers_->close_older_than(kStrangerPatienceMs, [this, half] {
+  strangers_->close_silent(kStrangerPatienceMs, [this, half] {
     return state_.connected_clients.load(std::memory_order_relaxed) > half;
   });
 }

@@ -64,6 +64,8 @@ class Session {
   void check_time_limits(int64_t now_ms);
 
   bool closed() const { return closed_; }
+  // When it last said something, by the steady clock.
+  int64_t active_ms() const { return active_ms_; }
   bool is_continuing() const { return continuing_; }
   bool waits_for_journal() const { return !segments_.empty() && !closed_; }
   const std::shared_ptr<SessionPort>& port() const { return port_; }

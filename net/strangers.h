@@ -18,7 +18,7 @@
 
 namespace sluice {
 
-// Above half of the limit of connections, strangers are cut off after this long.
+// Above half of the limit of connections, strangers are cut off after this long a silence.
 inline constexpr int64_t kStrangerPatienceMs = 10'000;
 // Of one thread: that have been told to give way, and still have their descriptors.
 inline constexpr size_t kMostGivingWay = 8;
@@ -41,12 +41,17 @@ class Strangers {
     publish();
   }
   bool empty() const { return waiting_.empty(); }
-  // Those that have been here for longer than this, as long as `crowded` says so.
+  // Those that have been here, and have said nothing, for longer than this, as long as `crowded`
+  // says so.
   template <class Crowded>
-  void close_older_than(int64_t age_ms, Crowded crowded) {
-    const int64_t now_ms = IoThread::steady_ms();
-    while (!waiting_.empty() && now_ms - waiting_.begin()->first > age_ms && crowded()) {
-      close_oldest();
+  void close_silent(int64_t patience_ms, Crowded crowded) {
+    const int64_t before_ms = IoThread::steady_ms() - patience_ms;
+    for (auto at = waiting_.begin(); at != waiting_.end() && at->first < before_ms && crowded();) {
+      Connection& connection = *at->second;
+      ++at;
+      if (connection.active_ms() >= before_ms) continue;
+      remove(connection);
+      connection.close();
     }
   }
 
