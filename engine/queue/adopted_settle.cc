@@ -155,7 +155,7 @@ void AdoptedWork::settle_change(const Change& change, const Cause& cause) {
   } else {
     return;
   }
-  list_queue_timers(engine_.shard(change.group->home), *queue);
+  list_queue_timers(home_shard(*queue), *queue);
 }
 
 void AdoptedWork::added(Queue& queue, const AdoptedPlace& after) {
@@ -271,7 +271,7 @@ void AdoptedWork::key_gone(Queue& queue, const AdoptedNote& note) NO_THREAD_SAFE
        "Key " + printable_bytes(note.name) + ", which queue " + printable_bytes(queue.key) +
            " shows, is gone with " + std::to_string(note.members) +
            " members (deleted, renamed, flushed or expired): it reads as empty");
-  Shard& shard = engine_.shard(queue.adopted->group->home);
+  Shard& shard = home_shard(queue);
   list_queue_timers(shard, queue);
   // Who waits for the end of a job that was in it.
   const QueueWaiters* waiters = shard.waiters.find_queue(home(queue).number(), queue.key);
@@ -287,13 +287,18 @@ void AdoptedWork::look_again(const std::shared_ptr<AdoptedGroup>& group) {
   touch(*group->queue);
   drop_missing(*group->queue);
   adopt_active(*group->queue);
-  list_queue_timers(engine_.shard(group->home), *group->queue);
+  list_queue_timers(home_shard(*group->queue), *group->queue);
 }
 
 // --- Records ---
 
+// By its present key: a unit that has renamed it may not have told its group yet.
+Shard& AdoptedWork::home_shard(const Queue& queue) {
+  return engine_.shard(KeyRef(queue.key).shard);
+}
+
 Database AdoptedWork::home(const Queue& queue) {
-  return Database::at_index(engine_.shard(KeyRef(queue.key).shard), queue.database, unit_);
+  return Database::at_index(home_shard(queue), queue.database, unit_);
 }
 
 void AdoptedWork::touch(Queue& queue) {

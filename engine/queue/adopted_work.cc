@@ -112,7 +112,7 @@ void AdoptedWork::adopt(Queue& queue, AdoptedDefinition definition) {
   watch(queue);
   drop_missing(queue);
   adopt_active(queue);
-  list_queue_timers(engine_.shard(queue.adopted->group->home), queue);
+  list_queue_timers(home_shard(queue), queue);
 }
 
 void AdoptedWork::end(Queue& queue) {
@@ -122,7 +122,7 @@ void AdoptedWork::end(Queue& queue) {
   queue.adopted->group->queue = nullptr;
   record_definition(queue, nullptr);
   queue.adopted = nullptr;
-  list_queue_timers(engine_.shard(KeyRef(queue.key).shard), queue);
+  list_queue_timers(home_shard(queue), queue);
 }
 
 // Members that nobody saw coming count as active from now on.

@@ -118,6 +118,7 @@ class AdoptedWork {
                      double score);
   double back_score(const AdoptedView& keys, const AdoptedPlace& place, uint8_t band, double score);
 
+  Shard& home_shard(const Queue& queue);
   Database home(const Queue& queue);
 
   Engine& engine_;

@@ -214,6 +214,7 @@ class JsonEncoder {
     int highest = 0;
     int64_t items = 0;
     for (lua_pushnil(lua_); lua_next(lua_, -2) != 0; lua_pop(lua_, 1)) {
+      buffer_.pay(1);
       const double key = lua_type(lua_, -2) == LUA_TNUMBER ? lua_tonumber(lua_, -2) : 0;
       if (!(key >= 1) || key != std::floor(key)) {
         lua_pop(lua_, 2);

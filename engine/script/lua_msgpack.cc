@@ -99,11 +99,12 @@ void pack_string(ScriptBuffer& buffer, Bytes text) {
 }
 
 // What the table on top of the stack is: the keys are 1 to `count`, in any order, or it is a map.
-bool is_array(lua_State* lua, size_t& count) {
+bool is_array(lua_State* lua, ScriptBuffer& buffer, size_t& count) {
   bool numbered = true;
   double highest = 0;
   count = 0;
   for (lua_pushnil(lua); lua_next(lua, -2) != 0; lua_pop(lua, 1)) {
+    buffer.pay(1);
     ++count;
     if (!numbered) continue;
     const double key = lua_type(lua, -2) == LUA_TNUMBER ? lua_tonumber(lua, -2) : 0;
@@ -122,7 +123,7 @@ void pack_table(lua_State* lua, ScriptBuffer& buffer, int level) {
   buffer.pay(kTableWork);
   if (is_protected(lua, lua_gettop(lua))) unprotect(lua, lua_gettop(lua));
   size_t count = 0;
-  if (is_array(lua, count)) {
+  if (is_array(lua, buffer, count)) {
     pack_length(buffer, count, kFixedArray, kFixedLimit, kArray16);
     for (size_t i = 1; i <= count; ++i) {
       lua_rawgeti(lua, -1, static_cast<int>(i));

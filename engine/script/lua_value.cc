@@ -165,7 +165,11 @@ class ResultWriter {
 
   bool stopped() const { return stopped_; }
 
-  // The value on top of the stack, which goes. What is on the stack is of no use once it stopped.
+  // Room for what stands around `values` values. False: there is none.
+  bool take_values(size_t values) { return take(values * kAround); }
+
+  // The value on top of the stack, which goes; what stands around it has been taken. What is on the
+  // stack is of no use once it stopped.
   void value() {
     switch (lua_type(lua_, -1)) {
       case LUA_TSTRING: {
@@ -175,28 +179,29 @@ class ResultWriter {
         break;
       }
       case LUA_TNUMBER:
-        if (take(0)) reply_.integer(to_integer(lua_tonumber(lua_, -1)));
+        reply_.integer(to_integer(lua_tonumber(lua_, -1)));
         break;
       case LUA_TBOOLEAN:
-        if (take(0)) boolean(lua_toboolean(lua_, -1) != 0);
+        boolean(lua_toboolean(lua_, -1) != 0);
         break;
       case LUA_TTABLE:
-        if (take(0)) table();
+        table();
         break;
       default:
-        if (take(0)) reply_.null();
+        reply_.null();
     }
     if (!stopped_) lua_pop(lua_, 1);
   }
 
  private:
-  // Room for a value with a text of this size. False: there is none.
-  bool take(size_t size) {
-    constexpr size_t kAround = 16;
-    if (stopped_ || size + kAround > room_) {
+  // Its type, its length, its line ends.
+  static constexpr size_t kAround = 16;
+
+  bool take(size_t bytes) {
+    if (stopped_ || bytes > room_) {
       stopped_ = true;
     } else {
-      room_ -= size + kAround;
+      room_ -= bytes;
     }
     return !stopped_;
   }
@@ -220,24 +225,29 @@ class ResultWriter {
     }
   }
 
-  // How many values the table on top of the stack has: up to the first nil, or all of them.
-  size_t count_items() {
+  // How many values the table on top of the stack has: up to the first nil, or all of them. Room
+  // for each is taken while they are counted, so that a table that holds itself ends that, too.
+  size_t take_items() {
     size_t count = 0;
     for (;; ++count) {
       lua_rawgeti(lua_, -1, static_cast<int>(count + 1));
       const bool end = lua_isnil(lua_, -1);
       lua_pop(lua_, 1);
-      if (end) return count;
+      if (end || !take_values(1)) return count;
     }
   }
-  size_t count_fields() {
+  size_t take_fields(size_t values_of_each) {
     size_t count = 0;
-    for (lua_pushnil(lua_); lua_next(lua_, -2) != 0; lua_pop(lua_, 1)) ++count;
+    for (lua_pushnil(lua_); lua_next(lua_, -2) != 0; lua_pop(lua_, 1)) {
+      if (!take_values(values_of_each)) return count;
+      ++count;
+    }
     return count;
   }
 
   void array() {
-    const size_t count = count_items();
+    const size_t count = take_items();
+    if (stopped_) return;
     reply_.array(count);
     for (size_t i = 1; i <= count && !stopped_; ++i) {
       lua_rawgeti(lua_, -1, static_cast<int>(i));
@@ -246,7 +256,9 @@ class ResultWriter {
   }
 
   void map() {
-    reply_.map(count_fields());
+    const size_t count = take_fields(2);
+    if (stopped_) return;
+    reply_.map(count);
     lua_pushnil(lua_);
     while (lua_next(lua_, -2) != 0) {
       lua_pushvalue(lua_, -2);
@@ -258,7 +270,9 @@ class ResultWriter {
   }
 
   void set() {
-    reply_.set(count_fields());
+    const size_t count = take_fields(1);
+    if (stopped_) return;
+    reply_.set(count);
     lua_pushnil(lua_);
     while (lua_next(lua_, -2) != 0) {
       lua_pop(lua_, 1);
@@ -332,7 +346,7 @@ bool reply_value(lua_State* lua, Reply& reply, int script_protocol, uint64_t roo
   ByteBuffer& out = static_cast<RespReply&>(reply).out();
   const size_t mark = out.size();
   ResultWriter writer(lua, reply, script_protocol, room);
-  writer.value();
+  if (writer.take_values(1)) writer.value();
   if (!writer.stopped()) return true;
   lua_settop(lua, top);
   out.resize(mark);

@@ -335,6 +335,45 @@ TEST_CASE("leases that end in a queue whose prefix and member are its own key") 
 
 // --- Verbs whose queue goes meanwhile ---
 
+TEST_CASE("a change of a shown key and a new name of its queue may come in one unit") {
+  Users q;
+  // The queue's new names are in many shards.
+  for (int name = 0; name < 20; ++name) {
+    const std::string renamed = "r" + std::to_string(name);
+    for (const std::string change : {"DEL w", "ZREM w a", "SADD act a", "ZADD w 5 c"}) {
+      for (const bool in_script : {false, true}) {
+        q.say("FLUSHALL");
+        q.say("ZADD w 1 a 2 b");
+        q.say("Q.ADOPT q PENDING w ACTIVE act LEASE 1000");
+        if (in_script) {
+          std::string script;
+          for (const std::string& line : {change, "RENAME q " + renamed}) {
+            script += "redis.call(";
+            for (const std::string& word : QueueTalk::words(line)) script += "'" + word + "',";
+            script.back() = ')';
+            script += " ";
+          }
+          q.run(0, {"EVAL", script, "0"});
+        } else {
+          q.say("MULTI");
+          q.say(change);
+          q.say("RENAME q " + renamed);
+          q.say("EXEC");
+        }
+        q.pass(1000);
+        q.say("DEL w");
+        CHECK(q.say("TYPE " + renamed) == "queue");
+      }
+    }
+    q.say("FLUSHALL");
+    q.say("ZADD w 1 a");
+    q.say("Q.ADOPT q" + renamed + " PENDING w ACTIVE act");
+    CHECK(q.say("RENAME q" + renamed + " w") == "OK");
+    q.pass(1000);
+    CHECK(q.say("TYPE w") == "queue");
+  }
+}
+
 TEST_CASE("a queue outlives the unit that deletes it") {
   Users q;
   const std::vector<std::string> ends = {

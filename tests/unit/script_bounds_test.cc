@@ -83,6 +83,18 @@ TEST_CASE("what a script encodes, asks for and replies is an error beyond the li
   CHECK(server.machine_bytes() < 4 * kMegabyte);
 }
 
+TEST_CASE("a large table that holds itself ends a reply after as many steps as it has room for") {
+  Server server;
+  const std::string script =
+      "local t = {} t[1] = t for i = 2, 300000 do t[i] = 1 end redis.setresp(3) return ";
+  const std::clock_t begin = std::clock();
+  for (const std::string result : {"t", "{map = t}", "{set = {[t] = 1}}"}) {
+    CHECK(is_memory_error(server.eval(script + result)));
+  }
+  // Of the processor; each level of the table once would take a minute.
+  CHECK((std::clock() - begin) / CLOCKS_PER_SEC < 10);
+}
+
 TEST_CASE("a script catches the error of memory as any other") {
   Server server;
   server.limit(4 * kMegabyte);
