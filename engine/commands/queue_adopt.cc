@@ -83,8 +83,8 @@ bool check_prefix(Call& call, const AdoptedDefinition& definition) {
   const std::string& prefix = definition.payload_prefix;
   if (prefix.empty() || may_also_use_prefix(call, prefix)) return true;
   call.reply.error(
-      "NOPERM payloads can be under every key that begins with the prefix: this user needs read "
-      "and write access to all of them, by key patterns that are a beginning of the prefix and *");
+      "NOPERM PAYLOAD needs read and write access to every key that begins with the prefix: "
+      "allkeys, or a key pattern that is the prefix, or the beginning of it, and *");
   return false;
 }
 

@@ -292,7 +292,7 @@ SelectorWords read_selector_of(Reader& reader) {
   reader.options({{"state", "STATE", OptionType::kTexts}}, selector.states);
   Words& others = selector.others;
   reader.options({{"group", "GROUP", OptionType::kName}, {"group_glob", "GROUP"}}, others);
-  if (others.size() > 2) reader.fail("group", "stands there once, as group or as group_glob");
+  if (others.size() > 2) reader.fail("group", "is given once, as group or as group_glob");
   reader.options({{"pri", "PRI"},
                   {"tag", "TAG", OptionType::kTextPairs},
                   {"key", "KEY"},
@@ -301,7 +301,7 @@ SelectorWords read_selector_of(Reader& reader) {
                  others);
   reader.options({{"limit", "LIMIT"}}, selector.limit);
   if (!reader.boolean("all").value_or(false)) return selector;
-  if (selector.means_something()) reader.fail("all", "stands without criteria");
+  if (selector.means_something()) reader.fail("all", "cannot be combined with criteria");
   others = {"ALL"};
   return selector;
 }

@@ -83,7 +83,9 @@ std::vector<RouteParameter> rule_parameters() {
 Words config_words(Exchange& exchange, QueryReader& query) {
   Words words = {"Q.CONFIG", exchange.path("queue")};
   query.options(rule_options(), words);
-  if (words.size() > 4) query.fail("key", "is one of group, group_glob, key and key_glob too many");
+  if (words.size() > 4) {
+    query.fail("key", "only one of group, group_glob, key and key_glob may be given");
+  }
   return words;
 }
 

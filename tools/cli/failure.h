@@ -20,7 +20,7 @@ struct Failure {
 inline Failure usage_error(std::string text) { return {kUsageError, std::move(text)}; }
 inline Failure no_job_id(const std::string& id) {
   return usage_error("no job has the id " + (id.empty() ? "\"\"" : id) +
-                     ": ids have 1 to 512 bytes and are none of the words *, WHERE and ALL");
+                     ": an id has 1 to 512 bytes and is not one of the words *, WHERE and ALL");
 }
 
 }  // namespace sluice::cli
