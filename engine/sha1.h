@@ -10,6 +10,8 @@ namespace sluice {
 using Sha1Text = std::array<char, 40>;
 
 Sha1Text sha1_hex(Bytes bytes);
+// The same in pieces, with a call of `look` between two of them. It may jump out.
+Sha1Text sha1_hex(Bytes bytes, void (*look)(void* context), void* look_context);
 
 inline Bytes view(const Sha1Text& sha) { return {sha.data(), sha.size()}; }
 

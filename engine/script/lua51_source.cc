@@ -135,6 +135,7 @@ class Rewriter {
     do {
       tokens_.push_back(lexer.next());
     } while (tokens_.back().kind != TokenKind::kEnd);
+    match_brackets();
   }
 
   std::string run() {
@@ -203,6 +204,8 @@ class Rewriter {
       call = false;
       if (token.text == "." || token.text == ":") {
         if (plain_path) path += std::string(token.text) + std::string(tokens_[i + 1].text);
+        // No field has this name; going through the same path from there again would take long.
+        if (tokens_[i + 1].text == "return") return;
         i += 2;
         if (i >= tokens_.size()) return;
         continue;
@@ -229,22 +232,28 @@ class Rewriter {
     }
   }
 
-  // The index behind the bracket that closes the one at `open`; 0: there is none.
-  size_t skip_group(size_t open) const {
-    size_t depth = 0;
-    for (size_t i = open; i < tokens_.size(); ++i) {
+  // For all brackets at once: looked up one by one they would take quadratic time.
+  void match_brackets() {
+    behind_group_.resize(tokens_.size());
+    std::vector<size_t> open;
+    for (size_t i = 0; i < tokens_.size(); ++i) {
       if (tokens_[i].kind != TokenKind::kSymbol) continue;
       const char c = tokens_[i].text[0];
-      if (c == '(' || c == '{' || c == '[') ++depth;
-      if (c == ')' || c == '}' || c == ']') --depth;
-      if (depth == 0) return i + 1;
+      if (c == '(' || c == '{' || c == '[') open.push_back(i);
+      if ((c == ')' || c == '}' || c == ']') && !open.empty()) {
+        behind_group_[open.back()] = i + 1;
+        open.pop_back();
+      }
     }
-    return 0;
   }
+
+  // The index behind the bracket that closes the one at `open`; 0: there is none.
+  size_t skip_group(size_t open) const { return behind_group_[open]; }
 
   Bytes code_;
   std::vector<Token> tokens_;
-  std::vector<bool> blocks_;  // true: a function's
+  std::vector<size_t> behind_group_;  // by the index of the bracket that opens it
+  std::vector<bool> blocks_;          // true: a function's
   int functions_ = 0;
   std::vector<Edit> edits_;
 };

@@ -7,20 +7,13 @@
 #include "engine/script/lua_headers.h"
 #include "engine/script/lua_machine.h"
 #include "engine/script/lua_sandbox.h"
+#include "engine/script/lua_source.h"
 #include "engine/script/lua_value.h"
+#include "engine/script/stacked_buffer.h"
 
 namespace sluice {
 
 namespace {
-
-// Counts a C function that is about to call back into Lua; returns the depth to go back to. What
-// raises past such a function is caught by another one, which goes back to its own depth, or ends
-// the script.
-int enter(lua_State* lua) {
-  LuaMachine& machine = LuaMachine::of(lua);
-  if (machine.depth >= LuaMachine::kMaxDepth) luaL_error(lua, "C stack overflow");
-  return machine.depth++;
-}
 
 // --- Raw tables ---
 
@@ -101,6 +94,8 @@ int base_setmetatable(lua_State* lua) {
   return 1;
 }
 
+constexpr int kMovesPerLook = 1 << 16;
+
 int table_insert(lua_State* lua) {
   luaL_checktype(lua, 1, LUA_TTABLE);
   if (is_protected(lua, 1)) return raise_readonly(lua);
@@ -112,6 +107,7 @@ int table_insert(lua_State* lua) {
       const int position = luaL_checkint(lua, 2);
       if (position > end) end = position;
       for (int i = end; i > position; --i) {
+        if (i % kMovesPerLook == 0) LuaMachine::of(lua).look(lua);
         lua_rawgeti(lua, 1, i - 1);
         lua_rawseti(lua, 1, i);
       }
@@ -143,7 +139,7 @@ int base_assert(lua_State* lua) {
 // Errors of redis.call are tables; scripts written for older versions expect the text.
 int base_pcall(lua_State* lua) {
   luaL_checkany(lua, 1);
-  const int depth = enter(lua);
+  const int depth = enter_callback(lua);
   const int status = lua_pcall(lua, lua_gettop(lua) - 1, LUA_MULTRET, 0);
   LuaMachine::of(lua).depth = depth;
   if (status != 0 && lua_istable(lua, -1) && !is_protected(lua, -1)) {
@@ -183,7 +179,7 @@ int base_xpcall(lua_State* lua) {
   lua_settop(lua, 2);
   lua_pushcclosure(lua, call_handler, 1);
   lua_insert(lua, 1);
-  const int depth = enter(lua);
+  const int depth = enter_callback(lua);
   const int status = lua_pcall(lua, 0, LUA_MULTRET, 1);
   LuaMachine::of(lua).depth = depth;
   lua_pushboolean(lua, status == 0 ? 1 : 0);
@@ -192,34 +188,6 @@ int base_xpcall(lua_State* lua) {
 }
 
 // --- Recursion through C ---
-
-// Upvalue 1: LuaJIT's string.gsub, which keeps a buffer of 8 KB on the C stack while it calls a
-// function.
-int string_gsub(lua_State* lua) {
-  // The original would not know its own name, or its caller's line, in these errors.
-  luaL_checkstring(lua, 1);
-  luaL_checkstring(lua, 2);
-  const int type = lua_type(lua, 3);
-  luaL_argcheck(
-      lua,
-      type == LUA_TNUMBER || type == LUA_TSTRING || type == LUA_TFUNCTION || type == LUA_TTABLE, 3,
-      "string/function/table expected");
-  if (!lua_isnoneornil(lua, 4)) luaL_checkint(lua, 4);
-  lua_pushvalue(lua, lua_upvalueindex(1));
-  lua_insert(lua, 1);
-  const int count = lua_gettop(lua) - 1;
-  if (type == LUA_TFUNCTION || type == LUA_TTABLE) {
-    const int depth = enter(lua);
-    lua_call(lua, count, LUA_MULTRET);
-    LuaMachine::of(lua).depth = depth;
-  } else if (lua_pcall(lua, count, LUA_MULTRET, 0) != 0) {
-    luaL_where(lua, 1);
-    lua_insert(lua, -2);
-    if (lua_isstring(lua, -1) != 0) lua_concat(lua, 2);
-    return lua_error(lua);
-  }
-  return lua_gettop(lua);
-}
 
 // Null: it can be resumed; else why not.
 const char* not_resumable(lua_State* lua, lua_State* coroutine) {
@@ -263,7 +231,7 @@ int resume(lua_State* lua, lua_State* coroutine, int count, int raising) {
     return -1;
   }
   if (lua_checkstack(coroutine, count) == 0) luaL_error(lua, "too many arguments to resume");
-  const int depth = enter(lua);
+  const int depth = enter_callback(lua);
   lua_xmove(lua, coroutine, count);
   Resumption resumption{coroutine, count};
   lua_pushvalue(lua, raising);
@@ -336,41 +304,47 @@ int base_loadstring(lua_State* lua) {
     lua_concat(lua, 2);
     text = lua_tolstring(lua, -1, &size);
   }
-  return finish_load(lua, luaL_loadbufferx(lua, text, size, name, "t"));
+  return finish_load(lua, load_source(lua, {text, size}, name, SourceDialect::kPlain, true));
 }
 
-// Calls the function at index 1 for the next piece; the piece stays at index 3 while it is read.
-const char* next_piece(lua_State* lua, void*, size_t* size) {
-  luaL_checkstack(lua, 2, "too many nested functions");
-  lua_pushvalue(lua, 1);
-  lua_call(lua, 0, 1);
-  if (lua_isnil(lua, -1)) {
-    *size = 0;
-    return nullptr;
+// Calls the function at index 1 for pieces of source until it gives no more; returns them as one
+// text, since time that the script's function takes is not the compiler's.
+int collect_source(lua_State* lua) {
+  StackedBuffer source(lua);
+  for (;;) {
+    luaL_checkstack(lua, 2, "too many nested functions");
+    lua_pushvalue(lua, 1);
+    lua_call(lua, 0, 1);
+    if (lua_isnil(lua, -1)) break;
+    if (lua_isstring(lua, -1) == 0) luaL_error(lua, "reader function must return a string");
+    size_t size = 0;
+    const char* const piece = lua_tolstring(lua, -1, &size);
+    if (size == 0) break;
+    if (source.size() + size > kMostSourceBytes) {
+      return luaL_error(lua, "the source is longer than %d bytes",
+                        static_cast<int>(kMostSourceBytes));
+    }
+    source.append({piece, size});
+    lua_pop(lua, 1);
   }
-  if (lua_isstring(lua, -1) == 0) luaL_error(lua, "reader function must return a string");
-  lua_replace(lua, 3);
-  return lua_tolstring(lua, 3, size);
-}
-
-// Raises where lua_loadx returns an error, for the reason that resume_raising() gives.
-int load_raising(lua_State* lua) {
-  const char* name = luaL_optstring(lua, 2, "=(load)");
-  lua_settop(lua, 3);
-  if (lua_loadx(lua, next_piece, nullptr, name, "t") != 0) return lua_error(lua);
+  source.push();
   return 1;
 }
 
 int base_load(lua_State* lua) {
   luaL_checktype(lua, 1, LUA_TFUNCTION);
-  luaL_optstring(lua, 2, "");
+  const char* const name = luaL_optstring(lua, 2, "=(load)");
   lua_settop(lua, 2);
-  const int depth = enter(lua);
-  lua_pushcfunction(lua, load_raising);
-  lua_insert(lua, 1);
-  const int status = lua_pcall(lua, 2, 1, 0);
+  const int depth = enter_callback(lua);
+  lua_pushcfunction(lua, collect_source);
+  lua_pushvalue(lua, 1);
+  // In a protected call of its own: an error that passes none leaves the hook switched off.
+  const int status = lua_pcall(lua, 1, 1, 0);
   LuaMachine::of(lua).depth = depth;
-  return finish_load(lua, status);
+  if (status != 0) return finish_load(lua, status);
+  size_t size = 0;
+  const char* const text = lua_tolstring(lua, -1, &size);
+  return finish_load(lua, load_source(lua, {text, size}, name, SourceDialect::kPlain, true));
 }
 
 // --- Others ---
@@ -448,6 +422,12 @@ void alias(lua_State* lua, const char* name, const char* existing) {
 
 }  // namespace
 
+int enter_callback(lua_State* lua) {
+  LuaMachine& machine = LuaMachine::of(lua);
+  if (machine.depth >= LuaMachine::kMaxDepth) luaL_error(lua, "C stack overflow");
+  return machine.depth++;
+}
+
 void replace_base_functions(lua_State* lua) {
   lua_getfield(lua, -1, "next");
   lua_pushcclosure(lua, base_pairs, 1);
@@ -474,12 +454,12 @@ void replace_base_functions(lua_State* lua) {
   lua_setfield(lua, -2, "getmetatable");
 
   lua_getfield(lua, -1, "string");
+  replace_pattern_functions(lua);
+  replace_text_functions(lua);
   alias(lua, "gfind", "gmatch");
-  lua_getfield(lua, -1, "gsub");
-  lua_pushcclosure(lua, string_gsub, 1);
-  lua_setfield(lua, -2, "gsub");
   lua_pop(lua, 1);
   lua_getfield(lua, -1, "table");
+  replace_table_functions(lua);
   set_function(lua, "insert", table_insert);
   set_function(lua, "setn", table_setn);
   lua_pop(lua, 1);

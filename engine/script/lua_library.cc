@@ -2,10 +2,10 @@
 #include <algorithm>
 
 #include "engine/engine.h"
-#include "engine/script/lua51_source.h"
 #include "engine/script/lua_headers.h"
 #include "engine/script/lua_machine.h"
 #include "engine/script/lua_sandbox.h"
+#include "engine/script/lua_source.h"
 #include "engine/script/lua_value.h"
 
 namespace sluice {
@@ -158,11 +158,11 @@ int LuaMachine::register_function(lua_State* lua) {
   return 0;
 }
 
-bool LuaMachine::run_library(Registration& registration, std::string& error) {
+bool LuaMachine::run_library(Registration& registration, bool known, std::string& error) {
   CHECK(kind_ == SandboxKind::kFunctions && call_ == nullptr);
   const FunctionLibrary& library = registration.library;
-  const std::string code = as_lua51(Bytes(library.code).substr(library.code_begin));
-  if (luaL_loadbufferx(lua_, code.data(), code.size(), "@user_function", "t") != 0) {
+  const Bytes code = Bytes(library.code).substr(library.code_begin);
+  if (load_source(lua_, code, "@user_function", SourceDialect::kLua51, !known) != 0) {
     const char* const text = lua_tostring(lua_, -1);
     error = "ERR Error compiling function: ";
     error += text == nullptr ? "no message" : text;
@@ -200,7 +200,7 @@ std::shared_ptr<FunctionLibrary> LuaMachine::load_library(Bytes code, std::strin
   Registration registration;
   registration.library.code = code;
   error = parse_library_head(registration.library);
-  if (!error.empty() || !run_library(registration, error)) return nullptr;
+  if (!error.empty() || !run_library(registration, false, error)) return nullptr;
   // What was registered here is of no use before the library counts.
   forget(registration.references);
   if (registration.library.functions.empty()) {
@@ -221,7 +221,7 @@ int LuaMachine::function_reference(const FunctionSet::Place& place, std::string&
   Registration registration;
   registration.library.code = place.library->code;
   registration.library.code_begin = place.library->code_begin;
-  if (!run_library(registration, error)) return LUA_NOREF;
+  if (!run_library(registration, true, error)) return LUA_NOREF;
   // In the order in which the library lists them, whatever order its code took this time.
   std::vector<int> references(place.library->functions.size(), LUA_NOREF);
   for (size_t i = 0; i < references.size(); ++i) {

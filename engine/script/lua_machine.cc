@@ -7,9 +7,9 @@
 
 #include "engine/engine.h"
 #include "engine/execution.h"
-#include "engine/script/lua51_source.h"
 #include "engine/script/lua_headers.h"
 #include "engine/script/lua_sandbox.h"
+#include "engine/script/lua_source.h"
 #include "engine/script/lua_value.h"
 #include "engine/script/script_engine.h"
 
@@ -72,13 +72,14 @@ const CompiledScript* LuaMachine::compile(const KeptScript& kept, ScriptOrigin o
                                           std::string& error) {
   const Script& script = *kept.script;
   const bool from_code = kept.code != nullptr;
-  const std::string text = from_code ? std::string() : as_lua51(script.code());
-  const Bytes source = from_code ? Bytes(*kept.code) : Bytes(text);
+  const Bytes source = from_code ? Bytes(*kept.code) : script.code();
   const uint64_t before = memory_bytes();
   // Not the memory of a script that runs meanwhile.
   const uint64_t allowed = std::exchange(allowed_bytes_, kUnlimited);
-  const int status =
-      luaL_loadbufferx(lua_, source.data(), source.size(), "@user_script", from_code ? "b" : "t");
+  const bool known = script.compiles.load(std::memory_order_relaxed);
+  const int status = from_code
+                         ? luaL_loadbufferx(lua_, source.data(), source.size(), "@user_script", "b")
+                         : load_source(lua_, source, "@user_script", SourceDialect::kLua51, !known);
   allowed_bytes_ = allowed;
   if (status != 0) {
     const char* message = lua_tostring(lua_, -1);
@@ -87,6 +88,7 @@ const CompiledScript* LuaMachine::compile(const KeptScript& kept, ScriptOrigin o
     lua_pop(lua_, 1);
     return nullptr;
   }
+  script.compiles.store(true, std::memory_order_relaxed);
   const int function = luaL_ref(lua_, LUA_REGISTRYINDEX);
   // A step of the collector may have freed more than this took.
   const uint64_t after = memory_bytes();

@@ -175,7 +175,8 @@ class LuaMachine {
     FunctionLibrary library;
     std::vector<int> references;
   };
-  bool run_library(Registration& registration, std::string& error);
+  // `known`: the code has been loaded before, here or elsewhere.
+  bool run_library(Registration& registration, bool known, std::string& error);
   void forget(const std::vector<int>& references);
   void push_list(std::span<const Bytes> values);
 

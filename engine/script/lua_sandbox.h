@@ -51,6 +51,17 @@ void replace_base_functions(lua_State* lua);
 // (lua_json.cc).
 void replace_json_encoder(lua_State* lua);
 
+// The functions of strings and tables that look at the clock while they work (lua_patterns.cc,
+// lua_texts.cc). Each registers its own over the ones in the table on top of the stack.
+void replace_pattern_functions(lua_State* lua);
+void replace_text_functions(lua_State* lua);
+void replace_table_functions(lua_State* lua);
+
+// Counts a C function that is about to call back into Lua; returns the depth to go back to. What
+// raises past such a function is caught by another one, which goes back to its own depth, or ends
+// the script.
+int enter_callback(lua_State* lua);
+
 // The tables `redis` (redis_api.cc), `cmsgpack` and `struct` on top of the stack, not yet
 // protected.
 void push_redis_table(lua_State* lua, SandboxKind kind);

@@ -49,7 +49,11 @@ int redis_sha1hex(lua_State* lua) {
   if (lua_gettop(lua) != 1) return raise_error(lua, "wrong number of arguments");
   size_t size = 0;
   const char* text = lua_tolstring(lua, 1, &size);
-  const Sha1Text sha = sha1_hex({text, size});
+  const auto look = [](void* state) {
+    auto* const running = static_cast<lua_State*>(state);
+    LuaMachine::of(running).look(running);
+  };
+  const Sha1Text sha = sha1_hex({text, size}, look, lua);
   lua_pushlstring(lua, sha.data(), sha.size());
   return 1;
 }

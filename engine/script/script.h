@@ -1,6 +1,6 @@
 // Script: the text of one Lua script with its SHA-1, and what its first line declares.
 //
-// Constant once made (but for `reaches_further`), and shared by the Lua states of all threads.
+// Constant once made (but for what is mutable), and shared by the Lua states of all threads.
 #pragma once
 
 #include <atomic>
@@ -33,6 +33,9 @@ struct Script {
   // It declared itself and yet reached for keys outside of KEYS once: from then on it gets all
   // shards. Set by any thread.
   mutable std::atomic<bool> reaches_further{false};
+
+  // It has been compiled once, within the bounds for sources. Set by any thread.
+  mutable std::atomic<bool> compiles{false};
 
   bool has(uint32_t flag) const { return (flags & flag) != 0; }
   Bytes code() const { return Bytes(body).substr(code_begin); }

@@ -67,4 +67,47 @@ TEST_CASE("work on large blocks counts where nothing is asked for") {
   CHECK(server.looks("for i = 1, 10000 do end") <= 1);
 }
 
+TEST_CASE("functions in C that take long look at the clock themselves") {
+  Server server;
+  CHECK(server.looks("return string.find(string.rep('a', 80), '.-.-.-b')") >= 50);
+  CHECK(server.looks("return string.match(string.rep('a', 80), '(a*)(a*)(a*)b')") >= 50);
+  CHECK(server.looks("return (string.gsub(string.rep('a', 2000), 'a*b', ''))") >= 20);
+  CHECK(server.looks("return string.find(string.rep('x', 2^24) .. 'ab', 'ab', 1, true)") >= 3);
+  CHECK(server.looks(
+            "return string.find(string.rep('x', 1000), '[' .. string.rep('a', 1e5) .. ']')") >=
+        1000);
+  CHECK(server.looks("return (string.rep('(', 2^24) .. ')'):match('^%b()')") >= 50);
+  CHECK(server.looks("return redis.sha1hex(string.rep('x', 2^24))") >= 16);
+  CHECK(server.looks("local t = {} for i = 1, 2^20 do t[i] = 'x' end return #table.concat(t)") >=
+        60);
+  CHECK(server.looks("local t = {} for i = 1, 2^20 do t[i] = 'x' end table.insert(t, 1, 'y')") >=
+        16);
+  CHECK(server.looks("return #string.rep('ab', 2^25)") >= 1);
+  CHECK(server.looks("local s = string.rep('a = 1 ', 1e5) return loadstring(s) and 1") >= 100);
+}
+
+TEST_CASE("a source is bounded in bytes and in the time that compiling it takes") {
+  Server server;
+  const std::string longest(1U << 20, ' ');
+  CHECK(server.session.eval(longest, {}, {}) == "$-1\r\n");
+  CHECK(server.session.eval(longest + " ", {}, {}) ==
+        "-ERR Error compiling script (new function): the source is longer than 1048576 bytes\r\n");
+  CHECK(server.session.eval("local f, e = loadstring(string.rep(' ', 2^20 + 1)) return e", {},
+                            {}) == "$39\r\nthe source is longer than 1048576 bytes\r\n");
+  CHECK(server.session
+            .eval("local f, e = load(function() return string.rep(' ', 2^16) end) return e", {}, {})
+            .find("the source is longer than 1048576 bytes") != std::string::npos);
+  // Each condition of such a chain makes the compiler go through all before it; without the bound
+  // this takes a minute.
+  std::string chain = "local a = nil local b = ";
+  while (chain.size() < 1'000'000) chain += "a or ";
+  CHECK(server.session.eval(chain + "a", {}, {}) ==
+        "-ERR Error compiling script (new function): the source takes more than 250 ms to "
+        "compile\r\n");
+  // What is rewritten before it is compiled takes no quadratic time either.
+  std::string returns;
+  while (returns.size() < 1'000'000) returns += "return (a.return b.";
+  CHECK(server.session.eval(returns, {}, {}).substr(0, 5) == "-ERR ");
+}
+
 }  // namespace

@@ -269,7 +269,8 @@ TEST_CASE("a slow script makes others BUSY and can be killed before it writes") 
   };
   CHECK(elsewhere.run({"SCRIPT", "KILL"}) == "-NOTBUSY No scripts in execution right now.\r\n");
   for (const char* script :
-       {"while true do end", "while true do pcall(function() while true do end end) end",
+       {"while true do end",
+        "while true do pcall(function() while true do end end) end",
         "local f f = function() while true do pcall(f) end end f()",
         "coroutine.wrap(function() while true do end end)()",
         "xpcall(error, function() while true do end end)",
@@ -278,6 +279,19 @@ TEST_CASE("a slow script makes others BUSY and can be killed before it writes") 
         "load(function() while true do end end) while true do end",
         "coroutine.resume(coroutine.create(function() while true do end end)) while true do end",
         "while true do xpcall(function() while true do end end, function() while true do end end) "
+        "end",
+        "string.find(string.rep('a', 5000), string.rep('.-', 20) .. 'b')",
+        "string.match(string.rep('a', 5000), string.rep('(.-)', 20) .. 'b')",
+        "string.gsub(string.rep('a', 5000), string.rep('a*', 20) .. 'b', '')",
+        "for _ in string.gmatch(string.rep('a', 5000), string.rep('a?', 5000) .. 'b') do end",
+        "pcall(string.find, string.rep('a', 5000), string.rep('.-', 20) .. 'b') while true do end",
+        "while true do local s = string.rep('x', 2^26) end",
+        "local s = string.rep('x', 2^26) while true do local t = s .. 'y' end",
+        "local t = {} while true do pcall(function() t[#t + 1] = #t .. string.rep('x', 2^22) end) "
+        "end",
+        "local s = string.rep('x', 2^24) while true do redis.sha1hex(s) end",
+        "local s = 'return ' .. string.rep('a or ', 5000) .. 'a' while true do loadstring(s) end",
+        "local t = {} for i = 1, 2^20 do t[i] = 12345 end while true do table.concat(t, ',') "
         "end"}) {
     CAPTURE(script);
     polls = 0;

@@ -1,0 +1,110 @@
+// PatternMatcher: the patterns of Lua 5.1, matched in steps that can be counted.
+//
+// Used by find, match, gmatch and gsub. A match never recurses: what may be tried differently later
+// stands in a list of choices, of which there is at most one for each item of the pattern, so that
+// neither a long subject nor a long pattern needs the thread's stack. After every few thousand
+// steps the host looks at the clock and may raise. As in Redis's Lua 5.1, a pattern ends at its
+// first NUL. Nothing here has a destructor, since the host's errors are raised by jumps.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/base/bytes.h"
+
+namespace sluice {
+
+// What a match needs from the one who runs it.
+class PatternHost {
+ public:
+  // Called after every few thousand steps. May raise.
+  virtual void look() = 0;
+  // Raises an error of the pattern.
+  [[noreturn]] virtual void fail(const char* message) = 0;
+  // Memory that lives at least as long as the matcher. Raises where there is none.
+  virtual void* allocate(size_t bytes) = 0;
+
+ protected:
+  ~PatternHost() = default;
+};
+
+class PatternMatcher {
+ public:
+  static constexpr int kMaxCaptures = 32;
+
+  struct Capture {
+    const char* begin;
+    ptrdiff_t size;  // or one of the two below
+  };
+  static constexpr ptrdiff_t kUnclosed = -1;
+  static constexpr ptrdiff_t kPosition = -2;
+
+  // `pattern` without the anchor that it may begin with. Both texts must outlive the matcher.
+  PatternMatcher(Bytes subject, Bytes pattern, PatternHost& host);
+
+  // Matches at this place of the subject. Returns the end of the match; null: it does not match.
+  const char* match(const char* at);
+  // The first place at or behind `at` where a match may begin; null: there is none.
+  const char* candidate(const char* at);
+
+  // Of the last match.
+  int capture_count() const { return capture_count_; }
+  const Capture& capture(int index) const { return captures_[index]; }
+
+ private:
+  // What to try next where the items behind do not match.
+  struct Choice {
+    enum Kind : uint8_t { kFewer, kMore, kOpened, kClosed };
+    const char* at;     // kFewer, kMore: how far the item has matched
+    const char* least;  // kFewer: where it must not fall below
+    const char* item;   // kFewer: the item behind; kMore: the item
+    const char* next;   // kMore: the `-` behind it
+    int capture;        // kClosed
+    Kind kind;
+  };
+
+  void spend(size_t steps) {
+    steps_left_ -= static_cast<int64_t>(steps);
+    if (steps_left_ <= 0) pause();
+  }
+  void pause();
+  void push(const Choice& choice);
+  // Takes up the last choice. False: there is none left.
+  bool back(const char*& at, const char*& item);
+
+  const char* item_end(const char* item);
+  const char* set_end(const char* set);
+  bool matches_set(unsigned char c, const char* set, const char* set_end);
+  bool matches_one(const char* at, const char* item, const char* end);
+  const char* run_over(const char* at, const char* item, const char* end);
+
+  // Each goes over one item, or over a single one with what counts it. False: no match here.
+  bool step(const char*& at, const char*& item);
+  bool step_single(const char*& at, const char*& item);
+  bool step_escape(const char*& at, const char*& item);
+  bool open_capture(const char* at, const char*& item);
+  bool close_capture(const char* at, const char*& item);
+  bool step_balance(const char*& at, const char*& item);
+  bool step_frontier(const char* at, const char*& item);
+  bool step_back_reference(const char*& at, const char*& item);
+
+  static constexpr size_t kInlineChoices = 12;
+
+  const char* const begin_;
+  const char* const end_;
+  const char* const pattern_;
+  const char* const pattern_end_;
+  PatternHost& host_;
+  // Every match begins with a character of the first item, which ends there once that is known.
+  bool seeks_ = false;
+  const char* first_end_ = nullptr;
+  int64_t steps_left_;
+  int capture_count_ = 0;
+  size_t choice_count_ = 0;
+  size_t choice_capacity_ = kInlineChoices;
+  Choice* choices_ = inline_choices_;
+  Capture captures_[kMaxCaptures];
+  Choice inline_choices_[kInlineChoices];
+};
+
+}  // namespace sluice

@@ -1,0 +1,69 @@
+#include "engine/script/lua_source.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "engine/script/lua51_source.h"
+#include "engine/script/lua_headers.h"
+#include "engine/script/lua_machine.h"
+
+namespace sluice {
+
+namespace {
+
+constexpr int64_t kMostCompileNs = 250'000'000;
+// The compiler gets the source in pieces, with a look at the clocks before each.
+constexpr size_t kPieceBytes = 4096;
+
+// Time in which the thread did not run does not count against a source.
+int64_t thread_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+}
+
+struct SourceReader {
+  Bytes rest;
+  int64_t last_ns;
+  bool looks;
+};
+
+// Errors that are raised here end the compilation, which returns them.
+const char* read_piece(lua_State* lua, void* data, size_t* size) {
+  auto& reader = *static_cast<SourceReader*>(data);
+  if (reader.last_ns != std::numeric_limits<int64_t>::max() && thread_ns() > reader.last_ns) {
+    lua_pushliteral(lua, "the source takes more than 250 ms to compile");
+    lua_error(lua);
+  }
+  if (reader.looks) LuaMachine::of(lua).look(lua);
+  const Bytes piece = reader.rest.substr(0, kPieceBytes);
+  reader.rest.remove_prefix(piece.size());
+  *size = piece.size();
+  return piece.empty() ? nullptr : piece.data();
+}
+
+}  // namespace
+
+int load_source(lua_State* lua, Bytes code, const char* name, SourceDialect dialect, bool bounded) {
+  if (bounded && code.size() > kMostSourceBytes) {
+    lua_pushfstring(lua, "the source is longer than %d bytes", static_cast<int>(kMostSourceBytes));
+    return LUA_ERRSYNTAX;
+  }
+  // A script may be compiled while another one serves sockets; only source that a running script
+  // compiles is part of its run.
+  SourceReader reader{
+      .rest = code,
+      .last_ns = bounded ? thread_ns() + kMostCompileNs : std::numeric_limits<int64_t>::max(),
+      .looks = dialect == SourceDialect::kPlain};
+  std::string rewritten;
+  if (dialect == SourceDialect::kLua51) {
+    rewritten = as_lua51(code);
+    reader.rest = rewritten;
+  }
+  return lua_loadx(lua, read_piece, &reader, name, "t");
+}
+
+}  // namespace sluice

@@ -1,0 +1,115 @@
+// string.rep and table.concat, where one call may take long: made of pieces, with looks at the
+// clock between them.
+#include <algorithm>
+#include <cstring>
+
+#include "engine/base/check.h"
+#include "engine/script/lua_headers.h"
+#include "engine/script/lua_machine.h"
+#include "engine/script/lua_sandbox.h"
+#include "engine/script/stacked_buffer.h"
+
+namespace sluice {
+
+namespace {
+
+// What string.rep repeats byte by byte; more is made of blocks of this size.
+constexpr size_t kBlockBytes = 1U << 20;
+// More blocks would not fit into a string.
+constexpr size_t kMostBlocks = 2046;
+
+// table.concat hands so many items at a time to Lua's own, but has at most so many parts.
+constexpr int64_t kItemsPerPart = 16 << 10;
+constexpr int64_t kMostParts = 1000;
+
+// Pushes the text so many times. REQUIRES: the text is not empty.
+void push_repeated(lua_State* lua, Bytes text, size_t count) {
+  StackedBuffer out(lua);
+  const size_t size = text.size() * count;
+  char* const bytes = out.extend(size);
+  std::memcpy(bytes, text.data(), text.size());
+  for (size_t done = text.size(); done < size;) {
+    const size_t more = std::min(done, size - done);
+    std::memcpy(bytes + done, bytes, more);
+    done += more;
+  }
+  out.push();
+}
+
+int string_rep(lua_State* lua) {
+  size_t size = 0;
+  const char* const text = luaL_checklstring(lua, 1, &size);
+  const int wanted = luaL_checkint(lua, 2);
+  if (size == 0 || wanted <= 0) {
+    lua_pushliteral(lua, "");
+    return 1;
+  }
+  const auto count = static_cast<size_t>(wanted);
+  const size_t total = size * count;
+  if (total <= kBlockBytes) {
+    push_repeated(lua, {text, size}, count);
+    return 1;
+  }
+  const size_t in_block = std::max<size_t>(kBlockBytes / size, 1);
+  const size_t blocks = count / in_block;
+  if (blocks > kMostBlocks) return luaL_error(lua, "resulting string too large");
+  luaL_checkstack(lua, static_cast<int>(blocks) + 4, "resulting string too large");
+  // The collector may take the first buffer once the block is there.
+  push_repeated(lua, {text, size}, count % in_block == 0 ? in_block : count % in_block);
+  const int rest = lua_gettop(lua);
+  push_repeated(lua, {text, size}, in_block);
+  const int block = lua_gettop(lua);
+  LuaMachine::of(lua).look(lua);
+  if (count % in_block != 0) lua_pushvalue(lua, rest);
+  for (size_t i = 0; i < blocks; ++i) lua_pushvalue(lua, block);
+  lua_concat(lua, lua_gettop(lua) - block);
+  return 1;
+}
+
+// Upvalue 1: LuaJIT's table.concat. It is a C function, called here in this function's own frame,
+// so that its errors name it and the script's line.
+int table_concat(lua_State* lua) {
+  const lua_CFunction original = lua_tocfunction(lua, lua_upvalueindex(1));
+  if (!lua_istable(lua, 1)) return original(lua);
+  const int64_t first = luaL_optint(lua, 3, 1);
+  const int64_t last = luaL_optint(lua, 4, static_cast<int>(lua_objlen(lua, 1)));
+  const int64_t in_part = std::max(kItemsPerPart, (last - first) / kMostParts);
+  if (last - first < in_part) return original(lua);
+  luaL_checkstack(lua, 2 * kMostParts + 8, "too many results to concat");
+  lua_settop(lua, 4);
+  if (lua_isnil(lua, 2)) {
+    lua_pushliteral(lua, "");
+    lua_replace(lua, 2);
+  }
+  for (int64_t from = first; from <= last; from += in_part) {
+    LuaMachine::of(lua).look(lua);
+    if (from != first) lua_pushvalue(lua, 2);
+    lua_pushinteger(lua, from);
+    lua_replace(lua, 3);
+    lua_pushinteger(lua, std::min(from + in_part - 1, last));
+    lua_replace(lua, 4);
+    const int top = lua_gettop(lua);
+    // It may write its result over the value on top, or push it.
+    lua_pushnil(lua);
+    original(lua);
+    if (lua_gettop(lua) > top + 1) lua_replace(lua, top + 1);
+  }
+  lua_concat(lua, lua_gettop(lua) - 4);
+  return 1;
+}
+
+}  // namespace
+
+void replace_text_functions(lua_State* lua) {
+  lua_pushcfunction(lua, string_rep);
+  lua_setfield(lua, -2, "rep");
+}
+
+void replace_table_functions(lua_State* lua) {
+  lua_getfield(lua, -1, "concat");
+  CHECK(lua_tocfunction(lua, -1) != nullptr);
+  lua_pushcclosure(lua, table_concat, 1);
+  lua_setfield(lua, -2, "concat");
+}
+
+}  // namespace sluice
