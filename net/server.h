@@ -171,6 +171,7 @@ class Server final : public ServerPort {
   bool may_accept_http();
   Listener::Refusal refuse(bool loopback);
   void relieve_files();
+  size_t close_connections(size_t count);
   size_t close_idle(size_t count);
 
   // --- INFO (net/server_info.cc) ---
@@ -200,6 +201,11 @@ class Server final : public ServerPort {
   Listener http_listener_;
   Listener http_tls_listener_;
   const std::shared_ptr<SpareFiles> spare_files_;
+  // The control thread's: spare descriptors that were missing when it looked last, when it closes
+  // further connections though that has not changed, and how many the log has not told of.
+  size_t relief_missing_ = 0;
+  int64_t relief_again_ms_ = 0;
+  size_t relief_untold_ = 0;
   LogPace relief_in_log_{60'000};
   std::unique_ptr<Store> store_;
   std::shared_ptr<EventFile> event_file_;  // null: events stay in memory

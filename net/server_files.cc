@@ -5,12 +5,21 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <tuple>
+#include <utility>
 
 #include "net/file_limit.h"
 #include "net/server.h"
 #include "net/session.h"
 
 namespace sluice {
+
+namespace {
+
+// Between two rounds of closing, where the first one has brought nothing back.
+constexpr int64_t kReliefPauseMs = 10'000;
+
+}  // namespace
 
 // As Redis: fewer clients rather than no server, in its words.
 std::string Server::fit_connections() {
@@ -86,32 +95,55 @@ Listener::Refusal Server::refuse(bool loopback) {
 
 // On the control thread, once a second. New connections wait meanwhile.
 void Server::relieve_files() {
+  const int64_t now_ms = IoThread::steady_ms();
+  const bool taken = spare_files_->missing() != 0;
+  if (taken) spare_files_->refill();
   const size_t missing = spare_files_->missing();
-  if (missing == 0) return;
-  size_t closed = 0;
-  if (!spare_files_->refill()) {
-    while (closed < missing && make_way(strangers())) ++closed;
-    closed += close_idle(missing - closed);
-    if (closed < missing && http_ != nullptr) closed += http_->close_some(missing - closed);
+  // Where the connections closed last have brought nothing back, further ones are closed slowly.
+  if (missing != 0 && (missing != relief_missing_ || now_ms >= relief_again_ms_)) {
+    relief_untold_ += close_connections(missing);
+    relief_again_ms_ = now_ms + kReliefPauseMs;
   }
-  if (const auto others = relief_in_log_.next(IoThread::steady_ms())) {
-    spdlog::warn(
-        "Too many open files: the journal has taken {} spare descriptors, and {} connections are "
-        "closed to get them back. Raise ulimit -n, or LimitNOFILE of the service.",
-        missing, closed);
-  }
+  relief_missing_ = missing;
+  if ((!taken && relief_untold_ == 0) || !relief_in_log_.next(now_ms)) return;
+  spdlog::warn(
+      "Too many open files: the journal has taken spare descriptors, {} of which are missing now, "
+      "and {} connections are closed to get them back. Raise ulimit -n, or LimitNOFILE of the "
+      "service.",
+      missing, std::exchange(relief_untold_, 0));
 }
 
-// Those that have said nothing for the longest time.
+// Those that give way have their descriptors for a while yet: while there are any, no other is
+// closed in addition.
+size_t Server::close_connections(size_t count) {
+  size_t closed = 0;
+  while (closed < count && make_way(strangers())) ++closed;
+  if (closed != 0) return closed;
+  closed = close_idle(count);
+  if (closed < count && http_ != nullptr) closed += http_->close_some(count - closed);
+  return closed;
+}
+
+// Those that have said nothing for the longest time, and those that wait for something last.
 size_t Server::close_idle(size_t count) {
-  std::vector<std::shared_ptr<SessionPort>> ports;
+  struct Candidate {
+    bool is_waiting;
+    int64_t active_ms;
+    std::shared_ptr<SessionPort> port;
+  };
+  std::vector<Candidate> all;
   for (const auto& thread : io_threads_) {
-    for (auto& port : thread->ports()) ports.push_back(std::move(port));
+    for (auto& port : thread->ports()) {
+      all.push_back({port->is_waiting(), port->active_ms(), std::move(port)});
+    }
   }
-  count = std::min(count, ports.size());
-  std::partial_sort(ports.begin(), ports.begin() + static_cast<std::ptrdiff_t>(count), ports.end(),
-                    [](const auto& a, const auto& b) { return a->active_ms() < b->active_ms(); });
-  for (size_t i = 0; i < count; ++i) ports[i]->kill();
+  count = std::min(count, all.size());
+  std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count), all.end(),
+                    [](const Candidate& a, const Candidate& b) {
+                      return std::tie(a.is_waiting, a.active_ms) <
+                             std::tie(b.is_waiting, b.active_ms);
+                    });
+  for (size_t i = 0; i < count; ++i) all[i].port->kill();
   return count;
 }
 

@@ -178,6 +178,11 @@ ClientFacts SessionPort::facts(int64_t now_ms) const {
   return facts;
 }
 
+bool SessionPort::is_waiting() const {
+  return (flags_.load(kRelaxed) & (kFlagBlocked | kFlagMonitor)) != 0 ||
+         channels_.load(kRelaxed) + patterns_.load(kRelaxed) + shard_channels_.load(kRelaxed) != 0;
+}
+
 size_t SessionPort::memory_bytes() const {
   return sizeof(Session) + sizeof(SessionPort) + query_bytes() + output_bytes() +
          query_free_bytes_.load(kRelaxed);

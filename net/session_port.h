@@ -69,6 +69,8 @@ class SessionPort final : public ClientPort, public std::enable_shared_from_this
   const Endpoints& endpoints() const { return endpoints_; }
   // `now_ms`: of the steady clock, as all times here.
   ClientFacts facts(int64_t now_ms) const;
+  // It is silent because it waits for something: it blocks, subscribes or monitors.
+  bool is_waiting() const;
   int64_t active_ms() const { return active_ms_.load(std::memory_order_relaxed); }
   size_t query_bytes() const { return query_bytes_.load(std::memory_order_relaxed); }
   size_t output_bytes() const { return output_bytes_.load(std::memory_order_relaxed); }

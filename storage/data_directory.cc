@@ -27,6 +27,11 @@ std::optional<FileIdentity> identity_of(const std::string& name) {
   return FileIdentity{found.st_dev, found.st_ino};
 }
 
+// Not knowing is no reason to stop.
+bool is_gone(const std::optional<FileIdentity>& found) {
+  return !found.has_value() && (errno == ENOENT || errno == ENOTDIR);
+}
+
 bool is_format(const std::string& text, const char* state, uint32_t& version) {
   for (version = kOldestFormatVersion; version <= kFormatVersion; ++version) {
     if (text == format_text(version, state)) return true;
@@ -187,18 +192,24 @@ Status DataDirectory::open_mark() {
   return status;
 }
 
-// Two calls of the kernel, which are little beside the sync that they follow. Not knowing is no
-// reason to stop.
-Status DataDirectory::check_presence(const std::string& log) const {
-  for (const std::string& name : {path("high-water-mark"), log}) {
-    if (name.empty()) continue;
-    const std::optional<FileIdentity> found = identity_of(name);
-    const bool missing = !found.has_value() && (errno == ENOENT || errno == ENOTDIR);
-    const bool another = found.has_value() && name != log && *found != mark_identity_;
-    if (!missing && !another) continue;
-    return {StatusCode::kIoError, "the data directory " + root_ +
-                                      " was removed while the server runs: " + name +
-                                      (missing ? " is gone" : " is another file now")};
+Status DataDirectory::removed(const std::string& name, const char* what) const {
+  return {StatusCode::kIoError,
+          "the data directory " + root_ + " was removed while the server runs: " + name + what};
+}
+
+// Two calls of the kernel, which are little beside the sync that they follow.
+Status DataDirectory::check_presence(const std::function<std::string()>& newest_log) const {
+  const std::string mark = path("high-water-mark");
+  const std::optional<FileIdentity> found = identity_of(mark);
+  if (is_gone(found)) return removed(mark, " is gone");
+  if (found.value_or(mark_identity_) != mark_identity_) {
+    return removed(mark, " is another file now");
+  }
+  std::string log = newest_log();
+  while (!log.empty() && is_gone(identity_of(log))) {
+    std::string newer = newest_log();
+    if (newer == log) return removed(log, " is gone");
+    log = std::move(newer);
   }
   return {};
 }

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -53,9 +54,10 @@ class DataDirectory {
   std::string path(const char* name) const { return root_ + "/" + name; }
   const std::string& root() const { return root_; }
 
-  // An error if the directory is no longer at its path: its mark is gone or another one, or `log`,
-  // a file of it, is gone.
-  Status check_presence(const std::string& log) const;
+  // An error if the directory is no longer at its path: its mark is gone or another one, or the
+  // file that `newest_log` names is gone. It names another one where RocksDB has begun a new log
+  // meanwhile, which deletes the old one; an empty name is not looked for.
+  Status check_presence(const std::function<std::string()>& newest_log) const;
 
   Result<Lsn> read_mark() const;
   Status write_mark(Lsn lsn);
@@ -68,6 +70,7 @@ class DataDirectory {
   Status sync_parent();
   Status write_format(const char* state);
   Status open_mark();
+  Status removed(const std::string& name, const char* what) const;
 
   rocksdb::Env* env_;
   std::string root_;

@@ -239,7 +239,9 @@ class RocksdbLog final : public Log {
     if (Status status = directory_->write_mark(lsn); !status.ok()) return status;
     return check_presence();
   }
-  Status check_presence() override { return directory_->check_presence(fs_->newest_log()); }
+  Status check_presence() override {
+    return directory_->check_presence([this] { return fs_->newest_log(); });
+  }
   Result<Lsn> mark() override { return directory_->read_mark(); }
   std::string mark_name() const override { return directory_->path("high-water-mark"); }
 

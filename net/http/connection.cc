@@ -342,8 +342,10 @@ bool HttpConnection::check_route(Exchange& exchange, HttpResponse& refusal) {
     refusal = problem(503, "CONGESTED", "The disk is slower than what is to be written.");
     return false;
   }
-  keeper_.strangers().remove(*this);
-  known_ = known_ || access != Access::kOpen;
+  if (access != Access::kOpen) {
+    known_ = true;
+    keeper_.strangers().remove(*this);
+  }
   exchange.route_ = match.route;
   exchange.path_ = std::move(match.parameters);
   exchange.principal_ = std::move(answer.principal);

@@ -153,11 +153,22 @@ def test_the_servers_own_files(options):
 
 
 def test_spare_files(options):
-    """A limit that is lowered meanwhile: the journal takes spare files, an idle client goes."""
+    """A limit that is lowered meanwhile: the journal takes spare files, an idle client goes; those
+    that wait for something stay, however long they have been silent."""
+    waits = (b"Q.POP 1 q BLOCK 600000\r\n", b"BLPOP list 600\r\n", b"SUBSCRIBE channel\r\n")
     with options.server({"appendonly": "yes"}) as server:
-        with server.connect() as connection, silent(server, 40) as others:
+        with server.connect() as connection, silent(server, len(waits)) as waiting, \
+                silent(server, 40) as others:
             connection.call("SET", "a", "1")
-            wait_until(lambda: info(connection)["connected_clients"] == "41", what="the clients")
+            for one, words in zip(waiting, waits):
+                one.sendall(words)
+            wait_until(lambda: (info(connection)["blocked_clients"],
+                                info(connection)["connected_clients"]) == ("2", "44"),
+                       what="the clients")
+            require(b"channel" in waiting[2].recv(1000), "SUBSCRIBE")
+            for one in others:
+                one.sendall(b"PING\r\n")  # they are silent for less long than the waiting ones
+                require_equal(one.recv(100), b"+PONG\r\n", "PING")
             # No further descriptor below the limit.
             highest = max(int(name) for name in open_files(server.pid))
             resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (highest + 1, highest + 1))
@@ -168,6 +179,13 @@ def test_spare_files(options):
             write_megabytes(connection, 20)
             require_equal(connection.call("SAVE").raw, b"+OK\r\n", "SAVE")
             require(not all(is_closed(one) for one in others), "not all of them are closed")
+            require(not any(is_closed(one) for one in waiting), "who waits stays")
+            connection.call("Q.ADD", "q", "job", "x")
+            waiting[0].setblocking(True)
+            require(b"job" in waiting[0].recv(1000), "the worker is served")
+            connections = re.search(r"the journal has taken spare descriptors, \d+ of which are "
+                                    r"missing now, and (\d+) connections", server.log_tail(100))
+            require(int(connections.group(1)) > 0, connections.group(0))
 
 
 def test_every_listener_comes_back(options):
@@ -241,7 +259,7 @@ def test_the_patience_with_strangers(options):
 
 
 def test_http_strangers_give_way(options):
-    """At http-maxclients the oldest connection that has asked for nothing gives way."""
+    """At http-maxclients the oldest connection gives way that has shown no token."""
     token = "a-token-that-is-long-enough"
     directives = {"http-port": "auto", "http-maxclients": "4", "http-token": f"admin >{token}"}
     with options.server(directives) as server:
@@ -255,6 +273,10 @@ def test_http_strangers_give_way(options):
                 one.settimeout(20)
                 return one
             others = [connect() for _ in range(4)]
+            # What anybody may ask for makes nobody known.
+            for one in others[:3]:
+                one.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                require(one.recv(1000).startswith(b"HTTP/1.1 200"), "/healthz")
             time.sleep(0.2)
             friends = []
             for _ in range(3):

@@ -2,6 +2,7 @@
 #include "storage/spare_files.h"
 
 #include "net/memory_use.h"
+#include "storage/data_directory.h"
 #include "storage/fault_fs.h"
 #include "storage/rocksdb_log.h"
 #include "tests/support/storage_support.h"
@@ -164,6 +165,35 @@ TEST_CASE("a log whose files have been taken away says so") {
   const Status other = log->check_presence();
   CHECK_FALSE(other.ok());
   CHECK(other.message().find("another file") != std::string::npos);
+}
+
+TEST_CASE("a log that is replaced while it is looked for is not missing") {
+  TempDirectory parent(true);
+  auto opened = DataDirectory::open(rocksdb::Env::Default(), parent.path() + "/data", false);
+  REQUIRE_MESSAGE(opened.ok(), opened.status().message());
+  DataDirectory& directory = **opened;
+  REQUIRE(directory.finish_creation().ok());
+  const std::string first = directory.path("000004.log");
+  const std::string second = directory.path("000008.log");
+  const std::string third = directory.path("000012.log");
+  // What RocksDB does between the question for the name and the look: the first and the second log
+  // have gone, each since there is another one.
+  write_file(third, "");
+  std::vector<std::string> names = {third, second, first};
+  const auto next = [&] {
+    std::string name = names.back();
+    if (names.size() > 1) names.pop_back();
+    return name;
+  };
+  const Status replaced = directory.check_presence(next);
+  CHECK_MESSAGE(replaced.ok(), replaced.message());
+  CHECK(names.size() == 1);
+  CHECK(directory.check_presence([] { return std::string(); }).ok());
+  // The log that is the newest one before and after.
+  std::filesystem::remove(third);
+  const Status gone = directory.check_presence(next);
+  CHECK_FALSE(gone.ok());
+  CHECK(gone.message().find(third + " is gone") != std::string::npos);
 }
 
 TEST_CASE("the control group's limit of memory is the least of those above the process") {
