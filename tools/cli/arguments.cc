@@ -161,8 +161,9 @@ double Arguments::number(Bytes name, double usual, double least, double most) co
 
 void Arguments::append_words(std::span<const Option> options, Words& to) const {
   for (const auto& [option, value] : given_) {
-    const bool is_one = std::any_of(options.begin(), options.end(),
-                                    [&](const Option& one) { return &one == option; });
+    const bool is_one =
+        std::any_of(options.begin(), options.end(),
+                    [wanted = option](const Option& one) { return &one == wanted; });
     if (!is_one || option->word == nullptr) continue;
     to.emplace_back(option->word);
     if (option->separator != 0) {
