@@ -83,6 +83,7 @@ size_t ScriptEngine::place_of(Bytes sha) {
 }
 
 KeptScript ScriptEngine::find_shared(Bytes sha) const {
+  if (sha.size() != sizeof(Sha1Text)) return {};
   MutexLock lock(mutex_);
   const std::string key = to_lower(sha);
   const ScriptMap& scripts = scripts_[place_of(key)];
@@ -153,7 +154,7 @@ std::string ScriptEngine::load(Execution& execution, Bytes body, std::string& er
 }
 
 bool ScriptEngine::exists(Bytes sha) const {
-  return sha.size() == sizeof(Sha1Text) && find_shared(sha).script != nullptr;
+  return find_shared(sha).script != nullptr;
 }
 
 void ScriptEngine::flush(Execution& execution) {
