@@ -6,9 +6,8 @@
 #include "engine/script/function_library.h"
 #include "engine/script/script.h"
 #include "engine/script/script_engine.h"
-#include "tests/support/engine_session.h"
 #include "tests/support/memory_journal.h"
-#include "tests/support/quiet_server.h"
+#include "tests/support/script_server.h"
 
 // The engine and doctest both have a CHECK; the test's is meant here.
 #undef CHECK
@@ -19,14 +18,9 @@ namespace {
 using namespace sluice;
 using sluice::test::EngineSession;
 using sluice::test::MemoryJournal;
-using sluice::test::QuietServer;
+using sluice::test::ScriptServer;
 
-struct Server {
-  QuietServer port;
-  Engine engine{port, 7};
-  Execution execution{engine};
-  EngineSession session{engine, execution};
-
+struct Server : ScriptServer {
   std::string load(Bytes code) { return session.run({"FUNCTION", "LOAD", "REPLACE", code}); }
 };
 

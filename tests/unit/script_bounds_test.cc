@@ -8,8 +8,7 @@
 
 #include "engine/script/lua_headers.h"
 #include "engine/script/script_engine.h"
-#include "tests/support/engine_session.h"
-#include "tests/support/quiet_server.h"
+#include "tests/support/script_server.h"
 
 // The engine and doctest both have a CHECK; the test's is meant here.
 #undef CHECK
@@ -18,20 +17,11 @@
 namespace {
 
 using namespace sluice;
-using sluice::test::EngineSession;
-using sluice::test::QuietServer;
+using sluice::test::ScriptServer;
 
 constexpr uint64_t kMegabyte = 1U << 20;
 
-struct Server {
-  QuietServer port;
-  Engine engine{port, 7};
-  Execution execution{engine};
-  EngineSession session{engine, execution};
-
-  std::string eval(Bytes script, std::vector<Bytes> keys = {}, std::vector<Bytes> args = {}) {
-    return session.eval(script, std::move(keys), std::move(args));
-  }
+struct Server : ScriptServer {
   void limit(uint64_t bytes) { engine.options().script_memory_limit_bytes = bytes; }
   uint64_t machine_bytes() { return engine.scripts().machine_bytes(false); }
 };

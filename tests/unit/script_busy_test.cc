@@ -4,8 +4,7 @@
 #include <vector>
 
 #include "engine/script/script_engine.h"
-#include "tests/support/engine_session.h"
-#include "tests/support/quiet_server.h"
+#include "tests/support/script_server.h"
 
 // The engine and doctest both have a CHECK; the test's is meant here.
 #undef CHECK
@@ -14,15 +13,9 @@
 namespace {
 
 using namespace sluice;
-using sluice::test::EngineSession;
-using sluice::test::QuietServer;
+using sluice::test::ScriptServer;
 
-struct Server {
-  QuietServer port;
-  Engine engine{port, 7};
-  Execution execution{engine};
-  EngineSession session{engine, execution};
-
+struct Server : ScriptServer {
   Server() {
     engine.options().busy_reply_threshold_ms = 1'000'000;
     engine.options().script_memory_limit_bytes = 256U << 20;

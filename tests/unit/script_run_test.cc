@@ -4,8 +4,7 @@
 #include <vector>
 
 #include "engine/script/script_engine.h"
-#include "tests/support/engine_session.h"
-#include "tests/support/quiet_server.h"
+#include "tests/support/script_server.h"
 
 // The engine and doctest both have a CHECK; the test's is meant here.
 #undef CHECK
@@ -15,18 +14,9 @@ namespace {
 
 using namespace sluice;
 using sluice::test::EngineSession;
-using sluice::test::QuietServer;
+using sluice::test::ScriptServer;
 
-struct Server {
-  QuietServer port;
-  Engine engine{port, 7};
-  Execution execution{engine};
-  EngineSession session{engine, execution};
-
-  std::string eval(Bytes script, std::vector<Bytes> keys = {}, std::vector<Bytes> args = {}) {
-    return session.eval(script, std::move(keys), std::move(args));
-  }
-};
+using Server = ScriptServer;
 
 bool contains(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;

@@ -2,8 +2,7 @@
 #include <string>
 
 #include "engine/script/script_engine.h"
-#include "tests/support/engine_session.h"
-#include "tests/support/quiet_server.h"
+#include "tests/support/script_server.h"
 
 // The engine and doctest both have a CHECK; the test's is meant here.
 #undef CHECK
@@ -12,17 +11,9 @@
 namespace {
 
 using namespace sluice;
-using sluice::test::EngineSession;
-using sluice::test::QuietServer;
+using sluice::test::ScriptServer;
 
-struct Server {
-  QuietServer port;
-  Engine engine{port, 7};
-  Execution execution{engine};
-  EngineSession session{engine, execution};
-
-  std::string eval(Bytes script) { return session.eval(script); }
-};
+using Server = ScriptServer;
 
 bool contains(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;

@@ -3,8 +3,7 @@
 #include <string>
 
 #include "engine/commands/transactions.h"
-#include "tests/support/engine_session.h"
-#include "tests/support/quiet_server.h"
+#include "tests/support/script_server.h"
 
 // The engine and doctest both have a CHECK; the test's is meant here.
 #undef CHECK
@@ -14,13 +13,9 @@ namespace {
 
 using namespace sluice;
 using sluice::test::EngineSession;
-using sluice::test::QuietServer;
+using sluice::test::ScriptServer;
 
-struct Server {
-  QuietServer port;
-  Engine engine{port, 7};
-  Execution execution{engine};
-  EngineSession session{engine, execution};
+struct Server : ScriptServer {
   Execution other_execution{engine};
   EngineSession other{engine, other_execution};
 
