@@ -153,9 +153,7 @@ std::string ScriptEngine::load(Execution& execution, Bytes body, std::string& er
   return std::string(view(compiled->script->sha));
 }
 
-bool ScriptEngine::exists(Bytes sha) const {
-  return find_shared(sha).script != nullptr;
-}
+bool ScriptEngine::exists(Bytes sha) const { return find_shared(sha).script != nullptr; }
 
 void ScriptEngine::flush(Execution& execution) {
   {
