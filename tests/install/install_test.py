@@ -77,6 +77,19 @@ def check_paths(build, root):
         shutil.rmtree(root)
 
 
+def check_upgrade(build, prefix):
+    """A configuration that somebody has edited stays, and the new one is where it says."""
+    path = os.path.join(prefix, "etc/sluice/sluice.conf")
+    fresh = read(path)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("port 7777\n")
+    said = output("cmake", "--install", build, "--prefix", prefix)
+    require(read(path) == "port 7777\n", "an edited sluice.conf is overwritten")
+    new = re.search(r"Kept: (\S+) \(this version's: (\S+)\)", said)
+    require(new and new.group(1) == path, f"nothing said about the kept file: {said}")
+    require(read(new.group(2)) == fresh, f"{new.group(2)} is not the new one")
+
+
 def check_packages(prefix):
     """README.md names Debian's packages that an installed Sluice runs with."""
     needed = set()
@@ -123,6 +136,7 @@ def main():
         check_paths(options.build, os.path.join(scratch, "root"))
         run("cmake", "--install", options.build, "--prefix", prefix, stdout=subprocess.DEVNULL)
         check_files(prefix)
+        check_upgrade(options.build, prefix)
         check_packages(prefix)
         run("cmake", "-S", os.path.join(ROOT, "tests/install/consumer"), "-B", build, "-G", "Ninja",
             f"-DCMAKE_PREFIX_PATH={prefix}", f"-DEMBEDDING_DIR={ROOT}/tests/embedding")
