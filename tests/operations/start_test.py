@@ -3,6 +3,7 @@
 
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -11,10 +12,12 @@ import time
 
 import harness
 from harness import closes, info, require, require_equal, scratch, wait_until
-from surroundings import preload, wrapped
+from surroundings import preload, refuse_sanitizers, wrapped
 from wall_clock import WallClock
 
 JOURNAL_FAILED = 75
+# Nobody else's, so that a limit of its threads is this test's alone.
+LONELY_USER = 54321
 
 FAILING_THREADS = """
 static int created;
@@ -48,6 +51,22 @@ int rename(const char* from, const char* to) {
 }
 """
 
+def starts_or_says_why(arguments, ready, **options):
+    """Whether it starts; if not, it has to end by itself, and to say that a thread is missing."""
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          **options) as process:
+        wait_until(lambda: os.path.exists(ready) or process.poll() is not None, 60,
+                   what="the start or the end")
+        started = process.poll() is None
+        if started:
+            process.send_signal(signal.SIGTERM)
+        output = process.communicate(timeout=20)[0].decode(errors="replace")
+    require_equal(process.returncode, 0 if started else 1, output)
+    require(started or ("no further thread could be created" in output and
+                        "pids.max" in output), output)
+    return started
+
+
 def test_a_thread_that_cannot_be_created(options):
     """Whichever thread cannot be created: exit 1 within the start, and why."""
     with scratch() as directory:
@@ -58,21 +77,37 @@ def test_a_thread_that_cannot_be_created(options):
                      "--ready-file", ready]
         for number in range(1, 40):
             environment["FAILING_THREAD"] = str(number)
-            with subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT) as process:
-                wait_until(lambda process=process: os.path.exists(ready) or
-                           process.poll() is not None, 60, what="the start or the end")
-                started = process.poll() is None
-                if started:
-                    process.send_signal(signal.SIGTERM)
-                output = process.communicate(timeout=20)[0].decode(errors="replace")
-            if started:
-                require_equal(process.returncode, 0, output)
+            if starts_or_says_why(arguments, ready, env=environment):
                 break
-            require_equal(process.returncode, 1, f"exit code without thread {number}: {output}")
-            require("no further thread could be created" in output and "pids.max" in output,
-                    f"without thread {number}: {output}")
         require(8 <= number < 39, f"the start has {number - 1} threads")
+
+
+def test_a_limit_of_threads(options):
+    """`ulimit -u`, for a user who has no other process: the same, with every limit too low."""
+    if os.getuid() != 0:
+        raise harness.Skipped("NOT RUN: it starts servers as another user, as root only can")
+    refuse_sanitizers(options, "the leak check needs a thread at the end")
+
+    def become_another():
+        resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
+        os.setgroups([])
+        os.setgid(LONELY_USER)
+        os.setuid(LONELY_USER)
+
+    with scratch() as directory:
+        os.chown(directory, LONELY_USER, LONELY_USER)
+        ready = os.path.join(directory, "ready")
+        arguments = [options.program, "--dir", os.path.join(directory, "data"), "--port", "auto",
+                     "--bind", "127.0.0.1", "--http-port", "auto", "--io-threads", "2",
+                     "--ready-file", ready]
+        for limit in range(1, 40):
+            try:
+                started = starts_or_says_why(arguments, ready, preexec_fn=become_another)
+            except PermissionError as error:
+                raise harness.Skipped("NOT RUN: another user may not run this server") from error
+            if started:
+                break
+        require(8 <= limit < 39, f"the start has {limit} threads")
 
 
 def test_a_log_file_in_no_directory(options):

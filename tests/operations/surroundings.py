@@ -23,12 +23,17 @@ _HEAD = """
 """
 
 
-def preload(directory, options, name, source):
-    """The environment in which the server finds the functions of this C source first."""
+def refuse_sanitizers(options, why):
+    """A test that a server with a sanitizer cannot pass is not run with one."""
     with open(options.program, "rb") as program:
         text = program.read()
     if b"__asan_init" in text or b"__tsan_init" in text:
-        raise harness.Skipped("a sanitizer wants to be the first library")
+        raise harness.Skipped(why)
+
+
+def preload(directory, options, name, source):
+    """The environment in which the server finds the functions of this C source first."""
+    refuse_sanitizers(options, "a sanitizer wants to be the first library")
     compiler = harness.need_program("cc")
     path = os.path.join(directory, name + ".c")
     library = os.path.join(directory, name + ".so")
