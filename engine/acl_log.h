@@ -22,7 +22,7 @@ struct AclLogEntry {
   std::string object;    // the command's full name, the key, the channel; of a login the command
   std::string username;  // who was refused, or whose password was wrong
   std::string client;    // a line as CLIENT INFO has it
-  int64_t at_ms = 0;     // unix time of the last refusal
+  int64_t at_ms = 0;     // when the last refusal was, by the steady clock
   uint64_t count = 1;    // equal refusals are one entry
 };
 

@@ -494,7 +494,9 @@ void Execution::note_latency_event(Bytes event, uint64_t ticks) {
   if (ticks < engine_.latency_event_ticks.load(std::memory_order_relaxed)) return;
   const auto latency_ms =
       static_cast<int64_t>(static_cast<double>(ticks) / ticks_per_microsecond() / 1000);
-  engine_.latency_monitor().add(event, engine_.server().unix_time_us() / 1000000, latency_ms);
+  ServerPort& server = engine_.server();
+  engine_.latency_monitor().add(
+      event, {server.unix_time_us() / 1'000'000, server.steady_time_us() / 1'000'000, latency_ms});
 }
 
 void Execution::log_slow(const Call& call, uint64_t ticks) {

@@ -4,21 +4,21 @@
 
 namespace sluice {
 
-void LatencyMonitor::add(Bytes event, int64_t unix_s, int64_t latency_ms) {
+void LatencyMonitor::add(Bytes event, const LatencySample& sample) {
   MutexLock lock(mutex_);
   auto found = events_.find(event);
   if (found == events_.end()) {
     found = events_.emplace(event, LatencyEvent{std::string(event), 0, {}}).first;
   }
   LatencyEvent& known = found->second;
-  known.longest_ms = std::max(known.longest_ms, latency_ms);
+  known.longest_ms = std::max(known.longest_ms, sample.latency_ms);
   std::vector<LatencySample>& samples = known.samples;
-  if (!samples.empty() && samples.back().unix_s == unix_s) {
-    samples.back().latency_ms = std::max(samples.back().latency_ms, latency_ms);
+  if (!samples.empty() && samples.back().unix_s == sample.unix_s) {
+    samples.back().latency_ms = std::max(samples.back().latency_ms, sample.latency_ms);
     return;
   }
   if (samples.size() == kMostSamples) samples.erase(samples.begin());
-  samples.push_back({unix_s, latency_ms});
+  samples.push_back(sample);
 }
 
 std::vector<LatencyEvent> LatencyMonitor::events() const {

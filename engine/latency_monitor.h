@@ -17,6 +17,7 @@ namespace sluice {
 
 struct LatencySample {
   int64_t unix_s = 0;
+  int64_t steady_s = 0;  // the same moment by the steady clock, which ages go by
   int64_t latency_ms = 0;
 };
 
@@ -32,7 +33,7 @@ class LatencyMonitor {
   // Older ones go.
   static constexpr size_t kMostSamples = 160;
 
-  void add(Bytes event, int64_t unix_s, int64_t latency_ms);
+  void add(Bytes event, const LatencySample& sample);
   // By name.
   std::vector<LatencyEvent> events() const;
   std::optional<LatencyEvent> find(Bytes name) const;

@@ -114,7 +114,10 @@ class ServerPort {
   // Returns an error message, or begins the end of the process.
   virtual std::string shutdown(ShutdownMode mode, bool now, bool force, bool abort) = 0;
 
+  // The wall clock: for what people and programs are told. It may be set, both ways, by years.
   virtual int64_t unix_time_us() = 0;
+  // The steady clock, since some moment before the process began: for durations.
+  virtual int64_t steady_time_us() = 0;
   virtual void sleep_ms(int64_t duration_ms) = 0;
   // Bytes that live in the process's allocator now.
   virtual uint64_t used_memory_bytes() = 0;

@@ -59,10 +59,10 @@ int64_t IoThread::read_clock() {
   return times_.wall_ms;
 }
 
-int64_t IoThread::steady_ms() {
+int64_t IoThread::steady_us() {
   using std::chrono::steady_clock;
   const auto now = steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
 }
 
 // --- Life ---

@@ -160,8 +160,9 @@ class IoThread {
   bool nested() const { return depth_ != 0; }
   void close_later(Session& session);
 
-  // Milliseconds of the steady clock, for durations.
-  static int64_t steady_ms();
+  // The steady clock, for durations.
+  static int64_t steady_us();
+  static int64_t steady_ms() { return steady_us() / 1000; }
 
  private:
   struct Level {

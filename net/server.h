@@ -106,6 +106,7 @@ class Server final : public ServerPort {
   int64_t last_checkpoint_s() override;
   std::string shutdown(ShutdownMode mode, bool now, bool force, bool abort) override;
   int64_t unix_time_us() override;
+  int64_t steady_time_us() override;
   void sleep_ms(int64_t duration_ms) override;
   uint64_t used_memory_bytes() override;
   bool purge_memory() override;

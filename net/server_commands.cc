@@ -211,6 +211,8 @@ int64_t Server::unix_time_us() {
   return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
 }
 
+int64_t Server::steady_time_us() { return IoThread::steady_us(); }
+
 void Server::sleep_ms(int64_t duration_ms) {
   std::this_thread::sleep_for(std::chrono::milliseconds(duration_ms));
 }

@@ -223,7 +223,7 @@ void acl_log_command(Call& call) {
   }
   const auto entries =
       call.engine.acl_log().newest(static_cast<size_t>(std::max<int64_t>(count, 0)));
-  const int64_t now_ms = call.engine.server().unix_time_us() / 1000;
+  const int64_t now_ms = call.engine.server().steady_time_us() / 1000;
   call.reply.array(entries.size());
   for (const AclLogEntry& entry : entries) {
     call.reply.map(7);

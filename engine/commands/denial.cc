@@ -10,7 +10,7 @@ namespace sluice {
 namespace {
 
 void log(Engine& engine, const Client& client, AclLogEntry entry) {
-  entry.at_ms = engine.server().unix_time_us() / 1000;
+  entry.at_ms = engine.server().steady_time_us() / 1000;
   entry.client = describe_client(engine.server().client(client));
   engine.acl_log().add(std::move(entry), engine.options().acl_log_max_entries.load());
 }

@@ -77,7 +77,7 @@ std::string graph_of(const LatencyEvent& event, int64_t now_s) {
   for (const LatencySample& sample : event.samples) {
     high_ms = std::max(high_ms, sample.latency_ms);
     low_ms = std::min(low_ms, sample.latency_ms);
-    labels.push_back(age_text(now_s - sample.unix_s));
+    labels.push_back(age_text(now_s - sample.steady_s));
     label_rows = std::max(label_rows, labels.back().size());
   }
   std::string text = event.name + " - high " + std::to_string(high_ms) + " ms, low " +
@@ -106,7 +106,7 @@ void graph_command(Call& call) {
     return call.reply.error("ERR No samples available for event '" + std::string(call.args[2]) +
                             "'");
   }
-  call.reply.verbatim("txt", graph_of(*event, call.now_ms() / 1000));
+  call.reply.verbatim("txt", graph_of(*event, call.engine.server().steady_time_us() / 1'000'000));
 }
 
 std::string line_of(const LatencyEvent& event, int64_t now_s) {
@@ -118,9 +118,9 @@ std::string line_of(const LatencyEvent& event, int64_t now_s) {
                 "%lld in the last %s, %lld ms on average, the last one %s ago; the longest ever "
                 "took %lld ms.\n",
                 static_cast<long long>(count),
-                age_text(now_s - event.samples.front().unix_s).c_str(),
+                age_text(now_s - event.samples.front().steady_s).c_str(),
                 static_cast<long long>(total_ms / count),
-                age_text(now_s - event.samples.back().unix_s).c_str(),
+                age_text(now_s - event.samples.back().steady_s).c_str(),
                 static_cast<long long>(event.longest_ms));
   return event.name + ": " + text;
 }
@@ -143,7 +143,7 @@ void doctor_command(Call& call) {
   bool commands = false;
   bool expiry = false;
   for (const LatencyEvent& event : events) {
-    text += "- " + line_of(event, call.now_ms() / 1000);
+    text += "- " + line_of(event, call.engine.server().steady_time_us() / 1'000'000);
     expiry = expiry || event.name == "expire-cycle";
     commands = commands || event.name != "expire-cycle";
   }

@@ -256,7 +256,7 @@ void LuaMachine::count_hook(lua_State* lua, lua_Debug*) {
 
 void LuaMachine::look(lua_State* lua) {
   if (registration_ != nullptr) {
-    const int64_t now_us = engine_.server().unix_time_us();
+    const int64_t now_us = engine_.server().steady_time_us();
     if (begin_us_ == 0) begin_us_ = now_us;
     if (now_us - begin_us_ >= kLoadTimeoutUs) raise_error(lua, "FUNCTION LOAD timeout");
     return;
@@ -265,7 +265,7 @@ void LuaMachine::look(lua_State* lua) {
       engine_.options().busy_reply_threshold_ms.load(std::memory_order_relaxed);
   if (call_ == nullptr || threshold_ms <= 0) return;
   if (!busy_.load(std::memory_order_relaxed)) {
-    const int64_t now_us = engine_.server().unix_time_us();
+    const int64_t now_us = engine_.server().steady_time_us();
     // Nearly all scripts end before the first look and never ask for the time.
     if (begin_us_ == 0) begin_us_ = now_us;
     if (now_us - begin_us_ < threshold_ms * 1000) return;

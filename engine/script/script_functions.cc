@@ -226,7 +226,7 @@ void ScriptEngine::reply_function_stats(Call& call) const {
     reply.array(running->command.size());
     for (const std::string& word : running->command) reply.bulk(word);
     reply.bulk("duration_ms");
-    reply.integer((engine_.server().unix_time_us() - running->begin_us) / 1000);
+    reply.integer((engine_.server().steady_time_us() - running->begin_us) / 1000);
   }
   reply.bulk("engines");
   reply.map(1);

@@ -550,20 +550,10 @@ void HttpConnection::close() {
 
 // --- The connections of a thread ---
 
-namespace {
-
-int64_t steady_us() {
-  using std::chrono::steady_clock;
-  const auto now = steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
-}
-
-}  // namespace
-
 HttpThread::HttpThread(HttpService& service, IoThread& thread)
     : service_(service),
       thread_(thread),
-      budget_(steady_us, [&thread] { return thread.idle_us(); }),
+      budget_(&IoThread::steady_us, [&thread] { return thread.idle_us(); }),
       strangers_(thread) {}
 
 void HttpThread::take_connection(int fd, Endpoints endpoints) {

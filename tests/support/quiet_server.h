@@ -1,5 +1,6 @@
-// QuietServer: the smallest ServerPort, for an engine without a process around it. Its clock is set
-// by the test; `on_poll` stands for what arrives while a slow script lets the sockets be served.
+// QuietServer: the smallest ServerPort, for an engine without a process around it. Its clocks are
+// set by the test; `on_poll` stands for what arrives while a slow script lets the sockets be
+// served.
 #pragma once
 
 #include <functional>
@@ -13,9 +14,12 @@ namespace sluice::test {
 
 class QuietServer final : public ServerPort {
  public:
-  int64_t now_us = 1'700'000'000'000'000;
-  // Added to the clock at every look, so that slow scripts become slow.
+  int64_t wall_us = 1'700'000'000'000'000;
+  int64_t steady_us = 1'000'000'000;
+  // Added to the steady clock at every look, so that slow scripts become slow; and to the wall
+  // clock, which is set again and again then.
   int64_t step_us = 0;
+  int64_t wall_step_us = 0;
   uint64_t used_bytes = 0;
   std::function<void()> on_poll;
   std::vector<std::string> warnings;
@@ -41,7 +45,8 @@ class QuietServer final : public ServerPort {
   std::string checkpoint(bool) override { return {}; }
   int64_t last_checkpoint_s() override { return 0; }
   std::string shutdown(ShutdownMode, bool, bool, bool) override { return {}; }
-  int64_t unix_time_us() override { return now_us += step_us; }
+  int64_t unix_time_us() override { return wall_us += wall_step_us; }
+  int64_t steady_time_us() override { return steady_us += step_us; }
   void sleep_ms(int64_t) override {}
   uint64_t used_memory_bytes() override { return used_bytes; }
   bool purge_memory() override { return true; }
