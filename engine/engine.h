@@ -144,7 +144,8 @@ class Engine {
   // it rises when a queue is deleted (engine/queue/queue_timers.h).
   std::atomic<uint64_t> token_floor{1};
 
-  // What queues go by. Started by whoever reads the clocks, behind what recovery has found.
+  // What queues go by. Started by whoever reads the clocks, after all times that recovery has
+  // found.
   QueueClock queue_clock;
   // Of a `*` in Q.ADD, since the start: with the time they are names that come once.
   std::atomic<uint64_t> generated_ids{0};

@@ -1,7 +1,7 @@
 // QueueClock: queue time, the one clock of all queues of a server. It never goes back and never
 // stands still, whatever the wall clock does.
 //
-// At the start it says what the wall clock says, but more than the greatest time in the journal.
+// It begins at the wall clock, or just after the greatest time in the journal where that is later.
 // From then on it runs with CLOCK_BOOTTIME, which nobody can step and which counts the time that
 // the machine sleeps, and follows the wall clock by at most 0.1 % of the time that passes.
 //
@@ -25,7 +25,7 @@ class QueueClock {
     int64_t boot_us = 0;    // CLOCK_BOOTTIME
   };
 
-  // A time in the journal: the clock will begin behind it. Before start().
+  // A time in the journal: the clock will begin after it. Before start().
   void outgrow(int64_t journaled_ms);
   // Before the first now_ms().
   void start(const Reading& now);

@@ -51,7 +51,7 @@ struct Machine {
   }
 };
 
-TEST_CASE("queue time begins at the wall clock, or behind the greatest time in the journal") {
+TEST_CASE("queue time begins at the wall clock, or after the greatest time in the journal") {
   CHECK(Machine().read().queue_ms == kNowMs);
   CHECK(Machine(kNowMs - 1).read().queue_ms == kNowMs);
   // A time that is in the journal does not come again.
