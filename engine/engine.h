@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/log_pace.h"
 #include "engine/base/queue_clock.h"
 #include "engine/base/times.h"
 #include "engine/client.h"
@@ -21,7 +22,6 @@
 #include "engine/departures.h"
 #include "engine/event_spill.h"
 #include "engine/journal.h"
-#include "engine/rare_lines.h"
 #include "engine/server_port.h"
 #include "engine/shard.h"
 
@@ -56,6 +56,19 @@ struct RuntimeOptions {
 
 // Engine::observing: somebody tracks keys (CLIENT TRACKING).
 inline constexpr uint32_t kObserveTracking = 1U << 31;
+
+// Lines of the log that clients can bring about at will: each kind once a minute.
+struct LogPaces {
+  // By the steady clock of a batch (Times).
+  LogPace adopting_queue_gone;
+  LogPace adoption_ended;
+  LogPace adopted_key_gone;
+  LogPace adopted_key_type;
+  LogPace lease_lost;
+  LogPace payload_stays;
+  // By ServerPort::steady_time_us: requests of HTTP, however they come.
+  LogPace attacks;
+};
 
 // The earliest time at which something is due, by each of the clocks (kNeverMs: nothing).
 struct DueTimes {
@@ -107,7 +120,7 @@ class Engine {
   RuntimeOptions& options() { return options_; }
   Acl& acl() { return *acl_; }
   AclLog& acl_log() { return *acl_log_; }
-  RareLines& rare_lines() { return rare_lines_; }
+  LogPaces& log_paces() { return log_paces_; }
   PubSub& pubsub() { return *pubsub_; }
   ScriptEngine& scripts() { return *scripts_; }
   SlowLog& slow_log() { return *slow_log_; }
@@ -200,7 +213,7 @@ class Engine {
   Departures departures_;
   std::unique_ptr<Acl> acl_;
   std::unique_ptr<AclLog> acl_log_;
-  RareLines rare_lines_;
+  LogPaces log_paces_;
   std::unique_ptr<PubSub> pubsub_;
   std::unique_ptr<ScriptEngine> scripts_;
   std::unique_ptr<SlowLog> slow_log_;

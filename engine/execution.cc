@@ -266,13 +266,20 @@ void Execution::note_rejected(const Command& command, Reply& reply) {
   add_one(stat(command).rejected);
 }
 
+void Execution::warn_of_attack(const Client& client) {
+  ServerPort& server = engine_.server();
+  const auto others = engine_.log_paces().attacks.next(server.steady_time_us() / 1000);
+  if (!others) return;
+  server.log_warning("Possible SECURITY ATTACK: an HTTP request, from " + client.address +
+                     ". The connection is closed." + *others);
+}
+
 bool Execution::admit(Client& client, const Request& request, RespReply& reply) {
   const std::span<const Bytes> args = request.args;
   const Command* const command = request.command;
   if (command == nullptr) {
     if (is_http(args[0])) {
-      engine_.server().log_warning("Possible SECURITY ATTACK: an HTTP request, from " +
-                                   client.address + ". The connection is closed.");
+      warn_of_attack(client);
       client.close_after_reply = true;
       return false;
     }

@@ -123,6 +123,7 @@ class Execution {
   // False with the error replied: unknown command or subcommand, arity, not now.
   bool admit(Client& client, const Request& request, RespReply& reply);
   void reject(Client& client, const Command* command, Bytes message, RespReply& reply);
+  void warn_of_attack(const Client& client);
   void run(Client& client, const Request& request, RespReply& reply);
   void lock_for(Client& client, const Request& request, KeyRef& first_key);
   bool busy() const;

@@ -278,8 +278,7 @@ Listener::Accepted Listener::accept_some(Door& door) {
       if (errno == EAGAIN || errno == EWOULDBLOCK) return Accepted::kAll;
       const int reason = errno;
       if (const auto others = failures_in_log_.next(IoThread::steady_ms())) {
-        spdlog::warn("Error accepting a client connection: {} ({} others since the last such line)",
-                     std::strerror(reason), *others);
+        spdlog::warn("Error accepting a client connection: {}{}", std::strerror(reason), *others);
       }
       return Accepted::kFailed;
     }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/log_pace.h"
 #include "net/asio_types.h"
 #include "net/server_state.h"
 #include "net/session_port.h"
@@ -103,7 +104,7 @@ class Listener {
   std::string unix_path_;
   uint16_t port_ = 0;
   bool tls_ = false;
-  LogPace failures_in_log_{60'000};
+  LogPace failures_in_log_;
 };
 
 }  // namespace sluice

@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/log_pace.h"
 #include "engine/base/mutex.h"
 #include "engine/base/thread.h"
 #include "engine/engine.h"
@@ -207,7 +208,7 @@ class Server final : public ServerPort {
   size_t relief_missing_ = 0;
   int64_t relief_again_ms_ = 0;
   size_t relief_untold_ = 0;
-  LogPace relief_in_log_{60'000};
+  LogPace relief_in_log_;
   std::unique_ptr<Store> store_;
   std::shared_ptr<EventFile> event_file_;  // null: events stay in memory
   // The checkpointer exists; commands may use store_ and event_file_.

@@ -10,9 +10,9 @@
 #include <cstdint>
 #include <functional>
 
+#include "engine/base/log_pace.h"
 #include "engine/engine.h"
 #include "net/clocks.h"
-#include "net/log_pace.h"
 #include "storage/group_commit.h"
 
 namespace sluice {
@@ -83,8 +83,6 @@ struct ServerState {
   std::atomic<int64_t> armed_due_steady_ms{kNeverMs};
   std::function<void()> wake_timer;
 
-  // Redis's line about requests of HTTP, as often as Redis writes it.
-  LogPace attacks_in_log{60'000};
   LogPace output_limits_in_log{1000};
 
   std::atomic<uint64_t> next_client_id{1};

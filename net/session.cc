@@ -297,12 +297,13 @@ bool Session::handle_end(RequestBatch& batch, RespReply& reply) {
     closing_ = true;
   } else if (batch.end == RespParser::Outcome::kHttp) {
     close_put_off_ = true;
-    if (!thread_.state().attacks_in_log.next(IoThread::steady_ms())) return false;
+    const auto others = thread_.engine().log_paces().attacks.next(IoThread::steady_ms());
+    if (!others) return false;
     spdlog::warn(
         "Possible SECURITY ATTACK detected. It looks like somebody is sending POST or Host: "
         "commands to Redis. This is likely due to an attacker attempting to use Cross Protocol "
-        "Scripting to compromise your Redis instance. Connection from {} aborted.",
-        client_.address);
+        "Scripting to compromise your Redis instance. Connection from {} aborted.{}",
+        client_.address, *others);
   }
   return false;
 }

@@ -125,10 +125,8 @@ void Session::check_output_limits() {
   }
   if (over) {
     if (const auto others = state.output_limits_in_log.next(IoThread::steady_ms())) {
-      spdlog::warn(
-          "Client {} closed for overcoming of output buffer limits ({} bytes; {} others since the "
-          "last such line)",
-          client_.address, pending, *others);
+      spdlog::warn("Client {} closed for overcoming of output buffer limits ({} bytes){}",
+                   client_.address, pending, *others);
     }
     state.output_buffer_disconnections.fetch_add(1, std::memory_order_relaxed);
     close();

@@ -46,10 +46,9 @@ std::unique_ptr<TlsStream> TlsService::open(TlsPort port, int fd) {
 
 void TlsService::note_failed(const std::string& address, const std::string& reason) {
   failed_.fetch_add(1, std::memory_order_relaxed);
-  const auto untold = failures_in_log_.next(IoThread::steady_ms());
-  if (!untold) return;
-  spdlog::warn("TLS handshake with {} failed: {} ({} others since the last such line)", address,
-               reason, *untold);
+  const auto others = failures_in_log_.next(IoThread::steady_ms());
+  if (!others) return;
+  spdlog::warn("TLS handshake with {} failed: {}{}", address, reason, *others);
 }
 
 }  // namespace sluice

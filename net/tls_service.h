@@ -10,8 +10,8 @@
 #include <memory>
 #include <string>
 
+#include "engine/base/log_pace.h"
 #include "engine/base/mutex.h"
-#include "net/log_pace.h"
 #include "net/settings.h"
 #include "net/tls_context.h"
 #include "net/tls_stream.h"

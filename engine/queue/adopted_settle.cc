@@ -96,8 +96,9 @@ void AdoptedWork::settle_note(const AdoptedNote& note) {
   if (queue == nullptr || !shows_keys(*queue)) return;
   if (note.what == AdoptedNote::What::kKeyGone) return key_gone(*queue, note);
   for (const AdoptedWarning& warning : view(*queue).warnings()) {
-    warn(RareLine::kAdoptedKeyType, "Of the keys that queue " + printable_bytes(queue->key) +
-                                        " shows, " + printable_bytes(warning.key) + warning.what);
+    warn(engine_.log_paces().adopted_key_type, "Of the keys that queue " +
+                                                   printable_bytes(queue->key) + " shows, " +
+                                                   printable_bytes(warning.key) + warning.what);
   }
 }
 
@@ -267,7 +268,7 @@ void AdoptedWork::key_gone(Queue& queue, const AdoptedNote& note) NO_THREAD_SAFE
   fields.add("key", note.name);
   fields.add("members", static_cast<int64_t>(note.members));
   record(queue, kWholeKey, EventType::kForgotten, fields, nullptr);
-  warn(RareLine::kAdoptedKeyGone,
+  warn(engine_.log_paces().adopted_key_gone,
        "Key " + printable_bytes(note.name) + ", which queue " + printable_bytes(queue.key) +
            " shows, is gone with " + std::to_string(note.members) +
            " members (deleted, renamed, flushed or expired): it reads as empty");
@@ -341,12 +342,11 @@ void AdoptedWork::record(Queue& queue, Bytes id, EventType type, const EventFiel
   }
 }
 
-void AdoptedWork::warn(RareLine kind, std::string text) {
-  std::optional<std::string> line =
-      engine_.rare_lines().admit(kind, std::move(text), unit_.times.steady_ms);
-  if (!line) return;
+void AdoptedWork::warn(LogPace& pace, std::string text) {
+  const auto others = pace.next(unit_.times.steady_ms);
+  if (!others) return;
   if (unit_.adopted_notes == nullptr) unit_.adopted_notes = std::make_shared<AdoptedNotes>();
-  unit_.adopted_notes->warnings.push_back(std::move(*line));
+  unit_.adopted_notes->warnings.push_back(std::move(text) + *others);
 }
 
 }  // namespace sluice

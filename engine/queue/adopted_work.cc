@@ -62,7 +62,7 @@ void AdoptedWork::renamed(const std::shared_ptr<AdoptedGroup>& group) {
   unwatch(group);
   Queue* queue = group->queue;
   if (queue == nullptr) {
-    return warn(RareLine::kAdoptingQueueGone,
+    return warn(engine_.log_paces().adopting_queue_gone,
                 "A queue that showed plain Redis keys is gone (deleted, flushed or expired); the "
                 "keys are as they were");
   }
@@ -72,7 +72,7 @@ void AdoptedWork::renamed(const std::shared_ptr<AdoptedGroup>& group) {
     // In another database these keys are others.
     return look_again(group);
   }
-  warn(RareLine::kAdoptionEnded,
+  warn(engine_.log_paces().adoption_ended,
        "Queue " + printable_bytes(queue->key) +
            " has moved to where another queue shows its keys; it shows them no longer");
   record_definition(*queue, nullptr);
@@ -213,7 +213,7 @@ void AdoptedWork::remove_lost_payload(const Queue& queue, Bytes id) {
   if (!name) return;
   if (adopter_may_write(queue, *name)) return remove_payload(queue, *name);
   const std::string& adopter = queue.adopted->definition.adopter;
-  warn(RareLine::kPayloadStays,
+  warn(engine_.log_paces().payload_stays,
        "Payload " + printable_bytes(*name) + " of a job of queue " + printable_bytes(queue.key) +
            " stays, although the job's lease is lost: " +
            (adopter.empty() ? "it is not known who has adopted the keys; Q.ADOPT says it anew"
@@ -320,9 +320,9 @@ void AdoptedWork::reclaim(Queue& queue, const std::string& id) {
   }
   remove_lost_payload(queue, id);
   settle({id, EventType::kFailed, "lease lost"});
-  warn(RareLine::kLeaseLost, "Job " + printable_bytes(id) + " of queue " +
-                                 printable_bytes(queue.key) +
-                                 " was active for longer than its lease again: it is removed");
+  warn(engine_.log_paces().lease_lost,
+       "Job " + printable_bytes(id) + " of queue " + printable_bytes(queue.key) +
+           " was active for longer than its lease again: it is removed");
 }
 
 }  // namespace sluice

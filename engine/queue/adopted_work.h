@@ -15,11 +15,11 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/log_pace.h"
 #include "engine/engine.h"
 #include "engine/keyspace/database.h"
 #include "engine/queue/adopted_view.h"
 #include "engine/queue/queue_records.h"
-#include "engine/rare_lines.h"
 
 namespace sluice {
 
@@ -94,7 +94,7 @@ class AdoptedWork {
   void record_definition(Queue& queue, const AdoptedDefinition* definition);
   // The queue changes in this unit: its time goes on, its head is recorded at the end.
   void touch(Queue& queue);
-  void warn(RareLine kind, std::string text);
+  void warn(LogPace& pace, std::string text);
 
   // --- Watching ---
   bool can_watch(const Queue& queue);
