@@ -27,6 +27,8 @@ constexpr uint64_t kTouchedPerLook = 64U << 20;
 // As long as Redis lets the code of a library run.
 constexpr int64_t kLoadTimeoutUs = 500'000;
 
+constexpr Bytes kKilled = "Script killed by user with SCRIPT KILL...";
+
 }  // namespace
 
 LuaMachine::LuaMachine(Engine& engine, ScriptEngine& scripts, SandboxKind kind)
@@ -183,7 +185,7 @@ int LuaMachine::lua_call_protected(int arguments) {
 
 void LuaMachine::finish_run(int status, Bytes name) {
   if (status == 0) {
-    if (!reply_result()) reply_memory_error(name);
+    if (!reply_result()) killed() ? reply_killed(name) : reply_memory_error(name);
   } else if (status == LUA_ERRMEM) {
     reply_memory_error(name);
   } else {
@@ -201,8 +203,13 @@ void LuaMachine::finish_run(int status, Bytes name) {
 bool LuaMachine::reply_result() {
   const auto room = [&] { return limit_bytes_ - std::min(memory_bytes(), limit_bytes_); };
   if (reply_value(lua_, call_->reply, client_.protocol, room())) return true;
+  if (killed()) return false;
   // It may fit beside what is not garbage.
   return collect_for(lua_, 0) && reply_value(lua_, call_->reply, client_.protocol, room());
+}
+
+void LuaMachine::reply_killed(Bytes name) {
+  call_->reply.error("ERR " + std::string(kKilled) + " script: " + std::string(name));
 }
 
 void LuaMachine::reply_memory_error(Bytes name) {
@@ -261,14 +268,21 @@ void LuaMachine::look(lua_State* lua) {
     if (now_us - begin_us_ >= kLoadTimeoutUs) raise_error(lua, "FUNCTION LOAD timeout");
     return;
   }
+  if (keep_serving()) return;
+  // From now on at every instruction, so that no pcall inside the script survives it.
+  set_hook(1);
+  raise_error(lua, kKilled);
+}
+
+bool LuaMachine::keep_serving() {
   const int64_t threshold_ms =
       engine_.options().busy_reply_threshold_ms.load(std::memory_order_relaxed);
-  if (call_ == nullptr || threshold_ms <= 0) return;
+  if (call_ == nullptr || threshold_ms <= 0) return true;
   if (!busy_.load(std::memory_order_relaxed)) {
     const int64_t now_us = engine_.server().steady_time_us();
     // Nearly all scripts end before the first look and never ask for the time.
     if (begin_us_ == 0) begin_us_ = now_us;
-    if (now_us - begin_us_ < threshold_ms * 1000) return;
+    if (now_us - begin_us_ < threshold_ms * 1000) return true;
     busy_.store(true, std::memory_order_release);
     scripts_.enter_busy(*this, *call_, begin_us_);
     engine_.server().log_warning("A script has been running for " +
@@ -276,10 +290,7 @@ void LuaMachine::look(lua_State* lua) {
                                  " ms; SCRIPT KILL or FUNCTION KILL may end it");
   }
   engine_.server().poll_events();
-  if (!killed_.load(std::memory_order_acquire)) return;
-  // From now on at every instruction, so that no pcall inside the script survives it.
-  set_hook(1);
-  raise_error(lua, "Script killed by user with SCRIPT KILL...");
+  return !killed();
 }
 
 }  // namespace sluice

@@ -89,6 +89,8 @@ class LuaMachine {
   // Looks at the clock, and serves sockets when the script has been running for long. Raises when
   // the script has been killed. The hook calls it, and so do C functions that take long.
   void look(lua_State* lua);
+  // The same for what must not raise. False: the script has been killed.
+  bool keep_serving();
   Engine& engine() { return engine_; }
 
   // How many C functions that call back into Lua are open. Lua's own stack bounds recursion among
@@ -163,6 +165,7 @@ class LuaMachine {
   void begin_run(Call& call, uint32_t flags, std::atomic<bool>& reaches_further, bool read_only);
   int lua_call_protected(int arguments);
   bool reply_result();
+  void reply_killed(Bytes name);
   void reply_memory_error(Bytes name);
   void finish_run(int status, Bytes name);
   // Forgets those used longest ago until the others take no more than this.

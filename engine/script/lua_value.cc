@@ -2,6 +2,7 @@
 
 #include "engine/reply.h"
 #include "engine/script/lua_headers.h"
+#include "engine/script/lua_machine.h"
 #include "engine/script/lua_sandbox.h"
 
 namespace sluice {
@@ -157,7 +158,8 @@ bool has_only_numbered_keys(lua_State* lua) {
   return false;
 }
 
-// Writes one result of a script. Stops where the reply would take more than it may.
+// Writes one result of a script. Stops where the reply would take more than it may, and where the
+// script is killed.
 class ResultWriter {
  public:
   ResultWriter(lua_State* lua, Reply& reply, int script_protocol, uint64_t room)
@@ -171,6 +173,7 @@ class ResultWriter {
   // The value on top of the stack, which goes; what stands around it has been taken. What is on the
   // stack is of no use once it stopped.
   void value() {
+    if (++values_ % kValuesPerLook == 0) look();
     switch (lua_type(lua_, -1)) {
       case LUA_TSTRING: {
         size_t size = 0;
@@ -196,6 +199,14 @@ class ResultWriter {
  private:
   // Its type, its length, its line ends.
   static constexpr size_t kAround = 16;
+  static constexpr uint64_t kValuesPerLook = 100'000;
+  static constexpr int kSlotsOfTable = 4;
+  // A script that is compiled meanwhile is left on the same stack for a moment.
+  static constexpr int kSlotsOfLook = LUA_MINSTACK;
+
+  void look() {
+    if (!LuaMachine::of(lua_).keep_serving()) stopped_ = true;
+  }
 
   bool take(size_t bytes) {
     if (stopped_ || bytes > room_) {
@@ -218,7 +229,7 @@ class ResultWriter {
 
   void table() {
     // A table may contain itself; the stack's limit ends that.
-    if (lua_checkstack(lua_, 4) == 0) {
+    if (lua_checkstack(lua_, kSlotsOfTable + kSlotsOfLook) == 0) {
       reply_.error("ERR reached lua stack limit");
     } else if (has_only_numbered_keys(lua_) || !typed_table()) {
       array();
@@ -335,6 +346,7 @@ class ResultWriter {
   Reply& reply_;
   const int script_protocol_;
   uint64_t room_;
+  uint64_t values_ = 0;
   bool stopped_ = false;
 };
 

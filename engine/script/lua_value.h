@@ -23,8 +23,9 @@ void push_error(lua_State* lua, Bytes message, bool from_command);
 int raise_error(lua_State* lua, Bytes message);
 
 // Writes the value on top of the stack as one reply and removes it. `script_protocol`: what the
-// script asked for by redis.setresp (it decides how booleans are shown). False: it takes more than
-// `room` bytes; nothing is written, and the value is still there.
+// script asked for by redis.setresp (it decides how booleans are shown). Looks at the clock while
+// it works (LuaMachine::keep_serving). False: it takes more than `room` bytes, or the script has
+// been killed; nothing is written, and the value is still there.
 bool reply_value(lua_State* lua, Reply& reply, int script_protocol, uint64_t room);
 
 // The message handler of a script's protected call: makes a table {err, source, line} of any error.

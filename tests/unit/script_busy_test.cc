@@ -79,6 +79,30 @@ TEST_CASE("functions in C that take long look at the clock themselves") {
   CHECK(server.looks("local s = string.rep('a = 1 ', 1e5) return loadstring(s) and 1") >= 100);
 }
 
+TEST_CASE("a long reply looks at the clock, and SCRIPT KILL ends it") {
+  Server server;
+  const Bytes shared = "local t = {1} for i = 1, 20 do t = {t, t} end return t";
+  CHECK(server.looks(shared) >= 20);
+  CHECK(server.looks("local t = {} for i = 1, 2^20 do t[i] = i end return t") >= 10);
+  server.engine.options().busy_reply_threshold_ms = 1;
+  server.port.step_us = 1000;
+  int polls = 0;
+  server.port.on_poll = [&] {
+    if (++polls == 1) CHECK(server.engine.scripts().kill(false).empty());
+  };
+  // Nothing of it is left in the reply, and what stands before it stays.
+  server.session.run({"MULTI"});
+  server.session.run({"PING"});
+  server.session.run({"EVAL", shared, "0"});
+  const std::string reply = server.session.run({"EXEC"});
+  const std::string expected = "*2\r\n+PONG\r\n-ERR Script killed by user with SCRIPT KILL... ";
+  CHECK(reply.substr(0, expected.size()) == expected);
+  CHECK(reply.find("\r\n", expected.size()) == reply.size() - 2);
+  CHECK(polls == 1);
+  server.port.on_poll = nullptr;
+  CHECK(server.eval("return {1}") == "*1\r\n:1\r\n");
+}
+
 TEST_CASE("a source is bounded in bytes and in the time that compiling it takes") {
   Server server;
   const std::string longest(1U << 20, ' ');
