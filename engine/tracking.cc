@@ -87,7 +87,7 @@ void Tracking::disable(Client& client) {
   gone_items_ += client.tracking->items;
   clients_.erase(client.tracking->number);
   client_count_.store(clients_.size(), std::memory_order_relaxed);
-  if (has_many_gone()) must_sweep_.store(true, std::memory_order_relaxed);
+  if (has_many_gone() || is_sparse()) must_sweep_.store(true, std::memory_order_relaxed);
   client.tracking = nullptr;
 }
 
@@ -115,6 +115,15 @@ void Tracking::forget_gone(Numbers& numbers) {
   items_ -= gone;
 }
 
+// The next sweep goes through the buckets that are left.
+void Tracking::shrink() {
+  if (readers_.empty()) {
+    readers_ = Readers();
+  } else if (is_sparse()) {
+    readers_.rehash(0);
+  }
+}
+
 void Tracking::sweep(size_t most) {
   MutexLock lock(mutex_);
   if (known_buckets_ != readers_.bucket_count()) {
@@ -133,7 +142,7 @@ void Tracking::sweep(size_t most) {
   for (const std::string& key : emptied) readers_.erase(key);
   if (swept_buckets_ < known_buckets_) return;
   swept_buckets_ = 0;
-  if (readers_.empty()) readers_ = {};  // its buckets as well
+  shrink();
   must_sweep_.store(has_many_gone(), std::memory_order_relaxed);
 }
 

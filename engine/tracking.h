@@ -78,7 +78,7 @@ class Tracking {
   void broadcast(Unit& unit);
 
   // What clients had read leaves the table in steps after they have gone, once it is a fifth of
-  // the table. A step looks at about `most` items.
+  // the table, as do the buckets that its keys no longer need. A step looks at about `most` items.
   bool must_sweep() const { return must_sweep_.load(std::memory_order_relaxed); }
   void sweep(size_t most);
 
@@ -93,12 +93,20 @@ class Tracking {
   using Clients = std::unordered_map<uint64_t, std::shared_ptr<TrackedClient>>;
   using Numbers = std::set<uint64_t>;
   using Readers = std::unordered_map<std::string, Numbers>;
+  // The table is made smaller where it has so many buckets for each key.
+  static constexpr size_t kSparseBuckets = 8;
+  static constexpr size_t kFewBuckets = 1024;
 
   void send(Unit& unit, TrackedClient& to, ByteBuffer payload) REQUIRES(mutex_);
   void tell_readers(Unit& unit, Readers::iterator readers) REQUIRES(mutex_);
   void forget_prefixes(TrackedClient& client) REQUIRES(mutex_);
   void forget_gone(Numbers& numbers) REQUIRES(mutex_);
   bool has_many_gone() const REQUIRES(mutex_) { return gone_items_ > items_ / 5; }
+  bool is_sparse() const REQUIRES(mutex_) {
+    return readers_.bucket_count() > kFewBuckets &&
+           readers_.bucket_count() / kSparseBuckets > readers_.size();
+  }
+  void shrink() REQUIRES(mutex_);
 
   std::atomic<uint64_t> client_count_{0};
   std::atomic<bool> must_sweep_{false};

@@ -134,6 +134,47 @@ TEST_CASE("what dead connections have read does not pile up beside a living one"
   CHECK(server.engine.tracking().items() == 0);
 }
 
+// Reads so many keys and goes. Returns in how many steps its items leave the table.
+int steps_after_reading(Server& server, int keys) {
+  {
+    EngineSession reader(server.engine, server.execution);
+    reader.run({"CLIENT", "TRACKING", "ON"});
+    for (int i = 0; i < keys; ++i) reader.run({"GET", "key:" + std::to_string(i)});
+  }
+  int steps = 0;
+  for (; server.engine.tracking().must_sweep(); ++steps) server.engine.tracking().sweep(512);
+  return steps;
+}
+
+TEST_CASE("a table that was large once is swept in one step when it is small") {
+  Server server;
+  EngineSession living(server.engine, server.execution);
+  living.run({"CLIENT", "TRACKING", "ON"});
+  living.run({"GET", "a"});
+  CHECK(steps_after_reading(server, 20'000) > 20);
+  CHECK(server.engine.tracking().keys() == 1);
+  CHECK(steps_after_reading(server, 5) == 1);
+  // Keys that were forgotten otherwise leave as many buckets.
+  for (int i = 0; i < 20'000; ++i) living.run({"GET", "key:" + std::to_string(i)});
+  server.writer.run({"FLUSHALL"});
+  CHECK(server.engine.tracking().keys() == 0);
+  steps_after_reading(server, 5);
+  CHECK(steps_after_reading(server, 5) == 1);
+}
+
+TEST_CASE("the buckets go with the last one who tracks, also if its keys have changed before") {
+  Server server;
+  {
+    EngineSession reader(server.engine, server.execution);
+    reader.run({"CLIENT", "TRACKING", "ON"});
+    for (int i = 0; i < 20'000; ++i) reader.run({"GET", "key:" + std::to_string(i)});
+    server.writer.run({"FLUSHALL"});
+  }
+  CHECK(server.engine.next_due().steady_ms == 0);
+  run_timers(server);
+  CHECK(steps_after_reading(server, 5) == 1);
+}
+
 TEST_CASE("who tracks again is told of what was read since then") {
   Server server;
   EngineSession reader(server.engine, server.execution);
