@@ -36,6 +36,9 @@ struct AdoptedDefinition {
   int64_t unit = 0;                  // score = band * unit + unix milliseconds; 0: no bands in it
   int64_t lease_ms = 0;              // 0: members may be active for ever
 
+  bool names(Bytes key) const {
+    return key == active || std::find(pending.begin(), pending.end(), key) != pending.end();
+  }
   // The pending key that holds a band.
   size_t key_of(uint8_t band) const {
     return pending.size() == 1 ? 0 : std::min<size_t>(band, pending.size() - 1);

@@ -45,9 +45,13 @@ void AdoptedWork::unwatch(const std::shared_ptr<AdoptedGroup>& group) NO_THREAD_
   engine_.adopted_queues.fetch_sub(1, std::memory_order_relaxed);
 }
 
-Queue* AdoptedWork::adopter_of(int index, Bytes key) NO_THREAD_SAFETY_ANALYSIS {
+const AdoptedWatch* AdoptedWork::watch_of(int index, Bytes key) NO_THREAD_SAFETY_ANALYSIS {
   const AdoptedWatches* watches = engine_.shard(KeyRef(key).shard).adopted.get();
-  const AdoptedWatch* watch = watches == nullptr ? nullptr : watches->find(index, key);
+  return watches == nullptr ? nullptr : watches->find(index, key);
+}
+
+Queue* AdoptedWork::adopter_of(int index, Bytes key) {
+  const AdoptedWatch* watch = watch_of(index, key);
   return watch == nullptr || watch->key == kAdoptingQueue ? nullptr : watch->group->queue;
 }
 
@@ -74,10 +78,16 @@ void AdoptedWork::renamed(const std::shared_ptr<AdoptedGroup>& group) {
   }
   warn(engine_.log_paces().adoption_ended,
        "Queue " + printable_bytes(queue->key) +
-           " has moved to where another queue shows its keys; it shows them no longer");
-  record_definition(*queue, nullptr);
-  group->queue = nullptr;
-  queue->adopted = nullptr;
+           " shows no keys any longer: by its new name or database, one of them would be the queue "
+           "itself, or a part of another queue that shows keys");
+  drop_definition(*queue);
+}
+
+void AdoptedWork::drop_definition(Queue& queue) {
+  unwatch(queue.adopted->group);
+  queue.adopted->group->queue = nullptr;
+  record_definition(queue, nullptr);
+  queue.adopted = nullptr;
 }
 
 bool AdoptedWork::shows_keys(const Queue& queue) {
@@ -86,8 +96,11 @@ bool AdoptedWork::shows_keys(const Queue& queue) {
 
 bool AdoptedWork::can_watch(const Queue& queue) {
   const AdoptedDefinition& definition = queue.adopted->definition;
+  if (definition.names(queue.key)) return false;
+  // Watched by nobody, or by a queue that has gone in this unit.
   const auto is_free = [&](const std::string& key) {
-    return adopter_of(queue.database, key) == nullptr;
+    const AdoptedWatch* watch = watch_of(queue.database, key);
+    return watch == nullptr || watch->group->queue == nullptr;
   };
   return is_free(queue.key) && is_free(definition.active) &&
          std::all_of(definition.pending.begin(), definition.pending.end(), is_free);
@@ -100,11 +113,7 @@ void AdoptedWork::adopt(Queue& queue, AdoptedDefinition definition) {
   touch(queue);
   if (queue.adopted != nullptr) {
     unwatch(queue.adopted->group);
-    if (queue.adopted->definition.active != definition.active) {
-      record_definition(queue, nullptr);
-      queue.adopted->group->queue = nullptr;
-      queue.adopted = nullptr;
-    }
+    if (queue.adopted->definition.active != definition.active) drop_definition(queue);
   }
   if (queue.adopted == nullptr) queue.adopted = std::make_unique<AdoptedKeys>();
   queue.adopted->definition = std::move(definition);
@@ -118,10 +127,7 @@ void AdoptedWork::adopt(Queue& queue, AdoptedDefinition definition) {
 void AdoptedWork::end(Queue& queue) {
   settle();
   if (!shows_keys(queue)) return;
-  unwatch(queue.adopted->group);
-  queue.adopted->group->queue = nullptr;
-  record_definition(queue, nullptr);
-  queue.adopted = nullptr;
+  drop_definition(queue);
   list_queue_timers(home_shard(queue), queue);
 }
 

@@ -97,7 +97,10 @@ class AdoptedWork {
   void warn(LogPace& pace, std::string text);
 
   // --- Watching ---
+  const AdoptedWatch* watch_of(int index, Bytes key);
   bool can_watch(const Queue& queue);
+  // It shows no keys from now on.
+  void drop_definition(Queue& queue);
   // Settling may have ended that: the unit has deleted the queue, or moved it to where another one
   // shows its keys.
   static bool shows_keys(const Queue& queue);

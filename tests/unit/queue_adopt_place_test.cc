@@ -1,0 +1,72 @@
+// Q.ADOPT and the queue's own key: what becomes of an adoption when RENAME or MOVE brings the queue
+// to where it could not have adopted.
+#include <string>
+
+#include "tests/support/queue_talk.h"
+
+// The engine and doctest both have a CHECK; the test's is meant here.
+#undef CHECK
+#include <doctest/doctest.h>
+
+namespace {
+
+using sluice::test::QueueTalk;
+
+constexpr const char* kAdopt = "Q.ADOPT q PENDING urgent PENDING normal ACTIVE act PAYLOAD ev:";
+
+TEST_CASE("a queue that takes the name of a key that it shows is an ordinary one") {
+  for (const std::string key : {"urgent", "act"}) {
+    QueueTalk q;
+    CHECK(q.say(std::string(kAdopt) + " LEASE 1000") == "OK");
+    q.say("ZADD normal 1 a");
+    q.say("SADD act x");
+    CHECK(q.say("RENAME q " + key) == "OK");
+    CHECK(q.engine().adopted_queues.load() == 0);
+    CHECK(q.say("Q.STATS " + key, "pending") == "0");
+    CHECK(q.say("Q.ADD " + key + " j y", "result") == "added");
+    CHECK(q.say("ZCARD normal") == "1");
+    q.pass(2000);
+    CHECK(q.say("EXISTS normal act") == "2");
+    q.restart(4);
+    CHECK(q.engine().adopted_queues.load() == 0);
+    CHECK(q.say("Q.STATS " + key, "pending") == "1");
+  }
+}
+
+TEST_CASE("a queue does not show a key that shows keys itself where MOVE has put it") {
+  QueueTalk q;
+  CHECK(q.say(kAdopt) == "OK");
+  q.say("SELECT 1");
+  CHECK(q.say("Q.ADOPT urgent PENDING z ACTIVE running PAYLOAD ev:") == "OK");
+  q.say("ZADD z 1 a 2 b");
+  q.say("SET ev:a payload");
+  q.say("SELECT 0");
+  CHECK(q.say("MOVE q 1") == "1");
+  CHECK(q.engine().adopted_queues.load() == 1);
+  q.say("SELECT 1");
+  CHECK(q.say("Q.MOVE urgent b FRONT") == "0");
+  CHECK(q.say("Q.CANCEL urgent a") == "cancelled");
+  CHECK(q.say("EXISTS ev:a") == "0");
+  CHECK(q.say("Q.STATS urgent", "pending") == "1");
+  CHECK(q.say("Q.ADD q j x", "result") == "added");
+}
+
+TEST_CASE("in a place that another queue has left in the same unit a queue shows its keys") {
+  QueueTalk q;
+  CHECK(q.say(kAdopt) == "OK");
+  q.say("SELECT 1");
+  CHECK(q.say("Q.ADOPT other PENDING normal ACTIVE act") == "OK");
+  q.say("SELECT 0");
+  q.say("MULTI");
+  q.say("SELECT 1");
+  q.say("DEL other");
+  q.say("SELECT 0");
+  q.say("MOVE q 1");
+  q.say("EXEC");
+  q.say("SELECT 1");
+  CHECK(q.engine().adopted_queues.load() == 1);
+  q.say("ZADD normal 1 a");
+  CHECK(q.stat("pending") == "1");
+}
+
+}  // namespace
