@@ -154,6 +154,17 @@ def test_a_clock_that_stays_set(options):
         wait_until(lambda: "less than a minute again" in server.log_tail(), what="the log's line")
 
 
+def test_a_key_expires_by_a_clock_that_was_set(options):
+    """A key whose time the clock has jumped over goes soon, though nobody names it."""
+    with started(options) as (_, clock, connection):
+        call(connection, f"SET key x PX {HOUR_MS}")
+        call(connection, "Q.ADD queue job x")
+        call(connection, f"PEXPIRE queue {HOUR_MS}")
+        clock.step_ms(2 * HOUR_MS)
+        wait_until(lambda: info(connection, "stats")["expired_keys"] == "2",
+                   what="the end of both keys")
+
+
 def test_a_clock_at_another_rate(options):
     """At half and at twice the rate a delay takes as long as it says, and ids stay in order."""
     with started(options) as (_, clock, connection):
