@@ -101,6 +101,29 @@ inline bool in_class(unsigned char c, unsigned char letter) {
   return ((kClasses[c] & letter_class.bits) != 0) != letter_class.inverted;
 }
 
+// `set_end` is at the closing bracket.
+inline bool in_set(unsigned char c, const char* set, const char* set_end) {
+  bool wanted = true;
+  const char* p = set + 1;
+  if (*p == '^') {
+    wanted = false;
+    ++p;
+  }
+  while (p < set_end) {
+    if (*p == '%') {
+      if (in_class(c, byte(p[1]))) return wanted;
+      p += 2;
+    } else if (p[1] == '-' && p + 2 < set_end) {
+      if (byte(p[0]) <= c && c <= byte(p[2])) return wanted;
+      p += 3;
+    } else {
+      if (byte(*p) == c) return wanted;
+      ++p;
+    }
+  }
+  return !wanted;
+}
+
 bool may_be_nothing(char count) { return count == '*' || count == '?' || count == '-'; }
 
 }  // namespace
@@ -137,19 +160,8 @@ const char* PatternMatcher::candidate(const char* at) {
       return at;
     }
   }
-  for (;;) {
-    const char* const from = at;
-    const char* const limit = at + std::min(end_ - at, kRunPiece);
-    if (*item == '%' || *item == '[') {
-      while (at < limit && !matches_one(at, item, first_end_)) ++at;
-    } else {
-      const void* const found = std::memchr(at, *item, static_cast<size_t>(limit - at));
-      at = found == nullptr ? limit : static_cast<const char*>(found);
-    }
-    spend(static_cast<size_t>(at - from) / kRunPerStep);
-    if (at < limit) return at;
-    if (at == end_) return nullptr;
-  }
+  at = seek<true>(at, item, first_end_);
+  return at == end_ ? nullptr : at;
 }
 
 // --- Choices ---
@@ -226,28 +238,9 @@ const char* PatternMatcher::set_end(const char* set) {
   return next + 1;
 }
 
-// `set_end` is at the closing bracket.
 bool PatternMatcher::matches_set(unsigned char c, const char* set, const char* set_end) {
-  bool wanted = true;
-  const char* p = set + 1;
-  if (*p == '^') {
-    wanted = false;
-    ++p;
-  }
-  spend(static_cast<size_t>(set_end - p) / kSetPerStep);
-  while (p < set_end) {
-    if (*p == '%') {
-      if (in_class(c, byte(p[1]))) return wanted;
-      p += 2;
-    } else if (p[1] == '-' && p + 2 < set_end) {
-      if (byte(p[0]) <= c && c <= byte(p[2])) return wanted;
-      p += 3;
-    } else {
-      if (byte(*p) == c) return wanted;
-      ++p;
-    }
-  }
-  return !wanted;
+  spend(static_cast<size_t>(set_end - set) / kSetPerStep);
+  return in_set(c, set, set_end);
 }
 
 inline bool PatternMatcher::matches_one(const char* at, const char* item, const char* end) {
@@ -263,24 +256,47 @@ inline bool PatternMatcher::matches_one(const char* at, const char* item, const 
   }
 }
 
-// The first place that the item does not match.
-const char* PatternMatcher::run_over(const char* at, const char* item, const char* end) {
-  if (*item == '.') return end_;
+// The first place where the item matches, or where it does not; the end if there is none. The item
+// is not `.`.
+template <bool kMatches>
+const char* PatternMatcher::seek(const char* at, const char* item, const char* end) {
+  if (*item == '[') return seek_set<kMatches>(at, item, end - 1);
   for (;;) {
     const char* const from = at;
     const char* const limit = at + std::min(end_ - at, kRunPiece);
     if (*item == '%' && kLetters[byte(item[1])].bits != 0) {
       const LetterClass letter = kLetters[byte(item[1])];
-      while (at < limit && ((kClasses[byte(*at)] & letter.bits) != 0) != letter.inverted) ++at;
-    } else if (*item == '[') {
-      while (at < limit && matches_set(byte(*at), item, end - 1)) ++at;
+      const bool skipped = letter.inverted == kMatches;
+      while (at < limit && ((kClasses[byte(*at)] & letter.bits) != 0) == skipped) ++at;
     } else {
       const char literal = *item == '%' ? item[1] : *item;
-      while (at < limit && *at == literal) ++at;
+      if (kMatches) {
+        const void* const found = std::memchr(at, literal, static_cast<size_t>(limit - at));
+        at = found == nullptr ? limit : static_cast<const char*>(found);
+      } else {
+        while (at < limit && *at == literal) ++at;
+      }
     }
     spend(static_cast<size_t>(at - from) / kRunPerStep);
     if (at < limit || at == end_) return at;
   }
+}
+
+template <bool kMatches>
+const char* PatternMatcher::seek_set(const char* at, const char* set, const char* set_end) {
+  const ptrdiff_t size = set_end - set;
+  for (;;) {
+    const char* const from = at;
+    const char* const limit = at + std::min(end_ - at, kRunPiece / size + 1);
+    while (at < limit && in_set(byte(*at), set, set_end) != kMatches) ++at;
+    spend(static_cast<size_t>((at - from + 1) * size) / kSetPerStep);
+    if (at < limit || at == end_) return at;
+  }
+}
+
+// The first place that the item does not match.
+inline const char* PatternMatcher::run_over(const char* at, const char* item, const char* end) {
+  return *item == '.' ? end_ : seek<false>(at, item, end);
 }
 
 // --- Items ---

@@ -76,6 +76,10 @@ class PatternMatcher {
   const char* set_end(const char* set);
   bool matches_set(unsigned char c, const char* set, const char* set_end);
   bool matches_one(const char* at, const char* item, const char* end);
+  template <bool kMatches>
+  const char* seek(const char* at, const char* item, const char* end);
+  template <bool kMatches>
+  const char* seek_set(const char* at, const char* set, const char* set_end);
   const char* run_over(const char* at, const char* item, const char* end);
 
   // Each goes over one item, or over a single one with what counts it. False: no match here.
