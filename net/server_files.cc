@@ -87,7 +87,8 @@ bool Server::may_accept() {
 bool Server::may_accept_http() { return spare_files_->missing() == 0 && http_->may_accept(); }
 
 Listener::Refusal Server::refuse(bool loopback) {
-  const bool full = is_full() && !make_way(strangers());
+  const bool full = is_full() && !make_room(strangers(), state_.connected_clients,
+                                            state_.limits.max_clients.load());
   return Listener::resp_refusal(state_, loopback, full);
 }
 

@@ -63,13 +63,15 @@ class Strangers {
                : kNeverMs;
   }
   bool may_give_way() const { return giving_way_.load(std::memory_order_relaxed) < kMostGivingWay; }
+  size_t giving_way() const { return giving_way_.load(std::memory_order_acquire); }
   // Closes the oldest, in a while.
   void give_way() {
     giving_way_.fetch_add(1, std::memory_order_relaxed);
     thread_.post([this] {
       thread_.run_outermost([this] {
-        giving_way_.fetch_sub(1, std::memory_order_relaxed);
         if (!waiting_.empty()) close_oldest();
+        // Afterwards, so that it is never missing in both counts of make_room().
+        giving_way_.fetch_sub(1, std::memory_order_release);
       });
     });
   }
@@ -114,13 +116,25 @@ Way find_way(const std::vector<Strangers<Connection>*>& threads,
   return later ? Way::kLater : Way::kNobody;
 }
 
-// Whether one gives way.
+// Tells one to give way, if it can.
 template <class Connection>
 bool make_way(const std::vector<Strangers<Connection>*>& threads) {
   Strangers<Connection>* chosen = nullptr;
   if (find_way(threads, &chosen) != Way::kOpen) return false;
   chosen->give_way();
   return true;
+}
+
+// Whether a further connection may come in though there are as many as `limit`. Each one above it
+// needs one that gives way. Who was told so may have authenticated instead, and stays: then the
+// further one is refused, and the one that was told in its stead makes up for it.
+template <class Connection>
+bool make_room(const std::vector<Strangers<Connection>*>& threads,
+               const std::atomic<uint64_t>& connected, uint64_t limit) {
+  if (!make_way(threads)) return false;
+  uint64_t allowed = limit;
+  for (const Strangers<Connection>* strangers : threads) allowed += strangers->giving_way();
+  return connected.load(std::memory_order_relaxed) < allowed;
 }
 
 }  // namespace sluice

@@ -15,7 +15,9 @@ std::vector<Strangers<HttpConnection>*> HttpService::strangers() {
 
 bool HttpService::may_accept() { return !is_full() || find_way(strangers()) != Way::kLater; }
 
-bool HttpService::has_room() { return !is_full() || make_way(strangers()); }
+bool HttpService::has_room() {
+  return !is_full() || make_room(strangers(), counters_.connections, limits_.max_connections);
+}
 
 size_t HttpService::close_some(size_t count) {
   const size_t each = (count + keepers_.size() - 1) / keepers_.size();

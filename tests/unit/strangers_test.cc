@@ -1,0 +1,110 @@
+// Who gives way where all places are taken, and that each further connection has one that does.
+#include "net/strangers.h"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/engine.h"
+#include "net/io_thread.h"
+#include "net/server_state.h"
+#include "tests/support/quiet_server.h"
+
+#include <doctest/doctest.h>
+
+namespace sluice {
+namespace {
+
+constexpr uint64_t kLimit = 20;
+
+struct Connection {
+  std::atomic<uint64_t>& connected;
+  int64_t stranger_since_ms = 0;
+  bool open = true;
+
+  void close() {
+    open = false;
+    --connected;
+  }
+};
+
+// One I/O thread that never starts: its posted tasks run when the test says so.
+struct Door {
+  test::QuietServer port;
+  Engine engine{port, 7};
+  ServerState state;
+  std::unique_ptr<IoThread> thread;
+  std::unique_ptr<Strangers<Connection>> strangers;
+  std::vector<std::unique_ptr<Connection>> all;
+  std::atomic<uint64_t> connected{0};
+
+  Door() {
+    state.engine = &engine;
+    thread = std::make_unique<IoThread>(state, 0, false);
+    strangers = std::make_unique<Strangers<Connection>>(*thread);
+  }
+  // As net/server_files.cc.
+  bool comes_in() {
+    if (connected >= kLimit && !make_room<Connection>({strangers.get()}, connected, kLimit)) {
+      return false;
+    }
+    all.push_back(std::make_unique<Connection>(connected));
+    strangers->add(*all.back());
+    ++connected;
+    return true;
+  }
+  void authenticate_all() {
+    for (const auto& one : all) strangers->remove(*one);
+  }
+  void run_tasks() { thread->context().poll(); }
+};
+
+TEST_CASE("a further connection comes in for one that gives way") {
+  Door door;
+  for (uint64_t i = 0; i < kLimit + 3; ++i) CHECK(door.comes_in());
+  CHECK(door.connected == kLimit + 3);
+  door.run_tasks();
+  CHECK(door.connected == kLimit);
+  for (size_t i = 0; i < door.all.size(); ++i) CHECK(door.all[i]->open == (i >= 3));
+}
+
+TEST_CASE("who authenticates instead of giving way is made up for") {
+  Door door;
+  for (uint64_t i = 0; i < kLimit + 2; ++i) CHECK(door.comes_in());
+  door.authenticate_all();
+  door.run_tasks();
+  REQUIRE(door.connected == kLimit + 2);  // nobody was left to give way
+  CHECK(!door.comes_in());
+
+  // Further strangers take no further place; each that is refused takes one back.
+  door.strangers->add(*door.all[0]);
+  door.strangers->add(*door.all[1]);
+  door.strangers->add(*door.all[2]);
+  for (uint64_t left = kLimit + 2; left > kLimit; --left) {
+    CHECK(!door.comes_in());
+    CHECK(door.connected == left);
+    door.run_tasks();
+    CHECK(door.connected == left - 1);
+  }
+  CHECK(door.comes_in());
+  door.run_tasks();
+  CHECK(door.connected == kLimit);
+}
+
+TEST_CASE("however many authenticate, only so many come in above the limit") {
+  Door door;
+  for (uint64_t i = 0; i < kLimit; ++i) CHECK(door.comes_in());
+  for (int round = 0; round < 100; ++round) {
+    // The newest alone is a stranger, and authenticates as soon as it is told to give way.
+    door.authenticate_all();
+    door.strangers->add(*door.all.back());
+    door.comes_in();
+    door.authenticate_all();
+    door.run_tasks();
+    CHECK(door.connected <= kLimit + 1);
+  }
+}
+
+}  // namespace
+}  // namespace sluice
