@@ -38,30 +38,39 @@ bool write_synced(const std::string& path, const std::string& replaced, const st
   return good && closed;
 }
 
-// Leaves errno.
-bool sync_directory_of(const std::string& path) {
+// Where the file is, without the slash at its end.
+std::string directory_of(const std::string& path) {
   const size_t slash = path.rfind('/');
-  const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  const int file = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (file < 0) return false;
-  // Some file systems know no sync of a directory.
-  const bool good = ::fsync(file) == 0 || errno == EINVAL;
-  const int error = errno;
-  ::close(file);
-  errno = error;
-  return good;
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-}  // namespace
-
-std::string replace_file(const std::string& path, const std::string& text) {
+// An error message, or "".
+std::string replace_in(int directory, const std::string& path, const std::string& text) {
   const std::string temporary = path + ".new-" + std::to_string(::getpid());
   if (!write_synced(temporary, path, text) || std::rename(temporary.c_str(), path.c_str()) != 0) {
     const int error = errno;
     std::remove(temporary.c_str());
     return std::strerror(error);
   }
-  return sync_directory_of(path) ? "" : std::strerror(errno);
+  // Some file systems know no sync of a directory.
+  return ::fsync(directory) == 0 || errno == EINVAL ? "" : std::strerror(errno);
+}
+
+}  // namespace
+
+std::string replace_file(const std::string& path, const std::string& text) {
+  const std::string where = directory_of(path);
+  // Before anything is written: a directory that may be written but not read cannot be synced, and
+  // a new file whose name may be lost is not what was asked for.
+  const int directory = ::open(where.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0) {
+    return "the directory " + where +
+           " cannot be read, as is needed to sync it: " + std::strerror(errno);
+  }
+  std::string error = replace_in(directory, path, text);
+  ::close(directory);
+  return error;
 }
 
 }  // namespace sluice
