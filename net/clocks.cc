@@ -3,8 +3,9 @@
 #include <spdlog/spdlog.h>
 #include <time.h>
 
+#include <algorithm>
 #include <cstdlib>
-#include <optional>
+#include <limits>
 
 namespace sluice {
 
@@ -12,10 +13,13 @@ namespace {
 
 // A difference that the log tells of, and a change of it that it tells again.
 constexpr int64_t kToldDifferenceMs = 60'000;
+// Below it the difference is over. Clocks that drift stay near one value for hours.
+constexpr int64_t kEndedDifferenceMs = 50'000;
 // Clocks that were read within this time say the same moment; else somebody else had the processor
-// in between.
+// in between, or the machine reads its clocks slowly.
 constexpr int64_t kOneMomentUs = 200;
 constexpr int kTries = 4;
+constexpr int kTriesAtStart = 100;
 
 int64_t read_us(clockid_t clock) {
   timespec now{};
@@ -23,26 +27,34 @@ int64_t read_us(clockid_t clock) {
   return int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1000;
 }
 
-// Nothing where this thread is interrupted again and again.
-std::optional<QueueClock::Reading> read_together() {
-  for (int i = 0; i < kTries; ++i) {
+struct Together {
+  QueueClock::Reading reading;
+  int64_t took_us = std::numeric_limits<int64_t>::max();
+};
+
+// The best of some tries; of fewer, if one takes no longer than a moment.
+Together read_together(int tries, int64_t moment_us) {
+  Together best;
+  for (int i = 0; i < tries && best.took_us > moment_us; ++i) {
     QueueClock::Reading now;
     now.steady_us = read_us(CLOCK_MONOTONIC);
     now.boot_us = read_us(CLOCK_BOOTTIME);
     now.wall_us = read_us(CLOCK_REALTIME);
-    if (read_us(CLOCK_MONOTONIC) - now.steady_us <= kOneMomentUs) return now;
+    const int64_t took_us = read_us(CLOCK_MONOTONIC) - now.steady_us;
+    if (took_us < best.took_us) best = {now, took_us};
   }
-  return std::nullopt;
+  return best;
 }
 
 }  // namespace
 
 void Clocks::start(QueueClock& queue_clock) {
-  std::optional<QueueClock::Reading> now;
-  while (!now) now = read_together();
-  queue_clock.start(*now);
+  const Together now = read_together(kTriesAtStart, kOneMomentUs);
+  // What this machine can do: else where clocks are slow no later reading would ever be taken.
+  moment_us_ = std::max(kOneMomentUs, 2 * now.took_us);
+  queue_clock.start(now.reading);
   queue_clock_ = &queue_clock;
-  serving_since_ms_.store(now->steady_us / 1000, std::memory_order_release);
+  serving_since_ms_.store(now.reading.steady_us / 1000, std::memory_order_release);
   tell_difference(queue_clock.ahead_ms());
 }
 
@@ -55,11 +67,12 @@ Times Clocks::read() {
   Times now{wall_ms, clock.now_ms(steady_us), steady_us / 1000 - since_ms, clock.ahead_ms()};
   if (!clock.must_follow(steady_us, wall_ms, now.queue_ms)) [[likely]]
     return now;
-  const std::optional<QueueClock::Reading> together = read_together();
-  if (!together) return now;
-  now.ahead_ms = clock.follow(*together);
-  now.wall_ms = together->wall_us / 1000;
-  now.queue_ms = clock.now_ms(together->steady_us);
+  const auto [together, took_us] = read_together(kTries, moment_us_);
+  // This thread is interrupted again and again.
+  if (took_us > moment_us_) return now;
+  now.ahead_ms = clock.follow(together);
+  now.wall_ms = together.wall_us / 1000;
+  now.queue_ms = clock.now_ms(together.steady_us);
   tell_difference(now.ahead_ms);
   return now;
 }
@@ -73,18 +86,19 @@ void Clocks::tell_difference(int64_t ahead_ms) {
   int64_t told_ms = told_ahead_ms_.load(std::memory_order_relaxed);
   const bool far = std::abs(ahead_ms) > kToldDifferenceMs;
   const bool changed = std::abs(ahead_ms - told_ms) > kToldDifferenceMs;
-  if (far ? !changed : told_ms == 0) return;
+  const bool ended = told_ms != 0 && std::abs(ahead_ms) < kEndedDifferenceMs;
+  if (!ended && !(far && changed)) return;
   // One thread tells it.
-  if (!told_ahead_ms_.compare_exchange_strong(told_ms, far ? ahead_ms : 0)) return;
-  if (!far) {
+  if (!told_ahead_ms_.compare_exchange_strong(told_ms, ended ? 0 : ahead_ms)) return;
+  if (ended) {
     spdlog::info("Queue time and the wall clock differ by less than a minute again");
     return;
   }
   spdlog::warn(
-      "The wall clock has been set: queue time is {} s {} it. Queues go by queue time, which "
-      "follows "
-      "the wall clock by 0.1 % of the time that passes",
-      std::abs(ahead_ms) / 1000, ahead_ms > 0 ? "ahead of" : "behind");
+      "Queue time is {} s {} the wall clock, which seems to have been set {}. Queues go by queue "
+      "time, which follows the wall clock by 0.1 % of the time that passes",
+      std::abs(ahead_ms) / 1000, ahead_ms > 0 ? "ahead of" : "behind",
+      ahead_ms > 0 ? "back" : "forward");
 }
 
 }  // namespace sluice

@@ -23,7 +23,9 @@ class Clocks {
   void tell_difference(int64_t ahead_ms);
 
   QueueClock* queue_clock_ = nullptr;
-  // By the steady clock; 0: it does not serve yet, and queue_clock_ is not to be looked at.
+  // Clocks that were read within this time are taken for one reading. Set by start().
+  int64_t moment_us_ = 0;
+  // By the steady clock; 0: it does not serve yet, and what start() sets is not to be looked at.
   std::atomic<int64_t> serving_since_ms_{0};
   // The difference of queue time and the wall clock that the log has told last; 0: none.
   std::atomic<int64_t> told_ahead_ms_{0};

@@ -148,7 +148,9 @@ def test_a_clock_that_stays_set(options):
             call(connection, "Q.PURGE q WHERE STATE completed")
         require(abs(ahead_s + HOUR_MS / 1000) < 15, f"an hour behind: {ahead_s}")
         log = server.log_tail()
-        require("The wall clock has been set: queue time is " in log, log)
+        for said in ("behind the wall clock, which seems to have been set forward. Queues go by",
+                     "ahead of the wall clock, which seems to have been set back. Queues go by"):
+            require(said in log, log)
         clock.step_ms(-HOUR_MS)
         call(connection, "Q.ADD q after x")
         wait_until(lambda: "less than a minute again" in server.log_tail(), what="the log's line")
@@ -163,6 +165,43 @@ def test_a_key_expires_by_a_clock_that_was_set(options):
         clock.step_ms(2 * HOUR_MS)
         wait_until(lambda: info(connection, "stats")["expired_keys"] == "2",
                    what="the end of both keys")
+
+
+def test_a_difference_near_a_minute(options):
+    """The log tells it once, and its end once, however often it comes and goes by seconds."""
+    def count(text):
+        return server.log_tail(1000).count(text)
+
+    with started(options) as (server, clock, connection):
+        apart_s = 0
+        for told, wanted_s in enumerate((63, -63), 1):
+            for _ in range(10):
+                for next_s in (wanted_s, wanted_s * 55 // 63):
+                    clock.step_ms((next_s - apart_s) * 1000)
+                    apart_s = next_s
+                    wait_until(lambda: call(connection, "PING") == b"PONG" and
+                               abs(float(info(connection, "server")
+                                         ["sluice_queue_time_ahead_seconds"]) + apart_s) < 2,
+                               what=f"a difference of {apart_s} s")
+            require_equal(count("which seems to have been set"), told, "lines that tell it")
+            require_equal(count("less than a minute again"), told - 1, "lines that tell the end")
+            clock.step_ms(-apart_s * 1000)
+            apart_s = 0
+            wait_until(lambda: call(connection, "PING") == b"PONG" and
+                       count("less than a minute again") == told, what="the end")
+
+
+def test_a_machine_that_reads_its_clocks_slowly(options):
+    """Where each look at a clock takes long the server starts, and follows the wall clock."""
+    with scratch() as folder:
+        clock = WallClock(folder)
+        with options.server(environment=clock.environment(read_us=300)) as server:
+            with server.connect(30) as connection:
+                clock.step_ms(HOUR_MS)
+                wait_until(lambda: call(connection, "PING") == b"PONG" and
+                           abs(float(info(connection, "server")
+                                     ["sluice_queue_time_ahead_seconds"]) + 3600) < 15,
+                           what="the hour")
 
 
 def test_a_clock_at_another_rate(options):

@@ -1,8 +1,9 @@
 /* A wall clock that a test sets, for a server that is started with LD_PRELOAD (wall_clock.py).
  *
  * The file that SLUICE_WALL_CLOCK names says what the wall clock is: at one moment of the steady
- * clock one time, and the rate from there. All other clocks are the machine's own. The calls go to
- * the kernel directly: to look a function up here would allocate, and the allocator reads the clock.
+ * clock one time, and the rate from there. All other clocks are the machine's own. To read one takes
+ * SLUICE_CLOCK_READ_US microseconds longer than it would. The calls go to the kernel directly: to
+ * look a function up here would allocate, and the allocator reads the clock.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -22,9 +23,12 @@ struct setting {
 };
 
 static const struct setting* setting;
+static int64_t read_ns;
 
 __attribute__((constructor)) static void begin(void) {
   const char* name = getenv("SLUICE_WALL_CLOCK");
+  const char* read_us = getenv("SLUICE_CLOCK_READ_US");
+  if (read_us != NULL) read_ns = atoll(read_us) * 1000;
   const int file = name == NULL ? -1 : open(name, O_RDONLY | O_CLOEXEC);
   if (file < 0) return;
   void* mapped = mmap(NULL, sizeof(struct setting), PROT_READ, MAP_SHARED, file, 0);
@@ -54,6 +58,9 @@ static int64_t wall_ns(void) {
 }
 
 int clock_gettime(clockid_t clock, struct timespec* out) {
+  for (const int64_t end_ns = kernel_ns(CLOCK_MONOTONIC) + read_ns;
+       read_ns != 0 && kernel_ns(CLOCK_MONOTONIC) < end_ns;) {
+  }
   if (clock != CLOCK_REALTIME && clock != CLOCK_REALTIME_COARSE) {
     return (int)syscall(SYS_clock_gettime, clock, out);
   }

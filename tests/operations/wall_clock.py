@@ -33,8 +33,10 @@ class WallClock:
         self.begin_ns = time.time_ns()
         self.set_right()
 
-    def environment(self):
-        return {**os.environ, "LD_PRELOAD": self.library, "SLUICE_WALL_CLOCK": self.path}
+    def environment(self, read_us=0):
+        """`read_us`: how long each look at a clock takes, besides what it takes anyway."""
+        return {**os.environ, "LD_PRELOAD": self.library, "SLUICE_WALL_CLOCK": self.path,
+                "SLUICE_CLOCK_READ_US": str(read_us)}
 
     def _write(self, steady_ns, wall_ns, rate):
         self.number += 2
