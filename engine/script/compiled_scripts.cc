@@ -82,10 +82,11 @@ CompiledScript CompiledScripts::give_up() {
 
 void CompiledScripts::clear() {
   last_ = nullptr;
-  by_body_.clear();
   of_eval_.clear();
   kept_.clear();
-  scripts_.clear();
+  // clear() and `= {}` would keep the buckets of as many scripts as there ever were.
+  by_body_ = decltype(by_body_)();
+  scripts_ = decltype(scripts_)();
   bytes_ = 0;
 }
 

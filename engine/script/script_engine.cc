@@ -158,7 +158,7 @@ bool ScriptEngine::exists(Bytes sha) const { return find_shared(sha).script != n
 void ScriptEngine::flush(Execution& execution) {
   {
     MutexLock lock(mutex_);
-    for (ScriptMap& scripts : scripts_) scripts.clear();
+    for (ScriptMap& scripts : scripts_) scripts = ScriptMap();  // clear() keeps the buckets
     script_count_ = 0;
     script_bytes_ = 0;
     generation_.fetch_add(1, std::memory_order_release);
