@@ -253,6 +253,10 @@ class Story:
         for page in self._pages(link, "-"):
             self._compare(page)
             numbers += [event[0] for event in page]
+        if not numbers:  # a kill may come before the first event
+            if self.told:
+                raise Violation(f"{self.name}: the log is empty, and had {len(self.told)} events")
+            return
         if numbers != list(range(numbers[0], numbers[0] + len(numbers))):
             raise Violation(f"{self.name}: the log has a gap")
         # Timers may have added some meanwhile.
