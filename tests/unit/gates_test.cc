@@ -1,5 +1,6 @@
 // What a reply or a line shows is gated by the unit that it shows: Execution::finish() says the
-// gate of replies, and a connection is told that of what is delivered to it.
+// gate of replies, and a connection is told that of what is delivered to it. And which shards are
+// held while somebody is served who waits on another one.
 #include <memory>
 #include <string>
 #include <vector>
@@ -123,6 +124,20 @@ TEST_CASE("a blocked reply waits for the unit that took the element or leased th
   CHECK(inbox->blocked_reply.find("payload") != std::string::npos);
   CHECK(inbox->blocked_gates == std::vector<Lsn>{2, it.journal.last_lsn()});
   CHECK(it.journal.last_lsn() == 3);
+}
+
+TEST_CASE("a script that wakes a BLMOVE holds the shard to which it moves") {
+  Fixture it;
+  const auto inbox = std::make_shared<Inbox>();
+  it.reader.client.port = inbox;
+  REQUIRE(KeyRef("here").shard != KeyRef("there").shard);
+  it.reader.run({"BLMOVE", "here", "there", "LEFT", "LEFT", "0"});
+  // A key that the script does not name: its shard is locked late.
+  const Words script{"EVAL", "#!lua\nreturn redis.call('RPUSH', 'here', 'x')", "1", "own"};
+  CHECK(it.writer.run_unfinished(script) == ":1\r\n");
+  CHECK(it.writing.locked() == kAllShards);
+  it.writing.finish();
+  CHECK(inbox->blocked_reply == "$1\r\nx\r\n");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // What must be the same after a restart, from the journal and from a checkpoint: expiries of all
 // kinds of values, what rates have given out, fair shares.
 #include <functional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -133,6 +134,30 @@ TEST_CASE("a group that has received more than others waits for them after a res
     restart(q);
     q.say("Q.CONFIG q GROUP b SET paused none");
     CHECK(q.drain() == "b0 b1 b2 b3 a5 a6");
+  }
+}
+
+TEST_CASE("a checkpoint holds a list that loses its head, or its tail, while it is written") {
+  for (const bool head : {true, false}) {
+    INFO("head: ", head);
+    QueueTalk q;
+    for (int i = 0; i < 1000; ++i) q.say("RPUSH list " + std::to_string(i));
+    int steps = 0;
+    bool popped = false;
+    q.restart_from_checkpoint(4, [&](uint64_t records) {
+      // It has begun to write the list, and is not through.
+      if (records != 0 && !popped) {
+        REQUIRE(records < 1000);
+        q.say(std::string(head ? "LPOP" : "RPOP") + " list 900");
+        popped = true;
+      }
+      // A test that fails, instead of one that never ends.
+      if (++steps > 10'000) throw std::runtime_error("the checkpoint does not end");
+    });
+    CHECK(popped);
+    CHECK(q.say("LLEN list") == "100");
+    CHECK(q.say("LINDEX list 0") == (head ? "900" : "0"));
+    CHECK(q.say("LINDEX list -1") == (head ? "999" : "99"));
   }
 }
 

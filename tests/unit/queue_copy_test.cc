@@ -135,4 +135,25 @@ TEST_CASE("timers, leases and who waits go on when databases change places") {
   CHECK(field(server, "q", "held", "state") == "pending");
 }
 
+TEST_CASE("leases of a queue run out under its new name, though nothing else touches it") {
+  for (const bool moved : {false, true}) {
+    INFO("MOVE: ", moved);
+    QueueServer server;
+    server.set_clock(1'700'000'000'000, 1000);
+    server.connect(2);
+    server.run(1, {"SELECT", moved ? "1" : "0"});
+    show(server, {"Q.ADD", "q", "held", "1", "LEASE", "1000"});
+    show(server, {"Q.POP", "1", "q"});
+    if (moved) {
+      CHECK(show(server, {"MOVE", "q", "1"}) == "1");
+    } else {
+      CHECK(show(server, {"RENAME", "q", "new"}) == "OK");
+    }
+    server.pass(1001);
+    const RespValue jobs = *server.run(1, {"Q.POP", "1", moved ? "q" : "new"});
+    REQUIRE(jobs.items.size() == 1);
+    CHECK(jobs.items[0].find("attempt")->text == "2");
+  }
+}
+
 }  // namespace sluice::test
