@@ -2,10 +2,12 @@
 
 A test is a function `test_...(options)` whose docstring is the requirement. `run` prints one line
 for each and "N passed, N failed", with ", N skipped" where some could not run here; a failure shows
-where, and the end of the last server's log.
+where, and the end of the last server's log. SLUICE_FIRST_FAILURE in the environment ends a run with
+its first failure.
 """
 
 import argparse
+import itertools
 import os
 import pathlib
 import shutil
@@ -143,31 +145,32 @@ def run(module, io_threads=(1,)):
     chosen = parser.parse_args()
     tests = [test for name, test in vars(module).items() if name.startswith("test_")]
     passed = failed = skipped = 0
-    for threads in io_threads:
-        for test in tests:
-            if chosen.only not in test.__name__:
-                continue
-            options = Options(chosen.server, threads)
-            began = time.monotonic()
-            note = ""
-            try:
-                test(options)
-                passed += 1
-                verdict = "ok"
-            except Skipped as reason:
-                skipped += 1
-                verdict, note = "skip", f" ({reason})"
-            except Exception:  # pylint: disable=broad-except
-                failed += 1
-                verdict = "FAILED"
-                note = "\n" + traceback.format_exc()
-                if options.last is not None:
-                    note += "the log's end:\n" + options.last.log_tail()
-            finally:
-                if options.last is not None:
-                    options.last.close()
-            took_s = time.monotonic() - began
-            name = (test.__doc__ or test.__name__).split("\n")[0].rstrip(".")
-            print(f"{verdict:7}{name}, {threads} I/O thread(s), {took_s:.1f} s{note}", flush=True)
+    for threads, test in itertools.product(io_threads, tests):
+        if chosen.only not in test.__name__:
+            continue
+        options = Options(chosen.server, threads)
+        began = time.monotonic()
+        note = ""
+        try:
+            test(options)
+            passed += 1
+            verdict = "ok"
+        except Skipped as reason:
+            skipped += 1
+            verdict, note = "skip", f" ({reason})"
+        except Exception:  # pylint: disable=broad-except
+            failed += 1
+            verdict = "FAILED"
+            note = "\n" + traceback.format_exc()
+            if options.last is not None:
+                note += "the log's end:\n" + options.last.log_tail()
+        finally:
+            if options.last is not None:
+                options.last.close()
+        took_s = time.monotonic() - began
+        name = (test.__doc__ or test.__name__).split("\n")[0].rstrip(".")
+        print(f"{verdict:7}{name}, {threads} I/O thread(s), {took_s:.1f} s{note}", flush=True)
+        if failed and servers.FIRST_FAILURE:
+            break
     print(summary(passed, failed, skipped))
     return 1 if failed else 0

@@ -13,7 +13,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from resp import ConnectionClosed, ReplyTimeout  # noqa: E402
-from servers import DEFAULT_SLUICE, Server, ServerError  # noqa: E402
+from servers import DEFAULT_SLUICE, FIRST_FAILURE, Server, ServerError  # noqa: E402
 from session import Pair  # noqa: E402
 from transcript import TranscriptError, parse_file  # noqa: E402
 
@@ -135,6 +135,8 @@ def run_files(servers, options):
                 print(f"{'FAIL' if texts else 'ok  '} {path.parent.name}/{path.name} RESP{protocol}"
                       f" {count} replies, {len(texts)} differ, {time.monotonic() - began:.2f} s")
             sys.stdout.flush()
+            if failed and FIRST_FAILURE:
+                return passed, failed
     print(f"transcripts: {compared} replies compared")
     return passed, failed
 

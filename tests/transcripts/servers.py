@@ -28,6 +28,8 @@ from resp import Connection, ConnectionClosed, ReplyTimeout  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEFAULT_SLUICE = ROOT / "build" / "release" / "bin" / "sluice-server"
+# The first failure ends a run of tests: nobody asks for the others.
+FIRST_FAILURE = bool(os.environ.get("SLUICE_FIRST_FAILURE"))
 LOOPBACK = "127.0.0.1"
 PR_SET_PDEATHSIG = 1
 
