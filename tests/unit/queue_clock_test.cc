@@ -62,6 +62,13 @@ TEST_CASE("queue time begins at the wall clock, or after the greatest time in th
   CHECK(Machine(0, 0).read().queue_ms == 1);
 }
 
+TEST_CASE("a thread that has read the steady clock earlier is told the time of the later one") {
+  Machine machine;
+  const int64_t later_ms = machine.clock.now_ms(machine.steady_us + 5000);
+  CHECK(later_ms == kNowMs + 5);
+  CHECK(machine.clock.now_ms(machine.steady_us) == later_ms);
+}
+
 TEST_CASE("a step of the wall clock is no step of queue time, and is its difference at once") {
   for (const int64_t step_ms : {int64_t{5000}, kHourMs, kYearMs, int64_t{-5000}, -kHourMs, -kYearMs,
                                 -kNowMs, 500 * kYearMs}) {

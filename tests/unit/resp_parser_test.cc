@@ -110,6 +110,19 @@ TEST_CASE("before AUTH ten arguments of 16384 bytes pass, and one more of either
   CHECK_EQ(error_of("*1\r\n$536870913\r\n", unauthenticated()), "invalid bulk length");
 }
 
+TEST_CASE("before AUTH a request that has come whole is refused as one that has not") {
+  const auto whole = [](const std::string& input) {
+    return parse_in_pieces(input, {}, unauthenticated());
+  };
+  std::string arguments;
+  for (int i = 0; i < 11; ++i) arguments += "$1\r\na\r\n";
+  CHECK_EQ(whole("*11\r\n" + arguments),
+           "error Protocol error: unauthenticated multibulk length\n");
+  const std::string bytes(16385, 'a');
+  CHECK_EQ(whole("*1\r\n$16385\r\n" + bytes + "\r\n"),
+           "error Protocol error: unauthenticated bulk length\n");
+}
+
 TEST_CASE("configured limits hold at the limit and refuse one past it") {
   RespLimits limits;
   limits.max_args = 3;
