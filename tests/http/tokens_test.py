@@ -218,7 +218,9 @@ def test_a_removed_token_takes_its_streams_along(options):
         length = f"Content-Length: {len(body)}\r\n"
         poll.send(request_text("POST", QUEUES + "/q:pop", made["token"], length, body))
         half.send(request_text("POST", QUEUES + "/q/jobs", made["token"],
-                               "Content-Length: 1000\r\n", "{"))
+                               "Expect: 100-continue\r\nContent-Length: 1000\r\n"))
+        require_equal(half.answer(has_body=False).status, 100)
+        half.send(b"{")
         wait_until(lambda: client.get(QUEUES + "/q").json["stats"]["waiting_pops"] == 1,
                    what="a pop that waits")
         client.expect(200, "DELETE", f"{TOKENS_PATH}/{made['id']}")

@@ -25,7 +25,7 @@ from harness import need_program, require, require_equal, run, scratch, wait_unt
 
 # What the scripts take of every Debian.
 BASE = ["sh", "bash", "dirname", "mkdir", "sed", "timeout", "tail", "cat", "env", "date", "nproc",
-        "mktemp", "rm", "mv", "ln", "grep", "cut", "ls", "sleep", "head", "tr", "awk"]
+        "mktemp", "rm", "mv", "chmod", "ln", "grep", "cut", "ls", "sleep", "head", "tr", "awk"]
 NPM_LIMIT_S = 30
 
 
