@@ -198,6 +198,11 @@ TEST_CASE("after an error or HTTP nothing is parsed until reset") {
   CHECK_EQ(parser.error(), "Protocol error: invalid multibulk length");
   parser.reset();
   CHECK(parser.parse(good, args).outcome == RespParser::Outcome::kRequest);
+  std::string http = "POST / HTTP/1.1\r\n";
+  CHECK(parser.parse(http, args).outcome == RespParser::Outcome::kHttp);
+  CHECK(parser.parse(good, args).outcome == RespParser::Outcome::kHttp);
+  parser.reset();
+  CHECK(parser.parse(good, args).outcome == RespParser::Outcome::kRequest);
 }
 
 TEST_CASE("a pending bulk tells how many bytes it still needs") {
