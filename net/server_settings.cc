@@ -82,6 +82,7 @@ void apply_limits(const Settings& settings, ServerLimits& limits) {
   limits.query_buffer_bytes.store(settings.client_query_buffer_limit_bytes);
   limits.max_bulk_bytes.store(static_cast<int64_t>(max_bulk_bytes(settings)));
   limits.protected_mode.store(settings.protected_mode);
+  limits.metrics_queues.store(settings.http_metrics_queues);
   limits.journal_buffer_bytes.store(settings.journal_buffer_limit_bytes);
   for (size_t i = 0; i < kOutputClasses; ++i) {
     const OutputBufferLimit& from = settings.output_buffer_limits[i];

@@ -42,6 +42,7 @@ struct ServerLimits {
   std::atomic<uint64_t> query_buffer_bytes{1U << 30};
   std::atomic<int64_t> max_bulk_bytes{512LL << 20};
   std::atomic<bool> protected_mode{true};
+  std::atomic<int64_t> metrics_queues{1000};  // with series of their own
   // Bytes of the journal that the kernel does not have yet; above it no socket is read.
   std::atomic<uint64_t> journal_buffer_bytes{64U << 20};
   std::array<OutputLimit, kOutputClasses> output;

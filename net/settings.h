@@ -68,6 +68,7 @@ struct Settings {
   uint64_t http_max_body_bytes = 0;
   int64_t http_timeout_s = 0;
   int64_t http_session_s = 0;
+  int64_t http_metrics_queues = 0;
   HttpAliases http_aliases;
   std::string unixsocket;      // Empty = none.
   int64_t unixsocketperm = 0;  // 0 = as the umask says.

@@ -162,6 +162,11 @@ void get_adopted(Call& call, const Queue& queue, ShownFields with) {
 
 void list_adopted(Call& call, const Queue& queue, const Selector& selector, JobOrder order,
                   Bytes cursor, size_t count, ShownFields with) {
+  const JobStates live = state_bit(JobState::kPending) | state_bit(JobState::kActive);
+  if (order == JobOrder::kAgeDesc && (selector.states == 0 || (selector.states & live) != 0)) {
+    // Members are walked from the front alone.
+    return call.reply.error(QueueError("ADOPTED").text());
+  }
   AdoptedPage page;
   const auto weigh = [&](const AdoptedPlace& place) {
     return with.payload ? payload_of(call, queue, place).value_or(Bytes()).size() : 0;

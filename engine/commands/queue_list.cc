@@ -64,6 +64,8 @@ bool parse_list(Call& call, const QueueConfig& config, ListRequest& request) {
       selects = true;
     } else if (options.is("BY", 1)) {
       read_order(options, request.order);
+    } else if (request.order == JobOrder::kAge && options.is("DESC")) {
+      request.order = JobOrder::kAgeDesc;
     } else if (options.is("CURSOR", 1)) {
       request.cursor = options.value();
     } else if (options.is("COUNT", 1)) {

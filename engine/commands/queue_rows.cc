@@ -146,7 +146,7 @@ const Command kRows[] = {
      .summary = "Lists jobs, page by page.",
      .syntax = "queue [WHERE <ALL | [STATE state [STATE state ...]] [GROUP glob] [PRI band] "
                "[TAG name value] [KEY label] [WORKER worker] [OLDER milliseconds]> [LIMIT count]] "
-               "[BY <RANK | AGE | DEADLINE | DISPATCH>] [CURSOR cursor] [COUNT count] "
+               "[BY <RANK | AGE [DESC] | DEADLINE | DISPATCH>] [CURSOR cursor] [COUNT count] "
                "[BRIEF] [WITH field [WITH field ...]]"},
     {.name = "q.stats",
      .arity = -2,

@@ -1,26 +1,62 @@
 #include "engine/queue/queue_names.h"
 
 #include <algorithm>
-#include <set>
 
 #include "engine/engine.h"
 #include "engine/queue/queue.h"
 
 namespace sluice {
 
+namespace {
+
+using NamesAt = OrderedIndex<Queue*, QueueTimers::ByKey>::Iterator;
+
+// The first queue of a database (Database::index()) behind a name; null: the first one of all.
+NamesAt behind(const Shard& shard, int index, const std::string* name) NO_THREAD_SAFETY_ANALYSIS {
+  const auto wanted = static_cast<uint64_t>(index);
+  return shard.queue_timers.by_name.lower_bound_by(
+      [&](uint64_t major, uint64_t, const Queue* queue) {
+        return major < wanted || (major == wanted && name != nullptr && queue->key <= *name);
+      });
+}
+
+}  // namespace
+
 // The analysis does not see what lock_patiently takes in a loop.
-std::vector<QueueName> queue_names(Engine& engine) NO_THREAD_SAFETY_ANALYSIS {
-  std::vector<QueueName> names;
+std::vector<std::string> queue_names(Engine& engine, int database, const std::string* after,
+                                     size_t limit) NO_THREAD_SAFETY_ANALYSIS {
+  std::vector<std::string> names;
   for (Shard& shard : engine.shards()) {
     if (!engine.lock_patiently(shard)) continue;
-    for (auto at = shard.queue_timers.by_time.at(0); at.valid(); at.next()) {
-      const Queue* queue = at.value();
-      const auto place = std::find(shard.places.begin(), shard.places.end(), queue->database);
-      names.push_back({static_cast<int>(place - shard.places.begin()), queue->key});
+    const int index = shard.places[static_cast<size_t>(database)];
+    auto at = behind(shard, index, after);
+    for (size_t i = 0; i < limit && at.valid() && at.value()->database == index; ++i, at.next()) {
+      names.push_back(at.value()->key);
     }
     shard.mutex.unlock();
   }
-  std::sort(names.begin(), names.end());
+  const size_t kept = std::min(limit, names.size());
+  std::partial_sort(names.begin(), names.begin() + static_cast<ptrdiff_t>(kept), names.end());
+  names.resize(kept);
+  return names;
+}
+
+std::vector<QueueName> QueueWalk::next(Engine& engine, size_t limit) NO_THREAD_SAFETY_ANALYSIS {
+  std::vector<QueueName> names;
+  for (; names.empty() && shard_ < kShards; ++shard_, last_.reset()) {
+    Shard& shard = engine.shard(shard_);
+    if (!engine.lock_patiently(shard)) continue;
+    auto at =
+        last_ ? behind(shard, last_->first, &last_->second) : shard.queue_timers.by_name.begin();
+    for (; names.size() < limit && at.valid(); at.next()) {
+      const Queue* queue = at.value();
+      const auto place = std::find(shard.places.begin(), shard.places.end(), queue->database);
+      names.push_back({static_cast<int>(place - shard.places.begin()), queue->key});
+      last_ = {queue->database, queue->key};
+    }
+    shard.mutex.unlock();
+    if (!names.empty()) break;
+  }
   return names;
 }
 
@@ -35,36 +71,13 @@ BucketCounts buckets_of(const Histogram& histogram, std::span<const int64_t> bou
 }
 
 std::vector<BandBuckets> bands_of(const Queue& queue, std::span<const int64_t> bounds_ms) {
-  std::set<uint8_t> numbers;
-  for (const auto& [name, number] : queue.config.values().bands) numbers.insert(number);
-  for (const auto& [number, line] : queue.stats.bands()) numbers.insert(number);
-  static const StatsLine none;
   std::vector<BandBuckets> bands;
-  for (const uint8_t number : numbers) {
-    const auto found = queue.stats.bands().find(number);
-    const StatsLine& line = found == queue.stats.bands().end() ? none : found->second;
+  for (const auto& [number, line] : queue.stats.bands()) {
+    if (line.wait_ms.count() == 0 && line.run_ms.count() == 0) continue;
     bands.push_back({queue.config.band_name(number), buckets_of(line.wait_ms, bounds_ms),
                      buckets_of(line.run_ms, bounds_ms)});
   }
   return bands;
-}
-
-// Only the few best are kept in order while all pass by: sorting them all would take longer than
-// the look.
-std::vector<GroupCount> largest_of(const Queue& queue, size_t limit) {
-  const auto jobs_of = [](const Group* group) { return group->waiting + group->active; };
-  const auto larger = [&](const Group* a, const Group* b) {
-    return jobs_of(a) != jobs_of(b) ? jobs_of(a) > jobs_of(b) : a->name < b->name;
-  };
-  std::vector<const Group*> best;
-  queue.lanes.groups().for_each([&](const Group* group) {
-    if (group->idle() || (best.size() == limit && !larger(group, best.back()))) return;
-    if (best.size() == limit) best.pop_back();
-    best.insert(std::upper_bound(best.begin(), best.end(), group, larger), group);
-  });
-  std::vector<GroupCount> counts;
-  for (const Group* group : best) counts.push_back({group->name, group->pending, group->active});
-  return counts;
 }
 
 // Calls `read` with the queue, where there is one, under its shard's lock; what it tells is then
@@ -94,11 +107,29 @@ QueueBuckets queue_buckets(Engine& engine, const QueueName& queue,
   return buckets;
 }
 
-LargestGroups largest_groups(Engine& engine, const QueueName& queue, size_t limit) {
-  LargestGroups largest;
-  largest.gate = read_queue(engine, queue,
-                            [&](const Queue& found) { largest.groups = largest_of(found, limit); });
-  return largest;
+// Only the few best are kept in order while all pass by: sorting them all would take longer than
+// the look.
+void LargestGroups::keep(const Group& group) {
+  const auto larger = [](const GroupCount& a, const GroupCount& b) {
+    return a.jobs != b.jobs ? a.jobs > b.jobs : a.name < b.name;
+  };
+  const uint64_t jobs = group.waiting + group.active;
+  if (group.idle() || (best_.size() == limit_ && jobs < best_.back().jobs)) return;
+  GroupCount count = {group.name, group.pending, group.active, jobs};
+  const auto place = std::upper_bound(best_.begin(), best_.end(), count, larger);
+  best_.insert(place, std::move(count));
+  if (best_.size() > limit_) best_.pop_back();
+}
+
+bool LargestGroups::go_on(Engine& engine) {
+  constexpr size_t kStep = 1000;
+  uint64_t next = 0;
+  const Lsn gate = read_queue(engine, queue_, [&](const Queue& queue) {
+    next = queue.lanes.groups().scan(cursor_, kStep, [&](const Group* group) { keep(*group); });
+  });
+  gate_ = std::max(gate_, gate);
+  cursor_ = next;
+  return cursor_ != 0;
 }
 
 }  // namespace sluice

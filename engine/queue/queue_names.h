@@ -6,8 +6,10 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/journal.h"
@@ -15,6 +17,7 @@
 namespace sluice {
 
 class Engine;
+struct Group;
 
 struct QueueName {
   int database = 0;  // as clients number them
@@ -22,8 +25,23 @@ struct QueueName {
   auto operator<=>(const QueueName&) const = default;
 };
 
-// In order. Those of a shard that a busy script holds are left out.
-std::vector<QueueName> queue_names(Engine& engine);
+// The first `limit` names of a database, as clients number it, behind `after` in the order of their
+// bytes; null: from the first. Those of a shard that a busy script holds are left out.
+std::vector<std::string> queue_names(Engine& engine, int database, const std::string* after,
+                                     size_t limit);
+
+// Tells all queues of the server part by part. What is there all the time is told once; what is
+// renamed or comes meanwhile, or lies in a shard that a busy script holds, perhaps not.
+class QueueWalk {
+ public:
+  // About `limit` more, in no certain order; none: that was the end.
+  std::vector<QueueName> next(Engine& engine, size_t limit);
+
+ private:
+  unsigned shard_ = 0;
+  // The last one told of this shard: Queue::database and the name.
+  std::optional<std::pair<int, std::string>> last_;
+};
 
 // A distribution of milliseconds: how many values are at most each of the bounds asked for.
 struct BucketCounts {
@@ -37,7 +55,7 @@ struct BandBuckets {
   BucketCounts run_ms;
 };
 struct QueueBuckets {
-  // Bands that have a name, or have had jobs; the most urgent first. Empty: there is no such queue.
+  // Those in which jobs have been started or have ended; the most urgent first.
   std::vector<BandBuckets> bands;
   bool pops_paused = false;  // its configuration says so
   // It tells of nothing later than this.
@@ -50,12 +68,30 @@ struct GroupCount {
   std::string name;
   uint64_t pending = 0;
   uint64_t active = 0;
+  uint64_t jobs = 0;  // those that wait, in whatever state, and the active ones
 };
-struct LargestGroups {
-  std::vector<GroupCount> groups;  // the largest first
-  Lsn gate = 0;
+
+// Finds the groups of a queue with the most jobs. It looks at every group, a part of them at a
+// time: a million of them would hold up the shard for a tenth of a second.
+class LargestGroups {
+ public:
+  LargestGroups(QueueName queue, size_t limit) : queue_(std::move(queue)), limit_(limit) {}
+
+  // Looks at about a thousand more; false: that was the end.
+  bool go_on(Engine& engine);
+  // The at most `limit` largest so far, the largest first, each as it was when it was looked at.
+  const std::vector<GroupCount>& groups() const { return best_; }
+  // They tell of nothing later than this.
+  Lsn gate() const { return gate_; }
+
+ private:
+  void keep(const Group& group);
+
+  const QueueName queue_;
+  const size_t limit_;
+  uint64_t cursor_ = 0;
+  std::vector<GroupCount> best_;
+  Lsn gate_ = 0;
 };
-// The at most `limit` groups with the most jobs. Looks at every group of the queue.
-LargestGroups largest_groups(Engine& engine, const QueueName& queue, size_t limit);
 
 }  // namespace sluice

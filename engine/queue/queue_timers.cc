@@ -18,14 +18,23 @@ void lower(std::atomic<int64_t>& due, int64_t to) {
   if (to < due.load(std::memory_order_relaxed)) due.store(to, std::memory_order_release);
 }
 
-// Every queue of a shard stands in by_time, so that they can be told: those that have nothing to do
-// stand here, behind all times.
+// Every queue of a shard stands in by_time: those that have nothing to do stand here, behind all
+// times.
 constexpr int64_t kNothingDue = kNeverMs - 1;
 
 // Queues of one time stand in no certain order; but those that have nothing to do may be many, and
 // each is found by what tells it apart.
 uint64_t tie_of(int64_t due, const Queue* queue) {
   return due == kNothingDue ? reinterpret_cast<uintptr_t>(queue) : 0;
+}
+
+// The order of names, as far as eight bytes tell it.
+uint64_t first_bytes(Bytes name) {
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < sizeof(bytes); ++i) {
+    bytes = bytes << 8 | (i < name.size() ? static_cast<uint8_t>(name[i]) : 0);
+  }
+  return bytes;
 }
 
 void relist(OrderedIndex<Queue*>& index, int64_t& listed, int64_t due, Queue* queue) {
@@ -45,6 +54,10 @@ void relist(OrderedIndex<Queue*>& index, int64_t& listed, int64_t due, Queue* qu
 
 }  // namespace
 
+bool QueueTimers::ByKey::operator()(const Queue* a, const Queue* b) const {
+  return a->key < b->key;
+}
+
 QueueTimers::~QueueTimers() {
   for (Queue* queue : dying) delete queue;
 }
@@ -54,6 +67,9 @@ void list_queue_timers(Shard& shard, Queue& queue) NO_THREAD_SAFETY_ANALYSIS {
   const int64_t due_ms = std::clamp<int64_t>(queue.next_due_ms(), 0, kNothingDue);
   const int64_t due_steady = std::max<int64_t>(queue.next_due_steady(), 0);
   QueueTimers& timers = shard.queue_timers;
+  if (queue.listed_due_ms == kNeverMs) {
+    timers.by_name.insert(static_cast<uint64_t>(queue.database), first_bytes(queue.key), &queue);
+  }
   if (due_ms != queue.listed_due_ms) {
     relist(timers.by_time, queue.listed_due_ms, due_ms, &queue);
     if (due_ms != kNothingDue) lower(shard.next_due_queue_ms, due_ms);
@@ -94,6 +110,11 @@ void set_queue_due_times(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
 }
 
 void unlist_queue_timers(Shard& shard, Queue& queue) NO_THREAD_SAFETY_ANALYSIS {
+  if (queue.listed_due_ms != kNeverMs) {
+    const bool was_there = shard.queue_timers.by_name.erase(static_cast<uint64_t>(queue.database),
+                                                            first_bytes(queue.key), &queue);
+    CHECK(was_there);
+  }
   relist(shard.queue_timers.by_time, queue.listed_due_ms, kNeverMs, &queue);
   relist(shard.queue_timers.by_steady, queue.listed_due_steady, kNeverMs, &queue);
 }

@@ -22,11 +22,17 @@ class Unit;
 struct Shard;
 struct Times;
 
-// The queues of a shard by the time at which QueueWork::run_timers has work for them, and those
-// that are gone but not yet freed. Owns only the latter.
+// The queues of a shard by their names, by the time at which QueueWork::run_timers has work for
+// them, and those that are gone but not yet freed. Owns only the latter.
 struct QueueTimers {
-  OrderedIndex<Queue*> by_time;    // all of them: queue_timers.cc says where
-  OrderedIndex<Queue*> by_steady;  // (Queue::listed_due_steady, 0)
+  // Names in the order of their bytes.
+  struct ByKey {
+    bool operator()(const Queue* a, const Queue* b) const;
+  };
+
+  OrderedIndex<Queue*, ByKey> by_name;  // all of them: (Queue::database, the name's first bytes)
+  OrderedIndex<Queue*> by_time;         // all of them: queue_timers.cc says where
+  OrderedIndex<Queue*> by_steady;       // (Queue::listed_due_steady, 0)
   std::deque<Queue*> dying;
 
   QueueTimers() = default;

@@ -12,8 +12,8 @@ namespace {
 
 using Index = OrderedIndex<Job*>;
 
-// The indexes that a walk goes through, and the letters of their cursors. All but kScan are walked
-// by (major, minor).
+// The indexes that a walk goes through, and the letters of their cursors, capital ones where it
+// goes from the newest on. All but kScan are walked by (major, minor).
 enum class Part : char {
   kScan = 's',       // the map of ids
   kWorker = 'w',     // the leases of one worker
@@ -49,6 +49,15 @@ Index::Iterator behind(const Index& index, const Place& place) {
   return index.lower_bound(place.major, place.minor + 1);
 }
 
+// The same for walks from the end on.
+Index::Iterator ahead_of(const Index& index, const Place& place) {
+  if (!place.begun) return index.last();
+  auto at = index.lower_bound(place.major, place.minor);
+  if (!at.valid()) return index.last();
+  at.prev();
+  return at;
+}
+
 class Walk {
  public:
   Walk(const Queue& queue, const Selector& selector, size_t limit, int64_t now_ms, JobPage& page,
@@ -66,6 +75,15 @@ class Walk {
  private:
   std::vector<Part> plan(JobOrder order) const;
   std::vector<Part> plan_indexes() const;
+  Part ended_part() const;
+  char letter(Part part) const {
+    const char small = static_cast<char>(part);
+    return newest_first_ ? static_cast<char>(small - 'a' + 'A') : small;
+  }
+  Index::Iterator begin(const Index& index, const Place& from) const {
+    return newest_first_ ? ahead_of(index, from) : behind(index, from);
+  }
+  void advance(Index::Iterator& at) const { newest_first_ ? at.prev() : at.next(); }
   bool wants(JobStates states) const { return (states_ & states) != 0; }
   bool wants(JobState state) const { return wants(state_bit(state)); }
   bool may_match(Part part) const;
@@ -97,6 +115,7 @@ class Walk {
   size_t bytes_ = 0;
   JobStates states_ = 0;
   JobOrder order_ = JobOrder::kNone;
+  bool newest_first_ = false;
   const Group* group_ = nullptr;  // where the selector names one
   size_t examined_ = 0;
 };
@@ -134,7 +153,7 @@ void append_number(std::string& text, uint64_t value) {
 
 void Walk::stop(Part part, const Place& place) {
   std::string& text = page_.cursor;
-  text.assign(1, static_cast<char>(part));
+  text.assign(1, letter(part));
   if (part == Part::kBands) {
     append_number(text, static_cast<uint64_t>(place.band));
     text += '-';
@@ -173,6 +192,13 @@ std::vector<Part> Walk::plan_indexes() const {
   return parts;
 }
 
+// By end: of failed jobs alone where the others are not wanted, as there may be many of those.
+Part Walk::ended_part() const {
+  if (!wants(JobState::kCompleted) && !wants(JobState::kCancelled)) return Part::kFailed;
+  if (!wants(JobState::kFailed) && !wants(JobState::kExpired)) return Part::kSucceeded;
+  return Part::kEnded;
+}
+
 // What a walk in this order goes through, whatever the queue holds at the moment.
 std::vector<Part> Walk::plan(JobOrder order) const {
   if (selector_.worker) {
@@ -188,10 +214,11 @@ std::vector<Part> Walk::plan(JobOrder order) const {
       if (wants(JobState::kPending)) parts.push_back(Part::kBands);
       return parts;
     case JobOrder::kAge:
+    case JobOrder::kAgeDesc:
       if (wants(JobState::kActive)) parts.push_back(Part::kRuns);
       if (wants(JobState::kPending)) parts.push_back(Part::kReleases);
       if (wants(JobState::kDelayed)) parts.push_back(Part::kDelays);
-      if (wants(kTerminalStates)) parts.push_back(Part::kEnded);
+      if (wants(kTerminalStates)) parts.push_back(ended_part());
       return parts;
     case JobOrder::kDeadline:
       if (wants(JobState::kActive)) parts.push_back(Part::kLeases);
@@ -204,6 +231,7 @@ std::vector<Part> Walk::plan(JobOrder order) const {
 
 bool Walk::run(JobOrder order, Bytes cursor) {
   order_ = order;
+  newest_first_ = order == JobOrder::kAgeDesc;
   states_ = selector_.states == 0 ? static_cast<JobStates>(0xff) : selector_.states;
   const bool fresh = cursor == "0";
   bool group_missing = false;
@@ -226,7 +254,7 @@ bool Walk::run(JobOrder order, Bytes cursor) {
   if (fresh) {
     std::erase_if(parts, [&](Part part) { return !may_match(part); });
   } else {
-    while (at < parts.size() && static_cast<char>(parts[at]) != cursor[0]) ++at;
+    while (at < parts.size() && letter(parts[at]) != cursor[0]) ++at;
     if (at == parts.size() || !parse_place(cursor.substr(1), parts[at], place)) return false;
   }
   if (group_missing) return true;  // the group exists as long as one of its jobs
@@ -249,7 +277,7 @@ bool Walk::offer(Job* job) {
 }
 
 bool Walk::too_young(Part part, const Job& job) const {
-  if (!selector_.older_ms) return false;
+  if (!selector_.older_ms || newest_first_) return false;
   const bool by_age = part == Part::kRuns || part == Part::kSucceeded || part == Part::kFailed ||
                       part == Part::kEnded;
   return by_age && age_ms(job, now_ms_) < *selector_.older_ms;
@@ -297,7 +325,7 @@ bool Walk::walk_map(uint64_t from) {
 }
 
 bool Walk::walk_index(Part part, const Index& index, const Place& from) {
-  for (auto at = behind(index, from); at.valid(); at.next()) {
+  for (auto at = begin(index, from); at.valid(); advance(at)) {
     Job* job = at.value();
     if (too_young(part, *job)) return true;
     if (part == Part::kDelays) job = Queue::ticket_owner(job);
@@ -336,12 +364,14 @@ bool Walk::walk_bands(const Place& from) {
 }
 
 bool Walk::merge(Part part, int band, const std::vector<const Index*>& indexes, const Place& from) {
-  const auto later = [](const Index::Iterator& a, const Index::Iterator& b) {
-    return std::tuple(a.major(), a.minor()) > std::tuple(b.major(), b.minor());
+  const auto later = [&](const Index::Iterator& a, const Index::Iterator& b) {
+    const auto key_a = std::tuple(a.major(), a.minor());
+    const auto key_b = std::tuple(b.major(), b.minor());
+    return newest_first_ ? key_a < key_b : key_a > key_b;
   };
-  std::vector<Index::Iterator> heads;  // a heap, the earliest first
+  std::vector<Index::Iterator> heads;  // a heap, the one whose turn it is first
   for (const Index* index : indexes) {
-    const auto head = behind(*index, from);
+    const auto head = begin(*index, from);
     if (head.valid()) heads.push_back(head);
   }
   std::make_heap(heads.begin(), heads.end(), later);
@@ -354,7 +384,7 @@ bool Walk::merge(Part part, int band, const std::vector<const Index*>& indexes, 
       stop(part, {.band = band, .major = at.major(), .minor = at.minor()});
       return false;
     }
-    at.next();
+    advance(at);
     if (at.valid()) {
       std::push_heap(heads.begin(), heads.end(), later);
     } else {
@@ -369,15 +399,19 @@ bool Walk::walk_worker(const Place& from) {
   if (worker == nullptr) return true;
   const auto key = [&](const Job* job) {
     const JobRun& run = *job->run();
-    const int64_t major = order_ == JobOrder::kAge        ? run.started_ms
+    const bool by_age = order_ == JobOrder::kAge || newest_first_;
+    const int64_t major = by_age                          ? run.started_ms
                           : order_ == JobOrder::kDeadline ? run.due_steady()
                                                           : 0;
     return std::tuple(static_cast<uint64_t>(major), run.token);
   };
   std::vector<Job*> jobs = worker->active;
-  std::sort(jobs.begin(), jobs.end(), [&](Job* a, Job* b) { return key(a) < key(b); });
+  const auto comes_before = [&](const auto& a, const auto& b) {
+    return newest_first_ ? b < a : a < b;
+  };
+  std::sort(jobs.begin(), jobs.end(), [&](Job* a, Job* b) { return comes_before(key(a), key(b)); });
   for (Job* job : jobs) {
-    if (from.begun && key(job) <= std::tuple(from.major, from.minor)) continue;
+    if (from.begun && !comes_before(std::tuple(from.major, from.minor), key(job))) continue;
     if (offer(job)) continue;
     const auto [major, minor] = key(job);
     stop(Part::kWorker, {.major = major, .minor = minor});

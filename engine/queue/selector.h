@@ -75,6 +75,7 @@ enum class JobOrder : uint8_t {
   kRank,      // pending jobs as they stand: by band, then rank
   kAge,       // active ones by their start, pending ones by rank whatever the band, delayed ones by
               // their time, ended ones by their end
+  kAgeDesc,   // the same, of each the newest first
   kDeadline,  // active ones by the end of lease or MAXRUN, delayed ones by their time, pending ones
               // with a TTL by its end
   kDispatch,  // pending jobs as pops would take them (dispatch_order.h): Q.LIST alone, no walk

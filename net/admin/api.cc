@@ -35,6 +35,19 @@ void respond_json(Exchange& exchange, const json& value, unsigned status) {
   exchange.respond(std::move(response));
 }
 
+void JsonList::add(const json& element) {
+  if (size_++ != 0) elements_ += ',';
+  elements_ += dump_json(element);
+}
+
+void JsonList::respond(Exchange& exchange, const json& cursor) {
+  HttpResponse response;
+  response.body.reserve(elements_.size() + 600);
+  response.body.append("{\"cursor\":").append(dump_json(cursor)).append(",\"");
+  response.body.append(member_).append("\":[").append(elements_).append("]}");
+  exchange.respond(std::move(response));
+}
+
 bool respond_error(Exchange& exchange, const RespValue& reply) {
   if (!reply.is_error()) return false;
   exchange.respond(problem_of_error(reply.text));

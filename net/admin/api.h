@@ -25,6 +25,23 @@ inline constexpr const char* kNoJobId =
 inline constexpr int64_t kMaxWaitMs = 60'000;
 
 void respond_json(Exchange& exchange, const nlohmann::json& value, unsigned status = 200);
+// An answer of one member that is a long array, beside `cursor`: each element becomes text as it
+// comes, so that the answer can be made in several turns.
+class JsonList {
+ public:
+  explicit JsonList(const char* member) : member_(member) {}
+
+  void add(const nlohmann::json& element);
+  size_t size() const { return size_; }
+  // Once. A cursor of null: that was the end of the list.
+  void respond(Exchange& exchange, const nlohmann::json& cursor);
+
+ private:
+  const char* member_;
+  std::string elements_;
+  size_t size_ = 0;
+};
+
 // True, with the problem responded, where the reply is an error.
 bool respond_error(Exchange& exchange, const RespValue& reply);
 // The same where a script keeps the shards, of this very thread perhaps: for what locks them

@@ -1,12 +1,15 @@
 // Routes about jobs: list, add, show, move, cancel, retry, purge.
 #include <algorithm>
 #include <initializer_list>
+#include <memory>
+#include <utility>
 
 #include "engine/base/numbers.h"
 #include "engine/queue/job_id.h"
 #include "engine/queue/selector.h"
 #include "net/admin/api.h"
 #include "net/admin/routes.h"
+#include "net/turns.h"
 
 namespace sluice {
 
@@ -37,14 +40,9 @@ const std::vector<OptionRow>& add_options() {
   return rows;
 }
 
-// Q.LIST's options of a query besides the selector.
-const std::vector<OptionRow>& list_options() {
-  static const std::vector<OptionRow> rows = {{"by", "BY"},
-                                              {"count", "COUNT", OptionType::kInteger},
-                                              {"cursor", "CURSOR"},
-                                              {"with", "WITH", OptionType::kTexts}};
-  return rows;
-}
+// Jobs on a page of a list.
+constexpr int64_t kUsualPage = 100;
+constexpr int64_t kMaxPage = 1000;
 
 void append(std::initializer_list<const Words*> parts, Words& words) {
   for (const Words* part : parts) words.insert(words.end(), part->begin(), part->end());
@@ -55,21 +53,110 @@ json cursor_of(const RespValue& reply) {
   return cursor == "0" ? json(nullptr) : json(cursor);
 }
 
+size_t text_bytes(const RespValue& value) {
+  size_t bytes = value.text.size();
+  for (const RespValue& item : value.items) bytes += text_bytes(item);
+  return bytes;
+}
+
+// A page of Q.LIST, made of several where it is long: they take several turns.
+class JobList {
+ public:
+  // `words` without COUNT and CURSOR.
+  JobList(Exchange& exchange, Words words, std::string cursor, size_t count)
+      : exchange_(exchange.shared_from_this()),
+        words_(std::move(words)),
+        cursor_(std::move(cursor)),
+        count_(count) {}
+
+  // A piece; false: that was the last one.
+  bool go_on();
+
+ private:
+  static constexpr size_t kMostAtOnce = 50;
+  static constexpr size_t kBytesAtOnce = 64 << 10;
+  static constexpr size_t kMaxBytes = 4 << 20;  // as in Q.LIST
+
+  const std::shared_ptr<Exchange> exchange_;
+  const Words words_;
+  std::string cursor_;
+  const size_t count_;
+  size_t step_ = 8;
+  size_t bytes_ = 0;
+  JsonList list_{"jobs"};
+};
+
+bool JobList::go_on() {
+  if (exchange_->cut_off()) return false;
+  const size_t wanted = std::min(step_, count_ - list_.size());
+  Words words = words_;
+  words.insert(words.begin() + 2, {"CURSOR", cursor_, "COUNT", std::to_string(wanted)});
+  const RespValue reply = exchange_->run(words);
+  if (respond_error(*exchange_, reply)) return false;
+  const std::vector<RespValue>& jobs = reply.items[1].items;
+  const size_t bytes = text_bytes(reply);
+  for (const RespValue& job : jobs) list_.add(resp_to_json(job));
+  bytes_ += bytes;
+  cursor_ = reply.items[0].text;
+  // Fewer than wanted: the command has looked at as many jobs as it may, or told as many bytes.
+  if (cursor_ == "0" || jobs.size() < wanted || list_.size() >= count_ || bytes_ >= kMaxBytes) {
+    list_.respond(*exchange_, cursor_of(reply));
+    return false;
+  }
+  const size_t fitting = std::max<size_t>(1, kBytesAtOnce * jobs.size() / bytes);
+  step_ = std::min({2 * step_, fitting, kMostAtOnce});
+  return true;
+}
+
+// Who asks for jobs that have ended alone looks for the last ones.
+bool means_ended(const SelectorWords& selector) {
+  JobStates states = 0;
+  for (size_t i = 1; i < selector.states.size(); i += 2) {
+    JobState state{};
+    if (!parse_job_state(selector.states[i], state)) return false;
+    states |= state_bit(state);
+  }
+  return states != 0 && (states & kLiveStates) == 0;
+}
+
+// The next jobs in the order of dispatch are told of one moment, and are few.
+void list_next(Exchange& exchange, Words words, int64_t count) {
+  words.insert(words.end(), {"COUNT", std::to_string(count)});
+  const RespValue reply = exchange.run(words);
+  if (respond_error(exchange, reply)) return;
+  respond_json(exchange, {{"jobs", resp_to_json(reply.items[1])}, {"cursor", cursor_of(reply)}});
+}
+
 void list_jobs(Exchange& exchange) {
   QueryReader query(exchange);
   Words words = {"Q.LIST", exchange.path("queue")};
-  query.options(list_options(), words);
+  const std::string by = query.text("by").value_or("");
+  if (!by.empty()) words.insert(words.end(), {"BY", by});
+  const std::optional<bool> desc = query.boolean("desc");
+  if (desc && !equals_ignore_case(by, "AGE")) query.fail("desc", "goes with by=age");
+  const std::optional<int64_t> count = query.integer("count", 1, kMaxPage);
+  const std::optional<std::string> cursor = query.text("cursor");
+  query.options({{"with", "WITH", OptionType::kTexts}}, words);
   SelectorWords selector = read_selector(query);
   if (query.failed()) return;
+  if (by.empty() && means_ended(selector)) words.insert(words.end(), {"BY", "AGE", "DESC"});
+  if (desc.value_or(false)) words.emplace_back("DESC");
   if (selector.means_something() || !selector.limit.empty()) {
     // What is only bounded is a list of all jobs.
     if (!selector.means_something()) selector.others = {"ALL"};
     words.emplace_back("WHERE");
     append({&selector.states, &selector.others, &selector.limit}, words);
   }
-  const RespValue reply = exchange.run(words);
-  if (respond_error(exchange, reply)) return;
-  respond_json(exchange, {{"jobs", resp_to_json(reply.items[1])}, {"cursor", cursor_of(reply)}});
+  if (equals_ignore_case(by, "DISPATCH") && !cursor) {
+    return list_next(exchange, std::move(words), count.value_or(kUsualPage));
+  }
+  const int64_t limit =
+      selector.limit.empty() ? kMaxPage : parse_i64(selector.limit[1]).value_or(kMaxPage);
+  const int64_t usual = selector.limit.empty() ? kUsualPage : limit;
+  const auto most = std::clamp<int64_t>(std::min(count.value_or(usual), limit), 1, kMaxPage);
+  const auto list = std::make_shared<JobList>(exchange, std::move(words), cursor.value_or("0"),
+                                              static_cast<size_t>(most));
+  work_in_turns(exchange.engine().thread(), [list] { return list->go_on(); });
 }
 
 void add_job(Exchange& exchange) {
@@ -306,6 +393,7 @@ std::vector<Route> job_routes() {
        .handler = list_jobs,
        .summary = "The jobs that a selector chooses, page by page.",
        .parameters = with_selector({{"by", "string", "rank, age, deadline or dispatch"},
+                                    {"desc", "boolean", "with by=age: the newest first"},
                                     {"count", "integer", "at most so many"},
                                     {"cursor", "string", "where the page before ended"},
                                     {"with", "string", "payload or result; may be repeated"}}),

@@ -52,6 +52,8 @@ class MetricSet {
                  std::span<const int64_t> bounds_ms, BucketCounts counts, int64_t start_ms);
 
   const std::map<std::string, MetricFamily>& families() const { return families_; }
+  // Frees the first family, for those who render one after the other.
+  void drop_first() { families_.erase(families_.begin()); }
 
  private:
   MetricFamily& family(const char* name, MetricFamily::Type type, const char* help);

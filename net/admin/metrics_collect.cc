@@ -2,11 +2,11 @@
 // sluice_.
 #include "net/admin/metrics_collect.h"
 
-#include <array>
 #include <initializer_list>
 #include <optional>
 
 #include "engine/base/numbers.h"
+#include "net/admin/metrics_queues.h"
 #include "net/http/http_service.h"
 #include "net/io_thread.h"
 #include "net/turns.h"
@@ -15,38 +15,10 @@ namespace sluice {
 
 namespace {
 
-// 1 ms to four hours.
-constexpr std::array<int64_t, 22> kBoundsMs = {
-    1,       2,       5,         10,        25,        50,        100,    250,
-    500,     1000,    2500,      5000,      10'000,    30'000,    60'000, 120'000,
-    300'000, 600'000, 1'800'000, 3'600'000, 7'200'000, 14'400'000};
-constexpr size_t kShownGroups = 20;
-
 struct FieldRow {
   const char* field;
   const char* name;
   const char* help;
-};
-
-// Of Q.STATS.
-constexpr FieldRow kQueueGauges[] = {
-    {"pending", "queue_depth", "Jobs that may run as soon as there is room."},
-    {"active", "queue_active", "Jobs that run."},
-    {"delayed", "queue_delayed", "Jobs that wait for their time."},
-    {"blocked", "queue_blocked", "Jobs that wait for other jobs."},
-    {"waiting", "queue_waiting", "Pending, delayed and blocked jobs, and successors."},
-    {"waiting_pops", "queue_waiting_pops", "Workers that wait for a job."},
-    {"slots", "queue_slots_used", "Slots in use."},
-    {"max_active", "queue_slots_max", "The cap on slots that counts now; 0: none."},
-};
-constexpr FieldRow kQueueCounters[] = {
-    {"added", "queue_enqueue_total", "Jobs that were added."},
-    {"started", "queue_schedule_total", "Runs that were begun."},
-    {"completed", "queue_completed_total", "Jobs that were completed."},
-    {"failed", "queue_failed_total", "Jobs that have failed."},
-    {"expired", "queue_expired_total", "Jobs whose time to wait was over."},
-    {"cancelled", "queue_cancelled_total", "Jobs that were cancelled."},
-    {"reclaimed", "queue_reclaimed_total", "Leases that ran out."},
 };
 
 // Of INFO.
@@ -97,15 +69,21 @@ class Collector {
   Collector(EngineClient& client, std::shared_ptr<User> user)
       : client_(client), user_(std::move(user)), state_(client.thread().state()) {}
 
-  void queue(const QueueName& name);
+  // What is told of a queue; nothing: it is gone, or not for this user.
+  std::optional<QueueSeries> queue(const QueueName& name);
+  void put(const QueueSeriesSet::Line& line);
+  void put_rest(const std::map<int, QueueSeries>& rest);
+  // Of a queue that has lines of its own.
+  void put(const QueueName& name, const LargestGroups& largest);
   void server();
   void http(const HttpService& service);
   MetricSet take() { return std::move(metrics_); }
 
  private:
   RespValue run(int database, std::initializer_list<Bytes> arguments);
-  void details(const QueueName& name, const MetricLabels& labels, const RespValue& stats);
-  void groups(const QueueName& name, const MetricLabels& labels);
+  static MetricLabels labels(int database, const std::string& queue) {
+    return {{"db", std::to_string(database)}, {"queue", queue}};
+  }
   void journal();
   void exports();
   // A counter that this process began to count.
@@ -127,67 +105,32 @@ RespValue Collector::run(int database, std::initializer_list<Bytes> arguments) {
   return client_.run({arguments.begin(), arguments.size()});
 }
 
-void Collector::groups(const QueueName& name, const MetricLabels& labels) {
-  const LargestGroups largest = largest_groups(*state_.engine, name, kShownGroups);
-  client_.raise_gate(largest.gate);
-  for (const GroupCount& group : largest.groups) {
-    MetricLabels with_group = labels;
+std::optional<QueueSeries> Collector::queue(const QueueName& name) {
+  const RespValue stats = run(name.database, {"Q.STATS", name.name});
+  if (!stats.is_map()) return std::nullopt;
+  QueueBuckets buckets = queue_buckets(*state_.engine, name, kMetricBoundsMs);
+  client_.raise_gate(buckets.gate);
+  return QueueSeries(stats, std::move(buckets));
+}
+
+void Collector::put(const QueueSeriesSet::Line& line) {
+  line.series.put(labels(line.queue.database, line.queue.name), metrics_);
+}
+
+void Collector::put_rest(const std::map<int, QueueSeries>& rest) {
+  for (const auto& [database, series] : rest) series.put(labels(database, "*"), metrics_);
+}
+
+void Collector::put(const QueueName& name, const LargestGroups& largest) {
+  client_.raise_gate(largest.gate());
+  for (const GroupCount& group : largest.groups()) {
+    MetricLabels with_group = labels(name.database, name.name);
     with_group.emplace_back("group", group.name);
     metrics_.gauge("queue_group_depth", "Pending jobs of the groups with the most jobs.",
                    with_group, static_cast<double>(group.pending));
     metrics_.gauge("queue_group_active", "Active jobs of the groups with the most jobs.",
                    with_group, static_cast<double>(group.active));
   }
-}
-
-void Collector::details(const QueueName& name, const MetricLabels& labels, const RespValue& stats) {
-  const RespValue& depths = stats.at("by_priority");
-  for (size_t i = 0; i + 1 < depths.items.size(); i += 2) {
-    MetricLabels with_band = labels;
-    with_band.emplace_back("priority", depths.items[i].text);
-    metrics_.gauge("queue_priority_depth", "Pending jobs by priority.", with_band,
-                   depths.items[i + 1].as_number());
-  }
-  const int64_t since_ms = stats.at("since").integer;
-  QueueBuckets buckets = queue_buckets(*state_.engine, name, kBoundsMs);
-  client_.raise_gate(buckets.gate);
-  metrics_.gauge("queue_paused", "1: nothing is popped, as its configuration says.", labels,
-                 buckets.pops_paused ? 1 : 0);
-  for (BandBuckets& band : buckets.bands) {
-    MetricLabels with_band = labels;
-    with_band.emplace_back("priority", band.band);
-    metrics_.histogram("queue_wait_time_seconds", "From when a job might run to its start.",
-                       with_band, kBoundsMs, std::move(band.wait_ms), since_ms);
-    metrics_.histogram("queue_run_time_seconds", "From the start of a run to its end.", with_band,
-                       kBoundsMs, std::move(band.run_ms), since_ms);
-  }
-}
-
-void Collector::queue(const QueueName& name) {
-  const RespValue stats = run(name.database, {"Q.STATS", name.name});
-  if (!stats.is_map()) return;
-  const MetricLabels labels = {{"db", std::to_string(name.database)}, {"queue", name.name}};
-  for (const FieldRow& row : kQueueGauges) {
-    metrics_.gauge(row.name, row.help, labels, stats.at(row.field).as_number());
-  }
-  // They outlive the process, and nothing says when they began.
-  for (const FieldRow& row : kQueueCounters) {
-    metrics_.counter(row.name, row.help, labels, stats.at(row.field).as_number(), 0);
-  }
-  const RespValue& rejected = stats.at("rejected");
-  for (size_t i = 0; i + 1 < rejected.items.size(); i += 2) {
-    MetricLabels with_reason = labels;
-    with_reason.emplace_back("reason", rejected.items[i].text);
-    metrics_.counter("queue_rejected_total", "Jobs that were refused.", with_reason,
-                     rejected.items[i + 1].as_number(), stats.at("since").integer);
-  }
-  metrics_.gauge("queue_oldest_seconds",
-                 "For how long the longest-waiting pending job has been due.", labels,
-                 stats.at("oldest_ms").as_number() / 1000);
-  metrics_.gauge("queue_timer_lag_seconds", "How late the queue's timers run.", labels,
-                 stats.at("timer_lag_ms").as_number() / 1000);
-  details(name, labels, stats);
-  groups(name, labels);
 }
 
 std::optional<double> info_number(Bytes info, const std::string& field) {
@@ -257,11 +200,16 @@ void Collector::http(const HttpService& service) {
   counter("sluice_http_timeouts_total", "HTTP clients that were too slow.", counters.timeouts);
 }
 
-// One collection, a queue at a time.
+// One collection: all queues are looked at, then those with the most jobs are put down with their
+// groups, then the server.
 class Collection {
  public:
   Collection(EngineClient& client, MetricsRequest request)
-      : thread_(client.thread()), request_(std::move(request)), collector_(client, request_.user) {}
+      : thread_(client.thread()),
+        request_(std::move(request)),
+        collector_(client, request_.user),
+        series_(static_cast<size_t>(
+            thread_.state().limits.metrics_queues.load(std::memory_order_relaxed))) {}
 
   // False: that was the end.
   bool go_on();
@@ -270,13 +218,47 @@ class Collection {
   bool busy() const {
     return thread_.nested() || thread_.engine().script_busy.load(std::memory_order_relaxed);
   }
+  // These two do a piece; false: there was nothing left.
+  bool look();
+  bool put();
 
   IoThread& thread_;
   const MetricsRequest request_;
   Collector collector_;
-  std::optional<std::vector<QueueName>> names_;
-  size_t next_ = 0;
+  QueueWalk walk_;
+  std::vector<QueueName> names_;  // to be looked at next, from the back
+  QueueSeriesSet series_;
+  std::optional<LargestGroups> groups_;  // of the last line of series_
 };
+
+bool Collection::look() {
+  constexpr size_t kNamesAtOnce = 100;
+  if (names_.empty()) {
+    names_ = walk_.next(thread_.engine(), kNamesAtOnce);
+    return !names_.empty();
+  }
+  if (auto series = collector_.queue(names_.back())) {
+    series_.take(std::move(names_.back()), std::move(*series));
+  }
+  names_.pop_back();
+  return true;
+}
+
+bool Collection::put() {
+  constexpr size_t kShownGroups = 20;
+  std::vector<QueueSeriesSet::Line>& lines = series_.lines();
+  if (lines.empty()) return false;
+  const QueueSeriesSet::Line& line = lines.back();
+  if (!groups_) {
+    collector_.put(line);
+    groups_.emplace(line.queue, kShownGroups);
+  }
+  if (groups_->go_on(thread_.engine())) return true;
+  collector_.put(line.queue, *groups_);
+  groups_.reset();
+  lines.pop_back();
+  return true;
+}
 
 bool Collection::go_on() {
   if (!request_.wanted()) return false;
@@ -284,11 +266,8 @@ bool Collection::go_on() {
     request_.then(std::nullopt);
     return false;
   }
-  if (!names_) names_ = queue_names(thread_.engine());
-  if (next_ < names_->size()) {
-    collector_.queue((*names_)[next_++]);
-    return true;
-  }
+  if (look() || put()) return true;
+  collector_.put_rest(series_.rest());
   collector_.server();
   if (request_.http != nullptr) collector_.http(*request_.http);
   request_.then(collector_.take());

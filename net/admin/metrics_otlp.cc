@@ -1,7 +1,9 @@
 #include "net/admin/metrics_otlp.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "engine/base/numbers.h"
 #include "net/http/json_text.h"
@@ -13,12 +15,18 @@ namespace {
 
 using nlohmann::json;
 
+constexpr size_t kPointsAtOnce = 32;
+
+}  // namespace
+
 // Written as text at once: a tree of a thousand queues would hold up the thread for longer.
 class OtlpWriter {
  public:
   explicit OtlpWriter(int64_t now_ms) : time_("\"timeUnixNano\":" + nanoseconds(now_ms)) {}
 
-  void family(const std::string& name, const MetricFamily& family);
+  // Some points more of a family; false: that was the end of it, and the next call is about the
+  // next one.
+  bool go_on(const std::string& name, const MetricFamily& family);
   template <class Pairs>
   void attributes(const Pairs& pairs);
   void raw(Bytes text) { out_ += text; }
@@ -30,12 +38,18 @@ class OtlpWriter {
   static std::string nanoseconds(int64_t ms) { return '"' + std::to_string(ms) + "000000\""; }
   static std::string text(const std::string& value) { return dump_json(json(name_to_json(value))); }
 
+  void begin_family(const std::string& name, const MetricFamily& family);
   void begin_point(const MetricLabels& labels, int64_t start_ms);
+  void point(const MetricFamily& family, const MetricFamily::Point& point);
   void distribution(const MetricFamily& family, const MetricFamily::Distribution& distribution);
 
   const std::string time_;
   std::string out_;
+  bool first_family_ = true;
+  size_t next_ = 0;  // of the family: its points, or its distributions
 };
+
+namespace {
 
 const char* unit_of(Bytes name) {
   if (name.ends_with("_total")) name.remove_suffix(6);
@@ -43,6 +57,8 @@ const char* unit_of(Bytes name) {
   if (name.ends_with("_bytes")) return "By";
   return "1";
 }
+
+}  // namespace
 
 template <class Pairs>
 void OtlpWriter::attributes(const Pairs& pairs) {
@@ -84,56 +100,70 @@ void OtlpWriter::distribution(const MetricFamily& family,
   out_ += "]}";
 }
 
-void OtlpWriter::family(const std::string& name, const MetricFamily& family) {
+void OtlpWriter::begin_family(const std::string& name, const MetricFamily& family) {
   constexpr Bytes kCumulative = "\"aggregationTemporality\":2,";
+  if (!std::exchange(first_family_, false)) out_ += ',';
   out_ += "{\"name\":" + text(name) + ",\"description\":" + text(family.help) + ",\"unit\":\"" +
           unit_of(name) + "\",";
-  const char* separator = "";
   if (family.type == MetricFamily::Type::kHistogram) {
-    out_.append("\"histogram\":{").append(kCumulative).append("\"dataPoints\":[");
-    for (const MetricFamily::Distribution& line : family.distributions) {
-      out_ += separator;
-      distribution(family, line);
-      separator = ",";
-    }
-    out_ += "]}}";
-    return;
+    out_.append("\"histogram\":{").append(kCumulative);
+  } else if (family.type == MetricFamily::Type::kCounter) {
+    out_.append("\"sum\":{\"isMonotonic\":true,").append(kCumulative);
+  } else {
+    out_ += "\"gauge\":{";
   }
-  const bool counts = family.type == MetricFamily::Type::kCounter;
-  out_ += counts ? "\"sum\":{\"isMonotonic\":true," : "\"gauge\":{";
-  if (counts) out_ += kCumulative;
   out_ += "\"dataPoints\":[";
-  for (const MetricFamily::Point& point : family.points) {
-    out_ += separator;
-    begin_point(point.labels, point.start_ms);
-    if (counts) {
-      out_ += ",\"asInt\":" + quoted(std::llround(point.value)) + '}';
+}
+
+void OtlpWriter::point(const MetricFamily& family, const MetricFamily::Point& point) {
+  begin_point(point.labels, point.start_ms);
+  if (family.type == MetricFamily::Type::kCounter) {
+    out_ += ",\"asInt\":" + quoted(std::llround(point.value)) + '}';
+  } else {
+    out_ += ",\"asDouble\":" + format_double(point.value) + '}';
+  }
+}
+
+bool OtlpWriter::go_on(const std::string& name, const MetricFamily& family) {
+  if (next_ == 0) begin_family(name, family);
+  const size_t size = family.points.size() + family.distributions.size();
+  const size_t end = std::min(size, next_ + kPointsAtOnce);
+  for (; next_ < end; ++next_) {
+    if (next_ != 0) out_ += ',';
+    if (family.type == MetricFamily::Type::kHistogram) {
+      distribution(family, family.distributions[next_]);
     } else {
-      out_ += ",\"asDouble\":" + format_double(point.value) + '}';
+      point(family, family.points[next_]);
     }
-    separator = ",";
   }
+  if (next_ < size) return true;
   out_ += "]}}";
+  next_ = 0;
+  return false;
 }
 
-}  // namespace
+MetricsOtlp::MetricsOtlp(MetricSet metrics, const OtlpResource& resource, int64_t now_ms)
+    : metrics_(std::move(metrics)), writer_(std::make_unique<OtlpWriter>(now_ms)) {
+  writer_->raw("{\"resourceMetrics\":[{\"resource\":{");
+  writer_->attributes(resource);
+  writer_->raw("},\"scopeMetrics\":[{\"scope\":{\"name\":\"sluice\",\"version\":\"");
+  writer_->raw(kSluiceVersion);
+  writer_->raw("\"},\"metrics\":[");
+}
 
-std::string metrics_otlp(const MetricSet& metrics, const OtlpResource& resource, int64_t now_ms) {
-  OtlpWriter writer(now_ms);
-  writer.raw("{\"resourceMetrics\":[{\"resource\":{");
-  writer.attributes(resource);
-  writer.raw("},\"scopeMetrics\":[{\"scope\":{\"name\":\"sluice\",\"version\":\"");
-  writer.raw(kSluiceVersion);
-  writer.raw("\"},\"metrics\":[");
-  const char* separator = "";
-  for (const auto& [name, family] : metrics.families()) {
-    writer.raw(separator);
-    writer.family(name, family);
-    separator = ",";
+MetricsOtlp::~MetricsOtlp() = default;
+
+bool MetricsOtlp::go_on() {
+  if (metrics_.families().empty()) {
+    writer_->raw("]}]}]}");
+    return false;
   }
-  writer.raw("]}]}]}");
-  return writer.take();
+  const auto& [name, family] = *metrics_.families().begin();
+  if (!writer_->go_on(name, family)) metrics_.drop_first();
+  return true;
 }
+
+std::string MetricsOtlp::take() { return writer_->take(); }
 
 std::string otlp_rejection(Bytes answer) {
   const json value = parse_json(answer);

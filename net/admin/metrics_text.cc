@@ -75,12 +75,10 @@ const char* type_name(MetricFamily::Type type) {
 }  // namespace
 
 MetricsText::MetricsText(MetricSet metrics, bool open_metrics)
-    : metrics_(std::move(metrics)),
-      open_metrics_(open_metrics),
-      family_(metrics_.families().begin()) {}
+    : metrics_(std::move(metrics)), open_metrics_(open_metrics) {}
 
 void MetricsText::begin_family() {
-  const auto& [name, family] = *family_;
+  const auto& [name, family] = *metrics_.families().begin();
   // OpenMetrics names a counter's family without the suffix of its samples.
   std::string shown = name;
   if (open_metrics_ && family.type == MetricFamily::Type::kCounter) {
@@ -95,11 +93,11 @@ void MetricsText::begin_family() {
 }
 
 bool MetricsText::go_on() {
-  if (family_ == metrics_.families().end()) {
+  if (metrics_.families().empty()) {
     if (open_metrics_) text_ += "# EOF\n";
     return false;
   }
-  const auto& [name, family] = *family_;
+  const auto& [name, family] = *metrics_.families().begin();
   if (point_ == 0 && distribution_ == 0) begin_family();
   for (size_t i = 0; i < kPointsAtOnce && point_ < family.points.size(); ++i) {
     const MetricFamily::Point& point = family.points[point_++];
@@ -110,7 +108,7 @@ bool MetricsText::go_on() {
     put_distribution(text_, name, bounds_, family.distributions[distribution_++]);
   }
   if (distribution_ < family.distributions.size()) return true;
-  ++family_;
+  metrics_.drop_first();
   point_ = distribution_ = 0;
   return true;
 }

@@ -1,10 +1,10 @@
 // A MetricSet in the text formats of Prometheus and OpenMetrics.
 //
-// A thousand queues are some ten megabytes of text, so it is made piece by piece. One thread.
+// A thousand queues are some megabytes of text, so it is made piece by piece, and what has been
+// rendered is freed. One thread.
 #pragma once
 
 #include <cstddef>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,11 +27,10 @@ class MetricsText {
  private:
   void begin_family();
 
-  const MetricSet metrics_;
+  MetricSet metrics_;
   const bool open_metrics_;
   std::string text_;
-  std::map<std::string, MetricFamily>::const_iterator family_;
-  // What of the family is next: its points, then its distributions.
+  // What of the first family is next: its points, then its distributions.
   size_t point_ = 0;
   size_t distribution_ = 0;
   std::vector<std::string> bounds_;  // of its distributions, as text

@@ -21,6 +21,7 @@
 #include "net/http/http_service.h"
 #include "net/http/name_lookup.h"
 #include "net/http/tokens.h"
+#include "net/turns.h"
 #include "net/version.h"
 
 namespace sluice {
@@ -269,17 +270,29 @@ void OtlpExporter::on_time() {
   request.user = user_;
   request.http = http_;
   request.wanted = [this] { return !closed_; };
-  request.then = [this](const std::optional<MetricSet>& metrics) {
+  request.then = [this](std::optional<MetricSet> metrics) {
+    if (metrics) return render(std::move(*metrics));
     collecting_ = false;
-    metrics ? begin(*metrics) : skip();
+    skip();
   };
   collect_metrics(engine_, std::move(request));
 }
 
 void OtlpExporter::skip() { add_relaxed(thread_.state().otlp.skipped, 1); }
 
-void OtlpExporter::begin(const MetricSet& metrics) {
-  std::string body = metrics_otlp(metrics, target_.resource, thread_.read_clock());
+void OtlpExporter::render(MetricSet metrics) {
+  const auto body =
+      std::make_shared<MetricsOtlp>(std::move(metrics), target_.resource, thread_.read_clock());
+  work_in_turns(thread_, [this, body] {
+    if (closed_) return false;
+    if (body->go_on()) return true;
+    collecting_ = false;
+    begin(body->take());
+    return false;
+  });
+}
+
+void OtlpExporter::begin(std::string body) {
   auto made = std::make_shared<Export>(*this, std::move(body));
   export_ = made;
   thread_.when_durable(engine_.gate(), [this, made](bool durable) {

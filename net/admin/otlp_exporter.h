@@ -62,7 +62,8 @@ class OtlpExporter final : public IoThreadGuest {
   void arm();
   void on_time();
   void skip();
-  void begin(const MetricSet& metrics);
+  void render(MetricSet metrics);
+  void begin(std::string body);
   // What the export came to; `error` is empty where the collector took it.
   void finish(const std::string& error, int64_t retry_after_ms);
   void abandon();

@@ -1,12 +1,15 @@
 // Routes about queues: the list of them, one with its statistics and configuration, its bands,
 // groups and workers.
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "engine/engine.h"
 #include "engine/queue/queue_names.h"
 #include "net/admin/api.h"
 #include "net/admin/routes.h"
 #include "net/http/http_service.h"
+#include "net/turns.h"
 
 namespace sluice {
 
@@ -39,28 +42,66 @@ std::optional<std::string> read_cursor(QueryReader& query) {
   return name;
 }
 
+// The list takes several turns where it is long.
+class QueueList {
+ public:
+  QueueList(Exchange& exchange, int db, size_t limit, std::optional<std::string> last)
+      : exchange_(exchange.shared_from_this()), db_(db), limit_(limit), last_(std::move(last)) {}
+
+  // A piece; false: that was the last one.
+  bool go_on();
+
+ private:
+  std::vector<std::string> names(size_t limit) const {
+    return queue_names(*exchange_->service().state().engine, db_, last_ ? &*last_ : nullptr, limit);
+  }
+  void add(const std::string& name);
+
+  const std::shared_ptr<Exchange> exchange_;
+  const int db_;
+  const size_t limit_;
+  std::optional<std::string> last_;  // the name that was looked at last
+  std::vector<std::string> names_;   // the next ones, from the back
+  JsonList list_{"queues"};
+};
+
+bool QueueList::go_on() {
+  constexpr size_t kNamesAtOnce = 64;
+  if (exchange_->cut_off() || respond_busy(*exchange_)) return false;
+  if (list_.size() == limit_) {
+    const bool more = !names_.empty() || !names(1).empty();
+    list_.respond(*exchange_, more ? json(kCursorMark + percent_encode(*last_)) : json(nullptr));
+    return false;
+  }
+  if (names_.empty()) {
+    names_ = names(kNamesAtOnce);
+    std::reverse(names_.begin(), names_.end());
+  }
+  if (names_.empty()) {
+    list_.respond(*exchange_, nullptr);
+    return false;
+  }
+  add(names_.back());
+  last_ = std::move(names_.back());
+  names_.pop_back();
+  return true;
+}
+
+void QueueList::add(const std::string& name) {
+  const RespValue stats = exchange_->run({"Q.STATS", name});
+  // An error: gone meanwhile, or not for this user.
+  if (!stats.is_error()) list_.add(queue_line(name, db_, stats));
+}
+
 void list_queues(Exchange& exchange) {
   QueryReader query(exchange);
-  const std::optional<std::string> first = read_cursor(query);
-  std::string last;
+  std::optional<std::string> first = read_cursor(query);
   const int64_t limit = query.integer("limit", 1, kMaxQueues).value_or(kUsualQueues);
   const auto db = static_cast<int>(query.integer("db", 0, kDatabases - 1).value_or(0));
-  if (query.failed() || respond_busy(exchange)) return;
-  json queues = json::array();
-  json cursor = nullptr;
-  for (const auto& [database, name] : queue_names(*exchange.service().state().engine)) {
-    if (database != db || (first && name <= *first)) continue;
-    if (static_cast<int64_t>(queues.size()) == limit) {
-      cursor = kCursorMark + percent_encode(last);
-      break;
-    }
-    const RespValue stats = exchange.run({"Q.STATS", name});
-    // Gone meanwhile, or not for this user.
-    if (stats.is_error()) continue;
-    queues.push_back(queue_line(name, db, stats));
-    last = name;
-  }
-  respond_json(exchange, {{"queues", std::move(queues)}, {"cursor", std::move(cursor)}});
+  if (query.failed()) return;
+  const auto list =
+      std::make_shared<QueueList>(exchange, db, static_cast<size_t>(limit), std::move(first));
+  work_in_turns(exchange.engine().thread(), [list] { return list->go_on(); });
 }
 
 const std::vector<OptionRow>& rule_options() {

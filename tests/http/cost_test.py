@@ -5,9 +5,11 @@
 """
 
 import json
+import pathlib
 import select
 import sys
 import time
+import urllib.parse
 
 from http_client import (Client, READ_TOKEN, Raw, Stream, THREADS, require, require_equal, run,
                          serve)
@@ -128,6 +130,98 @@ def test_streams_of_a_busy_queue(options):
         require_equal(numbers, list(range(1, len(numbers) + 1)), "a gap before")
         for stream in everything, some, one:
             stream.close()
+
+
+def run_time_ms(server):
+    """What the threads of the server have run so far: pauses of the machine are not in it."""
+    total_ns = 0
+    for task in pathlib.Path(f"/proc/{server.pid}/task").iterdir():
+        if (task / "comm").read_text().startswith("sluice-io"):
+            total_ns += int((task / "schedstat").read_text().split()[0])
+    return total_ns / 1e6
+
+
+def longest_hold_ms(server, connection, path):
+    """(what the server ran at most while a PING waited, the answer to the request meanwhile)"""
+    raw = Raw(server)
+    raw.send(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n"
+             f"Authorization: Bearer {READ_TOKEN}\r\n\r\n".encode())
+    holds = []
+    while not select.select([raw.socket], [], [], 0)[0]:
+        begin = run_time_ms(server)
+        require_equal(connection.call("PING").raw, b"+PONG\r\n")
+        holds.append(run_time_ms(server) - begin)
+    answer = raw.answer()
+    raw.close()
+    require_equal(answer.status, 200)
+    return max(holds, default=0), answer
+
+
+def test_long_answers_hold_nobody(options):
+    """Scrapes and lists of 10,000 queues, groups and jobs take many turns of the thread."""
+    server = serve(options, {"appendonly": "no", "save": "", "io-threads": "1"})
+    with server.connect() as connection:
+        for begin in range(0, 10_000, 1000):
+            connection.pipeline([("Q.ADD", f"queue-{number}", "a", "{}")
+                                 for number in range(begin, begin + 1000)])
+        connection.pipeline([("Q.POP", 1, f"queue-{number}") for number in range(0, 1000, 10)])
+        for begin in range(0, 100_000, BURST):
+            connection.pipeline([("Q.ADD", "groups", f"j{number}", "{}", "GROUP", f"g{number}")
+                                 for number in range(begin, begin + BURST)])
+        for path, member in (("/metrics", None), ("/api/v1/queues?limit=1000", "queues"),
+                             ("/api/v1/queues/groups/jobs?count=1000", "jobs")):
+            held_ms, answer = longest_hold_ms(server, connection, path)
+            if "/release/" in options.program:
+                require(held_ms <= 10, f"{path}: a command waited for {held_ms:.1f} ms of it")
+            if member is None:
+                require(len(answer.body) <= 5 << 20, f"{len(answer.body)} bytes")
+            else:
+                require_equal(len(json.loads(answer.body)[member]), 1000, path)
+
+
+def test_all_queues_page_by_page(options):
+    """The list is in the order of names, whatever the shards; pages meet without gap or overlap."""
+    server = serve(options, {"appendonly": "no", "save": ""})
+    names = sorted([f"q{number}" for number in range(3000)] + ["q", "q1\x00", "\u00fc", ""],
+                   key=str.encode)
+    with Client(server) as client, server.connect() as connection:
+        connection.pipeline([("Q.ADD", name, "a", "") for name in names])
+        for limit in 1000, 37:
+            found, cursor = [], None
+            while cursor is not None or not found:
+                query = f"?limit={limit}" + (f"&cursor={urllib.parse.quote(cursor)}" if cursor
+                                             else "")
+                page = client.get("/api/v1/queues" + query).json
+                found += [queue["name"] for queue in page["queues"]]
+                require(len(page["queues"]) <= limit, "a page that is too long")
+                cursor = page["cursor"]
+            require_equal(found, names, f"limit {limit}")
+
+
+def test_the_newest_ended_jobs_first(options):
+    """Ended jobs come the last one first, page by page; so does by=age&desc=true of others."""
+    server = serve(options, {"appendonly": "no", "save": ""})
+    with Client(server) as client, server.connect() as connection:
+        jobs = "/api/v1/queues/q/jobs"
+        for number in range(250):
+            connection.call("Q.ADD", "q", f"j{number}", "", "RETRY", 0)
+            lease = connection.call("Q.POP", 1, "q").value[0][5]
+            connection.call(*(("Q.NACK", "q", f"j{number}", lease, "FATAL") if number % 2
+                              else ("Q.ACK", "q", f"j{number}", lease)))
+        for states, wanted in (("state=failed", range(249, 0, -2)),
+                               ("state=completed", range(248, -1, -2)),
+                               ("state=completed&state=failed", range(249, -1, -1)),
+                               ("by=age&state=completed", range(0, 250, 2)),
+                               ("by=age&desc=true", range(249, -1, -1))):
+            found, cursor = [], None
+            while cursor is not None or not found:
+                page = client.get(f"{jobs}?{states}&count=60" +
+                                  (f"&cursor={cursor}" if cursor else "")).json
+                found += [job["id"] for job in page["jobs"]]
+                cursor = page["cursor"]
+            require_equal(found, [f"j{number}" for number in wanted], states)
+        problem = client.get(jobs + "?by=rank&desc=true")
+        require_equal((problem.status, problem.json["field"]), (422, "desc"))
 
 
 if __name__ == "__main__":

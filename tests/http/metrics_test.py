@@ -53,7 +53,7 @@ def test_series_follow_the_state(options):
         before = parse(client.get("/metrics").body.decode())
         # Every series is there before the first job has waited.
         require_equal(before["queue_depth"][labelled()], 0)
-        require_equal(before["queue_wait_time_seconds_count"][labelled(priority="NORMAL")], 0)
+        require("queue_wait_time_seconds_count" not in before, "a distribution without samples")
         require_equal(before["queue_rejected_total"][labelled(reason="queue_full")], 0)
         for name in "abc":
             client.expect(201, "POST", JOBS, {"id": name, "payload": "", "pri": "HIGH",
@@ -67,6 +67,7 @@ def test_series_follow_the_state(options):
                             ("queue_schedule_total", 2), ("queue_completed_total", 1)]:
             require_equal(after[name][labelled()], value, name)
         high = labelled(priority="HIGH")
+        require_equal(set(after["queue_wait_time_seconds_count"]), {high}, "bands with samples")
         require_equal(after["queue_priority_depth"][high], 1)
         require_equal(after["queue_wait_time_seconds_count"][high], 2)
         require_equal(after["queue_run_time_seconds_count"][high], 1)
@@ -131,6 +132,40 @@ def test_buckets_grow_and_end_with_the_count(options):
               for labels in samples["queue_wait_time_seconds_bucket"]]
     require(max(bound for bound in bounds if bound != float("inf")) >= 3600, "hours")
     require(samples["sluice_journal_sync_seconds_count"][()] > 0, "syncs")
+
+
+def test_the_largest_queues_have_series_of_their_own(options):
+    """Beyond http-metrics-queues the others are one line, *, with their sums; by database."""
+    server = serve(options, {"http-metrics-queues": "3"})
+    with Client(server) as client, server.connect() as connection:
+        for number in range(1, 9):
+            for job in range(number):
+                connection.call("Q.ADD", f"q{number}", f"j{job}", "", "PRI", "HIGH", "GROUP", "g")
+        require_equal(len(connection.call("Q.POP", 1, "q1").value), 1)
+        connection.call("Q.CONFIG", "q2", "SET", "paused", "out", "max_active", 7)
+        connection.call("SELECT", 3)
+        connection.call("Q.ADD", "elsewhere", "a", "")
+        samples = parse(client.get("/metrics").body.decode())
+
+        def of(name, **labels):
+            return {dict(each)["queue"]: value for each, value in samples[name].items()
+                    if labels.items() <= dict(each).items()}
+
+        require_equal(of("queue_depth", db="0"), {"q8": 8, "q7": 7, "q6": 6, "*": 14})
+        require_equal(of("queue_depth", db="3"), {"*": 1})
+        require_equal(of("queue_active", db="0")["*"], 1)
+        require_equal(of("queue_enqueue_total", db="0")["*"], 15)
+        require_equal(of("queue_priority_depth", db="0", priority="HIGH")["*"], 14)
+        require_equal(of("queue_slots_max", db="0")["*"], 7)
+        require_equal(of("queue_paused", db="0")["*"], 1)
+        require_equal(of("queue_wait_time_seconds_count", db="0"), {"*": 1})
+        require_equal(set(of("queue_group_depth")), {"q8", "q7", "q6"}, "queues with groups")
+        connection.call("CONFIG", "SET", "http-metrics-queues", 0)
+        samples = parse(client.get("/metrics").body.decode())
+        require_equal(of("queue_depth", db="0"), {"*": 35})
+        connection.call("CONFIG", "SET", "http-metrics-queues", 1000)
+        samples = parse(client.get("/metrics").body.decode())
+        require_equal(len(of("queue_depth", db="0")), 8)
 
 
 def test_both_formats(options):
