@@ -48,12 +48,24 @@ def the_methods(client):
     equal(queue.remove("e1"), b"cancelled")
     order = grade_all(client)
     equal((order[0], order[-3:]), ("d1", ["a2", "a1", "b1"]))
-    equal(sorted(order[1:4]), ["c1", "now1", "now2"])
-    equal(order.index("now1") < order.index("now2"), True)
+    equal(order[1:4], ["now1", "now2", "c1"])
     equal(queue.status()["grading"], 0)
     equal(client.execute_command("Q.GET", "grade", "d1", "WITH", "result")[-1], b"A")
     equal(queue.create_or_update(job("a1", "user.1", 5))["result"], b"added")
     equal(queue.remove("a1"), b"cancelled")
+
+
+def an_upgraded_job_comes_as_if_it_came_now(client):
+    queue = GradingQueue(client, "upgrades")
+    queue.configure()
+    queue.create_or_update(job("late", "user.1", 600000))
+    queue.create_or_update_immediate(job("now1", "user.2"))
+    equal(queue.create_or_update_immediate(job("late", "user.1"))["position"], 1)
+    queue.create_or_update_immediate(job("now2", "user.3"))
+    # Said again, it changes nothing.
+    equal(queue.create_or_update_immediate(job("late", "user.1", again=True))["result"],
+          b"updated")
+    equal(grade_all(client, "upgrades"), ["now1", "late", "now2"])
 
 
 def a_worker_that_is_stopped_gives_its_job_back(client):
@@ -117,6 +129,7 @@ def the_backlog_keeps_its_order(client):
 
 CLIENT = connect()
 the_methods(CLIENT)
+an_upgraded_job_comes_as_if_it_came_now(CLIENT)
 a_worker_that_is_stopped_gives_its_job_back(CLIENT)
 a_worker_that_dies_loses_its_job_to_another(CLIENT)
 the_backlog_keeps_its_order(CLIENT)

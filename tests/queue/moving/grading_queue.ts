@@ -16,6 +16,13 @@ play(async () => {
   equal((await queue.createOrUpdate(job("d1", "user.4", 60000))).position, 4);
   equal((await queue.createOrUpdate(job("d1", "user.4", 120000))).result, "updated");
   equal((await queue.createOrUpdateImmediate(job("c1", "team.3"))).position, 0);
+  // A job that would be due in ten minutes is immediate from now on, and not overtaken.
+  await queue.createOrUpdate(job("late", "user.7", 600000));
+  equal((await queue.createOrUpdateImmediate(job("late", "user.7"))).position, 1);
+  await queue.createOrUpdateImmediate(job("now", "user.8"));
+  equal((await queue.createOrUpdateImmediate(job("late", "user.7"))).position, 1);
+  equal(await queue.remove("late"), "cancelled");
+  equal(await queue.remove("now"), "cancelled");
   await queue.createOrUpdate(job("e1", "user.5"));
   equal(await queue.release("d1"), 0);
   equal(await queue.delay("b1"), 5);
