@@ -135,8 +135,8 @@ def compare(redis, sluice):
         require(len(keys) > 50, "the databases are filled")
         for key in keys:
             require_equal(look(sluice, key), look(redis, key), f"{key!r} of {database}")
-            left = [connection.call("PTTL", key).value for connection in (redis, sluice)]
-            require(abs(left[0] - left[1]) < 60000, f"PTTL of {key!r}: {left}")
+            require_equal(sluice.call("PEXPIRETIME", key).value,
+                          redis.call("PEXPIRETIME", key).value, f"expiry of {key!r}")
             encoding = redis.call("OBJECT", "ENCODING", key).value
             if encoding in SAME_BYTES and key not in OTHER_BYTES:
                 require_equal(sluice.call("DUMP", key).raw, redis.call("DUMP", key).raw,

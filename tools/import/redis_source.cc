@@ -100,6 +100,8 @@ std::string RedisSource::connect(const RedisAddress& address) {
   if (!error.empty()) return error;
   error = ask({"INFO", "server"}, reply);
   version_ = info_field(reply.text, "redis_version");
+  constexpr int kFirstWithExpireTime = 7;
+  exact_expiries_ = std::atoi(version_.c_str()) >= kFirstWithExpireTime;
   return error;
 }
 
@@ -245,29 +247,35 @@ std::string RedisSource::read_values(int database, const std::vector<RedisReply>
   for (size_t begin = 0; begin < names.size(); begin += kPipelinedKeys) {
     const size_t end = std::min(names.size(), begin + kPipelinedKeys);
     for (size_t i = begin; i < end; ++i) {
-      send({"PTTL", names[i].text});
+      send({exact_expiries_ ? "PEXPIRETIME" : "PTTL", names[i].text});
       send({"DUMP", names[i].text});
     }
     if (!flush()) return lost();
     for (size_t i = begin; i < end; ++i) {
-      RedisReply left;
+      RedisReply expiry;
       RedisReply payload;
-      if (!receive(left) || !receive(payload)) return lost();
-      if (left.kind == '-') return "Redis says: " + left.text;
+      if (!receive(expiry) || !receive(payload)) return lost();
+      if (expiry.kind == '-') return "Redis says: " + expiry.text;
       if (payload.kind == '-') return "Redis says: " + payload.text;
       constexpr int64_t kNoKey = -2;
-      if (payload.null || left.integer == kNoKey) {
+      if (payload.null || expiry.integer == kNoKey) {
         ++vanished_;
         continue;
       }
-      std::string error = put_value(database, names[i].text, payload.text, left.integer, put);
+      std::string error =
+          put_value(database, names[i].text, payload.text, expire_ms(expiry.integer), put);
       if (!error.empty()) return error;
     }
   }
   return {};
 }
 
-std::string RedisSource::put_value(int database, Bytes name, Bytes payload, int64_t left_ms,
+int64_t RedisSource::expire_ms(int64_t replied_ms) const {
+  if (replied_ms < 0) return 0;
+  return exact_expiries_ ? replied_ms : wall_ms() + std::max<int64_t>(replied_ms, 1);
+}
+
+std::string RedisSource::put_value(int database, Bytes name, Bytes payload, int64_t expire_ms,
                                    const PutKey& put) {
   const std::string place =
       "the key " + printable_bytes(name) + " of database " + std::to_string(database);
@@ -282,7 +290,7 @@ std::string RedisSource::put_value(int database, Bytes name, Bytes payload, int6
     case rdb::PayloadFault::kNone:
       break;
   }
-  if (left_ms >= 0) entry->set_expire_ms(wall_ms() + std::max<int64_t>(left_ms, 1));
+  if (expire_ms != 0) entry->set_expire_ms(expire_ms);
   std::string refusal = put(database, std::move(entry));
   return refusal.empty() ? "" : place + ": " + refusal;
 }

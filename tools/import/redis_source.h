@@ -1,5 +1,7 @@
 // RedisSource: a running Redis as the source of an import: every key of every database by SCAN,
-// DUMP and PTTL, and the libraries by FUNCTION DUMP.
+// DUMP and PEXPIRETIME, and the libraries by FUNCTION DUMP.
+//
+// Before Redis 7.0 there is only PTTL: an expiry is then later by the time that its reply took.
 //
 // SCAN promises that a key which is there from the beginning to the end is met, at least once; what
 // comes, goes or changes meanwhile may be met as it was or not at all. So writers have to stop
@@ -72,7 +74,9 @@ class RedisSource {
   std::string ask(std::initializer_list<Bytes> words, RedisReply& reply);
   std::string lost() const;
   std::string read_values(int database, const std::vector<RedisReply>& names, const PutKey& put);
-  std::string put_value(int database, Bytes name, Bytes payload, int64_t left_ms,
+  // Unix time of the reply of PEXPIRETIME or PTTL; 0: the key has none.
+  int64_t expire_ms(int64_t replied_ms) const;
+  std::string put_value(int database, Bytes name, Bytes payload, int64_t expire_ms,
                         const PutKey& put);
 
   int socket_ = -1;
@@ -81,6 +85,7 @@ class RedisSource {
   std::string input_;
   size_t taken_ = 0;  // of input_
   std::string version_;
+  bool exact_expiries_ = false;  // the server knows PEXPIRETIME
   uint64_t vanished_ = 0;
   uint64_t bytes_read_ = 0;
 };
