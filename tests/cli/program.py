@@ -9,7 +9,7 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "operations"))
 
-from harness import require, require_equal, run, wait_until  # noqa: E402,F401
+from harness import require, require_equal, run, scratch, wait_until  # noqa: E402,F401
 from servers import free_port  # noqa: E402,F401
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

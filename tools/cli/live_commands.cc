@@ -163,7 +163,8 @@ constexpr Option kSimulateOptions[] = {
     {"--run-ms", "TIME", "how long a run takes: N, FROM:TO, or exp:MEAN (200:2000)"},
     {"--users", "N", "groups, some with more jobs than others (5); 0: no groups"},
     {"--bands", "NAME=WEIGHT,...", "bands and their shares; otherwise those of the queue"},
-    {"--fail", "SHARE", "of the runs that fail: 0 to 1 (0.05)"},
+    {"--tasks", "NAME,...", "the kinds of jobs; otherwise all", nullptr, kTaskNames},
+    {"--fail", "SHARE", "of the runs that fail: 0 to 1 (0.05); some of them for good"},
     {"--seconds", "N", "end after so many; otherwise at Ctrl-C"},
     {"--seed", "N", "of the random choices"},
 };
@@ -178,6 +179,7 @@ SimulationPlan plan_of(Context& context) {
   plan.users = static_cast<int>(arguments.integer("--users", plan.users, 0, 100'000));
   plan.fail_share = arguments.number("--fail", plan.fail_share, 0, 1);
   plan.seed = static_cast<uint64_t>(arguments.integer("--seed", wall_ms(), 0, INT64_MAX));
+  if (const auto tasks = arguments.value("--tasks")) plan.tasks = parse_tasks(*tasks);
   plan.run = RunTime::parse(arguments.value("--run-ms").value_or("200:2000"));
   if (const auto bands = arguments.value("--bands")) {
     plan.bands = parse_bands(*bands);

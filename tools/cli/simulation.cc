@@ -35,17 +35,47 @@ constexpr int64_t kMostTouchMs = 1000;
 constexpr int64_t kLeastTouchMs = 30;
 constexpr double kDelayedShare = 0.05;
 
+// Of the runs that fail: for the others a second try may help.
+constexpr double kFatalShare = 0.4;
+
 struct Task {
   const char* name;
   const char* what;
+  const char* fault;  // why a run fails that may succeed next time
+  const char* fatal;  // why none will
 };
 
-constexpr std::array<Task, 6> kTasks = {{{"mail", "send the invoice"},
-                                         {"resize", "make a thumbnail"},
-                                         {"report", "add up the month"},
-                                         {"import", "read the file of a customer"},
-                                         {"render", "draw the page as PDF"},
-                                         {"grade", "run the tests of a submission"}}};
+constexpr std::array<Task, 6> kTasks = {{
+    {"mail", "send the invoice", "connection to the mail server timed out", "550 no such mailbox"},
+    {"resize", "make a thumbnail", "no space left in the cache", "not an image: bad magic number"},
+    {"report", "add up the month", "the database did not answer within 2 s",
+     "the month is not closed"},
+    {"import", "read the file of a customer", "connection reset while reading",
+     "line 17: 5 columns where 6 are wanted"},
+    {"render", "draw the page as PDF", "the browser exited with signal 11", "404 page not found"},
+    {"grade", "run the tests of a submission", "the sandbox did not start",
+     "compilation failed: 'x' was not declared"},
+}};
+
+const Task* find_task(Bytes name) {
+  const auto* const task = std::find_if(kTasks.begin(), kTasks.end(),
+                                        [&](const Task& each) { return name == each.name; });
+  return task == kTasks.end() ? nullptr : task;
+}
+
+// Five digits of base 36: as many milliseconds as make 16 hours. Jobs of an earlier simulation are
+// gone by then, or the few that are not refuse the new ones as duplicates.
+std::string short_id(const char* task, uint64_t number) {
+  constexpr int kDigits = 5;
+  constexpr Bytes kAlphabet = "0123456789abcdefghijklmnopqrstuvwxyz";
+  std::string id = task;
+  id += '-';
+  for (int digit = 0; digit < kDigits; ++digit) {
+    id += kAlphabet[number % kAlphabet.size()];
+    number /= kAlphabet.size();
+  }
+  return id;
+}
 constexpr std::array<const char*, 10> kNames = {"ann",   "bob",   "carol", "dave", "eve",
                                                 "frank", "grace", "heidi", "ivan", "judy"};
 
@@ -119,9 +149,12 @@ class Producer {
       : stage_(stage),
         connection_(stage.address),
         random_(stage.plan.seed * 1000 + static_cast<uint64_t>(number)),
-        gap_(stage.plan.rate / stage.plan.producers) {
-    // Ids of an earlier simulation may still be there.
-    prefix_ = std::to_string(wall_ms() % 10'000'000) + "-" + std::to_string(number) + "-";
+        gap_(stage.plan.rate / stage.plan.producers),
+        next_id_(static_cast<uint64_t>(wall_ms() + number)) {
+    for (const std::string& name : stage.plan.tasks) tasks_.push_back(find_task(name));
+    for (size_t i = 0; stage.plan.tasks.empty() && i < kTasks.size(); ++i) {
+      tasks_.push_back(&kTasks[i]);
+    }
     std::vector<double> bands;
     for (const auto& [name, share] : stage.plan.bands) bands.push_back(share);
     band_ = std::discrete_distribution<size_t>(bands.begin(), bands.end());
@@ -154,9 +187,10 @@ class Producer {
 
   void send_job() {
     const SimulationPlan& plan = stage_.plan;
-    const Task& task = kTasks[random_() % kTasks.size()];
+    const Task& task = *tasks_[random_() % tasks_.size()];
     nlohmann::json payload = {{"task", task.what}, {"number", ++number_}};
-    const std::string id = std::string(task.name) + "-" + prefix_ + std::to_string(number_);
+    const std::string id = short_id(task.name, next_id_);
+    next_id_ += static_cast<uint64_t>(plan.producers);
     Words words = {"Q.ADD", plan.queue, id, "", "TAG", "task", task.name};
     if (plan.users > 0) {
       const std::string user = user_name(user_(random_));
@@ -193,7 +227,8 @@ class Producer {
   std::exponential_distribution<double> gap_;  // seconds between two jobs
   std::discrete_distribution<size_t> band_;
   std::discrete_distribution<int> user_;
-  std::string prefix_;
+  std::vector<const Task*> tasks_;
+  uint64_t next_id_;  // of this producer alone
   int64_t number_ = 0;
 };
 
@@ -234,13 +269,22 @@ class Worker {
       if (until < end && !touch(static_cast<int>(100 * done / run_ms))) return;
     }
     if (std::uniform_real_distribution<double>(0, 1)(random_) < stage_.plan.fail_share) {
-      send_end({"Q.NACK", stage_.plan.queue, id_, lease_, "ERROR", "exit code 1"},
-               stage_.counts.failed);
+      fail_run();
     } else {
       const nlohmann::json result = {{"ran_ms", static_cast<int64_t>(run_ms)}};
       send_end({"Q.ACK", stage_.plan.queue, id_, lease_, "RESULT", result.dump()},
                stage_.counts.completed);
     }
+  }
+
+  void fail_run() {
+    const Task* const task = find_task(Bytes(id_).substr(0, id_.find('-')));
+    const bool fatal = std::uniform_real_distribution<double>(0, 1)(random_) < kFatalShare;
+    Words words = {"Q.NACK", stage_.plan.queue, id_, lease_, fatal ? "FATAL" : "FAIL"};
+    // A job that somebody else has added has no task.
+    const char* const error = task == nullptr ? "exit code 1" : fatal ? task->fatal : task->fault;
+    words.insert(words.end(), {"ERROR", error});
+    send_end(words, stage_.counts.failed);
   }
 
   // False: the run is over.
@@ -371,6 +415,17 @@ class Report {
   int64_t last_ended_ = 0;
 };
 
+// What stands between the commas.
+std::vector<std::string> parts_of(const std::string& text) {
+  std::vector<std::string> parts;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    parts.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return parts;
+}
+
 double positive(Bytes text, const char* what) {
   const auto number = parse_double(text);
   if (number && *number >= 0 && *number <= 1e9) return *number;
@@ -401,20 +456,26 @@ double RunTime::draw(std::mt19937_64& random) const {
   return from == to ? from : std::uniform_real_distribution<double>(from, to)(random);
 }
 
+std::vector<std::string> parse_tasks(const std::string& text) {
+  std::vector<std::string> names = parts_of(text);
+  for (const std::string& name : names) {
+    if (find_task(name) != nullptr) continue;
+    throw usage_error("--tasks takes NAME,... of " + std::string(kTaskNames) + ", not " + text);
+  }
+  return names;
+}
+
 BandShares parse_bands(const std::string& text) {
   constexpr const char* kWanted = "--bands takes NAME=WEIGHT,...";
   BandShares shares;
   double sum = 0;
-  for (size_t at = 0; at <= text.size();) {
-    const size_t end = std::min(text.find(',', at), text.size());
-    const std::string part = text.substr(at, end - at);
+  for (const std::string& part : parts_of(text)) {
     const size_t equals = part.find('=');
     if (equals == 0 || equals == std::string::npos) {
       throw usage_error(std::string(kWanted) + ", not " + text);
     }
     shares.emplace_back(part.substr(0, equals), positive(Bytes(part).substr(equals + 1), kWanted));
     sum += shares.back().second;
-    at = end + 1;
   }
   if (sum <= 0) throw usage_error(std::string(kWanted) + ", one of them above 0");
   return shares;
@@ -424,11 +485,9 @@ BandShares bands_of_queue(Connection& connection, const std::string& queue) {
   const RespValue reply = as_map(connection.call({"Q.CONFIG", queue, "GET", "bands"}));
   const std::string text = text_of(reply, "bands");
   BandShares shares;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find(',', at), text.size());
-    const std::string part = text.substr(at, end - at);
+  if (text.empty()) return shares;
+  for (const std::string& part : parts_of(text)) {
     shares.emplace_back(part.substr(0, part.find('=')), 0);
-    at = end + 1;
   }
   for (size_t i = 0; i < shares.size(); ++i) {
     shares[i].second = 1 + 2 * static_cast<double>(std::min(i, shares.size() - 1 - i));

@@ -26,6 +26,9 @@ struct RunTime {
   double draw(std::mt19937_64& random) const;
 };
 
+// The kinds of jobs that producers add.
+inline constexpr const char* kTaskNames = "mail resize report import render grade";
+
 using BandShares = std::vector<std::pair<std::string, double>>;
 
 struct SimulationPlan {
@@ -34,12 +37,15 @@ struct SimulationPlan {
   int producers = 1;
   int workers = 4;
   int users = 5;
-  BandShares bands;  // empty: the queue's default band
+  BandShares bands;                // empty: the queue's default band
+  std::vector<std::string> tasks;  // of kTaskNames; empty: all of them
   double fail_share = 0.05;
   RunTime run;
   uint64_t seed = 0;
 };
 
+// NAME,... of kTaskNames. Throws a usage error.
+std::vector<std::string> parse_tasks(const std::string& text);
 // NAME=WEIGHT,... Throws a usage error.
 BandShares parse_bands(const std::string& text);
 // The named bands of a queue; those in the middle get the most.
