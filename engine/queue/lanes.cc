@@ -1,12 +1,16 @@
 #include "engine/queue/lanes.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "engine/base/check.h"
 
 namespace sluice {
 
 namespace {
+
+// Weights are added up in integers, so that what is taken away again leaves nothing.
+constexpr double kWeightUnits = 1e6;
 
 uint64_t address(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
 
@@ -335,6 +339,7 @@ void Lanes::admit(Job* job, int64_t now_ms) {
   const uint32_t cost = job->cost();
   Group* group = job->lane->group;
   group->limiter.used += cost;
+  if (job->run() != nullptr) group->guessed_ms += job->run()->charged_ms;
   if (group->limiter.max_active != 0 || group->limiter.rate.tokens != 0) {
     refresh_group(group, now_ms);
   }
@@ -350,6 +355,9 @@ void Lanes::release(Job* job, int64_t now_ms) {
   CHECK(group->limiter.used >= cost);
   group->limiter.used -= cost;
   if (group->limiter.max_active != 0) refresh_group(group, now_ms);
+  // Without a run nothing is left, not even what rounding leaves.
+  if (job->run() != nullptr) group->guessed_ms -= job->run()->charged_ms;
+  if (group->limiter.used == 0) group->guessed_ms = 0;
   for (Key* key : job->lane->keys->keys) {
     CHECK(key->limiter.used >= cost);
     key->limiter.used -= cost;
@@ -362,12 +370,15 @@ void Lanes::release(Job* job, int64_t now_ms) {
 void Lanes::put_in_backlog(Group* group) {
   if (!config_.values().fair) return;
   backlog_.insert(order_preserving(group->virtual_ms), address(group), group);
+  group->backlog_weight = static_cast<uint64_t>(std::llround(group->config.weight * kWeightUnits));
+  backlog_weight_ += group->backlog_weight;
 }
 
 void Lanes::take_from_backlog(Group* group) {
   if (!config_.values().fair) return;
   const bool found = backlog_.erase(order_preserving(group->virtual_ms), address(group), group);
   CHECK(found);
+  backlog_weight_ -= group->backlog_weight;
 }
 
 void Lanes::set_virtual_ms(Group* group, double virtual_ms, int64_t now_ms) {
@@ -377,12 +388,32 @@ void Lanes::set_virtual_ms(Group* group, double virtual_ms, int64_t now_ms) {
   if (config_.values().fair) refresh_group(group, now_ms);
 }
 
-double Lanes::smallest_virtual_ms() const {
-  return backlog_.empty() ? 0 : backlog_.front().value->virtual_ms;
+void Lanes::charge_start(Group* group, double guessed_ms, int64_t now_ms) {
+  raise_virtual_ms(group->received_ms());
+  set_virtual_ms(group, group->virtual_ms + guessed_ms / group->config.weight, now_ms);
+}
+
+void Lanes::charge_end(Group* group, double guessed_ms, double real_ms, int64_t now_ms) {
+  const double weight = group->config.weight;
+  const double share = group->virtual_ms + (real_ms - guessed_ms) / weight;
+  set_virtual_ms(group, std::max(0.0, share), now_ms);
+  const bool is_listed = config_.values().fair && group->pending != 0;
+  const double asking =
+      static_cast<double>(backlog_weight_) / kWeightUnits + (is_listed ? 0 : weight);
+  raise_virtual_ms(std::min(virtual_ms_ + real_ms / asking, group->received_ms()));
+}
+
+void Lanes::end_replay() {
+  absent_shares_.clear();
+  // A journal of an earlier version does not tell it.
+  if (virtual_ms_ == 0 && !backlog_.empty()) {
+    raise_virtual_ms(backlog_.front().value->received_ms());
+  }
 }
 
 void Lanes::reconfigure(int64_t now_ms) {
   backlog_.clear();
+  backlog_weight_ = 0;
   groups_.for_each([&](Group* group) {
     apply_config(group);
     if (group->pending != 0) put_in_backlog(group);

@@ -177,6 +177,22 @@ class Lanes {
   static void take_tokens(Job* job, int64_t now_ms);
   // The group's share has changed.
   void set_virtual_ms(Group* group, double virtual_ms, int64_t now_ms);
+
+  // --- Fair shares --- The queue's virtual time: the share at which a group begins that asks
+  // again. It is the greatest one that a group had received when a job of it was admitted, and
+  // rises with each run, by the run divided among all who asked: also where newcomers are admitted
+  // alone, it passes the share of a group that waits. Never goes back; journaled.
+  double virtual_ms() const { return virtual_ms_; }
+  // Replay: it is at least this.
+  void raise_virtual_ms(double virtual_ms) { virtual_ms_ = std::max(virtual_ms_, virtual_ms); }
+  // The group has a pending job again. Before add_ticket().
+  void begin_backlog(Group* group, int64_t now_ms) {
+    set_virtual_ms(group, std::max(group->virtual_ms, virtual_ms_), now_ms);
+  }
+  // Slot time of a job that is admitted, by a guess; and of a run that has ended. Before admit(),
+  // behind release().
+  void charge_start(Group* group, double guessed_ms, int64_t now_ms);
+  void charge_end(Group* group, double guessed_ms, double real_ms, int64_t now_ms);
   // The configuration has changed, or a rate has refilled.
   void refresh_group(Group* group, int64_t now_ms);
   void refresh_key(Key* key, int64_t now_ms);
@@ -191,8 +207,6 @@ class Lanes {
   Lane* next(uint8_t band, std::span<const std::string> match) const;
   // True: every limit of group and keys allows this very job now (it need not be first).
   bool allows(const Job* job, int64_t now_ms) const;
-  // The smallest share of the groups that have pending jobs (fair on); 0: there is none.
-  double smallest_virtual_ms() const;
 
   // The time of a rate of a group or key that no job names (replay).
   void keep_idle_rate(ConfigLevel level, Bytes name, int64_t arrival_us) {
@@ -204,7 +218,7 @@ class Lanes {
   void keep_absent_share(Bytes name, double virtual_ms) {
     absent_shares_[std::string(name)] = virtual_ms;
   }
-  void end_replay() { absent_shares_.clear(); }
+  void end_replay();
 
   // --- Rates --- Queue time at which the next group or key gets a token again; kNeverMs: none.
   int64_t next_rate_ms() const;
@@ -287,6 +301,8 @@ class Lanes {
   std::vector<uint8_t> used_bands_;
   // Groups with pending jobs by their share; kept only where `fair on`.
   OrderedIndex<Group*> backlog_;
+  uint64_t backlog_weight_ = 0;  // of all of them
+  double virtual_ms_ = 0;
   OrderedIndex<Refill> refills_;
   IdleRates idle_rates_;
   std::unordered_map<std::string, double> absent_shares_;

@@ -76,7 +76,12 @@ struct Group {
   uint64_t blocked = 0;
   // Start-time fair queueing: slot time / weight received, milliseconds. Journaled where `fair on`.
   double virtual_ms = 0;
+  // The part of it, before the weight, that was charged for runs that have not ended: a guess.
+  double guessed_ms = 0;
+  uint64_t backlog_weight = 0;  // in millionths, while it has pending jobs (fair on)
   std::vector<Lane*> lanes;
+
+  double received_ms() const { return virtual_ms - guessed_ms / config.weight; }
 
   bool idle() const { return waiting == 0 && active == 0; }
 };

@@ -147,6 +147,7 @@ bool apply_share(Queue& queue, Bytes name, Bytes value) {
   if (!decode_share(value, share)) return false;
   if (share.level == ConfigLevel::kQueue) {
     queue.limiter.arrival_us = share.arrival_us;
+    queue.lanes.raise_virtual_ms(share.virtual_ms);
   } else if (share.level == ConfigLevel::kGroup) {
     Group* group = queue.lanes.find_group(name);
     if (group == nullptr) {
@@ -456,8 +457,8 @@ bool walk_part(const Queue& queue, QueueCursor& cursor, WalkStep& step) {
         share(ConfigLevel::kGroup, group.name, group.virtual_ms, group.limiter.arrival_us);
       });
     case QueueCursor::Part::kKeys:
-      if (cursor.scan == 0 && queue.limiter.arrival_us != 0) {
-        share(ConfigLevel::kQueue, {}, 0, queue.limiter.arrival_us);
+      if (cursor.scan == 0 && (queue.limiter.arrival_us != 0 || queue.lanes.virtual_ms() != 0)) {
+        share(ConfigLevel::kQueue, {}, queue.lanes.virtual_ms(), queue.limiter.arrival_us);
       }
       if (cursor.scan == 0) {
         queue.lanes.idle_rates().for_each([&](ConfigLevel level, Bytes name, int64_t arrival_us) {

@@ -10,7 +10,7 @@
 //   kJobState     field = id; an event head, the job's state: all that may change
 //   kJobGone      field = id; an event head
 //   kQueueShare   field = name, level u8, virtual_ms (double), arrival_us: of a group, of a key, or
-//                 of the queue itself
+//                 of the queue itself (its virtual time, which earlier versions wrote as 0)
 //   kQueueEvents  first number, then events as EventLog holds them (checkpoints only)
 // An event head is: type u8; unless it is kNone, number, time, and fields.
 // Each says whole values, so it may be applied again, and on a later state (effects.h). A record of

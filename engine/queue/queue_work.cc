@@ -92,11 +92,13 @@ void QueueWork::record_share(ConfigLevel level, Bytes name, double virtual_ms,
         [&](ByteBuffer& value) { encode_share(level, virtual_ms, limiter.arrival_us, value); });
 }
 
+void QueueWork::record_own_share() {
+  record_share(ConfigLevel::kQueue, {}, queue_->lanes.virtual_ms(), queue_->limiter);
+}
+
 // What the admission of a job has changed besides the job: shares and rate tokens.
 void QueueWork::record_limits(const Job& job) {
-  if (queue_->limiter.rate.tokens != 0) {
-    record_share(ConfigLevel::kQueue, {}, 0, queue_->limiter);
-  }
+  if (queue_->config.values().fair || queue_->limiter.rate.tokens != 0) record_own_share();
   const Group& group = *job.lane->group;
   if (queue_->config.values().fair || group.limiter.rate.tokens != 0) {
     record_share(ConfigLevel::kGroup, group.name, group.virtual_ms, group.limiter);
@@ -110,15 +112,11 @@ void QueueWork::record_limits(const Job& job) {
 
 // --- Waiting ---
 
-void QueueWork::charge(Group* group, double virtual_ms) {
-  queue_->lanes.set_virtual_ms(group, std::max(0.0, virtual_ms), queue_->queue_ms);
-}
-
 void QueueWork::join_backlog(const Job& job) {
   Group* group = job.lane->group;
   if (!queue_->config.values().fair || group->pending != 0 || still_backlogged_) return;
   // No credit for the time in which it asked for nothing.
-  charge(group, std::max(group->virtual_ms, queue_->lanes.smallest_virtual_ms()));
+  queue_->lanes.begin_backlog(group, queue_->queue_ms);
   // Also where nothing was charged: a replay may know an older share of a group of this name.
   owed_share_ = group;
 }

@@ -247,7 +247,6 @@ class QueueWork {
   void change_lane(Job* job, uint8_t band, bool bound);
   void change_lane(Job* job, uint8_t band, Bytes group, std::span<const Bytes> keys, bool bound);
   void drop_retained(size_t limit);
-  void charge(Group* group, double virtual_ms);
 
   // --- Records --- The job's present value with an event (kNone: without).
   void record_put(Job* job, EventType event, const EventFields& fields = {});
@@ -256,6 +255,7 @@ class QueueWork {
   void record_gone(Bytes id, EventType event, const EventFields& fields = {});
   void record_limits(const Job& job);
   void record_share(ConfigLevel level, Bytes name, double virtual_ms, const Limiter& limiter);
+  void record_own_share();  // the queue's virtual time and rate
   RecordedEvent next_event(Bytes id, EventType event, const EventFields& fields);
   // `encode(ByteBuffer&)` appends the value; it is not called where nothing is recorded.
   template <class Encode>

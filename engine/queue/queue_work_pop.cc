@@ -123,7 +123,7 @@ void QueueWork::admit(Job* job, const PopSpec& spec, const Holder& holder) {
   if (values.fair) {
     Group* group = job->lane->group;
     run.charged_ms = expected_run_ms(*queue_) * job->cost();
-    charge(group, group->virtual_ms + run.charged_ms / group->config.weight);
+    queue_->lanes.charge_start(group, run.charged_ms, now);
   }
   queue_->limiter.take_token(now);
   Lanes::take_tokens(job, now);

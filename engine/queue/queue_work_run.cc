@@ -43,8 +43,9 @@ JobRun QueueWork::end_run(Job* job, bool counts) {
   if (run.charged_ms != 0) {
     Group* group = job->lane->group;
     const double real_ms = static_cast<double>(run_ms) * job->cost();
-    charge(group, group->virtual_ms + (real_ms - run.charged_ms) / group->config.weight);
+    queue_->lanes.charge_end(group, run.charged_ms, real_ms, queue_->queue_ms);
     record_share(ConfigLevel::kGroup, group->name, group->virtual_ms, group->limiter);
+    record_own_share();
   }
   queue_->leave_worker(run.worker);
   run.worker = nullptr;

@@ -163,9 +163,7 @@ void QueueWork::config_changed(ConfigLevel level, Bytes pattern) {
 // as values behind the configuration: a replay has another time when it comes to that.
 void QueueWork::bound_rates() {
   const int64_t now = queue_->queue_ms;
-  if (queue_->limiter.bound_arrival(now)) {
-    record_share(ConfigLevel::kQueue, {}, 0, queue_->limiter);
-  }
+  if (queue_->limiter.bound_arrival(now)) record_own_share();
   for (const Lanes::BoundRate& rate : queue_->lanes.bound_rates(now)) {
     write(EffectType::kQueueShare, rate.name, [&](ByteBuffer& value) {
       encode_share(rate.level, rate.virtual_ms, rate.arrival_us, value);

@@ -179,6 +179,7 @@ class QueueModel {
     const auto found = share_ms_.find(group);
     return found == share_ms_.end() ? 0 : found->second;
   }
+  double virtual_ms() const { return virtual_ms_; }
   // For people: every job with its place.
   std::string describe() const;
   bool exists = false;
@@ -242,6 +243,7 @@ class QueueModel {
   std::optional<int64_t> position(const ModelJob& job) const;
   void charge(ModelJob& job);
   void settle_charge(ModelJob& job);
+  double received_ms(const std::string& group);
   void forget_shares();
   void backlog_begins(const std::string& group);
   void adapt();
@@ -288,6 +290,7 @@ class QueueModel {
   int64_t next_front_ = 1;
   std::map<std::string, int64_t> arrival_us_;  // GCRA, by "q", "g:name", "k:name"
   std::map<std::string, double> share_ms_;     // fair: by group
+  double virtual_ms_ = 0;                      // of the queue
   std::vector<int64_t> runs_ms_;
   int64_t completions_ = 0;   // since it was last adapted
   int64_t adaptive_max_ = 0;  // 0: `adaptive off`

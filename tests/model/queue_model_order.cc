@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <tuple>
+#include <utility>
 
 #include "tests/model/queue_model.h"
 
@@ -255,17 +256,21 @@ std::optional<int64_t> QueueModel::position(const ModelJob& job) const {
 
 void QueueModel::backlog_begins(const std::string& group) {
   if (value("fair") != "on") return;
-  std::optional<double> smallest;
+  share_ms_[group] = std::max(share_ms_[group], virtual_ms_);
+}
+
+// The share of a group without what was charged for runs that have not ended.
+double QueueModel::received_ms(const std::string& group) {
+  double guessed_ms = 0;
   for (const ModelJob& job : jobs_) {
-    if (job.state != "pending" || job.group == group) continue;
-    const double share = share_ms_[job.group];
-    smallest = smallest.has_value() ? std::min(*smallest, share) : share;
+    if (job.run.has_value() && job.group == group) guessed_ms += job.run->charged_ms;
   }
-  share_ms_[group] = std::max(share_ms_[group], smallest.value_or(0));
+  return share_ms_[group] - guessed_ms / weight(group);
 }
 
 void QueueModel::charge(ModelJob& job) {
   if (value("fair") != "on") return;
+  virtual_ms_ = std::max(virtual_ms_, received_ms(job.group));
   double expected_ms = 0;
   for (const int64_t run_ms : runs_ms_) expected_ms += static_cast<double>(run_ms);
   expected_ms = runs_ms_.empty()
@@ -275,12 +280,25 @@ void QueueModel::charge(ModelJob& job) {
   share_ms_[job.group] += job.run->charged_ms / weight(job.group);
 }
 
+// What the run took is divided among all groups that ask: by that much the queue's time rises, but
+// not above what this group has received.
 void QueueModel::settle_charge(ModelJob& job) {
-  if (job.run->charged_ms == 0) return;
+  const double charged_ms = std::exchange(job.run->charged_ms, 0);
+  if (charged_ms == 0) return;
   const auto run_ms = static_cast<double>(queue_ms_ - job.run->started_ms);
   const double real_ms = static_cast<double>(job.cost) * run_ms;
   double& share = share_ms_[job.group];
-  share = std::max(0.0, share + (real_ms - job.run->charged_ms) / weight(job.group));
+  share = std::max(0.0, share + (real_ms - charged_ms) / weight(job.group));
+  std::set<std::string> asking{job.group};
+  if (value("fair") == "on") {
+    for (const ModelJob& other : jobs_) {
+      if (other.state == "pending") asking.insert(other.group);
+    }
+  }
+  double weights = 0;
+  for (const std::string& group : asking) weights += weight(group);
+  virtual_ms_ =
+      std::max(virtual_ms_, std::min(virtual_ms_ + real_ms / weights, received_ms(job.group)));
 }
 
 // After each 100 completions: the mean of the last runs decides.

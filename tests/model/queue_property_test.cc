@@ -197,6 +197,10 @@ class History {
     for (auto& [name, queue] : model_.queues()) {
       Queue* found = server_.find_queue(name);
       if (found == nullptr) continue;
+      if (std::abs(found->lanes.virtual_ms() - queue.virtual_ms()) >= 0.01) {
+        fail("the virtual time is " + std::to_string(found->lanes.virtual_ms()) + ", expected " +
+             std::to_string(queue.virtual_ms()));
+      }
       found->lanes.groups().for_each([&](const Group* group) {
         const double expected = queue.share_ms(group->name);
         if (std::abs(group->virtual_ms - expected) < 0.01) return;

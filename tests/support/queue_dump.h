@@ -109,6 +109,7 @@ inline void dump_indexes(const Queue& queue, std::vector<std::string>& out) {
     out.push_back(dump_order("band " + std::to_string(number), band.pending) +
                   dump_number("waiting", band.waiting) + dump_number("active", band.active));
   }
+  out.push_back("virtual " + format_double(queue.lanes.virtual_ms()));
   queue.lanes.groups().for_each([&](const Group* group) {
     out.push_back("group" + dump_text("name", group->name) + dump_limiter(group->limiter) +
                   dump_number("waiting", group->waiting) + dump_number("active", group->active) +

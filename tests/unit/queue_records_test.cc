@@ -185,6 +185,7 @@ void fill(Queue& queue) {
     queue.insert(job);
   }
   queue.lanes.set_virtual_ms(queue.lanes.find_group("team.2"), 777.25, kNow);
+  queue.lanes.raise_virtual_ms(888.5);
   queue.lanes.find_group("team.1")->limiter.arrival_us = kNow * 1000 + 5;
   queue.lanes.find_key("lang:c")->limiter.arrival_us = kNow * 1000 + 6;
   queue.limiter.arrival_us = kNow * 1000 + 7;
