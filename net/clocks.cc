@@ -59,12 +59,16 @@ void Clocks::start(QueueClock& queue_clock) {
 }
 
 Times Clocks::read() {
-  const int64_t wall_ms = read_us(CLOCK_REALTIME) / 1000;
+  const int64_t wall_us = read_us(CLOCK_REALTIME);
+  const int64_t wall_ms = wall_us / 1000;
   const int64_t since_ms = serving_since_ms_.load(std::memory_order_acquire);
   if (since_ms == 0) return Times::agreeing(wall_ms);
   const int64_t steady_us = read_us(CLOCK_MONOTONIC);
   QueueClock& clock = *queue_clock_;
-  Times now{wall_ms, clock.now_ms(steady_us), steady_us / 1000 - since_ms, clock.ahead_ms()};
+  // Its milliseconds begin with those of the wall clock: so what ends by the steady clock does not
+  // end before the deadline that was told by the wall clock.
+  const int64_t steady_ms = (steady_us - wall_us % 1000) / 1000 - since_ms;
+  Times now{wall_ms, clock.now_ms(steady_us), steady_ms, clock.ahead_ms()};
   if (!clock.must_follow(steady_us, wall_ms, now.queue_ms)) [[likely]]
     return now;
   const auto [together, took_us] = read_together(kTries, moment_us_);

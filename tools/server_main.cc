@@ -19,6 +19,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <iterator>
 #include <string>
 
@@ -104,11 +105,23 @@ void wait_for_end(Server& server, int signals, int end) {
   }
 }
 
+// The log is opened before the data directory is made.
+std::string log_error(const Settings& settings, const std::string& error) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::path file = fs::absolute(settings.logfile, ignored).lexically_normal();
+  const fs::path inside = file.lexically_relative(fs::path(settings.dir).lexically_normal());
+  if (inside.empty() || *inside.begin() == ".." || fs::exists(settings.dir, ignored)) return error;
+  return error + ": it is to be in the data directory, which is made later; make that directory " +
+         "first, or name a file elsewhere";
+}
+
 int run(Config& config) {
   const std::shared_ptr<const Settings> settings = config.settings();
   std::string error;
   if (!open_log(settings->logfile, error)) {
-    std::fprintf(stderr, "sluice-server: cannot open the log file: %s\n", error.c_str());
+    std::fprintf(stderr, "sluice-server: cannot open the log file: %s\n",
+                 log_error(*settings, error).c_str());
     return 1;
   }
   for (const std::string& warning : config.warnings()) spdlog::warn("{}", warning);

@@ -1,11 +1,13 @@
 // Q.EVENTS: what happened to the jobs of a queue, in order, at once or as it happens.
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
 
 #include "engine/base/numbers.h"
 #include "engine/commands/queue_args.h"
 #include "engine/commands/queues.h"
+#include "engine/engine.h"
 #include "engine/queue/queue_error.h"
 
 namespace sluice {
@@ -32,9 +34,10 @@ struct EventsRequest final : WaiterRequest {
   bool wants(const Event& event) const { return id.empty() || event.id == id; }
 };
 
-// A missing queue has had no events.
-const EventLog& log_of(const Queue* queue) {
-  static const EventLog none;
+// A missing queue has no events, and those of one that is made have numbers from the floor on:
+// `none` becomes its log.
+const EventLog& log_of(const Call& call, const Queue* queue, EventLog& none) {
+  none.set_last_seq(call.engine.token_floor.load(std::memory_order_relaxed) - 1);
   return queue == nullptr ? none : queue->events;
 }
 
@@ -43,18 +46,21 @@ uint64_t oldest_seq(const EventLog& log) {
   return log.empty() ? log.last_seq() + 1 : log.oldest_seq();
 }
 
-bool parse_events(Call& call, const EventLog& log, EventsRequest& request) {
+bool parse_events(Call& call, const Queue* queue, EventsRequest& request) {
   const Bytes from = call.args[2];
   if (from == "-") {
     request.from_oldest = true;
   } else if (from == "$") {
-    request.after = log.last_seq();
+    // Of a queue that is not there yet all events are to come.
+    request.from_oldest = queue == nullptr;
+    request.after = queue == nullptr ? 0 : queue->events.last_seq();
   } else {
     const auto seq = parse_i64(from);
     if (!seq || *seq < 0) {
       reply_bad_field(call, "seq");
       return false;
     }
+    request.from_oldest = *seq == 0;
     request.after = static_cast<uint64_t>(*seq);
   }
   OptionReader options(call, 3);
@@ -78,11 +84,18 @@ bool parse_events(Call& call, const EventLog& log, EventsRequest& request) {
   return !options.failed();
 }
 
-// Events between `after` and the oldest kept one are gone; a number above the newest is that of an
-// earlier queue of this name, or of events that a crash has taken.
+// Events between `after` and the oldest kept one are gone, or of an earlier queue of this name;
+// those above the newest were taken by a crash, or are of an earlier queue too.
 bool is_trimmed(const EventLog& log, const EventsRequest& request) {
   if (request.from_oldest) return false;
   return request.after + 1 < oldest_seq(log) || request.after > log.last_seq();
+}
+
+// Fields whose values are numbers: the others are what callers chose.
+bool is_number(Bytes field) {
+  static constexpr std::array<Bytes, 6> kNumbers = {"lease",   "attempt", "delay_ms",
+                                                    "wait_ms", "run_ms",  "members"};
+  return std::find(kNumbers.begin(), kNumbers.end(), field) != kNumbers.end();
 }
 
 void reply_event(Reply& reply, const Event& event, const Times& now) {
@@ -98,7 +111,8 @@ void reply_event(Reply& reply, const Event& event, const Times& now) {
   Bytes value;
   for (; next_event_field(fields, name, value); ++pairs) {
     reply.bulk(name);
-    reply.bulk(value);
+    const auto number = is_number(name) ? parse_i64(value) : std::nullopt;
+    number ? reply.integer(*number) : reply.bulk(value);
   }
   reply.close_map(mark, pairs);
 }
@@ -148,7 +162,8 @@ bool try_reply_events(Call& call, const EventLog& log, const EventsRequest& requ
 // What is lost is gone from the log like what is trimmed.
 void reply_events(Call& call, Queue* queue, const EventsRequest& request) {
   uint64_t lost_seq = 0;
-  while (!try_reply_events(call, log_of(queue), request, lost_seq)) {
+  EventLog none;
+  while (!try_reply_events(call, log_of(call, queue, none), request, lost_seq)) {
     queue->events.forget_through(lost_seq);
   }
 }
@@ -205,10 +220,10 @@ void q_events_command(Call& call) {
   bool failed = false;
   Queue* queue = find_queue(call, key, failed);
   if (failed) return;
-  const EventLog& log = log_of(queue);
   auto request = std::make_unique<EventsRequest>();
-  if (!parse_events(call, log, *request)) return;
-  if (!request->blocks || call.nested || has_news(log, *request)) {
+  if (!parse_events(call, queue, *request)) return;
+  EventLog none;
+  if (!request->blocks || call.nested || has_news(log_of(call, queue, none), *request)) {
     return reply_events(call, queue, *request);
   }
   auto waiter = std::make_shared<Waiter>();

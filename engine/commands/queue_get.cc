@@ -8,12 +8,17 @@
 #include "engine/commands/queue_args.h"
 #include "engine/commands/queue_reply.h"
 #include "engine/commands/queues.h"
+#include "engine/queue/queue_serving.h"
 
 namespace sluice {
 
 namespace {
 
-struct GetRequest {
+struct GetRequest final : EndRequest {
+  void tell(const Queue& queue, const Job& job, const Times& now, Reply& reply) const override {
+    reply_shown_job(reply, queue, job, {queue, now, with});
+  }
+
   ShownFields with;
   std::optional<int64_t> wait_ms;  // 0: for ever
 };
@@ -42,7 +47,8 @@ void reply_job(Call& call, const KeyRef& key, const Queue* queue, const GetReque
   reply_shown_job(call.reply, *queue, *job, ShownAt(call, key, *queue, request.with));
 }
 
-// The job has ended, or is not there any more.
+// The job is not there any more, or has ended: of a queue that shows plain Redis keys, or of
+// another one that has got this name.
 bool has_ended(const Waiter& waiter, const Entry& entry) {
   // Of a queue that shows plain Redis keys only the end of a job is told by its id.
   if (entry.object<Queue>().adopted != nullptr) return true;
@@ -63,9 +69,7 @@ void serve_get(Call& call, Bytes name) {
   const KeyRef key(name);
   const Entry* entry = call.find(key);
   const bool is_queue = entry != nullptr && entry->type() == Type::kQueue;
-  GetRequest request;
-  const bool parsed = parse_get(call, request);
-  CHECK(parsed);  // it was when it began to wait
+  const auto& request = static_cast<const GetRequest&>(*call.waiter->request);
   reply_job(call, key, is_queue ? &entry->object<Queue>() : nullptr, request);
 }
 
@@ -87,6 +91,7 @@ void q_get_command(Call& call) {
   waiter->user = call.client.user;
   waiter->served_when_gone = true;
   waiter->timeout_ms = *request.wait_ms;
+  waiter->request = std::make_unique<GetRequest>(std::move(request));
   const Bytes keys[] = {call.args[1]};
   call.block(keys, std::move(waiter));
 }

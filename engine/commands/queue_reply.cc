@@ -128,9 +128,9 @@ void reply_budgets(Reply& reply, const Queue& queue, const Job& job, JobState st
   for (const std::string& need : options->needs) reply.bulk(need);
 }
 
-// When the lease ends, by the wall clock.
+// When the lease ends, or the run by its MAXRUN, by the wall clock.
 int64_t deadline_of(const JobRun& run, const Times& now) {
-  return now.wall_ms + run.deadline_steady - now.steady_ms;
+  return now.wall_ms + run.due_steady() - now.steady_ms;
 }
 
 // 10 fields: its run, or what came of it.
@@ -216,9 +216,14 @@ size_t waiting_pops(const Call& call, const KeyRef& key) {
   return waiters == nullptr ? 0 : waiters->pop_count;
 }
 
-ShownAt::ShownAt(const Call& call, const KeyRef& key, const Queue& queue, ShownFields asked)
-    : now(call.unit.times), has_waiters(waiting_pops(call, key) != 0), with(asked) {
+ShownAt::ShownAt(const Queue& queue, const Times& times, ShownFields asked)
+    : now(times), has_waiters(false), with(asked) {
   now.queue_ms = std::max(now.queue_ms, queue.queue_ms);
+}
+
+ShownAt::ShownAt(const Call& call, const KeyRef& key, const Queue& queue, ShownFields asked)
+    : ShownAt(queue, call.unit.times, asked) {
+  has_waiters = waiting_pops(call, key) != 0;
 }
 
 size_t shown_bytes(const Job& job, ShownFields with) {

@@ -36,6 +36,8 @@ size_t waiting_pops(const Call& call, const KeyRef& key);
 // From where a job is looked at.
 struct ShownAt {
   ShownAt(const Call& call, const KeyRef& key, const Queue& queue, ShownFields asked);
+  // For a job that has ended.
+  ShownAt(const Queue& queue, const Times& now, ShownFields asked);
 
   Times now;         // queue time is the queue's
   bool has_waiters;  // a pop waits here

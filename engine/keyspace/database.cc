@@ -199,6 +199,7 @@ Entry* Database::make(const KeyRef& key, Type type, bool replaces) {
       queue.begin_replay();
     } else {  // replay finds it in the head's record
       queue.next_token = shard_->token_floor->load(std::memory_order_relaxed);
+      queue.events.set_last_seq(queue.next_token - 1);
     }
     signal_queue(key.key);
   }
@@ -254,10 +255,11 @@ void Database::move_queue(const KeyRef& from, Entry* entry, Database target, con
   unlink(from, entry);
   Entry::release(entry);
   unlist_queue_timers(*shard_, queue);
-  raise_token_floor(*shard_, *unit_, queue.next_token);
+  raise_token_floor(*shard_, *unit_, floor_over(queue));
   touched(from.key);
 
   queue.next_token = shard_->token_floor->load(std::memory_order_relaxed);
+  queue.events.renumber_from(queue.next_token);
   queue.key = to.key;
   queue.database = target.index_;
   Entry* made = Entry::make_object(to.key, Type::kQueue, &queue);

@@ -185,6 +185,22 @@ int64_t EventLog::oldest_ms() const {
 
 void EventLog::set_last_seq(uint64_t seq) { last_seq_ = std::max(last_seq_, seq); }
 
+void EventLog::follow(uint64_t last_seq, uint64_t kept) {
+  if (kept != 0 && last_seq_ <= last_seq - kept) {
+    drop(count_ - std::min(count_, kept));
+    renumber_from(last_seq + 1 - count_);
+  }
+  set_last_seq(last_seq);
+}
+
+void EventLog::renumber_from(uint64_t seq) {
+  CHECK(seq > last_seq_);
+  for (Chunk& chunk : chunks_) chunk.first_seq += seq - first_seq_;
+  first_seq_ = seq;
+  last_seq_ = seq + count_ - 1;
+  oldest_.reset();
+}
+
 EventLog::Cursor EventLog::seek(uint64_t after) const {
   Cursor cursor;
   if (count_ == 0 || after >= first_seq_ + count_ - 1) {

@@ -90,6 +90,11 @@ class EventLog {
   // trimming.
   uint64_t last_seq() const { return last_seq_; }
   void set_last_seq(uint64_t seq);
+  // Gives all that is kept new numbers, from this one on. REQUIRES: it is above last_seq().
+  void renumber_from(uint64_t seq);
+  // Replay: so many are kept, up to this number. Where all of these are above all that is there,
+  // they are the same events under the numbers that renumber_from() has given them.
+  void follow(uint64_t last_seq, uint64_t kept);
 
   // Where a reading stops: so many events have been looked at, or so many chunks read from the
   // spill and yet another would be next. `visit` may raise them.

@@ -56,10 +56,6 @@ Job* Job::with_payload(Bytes payload) {
   return made;
 }
 
-int64_t Job::ttl_ms() const {
-  return extras_ && extras_->ttl_ms >= 0 ? extras_->ttl_ms : lane->group->config.ttl_ms;
-}
-
 void Job::make_extras() {
   auto extras = std::make_unique<JobExtras>();
   // What the header has said so far without them.

@@ -111,8 +111,10 @@ struct JobExtras {
   uint32_t attempts = 0;  // times given to a worker, the present one included
   uint16_t crashes = 0;   // leases that ran out
   uint16_t retries_used = 0;
-  bool bound = false;    // left the LIFO pairing: it keeps its own ticket
-  uint64_t arrival = 0;  // 0: as seq. Differs once a LIFO stack has exchanged tickets
+  bool bound = false;  // left the LIFO pairing: it keeps its own ticket
+  // 0: as seq. Differs once a LIFO stack has exchanged tickets; of a bound job, once BACK has given
+  // its ticket another number: this is the one with which the ticket came.
+  uint64_t arrival = 0;
   int64_t enqueued_ms = 0;
   int64_t release_ms = 0;  // the rank without boost, front or back
   int64_t boost_ms = 0;
@@ -120,16 +122,23 @@ struct JobExtras {
   // The `AT` that its release comes from, as it was given, where queue time said it otherwise (0:
   // there is none): who repeats it means the same, also after a step of the wall clock.
   int64_t at_ms = 0;
-  int64_t ttl_ms = -1;       // as given; -1: the group's or the queue's
+  int64_t ttl_ms = -1;       // as given, else what held for its group when it was added; -1: none
   int64_t ttl_left_ms = -1;  // the budget left when it last stopped being pending; -1: all of it
   int64_t ttl_due_ms = 0;    // shown as pending: when it expires (queue time); 0: never
   std::vector<std::string> unmet;  // kBlocked: the needs that it still waits for
+  uint64_t acknowledged = 0;       // the lease that completed what was before it under this id
   std::string error;               // of the last failure, or why it was cancelled
   std::string progress;
   std::unique_ptr<JobOptions> options;
   std::unique_ptr<JobRun> run;  // kActive
   std::unique_ptr<JobEnd> end;  // terminal
   std::unique_ptr<JobSuccessor> successor;
+
+  // From now on it keeps the ticket that it has. REQUIRES: the job is in no index.
+  void bind() {
+    if (!bound) arrival = 0;
+    bound = true;
+  }
 };
 
 class Job {
@@ -156,8 +165,8 @@ class Job {
   int64_t enqueued_ms() const { return extras_ ? extras_->enqueued_ms : rank; }
   int64_t release_ms() const { return extras_ ? extras_->release_ms : rank; }
   int64_t gate_ms() const { return extras_ ? extras_->gate_ms : 0; }
-  // All the time that it may spend pending: as given, else its group's; 0: any.
-  int64_t ttl_ms() const;
+  // All the time that it may spend pending; 0: any.
+  int64_t ttl_ms() const { return extras_ && extras_->ttl_ms > 0 ? extras_->ttl_ms : 0; }
   const JobOptions* options() const { return extras_ ? extras_->options.get() : nullptr; }
   JobRun* run() const { return extras_ ? extras_->run.get() : nullptr; }
   JobEnd* end() const { return extras_ ? extras_->end.get() : nullptr; }

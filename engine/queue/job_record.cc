@@ -30,7 +30,8 @@ constexpr uint32_t kHasProgress = 1U << 15;
 constexpr uint32_t kHasUnmet = 1U << 16;
 constexpr uint32_t kHasSuccessor = 1U << 17;
 constexpr uint32_t kHasAt = 1U << 18;
-constexpr uint32_t kStateBits = (1U << 19) - 1;
+constexpr uint32_t kHasAcknowledged = 1U << 19;
+constexpr uint32_t kStateBits = (1U << 20) - 1;
 
 constexpr uint32_t kRunWorker = 1U << 0;
 constexpr uint32_t kRunRequest = 1U << 1;
@@ -303,7 +304,8 @@ uint32_t state_mask(const Job& job) {
          flag(extras->boost_ms != 0, kHasBoost) | flag(extras->arrival != 0, kHasArrival) |
          flag(extras->bound, kIsBound) | flag(!extras->error.empty(), kHasError) |
          flag(!extras->progress.empty(), kHasProgress) | flag(!extras->unmet.empty(), kHasUnmet) |
-         flag(extras->successor != nullptr, kHasSuccessor) | flag(extras->at_ms != 0, kHasAt);
+         flag(extras->successor != nullptr, kHasSuccessor) | flag(extras->at_ms != 0, kHasAt) |
+         flag(extras->acknowledged != 0, kHasAcknowledged);
 }
 
 void encode_state(const Job& job, int64_t base_ms, ByteBuffer& out) {
@@ -332,6 +334,7 @@ void encode_state(const Job& job, int64_t base_ms, ByteBuffer& out) {
   if ((mask & kHasUnmet) != 0) put_texts(out, extras.unmet);
   if ((mask & kHasSuccessor) != 0) encode_successor(*extras.successor, out);
   if ((mask & kHasAt) != 0) put_varint(out, static_cast<uint64_t>(extras.at_ms));
+  if ((mask & kHasAcknowledged) != 0) put_varint(out, extras.acknowledged);
 }
 
 // Each need once: a job stands once among the dependents of each.
@@ -366,7 +369,8 @@ bool decode_counts(Bytes& from, uint32_t mask, JobExtras& extras) {
     extras.successor = std::make_unique<JobSuccessor>();
     if (!decode_successor(from, *extras.successor)) return false;
   }
-  return (mask & kHasAt) == 0 || take_number(from, kMaxNumber, extras.at_ms);
+  if ((mask & kHasAt) != 0 && !take_number(from, kMaxNumber, extras.at_ms)) return false;
+  return (mask & kHasAcknowledged) == 0 || take_number(from, kMaxNumber, extras.acknowledged);
 }
 
 }  // namespace

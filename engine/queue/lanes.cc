@@ -147,7 +147,19 @@ void Lanes::drop_lane(Lane* lane) {
   lanes_.erase_node(lane, LaneTraits::hash(lane->id.bytes()));
   delete lane;
   if (--keys->lanes == 0) drop_keys(keys);
-  if (group->lanes.empty()) drop_group(group);
+  if (!group->lanes.empty()) return;
+  if (group->held == 0) return drop_group(group);
+  group->virtual_ms = 0;
+}
+
+Group* Lanes::hold(Bytes group_name) {
+  Group* group = join_group(group_name);
+  ++group->held;
+  return group;
+}
+
+void Lanes::let_go(Group* group) {
+  if (--group->held == 0 && group->lanes.empty()) drop_group(group);
 }
 
 void Lanes::drop_class(BandClass* in_class) {

@@ -157,6 +157,10 @@ class Lanes {
   // The job that was counted by join() is gone (forgotten, ended, or in another lane): what nobody
   // names any more is destroyed.
   void leave(Lane* lane);
+  // A group that has no job yet: that of a successor whose job is of another one. It is there, but
+  // has no share and no tokens of its own before its first job.
+  Group* hold(Bytes group_name);
+  void let_go(Group* group);
   Group* find_group(Bytes name) const { return groups_.find(name); }
   Key* find_key(Bytes name) const { return keys_.find(name); }
   const SplitMap<Group, GroupTraits>& groups() const { return groups_; }

@@ -80,6 +80,7 @@ struct Group {
   double guessed_ms = 0;
   uint64_t backlog_weight = 0;  // in millionths, while it has pending jobs (fair on)
   std::vector<Lane*> lanes;
+  uint64_t held = 0;  // Lanes::hold
 
   double received_ms() const { return virtual_ms - guessed_ms / config.weight; }
 

@@ -94,8 +94,13 @@ void Queue::count_in(const Job* job, bool in) {
   const JobExtras* extras = job->extras_if();
   if (extras == nullptr || extras->successor == nullptr) return;
   successors += one;
-  group->waiting += one;
   band->waiting += one;
+  // It waits in the group to which it will belong.
+  const JobSuccessor& successor = *extras->successor;
+  const bool elsewhere = successor.replaces && successor.group != group->name;
+  if (elsewhere) group = in ? lanes.hold(successor.group) : lanes.find_group(successor.group);
+  group->waiting += one;
+  if (elsewhere && !in) lanes.let_go(group);
 }
 
 void Queue::count_tags(const Job* job, uint64_t one) {
@@ -499,7 +504,9 @@ void Queue::check_gauges() {
     ++band[state];
     const JobExtras* extras = job->extras_if();
     if (extras != nullptr && extras->successor != nullptr) {
-      ++group[kJobStates];
+      const JobSuccessor& successor = *extras->successor;
+      const bool elsewhere = successor.replaces && successor.group != job->lane->group->name;
+      ++(elsewhere ? by_group[lanes.find_group(successor.group)] : group)[kJobStates];
       ++band[kJobStates];
     }
     if (job->options() == nullptr) return;

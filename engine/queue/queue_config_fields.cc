@@ -118,6 +118,7 @@ namespace {
 // urgent than the one before it, the first is number 0; with `priority_order desc` it is one more
 // urgent than the one behind it, the last is number 0.
 bool read_bands(Reading& reading) {
+  if (reading.text.empty()) return false;
   std::vector<std::pair<Bytes, std::optional<uint64_t>>> given;
   for (Bytes rest = reading.text; !rest.empty();) {
     const bool comma_at_end = rest.back() == ',' && rest.find(',') == rest.size() - 1;

@@ -75,7 +75,7 @@ bool apply_head(Queue& queue, Bytes value) {
   queue.next_seq = std::max(queue.next_seq, head.next_seq);
   queue.next_token = std::max(queue.next_token, head.next_token);
   queue.next_finish = std::max(queue.next_finish, head.next_finish);
-  queue.events.set_last_seq(head.last_event);
+  queue.events.follow(head.last_event, head.kept_events.value_or(0));
   if (head.kept_events.has_value()) {
     forget_events_before(queue.events, head.last_event + 1 - *head.kept_events);
   } else {

@@ -17,6 +17,7 @@
 // a job that is not there is passed over, but for its event: the job went later.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -35,6 +36,13 @@ struct RecordedEvent {
   int64_t time_ms = 0;
   Bytes fields;
 };
+
+// The least token, and the least number of an event, of a later queue of this name. One number is
+// left out behind the last event: so who has read all of this queue hears that the next is another.
+inline uint64_t floor_over(const Queue& queue) {
+  const uint64_t last_seq = queue.events.last_seq();
+  return std::max(queue.next_token, last_seq == 0 ? 1 : last_seq + 2);
+}
 
 // The queue's head has changed: it is recorded once, at the end of the unit. Replay lists the
 // queue's timers then.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/queue/queue_work.h"
+#include "engine/reply.h"
 #include "engine/waiter.h"
 
 namespace sluice {
@@ -18,6 +19,11 @@ namespace sluice {
 // What a blocked Q.POP wants.
 struct PopRequest final : WaiterRequest {
   PopSpec spec;
+};
+// What a blocked Q.GET wants, and how it is told of the job's end.
+struct EndRequest : WaiterRequest {
+  // Writes the reply. The job is in no index, and its `end` is set.
+  virtual void tell(const Queue& queue, const Job& job, const Times& now, Reply& reply) const = 0;
 };
 // A waiter for this pop, but for what it serves and where it waits.
 std::shared_ptr<Waiter> make_pop_waiter(const PopSpec& spec, int64_t timeout_ms);

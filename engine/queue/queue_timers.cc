@@ -120,7 +120,7 @@ void unlist_queue_timers(Shard& shard, Queue& queue) NO_THREAD_SAFETY_ANALYSIS {
 }
 
 void retire_queue(Shard& shard, Unit& unit, Queue* queue) NO_THREAD_SAFETY_ANALYSIS {
-  raise_token_floor(shard, unit, queue->next_token);
+  raise_token_floor(shard, unit, floor_over(*queue));
   std::erase(unit.dirty_queues, queue);
   queue->head_dirty = true;  // so it is never listed again: its head would bring the key back
   unlist_queue_timers(shard, *queue);
@@ -172,14 +172,14 @@ void outgrow_tokens(Shard& shard, Unit& unit, int first, int second) NO_THREAD_S
     Queue* queue = at.value();
     if (queue->database != first && queue->database != second) continue;
     queues.push_back(queue);
-    greatest = std::max(greatest, queue->next_token);
+    greatest = std::max(greatest, floor_over(*queue));
   }
   raise_token_floor(shard, unit, greatest);
   // A queue that is gone may have had the name as well.
   const uint64_t floor = shard.token_floor->load(std::memory_order_relaxed);
   for (Queue* queue : queues) {
-    if (queue->next_token >= floor) continue;
-    queue->next_token = floor;
+    queue->next_token = std::max(queue->next_token, floor);
+    queue->events.renumber_from(floor);
     record_head_at_end(unit, *queue);
   }
 }

@@ -6,7 +6,9 @@
 
 #include "engine/base/prefetch_line.h"
 #include "engine/queue/job_record.h"
+#include "engine/queue/queue_serving.h"
 #include "engine/queue/queue_timers.h"
+#include "engine/reply.h"
 #include "engine/shard.h"
 
 namespace sluice {
@@ -140,8 +142,7 @@ bool QueueWork::stop_ttl(Job* job) {
   return true;
 }
 
-// Who has spent nothing is as one that was never pending: it goes by the configuration of the time
-// at which it begins again.
+// Who has spent nothing is as one that was never pending.
 int64_t QueueWork::ttl_left_ms(const Job& job, int64_t now_ms) {
   const int64_t left_ms = std::max<int64_t>(0, job.extras_if()->ttl_due_ms - now_ms);
   return left_ms != 0 && left_ms == job.ttl_ms() ? -1 : left_ms;
@@ -201,7 +202,7 @@ void QueueWork::change_lane(Job* job, uint8_t band, bool bound) {
 void QueueWork::change_lane(Job* job, uint8_t band, Bytes group, std::span<const Bytes> keys,
                             bool bound) {
   Lane* old = job->lane;
-  if (bound) job->extras().bound = true;
+  if (bound) job->extras().bind();
   job->band = band;
   job->lane = queue_->join_lane(band, group, keys, bound);
   queue_->lanes.leave(old);
@@ -239,6 +240,31 @@ EventType event_of(JobState state) {
 
 }  // namespace
 
+// Who waits for it hears at once, not when the unit ends: by then the job may be gone, or another
+// one of this id be there.
+void QueueWork::tell_end(const Job& job) NO_THREAD_SAFETY_ANALYSIS {
+  WaiterLists& lists = database_.shard().waiters;
+  if (lists.no_queue_waiters()) return;
+  const std::string name(key_.key);
+  const QueueWaiters* waiters = lists.find_queue(database_.number(), name);
+  if (waiters == nullptr || waiters->by_job.empty()) return;
+  const auto found = waiters->by_job.find(std::string(job.id()));
+  if (found == waiters->by_job.end()) return;
+  std::vector<std::shared_ptr<Waiter>> told;
+  for (const auto& [order, waiter] : found->second) {
+    if (dynamic_cast<const EndRequest*>(waiter->request.get()) != nullptr) told.push_back(waiter);
+  }
+  for (const std::shared_ptr<Waiter>& waiter : told) {
+    lists.remove(name, waiter.get());
+    WaiterState expected = WaiterState::kWaiting;
+    if (!waiter->state.compare_exchange_strong(expected, WaiterState::kClaimed)) continue;
+    Delivery delivery{waiter->port, {}, true};
+    RespReply reply(delivery.bytes, waiter->protocol);
+    static_cast<const EndRequest&>(*waiter->request).tell(*queue_, job, unit_->times, reply);
+    unit_->deliveries.push_back(std::move(delivery));
+  }
+}
+
 void QueueWork::finish(Job* job, JobState state, Bytes error, Bytes result, const JobRun* run) {
   queue_->for_each_stats_line(*job, [&](StatsLine& line) { ++(line.totals.*total_of(state)); });
   if (state == JobState::kCompleted) queue_->stats.completed.record(queue_->queue_ms);
@@ -247,24 +273,27 @@ void QueueWork::finish(Job* job, JobState state, Bytes error, Bytes result, cons
   if (!error.empty()) fields.add("error", error);
   const std::string id(job->id());
   JobExtras& extras = job->extras();
-  if (extras.successor != nullptr) {
-    become_successor(job, event_of(state), fields);
-    // Whoever needs this id waits for the successor, unless it has just been met.
-    if (state == JobState::kCompleted) resolve_needs(id, true);
-    signal();
-    return;
-  }
   extras.error = error;
   extras.unmet.clear();
   extras.end = std::make_unique<JobEnd>();
   extras.end->finished_ms = queue_->queue_ms;
-  extras.end->finish_order = queue_->next_finish++;
   extras.end->result = result;
   if (run != nullptr) {
     extras.end->last_token = run->token;
     extras.end->run_ms = queue_->queue_ms - run->started_ms;
   }
   job->state = state;
+  tell_end(*job);
+  if (extras.successor != nullptr) {
+    if (state == JobState::kCompleted) extras.acknowledged = extras.end->last_token;
+    extras.end = nullptr;
+    become_successor(job, event_of(state), fields);
+    // Whoever needs this id waits for the successor, unless it has just been met.
+    if (state == JobState::kCompleted) resolve_needs(id, true);
+    signal();
+    return;
+  }
+  extras.end->finish_order = queue_->next_finish++;
   queue_->place(job);
   record_state(job, event_of(state), fields);
   drop_retained(kTrimmedPerVerb);
@@ -338,7 +367,7 @@ void QueueWork::go_back(Job* job, int64_t gate_ms, EventType event, const EventF
   if (job->extras().successor != nullptr) {
     become_successor(job, event, fields);
   } else {
-    job->extras().bound = true;
+    job->extras().bind();
     if (job->lane->lifo) change_lane(job, job->band, true);
     job->extras().gate_ms = gate_ms;
     place_waiting(job);
@@ -359,7 +388,8 @@ void QueueWork::resolve_needs(const std::string& id, bool completed) {
       queue_->unplace(job);
       std::erase(job->extras().unmet, id);
       place_waiting(job);
-      record_state(job, job->state == JobState::kBlocked ? EventType::kNone : EventType::kReady);
+      // One that its gate still holds is told when that opens.
+      record_state(job, job->state == JobState::kPending ? EventType::kReady : EventType::kNone);
     }
     return;
   }

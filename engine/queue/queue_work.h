@@ -181,6 +181,7 @@ class QueueWork {
   std::string check_cost(const JobSpec& spec) const;
   std::string check_pause(Paused paused);
   std::string check_group_room(const Queue::NamedGroup& group);
+  std::string check_other_group(const Queue::NamedGroup& group, const Job& job);
   // Somebody else may be cancelled to make room for a job that runs then; not for one that could
   // not run either (and may need the very one that went), or that is refused all the same.
   enum class Newcomer : uint8_t { kRuns, kBlocked, kTooLate };
@@ -188,7 +189,7 @@ class QueueWork {
   std::string check_wait(const JobSpec& spec, uint8_t band);
   const Lane* find_lifo_lane(const JobSpec& spec, uint8_t band) const;
   std::string check_needs(const JobSpec& spec, std::vector<std::string>& unmet);
-  bool displace(uint8_t band);
+  Job* find_displaced(uint8_t band) const;
   Job* build(const JobSpec& spec, uint8_t band, Bytes id, const Queue::NamedGroup& group,
              std::vector<std::string> unmet);
   void place_new(Job* job);
@@ -207,6 +208,7 @@ class QueueWork {
   JobRun end_run(Job* job, bool counts);
   // The three ways on from there; each places the job again, records it, and may destroy it.
   void finish(Job* job, JobState state, Bytes error, Bytes result, const JobRun* run);
+  void tell_end(const Job& job);
   void go_back(Job* job, int64_t gate_ms, EventType event, const EventFields& fields);
   void become_successor(Job* job, EventType ended, const EventFields& fields);
   void count_added(const Job& job);
@@ -242,6 +244,7 @@ class QueueWork {
   // A LIFO lane has a ticket or a job more or less, which shows another job as pending or delayed:
   // its budget follows, and is recorded. `own`: is recorded by the caller; may be null.
   void follow_tickets(const Lane& lane, const Job* own);
+  static void rank_by_release(Job* job);
   // A LIFO job takes the ticket that it owns, for good.
   void settle(Job* job);
   void change_lane(Job* job, uint8_t band, bool bound);

@@ -112,16 +112,14 @@ std::string QueueWork::full_error(uint64_t max) {
                                             .with("retry_after_ms", retry_ms));
 }
 
-// The last job of the least urgent band below the newcomer's makes room for it.
-bool QueueWork::displace(uint8_t band) {
+// The last job of the least urgent band below the newcomer's, which makes room for it; null: none.
+Job* QueueWork::find_displaced(uint8_t band) const {
   const std::vector<uint8_t>& bands = queue_->lanes.used_bands();
   for (size_t i = bands.size(); i != 0 && bands[i - 1] > band; --i) {
     const auto& pending = queue_->lanes.band(bands[i - 1])->pending;
-    if (pending.empty()) continue;
-    cancel(queue_->ticket_owner(pending.back().value), "displaced", std::nullopt);
-    return true;
+    if (!pending.empty()) return queue_->ticket_owner(pending.back().value);
   }
-  return false;
+  return nullptr;
 }
 
 std::string QueueWork::check_group_room(const Queue::NamedGroup& group) {
@@ -141,6 +139,18 @@ std::string QueueWork::check_group_room(const Queue::NamedGroup& group) {
   return {};
 }
 
+// What replaces the job takes its place, or that of its successor, in the same group; any other
+// group is asked.
+std::string QueueWork::check_other_group(const Queue::NamedGroup& group, const Job& job) {
+  const JobExtras* extras = job.extras_if();
+  const JobSuccessor* successor = extras == nullptr ? nullptr : extras->successor.get();
+  const bool is_there =
+      successor != nullptr && successor->replaces && successor->group == group.name;
+  if (group.name.empty() || group.name == job.lane->group->name || is_there) return {};
+  std::string error = check_pause(group.config.limits.paused);
+  return error.empty() ? check_group_room(group) : error;
+}
+
 std::string QueueWork::check_room(const Queue::NamedGroup& group, uint8_t band, Newcomer newcomer) {
   const Limits& limits = queue_->config.values().limits;
   const uint64_t waiting = queue_->waiting();
@@ -148,16 +158,19 @@ std::string QueueWork::check_room(const Queue::NamedGroup& group, uint8_t band, 
   const bool total_full =
       limits.max_total != 0 && waiting + queue_->count(JobState::kActive) >= limits.max_total;
   const bool any_full = full || total_full;
-  const bool displaces = any_full && queue_->config.values().displace;
-  if (any_full && !displaces) return full_error(full ? limits.max_waiting : limits.max_total);
-  // A group's limit always refuses; nobody is displaced for a job that it refuses.
+  const bool displaces =
+      any_full && queue_->config.values().displace && newcomer != Newcomer::kBlocked;
+  Job* displaced = displaces ? find_displaced(band) : nullptr;
+  if (any_full && displaced == nullptr) {
+    return full_error(full ? limits.max_waiting : limits.max_total);
+  }
+  // A group's limit always refuses; nobody is displaced for a job that is refused.
   if (!group.name.empty()) {
     std::string error = check_group_room(group);
     if (!error.empty()) return error;
   }
-  if (!any_full || newcomer == Newcomer::kTooLate) return {};
-  if (newcomer == Newcomer::kBlocked || !displace(band)) {
-    return full_error(full ? limits.max_waiting : limits.max_total);
+  if (displaced != nullptr && newcomer != Newcomer::kTooLate) {
+    cancel(displaced, "displaced", std::nullopt);
   }
   return {};
 }
@@ -182,19 +195,20 @@ Job* QueueWork::build(const JobSpec& spec, uint8_t band, Bytes id, const Queue::
   if (gate_ms <= now) gate_ms = 0;
   const int64_t at_ms = kept_at(spec.at_ms);
   const int64_t boost_ms = spec.boost_ms.value_or(0);
+  const int64_t ttl_ms = spec.ttl_ms.value_or(group.config.ttl_ms);
   const int64_t release_ms = std::max(now, gate_ms);
   job->rank = release_ms;  // what extras begin with
   const bool has_options = spec.lease_ms || spec.max_run_ms || spec.retry || spec.backoff_ms ||
                            !spec.needs.empty() || !spec.tags.empty();
   if (has_options || gate_ms != 0 || at_ms != 0 || boost_ms != 0 || spec.cost.value_or(1) != 1 ||
-      spec.ttl_ms || !unmet.empty()) {
+      ttl_ms != 0 || !unmet.empty()) {
     JobExtras& extras = job->extras();
     extras.enqueued_ms = now;
     extras.gate_ms = gate_ms;
     extras.at_ms = at_ms;
     extras.boost_ms = boost_ms;
     extras.cost = spec.cost.value_or(1);
-    if (spec.ttl_ms) extras.ttl_ms = *spec.ttl_ms;
+    if (ttl_ms != 0) extras.ttl_ms = ttl_ms;
     extras.unmet = std::move(unmet);
     if (has_options) extras.options = std::make_unique<JobOptions>(options_of(spec));
   }
@@ -356,7 +370,11 @@ std::string QueueWork::update_waiting(const JobSpec& spec, Job* job, AddOutcome&
     job->extras().ttl_ms = *spec.ttl_ms;
     job->extras().ttl_left_ms = -1;
   }
-  if (other_band) change_lane(job, *spec.band, job->extras().bound);
+  if (other_band) {
+    change_lane(job, *spec.band, job->extras().bound);
+    // Of its old band it was at the front or the back; a job that is not bound is at neither.
+    if (job->extras().bound) rank_by_release(job);
+  }
   place_waiting(job);
   still_backlogged_ = false;
   record_put(job, EventType::kUpdated);
@@ -369,12 +387,8 @@ std::string QueueWork::replace_waiting(const JobSpec& spec, Job* job, AddOutcome
   std::vector<std::string> unmet;
   std::string error = check_cost(spec);
   if (error.empty()) error = check_needs(spec, unmet);
-  // In its own group it takes the place of the old one.
   const Queue::NamedGroup group = queue_->named_group(spec.group.value_or(Bytes()));
-  if (error.empty() && !group.name.empty() && group.name != job->lane->group->name) {
-    error = check_pause(group.config.limits.paused);
-    if (error.empty()) error = check_group_room(group);
-  }
+  if (error.empty()) error = check_other_group(group, *job);
   if (!error.empty()) return error;
   // Needs of a job that others need already could close a circle.
   const bool needed = queue_->dependents.contains(std::string(spec.id));
@@ -387,7 +401,14 @@ std::string QueueWork::replace_waiting(const JobSpec& spec, Job* job, AddOutcome
   fields.add("error", Bytes("replaced"));
   const std::string id(job->id());
   record_gone(id, EventType::kCancelled, fields);
-  // Whoever needs this id waits for the new job.
+  // Who waits for its end hears of it; whoever needs this id waits for the new job.
+  JobExtras& extras = job->extras();
+  extras.error = "replaced";
+  extras.unmet.clear();
+  extras.end = std::make_unique<JobEnd>();
+  extras.end->finished_ms = queue_->queue_ms;
+  job->state = JobState::kCancelled;
+  tell_end(*job);
   queue_->place(job);
   queue_->erase(job);
   const uint8_t band = spec.band.value_or(queue_->config.values().default_band);
@@ -402,6 +423,8 @@ std::string QueueWork::set_successor(const JobSpec& spec, Job* job, AddOutcome& 
   // A replacement is a new job in all but its id, which exists: so it can need nobody.
   std::string error = replaces ? check_cost(spec) : check_unchanged(spec, *job);
   if (replaces && error.empty() && !spec.needs.empty()) error = bad_field("need");
+  const Queue::NamedGroup group = queue_->named_group(spec.group.value_or(Bytes()));
+  if (replaces && error.empty()) error = check_other_group(group, *job);
   if (!error.empty()) return error;
   auto successor = std::make_unique<JobSuccessor>();
   successor->payload = spec.payload;
@@ -412,6 +435,7 @@ std::string QueueWork::set_successor(const JobSpec& spec, Job* job, AddOutcome& 
   successor->options.needs.clear();
   if (replaces) {
     if (!spec.band) successor->band = queue_->config.values().default_band;
+    if (!spec.ttl_ms && group.config.ttl_ms != 0) successor->ttl_ms = group.config.ttl_ms;
     successor->group = spec.group.value_or(Bytes());
     successor->keys.assign(spec.keys.begin(), spec.keys.end());
     successor->cost = spec.cost.value_or(1);

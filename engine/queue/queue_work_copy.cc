@@ -56,10 +56,11 @@ void QueueWork::copy_job(const Job& source) {
     extras.cost = rest.cost;
     extras.enqueued_ms = rest.enqueued_ms;
     extras.options = std::move(rest.options);
+    extras.acknowledged = 0;  // leases stay behind
     if (extras.run != nullptr) {
       extras.run = nullptr;
       --extras.attempts;
-      extras.bound = true;  // as whoever goes back: it keeps its own ticket
+      extras.bind();  // as whoever goes back: it keeps its own ticket
     }
     bound = extras.bound;
     has_successor = extras.successor != nullptr;

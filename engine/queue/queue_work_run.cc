@@ -56,9 +56,12 @@ std::string QueueWork::acknowledge(Bytes id, uint64_t lease, Bytes result) {
   Job* job = nullptr;
   std::string error = find_leased(id, lease, job);
   if (!error.empty()) {
-    // The acknowledgement that completed it, again: its reply was lost.
-    const bool again = job != nullptr && job->state == JobState::kCompleted && lease != 0 &&
-                       job->end()->last_token == lease;
+    // The acknowledgement that completed it, or what was before it under this id, again: its reply
+    // was lost.
+    const bool ended = job != nullptr && job->state == JobState::kCompleted;
+    const bool again = job != nullptr && lease != 0 &&
+                       ((ended && job->end()->last_token == lease) ||
+                        (job->extras_if() != nullptr && job->extras_if()->acknowledged == lease));
     return again ? std::string() : error;
   }
   const JobRun run = end_run(job, true);

@@ -71,16 +71,27 @@ void QueueWork::push_cancel(const Job& job, const JobRun& run, Bytes reason) {
 
 // --- Q.MOVE ---
 
+// The place of a bound job that is neither at the front nor at the back.
+void QueueWork::rank_by_release(Job* job) {
+  job->rank = job->extras().release_ms - job->extras().boost_ms;
+  job->seq = job->arrival();
+}
+
 bool QueueWork::move(Job* job, const MoveSpec& spec) {
   if (job->state >= JobState::kActive) return false;
+  const uint8_t band = spec.band.value_or(job->band);
+  // The band that it has, and nothing else.
+  if (band == job->band && !spec.front && !spec.back && !spec.boost_ms && !spec.delay_ms &&
+      !spec.at_ms) {
+    return true;
+  }
   settle(job);
   still_backlogged_ = job->state == JobState::kPending;
   unplace_waiting(job);
-  const uint8_t band = spec.band.value_or(job->band);
   const bool was_lifo = job->lane->lifo;
   JobExtras& extras = job->extras();
   // What is moved is bound to its ticket, also where it comes from a band without pairing.
-  extras.bound = true;
+  extras.bind();
   if (band != job->band || was_lifo) change_lane(job, band, true);
   if (spec.boost_ms) extras.boost_ms = *spec.boost_ms;
   if (spec.delay_ms || spec.at_ms) {
@@ -95,9 +106,10 @@ bool QueueWork::move(Job* job, const MoveSpec& spec) {
   } else if (spec.back) {
     // Behind whatever is in the band, delayed and active jobs too; of equal ranks it is last.
     job->rank = std::max(queue_->queue_ms, queue_->lanes.band(band)->last_rank());
+    extras.arrival = job->arrival();
     job->seq = queue_->next_seq++;
-  } else if (spec.band || spec.boost_ms || spec.delay_ms || spec.at_ms) {
-    job->rank = extras.release_ms - extras.boost_ms;
+  } else {
+    rank_by_release(job);
   }
   place_waiting(job);
   still_backlogged_ = false;
@@ -119,7 +131,8 @@ bool QueueWork::retry(Job* job) {
   extras.error.clear();
   extras.progress.clear();
   extras.unmet.clear();
-  extras.bound = true;
+  extras.bind();
+  extras.arrival = 0;
   if (job->lane->lifo) change_lane(job, job->band, true);
   extras.release_ms = queue_->queue_ms;
   job->rank = extras.release_ms - extras.boost_ms;

@@ -57,6 +57,8 @@ std::string why_pending(const Queue& queue, const Job& job, int64_t now_ms, bool
   if (const int64_t ready_ms = rate_ready_ms(queue, job, now_ms); ready_ms != 0) {
     return "rate " + std::to_string(ready_ms - now_ms);
   }
+  // Where none is left, that holds whoever is behind as well.
+  if (!queue.limiter.has_slots(1)) return used_of("queue_cap", queue.limiter);
   if (lacks_reserved_slots(queue, job.band, job.cost())) return "reserved";
   if (first_in_order(queue, {}, now_ms).job == &job) {
     if (!queue.limiter.has_slots(job.cost())) return used_of("queue_cap", queue.limiter);

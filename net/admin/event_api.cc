@@ -98,7 +98,7 @@ class EventStream : public std::enable_shared_from_this<EventStream> {
       return;
     }
     if (reply.is_error() || reply.items.empty()) {
-      // The log has overtaken us, or the queue was deleted: another one of its name counts anew.
+      // The log has overtaken us, or the queue was deleted.
       const HttpResponse what = reply.is_error()
                                     ? problem_of_error(reply.text)
                                     : problem(409, "QUEUEGONE", "The queue was deleted.");

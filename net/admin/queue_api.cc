@@ -130,11 +130,10 @@ Words config_words(Exchange& exchange, QueryReader& query) {
   return words;
 }
 
-// Values of a configuration are texts; those that are integers are told as such.
 void respond_config(Exchange& exchange, Words words) {
   words.emplace_back("GET");
   const RespValue reply = exchange.run(words);
-  if (!respond_error(exchange, reply)) respond_json(exchange, resp_to_json(reply));
+  if (!respond_error(exchange, reply)) respond_json(exchange, config_to_json(reply));
 }
 
 void get_queue(Exchange& exchange) {
@@ -147,7 +146,7 @@ void get_queue(Exchange& exchange) {
   if (respond_error(exchange, stats)) return;
   json line = queue_line(name, static_cast<int>(db), stats);
   const RespValue config = exchange.run({"Q.CONFIG", name, "GET"});
-  line["config"] = config.is_error() ? json(nullptr) : resp_to_json(config);
+  line["config"] = config.is_error() ? json(nullptr) : config_to_json(config);
   respond_json(exchange, line);
 }
 

@@ -1,5 +1,6 @@
 #include "net/http/json_text.h"
 
+#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -162,6 +163,22 @@ void put_value(json& object, const std::string& name, const RespValue& value) {
   } else {
     object[name] = resp_to_json(value);
   }
+}
+
+json config_to_json(const RespValue& config) {
+  json object = resp_to_json(config);
+  for (auto& [name, value] : object.items()) {
+    // Names of bands may look like numbers.
+    if (!value.is_string() || name == "bands") continue;
+    const auto& text = value.get_ref<const std::string&>();
+    double number = 0;
+    const char* end = text.data() + text.size();
+    const auto parsed = std::from_chars(text.data(), end, number);
+    if (parsed.ec != std::errc() || parsed.ptr != end || !std::isfinite(number)) continue;
+    const auto integer = static_cast<int64_t>(number);
+    value = static_cast<double>(integer) == number ? json(integer) : json(number);
+  }
+  return object;
 }
 
 std::string dump_json(const json& value) {

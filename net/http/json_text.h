@@ -35,6 +35,8 @@ void put_bytes(nlohmann::json& object, const std::string& name, Bytes bytes);
 
 // A reply of the engine, its maps as objects.
 nlohmann::json resp_to_json(const RespValue& value);
+// What Q.CONFIG GET replies, as a map: values that are numbers are numbers.
+nlohmann::json config_to_json(const RespValue& config);
 // The member `name` of `object` from a reply's value.
 void put_value(nlohmann::json& object, const std::string& name, const RespValue& value);
 

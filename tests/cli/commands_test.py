@@ -213,15 +213,15 @@ def test_names_of_groups_are_literal(options):
         for level, field in ("group", "max_total"), ("key", "max_active"):
             rule = f"--{level}={name}"
             require_equal(sluice.json("config", "q", rule, f"{field}={number + 7}"),
-                          {field: str(number + 7)}, name)
+                          {field: number + 7}, name)
     for number, name in enumerate(names):
-        require_equal(sluice.json("config", "q", "--group=" + name), {"max_total": f"{number + 7}"},
+        require_equal(sluice.json("config", "q", "--group=" + name), {"max_total": number + 7},
                       name)
     require_equal(sluice.json("config", "q", "--group-glob", "*"), {}, "no rule of everybody")
     require_equal(sluice.json("pause", "q", "--group", "*"), {"paused": "out"}, "pause")
     require_equal(sluice.json("config", "q", "--group", "a*", "paused"), {}, "of another group")
     sluice.must("config", "q", "--key-glob", "*", "max_active=3")
-    require_equal(sluice.json("config", "q", "--key-glob", "*"), {"max_active": "3"}, "a glob")
+    require_equal(sluice.json("config", "q", "--key-glob", "*"), {"max_active": 3}, "a glob")
     require_equal(len(sluice.json("jobs", "q", "--group-glob", "a*")), 4, "a glob")
     sluice.fails(USAGE_ERROR, "--group-glob", "config", "q", "--group", "a", "--group-glob", "b")
 
@@ -230,11 +230,11 @@ def test_config_and_pause(options):
     """config shows and changes fields, of groups too; pause and resume are a field of it."""
     _, sluice = filled(options)
     require_equal(sluice.json("config", "exec", "max_active=2", "lease_ms=5000"),
-                  {"max_active": "2", "lease_ms": "5000"}, "set")
+                  {"max_active": 2, "lease_ms": 5000}, "set")
     require(re.search(r"^max_active +2$", sluice.must("config", "exec"), re.M), "show")
-    require_equal(sluice.json("config", "exec", "max_active"), {"max_active": "2"}, "one field")
+    require_equal(sluice.json("config", "exec", "max_active"), {"max_active": 2}, "one field")
     sluice.must("config", "exec", "--group", "ann", "max_active=1")
-    require_equal(sluice.json("config", "exec", "--group", "ann"), {"max_active": "1"}, "a rule")
+    require_equal(sluice.json("config", "exec", "--group", "ann"), {"max_active": 1}, "a rule")
     require_equal(sluice.json("config", "exec", "--group", "ann", "--reset"), {}, "reset")
     sluice.fails(SERVER_ERROR, "BADFIELD field=max_active", "config", "exec", "max_active=many")
     sluice.fails(USAGE_ERROR, "only one of", "config", "exec", "--group", "a", "--key", "b")

@@ -299,7 +299,8 @@ class QueueClient(LoadClient):
 
         def read(reply):
             assert reply is None or isinstance(reply, int)
-            if reply is not None:
+            # The band that it has already changes nothing.
+            if reply is not None and words[3] != "PRI":
                 self._must(queue, ("moved", job_id, None))
 
         return Sent([words], read)

@@ -27,6 +27,9 @@ repeat
   cursor = page[1]
   for _, job in ipairs(page[2]) do jobs[#jobs + 1] = job end
 until cursor == '0'
+-- RENAME gives all that is kept new numbers, so that those behind an old one cannot be told.
+local renumbered = redis.pcall('Q.EVENTS', KEYS[1], last, 'COUNT', 1).err and 1 or 0
+if renumbered == 1 then last = '-' end
 while true do
   local page = redis.call('Q.EVENTS', KEYS[1], last, 'COUNT', 1000)
   if #page == 0 then break end
@@ -34,7 +37,8 @@ while true do
   last = page[#page][1]
 end
 return {jobs, events, redis.call('Q.STATS', KEYS[1]), redis.call('Q.STATS', KEYS[1], 'BY', 'GROUP'),
-        redis.call('Q.STATS', KEYS[1], 'BY', 'WORKER'), redis.call('Q.STATS', KEYS[1], 'BY', 'PRI')}
+        redis.call('Q.STATS', KEYS[1], 'BY', 'WORKER'), redis.call('Q.STATS', KEYS[1], 'BY', 'PRI'),
+        renumbered}
 """
 
 # Unless there are events that were not read yet.
@@ -86,15 +90,38 @@ class Story:
 
     # -- Events -------------------------------------------------------------------------------
 
+    def _renumber(self, events):
+        """All that is kept, under new numbers: what was told is there as it was. Returns more."""
+        shown = [self._hash(*event[1:]) for event in events]
+        told = list(self.told)
+        for gone in range(len(told)):
+            if shown and told[gone] == shown[0] and told[gone:] == shown[:len(told) - gone]:
+                break
+        else:
+            raise Violation(f"{self.name}: events were renumbered, and are others than before")
+        first = events[0][0]
+        if first <= self.last_seq:
+            raise Violation(f"{self.name}: event {first} comes again, {self.last_seq} was told")
+        for _ in range(gone):
+            self.told.popleft()
+        self.last_seq = first + len(self.told) - 1
+        return events[len(self.told):]
+
+    @staticmethod
+    def _hash(time_ms, kind, job_id, fields):
+        return hash((time_ms, kind, job_id, tuple(fields)))
+
     def read(self, events):
         self.fresh.clear()
+        if events and not self.told and not self.last_seq:
+            self.last_seq = events[0][0] - 1   # the queue may have had another name meanwhile
         for seq, time_ms, kind, job_id, fields in events:
             if seq != self.last_seq + 1:
                 raise Violation(f"{self.name}: event {seq} follows {self.last_seq}")
             if time_ms < self.last_ms:
                 raise Violation(f"{self.name}: time goes back at event {seq}")
             self.last_seq, self.last_ms = seq, time_ms
-            self.told.append(hash((seq, time_ms, kind, job_id, tuple(fields))))
+            self.told.append(self._hash(time_ms, kind, job_id, fields))
             kind, fields = kind.decode(), pairs(fields)
             lease = int(fields["lease"]) if "lease" in fields else None
             self.fresh[kind, job_id, lease] += 1
@@ -243,7 +270,7 @@ class Story:
         for seq, time_ms, kind, job_id, fields in page:
             if seq > self.last_seq:
                 return
-            again = hash((seq, time_ms, kind, job_id, tuple(fields)))
+            again = self._hash(time_ms, kind, job_id, fields)
             if again != self.told[seq - self._oldest()]:
                 raise Violation(f"{self.name}: event {seq} is told otherwise: {kind} {job_id}")
 
@@ -292,8 +319,8 @@ class Story:
         [reply] = link.ask(["EVAL", SNAPSHOT, 1, self.name, self.last_seq])
         if not isinstance(reply, list):
             raise Violation(f"{self.name}: the snapshot answered {reply!r}")
-        listed, events, stats, by_group, by_worker, by_band = reply
-        self.read(events)
+        listed, events, stats, by_group, by_worker, by_band, renumbered = reply
+        self.read(self._renumber(events) if renumbered else events)
         shown = {}
         for job in map(pairs, listed):
             if job["id"] in shown:

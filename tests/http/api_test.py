@@ -348,14 +348,14 @@ def test_configuration(options):
     with Client(server) as client:
         config = client.expect(200, "PATCH", QUEUE, {"max_active": 5, "retry": 2,
                                                      "fair": True, "rate": "10/1000"}).json
-        require_equal((config["max_active"], config["retry"], config["fair"]), ("5", "2", "on"))
+        require_equal((config["max_active"], config["retry"], config["fair"]), (5, 2, "on"))
         require(config["rate"].startswith("10/1000"), config["rate"])
         require_problem(client.request("PATCH", QUEUE, {"max_active": 6, "retry": -1}), 422,
                         "BADFIELD")
-        require_equal(client.get(QUEUE + "/config").json["max_active"], "5")
+        require_equal(client.get(QUEUE + "/config").json["max_active"], 5)
         rule = client.expect(200, "PATCH", QUEUE + "?group_glob=team.*", {"max_active": 2}).json
-        require_equal(rule, {"max_active": "2"})
-        require_equal(client.get(QUEUE + "/config?group_glob=team.*").json, {"max_active": "2"})
+        require_equal(rule, {"max_active": 2})
+        require_equal(client.get(QUEUE + "/config?group_glob=team.*").json, {"max_active": 2})
         require_problem(client.get(QUEUE + "/config?group=a&key=b"), 422, "BADFIELD")
         for name in "xyz":
             add(client, name, group="team.1")

@@ -40,10 +40,6 @@ bool has_word(const Words& words, size_t from, const std::string& name) {
   return std::find(words.begin() + static_cast<long>(from), words.end(), name) != words.end();
 }
 
-std::string about(const char* code, const ModelJob& job) {
-  return std::string(code) + " id=" + job.id + " state=" + job.state;
-}
-
 }  // namespace
 
 ModelJob* QueueModel::find(const std::string& id) {
@@ -61,9 +57,11 @@ int64_t QueueModel::count(const std::string& state) const {
 int64_t QueueModel::waiting(const std::string* group) const {
   int64_t sum = 0;
   for (const ModelJob& job : jobs_) {
-    if (group != nullptr && job.group != *group) continue;
-    if (job.waiting()) ++sum;
-    if (job.successor.has_value()) ++sum;
+    if (job.waiting() && (group == nullptr || job.group == *group)) ++sum;
+    if (!job.successor.has_value()) continue;
+    const bool replaces = job.successor->mode == "REPLACE";
+    const std::string& its = replaces ? *job.successor->group : job.group;
+    if (group == nullptr || its == *group) ++sum;
   }
   return sum;
 }
@@ -74,16 +72,14 @@ int64_t QueueModel::active(const std::string* group) const {
   });
 }
 
-// The last job of the least urgent band below this one makes room.
-bool QueueModel::displace(int band) {
+// The last job of the least urgent band below this one, which makes room.
+ModelJob* QueueModel::last_below(int band) {
   ModelJob* last = nullptr;
   for (ModelJob& job : jobs_) {
     if (job.state != "pending" || job.band <= band) continue;
     if (last == nullptr || position(job) > position(*last)) last = &job;
   }
-  if (last == nullptr) return false;
-  finish(*last, "cancelled", "displaced");
-  return true;
+  return last;
 }
 
 RespValue QueueModel::told(const char* result, const ModelJob& job) const {
@@ -94,115 +90,10 @@ RespValue QueueModel::told(const char* result, const ModelJob& job) const {
       .put("position", or_null(position(job)));
 }
 
-void QueueModel::set_options(ModelJob& job, const ModelAdd& spec) {
-  const ModelOptions& given = spec.options;
-  if (given.ttl_ms.has_value()) job.options.ttl_ms = given.ttl_ms;
-  if (given.lease_ms.has_value()) job.options.lease_ms = given.lease_ms;
-  if (given.max_run_ms.has_value()) job.options.max_run_ms = given.max_run_ms;
-  if (given.retry.has_value()) job.options.retry = given.retry;
-  if (given.backoff_ms.has_value()) job.options.backoff_ms = given.backoff_ms;
-  if (!given.tags.empty()) job.options.tags = given.tags;
-}
-
-RespValue QueueModel::add_new(const ModelAdd& spec, const char* result) {
-  ModelJob job;
-  job.id = spec.id;
-  job.payload = spec.payload;
-  job.band = spec.band.value_or(default_band());
-  job.group = spec.group.value_or("");
-  job.keys = spec.keys;
-  job.cost = spec.cost.value_or(1);
-  set_options(job, spec);
-  job.enqueued_ms = queue_ms_;
-  job.arrival = next_seq_++;
-  ModelTicket& ticket = job.ticket;
-  ticket.seq = job.arrival;
-  if (spec.delay_ms.has_value()) ticket.gate_ms = queue_ms_ + *spec.delay_ms;
-  if (spec.at_ms.has_value()) ticket.gate_ms = *spec.at_ms + clock_.now.ahead_ms;
-  if (spec.gate_ms.has_value()) ticket.gate_ms = *spec.gate_ms;
-  ticket.release_ms = std::max(queue_ms_, ticket.gate_ms);
-  ticket.boost_ms = spec.boost_ms.value_or(0);
-  ticket.rank = ticket.release_ms - ticket.boost_ms;
-  job.named_needs = spec.needs;
-  for (const std::string& need : spec.needs) {
-    // A job may name its own former life, which is gone by now if it had completed.
-    const ModelJob* needed = find(need);
-    if (needed != nullptr && needed->state != "completed") job.needs.insert(need);
-  }
-  jobs_.push_back(job);
-  ++totals_["added"];
-  begin_waiting(jobs_.back());
-  return told(result, jobs_.back());
-}
-
-RespValue QueueModel::add(const Words& words, const RespValue& observed) {
-  tick();
-  ModelAdd spec = parse_model_add(words);
-  if (spec.band.has_value()) spec.band = band_of(*spec.band);
-  if (spec.id == "*") spec.id = observed.field("id");
-  if (static_cast<int64_t>(spec.payload.size()) > number("max_payload")) {
-    return RespValue::error("TOOBIG *");
-  }
-  ModelJob* old = find(spec.id);
-  if (old != nullptr && spec.mode == "ERROR") return RespValue::error(about("DUPLICATE", *old));
-  if (old != nullptr && spec.mode == "KEEP") return told("kept", *old);
-  if (old != nullptr && old->active()) {
-    const bool replaces = spec.mode == "REPLACE";
-    if (replaces && too_large(spec)) return RespValue::error("BADFIELD field=cost");
-    if (replaces && !spec.needs.empty()) return RespValue::error("BADFIELD field=need");
-    // Both count from now on, not from when it becomes the job.
-    if (spec.at_ms.has_value()) spec.gate_ms = *spec.at_ms + clock_.now.ahead_ms;
-    if (spec.delay_ms.has_value()) spec.gate_ms = queue_ms_ + *spec.delay_ms;
-    spec.at_ms.reset();
-    spec.delay_ms.reset();
-    old->successor = spec;
-    if (replaces) {
-      old->run->cancelled = true;
-      old->run->reason = "replaced";
-    }
-    return told("queued", *old);
-  }
-  if (old != nullptr && old->waiting() && spec.mode == "UPDATE") {
-    stop_ttl(*old);
-    old->payload = spec.payload;
-    set_options(*old, spec);
-    if (spec.options.ttl_ms.has_value()) old->ttl_left_ms.reset();
-    if (spec.band.has_value()) old->band = *spec.band;
-    begin_waiting(*old);
-    return told("updated", *old);
-  }
-  if (too_large(spec)) return RespValue::error("BADFIELD field=cost");
-  for (const std::string& need : spec.needs) {
-    ModelJob* needed = find(need);
-    if (needed == nullptr) return RespValue::error("NOJOB id=" + need);
-    if (needed->terminal() && needed->state != "completed") {
-      return RespValue::error(about("NEEDFAILED", *needed));
-    }
-  }
-  if (old != nullptr && old->waiting()) {
-    const std::string group = spec.group.value_or("");
-    const std::string refused = group == old->group ? "" : check_group(group);
-    if (!refused.empty()) return RespValue::error(refused);
-    const bool needs = std::any_of(spec.needs.begin(), spec.needs.end(), [&](const auto& need) {
-      return find(need)->state != "completed";
-    });
-    const bool needed = std::any_of(jobs_.begin(), jobs_.end(), [&](const ModelJob& job) {
-      return job.needs.contains(spec.id);
-    });
-    const bool itself = has_word(spec.needs, 0, spec.id);
-    if (itself || (needs && needed)) return RespValue::error("BADFIELD field=need");
-    // Whoever needs this id waits for the new job.
-    ++totals_["cancelled"];
-    const ModelJob left = *old;
-    forget(spec.id);
-    pair(left);
-    return add_new(spec, "replaced");
-  }
-  const std::string refused = check_limits(spec);
-  if (!refused.empty()) return RespValue::error(refused);
-  exists = true;
-  forget(spec.id);
-  return add_new(spec, "added");
+// It keeps the ticket that it has, whose number is that of its arrival until BACK gives another.
+void QueueModel::bind(ModelJob& job) {
+  if (!job.bound) job.arrival = job.ticket.seq;
+  job.bound = true;
 }
 
 // Its needs and its gate decide what it waits for.
@@ -226,7 +117,7 @@ void QueueModel::begin_waiting(ModelJob& job) {
 
 void QueueModel::admit(ModelJob& job, const ModelPop& spec, uint64_t token) {
   stop_ttl(job);
-  job.bound = true;
+  bind(job);
   job.state = "active";
   ++job.attempts;
   ++totals_["started"];
@@ -337,6 +228,7 @@ bool QueueModel::succeed(ModelJob& job) {
   if (!job.successor.has_value()) return false;
   const ModelAdd next = *job.successor;
   const std::vector<std::string> named_needs = job.named_needs;
+  const uint64_t acknowledged = job.state == "completed" ? job.last_token : job.acknowledged;
   job.successor.reset();
   ModelAdd spec = next;
   if (next.mode == "UPDATE") {
@@ -345,7 +237,7 @@ bool QueueModel::succeed(ModelJob& job) {
     spec.cost = job.cost;
     if (!spec.band.has_value()) spec.band = job.band;
     ModelJob inherited;
-    inherited.options = job.options;
+    inherited.options = job.options;  // its TTL too
     set_options(inherited, next);
     spec.options = inherited.options;
     spec.boost_ms = job.ticket.boost_ms;
@@ -354,6 +246,7 @@ bool QueueModel::succeed(ModelJob& job) {
   jobs_.remove_if([&](const ModelJob& old) { return old.id == next.id; });
   add_new(spec, "added");
   forget_shares();
+  find(next.id)->acknowledged = acknowledged;
   if (next.mode == "UPDATE") find(next.id)->named_needs = named_needs;
   return true;
 }
@@ -422,8 +315,11 @@ RespValue QueueModel::acknowledge(const Words& words) {
     adapt();
     return RespValue::of("OK");
   }
-  if (job != nullptr && job->state == "completed" && std::to_string(job->last_token) == words[3]) {
-    return RespValue::of("OK");
+  const uint64_t token = std::strtoull(words[3].c_str(), nullptr, 10);
+  if (job != nullptr && token != 0) {
+    if (job->state == "completed" && job->last_token == token) return RespValue::of("OK");
+    // It completed what was here before this job.
+    if (job->acknowledged == token) return RespValue::of("OK");
   }
   return RespValue::error(error);
 }
@@ -510,9 +406,16 @@ RespValue QueueModel::move(const Words& words) {
   tick();
   ModelJob* job = find(words[2]);
   if (job == nullptr || !job->waiting()) return {};
-  stop_ttl(*job);
   ModelTicket& ticket = job->ticket;
-  if (const auto band = option(words, 3, "PRI")) job->band = band_of(static_cast<int>(*band));
+  const auto pri = option(words, 3, "PRI");
+  const int band = pri.has_value() ? band_of(static_cast<int>(*pri)) : job->band;
+  // The band that it has, and nothing else.
+  if (band == job->band && words.size() <= (pri.has_value() ? 5U : 3U)) {
+    return or_null(position(*job));
+  }
+  stop_ttl(*job);
+  bind(*job);
+  job->band = band;
   const auto boost = option(words, 3, "BOOST");
   const auto delay = option(words, 3, "DELAY");
   const auto at = option(words, 3, "AT");
@@ -535,8 +438,8 @@ RespValue QueueModel::move(const Words& words) {
     ticket.seq = next_seq_++;
   } else {
     ticket.rank = ticket.release_ms - ticket.boost_ms;
+    ticket.seq = job->arrival;
   }
-  job->bound = true;
   begin_waiting(*job);
   return or_null(position(*job));
 }
@@ -556,6 +459,7 @@ RespValue QueueModel::retry(const Words& words) {
   fresh.options = job->options;
   fresh.named_needs = job->named_needs;
   fresh.enqueued_ms = job->enqueued_ms;
+  fresh.acknowledged = job->acknowledged;
   fresh.arrival = next_seq_++;
   fresh.ticket.seq = fresh.arrival;
   fresh.ticket.release_ms = queue_ms_;

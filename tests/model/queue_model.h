@@ -101,11 +101,17 @@ struct ModelJob {
   uint64_t finish_order = 0;
   int64_t finished_ms = 0;
   uint64_t last_token = 0;
+  uint64_t acknowledged = 0;  // the lease that completed what it is the successor of
 
   bool waiting() const { return state == "blocked" || state == "delayed" || state == "pending"; }
   bool active() const { return state == "active"; }
   bool terminal() const { return !waiting() && !active(); }
 };
+
+// An error about a job, with its hints.
+inline std::string about(const char* code, const ModelJob& job) {
+  return std::string(code) + " id=" + job.id + " state=" + job.state;
+}
 
 struct ModelPop {
   std::string worker, request;
@@ -203,7 +209,7 @@ class QueueModel {
   bool paused(const std::string& group, const std::string& direction) const;
   bool is_lifo(const ModelJob& job) const;
   double weight(const std::string& group) const;
-  int64_t ttl_of(const ModelJob& job) const;
+  int64_t group_ttl(const std::string& group) const;
   // With `priority_order desc` callers' numbers count the other way; both ways round.
   bool descending() const { return value("priority_order") == "desc"; }
   int band_of(int number) const { return descending() ? 255 - number : number; }
@@ -253,10 +259,14 @@ class QueueModel {
   int64_t count(const std::string& state) const;
   int64_t waiting(const std::string* group) const;
   int64_t active(const std::string* group) const;
-  bool displace(int band);
-  RespValue add_new(const ModelAdd& spec, const char* result);
+  ModelJob* last_below(int band);
+  void hold_ttl(ModelAdd& spec) const;
+  RespValue set_successor(ModelJob& old, ModelAdd spec);
+  RespValue update(ModelJob& old, const ModelAdd& spec);
+  RespValue add_new(ModelAdd spec, const char* result);
   void set_options(ModelJob& job, const ModelAdd& spec);
   RespValue told(const char* result, const ModelJob& job) const;
+  static void bind(ModelJob& job);
   void begin_waiting(ModelJob& job);
   void admit(ModelJob& job, const ModelPop& spec, uint64_t token);
   RespValue popped(const ModelJob& job) const;

@@ -108,9 +108,8 @@ double QueueModel::weight(const std::string& group) const {
   return std::atof((text.empty() ? value("weight") : text).c_str());
 }
 
-int64_t QueueModel::ttl_of(const ModelJob& job) const {
-  if (job.options.ttl_ms.has_value()) return *job.options.ttl_ms;
-  const std::string text = job.group.empty() ? "" : rule_value(group_rules_, job.group, "ttl_ms");
+int64_t QueueModel::group_ttl(const std::string& group) const {
+  const std::string text = group.empty() ? "" : rule_value(group_rules_, group, "ttl_ms");
   return to_number(text.empty() ? value("ttl_ms") : text);
 }
 
@@ -133,15 +132,16 @@ std::string QueueModel::check_limits(const ModelAdd& spec) {
   const auto full = [](int64_t limit, int64_t count) { return limit != 0 && count >= limit; };
   const bool queue_full = full(number("max_waiting"), waiting(nullptr)) ||
                           full(number("max_total"), waiting(nullptr) + active(nullptr));
-  if (queue_full && value("full") != "displace") return "QFULL *";
-  const std::string refused = check_group(group);
-  if (!refused.empty()) return refused;
   // Nobody goes for a job that could not run either.
   const bool blocked = std::any_of(spec.needs.begin(), spec.needs.end(), [&](const auto& need) {
     return find(need)->state != "completed";
   });
   const int band = spec.band.value_or(default_band());
-  return queue_full && (blocked || !displace(band)) ? "QFULL *" : "";
+  const bool displaces = value("full") == "displace" && !blocked && last_below(band) != nullptr;
+  if (queue_full && !displaces) return "QFULL *";
+  const std::string refused = check_group(group);
+  if (refused.empty() && queue_full) finish(*last_below(band), "cancelled", "displaced");
+  return refused;
 }
 
 // What a group says of a job that comes to it.

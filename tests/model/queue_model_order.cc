@@ -63,7 +63,7 @@ void QueueModel::pair(const ModelJob& member) {
 
 void QueueModel::start_ttl(ModelJob& job) {
   if (job.ttl_due_ms != 0) return;
-  const int64_t ttl_ms = job.ttl_left_ms.value_or(ttl_of(job));
+  const int64_t ttl_ms = job.ttl_left_ms.value_or(job.options.ttl_ms.value_or(0));
   job.ttl_due_ms = ttl_ms == 0 && !job.ttl_left_ms.has_value() ? 0 : queue_ms_ + ttl_ms;
 }
 
@@ -72,7 +72,7 @@ void QueueModel::stop_ttl(ModelJob& job) {
   if (job.ttl_due_ms == 0) return;
   const int64_t left_ms = std::max<int64_t>(0, job.ttl_due_ms - queue_ms_);
   job.ttl_left_ms.reset();
-  if (left_ms == 0 || left_ms != ttl_of(job)) job.ttl_left_ms = left_ms;
+  if (left_ms == 0 || left_ms != job.options.ttl_ms.value_or(0)) job.ttl_left_ms = left_ms;
   job.ttl_due_ms = 0;
 }
 

@@ -150,7 +150,8 @@ bool QueueModel::is_repeat(const ModelPop& spec) const {
 
 // Of its lease, in unix time.
 RespValue QueueModel::deadline(const ModelJob& job) const {
-  return RespValue::of(clock_.now.wall_ms + job.run->deadline_steady - clock_.now.steady_ms);
+  const int64_t due = std::min(job.run->deadline_steady, job.run->run_deadline_steady);
+  return RespValue::of(clock_.now.wall_ms + due - clock_.now.steady_ms);
 }
 
 RespValue QueueModel::get(const std::string& id) {

@@ -121,6 +121,18 @@ def test_a_log_file_in_no_directory(options):
         require_equal(os.listdir(directory), [], "what was made")
 
 
+def test_a_log_file_in_a_data_directory_to_come(options):
+    """A logfile in a data directory that is still to be made: exit 1, and it is said why."""
+    with scratch() as directory:
+        data = os.path.join(directory, "data")
+        words = ["--logfile", os.path.join(data, "server.log"), "--port", "auto",
+                 "--http-port", "0", "--dir", data]
+        code, output = options.run(*words)
+        require_equal(code, 1, "exit code")
+        require("make that directory first, or name a file elsewhere" in output, output)
+        require_equal(os.listdir(directory), [], "what was made")
+
+
 def test_a_data_directory_that_is_removed(options):
     """A data directory that is removed or moved away: the next sync fails, exit 75, told why."""
     def remove(path):

@@ -267,6 +267,51 @@ TEST_CASE_FIXTURE(Fixture, "Q.GET WAIT hears the end of its job, and of no other
   CHECK(replies.at(1).field("state") == "completed");
 }
 
+TEST_CASE_FIXTURE(Fixture,
+                  "Q.GET WAIT hears the end also of what is not kept, or has a successor") {
+  const Words get{"Q.GET", "q", "a", "WITH", "result", "WITH", "payload", "WAIT", "0"};
+  const auto told = [&](const std::string& field) {
+    const auto replies = take_deliveries();
+    return replies.contains(1) ? replies.at(1).field(field) : "nothing";
+  };
+  ask({"Q.CONFIG", "q", "SET", "retain_completed", "0", "retain_failed", "0"});
+  ask({"Q.ADD", "q", "a", "first"});
+  wait(1, get);
+  pop_ids();
+  REQUIRE(ask({"Q.ACK", "q", "a", lease_of("a"), "RESULT", "fine"}) == "OK");
+  CHECK(told("result") == "fine");
+  CHECK(ask(get) == "null");
+
+  ask({"Q.ADD", "q", "a", "second"});
+  wait(1, get);
+  pop_ids();
+  ask({"Q.ADD", "q", "a", "third", "IFDUP", "UPDATE"});
+  CHECK(told("state") == "nothing");
+  REQUIRE(ask({"Q.ACK", "q", "a", lease_of("a"), "RESULT", "of second"}) == "OK");
+  CHECK(told("payload") == "second");
+  // A run that failed, and goes back, is no end; nor is one whose successor is all that goes on.
+  wait(1, get);
+  pop_ids();
+  ask({"Q.ADD", "q", "a", "fourth", "IFDUP", "UPDATE"});
+  REQUIRE(ask({"Q.NACK", "q", "a", lease_of("a"), "SILENT"}) != "");
+  CHECK(told("state") == "nothing");
+  ask({"Q.ADD", "q", "a", "fifth", "IFDUP", "REPLACE"});
+  const auto replaced = take_deliveries();
+  REQUIRE(replaced.contains(1));
+  CHECK(replaced.at(1).field("state") == "cancelled");
+  CHECK(replaced.at(1).field("error") == "replaced");
+  CHECK(replaced.at(1).field("payload") == "fourth");
+
+  // What happens to it later in the same transaction is not its end.
+  ask({"Q.CONFIG", "q", "SET", "retain_completed", "10"});
+  wait(1, get);
+  ask({"MULTI"});
+  ask({"Q.CANCEL", "q", "a", "REASON", "first"});
+  ask({"Q.RETRY", "q", "a"});
+  ask({"EXEC"});
+  CHECK(told("error") == "first");
+}
+
 TEST_CASE_FIXTURE(Fixture, "REQID: the same request once more ends the older waiting") {
   const Words reqid{"WORKER", "w", "REQID", "1"};
   wait_pop(1, reqid);

@@ -116,7 +116,7 @@ int print_one(Context& context) {
   if (context.json) {
     json line = queue_json(context, context.queue(), stats);
     line["config"] =
-        resp_to_json(as_map(context.connection.call({"Q.CONFIG", context.queue(), "GET"})));
+        config_to_json(as_map(context.connection.call({"Q.CONFIG", context.queue(), "GET"})));
     print_json(line);
     return kDone;
   }
@@ -168,7 +168,7 @@ int show_config(Context& context, Words words, const Words& fields) {
   words.insert(words.end(), fields.begin(), fields.end());
   const RespValue reply = as_map(context.connection.call(words));
   if (context.json) {
-    print_json(resp_to_json(reply));
+    print_json(config_to_json(reply));
     return kDone;
   }
   Table table({{"FIELD"}, {"VALUE", false, true}});

@@ -1,0 +1,39 @@
+// What ends by the steady clock does not end before the time that was told by the wall clock.
+#include "net/clocks.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+namespace {
+
+using namespace sluice;
+
+int64_t wall_now_ms() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+}
+
+TEST_CASE("a deadline told by the wall clock has come when the steady clock says so") {
+  QueueClock queue_clock;
+  Clocks clocks;
+  clocks.start(queue_clock);
+  // Each reading tells a deadline of no milliseconds, which the readings behind it may call over.
+  // They come a little later in the millisecond each time.
+  int64_t greatest_ms = INT64_MIN;
+  for (int i = 0; i < 200; ++i) {
+    const Times now = clocks.read();
+    const int64_t wall_ms = wall_now_ms();
+    CHECK(wall_ms - now.steady_ms >= greatest_ms);
+    greatest_ms = std::max(greatest_ms, now.wall_ms - now.steady_ms);
+    const timespec pause{0, 10'000 + i * 5'000};
+    ::nanosleep(&pause, nullptr);
+  }
+}
+
+}  // namespace

@@ -1,0 +1,332 @@
+// What a queue has said of a job goes on to hold: its place, its time, its ends, its limits.
+#include <string>
+
+#include "tests/support/queue_talk.h"
+
+#include <doctest/doctest.h>
+
+namespace sluice::test {
+
+namespace {
+
+TEST_CASE("MOVE: the present band changes nothing, another one ends FRONT and BACK") {
+  QueueTalk q;
+  q.add("a b c");
+  q.say("Q.MOVE q c FRONT");
+  q.say("Q.MOVE q a BACK");
+  const std::string moved = "Q.EVENTS q - TYPE moved";
+  const std::string before = q.say(moved);
+  CHECK(q.say("Q.MOVE q c PRI NORMAL") == "0");
+  CHECK(q.say("Q.MOVE q a PRI 2") == "2");
+  CHECK(q.say("Q.MOVE q b") == "1");
+  CHECK(q.say(moved) == before);
+  // It came first, however often it has been behind all others since.
+  for (const char* id : {"c", "a", "a"}) {
+    q.say("Q.MOVE q " + std::string(id) + " PRI LOW");
+    if (*id == 'a') q.say("Q.MOVE q a BACK");
+    q.say("Q.MOVE q " + std::string(id) + " PRI NORMAL");
+  }
+  CHECK(q.drain() == "a b c");
+  q.add("late", "DELAY 1000");
+  CHECK(q.say("Q.MOVE q late PRI NORMAL") == "null");
+  CHECK(q.state("late") == "delayed");
+  // A boost is of the release, not of the place at the back.
+  q.add("d e");
+  q.say("Q.MOVE q d BACK");
+  CHECK(q.say("Q.MOVE q d BOOST 0") == "0");
+  q.say("Q.MOVE q e FRONT");
+  q.say("Q.ADD q e new IFDUP UPDATE PRI LOW");
+  q.say("Q.MOVE q d PRI LOW");
+  CHECK(q.drain() == "d e");
+}
+
+TEST_CASE("MOVE: in a LIFO group another band keeps the ticket that the job had") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET order lifo");
+  q.add("a b", "GROUP g");
+  q.pass(5);
+  q.add("between");
+  // The newest of the group has the earliest ticket.
+  q.say("Q.MOVE q b BACK");
+  q.say("Q.MOVE q b PRI LOW");
+  CHECK(q.say("Q.MOVE q b PRI NORMAL") == "0");
+  CHECK(q.say("Q.MOVE q a PRI NORMAL") == "1");
+  CHECK(q.drain() == "b a between");
+}
+
+TEST_CASE("a job keeps the TTL that held when it was added") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET ttl_ms 1000 retry 1 backoff 0:0");
+  q.say("Q.CONFIG q GROUP g SET ttl_ms 300");
+  q.add("a", "DELAY 10");
+  q.add("b", "GROUP g DELAY 10");
+  q.add("c", "TTL 0 DELAY 10");
+  q.say("Q.CONFIG q SET ttl_ms 50");
+  q.say("Q.CONFIG q GROUP g SET ttl_ms 50");
+  q.add("d", "DELAY 10");
+  const auto left = [&](const char* id) { return q.job(id, {"ttl_left_ms"}); };
+  CHECK(left("a") + " " + left("b") + " " + left("c") + " " + left("d") == "1000 300 null 50");
+  q.say("Q.MOVE q a PRI LOW");
+  q.say("Q.ADD q a new IFDUP UPDATE PRI HIGH");
+  q.pass(10);
+  CHECK(left("a") + " " + left("b") + " " + left("c") + " " + left("d") == "1000 300 null 50");
+  q.pass(40);
+  CHECK(q.pop() == "a");
+  q.nack("a");
+  CHECK(left("a") == "960");
+  q.say("Q.CANCEL q a");
+  q.say("Q.RETRY q a");
+  CHECK(left("a") == "1000");
+  q.say("Q.CONFIG q SET ttl_ms 0");
+  q.restart(4);
+  CHECK(left("a") + " " + left("b") + " " + left("c") == "1000 260 null");
+  CHECK(q.state("d") == "pending");
+  q.pass(10);
+  CHECK(q.state("d") == "expired");
+}
+
+TEST_CASE("a successor has the TTL of its predecessor, a replacement that of its own addition") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET ttl_ms 1000");
+  q.add("a b");
+  q.pop("COUNT 2");
+  q.say("Q.CONFIG q SET ttl_ms 400");
+  q.say("Q.ADD q a new IFDUP UPDATE");
+  q.say("Q.ADD q b new IFDUP REPLACE");
+  q.say("Q.CONFIG q SET ttl_ms 10");
+  q.ack("a");
+  q.ack("b");
+  CHECK(q.job("a", {"payload", "ttl_left_ms"}) == "new 1000");
+  CHECK(q.job("b", {"payload", "ttl_left_ms"}) == "new 400");
+}
+
+TEST_CASE("an acknowledgement may be repeated when a successor has taken over") {
+  QueueTalk q;
+  q.add("a");
+  q.pop();
+  q.say("Q.ADD q a second IFDUP UPDATE");
+  CHECK(q.ack("a") == "OK");
+  const std::string first = q.lease("a");
+  CHECK(q.say("Q.ACK q a " + first) == "OK");
+  q.pop();
+  REQUIRE(q.lease("a") != first);
+  CHECK(q.say("Q.ACK q a " + first) == "OK");
+  CHECK(q.state("a") == "active");
+  q.restart(4);
+  CHECK(q.say("Q.ACK q a " + first) == "OK");
+  CHECK(q.say("Q.ACK q a 999") == "-STALELEASE id=a state=active");
+  CHECK(q.ack("a") == "OK");
+  CHECK(q.ack("a") == "OK");
+  CHECK(q.say("Q.ACK q a " + first) == "OK");
+  // A lease that has failed acknowledges nothing.
+  q.add("b");
+  q.pop();
+  q.say("Q.ADD q b second IFDUP UPDATE");
+  q.nack("b", "FATAL");
+  CHECK(q.ack("b") == "-STALELEASE id=b state=pending");
+}
+
+TEST_CASE("a replacement of another group meets its limits, and counts there") {
+  QueueTalk q;
+  q.say("Q.CONFIG q GROUP full SET max_waiting 1");
+  q.say("Q.CONFIG q GROUP shut SET paused in");
+  const auto waiting = [&](const char* group) {
+    return q.say("Q.STATS q GROUP " + std::string(group), "waiting");
+  };
+  q.add("a b", "GROUP own");
+  q.pop("COUNT 2");
+  CHECK(q.say("Q.ADD q a x IFDUP REPLACE GROUP shut") == "-PAUSED direction=in");
+  CHECK(q.say("Q.ADD q a x IFDUP REPLACE GROUP full", "result") == "queued");
+  CHECK(waiting("full") + waiting("own") == "10");
+  CHECK(q.say("Q.ADD q c x GROUP full") == "-GROUPFULL group=full limit=max_waiting value=1");
+  CHECK(q.say("Q.ADD q b x IFDUP REPLACE GROUP full") ==
+        "-GROUPFULL group=full limit=max_waiting value=1");
+  // It takes the place of the successor that is there.
+  CHECK(q.say("Q.ADD q a y IFDUP REPLACE GROUP full", "result") == "queued");
+  q.restart(4);
+  CHECK(waiting("full") + waiting("own") == "10");
+  q.find_queue("q")->check();
+  CHECK(q.ack("a") == "OK");
+  CHECK(waiting("full") + waiting("own") == "10");
+  CHECK(q.job("a", {"state", "group"}) == "pending full");
+  // A cancel takes the successor with it.
+  q.say("Q.ADD q b x IFDUP REPLACE GROUP other");
+  CHECK(waiting("other") == "1");
+  q.say("Q.CANCEL q b");
+  CHECK(waiting("other") == "0");
+  q.find_queue("q")->check();
+}
+
+TEST_CASE("why: no slot is left, whoever is first") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET max_active 1");
+  q.add("a b c");
+  CHECK(q.job("c", {"why"}) == "behind 2");
+  q.pop();
+  CHECK(q.job("b", {"why"}) == "queue_cap 1/1");
+  CHECK(q.job("c", {"why"}) == "queue_cap 1/1");
+}
+
+TEST_CASE("a full queue says so before a full group does, also where it displaces") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET max_waiting 2 full displace");
+  q.say("Q.CONFIG q GROUP g SET max_waiting 1");
+  q.add("a", "GROUP g PRI HIGH");
+  q.add("b", "PRI HIGH");
+  CHECK(q.say("Q.ADD q c x GROUP g PRI HIGH").substr(0, 6) == "-QFULL");
+  CHECK(q.say("Q.ADD q c x PRI HIGH MAXWAIT 0").substr(0, 6) == "-QFULL");
+  // Somebody could go, but not for a job that its group refuses.
+  CHECK(q.say("Q.ADD q c x GROUP g PRI CRITICAL").substr(0, 10) == "-GROUPFULL");
+  CHECK(q.state("b") == "pending");
+  CHECK(q.say("Q.ADD q c x PRI CRITICAL", "result") == "added");
+  CHECK(q.state("b") == "cancelled");
+}
+
+TEST_CASE("ready is told once: when need and delay are over") {
+  QueueTalk q;
+  q.add("base");
+  q.add("late", "NEED base DELAY 100");
+  q.add("soon", "NEED base");
+  q.pop();
+  q.ack("base");
+  const auto ready = [&] { return q.ask("Q.EVENTS q - TYPE ready").size(); };
+  CHECK(ready() == 1);
+  CHECK(q.state("late") == "delayed");
+  q.pass(100);
+  CHECK(ready() == 2);
+}
+
+TEST_CASE("the deadline that is told is that of the run, where it comes first") {
+  QueueTalk q;
+  q.add("a", "LEASE 5000 MAXRUN 1000 RETRY 0");
+  const RespValue popped = q.ask("Q.POP 1 q");
+  CHECK(popped.items.at(0).number("deadline") == 1'700'000'001'000);
+  CHECK(q.job("a", {"deadline"}) == "1700000001000");
+  q.pass(999);
+  CHECK(q.state("a") == "active");
+  q.pass(1);
+  CHECK(q.state("a") == "failed");
+}
+
+TEST_CASE("numbers are numbers in the fields of events, whatever texts look like") {
+  QueueTalk q;
+  q.add("a", "RETRY 1");
+  q.pop("WORKER 7");
+  q.nack("a", "DELAY 5 ERROR 12");
+  // What a script sees: a reply of RESP2, where the fields are a flat array.
+  const auto kinds = [&](const std::string& type) {
+    const std::string script =
+        "local out = '' for i, value in ipairs(redis.call('Q.EVENTS', 'q', '-', 'TYPE', '" + type +
+        "')[1][5]) do out = out .. (i % 2 == 1 and value or '=' .. type(value) .. ' ') end "
+        "return out";
+    return q.run(0, {"EVAL", script, "0"})->text;
+  };
+  CHECK(kinds("started") == "lease=number worker=string attempt=number ");
+  CHECK(kinds("retrying") == "lease=number error=string delay_ms=number ");
+}
+
+TEST_CASE("a queue has at least one band") {
+  QueueTalk q;
+  CHECK(q.say("Q.CONFIG q SET bands ''") == "-BADFIELD field=bands");
+  CHECK(q.say("Q.CONFIG q SET bands only") == "OK");
+}
+
+// --- Numbers of events ---
+
+// Numbers and ids of the events that a reader behind `after` gets: "1 a, 2 a".
+std::string events(QueueTalk& q, const std::string& queue, const std::string& after) {
+  const RespValue reply = q.ask("Q.EVENTS " + queue + " " + after);
+  if (reply.is_error()) return reply.show();
+  std::string out;
+  for (const RespValue& event : reply.items) {
+    out += (out.empty() ? "" : ", ") + event.items[0].text + " " + event.items[3].text;
+  }
+  return out;
+}
+
+TEST_CASE("numbers of events never come again under a name") {
+  QueueTalk q;
+  const auto lives = [&](const char* id) { q.say("Q.ADD q " + std::string(id) + " x"); };
+  lives("a");
+  lives("b");
+  CHECK(events(q, "q", "0") == "1 a, 2 b");
+  q.say("DEL q");
+  CHECK(events(q, "q", "-").empty());
+  // A number is left out: who has read all of the first queue hears that the next is another.
+  CHECK(events(q, "q", "2") == "-TRIMMED oldest=4");
+  CHECK(events(q, "q", "4") == "-TRIMMED oldest=4");
+  CHECK(events(q, "q", "3").empty());
+  lives("c");
+  CHECK(events(q, "q", "3") == "4 c");
+  CHECK(events(q, "q", "2") == "-TRIMMED oldest=4");
+  CHECK(events(q, "q", "0") == "4 c");
+  q.say("FLUSHALL");
+  lives("d");
+  CHECK(events(q, "q", "-") == "6 d");
+  CHECK(events(q, "q", "4") == "-TRIMMED oldest=6");
+  q.say("PEXPIRE q 10");
+  q.pass(10);
+  // One floor for all: a queue of another name is above it, too.
+  q.say("Q.ADD r e x");
+  CHECK(events(q, "r", "-") == "8 e");
+  q.say("DEL r");
+  lives("f");
+  CHECK(events(q, "q", "6") == "-TRIMMED oldest=10");
+  q.restart(4);
+  CHECK(events(q, "q", "-") == "10 f");
+  q.say("DEL q");
+  q.restart_from_checkpoint(4);
+  lives("g");
+  CHECK(events(q, "q", "-") == "12 g");
+  CHECK(events(q, "q", "10") == "-TRIMMED oldest=12");
+}
+
+TEST_CASE("what is kept stays readable under new numbers where a queue gets another name") {
+  QueueTalk q;
+  q.say("Q.ADD q a x");
+  q.say("Q.ADD q b x");
+  q.say("Q.ADD src c x");
+  q.say("RENAME src q");
+  CHECK(events(q, "q", "-") == "4 c");
+  CHECK(events(q, "q", "3") == "4 c");
+  CHECK(events(q, "q", "2") == "-TRIMMED oldest=4");
+  q.say("Q.ADD q d x");
+  q.say("Q.ADD src e x");
+  CHECK(events(q, "src", "1") == "-TRIMMED oldest=4");
+  CHECK(events(q, "src", "-") == "4 e");
+  q.say("MOVE q 1");
+  q.say("Q.ADD q f x");
+  CHECK(events(q, "q", "-") == "7 f");
+  q.say("SWAPDB 0 1");
+  CHECK(events(q, "q", "-") == "10 c, 11 d");
+  CHECK(events(q, "q", "7") == "-TRIMMED oldest=10");
+  q.say("Q.ADD q g x");
+  CHECK(events(q, "q", "11") == "12 g");
+  for (const bool checkpoint : {false, true}) {
+    checkpoint ? q.restart_from_checkpoint(4) : q.restart(4);
+    CHECK(events(q, "q", "-") == "10 c, 11 d, 12 g");
+    q.say("SELECT 1");
+    CHECK(events(q, "q", "-") == "10 f");
+    q.say("SELECT 0");
+  }
+}
+
+TEST_CASE("who waits for the events of a queue that is not there gets all of them") {
+  QueueTalk q;
+  q.say("Q.ADD q a x");
+  q.say("DEL q");
+  CHECK(q.say_as(1, "Q.EVENTS q $ BLOCK 0") == "(waits)");
+  CHECK(q.say_as(2, "Q.EVENTS q 2 BLOCK 0") == "(waits)");
+  q.say("Q.ADD other b x");
+  q.say("DEL other");
+  q.say("Q.ADD q c x");
+  const auto served = q.take_deliveries();
+  REQUIRE(served.size() == 2);
+  CHECK(served.at(1).items.at(0).items.at(0).text == "5");
+  // That nothing was between its number and the first one cannot be told.
+  CHECK(served.at(2).show() == "-TRIMMED oldest=5");
+}
+
+}  // namespace
+
+}  // namespace sluice::test
