@@ -26,7 +26,8 @@ function(sluice_add_library folder)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_include_directories(${target} PUBLIC
     "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>"
-    "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/sluice>")
+    "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/sluice>"
+    "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:sluice_flags>)
   set(SLUICE_LIBRARIES ${SLUICE_LIBRARIES} ${target} PARENT_SCOPE)
 endfunction()

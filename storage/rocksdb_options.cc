@@ -17,10 +17,10 @@ namespace {
 constexpr int kTableFiles = 32;
 constexpr int kNotTables = 10;
 
+// What RocksDB warns of (an option, a file that it repairs) tells nobody what to do; what matters
+// of it the journal says itself, in its own words.
 LogLevel level_of(rocksdb::InfoLogLevel level) {
-  if (level >= rocksdb::ERROR_LEVEL) return LogLevel::kError;
-  if (level == rocksdb::WARN_LEVEL) return LogLevel::kWarning;
-  return LogLevel::kDebug;
+  return level >= rocksdb::ERROR_LEVEL ? LogLevel::kError : LogLevel::kDebug;
 }
 
 rocksdb::ColumnFamilyOptions make_family_options(const RocksdbLogOptions& options) {

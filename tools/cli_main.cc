@@ -4,13 +4,18 @@
 //
 // It is a client as others are, over RESP. Exit status: 0 done, 1 the server answered an error,
 // 2 wrong usage, 3 no connection.
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "net/http/json_text.h"
 #include "net/version.h"
+#include "tools/cli/candidates.h"
 #include "tools/cli/context.h"
 #include "tools/cli/failure.h"
 #include "tools/cli/help.h"
@@ -34,6 +39,10 @@ int run(const std::vector<std::string>& words) {
     std::printf("sluice %s\n", kSluiceVersion);
     return kDone;
   }
+  if (!words.empty() && words[0] == "--complete") {
+    print_candidates(std::span(words).subspan(1), rows);
+    return kDone;
+  }
   const Arguments arguments = Arguments::parse(words, rows);
   if (arguments.has("--help")) {
     const CommandRow* row = arguments.command();
@@ -48,6 +57,26 @@ int run(const std::vector<std::string>& words) {
   return arguments.command()->run(context);
 }
 
+// One line of standard error; an object where the command was to print JSON.
+void print_failure(const Failure& failure, bool as_json) {
+  if (!as_json) {
+    std::fprintf(stderr, "sluice: %s\n", printable(failure.text).c_str());
+    return;
+  }
+  const size_t word = failure.text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+  const bool has_code = failure.code == kServerError && word != 0 && word != std::string::npos &&
+                        failure.text[word] == ' ';
+  const char* usual = failure.code == kUsageError     ? "USAGE"
+                      : failure.code == kNoConnection ? "NOCONNECTION"
+                                                      : "FAILED";
+  nlohmann::json error = {{"code", has_code ? failure.text.substr(0, word) : usual},
+                          {"detail", text_to_json(failure.text)}};
+  if (!failure.allowed.empty()) error["allowed"] = failure.allowed;
+  if (!failure.nearest.empty()) error["nearest"] = failure.nearest;
+  const std::string text = dump_json({{"error", std::move(error)}});
+  std::fprintf(stderr, "%s\n", text.c_str());
+}
+
 }  // namespace
 }  // namespace sluice::cli
 
@@ -57,11 +86,13 @@ int main(int count, char** values) {
   // A connection that was lost is an error of the write, and no end of the program.
   std::signal(SIGPIPE, SIG_IGN);
   int code = 0;
+  const std::vector<std::string> words(values + 1, values + count);
   try {
-    code = sluice::cli::run(std::vector<std::string>(values + 1, values + count));
+    code = sluice::cli::run(words);
   } catch (const Failure& failure) {
     std::fflush(stdout);
-    std::fprintf(stderr, "sluice: %s\n", failure.text.c_str());
+    const bool as_json = std::find(words.begin(), words.end(), "--json") != words.end();
+    sluice::cli::print_failure(failure, as_json);
     code = failure.code;
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {

@@ -22,6 +22,7 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "engine/rdb/file_reader.h"
 #include "tools/import/progress.h"
@@ -232,6 +233,10 @@ int run(const Arguments& arguments) {
 }  // namespace sluice::import
 
 int main(int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == "--help") {
+    std::fputs(sluice::import::kUsage, stdout);
+    return 0;
+  }
   const auto arguments = sluice::import::parse_arguments(argc, argv);
   if (!arguments) {
     std::fputs(sluice::import::kUsage, stderr);

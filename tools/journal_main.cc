@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "engine/keyspace/effects.h"
 #include "storage/format.h"
@@ -273,6 +274,10 @@ int verify(Log& log, bool with_kinds) {
 }
 
 int run(int count, char** values) {
+  if (count == 2 && std::string_view(values[1]) == "--help") {
+    std::fputs(kUsage, stdout);
+    return 0;
+  }
   const std::optional<Arguments> arguments = parse_arguments(count, values);
   if (!arguments.has_value()) {
     std::fputs(kUsage, stderr);

@@ -116,6 +116,13 @@ std::string log_error(const Settings& settings, const std::string& error) {
          "first, or name a file elsewhere";
 }
 
+// Who starts it by hand would look for the log on his terminal.
+void tell_log_file(const std::string& path) {
+  if (path.empty() || ::isatty(STDERR_FILENO) == 0) return;
+  const std::string place = std::filesystem::absolute(path).string();
+  std::fprintf(stderr, "sluice-server: the log goes to %s\n", place.c_str());
+}
+
 int run(Config& config) {
   const std::shared_ptr<const Settings> settings = config.settings();
   std::string error;
@@ -124,6 +131,7 @@ int run(Config& config) {
                  log_error(*settings, error).c_str());
     return 1;
   }
+  tell_log_file(settings->logfile);
   for (const std::string& warning : config.warnings()) spdlog::warn("{}", warning);
   spdlog::info("Sluice {} starting, pid {}, configuration {}", kSluiceVersion, ::getpid(),
                config.file().empty() ? "by default" : config.file());
@@ -139,6 +147,8 @@ int run(Config& config) {
   error = server.start();
   if (!error.empty()) {
     spdlog::error("{}", error);
+    const bool apart = !settings->logfile.empty() && ::isatty(STDERR_FILENO) != 0;
+    if (apart) std::fprintf(stderr, "sluice-server: %s\n", error.c_str());
     return 1;
   }
   const bool has_pid_file = !settings->pidfile.empty() && write_pid_file(settings->pidfile);

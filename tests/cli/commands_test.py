@@ -14,8 +14,8 @@ from program import (NO_CONNECTION, SERVER_ERROR, USAGE_ERROR, require, require_
                      Sluice)
 
 COMMANDS = ["status", "config", "pause", "resume", "top", "simulate", "jobs", "job", "add", "move",
-            "pop", "ack", "nack", "touch", "cancel", "retry", "purge", "events", "completion",
-            "help"]
+            "pop", "ack", "nack", "touch", "cancel", "retry", "purge", "delete", "events",
+            "completion", "help"]
 # Neither UTF-8 nor printable.
 STRANGE = b"\xff\x00\x1b[31m"
 
@@ -101,7 +101,7 @@ def test_jobs_lists_what_is_selected(options):
     code, out, err = sluice.run("jobs", "exec", "--limit", 3)
     require_equal((code, err), (0, ""), "no more than the limit")
     require_equal(sluice.must("jobs", "none"), "", "no queue")
-    sluice.fails(SERVER_ERROR, "BADFIELD field=state", "jobs", "exec", "--state", "tired")
+    sluice.fails(USAGE_ERROR, "--state takes blocked, delayed", "jobs", "exec", "--state", "tired")
     sluice.fails(USAGE_ERROR, "--tag takes NAME=VALUE", "jobs", "exec", "--tag", "kind")
 
 
@@ -245,6 +245,170 @@ def test_config_and_pause(options):
     sluice.fails(SERVER_ERROR, "PAUSED direction=in: the queue", "add", "exec", "x")
     require_equal(sluice.json("resume", "exec"), {"paused": "none"}, "resume")
     require_equal(len(sluice.json("pop", "exec")), 1, "a resumed queue")
+
+
+def test_what_a_wrong_word_might_have_been(options):
+    """A bad field or word is told with every word that may stand there, and the nearest."""
+    _, sluice = filled(options)
+    for part, code, words in (
+            ("did you mean max_active? It takes priority_order, bands,", SERVER_ERROR,
+             ["config", "exec", "max_actve=4"]),
+            ("pri takes CRITICAL, HIGH, NORMAL, LOW or BACKGROUND, or a number from 0 to 255, "
+             "not urgent", SERVER_ERROR, ["add", "exec", "x", "--pri", "urgent"]),
+            ("not hihg; did you mean HIGH?", SERVER_ERROR, ["move", "exec", "alarm", "--pri",
+                                                            "hihg"]),
+            ("rate takes none or N/MS[:BURST], such as 20/1000 or 20/1s:40, not 20:1000",
+             SERVER_ERROR, ["config", "exec", "rate=20:1000"]),
+            ("paused takes none, in, out or all, not ot; did you mean out?", SERVER_ERROR,
+             ["pause", "exec", "ot"]),
+            ("--state takes blocked, delayed, pending, active, completed, failed, cancelled or "
+             "expired, not faild; did you mean failed?", USAGE_ERROR,
+             ["jobs", "exec", "--state", "faild"]),
+            ("--type takes added, ", USAGE_ERROR, ["events", "exec", "--type", "foo"]),
+            ("did you mean completed?", USAGE_ERROR, ["events", "exec", "--type", "complete"]),
+            ("--by takes rank, age, deadline or dispatch, not rnk; did you mean rank?",
+             USAGE_ERROR, ["jobs", "exec", "--by", "rnk"]),
+            ("delay takes milliseconds, or a number with a unit (250ms, 5s, 1h), not 5x",
+             SERVER_ERROR, ["add", "exec", "x", "--delay", "5x"]),
+            ("there is no command job1; did you mean jobs?", USAGE_ERROR, ["job1", "exec"]),
+            ("no option --grp of jobs", USAGE_ERROR, ["jobs", "exec", "--grp", "ann"]),
+            ("did you mean --group?", USAGE_ERROR, ["jobs", "exec", "--grup", "ann"])):
+        sluice.fails(code, part, *words)
+    sluice.must("config", "exec", "bands=now,later", "default_pri=now")
+    sluice.fails(SERVER_ERROR, "pri takes now or later, or a number", "add", "exec", "x", "--pri",
+                 "high")
+
+
+def test_durations_take_units(options):
+    """5s, 1h30m, 250ms stand for milliseconds in options and in a configuration."""
+    _, sluice = filled(options)
+    set_to = sluice.json("config", "exec", "max_run_ms=1h30m", "backoff=1s:5m", "rate=20/1s:40",
+                         "retain_failed=100:7d", "lease_ms=30s")
+    require_equal(set_to, {"max_run_ms": "5400000", "backoff": "1000:300000",
+                           "rate": "20/1000:40", "retain_failed": "100:604800000",
+                           "lease_ms": "30000"}, "configuration")
+    job = sluice.json("add", "exec", "x", "--id", "late", "--delay", "1h", "--ttl", "2d",
+                      "--lease", "5s", "--backoff", "250ms:10s")
+    require_equal(job["state"], "delayed", "--delay")
+    job = sluice.json("job", "exec", "late")
+    require_equal(job["lease_ms"], 5000, "--lease")
+    require(3_500_000 < job["not_before"] - job["enqueued"] < 3_700_000, "an hour")
+    require_equal(ids(sluice.json("jobs", "exec", "--older", "1d")), [], "--older")
+    require_equal(sluice.json("pop", "none", "--block", "10ms"), [], "--block")
+    sluice.fails(USAGE_ERROR, "--block takes milliseconds, or a number with a unit", "pop", "exec",
+                 "--block", "soon")
+    sluice.fails(SERVER_ERROR, "not ended", "job", "exec", "late", "--wait", "10ms")
+
+
+def test_errors_as_json(options):
+    """With --json what goes wrong is an object on standard error, and nothing else is there."""
+    _, sluice = filled(options)
+
+    def error(expected, *words):
+        code, out, err = sluice.run(*words, "--json")
+        require_equal((code, out), (expected, ""), f"{words}: {err}")
+        return json.loads(err)["error"]
+
+    require_equal(error(SERVER_ERROR, "add", "exec", "x", "--id", "alarm")["code"], "DUPLICATE")
+    bad = error(SERVER_ERROR, "config", "exec", "max_actve=4")
+    require_equal((bad["code"], bad["nearest"]), ("BADFIELD", "max_active"))
+    require("fencing" in bad["allowed"] and len(bad["allowed"]) == 27, str(bad))
+    require_equal(error(USAGE_ERROR, "jobs")["code"], "USAGE")
+    require_equal(error(USAGE_ERROR, "jobs", "exec", "--state", "faild")["nearest"], "failed")
+    require_equal(error(SERVER_ERROR, "job", "exec", "none")["code"], "FAILED")
+    code, out, err = sluice.run("cancel", "exec", "none", "alarm", "--json")
+    require_equal((code, err), (SERVER_ERROR, ""), "one of several")
+    require_equal([line.get("error") for line in json.loads(out)], ["gone", None])
+    sluice.port = 1
+    require_equal(error(NO_CONNECTION, "status")["code"], "NOCONNECTION")
+
+
+def test_unknown_queues_are_not_made(options):
+    """pause, resume and config refuse a queue that is not there; --create makes it."""
+    server, sluice = filled(options)
+    for words in ["pause", "exce"], ["resume", "exce"], ["config", "exce", "max_active=1"], [
+            "config", "exce"], ["config", "exce", "--reset"]:
+        sluice.fails(SERVER_ERROR, "there is no queue exce; did you mean exec?", *words)
+    sluice.fails(SERVER_ERROR, "--create makes it", "pause", "other")
+    with server.connect() as connection:
+        require_equal(connection.call("EXISTS", "exce", "other").value, 0, "made all the same")
+        require_equal(sluice.json("config", "other", "max_active=1", "--create"),
+                      {"max_active": "1"}, "--create")
+        require_equal(sluice.json("pause", "third", "--create"), {"paused": "out"}, "--create")
+        require_equal(connection.call("EXISTS", "third", "other").value, 2, "made")
+
+
+def test_delete(options):
+    """delete takes a queue away with all that is in it; --dry-run only says what would go."""
+    server, sluice = filled(options)
+    sluice.json("pop", "exec")
+    require_equal(sluice.must("delete", "exec", "--dry-run"),
+                  "would delete exec with 1 waiting and 1 active jobs\n", "--dry-run")
+    require_equal(len(sluice.json("jobs", "exec")), 2, "after --dry-run")
+    require_equal(sluice.json("delete", "exec"), {"deleted": True, "waiting": 1, "active": 1})
+    require_equal(sluice.json("status"), [], "queues")
+    sluice.fails(SERVER_ERROR, "there is no queue exec", "delete", "exec")
+    with server.connect() as connection:
+        connection.call("SET", "plain", "x")
+        sluice.fails(SERVER_ERROR, "WRONGTYPE", "delete", "plain")
+        require_equal(connection.call("EXISTS", "plain").value, 1, "another type")
+
+
+def test_dry_runs(options):
+    """--dry-run of cancel, retry and purge counts what they would change, and changes nothing."""
+    server, sluice = filled(options)
+    with server.connect() as connection:
+        connection.pipeline([["Q.ADD", "many", number, "x", "GROUP", f"g{number % 2}"]
+                             for number in range(1200)])
+    for words, count in ((["cancel", "--all"], 1200), (["cancel", "--group", "g1"], 600),
+                         (["cancel", "--group", "g1", "--limit", 7], 7),
+                         (["cancel", "--state", "failed"], 0), (["purge", "--all"], 0),
+                         (["retry", "--all"], 0)):
+        command, *more = words
+        require_equal(sluice.json(command, "many", *more, "--dry-run"),
+                      {"count": count, "dry_run": True}, str(words))
+    require_equal(sluice.must("cancel", "many", "--all", "--dry-run"), "would change 1,200 jobs\n")
+    require_equal(sluice.json("cancel", "many", "--group", "g0"), {"count": 600}, "cancel")
+    require_equal(sluice.json("purge", "many", "--all", "--dry-run")["count"], 600, "purge")
+    require_equal(sluice.json("retry", "many", "--state", "cancelled", "--dry-run")["count"], 600)
+    require_equal(sluice.json("cancel", "many", "--all"), {"count": 600}, "no terminal asks")
+
+
+def test_the_newest_ended_jobs_first(options):
+    """Ended jobs are listed from the last one on; --with result is a column."""
+    _, sluice = serve(options)
+    for number in range(5):
+        sluice.must("add", "q", "x", "--id", f"j{number}")
+        (job,) = sluice.json("pop", "q")
+        if number < 3:
+            sluice.must("nack", "q", job["id"], job["lease"], "--fatal", "--error", "no")
+        else:
+            sluice.must("ack", "q", job["id"], job["lease"], "--result", f"result {number}")
+    require_equal(ids(sluice.json("jobs", "q", "--state", "failed")), ["j2", "j1", "j0"], "failed")
+    require_equal(ids(sluice.json("jobs", "q")), ["j2", "j1", "j0", "j4", "j3"], "all")
+    require_equal(ids(sluice.json("jobs", "q", "--state", "failed", "--limit", 1)), ["j2"], "one")
+    require_equal(ids(sluice.json("jobs", "q", "--by", "age")), ["j0", "j1", "j2", "j3", "j4"])
+    shown = sluice.must("jobs", "q", "--state", "completed", "--with", "result").splitlines()
+    require_equal(shown[0].split()[-1], "RESULT", "a column")
+    require(shown[1].endswith("result 4"), shown[1])
+    shown = sluice.must("jobs", "q", "--with", "payload", "--with", "result").splitlines()
+    require_equal(shown[0].split()[-2:], ["PAYLOAD", "RESULT"], "two columns")
+
+
+def test_help(options):
+    """Every command's help has an example; that of config has every field; man shows all of it."""
+    server, sluice = serve(options)
+    for command in COMMANDS:
+        shown = sluice.must(command, "--help")
+        require(re.search(r"^example: .*sluice ", shown, re.M), shown)
+    with server.connect() as connection:
+        fields = connection.call("Q.CONFIG", "q", "GET").value[::2]
+    shown = sluice.must("config", "--help")
+    require_equal(re.findall(r"^  ([a-z_]+)=\S.*\n      \S", shown, re.M),
+                  [field.decode() for field in fields], "fields")
+    page = sluice.must("help", "--man")
+    for command in COMMANDS:
+        require(f"\n.SS {command}\n" in page, f"{command} is not in the page of man")
 
 
 def test_status_is_what_http_has(options):

@@ -9,7 +9,7 @@ import sys
 
 from commands_test import COMMANDS
 from live_test import Terminal
-from program import ROOT, USAGE_ERROR, Sluice, environment, require, require_equal, run
+from program import ROOT, USAGE_ERROR, Sluice, environment, require, require_equal, run, serve
 from harness import Skipped, scratch
 
 # What is typed, and what it becomes; {} is a folder with a file in it.
@@ -49,6 +49,39 @@ def test_bash_by_its_function(options):
     require_equal(complete("status", "--key", str(ROOT / "READ")), readme, "a file of the client")
     require_equal(complete("jobs", "q", "--key", ""), [], "a key of jobs")
     sluice.fails(USAGE_ERROR, "bash, zsh and fish", "completion", "tcsh")
+
+
+def test_what_the_server_knows(options):
+    """Queues, ids, bands and fields are completed, by the server that the words before name."""
+    server, sluice = serve(options)
+    with server.connect() as connection:
+        connection.call("Q.ADD", "exec", "report-1", "")
+        connection.call("Q.ADD", "exec", "report 2", "")
+        connection.call("Q.ADD", "mail", "m", "")
+        connection.call("Q.CONFIG", "mail", "SET", "bands", "now,later", "default_pri", "now")
+    script = sluice.must("completion", "bash")
+    path = os.path.dirname(sluice.path)
+
+    def complete(*words):
+        words = ("-p", str(server.port), *words)
+        lines = [script, "COMP_WORDS=(sluice " + " ".join(f"'{word}'" for word in words) + ")",
+                 f"COMP_CWORD={len(words)}", "_sluice", 'printf "%s\\n" "${COMPREPLY[@]}"']
+        done = subprocess.run(["bash", "--norc", "-uc", "\n".join(lines)], capture_output=True,
+                              check=False, timeout=10,
+                              env=environment(PATH=path + ":" + os.environ["PATH"]))
+        require_equal((done.returncode, done.stderr), (0, b""), f"bash, {words}")
+        return done.stdout.decode().split()
+
+    require(set(complete("jobs", "")) >= {"exec", "mail"}, "queues")
+    require_equal(complete("jobs", "ex"), ["exec"], "a queue")
+    require_equal(complete("job", "exec", "rep"), ["report-1"], "an id")
+    require_equal(complete("cancel", "exec", "x", "rep"), ["report-1"], "a further id")
+    require_equal(complete("add", "mail", "x", "--pri", "la"), ["later"], "a band")
+    require_equal(complete("move", "mail", "m", "--pri", "no"), ["now"], "a band")
+    require_equal(complete("config", "exec", "max_a"), ["max_active="], "a field")
+    require_equal(complete("config", "exec", "fair=on", "rese"), ["reserve="], "a further field")
+    server.stop()
+    require_equal(complete("jobs", "ex"), [], "no server")
 
 
 def in_folder(sluice, shell, folder):

@@ -209,5 +209,38 @@ def test_follow_of_nothing(options):
     follower.end()
 
 
+def test_all_is_asked_for_at_a_terminal(options):
+    """cancel --all, purge --all and delete ask at a terminal; only yes is an answer for it."""
+    server, sluice = serve(options)
+    with server.connect() as connection:
+        def waiting():
+            return connection.call("Q.LIST", "q", "BRIEF", "WHERE", "STATE", "pending").value[1]
+
+        for words in ["cancel", "q", "--all"], ["delete", "q"]:
+            for answer in "n", "", "y":
+                connection.call("Q.ADD", "q", "a", "", "IFDUP", "KEEP")
+                connection.call("Q.RETRY", "q", "a")
+                terminal = Terminal(sluice.words(*words))
+                terminal.read_until(r"\[y/N\] ")
+                os.write(terminal.mine, answer.encode() + b"\n")
+                code = terminal.end()[0]
+                require_equal(code, 0 if answer == "y" else 1, f"{words}, {answer!r}")
+                require_equal(len(waiting()), 0 if answer == "y" else 1, f"{words}, {answer!r}")
+        connection.call("Q.ADD", "q", "a", "")
+        terminal = Terminal(sluice.words("cancel", "q", "--all", "--yes"))
+        require_equal(terminal.end()[0], 0, "--yes")
+        require_equal(waiting(), [], "--yes")
+
+
+def test_add_says_what_it_waits_for(options):
+    """add without a payload says at a terminal that it reads one, and how that ends."""
+    _, sluice = serve(options)
+    terminal = Terminal(sluice.words("add", "q", "--id", "a"))
+    terminal.read_until("Ctrl-D")
+    os.write(terminal.mine, b"typed\n\x04")
+    require_equal(terminal.end()[0], 0, "add")
+    require_equal(sluice.json("job", "q", "a")["payload"], "typed\n")
+
+
 if __name__ == "__main__":
     sys.exit(run(sys.modules[__name__]))

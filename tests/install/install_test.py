@@ -48,11 +48,19 @@ def check_files(prefix):
     expected = [*(f"bin/{program}" for program in PROGRAMS),
                 "share/bash-completion/completions/sluice", "share/zsh/site-functions/_sluice",
                 "share/fish/vendor_completions.d/sluice.fish",
+                *(f"share/man/man1/{program}.1" for program in PROGRAMS),
                 "etc/sluice/sluice.conf", "share/doc/sluice/LICENSE",
                 "share/sluice/prometheus-alerts.yml", "share/sluice/grafana-dashboard.json",
                 "lib/systemd/system/sluice.service"]
+    expected += ["share/doc/sluice/" + name for name in
+                 ("README.md", "PROTOCOL.md", "HTTP.md", "ARCHITECTURE.md")]
     missing = [path for path in expected if not os.path.isfile(os.path.join(prefix, path))]
     require(not missing, f"not installed: {', '.join(missing)}")
+    for program in PROGRAMS:
+        page = read(prefix, "share/man/man1", program + ".1")
+        require(page.startswith(".TH ") and ".SH NAME\n" in page and len(page) > 500,
+                f"the page of {program}: {page[:200]}")
+    require("\n.SS cancel\n" in read(prefix, "share/man/man1/sluice.1"), "no commands in sluice.1")
     folder = os.path.join(prefix, "share/doc/sluice")
     for name in ("README.md", "PROTOCOL.md", "HTTP.md", "ARCHITECTURE.md"):
         for target in re.findall(r"\]\(([^)#\s]+)", read(folder, name)):

@@ -31,7 +31,7 @@ const std::map<std::string, std::string> kDefaults = {
     {"backoff", "1000:300000"},
     {"paused", "none"},
     {"retain_completed", "1000:3600000"},
-    {"retain_failed", "1000:3600000"},
+    {"retain_failed", "10000:604800000:67108864"},
     {"max_payload", "1048576"},
     {"full", "reject"},
     {"fencing", "on"},

@@ -2,6 +2,7 @@
 """What must not happen in silence: starts that fail, signals, files that are taken away."""
 
 import os
+import pty
 import re
 import resource
 import shutil
@@ -131,6 +132,30 @@ def test_a_log_file_in_a_data_directory_to_come(options):
         require_equal(code, 1, "exit code")
         require("make that directory first, or name a file elsewhere" in output, output)
         require_equal(os.listdir(directory), [], "what was made")
+
+
+def test_a_terminal_is_told_where_the_log_goes(options):
+    """With a logfile a terminal says which file that is, and why a start fails; a pipe says none
+    of it."""
+    with scratch() as folder:
+        log = os.path.join(folder, "server.log")
+        words = [options.program, "--logfile", "server.log", "--port", "auto", "--http-port", "0",
+                 "--dir", os.path.join(folder, "data"), "--appendonly", "no", "--save", ""]
+        for bad in [], ["--unixsocket", "/nowhere/at/all"]:
+            mine, theirs = pty.openpty()
+            process = subprocess.Popen(words + bad, cwd=folder, stdin=theirs, stdout=theirs,
+                                       stderr=theirs, start_new_session=True)
+            os.close(theirs)
+            told = b""
+            while log.encode() not in told or (bad and b"/nowhere" not in told):
+                told += os.read(mine, 4096)
+            require(b"the log goes to " + log.encode() in told, told)
+            if not bad:
+                process.send_signal(signal.SIGTERM)
+            require_equal(process.wait(30), 1 if bad else 0, "exit code")
+            os.close(mine)
+        code, output = options.run(*words[1:], "--unixsocket", "/nowhere/at/all", cwd=folder)
+        require_equal((code, output), (1, ""), "into a pipe")
 
 
 def test_a_data_directory_that_is_removed(options):

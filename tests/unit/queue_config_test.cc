@@ -75,7 +75,7 @@ TEST_CASE("defaults are those of the contract") {
       {"backoff", "1000:300000"},
       {"paused", "none"},
       {"retain_completed", "1000:3600000"},
-      {"retain_failed", "1000:3600000"},
+      {"retain_failed", "10000:604800000:67108864"},
       {"events", "100000:86400000"},
       {"max_payload", "1048576"},
       {"fencing", "on"}};

@@ -183,6 +183,30 @@ TEST_CASE("BRIEF leaves out all but a few fields") {
   }
 }
 
+// BY AGE DESC has each part of BY AGE from its end.
+void check_newest_first(RandomQueue& queue, const Words& where,
+                        const std::vector<RespValue>& by_age) {
+  const auto newest_first = list_all(queue.server, where + Words{"BY", "AGE", "DESC"});
+  for (const Words& states : {Words{"active"}, Words{"pending"}, Words{"delayed"},
+                              Words{"completed", "failed", "cancelled", "expired"}, Words{"failed"},
+                              Words{"cancelled", "completed"}}) {
+    const auto of_states = [&](const std::vector<RespValue>& jobs) {
+      Words ids;
+      for (const RespValue& job : jobs) {
+        const bool is_one = std::count(states.begin(), states.end(), job.field("state")) != 0;
+        if (is_one) ids.push_back(job.field("id"));
+      }
+      return ids;
+    };
+    Words forward = of_states(by_age);
+    std::reverse(forward.begin(), forward.end());
+    CHECK(of_states(newest_first) == forward);
+    Words named = where.empty() ? Words{"WHERE"} : where;
+    for (const std::string& state : states) named = named + Words{"STATE", state};
+    CHECK(ids_of(list_all(queue.server, named + Words{"BY", "AGE", "DESC"}, 3)) == forward);
+  }
+}
+
 TEST_CASE("orders") {
   for (const uint64_t seed : sluice::testing::seeds(8, 104729)) {
     sluice::testing::use_seed(seed);
@@ -222,6 +246,7 @@ TEST_CASE("orders") {
       CHECK(in_order(by_age, state, "finished"));
     }
 
+    check_newest_first(queue, where, by_age);
     const auto by_deadline = list_all(queue.server, where + Words{"BY", "DEADLINE"});
     CHECK(in_order(by_deadline, "active", "deadline"));
     CHECK(in_order(by_deadline, "delayed", "not_before"));
@@ -246,6 +271,7 @@ TEST_CASE("what keeps its place is found exactly once while all else changes") {
                                     {"BY", "RANK"},
                                     {"WHERE", "GROUP", "steady", "BY", "RANK"},
                                     {"BY", "AGE"},
+                                    {"BY", "AGE", "DESC"},
                                     {"WHERE", "STATE", "pending", "BY", "DEADLINE"}};
   for (const uint64_t seed : sluice::testing::seeds(6, 15485863)) {
     sluice::testing::use_seed(seed);

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "engine/base/durations.h"
 #include "engine/base/glob_literal.h"
 #include "engine/base/numbers.h"
+#include "engine/queue/field_help.h"
 #include "tools/cli/failure.h"
 
 namespace sluice::cli {
@@ -52,6 +54,29 @@ const Option* find_option(const CommandRow* command, Bytes name) {
   return find_in(common_options(), name);
 }
 
+// "; did you mean --pri?", or nothing.
+std::string meant(const std::string& given, const std::vector<std::string>& names) {
+  const std::string nearest = nearest_word(given, names);
+  return nearest.empty() ? "" : "; did you mean " + nearest + "?";
+}
+
+std::string meant_option(const std::string& given, const CommandRow* command) {
+  std::vector<std::string> names;
+  for (const Option& option : kCommonOptions) names.emplace_back(option.name);
+  if (command != nullptr) {
+    for (const auto& group : command->options) {
+      for (const Option& option : group) names.emplace_back(option.name);
+    }
+  }
+  return meant(given, names);
+}
+
+Failure no_command(const std::string& given, std::span<const CommandRow> rows) {
+  std::vector<std::string> names;
+  for (const CommandRow& row : rows) names.emplace_back(row.name);
+  return usage_error("there is no command " + given + meant(given, names));
+}
+
 }  // namespace
 
 std::span<const Option> common_options() { return kCommonOptions; }
@@ -61,6 +86,41 @@ bool takes_path(const Option& option) {
   const Bytes value = option.value;
   return value == "FILE" || value == "DIR" || value == "SOCKET";
 }
+
+bool takes_duration(const Option& option) {
+  if (option.value == nullptr) return false;
+  const Bytes value = option.value;
+  return value == "MS" || value == "BASE:MAX";
+}
+
+namespace {
+
+bool is_choice(const std::string& value, std::span<const std::string> choices) {
+  return std::any_of(choices.begin(), choices.end(), [&](const std::string& choice) {
+    return equals_ignore_case(choice, value) ||
+           (choice.ends_with('=') && value.starts_with(choice) && value != choice);
+  });
+}
+
+// A value that is a list has a choice in each of its parts.
+void check_choice(const Option& option, const std::string& value) {
+  if (option.choices == nullptr) return;
+  const std::vector<std::string> choices = split_words(option.choices);
+  const bool is_list = Bytes(option.value).find(',') != Bytes::npos;
+  for (size_t at = 0; at <= value.size();) {
+    const size_t end = is_list ? std::min(value.find(',', at), value.size()) : value.size();
+    const std::string part = value.substr(at, end - at);
+    at = end + 1;
+    if (is_choice(part, choices)) continue;
+    const std::string nearest = nearest_word(part, choices);
+    throw Failure{kUsageError,
+                  std::string(option.name) + " takes " + listed(choices) + ", not " + part +
+                      (nearest.empty() ? "" : "; did you mean " + nearest + "?"),
+                  choices, nearest};
+  }
+}
+
+}  // namespace
 
 void Arguments::take_option(std::span<const std::string> words, size_t& at) {
   std::string name = words[at];
@@ -73,7 +133,7 @@ void Arguments::take_option(std::span<const std::string> words, size_t& at) {
   const Option* option = find_option(command_, name);
   if (option == nullptr) {
     const std::string of = command_ == nullptr ? "" : std::string(" of ") + command_->name;
-    throw usage_error("there is no option " + name + of);
+    throw usage_error("there is no option " + name + of + meant_option(name, command_));
   }
   if (option->value == nullptr) {
     if (value) throw usage_error(name + " takes no value");
@@ -85,6 +145,7 @@ void Arguments::take_option(std::span<const std::string> words, size_t& at) {
   if (option->separator != 0 && value->find(option->separator) == std::string::npos) {
     throw usage_error(name + " takes " + option->value + ", not " + *value);
   }
+  check_choice(*option, *value);
   const bool again = !values_of(option).empty();
   if (again && !option->repeats) throw usage_error(name + " stands there twice");
   given_.emplace_back(option, *value);
@@ -97,25 +158,43 @@ void Arguments::check_operands() const {
   throw usage_error(std::string("usage: sluice ") + command_->name + " " + command_->operands);
 }
 
-Arguments Arguments::parse(std::span<const std::string> words, std::span<const CommandRow> rows) {
-  Arguments parsed;
+void Arguments::read(std::span<const std::string> words, std::span<const CommandRow> rows) {
   bool options_end = false;
   for (size_t at = 0; at < words.size(); ++at) {
     const std::string& word = words[at];
     if (!options_end && word == "--") {
       options_end = true;
     } else if (!options_end && word.size() > 1 && word[0] == '-') {
-      parsed.take_option(words, at);
-    } else if (parsed.command_ == nullptr) {
+      take_option(words, at);
+    } else if (command_ == nullptr) {
       const auto found = std::find_if(rows.begin(), rows.end(),
                                       [&](const CommandRow& row) { return word == row.name; });
-      if (found == rows.end()) throw usage_error("there is no command " + word);
-      parsed.command_ = &*found;
+      if (found == rows.end()) throw no_command(word, rows);
+      command_ = &*found;
     } else {
-      parsed.operands_.push_back(word);
+      operands_.push_back(word);
     }
   }
+}
+
+Arguments Arguments::parse(std::span<const std::string> words, std::span<const CommandRow> rows) {
+  Arguments parsed;
+  parsed.read(words, rows);
   parsed.check_operands();
+  return parsed;
+}
+
+Arguments Arguments::parse_begun(std::span<const std::string> words,
+                                 std::span<const CommandRow> rows, const Option*& open) {
+  Arguments parsed;
+  open = nullptr;
+  if (words.empty() || !words.back().starts_with('-')) {
+    parsed.read(words, rows);
+    return parsed;
+  }
+  parsed.read(words.first(words.size() - 1), rows);
+  open = find_option(parsed.command_, words.back());
+  if (open != nullptr && open->value == nullptr) open = nullptr;
   return parsed;
 }
 
@@ -144,8 +223,13 @@ std::optional<std::string> Arguments::common_value(Bytes name) const {
 int64_t Arguments::integer(Bytes name, int64_t usual, int64_t least, int64_t most) const {
   const auto text = value(name);
   if (!text) return usual;
-  const auto number = parse_i64(*text);
+  const bool duration = takes_duration(*find_option(command_, name));
+  const auto number = duration ? parse_duration_ms(*text) : parse_i64(*text);
   if (number && *number >= least && *number <= most) return *number;
+  if (duration) {
+    throw usage_error(std::string(name) +
+                      " takes milliseconds, or a number with a unit (5s, 1h), not " + *text);
+  }
   throw usage_error(std::string(name) + " takes a whole number from " + std::to_string(least) +
                     " to " + std::to_string(most) + ", not " + *text);
 }
@@ -167,9 +251,12 @@ void Arguments::append_words(std::span<const Option> options, Words& to) const {
     if (!is_one || option->word == nullptr) continue;
     to.emplace_back(option->word);
     if (option->separator != 0) {
-      const size_t between = value.find(option->separator);
-      to.push_back(value.substr(0, between));
-      to.push_back(value.substr(between + 1));
+      const std::string plain = takes_duration(*option) ? with_plain_durations(value) : value;
+      const size_t between = plain.find(option->separator);
+      to.push_back(plain.substr(0, between));
+      to.push_back(plain.substr(between + 1));
+    } else if (takes_duration(*option)) {
+      to.push_back(with_plain_durations(value));
     } else if (option->value != nullptr) {
       to.push_back(option->literal ? glob_escape(value) : value);
     }

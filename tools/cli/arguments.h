@@ -24,7 +24,7 @@ struct Option {
   const char* help;
   // The word of the server's command. Null: sluice's own.
   const char* word = nullptr;
-  // What the value may be, separated by blanks, for completion. Null: anything.
+  // What the value may be, separated by blanks; one that ends with = goes on. Null: anything.
   const char* choices = nullptr;
   // A value is two words for the server, with this between them; 0: one word.
   char separator = 0;
@@ -43,6 +43,9 @@ struct CommandRow {
   const char* details;  // further lines of its own help, or null
   std::vector<std::span<const Option>> options;
   int (*run)(Context& context);
+  const char* example;  // a command line
+  // What else its help says; null: nothing.
+  std::string (*more_help)() = nullptr;
 };
 
 // A name where the server takes a glob: the option's word is the glob that matches it alone.
@@ -58,11 +61,16 @@ constexpr Option literal_option(const char* name, const char* value, const char*
 std::span<const Option> common_options();
 // Whether the value of an option is the name of a file or folder, for completion.
 bool takes_path(const Option& option);
+// Whether it is milliseconds, which may have a unit instead.
+bool takes_duration(const Option& option);
 
 class Arguments {
  public:
   // Reads what stands behind the program's name. Throws a usage error.
   static Arguments parse(std::span<const std::string> words, std::span<const CommandRow> rows);
+  // The same of a line that is not complete yet: `open` is the option whose value is to come.
+  static Arguments parse_begun(std::span<const std::string> words, std::span<const CommandRow> rows,
+                               const Option*& open);
 
   // Null: there is none, which is only so with --help or --version.
   const CommandRow* command() const { return command_; }
@@ -82,6 +90,7 @@ class Arguments {
   void append_words(std::span<const Option> options, Words& to) const;
 
  private:
+  void read(std::span<const std::string> words, std::span<const CommandRow> rows);
   void take_option(std::span<const std::string> words, size_t& at);
   void check_operands() const;
   std::vector<std::string> values_of(const Option* option) const;

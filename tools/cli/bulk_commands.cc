@@ -3,10 +3,12 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "engine/queue/field_help.h"
 #include "engine/queue/job_id.h"
 #include "net/http/json_text.h"
 #include "tools/cli/context.h"
 #include "tools/cli/failure.h"
+#include "tools/cli/replies.h"
 #include "tools/cli/text.h"
 
 namespace sluice::cli {
@@ -20,6 +22,8 @@ constexpr int64_t kNoLimit = int64_t{1} << 52;
 constexpr Option kManyOptions[] = {
     {"--all", nullptr, "all jobs that it may be about, in place of a selector"},
     {"--limit", "N", "of the selected jobs no more than so many"},
+    {"--dry-run", nullptr, "only count them"},
+    {"--yes", nullptr, "with --all: do not ask"},
 };
 
 constexpr Option kCancelOptions[] = {
@@ -46,7 +50,8 @@ int change_named(Context& context, const char* command, std::span<const Option> 
       code = kServerError;
       const std::string why = reply.is_error() ? explain_error(reply.text)
                                                : "gone: it has ended, or there is no such job";
-      std::fprintf(stderr, "sluice: %s: %s\n", printable(id).c_str(), why.c_str());
+      if (!context.json)
+        std::fprintf(stderr, "sluice: %s: %s\n", printable(id).c_str(), why.c_str());
     } else if (!context.json) {
       std::printf("%s: %s\n", printable(id).c_str(), printable(reply.text).c_str());
     }
@@ -65,10 +70,21 @@ std::string targets_of(const std::string& name) {
          "--all";
 }
 
-// All that the selector names, page by page.
-int change_selected(Context& context, const char* command, std::span<const Option> options) {
-  const Arguments& arguments = context.arguments;
-  const int64_t limit = arguments.integer("--limit", kNoLimit, 1, kNoLimit);
+// What a command changes, and which states it means where none is named.
+struct BulkCommand {
+  const char* word;
+  std::span<const Option> options;
+  const char* allowed;
+  const char* usual;
+};
+
+constexpr const char* kLive = "blocked delayed pending active";
+constexpr const char* kEnded = "completed failed cancelled expired";
+constexpr BulkCommand kCancel = {"Q.CANCEL", kCancelOptions, kLive, kLive};
+constexpr BulkCommand kRetry = {"Q.RETRY", {}, kEnded, "failed"};
+constexpr BulkCommand kPurge = {"Q.PURGE", {}, kEnded, kEnded};
+
+Words read_targets(const Arguments& arguments) {
   Words selector;
   append_selector(arguments, selector);
   if (selector.empty() != arguments.has("--all")) {
@@ -76,40 +92,101 @@ int change_selected(Context& context, const char* command, std::span<const Optio
     throw usage_error(name + (selector.empty() ? " takes " + targets_of(name)
                                                : " takes a selector or --all, not both"));
   }
-  if (selector.empty()) selector = {"ALL"};
-  int64_t changed = 0;
+  return selector;
+}
+
+int64_t read_limit(const Arguments& arguments) {
+  return arguments.integer("--limit", kNoLimit, 1, kNoLimit);
+}
+
+// How many jobs it would change.
+int64_t count_selected(Context& context, const BulkCommand& command) {
+  const int64_t limit = read_limit(context.arguments);
+  const std::vector<std::string> allowed = split_words(command.allowed);
+  std::vector<std::string> states = context.arguments.values("--state");
+  if (states.empty()) {
+    states = split_words(command.usual);
+  } else {
+    std::erase_if(states, [&](const std::string& state) {
+      return std::none_of(allowed.begin(), allowed.end(),
+                          [&](const std::string& one) { return equals_ignore_case(one, state); });
+    });
+  }
+  if (states.empty()) return 0;
+  Words words = {"Q.LIST", context.queue(), "WHERE"};
+  for (const std::string& state : states) words.insert(words.end(), {"STATE", state});
+  append_selector(context.arguments, words, false);
+  // Who was told to stop is not told again, unless its time changes.
+  const bool told_count = context.arguments.has("--grace");
+  int64_t count = 0;
   std::string cursor = "0";
   do {
-    Words words = {command, context.queue(), "WHERE"};
-    words.insert(words.end(), selector.begin(), selector.end());
-    words.insert(words.end(), {"LIMIT", std::to_string(std::min(kPage, limit - changed))});
-    words.insert(words.end(), {"CURSOR", cursor});
-    arguments.append_words(options, words);
-    const RespValue reply = context.connection.call(words);
+    Words page = words;
+    page.insert(page.end(), {"COUNT", std::to_string(kPage), "CURSOR", cursor});
+    const RespValue reply = context.connection.call(page);
     cursor = reply.items[0].text;
-    changed += reply.items[1].integer;
-  } while (cursor != "0" && changed < limit);
+    const RespValue jobs = as_maps(reply.items[1]);
+    for (const RespValue& job : jobs.items) {
+      const RespValue* cancel = job.find("cancel");
+      count += told_count || cancel == nullptr || cancel->is_null() ? 1 : 0;
+    }
+  } while (cursor != "0" && count < limit);
+  return std::min(count, limit);
+}
+
+int print_count(const Context& context, int64_t count, bool dry_run) {
   if (context.json) {
-    print_json({{"count", changed}});
+    dry_run ? print_json({{"count", count}, {"dry_run", true}}) : print_json({{"count", count}});
   } else {
-    std::printf("%s job%s\n", count_text(changed).c_str(), changed == 1 ? "" : "s");
+    std::printf("%s%s job%s\n", dry_run ? "would change " : "", count_text(count).c_str(),
+                count == 1 ? "" : "s");
   }
   return kDone;
 }
 
-int change(Context& context, const char* command, std::span<const Option> options) {
-  if (context.operands() == 1) return change_selected(context, command, options);
-  Words selector;
-  append_selector(context.arguments, selector);
-  if (!selector.empty() || context.arguments.has("--all") || context.arguments.has("--limit")) {
-    throw usage_error("ids or a selector, not both");
+// All that the selector names, page by page.
+int change_selected(Context& context, const BulkCommand& command) {
+  const Arguments& arguments = context.arguments;
+  const int64_t limit = read_limit(arguments);
+  Words selector = read_targets(arguments);
+  if (arguments.has("--dry-run")) {
+    return print_count(context, count_selected(context, command), true);
   }
-  return change_named(context, command, options);
+  const std::string name = arguments.command()->name;
+  const bool asks = selector.empty() && name != "retry" && !arguments.has("--yes");
+  if (asks && !is_confirmed(name + " all jobs of " + printable(context.queue()) + "?")) {
+    throw Failure{kServerError, "nothing was changed"};
+  }
+  if (selector.empty()) selector = {"ALL"};
+  int64_t changed = 0;
+  std::string cursor = "0";
+  do {
+    Words words = {command.word, context.queue(), "WHERE"};
+    words.insert(words.end(), selector.begin(), selector.end());
+    words.insert(words.end(), {"LIMIT", std::to_string(std::min(kPage, limit - changed))});
+    words.insert(words.end(), {"CURSOR", cursor});
+    arguments.append_words(command.options, words);
+    const RespValue reply = context.connection.call(words);
+    cursor = reply.items[0].text;
+    changed += reply.items[1].integer;
+  } while (cursor != "0" && changed < limit);
+  return print_count(context, changed, false);
 }
 
-int run_cancel(Context& context) { return change(context, "Q.CANCEL", kCancelOptions); }
-int run_retry(Context& context) { return change(context, "Q.RETRY", {}); }
-int run_purge(Context& context) { return change_selected(context, "Q.PURGE", {}); }
+int change(Context& context, const BulkCommand& command) {
+  if (context.operands() == 1) return change_selected(context, command);
+  Words selector;
+  append_selector(context.arguments, selector);
+  for (const char* option : {"--all", "--limit", "--dry-run"}) {
+    if (context.arguments.has(option)) selector.emplace_back(option);
+  }
+  if (!selector.empty()) throw usage_error("ids or a selector, not both");
+  return change_named(context, command.word, command.options);
+}
+
+int run_cancel(Context& context) { return change(context, kCancel); }
+int run_retry(Context& context) { return change(context, kRetry); }
+int run_purge(Context& context) { return change_selected(context, kPurge); }
 
 }  // namespace
 
@@ -120,9 +197,11 @@ std::span<const CommandRow> bulk_commands() {
        1,
        100'000,
        "cancel jobs; active ones are told to stop",
-       "Either ids, or a selector for all jobs that it names and that have not ended.",
+       "Either ids, or a selector for all jobs that it names and that have not ended.\n"
+       "With --all it asks at a terminal.",
        {kCancelOptions, selector_options(), kManyOptions},
-       run_cancel},
+       run_cancel,
+       "sluice cancel exec --group ann --state pending --dry-run"},
       {"retry",
        "QUEUE [ID...]",
        1,
@@ -130,15 +209,17 @@ std::span<const CommandRow> bulk_commands() {
        "let ended jobs wait again",
        "Either ids, or a selector for all jobs that it names; without --state failed ones.",
        {selector_options(), kManyOptions},
-       run_retry},
+       run_retry,
+       "sluice retry exec --state failed --older 1h"},
       {"purge",
        "QUEUE",
        1,
        1,
        "forget ended jobs",
-       nullptr,
+       "With --all it asks at a terminal.",
        {selector_options(), kManyOptions},
-       run_purge},
+       run_purge,
+       "sluice purge exec --state completed"},
   };
   return kRows;
 }

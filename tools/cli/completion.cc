@@ -1,4 +1,5 @@
-// The completion scripts: each holds the commands, their options, and what values options have.
+// The completion scripts: each holds the commands, their options, and what values options have. For
+// what only the server knows they ask `sluice --complete` (candidates.h).
 #include "tools/cli/help.h"
 
 namespace sluice::cli {
@@ -120,6 +121,8 @@ std::string bash_script(std::span<const CommandRow> rows) {
          "_sluice() {\n"
          "  local offers='' files='' current=${COMP_WORDS[COMP_CWORD]}\n"
          "  _sluice_words \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"\n"
+         "  [ -n \"$files\" ] || offers=\"$offers $(command sluice --complete "
+         "\"${COMP_WORDS[@]:1:COMP_CWORD-1}\" 2>/dev/null)\"\n"
          "  if [ -n \"$files\" ]; then\n"
          "    compopt -o filenames 2>/dev/null\n"
          "    mapfile -t COMPREPLY < <(compgen -f -- \"$current\")\n"
@@ -137,6 +140,8 @@ std::string zsh_script(std::span<const CommandRow> rows) {
          "  before=(\"${(@)words[2,CURRENT-1]}\")\n"
          "  local offers='' files=''\n"
          "  _sluice_words \"${before[@]}\"\n"
+         "  [ -n \"$files\" ] || offers=\"$offers $(command sluice --complete "
+         "\"${before[@]}\" 2>/dev/null)\"\n"
          "  if [ -n \"$files\" ]; then _files; else compadd -- ${=offers}; fi\n"
          "}\n"
          "if [ \"$funcstack[1]\" = _sluice ]; then _sluice; else compdef _sluice sluice; fi\n";
@@ -201,7 +206,9 @@ std::string fish_condition(const Option& common, std::span<const CommandRow> row
 
 std::string fish_script(std::span<const CommandRow> rows) {
   std::string out = "# fish completion of sluice; made by: sluice completion fish\n" +
-                    fish_functions() + "complete -c sluice -f\n";
+                    fish_functions() + "complete -c sluice -f\n" +
+                    "complete -c sluice -a '(set -l words (commandline -opc); "
+                    "command -q sluice; and command sluice --complete $words[2..] 2>/dev/null)'\n";
   for (const Option& option : common_options()) {
     append_fish_option(option, fish_condition(option, rows), out);
   }

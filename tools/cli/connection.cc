@@ -5,7 +5,10 @@
 
 #include <cstdlib>
 
+#include "engine/queue/field_help.h"
+#include "net/http/message.h"
 #include "tools/cli/failure.h"
+#include "tools/cli/replies.h"
 
 namespace sluice::cli {
 
@@ -236,8 +239,28 @@ RespValue Connection::try_call(const Words& words) {
 
 RespValue Connection::call(const Words& words) {
   RespValue reply = try_call(words);
-  if (reply.is_error()) throw Failure{kServerError, explain_error(reply.text)};
+  if (reply.is_error()) throw explain(words, reply.text);
   return reply;
+}
+
+Failure Connection::explain(const Words& words, const std::string& text) {
+  constexpr Bytes kBadField = "BADFIELD field=";
+  if (!text.starts_with(kBadField) || words.size() < 2) {
+    return {kServerError, explain_error(text)};
+  }
+  const Bytes rest = Bytes(text).substr(kBadField.size());
+  const auto field = percent_decode(rest.substr(0, rest.find(' '))).value_or("");
+  std::vector<std::string> bands;
+  if (takes_band(field)) {
+    const RespValue reply = as_map(try_call({"Q.CONFIG", words[1], "GET", "bands"}));
+    bands = band_names(text_of(reply, "bands"));
+  }
+  FieldAdvice advice = advise(field, words, bands);
+  std::string why = text + ": " + advice.detail;
+  if (!advice.nearest.empty()) why += "; did you mean " + advice.nearest + "?";
+  const bool unnamed = advice.detail.find(" takes ") == std::string::npos;
+  if (unnamed && !advice.allowed.empty()) why += " It takes " + listed(advice.allowed);
+  return {kServerError, std::move(why), std::move(advice.allowed), std::move(advice.nearest)};
 }
 
 }  // namespace sluice::cli

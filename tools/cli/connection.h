@@ -13,6 +13,7 @@
 #include "net/resp_value.h"
 #include "net/tls_client.h"
 #include "tools/cli/arguments.h"
+#include "tools/cli/failure.h"
 #include "tools/cli/tls_channel.h"
 
 struct redisContext;
@@ -65,6 +66,8 @@ class Connection {
     void operator()(redisContext* context) const;
   };
 
+  // What the server's error to these words means.
+  Failure explain(const Words& words, const std::string& text);
   void connect();
   void begin_tls();
   void limit_waits(int64_t ms);

@@ -1,10 +1,14 @@
 #include "tools/cli/context.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "engine/base/numbers.h"
+#include "engine/queue/field_help.h"
 #include "net/http/json_text.h"
 #include "tools/cli/failure.h"
 #include "tools/cli/text.h"
@@ -64,6 +68,25 @@ std::vector<std::string> find_queues(Connection& connection) {
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
+}
+
+void require_queue(Context& context, const char* otherwise) {
+  const RespValue there = context.connection.try_call({"EXISTS", context.queue()});
+  if (there.is_error() || there.integer != 0) return;
+  const std::string nearest = nearest_word(context.queue(), find_queues(context.connection));
+  throw Failure{kServerError,
+                "there is no queue " + context.queue() +
+                    (nearest.empty() ? "" : "; did you mean " + nearest + "?") + otherwise,
+                {},
+                nearest};
+}
+
+bool is_confirmed(const std::string& question) {
+  if (::isatty(STDIN_FILENO) == 0 || ::isatty(STDERR_FILENO) == 0) return true;
+  std::fprintf(stderr, "%s [y/N] ", question.c_str());
+  std::string answer;
+  std::getline(std::cin, answer);
+  return equals_ignore_case(answer, "y") || equals_ignore_case(answer, "yes");
 }
 
 }  // namespace sluice::cli

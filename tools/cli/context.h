@@ -47,6 +47,12 @@ void append_selector(const Arguments& arguments, Words& to, bool with_states = t
 // The queues of the connection's database by name.
 std::vector<std::string> find_queues(Connection& connection);
 
+// Throws where the queue is not there, with the nearest name that is. One that may not be asked for
+// counts as there.
+void require_queue(Context& context, const char* otherwise = "");
+// Whether somebody sits at a terminal who can be asked; if so, whether he says yes.
+bool is_confirmed(const std::string& question);
+
 // The groups of commands, a file each.
 std::span<const CommandRow> queue_commands();
 std::span<const CommandRow> job_commands();

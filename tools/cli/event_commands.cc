@@ -196,7 +196,8 @@ std::span<const CommandRow> event_commands() {
        "--follow survives a restart of the server: it goes on behind the last event that it has\n"
        "printed, without a gap; where there would be one, it ends with TRIMMED.",
        {kEventOptions},
-       run_events},
+       run_events,
+       "sluice events exec --type failed --follow"},
   };
   return kRows;
 }

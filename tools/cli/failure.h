@@ -7,6 +7,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace sluice::cli {
 
@@ -15,6 +16,9 @@ enum ExitCode : int { kDone = 0, kServerError = 1, kUsageError = 2, kNoConnectio
 struct Failure {
   ExitCode code;
   std::string text;  // one line, without the program's name
+  // What BADFIELD is about might be, and the one that was probably meant.
+  std::vector<std::string> allowed = {};
+  std::string nearest = {};
 };
 
 inline Failure usage_error(std::string text) { return {kUsageError, std::move(text)}; }

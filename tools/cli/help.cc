@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "net/version.h"
 #include "tools/cli/context.h"
 #include "tools/cli/failure.h"
 
@@ -45,7 +46,8 @@ std::string general_help(std::span<const CommandRow> rows) {
   out += "\noptions of every command:\n";
   append_options(common_options(), out);
   out +=
-      "\nsluice COMMAND --help says what it takes. What options mean to the server is in\n"
+      "\nsluice COMMAND --help says what it takes, with an example. Errors are told on standard\n"
+      "error, as JSON with --json. What options mean to the server is in\n"
       "PROTOCOL.md. Exit codes: 0 done, 1 the server answered an error, 2 wrong usage, 3 no\n"
       "connection.\n";
   return out;
@@ -59,13 +61,58 @@ std::string command_help(const CommandRow& row) {
   if (row.details != nullptr) out += std::string(row.details) + "\n";
   if (any) out += "\noptions:\n";
   for (const auto& options : row.options) append_options(options, out);
+  const auto has_durations = [](std::span<const Option> options) {
+    return std::any_of(options.begin(), options.end(), takes_duration);
+  };
+  if (std::any_of(row.options.begin(), row.options.end(), has_durations)) {
+    out += "  MS is milliseconds, or has a unit: 250ms, 5s, 10m, 1h, 7d\n";
+  }
+  if (row.more_help != nullptr) out += "\n" + row.more_help();
+  out += "\nexample: " + std::string(row.example) + "\n";
   out += "\nand those of every command: sluice --help\n";
   return out;
 }
 
 namespace {
 
+// Lines of text for roff.
+std::string roff(const std::string& text) {
+  std::string out;
+  bool begins = true;
+  for (const char c : text) {
+    if (begins && (c == '.' || c == '\'')) out += "\\&";
+    if (c == '\\' || c == '-') out += '\\';
+    out += c;
+    begins = c == '\n';
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string man_page(std::span<const CommandRow> rows) {
+  std::string out = ".TH SLUICE 1 \"\" \"sluice " + std::string(kSluiceVersion) +
+                    "\" \"Sluice\"\n.SH NAME\nsluice \\- look at the queues of a Sluice server, "
+                    "and change them\n.SH SYNOPSIS\n.B sluice\n[option...] COMMAND "
+                    "[argument...]\n.SH DESCRIPTION\n.nf\n" +
+                    roff(general_help(rows)) + ".fi\n.SH COMMANDS\n";
+  for (const CommandRow& row : rows) {
+    out += ".SS " + std::string(row.name) + "\n.nf\n" + roff(command_help(row)) + ".fi\n";
+  }
+  return out + ".SH SEE ALSO\n.BR sluice\\-server (1)\n";
+}
+
+namespace {
+
+constexpr Option kHelpOptions[] = {
+    {"--man", nullptr, "all of it as a page of the manual"},
+};
+
 int run_help(Context& context) {
+  if (context.arguments.has("--man")) {
+    std::fputs(man_page(context.commands).c_str(), stdout);
+    return kDone;
+  }
   if (context.operands() == 0) {
     std::fputs(general_help(context.commands).c_str(), stdout);
     return kDone;
@@ -98,8 +145,17 @@ std::span<const CommandRow> help_commands() {
        "zsh:  source <(sluice completion zsh), behind compinit\n"
        "fish: sluice completion fish | source",
        {},
-       run_completion},
-      {"help", "[COMMAND]", 0, 1, "print this, or what a command takes", nullptr, {}, run_help},
+       run_completion,
+       "source <(sluice completion bash)"},
+      {"help",
+       "[COMMAND]",
+       0,
+       1,
+       "print this, or what a command takes",
+       nullptr,
+       {kHelpOptions},
+       run_help,
+       "sluice help add"},
   };
   return kRows;
 }

@@ -1,4 +1,6 @@
 // Commands about jobs that somebody adds or looks at: add, jobs, job, move.
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -7,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "engine/queue/field_help.h"
 #include "engine/queue/job_id.h"
 #include "net/http/json_text.h"
 #include "tools/cli/context.h"
@@ -30,10 +33,10 @@ constexpr std::array<std::pair<const char*, const char*>, 8> kStateOrders = {
      {"pending", "rank"},
      {"delayed", "age"},
      {"blocked", ""},
-     {"failed", "age"},
-     {"expired", "age"},
-     {"cancelled", "age"},
-     {"completed", "age"}}};
+     {"failed", "age desc"},
+     {"expired", "age desc"},
+     {"cancelled", "age desc"},
+     {"completed", "age desc"}}};
 
 // --- add ---
 
@@ -68,6 +71,9 @@ std::string place_text(const RespValue& reply) {
 
 int run_add(Context& context) {
   std::string payload = context.operands() > 1 ? context.operand(1) : "-";
+  if (payload == "-" && ::isatty(STDIN_FILENO) != 0) {
+    std::fprintf(stderr, "sluice: the payload is read from here; Ctrl-D ends it\n");
+  }
   if (payload == "-") payload.assign(std::istreambuf_iterator<char>(std::cin), {});
   const auto given = context.arguments.value("--id");
   if (given && !is_job_id(*given)) throw no_job_id(*given);
@@ -87,7 +93,8 @@ int run_add(Context& context) {
 // --- jobs ---
 
 constexpr Option kJobsOptions[] = {
-    {"--by", "ORDER", "the order; otherwise state by state", nullptr, "rank age deadline"},
+    {"--by", "ORDER", "the order; otherwise state by state, ended jobs the newest first", nullptr,
+     "rank age deadline dispatch"},
     {"--with", "FIELD", "payload or result as well; may be repeated", "WITH", "payload result", 0,
      true},
     {"--limit", "N", "at most so many jobs (50)"},
@@ -138,7 +145,9 @@ class JobLister {
       Words words = {"Q.LIST", context_.queue()};
       if (!selector.empty()) words.emplace_back("WHERE");
       words.insert(words.end(), selector.begin(), selector.end());
-      if (!order.empty()) words.insert(words.end(), {"BY", order});
+      if (!order.empty()) words.emplace_back("BY");
+      const std::vector<std::string> order_words = split_words(order);
+      words.insert(words.end(), order_words.begin(), order_words.end());
       context_.arguments.append_words(kJobsOptions, words);
       words.insert(words.end(), {"CURSOR", cursor, "COUNT", count});
       RespValue reply = context_.connection.call(words);
@@ -157,16 +166,7 @@ class JobLister {
   RespValue jobs_;
 };
 
-// A state that there is none of is the server's to refuse.
-void check_states(Context& context) {
-  const std::vector<std::string> states = context.arguments.values("--state");
-  for (const std::string& state : states) {
-    context.connection.call({"Q.LIST", context.queue(), "WHERE", "STATE", state, "COUNT", "1"});
-  }
-}
-
 int run_jobs(Context& context) {
-  check_states(context);
   JobLister lister(context);
   const bool all = lister.list();
   const RespValue& jobs = lister.jobs();
@@ -174,9 +174,9 @@ int run_jobs(Context& context) {
     print_json(resp_to_json(jobs));
     return kDone;
   }
-  const bool with_payload = !jobs.items.empty() && jobs.items[0].find("payload") != nullptr;
   if (!jobs.items.empty()) {
-    jobs_table(jobs, context.server_now_ms(), with_payload).print(context.screen);
+    const std::vector<std::string> with = context.arguments.values("--with");
+    jobs_table(jobs, context.server_now_ms(), with).print(context.screen);
   }
   if (!all) {
     std::fprintf(stderr, "sluice: there are more; --limit shows more than %lld\n",
@@ -269,7 +269,15 @@ int run_move(Context& context) {
 
 std::span<const CommandRow> job_commands() {
   static const CommandRow kRows[] = {
-      {"jobs", "QUEUE", 1, 1, "list jobs", nullptr, {selector_options(), kJobsOptions}, run_jobs},
+      {"jobs",
+       "QUEUE",
+       1,
+       1,
+       "list jobs",
+       nullptr,
+       {selector_options(), kJobsOptions},
+       run_jobs,
+       "sluice jobs exec --state failed --older 1h"},
       {"job",
        "QUEUE ID",
        2,
@@ -277,7 +285,8 @@ std::span<const CommandRow> job_commands() {
        "all about one job: fields, payload, result, story",
        "The story is read out of the queue's event log, as far as that goes back.",
        {kJobOptions},
-       run_job},
+       run_job,
+       "sluice job exec report"},
       {"add",
        "QUEUE [PAYLOAD|-]",
        1,
@@ -285,7 +294,8 @@ std::span<const CommandRow> job_commands() {
        "add a job; - is standard input, and the default",
        nullptr,
        {kAddOptions},
-       run_add},
+       run_add,
+       "sluice add exec 'print(1)' --id report --pri high --delay 5s"},
       {"move",
        "QUEUE ID",
        2,
@@ -293,7 +303,8 @@ std::span<const CommandRow> job_commands() {
        "move a waiting job within the queue",
        nullptr,
        {kMoveOptions},
-       run_move},
+       run_move,
+       "sluice move exec report --front"},
   };
   return kRows;
 }

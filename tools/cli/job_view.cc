@@ -97,13 +97,20 @@ std::string pairs_text(const RespValue& map) {
   return text;
 }
 
-Table jobs_table(const RespValue& jobs, int64_t now_ms, bool with_payload) {
+Table jobs_table(const RespValue& jobs, int64_t now_ms, std::span<const std::string> with) {
+  const auto shows = [&](Bytes field) {
+    return std::any_of(with.begin(), with.end(),
+                       [&](const std::string& one) { return equals_ignore_case(one, field); });
+  };
+  const bool with_payload = shows("payload");
+  const bool with_result = shows("result");
   std::vector<Table::Column> columns = {
       {"ID", false, true},    {"STATE"},      {"PRI"},
       {"GROUP", false, true}, {"POS", true},  {"AGE", true},
       {"RUN", true},          {"RUNS", true}, {"WORKER", false, true},
       {"NOTE", false, true}};
   if (with_payload) columns.push_back({"PAYLOAD", false, true});
+  if (with_result) columns.push_back({"RESULT", false, true});
   Table table(std::move(columns));
   for (const RespValue& job : jobs.items) {
     const std::string state = text_of(job, "state");
@@ -123,6 +130,7 @@ Table jobs_table(const RespValue& jobs, int64_t now_ms, bool with_payload) {
         printable(text_of(job, "worker")),
         note_of(job, now_ms)};
     if (with_payload) row.emplace_back(printable(text_of(job, "payload")));
+    if (with_result) row.emplace_back(printable(text_of(job, "result")));
     table.add(std::move(row));
   }
   return table;

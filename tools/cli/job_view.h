@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "net/resp_value.h"
@@ -12,7 +13,7 @@
 namespace sluice::cli {
 
 // Jobs of Q.LIST; `with_payload` adds a column.
-Table jobs_table(const RespValue& jobs, int64_t now_ms, bool with_payload);
+Table jobs_table(const RespValue& jobs, int64_t now_ms, std::span<const std::string> with);
 // Jobs of Q.POP.
 Table leases_table(const RespValue& jobs, int64_t now_ms);
 // Field and value of one job, what is not known left out.

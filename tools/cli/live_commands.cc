@@ -207,7 +207,8 @@ std::span<const CommandRow> live_commands() {
        "the queues as they live; q ends it",
        nullptr,
        {kTopOptions},
-       run_top},
+       run_top,
+       "sluice top exec"},
       {"simulate",
        "QUEUE",
        1,
@@ -216,7 +217,8 @@ std::span<const CommandRow> live_commands() {
        "It changes the queue: use one of its own. Jobs that run at the end are given back, those\n"
        "that wait stay.",
        {kSimulateOptions},
-       run_simulate},
+       run_simulate,
+       "sluice simulate try --rate 50 --workers 8 --run-ms 200:2s"},
   };
   return kRows;
 }

@@ -3,7 +3,9 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/durations.h"
 #include "engine/base/numbers.h"
+#include "engine/queue/field_help.h"
 #include "net/http/json_text.h"
 #include "tools/cli/context.h"
 #include "tools/cli/failure.h"
@@ -144,6 +146,10 @@ constexpr Option kLevelOptions[] = {
     {"--key-glob", "GLOB", "of the keys that match, not of the queue", "KEY"},
 };
 
+constexpr Option kCreateOptions[] = {
+    {"--create", nullptr, "make the queue where there is none"},
+};
+
 constexpr Option kResetOptions[] = {
     {"--reset", nullptr, "back to the defaults; of a rule: forget it"},
 };
@@ -155,6 +161,12 @@ Words config_words(Context& context) {
     throw usage_error("only one of --group, --group-glob, --key and --key-glob");
   }
   return words;
+}
+
+// A name that was mistyped makes no queue.
+void check_queue(Context& context) {
+  if (context.arguments.has("--create")) return;
+  require_queue(context, "; --create makes it");
 }
 
 void set_config(Context& context, Words words, const Words& pairs) {
@@ -190,11 +202,12 @@ int run_config(Context& context) {
     fields.push_back(text.substr(0, equals));
     if (equals == std::string::npos) continue;
     pairs.push_back(fields.back());
-    pairs.push_back(text.substr(equals + 1));
+    pairs.push_back(with_plain_durations(text.substr(equals + 1)));
   }
   if (!pairs.empty() && pairs.size() != fields.size() * 2) {
     throw usage_error("either FIELD=VALUE for all, or FIELD for all");
   }
+  check_queue(context);
   if (context.arguments.has("--reset")) {
     if (!fields.empty()) throw usage_error("--reset is about all fields");
     Words reset = words;
@@ -209,6 +222,7 @@ int run_config(Context& context) {
 
 int set_paused(Context& context, const std::string& direction) {
   const Words words = config_words(context);
+  check_queue(context);
   set_config(context, words, {"paused", direction});
   return show_config(context, words, {"paused"});
 }
@@ -218,6 +232,44 @@ int run_pause(Context& context) {
 }
 
 int run_resume(Context& context) { return set_paused(context, "none"); }
+
+std::string config_fields_help() {
+  std::string text = "fields, each with its form and what it means:\n";
+  for (const FieldHelp& field : config_field_help()) {
+    text += "  " + std::string(field.name) + "=" + std::string(field.takes) + "\n      " +
+            std::string(field.meaning) + "\n";
+  }
+  return text;
+}
+
+// --- delete ---
+
+constexpr Option kDeleteOptions[] = {
+    {"--yes", nullptr, "do not ask"},
+    {"--dry-run", nullptr, "only say what would go"},
+};
+
+int run_delete(Context& context) {
+  require_queue(context);
+  const std::string& queue = context.queue();
+  const RespValue stats = as_map(context.connection.call({"Q.STATS", queue}));
+  const int64_t waiting = integer_of(stats, "waiting");
+  const int64_t active = integer_of(stats, "active");
+  const bool dry_run = context.arguments.has("--dry-run");
+  const std::string what = printable(queue) + " with " + count_text(waiting) + " waiting and " +
+                           count_text(active) + " active jobs";
+  const bool asks = !dry_run && !context.arguments.has("--yes") && !context.json;
+  if (asks && !is_confirmed("delete " + what + ", its history and its configuration?")) {
+    throw Failure{kServerError, "nothing was deleted"};
+  }
+  if (!dry_run) context.connection.call({"DEL", queue});
+  if (context.json) {
+    print_json({{"deleted", !dry_run}, {"waiting", waiting}, {"active", active}});
+  } else {
+    std::printf("%s %s\n", dry_run ? "would delete" : "deleted", what.c_str());
+  }
+  return kDone;
+}
 
 }  // namespace
 
@@ -230,24 +282,45 @@ std::span<const CommandRow> queue_commands() {
        "all queues, or one in detail",
        nullptr,
        {kStatusOptions},
-       run_status},
+       run_status,
+       "sluice status exec --by group"},
       {"config",
        "QUEUE [FIELD...|FIELD=VALUE...]",
        1,
        100,
        "show or change a queue's configuration",
-       "PROTOCOL.md lists the fields, under Q.CONFIG.",
-       {kLevelOptions, kResetOptions},
-       run_config},
+       nullptr,
+       {kLevelOptions, kResetOptions, kCreateOptions},
+       run_config,
+       "sluice config exec max_active=4 rate=20/1s fair=on",
+       config_fields_help},
       {"pause",
        "QUEUE [in|out|all]",
        1,
        2,
        "give out no jobs (out, the default), take none (in), or both",
        nullptr,
-       {kLevelOptions},
-       run_pause},
-      {"resume", "QUEUE", 1, 1, "end a pause", nullptr, {kLevelOptions}, run_resume},
+       {kLevelOptions, kCreateOptions},
+       run_pause,
+       "sluice pause exec --group ann"},
+      {"resume",
+       "QUEUE",
+       1,
+       1,
+       "end a pause",
+       nullptr,
+       {kLevelOptions, kCreateOptions},
+       run_resume,
+       "sluice resume exec"},
+      {"delete",
+       "QUEUE",
+       1,
+       1,
+       "delete a queue: its jobs, its history, its configuration",
+       "At a terminal it asks first.",
+       {kDeleteOptions},
+       run_delete,
+       "sluice delete exec --dry-run"},
   };
   return kRows;
 }

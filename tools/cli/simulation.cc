@@ -11,6 +11,7 @@
 #include <optional>
 #include <system_error>
 
+#include "engine/base/durations.h"
 #include "engine/base/mutex.h"
 #include "engine/base/numbers.h"
 #include "engine/base/thread.h"
@@ -434,8 +435,9 @@ double positive(Bytes text, const char* what) {
 
 }  // namespace
 
-RunTime RunTime::parse(const std::string& text) {
+RunTime RunTime::parse(const std::string& given) {
   constexpr const char* kWanted = "--run-ms takes N, FROM:TO or exp:MEAN";
+  const std::string text = with_plain_durations(given);
   const size_t colon = text.find(':');
   RunTime run;
   if (text.starts_with("exp:")) {

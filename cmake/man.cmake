@@ -1,0 +1,15 @@
+# Pages of the manual, made of the programs' own help after they were built: there is one text.
+set(man_dir "${PROJECT_BINARY_DIR}/man")
+file(MAKE_DIRECTORY "${man_dir}")
+add_custom_command(TARGET sluice POST_BUILD
+  COMMAND sluice help --man > "${man_dir}/sluice.1" VERBATIM)
+foreach(program IN ITEMS sluice-server sluice-journal sluice-import)
+  if(NOT TARGET ${program})
+    continue()
+  endif()
+  add_custom_command(TARGET ${program} POST_BUILD
+    COMMAND "${CMAKE_COMMAND}" "-DPROGRAM=$<TARGET_FILE:${program}>" "-DNAME=${program}"
+      "-DPAGE=${man_dir}/${program}.1" -P "${PROJECT_SOURCE_DIR}/cmake/man_page.cmake"
+    VERBATIM)
+endforeach()
+install(DIRECTORY "${man_dir}/" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT programs)

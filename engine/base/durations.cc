@@ -1,0 +1,66 @@
+#include "engine/base/durations.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "engine/base/numbers.h"
+
+namespace sluice {
+
+namespace {
+
+constexpr int64_t kMostMs = (int64_t{1} << 53) - 1;
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+size_t leading(Bytes text, bool digits) {
+  size_t size = 0;
+  while (size < text.size() && is_digit(text[size]) == digits) ++size;
+  return size;
+}
+
+int64_t unit_ms(Bytes unit) {
+  constexpr std::array<std::pair<Bytes, int64_t>, 5> kUnits = {
+      {{"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}, {"d", 86'400'000}}};
+  for (const auto& [name, ms] : kUnits) {
+    if (unit == name) return ms;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::optional<int64_t> parse_duration_ms(Bytes text) {
+  if (const auto plain = parse_i64(text)) {
+    return *plain >= 0 && *plain <= kMostMs ? plain : std::nullopt;
+  }
+  if (text.empty()) return std::nullopt;
+  int64_t sum_ms = 0;
+  while (!text.empty()) {
+    const size_t digits = leading(text, true);
+    const size_t letters = leading(text.substr(digits), false);
+    const auto number = parse_i64(text.substr(0, digits));
+    const int64_t ms = unit_ms(text.substr(digits, letters));
+    if (!number || ms == 0 || *number > (kMostMs - sum_ms) / ms) return std::nullopt;
+    sum_ms += *number * ms;
+    text.remove_prefix(digits + letters);
+  }
+  return sum_ms;
+}
+
+std::string with_plain_durations(Bytes text) {
+  std::string plain;
+  for (;;) {
+    const size_t end = std::min(text.find_first_of(":/"), text.size());
+    const Bytes part = text.substr(0, end);
+    const bool has_unit = !part.empty() && is_digit(part.front()) && !is_digit(part.back());
+    const auto ms = has_unit ? parse_duration_ms(part) : std::nullopt;
+    plain += ms ? std::to_string(*ms) : std::string(part);
+    if (end == text.size()) return plain;
+    plain += text[end];
+    text.remove_prefix(end + 1);
+  }
+}
+
+}  // namespace sluice

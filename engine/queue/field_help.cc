@@ -1,0 +1,211 @@
+#include "engine/queue/field_help.h"
+
+#include <algorithm>
+#include <array>
+
+#include "engine/queue/queue_error.h"
+
+namespace sluice {
+
+namespace {
+
+constexpr Bytes kCount = "a number, 0 for no limit";
+constexpr Bytes kDuration = "milliseconds, or a number with a unit (250ms, 5s, 1h)";
+constexpr Bytes kBand = "a band by its name or number";
+constexpr Bytes kSwitch = "off on";
+
+constexpr FieldHelp kConfigFields[] = {
+    {"priority_order", "asc or desc", "asc desc",
+     "asc: band 0 is the most urgent; desc: larger numbers are"},
+    {"bands", "NAME[=N],...", "", "names of bands, from the most urgent to the least"},
+    {"default_pri", kBand, "", "the band of jobs that name none"},
+    {"max_active", kCount, "", "slots in use at once"},
+    {"max_waiting", kCount, "", "jobs that wait"},
+    {"max_total", kCount, "", "jobs that wait or are active"},
+    {"full", "reject or displace", "reject displace",
+     "displace: a newcomer takes the place of the last job of a less urgent band"},
+    {"ttl_ms", kDuration, "", "the time that a job may spend pending; 0: any"},
+    {"order", "fifo, lifo or lifo:BAND", "fifo lifo",
+     "of a group; with a band those more urgent stay fifo"},
+    {"weight", "a number from 0.000001 to 1000000", "", "the share of a group with fair on"},
+    {"fair", "off or on", kSwitch, "on: the group that is owed most goes first"},
+    {"aging_ms", kDuration, "",
+     "a job counts as one band more urgent for each such time; 0: never"},
+    {"reserve", "none or BAND:SLOTS", "none", "less urgent bands leave so many slots free"},
+    {"adaptive", "off or MIN:MAX:LOW_MS:HIGH_MS[:STEP]", "off",
+     "moves the cap on slots by the mean of the last 100 runs"},
+    {"rate", "none or N/MS[:BURST], such as 20/1000 or 20/1s:40", "none",
+     "jobs that may be begun in so long a time"},
+    {"lease_ms", "milliseconds from 100 to 604800000, or a number with a unit (30s)", "",
+     "the term of leases"},
+    {"max_run_ms", kDuration, "", "the longest run; 0: any"},
+    {"disconnect_grace_ms", kDuration, "", "how long a tied lease outlives its connection"},
+    {"retry", "a number up to 10000", "", "failures that are tried again"},
+    {"crash_limit", "a number up to 10000", "", "leases of a job that may run out"},
+    {"backoff", "BASE:MAX in milliseconds or with units (1s:5m)", "", "time between the tries"},
+    {"paused", "none, in, out or all", "none in out all",
+     "in: nothing is added; out: nothing is given out"},
+    {"retain_completed", "COUNT[:MS[:BYTES]], such as 1000:1h", "",
+     "how many completed and cancelled jobs are kept, for how long"},
+    {"retain_failed", "COUNT[:MS[:BYTES]], such as 10000:7d", "",
+     "the same of failed and expired ones"},
+    {"events", "COUNT[:MS], such as 100000:1d", "", "how many events are kept, for how long"},
+    {"max_payload", "bytes, up to 536870912", "", "the largest payload"},
+    {"fencing", "on or off", "on off", "off: * is taken in place of a lease"},
+};
+
+constexpr Bytes kStates = "blocked delayed pending active completed failed cancelled expired";
+
+constexpr FieldHelp kOptions[] = {
+    {"state", "a state", kStates, ""},
+    {"ifdup", "error, keep, update or replace", "error keep update replace", ""},
+    {"type", "the type of an event",
+     "added updated moved forgotten ready started completed failed cancelled expired retrying "
+     "returned reclaimed signalled",
+     ""},
+    {"with", "payload or result", "payload result", ""},
+    {"id", "1 to 512 bytes, none of the words *, WHERE and ALL", "", ""},
+    {"need", "the id of a job, at most 64 of them", "", ""},
+    {"key", "1 to 512 bytes, at most 4 of them", "", ""},
+    {"tag", "a name and a value of at most 512 bytes", "", ""},
+    {"cost", "slots from 1 to 1000000, and no more than the caps allow", "", ""},
+    {"lease", "milliseconds from 100 to 604800000, or a number with a unit (30s)", "", ""},
+    {"count", "a number from 1 to 1000, of pops to 256", "", ""},
+    {"limit", "a number from 1 to 1000", "", ""},
+    {"cap", "a number from 1 on", "", ""},
+    {"retry", "a number up to 10000", "", ""},
+    {"backoff", "a base and a maximum, no smaller than it, in milliseconds or with units", "", ""},
+    {"at", "unix milliseconds", "", ""},
+    {"window", "milliseconds from 1000 to 60000, or a number with a unit (10s)", "", ""},
+};
+
+constexpr Bytes kDurations[] = {"delay", "boost",   "ttl",   "maxrun", "grace",
+                                "older", "maxwait", "block", "wait"};
+
+const FieldHelp* find_help(std::span<const FieldHelp> rows, Bytes name) {
+  const auto found = std::find_if(rows.begin(), rows.end(), [&](const FieldHelp& row) {
+    return equals_ignore_case(row.name, name);
+  });
+  return found == rows.end() ? nullptr : &*found;
+}
+
+// What was given for the field; empty: nobody can tell.
+Bytes given_value(Bytes field, std::span<const std::string> command) {
+  for (size_t i = 2; i + 1 < command.size(); ++i) {
+    if (equals_ignore_case(command[i], field)) return command[i + 1];
+  }
+  return {};
+}
+
+// The edit distance, letters without regard to case; `most` + 1 where it is greater.
+size_t distance(Bytes a, Bytes b, size_t most) {
+  const size_t apart = a.size() > b.size() ? a.size() - b.size() : b.size() - a.size();
+  if (apart > most) return most + 1;
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const bool same = equals_ignore_case(a.substr(i - 1, 1), b.substr(j - 1, 1));
+      const size_t replaced = diagonal + (same ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+FieldAdvice advise_name(Bytes field) {
+  FieldAdvice advice;
+  for (const FieldHelp& row : kConfigFields) advice.allowed.emplace_back(row.name);
+  advice.nearest = nearest_word(field, advice.allowed);
+  advice.detail = "there is no field " + encoded_hint(field);
+  return advice;
+}
+
+}  // namespace
+
+std::span<const FieldHelp> config_field_help() { return kConfigFields; }
+
+bool takes_band(Bytes field) {
+  return equals_ignore_case(field, "pri") || equals_ignore_case(field, "default_pri") ||
+         equals_ignore_case(field, "order") || equals_ignore_case(field, "reserve");
+}
+
+std::vector<std::string> split_words(Bytes words) {
+  std::vector<std::string> split;
+  while (!words.empty()) {
+    const size_t end = std::min(words.find(' '), words.size());
+    if (end != 0) split.emplace_back(words.substr(0, end));
+    words.remove_prefix(std::min(end + 1, words.size()));
+  }
+  return split;
+}
+
+std::vector<std::string> band_names(Bytes bands) {
+  std::vector<std::string> names;
+  while (!bands.empty()) {
+    const size_t end = std::min(bands.find(','), bands.size());
+    const Bytes part = bands.substr(0, end);
+    names.emplace_back(part.substr(0, part.find('=')));
+    bands.remove_prefix(std::min(end + 1, bands.size()));
+  }
+  return names;
+}
+
+std::string listed(std::span<const std::string> words) {
+  std::string text;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (i != 0) text += i + 1 == words.size() ? " or " : ", ";
+    text += words[i];
+  }
+  return text;
+}
+
+std::string nearest_word(Bytes given, std::span<const std::string> words) {
+  constexpr size_t kMost = 2;
+  std::string nearest;
+  size_t least = kMost + 1;
+  for (const std::string& word : words) {
+    const size_t away = distance(given, word, kMost);
+    // Of a word of two letters nothing is left at that distance.
+    if (away >= least || away >= word.size()) continue;
+    least = away;
+    nearest = word;
+  }
+  return nearest;
+}
+
+FieldAdvice advise(Bytes field, std::span<const std::string> command,
+                   std::span<const std::string> bands) {
+  const bool configures = !command.empty() && equals_ignore_case(command[0], "Q.CONFIG");
+  const FieldHelp* row = find_help(
+      configures ? std::span<const FieldHelp>(kConfigFields) : std::span<const FieldHelp>(kOptions),
+      field);
+  const bool of_rule = equals_ignore_case(field, "group") || equals_ignore_case(field, "key");
+  if (configures && row == nullptr && !of_rule) return advise_name(field);
+  FieldAdvice advice;
+  const bool is_duration = std::any_of(std::begin(kDurations), std::end(kDurations),
+                                       [&](Bytes name) { return equals_ignore_case(name, field); });
+  Bytes takes;
+  if (row != nullptr) {
+    takes = row->takes;
+    advice.allowed = split_words(row->words);
+  } else if (is_duration) {
+    takes = kDuration;
+  }
+  if (takes_band(field)) advice.allowed.insert(advice.allowed.end(), bands.begin(), bands.end());
+  const Bytes given = given_value(field, command);
+  advice.nearest = nearest_word(given, advice.allowed);
+  const bool is_band = equals_ignore_case(field, "pri") || equals_ignore_case(field, "default_pri");
+  std::string form = is_band && !bands.empty() ? listed(bands) + ", or a number from 0 to 255"
+                     : advice.allowed.empty() || configures ? std::string(takes)
+                                                            : listed(advice.allowed);
+  if (form.empty()) form = "another value";
+  advice.detail = std::string(field) + " takes " + form;
+  if (!given.empty()) advice.detail += ", not " + std::string(given.substr(0, 64));
+  return advice;
+}
+
+}  // namespace sluice

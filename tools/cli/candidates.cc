@@ -1,0 +1,82 @@
+#include "tools/cli/candidates.h"
+
+#include <cstdio>
+
+#include "engine/queue/field_help.h"
+#include "tools/cli/context.h"
+#include "tools/cli/failure.h"
+#include "tools/cli/replies.h"
+
+namespace sluice::cli {
+
+namespace {
+
+// Nobody waits long for a completion.
+constexpr int64_t kPatienceMs = 1000;
+
+// The word of an operand's place in "QUEUE [ID...]"; the last one may be repeated.
+std::string operand_name(const CommandRow& row, size_t at) {
+  std::vector<std::string> names = split_words(row.operands);
+  if (names.empty()) return {};
+  if (at < names.size()) return names[at];
+  return names.back().find("...") != std::string::npos ? names.back() : std::string();
+}
+
+std::vector<std::string> bands_of(Context& context) {
+  const RespValue reply =
+      as_map(context.connection.call({"Q.CONFIG", context.queue(), "GET", "bands"}));
+  return band_names(text_of(reply, "bands"));
+}
+
+std::vector<std::string> ids_of(Context& context) {
+  std::vector<std::string> ids;
+  const RespValue reply =
+      context.connection.call({"Q.LIST", context.queue(), "BRIEF", "COUNT", "200"});
+  const RespValue jobs = as_maps(reply.items[1]);
+  for (const RespValue& job : jobs.items) ids.push_back(text_of(job, "id"));
+  return ids;
+}
+
+std::vector<std::string> candidates(Context& context, const Option* open) {
+  const CommandRow* row = context.arguments.command();
+  if (row == nullptr) return {};
+  const bool has_queue = context.operands() > 0;
+  if (open != nullptr) {
+    const Bytes value = open->value;
+    if (value == "BAND" && has_queue) return bands_of(context);
+    return value == "ID" && has_queue ? ids_of(context) : std::vector<std::string>();
+  }
+  const std::string name = operand_name(*row, context.operands());
+  if (name.find("QUEUE") != std::string::npos) return find_queues(context.connection);
+  if (name.find("FIELD") != std::string::npos) {
+    std::vector<std::string> fields;
+    for (const FieldHelp& field : config_field_help())
+      fields.push_back(std::string(field.name) + "=");
+    return fields;
+  }
+  const bool is_id = name == "ID" || name.starts_with("[ID");
+  return is_id && has_queue ? ids_of(context) : std::vector<std::string>();
+}
+
+// A name that a shell would take apart is not offered.
+bool is_plain(const std::string& word) {
+  return !word.empty() && word.find_first_of(" \t\n'\"\\$`&|;<>()*?[]{}~!#") == std::string::npos;
+}
+
+}  // namespace
+
+void print_candidates(std::span<const std::string> words, std::span<const CommandRow> rows) {
+  try {
+    const Option* open = nullptr;
+    const Arguments arguments = Arguments::parse_begun(words, rows, open);
+    Context context(arguments, rows);
+    context.connection.set_patience(kPatienceMs);
+    for (const std::string& word : candidates(context, open)) {
+      if (is_plain(word)) std::printf("%s\n", word.c_str());
+    }
+  } catch (const Failure&) {
+    // A line that is not complete may be wrong.
+  }
+}
+
+}  // namespace sluice::cli
