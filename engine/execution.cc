@@ -377,10 +377,9 @@ bool Execution::may_change_data(const Client& client, const Command& command,
            engine_.scripts().may_change_data(*this, command, args);
   }
   if (!runs_queued_commands(command)) return false;
-  return std::any_of(client.queued.begin(), client.queued.end(), [](const QueuedCommand& queued) {
-    const uint32_t flags = queued.command->flags;
-    return (flags & (kWrite | kSeenByOthers)) != 0 ||
-           (flags & (kScriptShards | kReadonly)) == kScriptShards;
+  return std::any_of(client.queued.begin(), client.queued.end(), [&](const QueuedCommand& queued) {
+    const std::vector<Bytes> words(queued.arguments.begin(), queued.arguments.end());
+    return may_change_data(client, *queued.command, words);
   });
 }
 

@@ -58,6 +58,7 @@ void Execution::serve(const Waiter& waiter, Bytes key) {
   Delivery delivery{waiter.port, {}, true};
   RespReply reply(delivery.bytes, waiter.protocol);
   reply.count_errors_in(error_counts_);
+  const auto place = static_cast<std::ptrdiff_t>(unit_.deliveries.size());
   Call call{engine_, *this, waiter_client_, unit_, *waiter.command, args, reply, true, {}};
   call.waiter = &waiter;
   unit_.served = {waiter.client_id, &delivery.bytes};
@@ -65,7 +66,8 @@ void Execution::serve(const Waiter& waiter, Bytes key) {
   if (reply.unattributed_errors() != 0) note_failed(*waiter.command);
   unit_.served = {};
   CHECK(!delivery.bytes.empty());
-  unit_.deliveries.push_back(std::move(delivery));
+  // Before what the client is to hear of its own command.
+  unit_.deliveries.insert(unit_.deliveries.begin() + place, std::move(delivery));
   waiter_client_.port = nullptr;
 }
 

@@ -30,6 +30,11 @@ void write_broken(ByteBuffer& out, uint64_t redirect) {
 
 bool is_requester(const Unit& unit, uint64_t id) { return unit.requester.client_id == id; }
 
+// Whose command makes the change: who is being served, else the requester; 0: nobody.
+uint64_t changer(const Unit& unit) {
+  return unit.served.client_id != 0 ? unit.served.client_id : unit.requester.client_id;
+}
+
 }  // namespace
 
 void write_invalidation(ByteBuffer& out, const Client& client, bool redirected, Bytes payload) {
@@ -175,9 +180,8 @@ void Tracking::tell_readers(Unit& unit, Readers::iterator readers) {
     const auto found = clients_.find(number);
     --found->second->items;
     if (found->second->options.broadcast) continue;
-    const bool own = is_requester(unit, found->second->id);
-    if (own && found->second->options.no_loop) continue;
-    if (own) {
+    if (found->second->options.no_loop && found->second->id == changer(unit)) continue;
+    if (is_requester(unit, found->second->id)) {
       unit.own_invalidations.push_back({false, key});
     } else {
       send(unit, *found->second, key_payload(key));
@@ -189,7 +193,7 @@ void Tracking::changed(Unit& unit, Bytes key) {
   MutexLock lock(mutex_);
   for (const auto& [prefix, clients] : by_prefix_) {
     if (!key.starts_with(prefix)) continue;
-    unit.changed_keys.emplace(key, unit.requester.client_id);
+    unit.changed_keys.emplace(key, changer(unit));
     break;
   }
   if (readers_.empty()) return;

@@ -88,8 +88,9 @@ std::vector<ClientFacts> Server::clients(const Client& asking) {
   std::vector<ClientFacts> all;
   for (const auto& thread : io_threads_) {
     for (const std::shared_ptr<SessionPort>& port : thread->ports()) {
-      ClientFacts facts = port->facts(now_ms);
       // Others see it as it was after its last batch; it sees itself as it is.
+      if (port->id() == asking.id) port->session()->publish();
+      ClientFacts facts = port->facts(now_ms);
       if (facts.id == asking.id) SessionPort::describe(asking, facts);
       all.push_back(std::move(facts));
     }

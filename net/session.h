@@ -63,6 +63,9 @@ class Session {
   // Once a second, with the time of the steady clock: the limits that depend on it.
   void check_time_limits(int64_t now_ms);
 
+  // Tells others what this connection is like now (SessionPort::facts).
+  void publish();
+
   bool closed() const { return closed_; }
   // When it last said something, by the steady clock.
   int64_t active_ms() const { return active_ms_; }
@@ -127,7 +130,6 @@ class Session {
   // --- Input ---
   bool may_read();
   void read_input();
-  void publish();
 
   IoThread& thread_;
   int fd_;

@@ -156,6 +156,9 @@ ClientFacts SessionPort::facts(int64_t now_ms) const {
     facts.user = user_ != nullptr ? user_->name : std::string("default");
     facts.library_name = library_name_;
     facts.library_version = library_version_;
+    if (waiter_ != nullptr) {
+      for (const std::string& word : waiter_->arguments) facts.argument_bytes += word.size();
+    }
   }
   facts.command = command_name(last_command_.load(kRelaxed));
   facts.database = database_.load(kRelaxed);

@@ -186,17 +186,20 @@ void bitfield(Call& call, bool read_only) {
   // The string grows to where the furthest write would end, even if that one fails.
   const size_t needed = (request.write_end + 7) / 8;
   const bool grown = needed > (entry == nullptr ? 0 : entry->string().size());
+  const uint64_t changes_before = call.unit.changes;
   if (grown) {
     call.database(key).write_string(key, entry, 0, {}, needed);
   } else if (needed != 0) {
     entry->set_string_form(StringForm::kBuffer);
   }
   call.reply.array(request.operations.size());
-  bool changed = false;
+  uint64_t changed = 0;
   for (const Operation& operation : request.operations) {
-    if (run(call, key, operation, grown)) changed = true;
+    if (run(call, key, operation, grown)) ++changed;
   }
-  if (changed) call.database(key).notify(KeyEvent::kSetBit, key.key);
+  // As Redis counts: operations, and not what they write.
+  call.unit.changes = changes_before + changed;
+  if (changed != 0) call.database(key).notify(KeyEvent::kSetBit, key.key);
 }
 
 }  // namespace

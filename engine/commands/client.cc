@@ -121,6 +121,11 @@ std::string describe_client(const ClientFacts& facts) {
   add("user", facts.user);
   add("redir", std::to_string(facts.redirect));
   add("resp", std::to_string(facts.protocol));
+  // Redis 7.0 does not know these two.
+  if (!facts.library_name.empty() || !facts.library_version.empty()) {
+    add("lib-name", facts.library_name);
+    add("lib-ver", facts.library_version);
+  }
   return out;
 }
 
@@ -155,8 +160,22 @@ void client_setinfo_command(Call& call) {
   call.reply.ok();
 }
 
+namespace {
+
+// With what only the command knows of itself.
+std::vector<ClientFacts> list_clients(Call& call) {
+  std::vector<ClientFacts> all = call.engine.server().clients(call.client);
+  for (ClientFacts& facts : all) {
+    if (!facts.is_self) continue;
+    for (const Bytes argument : call.args) facts.argument_bytes += argument.size();
+  }
+  return all;
+}
+
+}  // namespace
+
 void client_info_command(Call& call) {
-  for (const ClientFacts& facts : call.engine.server().clients(call.client)) {
+  for (const ClientFacts& facts : list_clients(call)) {
     if (facts.is_self) return call.reply.verbatim("txt", describe_client(facts) + "\n");
   }
   call.reply.verbatim("txt", "\n");
@@ -183,7 +202,7 @@ void client_list_command(Call& call) {
   KillFilter filter;
   filter.type = type;
   filter.skip_me = false;
-  for (const ClientFacts& facts : call.engine.server().clients(call.client)) {
+  for (const ClientFacts& facts : list_clients(call)) {
     if (!filter.matches(facts)) continue;
     if (!ids.empty() && std::find(ids.begin(), ids.end(), facts.id) == ids.end()) continue;
     text += describe_client(facts) + "\n";

@@ -307,7 +307,6 @@ void command_list_command(Call& call) {
   const CommandTable& table = CommandTable::instance();
   for (size_t id = 0; id < table.id_limit(); ++id) {
     const Command& command = table.by_id(id);
-    if (!filtered && command.container != nullptr) continue;
     const std::string name = CommandTable::full_name(command);
     const bool listed = !filtered || (by == kCategory && is_in_category(command, call.args[4])) ||
                         (by == kPattern && glob_match(call.args[4], name, true));
