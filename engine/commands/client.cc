@@ -26,6 +26,7 @@ struct KillFilter {
   std::string user;
   std::string type;
   bool skip_me = true;
+  int64_t min_age_s = 0;
 
   bool matches(const ClientFacts& facts) const {
     if (skip_me && facts.is_self) return false;
@@ -33,6 +34,7 @@ struct KillFilter {
     if (!address.empty() && address != facts.address) return false;
     if (!local_address.empty() && local_address != facts.local_address) return false;
     if (!user.empty() && user != facts.user) return false;
+    if (facts.age_s < min_age_s) return false;
     if (type == "pubsub") return facts.is_pubsub;
     if (type == "normal") return !facts.is_pubsub;
     return type.empty();  // master, replica: there are none
@@ -53,6 +55,14 @@ bool parse_kill_option(Call& call, size_t at, KillFilter& filter) {
       return false;
     }
     filter.id = static_cast<uint64_t>(*id);
+  } else if (call.option(at, "MAXAGE")) {
+    if (!call.integer(at + 1, filter.min_age_s, "ERR maxage is not an integer or out of range")) {
+      return false;
+    }
+    if (filter.min_age_s <= 0) {
+      call.reply.error("ERR maxage should be greater than 0");
+      return false;
+    }
   } else if (call.option(at, "ADDR")) {
     filter.address = value;
   } else if (call.option(at, "LADDR")) {

@@ -20,14 +20,16 @@ bool only_gets(std::span<const Bytes> args) {
   return true;
 }
 
-// What a command does to its key when that depends on its options: SET reads with GET only.
+// What a command does to its key when that depends on its options: SET reads with GET and IFEQ
+// only.
 uint32_t flags_with_options(const KeySpec& spec, std::span<const Bytes> args) {
   if ((spec.flags & kKeyVariableFlags) == 0) return spec.flags;
   if (equals_ignore_case(args[0], "bitfield")) {
     return only_gets(args) ? kKeyRo | kKeyAccess : kKeyRw | kKeyAccess | kKeyUpdate;
   }
   for (size_t i = 3; i < args.size(); ++i) {
-    if (equals_ignore_case(args[i], "get")) return kKeyRw | kKeyAccess | kKeyUpdate;
+    const bool reads = equals_ignore_case(args[i], "get") || equals_ignore_case(args[i], "ifeq");
+    if (reads) return kKeyRw | kKeyAccess | kKeyUpdate;
   }
   return kKeyOw | kKeyUpdate;
 }

@@ -138,11 +138,12 @@ const Command kClientSubcommands[] = {
      .group = "connection",
      .since = "2.4.0",
      .complexity = "O(N) where N is the number of client connections",
-     .summary = "Ends connections.",
+     .summary = "Ends connections. MAXAGE, in seconds, is of Redis 7.4.",
      .syntax = "<ip:port | <[ID client-id] | [TYPE <NORMAL | MASTER | SLAVE | REPLICA | PUBSUB>] | "
-               "[USER username] | [ADDR ip:port] | [LADDR ip:port] | [SKIPME yes/no]> [<[ID "
-               "client-id] | [TYPE <NORMAL | MASTER | SLAVE | REPLICA | PUBSUB>] | [USER username] "
-               "| [ADDR ip:port] | [LADDR ip:port] | [SKIPME yes/no]> ...]>"},
+               "[USER username] | [ADDR ip:port] | [LADDR ip:port] | [SKIPME yes/no] | [MAXAGE "
+               "maxage]> [<[ID client-id] | [TYPE <NORMAL | MASTER | SLAVE | REPLICA | PUBSUB>] | "
+               "[USER username] | [ADDR ip:port] | [LADDR ip:port] | [SKIPME yes/no] | [MAXAGE "
+               "maxage]> ...]>"},
     {.name = "setname",
      .arity = 3,
      .flags = kNoScript | kLoading | kStale,

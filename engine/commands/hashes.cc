@@ -212,6 +212,7 @@ void hscan_command(Call& call) {
   const auto write = [&](const Field* field) {
     if (!request.matches(field->name())) return size_t{0};
     call.reply.bulk(field->name());
+    if (request.no_values) return size_t{1};
     call.reply.bulk(field->value());
     return size_t{2};
   };

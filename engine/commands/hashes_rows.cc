@@ -189,8 +189,8 @@ const Command kRows[] = {
      .complexity =
          "O(1) for every call. O(N) for a complete iteration, including enough command calls for "
          "the cursor to return back to 0. N is the number of elements inside the collection..",
-     .summary = "Walks through a hash in steps.",
-     .syntax = "key cursor [MATCH pattern] [COUNT count]",
+     .summary = "Walks through a hash in steps. NOVALUES is of Redis 7.4.",
+     .syntax = "key cursor [MATCH pattern] [COUNT count] [NOVALUES]",
      .tips = "nondeterministic_output"},
 };
 

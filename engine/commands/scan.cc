@@ -22,7 +22,13 @@ bool parse_scan_cursor(const Call& call, size_t argument, ScanRequest& request) 
 
 bool parse_scan_options(const Call& call, size_t first, ScanRequest& request) {
   const bool keys = Bytes(call.command.name) == "scan";
+  const bool fields = Bytes(call.command.name) == "hscan";
   for (size_t at = first; at < call.args.size(); at += 2) {
+    if (fields && call.option(at, "NOVALUES")) {
+      request.no_values = true;
+      --at;  // it has no value itself
+      continue;
+    }
     if (at + 1 >= call.args.size()) {
       call.reply.error(errors::kSyntax);
       return false;

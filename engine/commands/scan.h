@@ -19,12 +19,14 @@ struct ScanRequest {
   Bytes pattern;
   bool has_type = false;  // SCAN only
   Bytes type;
+  bool no_values = false;  // HSCAN only
 
   bool matches(Bytes text) const { return !has_pattern || glob_match(pattern, text); }
 };
 
-// Reads the cursor, and then `[MATCH pattern] [COUNT count] [TYPE type]` from the argument `first`
-// on: two steps, since Redis looks at the key in between. False with the error replied.
+// Reads the cursor, and then `[MATCH pattern] [COUNT count] [TYPE type] [NOVALUES]` from the
+// argument `first` on: two steps, since Redis looks at the key in between. False with the error
+// replied.
 bool parse_scan_cursor(const Call& call, size_t argument, ScanRequest& request);
 bool parse_scan_options(const Call& call, size_t first, ScanRequest& request);
 

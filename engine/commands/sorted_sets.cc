@@ -130,17 +130,26 @@ void add_generic(Call& call, AddOptions options, size_t first_pair) {
 }
 
 void rank_generic(Call& call, bool reverse) {
+  const bool with_score = call.args.size() == 4 && call.option(3, "WITHSCORE");
+  // Redis 7.0 takes no further word.
+  if (call.args.size() > 3 && !with_score) {
+    return call.reply.error("ERR wrong number of arguments for '" + std::string(call.command.name) +
+                            "' command");
+  }
+  const auto reply_none = [&] { with_score ? call.reply.null_array() : call.reply.null(); };
   bool failed = false;
   const Entry* entry = call.find(call.key(1), Type::kSortedSet, failed);
   if (failed) return;
-  if (entry == nullptr) return call.reply.null();
+  if (entry == nullptr) return reply_none();
   const SortedSet& sorted = entry->object<SortedSet>();
   const Bytes member = call.args[2];
   ScoredMember* found = sorted.members.find(member, hash_bytes(member));
-  if (found == nullptr) return call.reply.null();
+  if (found == nullptr) return reply_none();
   const uint64_t rank =
       sorted.order.rank(SortedSet::major(found->score()), SortedSet::minor(member), found);
+  if (with_score) call.reply.array(2);
   call.reply.integer(static_cast<int64_t>(reverse ? sorted.order.size() - 1 - rank : rank));
+  if (with_score) call.reply.number(found->score());
 }
 
 }  // namespace

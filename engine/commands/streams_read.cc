@@ -139,6 +139,12 @@ bool parse_place(const Call& call, size_t argument, const ReadRequest& request, 
     place.after = entry == nullptr ? StreamId{} : entry->object<Stream>().last_id;
     return true;
   }
+  // The last entry that is there: of Redis 7.4.
+  if (id == "+" && !request.of_group) {
+    place.after = entry == nullptr ? StreamId{} : entry->object<Stream>().last_entry_id();
+    if (place.after != StreamId{}) place.after.decrement();
+    return true;
+  }
   if (id == ">") {
     if (!request.of_group) {
       return fail(call,

@@ -225,7 +225,7 @@ const Command kRows[] = {
                    " the BLOCK option is used, XADD will pay O(M) time in order to serve the M "
                    "clients blocked on the stream getting new data.",
      .summary = "Reads the entries behind given ids, of several streams; waits for them if "
-                "asked to.",
+                "asked to. The id + is of Redis 7.4: the last entry.",
      .syntax = "[COUNT count] [BLOCK milliseconds] STREAMS key [key ...] id [id ...]"},
     {.name = "xgroup",
      .arity = -2,

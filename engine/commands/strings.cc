@@ -16,6 +16,7 @@ namespace {
 struct SetOptions {
   bool if_absent = false;
   bool if_present = false;
+  size_t if_equal_argument = 0;  // what the old value must be; 0: whatever
   bool get = false;
   bool keep_ttl = false;
   bool persist = false;
@@ -46,10 +47,14 @@ bool parse_expire_option(const Call& call, size_t& at, SetOptions& options) {
 
 bool parse_set_options(const Call& call, size_t first, bool is_set, SetOptions& options) {
   for (size_t at = first; at < call.args.size(); ++at) {
-    if (is_set && call.option(at, "NX") && !options.if_present) {
+    const bool if_equal = options.if_equal_argument != 0;
+    if (is_set && call.option(at, "NX") && !options.if_present && !if_equal) {
       options.if_absent = true;
-    } else if (is_set && call.option(at, "XX") && !options.if_absent) {
+    } else if (is_set && call.option(at, "XX") && !options.if_absent && !if_equal) {
       options.if_present = true;
+    } else if (is_set && call.option(at, "IFEQ") && at + 1 < call.args.size() && !if_equal &&
+               !options.if_absent && !options.if_present) {
+      options.if_equal_argument = ++at;
     } else if (is_set && call.option(at, "GET")) {
       options.get = true;
     } else if (is_set && call.option(at, "KEEPTTL") && options.unit == ExpireUnit::kNone) {
@@ -64,6 +69,14 @@ bool parse_set_options(const Call& call, size_t first, bool is_set, SetOptions& 
   return true;
 }
 
+// Whether the old value lets SET do it.
+bool allows(const Call& call, const SetOptions& options, const Entry* entry) {
+  if (options.if_absent) return entry == nullptr;
+  if (options.if_present) return entry != nullptr;
+  if (options.if_equal_argument == 0) return true;
+  return entry != nullptr && entry->string() == call.args[options.if_equal_argument];
+}
+
 // SET and its relatives, once the options are known.
 void set_generic(Call& call, Bytes value, const SetOptions& options, Bytes if_done,
                  bool integer_reply) {
@@ -75,17 +88,18 @@ void set_generic(Call& call, Bytes value, const SetOptions& options, Bytes if_do
   const KeyRef key = call.key(1);
   Database database = call.database(key);
   Entry* entry = options.get ? call.read(key) : database.find(key);
+  if ((options.get || options.if_equal_argument != 0) && entry != nullptr &&
+      entry->type() != Type::kString) {
+    return call.reply.error(errors::kWrongType);
+  }
   if (options.get) {
-    if (entry != nullptr && entry->type() != Type::kString) {
-      return call.reply.error(errors::kWrongType);
-    }
     if (entry == nullptr) {
       call.reply.null();
     } else {
       call.reply.bulk(entry->string());
     }
   }
-  if ((options.if_absent && entry != nullptr) || (options.if_present && entry == nullptr)) {
+  if (!allows(call, options, entry)) {
     if (options.get) return;
     return integer_reply ? call.reply.integer(0) : call.reply.null();
   }
@@ -212,6 +226,18 @@ void getset_command(Call& call) {
   SetOptions options;
   options.get = true;
   set_generic(call, call.args[2], options, {}, false);
+}
+
+void delifeq_command(Call& call) {
+  const KeyRef key = call.key(1);
+  bool failed = false;
+  Entry* entry = call.find(key, Type::kString, failed);
+  if (failed) return;
+  if (entry == nullptr || entry->string() != call.args[2]) return call.reply.integer(0);
+  Database database = call.database(key);
+  database.remove(key, entry);
+  database.notify(KeyEvent::kDel, key.key);
+  call.reply.integer(1);
 }
 
 void getdel_command(Call& call) {

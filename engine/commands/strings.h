@@ -15,6 +15,7 @@ void mset_command(Call& call);
 void msetnx_command(Call& call);
 void getset_command(Call& call);
 void getdel_command(Call& call);
+void delifeq_command(Call& call);
 void getex_command(Call& call);
 void append_command(Call& call);
 void strlen_command(Call& call);
