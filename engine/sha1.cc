@@ -18,32 +18,38 @@ constexpr size_t kPieceBytes = 1U << 20;
 
 // Looking the algorithm up takes longer than hashing a script, so it is done once.
 const EVP_MD* algorithm() {
-  static const EVP_MD* const sha1 = EVP_MD_fetch(nullptr, "SHA1", nullptr);
-  return sha1;
+  static const EVP_MD* const fetched = EVP_MD_fetch(nullptr, "SHA1", nullptr);
+  return fetched;
 }
 
-Sha1Text finish(EVP_MD_CTX* context) {
-  unsigned char digest[20];
-  unsigned int size = sizeof(digest);
-  CHECK(EVP_DigestFinal_ex(context, digest, &size) == 1 && size == sizeof(digest));
-  constexpr char kDigits[] = "0123456789abcdef";
-  Sha1Text text;
-  for (size_t i = 0; i < sizeof(digest); ++i) {
-    text[2 * i] = kDigits[digest[i] >> 4];
-    text[2 * i + 1] = kDigits[digest[i] & 15];
-  }
-  return text;
+Sha1 finish(EVP_MD_CTX* context) {
+  Sha1 sha;
+  unsigned int size = sha.size();
+  CHECK(EVP_DigestFinal_ex(context, sha.data(), &size) == 1 && size == sha.size());
+  return sha;
 }
 
 }  // namespace
 
-Sha1Text sha1_hex(Bytes bytes) {
+Sha1Text hex_of(const Sha1& sha) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  Sha1Text text;
+  for (size_t i = 0; i < sha.size(); ++i) {
+    text[2 * i] = kDigits[sha[i] >> 4];
+    text[2 * i + 1] = kDigits[sha[i] & 15];
+  }
+  return text;
+}
+
+Sha1 sha1(Bytes bytes) {
   thread_local const std::unique_ptr<EVP_MD_CTX, FreeContext> context(EVP_MD_CTX_new());
   CHECK(algorithm() != nullptr && context != nullptr);
   CHECK(EVP_DigestInit_ex2(context.get(), algorithm(), nullptr) == 1 &&
         EVP_DigestUpdate(context.get(), bytes.data(), bytes.size()) == 1);
   return finish(context.get());
 }
+
+Sha1Text sha1_hex(Bytes bytes) { return hex_of(sha1(bytes)); }
 
 Sha1Text sha1_hex(Bytes bytes, void (*look)(void* context), void* look_context) {
   if (bytes.size() <= kPieceBytes) return sha1_hex(bytes);
@@ -56,7 +62,7 @@ Sha1Text sha1_hex(Bytes bytes, void (*look)(void* context), void* look_context) 
     bytes.remove_prefix(piece.size());
     CHECK(EVP_DigestUpdate(context.get(), piece.data(), piece.size()) == 1);
   }
-  return finish(context.get());
+  return hex_of(finish(context.get()));
 }
 
 }  // namespace sluice

@@ -1,4 +1,6 @@
-// DEBUG: tools for tests of clients.
+// DEBUG: tools for tests of clients. Those that are about all data are in debug_data.cc.
+#include "engine/commands/debug.h"
+
 #include <cstdio>
 
 #include "engine/commands/call.h"
@@ -58,32 +60,107 @@ void describe_object(Call& call) {
   call.reply.simple(text);
 }
 
+void show_map(Call& call) {
+  call.reply.map(3);
+  for (int64_t i = 0; i < 3; ++i) {
+    call.reply.integer(i);
+    call.reply.boolean(i == 1);
+  }
+}
+
+// RESP3 writes it in front of the reply. DEBUG never runs in a script, whose sink is another one.
+void show_attribute(Call& call) {
+  if (call.reply.protocol() == 3) {
+    static_cast<RespReply&>(call.reply).out().append("|1\r\n");
+    call.reply.bulk("key-popularity");
+    call.reply.array(2);
+    call.reply.bulk("key:123");
+    call.reply.integer(90);
+  }
+  call.reply.bulk("Some real reply following the attribute");
+}
+
+void show_push(Call& call) {
+  if (call.reply.protocol() == 2) {
+    return call.reply.error("ERR RESP2 is not supported by this command");
+  }
+  call.reply.push(2);
+  call.reply.bulk("server-cpu-usage");
+  call.reply.integer(42);
+  call.reply.bulk("Some real reply following the push reply");
+}
+
+struct Shown {
+  const char* name;
+  void (*show)(Call& call);
+};
+
+constexpr Shown kShown[] = {
+    {"string", [](Call& call) { call.reply.bulk("Hello World"); }},
+    {"integer", [](Call& call) { call.reply.integer(12345); }},
+    {"double", [](Call& call) { call.reply.number(3.141); }},
+    {"bignum", [](Call& call) { call.reply.big_number("1234567999999999999999999999999999999"); }},
+    {"null", [](Call& call) { call.reply.null(); }},
+    {"array",
+     [](Call& call) {
+       call.reply.array(3);
+       for (int64_t i = 0; i < 3; ++i) call.reply.integer(i);
+     }},
+    {"set",
+     [](Call& call) {
+       call.reply.set(3);
+       for (int64_t i = 0; i < 3; ++i) call.reply.integer(i);
+     }},
+    {"map", show_map},
+    {"attrib", show_attribute},
+    {"push", show_push},
+    {"verbatim", [](Call& call) { call.reply.verbatim("txt", "This is a verbatim\nstring"); }},
+    {"true", [](Call& call) { call.reply.boolean(true); }},
+    {"false", [](Call& call) { call.reply.boolean(false); }},
+};
+
+void show_protocol(Call& call) {
+  std::string names;
+  for (const Shown& shown : kShown) {
+    if (call.option(2, shown.name)) return shown.show(call);
+    names += (names.empty() ? "" : "|") + std::string(shown.name);
+  }
+  call.reply.error("ERR Wrong protocol type name. Please use one of the following: " + names);
+}
+
 struct Tool {
   const char* name;
-  size_t arguments;  // after the name
+  size_t least;  // arguments after the name
+  size_t most;
   void (*run)(Call& call);
   const char* help;
 };
+
+constexpr size_t kAnyNumber = SIZE_MAX - 2;
 
 void nothing(Call& call) { call.reply.ok(); }
 void help(Call& call);
 
 // Of most there is nothing to switch here: they are accepted, since test programs send them.
 constexpr Tool kTools[] = {
-    {"SLEEP", 1, sleep, "SLEEP <seconds>"},
-    {"OBJECT", 1, describe_object, "OBJECT <key>"},
-    {"LOG", 1,
+    {"SLEEP", 1, 1, sleep, "SLEEP <seconds>"},
+    {"OBJECT", 1, 1, describe_object, "OBJECT <key>"},
+    {"POPULATE", 1, 3, debug_populate, "POPULATE <count> [<prefix>] [<size>]"},
+    {"DIGEST", 0, 0, debug_digest, "DIGEST"},
+    {"DIGEST-VALUE", 0, kAnyNumber, debug_digest_values, "DIGEST-VALUE <key> [<key> ...]"},
+    {"PROTOCOL", 1, 1, show_protocol, "PROTOCOL <type>"},
+    {"LOG", 1, 1,
      [](Call& call) {
        call.engine.server().log_warning("DEBUG LOG: " + std::string(call.args[2]));
        call.reply.ok();
      },
      "LOG <message>"},
-    {"ERROR", 1, [](Call& call) { call.reply.error(call.args[2]); }, "ERROR <string>"},
-    {"SET-ACTIVE-EXPIRE", 1, nothing, "SET-ACTIVE-EXPIRE <0|1> (no effect)"},
-    {"QUICKLIST-PACKED-THRESHOLD", 1, nothing, "QUICKLIST-PACKED-THRESHOLD <size> (no effect)"},
-    {"CHANGE-REPL-ID", 0, nothing, "CHANGE-REPL-ID (no effect)"},
-    {"JMAP", 0, nothing, "JMAP (no effect)"},
-    {"HELP", 0, help, "HELP"},
+    {"ERROR", 1, 1, [](Call& call) { call.reply.error(call.args[2]); }, "ERROR <string>"},
+    {"SET-ACTIVE-EXPIRE", 1, 1, nothing, "SET-ACTIVE-EXPIRE <0|1> (no effect)"},
+    {"QUICKLIST-PACKED-THRESHOLD", 1, 1, nothing, "QUICKLIST-PACKED-THRESHOLD <size> (no effect)"},
+    {"CHANGE-REPL-ID", 0, 0, nothing, "CHANGE-REPL-ID (no effect)"},
+    {"JMAP", 0, 0, nothing, "JMAP (no effect)"},
+    {"HELP", 0, 0, help, "HELP"},
 };
 
 void help(Call& call) {
@@ -101,8 +178,11 @@ void debug_command(Call& call) {
         "you can run it from a local connection, otherwise you need to set this option in the "
         "configuration file, and then restart the server.");
   }
+  const size_t arguments = call.args.size() - 2;
   for (const Tool& tool : kTools) {
-    if (call.option(1, tool.name) && call.args.size() == 2 + tool.arguments) return tool.run(call);
+    if (call.option(1, tool.name) && arguments >= tool.least && arguments <= tool.most) {
+      return tool.run(call);
+    }
   }
   call.reply.error("ERR unknown subcommand or wrong number of arguments for '" +
                    std::string(call.args[1].substr(0, 128)) + "'. Try DEBUG HELP.");

@@ -20,18 +20,6 @@ constexpr KeySpec key_behind(const char* word, int from, uint32_t flags) {
 }
 
 constexpr KeySpec kReadKey = keys_at(1, kKeyRo | kKeyAccess);
-constexpr uint32_t kMoved = kKeyRw | kKeyAccess | kKeyDelete;
-
-// MIGRATE host port key db timeout [... KEYS key ...]: one key, or those behind KEYS if it is
-// empty.
-void find_migrated_keys(std::span<const Bytes> args, std::vector<KeyPosition>& positions) {
-  size_t at = 6;
-  while (at < args.size() && !equals_ignore_case(args[at], "keys")) ++at;
-  if (at >= args.size()) return positions.push_back({3, kMoved});
-  if (!args[3].empty()) return;  // the handler's to refuse
-  for (++at; at < args.size(); ++at) positions.push_back({at, kMoved});
-}
-
 constexpr Command geo_read(const char* name, int arity) {
   return {.name = name, .arity = arity, .acl = kGeoRead, .keys = {kReadKey}};
 }
@@ -76,19 +64,6 @@ constexpr Command kRows[] = {
      .acl = kAclWrite | kAclHyperloglog | kAclSlow,
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyInsert), keys_at(2, kKeyRo | kKeyAccess, -1)}},
     {.name = "pfselftest", .arity = 1, .acl = kAclHyperloglog | kAdminOnly},
-    {.name = "failover", .arity = -1, .acl = kAdminOnly},
-    {.name = "migrate",
-     .arity = -6,
-     .acl = kAclKeyspace | kAclWrite | kAclSlow | kAclDangerous,
-     .keys = {{.flags = kMoved, .begin = KeySpec::Begin::kUnknown}},
-     .find_other_keys = find_migrated_keys},
-    {.name = "psync", .arity = -3, .acl = kAdminOnly},
-    {.name = "replconf", .arity = -1, .acl = kAdminOnly},
-    {.name = "restore-asking",
-     .arity = -4,
-     .acl = kAclKeyspace | kAclWrite | kAclSlow | kAclDangerous,
-     .keys = {keys_at(1, kKeyOw | kKeyUpdate)}},
-    {.name = "sync", .arity = 1, .acl = kAdminOnly},
 };
 
 }  // namespace

@@ -29,4 +29,30 @@ void replicaof_command(Call& call) {
   call.reply.error("ERR this server cannot be a replica of another one");
 }
 
+namespace {
+
+struct Refusal {
+  const char* name;
+  const char* text;
+};
+
+constexpr Refusal kRefusals[] = {
+    {"failover", "ERR FAILOVER requires connected replicas."},  // Redis's own
+    {"migrate",
+     "ERR MIGRATE is refused, since the data would wait for the network. Use DUMP here and RESTORE "
+     "there"},
+    {"restore-asking", "ERR RESTORE-ASKING is refused, since there is no cluster. Use RESTORE"},
+};
+
+}  // namespace
+
+void refused_command(Call& call) {
+  for (const Refusal& refusal : kRefusals) {
+    if (Bytes(refusal.name) == call.command.name) return call.reply.error(refusal.text);
+  }
+  std::string name(call.command.name);
+  for (char& c : name) c = static_cast<char>(c - 32);  // lower-case letters all
+  call.reply.error("ERR " + name + " is refused, since there is no replication");
+}
+
 }  // namespace sluice

@@ -17,5 +17,7 @@ void module_help_command(Call& call);
 
 // NO ONE is what it is already; a host is refused.
 void replicaof_command(Call& call);
+// FAILOVER, MIGRATE, PSYNC, REPLCONF, RESTORE-ASKING, SYNC: refused, each with its reason.
+void refused_command(Call& call);
 
 }  // namespace sluice

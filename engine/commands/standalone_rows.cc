@@ -140,7 +140,69 @@ constexpr Command replica(const char* name, const char* since) {
   return row;
 }
 
+// What replication is made of.
+constexpr Command replication(const char* name, int arity, uint32_t flags, const char* since,
+                              const char* syntax) {
+  Command row;
+  row.name = name;
+  row.arity = arity;
+  row.flags = kAdmin | kNoScript | flags;
+  row.acl = kAclDangerousAdmin;
+  row.handler = refused_command;
+  row.group = "server";
+  row.since = since;
+  row.complexity = "O(1)";
+  row.summary = "Refused: there is no replication.";
+  row.syntax = syntax;
+  return row;
+}
+
+constexpr uint32_t kMoved = kKeyRw | kKeyAccess | kKeyDelete;
+
 const Command kRows[] = {
+    {.name = "failover",
+     .arity = -1,
+     .flags = kAdmin | kNoScript | kStale,
+     .acl = kAclDangerousAdmin,
+     .handler = refused_command,
+     .group = "server",
+     .since = "6.2.0",
+     .complexity = "O(1)",
+     .summary = "Refused: there are no replicas.",
+     .syntax = "[TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]"},
+    {.name = "migrate",
+     .arity = -6,
+     .flags = kWrite | kMovableKeys,
+     .acl = kAclKeyspace | kAclWrite | kAclSlow | kAclDangerous,
+     .keys = {keys_at(3, kMoved),
+              {.flags = kMoved | kKeyIncomplete,
+               .begin = KeySpec::Begin::kKeyword,
+               .index = -2,
+               .keyword = "KEYS",
+               .find = KeySpec::Find::kRange,
+               .last = -1}},
+     .handler = refused_command,
+     .group = "generic",
+     .since = "2.6.0",
+     .complexity = "O(1)",
+     .summary = "Refused: DUMP and RESTORE move a key.",
+     .syntax = "host port <key | \"\"> destination-db timeout [COPY] [REPLACE] [AUTH password | "
+               "AUTH2 username password] [KEYS key [key ...]]",
+     .tips = "nondeterministic_output"},
+    replication("psync", -3, kNoAsyncLoading | kNoMulti, "2.8.0", "replicationid offset"),
+    replication("replconf", -1, kLoading | kStale | kAllowBusy, "3.0.0", ""),
+    {.name = "restore-asking",
+     .arity = -4,
+     .flags = kWrite | kDenyOom | kAsking,
+     .acl = kAclKeyspace | kAclWrite | kAclSlow | kAclDangerous,
+     .keys = {keys_at(1, kKeyOw | kKeyUpdate)},
+     .handler = refused_command,
+     .group = "server",
+     .since = "3.0.0",
+     .complexity = "O(1)",
+     .summary = "Refused: RESTORE does it where there is no cluster.",
+     .syntax = "key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]"},
+    replication("sync", 1, kNoAsyncLoading | kNoMulti, "1.0.0", ""),
     node_mode("asking", 0),
     node_mode("readonly", kLoading | kStale),
     node_mode("readwrite", kLoading | kStale),

@@ -1,0 +1,13 @@
+// Tools of DEBUG that are about all data (debug_data.cc); the others and the table of all of them
+// are in debug.cc.
+#pragma once
+
+namespace sluice {
+
+struct Call;
+
+void debug_populate(Call& call);
+void debug_digest(Call& call);
+void debug_digest_values(Call& call);
+
+}  // namespace sluice

@@ -1,0 +1,102 @@
+// DEBUG's tools that look at all data, or change them.
+#include <algorithm>
+
+#include "engine/commands/call.h"
+#include "engine/commands/debug.h"
+#include "engine/engine.h"
+#include "engine/execution.h"
+#include "engine/keyspace/digest.h"
+
+namespace sluice {
+
+namespace {
+
+// Keys that are made under one hold of the locks, and bytes of their values.
+constexpr int64_t kKeysAtOnce = 512;
+constexpr size_t kBytesAtOnce = 1U << 20;
+
+// DEBUG's row names no keys, so all shards are locked late. False with the error replied.
+bool lock_everything(Call& call) {
+  bool locked = !call.engine.replaying.load();
+  if (locked && call.nested) {
+    locked = call.execution.lock_further(kAllShards);
+  } else if (locked) {
+    call.execution.release();
+    call.execution.lock(kAllShards);
+  }
+  if (!locked) call.reply.error("ERR the data cannot be looked at now");
+  return locked;
+}
+
+// "value:<number>", or as much of it as there is room for, and zeros behind it.
+std::string populated_value(int64_t number, size_t size) {
+  std::string value = "value:" + std::to_string(number);
+  if (size != 0) value.resize(size);
+  return value;
+}
+
+bool positive(const Call& call, size_t argument, int64_t& value) {
+  if (!call.integer(argument, value, errors::kNotPositive)) return false;
+  if (value < 0) call.reply.error(errors::kNotPositive);
+  return value >= 0;
+}
+
+}  // namespace
+
+void debug_populate(Call& call) {
+  constexpr size_t kMostKeyBytes = 127;
+  int64_t count = 0;
+  int64_t size = 0;
+  if (!positive(call, 2, count) || (call.args.size() == 5 && !positive(call, 4, size))) return;
+  const std::string prefix(call.args.size() == 3 ? Bytes("key") : call.args[3]);
+  if (!lock_everything(call)) return;
+  size_t bytes = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const std::string name = (prefix + ":" + std::to_string(i)).substr(0, kMostKeyBytes);
+    const KeyRef key(name);
+    Database database = call.database(key);
+    if (database.find(key) != nullptr) continue;
+    const std::string value = populated_value(i, static_cast<size_t>(size));
+    database.put_string(key, nullptr, value, 0);
+    bytes += value.size();
+    if (call.nested || ((i + 1) % kKeysAtOnce != 0 && bytes < kBytesAtOnce)) continue;
+    // Others come in between, and the unit stays small.
+    bytes = 0;
+    call.execution.serve_waiters();
+    call.execution.release();
+    call.execution.lock(kAllShards);
+  }
+  call.reply.ok();
+}
+
+// Keys are visited as they stand in the shards: what is added for each knows no order.
+void debug_digest(Call& call) {
+  if (!lock_everything(call)) return;
+  Digest digest;
+  for (int number = 0; number < kDatabases; ++number) {
+    if (call.engine.key_count(number) == 0) continue;
+    digest.mix_number(static_cast<uint32_t>(number));
+    for (Shard& shard : call.engine.shards()) {
+      Database(shard, number, call.unit).keyspace().entries.for_each([&](const Entry* entry) {
+        Digest whole;
+        whole.mix(entry->key());
+        digest_value(*entry, whole);
+        digest.add(whole.bytes());
+      });
+    }
+  }
+  call.reply.simple(digest.text());
+}
+
+void debug_digest_values(Call& call) {
+  if (!lock_everything(call)) return;
+  call.unit.access_s = 0;
+  call.reply.array(call.args.size() - 2);
+  for (size_t at = 2; at < call.args.size(); ++at) {
+    Digest digest;
+    if (const Entry* entry = call.find(call.key(at))) digest_value(*entry, digest);
+    call.reply.simple(digest.text());
+  }
+}
+
+}  // namespace sluice

@@ -1,0 +1,36 @@
+// The digests of DEBUG DIGEST and DIGEST-VALUE: byte for byte those of redis-server 7.0.15 for the
+// types of Redis. A native queue's is of its own: the number of its type (7) is mixed in; then each
+// record that a checkpoint writes of it (engine/queue/queue_records.h: number, field, value mixed)
+// and each kept event (number, time, type, id, fields mixed) is digested by itself and added.
+//
+// Pure functions of values whose shards are locked.
+#pragma once
+
+#include <string>
+
+#include "engine/base/bytes.h"
+#include "engine/keyspace/entry.h"
+#include "engine/sha1.h"
+
+namespace sluice {
+
+class Digest {
+ public:
+  // In any order.
+  void add(Bytes bytes);
+  // What comes before counts.
+  void mix(Bytes bytes);
+  void mix_number(uint32_t number);
+
+  Bytes bytes() const { return {reinterpret_cast<const char*>(sha_.data()), sha_.size()}; }
+  // Forty lower-case hexadecimal digits.
+  std::string text() const;
+
+ private:
+  Sha1 sha_{};
+};
+
+// Mixes the value in, and that it expires where it does.
+void digest_value(const Entry& entry, Digest& digest);
+
+}  // namespace sluice
