@@ -33,7 +33,6 @@ std::string set_error(const std::string& name, const std::string& message) {
 // Why this parameter cannot be set at all; empty if it can. kRestart is decided by the value.
 std::string refusal(const Directive& directive) {
   if (directive.change == ChangeRule::kImmutable) return "can't set immutable config";
-  if (directive.change == ChangeRule::kProtected) return "can't set protected config";
   return "";
 }
 
@@ -172,6 +171,7 @@ std::string Config::set_now(const Pairs& pairs) {
   std::string error = change(pairs, draft);
   if (error.empty()) error = ask(pairs, &Directive::limited, limit_, draft.settings);
   if (error.empty()) error = ask(pairs, &Directive::reload, reload_, draft.settings);
+  if (error.empty()) error = ask(pairs, &Directive::listens, listen_, draft.settings);
   if (!error.empty()) return error;
   {
     MutexLock lock(mutex_);
@@ -193,6 +193,11 @@ void Config::on_reload(ReloadCallback callback) {
 void Config::on_limit(ReloadCallback callback) {
   MutexLock lock(set_mutex_);
   limit_ = std::move(callback);
+}
+
+void Config::on_listen(ReloadCallback callback) {
+  MutexLock lock(set_mutex_);
+  listen_ = std::move(callback);
 }
 
 void Config::lower(const Pairs& pairs) {

@@ -90,11 +90,14 @@ class Config {
 
   // Called after each successful set(); cannot be taken back.
   void on_change(ChangeCallback callback);
-  // Called by set() when one of its directives comes with files (Directive::reload), as the last
-  // thing that may refuse: nothing is published yet. The last callback given counts.
+  // Called by set() when one of its directives comes with files (Directive::reload), before
+  // anything is published: it may refuse. The last callback given counts.
   void on_reload(ReloadCallback callback);
   // The same for a directive that the system may not allow (Directive::limited); comes first.
   void on_limit(ReloadCallback callback);
+  // The same for a directive by which the server listens elsewhere (Directive::listens); comes
+  // last.
+  void on_listen(ReloadCallback callback);
   // Before anything runs by them: values that the system allows take the place of those that were
   // loaded. REQUIRES: they are good.
   void lower(const Pairs& pairs);
@@ -120,6 +123,7 @@ class Config {
   Mutex set_mutex_;
   ReloadCallback reload_ GUARDED_BY(set_mutex_);
   ReloadCallback limit_ GUARDED_BY(set_mutex_);
+  ReloadCallback listen_ GUARDED_BY(set_mutex_);
   mutable Mutex mutex_;
   ConfigDraft current_ GUARDED_BY(mutex_);
   std::shared_ptr<const Settings> settings_ GUARDED_BY(mutex_);

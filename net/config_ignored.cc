@@ -73,11 +73,6 @@ Directive immutable(Directive row) {
   return row;
 }
 
-Directive protect(Directive row) {
-  row.change = ChangeRule::kProtected;
-  return row;
-}
-
 // Where ignoring any other value would let an operator believe in something that is not there.
 Directive only(Directive row, const char* value, const char* because) {
   row.only = value;
@@ -130,7 +125,7 @@ std::vector<Directive> first_rows() {
       flag("cluster-require-full-coverage", "yes"),
       flag("crash-log-enabled", "yes"),
       flag("crash-memcheck-enabled", "yes"),
-      protect(text("dbfilename", "dump.rdb")),
+      checked("dbfilename", "dump.rdb", config_special::parse_dbfilename),
       immutable(flag("disable-thp", "yes")),
       flag("dynamic-hz", "yes"),
       immutable(choice("enable-module-command", "no", "no, yes, local")),

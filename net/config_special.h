@@ -67,6 +67,7 @@ std::string parse_loglevel(Arguments arguments, ConfigDraft& draft, std::string&
 // Of ignored directives: checked enough to give Redis's answer (config_special_ignored.cc).
 std::string parse_activedefrag(Arguments arguments, ConfigDraft& draft, std::string& value);
 // Redis takes more of these than it uses, and keeps what it uses.
+std::string parse_dbfilename(Arguments arguments, ConfigDraft& draft, std::string& value);
 std::string parse_hz(Arguments arguments, ConfigDraft& draft, std::string& value);
 std::string parse_backlog_size(Arguments arguments, ConfigDraft& draft, std::string& value);
 std::string parse_hostname(Arguments arguments, ConfigDraft& draft, std::string& value);

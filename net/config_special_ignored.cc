@@ -42,6 +42,16 @@ std::string parse_activedefrag(Arguments arguments, ConfigDraft& draft, std::str
          "modified Jemalloc like the one shipped by default with the Redis source distribution";
 }
 
+// There is no such file; the name is kept for who asks.
+std::string parse_dbfilename(Arguments arguments, ConfigDraft&, std::string& value) {
+  if (arguments.size() != 1) return kWrongNumber;
+  if (arguments[0].find('/') != std::string::npos) {
+    return "dbfilename can't be a path, just a filename";
+  }
+  value = arguments[0];
+  return "";
+}
+
 std::string parse_hz(Arguments arguments, ConfigDraft&, std::string& value) {
   if (arguments.size() != 1) return kWrongNumber;
   const std::optional<int64_t> hz = parse_i64(arguments[0]);

@@ -24,7 +24,6 @@ enum class DirectiveKind : uint8_t {
 enum class ChangeRule : uint8_t {
   kRuntime,
   kImmutable,  // Redis refuses CONFIG SET of it as well.
-  kProtected,  // The same with Redis's other text (enable-protected-configs).
   kRestart,    // CONFIG SET to the present value is accepted, a change takes a restart.
   kFileOnly,   // Not a parameter of CONFIG GET and SET at all.
 };
@@ -77,6 +76,8 @@ struct Directive {
   bool limited = false;
   // Files come with it, which CONFIG SET reads again even if the value stays: Config::on_reload.
   bool reload = false;
+  // The server listens elsewhere by it: Config::on_listen.
+  bool listens = false;
   // Its values are shown neither by SLOWLOG nor in messages.
   bool secret = false;
   Binding binding = std::monostate();

@@ -26,6 +26,7 @@ std::string EmbeddedServer::start(const EmbeddedOptions& options) {
   config_ = std::make_unique<Config>();
   if (const auto error = config_->apply_arguments(arguments)) return error->text();
   server_ = std::make_unique<Server>(*config_);
+  if (options.directory.empty()) server_->keep_nothing();
   std::string error = server_->start();
   if (error.empty() && !server_->wait_until_ready()) {
     server_->wait();

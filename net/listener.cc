@@ -236,6 +236,20 @@ void Listener::start(IoThread& thread) {
   opened_.clear();
 }
 
+void Listener::take_over(Listener& fresh, IoThread& thread) {
+  for (auto& door : doors_) {
+    if (door->family == AF_UNIX) continue;
+    error_code ignored;
+    door->descriptor.close(ignored);
+    door->retry_timer.cancel();
+    left_doors_.push_back(std::move(door));
+  }
+  std::erase(doors_, nullptr);
+  port_.store(fresh.port());
+  opened_.swap(fresh.opened_);
+  start(thread);
+}
+
 void Listener::stop() {
   for (const auto& door : doors_) {
     error_code ignored;
@@ -248,6 +262,7 @@ void Listener::stop() {
 void Listener::leave_thread() {
   stop();
   doors_.clear();
+  left_doors_.clear();
 }
 
 void Listener::wait(Door& door) {

@@ -5,6 +5,7 @@
 // here.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -63,10 +64,13 @@ class Listener {
   // What RESP clients are told: protected mode, and maxclients.
   static Refusal resp_refusal(ServerState& state, bool loopback, bool full);
   // The TCP port in use; 0 without one.
-  uint16_t port() const { return port_; }
+  uint16_t port() const { return port_.load(std::memory_order_relaxed); }
 
   // On I/O thread 0.
   void start(IoThread& thread);
+  // The TCP sockets of `fresh`, which is open and not started, take the place of its own; the Unix
+  // socket and all connections stay. On I/O thread 0, which is `thread`.
+  void take_over(Listener& fresh, IoThread& thread);
   // No more connections; removes the Unix socket. On I/O thread 0, or when that has ended.
   void stop();
   // Before the I/O threads are destroyed, and after they have ended.
@@ -101,8 +105,9 @@ class Listener {
   Adopt adopt_;
   std::vector<Opened> opened_;
   std::vector<std::unique_ptr<Door>> doors_;
+  std::vector<std::unique_ptr<Door>> left_doors_;  // closed; handlers may still name them
   std::string unix_path_;
-  uint16_t port_ = 0;
+  std::atomic<uint16_t> port_{0};  // told to any thread
   bool tls_ = false;
   LogPace failures_in_log_;
 };

@@ -1,7 +1,6 @@
 #include "net/server.h"
 
 #include <spdlog/spdlog.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -17,11 +16,8 @@
 #include "net/admin/otlp_exporter.h"
 #include "net/admin/routes.h"
 #include "net/logging.h"
-#include "net/memory_ahead.h"
 #include "net/memory_use.h"
 #include "net/notify.h"
-#include "storage/event_file.h"
-#include "storage/hash_seed.h"
 
 namespace sluice {
 
@@ -40,17 +36,6 @@ int64_t wall_ms() {
   using std::chrono::system_clock;
   const auto now = system_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-}
-
-// One seed for all engines of the process, as the hash function's state is global: that of the
-// first one's data directory.
-uint64_t process_hash_seed(const Settings& settings) {
-  static const uint64_t seed = [&] {
-    if (const auto kept = read_hash_seed(settings.dir)) return *kept;
-    std::random_device device;
-    return uint64_t{device()} << 32 | device();
-  }();
-  return seed;
 }
 
 // RocksDB's threads are among them, whose failure names none.
@@ -81,7 +66,7 @@ std::string random_run_id() {
 
 Server::Server(Config& config)
     : config_(config),
-      engine_(std::make_unique<Engine>(*this, process_hash_seed(*config.settings()))),
+      engine_(std::make_unique<Engine>(*this, hash_seed(*config.settings()))),
       listener_(state_, resp_ready(), resp_refuse(), resp_adopt()),
       tls_listener_(state_, resp_ready(), resp_refuse(), resp_adopt()),
       http_listener_(state_, http_ready(), http_refuse(), http_adopt()),
@@ -131,8 +116,9 @@ std::string Server::start() {
   }
   add_guests(*settings, std::move(collector_tls));
   due_timer_ = std::make_unique<DueTimer>(*io_threads_[0]);
-  config_.on_limit(check_connections);
+  config_.on_limit([this](const Settings& after) { return check_limits(after); });
   config_.on_reload([this](const Settings& after) { return reload_tls(after); });
+  config_.on_listen([this](const Settings& after) { return listen_anew(after); });
   config_.on_change(
       [this](const Settings& before, const Settings& after) { settings_changed(before, after); });
   return start_threads();
@@ -171,15 +157,24 @@ void Server::add_guests(const Settings& settings,
   io_threads_[0]->add_guest(std::move(exporter));
 }
 
+namespace {
+
+ListenOptions tcp_options(const Settings& settings, const std::vector<std::string>& bind,
+                          int64_t port, bool tls) {
+  ListenOptions options;
+  options.bind = bind;
+  options.tcp = port != 0;
+  options.port = port == Settings::kPortAuto ? uint16_t{0} : static_cast<uint16_t>(port);
+  options.backlog = static_cast<int>(settings.tcp_backlog);
+  options.tls = tls;
+  return options;
+}
+
+}  // namespace
+
 std::string Server::open_listeners(const Settings& settings) {
   const auto tcp = [&](const std::vector<std::string>& bind, int64_t port, bool tls) {
-    ListenOptions options;
-    options.bind = bind;
-    options.tcp = port != 0;
-    options.port = port == Settings::kPortAuto ? uint16_t{0} : static_cast<uint16_t>(port);
-    options.backlog = static_cast<int>(settings.tcp_backlog);
-    options.tls = tls;
-    return options;
+    return tcp_options(settings, bind, port, tls);
   };
   ListenOptions listen = tcp(settings.bind, settings.port, false);
   listen.unix_socket = settings.unixsocket;
@@ -192,6 +187,24 @@ std::string Server::open_listeners(const Settings& settings) {
   if (!error.empty()) return error + " (http-port; 0 turns HTTP off)";
   error = http_tls_listener_.open(tcp(settings.http_bind, settings.http_tls_port, true));
   return error.empty() ? error : error + " (http-tls-port)";
+}
+
+// Within CONFIG SET, on the I/O thread that runs it. Where that is another one than the listeners'
+// own, the old port is closed a moment after the reply.
+std::string Server::listen_anew(const Settings& after) {
+  if (after.port == config_.settings()->port) return "";
+  auto fresh = std::make_shared<Listener>(state_, resp_ready(), resp_refuse(), resp_adopt());
+  const std::string error = fresh->open(tcp_options(after, after.bind, after.port, false));
+  if (!error.empty()) {
+    spdlog::warn("{}", error);
+    return "Unable to listen on this port. Check server logs.";
+  }
+  spdlog::info("Connections are accepted on port {} from now on, and no more on port {}",
+               fresh->port(), listener_.port());
+  IoThread& owner = *io_threads_[0];
+  const auto move = [this, fresh, &owner] { listener_.take_over(*fresh, owner); };
+  IoThread::current() == &owner ? move() : owner.post(move);
+  return "";
 }
 
 std::array<Listener*, 4> Server::listeners() {
@@ -298,59 +311,6 @@ void Server::finish(int exit_code, std::string failure) {
   failure_ = std::move(failure);
 }
 
-bool Server::keeps_data(const Settings& settings) const {
-  return settings.appendonly || !settings.save.empty();
-}
-
-StoreOptions Server::store_options(const Settings& settings) {
-  StoreOptions options;
-  options.directory = settings.dir;
-  options.journal.attached = settings.appendonly;
-  options.journal.mode = sync_mode(settings.appendfsync);
-  options.journal.min_free_disk_bytes = settings.min_free_disk_bytes;
-  options.journal.on_durable = [this](Lsn) {
-    for (const auto& thread : io_threads_) thread->durable_moved();
-  };
-  options.journal.on_min_free_disk = [this](bool below) {
-    engine_->options().disk_nearly_full.store(below, std::memory_order_relaxed);
-  };
-  options.journal.on_failed = [this](const Status& status) { on_journal_failed(status); };
-  options.recovery.on_progress = [this](const RecoveryProgress& progress) {
-    return on_loading_progress(progress);
-  };
-  options.checkpoint_log_bytes = settings.checkpoint_log_bytes;
-  options.save_rules = save_rules(settings);
-  options.data_bytes = [this] {
-    const uint64_t used = sluice::used_memory_bytes();
-    const uint64_t events = event_file_ != nullptr ? event_file_->disk_bytes() : 0;
-    return used - std::min(used, startup_bytes_.load()) + events;
-  };
-  options.sink = storage_log_sink();
-  options.spare_files = spare_files_;
-  return options;
-}
-
-// What is wrong with the directory itself, Store::open says.
-void Server::open_event_file(const Settings& settings) {
-  ::mkdir(settings.dir.c_str(), 0755);
-  EventFileOptions options;
-  options.directory = settings.dir;
-  options.min_free_bytes = [this] { return config_.settings()->min_free_disk_bytes; };
-  options.sink = storage_log_sink();
-  auto opened = EventFile::open(std::move(options));
-  if (!opened.ok()) {
-    spdlog::warn("events of queues stay in memory: {}", opened.status().message());
-    return;
-  }
-  event_file_ = *opened;
-  engine_->spill_events_to(event_file_);
-}
-
-Result<std::unique_ptr<Store>> Server::open_store(const Settings& settings, Replay& replay) {
-  const MemoryAhead memory_ahead;
-  return Store::open(store_options(settings), replay);
-}
-
 bool Server::recover() {
   try {
     return load_data();
@@ -360,34 +320,6 @@ bool Server::recover() {
     finish(1, text);
     return false;
   }
-}
-
-bool Server::load_data() {
-  const std::shared_ptr<const Settings> settings = config_.settings();
-  if (!keeps_data(*settings)) {
-    spdlog::warn("appendonly is no and there are no save rules: nothing is kept on disk");
-    return true;
-  }
-  const int64_t begin_ms = IoThread::steady_ms();
-  progress_logged_ms_ = begin_ms;
-  open_event_file(*settings);
-  const std::unique_ptr<Replay> replay = engine_->begin_replay();
-  Result<std::unique_ptr<Store>> store = open_store(*settings, *replay);
-  if (!store.ok()) {
-    if (store.status().code() == StatusCode::kCancelled) return false;
-    spdlog::error("Fatal error: {}", store.status().message());
-    finish(1, store.status().message());
-    return false;
-  }
-  store_ = std::move(*store);
-  const Status kept = keep_hash_seed(settings->dir, process_hash_seed(*settings));
-  if (!kept.ok()) spdlog::warn("the next start will be slower: {}", kept.message());
-  engine_->attach_journal(&store_->journal());
-  state_.journal.store(&store_->journal());
-  store_->start_checkpoints([this] { return engine_->begin_walk(); }, wall_ms);
-  store_ready_.store(true, std::memory_order_release);
-  log_recovery(static_cast<double>(IoThread::steady_ms() - begin_ms) / 1000);
-  return true;
 }
 
 bool Server::on_loading_progress(const RecoveryProgress& progress) {
@@ -462,10 +394,12 @@ void Server::wait_for_end() {
     {
       std::unique_lock<std::mutex> lock(mutex_.native());
       const bool end = wake_.wait_for(lock, kSampleInterval, [this]() NO_THREAD_SAFETY_ANALYSIS {
-        return stop_requested_ || journal_failed_.load();
+        return stop_requested_ || journal_failed_.load() || storage_wanted_.load();
       });
-      if (end) return;
+      if (end && !storage_wanted_.load()) return;
+      if (stop_requested_ || journal_failed_.load()) return;
     }
+    if (storage_wanted_.exchange(false)) make_wanted_storage();
     relieve_files();
     sample();
   }
@@ -545,14 +479,6 @@ void Server::exit_stuck() {
   }
   spdlog::default_logger()->flush();
   std::_Exit(exit_code);
-}
-
-CloseMode Server::close_mode() const {
-  if (journal_failed_.load()) return CloseMode::kDiscard;
-  MutexLock lock(mutex_);
-  if (stop_mode_ == ShutdownMode::kSave) return CloseMode::kCheckpoint;
-  const bool by_default = stop_mode_ == ShutdownMode::kDefault;
-  return by_default && !config_.settings()->appendonly ? CloseMode::kCheckpoint : CloseMode::kFlush;
 }
 
 // Of the journal's changes those that only the last checkpoint would keep.

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@
 #include "engine/base/mutex.h"
 #include "engine/base/thread.h"
 #include "engine/engine.h"
+#include "engine/persistence_port.h"
 #include "engine/server_port.h"
 #include "net/config.h"
 #include "net/due_timer.h"
@@ -48,7 +50,7 @@ std::vector<SaveRule> save_rules(const Settings& settings);
 // checkpoint from being written.
 inline constexpr int kCheckpointLostExitCode = 70;
 
-class Server final : public ServerPort {
+class Server final : public ServerPort, public PersistencePort {
  public:
   // `config` is loaded, and outlives the server.
   explicit Server(Config& config);
@@ -75,6 +77,8 @@ class Server final : public ServerPort {
   // For a program that owns the process: a script that cannot be ended must not hold up its end.
   // What the script did is not in the journal, so nothing of it comes back.
   void exit_when_stuck() { exit_when_stuck_ = true; }
+  // For a server without a directory; before start(). `dir` means nothing then.
+  void keep_nothing() { keeps_nothing_ = true; }
   // 0: there is none.
   uint16_t port() const { return listener_.port(); }
   uint16_t tls_port() const { return tls_listener_.port(); }
@@ -115,24 +119,22 @@ class Server final : public ServerPort {
   void poll_events() override;
   void log_warning(const std::string& message) override;
 
+  // --- PersistencePort (net/server_storage.cc) ---
+  Start start_checkpoint(Kind kind, bool may_wait) override;
+  bool when_kept(std::function<void(const std::string& error)> then) override;
+
  private:
   // --- Life (net/server.cc) ---
   std::string start_threads();
   void run_control();
   bool recover();
-  bool load_data();
   void serve();
   void wait_for_end();
   void end_sessions();
   bool wait_for_threads(std::chrono::milliseconds patience, bool (IoThread::*done)() const);
   [[noreturn]] void exit_stuck();
-  CloseMode close_mode() const EXCLUDES(mutex_);
   uint64_t changes_without_checkpoint() const;
   void end_storage();
-  bool keeps_data(const Settings& settings) const;
-  StoreOptions store_options(const Settings& settings);
-  void open_event_file(const Settings& settings);
-  Result<std::unique_ptr<Store>> open_store(const Settings& settings, Replay& replay);
   void on_journal_failed(const Status& status);
   void announce();
   bool is_supervised() const;
@@ -142,6 +144,8 @@ class Server final : public ServerPort {
   void sample();
   void adopt(int fd, Endpoints endpoints);
   std::string open_listeners(const Settings& settings);
+  // Of CONFIG SET port: empty, or Redis's text.
+  std::string listen_anew(const Settings& after);
   void add_guests(const Settings& settings, std::shared_ptr<const TlsClientContext> otlp_tls);
   std::array<Listener*, 4> listeners();
   Listener::Ready resp_ready();
@@ -151,6 +155,31 @@ class Server final : public ServerPort {
   Listener::Adopt resp_adopt();
   Listener::Adopt http_adopt();
   void finish(int exit_code, std::string failure);
+
+  // --- Storage (net/server_storage.cc) ---
+  static uint64_t hash_seed(const Settings& settings);
+  void keep_seed(const Settings& settings) const;
+  static bool keeps_data(const Settings& settings);
+  bool load_data();
+  CloseMode close_mode() const EXCLUDES(mutex_);
+  StoreOptions store_options(const Settings& settings);
+  void open_event_file(const Settings& settings);
+  Result<std::unique_ptr<Store>> open_store(const Settings& settings, Replay& replay);
+  // Where nothing was kept at the start: makes the store; by whoever may wait for it. Empty, or why
+  // not.
+  std::string make_store() EXCLUDES(making_store_);
+  bool attach_store(Store& store);
+  // Asks the control thread for it.
+  void want_storage() EXCLUDES(mutex_);
+  void make_wanted_storage();
+  bool checkpoint_runs() const;
+  Kind running_kind() const;
+  void on_checkpoint();
+  void appendonly_changed(bool on);
+  void begin_switch() EXCLUDES(switch_mutex_);
+  void look_at_switch() EXCLUDES(switch_mutex_);
+  // `reason`: why it has failed, or empty. `back`: the setting becomes no again.
+  void end_switch(const std::string& reason, bool back) EXCLUDES(switch_mutex_);
 
   // --- Settings (net/server_settings.cc) ---
   void apply_settings(const Settings& settings);
@@ -166,7 +195,7 @@ class Server final : public ServerPort {
   // at all.
   std::string fit_connections();
   // Of CONFIG SET: empty, or Redis's text.
-  static std::string check_connections(const Settings& settings);
+  std::string check_limits(const Settings& settings) const;
   std::vector<Strangers<Session>*> strangers();
   bool is_full() const;
   bool may_accept();
@@ -213,6 +242,19 @@ class Server final : public ServerPort {
   std::shared_ptr<EventFile> event_file_;  // null: events stay in memory
   // The checkpointer exists; commands may use store_ and event_file_.
   std::atomic<bool> store_ready_{false};
+  bool keeps_nothing_ = false;
+  Mutex making_store_;
+  // For the control thread: a store is to be made, and a checkpoint written then.
+  std::atomic<bool> storage_wanted_{false};
+  std::atomic<bool> save_wanted_{false};
+  std::atomic<bool> storage_failed_{false};  // the last attempt
+  std::atomic<uint8_t> asked_kind_{0};       // of the running checkpoint, 1 + Kind; 0: nobody asked
+  // From CONFIG SET appendonly yes to the checkpoint with which the journal begins to count.
+  Mutex switch_mutex_;
+  bool switching_ GUARDED_BY(switch_mutex_) = false;
+  std::optional<uint64_t> switch_ticket_ GUARDED_BY(switch_mutex_);
+  std::vector<std::function<void(const std::string&)>> switch_listeners_ GUARDED_BY(switch_mutex_);
+  std::string switch_error_ GUARDED_BY(switch_mutex_);  // that nobody has heard of yet
   Thread control_;
   std::function<void()> on_end_;
   bool exit_when_stuck_ = false;

@@ -173,17 +173,16 @@ void Server::users_changed() {
 // --- Checkpoints and the end ---
 
 std::string Server::checkpoint(bool wait) {
-  Checkpointer* checkpointer =
-      store_ready_.load(std::memory_order_acquire) ? store_->checkpointer() : nullptr;
-  if (checkpointer == nullptr) {
-    return "ERR nothing is kept: appendonly is no and there were no save rules at the start";
-  }
   if (!wait) {
-    if (checkpointer->running()) return "ERR Background save already in progress";
-    checkpointer->request();
-    return {};
+    const bool started = start_checkpoint(Kind::kSave, true) != Start::kNowhere;
+    return started ? "" : "ERR nothing can be kept: the server has no directory";
   }
-  const Status status = checkpointer->wait_until_done(checkpointer->request());
+  if (const std::string error = make_store(); !error.empty()) return "ERR " + error;
+  if (checkpoint_runs() && running_kind() == Kind::kSave) {
+    return "ERR Background save already in progress";
+  }
+  Checkpointer& checkpointer = *store_->checkpointer();
+  const Status status = checkpointer.wait_until_done(checkpointer.request());
   return status.ok() ? std::string() : "ERR " + status.message();
 }
 
@@ -196,8 +195,11 @@ int64_t Server::last_checkpoint_s() {
 std::string Server::shutdown(ShutdownMode mode, bool /*now*/, bool /*force*/, bool abort) {
   // It never waits for replicas, so there is nothing that could be called off.
   if (abort) return "ERR No shutdown in progress.";
-  if (mode == ShutdownMode::kSave && !store_ready_.load(std::memory_order_acquire)) {
-    return "ERR Errors trying to SHUTDOWN. Check logs.";
+  if (mode == ShutdownMode::kSave) {
+    if (const std::string error = make_store(); !error.empty()) {
+      spdlog::warn("The data cannot be kept: {}", error);
+      return "ERR Errors trying to SHUTDOWN. Check logs.";
+    }
   }
   spdlog::info("User requested shutdown...");
   request_stop(mode);

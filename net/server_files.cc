@@ -57,7 +57,9 @@ std::string Server::fit_connections() {
   return "";
 }
 
-std::string Server::check_connections(const Settings& settings) {
+std::string Server::check_limits(const Settings& settings) const {
+  const bool broken = store_ready_.load(std::memory_order_acquire) && store_->journal().broken();
+  if (broken && settings.appendonly) return "Unable to turn on AOF. Check server logs.";
   const uint64_t wanted = wanted_files(settings);
   const uint64_t allowed = allow_files(wanted);
   if (allowed >= wanted) return "";

@@ -40,7 +40,8 @@ void Server::info_persistence(InfoWriter& out) {
   CheckpointStatus status;
   if (stored) status = store_->checkpointer()->status();
   const bool appending = stored && store_->journal().attached();
-  const bool good = status.last_result.ok();
+  const bool good = status.last_result.ok() && !storage_failed_.load();
+  const bool runs = checkpoint_runs();
   const bool loading = state_.loading.load();
   const int64_t none = -1;
   const int64_t last_s = status.completed == 0 ? none : whole_seconds(status.last_seconds);
@@ -55,7 +56,7 @@ void Server::info_persistence(InfoWriter& out) {
             status.running ? std::max(status.records, status.last.records) : 0);
   out.field("rdb_changes_since_last_save",
             stored ? store_->checkpointer()->changes() : engine_->changes.load());
-  out.field("rdb_bgsave_in_progress", int64_t{status.running});
+  out.field("rdb_bgsave_in_progress", int64_t{runs});
   out.field("rdb_last_save_time", stored ? last_checkpoint_s() : started_ms_ / 1000);
   out.field("rdb_last_bgsave_status", good ? "ok" : "err");
   out.field("rdb_last_bgsave_time_sec", last_s);

@@ -188,11 +188,9 @@ void Server::settings_changed(const Settings& before, const Settings& after) {
       thread->post([&io_thread = *thread] { io_thread.need_housekeeping(); });
     }
   }
+  if (before.appendonly != after.appendonly) appendonly_changed(after.appendonly);
   if (!store_ready_.load(std::memory_order_acquire)) {
-    if (!keeps_data(before) && keeps_data(after)) {
-      spdlog::warn(
-          "save rules take effect at the next start: this server was started to keep nothing");
-    }
+    if (before.save.empty() && !after.save.empty()) want_storage();
     return;
   }
   GroupCommitJournal& journal = store_->journal();

@@ -105,7 +105,8 @@ void Checkpointer::set_log_bytes_limit(uint64_t bytes) {
 CheckpointStatus Checkpointer::status() const {
   MutexLock lock(mutex_);
   CheckpointStatus status = status_;
-  status.running = running();
+  status.running = requested_ > finished_;
+  status.finished = finished_;
   status.records = records_.load(std::memory_order_relaxed);
   status.bytes = bytes_.load(std::memory_order_relaxed);
   return status;
@@ -346,10 +347,13 @@ void Checkpointer::finish(const Status& result, const CheckpointSummary& summary
     delay = retry_delay();
   }
   if (options_.sink) report(result, summary, took, delay);
-  MutexLock lock(mutex_);
-  last_end_ = Clock::now();
-  finished_ = started_;
-  done_.notify_all();
+  {
+    MutexLock lock(mutex_);
+    last_end_ = Clock::now();
+    finished_ = started_;
+    done_.notify_all();
+  }
+  if (options_.on_finished) options_.on_finished();
 }
 
 void Checkpointer::report(const Status& result, const CheckpointSummary& summary,

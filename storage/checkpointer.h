@@ -52,12 +52,15 @@ struct CheckpointerOptions {
   std::function<uint64_t()> data_bytes;
   // After a failure; twice as long after each further one, up to 64 times as long.
   std::chrono::milliseconds retry_delay{5000};
+  // Each one has ended, its result is in status(); on the checkpointer's thread.
+  std::function<void()> on_finished;
   LogSink sink;
 };
 
 struct CheckpointStatus {
-  bool running = false;
-  uint64_t records = 0;  // of the running one
+  bool running = false;   // or asked for
+  uint64_t finished = 0;  // the greatest ticket that is served
+  uint64_t records = 0;   // of the running one
   uint64_t bytes = 0;
   uint64_t completed = 0;
   uint64_t failed = 0;

@@ -49,6 +49,11 @@ Status from_rocksdb(const rocksdb::Status& status, const std::string& what) {
   return {code, what + ": " + status.ToString()};
 }
 
+bool holds_data(const std::string& path) {
+  struct stat facts {};
+  return ::stat((path + "/FORMAT").c_str(), &facts) == 0;
+}
+
 Result<std::unique_ptr<DataDirectory>> DataDirectory::open(rocksdb::Env* env,
                                                            const std::string& path,
                                                            bool read_only) {

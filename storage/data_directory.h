@@ -38,6 +38,9 @@ struct FileIdentity {
   bool operator==(const FileIdentity&) const = default;
 };
 
+// There is one at this path, whole or not.
+bool holds_data(const std::string& path);
+
 class DataDirectory {
  public:
   // Read-only: takes no lock, creates nothing, accepts a directory that a server has open.

@@ -298,10 +298,17 @@ bool GroupCommitJournal::close() {
 
 void GroupCommitJournal::fail(const Status& reason) {
   bool tell = false;
+  bool detached = false;
   {
     MutexLock lock(mutex_);
     if (!broken_.load(std::memory_order_relaxed)) failure_ = reason;
     broken_.store(true, std::memory_order_release);
+    // Before its first checkpoint memory is the only copy: the server lives on without it.
+    detached = attached_.load(std::memory_order_relaxed) && !solid_.load(std::memory_order_relaxed);
+    if (detached) {
+      attached_.store(false, std::memory_order_relaxed);
+      raise_durable(last_lsn_.load(std::memory_order_relaxed));
+    }
     if (attached_.load(std::memory_order_relaxed) && !failed_.load(std::memory_order_relaxed)) {
       failed_.store(true, std::memory_order_release);
       tell = true;
@@ -310,6 +317,7 @@ void GroupCommitJournal::fail(const Status& reason) {
     wake_.notify_all();
   }
   if (tell && options_.on_failed) options_.on_failed(reason);
+  if (detached) tell_durable();
 }
 
 Status GroupCommitJournal::failure() const {

@@ -15,7 +15,8 @@
 // Fail-stop: the first error of a write or sync while attached ends it. durable_lsn stands still
 // for ever, on_failed is called once, nothing is tried again. The server then answers -MISCONF to
 // whoever waits and exits with kJournalFailedExitCode. Detached, memory is the only copy, so the
-// server lives on: only checkpoints fail from then on (broken()).
+// server lives on: only checkpoints fail from then on (broken()). So it is from attach() to the
+// first checkpoint: a failure detaches.
 //
 // Threads: append under shard locks, by any thread; everything else by any thread without shard
 // locks. Lock order: write_mutex_, then sync_mutex_, then mutex_; append takes mutex_ only.

@@ -90,6 +90,7 @@ void Store::start_checkpoints(std::function<std::unique_ptr<CheckpointWalk>()> b
   options.max_piece_bytes = options_.journal.max_unit_bytes;
   options.retry_delay = options_.checkpoint_retry_delay;
   options.data_bytes = options_.data_bytes;
+  options.on_finished = options_.on_checkpoint;
   options.sink = options_.sink;
   checkpointer_ = std::make_unique<Checkpointer>(*log_, *journal_, std::move(options),
                                                  recovered_.checkpoint, recovered_.log_bytes);

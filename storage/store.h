@@ -41,6 +41,7 @@ struct StoreOptions {
   double checkpoint_rest_ratio = 2.0;
   std::chrono::milliseconds checkpoint_retry_delay = CheckpointerOptions().retry_delay;
   std::function<uint64_t()> data_bytes;  // CheckpointerOptions::data_bytes
+  std::function<void()> on_checkpoint;   // CheckpointerOptions::on_finished
   LogSink sink;
 };
 

@@ -1,11 +1,14 @@
 // The server's own commands: configuration, checkpoints, the slow log, the end.
 #include "engine/commands/server.h"
 
+#include <algorithm>
+
 #include "engine/base/numbers.h"
 #include "engine/commands/call.h"
 #include "engine/commands/help.h"
 #include "engine/engine.h"
 #include "engine/execution.h"
+#include "engine/persistence_port.h"
 #include "engine/slow_log.h"
 
 namespace sluice {
@@ -55,23 +58,59 @@ void save_command(Call& call) {
   error.empty() ? call.reply.ok() : call.reply.error(error);
 }
 
+namespace {
+
+PersistencePort* persistence_of(const Call& call) {
+  return dynamic_cast<PersistencePort*>(&call.engine.server());
+}
+
+// In a transaction it begins when that is over, as in Redis, whether anything runs or not.
+PersistencePort::Start start_checkpoint(const Call& call, PersistencePort::Kind kind,
+                                        bool may_wait) {
+  using Start = PersistencePort::Start;
+  PersistencePort* const port = persistence_of(call);
+  if (port == nullptr) return Start::kNowhere;
+  const Start start = port->start_checkpoint(kind, may_wait || call.nested);
+  return start == Start::kNow && call.nested ? Start::kBehind : start;
+}
+
+constexpr Bytes kNowhere = "ERR nothing can be kept: the server has no directory";
+
+}  // namespace
+
+// What a rewrite is for, a checkpoint does: the journal before it goes.
 void bgrewriteaof_command(Call& call) {
-  // What a rewrite is for, a checkpoint does: the journal before it goes.
-  const std::string error = call.engine.server().checkpoint(false);
-  if (error.empty()) {
-    return call.reply.simple("Background append only file rewriting started");
+  switch (start_checkpoint(call, PersistencePort::Kind::kRewrite, true)) {
+    case PersistencePort::Start::kNow:
+      return call.reply.simple("Background append only file rewriting started");
+    case PersistencePort::Start::kBehind:
+      return call.reply.simple("Background append only file rewriting scheduled");
+    case PersistencePort::Start::kNowhere:
+      return call.reply.error(kNowhere);
+    default:
+      return call.reply.error("ERR Background append only file rewriting already in progress");
   }
-  call.reply.error(error.find("already in progress") == std::string::npos
-                       ? error
-                       : "ERR Background append only file rewriting already in progress");
 }
 
 void bgsave_command(Call& call) {
   if (call.args.size() > 2 || (call.args.size() == 2 && !call.option(1, "SCHEDULE"))) {
     return call.reply.error(errors::kSyntax);
   }
-  const std::string error = call.engine.server().checkpoint(false);
-  error.empty() ? call.reply.simple("Background saving started") : call.reply.error(error);
+  const bool schedule = call.args.size() == 2;
+  switch (start_checkpoint(call, PersistencePort::Kind::kSave, schedule)) {
+    case PersistencePort::Start::kNow:
+      return call.reply.simple("Background saving started");
+    case PersistencePort::Start::kBehind:
+      return call.reply.simple("Background saving scheduled");
+    case PersistencePort::Start::kSameRuns:
+      return call.reply.error("ERR Background save already in progress");
+    case PersistencePort::Start::kOtherRuns:
+      return call.reply.error(
+          "ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE "
+          "in order to schedule a BGSAVE whenever possible.");
+    case PersistencePort::Start::kNowhere:
+      return call.reply.error(kNowhere);
+  }
 }
 
 void lastsave_command(Call& call) { call.reply.integer(call.engine.server().last_checkpoint_s()); }
@@ -96,6 +135,25 @@ void config_get_command(Call& call) {
   }
 }
 
+// CONFIG SET appendonly yes is answered when the journal counts. False: it does, or it is no.
+static bool replies_when_kept(Call& call) {
+  PersistencePort* const port = persistence_of(call);
+  if (port == nullptr) return false;
+  auto waiter = std::make_shared<Waiter>();
+  const auto reply = [waiter](const std::string& error) {
+    WaiterState expected = WaiterState::kWaiting;
+    if (!waiter->state.compare_exchange_strong(expected, WaiterState::kClaimed)) return;
+    ByteBuffer bytes;
+    RespReply answer(bytes, waiter->protocol);
+    error.empty() ? answer.ok() : answer.error(error);
+    waiter->port->deliver_blocked_reply(std::move(bytes), 0);
+  };
+  call.block({}, waiter);
+  if (port->when_kept(reply)) return true;
+  call.client.waiter = nullptr;
+  return false;
+}
+
 void config_set_command(Call& call) {
   if (call.args.size() % 2 != 0) {
     return call.reply.error("ERR wrong number of arguments for 'config|set' command");
@@ -105,7 +163,13 @@ void config_set_command(Call& call) {
     parameters.emplace_back(call.args[at], call.args[at + 1]);
   }
   const std::string error = call.engine.server().config_set(parameters);
-  error.empty() ? call.reply.ok() : call.reply.error(error);
+  if (!error.empty()) return call.reply.error(error);
+  const bool begins_journal =
+      std::any_of(parameters.begin(), parameters.end(), [](const auto& pair) {
+        return equals_ignore_case(pair.first, "appendonly") &&
+               equals_ignore_case(pair.second, "yes");
+      });
+  if (call.nested || !begins_journal || !replies_when_kept(call)) call.reply.ok();
 }
 
 void config_rewrite_command(Call& call) {

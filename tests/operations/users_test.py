@@ -206,15 +206,13 @@ def test_rewritten_configuration(options):
 
 
 def test_bgrewriteaof_is_a_checkpoint(options):
-    """BGREWRITEAOF writes a checkpoint; where nothing is kept it says so."""
+    """BGREWRITEAOF writes a checkpoint."""
     with options.server({"appendonly": "yes"}) as server, server.connect() as connection:
         connection.call("SET", "k", "v")
         require_equal(connection.call("BGREWRITEAOF").raw,
                       b"+Background append only file rewriting started\r\n", "the reply")
         wait_until(lambda: info(connection)["sluice_checkpoints_completed"] != "0", 20,
                    "the checkpoint")
-    with options.server() as server, server.connect() as connection:
-        require(b"nothing is kept" in connection.call("BGREWRITEAOF").raw, "it claims to write")
 
 
 if __name__ == "__main__":

@@ -439,7 +439,8 @@ TEST_CASE("CONFIG SET's errors are Redis's") {
            "ERR Unknown option or number of arguments for CONFIG SET - 'user'");
   CHECK_EQ(config.set({{"daemonize", "yes"}, {"zz", "1"}}),
            refused("daemonize", "can't set immutable config"));
-  CHECK_EQ(set_one(config, "DIR", "x"), refused("DIR", "can't set protected config"));
+  CHECK_EQ(set_one(config, "dbfilename", "a/b"),
+           refused("dbfilename", "dbfilename can't be a path, just a filename"));
   CHECK_EQ(config.set({{"timeout", "1"}, {"TIMEOUT", "2"}}),
            refused("TIMEOUT", "duplicate parameter"));
   CHECK_EQ(
@@ -461,11 +462,30 @@ TEST_CASE("CONFIG SET's errors are Redis's") {
 
 TEST_CASE("what takes a restart may be set to its present value only") {
   Config config;
-  CHECK_EQ(set_one(config, "appendonly", "yes"), "");
-  CHECK_EQ(set_one(config, "port", "6379"), "");
-  CHECK_EQ(set_one(config, "appendonly", "no"),
-           refused("appendonly", "a change of it takes a restart of the server"));
-  CHECK(config.settings()->appendonly);
+  const std::string dir = value(config, "dir");
+  CHECK_EQ(set_one(config, "tls-port", "0"), "");
+  CHECK_EQ(set_one(config, "tls-port", "7000"),
+           refused("tls-port", "a change of it takes a restart of the server"));
+  CHECK_EQ(set_one(config, "dir", dir), "");
+  CHECK_EQ(set_one(config, "DIR", "x"),
+           refused("dir", "a change of it takes a restart of the server"));
+  CHECK_EQ(value(config, "dir"), dir);
+}
+
+TEST_CASE("whoever listens may refuse the port, as the last one") {
+  Config config;
+  std::vector<int64_t> asked;
+  config.on_listen([&](const Settings& after) {
+    asked.push_back(after.port);
+    return after.port == 7000 ? "taken" : "";
+  });
+  CHECK_EQ(config.set({{"maxmemory", "1mb"}, {"port", "7000"}}), refused("port", "taken"));
+  CHECK_EQ(value(config, "maxmemory"), "0");
+  CHECK_EQ(config.set({{"port", "7001"}, {"maxmemory", "x"}}),
+           refused("maxmemory", "argument must be a memory value"));
+  CHECK_EQ(config.set({{"maxmemory", "1mb"}, {"port", "7001"}}), "");
+  CHECK_EQ(config.settings()->port, 7001);
+  CHECK_EQ(asked, std::vector<int64_t>{7000, 7001});
 }
 
 TEST_CASE("memory sizes are Redis's") {
