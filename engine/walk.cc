@@ -14,6 +14,7 @@
 #include "engine/keyspace/stream_records.h"
 #include "engine/queue/queue.h"
 #include "engine/queue/queue_records.h"
+#include "engine/reload.h"
 #include "engine/script/script_engine.h"
 
 namespace sluice {
@@ -26,14 +27,20 @@ constexpr size_t kMaxBytes = 64 * 1024;
 
 class EngineWalk final : public CheckpointWalk {
  public:
-  explicit EngineWalk(Engine& engine) : engine_(engine) {}
+  // `locked`: all shards are, by who walks.
+  EngineWalk(Engine& engine, bool locked) : engine_(engine), locked_(locked) {}
 
-  bool step(ByteBuffer& records, uint64_t& count) override {
+  bool step(ByteBuffer& records, uint64_t& count) override NO_THREAD_SAFETY_ANALYSIS {
     records_ = &records;
     count_ = &count;
     if (!begun_) write_beginning();
-    Shard& shard = engine_.shard(shard_);
-    MutexLock lock(shard.mutex);
+    if (locked_) return step_here(engine_.shard(shard_));
+    MutexLock lock(engine_.shard(shard_).mutex);
+    return step_here(engine_.shard(shard_));
+  }
+
+ private:
+  bool step_here(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
     Keyspace& keys = shard.databases[static_cast<size_t>(database_)];
     if (!large_.empty()) {
       step_large(keys);
@@ -43,7 +50,6 @@ class EngineWalk final : public CheckpointWalk {
     return shard_ < kShards;
   }
 
- private:
   // A collection with too many elements for one lock hold, and how far it has been walked.
   struct Large {
     std::string key;
@@ -65,6 +71,14 @@ class EngineWalk final : public CheckpointWalk {
   // What belongs to no shard. Later changes are in the log.
   void write_beginning() {
     begun_ = true;
+    if (!locked_) write_engine();
+    // What SWAPDB has done.
+    const DatabasePlaces places = current_places();
+    if (places == places_at_first()) return;
+    record().database_places({reinterpret_cast<const char*>(places.data()), places.size()});
+  }
+
+  void write_engine() {
     // Of queues that are gone by now; later ones write their own into the log.
     const uint64_t floor = engine_.token_floor.load();
     if (floor > 1) record().token_floor(floor);
@@ -75,15 +89,12 @@ class EngineWalk final : public CheckpointWalk {
     for (const auto& [name, library] : functions->libraries) {
       record().function_put(name, encode_functions(*library), library->code);
     }
-    // What SWAPDB has done.
-    const DatabasePlaces places = current_places();
-    if (places == places_at_first()) return;
-    record().database_places({reinterpret_cast<const char*>(places.data()), places.size()});
   }
 
   // The same in every shard.
-  DatabasePlaces current_places() {
+  DatabasePlaces current_places() NO_THREAD_SAFETY_ANALYSIS {
     Shard& shard = engine_.shard(0);
+    if (locked_) return shard.places;
     MutexLock lock(shard.mutex);
     return shard.places;
   }
@@ -268,6 +279,7 @@ class EngineWalk final : public CheckpointWalk {
   }
 
   Engine& engine_;
+  const bool locked_;
   bool begun_ = false;
   unsigned shard_ = 0;
   int database_ = 0;  // by index
@@ -280,6 +292,12 @@ class EngineWalk final : public CheckpointWalk {
 
 }  // namespace
 
-std::unique_ptr<CheckpointWalk> Engine::begin_walk() { return std::make_unique<EngineWalk>(*this); }
+std::unique_ptr<CheckpointWalk> Engine::begin_walk() {
+  return std::make_unique<EngineWalk>(*this, false);
+}
+
+std::unique_ptr<CheckpointWalk> begin_locked_walk(Engine& engine) {
+  return std::make_unique<EngineWalk>(engine, true);
+}
 
 }  // namespace sluice

@@ -146,6 +146,8 @@ constexpr Tool kTools[] = {
     {"SLEEP", 1, 1, sleep, "SLEEP <seconds>"},
     {"OBJECT", 1, 1, describe_object, "OBJECT <key>"},
     {"POPULATE", 1, 3, debug_populate, "POPULATE <count> [<prefix>] [<size>]"},
+    {"RELOAD", 0, kAnyNumber, debug_reload, "RELOAD [MERGE] [NOFLUSH]"},
+    {"LOADAOF", 0, 0, debug_reload, "LOADAOF"},
     {"DIGEST", 0, 0, debug_digest, "DIGEST"},
     {"DIGEST-VALUE", 0, kAnyNumber, debug_digest_values, "DIGEST-VALUE <key> [<key> ...]"},
     {"PROTOCOL", 1, 1, show_protocol, "PROTOCOL <type>"},

@@ -9,5 +9,6 @@ struct Call;
 void debug_populate(Call& call);
 void debug_digest(Call& call);
 void debug_digest_values(Call& call);
+void debug_reload(Call& call);
 
 }  // namespace sluice

@@ -6,6 +6,7 @@
 #include "engine/engine.h"
 #include "engine/execution.h"
 #include "engine/keyspace/digest.h"
+#include "engine/reload.h"
 
 namespace sluice {
 
@@ -97,6 +98,23 @@ void debug_digest_values(Call& call) {
     if (const Entry* entry = call.find(call.key(at))) digest_value(*entry, digest);
     call.reply.simple(digest.text());
   }
+}
+
+// LOADAOF is the same: what is acknowledged is in the journal, and what is there is here.
+void debug_reload(Call& call) {
+  for (size_t at = 2; at < call.args.size(); ++at) {
+    if (call.option(at, "NOSAVE")) {
+      return call.reply.error("ERR DEBUG RELOAD NOSAVE is refused: there is no RDB file to load");
+    }
+    // Without a file of other data these two end in the same.
+    if (call.option(at, "MERGE") || call.option(at, "NOFLUSH")) continue;
+    return call.reply.error(
+        "ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.");
+  }
+  if (call.nested) return call.reply.error("ERR Command not allowed inside a transaction");
+  if (!lock_everything(call)) return;
+  if (reload_data(call.engine)) return call.reply.ok();
+  call.reply.error("ERR Error trying to load the RDB dump, check server logs.");
 }
 
 }  // namespace sluice
