@@ -2,7 +2,6 @@
 // his rights, only the rights, and finds words anew each time; so does this.
 #include "engine/acl_rules.h"
 #include "engine/commands/command_names.h"
-#include "engine/commands/left_out.h"
 
 namespace sluice {
 
@@ -51,8 +50,6 @@ std::string Permissions::describe_commands() const {
   }
   const auto callable = CommandTable::instance().all();
   for (const Command* command : callable) describe_command(*command, told, text);
-  const auto left_out = left_out_commands();
-  for (const Command& command : left_out) describe_command(command, told, text);
   return text;
 }
 

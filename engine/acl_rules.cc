@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "engine/commands/command_names.h"
-#include "engine/commands/left_out.h"
 #include "engine/passwords.h"
 
 namespace sluice {
@@ -30,12 +29,6 @@ constexpr Bytes kSanitize = "sanitize-payload";
 constexpr Bytes kSkipSanitize = "skip-sanitize-payload";
 
 bool is(Bytes rule, Bytes word) { return equals_ignore_case(rule, word); }
-
-// "get", "client|kill", or a left-out command; null if there is none.
-const Command* find_for_rule(Bytes name) {
-  const Command* command = CommandTable::instance().find_by_full_name(name);
-  return command != nullptr ? command : find_left_out_command(name);
-}
 
 // Whether a glob is a text and '*' at its end: then the text.
 bool literal_prefix(Bytes glob, std::string& text) {
@@ -79,7 +72,7 @@ bool join_selectors(std::vector<std::string>& words) {
 
 // --- Sets of commands ---
 
-CommandSet::CommandSet(bool all) : bits_(rule_command_count(), all) {}
+CommandSet::CommandSet(bool all) : bits_(CommandTable::instance().id_limit(), all) {}
 
 bool CommandSet::has_all() const {
   const auto end = bits_.begin() + static_cast<ptrdiff_t>(CommandTable::instance().id_limit());
@@ -93,14 +86,16 @@ void CommandSet::change(const Command& command, bool allow) {
 
 void CommandSet::change_category(uint32_t category, bool allow) {
   for (size_t id = 0; id < bits_.size(); ++id) {
-    if ((rule_command(id).acl & category) != 0) change(rule_command(id), allow);
+    if ((CommandTable::instance().by_id(id).acl & category) != 0)
+      change(CommandTable::instance().by_id(id), allow);
   }
 }
 
 CommandSet::Count CommandSet::count_category(uint32_t category) const {
   Count count;
   for (size_t id = 0; id < bits_.size(); ++id) {
-    if ((rule_command(id).acl & category) != 0) ++(bits_[id] ? count.in : count.out);
+    if ((CommandTable::instance().by_id(id).acl & category) != 0)
+      ++(bits_[id] ? count.in : count.out);
   }
   return count;
 }
@@ -133,7 +128,7 @@ const char* Permissions::apply(Bytes rule) {
   } else if (rule.starts_with('+')) {
     return allow_command(rule.substr(1));
   } else if (rule.starts_with('-')) {
-    const Command* command = find_for_rule(rule.substr(1));
+    const Command* command = CommandTable::instance().find_by_full_name(rule.substr(1));
     if (command == nullptr) return kUnknownName;
     change_command(*command, false);
   } else {
@@ -183,7 +178,7 @@ const char* Permissions::apply_channel_rule(Bytes rule) {
 
 const char* Permissions::allow_command(Bytes name) {
   const size_t bar = name.rfind('|');
-  const Command* command = find_for_rule(name.substr(0, bar));
+  const Command* command = CommandTable::instance().find_by_full_name(name.substr(0, bar));
   if (command == nullptr) return kUnknownName;
   if (bar == Bytes::npos) {
     change_command(*command, true);
@@ -211,7 +206,7 @@ const char* Permissions::apply_category(Bytes name, bool allow) {
   if (category == nullptr) return kUnknownName;
   commands_.change_category(category->flag, allow);
   std::erase_if(first_arguments_, [&](const auto& entry) {
-    return (rule_command(entry.first).acl & category->flag) != 0;
+    return (CommandTable::instance().by_id(entry.first).acl & category->flag) != 0;
   });
   return nullptr;
 }

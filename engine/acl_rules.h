@@ -55,7 +55,7 @@ class CommandSet {
   Count count_category(uint32_t category) const;
 
  private:
-  std::vector<bool> bits_;  // By id: rule_command().
+  std::vector<bool> bits_;  // By id of the command.
 };
 
 // What may be done with a key.

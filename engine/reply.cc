@@ -21,6 +21,10 @@ inline char* put_header(char* to, char type, int64_t value) {
 
 }  // namespace
 
+void Reply::decimal(double value) {
+  protocol() == 2 ? bulk(format_long_double(value)) : number(value);
+}
+
 void RespReply::header(char type, int64_t value) {
   char* to = out_.grow(kMaxHeader);
   out_.advance(static_cast<size_t>(put_header(to, type, value) - to));
@@ -90,8 +94,10 @@ void RespReply::push(size_t count) {
   header(protocol_ == 2 ? '*' : '>', static_cast<int64_t>(count));
 }
 
-void RespReply::number(double value) {
-  const std::string text = format_double(value);
+void RespReply::number(double value) { number_text(format_double(value)); }
+void RespReply::decimal(double value) { number_text(format_long_double(value)); }
+
+void RespReply::number_text(Bytes text) {
   if (protocol_ == 2) return bulk(text);
   out_.push(',');
   out_.append(text);

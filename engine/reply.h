@@ -49,6 +49,9 @@ class Reply {
   // HELLO changes it for its own reply already.
   virtual void set_protocol(int) {}
 
+  // As number(), in decimal notation without an exponent.
+  virtual void decimal(double value);
+
   // Where every error is counted by its code; outlives the reply's use. Without it none is.
   void count_errors_in(ErrorCounts& counts) { error_counts_ = &counts; }
   // An error that has been counted where it came up: a script passes it on.
@@ -96,6 +99,7 @@ class RespReply final : public Reply {
   void set(size_t count) override;
   void push(size_t count) override;
   void number(double value) override;
+  void decimal(double value) override;
   void boolean(bool value) override;
   void big_number(Bytes digits) override;
   void verbatim(Bytes format, Bytes text) override;
@@ -110,6 +114,7 @@ class RespReply final : public Reply {
  private:
   void header(char type, int64_t value);
   void insert_header(size_t mark, char type, size_t value);
+  void number_text(Bytes text);
 
   ByteBuffer& out_;
   int protocol_;

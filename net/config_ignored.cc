@@ -130,7 +130,6 @@ std::vector<Directive> first_rows() {
       flag("dynamic-hz", "yes"),
       immutable(choice("enable-module-command", "no", "no, yes, local")),
       immutable(choice("enable-protected-configs", "no", "no, yes, local")),
-      memory("hll-sparse-max-bytes", "3000", 0, kMaxLong),
       checked("hz", "10", config_special::parse_hz),
       text("ignore-warnings", ""),
       immutable(flag("io-threads-do-reads", "no")),

@@ -119,6 +119,7 @@ void apply_encodings(const Settings& settings) {
   g_encoding_limits.set_intset_entries = size(settings.set_max_intset_entries);
   g_encoding_limits.sorted_listpack_entries = size(settings.zset_max_listpack_entries);
   g_encoding_limits.sorted_listpack_value_bytes = settings.zset_max_listpack_value_bytes;
+  g_encoding_limits.hll_sparse_max_bytes = settings.hll_sparse_max_bytes;
   g_stream_node_limits.max_bytes = settings.stream_node_max_bytes;
   g_stream_node_limits.max_entries = size(settings.stream_node_max_entries);
 }

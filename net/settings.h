@@ -131,6 +131,7 @@ struct Settings {
   // Encodings that OBJECT ENCODING shows, and the nodes of streams.
   int64_t hash_max_listpack_entries = 0;
   uint64_t hash_max_listpack_value_bytes = 0;
+  uint64_t hll_sparse_max_bytes = 0;
   int64_t list_max_listpack_size = 0;
   int64_t set_max_intset_entries = 0;
   int64_t zset_max_listpack_entries = 0;

@@ -9,7 +9,6 @@
 #include "engine/commands/call.h"
 #include "engine/commands/command_names.h"
 #include "engine/commands/help.h"
-#include "engine/commands/left_out.h"
 #include "engine/engine.h"
 #include "engine/passwords.h"
 #include "engine/pubsub.h"
@@ -136,9 +135,9 @@ void acl_cat_command(Call& call) {
   }
   const size_t mark = call.reply.open_array();
   size_t count = 0;
-  for (size_t id = 0; id < rule_command_count(); ++id) {
-    if ((rule_command(id).acl & category->flag) == 0) continue;
-    call.reply.bulk(CommandTable::full_name(rule_command(id)));
+  for (size_t id = 0; id < CommandTable::instance().id_limit(); ++id) {
+    if ((CommandTable::instance().by_id(id).acl & category->flag) == 0) continue;
+    call.reply.bulk(CommandTable::full_name(CommandTable::instance().by_id(id)));
     ++count;
   }
   call.reply.close_array(mark, count);
@@ -169,8 +168,6 @@ void acl_dryrun_command(Call& call) {
   const Command* command = CommandTable::instance().find(args[0]);
   if (command != nullptr && (command->flags & kContainer) != 0 && args.size() > 1) {
     command = CommandTable::find_subcommand(*command, args[1]);
-  } else if (command == nullptr) {
-    command = find_left_out_command(args[0]);
   }
   if (command == nullptr) {
     return call.reply.error("ERR Command '" + std::string(args[0]) + "' not found");

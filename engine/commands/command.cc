@@ -133,7 +133,7 @@ uint64_t lower8(uint64_t bytes) {
   return bytes | (upper >> 2);
 }
 
-// A name of up to 16 bytes as two words, in lower case; unique for each length.
+// A name's first and last eight bytes in lower case: all of one that has up to 16.
 void fold(Bytes name, uint64_t& low, uint64_t& high) {
   const char* p = name.data();
   const size_t n = name.size();
@@ -203,7 +203,6 @@ void CommandTable::add(std::span<const Command> rows) {
     }
     own.subcommands = subcommands_.back();
     const Bytes name(own.name);
-    CHECK(name.size() <= 16);  // what a slot holds
     Slot slot;
     fold(name, slot.low, slot.high);
     slot.size = name.size();
@@ -215,14 +214,16 @@ void CommandTable::add(std::span<const Command> rows) {
 }
 
 const Command* CommandTable::find(Bytes name) const {
-  if (name.size() > 16) return nullptr;
+  constexpr size_t kHeldBytes = 16;  // by a slot
   uint64_t low;
   uint64_t high;
   fold(name, low, high);
   size_t at = slot_of(low, high, name.size(), slots_.size());
   for (; slots_[at].command != nullptr; at = (at + 1) & (slots_.size() - 1)) {
     const Slot& slot = slots_[at];
-    if (slot.low == low && slot.high == high && slot.size == name.size()) return slot.command;
+    if (slot.low != low || slot.high != high || slot.size != name.size()) continue;
+    if (name.size() > kHeldBytes && !equals_ignore_case(slot.command->name, name)) continue;
+    return slot.command;
   }
   return nullptr;
 }

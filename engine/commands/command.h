@@ -44,7 +44,8 @@ enum : uint32_t {
   kEveryShard = 1U << 24,
   // Container of subcommands: args[1] chooses a row of `subcommands`.
   kContainer = 1U << 25,
-  // Changes no key, but is seen by others: scripts that may only read may not call it.
+  // Changes no key, or nothing of one but what it has counted (PFCOUNT), but is seen by others:
+  // scripts that may only read may not call it.
   kSeenByOthers = 1U << 27,
   // The script says which shards it needs: ScriptEngine::shards().
   kScriptShards = 1U << 26,
@@ -160,7 +161,8 @@ struct Command {
   // milliseconds]"; COMMAND DOCS expands it, PROTOCOL.md prints it.
   const char* syntax = "";
   const char* tips = "";  // space-separated, as in COMMAND INFO
-  // Adds keys whose places no specification can say (Begin::kUnknown); null: there are none.
+  // Adds keys whose places no specification can say, or corrects what the specifications found;
+  // null: they say all.
   void (*find_other_keys)(std::span<const Bytes> args,
                           std::vector<KeyPosition>& positions) = nullptr;
   // Filled by CommandTable in its own copy of the row: whose subcommand it is, and a dense number.

@@ -12,10 +12,12 @@ extern const std::span<const Command> kConnectionCommands;
 extern const std::span<const Command> kKeyCommands;
 extern const std::span<const Command> kStringCommands;
 extern const std::span<const Command> kBitCommands;
+extern const std::span<const Command> kHyperLogLogCommands;
 extern const std::span<const Command> kListCommands;
 extern const std::span<const Command> kHashCommands;
 extern const std::span<const Command> kSetCommands;
 extern const std::span<const Command> kSortedSetCommands;
+extern const std::span<const Command> kGeoCommands;
 extern const std::span<const Command> kStreamCommands;
 extern const std::span<const Command> kQueueCommands;
 extern const std::span<const Command> kPubsubCommands;
@@ -27,12 +29,12 @@ extern const std::span<const Command> kServerCommands;
 extern const std::span<const Command> kLatencyCommands;
 extern const std::span<const Command> kStandaloneCommands;
 
-inline std::array<std::span<const Command>, 18> command_families() {
-  return {kConnectionCommands, kKeyCommands,       kStringCommands, kBitCommands,
-          kListCommands,       kHashCommands,      kSetCommands,    kSortedSetCommands,
-          kStreamCommands,     kQueueCommands,     kPubsubCommands, kTransactionCommands,
-          kScriptingCommands,  kFunctionCommands,  kAclCommands,    kServerCommands,
-          kLatencyCommands,    kStandaloneCommands};
+inline std::array<std::span<const Command>, 20> command_families() {
+  return {kConnectionCommands,  kKeyCommands,         kStringCommands,    kBitCommands,
+          kHyperLogLogCommands, kListCommands,        kHashCommands,      kSetCommands,
+          kSortedSetCommands,   kGeoCommands,         kStreamCommands,    kQueueCommands,
+          kPubsubCommands,      kTransactionCommands, kScriptingCommands, kFunctionCommands,
+          kAclCommands,         kServerCommands,      kLatencyCommands,   kStandaloneCommands};
 }
 
 }  // namespace sluice

@@ -12,17 +12,8 @@ namespace sluice {
 
 namespace {
 
-struct AddOptions {
-  bool if_absent = false;
-  bool if_present = false;
-  bool if_greater = false;
-  bool if_less = false;
-  bool count_changed = false;
-  bool increment = false;
-};
-
 // Parses what stands before the pairs; `at` ends on the first score.
-bool parse_add_options(const Call& call, AddOptions& options, size_t& at) {
+bool parse_add_options(const Call& call, SortedAddOptions& options, size_t& at) {
   for (at = 2; at < call.args.size(); ++at) {
     if (call.option(at, "NX")) {
       options.if_absent = true;
@@ -61,7 +52,7 @@ enum class AddResult : uint8_t { kNothing, kAdded, kUpdated, kNotANumber };
 
 // One member; `score` becomes the resulting score of an increment.
 AddResult add_member(Database database, const KeyRef& key, Entry* entry, Bytes member,
-                     const AddOptions& options, double& score) {
+                     const SortedAddOptions& options, double& score) {
   SortedSet& sorted = entry->object<SortedSet>();
   ScoredMember* found = sorted.members.find(member, hash_bytes(member));
   if (found == nullptr) {
@@ -83,7 +74,7 @@ AddResult add_member(Database database, const KeyRef& key, Entry* entry, Bytes m
   return AddResult::kUpdated;
 }
 
-void add_generic(Call& call, AddOptions options, size_t first_pair) {
+void add_generic(Call& call, const SortedAddOptions& options, size_t first_pair) {
   const size_t pairs = (call.args.size() - first_pair) / 2;
   // All scores are read before anything changes: the command is done wholly or not at all.
   constexpr size_t kFew = 8;
@@ -94,39 +85,7 @@ void add_generic(Call& call, AddOptions options, size_t first_pair) {
   for (size_t i = 0; i < pairs; ++i) {
     if (!call.real(first_pair + 2 * i, scores[i])) return;
   }
-  const KeyRef key = call.key(1);
-  bool failed = false;
-  Entry* entry = call.find(key, Type::kSortedSet, failed);
-  if (failed) return;
-  Database database = call.database(key);
-  if (entry == nullptr) {
-    if (options.if_present) {
-      return options.increment ? call.reply.null() : call.reply.integer(0);
-    }
-    entry = database.create(key, Type::kSortedSet);
-  }
-  int64_t added = 0;
-  int64_t changed = 0;
-  AddResult result = AddResult::kNothing;
-  for (size_t i = 0; i < pairs; ++i) {
-    const Bytes member = call.args[first_pair + 2 * i + 1];
-    const uint64_t before = call.unit.changes;
-    result = add_member(database, key, entry, member, options, scores[i]);
-    if (result == AddResult::kNotANumber) {
-      return call.reply.error("ERR resulting score is not a number (NaN)");
-    }
-    if (result == AddResult::kAdded) ++added;
-    if (result == AddResult::kUpdated && call.unit.changes != before) ++changed;
-  }
-  if (!options.increment) {
-    call.reply.integer(options.count_changed ? added + changed : added);
-  } else if (result == AddResult::kNothing) {
-    call.reply.null();
-  } else {
-    call.reply.number(scores[0]);
-  }
-  if (added + changed == 0) return;
-  database.notify(options.increment ? KeyEvent::kZIncr : KeyEvent::kZAdd, key.key);
+  add_scored_members(call, options, {scores, pairs}, first_pair + 1, 2);
 }
 
 void rank_generic(Call& call, bool reverse) {
@@ -154,14 +113,51 @@ void rank_generic(Call& call, bool reverse) {
 
 }  // namespace
 
+void add_scored_members(Call& call, const SortedAddOptions& options, std::span<double> scores,
+                        size_t first_member, size_t step) {
+  const KeyRef key = call.key(1);
+  bool failed = false;
+  Entry* entry = call.find(key, Type::kSortedSet, failed);
+  if (failed) return;
+  Database database = call.database(key);
+  if (entry == nullptr) {
+    if (options.if_present) {
+      return options.increment ? call.reply.null() : call.reply.integer(0);
+    }
+    entry = database.create(key, Type::kSortedSet);
+  }
+  int64_t added = 0;
+  int64_t changed = 0;
+  AddResult result = AddResult::kNothing;
+  for (size_t i = 0; i < scores.size(); ++i) {
+    const Bytes member = call.args[first_member + step * i];
+    const uint64_t before = call.unit.changes;
+    result = add_member(database, key, entry, member, options, scores[i]);
+    if (result == AddResult::kNotANumber) {
+      return call.reply.error("ERR resulting score is not a number (NaN)");
+    }
+    if (result == AddResult::kAdded) ++added;
+    if (result == AddResult::kUpdated && call.unit.changes != before) ++changed;
+  }
+  if (!options.increment) {
+    call.reply.integer(options.count_changed ? added + changed : added);
+  } else if (result == AddResult::kNothing) {
+    call.reply.null();
+  } else {
+    call.reply.number(scores[0]);
+  }
+  if (added + changed == 0) return;
+  database.notify(options.increment ? KeyEvent::kZIncr : KeyEvent::kZAdd, key.key);
+}
+
 void zadd_command(Call& call) {
-  AddOptions options;
+  SortedAddOptions options;
   size_t first_pair = 0;
   if (parse_add_options(call, options, first_pair)) add_generic(call, options, first_pair);
 }
 
 void zincrby_command(Call& call) {
-  AddOptions options;
+  SortedAddOptions options;
   size_t first_pair = 0;
   // A score that reads as an option of ZADD is taken for one, and its pair is missing then.
   if (!parse_add_options(call, options, first_pair)) return;

@@ -1,9 +1,35 @@
 // Handlers of the sorted-set family; the rows that name them are in sorted_sets_rows.cc.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+
 namespace sluice {
 
 struct Call;
+enum class KeyEvent : uint8_t;
+
+// What ZADD takes before its pairs.
+struct SortedAddOptions {
+  bool if_absent = false;
+  bool if_present = false;
+  bool if_greater = false;
+  bool if_less = false;
+  bool count_changed = false;
+  bool increment = false;
+};
+// Puts members with these scores into the sorted set at the first argument, and replies as ZADD
+// does. Members are the arguments from `first_member` on, each so many behind the last. Increments
+// come back in `scores`.
+void add_scored_members(Call& call, const SortedAddOptions& options, std::span<double> scores,
+                        size_t first_member, size_t step);
+// Makes them the sorted set at the argument, in place of whatever was there, and replies their
+// number. No member is named twice.
+void store_scored_members(Call& call, size_t argument,
+                          std::span<const std::pair<std::string, double>> result, KeyEvent event);
 
 // sorted_sets.cc: single members
 void zadd_command(Call& call);

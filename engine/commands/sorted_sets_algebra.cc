@@ -237,14 +237,6 @@ void algebra(Call& call, Operation operation) {
   reply_members(call, request, result);
 }
 
-// Redis decides for the result as a whole, and only a listpack makes -0 a 0.
-bool fits_listpack(const Result& result) {
-  return result.size() <= g_encoding_limits.sorted_listpack_entries &&
-         std::all_of(result.begin(), result.end(), [](const auto& item) {
-           return item.first.size() <= g_encoding_limits.sorted_listpack_value_bytes;
-         });
-}
-
 KeyEvent store_event(Operation operation) {
   switch (operation) {
     case Operation::kUnion:
@@ -263,7 +255,22 @@ void algebra_store(Call& call, Operation operation) {
   request.store = true;
   if (!parse(call, 2, request)) return;
   const Result result = compute(request);
-  const KeyRef key(call.args[1]);
+  store_scored_members(call, 1, result, store_event(operation));
+}
+
+// Redis decides for the result as a whole, and only a listpack makes -0 a 0.
+bool fits_listpack(std::span<const std::pair<std::string, double>> result) {
+  return result.size() <= g_encoding_limits.sorted_listpack_entries &&
+         std::all_of(result.begin(), result.end(), [](const auto& item) {
+           return item.first.size() <= g_encoding_limits.sorted_listpack_value_bytes;
+         });
+}
+
+}  // namespace
+
+void store_scored_members(Call& call, size_t argument,
+                          std::span<const std::pair<std::string, double>> result, KeyEvent event) {
+  const KeyRef key(call.args[argument]);
   Database database = call.database(key);
   Entry* old = database.find(key);
   if (!result.empty()) {
@@ -273,15 +280,13 @@ void algebra_store(Call& call, Operation operation) {
       database.sorted_put(key, entry, nullptr, member, score);
     }
     call.reply.integer(static_cast<int64_t>(result.size()));
-    return database.notify(store_event(operation), key.key);
+    return database.notify(event, key.key);
   }
   call.reply.integer(0);
   if (old == nullptr) return;
   database.remove(key, old);
   database.notify(KeyEvent::kDel, key.key);
 }
-
-}  // namespace
 
 void zunion_command(Call& call) { algebra(call, Operation::kUnion); }
 void zinter_command(Call& call) { algebra(call, Operation::kIntersection); }

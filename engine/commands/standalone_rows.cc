@@ -159,6 +159,17 @@ constexpr Command replication(const char* name, int arity, uint32_t flags, const
 
 constexpr uint32_t kMoved = kKeyRw | kKeyAccess | kKeyDelete;
 
+// MIGRATE host port key db timeout [... KEYS key ...]: one key, or those behind KEYS if it is
+// empty. The specifications, which COMMAND INFO tells, name the empty key too.
+void find_migrated_keys(std::span<const Bytes> args, std::vector<KeyPosition>& positions) {
+  positions.clear();
+  size_t at = 6;
+  while (at < args.size() && !equals_ignore_case(args[at], "keys")) ++at;
+  if (at >= args.size()) return positions.push_back({3, kMoved});
+  if (!args[3].empty()) return;  // the handler's to refuse
+  for (++at; at < args.size(); ++at) positions.push_back({at, kMoved});
+}
+
 const Command kRows[] = {
     {.name = "failover",
      .arity = -1,
@@ -188,7 +199,8 @@ const Command kRows[] = {
      .summary = "Refused: DUMP and RESTORE move a key.",
      .syntax = "host port <key | \"\"> destination-db timeout [COPY] [REPLACE] [AUTH password | "
                "AUTH2 username password] [KEYS key [key ...]]",
-     .tips = "nondeterministic_output"},
+     .tips = "nondeterministic_output",
+     .find_other_keys = find_migrated_keys},
     replication("psync", -3, kNoAsyncLoading | kNoMulti, "2.8.0", "replicationid offset"),
     replication("replconf", -1, kLoading | kStale | kAllowBusy, "3.0.0", ""),
     {.name = "restore-asking",

@@ -40,9 +40,12 @@ std::string type_of(const std::string& name) {
   const auto is = [&](std::initializer_list<Bytes> names) {
     return std::find(names.begin(), names.end(), Bytes(name)) != names.end();
   };
-  if (is({"key", "queue", "source", "destination", "newkey", "key1", "key2"})) return "key";
+  if (is({"key", "queue", "source", "destination", "newkey", "key1", "key2", "destkey", "sourcekey",
+          "storekey"}))
+    return "key";
   if (is({"pattern"})) return "pattern";
-  if (is({"score", "timeout", "weight"})) return "double";
+  if (is({"score", "timeout", "weight", "longitude", "latitude", "radius", "width", "height"}))
+    return "double";
   if (name.starts_with("unix-time")) return "unix-time";
   if (is({"seconds",   "milliseconds", "count",       "numkeys",   "index",  "start",
           "stop",      "offset",       "increment",   "decrement", "cursor", "limit",

@@ -140,46 +140,6 @@ Entry* Database::find(const KeyRef& key) {
   return entry;
 }
 
-void Database::put_string(const KeyRef& key, Bytes value, int64_t expire_ms) {
-  put_string(key, keyspace().entries.find(key.key, key.hash), value, expire_ms);
-}
-
-void Database::put_string(const KeyRef& key, Entry* found, Bytes value, int64_t expire_ms) {
-  if (unit_->recording) unit_->record().put_string(index_, key.key, value, expire_ms);
-  if (found != nullptr && found->type() == Type::kString) {
-    const int64_t old_expire_ms = found->expire_ms();
-    Entry* entry = Entry::assign_string(found, value);
-    entry->set_string_form(StringForm::kByText);
-    if (entry != found) mutable_keyspace().entries.replace(found, entry, key.hash);
-    if (old_expire_ms != expire_ms) {
-      if (old_expire_ms != 0) untrack_expiry(key, old_expire_ms);
-      if (expire_ms != 0) track_expiry(key, expire_ms);
-      entry->set_expire_ms(expire_ms);
-    }
-  } else {
-    if (found != nullptr) {
-      unlink(key, found);
-      discard(found);
-    }
-    insert_entry(key, Entry::make_string(key.key, value, expire_ms), found != nullptr);
-    if (expire_ms != 0) track_expiry(key, expire_ms);
-  }
-  touched(key.key);
-}
-
-void Database::write_string(const KeyRef& key, Entry* found, size_t offset, Bytes bytes,
-                            size_t size) {
-  if (unit_->recording) unit_->record().write_string(index_, key.key, offset, bytes, size);
-  if (found == nullptr) {
-    found = Entry::make_string(key.key, {}, 0);
-    insert_entry(key, found);
-  }
-  Entry* entry = Entry::write_string(found, offset, bytes, size);
-  entry->set_string_form(StringForm::kBuffer);
-  if (entry != found) mutable_keyspace().entries.replace(found, entry, key.hash);
-  touched(key.key);
-}
-
 Entry* Database::create(const KeyRef& key, Type type) { return make(key, type, false); }
 
 Entry* Database::recreate(const KeyRef& key, Entry* old, Type type) {

@@ -26,6 +26,8 @@ struct EncodingLimits {
   std::atomic<size_t> set_intset_entries{512};
   std::atomic<size_t> sorted_listpack_entries{128};
   std::atomic<size_t> sorted_listpack_value_bytes{64};
+  // Of a sparse HyperLogLog; a longer one becomes dense.
+  std::atomic<size_t> hll_sparse_max_bytes{3000};
 };
 extern EncodingLimits g_encoding_limits;
 
@@ -73,6 +75,8 @@ class Database {
   // The string becomes `size` long with `bytes` at `offset`; `found` is its entry or null for a new
   // key.
   void write_string(const KeyRef& key, Entry* found, size_t offset, Bytes bytes, size_t size);
+  // The string becomes `value` and keeps its expiry; only what differs is recorded.
+  void change_string(const KeyRef& key, Entry* found, Bytes value);
   // A new empty collection under an absent key. The caller puts an element into it in the same
   // unit.
   Entry* create(const KeyRef& key, Type type);
@@ -215,6 +219,7 @@ class Database {
   // A change that breaks no WATCH, with its record.
   void stream_changed(const KeyRef& key, EffectType type, const StreamRecord& record);
   void record_whole(const KeyRef& key, const Entry& entry);
+  void record_differences(const KeyRef& key, Bytes old, Bytes value);
   void record_whole_stream(const KeyRef& key, const Stream& stream);
   bool apply_stream(const KeyRef& key, const Effect& effect);
   Entry* replay_collection(const KeyRef& key, Type type);

@@ -30,6 +30,7 @@ constexpr EventRow kRows[] = {
     {kEventString, "incrby"},
     {kEventString, "incrbyfloat"},
     {kEventString, "setbit"},
+    {kEventString, "pfadd"},
     {kEventList, "lpush"},
     {kEventList, "rpush"},
     {kEventList, "lpop"},
@@ -70,6 +71,8 @@ constexpr EventRow kRows[] = {
     {kEventStream, "xgroup-destroy"},
     {kEventStream, "xgroup-createconsumer"},
     {kEventStream, "xgroup-delconsumer"},
+    {kEventZset, "georadiusstore"},
+    {kEventZset, "geosearchstore"},
 };
 static_assert(std::size(kRows) == static_cast<size_t>(KeyEvent::kCount));
 

@@ -54,6 +54,7 @@ enum class KeyEvent : uint8_t {
   kIncrBy,
   kIncrByFloat,
   kSetBit,
+  kPfAdd,
   kLPush,
   kRPush,
   kLPop,
@@ -94,6 +95,8 @@ enum class KeyEvent : uint8_t {
   kXGroupDestroy,
   kXGroupCreateConsumer,
   kXGroupDelConsumer,
+  kGeoRadiusStore,
+  kGeoSearchStore,
   kCount,  // no event: how many there are
 };
 

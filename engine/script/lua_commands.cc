@@ -4,7 +4,6 @@
 
 #include "engine/acl.h"
 #include "engine/commands/denial.h"
-#include "engine/commands/left_out.h"
 #include "engine/engine.h"
 #include "engine/execution.h"
 #include "engine/script/lua_headers.h"
@@ -159,7 +158,6 @@ int LuaMachine::check_command(lua_State* lua) {
   const Bytes bad_argument = collect_arguments(lua);
   if (!bad_argument.empty()) return raise_error(lua, bad_argument);
   const Command* command = look_up();
-  if (command == nullptr) command = find_left_out_command(args_[0]);
   if (command == nullptr) {
     return raise_error(lua, "Invalid command passed to redis.acl_check_cmd()");
   }

@@ -401,10 +401,114 @@ STREAMS = [
                          ["DEL", p.key()], ["RENAME", p.key(), p.key()])),
 ]
 
+def damaged(pool):
+    """Bytes that make a HyperLogLog a bad one, or another one."""
+    # (No run of two bytes is cut: redis-server reads what is behind it.)
+    runs = [pool.pick(b"\x7f\xff", b"\x7f\xfe", b"\x3f", b"\x80", b"\xff", b"\x83\x00",
+                      b"\x40\x00", b"")
+            for _ in range(pool.random.randint(0, 3))]
+    header = b"HYLL" + pool.pick(b"\1", b"\1", b"\1", b"\0", b"\2") + bytes(10)
+    return header + pool.pick(b"\x80", b"\0") + b"".join(runs)
+
+
+def elements(pool):
+    many = pool.chance(0.3)
+    numbers = [pool.random.randrange(pool.pick(50, 5000)) for _ in range(pool.pick(30, 400))]
+    return numbers if many else pool.values(3)
+
+
+HYPERLOGLOGS = [
+    (10, lambda p: ["PFADD", p.target(), *elements(p)]),
+    (1, lambda p: ["PFADD", p.target()]),
+    (5, lambda p: ["PFCOUNT", p.key()]),
+    (3, lambda p: ["PFCOUNT", *p.keys()]),
+    (4, lambda p: ["PFMERGE", p.target(), *p.keys(3)]),
+    (2, lambda p: ["PFMERGE", p.target()]),
+    (3, lambda p: ["GET", p.key()]),
+    (2, lambda p: ["PFDEBUG", p.pick("ENCODING", "DECODE", "GETREG", "X"), p.key()]),
+    (1, lambda p: ["PFDEBUG", "TODENSE", p.key()]),
+    (1, lambda p: ["SET", p.target(), damaged(p)]),
+    (1, lambda p: ["SETRANGE", p.key(), p.pick("0", "4", "8", "15", "16", "20", "300", "12303"),
+                   p.pick(b"\0", b"\1", b"\xff", b"\x80\x80", b"\x7f\xff")]),
+    (1, lambda p: [p.pick("OBJECT", "STRLEN"), *p.pick(["ENCODING"], []), p.key()]),
+    (2, lambda p: ["DEL", p.key()]),
+    (1, lambda p: ["COPY", p.key(), p.target(), "REPLACE"]),
+]
+
+PLACES = [("13.361389", "38.115556"), ("15.087269", "37.502669"), ("13.5", "38"), ("13.5", "38"),
+          ("0", "0"), ("-0.0001", "0.0001"), ("180", "85.05112878"), ("-180", "-85.05112878"),
+          ("179.99", "-16.5"), ("-179.99", "-16.6"), ("2.35", "48.85"), ("100", "80.5")]
+
+
+def place(pool):
+    if pool.chance(0.03):
+        return [pool.pick("181", "abc", "nan", "1e3"), pool.pick("1", "86", "", "inf")]
+    if pool.chance(0.4):
+        return [f"{pool.random.uniform(-1, 1) * pool.pick(0.1, 20, 180):.6f}",
+                f"{pool.random.uniform(-1, 1) * pool.pick(0.1, 20, 85):.6f}"]
+    return list(pool.random.choice(PLACES))
+
+
+def length(pool):
+    if pool.chance(0.03):
+        return pool.pick("-1", "x", "", "nan")
+    return pool.pick("0", "1", "10", "100.5", "500", "2000", "20000", "1e9", "0.001")
+
+
+def geo_options(pool):
+    return pool.some("ASC", "DESC", "WITHDIST", "WITHCOORD", "WITHHASH",
+                     lambda: ["COUNT", pool.count(), *pool.some("ANY")], probability=0.25)
+
+
+def geo_unit(pool):
+    return pool.pick("m", "km", "KM", "mi", "ft", *(["x"] if pool.chance(0.05) else []))
+
+
+def georadius(pool):
+    by_member = pool.chance(0.5)
+    read_only = pool.chance(0.3)
+    name = "GEORADIUS" + ("BYMEMBER" if by_member else "") + ("_RO" if read_only else "")
+    options = geo_options(pool)
+    if pool.chance(0.3):
+        kept = [word for word in options if not str(word).startswith("WITH")]
+        options = [*kept, pool.pick("STORE", "STOREDIST"), pool.target()]
+    return [name, pool.key(), *([pool.member()] if by_member else place(pool)), length(pool),
+            geo_unit(pool), *options]
+
+
+def geosearch(pool):
+    store = pool.chance(0.3)
+    start = ["FROMMEMBER", pool.member()] if pool.chance(0.5) else ["FROMLONLAT", *place(pool)]
+    shape = pool.pick(["BYRADIUS", length(pool)], ["BYBOX", length(pool), length(pool)])
+    words = [start, [*shape, geo_unit(pool)], geo_options(pool)]
+    if store:
+        words[2] = [word for word in words[2] if not str(word).startswith("WITH")]
+        words.append(pool.some("STOREDIST"))
+    pool.random.shuffle(words)
+    name = ["GEOSEARCHSTORE", pool.target()] if store else ["GEOSEARCH"]
+    return [*name, pool.key(), *sum(words, [])]
+
+
+GEO = [
+    (8, lambda p: ["GEOADD", p.target(), *p.some("NX", "XX", "CH", probability=0.1),
+                   *[word for _ in range(p.pick(1, 2, 3, 12))
+                     for word in (*place(p), p.member())]]),
+    (3, lambda p: ["GEODIST", p.key(), p.member(), p.member(), *p.some(lambda: geo_unit(p))]),
+    (2, lambda p: ["GEOHASH", p.key(), *p.members()]),
+    (2, lambda p: ["GEOPOS", p.key(), *p.members()]),
+    (8, georadius),
+    (10, geosearch),
+    (2, lambda p: ["ZRANGE", p.key(), "0", "-1", "WITHSCORES"]),
+    (1, lambda p: ["ZADD", p.target(), p.score(), p.member()]),
+    (1, lambda p: ["ZREM", p.key(), *p.members()]),
+    (1, lambda p: ["DEL", p.key()]),
+]
+
 # family -> (the type of its own keys, its commands)
 TABLES = {"strings": ("string", STRINGS), "bits": ("string", BITS), "keys": (None, KEYS),
           "lists": ("list", LISTS), "hashes": ("hash", HASHES), "sets": ("set", SETS),
-          "zsets": ("zset", ZSETS), "streams": ("stream", STREAMS)}
+          "zsets": ("zset", ZSETS), "streams": ("stream", STREAMS),
+          "hyperloglogs": ("string", HYPERLOGLOGS), "geo": ("zset", GEO)}
 LISTERS = {"SRANDMEMBER": lambda key: ["SMEMBERS", key], "SPOP": lambda key: ["SMEMBERS", key],
            "HRANDFIELD": lambda key: ["HGETALL", key],
            "ZRANDMEMBER": lambda key: ["ZRANGE", key, "0", "-1", "WITHSCORES"]}

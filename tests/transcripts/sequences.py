@@ -11,7 +11,8 @@ from rights import rights_round
 from waits import blocking_round
 
 LETTERS = {"strings": "s", "lists": "l", "hashes": "h", "sets": "t", "zsets": "z"}
-ALL_LETTERS = {**LETTERS, "bits": "b", "streams": "x", "keys": "k"}
+ALL_LETTERS = {**LETTERS, "bits": "b", "streams": "x", "keys": "k", "hyperloglogs": "p",
+               "geo": "g"}
 
 
 class Mixed:

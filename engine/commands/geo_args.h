@@ -1,0 +1,19 @@
+// Arguments and replies that commands of the geo family share.
+#pragma once
+
+#include "engine/commands/call.h"
+#include "engine/structures/geohash.h"
+
+namespace sluice {
+
+// Each is false with the error replied.
+bool parse_place(const Call& call, size_t argument, geohash::Place& place);
+bool parse_unit(const Call& call, size_t argument, double& unit_m);
+
+// The place of a member; false: there is none of this name.
+bool find_place(const SortedSet& sorted, Bytes member, geohash::Place& place);
+
+void reply_place(Call& call, const geohash::Place& place);
+void reply_distance(Call& call, double distance);
+
+}  // namespace sluice

@@ -1,0 +1,160 @@
+// The rows of the geo family.
+#include "engine/commands/families.h"
+#include "engine/commands/geo.h"
+
+namespace sluice {
+
+namespace {
+
+constexpr uint32_t kGeoRead = kAclRead | kAclGeo | kAclSlow;
+constexpr uint32_t kGeoWrite = kAclWrite | kAclGeo | kAclSlow;
+constexpr KeySpec kReadKey = keys_at(1, kKeyRo | kKeyAccess);
+
+// What is found is kept under the key behind the word.
+constexpr KeySpec kept_behind(const char* word, int from) {
+  return {.flags = kKeyOw | kKeyUpdate,
+          .begin = KeySpec::Begin::kKeyword,
+          .index = from,
+          .keyword = word,
+          .find = KeySpec::Find::kRange};
+}
+
+constexpr const char* kRadiusComplexity =
+    "O(N+log(M)) where N is the number of elements inside the bounding box of the circular area "
+    "delimited by center and radius and M is the number of items inside the index.";
+constexpr const char* kSearchComplexity =
+    "O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around "
+    "the shape provided as the filter and M is the number of items inside the shape";
+
+const Command kRows[] = {
+    {.name = "geoadd",
+     .arity = -5,
+     .flags = kWrite | kDenyOom,
+     .acl = kGeoWrite,
+     .keys = {keys_at(1, kKeyRw | kKeyUpdate)},
+     .handler = geoadd_command,
+     .group = "geo",
+     .since = "3.2.0",
+     .complexity = "O(log(N)) for each item added, where N is the number of elements in the "
+                   "sorted set.",
+     .summary = "Adds places to a sorted set, or moves them.",
+     .syntax = "key [NX | XX] [CH] longitude latitude member [longitude latitude member "
+               "...]"},
+    {.name = "geodist",
+     .arity = -4,
+     .flags = kReadonly,
+     .acl = kGeoRead,
+     .keys = {kReadKey},
+     .handler = geodist_command,
+     .group = "geo",
+     .since = "3.2.0",
+     .complexity = "O(log(N))",
+     .summary = "Tells how far two places are from each other.",
+     .syntax = "key member1 member2 [M | KM | FT | MI]"},
+    {.name = "geohash",
+     .arity = -2,
+     .flags = kReadonly,
+     .acl = kGeoRead,
+     .keys = {kReadKey},
+     .handler = geohash_command,
+     .group = "geo",
+     .since = "3.2.0",
+     .complexity = "O(log(N)) for each member requested, where N is the number of elements "
+                   "in the sorted set.",
+     .summary = "Reads places as geohashes, texts of eleven characters.",
+     .syntax = "key member [member ...]"},
+    {.name = "geopos",
+     .arity = -2,
+     .flags = kReadonly,
+     .acl = kGeoRead,
+     .keys = {kReadKey},
+     .handler = geopos_command,
+     .group = "geo",
+     .since = "3.2.0",
+     .complexity = "O(N) where N is the number of members requested.",
+     .summary = "Reads the longitudes and latitudes of places.",
+     .syntax = "key member [member ...]"},
+    {.name = "georadius",
+     .arity = -6,
+     .flags = kWrite | kDenyOom | kMovableKeys,
+     .acl = kGeoWrite,
+     .keys = {kReadKey, kept_behind("STORE", 6), kept_behind("STOREDIST", 6)},
+     .handler = georadius_command,
+     .group = "geo",
+     .since = "3.2.0",
+     .complexity = kRadiusComplexity,
+     .summary = "Finds the places in a circle; may keep them.",
+     .syntax = "key longitude latitude radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] "
+               "[WITHHASH] [COUNT count [ANY]] [ASC | DESC] [STORE storekey] [STOREDIST "
+               "storekey]",
+     .find_other_keys = find_georadius_destination},
+    {.name = "georadius_ro",
+     .arity = -6,
+     .flags = kReadonly,
+     .acl = kGeoRead,
+     .keys = {kReadKey},
+     .handler = georadius_ro_command,
+     .group = "geo",
+     .since = "3.2.10",
+     .complexity = kRadiusComplexity,
+     .summary = "Finds the places in a circle.",
+     .syntax = "key longitude latitude radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] "
+               "[WITHHASH] [COUNT count [ANY]] [ASC | DESC]"},
+    {.name = "georadiusbymember",
+     .arity = -5,
+     .flags = kWrite | kDenyOom | kMovableKeys,
+     .acl = kGeoWrite,
+     .keys = {kReadKey, kept_behind("STORE", 5), kept_behind("STOREDIST", 5)},
+     .handler = georadiusbymember_command,
+     .group = "geo",
+     .since = "3.2.0",
+     .complexity = kRadiusComplexity,
+     .summary = "Finds the places in a circle around a member; may keep them.",
+     .syntax = "key member radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] "
+               "[COUNT count [ANY]] [ASC | DESC] [STORE storekey] [STOREDIST storekey]",
+     .find_other_keys = find_georadiusbymember_destination},
+    {.name = "georadiusbymember_ro",
+     .arity = -5,
+     .flags = kReadonly,
+     .acl = kGeoRead,
+     .keys = {kReadKey},
+     .handler = georadiusbymember_ro_command,
+     .group = "geo",
+     .since = "3.2.10",
+     .complexity = kRadiusComplexity,
+     .summary = "Finds the places in a circle around a member.",
+     .syntax = "key member radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] "
+               "[COUNT count [ANY]] [ASC | DESC]"},
+    {.name = "geosearch",
+     .arity = -7,
+     .flags = kReadonly,
+     .acl = kGeoRead,
+     .keys = {kReadKey},
+     .handler = geosearch_command,
+     .group = "geo",
+     .since = "6.2.0",
+     .complexity = kSearchComplexity,
+     .summary = "Finds the places in a circle or a box.",
+     .syntax = "key <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS "
+               "radius <M | KM | FT | MI> | BYBOX width height <M | KM | FT | MI>> [ASC "
+               "| DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]"},
+    {.name = "geosearchstore",
+     .arity = -8,
+     .flags = kWrite | kDenyOom,
+     .acl = kGeoWrite,
+     .keys = {keys_at(1, kKeyOw | kKeyUpdate), keys_at(2, kKeyRo | kKeyAccess)},
+     .handler = geosearchstore_command,
+     .group = "geo",
+     .since = "6.2.0",
+     .complexity = kSearchComplexity,
+     .summary = "Keeps the places in a circle or a box as a sorted set.",
+     .syntax = "destination source <FROMMEMBER member | FROMLONLAT longitude latitude> "
+               "<BYRADIUS radius <M | KM | FT | MI> | BYBOX width height <M | KM | FT | "
+               "MI>> [ASC | DESC] [COUNT count [ANY]] [STOREDIST]"},
+};
+
+}  // namespace
+
+const std::span<const Command> kGeoCommands(kRows);
+
+}  // namespace sluice

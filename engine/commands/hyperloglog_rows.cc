@@ -1,0 +1,78 @@
+// The rows of the HyperLogLog family.
+#include "engine/commands/hyperloglog.h"
+
+#include "engine/commands/families.h"
+
+namespace sluice {
+
+namespace {
+
+const Command kRows[] = {
+    {.name = "pfadd",
+     .arity = -2,
+     .flags = kWrite | kDenyOom | kFast,
+     .acl = kAclWrite | kAclHyperloglog | kAclFast,
+     .keys = {keys_at(1, kKeyRw | kKeyInsert)},
+     .handler = pfadd_command,
+     .group = "hyperloglog",
+     .since = "2.8.9",
+     .complexity = "O(1) to add every element.",
+     .summary = "Adds elements to a HyperLogLog; makes one where there is none.",
+     .syntax = "key [element [element ...]]"},
+    {.name = "pfcount",
+     .arity = -2,
+     .flags = kReadonly | kSeenByOthers,
+     .acl = kAclRead | kAclHyperloglog | kAclSlow,
+     .keys = {{.flags = kKeyRw | kKeyAccess,
+               .begin = KeySpec::Begin::kIndex,
+               .index = 1,
+               .find = KeySpec::Find::kRange,
+               .last = -1,
+               .notes = "RW because it may change the internal representation of the key, and "
+                        "propagate to replicas"}},
+     .handler = pfcount_command,
+     .group = "hyperloglog",
+     .since = "2.8.9",
+     .complexity = "O(1) with a very small average constant time when called with a single key. "
+                   "O(N) with N being the number of keys, and much bigger constant times, when "
+                   "called with multiple keys.",
+     .summary = "Estimates how many different elements were added to one or to any of several.",
+     .syntax = "key [key ...]"},
+    {.name = "pfmerge",
+     .arity = -2,
+     .flags = kWrite | kDenyOom,
+     .acl = kAclWrite | kAclHyperloglog | kAclSlow,
+     .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyInsert), keys_at(2, kKeyRo | kKeyAccess, -1)},
+     .handler = pfmerge_command,
+     .group = "hyperloglog",
+     .since = "2.8.9",
+     .complexity = "O(N) to merge N HyperLogLogs, but with high constant times.",
+     .summary = "Adds to a HyperLogLog what was added to others.",
+     .syntax = "destkey sourcekey [sourcekey ...]"},
+    {.name = "pfdebug",
+     .arity = 3,
+     .flags = kWrite | kDenyOom | kAdmin,
+     .acl = kAclWrite | kAclHyperloglog | kAclAdmin | kAclSlow | kAclDangerous,
+     .keys = {keys_at(2, kKeyRw | kKeyAccess)},
+     .handler = pfdebug_command,
+     .group = "hyperloglog",
+     .since = "2.8.9",
+     .complexity = "N/A",
+     .summary = "Shows how a HyperLogLog is kept: GETREG, DECODE, ENCODING, TODENSE.",
+     .syntax = "subcommand key"},
+    {.name = "pfselftest",
+     .arity = 1,
+     .flags = kAdmin,
+     .acl = kAclHyperloglog | kAclAdmin | kAclSlow | kAclDangerous,
+     .handler = pfselftest_command,
+     .group = "hyperloglog",
+     .since = "2.8.9",
+     .complexity = "N/A",
+     .summary = "Tests the HyperLogLogs of the server."},
+};
+
+}  // namespace
+
+const std::span<const Command> kHyperLogLogCommands(kRows);
+
+}  // namespace sluice
