@@ -10,6 +10,7 @@
 #include "net/memory_use.h"
 #include "net/replace_file.h"
 #include "net/server.h"
+#include "net/session.h"
 
 namespace sluice {
 
