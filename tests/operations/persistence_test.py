@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""SAVE, BGSAVE and BGREWRITEAOF wherever the server was started to keep nothing, and what CONFIG SET
-changes of persistence and of the port while clients work."""
+"""SAVE, BGSAVE and BGREWRITEAOF wherever the server was started to keep nothing, and what
+CONFIG SET changes of persistence and of the port while clients work."""
 
 import os
 import random
@@ -101,9 +101,13 @@ class Writer(threading.Thread):
         self.name = name
         self.acknowledged = 0
 
+    def write(self):
+        reply = self.connection.call("SET", f"{self.name}:{self.acknowledged}", "v")
+        return reply.raw == b"+OK\r\n"
+
     def run(self):
         try:
-            while self.connection.call("SET", f"{self.name}:{self.acknowledged}", "v").raw == b"+OK\r\n":
+            while self.write():
                 self.acknowledged += 1
         except (OSError, ConnectionClosed):
             pass
