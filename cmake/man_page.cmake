@@ -1,5 +1,5 @@
-# cmake -DPROGRAM=path -DNAME=name -DPAGE=file -P man_page.cmake: what the program prints for
-# --help, as a page of the manual.
+# cmake -DPROGRAM=path -DNAME=name -DSUMMARY=words -DPAGE=file -P man_page.cmake: what the program
+# prints for --help, as a page of the manual.
 execute_process(COMMAND "${PROGRAM}" --help OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
 string(REPLACE "\\" "\\\\" text "${text}")
 string(REPLACE "-" "\\-" text "${text}")
@@ -8,6 +8,6 @@ string(REPLACE "-" "\\-" shown "${NAME}")
 string(TOUPPER "${NAME}" title)
 file(WRITE "${PAGE}"
   ".TH ${title} 1 \"\" \"Sluice\" \"Sluice\"\n"
-  ".SH NAME\n${shown} \\- of Sluice, a durable execution queue\n"
+  ".SH NAME\n${shown} \\- ${SUMMARY}\n"
   ".SH DESCRIPTION\n.nf\n${text}.fi\n"
   ".SH SEE ALSO\n.BR sluice (1)\n")

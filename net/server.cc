@@ -393,11 +393,11 @@ void Server::wait_for_end() {
   for (;;) {
     {
       std::unique_lock<std::mutex> lock(mutex_.native());
-      const bool end = wake_.wait_for(lock, kSampleInterval, [this]() NO_THREAD_SAFETY_ANALYSIS {
-        return stop_requested_ || journal_failed_.load() || storage_wanted_.load();
-      });
-      if (end && !storage_wanted_.load()) return;
-      if (stop_requested_ || journal_failed_.load()) return;
+      const auto ends = [this]() NO_THREAD_SAFETY_ANALYSIS {
+        return stop_requested_ || journal_failed_.load();
+      };
+      wake_.wait_for(lock, kSampleInterval, [&] { return ends() || storage_wanted_.load(); });
+      if (ends()) return;
     }
     if (storage_wanted_.exchange(false)) make_wanted_storage();
     relieve_files();

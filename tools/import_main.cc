@@ -35,6 +35,17 @@ namespace {
 // As many as a value may have here.
 constexpr uint64_t kMaxStringBytes = (uint64_t{1} << 31) - 1;
 
+constexpr const char* kHelp =
+    "\nMakes a data directory of an RDB file of Redis 2.8 to 7.0, or of a running Redis. DIR must "
+    "be\n"
+    "empty or not there, and gets all or nothing. Keys of all databases, their expiries and the\n"
+    "libraries of functions are imported.\n"
+    "\n"
+    "  --quiet             no progress on standard error\n"
+    "  --redis ADDRESS     reads from a server, by SCAN and DUMP; stop its writers before\n"
+    "  --user NAME         logs in as this user, with the password in REDISCLI_AUTH\n"
+    "\n"
+    "Exit status: 0 imported, 1 not, 2 wrong usage.\n";
 constexpr const char* kUsage =
     "usage: sluice-import [--quiet] FILE.rdb DIR\n"
     "       sluice-import [--quiet] --redis HOST:PORT|PATH [--user NAME] DIR\n"
@@ -234,7 +245,7 @@ int run(const Arguments& arguments) {
 
 int main(int argc, char** argv) {
   if (argc == 2 && std::string_view(argv[1]) == "--help") {
-    std::fputs(sluice::import::kUsage, stdout);
+    std::printf("%s%s", sluice::import::kUsage, sluice::import::kHelp);
     return 0;
   }
   const auto arguments = sluice::import::parse_arguments(argc, argv);

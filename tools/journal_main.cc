@@ -1,14 +1,5 @@
 // sluice-journal: looks at a data directory without changing it, also while a server uses it (then
 // the end it shows is the end at that moment).
-//
-//   sluice-journal verify DIR                 whole or damaged, and where the damage begins
-//   sluice-journal stat DIR                   what it holds, by kind of record
-//   sluice-journal print [options] DIR        every unit with its records
-//       --from LSN, --to LSN                  only these units
-//       --checkpoint                          the newest checkpoint's records too
-//       --no-records                          units only
-//
-// Exit status: 0 whole, 1 damaged or not readable, 2 wrong usage.
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -40,6 +31,21 @@ struct Arguments {
   bool records = true;
 };
 
+constexpr const char* kHelp =
+    "\nLooks at a data directory without changing it, also while a server uses it: the end that "
+    "it\n"
+    "shows is the end at that moment.\n"
+    "\n"
+    "  verify         whole or damaged, and where the damage begins\n"
+    "  stat           what it holds, by kind of record\n"
+    "  print          every unit with its records\n"
+    "\n"
+    "  --from LSN     no unit before this one\n"
+    "  --to LSN       no unit behind this one\n"
+    "  --checkpoint   the records of the newest checkpoint too\n"
+    "  --no-records   the units without their records\n"
+    "\n"
+    "Exit status: 0 whole, 1 damaged or not readable, 2 wrong usage.\n";
 constexpr const char* kUsage =
     "usage: sluice-journal verify DIR\n"
     "       sluice-journal stat DIR\n"
@@ -275,7 +281,7 @@ int verify(Log& log, bool with_kinds) {
 
 int run(int count, char** values) {
   if (count == 2 && std::string_view(values[1]) == "--help") {
-    std::fputs(kUsage, stdout);
+    std::printf("%s%s", kUsage, kHelp);
     return 0;
   }
   const std::optional<Arguments> arguments = parse_arguments(count, values);

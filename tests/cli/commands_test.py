@@ -284,9 +284,9 @@ def test_durations_take_units(options):
     _, sluice = filled(options)
     set_to = sluice.json("config", "exec", "max_run_ms=1h30m", "backoff=1s:5m", "rate=20/1s:40",
                          "retain_failed=100:7d", "lease_ms=30s")
-    require_equal(set_to, {"max_run_ms": "5400000", "backoff": "1000:300000",
+    require_equal(set_to, {"max_run_ms": 5400000, "backoff": "1000:300000",
                            "rate": "20/1000:40", "retain_failed": "100:604800000",
-                           "lease_ms": "30000"}, "configuration")
+                           "lease_ms": 30000}, "configuration")
     job = sluice.json("add", "exec", "x", "--id", "late", "--delay", "1h", "--ttl", "2d",
                       "--lease", "5s", "--backoff", "250ms:10s")
     require_equal(job["state"], "delayed", "--delay")
@@ -333,7 +333,7 @@ def test_unknown_queues_are_not_made(options):
     with server.connect() as connection:
         require_equal(connection.call("EXISTS", "exce", "other").value, 0, "made all the same")
         require_equal(sluice.json("config", "other", "max_active=1", "--create"),
-                      {"max_active": "1"}, "--create")
+                      {"max_active": 1}, "--create")
         require_equal(sluice.json("pause", "third", "--create"), {"paused": "out"}, "--create")
         require_equal(connection.call("EXISTS", "third", "other").value, 2, "made")
 
