@@ -12,7 +12,7 @@ foreach(program IN ITEMS sluice-server sluice-journal sluice-import)
   endif()
   add_custom_command(TARGET ${program} POST_BUILD
     COMMAND "${CMAKE_COMMAND}" "-DPROGRAM=$<TARGET_FILE:${program}>" "-DNAME=${program}"
-      "-DSUMMARY=${summary_of_${program}}" "-DPAGE=${man_dir}/${program}.1" -P "${PROJECT_SOURCE_DIR}/cmake/man_page.cmake"
-    VERBATIM)
+      "-DSUMMARY=${summary_of_${program}}" "-DPAGE=${man_dir}/${program}.1"
+      -P "${PROJECT_SOURCE_DIR}/cmake/man_page.cmake" VERBATIM)
 endforeach()
 install(DIRECTORY "${man_dir}/" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT programs)

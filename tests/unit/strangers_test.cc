@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "engine/engine.h"
@@ -50,6 +51,10 @@ struct Door {
       return false;
     }
     all.push_back(std::make_unique<Connection>(connected));
+    // Who is older is known to the millisecond.
+    for (const int64_t before_ms = IoThread::steady_ms(); IoThread::steady_ms() == before_ms;) {
+      std::this_thread::yield();
+    }
     strangers->add(*all.back());
     ++connected;
     return true;
