@@ -139,8 +139,10 @@ def test_a_terminal_is_told_where_the_log_goes(options):
     of it."""
     with scratch() as folder:
         log = os.path.join(folder, "server.log")
+        ready = os.path.join(folder, "ready")
         words = [options.program, "--logfile", "server.log", "--port", "auto", "--http-port", "0",
-                 "--dir", os.path.join(folder, "data"), "--appendonly", "no", "--save", ""]
+                 "--dir", os.path.join(folder, "data"), "--appendonly", "no", "--save", "",
+                 "--ready-file", ready]
         for bad in [], ["--unixsocket", "/nowhere/at/all"]:
             mine, theirs = pty.openpty()
             process = subprocess.Popen(words + bad, cwd=folder, stdin=theirs, stdout=theirs,
@@ -151,6 +153,8 @@ def test_a_terminal_is_told_where_the_log_goes(options):
                 told += os.read(mine, 4096)
             require(b"the log goes to " + log.encode() in told, told)
             if not bad:
+                # Until it is ready, SIGTERM ends a server without a word.
+                wait_until(lambda: os.path.exists(ready), what="a server that is ready")
                 process.send_signal(signal.SIGTERM)
             require_equal(process.wait(30), 1 if bad else 0, "exit code")
             os.close(mine)
