@@ -34,6 +34,7 @@ std::vector<Piece> all_records(Engine& engine) {
 struct Aside {
   std::array<Keyspace, kDatabases> databases;
   DatabasePlaces places = places_at_first();
+  OrderedIndex<Queue*, QueueTimers::ByKey> queues_by_name;
   OrderedIndex<Queue*> timers_by_time;
   OrderedIndex<Queue*> timers_by_steady;
   std::unique_ptr<AdoptedWatches> adopted;
@@ -46,6 +47,7 @@ struct Aside {
       std::swap(databases[i].expiries, shard.databases[i].expiries);
     }
     std::swap(places, shard.places);
+    std::swap(queues_by_name, shard.queue_timers.by_name);
     std::swap(timers_by_time, shard.queue_timers.by_time);
     std::swap(timers_by_steady, shard.queue_timers.by_steady);
     std::swap(adopted, shard.adopted);

@@ -2,9 +2,11 @@
 """DEBUG RELOAD and LOADAOF: afterwards everything is as it was, for every type, and who waits,
 watches or holds a lease notices nothing."""
 
+import json
 import sys
 import threading
 import time
+import urllib.request
 
 import harness
 from harness import info, require, require_equal, wait_until
@@ -65,16 +67,40 @@ def keys_of(connection):
             for database, text in info(connection, "keyspace").items()}
 
 
-def look(call):
-    """What is told of the queues."""
-    told = [call("Q.EVENTS", "q", "-", "COUNT", "1000").raw,
-            call("Q.EVENTS", "adopted", "-").raw, call("Q.CONFIG", "q", "GET").raw,
-            call("Q.LIST", "adopted").raw]
+def look(connection):
+    """What is told of the keys and of the queues."""
+    call = connection.call
+    told = [call("DEBUG", "DIGEST").raw, keys_of(connection),
+            call("Q.EVENTS", "q", "-", "COUNT", "1000").raw, call("Q.EVENTS", "adopted", "-").raw,
+            call("Q.CONFIG", "q", "GET").raw, call("Q.LIST", "adopted").raw]
     for state in ("pending", "delayed", "blocked", "active", "completed"):
         listed = call("Q.LIST", "q", "WHERE", "STATE", state, "COUNT", "1000")
         require(listed.value[1], f"there are {state} jobs")
         told.append(listed.raw)
     return told
+
+
+def queues_over_http(server):
+    """The names of queues, from the order in which the server keeps them."""
+    with open(server.ready_path, encoding="ascii") as ready:
+        port = int(dict(line.split() for line in ready)["http-port"])
+    url = f"http://127.0.0.1:{port}/api/v1/queues"
+    with urllib.request.urlopen(url, timeout=20) as response:
+        return [queue["name"] for queue in json.load(response)["queues"]]
+
+
+def test_queues_are_listed(options):
+    """The list of queues is the same after RELOAD, and takes new queues where they belong."""
+    with options.server({**DEBUG, "http-port": "auto"}) as server, server.connect() as connection:
+        names = [f"queue:{index:03}" for index in range(100)]
+        for name in names[::2]:
+            connection.call("Q.ADD", name, "job", "p")
+        for _ in range(3):
+            require_equal(connection.call("DEBUG", "RELOAD").raw, b"+OK\r\n")
+            require_equal(queues_over_http(server), names[::2], "after RELOAD")
+        for name in names[1::2]:
+            connection.call("Q.ADD", name, "job", "p")
+        require_equal(queues_over_http(server), names, "with new ones")
 
 
 def test_everything_is_the_same(options):
@@ -87,12 +113,11 @@ def test_everything_is_the_same(options):
             fill_queues(call)
             call("FUNCTION", "LOAD", "#!lua name=l\nredis.register_function('f', function() "
                  "return 1 end)")
-            before = (call("DEBUG", "DIGEST").raw, look(call), keys_of(connection))
+            before = look(connection)
             lsn = info(connection)["sluice_journal_last_lsn"]
             for words in (("RELOAD",), ("LOADAOF",), ("RELOAD", "NOFLUSH", "MERGE")):
                 require_equal(call("DEBUG", *words).raw, b"+OK\r\n", words)
-                after = (call("DEBUG", "DIGEST").raw, look(call), keys_of(connection))
-                require_equal(after, before, f"after {words}")
+                require_equal(look(connection), before, f"after {words}")
             require_equal(info(connection)["sluice_journal_last_lsn"], lsn, "nothing is journaled")
             require_equal(call("FCALL", "f", "0").value, 1, "functions")
             require(call("DEBUG", "RELOAD", "NOSAVE").is_error, "NOSAVE")
