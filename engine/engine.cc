@@ -291,6 +291,7 @@ class EngineReplay final : public Replay {
       Shard& shard = engine_.shard(keys_[i].shard);
       if (!Database::apply(shard, unit_, keys_[i], effect)) return false;
     }
+    if (!unit_.retired.empty()) engine_.reclaimer().take(unit_.retired);
     return true;
   }
 

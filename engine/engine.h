@@ -16,6 +16,7 @@
 
 #include "engine/base/log_pace.h"
 #include "engine/base/queue_clock.h"
+#include "engine/base/reclaimer.h"
 #include "engine/base/times.h"
 #include "engine/client.h"
 #include "engine/client_pause.h"
@@ -139,6 +140,8 @@ class Engine {
   // The connection is gone: it waits, watches, and listens to nothing any more.
   void disconnect(Client& client);
   Departures& departures() { return departures_; }
+  // Where units leave what they have retired. Any thread.
+  Reclaimer& reclaimer() { return reclaimer_; }
   // Locks a shard, unless a script is busy meanwhile, which may hold it for as long as it likes.
   // Not for threads that hold shards.
   bool lock_patiently(Shard& shard) TRY_ACQUIRE(true, shard.mutex);
@@ -210,6 +213,7 @@ class Engine {
   RuntimeOptions options_;
   std::shared_ptr<EventSpill> event_spill_;
   Shards shards_;
+  Reclaimer reclaimer_;
   Departures departures_;
   std::unique_ptr<Acl> acl_;
   std::unique_ptr<AclLog> acl_log_;

@@ -116,8 +116,6 @@ void Execution::record_heads() {
 
 void Execution::end_hold() NO_THREAD_SAFETY_ANALYSIS {
   record_heads();
-  if (!unit_.retired_queues.empty()) [[unlikely]]
-    free_retired_queues(unit_);
   if (unit_.record_count != 0) {
     const Lsn lsn =
         engine_.journal()->append(unit_.records.view(), unit_.record_count, times_.wall_ms);
@@ -141,6 +139,8 @@ void Execution::end_hold() NO_THREAD_SAFETY_ANALYSIS {
   held_requests_ = 0;
   if (unit_.changes != 0) engine_.changes.fetch_add(unit_.changes, std::memory_order_relaxed);
   // After the locks: a line in the log and waking another thread are system calls.
+  if (!unit_.retired.empty()) [[unlikely]]
+    engine_.reclaimer().take(unit_.retired);
   if (unit_.adopted_notes != nullptr) [[unlikely]] {
     for (const std::string& text : unit_.adopted_notes->warnings) {
       engine_.server().log_warning(text);

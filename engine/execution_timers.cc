@@ -18,7 +18,6 @@ namespace {
 constexpr size_t kMaxExpiredPerHold = 64;
 // Jobs of one queue whose time has come, and jobs of dead queues.
 constexpr size_t kMaxQueueTimersPerHold = 64;
-constexpr size_t kMaxFreedPerHold = 256;
 // Items of the table of CLIENT TRACKING that are looked at in one call.
 constexpr size_t kMaxSweptItems = 512;
 
@@ -39,7 +38,6 @@ void Execution::expire_keys(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
 }
 
 void Execution::run_queue_timers(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
-  free_dying_queues(shard, kMaxFreedPerHold);
   if (Queue* queue = due_queue(shard, unit_.times)) {
     const KeyRef key(queue->key);
     Database database = Database::at_index(shard, queue->database, unit_);

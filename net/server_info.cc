@@ -191,7 +191,9 @@ void Server::info_memory(InfoWriter& out) {
   const GroupCommitJournal* journal = state_.journal.load();
   out.field("mem_aof_buffer", journal != nullptr ? journal->unwritten_bytes() : uint64_t{0});
   out.field("mem_allocator", facts.name);
-  zeros(out, {"active_defrag_running", "lazyfree_pending_objects", "lazyfreed_objects"});
+  zeros(out, {"active_defrag_running"});
+  out.field("lazyfree_pending_objects", engine_->reclaimer().pending());
+  out.field("lazyfreed_objects", engine_->reclaimer().freed());
   out.field("sluice_storage_memory", storage);
 }
 

@@ -91,7 +91,12 @@ bool may_also_use_prefix(const Call& call, Bytes prefix) {
 
 bool memory_is_full(Engine& engine) {
   const uint64_t limit = engine.options().max_memory_bytes.load(std::memory_order_relaxed);
-  return limit != 0 && engine.server().used_memory_bytes() > limit;
+  const auto is_full = [&] { return engine.server().used_memory_bytes() > limit; };
+  if (limit == 0 || !is_full()) return false;
+  // What has been deleted counts until it is freed.
+  if (engine.reclaimer().pending() == 0) return true;
+  engine.reclaimer().wait();
+  return is_full();
 }
 
 std::string refuse_growth(Engine& engine, uint32_t flags) {

@@ -12,6 +12,18 @@
 // place to check.
 namespace sluice {
 
+namespace {
+
+// To free fewer elements takes less time than to hand them over is worth.
+constexpr size_t kFreedAtOnce = 1024;
+
+bool is_large(const Entry& entry) {
+  if (entry.type() == Type::kStream && !entry.object<Stream>().groups.empty()) return true;
+  return collection_size(entry) > kFreedAtOnce;
+}
+
+}  // namespace
+
 EncodingLimits g_encoding_limits;
 
 bool is_integer_text(Bytes text) { return parse_i64(text).has_value(); }
@@ -168,7 +180,12 @@ Entry* Database::make(const KeyRef& key, Type type, bool replaces) {
 
 void Database::discard(Entry* entry) {
   if (entry->type() != Type::kQueue) {
-    Entry::destroy(entry);
+    if (is_large(*entry)) {
+      unit_->retired.push_back(
+          {entry, [](void* gone) { Entry::destroy(static_cast<Entry*>(gone)); }});
+    } else {
+      Entry::destroy(entry);
+    }
     return;
   }
   Queue* queue = &entry->object<Queue>();
@@ -326,11 +343,19 @@ void Database::clear() NO_THREAD_SAFETY_ANALYSIS {
   if (has_adopted_keys()) [[unlikely]]
     note_flush(*shard_, *unit_, index_);
   unit_->changes += keys.entries.size();
-  keys.entries.for_each([&](Entry* entry) { discard(entry); });
-  keys.entries.clear();
-  keys.expiries.clear();
+  if (!keys.entries.empty()) retire_keys(keys);
   if (unit_->replay_expiries != nullptr) unit_->replay_expiries->clear(shard_->index, index_);
   shard_->key_counts[static_cast<size_t>(number_)].store(0, std::memory_order_relaxed);
+}
+
+void Database::retire_keys(Keyspace& keys) {
+  for (Queue* queue : retire_queues(*shard_, *unit_, index_)) {
+    if (queue->adopted != nullptr) note_queue_gone(*shard_, *unit_, *queue);
+  }
+  auto gone = std::make_unique<Keyspace>();
+  std::swap(gone->entries, keys.entries);
+  std::swap(gone->expiries, keys.expiries);
+  unit_->retired.push_back(Retired::of(gone.release()));
 }
 
 size_t Database::expire_due(size_t limit) {

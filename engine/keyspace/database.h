@@ -204,6 +204,8 @@ class Database {
   void unlink(const KeyRef& key, Entry* entry);
   // Frees an unlinked entry with its value; a queue in steps.
   void discard(Entry* entry);
+  // The keys go with the unit, as a whole.
+  void retire_keys(Keyspace& keys);
   static void break_swapped_watches(Shard& shard, int number, int other, Unit& unit);
   void move_queue(const KeyRef& from, Entry* entry, Database target, const KeyRef& to);
   void copy_queue(Entry* entry, Database target, const KeyRef& to);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/base/bytes.h"
+#include "engine/base/reclaimer.h"
 #include "engine/base/times.h"
 #include "engine/journal.h"
 #include "engine/keyspace/effects.h"
@@ -124,9 +125,9 @@ class Unit {
   // Queues whose head has changed (record_head_at_end() of engine/queue/queue_records.h); one that
   // goes is taken out.
   std::vector<Queue*> dirty_queues;
-  // Queues that the unit has taken out of the keyspace, with their shards: who works on one may go
-  // on until the unit ends (free_retired_queues() of engine/queue/queue_timers.h).
-  std::vector<std::pair<Shard*, Queue*>> retired_queues;
+  // Large values and queues that the unit has taken out of the keyspace: who works on one may go on
+  // until the unit ends. The engine's Reclaimer takes them then.
+  std::vector<Retired> retired;
   // What has changed of keys that queues show (engine/queue/adopted_watch.h); null: nothing.
   std::shared_ptr<AdoptedNotes> adopted_notes;
 

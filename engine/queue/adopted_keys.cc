@@ -51,11 +51,6 @@ int64_t AdoptedKeys::next_due_steady() const {
   return static_cast<int64_t>(leases_.front().major) + definition.lease_ms;
 }
 
-bool AdoptedKeys::dismantle(size_t limit) {
-  for (; limit != 0 && !members_.empty(); --limit) erase(std::string(members_.begin()->first));
-  return members_.empty();
-}
-
 size_t AdoptedKeys::memory_bytes() const {
   constexpr size_t kTreeNodeBytes = 40;  // what std::map keeps with each of its nodes
   size_t bytes =

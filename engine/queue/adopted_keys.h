@@ -91,8 +91,6 @@ class AdoptedKeys {
   // Steady time at which the first lease ends; INT64_MAX: none does.
   int64_t next_due_steady() const;
 
-  // Frees at most `limit` of them; true when none is left.
-  bool dismantle(size_t limit);
   size_t memory_bytes() const;
 
  private:

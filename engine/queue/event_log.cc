@@ -163,10 +163,6 @@ void EventLog::forget_through(uint64_t seq) {
   if (count_ != 0 && seq >= first_seq_) drop(std::min(count_, seq + 1 - first_seq_));
 }
 
-void EventLog::dismantle(size_t& left) {
-  for (; left != 0 && count_ != 0; --left) drop(chunks_.front().kept());
-}
-
 void EventLog::end_replay() {
   if (count_ != 0 && chunks_.front().skipped != 0) look_at_oldest();
 }

@@ -75,8 +75,6 @@ class EventLog {
   // Lets go of all up to this number: where a reading has said that it is lost.
   void forget_through(uint64_t seq);
   void clear();
-  // Frees up to `left` chunks and takes them off it (Queue::dismantle).
-  void dismantle(size_t& left);
   // What a replay has trimmed in the middle of a chunk has left the time of the oldest unknown.
   void end_replay();
 

@@ -253,10 +253,6 @@ class Lanes {
   Taken take_first(Lane* lane, double charged_ms, int64_t now_ms);
   void put_back(const Taken& taken, int64_t now_ms);
 
-  // Frees up to `left` things and takes them off it (Queue::dismantle). REQUIRES: the jobs are
-  // gone.
-  void dismantle(size_t& left);
-
   size_t memory_bytes() const;
   // Verifies the invariants; for tests.
   void check(int64_t now_ms) const;

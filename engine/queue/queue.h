@@ -182,15 +182,13 @@ class Queue {
   // Where the shard keeps it (engine/queue/queue_timers.h): the times under which it stands there.
   int64_t listed_due_ms = INT64_MAX;
   int64_t listed_due_steady = INT64_MAX;
+  // Its key is gone, and it with the unit that has deleted it (retire_queue()).
+  bool retired = false;
   // How late the timers ran last, milliseconds; Q.STATS shows it.
   int64_t timer_lag_ms = 0;
   // Its own name, for timers: the key of its entry, and the database as Database::index() has it.
   std::string key;
   int database = 0;
-
-  // Frees about `limit` of what it holds (jobs, lanes, groups, rules, ...); true when nothing is
-  // left that many of could be. For DEL in bounded steps: after the first call it can only go on.
-  bool dismantle(size_t limit);
 
   // Visits at most about `samples` jobs and extrapolates; 0: all.
   size_t memory_bytes(size_t samples = 0) const;

@@ -147,9 +147,6 @@ class QueueConfig {
   std::vector<ConfigField> recorded(ConfigLevel level, Bytes pattern) const;
   void apply(ConfigLevel level, Bytes pattern, std::span<const ConfigField> fields);
 
-  // Forgets up to `left` rules and takes them off it: for a queue that ends (Queue::dismantle).
-  void drop_rules(size_t& left);
-
   size_t memory_bytes() const;
 
  private:

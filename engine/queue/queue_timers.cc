@@ -1,6 +1,8 @@
 #include "engine/queue/queue_timers.h"
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "engine/queue/queue_records.h"
 #include "engine/shard.h"
@@ -9,9 +11,6 @@
 namespace sluice {
 
 namespace {
-
-// A queue that holds at most so much is freed where it stands.
-constexpr size_t kFreedAtOnce = 256;
 
 void lower(std::atomic<int64_t>& due, int64_t to) {
   // Written under the shard's lock only.
@@ -52,17 +51,20 @@ void relist(OrderedIndex<Queue*>& index, int64_t& listed, int64_t due, Queue* qu
   if (listed != kNeverMs) index.insert(static_cast<uint64_t>(listed), tie_of(due, queue), queue);
 }
 
+// Its head is not recorded any more, since that would bring the key back.
+void retire(Queue& queue) {
+  queue.head_dirty = true;
+  queue.retired = true;
+}
+
 }  // namespace
 
 bool QueueTimers::ByKey::operator()(const Queue* a, const Queue* b) const {
   return a->key < b->key;
 }
 
-QueueTimers::~QueueTimers() {
-  for (Queue* queue : dying) delete queue;
-}
-
 void list_queue_timers(Shard& shard, Queue& queue) NO_THREAD_SAFETY_ANALYSIS {
+  if (queue.retired) return;
   // A time before the clock's beginning is as due as its beginning.
   const int64_t due_ms = std::clamp<int64_t>(queue.next_due_ms(), 0, kNothingDue);
   const int64_t due_steady = std::max<int64_t>(queue.next_due_steady(), 0);
@@ -105,7 +107,6 @@ void set_queue_due_times(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
   if (!timers.by_steady.empty()) {
     due_steady = static_cast<int64_t>(timers.by_steady.front().major);
   }
-  if (!timers.dying.empty()) due_steady = 0;
   shard.next_due_steady_ms.store(due_steady, std::memory_order_release);
 }
 
@@ -119,39 +120,38 @@ void unlist_queue_timers(Shard& shard, Queue& queue) NO_THREAD_SAFETY_ANALYSIS {
   relist(shard.queue_timers.by_steady, queue.listed_due_steady, kNeverMs, &queue);
 }
 
-void retire_queue(Shard& shard, Unit& unit, Queue* queue) NO_THREAD_SAFETY_ANALYSIS {
+void retire_queue(Shard& shard, Unit& unit, Queue* queue) {
   raise_token_floor(shard, unit, floor_over(*queue));
   std::erase(unit.dirty_queues, queue);
-  queue->head_dirty = true;  // so it is never listed again: its head would bring the key back
   unlist_queue_timers(shard, *queue);
-  unit.retired_queues.emplace_back(&shard, queue);
-  // Replay is one long unit, in which nobody works on a queue.
-  if (unit.replaying) free_retired_queues(unit);
+  retire(*queue);
+  unit.retired.push_back(Retired::of(queue));
 }
 
-void free_retired_queues(Unit& unit) NO_THREAD_SAFETY_ANALYSIS {
-  for (const auto& [shard, queue] : unit.retired_queues) {
-    // Who went on working on it may have listed it again.
-    unlist_queue_timers(*shard, *queue);
-    if (queue->dismantle(kFreedAtOnce)) {
-      delete queue;
-      continue;
-    }
-    shard->queue_timers.dying.push_back(queue);
-    lower(shard->next_due_steady_ms, 0);
+std::vector<Queue*> retire_queues(Shard& shard, Unit& unit,
+                                  int database) NO_THREAD_SAFETY_ANALYSIS {
+  std::erase_if(unit.dirty_queues, [&](const Queue* queue) {
+    return queue->database == database && KeyRef(queue->key).shard == shard.index;
+  });
+  std::vector<Queue*> queues;
+  uint64_t floor = 1;
+  const auto& by_name = shard.queue_timers.by_name;
+  for (auto at = by_name.lower_bound(static_cast<uint64_t>(database)); at.valid(); at.next()) {
+    Queue* const queue = at.value();
+    if (queue->database != database) break;
+    floor = std::max(floor, floor_over(*queue));
+    retire(*queue);
+    queues.push_back(queue);
   }
-  unit.retired_queues.clear();
-}
-
-bool free_dying_queues(Shard& shard, size_t limit) NO_THREAD_SAFETY_ANALYSIS {
-  std::deque<Queue*>& dying = shard.queue_timers.dying;
-  if (dying.empty()) return false;
-  Queue* queue = dying.front();
-  if (queue->dismantle(limit)) {
-    delete queue;
-    dying.pop_front();
+  raise_token_floor(shard, unit, floor);
+  if (queues.size() == by_name.size()) {
+    auto gone = std::make_unique<QueueTimers>();
+    std::swap(*gone, shard.queue_timers);
+    unit.retired.push_back(Retired::of(gone.release()));
+  } else {
+    for (Queue* queue : queues) unlist_queue_timers(shard, *queue);
   }
-  return !dying.empty();
+  return queues;
 }
 
 void raise_token_floor(Shard& shard, Unit& unit, uint64_t token) {

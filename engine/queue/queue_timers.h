@@ -1,12 +1,11 @@
-// What a shard knows of its queues besides their keys: which of them have something to do when,
-// which are being freed, and which connections hold tied leases.
+// What a shard knows of its queues besides their keys: which of them have something to do when, and
+// which connections hold tied leases.
 //
 // All of it is guarded by the shard's lock.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <set>
 #include <string>
@@ -22,8 +21,8 @@ class Unit;
 struct Shard;
 struct Times;
 
-// The queues of a shard by their names, by the time at which QueueWork::run_timers has work for
-// them, and those that are gone but not yet freed. Owns only the latter.
+// The queues of a shard by their names, and by the time at which QueueWork::run_timers has work for
+// them. Owns none.
 struct QueueTimers {
   // Names in the order of their bytes.
   struct ByKey {
@@ -33,17 +32,11 @@ struct QueueTimers {
   OrderedIndex<Queue*, ByKey> by_name;  // all of them: (Queue::database, the name's first bytes)
   OrderedIndex<Queue*> by_time;         // all of them: queue_timers.cc says where
   OrderedIndex<Queue*> by_steady;       // (Queue::listed_due_steady, 0)
-  std::deque<Queue*> dying;
-
-  QueueTimers() = default;
-  ~QueueTimers();
-  QueueTimers(const QueueTimers&) = delete;
-  QueueTimers& operator=(const QueueTimers&) = delete;
 };
 
 // Puts the queue where it belongs by its next_due_ms() and next_due_steady(), and lets the shard's
 // next_due times fall to them. To be called after every change of a queue; costs nothing where
-// neither time has changed.
+// neither time has changed. A retired queue is not listed again.
 void list_queue_timers(Shard& shard, Queue& queue);
 // Takes it out of them: it leaves the shard.
 void unlist_queue_timers(Shard& shard, Queue& queue);
@@ -57,11 +50,9 @@ void set_queue_due_times(Shard& shard);
 // leases are stale from now on, and a later queue's tokens are greater than its own: the token
 // floor rises, as a record of the unit. The queue itself stays until the unit ends.
 void retire_queue(Shard& shard, Unit& unit, Queue* queue);
-// Frees what the unit has retired, small queues at once, others in steps (free_dying_queues).
-// Their shards are locked.
-void free_retired_queues(Unit& unit);
-// Frees about `limit` of what retired queues hold. True: there is more.
-bool free_dying_queues(Shard& shard, size_t limit);
+// The same for all queues of a database (Database::index()), which it returns (not during replay).
+// They stay where they are: the caller retires them with their entries.
+std::vector<Queue*> retire_queues(Shard& shard, Unit& unit, int database);
 
 // Raises the floor under the tokens of queues that are made later.
 void raise_token_floor(Shard& shard, Unit& unit, uint64_t token);

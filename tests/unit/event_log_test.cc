@@ -219,20 +219,6 @@ TEST_CASE("in front of what is lost a reading ends, and the log may begin behind
   CHECK(seqs(log).size() == log.count());
 }
 
-TEST_CASE("a log that is taken apart in steps is empty at the end") {
-  LossySpill spill;
-  EventLog log;
-  log.spill_to(&spill);
-  fill(log, 5000);
-  size_t steps = 0;
-  for (; !log.empty(); ++steps) {
-    size_t left = 7;
-    log.dismantle(left);
-  }
-  CHECK(steps > 5);
-  CHECK(log.last_seq() == 5000);
-}
-
 TEST_CASE("after a replay the time of the oldest is known") {
   EventLog log;
   fill(log, 50);
