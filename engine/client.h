@@ -21,7 +21,8 @@ struct Command;
 struct TrackedClient;
 struct User;
 
-enum class ReplyMode : uint8_t { kOn, kOff, kSkipNext };
+// kSkip: the command that runs is not answered.
+enum class ReplyMode : uint8_t { kOn, kOff, kSkip };
 
 // A command between MULTI and EXEC.
 struct QueuedCommand {
@@ -51,11 +52,17 @@ struct Client {
   // What it asked for last, for CLIENT LIST; set by Execution.
   const Command* last_command = nullptr;
   bool close_after_reply = false;
-  ReplyMode reply_mode = ReplyMode::kOn;
   bool no_evict = false;
+  bool no_touch = false;  // keys that it looks up are not noted as used, but by TOUCH
   bool monitoring = false;
   bool in_script = false;             // it speaks for a script
   const Call* script_call = nullptr;  // which EVAL or FCALL that is
+
+  // --- CLIENT REPLY ---
+  ReplyMode reply_mode = ReplyMode::kOn;
+  bool skips_next = false;
+  // What stands behind this in its output is not sent, unless the mode is kOn.
+  size_t muted_from = 0;
 
   // --- MULTI ---
   bool in_multi = false;

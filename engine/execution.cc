@@ -138,6 +138,8 @@ void Execution::end_hold() NO_THREAD_SAFETY_ANALYSIS {
   locked_ = 0;
   held_requests_ = 0;
   if (unit_.changes != 0) engine_.changes.fetch_add(unit_.changes, std::memory_order_relaxed);
+  if (unit_.expired != 0) [[unlikely]]
+    engine_.expired_keys.fetch_add(unit_.expired, std::memory_order_relaxed);
   // After the locks: a line in the log and waking another thread are system calls.
   if (!unit_.retired.empty()) [[unlikely]]
     engine_.reclaimer().take(unit_.retired);
@@ -430,7 +432,10 @@ void Execution::handle(Call& call) {
   // the new database, EXEC behind its commands).
   const bool monitored = engine_.monitors().active();
   if (monitored && (command.flags & kSkipMonitor) != 0) show_to_monitors(call);
-  unit_.access_s = (command.flags & kNoTouch) != 0 ? 0 : access_s_;
+  const bool untouched =
+      (command.flags & kNoTouch) != 0 || (call.client.no_touch && Bytes(command.name) != "touch");
+  unit_.access_s = untouched ? 0 : access_s_;
+  unit_.write_s = access_s_;
   const uint64_t begin_ticks = read_ticks();
   command.handler(call);
   if (unit_.observer != nullptr) [[unlikely]]

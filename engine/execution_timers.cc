@@ -33,7 +33,6 @@ void Execution::expire_keys(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
     if (expiries.empty()) continue;
     next_due_ms = std::min(next_due_ms, static_cast<int64_t>(expiries.front().major));
   }
-  engine_.expired_keys.fetch_add(kMaxExpiredPerHold - left, std::memory_order_relaxed);
   shard.next_due_ms.store(next_due_ms, std::memory_order_release);
 }
 

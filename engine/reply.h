@@ -49,6 +49,9 @@ class Reply {
   // HELLO changes it for its own reply already.
   virtual void set_protocol(int) {}
 
+  // Where RESP is written; null: none is.
+  virtual ByteBuffer* buffer() { return nullptr; }
+
   // As number(), in decimal notation without an exponent.
   virtual void decimal(double value);
 
@@ -108,6 +111,8 @@ class RespReply final : public Reply {
   void close_map(size_t mark, size_t pairs) override;
   void close_set(size_t mark, size_t count) override;
   int protocol() const override { return protocol_; }
+
+  ByteBuffer* buffer() override { return &out_; }
 
   ByteBuffer& out() { return out_; }
 

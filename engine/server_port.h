@@ -56,7 +56,9 @@ struct ClientFacts {
   size_t query_buffer_bytes = 0;
   size_t query_buffer_free_bytes = 0;
   size_t argument_bytes = 0;
+  size_t multi_bytes = 0;  // commands that wait for EXEC
   size_t output_bytes = 0;
+  size_t output_buffer_bytes = 0;
   size_t output_list_length = 0;
   size_t output_list_bytes = 0;
   size_t total_bytes = 0;

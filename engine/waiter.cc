@@ -3,7 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/reply.h"
+
 namespace sluice {
+
+void Waiter::reply_timeout(Reply& reply) const {
+  timed_out != nullptr ? timed_out(*this, reply) : reply.null_array();
+}
 
 void QueueWaiters::add(const std::shared_ptr<Waiter>& waiter) {
   if (!waiter->job_id.empty()) {

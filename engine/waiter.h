@@ -32,6 +32,7 @@
 
 namespace sluice {
 
+class Reply;
 struct Call;
 struct Command;
 struct Shard;
@@ -69,8 +70,9 @@ struct Waiter {
   bool served_when_gone = false;
   // Steady time-out; 0: none. The connection's thread keeps the timer.
   int64_t timeout_ms = 0;
-  // The time-out's reply is the number 0 (WAIT); else null.
-  bool replies_zero = false;
+  // Writes the reply of the time-out; null: that is a null array, also for BLMOVE, which answers a
+  // null where it may not block.
+  void (*timed_out)(const Waiter& waiter, Reply& reply) = nullptr;
   // What a family keeps of its arguments.
   std::unique_ptr<WaiterRequest> request;
 
@@ -92,6 +94,8 @@ struct Waiter {
   std::string request_key;
   // Order of arrival, over all shards; set by Call::block.
   uint64_t order = 0;
+
+  void reply_timeout(Reply& reply) const;
 };
 
 // The waiters at one queue.

@@ -309,9 +309,7 @@ bool Session::handle_end(RequestBatch& batch, RespReply& reply) {
 }
 
 void Session::execute(const Request& request, RespReply& reply) {
-  const size_t mark = out_.size();
-  const bool skip = client_.reply_mode == ReplyMode::kSkipNext;
-  if (skip) client_.reply_mode = ReplyMode::kOn;
+  client_.muted_from = out_.size();
   if (refuses_now(request)) [[unlikely]] {
     if (client_.in_multi) client_.multi_failed = true;
     reply.error(kLoadingError);
@@ -320,7 +318,19 @@ void Session::execute(const Request& request, RespReply& reply) {
     thread_.execution().execute(client_, request, reply);
   }
   reply.set_protocol(client_.protocol);
-  if (skip || client_.reply_mode != ReplyMode::kOn) out_.resize(mark);
+  if (client_.reply_mode != ReplyMode::kOn || client_.skips_next) [[unlikely]]
+    end_muted();
+}
+
+// What is not to be sent goes. CLIENT REPLY SKIP begins, or ends with the command that was skipped:
+// one that blocks has ended when its reply comes.
+void Session::end_muted() {
+  if (client_.reply_mode != ReplyMode::kOn) out_.resize(client_.muted_from);
+  if (client_.waiter == nullptr) static_cast<void>(wants_blocked_reply());
+  if (client_.skips_next && client_.reply_mode == ReplyMode::kOn) {
+    client_.reply_mode = ReplyMode::kSkip;
+  }
+  client_.skips_next = false;
 }
 
 // Whether the process as a whole cannot take it now, while it loads.
@@ -362,6 +372,7 @@ void Session::publish() {
   numbers.query_bytes = in_.size() - in_begin_;
   numbers.query_free_bytes = in_.capacity() - in_.size();
   numbers.output_bytes = pending_output();
+  numbers.output_buffer_bytes = out_.capacity();
   numbers.closing = closing_;
   port_->publish(client_, numbers);
 }
@@ -436,15 +447,12 @@ void Session::end_blocking() {
   active_ms_ = IoThread::steady_ms();
 }
 
-namespace {
-
-void write_timeout_reply(const Waiter& waiter, ByteBuffer& out) {
-  // Also for BLMOVE, which answers null() where it may not block.
-  RespReply reply(out, waiter.protocol);
-  waiter.replies_zero ? reply.integer(0) : reply.null_array();
+// Whether the reply that ends a blocking is sent. Is it the one to skip, those behind it are not.
+bool Session::wants_blocked_reply() {
+  const bool wanted = client_.reply_mode == ReplyMode::kOn;
+  if (client_.reply_mode == ReplyMode::kSkip) client_.reply_mode = ReplyMode::kOn;
+  return wanted;
 }
-
-}  // namespace
 
 void Session::on_block_timeout() {
   block_deadline_ms_ = 0;  // the I/O thread has dropped its entry
@@ -454,7 +462,8 @@ void Session::on_block_timeout() {
   // Not cancelled: somebody has claimed it, and its reply is on the way.
   if (!thread_.engine().cancel_waiter(client_)) return;
   end_blocking();
-  if (client_.reply_mode == ReplyMode::kOn) write_timeout_reply(*waiter, out_);
+  RespReply reply(out_, waiter->protocol);
+  if (wants_blocked_reply()) waiter->reply_timeout(reply);
   gate_output(0);
   publish();
   advance();
@@ -464,14 +473,14 @@ void Session::unblock_by_command(bool with_error) {
   const std::shared_ptr<Waiter> waiter = client_.waiter;
   thread_.engine().end_waiter(client_);
   end_blocking();
-  if (client_.reply_mode != ReplyMode::kOn) return;
+  if (!wants_blocked_reply()) return;
+  RespReply reply(out_, waiter->protocol);
   if (with_error) {
-    RespReply reply(out_, waiter->protocol);
     reply.count_errors_in(thread_.execution().error_counts());
     reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
     thread_.execution().note_failed(*waiter->command);
   } else {
-    write_timeout_reply(*waiter, out_);
+    waiter->reply_timeout(reply);
   }
   gate_output(0);
 }
@@ -504,7 +513,7 @@ void Session::take_mail_now(Mail& mail) {
     case Mail::Kind::kBlockedReply:
       thread_.engine().end_waiter(client_);
       end_blocking();
-      if (client_.reply_mode == ReplyMode::kOn) out_.append(mail.bytes.view());
+      if (wants_blocked_reply()) out_.append(mail.bytes.view());
       gate_output(mail.gate);
       return;
     case Mail::Kind::kUnblocked:

@@ -99,6 +99,7 @@ class Session {
   bool handle_end(RequestBatch& batch, RespReply& reply);
   void give_back(RequestBatch& batch);
   void execute(const Request& request, RespReply& reply);
+  void end_muted();
   bool refuses_now(const Request& request) const;
   void after_batch();
   bool postpone(const Request& request);
@@ -109,6 +110,7 @@ class Session {
   void leave_engine();
   void take_mail_now(Mail& mail);
   void unblock_by_command(bool with_error);
+  bool wants_blocked_reply();
   void update_counts();
 
   // --- Output (net/session_output.cc) ---

@@ -21,6 +21,7 @@ enum : uint32_t {
   kFlagTracking = 1U << 5,
   kFlagBrokenRedirect = 1U << 6,
   kFlagBroadcast = 1U << 7,
+  kFlagNoTouch = 1U << 8,
 };
 
 uint32_t flags_of(const Client& client, bool closing) {
@@ -30,6 +31,7 @@ uint32_t flags_of(const Client& client, bool closing) {
   if (client.watch_set->broken.load(kRelaxed)) flags |= kFlagDirtyWatch;
   if (closing || client.close_after_reply) flags |= kFlagClosing;
   if (client.no_evict) flags |= kFlagNoEvict;
+  if (client.no_touch) flags |= kFlagNoTouch;
   if (const TrackedClient* tracked = client.tracking.get()) {
     flags |= kFlagTracking;
     if (tracked->broken.load(kRelaxed)) flags |= kFlagBrokenRedirect;
@@ -52,6 +54,7 @@ std::string flag_letters(uint32_t flags, bool pubsub, bool multi, bool unix_sock
   if ((flags & kFlagClosing) != 0) letters += 'c';
   if (unix_socket) letters += 'U';
   if ((flags & kFlagNoEvict) != 0) letters += 'e';
+  if ((flags & kFlagNoTouch) != 0) letters += 'T';
   return letters.empty() ? "N" : letters;
 }
 
@@ -120,6 +123,8 @@ void SessionPort::publish(const Client& client, const Numbers& numbers) {
   query_bytes_.store(numbers.query_bytes, kRelaxed);
   query_free_bytes_.store(numbers.query_free_bytes, kRelaxed);
   output_bytes_.store(numbers.output_bytes, kRelaxed);
+  output_buffer_bytes_.store(numbers.output_buffer_bytes, kRelaxed);
+  multi_bytes_.store(client.queued_bytes, kRelaxed);
   last_command_.store(client.last_command, kRelaxed);
   database_.store(client.database, kRelaxed);
   protocol_.store(client.protocol, kRelaxed);
@@ -177,6 +182,8 @@ ClientFacts SessionPort::facts(int64_t now_ms) const {
   facts.query_buffer_bytes = query_bytes_.load(kRelaxed);
   facts.query_buffer_free_bytes = query_free_bytes_.load(kRelaxed);
   facts.output_bytes = output_bytes_.load(kRelaxed);
+  facts.output_buffer_bytes = output_buffer_bytes_.load(kRelaxed);
+  facts.multi_bytes = multi_bytes_.load(kRelaxed);
   facts.total_bytes = memory_bytes();
   return facts;
 }
@@ -187,8 +194,8 @@ bool SessionPort::is_waiting() const {
 }
 
 size_t SessionPort::memory_bytes() const {
-  return sizeof(Session) + sizeof(SessionPort) + query_bytes() + output_bytes() +
-         query_free_bytes_.load(kRelaxed);
+  return sizeof(Session) + sizeof(SessionPort) + query_bytes() + query_free_bytes_.load(kRelaxed) +
+         output_buffer_bytes_.load(kRelaxed) + multi_bytes_.load(kRelaxed);
 }
 
 void SessionPort::describe(const Client& client, ClientFacts& facts) {
@@ -200,6 +207,7 @@ void SessionPort::describe(const Client& client, ClientFacts& facts) {
   facts.database = client.database;
   facts.protocol = client.protocol;
   facts.multi = multi_of(client);
+  facts.multi_bytes = client.queued_bytes;
   facts.redirect = redirect_of(client);
   facts.subscriptions = client.channels.size();
   facts.pattern_subscriptions = client.patterns.size();

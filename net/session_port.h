@@ -86,6 +86,7 @@ class SessionPort final : public ClientPort, public std::enable_shared_from_this
     size_t query_bytes = 0;
     size_t query_free_bytes = 0;
     size_t output_bytes = 0;
+    size_t output_buffer_bytes = 0;
     bool closing = false;
   };
   void publish(const Client& client, const Numbers& numbers);
@@ -106,6 +107,8 @@ class SessionPort final : public ClientPort, public std::enable_shared_from_this
   std::atomic<size_t> query_bytes_{0};
   std::atomic<size_t> query_free_bytes_{0};
   std::atomic<size_t> output_bytes_{0};
+  std::atomic<size_t> output_buffer_bytes_{0};
+  std::atomic<size_t> multi_bytes_{0};
   std::atomic<const Command*> last_command_{nullptr};
   std::atomic<int> database_{0};
   std::atomic<int> protocol_{2};

@@ -119,8 +119,8 @@ std::string describe_client(const ClientFacts& facts) {
   add("qbuf", std::to_string(facts.query_buffer_bytes));
   add("qbuf-free", std::to_string(facts.query_buffer_free_bytes));
   add("argv-mem", std::to_string(facts.argument_bytes));
-  add("multi-mem", "0");
-  add("rbs", std::to_string(facts.output_bytes));
+  add("multi-mem", std::to_string(facts.multi_bytes));
+  add("rbs", std::to_string(facts.output_buffer_bytes));
   add("rbp", std::to_string(facts.output_bytes));
   add("obl", std::to_string(facts.output_bytes));
   add("oll", std::to_string(facts.output_list_length));
@@ -249,14 +249,35 @@ void client_no_evict_command(Call& call) {
   call.reply.ok();
 }
 
-void client_reply_command(Call& call) {
+void client_no_touch_command(Call& call) {
   if (call.option(2, "ON")) {
-    call.client.reply_mode = ReplyMode::kOn;
+    call.client.no_touch = true;
+  } else if (call.option(2, "OFF")) {
+    call.client.no_touch = false;
+  } else {
+    return call.reply.error(errors::kSyntax);
+  }
+  call.reply.ok();
+}
+
+void client_reply_command(Call& call) {
+  Client& client = call.client;
+  ByteBuffer* const output = call.reply.buffer();
+  if (call.option(2, "ON")) {
+    if (client.reply_mode != ReplyMode::kOn && output != nullptr) {
+      output->resize(client.muted_from);
+    }
+    client.reply_mode = ReplyMode::kOn;
     call.reply.ok();
   } else if (call.option(2, "OFF")) {
-    call.client.reply_mode = ReplyMode::kOff;
+    // In a transaction, what it was answered before stays.
+    if (client.reply_mode == ReplyMode::kOn && output != nullptr) {
+      client.muted_from = output->size();
+    }
+    client.reply_mode = ReplyMode::kOff;
+    call.unit.requester.output = nullptr;
   } else if (call.option(2, "SKIP")) {
-    if (call.client.reply_mode != ReplyMode::kOff) call.client.reply_mode = ReplyMode::kSkipNext;
+    if (client.reply_mode != ReplyMode::kOff) client.skips_next = true;
   } else {
     call.reply.error(errors::kSyntax);
   }

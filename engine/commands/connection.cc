@@ -139,7 +139,9 @@ void reset_command(Call& call) {
   client.protocol = 2;
   client.name.clear();
   client.reply_mode = ReplyMode::kOn;
+  client.skips_next = false;
   client.no_evict = false;
+  client.no_touch = false;
   client.user = call.engine.acl().user_at_connect();
   call.reply.set_protocol(2);
   call.reply.simple("RESET");

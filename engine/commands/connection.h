@@ -23,6 +23,7 @@ void client_id_command(Call& call);
 void client_setname_command(Call& call);
 void client_getname_command(Call& call);
 void client_setinfo_command(Call& call);
+void client_no_touch_command(Call& call);
 void client_info_command(Call& call);
 void client_list_command(Call& call);
 void client_kill_command(Call& call);

@@ -14,6 +14,10 @@ using Kind = PubSub::Kind;
 
 // The confirmation of one subscription or its end. `name` without data: there was none to end.
 void confirm(Call& call, Bytes what, Bytes name, Kind kind) {
+  // Like a message it comes whatever CLIENT REPLY says.
+  ByteBuffer* const output = call.reply.buffer();
+  const bool muted = output != nullptr && call.client.reply_mode != ReplyMode::kOn;
+  if (muted) output->resize(call.client.muted_from);
   call.reply.push(3);
   call.reply.bulk(what);
   name.data() == nullptr ? call.reply.null() : call.reply.bulk(name);
@@ -22,6 +26,7 @@ void confirm(Call& call, Bytes what, Bytes name, Kind kind) {
                            ? call.client.shard_channels.size()
                            : call.client.channels.size() + call.client.patterns.size();
   call.reply.integer(static_cast<int64_t>(count));
+  if (muted) call.client.muted_from = output->size();
 }
 
 void subscribe(Call& call, Kind kind, Bytes what) {

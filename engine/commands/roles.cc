@@ -24,7 +24,7 @@ void wait_command(Call& call) {
   // No key will ever wake it.
   auto waiter = std::make_shared<Waiter>();
   waiter->timeout_ms = timeout_ms;
-  waiter->replies_zero = true;
+  waiter->timed_out = [](const Waiter&, Reply& reply) { reply.integer(0); };
   call.block({}, std::move(waiter));
 }
 

@@ -115,7 +115,7 @@ void Database::untrack_expiry(const KeyRef& key, int64_t expire_ms) {
 }
 
 void Database::insert_entry(const KeyRef& key, Entry* entry, bool replaces) {
-  if (unit_->access_s != 0) entry->set_access_s(unit_->access_s);
+  if (unit_->write_s != 0) entry->set_access_s(unit_->write_s);
   Keyspace& keys = mutable_keyspace();
   if (has_adopted_keys()) [[unlikely]]
     note_new_key(*shard_, *unit_, index_, *entry);
@@ -146,6 +146,7 @@ Entry* Database::find(const KeyRef& key) {
     if (unit_->paused) return nullptr;
     remove(key, entry);
     notify(KeyEvent::kExpired, key.key);
+    ++unit_->expired;
     return nullptr;
   }
   if (unit_->access_s != 0) entry->set_access_s(unit_->access_s);
@@ -373,6 +374,7 @@ size_t Database::expire_due(size_t limit) {
     notify(KeyEvent::kExpired, name);
     ++expired;
   }
+  unit_->expired += expired;
   return expired;
 }
 

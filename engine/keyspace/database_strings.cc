@@ -16,6 +16,7 @@ void Database::put_string(const KeyRef& key, Entry* found, Bytes value, int64_t 
     const int64_t old_expire_ms = found->expire_ms();
     Entry* entry = Entry::assign_string(found, value);
     entry->set_string_form(StringForm::kByText);
+    if (unit_->write_s != 0) entry->set_access_s(unit_->write_s);
     if (entry != found) mutable_keyspace().entries.replace(found, entry, key.hash);
     if (old_expire_ms != expire_ms) {
       if (old_expire_ms != 0) untrack_expiry(key, old_expire_ms);

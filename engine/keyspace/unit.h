@@ -106,10 +106,14 @@ class Unit {
   // Keys that are looked up are noted as used in this second (Entry::access_second); 0: they are
   // not, because the command only asks about them.
   uint32_t access_s = 0;
+  // The same for values that are put whole, whose key is then as good as new.
+  uint32_t write_s = 0;
   ByteBuffer records;
   uint32_t record_count = 0;
   // State changes since the unit began, recorded or not.
   uint64_t changes = 0;
+  // Keys that were deleted because their time had come.
+  uint64_t expired = 0;
   // Who is told what happens to keys; null: nobody.
   KeyspaceObserver* observer = nullptr;
   // The connection that has sent the command, and the one that is being served by it.
@@ -150,6 +154,7 @@ class Unit {
     value_.shrink(1U << 20);
     record_count = 0;
     changes = 0;
+    expired = 0;
     ready.clear();
     deliveries.clear();
     if (!monitor_lines.empty()) {

@@ -170,6 +170,7 @@ void LuaMachine::begin_run(Call& call, uint32_t flags, std::atomic<bool>& reache
   wrote_.store(false, std::memory_order_relaxed);
   reply_.count_errors_in(call.execution.error_counts());
   client_.id = call.client.id;
+  client_.no_touch = call.client.no_touch;
   client_.database = call.client.database;
   client_.protocol = 2;
   if (client_.user.get() != call.client.user.get()) client_.user = call.client.user;

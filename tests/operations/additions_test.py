@@ -187,6 +187,21 @@ def test_client_setinfo(options):
             require(" lib-name=mine lib-ver=1.2\n" in lines, lines)
 
 
+def test_client_no_touch(options):
+    """CLIENT NO-TOUCH is ON or OFF, and CLIENT LIST shows it."""
+    with options.server() as server, server.connect() as connection:
+        def flags():
+            return connection.call("CLIENT", "INFO").value.split(b" flags=")[1].split(b" ")[0]
+
+        expect_all(connection, (("CLIENT NO-TOUCH x", SYNTAX),
+                                ("CLIENT NO-TOUCH on", b"+OK\r\n")))
+        require_equal(flags(), b"T")
+        expect(connection, "CLIENT NO-EVICT on", b"+OK\r\n")
+        require_equal(flags(), b"eT")
+        expect(connection, "CLIENT NO-TOUCH OFF", b"+OK\r\n")
+        require_equal(flags(), b"e")
+
+
 def test_client_sizes(options):
     """CLIENT LIST tells how large buffers and arguments are."""
     with options.server() as server:
@@ -208,6 +223,19 @@ def test_client_sizes(options):
             require_equal(fields("waits")["argv-mem"], str(len("BLPOP") + len(name) + 1))
             connection.send("GET", "x")
             wait_until(lambda: fields("waits")["qbuf"] == "20", what="what it has sent ahead")
+        with server.connect() as connection, server.connect() as other:
+            other.call("CLIENT", "SETNAME", "asks")
+            connection.call("CLIENT", "SETNAME", "queues")
+            require_equal(fields("queues")["multi-mem"], "0")
+            require(int(fields("queues")["rbs"]) > 0, "the buffer of what was answered")
+            connection.call("MULTI")
+            before = int(fields("queues")["tot-mem"])
+            connection.call("SET", "k", "v" * 5000)
+            after = fields("queues")
+            require(5000 < int(after["multi-mem"]) < 6000, after)
+            require(int(after["tot-mem"]) > before + 5000, after)
+            connection.call("DISCARD")
+            require_equal(fields("queues")["multi-mem"], "0")
 
 
 def test_command_list(options):

@@ -45,4 +45,49 @@ TEST_CASE("the clock of accesses goes on for years") {
   }
 }
 
+TEST_CASE("a connection with NO-TOUCH leaves what it reads as it was, but for TOUCH") {
+  Server server;
+  const auto idle = [&](int64_t steady_ms, Bytes key) {
+    return server.at(steady_ms, {"OBJECT", "IDLETIME", key});
+  };
+  server.at(0, {"SET", "string", "v"});
+  server.at(0, {"RPUSH", "list", "v"});
+  CHECK(server.at(0, {"CLIENT", "NO-TOUCH", "ON"}) == "+OK\r\n");
+  server.at(60'000, {"GET", "string"});
+  server.at(60'000, {"LRANGE", "list", "0", "-1"});
+  server.at(60'000, {"EVAL", "return redis.call('get', KEYS[1])", "1", "string"});
+  server.at(60'000, {"MULTI"});
+  server.at(60'000, {"GET", "string"});
+  server.at(60'000, {"EXEC"});
+  CHECK(idle(60'000, "string") == ":60\r\n");
+  CHECK(idle(60'000, "list") == ":60\r\n");
+  // What is put whole is new.
+  server.at(60'000, {"SET", "string", "w"});
+  server.at(60'000, {"SET", "made", "v"});
+  CHECK(idle(90'000, "string") == ":30\r\n");
+  CHECK(idle(90'000, "made") == ":30\r\n");
+  server.at(90'000, {"EVAL", "return redis.call('touch', KEYS[1])", "1", "string"});
+  server.at(90'000, {"TOUCH", "list"});
+  CHECK(idle(90'000, "string") == ":0\r\n");
+  CHECK(idle(90'000, "list") == ":0\r\n");
+  server.at(90'000, {"CLIENT", "NO-TOUCH", "OFF"});
+  server.at(150'000, {"GET", "list"});
+  CHECK(idle(150'000, "list") == ":0\r\n");
+  server.at(150'000, {"CLIENT", "NO-TOUCH", "ON"});
+  server.at(150'000, {"RESET"});
+  server.at(180'000, {"GET", "list"});
+  CHECK(idle(180'000, "list") == ":0\r\n");
+}
+
+TEST_CASE("a key counts as expired whoever finds it so") {
+  Server server;
+  for (const Bytes key : {"read", "written", "due"}) server.at(0, {"SET", key, "v", "PX", "10"});
+  server.at(1000, {"GET", "read"});
+  CHECK(server.engine.expired_keys == 1);
+  server.at(1000, {"LPUSH", "written", "x"});
+  CHECK(server.engine.expired_keys == 2);
+  server.execution.run_timers(Times::agreeing(1'700'000'001'000, 1000));
+  CHECK(server.engine.expired_keys == 3);
+}
+
 }  // namespace
