@@ -1,6 +1,6 @@
-// PersistencePort: what BGSAVE, BGREWRITEAOF and CONFIG SET appendonly ask of the process besides
-// what every ServerPort says. A server's ServerPort is one too; that of an engine that keeps
-// nothing need not be.
+// PersistencePort: what BGSAVE, BGREWRITEAOF, WAITAOF and CONFIG SET appendonly ask of the process
+// besides what every ServerPort says. A server's ServerPort is one too; that of an engine that
+// keeps nothing need not be.
 //
 // Functions may be called from any I/O thread, under no shard lock.
 #pragma once
@@ -30,6 +30,15 @@ class PersistencePort {
   // count is not on the disk: `then` is called once when it is (an empty text) or cannot be (the
   // whole error), on any thread, perhaps before this returns. False: nothing is to be waited for.
   virtual bool when_kept(std::function<void(const std::string& error)> then) = 0;
+
+  // `appendonly` is yes.
+  virtual bool is_journaling() const = 0;
+  // All that the journal has been given is on the disk, and recovery would find it.
+  virtual bool is_synced() const = 0;
+  // Asks for a sync at once. `then` is called once, on any thread, perhaps before this returns:
+  // with true when what the journal has been given so far is on the disk, with false when
+  // `appendonly` is no (any more). Never, where the disk fails.
+  virtual void when_synced(std::function<void(bool synced)> then) = 0;
 };
 
 }  // namespace sluice

@@ -122,6 +122,9 @@ class Server final : public ServerPort, public PersistencePort {
   // --- PersistencePort (net/server_storage.cc) ---
   Start start_checkpoint(Kind kind, bool may_wait) override;
   bool when_kept(std::function<void(const std::string& error)> then) override;
+  bool is_journaling() const override;
+  bool is_synced() const override;
+  void when_synced(std::function<void(bool synced)> then) override;
 
  private:
   // --- Life (net/server.cc) ---

@@ -213,9 +213,7 @@ bool Server::checkpoint_runs() const {
 // What nobody has asked for is a rewrite where there is a journal, as in Redis.
 PersistencePort::Kind Server::running_kind() const {
   if (const auto asked = asked_kind_.load()) return static_cast<Kind>(asked - 1);
-  const bool journaled =
-      store_ready_.load(std::memory_order_acquire) && store_->journal().attached();
-  return journaled ? Kind::kRewrite : Kind::kSave;
+  return is_journaling() ? Kind::kRewrite : Kind::kSave;
 }
 
 PersistencePort::Start Server::start_checkpoint(Kind kind, bool may_wait) {
@@ -298,6 +296,19 @@ bool Server::when_kept(std::function<void(const std::string& error)> then) {
   if (error.empty()) return false;
   then(error);
   return true;
+}
+
+// --- WAITAOF ---
+
+bool Server::is_journaling() const {
+  return store_ready_.load(std::memory_order_acquire) && store_->journal().attached();
+}
+
+bool Server::is_synced() const { return is_journaling() && store_->journal().is_synced(); }
+
+void Server::when_synced(std::function<void(bool synced)> then) {
+  if (!is_journaling()) return then(false);
+  store_->journal().when_synced(std::move(then));
 }
 
 // Within CONFIG SET.

@@ -435,7 +435,7 @@ void GroupCommitJournal::sleep_for(Clock::duration time) {
 
 void GroupCommitJournal::wait_for_units() {
   MutexLock lock(mutex_);
-  if (filling_.empty() && !stopping_) {
+  if (filling_.empty() && !stopping_ && !sync_wanted_) {
     thread_waits_ = true;
     sleep_for(kBackgroundInterval);
     thread_waits_ = false;
@@ -471,11 +471,15 @@ void GroupCommitJournal::run() {
       wait_for_units();
     } else {
       MutexLock lock(mutex_);
-      if (!stopping_) sleep_for(kBackgroundInterval);
+      if (!stopping_ && !sync_wanted_) sleep_for(kBackgroundInterval);
     }
+    bool wanted = false;
+    bool asked = false;
     {
       MutexLock lock(mutex_);
       if (stopping_) return;
+      wanted = std::exchange(sync_wanted_, false);
+      asked = !sync_requests_.empty();
     }
     if (always && filling_bytes_.load(std::memory_order_relaxed) != 0) {
       MutexLock lock(write_mutex_);
@@ -485,10 +489,12 @@ void GroupCommitJournal::run() {
     }
     tell_durable();
     const Clock::time_point now = Clock::now();
+    if (wanted) sync();
     if (mode() == SyncMode::kEverySecond && now >= next_sync) {
       sync_written();
       next_sync = now + options_.sync_interval;
     }
+    if (asked) answer_sync_requests();
     if (now >= next_probe) {
       MutexLock lock(write_mutex_);
       probe_disk();

@@ -29,6 +29,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -96,6 +97,14 @@ class GroupCommitJournal final : public Journal {
   // On return everything appended before is on the disk, in every mode; detached: what was kept of
   // it.
   bool sync();
+  // What was appended is on the disk, and recovery would find it.
+  bool is_synced() const {
+    return solid_.load(std::memory_order_acquire) && synced_lsn() >= last_lsn();
+  }
+  // Asks the background thread for a sync at once. `then` is called once under no lock, perhaps
+  // before this returns: with true when is_synced() holds for what was appended before, with false
+  // when detached. It is dropped at the end and after a failure.
+  void when_synced(std::function<void(bool)> then);
   // Flush, sync, stop the thread. Appending afterwards is a bug.
   bool close();
 
@@ -148,6 +157,10 @@ class GroupCommitJournal final : public Journal {
     size_t offset;
     Lsn first_lsn;
   };
+  struct SyncRequest {
+    Lsn lsn;
+    std::function<void(bool)> then;
+  };
 
   Lsn append_divided(Bytes records, int64_t now_ms);
   Lsn append_part(RecordRun part, uint32_t records_crc, int64_t now_ms) REQUIRES(mutex_);
@@ -168,6 +181,7 @@ class GroupCommitJournal final : public Journal {
   void count_sync(Clock::duration took);
   void set_keeping() REQUIRES(mutex_);
   void tell_durable();
+  void answer_sync_requests();
 
   Log* const log_;
   const JournalOptions options_;
@@ -208,6 +222,9 @@ class GroupCommitJournal final : public Journal {
   bool next_follows_gap_ GUARDED_BY(mutex_) = false;
   bool thread_waits_ GUARDED_BY(mutex_) = false;
   bool stopping_ GUARDED_BY(mutex_) = false;
+  // In the order of their lsns.
+  std::deque<SyncRequest> sync_requests_ GUARDED_BY(mutex_);
+  bool sync_wanted_ GUARDED_BY(mutex_) = false;
   Status failure_ GUARDED_BY(mutex_);
   std::condition_variable wake_;
 

@@ -1,9 +1,16 @@
-// ROLE, WAIT and LOLWUT: what clients ask to learn whom they talk to. There is no replication.
+// ROLE, WAIT, WAITAOF and LOLWUT: what clients ask to learn whom they talk to, and what has become
+// of their changes. There is no replication.
 #include <algorithm>
+#include <atomic>
+#include <memory>
+#include <utility>
 
 #include "engine/base/numbers.h"
 #include "engine/commands/call.h"
 #include "engine/commands/server.h"
+#include "engine/engine.h"
+#include "engine/execution.h"
+#include "engine/persistence_port.h"
 
 namespace sluice {
 
@@ -26,6 +33,79 @@ void wait_command(Call& call) {
   waiter->timeout_ms = timeout_ms;
   waiter->timed_out = [](const Waiter&, Reply& reply) { reply.integer(0); };
   call.block({}, std::move(waiter));
+}
+
+namespace {
+
+constexpr Bytes kNoJournal =
+    "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.";
+
+void reply_acknowledged(Reply& reply, bool here) {
+  reply.array(2);
+  reply.integer(here ? 1 : 0);
+  reply.integer(0);  // replicas
+}
+
+struct WaitaofRequest final : WaiterRequest {
+  std::atomic<bool> synced{false};
+};
+
+bool is_synced(const Waiter& waiter) {
+  return static_cast<const WaitaofRequest&>(*waiter.request).synced.load();
+}
+
+bool parse_waitaof(Call& call, int64_t& here, int64_t& replicas, int64_t& timeout_ms) {
+  if (!call.integer(1, here)) return false;
+  if (here < 0 || here > 1) {
+    call.reply.error("ERR value is out of range, value must between 0 and 1");
+    return false;
+  }
+  if (!call.integer(2, replicas, errors::kNotPositive)) return false;
+  if (replicas < 0) {
+    call.reply.error(errors::kNotPositive);
+    return false;
+  }
+  if (!call.integer(3, timeout_ms, "ERR timeout is not an integer or out of range")) return false;
+  if (timeout_ms < 0) call.reply.error("ERR timeout is negative");
+  return timeout_ms >= 0;
+}
+
+}  // namespace
+
+// Waits for all that anybody has written before, not only for what its own connection has.
+void waitaof_command(Call& call) {
+  int64_t here = 0;
+  int64_t replicas = 0;
+  int64_t timeout_ms = 0;
+  if (!parse_waitaof(call, here, replicas, timeout_ms)) return;
+  auto* const port = dynamic_cast<PersistencePort*>(&call.engine.server());
+  const bool journaling = port != nullptr && port->is_journaling();
+  if (here != 0 && !journaling) return call.reply.error(kNoJournal);
+  // What came before it in its batch must be in the journal; in a transaction that comes later.
+  if (!call.nested) call.execution.release();
+  const bool synced = journaling && call.unit.record_count == 0 && port->is_synced();
+  if (call.nested || (replicas == 0 && (here == 0 || synced))) {
+    return reply_acknowledged(call.reply, synced);
+  }
+  auto waiter = std::make_shared<Waiter>();
+  waiter->timeout_ms = timeout_ms;
+  waiter->request = std::make_unique<WaitaofRequest>();
+  waiter->timed_out = [](const Waiter& w, Reply& reply) {
+    reply_acknowledged(reply, is_synced(w));
+  };
+  call.block({}, waiter);
+  if (!journaling) return;
+  port->when_synced([waiter, here, replicas](bool is_on_disk) {
+    static_cast<WaitaofRequest&>(*waiter->request).synced.store(is_on_disk);
+    // Replicas never come: what waits for them waits for the time-out.
+    if (is_on_disk ? replicas != 0 : here == 0) return;
+    WaiterState expected = WaiterState::kWaiting;
+    if (!waiter->state.compare_exchange_strong(expected, WaiterState::kClaimed)) return;
+    ByteBuffer bytes;
+    RespReply reply(bytes, waiter->protocol);
+    is_on_disk ? reply_acknowledged(reply, true) : reply.error(kNoJournal);
+    waiter->port->deliver_blocked_reply(std::move(bytes), 0);
+  });
 }
 
 namespace {

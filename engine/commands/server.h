@@ -37,6 +37,7 @@ void memory_help_command(Call& call);
 // roles.cc
 void role_command(Call& call);
 void wait_command(Call& call);
+void waitaof_command(Call& call);
 void lolwut_command(Call& call);
 
 // info.cc

@@ -2,9 +2,11 @@
 """What later Redis and Valkey have and Redis 7.0 has not: SET … IFEQ, DELIFEQ and others."""
 
 import sys
+import time
 
 import harness
 from harness import closes, info, require, require_equal, wait_until
+from slow_disk import SYNC_S, slow_disk
 
 
 WRONG_TYPE = b"-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"
@@ -200,6 +202,80 @@ def test_client_no_touch(options):
         require_equal(flags(), b"eT")
         expect(connection, "CLIENT NO-TOUCH OFF", b"+OK\r\n")
         require_equal(flags(), b"e")
+
+
+HERE = b"*2\r\n:1\r\n:0\r\n"
+NOWHERE = b"*2\r\n:0\r\n:0\r\n"
+NO_JOURNAL = (b"-ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.\r\n")
+
+
+def test_waitaof_without_a_journal(options):
+    """WAITAOF: what is wrong is told; without a journal nothing is acknowledged."""
+    with options.server({"appendonly": "no"}) as server, server.connect() as connection:
+        expect_all(connection, (
+            ("WAITAOF 2 0 0", b"-ERR value is out of range, value must between 0 and 1\r\n"),
+            ("WAITAOF x 0 0", b"-ERR value is not an integer or out of range\r\n"),
+            ("WAITAOF 0 -1 0", b"-ERR value is out of range, must be positive\r\n"),
+            ("WAITAOF 0 x 0", b"-ERR value is out of range, must be positive\r\n"),
+            ("WAITAOF 0 0 x", b"-ERR timeout is not an integer or out of range\r\n"),
+            ("WAITAOF 0 0 -1", b"-ERR timeout is negative\r\n"),
+            ("WAITAOF 0 0", b"-ERR wrong number of arguments for 'waitaof' command\r\n"),
+            ("WAITAOF 1 0 0", NO_JOURNAL),
+            ("SET k v", b"+OK\r\n"),
+            ("WAITAOF 0 0 0", NOWHERE),
+            ("WAITAOF 0 1 50", NOWHERE)))
+
+
+def test_waitaof(options):
+    """WAITAOF has the journal synced at once, in every mode of appendfsync."""
+    for mode in "always", "everysec", "no":
+        directives = {"appendonly": "yes", "appendfsync": mode}
+        with options.server(directives) as server, server.connect() as connection:
+            syncs = int(info(connection)["sluice_journal_syncs"])
+            began = time.monotonic()
+            for number in range(20):
+                connection.send("SET", "k", str(number))
+                connection.send("WAITAOF", "1", "0", "0")
+                require_equal(connection.read_reply().raw, b"+OK\r\n")
+                require_equal(connection.read_reply().raw, HERE, mode)
+            require(time.monotonic() - began < 8, f"{mode}: each has waited for the clock")
+            require(int(info(connection)["sluice_journal_syncs"]) - syncs >= 20, mode)
+            # Nobody else waits for replicas that never come; in a transaction nobody waits.
+            began = time.monotonic()
+            expect_all(connection, (("SET k x", b"+OK\r\n"), ("WAITAOF 0 1 300", HERE),
+                                    ("WAITAOF 1 1 300", HERE)))
+            require(time.monotonic() - began >= 0.6, "the time-out")
+            expect_all(connection, (
+                ("MULTI", b"+OK\r\n"), ("WAITAOF 1 1 0", b"+QUEUED\r\n"),
+                ("SET k y", b"+QUEUED\r\n"), ("WAITAOF 1 0 0", b"+QUEUED\r\n"),
+                ("EXEC", b"*3\r\n" + HERE + b"+OK\r\n" + NOWHERE)))
+            connection.call("DEL", "k")
+            require_equal(connection.call("WAITAOF", "1", "0", "0").raw, HERE)
+            require_equal(connection.call("WAITAOF", "1", "0", "0").raw, HERE, "twice")
+            connection.send("WAITAOF", "0", "1", "0")
+            with server.connect() as other:
+                wait_until(lambda: info(other)["blocked_clients"] == "1", what="it waits")
+                other.call("CONFIG", "SET", "appendonly", "no")
+                expect(other, "WAITAOF 1 0 0", NO_JOURNAL)
+
+
+def test_waitaof_on_a_slow_disk(options):
+    """Who waits in WAITAOF holds nobody, and hears after its time-out that nothing is there."""
+    with slow_disk() as environment:
+        directives = {"appendonly": "yes", "appendfsync": "no"}
+        with options.server(directives, environment=environment) as server:
+            with server.connect(30) as connection, server.connect(30) as other:
+                connection.call("SET", "k", "v")
+                began = time.monotonic()
+                connection.send("WAITAOF", "1", "0", "0")
+                wait_until(lambda: info(other)["blocked_clients"] == "1", what="it waits")
+                for number in range(20):
+                    other.call("SET", f"k{number}", "v")
+                require(time.monotonic() - began < SYNC_S / 2, "others are answered meanwhile")
+                require_equal(connection.read_reply().raw, HERE)
+                require(time.monotonic() - began >= SYNC_S * 0.9, "it has waited for the sync")
+                connection.call("SET", "k", "w")
+                expect(connection, "WAITAOF 1 0 20", NOWHERE)
 
 
 def test_client_sizes(options):

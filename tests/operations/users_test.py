@@ -96,7 +96,7 @@ def every_name(connection):
 
 def test_rules_may_name_every_command_of_redis(options):
     """Rules with any command of Redis are taken and shown as there; categories hold the same."""
-    own = re.compile(r"q\..*|client\|(setinfo|no-touch)|delifeq")
+    own = re.compile(r"q\..*|client\|(setinfo|no-touch)|delifeq|waitaof")
     reference, tested = both(options, {})
     with reference, tested, reference.connect() as theirs, tested.connect() as ours:
         def same(*words):

@@ -125,6 +125,63 @@ TEST_CASE("everysec: units that nobody flushes become durable all the same") {
   CHECK(eventually([&] { return store->journal().durable_lsn() == 1; }));
 }
 
+TEST_CASE("in every mode a sync that is asked for comes at once, and answers who has asked") {
+  for (const SyncMode mode : {SyncMode::kAlways, SyncMode::kEverySecond, SyncMode::kNever}) {
+    TempDirectory directory;
+    StoreOptions options = store_options(directory.path(), mode);
+    options.journal.sync_interval = std::chrono::hours(1);
+    auto store = open_store(options);
+    GroupCommitJournal& journal = store->journal();
+    MapEngine engine(&journal);
+    std::atomic<int> answered{0};
+    for (int i = 1; i <= 20; ++i) {
+      const Lsn lsn = engine.set(1, static_cast<uint64_t>(i));
+      std::atomic<Lsn> synced_when_told{0};
+      journal.when_synced([&](bool synced) {
+        if (synced) synced_when_told = journal.synced_lsn();
+        ++answered;
+      });
+      REQUIRE(eventually([&] { return answered == i; }));
+      CHECK(synced_when_told >= lsn);
+    }
+    CHECK(journal.is_synced());
+    journal.when_synced([&](bool synced) { answered += synced ? 100 : 0; });
+    CHECK(answered == 120);
+  }
+}
+
+TEST_CASE("a sync counts when a checkpoint has made the journal count, and never when detached") {
+  TempDirectory directory;
+  StoreOptions options = store_options(directory.path(), SyncMode::kEverySecond);
+  options.journal.attached = false;
+  auto store = open_store(options);
+  GroupCommitJournal& journal = store->journal();
+  MapEngine engine(&journal);
+  engine.set(1, 1);
+  std::atomic<int> refused{0};
+  std::atomic<int> synced{0};
+  const auto count = [&](bool is_synced) { ++(is_synced ? synced : refused); };
+  journal.when_synced(count);
+  CHECK(refused == 1);
+  journal.attach();
+  engine.set(1, 2);
+  journal.when_synced(count);
+  REQUIRE(eventually([&] { return journal.synced_lsn() == 2; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(250));
+  CHECK(synced == 0);
+  journal.begin_checkpoint();
+  const std::optional<Lsn> end = journal.finish_walk();
+  REQUIRE(end == 2);
+  journal.end_checkpoint(end);
+  CHECK(eventually([&] { return synced == 1; }));
+  journal.detach();
+  journal.attach();
+  engine.set(1, 3);
+  journal.when_synced(count);
+  journal.detach();
+  CHECK(eventually([&] { return refused == 2; }));
+}
+
 TEST_CASE("flushes from several threads each cover what their thread appended") {
   TempDirectory directory;
   auto store = open_store(store_options(directory.path(), SyncMode::kEverySecond));
