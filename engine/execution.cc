@@ -413,6 +413,17 @@ bool Execution::put_entry(int number, OwnedEntry entry) {
   return old == nullptr;
 }
 
+bool Execution::lock_if_type(int number, Bytes name, Type type) {
+  if (busy()) return true;
+  // The request must not be the one that ends the hold.
+  if (held_requests_ >= kMaxHeldRequests) end_hold();
+  const KeyRef key(name);
+  lock(kAllShards);
+  begin_unit();
+  const Entry* entry = Database(engine_.shard(key.shard), number, unit_).find(key);
+  return entry != nullptr && entry->type() == type;
+}
+
 void Execution::begin_unit() {
   unit_.times = times_;
   unit_.recording = engine_.journal() != nullptr;

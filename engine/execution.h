@@ -58,6 +58,10 @@ class Execution {
   // durable lsn has reached the result.
   Lsn finish();
 
+  // Whether a key holds a value of this type. A request that is executed before finish() finds it
+  // so: every shard stays locked. True where a script keeps them, and the request will be refused.
+  bool lock_if_type(int database, Bytes name, Type type);
+
   // Runs another command inside this one, under the locks that are held: EXEC, scripts, waiters.
   // The shards of its keys must be locked. Checks of arity and rights are the caller's (check()).
   void run_nested(Client& client, const Command& command, std::span<const Bytes> args,

@@ -52,7 +52,17 @@ void EngineClient::speak_for(std::shared_ptr<User> user, int database) {
   client_->database = database;
 }
 
-RespValue EngineClient::execute(std::span<const Bytes> arguments) {
+// The pause may be shortened, or made longer: the hint is what it is now.
+RespValue EngineClient::refuse_paused() const {
+  const int64_t left_ms = thread_.engine().pause.end_ms() - thread_.times().steady_ms;
+  const std::string refusal =
+      "-BUSY reason=client_pause retry_after_ms=" + std::to_string(std::max<int64_t>(left_ms, 1)) +
+      "\r\n";
+  Bytes bytes = refusal;
+  return parse_resp_value(bytes);
+}
+
+RespValue EngineClient::execute(std::span<const Bytes> arguments, const Condition* condition) {
   CHECK(!closed_ && client_->waiter == nullptr);
   Execution& execution = thread_.execution();
   thread_.read_clock();
@@ -60,12 +70,16 @@ RespValue EngineClient::execute(std::span<const Bytes> arguments) {
   // Nobody waits here for the end of a pause: who asks again later is served.
   const Request request(arguments);
   if (thread_.engine().pause.end_ms() != 0 && execution.must_wait(*client_, request)) {
-    Bytes refusal = "-BUSY Clients are paused (CLIENT PAUSE)\r\n";
-    return parse_resp_value(refusal);
+    return refuse_paused();
   }
   ByteBuffer out;
   RespReply reply(out, client_->protocol);
-  execution.execute(*client_, request, reply);
+  if (condition != nullptr &&
+      !execution.lock_if_type(client_->database, condition->key, condition->type)) {
+    reply.null();
+  } else {
+    execution.execute(*client_, request, reply);
+  }
   const Lsn gate = execution.finish();
   gate_ = std::max(gate_, gate);
   // Also for changes that nobody waits for: somebody has to hand them to the journal's writer.
@@ -78,6 +92,13 @@ RespValue EngineClient::execute(std::span<const Bytes> arguments) {
 
 RespValue EngineClient::run(std::span<const Bytes> arguments) {
   RespValue reply = execute(arguments);
+  CHECK(client_->waiter == nullptr);
+  return reply;
+}
+
+RespValue EngineClient::run_if(Type type, Bytes key, std::span<const Bytes> arguments) {
+  const Condition condition{key, type};
+  RespValue reply = execute(arguments, &condition);
   CHECK(client_->waiter == nullptr);
   return reply;
 }

@@ -16,6 +16,7 @@
 #include <string>
 
 #include "engine/client.h"
+#include "engine/keyspace/entry.h"
 #include "net/asio_types.h"
 #include "net/resp_value.h"
 
@@ -37,6 +38,8 @@ class EngineClient {
 
   // Runs a command that does not block. REQUIRES: the data is loaded, nothing waits.
   RespValue run(std::span<const Bytes> arguments);
+  // The same if the key holds a value of this type at that moment; else the reply is null.
+  RespValue run_if(Type type, Bytes key, std::span<const Bytes> arguments);
   // Runs one that may: `then` gets the reply, at once or later, null when the time of the command
   // is over. Not called after close().
   void run_waiting(std::span<const Bytes> arguments, Then then);
@@ -58,7 +61,13 @@ class EngineClient {
  private:
   class Port;
 
-  RespValue execute(std::span<const Bytes> arguments);
+  // What it takes for the command to run at all.
+  struct Condition {
+    Bytes key;
+    Type type;
+  };
+  RespValue execute(std::span<const Bytes> arguments, const Condition* condition = nullptr);
+  RespValue refuse_paused() const;
   void begin_waiting();
   void on_timeout();
   void take_reply(Bytes bytes, Lsn gate);

@@ -76,6 +76,7 @@ Server::Server(Config& config)
       started_ms_(wall_ms()),
       started_steady_ms_(IoThread::steady_ms()) {
   state_.engine = engine_.get();
+  state_.listener = &listener_;
   state_.started_ms = started_ms_;
   state_.wake_timer = [this] { due_timer_->wake(); };
 }

@@ -63,10 +63,14 @@ struct OtlpCounters {
   std::atomic<uint64_t> skipped{0};
 };
 
+class Listener;
+
 struct ServerState {
   Engine* engine = nullptr;
   // Null: no port speaks TLS.
   TlsService* tls = nullptr;
+  // Of the Redis protocol, without TLS; for who tells its port.
+  const Listener* listener = nullptr;
   // When the process began, in unix time.
   int64_t started_ms = 0;
   // Null where nothing is kept, and until recovery is through.

@@ -158,7 +158,9 @@ const Command kRows[] = {
      .complexity = "O(1) for each line of the answer.",
      .summary = "Shows how many jobs a queue has in each state, what became of them, and how long "
                 "they took.",
-     .syntax = "queue [GROUP group | BY <PRI | GROUP | TAG name | WORKER>] [WINDOW milliseconds]"},
+     .syntax =
+         "queue [GROUP group | BY <PRI | GROUP | KEY | TAG name | WORKER> [CURSOR cursor] [COUNT "
+         "count]] [WINDOW milliseconds]"},
     {.name = "q.events",
      .arity = -3,
      .flags = kReadonly | kBlocking,

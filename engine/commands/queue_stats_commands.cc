@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/numbers.h"
 #include "engine/commands/queue_adopted.h"
 #include "engine/commands/queue_args.h"
 #include "engine/commands/queue_reply.h"
@@ -17,8 +18,14 @@ namespace {
 
 constexpr int64_t kMinWindowMs = 1000;
 constexpr int64_t kMaxWindowMs = RecentCount::kSeconds * 1000;
-// BY GROUP shows so many, the rest as one line named QueueStats::kRestName.
-constexpr size_t kShownGroups = 1000;
+// BY GROUP and BY KEY show so many, the rest as one line named QueueStats::kRestName.
+constexpr size_t kShownLines = 1000;
+// Of a page.
+constexpr int64_t kUsualCount = 100;
+constexpr int64_t kMaxCount = 1000;
+// Where the lines stand in the order of their names a cursor is this and the last name; "0" is the
+// beginning, and the end.
+constexpr char kNameMark = '=';
 
 // A map whose size is known at its end.
 class MapReply {
@@ -59,9 +66,13 @@ struct Gauges {
 };
 
 struct StatsRequest {
-  enum class By : uint8_t { kQueue, kOneGroup, kPri, kGroup, kTag, kWorker } by = By::kQueue;
+  enum class By : uint8_t { kQueue, kOneGroup, kPri, kGroup, kKey, kTag, kWorker } by = By::kQueue;
   Bytes name;  // of the group, or of the tag
   int64_t window_ms = kMaxWindowMs;
+  std::optional<Bytes> cursor;  // page by page
+  std::optional<int64_t> count;
+
+  size_t lines() const { return static_cast<size_t>(count.value_or(kUsualCount)); }
 };
 
 // The values of BY: one word, and for TAG the name behind it.
@@ -72,6 +83,8 @@ void parse_by(OptionReader& options, StatsRequest& request) {
     request.by = By::kPri;
   } else if (equals_ignore_case(word, "GROUP")) {
     request.by = By::kGroup;
+  } else if (equals_ignore_case(word, "KEY")) {
+    request.by = By::kKey;
   } else if (equals_ignore_case(word, "WORKER")) {
     request.by = By::kWorker;
   } else if (!equals_ignore_case(word, "TAG")) {
@@ -93,11 +106,19 @@ bool parse_stats(Call& call, StatsRequest& request) {
       request.name = options.name().value_or(Bytes());
     } else if (request.by == By::kQueue && options.is("BY", 1)) {
       parse_by(options, request);
+    } else if (options.is("CURSOR", 1)) {
+      request.cursor = options.value();
+    } else if (options.is("COUNT", 1)) {
+      request.count = options.integer(1, kMaxCount);
     } else {
       options.unknown();
     }
   }
-  return !options.failed();
+  if (options.failed()) return false;
+  const bool has_lines = request.by != By::kQueue && request.by != By::kOneGroup;
+  if ((request.cursor && has_lines) || (!request.cursor && !request.count)) return true;
+  call.reply.error(errors::kSyntax);
+  return false;
 }
 
 // --- Parts of lines ---
@@ -301,7 +322,13 @@ void reply_queue_line(Call& call, const KeyRef& key, const Queue& queue, int64_t
   if (queue.adopted != nullptr) put_adopted(call, map, queue);
 }
 
-void reply_by_priority(Call& call, const Queue& queue) {
+// Bands are few: with a cursor they come in one page.
+void reply_by_priority(Call& call, const Queue& queue, const StatsRequest& request) {
+  if (request.cursor && *request.cursor != "0") return call.reply.error("ERR invalid cursor");
+  if (request.cursor) {
+    call.reply.array(2);
+    call.reply.bulk("0");
+  }
   const int64_t now_ms = std::max(queue.queue_ms, call.unit.times.queue_ms);
   static const StatsLine none;
   std::vector<BandCount> bands = count(call, queue, now_ms).bands;
@@ -346,20 +373,82 @@ void reply_one_group(Call& call, const Queue& queue, Bytes name) {
   reply_group_line(call, {0, 0, 0, 0, 0}, limiter);
 }
 
-// The groups with the most jobs. Finding them takes a look at every group.
-void reply_by_group(Call& call, const Queue& queue) {
+// --- Pages ---
+
+// A step through a hash map, with SCAN's guarantee: `put` writes the line of each that is `shown`.
+template <class Node, class Traits, class Shown, class Put>
+void reply_scanned(Call& call, const StatsRequest& page, const SplitMap<Node, Traits>& map,
+                   Shown shown, Put put) {
+  const auto cursor = parse_i64(*page.cursor);
+  if (!cursor || *cursor < 0) return call.reply.error("ERR invalid cursor");
+  // The cursor comes before the lines in the reply, and behind them in time.
+  std::vector<const Node*> nodes;
+  const uint64_t next =
+      map.scan(static_cast<uint64_t>(*cursor), page.lines(), [&](const Node* node) {
+        if (shown(*node)) nodes.push_back(node);
+      });
+  call.reply.array(2);
+  call.reply.bulk(std::to_string(next));
+  MapReply lines(call.reply);
+  for (const Node* node : nodes) {
+    lines.name(node->name);
+    put(*node);
+  }
+}
+
+// The same through a map in the order of names; `map` may be null. It stops behind so many names,
+// whether they are shown or not.
+template <class Map, class Shown, class Put>
+void reply_in_order(Call& call, const StatsRequest& page, const Map* map, Shown shown, Put put) {
+  static const Map none;
+  if (map == nullptr) map = &none;
+  const Bytes cursor = *page.cursor;
+  const bool begins = cursor == "0";
+  if (!begins && !cursor.starts_with(kNameMark)) return call.reply.error("ERR invalid cursor");
+  const auto first = begins ? map->begin() : map->upper_bound(cursor.substr(1));
+  auto end = first;
+  std::string last;
+  for (size_t i = 0; i < page.lines() && end != map->end(); ++i) last = (end++)->first;
+  call.reply.array(2);
+  call.reply.bulk(end == map->end() ? "0" : kNameMark + last);
+  MapReply lines(call.reply);
+  for (auto at = first; at != end; ++at) {
+    if (!shown(at->second)) continue;
+    lines.name(at->first);
+    put(at->second);
+  }
+}
+
+// Those that stand first in this order, and how many they are. Finding them takes a look at all.
+template <class Node, class Larger>
+size_t put_first(std::vector<const Node*>& nodes, Larger larger) {
+  const size_t shown = std::min(nodes.size(), kShownLines);
+  std::partial_sort(nodes.begin(), nodes.begin() + static_cast<ptrdiff_t>(shown), nodes.end(),
+                    larger);
+  return shown;
+}
+
+bool is_shown(const Group& group) { return !group.idle(); }
+bool is_shown(const Key& key) { return !key.sets.empty() || key.limiter.used != 0; }
+bool is_shown(const Worker& worker) { return !worker.active.empty(); }
+
+// The groups with the most jobs.
+void reply_by_group(Call& call, const Queue& queue, const StatsRequest& request) {
+  if (request.cursor) {
+    return reply_scanned(
+        call, request, queue.lanes.groups(), [](const Group& group) { return is_shown(group); },
+        [&](const Group& group) { reply_group_line(call, gauges_of(group), group.limiter); });
+  }
   std::vector<const Group*> groups;
   queue.lanes.groups().for_each([&](const Group* group) {
-    if (!group->idle()) groups.push_back(group);
+    if (is_shown(*group)) groups.push_back(group);
   });
-  const auto larger = [](const Group* a, const Group* b) {
+  const size_t shown = put_first(groups, [](const Group* a, const Group* b) {
     const uint64_t size_a = a->waiting + a->active;
     const uint64_t size_b = b->waiting + b->active;
     return size_a != size_b ? size_a > size_b : a->name < b->name;
-  };
-  const size_t shown = std::min(groups.size(), kShownGroups);
+  });
   const auto end = groups.begin() + static_cast<ptrdiff_t>(shown);
-  std::partial_sort(groups.begin(), end, groups.end(), larger);
   MapReply map(call.reply);
   for (auto at = groups.begin(); at != end; ++at) {
     map.name((*at)->name);
@@ -380,33 +469,86 @@ void reply_by_group(Call& call, const Queue& queue) {
   reply_group_line(call, rest, slots);
 }
 
-void reply_by_tag(Call& call, const Queue& queue, Bytes name) {
+void reply_key_line(Call& call, const Limiter& limiter) {
+  MapReply line(call.reply);
+  put_slots(call.reply, line, limiter);
+}
+
+// The keys with the most slots in use. How many jobs carry one is not counted.
+void reply_by_key(Call& call, const Queue& queue, const StatsRequest& request) {
+  if (request.cursor) {
+    return reply_scanned(
+        call, request, queue.lanes.keys(), [](const Key& key) { return is_shown(key); },
+        [&](const Key& key) { reply_key_line(call, key.limiter); });
+  }
+  std::vector<const Key*> keys;
+  queue.lanes.keys().for_each([&](const Key* key) {
+    if (is_shown(*key)) keys.push_back(key);
+  });
+  const size_t shown = put_first(keys, [](const Key* a, const Key* b) {
+    return a->limiter.used != b->limiter.used ? a->limiter.used > b->limiter.used
+                                              : a->name < b->name;
+  });
   MapReply map(call.reply);
-  const TagValues* values = queue.stats.tag_values(name);
+  Limiter rest;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (i >= shown) {
+      rest.used += keys[i]->limiter.used;
+      continue;
+    }
+    map.name(keys[i]->name);
+    reply_key_line(call, keys[i]->limiter);
+  }
+  if (shown == keys.size()) return;
+  map.name(QueueStats::kRestName);
+  reply_key_line(call, rest);
+}
+
+void reply_tag_line(Call& call, const TagLine& stats) {
+  MapReply line(call.reply);
+  put_gauges(line, {stats.pending, stats.active, {}, {}, {}});
+  put_totals(line, stats.totals);
+  put_distributions(call.reply, line, stats);
+}
+
+void reply_by_tag(Call& call, const Queue& queue, const StatsRequest& request) {
+  const TagValues* values = queue.stats.tag_values(request.name);
+  if (request.cursor) {
+    return reply_in_order(
+        call, request, values, [](const TagLine&) { return true; },
+        [&](const TagLine& stats) { reply_tag_line(call, stats); });
+  }
+  MapReply map(call.reply);
   if (values == nullptr) return;
   for (const auto& [value, stats] : *values) {
     map.name(value);
-    MapReply line(call.reply);
-    put_gauges(line, {stats.pending, stats.active, {}, {}, {}});
-    put_totals(line, stats.totals);
-    put_distributions(call.reply, line, stats);
+    reply_tag_line(call, stats);
   }
 }
 
-// Workers that hold leases. Those of pops that named none are not among them.
-void reply_by_worker(Call& call, const Queue& queue) {
+void reply_worker_line(Call& call, const Queue& queue, const Worker& worker) {
   const int64_t now_ms = std::max(queue.queue_ms, call.unit.times.queue_ms);
+  MapReply line(call.reply);
+  line.count("active", worker.active.size());
+  int64_t oldest = 0;
+  for (const Job* job : worker.active) {
+    oldest = std::max(oldest, now_ms - job->run()->started_ms);
+  }
+  line.integer("oldest_run_ms", oldest);
+}
+
+// Workers that hold leases. Those of pops that named none are not among them.
+void reply_by_worker(Call& call, const Queue& queue, const StatsRequest& request) {
+  if (request.cursor) {
+    return reply_in_order(
+        call, request, &queue.workers(), [](const auto& worker) { return is_shown(*worker); },
+        [&](const auto& worker) { reply_worker_line(call, queue, *worker); });
+  }
   MapReply map(call.reply);
   for (const auto& [name, worker] : queue.workers()) {
-    if (worker->active.empty()) continue;
+    if (!is_shown(*worker)) continue;
     map.name(name);
-    MapReply line(call.reply);
-    line.count("active", worker->active.size());
-    int64_t oldest = 0;
-    for (const Job* job : worker->active) {
-      oldest = std::max(oldest, now_ms - job->run()->started_ms);
-    }
-    line.integer("oldest_run_ms", oldest);
+    reply_worker_line(call, queue, *worker);
   }
 }
 
@@ -428,13 +570,15 @@ void q_stats_command(Call& call) {
     case By::kOneGroup:
       return reply_one_group(call, queue, request.name);
     case By::kPri:
-      return reply_by_priority(call, queue);
+      return reply_by_priority(call, queue, request);
     case By::kGroup:
-      return reply_by_group(call, queue);
+      return reply_by_group(call, queue, request);
+    case By::kKey:
+      return reply_by_key(call, queue, request);
     case By::kTag:
-      return reply_by_tag(call, queue, request.name);
+      return reply_by_tag(call, queue, request);
     case By::kWorker:
-      return reply_by_worker(call, queue);
+      return reply_by_worker(call, queue, request);
   }
 }
 

@@ -133,6 +133,16 @@ bool takes_band(Bytes field) {
          equals_ignore_case(field, "order") || equals_ignore_case(field, "reserve");
 }
 
+std::string advice_text(const FieldAdvice& advice) {
+  std::string text = advice.detail;
+  if (!advice.nearest.empty()) text += "; did you mean " + advice.nearest + "?";
+  const bool unnamed = advice.detail.find(" takes ") == std::string::npos;
+  if (unnamed && !advice.allowed.empty()) {
+    text += std::string(advice.nearest.empty() ? ";" : "") + " It takes " + listed(advice.allowed);
+  }
+  return text;
+}
+
 std::vector<std::string> split_words(Bytes words) {
   std::vector<std::string> split;
   while (!words.empty()) {

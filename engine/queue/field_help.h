@@ -33,6 +33,8 @@ struct FieldAdvice {
 // empty where the field takes no band.
 FieldAdvice advise(Bytes field, std::span<const std::string> command,
                    std::span<const std::string> bands);
+// All of it in one sentence, without its full stop.
+std::string advice_text(const FieldAdvice& advice);
 // Whether advise() wants the bands.
 bool takes_band(Bytes field);
 

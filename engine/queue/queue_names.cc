@@ -107,18 +107,42 @@ QueueBuckets queue_buckets(Engine& engine, const QueueName& queue,
   return buckets;
 }
 
+void GroupCount::add(const GroupCount& other) {
+  pending += other.pending;
+  active += other.active;
+  delayed += other.delayed;
+  blocked += other.blocked;
+  waiting += other.waiting;
+  slots += other.slots;
+}
+
+void LargestGroups::leave_out(const GroupCount& count) {
+  if (!rest_) rest_.emplace();
+  rest_->add(count);
+}
+
 // Only the few best are kept in order while all pass by: sorting them all would take longer than
 // the look.
 void LargestGroups::keep(const Group& group) {
   const auto larger = [](const GroupCount& a, const GroupCount& b) {
-    return a.jobs != b.jobs ? a.jobs > b.jobs : a.name < b.name;
+    return a.jobs() != b.jobs() ? a.jobs() > b.jobs() : a.name < b.name;
   };
-  const uint64_t jobs = group.waiting + group.active;
-  if (group.idle() || (best_.size() == limit_ && jobs < best_.back().jobs)) return;
-  GroupCount count = {group.name, group.pending, group.active, jobs};
+  if (group.idle()) return;
+  GroupCount count = {{},
+                      group.pending,
+                      group.active,
+                      group.delayed,
+                      group.blocked,
+                      group.waiting,
+                      group.limiter.used,
+                      group.limiter.max_active};
+  if (best_.size() == limit_ && count.jobs() < best_.back().jobs()) return leave_out(count);
+  count.name = group.name;
   const auto place = std::upper_bound(best_.begin(), best_.end(), count, larger);
   best_.insert(place, std::move(count));
-  if (best_.size() > limit_) best_.pop_back();
+  if (best_.size() <= limit_) return;
+  leave_out(best_.back());
+  best_.pop_back();
 }
 
 bool LargestGroups::go_on(Engine& engine) {

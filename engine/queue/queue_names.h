@@ -68,7 +68,15 @@ struct GroupCount {
   std::string name;
   uint64_t pending = 0;
   uint64_t active = 0;
-  uint64_t jobs = 0;  // those that wait, in whatever state, and the active ones
+  uint64_t delayed = 0;
+  uint64_t blocked = 0;
+  uint64_t waiting = 0;  // in whatever state
+  uint64_t slots = 0;    // in use
+  uint64_t max_active = 0;
+
+  uint64_t jobs() const { return waiting + active; }
+  // Sums but of the cap.
+  void add(const GroupCount& other);
 };
 
 // Finds the groups of a queue with the most jobs. It looks at every group, a part of them at a
@@ -81,16 +89,20 @@ class LargestGroups {
   bool go_on(Engine& engine);
   // The at most `limit` largest so far, the largest first, each as it was when it was looked at.
   const std::vector<GroupCount>& groups() const { return best_; }
+  // The others together. Nothing: there are none.
+  const std::optional<GroupCount>& rest() const { return rest_; }
   // They tell of nothing later than this.
   Lsn gate() const { return gate_; }
 
  private:
   void keep(const Group& group);
+  void leave_out(const GroupCount& count);
 
   const QueueName queue_;
   const size_t limit_;
   uint64_t cursor_ = 0;
   std::vector<GroupCount> best_;
+  std::optional<GroupCount> rest_;
   Lsn gate_ = 0;
 };
 

@@ -116,7 +116,10 @@ void list_executions(Exchange& exchange) {
   Words selector;
   if (const auto status = query.text("status")) {
     const Words states = states_of(*status);
-    if (states.empty()) query.fail("status", "is unknown");
+    if (states.empty()) {
+      query.fail("status", *status,
+                 {"queued", "running", "completed", "failed", "cancelled", "timeout"});
+    }
     for (const std::string& state : states) selector.insert(selector.end(), {"STATE", state});
   }
   query.options({{"priority", "PRI"}}, selector);
@@ -313,7 +316,7 @@ void move_grading_job(Exchange& exchange) {
   if (!key) body.fail("jobKey", "must be there");
   const auto action = body.bytes("moveAction");
   if (!action || (*action != "release" && *action != "delay")) {
-    body.fail("moveAction", "must be release or delay");
+    body.fail("moveAction", action.value_or(""), {"release", "delay"});
   }
   if (query.failed() || body.failed()) return;
   const std::string& queue = exchange.service().aliases().grading;

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "engine/base/durations.h"
 #include "engine/base/glob_literal.h"
 #include "engine/base/numbers.h"
 #include "engine/engine.h"
+#include "engine/queue/field_help.h"
 #include "engine/queue/job_id.h"
 #include "net/http/http_service.h"
 
@@ -26,6 +28,62 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+// What stands in place of a number of milliseconds.
+std::string plain_duration(const std::string& text) {
+  const auto ms = parse_duration_ms(text);
+  return ms ? std::to_string(*ms) : text;
+}
+
+std::string range_text(const char* what, int64_t low, int64_t high) {
+  const std::string text = "must be " + std::string(what);
+  // The command has bounds of its own.
+  if (low == INT64_MIN) return text;
+  return text + " from " + std::to_string(low) + " to " + std::to_string(high);
+}
+
+constexpr const char* kDurationForm = "milliseconds, or a text with units (250ms, 5s, 1h30m)";
+
+std::optional<int64_t> integer_of(const json& value) {
+  const bool fits = value.is_number_integer() &&
+                    !(value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX);
+  return fits ? std::optional(value.get<int64_t>()) : std::nullopt;
+}
+
+BadField wrong_word(Bytes field, Bytes given, std::vector<std::string> allowed) {
+  BadField bad{std::string(field), "must be " + listed(allowed)};
+  bad.nearest = nearest_word(given, allowed);
+  if (!bad.nearest.empty()) bad.why += "; did you mean " + bad.nearest + "?";
+  bad.allowed = std::move(allowed);
+  return bad;
+}
+
+// The name of a member or parameter that nobody has asked for.
+BadField unknown_name(const std::string& name, const std::vector<std::string>& asked_for) {
+  BadField bad{name, "is unknown here"};
+  for (const std::string& each : asked_for) {
+    if (!each.ends_with(kBase64) && !contains(bad.allowed, each)) bad.allowed.push_back(each);
+  }
+  bad.nearest = nearest_word(name, bad.allowed);
+  if (!bad.nearest.empty()) bad.why += "; did you mean " + bad.nearest + "?";
+  return bad;
+}
+
+// What the commands say of it with as many words as sluice has.
+BadField explain(Exchange& exchange, Bytes error) {
+  constexpr Bytes kHint = "field=";
+  const size_t at = error.find(kHint);
+  const Bytes rest = error.substr(std::min(at, error.size() - kHint.size()) + kHint.size());
+  const std::string field = percent_decode(rest.substr(0, rest.find(' '))).value_or("");
+  const Words command = exchange.refused();
+  std::vector<std::string> bands;
+  if (takes_band(field) && command.size() > 1) {
+    const RespValue reply = exchange.run({"Q.CONFIG", command[1], "GET", "bands"});
+    if (reply.is_map()) bands = band_names(reply.at("bands").text);
+  }
+  FieldAdvice advice = advise(field, command, bands);
+  return {field, advice_text(advice), std::move(advice.allowed), std::move(advice.nearest)};
+}
+
 }  // namespace
 
 void respond_json(Exchange& exchange, const json& value, unsigned status) {
@@ -41,22 +99,32 @@ void JsonList::add(const json& element) {
 }
 
 void JsonList::respond(Exchange& exchange, const json& cursor) {
+  respond_behind(exchange, "{\"cursor\":" + dump_json(cursor) + ",");
+}
+
+void JsonList::respond(Exchange& exchange) { respond_behind(exchange, "{"); }
+
+void JsonList::respond_behind(Exchange& exchange, const std::string& begin) {
   HttpResponse response;
-  response.body.reserve(elements_.size() + 600);
-  response.body.append("{\"cursor\":").append(dump_json(cursor)).append(",\"");
-  response.body.append(member_).append("\":[").append(elements_).append("]}");
+  response.body.reserve(begin.size() + elements_.size() + 64);
+  response.body.append(begin).append("\"").append(member_).append("\":[");
+  response.body.append(elements_).append("]}");
   exchange.respond(std::move(response));
 }
 
 bool respond_error(Exchange& exchange, const RespValue& reply) {
   if (!reply.is_error()) return false;
-  exchange.respond(problem_of_error(reply.text));
+  if (Bytes(reply.text).starts_with("BADFIELD field=")) {
+    respond_bad_field(exchange, explain(exchange, reply.text));
+  } else {
+    exchange.respond(problem_of_error(reply.text));
+  }
   return true;
 }
 
 bool respond_where(Exchange& exchange) {
   if (!equals_ignore_case(exchange.path("id"), kWhereWord)) return false;
-  respond_bad_field(exchange, "id", kNoJobId);
+  respond_bad_field(exchange, {"id", kNoJobId});
   return true;
 }
 
@@ -67,13 +135,15 @@ bool respond_busy(Exchange& exchange) {
   return true;
 }
 
-void respond_bad_field(Exchange& exchange, Bytes field, Bytes why) {
+void respond_bad_field(Exchange& exchange, const BadField& bad) {
   json members = {{"type", "urn:sluice:problem:badfield"},
                   {"title", reason_phrase(422)},
                   {"status", 422},
                   {"code", "BADFIELD"},
-                  {"field", text_to_json(field)},
-                  {"detail", std::string(why)}};
+                  {"field", text_to_json(bad.field)},
+                  {"detail", bad.why}};
+  for (const std::string& word : bad.allowed) members["allowed"].push_back(text_to_json(word));
+  if (!bad.nearest.empty()) members["nearest"] = text_to_json(bad.nearest);
   HttpResponse response;
   response.status = 422;
   response.content_type = "application/problem+json";
@@ -96,15 +166,17 @@ BodyReader::BodyReader(Exchange& exchange, json members)
     : exchange_(exchange), members_(std::move(members)) {}
 
 void BodyReader::fail(Bytes field, Bytes why) {
-  if (bad_field_) return;
-  bad_field_ = field;
-  why_ = why;
+  if (!bad_) bad_ = {std::string(field), std::string(why)};
+}
+
+void BodyReader::fail(Bytes field, Bytes given, std::vector<std::string> allowed) {
+  if (!bad_) bad_ = wrong_word(field, given, std::move(allowed));
 }
 
 const json* BodyReader::take(const std::string& name) {
+  taken_.push_back(name);
   const auto found = members_.find(name);
   if (found == members_.end()) return nullptr;
-  taken_.push_back(name);
   return found->is_null() ? nullptr : &*found;
 }
 
@@ -142,12 +214,19 @@ std::optional<std::string> BodyReader::text(const std::string& name) {
 std::optional<int64_t> BodyReader::integer(const std::string& name, int64_t low, int64_t high) {
   const json* value = take(name);
   if (value == nullptr) return std::nullopt;
-  const bool fits = value->is_number_integer() &&
-                    !(value->is_number_unsigned() && value->get<uint64_t>() > INT64_MAX);
-  if (fits && value->get<int64_t>() >= low && value->get<int64_t>() <= high) {
-    return value->get<int64_t>();
-  }
-  fail(name, "must be an integer from " + std::to_string(low) + " to " + std::to_string(high));
+  const auto number = integer_of(*value);
+  if (number && *number >= low && *number <= high) return number;
+  fail(name, range_text("an integer", low, high));
+  return std::nullopt;
+}
+
+std::optional<int64_t> BodyReader::duration(const std::string& name, int64_t low, int64_t high) {
+  const json* value = take(name);
+  if (value == nullptr) return std::nullopt;
+  const auto ms =
+      value->is_string() ? parse_duration_ms(value->get<std::string>()) : integer_of(*value);
+  if (ms && *ms >= low && *ms <= high) return ms;
+  fail(name, range_text(kDurationForm, low, high));
   return std::nullopt;
 }
 
@@ -173,6 +252,11 @@ void BodyReader::option(const OptionRow& row, Words& words) {
     if (value) put_word(row, std::to_string(*value), words);
     return;
   }
+  if (row.type == OptionType::kDuration) {
+    const auto value = duration(row.name, INT64_MIN, INT64_MAX);
+    if (value) put_word(row, std::to_string(*value), words);
+    return;
+  }
   if (row.type == OptionType::kText || row.type == OptionType::kName) {
     const auto value = bytes(row.name);
     if (value) put_word(row, *value, words);
@@ -193,7 +277,7 @@ void BodyReader::option(const OptionRow& row, Words& words) {
       put_word(row, name, words);
       words.push_back(*text);
     } else if (row.type == OptionType::kPair) {
-      words.push_back(*text);
+      words.push_back(plain_duration(*text));
     } else {
       put_word(row, *text, words);
     }
@@ -214,12 +298,17 @@ Words BodyReader::fields() {
     } else if (value.is_boolean()) {
       words.push_back(value.get<bool>() ? "on" : "off");
     } else if (const auto text = text_of(value)) {
-      words.push_back(*text);
+      words.push_back(with_plain_durations(*text));
     } else {
       fail(name, "must be a plain value");
     }
   }
   return words;
+}
+
+bool BodyReader::knows_all() const {
+  return std::all_of(members_.items().begin(), members_.items().end(),
+                     [&](const auto& member) { return contains(taken_, member.key()); });
 }
 
 bool BodyReader::failed() {
@@ -228,10 +317,10 @@ bool BodyReader::failed() {
     return true;
   }
   for (const auto& [name, value] : members_.items()) {
-    if (!others_allowed_ && !contains(taken_, name)) fail(name, "is unknown here");
+    if (!bad_ && !others_allowed_ && !contains(taken_, name)) bad_ = unknown_name(name, taken_);
   }
-  if (!bad_field_) return false;
-  respond_bad_field(exchange_, *bad_field_, why_);
+  if (!bad_) return false;
+  respond_bad_field(exchange_, *bad_);
   return true;
 }
 
@@ -242,9 +331,11 @@ QueryReader::QueryReader(Exchange& exchange) : exchange_(exchange) {
 }
 
 void QueryReader::fail(Bytes field, Bytes why) {
-  if (bad_field_) return;
-  bad_field_ = field;
-  why_ = why;
+  if (!bad_) bad_ = {std::string(field), std::string(why)};
+}
+
+void QueryReader::fail(Bytes field, Bytes given, std::vector<std::string> allowed) {
+  if (!bad_) bad_ = wrong_word(field, given, std::move(allowed));
 }
 
 std::optional<std::string> QueryReader::text(const std::string& name) {
@@ -258,7 +349,16 @@ std::optional<int64_t> QueryReader::integer(const std::string& name, int64_t low
   if (!value) return std::nullopt;
   const auto number = parse_i64(*value);
   if (number && *number >= low && *number <= high) return number;
-  fail(name, "must be an integer from " + std::to_string(low) + " to " + std::to_string(high));
+  fail(name, range_text("an integer", low, high));
+  return std::nullopt;
+}
+
+std::optional<int64_t> QueryReader::duration(const std::string& name, int64_t low, int64_t high) {
+  const auto value = text(name);
+  if (!value) return std::nullopt;
+  const auto ms = parse_duration_ms(*value);
+  if (ms && *ms >= low && *ms <= high) return ms;
+  fail(name, range_text(kDurationForm, low, high));
   return std::nullopt;
 }
 
@@ -280,7 +380,7 @@ void QueryReader::options(const std::vector<OptionRow>& rows, Words& words) {
         put_word(row, value.substr(0, equals), words);
         words.push_back(equals == std::string::npos ? "" : value.substr(equals + 1));
       } else {
-        put_word(row, value, words);
+        put_word(row, row.type == OptionType::kDuration ? plain_duration(value) : value, words);
       }
     }
   }
@@ -288,10 +388,10 @@ void QueryReader::options(const std::vector<OptionRow>& rows, Words& words) {
 
 bool QueryReader::failed() {
   for (const auto& [name, value] : exchange_.request().query) {
-    if (!contains(taken_, name)) fail(name, "is unknown here");
+    if (!bad_ && !contains(taken_, name)) bad_ = unknown_name(name, taken_);
   }
-  if (!bad_field_) return false;
-  respond_bad_field(exchange_, *bad_field_, why_);
+  if (!bad_) return false;
+  respond_bad_field(exchange_, *bad_);
   return true;
 }
 
@@ -310,7 +410,7 @@ SelectorWords read_selector_of(Reader& reader) {
                   {"tag", "TAG", OptionType::kTextPairs},
                   {"key", "KEY"},
                   {"worker", "WORKER"},
-                  {"older_ms", "OLDER"}},
+                  {"older_ms", "OLDER", OptionType::kDuration}},
                  others);
   reader.options({{"limit", "LIMIT"}}, selector.limit);
   if (!reader.boolean("all").value_or(false)) return selector;
@@ -334,7 +434,7 @@ std::vector<RouteParameter> with_selector(std::vector<RouteParameter> others) {
       {"tag", "string", "name=value"},
       {"key", "string", "a key that the job carries"},
       {"worker", "string", "who holds the lease"},
-      {"older_ms", "integer", "older than so many milliseconds"},
+      {"older_ms", "duration", "older than this"},
       {"all", "boolean", "true: all jobs, in place of criteria"},
       {"limit", "integer", "at most so many, 1 to 1000"},
   };

@@ -25,29 +25,40 @@ inline constexpr const char* kNoJobId =
 inline constexpr int64_t kMaxWaitMs = 60'000;
 
 void respond_json(Exchange& exchange, const nlohmann::json& value, unsigned status = 200);
-// An answer of one member that is a long array, beside `cursor`: each element becomes text as it
-// comes, so that the answer can be made in several turns.
+// An answer of one member that is a long array, perhaps with `cursor` beside it: each element
+// becomes text as it comes, so that the answer can be made in several turns.
 class JsonList {
  public:
   explicit JsonList(const char* member) : member_(member) {}
 
   void add(const nlohmann::json& element);
   size_t size() const { return size_; }
-  // Once. A cursor of null: that was the end of the list.
+  // One of these, once. A cursor of null: that was the end of the list.
   void respond(Exchange& exchange, const nlohmann::json& cursor);
+  void respond(Exchange& exchange);
 
  private:
+  void respond_behind(Exchange& exchange, const std::string& begin);
+
   const char* member_;
   std::string elements_;
   size_t size_ = 0;
 };
 
-// True, with the problem responded, where the reply is an error.
+// True, with the problem responded, where the reply is an error. It is that of the command that the
+// exchange has run last.
 bool respond_error(Exchange& exchange, const RespValue& reply);
 // The same where a script keeps the shards, of this very thread perhaps: for what locks them
 // itself.
 bool respond_busy(Exchange& exchange);
-void respond_bad_field(Exchange& exchange, Bytes field, Bytes why);
+// What is wrong with a member or a parameter.
+struct BadField {
+  std::string field;
+  std::string why;
+  std::vector<std::string> allowed = {};  // every word that might stand there; empty: others
+  std::string nearest = {};               // of them, where one is near
+};
+void respond_bad_field(Exchange& exchange, const BadField& bad);
 // The id in the path, where a command also takes the word WHERE in its place. True, with the
 // problem responded, where it is that word.
 bool respond_where(Exchange& exchange);
@@ -56,10 +67,11 @@ bool respond_where(Exchange& exchange);
 struct OptionRow {
   enum class Type : uint8_t {
     kInteger,
+    kDuration,  // milliseconds, or a text with units (5s, 1h30m)
     kText,      // also member_base64
     kName,      // the same; the word is the glob that matches it and nothing else
     kTexts,     // an array of strings; a parameter that is repeated
-    kPair,      // an array of two integers: two words
+    kPair,      // an array of two durations: two words
     kTextPairs  // an object of strings; of a parameter name=value, repeated
   };
   const char* name;
@@ -77,6 +89,7 @@ class BodyReader {
   void options(const std::vector<OptionRow>& rows, Words& words);
   // Members that are no options. Nothing: it is not there, or bad.
   std::optional<int64_t> integer(const std::string& name, int64_t low, int64_t high);
+  std::optional<int64_t> duration(const std::string& name, int64_t low, int64_t high);
   std::optional<std::string> bytes(const std::string& name);  // an integer's digits as well
   std::optional<std::string> text(const std::string& name);   // a string of JSON, nothing else
   std::optional<bool> boolean(const std::string& name);
@@ -85,11 +98,15 @@ class BodyReader {
   // Names of members that nobody has asked for are mistakes. True, with the problem responded: it
   // has failed.
   bool failed();
+  // All members have been asked for.
+  bool knows_all() const;
   // Members that nobody asks for are no mistakes: the body is somebody else's as well.
   void allow_others() { others_allowed_ = true; }
   // Fields with any plain value, as the texts that a configuration takes.
   Words fields();
   void fail(Bytes field, Bytes why);
+  // The same where only these words may stand.
+  void fail(Bytes field, Bytes given, std::vector<std::string> allowed);
 
  private:
   BodyReader(Exchange& exchange, nlohmann::json members);
@@ -99,9 +116,8 @@ class BodyReader {
 
   Exchange& exchange_;
   nlohmann::json members_;
-  std::vector<std::string> taken_;
-  std::optional<std::string> bad_field_;
-  std::string why_;
+  std::vector<std::string> taken_;  // what was asked for
+  std::optional<BadField> bad_;
   bool malformed_ = false;
   bool others_allowed_ = false;
 };
@@ -114,16 +130,17 @@ class QueryReader {
 
   void options(const std::vector<OptionRow>& rows, Words& words);
   std::optional<int64_t> integer(const std::string& name, int64_t low, int64_t high);
+  std::optional<int64_t> duration(const std::string& name, int64_t low, int64_t high);
   std::optional<std::string> text(const std::string& name);
   std::optional<bool> boolean(const std::string& name);
   bool failed();
   void fail(Bytes field, Bytes why);
+  void fail(Bytes field, Bytes given, std::vector<std::string> allowed);
 
  private:
   Exchange& exchange_;
   std::vector<std::string> taken_;
-  std::optional<std::string> bad_field_;
-  std::string why_;
+  std::optional<BadField> bad_;
 };
 
 // What a request says of the jobs that it means, as words behind WHERE.

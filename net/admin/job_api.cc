@@ -21,21 +21,21 @@ using OptionType = OptionRow::Type;
 const std::vector<OptionRow>& add_options() {
   static const std::vector<OptionRow> rows = {
       {"pri", "PRI"},
-      {"boost_ms", "BOOST", OptionType::kInteger},
-      {"delay_ms", "DELAY", OptionType::kInteger},
+      {"boost_ms", "BOOST", OptionType::kDuration},
+      {"delay_ms", "DELAY", OptionType::kDuration},
       {"at", "AT", OptionType::kInteger},
       {"group", "GROUP"},
       {"keys", "KEY", OptionType::kTexts},
       {"cost", "COST", OptionType::kInteger},
-      {"ttl_ms", "TTL", OptionType::kInteger},
-      {"lease_ms", "LEASE", OptionType::kInteger},
-      {"max_run_ms", "MAXRUN", OptionType::kInteger},
+      {"ttl_ms", "TTL", OptionType::kDuration},
+      {"lease_ms", "LEASE", OptionType::kDuration},
+      {"max_run_ms", "MAXRUN", OptionType::kDuration},
       {"retry", "RETRY", OptionType::kInteger},
       {"backoff", "BACKOFF", OptionType::kPair},
       {"ifdup", "IFDUP"},
       {"needs", "NEED", OptionType::kTexts},
       {"tags", "TAG", OptionType::kTextPairs},
-      {"max_wait_ms", "MAXWAIT", OptionType::kInteger},
+      {"max_wait_ms", "MAXWAIT", OptionType::kDuration},
   };
   return rows;
 }
@@ -186,7 +186,7 @@ void get_job(Exchange& exchange) {
   QueryReader query(exchange);
   Words words = {"Q.GET", exchange.path("queue"), exchange.path("id")};
   query.options({{"with", "WITH", OptionType::kTexts}}, words);
-  const int64_t wait_ms = query.integer("wait_ms", 0, kMaxWaitMs).value_or(0);
+  const int64_t wait_ms = query.duration("wait_ms", 0, kMaxWaitMs).value_or(0);
   if (query.failed()) return;
   if (wait_ms == 0) return respond_job(exchange, exchange.run(words));
   Words waiting = words;
@@ -208,12 +208,12 @@ void move_job(Exchange& exchange) {
   BodyReader body(exchange);
   Words words = {"Q.MOVE", exchange.path("queue"), exchange.path("id")};
   body.options({{"pri", "PRI"},
-                {"boost_ms", "BOOST", OptionType::kInteger},
-                {"delay_ms", "DELAY", OptionType::kInteger},
+                {"boost_ms", "BOOST", OptionType::kDuration},
+                {"delay_ms", "DELAY", OptionType::kDuration},
                 {"at", "AT", OptionType::kInteger}},
                words);
   if (const auto place = body.bytes("place")) {
-    if (*place != "front" && *place != "back") body.fail("place", "must be front or back");
+    if (*place != "front" && *place != "back") body.fail("place", *place, {"front", "back"});
     words.push_back(*place);
   }
   if (words.size() == 3) body.fail("", "there is nothing to change");
@@ -232,7 +232,7 @@ void cancel_job(Exchange& exchange) {
   QueryReader query(exchange);
   BodyReader body(exchange);
   Words words = {"Q.CANCEL", exchange.path("queue"), exchange.path("id")};
-  body.options({{"reason", "REASON"}, {"grace_ms", "GRACE", OptionType::kInteger}}, words);
+  body.options({{"reason", "REASON"}, {"grace_ms", "GRACE", OptionType::kDuration}}, words);
   if (query.failed() || body.failed()) return;
   const RespValue reply = exchange.run(words);
   if (respond_error(exchange, reply)) return;
@@ -270,7 +270,8 @@ bool read_many(Exchange& exchange, const std::vector<OptionRow>& options, Many& 
   if (!where) body.fail("where", "must be there");
   if (where) {
     many.selector = read_selector(*where);
-    if (!many.selector.means_something()) {
+    // A criterion that was mistyped is told as such.
+    if (!many.selector.means_something() && where->knows_all()) {
       where->fail("where",
                   "takes at least one of state, group, group_glob, pri, tag, key, worker and "
                   "older_ms, or all: true");
@@ -355,7 +356,7 @@ void change_many(Exchange& exchange, const char* command, const std::vector<Opti
 
 void cancel_jobs(Exchange& exchange) {
   change_many(exchange, "Q.CANCEL",
-              {{"reason", "REASON"}, {"grace_ms", "GRACE", OptionType::kInteger}},
+              {{"reason", "REASON"}, {"grace_ms", "GRACE", OptionType::kDuration}},
               {kLiveStates, kLiveStates});
 }
 
@@ -403,7 +404,7 @@ std::vector<Route> job_routes() {
        .handler = get_job,
        .summary = "A job: where it stands, why it waits, how it ended.",
        .parameters = {{"with", "string", "payload or result; may be repeated"},
-                      {"wait_ms", "integer", "wait so long for its end, at most 60000"}},
+                      {"wait_ms", "duration", "wait so long for its end, at most 60000"}},
        .answer = "Job"},
       {.method = HttpMethod::kPatch,
        .pattern = kJob,

@@ -66,8 +66,11 @@ constexpr FieldRow kServerCounters[] = {
 // What collects: the client that asks, for whom, and what it has so far.
 class Collector {
  public:
-  Collector(EngineClient& client, std::shared_ptr<User> user)
-      : client_(client), user_(std::move(user)), state_(client.thread().state()) {}
+  Collector(EngineClient& client, const MetricsRequest& request)
+      : client_(client),
+        user_(request.user),
+        http_(request.http),
+        state_(client.thread().state()) {}
 
   // What is told of a queue; nothing: it is gone, or not for this user.
   std::optional<QueueSeries> queue(const QueueName& name);
@@ -76,7 +79,8 @@ class Collector {
   // Of a queue that has lines of its own.
   void put(const QueueName& name, const LargestGroups& largest);
   void server();
-  void http(const HttpService& service);
+  // Where there is HTTP.
+  void http();
   MetricSet take() { return std::move(metrics_); }
 
  private:
@@ -96,6 +100,7 @@ class Collector {
 
   EngineClient& client_;
   const std::shared_ptr<User> user_;
+  const HttpService* const http_;
   ServerState& state_;
   MetricSet metrics_;
 };
@@ -114,7 +119,10 @@ std::optional<QueueSeries> Collector::queue(const QueueName& name) {
 }
 
 void Collector::put(const QueueSeriesSet::Line& line) {
-  line.series.put(labels(line.queue.database, line.queue.name), metrics_);
+  const MetricLabels of_queue = labels(line.queue.database, line.queue.name);
+  line.series.put(of_queue, metrics_);
+  const bool executions = http_ != nullptr && line.queue.name == http_->aliases().executions;
+  if (executions) line.series.put_executions(of_queue, metrics_);
 }
 
 void Collector::put_rest(const std::map<int, QueueSeries>& rest) {
@@ -188,8 +196,9 @@ void Collector::exports() {
           "Exports by OTLP that were not due yet, or could not be made.", counters.skipped);
 }
 
-void Collector::http(const HttpService& service) {
-  const HttpService::Counters& counters = service.counters();
+void Collector::http() {
+  if (http_ == nullptr) return;
+  const HttpService::Counters& counters = http_->counters();
   metrics_.gauge("sluice_http_connections", "HTTP connections.", {},
                  static_cast<double>(counters.connections.load(std::memory_order_relaxed)));
   counter("sluice_http_connections_received_total", "HTTP connections so far.",
@@ -207,7 +216,7 @@ class Collection {
   Collection(EngineClient& client, MetricsRequest request)
       : thread_(client.thread()),
         request_(std::move(request)),
-        collector_(client, request_.user),
+        collector_(client, request_),
         series_(static_cast<size_t>(
             thread_.state().limits.metrics_queues.load(std::memory_order_relaxed))) {}
 
@@ -269,7 +278,7 @@ bool Collection::go_on() {
   if (look() || put()) return true;
   collector_.put_rest(series_.rest());
   collector_.server();
-  if (request_.http != nullptr) collector_.http(*request_.http);
+  collector_.http();
   request_.then(collector_.take());
   return false;
 }

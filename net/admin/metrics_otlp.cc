@@ -53,7 +53,7 @@ namespace {
 
 const char* unit_of(Bytes name) {
   if (name.ends_with("_total")) name.remove_suffix(6);
-  if (name.ends_with("_seconds")) return "s";
+  if (name.ends_with("_seconds") || name == "queue_wait_time") return "s";
   if (name.ends_with("_bytes")) return "By";
   return "1";
 }

@@ -133,6 +133,15 @@ void QueueSeries::put(const MetricLabels& labels, MetricSet& metrics) const {
   }
 }
 
+void QueueSeries::put_executions(const MetricLabels& labels, MetricSet& metrics) const {
+  for (const auto& [name, band] : bands_) {
+    if (band.wait_ms.count == 0) continue;
+    metrics.histogram("queue_wait_time", "As queue_wait_time_seconds, of the execution queue.",
+                      with(labels, "priority", to_lower(name)), kMetricBoundsMs, band.wait_ms,
+                      since_ms_);
+  }
+}
+
 void QueueSeriesSet::take(QueueName queue, QueueSeries series) {
   const auto goes_first = [](const Line& a, const Line& b) {
     return a.jobs != b.jobs ? a.jobs > b.jobs : a.queue < b.queue;

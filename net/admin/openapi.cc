@@ -47,6 +47,12 @@ bool is_of_database(Bytes pattern) {
   return false;
 }
 
+// A duration is milliseconds, or a text with units.
+json type_of(const RouteParameter& parameter) {
+  if (Bytes(parameter.type) == "duration") return {{"type", json::array({"integer", "string"})}};
+  return {{"type", parameter.type}};
+}
+
 json parameters_of(const Route& route) {
   json parameters = json::array();
   const Bytes pattern = route.pattern;
@@ -63,7 +69,7 @@ json parameters_of(const Route& route) {
     parameters.push_back({{"name", parameter.name},
                           {"in", "query"},
                           {"description", parameter.summary},
-                          {"schema", {{"type", parameter.type}}}});
+                          {"schema", type_of(parameter)}});
   }
   if (route.streams) {
     parameters.push_back({{"name", "Last-Event-ID"},

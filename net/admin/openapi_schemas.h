@@ -8,13 +8,16 @@ namespace sluice {
 inline constexpr const char* kOpenApiSchemas = R"json({
 "Problem": {"type": "object", "properties": {"type": {"type": "string"}, "title": {"type":
   "string"}, "status": {"type": "integer"}, "code": {"type": "string"}, "detail": {"type":
-  "string"}}, "required": ["type", "title", "status", "code", "detail"]},
+  "string"}, "field": {"type": ["string", "object"]}, "allowed": {"type": "array", "items":
+  {"type": ["string", "object"]}}, "nearest": {"type": ["string", "object"]}}, "required":
+  ["type", "title", "status", "code", "detail"]},
 "Status": {"type": "object", "properties": {"status": {"type": "string"}}, "required":
   ["status"], "additionalProperties": false},
 "Session": {"type": "object", "properties": {"role": {"type": ["string", "null"], "enum":
   ["read", "operate", "admin", null]}, "user": {"type": ["string", "null"]}, "user_base64":
-  {"type": "string"}, "tokens": {"type": "boolean"}, "now": {"type": "integer"}}, "required":
-  ["role", "user", "tokens", "now"], "additionalProperties": false},
+  {"type": "string"}, "tokens": {"type": "boolean"}, "port": {"type": ["integer", "null"]}, "now":
+  {"type": "integer"}}, "required": ["role", "user", "tokens", "port", "now"],
+  "additionalProperties": false},
 "LogIn": {"type": "object", "properties": {"user": {"type": "string"}, "user_base64": {"type":
   "string"}, "password": {"type": "string"}, "password_base64": {"type": "string"}},
   "additionalProperties": false},
@@ -72,6 +75,9 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   "null"]}, "name_base64": {"type": "string"}}, "required": ["name", "db", "stats", "config"],
   "additionalProperties": false},
 "Config": {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}},
+"Deleted": {"type": "object", "properties": {"deleted": {"type": "boolean"}, "waiting": {"type":
+  "integer"}, "active": {"type": "integer"}}, "required": ["deleted", "waiting", "active"],
+  "additionalProperties": false},
 "Bands": {"type": "object", "properties": {"bands": {"type": "array", "items": {"type":
   "object", "properties": {"name": {"type": ["string", "null"]}, "pending": {"type": "integer"},
   "active": {"type": "integer"}, "delayed": {"type": "integer"}, "blocked": {"type": "integer"},
@@ -141,28 +147,28 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   "#/components/schemas/Job"}}, "cursor": {"type": ["string", "null"]}}, "required": ["jobs",
   "cursor"], "additionalProperties": false},
 "NewJob": {"type": "object", "properties": {"id": {"type": "string"}, "payload": {"type":
-  "string"}, "pri": {"type": ["string", "integer"]}, "boost_ms": {"type": "integer"},
-  "delay_ms": {"type": "integer"}, "at": {"type": "integer"}, "group": {"type": "string"},
-  "keys": {"type": "array", "items": {"type": ["string", "object"]}}, "cost": {"type":
-  "integer"}, "ttl_ms": {"type": "integer"}, "lease_ms": {"type": "integer"}, "max_run_ms":
-  {"type": "integer"}, "retry": {"type": "integer"}, "backoff": {"type": "array", "items":
-  {"type": "integer"}}, "ifdup": {"type": "string"}, "needs": {"type": "array", "items":
-  {"type": ["string", "object"]}}, "tags": {"type": "object", "additionalProperties": {"type":
-  ["string", "object"]}}, "max_wait_ms": {"type": "integer"}, "id_base64": {"type": "string"},
-  "payload_base64": {"type": "string"}, "group_base64": {"type": "string"}}, "required": [],
-  "additionalProperties": false},
+  "string"}, "pri": {"type": ["string", "integer"]}, "boost_ms": {"type": ["integer", "string"]},
+  "delay_ms": {"type": ["integer", "string"]}, "at": {"type": "integer"}, "group": {"type":
+  "string"}, "keys": {"type": "array", "items": {"type": ["string", "object"]}}, "cost": {"type":
+  "integer"}, "ttl_ms": {"type": ["integer", "string"]}, "lease_ms": {"type": ["integer",
+  "string"]}, "max_run_ms": {"type": ["integer", "string"]}, "retry": {"type": "integer"},
+  "backoff": {"type": "array", "items": {"type": ["integer", "string"]}}, "ifdup": {"type":
+  "string"}, "needs": {"type": "array", "items": {"type": ["string", "object"]}}, "tags": {"type":
+  "object", "additionalProperties": {"type": ["string", "object"]}}, "max_wait_ms": {"type":
+  ["integer", "string"]}, "id_base64": {"type": "string"}, "payload_base64": {"type": "string"},
+  "group_base64": {"type": "string"}}, "required": [], "additionalProperties": false},
 "Added": {"type": "object", "properties": {"id": {"type": ["string", "null"]}, "result":
   {"type": "string", "enum": ["added", "kept", "updated", "replaced", "queued"]}, "state":
   {"type": "string"}, "position": {"type": ["integer", "null"]}, "eta_ms": {"type": ["integer",
   "null"]}, "id_base64": {"type": "string"}}, "required": ["id", "result", "state", "position",
   "eta_ms"], "additionalProperties": false},
 "Move": {"type": "object", "properties": {"pri": {"type": ["string", "integer"]}, "place":
-  {"type": "string", "enum": ["front", "back"]}, "boost_ms": {"type": "integer"}, "delay_ms":
-  {"type": "integer"}, "at": {"type": "integer"}}, "required": [], "additionalProperties":
-  false},
+  {"type": "string", "enum": ["front", "back"]}, "boost_ms": {"type": ["integer", "string"]},
+  "delay_ms": {"type": ["integer", "string"]}, "at": {"type": "integer"}}, "required": [],
+  "additionalProperties": false},
 "Cancel": {"type": "object", "properties": {"reason": {"type": "string"}, "grace_ms": {"type":
-  "integer"}, "reason_base64": {"type": "string"}}, "required": [], "additionalProperties":
-  false},
+  ["integer", "string"]}, "reason_base64": {"type": "string"}}, "required": [],
+  "additionalProperties": false},
 "Cancelled": {"type": "object", "properties": {"result": {"type": "string", "enum":
   ["cancelled", "signalled"]}}, "required": ["result"], "additionalProperties": false},
 "Nothing": {"type": "object", "properties": {}, "required": [], "additionalProperties": false},
@@ -171,26 +177,26 @@ inline constexpr const char* kOpenApiSchemas = R"json({
 "Selector": {"type": "object", "properties": {"state": {"type": "array", "items": {"type":
   "string"}}, "group": {"type": "string"}, "group_glob": {"type": "string"}, "pri": {"type":
   ["string", "integer"]}, "tag": {"type": "object", "additionalProperties": {"type": "string"}},
-  "key": {"type": "string"}, "worker": {"type": "string"}, "older_ms": {"type": "integer"},
-  "all": {"type": "boolean"}, "limit": {"type": "integer"}, "group_base64": {"type": "string"},
-  "group_glob_base64": {"type": "string"}, "key_base64": {"type": "string"}, "worker_base64":
-  {"type": "string"}}, "required": [], "additionalProperties": false},
+  "key": {"type": "string"}, "worker": {"type": "string"}, "older_ms": {"type": ["integer",
+  "string"]}, "all": {"type": "boolean"}, "limit": {"type": "integer"}, "group_base64": {"type":
+  "string"}, "group_glob_base64": {"type": "string"}, "key_base64": {"type": "string"},
+  "worker_base64": {"type": "string"}}, "required": [], "additionalProperties": false},
 "Many": {"type": "object", "properties": {"where": {"$ref": "#/components/schemas/Selector"},
   "cursor": {"type": "string"}, "dry_run": {"type": "boolean"}}, "required": ["where"],
   "additionalProperties": false},
 "CancelMany": {"type": "object", "properties": {"where": {"$ref":
-  "#/components/schemas/Selector"}, "cursor": {"type": "string"}, "dry_run": {"type":
-  "boolean"}, "reason": {"type": "string"}, "grace_ms": {"type": "integer"}, "reason_base64":
+  "#/components/schemas/Selector"}, "cursor": {"type": "string"}, "dry_run": {"type": "boolean"},
+  "reason": {"type": "string"}, "grace_ms": {"type": ["integer", "string"]}, "reason_base64":
   {"type": "string"}}, "required": ["where"], "additionalProperties": false},
 "Count": {"type": "object", "properties": {"count": {"type": "integer"}, "cursor": {"type":
   ["string", "null"]}, "dry_run": {"type": "boolean"}}, "required": ["count", "cursor",
   "dry_run"], "additionalProperties": false},
 "Pop": {"type": "object", "properties": {"worker": {"type": "string"}, "count": {"type":
-  "integer"}, "lease_ms": {"type": "integer"}, "cap": {"type": "integer"}, "id": {"type":
-  "string"}, "match": {"type": "array", "items": {"type": ["string", "object"]}}, "reqid":
-  {"type": "string"}, "wait_ms": {"type": "integer"}, "worker_base64": {"type": "string"},
-  "id_base64": {"type": "string"}, "reqid_base64": {"type": "string"}}, "required": [],
-  "additionalProperties": false},
+  "integer"}, "lease_ms": {"type": ["integer", "string"]}, "cap": {"type": "integer"}, "id":
+  {"type": "string"}, "match": {"type": "array", "items": {"type": ["string", "object"]}},
+  "reqid": {"type": "string"}, "wait_ms": {"type": ["integer", "string"]}, "worker_base64":
+  {"type": "string"}, "id_base64": {"type": "string"}, "reqid_base64": {"type": "string"}},
+  "required": [], "additionalProperties": false},
 "Popped": {"type": "object", "properties": {"jobs": {"type": "array", "items": {"type":
   "object", "properties": {"queue": {"type": ["string", "null"]}, "id": {"type": ["string",
   "null"]}, "lease": {"type": "integer"}, "deadline": {"type": "integer"}, "attempt": {"type":
@@ -208,15 +214,15 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   {"type": "string"}, "result_base64": {"type": "string"}}, "required": ["lease"],
   "additionalProperties": false},
 "Nack": {"type": "object", "properties": {"lease": {"type": ["integer", "string"]}, "mode":
-  {"type": "string", "enum": ["fail", "fatal", "silent"]}, "delay_ms": {"type": "integer"},
-  "error": {"type": "string"}, "error_base64": {"type": "string"}}, "required": ["lease"],
-  "additionalProperties": false},
+  {"type": "string", "enum": ["fail", "fatal", "silent"]}, "delay_ms": {"type": ["integer",
+  "string"]}, "error": {"type": "string"}, "error_base64": {"type": "string"}}, "required":
+  ["lease"], "additionalProperties": false},
 "Nacked": {"type": "object", "properties": {"state": {"type": "string"}, "not_before": {"type":
   ["integer", "null"]}, "attempts_left": {"type": "integer"}}, "required": ["state",
   "not_before", "attempts_left"], "additionalProperties": false},
 "Touch": {"type": "object", "properties": {"lease": {"type": ["integer", "string"]}, "lease_ms":
-  {"type": "integer"}, "progress": {"type": "string"}, "progress_base64": {"type": "string"}},
-  "required": ["lease"], "additionalProperties": false},
+  {"type": ["integer", "string"]}, "progress": {"type": "string"}, "progress_base64": {"type":
+  "string"}}, "required": ["lease"], "additionalProperties": false},
 "Touched": {"type": "object", "properties": {"left_ms": {"type": "integer"}, "cancel": {"type":
   ["string", "null"]}, "cancel_base64": {"type": "string"}}, "required": ["left_ms", "cancel"],
   "additionalProperties": false},

@@ -6,6 +6,7 @@
 
 #include "engine/engine.h"
 #include "engine/queue/queue_names.h"
+#include "engine/queue/queue_stats.h"
 #include "net/admin/api.h"
 #include "net/admin/routes.h"
 #include "net/http/http_service.h"
@@ -113,11 +114,14 @@ const std::vector<OptionRow>& rule_options() {
 }
 
 // For the description of the API.
-std::vector<RouteParameter> rule_parameters() {
-  return {{"group", "string", "of the group of this very name"},
-          {"group_glob", "string", "of groups that match this glob"},
-          {"key", "string", "of the key of this very name"},
-          {"key_glob", "string", "of keys that match this glob"}};
+std::vector<RouteParameter> rule_parameters(std::vector<RouteParameter> others = {}) {
+  const std::vector<RouteParameter> rule = {
+      {"group", "string", "of the group of this very name"},
+      {"group_glob", "string", "of groups that match this glob"},
+      {"key", "string", "of the key of this very name"},
+      {"key_glob", "string", "of keys that match this glob"}};
+  others.insert(others.begin(), rule.begin(), rule.end());
+  return others;
 }
 
 // Words before GET or SET: Q.CONFIG queue [GROUP glob | KEY glob].
@@ -139,7 +143,7 @@ void respond_config(Exchange& exchange, Words words) {
 void get_queue(Exchange& exchange) {
   QueryReader query(exchange);
   const auto db = query.integer("db", 0, kDatabases - 1).value_or(0);
-  const int64_t window_ms = query.integer("window_ms", 1000, 60'000).value_or(60'000);
+  const int64_t window_ms = query.duration("window_ms", 1000, 60'000).value_or(60'000);
   if (query.failed()) return;
   const std::string& name = exchange.path("queue");
   const RespValue stats = exchange.run({"Q.STATS", name, "WINDOW", std::to_string(window_ms)});
@@ -156,18 +160,54 @@ void get_config(Exchange& exchange) {
   if (!query.failed()) respond_config(exchange, words);
 }
 
+// The key holds no queue: another type, nothing, or nothing that the user may know of.
+void respond_no_queue(Exchange& exchange, const char* otherwise) {
+  const RespValue config = exchange.run({"Q.CONFIG", exchange.path("queue"), "GET"});
+  if (respond_error(exchange, config)) return;
+  exchange.respond(problem(404, "NOQUEUE", "There is no such queue" + std::string(otherwise)));
+}
+
+// A name that was mistyped makes no queue.
 void patch_config(Exchange& exchange) {
   QueryReader query(exchange);
   const Words words = config_words(exchange, query);
+  const bool create = query.boolean("create").value_or(false);
   if (query.failed()) return;
   BodyReader body(exchange);
   const Words fields = body.fields();
   if (body.failed()) return;
-  if (fields.empty()) return respond_bad_field(exchange, "", "there is no field to set");
+  if (fields.empty()) return respond_bad_field(exchange, {"", "there is no field to set"});
   Words set = words;
   set.emplace_back("SET");
   set.insert(set.end(), fields.begin(), fields.end());
-  if (!respond_error(exchange, exchange.run(set))) respond_config(exchange, words);
+  const RespValue reply =
+      create ? exchange.run(set) : exchange.run_if_queue(exchange.path("queue"), set);
+  if (respond_error(exchange, reply)) return;
+  if (reply.is_null()) return respond_no_queue(exchange, "; create=true makes it.");
+  respond_config(exchange, words);
+}
+
+void delete_queue(Exchange& exchange) {
+  QueryReader query(exchange);
+  const bool dry_run = query.boolean("dry_run").value_or(false);
+  const bool confirmed = query.boolean("confirm").value_or(false);
+  if (query.failed()) return;
+  const std::string& name = exchange.path("queue");
+  const RespValue stats = exchange.run_if_queue(name, {"Q.STATS", name});
+  if (respond_error(exchange, stats)) return;
+  if (stats.is_null()) return respond_no_queue(exchange, ".");
+  if (!dry_run && !confirmed) {
+    return respond_bad_field(exchange, {"confirm",
+                                        "must be true: jobs, history and configuration go. With "
+                                        "dry_run=true jobs are only counted"});
+  }
+  const RespValue reply = dry_run ? stats : exchange.run_if_queue(name, {"DEL", name});
+  if (respond_error(exchange, reply)) return;
+  // Gone meanwhile.
+  if (reply.is_null()) return respond_no_queue(exchange, ".");
+  respond_json(exchange, {{"deleted", !dry_run},
+                          {"waiting", stats.at("waiting").integer},
+                          {"active", stats.at("active").integer}});
 }
 
 // Q.STATS … BY: a map from name to line, in an order that JSON's objects would lose.
@@ -234,7 +274,7 @@ WantedBuckets wanted_buckets(QueryReader& query) {
     wanted.wait = wanted.wait || word == "wait_buckets";
     wanted.run = wanted.run || word == "run_buckets";
     const bool known = word == "wait_buckets" || word == "run_buckets";
-    if (!known) query.fail("with", "must be wait_buckets or run_buckets");
+    if (!known) query.fail("with", word, {"wait_buckets", "run_buckets"});
   }
   return wanted;
 }
@@ -271,7 +311,70 @@ void get_bands(Exchange& exchange) {
   respond_json(exchange, {{"bands", std::move(lines)}});
 }
 
-void get_groups(Exchange& exchange) { respond_lines(exchange, "groups", {"GROUP"}); }
+json group_line(const GroupCount& group) {
+  json line = {{"pending", group.pending},       {"active", group.active},
+               {"delayed", group.delayed},       {"blocked", group.blocked},
+               {"waiting", group.waiting},       {"slots", group.slots},
+               {"max_active", group.max_active}, {"utilization", nullptr}};
+  if (group.max_active != 0) {
+    line["utilization"] = static_cast<double>(group.slots) / static_cast<double>(group.max_active);
+  }
+  put_bytes(line, "name", group.name);
+  return line;
+}
+
+// The groups with the most jobs. A look at a million takes many turns.
+class GroupList {
+ public:
+  GroupList(Exchange& exchange, int db)
+      : exchange_(exchange.shared_from_this()),
+        largest_({db, exchange.path("queue")}, kMostGroups) {}
+
+  // A piece; false: that was the last one.
+  bool go_on();
+
+ private:
+  static constexpr size_t kMostGroups = 1000;
+
+  const std::shared_ptr<Exchange> exchange_;
+  LargestGroups largest_;
+  bool looked_ = false;  // at all of them
+  size_t told_ = 0;
+  JsonList list_{"groups"};
+};
+
+bool GroupList::go_on() {
+  constexpr size_t kLinesAtOnce = 50;
+  if (exchange_->cut_off() || respond_busy(*exchange_)) return false;
+  if (!looked_) {
+    looked_ = !largest_.go_on(*exchange_->service().state().engine);
+    return true;
+  }
+  const std::vector<GroupCount>& groups = largest_.groups();
+  const size_t end = std::min(groups.size(), told_ + kLinesAtOnce);
+  for (; told_ < end; ++told_) list_.add(group_line(groups[told_]));
+  if (told_ < groups.size()) return true;
+  if (largest_.rest()) {
+    GroupCount rest = *largest_.rest();
+    rest.name = QueueStats::kRestName;
+    list_.add(group_line(rest));
+  }
+  exchange_->engine().raise_gate(largest_.gate());
+  list_.respond(*exchange_);
+  return false;
+}
+
+void get_groups(Exchange& exchange) {
+  QueryReader query(exchange);
+  const auto db = static_cast<int>(query.integer("db", 0, kDatabases - 1).value_or(0));
+  if (query.failed()) return;
+  // What the user may not see, and a key of another type, the command says.
+  const RespValue first =
+      exchange.run({"Q.STATS", exchange.path("queue"), "BY", "GROUP", "CURSOR", "0", "COUNT", "1"});
+  if (respond_error(exchange, first)) return;
+  const auto list = std::make_shared<GroupList>(exchange, db);
+  work_in_turns(exchange.engine().thread(), [list] { return list->go_on(); });
+}
 
 void get_tag(Exchange& exchange) {
   respond_lines(exchange, "values", {"TAG", exchange.path("tag")});
@@ -333,7 +436,7 @@ std::vector<Route> queue_routes() {
       {.pattern = kQueue,
        .handler = get_queue,
        .summary = "A queue's statistics and configuration; one that is not there is empty.",
-       .parameters = {{"window_ms", "integer", "of the rates, 1000 to 60000"}},
+       .parameters = {{"window_ms", "duration", "of the rates, 1000 to 60000"}},
        .answer = "Queue"},
       {.pattern = "/api/v1/queues/{queue}/config",
        .handler = get_config,
@@ -345,9 +448,19 @@ std::vector<Route> queue_routes() {
        .access = Access::kOperate,
        .handler = patch_config,
        .summary = "Sets fields of the configuration, all of them or none.",
-       .parameters = rule_parameters(),
+       .parameters = rule_parameters({{"create", "boolean", "make the queue where there is none"}}),
        .body = "Config",
-       .answer = "Config"},
+       .answer = "Config",
+       .problems = {404}},
+      {.method = HttpMethod::kDelete,
+       .pattern = kQueue,
+       .access = Access::kOperate,
+       .handler = delete_queue,
+       .summary = "Deletes a queue: its jobs, its history, its configuration.",
+       .parameters = {{"confirm", "boolean", "true; needed but with dry_run"},
+                      {"dry_run", "boolean", "only count the jobs that would go"}},
+       .answer = "Deleted",
+       .problems = {404}},
       {.pattern = "/api/v1/queues/{queue}/bands",
        .handler = get_bands,
        .summary = "Statistics by band, the most urgent first.",

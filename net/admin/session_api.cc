@@ -24,6 +24,8 @@ void get_session(Exchange& exchange) {
   const bool known = !tokens || exchange.request().header("authorization") != nullptr;
   const Principal& principal = exchange.principal();
   json session = {{"role", nullptr}, {"user", nullptr}, {"tokens", tokens}, {"now", unix_ms()}};
+  const uint16_t port = exchange.service().state().listener->port();
+  session["port"] = known && port != 0 ? json(port) : json(nullptr);
   if (known) session["role"] = role_name(principal.role);
   if (principal.logged_in) put_bytes(session, "user", principal.user->name);
   respond_json(exchange, session);

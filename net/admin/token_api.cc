@@ -89,7 +89,7 @@ void add_token(Exchange& exchange) {
   BodyReader body(exchange);
   const auto name = body.bytes("role");
   const std::optional<Role> role = name ? parse_role(*name) : std::nullopt;
-  if (!role) body.fail("role", "must be read, operate or admin");
+  if (!role) body.fail("role", name.value_or(""), {"read", "operate", "admin"});
   const std::string user = body.bytes("user").value_or("");
   const bool known = user.empty() || exchange.service().state().engine->acl().find(user) != nullptr;
   if (!known) body.fail("user", "must be the name of an ACL user");

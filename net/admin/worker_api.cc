@@ -20,13 +20,13 @@ void pop(Exchange& exchange) {
   Words words = {"Q.POP", "1", exchange.path("queue")};
   body.options({{"worker", "WORKER"},
                 {"count", "COUNT", OptionType::kInteger},
-                {"lease_ms", "LEASE", OptionType::kInteger},
+                {"lease_ms", "LEASE", OptionType::kDuration},
                 {"cap", "CAP", OptionType::kInteger},
                 {"id", "ID"},
                 {"match", "MATCH", OptionType::kTexts},
                 {"reqid", "REQID"}},
                words);
-  const int64_t wait_ms = body.integer("wait_ms", 0, kMaxWaitMs).value_or(0);
+  const int64_t wait_ms = body.duration("wait_ms", 0, kMaxWaitMs).value_or(0);
   if (query.failed() || body.failed()) return;
   if (wait_ms == 0) return respond_popped(exchange, exchange.run(words));
   words.insert(words.end(), {"BLOCK", std::to_string(wait_ms)});
@@ -58,11 +58,11 @@ void nack(Exchange& exchange) {
   Words words = lease_words(exchange, "Q.NACK", body);
   if (const auto mode = body.bytes("mode")) {
     if (*mode != "silent" && *mode != "fail" && *mode != "fatal") {
-      body.fail("mode", "must be silent, fail or fatal");
+      body.fail("mode", *mode, {"silent", "fail", "fatal"});
     }
     words.push_back(*mode);
   }
-  body.options({{"delay_ms", "DELAY", OptionType::kInteger}, {"error", "ERROR"}}, words);
+  body.options({{"delay_ms", "DELAY", OptionType::kDuration}, {"error", "ERROR"}}, words);
   if (query.failed() || body.failed()) return;
   const RespValue reply = exchange.run(words);
   if (!respond_error(exchange, reply)) respond_json(exchange, resp_to_json(reply));
@@ -72,7 +72,7 @@ void touch(Exchange& exchange) {
   QueryReader query(exchange);
   BodyReader body(exchange);
   Words words = lease_words(exchange, "Q.TOUCH", body);
-  body.options({{"lease_ms", "LEASE", OptionType::kInteger}, {"progress", "PROGRESS"}}, words);
+  body.options({{"lease_ms", "LEASE", OptionType::kDuration}, {"progress", "PROGRESS"}}, words);
   if (query.failed() || body.failed()) return;
   const RespValue reply = exchange.run(words);
   if (!respond_error(exchange, reply)) respond_json(exchange, resp_to_json(reply));

@@ -26,11 +26,23 @@ std::vector<Bytes> views_of(const std::vector<std::string>& arguments) {
 RespValue Exchange::run(const std::vector<std::string>& arguments) {
   CHECK(!cut_off());
   transport_->engine().speak_for(principal_.user, database_);
-  return transport_->engine().run(views_of(arguments));
+  RespValue reply = transport_->engine().run(views_of(arguments));
+  if (reply.is_error()) refused_ = arguments;
+  return reply;
+}
+
+RespValue Exchange::run_if_queue(const std::string& key,
+                                 const std::vector<std::string>& arguments) {
+  CHECK(!cut_off());
+  transport_->engine().speak_for(principal_.user, database_);
+  RespValue reply = transport_->engine().run_if(Type::kQueue, key, views_of(arguments));
+  if (reply.is_error()) refused_ = arguments;
+  return reply;
 }
 
 void Exchange::run_waiting(const std::vector<std::string>& arguments, EngineClient::Then then) {
   if (cut_off()) return;
+  refused_ = arguments;
   transport_->engine().speak_for(principal_.user, database_);
   transport_->engine().run_waiting(views_of(arguments), std::move(then));
 }

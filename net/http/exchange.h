@@ -54,11 +54,15 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void select(int database);
   // Runs a command with the rights of who asks.
   RespValue run(const std::vector<std::string>& arguments);
+  // The same if the key holds a queue at that moment; else the reply is null.
+  RespValue run_if_queue(const std::string& key, const std::vector<std::string>& arguments);
   // For what is read in another way than by a command: who does raises its gate. REQUIRES: not cut
   // off.
   EngineClient& engine() { return transport_->engine(); }
   // One that may block.
   void run_waiting(const std::vector<std::string>& arguments, EngineClient::Then then);
+  // The last command that was refused, or that could block: what its error is about.
+  const std::vector<std::string>& refused() const { return refused_; }
 
   void respond(HttpResponse response);
   void open_stream(HttpResponse head, std::function<void()> sent);
@@ -78,6 +82,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   Principal principal_;
   const Route* route_ = nullptr;
   int database_ = 0;
+  std::vector<std::string> refused_;
 };
 
 }  // namespace sluice

@@ -109,6 +109,10 @@ HttpResponse problem_of_error(Bytes error) {
     if (equals == Bytes::npos) break;
     members[std::string(word.substr(0, equals))] = hint_value(word.substr(equals + 1));
   }
+  // Not a script, which BUSY otherwise is about (EngineClient).
+  if (members.value("reason", json()) == "client_pause") {
+    members["detail"] = "Clients are paused (CLIENT PAUSE).";
+  }
   HttpResponse response = response_of(row->status, members);
   if (row->status == 429 || row->status == 503) add_retry_after(response, members);
   if (row->status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");

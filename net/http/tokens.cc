@@ -10,14 +10,14 @@ namespace {
 constexpr const char* kRoleNames[kRoles] = {"read", "operate", "admin"};
 
 // What a role may run, as rules of ACL SETUSER. Reading changes nothing (its routes only ask
-// Q.CONFIG, which is one command with the change); operating is all about jobs; administration is
-// the rest of what the HTTP side has.
+// Q.CONFIG, which is one command with the change); operating is all about jobs and queues, which
+// are deleted by DEL; administration is the rest of what the HTTP side has.
 std::vector<const char*> role_rules(Role role) {
   std::vector<const char*> rules = {"on",      "nopass",   "~*",        "-@all",     "+q.get",
                                     "+q.list", "+q.stats", "+q.events", "+q.config", "+info"};
   if (role == Role::kRead) return rules;
   for (const char* rule : {"+q.add", "+q.pop", "+q.ack", "+q.nack", "+q.touch", "+q.cancel",
-                           "+q.move", "+q.retry", "+q.purge"}) {
+                           "+q.move", "+q.retry", "+q.purge", "+del"}) {
     rules.push_back(rule);
   }
   if (role != Role::kAdmin) return rules;

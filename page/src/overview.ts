@@ -35,6 +35,11 @@ interface Card {
 
 const FIGURES = ["waiting", "active", "oldest", "added", "ended", "failed"];
 
+function first_command(db: number): string {
+  const port = state.session?.port ? ` -p ${state.session.port}` : "";
+  return `redis-cli${port}${db ? ` -n ${db}` : ""} Q.ADD mail '*' '{"to":"ada"}' PRI HIGH`;
+}
+
 export class Overview implements View {
   readonly root = h("main.overview");
   readonly title = "Queues";
@@ -164,8 +169,7 @@ export class Overview implements View {
     if (this.lines.length === 0) {
       replace(this.message, empty("There are no queues yet",
         h("p", {}, "A queue begins with its first job:"),
-        h("pre", {}, `redis-cli -p 6379${this.db ? ` -n ${this.db}` : ""} Q.ADD mail '*' `
-          + `'{"to":"ada"}' PRI HIGH`)));
+        h("pre", {}, first_command(this.db))));
     } else if (lines.length === 0) {
       replace(this.message, empty("No queue has this in its name"));
     } else {

@@ -10,6 +10,8 @@ export interface Session {
   user_base64?: string;
   // Whether the server has tokens at all; without any it only lets this machine read.
   tokens: boolean;
+  // Where the server speaks the Redis protocol without TLS; null: nowhere, or not to be told.
+  port: number | null;
   // The server's clock, unix milliseconds.
   now: number;
 }

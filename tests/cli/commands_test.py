@@ -453,7 +453,25 @@ def test_status_is_what_http_has(options):
     for part in (r"^totals +added 2 +started 2 +completed 1$", r"^BAND", r"^w1 +1", r"^HIGH +0"):
         require(re.search(part, shown, re.M), f"no {part} in {shown}")
     sluice.fails(SERVER_ERROR, "WRONGTYPE", "status", "plain")
+    sluice.must("add", "exec", "x", "--key", "k")
+    require_equal(sluice.json("status", "exec", "--by", "key"),
+                  {"k": {"slots": 0, "max_active": 0, "utilization": None}}, "--by key")
     sluice.fails(USAGE_ERROR, "--by takes a queue", "status", "--by", "pri")
+
+
+def test_status_of_many_groups(options):
+    """Groups are asked for page by page; beyond 1,000 the largest are shown, and the rest's sum."""
+    server, sluice = serve(options)
+    with server.connect() as connection:
+        connection.pipeline([("Q.ADD", "q", "*", "x", "GROUP", f"g{i:05}") for i in range(12_000)])
+        for i in range(3):
+            connection.call("Q.ADD", "q", f"b{i}", "x", "GROUP", "big")
+    lines = sluice.json("status", "q", "--by", "group")
+    require_equal(len(lines), 1001, "lines")
+    require_equal(lines["big"]["pending"], 3, "the largest")
+    require_equal((lines["*"]["pending"], lines["*"]["waiting"]), (11_001, 11_001), "the rest")
+    require_equal(lines["*"]["utilization"], None, "utilization of the rest")
+    require("… and 981 more" in sluice.must("status", "q"), "the groups of the details")
 
 
 def test_simulate(options):

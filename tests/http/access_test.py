@@ -49,6 +49,7 @@ ROUTES = [
     ("PUT", GRADING + "/move", {"jobKey": "k", "moveAction": "delay"}, "operate"),
     ("DELETE", GRADING + "/k", None, "operate"),
     ("PATCH", QUEUE, {"max_active": 9}, "operate"),
+    ("DELETE", QUEUE, None, "operate"),
     ("POST", QUEUE + "/jobs", {"payload": ""}, "operate"),
     ("PATCH", JOB, {"pri": "HIGH"}, "operate"),
     ("POST", JOB + ":cancel", {}, "operate"),

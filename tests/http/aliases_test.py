@@ -220,7 +220,7 @@ def test_queue_stats(options):
     """GET /api/queue-stats has the in-process queue's fields, all of their types."""
     server = serve(options, {"http-stats-queue": "mine"})
     with Client(server) as client:
-        client.expect(200, "PATCH", "/api/v1/queues/mine", {"max_active": 4})
+        client.expect(200, "PATCH", "/api/v1/queues/mine?create=true", {"max_active": 4})
         for lang in "python", "python", "java":
             client.expect(201, "POST", "/api/v1/queues/mine/jobs",
                           {"payload": "", "tags": {"lang": lang}})

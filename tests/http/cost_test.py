@@ -50,6 +50,26 @@ def test_a_command_among_slow_requests(options):
             raw.close()
 
 
+def test_commands_among_a_look_at_many_groups(options):
+    """While /groups looks at 60,000 groups, commands about the queue are served in between."""
+    groups = 60_000
+    server = serve(options)
+    with server.connect() as connection, Raw(server) as raw:
+        for begin in range(0, groups, BURST):
+            connection.pipeline([("Q.ADD", "q", "*", "x", "GROUP", f"g{number}")
+                                 for number in range(begin, begin + BURST)])
+        raw.send(f"GET /api/v1/queues/q/groups HTTP/1.1\r\nHost: localhost\r\n"
+                 f"Authorization: Bearer {READ_TOKEN}\r\n\r\n".encode())
+        served = 0
+        while not select.select([raw.socket], [], [], 0)[0]:
+            connection.call("Q.STATS", "q", "GROUP", "g1")
+            served += 1
+        lines = raw.answer().json["groups"]
+        require_equal(len(lines), 1001)
+        require_equal(lines[-1]["pending"], groups - 1000)
+        require(served >= 10, f"{served} commands were served in between")
+
+
 def pages(client, query, limit=200):
     """All executions of a query, and the answers that had them."""
     answers = []

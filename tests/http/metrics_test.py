@@ -49,7 +49,7 @@ def test_series_follow_the_state(options):
     """Gauges, totals, distributions by priority, refusals and groups are what happened."""
     server = serve(options)
     with Client(server) as client:
-        client.expect(200, "PATCH", "/api/v1/queues/q", {"max_waiting": 3})
+        client.expect(200, "PATCH", "/api/v1/queues/q?create=true", {"max_waiting": 3})
         before = parse(client.get("/metrics").body.decode())
         # Every series is there before the first job has waited.
         require_equal(before["queue_depth"][labelled()], 0)

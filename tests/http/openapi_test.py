@@ -114,7 +114,7 @@ class Described:
 
 def call_everything(api):
     queue, jobs = "/api/v1/queues/q", "/api/v1/queues/q/jobs"
-    api.call("PATCH", queue, {"max_active": 10, "fair": True})
+    api.call("PATCH", queue + "?create=true", {"max_active": 10, "fair": True})
     api.call("PATCH", queue + "?group_glob=*", {"max_active": 5})
     for number, name in enumerate(["a", "b", "c", "d"]):
         api.call("POST", jobs, {"id": name, "payload": "{}", "group": "g", "keys": ["k"],
@@ -148,6 +148,8 @@ def call_everything(api):
     api.call("POST", jobs + ":cancel", {"where": {"group": "g"}, "reason": "all"})
     api.call("POST", jobs + ":purge", {"where": {"all": True}, "dry_run": True})
     api.call("POST", jobs + ":purge", {"where": {"older_ms": 0}})
+    api.call("DELETE", queue + "?dry_run=true")
+    api.call("DELETE", queue + "?confirm=true")
     api.call("GET", "/api/v1/queues?limit=5")
     for path in ("/healthz", "/readyz", "/metrics", "/api/v1/session", "/api/v1/journal",
                  "/api/v1/openapi.json"):
@@ -198,6 +200,10 @@ def call_what_fails(api):
             ("POST", jobs, {"payload": "", "pri": "none"}, 422),
             ("POST", "/api/v1/queues/text:pop", {}, 409), ("GET", "/api/v1/queues/text", None, 409),
             ("POST", "/api/v1/queues/full/jobs", {"payload": ""}, 429),
+            ("PATCH", "/api/v1/queues/none", {"max_active": 1}, 404),
+            ("DELETE", "/api/v1/queues/none?confirm=true", None, 404),
+            ("DELETE", "/api/v1/queues/text?confirm=true", None, 409),
+            ("DELETE", "/api/v1/queues/full", None, 422),
             ("PUT", grading, job, 429), ("PUT", grading + "/immediate", job, 429),
             ("POST", jobs, {"payload": "x" * 5000}, 413)]:
         api.call(method, target, body, status)

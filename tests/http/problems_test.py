@@ -101,7 +101,7 @@ def test_413_for_what_is_too_large(options):
                                     headers={"Content-Type": "application/json"})
             require_problem(answer, 413, "BODYTOOLARGE")
             client.close()
-        client.expect(200, "PATCH", QUEUE, {"max_payload": 100})
+        client.expect(200, "PATCH", QUEUE + "?create=true", {"max_payload": 100})
         require_problem(client.post(JOBS, {"payload": "x" * 101}), 413, "TOOBIG")
         client.expect(201, "POST", JOBS, {"id": "j", "payload": "x" * 100})
         lease = client.post(QUEUE + ":pop", {}).json["jobs"][0]["lease"]
@@ -287,7 +287,7 @@ def test_409_for_what_would_wait_too_long(options):
     """With max_wait_ms a job that would wait longer is 409 TOOLATE, which says how long."""
     server = serve(options)
     with Client(server) as client:
-        client.expect(200, "PATCH", QUEUE, {"max_active": 1})
+        client.expect(200, "PATCH", QUEUE + "?create=true", {"max_active": 1})
         for number in range(10):
             client.expect(201, "POST", JOBS, {"id": f"a{number}", "payload": ""})
             job, = client.post(QUEUE + ":pop", {}).json["jobs"]
@@ -408,7 +408,7 @@ def test_streams_have_no_gap_whatever_happens(options):
     writers = [threading.Thread(target=make_events, args=(server, number, 2000))
                for number in range(3)]
     with Client(server) as client:
-        client.expect(200, "PATCH", QUEUE, {"events": "1000000"})
+        client.expect(200, "PATCH", QUEUE + "?create=true", {"events": "1000000"})
         for thread in [*readers, *writers]:
             thread.start()
         for writer in writers:

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Debian's Prometheus with conf/: it scrapes a server, answers the dashboard, raises the alerts.
+"""Debian's Prometheus with conf/ and docs/moving: it scrapes a server, answers the dashboard and
+what the pages ask, raises the alerts.
 
     tests/http/prometheus_test.py [--server build/release/bin/sluice-server] [--only part-of-a-name]
 """
@@ -25,7 +26,8 @@ from harness import Skipped
 import prometheus_cases
 import servers
 
-CONF = pathlib.Path(__file__).resolve().parents[2] / "conf"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CONF = ROOT / "conf"
 ALERTS = CONF / "prometheus-alerts.yml"
 PERSISTENT = {"appendonly": "yes", "appendfsync": "always", "maxmemory": "1gb"}
 # What a rate looks back over, where Grafana would choose by the scrape interval.
@@ -116,10 +118,11 @@ def quick_rules():
 
 
 class Work:
-    """Producers and workers of the queue `q`; workers can stop and go on. A context manager."""
+    """Producers and workers of a queue; workers can stop and go on. A context manager."""
 
-    def __init__(self, server):
+    def __init__(self, server, queue="q"):
         self.server = server
+        self.queue = queue
         self.ends = threading.Event()
         self.works = threading.Event()
         self.works.set()
@@ -140,7 +143,7 @@ class Work:
             number = 0
             while not self.ends.wait(0.01):
                 number += 1
-                client.call("Q.ADD", "q", f"job-{number}", "x", "PRI",
+                client.call("Q.ADD", self.queue, f"job-{number}", "x", "PRI",
                             ("LOW", "NORMAL", "HIGH")[number % 3], "GROUP", f"g{number % 7}")
 
     def work(self):
@@ -149,12 +152,11 @@ class Work:
                 if self.works.is_set():
                     self.run_one(client)
 
-    @staticmethod
-    def run_one(client):
-        popped = client.call("Q.POP", "1", "q", "WORKER", "w").value
+    def run_one(self, client):
+        popped = client.call("Q.POP", "1", self.queue, "WORKER", "w").value
         for job in popped or []:
             fields = dict(zip(job[::2], job[1::2]))
-            client.call("Q.ACK", "q", fields[b"id"], fields[b"lease"])
+            client.call("Q.ACK", self.queue, fields[b"id"], fields[b"lease"])
 
 
 def dashboard():
@@ -239,6 +241,40 @@ def test_the_dashboard_shows_data_and_a_stall_raises_its_alert(options):
             wait_until(lambda: "SluiceQueueStalled" not in prometheus.firing(), 40, "its end")
         server.kill()
         wait_until(lambda: "SluiceDown" in prometheus.firing(), 40, "the alert of a dead server")
+
+
+def queries_of_pages():
+    """Each line of docs/moving's blocks of PromQL, with seconds for minutes."""
+    queries = []
+    for path in sorted((ROOT / "docs" / "moving").glob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        for block in re.findall(r"```promql\n(.*?)```", text, re.DOTALL):
+            lines = [line for line in block.split("\n") if line and not line.startswith("#")]
+            queries += [(path.stem, re.sub(r"\[\d+m\]", f"[{RATE_S}s]", line)) for line in lines]
+    return queries
+
+
+def test_what_docs_moving_asks_has_data(options):
+    """The seed's PromQL, by the names that are deployed, and its labels of bands."""
+    need_prometheus()
+    queries = queries_of_pages()
+    require(any("queue_wait_time_bucket" in query for _, query in queries), queries)
+    server = serve(options, tokens=False)
+    with server.connect() as connection:
+        connection.call("Q.ADD", "other", "*", "x")
+        connection.call("Q.POP", "1", "other")
+    with Prometheus(server, quick_rules()) as prometheus, Work(server, "exec"):
+        missing = queries
+        deadline = time.monotonic() + 25
+        while missing:
+            missing = [pair for pair in missing if not has_data(prometheus, pair[1])]
+            require(time.monotonic() < deadline, f"no data: {missing}")
+            time.sleep(0.3)
+        found = prometheus.query("queue_wait_time_count")
+        require({labels["priority"] for labels, _ in found} <= {"low", "normal", "high"}, found)
+        require_equal({labels["queue"] for labels, _ in found}, {"exec"})
+        native = prometheus.query('queue_wait_time_seconds_count{queue="exec"}')
+        require({labels["priority"] for labels, _ in native} <= {"LOW", "NORMAL", "HIGH"}, native)
 
 
 def wait_for_data(prometheus):

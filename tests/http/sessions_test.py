@@ -46,6 +46,9 @@ def test_a_user_logs_in_and_out(options):
         known = client.get(SESSION, token=secret).json
         require_equal((known["role"], known["user"]), ("operate", "carol"))
         require_equal(client.get(SESSION, token=ADMIN_TOKEN).json["user"], None)
+        # Where the server speaks RESP is told to who may read.
+        require_equal(known["port"], server.port)
+        require_equal(client.get(SESSION).json["port"], None)
         client.expect(201, "POST", QUEUES + "/mine:q/jobs", {"payload": "x"}, token=secret)
         client.expect(200, "GET", QUEUES + "/mine:q/bands?with=wait_buckets", token=secret)
         require_problem(client.post(QUEUES + "/q/jobs", {"payload": "x"}, token=secret), 403,

@@ -1,4 +1,7 @@
 // Q.STATS as clients see it: every field of every line against jobs whose fate is known.
+#include <algorithm>
+#include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -246,6 +249,120 @@ TEST_CASE("BY WORKER shows who holds leases") {
   CHECK(q.say("Q.STATS q BY WORKER") == "{w1={active=1 oldest_run_ms=0}}");
   q.ack("b");
   CHECK(q.say("Q.STATS q BY WORKER") == "{}");
+}
+
+// Names on the pages of a walk, in the order in which they are told.
+std::vector<std::string> walk(QueueTalk& q, const std::string& by, int count,
+                              const std::function<void()>& between = [] {}) {
+  std::vector<std::string> names;
+  std::string cursor = "0";
+  do {
+    const RespValue page = q.ask("Q.STATS q BY " + by + " CURSOR " + cursor + " COUNT " +
+                                 std::to_string(count));
+    REQUIRE(page.items.size() == 2);
+    const bool in_one_page = by == "PRI";
+    CHECK((in_one_page || page.items[1].size() <= static_cast<size_t>(count)));
+    for (size_t i = 0; i < page.items[1].items.size(); i += 2) {
+      names.push_back(page.items[1].items[i].text);
+    }
+    cursor = page.items[0].text;
+    between();
+  } while (cursor != "0");
+  return names;
+}
+
+bool has_once(const std::vector<std::string>& names, const std::string& name) {
+  return std::count(names.begin(), names.end(), name) == 1;
+}
+
+TEST_CASE("page by page every group is told once, whatever comes and goes") {
+  QueueTalk q;
+  const auto group = [](const char* kind, int i) { return kind + std::to_string(i); };
+  for (int i = 0; i < 2000; ++i) q.add("s" + std::to_string(i), "GROUP " + group("stays", i));
+  for (int i = 0; i < 500; ++i) q.add("g" + std::to_string(i), "GROUP " + group("goes", i));
+  int came = 0;
+  int gone = 0;
+  const std::vector<std::string> names = walk(q, "GROUP", 50, [&] {
+    for (int i = 0; i < 100; ++i, ++came) {
+      q.add("n" + std::to_string(came), "GROUP " + group("comes", came));
+    }
+    for (int i = 0; i < 10 && gone < 500; ++i) q.say("Q.CANCEL q g" + std::to_string(gone++));
+  });
+  CHECK(came > 2000);
+  for (int i = 0; i < 2000; ++i) CHECK(has_once(names, group("stays", i)));
+  const std::set<std::string> once(names.begin(), names.end());
+  CHECK(once.size() == names.size());
+  q.find_queue("q")->check();
+}
+
+TEST_CASE("a page has the lines of the whole") {
+  QueueTalk q;
+  q.say("Q.CONFIG q GROUP big SET max_active 2");
+  q.add("a b c", "GROUP big TAG lang python KEY k1");
+  q.add("d", "GROUP small TAG lang java KEY k2");
+  q.add("e f", "TAG lang c");
+  q.pop("WORKER w1");
+  q.pop("WORKER w2");
+  for (const char* by : {"PRI", "GROUP", "KEY", "TAG lang", "WORKER"}) {
+    const std::string words = std::string("Q.STATS q BY ") + by;
+    const RespValue whole = q.ask(words);
+    const RespValue page = q.ask(words + " CURSOR 0 COUNT 1000");
+    CHECK_MESSAGE(page.items[0].text == "0", by);
+    CHECK_MESSAGE(page.items[1].size() == whole.size(), by);
+    for (size_t i = 0; i < whole.items.size(); i += 2) {
+      const std::string& name = whole.items[i].text;
+      CHECK_MESSAGE(line(page.items[1], name).show() == line(whole, name).show(), name);
+    }
+    CHECK_MESSAGE(walk(q, by, 1).size() == whole.size(), by);
+  }
+  CHECK(walk(q, "TAG lang", 2) == std::vector<std::string>{"c", "java", "python"});
+  CHECK(q.say("Q.STATS q BY TAG nothing CURSOR 0") == "[0 {}]");
+  CHECK(q.say("Q.STATS nothing BY GROUP CURSOR 0") == "[0 {}]");
+  CHECK(q.say("Q.STATS nothing BY KEY") == "{}");
+  q.session(0).client.protocol = 2;
+  const RespValue flat = q.ask("Q.STATS q BY WORKER CURSOR 0");
+  CHECK(flat.show() == "[0 [w1 [active 1 oldest_run_ms 0] w2 [active 1 oldest_run_ms 0]]]");
+}
+
+TEST_CASE("BY KEY shows slots, those with the most in use first") {
+  QueueTalk q;
+  q.say("Q.CONFIG q KEY busy SET max_active 4");
+  q.add("a b", "KEY busy");
+  q.add("c", "KEY idle");
+  q.pop();
+  q.pop();
+  CHECK(q.say("Q.STATS q BY KEY") ==
+        "{busy={slots=2 max_active=4 utilization=0.5} "
+        "idle={slots=0 max_active=0 utilization=null}}");
+  q.ack("a");
+  q.ack("b");
+  q.say("Q.CANCEL q c");
+  // Jobs that have ended carry theirs as long as they are kept.
+  CHECK(q.ask("Q.STATS q BY KEY").size() == 2);
+  q.say("Q.PURGE q WHERE ALL");
+  CHECK(q.say("Q.STATS q BY KEY") == "{}");
+  for (int i = 0; i < 1010; ++i) q.add("j" + std::to_string(i), "KEY k" + std::to_string(i));
+  const RespValue all = q.ask("Q.STATS q BY KEY");
+  CHECK(all.size() == 1001);
+  CHECK(line(all, "*").field("slots") == "0");
+}
+
+TEST_CASE("bad pages") {
+  QueueTalk q;
+  q.add("a", "GROUP g TAG t v");
+  for (const char* options : {"CURSOR 0", "COUNT 5", "BY GROUP COUNT 5", "GROUP g CURSOR 0",
+                              "BY GROUP CURSOR", "GROUP g COUNT 5 CURSOR 0"}) {
+    CHECK_MESSAGE(q.say(std::string("Q.STATS q ") + options) == "-ERR syntax error", options);
+  }
+  for (const char* by : {"GROUP", "PRI", "KEY", "WORKER", "TAG t"}) {
+    const std::string words = std::string("Q.STATS q BY ") + by;
+    for (const char* cursor : {"x", "-1", "''"}) {
+      CHECK_MESSAGE(q.say(words + " CURSOR " + cursor) == "-ERR invalid cursor", by, " ", cursor);
+    }
+    for (const char* count : {"0", "1001", "x"}) {
+      CHECK(q.say(words + " CURSOR 0 COUNT " + count) == "-BADFIELD field=count");
+    }
+  }
 }
 
 TEST_CASE("bad arguments") {

@@ -256,10 +256,7 @@ Failure Connection::explain(const Words& words, const std::string& text) {
     bands = band_names(text_of(reply, "bands"));
   }
   FieldAdvice advice = advise(field, words, bands);
-  std::string why = text + ": " + advice.detail;
-  if (!advice.nearest.empty()) why += "; did you mean " + advice.nearest + "?";
-  const bool unnamed = advice.detail.find(" takes ") == std::string::npos;
-  if (unnamed && !advice.allowed.empty()) why += " It takes " + listed(advice.allowed);
+  std::string why = text + ": " + advice_text(advice);
   return {kServerError, std::move(why), std::move(advice.allowed), std::move(advice.nearest)};
 }
 

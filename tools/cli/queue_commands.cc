@@ -11,6 +11,7 @@
 #include "tools/cli/failure.h"
 #include "tools/cli/queue_view.h"
 #include "tools/cli/replies.h"
+#include "tools/cli/stats_lines.h"
 #include "tools/cli/text.h"
 
 namespace sluice::cli {
@@ -25,7 +26,8 @@ constexpr size_t kShownLines = 20;
 // --- status ---
 
 constexpr Option kStatusOptions[] = {
-    {"--by", "WHAT", "lines by pri, group, worker, or tag=NAME", nullptr, "pri group worker tag="},
+    {"--by", "WHAT", "lines by pri, group, key, worker, or tag=NAME", nullptr,
+     "pri group key worker tag="},
     {"--window", "MS", "rates are those of so long a time (60000)", "WINDOW"},
 };
 
@@ -87,11 +89,10 @@ int print_all(Context& context) {
 }
 
 RespValue lines_of(Context& context, const std::string& by) {
-  Words words = {"Q.STATS", context.queue(), "BY"};
   const size_t equals = by.find('=');
-  words.push_back(by.substr(0, equals));
+  Words words = {by.substr(0, equals)};
   if (equals != std::string::npos) words.push_back(by.substr(equals + 1));
-  return as_map_of_maps(context.connection.call(words));
+  return stats_lines(context.connection, context.queue(), words);
 }
 
 // The first of them; --by shows all.

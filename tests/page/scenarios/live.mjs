@@ -1,7 +1,7 @@
 import { Visit, add, api, assert, pop, queue, scenario } from "./browser.mjs";
 
 await scenario(async (browser) => {
-  await api("PATCH", queue("mail"), { max_active: 2 });
+  await api("PATCH", `${queue("mail")}?create=true`, { max_active: 2 });
   const visit = await Visit.open(browser);
   const { page } = visit;
   await visit.log_in();

@@ -24,6 +24,9 @@ async function databases(visit) {
   const { page } = visit;
   await page.getByLabel("Database").selectOption("3");
   await visit.see(".empty", "There are no queues yet");
+  // The command for the first job goes to this server, not to the usual port.
+  const { port } = await api("GET", "/api/v1/session");
+  await visit.see(".empty pre", `redis-cli -p ${port} -n 3 Q.ADD`);
   assert(page.url().endsWith("#/?db=3"), page.url());
   await api("POST", `${queue("archive")}/jobs?db=3`, { id: "old", payload: "{}" });
   await visit.see(".card", "archive");

@@ -6,8 +6,8 @@ const PHONE = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isM
   hasTouch: true };
 
 async function fill() {
-  await api("PATCH", queue("exec"), { max_active: 8, fair: "on" });
-  await api("PATCH", queue("render"), { max_active: 2, paused: "out" });
+  await api("PATCH", `${queue("exec")}?create=true`, { max_active: 8, fair: "on" });
+  await api("PATCH", `${queue("render")}?create=true`, { max_active: 2, paused: "out" });
   for (let n = 0; n < 120; ++n) {
     const name = ["exec", "exec", "mail", "render"][n % 4];
     await add(name, `${name}-${String(n).padStart(4, "0")}`, { pri: BANDS[n % 7 % 5],

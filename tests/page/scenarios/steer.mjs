@@ -40,7 +40,7 @@ async function move_back(visit) {
 
 // What goes next is not what stands first: of a fair queue's groups one has had its share.
 async function next_jobs(visit) {
-  await api("PATCH", queue("fair"), { fair: true });
+  await api("PATCH", `${queue("fair")}?create=true`, { fair: true });
   for (const id of ["a1", "a2", "a3"]) await add("fair", id, { group: "a" });
   await add("fair", "b1", { group: "b" });
   await visit.open_queue("fair");

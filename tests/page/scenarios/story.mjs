@@ -4,7 +4,7 @@ const settle = (id, lease, verb, body) =>
   api("POST", `${queue("work")}/jobs/${id}:${verb}`, { lease, ...body });
 
 async function reasons(visit) {
-  await api("PATCH", queue("capped"), { max_active: 1 });
+  await api("PATCH", `${queue("capped")}?create=true`, { max_active: 1 });
   await add("capped", "first");
   await add("capped", "second");
   await add("capped", "third");
