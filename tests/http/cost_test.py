@@ -70,6 +70,31 @@ def test_commands_among_a_look_at_many_groups(options):
         require(served >= 10, f"{served} commands were served in between")
 
 
+def test_the_largest_of_many_groups(options):
+    """Beyond a thousand groups the largest have lines, largest first, and `*` sums the others."""
+    server = serve(options)
+    with server.connect() as connection, Client(server) as client:
+        connection.call("Q.CONFIG", "q", "GROUP", "big2", "SET", "max_active", "4")
+        for i in range(3000):
+            connection.call("Q.ADD", "q", f"j{i}", "x", "GROUP", f"g{i}")
+        for i in range(5):
+            for j in range(i + 2):
+                connection.call("Q.ADD", "q", f"b{i}-{j}", "x", "GROUP", f"big{i}")
+        connection.call("Q.ADD", "q", "d", "x", "GROUP", "big2", "DELAY", "60000")
+        connection.call("Q.POP", "1", "q", "ID", "b2-0")
+        groups = client.expect(200, "GET", "/api/v1/queues/q/groups").json["groups"]
+        require_equal(len(groups), 1001)
+        require_equal([group["name"] for group in groups[:5]],
+                      ["big4", "big2", "big3", "big1", "big0"])
+        require_equal(groups[1], {"name": "big2", "pending": 3, "active": 1, "delayed": 1,
+                                  "blocked": 0, "waiting": 4, "slots": 1, "max_active": 4,
+                                  "utilization": 0.25})
+        require_equal(groups[-1], {"name": "*", "pending": 2005, "active": 0, "delayed": 0,
+                                   "blocked": 0, "waiting": 2005, "slots": 0, "max_active": 0,
+                                   "utilization": None})
+        require_equal(client.expect(200, "GET", "/api/v1/queues/none/groups").json, {"groups": []})
+
+
 def pages(client, query, limit=200):
     """All executions of a query, and the answers that had them."""
     answers = []

@@ -252,13 +252,13 @@ TEST_CASE("BY WORKER shows who holds leases") {
 }
 
 // Names on the pages of a walk, in the order in which they are told.
-std::vector<std::string> walk(QueueTalk& q, const std::string& by, int count,
-                              const std::function<void()>& between = [] {}) {
+std::vector<std::string> walk(
+    QueueTalk& q, const std::string& by, int count, const std::function<void()>& between = [] {}) {
   std::vector<std::string> names;
   std::string cursor = "0";
   do {
-    const RespValue page = q.ask("Q.STATS q BY " + by + " CURSOR " + cursor + " COUNT " +
-                                 std::to_string(count));
+    const RespValue page =
+        q.ask("Q.STATS q BY " + by + " CURSOR " + cursor + " COUNT " + std::to_string(count));
     REQUIRE(page.items.size() == 2);
     const bool in_one_page = by == "PRI";
     CHECK((in_one_page || page.items[1].size() <= static_cast<size_t>(count)));

@@ -57,8 +57,8 @@ void keep_largest(std::vector<Line>& lines, RespValue& rest) {
 
 RespValue stats_lines(Connection& connection, const std::string& queue, const Words& by) {
   Words words = {"Q.STATS", queue, "COUNT", "1000", "CURSOR", "0", "BY"};
-  std::string& cursor = words[5];
   words.insert(words.end(), by.begin(), by.end());
+  std::string& cursor = words[5];
   // Bands, tags and workers come in an order of their own, and are not many.
   const bool by_size = equals_ignore_case(by[0], "GROUP") || equals_ignore_case(by[0], "KEY");
   std::vector<Line> lines;
