@@ -3,10 +3,15 @@
 #include "engine/commands/call.h"
 #include "engine/commands/keys.h"
 #include "engine/engine.h"
+#include "engine/queue/queue.h"
+#include "engine/queue/queue_error.h"
 
 namespace sluice {
 
 namespace {
+
+// What one command writes into the journal is bounded.
+constexpr uint64_t kMaxCopiedJobs = 4000;
 
 constexpr Bytes kSameObject = "ERR source and destination objects are the same";
 
@@ -58,6 +63,9 @@ void copy_command(Call& call) {
   if (entry == nullptr) return call.reply.integer(0);
   Database target = call.database(to, options.database);
   if (target.find(to) != nullptr && !options.replace) return call.reply.integer(0);
+  if (entry->type() == Type::kQueue && entry->object<Queue>().live_jobs() > kMaxCopiedJobs) {
+    return call.reply.error(QueueError("TOOBIG").with("limit", kMaxCopiedJobs).text());
+  }
   source.copy(entry, target, to);
   target.notify(KeyEvent::kCopyTo, to.key);
   call.reply.integer(1);

@@ -146,6 +146,8 @@ class Queue {
 
   // --- Gauges ---
   uint64_t count(JobState state) const { return counts_[static_cast<size_t>(state)]; }
+  // Those that have not ended.
+  uint64_t live_jobs() const { return jobs.size() - ended[0].size() - ended[1].size(); }
   uint64_t successors = 0;
   uint64_t waiting() const {
     return count(JobState::kBlocked) + count(JobState::kDelayed) + count(JobState::kPending) +

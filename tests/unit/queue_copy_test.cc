@@ -99,6 +99,25 @@ TEST_CASE("a copied queue has the configuration and the live jobs") {
   check_kept(server, {"q", "copy"}, ids);
 }
 
+TEST_CASE("a queue of more than 4,000 live jobs is not copied") {
+  QueueServer server;
+  server.set_clock(1'700'000'000'000, 1000);
+  server.connect(1);
+  for (int i = 0; i < 4001; ++i) show(server, {"Q.ADD", "q", std::to_string(i), "payload"});
+  CHECK(show(server, {"COPY", "q", "copy"}) == "-TOOBIG limit=4000");
+  CHECK(show(server, {"EXISTS", "copy"}) == "0");
+  show(server, {"Q.POP", "1", "q"});
+  CHECK(show(server, {"COPY", "q", "copy"}) == "-TOOBIG limit=4000");
+  show(server, {"SET", "copy", "a string"});
+  CHECK(show(server, {"COPY", "q", "copy", "REPLACE"}) == "-TOOBIG limit=4000");
+  CHECK(show(server, {"GET", "copy"}) == "a string");
+  // Where nothing would be copied, nothing is too big.
+  CHECK(show(server, {"COPY", "q", "copy"}) == "0");
+  // Ended jobs do not count.
+  show(server, {"Q.ACK", "q", "0", "1"});
+  CHECK(show(server, {"COPY", "q", "copy", "REPLACE"}) == "1");
+}
+
 TEST_CASE("a copy wakes who waits at its name") {
   QueueServer server;
   server.set_clock(1'700'000'000'000, 1000);
