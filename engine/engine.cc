@@ -260,7 +260,9 @@ class EngineReplay final : public Replay {
   bool apply_several(size_t several) {
     for (size_t i = 0; i < several; ++i) {
       elements_[i] = {};
-      if (effects_[i].type == EffectType::kFlush) continue;
+      if (effects_[i].type == EffectType::kFlush || effects_[i].type == EffectType::kMoveKey) {
+        continue;
+      }
       elements_[i] = Database::element_of(engine_.shard(keys_[i].shard), keys_[i], effects_[i]);
       elements_[i].prefetch_for_change();
     }
@@ -282,6 +284,10 @@ class EngineReplay final : public Replay {
       }
       if (effect.type == EffectType::kDatabasePlaces) {
         if (!take_places(effect.value)) return false;
+        continue;
+      }
+      if (effect.type == EffectType::kMoveKey) {
+        if (!Database::apply_move(engine_.shards(), unit_, effect)) return false;
         continue;
       }
       if (is_function_effect(effect.type)) {

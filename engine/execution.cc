@@ -117,8 +117,11 @@ void Execution::record_heads() {
 void Execution::end_hold() NO_THREAD_SAFETY_ANALYSIS {
   record_heads();
   if (unit_.record_count != 0) {
-    const Lsn lsn =
-        engine_.journal()->append(unit_.records.view(), unit_.record_count, times_.wall_ms);
+    const Bytes records = unit_.records.view();
+    Journal& journal = *engine_.journal();
+    const Lsn lsn = unit_.moves_keys
+                        ? journal.append_moves(records, unit_.record_count, times_.wall_ms)
+                        : journal.append(records, unit_.record_count, times_.wall_ms);
     for (ShardMask rest = locked_; rest != 0; rest &= rest - 1) {
       engine_.shard(static_cast<unsigned>(std::countr_zero(rest))).last_lsn = lsn;
     }
@@ -426,7 +429,8 @@ bool Execution::lock_if_type(int number, Bytes name, Type type) {
 
 void Execution::begin_unit() {
   unit_.times = times_;
-  unit_.recording = engine_.journal() != nullptr;
+  unit_.journal = engine_.journal();
+  unit_.recording = unit_.journal != nullptr;
   unit_.paused = engine_.pause.mode(times_.steady_ms) != PauseMode::kNone;
   observe();
 }

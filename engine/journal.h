@@ -25,6 +25,14 @@ class Journal {
   // makes no system call. `now_ms`: wall clock of the unit, unix milliseconds, for whoever reads
   // the log.
   virtual Lsn append(Bytes records, uint32_t record_count, int64_t now_ms) = 0;
+  // The same for a unit that has a record kMoveKey: a checkpoint's walk that is open meanwhile may
+  // have met the value in neither place, so it will not count.
+  virtual Lsn append_moves(Bytes records, uint32_t record_count, int64_t now_ms) {
+    return append(records, record_count, now_ms);
+  }
+  // Whether large values that move are to be journaled as kMoveKey; else as values. Any thread,
+  // without a lock; it may change before the unit is appended.
+  virtual bool takes_moves() const { return false; }
 
   // The greatest lsn handed out. A reply may leave once durable_lsn() has reached what it saw.
   virtual Lsn last_lsn() const = 0;

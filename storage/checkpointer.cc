@@ -28,6 +28,8 @@ double seconds_of(std::chrono::steady_clock::duration time) {
   return std::chrono::duration<double>(time).count();
 }
 
+Status stale() { return {StatusCode::kStale, "keys have moved meanwhile"}; }
+
 void prepare_this_thread() {
 #if defined(__linux__)
   // Not a lower priority: it holds shard locks, and whoever waits for one would inherit the wait
@@ -201,7 +203,25 @@ void Checkpointer::run() {
   }
 }
 
+// Ends, as the journal takes no moves any more after a few stale walks.
 Status Checkpointer::checkpoint(CheckpointSummary& summary, uint64_t expected) {
+  for (;;) {
+    CheckpointSummary once = summary;
+    const Status status = checkpoint_once(once, expected);
+    if (status.code() != StatusCode::kStale) {
+      summary = once;
+      return status;
+    }
+    records_ = 0;
+    bytes_ = 0;
+    if (options_.sink) {
+      options_.sink(LogLevel::kInfo, "checkpoint " + std::to_string(summary.checkpoint) +
+                                         " begins again: large keys have been renamed meanwhile");
+    }
+  }
+}
+
+Status Checkpointer::checkpoint_once(CheckpointSummary& summary, uint64_t expected) {
   if (journal_.broken()) return journal_.failure();
   const Result<uint64_t> free = log_.free_disk_bytes();
   floor_bytes_ = free.ok() ? floor_bytes(free.value()) : 0;
@@ -235,7 +255,7 @@ Status Checkpointer::write(CheckpointWriter& writer, CheckpointSummary& summary)
   if (Status status = write_pieces(writer, summary); !status.ok()) return status;
   // Commit only what the log can carry on from: up to E it must be on the disk.
   const std::optional<Lsn> end = journal_.finish_walk();
-  if (!end.has_value()) return journal_.failure();
+  if (!end.has_value()) return journal_.walk_is_stale() ? stale() : journal_.failure();
   summary.end_lsn = *end;
   summary.finished_ms = options_.now_ms();
   return writer.finish(summary);
@@ -268,6 +288,7 @@ Status Checkpointer::write_pieces(CheckpointWriter& writer, CheckpointSummary& s
     piece.resize(kPieceHeaderBytes);
     uint64_t count = 0;
     while (more && piece.size() < kPieceHeaderBytes + options_.piece_bytes) {
+      if (journal_.walk_is_stale()) return stale();
       const Clock::time_point start = Clock::now();
       more = walk->step(piece, count);
       worked += Clock::now() - start;

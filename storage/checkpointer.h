@@ -3,7 +3,9 @@
 // written again for every small log), and by `save` rules.
 //
 // The rule (architecture.md): B = last lsn at the start; walk; E = last lsn at the end; commit only
-// once the log is on the disk up to E; then drop older checkpoints and trim the log up to B.
+// once the log is on the disk up to E; then drop older checkpoints and trim the log up to B. Where
+// a unit between B and E moves keys by name alone (Journal::append_moves), it begins again with a
+// new B: what was walked may hold the value at neither place, or half of it.
 //
 // Space: what is below `min_free_disk_bytes` of the journal belongs to the journal. A checkpoint
 // that nobody asked for does not begin where it will not fit, and any one gives up before it takes
@@ -106,6 +108,7 @@ class Checkpointer {
   Clock::duration retry_delay() const REQUIRES(mutex_);
   uint64_t expected_bytes() const REQUIRES(mutex_);
   Status checkpoint(CheckpointSummary& summary, uint64_t expected);
+  Status checkpoint_once(CheckpointSummary& summary, uint64_t expected);
   Status write(CheckpointWriter& writer, CheckpointSummary& summary);
   void committed(const CheckpointSummary& summary, uint64_t kept_before);
   Status fail_log(Status status);

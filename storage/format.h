@@ -33,9 +33,10 @@ namespace sluice {
 // Of the directory as a whole, in the file "FORMAT". 2: the head of a queue says how many events
 // are kept. 3: an adoption says who has adopted, a job the AT that it was given where the clocks
 // differ, a checkpoint what queue time was. 4: a job says which lease completed what it is the
-// successor of; the floor of tokens is one of the numbers of events, too. A directory of an older
-// version becomes one of the present version when it is opened.
-inline constexpr uint32_t kFormatVersion = 4;
+// successor of; the floor of tokens is one of the numbers of events, too. 5: a record says that a
+// key has moved, and not what it holds. A directory of an older version becomes one of the present
+// version when it is opened.
+inline constexpr uint32_t kFormatVersion = 5;
 inline constexpr uint32_t kOldestFormatVersion = 1;
 inline constexpr uint8_t kUnitVersion = 1;
 inline constexpr uint8_t kPieceVersion = 1;

@@ -86,8 +86,17 @@ GroupCommitJournal::~GroupCommitJournal() {
 }
 
 Lsn GroupCommitJournal::append(Bytes records, uint32_t record_count, int64_t now_ms) {
+  return append_unit(records, record_count, now_ms, false);
+}
+
+Lsn GroupCommitJournal::append_moves(Bytes records, uint32_t record_count, int64_t now_ms) {
+  return append_unit(records, record_count, now_ms, true);
+}
+
+Lsn GroupCommitJournal::append_unit(Bytes records, uint32_t record_count, int64_t now_ms,
+                                    bool moves) {
   if (records.size() > options_.max_unit_bytes) [[unlikely]] {
-    return append_divided(records, now_ms);
+    return append_divided(records, now_ms, moves);
   }
   // The records' part of the checksum needs no lock. `keeping_` is a hint here; the lock decides.
   const bool likely_kept = keeping_.load(std::memory_order_relaxed);
@@ -96,6 +105,7 @@ Lsn GroupCommitJournal::append(Bytes records, uint32_t record_count, int64_t now
   MutexLock lock(mutex_);
   if (!likely_kept && keeping_.load(std::memory_order_relaxed)) records_crc = crc32c(records);
   const Lsn lsn = append_part({records, record_count}, records_crc, now_ms);
+  note_moves(moves);
   last_lsn_.store(lsn, std::memory_order_release);
   if (!attached_.load(std::memory_order_relaxed)) raise_durable(lsn);
   return lsn;
@@ -128,9 +138,10 @@ Lsn GroupCommitJournal::append_part(RecordRun part, uint32_t records_crc, int64_
 // A unit that is too long for the log becomes several with consecutive lsns. They stay one for
 // everybody else: no checkpoint begins between them, since all are appended under one lock, and
 // they are written in one step (Log::append_commits).
-Lsn GroupCommitJournal::append_divided(Bytes records, int64_t now_ms) {
+Lsn GroupCommitJournal::append_divided(Bytes records, int64_t now_ms, bool moves) {
   const std::vector<RecordRun> parts = split_records(records, options_.max_unit_bytes);
   MutexLock lock(mutex_);
+  note_moves(moves);
   Lsn lsn = 0;
   for (const RecordRun& part : parts) {
     const bool kept = keeping_.load(std::memory_order_relaxed);
@@ -139,6 +150,11 @@ Lsn GroupCommitJournal::append_divided(Bytes records, int64_t now_ms) {
   }
   if (!attached_.load(std::memory_order_relaxed)) raise_durable(lsn);
   return lsn;
+}
+
+// Under the lock that gives the unit its lsn, as B and E are taken under it.
+void GroupCommitJournal::note_moves(bool moves) {
+  if (moves && walk_is_open_) walk_is_stale_.store(true, std::memory_order_relaxed);
 }
 
 // --- writing -------------------------------------------------------------------------------------
@@ -399,12 +415,20 @@ Lsn GroupCommitJournal::begin_checkpoint() {
   MutexLock lock(mutex_);
   CHECK(!in_checkpoint_);
   in_checkpoint_ = true;
+  walk_is_open_ = true;
+  walk_is_stale_.store(false, std::memory_order_relaxed);
   set_keeping();
   return last_lsn_.load(std::memory_order_relaxed);
 }
 
 std::optional<Lsn> GroupCommitJournal::finish_walk() {
-  const Lsn end = last_lsn();
+  Lsn end = 0;
+  {
+    MutexLock lock(mutex_);
+    walk_is_open_ = false;
+    if (walk_is_stale()) return std::nullopt;
+    end = last_lsn_.load(std::memory_order_relaxed);
+  }
   if (!sync() || synced_lsn() < end) return std::nullopt;
   return end;
 }
@@ -422,6 +446,13 @@ void GroupCommitJournal::end_checkpoint(std::optional<Lsn> committed_end) {
   MutexLock write_lock(write_mutex_);
   MutexLock lock(mutex_);
   in_checkpoint_ = false;
+  walk_is_open_ = false;
+  if (committed_end.has_value()) {
+    stale_walks_ = 0;
+    takes_moves_.store(true, std::memory_order_relaxed);
+  } else if (walk_is_stale() && ++stale_walks_ >= kStaleWalks) {
+    takes_moves_.store(false, std::memory_order_relaxed);
+  }
   set_keeping();
 }
 

@@ -89,6 +89,8 @@ class GroupCommitJournal final : public Journal {
   ~GroupCommitJournal() override;
 
   Lsn append(Bytes records, uint32_t record_count, int64_t now_ms) override;
+  Lsn append_moves(Bytes records, uint32_t record_count, int64_t now_ms) override;
+  bool takes_moves() const override { return takes_moves_.load(std::memory_order_relaxed); }
   Lsn last_lsn() const override { return last_lsn_.load(std::memory_order_acquire); }
   Lsn durable_lsn() const override { return durable_lsn_.load(std::memory_order_acquire); }
 
@@ -136,9 +138,14 @@ class GroupCommitJournal final : public Journal {
 
   // The bounds of a fuzzy checkpoint. From begin (returns B) to end_checkpoint units are kept in
   // any case. finish_walk returns E after making the log reach it on the disk, nothing after a
-  // failure.
+  // failure, or where the walk is stale.
   Lsn begin_checkpoint();
   std::optional<Lsn> finish_walk();
+  // A unit behind B moves keys by name alone (append_moves): what the walk has met may be of no
+  // moment. After kStaleWalks such checkpoints in a row takes_moves() is false until one commits,
+  // so that one can.
+  bool walk_is_stale() const { return walk_is_stale_.load(std::memory_order_relaxed); }
+  static constexpr int kStaleWalks = 2;
   // `committed_end`: its E when it was committed.
   void end_checkpoint(std::optional<Lsn> committed_end);
 
@@ -162,7 +169,9 @@ class GroupCommitJournal final : public Journal {
     std::function<void(bool)> then;
   };
 
-  Lsn append_divided(Bytes records, int64_t now_ms);
+  Lsn append_unit(Bytes records, uint32_t record_count, int64_t now_ms, bool moves);
+  Lsn append_divided(Bytes records, int64_t now_ms, bool moves);
+  void note_moves(bool moves) REQUIRES(mutex_);
   Lsn append_part(RecordRun part, uint32_t records_crc, int64_t now_ms) REQUIRES(mutex_);
   void run();
   void wait_for_units();
@@ -207,6 +216,8 @@ class GroupCommitJournal final : public Journal {
   std::atomic<bool> below_min_free_{false};
   std::atomic<uint64_t> free_disk_bytes_{0};
   std::atomic<uint64_t> min_free_disk_bytes_;
+  std::atomic<bool> takes_moves_{true};
+  std::atomic<bool> walk_is_stale_{false};  // written under mutex_
 
   mutable Mutex mutex_;
   ByteBuffer filling_ GUARDED_BY(mutex_);
@@ -219,6 +230,8 @@ class GroupCommitJournal final : public Journal {
   // round of all clients appends.
   uint64_t round_records_ GUARDED_BY(mutex_) = 0;
   bool in_checkpoint_ GUARDED_BY(mutex_) = false;
+  bool walk_is_open_ GUARDED_BY(mutex_) = false;  // from B to E
+  int stale_walks_ GUARDED_BY(mutex_) = 0;        // since one committed
   bool next_follows_gap_ GUARDED_BY(mutex_) = false;
   bool thread_waits_ GUARDED_BY(mutex_) = false;
   bool stopping_ GUARDED_BY(mutex_) = false;

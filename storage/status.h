@@ -20,6 +20,7 @@ enum class StatusCode : uint8_t {
   kLocked,       // another server has the directory
   kInvalid,      // asked for something that cannot be
   kCancelled,    // stopped on request
+  kStale,        // what was written tells of no one moment; it can be written again
 };
 
 class [[nodiscard]] Status {

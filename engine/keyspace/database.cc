@@ -217,48 +217,6 @@ void Database::set_expire(const KeyRef& key, Entry* entry, int64_t expire_ms) {
   touched(key.key);
 }
 
-void Database::move(const KeyRef& from, Entry* entry, Database target, const KeyRef& to) {
-  if (entry->type() == Type::kQueue) return move_queue(from, entry, target, to);
-  copy(entry, target, to);
-  remove(from, entry);
-}
-
-// The queue itself moves, with its leases, waiting jobs and statistics; in the journal it is
-// written anew under its new name.
-void Database::move_queue(const KeyRef& from, Entry* entry, Database target, const KeyRef& to) {
-  if (Entry* old = target.keyspace().entries.find(to.key, to.hash)) target.remove(to, old);
-  Queue& queue = entry->object<Queue>();
-  const int64_t expire_ms = entry->expire_ms();
-  if (unit_->recording) unit_->record().delete_key(index_, from.key);
-  unlink(from, entry);
-  Entry::release(entry);
-  unlist_queue_timers(*shard_, queue);
-  raise_token_floor(*shard_, *unit_, floor_over(queue));
-  touched(from.key);
-
-  queue.next_token = shard_->token_floor->load(std::memory_order_relaxed);
-  queue.events.renumber_from(queue.next_token);
-  queue.key = to.key;
-  queue.database = target.index_;
-  Entry* made = Entry::make_object(to.key, Type::kQueue, &queue);
-  target.insert_entry(to, made);
-  if (unit_->recording) {
-    QueueCursor cursor;
-    const EmitRecord emit = [&](EffectType type, Bytes field, Bytes value) {
-      unit_->record().queue_record(type, target.index_, to.key, field, value);
-    };
-    while (walk_queue(queue, cursor, SIZE_MAX, emit)) {
-    }
-  }
-  if (queue.adopted != nullptr) note_queue_moved(*target.shard_, *unit_, queue);
-  list_queue_timers(*target.shard_, queue);
-  tie_clients(*target.shard_, queue);
-  if (expire_ms != 0) target.set_expire(to, made, expire_ms);
-  target.touched(to.key);
-  target.signal_queue(to.key);
-  target.signal(to.key);
-}
-
 // A large collection that has shrunk keeps the looks of a large one under its new name.
 static void copy_encoding(const Entry& from, const Entry& to) {
   if (from.type() == Type::kHash) {

@@ -43,6 +43,15 @@ inline bool fits_listpack(const SortedSet& sorted, Bytes member) {
 }
 bool fits_intset(const Set& set, Bytes member);
 
+// From where on a value that moves is journaled as one record: more elements, more bytes of a
+// string, more bytes of memory of anything else. Of the process; tests set less.
+struct MoveLimits {
+  std::atomic<size_t> elements{1000};
+  std::atomic<size_t> string_bytes{64 * 1024};
+  std::atomic<size_t> memory_bytes{1024 * 1024};
+};
+extern MoveLimits g_move_limits;
+
 struct StreamRecord;
 
 class Database {
@@ -90,9 +99,9 @@ class Database {
   bool remove_if_empty(const KeyRef& key, Entry* entry);
   // 0: never.
   void set_expire(const KeyRef& key, Entry* entry, int64_t expire_ms);
-  // Moves the value and the expiry to `to` in `target` (another shard or database perhaps), whose
-  // old value is gone afterwards. Journaled in full: a "rename" record would lose keys that a
-  // checkpoint's walk has not reached yet.
+  // Moves the value itself and its expiry to `to` in `target` (another shard or database perhaps),
+  // whose old value is gone afterwards. A large one is journaled as kMoveKey where the journal
+  // takes that, else all of it is. REQUIRES: `to` is not the same key.
   void move(const KeyRef& from, Entry* entry, Database target, const KeyRef& to);
   // Copies likewise; the source stays. Of a queue: its configuration and live jobs.
   void copy(Entry* entry, Database target, const KeyRef& to);
@@ -180,6 +189,8 @@ class Database {
   // Applies one decoded effect during replay; `key` is of effect.key.
   // False: it is damaged. Queues that it changed are in unit.dirty_queues, for their timers.
   static bool apply(Shard& shard, Unit& unit, const KeyRef& key, const Effect& effect);
+  // The same for kMoveKey, which may name another shard.
+  static bool apply_move(Shards& shards, Unit& unit, const Effect& effect);
   // For bringing what apply() will read into the cache: first the places of the key, then, once
   // those have arrived, its element's, if it has one.
   static void prefetch_key(const Shard& shard, const KeyRef& key, const Effect& effect);
@@ -207,7 +218,10 @@ class Database {
   // The keys go with the unit, as a whole.
   void retire_keys(Keyspace& keys);
   static void break_swapped_watches(Shard& shard, int number, int other, Unit& unit);
-  void move_queue(const KeyRef& from, Entry* entry, Database target, const KeyRef& to);
+  void leave_for(Queue& queue, const Database& target, const KeyRef& to);
+  void arrive(const KeyRef& to, Queue& queue, bool by_record);
+  bool moves_by_record(const Entry& entry) const;
+  void note_elements(const KeyRef& key, const Entry& entry);
   void copy_queue(Entry* entry, Database target, const KeyRef& to);
   void track_expiry(const KeyRef& key, int64_t expire_ms);
   void untrack_expiry(const KeyRef& key, int64_t expire_ms);

@@ -1,6 +1,8 @@
-// Database's verb for values that were made elsewhere (RESTORE, import).
+// Whole values: Database's verb for those that were made elsewhere (RESTORE, import), and their
+// records.
 #include "engine/keyspace/database.h"
 #include "engine/queue/adopted_watch.h"
+#include "engine/queue/queue_records.h"
 
 // As in database.cc, the analysis cannot see who has locked the shard.
 namespace sluice {
@@ -10,21 +12,25 @@ void Database::put_entry(const KeyRef& key, OwnedEntry made) {
   insert_entry(key, entry);
   if (entry->expire_ms() != 0) track_expiry(key, entry->expire_ms());
   if (unit_->recording) record_whole(key, *entry);
-  if (has_adopted_keys()) [[unlikely]] {
-    if (entry->type() == Type::kSet) {
-      entry->object<Set>().members.for_each([&](const Member* member) {
-        note_set_change(*shard_, *unit_, index_, key.key, member->bytes(), true);
-      });
-    } else if (entry->type() == Type::kSortedSet) {
-      entry->object<SortedSet>().members.for_each([&](const ScoredMember* member) {
-        note_sorted_put(*shard_, *unit_, index_, key.key, member->bytes(), nullptr,
-                        member->score());
-      });
-    }
-  }
+  if (has_adopted_keys()) [[unlikely]]
+    note_elements(key, *entry);
   const Type type = entry->type();
   if (type == Type::kList || type == Type::kSortedSet || type == Type::kStream) signal(key.key);
   touched(key.key);
+}
+
+// What has come with a whole value. A key that nobody watches is not walked.
+void Database::note_elements(const KeyRef& key, const Entry& entry) NO_THREAD_SAFETY_ANALYSIS {
+  if (shard_->adopted->find(index_, key.key) == nullptr) return;
+  if (entry.type() == Type::kSet) {
+    entry.object<Set>().members.for_each([&](const Member* member) {
+      note_set_change(*shard_, *unit_, index_, key.key, member->bytes(), true);
+    });
+  } else if (entry.type() == Type::kSortedSet) {
+    entry.object<SortedSet>().members.for_each([&](const ScoredMember* member) {
+      note_sorted_put(*shard_, *unit_, index_, key.key, member->bytes(), nullptr, member->score());
+    });
+  }
 }
 
 void Database::record_whole(const KeyRef& key, const Entry& entry) {
@@ -52,8 +58,15 @@ void Database::record_whole(const KeyRef& key, const Entry& entry) {
     case Type::kStream:
       record_whole_stream(key, entry.object<Stream>());
       break;
-    case Type::kQueue:
-      CHECK(false && "a queue is not put as a whole");
+    case Type::kQueue: {
+      QueueCursor cursor;
+      const EmitRecord emit = [&](EffectType type, Bytes field, Bytes value) {
+        unit_->record().queue_record(type, index_, key.key, field, value);
+      };
+      while (walk_queue(entry.object<Queue>(), cursor, SIZE_MAX, emit)) {
+      }
+      break;
+    }
   }
   if (entry.expire_ms() != 0) unit_->record().set_expire(index_, key.key, entry.expire_ms());
 }

@@ -135,6 +135,11 @@ void EffectEncoder::database_places(Bytes places) {
   end(put_bytes(to, places));
 }
 
+void EffectEncoder::move_key(int database, Bytes key, int to_database, Bytes to_key) {
+  char* to = begin(EffectType::kMoveKey, database, key, to_key.size() + 2 * kMaxVarintBytes);
+  end(put_bytes(put_varint(to, static_cast<uint64_t>(to_database)), to_key));
+}
+
 void EffectEncoder::function_put(Bytes library, Bytes functions, Bytes code) {
   char* to = begin(EffectType::kFunctionPut, 0, library,
                    functions.size() + code.size() + 2 * kMaxVarintBytes);
@@ -169,6 +174,8 @@ bool decode_effect(Bytes& records, Effect& effect) {
       return take_signed(records, effect.number);
     case EffectType::kDatabasePlaces:
       return take_bytes(records, effect.value);
+    case EffectType::kMoveKey:
+      return take_varint(records, effect.size) && take_bytes(records, effect.field);
     case EffectType::kTokenFloor:
       return take_signed(records, effect.number) && effect.number >= 0;
     case EffectType::kQueueTime:
@@ -258,6 +265,9 @@ std::string describe_effect(const Effect& effect) {
         text += " " + std::to_string(static_cast<uint8_t>(index));
       return text;
     }
+    case EffectType::kMoveKey:
+      return "move_key" + at + " to db=" + std::to_string(effect.size) + " " +
+             printable_bytes(effect.field);
     case EffectType::kTokenFloor:
       return "token_floor " + std::to_string(effect.number);
     case EffectType::kQueueTime:

@@ -4,9 +4,9 @@
 // A record says an element's whole new value: an absolute score, an absolute list index, an
 // absolute time; never an increment, a "pop", a duration or "now". So a record may be applied
 // again, and on top of a state that already holds later values: that is what makes a fuzzy
-// checkpoint right (storage/). Removing a key's last element is followed by its own kDeleteKey:
-// replay never infers that from an empty collection, because a checkpoint may hold another subset
-// of the elements at that point.
+// checkpoint right (storage/); kMoveKey alone may not. Removing a key's last element is followed by
+// its own kDeleteKey: replay never infers that from an empty collection, because a checkpoint may
+// hold another subset of the elements at that point.
 //
 // The database of a record is where its keys are, which SWAPDB does not change; kDatabasePlaces
 // says by which number clients know it.
@@ -69,6 +69,10 @@ enum class EffectType : uint8_t {
   kDatabasePlaces = 62,
   kQueueAdoption = 63,  // as kQueueAdopted, with who has adopted them
   kQueueTime = 64,  // no key; number: queue time, in checkpoints only; what comes later is greater
+  // size: another database, field: a key of it, which has the value and the expiry from now on, in
+  // place of what it had. The only record that needs the exact state before it: no checkpoint
+  // counts during whose walk one was appended.
+  kMoveKey = 65,
 };
 
 // A record about a stream under its key.
@@ -128,6 +132,7 @@ class EffectEncoder {
   // REQUIRES: is_stream_effect(type).
   void stream_record(EffectType type, int database, Bytes key, Bytes field, Bytes value);
   void database_places(Bytes places);
+  void move_key(int database, Bytes key, int to_database, Bytes to_key);
   void function_put(Bytes library, Bytes functions, Bytes code);
   void function_gone(Bytes library);
 

@@ -2,6 +2,7 @@
 
 #include <malloc.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 
@@ -38,15 +39,19 @@ Entry* Entry::allocate(size_t payload_bytes) {
 }
 
 Entry* Entry::make_string(Bytes key, Bytes value, int64_t expire_ms) {
-  Entry* entry = allocate(key.size() + value.size());
+  const bool key_room = gets_key_room(key.size(), value.size());
+  Entry* entry = allocate((key_room ? kKeyRoom : key.size()) + value.size());
   entry->expire_ms_ = expire_ms;
   entry->key_size_ = static_cast<uint32_t>(key.size());
   entry->type_ = static_cast<uint32_t>(Type::kString);
   entry->value_size_ = static_cast<uint32_t>(value.size());
   entry->access_s_ = kFirstAccess;
   entry->form_ = 0;
+  entry->has_key_room_ = key_room ? 1 : 0;
   std::memcpy(entry->data(), key.data(), key.size());
-  if (!value.empty()) std::memcpy(entry->data() + key.size(), value.data(), value.size());
+  if (!value.empty()) {
+    std::memcpy(entry->data() + entry->value_offset(), value.data(), value.size());
+  }
   return entry;
 }
 
@@ -58,6 +63,7 @@ Entry* Entry::make_object(Bytes key, Type type, void* object) {
   entry->value_size_ = 0;
   entry->access_s_ = kFirstAccess;
   entry->form_ = 0;
+  entry->has_key_room_ = 0;
   std::memcpy(entry->data(), &object, sizeof(object));
   std::memcpy(entry->data() + sizeof(object), key.data(), key.size());
   return entry;
@@ -73,12 +79,47 @@ void Entry::release(Entry* entry) {
   std::free(entry);
 }
 
+Entry* Entry::with_key(Entry* entry, Bytes key) {
+  const bool fits =
+      key.size() == entry->key_size_ || (entry->has_key_room_ != 0 && key.size() <= kKeyRoom);
+  if (fits) {
+    entry->key_size_ = static_cast<uint32_t>(key.size());
+    std::memcpy(entry->data() + (entry->is_string() ? 0 : sizeof(void*)), key.data(), key.size());
+    return entry;
+  }
+  Entry* made = entry->is_string() ? make_string(key, entry->string(), entry->expire_ms_)
+                                   : make_object(key, entry->type(), entry->object_pointer());
+  made->expire_ms_ = entry->expire_ms_;
+  made->access_s_ = entry->access_s_;
+  made->form_ = entry->form_;
+  std::free(entry);
+  return made;
+}
+
 size_t Entry::memory_bytes() const { return malloc_usable_size(const_cast<Entry*>(this)); }
+
+// The value is not long yet.
+Entry* Entry::make_key_room(Entry* entry) {
+  void* moved =
+      std::realloc(static_cast<void*>(entry), kHeaderBytes + kKeyRoom + entry->value_size_);
+  CHECK(moved != nullptr);
+  entry = static_cast<Entry*>(moved);
+  std::memmove(entry->data() + kKeyRoom, entry->data() + entry->key_size_, entry->value_size_);
+  entry->has_key_room_ = 1;
+  return entry;
+}
 
 // Gives the string `size` bytes of room; the first min(old, new) bytes of the value stay.
 Entry* Entry::resize_string(Entry* entry, size_t size) {
   CHECK(entry->is_string());
-  const size_t needed = kHeaderBytes + entry->key_size_ + size;
+  if (entry->has_key_room_ != 0 && size < kLongString / 2) {
+    const size_t kept = std::min<size_t>(size, entry->value_size_);
+    std::memmove(entry->data() + entry->key_size_, entry->data() + kKeyRoom, kept);
+    entry->has_key_room_ = 0;
+  } else if (entry->has_key_room_ == 0 && gets_key_room(entry->key_size_, size)) {
+    entry = make_key_room(entry);
+  }
+  const size_t needed = kHeaderBytes + entry->value_offset() + size;
   const size_t usable = malloc_usable_size(entry);
   // Shrinking in place keeps the common rewrite cheap; below half, the memory goes back.
   if (needed > usable || needed < usable / 2) {
@@ -99,7 +140,8 @@ Entry* Entry::resize_string(Entry* entry, size_t size) {
 
 Entry* Entry::assign_string(Entry* entry, Bytes value) {
   if (value.size() != entry->value_size_) entry = resize_string(entry, value.size());
-  if (!value.empty()) std::memcpy(entry->data() + entry->key_size_, value.data(), value.size());
+  if (!value.empty())
+    std::memcpy(entry->data() + entry->value_offset(), value.data(), value.size());
   return entry;
 }
 
@@ -107,7 +149,7 @@ Entry* Entry::write_string(Entry* entry, size_t offset, Bytes bytes, size_t size
   const size_t old_size = entry->value_size_;
   CHECK(offset + bytes.size() <= size);
   entry = resize_string(entry, size);
-  char* value = entry->data() + entry->key_size_;
+  char* value = entry->data() + entry->value_offset();
   if (size > old_size) std::memset(value + old_size, 0, size - old_size);
   if (!bytes.empty()) std::memcpy(value + offset, bytes.data(), bytes.size());
   return entry;

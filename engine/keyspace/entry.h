@@ -1,9 +1,10 @@
 // Entry: one key with its value, in one allocation.
 //
 // Layout: this header, then for a string the key and the value bytes, for a collection a pointer to
-// its object and the key. One malloc a key, and eight bytes in the map that finds it: with a
-// 53-byte key and a 300-byte value that is 384 bytes where Redis takes about 440. Entries move when
-// a string grows, so nobody keeps an Entry* across a verb that may replace it
+// its object and the key. The value of a long string stands behind room for another key, so that it
+// stays where it is when the key is renamed. One malloc a key, and eight bytes in the map that
+// finds it: with a 53-byte key and a 300-byte value that is 384 bytes where Redis takes about 440.
+// Entries move when a string grows, so nobody keeps an Entry* across a verb that may replace it
 // (engine/keyspace/database.h says which).
 #pragma once
 
@@ -33,6 +34,9 @@ class Entry {
   static Entry* make_object(Bytes key, Type type, void* object);
   // Frees the entry; a collection's object with it.
   static void destroy(Entry* entry);
+  // The entry under another key, with value, expiry and access; `entry` is gone. `key` must not
+  // point into it.
+  static Entry* with_key(Entry* entry, Bytes key);
   // Frees the entry of a collection alone: its object goes on without it.
   static void release(Entry* entry);
 
@@ -65,7 +69,7 @@ class Entry {
   StringForm string_form() const { return static_cast<StringForm>(form_); }
   void set_string_form(StringForm form) { form_ = static_cast<uint32_t>(form); }
 
-  Bytes string() const { return {data() + key_size_, value_size_}; }
+  Bytes string() const { return {data() + value_offset(), value_size_}; }
   // Puts `value` in place of the string's bytes where it fits; otherwise returns a new entry that
   // replaces this one (already freed). `value` must not point into this entry.
   static Entry* assign_string(Entry* entry, Bytes value);
@@ -88,19 +92,28 @@ class Entry {
 
  private:
   static constexpr size_t kHeaderBytes = 20;
+  // From this length on a string has room for keys up to so many bytes.
+  static constexpr size_t kLongString = 64 * 1024;
+  static constexpr size_t kKeyRoom = 512;
 
   bool is_string() const { return type_ == static_cast<uint32_t>(Type::kString); }
   char* data() { return reinterpret_cast<char*>(this) + kHeaderBytes; }
   const char* data() const { return reinterpret_cast<const char*>(this) + kHeaderBytes; }
+  size_t value_offset() const { return has_key_room_ != 0 ? kKeyRoom : key_size_; }
+  static bool gets_key_room(size_t key_size, size_t value_size) {
+    return value_size >= kLongString && key_size <= kKeyRoom;
+  }
   static Entry* allocate(size_t payload_bytes);
+  static Entry* make_key_room(Entry* entry);
   static Entry* resize_string(Entry* entry, size_t size);
 
   int64_t expire_ms_;
   uint32_t key_size_;
   uint32_t value_size_;  // of a string
   uint32_t access_s_ : 26;
-  uint32_t form_ : 2;  // of a string
-  uint32_t type_ : 4;
+  uint32_t form_ : 2;          // of a string
+  uint32_t has_key_room_ : 1;  // of a string
+  uint32_t type_ : 3;
 };
 
 // An entry that is in no database.

@@ -122,7 +122,8 @@ bool Database::apply(Shard& shard, Unit& unit, const KeyRef& key, const Effect& 
     case EffectType::kDatabasePlaces:
     case EffectType::kFunctionPut:
     case EffectType::kFunctionGone:
-      return true;  // for every shard: Engine's replay does it
+    case EffectType::kMoveKey:
+      return true;  // not for one shard: Engine's replay does it
     case EffectType::kHashPut:
       database.hash_put(key, database.replay_collection(key, Type::kHash), effect.field,
                         effect.value);

@@ -92,6 +92,10 @@ class Unit {
  public:
   // False during replay, and where nothing is journaled: then effects only change memory.
   bool recording = false;
+  // Who will take the records; null: nobody, or one that takes no kMoveKey.
+  const Journal* journal = nullptr;
+  // A kMoveKey is among the records (Journal::append_moves).
+  bool moves_keys = false;
   // During replay collections may be empty for a while, and nothing expires.
   bool replaying = false;
   // The greatest queue time in a record, also of queues that are gone by now.
@@ -153,6 +157,7 @@ class Unit {
     value_.clear();
     value_.shrink(1U << 20);
     record_count = 0;
+    moves_keys = false;
     changes = 0;
     expired = 0;
     ready.clear();

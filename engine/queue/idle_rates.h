@@ -44,6 +44,7 @@ class IdleRates {
     by_time_.erase(by_time_.begin());
     return true;
   }
+  size_t size() const { return by_name_.size(); }
   // visit(level, name, arrival_us)
   template <class Visit>
   void for_each(Visit visit) const {

@@ -144,6 +144,12 @@ class QueueConfig {
   // For the journal: the levels and patterns that have been set, and one of them as it is recorded.
   // Fields of a rule in the order in which they were set; apply() takes the place of all of them.
   std::vector<std::pair<ConfigLevel, std::string>> rules() const;
+  // Of groups and keys.
+  size_t rule_count() const {
+    size_t count = 0;
+    for (const Rules& rules : rules_) count += rules.names.size() + rules.globs.size();
+    return count;
+  }
   std::vector<ConfigField> recorded(ConfigLevel level, Bytes pattern) const;
   void apply(ConfigLevel level, Bytes pattern, std::span<const ConfigField> fields);
 

@@ -398,6 +398,11 @@ class Generator(MoreUnits):
         size = self._rng.choice((0, 3, 20, 20, 100, 2000 if self._rng.random() < 0.1 else 40))
         return b"%d:" % self._serial + b"\0\r\nx"[:size] + b"v" * max(0, size - 4)
 
+    def _long_blob(self):
+        """Long enough for RENAME and MOVE to journal that it has moved, and not what it is."""
+        self._serial += 1
+        return b"%d:" % self._serial + b"L" * 70_000
+
     def _member(self):
         return b"m%d" % self._rng.randrange(25)
 
@@ -410,7 +415,7 @@ class Generator(MoreUnits):
     def _string(self):
         key, rng = self.key("s"), self._rng
         return rng.choice((
-            lambda: ["SET", key, self._blob()],
+            lambda: ["SET", key, self._long_blob() if rng.random() < 0.1 else self._blob()],
             lambda: ["SET", key, self._blob(), "EX", rng.choice(LONG_TTL_S)],
             lambda: ["SET", key, self._blob(), "KEEPTTL"],
             lambda: ["APPEND", key, b"+"] if rng.random() < 0.5 else ["GETDEL", key],

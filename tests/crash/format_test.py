@@ -78,6 +78,12 @@ AFTER_CHECKPOINT = [
     ["Q.ADOPT", "shown later", "PENDING", "later:pending", "ACTIVE", "later:active",
      "PAYLOAD", "later:payload:", "LEASE", 604_800_000],
     ["ZADD", "later:pending", 1, "d"],
+    # What is large is moved by a record that does not say what it is.
+    ["SET", "long", b"\xff" * 70_000, "PXAT", YEAR_2100_MS],
+    ["RENAME", "long", "long renamed"],
+    ["Q.CONFIG", "crowd", "SET", "events", f"10:{CENTURY_MS}"],
+    ["EVAL", "for i = 1, 1001 do redis.call('Q.ADD', 'crowd', 'job ' .. i, i) end return 1", 0],
+    ["MOVE", "crowd", 1],
 ]
 READS = [
     ["DBSIZE"], ["GET", "string"], ["GET", "expires"], ["PEXPIRETIME", "expires"],
@@ -93,6 +99,9 @@ READS = [
     ["Q.GET", "queue", "last"], ["Q.LIST", "queue", "BY", "AGE"], ["Q.EVENTS", "queue", "-"],
     ["Q.LIST", "shown", "WITH", "payload"], ["Q.EVENTS", "shown", "-"],
     ["Q.LIST", "shown later", "BRIEF"],
+    ["EXISTS", "long", "crowd"], ["STRLEN", "long renamed"], ["PEXPIRETIME", "long renamed"],
+    ["EVAL", "redis.call('SELECT', 1) return {redis.call('Q.GET', 'crowd', 'job 1001'), "
+     "redis.call('Q.EVENTS', 'crowd', '-'), #redis.call('Q.LIST', 'crowd', 'COUNT', 1000)}", 0],
     # What a pop decides: the order, and tokens that no earlier lease had.
     ["EVAL", "local job = redis.call('Q.POP', 1, 'queue')[1] return {job[4], job[6]}", 0],
     ["EVAL", "local job = redis.call('Q.POP', 1, 'queue')[1] return {job[4], job[6]}", 0],

@@ -344,7 +344,8 @@ class QueueClient(LoadClient):
                     read)
 
     def _there_and_back(self):
-        """Writes the queue anew into the journal, with its events."""
+        """The journal gets two records that say no more than where it has gone, or, while a
+        checkpoint takes none of these, all of the queue with its events."""
         if self.rng.random() < 0.8:
             return self._cancel()
         queue, elsewhere = self._queue(), f"elsewhere{self.index}"

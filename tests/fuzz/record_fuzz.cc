@@ -20,8 +20,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     // What can be decoded may still make no sense to the engine: then it says so.
     const bool whole = replay->apply(input, count);
     if (whole) CHECK(test::count_records(input.substr(0, data[0] % size)) <= count);
-    // A fuzzy checkpoint brings records twice.
-    if (whole) CHECK(replay->apply(input, count));
+    // A fuzzy checkpoint brings records twice, but for moves.
+    if (whole && !test::moves_keys(input)) CHECK(replay->apply(input, count));
     replay->finish();
   }
   test::check_walk(engine);

@@ -18,6 +18,14 @@ inline bool small_enough(Bytes records) {
   return true;
 }
 
+inline bool moves_keys(Bytes records) {
+  Effect effect;
+  while (!records.empty() && decode_effect(records, effect)) {
+    if (effect.type == EffectType::kMoveKey) return true;
+  }
+  return false;
+}
+
 inline uint64_t count_records(Bytes records) {
   uint64_t count = 0;
   Effect effect;

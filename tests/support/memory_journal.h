@@ -1,6 +1,7 @@
 // MemoryJournal: keeps every unit in memory; what is appended counts as durable at once.
 #pragma once
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,16 @@ class MemoryJournal final : public Journal {
     units_.push_back({std::string(records), record_count});
     return units_.size();
   }
+  Lsn append_moves(Bytes records, uint32_t record_count, int64_t now_ms) override {
+    const Lsn lsn = append(records, record_count, now_ms);
+    last_move_lsn = lsn;
+    return lsn;
+  }
+  bool takes_moves() const override { return takes_moves_; }
+  void take_moves(bool take) { takes_moves_ = take; }
+  // Of the last unit that moved keys by name alone; 0: none.
+  std::atomic<Lsn> last_move_lsn{0};
+
   Lsn last_lsn() const override {
     MutexLock lock(mutex_);
     return units_.size();
@@ -44,6 +55,7 @@ class MemoryJournal final : public Journal {
   }
 
  private:
+  std::atomic<bool> takes_moves_{false};
   mutable Mutex mutex_;
   std::vector<Unit> units_ GUARDED_BY(mutex_);
 };

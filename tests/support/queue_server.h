@@ -145,6 +145,9 @@ class QueueServer {
   Queue* find_queue(const std::string& name) { return find_queue(*engine_, name); }
 
   Lsn units() const { return journal_.last_lsn(); }
+  // Whether large values that move are journaled as kMoveKey; the last unit that had one.
+  void take_moves(bool take) { journal_.take_moves(take); }
+  Lsn last_move() const { return journal_.last_move_lsn; }
 
   // What callers can see of these queues and jobs, but for what a restart begins anew.
   std::vector<std::string> describe(const std::vector<std::string>& queues,

@@ -112,6 +112,14 @@ class MapEngine {
     state_[key] = value;
     return journal_->append(record, 1, 1000);
   }
+  // A change that is recorded as one whose record may not meet a later state.
+  Lsn move(uint32_t key, uint64_t value) {
+    const std::string record = encode_record(key, value);
+    std::lock_guard<std::mutex> lock(mutex_);
+    state_[key] = value;
+    return journal_->takes_moves() ? journal_->append_moves(record, 1, 1000)
+                                   : journal_->append(record, 1, 1000);
+  }
   std::map<uint32_t, uint64_t> state() const {
     std::lock_guard<std::mutex> lock(mutex_);
     return state_;

@@ -382,3 +382,58 @@ TEST_CASE("the log of the time that a checkpoint takes is kept, as it needs it")
   CHECK(back.state == state);
   CHECK(back.recovered.units == 800);
 }
+
+TEST_CASE(
+    "a walk during which keys move by name begins again, and after two the journal takes none") {
+  TempDirectory directory;
+  std::map<uint32_t, uint64_t> state;
+  std::vector<bool> taken;
+  {
+    GroupCommitJournal* journal = nullptr;
+    Running run = start(store_options(directory.path()), 0, [&](MapEngine& engine) {
+      taken.push_back(journal->takes_moves());
+      engine.move(1, 500 + taken.size());
+    });
+    journal = &run.store->journal();
+    for (uint32_t i = 0; i < 1000; ++i) run.engine->set(i, i);
+    run.engine->move(2, 77);  // no walk is open
+    REQUIRE(checkpoint(*run.store).ok());
+    CHECK(taken == std::vector<bool>{true, true, false});
+    const CheckpointStatus status = run.store->checkpointer()->status();
+    CHECK(status.completed == 1);
+    CHECK(status.failed == 0);
+    CHECK(status.last.checkpoint == 1);
+    CHECK(status.last.begin_lsn == 1003);
+    CHECK(status.last.end_lsn == 1004);
+    // One has been committed.
+    CHECK(journal->takes_moves());
+    REQUIRE(checkpoint(*run.store).ok());
+    CHECK(taken == std::vector<bool>{true, true, false, true, true, false});
+    state = run.engine->state();
+  }
+  const ReadBack back = read_back(directory.path());
+  REQUIRE_MESSAGE(back.status.ok(), back.status.message());
+  CHECK(back.state == state);
+  CHECK(back.recovered.units == 1);
+}
+
+TEST_CASE("a walk that is stale at its very end does not count") {
+  TempDirectory directory;
+  Running run = start(store_options(directory.path()));
+  GroupCommitJournal& journal = run.store->journal();
+  for (const bool moves : {false, true}) {
+    journal.begin_checkpoint();
+    run.engine->set(1, 1);
+    if (moves) run.engine->move(2, 2);
+    CHECK(journal.walk_is_stale() == moves);
+    CHECK(journal.finish_walk().has_value() == !moves);
+    journal.end_checkpoint(std::nullopt);
+  }
+  // What comes behind E changes nothing.
+  journal.begin_checkpoint();
+  CHECK(journal.finish_walk().has_value());
+  run.engine->move(3, 3);
+  CHECK_FALSE(journal.walk_is_stale());
+  journal.end_checkpoint(std::nullopt);
+  CHECK(journal.takes_moves());
+}

@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 #include "engine/execution.h"
 #include "engine/queue/queue.h"
+#include "tests/support/large_moves.h"
 #include "tests/support/queue_dump.h"
 #include "tests/support/queue_server.h"
 #include "tests/unit/seeds.h"
@@ -318,10 +319,12 @@ uint64_t rounds() {
 }  // namespace
 
 TEST_CASE("a queue that is recovered from the journal is the queue that was") {
+  const LargeMoves large;
   for (const uint64_t seed : testing::seeds(rounds(), 11)) {
     testing::use_seed(seed);
     INFO("seed ", seed);
     Site site;
+    site.journal.take_moves(seed % 2 == 0);
     History history(site, seed);
     for (int i = 0; i < 1500; ++i) history.step();
     history.settle();
@@ -330,12 +333,15 @@ TEST_CASE("a queue that is recovered from the journal is the queue that was") {
 }
 
 TEST_CASE("a fuzzy checkpoint and the journal since its beginning give the queue") {
+  const LargeMoves large;
   for (const uint64_t seed : testing::seeds(rounds(), 13)) {
     testing::use_seed(seed);
     INFO("seed ", seed);
     Site site;
     History history(site, seed);
+    site.journal.take_moves(true);
     for (int i = 0; i < 1500; ++i) history.step();
+    site.journal.take_moves(false);
     const Lsn begin = site.journal.last_lsn();
     const auto walk = site.engine->begin_walk();
     std::vector<Piece> checkpoint;
@@ -348,6 +354,8 @@ TEST_CASE("a fuzzy checkpoint and the journal since its beginning give the queue
       if (checkpoint.back().count == 0) continue;
       for (int i = 0; i < 60; ++i) history.step();
     }
+    site.journal.take_moves(true);
+    for (int i = 0; i < 300; ++i) history.step();
     history.settle();
     compare(site, *site.recover(checkpoint, begin), History::names());
     compare(site, *site.recover(walk_all(*site.engine), site.journal.last_lsn()), History::names());
@@ -463,33 +471,6 @@ TEST_CASE("tokens of a name never go back when databases change places") {
   site.run({"DEL", "a"});
   site.run({"SWAPDB", "0", "1"});
   take(1);
-}
-
-TEST_CASE("RENAME takes the queue along: leases, ties, waiting jobs, configuration, expiry") {
-  Site site;
-  site.run({"Q.CONFIG", "old", "SET", "lease_ms", "9000", "disconnect_grace_ms", "2000"});
-  for (const char* id : {"1", "2", "3"}) site.run({"Q.ADD", "old", id, "payload"});
-  const uint64_t first = site.pop("old");
-  site.pop("old", {"TIED", "WORKER", "w"});
-  site.run({"EXPIRE", "old", "1000"});
-  site.pass(5000);
-  site.run({"RENAME", "old", "new"});
-  CHECK(site.queue("old") == nullptr);
-  REQUIRE(site.queue("new") != nullptr);
-  CHECK(site.run({"TYPE", "new"}) == "+queue\r\n");
-  CHECK(site.run({"TTL", "new"}) == ":995\r\n");
-  CHECK(site.run({"Q.ACK", "new", "1", std::to_string(first)}) == "+OK\r\n");
-  compare(site, *site.recover({}, 0), {"old", "new"});
-  // The connection of the tied lease goes: two seconds later the job waits again.
-  site.execution->disconnect(site.session->client);
-  site.execution->finish();
-  site.pass(1999);
-  site.run_timers();
-  CHECK(site.queue("new")->count(JobState::kActive) == 1);
-  site.pass(1);
-  site.run_timers();
-  CHECK(site.queue("new")->count(JobState::kActive) == 0);
-  CHECK(site.queue("new")->count(JobState::kPending) == 2);
 }
 
 TEST_CASE("a large queue is freed in steps; its name is free at once") {

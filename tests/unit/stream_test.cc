@@ -12,6 +12,7 @@
 #include "engine/keyspace/stream_records.h"
 #include "engine/structures/stream.h"
 #include "tests/support/engine_session.h"
+#include "tests/support/large_moves.h"
 #include "tests/support/memory_journal.h"
 #include "tests/support/quiet_server.h"
 #include "tests/unit/seeds.h"
@@ -241,6 +242,7 @@ std::vector<std::string> random_command(std::mt19937_64& random, int step) {
 }  // namespace
 
 TEST_CASE("streams are the same after replay, whatever part of it a fuzzy walk has seen before") {
+  const LargeMoves large;
   for (const uint64_t seed : testing::seeds(6, 11)) {
     testing::use_seed(seed);
     INFO("seed ", seed);
@@ -255,11 +257,13 @@ TEST_CASE("streams are the same after replay, whatever part of it a fuzzy walk h
     const auto run = [&](const std::vector<std::string>& words) {
       session.run(std::vector<Bytes>(words.begin(), words.end()));
     };
+    journal.take_moves(true);
     for (int step = 0; step < 2500; ++step) {
       if (step % 50 == 0) execution.set_now_ms(execution.now_ms() + 1000);
       run(random_command(random, step));
     }
     // The walk goes on piece by piece while commands do.
+    journal.take_moves(false);
     const Lsn begin = journal.last_lsn();
     ByteBuffer walked;
     uint64_t count = 0;
@@ -269,6 +273,9 @@ TEST_CASE("streams are the same after replay, whatever part of it a fuzzy walk h
       more = walk->step(walked, count);
       for (int i = 0; i < 6; ++i, ++step) run(random_command(random, step));
     }
+    journal.take_moves(true);
+    for (int i = 0; i < 500; ++i, ++step) run(random_command(random, step));
+    CHECK(journal.last_move_lsn > 0);
     for (const bool from_checkpoint : {false, true}) {
       Engine other(port, 7);
       const std::unique_ptr<Replay> replay = other.begin_replay();

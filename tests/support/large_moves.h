@@ -1,0 +1,26 @@
+// LargeMoves: while it lives every value is large, so that what moves is journaled as kMoveKey
+// where the journal takes that.
+#pragma once
+
+#include "engine/keyspace/database.h"
+
+namespace sluice::test {
+
+class LargeMoves {
+ public:
+  LargeMoves() { set(0, 0); }
+  ~LargeMoves() {
+    const MoveLimits usual;
+    set(usual.elements, usual.string_bytes);
+  }
+  LargeMoves(const LargeMoves&) = delete;
+  LargeMoves& operator=(const LargeMoves&) = delete;
+
+ private:
+  static void set(size_t elements, size_t string_bytes) {
+    g_move_limits.elements = elements;
+    g_move_limits.string_bytes = string_bytes;
+  }
+};
+
+}  // namespace sluice::test
