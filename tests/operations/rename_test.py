@@ -1,0 +1,103 @@
+#!/usr/bin/python3
+"""RENAME and MOVE of large values: nobody waits for them, and a checkpoint beside them is right."""
+
+import pathlib
+import random
+import sys
+import time
+
+import harness
+from harness import info, require, require_equal, wait_until
+
+MANY = 200_000
+LONG = 64 << 20
+LONGEST_HOLD_MS = 10
+# One script must not be taken for a slow one.
+AT_ONCE = 20_000
+
+FILLS = {
+    "queue": "redis.call('Q.ADD', KEYS[1], i, 'payload ' .. i)",
+    "zset": "redis.call('ZADD', KEYS[1], i, 'member ' .. i)",
+    "hash": "redis.call('HSET', KEYS[1], 'field ' .. i, 'value ' .. i)",
+    "set": "redis.call('SADD', KEYS[1], 'member ' .. i)",
+    "list": "redis.call('RPUSH', KEYS[1], 'item ' .. i)",
+    "stream": "redis.call('XADD', KEYS[1], i .. '-1', 'field', 'value')",
+}
+
+
+def fill(call, key, command, count):
+    for begin in range(1, count + 1, AT_ONCE):
+        end = min(count, begin + AT_ONCE - 1)
+        reply = call("EVAL", f"for i = {begin}, {end} do {command} end return 1", "1", key)
+        require_equal(reply.raw, b":1\r\n", key)
+
+
+def run_time_ms(server):
+    """What the I/O threads have run so far: pauses of the machine are not in it."""
+    total_ns = 0
+    for task in pathlib.Path(f"/proc/{server.process.pid}/task").iterdir():
+        if (task / "comm").read_text().startswith("sluice-io"):
+            total_ns += int((task / "schedstat").read_text().split()[0])
+    return total_ns / 1e6
+
+
+def test_nobody_waits(options):
+    """RENAME, MOVE and RENAMENX of what is large take no time of the I/O thread."""
+    with options.server({"appendonly": "yes"}) as server, server.connect() as connection:
+        call = connection.call
+        for key, command in FILLS.items():
+            fill(call, key, command, MANY)
+        call("SETRANGE", "string", LONG - 1, "x")
+        wait_until(lambda: info(connection)["sluice_journal_unwritten_bytes"] == "0")
+        for key in [*FILLS, "string"]:
+            for words, reply in ((("RENAME", key, "a longer name"), b"+OK\r\n"),
+                                 (("MOVE", "a longer name", "1"), b":1\r\n"),
+                                 (("SELECT", "1"), b"+OK\r\n"),
+                                 (("RENAMENX", "a longer name", "n"), b":1\r\n"),
+                                 (("MOVE", "n", "0"), b":1\r\n"),
+                                 (("SELECT", "0"), b"+OK\r\n"),
+                                 (("RENAME", "n", key), b"+OK\r\n")):
+                begin = run_time_ms(server)
+                require_equal(call(*words).raw, reply, words)
+                ran = run_time_ms(server) - begin
+                require(ran < LONGEST_HOLD_MS, f"{key}: {words} took {ran:.1f} ms")
+
+
+def test_a_checkpoint_amid_renames(options):
+    """A checkpoint that meets RENAMEs begins again, ends all the same, and misses nothing."""
+    rng = random.Random(1)
+    with options.server({"appendonly": "yes", "enable-debug-command": "yes"}) as server:
+        with server.connect() as connection:
+            call = connection.call
+            for key, command in FILLS.items():
+                fill(call, f"{key}-0", command, 20_000)
+            call("SET", "string-0", "x" * 100_000, "PX", "100000000")
+            places = {key: (0, "0") for key in [*FILLS, "string"]}
+            call("BGSAVE")
+            until = time.monotonic() + 60
+            moves = 0
+            while info(connection)["rdb_bgsave_in_progress"] == "1":
+                require(time.monotonic() < until, "a checkpoint has no end")
+                key = rng.choice(list(places))
+                number, database = places[key]
+                call("SELECT", database)
+                if rng.random() < 0.3:
+                    places[key] = (number, "1" if database == "0" else "0")
+                    words = ("MOVE", f"{key}-{number}", places[key][1])
+                else:
+                    places[key] = (number + 1, database)
+                    words = ("RENAME", f"{key}-{number}", f"{key}-{number + 1}")
+                require(not call(*words).is_error, words)
+                moves += 1
+            require_equal(info(connection)["rdb_last_bgsave_status"], "ok", "the checkpoint")
+            require(moves > 3, f"{moves} moves met it")
+            require("begins again" in server.log_tail(200), "a walk was stale")
+            digest = call("DEBUG", "DIGEST").raw
+        server.kill()
+        server.start()
+        with server.connect() as connection:
+            require_equal(connection.call("DEBUG", "DIGEST").raw, digest, "after the restart")
+
+
+if __name__ == "__main__":
+    sys.exit(harness.run(sys.modules[__name__], io_threads=(1, 2)))
