@@ -93,6 +93,12 @@ bool purge_memory() {
   return mallctl("arena.4096.purge", nullptr, nullptr, nullptr, 0) == 0;
 }
 
+bool purge_in_background() {
+  if (mallctl == nullptr) return false;
+  bool on = true;
+  return mallctl("background_thread", nullptr, nullptr, &on, sizeof(on)) == 0;
+}
+
 std::string allocator_report() {
   std::string report;
   if (malloc_stats_print == nullptr) return report;

@@ -26,6 +26,9 @@ AllocatorFacts allocator_facts();
 
 // Gives free pages back to the kernel; false: the allocator refused.
 bool purge_memory();
+// From now on threads of jemalloc's give free pages back, also while nobody allocates. Without them
+// that is done within calls of the allocator, for milliseconds. False: no jemalloc, or no thread.
+bool purge_in_background();
 // jemalloc's statistics as text; empty with another allocator.
 std::string allocator_report();
 

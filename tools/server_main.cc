@@ -25,6 +25,7 @@
 
 #include "net/config.h"
 #include "net/logging.h"
+#include "net/memory_use.h"
 #include "net/server.h"
 #include "net/version.h"
 #include "storage/kill_point.h"
@@ -137,6 +138,7 @@ int run(Config& config) {
                config.file().empty() ? "by default" : config.file());
   kill_points_from_environment();
   const int signals = open_signals();
+  purge_in_background();
   const int end = ::eventfd(0, EFD_CLOEXEC);
   Server server(config);
   server.exit_when_stuck();

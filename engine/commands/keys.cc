@@ -48,7 +48,7 @@ void rename_generic(Call& call, bool only_if_absent) {
   only_if_absent ? call.reply.integer(1) : call.reply.ok();
 }
 
-// The only options are SYNC and ASYNC, and both are the same here: memory is given back at once.
+// The only options are SYNC and ASYNC, and both are the same here: memory is freed beside.
 bool check_flush_options(const Call& call) {
   if (call.args.size() == 1 ||
       (call.args.size() == 2 && (call.option(1, "SYNC") || call.option(1, "ASYNC")))) {

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
-"""RENAME and MOVE of large values: nobody waits for them, and a checkpoint beside them is right."""
+"""RENAME, MOVE and the end of large values: nobody waits for them, and a checkpoint beside them is
+right."""
 
+import os
 import pathlib
 import random
 import sys
@@ -41,6 +43,11 @@ def run_time_ms(server):
     return total_ns / 1e6
 
 
+def resident_bytes(server):
+    pages = pathlib.Path(f"/proc/{server.process.pid}/statm").read_text().split()[1]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
 def test_nobody_waits(options):
     """RENAME, MOVE and RENAMENX of what is large take no time of the I/O thread."""
     with options.server({"appendonly": "yes"}) as server, server.connect() as connection:
@@ -61,6 +68,48 @@ def test_nobody_waits(options):
                 require_equal(call(*words).raw, reply, words)
                 ran = run_time_ms(server) - begin
                 require(ran < LONGEST_HOLD_MS, f"{key}: {words} took {ran:.1f} ms")
+
+
+def require_short(server, call, *words):
+    begin = run_time_ms(server)
+    reply = call(*words)
+    ran = run_time_ms(server) - begin
+    require(not reply.is_error, reply.raw)
+    require(ran < LONGEST_HOLD_MS, f"{words} took {ran:.1f} ms")
+
+
+def test_nobody_waits_for_the_end(options):
+    """What is large, and what is many, is freed beside the I/O threads: DEL, UNLINK, SET over it,
+    its expiry, FLUSHDB and FLUSHALL."""
+    with options.server({"appendonly": "yes"}) as server, server.connect() as connection:
+        call = connection.call
+        for words in (("DEL",), ("UNLINK",), ("SET", "x"), ("PEXPIRE", "-1"), ("FLUSHDB",)):
+            for key, command in FILLS.items():
+                fill(call, key, command, MANY)
+                require_short(server, call, words[0], *([] if words[0] == "FLUSHDB" else [key]),
+                              *words[1:])
+                require_equal(call("DBSIZE").value, 1 if words[0] == "SET" else 0, "keys")
+                call("FLUSHALL")
+        fill(call, "key", "redis.call('SET', KEYS[1] .. i, 'value')", MANY)
+        fill(call, "queue", "redis.call('Q.ADD', KEYS[1] .. i, 'job', 'payload')", MANY // 10)
+        call("SELECT", "1")
+        fill(call, "queue", "redis.call('Q.ADD', KEYS[1] .. i, 'job', 'payload')", MANY // 10)
+        require_short(server, call, "FLUSHALL")
+        wait_until(lambda: info(connection)["lazyfree_pending_objects"] == "0", what="the freeing")
+        require(int(info(connection)["lazyfreed_objects"]) > 0, "INFO counts them")
+
+
+def test_memory_is_given_back(options):
+    """What has been deleted leaves the process, though nobody allocates any more."""
+    with options.server() as server, server.connect() as connection:
+        fill(connection.call, "key", "redis.call('SET', KEYS[1] .. i, string.rep('x', 200))",
+             5 * MANY)
+        full = resident_bytes(server)
+        connection.call("FLUSHALL")
+        wait_until(lambda: info(connection)["lazyfree_pending_objects"] == "0", what="the freeing")
+        bound = 1.5 * int(info(connection)["used_memory"]) + (64 << 20)
+        wait_until(lambda: resident_bytes(server) <= bound, 30, "pages that are given back")
+        require(full > 2 * bound, f"{full} bytes were resident")
 
 
 def test_a_checkpoint_amid_renames(options):
