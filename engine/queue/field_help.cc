@@ -138,7 +138,7 @@ std::string advice_text(const FieldAdvice& advice) {
   if (!advice.nearest.empty()) text += "; did you mean " + advice.nearest + "?";
   const bool unnamed = advice.detail.find(" takes ") == std::string::npos;
   if (unnamed && !advice.allowed.empty()) {
-    text += std::string(advice.nearest.empty() ? ";" : "") + " It takes " + listed(advice.allowed);
+    text += (advice.nearest.empty() ? "; it takes " : " It takes ") + listed(advice.allowed);
   }
   return text;
 }
