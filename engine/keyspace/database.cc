@@ -309,7 +309,7 @@ void Database::clear() NO_THREAD_SAFETY_ANALYSIS {
 
 void Database::retire_keys(Keyspace& keys) {
   for (Queue* queue : retire_queues(*shard_, *unit_, index_)) {
-    if (queue->adopted != nullptr) note_queue_gone(*shard_, *unit_, *queue);
+    note_queue_gone(*shard_, *unit_, *queue);
   }
   auto gone = std::make_unique<Keyspace>();
   std::swap(gone->entries, keys.entries);

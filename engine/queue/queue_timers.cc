@@ -69,6 +69,7 @@ void list_queue_timers(Shard& shard, Queue& queue) NO_THREAD_SAFETY_ANALYSIS {
   const int64_t due_ms = std::clamp<int64_t>(queue.next_due_ms(), 0, kNothingDue);
   const int64_t due_steady = std::max<int64_t>(queue.next_due_steady(), 0);
   QueueTimers& timers = shard.queue_timers;
+  timers.floor = std::max(timers.floor, floor_over(queue));
   if (queue.listed_due_ms == kNeverMs) {
     timers.by_name.insert(static_cast<uint64_t>(queue.database), first_bytes(queue.key), &queue);
   }
@@ -128,30 +129,46 @@ void retire_queue(Shard& shard, Unit& unit, Queue* queue) {
   unit.retired.push_back(Retired::of(queue));
 }
 
+namespace {
+
+std::vector<Queue*> queues_of(const QueueTimers& timers, int database) {
+  std::vector<Queue*> queues;
+  auto at = timers.by_name.lower_bound(static_cast<uint64_t>(database));
+  for (; at.valid() && at.value()->database == database; at.next()) queues.push_back(at.value());
+  return queues;
+}
+
+}  // namespace
+
 std::vector<Queue*> retire_queues(Shard& shard, Unit& unit,
                                   int database) NO_THREAD_SAFETY_ANALYSIS {
   std::erase_if(unit.dirty_queues, [&](const Queue* queue) {
     return queue->database == database && KeyRef(queue->key).shard == shard.index;
   });
-  std::vector<Queue*> queues;
-  uint64_t floor = 1;
-  const auto& by_name = shard.queue_timers.by_name;
-  for (auto at = by_name.lower_bound(static_cast<uint64_t>(database)); at.valid(); at.next()) {
-    Queue* const queue = at.value();
-    if (queue->database != database) break;
-    floor = std::max(floor, floor_over(*queue));
-    retire(*queue);
-    queues.push_back(queue);
+  QueueTimers& timers = shard.queue_timers;
+  const auto in_database = static_cast<uint64_t>(database);
+  const uint64_t count = timers.by_name.count_between(in_database, in_database + 1);
+  if (count == 0) return {};
+  raise_token_floor(shard, unit, timers.floor);
+  std::vector<Queue*> adopting;
+  if (shard.adopted != nullptr) {
+    adopting = queues_of(timers, database);
+    std::erase_if(adopting, [](const Queue* queue) { return queue->adopted == nullptr; });
   }
-  raise_token_floor(shard, unit, floor);
-  if (queues.size() == by_name.size()) {
+  if (count == timers.by_name.size()) {
+    // None of them is touched, however many they are.
     auto gone = std::make_unique<QueueTimers>();
-    std::swap(*gone, shard.queue_timers);
+    gone->floor = timers.floor;
+    std::swap(*gone, timers);
+    timers.floor = gone->floor;
     unit.retired.push_back(Retired::of(gone.release()));
   } else {
-    for (Queue* queue : queues) unlist_queue_timers(shard, *queue);
+    for (Queue* queue : queues_of(timers, database)) {
+      unlist_queue_timers(shard, *queue);
+      retire(*queue);
+    }
   }
-  return queues;
+  return adopting;
 }
 
 void raise_token_floor(Shard& shard, Unit& unit, uint64_t token) {
@@ -180,6 +197,7 @@ void outgrow_tokens(Shard& shard, Unit& unit, int first, int second) NO_THREAD_S
   for (Queue* queue : queues) {
     queue->next_token = std::max(queue->next_token, floor);
     queue->events.renumber_from(floor);
+    shard.queue_timers.floor = std::max(shard.queue_timers.floor, floor_over(*queue));
     record_head_at_end(unit, *queue);
   }
 }

@@ -32,6 +32,8 @@ struct QueueTimers {
   OrderedIndex<Queue*, ByKey> by_name;  // all of them: (Queue::database, the name's first bytes)
   OrderedIndex<Queue*> by_time;         // all of them: queue_timers.cc says where
   OrderedIndex<Queue*> by_steady;       // (Queue::listed_due_steady, 0)
+  // Greater than all tokens of leases and numbers of events that a queue here has ever given.
+  uint64_t floor = 1;
 };
 
 // Puts the queue where it belongs by its next_due_ms() and next_due_steady(), and lets the shard's
@@ -50,8 +52,8 @@ void set_queue_due_times(Shard& shard);
 // leases are stale from now on, and a later queue's tokens are greater than its own: the token
 // floor rises, as a record of the unit. The queue itself stays until the unit ends.
 void retire_queue(Shard& shard, Unit& unit, Queue* queue);
-// The same for all queues of a database (Database::index()), which it returns (not during replay).
-// They stay where they are: the caller retires them with their entries.
+// The same for all queues of a database (Database::index()) at once. They stay where they are: the
+// caller retires them with their entries. Returns those that show plain keys (Q.ADOPT).
 std::vector<Queue*> retire_queues(Shard& shard, Unit& unit, int database);
 
 // Raises the floor under the tokens of queues that are made later.
