@@ -198,7 +198,9 @@ void outgrow_tokens(Shard& shard, Unit& unit, int first, int second) NO_THREAD_S
     queue->next_token = std::max(queue->next_token, floor);
     queue->events.renumber_from(floor);
     shard.queue_timers.floor = std::max(shard.queue_timers.floor, floor_over(*queue));
-    record_head_at_end(unit, *queue);
+    // At once: the new numbers come before events that the rest of the unit may bring.
+    unit.record_queue(EffectType::kQueueHead, queue->database, queue->key, {},
+                      [&](ByteBuffer& out) { encode_head(*queue, out); });
   }
 }
 

@@ -122,6 +122,20 @@ TEST_CASE("events behind a RENAME in its unit, and those that retention has let 
   }
 }
 
+TEST_CASE("events behind a SWAPDB in its unit") {
+  MovingServer server(false);
+  for (const char* id : {"1", "2", "3"}) server.show({"Q.ADD", "q", id, "payload"});
+  server.show({"MULTI"});
+  server.show({"SWAPDB", "0", "1"});
+  server.show({"SELECT", "1"});
+  server.show({"Q.ADD", "q", "late", "payload"});
+  server.show({"SWAPDB", "0", "1"});
+  server.show({"SELECT", "0"});
+  server.show({"EXEC"});
+  CHECK(server.find_queue("q")->events.count() == 4);
+  server.check_kept({"q"});
+}
+
 TEST_CASE("who waits at the old name goes on waiting, who waits at the new one is served") {
   const LargeMoves large;
   for (const bool by_record : {false, true}) {
