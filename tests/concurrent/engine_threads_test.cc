@@ -1,6 +1,7 @@
 // The engine under several threads at once, each with its own Execution, as I/O threads have them.
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <deque>
 #include <map>
@@ -16,6 +17,7 @@
 #include "engine/queue/queue.h"
 #include "engine/queue/queue_records.h"
 #include "tests/support/engine_session.h"
+#include "tests/support/large_moves.h"
 #include "tests/support/memory_journal.h"
 #include "tests/support/queue_dump.h"
 #include "tests/support/quiet_server.h"
@@ -104,7 +106,7 @@ Words random_change(std::mt19937_64& random) {
   const std::string item = std::to_string(pick(40));
   const std::string many = std::to_string(pick(2000));
   if (pick(3) == 0) return random_queue_change(random);
-  switch (pick(30)) {
+  switch (const uint64_t choice = pick(31); choice < 30 ? choice : 4) {
     case 0:
       return {"SET", key, item};
     case 1:
@@ -314,14 +316,18 @@ TEST_CASE("every pushed item reaches one blocked or later pop, and none reaches 
 
 TEST_CASE(
     "a checkpoint walked under changes, and the journal since its beginning, give the state") {
+  const LargeMoves large;
+  constexpr std::chrono::microseconds kPause{20};
   const char* rounds_text = std::getenv("SLUICE_ROUNDS");
   const int rounds = rounds_text == nullptr ? 20 : std::atoi(rounds_text);
+  int stale_walks = 0;
   for (const uint64_t seed : testing::seeds(static_cast<uint64_t>(rounds), 1)) {
     testing::use_seed(seed);
     QuietServer server;
     MemoryJournal journal;
     Engine engine(server, 7);
     engine.attach_journal(&journal);
+    journal.take_moves(true);
     struct Piece {
       std::string records;
       uint64_t count;
@@ -338,16 +344,24 @@ TEST_CASE(
       }
       // Many commands meet a key of another type: all of them together may not come to 1000.
       while (journal.last_lsn() < 1000 && writers != 0) std::this_thread::yield();
-      begin = journal.last_lsn();
-      const auto walk = engine.begin_walk();
-      bool more = true;
-      while (more) {
-        ByteBuffer records;
-        uint64_t count = 0;
-        more = walk->step(records, count);
-        checkpoint.push_back({std::string(records.view()), count});
-        std::this_thread::yield();
+      // As the checkpointer and the journal do.
+      for (int stale = 0;; ++stale) {
+        if (stale == 2) journal.take_moves(false);
+        checkpoint.clear();
+        begin = journal.last_lsn();
+        const auto walk = engine.begin_walk();
+        for (bool more = true; more && journal.last_move_lsn <= begin;) {
+          ByteBuffer records;
+          uint64_t count = 0;
+          more = walk->step(records, count);
+          checkpoint.push_back({std::string(records.view()), count});
+          // So that keys move meanwhile.
+          if (checkpoint.size() % 4 == 0) std::this_thread::sleep_for(kPause);
+        }
+        if (journal.last_move_lsn <= begin) break;
+        ++stale_walks;
       }
+      journal.take_moves(true);
     });
     Engine recovered(server, 7);
     const auto replay = recovered.begin_replay();
@@ -364,6 +378,7 @@ TEST_CASE(
     const std::vector<std::string> lines = contents(engine);
     CHECK(dump_difference(lines, contents(recovered)).substr(0, 2000) == "");
   }
+  CHECK(stale_walks > 0);
 }
 
 }  // namespace sluice::test
