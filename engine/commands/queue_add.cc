@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/commands/queue_args.h"
+#include "engine/commands/queue_reply.h"
 #include "engine/commands/queues.h"
 
 namespace sluice {
@@ -125,7 +126,7 @@ bool parse_job(Call& call, const QueueConfig& config, JobSpec& spec) {
   return !options.failed();
 }
 
-void reply_added(Call& call, const Queue& queue, const AddOutcome& outcome) {
+void reply_added(Call& call, const KeyRef& key, const Queue& queue, const AddOutcome& outcome) {
   const Job* job = outcome.job;
   const JobState state = queue.shown_state(job);
   call.reply.map(5);
@@ -137,9 +138,11 @@ void reply_added(Call& call, const Queue& queue, const AddOutcome& outcome) {
   call.reply.bulk(job_state_name(state));
   call.reply.bulk("position");
   const bool pending = state == JobState::kPending;
-  pending ? call.reply.integer(static_cast<int64_t>(queue.position(job))) : call.reply.null();
+  const uint64_t position = pending ? queue.position(job) : 0;
+  pending ? call.reply.integer(static_cast<int64_t>(position)) : call.reply.null();
   call.reply.bulk("eta_ms");
-  const int64_t eta_ms = pending ? queue.eta_ms(job) : -1;
+  const int64_t eta_ms =
+      pending ? queue.eta_ms(job, position, {queue.queue_ms, waiting_pops(call, key)}) : -1;
   eta_ms >= 0 ? call.reply.integer(eta_ms) : call.reply.null();
 }
 
@@ -160,7 +163,7 @@ void q_add_command(Call& call) {
     drop_new_queue(call, key, existed);
     return call.reply.error(error);
   }
-  reply_added(call, *queue, outcome);
+  reply_added(call, key, *queue, outcome);
 }
 
 }  // namespace sluice

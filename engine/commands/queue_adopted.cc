@@ -56,7 +56,7 @@ void reply_place(Reply& reply, const AdoptedView& keys, const Queue& queue,
   std::optional<int64_t> eta_ms;
   if (!place.active) {
     position = static_cast<int64_t>(keys.position(place));
-    const int64_t eta = queue.eta_at(static_cast<uint64_t>(*position));
+    const int64_t eta = queue.eta_at(static_cast<uint64_t>(*position), {queue.queue_ms, 0});
     if (eta >= 0) eta_ms = eta;
   }
   integer_or_null(reply, "position", position);

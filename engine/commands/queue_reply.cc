@@ -86,11 +86,12 @@ void reply_place(Reply& reply, const Queue& queue, const Job& job, JobState stat
   reply.bulk(job.id());
   name(reply, "state");
   reply.bulk(job_state_name(state));
-  integer_or_null(reply, "position", pending,
-                  pending ? static_cast<int64_t>(queue.position(&job)) : 0);
-  const int64_t eta_ms = pending ? queue.eta_ms(&job) : -1;
+  const uint64_t position = pending ? queue.position(&job) : 0;
+  integer_or_null(reply, "position", pending, static_cast<int64_t>(position));
+  const int64_t eta_ms =
+      pending ? queue.eta_ms(&job, position, {at.now.queue_ms, at.waiting_pops}) : -1;
   integer_or_null(reply, "eta_ms", eta_ms >= 0, eta_ms);
-  text_or_null(reply, "why", why_waiting(queue, job, at.now, at.has_waiters));
+  text_or_null(reply, "why", why_waiting(queue, job, at.now, at.waiting_pops != 0));
   band(reply, queue, job);
   name(reply, "group");
   reply.bulk(job.lane->group->name);
@@ -211,19 +212,20 @@ bool parse_shown_field(Bytes name, ShownFields& fields) {
 size_t waiting_pops(const Call& call, const KeyRef& key) {
   const Shard& shard = call.engine.shard(key.shard);
   shard.mutex.assert_held();
+  if (shard.waiters.no_queue_waiters()) return 0;
   const QueueWaiters* waiters =
       shard.waiters.find_queue(call.client.database, std::string(key.key));
   return waiters == nullptr ? 0 : waiters->pop_count;
 }
 
 ShownAt::ShownAt(const Queue& queue, const Times& times, ShownFields asked)
-    : now(times), has_waiters(false), with(asked) {
+    : now(times), with(asked) {
   now.queue_ms = std::max(now.queue_ms, queue.queue_ms);
 }
 
 ShownAt::ShownAt(const Call& call, const KeyRef& key, const Queue& queue, ShownFields asked)
     : ShownAt(queue, call.unit.times, asked) {
-  has_waiters = waiting_pops(call, key) != 0;
+  waiting_pops = sluice::waiting_pops(call, key);
 }
 
 size_t shown_bytes(const Job& job, ShownFields with) {

@@ -39,8 +39,8 @@ struct ShownAt {
   // For a job that has ended.
   ShownAt(const Queue& queue, const Times& now, ShownFields asked);
 
-  Times now;         // queue time is the queue's
-  bool has_waiters;  // a pop waits here
+  Times now;                // queue time is the queue's
+  size_t waiting_pops = 0;  // here
   ShownFields with;
 };
 void reply_shown_job(Reply& reply, const Queue& queue, const Job& job, const ShownAt& at);

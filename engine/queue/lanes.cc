@@ -32,15 +32,21 @@ void Lanes::apply_config(Group* group) {
     group->config.order = config_.values().order;
     group->config.weight = config_.values().weight;
   }
-  group->limiter.max_active = group->config.limits.max_active;
-  group->limiter.rate = group->config.limits.rate;
-  group->limiter.paused = pauses_out(group->config.limits.paused);
+  const Limits& limits = group->config.limits;
+  set_limits(group->limiter, limits.max_active, limits.rate, pauses_out(limits.paused));
 }
 
 void Lanes::apply_config(Key* key) {
   const Limits limits = config_.key(key->name);
-  key->limiter.max_active = limits.max_active;
-  key->limiter.rate = limits.rate;
+  set_limits(key->limiter, limits.max_active, limits.rate, false);
+}
+
+void Lanes::set_limits(Limiter& limiter, uint64_t max_active, const Rate& rate, bool paused) {
+  if (is_limited(limiter)) --limited_;
+  limiter.max_active = max_active;
+  limiter.rate = rate;
+  limiter.paused = paused;
+  if (is_limited(limiter)) ++limited_;
 }
 
 Group* Lanes::join_group(Bytes name) {
@@ -179,6 +185,7 @@ void Lanes::drop_keys(KeySet* set) {
     if (key->limiter.rate.tokens != 0) {
       idle_rates_.keep(ConfigLevel::kKey, key->name, key->limiter.arrival_us);
     }
+    if (is_limited(key->limiter)) --limited_;
     keys_.erase(key->name, hash_bytes(key->name));
     delete key;
   }
@@ -192,6 +199,7 @@ void Lanes::drop_group(Group* group) {
   if (group->limiter.rate.tokens != 0) {
     idle_rates_.keep(ConfigLevel::kGroup, group->name, group->limiter.arrival_us);
   }
+  if (is_limited(group->limiter)) --limited_;
   groups_.erase(group->name, hash_bytes(group->name));
   delete group;
 }
@@ -213,6 +221,7 @@ void Lanes::add_ticket(Job* job, bool due, int64_t now_ms) {
 void Lanes::enter(Lane* lane, uint64_t rank_key, uint64_t seq, Job* job) {
   bands_[lane->band]->pending.insert(rank_key, seq, job);
   lane->tickets.insert(rank_key, seq, job);
+  for (Key* key : lane->keys->keys) ++key->pending;
   if (++lane->group->pending == 1) put_in_backlog(lane->group);
 }
 
@@ -229,6 +238,7 @@ void Lanes::remove_ticket(Job* job, bool due, int64_t now_ms) {
   if (due) {
     found = found && bands_[lane->band]->pending.erase(rank_key(job->rank), job->seq, job) &&
             lane->tickets.erase(rank_key(job->rank), job->seq, job);
+    for (Key* key : lane->keys->keys) --key->pending;
     if (--lane->group->pending == 0) take_from_backlog(lane->group);
   } else if (lane->lifo) {
     found = found && lane->gated.erase(rank_key(job->rank), job->seq, job);
@@ -562,7 +572,18 @@ void Lanes::check(int64_t now_ms) const {
     if (ready) CHECK(lane->ready_key == ready_key(lane, lane->first_ticket()));
     if (lane->lifo) CHECK(lane->stack.size() == lane->tickets.size() + lane->gated.size());
   });
-  keys_.for_each([&](const Key* key) { CHECK(key->open == key->limiter.allows(1, now_ms)); });
+  std::unordered_map<const Key*, uint64_t> pending;
+  lanes_.for_each([&](const Lane* lane) {
+    for (const Key* key : lane->keys->keys) pending[key] += lane->tickets.size();
+  });
+  uint64_t limited = 0;
+  groups_.for_each([&](const Group* group) { limited += is_limited(group->limiter) ? 1 : 0; });
+  keys_.for_each([&](const Key* key) {
+    CHECK(key->open == key->limiter.allows(1, now_ms));
+    CHECK(key->pending == pending[key]);
+    limited += is_limited(key->limiter) ? 1 : 0;
+  });
+  CHECK(limited == limited_);
   for (const uint8_t number : used_bands_) {
     const Band& band = *bands_[number];
     band.pending.check();

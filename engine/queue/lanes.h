@@ -165,6 +165,13 @@ class Lanes {
   Key* find_key(Bytes name) const { return keys_.find(name); }
   const SplitMap<Group, GroupTraits>& groups() const { return groups_; }
   const SplitMap<Key, KeyTraits>& keys() const { return keys_; }
+  size_t lane_count() const { return lanes_.size(); }
+  template <class Visit>
+  void for_each_lane(Visit visit) const {
+    lanes_.for_each(visit);
+  }
+  // Some group or key that jobs name has a cap, or is paused.
+  bool has_limits() const { return limited_ != 0; }
 
   // --- Tickets --- The job's state, rank, seq and lane are set and do not change while it is here.
   void add_ticket(Job* job, bool due, int64_t now_ms);
@@ -277,6 +284,10 @@ class Lanes {
   void drop_group(Group* group);
   void apply_config(Group* group);
   void apply_config(Key* key);
+  void set_limits(Limiter& limiter, uint64_t max_active, const Rate& rate, bool paused);
+  static bool is_limited(const Limiter& limiter) {
+    return limiter.max_active != 0 || limiter.paused;
+  }
   void refresh_lane(Lane* lane, int64_t now_ms);
   void refresh_class(BandClass* in_class);
   void set_ready(Lane* lane, bool ready);
@@ -302,6 +313,7 @@ class Lanes {
   // Groups with pending jobs by their share; kept only where `fair on`.
   OrderedIndex<Group*> backlog_;
   uint64_t backlog_weight_ = 0;  // of all of them
+  uint64_t limited_ = 0;         // groups and keys (is_limited)
   double virtual_ms_ = 0;
   OrderedIndex<Refill> refills_;
   IdleRates idle_rates_;

@@ -94,7 +94,8 @@ struct Key {
   KeySet* alone = nullptr;    // the one of them that contains nothing else
   // Lanes whose first job costs several slots: looked at whenever the slots in use change.
   std::vector<Lane*> large;
-  bool open = true;  // has room for a job of one slot; KeySet::closed counts the others
+  uint64_t pending = 0;  // jobs
+  bool open = true;      // has room for a job of one slot; KeySet::closed counts the others
 };
 
 struct BandClass;

@@ -10,9 +10,6 @@ namespace sluice {
 
 namespace {
 
-// Below so many runs their mean says nothing yet.
-constexpr size_t kMinRunsForEta = 10;
-
 size_t ended_kind(JobState state) {
   return state == JobState::kCompleted || state == JobState::kCancelled ? 0 : 1;
 }
@@ -335,25 +332,8 @@ uint64_t Queue::position(const Job* job) const {
          lanes.band(ticket->band)->pending.rank(rank_key(ticket->rank), ticket->seq, ticket);
 }
 
-int64_t Queue::eta_ms(const Job* job) const {
-  return shown_state(job) == JobState::kPending ? eta_at(position(job)) : -1;
-}
-
-int64_t Queue::eta_at(uint64_t position) const {
-  if (limiter.paused) return -1;
-  const RecentMean& recent = stats.all.recent_run_ms;
-  const uint64_t slots = max_active() != 0 ? max_active() : count(JobState::kActive);
-  if (recent.count() < kMinRunsForEta || slots == 0) return -1;
-  const double turns = static_cast<double>(position + 1) / static_cast<double>(slots);
-  double eta = turns * recent.mean();
-  if (!runs.empty() && (max_active() == 0 || limiter.used >= max_active())) {
-    const auto running = static_cast<double>(queue_ms - static_cast<int64_t>(runs.front().major));
-    eta -= std::min(running, recent.mean());
-  }
-  return std::max<int64_t>(0, static_cast<int64_t>(std::llround(eta)));
-}
-
 void Queue::reconfigure() {
+  forecast_.reset();
   const QueueValues& values = config.values();
   limiter.max_active = values.limits.max_active;
   limiter.rate = values.limits.rate;
@@ -409,6 +389,7 @@ size_t Queue::memory_bytes(size_t samples) const {
   size_t bytes = sizeof(Queue) + config.memory_bytes() + jobs.memory_bytes() +
                  lanes.memory_bytes() + events.memory_bytes() + stats.memory_bytes();
   if (adopted != nullptr) bytes += adopted->memory_bytes();
+  if (forecast_ != nullptr) bytes += forecast_->memory_bytes();
   for (const auto* index : {&delays, &ttls, &leases, &runs, &tied, &ended[0], &ended[1]}) {
     bytes += index->memory_bytes();
   }

@@ -21,6 +21,7 @@
 
 #include "engine/base/bytes.h"
 #include "engine/queue/event_log.h"
+#include "engine/queue/forecast.h"
 #include "engine/queue/job.h"
 #include "engine/queue/lanes.h"
 #include "engine/queue/limits.h"
@@ -167,10 +168,18 @@ class Queue {
 
   // --- Order --- Pending jobs before it by (band, rank). REQUIRES: shown_state is pending.
   uint64_t position(const Job* job) const;
-  // When a job would start, by the contract's formula; -1: unknown.
-  int64_t eta_ms(const Job* job) const;
-  // The same for a job with so many pending ones before it.
-  int64_t eta_at(uint64_t position) const;
+  // From where an ETA is told.
+  struct EtaView {
+    int64_t now_ms = 0;
+    size_t waiting_pops = 0;
+  };
+  // When dispatch would start a job if nothing were added; -1: unknown. REQUIRES: shown_state is
+  // pending, and this is its position.
+  int64_t eta_ms(const Job* job, uint64_t position, const EtaView& view) const;
+  // The same of one that would come, with so many pending ones before it.
+  int64_t eta_ms(const ForecastPlace& place, uint64_t position, const EtaView& view) const;
+  // By the position alone, as where neither shares nor caps of groups and keys decide.
+  int64_t eta_at(uint64_t position, const EtaView& view) const;
   // The slots that count for new admissions; 0: no limit.
   uint64_t max_active() const { return limiter.max_active; }
   // After a change of the configuration: limits of the queue, of all groups and keys.
@@ -213,6 +222,12 @@ class Queue {
   void insert_tied(Job* job);
   void erase_tied(Job* job);
   void check_dependents();
+
+  // --- ETA ---
+  Capacity capacity(const EtaView& view) const;
+  bool has_eligible() const;
+  // Made when somebody asks; null: nobody has.
+  mutable std::unique_ptr<Forecast> forecast_;
 
   bool replaying_ = false;
   std::array<uint64_t, kJobStates> counts_{};

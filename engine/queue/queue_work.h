@@ -186,8 +186,9 @@ class QueueWork {
   // not run either (and may need the very one that went), or that is refused all the same.
   enum class Newcomer : uint8_t { kRuns, kBlocked, kTooLate };
   std::string check_room(const Queue::NamedGroup& group, uint8_t band, Newcomer newcomer);
-  std::string check_wait(const JobSpec& spec, uint8_t band);
-  const Lane* find_lifo_lane(const JobSpec& spec, uint8_t band) const;
+  std::string check_wait(const JobSpec& spec, uint8_t band, const Queue::NamedGroup& group);
+  const Lane* find_lane(const JobSpec& spec, uint8_t band) const;
+  size_t waiting_pops();
   std::string check_needs(const JobSpec& spec, std::vector<std::string>& unmet);
   Job* find_displaced(uint8_t band) const;
   Job* build(const JobSpec& spec, uint8_t band, Bytes id, const Queue::NamedGroup& group,

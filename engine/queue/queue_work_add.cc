@@ -31,6 +31,7 @@ JobOptions options_of(const JobSpec& spec) {
 
 // The keys that were named, in any order and as often as they like, are those of the set.
 bool are_keys(std::span<const Bytes> named, const KeySet& set) {
+  if (named.empty() || set.keys.empty()) return named.empty() == set.keys.empty();
   const std::set<Bytes> keys(named.begin(), named.end());
   return std::equal(keys.begin(), keys.end(), set.keys.begin(), set.keys.end(),
                     [](Bytes name, const Key* key) { return name == key->name; });
@@ -216,34 +217,54 @@ Job* QueueWork::build(const JobSpec& spec, uint8_t band, Bytes id, const Queue::
   return job;
 }
 
-// The LIFO lane that the job would come to; null: there is none yet, or it goes by arrival.
-const Lane* QueueWork::find_lifo_lane(const JobSpec& spec, uint8_t band) const {
+// The lane that the job would come to; null: there is none yet.
+const Lane* QueueWork::find_lane(const JobSpec& spec, uint8_t band) const {
   const Group* group = queue_->lanes.find_group(spec.group.value_or(Bytes()));
-  if (group == nullptr || !group->config.order.is_lifo(band)) return nullptr;
+  if (group == nullptr) return nullptr;
+  const bool lifo = group->config.order.is_lifo(band);
   const auto is_it = [&](const Lane* lane) {
-    return lane->lifo && lane->band == band && are_keys(spec.keys, *lane->keys);
+    return lane->lifo == lifo && lane->band == band && are_keys(spec.keys, *lane->keys);
   };
   const auto found = std::find_if(group->lanes.begin(), group->lanes.end(), is_it);
   return found == group->lanes.end() ? nullptr : *found;
 }
 
-std::string QueueWork::check_wait(const JobSpec& spec, uint8_t band) {
+size_t QueueWork::waiting_pops() {
+  const WaiterLists& waiters = database_.shard().waiters;
+  if (waiters.no_queue_waiters()) return 0;
+  const QueueWaiters* here = waiters.find_queue(database_.index(), std::string(key_.key));
+  return here == nullptr ? 0 : here->pop_count;
+}
+
+std::string QueueWork::check_wait(const JobSpec& spec, uint8_t band,
+                                  const Queue::NamedGroup& group) {
   if (!spec.max_wait_ms) return {};
-  int64_t rank = queue_->queue_ms - spec.boost_ms.value_or(0);
-  uint64_t seq = UINT64_MAX;
+  ForecastPlace place;
+  place.band = band;
+  place.rank = queue_->queue_ms - spec.boost_ms.value_or(0);
+  place.seq = UINT64_MAX;
+  place.group = queue_->lanes.find_group(group.name);
+  place.lane = find_lane(spec, band);
+  place.weight = group.config.weight;
+  std::vector<Key*> keys;
+  for (const Bytes name : spec.keys) {
+    if (Key* key = queue_->lanes.find_key(name)) keys.push_back(key);
+  }
+  place.keys = keys;
   // The newest job of a LIFO lane goes by the lane's first ticket.
-  const Lane* lane = find_lifo_lane(spec, band);
-  if (lane != nullptr && lane->has_pending() && lane->first_ticket()->rank <= rank) {
-    rank = lane->first_ticket()->rank;
-    seq = lane->first_ticket()->seq;
+  const Lane* lane = place.lane;
+  if (lane != nullptr && lane->lifo && lane->has_pending() &&
+      lane->first_ticket()->rank <= place.rank) {
+    place.rank = lane->first_ticket()->rank;
+    place.seq = lane->first_ticket()->seq;
   }
   uint64_t before = 0;
   for (const uint8_t number : queue_->lanes.used_bands()) {
     if (number > band) break;
     const auto& pending = queue_->lanes.band(number)->pending;
-    before += number < band ? pending.size() : pending.count_below(rank_key(rank), seq);
+    before += number < band ? pending.size() : pending.count_below(rank_key(place.rank), place.seq);
   }
-  const int64_t eta_ms = queue_->eta_at(before);
+  const int64_t eta_ms = queue_->eta_ms(place, before, {queue_->queue_ms, waiting_pops()});
   if (eta_ms <= *spec.max_wait_ms) return {};
   return refused(
       Rejection::kTooLate,
@@ -259,7 +280,7 @@ std::string QueueWork::add_new(const JobSpec& spec, bool retained, AddOutcome& o
   if (error.empty()) error = check_pause(queue_->config.values().limits.paused);
   if (error.empty()) error = check_pause(group.config.limits.paused);
   // Before anybody is displaced for a job that is then too late.
-  std::string too_late = error.empty() ? check_wait(spec, band) : std::string();
+  std::string too_late = error.empty() ? check_wait(spec, band, group) : std::string();
   const Newcomer newcomer = !too_late.empty() ? Newcomer::kTooLate
                             : unmet.empty()   ? Newcomer::kRuns
                                               : Newcomer::kBlocked;

@@ -1,0 +1,213 @@
+#include "engine/queue/forecast.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "engine/queue/dispatch_order.h"
+#include "engine/queue/queue.h"
+
+namespace sluice {
+
+namespace {
+
+constexpr int64_t kMaxAgeMs = 100;
+// Other workers count from this age on: between two of its jobs a worker is away for a moment.
+constexpr int64_t kMinAgeForSlotsMs = 10;
+// What counts as other workers, and as a queue that has grown.
+constexpr uint64_t kSlotsShare = 8;
+constexpr uint64_t kGrownShare = 16;
+constexpr uint64_t kGrownAtLeast = 4;
+// Of one group so many lanes are looked at; the others are taken to be like them.
+constexpr size_t kLanesOfGroup = 16;
+
+double count_of(uint64_t count) { return static_cast<double>(count); }
+
+// Slots that are free are less than none where a cap was lowered.
+double free_slots(const Limiter& limiter) {
+  return count_of(limiter.max_active) - count_of(limiter.used);
+}
+
+uint64_t before_in_lane(const Lane& lane, int64_t rank, uint64_t seq) {
+  if (!lane.has_pending()) return 0;
+  // Newcomers mostly stand behind all others.
+  const Job* last = lane.tickets.back().value;
+  if (std::tie(last->rank, last->seq) < std::tie(rank, seq)) return lane.tickets.size();
+  return lane.tickets.count_below(rank_key(rank), seq);
+}
+
+}  // namespace
+
+double before_in_group(const Group& group, uint8_t band, int64_t rank, uint64_t seq) {
+  const size_t count = std::min(group.lanes.size(), kLanesOfGroup);
+  uint64_t before = 0;
+  uint64_t all = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const Lane& lane = *group.lanes[i];
+    all += lane.tickets.size();
+    if (lane.band < band) before += lane.tickets.size();
+    if (lane.band == band) before += before_in_lane(lane, rank, seq);
+  }
+  if (count == group.lanes.size() || all == 0) return count_of(before);
+  return count_of(before) * count_of(group.pending) / count_of(all);
+}
+
+bool Forecast::holds(const Queue& queue, const Capacity& capacity, int64_t now_ms) const {
+  const int64_t age_ms = now_ms - made_ms_;
+  if (age_ms >= kMaxAgeMs) return false;
+  const uint64_t grown = std::max(kGrownAtLeast, pending_ / kGrownShare);
+  if (queue.count(JobState::kPending) > pending_ + grown) return false;
+  const uint64_t most = std::max(capacity.slots, capacity_.slots);
+  const uint64_t least = std::min(capacity.slots, capacity_.slots);
+  return age_ms < kMinAgeForSlotsMs || (most - least) * kSlotsShare <= capacity_.slots;
+}
+
+double Forecast::wait_ms(const Queue& queue, const ForecastPlace& place, int64_t now_ms) const {
+  const double run_ms = capacity_.run_ms;
+  if (run_ms <= 0) return 0;
+  const double passed = static_cast<double>(std::max<int64_t>(0, now_ms - made_ms_)) / run_ms;
+  const Order order = order_of(queue, place);
+  const auto found =
+      std::lower_bound(tickets_.begin(), tickets_.end(), order,
+                       [](const Ticket& ticket, const Order& x) { return ticket.order < x; });
+  const auto at = static_cast<size_t>(found - tickets_.begin());
+  double runs = reached(order, at);
+  if (place.seq > next_seq_) {
+    // Of those who came since, as large a part goes before it as of the others.
+    const double share = tickets_.empty() ? 1 : count_of(at) / count_of(tickets_.size());
+    const uint64_t added = std::min(place.seq, queue.next_seq) - next_seq_;
+    runs += share * count_of(added) / count_of(capacity_.slots);
+  }
+  runs = std::max(runs, limited(place, order, at, passed));
+  return std::max(0.0, runs - passed) * run_ms;
+}
+
+Forecast::Order Forecast::order_of(const Queue& queue, const ForecastPlace& place) {
+  Order order;
+  const bool is_front = place.rank < kFrontRanks;
+  order.band = 2U * place.band + (is_front ? 0 : 1);
+  order.rank = place.rank;
+  order.seq = place.seq;
+  if (!queue.config.values().fair || is_front) return order;
+  const Group* group = place.group;
+  const double own_ms = group == nullptr ? 0 : group->virtual_ms;
+  const bool asks = group != nullptr && group->pending != 0;
+  order.tag_ms = std::max(0.0, asks ? own_ms : std::max(own_ms, queue.lanes.virtual_ms()));
+  if (group != nullptr) {
+    order.tag_ms += before_in_group(*group, place.band, place.rank, place.seq) *
+                    expected_run_ms(queue) / place.weight;
+  }
+  return order;
+}
+
+double Forecast::share_of_way(const Order& a, const Order& b, const Order& x) {
+  double way = 0;
+  double gone = 0;
+  if (a.band != b.band) return 0.5;
+  if (a.tag_ms != b.tag_ms) {
+    way = b.tag_ms - a.tag_ms;
+    gone = x.tag_ms - a.tag_ms;
+  } else if (a.rank != b.rank) {
+    way = static_cast<double>(b.rank - a.rank);
+    gone = static_cast<double>(x.rank - a.rank);
+  } else {
+    way = static_cast<double>(b.seq) - static_cast<double>(a.seq);
+    gone = static_cast<double>(x.seq) - static_cast<double>(a.seq);
+  }
+  return way <= 0 ? 1 : std::clamp(gone / way, 0.0, 1.0);
+}
+
+double Forecast::reached(const Order& order, size_t at) const {
+  if (at == tickets_.size()) return reached_end_;
+  const Ticket& behind = tickets_[at];
+  if (behind.order == order) return behind.reached;
+  if (at == 0) return behind.reached / 2;
+  const Ticket& before = tickets_[at - 1];
+  const double share = share_of_way(before.order, behind.order, order);
+  return before.reached + share * (behind.reached - before.reached);
+}
+
+template <class Owner>
+Forecast::Neighbours Forecast::neighbours(const std::vector<uint32_t>& places,
+                                          const Owner* Ticket::*owner_of, const Owner* owner,
+                                          size_t at) const {
+  const auto found =
+      std::lower_bound(places.begin(), places.end(), at, [&](uint32_t place, size_t wanted) {
+        const Owner* other = tickets_[place].*owner_of;
+        return other != owner ? other < owner : place < wanted;
+      });
+  const auto of = [&](uint32_t place) {
+    const Ticket& ticket = tickets_[place];
+    return ticket.*owner_of == owner ? &ticket : nullptr;
+  };
+  return {found == places.begin() ? nullptr : of(*(found - 1)),
+          found == places.end() ? nullptr : of(*found)};
+}
+
+Forecast::Neighbours Forecast::neighbours(const Key* key, size_t at) const {
+  const auto found =
+      std::lower_bound(by_key_.begin(), by_key_.end(), KeyTicket{key, static_cast<uint32_t>(at)});
+  const auto of = [&](const KeyTicket& place) {
+    return place.key == key ? &tickets_[place.at] : nullptr;
+  };
+  return {found == by_key_.begin() ? nullptr : of(*(found - 1)),
+          found == by_key_.end() ? nullptr : of(*found)};
+}
+
+double Forecast::limited(const ForecastPlace& place, const Order& order, size_t at,
+                         double passed) const {
+  const bool group_has_cap = place.group != nullptr && place.group->limiter.max_active != 0;
+  const auto has_cap = [](const Key* key) { return key->limiter.max_active != 0; };
+  if (!group_has_cap && std::none_of(place.keys.begin(), place.keys.end(), has_cap)) return 0;
+  // Whoever is in the same lane has the same limits.
+  if (place.lane != nullptr) {
+    const Neighbours lane = neighbours(by_lane_, &Ticket::lane, place.lane, at);
+    if (lane.behind != nullptr && lane.behind->order == order) return lane.behind->starts;
+    if (lane.before != nullptr && lane.behind != nullptr) {
+      const double share = share_of_way(lane.before->order, lane.behind->order, order);
+      return lane.before->starts + share * (lane.behind->starts - lane.before->starts);
+    }
+  }
+  double runs = group_has_cap ? limited_by_group(place, at, passed) : 0;
+  for (const Key* key : place.keys) {
+    if (has_cap(key)) runs = std::max(runs, limited_by_key(*key, order, at, passed));
+  }
+  return runs;
+}
+
+double Forecast::limited_by_group(const ForecastPlace& place, size_t at, double passed) const {
+  const Group& group = *place.group;
+  const double cap = count_of(group.limiter.max_active);
+  const double before = before_in_group(group, place.band, place.rank, place.seq);
+  const Ticket* ticket = neighbours(by_group_, &Ticket::group, place.group, at).before;
+  if (ticket == nullptr || ticket->starts <= passed) {
+    return passed + (before + 0.5 - free_slots(group.limiter)) / cap;
+  }
+  const Order& other = ticket->order;
+  const double between =
+      before - before_in_group(group, static_cast<uint8_t>(other.band / 2), other.rank, other.seq);
+  return ticket->starts + std::max(0.0, between) / cap;
+}
+
+double Forecast::limited_by_key(const Key& key, const Order& order, size_t at,
+                                double passed) const {
+  const Neighbours of_key = neighbours(&key, at);
+  const double first = of_key.before == nullptr ? 0 : of_key.before->starts;
+  if (of_key.behind == nullptr) {
+    // Whoever is behind all others has all of them before it, also those who came since.
+    const double before = std::max(0.0, count_of(key.pending) - 0.5);
+    return std::max(first,
+                    passed + (before - free_slots(key.limiter)) / count_of(key.limiter.max_active));
+  }
+  const double last = of_key.behind->starts;
+  if (of_key.before == nullptr) return last / 2;
+  return first + share_of_way(of_key.before->order, of_key.behind->order, order) * (last - first);
+}
+
+size_t Forecast::memory_bytes() const {
+  return sizeof(Forecast) + tickets_.capacity() * sizeof(Ticket) +
+         (by_lane_.capacity() + by_group_.capacity()) * sizeof(uint32_t) +
+         by_key_.capacity() * sizeof(KeyTicket);
+}
+
+}  // namespace sluice
