@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/queue/dispatch_order.h"
+#include "engine/queue/forecast.h"
 #include "engine/queue/queue.h"
 
 namespace sluice {
@@ -11,7 +11,12 @@ namespace {
 
 constexpr size_t kMinRunsForEta = 10;
 
-int64_t rounded(double ms) { return std::max<int64_t>(0, static_cast<int64_t>(std::llround(ms))); }
+// Exact in JavaScript, too.
+constexpr double kMaxEtaMs = 9007199254740991;
+
+int64_t rounded(double ms) {
+  return static_cast<int64_t>(std::llround(std::clamp(ms, 0.0, kMaxEtaMs)));
+}
 
 }  // namespace
 

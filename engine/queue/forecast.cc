@@ -16,7 +16,7 @@ constexpr int64_t kMaxAgeMs = 100;
 constexpr int64_t kMinAgeForSlotsMs = 10;
 // What counts as other workers, and as a queue that has grown.
 constexpr uint64_t kSlotsShare = 8;
-constexpr uint64_t kGrownShare = 16;
+constexpr uint64_t kGrownShare = 8;
 constexpr uint64_t kGrownAtLeast = 4;
 // Of one group so many lanes are looked at; the others are taken to be like them.
 constexpr size_t kLanesOfGroup = 16;
@@ -38,7 +38,9 @@ uint64_t before_in_lane(const Lane& lane, int64_t rank, uint64_t seq) {
 
 }  // namespace
 
-double before_in_group(const Group& group, uint8_t band, int64_t rank, uint64_t seq) {
+double before_in_group(const Queue& queue, const Group& group, uint8_t band, int64_t rank,
+                       uint64_t seq) {
+  if (!queue.config.values().fair && group.limiter.max_active == 0) return 0;
   const size_t count = std::min(group.lanes.size(), kLanesOfGroup);
   uint64_t before = 0;
   uint64_t all = 0;
@@ -66,7 +68,10 @@ double Forecast::wait_ms(const Queue& queue, const ForecastPlace& place, int64_t
   const double run_ms = capacity_.run_ms;
   if (run_ms <= 0) return 0;
   const double passed = static_cast<double>(std::max<int64_t>(0, now_ms - made_ms_)) / run_ms;
-  const Order order = order_of(queue, place);
+  const double before = place.group == nullptr ? 0
+                                               : before_in_group(queue, *place.group, place.band,
+                                                                 place.rank, place.seq);
+  const Order order = order_of(queue, place, before);
   const auto found =
       std::lower_bound(tickets_.begin(), tickets_.end(), order,
                        [](const Ticket& ticket, const Order& x) { return ticket.order < x; });
@@ -78,11 +83,11 @@ double Forecast::wait_ms(const Queue& queue, const ForecastPlace& place, int64_t
     const uint64_t added = std::min(place.seq, queue.next_seq) - next_seq_;
     runs += share * count_of(added) / count_of(capacity_.slots);
   }
-  runs = std::max(runs, limited(place, order, at, passed));
+  runs = std::max(runs, limited(queue, place, before, order, at, passed));
   return std::max(0.0, runs - passed) * run_ms;
 }
 
-Forecast::Order Forecast::order_of(const Queue& queue, const ForecastPlace& place) {
+Forecast::Order Forecast::order_of(const Queue& queue, const ForecastPlace& place, double before) {
   Order order;
   const bool is_front = place.rank < kFrontRanks;
   order.band = 2U * place.band + (is_front ? 0 : 1);
@@ -93,10 +98,7 @@ Forecast::Order Forecast::order_of(const Queue& queue, const ForecastPlace& plac
   const double own_ms = group == nullptr ? 0 : group->virtual_ms;
   const bool asks = group != nullptr && group->pending != 0;
   order.tag_ms = std::max(0.0, asks ? own_ms : std::max(own_ms, queue.lanes.virtual_ms()));
-  if (group != nullptr) {
-    order.tag_ms += before_in_group(*group, place.band, place.rank, place.seq) *
-                    expected_run_ms(queue) / place.weight;
-  }
+  order.tag_ms += before * expected_run_ms(queue) / place.weight;
   return order;
 }
 
@@ -154,8 +156,8 @@ Forecast::Neighbours Forecast::neighbours(const Key* key, size_t at) const {
           found == by_key_.end() ? nullptr : of(*found)};
 }
 
-double Forecast::limited(const ForecastPlace& place, const Order& order, size_t at,
-                         double passed) const {
+double Forecast::limited(const Queue& queue, const ForecastPlace& place, double before,
+                         const Order& order, size_t at, double passed) const {
   const bool group_has_cap = place.group != nullptr && place.group->limiter.max_active != 0;
   const auto has_cap = [](const Key* key) { return key->limiter.max_active != 0; };
   if (!group_has_cap && std::none_of(place.keys.begin(), place.keys.end(), has_cap)) return 0;
@@ -168,24 +170,23 @@ double Forecast::limited(const ForecastPlace& place, const Order& order, size_t 
       return lane.before->starts + share * (lane.behind->starts - lane.before->starts);
     }
   }
-  double runs = group_has_cap ? limited_by_group(place, at, passed) : 0;
+  double runs = group_has_cap ? limited_by_group(queue, *place.group, before, at, passed) : 0;
   for (const Key* key : place.keys) {
     if (has_cap(key)) runs = std::max(runs, limited_by_key(*key, order, at, passed));
   }
   return runs;
 }
 
-double Forecast::limited_by_group(const ForecastPlace& place, size_t at, double passed) const {
-  const Group& group = *place.group;
+double Forecast::limited_by_group(const Queue& queue, const Group& group, double before, size_t at,
+                                  double passed) const {
   const double cap = count_of(group.limiter.max_active);
-  const double before = before_in_group(group, place.band, place.rank, place.seq);
-  const Ticket* ticket = neighbours(by_group_, &Ticket::group, place.group, at).before;
+  const Ticket* ticket = neighbours(by_group_, &Ticket::group, &group, at).before;
   if (ticket == nullptr || ticket->starts <= passed) {
     return passed + (before + 0.5 - free_slots(group.limiter)) / cap;
   }
   const Order& other = ticket->order;
-  const double between =
-      before - before_in_group(group, static_cast<uint8_t>(other.band / 2), other.rank, other.seq);
+  const auto band = static_cast<uint8_t>(other.band / 2);
+  const double between = before - before_in_group(queue, group, band, other.rank, other.seq);
   return ticket->starts + std::max(0.0, between) / cap;
 }
 

@@ -44,9 +44,10 @@ struct ForecastPlace {
   double weight = 1;  // of the group
 };
 
-// Pending jobs of a group that go before a place in it, urgent bands first. Of a group with many
-// lanes only some are looked at.
-double before_in_group(const Group& group, uint8_t band, int64_t rank, uint64_t seq);
+// Pending jobs of its group that go before a place, urgent bands first; 0 where neither shares nor
+// the group's cap ask for it. Of a group with many lanes only some are looked at.
+double before_in_group(const Queue& queue, const Group& group, uint8_t band, int64_t rank,
+                       uint64_t seq);
 
 class Forecast {
  public:
@@ -92,7 +93,7 @@ class Forecast {
     const Ticket* behind = nullptr;
   };
 
-  static Order order_of(const Queue& queue, const ForecastPlace& place);
+  static Order order_of(const Queue& queue, const ForecastPlace& place, double before);
   // How far x is on the way from a to b, 0..1.
   static double share_of_way(const Order& a, const Order& b, const Order& x);
   template <class Owner>
@@ -100,11 +101,13 @@ class Forecast {
                         const Owner* owner, size_t at) const;
   Neighbours neighbours(const Key* key, size_t at) const;
 
-  // All of these in runs since it was made. `at`: how many tickets go before the place; `passed`:
-  // the present.
+  // All of these in runs since it was made. `before`: of its group; `at`: how many tickets go
+  // before the place; `passed`: the present.
   double reached(const Order& order, size_t at) const;
-  double limited(const ForecastPlace& place, const Order& order, size_t at, double passed) const;
-  double limited_by_group(const ForecastPlace& place, size_t at, double passed) const;
+  double limited(const Queue& queue, const ForecastPlace& place, double before, const Order& order,
+                 size_t at, double passed) const;
+  double limited_by_group(const Queue& queue, const Group& group, double before, size_t at,
+                          double passed) const;
   double limited_by_key(const Key& key, const Order& order, size_t at, double passed) const;
 
   // As they were when it was made.

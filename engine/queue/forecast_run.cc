@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "engine/queue/dispatch_order.h"
+#include "engine/base/prefetch_line.h"
 #include "engine/queue/forecast.h"
 #include "engine/queue/queue.h"
 
@@ -16,6 +16,7 @@ namespace sluice {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr size_t kLine = 64;      // of the processor's cache
 constexpr size_t kMaxScopes = 5;  // a group and four keys
 // So many of the active runs say how far runs are.
 constexpr size_t kRunsLookedAt = 64;
@@ -40,7 +41,11 @@ class Forecast::Run {
   void give(Forecast& forecast) const;
 
  private:
-  // A ticket, and the jobs for which it stands: half of them go before it.
+  // A ticket, and the jobs for which it stands.
+  struct Picked {
+    const Job* ticket = nullptr;
+    uint64_t jobs = 0;
+  };
   struct Taken {
     Order order;
     const Lane* lane = nullptr;
@@ -66,7 +71,8 @@ class Forecast::Run {
   void for_each_stratum(uint64_t count, size_t parts, Visit visit) const;
   void take_of_lanes();
   void take_of_bands();
-  void take(const Job* ticket, uint64_t jobs);
+  void prefetch() const;
+  void take(const Picked& picked);
   void add_scopes(Taken& taken);
   void add_scope(Taken& taken, const void* owner, const Limiter& limiter, uint64_t pending);
   double jobs_in(const Taken& taken, const Scope& scope) const;
@@ -78,9 +84,9 @@ class Forecast::Run {
 
   const Queue& queue_;
   const Capacity capacity_;
-  const bool fair_;
   double phase_ = 0;  // how much later than evenly slots that are in use become free
   double ready_ = 0;  // since when the next slot of the queue is free
+  std::vector<Picked> picked_;
   std::vector<Taken> taken_;
   std::vector<Scope> scopes_;
   std::unordered_map<const void*, uint32_t> scope_of_;
@@ -91,7 +97,7 @@ class Forecast::Run {
 };
 
 Forecast::Run::Run(const Queue& queue, const Capacity& capacity, int64_t now_ms)
-    : queue_(queue), capacity_(capacity), fair_(queue.config.values().fair) {
+    : queue_(queue), capacity_(capacity) {
   const double slots = count_of(capacity.slots);
   const double free = count_of(capacity.free);
   const size_t active = queue.runs.size();
@@ -132,6 +138,9 @@ void Forecast::Run::take_tickets() {
   } else {
     take_of_bands();
   }
+  prefetch();
+  taken_.reserve(picked_.size());
+  for (const Picked& picked : picked_) take(picked);
   std::sort(taken_.begin(), taken_.end(),
             [](const Taken& a, const Taken& b) { return a.order < b.order; });
   if (queue_.lanes.has_limits()) {
@@ -148,7 +157,9 @@ void Forecast::Run::take_of_lanes() {
     const uint64_t count = lane->tickets.size();
     const double part = count_of(kTickets) * count_of(count) / std::max(1.0, pending);
     for_each_stratum(count, kTicketsOfLane + static_cast<size_t>(part),
-                     [&](uint64_t at, uint64_t jobs) { take(lane->tickets.at(at).value(), jobs); });
+                     [&](uint64_t at, uint64_t jobs) {
+                       picked_.push_back({lane->tickets.at(at).value(), jobs});
+                     });
   });
 }
 
@@ -160,26 +171,42 @@ void Forecast::Run::take_of_bands() {
     while (at - before >= queue_.lanes.band(bands[band])->pending.size()) {
       before += queue_.lanes.band(bands[band++])->pending.size();
     }
-    take(queue_.lanes.band(bands[band])->pending.at(at - before).value(), jobs);
+    picked_.push_back({queue_.lanes.band(bands[band])->pending.at(at - before).value(), jobs});
   });
 }
 
-void Forecast::Run::take(const Job* ticket, uint64_t jobs) {
+// They lie anywhere in memory, so each step is made for all of them before the next.
+void Forecast::Run::prefetch() const {
+  const auto fetch = [](const void* object, size_t bytes) {
+    for (size_t at = 0; at < bytes; at += kLine)
+      prefetch_line(static_cast<const char*>(object) + at);
+  };
+  for (const Picked& picked : picked_) fetch(picked.ticket, sizeof(Job));
+  for (const Picked& picked : picked_) fetch(picked.ticket->lane, sizeof(Lane));
+  for (const Picked& picked : picked_) {
+    const Lane* lane = picked.ticket->lane;
+    fetch(lane->group, sizeof(Group));
+    fetch(lane->tickets.front().value, sizeof(Job));
+    fetch(lane->tickets.back().value, sizeof(Job));
+  }
+  for (const Picked& picked : picked_) prefetch_line(picked.ticket->lane->group->lanes.data());
+}
+
+void Forecast::Run::take(const Picked& picked) {
+  const Job* ticket = picked.ticket;
   const Lane* lane = ticket->lane;
   const Group* group = lane->group;
-  Taken taken;
-  taken.lane = lane;
-  taken.jobs = count_of(jobs);
-  if (group->limiter.max_active != 0) {
-    taken.before = before_in_group(*group, lane->band, ticket->rank, ticket->seq);
-  }
   ForecastPlace place;
   place.band = lane->band;
   place.rank = ticket->rank;
   place.seq = ticket->seq;
-  place.group = group;
   place.weight = group->config.weight;
-  taken.order = order_of(queue_, place);
+  place.group = group;
+  Taken taken;
+  taken.lane = lane;
+  taken.jobs = count_of(picked.jobs);
+  taken.before = before_in_group(queue_, *group, lane->band, ticket->rank, ticket->seq);
+  taken.order = order_of(queue_, place, taken.before);
   taken_.push_back(taken);
 }
 
@@ -323,7 +350,8 @@ void Forecast::Run::give(Forecast& forecast) const {
     ticket.starts = static_cast<float>(std::max(0.0, taken.starts));
     const auto at = static_cast<uint32_t>(forecast.tickets_.size());
     forecast.tickets_.push_back(ticket);
-    if (taken.scope_count == 0) continue;
+    // Whoever is paused starts never, and says nothing of others.
+    if (taken.scope_count == 0 || taken.starts == kNever) continue;
     forecast.by_lane_.push_back(at);
     forecast.by_group_.push_back(at);
     for (const Key* key : taken.lane->keys->keys) {

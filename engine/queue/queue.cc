@@ -5,6 +5,7 @@
 
 #include "engine/base/check.h"
 #include "engine/queue/adopted_keys.h"
+#include "engine/queue/forecast.h"
 
 namespace sluice {
 

@@ -21,7 +21,6 @@
 
 #include "engine/base/bytes.h"
 #include "engine/queue/event_log.h"
-#include "engine/queue/forecast.h"
 #include "engine/queue/job.h"
 #include "engine/queue/lanes.h"
 #include "engine/queue/limits.h"
@@ -40,6 +39,9 @@ struct Worker {
 };
 
 class AdoptedKeys;
+struct Capacity;
+class Forecast;
+struct ForecastPlace;
 
 class Queue {
  public:

@@ -6,6 +6,7 @@
 #include <set>
 #include <span>
 
+#include "engine/queue/forecast.h"
 #include "engine/shard.h"
 
 namespace sluice {
