@@ -18,6 +18,19 @@ int64_t rounded(double ms) {
   return static_cast<int64_t>(std::llround(std::clamp(ms, 0.0, kMaxEtaMs)));
 }
 
+// All that are pending under a limit start at once when those that run have ended.
+bool is_no_limit(const Limiter& limiter, uint64_t pending) {
+  return limiter.max_active == 0 || pending <= limiter.max_active;
+}
+
+bool starts_in_one_run(const ForecastPlace& place) {
+  if (place.group != nullptr && !is_no_limit(place.group->limiter, place.group->pending)) {
+    return false;
+  }
+  return std::all_of(place.keys.begin(), place.keys.end(),
+                     [](const Key* key) { return is_no_limit(key->limiter, key->pending); });
+}
+
 }  // namespace
 
 bool Queue::has_eligible() const {
@@ -80,7 +93,10 @@ int64_t Queue::eta_ms(const ForecastPlace& place, uint64_t position, const EtaVi
   if (stats.all.recent_run_ms.count() < kMinRunsForEta) return -1;
   const Capacity capacity = this->capacity(view);
   if (capacity.slots == 0) return -1;
-  if (forecast_ == nullptr || !forecast_->holds(*this, capacity, view.now_ms)) {
+  if (count(JobState::kPending) <= capacity.slots && starts_in_one_run(place)) {
+    return eta_at(position, view);
+  }
+  if (forecast_ == nullptr || !forecast_->holds(*this, view.now_ms)) {
     forecast_ = std::make_unique<Forecast>(*this, capacity, view.now_ms);
   }
   return rounded(forecast_->wait_ms(*this, place, view.now_ms));

@@ -12,12 +12,9 @@ namespace sluice {
 namespace {
 
 constexpr int64_t kMaxAgeMs = 100;
-// Other workers count from this age on: between two of its jobs a worker is away for a moment.
-constexpr int64_t kMinAgeForSlotsMs = 10;
-// What counts as other workers, and as a queue that has grown.
-constexpr uint64_t kSlotsShare = 8;
+// By so much a queue has grown noticeably; what all slots take at once is not much, either.
 constexpr uint64_t kGrownShare = 8;
-constexpr uint64_t kGrownAtLeast = 4;
+constexpr uint64_t kGrownSlots = 32;
 // Of one group so many lanes are looked at; the others are taken to be like them.
 constexpr size_t kLanesOfGroup = 16;
 
@@ -54,14 +51,10 @@ double before_in_group(const Queue& queue, const Group& group, uint8_t band, int
   return count_of(before) * count_of(group.pending) / count_of(all);
 }
 
-bool Forecast::holds(const Queue& queue, const Capacity& capacity, int64_t now_ms) const {
-  const int64_t age_ms = now_ms - made_ms_;
-  if (age_ms >= kMaxAgeMs) return false;
-  const uint64_t grown = std::max(kGrownAtLeast, pending_ / kGrownShare);
-  if (queue.count(JobState::kPending) > pending_ + grown) return false;
-  const uint64_t most = std::max(capacity.slots, capacity_.slots);
-  const uint64_t least = std::min(capacity.slots, capacity_.slots);
-  return age_ms < kMinAgeForSlotsMs || (most - least) * kSlotsShare <= capacity_.slots;
+bool Forecast::holds(const Queue& queue, int64_t now_ms) const {
+  const uint64_t slots = std::min(capacity_.slots, kGrownSlots);
+  const uint64_t grown = std::max(slots, pending_ / kGrownShare);
+  return now_ms - made_ms_ < kMaxAgeMs && queue.count(JobState::kPending) <= pending_ + grown;
 }
 
 double Forecast::wait_ms(const Queue& queue, const ForecastPlace& place, int64_t now_ms) const {
@@ -129,31 +122,15 @@ double Forecast::reached(const Order& order, size_t at) const {
   return before.reached + share * (behind.reached - before.reached);
 }
 
-template <class Owner>
-Forecast::Neighbours Forecast::neighbours(const std::vector<uint32_t>& places,
-                                          const Owner* Ticket::*owner_of, const Owner* owner,
+Forecast::Neighbours Forecast::neighbours(const std::vector<Owned>& tickets, const void* owner,
                                           size_t at) const {
   const auto found =
-      std::lower_bound(places.begin(), places.end(), at, [&](uint32_t place, size_t wanted) {
-        const Owner* other = tickets_[place].*owner_of;
-        return other != owner ? other < owner : place < wanted;
-      });
-  const auto of = [&](uint32_t place) {
-    const Ticket& ticket = tickets_[place];
-    return ticket.*owner_of == owner ? &ticket : nullptr;
+      std::lower_bound(tickets.begin(), tickets.end(), Owned{owner, static_cast<uint32_t>(at)});
+  const auto of = [&](const Owned& owned) {
+    return owned.owner == owner ? &tickets_[owned.at] : nullptr;
   };
-  return {found == places.begin() ? nullptr : of(*(found - 1)),
-          found == places.end() ? nullptr : of(*found)};
-}
-
-Forecast::Neighbours Forecast::neighbours(const Key* key, size_t at) const {
-  const auto found =
-      std::lower_bound(by_key_.begin(), by_key_.end(), KeyTicket{key, static_cast<uint32_t>(at)});
-  const auto of = [&](const KeyTicket& place) {
-    return place.key == key ? &tickets_[place.at] : nullptr;
-  };
-  return {found == by_key_.begin() ? nullptr : of(*(found - 1)),
-          found == by_key_.end() ? nullptr : of(*found)};
+  return {found == tickets.begin() ? nullptr : of(*(found - 1)),
+          found == tickets.end() ? nullptr : of(*found)};
 }
 
 double Forecast::limited(const Queue& queue, const ForecastPlace& place, double before,
@@ -163,7 +140,7 @@ double Forecast::limited(const Queue& queue, const ForecastPlace& place, double 
   if (!group_has_cap && std::none_of(place.keys.begin(), place.keys.end(), has_cap)) return 0;
   // Whoever is in the same lane has the same limits.
   if (place.lane != nullptr) {
-    const Neighbours lane = neighbours(by_lane_, &Ticket::lane, place.lane, at);
+    const Neighbours lane = neighbours(by_lane_, place.lane, at);
     if (lane.behind != nullptr && lane.behind->order == order) return lane.behind->starts;
     if (lane.before != nullptr && lane.behind != nullptr) {
       const double share = share_of_way(lane.before->order, lane.behind->order, order);
@@ -172,7 +149,7 @@ double Forecast::limited(const Queue& queue, const ForecastPlace& place, double 
   }
   double runs = group_has_cap ? limited_by_group(queue, *place.group, before, at, passed) : 0;
   for (const Key* key : place.keys) {
-    if (has_cap(key)) runs = std::max(runs, limited_by_key(*key, order, at, passed));
+    if (has_cap(key)) runs = std::max(runs, limited_by_key(queue, *key, order, at, passed));
   }
   return runs;
 }
@@ -180,7 +157,7 @@ double Forecast::limited(const Queue& queue, const ForecastPlace& place, double 
 double Forecast::limited_by_group(const Queue& queue, const Group& group, double before, size_t at,
                                   double passed) const {
   const double cap = count_of(group.limiter.max_active);
-  const Ticket* ticket = neighbours(by_group_, &Ticket::group, &group, at).before;
+  const Ticket* ticket = neighbours(by_group_, &group, at).before;
   if (ticket == nullptr || ticket->starts <= passed) {
     return passed + (before + 0.5 - free_slots(group.limiter)) / cap;
   }
@@ -190,13 +167,17 @@ double Forecast::limited_by_group(const Queue& queue, const Group& group, double
   return ticket->starts + std::max(0.0, between) / cap;
 }
 
-double Forecast::limited_by_key(const Key& key, const Order& order, size_t at,
+double Forecast::limited_by_key(const Queue& queue, const Key& key, const Order& order, size_t at,
                                 double passed) const {
-  const Neighbours of_key = neighbours(&key, at);
+  const Neighbours of_key = neighbours(by_key_, &key, at);
   const double first = of_key.before == nullptr ? 0 : of_key.before->starts;
   if (of_key.behind == nullptr) {
-    // Whoever is behind all others has all of them before it, also those who came since.
-    const double before = std::max(0.0, count_of(key.pending) - 0.5);
+    // All of them go before it, also those that came since, but for what came behind it.
+    const double pending = count_of(queue.count(JobState::kPending));
+    const double behind =
+        order.seq >= queue.next_seq ? 0 : count_of(queue.next_seq - 1 - order.seq);
+    const double share = count_of(key.pending) / std::max(1.0, pending);
+    const double before = count_of(key.pending) - behind * share - 0.5;
     return std::max(first,
                     passed + (before - free_slots(key.limiter)) / count_of(key.limiter.max_active));
   }
@@ -207,8 +188,7 @@ double Forecast::limited_by_key(const Key& key, const Order& order, size_t at,
 
 size_t Forecast::memory_bytes() const {
   return sizeof(Forecast) + tickets_.capacity() * sizeof(Ticket) +
-         (by_lane_.capacity() + by_group_.capacity()) * sizeof(uint32_t) +
-         by_key_.capacity() * sizeof(KeyTicket);
+         (by_lane_.capacity() + by_group_.capacity() + by_key_.capacity()) * sizeof(Owned);
 }
 
 }  // namespace sluice

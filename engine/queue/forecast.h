@@ -59,7 +59,7 @@ class Forecast {
   Forecast(const Queue& queue, const Capacity& capacity, int64_t now_ms);
 
   // It is young enough, and the queue has not grown much since.
-  bool holds(const Queue& queue, const Capacity& capacity, int64_t now_ms) const;
+  bool holds(const Queue& queue, int64_t now_ms) const;
   // In so many milliseconds a job at this place would start.
   double wait_ms(const Queue& queue, const ForecastPlace& place, int64_t now_ms) const;
 
@@ -76,18 +76,17 @@ class Forecast {
   };
   struct Ticket {
     Order order;
-    const Lane* lane = nullptr;
-    const Group* group = nullptr;
     float reached = 0;  // when dispatch comes to this place
     float starts = 0;
   };
-  struct KeyTicket {
-    const Key* key = nullptr;
+  // A ticket of a lane, group or key.
+  struct Owned {
+    const void* owner = nullptr;
     uint32_t at = 0;
-    auto operator<=>(const KeyTicket&) const = default;
+    auto operator<=>(const Owned&) const = default;
   };
   class Run;  // lets them start
-  // Of the tickets of one lane, group or key: the last one before a place, and the next one.
+  // Of the tickets of one owner: the last one before a place, and the next one.
   struct Neighbours {
     const Ticket* before = nullptr;
     const Ticket* behind = nullptr;
@@ -96,10 +95,7 @@ class Forecast {
   static Order order_of(const Queue& queue, const ForecastPlace& place, double before);
   // How far x is on the way from a to b, 0..1.
   static double share_of_way(const Order& a, const Order& b, const Order& x);
-  template <class Owner>
-  Neighbours neighbours(const std::vector<uint32_t>& places, const Owner* Ticket::*owner_of,
-                        const Owner* owner, size_t at) const;
-  Neighbours neighbours(const Key* key, size_t at) const;
+  Neighbours neighbours(const std::vector<Owned>& tickets, const void* owner, size_t at) const;
 
   // All of these in runs since it was made. `before`: of its group; `at`: how many tickets go
   // before the place; `passed`: the present.
@@ -108,7 +104,8 @@ class Forecast {
                  size_t at, double passed) const;
   double limited_by_group(const Queue& queue, const Group& group, double before, size_t at,
                           double passed) const;
-  double limited_by_key(const Key& key, const Order& order, size_t at, double passed) const;
+  double limited_by_key(const Queue& queue, const Key& key, const Order& order, size_t at,
+                        double passed) const;
 
   // As they were when it was made.
   int64_t made_ms_ = 0;
@@ -116,11 +113,11 @@ class Forecast {
   uint64_t next_seq_ = 0;
   Capacity capacity_;
 
-  double reached_end_ = 0;          // when dispatch comes to the end of all
-  std::vector<Ticket> tickets_;     // in dispatch order
-  std::vector<uint32_t> by_lane_;   // their places, by (lane, place); only where there are caps
-  std::vector<uint32_t> by_group_;  // likewise
-  std::vector<KeyTicket> by_key_;   // likewise, of keys with a cap
+  double reached_end_ = 0;       // when dispatch comes to the end of all
+  std::vector<Ticket> tickets_;  // in dispatch order
+  std::vector<Owned> by_lane_;   // of those with a cap
+  std::vector<Owned> by_group_;  // likewise
+  std::vector<Owned> by_key_;    // of keys with a cap
 };
 
 }  // namespace sluice

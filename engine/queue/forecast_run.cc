@@ -344,30 +344,21 @@ void Forecast::Run::give(Forecast& forecast) const {
   for (const Taken& taken : taken_) {
     Ticket ticket;
     ticket.order = taken.order;
-    ticket.lane = taken.lane;
-    ticket.group = taken.lane->group;
     ticket.reached = static_cast<float>(std::max(0.0, taken.reached));
     ticket.starts = static_cast<float>(std::max(0.0, taken.starts));
     const auto at = static_cast<uint32_t>(forecast.tickets_.size());
     forecast.tickets_.push_back(ticket);
     // Whoever is paused starts never, and says nothing of others.
     if (taken.scope_count == 0 || taken.starts == kNever) continue;
-    forecast.by_lane_.push_back(at);
-    forecast.by_group_.push_back(at);
+    forecast.by_lane_.push_back({taken.lane, at});
+    forecast.by_group_.push_back({taken.lane->group, at});
     for (const Key* key : taken.lane->keys->keys) {
       if (key->limiter.max_active != 0) forecast.by_key_.push_back({key, at});
     }
   }
-  const auto by = [&](auto Ticket::*owner) {
-    return [&forecast, owner](uint32_t a, uint32_t b) {
-      const auto* of_a = forecast.tickets_[a].*owner;
-      const auto* of_b = forecast.tickets_[b].*owner;
-      return of_a != of_b ? of_a < of_b : a < b;
-    };
-  };
-  std::sort(forecast.by_lane_.begin(), forecast.by_lane_.end(), by(&Ticket::lane));
-  std::sort(forecast.by_group_.begin(), forecast.by_group_.end(), by(&Ticket::group));
-  std::sort(forecast.by_key_.begin(), forecast.by_key_.end());
+  for (auto* owned : {&forecast.by_lane_, &forecast.by_group_, &forecast.by_key_}) {
+    std::sort(owned->begin(), owned->end());
+  }
 }
 
 Forecast::Forecast(const Queue& queue, const Capacity& capacity, int64_t now_ms)

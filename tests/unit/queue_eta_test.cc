@@ -261,14 +261,15 @@ TEST_CASE("a forecast of a small queue is not used for the jobs that came after 
     while (q.run_until(q.starts.size() + 1)) {
     }
     size_t wrong = 0;
-    // After the last of them nearly nothing is added.
-    for (int i = 3900; i < 4000; ++i) {
+    // With shares a later job may go before; but after the last ones nearly nothing is added.
+    const int from = scene.name.find('f') == std::string::npos ? 400 : 3900;
+    for (int i = from; i < 4000; ++i) {
       const std::string id = "n" + std::to_string(i);
       const auto waited_ms = static_cast<double>(q.starts.at(id) - asked_ms);
       if (std::abs(static_cast<double>(told.at(id)) - waited_ms) > 0.2 * waited_ms) ++wrong;
     }
     INFO(name);
-    CHECK(wrong <= 10);
+    CHECK(10 * wrong <= static_cast<size_t>(4000 - from));
   }
 }
 
