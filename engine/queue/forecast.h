@@ -55,6 +55,9 @@ class Forecast {
   static constexpr size_t kTickets = 1024;
   static constexpr size_t kTicketsOfLane = 4;
   static constexpr size_t kFewLanes = 128;
+  // Where jobs are many each ticket of another lane is a dozen misses of the cache, so half of them
+  // do: for two milliseconds at a million jobs.
+  static constexpr uint64_t kManyJobs = 100'000;
 
   Forecast(const Queue& queue, const Capacity& capacity, int64_t now_ms);
 

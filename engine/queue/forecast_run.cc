@@ -167,7 +167,9 @@ void Forecast::Run::take_of_bands() {
   const std::vector<uint8_t>& bands = queue_.lanes.used_bands();
   size_t band = 0;
   uint64_t before = 0;
-  for_each_stratum(queue_.count(JobState::kPending), kTickets, [&](uint64_t at, uint64_t jobs) {
+  const uint64_t pending = queue_.count(JobState::kPending);
+  const size_t parts = pending < kManyJobs ? kTickets : kTickets / 2;
+  for_each_stratum(pending, parts, [&](uint64_t at, uint64_t jobs) {
     while (at - before >= queue_.lanes.band(bands[band])->pending.size()) {
       before += queue_.lanes.band(bands[band++])->pending.size();
     }
