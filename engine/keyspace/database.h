@@ -213,7 +213,7 @@ class Database {
   void insert_entry(const KeyRef& key, Entry* entry, bool replaces = false);
   Entry* make(const KeyRef& key, Type type, bool replaces);
   void unlink(const KeyRef& key, Entry* entry);
-  // Frees an unlinked entry with its value; a queue in steps.
+  // Frees an unlinked entry with its value; what is large, and a queue, when the unit has ended.
   void discard(Entry* entry);
   // The keys go with the unit, as a whole.
   void retire_keys(Keyspace& keys);

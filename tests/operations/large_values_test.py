@@ -94,6 +94,7 @@ def test_nobody_waits_for_the_end(options):
         fill(call, "queue", "redis.call('Q.ADD', KEYS[1] .. i, 'job', 'payload')", MANY // 10)
         call("SELECT", "1")
         fill(call, "queue", "redis.call('Q.ADD', KEYS[1] .. i, 'job', 'payload')", MANY // 10)
+        wait_until(lambda: info(connection)["sluice_journal_unwritten_bytes"] == "0")
         require_short(server, call, "FLUSHALL")
         wait_until(lambda: info(connection)["lazyfree_pending_objects"] == "0", what="the freeing")
         require(int(info(connection)["lazyfreed_objects"]) > 0, "INFO counts them")
