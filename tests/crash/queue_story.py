@@ -83,7 +83,8 @@ class Story:
         self.last_seq = 0
         self.last_ms = 0
         self.last_token = 0
-        self.fresh = collections.Counter()   # (type, id, lease; None: any) since the last snapshot
+        # (type, id, lease; None: any) since the last verification; timers add some meanwhile.
+        self.fresh = collections.Counter()
         self.active = set()        # ids
         self.owed = None           # the id whose successor must be the next event
         self.waiting = 0
@@ -112,7 +113,6 @@ class Story:
         return hash((time_ms, kind, job_id, tuple(fields)))
 
     def read(self, events):
-        self.fresh.clear()
         if events and not self.told and not self.last_seq:
             self.last_seq = events[0][0] - 1   # the queue may have had another name meanwhile
         for seq, time_ms, kind, job_id, fields in events:

@@ -92,8 +92,6 @@ def test_nobody_waits_for_the_end(options):
                 call("FLUSHALL")
         fill(call, "key", "redis.call('SET', KEYS[1] .. i, 'value')", MANY)
         fill(call, "queue", "redis.call('Q.ADD', KEYS[1] .. i, 'job', 'payload')", MANY // 10)
-        call("SELECT", "1")
-        fill(call, "queue", "redis.call('Q.ADD', KEYS[1] .. i, 'job', 'payload')", MANY // 10)
         wait_until(lambda: info(connection)["sluice_journal_unwritten_bytes"] == "0")
         require_short(server, call, "FLUSHALL")
         wait_until(lambda: info(connection)["lazyfree_pending_objects"] == "0", what="the freeing")
