@@ -44,7 +44,7 @@ void Reclaimer::run() NO_THREAD_SAFETY_ANALYSIS {
   std::unique_lock<std::mutex> lock(mutex_.native());
   while (true) {
     changed_.wait(lock,
-                  [this] NO_THREAD_SAFETY_ANALYSIS { return stopping_ || !waiting_.empty(); });
+                  [this]() NO_THREAD_SAFETY_ANALYSIS { return stopping_ || !waiting_.empty(); });
     if (waiting_.empty()) return;
     std::swap(retired, waiting_);
     lock.unlock();

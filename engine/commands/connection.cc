@@ -138,7 +138,8 @@ void reset_command(Call& call) {
   client.database = 0;
   client.protocol = 2;
   client.name.clear();
-  client.reply_mode = ReplyMode::kOn;
+  // Behind CLIENT REPLY SKIP it is the one that is not answered.
+  if (client.reply_mode == ReplyMode::kOff) client.reply_mode = ReplyMode::kOn;
   client.skips_next = false;
   client.no_evict = false;
   client.no_touch = false;

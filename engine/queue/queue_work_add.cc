@@ -230,10 +230,10 @@ const Lane* QueueWork::find_lane(const JobSpec& spec, uint8_t band) const {
   return found == group->lanes.end() ? nullptr : *found;
 }
 
-size_t QueueWork::waiting_pops() {
+size_t QueueWork::waiting_pops() NO_THREAD_SAFETY_ANALYSIS {
   const WaiterLists& waiters = database_.shard().waiters;
   if (waiters.no_queue_waiters()) return 0;
-  const QueueWaiters* here = waiters.find_queue(database_.index(), std::string(key_.key));
+  const QueueWaiters* here = waiters.find_queue(database_.number(), std::string(key_.key));
   return here == nullptr ? 0 : here->pop_count;
 }
 
