@@ -107,6 +107,8 @@ class Stage {
   const SimulationPlan& plan;
   const Address address;
   const int64_t touch_ms;  // between two renewals of a lease
+  // Of the first job. Producers count from here in turns, so that no id comes twice.
+  const uint64_t first_id = static_cast<uint64_t>(wall_ms());
   Counts counts;
 
   bool stopped() const { return stopped_.load(); }
@@ -151,7 +153,7 @@ class Producer {
         connection_(stage.address),
         random_(stage.plan.seed * 1000 + static_cast<uint64_t>(number)),
         gap_(stage.plan.rate / stage.plan.producers),
-        next_id_(static_cast<uint64_t>(wall_ms() + number)) {
+        next_id_(stage.first_id + static_cast<uint64_t>(number)) {
     for (const std::string& name : stage.plan.tasks) tasks_.push_back(find_task(name));
     for (size_t i = 0; stage.plan.tasks.empty() && i < kTasks.size(); ++i) {
       tasks_.push_back(&kTasks[i]);
