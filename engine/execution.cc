@@ -108,8 +108,7 @@ void Execution::wait_for(Shard& shard) {
 void Execution::record_heads() {
   for (Queue* queue : unit_.dirty_queues) {
     queue->head_dirty = false;
-    unit_.record_queue(EffectType::kQueueHead, queue->database, queue->key, {},
-                       [&](ByteBuffer& value) { encode_head(*queue, value); });
+    record_head(unit_, *queue);
   }
   unit_.dirty_queues.clear();
 }

@@ -17,7 +17,7 @@ namespace {
 // To free fewer elements takes less time than to hand them over is worth.
 constexpr size_t kFreedAtOnce = 1024;
 
-bool is_large(const Entry& entry) {
+bool takes_long_to_free(const Entry& entry) {
   if (entry.type() == Type::kStream && !entry.object<Stream>().groups.empty()) return true;
   return collection_size(entry) > kFreedAtOnce;
 }
@@ -181,7 +181,7 @@ Entry* Database::make(const KeyRef& key, Type type, bool replaces) {
 
 void Database::discard(Entry* entry) {
   if (entry->type() != Type::kQueue) {
-    if (is_large(*entry)) {
+    if (takes_long_to_free(*entry)) {
       unit_->retired.push_back(
           {entry, [](void* gone) { Entry::destroy(static_cast<Entry*>(gone)); }});
     } else {

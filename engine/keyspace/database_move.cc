@@ -95,10 +95,7 @@ void Database::leave_for(Queue& queue, const Database& target, const KeyRef& to)
 void Database::arrive(const KeyRef& to, Queue& queue, bool by_record) {
   if (unit_->replaying) return;  // its end lists the queue
   // At once: the new numbers come before events that the rest of the unit may bring.
-  if (by_record) {
-    unit_->record_queue(EffectType::kQueueHead, index_, to.key, {},
-                        [&](ByteBuffer& out) { encode_head(queue, out); });
-  }
+  if (by_record) record_head(*unit_, queue);
   if (queue.adopted != nullptr) note_queue_moved(*shard_, *unit_, queue);
   list_queue_timers(*shard_, queue);
   tie_clients(*shard_, queue);

@@ -134,13 +134,16 @@ bool takes_band(Bytes field) {
 }
 
 std::string advice_text(const FieldAdvice& advice) {
-  std::string text = advice.detail;
-  if (!advice.nearest.empty()) text += "; did you mean " + advice.nearest + "?";
+  std::string text = advice.detail + suggestion(advice.nearest);
   const bool unnamed = advice.detail.find(" takes ") == std::string::npos;
   if (unnamed && !advice.allowed.empty()) {
     text += (advice.nearest.empty() ? "; it takes " : " It takes ") + listed(advice.allowed);
   }
   return text;
+}
+
+std::string suggestion(const std::string& nearest) {
+  return nearest.empty() ? "" : "; did you mean " + nearest + "?";
 }
 
 std::vector<std::string> split_words(Bytes words) {

@@ -40,6 +40,8 @@ bool takes_band(Bytes field);
 
 // The one that `given` was probably meant to be; empty: none is so near.
 std::string nearest_word(Bytes given, std::span<const std::string> words);
+// "; did you mean <nearest>?", for the end of a sentence; nothing where that is empty.
+std::string suggestion(const std::string& nearest);
 std::vector<std::string> split_words(Bytes words);
 // "a, b or c"
 std::string listed(std::span<const std::string> words);

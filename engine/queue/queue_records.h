@@ -61,6 +61,12 @@ void encode_config(ConfigLevel level, Bytes pattern, std::span<const ConfigField
 void encode_job(const Job& job, const RecordedEvent& event, bool whole, ByteBuffer& out);
 void encode_share(ConfigLevel level, double virtual_ms, int64_t arrival_us, ByteBuffer& out);
 
+// Records the head as it is now.
+inline void record_head(Unit& unit, const Queue& queue) {
+  unit.record_queue(EffectType::kQueueHead, queue.database, queue.key, {},
+                    [&](ByteBuffer& value) { encode_head(queue, value); });
+}
+
 // Applies a decoded effect of a queue (is_queue_effect). Steady times begin at 0: the clock
 // starts anew when the engine serves, so a lease gets its full term again. False: damaged.
 bool apply_queue_effect(Queue& queue, const Effect& effect);

@@ -199,8 +199,7 @@ void outgrow_tokens(Shard& shard, Unit& unit, int first, int second) NO_THREAD_S
     queue->events.renumber_from(floor);
     shard.queue_timers.floor = std::max(shard.queue_timers.floor, floor_over(*queue));
     // At once: the new numbers come before events that the rest of the unit may bring.
-    unit.record_queue(EffectType::kQueueHead, queue->database, queue->key, {},
-                      [&](ByteBuffer& out) { encode_head(*queue, out); });
+    record_head(unit, *queue);
   }
 }
 

@@ -52,7 +52,7 @@ std::optional<int64_t> integer_of(const json& value) {
 BadField wrong_word(Bytes field, Bytes given, std::vector<std::string> allowed) {
   BadField bad{std::string(field), "must be " + listed(allowed)};
   bad.nearest = nearest_word(given, allowed);
-  if (!bad.nearest.empty()) bad.why += "; did you mean " + bad.nearest + "?";
+  bad.why += suggestion(bad.nearest);
   bad.allowed = std::move(allowed);
   return bad;
 }
@@ -64,7 +64,7 @@ BadField unknown_name(const std::string& name, const std::vector<std::string>& a
     if (!each.ends_with(kBase64) && !contains(bad.allowed, each)) bad.allowed.push_back(each);
   }
   bad.nearest = nearest_word(name, bad.allowed);
-  if (!bad.nearest.empty()) bad.why += "; did you mean " + bad.nearest + "?";
+  bad.why += suggestion(bad.nearest);
   return bad;
 }
 

@@ -56,8 +56,7 @@ const Option* find_option(const CommandRow* command, Bytes name) {
 
 // "; did you mean --pri?", or nothing.
 std::string meant(const std::string& given, const std::vector<std::string>& names) {
-  const std::string nearest = nearest_word(given, names);
-  return nearest.empty() ? "" : "; did you mean " + nearest + "?";
+  return suggestion(nearest_word(given, names));
 }
 
 std::string meant_option(const std::string& given, const CommandRow* command) {
@@ -115,7 +114,7 @@ void check_choice(const Option& option, const std::string& value) {
     const std::string nearest = nearest_word(part, choices);
     throw Failure{kUsageError,
                   std::string(option.name) + " takes " + listed(choices) + ", not " + part +
-                      (nearest.empty() ? "" : "; did you mean " + nearest + "?"),
+                      suggestion(nearest),
                   choices, nearest};
   }
 }

@@ -75,8 +75,7 @@ void require_queue(Context& context, const char* otherwise) {
   if (there.is_error() || there.integer != 0) return;
   const std::string nearest = nearest_word(context.queue(), find_queues(context.connection));
   throw Failure{kServerError,
-                "there is no queue " + context.queue() +
-                    (nearest.empty() ? "" : "; did you mean " + nearest + "?") + otherwise,
+                "there is no queue " + context.queue() + suggestion(nearest) + otherwise,
                 {},
                 nearest};
 }
