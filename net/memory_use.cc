@@ -95,7 +95,11 @@ bool purge_memory() {
 
 bool purge_in_background() {
   if (mallctl == nullptr) return false;
+  // One serves all arenas. Where the system gives no further thread, jemalloc 5.3.0 would try to
+  // create the second one without a pause, and tell each failure on standard error.
+  size_t most = 1;
   bool on = true;
+  if (mallctl("max_background_threads", nullptr, nullptr, &most, sizeof(most)) != 0) return false;
   return mallctl("background_thread", nullptr, nullptr, &on, sizeof(on)) == 0;
 }
 

@@ -111,6 +111,16 @@ def test_a_limit_of_threads(options):
         require(8 <= limit < 39, f"the start has {limit} threads")
 
 
+def test_one_thread_of_jemalloc(options):
+    """It would create further ones in a loop without a pause where a limit forbids them."""
+    refuse_sanitizers(options, "they replace jemalloc")
+    with options.server({"io-threads": "2"}) as server, server.connect() as connection:
+        connection.call("SET", "key", "value")
+        names = [task.read_text().strip()
+                 for task in pathlib.Path(f"/proc/{server.process.pid}/task").glob("*/comm")]
+        require_equal(names.count("jemalloc_bg_thd"), 1, names)
+
+
 def test_a_log_file_in_no_directory(options):
     """A logfile whose directory is missing: exit 1, and no directory is made."""
     with scratch() as directory:
