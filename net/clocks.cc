@@ -66,8 +66,9 @@ Times Clocks::read() {
   const int64_t steady_us = read_us(CLOCK_MONOTONIC);
   QueueClock& clock = *queue_clock_;
   // Its milliseconds begin with those of the wall clock: so what ends by the steady clock does not
-  // end before the deadline that was told by the wall clock.
-  const int64_t steady_ms = (steady_us - wall_us % 1000) / 1000 - since_ms;
+  // end before the deadline that was told by the wall clock. The first one may have begun before
+  // start().
+  const int64_t steady_ms = std::max<int64_t>(0, (steady_us - wall_us % 1000) / 1000 - since_ms);
   Times now{wall_ms, clock.now_ms(steady_us), steady_ms, clock.ahead_ms()};
   if (!clock.must_follow(steady_us, wall_ms, now.queue_ms)) [[likely]]
     return now;

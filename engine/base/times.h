@@ -13,7 +13,7 @@ namespace sluice {
 struct Times {
   int64_t wall_ms = 0;    // unix time
   int64_t queue_ms = 0;   // queue time
-  int64_t steady_ms = 0;  // since the engine began to serve
+  int64_t steady_ms = 0;  // since the engine began to serve; never negative
   // How far queue time is ahead of the wall clock, or behind it (negative).
   int64_t ahead_ms = 0;
 

@@ -242,10 +242,11 @@ std::string QueueWork::touch(Bytes id, uint64_t lease, std::optional<int64_t> le
 
 size_t QueueWork::run_leases(size_t limit) {
   size_t done = 0;
-  const auto now = static_cast<uint64_t>(unit_->times.steady_ms);
-  while (done < limit && !queue_->leases.empty() && queue_->leases.front().major <= now) {
+  const int64_t now = unit_->times.steady_ms;
+  while (done < limit && !queue_->leases.empty() &&
+         static_cast<int64_t>(queue_->leases.front().major) <= now) {
     Job* job = queue_->leases.front().value;
-    if (job->run()->run_deadline_steady <= unit_->times.steady_ms) {
+    if (job->run()->run_deadline_steady <= now) {
       exceed_run(job);
     } else {
       lose_lease(job);

@@ -2,6 +2,7 @@
 """What must not happen in silence: starts that fail, signals, files that are taken away."""
 
 import os
+import pathlib
 import pty
 import re
 import resource

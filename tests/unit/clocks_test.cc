@@ -36,4 +36,16 @@ TEST_CASE("a deadline told by the wall clock has come when the steady clock says
   }
 }
 
+TEST_CASE("the steady clock does not begin before its beginning") {
+  // Milliseconds begin with those of the wall clock, at another place for each of these.
+  for (int i = 0; i < 100; ++i) {
+    QueueClock queue_clock;
+    Clocks clocks;
+    clocks.start(queue_clock);
+    CHECK(clocks.read().steady_ms >= 0);
+    const timespec pause{0, 13'000};
+    ::nanosleep(&pause, nullptr);
+  }
+}
+
 }  // namespace
