@@ -63,7 +63,7 @@ void set_config(Call& call, const KeyRef& key, const ConfigTarget& target) {
   if (queue == nullptr) {
     // A queue begins with a configuration that it can have, or not at all.
     QueueConfig tried;
-    const std::string bad = tried.set(target.level, target.pattern, fields);
+    const std::string bad = tried.set(target.level, target.pattern, fields).bad;
     if (!bad.empty()) return reply_bad_field(call, bad);
     queue = find_or_create_queue(call, key);
   }

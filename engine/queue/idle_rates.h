@@ -35,14 +35,16 @@ class IdleRates {
     return arrival_us;
   }
   void forget_passed(int64_t now_ms) {
-    while (!by_time_.empty() && by_time_.begin()->first <= now_ms * 1000) drop_one();
+    while (!by_time_.empty() && by_time_.begin()->first <= now_ms * 1000) {
+      by_name_.erase(by_time_.begin()->second);
+      by_time_.erase(by_time_.begin());
+    }
   }
-  // False: there is none.
-  bool drop_one() {
-    if (by_time_.empty()) return false;
-    by_name_.erase(by_time_.begin()->second);
-    by_time_.erase(by_time_.begin());
-    return true;
+  // The first name of this level behind `name`; null: there is none.
+  const std::string* next(ConfigLevel level, Bytes name) const {
+    const auto found = by_name_.upper_bound(Name{level, std::string(name)});
+    const bool is_there = found != by_name_.end() && found->first.first == level;
+    return is_there ? &found->first.second : nullptr;
   }
   size_t size() const { return by_name_.size(); }
   // visit(level, name, arrival_us)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "engine/base/check.h"
 
@@ -23,31 +24,6 @@ Lanes::~Lanes() {
 }
 
 // --- Groups, keys, lanes ---
-
-void Lanes::apply_config(Group* group) {
-  // The empty group is nobody's and has no limits of its own.
-  group->config = group->name.empty() ? GroupConfig{} : config_.group(group->name);
-  if (group->name.empty()) {
-    group->config.ttl_ms = config_.values().ttl_ms;
-    group->config.order = config_.values().order;
-    group->config.weight = config_.values().weight;
-  }
-  const Limits& limits = group->config.limits;
-  set_limits(group->limiter, limits.max_active, limits.rate, pauses_out(limits.paused));
-}
-
-void Lanes::apply_config(Key* key) {
-  const Limits limits = config_.key(key->name);
-  set_limits(key->limiter, limits.max_active, limits.rate, false);
-}
-
-void Lanes::set_limits(Limiter& limiter, uint64_t max_active, const Rate& rate, bool paused) {
-  if (is_limited(limiter)) --limited_;
-  limiter.max_active = max_active;
-  limiter.rate = rate;
-  limiter.paused = paused;
-  if (is_limited(limiter)) ++limited_;
-}
 
 Group* Lanes::join_group(Bytes name) {
   const uint64_t hash = hash_bytes(name);
@@ -397,10 +373,10 @@ void Lanes::put_in_backlog(Group* group) {
 }
 
 void Lanes::take_from_backlog(Group* group) {
-  if (!config_.values().fair) return;
+  if (group->backlog_weight == 0) return;
   const bool found = backlog_.erase(order_preserving(group->virtual_ms), address(group), group);
   CHECK(found);
-  backlog_weight_ -= group->backlog_weight;
+  backlog_weight_ -= std::exchange(group->backlog_weight, 0);
 }
 
 void Lanes::set_virtual_ms(Group* group, double virtual_ms, int64_t now_ms) {
@@ -427,24 +403,12 @@ void Lanes::charge_end(Group* group, double guessed_ms, double real_ms, int64_t 
 
 void Lanes::end_replay() {
   absent_shares_.clear();
+  // The last process may have ended before the turn of some.
+  if (config_.has_rates()) turns_ = {Turn{}, Turn{}};
   // A journal of an earlier version does not tell it.
   if (virtual_ms_ == 0 && !backlog_.empty()) {
     raise_virtual_ms(backlog_.front().value->received_ms());
   }
-}
-
-void Lanes::reconfigure(int64_t now_ms) {
-  backlog_.clear();
-  backlog_weight_ = 0;
-  groups_.for_each([&](Group* group) {
-    apply_config(group);
-    if (group->pending != 0) put_in_backlog(group);
-  });
-  keys_.for_each([&](Key* key) {
-    apply_config(key);
-    refresh_key(key, now_ms);
-  });
-  groups_.for_each([&](Group* group) { refresh_group(group, now_ms); });
 }
 
 // --- Who is next ---
@@ -510,35 +474,6 @@ void Lanes::run_rates(int64_t now_ms) {
   }
 }
 
-std::vector<Lanes::BoundRate> Lanes::bound_rates(int64_t now_ms) {
-  std::vector<BoundRate> changed;
-  groups_.for_each([&](Group* group) {
-    Limiter& limiter = group->limiter;
-    if (!limiter.bound_arrival(now_ms)) return;
-    changed.push_back({ConfigLevel::kGroup, group->name, group->virtual_ms, limiter.arrival_us});
-    refresh_group(group, now_ms);
-  });
-  keys_.for_each([&](Key* key) {
-    if (!key->limiter.bound_arrival(now_ms)) return;
-    changed.push_back({ConfigLevel::kKey, key->name, 0, key->limiter.arrival_us});
-    refresh_key(key, now_ms);
-  });
-  std::vector<BoundRate> idle;
-  idle_rates_.for_each([&](ConfigLevel level, Bytes name, int64_t arrival_us) {
-    Limiter limiter;
-    limiter.rate =
-        level == ConfigLevel::kGroup ? config_.group(name).limits.rate : config_.key(name).rate;
-    limiter.arrival_us = arrival_us;
-    if (!limiter.bound_arrival(now_ms)) return;
-    idle.push_back({level, std::string(name), 0, limiter.arrival_us});
-  });
-  for (const BoundRate& rate : idle) {
-    idle_rates_.keep(rate.level, rate.name, rate.arrival_us);
-    changed.push_back(rate);
-  }
-  return changed;
-}
-
 size_t Lanes::memory_bytes() const {
   size_t bytes = groups_.memory_bytes() + keys_.memory_bytes() + backlog_.memory_bytes() +
                  refills_.memory_bytes();
@@ -569,7 +504,10 @@ void Lanes::check(int64_t now_ms) const {
           lane->group->limiter.allows(cost, now_ms) && (cost == 1 || !is_short(lane->keys, cost));
     }
     CHECK(lane->ready == ready);
-    if (ready) CHECK(lane->ready_key == ready_key(lane, lane->first_ticket()));
+    // Shares count or no longer count for a group from its turn on.
+    if (ready && !is_reconfiguring()) {
+      CHECK(lane->ready_key == ready_key(lane, lane->first_ticket()));
+    }
     if (lane->lifo) CHECK(lane->stack.size() == lane->tickets.size() + lane->gated.size());
   });
   std::unordered_map<const Key*, uint64_t> pending;

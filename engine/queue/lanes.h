@@ -27,6 +27,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -204,10 +205,27 @@ class Lanes {
   // behind release().
   void charge_start(Group* group, double guessed_ms, int64_t now_ms);
   void charge_end(Group* group, double guessed_ms, double real_ms, int64_t now_ms);
-  // The configuration has changed, or a rate has refilled.
+  // What limits it has changed, or a rate has refilled.
   void refresh_group(Group* group, int64_t now_ms);
   void refresh_key(Key* key, int64_t now_ms);
-  void reconfigure(int64_t now_ms);
+
+  // --- Configuration --- What a rate of a group or key owes now, for the journal.
+  struct BoundRate {
+    ConfigLevel level{};
+    std::string name;
+    double virtual_ms = 0;
+    int64_t arrival_us = 0;
+  };
+  // The configuration has changed. What the change names takes it over at once; of a whole level
+  // each group or key in its turn (reconfigure_some), and has its old values until then. Rates that
+  // have changed owe no more than Limiter::bound_arrival() allows, also where no job names the
+  // group or key: those that owe less now are added to `bound`. Null, for replay: its records say
+  // what each owes.
+  void reconfigure(const ConfigChange& change, int64_t now_ms, std::vector<BoundRate>* bound);
+  // Goes on with those whose turn has not come, for about so many steps of at most some
+  // microseconds.
+  void reconfigure_some(size_t steps, int64_t now_ms, std::vector<BoundRate>* bound);
+  bool is_reconfiguring() const { return turns_[0].has_value() || turns_[1].has_value(); }
 
   // --- Who is next ---
   Band* band(uint8_t number) const { return bands_[number].get(); }
@@ -234,15 +252,6 @@ class Lanes {
   // --- Rates --- Queue time at which the next group or key gets a token again; kNeverMs: none.
   int64_t next_rate_ms() const;
   void run_rates(int64_t now_ms);
-  // Rates have changed: none owes more than Limiter::bound_arrival() allows, also where no job
-  // names the group or key. Those that owe less now, for the journal.
-  struct BoundRate {
-    ConfigLevel level{};
-    std::string name;
-    double virtual_ms = 0;
-    int64_t arrival_us = 0;
-  };
-  std::vector<BoundRate> bound_rates(int64_t now_ms);
 
   // The place in the dispatch order that this ticket of a lane has, or would have as its first.
   ReadyKey ready_key(const Lane* lane, const Job* ticket) const;
@@ -272,6 +281,13 @@ class Lanes {
     bool operator==(const Refill&) const = default;
   };
 
+  // Whose turn is next to take over a changed configuration.
+  struct Turn {
+    uint64_t cursor = 0;   // of the scan of groups or keys
+    bool scanned = false;  // all of them
+    std::string idle;      // the last name of idle_rates_ whose turn has been
+  };
+
   Band& make_band(uint8_t number);
   Group* join_group(Bytes name);
   KeySet* join_keys(std::span<const Bytes> names, int64_t now_ms);
@@ -284,6 +300,11 @@ class Lanes {
   void drop_group(Group* group);
   void apply_config(Group* group);
   void apply_config(Key* key);
+  void reconfigure(Group* group, int64_t now_ms, std::vector<BoundRate>* bound);
+  void reconfigure(Key* key, int64_t now_ms, std::vector<BoundRate>* bound);
+  void bound_idle_rate(ConfigLevel level, Bytes name, int64_t now_ms,
+                       std::vector<BoundRate>& bound);
+  std::optional<Turn>& turn_of(ConfigLevel level) { return turns_[static_cast<size_t>(level) - 1]; }
   void set_limits(Limiter& limiter, uint64_t max_active, const Rate& rate, bool paused);
   static bool is_limited(const Limiter& limiter) {
     return limiter.max_active != 0 || limiter.paused;
@@ -311,12 +332,13 @@ class Lanes {
   std::array<std::unique_ptr<Band>, kBands> bands_;
   std::vector<uint8_t> used_bands_;
   // Groups with pending jobs by their share; kept only where `fair on`.
-  OrderedIndex<Group*> backlog_;
-  uint64_t backlog_weight_ = 0;  // of all of them
-  uint64_t limited_ = 0;         // groups and keys (is_limited)
+  OrderedIndex<Group*> backlog_;  // those with a Group::backlog_weight
+  uint64_t backlog_weight_ = 0;   // of all of them
+  uint64_t limited_ = 0;          // groups and keys (is_limited)
   double virtual_ms_ = 0;
   OrderedIndex<Refill> refills_;
   IdleRates idle_rates_;
+  std::array<std::optional<Turn>, 2> turns_;  // of groups, keys; nothing: all have had theirs
   std::unordered_map<std::string, double> absent_shares_;
 };
 

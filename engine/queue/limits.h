@@ -78,7 +78,7 @@ struct Group {
   double virtual_ms = 0;
   // The part of it, before the weight, that was charged for runs that have not ended: a guess.
   double guessed_ms = 0;
-  uint64_t backlog_weight = 0;  // in millionths, while it has pending jobs (fair on)
+  uint64_t backlog_weight = 0;  // in millionths, while it is in the backlog; else 0
   std::vector<Lane*> lanes;
   uint64_t held = 0;  // Lanes::hold
 

@@ -23,7 +23,7 @@ bool has_ticket(JobState state) {
 
 }  // namespace
 
-Queue::Queue() : lanes(config) { reconfigure(); }
+Queue::Queue() : lanes(config) { take_own_limits(); }
 
 Queue::~Queue() { jobs.for_each(Job::destroy); }
 
@@ -333,8 +333,15 @@ uint64_t Queue::position(const Job* job) const {
          lanes.band(ticket->band)->pending.rank(rank_key(ticket->rank), ticket->seq, ticket);
 }
 
-void Queue::reconfigure() {
+void Queue::reconfigure(const ConfigChange& change, size_t steps,
+                        std::vector<Lanes::BoundRate>* bound) {
   forecast_.reset();
+  take_own_limits();
+  lanes.reconfigure(change, queue_ms, bound);
+  lanes.reconfigure_some(steps, queue_ms, bound);
+}
+
+void Queue::take_own_limits() {
   const QueueValues& values = config.values();
   limiter.max_active = values.limits.max_active;
   limiter.rate = values.limits.rate;
@@ -348,7 +355,6 @@ void Queue::reconfigure() {
   } else {
     adaptive_max = 0;
   }
-  lanes.reconfigure(queue_ms);
 }
 
 // --- Timers ---
@@ -360,7 +366,7 @@ bool Queue::retains_too_much(size_t kind) const {
 }
 
 int64_t Queue::next_due_ms() const {
-  if (retains_too_much(0) || retains_too_much(1)) return queue_ms;
+  if (retains_too_much(0) || retains_too_much(1) || lanes.is_reconfiguring()) return queue_ms;
   int64_t due = lanes.next_rate_ms();
   if (!delays.empty()) due = std::min(due, static_cast<int64_t>(delays.front().major));
   if (!ttls.empty()) due = std::min(due, static_cast<int64_t>(ttls.front().major));

@@ -184,8 +184,11 @@ class Queue {
   int64_t eta_at(uint64_t position, const EtaView& view) const;
   // The slots that count for new admissions; 0: no limit.
   uint64_t max_active() const { return limiter.max_active; }
-  // After a change of the configuration: limits of the queue, of all groups and keys.
-  void reconfigure();
+  // After a change of the configuration: the limits of the queue, then those of groups and keys, as
+  // Lanes::reconfigure says; of these for about `steps` at once, the timers go on with the others.
+  void reconfigure(const ConfigChange& change, size_t steps, std::vector<Lanes::BoundRate>* bound);
+  // The limits of the queue alone.
+  void take_own_limits();
 
   // --- Timers --- The earliest queue time / steady time at which QueueWork::run_timers has work.
   int64_t next_due_ms() const;

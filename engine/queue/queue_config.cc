@@ -75,11 +75,13 @@ const QueueConfig::Rule* QueueConfig::find_rule(ConfigLevel level, Bytes pattern
   return found == patterns.end() ? nullptr : &found->second;
 }
 
+// Those of keys have no field that does.
 template <class Self, class Visit>
-void QueueConfig::for_each_rule(Self& self, Visit visit) {
-  for (auto& rules : self.rules_) {
-    for (auto* patterns : {&rules.names, &rules.globs}) {
-      for (auto& [pattern, rule] : *patterns) visit(rule);
+void QueueConfig::for_each_band_rule(Self& self, Visit visit) {
+  auto& rules = self.rules_of(ConfigLevel::kGroup);
+  for (auto* patterns : {&rules.names, &rules.globs}) {
+    for (auto& [pattern, rule] : *patterns) {
+      if (find_text(rule.fields, "order") != nullptr) visit(rule);
     }
   }
 }
@@ -99,26 +101,26 @@ bool QueueConfig::read_rule(Rule& rule, QueueValues& scratch) {
 
 void QueueConfig::read_rules() {
   QueueValues scratch = values_;
-  for_each_rule(*this, [&](Rule& rule) { read_rule(rule, scratch); });
+  for_each_band_rule(*this, [&](Rule& rule) { read_rule(rule, scratch); });
 }
 
 bool QueueConfig::rules_are_readable(const QueueValues& values) const {
   QueueValues scratch = values;
   bool readable = true;
-  for_each_rule(*this, [&](const Rule& rule) {
+  for_each_band_rule(*this, [&](const Rule& rule) {
     Rule copy = rule;
     readable = readable && read_rule(copy, scratch);
   });
   return readable;
 }
 
-std::string QueueConfig::set(ConfigLevel level, Bytes pattern,
-                             std::span<const std::pair<Bytes, Bytes>> fields) {
+ConfigChange QueueConfig::set(ConfigLevel level, Bytes pattern,
+                              std::span<const std::pair<Bytes, Bytes>> fields) {
   std::vector<ConfigField> changed = recorded(level, pattern);
   std::vector<Bytes> given;
   for (const auto& [name, text] : fields) {
     const ConfigRow* field = find_config_row(name, level);
-    if (field == nullptr || contains(given, name)) return std::string(name);
+    if (field == nullptr || contains(given, name)) return {.bad = std::string(name)};
     given.push_back(name);
     put_text(changed, field->name, text);
   }
@@ -126,61 +128,78 @@ std::string QueueConfig::set(ConfigLevel level, Bytes pattern,
   QueueValues scratch = values_;
   for (auto& [name, text] : changed) {
     Reading reading{text, scratch, {}};
-    if (!find_config_row(name, level)->read(reading)) return name;
+    if (!find_config_row(name, level)->read(reading)) return {.bad = name};
     text = std::move(reading.canonical);
   }
-  if (!fields.empty()) put_rule(level, pattern, std::move(changed));
-  return {};
+  return put_rule(level, pattern, std::move(changed));
 }
 
-std::string QueueConfig::set_queue(std::vector<ConfigField> changed, std::span<const Bytes> given) {
+ConfigChange QueueConfig::set_queue(std::vector<ConfigField> changed,
+                                    std::span<const Bytes> given) {
   QueueValues values;
   const Bytes bad = read_fields(changed, values);
-  if (contains(given, bad)) return std::string(bad);
+  if (contains(given, bad)) return {.bad = std::string(bad)};
   const bool other_bands = values.bands != values_.bands || values.descending != values_.descending;
   // A value from before that has become bad is the fault of what gives bands their names.
   if (!bad.empty() || (other_bands && !rules_are_readable(values) && rules_are_readable(values_))) {
-    return contains(given, "bands") ? "bands" : "priority_order";
+    return {.bad = contains(given, "bands") ? "bands" : "priority_order"};
   }
-  fields_ = std::move(changed);
-  values_ = std::move(values);
-  if (other_bands) read_rules();
-  return {};
+  return take_queue(std::move(changed), std::move(values));
 }
 
-void QueueConfig::put_rule(ConfigLevel level, Bytes pattern, std::vector<ConfigField> fields) {
+ConfigChange QueueConfig::take_queue(std::vector<ConfigField> fields, QueueValues values) {
+  if (fields == fields_) return {};
+  const auto inherited = [](const QueueValues& from) {
+    return std::tuple(from.ttl_ms, from.order.lifo_from, from.weight, from.fair);
+  };
+  const bool other_bands = values.bands != values_.bands || values.descending != values_.descending;
+  const bool for_groups = other_bands || inherited(values) != inherited(values_);
+  fields_ = std::move(fields);
+  values_ = std::move(values);
+  if (other_bands) read_rules();
+  if (!for_groups) return {.scope = ConfigScope::kQueue};
+  return {.scope = ConfigScope::kLevel, .level = ConfigLevel::kGroup};
+}
+
+ConfigChange QueueConfig::put_rule(ConfigLevel level, Bytes pattern,
+                                   std::vector<ConfigField> fields) {
   Rules& rules = rules_of(level);
   const std::optional<std::string> name = glob_literal(pattern);
   Patterns& patterns = name ? rules.names : rules.globs;
   const std::string place = name.value_or(std::string(pattern));
+  const auto found = patterns.find(place);
+  if (found == patterns.end() ? fields.empty() : fields == found->second.fields) return {};
+  ConfigChange change{.scope = name ? ConfigScope::kName : ConfigScope::kLevel, .level = level};
+  if (name) change.name = place;
   if (fields.empty()) {
-    patterns.erase(place);
-    return;
+    patterns.erase(found);
+    return change;
   }
-  Rule& rule = patterns[place];
+  Rule& rule = found == patterns.end() ? patterns[place] : found->second;
   rule.changed = ++last_change_;
   rule.fields = std::move(fields);
   rule.literal_bytes = literal_bytes(pattern);
   QueueValues scratch = values_;
   read_rule(rule, scratch);
+  return change;
 }
 
-std::string QueueConfig::reset(ConfigLevel level, Bytes pattern) {
+ConfigChange QueueConfig::reset(ConfigLevel level, Bytes pattern) {
   constexpr Bytes kNames[] = {"bands"};
   if (level == ConfigLevel::kQueue) return set_queue({}, kNames);
-  put_rule(level, pattern, {});
-  return {};
+  return put_rule(level, pattern, {});
 }
 
-void QueueConfig::apply(ConfigLevel level, Bytes pattern, std::span<const ConfigField> fields) {
+ConfigChange QueueConfig::apply(ConfigLevel level, Bytes pattern,
+                                std::span<const ConfigField> fields) {
   std::vector<ConfigField> known;
   for (const ConfigField& field : fields) {
     if (find_config_row(field.first, level) != nullptr) known.push_back(field);
   }
   if (level != ConfigLevel::kQueue) return put_rule(level, pattern, std::move(known));
-  fields_ = std::move(known);
-  read_fields(fields_, values_);
-  read_rules();
+  QueueValues values;
+  read_fields(known, values);
+  return take_queue(std::move(known), std::move(values));
 }
 
 std::vector<ConfigField> QueueConfig::get(ConfigLevel level, Bytes pattern,
@@ -283,6 +302,16 @@ std::vector<ConfigField> QueueConfig::recorded(ConfigLevel level, Bytes pattern)
   if (level == ConfigLevel::kQueue) return fields_;
   const Rule* rule = find_rule(level, pattern);
   return rule == nullptr ? std::vector<ConfigField>() : rule->fields;
+}
+
+bool QueueConfig::has_rates() const {
+  const auto sets_rate = [](const Patterns::value_type& rule) {
+    return find_text(rule.second.fields, "rate") != nullptr;
+  };
+  return std::any_of(rules_.begin(), rules_.end(), [&](const Rules& rules) {
+    return std::any_of(rules.names.begin(), rules.names.end(), sets_rate) ||
+           std::any_of(rules.globs.begin(), rules.globs.end(), sets_rate);
+  });
 }
 
 size_t QueueConfig::memory_bytes() const {

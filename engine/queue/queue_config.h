@@ -112,17 +112,32 @@ enum class ConfigLevel : uint8_t { kQueue = 0, kGroup = 1, kKey = 2 };
 
 using ConfigField = std::pair<std::string, std::string>;
 
+// Which groups or keys have another value after a change.
+enum class ConfigScope : uint8_t {
+  kNothing,  // the configuration is as it was
+  kQueue,    // neither: a value of the queue alone
+  kName,     // the one of this name
+  kLevel,    // any of this level
+};
+
+struct ConfigChange {
+  std::string bad{};  // the field for which nothing has changed
+  ConfigScope scope = ConfigScope::kNothing;
+  ConfigLevel level = ConfigLevel::kQueue;  // kGroup or kKey where the scope is one of these
+  std::string name{};
+};
+
 class QueueConfig {
  public:
   QueueConfig();
 
-  // Sets fields at a level (`pattern` is empty for the queue), all or nothing. The result is empty,
-  // or the name of the field that is unknown, may not stand at this level, or has a bad value.
-  std::string set(ConfigLevel level, Bytes pattern,
-                  std::span<const std::pair<Bytes, Bytes>> fields);
+  // Sets fields at a level (`pattern` is empty for the queue), all or nothing. `bad` is empty, or
+  // the name of the field that is unknown, may not stand at this level, or has a bad value.
+  ConfigChange set(ConfigLevel level, Bytes pattern,
+                   std::span<const std::pair<Bytes, Bytes>> fields);
   // Back to the defaults (of the queue's own fields; rules stay), or forgets the rule of this glob.
   // The result as of set(): `bands` where a rule names one that the defaults do not have.
-  std::string reset(ConfigLevel level, Bytes pattern);
+  ConfigChange reset(ConfigLevel level, Bytes pattern);
   // The fields that may stand at this level with their present values, in the table's order; of a
   // rule those that it sets. `names`: only these, empty: all; an unknown one is returned in `bad`.
   std::vector<ConfigField> get(ConfigLevel level, Bytes pattern, std::span<const Bytes> names,
@@ -151,7 +166,12 @@ class QueueConfig {
     return count;
   }
   std::vector<ConfigField> recorded(ConfigLevel level, Bytes pattern) const;
-  void apply(ConfigLevel level, Bytes pattern, std::span<const ConfigField> fields);
+  ConfigChange apply(ConfigLevel level, Bytes pattern, std::span<const ConfigField> fields);
+
+  // Of groups or keys; each is matched with every name.
+  size_t glob_count(ConfigLevel level) const { return rules_of(level).globs.size(); }
+  // Some group or key has a rate.
+  bool has_rates() const;
 
   size_t memory_bytes() const;
 
@@ -175,11 +195,12 @@ class QueueConfig {
   const Rule* find_rule(ConfigLevel level, Bytes pattern) const;
   Rules& rules_of(ConfigLevel level) { return rules_[static_cast<size_t>(level) - 1]; }
   const Rules& rules_of(ConfigLevel level) const { return rules_[static_cast<size_t>(level) - 1]; }
-  void put_rule(ConfigLevel level, Bytes pattern, std::vector<ConfigField> fields);
-  std::string set_queue(std::vector<ConfigField> changed, std::span<const Bytes> given);
-  // Calls `visit` with each rule of groups and keys.
+  ConfigChange put_rule(ConfigLevel level, Bytes pattern, std::vector<ConfigField> fields);
+  ConfigChange set_queue(std::vector<ConfigField> changed, std::span<const Bytes> given);
+  ConfigChange take_queue(std::vector<ConfigField> fields, QueueValues values);
+  // Calls `visit` with each rule that names bands.
   template <class Self, class Visit>
-  static void for_each_rule(Self& self, Visit visit);
+  static void for_each_band_rule(Self& self, Visit visit);
   static bool read_rule(Rule& rule, QueueValues& scratch);
   void read_rules();
   bool rules_are_readable(const QueueValues& values) const;

@@ -87,7 +87,7 @@ bool apply_head(Queue& queue, Bytes value) {
   totals.rejected = rejected;
   if (queue.adaptive_max != head.adaptive_max) {
     queue.adaptive_max = head.adaptive_max;
-    queue.reconfigure();
+    queue.take_own_limits();
   }
   return true;
 }
@@ -122,8 +122,7 @@ bool apply_config(Queue& queue, Bytes value) {
   Bytes pattern;
   std::vector<ConfigField> fields;
   if (!decode_config(value, level, pattern, fields)) return false;
-  queue.config.apply(level, pattern, fields);
-  queue.reconfigure();
+  queue.reconfigure(queue.config.apply(level, pattern, fields), SIZE_MAX, nullptr);
   return true;
 }
 

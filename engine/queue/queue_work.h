@@ -227,8 +227,8 @@ class QueueWork {
   // `end`: how it has ended if the job is null.
   void describe_nack(const Job* job, JobState end, NackOutcome& outcome) const;
   void give_tokens_back(Job* job);
-  void config_changed(ConfigLevel level, Bytes pattern);
-  void bound_rates();
+  void config_changed(ConfigLevel level, Bytes pattern, const ConfigChange& change);
+  void record_bound(const std::vector<Lanes::BoundRate>& bound);
   size_t run_leases(size_t limit);
 
   // --- Waiting ---

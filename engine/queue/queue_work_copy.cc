@@ -10,8 +10,8 @@ void QueueWork::take_copy(const Queue& source) {
   queue_->now(source.queue_ms);
   queue_->next_seq = source.next_seq;
   for (const auto& [level, pattern] : source.config.rules()) {
-    queue_->config.apply(level, pattern, source.config.recorded(level, pattern));
-    config_changed(level, pattern);
+    const std::vector<ConfigField> fields = source.config.recorded(level, pattern);
+    config_changed(level, pattern, queue_->config.apply(level, pattern, fields));
   }
   std::vector<const Job*> live;
   source.jobs.for_each([&](const Job* job) {

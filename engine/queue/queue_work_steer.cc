@@ -11,6 +11,8 @@ namespace {
 
 // Ended jobs that a smaller retention lets go at once.
 constexpr size_t kForgottenAtOnce = 256;
+// Steps of a change of the configuration (Lanes::reconfigure_some) in one hold: a millisecond.
+constexpr size_t kReconfiguredAtOnce = 512;
 
 }  // namespace
 
@@ -147,25 +149,28 @@ bool QueueWork::retry(Job* job) {
 
 std::string QueueWork::configure(ConfigLevel level, Bytes pattern,
                                  std::span<const std::pair<Bytes, Bytes>> fields) {
-  const std::string bad = queue_->config.set(level, pattern, fields);
-  if (!bad.empty()) return QueueError("BADFIELD").with("field", bad).text();
-  config_changed(level, pattern);
+  const ConfigChange change = queue_->config.set(level, pattern, fields);
+  if (!change.bad.empty()) return QueueError("BADFIELD").with("field", change.bad).text();
+  config_changed(level, pattern, change);
   return {};
 }
 
 std::string QueueWork::reset_config(ConfigLevel level, Bytes pattern) {
-  const std::string bad = queue_->config.reset(level, pattern);
-  if (!bad.empty()) return QueueError("BADFIELD").with("field", bad).text();
-  config_changed(level, pattern);
+  const ConfigChange change = queue_->config.reset(level, pattern);
+  if (!change.bad.empty()) return QueueError("BADFIELD").with("field", change.bad).text();
+  config_changed(level, pattern, change);
   return {};
 }
 
-void QueueWork::config_changed(ConfigLevel level, Bytes pattern) {
+void QueueWork::config_changed(ConfigLevel level, Bytes pattern, const ConfigChange& change) {
+  if (change.scope == ConfigScope::kNothing) return;
   write(EffectType::kQueueConfig, {}, [&](ByteBuffer& value) {
     encode_config(level, pattern, queue_->config.recorded(level, pattern), value);
   });
-  queue_->reconfigure();
-  bound_rates();
+  std::vector<Lanes::BoundRate> bound;
+  queue_->reconfigure(change, kReconfiguredAtOnce, &bound);
+  if (queue_->limiter.bound_arrival(queue_->queue_ms)) record_own_share();
+  record_bound(bound);
   queue_->events.trim(queue_->config.values().events, queue_->queue_ms, SIZE_MAX);
   // Timers go on where there is more.
   drop_retained(kForgottenAtOnce);
@@ -174,10 +179,8 @@ void QueueWork::config_changed(ConfigLevel level, Bytes pattern) {
 
 // What was taken by an old rate holds a new one up for no longer than its own burst would. Recorded
 // as values behind the configuration: a replay has another time when it comes to that.
-void QueueWork::bound_rates() {
-  const int64_t now = queue_->queue_ms;
-  if (queue_->limiter.bound_arrival(now)) record_own_share();
-  for (const Lanes::BoundRate& rate : queue_->lanes.bound_rates(now)) {
+void QueueWork::record_bound(const std::vector<Lanes::BoundRate>& bound) {
+  for (const Lanes::BoundRate& rate : bound) {
     write(EffectType::kQueueShare, rate.name, [&](ByteBuffer& value) {
       encode_share(rate.level, rate.virtual_ms, rate.arrival_us, value);
     });
@@ -213,6 +216,11 @@ size_t QueueWork::run_timers(size_t limit) {
   queue_->events.trim(queue_->config.values().events, now, limit);
   // The head says what is kept: what is too old does not come back with a restart.
   if (queue_->events.count() != kept) touched();
+  if (queue_->lanes.is_reconfiguring()) {
+    std::vector<Lanes::BoundRate> bound;
+    queue_->lanes.reconfigure_some(kReconfiguredAtOnce, now, &bound);
+    record_bound(bound);
+  }
   queue_->lanes.run_rates(now);
   // A refilled rate makes work possible without any other change.
   signal();

@@ -48,6 +48,12 @@ size_t literal_bytes(const std::string& glob) {
                            glob.begin(), glob.end(), [](char c) { return c == '*' || c == '?'; }));
 }
 
+// The words of a Q.CONFIG from SET or RESET on.
+void change_fields(std::map<std::string, std::string>& fields, const Words& words, size_t at) {
+  if (words[at] == "RESET") return fields.clear();
+  for (size_t i = at + 1; i + 1 < words.size(); i += 2) fields[words[i]] = words[i + 1];
+}
+
 int64_t to_number(const std::string& text) { return std::atoll(text.c_str()); }
 
 }  // namespace
@@ -182,26 +188,23 @@ RespValue QueueModel::configure(const Words& words) {
   exists = true;
   tick();
   size_t at = 2;
-  std::vector<Rule>* rules = nullptr;
-  std::map<std::string, std::string>* fields = &config_;
   if (words[at] == "GROUP" || words[at] == "KEY") {
-    rules = words[at] == "GROUP" ? &group_rules_ : &key_rules_;
+    std::vector<Rule>* rules = words[at] == "GROUP" ? &group_rules_ : &key_rules_;
     const std::string glob = words[at + 1];
     const auto old = std::find_if(rules->begin(), rules->end(),
                                   [&](const Rule& rule) { return rule.glob == glob; });
     Rule rule{glob, {}};
-    if (old != rules->end()) {
-      rule = *old;
-      rules->erase(old);
-    }
-    rules->push_back(rule);
-    fields = &rules->back().fields;
+    if (old != rules->end()) rule = *old;
     at += 2;
-  }
-  if (words[at] == "RESET") {
-    fields->clear();
+    const auto before = rule.fields;
+    change_fields(rule.fields, words, at);
+    // What has not changed is no later than it was.
+    if (rule.fields != before) {
+      if (old != rules->end()) rules->erase(old);
+      rules->push_back(rule);
+    }
   } else {
-    for (size_t i = at + 1; i + 1 < words.size(); i += 2) (*fields)[words[i]] = words[i + 1];
+    change_fields(config_, words, at);
   }
   if (value("adaptive").empty()) {
     adaptive_max_ = 0;

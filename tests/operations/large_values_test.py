@@ -98,6 +98,23 @@ def test_nobody_waits_for_the_end(options):
         require(int(info(connection)["lazyfreed_objects"]) > 0, "INFO counts them")
 
 
+def test_nobody_waits_for_a_configuration(options):
+    """Q.CONFIG of what no group or key inherits, of one name, or of what is as it was, where
+    groups, keys and rules are many. (What goes on in slices: queue_reconfigure_test.cc.)"""
+    with options.server({"appendonly": "yes"}) as server, server.connect() as connection:
+        call = connection.call
+        fill(call, "queue", "redis.call('Q.ADD', KEYS[1], i, 'payload', 'GROUP', 'g' .. i, "
+             "'KEY', 'k' .. i)", MANY)
+        fill(call, "queue", "redis.call('Q.CONFIG', KEYS[1], 'KEY', 'r' .. i, 'SET', "
+             "'max_active', '2')", MANY // 4)
+        wait_until(lambda: info(connection)["sluice_journal_unwritten_bytes"] == "0")
+        for words in ("SET lease_ms 5000 max_active 10", "SET fair off",
+                      "GROUP g7 SET max_active 1", "GROUP g7 RESET", "KEY r7 SET max_active 1",
+                      "KEY r7 SET max_active 1", "KEY k7 SET rate 5/1000", "GROUP g* RESET",
+                      "RESET"):
+            require_short(server, call, "Q.CONFIG", "queue", *words.split())
+
+
 def test_memory_is_given_back(options):
     """What has been deleted leaves the process, though nobody allocates any more."""
     with options.server() as server, server.connect() as connection:

@@ -67,9 +67,14 @@ class QueueServer {
   int64_t wall_ms() const { return times_.wall_ms; }
   int64_t steady_ms() const { return times_.steady_ms; }
   void run_timers() {
-    while (execution_->run_timers(times_)) {
+    while (run_some_timers()) {
     }
+  }
+  // As much as happens in one hold of each shard. True: more is due.
+  bool run_some_timers() {
+    const bool more = execution_->run_timers(times_);
     execution_->finish();
+    return more;
   }
 
   // The reply; none if the command waits.

@@ -24,10 +24,10 @@ using sluice::QueueConfig;
 using Pairs = std::vector<std::pair<Bytes, Bytes>>;
 
 std::string set(QueueConfig& config, const Pairs& fields) {
-  return config.set(ConfigLevel::kQueue, {}, fields);
+  return config.set(ConfigLevel::kQueue, {}, fields).bad;
 }
 std::string set_group(QueueConfig& config, Bytes glob, const Pairs& fields) {
-  return config.set(ConfigLevel::kGroup, glob, fields);
+  return config.set(ConfigLevel::kGroup, glob, fields).bad;
 }
 
 std::map<std::string, std::string> all(const QueueConfig& config,
@@ -302,9 +302,9 @@ TEST_CASE("bands by name and number") {
 TEST_CASE("fields stand only where they may") {
   QueueConfig config;
   CHECK(set_group(config, "g", {{"lease_ms", "1000"}}) == "lease_ms");
-  CHECK(config.set(ConfigLevel::kKey, "k", Pairs{{"max_waiting", "1"}}) == "max_waiting");
-  CHECK(config.set(ConfigLevel::kKey, "k", Pairs{{"paused", "all"}}) == "paused");
-  CHECK(config.set(ConfigLevel::kKey, "k", Pairs{{"max_active", "1"}, {"rate", "1/5"}}) == "");
+  CHECK(config.set(ConfigLevel::kKey, "k", Pairs{{"max_waiting", "1"}}).bad == "max_waiting");
+  CHECK(config.set(ConfigLevel::kKey, "k", Pairs{{"paused", "all"}}).bad == "paused");
+  CHECK(config.set(ConfigLevel::kKey, "k", Pairs{{"max_active", "1"}, {"rate", "1/5"}}).bad == "");
   CHECK(set_group(config, "g", {{"paused", "out"}, {"max_total", "9"}, {"weight", "2"}}) == "");
   CHECK(all(config, ConfigLevel::kKey, "k") ==
         std::map<std::string, std::string>{{"max_active", "1"}, {"rate", "1/5"}});
@@ -365,9 +365,9 @@ TEST_CASE("the exact name wins, then the most literal glob, then the later one")
   CHECK(set_group(config, "x[*]y", {{"max_active", "12"}}) == "");
   CHECK(config.group("x*").limits.max_active == 11);
   CHECK(config.group("x*y").limits.max_active == 12);
-  CHECK(config.reset(ConfigLevel::kGroup, "team.7") == "");
+  CHECK(config.reset(ConfigLevel::kGroup, "team.7").bad == "");
   CHECK(config.group("team.7").limits.max_active == 1);
-  CHECK(config.reset(ConfigLevel::kGroup, "never set") == "");
+  CHECK(config.reset(ConfigLevel::kGroup, "never set").bad == "");
 }
 
 TEST_CASE("an escaped name is a glob of this text alone") {
@@ -415,7 +415,7 @@ TEST_CASE("an escaped name is an exact name") {
   for (const char* name : {"a*", "ab", "b**", "bc"}) {
     CHECK(copy.group(name).limits.max_active == config.group(name).limits.max_active);
   }
-  CHECK(config.reset(ConfigLevel::kGroup, "a\\*") == "");
+  CHECK(config.reset(ConfigLevel::kGroup, "a\\*").bad == "");
   CHECK(config.group("a*").limits.max_active == 4);
   CHECK(get(config, "max_active", ConfigLevel::kGroup, "a*") == "2");
 }
@@ -425,7 +425,7 @@ TEST_CASE("RESET of the queue leaves the rules") {
   CHECK(set(config, {{"max_active", "5"}, {"bands", "a,low"}, {"default_pri", "a"}}) == "");
   CHECK(set_group(config, "g", {{"max_active", "2"}, {"order", "lifo:low"}}) == "");
   CHECK(config.group("g").order.is_lifo(1));
-  CHECK(config.reset(ConfigLevel::kQueue, {}) == "");
+  CHECK(config.reset(ConfigLevel::kQueue, {}).bad == "");
   CHECK(all(config) == all(QueueConfig()));
   CHECK(config.group("g").limits.max_active == 2);
   // The name is one of the defaults too.
@@ -438,11 +438,11 @@ TEST_CASE("RESET of the queue is refused where a rule names a band that would go
   CHECK(set(config, {{"max_active", "5"}, {"bands", "a,b"}, {"default_pri", "a"}}) == "");
   CHECK(set_group(config, "g", {{"order", "lifo:b"}}) == "");
   const auto before = all(config);
-  CHECK(config.reset(ConfigLevel::kQueue, {}) == "bands");
+  CHECK(config.reset(ConfigLevel::kQueue, {}).bad == "bands");
   CHECK(all(config) == before);
   CHECK(config.group("g").order.is_lifo(1));
-  CHECK(config.reset(ConfigLevel::kGroup, "g") == "");
-  CHECK(config.reset(ConfigLevel::kQueue, {}) == "");
+  CHECK(config.reset(ConfigLevel::kGroup, "g").bad == "");
+  CHECK(config.reset(ConfigLevel::kQueue, {}).bad == "");
   CHECK(all(config) == all(QueueConfig()));
 }
 
@@ -454,7 +454,7 @@ TEST_CASE("a rule whose band went before that was refused is as if it did not se
   CHECK(config.group("g").limits.max_active == 2);
   CHECK_FALSE(config.group("g").order.is_lifo(255));
   CHECK(set(config, {{"max_active", "6"}}) == "");
-  CHECK(config.reset(ConfigLevel::kQueue, {}) == "");
+  CHECK(config.reset(ConfigLevel::kQueue, {}).bad == "");
 }
 
 TEST_CASE("what is recorded makes the same configuration") {
@@ -464,7 +464,7 @@ TEST_CASE("what is recorded makes the same configuration") {
   CHECK(set_group(config, "*a", {{"max_active", "2"}}) == "");
   CHECK(set_group(config, "aa", {{"order", "lifo:y"}}) == "");
   CHECK(set_group(config, "a*", {{"max_active", "3"}}) == "");
-  CHECK(config.set(ConfigLevel::kKey, "k", Pairs{{"rate", "5/10"}}) == "");
+  CHECK(config.set(ConfigLevel::kKey, "k", Pairs{{"rate", "5/10"}}).bad == "");
   QueueConfig copy;
   for (const auto& [level, pattern] : config.rules()) {
     copy.apply(level, pattern, config.recorded(level, pattern));
@@ -477,7 +477,7 @@ TEST_CASE("what is recorded makes the same configuration") {
   CHECK(copy.memory_bytes() > 0);
   // Twice is as once; no fields: forgotten.
   copy.apply(ConfigLevel::kGroup, "*a", config.recorded(ConfigLevel::kGroup, "*a"));
-  CHECK(copy.group("aa").limits.max_active == 2);
+  CHECK(copy.group("aa").limits.max_active == 3);
   copy.apply(ConfigLevel::kGroup, "*a", {});
   copy.apply(ConfigLevel::kQueue, {}, {});
   CHECK(copy.group("aa").limits.max_active == 3);

@@ -126,14 +126,22 @@ void fill_run(Queue& queue, JobExtras& extras, uint64_t token) {
   run.cancel_reason = "not wanted";
 }
 
+void configure(Queue& queue) {
+  const std::vector<std::pair<Bytes, Bytes>> fields{{"max_active", "10"}, {"fair", "on"}};
+  const std::vector<std::pair<Bytes, Bytes>> limits{{"max_active", "4"}};
+  const auto set = [&](ConfigLevel level, Bytes pattern, const auto& values) {
+    const ConfigChange change = queue.config.set(level, pattern, values);
+    REQUIRE(change.bad.empty());
+    queue.reconfigure(change, SIZE_MAX, nullptr);
+  };
+  set(ConfigLevel::kQueue, {}, fields);
+  set(ConfigLevel::kGroup, "team.*", limits);
+  set(ConfigLevel::kKey, "lang:*", limits);
+}
+
 // One job of each state, with all that it may have.
 void fill(Queue& queue) {
-  const std::vector<std::pair<Bytes, Bytes>> fields{{"max_active", "10"}, {"fair", "on"}};
-  REQUIRE(queue.config.set(ConfigLevel::kQueue, {}, fields).empty());
-  const std::vector<std::pair<Bytes, Bytes>> limits{{"max_active", "4"}};
-  REQUIRE(queue.config.set(ConfigLevel::kGroup, "team.*", limits).empty());
-  REQUIRE(queue.config.set(ConfigLevel::kKey, "lang:*", limits).empty());
-  queue.reconfigure();
+  configure(queue);
   queue.queue_ms = kNow;
   queue.next_token = 500;
   queue.next_finish = 40;
