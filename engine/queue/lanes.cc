@@ -60,6 +60,7 @@ KeySet* Lanes::join_keys(std::span<const Bytes> names, int64_t now_ms) {
       key->name = name;
       key->limiter.arrival_us = idle_rates_.take(ConfigLevel::kKey, name);
       apply_config(key);
+      if (turn_of(ConfigLevel::kKey)) key->limiter.bound_arrival(now_ms);
       keys_.insert(key, hash);
     }
     key->sets.push_back(set.get());
@@ -96,6 +97,8 @@ BandClass* Lanes::join_class(uint8_t band, KeySet* keys) {
 Lane* Lanes::join(uint8_t band, Bytes group_name, std::span<const Bytes> key_names, bool lifo,
                   int64_t now_ms) {
   Group* group = join_group(group_name);
+  // What an idle rate owes may not have had its turn, which does not come for a newcomer.
+  if (turn_of(ConfigLevel::kGroup)) group->limiter.bound_arrival(now_ms);
   KeySet* keys = join_keys(key_names, now_ms);
   const LaneId id{group, keys, band, lifo};
   const uint64_t hash = LaneTraits::hash(id.bytes());
