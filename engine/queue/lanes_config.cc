@@ -38,7 +38,7 @@ void Lanes::set_limits(Limiter& limiter, uint64_t max_active, const Rate& rate, 
 }
 
 void Lanes::reconfigure(Group* group, int64_t now_ms, std::vector<BoundRate>* bound) {
-  if (group->pending != 0) take_from_backlog(group);
+  take_from_backlog(group);
   apply_config(group);
   if (group->pending != 0) put_in_backlog(group);
   Limiter& limiter = group->limiter;

@@ -43,6 +43,10 @@ const QueueValues& default_values() {
   return values;
 }
 
+bool have_other_bands(const QueueValues& a, const QueueValues& b) {
+  return a.bands != b.bands || a.descending != b.descending;
+}
+
 // --- Globs ---
 
 // Bytes of a glob that stand for themselves.
@@ -131,6 +135,7 @@ ConfigChange QueueConfig::set(ConfigLevel level, Bytes pattern,
     if (!find_config_row(name, level)->read(reading)) return {.bad = name};
     text = std::move(reading.canonical);
   }
+  if (changed == recorded(level, pattern)) return {};
   return put_rule(level, pattern, std::move(changed));
 }
 
@@ -139,7 +144,7 @@ ConfigChange QueueConfig::set_queue(std::vector<ConfigField> changed,
   QueueValues values;
   const Bytes bad = read_fields(changed, values);
   if (contains(given, bad)) return {.bad = std::string(bad)};
-  const bool other_bands = values.bands != values_.bands || values.descending != values_.descending;
+  const bool other_bands = have_other_bands(values, values_);
   // A value from before that has become bad is the fault of what gives bands their names.
   if (!bad.empty() || (other_bands && !rules_are_readable(values) && rules_are_readable(values_))) {
     return {.bad = contains(given, "bands") ? "bands" : "priority_order"};
@@ -152,7 +157,7 @@ ConfigChange QueueConfig::take_queue(std::vector<ConfigField> fields, QueueValue
   const auto inherited = [](const QueueValues& from) {
     return std::tuple(from.ttl_ms, from.order.lifo_from, from.weight, from.fair);
   };
-  const bool other_bands = values.bands != values_.bands || values.descending != values_.descending;
+  const bool other_bands = have_other_bands(values, values_);
   const bool for_groups = other_bands || inherited(values) != inherited(values_);
   fields_ = std::move(fields);
   values_ = std::move(values);
@@ -167,15 +172,13 @@ ConfigChange QueueConfig::put_rule(ConfigLevel level, Bytes pattern,
   const std::optional<std::string> name = glob_literal(pattern);
   Patterns& patterns = name ? rules.names : rules.globs;
   const std::string place = name.value_or(std::string(pattern));
-  const auto found = patterns.find(place);
-  if (found == patterns.end() ? fields.empty() : fields == found->second.fields) return {};
   ConfigChange change{.scope = name ? ConfigScope::kName : ConfigScope::kLevel, .level = level};
   if (name) change.name = place;
   if (fields.empty()) {
-    patterns.erase(found);
+    patterns.erase(place);
     return change;
   }
-  Rule& rule = found == patterns.end() ? patterns[place] : found->second;
+  Rule& rule = patterns[place];
   rule.changed = ++last_change_;
   rule.fields = std::move(fields);
   rule.literal_bytes = literal_bytes(pattern);
@@ -187,6 +190,7 @@ ConfigChange QueueConfig::put_rule(ConfigLevel level, Bytes pattern,
 ConfigChange QueueConfig::reset(ConfigLevel level, Bytes pattern) {
   constexpr Bytes kNames[] = {"bands"};
   if (level == ConfigLevel::kQueue) return set_queue({}, kNames);
+  if (find_rule(level, pattern) == nullptr) return {};
   return put_rule(level, pattern, {});
 }
 

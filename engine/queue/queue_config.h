@@ -157,7 +157,9 @@ class QueueConfig {
   int band_number(uint8_t band) const { return values_.descending ? 255 - band : band; }
 
   // For the journal: the levels and patterns that have been set, and one of them as it is recorded.
-  // Fields of a rule in the order in which they were set; apply() takes the place of all of them.
+  // Fields of a rule in the order in which they were set; apply() takes the place of all of them,
+  // and makes the rule the last one that was changed also where it is as it was: replay meets what
+  // a checkpoint has already, and ends in the same order.
   std::vector<std::pair<ConfigLevel, std::string>> rules() const;
   // Of groups and keys.
   size_t rule_count() const {

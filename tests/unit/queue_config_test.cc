@@ -477,7 +477,7 @@ TEST_CASE("what is recorded makes the same configuration") {
   CHECK(copy.memory_bytes() > 0);
   // Twice is as once; no fields: forgotten.
   copy.apply(ConfigLevel::kGroup, "*a", config.recorded(ConfigLevel::kGroup, "*a"));
-  CHECK(copy.group("aa").limits.max_active == 3);
+  CHECK(copy.group("aa").limits.max_active == 2);
   copy.apply(ConfigLevel::kGroup, "*a", {});
   copy.apply(ConfigLevel::kQueue, {}, {});
   CHECK(copy.group("aa").limits.max_active == 3);
@@ -485,6 +485,25 @@ TEST_CASE("what is recorded makes the same configuration") {
   // A field that only a later version knows is passed over.
   copy.apply(ConfigLevel::kGroup, "z", std::vector<ConfigField>{{"colour", "red"}});
   CHECK(copy.group("z").limits.max_active == 0);
+}
+
+TEST_CASE("records on top of a checkpoint that has them already end in the same order of rules") {
+  const auto rule = [](QueueConfig& config, Bytes glob, const char* value) {
+    config.apply(ConfigLevel::kGroup, glob, std::vector<ConfigField>{{"max_active", value}});
+  };
+  const auto replay = [&](QueueConfig& config) {
+    rule(config, "a*", "2");
+    rule(config, "a*", "3");
+    rule(config, "*a", "4");
+  };
+  QueueConfig config;
+  replay(config);
+  CHECK(config.group("aa").limits.max_active == 4);
+  replay(config);
+  CHECK(config.group("aa").limits.max_active == 4);
+  // What a caller sets to what it is stays where it is.
+  CHECK(set_group(config, "a*", {{"max_active", "3"}}) == "");
+  CHECK(config.group("aa").limits.max_active == 4);
 }
 
 }  // namespace
