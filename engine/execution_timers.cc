@@ -40,7 +40,9 @@ void Execution::run_queue_timers(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
   if (Queue* queue = due_queue(shard, unit_.times)) {
     const KeyRef key(queue->key);
     Database database = Database::at_index(shard, queue->database, unit_);
+    const bool releasing = !queue->releases.empty();
     QueueWork(database, key, *queue, unit_).run_timers(kMaxQueueTimersPerHold);
+    if (releasing) kill_point("inside_release");
     if (queue->adopted != nullptr) run_adopted_timers(*queue);
     list_queue_timers(shard, *queue);
   }

@@ -34,9 +34,9 @@ namespace sluice {
 // are kept. 3: an adoption says who has adopted, a job the AT that it was given where the clocks
 // differ, a checkpoint what queue time was. 4: a job says which lease completed what it is the
 // successor of; the floor of tokens is one of the numbers of events, too. 5: a record says that a
-// key has moved, and not what it holds. A directory of an older version becomes one of the present
-// version when it is opened.
-inline constexpr uint32_t kFormatVersion = 5;
+// key has moved, and not what it holds. 6: a record says that jobs are still to hear of an end. A
+// directory of an older version becomes one of the present version when it is opened.
+inline constexpr uint32_t kFormatVersion = 6;
 inline constexpr uint32_t kOldestFormatVersion = 1;
 inline constexpr uint8_t kUnitVersion = 1;
 inline constexpr uint8_t kPieceVersion = 1;

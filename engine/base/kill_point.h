@@ -4,8 +4,9 @@
 // the point. Points so far: before_journal_write, after_journal_write, before_journal_sync (not in
 // the mode `always`, where writing and syncing are one step), after_journal_sync,
 // after_acknowledgement (replies are with the kernel), inside_expiry (what was due, keys and timers
-// of queues, has changed memory and is not in the journal), inside_checkpoint,
-// before_checkpoint_commit, after_checkpoint_commit, before_trim, after_trim.
+// of queues, has changed memory and is not in the journal), inside_release (the same of jobs that
+// have heard that what they need has ended), inside_checkpoint, before_checkpoint_commit,
+// after_checkpoint_commit, before_trim, after_trim.
 #pragma once
 
 #include <atomic>

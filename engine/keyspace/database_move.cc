@@ -26,7 +26,8 @@ size_t recorded_things(const Stream& stream) {
 
 size_t recorded_things(const Queue& queue) {
   return queue.jobs.size() + queue.events.count() + queue.config.rule_count() +
-         queue.lanes.groups().size() + queue.lanes.keys().size() + queue.lanes.idle_rates().size();
+         queue.lanes.groups().size() + queue.lanes.keys().size() + queue.lanes.idle_rates().size() +
+         queue.releases.size();
 }
 
 // Whether all of it is much to journal. Looks at a bounded number of things.

@@ -73,6 +73,7 @@ enum class EffectType : uint8_t {
   // place of what it had. The only record that needs the exact state before it: no checkpoint
   // counts during whose walk one was appended.
   kMoveKey = 65,
+  kQueueRelease = 70,  // of the native queue; field: id of a job whose dependents are being told
 };
 
 // A record about a stream under its key.
@@ -85,7 +86,7 @@ inline constexpr bool is_stream_effect(EffectType type) {
 inline constexpr bool is_queue_effect(EffectType type) {
   return (type >= EffectType::kQueueConfig && type <= EffectType::kQueueEvents) ||
          type == EffectType::kQueueAdopted || type == EffectType::kAdoptedMember ||
-         type == EffectType::kQueueAdoption;
+         type == EffectType::kQueueAdoption || type == EffectType::kQueueRelease;
 }
 
 inline constexpr bool is_function_effect(EffectType type) {

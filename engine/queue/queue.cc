@@ -133,7 +133,9 @@ void Queue::place(Job* job) {
   place_later(job);
   switch (job->state) {
     case JobState::kBlocked:
-      for (const std::string& need : job->extras().unmet) dependents[need].insert(job->seq, 0, job);
+      for (const std::string& need : job->extras().unmet) {
+        dependents_of(need, job).insert(rank_key(job->rank), job->seq, job);
+      }
       break;
     case JobState::kDelayed:
       delays.insert(static_cast<uint64_t>(job->gate_ms()), job->seq, job);
@@ -193,13 +195,54 @@ void Queue::place_active(Job* job) {
   lanes.admit(job, queue_ms);
 }
 
+OrderedIndex<Job*>& Queue::dependents_of(const std::string& need, const Job* job) {
+  Release* release = releases.find(need, job->arrival());
+  return release == nullptr ? dependents[need] : release->dependents;
+}
+
 void Queue::unplace_blocked(Job* job) {
   for (const std::string& need : job->extras().unmet) {
-    const auto at = dependents.find(need);
-    CHECK(at != dependents.end());
-    const bool found = at->second.erase(job->seq, 0, job);
+    OrderedIndex<Job*>& here = dependents_of(need, job);
+    const bool found = here.erase(rank_key(job->rank), job->seq, job);
     CHECK(found);
-    if (at->second.empty()) dependents.erase(at);
+    // A release without dependents is over when its turn comes.
+    if (here.empty() && releases.find(need, job->arrival()) == nullptr) dependents.erase(need);
+  }
+}
+
+const Release& Queue::begin_release(uint64_t number, const std::string& need, bool completed) {
+  const auto found = dependents.find(need);
+  CHECK(found != dependents.end());
+  Release& release = releases.add(number, need, completed);
+  release.dependents.swap(found->second);
+  dependents.erase(found);
+  return release;
+}
+
+void Queue::set_release(uint64_t number, const std::string& need, bool completed, bool add) {
+  const auto known = releases.by_number().find(number);
+  const bool is_known = known != releases.by_number().end();
+  // What is known by its number is the same; another need is no record that was written.
+  if (is_known == add || (is_known && known->second.need != need)) return;
+  std::vector<Job*> waiting;
+  const auto take = [&](OrderedIndex<Job*>& index) {
+    while (!index.empty()) waiting.push_back(index.pop_front().value);
+  };
+  if (const auto live = dependents.find(need); live != dependents.end()) {
+    take(live->second);
+    dependents.erase(live);
+  }
+  for (uint64_t after = 0; Release* release = releases.find(need, after);) {
+    take(release->dependents);
+    after = release->number;
+  }
+  if (add) {
+    releases.add(number, need, completed);
+  } else {
+    releases.erase(number);
+  }
+  for (Job* job : waiting) {
+    dependents_of(need, job).insert(rank_key(job->rank), job->seq, job);
   }
 }
 
@@ -366,7 +409,8 @@ bool Queue::retains_too_much(size_t kind) const {
 }
 
 int64_t Queue::next_due_ms() const {
-  if (retains_too_much(0) || retains_too_much(1) || lanes.is_reconfiguring()) return queue_ms;
+  if (!releases.empty() || retains_too_much(0) || retains_too_much(1) || lanes.is_reconfiguring())
+    return queue_ms;
   int64_t due = lanes.next_rate_ms();
   if (!delays.empty()) due = std::min(due, static_cast<int64_t>(delays.front().major));
   if (!ttls.empty()) due = std::min(due, static_cast<int64_t>(ttls.front().major));
@@ -389,7 +433,9 @@ int64_t Queue::next_due_ms() const {
 
 int64_t Queue::next_due_steady() const {
   if (adopted != nullptr) return adopted->next_due_steady();
-  return leases.empty() ? INT64_MAX : static_cast<int64_t>(leases.front().major);
+  int64_t due = leases.empty() ? INT64_MAX : static_cast<int64_t>(leases.front().major);
+  if (!lost_connections.empty()) due = std::min(due, lost_connections.front().lost_steady);
+  return due;
 }
 
 size_t Queue::memory_bytes(size_t samples) const {
@@ -459,23 +505,37 @@ void Queue::check() {
   check_dependents();
 }
 
-// Whoever is blocked stands once at each need that it waits for, and nobody else there.
+// Whoever is blocked stands once at each need, or release of it, that it waits for, and nobody else
+// there.
 void Queue::check_dependents() {
-  std::map<Bytes, uint64_t> waiting_for;
+  std::map<std::pair<Bytes, const Release*>, uint64_t> waiting_for;
   jobs.for_each([&](const Job* job) {
     if (job->state != JobState::kBlocked) return;
-    for (const std::string& need : job->extras_if()->unmet) ++waiting_for[need];
+    for (const std::string& need : job->extras_if()->unmet) {
+      ++waiting_for[{need, releases.find(need, job->arrival())}];
+    }
   });
-  CHECK(dependents.size() == waiting_for.size());
-  for (const auto& [need, blocked] : dependents) {
-    CHECK(blocked.size() == waiting_for[need]);
+  const auto check_index = [&](const std::string& need, const OrderedIndex<Job*>& blocked,
+                               const Release* release) {
+    const uint64_t expected = waiting_for[std::pair<Bytes, const Release*>(need, release)];
+    CHECK(blocked.size() == expected);
     for (auto at = blocked.begin(); at.valid(); at.next()) {
       const Job* job = at.value();
       const std::vector<std::string>& unmet = job->extras_if()->unmet;
-      CHECK(job->state == JobState::kBlocked && job->seq == at.major());
+      CHECK(job->state == JobState::kBlocked && job->seq == at.minor());
+      CHECK(rank_key(job->rank) == at.major());
       CHECK(std::find(unmet.begin(), unmet.end(), need) != unmet.end());
     }
+  };
+  for (const auto& [number, release] : releases.by_number()) {
+    CHECK(number == release.number);
+    check_index(release.need, release.dependents, &release);
   }
+  for (const auto& [need, blocked] : dependents) {
+    CHECK(!blocked.empty());
+    check_index(need, blocked, nullptr);
+  }
+  CHECK(waiting_for.size() == dependents.size() + releases.size());
 }
 
 // What groups, bands and tags count equals a recount.

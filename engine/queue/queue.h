@@ -26,6 +26,7 @@
 #include "engine/queue/limits.h"
 #include "engine/queue/queue_config.h"
 #include "engine/queue/queue_stats.h"
+#include "engine/queue/releases.h"
 #include "engine/structures/ordered_index.h"
 #include "engine/structures/split_map.h"
 
@@ -36,6 +37,14 @@ struct Worker {
   std::string name;
   std::string request_token;  // of its last pop with REQID
   std::vector<Job*> active;
+};
+
+// A connection that is lost, some of whose tied leases have still to be shortened.
+struct LostConnection {
+  uint64_t client_id = 0;
+  uint64_t next_token = 0;    // those before are
+  int64_t lost_steady = 0;    // when
+  int64_t latest_steady = 0;  // when its leases end at the latest
 };
 
 class AdoptedKeys;
@@ -124,8 +133,19 @@ class Queue {
   // stays. [0] completed and cancelled, [1] failed and expired.
   std::array<OrderedIndex<Job*>, 2> ended;
   std::array<uint64_t, 2> ended_bytes{};
-  // A need's id -> the blocked jobs that wait for it, by seq. Only needs that somebody waits for.
+  // A need's id -> the blocked jobs that wait for the job of this id, by (rank_key, seq). Only
+  // needs that somebody waits for.
   std::unordered_map<std::string, OrderedIndex<Job*>> dependents;
+  // Blocked jobs that wait for their turn to hear that what they need has ended.
+  Releases releases;
+  // All that wait for the job of this id wait from now on for a release, whose number is greater
+  // than that of every arrival. REQUIRES: somebody does.
+  const Release& begin_release(uint64_t number, const std::string& need, bool completed);
+  // The same by a record, in whatever state; `add`: it is under way, else it is over.
+  void set_release(uint64_t number, const std::string& need, bool completed, bool add);
+
+  // --- Connections --- the oldest first
+  std::vector<LostConnection> lost_connections;
 
   // --- Workers ---
   Worker* join_worker(Bytes name);
@@ -226,6 +246,8 @@ class Queue {
   void unplace_blocked(Job* job);
   void insert_tied(Job* job);
   void erase_tied(Job* job);
+  // Where a blocked job stands that waits for this need.
+  OrderedIndex<Job*>& dependents_of(const std::string& need, const Job* job);
   void check_dependents();
 
   // --- ETA ---

@@ -12,10 +12,6 @@ namespace sluice {
 
 namespace {
 
-// A walk's step ends behind so many bytes.
-constexpr size_t kWalkBytes = 64 * 1024;
-// Jobs, groups or keys that are looked at between two looks at the limits.
-constexpr size_t kScanned = 16;
 constexpr size_t kTotals = 7;
 constexpr size_t kMaxIdBytes = 512;
 
@@ -166,6 +162,24 @@ bool apply_share(Queue& queue, Bytes name, Bytes value) {
   return true;
 }
 
+bool decode_release(Bytes from, uint64_t& number, RecordedRelease& what) {
+  uint64_t code = 0;
+  if (!take_at_most(from, static_cast<uint64_t>(kMaxRecordedTime), number)) return false;
+  if (number == 0 || !take_at_most(from, 2, code) || !from.empty()) return false;
+  what = static_cast<RecordedRelease>(code);
+  return true;
+}
+
+bool apply_release(Queue& queue, Bytes need, Bytes value) {
+  uint64_t number = 0;
+  RecordedRelease what{};
+  if (need.empty() || need.size() > kMaxIdBytes) return false;
+  if (!decode_release(value, number, what)) return false;
+  queue.set_release(number, std::string(need), what == RecordedRelease::kCompleted,
+                    what != RecordedRelease::kOver);
+  return true;
+}
+
 // --- Jobs ---
 
 int64_t base_of(const RecordedEvent& event) {
@@ -268,13 +282,6 @@ bool apply_gone(Queue& queue, const Effect& effect) {
 
 // --- Kept events ---
 
-void encode_kept_event(const Event& event, int64_t before_ms, std::string& out) {
-  put_signed(out, event.time_ms - before_ms);
-  out += static_cast<char>(event.type);
-  put_bytes(out, event.id);
-  put_bytes(out, event.fields);
-}
-
 bool apply_events(Queue& queue, Bytes from) {
   uint64_t seq = 0;
   if (!take_at_most(from, static_cast<uint64_t>(kMaxRecordedTime), seq) || seq == 0) return false;
@@ -335,6 +342,11 @@ void encode_share(ConfigLevel level, double virtual_ms, int64_t arrival_us, Byte
   put_signed(out, arrival_us);
 }
 
+void encode_release(uint64_t number, RecordedRelease what, ByteBuffer& out) {
+  put_varint(out, number);
+  out.push(static_cast<char>(what));
+}
+
 bool apply_queue_effect(Queue& queue, const Effect& effect) {
   switch (effect.type) {
     case EffectType::kQueueConfig:
@@ -348,6 +360,8 @@ bool apply_queue_effect(Queue& queue, const Effect& effect) {
       return apply_gone(queue, effect);
     case EffectType::kQueueShare:
       return apply_share(queue, effect.field, effect.value);
+    case EffectType::kQueueRelease:
+      return apply_release(queue, effect.field, effect.value);
     case EffectType::kQueueEvents:
       return apply_events(queue, effect.value);
     case EffectType::kQueueAdopted:
@@ -357,136 +371,6 @@ bool apply_queue_effect(Queue& queue, const Effect& effect) {
     default:
       return false;
   }
-}
-
-// --- The walk ---
-
-namespace {
-
-// Counts what a step emits, so that it ends in time.
-class WalkStep {
- public:
-  WalkStep(size_t limit, const EmitRecord& emit) : left_(limit), emit_(emit) {}
-
-  void record(EffectType type, Bytes field, Bytes value) {
-    emit_(type, field, value);
-    bytes_ += field.size() + value.size();
-  }
-  // `encode(ByteBuffer&)` appends the value.
-  template <class Encode>
-  void encode(EffectType type, Bytes field, Encode encode) {
-    value_.clear();
-    encode(value_);
-    record(type, field, value_.view());
-  }
-  void visited(size_t count) { left_ -= std::min(left_, count); }
-  bool full() const { return left_ == 0 || bytes_ >= kWalkBytes; }
-  size_t left() const { return left_; }
-  const EmitRecord& emit() const { return emit_; }
-
- private:
-  size_t left_;
-  size_t bytes_ = 0;
-  const EmitRecord& emit_;
-  ByteBuffer value_;
-};
-
-void walk_config(const Queue& queue, WalkStep& step) {
-  for (const auto& [level, pattern] : queue.config.rules()) {
-    step.encode(EffectType::kQueueConfig, {},
-                [&, level = level, &pattern = pattern](ByteBuffer& out) {
-                  encode_config(level, pattern, queue.config.recorded(level, pattern), out);
-                });
-    step.visited(1);
-  }
-  // Behind the configuration, which says whether there is an effective maximum at all.
-  step.encode(EffectType::kQueueHead, {}, [&](ByteBuffer& out) { encode_head(queue, out); });
-}
-
-// Scans one of the queue's maps until the step is full; true at the map's end.
-template <class Map, class Write>
-bool walk_map(const Map& map, uint64_t& cursor, WalkStep& step, Write write) {
-  do {
-    size_t count = 0;
-    cursor = map.scan(cursor, std::min(kScanned, step.left()), [&](auto* node) {
-      write(*node);
-      ++count;
-    });
-    step.visited(std::max<size_t>(count, 1));
-  } while (cursor != 0 && !step.full());
-  return cursor == 0;
-}
-
-bool walk_events(const Queue& queue, uint64_t& after, WalkStep& step) {
-  std::string out;
-  int64_t before_ms = 0;
-  const EventLog::Looked looked = queue.events.read(after, [&](const Event& event) {
-    if (out.empty()) put_varint(out, event.seq);
-    encode_kept_event(event, before_ms, out);
-    before_ms = event.time_ms;
-    after = event.seq;
-    step.visited(1);
-    return !step.full() && out.size() < kWalkBytes;
-  });
-  if (!out.empty()) step.record(EffectType::kQueueEvents, {}, out);
-  // What the spill has lost is left out: who loads this finds a log that begins behind it.
-  if (out.empty()) after = looked.lost_seq != 0 ? looked.lost_seq : UINT64_MAX - 1;
-  return after + 1 >= queue.events.oldest_seq() + queue.events.count();
-}
-
-bool walk_part(const Queue& queue, QueueCursor& cursor, WalkStep& step) {
-  const auto share = [&](ConfigLevel level, Bytes name, double virtual_ms, int64_t arrival_us) {
-    step.encode(EffectType::kQueueShare, name,
-                [&](ByteBuffer& out) { encode_share(level, virtual_ms, arrival_us, out); });
-  };
-  switch (cursor.part) {
-    case QueueCursor::Part::kConfig:
-      walk_config(queue, step);
-      return true;
-    case QueueCursor::Part::kAdopted:
-      return !walk_adopted(queue, cursor.member, step.left(), step.emit());
-    case QueueCursor::Part::kJobs:
-      return walk_map(queue.jobs, cursor.scan, step, [&](const Job& job) {
-        step.encode(EffectType::kJobPut, job.id(),
-                    [&](ByteBuffer& out) { encode_job(job, {}, true, out); });
-      });
-    case QueueCursor::Part::kGroups:
-      return walk_map(queue.lanes.groups(), cursor.scan, step, [&](const Group& group) {
-        if (group.virtual_ms == 0 && group.limiter.arrival_us == 0) return;
-        share(ConfigLevel::kGroup, group.name, group.virtual_ms, group.limiter.arrival_us);
-      });
-    case QueueCursor::Part::kKeys:
-      if (cursor.scan == 0 && (queue.limiter.arrival_us != 0 || queue.lanes.virtual_ms() != 0)) {
-        share(ConfigLevel::kQueue, {}, queue.lanes.virtual_ms(), queue.limiter.arrival_us);
-      }
-      if (cursor.scan == 0) {
-        queue.lanes.idle_rates().for_each([&](ConfigLevel level, Bytes name, int64_t arrival_us) {
-          share(level, name, 0, arrival_us);
-        });
-      }
-      return walk_map(queue.lanes.keys(), cursor.scan, step, [&](const Key& key) {
-        if (key.limiter.arrival_us == 0) return;
-        share(ConfigLevel::kKey, key.name, 0, key.limiter.arrival_us);
-      });
-    case QueueCursor::Part::kEvents:
-      return walk_events(queue, cursor.scan, step);
-    case QueueCursor::Part::kDone:
-      break;
-  }
-  return true;
-}
-
-}  // namespace
-
-bool walk_queue(const Queue& queue, QueueCursor& cursor, size_t limit, const EmitRecord& emit) {
-  WalkStep step(limit, emit);
-  while (cursor.part != QueueCursor::Part::kDone) {
-    if (step.full()) return true;
-    if (!walk_part(queue, cursor, step)) return true;
-    cursor.part = static_cast<QueueCursor::Part>(static_cast<uint8_t>(cursor.part) + 1);
-    cursor.scan = 0;
-  }
-  return false;
 }
 
 // --- For people ---
@@ -559,6 +443,16 @@ std::string describe_share(const Effect& effect) {
          " arrival_us=" + std::to_string(share.arrival_us);
 }
 
+std::string describe_release(Bytes value) {
+  uint64_t number = 0;
+  RecordedRelease what{};
+  if (!decode_release(value, number, what)) return " damaged";
+  const char* state = what == RecordedRelease::kOver        ? " over"
+                      : what == RecordedRelease::kCompleted ? " completed"
+                                                            : " failed";
+  return state + (" number=" + std::to_string(number));
+}
+
 }  // namespace
 
 std::string describe_queue_effect(const Effect& effect) {
@@ -582,6 +476,8 @@ std::string describe_queue_effect(const Effect& effect) {
     }
     case EffectType::kQueueShare:
       return "queue_share" + at + describe_share(effect);
+    case EffectType::kQueueRelease:
+      return "queue_release" + job + describe_release(effect.value);
     case EffectType::kQueueEvents:
       return "queue_events" + at + " " + std::to_string(effect.value.size()) + " bytes";
     case EffectType::kQueueAdopted:

@@ -11,6 +11,8 @@
 //   kJobGone      field = id; an event head
 //   kQueueShare   field = name, level u8, virtual_ms (double), arrival_us: of a group, of a key, or
 //                 of the queue itself (its virtual time, which earlier versions wrote as 0)
+//   kQueueRelease  field = id of a job that has ended; number, RecordedRelease u8: who waits for
+//                 this id and has come before the number is being told, or that is over
 //   kQueueEvents  first number, then events as EventLog holds them (checkpoints only)
 // An event head is: type u8; unless it is kNone, number, time, and fields.
 // Each says whole values, so it may be applied again, and on a later state (effects.h). A record of
@@ -60,6 +62,12 @@ void encode_config(ConfigLevel level, Bytes pattern, std::span<const ConfigField
 // `whole`: with group, keys, options and payload (kJobPut), else kJobState.
 void encode_job(const Job& job, const RecordedEvent& event, bool whole, ByteBuffer& out);
 void encode_share(ConfigLevel level, double virtual_ms, int64_t arrival_us, ByteBuffer& out);
+// Whether it is over, or how what is needed has ended.
+enum class RecordedRelease : uint8_t { kOver = 0, kCompleted = 1, kFailed = 2 };
+void encode_release(uint64_t number, RecordedRelease what, ByteBuffer& out);
+inline RecordedRelease recorded(const Release& release) {
+  return release.completed ? RecordedRelease::kCompleted : RecordedRelease::kFailed;
+}
 
 // Records the head as it is now.
 inline void record_head(Unit& unit, const Queue& queue) {
@@ -79,10 +87,11 @@ struct QueueCursor {
     kJobs,
     kGroups,
     kKeys,
+    kReleases,
     kEvents,
     kDone
   } part = Part::kConfig;
-  uint64_t scan = 0;  // in the part's map; of events the last one that was written
+  uint64_t scan = 0;  // in the part's map; of releases and events the last one that was written
   std::optional<std::string> member = {};  // of kAdopted the last one that was written
 };
 // Writes records of the next parts of the queue through `emit`, at most about `limit` of them, and

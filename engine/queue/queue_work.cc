@@ -17,6 +17,8 @@ namespace {
 
 // A verb lets go of this many jobs or events that are not kept any longer; timers take the rest.
 constexpr size_t kTrimmedPerVerb = 16;
+// As many dependents hear of an end in one lock hold, theirs included.
+constexpr size_t kToldPerHold = 256;
 
 bool is_job_record(EffectType type) {
   return type == EffectType::kJobPut || type == EffectType::kJobState ||
@@ -92,6 +94,11 @@ void QueueWork::record_share(ConfigLevel level, Bytes name, double virtual_ms,
                              const Limiter& limiter) {
   write(EffectType::kQueueShare, name,
         [&](ByteBuffer& value) { encode_share(level, virtual_ms, limiter.arrival_us, value); });
+}
+
+void QueueWork::record_release(const Release& release, RecordedRelease what) {
+  write(EffectType::kQueueRelease, release.need,
+        [&](ByteBuffer& value) { encode_release(release.number, what, value); });
 }
 
 void QueueWork::record_own_share() {
@@ -376,21 +383,32 @@ void QueueWork::go_back(Job* job, int64_t gate_ms, EventType event, const EventF
   signal();
 }
 
-// Of those that wait for this need, the first that came; null: nobody does.
+// Of those that wait for this need, the first by rank; null: nobody does.
 Job* QueueWork::first_dependent(const std::string& need) const {
   const auto found = queue_->dependents.find(need);
   return found == queue_->dependents.end() ? nullptr : found->second.front().value;
 }
 
+void QueueWork::meet_need(Job* job, const std::string& need) {
+  ++told_;
+  queue_->unplace(job);
+  std::erase(job->extras().unmet, need);
+  place_waiting(job);
+  // One that its gate still holds is told when that opens.
+  record_state(job, job->state == JobState::kPending ? EventType::kReady : EventType::kNone);
+}
+
+void QueueWork::fail_need(Job* job, const std::string& need) {
+  ++told_;
+  queue_->unplace(job);
+  finish(job, JobState::kCancelled, "need " + need, {}, nullptr);
+}
+
 void QueueWork::resolve_needs(const std::string& id, bool completed) {
   if (completed) {
-    while (Job* job = first_dependent(id)) {
-      queue_->unplace(job);
-      std::erase(job->extras().unmet, id);
-      place_waiting(job);
-      // One that its gate still holds is told when that opens.
-      record_state(job, job->state == JobState::kPending ? EventType::kReady : EventType::kNone);
-    }
+    Job* job = first_dependent(id);
+    for (; job != nullptr && told_ < kToldPerHold; job = first_dependent(id)) meet_need(job, id);
+    if (job != nullptr) begin_release(id, true);
     return;
   }
   if (!queue_->dependents.contains(id)) return;
@@ -401,14 +419,40 @@ void QueueWork::resolve_needs(const std::string& id, bool completed) {
   while (!failed_needs_.empty()) {
     const std::string need = failed_needs_.back();
     Job* job = first_dependent(need);
-    if (job == nullptr) {
-      failed_needs_.pop_back();
+    if (job != nullptr && told_ < kToldPerHold) {
+      fail_need(job, need);
       continue;
     }
-    queue_->unplace(job);
-    finish(job, JobState::kCancelled, "need " + need, {}, nullptr);
+    failed_needs_.pop_back();
+    if (job != nullptr) begin_release(need, false);
   }
   resolving_ = false;
+}
+
+// --- Releases ---
+
+void QueueWork::begin_release(const std::string& need, bool completed) {
+  const Release& release = queue_->begin_release(queue_->next_seq++, need, completed);
+  record_release(release, recorded(release));
+}
+
+// What is told here may end another one by then: each is looked for anew.
+void QueueWork::go_on_with_releases() {
+  while (!queue_->releases.empty() && told_ < kToldPerHold) {
+    const Release& release = queue_->releases.front();
+    if (release.dependents.empty()) {
+      ++told_;
+      record_release(release, RecordedRelease::kOver);
+      queue_->releases.erase(release.number);
+      continue;
+    }
+    Job* job = release.dependents.front().value;
+    if (release.completed) {
+      meet_need(job, release.need);
+    } else {
+      fail_need(job, release.need);
+    }
+  }
 }
 
 // --- Retention ---

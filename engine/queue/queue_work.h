@@ -156,9 +156,10 @@ class QueueWork {
 
   // --- Timers and connections ---
   // At most `limit` jobs whose time has come: delays, TTLs, leases, run limits, retention. The
-  // number of them.
+  // number of them. And a step of the releases that are under way, and of lost connections.
   size_t run_timers(size_t limit);
-  // The connection of tied leases is lost: they end after the grace time.
+  // The connection of tied leases is lost: they end after the grace time. Of many, timers do the
+  // rest.
   void connection_lost(uint64_t client_id);
 
   // Waiting Q.POPs at the key may find a job now. Called by every verb that makes work possible.
@@ -221,6 +222,10 @@ class QueueWork {
   void exceed_run(Job* job);
   Job* first_dependent(const std::string& need) const;
   void resolve_needs(const std::string& id, bool completed);
+  void meet_need(Job* job, const std::string& need);
+  void fail_need(Job* job, const std::string& need);
+  void begin_release(const std::string& need, bool completed);
+  void go_on_with_releases();
   void adapt();
   void signal_cancel(Job* job, Bytes reason, std::optional<int64_t> grace_ms);
   void push_cancel(const Job& job, const JobRun& run, Bytes reason);
@@ -230,6 +235,7 @@ class QueueWork {
   void config_changed(ConfigLevel level, Bytes pattern, const ConfigChange& change);
   void record_bound(const std::vector<Lanes::BoundRate>& bound);
   size_t run_leases(size_t limit);
+  bool shorten_leases(LostConnection& lost, size_t& left);
 
   // --- Waiting ---
   // Sets the state from the gate, and places the job.
@@ -259,6 +265,7 @@ class QueueWork {
   void record_gone(Bytes id, EventType event, const EventFields& fields = {});
   void record_limits(const Job& job);
   void record_share(ConfigLevel level, Bytes name, double virtual_ms, const Limiter& limiter);
+  void record_release(const Release& release, RecordedRelease what);
   void record_own_share();  // the queue's virtual time and rate
   RecordedEvent next_event(Bytes id, EventType event, const EventFields& fields);
   // `encode(ByteBuffer&)` appends the value; it is not called where nothing is recorded.
@@ -278,6 +285,8 @@ class QueueWork {
   // Needs that have ended otherwise than completed, whose dependents resolve_needs() has still to
   // end; those of the last one first.
   std::vector<std::string> failed_needs_;
+  // Dependents that were told of an end; further ones are left to releases.
+  size_t told_ = 0;
   bool resolving_ = false;
   // A group that has just become backlogged; its share is recorded behind its job.
   Group* owed_share_ = nullptr;

@@ -19,6 +19,11 @@ void QueueWork::take_copy(const Queue& source) {
   });
   // In order of arrival, which the event log shows.
   std::sort(live.begin(), live.end(), [](const Job* a, const Job* b) { return a->seq < b->seq; });
+  // Before the jobs, which wait for them.
+  for (const auto& [number, release] : source.releases.by_number()) {
+    queue_->set_release(number, release.need, release.completed, true);
+    record_release(release, recorded(release));
+  }
   for (const Job* job : live) copy_job(*job);
   // Whose worker was told to stop must not run again, unless a successor has taken its place.
   for (const Job* job : live) {

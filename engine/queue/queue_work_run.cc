@@ -12,6 +12,8 @@ namespace {
 
 // `adaptive` looks at the mean after so many completions.
 constexpr uint64_t kRunsToAdapt = 100;
+// Tied leases of a lost connection that its end looks at; timers go on with the rest.
+constexpr size_t kShortenedAtOnce = 1024;
 
 }  // namespace
 
@@ -257,13 +259,26 @@ size_t QueueWork::run_leases(size_t limit) {
 }
 
 void QueueWork::connection_lost(uint64_t client_id) {
-  const int64_t latest = unit_->times.steady_ms + queue_->config.values().disconnect_grace_ms;
-  auto at = queue_->tied.lower_bound(client_id);
-  for (; at.valid() && at.major() == client_id; at.next()) {
+  const int64_t now = unit_->times.steady_ms;
+  LostConnection lost{client_id, 0, now, now + queue_->config.values().disconnect_grace_ms};
+  size_t left = kShortenedAtOnce;
+  if (!shorten_leases(lost, left)) queue_->lost_connections.push_back(lost);
+  changed_ = true;
+}
+
+// At most `left` more; false: it has more of them.
+bool QueueWork::shorten_leases(LostConnection& lost, size_t& left) {
+  auto at = queue_->tied.lower_bound(lost.client_id, lost.next_token);
+  for (; at.valid() && at.major() == lost.client_id; at.next()) {
+    if (left == 0) return false;
+    --left;
     Job* job = at.value();
-    if (job->run()->deadline_steady > latest) queue_->set_deadline(job, latest);
-    changed_ = true;
+    if (job->run()->deadline_steady > lost.latest_steady) {
+      queue_->set_deadline(job, lost.latest_steady);
+    }
+    lost.next_token = at.minor() + 1;
   }
+  return true;
 }
 
 }  // namespace sluice

@@ -15,15 +15,15 @@ std::string used_of(Bytes code, const Limiter& limiter) {
          std::to_string(limiter.max_active);
 }
 
-std::string blocked_by(const Job& job) {
-  std::string text = "blocked_by";
-  const JobExtras* extras = job.extras_if();
-  if (extras == nullptr) return text;
-  for (const std::string& need : extras->unmet) {
-    text += ' ';
-    text += encoded_hint(need);
+std::string why_blocked(const Queue& queue, const Job& job) {
+  std::string needs;
+  for (const std::string& need : job.extras_if()->unmet) {
+    const Release* release = queue.releases.find(need, job.arrival());
+    // With one that failed it ends, whatever else it needs.
+    if (release != nullptr && !release->completed) return "releasing";
+    if (release == nullptr) needs += ' ' + encoded_hint(need);
   }
-  return text;
+  return needs.empty() ? "releasing" : "blocked_by" + needs;
 }
 
 bool too_large(const Queue& queue, const Job& job) {
@@ -77,7 +77,7 @@ std::string why_pending(const Queue& queue, const Job& job, int64_t now_ms, bool
 std::string why_waiting(const Queue& queue, const Job& job, const Times& now, bool has_waiters) {
   switch (queue.shown_state(&job)) {
     case JobState::kBlocked:
-      return blocked_by(job);
+      return why_blocked(queue, job);
     case JobState::kDelayed:
       return "not_before " + std::to_string(now.shown_ms(queue.owned_ticket(&job)->gate_ms()));
     case JobState::kPending:

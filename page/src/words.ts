@@ -15,6 +15,7 @@ function slots(text: string | undefined): string {
 // In the order of PROTOCOL.md's table.
 const REASONS: Record<string, (words: string[]) => string> = {
   not_before: ([at]) => `It is delayed until ${moment(Number(at))}.`,
+  releasing: () => "What it needs has ended. Very many needed that: its turn to hear of it comes.",
   blocked_by: (ids) => `It needs ${ids.map(shown).join(", ")} to be completed first.`,
   paused: () => "Its queue or its group is paused.",
   too_large: () => "Its cost is above a cap itself: it cannot run until the cap is raised.",

@@ -11,9 +11,11 @@ of a killed process. The .jsonl file has a command and its reply a line; bytes s
 """
 
 import argparse
+import contextlib
 import gzip
 import io
 import json
+import os
 import pathlib
 import sys
 import tarfile
@@ -22,7 +24,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "operations"))
 
-from harness import require, require_equal  # noqa: E402
+from harness import ConnectionClosed, require, require_equal, wait_until  # noqa: E402
 from servers import DEFAULT_SLUICE, Server  # noqa: E402
 
 GOLDEN = pathlib.Path(__file__).resolve().parent / "golden"
@@ -84,7 +86,16 @@ AFTER_CHECKPOINT = [
     ["Q.CONFIG", "crowd", "SET", "events", f"10:{CENTURY_MS}"],
     ["EVAL", "for i = 1, 1001 do redis.call('Q.ADD', 'crowd', 'job ' .. i, i) end return 1", 0],
     ["MOVE", "crowd", 1],
+    ["Q.CONFIG", "needed", "SET", "events", f"10:{CENTURY_MS}", "retain_completed",
+     f"100:{CENTURY_MS}"],
+    ["Q.ADD", "needed", "base", "x"],
+    ["EVAL", "for i = 1, 700 do redis.call('Q.ADD', 'needed', 'job ' .. i, i, 'NEED', 'base') end "
+     "return 1", 0],
+    ["Q.POP", 1, "needed"],
 ]
+# The process dies before all have heard of it.
+RELEASE = ["EVAL", "return redis.call('Q.ACK', 'needed', 'base', "
+           "redis.call('Q.GET', 'needed', 'base')[40])", 0]
 READS = [
     ["DBSIZE"], ["GET", "string"], ["GET", "expires"], ["PEXPIRETIME", "expires"],
     ["GET", "replaced"], ["LRANGE", "list", 0, -1], ["HGETALL", "hash"], ["SCARD", "set"],
@@ -102,6 +113,10 @@ READS = [
     ["EXISTS", "long", "crowd"], ["STRLEN", "long renamed"], ["PEXPIRETIME", "long renamed"],
     ["EVAL", "redis.call('SELECT', 1) return {redis.call('Q.GET', 'crowd', 'job 1001'), "
      "redis.call('Q.EVENTS', 'crowd', '-'), #redis.call('Q.LIST', 'crowd', 'COUNT', 1000)}", 0],
+    # Who had not heard of it has by then.
+    ["BLPOP", "nothing", 1],
+    ["EVAL", "local stats = redis.call('Q.STATS', 'needed') return {stats[2], stats[8], "
+     "redis.call('Q.GET', 'needed', 'job 700')[4]}", 0],
     # What a pop decides: the order, and tokens that no earlier lease had.
     ["EVAL", "local job = redis.call('Q.POP', 1, 'queue')[1] return {job[4], job[6]}", 0],
     ["EVAL", "local job = redis.call('Q.POP', 1, 'queue')[1] return {job[4], job[6]}", 0],
@@ -120,7 +135,8 @@ def ask(connection, words):
 
 def write_directory(program, name):
     with tempfile.TemporaryDirectory(prefix="sluice-format-") as directory:
-        server = Server(program, DISK, directory=directory)
+        server = Server(program, DISK, directory=directory,
+                        environment={**os.environ, "SLUICE_KILL_POINT": "inside_release:2"})
         with server:
             connection = server.connect()
             for words in BEFORE_CHECKPOINT:
@@ -128,7 +144,10 @@ def write_directory(program, name):
             require_equal(connection.call("SAVE").raw, b"+OK\r\n", "SAVE")
             for words in AFTER_CHECKPOINT:
                 require(not connection.call(*words).raw.startswith(b"-"), f"{words} failed")
-            server.kill()
+            with contextlib.suppress(OSError, ConnectionClosed):
+                connection.call(*RELEASE)
+            wait_until(lambda: not server.alive(), what="its end")
+            server.environment = None
         tar = io.BytesIO()
         with tarfile.open(fileobj=tar, mode="w") as archive:
             for path in sorted(pathlib.Path(directory).rglob("*")):
@@ -141,6 +160,7 @@ def write_directory(program, name):
             connection = server.connect()
             lines = [json.dumps([words, ask(connection, words)])
                      for words in map(to_text, READS)]
+            require(any("pending" in line and ":700" in line for line in lines), "no release")
     (GOLDEN / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="ascii")
 
 

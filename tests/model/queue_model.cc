@@ -275,13 +275,15 @@ void QueueModel::finish(ModelJob& job, const std::string& state, const std::stri
   drop_retained();
 }
 
-// Those that need this job go on, or end with it, the first that came first.
+// Those that need this job go on, or end with it, in the order of their ranks. (They are never so
+// many that some have to wait for their turn: queue_release_test.cc is about that.)
 void QueueModel::resolve(const std::string& id, const std::string& state) {
-  std::map<uint64_t, std::string> dependents;
+  std::map<std::pair<int64_t, uint64_t>, std::string> dependents;
   for (const ModelJob& job : jobs_) {
-    if (job.state == "blocked" && job.needs.contains(id)) dependents[job.ticket.seq] = job.id;
+    if (job.state != "blocked" || !job.needs.contains(id)) continue;
+    dependents[{job.ticket.rank, job.ticket.seq}] = job.id;
   }
-  for (const auto& [seq, dependent] : dependents) {
+  for (const auto& [place, dependent] : dependents) {
     ModelJob* job = find(dependent);
     if (job == nullptr || job->state != "blocked") continue;
     if (state != "completed") {

@@ -122,6 +122,11 @@ inline void dump_indexes(const Queue& queue, std::vector<std::string>& out) {
   for (const auto& [need, jobs] : queue.dependents) {
     out.push_back("dependents of " + need + dump_number("jobs", uint64_t{jobs.size()}));
   }
+  for (const auto& [number, release] : queue.releases.by_number()) {
+    out.push_back("release" + dump_number("number", number) + dump_text("need", release.need) +
+                  dump_number("completed", int64_t{release.completed}) +
+                  dump_order(" of", release.dependents));
+  }
   for (const auto& [name, worker] : queue.workers()) {
     out.push_back("worker" + dump_text("name", name) + dump_text("request", worker->request_token) +
                   dump_number("active", uint64_t{worker->active.size()}));

@@ -146,7 +146,7 @@ class QueueServer {
     connect(connections);
   }
 
-  // Null: there is no such queue.
+  // Null: there is no such queue (in database 0).
   Queue* find_queue(const std::string& name) { return find_queue(*engine_, name); }
 
   Lsn units() const { return journal_.last_lsn(); }

@@ -448,6 +448,8 @@ TEST_CASE("fifty thousand jobs may need the same ones") {
   q.ack("n3");
   q.nack("n4", "FATAL");
   CHECK(queue.dependents.empty());
+  q.find_queue("q")->check();
+  q.run_timers();
   CHECK(q.stat("blocked") == "0");
   CHECK(q.stat("cancelled") == std::to_string(kJobs));
   q.find_queue("q")->check();

@@ -140,6 +140,13 @@ void configure(Queue& queue) {
 }
 
 // One job of each state, with all that it may have.
+// Of what the job of this arrival needs.
+void fill_releases(Queue& queue, uint64_t arrival) {
+  queue.set_release(arrival + 1, "released", true, true);
+  queue.set_release(arrival + 2, "released and there again", false, true);
+  queue.set_release(arrival + 3, "released and there again", true, true);
+}
+
 void fill(Queue& queue) {
   configure(queue);
   queue.queue_ms = kNow;
@@ -152,8 +159,9 @@ void fill(Queue& queue) {
   queue.insert(job);
   job = make_job(queue, "blocked", "", JobState::kBlocked, 1, "team.1", keys);
   fill_extras(job->extras());
-  job->extras().unmet = {"other"};
+  job->extras().unmet = {"other", "released", "released and there again"};
   queue.insert(job);
+  fill_releases(queue, job->seq);
   job = make_job(queue, "delayed", "later", JobState::kDelayed, 255, "team.1", {});
   fill_extras(job->extras());
   job->extras().gate_ms = kNow + 60000;
