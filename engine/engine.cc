@@ -103,7 +103,9 @@ DueTimes Engine::next_due() const {
     next.steady_ms =
         std::min(next.steady_ms, shard.next_due_steady_ms.load(std::memory_order_acquire));
   }
-  if (tracking_->must_sweep()) next.steady_ms = 0;
+  if (tracking_->must_sweep() || owing_shards.load(std::memory_order_acquire) != 0) {
+    next.steady_ms = 0;
+  }
   // Where nothing runs before the end of a pause, its end is what is due.
   if (const int64_t pause_end_ms = pause.end_ms(); pause_end_ms != 0 && !next.nothing()) {
     return {kNeverMs, kNeverMs, pause_end_ms};

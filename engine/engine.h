@@ -170,6 +170,10 @@ class Engine {
   // the locks of all shards, so whoever holds one sees it right.
   std::atomic<size_t> adopted_queues{0};
 
+  // Shards with queues that owe jobs to waiting pops (engine/waiter.h): run_timers has something to
+  // do. Set and cleared under the shard's lock; any thread reads it.
+  std::atomic<ShardMask> owing_shards{0};
+
   // From how many processor ticks on a command is slow for SLOWLOG, for LATENCY (UINT64_MAX:
   // never), and for either of them: the hot path looks at the last only.
   std::atomic<uint64_t> slow_log_ticks{UINT64_MAX};

@@ -20,6 +20,8 @@ namespace {
 
 // A connection with a deep pipeline lets others in after this many requests under one hold.
 constexpr unsigned kMaxHeldRequests = 64;
+// And after this time it lets other connections run.
+constexpr double kLongBatchUs = 2000;
 // Who waits for one shard while holding another may be waiting for somebody who does the reverse.
 constexpr int64_t kFurtherPatienceMs = 500;
 
@@ -62,6 +64,7 @@ bool is_http(Bytes name) {
 Execution::Execution(Engine& engine)
     : engine_(engine),
       observer_(engine),
+      long_ticks_(static_cast<uint64_t>(kLongBatchUs * ticks_per_microsecond())),
       stats_(std::make_unique<CommandStat[]>(CommandTable::instance().id_limit())),
       stat_count_(CommandTable::instance().id_limit()) {
   engine_.add_execution(this);
@@ -172,6 +175,8 @@ Lsn Execution::finish() {
   end_hold();
   const Lsn gate = gate_;
   gate_ = 0;
+  batch_ticks_ = 0;
+  serving_left_ = kServingOfBatch;
   return gate;
 }
 
@@ -456,6 +461,7 @@ void Execution::handle(Call& call) {
     remember_reads(call);
   if (!call.nested && !unit_.ready.empty()) serve_waiters();
   const uint64_t ticks = read_ticks() - begin_ticks;
+  if (!call.nested) batch_ticks_ += ticks;
   CommandStat& counters = stat(command);
   add_one(counters.calls);
   counters.ticks.store(counters.ticks.load(std::memory_order_relaxed) + ticks,

@@ -24,6 +24,8 @@
 
 namespace sluice {
 
+class QueueWork;
+
 class Execution {
  public:
   explicit Execution(Engine& engine);
@@ -57,6 +59,9 @@ class Execution {
   // Ends the lock hold. Every reply written since the last finish() may leave once the journal's
   // durable lsn has reached the result.
   Lsn finish();
+
+  // The requests since the last finish() have run for as long as others may wait for them.
+  bool is_long() const { return batch_ticks_ >= long_ticks_; }
 
   // Whether a key holds a value of this type. A request that is executed before finish() finds it
   // so: every shard stays locked. True where a script keeps them, and the request will be refused.
@@ -92,8 +97,8 @@ class Execution {
   Unit& unit() { return unit_; }
   Engine& engine() { return engine_; }
 
-  // Deletes keys whose time has come, does what is due in queues and serves who waits for it, a
-  // bounded number in each lock hold. True: more is due already.
+  // Deletes keys whose time has come, does what is due in queues and serves who waits for it or is
+  // owed jobs, a bounded number in each lock hold. True: more is due already.
   bool run_timers(const Times& now);
 
   // The connection is gone, as Engine::disconnect() says; its tied leases end after their grace.
@@ -101,7 +106,7 @@ class Execution {
   void disconnect(Client& client);
 
   // Serves waiters of keys that this unit made ready. Called after each command, and once after
-  // EXEC and scripts.
+  // EXEC and scripts. Of pops at queues so many in a batch; run_timers goes on with them.
   void serve_waiters();
 
   CommandStat& stat(const Command& command) { return stats_[command.id]; }
@@ -147,7 +152,14 @@ class Execution {
   void log_slow(const Call& call, uint64_t ticks);
   void serve_ready(const SignalledKey& ready);
   void serve_queue(const SignalledKey& ready);
-  void serve_pops(const SignalledKey& ready);
+  // At most `limit` pops of a queue, and what is left of the batch's share; further ones are owed.
+  void serve_pops(const SignalledKey& ready, size_t limit);
+  bool serve_next_pop(const SignalledKey& ready, const QueueWaiters& waiters, QueueWork& work);
+  void spend_serving(size_t cost);
+  void owe(const SignalledKey& ready);
+  void end_turn_of_pops(const SignalledKey& ready);
+  // Goes on with the pops that are owed, each in a unit of its own; queues and shards take turns.
+  void serve_owed();
   std::shared_ptr<Waiter> claim_waiter(const SignalledKey& ready, const Entry* entry);
   // Runs the command of a waiter that has been claimed.
   void serve(const Waiter& waiter, Bytes key);
@@ -179,6 +191,8 @@ class Execution {
   ShardMask locked_ = 0;
   Lsn gate_ = 0;
   unsigned held_requests_ = 0;
+  const uint64_t long_ticks_;
+  uint64_t batch_ticks_ = 0;
   bool hold_shards_ = false;
   bool nested_in_another_ = false;
   std::unique_ptr<CommandStat[]> stats_;
@@ -186,6 +200,10 @@ class Execution {
   ErrorCounts error_counts_;
   std::vector<KeyPosition> key_positions_;
   Client waiter_client_;
+  // What serving of pops may still cost in this batch: then others run.
+  static constexpr size_t kServingOfBatch = 128;
+  size_t serving_left_ = kServingOfBatch;
+  unsigned next_owing_ = 0;  // the shard that is looked at first
 };
 
 }  // namespace sluice

@@ -58,6 +58,7 @@ bool Execution::run_timers(const Times& now) NO_THREAD_SAFETY_ANALYSIS {
   Tracking& tracking = engine_.tracking();
   if (tracking.must_sweep()) tracking.sweep(kMaxSweptItems);
   bool more = tracking.must_sweep();
+  serve_owed();
   for (unsigned index = 0; index < kShards; ++index) {
     Shard& shard = engine_.shard(index);
     const auto is_due = [&] {
@@ -86,7 +87,7 @@ bool Execution::run_timers(const Times& now) NO_THREAD_SAFETY_ANALYSIS {
     if (unit_.record_count != 0) kill_point("inside_expiry");
     more = more || is_due();
   }
-  return more;
+  return more || engine_.owing_shards.load(std::memory_order_relaxed) != 0;
 }
 
 // --- Ends of connections ---

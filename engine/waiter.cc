@@ -1,6 +1,6 @@
 #include "engine/waiter.h"
 
-#include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "engine/reply.h"
@@ -21,6 +21,7 @@ void QueueWaiters::add(const std::shared_ptr<Waiter>& waiter) {
     count_types(waiter->event_types, 1);
   }
   if (waiter->pops) ++pop_count;
+  if (waiter->turns != 0) in_passing.emplace(waiter->order, waiter);
   if (!waiter->request_key.empty()) requests[waiter->request_key] = waiter;
 }
 
@@ -48,6 +49,7 @@ bool QueueWaiters::remove(const Waiter* waiter) {
   }
   if (!removed) return false;
   if (waiter->pops) --pop_count;
+  in_passing.erase(waiter->order);
   if (!waiter->request_key.empty()) {
     const auto found = requests.find(waiter->request_key);
     if (found != requests.end() && found->second.get() == waiter) requests.erase(found);
@@ -69,7 +71,7 @@ void WaiterLists::add(const std::string& key, const std::shared_ptr<Waiter>& wai
     ++queue_count_;
     return;
   }
-  by_key_[static_cast<size_t>(waiter->database)][key].push_back(waiter);
+  by_key_[static_cast<size_t>(waiter->database)][key].emplace(waiter->order, waiter);
   ++count_;
   if (waiter->other_shards) ++needing_others_;
 }
@@ -87,14 +89,10 @@ void WaiterLists::remove(const std::string& key, const Waiter* waiter) {
   auto& lists = by_key_[static_cast<size_t>(waiter->database)];
   const auto found = lists.find(key);
   if (found == lists.end()) return;
-  List& list = found->second;
-  const auto at = std::find_if(list.begin(), list.end(),
-                               [&](const auto& other) { return other.get() == waiter; });
-  if (at == list.end()) return;
+  if (found->second.erase(waiter->order) == 0) return;
   --count_;
   if (waiter->other_shards) --needing_others_;
-  list.erase(at);
-  if (list.empty()) lists.erase(found);
+  if (found->second.empty()) lists.erase(found);
 }
 
 const WaiterLists::List* WaiterLists::find(int database, const std::string& key) const {
@@ -115,6 +113,25 @@ WaiterLists::List* WaiterLists::find(int database, const std::string& key) {
 
 QueueWaiters* WaiterLists::find_queue(int database, const std::string& key) {
   return const_cast<QueueWaiters*>(std::as_const(*this).find_queue(database, key));
+}
+
+void WaiterLists::owe(int database, const std::string& key) {
+  QueueWaiters* waiters = find_queue(database, key);
+  if (waiters == nullptr || waiters->owed) return;
+  waiters->owed = true;
+  owed_.emplace_back(database, key);
+}
+
+bool WaiterLists::take_owed(int& database, std::string& key) {
+  while (!owed_.empty()) {
+    std::tie(database, key) = std::move(owed_.front());
+    owed_.pop_front();
+    QueueWaiters* waiters = find_queue(database, key);
+    if (waiters == nullptr || !waiters->owed) continue;
+    waiters->owed = false;
+    return true;
+  }
+  return false;
 }
 
 std::vector<std::string> WaiterLists::keys(int database) const {

@@ -13,6 +13,11 @@
 // Who waits at a queue does not simply take what comes first: a Q.POP may want certain jobs only, a
 // Q.GET one job's end. These waiters stand in a QueueWaiters of their own, arranged so that a
 // change looks at the few that it may concern (engine/queue/queue_serving.h chooses among them).
+//
+// Pops are served in slices: a unit serves so many, and a queue where further ones may get jobs is
+// *owed*. The shard's timers go on with it, each pop in a unit of its own. Meanwhile a new pop
+// stands behind those that are there, also one that does not block: it is `in_passing`, and ends
+// when all before it have had their turn.
 #pragma once
 
 #include <array>
@@ -24,6 +29,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "engine/base/bytes.h"
@@ -92,6 +98,9 @@ struct Waiter {
   uint64_t passed_seq = 0;
   // Worker and request token of a Q.POP with REQID; empty: none.
   std::string request_key;
+  // Of a pop that does not block, but stands behind others (in_passing): at how many queues their
+  // turns have not come. It is answered when there is none.
+  std::atomic<size_t> turns{0};
   // Order of arrival, over all shards; set by Call::block.
   uint64_t order = 0;
 
@@ -116,6 +125,10 @@ struct QueueWaiters {
   std::unordered_map<std::string, std::shared_ptr<Waiter>> requests;
   // How many of all are pops; Q.STATS shows it.
   size_t pop_count = 0;
+  // Pops that do not block; they stand among the others as well.
+  ByOrder in_passing;
+  // Pops may be served that no unit has looked at yet (WaiterLists::owe).
+  bool owed = false;
 
   bool empty() const { return pops.empty() && by_job.empty() && others.empty(); }
   // Some of `others` want events of this type, a bit.
@@ -133,7 +146,7 @@ struct QueueWaiters {
 // The waiters of one shard, by database and key, in order of arrival.
 class WaiterLists {
  public:
-  using List = std::deque<std::shared_ptr<Waiter>>;
+  using List = QueueWaiters::ByOrder;
 
   bool empty() const { return count_ == 0; }
   bool no_queue_waiters() const { return queue_count_ == 0; }
@@ -146,6 +159,10 @@ class WaiterLists {
   const List* find(int database, const std::string& key) const;
   QueueWaiters* find_queue(int database, const std::string& key);
   const QueueWaiters* find_queue(int database, const std::string& key) const;
+  // The queue's pops are to be served when its turn comes: queues take turns.
+  void owe(int database, const std::string& key);
+  // The next queue whose turn it is, which is not owed any more; false: there is none.
+  bool take_owed(int& database, std::string& key);
   // Keys of a database at which somebody waits: for a queue, for anything else.
   std::vector<std::string> queue_keys(int database) const;
   std::vector<std::string> keys(int database) const;
@@ -156,6 +173,8 @@ class WaiterLists {
   size_t count_ = 0;  // of both kinds
   size_t queue_count_ = 0;
   size_t needing_others_ = 0;
+  // Those that are owed, and perhaps some that have been served since.
+  std::deque<std::pair<int, std::string>> owed_;
 };
 
 }  // namespace sluice

@@ -21,6 +21,15 @@ thread_local IoThread* current_thread = nullptr;
 constexpr int kMaxHandlersPerTurn = 64;
 constexpr auto kMaxHandlersTime = std::chrono::microseconds(500);
 constexpr size_t kMaxEventsPerTurn = 256;
+// The same for mail, time-outs, and connections that end; of these fewer as long as sockets may be
+// left that the turn has not seen: a new request stands behind all of them.
+constexpr size_t kMaxMailPerTurn = 64;
+constexpr size_t kMaxTimeoutsPerTurn = 256;
+constexpr size_t kMaxClosesPerTurn = 32;
+constexpr size_t kMaxClosesPerFullTurn = 8;
+// Writing what mail has brought and a sync has released.
+constexpr int64_t kMaxMailWritingUs = 500;
+constexpr size_t kWritesPerLook = 16;
 constexpr int kSpareWork = 1 << 16;
 constexpr auto kPausedRetry = std::chrono::milliseconds(2);
 constexpr auto kHousekeepingInterval = std::chrono::seconds(1);
@@ -77,10 +86,12 @@ void IoThread::run() {
     turn(!has_work());
     end_turn();
     if (nested_polled_) after_nested();
+    close_ended(turn_was_full_ ? kMaxClosesPerFullTurn : kMaxClosesPerTurn);
     sweep();
   }
   // Here, and not in the destructor: sessions tell the engine, which must still be whole.
   for (const auto& session : sessions_) session->close();
+  close_ended(to_close_.size());
   run_sockets({});  // lets go of those that wanted to go on
   sweep();
   durable_waits_.clear();
@@ -121,14 +132,15 @@ void IoThread::post(std::function<void()> task) {
 }
 
 bool IoThread::has_work() const {
-  return !continuing_.empty() || handlers_wait_ || flush_wanted_ ||
-         signals_.load(std::memory_order_acquire) != 0;
+  return !continuing_.empty() || handlers_wait_ || flush_wanted_ || writes_wait_ ||
+         !to_close_.empty() || signals_.load(std::memory_order_acquire) != 0;
 }
 
 // All of a turn but its end: also what a script that polls lets in.
 void IoThread::turn(bool block) {
   std::array<epoll_event, kMaxEventsPerTurn> events;
   const size_t count = poller_.wait(events, block);
+  turn_was_full_ = count == events.size();
   // First of all the replies that a sync has released: their clients may join the next one.
   take_signals();
   run_sockets({events.data(), count});
@@ -228,6 +240,7 @@ void IoThread::bury(Session& session) {
   graveyard_.push_back(&session);
   state_.connected_clients.fetch_sub(1, std::memory_order_relaxed);
   if (session.in_gated) std::erase(gated_, &session);
+  if (session.in_gated) std::erase(mailed_, &session);
   if (session.in_paused) std::erase(paused_, &session);
   MutexLock lock(registry_mutex_);
   registry_.erase(session.port());
@@ -237,7 +250,7 @@ void IoThread::bury(Session& session) {
 void IoThread::sweep() {
   if (graveyard_.empty()) return;
   std::erase_if(graveyard_, [this](Session* session) {
-    if (session->is_continuing()) return false;
+    if (session->is_continuing() || session->in_to_close) return false;
     const size_t index = session->index;
     std::swap(sessions_[index], sessions_.back());
     sessions_[index]->index = index;
@@ -264,12 +277,17 @@ void IoThread::drain_mail() {
   // Locals: a session may run a script, which polls, which brings further mail.
   std::vector<Mail> batch = std::move(mail_at_hand_);
   std::vector<Session*> dirty = std::move(dirty_at_hand_);
-  {
+  // Behind what is left of the last batch there may be more, of which nobody tells again.
+  bool more = !batch.empty();
+  if (!more) {
     MutexLock lock(mail_mutex_);
     batch.swap(mail_);
   }
   read_clock();
-  for (Mail& mail : batch) {
+  const size_t end = std::min(batch.size(), next_mail_ + kMaxMailPerTurn);
+  takes_mail_ = true;
+  while (next_mail_ != end) {
+    Mail& mail = batch[next_mail_++];
     Session* session = mail.to->session();
     if (session == nullptr) continue;
     session->take_mail(mail);
@@ -277,12 +295,19 @@ void IoThread::drain_mail() {
     session->in_dirty = true;
     dirty.push_back(session);
   }
+  takes_mail_ = false;
   for (Session* session : dirty) {
     session->in_dirty = false;
     session->write_out();
   }
-  batch.clear();
   dirty.clear();
+  if (next_mail_ == batch.size()) {
+    batch.clear();
+    next_mail_ = 0;
+  } else {
+    more = true;
+  }
+  if (more) signal(kMailWaits);
   mail_at_hand_ = std::move(batch);
   dirty_at_hand_ = std::move(dirty);
 }
@@ -298,7 +323,11 @@ bool IoThread::journal_congested() const {
 void IoThread::add_gated(Session& session) {
   if (session.in_gated) return;
   session.in_gated = true;
-  gated_.push_back(&session);
+  if (takes_mail_) {
+    mailed_.push_back(&session);
+  } else {
+    gated_.push_back(&session);
+  }
 }
 
 void IoThread::add_paused(Session& session) {
@@ -332,7 +361,8 @@ void IoThread::tell_durable() {
 
 void IoThread::write_gated() {
   if (!durable_waits_.empty()) tell_durable();
-  if (gated_.empty()) return;
+  writes_wait_ = false;
+  if (gated_.empty() && mailed_.empty()) return;
   std::vector<Session*> waiting = std::move(gated_at_hand_);
   waiting.swap(gated_);
   read_clock();
@@ -343,6 +373,30 @@ void IoThread::write_gated() {
   }
   waiting.clear();
   gated_at_hand_ = std::move(waiting);
+  write_mailed();
+}
+
+// One sync may release what thousands of connections have got by mail: they take turns, and those
+// that have asked for something do not wait for them.
+void IoThread::write_mailed() {
+  const size_t count = mailed_.size();
+  const int64_t end_us = count < kWritesPerLook ? 0 : steady_us() + kMaxMailWritingUs;
+  // A session may run a script, which polls, which comes here again.
+  for (size_t i = 1; i <= count && !mailed_.empty(); ++i) {
+    Session* session = mailed_.front();
+    // Those behind it wait for the journal as well.
+    if (!session->is_released()) return;
+    mailed_.pop_front();
+    session->in_gated = false;
+    session->write_out();
+    if (session->waits_for_journal() && !session->in_gated) {
+      session->in_gated = true;
+      mailed_.push_back(session);
+    }
+    if (i % kWritesPerLook != 0 || steady_us() < end_us) continue;
+    writes_wait_ = i != count;
+    return;
+  }
 }
 
 void IoThread::resume_paused() {
@@ -419,7 +473,8 @@ void IoThread::on_timeouts() {
   if (depth_ != 0) return;  // after_nested() comes back to it
   read_clock();
   const int64_t now_ms = steady_ms();
-  while (!timeouts_.empty() && timeouts_.begin()->first <= now_ms) {
+  for (size_t i = 0; i < kMaxTimeoutsPerTurn; ++i) {
+    if (timeouts_.empty() || timeouts_.begin()->first > now_ms) break;
     Session* session = timeouts_.begin()->second;
     timeouts_.erase(timeouts_.begin());
     state_.timed_clients.fetch_sub(1, std::memory_order_relaxed);
@@ -470,13 +525,25 @@ void IoThread::run_outermost(std::function<void()> task) {
   outermost_tasks_.push_back(std::move(task));
 }
 
-void IoThread::close_later(Session& session) { to_close_.push_back(&session); }
+void IoThread::close_later(Session& session) {
+  session.in_to_close = true;
+  to_close_.push_back(&session);
+}
+
+void IoThread::close_ended(size_t limit) {
+  if (to_close_.empty()) return;
+  const size_t count = std::min(limit, to_close_.size());
+  for (size_t i = 0; i < count; ++i) {
+    Session& session = *to_close_.front();
+    to_close_.pop_front();
+    session.in_to_close = false;
+    session.close();
+  }
+}
 
 // What a nested poll has put off, when the command that polled is over.
 void IoThread::after_nested() {
   nested_polled_ = false;
-  for (Session* session : to_close_) session->close();
-  to_close_.clear();
   for (const auto& task : std::exchange(outermost_tasks_, {})) task();
   handlers_wait_ = true;
   drain_mail();

@@ -15,6 +15,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <set>
@@ -158,6 +159,7 @@ class IoThread {
   // connections, mail and timers wait until the command is over.
   void poll_nested();
   bool nested() const { return depth_ != 0; }
+  // The session ends in this turn or a later one, when no command polls: so many in each.
   void close_later(Session& session);
 
   // The steady clock, for durations.
@@ -191,12 +193,14 @@ class IoThread {
   void add_level();
   void drain_mail();
   void write_gated();
+  void write_mailed();
   void tell_durable();
   void resume_paused();
   void sweep();
   void arm_timeouts();
   void on_timeouts();
   void after_nested();
+  void close_ended(size_t limit);
   // Expiries that are due earlier than the timer is set for.
   void check_due();
   void housekeep();
@@ -214,10 +218,12 @@ class IoThread {
 
   std::vector<std::unique_ptr<Session>> sessions_;
   std::vector<Session*> gated_;
+  // The same of those that mail has given something: in_gated means either.
+  std::deque<Session*> mailed_;
   std::vector<Session*> paused_;
   std::vector<Session*> continuing_;
   std::vector<Session*> graveyard_;
-  std::vector<Session*> to_close_;
+  std::deque<Session*> to_close_;
   std::unique_ptr<Strangers<Session>> strangers_;
   struct DurableWait {
     Lsn gate;
@@ -235,6 +241,9 @@ class IoThread {
   size_t next_event_ = 0;
   bool flush_wanted_ = false;
   bool handlers_wait_ = false;
+  bool takes_mail_ = false;
+  bool writes_wait_ = false;    // more of mailed_ may leave than the turn has written
+  bool turn_was_full_ = false;  // more sockets may be ready than it has seen
   bool nested_polled_ = false;
   bool stop_wanted_ = false;
   std::set<std::pair<int64_t, Session*>> timeouts_;
@@ -247,6 +256,7 @@ class IoThread {
   Mutex mail_mutex_;
   std::vector<Mail> mail_ GUARDED_BY(mail_mutex_);
   std::vector<Mail> mail_at_hand_;
+  size_t next_mail_ = 0;  // of mail_at_hand_
   std::atomic<uint32_t> signals_{0};
   std::atomic<size_t> session_count_{0};
   std::atomic<bool> ended_{false};

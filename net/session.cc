@@ -75,6 +75,8 @@ void Session::on_events(uint32_t events) {
   if (tls_ != nullptr) [[unlikely]]
     take_tls_edges();
   if (executing_ || ending()) return;  // a batch that polls comes back to it at its end
+  // Nothing that stands before the end is executed.
+  if (peer_ended_ && client_.waiter != nullptr && may_read()) return close_soon();
   if (was_awaiting_write && !awaiting_write_) flush();
   if (ending()) return;
   if (readable_ && may_read()) {
@@ -140,7 +142,7 @@ void Session::read_input() {
       closing_ = true;
       flush();
     } else {
-      close();
+      close_soon();
     }
     return;
   }
@@ -198,7 +200,9 @@ void Session::run_requests() {
   unsigned requests = 0;
   const bool go_on = !client_.postponed || run_postponed(reply);
   while (go_on && run_one(batch, reply)) {
-    if (++requests < kMaxRequestsPerTurn && out_.size() < output_limit) continue;
+    if (++requests < kMaxRequestsPerTurn && out_.size() < output_limit && !execution.is_long()) {
+      continue;
+    }
     requests_left_ = in_begin_ != in_.size();
     break;
   }
@@ -521,7 +525,7 @@ void Session::take_mail_now(Mail& mail) {
       unblock_by_command(mail.kind == Mail::Kind::kUnblockedWithError);
       return;
     case Mail::Kind::kKill:
-      close();
+      close_soon();
       return;
   }
 }
@@ -536,65 +540,6 @@ void Session::write_out() {
 
 void Session::resume() {
   if (readable_ && may_read()) continue_later();
-}
-
-// --- The end ---
-
-void Session::begin_stop() {
-  if (closed_ || executing_) return;
-  closing_ = true;
-  flush();
-}
-
-void Session::close() {
-  if (closed_) return;
-  if (executing_ || thread_.nested()) {
-    // The engine is told under shard locks, which a command up the stack may hold.
-    if (!executing_ && !close_put_off_) {
-      thread_.close_later(*this);
-      ::shutdown(fd_, SHUT_RDWR);  // the peer need not wait for the script
-    }
-    close_put_off_ = true;
-    return;
-  }
-  closed_ = true;
-  thread_.strangers().remove(*this);
-  end_blocking();
-  leave_engine();
-  if (counted_pubsub_) update_counts();
-  port_->forget_session();
-  client_.port = nullptr;
-  segments_.clear();
-  if (tls_ != nullptr) end_tls();
-  ::close(fd_);
-  fd_ = -1;
-  thread_.bury(*this);
-}
-
-// The ends of tied leases may be a change like any other.
-void Session::leave_engine() {
-  Execution& execution = thread_.execution();
-  thread_.read_clock();
-  execution.set_times(thread_.times());
-  execution.disconnect(client_);
-  if (execution.finish() > thread_.durable_lsn()) thread_.request_end_of_turn();
-  thread_.after_batch();
-}
-
-void Session::check_time_limits(int64_t now_ms) {
-  if (closed_ || executing_) return;
-  check_output_limits();
-  if (tls_ != nullptr && !closed_) check_handshake(now_ms);
-  if (closed_) return;
-  const int64_t timeout_s = thread_.state().limits.idle_timeout_s.load(std::memory_order_relaxed);
-  if (timeout_s == 0) return;
-  thread_.need_housekeeping();
-  if (client_.waiter != nullptr || client_.postponed) return;
-  if (client_.subscriptions() != 0 || client_.monitoring) return;
-  if (now_ms - active_ms_ > timeout_s * 1000) {
-    spdlog::debug("Closing idle client {}", client_.address);
-    close();
-  }
 }
 
 }  // namespace sluice

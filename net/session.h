@@ -71,12 +71,15 @@ class Session {
   int64_t active_ms() const { return active_ms_; }
   bool is_continuing() const { return continuing_; }
   bool waits_for_journal() const { return !segments_.empty() && !closed_; }
+  // Some of what waited for the journal may leave.
+  bool is_released() const;
   const std::shared_ptr<SessionPort>& port() const { return port_; }
 
   // Lists of the I/O thread that this session is in.
   bool in_gated = false;
   bool in_paused = false;
   bool in_dirty = false;
+  bool in_to_close = false;
   size_t index = 0;
   int64_t stranger_since_ms = 0;  // Strangers
 
@@ -107,6 +110,7 @@ class Session {
   void wait_for_pause();
   void begin_blocking();
   void end_blocking();
+  void close_soon();
   void leave_engine();
   void take_mail_now(Mail& mail);
   void unblock_by_command(bool with_error);

@@ -40,6 +40,10 @@ void Session::gate_output(Lsn gate) {
   thread_.add_gated(*this);
 }
 
+bool Session::is_released() const {
+  return segments_.empty() || segments_.front().gate <= thread_.durable_lsn();
+}
+
 void Session::flush() {
   if (ending()) return;
   if (!segments_.empty()) {

@@ -1,6 +1,9 @@
 // Q.POP, and its waiters.
 #include "engine/commands/queue_pop.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "engine/base/numbers.h"
 #include "engine/commands/queue_reply.h"
 #include "engine/commands/queues.h"
@@ -42,6 +45,15 @@ bool pop_from(Call& call, const KeyRef& key, const PopSpec& spec) {
   return true;
 }
 
+// The worker holds jobs that it has got by this very request.
+bool holds_request(const Queue& queue, const PopSpec& spec) {
+  if (!is_repeated_pop(&queue, spec)) return false;
+  const auto& active = queue.find_worker(spec.worker)->active;
+  return std::any_of(active.begin(), active.end(), [&](const Job* job) {
+    return job->run()->request_token == spec.request_token;
+  });
+}
+
 // A request that is repeated finds its jobs in whichever queue it got them from.
 bool pop_again(Call& call, std::span<const Bytes> keys, const PopSpec& spec) {
   if (spec.request_token.empty() || keys.size() == 1) return false;
@@ -49,12 +61,26 @@ bool pop_again(Call& call, std::span<const Bytes> keys, const PopSpec& spec) {
     const KeyRef key = call.key(name);
     const Entry* entry = call.find(key);
     if (entry == nullptr || entry->type() != Type::kQueue) continue;
-    if (!is_repeated_pop(&entry->object<Queue>(), spec)) continue;
-    for (const Job* job : entry->object<Queue>().find_worker(spec.worker)->active) {
-      if (job->run()->request_token == spec.request_token) return pop_from(call, key, spec);
-    }
+    if (holds_request(entry->object<Queue>(), spec)) return pop_from(call, key, spec);
   }
   return false;
+}
+
+// Earlier pops that wait here are still to be served (engine/waiter.h): their jobs are not for this
+// one. Whatever it gets without a new lease, an error or jobs that it has, it gets at once.
+bool stands_behind_others(Call& call, const KeyRef& key, const PopSpec& spec) {
+  if ((call.engine.owing_shards.load(std::memory_order_relaxed) >> key.shard & 1) == 0) {
+    return false;
+  }
+  Shard& shard = call.engine.shard(key.shard);
+  shard.mutex.assert_held();
+  const QueueWaiters* waiters =
+      shard.waiters.find_queue(call.client.database, std::string(key.key));
+  if (waiters == nullptr || !waiters->owed) return false;
+  const Entry* entry = call.find(key);
+  if (entry == nullptr || entry->type() != Type::kQueue) return false;
+  const Queue& queue = entry->object<Queue>();
+  return !holds_request(queue, spec) && !(spec.id && is_over(queue, *spec.id));
 }
 
 void serve_blocked_pop(Call& call, Bytes name) {
@@ -98,13 +124,21 @@ bool is_repeated_pop(const Queue* queue, const PopSpec& spec) {
 void pop_or_block(Call& call, std::span<const Bytes> keys, const PopOptions& options) {
   const PopSpec& spec = options.spec;
   if (pop_again(call, keys, spec)) return;
+  std::vector<Bytes> owed;
   for (const Bytes name : keys) {
-    if (pop_from(call, call.key(name), spec)) return;
+    const KeyRef key = call.key(name);
+    // What cannot wait for its turn takes what is there.
+    if (!call.nested && stands_behind_others(call, key, spec)) {
+      if (std::find(owed.begin(), owed.end(), name) == owed.end()) owed.push_back(name);
+    } else if (pop_from(call, key, spec)) {
+      return;
+    }
   }
-  if (!options.blocks || call.nested) return call.reply.null_array();
+  if (call.nested || (!options.blocks && owed.empty())) return call.reply.null_array();
   const std::shared_ptr<Waiter> waiter = make_pop_waiter(spec, options.block_ms);
   waiter->serve = serve_blocked_pop;
-  call.block(keys, waiter);
+  if (!options.blocks) waiter->turns = owed.size();
+  call.block(options.blocks ? keys : std::span<const Bytes>(owed), waiter);
 }
 
 void q_pop_command(Call& call) {

@@ -15,10 +15,8 @@ void append_name(std::string& text, Bytes name) {
   text += name;
 }
 
-// A pop by ID is over when its job cannot become pending for it any more: it is answered GONE.
-bool is_over(const Waiter& waiter, const Entry& entry) {
-  const Job* job = entry.object<Queue>().find(waiter.job_id);
-  return job == nullptr || is_terminal(job->state) || job->state == JobState::kActive;
+bool is_over_for(const Waiter& waiter, const Entry& entry) {
+  return is_over(entry.object<Queue>(), waiter.job_id);
 }
 
 // The best of what several waiters would get.
@@ -55,6 +53,11 @@ void offer_named(Best& best, const QueueWaiters::ByOrder& waiters, QueueWork& wo
 
 }  // namespace
 
+bool is_over(const Queue& queue, Bytes id) {
+  const Job* job = queue.find(id);
+  return job == nullptr || is_terminal(job->state) || job->state == JobState::kActive;
+}
+
 std::string request_key(const PopSpec& spec) {
   if (spec.request_token.empty()) return {};
   std::string key;
@@ -73,7 +76,7 @@ std::shared_ptr<Waiter> make_pop_waiter(const PopSpec& spec, int64_t timeout_ms)
   waiter->request_key = request_key(spec);
   if (spec.id) {
     waiter->job_id = *spec.id;
-    waiter->accepts = is_over;
+    waiter->accepts = is_over_for;
     waiter->served_when_gone = true;
     return waiter;
   }
@@ -85,8 +88,9 @@ std::shared_ptr<Waiter> make_pop_waiter(const PopSpec& spec, int64_t timeout_ms)
   return waiter;
 }
 
-std::shared_ptr<Waiter> next_pop(const QueueWaiters& waiters, QueueWork& work) {
+std::shared_ptr<Waiter> next_pop(const QueueWaiters& waiters, QueueWork& work, size_t& looks) {
   if (waiters.pop_count == 0) return nullptr;
+  looks += waiters.pops.size();
   Best best;
   for (const auto& [signature, pops] : waiters.pops) {
     const std::shared_ptr<Waiter>& first = pops.begin()->second;
@@ -101,6 +105,7 @@ std::shared_ptr<Waiter> next_pop(const QueueWaiters& waiters, QueueWork& work) {
   if (named != waiters.by_job.end()) offer_named(best, named->second, work);
   if (best.job() == next.job) return best.waiter();
   // Nobody accepts that one, but somebody may wait for a later one.
+  looks += waiters.by_job.size();
   for (const auto& [id, pops] : waiters.by_job) offer_named(best, pops, work);
   return best.waiter();
 }

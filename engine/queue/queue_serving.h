@@ -27,11 +27,14 @@ struct EndRequest : WaiterRequest {
 };
 // A waiter for this pop, but for what it serves and where it waits.
 std::shared_ptr<Waiter> make_pop_waiter(const PopSpec& spec, int64_t timeout_ms);
+// A pop by this ID is over: the job cannot become pending for it any more, and it is answered GONE.
+bool is_over(const Queue& queue, Bytes id);
 // Worker and token of a pop with REQID, as one text; empty: it has none.
 std::string request_key(const PopSpec& spec);
 
-// The pop that gets the next job; null: none of them can be served now.
-std::shared_ptr<Waiter> next_pop(const QueueWaiters& waiters, QueueWork& work);
+// The pop that gets the next job; null: none of them can be served now. `looks`: at how many it has
+// looked, is added.
+std::shared_ptr<Waiter> next_pop(const QueueWaiters& waiters, QueueWork& work, size_t& looks);
 
 // Waiters of jobs and of events whom it concerns. Of a job: `accepts` says whether. Of events: it
 // is one that they want. Where it is the queue as a whole, `accepts` says it of all of them.

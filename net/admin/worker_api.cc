@@ -28,8 +28,8 @@ void pop(Exchange& exchange) {
                words);
   const int64_t wait_ms = body.duration("wait_ms", 0, kMaxWaitMs).value_or(0);
   if (query.failed() || body.failed()) return;
-  if (wait_ms == 0) return respond_popped(exchange, exchange.run(words));
-  words.insert(words.end(), {"BLOCK", std::to_string(wait_ms)});
+  // Without BLOCK it may still have to wait for its turn.
+  if (wait_ms != 0) words.insert(words.end(), {"BLOCK", std::to_string(wait_ms)});
   exchange.run_waiting(words, [self = exchange.shared_from_this()](const RespValue& reply) {
     respond_popped(*self, reply);
   });

@@ -1,0 +1,416 @@
+// Many pops that wait are served in slices: in their order, whatever comes between.
+#include <deque>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/support/queue_talk.h"
+
+#include <doctest/doctest.h>
+
+namespace sluice::test {
+
+namespace {
+
+constexpr size_t kWaiting = 200;
+// Who comes later.
+constexpr size_t kLate = kWaiting + 10;
+
+struct Fixture : QueueTalk {
+  Fixture() { connect(2 * kWaiting); }
+
+  void pause() { REQUIRE(say("Q.CONFIG q SET paused out") == "OK"); }
+  void resume() { REQUIRE(say("Q.CONFIG q SET paused none") == "OK"); }
+  void add_jobs(size_t first, size_t count) {
+    for (size_t i = first; i < first + count; ++i) add(std::to_string(i));
+  }
+  // Connections 1 to kWaiting wait, one after the other.
+  void wait_all(const std::string& options = "BLOCK 0") {
+    for (size_t i = 1; i <= kWaiting; ++i) {
+      REQUIRE(say_as(i, "Q.POP 1 q " + options) == "(waits)");
+    }
+  }
+  // What has been delivered is noted by connection.
+  void take() {
+    for (const auto& [connection, reply] : take_deliveries()) {
+      REQUIRE(got.find(static_cast<size_t>(connection)) == got.end());
+      got[static_cast<size_t>(connection)] = ids_of(reply);
+    }
+  }
+  void step() {
+    run_some_timers();
+    take();
+  }
+  void settle() {
+    run_timers();
+    take();
+  }
+  // The first slice of `jobs` jobs for all who wait, and no more.
+  void begin_serving(size_t jobs) {
+    pause();
+    add_jobs(1, jobs);
+    wait_all();
+    resume();
+    take();
+    REQUIRE(got.size() > 0);
+    REQUIRE(got.size() < std::min(jobs, kWaiting) / 2);
+  }
+  // The connections up to `last`, but for some, have the jobs from 1 on in their order.
+  void check_order(size_t last, const std::set<size_t>& without = {}) {
+    size_t job = 0;
+    for (size_t i = 1; i <= last; ++i) {
+      if (without.contains(i)) continue;
+      CHECK_MESSAGE(got[i] == std::to_string(++job), "connection ", i);
+    }
+  }
+  std::string waiting() { return stat("waiting_pops"); }
+
+  std::map<size_t, std::string> got;
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Fixture, "a pause that ends serves those who wait in slices, each in its unit") {
+  begin_serving(kWaiting + 100);
+  while (got.size() != kWaiting) {
+    const size_t before = got.size();
+    const Lsn units_before = units();
+    step();
+    REQUIRE(got.size() > before);
+    CHECK(got.size() - before <= 64);
+    CHECK(units() - units_before == got.size() - before);
+  }
+  check_order(kWaiting);
+  CHECK(pop() == std::to_string(kWaiting + 1));
+}
+
+TEST_CASE_FIXTURE(Fixture, "a transaction and a script that add serve in slices") {
+  for (const bool script : {false, true}) {
+    wait_all();
+    if (script) {
+      say_as(0, "DEL q");
+      CHECK(session(0).eval("for i = 1, 200 do redis.call('Q.ADD', KEYS[1], i, '') end", {"q"}) ==
+            "_\r\n");
+    } else {
+      say("MULTI");
+      add_jobs(1, kWaiting);
+      CHECK(say("EXEC") != "null");
+    }
+    take();
+    CHECK(got.size() < kWaiting / 2);
+    settle();
+    CHECK(got.size() == kWaiting);
+    check_order(kWaiting);
+    got.clear();
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "adds that follow serve the longest waiting first") {
+  begin_serving(100);
+  add_jobs(101, 100);
+  take();
+  CHECK(got.size() > 100);
+  settle();
+  check_order(kWaiting);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a pop that comes while others are owed jobs stands behind them") {
+  SUBCASE("jobs are left for it") {
+    begin_serving(kWaiting + 2);
+    CHECK(say_as(kLate, "Q.POP 1 q") == "(waits)");
+    CHECK(say_as(kLate + 1, "Q.POP 1 q BLOCK 0") == "(waits)");
+    settle();
+    check_order(kWaiting);
+    CHECK(got[kLate] == std::to_string(kWaiting + 1));
+    CHECK(got[kLate + 1] == std::to_string(kWaiting + 2));
+  }
+  SUBCASE("none is left: the one that does not block is answered, the other waits") {
+    begin_serving(kWaiting - 10);
+    CHECK(say_as(kLate, "Q.POP 1 q") == "(waits)");
+    CHECK(say_as(kLate + 1, "Q.POP 1 q BLOCK 0") == "(waits)");
+    settle();
+    check_order(kWaiting - 10);
+    CHECK(got[kLate] == "null");
+    CHECK(got.find(kLate + 1) == got.end());
+    CHECK(waiting() == "11");
+    CHECK(say_as(kLate, "Q.POP 1 q") == "null");
+  }
+  SUBCASE("Q.ACK ... POP as well") {
+    begin_serving(kWaiting + 1);
+    CHECK(say_as(kLate, "Q.ACK q 1 " + lease("1") + " POP") == "(waits)");
+    settle();
+    CHECK(got[kLate] == std::to_string(kWaiting + 1));
+  }
+  SUBCASE("of several queues it takes from one where nobody is owed, and stands at the others") {
+    say("Q.ADD free f payload");
+    begin_serving(kWaiting - 10);
+    CHECK(say_as(kLate, "Q.POP 2 q free").find("id=f") != std::string::npos);
+    CHECK(say_as(kLate, "Q.POP 2 q free") == "(waits)");
+    settle();
+    CHECK(got[kLate] == "null");
+    CHECK(say("Q.STATS free", "waiting_pops") == "0");
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "a pop in passing at two queues ends when both have had their turns") {
+  begin_serving(kWaiting - 10);
+  // Another queue, with its own waiters; connections above kLate are free.
+  say("Q.CONFIG other SET paused out");
+  for (int i = 0; i < 100; ++i) say("Q.ADD other o" + std::to_string(i) + " payload");
+  for (size_t i = 0; i < 100; ++i) {
+    REQUIRE(say_as(kLate + 10 + i, "Q.POP 1 other BLOCK 0") == "(waits)");
+  }
+  say("Q.CONFIG other SET paused none");
+  SUBCASE("nothing is left") {
+    CHECK(say_as(kLate, "Q.POP 2 q other") == "(waits)");
+    settle();
+    CHECK(got[kLate] == "null");
+  }
+  SUBCASE("the second has one more") {
+    say("Q.ADD other last payload");
+    CHECK(say_as(kLate, "Q.POP 2 q other") == "(waits)");
+    settle();
+    CHECK(got[kLate] == "last");
+    CHECK(waiting() == "10");
+  }
+  check_order(kWaiting - 10);
+}
+
+TEST_CASE_FIXTURE(Fixture, "what needs no job is answered while others are owed some") {
+  pause();
+  add_jobs(1, kWaiting + 2);
+  resume();
+  const std::string first = say_as(kLate, "Q.POP 1 q WORKER w REQID t");
+  pause();
+  wait_all();
+  resume();
+  take();
+  CHECK(got.size() < kWaiting);
+  CHECK(say_as(kLate, "Q.POP 1 q WORKER w REQID t") == first);
+  CHECK(say_as(kLate, "Q.POP 1 q ID 1").rfind("-GONE", 0) == 0);
+  CHECK(say_as(kLate, "Q.POP 1 q ID unknown").rfind("-GONE", 0) == 0);
+  // The last job is still to be had; the job of somebody who is owed it will be gone.
+  CHECK(say_as(kLate, "Q.POP 1 q ID 202") == "(waits)");
+  CHECK(say_as(kLate + 1, "Q.POP 1 q ID 200") == "(waits)");
+  settle();
+  CHECK(got[kLate] == "202");
+  CHECK(got[kLate + 1].rfind("-GONE", 0) == 0);
+  CHECK(waiting() == "0");
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "a pop in a transaction or a script cannot wait: it takes what is next") {
+  begin_serving(kWaiting + 2);
+  const size_t before = got.size();
+  say_as(kLate, "MULTI");
+  say_as(kLate, "Q.POP 1 q");
+  CHECK(say_as(kLate, "EXEC").find("id=" + std::to_string(before + 1)) != std::string::npos);
+  const std::string popped =
+      session(kLate).eval("return redis.call('Q.POP', '1', KEYS[1])[1][4]", {"q"});
+  CHECK(popped.find(std::to_string(before + 2 + 43)) == std::string::npos);
+  settle();
+  // Nobody who waited is left out.
+  CHECK(got.size() == kWaiting);
+  CHECK(waiting() == "0");
+  for (size_t i = 2; i <= kWaiting; ++i) CHECK(std::stoul(got[i]) > std::stoul(got[i - 1]));
+}
+
+TEST_CASE_FIXTURE(Fixture, "a pause in the middle keeps the rest, in their order") {
+  begin_serving(kWaiting);
+  const size_t before = got.size();
+  CHECK(say_as(kLate, "Q.POP 1 q") == "(waits)");
+  pause();
+  settle();
+  CHECK(got[kLate] == "null");
+  got.erase(kLate);
+  CHECK(got.size() == before);
+  resume();
+  settle();
+  check_order(kWaiting);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a queue that goes in the middle leaves the rest waiting for its name") {
+  begin_serving(kWaiting);
+  const size_t before = got.size();
+  CHECK(say_as(kLate, "Q.POP 1 q") == "(waits)");
+  SUBCASE("DEL") { say("DEL q"); }
+  SUBCASE("RENAME") { say("RENAME q elsewhere"); }
+  SUBCASE("FLUSHALL") { say("FLUSHALL"); }
+  SUBCASE("MOVE") { say("MOVE q 1"); }
+  SUBCASE("another type") { say("SET q string"); }
+  settle();
+  CHECK(got[kLate] == "null");
+  got.erase(kLate);
+  CHECK(got.size() == before);
+  say("DEL q");
+  add_jobs(before + 1, kWaiting - before);
+  settle();
+  check_order(kWaiting);
+}
+
+TEST_CASE_FIXTURE(Fixture, "SWAPDB in the middle serves them from the queue that comes") {
+  say("SELECT 1");
+  say("Q.ADD q other payload");
+  say("SELECT 0");
+  begin_serving(kWaiting);
+  const size_t before = got.size();
+  say("SWAPDB 0 1");
+  settle();
+  CHECK(got.size() == before + 1);
+  CHECK(got[before + 1] == "other");
+  say("SWAPDB 0 1");
+  settle();
+  CHECK(got.size() == kWaiting);
+  check_order(kWaiting, {before + 1});
+}
+
+TEST_CASE_FIXTURE(Fixture, "who gives up or is lost in the middle is passed over") {
+  begin_serving(kWaiting);
+  const size_t next = got.size() + 1;
+  CHECK(give_up(next));
+  disconnect(next + 1);
+  disconnect(kWaiting);
+  settle();
+  check_order(kWaiting, {next, next + 1, kWaiting});
+  CHECK(got.size() == kWaiting - 3);
+  CHECK(waiting() == "0");
+  CHECK(pop() == std::to_string(kWaiting - 2));
+}
+
+TEST_CASE_FIXTURE(Fixture, "one that waits in passing may be lost") {
+  begin_serving(kWaiting - 1);
+  CHECK(say_as(kLate, "Q.POP 1 q") == "(waits)");
+  CHECK(say_as(kLate + 1, "Q.POP 1 q") == "(waits)");
+  disconnect(kLate);
+  CHECK(give_up(kLate + 1));
+  settle();
+  check_order(kWaiting - 1);
+  CHECK(got.size() == kWaiting - 1);
+}
+
+TEST_CASE_FIXTURE(Fixture, "queues take turns") {
+  constexpr size_t kQueues = 100;
+  for (size_t i = 1; i <= kWaiting; ++i) {
+    const std::string queue = "q" + std::to_string(i % kQueues);
+    REQUIRE(say_as(i, "Q.POP 1 " + queue + " BLOCK 0") == "(waits)");
+  }
+  say("MULTI");
+  for (size_t i = 0; i < 2 * kQueues; ++i) {
+    say("Q.ADD q" + std::to_string(i % kQueues) + " " + std::to_string(i) + " payload");
+  }
+  say("EXEC");
+  settle();
+  CHECK(got.size() == kWaiting);
+  for (size_t i = 1; i <= kWaiting; ++i) {
+    CHECK(std::stoul(got[i]) % kQueues == i % kQueues);
+    CHECK((std::stoul(got[i]) < kQueues) == (i < kQueues || i == kQueues));
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "pops of many kinds, and of many jobs, make shorter slices") {
+  SUBCASE("COUNT") {
+    pause();
+    add_jobs(1, 10 * kWaiting);
+    wait_all("COUNT 10 BLOCK 0");
+    resume();
+    take();
+    CHECK(got.size() <= 12);
+    CHECK(got[1] == "1 2 3 4 5 6 7 8 9 10");
+  }
+  SUBCASE("MATCH") {
+    pause();
+    for (size_t i = 1; i <= kWaiting; ++i) add(std::to_string(i), "KEY k" + std::to_string(i));
+    for (size_t i = 1; i <= kWaiting; ++i) {
+      REQUIRE(say_as(i, "Q.POP 1 q MATCH k" + std::to_string(i) + " BLOCK 0") == "(waits)");
+    }
+    resume();
+    take();
+    CHECK(got.size() <= 8);
+  }
+  settle();
+  CHECK(got.size() == kWaiting);
+}
+
+TEST_CASE_FIXTURE(Fixture, "CLIENT PAUSE keeps the rest until it ends") {
+  begin_serving(kWaiting);
+  const size_t before = got.size();
+  say("CLIENT PAUSE 100");
+  settle();
+  CHECK(got.size() == before);
+  pass(101);
+  settle();
+  check_order(kWaiting);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a restart in the middle loses no job") {
+  begin_serving(kWaiting);
+  step();
+  const size_t active = got.size();
+  CHECK(active < kWaiting);
+  restart(4);
+  CHECK(stat("active") == std::to_string(active));
+  CHECK(stat("pending") == std::to_string(kWaiting - active));
+  CHECK(pop() == std::to_string(active + 1));
+}
+
+TEST_CASE_FIXTURE(Fixture, "slices change nothing about who gets what") {
+  for (unsigned seed = 1; seed <= 30; ++seed) {
+    std::mt19937 random(seed);
+    const auto below = [&](size_t limit) { return random() % limit; };
+    say("DEL q");
+    got.clear();
+    std::deque<size_t> jobs;
+    std::deque<size_t> waiters;
+    std::map<size_t, std::string> expected;
+    bool passing = false;
+    size_t next_job = 1;
+    size_t next_connection = 1;
+    const auto match = [&] {
+      while (!jobs.empty() && !waiters.empty()) {
+        expected[waiters.front()] = std::to_string(jobs.front());
+        jobs.pop_front();
+        waiters.pop_front();
+      }
+    };
+    while (next_connection < 2 * kWaiting) {
+      const size_t what = below(10);
+      if (what < 2) {
+        // Or one that is expected to find nothing may find these.
+        if (passing) settle();
+        passing = false;
+        const size_t count = 1 + below(150);
+        say("MULTI");
+        add_jobs(next_job, count);
+        say("EXEC");
+        for (size_t i = 0; i < count; ++i) jobs.push_back(next_job++);
+      } else if (what < 6) {
+        for (size_t i = below(60); i != 0 && next_connection < 2 * kWaiting; --i) {
+          waiters.push_back(next_connection);
+          match();
+          const std::string ids = ids_of(
+              run(next_connection, {"Q.POP", "1", "q", "BLOCK", "0"}).value_or(RespValue::of("")));
+          if (!ids.empty()) got[next_connection] = ids;
+          ++next_connection;
+        }
+      } else if (what < 8) {
+        const size_t connection = next_connection++;
+        match();
+        expected[connection] = jobs.empty() ? "null" : std::to_string(jobs.front());
+        if (!jobs.empty()) jobs.pop_front();
+        const auto reply = run(connection, {"Q.POP", "1", "q"});
+        reply ? void(got[connection] = ids_of(*reply)) : void(passing = true);
+      } else {
+        step();
+      }
+      match();
+    }
+    settle();
+    CHECK_MESSAGE(got == expected, "seed ", seed);
+    CHECK(waiting() == std::to_string(waiters.size()));
+    for (const size_t connection : waiters) give_up(connection);
+  }
+}
+
+}  // namespace sluice::test
