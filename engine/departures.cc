@@ -1,7 +1,7 @@
 #include "engine/departures.h"
 
-#include "engine/commands/transactions.h"
 #include "engine/engine.h"
+#include "engine/transaction.h"
 
 namespace sluice {
 

@@ -5,7 +5,6 @@
 #include "engine/acl.h"
 #include "engine/acl_log.h"
 #include "engine/base/ticks.h"
-#include "engine/commands/transactions.h"
 #include "engine/execution.h"
 #include "engine/keyspace/events.h"
 #include "engine/keyspace/replay_expiries.h"
@@ -14,19 +13,21 @@
 #include "engine/queue/adopted_work.h"
 #include "engine/queue/queue.h"
 #include "engine/queue/queue_timers.h"
-#include "engine/script/script_engine.h"
+#include "engine/scripts.h"
 #include "engine/slow_log.h"
 #include "engine/statistics.h"
 #include "engine/tracking.h"
+#include "engine/transaction.h"
 
 namespace sluice {
 
-Engine::Engine(ServerPort& server, uint64_t hash_seed)
+Engine::Engine(ServerPort& server, uint64_t hash_seed, MakeScripts make_scripts)
     : server_(server),
       acl_(std::make_unique<Acl>()),
       acl_log_(std::make_unique<AclLog>()),
+      adopted_(shards_, *acl_),
       pubsub_(std::make_unique<PubSub>()),
-      scripts_(std::make_unique<ScriptEngine>(*this)),
+      scripts_(make_scripts(*this)),
       slow_log_(std::make_unique<SlowLog>()),
       monitors_(std::make_unique<Monitors>()),
       latency_monitor_(std::make_unique<LatencyMonitor>()),
@@ -234,7 +235,8 @@ class EngineReplay final : public Replay {
       queue->head_dirty = false;
       queue->end_replay();
       queue->lanes.run_rates(queue->queue_ms);
-      if (queue->adopted != nullptr) AdoptedWork(engine_, kAllShards, unit_).watch(*queue);
+      if (queue->adopted != nullptr)
+        AdoptedWork(engine_.adopted(), kAllShards, unit_).watch(*queue);
       list_queue_timers(engine_.shard(KeyRef(queue->key).shard), *queue);
     }
     unit_.clear();

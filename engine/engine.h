@@ -23,6 +23,8 @@
 #include "engine/departures.h"
 #include "engine/event_spill.h"
 #include "engine/journal.h"
+#include "engine/queue/adopted_state.h"
+#include "engine/scripts.h"
 #include "engine/server_port.h"
 #include "engine/shard.h"
 
@@ -34,7 +36,6 @@ class Execution;
 class LatencyMonitor;
 class Monitors;
 class PubSub;
-class ScriptEngine;
 class SlowLog;
 class Tracking;
 
@@ -58,19 +59,6 @@ struct RuntimeOptions {
 // Engine::observing: somebody tracks keys (CLIENT TRACKING).
 inline constexpr uint32_t kObserveTracking = 1U << 31;
 
-// Lines of the log that clients can bring about at will: each kind once a minute.
-struct LogPaces {
-  // By the steady clock of a batch (Times).
-  LogPace adopting_queue_gone;
-  LogPace adoption_ended;
-  LogPace adopted_key_gone;
-  LogPace adopted_key_type;
-  LogPace lease_lost;
-  LogPace payload_stays;
-  // By ServerPort::steady_time_us: requests of HTTP, however they come.
-  LogPace attacks;
-};
-
 // The earliest time at which something is due, by each of the clocks (kNeverMs: nothing).
 struct DueTimes {
   int64_t wall_ms = kNeverMs;
@@ -92,9 +80,7 @@ struct DueTimes {
 
 class Engine {
  public:
-  // `hash_seed`: random for a server, fixed in a simulation. The port outlives the engine.
-  Engine(ServerPort& server, uint64_t hash_seed);
-  ~Engine();
+  virtual ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
@@ -121,9 +107,12 @@ class Engine {
   RuntimeOptions& options() { return options_; }
   Acl& acl() { return *acl_; }
   AclLog& acl_log() { return *acl_log_; }
-  LogPaces& log_paces() { return log_paces_; }
+  AdoptedState& adopted() { return adopted_; }
+  // Requests of HTTP at the port of Redis: each minute one is told in the log. By
+  // ServerPort::steady_time_us.
+  LogPace attacks_in_log;
   PubSub& pubsub() { return *pubsub_; }
-  ScriptEngine& scripts() { return *scripts_; }
+  Scripts& scripts() { return *scripts_; }
   SlowLog& slow_log() { return *slow_log_; }
   Monitors& monitors() { return *monitors_; }
   LatencyMonitor& latency_monitor() { return *latency_monitor_; }
@@ -166,10 +155,6 @@ class Engine {
   // Of a `*` in Q.ADD, since the start: with the time they are names that come once.
   std::atomic<uint64_t> generated_ids{0};
 
-  // Queues that show plain Redis keys: without one, nobody looks for watched keys. Changed under
-  // the locks of all shards, so whoever holds one sees it right.
-  std::atomic<size_t> adopted_queues{0};
-
   // Shards with queues that owe jobs to waiting pops (engine/waiter.h): run_timers has something to
   // do. Set and cleared under the shard's lock; any thread reads it.
   std::atomic<ShardMask> owing_shards{0};
@@ -211,6 +196,11 @@ class Engine {
   void remove_execution(Execution* execution);
   void for_each_execution(const std::function<void(Execution&)>& visit);
 
+ protected:
+  // What the floors above add is handed in: CompleteEngine does it (engine/commands/). The port
+  // outlives the engine.
+  Engine(ServerPort& server, uint64_t hash_seed, MakeScripts make_scripts);
+
  private:
   ServerPort& server_;
   std::atomic<Journal*> journal_{nullptr};
@@ -221,9 +211,9 @@ class Engine {
   Departures departures_;
   std::unique_ptr<Acl> acl_;
   std::unique_ptr<AclLog> acl_log_;
-  LogPaces log_paces_;
+  AdoptedState adopted_;
   std::unique_ptr<PubSub> pubsub_;
-  std::unique_ptr<ScriptEngine> scripts_;
+  std::unique_ptr<Scripts> scripts_;
   std::unique_ptr<SlowLog> slow_log_;
   std::unique_ptr<Monitors> monitors_;
   std::unique_ptr<LatencyMonitor> latency_monitor_;

@@ -6,13 +6,13 @@
 #include "engine/acl.h"
 #include "engine/base/ticks.h"
 #include "engine/commands/denial.h"
-#include "engine/commands/transactions.h"
 #include "engine/latency_monitor.h"
 #include "engine/queue/queue_records.h"
 #include "engine/queue/queue_timers.h"
-#include "engine/script/script_engine.h"
+#include "engine/scripts.h"
 #include "engine/slow_log.h"
 #include "engine/tracking.h"
+#include "engine/transaction.h"
 
 namespace sluice {
 
@@ -239,10 +239,10 @@ void Execution::lock_for(Client& client, const Request& request,
                          KeyRef& first_key) NO_THREAD_SAFETY_ANALYSIS {
   const Command& command = *request.command;
   ShardMask mask = shards_of(command, request.args, first_key);
-  if ((command.acl & kAclTransaction) != 0) mask |= transaction_shards(*this, client, command);
+  if ((command.flags & kEndsWatching) != 0) mask |= transaction_shards(*this, client, command);
   if ((command.flags & kAllowBusy) != 0) return lock_unless_busy(mask);
   lock(mask);
-  if (engine_.adopted_queues.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+  if (engine_.adopted().queues.load(std::memory_order_relaxed) != 0) [[unlikely]] {
     const bool one_key = (command.flags & (kEveryShard | kScriptShards)) == 0 &&
                          only_key_argument(command, request.args) != 0;
     lock_adopted(mask, one_key ? &first_key : nullptr);
@@ -261,7 +261,7 @@ void Execution::lock_for(Client& client, const Request& request,
 
 void Execution::reject(Client& client, const Command* command, Bytes message, RespReply& reply) {
   if (client.in_multi) client.multi_failed = true;
-  if (command != nullptr && command->container == nullptr && Bytes(command->name) == "exec") {
+  if (command != nullptr && (command->flags & kRunsQueued) != 0) {
     reply.error(abort_transaction(*this, client, message));
   } else {
     reply.error(message);
@@ -277,7 +277,7 @@ void Execution::note_rejected(const Command& command, Reply& reply) {
 
 void Execution::warn_of_attack(const Client& client) {
   ServerPort& server = engine_.server();
-  const auto others = engine_.log_paces().attacks.next(server.steady_time_us() / 1000);
+  const auto others = engine_.attacks_in_log.next(server.steady_time_us() / 1000);
   if (!others) return;
   server.log_warning("Possible SECURITY ATTACK: an HTTP request, from " + client.address +
                      ". The connection is closed." + *others);
@@ -330,7 +330,7 @@ std::string Execution::check(Client& client, const Command& command, std::span<c
     if (denial != Denial::kNone) return Acl::refusal(denial, command);
   }
   // As in Redis nothing is queued any more when the memory is full.
-  if (client.in_multi && !ends_transaction(command) && memory_is_full(engine_)) {
+  if (client.in_multi && (command.flags & kEndsTransaction) == 0 && memory_is_full(engine_)) {
     return std::string(errors::kOutOfMemory);
   }
   return (command.flags & kNeedsRoom) != 0 ? refuse_growth(engine_, command.flags) : std::string();
@@ -353,7 +353,7 @@ void Execution::execute(Client& client, const Request& request, RespReply& reply
     reject(client, command, engine_.scripts().busy_error(), reply);
     return;
   }
-  if (client.in_multi && !is_transaction_control(*command)) {
+  if (client.in_multi && (command->flags & kNotQueued) == 0) {
     QueuedCommand queued;
     queued.command = command;
     queued.arguments.assign(request.args.begin(), request.args.end());
@@ -385,7 +385,7 @@ bool Execution::may_change_data(const Client& client, const Command& command,
     return (command.flags & kReadonly) == 0 &&
            engine_.scripts().may_change_data(*this, command, args);
   }
-  if (!runs_queued_commands(command)) return false;
+  if ((command.flags & kRunsQueued) == 0) return false;
   return std::any_of(client.queued.begin(), client.queued.end(), [&](const QueuedCommand& queued) {
     const std::vector<Bytes> words(queued.arguments.begin(), queued.arguments.end());
     return may_change_data(client, *queued.command, words);

@@ -37,19 +37,19 @@ void Execution::lock_adopted(ShardMask mask, const KeyRef* only_key) {
 
 void Execution::settle_adopted() {
   if (unit_.adopted_notes == nullptr) return;
-  AdoptedWork(engine_, locked_, unit_).settle();
+  AdoptedWork(engine_.adopted(), locked_, unit_).settle();
 }
 
 void Execution::look_at_missed(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
   if (shard.adopted == nullptr) return;
   while (const std::shared_ptr<AdoptedGroup> group = shard.adopted->take_missed()) {
-    AdoptedWork(engine_, locked_, unit_).look_again(group);
+    AdoptedWork(engine_.adopted(), locked_, unit_).look_again(group);
     if (shard.adopted == nullptr) return;
   }
 }
 
 void Execution::run_adopted_timers(Queue& queue) {
-  AdoptedWork(engine_, locked_, unit_).run_leases(queue, kMaxReclaimedPerHold);
+  AdoptedWork(engine_.adopted(), locked_, unit_).run_leases(queue, kMaxReclaimedPerHold);
 }
 
 }  // namespace sluice

@@ -119,7 +119,7 @@ void keep_queues(Aside& from, Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
 bool reload_data(Engine& engine) {
   const std::vector<Piece> pieces = all_records(engine);
   std::vector<Aside> asides(kShards);
-  const size_t adopted_queues = engine.adopted_queues.exchange(0);
+  const size_t adopted_queues = engine.adopted().queues.exchange(0);
   for (Shard& shard : engine.shards()) {
     asides[shard.index].exchange(shard);
     asides[shard.index].exchange_listeners(shard);
@@ -133,7 +133,7 @@ bool reload_data(Engine& engine) {
       asides[shard.index].exchange(shard);
     }
   }
-  if (!good) engine.adopted_queues.store(adopted_queues);
+  if (!good) engine.adopted().queues.store(adopted_queues);
   return good;
 }
 

@@ -15,7 +15,7 @@
 #include "engine/queue/queue.h"
 #include "engine/queue/queue_records.h"
 #include "engine/reload.h"
-#include "engine/script/script_engine.h"
+#include "engine/scripts.h"
 
 namespace sluice {
 
@@ -85,10 +85,9 @@ class EngineWalk final : public CheckpointWalk {
     if (const int64_t queue_ms = engine_.queue_clock.latest_ms(); queue_ms != 0) {
       record().queue_time(queue_ms);
     }
-    const std::shared_ptr<const FunctionSet> functions = engine_.scripts().functions();
-    for (const auto& [name, library] : functions->libraries) {
-      record().function_put(name, encode_functions(*library), library->code);
-    }
+    engine_.scripts().for_each_library([&](Bytes name, Bytes functions, Bytes code) {
+      record().function_put(name, functions, code);
+    });
   }
 
   // The same in every shard.

@@ -58,19 +58,21 @@ void Clocks::start(QueueClock& queue_clock) {
   tell_difference(queue_clock.ahead_ms());
 }
 
+int64_t Clocks::steady_us() { return read_us(CLOCK_MONOTONIC); }
+
 Times Clocks::read() {
   const int64_t wall_us = read_us(CLOCK_REALTIME);
   const int64_t wall_ms = wall_us / 1000;
   const int64_t since_ms = serving_since_ms_.load(std::memory_order_acquire);
   if (since_ms == 0) return Times::agreeing(wall_ms);
-  const int64_t steady_us = read_us(CLOCK_MONOTONIC);
+  const int64_t now_us = steady_us();
   QueueClock& clock = *queue_clock_;
   // Its milliseconds begin with those of the wall clock: so what ends by the steady clock does not
   // end before the deadline that was told by the wall clock. The first one may have begun before
   // start().
-  const int64_t steady_ms = std::max<int64_t>(0, (steady_us - wall_us % 1000) / 1000 - since_ms);
-  Times now{wall_ms, clock.now_ms(steady_us), steady_ms, clock.ahead_ms()};
-  if (!clock.must_follow(steady_us, wall_ms, now.queue_ms)) [[likely]]
+  const int64_t served_ms = std::max<int64_t>(0, (now_us - wall_us % 1000) / 1000 - since_ms);
+  Times now{wall_ms, clock.now_ms(now_us), served_ms, clock.ahead_ms()};
+  if (!clock.must_follow(now_us, wall_ms, now.queue_ms)) [[likely]]
     return now;
   const auto [together, took_us] = read_together(kTries, moment_us_);
   // This thread is interrupted again and again.
@@ -84,7 +86,7 @@ Times Clocks::read() {
 
 int64_t Clocks::steady_ms_at(const Times& times) const {
   const int64_t since_ms = serving_since_ms_.load(std::memory_order_acquire);
-  return since_ms == 0 ? read_us(CLOCK_MONOTONIC) / 1000 : since_ms + times.steady_ms;
+  return since_ms == 0 ? steady_ms() : since_ms + times.steady_ms;
 }
 
 void Clocks::tell_difference(int64_t ahead_ms) {

@@ -19,6 +19,10 @@ class Clocks {
   // The steady clock at that moment, in milliseconds since some moment before the process began.
   int64_t steady_ms_at(const Times& times) const;
 
+  // The steady clock, since some moment before the process began: for durations.
+  static int64_t steady_us();
+  static int64_t steady_ms() { return steady_us() / 1000; }
+
  private:
   void tell_difference(int64_t ahead_ms);
 

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "engine/base/check.h"
+#include "engine/commands/families.h"
 
 namespace sluice {
 namespace {
@@ -54,6 +55,7 @@ std::string check_names(const Config::Pairs& pairs) {
 }  // namespace
 
 Config::Config() {
+  install_commands();  // which the rules of users name
   MutexLock lock(mutex_);
   publish(default_draft());
 }

@@ -68,12 +68,6 @@ int64_t IoThread::read_clock() {
   return times_.wall_ms;
 }
 
-int64_t IoThread::steady_us() {
-  using std::chrono::steady_clock;
-  const auto now = steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
-}
-
 // --- Life ---
 
 void IoThread::start() {
@@ -380,7 +374,7 @@ void IoThread::write_gated() {
 // that have asked for something do not wait for them.
 void IoThread::write_mailed() {
   const size_t count = mailed_.size();
-  const int64_t end_us = count < kWritesPerLook ? 0 : steady_us() + kMaxMailWritingUs;
+  const int64_t end_us = count < kWritesPerLook ? 0 : Clocks::steady_us() + kMaxMailWritingUs;
   // A session may run a script, which polls, which comes here again.
   for (size_t i = 1; i <= count && !mailed_.empty(); ++i) {
     Session* session = mailed_.front();
@@ -393,7 +387,7 @@ void IoThread::write_mailed() {
       session->in_gated = true;
       mailed_.push_back(session);
     }
-    if (i % kWritesPerLook != 0 || steady_us() < end_us) continue;
+    if (i % kWritesPerLook != 0 || Clocks::steady_us() < end_us) continue;
     writes_wait_ = i != count;
     return;
   }
@@ -462,7 +456,7 @@ void IoThread::arm_timeouts() {
   timeout_armed_ms_ = timeouts_.empty() ? kNeverMs : timeouts_.begin()->first;
   if (timeouts_.empty()) return;
   // A day at a time: far deadlines would overflow the clock.
-  const int64_t wait_ms = std::min<int64_t>(timeout_armed_ms_ - steady_ms(), 86'400'000);
+  const int64_t wait_ms = std::min<int64_t>(timeout_armed_ms_ - Clocks::steady_ms(), 86'400'000);
   timeout_timer_.expires_after(std::chrono::milliseconds(std::max<int64_t>(wait_ms, 0)));
   timeout_timer_.async_wait([this](const error_code& error) {
     if (!error) on_timeouts();
@@ -472,7 +466,7 @@ void IoThread::arm_timeouts() {
 void IoThread::on_timeouts() {
   if (depth_ != 0) return;  // after_nested() comes back to it
   read_clock();
-  const int64_t now_ms = steady_ms();
+  const int64_t now_ms = Clocks::steady_ms();
   for (size_t i = 0; i < kMaxTimeoutsPerTurn; ++i) {
     if (timeouts_.empty() || timeouts_.begin()->first > now_ms) break;
     Session* session = timeouts_.begin()->second;

@@ -162,10 +162,6 @@ class IoThread {
   // The session ends in this turn or a later one, when no command polls: so many in each.
   void close_later(Session& session);
 
-  // The steady clock, for durations.
-  static int64_t steady_us();
-  static int64_t steady_ms() { return steady_us() / 1000; }
-
  private:
   struct Level {
     explicit Level(Engine& engine) : execution(std::make_unique<Execution>(engine)) {}

@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "engine/acl.h"
+#include "net/clocks.h"
 #include "net/io_thread.h"
 
 namespace sluice {
@@ -292,7 +293,7 @@ Listener::Accepted Listener::accept_some(Door& door) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if (errno == EAGAIN || errno == EWOULDBLOCK) return Accepted::kAll;
       const int reason = errno;
-      if (const auto others = failures_in_log_.next(IoThread::steady_ms())) {
+      if (const auto others = failures_in_log_.next(Clocks::steady_ms())) {
         spdlog::warn("Error accepting a client connection: {}{}", std::strerror(reason), *others);
       }
       return Accepted::kFailed;

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdio>
 #include <fstream>
 
+#include "net/clocks.h"
 #include "net/jemalloc.h"
 
 extern "C" {
@@ -37,11 +37,6 @@ void refresh_jemalloc() {
   uint64_t epoch = 1;
   size_t length = sizeof(epoch);
   mallctl("epoch", &epoch, &length, &epoch, length);
-}
-
-int64_t steady_us() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
 }
 
 uint64_t note_used(uint64_t used) {
@@ -78,7 +73,7 @@ AllocatorFacts allocator_facts() {
 }
 
 uint64_t used_memory_bytes() {
-  const int64_t now_us = steady_us();
+  const int64_t now_us = Clocks::steady_us();
   int64_t due_us = next_refresh_us.load(std::memory_order_relaxed);
   // One caller refreshes; the others take what is there.
   if (now_us < due_us || !next_refresh_us.compare_exchange_strong(due_us, now_us + kRefreshUs)) {

@@ -12,9 +12,11 @@
 
 #include "engine/acl.h"
 #include "engine/base/hash.h"
+#include "engine/commands/complete_engine.h"
 #include "engine/script/script_engine.h"
 #include "net/admin/otlp_exporter.h"
 #include "net/admin/routes.h"
+#include "net/clocks.h"
 #include "net/logging.h"
 #include "net/memory_use.h"
 #include "net/notify.h"
@@ -66,7 +68,7 @@ std::string random_run_id() {
 
 Server::Server(Config& config)
     : config_(config),
-      engine_(std::make_unique<Engine>(*this, hash_seed(*config.settings()))),
+      engine_(std::make_unique<CompleteEngine>(*this, hash_seed(*config.settings()))),
       listener_(state_, resp_ready(), resp_refuse(), resp_adopt()),
       tls_listener_(state_, resp_ready(), resp_refuse(), resp_adopt()),
       http_listener_(state_, http_ready(), http_refuse(), http_adopt()),
@@ -74,7 +76,7 @@ Server::Server(Config& config)
       spare_files_(std::make_shared<SpareFiles>()),
       run_id_(random_run_id()),
       started_ms_(wall_ms()),
-      started_steady_ms_(IoThread::steady_ms()) {
+      started_steady_ms_(Clocks::steady_ms()) {
   state_.engine = engine_.get();
   state_.listener = &listener_;
   state_.started_ms = started_ms_;
@@ -326,7 +328,7 @@ bool Server::recover() {
 bool Server::on_loading_progress(const RecoveryProgress& progress) {
   loading_bytes_.store(progress.bytes_done, std::memory_order_relaxed);
   loading_total_bytes_.store(progress.bytes_total, std::memory_order_relaxed);
-  const int64_t now_ms = IoThread::steady_ms();
+  const int64_t now_ms = Clocks::steady_ms();
   if (now_ms - progress_logged_ms_ >= kProgressLogMs) {
     progress_logged_ms_ = now_ms;
     const uint64_t percent =
@@ -456,8 +458,8 @@ void Server::end_sessions() {
   wait_for_threads(journal_failed_.load() ? kEndOfSessionsAfterFailure : kEndOfSessions,
                    &IoThread::idle);
   // A script that has only read ends here; one that has written cannot be cut off halfway.
-  engine_->scripts().kill(false);
-  engine_->scripts().kill(true);
+  script_engine(*engine_).kill(false);
+  script_engine(*engine_).kill(true);
   for (const auto& thread : io_threads_) thread->stop();
   if (!wait_for_threads(kEndOfThreads, &IoThread::ended) && exit_when_stuck_) exit_stuck();
   for (const auto& thread : io_threads_) thread->join();

@@ -7,6 +7,7 @@
 
 #include "engine/acl.h"
 #include "engine/script/script_engine.h"
+#include "net/clocks.h"
 #include "net/memory_use.h"
 #include "net/replace_file.h"
 #include "net/server.h"
@@ -85,7 +86,7 @@ void Server::reset_stats() {
 // --- Connections ---
 
 std::vector<ClientFacts> Server::clients(const Client& asking) {
-  const int64_t now_ms = IoThread::steady_ms();
+  const int64_t now_ms = Clocks::steady_ms();
   std::vector<ClientFacts> all;
   for (const auto& thread : io_threads_) {
     for (const std::shared_ptr<SessionPort>& port : thread->ports()) {
@@ -107,7 +108,7 @@ ClientFacts Server::client(const Client& asking) {
   facts.address = asking.address;
   // A connection that is closing has no port any more, and one of the HTTP side has no session.
   if (const auto* port = dynamic_cast<const SessionPort*>(asking.port.get())) {
-    facts = port->facts(IoThread::steady_ms());
+    facts = port->facts(Clocks::steady_ms());
   }
   SessionPort::describe(asking, facts);
   return facts;
@@ -115,7 +116,7 @@ ClientFacts Server::client(const Client& asking) {
 
 size_t Server::kill_clients(Client& asking,
                             const std::function<bool(const ClientFacts&)>& matches) {
-  const int64_t now_ms = IoThread::steady_ms();
+  const int64_t now_ms = Clocks::steady_ms();
   size_t killed = 0;
   for (const auto& thread : io_threads_) {
     for (const std::shared_ptr<SessionPort>& port : thread->ports()) {
@@ -162,7 +163,7 @@ void Server::scripts_flushed() {
   for (const auto& thread : io_threads_) {
     IoThread* const own = thread.get();
     own->post([own] {
-      own->run_outermost([own] { own->engine().scripts().follow_flush(own->execution()); });
+      own->run_outermost([own] { script_engine(own->engine()).follow_flush(own->execution()); });
     });
   }
 }
@@ -215,7 +216,7 @@ int64_t Server::unix_time_us() {
   return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
 }
 
-int64_t Server::steady_time_us() { return IoThread::steady_us(); }
+int64_t Server::steady_time_us() { return Clocks::steady_us(); }
 
 void Server::sleep_ms(int64_t duration_ms) {
   std::this_thread::sleep_for(std::chrono::milliseconds(duration_ms));

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "net/clocks.h"
 #include "net/file_limit.h"
 #include "net/server.h"
 #include "net/session.h"
@@ -98,7 +99,7 @@ Listener::Refusal Server::refuse(bool loopback) {
 
 // On the control thread, once a second. New connections wait meanwhile.
 void Server::relieve_files() {
-  const int64_t now_ms = IoThread::steady_ms();
+  const int64_t now_ms = Clocks::steady_ms();
   const bool taken = spare_files_->missing() != 0;
   if (taken) spare_files_->refill();
   const size_t missing = spare_files_->missing();

@@ -12,6 +12,7 @@
 #include "engine/pubsub.h"
 #include "engine/script/script_engine.h"
 #include "engine/tracking.h"
+#include "net/clocks.h"
 #include "net/memory_use.h"
 #include "net/server.h"
 #include "net/version.h"
@@ -89,7 +90,7 @@ void Server::info(Bytes section, InfoWriter& out) {
 void Server::info_server(InfoWriter& out) {
   const std::shared_ptr<const Settings> settings = config_.settings();
   const int64_t now_us = unix_time_us();
-  const int64_t uptime_s = (IoThread::steady_ms() - started_steady_ms_) / 1000;
+  const int64_t uptime_s = (Clocks::steady_ms() - started_steady_ms_) / 1000;
   struct utsname machine {};
   ::uname(&machine);
   out.field("redis_version", kRedisVersion);
@@ -154,9 +155,10 @@ void Server::info_memory(InfoWriter& out) {
   const uint64_t start = std::min(startup_bytes_.load(), used);
   const uint64_t storage =
       store_ready_.load(std::memory_order_acquire) ? store_->memory_bytes() : 0;
-  const uint64_t overhead = std::min(start + storage + engine_->scripts().machine_bytes(false) +
-                                         engine_->scripts().machine_bytes(true),
-                                     used);
+  const uint64_t overhead =
+      std::min(start + storage + script_engine(*engine_).machine_bytes(false) +
+                   script_engine(*engine_).machine_bytes(true),
+               used);
   uint64_t normal_clients = 0;
   for (const auto& thread : io_threads_) {
     for (const auto& port : thread->ports()) normal_clients += port->memory_bytes();
@@ -198,7 +200,7 @@ void Server::info_memory(InfoWriter& out) {
 }
 
 void Server::info_script_memory(InfoWriter& out) {
-  const ScriptEngine& scripts = engine_->scripts();
+  const ScriptEngine& scripts = script_engine(*engine_);
   const uint64_t machines = scripts.machine_bytes(false);
   const uint64_t function_machines = scripts.machine_bytes(true);
   const uint64_t texts = scripts.script_bytes();
@@ -324,7 +326,7 @@ Server::Totals Server::totals() {
   });
   totals.input_bytes = sum_counters(&IoThread::Counters::input_bytes);
   totals.output_bytes = sum_counters(&IoThread::Counters::output_bytes);
-  totals.at_ms = IoThread::steady_ms();
+  totals.at_ms = Clocks::steady_ms();
   return totals;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "net/clocks.h"
 #include "net/server.h"
 
 namespace sluice {
@@ -93,7 +94,7 @@ void Server::info_loading(InfoWriter& out) {
   const int64_t started_s = loading_started_s_.load();
   const uint64_t total = loading_total_bytes_.load();
   const uint64_t done = std::min(loading_bytes_.load(), total);
-  const int64_t elapsed_s = (IoThread::steady_ms() - started_steady_ms_) / 1000;
+  const int64_t elapsed_s = (Clocks::steady_ms() - started_steady_ms_) / 1000;
   char percent[32];
   std::snprintf(percent, sizeof(percent), "%.2f",
                 total == 0 ? 0.0 : 100.0 * static_cast<double>(done) / static_cast<double>(total));

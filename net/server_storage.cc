@@ -6,6 +6,7 @@
 #include <random>
 #include <utility>
 
+#include "net/clocks.h"
 #include "net/logging.h"
 #include "net/memory_ahead.h"
 #include "net/memory_use.h"
@@ -113,7 +114,7 @@ bool Server::load_data() {
         "BGSAVE");
     if (keeps_nothing_ || !holds_data(settings->dir)) return true;
   }
-  const int64_t begin_ms = IoThread::steady_ms();
+  const int64_t begin_ms = Clocks::steady_ms();
   progress_logged_ms_ = begin_ms;
   open_event_file(*settings);
   const std::unique_ptr<Replay> replay = engine_->begin_replay();
@@ -130,7 +131,7 @@ bool Server::load_data() {
   state_.journal.store(&store_->journal());
   store_->start_checkpoints([this] { return engine_->begin_walk(); }, wall_ms);
   store_ready_.store(true, std::memory_order_release);
-  log_recovery(static_cast<double>(IoThread::steady_ms() - begin_ms) / 1000);
+  log_recovery(static_cast<double>(Clocks::steady_ms() - begin_ms) / 1000);
   return true;
 }
 

@@ -13,6 +13,7 @@
 #include "engine/acl.h"
 #include "engine/commands/command.h"
 #include "engine/tracking.h"
+#include "net/clocks.h"
 #include "net/io_thread.h"
 #include "net/strangers.h"
 #include "net/tls_service.h"
@@ -301,7 +302,7 @@ bool Session::handle_end(RequestBatch& batch, RespReply& reply) {
     closing_ = true;
   } else if (batch.end == RespParser::Outcome::kHttp) {
     close_put_off_ = true;
-    const auto others = thread_.engine().log_paces().attacks.next(IoThread::steady_ms());
+    const auto others = thread_.engine().attacks_in_log.next(Clocks::steady_ms());
     if (!others) return false;
     spdlog::warn(
         "Possible SECURITY ATTACK detected. It looks like somebody is sending POST or Host: "
@@ -415,7 +416,7 @@ void Session::wait_for_pause() {
   counted_blocked_ = true;
   thread_.state().blocked_clients.fetch_add(1, std::memory_order_relaxed);
   const int64_t left_ms = thread_.engine().pause.end_ms() - thread_.serving_ms();
-  const int64_t now_ms = IoThread::steady_ms();
+  const int64_t now_ms = Clocks::steady_ms();
   block_deadline_ms_ = left_ms < kNeverMs - now_ms - 1 ? now_ms + left_ms : kNeverMs - 1;
   thread_.add_timeout(block_deadline_ms_, *this);
 }
@@ -434,7 +435,7 @@ void Session::begin_blocking() {
   thread_.state().blocked_clients.fetch_add(1, std::memory_order_relaxed);
   block_deadline_ms_ = 0;
   if (client_.waiter->timeout_ms == 0) return;
-  const int64_t now_ms = IoThread::steady_ms();
+  const int64_t now_ms = Clocks::steady_ms();
   block_deadline_ms_ = client_.waiter->timeout_ms < kNeverMs - now_ms - 1
                            ? now_ms + client_.waiter->timeout_ms
                            : kNeverMs - 1;
@@ -448,7 +449,7 @@ void Session::end_blocking() {
   thread_.state().blocked_clients.fetch_sub(1, std::memory_order_relaxed);
   if (block_deadline_ms_ != 0) thread_.remove_timeout(block_deadline_ms_, *this);
   block_deadline_ms_ = 0;
-  active_ms_ = IoThread::steady_ms();
+  active_ms_ = Clocks::steady_ms();
 }
 
 // Whether the reply that ends a blocking is sent. Is it the one to skip, those behind it are not.

@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "engine/base/kill_point.h"
+#include "net/clocks.h"
 #include "net/io_thread.h"
 #include "net/session.h"
 #include "net/tls_stream.h"
@@ -120,15 +121,15 @@ void Session::check_output_limits() {
   bool over = hard != 0 && pending > hard;
   if (!authenticated_ && sendable_ - sent_ > kUnauthenticatedOutputBytes) over = true;
   if (soft != 0 && pending > soft) {
-    if (soft_limit_since_ms_ == 0) soft_limit_since_ms_ = IoThread::steady_ms();
+    if (soft_limit_since_ms_ == 0) soft_limit_since_ms_ = Clocks::steady_ms();
     const int64_t soft_s = limit.soft_s.load(std::memory_order_relaxed);
-    over = over || IoThread::steady_ms() - soft_limit_since_ms_ > soft_s * 1000;
+    over = over || Clocks::steady_ms() - soft_limit_since_ms_ > soft_s * 1000;
     thread_.need_housekeeping();
   } else {
     soft_limit_since_ms_ = 0;
   }
   if (over) {
-    if (const auto others = state.output_limits_in_log.next(IoThread::steady_ms())) {
+    if (const auto others = state.output_limits_in_log.next(Clocks::steady_ms())) {
       spdlog::warn("Client {} closed for overcoming of output buffer limits ({} bytes){}",
                    client_.address, pending, *others);
     }

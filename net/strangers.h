@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/shard.h"
+#include "net/clocks.h"
 #include "net/io_thread.h"
 
 namespace sluice {
@@ -30,7 +31,7 @@ class Strangers {
 
   void add(Connection& connection) {
     if (connection.stranger_since_ms != 0) return;
-    connection.stranger_since_ms = IoThread::steady_ms();
+    connection.stranger_since_ms = Clocks::steady_ms();
     waiting_.emplace(connection.stranger_since_ms, &connection);
     publish();
   }
@@ -45,7 +46,7 @@ class Strangers {
   // says so.
   template <class Crowded>
   void close_silent(int64_t patience_ms, Crowded crowded) {
-    const int64_t before_ms = IoThread::steady_ms() - patience_ms;
+    const int64_t before_ms = Clocks::steady_ms() - patience_ms;
     for (auto at = waiting_.begin(); at != waiting_.end() && at->first < before_ms && crowded();) {
       Connection& connection = *at->second;
       ++at;

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "engine/base/check.h"
-#include "net/io_thread.h"
+#include "net/clocks.h"
 
 namespace sluice {
 
@@ -46,7 +46,7 @@ std::unique_ptr<TlsStream> TlsService::open(TlsPort port, int fd) {
 
 void TlsService::note_failed(const std::string& address, const std::string& reason) {
   failed_.fetch_add(1, std::memory_order_relaxed);
-  const auto others = failures_in_log_.next(IoThread::steady_ms());
+  const auto others = failures_in_log_.next(Clocks::steady_ms());
   if (!others) return;
   spdlog::warn("TLS handshake with {} failed: {}{}", address, reason, *others);
 }

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "engine/keyspace/describe_effect.h"
 #include "engine/keyspace/effects.h"
 #include "storage/format.h"
 #include "storage/log.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/acl.h"
-#include "engine/engine.h"
+#include "engine/commands/complete_engine.h"
 #include "engine/execution.h"
 #include "tests/support/quiet_server.h"
 
@@ -94,7 +94,7 @@ class Bench {
 
  private:
   sluice::test::QuietServer server_;
-  sluice::Engine engine_;
+  sluice::CompleteEngine engine_;
   sluice::Execution execution_;
   sluice::Client client_;
   sluice::ByteBuffer out_;

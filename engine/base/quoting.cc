@@ -85,4 +85,21 @@ bool split_quoted_args(std::span<char> line, std::vector<Bytes>& args) {
   }
 }
 
+std::string printable_bytes(Bytes bytes) {
+  constexpr size_t kShown = 48;
+  std::string out = "\"";
+  for (const char c : bytes.substr(0, kShown)) {
+    if (c >= 32 && c < 127 && c != '"' && c != '\\') {
+      out.push_back(c);
+    } else {
+      char hex[8];
+      std::snprintf(hex, sizeof(hex), "\\x%02x", static_cast<unsigned char>(c));
+      out += hex;
+    }
+  }
+  out += '"';
+  if (bytes.size() > kShown) out += "..(" + std::to_string(bytes.size()) + " bytes)";
+  return out;
+}
+
 }  // namespace sluice

@@ -1,10 +1,11 @@
-// Words of a line, quoted as Redis and redis-cli quote them: inline commands, the configuration
-// file, the first line of a script.
+// Quoted bytes: words of a line, quoted as Redis and redis-cli quote them (inline commands, the
+// configuration file, the first line of a script), and bytes as people read them in messages.
 //
 // Pure functions.
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/base/bytes.h"
@@ -16,5 +17,8 @@ namespace sluice {
 // followed by a blank or the end. Decodes in place, so the views point into `line`.
 // Returns false when the quotes are unbalanced; `args` is then as it was.
 bool split_quoted_args(std::span<char> line, std::vector<Bytes>& args);
+
+// Bytes in double quotes. What is not printable is escaped; long bytes are cut, with their length.
+std::string printable_bytes(Bytes bytes);
 
 }  // namespace sluice

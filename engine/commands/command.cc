@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "engine/base/numbers.h"
-#include "engine/commands/families.h"
 
 namespace sluice {
 
@@ -173,13 +172,13 @@ uint8_t element_argument_of(const Command& row) {
 
 }  // namespace
 
-const CommandTable& CommandTable::instance() {
-  static const CommandTable table;
-  return table;
+void CommandTable::install(Families families) {
+  static const CommandTable table(families);
+  table_ = &table;
 }
 
-CommandTable::CommandTable() : slots_(1024) {
-  for (const std::span<const Command> family : command_families()) add(family);
+CommandTable::CommandTable(Families families) : slots_(1024) {
+  for (const std::span<const Command> family : families) add(family);
   std::sort(top_level_.begin(), top_level_.end(),
             [](const Command* a, const Command* b) { return Bytes(a->name) < Bytes(b->name); });
 }

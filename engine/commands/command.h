@@ -1,6 +1,6 @@
 // Command: one declarative row for each command, from which dispatch, the checks before it,
-// COMMAND's replies and PROTOCOL.md's table come. Each family's file (engine/commands/<family>.cc)
-// holds its rows.
+// COMMAND's replies and PROTOCOL.md's table come. Each family of commands (engine/commands/) has a
+// file with its rows; families.h lists them and builds the table.
 //
 // Rows are constant data, shared by all threads. Arity, flags, categories and key specifications
 // are those of Redis 7.0, so that `COMMAND INFO` answers the same bytes.
@@ -40,6 +40,14 @@ enum : uint32_t {
   kNoMandatoryKeys = 1U << 18,
   kAsking = 1U << 19,
   // Ours, not replied:
+  // Runs at once inside MULTI, instead of being queued.
+  kNotQueued = 1U << 20,
+  // Ends a transaction: never refused for want of memory, as queueing more is.
+  kEndsTransaction = 1U << 21,
+  // Runs the queued commands.
+  kRunsQueued = 1U << 22,
+  // Ends the watching of keys, and so needs the shards of all watched ones.
+  kEndsWatching = 1U << 23,
   // Runs with every shard locked (KEYS, SCAN, FLUSHALL, EVAL); its handler may touch any key.
   kEveryShard = 1U << 24,
   // Container of subcommands: args[1] chooses a row of `subcommands`.
@@ -185,7 +193,12 @@ size_t only_key_argument(const Command& command, std::span<const Bytes> args);
 // All rows, and look-up by name without regard to case. Built once, then constant.
 class CommandTable {
  public:
-  static const CommandTable& instance();
+  using Families = std::span<const std::span<const Command>>;
+
+  // REQUIRES: install() has returned.
+  static const CommandTable& instance() { return *table_; }
+  // Builds the table from the rows of all families. The first call counts, later ones do nothing.
+  static void install(Families families);
 
   const Command* find(Bytes name) const;
   // The row of a container's subcommand; null: there is none of this name.
@@ -200,7 +213,7 @@ class CommandTable {
   static std::string full_name(const Command& command);
 
  private:
-  CommandTable();
+  explicit CommandTable(Families families);
   void add(std::span<const Command> rows);
   void number(const Command& row);
 
@@ -215,6 +228,7 @@ class CommandTable {
   std::deque<std::vector<Command>> subcommands_;
   std::vector<const Command*> top_level_;
   std::vector<const Command*> by_id_;
+  static inline const CommandTable* table_ = nullptr;
 };
 
 }  // namespace sluice

@@ -5,12 +5,12 @@
 #include "engine/base/numbers.h"
 #include "engine/commands/call.h"
 #include "engine/commands/denial.h"
-#include "engine/commands/transactions.h"
 #include "engine/engine.h"
 #include "engine/execution.h"
 #include "engine/pubsub.h"
 #include "engine/slow_log.h"
 #include "engine/tracking.h"
+#include "engine/transaction.h"
 
 namespace sluice {
 
@@ -125,11 +125,7 @@ void quit_command(Call& call) {
 
 void reset_command(Call& call) {
   Client& client = call.client;
-  client.in_multi = false;
-  client.multi_failed = false;
-  client.queued.clear();
-  client.queued_bytes = 0;
-  unwatch(call.execution, client);
+  end_transaction(call.execution, client);
   call.engine.pubsub().forget(client);
   call.engine.tracking().disable(client);
   call.engine.observe_tracking();

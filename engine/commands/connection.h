@@ -2,12 +2,10 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
 
 namespace sluice {
 
 struct Call;
-struct ClientFacts;
 
 // connection.cc
 void auth_command(Call& call);
@@ -38,9 +36,6 @@ void client_caching_command(Call& call);
 void client_getredir_command(Call& call);
 void client_trackinginfo_command(Call& call);
 void client_help_command(Call& call);
-
-// One line of CLIENT LIST, without its end.
-std::string describe_client(const ClientFacts& facts);
 
 // True if this can be a connection's name: printable, no spaces. Replies the error otherwise.
 bool check_client_name(Call& call, size_t argument);

@@ -241,7 +241,8 @@ const Command kRows[] = {
      .tips = "request_policy:all_shards response_policy:all_succeeded"},
     {.name = "quit",
      .arity = -1,
-     .flags = kNoScript | kLoading | kStale | kFast | kNoAuth | kAllowBusy,
+     .flags = kNoScript | kLoading | kStale | kFast | kNoAuth | kAllowBusy | kNotQueued |
+              kEndsTransaction,
      .acl = kAclFast | kAclConnection,
      .handler = quit_command,
      .group = "connection",
@@ -251,7 +252,8 @@ const Command kRows[] = {
      .syntax = ""},
     {.name = "reset",
      .arity = 1,
-     .flags = kNoScript | kLoading | kStale | kFast | kNoAuth | kAllowBusy | kEveryShard,
+     .flags = kNoScript | kLoading | kStale | kFast | kNoAuth | kAllowBusy | kEveryShard |
+              kNotQueued | kEndsTransaction,
      .acl = kAclFast | kAclConnection,
      .handler = reset_command,
      .group = "connection",

@@ -5,6 +5,7 @@
 #include "engine/engine.h"
 #include "engine/queue/queue.h"
 #include "engine/queue/queue_error.h"
+#include "engine/queue/queue_work.h"
 
 namespace sluice {
 
@@ -46,6 +47,14 @@ bool parse_swapped(const Call& call, size_t argument, Bytes place, int& database
   return true;
 }
 
+// The configuration and the live jobs of a queue, in place of what `to` holds.
+void copy_queue(const Call& call, const Entry& from, Database target, const KeyRef& to) {
+  if (Entry* old = target.find(to)) target.remove(to, old);
+  Entry* made = target.create(to, Type::kQueue);
+  QueueWork(target, to, made->object<Queue>(), call.unit).take_copy(from.object<Queue>());
+  if (from.expire_ms() != 0) target.set_expire(to, made, from.expire_ms());
+}
+
 bool is_database(int number) { return number >= 0 && number < kDatabases; }
 
 }  // namespace
@@ -63,10 +72,13 @@ void copy_command(Call& call) {
   if (entry == nullptr) return call.reply.integer(0);
   Database target = call.database(to, options.database);
   if (target.find(to) != nullptr && !options.replace) return call.reply.integer(0);
-  if (entry->type() == Type::kQueue && entry->object<Queue>().live_jobs() > kMaxCopiedJobs) {
+  if (entry->type() != Type::kQueue) {
+    source.copy(entry, target, to);
+  } else if (entry->object<Queue>().live_jobs() <= kMaxCopiedJobs) {
+    copy_queue(call, *entry, target, to);
+  } else {
     return call.reply.error(QueueError("TOOBIG").with("limit", kMaxCopiedJobs).text());
   }
-  source.copy(entry, target, to);
   target.notify(KeyEvent::kCopyTo, to.key);
   call.reply.integer(1);
 }

@@ -2,7 +2,7 @@
 
 #include "engine/acl.h"
 #include "engine/commands/call.h"
-#include "engine/commands/connection.h"
+#include "engine/describe_client.h"
 #include "engine/reply.h"
 
 namespace sluice {

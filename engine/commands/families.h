@@ -1,7 +1,6 @@
 // The families of commands; each defines its rows in the file of its name.
 #pragma once
 
-#include <array>
 #include <span>
 
 #include "engine/commands/command.h"
@@ -29,12 +28,7 @@ extern const std::span<const Command> kServerCommands;
 extern const std::span<const Command> kLatencyCommands;
 extern const std::span<const Command> kStandaloneCommands;
 
-inline std::array<std::span<const Command>, 20> command_families() {
-  return {kConnectionCommands,  kKeyCommands,         kStringCommands,    kBitCommands,
-          kHyperLogLogCommands, kListCommands,        kHashCommands,      kSetCommands,
-          kSortedSetCommands,   kGeoCommands,         kStreamCommands,    kQueueCommands,
-          kPubsubCommands,      kTransactionCommands, kScriptingCommands, kFunctionCommands,
-          kAclCommands,         kServerCommands,      kLatencyCommands,   kStandaloneCommands};
-}
+// Makes CommandTable::instance() the table of all these. Any thread; CompleteEngine does it.
+void install_commands();
 
 }  // namespace sluice

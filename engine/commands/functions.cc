@@ -11,8 +11,8 @@ namespace sluice {
 
 namespace {
 
-void fcall_command(Call& call) { call.engine.scripts().run_function(call, false); }
-void fcall_ro_command(Call& call) { call.engine.scripts().run_function(call, true); }
+void fcall_command(Call& call) { script_engine(call.engine).run_function(call, false); }
+void fcall_ro_command(Call& call) { script_engine(call.engine).run_function(call, true); }
 
 void function_load_command(Call& call) {
   bool replace = false;
@@ -24,13 +24,13 @@ void function_load_command(Call& call) {
   }
   std::string name;
   const std::string error =
-      call.engine.scripts().load_library(call, call.args.back(), replace, name);
+      script_engine(call.engine).load_library(call, call.args.back(), replace, name);
   if (!error.empty()) return call.reply.error(error);
   call.reply.bulk(name);
 }
 
 void function_delete_command(Call& call) {
-  const bool deleted = call.engine.scripts().delete_library(call, call.args[2]);
+  const bool deleted = script_engine(call.engine).delete_library(call, call.args[2]);
   deleted ? call.reply.ok() : call.reply.error("ERR Library not found");
 }
 
@@ -46,21 +46,21 @@ void function_flush_command(Call& call) {
   if (call.args.size() == 3 && !call.option(2, "sync") && !call.option(2, "async")) {
     return call.reply.error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option");
   }
-  call.engine.scripts().flush_libraries(call);
+  script_engine(call.engine).flush_libraries(call);
   call.reply.ok();
 }
 
 void function_kill_command(Call& call) {
-  const Bytes error = call.engine.scripts().kill(true);
+  const Bytes error = script_engine(call.engine).kill(true);
   error.empty() ? call.reply.ok() : call.reply.error(error);
 }
 
-void function_stats_command(Call& call) { call.engine.scripts().reply_function_stats(call); }
+void function_stats_command(Call& call) { script_engine(call.engine).reply_function_stats(call); }
 
 // --- FUNCTION DUMP, FUNCTION RESTORE ---
 
 void function_dump_command(Call& call) {
-  const std::shared_ptr<const FunctionSet> set = call.engine.scripts().functions();
+  const std::shared_ptr<const FunctionSet> set = script_engine(call.engine).functions();
   std::vector<Bytes> codes;
   for (const auto& [name, library] : set->libraries) codes.push_back(library->code);
   call.reply.bulk(rdb::write_functions(codes));
@@ -91,7 +91,7 @@ void function_restore_command(Call& call) {
     case rdb::FunctionsFault::kNone:
       break;
   }
-  const std::string error = call.engine.scripts().restore_libraries(call, codes, policy);
+  const std::string error = script_engine(call.engine).restore_libraries(call, codes, policy);
   error.empty() ? call.reply.ok() : call.reply.error(error);
 }
 
@@ -145,7 +145,7 @@ void function_list_command(Call& call) {
   }
   const size_t mark = call.reply.open_array();
   size_t count = 0;
-  const std::shared_ptr<const FunctionSet> set = call.engine.scripts().functions();
+  const std::shared_ptr<const FunctionSet> set = script_engine(call.engine).functions();
   for (const auto& [name, library] : set->libraries) {
     if (pattern != nullptr && !glob_match(*pattern, name, true)) continue;
     reply_library(call.reply, *library, with_code);

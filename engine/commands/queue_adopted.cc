@@ -143,7 +143,7 @@ AdoptedView adopted_view(const Call& call, const Queue& queue) {
 }
 
 AdoptedWork adopted_work(const Call& call) {
-  return {call.engine, call.execution.locked(), call.unit};
+  return {call.engine.adopted(), call.execution.locked(), call.unit};
 }
 
 bool check_payload(Call& call, const Queue& queue, Bytes id, KeyRight right) {

@@ -10,14 +10,14 @@ namespace sluice {
 
 namespace {
 
-void eval_command(Call& call) { call.engine.scripts().run(call, false, false); }
-void evalsha_command(Call& call) { call.engine.scripts().run(call, true, false); }
-void eval_ro_command(Call& call) { call.engine.scripts().run(call, false, true); }
-void evalsha_ro_command(Call& call) { call.engine.scripts().run(call, true, true); }
+void eval_command(Call& call) { script_engine(call.engine).run(call, false, false); }
+void evalsha_command(Call& call) { script_engine(call.engine).run(call, true, false); }
+void eval_ro_command(Call& call) { script_engine(call.engine).run(call, false, true); }
+void evalsha_ro_command(Call& call) { script_engine(call.engine).run(call, true, true); }
 
 void script_load_command(Call& call) {
   std::string error;
-  const std::string sha = call.engine.scripts().load(call.execution, call.args[2], error);
+  const std::string sha = script_engine(call.engine).load(call.execution, call.args[2], error);
   if (sha.empty()) return call.reply.error(error);
   call.reply.bulk(sha);
 }
@@ -25,7 +25,7 @@ void script_load_command(Call& call) {
 void script_exists_command(Call& call) {
   call.reply.array(call.args.size() - 2);
   for (const Bytes sha : call.args.subspan(2)) {
-    call.reply.integer(call.engine.scripts().exists(sha) ? 1 : 0);
+    call.reply.integer(script_engine(call.engine).exists(sha) ? 1 : 0);
   }
 }
 
@@ -35,12 +35,12 @@ void script_flush_command(Call& call) {
       call.args.size() == 2 ||
       (call.args.size() == 3 && (call.option(2, "sync") || call.option(2, "async")));
   if (!mode_fits) return call.reply.error("ERR SCRIPT FLUSH only support SYNC|ASYNC option");
-  call.engine.scripts().flush(call.execution);
+  script_engine(call.engine).flush(call.execution);
   call.reply.ok();
 }
 
 void script_kill_command(Call& call) {
-  const Bytes error = call.engine.scripts().kill(false);
+  const Bytes error = script_engine(call.engine).kill(false);
   error.empty() ? call.reply.ok() : call.reply.error(error);
 }
 

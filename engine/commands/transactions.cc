@@ -1,12 +1,8 @@
 // MULTI, EXEC, DISCARD, WATCH, UNWATCH.
 //
 // Dispatch queues the commands between MULTI and EXEC, and locks for each command here the shards
-// that transaction_shards() names; so nothing here takes a lock, except unwatch_all() for
-// connections that run no command.
-#include "engine/commands/transactions.h"
-
+// that transaction_shards() names (engine/transaction.h).
 #include <algorithm>
-#include <utility>
 
 #include "engine/acl.h"
 #include "engine/commands/call.h"
@@ -14,28 +10,11 @@
 #include "engine/commands/families.h"
 #include "engine/engine.h"
 #include "engine/execution.h"
+#include "engine/transaction.h"
 
 namespace sluice {
 
 namespace {
-
-// A connection keeps the room of this many queued commands for its next MULTI.
-constexpr size_t kKeptQueueRoom = 64;
-
-ShardMask watched_shards(const Client& client) {
-  ShardMask mask = 0;
-  for (const WatchedKey& watched : client.watched) mask |= 1U << KeyRef(watched.key).shard;
-  return mask;
-}
-
-void end_transaction(Execution& execution, Client& client) {
-  client.in_multi = false;
-  client.multi_failed = false;
-  client.queued.clear();
-  client.queued_bytes = 0;
-  if (client.queued.capacity() > kKeptQueueRoom) client.queued.shrink_to_fit();
-  unwatch(execution, client);
-}
 
 // A watched key whose time has come is a changed key.
 bool watch_is_broken(Call& call) {
@@ -156,7 +135,7 @@ constexpr uint32_t kControlFlags = kNoScript | kLoading | kStale | kFast | kAllo
 const Command kRows[] = {
     {.name = "multi",
      .arity = 1,
-     .flags = kControlFlags,
+     .flags = kControlFlags | kNotQueued,
      .acl = kAclFast | kAclTransaction,
      .handler = multi_command,
      .group = "transactions",
@@ -166,7 +145,8 @@ const Command kRows[] = {
      .syntax = ""},
     {.name = "exec",
      .arity = 1,
-     .flags = kNoScript | kLoading | kStale | kSkipSlowlog,
+     .flags = kNoScript | kLoading | kStale | kSkipSlowlog | kNotQueued | kRunsQueued |
+              kEndsTransaction | kEndsWatching,
      .acl = kAclSlow | kAclTransaction,
      .handler = exec_command,
      .group = "transactions",
@@ -176,7 +156,7 @@ const Command kRows[] = {
      .syntax = ""},
     {.name = "discard",
      .arity = 1,
-     .flags = kControlFlags,
+     .flags = kControlFlags | kNotQueued | kEndsTransaction | kEndsWatching,
      .acl = kAclFast | kAclTransaction,
      .handler = discard_command,
      .group = "transactions",
@@ -186,7 +166,7 @@ const Command kRows[] = {
      .syntax = ""},
     {.name = "watch",
      .arity = -2,
-     .flags = kControlFlags,
+     .flags = kControlFlags | kNotQueued,
      .acl = kAclFast | kAclTransaction,
      .keys = {keys_at(1, kKeyRo, -1)},
      .handler = watch_command,
@@ -197,7 +177,7 @@ const Command kRows[] = {
      .syntax = "key [key ...]"},
     {.name = "unwatch",
      .arity = 1,
-     .flags = kControlFlags,
+     .flags = kControlFlags | kEndsWatching,
      .acl = kAclFast | kAclTransaction,
      .handler = unwatch_command,
      .group = "transactions",
@@ -210,98 +190,5 @@ const Command kRows[] = {
 }  // namespace
 
 const std::span<const Command> kTransactionCommands = kRows;
-
-bool is_transaction_control(const Command& command) {
-  const Bytes name = command.name;
-  // UNWATCH is not among them: inside MULTI it is queued.
-  return command.container == nullptr &&
-         (command.handler == exec_command || command.handler == discard_command ||
-          command.handler == multi_command || command.handler == watch_command || name == "quit" ||
-          name == "reset");
-}
-
-bool runs_queued_commands(const Command& command) { return command.handler == exec_command; }
-
-bool ends_transaction(const Command& command) {
-  return is_transaction_control(command) && command.handler != multi_command &&
-         command.handler != watch_command;
-}
-
-ShardMask transaction_shards(Execution& execution, const Client& client, const Command& command) {
-  if (command.handler == multi_command || command.handler == watch_command) return 0;
-  ShardMask mask = watched_shards(client);
-  if (command.handler != exec_command) return mask;
-  std::vector<Bytes> args;
-  for (const QueuedCommand& queued : client.queued) {
-    if (mask == kAllShards) break;
-    args.assign(queued.arguments.begin(), queued.arguments.end());
-    KeyRef first_key;
-    mask |= execution.shards_of(*queued.command, args, first_key);
-  }
-  return mask;
-}
-
-std::string abort_transaction(Execution& execution, Client& client, Bytes error) {
-  execution.lock_unless_busy(watched_shards(client));
-  end_transaction(execution, client);
-  constexpr Bytes kCode = "ERR ";
-  if (error.substr(0, kCode.size()) == kCode) error.remove_prefix(kCode.size());
-  return "EXECABORT Transaction discarded because of: " + std::string(error);
-}
-
-void forget_watcher(Shard& shard, const WatchedKey& watched,
-                    const WatchSet* set) NO_THREAD_SAFETY_ANALYSIS {
-  auto& by_key = shard.watchers[static_cast<size_t>(watched.database)];
-  const auto found = by_key.find(watched.key);
-  CHECK(found != by_key.end());
-  std::vector<WatchSet*>& sets = found->second;
-  const auto own = std::find(sets.begin(), sets.end(), set);
-  CHECK(own != sets.end());
-  sets.erase(own);
-  if (sets.empty()) by_key.erase(found);
-  --shard.watched_keys;
-}
-
-namespace {
-
-// The client watches nothing any more; `left` is what its set could not be taken from.
-void end_watching(Engine& engine, Client& client, std::vector<WatchedKey> left) {
-  client.watched.clear();
-  if (left.empty()) {
-    client.watch_set->broken.store(false, std::memory_order_relaxed);
-    return;
-  }
-  engine.departures().leave(std::exchange(client.watch_set, std::make_unique<WatchSet>()),
-                            std::move(left));
-}
-
-}  // namespace
-
-void unwatch(Execution& execution, Client& client) {
-  std::vector<WatchedKey> left;
-  for (const WatchedKey& watched : client.watched) {
-    const unsigned shard = KeyRef(watched.key).shard;
-    if ((execution.locked() & (1U << shard)) != 0) {
-      forget_watcher(execution.engine().shard(shard), watched, client.watch_set.get());
-    } else {
-      left.push_back(watched);
-    }
-  }
-  end_watching(execution.engine(), client, std::move(left));
-}
-
-void unwatch_all(Engine& engine, Client& client) {
-  std::vector<WatchedKey> left;
-  for (const WatchedKey& watched : client.watched) {
-    Shard& shard = engine.shard(KeyRef(watched.key).shard);
-    if (!engine.lock_patiently(shard)) {
-      left.push_back(watched);
-      continue;
-    }
-    forget_watcher(shard, watched, client.watch_set.get());
-    shard.mutex.unlock();
-  }
-  end_watching(engine, client, std::move(left));
-}
 
 }  // namespace sluice

@@ -5,7 +5,6 @@
 #include "engine/queue/adopted_watch.h"
 #include "engine/queue/queue_records.h"
 #include "engine/queue/queue_timers.h"
-#include "engine/queue/queue_work.h"
 
 // The shard is locked by the unit that owns this handle; the analysis cannot see locks that are
 // chosen by index at run time, so these functions are outside it and Execution, which locks, is the
@@ -229,7 +228,6 @@ static void copy_encoding(const Entry& from, const Entry& to) {
 }
 
 void Database::copy(Entry* entry, Database target, const KeyRef& to) {
-  if (entry->type() == Type::kQueue) return copy_queue(entry, target, to);
   if (Entry* old = target.keyspace().entries.find(to.key, to.hash)) target.remove(to, old);
   const int64_t expire_ms = entry->expire_ms();
   if (entry->type() == Type::kString) {
@@ -273,13 +271,6 @@ void Database::copy(Entry* entry, Database target, const KeyRef& to) {
       CHECK(false && "cannot copy this type");
   }
   if (expire_ms != 0) target.set_expire(to, made, expire_ms);
-}
-
-void Database::copy_queue(Entry* entry, Database target, const KeyRef& to) {
-  if (Entry* old = target.keyspace().entries.find(to.key, to.hash)) target.remove(to, old);
-  Entry* made = target.create(to, Type::kQueue);
-  QueueWork(target, to, made->object<Queue>(), *unit_).take_copy(entry->object<Queue>());
-  if (entry->expire_ms() != 0) target.set_expire(to, made, entry->expire_ms());
 }
 
 void Database::clear() NO_THREAD_SAFETY_ANALYSIS {

@@ -103,7 +103,7 @@ class Database {
   // whose old value is gone afterwards. A large one is journaled as kMoveKey where the journal
   // takes that, else all of it is. REQUIRES: `to` is not the same key.
   void move(const KeyRef& from, Entry* entry, Database target, const KeyRef& to);
-  // Copies likewise; the source stays. Of a queue: its configuration and live jobs.
+  // Copies likewise; the source stays. REQUIRES: it is no queue (those: QueueWork::take_copy).
   void copy(Entry* entry, Database target, const KeyRef& to);
   // Everything in this database of this shard. Not recorded: one kFlush covers all shards, see
   // record_flush().
@@ -222,7 +222,6 @@ class Database {
   void arrive(const KeyRef& to, Queue& queue, bool by_record);
   bool moves_by_record(const Entry& entry) const;
   void note_elements(const KeyRef& key, const Entry& entry);
-  void copy_queue(Entry* entry, Database target, const KeyRef& to);
   void track_expiry(const KeyRef& key, int64_t expire_ms);
   void untrack_expiry(const KeyRef& key, int64_t expire_ms);
   // The items at the positions [from, to).

@@ -23,6 +23,10 @@
 
 namespace sluice {
 
+// Times and numbers in records lie within this: any time that a command takes (up to 2^53 - 1) and
+// any duration beside it. No sum of two of them overflows.
+inline constexpr int64_t kMaxRecordedTime = int64_t{1} << 54;
+
 enum class EffectType : uint8_t {
   kPutString = 1,  // value, expire_ms (0: none)
   kWriteString =
@@ -148,11 +152,5 @@ class EffectEncoder {
 // Takes the record at the front of `records` into `effect` and removes it. False: damaged or
 // unknown.
 bool decode_effect(Bytes& records, Effect& effect);
-
-// Bytes in quotes for people, cut where they are long.
-std::string printable_bytes(Bytes bytes);
-
-// One line for people (sluice-journal); long values are cut.
-std::string describe_effect(const Effect& effect);
 
 }  // namespace sluice

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/base/quoting.h"
 #include "engine/base/varint.h"
 
 namespace sluice {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "engine/base/numbers.h"
+#include "engine/base/quoting.h"
 #include "engine/base/varint.h"
 #include "engine/queue/job_record.h"
 

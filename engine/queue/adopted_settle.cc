@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "engine/base/quoting.h"
 #include "engine/queue/adopted_records.h"
 #include "engine/queue/adopted_work.h"
 #include "engine/queue/queue_timers.h"
@@ -86,7 +87,7 @@ std::vector<AdoptedWork::Change> AdoptedWork::collect(std::vector<AdoptedNote>& 
 bool AdoptedWork::may_settle(const std::shared_ptr<AdoptedGroup>& group) {
   if ((group->shards & ~locked_) == 0) return true;
   group->missed.store(true);
-  engine_.shard(group->home).next_due_steady_ms.store(0, std::memory_order_release);
+  state_.shards[group->home].next_due_steady_ms.store(0, std::memory_order_release);
   return false;
 }
 
@@ -96,9 +97,8 @@ void AdoptedWork::settle_note(const AdoptedNote& note) {
   if (queue == nullptr || !shows_keys(*queue)) return;
   if (note.what == AdoptedNote::What::kKeyGone) return key_gone(*queue, note);
   for (const AdoptedWarning& warning : view(*queue).warnings()) {
-    warn(engine_.log_paces().adopted_key_type, "Of the keys that queue " +
-                                                   printable_bytes(queue->key) + " shows, " +
-                                                   printable_bytes(warning.key) + warning.what);
+    warn(state_.key_type, "Of the keys that queue " + printable_bytes(queue->key) + " shows, " +
+                              printable_bytes(warning.key) + warning.what);
   }
 }
 
@@ -268,10 +268,10 @@ void AdoptedWork::key_gone(Queue& queue, const AdoptedNote& note) NO_THREAD_SAFE
   fields.add("key", note.name);
   fields.add("members", static_cast<int64_t>(note.members));
   record(queue, kWholeKey, EventType::kForgotten, fields, nullptr);
-  warn(engine_.log_paces().adopted_key_gone,
-       "Key " + printable_bytes(note.name) + ", which queue " + printable_bytes(queue.key) +
-           " shows, is gone with " + std::to_string(note.members) +
-           " members (deleted, renamed, flushed or expired): it reads as empty");
+  warn(state_.key_gone, "Key " + printable_bytes(note.name) + ", which queue " +
+                            printable_bytes(queue.key) + " shows, is gone with " +
+                            std::to_string(note.members) +
+                            " members (deleted, renamed, flushed or expired): it reads as empty");
   Shard& shard = home_shard(queue);
   list_queue_timers(shard, queue);
   // Who waits for the end of a job that was in it.
@@ -294,9 +294,7 @@ void AdoptedWork::look_again(const std::shared_ptr<AdoptedGroup>& group) {
 // --- Records ---
 
 // By its present key: a unit that has renamed it may not have told its group yet.
-Shard& AdoptedWork::home_shard(const Queue& queue) {
-  return engine_.shard(KeyRef(queue.key).shard);
-}
+Shard& AdoptedWork::home_shard(const Queue& queue) { return shard(queue.key); }
 
 Database AdoptedWork::home(const Queue& queue) {
   return Database::at_index(home_shard(queue), queue.database, unit_);

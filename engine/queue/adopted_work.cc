@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "engine/acl.h"
+#include "engine/base/quoting.h"
 #include "engine/commands/command.h"
 #include "engine/queue/adopted_records.h"
 #include "engine/queue/queue_timers.h"
@@ -24,29 +25,29 @@ void AdoptedWork::watch(Queue& queue) NO_THREAD_SAFETY_ANALYSIS {
   group->shards = 1U << group->home | 1U << KeyRef(definition.active).shard;
   for (const std::string& key : definition.pending) group->shards |= 1U << KeyRef(key).shard;
   const auto add = [&](const std::string& key, size_t number) NO_THREAD_SAFETY_ANALYSIS {
-    std::unique_ptr<AdoptedWatches>& watches = engine_.shard(KeyRef(key).shard).adopted;
+    std::unique_ptr<AdoptedWatches>& watches = shard(key).adopted;
     if (watches == nullptr) watches = std::make_unique<AdoptedWatches>();
     watches->add(group->database, key, {group, number});
   };
   add(queue.key, kAdoptingQueue);
   add(definition.active, kAdoptedActive);
   for (size_t i = 0; i < definition.pending.size(); ++i) add(definition.pending[i], i);
-  engine_.adopted_queues.fetch_add(1, std::memory_order_relaxed);
+  state_.queues.fetch_add(1, std::memory_order_relaxed);
 }
 
 void AdoptedWork::unwatch(const std::shared_ptr<AdoptedGroup>& group) NO_THREAD_SAFETY_ANALYSIS {
   if (group->shards == 0) return;  // it is not watched any more
-  for (Shard& shard : engine_.shards()) {
+  for (Shard& shard : state_.shards) {
     if (shard.adopted == nullptr) continue;
     shard.adopted->remove(group.get());
     if (shard.adopted->empty()) shard.adopted = nullptr;
   }
   group->shards = 0;
-  engine_.adopted_queues.fetch_sub(1, std::memory_order_relaxed);
+  state_.queues.fetch_sub(1, std::memory_order_relaxed);
 }
 
 const AdoptedWatch* AdoptedWork::watch_of(int index, Bytes key) NO_THREAD_SAFETY_ANALYSIS {
-  const AdoptedWatches* watches = engine_.shard(KeyRef(key).shard).adopted.get();
+  const AdoptedWatches* watches = shard(key).adopted.get();
   return watches == nullptr ? nullptr : watches->find(index, key);
 }
 
@@ -60,13 +61,13 @@ void AdoptedWork::renamed(const std::shared_ptr<AdoptedGroup>& group) {
   // The shards that it needs now may be others; it is the queue's own command, so all are locked.
   if (locked_ != kAllShards) {
     group->missed.store(true);
-    engine_.shard(group->home).next_due_steady_ms.store(0, std::memory_order_release);
+    state_.shards[group->home].next_due_steady_ms.store(0, std::memory_order_release);
     return;
   }
   unwatch(group);
   Queue* queue = group->queue;
   if (queue == nullptr) {
-    return warn(engine_.log_paces().adopting_queue_gone,
+    return warn(state_.queue_gone,
                 "A queue that showed plain Redis keys is gone (deleted, flushed or expired); the "
                 "keys are as they were");
   }
@@ -76,7 +77,7 @@ void AdoptedWork::renamed(const std::shared_ptr<AdoptedGroup>& group) {
     // In another database these keys are others.
     return look_again(group);
   }
-  warn(engine_.log_paces().adoption_ended,
+  warn(state_.adoption_ended,
        "Queue " + printable_bytes(queue->key) +
            " shows no keys any longer: by its new name or database, one of them would be the queue "
            "itself, or a part of another queue that shows keys");
@@ -152,7 +153,7 @@ void AdoptedWork::adopt_active(Queue& queue) {
 
 Database AdoptedWork::database_of(const Queue& queue, const KeyRef& key) {
   CHECK((locked_ >> key.shard & 1) != 0);
-  return Database::at_index(engine_.shard(key.shard), queue.database, unit_);
+  return Database::at_index(state_.shards[key.shard], queue.database, unit_);
 }
 
 void AdoptedWork::put_pending(const Queue& queue, size_t number, Bytes id, double score) {
@@ -206,7 +207,7 @@ void AdoptedWork::remove_payload(const Queue& queue, const std::string& name) {
 // As if he sent a command now that adopts by this queue.
 bool AdoptedWork::adopter_may_write(const Queue& queue, Bytes key) {
   const std::string& name = queue.adopted->definition.adopter;
-  const std::shared_ptr<User> user = name.empty() ? nullptr : engine_.acl().find(name);
+  const std::shared_ptr<User> user = name.empty() ? nullptr : state_.acl.find(name);
   if (user == nullptr) return false;
   const std::shared_ptr<const AclRules> rules = user->rules();
   const Bytes args[] = {"q.adopt", queue.key, "OFF"};
@@ -219,7 +220,7 @@ void AdoptedWork::remove_lost_payload(const Queue& queue, Bytes id) {
   if (!name) return;
   if (adopter_may_write(queue, *name)) return remove_payload(queue, *name);
   const std::string& adopter = queue.adopted->definition.adopter;
-  warn(engine_.log_paces().payload_stays,
+  warn(state_.payload_stays,
        "Payload " + printable_bytes(*name) + " of a job of queue " + printable_bytes(queue.key) +
            " stays, although the job's lease is lost: " +
            (adopter.empty() ? "it is not known who has adopted the keys; Q.ADOPT says it anew"
@@ -326,9 +327,8 @@ void AdoptedWork::reclaim(Queue& queue, const std::string& id) {
   }
   remove_lost_payload(queue, id);
   settle({id, EventType::kFailed, "lease lost"});
-  warn(engine_.log_paces().lease_lost,
-       "Job " + printable_bytes(id) + " of queue " + printable_bytes(queue.key) +
-           " was active for longer than its lease again: it is removed");
+  warn(state_.lease_lost, "Job " + printable_bytes(id) + " of queue " + printable_bytes(queue.key) +
+                              " was active for longer than its lease again: it is removed");
 }
 
 }  // namespace sluice

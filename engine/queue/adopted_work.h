@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "engine/base/log_pace.h"
-#include "engine/engine.h"
 #include "engine/keyspace/database.h"
+#include "engine/queue/adopted_state.h"
 #include "engine/queue/adopted_view.h"
 #include "engine/queue/queue_records.h"
 
@@ -25,8 +25,8 @@ namespace sluice {
 
 class AdoptedWork {
  public:
-  AdoptedWork(Engine& engine, ShardMask locked, Unit& unit)
-      : engine_(engine), locked_(locked), unit_(unit) {}
+  AdoptedWork(AdoptedState& state, ShardMask locked, Unit& unit)
+      : state_(state), locked_(locked), unit_(unit) {}
 
   // Settles what the unit has noted.
   void settle();
@@ -65,7 +65,7 @@ class AdoptedWork {
     Bytes reason = {};
   };
 
-  AdoptedView view(const Queue& queue) { return {engine_.shards(), queue, unit_.times}; }
+  AdoptedView view(const Queue& queue) { return {state_.shards, queue, unit_.times}; }
   Database database_of(const Queue& queue, const KeyRef& key);
   void settle(const Cause& cause);
   static std::vector<Change> collect(std::vector<AdoptedNote>& notes);
@@ -121,10 +121,12 @@ class AdoptedWork {
                      double score);
   double back_score(const AdoptedView& keys, const AdoptedPlace& place, uint8_t band, double score);
 
+  // The shard of a key.
+  Shard& shard(Bytes key) { return state_.shards[KeyRef(key).shard]; }
   Shard& home_shard(const Queue& queue);
   Database home(const Queue& queue);
 
-  Engine& engine_;
+  AdoptedState& state_;
   ShardMask locked_;
   Unit& unit_;
 };

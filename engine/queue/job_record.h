@@ -17,10 +17,6 @@
 
 namespace sluice {
 
-// Times and numbers in records lie within this: any time that a command takes (up to 2^53 - 1) and
-// any duration beside it. No sum of two of them overflows.
-inline constexpr int64_t kMaxRecordedTime = int64_t{1} << 54;
-
 // A number that is damage above the limit.
 inline bool take_at_most(Bytes& from, uint64_t limit, uint64_t& value) {
   return take_varint(from, value) && value <= limit;

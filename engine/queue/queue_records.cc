@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "engine/base/numbers.h"
+#include "engine/base/quoting.h"
 #include "engine/base/varint.h"
 #include "engine/queue/adopted_records.h"
 #include "engine/queue/job_record.h"

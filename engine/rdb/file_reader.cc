@@ -1,6 +1,7 @@
 #include "engine/rdb/file_reader.h"
 
 #include "engine/base/numbers.h"
+#include "engine/base/quoting.h"
 #include "engine/keyspace/effects.h"
 #include "engine/rdb/format.h"
 #include "engine/rdb/value.h"

@@ -49,6 +49,8 @@ ScriptEngine::ScriptEngine(Engine& engine)
 
 ScriptEngine::~ScriptEngine() = default;
 
+ScriptEngine& script_engine(Engine& engine) { return static_cast<ScriptEngine&>(engine.scripts()); }
+
 ScriptEngine::Machines& ScriptEngine::machines(Execution& execution) {
   // An Execution belongs to one thread, so that thread remembers its machines.
   struct Last {

@@ -19,7 +19,7 @@
 #include "engine/base/mutex.h"
 #include "engine/script/function_library.h"
 #include "engine/script/script.h"
-#include "engine/shard.h"
+#include "engine/scripts.h"
 
 namespace sluice {
 
@@ -37,10 +37,10 @@ enum class ScriptOrigin : uint8_t;
 // refuses one of the same name; or replaces that one.
 enum class RestorePolicy : uint8_t { kFlush, kAppend, kReplace };
 
-class ScriptEngine {
+class ScriptEngine final : public Scripts {
  public:
   explicit ScriptEngine(Engine& engine);
-  ~ScriptEngine();
+  ~ScriptEngine() override;
   ScriptEngine(const ScriptEngine&) = delete;
   ScriptEngine& operator=(const ScriptEngine&) = delete;
 
@@ -56,17 +56,15 @@ class ScriptEngine {
   // Ends the scripts, or the functions, that others are told BUSY about. Empty: done; else the
   // error message.
   Bytes kill(bool functions);
-  // What others are told while a script or a function is slow. Any thread.
-  Bytes busy_error() const;
+  Bytes busy_error() const override;
 
-  // The shards that EVAL, EVALSHA, FCALL or a relative with these arguments needs: those of the
-  // declared keys where the script's first line is `#!lua` without allow-cross-slot-keys and it
-  // kept to them so far, else all. A function's name counts as a key: so its reply waits until the
-  // library is as safe as the journal promises.
-  ShardMask shards(Execution& execution, const Command& command, std::span<const Bytes> args);
-
-  // False: the script or function has said that it writes nothing.
-  bool may_change_data(Execution& execution, const Command& command, std::span<const Bytes> args);
+  // Those of the declared keys where the script's first line is `#!lua` without
+  // allow-cross-slot-keys and it kept to them so far, else all. A function's name counts as a key:
+  // so its reply waits until the library is as safe as the journal promises.
+  ShardMask shards(Execution& execution, const Command& command,
+                   std::span<const Bytes> args) override;
+  bool may_change_data(Execution& execution, const Command& command,
+                       std::span<const Bytes> args) override;
 
   // --- Functions (script_functions.cc). Those that change something need all shards locked. ---
 
@@ -85,8 +83,8 @@ class ScriptEngine {
   // All libraries. Any thread. Keep the pointer while you look: another thread may set new ones,
   // and a loop over functions()->libraries would let go of it before its first turn.
   std::shared_ptr<const FunctionSet> functions() const;
-  // Applies a record about a library. False: damaged.
-  bool replay_library(const Effect& effect);
+  void for_each_library(const VisitLibrary& visit) const override;
+  bool replay_library(const Effect& effect) override;
 
   // For INFO. Any thread.
   size_t script_count() const;
@@ -146,5 +144,8 @@ class ScriptEngine {
   // Counts changes of functions_.
   std::atomic<uint64_t> functions_generation_{1};
 };
+
+// The engine's Scripts. REQUIRES: it was made with a ScriptEngine (CompleteEngine).
+ScriptEngine& script_engine(Engine& engine);
 
 }  // namespace sluice

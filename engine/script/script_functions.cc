@@ -124,6 +124,13 @@ void ScriptEngine::flush_libraries(Call& call) {
   engine_.server().scripts_flushed();
 }
 
+void ScriptEngine::for_each_library(const VisitLibrary& visit) const {
+  const std::shared_ptr<const FunctionSet> set = functions();
+  for (const auto& [name, library] : set->libraries) {
+    visit(name, encode_functions(*library), library->code);
+  }
+}
+
 bool ScriptEngine::replay_library(const Effect& effect) {
   auto changed = std::make_shared<FunctionSet>(*functions());
   if (effect.type == EffectType::kFunctionGone) {

@@ -18,6 +18,7 @@
 
 #include "engine/base/numbers.h"
 #include "net/admin/metrics_collect.h"
+#include "net/clocks.h"
 #include "net/http/http_service.h"
 #include "net/http/name_lookup.h"
 #include "net/http/tokens.h"
@@ -245,13 +246,13 @@ OtlpExporter::OtlpExporter(IoThread& thread, OtlpTarget target, const HttpServic
 OtlpExporter::~OtlpExporter() { CHECK(closed_ && export_ == nullptr); }
 
 void OtlpExporter::start() {
-  due_ms_ = IoThread::steady_ms();
+  due_ms_ = Clocks::steady_ms();
   arm();
 }
 
 // By the timetable, so that exports keep their distance however long each takes.
 void OtlpExporter::arm() {
-  const int64_t now_ms = IoThread::steady_ms();
+  const int64_t now_ms = Clocks::steady_ms();
   while (due_ms_ <= now_ms) due_ms_ += target_.interval_ms;
   timer_.expires_after(std::chrono::milliseconds(due_ms_ - now_ms));
   timer_.async_wait([this](const error_code& error) {
@@ -263,7 +264,7 @@ void OtlpExporter::on_time() {
   arm();
   const ServerState& state = thread_.state();
   if (state.loading.load(std::memory_order_acquire)) return;
-  const bool asked_to_wait = IoThread::steady_ms() < not_before_ms_;
+  const bool asked_to_wait = Clocks::steady_ms() < not_before_ms_;
   if (collecting_ || export_ != nullptr || asked_to_wait) return skip();
   collecting_ = true;
   MetricsRequest request;
@@ -307,7 +308,7 @@ void OtlpExporter::finish(const std::string& error, int64_t retry_after_ms) {
   export_ = nullptr;
   OtlpCounters& counters = thread_.state().otlp;
   add_relaxed(error.empty() ? counters.done : counters.failed, 1);
-  not_before_ms_ = retry_after_ms == 0 ? 0 : IoThread::steady_ms() + retry_after_ms;
+  not_before_ms_ = retry_after_ms == 0 ? 0 : Clocks::steady_ms() + retry_after_ms;
   const std::string where = target_.endpoint.authority();
   if (!error.empty() && !failing_) {
     spdlog::warn(

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <utility>
 
+#include "net/clocks.h"
 #include "net/http/http_socket.h"
 #include "net/http/problem.h"
 #include "net/tls_service.h"
@@ -553,7 +554,7 @@ void HttpConnection::close() {
 HttpThread::HttpThread(HttpService& service, IoThread& thread)
     : service_(service),
       thread_(thread),
-      budget_(&IoThread::steady_us, [&thread] { return thread.idle_us(); }),
+      budget_(&Clocks::steady_us, [&thread] { return thread.idle_us(); }),
       strangers_(thread) {}
 
 void HttpThread::take_connection(int fd, Endpoints endpoints) {

@@ -11,8 +11,9 @@
 #include <thread>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/commands/complete_engine.h"
 #include "engine/execution.h"
+#include "engine/keyspace/describe_effect.h"
 #include "engine/keyspace/effects.h"
 #include "engine/queue/queue.h"
 #include "engine/queue/queue_records.h"
@@ -211,7 +212,7 @@ std::vector<std::string> contents(Engine& engine) {
 
 TEST_CASE("increments of several threads are all there") {
   QuietServer server;
-  Engine engine(server, 1);
+  CompleteEngine engine(server, 1);
   constexpr int kRounds = 3000;
   in_threads(engine, [](EngineSession& session, Execution&, int) {
     for (int i = 0; i < kRounds; ++i) session.run({"INCR", "counter"});
@@ -224,7 +225,7 @@ TEST_CASE("increments of several threads are all there") {
 TEST_CASE("MULTI moves units between shards without losing one, and batches may hold shards") {
   QuietServer server;
   MemoryJournal journal;
-  Engine engine(server, 1);
+  CompleteEngine engine(server, 1);
   engine.attach_journal(&journal);
   in_threads(engine, [](EngineSession& session, Execution& execution, int number) {
     execution.set_hold_shards(true);
@@ -252,7 +253,7 @@ TEST_CASE("MULTI moves units between shards without losing one, and batches may 
 
 TEST_CASE("WATCH lets one of two read-and-write rounds win") {
   QuietServer server;
-  Engine engine(server, 1);
+  CompleteEngine engine(server, 1);
   std::atomic<int> won{0};
   in_threads(engine, [&](EngineSession& session, Execution&, int) {
     for (int i = 0; i < 500; ++i) {
@@ -273,7 +274,7 @@ TEST_CASE("WATCH lets one of two read-and-write rounds win") {
 
 TEST_CASE("every pushed item reaches one blocked or later pop, and none reaches two") {
   QuietServer server;
-  Engine engine(server, 1);
+  CompleteEngine engine(server, 1);
   std::atomic<int> received{0};
   constexpr int kItems = 2000;
   in_threads(engine, [&](EngineSession& session, Execution&, int number) {
@@ -325,7 +326,7 @@ TEST_CASE(
     testing::use_seed(seed);
     QuietServer server;
     MemoryJournal journal;
-    Engine engine(server, 7);
+    CompleteEngine engine(server, 7);
     engine.attach_journal(&journal);
     journal.take_moves(true);
     struct Piece {
@@ -363,7 +364,7 @@ TEST_CASE(
       }
       journal.take_moves(true);
     });
-    Engine recovered(server, 7);
+    CompleteEngine recovered(server, 7);
     const auto replay = recovered.begin_replay();
     for (const Piece& piece : checkpoint) REQUIRE(replay->apply(piece.records, piece.count));
     for (Lsn lsn = begin + 1; lsn <= journal.last_lsn(); ++lsn) {

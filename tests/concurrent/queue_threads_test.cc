@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/commands/complete_engine.h"
 #include "engine/execution.h"
 #include "tests/support/engine_session.h"
 #include "tests/support/memory_journal.h"
@@ -139,7 +139,7 @@ TEST_CASE("every job reaches one worker once, whoever waits where") {
     testing::use_seed(seed);
     QuietServer server;
     MemoryJournal journal;
-    Engine engine(server, 7);
+    CompleteEngine engine(server, 7);
     engine.attach_journal(&journal);
     std::deque<Execution> executions;
     std::deque<EngineSession> sessions;

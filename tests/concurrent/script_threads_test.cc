@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/commands/complete_engine.h"
 #include "engine/script/script_engine.h"
 #include "tests/support/engine_session.h"
 #include "tests/support/quiet_server.h"
@@ -33,7 +34,7 @@ TEST_CASE("threads run, load and flush scripts at the same time") {
   const uint64_t seed = chosen_seed();
   INFO("SLUICE_SEED=" << seed);
   QuietServer port;
-  Engine engine(port, 7);
+  CompleteEngine engine(port, 7);
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
@@ -50,7 +51,7 @@ TEST_CASE("threads run, load and flush scripts at the same time") {
             session.run({"SCRIPT", "FLUSH"});
             break;
           case 1:
-            engine.scripts().machine_bytes(false);
+            script_engine(engine).machine_bytes(false);
             break;
           case 2:
             session.run({"SCRIPT", "KILL"});
@@ -73,7 +74,7 @@ TEST_CASE("threads run, load and flush scripts at the same time") {
 
 TEST_CASE("WATCH, MULTI and EXEC of several threads lose no increment") {
   QuietServer port;
-  Engine engine(port, 7);
+  CompleteEngine engine(port, 7);
   constexpr int kIncrements = 300;
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
@@ -101,7 +102,7 @@ TEST_CASE("WATCH, MULTI and EXEC of several threads lose no increment") {
 
 TEST_CASE("another thread kills a slow script") {
   QuietServer port;
-  Engine engine(port, 7);
+  CompleteEngine engine(port, 7);
   engine.options().busy_reply_threshold_ms = 1;
   port.step_us = 2000;
   std::thread runner([&] {
@@ -129,7 +130,7 @@ class Runaway {
   }
   // The script's reply.
   std::string kill() {
-    CHECK(engine_.scripts().kill(false).empty());
+    CHECK(script_engine(engine_).kill(false).empty());
     thread_.join();
     return reply_;
   }
@@ -151,7 +152,7 @@ bool nobody_waits_or_watches(Engine& engine) NO_THREAD_SAFETY_ANALYSIS {
 
 TEST_CASE("a script that declares itself locks the shards of its keys") {
   QuietServer port;
-  Engine engine(port, 7);
+  CompleteEngine engine(port, 7);
   Execution execution(engine);
   EngineSession session(engine, execution);
   const auto shard = [](Bytes key) { return ShardMask{1} << KeyRef(key).shard; };
@@ -180,7 +181,7 @@ TEST_CASE("a script that declares itself locks the shards of its keys") {
 
 TEST_CASE("a declared script gets no shard that another thread keeps") {
   QuietServer port;
-  Engine engine(port, 7);
+  CompleteEngine engine(port, 7);
   Execution execution(engine);
   EngineSession session(engine, execution);
   std::atomic<bool> locked{false};
@@ -207,7 +208,7 @@ TEST_CASE("a declared script gets no shard that another thread keeps") {
 
 TEST_CASE("threads run declared scripts on keys of their own and on shared ones") {
   QuietServer port;
-  Engine engine(port, 7);
+  CompleteEngine engine(port, 7);
   constexpr int kRuns = 1000;
   std::atomic<int> refused{0};
   std::vector<std::thread> threads;
@@ -241,7 +242,7 @@ TEST_CASE("threads run declared scripts on keys of their own and on shared ones"
 
 TEST_CASE("the end of a connection waits for no script") {
   QuietServer port;
-  Engine engine(port, 7);
+  CompleteEngine engine(port, 7);
   engine.options().busy_reply_threshold_ms = 1;
   port.step_us = 2000;
   Execution execution(engine);
@@ -271,7 +272,7 @@ TEST_CASE("the end of a connection waits for no script") {
 
 TEST_CASE("a watch that ends while a script is busy is not told of its keys any more") {
   QuietServer port;
-  Engine engine(port, 7);
+  CompleteEngine engine(port, 7);
   engine.options().busy_reply_threshold_ms = 1;
   port.step_us = 2000;
   Execution execution(engine);
@@ -303,7 +304,7 @@ TEST_CASE("a watch that ends while a script is busy is not told of its keys any 
 
 TEST_CASE("EXEC while a script is busy ends the transaction, and waits for nothing") {
   QuietServer port;
-  Engine engine(port, 7);
+  CompleteEngine engine(port, 7);
   engine.options().busy_reply_threshold_ms = 1;
   port.step_us = 2000;
   Execution execution(engine);

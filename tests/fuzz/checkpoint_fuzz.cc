@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/commands/complete_engine.h"
 #include "storage/log.h"
 #include "storage/recovery.h"
 #include "tests/support/fuzz_records.h"
@@ -222,7 +223,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!small_enough(contents)) return 0;
   ContentsLog log(contents);
   test::QuietServer port;
-  Engine engine(port, 7);
+  CompleteEngine engine(port, 7);
   bool loaded = false;
   {
     const std::unique_ptr<Replay> replay = engine.begin_replay();

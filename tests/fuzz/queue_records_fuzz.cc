@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "engine/base/check.h"
+#include "engine/keyspace/describe_effect.h"
 #include "engine/queue/queue_records.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

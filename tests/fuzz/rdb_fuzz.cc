@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "engine/commands/complete_engine.h"
 #include "engine/rdb/crc64.h"
 #include "engine/rdb/value.h"
 #include "tests/support/engine_session.h"
@@ -29,7 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   OwnedEntry value;
   if (rdb::read_payload(payload, 1 << 16, "k", value) != rdb::PayloadFault::kNone) return 0;
   test::QuietServer port;
-  Engine engine(port, 7);
+  CompleteEngine engine(port, 7);
   Execution execution(engine);
   test::EngineSession session(engine, execution);
   if (session.run({"RESTORE", "k", "0", payload}) != "+OK\r\n") return 0;

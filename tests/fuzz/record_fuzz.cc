@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "engine/commands/complete_engine.h"
+#include "engine/keyspace/describe_effect.h"
 #include "tests/support/fuzz_records.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -13,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const Bytes input(reinterpret_cast<const char*>(data) + 1, size - 1);
   if (!test::small_enough(input)) return 0;
   test::QuietServer port;
-  Engine engine(port, 7);
+  CompleteEngine engine(port, 7);
   {
     const std::unique_ptr<Replay> replay = engine.begin_replay();
     const uint64_t count = test::count_records(input);

@@ -1,6 +1,7 @@
 // What the fuzzers of records share: an engine that takes them, and what they leave out.
 #pragma once
 
+#include "engine/commands/complete_engine.h"
 #include "engine/engine.h"
 #include "engine/keyspace/effects.h"
 #include "tests/support/quiet_server.h"
@@ -48,7 +49,7 @@ inline void check_walk(Engine& engine) {
   uint64_t count = 0;
   const ByteBuffer records = walk_all(engine, count);
   QuietServer port;
-  Engine second(port, 7);
+  CompleteEngine second(port, 7);
   const std::unique_ptr<Replay> replay = second.begin_replay();
   CHECK(replay->apply(records.view(), count));
   replay->finish();

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/commands/complete_engine.h"
 #include "engine/execution.h"
 #include "engine/journal.h"
 #include "engine/queue/queue.h"
@@ -162,7 +162,7 @@ class QueueServer {
   // The same of another engine that has replayed the first units of the journal.
   std::vector<std::string> describe_replayed(Lsn units, const std::vector<std::string>& queues,
                                              const std::vector<std::string>& ids) {
-    Engine engine(port_, 7);
+    CompleteEngine engine(port_, 7);
     replay(engine, units);
     Execution execution(engine);
     execution.set_times(times_);
@@ -178,7 +178,7 @@ class QueueServer {
   }
   // A prefix of the journal gives a legal state: CHECKs of the queue abort otherwise.
   void check_prefix(Lsn units, const std::vector<std::string>& queues) {
-    Engine engine(port_, 7);
+    CompleteEngine engine(port_, 7);
     replay(engine, units);
     for (const std::string& name : queues) {
       if (Queue* queue = find_queue(engine, name)) queue->check();
@@ -187,7 +187,7 @@ class QueueServer {
 
  private:
   void begin(Lsn units) {
-    engine_ = std::make_unique<Engine>(port_, 7);
+    engine_ = std::make_unique<CompleteEngine>(port_, 7);
     if (units != 0) replay(*engine_, units);
     serve();
   }
@@ -206,7 +206,7 @@ class QueueServer {
   // Another engine that has been filled from a walk over this one, and what the journal got
   // meanwhile.
   std::unique_ptr<Engine> walked(const Meanwhile& meanwhile = {}) {
-    auto engine = std::make_unique<Engine>(port_, 7);
+    auto engine = std::make_unique<CompleteEngine>(port_, 7);
     const Lsn begin = units();
     const std::unique_ptr<CheckpointWalk> walk = engine_->begin_walk();
     const std::unique_ptr<Replay> replay = engine->begin_replay();

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/commands/complete_engine.h"
 #include "engine/execution.h"
 #include "tests/support/engine_session.h"
 #include "tests/support/quiet_server.h"
@@ -15,7 +15,7 @@ namespace sluice::test {
 
 struct ScriptServer {
   QuietServer port;
-  Engine engine{port, 7};
+  CompleteEngine engine{port, 7};
   Execution execution{engine};
   EngineSession session{engine, execution};
 

@@ -11,11 +11,15 @@
 
 #include "engine/commands/command.h"
 #include "engine/commands/command_names.h"
+#include "engine/commands/families.h"
 #include "engine/passwords.h"
 #include "tests/unit/seeds.h"
 
 namespace sluice {
 namespace {
+
+// Rules look commands up.
+[[maybe_unused]] const bool kHasCommands = (install_commands(), true);
 
 using Words = std::vector<std::string>;
 

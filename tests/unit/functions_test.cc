@@ -167,7 +167,7 @@ TEST_CASE("a function needs the shards of its keys and its name, until it reache
   const Command* const fcall = CommandTable::instance().find("fcall");
   REQUIRE(fcall != nullptr);
   const auto shards = [&](std::vector<Bytes> args) {
-    return server.engine.scripts().shards(server.execution, *fcall, args);
+    return script_engine(server.engine).shards(server.execution, *fcall, args);
   };
   const ShardMask own = 1U << KeyRef("any").shard;
   CHECK(shards({"FCALL", "any", "0"}) == own);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/commands/complete_engine.h"
 #include "tests/support/engine_session.h"
 #include "tests/support/memory_journal.h"
 #include "tests/support/quiet_server.h"
@@ -43,7 +44,7 @@ class Inbox final : public ClientPort {
 struct Fixture {
   QuietServer port;
   MemoryJournal journal;
-  Engine engine{port, 7};
+  CompleteEngine engine{port, 7};
   Execution writing{engine};
   Execution reading{engine};
   EngineSession writer{engine, writing};

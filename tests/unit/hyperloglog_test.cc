@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/commands/complete_engine.h"
 #include "engine/keyspace/database.h"
 #include "engine/structures/hyperloglog.h"
 #include "tests/support/engine_session.h"
@@ -34,7 +35,7 @@ Registers registers_of(const std::string& value) {
 struct Server {
   QuietServer port;
   MemoryJournal journal;
-  Engine engine{port, 7};
+  CompleteEngine engine{port, 7};
   Execution execution{engine};
   EngineSession session{engine, execution};
 
@@ -177,7 +178,7 @@ TEST_CASE("an engine that replays the journal has the same HyperLogLogs") {
     }
   }
   QuietServer port;
-  Engine replayed{port, 7};
+  CompleteEngine replayed{port, 7};
   const auto replay = replayed.begin_replay();
   for (Lsn lsn = 1; lsn <= server.journal.last_lsn(); ++lsn) {
     const MemoryJournal::Unit unit = server.journal.unit(lsn);

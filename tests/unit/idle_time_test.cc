@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <string>
 
+#include "engine/commands/complete_engine.h"
 #include "tests/support/engine_session.h"
 #include "tests/support/quiet_server.h"
 
@@ -18,7 +19,7 @@ constexpr int64_t kYearMs = 365 * 24 * kHourMs;
 
 struct Server {
   test::QuietServer port;
-  Engine engine{port, 7};
+  CompleteEngine engine{port, 7};
   Execution execution{engine};
   test::EngineSession session{engine, execution};
 

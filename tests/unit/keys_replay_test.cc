@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/commands/complete_engine.h"
 #include "engine/execution.h"
 #include "tests/support/engine_session.h"
 #include "tests/support/large_moves.h"
@@ -238,16 +238,16 @@ bool checkpoint_is_right(uint64_t seed, StaleWalk rule) {
   QuietServer server;
   MemoryJournal journal;
   journal.take_moves(true);
-  Engine engine(server, 7);
+  CompleteEngine engine(server, 7);
   engine.attach_journal(&journal);
   History history(seed);
   const Checkpoint checkpoint = run_history(engine, journal, history, seed, rule);
   CHECK(journal.last_move_lsn > 0);
   const auto keys = all_keys(engine, history.names);
-  Engine from_journal(server, 7);
+  CompleteEngine from_journal(server, 7);
   REQUIRE(recover(from_journal, {}, journal));
   CHECK(all_keys(from_journal, history.names) == keys);
-  Engine from_checkpoint(server, 7);
+  CompleteEngine from_checkpoint(server, 7);
   return recover(from_checkpoint, checkpoint, journal) &&
          all_keys(from_checkpoint, history.names) == keys;
 }
@@ -260,15 +260,15 @@ TEST_CASE("what changes keys is there again after replay") {
     INFO("seed ", seed);
     QuietServer server;
     MemoryJournal journal;
-    Engine engine(server, 7);
+    CompleteEngine engine(server, 7);
     engine.attach_journal(&journal);
     History history(seed);
     const Checkpoint checkpoint = run_history(engine, journal, history, seed);
     const auto keys = all_keys(engine, history.names);
-    Engine from_journal(server, 7);
+    CompleteEngine from_journal(server, 7);
     REQUIRE(recover(from_journal, {}, journal));
     CHECK(all_keys(from_journal, history.names) == keys);
-    Engine from_checkpoint(server, 7);
+    CompleteEngine from_checkpoint(server, 7);
     REQUIRE(recover(from_checkpoint, checkpoint, journal));
     CHECK(all_keys(from_checkpoint, history.names) == keys);
   }
@@ -295,7 +295,7 @@ TEST_CASE("a walk that counts though keys have moved meanwhile loses values") {
 
 TEST_CASE("a move that cannot have been is refused") {
   QuietServer server;
-  Engine engine(server, 7);
+  CompleteEngine engine(server, 7);
   const auto replay = engine.begin_replay();
   ByteBuffer put;
   EffectEncoder(put).put_string(0, "a", "value", 0);
@@ -321,7 +321,7 @@ TEST_CASE("a move that cannot have been is refused") {
 
 TEST_CASE("a long string keeps its value whatever its key and length become") {
   QuietServer server;
-  Engine engine(server, 7);
+  CompleteEngine engine(server, 7);
   Execution execution(engine);
   EngineSession session(engine, execution);
   std::mt19937_64 random(1);
@@ -361,7 +361,7 @@ TEST_CASE("a long string keeps its value whatever its key and length become") {
 
 TEST_CASE("places of databases that are none are refused") {
   QuietServer server;
-  Engine engine(server, 7);
+  CompleteEngine engine(server, 7);
   const auto replay = engine.begin_replay();
   std::string places;
   for (int i = 0; i < kDatabases; ++i) places += static_cast<char>(i);

@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "engine/commands/families.h"
 #include "engine/passwords.h"
 
 using namespace sluice;
@@ -12,6 +13,9 @@ using namespace sluice;
 namespace {
 
 constexpr std::chrono::hours kLong{1};
+
+// Rules look commands up.
+[[maybe_unused]] const bool kHasCommands = (install_commands(), true);
 
 std::shared_ptr<User> make_user(Acl& acl, Bytes name, std::initializer_list<const char*> rules) {
   std::vector<Bytes> words(rules.begin(), rules.end());

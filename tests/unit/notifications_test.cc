@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/commands/complete_engine.h"
 #include "engine/keyspace/events.h"
 #include "tests/support/engine_session.h"
 #include "tests/support/quiet_server.h"
@@ -30,7 +31,7 @@ class Inbox final : public ClientPort {
 
 struct Server {
   QuietServer port;
-  Engine engine{port, 7};
+  CompleteEngine engine{port, 7};
   Execution execution{engine};
   EngineSession session{engine, execution};
   EngineSession listener{engine, execution};

@@ -21,14 +21,14 @@ TEST_CASE("a queue that takes the name of a key that it shows is an ordinary one
     q.say("ZADD normal 1 a");
     q.say("SADD act x");
     CHECK(q.say("RENAME q " + key) == "OK");
-    CHECK(q.engine().adopted_queues.load() == 0);
+    CHECK(q.engine().adopted().queues.load() == 0);
     CHECK(q.say("Q.STATS " + key, "pending") == "0");
     CHECK(q.say("Q.ADD " + key + " j y", "result") == "added");
     CHECK(q.say("ZCARD normal") == "1");
     q.pass(2000);
     CHECK(q.say("EXISTS normal act") == "2");
     q.restart(4);
-    CHECK(q.engine().adopted_queues.load() == 0);
+    CHECK(q.engine().adopted().queues.load() == 0);
     CHECK(q.say("Q.STATS " + key, "pending") == "1");
   }
 }
@@ -42,7 +42,7 @@ TEST_CASE("a queue does not show a key that shows keys itself where MOVE has put
   q.say("SET ev:a payload");
   q.say("SELECT 0");
   CHECK(q.say("MOVE q 1") == "1");
-  CHECK(q.engine().adopted_queues.load() == 1);
+  CHECK(q.engine().adopted().queues.load() == 1);
   q.say("SELECT 1");
   CHECK(q.say("Q.MOVE urgent b FRONT") == "0");
   CHECK(q.say("Q.CANCEL urgent a") == "cancelled");
@@ -64,7 +64,7 @@ TEST_CASE("in a place that another queue has left in the same unit a queue shows
   q.say("MOVE q 1");
   q.say("EXEC");
   q.say("SELECT 1");
-  CHECK(q.engine().adopted_queues.load() == 1);
+  CHECK(q.engine().adopted().queues.load() == 1);
   q.say("ZADD normal 1 a");
   CHECK(q.stat("pending") == "1");
 }

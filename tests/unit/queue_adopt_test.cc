@@ -318,7 +318,7 @@ TEST_CASE("OFF gives an ordinary queue with the same totals, and the keys are fr
   CHECK(q.events() == "added:a");
   CHECK(q.say("Q.ADD q j x", "result") == "added");
   CHECK(q.say("Q.ADOPT other PENDING p:high ACTIVE act") == "OK");
-  CHECK(q.engine().adopted_queues.load() == 1);
+  CHECK(q.engine().adopted().queues.load() == 1);
 }
 
 TEST_CASE("a key that is deleted, renamed or of another type reads as empty") {
@@ -356,19 +356,19 @@ TEST_CASE("an adopted queue that is deleted, flushed or renamed leaves its keys 
   CHECK(q.say("Q.STATS r", "added") == "2");
   CHECK(q.say("Q.MOVE r b FRONT") == "0");
   q.say("DEL r");
-  CHECK(q.engine().adopted_queues.load() == 0);
+  CHECK(q.engine().adopted().queues.load() == 0);
   CHECK(q.say("ZCARD p:high") == "2");
   CHECK(q.say(kFive) == "OK");
   CHECK(q.stat("pending") == "2");
   q.say("FLUSHDB");
-  CHECK(q.engine().adopted_queues.load() == 0);
+  CHECK(q.engine().adopted().queues.load() == 0);
   CHECK(q.stat("pending") == "0");
   q.say("ZADD p:high 1 a");
   CHECK(q.stat("pending") == "0");
   CHECK(q.say(kFive) == "OK");
   q.say("PEXPIRE q 100");
   q.pass(100);
-  CHECK(q.engine().adopted_queues.load() == 0);
+  CHECK(q.engine().adopted().queues.load() == 0);
 }
 
 TEST_CASE("SWAPDB takes queue and keys along, MOVE shows other keys, COPY none") {
@@ -537,7 +537,7 @@ TEST_CASE("the adoption, its members and its events outlive a restart; leases be
   CHECK(q.describe_walked(queues, ids) == before);
   q.restart(4);
   CHECK(q.describe(queues, ids) == before);
-  CHECK(q.engine().adopted_queues.load() == 1);
+  CHECK(q.engine().adopted().queues.load() == 1);
   q.pass(700);
   CHECK(q.job("a", {"state", "crashes"}) == "active 1");
   q.pass(300);
@@ -547,7 +547,7 @@ TEST_CASE("the adoption, its members and its events outlive a restart; leases be
   CHECK(q.stat("added") == "4");
   q.say("Q.ADOPT q OFF");
   q.restart(4);
-  CHECK(q.engine().adopted_queues.load() == 0);
+  CHECK(q.engine().adopted().queues.load() == 0);
   CHECK(q.stat("pending") == "0");
 }
 

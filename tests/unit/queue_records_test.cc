@@ -1,6 +1,7 @@
 // The records of the native queue: what they hold comes back, damage is met, and a queue that is
 // recovered is the queue that was.
 #include "engine/queue/queue_records.h"
+#include "engine/keyspace/describe_effect.h"
 
 #include <random>
 #include <string>

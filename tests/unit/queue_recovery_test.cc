@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/commands/complete_engine.h"
 #include "engine/execution.h"
 #include "engine/queue/queue.h"
 #include "tests/support/large_moves.h"
@@ -30,7 +30,7 @@ struct Piece {
 // An engine with a journal, a session and clocks.
 class Site {
  public:
-  Site() : engine(std::make_unique<Engine>(port_, 7)) {
+  Site() : engine(std::make_unique<CompleteEngine>(port_, 7)) {
     engine->attach_journal(&journal);
     execution = std::make_unique<Execution>(*engine);
     session = std::make_unique<EngineSession>(*engine, *execution);
@@ -72,7 +72,7 @@ class Site {
   }
   // What a new process makes of a checkpoint and the units behind `begin`.
   std::unique_ptr<Engine> recover(const std::vector<Piece>& checkpoint, Lsn begin) {
-    auto recovered = std::make_unique<Engine>(port_, 7);
+    auto recovered = std::make_unique<CompleteEngine>(port_, 7);
     const auto replay = recovered->begin_replay();
     for (const Piece& piece : checkpoint) REQUIRE(replay->apply(piece.records, piece.count));
     for (Lsn lsn = begin + 1; lsn <= journal.last_lsn(); ++lsn) {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/commands/complete_engine.h"
 #include "engine/execution.h"
 #include "engine/rdb/crc64.h"
 #include "engine/rdb/file_reader.h"
@@ -141,7 +141,7 @@ TEST_CASE("what the sink refuses ends the reading") {
 
 TEST_CASE("entries are put in place of others outside of commands") {
   QuietServer port;
-  Engine engine(port, 7);
+  CompleteEngine engine(port, 7);
   Execution execution(engine);
   EngineSession session(engine, execution);
   session.run({"RPUSH", "k", "a"});

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/commands/complete_engine.h"
 #include "engine/execution.h"
 #include "engine/keyspace/collections.h"
 #include "engine/rdb/crc64.h"
@@ -117,7 +117,7 @@ struct Holder {
   }
 
   QuietServer port;
-  Engine engine;
+  CompleteEngine engine;
   Execution execution;
 };
 

@@ -1,4 +1,5 @@
 // Values that look the same after recovery, from the journal and from a checkpoint.
+#include "engine/commands/complete_engine.h"
 #include "tests/support/engine_session.h"
 #include "tests/support/quiet_server.h"
 #include "tests/support/storage_support.h"
@@ -24,7 +25,7 @@ struct Kept {
   }
 
   QuietServer port;
-  Engine engine;
+  CompleteEngine engine;
   Execution execution;
   std::unique_ptr<Store> store;
 };
@@ -63,7 +64,7 @@ TEST_CASE("a negative zero stays one in a large sorted set, as in Redis") {
   check_kept(fill, {{"ZSCORE", "z", "negative"}, {"ZSCORE", "small", "negative"}});
 
   QuietServer port;
-  Engine engine(port, 7);
+  CompleteEngine engine(port, 7);
   Execution execution(engine);
   EngineSession session(engine, execution);
   for (const auto& request : fill) {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/commands/complete_engine.h"
 #include "engine/execution.h"
 #include "engine/keyspace/effects.h"
 #include "engine/keyspace/replay_expiries.h"
@@ -166,10 +166,10 @@ TEST_CASE("after replay keys expire when they would have without it") {
     testing::use_seed(seed);
     QuietServer server;
     MemoryJournal journal;
-    Engine engine(server, 7);
+    CompleteEngine engine(server, 7);
     engine.attach_journal(&journal);
     change_expiries(engine, seed, 6000);
-    Engine recovered(server, 7);
+    CompleteEngine recovered(server, 7);
     const auto replay = recovered.begin_replay();
     for (Lsn lsn = 1; lsn <= journal.last_lsn(); ++lsn) {
       const MemoryJournal::Unit unit = journal.unit(lsn);
@@ -187,7 +187,7 @@ TEST_CASE("records that are cut short or too few are refused, wherever they stan
   ByteBuffer records;
   for (int i = 0; i < 40; ++i) EffectEncoder(records).set_add(0, "set", std::to_string(i));
   QuietServer server;
-  Engine engine(server, 7);
+  CompleteEngine engine(server, 7);
   const auto replay = engine.begin_replay();
   CHECK(replay->apply(records.view(), 40));
   CHECK_FALSE(replay->apply(records.view(), 39));
@@ -205,7 +205,7 @@ TEST_CASE("a walk meets every member of a large sorted set that keeps its score,
     testing::use_seed(seed);
     std::mt19937_64 random(seed);
     QuietServer server;
-    Engine engine(server, 7);
+    CompleteEngine engine(server, 7);
     Execution execution(engine);
     execution.set_now_ms(kNowMs);
     EngineSession session(engine, execution);

@@ -23,7 +23,7 @@ constexpr uint64_t kMegabyte = 1U << 20;
 
 struct Server : ScriptServer {
   void limit(uint64_t bytes) { engine.options().script_memory_limit_bytes = bytes; }
-  uint64_t machine_bytes() { return engine.scripts().machine_bytes(false); }
+  uint64_t machine_bytes() { return script_engine(engine).machine_bytes(false); }
 };
 
 bool contains(const std::string& text, const std::string& part) {
@@ -278,7 +278,7 @@ TEST_CASE("long encoding looks at the clock, and SCRIPT KILL ends it") {
     server.port.step_us = 1000;
     server.port.on_poll = [&] {
       ++polls;
-      CHECK(server.engine.scripts().kill(false).empty());
+      CHECK(script_engine(server.engine).kill(false).empty());
     };
     CHECK(contains(server.eval(script), "Script killed by user with SCRIPT KILL"));
     CHECK(polls == 1);
@@ -306,7 +306,7 @@ TEST_CASE("compiled scripts keep to a part of the limit, and each script runs al
   constexpr int kScripts = 5000;
   std::vector<std::string> shas;
   for (int i = 0; i < kScripts; ++i) shas.push_back(load(server, numbered(i)));
-  CHECK(server.engine.scripts().script_count() == kScripts);
+  CHECK(script_engine(server.engine).script_count() == kScripts);
   CHECK(server.machine_bytes() < 8 * kMegabyte);
   for (int i = 0; i < kScripts; i += 7) {
     CHECK(server.session.run({"EVALSHA", shas[static_cast<size_t>(i)], "0"}) ==
@@ -361,7 +361,7 @@ TEST_CASE("libraries may hold half of the limit, and functions run beside them")
   CHECK(server.session.run({"FCALL", "f0", "0"}) == ":16384\r\n");
   CHECK(server.session.run({"FCALL", "g0", "0"}) == ":32768\r\n");
   server.session.run({"FUNCTION", "FLUSH"});
-  CHECK(server.engine.scripts().machine_bytes(true) < kMegabyte);
+  CHECK(script_engine(server.engine).machine_bytes(true) < kMegabyte);
 }
 
 // Processor time of a call, the shortest of some.

@@ -88,7 +88,7 @@ TEST_CASE("a long reply looks at the clock, and SCRIPT KILL ends it") {
   server.port.step_us = 1000;
   int polls = 0;
   server.port.on_poll = [&] {
-    if (++polls == 1) CHECK(server.engine.scripts().kill(false).empty());
+    if (++polls == 1) CHECK(script_engine(server.engine).kill(false).empty());
   };
   // Nothing of it is left in the reply, and what stands before it stays.
   server.session.run({"MULTI"});

@@ -159,7 +159,7 @@ TEST_CASE("EVALSHA finds scripts in either case, in every thread, until they are
   Execution other(server.engine);
   EngineSession elsewhere(server.engine, other);
   CHECK(elsewhere.run({"EVALSHA", upper, "0"}) == ":1\r\n");
-  CHECK(server.engine.scripts().script_count() == 1);
+  CHECK(script_engine(server.engine).script_count() == 1);
   CHECK(server.session.run({"SCRIPT", "FLUSH"}) == "+OK\r\n");
   CHECK(elsewhere.run({"EVALSHA", sha, "0"}).substr(0, 9) == "-NOSCRIPT");
   CHECK(server.session.run({"EVALSHA", sha, "0"}).substr(0, 9) == "-NOSCRIPT");
@@ -236,11 +236,12 @@ TEST_CASE("a declared script needs the shards of its keys only") {
   Server server;
   const Command& eval = *CommandTable::instance().find("eval");
   const std::vector<Bytes> args{"EVAL", "#!lua\nreturn redis.call('GET', KEYS[1])", "1", "k"};
-  CHECK(server.engine.scripts().shards(server.execution, eval, args) == (1U << KeyRef("k").shard));
+  CHECK(script_engine(server.engine).shards(server.execution, eval, args) ==
+        (1U << KeyRef("k").shard));
   const std::vector<Bytes> free{"EVAL", "#!lua flags=allow-cross-slot-keys\nreturn 1", "1", "k"};
-  CHECK(server.engine.scripts().shards(server.execution, eval, free) == kAllShards);
+  CHECK(script_engine(server.engine).shards(server.execution, eval, free) == kAllShards);
   const std::vector<Bytes> plain{"EVAL", "return 1", "1", "k"};
-  CHECK(server.engine.scripts().shards(server.execution, eval, plain) == kAllShards);
+  CHECK(script_engine(server.engine).shards(server.execution, eval, plain) == kAllShards);
 }
 
 TEST_CASE("a slow script makes others BUSY and can be killed before it writes") {

@@ -173,7 +173,7 @@ TEST_CASE("a script that wants too much memory is stopped, and the next one runs
            contains(reply, "not enough memory")));
     CHECK(server.eval("return 1") == ":1\r\n");
   }
-  CHECK(server.engine.scripts().machine_bytes(false) < 8U << 20);
+  CHECK(script_engine(server.engine).machine_bytes(false) < 8U << 20);
 }
 
 TEST_CASE("lengths in packed input that are not true cost nothing") {
@@ -192,7 +192,7 @@ TEST_CASE("what a script sets in cjson lasts until the scripts are flushed") {
   Server server;
   CHECK(server.eval("return cjson.encode_max_depth(7)") == ":7\r\n");
   CHECK(server.eval("return cjson.encode_max_depth()") == ":7\r\n");
-  server.engine.scripts().flush(server.execution);
+  script_engine(server.engine).flush(server.execution);
   CHECK(server.eval("return cjson.encode_max_depth()") == ":1000\r\n");
 }
 

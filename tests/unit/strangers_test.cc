@@ -1,5 +1,6 @@
 // Who gives way where all places are taken, and that each further connection has one that does.
 #include "net/strangers.h"
+#include "net/clocks.h"
 
 #include <atomic>
 #include <cstdint>
@@ -7,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/commands/complete_engine.h"
 #include "net/io_thread.h"
 #include "net/server_state.h"
 #include "tests/support/quiet_server.h"
@@ -33,7 +34,7 @@ struct Connection {
 // One I/O thread that never starts: its posted tasks run when the test says so.
 struct Door {
   test::QuietServer port;
-  Engine engine{port, 7};
+  CompleteEngine engine{port, 7};
   ServerState state;
   std::unique_ptr<IoThread> thread;
   std::unique_ptr<Strangers<Connection>> strangers;
@@ -52,7 +53,7 @@ struct Door {
     }
     all.push_back(std::make_unique<Connection>(connected));
     // Who is older is known to the millisecond.
-    for (const int64_t before_ms = IoThread::steady_ms(); IoThread::steady_ms() == before_ms;) {
+    for (const int64_t before_ms = Clocks::steady_ms(); Clocks::steady_ms() == before_ms;) {
       std::this_thread::yield();
     }
     strangers->add(*all.back());

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/commands/complete_engine.h"
 #include "engine/execution.h"
 #include "engine/keyspace/effects.h"
 #include "engine/keyspace/stream_records.h"
@@ -249,7 +249,7 @@ TEST_CASE("streams are the same after replay, whatever part of it a fuzzy walk h
     std::mt19937_64 random(seed);
     QuietServer port;
     MemoryJournal journal;
-    Engine engine(port, 7);
+    CompleteEngine engine(port, 7);
     engine.attach_journal(&journal);
     Execution execution(engine);
     execution.set_now_ms(1'700'000'000'000);
@@ -277,7 +277,7 @@ TEST_CASE("streams are the same after replay, whatever part of it a fuzzy walk h
     for (int i = 0; i < 500; ++i, ++step) run(random_command(random, step));
     CHECK(journal.last_move_lsn > 0);
     for (const bool from_checkpoint : {false, true}) {
-      Engine other(port, 7);
+      CompleteEngine other(port, 7);
       const std::unique_ptr<Replay> replay = other.begin_replay();
       if (from_checkpoint) REQUIRE(replay->apply(walked.view(), count));
       for (Lsn lsn = from_checkpoint ? begin + 1 : 1; lsn <= journal.last_lsn(); ++lsn) {

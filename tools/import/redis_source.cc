@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "engine/base/numbers.h"
+#include "engine/base/quoting.h"
 #include "engine/keyspace/effects.h"
 #include "engine/rdb/function_payload.h"
 #include "engine/rdb/value.h"

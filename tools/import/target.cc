@@ -53,7 +53,7 @@ std::string ImportTarget::refuse_filled(const std::string& directory) const {
   for (int database = 0; database < kDatabases; ++database) {
     keys += server_->engine().key_count(database);
   }
-  const size_t libraries = server_->engine().scripts().functions()->libraries.size();
+  const size_t libraries = script_engine(server_->engine()).functions()->libraries.size();
   if (keys == 0 && libraries == 0) return {};
   return directory + " has data already (" + std::to_string(keys) + " keys, " +
          std::to_string(libraries) + " libraries of functions): import into an empty directory";
