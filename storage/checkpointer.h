@@ -27,7 +27,7 @@
 
 #include "engine/base/mutex.h"
 #include "engine/base/thread.h"
-#include "engine/journal.h"
+#include "engine/ports/journal.h"
 #include "storage/group_commit.h"
 #include "storage/log.h"
 #include "storage/log_sink.h"

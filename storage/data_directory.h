@@ -18,7 +18,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/journal.h"
+#include "engine/ports/journal.h"
 #include "storage/log_sink.h"
 #include "storage/status.h"
 

@@ -1,5 +1,5 @@
-// EventFile: the spill of event logs (engine/event_spill.h): a file in the data directory that has
-// no name any more, so that nothing of it outlasts the process.
+// EventFile: the spill of event logs (engine/ports/event_spill.h): a file in the data directory
+// that has no name any more, so that nothing of it outlasts the process.
 //
 // It is scratch, so nothing is synced and no failure of it is one of the journal: what cannot be
 // written stays in memory and is tried again, and what cannot be read is reported as lost. A
@@ -24,7 +24,7 @@
 
 #include "engine/base/mutex.h"
 #include "engine/base/thread.h"
-#include "engine/event_spill.h"
+#include "engine/ports/event_spill.h"
 #include "storage/log_sink.h"
 #include "storage/status.h"
 

@@ -26,7 +26,7 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/crc32c.h"
-#include "engine/journal.h"
+#include "engine/ports/journal.h"
 
 namespace sluice {
 

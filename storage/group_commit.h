@@ -36,7 +36,7 @@
 
 #include "engine/base/mutex.h"
 #include "engine/base/thread.h"
-#include "engine/journal.h"
+#include "engine/ports/journal.h"
 #include "storage/log.h"
 #include "storage/record_split.h"
 

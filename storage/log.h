@@ -18,7 +18,7 @@
 #include <string>
 
 #include "engine/base/bytes.h"
-#include "engine/journal.h"
+#include "engine/ports/journal.h"
 #include "storage/format.h"
 #include "storage/status.h"
 

@@ -1,6 +1,6 @@
 #include "storage/record_split.h"
 
-#include "engine/keyspace/effects.h"
+#include "engine/unit/effects.h"
 
 namespace sluice {
 

@@ -19,7 +19,7 @@ struct RecordRun {
 
 // Parts in order, views into `records`: each of at most `max_bytes`, or of one record that is
 // larger (proto-max-bulk-len bounds it below 4 GiB). `records` must be records of the engine
-// (engine/keyspace/effects.h).
+// (engine/unit/effects.h).
 std::vector<RecordRun> split_records(Bytes records, size_t max_bytes);
 
 }  // namespace sluice

@@ -13,7 +13,7 @@
 #include <functional>
 #include <optional>
 
-#include "engine/journal.h"
+#include "engine/ports/journal.h"
 #include "storage/log.h"
 
 namespace sluice {

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/journal.h"
+#include "engine/ports/journal.h"
 #include "storage/checkpointer.h"
 #include "storage/group_commit.h"
 #include "storage/log.h"

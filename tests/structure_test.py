@@ -15,9 +15,9 @@ SOURCES = (".h", ".cc")
 
 # The few engine headers that storage may see: its ports, effects, bytes and status. Everything
 # else of the engine has to stay replaceable without a look at the disk format.
-STORAGE_SEES = ["engine/base/*.h", "engine/journal.h", "engine/event_spill.h",
+STORAGE_SEES = ["engine/base/*.h", "engine/ports/journal.h", "engine/ports/event_spill.h",
                 "engine/snapshot.h", "engine/effects*.h", "engine/keyspace/effects*.h",
-                "engine/keyspace/unit.h", "storage/*"]
+                "engine/unit/unit.h", "storage/*"]
 
 MAY_INCLUDE = {
     "engine": ["engine/*"],

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "net/http/json_text.h"
-#include "net/version.h"
+#include "net/process/version.h"
 #include "tools/cli/candidates.h"
 #include "tools/cli/context.h"
 #include "tools/cli/failure.h"

@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "engine/keyspace/describe_effect.h"
-#include "engine/keyspace/effects.h"
+#include "engine/unit/effects.h"
 #include "storage/format.h"
 #include "storage/log.h"
 #include "storage/recovery.h"

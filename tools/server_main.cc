@@ -23,11 +23,11 @@
 #include <iterator>
 #include <string>
 
-#include "net/config.h"
-#include "net/logging.h"
-#include "net/memory_use.h"
-#include "net/server.h"
-#include "net/version.h"
+#include "net/config/config.h"
+#include "net/process/logging.h"
+#include "net/process/memory_use.h"
+#include "net/process/version.h"
+#include "net/server/server.h"
 #include "storage/kill_point.h"
 
 namespace {

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/acl.h"
+#include "engine/access/acl.h"
 #include "engine/commands/complete_engine.h"
-#include "engine/execution.h"
+#include "engine/execution/execution.h"
 #include "tests/support/quiet_server.h"
 
 namespace {

@@ -1,17 +1,17 @@
-// ACL: users at run time; engine/acl.h keeps them.
+// ACL: users at run time; engine/access/acl.h keeps them.
 #include "engine/commands/acl.h"
 
 #include <algorithm>
 #include <set>
 
-#include "engine/acl.h"
-#include "engine/acl_log.h"
-#include "engine/commands/call.h"
-#include "engine/commands/command_names.h"
+#include "engine/access/acl.h"
+#include "engine/access/acl_log.h"
+#include "engine/access/passwords.h"
+#include "engine/clients/pubsub.h"
 #include "engine/commands/help.h"
-#include "engine/engine.h"
-#include "engine/passwords.h"
-#include "engine/pubsub.h"
+#include "engine/execution/call.h"
+#include "engine/execution/engine.h"
+#include "engine/table/command_names.h"
 
 namespace sluice {
 

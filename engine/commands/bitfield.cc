@@ -5,7 +5,7 @@
 
 #include "engine/base/numbers.h"
 #include "engine/commands/bits.h"
-#include "engine/commands/call.h"
+#include "engine/execution/call.h"
 
 namespace sluice {
 

@@ -6,8 +6,8 @@
 #include <bit>
 
 #include "engine/base/numbers.h"
-#include "engine/commands/call.h"
-#include "engine/engine.h"
+#include "engine/execution/call.h"
+#include "engine/execution/engine.h"
 
 namespace sluice {
 

@@ -2,14 +2,14 @@
 #include <algorithm>
 #include <optional>
 
-#include "engine/acl.h"
+#include "engine/access/acl.h"
 #include "engine/base/numbers.h"
-#include "engine/commands/call.h"
+#include "engine/clients/describe_client.h"
 #include "engine/commands/connection.h"
 #include "engine/commands/help.h"
-#include "engine/describe_client.h"
-#include "engine/engine.h"
-#include "engine/execution.h"
+#include "engine/execution/call.h"
+#include "engine/execution/engine.h"
+#include "engine/execution/execution.h"
 
 namespace sluice {
 

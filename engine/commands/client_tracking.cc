@@ -1,11 +1,11 @@
-// CLIENT TRACKING and its relatives; engine/tracking.h keeps who has read what.
-#include "engine/tracking.h"
+// CLIENT TRACKING and its relatives; engine/clients/tracking.h keeps who has read what.
+#include "engine/clients/tracking.h"
 
 #include <algorithm>
 
-#include "engine/commands/call.h"
 #include "engine/commands/connection.h"
-#include "engine/engine.h"
+#include "engine/execution/call.h"
+#include "engine/execution/engine.h"
 
 namespace sluice {
 

@@ -3,11 +3,11 @@
 #include <sstream>
 
 #include "engine/base/numbers.h"
-#include "engine/commands/call.h"
-#include "engine/commands/command_names.h"
 #include "engine/commands/help.h"
 #include "engine/commands/server.h"
 #include "engine/commands/syntax.h"
+#include "engine/execution/call.h"
+#include "engine/table/command_names.h"
 
 namespace sluice {
 

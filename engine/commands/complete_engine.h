@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "engine/commands/families.h"
-#include "engine/engine.h"
+#include "engine/execution/engine.h"
 
 namespace sluice {
 

@@ -1,16 +1,16 @@
 // The connection itself: who speaks, in which protocol, to which database.
 #include "engine/commands/connection.h"
 
-#include "engine/acl.h"
+#include "engine/access/acl.h"
 #include "engine/base/numbers.h"
-#include "engine/commands/call.h"
-#include "engine/commands/denial.h"
-#include "engine/engine.h"
-#include "engine/execution.h"
-#include "engine/pubsub.h"
-#include "engine/slow_log.h"
-#include "engine/tracking.h"
-#include "engine/transaction.h"
+#include "engine/clients/pubsub.h"
+#include "engine/clients/slow_log.h"
+#include "engine/clients/tracking.h"
+#include "engine/execution/call.h"
+#include "engine/execution/engine.h"
+#include "engine/execution/execution.h"
+#include "engine/execution/refusal.h"
+#include "engine/execution/transaction.h"
 
 namespace sluice {
 

@@ -1,11 +1,11 @@
 // COPY, MOVE, SWAPDB: keys in other databases.
 #include "engine/base/numbers.h"
-#include "engine/commands/call.h"
 #include "engine/commands/keys.h"
-#include "engine/engine.h"
+#include "engine/execution/call.h"
+#include "engine/execution/engine.h"
 #include "engine/queue/queue.h"
 #include "engine/queue/queue_error.h"
-#include "engine/queue/queue_work.h"
+#include "engine/work/queue_work.h"
 
 namespace sluice {
 

@@ -3,11 +3,11 @@
 
 #include <cstdio>
 
-#include "engine/commands/call.h"
 #include "engine/commands/keys.h"
 #include "engine/commands/server.h"
-#include "engine/engine.h"
-#include "engine/execution.h"
+#include "engine/execution/call.h"
+#include "engine/execution/engine.h"
+#include "engine/execution/execution.h"
 #include "engine/rdb/value.h"
 
 namespace sluice {

@@ -1,12 +1,12 @@
 // DEBUG's tools that look at all data, or change them.
 #include <algorithm>
 
-#include "engine/commands/call.h"
 #include "engine/commands/debug.h"
-#include "engine/engine.h"
-#include "engine/execution.h"
+#include "engine/execution/call.h"
+#include "engine/execution/engine.h"
+#include "engine/execution/execution.h"
+#include "engine/execution/reload.h"
 #include "engine/keyspace/digest.h"
-#include "engine/reload.h"
 
 namespace sluice {
 

@@ -1,7 +1,7 @@
 // DUMP and RESTORE: values in RDB's format, exchangeable with redis-server.
-#include "engine/commands/call.h"
 #include "engine/commands/keys.h"
-#include "engine/engine.h"
+#include "engine/execution/call.h"
+#include "engine/execution/engine.h"
 #include "engine/rdb/value.h"
 
 namespace sluice {

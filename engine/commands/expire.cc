@@ -1,8 +1,8 @@
 // Times to live.
 #include "engine/base/numbers.h"
-#include "engine/commands/call.h"
 #include "engine/commands/expire_options.h"
 #include "engine/commands/keys.h"
+#include "engine/execution/call.h"
 
 namespace sluice {
 

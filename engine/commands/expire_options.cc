@@ -1,6 +1,6 @@
 #include "engine/commands/expire_options.h"
 
-#include "engine/commands/call.h"
+#include "engine/execution/call.h"
 
 namespace sluice {
 

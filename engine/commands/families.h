@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "engine/commands/command.h"
+#include "engine/table/command.h"
 
 namespace sluice {
 

@@ -1,9 +1,9 @@
 // FUNCTION, FCALL and FCALL_RO.
-#include "engine/commands/call.h"
 #include "engine/commands/families.h"
 #include "engine/commands/help.h"
 #include "engine/commands/scripting.h"
-#include "engine/engine.h"
+#include "engine/execution/call.h"
+#include "engine/execution/engine.h"
 #include "engine/rdb/function_payload.h"
 #include "engine/script/script_engine.h"
 

@@ -1,7 +1,7 @@
 // Arguments and replies that commands of the geo family share.
 #pragma once
 
-#include "engine/commands/call.h"
+#include "engine/execution/call.h"
 #include "engine/structures/geohash.h"
 
 namespace sluice {

@@ -1,7 +1,7 @@
 // HyperLogLogs: strings whose bytes engine/structures/hyperloglog.h describes.
 #include "engine/commands/hyperloglog.h"
 
-#include "engine/commands/call.h"
+#include "engine/execution/call.h"
 #include "engine/structures/hyperloglog.h"
 
 namespace sluice {

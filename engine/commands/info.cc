@@ -5,11 +5,11 @@
 #include <sstream>
 
 #include "engine/base/ticks.h"
-#include "engine/commands/call.h"
 #include "engine/commands/latency.h"
 #include "engine/commands/server.h"
-#include "engine/engine.h"
-#include "engine/execution.h"
+#include "engine/execution/call.h"
+#include "engine/execution/engine.h"
+#include "engine/execution/execution.h"
 
 namespace sluice {
 

@@ -2,11 +2,11 @@
 #include "engine/commands/keys.h"
 
 #include "engine/base/numbers.h"
-#include "engine/commands/call.h"
+#include "engine/clients/tracking.h"
 #include "engine/commands/random_members.h"
 #include "engine/commands/scan.h"
-#include "engine/engine.h"
-#include "engine/tracking.h"
+#include "engine/execution/call.h"
+#include "engine/execution/engine.h"
 
 namespace sluice {
 

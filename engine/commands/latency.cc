@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "engine/commands/call.h"
+#include "engine/clients/latency_monitor.h"
 #include "engine/commands/families.h"
 #include "engine/commands/help.h"
-#include "engine/engine.h"
-#include "engine/execution.h"
-#include "engine/latency_monitor.h"
+#include "engine/execution/call.h"
+#include "engine/execution/engine.h"
+#include "engine/execution/execution.h"
 
 namespace sluice {
 

@@ -1,7 +1,7 @@
 // How long commands take, over all threads: INFO latencystats and LATENCY HISTOGRAM.
 #pragma once
 
-#include "engine/statistics.h"
+#include "engine/reply/statistics.h"
 
 namespace sluice {
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "engine/base/numbers.h"
-#include "engine/commands/call.h"
 #include "engine/commands/strings.h"
+#include "engine/execution/call.h"
 
 namespace sluice {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "engine/base/numbers.h"
-#include "engine/commands/call.h"
+#include "engine/execution/call.h"
 
 namespace sluice {
 

@@ -1,9 +1,9 @@
 // Lists: pops and moves, also blocking and from the first of several keys.
 #include <algorithm>
 
-#include "engine/commands/call.h"
 #include "engine/commands/lists.h"
 #include "engine/commands/multi_pop.h"
+#include "engine/execution/call.h"
 
 namespace sluice {
 

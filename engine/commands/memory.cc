@@ -2,10 +2,10 @@
 #include <cstdlib>
 #include <map>
 
-#include "engine/commands/call.h"
 #include "engine/commands/help.h"
 #include "engine/commands/server.h"
-#include "engine/engine.h"
+#include "engine/execution/call.h"
+#include "engine/execution/engine.h"
 
 namespace sluice {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "engine/commands/call.h"
+#include "engine/execution/call.h"
 
 namespace sluice {
 

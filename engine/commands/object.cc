@@ -1,9 +1,9 @@
 // OBJECT: how Redis would keep a value, and since when nobody has used it.
 #include "engine/base/numbers.h"
-#include "engine/commands/call.h"
 #include "engine/commands/help.h"
 #include "engine/commands/keys.h"
-#include "engine/execution.h"
+#include "engine/execution/call.h"
+#include "engine/execution/execution.h"
 
 namespace sluice {
 

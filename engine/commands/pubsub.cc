@@ -1,10 +1,10 @@
-// Publishing and subscribing; engine/pubsub.h keeps who listens.
+// Publishing and subscribing; engine/clients/pubsub.h keeps who listens.
 #include "engine/commands/pubsub.h"
 
-#include "engine/commands/call.h"
+#include "engine/clients/pubsub.h"
 #include "engine/commands/help.h"
-#include "engine/engine.h"
-#include "engine/pubsub.h"
+#include "engine/execution/call.h"
+#include "engine/execution/engine.h"
 
 namespace sluice {
 

@@ -7,7 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "engine/commands/call.h"
+#include "engine/execution/call.h"
 
 namespace sluice {
 

@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "engine/base/numbers.h"
-#include "engine/commands/call.h"
 #include "engine/commands/server.h"
-#include "engine/engine.h"
-#include "engine/execution.h"
-#include "engine/persistence_port.h"
+#include "engine/execution/call.h"
+#include "engine/execution/engine.h"
+#include "engine/execution/execution.h"
+#include "engine/ports/persistence_port.h"
 
 namespace sluice {
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "engine/base/numbers.h"
-#include "engine/commands/call.h"
+#include "engine/execution/call.h"
 
 namespace sluice {
 

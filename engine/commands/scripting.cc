@@ -1,9 +1,9 @@
 // EVAL, EVALSHA, their _RO forms, and SCRIPT.
 #include "engine/commands/scripting.h"
-#include "engine/commands/call.h"
 #include "engine/commands/families.h"
 #include "engine/commands/help.h"
-#include "engine/engine.h"
+#include "engine/execution/call.h"
+#include "engine/execution/engine.h"
 #include "engine/script/script_engine.h"
 
 namespace sluice {

@@ -1,7 +1,7 @@
 // What the rows of EVAL and FCALL have in common: commands that run Lua on keys that they count.
 #pragma once
 
-#include "engine/commands/command.h"
+#include "engine/table/command.h"
 
 namespace sluice {
 

@@ -4,12 +4,12 @@
 #include <algorithm>
 
 #include "engine/base/numbers.h"
-#include "engine/commands/call.h"
+#include "engine/clients/slow_log.h"
 #include "engine/commands/help.h"
-#include "engine/engine.h"
-#include "engine/execution.h"
-#include "engine/persistence_port.h"
-#include "engine/slow_log.h"
+#include "engine/execution/call.h"
+#include "engine/execution/engine.h"
+#include "engine/execution/execution.h"
+#include "engine/ports/persistence_port.h"
 
 namespace sluice {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/base/numbers.h"
-#include "engine/commands/call.h"
+#include "engine/execution/call.h"
 #include "engine/keyspace/collections.h"
 
 namespace sluice {

@@ -1,10 +1,10 @@
 // Sets: commands on single sets. Algebra has a file of its own.
 #include "engine/commands/sets.h"
 
-#include "engine/commands/call.h"
 #include "engine/commands/random_members.h"
 #include "engine/commands/scan.h"
 #include "engine/commands/set_order.h"
+#include "engine/execution/call.h"
 
 namespace sluice {
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "engine/base/numbers.h"
-#include "engine/commands/call.h"
 #include "engine/commands/set_order.h"
 #include "engine/commands/sets.h"
+#include "engine/execution/call.h"
 
 namespace sluice {
 

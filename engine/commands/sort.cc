@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/acl.h"
-#include "engine/commands/call.h"
+#include "engine/access/acl.h"
 #include "engine/commands/keys.h"
 #include "engine/commands/set_order.h"
+#include "engine/execution/call.h"
 
 namespace sluice {
 

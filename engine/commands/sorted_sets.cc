@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "engine/base/numbers.h"
-#include "engine/commands/call.h"
 #include "engine/commands/random_members.h"
 #include "engine/commands/scan.h"
+#include "engine/execution/call.h"
 
 namespace sluice {
 

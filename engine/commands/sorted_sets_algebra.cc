@@ -5,8 +5,8 @@
 #include <unordered_map>
 
 #include "engine/base/numbers.h"
-#include "engine/commands/call.h"
 #include "engine/commands/sorted_sets.h"
+#include "engine/execution/call.h"
 
 namespace sluice {
 

@@ -1,9 +1,9 @@
 // Sorted sets: pops from either end, also blocking and from the first of several keys.
 #include <algorithm>
 
-#include "engine/commands/call.h"
 #include "engine/commands/multi_pop.h"
 #include "engine/commands/sorted_sets.h"
+#include "engine/execution/call.h"
 
 namespace sluice {
 

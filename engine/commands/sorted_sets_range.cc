@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "engine/commands/call.h"
 #include "engine/commands/sorted_sets.h"
+#include "engine/execution/call.h"
 
 namespace sluice {
 

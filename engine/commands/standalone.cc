@@ -1,8 +1,8 @@
 #include "engine/commands/standalone.h"
 
 #include "engine/base/numbers.h"
-#include "engine/commands/call.h"
 #include "engine/commands/help.h"
+#include "engine/execution/call.h"
 
 namespace sluice {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "engine/commands/call.h"
+#include "engine/execution/call.h"
 #include "engine/structures/stream.h"
 
 namespace sluice {

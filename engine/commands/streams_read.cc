@@ -2,7 +2,7 @@
 #include "engine/base/numbers.h"
 #include "engine/commands/stream_ids.h"
 #include "engine/commands/streams.h"
-#include "engine/execution.h"
+#include "engine/execution/execution.h"
 
 namespace sluice {
 

@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "engine/base/numbers.h"
-#include "engine/commands/call.h"
 #include "engine/commands/expire_options.h"
-#include "engine/engine.h"
+#include "engine/execution/call.h"
+#include "engine/execution/engine.h"
 
 namespace sluice {
 

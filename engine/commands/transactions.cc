@@ -1,16 +1,16 @@
 // MULTI, EXEC, DISCARD, WATCH, UNWATCH.
 //
 // Dispatch queues the commands between MULTI and EXEC, and locks for each command here the shards
-// that transaction_shards() names (engine/transaction.h).
+// that transaction_shards() names (engine/execution/transaction.h).
 #include <algorithm>
 
-#include "engine/acl.h"
-#include "engine/commands/call.h"
-#include "engine/commands/denial.h"
+#include "engine/access/acl.h"
 #include "engine/commands/families.h"
-#include "engine/engine.h"
-#include "engine/execution.h"
-#include "engine/transaction.h"
+#include "engine/execution/call.h"
+#include "engine/execution/engine.h"
+#include "engine/execution/execution.h"
+#include "engine/execution/refusal.h"
+#include "engine/execution/transaction.h"
 
 namespace sluice {
 

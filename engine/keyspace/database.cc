@@ -1,10 +1,10 @@
 #include "engine/keyspace/database.h"
 
 #include "engine/base/numbers.h"
+#include "engine/keyspace/adopted_watch.h"
+#include "engine/keyspace/queue_timers.h"
 #include "engine/keyspace/replay_expiries.h"
-#include "engine/queue/adopted_watch.h"
 #include "engine/queue/queue_records.h"
-#include "engine/queue/queue_timers.h"
 
 // The shard is locked by the unit that owns this handle; the analysis cannot see locks that are
 // chosen by index at run time, so these functions are outside it and Execution, which locks, is the

@@ -12,9 +12,9 @@
 #include "engine/keyspace/collections.h"
 #include "engine/keyspace/element_place.h"
 #include "engine/keyspace/events.h"
-#include "engine/keyspace/unit.h"
-#include "engine/shard.h"
+#include "engine/keyspace/shard.h"
 #include "engine/structures/stream.h"
+#include "engine/unit/unit.h"
 
 namespace sluice {
 

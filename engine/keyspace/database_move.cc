@@ -3,10 +3,10 @@
 // In the journal a small value is written anew under the new key. A large one has a record that
 // says where it has gone, which replay can only follow where it has the value whole: so no
 // checkpoint counts during whose walk such a record was appended (storage/checkpointer.h).
+#include "engine/keyspace/adopted_watch.h"
 #include "engine/keyspace/database.h"
-#include "engine/queue/adopted_watch.h"
+#include "engine/keyspace/queue_timers.h"
 #include "engine/queue/queue_records.h"
-#include "engine/queue/queue_timers.h"
 
 // As in database.cc: the shards are locked by the unit in work.
 namespace sluice {

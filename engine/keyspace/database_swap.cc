@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "engine/keyspace/database.h"
-#include "engine/queue/queue_timers.h"
+#include "engine/keyspace/queue_timers.h"
 
 // As in database.cc: the shard is locked by the unit in work.
 namespace sluice {

@@ -1,7 +1,7 @@
 // Whole values: Database's verb for those that were made elsewhere (RESTORE, import), and their
 // records.
+#include "engine/keyspace/adopted_watch.h"
 #include "engine/keyspace/database.h"
-#include "engine/queue/adopted_watch.h"
 #include "engine/queue/queue_records.h"
 
 // As in database.cc, the analysis cannot see who has locked the shard.

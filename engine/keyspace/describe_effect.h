@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "engine/keyspace/effects.h"
+#include "engine/unit/effects.h"
 
 namespace sluice {
 

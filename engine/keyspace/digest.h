@@ -9,8 +9,8 @@
 #include <string>
 
 #include "engine/base/bytes.h"
+#include "engine/base/sha1.h"
 #include "engine/keyspace/entry.h"
-#include "engine/sha1.h"
 
 namespace sluice {
 

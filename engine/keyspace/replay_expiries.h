@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/shard.h"
+#include "engine/keyspace/shard.h"
 
 namespace sluice {
 

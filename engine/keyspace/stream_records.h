@@ -1,6 +1,6 @@
 // How a stream is journaled, checkpointed, replayed and copied.
 //
-// Records (engine/keyspace/effects.h has the numbers; integers are varints, signed ones zigzag,
+// Records (engine/unit/effects.h has the numbers; integers are varints, signed ones zigzag,
 // text with a varint length unless it goes to the end; an id is two integers):
 //   kStreamHead          value = last id, highest deleted id, entries ever added
 //   kStreamNode          field = first id; value = last id, how many entries, how many deleted
@@ -29,8 +29,8 @@
 #include <functional>
 #include <string>
 
-#include "engine/keyspace/effects.h"
 #include "engine/structures/stream.h"
+#include "engine/unit/effects.h"
 
 namespace sluice {
 

@@ -2,10 +2,10 @@
 // they are, since when each active member is active, where it came from, and what has been given
 // back already.
 //
-// What can be read from the keys is not kept here: engine/queue/adopted_view.h counts, finds and
+// What can be read from the keys is not kept here: engine/adopted/adopted_view.h counts, finds and
 // walks in them. So this holds one small record for each member of the active set, and for each
 // member that was given back and waits again; nothing for the others, however many wait.
-// engine/queue/adopted_work.h changes it and journals it. Plain data of one queue, under the lock
+// engine/adopted/adopted_work.h changes it and journals it. Plain data of one queue, under the lock
 // of the queue's shard.
 #pragma once
 
@@ -58,7 +58,7 @@ struct AdoptedMember {
 };
 
 // An adoption as the watched keys know it. Shared by the queue and by what watches its keys
-// (engine/queue/adopted_watch.h); changed under the locks of all its shards.
+// (engine/keyspace/adopted_watch.h); changed under the locks of all its shards.
 struct AdoptedGroup {
   Queue* queue = nullptr;  // null: it is gone, or shows its keys no longer
   int database = 0;        // Database::index()

@@ -17,7 +17,7 @@
 #include <string>
 
 #include "engine/base/bytes.h"
-#include "engine/event_spill.h"
+#include "engine/ports/event_spill.h"
 #include "engine/queue/queue_config.h"
 
 namespace sluice {

@@ -36,7 +36,7 @@
 
 #include "engine/queue/idle_rates.h"
 #include "engine/queue/job.h"
-#include "engine/queue/limits.h"
+#include "engine/queue/limiters.h"
 #include "engine/structures/ordered_index.h"
 #include "engine/structures/split_map.h"
 

@@ -23,7 +23,7 @@
 #include "engine/queue/event_log.h"
 #include "engine/queue/job.h"
 #include "engine/queue/lanes.h"
-#include "engine/queue/limits.h"
+#include "engine/queue/limiters.h"
 #include "engine/queue/queue_config.h"
 #include "engine/queue/queue_stats.h"
 #include "engine/queue/releases.h"
@@ -215,7 +215,8 @@ class Queue {
   int64_t next_due_steady() const;
   // More ended jobs of this kind than retention keeps, by number or bytes.
   bool retains_too_much(size_t kind) const;
-  // Where the shard keeps it (engine/queue/queue_timers.h): the times under which it stands there.
+  // Where the shard keeps it (engine/keyspace/queue_timers.h): the times under which it stands
+  // there.
   int64_t listed_due_ms = INT64_MAX;
   int64_t listed_due_steady = INT64_MAX;
   // Its key is gone, and it with the unit that has deleted it (retire_queue()).

@@ -1,6 +1,6 @@
 // How a queue is journaled, checkpointed, replayed and copied.
 //
-// Records (engine/keyspace/effects.h has the numbers; `value` is what is described here; integers
+// Records (engine/unit/effects.h has the numbers; `value` is what is described here; integers
 // are varints, signed ones zigzag, text with a varint length):
 //   kQueueConfig  level u8, pattern, then pairs field, value: the whole rule; no pairs: removed
 //   kQueueHead    queue_ms, next_seq, next_token, next_finish, adaptive_max, last event's number,
@@ -25,9 +25,9 @@
 #include <optional>
 #include <string>
 
-#include "engine/keyspace/effects.h"
-#include "engine/keyspace/unit.h"
 #include "engine/queue/queue.h"
+#include "engine/unit/effects.h"
+#include "engine/unit/unit.h"
 
 namespace sluice {
 

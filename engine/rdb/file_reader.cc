@@ -2,9 +2,9 @@
 
 #include "engine/base/numbers.h"
 #include "engine/base/quoting.h"
-#include "engine/keyspace/effects.h"
 #include "engine/rdb/format.h"
 #include "engine/rdb/value.h"
+#include "engine/unit/effects.h"
 
 namespace sluice::rdb {
 

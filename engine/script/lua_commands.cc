@@ -2,10 +2,10 @@
 #include <cmath>
 #include <cstdio>
 
-#include "engine/acl.h"
-#include "engine/commands/denial.h"
-#include "engine/engine.h"
-#include "engine/execution.h"
+#include "engine/access/acl.h"
+#include "engine/execution/engine.h"
+#include "engine/execution/execution.h"
+#include "engine/execution/refusal.h"
 #include "engine/script/lua_headers.h"
 #include "engine/script/lua_machine.h"
 #include "engine/script/lua_value.h"

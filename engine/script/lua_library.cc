@@ -1,7 +1,7 @@
 // LuaMachine's part for functions: the code of libraries, what it registers, and FCALL.
 #include <algorithm>
 
-#include "engine/engine.h"
+#include "engine/execution/engine.h"
 #include "engine/script/lua_headers.h"
 #include "engine/script/lua_machine.h"
 #include "engine/script/lua_sandbox.h"

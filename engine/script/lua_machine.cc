@@ -5,8 +5,8 @@
 #include <cstring>
 #include <utility>
 
-#include "engine/engine.h"
-#include "engine/execution.h"
+#include "engine/execution/engine.h"
+#include "engine/execution/execution.h"
 #include "engine/script/lua_headers.h"
 #include "engine/script/lua_sandbox.h"
 #include "engine/script/lua_source.h"

@@ -24,8 +24,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/client.h"
-#include "engine/commands/call.h"
+#include "engine/clients/client.h"
+#include "engine/execution/call.h"
 #include "engine/script/compiled_scripts.h"
 #include "engine/script/function_library.h"
 #include "engine/script/lua_reply.h"

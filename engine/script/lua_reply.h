@@ -10,7 +10,7 @@
 
 #include <array>
 
-#include "engine/reply.h"
+#include "engine/reply/reply.h"
 
 struct lua_State;
 

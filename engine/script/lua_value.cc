@@ -1,6 +1,6 @@
 #include "engine/script/lua_value.h"
 
-#include "engine/reply.h"
+#include "engine/reply/reply.h"
 #include "engine/script/lua_headers.h"
 #include "engine/script/lua_machine.h"
 #include "engine/script/lua_sandbox.h"

@@ -1,7 +1,7 @@
 // The table `redis` that scripts see. Each function finds its machine through the state.
 #include <span>
 
-#include "engine/engine.h"
+#include "engine/execution/engine.h"
 #include "engine/script/lua_headers.h"
 #include "engine/script/lua_machine.h"
 #include "engine/script/lua_sandbox.h"

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "engine/base/bytes.h"
-#include "engine/sha1.h"
+#include "engine/base/sha1.h"
 
 namespace sluice {
 

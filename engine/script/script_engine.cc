@@ -1,8 +1,8 @@
 #include "engine/script/script_engine.h"
 
-#include "engine/commands/denial.h"
-#include "engine/engine.h"
-#include "engine/execution.h"
+#include "engine/execution/engine.h"
+#include "engine/execution/execution.h"
+#include "engine/execution/refusal.h"
 #include "engine/script/lua_machine.h"
 #include "engine/script/script_arguments.h"
 

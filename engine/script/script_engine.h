@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "engine/base/mutex.h"
+#include "engine/execution/scripts.h"
 #include "engine/script/function_library.h"
 #include "engine/script/script.h"
-#include "engine/scripts.h"
 
 namespace sluice {
 

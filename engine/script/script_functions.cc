@@ -1,6 +1,6 @@
 // ScriptEngine's part for functions: the libraries that all threads share, their records, FCALL.
-#include "engine/engine.h"
-#include "engine/execution.h"
+#include "engine/execution/engine.h"
+#include "engine/execution/execution.h"
 #include "engine/script/lua_machine.h"
 #include "engine/script/script_arguments.h"
 #include "engine/script/script_engine.h"

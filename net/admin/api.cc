@@ -5,7 +5,7 @@
 #include "engine/base/durations.h"
 #include "engine/base/glob_literal.h"
 #include "engine/base/numbers.h"
-#include "engine/engine.h"
+#include "engine/execution/engine.h"
 #include "engine/queue/field_help.h"
 #include "engine/queue/job_id.h"
 #include "net/http/http_service.h"

@@ -9,7 +9,7 @@
 #include "net/admin/api.h"
 #include "net/admin/routes.h"
 #include "net/http/stream_budget.h"
-#include "net/io_thread.h"
+#include "net/io/io_thread.h"
 
 namespace sluice {
 

@@ -9,7 +9,7 @@
 #include "engine/queue/selector.h"
 #include "net/admin/api.h"
 #include "net/admin/routes.h"
-#include "net/turns.h"
+#include "net/io/turns.h"
 
 namespace sluice {
 

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/queue/queue_names.h"
+#include "engine/execution/queue_names.h"
 
 namespace sluice {
 

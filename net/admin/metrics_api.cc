@@ -4,7 +4,7 @@
 #include "net/admin/metrics_text.h"
 #include "net/admin/routes.h"
 #include "net/http/http_service.h"
-#include "net/turns.h"
+#include "net/io/turns.h"
 
 namespace sluice {
 

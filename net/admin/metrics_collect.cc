@@ -8,8 +8,8 @@
 #include "engine/base/numbers.h"
 #include "net/admin/metrics_queues.h"
 #include "net/http/http_service.h"
-#include "net/io_thread.h"
-#include "net/turns.h"
+#include "net/io/io_thread.h"
+#include "net/io/turns.h"
 
 namespace sluice {
 

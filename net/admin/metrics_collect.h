@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "net/admin/metric_set.h"
-#include "net/engine_client.h"
+#include "net/io/engine_client.h"
 
 namespace sluice {
 

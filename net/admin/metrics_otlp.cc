@@ -7,7 +7,7 @@
 
 #include "engine/base/numbers.h"
 #include "net/http/json_text.h"
-#include "net/version.h"
+#include "net/process/version.h"
 
 namespace sluice {
 

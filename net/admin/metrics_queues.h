@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/queue/queue_names.h"
+#include "engine/execution/queue_names.h"
 #include "net/admin/metric_set.h"
-#include "net/resp_value.h"
+#include "net/resp/resp_value.h"
 
 namespace sluice {
 

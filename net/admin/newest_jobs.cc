@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "net/turns.h"
+#include "net/io/turns.h"
 
 namespace sluice {
 

@@ -6,7 +6,7 @@
 #include "net/admin/openapi_schemas.h"
 #include "net/admin/routes.h"
 #include "net/http/http_service.h"
-#include "net/version.h"
+#include "net/process/version.h"
 
 namespace sluice {
 

@@ -18,12 +18,12 @@
 
 #include "engine/base/numbers.h"
 #include "net/admin/metrics_collect.h"
-#include "net/clocks.h"
 #include "net/http/http_service.h"
 #include "net/http/name_lookup.h"
 #include "net/http/tokens.h"
-#include "net/turns.h"
-#include "net/version.h"
+#include "net/io/turns.h"
+#include "net/process/clocks.h"
+#include "net/process/version.h"
 
 namespace sluice {
 

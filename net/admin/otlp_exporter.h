@@ -16,11 +16,11 @@
 #include <string>
 
 #include "net/admin/metrics_otlp.h"
-#include "net/asio_types.h"
-#include "net/engine_client.h"
-#include "net/io_thread.h"
-#include "net/settings.h"
-#include "net/tls_client.h"
+#include "net/config/settings.h"
+#include "net/io/asio_types.h"
+#include "net/io/engine_client.h"
+#include "net/io/io_thread.h"
+#include "net/tls/tls_client.h"
 
 namespace sluice {
 

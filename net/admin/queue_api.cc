@@ -4,13 +4,13 @@
 #include <memory>
 #include <utility>
 
-#include "engine/engine.h"
-#include "engine/queue/queue_names.h"
+#include "engine/execution/engine.h"
+#include "engine/execution/queue_names.h"
 #include "engine/queue/queue_stats.h"
 #include "net/admin/api.h"
 #include "net/admin/routes.h"
 #include "net/http/http_service.h"
-#include "net/turns.h"
+#include "net/io/turns.h"
 
 namespace sluice {
 

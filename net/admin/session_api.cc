@@ -1,7 +1,7 @@
 // Who asks: the role of a token, and log-ins with the name and the password of an ACL user.
 #include <chrono>
 
-#include "engine/engine.h"
+#include "engine/execution/engine.h"
 #include "net/admin/api.h"
 #include "net/admin/routes.h"
 #include "net/http/http_service.h"

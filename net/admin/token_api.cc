@@ -8,13 +8,13 @@
 #include <functional>
 #include <optional>
 
+#include "engine/access/passwords.h"
 #include "engine/base/check.h"
-#include "engine/commands/command.h"
-#include "engine/passwords.h"
+#include "engine/table/command.h"
 #include "net/admin/api.h"
 #include "net/admin/routes.h"
-#include "net/config.h"
-#include "net/config_special.h"
+#include "net/config/config.h"
+#include "net/config/config_special.h"
 #include "net/http/http_service.h"
 
 namespace sluice {

@@ -11,10 +11,10 @@
 #include <chrono>
 #include <utility>
 
-#include "net/clocks.h"
 #include "net/http/http_socket.h"
 #include "net/http/problem.h"
-#include "net/tls_service.h"
+#include "net/process/clocks.h"
+#include "net/tls/tls_service.h"
 
 namespace sluice {
 

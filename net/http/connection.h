@@ -14,13 +14,13 @@
 #include <set>
 #include <string>
 
-#include "net/asio_types.h"
 #include "net/http/exchange.h"
 #include "net/http/head_check.h"
 #include "net/http/http_service.h"
 #include "net/http/stream_budget.h"
-#include "net/io_thread.h"
-#include "net/strangers.h"
+#include "net/io/asio_types.h"
+#include "net/io/io_thread.h"
+#include "net/io/strangers.h"
 
 namespace sluice {
 

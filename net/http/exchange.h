@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "net/engine_client.h"
 #include "net/http/message.h"
 #include "net/http/router.h"
+#include "net/io/engine_client.h"
 
 namespace sluice {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "net/config.h"
+#include "net/config/config.h"
 #include "net/http/connection.h"
 #include "net/http/problem.h"
 

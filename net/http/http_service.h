@@ -2,7 +2,7 @@
 // on each I/O thread.
 //
 // Requests run on the I/O thread of their connection, through that thread's Execution, exactly as
-// those of a RESP session do (net/engine_client.h).
+// those of a RESP session do (net/io/engine_client.h).
 //
 // Threads: made before the I/O threads start; refusal() and adopt() on I/O thread 0; tokens any;
 // the rest is constant or atomic.
@@ -16,14 +16,14 @@
 #include <vector>
 
 #include "engine/base/mutex.h"
+#include "net/config/settings.h"
 #include "net/http/login_sessions.h"
 #include "net/http/router.h"
 #include "net/http/tokens.h"
-#include "net/listener.h"
-#include "net/server_state.h"
-#include "net/session_port.h"
-#include "net/settings.h"
-#include "net/strangers.h"
+#include "net/io/listener.h"
+#include "net/io/server_state.h"
+#include "net/io/session_port.h"
+#include "net/io/strangers.h"
 
 namespace sluice {
 

@@ -15,9 +15,9 @@
 #include <functional>
 #include <memory>
 
-#include "net/asio_types.h"
-#include "net/io_thread.h"
-#include "net/tls_stream.h"
+#include "net/io/asio_types.h"
+#include "net/io/io_thread.h"
+#include "net/tls/tls_stream.h"
 
 namespace sluice {
 

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "engine/base/bytes.h"
-#include "net/resp_value.h"
+#include "net/resp/resp_value.h"
 
 namespace sluice {
 

@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <vector>
 
-#include "engine/commands/command.h"
-#include "engine/passwords.h"
+#include "engine/access/passwords.h"
+#include "engine/table/command.h"
 
 namespace sluice {
 

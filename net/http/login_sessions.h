@@ -15,7 +15,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/acl.h"
+#include "engine/access/acl.h"
 #include "engine/base/mutex.h"
 #include "net/http/tokens.h"
 

@@ -1,6 +1,6 @@
 // NameLookup: the addresses of a host by the system's resolver, which may take as long as it likes.
 //
-// Why not Asio's resolver: an I/O thread's context is not woken by it (net/io_thread.h), and its
+// Why not Asio's resolver: an I/O thread's context is not woken by it (net/io/io_thread.h), and its
 // end waits for a lookup that hangs. Here a thread of its own looks, and nobody waits for it: it
 // holds nothing but the result.
 //

@@ -1,6 +1,6 @@
 #include "net/http/tokens.h"
 
-#include "engine/passwords.h"
+#include "engine/access/passwords.h"
 #include "net/http/login_sessions.h"
 
 namespace sluice {

@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/acl.h"
-#include "net/http/token_setting.h"
+#include "engine/access/acl.h"
+#include "net/config/token_setting.h"
 
 namespace sluice {
 

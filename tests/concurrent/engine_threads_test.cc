@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "engine/commands/complete_engine.h"
-#include "engine/execution.h"
+#include "engine/execution/execution.h"
 #include "engine/keyspace/describe_effect.h"
-#include "engine/keyspace/effects.h"
 #include "engine/queue/queue.h"
 #include "engine/queue/queue_records.h"
+#include "engine/unit/effects.h"
 #include "tests/support/engine_session.h"
 #include "tests/support/large_moves.h"
 #include "tests/support/memory_journal.h"

@@ -5,7 +5,7 @@
 
 #include "engine/base/check.h"
 #include "net/admin/metrics_otlp.h"
-#include "net/http/endpoint.h"
+#include "net/config/endpoint.h"
 #include "net/http/head_check.h"
 #include "net/http/json_text.h"
 #include "net/http/message.h"

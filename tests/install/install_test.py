@@ -123,7 +123,7 @@ def check_subproject(build):
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
         commands = json.load(file)
     own = [entry["file"][len(ROOT) + 1:] for entry in commands if entry["file"].startswith(ROOT)]
-    require("net/embedded_server.cc" in own, "the server's library is not built")
+    require("net/server/embedded_server.cc" in own, "the server's library is not built")
     others = [path for path in own if path.split("/")[0] == "bench" or
               path.startswith("tests/") and not path.startswith("tests/install/")]
     require(not others, f"built by add_subdirectory: {others[:3]}")

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine.h"
-#include "engine/execution.h"
+#include "engine/execution/engine.h"
+#include "engine/execution/execution.h"
 #include "engine/queue/queue.h"
 #include "tests/model/queue_history.h"
 #include "tests/model/queue_model.h"

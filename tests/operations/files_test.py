@@ -31,8 +31,8 @@ int setrlimit64(__rlimit_resource_t what, const struct rlimit64* limit) {
 
 
 def constant(name):
-    """Of net/file_limit.h."""
-    text = (ROOT / "net" / "file_limit.h").read_text(encoding="utf-8")
+    """Of net/server/file_limit.h."""
+    text = (ROOT / "net" / "server" / "file_limit.h").read_text(encoding="utf-8")
     return int(re.search(rf"\b{name} = (\d+);", text).group(1))
 
 

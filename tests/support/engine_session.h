@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/acl.h"
-#include "engine/engine.h"
-#include "engine/execution.h"
+#include "engine/access/acl.h"
+#include "engine/execution/engine.h"
+#include "engine/execution/execution.h"
 
 namespace sluice::test {
 

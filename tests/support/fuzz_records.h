@@ -2,8 +2,8 @@
 #pragma once
 
 #include "engine/commands/complete_engine.h"
-#include "engine/engine.h"
-#include "engine/keyspace/effects.h"
+#include "engine/execution/engine.h"
+#include "engine/unit/effects.h"
 #include "tests/support/quiet_server.h"
 
 namespace sluice::test {

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/event_spill.h"
+#include "engine/ports/event_spill.h"
 
 namespace sluice::test {
 

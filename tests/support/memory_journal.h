@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/base/mutex.h"
-#include "engine/journal.h"
+#include "engine/ports/journal.h"
 
 namespace sluice::test {
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "engine/commands/complete_engine.h"
-#include "engine/execution.h"
-#include "engine/journal.h"
+#include "engine/execution/execution.h"
+#include "engine/ports/journal.h"
 #include "engine/queue/queue.h"
 #include "tests/support/engine_session.h"
 #include "tests/support/memory_journal.h"

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/server_port.h"
+#include "engine/ports/server_port.h"
 
 namespace sluice::test {
 

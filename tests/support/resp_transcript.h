@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "net/resp_parser.h"
+#include "net/resp/resp_parser.h"
 
 namespace sluice::test {
 

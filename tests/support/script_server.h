@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/commands/complete_engine.h"
-#include "engine/execution.h"
+#include "engine/execution/execution.h"
 #include "tests/support/engine_session.h"
 #include "tests/support/quiet_server.h"
 

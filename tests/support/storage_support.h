@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/journal.h"
+#include "engine/ports/journal.h"
 #include "storage/store.h"
 
 namespace sluice::test {

@@ -1,6 +1,6 @@
 // Requirements of users and their rights. Replies and texts were compared with redis-server 7.0.15
 // (tests/transcripts/acl).
-#include "engine/acl.h"
+#include "engine/access/acl.h"
 
 #include <doctest/doctest.h>
 
@@ -9,10 +9,10 @@
 #include <set>
 #include <thread>
 
-#include "engine/commands/command.h"
-#include "engine/commands/command_names.h"
+#include "engine/access/passwords.h"
 #include "engine/commands/families.h"
-#include "engine/passwords.h"
+#include "engine/table/command.h"
+#include "engine/table/command_names.h"
 #include "tests/unit/seeds.h"
 
 namespace sluice {

@@ -1,6 +1,6 @@
 // A checkpoint that cannot be written, for want of room or else: the journal goes on, nothing of it
 // is left, and it is tried again.
-#include "storage/fault_fs.h"
+#include "tests/support/fault_fs.h"
 
 #include "tests/support/storage_support.h"
 

@@ -1,5 +1,5 @@
 // What ends by the steady clock does not end before the time that was told by the wall clock.
-#include "net/clocks.h"
+#include "net/process/clocks.h"
 
 #include <time.h>
 

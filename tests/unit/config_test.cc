@@ -1,6 +1,6 @@
 // Requirements of the configuration. The texts of CONFIG GET and SET were compared with
 // redis-server 7.0.15, value by value.
-#include "net/config.h"
+#include "net/config/config.h"
 
 #include <doctest/doctest.h>
 #include <unistd.h>
@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "net/config_special.h"
-#include "net/resp_parser.h"
-#include "net/version.h"
+#include "net/config/config_special.h"
+#include "net/process/version.h"
+#include "net/resp/resp_parser.h"
 #include "tests/support/redis_directives.h"
 
 namespace sluice {

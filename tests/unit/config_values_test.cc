@@ -1,7 +1,7 @@
 // Requirements of single directives: values that Redis shows otherwise than they were given, what
 // it refuses, and what is refused here. The texts were compared with redis-server 7.0.15, value by
 // value.
-#include "net/config.h"
+#include "net/config/config.h"
 
 #include <doctest/doctest.h>
 

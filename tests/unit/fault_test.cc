@@ -1,6 +1,6 @@
 // A disk that fails at its n-th change, and one that loses its power: nothing is acknowledged after
 // the first failure, and everything that was acknowledged is there afterwards.
-#include "storage/fault_fs.h"
+#include "tests/support/fault_fs.h"
 
 #include "tests/support/storage_support.h"
 

@@ -2,10 +2,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/keyspace/effects.h"
 #include "engine/script/function_library.h"
 #include "engine/script/script.h"
 #include "engine/script/script_engine.h"
+#include "engine/unit/effects.h"
 #include "tests/support/memory_journal.h"
 #include "tests/support/script_server.h"
 

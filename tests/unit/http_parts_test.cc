@@ -1,13 +1,13 @@
 // The parts of the HTTP side that need no socket: targets, heads, chunks, routes, tokens, JSON.
 #include <nlohmann/json.hpp>
 
-#include "engine/acl.h"
-#include "engine/passwords.h"
+#include "engine/access/acl.h"
+#include "engine/access/passwords.h"
 #include "net/admin/metrics_otlp.h"
 #include "net/admin/routes.h"
-#include "net/config.h"
-#include "net/config_special.h"
-#include "net/http/endpoint.h"
+#include "net/config/config.h"
+#include "net/config/config_special.h"
+#include "net/config/endpoint.h"
 #include "net/http/head_check.h"
 #include "net/http/json_text.h"
 #include "net/http/message.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/commands/complete_engine.h"
-#include "engine/execution.h"
+#include "engine/execution/execution.h"
 #include "tests/support/engine_session.h"
 #include "tests/support/large_moves.h"
 #include "tests/support/memory_journal.h"

@@ -1,7 +1,7 @@
 // Transactions, scripts and keys with more bytes than a unit or a piece of a checkpoint can hold.
 // With a limit of a few hundred bytes, so that no test needs gigabytes.
 #include "engine/commands/complete_engine.h"
-#include "engine/transaction.h"
+#include "engine/execution/transaction.h"
 #include "tests/support/engine_session.h"
 #include "tests/support/quiet_server.h"
 #include "tests/support/storage_support.h"

@@ -5,8 +5,8 @@
 
 #include <thread>
 
+#include "engine/access/passwords.h"
 #include "engine/commands/families.h"
-#include "engine/passwords.h"
 
 using namespace sluice;
 

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/acl.h"
-#include "engine/acl_log.h"
+#include "engine/access/acl.h"
+#include "engine/access/acl_log.h"
 #include "engine/queue/adopted_records.h"
 #include "tests/support/queue_talk.h"
 

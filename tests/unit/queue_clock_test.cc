@@ -20,7 +20,8 @@ constexpr int64_t kNowMs = 1'700'000'000'000;
 constexpr int64_t kHourMs = 3'600'000;
 constexpr int64_t kYearMs = 31'536'000'000;
 
-// A machine whose clocks the test moves, and a server on it that reads them as net/clocks.cc does.
+// A machine whose clocks the test moves, and a server on it that reads them as
+// net/process/clocks.cc does.
 struct Machine {
   int64_t wall_us = kNowMs * 1000;
   int64_t steady_us = 50'000'000;

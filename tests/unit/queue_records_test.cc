@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine.h"
-#include "engine/execution.h"
+#include "engine/execution/engine.h"
+#include "engine/execution/execution.h"
 #include "engine/queue/job_record.h"
 #include "engine/queue/queue.h"
 #include "tests/support/engine_session.h"

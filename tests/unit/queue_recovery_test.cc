@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/commands/complete_engine.h"
-#include "engine/execution.h"
+#include "engine/execution/execution.h"
 #include "engine/queue/queue.h"
 #include "tests/support/large_moves.h"
 #include "tests/support/queue_dump.h"

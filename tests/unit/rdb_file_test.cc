@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/commands/complete_engine.h"
-#include "engine/execution.h"
+#include "engine/execution/execution.h"
 #include "engine/rdb/crc64.h"
 #include "engine/rdb/file_reader.h"
 #include "engine/rdb/function_payload.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/commands/complete_engine.h"
-#include "engine/execution.h"
+#include "engine/execution/execution.h"
 #include "engine/keyspace/collections.h"
 #include "engine/rdb/crc64.h"
 #include "engine/rdb/packed.h"

@@ -1,5 +1,5 @@
 // Small files that are replaced: what is there afterwards, and what an error leaves.
-#include "net/replace_file.h"
+#include "net/process/replace_file.h"
 
 #include "tests/support/storage_support.h"
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "engine/commands/complete_engine.h"
-#include "engine/execution.h"
-#include "engine/keyspace/effects.h"
+#include "engine/execution/execution.h"
 #include "engine/keyspace/replay_expiries.h"
+#include "engine/unit/effects.h"
 #include "tests/support/engine_session.h"
 #include "tests/support/memory_journal.h"
 #include "tests/support/quiet_server.h"

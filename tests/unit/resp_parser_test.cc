@@ -1,5 +1,5 @@
 // Requirements of the request parser. The expected texts were compared with redis-server 7.0.15.
-#include "net/resp_parser.h"
+#include "net/resp/resp_parser.h"
 
 #include "engine/base/quoting.h"
 

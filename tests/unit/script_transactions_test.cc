@@ -2,7 +2,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/transaction.h"
+#include "engine/execution/transaction.h"
 #include "tests/support/script_server.h"
 
 // The engine and doctest both have a CHECK; the test's is meant here.

@@ -1,10 +1,10 @@
 // What the server has open itself, and what it does when there is no further descriptor.
 #include "storage/spare_files.h"
 
-#include "net/memory_use.h"
+#include "net/process/memory_use.h"
 #include "storage/data_directory.h"
-#include "storage/fault_fs.h"
 #include "storage/rocksdb_log.h"
+#include "tests/support/fault_fs.h"
 #include "tests/support/storage_support.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-#include "engine/statistics.h"
+#include "engine/reply/statistics.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,8 +1,8 @@
 // A wall clock that is set, both ways, is in no duration. Each look at it sets it by an hour here.
 #include <string>
 
-#include "engine/acl.h"
-#include "engine/latency_monitor.h"
+#include "engine/access/acl.h"
+#include "engine/clients/latency_monitor.h"
 #include "engine/script/script_engine.h"
 #include "tests/support/script_server.h"
 

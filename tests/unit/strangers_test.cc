@@ -1,6 +1,6 @@
 // Who gives way where all places are taken, and that each further connection has one that does.
-#include "net/strangers.h"
-#include "net/clocks.h"
+#include "net/io/strangers.h"
+#include "net/process/clocks.h"
 
 #include <atomic>
 #include <cstdint>
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "engine/commands/complete_engine.h"
-#include "net/io_thread.h"
-#include "net/server_state.h"
+#include "net/io/io_thread.h"
+#include "net/io/server_state.h"
 #include "tests/support/quiet_server.h"
 
 #include <doctest/doctest.h>
@@ -46,7 +46,7 @@ struct Door {
     thread = std::make_unique<IoThread>(state, 0, false);
     strangers = std::make_unique<Strangers<Connection>>(*thread);
   }
-  // As net/server_files.cc.
+  // As net/server/server_files.cc.
   bool comes_in() {
     if (connected >= kLimit && !make_room<Connection>({strangers.get()}, connected, kLimit)) {
       return false;

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "engine/commands/complete_engine.h"
-#include "engine/execution.h"
-#include "engine/keyspace/effects.h"
+#include "engine/execution/execution.h"
 #include "engine/keyspace/stream_records.h"
 #include "engine/structures/stream.h"
+#include "engine/unit/effects.h"
 #include "tests/support/engine_session.h"
 #include "tests/support/large_moves.h"
 #include "tests/support/memory_journal.h"

@@ -1,6 +1,6 @@
 // Requirements of TLS's parts: the stream with a client of OpenSSL's at the other end of a socket
 // pair, both in one thread; the context's errors; the directives.
-#include "net/tls_stream.h"
+#include "net/tls/tls_stream.h"
 
 #include <doctest/doctest.h>
 #include <openssl/err.h>
@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "net/config.h"
-#include "net/tls_context.h"
+#include "net/config/config.h"
+#include "net/tls/tls_context.h"
 #include "tests/support/certificates.h"
 
 namespace sluice {

@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "engine/clients/tracking.h"
 #include "engine/commands/complete_engine.h"
-#include "engine/tracking.h"
 #include "tests/support/engine_session.h"
 #include "tests/support/quiet_server.h"
 

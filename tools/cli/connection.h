@@ -10,8 +10,8 @@
 #include <memory>
 #include <string>
 
-#include "net/resp_value.h"
-#include "net/tls_client.h"
+#include "net/resp/resp_value.h"
+#include "net/tls/tls_client.h"
 #include "tools/cli/arguments.h"
 #include "tools/cli/failure.h"
 #include "tools/cli/tls_channel.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "net/version.h"
+#include "net/process/version.h"
 #include "tools/cli/context.h"
 #include "tools/cli/failure.h"
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "net/resp_value.h"
+#include "net/resp/resp_value.h"
 #include "tools/cli/table.h"
 
 namespace sluice::cli {

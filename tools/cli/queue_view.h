@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "net/resp_value.h"
+#include "net/resp/resp_value.h"
 #include "tools/cli/table.h"
 
 namespace sluice::cli {

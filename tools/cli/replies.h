@@ -4,7 +4,7 @@
 // functions; each takes a reply of the command that it names.
 #pragma once
 
-#include "net/resp_value.h"
+#include "net/resp/resp_value.h"
 
 namespace sluice::cli {
 

@@ -1,7 +1,7 @@
 // The lines of Q.STATS … BY, page by page, so that nobody waits behind a queue of many groups.
 #pragma once
 
-#include "net/resp_value.h"
+#include "net/resp/resp_value.h"
 #include "tools/cli/connection.h"
 
 namespace sluice::cli {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "net/resp_value.h"
+#include "net/resp/resp_value.h"
 #include "tools/cli/connection.h"
 #include "tools/cli/table.h"
 

@@ -8,7 +8,7 @@
 #include <chrono>
 #include <string>
 
-#include "net/tls_client.h"
+#include "net/tls/tls_client.h"
 
 struct redisReader;
 

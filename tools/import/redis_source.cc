@@ -14,9 +14,9 @@
 
 #include "engine/base/numbers.h"
 #include "engine/base/quoting.h"
-#include "engine/keyspace/effects.h"
 #include "engine/rdb/function_payload.h"
 #include "engine/rdb/value.h"
+#include "engine/unit/effects.h"
 
 namespace sluice::import {
 

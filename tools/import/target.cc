@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "engine/acl.h"
+#include "engine/access/acl.h"
 #include "engine/script/script_engine.h"
 
 namespace sluice::import {

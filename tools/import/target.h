@@ -12,11 +12,11 @@
 #include <memory>
 #include <string>
 
-#include "engine/client.h"
-#include "engine/execution.h"
+#include "engine/clients/client.h"
+#include "engine/execution/execution.h"
 #include "engine/keyspace/entry.h"
-#include "net/config.h"
-#include "net/server.h"
+#include "net/config/config.h"
+#include "net/server/server.h"
 
 namespace sluice::import {
 

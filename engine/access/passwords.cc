@@ -1,0 +1,53 @@
+#include "engine/access/passwords.h"
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/rand.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "engine/base/check.h"
+
+namespace sluice {
+
+namespace {
+
+std::string hex(const unsigned char* bytes, size_t digits) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text(digits, '\0');
+  for (size_t i = 0; i < digits; ++i) {
+    text[i] = kDigits[i % 2 == 0 ? bytes[i / 2] >> 4 : bytes[i / 2] & 15];
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string hash_password(Bytes password) {
+  unsigned char digest[kPasswordHashSize / 2];
+  unsigned int size = sizeof(digest);
+  const bool hashed =
+      EVP_Digest(password.data(), password.size(), digest, &size, EVP_sha256(), nullptr) == 1;
+  CHECK(hashed && size == sizeof(digest));
+  return hex(digest, kPasswordHashSize);
+}
+
+bool is_password_hash(Bytes text) {
+  return text.size() == kPasswordHashSize && std::all_of(text.begin(), text.end(), [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+         });
+}
+
+bool same_hash(Bytes a, Bytes b) {
+  CHECK(a.size() == kPasswordHashSize && b.size() == kPasswordHashSize);
+  return CRYPTO_memcmp(a.data(), b.data(), kPasswordHashSize) == 0;
+}
+
+std::string random_hex(size_t digits) {
+  std::vector<unsigned char> bytes((digits + 1) / 2);
+  CHECK(RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) == 1);
+  return hex(bytes.data(), digits);
+}
+
+}  // namespace sluice

@@ -1,0 +1,334 @@
+// Q.ADOPT, and the edits of the keys: Q.MOVE, Q.CANCEL, leases.
+#include "engine/adopted/adopted_work.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "engine/access/acl.h"
+#include "engine/base/quoting.h"
+#include "engine/keyspace/queue_timers.h"
+#include "engine/queue/adopted_records.h"
+#include "engine/table/command.h"
+
+// All shards are locked by the unit that calls; see database.cc on what the analysis cannot see.
+namespace sluice {
+
+// --- Watching ---
+
+void AdoptedWork::watch(Queue& queue) NO_THREAD_SAFETY_ANALYSIS {
+  const std::shared_ptr<AdoptedGroup>& group = queue.adopted->group;
+  const AdoptedDefinition& definition = queue.adopted->definition;
+  group->queue = &queue;
+  group->database = queue.database;
+  group->home = KeyRef(queue.key).shard;
+  group->shards = 1U << group->home | 1U << KeyRef(definition.active).shard;
+  for (const std::string& key : definition.pending) group->shards |= 1U << KeyRef(key).shard;
+  const auto add = [&](const std::string& key, size_t number) NO_THREAD_SAFETY_ANALYSIS {
+    std::unique_ptr<AdoptedWatches>& watches = shard(key).adopted;
+    if (watches == nullptr) watches = std::make_unique<AdoptedWatches>();
+    watches->add(group->database, key, {group, number});
+  };
+  add(queue.key, kAdoptingQueue);
+  add(definition.active, kAdoptedActive);
+  for (size_t i = 0; i < definition.pending.size(); ++i) add(definition.pending[i], i);
+  state_.queues.fetch_add(1, std::memory_order_relaxed);
+}
+
+void AdoptedWork::unwatch(const std::shared_ptr<AdoptedGroup>& group) NO_THREAD_SAFETY_ANALYSIS {
+  if (group->shards == 0) return;  // it is not watched any more
+  for (Shard& shard : state_.shards) {
+    if (shard.adopted == nullptr) continue;
+    shard.adopted->remove(group.get());
+    if (shard.adopted->empty()) shard.adopted = nullptr;
+  }
+  group->shards = 0;
+  state_.queues.fetch_sub(1, std::memory_order_relaxed);
+}
+
+const AdoptedWatch* AdoptedWork::watch_of(int index, Bytes key) NO_THREAD_SAFETY_ANALYSIS {
+  const AdoptedWatches* watches = shard(key).adopted.get();
+  return watches == nullptr ? nullptr : watches->find(index, key);
+}
+
+Queue* AdoptedWork::adopter_of(int index, Bytes key) {
+  const AdoptedWatch* watch = watch_of(index, key);
+  return watch == nullptr || watch->key == kAdoptingQueue ? nullptr : watch->group->queue;
+}
+
+// The queue's own key is gone, or is another one now.
+void AdoptedWork::renamed(const std::shared_ptr<AdoptedGroup>& group) {
+  // The shards that it needs now may be others; it is the queue's own command, so all are locked.
+  if (locked_ != kAllShards) {
+    group->missed.store(true);
+    state_.shards[group->home].next_due_steady_ms.store(0, std::memory_order_release);
+    return;
+  }
+  unwatch(group);
+  Queue* queue = group->queue;
+  if (queue == nullptr) {
+    return warn(state_.queue_gone,
+                "A queue that showed plain Redis keys is gone (deleted, flushed or expired); the "
+                "keys are as they were");
+  }
+  touch(*queue);
+  if (can_watch(*queue)) {
+    watch(*queue);
+    // In another database these keys are others.
+    return look_again(group);
+  }
+  warn(state_.adoption_ended,
+       "Queue " + printable_bytes(queue->key) +
+           " shows no keys any longer: by its new name or database, one of them would be the queue "
+           "itself, or a part of another queue that shows keys");
+  drop_definition(*queue);
+}
+
+void AdoptedWork::drop_definition(Queue& queue) {
+  unwatch(queue.adopted->group);
+  queue.adopted->group->queue = nullptr;
+  record_definition(queue, nullptr);
+  queue.adopted = nullptr;
+}
+
+bool AdoptedWork::shows_keys(const Queue& queue) {
+  return queue.adopted != nullptr && queue.adopted->group->queue == &queue;
+}
+
+bool AdoptedWork::can_watch(const Queue& queue) {
+  const AdoptedDefinition& definition = queue.adopted->definition;
+  if (definition.names(queue.key)) return false;
+  // Watched by nobody, or by a queue that has gone in this unit.
+  const auto is_free = [&](const std::string& key) {
+    const AdoptedWatch* watch = watch_of(queue.database, key);
+    return watch == nullptr || watch->group->queue == nullptr;
+  };
+  return is_free(queue.key) && is_free(definition.active) &&
+         std::all_of(definition.pending.begin(), definition.pending.end(), is_free);
+}
+
+// --- Q.ADOPT ---
+
+void AdoptedWork::adopt(Queue& queue, AdoptedDefinition definition) {
+  settle();
+  touch(queue);
+  if (queue.adopted != nullptr) {
+    unwatch(queue.adopted->group);
+    if (queue.adopted->definition.active != definition.active) drop_definition(queue);
+  }
+  if (queue.adopted == nullptr) queue.adopted = std::make_unique<AdoptedKeys>();
+  queue.adopted->definition = std::move(definition);
+  record_definition(queue, &queue.adopted->definition);
+  watch(queue);
+  drop_missing(queue);
+  adopt_active(queue);
+  list_queue_timers(home_shard(queue), queue);
+}
+
+void AdoptedWork::end(Queue& queue) {
+  settle();
+  if (!shows_keys(queue)) return;
+  drop_definition(queue);
+  list_queue_timers(home_shard(queue), queue);
+}
+
+// Members that nobody saw coming count as active from now on.
+void AdoptedWork::adopt_active(Queue& queue) {
+  const Set* active = view(queue).active();
+  if (active == nullptr) return;
+  active->members.for_each([&](const Member* found) {
+    const AdoptedMember* kept = queue.adopted->find(found->bytes());
+    if (kept != nullptr && kept->active) return;
+    AdoptedMember member;
+    member.active = true;
+    member.band = queue.config.values().default_band;
+    member.reclaims = kept == nullptr ? 0 : kept->reclaims;
+    member.since_ms = queue.queue_ms;
+    member.since_steady = unit_.times.steady_ms;
+    record(queue, found->bytes(), EventType::kNone, {}, &member);
+  });
+}
+
+// --- Edits of keys ---
+
+Database AdoptedWork::database_of(const Queue& queue, const KeyRef& key) {
+  CHECK((locked_ >> key.shard & 1) != 0);
+  return Database::at_index(state_.shards[key.shard], queue.database, unit_);
+}
+
+void AdoptedWork::put_pending(const Queue& queue, size_t number, Bytes id, double score) {
+  const KeyRef key(queue.adopted->definition.pending[number]);
+  Database database = database_of(queue, key);
+  Entry* entry = database.find(key);
+  if (entry == nullptr) entry = database.create(key, Type::kSortedSet);
+  ScoredMember* found = entry->object<SortedSet>().members.find(id, hash_bytes(id));
+  database.sorted_put(key, entry, found, id, score);
+}
+
+bool AdoptedWork::remove_pending(const Queue& queue, size_t number, Bytes id) {
+  const KeyRef key(queue.adopted->definition.pending[number]);
+  Database database = database_of(queue, key);
+  Entry* entry = database.find(key);
+  if (entry == nullptr || entry->type() != Type::kSortedSet) return false;
+  ScoredMember* found = entry->object<SortedSet>().members.find(id, hash_bytes(id));
+  if (found == nullptr) return false;
+  database.sorted_remove(key, entry, found);
+  database.remove_if_empty(key, entry);
+  return true;
+}
+
+bool AdoptedWork::remove_active(const Queue& queue, Bytes id) {
+  const KeyRef key(queue.adopted->definition.active);
+  Database database = database_of(queue, key);
+  Entry* entry = database.find(key);
+  if (entry == nullptr || entry->type() != Type::kSet) return false;
+  if (!database.set_remove(key, entry, id)) return false;
+  database.remove_if_empty(key, entry);
+  return true;
+}
+
+// --- Payloads ---
+
+std::optional<std::string> AdoptedWork::find_payload(const Queue& queue, Bytes id) {
+  std::optional<std::string> name = view(queue).payload_key(id);
+  if (!name) return std::nullopt;
+  const KeyRef key(*name);
+  const Entry* entry = database_of(queue, key).find(key);
+  if (entry == nullptr || entry->type() != Type::kString) return std::nullopt;
+  return name;
+}
+
+void AdoptedWork::remove_payload(const Queue& queue, const std::string& name) {
+  const KeyRef key(name);
+  Database database = database_of(queue, key);
+  database.remove(key, database.find(key));
+}
+
+// As if he sent a command now that adopts by this queue.
+bool AdoptedWork::adopter_may_write(const Queue& queue, Bytes key) {
+  const std::string& name = queue.adopted->definition.adopter;
+  const std::shared_ptr<User> user = name.empty() ? nullptr : state_.acl.find(name);
+  if (user == nullptr) return false;
+  const std::shared_ptr<const AclRules> rules = user->rules();
+  const Bytes args[] = {"q.adopt", queue.key, "OFF"};
+  const Command* command = CommandTable::instance().find(args[0]);
+  return rules->enabled() && rules->may_use_key(*command, args, key, kMayWrite);
+}
+
+void AdoptedWork::remove_lost_payload(const Queue& queue, Bytes id) {
+  const std::optional<std::string> name = find_payload(queue, id);
+  if (!name) return;
+  if (adopter_may_write(queue, *name)) return remove_payload(queue, *name);
+  const std::string& adopter = queue.adopted->definition.adopter;
+  warn(state_.payload_stays,
+       "Payload " + printable_bytes(*name) + " of a job of queue " + printable_bytes(queue.key) +
+           " stays, although the job's lease is lost: " +
+           (adopter.empty() ? "it is not known who has adopted the keys; Q.ADOPT says it anew"
+                            : "user " + printable_bytes(adopter) +
+                                  ", who has adopted the keys, has no right to delete it"));
+}
+
+// --- Q.MOVE ---
+
+// Before all others of the band. What stands there already keeps its score.
+double AdoptedWork::front_score(const AdoptedView& keys, const AdoptedPlace& place, uint8_t band,
+                                double score) {
+  const SortedSet* set = keys.pending(keys.key_of(band));
+  if (set == nullptr) return score;
+  const auto [first, end] = keys.range_of(band, *set);
+  if (first == end) return score;
+  const ScoredMember& smallest = *set->order.at(first).value();
+  if (smallest.bytes() == place.id) return score;
+  const double before = smallest.score() - 1;
+  return before < smallest.score()
+             ? before
+             : std::nextafter(smallest.score(), -std::numeric_limits<double>::infinity());
+}
+
+double AdoptedWork::back_score(const AdoptedView& keys, const AdoptedPlace& place, uint8_t band,
+                               double score) {
+  const SortedSet* set = keys.pending(keys.key_of(band));
+  if (set == nullptr) return score;
+  const auto [first, end] = keys.range_of(band, *set);
+  if (first == end) return score;
+  const ScoredMember& greatest = *set->order.at(end - 1).value();
+  if (greatest.bytes() == place.id) return score;
+  const double behind = greatest.score() + 1;
+  return behind > greatest.score()
+             ? behind
+             : std::nextafter(greatest.score(), std::numeric_limits<double>::infinity());
+}
+
+std::optional<uint64_t> AdoptedWork::move(Queue& queue, Bytes id, const Move& move) {
+  settle();
+  if (!shows_keys(queue)) return std::nullopt;
+  const AdoptedView keys = view(queue);
+  const AdoptedPlace place = keys.find(id);
+  if (place.active || !place.pending) return std::nullopt;
+  const uint8_t band = move.band.value_or(place.band);
+  const size_t key = queue.adopted->definition.key_of(band);
+  const auto unit = static_cast<double>(queue.adopted->definition.unit);
+  double score = place.score + unit * (static_cast<int>(band) - static_cast<int>(place.band));
+  if (move.front) score = front_score(keys, place, band, score);
+  if (move.back) score = back_score(keys, place, band, score);
+  if (key != place.key) remove_pending(queue, place.key, id);
+  if (key != place.key || score != place.score) put_pending(queue, key, id, score);
+  settle();
+  return keys.position(keys.find(id));
+}
+
+// --- Q.CANCEL ---
+
+bool AdoptedWork::cancel(Queue& queue, Bytes id, Bytes reason) {
+  settle();
+  if (!shows_keys(queue)) return false;
+  bool found = remove_active(queue, id);
+  for (size_t key = 0; key < queue.adopted->definition.pending.size(); ++key) {
+    if (remove_pending(queue, key, id)) found = true;
+  }
+  if (!found) return false;
+  if (const auto payload = find_payload(queue, id)) remove_payload(queue, *payload);
+  settle({id, EventType::kCancelled, reason.empty() ? Bytes("cancelled") : reason});
+  return true;
+}
+
+// --- Leases ---
+
+void AdoptedWork::run_leases(Queue& queue, size_t limit) {
+  settle();
+  for (; limit != 0 && shows_keys(queue); --limit) {
+    const AdoptedKeys& adopted = *queue.adopted;
+    if (adopted.next_due_steady() > unit_.times.steady_ms) return;
+    reclaim(queue, std::string(adopted.leases().front().value->first));
+  }
+}
+
+void AdoptedWork::reclaim(Queue& queue, const std::string& id) {
+  const AdoptedMember* kept = queue.adopted->find(id);
+  if (kept == nullptr) return;
+  const AdoptedMember member = *kept;
+  if (!remove_active(queue, id)) return record(queue, id, EventType::kNone, {}, nullptr);
+  const AdoptedView keys = view(queue);
+  const size_t key = queue.adopted->definition.key_of(member.band);
+  const KeyRef name(queue.adopted->definition.pending[key]);
+  const Entry* entry = database_of(queue, name).find(name);
+  const bool can_return = entry == nullptr || entry->type() == Type::kSortedSet;
+  if (member.reclaims == 0 && can_return) {
+    if (!keys.find(id).pending) {
+      const double score = member.has_place
+                               ? member.score
+                               : keys.score_of(member.band, unit_.times.shown_ms(member.since_ms));
+      put_pending(queue, key, id, score);
+    }
+    return settle({id, EventType::kReclaimed});
+  }
+  for (size_t i = 0; i < queue.adopted->definition.pending.size(); ++i) {
+    remove_pending(queue, i, id);
+  }
+  remove_lost_payload(queue, id);
+  settle({id, EventType::kFailed, "lease lost"});
+  warn(state_.lease_lost, "Job " + printable_bytes(id) + " of queue " + printable_bytes(queue.key) +
+                              " was active for longer than its lease again: it is removed");
+}
+
+}  // namespace sluice

@@ -1,0 +1,134 @@
+// AdoptedWork: queues that show plain Redis keys (Q.ADOPT), as seen by one unit of work. It makes
+// jobs' lives of what changes in the keys, and edits the keys for Q.MOVE, Q.CANCEL and leases.
+//
+// Raw commands never come here: their changes are noted (engine/keyspace/adopted_watch.h) and
+// settled when the command is done. What an element was before and what it is then is one
+// transition, whatever happened in between, and it is journaled in the unit of the change. Edits go
+// through the verbs of Database, so their effects, WATCHes and waiters are those of raw commands.
+//
+// Made for each use, never kept. REQUIRES for the verbs: all shards are locked.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/adopted/adopted_state.h"
+#include "engine/adopted/adopted_view.h"
+#include "engine/base/log_pace.h"
+#include "engine/keyspace/database.h"
+#include "engine/queue/queue_records.h"
+
+namespace sluice {
+
+class AdoptedWork {
+ public:
+  AdoptedWork(AdoptedState& state, ShardMask locked, Unit& unit)
+      : state_(state), locked_(locked), unit_(unit) {}
+
+  // Settles what the unit has noted.
+  void settle();
+  // The keys have changed while nobody could settle it: what is kept of them is made to fit.
+  void look_again(const std::shared_ptr<AdoptedGroup>& group);
+  // Watches the keys of a queue that replay has brought back.
+  void watch(Queue& queue);
+
+  // --- Q.ADOPT --- In the place of what it showed before.
+  void adopt(Queue& queue, AdoptedDefinition definition);
+  void end(Queue& queue);
+  // The queue that has adopted this key of the database at the index; null: none has.
+  Queue* adopter_of(int index, Bytes key);
+
+  // --- Q.MOVE, Q.CANCEL, timers ---
+  struct Move {
+    std::optional<uint8_t> band;
+    bool front = false;
+    bool back = false;
+  };
+  // Its new position; nothing for a member that is not pending. REQUIRES: the view has the band.
+  std::optional<uint64_t> move(Queue& queue, Bytes id, const Move& move);
+  // False: it is in none of the keys. The caller has the right to write its payload.
+  bool cancel(Queue& queue, Bytes id, Bytes reason);
+  // Members whose lease has ended: back to their pending key, or away. At most `limit`. Payloads go
+  // by the present rights of who has adopted.
+  void run_leases(Queue& queue, size_t limit);
+
+ private:
+  // What a unit has noted of one member: the first note of each key says what was there before.
+  struct Change;
+  // How a transition is told where the keys alone do not say it.
+  struct Cause {
+    Bytes id;
+    EventType event = EventType::kNone;
+    Bytes reason = {};
+  };
+
+  AdoptedView view(const Queue& queue) { return {state_.shards, queue, unit_.times}; }
+  Database database_of(const Queue& queue, const KeyRef& key);
+  void settle(const Cause& cause);
+  static std::vector<Change> collect(std::vector<AdoptedNote>& notes);
+  // False: its queue's shards are not all locked; its timers look at the keys then.
+  bool may_settle(const std::shared_ptr<AdoptedGroup>& group);
+  void settle_note(const AdoptedNote& note);
+  void settle_change(const Change& change, const Cause& cause);
+  AdoptedPlace place_before(const AdoptedView& keys, const Change& change,
+                            const AdoptedPlace& after) const;
+  void renamed(const std::shared_ptr<AdoptedGroup>& group);
+  void key_gone(Queue& queue, const AdoptedNote& note);
+  // Drops what is kept of members that are not in the keys any more.
+  void drop_missing(Queue& queue);
+
+  // --- Transitions, engine/adopted/adopted_settle.cc ---
+  void added(Queue& queue, const AdoptedPlace& after);
+  void started(Queue& queue, const AdoptedPlace& before);
+  void left_active(Queue& queue, Bytes id, const Cause& cause);
+  void came_back(Queue& queue, const AdoptedPlace& after, const Cause& cause);
+  void cancelled(Queue& queue, const AdoptedPlace& before, const Cause& cause);
+
+  // --- Records ---
+  void record(Queue& queue, Bytes id, EventType event, const EventFields& fields,
+              const AdoptedMember* kept);
+  // Null: it shows no keys any longer.
+  void record_definition(Queue& queue, const AdoptedDefinition* definition);
+  // The queue changes in this unit: its time goes on, its head is recorded at the end.
+  void touch(Queue& queue);
+  void warn(LogPace& pace, std::string text);
+
+  // --- Watching ---
+  const AdoptedWatch* watch_of(int index, Bytes key);
+  bool can_watch(const Queue& queue);
+  // It shows no keys from now on.
+  void drop_definition(Queue& queue);
+  // Settling may have ended that: the unit has deleted the queue, or moved it to where another one
+  // shows its keys.
+  static bool shows_keys(const Queue& queue);
+  void unwatch(const std::shared_ptr<AdoptedGroup>& group);
+  void adopt_active(Queue& queue);
+
+  // --- Edits of keys ---
+  void put_pending(const Queue& queue, size_t key, Bytes id, double score);
+  bool remove_pending(const Queue& queue, size_t key, Bytes id);
+  bool remove_active(const Queue& queue, Bytes id);
+  // The key of a member's payload, if a string is there.
+  std::optional<std::string> find_payload(const Queue& queue, Bytes id);
+  void remove_payload(const Queue& queue, const std::string& name);
+  bool adopter_may_write(const Queue& queue, Bytes key);
+  void remove_lost_payload(const Queue& queue, Bytes id);
+  void reclaim(Queue& queue, const std::string& id);
+  double front_score(const AdoptedView& keys, const AdoptedPlace& place, uint8_t band,
+                     double score);
+  double back_score(const AdoptedView& keys, const AdoptedPlace& place, uint8_t band, double score);
+
+  // The shard of a key.
+  Shard& shard(Bytes key) { return state_.shards[KeyRef(key).shard]; }
+  Shard& home_shard(const Queue& queue);
+  Database home(const Queue& queue);
+
+  AdoptedState& state_;
+  ShardMask locked_;
+  Unit& unit_;
+};
+
+}  // namespace sluice

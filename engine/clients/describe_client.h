@@ -1,0 +1,13 @@
+// A connection as CLIENT LIST, ACL LOG and the log of slow commands show it.
+#pragma once
+
+#include <string>
+
+#include "engine/ports/server_port.h"
+
+namespace sluice {
+
+// One line of CLIENT LIST, without its end.
+std::string describe_client(const ClientFacts& facts);
+
+}  // namespace sluice

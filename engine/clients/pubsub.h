@@ -1,0 +1,67 @@
+// PubSub: who listens to which channel or pattern. Shared by all threads, under its own mutex,
+// which is never held while a shard's is waited for (the order: shards, then this one).
+//
+// A subscriber's own list of names is in its Client; both are changed together by the connection's
+// thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/base/bytes.h"
+#include "engine/base/mutex.h"
+#include "engine/unit/unit.h"
+
+namespace sluice {
+
+struct Client;
+
+class PubSub {
+ public:
+  enum class Kind : uint8_t { kChannel, kPattern, kShardChannel };
+
+  // True if it was not subscribed before. Updates client's own set.
+  bool subscribe(Client& client, Kind kind, Bytes name);
+  bool unsubscribe(Client& client, Kind kind, Bytes name);
+  // Everything of this client (RESET, disconnect).
+  void forget(Client& client);
+
+  // Queues the message for every subscriber as deliveries of `unit`, so that it leaves when the
+  // unit's changes are durable; the number of receivers. Those whose command runs in the unit get
+  // it into their own output at once.
+  size_t publish(Unit& unit, Bytes channel, Bytes message, bool shard_channel);
+  // Nobody listens to anything. Without a lock.
+  bool empty() const { return subscribers_.load(std::memory_order_relaxed) == 0; }
+
+  // PUBSUB CHANNELS / SHARDCHANNELS, NUMSUB, NUMPAT.
+  std::vector<std::string> names(Kind kind, Bytes pattern, bool filter) const;
+  size_t subscribers(Kind kind, Bytes name) const;
+  size_t count(Kind kind) const;
+  // Clients that listen to this name.
+  std::vector<uint64_t> subscriber_ids(Kind kind, Bytes name) const;
+
+ private:
+  struct Subscriber {
+    uint64_t client_id;
+    int protocol;
+    std::shared_ptr<ClientPort> port;
+  };
+  using Table = std::map<std::string, std::vector<Subscriber>, std::less<>>;
+
+  static void send(Unit& unit, const Subscriber& to, Bytes type, Bytes pattern, Bytes channel,
+                   Bytes message);
+  Table& table(Kind kind) REQUIRES(mutex_) { return tables_[static_cast<size_t>(kind)]; }
+  const Table& table(Kind kind) const REQUIRES(mutex_) {
+    return tables_[static_cast<size_t>(kind)];
+  }
+
+  mutable Mutex mutex_;
+  Table tables_[3] GUARDED_BY(mutex_);
+  std::atomic<size_t> subscribers_{0};  // publishing to nobody takes no lock
+};
+
+}  // namespace sluice

@@ -1,0 +1,169 @@
+// Q.ADD.
+#include <algorithm>
+
+#include "engine/commands/queue/args.h"
+#include "engine/commands/queue/queues.h"
+#include "engine/commands/queue/reply.h"
+
+namespace sluice {
+
+namespace {
+
+void read_duplicate_mode(OptionReader& options, JobSpec& spec) {
+  const Bytes mode = options.value();
+  if (equals_ignore_case(mode, "ERROR")) {
+    spec.if_duplicate = IfDuplicate::kError;
+  } else if (equals_ignore_case(mode, "KEEP")) {
+    spec.if_duplicate = IfDuplicate::kKeep;
+  } else if (equals_ignore_case(mode, "UPDATE")) {
+    spec.if_duplicate = IfDuplicate::kUpdate;
+  } else if (equals_ignore_case(mode, "REPLACE")) {
+    spec.if_duplicate = IfDuplicate::kReplace;
+  } else {
+    options.bad_value();
+  }
+}
+
+// One more value of an option that may be repeated; one that was given already changes nothing.
+void add_once(OptionReader& options, std::optional<Bytes> value, std::vector<Bytes>& values,
+              size_t limit) {
+  if (!value || std::find(values.begin(), values.end(), *value) != values.end()) return;
+  if (values.size() == limit) return options.bad_value();
+  values.push_back(*value);
+}
+
+// A tag that is given again has the value given last.
+void read_tag(OptionReader& options, JobSpec& spec) {
+  const auto name = options.name(1);
+  const auto value = options.name(0, kMaxNameBytes, 1);
+  if (!name || !value) return;
+  const auto same = std::find_if(spec.tags.begin(), spec.tags.end(),
+                                 [&](const auto& tag) { return tag.first == *name; });
+  if (same != spec.tags.end()) {
+    same->second = *value;
+    return;
+  }
+  if (spec.tags.size() == kMaxTags) return options.bad_value();
+  spec.tags.emplace_back(*name, *value);
+}
+
+void read_backoff(OptionReader& options, JobSpec& spec) {
+  const auto base = options.duration(0);
+  const auto most = options.duration(1);
+  if (!base || !most) return;
+  if (*base > *most) return options.bad_value();
+  spec.backoff_ms = {*base, *most};
+}
+
+template <class Number>
+std::optional<Number> narrow(std::optional<int64_t> value) {
+  if (!value) return std::nullopt;
+  return static_cast<Number>(*value);
+}
+
+// Where the job stands, and when it goes. False: none of these options.
+bool read_place_option(OptionReader& options, const QueueConfig& config, JobSpec& spec) {
+  if (options.is("PRI", 1)) {
+    spec.band = options.band(config);
+  } else if (options.is("BOOST", 1)) {
+    spec.boost_ms = options.integer(-kMaxDurationMs, kMaxDurationMs);
+  } else if (options.is("DELAY", 1)) {
+    spec.delay_ms = options.duration();
+  } else if (options.is("AT", 1)) {
+    spec.at_ms = options.time();
+  } else if (options.is("GROUP", 1)) {
+    spec.group = options.name();
+  } else if (options.is("KEY", 1)) {
+    add_once(options, options.name(1), spec.keys, kMaxKeysOfJob);
+  } else if (options.is("COST", 1)) {
+    spec.cost = narrow<uint32_t>(options.integer(1, kMaxCost));
+  } else if (options.is("NEED", 1)) {
+    add_once(options, options.job_id(), spec.needs, kMaxNeeds);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// How long it may take, and how often. False: none of these options.
+bool read_run_option(OptionReader& options, JobSpec& spec) {
+  if (options.is("TTL", 1)) {
+    spec.ttl_ms = options.duration();
+  } else if (options.is("LEASE", 1)) {
+    spec.lease_ms = options.integer(kMinLeaseMs, kMaxLeaseMs);
+  } else if (options.is("MAXRUN", 1)) {
+    spec.max_run_ms = options.duration();
+  } else if (options.is("RETRY", 1)) {
+    spec.retry = narrow<uint32_t>(options.integer(0, kMaxRetries));
+  } else if (options.is("BACKOFF", 2)) {
+    read_backoff(options, spec);
+  } else if (options.is("MAXWAIT", 1)) {
+    spec.max_wait_ms = options.duration();
+  } else if (options.is("IFDUP", 1)) {
+    read_duplicate_mode(options, spec);
+  } else if (options.is("TAG", 2)) {
+    read_tag(options, spec);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool parse_job(Call& call, const QueueConfig& config, JobSpec& spec) {
+  spec.id = call.args[2];
+  spec.payload = call.args[3];
+  if (spec.id != "*" && !is_job_id(spec.id)) {
+    reply_bad_field(call, "id");
+    return false;
+  }
+  OptionReader options(call, 4);
+  while (options.next()) {
+    if (!read_place_option(options, config, spec) && !read_run_option(options, spec)) {
+      options.unknown();
+    }
+  }
+  if (spec.delay_ms && spec.at_ms) options.fail(errors::kSyntax);
+  return !options.failed();
+}
+
+void reply_added(Call& call, const KeyRef& key, const Queue& queue, const AddOutcome& outcome) {
+  const Job* job = outcome.job;
+  const JobState state = queue.shown_state(job);
+  call.reply.map(5);
+  call.reply.bulk("id");
+  call.reply.bulk(job->id());
+  call.reply.bulk("result");
+  call.reply.bulk(outcome.result);
+  call.reply.bulk("state");
+  call.reply.bulk(job_state_name(state));
+  call.reply.bulk("position");
+  const bool pending = state == JobState::kPending;
+  const uint64_t position = pending ? queue.position(job) : 0;
+  pending ? call.reply.integer(static_cast<int64_t>(position)) : call.reply.null();
+  call.reply.bulk("eta_ms");
+  const int64_t eta_ms =
+      pending ? queue.eta_ms(job, position, {queue.queue_ms, waiting_pops(call, key)}) : -1;
+  eta_ms >= 0 ? call.reply.integer(eta_ms) : call.reply.null();
+}
+
+}  // namespace
+
+void q_add_command(Call& call) {
+  const KeyRef key = call.key(1);
+  bool failed = false;
+  Queue* queue = find_own_queue(call, key, failed);
+  if (failed) return;
+  JobSpec spec;
+  if (!parse_job(call, config_of(queue), spec)) return;
+  const bool existed = queue != nullptr;
+  if (!existed) queue = find_or_create_queue(call, key);
+  AddOutcome outcome;
+  const std::string error = queue_work(call, key, *queue).add(spec, outcome);
+  if (!error.empty()) {
+    drop_new_queue(call, key, existed);
+    return call.reply.error(error);
+  }
+  reply_added(call, key, *queue, outcome);
+}
+
+}  // namespace sluice

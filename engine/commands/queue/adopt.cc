@@ -1,0 +1,120 @@
+// Q.ADOPT: a queue that shows what plain Redis keys hold.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "engine/access/acl.h"
+#include "engine/commands/queue/adopted.h"
+#include "engine/commands/queue/args.h"
+#include "engine/commands/queue/queues.h"
+#include "engine/execution/refusal.h"
+#include "engine/queue/queue_error.h"
+
+namespace sluice {
+
+namespace {
+
+// False with the error replied.
+bool parse_adopt(Call& call, AdoptedDefinition& definition) {
+  OptionReader options(call, 2);
+  while (options.next()) {
+    if (options.is("PENDING", 1)) {
+      definition.pending.emplace_back(options.value());
+      if (definition.pending.size() > kMaxAdoptedKeys) options.bad_value();
+    } else if (options.is("ACTIVE", 1)) {
+      if (!definition.active.empty()) options.fail(errors::kSyntax);
+      definition.active = options.value();
+      if (definition.active.empty()) options.bad_value();
+    } else if (options.is("PAYLOAD", 1)) {
+      definition.payload_prefix = options.name(1).value_or(Bytes());
+    } else if (options.is("UNIT", 1)) {
+      definition.unit = options.integer(1, kMaxExact).value_or(1);
+    } else if (options.is("LEASE", 1)) {
+      definition.lease_ms = options.integer(kMinLeaseMs, kMaxLeaseMs).value_or(0);
+    } else {
+      options.unknown();
+    }
+  }
+  if (options.failed()) return false;
+  if (definition.pending.empty() || definition.active.empty()) {
+    call.reply.error(errors::kSyntax);
+    return false;
+  }
+  // Bands are either in the keys or in the scores.
+  if (definition.unit == 0 || definition.pending.size() == 1) return true;
+  reply_bad_field(call, "unit");
+  return false;
+}
+
+// A key that may be shown: no other part of this or another queue, and of the right type if it is
+// there. False with the error replied.
+bool check_key(Call& call, const std::string& name, Bytes option, Type wanted) {
+  const KeyRef key(name);
+  const Queue* adopter = adopted_work(call).adopter_of(call.database(key).index(), name);
+  const bool of_another = adopter != nullptr && adopter->key != call.args[1];
+  if (of_another || name == call.args[1]) {
+    reply_bad_field(call, option);
+    return false;
+  }
+  bool failed = false;
+  call.find(key, wanted, failed);
+  return !failed;
+}
+
+bool check_keys(Call& call, const AdoptedDefinition& definition) {
+  std::vector<std::string> pending = definition.pending;
+  std::sort(pending.begin(), pending.end());
+  if (std::adjacent_find(pending.begin(), pending.end()) != pending.end()) {
+    reply_bad_field(call, "pending");
+    return false;
+  }
+  if (std::binary_search(pending.begin(), pending.end(), definition.active)) {
+    reply_bad_field(call, "active");
+    return false;
+  }
+  return check_key(call, definition.active, "active", Type::kSet) &&
+         std::all_of(pending.begin(), pending.end(), [&](const std::string& key) {
+           return check_key(call, key, "pending", Type::kSortedSet);
+         });
+}
+
+// Payloads may be under any name that begins with the prefix. False with the error replied.
+bool check_prefix(Call& call, const AdoptedDefinition& definition) {
+  const std::string& prefix = definition.payload_prefix;
+  if (prefix.empty() || may_also_use_prefix(call, prefix)) return true;
+  call.reply.error(
+      "NOPERM PAYLOAD needs read and write access to every key that begins with the prefix: "
+      "allkeys, or a key pattern that is the prefix, or the beginning of it, and *");
+  return false;
+}
+
+void end_adoption(Call& call, const KeyRef& key) {
+  bool failed = false;
+  Queue* queue = find_queue(call, key, failed);
+  if (failed) return;
+  if (queue != nullptr && queue->adopted != nullptr) adopted_work(call).end(*queue);
+  call.reply.ok();
+}
+
+}  // namespace
+
+void q_adopt_command(Call& call) {
+  const KeyRef key = call.key(1);
+  if (call.args.size() == 3 && call.option(2, "OFF")) return end_adoption(call, key);
+  AdoptedDefinition definition;
+  if (!parse_adopt(call, definition) || !check_prefix(call, definition)) return;
+  if (call.client.user != nullptr) definition.adopter = call.client.user->name;
+  bool failed = false;
+  Queue* queue = find_queue(call, key, failed);
+  if (failed || !check_keys(call, definition)) return;
+  // It would hide jobs that the queue has, or take a key from a queue that shows it.
+  const bool has_jobs = queue != nullptr && queue->jobs.size() != 0;
+  if (has_jobs || adopted_work(call).adopter_of(call.database(key).index(), key.key) != nullptr) {
+    return reply_bad_field(call, "queue");
+  }
+  if (queue == nullptr) queue = find_or_create_queue(call, key);
+  adopted_work(call).adopt(*queue, std::move(definition));
+  call.reply.ok();
+}
+
+}  // namespace sluice

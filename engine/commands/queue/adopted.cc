@@ -1,0 +1,205 @@
+#include "engine/commands/queue/adopted.h"
+
+#include "engine/access/acl.h"
+#include "engine/commands/queue/args.h"
+#include "engine/execution/engine.h"
+#include "engine/execution/execution.h"
+#include "engine/execution/refusal.h"
+#include "engine/queue/queue_error.h"
+
+namespace sluice {
+
+namespace {
+
+void integer_or_null(Reply& reply, Bytes field, std::optional<int64_t> value) {
+  reply.bulk(field);
+  value ? reply.integer(*value) : reply.null();
+}
+
+void nulls(Reply& reply, std::initializer_list<Bytes> fields) {
+  for (const Bytes field : fields) {
+    reply.bulk(field);
+    reply.null();
+  }
+}
+
+// Why a pending member is not running, as far as its queue can tell.
+std::string why(const AdoptedView& keys, const Queue& queue, uint64_t position) {
+  if (position != 0) return "behind " + std::to_string(position);
+  const uint64_t max = queue.max_active();
+  const uint64_t active = keys.active_count();
+  if (max == 0 || active < max) return "next";
+  return "queue_cap " + std::to_string(active) + "/" + std::to_string(max);
+}
+
+void reply_enqueued(Reply& reply, const AdoptedView& keys, const Queue& queue,
+                    const AdoptedPlace& place) {
+  const AdoptedMember* kept = queue.adopted->find(place.id);
+  const bool has_score = !place.active || (kept != nullptr && kept->has_place);
+  integer_or_null(reply, "enqueued",
+                  has_score ? keys.added_ms(place.band, place.active ? kept->score : place.score)
+                            : std::nullopt);
+}
+
+void reply_id_and_state(Reply& reply, const AdoptedPlace& place) {
+  reply.bulk("id");
+  reply.bulk(place.id);
+  reply.bulk("state");
+  reply.bulk(job_state_name(place.active ? JobState::kActive : JobState::kPending));
+}
+
+// 11 fields: where it stands.
+void reply_place(Reply& reply, const AdoptedView& keys, const Queue& queue,
+                 const AdoptedPlace& place) {
+  reply_id_and_state(reply, place);
+  std::optional<int64_t> position;
+  std::optional<int64_t> eta_ms;
+  if (!place.active) {
+    position = static_cast<int64_t>(keys.position(place));
+    const int64_t eta = queue.eta_at(static_cast<uint64_t>(*position), {queue.queue_ms, 0});
+    if (eta >= 0) eta_ms = eta;
+  }
+  integer_or_null(reply, "position", position);
+  integer_or_null(reply, "eta_ms", eta_ms);
+  reply.bulk("why");
+  position ? reply.bulk(why(keys, queue, static_cast<uint64_t>(*position))) : reply.null();
+  reply.bulk("pri");
+  reply.bulk(queue.config.band_name(place.band));
+  reply.bulk("group");
+  reply.bulk("");
+  reply.bulk("keys");
+  reply.array(0);
+  reply.bulk("tags");
+  reply.map(0);
+  reply.bulk("cost");
+  reply.integer(1);
+  reply_enqueued(reply, keys, queue, place);
+}
+
+// 18 fields: its runs.
+void reply_runs(Reply& reply, const Queue& queue, const AdoptedPlace& place, const Times& now) {
+  const AdoptedMember* kept = queue.adopted->find(place.id);
+  const int64_t lease_ms = queue.adopted->definition.lease_ms;
+  const int64_t reclaims = kept == nullptr ? 0 : kept->reclaims;
+  std::optional<int64_t> started;
+  std::optional<int64_t> deadline;
+  if (place.active && kept != nullptr) {
+    started = now.shown_ms(kept->since_ms);
+    if (lease_ms != 0) deadline = now.wall_ms + kept->since_steady + lease_ms - now.steady_ms;
+  }
+  nulls(reply, {"not_before", "ttl_left_ms"});
+  integer_or_null(reply, "lease_ms", lease_ms);
+  integer_or_null(reply, "max_run_ms", 0);
+  integer_or_null(reply, "attempts", reclaims + (place.active ? 1 : 0));
+  integer_or_null(reply, "crashes", reclaims);
+  integer_or_null(reply, "retries_left", 0);
+  reply.bulk("needs");
+  reply.array(0);
+  nulls(reply, {"lease", "worker"});
+  integer_or_null(reply, "deadline", deadline);
+  integer_or_null(reply, "started", started);
+  nulls(reply, {"cancel", "finished", "run_ms", "error", "progress"});
+  reply.bulk("successor");
+  reply.boolean(false);
+}
+
+// The string behind the prefix; nothing where there is none.
+std::optional<Bytes> payload_of(Call& call, const Queue& queue, const AdoptedPlace& place) {
+  const std::optional<std::string> name = adopted_view(call, queue).payload_key(place.id);
+  if (!name) return std::nullopt;
+  const KeyRef key(*name);
+  // A reply to somebody who waited is written under the locks of another command.
+  const bool locked = (call.execution.locked() >> key.shard & 1) != 0;
+  const Entry* entry = locked ? call.find(key) : nullptr;
+  if (entry == nullptr || entry->type() != Type::kString) return std::nullopt;
+  return entry->string();
+}
+
+void reply_payload(Call& call, const Queue& queue, const AdoptedPlace& place) {
+  call.reply.bulk("payload");
+  const std::optional<Bytes> payload = payload_of(call, queue, place);
+  payload ? call.reply.bulk(*payload) : call.reply.null();
+}
+
+// REQUIRES: the payload may be shown, if it is asked for.
+void reply_adopted_job(Call& call, const Queue& queue, const AdoptedPlace& place,
+                       ShownFields with) {
+  call.reply.map((with.brief ? 3U : 29U) + (with.payload ? 1 : 0) + (with.result ? 1 : 0));
+  if (with.brief) {
+    reply_id_and_state(call.reply, place);
+    reply_enqueued(call.reply, adopted_view(call, queue), queue, place);
+  } else {
+    reply_place(call.reply, adopted_view(call, queue), queue, place);
+    reply_runs(call.reply, queue, place, call.unit.times);
+  }
+  if (with.payload) reply_payload(call, queue, place);
+  if (with.result) nulls(call.reply, {"result"});
+}
+
+}  // namespace
+
+AdoptedView adopted_view(const Call& call, const Queue& queue) {
+  return {call.engine.shards(), queue, call.unit.times};
+}
+
+AdoptedWork adopted_work(const Call& call) {
+  return {call.engine.adopted(), call.execution.locked(), call.unit};
+}
+
+bool check_payload(Call& call, const Queue& queue, Bytes id, KeyRight right) {
+  const std::optional<std::string> name = adopted_view(call, queue).payload_key(id);
+  if (!name || may_also_use(call, *name, right)) return true;
+  call.reply.error(Acl::refusal(Denial::kKey, call.command));
+  return false;
+}
+
+void get_adopted(Call& call, const Queue& queue, ShownFields with) {
+  const AdoptedPlace place = adopted_view(call, queue).find(call.args[2]);
+  if (place.is_nowhere()) return call.reply.null();
+  if (with.payload && !check_payload(call, queue, place.id, kMayRead)) return;
+  reply_adopted_job(call, queue, place, with);
+}
+
+void list_adopted(Call& call, const Queue& queue, const Selector& selector, JobOrder order,
+                  Bytes cursor, size_t count, ShownFields with) {
+  const JobStates live = state_bit(JobState::kPending) | state_bit(JobState::kActive);
+  if (order == JobOrder::kAgeDesc && (selector.states == 0 || (selector.states & live) != 0)) {
+    // Members are walked from the front alone.
+    return call.reply.error(QueueError("ADOPTED").text());
+  }
+  AdoptedPage page;
+  const auto weigh = [&](const AdoptedPlace& place) {
+    return with.payload ? payload_of(call, queue, place).value_or(Bytes()).size() : 0;
+  };
+  if (!adopted_view(call, queue).walk(selector, order, cursor, count, page, weigh)) {
+    return call.reply.error("ERR invalid cursor");
+  }
+  for (const AdoptedPlace& place : page.places) {
+    if (with.payload && !check_payload(call, queue, place.id, kMayRead)) return;
+  }
+  call.reply.array(2);
+  call.reply.bulk(page.cursor);
+  call.reply.array(page.places.size());
+  for (const AdoptedPlace& place : page.places) reply_adopted_job(call, queue, place, with);
+}
+
+void move_adopted(Call& call, Queue& queue, const MoveSpec& spec) {
+  // A score has no room for them.
+  if (spec.boost_ms || spec.delay_ms || spec.at_ms) {
+    return call.reply.error(QueueError("ADOPTED").text());
+  }
+  if (spec.band && !adopted_view(call, queue).has_band(*spec.band)) {
+    return reply_bad_field(call, "pri");
+  }
+  const auto position =
+      adopted_work(call).move(queue, call.args[2], {spec.band, spec.front, spec.back});
+  position ? call.reply.integer(static_cast<int64_t>(*position)) : call.reply.null();
+}
+
+void cancel_adopted(Call& call, Queue& queue, Bytes reason) {
+  if (!check_payload(call, queue, call.args[2], kMayWrite)) return;
+  const bool found = adopted_work(call).cancel(queue, call.args[2], reason);
+  call.reply.simple(found ? "cancelled" : "gone");
+}
+
+}  // namespace sluice

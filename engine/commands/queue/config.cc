@@ -1,0 +1,99 @@
+// Q.CONFIG: what a queue is set to, at its three levels.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/commands/queue/args.h"
+#include "engine/commands/queue/queues.h"
+#include "engine/queue/queue_error.h"
+
+namespace sluice {
+
+namespace {
+
+// What the command is about: the queue itself, or the rule of a glob.
+struct ConfigTarget {
+  ConfigLevel level = ConfigLevel::kQueue;
+  Bytes pattern;
+  size_t verb = 2;  // the argument that says what to do
+};
+
+// False with the error replied.
+bool parse_target(Call& call, ConfigTarget& target) {
+  const bool is_group = call.option(2, "GROUP");
+  if (is_group || call.option(2, "KEY")) {
+    if (call.args.size() < 5) {
+      call.reply.error(errors::kSyntax);
+      return false;
+    }
+    target.level = is_group ? ConfigLevel::kGroup : ConfigLevel::kKey;
+    target.pattern = call.args[3];
+    target.verb = 4;
+    if (target.pattern.empty() || !is_glob_of_names(target.pattern)) {
+      reply_bad_field(call, is_group ? "group" : "key");
+      return false;
+    }
+  }
+  return true;
+}
+
+void get_config(Call& call, const KeyRef& key, const ConfigTarget& target) {
+  bool failed = false;
+  const Queue* queue = find_queue(call, key, failed);
+  if (failed) return;
+  std::string bad;
+  const std::vector<ConfigField> fields =
+      config_of(queue).get(target.level, target.pattern, call.args.subspan(target.verb + 1), bad);
+  if (!bad.empty()) return reply_bad_field(call, bad);
+  call.reply.map(fields.size());
+  for (const auto& [name, text] : fields) {
+    call.reply.bulk(name);
+    call.reply.bulk(text);
+  }
+}
+
+void set_config(Call& call, const KeyRef& key, const ConfigTarget& target) {
+  const std::span<const Bytes> given = call.args.subspan(target.verb + 1);
+  if (given.empty() || given.size() % 2 != 0) return call.reply.error(errors::kSyntax);
+  std::vector<std::pair<Bytes, Bytes>> fields;
+  for (size_t i = 0; i < given.size(); i += 2) fields.emplace_back(given[i], given[i + 1]);
+  bool failed = false;
+  Queue* queue = find_queue(call, key, failed);
+  if (failed) return;
+  if (queue == nullptr) {
+    // A queue begins with a configuration that it can have, or not at all.
+    QueueConfig tried;
+    const std::string bad = tried.set(target.level, target.pattern, fields).bad;
+    if (!bad.empty()) return reply_bad_field(call, bad);
+    queue = find_or_create_queue(call, key);
+  }
+  const std::string error =
+      queue_work(call, key, *queue).configure(target.level, target.pattern, fields);
+  error.empty() ? call.reply.ok() : call.reply.error(error);
+}
+
+void reset_config(Call& call, const KeyRef& key, const ConfigTarget& target) {
+  if (call.args.size() != target.verb + 1) return call.reply.error(errors::kSyntax);
+  bool failed = false;
+  Queue* queue = find_queue(call, key, failed);
+  if (failed) return;
+  const bool is_set =
+      queue != nullptr && !queue->config.recorded(target.level, target.pattern).empty();
+  std::string error;
+  if (is_set) error = queue_work(call, key, *queue).reset_config(target.level, target.pattern);
+  error.empty() ? call.reply.ok() : call.reply.error(error);
+}
+
+}  // namespace
+
+void q_config_command(Call& call) {
+  ConfigTarget target;
+  if (!parse_target(call, target)) return;
+  const KeyRef key = call.key(1);
+  if (call.option(target.verb, "GET")) return get_config(call, key, target);
+  if (call.option(target.verb, "SET")) return set_config(call, key, target);
+  if (call.option(target.verb, "RESET")) return reset_config(call, key, target);
+  call.reply.error(errors::kSyntax);
+}
+
+}  // namespace sluice

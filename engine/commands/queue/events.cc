@@ -1,0 +1,242 @@
+// Q.EVENTS: what happened to the jobs of a queue, in order, at once or as it happens.
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+
+#include "engine/base/numbers.h"
+#include "engine/commands/queue/args.h"
+#include "engine/commands/queue/queues.h"
+#include "engine/execution/engine.h"
+#include "engine/queue/queue_error.h"
+
+namespace sluice {
+
+namespace {
+
+constexpr int64_t kDefaultCount = 100;
+constexpr int64_t kMaxCount = 1000;
+// In one call. What is read from the disk, 4 KB at a time, is read under the shard's lock; that
+// which holds an event of the reply is not counted, so a reply has as many as were asked for.
+constexpr EventLog::Bounds kMaxLookedAt{.events = 100'000, .chunks_read = 256};
+
+struct EventsRequest final : WaiterRequest {
+  uint64_t after = 0;
+  bool from_oldest = false;  // `-`: whatever is kept, from `after` on
+  int64_t count = kDefaultCount;
+  uint32_t types = 0;  // event_bit of those that were named
+  std::string id;      // only of this job; empty: of all
+  bool blocks = false;
+  int64_t block_ms = 0;
+
+  uint32_t wanted_types() const { return types == 0 ? kEveryEventType : types; }
+  // Of an event of these types.
+  bool wants(const Event& event) const { return id.empty() || event.id == id; }
+};
+
+// A missing queue has no events, and those of one that is made have numbers from the floor on:
+// `none` becomes its log.
+const EventLog& log_of(const Call& call, const Queue* queue, EventLog& none) {
+  none.set_last_seq(call.engine.token_floor.load(std::memory_order_relaxed) - 1);
+  return queue == nullptr ? none : queue->events;
+}
+
+// The oldest event that is kept, or else the next one.
+uint64_t oldest_seq(const EventLog& log) {
+  return log.empty() ? log.last_seq() + 1 : log.oldest_seq();
+}
+
+bool parse_events(Call& call, const Queue* queue, EventsRequest& request) {
+  const Bytes from = call.args[2];
+  if (from == "-") {
+    request.from_oldest = true;
+  } else if (from == "$") {
+    // Of a queue that is not there yet all events are to come.
+    request.from_oldest = queue == nullptr;
+    request.after = queue == nullptr ? 0 : queue->events.last_seq();
+  } else {
+    const auto seq = parse_i64(from);
+    if (!seq || *seq < 0) {
+      reply_bad_field(call, "seq");
+      return false;
+    }
+    request.from_oldest = *seq == 0;
+    request.after = static_cast<uint64_t>(*seq);
+  }
+  OptionReader options(call, 3);
+  while (options.next()) {
+    if (options.is("COUNT", 1)) {
+      request.count = options.integer(1, kMaxCount).value_or(kDefaultCount);
+    } else if (options.is("BLOCK", 1)) {
+      request.blocks = true;
+      request.block_ms = options.time().value_or(0);
+    } else if (options.is("TYPE", 1)) {
+      EventType type{};
+      if (!parse_event_type(options.value(), type)) options.bad_value();
+      request.types |= event_bit(type);
+    } else if (options.is("ID", 1)) {
+      request.id = options.value();
+      if (!may_name_job(call, request.id)) options.bad_value();
+    } else {
+      options.unknown();
+    }
+  }
+  return !options.failed();
+}
+
+// Events between `after` and the oldest kept one are gone, or of an earlier queue of this name;
+// those above the newest were taken by a crash, or are of an earlier queue too.
+bool is_trimmed(const EventLog& log, const EventsRequest& request) {
+  if (request.from_oldest) return false;
+  return request.after + 1 < oldest_seq(log) || request.after > log.last_seq();
+}
+
+// Fields whose values are numbers: the others are what callers chose.
+bool is_number(Bytes field) {
+  static constexpr std::array<Bytes, 6> kNumbers = {"lease",   "attempt", "delay_ms",
+                                                    "wait_ms", "run_ms",  "members"};
+  return std::find(kNumbers.begin(), kNumbers.end(), field) != kNumbers.end();
+}
+
+void reply_event(Reply& reply, const Event& event, const Times& now) {
+  reply.array(5);
+  reply.integer(static_cast<int64_t>(event.seq));
+  reply.integer(now.shown_ms(event.time_ms));
+  reply.bulk(event_type_name(event.type));
+  reply.bulk(event.id);
+  const size_t mark = reply.open_array();
+  size_t pairs = 0;
+  Bytes fields = event.fields;
+  Bytes name;
+  Bytes value;
+  for (; next_event_field(fields, name, value); ++pairs) {
+    reply.bulk(name);
+    const auto number = is_number(name) ? parse_i64(value) : std::nullopt;
+    number ? reply.integer(*number) : reply.bulk(value);
+  }
+  reply.close_map(mark, pairs);
+}
+
+// How far a call has looked, where that is not told by the events themselves.
+void reply_mark(Reply& reply, const EventLog::Looked& last, const Times& now) {
+  reply_event(reply, {last.seq, last.time_ms, EventType::kNone, {}, {}}, now);
+}
+
+// Replies an array of the events, or the error. It ends in front of lost ones; false: nothing is in
+// front of them, up to `lost_seq`, and nothing was replied.
+bool try_reply_events(Call& call, const EventLog& log, const EventsRequest& request,
+                      uint64_t& lost_seq) {
+  if (is_trimmed(log, request)) {
+    call.reply.error(QueueError("TRIMMED").with("oldest", oldest_seq(log)).text());
+    return true;
+  }
+  std::optional<size_t> mark;
+  const auto open = [&] {
+    if (!mark) mark = call.reply.open_array();
+  };
+  size_t count = 0;
+  uint64_t told = 0;
+  EventLog::Bounds bounds = kMaxLookedAt;
+  const auto tell = [&](const Event& event) {
+    if (!request.wants(event)) return true;
+    ++bounds.chunks_read;
+    open();
+    reply_event(call.reply, event, call.unit.times);
+    told = event.seq;
+    return ++count < static_cast<size_t>(request.count);
+  };
+  const EventLog::Looked looked = log.read(request.after, request.wanted_types(), bounds, tell);
+  const bool passed_over = looked.seq > told;
+  if (passed_over && (!request.id.empty() || looked.stopped)) {
+    open();
+    reply_mark(call.reply, looked, call.unit.times);
+    ++count;
+  }
+  lost_seq = looked.lost_seq;
+  if (count == 0 && lost_seq != 0) return false;
+  open();
+  call.reply.close_array(*mark, count);
+  return true;
+}
+
+// What is lost is gone from the log like what is trimmed.
+void reply_events(Call& call, Queue* queue, const EventsRequest& request) {
+  uint64_t lost_seq = 0;
+  EventLog none;
+  while (!try_reply_events(call, log_of(call, queue, none), request, lost_seq)) {
+    queue->events.forget_through(lost_seq);
+  }
+}
+
+// There is an event to reply, or the error, or a mark. Where there is none, all that is there has
+// been passed over for good: who waits then is behind the newest event.
+bool has_news(const EventLog& log, EventsRequest& request) {
+  if (is_trimmed(log, request)) return true;
+  bool found = false;
+  const auto look = [&](const Event& event) {
+    found = request.wants(event);
+    return !found;
+  };
+  while (true) {
+    const EventLog::Looked looked =
+        log.read(request.after, request.wanted_types(), kMaxLookedAt, look);
+    // What the bound has stopped is looked at again, and marked.
+    if (found || looked.stopped) return true;
+    // Lost events are news, but to who reads from the oldest on.
+    if (looked.lost_seq != 0 && !request.from_oldest) return true;
+    request.after = std::max({request.after, looked.seq, looked.lost_seq});
+    if (looked.lost_seq == 0) return false;
+  }
+}
+
+EventsRequest& request_of(const Waiter& waiter) {
+  return static_cast<EventsRequest&>(*waiter.request);
+}
+
+// What is behind the event that it has come to.
+EventsRequest& moved_on(const Waiter& waiter) {
+  EventsRequest& request = request_of(waiter);
+  request.after = std::max(request.after, waiter.passed_seq);
+  return request;
+}
+
+// Asked only when the queue is another one: an event says itself whom it concerns.
+bool accepts_events(const Waiter& waiter, const Entry& entry) {
+  return has_news(entry.object<Queue>().events, moved_on(waiter));
+}
+
+// Also called when the queue is gone: then there are none.
+void serve_events(Call& call, Bytes name) {
+  Entry* entry = call.find(KeyRef(name));
+  const bool is_queue = entry != nullptr && entry->type() == Type::kQueue;
+  if (!is_queue) return call.reply.array(0);
+  reply_events(call, &entry->object<Queue>(), moved_on(*call.waiter));
+}
+
+}  // namespace
+
+void q_events_command(Call& call) {
+  const KeyRef key = call.key(1);
+  bool failed = false;
+  Queue* queue = find_queue(call, key, failed);
+  if (failed) return;
+  auto request = std::make_unique<EventsRequest>();
+  if (!parse_events(call, queue, *request)) return;
+  EventLog none;
+  if (!request->blocks || call.nested || has_news(log_of(call, queue, none), *request)) {
+    return reply_events(call, queue, *request);
+  }
+  auto waiter = std::make_shared<Waiter>();
+  waiter->wanted = Type::kQueue;
+  waiter->serve = serve_events;
+  waiter->accepts = accepts_events;
+  waiter->served_when_gone = true;
+  waiter->timeout_ms = request->block_ms;
+  waiter->event_types = request->wanted_types();
+  waiter->job_id = request->id;
+  waiter->request = std::move(request);
+  const Bytes keys[] = {call.args[1]};
+  call.block(keys, std::move(waiter));
+}
+
+}  // namespace sluice

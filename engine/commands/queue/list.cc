@@ -1,0 +1,130 @@
+// Q.LIST: the jobs of a queue, page by page.
+#include <algorithm>
+#include <utility>
+
+#include "engine/commands/queue/adopted.h"
+#include "engine/commands/queue/queues.h"
+#include "engine/commands/queue/reply.h"
+#include "engine/commands/queue/where.h"
+#include "engine/queue/dispatch_order.h"
+
+namespace sluice {
+
+namespace {
+
+constexpr int64_t kUsualCount = 100;
+constexpr int64_t kMaxCount = 1000;
+// BY DISPATCH: each of them moves lanes about.
+constexpr int64_t kMaxAhead = 100;
+
+struct ListRequest {
+  Selector selector;
+  JobOrder order = JobOrder::kNone;
+  Bytes cursor = "0";
+  int64_t count = 0;  // 0: not given
+  ShownFields with;
+};
+
+void read_order(OptionReader& options, JobOrder& order) {
+  const Bytes name = options.value();
+  if (equals_ignore_case(name, "RANK")) {
+    order = JobOrder::kRank;
+  } else if (equals_ignore_case(name, "AGE")) {
+    order = JobOrder::kAge;
+  } else if (equals_ignore_case(name, "DEADLINE")) {
+    order = JobOrder::kDeadline;
+  } else if (equals_ignore_case(name, "DISPATCH")) {
+    order = JobOrder::kDispatch;
+  } else {
+    options.unknown();
+  }
+}
+
+// It is a list from the front, of whatever goes next. False with the error replied.
+bool check_ahead(Call& call, bool selects, ListRequest& request) {
+  if (selects) {
+    reply_bad_field(call, "where");
+    return false;
+  }
+  if (request.count == 0) request.count = kMaxAhead;
+  request.count = std::min(request.count, kMaxAhead);
+  request.selector.states = state_bit(JobState::kPending);
+  return true;
+}
+
+// False with the error replied.
+bool parse_list(Call& call, const QueueConfig& config, ListRequest& request) {
+  bool in_selector = false;
+  bool selects = false;
+  OptionReader options(call, 2);
+  while (options.next()) {
+    if (in_selector && read_selector_option(options, config, request.selector)) continue;
+    in_selector = options.is("WHERE");
+    if (in_selector) {
+      selects = true;
+    } else if (options.is("BY", 1)) {
+      read_order(options, request.order);
+    } else if (request.order == JobOrder::kAge && options.is("DESC")) {
+      request.order = JobOrder::kAgeDesc;
+    } else if (options.is("CURSOR", 1)) {
+      request.cursor = options.value();
+    } else if (options.is("COUNT", 1)) {
+      request.count = options.integer(1, kMaxCount).value_or(1);
+    } else if (options.is("BRIEF")) {
+      request.with.brief = true;
+    } else if (options.is("WITH", 1)) {
+      if (!parse_shown_field(options.value(), request.with)) options.bad_value();
+    } else {
+      options.unknown();
+    }
+  }
+  if (options.failed()) return false;
+  if (request.order == JobOrder::kDispatch) return check_ahead(call, selects, request);
+  if (selects && !check_selector(call, request.selector)) return false;
+  // LIMIT is another word for COUNT here; the smaller one counts.
+  const int64_t limit = request.selector.limit;
+  const bool limited = limit != kMaxSelected;
+  if (request.count == 0) request.count = limited ? limit : kUsualCount;
+  request.count = std::min(request.count, limit);
+  return true;
+}
+
+}  // namespace
+
+void q_list_command(Call& call) {
+  const KeyRef key = call.key(1);
+  bool failed = false;
+  Queue* queue = find_queue(call, key, failed);
+  ListRequest request;
+  if (failed || !parse_list(call, config_of(queue), request)) return;
+  JobPage page;
+  if (queue == nullptr) {
+    call.reply.array(2);
+    call.reply.bulk(page.cursor);
+    return call.reply.array(0);
+  }
+  if (queue->adopted != nullptr) {
+    return list_adopted(call, *queue, request.selector, request.order, request.cursor,
+                        static_cast<size_t>(request.count), request.with);
+  }
+  const ShownAt at(call, key, *queue, request.with);
+  const auto weigh = [&](const Job& job) { return shown_bytes(job, request.with); };
+  if (request.order == JobOrder::kDispatch) {
+    if (request.cursor != "0") return call.reply.error("ERR invalid cursor");
+    page.jobs = next_in_order(*queue, static_cast<size_t>(request.count), at.now.queue_ms);
+    size_t bytes = 0;
+    const auto fits = [&](const Job* job) {
+      return std::exchange(bytes, bytes + weigh(*job)) < kMaxPageBytes;
+    };
+    page.jobs.erase(std::find_if_not(page.jobs.begin(), page.jobs.end(), fits), page.jobs.end());
+  } else if (!walk_jobs(*queue, request.selector, request.order, request.cursor,
+                        static_cast<size_t>(request.count), at.now.queue_ms, page, weigh)) {
+    return call.reply.error("ERR invalid cursor");
+  }
+  call.reply.array(2);
+  call.reply.bulk(page.cursor);
+  call.reply.array(page.jobs.size());
+  for (const Job* job : page.jobs) reply_shown_job(call.reply, *queue, *job, at);
+}
+
+}  // namespace sluice

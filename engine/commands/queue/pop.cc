@@ -1,0 +1,160 @@
+// Q.POP, and its waiters.
+#include "engine/commands/queue/pop.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "engine/base/numbers.h"
+#include "engine/commands/queue/queues.h"
+#include "engine/commands/queue/reply.h"
+#include "engine/execution/engine.h"
+#include "engine/queue/queue_error.h"
+#include "engine/work/queue_serving.h"
+
+namespace sluice {
+
+namespace {
+
+void reply_jobs(Call& call, Bytes name, const Queue& queue, const std::vector<Job*>& jobs) {
+  call.reply.array(jobs.size());
+  for (const Job* job : jobs) {
+    reply_popped_job(call.reply, name, queue, *job, call.unit.times);
+  }
+}
+
+// True: replied, with jobs or an error. False: this queue has nothing for this pop now.
+bool pop_from(Call& call, const KeyRef& key, const PopSpec& spec) {
+  bool failed = false;
+  Queue* queue = find_own_queue(call, key, failed);
+  if (failed) return true;
+  if (queue == nullptr) {
+    if (!spec.id) return false;
+    call.reply.error(
+        QueueError("GONE").with("id", Bytes(*spec.id)).with("state", "unknown").text());
+    return true;
+  }
+  QueueWork work = queue_work(call, key, *queue);
+  std::vector<Job*> jobs;
+  const std::string error = work.pop(spec, holder_of(call.client), jobs);
+  if (!error.empty()) {
+    call.reply.error(error);
+    return true;
+  }
+  if (jobs.empty()) return false;
+  reply_jobs(call, key.key, *queue, jobs);
+  return true;
+}
+
+// The worker holds jobs that it has got by this very request.
+bool holds_request(const Queue& queue, const PopSpec& spec) {
+  if (!is_repeated_pop(&queue, spec)) return false;
+  const auto& active = queue.find_worker(spec.worker)->active;
+  return std::any_of(active.begin(), active.end(), [&](const Job* job) {
+    return job->run()->request_token == spec.request_token;
+  });
+}
+
+// A request that is repeated finds its jobs in whichever queue it got them from.
+bool pop_again(Call& call, std::span<const Bytes> keys, const PopSpec& spec) {
+  if (spec.request_token.empty() || keys.size() == 1) return false;
+  for (const Bytes name : keys) {
+    const KeyRef key = call.key(name);
+    const Entry* entry = call.find(key);
+    if (entry == nullptr || entry->type() != Type::kQueue) continue;
+    if (holds_request(entry->object<Queue>(), spec)) return pop_from(call, key, spec);
+  }
+  return false;
+}
+
+// Earlier pops that wait here are still to be served (engine/keyspace/waiter.h): their jobs are not
+// for this one. Whatever it gets without a new lease, an error or jobs that it has, it gets at
+// once.
+bool stands_behind_others(Call& call, const KeyRef& key, const PopSpec& spec) {
+  if ((call.engine.owing_shards.load(std::memory_order_relaxed) >> key.shard & 1) == 0) {
+    return false;
+  }
+  Shard& shard = call.engine.shard(key.shard);
+  shard.mutex.assert_held();
+  const QueueWaiters* waiters =
+      shard.waiters.find_queue(call.client.database, std::string(key.key));
+  if (waiters == nullptr || !waiters->owed) return false;
+  const Entry* entry = call.find(key);
+  if (entry == nullptr || entry->type() != Type::kQueue) return false;
+  const Queue& queue = entry->object<Queue>();
+  return !holds_request(queue, spec) && !(spec.id && is_over(queue, *spec.id));
+}
+
+void serve_blocked_pop(Call& call, Bytes name) {
+  const PopSpec& spec = static_cast<const PopRequest&>(*call.waiter->request).spec;
+  const bool replied = pop_from(call, KeyRef(name), spec);
+  CHECK(replied);  // it was chosen because it can be served
+}
+
+}  // namespace
+
+bool drop_older_pop(Call& call, std::span<const Bytes> keys, const PopSpec& spec) {
+  if (spec.request_token.empty()) return false;
+  const std::string request = request_key(spec);
+  bool dropped = false;
+  for (const Bytes name : keys) {
+    Shard& shard = call.engine.shard(call.key(name).shard);
+    shard.mutex.assert_held();
+    const std::string key(name);
+    const QueueWaiters* waiters = shard.waiters.find_queue(call.client.database, key);
+    if (waiters == nullptr) continue;
+    const auto found = waiters->requests.find(request);
+    if (found == waiters->requests.end()) continue;
+    const std::shared_ptr<Waiter> older = found->second;
+    shard.waiters.remove(key, older.get());
+    WaiterState expected = WaiterState::kWaiting;
+    if (!older->state.compare_exchange_strong(expected, WaiterState::kClaimed)) continue;
+    dropped = true;
+    Delivery delivery{older->port, {}, true};
+    RespReply(delivery.bytes, older->protocol).null_array();
+    call.unit.deliveries.push_back(std::move(delivery));
+  }
+  return dropped;
+}
+
+bool is_repeated_pop(const Queue* queue, const PopSpec& spec) {
+  if (queue == nullptr || spec.request_token.empty()) return false;
+  const Worker* worker = queue->find_worker(spec.worker);
+  return worker != nullptr && worker->request_token == spec.request_token;
+}
+
+void pop_or_block(Call& call, std::span<const Bytes> keys, const PopOptions& options) {
+  const PopSpec& spec = options.spec;
+  if (pop_again(call, keys, spec)) return;
+  std::vector<Bytes> owed;
+  for (const Bytes name : keys) {
+    const KeyRef key = call.key(name);
+    // What cannot wait for its turn takes what is there.
+    if (!call.nested && stands_behind_others(call, key, spec)) {
+      if (std::find(owed.begin(), owed.end(), name) == owed.end()) owed.push_back(name);
+    } else if (pop_from(call, key, spec)) {
+      return;
+    }
+  }
+  if (call.nested || (!options.blocks && owed.empty())) return call.reply.null_array();
+  const std::shared_ptr<Waiter> waiter = make_pop_waiter(spec, options.block_ms);
+  waiter->serve = serve_blocked_pop;
+  if (!options.blocks) waiter->turns = owed.size();
+  call.block(options.blocks ? keys : std::span<const Bytes>(owed), waiter);
+}
+
+void q_pop_command(Call& call) {
+  const auto count = parse_i64(call.args[1]);
+  if (!count || *count <= 0) return reply_bad_field(call, "numqueues");
+  if (static_cast<uint64_t>(*count) > call.args.size() - 2) {
+    return call.reply.error(errors::kSyntax);
+  }
+  const auto keys = call.args.subspan(2, static_cast<size_t>(*count));
+  PopOptions options;
+  if (!parse_pop_options(call, 2 + keys.size(), options)) return;
+  // An id says nothing in another queue, so it cannot be over in one and awaited in the next.
+  if (options.spec.id && keys.size() != 1) return reply_bad_field(call, "id");
+  drop_older_pop(call, keys, options.spec);
+  pop_or_block(call, keys, options);
+}
+
+}  // namespace sluice

@@ -1,0 +1,207 @@
+// The rows of the native queue's family.
+#include "engine/commands/families.h"
+#include "engine/commands/queue/queues.h"
+
+namespace sluice {
+
+namespace {
+
+// The key behind each such word of Q.ADOPT, whose options all have one value.
+constexpr KeySpec adopted_keys(const char* word) {
+  return {.flags = kKeyRw | kKeyAccess | kKeyUpdate | kKeyDelete,
+          .begin = KeySpec::Begin::kKeyword,
+          .index = 2,
+          .keyword = word,
+          .find = KeySpec::Find::kRange,
+          .every_pair = true};
+}
+
+const Command kRows[] = {
+    {.name = "q.add",
+     .arity = -4,
+     .flags = kWrite | kDenyOom | kFast,
+     .acl = kAclWrite | kAclFast,
+     .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyInsert)},
+     .handler = q_add_command,
+     .group = "queue",
+     .complexity = "O(log N) with N the jobs of the queue.",
+     .summary = "Adds a job to a queue.",
+     .syntax = "queue <id | *> payload [PRI band] [BOOST milliseconds] "
+               "[DELAY milliseconds | AT unix-time-milliseconds] [GROUP group] "
+               "[KEY label [KEY label ...]] [COST slots] [TTL milliseconds] [LEASE milliseconds] "
+               "[MAXRUN milliseconds] [RETRY times] "
+               "[BACKOFF base-milliseconds max-milliseconds] "
+               "[IFDUP <ERROR | KEEP | UPDATE | REPLACE>] [NEED id [NEED id ...]] "
+               "[TAG name value [TAG name value ...]] [MAXWAIT milliseconds]"},
+    {.name = "q.pop",
+     .arity = -3,
+     .flags = kWrite | kBlocking | kMovableKeys,
+     .acl = kAclWrite | kAclSlow | kAclBlocking,
+     .keys = {counted_keys_at(1, kKeyRw | kKeyAccess | kKeyUpdate)},
+     .handler = q_pop_command,
+     .group = "queue",
+     .complexity = "O((1 + S) log N) for each job, with S the lanes of its group.",
+     .summary = "Takes the next jobs that may run, each with a lease; waits for them with BLOCK.",
+     .syntax = "numqueues queue [queue ...] [WORKER worker] [COUNT count] [BLOCK milliseconds] "
+               "[LEASE milliseconds] [TIED] [CAP slots] [ID id] [MATCH label [MATCH label ...]] "
+               "[REQID token]"},
+    {.name = "q.ack",
+     .arity = -4,
+     .flags = kWrite | kBlocking,
+     .acl = kAclWrite | kAclSlow | kAclBlocking,
+     .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyUpdate)},
+     .handler = q_ack_command,
+     .group = "queue",
+     .complexity = "O(log N); with POP that of Q.POP besides.",
+     .summary = "Says that a job is done; with POP also takes the next ones.",
+     .syntax = "queue id <lease | *> [RESULT result] [POP [WORKER worker] [COUNT count] "
+               "[BLOCK milliseconds] [LEASE milliseconds] [TIED] [CAP slots] [ID id] "
+               "[MATCH label [MATCH label ...]] [REQID token]]"},
+    {.name = "q.nack",
+     .arity = -4,
+     .flags = kWrite | kFast,
+     .acl = kAclWrite | kAclFast,
+     .keys = {keys_at(1, kKeyRw | kKeyUpdate)},
+     .handler = q_nack_command,
+     .group = "queue",
+     .complexity = "O(log N)",
+     .summary = "Gives a job back: as failed, or as if never taken.",
+     .syntax = "queue id <lease | *> [SILENT | FAIL | FATAL] [DELAY milliseconds] [ERROR text]"},
+    {.name = "q.touch",
+     .arity = -4,
+     .flags = kWrite | kFast,
+     .acl = kAclWrite | kAclFast,
+     .keys = {keys_at(1, kKeyRw | kKeyUpdate)},
+     .handler = q_touch_command,
+     .group = "queue",
+     .complexity = "O(log N)",
+     .summary = "Extends a lease, and hears whether the job is to stop.",
+     .syntax = "queue id <lease | *> [LEASE milliseconds] [PROGRESS progress]"},
+    {.name = "q.cancel",
+     .arity = -3,
+     .flags = kWrite,
+     .acl = kAclWrite | kAclSlow,
+     .keys = {keys_at(1, kKeyRw | kKeyUpdate)},
+     .handler = q_cancel_command,
+     .group = "queue",
+     .complexity = "O(log N) for a job; with WHERE for each of at most 10000 that are examined.",
+     .summary = "Cancels waiting jobs, and tells the workers of running ones to stop.",
+     .syntax = "queue <id | WHERE <ALL | [STATE state [STATE state ...]] [GROUP glob] [PRI band] "
+               "[TAG name value] [KEY label] [WORKER worker] [OLDER milliseconds]> [LIMIT count] "
+               "[CURSOR cursor]> [REASON text] [GRACE milliseconds]"},
+    {.name = "q.move",
+     .arity = -3,
+     .flags = kWrite | kFast,
+     .acl = kAclWrite | kAclFast,
+     .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyUpdate)},
+     .handler = q_move_command,
+     .group = "queue",
+     .complexity = "O(log N)",
+     .summary = "Gives a waiting job another place.",
+     .syntax = "queue id [PRI band] [FRONT | BACK] [BOOST milliseconds] "
+               "[DELAY milliseconds | AT unix-time-milliseconds]"},
+    {.name = "q.retry",
+     .arity = -3,
+     .flags = kWrite,
+     .acl = kAclWrite | kAclSlow,
+     .keys = {keys_at(1, kKeyRw | kKeyUpdate)},
+     .handler = q_retry_command,
+     .group = "queue",
+     .complexity = "O(log N) for a job; with WHERE for each of at most 10000 that are examined.",
+     .summary = "Lets jobs that have ended wait again, as new.",
+     .syntax = "queue <id | WHERE <ALL | [STATE state [STATE state ...]] [GROUP glob] [PRI band] "
+               "[TAG name value] [KEY label] [WORKER worker] [OLDER milliseconds]> [LIMIT count] "
+               "[CURSOR cursor]>"},
+    {.name = "q.purge",
+     .arity = -3,
+     .flags = kWrite,
+     .acl = kAclWrite | kAclSlow,
+     .keys = {keys_at(1, kKeyRw | kKeyDelete)},
+     .handler = q_purge_command,
+     .group = "queue",
+     .complexity = "O(log N) for each of at most 10000 jobs that are examined.",
+     .summary = "Forgets jobs that have ended.",
+     .syntax = "queue WHERE <ALL | [STATE state [STATE state ...]] [GROUP glob] [PRI band] "
+               "[TAG name value] [KEY label] [WORKER worker] [OLDER milliseconds]> [LIMIT count] "
+               "[CURSOR cursor]"},
+    {.name = "q.get",
+     .arity = -3,
+     .flags = kReadonly | kBlocking,
+     .acl = kAclRead | kAclSlow | kAclBlocking,
+     .keys = {keys_at(1, kKeyRo | kKeyAccess)},
+     .handler = q_get_command,
+     .group = "queue",
+     .complexity = "O(log N)",
+     .summary = "Shows a job: where it stands, why it waits, how it ended; waits for its end with "
+                "WAIT.",
+     .syntax = "queue id [WITH field [WITH field ...]] [WAIT milliseconds]"},
+    {.name = "q.list",
+     .arity = -2,
+     .flags = kReadonly,
+     .acl = kAclRead | kAclSlow,
+     .keys = {keys_at(1, kKeyRo | kKeyAccess)},
+     .handler = q_list_command,
+     .group = "queue",
+     .complexity = "O(log N) for each of at most 10000 jobs that are examined.",
+     .summary = "Lists jobs, page by page.",
+     .syntax = "queue [WHERE <ALL | [STATE state [STATE state ...]] [GROUP glob] [PRI band] "
+               "[TAG name value] [KEY label] [WORKER worker] [OLDER milliseconds]> [LIMIT count]] "
+               "[BY <RANK | AGE [DESC] | DEADLINE | DISPATCH>] [CURSOR cursor] [COUNT count] "
+               "[BRIEF] [WITH field [WITH field ...]]"},
+    {.name = "q.stats",
+     .arity = -2,
+     .flags = kReadonly,
+     .acl = kAclRead | kAclSlow,
+     .keys = {keys_at(1, kKeyRo | kKeyAccess)},
+     .handler = q_stats_command,
+     .group = "queue",
+     .complexity = "O(1) for each line of the answer.",
+     .summary = "Shows how many jobs a queue has in each state, what became of them, and how long "
+                "they took.",
+     .syntax =
+         "queue [GROUP group | BY <PRI | GROUP | KEY | TAG name | WORKER> [CURSOR cursor] [COUNT "
+         "count]] [WINDOW milliseconds]"},
+    {.name = "q.events",
+     .arity = -3,
+     .flags = kReadonly | kBlocking,
+     .acl = kAclRead | kAclSlow | kAclBlocking,
+     .keys = {keys_at(1, kKeyRo | kKeyAccess)},
+     .handler = q_events_command,
+     .group = "queue",
+     .complexity = "O(M) with M the events that are looked at, at most 100000.",
+     .summary = "Reads what happened to the jobs of a queue; waits for more with BLOCK.",
+     .syntax = "queue <seq | - | $> [COUNT count] [BLOCK milliseconds] [TYPE type [TYPE type ...]] "
+               "[ID id]"},
+    {.name = "q.config",
+     .arity = -3,
+     .flags = kWrite,
+     .acl = kAclWrite | kAclSlow,
+     .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyUpdate)},
+     .handler = q_config_command,
+     .group = "queue",
+     .complexity = "O(G) with G the groups and keys that jobs name.",
+     .summary = "Reads and changes the configuration of a queue, of its groups and its keys.",
+     .syntax = "queue [GROUP glob | KEY glob] <GET [field [field ...]] | "
+               "SET <field value [field value ...]> | RESET>"},
+    {.name = "q.adopt",
+     .arity = -3,
+     .flags = kWrite | kMovableKeys | kEveryShard,
+     .acl = kAclWrite | kAclSlow,
+     .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyUpdate), adopted_keys("PENDING"),
+              adopted_keys("ACTIVE")},
+     .handler = q_adopt_command,
+     .group = "queue",
+     .complexity = "O(N log N) with N the members of the active key.",
+     .summary =
+         "Lets a queue show what plain Redis keys hold: sorted sets of waiting jobs, the set "
+         "of running ones.",
+     .syntax =
+         "queue <OFF | PENDING key [PENDING key ...] ACTIVE key [PAYLOAD prefix] [UNIT score] "
+         "[LEASE milliseconds]>"},
+};
+
+}  // namespace
+
+const std::span<const Command> kQueueCommands = kRows;
+
+}  // namespace sluice

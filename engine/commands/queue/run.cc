@@ -1,0 +1,167 @@
+// The ends of a run, and its signs of life: Q.ACK, Q.NACK, Q.TOUCH.
+#include "engine/commands/queue/args.h"
+#include "engine/commands/queue/pop.h"
+#include "engine/commands/queue/queues.h"
+#include "engine/queue/queue_error.h"
+
+namespace sluice {
+
+namespace {
+
+void reply_no_job(Call& call, Bytes id) {
+  call.reply.error(QueueError("NOJOB").with("id", id).text());
+}
+
+// What a worker hands over is bounded as payloads are. False with the error replied.
+bool check_size(Call& call, const Queue& queue, Bytes bytes) {
+  const uint64_t limit = queue.config.values().max_payload;
+  if (limit == 0 || bytes.size() <= limit) return true;
+  call.reply.error(QueueError("TOOBIG").with("limit", limit).text());
+  return false;
+}
+
+struct AckOptions {
+  std::optional<Bytes> result;
+  bool pops = false;
+  PopOptions pop;
+};
+
+bool parse_ack_options(Call& call, AckOptions& ack) {
+  OptionReader options(call, 4);
+  while (options.next()) {
+    if (options.is("RESULT", 1)) {
+      ack.result = options.value();
+    } else if (options.is("POP")) {
+      ack.pops = true;
+      return parse_pop_options(call, options.position() + 1, ack.pop);
+    } else {
+      options.unknown();
+    }
+  }
+  return !options.failed();
+}
+
+// The same error as from the verbs, for a queue that is not there.
+std::string acknowledge(Call& call, const KeyRef& key, Queue* queue, uint64_t lease,
+                        const AckOptions& ack) {
+  if (queue == nullptr) return QueueError("NOJOB").with("id", call.args[2]).text();
+  return queue_work(call, key, *queue)
+      .acknowledge(call.args[2], lease, ack.result.value_or(Bytes()));
+}
+
+bool read_nack_mode(OptionReader& options, std::optional<NackMode>& mode) {
+  NackMode given = NackMode::kFail;
+  if (options.is("SILENT")) {
+    given = NackMode::kSilent;
+  } else if (options.is("FATAL")) {
+    given = NackMode::kFatal;
+  } else if (!options.is("FAIL")) {
+    return false;
+  }
+  if (mode && *mode != given) options.fail(errors::kSyntax);
+  mode = given;
+  return true;
+}
+
+void reply_nack(Call& call, const QueueWork::NackOutcome& outcome) {
+  call.reply.map(3);
+  call.reply.bulk("state");
+  call.reply.bulk(job_state_name(outcome.state));
+  call.reply.bulk("not_before");
+  outcome.not_before_ms != 0 ? call.reply.integer(call.unit.times.shown_ms(outcome.not_before_ms))
+                             : call.reply.null();
+  call.reply.bulk("attempts_left");
+  call.reply.integer(outcome.attempts_left);
+}
+
+}  // namespace
+
+void q_ack_command(Call& call) {
+  uint64_t lease = 0;
+  AckOptions ack;
+  if (!check_job_id(call, 2) || !parse_lease(call, 3, lease) || !parse_ack_options(call, ack)) {
+    return;
+  }
+  const KeyRef key = call.key(1);
+  bool failed = false;
+  Queue* queue = find_own_queue(call, key, failed);
+  if (failed) return;
+  if (queue != nullptr && ack.result && !check_size(call, *queue, *ack.result)) return;
+  const auto keys = call.args.subspan(1, 1);
+  // The reply to the same request may have been lost: then the job is acknowledged already, and
+  // what was popped is still this worker's.
+  const bool repeated = ack.pops && (drop_older_pop(call, keys, ack.pop.spec) ||
+                                     is_repeated_pop(queue, ack.pop.spec));
+  // Then `*` may mean another run by now; a lease still means the one that has ended.
+  const bool is_done = repeated && lease == 0;
+  const std::string error = is_done ? "" : acknowledge(call, key, queue, lease, ack);
+  if (!error.empty() && !repeated) return call.reply.error(error);
+  ack.pops ? pop_or_block(call, keys, ack.pop) : call.reply.ok();
+}
+
+void q_nack_command(Call& call) {
+  uint64_t lease = 0;
+  if (!check_job_id(call, 2) || !parse_lease(call, 3, lease)) return;
+  std::optional<NackMode> mode;
+  std::optional<int64_t> delay_ms;
+  Bytes error_text;
+  OptionReader options(call, 4);
+  while (options.next()) {
+    if (options.is("DELAY", 1)) {
+      delay_ms = options.duration();
+    } else if (options.is("ERROR", 1)) {
+      error_text = shortened_text(options.value());
+    } else if (!read_nack_mode(options, mode)) {
+      options.unknown();
+    }
+  }
+  if (options.failed()) return;
+  const KeyRef key = call.key(1);
+  bool failed = false;
+  Queue* queue = find_own_queue(call, key, failed);
+  if (failed) return;
+  if (queue == nullptr) return reply_no_job(call, call.args[2]);
+  QueueWork::NackOutcome outcome;
+  const std::string error = queue_work(call, key, *queue)
+                                .refuse(call.args[2], lease, mode.value_or(NackMode::kFail),
+                                        delay_ms, error_text, outcome);
+  if (!error.empty()) return call.reply.error(error);
+  reply_nack(call, outcome);
+}
+
+void q_touch_command(Call& call) {
+  uint64_t lease = 0;
+  if (!check_job_id(call, 2) || !parse_lease(call, 3, lease)) return;
+  std::optional<int64_t> lease_ms;
+  std::optional<Bytes> progress;
+  OptionReader options(call, 4);
+  while (options.next()) {
+    if (options.is("LEASE", 1)) {
+      lease_ms = options.integer(kMinLeaseMs, kMaxLeaseMs);
+    } else if (options.is("PROGRESS", 1)) {
+      progress = options.value();
+    } else {
+      options.unknown();
+    }
+  }
+  if (options.failed()) return;
+  const KeyRef key = call.key(1);
+  bool failed = false;
+  Queue* queue = find_own_queue(call, key, failed);
+  if (failed) return;
+  if (queue == nullptr) return reply_no_job(call, call.args[2]);
+  if (progress && !check_size(call, *queue, *progress)) return;
+  QueueWork::TouchOutcome outcome;
+  const std::string error =
+      queue_work(call, key, *queue)
+          .touch(call.args[2], lease, lease_ms, progress ? &*progress : nullptr,
+                 holder_of(call.client), outcome);
+  if (!error.empty()) return call.reply.error(error);
+  call.reply.map(2);
+  call.reply.bulk("left_ms");
+  call.reply.integer(outcome.left_ms);
+  call.reply.bulk("cancel");
+  outcome.cancelled ? call.reply.bulk(outcome.cancel_reason) : call.reply.null();
+}
+
+}  // namespace sluice

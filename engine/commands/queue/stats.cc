@@ -1,0 +1,585 @@
+// Q.STATS: the gauges, totals and distributions of a queue, or of its bands, groups, tags, workers.
+//
+// A line has what is known of it: the queue all fields, the others those that they have.
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/base/numbers.h"
+#include "engine/commands/queue/adopted.h"
+#include "engine/commands/queue/args.h"
+#include "engine/commands/queue/queues.h"
+#include "engine/commands/queue/reply.h"
+
+namespace sluice {
+
+namespace {
+
+constexpr int64_t kMinWindowMs = 1000;
+constexpr int64_t kMaxWindowMs = RecentCount::kSeconds * 1000;
+// BY GROUP and BY KEY show so many, the rest as one line named QueueStats::kRestName.
+constexpr size_t kShownLines = 1000;
+// Of a page.
+constexpr int64_t kUsualCount = 100;
+constexpr int64_t kMaxCount = 1000;
+// Where the lines stand in the order of their names a cursor is this and the last name; "0" is the
+// beginning, and the end.
+constexpr char kNameMark = '=';
+
+// A map whose size is known at its end.
+class MapReply {
+ public:
+  explicit MapReply(Reply& reply) : reply_(reply), mark_(reply.open_array()) {}
+  ~MapReply() { reply_.close_map(mark_, pairs_); }
+  MapReply(const MapReply&) = delete;
+  MapReply& operator=(const MapReply&) = delete;
+
+  // The value must follow.
+  void name(Bytes name) {
+    reply_.bulk(name);
+    ++pairs_;
+  }
+  void count(Bytes field, uint64_t value) { integer(field, static_cast<int64_t>(value)); }
+  void integer(Bytes field, int64_t value) {
+    name(field);
+    reply_.integer(value);
+  }
+  void number(Bytes field, double value) {
+    name(field);
+    reply_.number(value);
+  }
+
+ private:
+  Reply& reply_;
+  size_t mark_;
+  size_t pairs_ = 0;
+};
+
+// What a line shows of a band, a group, a tag's value. Absent: not known of it.
+struct Gauges {
+  uint64_t pending = 0;
+  uint64_t active = 0;
+  std::optional<uint64_t> delayed;
+  std::optional<uint64_t> blocked;
+  std::optional<uint64_t> waiting;
+};
+
+struct StatsRequest {
+  enum class By : uint8_t { kQueue, kOneGroup, kPri, kGroup, kKey, kTag, kWorker } by = By::kQueue;
+  Bytes name;  // of the group, or of the tag
+  int64_t window_ms = kMaxWindowMs;
+  std::optional<Bytes> cursor;  // page by page
+  std::optional<int64_t> count;
+
+  size_t lines() const { return static_cast<size_t>(count.value_or(kUsualCount)); }
+};
+
+// The values of BY: one word, and for TAG the name behind it.
+void parse_by(OptionReader& options, StatsRequest& request) {
+  using By = StatsRequest::By;
+  const Bytes word = options.value();
+  if (equals_ignore_case(word, "PRI")) {
+    request.by = By::kPri;
+  } else if (equals_ignore_case(word, "GROUP")) {
+    request.by = By::kGroup;
+  } else if (equals_ignore_case(word, "KEY")) {
+    request.by = By::kKey;
+  } else if (equals_ignore_case(word, "WORKER")) {
+    request.by = By::kWorker;
+  } else if (!equals_ignore_case(word, "TAG")) {
+    options.unknown();
+  } else if (options.is("BY", 2)) {
+    request.by = By::kTag;
+    request.name = options.name(0, kMaxNameBytes, 1).value_or(Bytes());
+  }
+}
+
+bool parse_stats(Call& call, StatsRequest& request) {
+  using By = StatsRequest::By;
+  OptionReader options(call, 2);
+  while (options.next()) {
+    if (options.is("WINDOW", 1)) {
+      request.window_ms = options.integer(kMinWindowMs, kMaxWindowMs).value_or(kMaxWindowMs);
+    } else if (request.by == By::kQueue && options.is("GROUP", 1)) {
+      request.by = By::kOneGroup;
+      request.name = options.name().value_or(Bytes());
+    } else if (request.by == By::kQueue && options.is("BY", 1)) {
+      parse_by(options, request);
+    } else if (options.is("CURSOR", 1)) {
+      request.cursor = options.value();
+    } else if (options.is("COUNT", 1)) {
+      request.count = options.integer(1, kMaxCount);
+    } else {
+      options.unknown();
+    }
+  }
+  if (options.failed()) return false;
+  const bool has_lines = request.by != By::kQueue && request.by != By::kOneGroup;
+  if ((request.cursor && has_lines) || (!request.cursor && !request.count)) return true;
+  call.reply.error(errors::kSyntax);
+  return false;
+}
+
+// --- Parts of lines ---
+
+void put_gauges(MapReply& map, const Gauges& gauges) {
+  map.count("pending", gauges.pending);
+  map.count("active", gauges.active);
+  if (gauges.delayed) map.count("delayed", *gauges.delayed);
+  if (gauges.blocked) map.count("blocked", *gauges.blocked);
+  if (gauges.waiting) map.count("waiting", *gauges.waiting);
+}
+
+// Slots in use and how many there may be; utilization is above 1 after the cap was lowered.
+void put_slots(Reply& reply, MapReply& map, const Limiter& limiter) {
+  map.count("slots", limiter.used);
+  map.count("max_active", limiter.max_active);
+  map.name("utilization");
+  if (limiter.max_active == 0) return reply.null();
+  reply.number(static_cast<double>(limiter.used) / static_cast<double>(limiter.max_active));
+}
+
+void put_totals(MapReply& map, const Totals& totals) {
+  map.count("added", totals.added);
+  map.count("started", totals.started);
+  map.count("completed", totals.completed);
+  map.count("failed", totals.failed);
+  map.count("expired", totals.expired);
+  map.count("cancelled", totals.cancelled);
+  map.count("reclaimed", totals.reclaimed);
+}
+
+void put_durations(Reply& reply, MapReply& line, Bytes name, const Histogram& histogram,
+                   const RecentMean& recent) {
+  line.name(name);
+  MapReply map(reply);
+  map.count("count", histogram.count());
+  map.integer("p50", histogram.quantile(0.5));
+  map.integer("p95", histogram.quantile(0.95));
+  map.integer("p99", histogram.quantile(0.99));
+  map.integer("max", histogram.max());
+  map.number("mean", recent.mean());
+}
+
+void put_distributions(Reply& reply, MapReply& map, const StatsLine& line) {
+  put_durations(reply, map, "wait_ms", line.wait_ms, line.recent_wait_ms);
+  put_durations(reply, map, "run_ms", line.run_ms, line.recent_run_ms);
+}
+
+// How long ago the first jobs of the band became due: that of the greatest age but for jobs that
+// were moved or boosted. -1: nothing is pending.
+int64_t oldest_ms(const Band& band, int64_t now_ms) {
+  int64_t oldest = -1;
+  const auto offer = [&](const Job* job) {
+    oldest = std::max(oldest, std::max<int64_t>(0, now_ms - job->release_ms()));
+  };
+  if (band.pending.empty()) return oldest;
+  offer(band.pending.front().value);
+  // Behind those that were moved to the front.
+  const auto ranked = band.pending.lower_bound(rank_key(kFrontRanks), 0);
+  if (ranked.valid()) offer(ranked.value());
+  return oldest;
+}
+
+void put_age(Reply& reply, MapReply& map, int64_t oldest) {
+  map.name("oldest_ms");
+  oldest < 0 ? reply.null() : reply.integer(oldest);
+}
+
+// Bands that have a name or pending jobs, the most urgent first.
+std::vector<uint8_t> shown_bands(const Queue& queue) {
+  std::vector<uint8_t> bands;
+  for (const auto& [name, band] : queue.config.values().bands) bands.push_back(band);
+  for (const uint8_t band : queue.lanes.used_bands()) bands.push_back(band);
+  std::sort(bands.begin(), bands.end());
+  bands.erase(std::unique(bands.begin(), bands.end()), bands.end());
+  return bands;
+}
+
+struct BandCount {
+  uint8_t number = 0;
+  Gauges gauges;
+  int64_t oldest_ms = -1;
+};
+
+// What stands in a queue now: its own jobs, or the members of the keys that it shows.
+struct Counted {
+  Gauges all;
+  Limiter slots;
+  std::vector<BandCount> bands;  // those that are shown
+
+  int64_t oldest_ms() const {
+    int64_t oldest = -1;
+    for (const BandCount& band : bands) oldest = std::max(oldest, band.oldest_ms);
+    return oldest;
+  }
+};
+
+Counted count_own(const Queue& queue, int64_t now_ms) {
+  Counted counted{
+      {queue.count(JobState::kPending), queue.count(JobState::kActive),
+       queue.count(JobState::kDelayed), queue.count(JobState::kBlocked), queue.waiting()},
+      queue.limiter,
+      {}};
+  for (const uint8_t number : shown_bands(queue)) {
+    BandCount& count = counted.bands.emplace_back(BandCount{number, {0, 0, 0, 0, 0}, -1});
+    const Band* band = queue.lanes.band(number);
+    if (band == nullptr) continue;
+    count.gauges = {band->pending.size(), band->active, band->delayed, band->blocked,
+                    band->waiting};
+    count.oldest_ms = oldest_ms(*band, now_ms);
+  }
+  return counted;
+}
+
+Counted count_adopted(const Call& call, const Queue& queue) {
+  const AdoptedView keys = adopted_view(call, queue);
+  Counted counted{
+      {keys.pending_count(), keys.active_count(), 0, 0, keys.pending_count()}, queue.limiter, {}};
+  counted.slots.used = counted.all.active;
+  for (const AdoptedBand& band : keys.bands()) {
+    counted.bands.push_back(
+        {band.number, {band.pending, band.active, 0, 0, band.pending}, band.oldest_ms});
+  }
+  return counted;
+}
+
+Counted count(const Call& call, const Queue& queue, int64_t now_ms) {
+  return queue.adopted != nullptr ? count_adopted(call, queue) : count_own(queue, now_ms);
+}
+
+void put_by_priority(Reply& reply, MapReply& line, const Queue& queue, const Counted& counted) {
+  line.name("by_priority");
+  MapReply map(reply);
+  for (const BandCount& band : counted.bands) {
+    map.count(queue.config.band_name(band.number), band.gauges.pending);
+  }
+}
+
+void put_names(Reply& reply, MapReply& map, Bytes field, const std::vector<std::string>& names) {
+  map.name(field);
+  reply.array(names.size());
+  for (const std::string& name : names) reply.bulk(name);
+}
+
+// Which keys the queue shows, and what is wrong with them.
+void put_adopted(Call& call, MapReply& line, const Queue& queue) {
+  const AdoptedDefinition& definition = queue.adopted->definition;
+  line.name("adopted");
+  MapReply map(call.reply);
+  put_names(call.reply, map, "pending", definition.pending);
+  map.name("active");
+  call.reply.bulk(definition.active);
+  map.name("payload");
+  definition.payload_prefix.empty() ? call.reply.null()
+                                    : call.reply.bulk(definition.payload_prefix);
+  map.integer("unit", definition.unit);
+  map.integer("lease_ms", definition.lease_ms);
+  std::vector<std::string> warnings;
+  for (const AdoptedWarning& warning : adopted_view(call, queue).warnings()) {
+    warnings.push_back(warning.key + warning.what);
+  }
+  put_names(call.reply, map, "warnings", warnings);
+}
+
+// How late timers were when they ran last, or how late the next one is already.
+int64_t timer_lag_ms(const Call& call, const Queue& queue, int64_t now_ms) {
+  const int64_t steady_ms = call.unit.times.steady_ms;
+  return std::max({queue.timer_lag_ms, now_ms - std::min(now_ms, queue.next_due_ms()),
+                   steady_ms - std::min(steady_ms, queue.next_due_steady())});
+}
+
+// --- Lines ---
+
+void reply_queue_line(Call& call, const KeyRef& key, const Queue& queue, int64_t window_ms) {
+  const QueueStats& stats = queue.stats;
+  const int64_t now_ms = std::max(queue.queue_ms, call.unit.times.queue_ms);
+  const Counted counted = count(call, queue, now_ms);
+  MapReply map(call.reply);
+  put_gauges(map, counted.all);
+  map.count("waiting_pops", waiting_pops(call, key));
+  put_slots(call.reply, map, counted.slots);
+  put_by_priority(call.reply, map, queue, counted);
+  put_totals(map, stats.all.totals);
+  map.name("rejected");
+  {
+    MapReply rejected(call.reply);
+    for (size_t i = 0; i < kRejections; ++i) {
+      rejected.count(rejection_name(static_cast<Rejection>(i)), stats.all.totals.rejected[i]);
+    }
+  }
+  put_distributions(call.reply, map, stats.all);
+  put_age(call.reply, map, counted.oldest_ms());
+  map.name("rates");
+  {
+    MapReply rates(call.reply);
+    rates.number("added", stats.added.per_second(now_ms, window_ms));
+    rates.number("completed", stats.completed.per_second(now_ms, window_ms));
+  }
+  map.integer("timer_lag_ms", timer_lag_ms(call, queue, now_ms));
+  map.integer("since", call.unit.times.shown_ms(stats.since_ms != 0 ? stats.since_ms : now_ms));
+  if (queue.adopted != nullptr) put_adopted(call, map, queue);
+}
+
+// Bands are few: with a cursor they come in one page.
+void reply_by_priority(Call& call, const Queue& queue, const StatsRequest& request) {
+  if (request.cursor && *request.cursor != "0") return call.reply.error("ERR invalid cursor");
+  if (request.cursor) {
+    call.reply.array(2);
+    call.reply.bulk("0");
+  }
+  const int64_t now_ms = std::max(queue.queue_ms, call.unit.times.queue_ms);
+  static const StatsLine none;
+  std::vector<BandCount> bands = count(call, queue, now_ms).bands;
+  for (const auto& [number, line] : queue.stats.bands()) {
+    const auto has_number = [&, wanted = number](const BandCount& band) {
+      return band.number == wanted;
+    };
+    if (std::any_of(bands.begin(), bands.end(), has_number)) continue;
+    bands.push_back({number, {0, 0, 0, 0, 0}, -1});
+  }
+  std::sort(bands.begin(), bands.end(),
+            [](const BandCount& a, const BandCount& b) { return a.number < b.number; });
+  MapReply map(call.reply);
+  for (const BandCount& band : bands) {
+    const auto found = queue.stats.bands().find(band.number);
+    const StatsLine& stats = found == queue.stats.bands().end() ? none : found->second;
+    map.name(queue.config.band_name(band.number));
+    MapReply line(call.reply);
+    put_gauges(line, band.gauges);
+    put_totals(line, stats.totals);
+    put_distributions(call.reply, line, stats);
+    put_age(call.reply, line, band.oldest_ms);
+  }
+}
+
+Gauges gauges_of(const Group& group) {
+  return {group.pending, group.active, group.delayed, group.blocked, group.waiting};
+}
+
+void reply_group_line(Call& call, const Gauges& gauges, const Limiter& limiter) {
+  MapReply line(call.reply);
+  put_gauges(line, gauges);
+  put_slots(call.reply, line, limiter);
+}
+
+void reply_one_group(Call& call, const Queue& queue, Bytes name) {
+  if (const Group* group = queue.lanes.find_group(name)) {
+    return reply_group_line(call, gauges_of(*group), group->limiter);
+  }
+  Limiter limiter;
+  limiter.max_active = queue.config.group(name).limits.max_active;
+  reply_group_line(call, {0, 0, 0, 0, 0}, limiter);
+}
+
+// --- Pages ---
+
+// A step through a hash map, with SCAN's guarantee: `put` writes the line of each that is `shown`.
+template <class Node, class Traits, class Shown, class Put>
+void reply_scanned(Call& call, const StatsRequest& page, const SplitMap<Node, Traits>& map,
+                   Shown shown, Put put) {
+  const auto cursor = parse_i64(*page.cursor);
+  if (!cursor || *cursor < 0) return call.reply.error("ERR invalid cursor");
+  // The cursor comes before the lines in the reply, and behind them in time.
+  std::vector<const Node*> nodes;
+  const uint64_t next =
+      map.scan(static_cast<uint64_t>(*cursor), page.lines(), [&](const Node* node) {
+        if (shown(*node)) nodes.push_back(node);
+      });
+  call.reply.array(2);
+  call.reply.bulk(std::to_string(next));
+  MapReply lines(call.reply);
+  for (const Node* node : nodes) {
+    lines.name(node->name);
+    put(*node);
+  }
+}
+
+// The same through a map in the order of names; `map` may be null. It stops behind so many names,
+// whether they are shown or not.
+template <class Map, class Shown, class Put>
+void reply_in_order(Call& call, const StatsRequest& page, const Map* map, Shown shown, Put put) {
+  static const Map none;
+  if (map == nullptr) map = &none;
+  const Bytes cursor = *page.cursor;
+  const bool begins = cursor == "0";
+  if (!begins && !cursor.starts_with(kNameMark)) return call.reply.error("ERR invalid cursor");
+  const auto first = begins ? map->begin() : map->upper_bound(cursor.substr(1));
+  auto end = first;
+  std::string last;
+  for (size_t i = 0; i < page.lines() && end != map->end(); ++i) last = (end++)->first;
+  call.reply.array(2);
+  call.reply.bulk(end == map->end() ? "0" : kNameMark + last);
+  MapReply lines(call.reply);
+  for (auto at = first; at != end; ++at) {
+    if (!shown(at->second)) continue;
+    lines.name(at->first);
+    put(at->second);
+  }
+}
+
+// Those that stand first in this order, and how many they are. Finding them takes a look at all.
+template <class Node, class Larger>
+size_t put_first(std::vector<const Node*>& nodes, Larger larger) {
+  const size_t shown = std::min(nodes.size(), kShownLines);
+  std::partial_sort(nodes.begin(), nodes.begin() + static_cast<ptrdiff_t>(shown), nodes.end(),
+                    larger);
+  return shown;
+}
+
+bool is_shown(const Group& group) { return !group.idle(); }
+bool is_shown(const Key& key) { return !key.sets.empty() || key.limiter.used != 0; }
+bool is_shown(const Worker& worker) { return !worker.active.empty(); }
+
+// The groups with the most jobs.
+void reply_by_group(Call& call, const Queue& queue, const StatsRequest& request) {
+  if (request.cursor) {
+    return reply_scanned(
+        call, request, queue.lanes.groups(), [](const Group& group) { return is_shown(group); },
+        [&](const Group& group) { reply_group_line(call, gauges_of(group), group.limiter); });
+  }
+  std::vector<const Group*> groups;
+  queue.lanes.groups().for_each([&](const Group* group) {
+    if (is_shown(*group)) groups.push_back(group);
+  });
+  const size_t shown = put_first(groups, [](const Group* a, const Group* b) {
+    const uint64_t size_a = a->waiting + a->active;
+    const uint64_t size_b = b->waiting + b->active;
+    return size_a != size_b ? size_a > size_b : a->name < b->name;
+  });
+  const auto end = groups.begin() + static_cast<ptrdiff_t>(shown);
+  MapReply map(call.reply);
+  for (auto at = groups.begin(); at != end; ++at) {
+    map.name((*at)->name);
+    reply_group_line(call, gauges_of(**at), (*at)->limiter);
+  }
+  if (end == groups.end()) return;
+  Gauges rest{0, 0, 0, 0, 0};
+  Limiter slots;
+  for (auto at = end; at != groups.end(); ++at) {
+    rest.pending += (*at)->pending;
+    rest.active += (*at)->active;
+    *rest.delayed += (*at)->delayed;
+    *rest.blocked += (*at)->blocked;
+    *rest.waiting += (*at)->waiting;
+    slots.used += (*at)->limiter.used;
+  }
+  map.name(QueueStats::kRestName);
+  reply_group_line(call, rest, slots);
+}
+
+void reply_key_line(Call& call, const Limiter& limiter) {
+  MapReply line(call.reply);
+  put_slots(call.reply, line, limiter);
+}
+
+// The keys with the most slots in use. How many jobs carry one is not counted.
+void reply_by_key(Call& call, const Queue& queue, const StatsRequest& request) {
+  if (request.cursor) {
+    return reply_scanned(
+        call, request, queue.lanes.keys(), [](const Key& key) { return is_shown(key); },
+        [&](const Key& key) { reply_key_line(call, key.limiter); });
+  }
+  std::vector<const Key*> keys;
+  queue.lanes.keys().for_each([&](const Key* key) {
+    if (is_shown(*key)) keys.push_back(key);
+  });
+  const size_t shown = put_first(keys, [](const Key* a, const Key* b) {
+    return a->limiter.used != b->limiter.used ? a->limiter.used > b->limiter.used
+                                              : a->name < b->name;
+  });
+  MapReply map(call.reply);
+  Limiter rest;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (i >= shown) {
+      rest.used += keys[i]->limiter.used;
+      continue;
+    }
+    map.name(keys[i]->name);
+    reply_key_line(call, keys[i]->limiter);
+  }
+  if (shown == keys.size()) return;
+  map.name(QueueStats::kRestName);
+  reply_key_line(call, rest);
+}
+
+void reply_tag_line(Call& call, const TagLine& stats) {
+  MapReply line(call.reply);
+  put_gauges(line, {stats.pending, stats.active, {}, {}, {}});
+  put_totals(line, stats.totals);
+  put_distributions(call.reply, line, stats);
+}
+
+void reply_by_tag(Call& call, const Queue& queue, const StatsRequest& request) {
+  const TagValues* values = queue.stats.tag_values(request.name);
+  if (request.cursor) {
+    return reply_in_order(
+        call, request, values, [](const TagLine&) { return true; },
+        [&](const TagLine& stats) { reply_tag_line(call, stats); });
+  }
+  MapReply map(call.reply);
+  if (values == nullptr) return;
+  for (const auto& [value, stats] : *values) {
+    map.name(value);
+    reply_tag_line(call, stats);
+  }
+}
+
+void reply_worker_line(Call& call, const Queue& queue, const Worker& worker) {
+  const int64_t now_ms = std::max(queue.queue_ms, call.unit.times.queue_ms);
+  MapReply line(call.reply);
+  line.count("active", worker.active.size());
+  int64_t oldest = 0;
+  for (const Job* job : worker.active) {
+    oldest = std::max(oldest, now_ms - job->run()->started_ms);
+  }
+  line.integer("oldest_run_ms", oldest);
+}
+
+// Workers that hold leases. Those of pops that named none are not among them.
+void reply_by_worker(Call& call, const Queue& queue, const StatsRequest& request) {
+  if (request.cursor) {
+    return reply_in_order(
+        call, request, &queue.workers(), [](const auto& worker) { return is_shown(*worker); },
+        [&](const auto& worker) { reply_worker_line(call, queue, *worker); });
+  }
+  MapReply map(call.reply);
+  for (const auto& [name, worker] : queue.workers()) {
+    if (!is_shown(*worker)) continue;
+    map.name(name);
+    reply_worker_line(call, queue, *worker);
+  }
+}
+
+}  // namespace
+
+void q_stats_command(Call& call) {
+  using By = StatsRequest::By;
+  const KeyRef key = call.key(1);
+  bool failed = false;
+  const Queue* found = find_queue(call, key, failed);
+  StatsRequest request;
+  if (failed || !parse_stats(call, request)) return;
+  // A missing queue reads as an empty one.
+  static const Queue none;
+  const Queue& queue = found == nullptr ? none : *found;
+  switch (request.by) {
+    case By::kQueue:
+      return reply_queue_line(call, key, queue, request.window_ms);
+    case By::kOneGroup:
+      return reply_one_group(call, queue, request.name);
+    case By::kPri:
+      return reply_by_priority(call, queue, request);
+    case By::kGroup:
+      return reply_by_group(call, queue, request);
+    case By::kKey:
+      return reply_by_key(call, queue, request);
+    case By::kTag:
+      return reply_by_tag(call, queue, request);
+    case By::kWorker:
+      return reply_by_worker(call, queue, request);
+  }
+}
+
+}  // namespace sluice

@@ -1,0 +1,128 @@
+// Steering of single jobs: Q.MOVE, Q.CANCEL, Q.RETRY. Those that take a selector are in
+// queue_where.cc.
+#include "engine/commands/queue/adopted.h"
+#include "engine/commands/queue/args.h"
+#include "engine/commands/queue/queues.h"
+#include "engine/queue/queue_error.h"
+
+namespace sluice {
+
+namespace {
+
+bool is_where(const Call& call) { return call.option(2, kWhereWord); }
+
+// The job that args[2] names; null where there is none, or with `failed` set and an error replied.
+Job* find_job(Call& call, const KeyRef& key, Queue*& queue, bool& failed) {
+  queue = find_queue(call, key, failed);
+  return queue == nullptr ? nullptr : queue->find(call.args[2]);
+}
+
+bool parse_move(Call& call, const QueueConfig& config, MoveSpec& spec) {
+  OptionReader options(call, 3);
+  while (options.next()) {
+    if (options.is("PRI", 1)) {
+      spec.band = options.band(config);
+    } else if (options.is("FRONT")) {
+      spec.front = true;
+    } else if (options.is("BACK")) {
+      spec.back = true;
+    } else if (options.is("BOOST", 1)) {
+      spec.boost_ms = options.integer(-kMaxDurationMs, kMaxDurationMs);
+    } else if (options.is("DELAY", 1)) {
+      spec.delay_ms = options.duration();
+    } else if (options.is("AT", 1)) {
+      spec.at_ms = options.time();
+    } else {
+      options.unknown();
+    }
+  }
+  // FRONT and BACK end a delay, so they cannot begin one.
+  const int places =
+      (spec.front ? 1 : 0) + (spec.back ? 1 : 0) + (spec.delay_ms ? 1 : 0) + (spec.at_ms ? 1 : 0);
+  if (places > 1) options.fail(errors::kSyntax);
+  return !options.failed();
+}
+
+const char* outcome_name(QueueWork::Cancelled outcome) {
+  switch (outcome) {
+    case QueueWork::Cancelled::kCancelled:
+      return "cancelled";
+    case QueueWork::Cancelled::kSignalled:
+      return "signalled";
+    default:
+      return "gone";
+  }
+}
+
+}  // namespace
+
+void q_move_command(Call& call) {
+  if (!check_job_id(call, 2)) return;
+  const KeyRef key = call.key(1);
+  Queue* queue = nullptr;
+  bool failed = false;
+  Job* job = find_job(call, key, queue, failed);
+  if (failed) return;
+  MoveSpec spec;
+  if (!parse_move(call, config_of(queue), spec)) return;
+  if (queue != nullptr && queue->adopted != nullptr) return move_adopted(call, *queue, spec);
+  if (job == nullptr) return call.reply.null();
+  const bool moved = queue_work(call, key, *queue).move(job, spec);
+  if (!moved || queue->shown_state(job) != JobState::kPending) return call.reply.null();
+  call.reply.integer(static_cast<int64_t>(queue->position(job)));
+}
+
+bool parse_cancel_option(OptionReader& options, CancelOptions& cancel) {
+  if (options.is("REASON", 1)) {
+    cancel.reason = shortened_text(options.value());
+  } else if (options.is("GRACE", 1)) {
+    cancel.grace_ms = options.duration();
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void q_cancel_command(Call& call) {
+  if (is_where(call)) return cancel_where(call);
+  if (!check_job_id(call, 2)) return;
+  CancelOptions cancel;
+  OptionReader options(call, 3);
+  while (options.next()) {
+    if (!parse_cancel_option(options, cancel)) options.unknown();
+  }
+  if (options.failed()) return;
+  const KeyRef key = call.key(1);
+  Queue* queue = nullptr;
+  bool failed = false;
+  Job* job = find_job(call, key, queue, failed);
+  if (failed) return;
+  if (queue != nullptr && queue->adopted != nullptr) {
+    return cancel_adopted(call, *queue, cancel.reason);
+  }
+  if (job == nullptr) return call.reply.simple("gone");
+  const auto outcome = queue_work(call, key, *queue).cancel(job, cancel.reason, cancel.grace_ms);
+  call.reply.simple(outcome_name(outcome));
+}
+
+void q_retry_command(Call& call) {
+  if (is_where(call)) return retry_where(call);
+  if (!check_job_id(call, 2)) return;
+  if (call.args.size() != 3) return call.reply.error(errors::kSyntax);
+  const KeyRef key = call.key(1);
+  Queue* queue = nullptr;
+  bool failed = false;
+  Job* job = find_job(call, key, queue, failed);
+  if (failed) return;
+  if (queue != nullptr && queue->adopted != nullptr) {
+    return call.reply.error(QueueError("ADOPTED").text());
+  }
+  if (job == nullptr) {
+    return call.reply.error(QueueError("NOJOB").with("id", call.args[2]).text());
+  }
+  // One that has not ended goes on as it is: a repeated Q.RETRY has the effect of one.
+  queue_work(call, key, *queue).retry(job);
+  call.reply.simple(job_state_name(queue->shown_state(job)));
+}
+
+}  // namespace sluice

@@ -1,0 +1,180 @@
+// Q.PURGE, and Q.CANCEL and Q.RETRY of all jobs that a selector means.
+#include "engine/commands/queue/where.h"
+
+#include <string>
+#include <vector>
+
+#include "engine/commands/queue/adopted.h"
+#include "engine/commands/queue/queues.h"
+
+namespace sluice {
+
+bool read_selector_option(OptionReader& options, const QueueConfig& config, Selector& selector) {
+  if (options.is("STATE", 1)) {
+    JobState state{};
+    if (!parse_job_state(options.value(), state)) {
+      options.bad_value();
+      return true;
+    }
+    selector.states |= state_bit(state);
+  } else if (options.is("GROUP", 1)) {
+    if (const auto glob = options.glob()) selector.choose_groups(*glob);
+  } else if (options.is("PRI", 1)) {
+    selector.band = options.band(config);
+  } else if (options.is("TAG", 2)) {
+    const auto name = options.name(0, kMaxNameBytes, 0);
+    const auto value = options.name(0, kMaxNameBytes, 1);
+    if (name && value) selector.tag = {*name, *value};
+  } else if (options.is("KEY", 1)) {
+    selector.key = options.name();
+  } else if (options.is("WORKER", 1)) {
+    selector.worker = options.name();
+  } else if (options.is("OLDER", 1)) {
+    selector.older_ms = options.duration();
+  } else if (options.is("LIMIT", 1)) {
+    selector.limit = options.integer(1, kMaxSelected).value_or(1);
+  } else if (options.is("ALL")) {
+    selector.all = true;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool check_selector(Call& call, const Selector& selector) {
+  if (selector.all != selector.restricts()) return true;
+  call.reply.error(
+      "ERR syntax error, WHERE takes either ALL or at least one of STATE, GROUP, PRI, TAG, KEY, "
+      "WORKER and OLDER");
+  return false;
+}
+
+namespace {
+
+struct WhereRequest {
+  Selector selector;
+  Bytes cursor = "0";
+  CancelOptions cancel;
+};
+
+// What a command may change, and what it means where no state is named.
+struct Changeable {
+  JobStates allowed;
+  JobStates usual;
+};
+
+// `Q.X queue WHERE selector [CURSOR c]`, with `cancels` also [REASON text] [GRACE ms]. False with
+// the error replied.
+bool parse_where(Call& call, const QueueConfig& config, bool cancels, WhereRequest& request) {
+  if (!call.option(2, "WHERE")) {
+    call.reply.error(errors::kSyntax);
+    return false;
+  }
+  bool in_selector = true;
+  OptionReader options(call, 3);
+  while (options.next()) {
+    if (in_selector && read_selector_option(options, config, request.selector)) continue;
+    in_selector = false;
+    if (options.is("CURSOR", 1)) {
+      request.cursor = options.value();
+    } else if (!cancels || !parse_cancel_option(options, request.cancel)) {
+      options.unknown();
+    }
+  }
+  return !options.failed() && check_selector(call, request.selector);
+}
+
+// Walks one step and changes what it finds: `change(work, job, request)` says whether it did. The
+// jobs are named first, since every change moves jobs in the indexes that are walked, and may end
+// others (needs, retention).
+template <class Change>
+void change_where(Call& call, bool cancels, Changeable states, Change change) {
+  const KeyRef key = call.key(1);
+  bool failed = false;
+  Queue* queue = find_own_queue(call, key, failed);
+  WhereRequest request;
+  if (failed || !parse_where(call, config_of(queue), cancels, request)) return;
+  Selector& selector = request.selector;
+  selector.states = selector.states == 0 ? states.usual
+                                         : static_cast<JobStates>(selector.states & states.allowed);
+  JobPage page;
+  int64_t changed = 0;
+  if (queue != nullptr && selector.states != 0) {
+    QueueWork work = queue_work(call, key, *queue);
+    if (!walk_jobs(*queue, selector, JobOrder::kNone, request.cursor,
+                   static_cast<size_t>(selector.limit), work.now_ms(), page)) {
+      return call.reply.error("ERR invalid cursor");
+    }
+    std::vector<std::string> ids;
+    ids.reserve(page.jobs.size());
+    for (const Job* job : page.jobs) ids.emplace_back(job->id());
+    for (const std::string& id : ids) {
+      Job* job = queue->find(id);
+      if (job == nullptr || (selector.states & state_bit(queue->shown_state(job))) == 0) continue;
+      if (change(work, job, request)) ++changed;
+    }
+  }
+  call.reply.array(2);
+  call.reply.bulk(page.cursor);
+  call.reply.integer(changed);
+}
+
+}  // namespace
+
+namespace {
+
+// Of a queue that shows plain Redis keys: all that the walk finds are members of them.
+void cancel_adopted_where(Call& call, Queue& queue) {
+  WhereRequest request;
+  if (!parse_where(call, queue.config, true, request)) return;
+  AdoptedWork work = adopted_work(call);
+  AdoptedPage page;
+  if (!adopted_view(call, queue)
+           .walk(request.selector, JobOrder::kNone, request.cursor,
+                 static_cast<size_t>(request.selector.limit), page)) {
+    return call.reply.error("ERR invalid cursor");
+  }
+  for (const AdoptedPlace& place : page.places) {
+    if (!check_payload(call, queue, place.id, kMayWrite)) return;
+  }
+  int64_t changed = 0;
+  for (const AdoptedPlace& place : page.places) {
+    if (work.cancel(queue, place.id, request.cancel.reason)) ++changed;
+  }
+  call.reply.array(2);
+  call.reply.bulk(page.cursor);
+  call.reply.integer(changed);
+}
+
+}  // namespace
+
+void cancel_where(Call& call) {
+  const KeyRef key = call.key(1);
+  bool failed = false;
+  Queue* queue = find_queue(call, key, failed);
+  if (failed) return;
+  if (queue != nullptr && queue->adopted != nullptr) return cancel_adopted_where(call, *queue);
+  change_where(call, true, {kLiveStates, kLiveStates},
+               [](QueueWork& work, Job* job, const WhereRequest& request) {
+                 // Whoever has been told already is not told again, unless its time changes.
+                 const JobRun* run = job->run();
+                 if (run != nullptr && run->cancelled && !request.cancel.grace_ms) return false;
+                 return work.cancel(job, request.cancel.reason, request.cancel.grace_ms) !=
+                        QueueWork::Cancelled::kGone;
+               });
+}
+
+void retry_where(Call& call) {
+  change_where(call, false, {kTerminalStates, state_bit(JobState::kFailed)},
+               [](QueueWork& work, Job* job, const WhereRequest&) { return work.retry(job); });
+}
+
+void q_purge_command(Call& call) {
+  change_where(call, false, {kTerminalStates, kTerminalStates},
+               [](QueueWork& work, Job* job, const WhereRequest&) {
+                 work.forget(job);
+                 return true;
+               });
+}
+
+}  // namespace sluice

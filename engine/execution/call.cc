@@ -1,0 +1,147 @@
+#include "engine/execution/call.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+
+#include "engine/base/numbers.h"
+#include "engine/execution/engine.h"
+#include "engine/execution/execution.h"
+
+namespace sluice {
+
+Database Call::database(const KeyRef& key, int index) const {
+  CHECK((execution.locked() & (1U << key.shard)) != 0);
+  return Database(engine.shard(key.shard), index, unit);
+}
+
+Entry* Call::find(const KeyRef& key) const {
+  return (command.flags & kReadonly) != 0 ? read(key) : database(key).find(key);
+}
+
+Entry* Call::read(const KeyRef& key) const {
+  Database keys = database(key);
+  Entry* entry = keys.find(key);
+  execution.count_lookup(entry != nullptr);
+  if (entry == nullptr) keys.notify(KeyEvent::kKeyMiss, key.key);
+  return entry;
+}
+
+namespace {
+
+Entry* of_type(Entry* entry, Type type, Reply& reply, bool& failed) {
+  failed = entry != nullptr && entry->type() != type;
+  if (!failed) return entry;
+  reply.error(errors::kWrongType);
+  return nullptr;
+}
+
+}  // namespace
+
+Entry* Call::find(const KeyRef& key, Type type, bool& failed) const {
+  return of_type(find(key), type, reply, failed);
+}
+
+Entry* Call::read(const KeyRef& key, Type type, bool& failed) const {
+  return of_type(read(key), type, reply, failed);
+}
+
+Entry* Call::find_or_create(const KeyRef& key, Type type) const {
+  bool failed = false;
+  Entry* entry = find(key, type, failed);
+  if (failed || entry != nullptr) return entry;
+  return database(key).create(key, type);
+}
+
+bool Call::integer(size_t argument, int64_t& value, Bytes error) const {
+  const auto parsed = parse_i64(args[argument]);
+  if (!parsed) {
+    reply.error(error);
+    return false;
+  }
+  value = *parsed;
+  return true;
+}
+
+bool Call::real(size_t argument, double& value, Bytes error) const {
+  const auto parsed = parse_double(args[argument]);
+  if (!parsed) {
+    reply.error(error);
+    return false;
+  }
+  value = *parsed;
+  return true;
+}
+
+bool Call::database_number(size_t argument, int& number) const {
+  int64_t value = 0;
+  if (!integer(argument, value)) return false;
+  if (value < INT32_MIN || value > INT32_MAX) {
+    reply.error("ERR value is out of range, value must between -2147483648 and 2147483647");
+    return false;
+  }
+  if (value < 0 || value >= kDatabases) {
+    reply.error("ERR DB index is out of range");
+    return false;
+  }
+  number = static_cast<int>(value);
+  return true;
+}
+
+void Call::block(std::span<const Bytes> keys, Type wanted, int64_t timeout_ms,
+                 void (*serve)(Call& call, Bytes key), bool other_shards) {
+  auto blocked = std::make_shared<Waiter>();
+  blocked->wanted = wanted;
+  blocked->serve = serve;
+  blocked->other_shards = other_shards;
+  blocked->timeout_ms = timeout_ms;
+  block(keys, std::move(blocked));
+}
+
+void Call::block(std::span<const Bytes> keys, std::shared_ptr<Waiter> blocked) {
+  CHECK(!nested && client.waiter == nullptr);
+  // Who waits at the same key has held its shard's lock one after the other.
+  static std::atomic<uint64_t> next_order{1};
+  blocked->order = next_order.fetch_add(1, std::memory_order_relaxed);
+  blocked->port = client.port;
+  blocked->command = &command;
+  blocked->arguments.assign(args.begin(), args.end());
+  blocked->database = client.database;
+  blocked->protocol = client.protocol;
+  blocked->client_id = client.id;
+  for (const Bytes key : keys) {
+    std::string name(key);
+    // A key named twice is waited at once, or it would be served twice.
+    if (std::find(blocked->keys.begin(), blocked->keys.end(), name) != blocked->keys.end())
+      continue;
+    Shard& shard = engine.shard(KeyRef(key).shard);
+    shard.mutex.assert_held();
+    shard.waiters.add(name, blocked);
+    blocked->keys.push_back(std::move(name));
+  }
+  client.waiter = std::move(blocked);
+}
+
+bool parse_timeout(const Call& call, size_t argument, int64_t& timeout_ms) {
+  const auto seconds = parse_long_double(call.args[argument]);
+  if (!seconds) {
+    call.reply.error("ERR timeout is not a float or out of range");
+    return false;
+  }
+  const long double ms = *seconds * 1000;
+  // What does not fit into 64 bits overflows to a negative time in Redis, and so is called
+  // negative.
+  const bool fits = ms < static_cast<long double>(INT64_MAX);
+  if (fits) timeout_ms = static_cast<int64_t>(std::ceil(ms));
+  if (!fits || timeout_ms < 0) {
+    call.reply.error("ERR timeout is negative");
+    return false;
+  }
+  if (timeout_ms > INT64_MAX - call.now_ms()) {
+    call.reply.error("ERR timeout is out of range");
+    return false;
+  }
+  return true;
+}
+
+}  // namespace sluice

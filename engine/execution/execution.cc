@@ -1,0 +1,555 @@
+#include "engine/execution/execution.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "engine/access/acl.h"
+#include "engine/base/ticks.h"
+#include "engine/clients/latency_monitor.h"
+#include "engine/clients/slow_log.h"
+#include "engine/clients/tracking.h"
+#include "engine/execution/refusal.h"
+#include "engine/execution/scripts.h"
+#include "engine/execution/transaction.h"
+#include "engine/keyspace/queue_timers.h"
+#include "engine/queue/queue_records.h"
+
+namespace sluice {
+
+namespace {
+
+// A connection with a deep pipeline lets others in after this many requests under one hold.
+constexpr unsigned kMaxHeldRequests = 64;
+// And after this time it lets other connections run.
+constexpr double kLongBatchUs = 2000;
+// Who waits for one shard while holding another may be waiting for somebody who does the reverse.
+constexpr int64_t kFurtherPatienceMs = 500;
+
+// At most `limit` bytes, up to the first NUL, as C prints them.
+std::string shown(Bytes bytes, size_t limit) {
+  return std::string(bytes.substr(0, std::min(limit, bytes.find('\0'))));
+}
+
+// As Redis says it, with at most 128 bytes of name and of arguments.
+std::string unknown_command(std::span<const Bytes> args) {
+  std::string text =
+      "ERR unknown command '" + shown(args[0], 128) + "', with args beginning with: ";
+  std::string listed;
+  for (size_t i = 1; i < args.size() && listed.size() < 128; ++i) {
+    listed += "'" + shown(args[i], 128 - listed.size()) + "' ";
+  }
+  return text + listed;
+}
+
+std::string unknown_subcommand(const Command& container, Bytes name) {
+  std::string upper(container.name);
+  for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
+  return "ERR unknown subcommand '" + shown(name, 128) + "'. Try " + upper + " HELP.";
+}
+
+bool may_run_while_subscribed(const Command& command) {
+  if (command.container != nullptr) return false;
+  constexpr Bytes kAllowed[] = {"ping",         "subscribe",    "unsubscribe", "psubscribe", "quit",
+                                "punsubscribe", "sunsubscribe", "ssubscribe",  "reset"};
+  return std::find(std::begin(kAllowed), std::end(kAllowed), command.name) != std::end(kAllowed);
+}
+
+// A browser that was tricked into talking to this port sends these as its first lines.
+bool is_http(Bytes name) {
+  return equals_ignore_case(name, "post") || equals_ignore_case(name, "host:");
+}
+
+}  // namespace
+
+Execution::Execution(Engine& engine)
+    : engine_(engine),
+      observer_(engine),
+      long_ticks_(static_cast<uint64_t>(kLongBatchUs * ticks_per_microsecond())),
+      stats_(std::make_unique<CommandStat[]>(CommandTable::instance().id_limit())),
+      stat_count_(CommandTable::instance().id_limit()) {
+  engine_.add_execution(this);
+}
+
+Execution::~Execution() {
+  CHECK(locked_ == 0);
+  engine_.remove_execution(this);
+}
+
+// --- Locks ---
+
+void Execution::lock(ShardMask mask) NO_THREAD_SAFETY_ANALYSIS {
+  ShardMask missing = mask & ~locked_;
+  if (missing == 0) return;
+  if (locked_ != 0 && hold_shards_) {
+    for (ShardMask rest = missing; rest != 0; rest &= rest - 1) {
+      const unsigned index = static_cast<unsigned>(std::countr_zero(rest));
+      if (!engine_.shard(index).mutex.try_lock()) break;
+      locked_ |= 1U << index;
+      missing &= ~(1U << index);
+    }
+    if (missing == 0) return;
+  }
+  if (locked_ != 0) end_hold();
+  CHECK(!nested_in_another_);
+  // Waiting for a lock while holding others is only safe in ascending order, so all are taken anew.
+  for (ShardMask rest = mask; rest != 0; rest &= rest - 1) {
+    const unsigned index = static_cast<unsigned>(std::countr_zero(rest));
+    wait_for(engine_.shard(index));
+    locked_ |= 1U << index;
+  }
+}
+
+// A script on another thread may hold the shard until somebody kills it, and whoever does may be
+// connected to this thread: its sockets are served meanwhile, with BUSY for nearly everything.
+void Execution::wait_for(Shard& shard) {
+  if (shard.mutex.try_lock()) return;  // nearly always, and without a look at the clock
+  while (!shard.mutex.try_lock_for_ms(kLockPatienceMs)) {
+    if (engine_.script_busy.load(std::memory_order_relaxed)) engine_.server().poll_events();
+  }
+}
+
+void Execution::record_heads() {
+  for (Queue* queue : unit_.dirty_queues) {
+    queue->head_dirty = false;
+    record_head(unit_, *queue);
+  }
+  unit_.dirty_queues.clear();
+}
+
+void Execution::end_hold() NO_THREAD_SAFETY_ANALYSIS {
+  record_heads();
+  if (unit_.record_count != 0) {
+    const Bytes records = unit_.records.view();
+    Journal& journal = *engine_.journal();
+    const Lsn lsn = unit_.moves_keys
+                        ? journal.append_moves(records, unit_.record_count, times_.wall_ms)
+                        : journal.append(records, unit_.record_count, times_.wall_ms);
+    for (ShardMask rest = locked_; rest != 0; rest &= rest - 1) {
+      engine_.shard(static_cast<unsigned>(std::countr_zero(rest))).last_lsn = lsn;
+    }
+    gate_ = lsn;
+  } else {
+    for (ShardMask rest = locked_; rest != 0; rest &= rest - 1) {
+      const Lsn lsn = engine_.shard(static_cast<unsigned>(std::countr_zero(rest))).last_lsn;
+      gate_ = std::max(gate_, lsn);
+    }
+  }
+  // Before the locks go, so that monitors see what runs on one key in its order.
+  if (!unit_.monitor_lines.empty()) [[unlikely]]
+    engine_.monitors().deliver(unit_.monitor_lines.view(), gate_);
+  for (ShardMask rest = locked_; rest != 0; rest &= rest - 1) {
+    engine_.shard(static_cast<unsigned>(std::countr_zero(rest))).mutex.unlock();
+  }
+  locked_ = 0;
+  held_requests_ = 0;
+  if (unit_.changes != 0) engine_.changes.fetch_add(unit_.changes, std::memory_order_relaxed);
+  if (unit_.expired != 0) [[unlikely]]
+    engine_.expired_keys.fetch_add(unit_.expired, std::memory_order_relaxed);
+  // After the locks: a line in the log and waking another thread are system calls.
+  if (!unit_.retired.empty()) [[unlikely]]
+    engine_.reclaimer().take(unit_.retired);
+  if (unit_.adopted_notes != nullptr) [[unlikely]] {
+    for (const std::string& text : unit_.adopted_notes->warnings) {
+      engine_.server().log_warning(text);
+    }
+  }
+  if (!unit_.changed_keys.empty()) [[unlikely]]
+    engine_.tracking().broadcast(unit_);
+  for (Delivery& delivery : unit_.deliveries) {
+    if (delivery.invalidation != Delivery::Invalidation::kNone) {
+      const bool redirected = delivery.invalidation == Delivery::Invalidation::kRedirected;
+      delivery.to->deliver_invalidation(std::move(delivery.bytes), redirected, gate_);
+    } else if (delivery.blocked_reply) {
+      delivery.to->deliver_blocked_reply(std::move(delivery.bytes), gate_);
+    } else {
+      delivery.to->deliver(std::move(delivery.bytes), gate_);
+    }
+  }
+  unit_.clear();
+  if (!engine_.departures().none() && !nested_in_another_) [[unlikely]] {
+    engine_.departures().settle(engine_);
+  }
+}
+
+Lsn Execution::finish() {
+  end_hold();
+  const Lsn gate = gate_;
+  gate_ = 0;
+  batch_ticks_ = 0;
+  serving_left_ = kServingOfBatch;
+  return gate;
+}
+
+ShardMask Execution::shards_of(const Command& command, std::span<const Bytes> args,
+                               KeyRef& first_key) {
+  if ((command.flags & kScriptShards) != 0) {
+    return engine_.scripts().shards(*this, command, args);
+  }
+  if (const size_t only = only_key_argument(command, args); only != 0) {
+    const Bytes key = args[only];
+    if (first_key.key.data() != key.data()) first_key = KeyRef(key);
+    return (command.flags & kEveryShard) != 0 ? kAllShards : 1U << first_key.shard;
+  }
+  if ((command.flags & kEveryShard) != 0) return kAllShards;
+  if (command.keys[0].begin == KeySpec::Begin::kNone) return 0;
+  // A handler finds the same fault in the arguments and replies it; it gets what could be found.
+  find_keys_with_flags(command, args, key_positions_);
+  ShardMask mask = 0;
+  for (const KeyPosition position : key_positions_) {
+    const KeyRef key(args[position.index]);
+    if (mask == 0) first_key = key;
+    mask |= 1U << key.shard;
+  }
+  return mask;
+}
+
+bool Execution::lock_further(ShardMask mask) NO_THREAD_SAFETY_ANALYSIS {
+  for (ShardMask rest = mask & ~locked_; rest != 0; rest = mask & ~locked_) {
+    const unsigned index = static_cast<unsigned>(std::countr_zero(rest));
+    Shard& shard = engine_.shard(index);
+    if (hold_shards_) {
+      shard.mutex.lock();  // alone but for a checkpoint's walk, which holds one at a time
+    } else if (!shard.mutex.try_lock() && !shard.mutex.try_lock_for_ms(kFurtherPatienceMs)) {
+      return false;
+    }
+    locked_ |= 1U << index;
+    // As for a command that names the key: whoever waits there may have to be served elsewhere, and
+    // what changes may be shown by a queue elsewhere.
+    if (shard.waiters.need_other_shards()) mask = kAllShards;
+    if (shard.adopted != nullptr) mask |= shard.adopted->shards();
+  }
+  return true;
+}
+
+void Execution::lock_unless_busy(ShardMask mask) NO_THREAD_SAFETY_ANALYSIS {
+  if (!busy()) return lock(mask);
+  if (nested_in_another_) return;
+  for (ShardMask rest = mask & ~locked_; rest != 0; rest &= rest - 1) {
+    const unsigned index = static_cast<unsigned>(std::countr_zero(rest));
+    if (engine_.shard(index).mutex.try_lock()) locked_ |= 1U << index;
+  }
+}
+
+// As far as other commands are concerned.
+bool Execution::busy() const {
+  return nested_in_another_ || engine_.script_busy.load(std::memory_order_relaxed);
+}
+
+void Execution::lock_for(Client& client, const Request& request,
+                         KeyRef& first_key) NO_THREAD_SAFETY_ANALYSIS {
+  const Command& command = *request.command;
+  ShardMask mask = shards_of(command, request.args, first_key);
+  if ((command.flags & kEndsWatching) != 0) mask |= transaction_shards(*this, client, command);
+  if ((command.flags & kAllowBusy) != 0) return lock_unless_busy(mask);
+  lock(mask);
+  if (engine_.adopted().queues.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+    const bool one_key = (command.flags & (kEveryShard | kScriptShards)) == 0 &&
+                         only_key_argument(command, request.args) != 0;
+    lock_adopted(mask, one_key ? &first_key : nullptr);
+    if (locked_ == kAllShards) return;
+  }
+  if ((command.flags & kReadonly) != 0) return;
+  for (ShardMask rest = mask; rest != 0; rest &= rest - 1) {
+    if (engine_.shard(static_cast<unsigned>(std::countr_zero(rest))).waiters.need_other_shards()) {
+      lock(kAllShards);
+      return;
+    }
+  }
+}
+
+// --- One request ---
+
+void Execution::reject(Client& client, const Command* command, Bytes message, RespReply& reply) {
+  if (client.in_multi) client.multi_failed = true;
+  if (command != nullptr && (command->flags & kRunsQueued) != 0) {
+    reply.error(abort_transaction(*this, client, message));
+  } else {
+    reply.error(message);
+  }
+  if (command == nullptr) return reply.attribute_errors();
+  note_rejected(*command, reply);
+}
+
+void Execution::note_rejected(const Command& command, Reply& reply) {
+  reply.attribute_errors();
+  add_one(stat(command).rejected);
+}
+
+void Execution::warn_of_attack(const Client& client) {
+  ServerPort& server = engine_.server();
+  const auto others = engine_.attacks_in_log.next(server.steady_time_us() / 1000);
+  if (!others) return;
+  server.log_warning("Possible SECURITY ATTACK: an HTTP request, from " + client.address +
+                     ". The connection is closed." + *others);
+}
+
+bool Execution::admit(Client& client, const Request& request, RespReply& reply) {
+  const std::span<const Bytes> args = request.args;
+  const Command* const command = request.command;
+  if (command == nullptr) {
+    if (is_http(args[0])) {
+      warn_of_attack(client);
+      client.close_after_reply = true;
+      return false;
+    }
+    reject(client, nullptr, unknown_command(args), reply);
+    return false;
+  }
+  if (request.names_unknown_subcommand()) {
+    reject(client, nullptr, unknown_subcommand(*command, args[1]), reply);
+    return false;
+  }
+  client.last_command = command;
+  const std::string error = check(client, *command, args);
+  if (!error.empty()) {
+    reject(client, command, error, reply);
+    return false;
+  }
+  return true;
+}
+
+std::string Execution::check(Client& client, const Command& command, std::span<const Bytes> args) {
+  const int count = static_cast<int>(args.size());
+  if ((command.arity > 0 && command.arity != count) || count < -command.arity) {
+    return "ERR wrong number of arguments for '" + CommandTable::full_name(command) + "' command";
+  }
+  if (client.in_multi && (command.flags & kNoMulti) != 0) {
+    return "ERR Command not allowed inside a transaction";
+  }
+  if (client.user == nullptr) {
+    // Whoever came while a password was asked for may go on once none is.
+    client.user = engine_.acl().user_at_connect();
+    if (client.user == nullptr && (command.flags & kNoAuth) == 0) {
+      return "NOAUTH Authentication required.";
+    }
+  }
+  if (client.user != nullptr && !client.user->unrestricted.load(std::memory_order_relaxed)) {
+    if (client.user->deleted.load(std::memory_order_relaxed)) client.close_after_reply = true;
+    const auto context = client.in_multi ? AclLogContext::kMulti : AclLogContext::kTopLevel;
+    const Denial denial = check_rights(engine_, client, context, command, args);
+    if (denial != Denial::kNone) return Acl::refusal(denial, command);
+  }
+  // As in Redis nothing is queued any more when the memory is full.
+  if (client.in_multi && (command.flags & kEndsTransaction) == 0 && memory_is_full(engine_)) {
+    return std::string(errors::kOutOfMemory);
+  }
+  return (command.flags & kNeedsRoom) != 0 ? refuse_growth(engine_, command.flags) : std::string();
+}
+
+void Execution::execute(Client& client, const Request& request, RespReply& reply) {
+  add_one(commands_processed);
+  if (!admit(client, request, reply)) return;
+  const Command* const command = request.command;
+  if (client.protocol == 2 && client.subscriptions() != 0 && !may_run_while_subscribed(*command)) {
+    reject(
+        client, command,
+        "ERR Can't execute '" + CommandTable::full_name(*command) +
+            "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this "
+            "context",
+        reply);
+    return;
+  }
+  if (busy() && (command->flags & kAllowBusy) == 0) {
+    reject(client, command, engine_.scripts().busy_error(), reply);
+    return;
+  }
+  if (client.in_multi && (command->flags & kNotQueued) == 0) {
+    QueuedCommand queued;
+    queued.command = command;
+    queued.arguments.assign(request.args.begin(), request.args.end());
+    client.queued.push_back(std::move(queued));
+    for (const Bytes argument : request.args)
+      client.queued_bytes += sizeof(std::string) + argument.size();
+    reply.simple("QUEUED");
+    return;
+  }
+  run(client, request, reply);
+}
+
+bool Execution::must_wait(Client& client, const Request& request) {
+  const PauseMode mode = engine_.pause.mode(times_.steady_ms);
+  if (mode == PauseMode::kNone) return false;
+  const Command* const command = request.command;
+  // What is wrong is told at once.
+  if (command == nullptr || request.names_unknown_subcommand()) return false;
+  if (!check(client, *command, request.args).empty()) return false;
+  if (mode == PauseMode::kWrites && !may_change_data(client, *command, request.args)) return false;
+  client.last_command = command;
+  return true;
+}
+
+bool Execution::may_change_data(const Client& client, const Command& command,
+                                std::span<const Bytes> args) {
+  if ((command.flags & (kWrite | kSeenByOthers)) != 0) return true;
+  if ((command.flags & kScriptShards) != 0) {
+    return (command.flags & kReadonly) == 0 &&
+           engine_.scripts().may_change_data(*this, command, args);
+  }
+  if ((command.flags & kRunsQueued) == 0) return false;
+  return std::any_of(client.queued.begin(), client.queued.end(), [&](const QueuedCommand& queued) {
+    const std::vector<Bytes> words(queued.arguments.begin(), queued.arguments.end());
+    return may_change_data(client, *queued.command, words);
+  });
+}
+
+void Execution::run(Client& client, const Request& request, RespReply& reply) {
+  if (held_requests_ >= kMaxHeldRequests) end_hold();
+  ++held_requests_;
+  KeyRef first_key = request.first_key;
+  lock_for(client, request, first_key);
+  begin_unit();
+  Call call{engine_, *this, client, unit_, *request.command, request.args, reply, false, first_key};
+  // Without replies the connection hears of messages like everybody else.
+  const bool replies = client.reply_mode == ReplyMode::kOn;
+  unit_.requester = {client.id, replies ? &reply.out() : nullptr};
+  handle(call);
+  if (unit_.observer != nullptr) [[unlikely]]
+    end_tracked(client, *request.command, reply);
+  unit_.requester = {};
+}
+
+bool Execution::put_entry(int number, OwnedEntry entry) {
+  const std::string name(entry->key());
+  const KeyRef key(name);
+  lock(1U << key.shard);
+  begin_unit();
+  Database database(engine_.shard(key.shard), number, unit_);
+  Entry* old = database.find(key);
+  if (old != nullptr) database.remove(key, old);
+  database.put_entry(key, std::move(entry));
+  return old == nullptr;
+}
+
+bool Execution::lock_if_type(int number, Bytes name, Type type) {
+  if (busy()) return true;
+  // The request must not be the one that ends the hold.
+  if (held_requests_ >= kMaxHeldRequests) end_hold();
+  const KeyRef key(name);
+  lock(kAllShards);
+  begin_unit();
+  const Entry* entry = Database(engine_.shard(key.shard), number, unit_).find(key);
+  return entry != nullptr && entry->type() == type;
+}
+
+void Execution::begin_unit() {
+  unit_.times = times_;
+  unit_.journal = engine_.journal();
+  unit_.recording = unit_.journal != nullptr;
+  unit_.paused = engine_.pause.mode(times_.steady_ms) != PauseMode::kNone;
+  observe();
+}
+
+// Nobody wants to know anything, nearly always.
+void Execution::observe() {
+  const bool observed = engine_.observing.load(std::memory_order_relaxed) != 0;
+  unit_.observer = observed ? &observer_ : nullptr;
+}
+
+void Execution::handle(Call& call) {
+  const Command& command = call.command;
+  // A script is shown before what it calls; all else after it ran, as in Redis (SELECT is shown in
+  // the new database, EXEC behind its commands).
+  const bool monitored = engine_.monitors().active();
+  if (monitored && (command.flags & kSkipMonitor) != 0) show_to_monitors(call);
+  const bool untouched =
+      (command.flags & kNoTouch) != 0 || (call.client.no_touch && Bytes(command.name) != "touch");
+  unit_.access_s = untouched ? 0 : access_s_;
+  unit_.write_s = access_s_;
+  const uint64_t begin_ticks = read_ticks();
+  command.handler(call);
+  if (unit_.observer != nullptr) [[unlikely]]
+    remember_reads(call);
+  if (!call.nested && !unit_.ready.empty()) serve_waiters();
+  const uint64_t ticks = read_ticks() - begin_ticks;
+  if (!call.nested) batch_ticks_ += ticks;
+  CommandStat& counters = stat(command);
+  add_one(counters.calls);
+  counters.ticks.store(counters.ticks.load(std::memory_order_relaxed) + ticks,
+                       std::memory_order_relaxed);
+  counters.add_latency(ticks, engine_.latency_scale.load(std::memory_order_relaxed));
+  if (call.reply.unattributed_errors() != 0) {
+    add_one(counters.failed);
+    call.reply.attribute_errors();
+  }
+  if (ticks >= engine_.slow_ticks.load(std::memory_order_relaxed)) [[unlikely]] {
+    note_slow(call, ticks);
+  }
+  if (monitored && (command.flags & (kSkipMonitor | kAdmin)) == 0) show_to_monitors(call);
+}
+
+// What a script reads counts as reading all of the keys that it has declared, as in Redis.
+void Execution::remember_reads(const Call& call) {
+  if ((call.command.flags & (kReadonly | kScriptShards)) != kReadonly) return;
+  const Call& caller = call.client.in_script ? *call.client.script_call : call;
+  TrackedClient* tracked = caller.client.tracking.get();
+  if (tracked == nullptr || tracked->options.broadcast) return;
+  if (tracked->options.opt_in && !tracked->caching) return;
+  if (tracked->options.opt_out && tracked->caching) return;
+  find_keys_with_flags(caller.command, caller.args, key_positions_);
+  std::vector<Bytes> keys;
+  for (const KeyPosition position : key_positions_) keys.push_back(caller.args[position.index]);
+  if (!keys.empty()) engine_.tracking().remember(*tracked, keys);
+}
+
+// What the client is to hear of its own command comes behind the reply.
+void Execution::end_tracked(Client& client, const Command& command, RespReply& reply) {
+  if ((engine_.observing.load(std::memory_order_relaxed) & kObserveTracking) == 0) return;
+  Tracking& tracking = engine_.tracking();
+  tracking.limit(unit_, engine_.options().tracking_table_max_keys.load(std::memory_order_relaxed));
+  if (!unit_.own_invalidations.empty()) {
+    const bool replies = client.reply_mode == ReplyMode::kOn;
+    tracking.write_own(unit_, client, replies ? &reply.out() : nullptr);
+  }
+  const bool of_client = command.container != nullptr && Bytes(command.container->name) == "client";
+  if (client.tracking != nullptr && !client.in_multi && !of_client) {
+    client.tracking->caching = false;
+  }
+}
+
+void Execution::show_to_monitors(const Call& call) {
+  const std::vector<Bytes> shown = without_secrets(engine_.server(), call.command, call.args);
+  Monitors::show(engine_.server().unix_time_us(), call.client.database, call.client.address, shown,
+                 unit_);
+}
+
+void Execution::note_slow(const Call& call, uint64_t ticks) {
+  const uint32_t flags = call.command.flags;
+  if (ticks >= engine_.slow_log_ticks.load(std::memory_order_relaxed) &&
+      (flags & kSkipSlowlog) == 0) {
+    log_slow(call, ticks);
+  }
+  note_latency_event((flags & kFast) != 0 ? "fast-command" : "command", ticks);
+}
+
+void Execution::note_latency_event(Bytes event, uint64_t ticks) {
+  if (ticks < engine_.latency_event_ticks.load(std::memory_order_relaxed)) return;
+  const auto latency_ms =
+      static_cast<int64_t>(static_cast<double>(ticks) / ticks_per_microsecond() / 1000);
+  ServerPort& server = engine_.server();
+  engine_.latency_monitor().add(
+      event, {server.unix_time_us() / 1'000'000, server.steady_time_us() / 1'000'000, latency_ms});
+}
+
+void Execution::log_slow(const Call& call, uint64_t ticks) {
+  const auto duration_us =
+      static_cast<int64_t>(static_cast<double>(ticks) / ticks_per_microsecond());
+  const std::vector<Bytes> shown = without_secrets(engine_.server(), call.command, call.args);
+  // A script's commands come from no connection.
+  const Client& client = call.client;
+  const Bytes address = client.port == nullptr ? Bytes("?:0") : Bytes(client.address);
+  engine_.slow_log().add(shown, times_.wall_ms, duration_us, client.id, address, client.name,
+                         engine_.options().slow_log_max_entries.load(std::memory_order_relaxed));
+}
+
+void Execution::run_nested(Client& client, const Command& command, std::span<const Bytes> args,
+                           Reply& reply) {
+  KeyRef first_key;
+  const ShardMask needed = shards_of(command, args, first_key);
+  // A script takes further shards by itself; what it asks for may have grown since it was queued.
+  CHECK((command.flags & kScriptShards) != 0 || (needed & ~locked_) == 0);
+  observe();  // CONFIG SET may have come before it in the same transaction
+  Call call{engine_, *this, client, unit_, command, args, reply, true, first_key};
+  handle(call);
+}
+
+}  // namespace sluice

@@ -1,0 +1,55 @@
+// Keys that queues show (Q.ADOPT): the part of Execution that locks what belongs together, and has
+// its changes settled in the unit that made them.
+#include <bit>
+
+#include "engine/adopted/adopted_work.h"
+#include "engine/execution/execution.h"
+
+namespace sluice {
+
+namespace {
+
+// Jobs of one queue whose time has come, in one lock hold.
+constexpr size_t kMaxReclaimedPerHold = 64;
+
+}  // namespace
+
+ShardMask Execution::adopted_shards(ShardMask mask,
+                                    const KeyRef* only_key) const NO_THREAD_SAFETY_ANALYSIS {
+  ShardMask needed = 0;
+  for (ShardMask rest = mask; rest != 0; rest &= rest - 1) {
+    const AdoptedWatches* watches =
+        engine_.shard(static_cast<unsigned>(std::countr_zero(rest))).adopted.get();
+    if (watches == nullptr) continue;
+    needed |= only_key != nullptr ? watches->shards_of(only_key->key) : watches->shards();
+  }
+  return needed;
+}
+
+void Execution::lock_adopted(ShardMask mask, const KeyRef* only_key) {
+  // Locking further shards may have let go of those that said so: they are asked again.
+  for (;;) {
+    const ShardMask needed = mask | adopted_shards(mask, only_key);
+    if ((needed & ~locked_) == 0) return;
+    lock(needed);
+  }
+}
+
+void Execution::settle_adopted() {
+  if (unit_.adopted_notes == nullptr) return;
+  AdoptedWork(engine_.adopted(), locked_, unit_).settle();
+}
+
+void Execution::look_at_missed(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
+  if (shard.adopted == nullptr) return;
+  while (const std::shared_ptr<AdoptedGroup> group = shard.adopted->take_missed()) {
+    AdoptedWork(engine_.adopted(), locked_, unit_).look_again(group);
+    if (shard.adopted == nullptr) return;
+  }
+}
+
+void Execution::run_adopted_timers(Queue& queue) {
+  AdoptedWork(engine_.adopted(), locked_, unit_).run_leases(queue, kMaxReclaimedPerHold);
+}
+
+}  // namespace sluice

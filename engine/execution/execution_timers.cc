@@ -1,0 +1,136 @@
+// What happens without a command: keys expire, timers of queues run, connections end.
+#include <algorithm>
+
+#include "engine/base/kill_point.h"
+#include "engine/base/ticks.h"
+#include "engine/clients/tracking.h"
+#include "engine/execution/departures.h"
+#include "engine/execution/engine.h"
+#include "engine/execution/execution.h"
+#include "engine/keyspace/queue_timers.h"
+#include "engine/work/queue_work.h"
+
+namespace sluice {
+
+namespace {
+
+// Expired keys deleted in one lock hold.
+constexpr size_t kMaxExpiredPerHold = 64;
+// Jobs of one queue whose time has come, and jobs of dead queues.
+constexpr size_t kMaxQueueTimersPerHold = 64;
+// Items of the table of CLIENT TRACKING that are looked at in one call.
+constexpr size_t kMaxSweptItems = 512;
+
+}  // namespace
+
+void Execution::expire_keys(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
+  size_t left = kMaxExpiredPerHold;
+  int64_t next_due_ms = kNeverMs;
+  for (int i = 0; i < kDatabases; ++i) {
+    Database database(shard, i, unit_);
+    left -= database.expire_due(left);
+    const auto& expiries = database.keyspace().expiries;
+    if (expiries.empty()) continue;
+    next_due_ms = std::min(next_due_ms, static_cast<int64_t>(expiries.front().major));
+  }
+  shard.next_due_ms.store(next_due_ms, std::memory_order_release);
+}
+
+void Execution::run_queue_timers(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
+  if (Queue* queue = due_queue(shard, unit_.times)) {
+    const KeyRef key(queue->key);
+    Database database = Database::at_index(shard, queue->database, unit_);
+    const bool releasing = !queue->releases.empty();
+    QueueWork(database, key, *queue, unit_).run_timers(kMaxQueueTimersPerHold);
+    if (releasing) kill_point("inside_release");
+    if (queue->adopted != nullptr) run_adopted_timers(*queue);
+    list_queue_timers(shard, *queue);
+  }
+  set_queue_due_times(shard);
+}
+
+bool Execution::run_timers(const Times& now) NO_THREAD_SAFETY_ANALYSIS {
+  set_times(now);
+  if (engine_.pause.end_ms() != 0) [[unlikely]] {
+    if (engine_.pause.mode(now.steady_ms) != PauseMode::kNone) return false;
+    engine_.pause.end_if_over(now.steady_ms);
+  }
+  Tracking& tracking = engine_.tracking();
+  if (tracking.must_sweep()) tracking.sweep(kMaxSweptItems);
+  bool more = tracking.must_sweep();
+  serve_owed();
+  for (unsigned index = 0; index < kShards; ++index) {
+    Shard& shard = engine_.shard(index);
+    const auto is_due = [&] {
+      return shard.next_due_ms.load(std::memory_order_acquire) <= now.wall_ms ||
+             shard.next_due_queue_ms.load(std::memory_order_acquire) <= now.queue_ms ||
+             shard.next_due_steady_ms.load(std::memory_order_acquire) <= now.steady_ms;
+    };
+    if (!is_due()) continue;
+    end_hold();
+    lock(1U << index);
+    // What changes here may be shown by queues elsewhere.
+    while (shard.adopted != nullptr && (shard.adopted->shards() & ~locked_) != 0) {
+      lock((1U << index) | shard.adopted->shards());
+    }
+    begin_unit();
+    look_at_missed(shard);
+    const uint64_t begin_ticks = read_ticks();
+    expire_keys(shard);
+    note_latency_event("expire-cycle", read_ticks() - begin_ticks);
+    for (const uint64_t client_id : engine_.departures().take_ties(index)) {
+      end_ties(shard, client_id);
+    }
+    run_queue_timers(shard);
+    // Of queues that have had something to do, and of those that have expired.
+    serve_waiters();
+    if (unit_.record_count != 0) kill_point("inside_expiry");
+    more = more || is_due();
+  }
+  return more || engine_.owing_shards.load(std::memory_order_relaxed) != 0;
+}
+
+// --- Ends of connections ---
+
+bool Execution::try_to_lock(unsigned index) NO_THREAD_SAFETY_ANALYSIS {
+  if (!engine_.lock_patiently(engine_.shard(index))) return false;
+  locked_ |= 1U << index;
+  return true;
+}
+
+void Execution::end_ties(Shard& shard, uint64_t client_id) {
+  for (const auto& [index, name] : untie_client(shard, client_id)) {
+    const KeyRef key(name);
+    Database database = Database::at_index(shard, index, unit_);
+    const Entry* entry = database.find(key);
+    if (entry == nullptr || entry->type() != Type::kQueue) continue;
+    QueueWork(database, key, entry->object<Queue>(), unit_).connection_lost(client_id);
+  }
+}
+
+void Execution::disconnect(Client& client) {
+  end_hold();
+  // Where somebody may be serving a pop of this client at this moment.
+  ShardMask waits_at = 0;
+  if (client.waiter != nullptr) {
+    for (const std::string& key : client.waiter->keys) waits_at |= 1U << KeyRef(key).shard;
+  }
+  engine_.disconnect(client);
+  for (unsigned index = 0; index < kShards; ++index) {
+    Shard& shard = engine_.shard(index);
+    const bool may_be_served = (waits_at >> index & 1) != 0;
+    if (!may_be_served && shard.tied_connections.load(std::memory_order_acquire) == 0) continue;
+    if (!try_to_lock(index)) {
+      // A script keeps the shard. Its timers come as soon as it lets go.
+      engine_.departures().leave_ties(index, client.id);
+      shard.next_due_steady_ms.store(0, std::memory_order_release);
+      continue;
+    }
+    begin_unit();
+    end_ties(shard, client.id);
+    serve_waiters();
+    end_hold();
+  }
+}
+
+}  // namespace sluice

@@ -1,0 +1,204 @@
+// Serving those who wait: the part of Execution that runs blocked commands again, inside the unit
+// that made their keys ready.
+#include <algorithm>
+#include <bit>
+
+#include "engine/execution/execution.h"
+#include "engine/work/queue_serving.h"
+#include "engine/work/queue_work.h"
+
+namespace sluice {
+
+void Execution::serve_waiters() {
+  // Serving may make further keys ready (BLMOVE), which are appended here.
+  for (size_t i = 0; i < unit_.ready.size(); ++i) {
+    const SignalledKey ready = unit_.ready[i];
+    if (ready.what == SignalledKey::What::kAdopted) {
+      settle_adopted();
+      continue;
+    }
+    serve_ready(ready);
+    serve_queue(ready);
+  }
+  unit_.ready.clear();
+}
+
+std::shared_ptr<Waiter> Execution::claim_waiter(const SignalledKey& ready,
+                                                const Entry* entry) NO_THREAD_SAFETY_ANALYSIS {
+  WaiterLists& waiters = engine_.shard(ready.shard).waiters;
+  WaiterLists::List* list = waiters.find(ready.database, ready.key);
+  if (list == nullptr) return nullptr;
+  for (const auto& [order, waiter] : *list) {
+    const bool is_there = entry != nullptr && waiter->wanted == entry->type();
+    if (!is_there && !waiter->served_when_gone) continue;
+    if (is_there && waiter->accepts != nullptr && !waiter->accepts(*waiter, *entry)) continue;
+    WaiterState expected = WaiterState::kWaiting;
+    if (!waiter->state.compare_exchange_strong(expected, WaiterState::kClaimed)) continue;
+    std::shared_ptr<Waiter> claimed = waiter;
+    waiters.remove(ready.key, claimed.get());
+    return claimed;
+  }
+  return nullptr;
+}
+
+void Execution::serve_ready(const SignalledKey& ready) {
+  if (ready.what != SignalledKey::What::kMore) return;
+  const KeyRef key(ready.key);
+  Database database(engine_.shard(ready.shard), ready.database, unit_);
+  for (;;) {
+    const std::shared_ptr<Waiter> waiter = claim_waiter(ready, database.find(key));
+    if (waiter == nullptr) return;
+    serve(*waiter, ready.key);
+  }
+}
+
+void Execution::serve(const Waiter& waiter, Bytes key) {
+  waiter_client_.id = waiter.client_id;
+  waiter_client_.database = waiter.database;
+  waiter_client_.protocol = waiter.protocol;
+  waiter_client_.port = waiter.port;
+  std::vector<Bytes> args(waiter.arguments.begin(), waiter.arguments.end());
+  Delivery delivery{waiter.port, {}, true};
+  RespReply reply(delivery.bytes, waiter.protocol);
+  reply.count_errors_in(error_counts_);
+  const auto place = static_cast<std::ptrdiff_t>(unit_.deliveries.size());
+  Call call{engine_, *this, waiter_client_, unit_, *waiter.command, args, reply, true, {}};
+  call.waiter = &waiter;
+  unit_.served = {waiter.client_id, &delivery.bytes};
+  waiter.serve(call, key);
+  if (reply.unattributed_errors() != 0) note_failed(*waiter.command);
+  unit_.served = {};
+  CHECK(!delivery.bytes.empty());
+  // Before what the client is to hear of its own command.
+  unit_.deliveries.insert(unit_.deliveries.begin() + place, std::move(delivery));
+  waiter_client_.port = nullptr;
+}
+
+// --- Waiters at queues ---
+
+namespace {
+
+// What serving costs: a waiter, a job, and so many of those that were looked at for it. One batch
+// is about a millisecond, with what it takes to send the replies.
+constexpr size_t kWaiterCost = 2;
+constexpr size_t kJobCost = 1;
+constexpr size_t kLooksForOne = 8;
+
+bool claim(Waiter& waiter) {
+  WaiterState expected = WaiterState::kWaiting;
+  return waiter.state.compare_exchange_strong(expected, WaiterState::kClaimed);
+}
+
+}  // namespace
+
+void Execution::serve_queue(const SignalledKey& ready) NO_THREAD_SAFETY_ANALYSIS {
+  WaiterLists& lists = engine_.shard(ready.shard).waiters;
+  if (lists.find_queue(ready.database, ready.key) == nullptr) return;
+  using What = SignalledKey::What;
+  if (ready.what == What::kMore || ready.what == What::kQueue) serve_pops(ready, SIZE_MAX);
+  const QueueWaiters* waiters = lists.find_queue(ready.database, ready.key);
+  if (waiters == nullptr || ready.what == What::kMore) return;
+  const KeyRef key(ready.key);
+  Database database(engine_.shard(ready.shard), ready.database, unit_);
+  const Entry* entry = database.find(key);
+  // These read only, so serving one changes nothing for the next.
+  const auto concerned = entry != nullptr && entry->type() == Type::kQueue
+                             ? concerned_waiters(*waiters, ready, *entry)
+                             : waiters_of_lost_queue(*waiters);
+  for (const std::shared_ptr<Waiter>& waiter : concerned) {
+    lists.remove(ready.key, waiter.get());
+    if (claim(*waiter)) serve(*waiter, ready.key);
+  }
+}
+
+void Execution::serve_pops(const SignalledKey& ready, size_t limit) NO_THREAD_SAFETY_ANALYSIS {
+  const WaiterLists& lists = engine_.shard(ready.shard).waiters;
+  const QueueWaiters* waiters = lists.find_queue(ready.database, ready.key);
+  if (waiters == nullptr || waiters->pop_count == 0) return;
+  const KeyRef key(ready.key);
+  Database database(engine_.shard(ready.shard), ready.database, unit_);
+  const Entry* entry = database.find(key);
+  if (entry != nullptr && entry->type() == Type::kQueue) {
+    // Nothing that is served here ends the queue.
+    QueueWork work(database, key, entry->object<Queue>(), unit_);
+    for (size_t served = 0;; ++served) {
+      if (served == limit || serving_left_ == 0) return owe(ready);
+      if (!serve_next_pop(ready, *waiters, work)) break;
+      waiters = lists.find_queue(ready.database, ready.key);
+      if (waiters == nullptr) return;
+    }
+  }
+  end_turn_of_pops(ready);
+}
+
+// False: none of them can be served now.
+bool Execution::serve_next_pop(const SignalledKey& ready, const QueueWaiters& waiters,
+                               QueueWork& work) NO_THREAD_SAFETY_ANALYSIS {
+  size_t looks = 0;
+  const std::shared_ptr<Waiter> waiter = next_pop(waiters, work, looks);
+  spend_serving(kWaiterCost + looks / kLooksForOne);
+  if (waiter == nullptr) return false;
+  engine_.shard(ready.shard).waiters.remove(ready.key, waiter.get());
+  // Not claimed: another shard's thread serves it, or it has given up.
+  if (!claim(*waiter)) return true;
+  const uint64_t active = work.queue().count(JobState::kActive);
+  serve(*waiter, ready.key);
+  spend_serving(kJobCost * (work.queue().count(JobState::kActive) - active));
+  return true;
+}
+
+void Execution::spend_serving(size_t cost) { serving_left_ -= std::min(cost, serving_left_); }
+
+void Execution::owe(const SignalledKey& ready) NO_THREAD_SAFETY_ANALYSIS {
+  engine_.shard(ready.shard).waiters.owe(ready.database, ready.key);
+  engine_.owing_shards.fetch_or(1U << ready.shard, std::memory_order_release);
+}
+
+// Whoever can be served here has been. Pops that do not wait longer than that are answered, unless
+// it is not their turn yet at another queue.
+void Execution::end_turn_of_pops(const SignalledKey& ready) NO_THREAD_SAFETY_ANALYSIS {
+  WaiterLists& lists = engine_.shard(ready.shard).waiters;
+  QueueWaiters& waiters = *lists.find_queue(ready.database, ready.key);
+  waiters.owed = false;
+  const QueueWaiters::ByOrder in_passing = waiters.in_passing;
+  for (const auto& [order, waiter] : in_passing) {
+    lists.remove(ready.key, waiter.get());
+    if (waiter->turns.fetch_sub(1) != 1 || !claim(*waiter)) continue;
+    Delivery delivery{waiter->port, {}, true};
+    RespReply reply(delivery.bytes, waiter->protocol);
+    waiter->reply_timeout(reply);
+    unit_.deliveries.push_back(std::move(delivery));
+  }
+}
+
+void Execution::serve_owed() NO_THREAD_SAFETY_ANALYSIS {
+  for (;;) {
+    const ShardMask owing = engine_.owing_shards.load(std::memory_order_acquire);
+    if (owing == 0 || serving_left_ == 0) return;
+    const ShardMask later = owing & ~((1U << next_owing_) - 1);
+    const auto index = static_cast<unsigned>(std::countr_zero(later != 0 ? later : owing));
+    next_owing_ = (index + 1) % kShards;
+    end_hold();
+    lock(1U << index);
+    begin_unit();
+    spend_serving(1);
+    SignalledKey owed{index, 0, {}};
+    if (engine_.shard(index).waiters.take_owed(owed.database, owed.key)) {
+      serve_pops(owed, 1);
+      serve_waiters();
+    } else {
+      engine_.owing_shards.fetch_and(~(1U << index), std::memory_order_release);
+    }
+    end_hold();
+  }
+}
+
+void Execution::reset_stats() {
+  commands_processed = 0;
+  keyspace_hits = 0;
+  keyspace_misses = 0;
+  for (CommandStat& counters : stats()) counters.reset();
+  error_counts_.reset();
+}
+
+}  // namespace sluice

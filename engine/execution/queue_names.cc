@@ -1,0 +1,159 @@
+#include "engine/execution/queue_names.h"
+
+#include <algorithm>
+
+#include "engine/execution/engine.h"
+#include "engine/queue/queue.h"
+
+namespace sluice {
+
+namespace {
+
+using NamesAt = OrderedIndex<Queue*, QueueTimers::ByKey>::Iterator;
+
+// The first queue of a database (Database::index()) behind a name; null: the first one of all.
+NamesAt behind(const Shard& shard, int index, const std::string* name) NO_THREAD_SAFETY_ANALYSIS {
+  const auto wanted = static_cast<uint64_t>(index);
+  return shard.queue_timers.by_name.lower_bound_by(
+      [&](uint64_t major, uint64_t, const Queue* queue) {
+        return major < wanted || (major == wanted && name != nullptr && queue->key <= *name);
+      });
+}
+
+}  // namespace
+
+// The analysis does not see what lock_patiently takes in a loop.
+std::vector<std::string> queue_names(Engine& engine, int database, const std::string* after,
+                                     size_t limit) NO_THREAD_SAFETY_ANALYSIS {
+  std::vector<std::string> names;
+  for (Shard& shard : engine.shards()) {
+    if (!engine.lock_patiently(shard)) continue;
+    const int index = shard.places[static_cast<size_t>(database)];
+    auto at = behind(shard, index, after);
+    for (size_t i = 0; i < limit && at.valid() && at.value()->database == index; ++i, at.next()) {
+      names.push_back(at.value()->key);
+    }
+    shard.mutex.unlock();
+  }
+  const size_t kept = std::min(limit, names.size());
+  std::partial_sort(names.begin(), names.begin() + static_cast<ptrdiff_t>(kept), names.end());
+  names.resize(kept);
+  return names;
+}
+
+std::vector<QueueName> QueueWalk::next(Engine& engine, size_t limit) NO_THREAD_SAFETY_ANALYSIS {
+  std::vector<QueueName> names;
+  for (; names.empty() && shard_ < kShards; ++shard_, last_.reset()) {
+    Shard& shard = engine.shard(shard_);
+    if (!engine.lock_patiently(shard)) continue;
+    auto at =
+        last_ ? behind(shard, last_->first, &last_->second) : shard.queue_timers.by_name.begin();
+    for (; names.size() < limit && at.valid(); at.next()) {
+      const Queue* queue = at.value();
+      const auto place = std::find(shard.places.begin(), shard.places.end(), queue->database);
+      names.push_back({static_cast<int>(place - shard.places.begin()), queue->key});
+      last_ = {queue->database, queue->key};
+    }
+    shard.mutex.unlock();
+    if (!names.empty()) break;
+  }
+  return names;
+}
+
+namespace {
+
+BucketCounts buckets_of(const Histogram& histogram, std::span<const int64_t> bounds_ms) {
+  BucketCounts counts;
+  counts.up_to = histogram.counts_up_to(bounds_ms);
+  counts.count = histogram.count();
+  counts.sum_ms = histogram.mean() * static_cast<double>(histogram.count());
+  return counts;
+}
+
+std::vector<BandBuckets> bands_of(const Queue& queue, std::span<const int64_t> bounds_ms) {
+  std::vector<BandBuckets> bands;
+  for (const auto& [number, line] : queue.stats.bands()) {
+    if (line.wait_ms.count() == 0 && line.run_ms.count() == 0) continue;
+    bands.push_back({queue.config.band_name(number), buckets_of(line.wait_ms, bounds_ms),
+                     buckets_of(line.run_ms, bounds_ms)});
+  }
+  return bands;
+}
+
+// Calls `read` with the queue, where there is one, under its shard's lock; what it tells is then
+// told by the gate that is returned.
+template <class Read>
+Lsn read_queue(Engine& engine, const QueueName& queue, Read read) NO_THREAD_SAFETY_ANALYSIS {
+  const KeyRef key(queue.name);
+  Shard& shard = engine.shard(key.shard);
+  if (!engine.lock_patiently(shard)) return 0;
+  const auto place = shard.places[static_cast<size_t>(queue.database)];
+  const Entry* entry = shard.databases[place].entries.find(key.key, key.hash);
+  if (entry != nullptr && entry->type() == Type::kQueue) read(entry->object<Queue>());
+  const Lsn gate = shard.last_lsn;
+  shard.mutex.unlock();
+  return gate;
+}
+
+}  // namespace
+
+QueueBuckets queue_buckets(Engine& engine, const QueueName& queue,
+                           std::span<const int64_t> bounds_ms) {
+  QueueBuckets buckets;
+  buckets.gate = read_queue(engine, queue, [&](const Queue& found) {
+    buckets.bands = bands_of(found, bounds_ms);
+    buckets.pops_paused = pauses_out(found.config.values().limits.paused);
+  });
+  return buckets;
+}
+
+void GroupCount::add(const GroupCount& other) {
+  pending += other.pending;
+  active += other.active;
+  delayed += other.delayed;
+  blocked += other.blocked;
+  waiting += other.waiting;
+  slots += other.slots;
+}
+
+void LargestGroups::leave_out(const GroupCount& count) {
+  if (!rest_) rest_.emplace();
+  rest_->add(count);
+}
+
+// Only the few best are kept in order while all pass by: sorting them all would take longer than
+// the look.
+void LargestGroups::keep(const Group& group) {
+  const auto larger = [](const GroupCount& a, const GroupCount& b) {
+    return a.jobs() != b.jobs() ? a.jobs() > b.jobs() : a.name < b.name;
+  };
+  if (group.idle()) return;
+  GroupCount count = {{},
+                      group.pending,
+                      group.active,
+                      group.delayed,
+                      group.blocked,
+                      group.waiting,
+                      group.limiter.used,
+                      group.limiter.max_active};
+  if (best_.size() == limit_ && count.jobs() < best_.back().jobs()) return leave_out(count);
+  count.name = group.name;
+  const auto place = std::upper_bound(best_.begin(), best_.end(), count, larger);
+  best_.insert(place, std::move(count));
+  if (best_.size() <= limit_) return;
+  leave_out(best_.back());
+  best_.pop_back();
+}
+
+bool LargestGroups::go_on(Engine& engine) {
+  constexpr size_t kStep = 1000;
+  uint64_t next = 0;
+  const Lsn gate = read_queue(engine, queue_, [&](const Queue& queue) {
+    next = queue.lanes.groups().scan(cursor_, kStep, [&](const Group* group) { keep(*group); });
+  });
+  gate_ = std::max(gate_, gate);
+  cursor_ = next;
+  return cursor_ != 0;
+}
+
+}  // namespace sluice

@@ -1,0 +1,121 @@
+#include "engine/execution/refusal.h"
+
+#include "engine/access/acl.h"
+#include "engine/clients/describe_client.h"
+#include "engine/execution/call.h"
+#include "engine/reply/reply.h"
+
+namespace sluice {
+
+namespace {
+
+void log(Engine& engine, const Client& client, AclLogEntry entry) {
+  entry.at_ms = engine.server().steady_time_us() / 1000;
+  entry.client = describe_client(engine.server().client(client));
+  engine.acl_log().add(std::move(entry), engine.options().acl_log_max_entries.load());
+}
+
+}  // namespace
+
+Denial check_rights(Engine& engine, const Client& client, AclLogContext context,
+                    const Command& command, std::span<const Bytes> args) {
+  const User* user = client.user.get();
+  if (user == nullptr || user->unrestricted.load(std::memory_order_relaxed)) return Denial::kNone;
+  const Verdict verdict = user->rules()->check(command, args);
+  if (verdict.denial == Denial::kNone) return Denial::kNone;
+  AclLogEntry entry;
+  entry.context = context;
+  entry.username = user->name;
+  entry.object = args[verdict.argument];
+  switch (verdict.denial) {
+    case Denial::kNone:
+      break;
+    case Denial::kCommand:
+      entry.reason = "command";
+      entry.object = CommandTable::full_name(command);
+      break;
+    case Denial::kKey:
+      entry.reason = "key";
+      break;
+    case Denial::kChannel:
+      entry.reason = "channel";
+      break;
+  }
+  log(engine, client, std::move(entry));
+  return verdict.denial;
+}
+
+namespace {
+
+// Null: he may do everything.
+const User* restricted_user(const Call& call) {
+  const User* user = (call.waiter != nullptr ? call.waiter->user : call.client.user).get();
+  const bool restricted = user != nullptr && !user->unrestricted.load(std::memory_order_relaxed);
+  return restricted ? user : nullptr;
+}
+
+// `object`: the key, or what stands for many.
+void note_further_key(const Call& call, const User& user, Bytes object) {
+  // Who waited is connected to another thread, perhaps.
+  if (call.waiter != nullptr) return;
+  const Client& client = call.client.in_script ? call.client.script_call->client : call.client;
+  AclLogEntry entry;
+  entry.reason = "key";
+  entry.context = call.client.in_script ? AclLogContext::kLua
+                  : client.in_multi     ? AclLogContext::kMulti
+                                        : AclLogContext::kTopLevel;
+  entry.username = user.name;
+  entry.object = object;
+  log(call.engine, client, std::move(entry));
+}
+
+}  // namespace
+
+bool may_also_use(const Call& call, Bytes key, KeyRight right) {
+  const User* user = restricted_user(call);
+  if (user == nullptr || user->rules()->may_use_key(call.command, call.args, key, right)) {
+    return true;
+  }
+  note_further_key(call, *user, key);
+  return false;
+}
+
+bool may_also_use_prefix(const Call& call, Bytes prefix) {
+  const User* user = restricted_user(call);
+  if (user == nullptr || user->rules()->may_use_prefix(call.command, call.args, prefix)) {
+    return true;
+  }
+  note_further_key(call, *user, prefix);
+  return false;
+}
+
+bool memory_is_full(Engine& engine) {
+  const uint64_t limit = engine.options().max_memory_bytes.load(std::memory_order_relaxed);
+  const auto is_full = [&] { return engine.server().used_memory_bytes() > limit; };
+  if (limit == 0 || !is_full()) return false;
+  // What has been deleted counts until it is freed.
+  if (engine.reclaimer().pending() == 0) return true;
+  engine.reclaimer().wait();
+  return is_full();
+}
+
+std::string refuse_growth(Engine& engine, uint32_t flags) {
+  if ((flags & kNeedsRoom) == 0) return {};
+  if ((flags & kDenyOom) != 0 && memory_is_full(engine)) return std::string(errors::kOutOfMemory);
+  if (engine.options().disk_nearly_full.load(std::memory_order_relaxed)) {
+    return "MISCONF The disk is nearly full: commands that grow the data are refused until there "
+           "is more than min-free-disk again.";
+  }
+  return {};
+}
+
+void log_failed_login(Engine& engine, const Client& client, Bytes command, Bytes username) {
+  AclLogEntry entry;
+  entry.reason = "auth";
+  entry.context = client.in_multi ? AclLogContext::kMulti : AclLogContext::kTopLevel;
+  entry.object = command;
+  entry.username = username;
+  log(engine, client, std::move(entry));
+}
+
+}  // namespace sluice

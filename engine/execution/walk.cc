@@ -1,0 +1,302 @@
+// The fuzzy walk for checkpoints: every key of every shard, a few at a time, with the values that
+// they have at that moment. What changes meanwhile is in the journal after the walk's beginning.
+//
+// Keys and elements are visited in the order of their hashes (SplitMap::scan), the members of a
+// sorted set in the order of their scores. So whatever stays as it is from the beginning to the end
+// is seen, however the maps grow and split in between. A key or an element that came, moved or went
+// in between may be seen or not: its effects are in the log.
+#include <deque>
+#include <optional>
+#include <string>
+
+#include "engine/execution/engine.h"
+#include "engine/execution/reload.h"
+#include "engine/execution/scripts.h"
+#include "engine/keyspace/stream_records.h"
+#include "engine/queue/queue.h"
+#include "engine/queue/queue_records.h"
+#include "engine/unit/effects.h"
+
+namespace sluice {
+
+namespace {
+
+// Per lock hold: keys or elements, and about as many bytes.
+constexpr size_t kMaxElements = 256;
+constexpr size_t kMaxBytes = 64 * 1024;
+
+class EngineWalk final : public CheckpointWalk {
+ public:
+  // `locked`: all shards are, by who walks.
+  EngineWalk(Engine& engine, bool locked) : engine_(engine), locked_(locked) {}
+
+  bool step(ByteBuffer& records, uint64_t& count) override NO_THREAD_SAFETY_ANALYSIS {
+    records_ = &records;
+    count_ = &count;
+    if (!begun_) write_beginning();
+    if (locked_) return step_here(engine_.shard(shard_));
+    MutexLock lock(engine_.shard(shard_).mutex);
+    return step_here(engine_.shard(shard_));
+  }
+
+ private:
+  bool step_here(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
+    Keyspace& keys = shard.databases[static_cast<size_t>(database_)];
+    if (!large_.empty()) {
+      step_large(keys);
+    } else {
+      step_keys(keys);
+    }
+    return shard_ < kShards;
+  }
+
+  // A collection with too many elements for one lock hold, and how far it has been walked.
+  struct Large {
+    std::string key;
+    Type type;
+    uint64_t cursor = 0;
+    int64_t next_index = INT64_MIN;  // lists
+    // Sorted sets: the last one written, and its score.
+    std::string last_member = {};
+    std::optional<double> last_score = {};
+    QueueCursor in_queue = {};
+    StreamCursor in_stream = {};
+  };
+
+  EffectEncoder record() {
+    ++*count_;
+    return EffectEncoder(*records_);
+  }
+
+  // What belongs to no shard. Later changes are in the log.
+  void write_beginning() {
+    begun_ = true;
+    if (!locked_) write_engine();
+    // What SWAPDB has done.
+    const DatabasePlaces places = current_places();
+    if (places == places_at_first()) return;
+    record().database_places({reinterpret_cast<const char*>(places.data()), places.size()});
+  }
+
+  void write_engine() {
+    // Of queues that are gone by now; later ones write their own into the log.
+    const uint64_t floor = engine_.token_floor.load();
+    if (floor > 1) record().token_floor(floor);
+    if (const int64_t queue_ms = engine_.queue_clock.latest_ms(); queue_ms != 0) {
+      record().queue_time(queue_ms);
+    }
+    engine_.scripts().for_each_library([&](Bytes name, Bytes functions, Bytes code) {
+      record().function_put(name, functions, code);
+    });
+  }
+
+  // The same in every shard.
+  DatabasePlaces current_places() NO_THREAD_SAFETY_ANALYSIS {
+    Shard& shard = engine_.shard(0);
+    if (locked_) return shard.places;
+    MutexLock lock(shard.mutex);
+    return shard.places;
+  }
+
+  void step_keys(Keyspace& keys) {
+    const size_t begin_bytes = records_->size();
+    size_t visited = 0;
+    do {
+      cursor_ = keys.entries.scan(cursor_, 16, [&](Entry* entry) {
+        ++visited;
+        write_entry(*entry);
+      });
+    } while (cursor_ != 0 && visited < kMaxElements && records_->size() - begin_bytes < kMaxBytes &&
+             large_.empty());
+    if (cursor_ == 0 && large_.empty()) next_keyspace();
+    at_end_of_keys_ = cursor_ == 0;
+  }
+
+  void next_keyspace() {
+    at_end_of_keys_ = false;
+    if (++database_ < kDatabases) return;
+    database_ = 0;
+    ++shard_;
+  }
+
+  void write_entry(const Entry& entry) {
+    const Bytes key = entry.key();
+    if (entry.type() == Type::kString) {
+      record().put_string(database_, key, entry.string(), entry.expire_ms());
+      return;
+    }
+    if (entry.type() == Type::kQueue || entry.type() == Type::kStream) {
+      write_in_parts(entry);
+      return;
+    }
+    // A hash that shows the order of its fields goes in one piece, so that it keeps it.
+    const bool in_order = entry.type() == Type::kHash && entry.object<Hash>().fields.is_ordered();
+    if (collection_size(entry) > kMaxElements && !in_order) {
+      large_.push_back({std::string(key), entry.type()});
+      return;
+    }
+    write_small(entry);
+    if (entry.expire_ms() != 0) record().set_expire(database_, key, entry.expire_ms());
+  }
+
+  // What has more than its elements.
+  void write_in_parts(const Entry& entry) {
+    Large whole{std::string(entry.key()), entry.type()};
+    if (!write_part(entry, whole)) {
+      large_.push_back(std::move(whole));
+    } else if (entry.expire_ms() != 0) {
+      record().set_expire(database_, whole.key, entry.expire_ms());
+    }
+  }
+
+  void write_small(const Entry& entry) {
+    const Bytes key = entry.key();
+    switch (entry.type()) {
+      case Type::kHash:  // in order, which a small hash shows
+        entry.object<Hash>().fields.for_each([&](const Field* field) {
+          record().hash_put(database_, key, field->name(), field->value());
+        });
+        break;
+      case Type::kSet:
+        entry.object<Set>().members.for_each(
+            [&](const Member* member) { record().set_add(database_, key, member->bytes()); });
+        break;
+      case Type::kSortedSet: {
+        const SortedSet& sorted = entry.object<SortedSet>();
+        for (auto at = sorted.order.at(0); at.valid(); at.next()) {
+          record().sorted_put(database_, key, at.value()->score(), at.value()->bytes());
+        }
+        break;
+      }
+      case Type::kList: {
+        Large whole{std::string(key), Type::kList};
+        while (!write_list(entry, whole)) {
+        }
+        break;
+      }
+      default:
+        CHECK(false && "unknown type");
+    }
+  }
+
+  void step_large(Keyspace& keys) {
+    Large& large = large_.front();
+    const KeyRef key(large.key);
+    const Entry* entry = keys.entries.find(key.key, key.hash);
+    // Gone or of another type: what is there now came after the beginning, and is in the log.
+    bool done = entry == nullptr || entry->type() != large.type;
+    if (!done) {
+      done = write_part(*entry, large);
+      if (entry->expire_ms() != 0) record().set_expire(database_, large.key, entry->expire_ms());
+    }
+    if (!done) return;
+    large_.pop_front();
+    if (large_.empty() && at_end_of_keys_) next_keyspace();
+  }
+
+  // The next elements; true at the end.
+  bool write_part(const Entry& entry, Large& large) {
+    const Bytes key = large.key;
+    switch (large.type) {
+      case Type::kHash:
+        large.cursor =
+            entry.object<Hash>().fields.scan(large.cursor, kMaxElements, [&](const Field* field) {
+              record().hash_put(database_, key, field->name(), field->value());
+            });
+        return large.cursor == 0;
+      case Type::kSet:
+        large.cursor = entry.object<Set>().members.scan(
+            large.cursor, kMaxElements,
+            [&](const Member* member) { record().set_add(database_, key, member->bytes()); });
+        return large.cursor == 0;
+      case Type::kSortedSet:
+        return write_sorted(entry.object<SortedSet>(), large);
+      case Type::kList:
+        return write_list(entry, large);
+      case Type::kStream:
+        return write_stream(entry, large);
+      case Type::kQueue:
+        return write_queue(entry, large);
+      default:
+        CHECK(false && "unknown type");
+    }
+    return true;
+  }
+
+  // In order, because loading then only appends, which is far cheaper than filling an order at
+  // random. A member that keeps its score keeps its place, so none that stays is passed over.
+  bool write_sorted(const SortedSet& sorted, Large& large) {
+    auto at = sorted.order.begin();
+    if (large.last_score.has_value()) {
+      const uint64_t last_major = SortedSet::major(*large.last_score);
+      const uint64_t last_minor = SortedSet::minor(large.last_member);
+      at = sorted.order.lower_bound_by([&](uint64_t major, uint64_t minor, const ScoredMember* m) {
+        if (major != last_major) return major < last_major;
+        if (minor != last_minor) return minor < last_minor;
+        return m->bytes() <= large.last_member;
+      });
+    }
+    const ScoredMember* last = nullptr;
+    for (size_t left = kMaxElements; at.valid() && left != 0; at.next(), --left) {
+      last = at.value();
+      record().sorted_put(database_, large.key, last->score(), last->bytes());
+    }
+    if (!at.valid()) return true;
+    large.last_member = last->bytes();
+    large.last_score = last->score();
+    return false;
+  }
+
+  bool write_list(const Entry& entry, Large& large) {
+    const List& list = entry.object<List>();
+    const int64_t end = list.first_index + static_cast<int64_t>(list.items.size());
+    if (large.next_index < list.first_index) large.next_index = list.first_index;
+    if (large.next_index >= end) return true;
+    size_t left = kMaxElements;
+    for (auto at = list.items.iterate(static_cast<size_t>(large.next_index - list.first_index));
+         at.valid() && left != 0; at.next(), --left) {
+      // The bounds cover only what has been written, so that loading needs no stand-ins.
+      const int64_t index = large.next_index++;
+      record().list_put(database_, large.key, list.first_index,
+                        static_cast<uint64_t>(index + 1 - list.first_index), index, at.value());
+    }
+    return large.next_index >= end;
+  }
+
+  bool write_stream(const Entry& entry, Large& large) {
+    const EmitStreamRecord emit = [&](EffectType type, Bytes field, Bytes value) {
+      record().stream_record(type, database_, large.key, field, value);
+    };
+    return !walk_stream(entry.object<Stream>(), large.in_stream, kMaxElements, emit);
+  }
+
+  bool write_queue(const Entry& entry, Large& large) {
+    const EmitRecord emit = [&](EffectType type, Bytes field, Bytes value) {
+      record().queue_record(type, database_, large.key, field, value);
+    };
+    return !walk_queue(entry.object<Queue>(), large.in_queue, kMaxElements, emit);
+  }
+
+  Engine& engine_;
+  const bool locked_;
+  bool begun_ = false;
+  unsigned shard_ = 0;
+  int database_ = 0;  // by index
+  uint64_t cursor_ = 0;
+  bool at_end_of_keys_ = false;
+  std::deque<Large> large_;
+  ByteBuffer* records_ = nullptr;
+  uint64_t* count_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<CheckpointWalk> Engine::begin_walk() {
+  return std::make_unique<EngineWalk>(*this, false);
+}
+
+std::unique_ptr<CheckpointWalk> begin_locked_walk(Engine& engine) {
+  return std::make_unique<EngineWalk>(engine, true);
+}
+
+}  // namespace sluice

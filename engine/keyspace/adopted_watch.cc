@@ -1,0 +1,158 @@
+#include "engine/keyspace/adopted_watch.h"
+
+#include "engine/keyspace/collections.h"
+#include "engine/keyspace/shard.h"
+#include "engine/queue/adopted_keys.h"
+#include "engine/queue/queue.h"
+#include "engine/unit/unit.h"
+
+// The shard is locked by the unit that calls; see database.cc on what the analysis cannot see.
+namespace sluice {
+
+// --- The watched keys of a shard ---
+
+const AdoptedWatch* AdoptedWatches::find(int database, Bytes key) const {
+  const auto& keys = keys_[static_cast<size_t>(database)];
+  const auto found = keys.find(key);
+  return found == keys.end() ? nullptr : &found->second;
+}
+
+namespace {
+
+// Commands on a queue edit payloads too, which may be anywhere.
+uint32_t needed_shards(const AdoptedWatch& watch) {
+  return watch.key == kAdoptingQueue ? kAllShards : watch.group->shards;
+}
+
+}  // namespace
+
+uint32_t AdoptedWatches::shards_of(Bytes key) const {
+  uint32_t shards = 0;
+  for (const auto& keys : keys_) {
+    if (keys.empty()) continue;
+    const auto found = keys.find(key);
+    if (found != keys.end()) shards |= needed_shards(found->second);
+  }
+  return shards;
+}
+
+void AdoptedWatches::add(int database, Bytes key, AdoptedWatch watch) {
+  auto& keys = keys_[static_cast<size_t>(database)];
+  shards_ |= needed_shards(watch);
+  if (keys.insert_or_assign(std::string(key), std::move(watch)).second) ++count_;
+}
+
+void AdoptedWatches::remove(const AdoptedGroup* group) {
+  shards_ = 0;
+  count_ = 0;
+  for (auto& keys : keys_) {
+    std::erase_if(keys, [&](const auto& entry) { return entry.second.group.get() == group; });
+    count_ += keys.size();
+    for (const auto& [key, watch] : keys) {
+      shards_ |= needed_shards(watch);
+    }
+  }
+}
+
+std::shared_ptr<AdoptedGroup> AdoptedWatches::take_missed() {
+  for (const auto& keys : keys_) {
+    for (const auto& [key, watch] : keys) {
+      if (watch.key == kAdoptingQueue && watch.group->missed.exchange(false)) return watch.group;
+    }
+  }
+  return nullptr;
+}
+
+// --- Notes ---
+
+namespace {
+
+const AdoptedWatch* find_watch(Shard& shard, int database, Bytes key) NO_THREAD_SAFETY_ANALYSIS {
+  return shard.adopted == nullptr ? nullptr : shard.adopted->find(database, key);
+}
+
+// The first note of a command makes sure that somebody looks at them when the command is done.
+void add_note(Shard& shard, Unit& unit, AdoptedNote note) {
+  if (unit.adopted_notes == nullptr) unit.adopted_notes = std::make_shared<AdoptedNotes>();
+  std::vector<AdoptedNote>& notes = unit.adopted_notes->notes;
+  if (notes.empty()) {
+    unit.ready.push_back({shard.index, note.group->database, {}, SignalledKey::What::kAdopted, {}});
+  }
+  notes.push_back(std::move(note));
+}
+
+void note_gone(Shard& shard, Unit& unit, Bytes key, const AdoptedWatch& watch, const Entry& entry) {
+  const bool holds =
+      watch.key == kAdoptedActive ? entry.type() == Type::kSet : entry.type() == Type::kSortedSet;
+  // What has lost its last element has been told of by that element.
+  if (!holds || watch.key == kAdoptingQueue || collection_size(entry) == 0) return;
+  AdoptedNote note{AdoptedNote::What::kKeyGone, watch.group, watch.key, std::string(key)};
+  note.members = collection_size(entry);
+  add_note(shard, unit, std::move(note));
+}
+
+}  // namespace
+
+void note_sorted_put(Shard& shard, Unit& unit, int database, Bytes key, Bytes member,
+                     const ScoredMember* found, double score) {
+  const AdoptedWatch* watch = find_watch(shard, database, key);
+  if (watch == nullptr || watch->key >= kAdoptedActive) return;
+  AdoptedNote note{AdoptedNote::What::kMember, watch->group, watch->key, std::string(member)};
+  note.was_there = found != nullptr;
+  note.old_score = found == nullptr ? 0 : found->score();
+  note.new_score = score;
+  add_note(shard, unit, std::move(note));
+}
+
+void note_sorted_remove(Shard& shard, Unit& unit, int database, Bytes key,
+                        const ScoredMember& member) {
+  const AdoptedWatch* watch = find_watch(shard, database, key);
+  if (watch == nullptr || watch->key >= kAdoptedActive) return;
+  AdoptedNote note{AdoptedNote::What::kMember, watch->group, watch->key,
+                   std::string(member.bytes())};
+  note.was_there = true;
+  note.old_score = note.new_score = member.score();
+  add_note(shard, unit, std::move(note));
+}
+
+void note_set_change(Shard& shard, Unit& unit, int database, Bytes key, Bytes member, bool came) {
+  const AdoptedWatch* watch = find_watch(shard, database, key);
+  if (watch == nullptr || watch->key != kAdoptedActive) return;
+  AdoptedNote note{AdoptedNote::What::kMember, watch->group, watch->key, std::string(member)};
+  note.was_there = !came;
+  add_note(shard, unit, std::move(note));
+}
+
+void note_new_key(Shard& shard, Unit& unit, int database, const Entry& entry) {
+  const AdoptedWatch* watch = find_watch(shard, database, entry.key());
+  if (watch == nullptr || watch->key == kAdoptingQueue) return;
+  const Type wanted = watch->key == kAdoptedActive ? Type::kSet : Type::kSortedSet;
+  if (entry.type() == wanted) return;
+  add_note(shard, unit,
+           {AdoptedNote::What::kOtherType, watch->group, watch->key, std::string(entry.key())});
+}
+
+void note_key_gone(Shard& shard, Unit& unit, int database, const Entry& entry) {
+  const AdoptedWatch* watch = find_watch(shard, database, entry.key());
+  if (watch != nullptr) note_gone(shard, unit, entry.key(), *watch, entry);
+}
+
+void note_flush(Shard& shard, Unit& unit, int database) NO_THREAD_SAFETY_ANALYSIS {
+  shard.databases[static_cast<size_t>(database)].entries.for_each([&](const Entry* entry) {
+    const AdoptedWatch* watch = find_watch(shard, database, entry->key());
+    if (watch != nullptr) note_gone(shard, unit, entry->key(), *watch, *entry);
+  });
+}
+
+void note_queue_gone(Shard& shard, Unit& unit, Queue& queue) {
+  const std::shared_ptr<AdoptedGroup> group = queue.adopted->group;
+  group->queue = nullptr;
+  add_note(shard, unit, {AdoptedNote::What::kQueue, group, kAdoptingQueue, queue.key});
+}
+
+void note_queue_moved(Shard& target, Unit& unit, Queue& queue) {
+  add_note(target, unit,
+           {AdoptedNote::What::kQueue, queue.adopted->group, kAdoptingQueue, queue.key});
+}
+
+}  // namespace sluice

@@ -1,0 +1,229 @@
+#include "engine/keyspace/queue_timers.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "engine/keyspace/shard.h"
+#include "engine/queue/queue_records.h"
+
+// The shard is locked by the unit that calls; see database.cc on what the analysis cannot see.
+namespace sluice {
+
+namespace {
+
+void lower(std::atomic<int64_t>& due, int64_t to) {
+  // Written under the shard's lock only.
+  if (to < due.load(std::memory_order_relaxed)) due.store(to, std::memory_order_release);
+}
+
+// Every queue of a shard stands in by_time: those that have nothing to do stand here, behind all
+// times.
+constexpr int64_t kNothingDue = kNeverMs - 1;
+
+// Queues of one time stand in no certain order; but those that have nothing to do may be many, and
+// each is found by what tells it apart.
+uint64_t tie_of(int64_t due, const Queue* queue) {
+  return due == kNothingDue ? reinterpret_cast<uintptr_t>(queue) : 0;
+}
+
+// The order of names, as far as eight bytes tell it.
+uint64_t first_bytes(Bytes name) {
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < sizeof(bytes); ++i) {
+    bytes = bytes << 8 | (i < name.size() ? static_cast<uint8_t>(name[i]) : 0);
+  }
+  return bytes;
+}
+
+void relist(OrderedIndex<Queue*>& index, int64_t& listed, int64_t due, Queue* queue) {
+  if (listed == due) return;
+  const bool stays = listed != kNeverMs && due != kNeverMs;
+  if (stays && index.rekey_only(static_cast<uint64_t>(due), tie_of(due, queue))) {
+    listed = due;
+    return;
+  }
+  if (listed != kNeverMs) {
+    const bool was_there = index.erase(static_cast<uint64_t>(listed), tie_of(listed, queue), queue);
+    CHECK(was_there);
+  }
+  listed = due;
+  if (listed != kNeverMs) index.insert(static_cast<uint64_t>(listed), tie_of(due, queue), queue);
+}
+
+// Its head is not recorded any more, since that would bring the key back.
+void retire(Queue& queue) {
+  queue.head_dirty = true;
+  queue.retired = true;
+}
+
+}  // namespace
+
+bool QueueTimers::ByKey::operator()(const Queue* a, const Queue* b) const {
+  return a->key < b->key;
+}
+
+void list_queue_timers(Shard& shard, Queue& queue) NO_THREAD_SAFETY_ANALYSIS {
+  if (queue.retired) return;
+  // A time before the clock's beginning is as due as its beginning.
+  const int64_t due_ms = std::clamp<int64_t>(queue.next_due_ms(), 0, kNothingDue);
+  const int64_t due_steady = std::max<int64_t>(queue.next_due_steady(), 0);
+  QueueTimers& timers = shard.queue_timers;
+  timers.floor = std::max(timers.floor, floor_over(queue));
+  if (queue.listed_due_ms == kNeverMs) {
+    timers.by_name.insert(static_cast<uint64_t>(queue.database), first_bytes(queue.key), &queue);
+  }
+  if (due_ms != queue.listed_due_ms) {
+    relist(timers.by_time, queue.listed_due_ms, due_ms, &queue);
+    if (due_ms != kNothingDue) lower(shard.next_due_queue_ms, due_ms);
+  }
+  if (due_steady != queue.listed_due_steady) {
+    relist(timers.by_steady, queue.listed_due_steady, due_steady, &queue);
+    lower(shard.next_due_steady_ms, due_steady);
+  }
+}
+
+Queue* due_queue(Shard& shard, const Times& now) NO_THREAD_SAFETY_ANALYSIS {
+  const auto lag = [](const OrderedIndex<Queue*>& index, int64_t now_ms) {
+    return index.empty() ? int64_t{-1} : now_ms - static_cast<int64_t>(index.front().major);
+  };
+  const int64_t lag_ms = lag(shard.queue_timers.by_time, now.queue_ms);
+  const int64_t steady_lag_ms = lag(shard.queue_timers.by_steady, now.steady_ms);
+  if (lag_ms < 0 && steady_lag_ms < 0) return nullptr;
+  const auto& longest =
+      lag_ms > steady_lag_ms ? shard.queue_timers.by_time : shard.queue_timers.by_steady;
+  Queue* queue = longest.front().value;
+  queue->timer_lag_ms = std::max(lag_ms, steady_lag_ms);
+  return queue;
+}
+
+void set_queue_due_times(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
+  const QueueTimers& timers = shard.queue_timers;
+  int64_t due_steady = kNeverMs;
+  const int64_t due_ms =
+      timers.by_time.empty() ? kNothingDue : static_cast<int64_t>(timers.by_time.front().major);
+  // Nothing but queues goes by these clocks.
+  shard.next_due_queue_ms.store(due_ms == kNothingDue ? kNeverMs : due_ms,
+                                std::memory_order_release);
+  if (!timers.by_steady.empty()) {
+    due_steady = static_cast<int64_t>(timers.by_steady.front().major);
+  }
+  shard.next_due_steady_ms.store(due_steady, std::memory_order_release);
+}
+
+void unlist_queue_timers(Shard& shard, Queue& queue) NO_THREAD_SAFETY_ANALYSIS {
+  if (queue.listed_due_ms != kNeverMs) {
+    const bool was_there = shard.queue_timers.by_name.erase(static_cast<uint64_t>(queue.database),
+                                                            first_bytes(queue.key), &queue);
+    CHECK(was_there);
+  }
+  relist(shard.queue_timers.by_time, queue.listed_due_ms, kNeverMs, &queue);
+  relist(shard.queue_timers.by_steady, queue.listed_due_steady, kNeverMs, &queue);
+}
+
+void retire_queue(Shard& shard, Unit& unit, Queue* queue) {
+  raise_token_floor(shard, unit, floor_over(*queue));
+  std::erase(unit.dirty_queues, queue);
+  unlist_queue_timers(shard, *queue);
+  retire(*queue);
+  unit.retired.push_back(Retired::of(queue));
+}
+
+namespace {
+
+std::vector<Queue*> queues_of(const QueueTimers& timers, int database) {
+  std::vector<Queue*> queues;
+  auto at = timers.by_name.lower_bound(static_cast<uint64_t>(database));
+  for (; at.valid() && at.value()->database == database; at.next()) queues.push_back(at.value());
+  return queues;
+}
+
+}  // namespace
+
+std::vector<Queue*> retire_queues(Shard& shard, Unit& unit,
+                                  int database) NO_THREAD_SAFETY_ANALYSIS {
+  std::erase_if(unit.dirty_queues, [&](const Queue* queue) {
+    return queue->database == database && KeyRef(queue->key).shard == shard.index;
+  });
+  QueueTimers& timers = shard.queue_timers;
+  const auto in_database = static_cast<uint64_t>(database);
+  const uint64_t count = timers.by_name.count_between(in_database, in_database + 1);
+  if (count == 0) return {};
+  raise_token_floor(shard, unit, timers.floor);
+  std::vector<Queue*> adopting;
+  if (shard.adopted != nullptr) {
+    adopting = queues_of(timers, database);
+    std::erase_if(adopting, [](const Queue* queue) { return queue->adopted == nullptr; });
+  }
+  if (count == timers.by_name.size()) {
+    // None of them is touched, however many they are.
+    auto gone = std::make_unique<QueueTimers>();
+    gone->floor = timers.floor;
+    std::swap(*gone, timers);
+    timers.floor = gone->floor;
+    unit.retired.push_back(Retired::of(gone.release()));
+  } else {
+    for (Queue* queue : queues_of(timers, database)) {
+      unlist_queue_timers(shard, *queue);
+      retire(*queue);
+    }
+  }
+  return adopting;
+}
+
+void raise_token_floor(Shard& shard, Unit& unit, uint64_t token) {
+  // Replay has the records of it; and a queue may never have given a lease out.
+  if (unit.replaying || token <= 1) return;
+  // Recorded even if the floor is higher already: who raised it may not be in the journal yet.
+  if (unit.recording) unit.record().token_floor(token);
+  uint64_t floor = shard.token_floor->load(std::memory_order_relaxed);
+  while (floor < token &&
+         !shard.token_floor->compare_exchange_weak(floor, token, std::memory_order_relaxed)) {
+  }
+}
+
+void outgrow_tokens(Shard& shard, Unit& unit, int first, int second) NO_THREAD_SAFETY_ANALYSIS {
+  std::vector<Queue*> queues;
+  uint64_t greatest = 1;
+  for (auto at = shard.queue_timers.by_time.begin(); at.valid(); at.next()) {
+    Queue* queue = at.value();
+    if (queue->database != first && queue->database != second) continue;
+    queues.push_back(queue);
+    greatest = std::max(greatest, floor_over(*queue));
+  }
+  raise_token_floor(shard, unit, greatest);
+  // A queue that is gone may have had the name as well.
+  const uint64_t floor = shard.token_floor->load(std::memory_order_relaxed);
+  for (Queue* queue : queues) {
+    queue->next_token = std::max(queue->next_token, floor);
+    queue->events.renumber_from(floor);
+    shard.queue_timers.floor = std::max(shard.queue_timers.floor, floor_over(*queue));
+    // At once: the new numbers come before events that the rest of the unit may bring.
+    record_head(unit, *queue);
+  }
+}
+
+void tie_client(Shard& shard, uint64_t client_id, const Queue& queue) NO_THREAD_SAFETY_ANALYSIS {
+  auto& by_client = shard.tied_clients.by_client;
+  by_client[client_id].emplace(queue.database, queue.key);
+  shard.tied_connections.store(by_client.size(), std::memory_order_relaxed);
+}
+
+void tie_clients(Shard& shard, const Queue& queue) {
+  // Each connection once, whatever it holds.
+  for (auto at = queue.tied.begin(); at.valid(); at = queue.tied.lower_bound(at.major() + 1)) {
+    tie_client(shard, at.major(), queue);
+  }
+}
+
+TiedClients::Names untie_client(Shard& shard, uint64_t client_id) NO_THREAD_SAFETY_ANALYSIS {
+  auto& by_client = shard.tied_clients.by_client;
+  const auto found = by_client.find(client_id);
+  if (found == by_client.end()) return {};
+  TiedClients::Names names = std::move(found->second);
+  by_client.erase(found);
+  shard.tied_connections.store(by_client.size(), std::memory_order_relaxed);
+  return names;
+}
+
+}  // namespace sluice

@@ -1,0 +1,149 @@
+#include "engine/keyspace/waiter.h"
+
+#include <tuple>
+#include <utility>
+
+#include "engine/reply/reply.h"
+
+namespace sluice {
+
+void Waiter::reply_timeout(Reply& reply) const {
+  timed_out != nullptr ? timed_out(*this, reply) : reply.null_array();
+}
+
+void QueueWaiters::add(const std::shared_ptr<Waiter>& waiter) {
+  if (!waiter->job_id.empty()) {
+    by_job[waiter->job_id].emplace(waiter->order, waiter);
+  } else if (waiter->pops) {
+    pops[waiter->signature].emplace(waiter->order, waiter);
+  } else {
+    others.emplace(waiter->order, waiter);
+    count_types(waiter->event_types, 1);
+  }
+  if (waiter->pops) ++pop_count;
+  if (waiter->turns != 0) in_passing.emplace(waiter->order, waiter);
+  if (!waiter->request_key.empty()) requests[waiter->request_key] = waiter;
+}
+
+namespace {
+
+template <class Lists>
+bool remove_from(Lists& lists, const std::string& name, uint64_t order) {
+  const auto found = lists.find(name);
+  if (found == lists.end() || found->second.erase(order) == 0) return false;
+  if (found->second.empty()) lists.erase(found);
+  return true;
+}
+
+}  // namespace
+
+bool QueueWaiters::remove(const Waiter* waiter) {
+  bool removed;
+  if (!waiter->job_id.empty()) {
+    removed = remove_from(by_job, waiter->job_id, waiter->order);
+  } else if (waiter->pops) {
+    removed = remove_from(pops, waiter->signature, waiter->order);
+  } else {
+    removed = others.erase(waiter->order) != 0;
+    if (removed) count_types(waiter->event_types, ~0U);
+  }
+  if (!removed) return false;
+  if (waiter->pops) --pop_count;
+  in_passing.erase(waiter->order);
+  if (!waiter->request_key.empty()) {
+    const auto found = requests.find(waiter->request_key);
+    if (found != requests.end() && found->second.get() == waiter) requests.erase(found);
+  }
+  return true;
+}
+
+// `one` is 1 or, modulo 2^32, -1.
+void QueueWaiters::count_types(uint32_t types, uint32_t one) {
+  for (; types != 0; types &= types - 1) {
+    wanted_types[static_cast<size_t>(std::countr_zero(types))] += one;
+  }
+}
+
+void WaiterLists::add(const std::string& key, const std::shared_ptr<Waiter>& waiter) {
+  if (waiter->wanted == Type::kQueue) {
+    by_queue_[static_cast<size_t>(waiter->database)][key].add(waiter);
+    ++count_;
+    ++queue_count_;
+    return;
+  }
+  by_key_[static_cast<size_t>(waiter->database)][key].emplace(waiter->order, waiter);
+  ++count_;
+  if (waiter->other_shards) ++needing_others_;
+}
+
+void WaiterLists::remove(const std::string& key, const Waiter* waiter) {
+  if (waiter->wanted == Type::kQueue) {
+    auto& queues = by_queue_[static_cast<size_t>(waiter->database)];
+    const auto found = queues.find(key);
+    if (found == queues.end() || !found->second.remove(waiter)) return;
+    --count_;
+    --queue_count_;
+    if (found->second.empty()) queues.erase(found);
+    return;
+  }
+  auto& lists = by_key_[static_cast<size_t>(waiter->database)];
+  const auto found = lists.find(key);
+  if (found == lists.end()) return;
+  if (found->second.erase(waiter->order) == 0) return;
+  --count_;
+  if (waiter->other_shards) --needing_others_;
+  if (found->second.empty()) lists.erase(found);
+}
+
+const WaiterLists::List* WaiterLists::find(int database, const std::string& key) const {
+  const auto& lists = by_key_[static_cast<size_t>(database)];
+  const auto found = lists.find(key);
+  return found == lists.end() ? nullptr : &found->second;
+}
+
+const QueueWaiters* WaiterLists::find_queue(int database, const std::string& key) const {
+  const auto& queues = by_queue_[static_cast<size_t>(database)];
+  const auto found = queues.find(key);
+  return found == queues.end() ? nullptr : &found->second;
+}
+
+WaiterLists::List* WaiterLists::find(int database, const std::string& key) {
+  return const_cast<List*>(std::as_const(*this).find(database, key));
+}
+
+QueueWaiters* WaiterLists::find_queue(int database, const std::string& key) {
+  return const_cast<QueueWaiters*>(std::as_const(*this).find_queue(database, key));
+}
+
+void WaiterLists::owe(int database, const std::string& key) {
+  QueueWaiters* waiters = find_queue(database, key);
+  if (waiters == nullptr || waiters->owed) return;
+  waiters->owed = true;
+  owed_.emplace_back(database, key);
+}
+
+bool WaiterLists::take_owed(int& database, std::string& key) {
+  while (!owed_.empty()) {
+    std::tie(database, key) = std::move(owed_.front());
+    owed_.pop_front();
+    QueueWaiters* waiters = find_queue(database, key);
+    if (waiters == nullptr || !waiters->owed) continue;
+    waiters->owed = false;
+    return true;
+  }
+  return false;
+}
+
+std::vector<std::string> WaiterLists::keys(int database) const {
+  std::vector<std::string> keys;
+  for (const auto& [key, list] : by_key_[static_cast<size_t>(database)]) keys.push_back(key);
+  return keys;
+}
+
+std::vector<std::string> WaiterLists::queue_keys(int database) const {
+  std::vector<std::string> keys;
+  for (const auto& [key, waiters] : by_queue_[static_cast<size_t>(database)]) keys.push_back(key);
+  return keys;
+}
+
+}  // namespace sluice

@@ -1,0 +1,249 @@
+#include "engine/table/command.h"
+
+#include <algorithm>
+
+#include "engine/base/numbers.h"
+
+namespace sluice {
+
+namespace {
+
+// Whether BITFIELD with these arguments only reads.
+bool only_gets(std::span<const Bytes> args) {
+  for (size_t i = 2; i < args.size();) {
+    const bool overflow = equals_ignore_case(args[i], "overflow");
+    if (!overflow && !equals_ignore_case(args[i], "get")) return false;
+    i += overflow ? 2 : 3;
+    if (i > args.size()) return false;
+  }
+  return true;
+}
+
+// What a command does to its key when that depends on its options: SET reads with GET and IFEQ
+// only.
+uint32_t flags_with_options(const KeySpec& spec, std::span<const Bytes> args) {
+  if ((spec.flags & kKeyVariableFlags) == 0) return spec.flags;
+  if (equals_ignore_case(args[0], "bitfield")) {
+    return only_gets(args) ? kKeyRo | kKeyAccess : kKeyRw | kKeyAccess | kKeyUpdate;
+  }
+  for (size_t i = 3; i < args.size(); ++i) {
+    const bool reads = equals_ignore_case(args[i], "get") || equals_ignore_case(args[i], "ifeq");
+    if (reads) return kKeyRw | kKeyAccess | kKeyUpdate;
+  }
+  return kKeyOw | kKeyUpdate;
+}
+
+// Positions of one specification's keys. False: the arguments do not fit it.
+bool find_spec_keys(const KeySpec& spec, std::span<const Bytes> args,
+                    std::vector<KeyPosition>& positions) {
+  const int count = static_cast<int>(args.size());
+  int first = 0;
+  switch (spec.begin) {
+    case KeySpec::Begin::kIndex:
+      first = spec.index;
+      break;
+    case KeySpec::Begin::kKeyword: {
+      for (int i = spec.index; spec.every_pair && i + 1 < count; i += 2) {
+        if (!equals_ignore_case(args[static_cast<size_t>(i)], spec.keyword)) continue;
+        positions.push_back({static_cast<size_t>(i) + 1, spec.flags});
+      }
+      if (spec.every_pair) return true;
+      const int from = spec.index > 0 ? spec.index : count + spec.index;
+      const int step = spec.index > 0 ? 1 : -1;
+      for (int i = from; i > 0 && i < count; i += step) {
+        if (!equals_ignore_case(args[static_cast<size_t>(i)], spec.keyword)) continue;
+        first = i + 1;
+        break;
+      }
+      if (first == 0) return true;  // an option that was not given
+      break;
+    }
+    default:
+      return true;
+  }
+  int last = 0;
+  int step = spec.step;
+  if (spec.find == KeySpec::Find::kRange) {
+    if (spec.last >= 0) {
+      last = first + spec.last;
+    } else if (spec.limit == 0) {
+      last = count + spec.last;
+    } else {
+      last = first + (count - first) / spec.limit + spec.last;
+    }
+  } else if (spec.find == KeySpec::Find::kKeyNum) {
+    const int at = first + spec.key_num_index;
+    if (at >= count) return false;
+    const auto keys = parse_i64(args[static_cast<size_t>(at)]);
+    if (!keys || *keys < 0) return false;
+    first += spec.first_key;
+    // The number is the client's: more keys than arguments must not overflow anything.
+    if (*keys > count || first + (static_cast<int>(*keys) - 1) * step >= count) return false;
+    last = first + (static_cast<int>(*keys) - 1) * step;
+  } else {
+    return true;
+  }
+  if (last >= count) return false;
+  const uint32_t flags = flags_with_options(spec, args);
+  for (int i = first; i <= last; i += step) {
+    positions.push_back({static_cast<size_t>(i), flags});
+  }
+  return true;
+}
+
+}  // namespace
+
+bool find_keys_with_flags(const Command& command, std::span<const Bytes> args,
+                          std::vector<KeyPosition>& positions) {
+  positions.clear();
+  bool fits = true;
+  for (const KeySpec& spec : command.keys) {
+    if (spec.begin == KeySpec::Begin::kNone || (spec.flags & kKeyNotKey) != 0) continue;
+    if (!find_spec_keys(spec, args, positions)) fits = false;
+  }
+  if (command.find_other_keys != nullptr) command.find_other_keys(args, positions);
+  return fits;
+}
+
+size_t only_key_argument(const Command& command, std::span<const Bytes> args) {
+  const KeySpec& spec = command.keys[0];
+  if (spec.begin != KeySpec::Begin::kIndex || command.keys[1].begin != KeySpec::Begin::kNone ||
+      command.find_other_keys != nullptr) {
+    return 0;
+  }
+  const auto at = static_cast<size_t>(spec.index);
+  if (spec.find == KeySpec::Find::kRange) return spec.last == 0 ? at : 0;
+  if (spec.find != KeySpec::Find::kKeyNum || spec.key_num_index != 0) return 0;
+  const size_t key = at + static_cast<size_t>(spec.first_key);
+  return key < args.size() && args[at] == "1" ? key : 0;
+}
+
+// --- Look-up ---
+
+namespace {
+
+// Lower case of eight ASCII bytes at once.
+uint64_t lower8(uint64_t bytes) {
+  constexpr uint64_t kOnes = 0x0101010101010101ULL;
+  const uint64_t ascii = bytes & (0x7f * kOnes);
+  const uint64_t from_a = ascii + (0x80 - 'A') * kOnes;
+  const uint64_t past_z = ascii + (0x80 - 'Z' - 1) * kOnes;
+  const uint64_t upper = (from_a & ~past_z & ~bytes) & (0x80 * kOnes);
+  return bytes | (upper >> 2);
+}
+
+// A name's first and last eight bytes in lower case: all of one that has up to 16.
+void fold(Bytes name, uint64_t& low, uint64_t& high) {
+  const char* p = name.data();
+  const size_t n = name.size();
+  low = 0;
+  high = 0;
+  if (n >= 8) {
+    std::memcpy(&low, p, 8);
+    std::memcpy(&high, p + n - 8, 8);
+  } else if (n >= 4) {
+    uint32_t a;
+    uint32_t b;
+    std::memcpy(&a, p, 4);
+    std::memcpy(&b, p + n - 4, 4);
+    low = a | static_cast<uint64_t>(b) << 32;
+  } else if (n > 0) {
+    low = static_cast<unsigned char>(p[0]) |
+          static_cast<uint64_t>(static_cast<unsigned char>(p[n / 2])) << 8 |
+          static_cast<uint64_t>(static_cast<unsigned char>(p[n - 1])) << 16;
+  }
+  low = lower8(low);
+  high = lower8(high);
+}
+
+size_t slot_of(uint64_t low, uint64_t high, size_t size, size_t slots) {
+  const uint64_t mixed = (low ^ (high * 0x9e3779b97f4a7c15ULL) ^ size) * 0xff51afd7ed558ccdULL;
+  return (mixed >> 40) & (slots - 1);
+}
+
+uint8_t element_argument_of(const Command& row) {
+  // Behind a number of keys an argument may be anything.
+  if (row.keys[0].find != KeySpec::Find::kRange) return 0;
+  const Bytes group = row.group;
+  const Bytes name = row.name;
+  if (name == "zadd" || name == "zincrby") return 3;
+  return group == "hash" || group == "set" || group == "sorted-set" || group == "queue" ? 2 : 0;
+}
+
+}  // namespace
+
+void CommandTable::install(Families families) {
+  static const CommandTable table(families);
+  table_ = &table;
+}
+
+CommandTable::CommandTable(Families families) : slots_(1024) {
+  for (const std::span<const Command> family : families) add(family);
+  std::sort(top_level_.begin(), top_level_.end(),
+            [](const Command* a, const Command* b) { return Bytes(a->name) < Bytes(b->name); });
+}
+
+void CommandTable::number(const Command& row) {
+  const_cast<Command&>(row).id = static_cast<uint16_t>(by_id_.size());
+  by_id_.push_back(&row);
+}
+
+void CommandTable::add(std::span<const Command> rows) {
+  for (const Command& row : rows) {
+    rows_.push_back(row);
+    Command& own = rows_.back();
+    number(own);
+    own.element_argument = element_argument_of(own);
+    top_level_.push_back(&own);
+    subcommands_.emplace_back(row.subcommands.begin(), row.subcommands.end());
+    for (Command& subcommand : subcommands_.back()) {
+      subcommand.container = &own;
+      number(subcommand);
+    }
+    own.subcommands = subcommands_.back();
+    const Bytes name(own.name);
+    Slot slot;
+    fold(name, slot.low, slot.high);
+    slot.size = name.size();
+    slot.command = &own;
+    size_t at = slot_of(slot.low, slot.high, name.size(), slots_.size());
+    while (slots_[at].command != nullptr) at = (at + 1) & (slots_.size() - 1);
+    slots_[at] = slot;
+  }
+}
+
+const Command* CommandTable::find(Bytes name) const {
+  constexpr size_t kHeldBytes = 16;  // by a slot
+  uint64_t low;
+  uint64_t high;
+  fold(name, low, high);
+  size_t at = slot_of(low, high, name.size(), slots_.size());
+  for (; slots_[at].command != nullptr; at = (at + 1) & (slots_.size() - 1)) {
+    const Slot& slot = slots_[at];
+    if (slot.low != low || slot.high != high || slot.size != name.size()) continue;
+    if (name.size() > kHeldBytes && !equals_ignore_case(slot.command->name, name)) continue;
+    return slot.command;
+  }
+  return nullptr;
+}
+
+const Command* CommandTable::find_subcommand(const Command& container, Bytes name) {
+  for (const Command& row : container.subcommands) {
+    if (equals_ignore_case(row.name, name)) return &row;
+  }
+  return nullptr;
+}
+
+const Command* CommandTable::find_by_full_name(Bytes name) const {
+  const size_t bar = name.find('|');
+  const Command* command = find(name.substr(0, bar));
+  if (command == nullptr || bar == Bytes::npos) return command;
+  return find_subcommand(*command, name.substr(bar + 1));
+}
+
+std::string CommandTable::full_name(const Command& command) {
+  if (command.container == nullptr) return command.name;
+  return std::string(command.container->name) + "|" + command.name;
+}
+
+}  // namespace sluice

@@ -1,0 +1,161 @@
+#include "engine/work/queue_serving.h"
+
+namespace sluice {
+
+namespace {
+
+const PopSpec& spec_of(const Waiter& waiter) {
+  return static_cast<const PopRequest&>(*waiter.request).spec;
+}
+
+// Text that no other list of names gives.
+void append_name(std::string& text, Bytes name) {
+  text += std::to_string(name.size());
+  text += ':';
+  text += name;
+}
+
+bool is_over_for(const Waiter& waiter, const Entry& entry) {
+  return is_over(entry.object<Queue>(), waiter.job_id);
+}
+
+// The best of what several waiters would get.
+class Best {
+ public:
+  void offer(const std::shared_ptr<Waiter>& waiter, const QueueWork::Choice& choice) {
+    if (choice.job == nullptr) return;
+    if (waiter_ != nullptr && !is_before(*waiter, choice)) return;
+    waiter_ = waiter;
+    choice_ = choice;
+  }
+  const std::shared_ptr<Waiter>& waiter() const { return waiter_; }
+  const Job* job() const { return choice_.job; }
+
+ private:
+  bool is_before(const Waiter& waiter, const QueueWork::Choice& choice) const {
+    if (choice.job == choice_.job) return waiter.order < waiter_->order;
+    if (choice.band != choice_.band) return choice.band < choice_.band;
+    return choice.place < choice_.place;
+  }
+
+  std::shared_ptr<Waiter> waiter_;
+  QueueWork::Choice choice_;
+};
+
+// The earliest pop among those that wait for one job that accepts it as it is.
+void offer_named(Best& best, const QueueWaiters::ByOrder& waiters, QueueWork& work) {
+  for (const auto& [order, waiter] : waiters) {
+    if (!waiter->pops) continue;
+    const QueueWork::Choice choice = work.choose(spec_of(*waiter));
+    if (choice.job != nullptr) return best.offer(waiter, choice);
+  }
+}
+
+}  // namespace
+
+bool is_over(const Queue& queue, Bytes id) {
+  const Job* job = queue.find(id);
+  return job == nullptr || is_terminal(job->state) || job->state == JobState::kActive;
+}
+
+std::string request_key(const PopSpec& spec) {
+  if (spec.request_token.empty()) return {};
+  std::string key;
+  append_name(key, spec.worker);
+  return key += spec.request_token;
+}
+
+std::shared_ptr<Waiter> make_pop_waiter(const PopSpec& spec, int64_t timeout_ms) {
+  auto waiter = std::make_shared<Waiter>();
+  auto request = std::make_unique<PopRequest>();
+  request->spec = spec;
+  waiter->request = std::move(request);
+  waiter->wanted = Type::kQueue;
+  waiter->timeout_ms = timeout_ms;
+  waiter->pops = true;
+  waiter->request_key = request_key(spec);
+  if (spec.id) {
+    waiter->job_id = *spec.id;
+    waiter->accepts = is_over_for;
+    waiter->served_when_gone = true;
+    return waiter;
+  }
+  if (spec.cap != 0) waiter->signature = std::to_string(spec.cap);
+  for (const std::string& key : spec.match) {
+    waiter->signature += ' ';
+    append_name(waiter->signature, key);
+  }
+  return waiter;
+}
+
+std::shared_ptr<Waiter> next_pop(const QueueWaiters& waiters, QueueWork& work, size_t& looks) {
+  if (waiters.pop_count == 0) return nullptr;
+  looks += waiters.pops.size();
+  Best best;
+  for (const auto& [signature, pops] : waiters.pops) {
+    const std::shared_ptr<Waiter>& first = pops.begin()->second;
+    best.offer(first, work.choose(spec_of(*first)));
+  }
+  if (waiters.by_job.empty()) return best.waiter();
+  // Of those who wait for a job by its name, the one who waits for the next job of all is nearly
+  // always the one that is served.
+  const QueueWork::Choice next = work.choose(PopSpec{});
+  if (next.job == nullptr) return best.waiter();
+  const auto named = waiters.by_job.find(std::string(next.job->id()));
+  if (named != waiters.by_job.end()) offer_named(best, named->second, work);
+  if (best.job() == next.job) return best.waiter();
+  // Nobody accepts that one, but somebody may wait for a later one.
+  looks += waiters.by_job.size();
+  for (const auto& [id, pops] : waiters.by_job) offer_named(best, pops, work);
+  return best.waiter();
+}
+
+namespace {
+
+bool is_concerned(Waiter& waiter, const SignalledKey& ready, const Entry& entry) {
+  if (ready.what == SignalledKey::What::kEvent) {
+    if ((waiter.event_types & ready.event_type) == 0) return false;
+    // Of those before it none was wanted: it would have been told then.
+    waiter.passed_seq = ready.event_seq - 1;
+    return true;
+  }
+  const bool of_events = waiter.event_types != 0;
+  if (ready.what == SignalledKey::What::kJob && of_events) return false;
+  if (of_events) waiter.passed_seq = ready.event_seq;
+  return waiter.accepts == nullptr || waiter.accepts(waiter, entry);
+}
+
+}  // namespace
+
+std::vector<std::shared_ptr<Waiter>> concerned_waiters(const QueueWaiters& waiters,
+                                                       const SignalledKey& ready,
+                                                       const Entry& entry) {
+  std::vector<std::shared_ptr<Waiter>> concerned;
+  const auto add = [&](const QueueWaiters::ByOrder& group) {
+    for (const auto& [order, waiter] : group) {
+      if (is_concerned(*waiter, ready, entry)) concerned.push_back(waiter);
+    }
+  };
+  if (ready.what == SignalledKey::What::kQueue) {
+    for (const auto& [id, group] : waiters.by_job) add(group);
+  } else if (const auto found = waiters.by_job.find(ready.job_id); found != waiters.by_job.end()) {
+    add(found->second);
+  }
+  if (ready.what != SignalledKey::What::kJob) add(waiters.others);
+  return concerned;
+}
+
+std::vector<std::shared_ptr<Waiter>> waiters_of_lost_queue(const QueueWaiters& waiters) {
+  std::vector<std::shared_ptr<Waiter>> answered;
+  const auto add = [&](const QueueWaiters::ByOrder& group) {
+    for (const auto& [order, waiter] : group) {
+      if (waiter->served_when_gone) answered.push_back(waiter);
+    }
+  };
+  for (const auto& [id, group] : waiters.by_job) add(group);
+  for (const auto& [signature, group] : waiters.pops) add(group);
+  add(waiters.others);
+  return answered;
+}
+
+}  // namespace sluice

@@ -1,0 +1,47 @@
+// Which waiters at a queue are served next (engine/keyspace/waiter.h holds them).
+//
+// Of the pops: for the first job in dispatch order that any of them accepts (MATCH, CAP, ID), the
+// earliest that accepts it. Pops with the same MATCH and CAP accept the same jobs, so only the
+// first of each such signature is looked at; of the pops by ID first that of the job that is next
+// anyway. Plain functions. REQUIRES for everything here: the lock of the queue's shard.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/keyspace/waiter.h"
+#include "engine/reply/reply.h"
+#include "engine/work/queue_work.h"
+
+namespace sluice {
+
+// What a blocked Q.POP wants.
+struct PopRequest final : WaiterRequest {
+  PopSpec spec;
+};
+// What a blocked Q.GET wants, and how it is told of the job's end.
+struct EndRequest : WaiterRequest {
+  // Writes the reply. The job is in no index, and its `end` is set.
+  virtual void tell(const Queue& queue, const Job& job, const Times& now, Reply& reply) const = 0;
+};
+// A waiter for this pop, but for what it serves and where it waits.
+std::shared_ptr<Waiter> make_pop_waiter(const PopSpec& spec, int64_t timeout_ms);
+// A pop by this ID is over: the job cannot become pending for it any more, and it is answered GONE.
+bool is_over(const Queue& queue, Bytes id);
+// Worker and token of a pop with REQID, as one text; empty: it has none.
+std::string request_key(const PopSpec& spec);
+
+// The pop that gets the next job; null: none of them can be served now. `looks`: at how many it has
+// looked, is added.
+std::shared_ptr<Waiter> next_pop(const QueueWaiters& waiters, QueueWork& work, size_t& looks);
+
+// Waiters of jobs and of events whom it concerns. Of a job: `accepts` says whether. Of events: it
+// is one that they want. Where it is the queue as a whole, `accepts` says it of all of them.
+std::vector<std::shared_ptr<Waiter>> concerned_waiters(const QueueWaiters& waiters,
+                                                       const SignalledKey& ready,
+                                                       const Entry& entry);
+// Those that are answered when the queue is gone.
+std::vector<std::shared_ptr<Waiter>> waiters_of_lost_queue(const QueueWaiters& waiters);
+
+}  // namespace sluice

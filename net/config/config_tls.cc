@@ -1,0 +1,132 @@
+// The directives of TLS, in the order of conf/sluice.conf. Names and defaults are those of
+// redis-server 7.0.15, but for what has HTTP in it and for the limit of a handshake.
+#include "net/config/config_special.h"
+#include "net/config/config_table.h"
+
+namespace sluice {
+
+std::vector<Directive> tls_directives();
+
+namespace {
+
+using enum DirectiveKind;
+using enum ChangeRule;
+using enum ValueType;
+using config_special::set_choice;
+
+constexpr uint64_t kMaxInt = INT32_MAX;
+
+// What net/tls/tls_context.h makes its context of. CONFIG SET of any of them makes a new one.
+Directive text(const char* name, std::string Settings::*member, const char* summary) {
+  return {.name = name, .reload = true, .binding = member, .summary = summary};
+}
+
+Directive flag(const char* name, const char* default_value, bool Settings::*member,
+               const char* summary) {
+  return {.name = name,
+          .type = kBool,
+          .default_value = default_value,
+          .reload = true,
+          .binding = member,
+          .summary = summary};
+}
+
+Directive number(const char* name, const char* default_value, int64_t Settings::*member,
+                 const char* summary) {
+  return {.name = name,
+          .type = kInteger,
+          .default_value = default_value,
+          .high = kMaxInt,
+          .reload = true,
+          .binding = member,
+          .summary = summary};
+}
+
+std::vector<Directive> port_rows() {
+  return {
+      {.name = "tls-port",
+       .change = kRestart,
+       .type = kSpecial,
+       .default_value = "0",
+       .parse = config_special::parse_port<&Settings::tls_port>,
+       .expected = "a number from 0 to 65535 (0 = no TLS), or auto",
+       .summary = "TCP port that speaks TLS; 0 = none, auto = any free one"},
+      {.name = "http-tls-port",
+       .kind = kOurs,
+       .change = kRestart,
+       .type = kSpecial,
+       .default_value = "0",
+       .parse = config_special::parse_port<&Settings::http_tls_port>,
+       .expected = "a number from 0 to 65535 (0 = no HTTPS), or auto",
+       .summary = "port of the HTTP service that speaks TLS; 0 = none, auto = any free one"},
+  };
+}
+
+std::vector<Directive> client_rows() {
+  return {
+      {.name = "tls-auth-clients",
+       .type = kChoice,
+       .default_value = "yes",
+       .choices = "no, yes, optional",
+       .reload = true,
+       .binding = &set_choice<&Settings::tls_auth_clients>,
+       .summary = "whether clients of tls-port need a certificate of a tls-ca-cert"},
+      {.name = "http-tls-auth-clients",
+       .kind = kOurs,
+       .type = kChoice,
+       .default_value = "no",
+       .choices = "no, yes, optional",
+       .reload = true,
+       .binding = &set_choice<&Settings::http_tls_auth_clients>,
+       .summary = "the same for clients of http-tls-port, which have tokens"},
+      {.name = "tls-handshake-timeout",
+       .kind = kOurs,
+       .type = kInteger,
+       .default_value = "10",
+       .low = 1,
+       .high = 3600,
+       .binding = &Settings::tls_handshake_timeout_s,
+       .summary = "seconds for a client of tls-port to finish its handshake"},
+  };
+}
+
+std::vector<Directive> file_rows() {
+  return {
+      text("tls-cert-file", &Settings::tls_cert_file, "certificate of the server, in PEM"),
+      text("tls-key-file", &Settings::tls_key_file, "its private key, in PEM"),
+      secret(
+          text("tls-key-file-pass", &Settings::tls_key_file_pass, "password of the key, if any")),
+      text("tls-ca-cert-file", &Settings::tls_ca_cert_file, "who may sign clients' certificates"),
+      text("tls-ca-cert-dir", &Settings::tls_ca_cert_dir, "a directory of such, by hash"),
+  };
+}
+
+std::vector<Directive> rule_rows() {
+  return {
+      text("tls-protocols", &Settings::tls_protocols, "versions; empty = TLSv1.2 TLSv1.3"),
+      text("tls-ciphers", &Settings::tls_ciphers, "ciphers up to TLSv1.2, as OpenSSL lists them"),
+      text("tls-ciphersuites", &Settings::tls_ciphersuites, "the same for TLSv1.3"),
+      flag("tls-prefer-server-ciphers", "no", &Settings::tls_prefer_server_ciphers,
+           "choose ciphers by the server's order"),
+      flag("tls-session-caching", "yes", &Settings::tls_session_caching,
+           "keep sessions, so that clients that come back save a handshake"),
+      number("tls-session-cache-size", "20480", &Settings::tls_session_cache_size,
+             "how many; 0 = no limit"),
+      number("tls-session-cache-timeout", "300", &Settings::tls_session_cache_timeout_s,
+             "seconds for which they are kept"),
+      text("tls-dh-params-file", &Settings::tls_dh_params_file,
+           "parameters of Diffie-Hellman, in PEM; empty = OpenSSL's"),
+  };
+}
+
+}  // namespace
+
+std::vector<Directive> tls_directives() {
+  std::vector<Directive> all;
+  for (const auto part : {port_rows, file_rows, client_rows, rule_rows}) {
+    for (Directive& row : part()) all.push_back(row);
+  }
+  return all;
+}
+
+}  // namespace sluice

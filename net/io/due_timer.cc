@@ -1,0 +1,60 @@
+#include "net/io/due_timer.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace sluice {
+
+namespace {
+
+// Due times are of a clock that may jump; the timer is not: it looks again after this long, which
+// is how late a jump makes what is due at most.
+constexpr int64_t kLongestWaitMs = 1000;
+constexpr auto kNestedRetry = std::chrono::milliseconds(20);
+
+}  // namespace
+
+DueTimer::DueTimer(IoThread& thread) : thread_(thread), timer_(thread.context()) {}
+
+void DueTimer::wake() {
+  thread_.post([this] { arm(); });
+}
+
+void DueTimer::arm() {
+  const DueTimes due = thread_.engine().next_due();
+  thread_.state().armed_due_ms.store(due.wall_ms, std::memory_order_relaxed);
+  thread_.state().armed_due_queue_ms.store(due.queue_ms, std::memory_order_relaxed);
+  thread_.state().armed_due_steady_ms.store(due.steady_ms, std::memory_order_relaxed);
+  thread_.read_clock();
+  const int64_t wait_ms = due.wait_ms(thread_.times());
+  if (wait_ms == kNeverMs) {
+    timer_.cancel();
+    return;
+  }
+  timer_.expires_after(std::chrono::milliseconds(std::min(wait_ms, kLongestWaitMs)));
+  timer_.async_wait([this](const error_code& error) {
+    if (!error) run();
+  });
+}
+
+void DueTimer::run() {
+  // Recovery has the engine to itself; its end wakes this timer again.
+  if (thread_.state().loading.load(std::memory_order_relaxed)) return;
+  if (thread_.nested()) {
+    // A script holds the shards; its end is near, or far: look again.
+    timer_.expires_after(kNestedRetry);
+    timer_.async_wait([this](const error_code& error) {
+      if (!error) run();
+    });
+    return;
+  }
+  Execution& execution = thread_.execution();
+  // True for "more": the work is done in small pieces, with the sockets in between.
+  thread_.read_clock();
+  execution.run_timers(thread_.times());
+  if (execution.finish() > thread_.durable_lsn()) thread_.request_end_of_turn();
+  thread_.after_batch();
+  arm();
+}
+
+}  // namespace sluice

@@ -1,0 +1,189 @@
+#include "net/io/engine_client.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "engine/access/acl.h"
+#include "net/io/io_thread.h"
+
+namespace sluice {
+
+// The side that other threads see: it brings what they deliver to the client's thread.
+class EngineClient::Port final : public ClientPort, public std::enable_shared_from_this<Port> {
+ public:
+  explicit Port(EngineClient& client) : thread_(client.thread_), client_(&client) {}
+
+  // Pushes: whoever holds a lease by this client hears of a cancellation when it renews the lease.
+  void deliver(ByteBuffer, Lsn) override {}
+
+  void deliver_blocked_reply(ByteBuffer bytes, Lsn gate) override {
+    thread_.post([self = shared_from_this(), text = std::string(bytes.view()), gate] {
+      self->thread_.run_outermost([self, text, gate] {
+        if (self->client_ != nullptr) self->client_->take_reply(text, gate);
+      });
+    });
+  }
+
+  // The client's thread.
+  void forget() { client_ = nullptr; }
+  bool forgotten() const { return client_ == nullptr; }
+
+ private:
+  IoThread& thread_;
+  EngineClient* client_;
+};
+
+EngineClient::EngineClient(IoThread& thread, std::string address)
+    : thread_(thread),
+      client_(std::make_shared<Client>()),
+      port_(std::make_shared<Port>(*this)),
+      timer_(thread.context()) {
+  client_->id = thread.state().next_client_id.fetch_add(1, std::memory_order_relaxed);
+  client_->address = std::move(address);
+  client_->protocol = 3;
+  client_->port = port_;
+}
+
+EngineClient::~EngineClient() { CHECK(closed_); }
+
+void EngineClient::speak_for(std::shared_ptr<User> user, int database) {
+  client_->user = std::move(user);
+  client_->database = database;
+}
+
+// The pause may be shortened, or made longer: the hint is what it is now.
+RespValue EngineClient::refuse_paused() const {
+  const int64_t left_ms = thread_.engine().pause.end_ms() - thread_.times().steady_ms;
+  const std::string refusal =
+      "-BUSY reason=client_pause retry_after_ms=" + std::to_string(std::max<int64_t>(left_ms, 1)) +
+      "\r\n";
+  Bytes bytes = refusal;
+  return parse_resp_value(bytes);
+}
+
+RespValue EngineClient::execute(std::span<const Bytes> arguments, const Condition* condition) {
+  CHECK(!closed_ && client_->waiter == nullptr);
+  Execution& execution = thread_.execution();
+  thread_.read_clock();
+  execution.set_times(thread_.times());
+  // Nobody waits here for the end of a pause: who asks again later is served.
+  const Request request(arguments);
+  if (thread_.engine().pause.end_ms() != 0 && execution.must_wait(*client_, request)) {
+    return refuse_paused();
+  }
+  ByteBuffer out;
+  RespReply reply(out, client_->protocol);
+  if (condition != nullptr &&
+      !execution.lock_if_type(client_->database, condition->key, condition->type)) {
+    reply.null();
+  } else {
+    execution.execute(*client_, request, reply);
+  }
+  const Lsn gate = execution.finish();
+  gate_ = std::max(gate_, gate);
+  // Also for changes that nobody waits for: somebody has to hand them to the journal's writer.
+  if (gate > thread_.durable_lsn()) thread_.request_end_of_turn();
+  thread_.after_batch();
+  if (client_->waiter != nullptr) return {};
+  Bytes bytes = out.view();
+  return parse_resp_value(bytes);
+}
+
+RespValue EngineClient::run(std::span<const Bytes> arguments) {
+  RespValue reply = execute(arguments);
+  CHECK(client_->waiter == nullptr);
+  return reply;
+}
+
+RespValue EngineClient::run_if(Type type, Bytes key, std::span<const Bytes> arguments) {
+  const Condition condition{key, type};
+  RespValue reply = execute(arguments, &condition);
+  CHECK(client_->waiter == nullptr);
+  return reply;
+}
+
+void EngineClient::run_waiting(std::span<const Bytes> arguments, Then then) {
+  RespValue reply = execute(arguments);
+  if (client_->waiter == nullptr) return then(std::move(reply));
+  then_ = std::move(then);
+  begin_waiting();
+}
+
+void EngineClient::begin_waiting() {
+  ++waits_;
+  thread_.state().blocked_clients.fetch_add(1, std::memory_order_relaxed);
+  if (client_->waiter->timeout_ms == 0) return;
+  // A day at most: who asks for more asks again.
+  const int64_t wait_ms = std::min<int64_t>(client_->waiter->timeout_ms, 86'400'000);
+  timer_.expires_after(std::chrono::milliseconds(wait_ms));
+  timer_.async_wait(
+      [&thread = thread_, port = port_, this, wait = waits_](const error_code& error) {
+        if (error) return;
+        thread.run_outermost([port, this, wait] {
+          // Of a closed client nothing but the port may be there still.
+          if (!port->forgotten() && wait == waits_ && client_->waiter != nullptr) on_timeout();
+        });
+      });
+}
+
+void EngineClient::on_timeout() {
+  // Not cancelled: somebody has claimed it, and its reply is on the way.
+  if (!thread_.engine().cancel_waiter(*client_)) return;
+  finish_waiting({});
+}
+
+void EngineClient::take_reply(Bytes bytes, Lsn gate) {
+  if (client_->waiter == nullptr) return;
+  thread_.engine().end_waiter(*client_);
+  gate_ = std::max(gate_, gate);
+  finish_waiting(parse_resp_value(bytes));
+}
+
+void EngineClient::finish_waiting(RespValue reply) {
+  thread_.state().blocked_clients.fetch_sub(1, std::memory_order_relaxed);
+  timer_.cancel();
+  // It may run the next command, which may wait again.
+  const Then then = std::exchange(then_, nullptr);
+  then(std::move(reply));
+}
+
+bool EngineClient::may_wait() const {
+  if (client_->waiter == nullptr) return true;
+  const Waiter& waiter = *client_->waiter;
+  const std::vector<Bytes> words(waiter.arguments.begin(), waiter.arguments.end());
+  return client_->user->rules()->check(*waiter.command, words).denial == Denial::kNone;
+}
+
+void EngineClient::stop_waiting() {
+  if (client_->waiter == nullptr) return;
+  then_ = [](const RespValue&) {};
+  // Locks of shards are taken, which a command up the stack may hold.
+  thread_.run_outermost([port = port_, this] {
+    if (port->forgotten() || client_->waiter == nullptr) return;
+    if (thread_.engine().cancel_waiter(*client_)) finish_waiting({});
+  });
+}
+
+void EngineClient::close() {
+  if (closed_) return;
+  closed_ = true;
+  port_->forget();
+  timer_.cancel();
+  then_ = nullptr;
+  if (client_->waiter != nullptr) {
+    thread_.state().blocked_clients.fetch_sub(1, std::memory_order_relaxed);
+  }
+  // The engine is told under shard locks, which a command up the stack may hold.
+  thread_.run_outermost([&thread = thread_, client = client_] {
+    Execution& execution = thread.execution();
+    thread.read_clock();
+    execution.set_times(thread.times());
+    execution.disconnect(*client);
+    if (execution.finish() > thread.durable_lsn()) thread.request_end_of_turn();
+    thread.after_batch();
+    client->port = nullptr;
+  });
+}
+
+}  // namespace sluice

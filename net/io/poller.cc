@@ -1,0 +1,111 @@
+#include "net/io/poller.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/detail/epoll_reactor.hpp>
+#include <cerrno>
+
+#include "engine/base/check.h"
+
+namespace sluice {
+
+namespace {
+
+// An empty look takes some 0.3 us.
+constexpr int kLooksBeforeSleep = 10;
+// Looking goes on while more than a third of the trials succeed.
+constexpr int kCreditOfSuccess = 2;
+constexpr int kMaxCredit = 32;
+constexpr unsigned kSleepsPerTrial = 32;
+constexpr auto kLongTurn = std::chrono::microseconds(40);
+
+using Reactor = asio::detail::epoll_reactor;
+
+// Asio does not show the descriptor of its epoll set. An explicit instantiation may name a private
+// member, which is the one lawful way to it; if a later Boost calls it otherwise, this does not
+// compile.
+template <int Reactor::*Member>
+struct ReactorMember {
+  friend int descriptor_of(const Reactor& reactor) { return reactor.*Member; }
+};
+int descriptor_of(const Reactor& reactor);
+template struct ReactorMember<&Reactor::epoll_fd_>;
+
+}  // namespace
+
+Poller::Poller(asio::io_context& context)
+    : set_fd_(::epoll_create1(EPOLL_CLOEXEC)), wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  CHECK(set_fd_ >= 0 && wake_fd_ >= 0);
+  // Each write is a new edge, so nobody needs to read it.
+  add_own(wake_fd_, EPOLLIN | EPOLLET, &wake_fd_);
+  // Not by edges: it is told again until Asio has taken all that it has.
+  add_own(descriptor_of(asio::use_service<Reactor>(context)), EPOLLIN, &reactor_ready_);
+}
+
+Poller::~Poller() {
+  ::close(set_fd_);
+  ::close(wake_fd_);
+}
+
+void Poller::add_own(int fd, uint32_t events, void* name) {
+  epoll_event event{};
+  event.events = events;
+  event.data.ptr = name;
+  CHECK(::epoll_ctl(set_fd_, EPOLL_CTL_ADD, fd, &event) == 0);
+}
+
+bool Poller::add(int fd, Session& session) {
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+  event.data.ptr = &session;
+  return ::epoll_ctl(set_fd_, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+size_t Poller::wait(std::span<epoll_event> events, bool block) {
+  const Clock::time_point began = Clock::now();
+  int count = block ? look_before_sleep(events, began) : 0;
+  if (count == 0) count = take(events, block ? -1 : 0);
+  turn_began_ = Clock::now();
+  if (block) idle_ += turn_began_ - began;
+  size_t kept = 0;
+  for (int i = 0; i < count; ++i) {
+    const epoll_event& event = events[static_cast<size_t>(i)];
+    if (event.data.ptr == &reactor_ready_) {
+      reactor_ready_ = true;
+    } else if (event.data.ptr != &wake_fd_) {
+      events[kept++] = event;
+    }
+  }
+  return kept;
+}
+
+int Poller::take(std::span<epoll_event> events, int timeout_ms) {
+  return ::epoll_wait(set_fd_, events.data(), static_cast<int>(events.size()), timeout_ms);
+}
+
+// A sleep and the wake-up from it cost this thread and the client several microseconds. Under load
+// the next request is often nearer than that, so it pays to look a few times first. It goes by
+// experience: with few or slow clients nothing comes, and then only some sleeps try. After a long
+// turn, as pipelines make them, the sleep is small beside the work, and looking only costs.
+int Poller::look_before_sleep(std::span<epoll_event> events, Clock::time_point now) {
+  if (now - turn_began_ > kLongTurn) return 0;
+  if (looks_paid_ == 0 && ++sleeps_ % kSleepsPerTrial != 0) return 0;
+  for (int i = 0; i < kLooksBeforeSleep; ++i) {
+    const int count = take(events, 0);
+    if (count <= 0) continue;
+    looks_paid_ = std::min(looks_paid_ + kCreditOfSuccess, kMaxCredit);
+    return count;
+  }
+  looks_paid_ = std::max(looks_paid_ - 1, 0);
+  return 0;
+}
+
+void Poller::wake() {
+  const uint64_t one = 1;
+  // It cannot fail but by a full counter, and then a wake-up is on its way.
+  static_cast<void>(!::write(wake_fd_, &one, sizeof(one)));
+}
+
+}  // namespace sluice

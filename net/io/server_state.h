@@ -1,0 +1,105 @@
+// ServerState: what all I/O threads and sessions of one server share: the engine, the journal, the
+// limits that CONFIG SET changes, and counters.
+//
+// Threads: every member is an atomic, or set before the I/O threads start and never again.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+#include "engine/base/log_pace.h"
+#include "engine/execution/engine.h"
+#include "net/process/clocks.h"
+#include "storage/group_commit.h"
+
+namespace sluice {
+
+class TlsService;
+
+// For a counter that one thread writes: no locked instruction.
+inline void add_relaxed(std::atomic<uint64_t>& counter, uint64_t amount) {
+  counter.store(counter.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
+}
+
+enum class OutputClass : uint8_t { kNormal, kReplica, kPubsub };
+inline constexpr size_t kOutputClasses = 3;
+
+// client-output-buffer-limit of one class; 0: none.
+struct OutputLimit {
+  std::atomic<uint64_t> hard_bytes{0};
+  std::atomic<uint64_t> soft_bytes{0};
+  std::atomic<int64_t> soft_s{0};
+};
+
+struct ServerLimits {
+  std::atomic<uint64_t> max_clients{10000};
+  std::atomic<int64_t> idle_timeout_s{0};
+  std::atomic<int> tcp_keepalive_s{300};
+  std::atomic<int64_t> tls_handshake_s{10};
+  std::atomic<uint64_t> query_buffer_bytes{1U << 30};
+  std::atomic<int64_t> max_bulk_bytes{512LL << 20};
+  std::atomic<bool> protected_mode{true};
+  std::atomic<int64_t> metrics_queues{1000};  // with series of their own
+  // Bytes of the journal that the kernel does not have yet; above it no socket is read.
+  std::atomic<uint64_t> journal_buffer_bytes{64U << 20};
+  std::array<OutputLimit, kOutputClasses> output;
+};
+
+// Replies that a client has not taken. Above the first, its further requests wait; Redis would go
+// on buffering. High enough for a client that writes a deep pipeline before it reads anything.
+inline constexpr size_t kOutputPauseBytes = 32U << 20;
+inline constexpr size_t kOutputResumeBytes = 16U << 20;
+// The same for a client that has not shown a password.
+inline constexpr size_t kUnauthenticatedOutputBytes = 1024;
+
+// Exports of metrics by OTLP. Written by I/O thread 0.
+struct OtlpCounters {
+  bool configured = false;
+  std::atomic<uint64_t> done{0};
+  std::atomic<uint64_t> failed{0};
+  std::atomic<uint64_t> skipped{0};
+};
+
+class Listener;
+
+struct ServerState {
+  Engine* engine = nullptr;
+  // Null: no port speaks TLS.
+  TlsService* tls = nullptr;
+  // Of the Redis protocol, without TLS; for who tells its port.
+  const Listener* listener = nullptr;
+  // When the process began, in unix time.
+  int64_t started_ms = 0;
+  // Null where nothing is kept, and until recovery is through.
+  std::atomic<GroupCommitJournal*> journal{nullptr};
+  std::atomic<bool> loading{false};
+  // No new connections and no further requests.
+  std::atomic<bool> stopping{false};
+  ServerLimits limits;
+
+  Clocks clocks;
+  // The times for which I/O thread 0's timer is set (DueTimes); whoever makes something due earlier
+  // calls wake_timer.
+  std::atomic<int64_t> armed_due_ms{kNeverMs};
+  std::atomic<int64_t> armed_due_queue_ms{kNeverMs};
+  std::atomic<int64_t> armed_due_steady_ms{kNeverMs};
+  std::function<void()> wake_timer;
+
+  LogPace output_limits_in_log{1000};
+
+  std::atomic<uint64_t> next_client_id{1};
+  std::atomic<uint64_t> connected_clients{0};
+  std::atomic<uint64_t> blocked_clients{0};
+  std::atomic<uint64_t> pubsub_clients{0};
+  std::atomic<uint64_t> timed_clients{0};  // blocked with a time-out
+  std::atomic<uint64_t> connections_received{0};
+  std::atomic<uint64_t> connections_rejected{0};
+  std::atomic<uint64_t> query_buffer_disconnections{0};
+  std::atomic<uint64_t> output_buffer_disconnections{0};
+  OtlpCounters otlp;
+};
+
+}  // namespace sluice

@@ -1,0 +1,111 @@
+#include "net/process/clocks.h"
+
+#include <spdlog/spdlog.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+
+namespace sluice {
+
+namespace {
+
+// A difference that the log tells of, and a change of it that it tells again.
+constexpr int64_t kToldDifferenceMs = 60'000;
+// Below it the difference is over. Clocks that drift stay near one value for hours.
+constexpr int64_t kEndedDifferenceMs = 50'000;
+// Clocks that were read within this time say the same moment; else somebody else had the processor
+// in between, or the machine reads its clocks slowly.
+constexpr int64_t kOneMomentUs = 200;
+constexpr int kTries = 4;
+constexpr int kTriesAtStart = 100;
+
+int64_t read_us(clockid_t clock) {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1000;
+}
+
+struct Together {
+  QueueClock::Reading reading;
+  int64_t took_us = std::numeric_limits<int64_t>::max();
+};
+
+// The best of some tries; of fewer, if one takes no longer than a moment.
+Together read_together(int tries, int64_t moment_us) {
+  Together best;
+  for (int i = 0; i < tries && best.took_us > moment_us; ++i) {
+    QueueClock::Reading now;
+    now.steady_us = read_us(CLOCK_MONOTONIC);
+    now.boot_us = read_us(CLOCK_BOOTTIME);
+    now.wall_us = read_us(CLOCK_REALTIME);
+    const int64_t took_us = read_us(CLOCK_MONOTONIC) - now.steady_us;
+    if (took_us < best.took_us) best = {now, took_us};
+  }
+  return best;
+}
+
+}  // namespace
+
+void Clocks::start(QueueClock& queue_clock) {
+  const Together now = read_together(kTriesAtStart, kOneMomentUs);
+  // What this machine can do: else where clocks are slow no later reading would ever be taken.
+  moment_us_ = std::max(kOneMomentUs, 2 * now.took_us);
+  queue_clock.start(now.reading);
+  queue_clock_ = &queue_clock;
+  serving_since_ms_.store(now.reading.steady_us / 1000, std::memory_order_release);
+  tell_difference(queue_clock.ahead_ms());
+}
+
+int64_t Clocks::steady_us() { return read_us(CLOCK_MONOTONIC); }
+
+Times Clocks::read() {
+  const int64_t wall_us = read_us(CLOCK_REALTIME);
+  const int64_t wall_ms = wall_us / 1000;
+  const int64_t since_ms = serving_since_ms_.load(std::memory_order_acquire);
+  if (since_ms == 0) return Times::agreeing(wall_ms);
+  const int64_t now_us = steady_us();
+  QueueClock& clock = *queue_clock_;
+  // Its milliseconds begin with those of the wall clock: so what ends by the steady clock does not
+  // end before the deadline that was told by the wall clock. The first one may have begun before
+  // start().
+  const int64_t served_ms = std::max<int64_t>(0, (now_us - wall_us % 1000) / 1000 - since_ms);
+  Times now{wall_ms, clock.now_ms(now_us), served_ms, clock.ahead_ms()};
+  if (!clock.must_follow(now_us, wall_ms, now.queue_ms)) [[likely]]
+    return now;
+  const auto [together, took_us] = read_together(kTries, moment_us_);
+  // This thread is interrupted again and again.
+  if (took_us > moment_us_) return now;
+  now.ahead_ms = clock.follow(together);
+  now.wall_ms = together.wall_us / 1000;
+  now.queue_ms = clock.now_ms(together.steady_us);
+  tell_difference(now.ahead_ms);
+  return now;
+}
+
+int64_t Clocks::steady_ms_at(const Times& times) const {
+  const int64_t since_ms = serving_since_ms_.load(std::memory_order_acquire);
+  return since_ms == 0 ? steady_ms() : since_ms + times.steady_ms;
+}
+
+void Clocks::tell_difference(int64_t ahead_ms) {
+  int64_t told_ms = told_ahead_ms_.load(std::memory_order_relaxed);
+  const bool far = std::abs(ahead_ms) > kToldDifferenceMs;
+  const bool changed = std::abs(ahead_ms - told_ms) > kToldDifferenceMs;
+  const bool ended = told_ms != 0 && std::abs(ahead_ms) < kEndedDifferenceMs;
+  if (!ended && !(far && changed)) return;
+  // One thread tells it.
+  if (!told_ahead_ms_.compare_exchange_strong(told_ms, ended ? 0 : ahead_ms)) return;
+  if (ended) {
+    spdlog::info("Queue time and the wall clock differ by less than a minute again");
+    return;
+  }
+  spdlog::warn(
+      "Queue time is {} s {} the wall clock, which seems to have been set {}. Queues go by queue "
+      "time, which follows the wall clock by 0.1 % of the time that passes",
+      std::abs(ahead_ms) / 1000, ahead_ms > 0 ? "ahead of" : "behind",
+      ahead_ms > 0 ? "back" : "forward");
+}
+
+}  // namespace sluice

@@ -1,0 +1,76 @@
+#include "net/process/replace_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace sluice {
+
+namespace {
+
+bool write_all(int file, const std::string& text) {
+  size_t written = 0;
+  while (written < text.size()) {
+    const ssize_t count = ::write(file, text.data() + written, text.size() - written);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return false;
+    written += static_cast<size_t>(count);
+  }
+  return true;
+}
+
+// Leaves errno. A file that is not on the disk when its name is may be empty after a power cut.
+bool write_synced(const std::string& path, const std::string& replaced, const std::string& text) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (file < 0) return false;
+  // Nobody may read the new one who could not read the old one.
+  struct stat old {};
+  const bool known = ::stat(replaced.c_str(), &old) == 0;
+  const bool good = (!known || ::fchmod(file, old.st_mode & 07777) == 0) && write_all(file, text) &&
+                    ::fsync(file) == 0;
+  const int error = errno;
+  const bool closed = ::close(file) == 0;
+  if (!good) errno = error;
+  return good && closed;
+}
+
+// Where the file is, without the slash at its end.
+std::string directory_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// An error message, or "".
+std::string replace_in(int directory, const std::string& path, const std::string& text) {
+  const std::string temporary = path + ".new-" + std::to_string(::getpid());
+  if (!write_synced(temporary, path, text) || std::rename(temporary.c_str(), path.c_str()) != 0) {
+    const int error = errno;
+    std::remove(temporary.c_str());
+    return std::strerror(error);
+  }
+  // Some file systems know no sync of a directory.
+  return ::fsync(directory) == 0 || errno == EINVAL ? "" : std::strerror(errno);
+}
+
+}  // namespace
+
+std::string replace_file(const std::string& path, const std::string& text) {
+  const std::string where = directory_of(path);
+  // Before anything is written: a directory that may be written but not read cannot be synced, and
+  // a new file whose name may be lost is not what was asked for.
+  const int directory = ::open(where.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0) {
+    return "the directory " + where +
+           " cannot be read, as is needed to sync it: " + std::strerror(errno);
+  }
+  std::string error = replace_in(directory, path, text);
+  ::close(directory);
+  return error;
+}
+
+}  // namespace sluice

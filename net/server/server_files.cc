@@ -1,0 +1,154 @@
+// Descriptors: how many connections the system's limit leaves room for, who gives way where there
+// is no room, and what is closed when the journal has needed a spare one.
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <tuple>
+#include <utility>
+
+#include "net/io/session.h"
+#include "net/process/clocks.h"
+#include "net/server/file_limit.h"
+#include "net/server/server.h"
+
+namespace sluice {
+
+namespace {
+
+// Between two rounds of closing, where the first one has brought nothing back.
+constexpr int64_t kReliefPauseMs = 10'000;
+
+}  // namespace
+
+// As Redis: fewer clients rather than no server, in its words.
+std::string Server::fit_connections() {
+  const std::shared_ptr<const Settings> settings = config_.settings();
+  const uint64_t wanted = wanted_files(*settings);
+  const uint64_t allowed = allow_files(wanted);
+  if (allowed >= wanted) return "";
+  const std::string why = std::strerror(errno);
+  const uint64_t reserved = reserved_files(*settings);
+  const uint64_t http = http_connections(*settings);
+  const uint64_t least = reserved + (http != 0 ? 2 : 1);
+  if (allowed < least) {
+    return "Your current 'ulimit -n' of " + std::to_string(allowed) +
+           " is not enough for the server to start. Please increase your open file limit to at "
+           "least " +
+           std::to_string(least) + ". Exiting.";
+  }
+  const uint64_t room = allowed - reserved;
+  const auto resp = static_cast<uint64_t>(settings->maxclients);
+  const uint64_t less_http = http == 0 ? 0 : std::max<uint64_t>(room * http / (resp + http), 1);
+  const uint64_t less_resp = room - less_http;
+  spdlog::warn("You requested maxclients of {} requiring at least {} max file descriptors.", resp,
+               wanted);
+  spdlog::warn("Server can't set maximum open files to {} because of OS error: {}.", wanted, why);
+  spdlog::warn(
+      "Current maximum open files is {}. maxclients has been reduced to {} to compensate for low "
+      "ulimit. If you need higher maxclients increase 'ulimit -n'.",
+      allowed, less_resp);
+  Config::Pairs less = {{"maxclients", std::to_string(less_resp)}};
+  if (http != 0) {
+    spdlog::warn("http-maxclients has been reduced to {} likewise.", less_http);
+    less.emplace_back("http-maxclients", std::to_string(less_http));
+  }
+  config_.lower(less);
+  return "";
+}
+
+std::string Server::check_limits(const Settings& settings) const {
+  const bool broken = store_ready_.load(std::memory_order_acquire) && store_->journal().broken();
+  if (broken && settings.appendonly) return "Unable to turn on AOF. Check server logs.";
+  const uint64_t wanted = wanted_files(settings);
+  const uint64_t allowed = allow_files(wanted);
+  if (allowed >= wanted) return "";
+  const uint64_t others = wanted - static_cast<uint64_t>(settings.maxclients);
+  return "The operating system is not able to handle the specified number of clients, try with " +
+         std::to_string(allowed > others ? allowed - others : 1);
+}
+
+// --- Accepting ---
+
+std::vector<Strangers<Session>*> Server::strangers() {
+  std::vector<Strangers<Session>*> all;
+  for (const auto& thread : io_threads_) all.push_back(&thread->strangers());
+  return all;
+}
+
+bool Server::is_full() const {
+  return state_.connected_clients.load(std::memory_order_relaxed) >=
+         state_.limits.max_clients.load(std::memory_order_relaxed);
+}
+
+bool Server::may_accept() {
+  if (spare_files_->missing() != 0) return false;
+  return !is_full() || find_way(strangers()) != Way::kLater;
+}
+
+bool Server::may_accept_http() { return spare_files_->missing() == 0 && http_->may_accept(); }
+
+Listener::Refusal Server::refuse(bool loopback) {
+  const bool full = is_full() && !make_room(strangers(), state_.connected_clients,
+                                            state_.limits.max_clients.load());
+  return Listener::resp_refusal(state_, loopback, full);
+}
+
+// --- Spare descriptors ---
+
+// On the control thread, once a second. New connections wait meanwhile.
+void Server::relieve_files() {
+  const int64_t now_ms = Clocks::steady_ms();
+  const bool taken = spare_files_->missing() != 0;
+  if (taken) spare_files_->refill();
+  const size_t missing = spare_files_->missing();
+  // Where the connections closed last have brought nothing back, further ones are closed slowly.
+  if (missing != 0 && (missing != relief_missing_ || now_ms >= relief_again_ms_)) {
+    relief_untold_ += close_connections(missing);
+    relief_again_ms_ = now_ms + kReliefPauseMs;
+  }
+  relief_missing_ = missing;
+  if ((!taken && relief_untold_ == 0) || !relief_in_log_.next(now_ms)) return;
+  spdlog::warn(
+      "Too many open files: the journal has taken spare descriptors, {} of which are missing now, "
+      "and {} connections are closed to get them back. Raise ulimit -n, or LimitNOFILE of the "
+      "service.",
+      missing, std::exchange(relief_untold_, 0));
+}
+
+// Those that give way have their descriptors for a while yet: while there are any, no other is
+// closed in addition.
+size_t Server::close_connections(size_t count) {
+  size_t closed = 0;
+  while (closed < count && make_way(strangers())) ++closed;
+  if (closed != 0) return closed;
+  closed = close_idle(count);
+  if (closed < count && http_ != nullptr) closed += http_->close_some(count - closed);
+  return closed;
+}
+
+// Those that have said nothing for the longest time, and those that wait for something last.
+size_t Server::close_idle(size_t count) {
+  struct Candidate {
+    bool is_waiting;
+    int64_t active_ms;
+    std::shared_ptr<SessionPort> port;
+  };
+  std::vector<Candidate> all;
+  for (const auto& thread : io_threads_) {
+    for (auto& port : thread->ports()) {
+      all.push_back({port->is_waiting(), port->active_ms(), std::move(port)});
+    }
+  }
+  count = std::min(count, all.size());
+  std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count), all.end(),
+                    [](const Candidate& a, const Candidate& b) {
+                      return std::tie(a.is_waiting, a.active_ms) <
+                             std::tie(b.is_waiting, b.active_ms);
+                    });
+  for (size_t i = 0; i < count; ++i) all[i].port->kill();
+  return count;
+}
+
+}  // namespace sluice

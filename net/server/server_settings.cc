@@ -1,0 +1,206 @@
+// From the configuration to what runs: limits of the net, options of the engine and of storage.
+#include <spdlog/spdlog.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "engine/access/acl.h"
+#include "engine/keyspace/database.h"
+#include "net/process/logging.h"
+#include "net/server/server.h"
+
+#include <algorithm>
+
+namespace sluice {
+
+SyncMode sync_mode(AppendFsync appendfsync) {
+  switch (appendfsync) {
+    case AppendFsync::kEverysec:
+      return SyncMode::kEverySecond;
+    case AppendFsync::kAlways:
+      return SyncMode::kAlways;
+    case AppendFsync::kNo:
+      return SyncMode::kNever;
+  }
+  CHECK(false);
+}
+
+// With a journal the rules are not needed, as in Redis once the AOF is on: its own growth decides.
+std::vector<SaveRule> save_rules(const Settings& settings) {
+  std::vector<SaveRule> rules;
+  if (settings.appendonly) return rules;
+  for (const SaveSetting& rule : settings.save) {
+    rules.push_back({static_cast<uint64_t>(rule.seconds), static_cast<uint64_t>(rule.changes)});
+  }
+  return rules;
+}
+
+namespace {
+
+const char* log_level_name(LogVerbosity level) {
+  switch (level) {
+    case LogVerbosity::kDebug:
+      return "debug";
+    case LogVerbosity::kVerbose:
+      return "verbose";
+    case LogVerbosity::kNotice:
+      return "notice";
+    case LogVerbosity::kWarning:
+      return "warning";
+    case LogVerbosity::kNothing:
+      return "nothing";
+  }
+  CHECK(false);
+}
+
+// Values count their bytes in 32 bits (engine/keyspace/entry.h, packed_list.h): a larger limit
+// would promise what cannot be kept.
+uint64_t max_bulk_bytes(const Settings& settings) {
+  constexpr uint64_t kMostBytes = (uint64_t{1} << 31) - 1;
+  return std::min<uint64_t>(settings.proto_max_bulk_len_bytes, kMostBytes);
+}
+
+DebugAccess debug_access(DebugCommand setting) {
+  switch (setting) {
+    case DebugCommand::kYes:
+      return DebugAccess::kEverybody;
+    case DebugCommand::kLocal:
+      return DebugAccess::kLocal;
+    case DebugCommand::kNo:
+      break;
+  }
+  return DebugAccess::kNobody;
+}
+
+void apply_limits(const Settings& settings, ServerLimits& limits) {
+  limits.max_clients.store(static_cast<uint64_t>(settings.maxclients));
+  limits.idle_timeout_s.store(settings.timeout_s);
+  limits.tcp_keepalive_s.store(static_cast<int>(settings.tcp_keepalive_s));
+  limits.tls_handshake_s.store(settings.tls_handshake_timeout_s);
+  limits.query_buffer_bytes.store(settings.client_query_buffer_limit_bytes);
+  limits.max_bulk_bytes.store(static_cast<int64_t>(max_bulk_bytes(settings)));
+  limits.protected_mode.store(settings.protected_mode);
+  limits.metrics_queues.store(settings.http_metrics_queues);
+  limits.journal_buffer_bytes.store(settings.journal_buffer_limit_bytes);
+  for (size_t i = 0; i < kOutputClasses; ++i) {
+    const OutputBufferLimit& from = settings.output_buffer_limits[i];
+    OutputLimit& to = limits.output[i];
+    to.hard_bytes.store(from.hard_bytes);
+    to.soft_bytes.store(from.soft_bytes);
+    to.soft_s.store(from.soft_seconds);
+  }
+}
+
+void apply_to_engine(const Settings& settings, Engine& engine) {
+  RuntimeOptions& options = engine.options();
+  options.max_memory_bytes.store(settings.maxmemory_bytes);
+  options.slow_log_max_entries.store(static_cast<uint64_t>(settings.slowlog_max_len));
+  options.acl_log_max_entries.store(static_cast<uint64_t>(settings.acllog_max_len));
+  options.tracking_table_max_keys.store(static_cast<uint64_t>(settings.tracking_table_max_keys));
+  options.busy_reply_threshold_ms.store(settings.busy_reply_threshold_ms);
+  options.script_memory_limit_bytes.store(settings.script_memory_limit_bytes);
+  options.max_bulk_bytes.store(max_bulk_bytes(settings));
+  options.debug_access.store(debug_access(settings.enable_debug_command));
+  engine.set_slow_log_threshold_us(settings.slowlog_log_slower_than_us);
+  engine.set_latency_threshold_ms(settings.latency_monitor_threshold_ms);
+  engine.set_latency_tracking(settings.latency_tracking);
+  engine.set_notified_events(settings.notify_keyspace_events);
+  engine.acl().set_all_channels_by_default(settings.acl_pubsub_default ==
+                                           AclPubsubDefault::kAllChannels);
+}
+
+// Of the process: the last server that is configured decides.
+void apply_encodings(const Settings& settings) {
+  const auto size = [](int64_t entries) { return static_cast<size_t>(entries); };
+  g_encoding_limits.hash_listpack_entries = size(settings.hash_max_listpack_entries);
+  g_encoding_limits.hash_listpack_value_bytes = settings.hash_max_listpack_value_bytes;
+  g_encoding_limits.set_intset_entries = size(settings.set_max_intset_entries);
+  g_encoding_limits.sorted_listpack_entries = size(settings.zset_max_listpack_entries);
+  g_encoding_limits.sorted_listpack_value_bytes = settings.zset_max_listpack_value_bytes;
+  g_encoding_limits.hll_sparse_max_bytes = settings.hll_sparse_max_bytes;
+  g_stream_node_limits.max_bytes = settings.stream_node_max_bytes;
+  g_stream_node_limits.max_entries = size(settings.stream_node_max_entries);
+}
+
+}  // namespace
+
+void Server::apply_settings(const Settings& settings) {
+  set_log_level(log_level_name(settings.loglevel));
+  apply_limits(settings, state_.limits);
+  apply_to_engine(settings, *engine_);
+  apply_encodings(settings);
+}
+
+std::string Server::load_users_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf() || file.peek() == std::ifstream::traits_type::eof())) {
+    return "Error loading ACLs, opening file '" + path + "': " + std::strerror(errno);
+  }
+  return engine_->acl().load_text(text.str(), path);
+}
+
+std::string Server::load_users(const Settings& settings) {
+  Acl& acl = engine_->acl();
+  // First: a user line or the file's line of the default user takes its place.
+  if (!settings.requirepass.empty()) acl.set_default_password(settings.requirepass);
+  if (!settings.aclfile.empty()) {
+    const std::string error = load_users_file(settings.aclfile);
+    if (!error.empty()) return error;
+  } else {
+    const std::string error = acl.load(settings.users);
+    if (!error.empty()) return error;
+  }
+  for (const std::shared_ptr<User>& user : acl.users()) {
+    if (user->rules()->enabled()) continue;
+    spdlog::info(
+        "The user '{}' is disabled (there is no 'on' modifier in the user description). Make sure "
+        "this is not a configuration error.",
+        user->name);
+  }
+  return {};
+}
+
+// Within CONFIG SET, on the I/O thread that runs it. Connections keep what they began with.
+std::string Server::reload_tls(const Settings& settings) {
+  if (tls_ == nullptr) return "";
+  const std::string error = tls_->load(settings);
+  if (error.empty()) {
+    spdlog::info("TLS: the certificate and the rules for new connections were read again");
+    return "";
+  }
+  spdlog::warn("{}", error);
+  return "Unable to update TLS configuration. Check server logs.";
+}
+
+// Within CONFIG SET, on the I/O thread that runs it.
+void Server::settings_changed(const Settings& before, const Settings& after) {
+  apply_settings(after);
+  if (before.requirepass != after.requirepass) {
+    engine_->acl().set_default_password(after.requirepass);
+  }
+  if (http_ != nullptr && before.http_tokens != after.http_tokens) {
+    http_->set_tokens(after.http_tokens);
+  }
+  if (before.timeout_s == 0 && after.timeout_s != 0) {
+    for (const auto& thread : io_threads_) {
+      thread->post([&io_thread = *thread] { io_thread.need_housekeeping(); });
+    }
+  }
+  if (before.appendonly != after.appendonly) appendonly_changed(after.appendonly);
+  if (!store_ready_.load(std::memory_order_acquire)) {
+    if (before.save.empty() && !after.save.empty()) want_storage();
+    return;
+  }
+  GroupCommitJournal& journal = store_->journal();
+  if (before.appendfsync != after.appendfsync) journal.set_mode(sync_mode(after.appendfsync));
+  journal.set_min_free_disk_bytes(after.min_free_disk_bytes);
+  if (Checkpointer* checkpointer = store_->checkpointer()) {
+    checkpointer->set_save_rules(save_rules(after));
+    checkpointer->set_log_bytes_limit(after.checkpoint_log_bytes);
+  }
+}
+
+}  // namespace sluice
