@@ -24,6 +24,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "transcripts"))
 sys.path.insert(0, str(ROOT / "tests" / "operations"))
 
+import structure_test  # noqa: E402
 import style_test  # noqa: E402
 from harness import Skipped, summary  # noqa: E402
 from servers import DEFAULT_SLUICE, Server  # noqa: E402
@@ -255,15 +256,35 @@ def named_files_exist(_options):
 
 
 def every_folder_is_in_the_guide(_options):
+    """Those that stand on floors, from the ground up."""
     guide = read("README.md").partition("## The folders")[2]
-    for folder in sorted({path.split("/")[0] for path in style_test.files() if "/" in path}):
-        require(folder.startswith(".") or f"`{folder}/`" in guide, f"no line about {folder}/")
+    listed = re.findall(r"^\| `([\w/]+)/` \|", guide, re.MULTILINE)
+    tops = {path.split("/")[0] for path in style_test.files() if "/" in path}
+    for top in sorted(tops):
+        require(top.startswith(".") or any(folder.split("/")[0] == top for folder in listed),
+                f"no line about {top}/")
+    floors = [folder for folder in listed if folder in structure_test.FLOORS]
+    require(floors == structure_test.FLOORS, f"the folders' order: {floors}")
+
+
+def behaviours_are_where_the_table_says(_options):
+    """A row names a file, and a function that is defined in it."""
+    table = read("ARCHITECTURE.md").partition("| what happens | file | begin at |")[2]
+    rows = re.findall(r"^\| .* \| `([^`]+)` \| `([^`]+)` \|$", table.partition("\n\n")[0],
+                      re.MULTILINE)
+    require(len(rows) >= 25, f"{len(rows)} rows")
+    for path, symbol in rows:
+        # A definition begins at the margin, and is not ended by its declaration's semicolon.
+        defined = re.search(rf"^\w[^;\n]*(?<![\w:]){re.escape(symbol)}\([^;]*?\{{", read(path),
+                            re.MULTILINE)
+        require(defined, f"{symbol} is not defined in {path}")
 
 
 TESTS = [the_session_prints_what_the_readme_shows, an_existing_redis_conf_starts,
          the_table_of_commands_is_the_servers, every_command_of_redis_is_known,
          the_fields_of_queues_are_listed,
-         links_lead_somewhere, named_files_exist, every_folder_is_in_the_guide]
+         links_lead_somewhere, named_files_exist, every_folder_is_in_the_guide,
+         behaviours_are_where_the_table_says]
 
 
 def main():
