@@ -8,17 +8,16 @@
 #include <vector>
 
 #include "engine/base/check.h"
+#include "engine/base/hex.h"
 
 namespace sluice {
 
 namespace {
 
 std::string hex(const unsigned char* bytes, size_t digits) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text(digits, '\0');
-  for (size_t i = 0; i < digits; ++i) {
-    text[i] = kDigits[i % 2 == 0 ? bytes[i / 2] >> 4 : bytes[i / 2] & 15];
-  }
+  std::string text;
+  append_hex(text, Bytes(reinterpret_cast<const char*>(bytes), (digits + 1) / 2));
+  text.resize(digits);
   return text;
 }
 

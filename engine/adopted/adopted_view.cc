@@ -5,6 +5,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "engine/base/hex.h"
 #include "engine/queue/queue.h"
 
 // The shards are locked by the unit that asks; see database.cc on what the analysis cannot see.
@@ -31,18 +32,10 @@ bool contains(const Set* set, Bytes id) {
 
 // --- Cursors: "p<key>-<score>-<id>", "a<since>-<number>", numbers and id in base 16 ---
 
-void append_hex(std::string& text, uint64_t number) {
+void append_number(std::string& text, uint64_t number) {
   char digits[16];
   const auto end = std::to_chars(digits, digits + sizeof(digits), number, 16);
   text.append(digits, end.ptr);
-}
-
-void append_hex(std::string& text, Bytes bytes) {
-  constexpr Bytes kDigits = "0123456789abcdef";
-  for (const char c : bytes) {
-    text += kDigits[static_cast<uint8_t>(c) >> 4];
-    text += kDigits[static_cast<uint8_t>(c) & 15];
-  }
 }
 
 // Takes a number and the hyphen behind it, if there is one.
@@ -57,10 +50,10 @@ bool take_hex(Bytes& text, uint64_t& number) {
 bool parse_hex(Bytes text, std::string& bytes) {
   if (text.size() % 2 != 0) return false;
   for (; !text.empty(); text.remove_prefix(2)) {
-    uint8_t byte = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + 2, byte, 16);
-    if (error != std::errc{} || end != text.data() + 2) return false;
-    bytes += static_cast<char>(byte);
+    const int high = hex_value(text[0]);
+    const int low = hex_value(text[1]);
+    if (high < 0 || low < 0) return false;
+    bytes += static_cast<char>(high * 16 + low);
   }
   return true;
 }
@@ -336,9 +329,9 @@ bool AdoptedView::walk_pending(Step& step, size_t key, Bytes after) const {
     }
     if (step.go_on() || rank + 1 == end) continue;
     step.page.cursor = "p";
-    append_hex(step.page.cursor, key);
+    append_number(step.page.cursor, key);
     step.page.cursor += '-';
-    append_hex(step.page.cursor, SortedSet::major(member.score()));
+    append_number(step.page.cursor, SortedSet::major(member.score()));
     step.page.cursor += '-';
     append_hex(step.page.cursor, member.bytes());
     return true;
@@ -364,9 +357,9 @@ bool AdoptedView::walk_active(Step& step, Bytes after) const {
     at.next();
     if (step.go_on() || !at.valid()) continue;
     step.page.cursor = "a";
-    append_hex(step.page.cursor, static_cast<uint64_t>(member.since_ms));
+    append_number(step.page.cursor, static_cast<uint64_t>(member.since_ms));
     step.page.cursor += '-';
-    append_hex(step.page.cursor, member.number);
+    append_number(step.page.cursor, member.number);
     return true;
   }
   return true;
@@ -398,7 +391,7 @@ bool AdoptedView::walk(const Selector& selector, JobOrder order, Bytes cursor, s
       if (!step.go_on() && key + 1 < definition_.pending.size()) {
         // At the end of this key exactly: the next one from its beginning.
         page.cursor = "p";
-        append_hex(page.cursor, key + 1);
+        append_number(page.cursor, key + 1);
         page.cursor += "-0-";
         return true;
       }

@@ -1,5 +1,7 @@
 #include "engine/base/quoting.h"
 
+#include "engine/base/hex.h"
+
 namespace sluice {
 
 namespace {
@@ -7,12 +9,6 @@ namespace {
 // Redis skips blanks by isspace() between arguments, but only four of them end a bare word.
 bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 bool ends_bare_word(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  const char lower = ascii_lower(c);
-  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
 
 char unescape(char c) {
   switch (c) {
@@ -45,8 +41,8 @@ bool decode_quoted(char quote, char*& from, const char* end, char*& to) {
       *to++ = *from == '\'' ? *from++ : c;
       continue;
     }
-    if (*from == 'x' && end - from >= 3 && hex_digit(from[1]) >= 0 && hex_digit(from[2]) >= 0) {
-      *to++ = static_cast<char>(hex_digit(from[1]) * 16 + hex_digit(from[2]));
+    if (*from == 'x' && end - from >= 3 && hex_value(from[1]) >= 0 && hex_value(from[2]) >= 0) {
+      *to++ = static_cast<char>(hex_value(from[1]) * 16 + hex_value(from[2]));
       from += 3;
       continue;
     }
@@ -92,9 +88,8 @@ std::string printable_bytes(Bytes bytes) {
     if (c >= 32 && c < 127 && c != '"' && c != '\\') {
       out.push_back(c);
     } else {
-      char hex[8];
-      std::snprintf(hex, sizeof(hex), "\\x%02x", static_cast<unsigned char>(c));
-      out += hex;
+      out += "\\x";
+      append_hex(out, Bytes(&c, 1));
     }
   }
   out += '"';

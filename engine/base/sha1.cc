@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "engine/base/check.h"
+#include "engine/base/hex.h"
 
 namespace sluice {
 
@@ -32,11 +33,10 @@ Sha1 finish(EVP_MD_CTX* context) {
 }  // namespace
 
 Sha1Text hex_of(const Sha1& sha) {
-  constexpr char kDigits[] = "0123456789abcdef";
   Sha1Text text;
   for (size_t i = 0; i < sha.size(); ++i) {
-    text[2 * i] = kDigits[sha[i] >> 4];
-    text[2 * i + 1] = kDigits[sha[i] & 15];
+    text[2 * i] = kHexDigits[sha[i] >> 4];
+    text[2 * i + 1] = kHexDigits[sha[i] & 15];
   }
   return text;
 }

@@ -1,5 +1,6 @@
 #include "engine/commands/standalone.h"
 
+#include "engine/base/limits.h"
 #include "engine/base/numbers.h"
 #include "engine/commands/help.h"
 #include "engine/execution/call.h"
@@ -23,7 +24,6 @@ void module_help_command(Call& call) { reply_help(call); }
 
 void replicaof_command(Call& call) {
   if (call.option(1, "NO") && call.option(2, "ONE")) return call.reply.ok();
-  constexpr int64_t kMaxPort = 65535;
   const auto port = parse_i64(call.args[2]);
   if (!port || *port < 0 || *port > kMaxPort) return call.reply.error("ERR Invalid master port");
   call.reply.error("ERR this server cannot be a replica of another one");

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "engine/base/bytes.h"
+#include "engine/base/limits.h"
 
 namespace sluice {
 
@@ -38,8 +39,6 @@ struct AdoptedWatch {
 // The watched keys of one shard, under its lock.
 class AdoptedWatches {
  public:
-  static constexpr size_t kDatabases = 16;  // by Database::index()
-
   // Null: nobody watches the key.
   const AdoptedWatch* find(int database, Bytes key) const;
   // A bit for each shard that has to be locked with this one: for a change of the key of this name
@@ -55,7 +54,8 @@ class AdoptedWatches {
   std::shared_ptr<AdoptedGroup> take_missed();
 
  private:
-  std::array<std::map<std::string, AdoptedWatch, std::less<>>, kDatabases> keys_;
+  std::array<std::map<std::string, AdoptedWatch, std::less<>>, kDatabases>
+      keys_;  // by Database::index()
   size_t count_ = 0;
   uint32_t shards_ = 0;
 };

@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/base/limits.h"
 #include "engine/base/mutex.h"
 #include "engine/keyspace/adopted_watch.h"
 #include "engine/keyspace/collections.h"
@@ -26,7 +27,6 @@
 namespace sluice {
 
 inline constexpr unsigned kShards = 16;
-inline constexpr int kDatabases = 16;
 // Longer than any hold of a shard but a script's.
 inline constexpr int64_t kLockPatienceMs = 20;
 inline constexpr int64_t kNeverMs = std::numeric_limits<int64_t>::max();

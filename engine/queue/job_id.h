@@ -2,11 +2,9 @@
 #pragma once
 
 #include "engine/base/bytes.h"
+#include "engine/base/limits.h"
 
 namespace sluice {
-
-// Of ids, groups, keys, tag names and values, workers and request tokens.
-inline constexpr size_t kMaxNameBytes = 512;
 
 // What stands in a command where an id may, and is none.
 inline constexpr Bytes kWhereWord = "WHERE";

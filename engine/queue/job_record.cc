@@ -61,9 +61,6 @@ constexpr uint32_t kRestEnqueued = 1U << 2;
 constexpr uint32_t kRestCost = 1U << 3;
 constexpr uint32_t kRestOptions = 1U << 4;
 
-// As many as Q.ADD takes.
-constexpr size_t kMaxNeeds = 64;
-
 // The bit where it applies.
 constexpr uint32_t flag(bool there, uint32_t bit) { return there ? bit : 0; }
 

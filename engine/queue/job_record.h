@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/base/limits.h"
 #include "engine/base/varint.h"
 #include "engine/queue/job.h"
 #include "engine/queue/queue_records.h"

@@ -15,15 +15,11 @@
 #include <vector>
 
 #include "engine/base/bytes.h"
+#include "engine/base/limits.h"
 
 namespace sluice {
 
 inline constexpr int kBands = 256;
-inline constexpr int64_t kMinLeaseMs = 100;
-inline constexpr int64_t kMaxLeaseMs = 7LL * 24 * 3600 * 1000;
-// The longest duration that a field or an option takes, 100 years: small beside what records hold
-// (kMaxRecordedTime), so that sums with a time stay within it.
-inline constexpr int64_t kMaxDurationMs = 100LL * 366 * 24 * 3600 * 1000;
 
 // `rate n/ms[:burst]`: n tokens in so many milliseconds; burst is n where it is not given. n 0: no
 // limit.

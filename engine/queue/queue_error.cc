@@ -1,5 +1,6 @@
 #include "engine/queue/queue_error.h"
 
+#include "engine/base/hex.h"
 #include "engine/base/numbers.h"
 
 namespace sluice {
@@ -16,7 +17,6 @@ bool is_plain(char c) {
 }  // namespace
 
 std::string encoded_hint(Bytes value) {
-  constexpr char kHex[] = "0123456789ABCDEF";
   std::string text;
   for (const char c : value.substr(0, kMaxValueBytes)) {
     if (is_plain(c)) {
@@ -25,8 +25,8 @@ std::string encoded_hint(Bytes value) {
     }
     const auto byte = static_cast<unsigned char>(c);
     text += '%';
-    text += kHex[byte >> 4];
-    text += kHex[byte & 15];
+    text += kUpperHexDigits[byte >> 4];
+    text += kUpperHexDigits[byte & 15];
   }
   return text;
 }

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <optional>
 
+#include "engine/base/limits.h"
 #include "engine/base/numbers.h"
 #include "engine/base/quoting.h"
 #include "engine/base/varint.h"
@@ -14,7 +15,6 @@ namespace sluice {
 namespace {
 
 constexpr size_t kTotals = 7;
-constexpr size_t kMaxIdBytes = 512;
 
 std::array<uint64_t*, kTotals> recorded_totals(Totals& totals) {
   return {&totals.added,   &totals.started,   &totals.completed, &totals.failed,
@@ -174,7 +174,7 @@ bool decode_release(Bytes from, uint64_t& number, RecordedRelease& what) {
 bool apply_release(Queue& queue, Bytes need, Bytes value) {
   uint64_t number = 0;
   RecordedRelease what{};
-  if (need.empty() || need.size() > kMaxIdBytes) return false;
+  if (need.empty() || need.size() > kMaxNameBytes) return false;
   if (!decode_release(value, number, what)) return false;
   queue.set_release(number, std::string(need), what == RecordedRelease::kCompleted,
                     what != RecordedRelease::kOver);
@@ -255,7 +255,7 @@ bool apply_job(Queue& queue, const Effect& effect) {
   RecordedEvent event;
   RecordedState state;
   RecordedRest rest;
-  if (effect.field.empty() || effect.field.size() > kMaxIdBytes) return false;
+  if (effect.field.empty() || effect.field.size() > kMaxNameBytes) return false;
   if (!decode_event(from, event) || !decode_state(from, base_of(event), state)) return false;
   if (whole && !decode_rest(from, state.rank, rest)) return false;
   if (!from.empty()) return false;

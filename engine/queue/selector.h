@@ -24,6 +24,7 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/glob_literal.h"
+#include "engine/base/limits.h"
 #include "engine/queue/queue.h"
 
 namespace sluice {
@@ -38,14 +39,6 @@ inline constexpr JobStates kTerminalStates =
     state_bit(JobState::kCancelled) | state_bit(JobState::kExpired);
 inline constexpr JobStates kLiveStates = static_cast<JobStates>(~kTerminalStates);
 
-// At most so many jobs are looked at in one step.
-inline constexpr size_t kMaxExamined = 10'000;
-// The greatest LIMIT, and what counts where it is not given.
-inline constexpr int64_t kMaxSelected = 1000;
-
-// A step that tells what jobs carry ends behind the job with which that is so much.
-inline constexpr size_t kMaxPageBytes = 4U << 20;
-
 struct Selector {
   JobStates states = 0;        // as callers see them (Queue::shown_state); 0: none is named
   std::optional<Bytes> group;  // a glob
@@ -56,7 +49,7 @@ struct Selector {
   std::optional<Bytes> key;
   std::optional<Bytes> worker;      // that holds the job's lease
   std::optional<int64_t> older_ms;  // at least so long ago: ended, else begun, else added
-  int64_t limit = kMaxSelected;
+  int64_t limit = kMaxPageCount;
   bool all = false;  // says that it means every job: nothing else of it does
 
   void choose_groups(Bytes glob) {

@@ -10,6 +10,7 @@
 #include <new>
 
 #include "engine/base/check.h"
+#include "engine/base/hex.h"
 #include "engine/base/numbers.h"
 #include "engine/script/lua_headers.h"
 #include "engine/script/lua_machine.h"
@@ -54,10 +55,9 @@ struct Escape {
 };
 
 constexpr std::array<Escape, 256> make_escapes() {
-  constexpr char kDigits[] = "0123456789abcdef";
   std::array<Escape, 256> escapes{};
   const auto set_code = [&](unsigned c) {
-    escapes[c] = {{'\\', 'u', '0', '0', kDigits[c >> 4], kDigits[c & 15], 0}, 6};
+    escapes[c] = {{'\\', 'u', '0', '0', kHexDigits[c >> 4], kHexDigits[c & 15], 0}, 6};
   };
   for (unsigned c = 0; c < 0x20; ++c) set_code(c);
   set_code(0x7F);

@@ -1,5 +1,6 @@
 #include "engine/script/script_engine.h"
 
+#include "engine/base/hex.h"
 #include "engine/execution/engine.h"
 #include "engine/execution/execution.h"
 #include "engine/execution/refusal.h"
@@ -77,11 +78,7 @@ LuaMachine& ScriptEngine::machine(Execution& execution) {
 }
 
 size_t ScriptEngine::place_of(Bytes sha) {
-  const auto digit = [&](size_t at) {
-    const char c = sha[at];
-    return static_cast<size_t>(c <= '9' ? c - '0' : c - 'a' + 10);
-  };
-  return (digit(0) << 4 | digit(1)) & 0xFF;
+  return static_cast<size_t>(hex_value(sha[0]) << 4 | hex_value(sha[1])) & 0xFF;
 }
 
 KeptScript ScriptEngine::find_shared(Bytes sha) const {

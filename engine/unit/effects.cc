@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "engine/base/limits.h"
 #include "engine/base/varint.h"
 
 namespace sluice {

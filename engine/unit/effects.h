@@ -23,10 +23,6 @@
 
 namespace sluice {
 
-// Times and numbers in records lie within this: any time that a command takes (up to 2^53 - 1) and
-// any duration beside it. No sum of two of them overflows.
-inline constexpr int64_t kMaxRecordedTime = int64_t{1} << 54;
-
 enum class EffectType : uint8_t {
   kPutString = 1,  // value, expire_ms (0: none)
   kWriteString =

@@ -15,6 +15,7 @@
 #include "engine/base/bytes.h"
 #include "engine/base/reclaimer.h"
 #include "engine/base/times.h"
+#include "engine/ports/client_port.h"
 #include "engine/ports/journal.h"
 #include "engine/unit/effects.h"
 
@@ -26,23 +27,6 @@ class ReplayExpiries;
 class KeyspaceObserver;
 struct AdoptedNotes;
 struct Shard;
-
-// How the engine reaches a connection that another thread may own. Any thread may call it; the
-// bytes are written by the connection's own thread, after whatever it had queued before, and not
-// before the journal has made `gate` durable.
-class ClientPort {
- public:
-  virtual ~ClientPort() = default;
-  // Complete RESP values, e.g. pub/sub messages.
-  virtual void deliver(ByteBuffer bytes, Lsn gate) = 0;
-  // The reply of the blocked command that this connection waits in.
-  virtual void deliver_blocked_reply(ByteBuffer bytes, Lsn gate) = 0;
-  // Keys that the connection (`redirected`: or the one for which it is told) must not trust a copy
-  // of any more: see write_invalidation() of engine/clients/tracking.h.
-  virtual void deliver_invalidation(ByteBuffer, bool /*redirected*/, Lsn) {}
-  // The connection has not ended yet.
-  virtual bool connected() const { return true; }
-};
 
 struct Delivery {
   std::shared_ptr<ClientPort> to;

@@ -7,6 +7,7 @@
 #include <ctime>
 #include <memory>
 
+#include "engine/base/limits.h"
 #include "engine/base/numbers.h"
 #include "engine/queue/job_id.h"
 #include "net/admin/api.h"
@@ -64,7 +65,6 @@ const char* status_of(Bytes state) {
 
 // What payloads and results of the executions of one answer may come to: what they say of further
 // ones is left out, as if they said nothing.
-constexpr size_t kMaxTextBytes = 4U << 20;
 
 // What the job's result or payload says of `names`: the result's word counts.
 json said_of(const RespValue& job, std::initializer_list<const char*> names) {
@@ -139,7 +139,7 @@ void list_executions(Exchange& exchange) {
   }
   newest.skip = static_cast<size_t>(skip);
   newest.limit = static_cast<size_t>(limit);
-  newest.max_text_bytes = kMaxTextBytes;
+  newest.max_text_bytes = kMaxPageBytes;
   newest.take = [executions, user](const RespValue& job) {
     executions->push_back(execution_of(job));
     // Of one whose payload is not read any more.
@@ -372,7 +372,7 @@ struct WaitingPage {
   json jobs = json::array();
   size_t text_bytes = 0;
 
-  bool is_full() const { return jobs.size() >= kMaxGradingJobs || text_bytes >= kMaxTextBytes; }
+  bool is_full() const { return jobs.size() >= kMaxGradingJobs || text_bytes >= kMaxPageBytes; }
 };
 
 // Adds what one step of the part finds. False, with the problem responded: the cursor is none.

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "engine/base/limits.h"
 #include "engine/base/numbers.h"
 #include "engine/queue/job_id.h"
 #include "engine/queue/selector.h"
@@ -42,7 +43,6 @@ const std::vector<OptionRow>& add_options() {
 
 // Jobs on a page of a list.
 constexpr int64_t kUsualPage = 100;
-constexpr int64_t kMaxPage = 1000;
 
 void append(std::initializer_list<const Words*> parts, Words& words) {
   for (const Words* part : parts) words.insert(words.end(), part->begin(), part->end());
@@ -75,7 +75,6 @@ class JobList {
  private:
   static constexpr size_t kMostAtOnce = 50;
   static constexpr size_t kBytesAtOnce = 64 << 10;
-  static constexpr size_t kMaxBytes = 4 << 20;  // as in Q.LIST
 
   const std::shared_ptr<Exchange> exchange_;
   const Words words_;
@@ -99,7 +98,7 @@ bool JobList::go_on() {
   bytes_ += bytes;
   cursor_ = reply.items[0].text;
   // Fewer than wanted: the command has looked at as many jobs as it may, or told as many bytes.
-  if (cursor_ == "0" || jobs.size() < wanted || list_.size() >= count_ || bytes_ >= kMaxBytes) {
+  if (cursor_ == "0" || jobs.size() < wanted || list_.size() >= count_ || bytes_ >= kMaxPageBytes) {
     list_.respond(*exchange_, cursor_of(reply));
     return false;
   }
@@ -134,7 +133,7 @@ void list_jobs(Exchange& exchange) {
   if (!by.empty()) words.insert(words.end(), {"BY", by});
   const std::optional<bool> desc = query.boolean("desc");
   if (desc && !equals_ignore_case(by, "AGE")) query.fail("desc", "goes with by=age");
-  const std::optional<int64_t> count = query.integer("count", 1, kMaxPage);
+  const std::optional<int64_t> count = query.integer("count", 1, kMaxPageCount);
   const std::optional<std::string> cursor = query.text("cursor");
   query.options({{"with", "WITH", OptionType::kTexts}}, words);
   SelectorWords selector = read_selector(query);
@@ -151,9 +150,9 @@ void list_jobs(Exchange& exchange) {
     return list_next(exchange, std::move(words), count.value_or(kUsualPage));
   }
   const int64_t limit =
-      selector.limit.empty() ? kMaxPage : parse_i64(selector.limit[1]).value_or(kMaxPage);
+      selector.limit.empty() ? kMaxPageCount : parse_i64(selector.limit[1]).value_or(kMaxPageCount);
   const int64_t usual = selector.limit.empty() ? kUsualPage : limit;
-  const auto most = std::clamp<int64_t>(std::min(count.value_or(usual), limit), 1, kMaxPage);
+  const auto most = std::clamp<int64_t>(std::min(count.value_or(usual), limit), 1, kMaxPageCount);
   const auto list = std::make_shared<JobList>(exchange, std::move(words), cursor.value_or("0"),
                                               static_cast<size_t>(most));
   work_in_turns(exchange.engine().thread(), [list] { return list->go_on(); });

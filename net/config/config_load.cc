@@ -53,8 +53,8 @@ size_t edit_distance(Bytes a, Bytes b) {
 }
 
 std::string similar_directive(const std::string& name) {
-  constexpr size_t kMaxNameBytes = 64;
-  if (name.size() > kMaxNameBytes) return "";
+  constexpr size_t kLongestName = 64;
+  if (name.size() > kLongestName) return "";
   size_t best = 3;  // Further away than that is no typing error.
   std::string found;
   for (const Directive& directive : config_directives()) {

@@ -9,6 +9,8 @@
 #include <thread>
 
 #include "engine/access/acl.h"
+#include "engine/base/hex.h"
+#include "engine/base/limits.h"
 #include "engine/base/numbers.h"
 #include "engine/keyspace/events.h"
 
@@ -16,7 +18,6 @@ namespace sluice::config_special {
 namespace {
 
 constexpr size_t kMaxBindAddresses = 16;
-constexpr int64_t kMaxPort = 65535;
 constexpr int64_t kMaxIoThreads = 128;
 constexpr const char* kWrongNumber = "wrong number of arguments";
 
@@ -143,14 +144,13 @@ std::vector<std::string> split_value(Bytes text) {
 }
 
 std::string quoted(Bytes text) {
-  static constexpr char kHex[] = "0123456789abcdef";
   std::string out = "\"";
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
     if (c == '"' || c == '\\') {
       out += {'\\', c};
     } else if (byte < ' ' || byte == 0x7f) {
-      out += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
+      out += {'\\', 'x', kHexDigits[byte >> 4], kHexDigits[byte & 15]};
     } else {
       out += c;
     }

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 
+#include "engine/base/limits.h"
 #include "engine/base/numbers.h"
 
 namespace sluice {
 
 namespace {
-
-constexpr int64_t kMaxPort = 65535;
 
 bool is_visible(char c) { return c > ' ' && c < 0x7f; }
 

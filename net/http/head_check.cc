@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/base/hex.h"
+
 namespace sluice {
 
 namespace {
@@ -73,14 +75,13 @@ HeadFault check_framing(const HttpRequest& request) {
 }
 
 bool ChunkDecoder::take_size(char c) {
-  const char lower = ascii_lower(c);
-  const bool letter = lower >= 'a' && lower <= 'f';
   if (c == '\r') {
     at_ = At::kSizeEnd;
     return digits_ != 0;
   }
-  if ((!is_digit(c) && !letter) || ++digits_ > kMostSizeDigits) return false;
-  size_ = size_ * 16 + static_cast<uint64_t>(letter ? lower - 'a' + 10 : c - '0');
+  const int value = hex_value(c);
+  if (value < 0 || ++digits_ > kMostSizeDigits) return false;
+  size_ = size_ * 16 + static_cast<uint64_t>(value);
   return true;
 }
 

@@ -2,15 +2,11 @@
 
 #include <algorithm>
 
+#include "engine/base/hex.h"
+
 namespace sluice {
 
 namespace {
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  const char lower = ascii_lower(c);
-  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
 
 bool is_unreserved(char c) {
   return (c >= '0' && c <= '9') || (ascii_lower(c) >= 'a' && ascii_lower(c) <= 'z') || c == '-' ||
@@ -163,8 +159,8 @@ std::optional<std::string> percent_decode(Bytes text, bool plus_is_blank) {
       out += text[i];
     } else {
       if (i + 2 >= text.size()) return std::nullopt;
-      const int high = hex_digit(text[i + 1]);
-      const int low = hex_digit(text[i + 2]);
+      const int high = hex_value(text[i + 1]);
+      const int low = hex_value(text[i + 2]);
       if (high < 0 || low < 0) return std::nullopt;
       out += static_cast<char>(high * 16 + low);
       i += 2;
@@ -174,7 +170,6 @@ std::optional<std::string> percent_decode(Bytes text, bool plus_is_blank) {
 }
 
 std::string percent_encode(Bytes bytes) {
-  static constexpr char kHex[] = "0123456789ABCDEF";
   std::string out;
   for (const char c : bytes) {
     if (is_unreserved(c)) {
@@ -182,7 +177,7 @@ std::string percent_encode(Bytes bytes) {
       continue;
     }
     const auto byte = static_cast<unsigned char>(c);
-    out += {'%', kHex[byte >> 4], kHex[byte & 15]};
+    out += {'%', kUpperHexDigits[byte >> 4], kUpperHexDigits[byte & 15]};
   }
   return out;
 }

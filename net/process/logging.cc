@@ -11,6 +11,8 @@
 #include <cstring>
 #include <memory>
 
+#include "engine/base/hex.h"
+
 namespace sluice {
 
 namespace {
@@ -20,7 +22,6 @@ class OneLine final : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&,
               spdlog::memory_buf_t& out) override {
-    constexpr std::string_view kDigits = "0123456789abcdef";
     for (const char c : message.payload) {
       const auto byte = static_cast<unsigned char>(c);
       if (byte >= 0x20 && byte != 0x7f) {
@@ -33,8 +34,8 @@ class OneLine final : public spdlog::custom_flag_formatter {
         continue;
       }
       out.push_back('x');
-      out.push_back(kDigits[byte >> 4]);
-      out.push_back(kDigits[byte & 15]);
+      out.push_back(kHexDigits[byte >> 4]);
+      out.push_back(kHexDigits[byte & 15]);
     }
   }
   std::unique_ptr<custom_flag_formatter> clone() const override {

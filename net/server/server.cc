@@ -12,6 +12,7 @@
 
 #include "engine/access/acl.h"
 #include "engine/base/hash.h"
+#include "engine/base/hex.h"
 #include "engine/commands/complete_engine.h"
 #include "engine/script/script_engine.h"
 #include "net/admin/otlp_exporter.h"
@@ -60,7 +61,7 @@ void tell_group_limit(const Settings& settings) {
 std::string random_run_id() {
   std::random_device device;
   std::string id;
-  for (int i = 0; i < 40; ++i) id += "0123456789abcdef"[device() % 16];
+  for (int i = 0; i < 40; ++i) id += kHexDigits[device() % 16];
   return id;
 }
 

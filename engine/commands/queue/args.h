@@ -10,24 +10,12 @@
 #include <cstdint>
 #include <optional>
 
+#include "engine/base/limits.h"
 #include "engine/execution/call.h"
 #include "engine/queue/job_id.h"
 #include "engine/work/queue_work.h"
 
 namespace sluice {
-
-inline constexpr size_t kMaxKeysOfJob = 4;
-inline constexpr size_t kMaxNeeds = 64;
-inline constexpr size_t kMaxTags = 16;
-inline constexpr size_t kMaxMatches = 64;
-inline constexpr int64_t kMaxPopCount = 256;
-inline constexpr int64_t kMaxCost = 1'000'000;
-inline constexpr int64_t kMaxRetries = 65'535;
-// Texts for people (reasons, errors) are cut at this length.
-inline constexpr size_t kMaxTextBytes = 4096;
-// Integers that Lua and JavaScript hold exactly: tokens, and every time (milliseconds). Far from
-// what could overflow when it is added to a clock.
-inline constexpr int64_t kMaxExact = (int64_t{1} << 53) - 1;
 
 // The queue of a key. Null if the key is absent: the queue is empty then; null with `failed` set
 // and WRONGTYPE replied if it holds another type.

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "engine/base/limits.h"
 #include "engine/base/numbers.h"
 #include "engine/commands/queue/args.h"
 #include "engine/commands/queue/queues.h"
@@ -15,7 +16,6 @@ namespace sluice {
 namespace {
 
 constexpr int64_t kDefaultCount = 100;
-constexpr int64_t kMaxCount = 1000;
 // In one call. What is read from the disk, 4 KB at a time, is read under the shard's lock; that
 // which holds an event of the reply is not counted, so a reply has as many as were asked for.
 constexpr EventLog::Bounds kMaxLookedAt{.events = 100'000, .chunks_read = 256};
@@ -66,7 +66,7 @@ bool parse_events(Call& call, const Queue* queue, EventsRequest& request) {
   OptionReader options(call, 3);
   while (options.next()) {
     if (options.is("COUNT", 1)) {
-      request.count = options.integer(1, kMaxCount).value_or(kDefaultCount);
+      request.count = options.integer(1, kMaxPageCount).value_or(kDefaultCount);
     } else if (options.is("BLOCK", 1)) {
       request.blocks = true;
       request.block_ms = options.time().value_or(0);

@@ -13,7 +13,6 @@ namespace sluice {
 namespace {
 
 constexpr int64_t kUsualCount = 100;
-constexpr int64_t kMaxCount = 1000;
 // BY DISPATCH: each of them moves lanes about.
 constexpr int64_t kMaxAhead = 100;
 
@@ -69,7 +68,7 @@ bool parse_list(Call& call, const QueueConfig& config, ListRequest& request) {
     } else if (options.is("CURSOR", 1)) {
       request.cursor = options.value();
     } else if (options.is("COUNT", 1)) {
-      request.count = options.integer(1, kMaxCount).value_or(1);
+      request.count = options.integer(1, kMaxPageCount).value_or(1);
     } else if (options.is("BRIEF")) {
       request.with.brief = true;
     } else if (options.is("WITH", 1)) {
@@ -83,7 +82,7 @@ bool parse_list(Call& call, const QueueConfig& config, ListRequest& request) {
   if (selects && !check_selector(call, request.selector)) return false;
   // LIMIT is another word for COUNT here; the smaller one counts.
   const int64_t limit = request.selector.limit;
-  const bool limited = limit != kMaxSelected;
+  const bool limited = limit != kMaxPageCount;
   if (request.count == 0) request.count = limited ? limit : kUsualCount;
   request.count = std::min(request.count, limit);
   return true;

@@ -22,7 +22,6 @@ constexpr int64_t kMaxWindowMs = RecentCount::kSeconds * 1000;
 constexpr size_t kShownLines = 1000;
 // Of a page.
 constexpr int64_t kUsualCount = 100;
-constexpr int64_t kMaxCount = 1000;
 // Where the lines stand in the order of their names a cursor is this and the last name; "0" is the
 // beginning, and the end.
 constexpr char kNameMark = '=';
@@ -109,7 +108,7 @@ bool parse_stats(Call& call, StatsRequest& request) {
     } else if (options.is("CURSOR", 1)) {
       request.cursor = options.value();
     } else if (options.is("COUNT", 1)) {
-      request.count = options.integer(1, kMaxCount);
+      request.count = options.integer(1, kMaxPageCount);
     } else {
       options.unknown();
     }

@@ -32,7 +32,7 @@ bool read_selector_option(OptionReader& options, const QueueConfig& config, Sele
   } else if (options.is("OLDER", 1)) {
     selector.older_ms = options.duration();
   } else if (options.is("LIMIT", 1)) {
-    selector.limit = options.integer(1, kMaxSelected).value_or(1);
+    selector.limit = options.integer(1, kMaxPageCount).value_or(1);
   } else if (options.is("ALL")) {
     selector.all = true;
   } else {

@@ -1,0 +1,31 @@
+// Digits of base 16.
+//
+// Pure functions.
+#pragma once
+
+#include <string>
+
+#include "engine/base/bytes.h"
+
+namespace sluice {
+
+inline constexpr char kHexDigits[] = "0123456789abcdef";
+// As percent-encoding writes them.
+inline constexpr char kUpperHexDigits[] = "0123456789ABCDEF";
+
+// The value of a digit, in either case; -1 if it is no digit.
+constexpr int hex_value(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  const char lower = ascii_lower(c);
+  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
+// Two digits for each byte.
+inline void append_hex(std::string& text, Bytes bytes) {
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    text += {kHexDigits[byte >> 4], kHexDigits[byte & 15]};
+  }
+}
+
+}  // namespace sluice
