@@ -1,10 +1,17 @@
 #include "net/admin/metric_set.h"
 
 #include <algorithm>
+#include <charconv>
 
 namespace sluice {
 
 using Type = MetricFamily::Type;
+
+std::string metric_number(double value) {
+  char digits[32];
+  const auto end = std::to_chars(digits, digits + sizeof(digits), value);
+  return {digits, end.ptr};
+}
 
 MetricFamily& MetricSet::family(const char* name, Type type, const char* help) {
   MetricFamily& family = families_[name];

@@ -19,6 +19,9 @@
 
 namespace sluice {
 
+// The fewest digits that give the number back: a bound is `0.005`, as queries write it.
+std::string metric_number(double value);
+
 using MetricLabels = std::vector<std::pair<const char*, std::string>>;
 
 struct MetricFamily {

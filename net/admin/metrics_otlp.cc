@@ -84,7 +84,7 @@ void OtlpWriter::distribution(const MetricFamily& family,
   const BucketCounts& counts = distribution.counts;
   begin_point(distribution.labels, distribution.start_ms);
   out_ += ",\"count\":" + quoted(static_cast<int64_t>(counts.count));
-  out_ += ",\"sum\":" + format_double(counts.sum_ms / 1000) + ",\"bucketCounts\":[";
+  out_ += ",\"sum\":" + metric_number(counts.sum_ms / 1000) + ",\"bucketCounts\":[";
   // Each bucket's own count, and one more for what is above the last bound.
   uint64_t before = 0;
   for (const uint64_t up_to : counts.up_to) {
@@ -94,7 +94,7 @@ void OtlpWriter::distribution(const MetricFamily& family,
   out_ += quoted(static_cast<int64_t>(counts.count - before)) + "],\"explicitBounds\":[";
   const char* separator = "";
   for (const int64_t bound_ms : family.bounds_ms) {
-    out_ += separator + format_double(static_cast<double>(bound_ms) / 1000);
+    out_ += separator + metric_number(static_cast<double>(bound_ms) / 1000);
     separator = ",";
   }
   out_ += "]}";
@@ -120,7 +120,7 @@ void OtlpWriter::point(const MetricFamily& family, const MetricFamily::Point& po
   if (family.type == MetricFamily::Type::kCounter) {
     out_ += ",\"asInt\":" + quoted(std::llround(point.value)) + '}';
   } else {
-    out_ += ",\"asDouble\":" + format_double(point.value) + '}';
+    out_ += ",\"asDouble\":" + metric_number(point.value) + '}';
   }
 }
 

@@ -119,6 +119,7 @@ void QueueSeries::put(const MetricLabels& labels, MetricSet& metrics) const {
   metrics.gauge("queue_paused", "1: nothing is popped, as its configuration says.", labels,
                 paused_);
   for (const auto& [name, depth] : depths_) {
+    if (depth == 0 && !bands_.contains(name)) continue;
     metrics.gauge("queue_priority_depth", "Pending jobs by priority.",
                   with(labels, "priority", name), depth);
   }

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "engine/base/numbers.h"
 #include "net/http/json_text.h"
 
 namespace sluice {
@@ -41,7 +40,7 @@ void put_sample(std::string& out, const std::string& name, const std::string& la
                 double value) {
   out += name;
   if (!labels.empty()) out.append(1, '{').append(labels).append(1, '}');
-  out.append(1, ' ').append(format_double(value)).append(1, '\n');
+  out.append(1, ' ').append(metric_number(value)).append(1, '\n');
 }
 
 void put_distribution(std::string& out, const std::string& name,
@@ -88,7 +87,7 @@ void MetricsText::begin_family() {
            type_name(family.type) + '\n';
   bounds_.clear();
   for (const int64_t bound_ms : family.bounds_ms) {
-    bounds_.push_back(format_double(static_cast<double>(bound_ms) / 1000));
+    bounds_.push_back(metric_number(static_cast<double>(bound_ms) / 1000));
   }
 }
 
