@@ -179,10 +179,9 @@ void bitfield(Call& call, bool read_only) {
     return call.reply.error("ERR BITFIELD_RO only supports the GET subcommand");
   }
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Entry* entry = request.write_end == 0 ? call.read(key, Type::kString, failed)
-                                        : call.find(key, Type::kString, failed);
-  if (failed) return;
+  const Found<Entry> entry =
+      request.write_end == 0 ? call.read(key, Type::kString) : call.find(key, Type::kString);
+  if (entry.refused()) return;
   // The string grows to where the furthest write would end, even if that one fails.
   const size_t needed = (request.write_end + 7) / 8;
   const bool grown = needed > (entry == nullptr ? 0 : entry->string().size());

@@ -126,9 +126,8 @@ void setbit_command(Call& call) {
   if (!call.integer(3, value, kNoBit)) return;
   if (value != 0 && value != 1) return call.reply.error(kNoBit);
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Entry* entry = call.find(key, Type::kString, failed);
-  if (failed) return;
+  const Found<Entry> entry = call.find(key, Type::kString);
+  if (entry.refused()) return;
   const Bytes old = entry == nullptr ? Bytes() : entry->string();
   const size_t index = offset / 8;
   const bool was_set = bit_at(old, offset);
@@ -148,16 +147,14 @@ void setbit_command(Call& call) {
 void getbit_command(Call& call) {
   uint64_t offset = 0;
   if (!parse_bit_offset(call, 2, 0, offset)) return;
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), Type::kString, failed);
-  if (failed) return;
+  const Found<const Entry> entry = call.find(call.key(1), Type::kString);
+  if (entry.refused()) return;
   call.reply.integer(entry != nullptr && bit_at(entry->string(), offset) ? 1 : 0);
 }
 
 void bitcount_command(Call& call) {
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), Type::kString, failed);
-  if (failed) return;
+  const Found<const Entry> entry = call.find(call.key(1), Type::kString);
+  if (entry.refused()) return;
   // Redis looks at the rest only where there is a key.
   if (entry == nullptr) return call.reply.integer(0);
   RangeOptions options;
@@ -181,9 +178,8 @@ void bitpos_command(Call& call) {
   if (wanted != 0 && wanted != 1) {
     return call.reply.error("ERR The bit argument must be 1 or 0.");
   }
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), Type::kString, failed);
-  if (failed) return;
+  const Found<const Entry> entry = call.find(call.key(1), Type::kString);
+  if (entry.refused()) return;
   // As if zeros without end followed.
   if (entry == nullptr) return call.reply.integer(wanted == 1 ? -1 : 0);
   RangeOptions options;
@@ -252,9 +248,8 @@ void bitop_command(Call& call) {
   std::vector<Bytes> sources;
   size_t size = 0;
   for (size_t at = 3; at < call.args.size(); ++at) {
-    bool failed = false;
-    const Entry* entry = call.read(call.key(at), Type::kString, failed);
-    if (failed) return;
+    const Found<const Entry> entry = call.read(call.key(at), Type::kString);
+    if (entry.refused()) return;
     sources.push_back(entry == nullptr ? Bytes() : entry->string());
     size = std::max(size, sources.back().size());
   }

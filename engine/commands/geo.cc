@@ -85,9 +85,8 @@ void geodist_command(Call& call) {
   double unit_m = 1;
   if (call.args.size() == 5 && !parse_unit(call, 4, unit_m)) return;
   if (call.args.size() > 5) return call.reply.error(errors::kSyntax);
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), Type::kSortedSet, failed);
-  if (failed) return;
+  const Found<const Entry> entry = call.find(call.key(1), Type::kSortedSet);
+  if (entry.refused()) return;
   geohash::Place from;
   geohash::Place to;
   if (entry == nullptr || !find_place(entry->object<SortedSet>(), call.args[2], from) ||
@@ -102,9 +101,8 @@ namespace {
 // Replies write(place) for each member, missing() for one that is not there.
 template <class Write, class Missing>
 void reply_members(Call& call, Write write, Missing missing) {
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), Type::kSortedSet, failed);
-  if (failed) return;
+  const Found<const Entry> entry = call.find(call.key(1), Type::kSortedSet);
+  if (entry.refused()) return;
   call.reply.array(call.args.size() - 2);
   for (const Bytes member : call.args.subspan(2)) {
     geohash::Place place;

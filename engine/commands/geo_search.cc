@@ -42,7 +42,7 @@ struct Request {
   bool may_store() const { return form == Form::kRadius || form == Form::kByMember; }
 };
 
-struct Found {
+struct FoundPoint {
   std::string member;
   geohash::Place place;
   double distance = 0;  // in metres
@@ -195,8 +195,8 @@ bool parse_options(const Call& call, size_t first, Request& request) {
 }
 
 // Members within the shape, in the order of the ranges and of scores. ANY ends it early.
-std::vector<Found> search(const Request& request) {
-  std::vector<Found> found;
+std::vector<FoundPoint> search(const Request& request) {
+  std::vector<FoundPoint> found;
   const size_t limit = request.any ? static_cast<size_t>(request.count) : SIZE_MAX;
   for (const geohash::ScoreRange& range : geohash::cover(request.shape)) {
     for (auto at = request.sorted->order.lower_bound(SortedSet::major(range.low));
@@ -213,11 +213,11 @@ std::vector<Found> search(const Request& request) {
 }
 
 // Leaves as many as were asked for, sorted if that was asked for or follows from it.
-void sort_and_cut(const Request& request, std::vector<Found>& found) {
+void sort_and_cut(const Request& request, std::vector<FoundPoint>& found) {
   const size_t count = request.count == 0
                            ? found.size()
                            : std::min(found.size(), static_cast<size_t>(request.count));
-  const auto compare = [&](const Found& a, const Found& b) {
+  const auto compare = [&](const FoundPoint& a, const FoundPoint& b) {
     const int order = a.distance > b.distance ? 1 : (a.distance == b.distance ? 0 : -1);
     return request.sorting == Sorting::kDescending ? -order : order;
   };
@@ -226,9 +226,9 @@ void sort_and_cut(const Request& request, std::vector<Found>& found) {
   if (request.sorting != Sorting::kNone || nearest) {
     if (count == found.size()) {
       std::stable_sort(found.begin(), found.end(),
-                       [&](const Found& a, const Found& b) { return compare(a, b) < 0; });
+                       [&](const FoundPoint& a, const FoundPoint& b) { return compare(a, b) < 0; });
     } else {
-      FrontSort<Found, decltype(compare)>(compare).run(found, count);
+      FrontSort<FoundPoint, decltype(compare)>(compare).run(found, count);
     }
   }
   found.resize(count);
@@ -240,11 +240,11 @@ int64_t whole_score(double score) {
   return score >= -kLimit && score < kLimit ? static_cast<int64_t>(score) : INT64_MIN;
 }
 
-void reply_found(Call& call, const Request& request, const std::vector<Found>& found) {
+void reply_found(Call& call, const Request& request, const std::vector<FoundPoint>& found) {
   const size_t more = (request.with_distance ? 1U : 0U) + (request.with_hash ? 1U : 0U) +
                       (request.with_place ? 1U : 0U);
   call.reply.array(found.size());
-  for (const Found& each : found) {
+  for (const FoundPoint& each : found) {
     if (more != 0) call.reply.array(1 + more);
     call.reply.bulk(each.member);
     if (request.with_distance) reply_distance(call, each.distance / request.shape.unit_m);
@@ -256,18 +256,18 @@ void reply_found(Call& call, const Request& request, const std::vector<Found>& f
 void search_generic(Call& call, Form form) {
   Request request;
   request.form = form;
-  bool failed = false;
-  const Entry* entry = call.read(call.key(form == Form::kStore ? 2 : 1), Type::kSortedSet, failed);
-  if (failed) return;
+  const Found<const Entry> entry =
+      call.read(call.key(form == Form::kStore ? 2 : 1), Type::kSortedSet);
+  if (entry.refused()) return;
   if (entry != nullptr) request.sorted = &entry->object<SortedSet>();
   size_t first = 0;
   if (!parse_fixed(call, request, first) || !parse_options(call, first, request)) return;
-  std::vector<Found> found;
+  std::vector<FoundPoint> found;
   if (request.sorted != nullptr) found = search(request);
   sort_and_cut(request, found);
   if (request.store == 0) return reply_found(call, request, found);
   std::vector<std::pair<std::string, double>> result;
-  for (Found& each : found) {
+  for (FoundPoint& each : found) {
     const double score =
         request.store_distances ? each.distance / request.shape.unit_m : each.score;
     result.emplace_back(std::move(each.member), score);

@@ -40,9 +40,8 @@ void notify_put(Call& call) {
 }
 
 void reply_all(Call& call, bool names, bool values) {
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), Type::kHash, failed);
-  if (failed) return;
+  const Found<const Entry> entry = call.find(call.key(1), Type::kHash);
+  if (entry.refused()) return;
   const size_t count = entry == nullptr ? 0 : collection_size(*entry);
   names&& values ? call.reply.map(count) : call.reply.array(count);
   if (entry == nullptr) return;
@@ -69,9 +68,8 @@ void hmset_command(Call& call) {
 
 void hsetnx_command(Call& call) {
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Entry* entry = call.find(key, Type::kHash, failed);
-  if (failed) return;
+  Found<Entry> entry = call.find(key, Type::kHash);
+  if (entry.refused()) return;
   if (find_field(entry, call.args[2]) != nullptr) return call.reply.integer(0);
   Database database = call.database(key);
   if (entry == nullptr) entry = database.create(key, Type::kHash);
@@ -81,17 +79,15 @@ void hsetnx_command(Call& call) {
 }
 
 void hget_command(Call& call) {
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), Type::kHash, failed);
-  if (failed) return;
+  const Found<const Entry> entry = call.find(call.key(1), Type::kHash);
+  if (entry.refused()) return;
   const Field* field = find_field(entry, call.args[2]);
   field == nullptr ? call.reply.null() : call.reply.bulk(field->value());
 }
 
 void hmget_command(Call& call) {
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), Type::kHash, failed);
-  if (failed) return;
+  const Found<const Entry> entry = call.find(call.key(1), Type::kHash);
+  if (entry.refused()) return;
   call.reply.array(call.args.size() - 2);
   for (const Bytes name : call.args.subspan(2)) {
     const Field* field = find_field(entry, name);
@@ -105,9 +101,8 @@ void hvals_command(Call& call) { reply_all(call, false, true); }
 
 void hdel_command(Call& call) {
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Entry* entry = call.find(key, Type::kHash, failed);
-  if (failed) return;
+  const Found<Entry> entry = call.find(key, Type::kHash);
+  if (entry.refused()) return;
   if (entry == nullptr) return call.reply.integer(0);
   Database database = call.database(key);
   int64_t deleted = 0;
@@ -120,23 +115,20 @@ void hdel_command(Call& call) {
 }
 
 void hexists_command(Call& call) {
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), Type::kHash, failed);
-  if (failed) return;
+  const Found<const Entry> entry = call.find(call.key(1), Type::kHash);
+  if (entry.refused()) return;
   call.reply.integer(find_field(entry, call.args[2]) != nullptr ? 1 : 0);
 }
 
 void hlen_command(Call& call) {
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), Type::kHash, failed);
-  if (failed) return;
+  const Found<const Entry> entry = call.find(call.key(1), Type::kHash);
+  if (entry.refused()) return;
   call.reply.integer(entry == nullptr ? 0 : static_cast<int64_t>(collection_size(*entry)));
 }
 
 void hstrlen_command(Call& call) {
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), Type::kHash, failed);
-  if (failed) return;
+  const Found<const Entry> entry = call.find(call.key(1), Type::kHash);
+  if (entry.refused()) return;
   const Field* field = find_field(entry, call.args[2]);
   call.reply.integer(field == nullptr ? 0 : static_cast<int64_t>(field->value().size()));
 }
@@ -145,9 +137,8 @@ void hincrby_command(Call& call) {
   int64_t by = 0;
   if (!call.integer(3, by)) return;
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Entry* entry = call.find(key, Type::kHash, failed);
-  if (failed) return;
+  Found<Entry> entry = call.find(key, Type::kHash);
+  if (entry.refused()) return;
   int64_t value = 0;
   if (const Field* field = find_field(entry, call.args[2])) {
     const auto old = parse_i64(field->value());
@@ -170,9 +161,8 @@ void hincrbyfloat_command(Call& call) {
   if (!by) return call.reply.error(errors::kNotFloat);
   if (std::isinf(*by)) return call.reply.error("ERR value is NaN or Infinity");
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Entry* entry = call.find(key, Type::kHash, failed);
-  if (failed) return;
+  Found<Entry> entry = call.find(key, Type::kHash);
+  if (entry.refused()) return;
   long double value = 0;
   if (const Field* field = find_field(entry, call.args[2])) {
     const auto old = parse_long_double(field->value());
@@ -194,9 +184,8 @@ void hincrbyfloat_command(Call& call) {
 void hrandfield_command(Call& call) {
   RandomRequest request;
   if (!parse_random_request(call, "WITHVALUES", request)) return;
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), Type::kHash, failed);
-  if (failed) return;
+  const Found<const Entry> entry = call.find(call.key(1), Type::kHash);
+  if (entry.refused()) return;
   if (entry == nullptr) return reply_random_missing(call, request);
   reply_random(
       call, request, entry->object<Hash>().fields,

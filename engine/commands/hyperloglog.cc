@@ -14,18 +14,16 @@ constexpr Bytes kDamaged = "INVALIDOBJ Corrupted HLL object detected";
 
 size_t max_sparse_bytes() { return g_encoding_limits.hll_sparse_max_bytes; }
 
-// The entry, if there is one and it holds a HyperLogLog; else `failed` and the error replied.
-Entry* checked(const Call& call, Entry* entry, bool& failed) {
-  failed = true;
+// The entry, if there is one. Refused if it holds no HyperLogLog.
+Found<Entry> checked(const Call& call, Entry* entry) {
   if (entry != nullptr && entry->type() != Type::kString) {
     call.reply.error(errors::kWrongType);
   } else if (entry != nullptr && !hyperloglog::is_valid(entry->string())) {
     call.reply.error("WRONGTYPE Key is not a valid HyperLogLog string value.");
   } else {
-    failed = false;
     return entry;
   }
-  return nullptr;
+  return Found<Entry>::refusal();
 }
 
 void put(Database database, const KeyRef& key, Entry* entry, Bytes value) {
@@ -57,9 +55,8 @@ Change add_elements(std::span<const Bytes> elements, Bytes old, std::string& val
 // Merges what is at the arguments from 1 on. False with the error replied.
 bool merge_keys(const Call& call, hyperloglog::Registers& registers, bool& any_dense) {
   for (size_t at = 1; at < call.args.size(); ++at) {
-    bool failed = false;
-    const Entry* entry = checked(call, call.read(call.key(at)), failed);
-    if (failed) return false;
+    const Found<const Entry> entry = checked(call, call.read(call.key(at)));
+    if (entry.refused()) return false;
     if (entry == nullptr) continue;
     any_dense = any_dense || hyperloglog::is_dense(entry->string());
     if (hyperloglog::merge(entry->string(), registers)) continue;
@@ -73,9 +70,8 @@ bool merge_keys(const Call& call, hyperloglog::Registers& registers, bool& any_d
 
 void pfadd_command(Call& call) {
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Entry* entry = checked(call, call.find(key), failed);
-  if (failed) return;
+  const Found<Entry> entry = checked(call, call.find(key));
+  if (entry.refused()) return;
   std::string value = entry == nullptr ? hyperloglog::make_empty() : std::string();
   const Change change =
       add_elements(call.args.subspan(2), entry == nullptr ? Bytes() : entry->string(), value);
@@ -100,9 +96,8 @@ void pfcount_command(Call& call) {
     return call.reply.integer(static_cast<int64_t>(hyperloglog::count(registers)));
   }
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Entry* entry = checked(call, call.find(key), failed);
-  if (failed) return;
+  const Found<Entry> entry = checked(call, call.find(key));
+  if (entry.refused()) return;
   if (entry == nullptr) return call.reply.integer(0);
   entry->set_string_form(StringForm::kBuffer);
   const Bytes value = entry->string();
@@ -141,9 +136,8 @@ void pfdebug_command(Call& call) {
   const KeyRef key = call.key(2);
   Entry* found = call.find(key);
   if (found == nullptr) return call.reply.error("ERR The specified key does not exist");
-  bool failed = false;
-  Entry* entry = checked(call, found, failed);
-  if (failed) return;
+  const Found<Entry> entry = checked(call, found);
+  if (entry.refused()) return;
   entry->set_string_form(StringForm::kBuffer);
   std::string value(entry->string());
   const bool sparse = !hyperloglog::is_dense(value);

@@ -12,9 +12,8 @@ namespace {
 
 void push_generic(Call& call, bool front, bool only_if_present) {
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Entry* entry = call.find(key, Type::kList, failed);
-  if (failed) return;
+  Found<Entry> entry = call.find(key, Type::kList);
+  if (entry.refused()) return;
   if (entry == nullptr && only_if_present) return call.reply.integer(0);
   Database database = call.database(key);
   if (entry == nullptr) entry = database.create(key, Type::kList);
@@ -39,16 +38,14 @@ void lpushx_command(Call& call) { push_generic(call, true, true); }
 void rpushx_command(Call& call) { push_generic(call, false, true); }
 
 void llen_command(Call& call) {
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), Type::kList, failed);
-  if (failed) return;
+  const Found<const Entry> entry = call.find(call.key(1), Type::kList);
+  if (entry.refused()) return;
   call.reply.integer(entry == nullptr ? 0 : static_cast<int64_t>(collection_size(*entry)));
 }
 
 void lindex_command(Call& call) {
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), Type::kList, failed);
-  if (failed) return;
+  const Found<const Entry> entry = call.find(call.key(1), Type::kList);
+  if (entry.refused()) return;
   if (entry == nullptr) return call.reply.null();
   int64_t index = 0;
   if (!call.integer(2, index)) return;
@@ -62,9 +59,8 @@ void lrange_command(Call& call) {
   int64_t start = 0;
   int64_t stop = 0;
   if (!call.integer(2, start) || !call.integer(3, stop)) return;
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), Type::kList, failed);
-  if (failed) return;
+  const Found<const Entry> entry = call.find(call.key(1), Type::kList);
+  if (entry.refused()) return;
   const auto size = entry == nullptr ? 0 : static_cast<int64_t>(collection_size(*entry));
   if (!clamp_range(start, stop, size)) return call.reply.array(0);
   auto left = static_cast<size_t>(stop - start + 1);
@@ -77,9 +73,8 @@ void lrange_command(Call& call) {
 
 void lset_command(Call& call) {
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Entry* entry = call.find(key, Type::kList, failed);
-  if (failed) return;
+  const Found<Entry> entry = call.find(key, Type::kList);
+  if (entry.refused()) return;
   if (entry == nullptr) return call.reply.error(errors::kNoSuchKey);
   int64_t index = 0;
   if (!call.integer(2, index)) return;
@@ -96,9 +91,8 @@ void linsert_command(Call& call) {
   const bool before = call.option(2, "BEFORE");
   if (!before && !call.option(2, "AFTER")) return call.reply.error(errors::kSyntax);
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Entry* entry = call.find(key, Type::kList, failed);
-  if (failed) return;
+  const Found<Entry> entry = call.find(key, Type::kList);
+  if (entry.refused()) return;
   if (entry == nullptr) return call.reply.integer(0);
   size_t position = 0;
   for (auto at = entry->object<List>().items.begin(); at.valid(); at.next(), ++position) {
@@ -115,9 +109,8 @@ void lrem_command(Call& call) {
   int64_t count = 0;
   if (!call.integer(2, count)) return;
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Entry* entry = call.find(key, Type::kList, failed);
-  if (failed) return;
+  const Found<Entry> entry = call.find(key, Type::kList);
+  if (entry.refused()) return;
   if (entry == nullptr) return call.reply.integer(0);
   const PackedList& items = entry->object<List>().items;
   const bool from_end = count < 0;
@@ -152,9 +145,8 @@ void ltrim_command(Call& call) {
   int64_t stop = 0;
   if (!call.integer(2, start) || !call.integer(3, stop)) return;
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Entry* entry = call.find(key, Type::kList, failed);
-  if (failed) return;
+  const Found<Entry> entry = call.find(key, Type::kList);
+  if (entry.refused()) return;
   if (entry == nullptr) return call.reply.ok();
   Database database = call.database(key);
   const auto size = static_cast<int64_t>(collection_size(*entry));
@@ -220,9 +212,8 @@ bool parse_position_options(const Call& call, PositionRequest& request) {
 void lpos_command(Call& call) {
   PositionRequest request;
   if (!parse_position_options(call, request)) return;
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), Type::kList, failed);
-  if (failed) return;
+  const Found<const Entry> entry = call.find(call.key(1), Type::kList);
+  if (entry.refused()) return;
   std::vector<int64_t> found;
   if (entry != nullptr) {
     const PackedList& items = entry->object<List>().items;

@@ -58,9 +58,8 @@ void pop_generic(Call& call, bool front) {
     if (count < 0) return call.reply.error(errors::kNotPositive);
   }
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Entry* entry = call.find(key, Type::kList, failed);
-  if (failed) return;
+  const Found<Entry> entry = call.find(key, Type::kList);
+  if (entry.refused()) return;
   if (entry == nullptr) return has_count ? call.reply.null_array() : call.reply.null();
   if (has_count) {
     if (count == 0) return call.reply.array(0);
@@ -89,9 +88,8 @@ void blocking_pop(Call& call) {
   const auto keys = call.args.subspan(1, call.args.size() - 2);
   for (const Bytes name : keys) {
     const KeyRef key(name);
-    bool failed = false;
-    Entry* entry = call.find(key, Type::kList, failed);
-    if (failed) return;
+    const Found<Entry> entry = call.find(key, Type::kList);
+    if (entry.refused()) return;
     if (entry != nullptr) return reply_popped(call, key, entry, front);
   }
   if (call.nested) return call.reply.null_array();
@@ -120,9 +118,8 @@ void multi_pop(Call& call, bool blocking) {
   if (blocking && !parse_timeout(call, 1, timeout_ms)) return;
   for (const Bytes name : request.keys) {
     const KeyRef key(name);
-    bool failed = false;
-    Entry* entry = call.find(key, Type::kList, failed);
-    if (failed) return;
+    const Found<Entry> entry = call.find(key, Type::kList);
+    if (entry.refused()) return;
     if (entry != nullptr) return pop_many(call, key, entry, request);
   }
   if (!blocking || call.nested) return call.reply.null_array();
@@ -138,9 +135,8 @@ struct Move {
 
 // The source has an item. Both keys' shards are locked.
 void move_item(Call& call, const KeyRef& from, const KeyRef& to, Entry* source, Move move) {
-  bool failed = false;
-  Entry* target = call.find(to, Type::kList, failed);
-  if (failed) return;
+  Found<Entry> target = call.find(to, Type::kList);
+  if (target.refused()) return;
   Database source_database = call.database(from);
   Database target_database = call.database(to);
   const std::string item(end_item(*source, move.from_front));
@@ -169,9 +165,8 @@ bool parse_side(const Call& call, size_t argument, bool& front) {
 // Replies null where there is nothing, unless it may block.
 bool move_now(Call& call, Move move, bool may_block) {
   const KeyRef from = call.key(1);
-  bool failed = false;
-  Entry* source = call.find(from, Type::kList, failed);
-  if (failed) return true;
+  const Found<Entry> source = call.find(from, Type::kList);
+  if (source.refused()) return true;
   if (source == nullptr) {
     if (!may_block) call.reply.null();
     return !may_block;

@@ -67,9 +67,8 @@ size_t begin_whole_scan(Call& call) {
 
 const Entry* begin_element_scan(Call& call, Type type, ScanRequest& request) {
   if (!parse_scan_cursor(call, 2, request)) return nullptr;
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), type, failed);
-  if (failed) return nullptr;
+  const Found<const Entry> entry = call.find(call.key(1), type);
+  if (entry.refused()) return nullptr;
   if (entry == nullptr) {
     call.reply.array(2);
     call.reply.bulk("0");

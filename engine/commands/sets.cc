@@ -61,9 +61,8 @@ void sadd_command(Call& call) {
 
 void srem_command(Call& call) {
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Entry* entry = call.find(key, Type::kSet, failed);
-  if (failed) return;
+  const Found<Entry> entry = call.find(key, Type::kSet);
+  if (entry.refused()) return;
   if (entry == nullptr) return call.reply.integer(0);
   Database database = call.database(key);
   int64_t removed = 0;
@@ -81,13 +80,11 @@ void smove_command(Call& call) {
   const Bytes member = call.args[3];
   // Redis looks at the types in this order, and at the destination's only where the source is a
   // set.
-  Entry* source = call.find(from);
+  const Found<Entry> source = call.find(from, Type::kSet);
+  if (source.refused()) return;
   if (source == nullptr) return call.reply.integer(0);
-  bool failed = false;
-  source = call.find(from, Type::kSet, failed);
-  if (failed) return;
-  Entry* target = call.find(to, Type::kSet, failed);
-  if (failed) return;
+  Found<Entry> target = call.find(to, Type::kSet);
+  if (target.refused()) return;
   if (from.key == to.key) return call.reply.integer(has(source, member) ? 1 : 0);
   Database database = call.database(from);
   if (!database.set_remove(from, source, member)) return call.reply.integer(0);
@@ -102,31 +99,27 @@ void smove_command(Call& call) {
 }
 
 void sismember_command(Call& call) {
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), Type::kSet, failed);
-  if (failed) return;
+  const Found<const Entry> entry = call.find(call.key(1), Type::kSet);
+  if (entry.refused()) return;
   call.reply.integer(has(entry, call.args[2]) ? 1 : 0);
 }
 
 void smismember_command(Call& call) {
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), Type::kSet, failed);
-  if (failed) return;
+  const Found<const Entry> entry = call.find(call.key(1), Type::kSet);
+  if (entry.refused()) return;
   call.reply.array(call.args.size() - 2);
   for (const Bytes member : call.args.subspan(2)) call.reply.integer(has(entry, member) ? 1 : 0);
 }
 
 void scard_command(Call& call) {
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), Type::kSet, failed);
-  if (failed) return;
+  const Found<const Entry> entry = call.find(call.key(1), Type::kSet);
+  if (entry.refused()) return;
   call.reply.integer(entry == nullptr ? 0 : static_cast<int64_t>(collection_size(*entry)));
 }
 
 void smembers_command(Call& call) {
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), Type::kSet, failed);
-  if (failed) return;
+  const Found<const Entry> entry = call.find(call.key(1), Type::kSet);
+  if (entry.refused()) return;
   if (entry == nullptr) return call.reply.set(0);
   reply_members(call, entry->object<Set>());
 }
@@ -140,9 +133,8 @@ void spop_command(Call& call) {
     if (count < 0) return call.reply.error(errors::kNotPositive);
   }
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Entry* entry = call.find(key, Type::kSet, failed);
-  if (failed) return;
+  const Found<Entry> entry = call.find(key, Type::kSet);
+  if (entry.refused()) return;
   if (!has_count) {
     if (entry == nullptr) return call.reply.null();
     return pop_one(call, key, entry);
@@ -154,9 +146,8 @@ void spop_command(Call& call) {
 void srandmember_command(Call& call) {
   RandomRequest request;
   if (!parse_random_request(call, {}, request)) return;
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), Type::kSet, failed);
-  if (failed) return;
+  const Found<const Entry> entry = call.find(call.key(1), Type::kSet);
+  if (entry.refused()) return;
   if (entry == nullptr) return reply_random_missing(call, request);
   reply_random(
       call, request, entry->object<Set>().members,

@@ -31,9 +31,9 @@ bool contains(const Entry* entry, Bytes member) {
 // The sets at these arguments; null for absent keys. False with WRONGTYPE replied.
 bool find_sets(Call& call, std::span<const Bytes> names, std::vector<const Entry*>& sets) {
   for (const Bytes name : names) {
-    bool failed = false;
-    sets.push_back(call.read(KeyRef(name), Type::kSet, failed));
-    if (failed) return false;
+    const Found<const Entry> set = call.read(KeyRef(name), Type::kSet);
+    if (set.refused()) return false;
+    sets.push_back(set);
   }
   return true;
 }

@@ -96,9 +96,8 @@ void rank_generic(Call& call, bool reverse) {
                             "' command");
   }
   const auto reply_none = [&] { with_score ? call.reply.null_array() : call.reply.null(); };
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), Type::kSortedSet, failed);
-  if (failed) return;
+  const Found<const Entry> entry = call.find(call.key(1), Type::kSortedSet);
+  if (entry.refused()) return;
   if (entry == nullptr) return reply_none();
   const SortedSet& sorted = entry->object<SortedSet>();
   const Bytes member = call.args[2];
@@ -116,9 +115,8 @@ void rank_generic(Call& call, bool reverse) {
 void add_scored_members(Call& call, const SortedAddOptions& options, std::span<double> scores,
                         size_t first_member, size_t step) {
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Entry* entry = call.find(key, Type::kSortedSet, failed);
-  if (failed) return;
+  Found<Entry> entry = call.find(key, Type::kSortedSet);
+  if (entry.refused()) return;
   Database database = call.database(key);
   if (entry == nullptr) {
     if (options.if_present) {
@@ -167,9 +165,8 @@ void zincrby_command(Call& call) {
 
 void zrem_command(Call& call) {
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Entry* entry = call.find(key, Type::kSortedSet, failed);
-  if (failed) return;
+  const Found<Entry> entry = call.find(key, Type::kSortedSet);
+  if (entry.refused()) return;
   if (entry == nullptr) return call.reply.integer(0);
   Database database = call.database(key);
   int64_t removed = 0;
@@ -187,9 +184,8 @@ void zrem_command(Call& call) {
 }
 
 void zscore_command(Call& call) {
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), Type::kSortedSet, failed);
-  if (failed) return;
+  const Found<const Entry> entry = call.find(call.key(1), Type::kSortedSet);
+  if (entry.refused()) return;
   const ScoredMember* found = entry == nullptr ? nullptr
                                                : entry->object<SortedSet>().members.find(
                                                      call.args[2], hash_bytes(call.args[2]));
@@ -198,9 +194,8 @@ void zscore_command(Call& call) {
 }
 
 void zmscore_command(Call& call) {
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), Type::kSortedSet, failed);
-  if (failed) return;
+  const Found<const Entry> entry = call.find(call.key(1), Type::kSortedSet);
+  if (entry.refused()) return;
   call.reply.array(call.args.size() - 2);
   for (const Bytes member : call.args.subspan(2)) {
     const ScoredMember* found =
@@ -215,9 +210,8 @@ void zmscore_command(Call& call) {
 }
 
 void zcard_command(Call& call) {
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), Type::kSortedSet, failed);
-  if (failed) return;
+  const Found<const Entry> entry = call.find(call.key(1), Type::kSortedSet);
+  if (entry.refused()) return;
   call.reply.integer(entry == nullptr ? 0 : static_cast<int64_t>(collection_size(*entry)));
 }
 
@@ -227,9 +221,8 @@ void zrevrank_command(Call& call) { rank_generic(call, true); }
 void zrandmember_command(Call& call) {
   RandomRequest request;
   if (!parse_random_request(call, "WITHSCORES", request)) return;
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), Type::kSortedSet, failed);
-  if (failed) return;
+  const Found<const Entry> entry = call.find(call.key(1), Type::kSortedSet);
+  if (entry.refused()) return;
   if (entry == nullptr) return reply_random_missing(call, request);
   const auto& members = entry->object<SortedSet>().members;
   reply_random(

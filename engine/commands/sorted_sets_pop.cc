@@ -43,9 +43,8 @@ void pop_generic(Call& call, bool lowest) {
     if (count < 0) return call.reply.error(errors::kNotPositive);
   }
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Entry* entry = call.find(key, Type::kSortedSet, failed);
-  if (failed) return;
+  const Found<Entry> entry = call.find(key, Type::kSortedSet);
+  if (entry.refused()) return;
   if (entry == nullptr || count == 0) return call.reply.array(0);
   // RESP3 nests the pairs only where a count was asked for.
   pop_members(call, key, entry, lowest, static_cast<uint64_t>(count),
@@ -78,9 +77,8 @@ void blocking_pop(Call& call) {
   const auto keys = call.args.subspan(1, call.args.size() - 2);
   for (const Bytes name : keys) {
     const KeyRef key(name);
-    bool failed = false;
-    Entry* entry = call.find(key, Type::kSortedSet, failed);
-    if (failed) return;
+    const Found<Entry> entry = call.find(key, Type::kSortedSet);
+    if (entry.refused()) return;
     if (entry != nullptr) return reply_popped(call, key, entry, lowest);
   }
   if (call.nested) return call.reply.null_array();
@@ -110,9 +108,8 @@ void multi_pop(Call& call, bool blocking) {
   if (blocking && !parse_timeout(call, 1, timeout_ms)) return;
   for (const Bytes name : request.keys) {
     const KeyRef key(name);
-    bool failed = false;
-    Entry* entry = call.find(key, Type::kSortedSet, failed);
-    if (failed) return;
+    const Found<Entry> entry = call.find(key, Type::kSortedSet);
+    if (entry.refused()) return;
     if (entry != nullptr) return pop_many(call, key, entry, request);
   }
   if (!blocking || call.nested) return call.reply.null_array();

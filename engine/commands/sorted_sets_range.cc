@@ -208,9 +208,8 @@ void visit(const SortedSet& sorted, const Ranks& ranks, bool reverse, Visit visi
 void range_generic(Call& call, RangeRequest request, bool fixed_by, bool fixed_direction) {
   if (!parse_range_options(call, 4, false, fixed_by, fixed_direction, request)) return;
   if (!parse_range_ends(call, 2, 3, request)) return;
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), Type::kSortedSet, failed);
-  if (failed) return;
+  const Found<const Entry> entry = call.find(call.key(1), Type::kSortedSet);
+  if (entry.refused()) return;
   if (entry == nullptr) return call.reply.array(0);
   const SortedSet& sorted = entry->object<SortedSet>();
   const Ranks ranks = select(sorted, request);
@@ -228,9 +227,8 @@ void remove_generic(Call& call, By by, KeyEvent event) {
   request.by = by;
   if (!parse_range_ends(call, 2, 3, request)) return;
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Entry* entry = call.find(key, Type::kSortedSet, failed);
-  if (failed) return;
+  const Found<Entry> entry = call.find(key, Type::kSortedSet);
+  if (entry.refused()) return;
   if (entry == nullptr) return call.reply.integer(0);
   Database database = call.database(key);
   const Ranks ranks = select(entry->object<SortedSet>(), request);
@@ -245,9 +243,8 @@ void remove_generic(Call& call, By by, KeyEvent event) {
 
 template <class Range>
 void count_generic(Call& call, const Range& range) {
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), Type::kSortedSet, failed);
-  if (failed) return;
+  const Found<const Entry> entry = call.find(call.key(1), Type::kSortedSet);
+  if (entry.refused()) return;
   const uint64_t count = entry == nullptr ? 0 : ranks_of(entry->object<SortedSet>(), range).size();
   call.reply.integer(static_cast<int64_t>(count));
 }
@@ -288,9 +285,8 @@ void zrangestore_command(Call& call) {
   RangeRequest request;
   if (!parse_range_options(call, 5, true, false, false, request)) return;
   if (!parse_range_ends(call, 3, 4, request)) return;
-  bool failed = false;
-  const Entry* source = call.read(call.key(2), Type::kSortedSet, failed);
-  if (failed) return;
+  const Found<const Entry> source = call.read(call.key(2), Type::kSortedSet);
+  if (source.refused()) return;
   // Copied out first: source and destination may be the same key.
   std::vector<std::pair<std::string, double>> chosen;
   if (source != nullptr) {

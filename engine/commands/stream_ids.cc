@@ -131,9 +131,9 @@ void reply_stream_range(Reply& reply, const Stream& stream, const StreamId& from
 Bytes up_to_nul(Bytes text) { return text.substr(0, text.find('\0')); }
 
 StreamGroup* find_group(const Call& call, const KeyRef& key, Bytes name, Entry*& entry) {
-  bool failed = false;
-  entry = call.read(key, Type::kStream, failed);
-  if (failed) return nullptr;
+  const Found<Entry> found_entry = call.read(key, Type::kStream);
+  if (found_entry.refused()) return nullptr;
+  entry = found_entry;
   if (entry != nullptr) {
     const auto& groups = entry->object<Stream>().groups;
     if (const auto found = groups.find(name); found != groups.end()) return found->second.get();

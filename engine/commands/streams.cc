@@ -141,9 +141,8 @@ void xadd_command(Call& call) {
     return call.reply.error("ERR The ID specified in XADD must be greater than 0-0");
   }
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Entry* entry = call.find(key, Type::kStream, failed);
-  if (failed) return;
+  Found<Entry> entry = call.find(key, Type::kStream);
+  if (entry.refused()) return;
   if (entry == nullptr && !options.make_stream) return call.reply.null();
   const StreamId last = entry == nullptr ? StreamId{} : entry->object<Stream>().last_id;
   if (last == StreamId::max()) {
@@ -171,9 +170,8 @@ void xtrim_command(Call& call) {
   AddOptions options;
   if (!parse_options(call, false, options)) return;
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Entry* entry = call.find(key, Type::kStream, failed);
-  if (failed) return;
+  const Found<Entry> entry = call.find(key, Type::kStream);
+  if (entry.refused()) return;
   if (entry == nullptr) return call.reply.integer(0);
   Database database = call.database(key);
   const uint64_t trimmed = database.stream_trim(key, entry, options.trim);
@@ -183,9 +181,8 @@ void xtrim_command(Call& call) {
 
 void xdel_command(Call& call) {
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Entry* entry = call.find(key, Type::kStream, failed);
-  if (failed) return;
+  const Found<Entry> entry = call.find(key, Type::kStream);
+  if (entry.refused()) return;
   if (entry == nullptr) return call.reply.integer(0);
   std::vector<StreamId> ids;
   if (!stream_ids_arguments(call, 2, ids)) return;
@@ -197,9 +194,8 @@ void xdel_command(Call& call) {
 }
 
 void xlen_command(Call& call) {
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), Type::kStream, failed);
-  if (failed) return;
+  const Found<const Entry> entry = call.find(call.key(1), Type::kStream);
+  if (entry.refused()) return;
   call.reply.integer(entry == nullptr ? 0 : static_cast<int64_t>(entry->object<Stream>().length()));
 }
 
@@ -218,9 +214,8 @@ void range_generic(Call& call, bool reverse) {
     if (!call.integer(at + 1, count)) return;
     count = std::max<int64_t>(count, 0);
   }
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), Type::kStream, failed);
-  if (failed) return;
+  const Found<const Entry> entry = call.find(call.key(1), Type::kStream);
+  if (entry.refused()) return;
   if (entry == nullptr) return call.reply.array(0);
   if (count == 0) return call.reply.null_array();
   reply_stream_range(call.reply, entry->object<Stream>(), from, to,
@@ -253,9 +248,8 @@ void xsetid_command(Call& call) {
     }
   }
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Entry* entry = call.find(key, Type::kStream, failed);
-  if (failed) return;
+  const Found<Entry> entry = call.find(key, Type::kStream);
+  if (entry.refused()) return;
   if (entry == nullptr) return call.reply.error(errors::kNoSuchKey);
   const Stream& stream = entry->object<Stream>();
   if (stream.length() != 0) {

@@ -44,14 +44,12 @@ bool parse_group_options(Call& call, bool creates, GroupOptions& options) {
 // The stream of an XGROUP subcommand. False with the error replied; null where the key is absent
 // and may be.
 bool find_group_stream(Call& call, bool may_be_absent, Entry*& entry) {
-  bool failed = false;
-  entry = call.find(call.key(2), Type::kStream, failed);
-  if (failed) return false;
-  if (entry == nullptr && !may_be_absent) {
-    call.reply.error(kNoStream);
-    return false;
-  }
-  return true;
+  const Found<Entry> found = call.find(call.key(2), Type::kStream);
+  if (found.refused()) return false;
+  entry = found;
+  if (entry != nullptr || may_be_absent) return true;
+  call.reply.error(kNoStream);
+  return false;
 }
 
 // The same with its group, in the words of XGROUP.
@@ -154,9 +152,8 @@ void xgroup_delconsumer_command(Call& call) {
 
 void xack_command(Call& call) {
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Entry* entry = call.read(key, Type::kStream, failed);
-  if (failed) return;
+  const Found<Entry> entry = call.read(key, Type::kStream);
+  if (entry.refused()) return;
   if (entry == nullptr || !entry->object<Stream>().groups.contains(call.args[2])) {
     return call.reply.integer(0);
   }

@@ -33,9 +33,8 @@ bool parse_info(const Call& call, InfoOptions& options) {
 
 // Null with the error replied.
 Entry* find_stream(const Call& call) {
-  bool failed = false;
-  Entry* entry = call.find(call.key(2), Type::kStream, failed);
-  if (!failed && entry == nullptr) call.reply.error(errors::kNoSuchKey);
+  const Found<Entry> entry = call.find(call.key(2), Type::kStream);
+  if (!entry.refused() && entry == nullptr) call.reply.error(errors::kNoSuchKey);
   return entry;
 }
 

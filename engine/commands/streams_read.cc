@@ -160,9 +160,8 @@ bool parse_place(const Call& call, size_t argument, const ReadRequest& request, 
 bool parse_places(const Call& call, const ReadRequest& request, std::vector<ReadPlace>& places) {
   for (size_t i = 0; i < request.keys.size(); ++i) {
     const KeyRef key(request.keys[i]);
-    bool failed = false;
-    const Entry* entry = call.read(key, Type::kStream, failed);
-    if (failed) return false;
+    const Found<const Entry> entry = call.read(key, Type::kStream);
+    if (entry.refused()) return false;
     if (request.of_group && group_of(entry, request.group) == nullptr) {
       return fail(call, "NOGROUP No such key '" + std::string(up_to_nul(key.key)) +
                             "' or consumer group '" + std::string(up_to_nul(request.group)) +

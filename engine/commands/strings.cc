@@ -120,9 +120,8 @@ bool fits(const Call& call, uint64_t size) {
 void add_integer(Call& call, int64_t by) {
   const KeyRef key = call.key(1);
   Database database = call.database(key);
-  bool failed = false;
-  Entry* entry = call.find(key, Type::kString, failed);
-  if (failed) return;
+  const Found<Entry> entry = call.find(key, Type::kString);
+  if (entry.refused()) return;
   int64_t value = 0;
   if (entry != nullptr) {
     const auto old = parse_i64(entry->string());
@@ -142,9 +141,8 @@ void add_integer(Call& call, int64_t by) {
 }  // namespace
 
 void get_command(Call& call) {
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), Type::kString, failed);
-  if (failed) return;
+  const Found<const Entry> entry = call.find(call.key(1), Type::kString);
+  if (entry.refused()) return;
   if (entry == nullptr) return call.reply.null();
   call.reply.bulk(entry->string());
 }
@@ -230,9 +228,8 @@ void getset_command(Call& call) {
 
 void delifeq_command(Call& call) {
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Entry* entry = call.find(key, Type::kString, failed);
-  if (failed) return;
+  const Found<Entry> entry = call.find(key, Type::kString);
+  if (entry.refused()) return;
   if (entry == nullptr || entry->string() != call.args[2]) return call.reply.integer(0);
   Database database = call.database(key);
   database.remove(key, entry);
@@ -242,9 +239,8 @@ void delifeq_command(Call& call) {
 
 void getdel_command(Call& call) {
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Entry* entry = call.read(key, Type::kString, failed);
-  if (failed) return;
+  const Found<Entry> entry = call.read(key, Type::kString);
+  if (entry.refused()) return;
   if (entry == nullptr) return call.reply.null();
   call.reply.bulk(entry->string());
   Database database = call.database(key);
@@ -256,9 +252,8 @@ void getex_command(Call& call) {
   SetOptions options;
   if (!parse_set_options(call, 2, false, options)) return;
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Entry* entry = call.read(key, Type::kString, failed);
-  if (failed) return;
+  const Found<Entry> entry = call.read(key, Type::kString);
+  if (entry.refused()) return;
   if (entry == nullptr) return call.reply.null();
   int64_t expire_ms = 0;
   if (options.unit != ExpireUnit::kNone &&
@@ -283,9 +278,8 @@ void getex_command(Call& call) {
 
 void append_command(Call& call) {
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Entry* entry = call.find(key, Type::kString, failed);
-  if (failed) return;
+  const Found<Entry> entry = call.find(key, Type::kString);
+  if (entry.refused()) return;
   const Bytes tail = call.args[2];
   const size_t old_size = entry == nullptr ? 0 : entry->string().size();
   if (!fits(call, uint64_t{old_size} + tail.size())) return;
@@ -300,9 +294,8 @@ void append_command(Call& call) {
 }
 
 void strlen_command(Call& call) {
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), Type::kString, failed);
-  if (failed) return;
+  const Found<const Entry> entry = call.find(call.key(1), Type::kString);
+  if (entry.refused()) return;
   call.reply.integer(entry == nullptr ? 0 : static_cast<int64_t>(entry->string().size()));
 }
 
@@ -323,9 +316,8 @@ void decrby_command(Call& call) {
 
 void incrbyfloat_command(Call& call) {
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Entry* entry = call.find(key, Type::kString, failed);
-  if (failed) return;
+  const Found<Entry> entry = call.find(key, Type::kString);
+  if (entry.refused()) return;
   long double value = 0;
   if (entry != nullptr) {
     const auto old = parse_long_double(entry->string());
@@ -351,9 +343,8 @@ void setrange_command(Call& call) {
   if (!call.integer(2, offset)) return;
   if (offset < 0) return call.reply.error("ERR offset is out of range");
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Entry* entry = call.find(key, Type::kString, failed);
-  if (failed) return;
+  const Found<Entry> entry = call.find(key, Type::kString);
+  if (entry.refused()) return;
   const Bytes bytes = call.args[3];
   const size_t old_size = entry == nullptr ? 0 : entry->string().size();
   if (bytes.empty()) return call.reply.integer(static_cast<int64_t>(old_size));
@@ -370,9 +361,8 @@ void getrange_command(Call& call) {
   int64_t first = 0;
   int64_t last = 0;
   if (!call.integer(2, first) || !call.integer(3, last)) return;
-  bool failed = false;
-  const Entry* entry = call.find(call.key(1), Type::kString, failed);
-  if (failed) return;
+  const Found<const Entry> entry = call.find(call.key(1), Type::kString);
+  if (entry.refused()) return;
   if (entry == nullptr) return call.reply.bulk({});
   const Bytes value = entry->string();
   const auto size = static_cast<int64_t>(value.size());

@@ -29,27 +29,25 @@ Entry* Call::read(const KeyRef& key) const {
 
 namespace {
 
-Entry* of_type(Entry* entry, Type type, Reply& reply, bool& failed) {
-  failed = entry != nullptr && entry->type() != type;
-  if (!failed) return entry;
+Found<Entry> of_type(Entry* entry, Type type, Reply& reply) {
+  if (entry == nullptr || entry->type() == type) return entry;
   reply.error(errors::kWrongType);
-  return nullptr;
+  return Found<Entry>::refusal();
 }
 
 }  // namespace
 
-Entry* Call::find(const KeyRef& key, Type type, bool& failed) const {
-  return of_type(find(key), type, reply, failed);
+Found<Entry> Call::find(const KeyRef& key, Type type) const {
+  return of_type(find(key), type, reply);
 }
 
-Entry* Call::read(const KeyRef& key, Type type, bool& failed) const {
-  return of_type(read(key), type, reply, failed);
+Found<Entry> Call::read(const KeyRef& key, Type type) const {
+  return of_type(read(key), type, reply);
 }
 
 Entry* Call::find_or_create(const KeyRef& key, Type type) const {
-  bool failed = false;
-  Entry* entry = find(key, type, failed);
-  if (failed || entry != nullptr) return entry;
+  const Found<Entry> entry = find(key, type);
+  if (entry.refused() || entry != nullptr) return entry;
   return database(key).create(key, type);
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 
+#include "engine/base/found.h"
 #include "engine/clients/client.h"
 #include "engine/keyspace/database.h"
 #include "engine/reply/reply.h"
@@ -44,15 +45,14 @@ struct Call {
   Database database(const KeyRef& key) const { return database(key, client.database); }
   Database database(const KeyRef& key, int index) const;
 
-  // The entry of a key; null if absent, and null with `failed` set and WRONGTYPE replied if it
-  // holds another type.
-  Entry* find(const KeyRef& key, Type type, bool& failed) const;
+  // The entry of a key; null if it is absent. Refused with WRONGTYPE if it holds another type.
+  Found<Entry> find(const KeyRef& key, Type type) const;
   Entry* find(const KeyRef& key) const;
   // The same for a command that writes, where Redis counts this look-up as one of a reader: the
   // source of a copy, the old value that is replied.
-  Entry* read(const KeyRef& key, Type type, bool& failed) const;
+  Found<Entry> read(const KeyRef& key, Type type) const;
   Entry* read(const KeyRef& key) const;
-  // Like find; makes an empty collection where there is none. Null only with WRONGTYPE replied.
+  // Like find; makes an empty collection where there is none. Null only where it is refused.
   Entry* find_or_create(const KeyRef& key, Type type) const;
 
   // Arguments as numbers. False with the error replied.

@@ -150,9 +150,8 @@ void reply_added(Call& call, const KeyRef& key, const Queue& queue, const AddOut
 
 void q_add_command(Call& call) {
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Queue* queue = find_own_queue(call, key, failed);
-  if (failed) return;
+  Found<Queue> queue = find_own_queue(call, key);
+  if (queue.refused()) return;
   JobSpec spec;
   if (!parse_job(call, config_of(queue), spec)) return;
   const bool existed = queue != nullptr;

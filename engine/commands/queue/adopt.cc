@@ -56,9 +56,7 @@ bool check_key(Call& call, const std::string& name, Bytes option, Type wanted) {
     reply_bad_field(call, option);
     return false;
   }
-  bool failed = false;
-  call.find(key, wanted, failed);
-  return !failed;
+  return !call.find(key, wanted).refused();
 }
 
 bool check_keys(Call& call, const AdoptedDefinition& definition) {
@@ -89,9 +87,8 @@ bool check_prefix(Call& call, const AdoptedDefinition& definition) {
 }
 
 void end_adoption(Call& call, const KeyRef& key) {
-  bool failed = false;
-  Queue* queue = find_queue(call, key, failed);
-  if (failed) return;
+  const Found<Queue> queue = find_queue(call, key);
+  if (queue.refused()) return;
   if (queue != nullptr && queue->adopted != nullptr) adopted_work(call).end(*queue);
   call.reply.ok();
 }
@@ -104,9 +101,8 @@ void q_adopt_command(Call& call) {
   AdoptedDefinition definition;
   if (!parse_adopt(call, definition) || !check_prefix(call, definition)) return;
   if (call.client.user != nullptr) definition.adopter = call.client.user->name;
-  bool failed = false;
-  Queue* queue = find_queue(call, key, failed);
-  if (failed || !check_keys(call, definition)) return;
+  Found<Queue> queue = find_queue(call, key);
+  if (queue.refused() || !check_keys(call, definition)) return;
   // It would hide jobs that the queue has, or take a key from a queue that shows it.
   const bool has_jobs = queue != nullptr && queue->jobs.size() != 0;
   if (has_jobs || adopted_work(call).adopter_of(call.database(key).index(), key.key) != nullptr) {

@@ -11,18 +11,18 @@ namespace sluice {
 
 // --- Queues ---
 
-Queue* find_queue(Call& call, const KeyRef& key, bool& failed) {
-  const Entry* entry = call.find(key, Type::kQueue, failed);
+Found<Queue> find_queue(Call& call, const KeyRef& key) {
+  const Found<Entry> entry = call.find(key, Type::kQueue);
+  if (entry.refused()) return Found<Queue>::refusal();
   return entry == nullptr ? nullptr : &entry->object<Queue>();
 }
 
-Queue* find_own_queue(Call& call, const KeyRef& key, bool& failed) {
-  Queue* queue = find_queue(call, key, failed);
+Found<Queue> find_own_queue(Call& call, const KeyRef& key) {
+  const Found<Queue> queue = find_queue(call, key);
   if (queue == nullptr || queue->adopted == nullptr) [[likely]]
     return queue;
   call.reply.error(QueueError("ADOPTED").text());
-  failed = true;
-  return nullptr;
+  return Found<Queue>::refusal();
 }
 
 Queue* find_or_create_queue(Call& call, const KeyRef& key) {

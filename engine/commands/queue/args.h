@@ -17,13 +17,13 @@
 
 namespace sluice {
 
-// The queue of a key. Null if the key is absent: the queue is empty then; null with `failed` set
-// and WRONGTYPE replied if it holds another type.
-Queue* find_queue(Call& call, const KeyRef& key, bool& failed);
+// The queue of a key. Null if the key is absent: the queue is empty then. Refused with WRONGTYPE if
+// it holds another type.
+Found<Queue> find_queue(Call& call, const KeyRef& key);
 // The same for commands that need a queue of jobs of its own: for one that shows plain Redis keys
-// (Q.ADOPT) null with `failed` set and ADOPTED replied.
-Queue* find_own_queue(Call& call, const KeyRef& key, bool& failed);
-// The same, made where there is none; null only with WRONGTYPE replied.
+// (Q.ADOPT) it is refused with ADOPTED.
+Found<Queue> find_own_queue(Call& call, const KeyRef& key);
+// The same, made where there is none; null only where it is refused.
 Queue* find_or_create_queue(Call& call, const KeyRef& key);
 // Takes away the queue that find_or_create_queue has made for a command that then failed. Does
 // nothing if the queue was there before (`existed`).

@@ -38,9 +38,8 @@ bool parse_target(Call& call, ConfigTarget& target) {
 }
 
 void get_config(Call& call, const KeyRef& key, const ConfigTarget& target) {
-  bool failed = false;
-  const Queue* queue = find_queue(call, key, failed);
-  if (failed) return;
+  const Found<const Queue> queue = find_queue(call, key);
+  if (queue.refused()) return;
   std::string bad;
   const std::vector<ConfigField> fields =
       config_of(queue).get(target.level, target.pattern, call.args.subspan(target.verb + 1), bad);
@@ -57,9 +56,8 @@ void set_config(Call& call, const KeyRef& key, const ConfigTarget& target) {
   if (given.empty() || given.size() % 2 != 0) return call.reply.error(errors::kSyntax);
   std::vector<std::pair<Bytes, Bytes>> fields;
   for (size_t i = 0; i < given.size(); i += 2) fields.emplace_back(given[i], given[i + 1]);
-  bool failed = false;
-  Queue* queue = find_queue(call, key, failed);
-  if (failed) return;
+  Found<Queue> queue = find_queue(call, key);
+  if (queue.refused()) return;
   if (queue == nullptr) {
     // A queue begins with a configuration that it can have, or not at all.
     QueueConfig tried;
@@ -74,9 +72,8 @@ void set_config(Call& call, const KeyRef& key, const ConfigTarget& target) {
 
 void reset_config(Call& call, const KeyRef& key, const ConfigTarget& target) {
   if (call.args.size() != target.verb + 1) return call.reply.error(errors::kSyntax);
-  bool failed = false;
-  Queue* queue = find_queue(call, key, failed);
-  if (failed) return;
+  const Found<Queue> queue = find_queue(call, key);
+  if (queue.refused()) return;
   const bool is_set =
       queue != nullptr && !queue->config.recorded(target.level, target.pattern).empty();
   std::string error;

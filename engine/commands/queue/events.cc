@@ -217,9 +217,8 @@ void serve_events(Call& call, Bytes name) {
 
 void q_events_command(Call& call) {
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Queue* queue = find_queue(call, key, failed);
-  if (failed) return;
+  const Found<Queue> queue = find_queue(call, key);
+  if (queue.refused()) return;
   auto request = std::make_unique<EventsRequest>();
   if (!parse_events(call, queue, *request)) return;
   EventLog none;

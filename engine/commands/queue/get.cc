@@ -77,10 +77,9 @@ void serve_get(Call& call, Bytes name) {
 
 void q_get_command(Call& call) {
   const KeyRef key = call.key(1);
-  bool failed = false;
-  const Queue* queue = find_queue(call, key, failed);
+  const Found<const Queue> queue = find_queue(call, key);
   GetRequest request;
-  if (failed || !check_job_id(call, 2) || !parse_get(call, request)) return;
+  if (queue.refused() || !check_job_id(call, 2) || !parse_get(call, request)) return;
   if (!request.wait_ms || call.nested || !can_be_awaited(call, queue))
     return reply_job(call, key, queue, request);
   auto waiter = std::make_shared<Waiter>();

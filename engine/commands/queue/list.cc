@@ -92,10 +92,9 @@ bool parse_list(Call& call, const QueueConfig& config, ListRequest& request) {
 
 void q_list_command(Call& call) {
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Queue* queue = find_queue(call, key, failed);
+  const Found<Queue> queue = find_queue(call, key);
   ListRequest request;
-  if (failed || !parse_list(call, config_of(queue), request)) return;
+  if (queue.refused() || !parse_list(call, config_of(queue), request)) return;
   JobPage page;
   if (queue == nullptr) {
     call.reply.array(2);

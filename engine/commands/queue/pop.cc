@@ -24,9 +24,8 @@ void reply_jobs(Call& call, Bytes name, const Queue& queue, const std::vector<Jo
 
 // True: replied, with jobs or an error. False: this queue has nothing for this pop now.
 bool pop_from(Call& call, const KeyRef& key, const PopSpec& spec) {
-  bool failed = false;
-  Queue* queue = find_own_queue(call, key, failed);
-  if (failed) return true;
+  const Found<Queue> queue = find_own_queue(call, key);
+  if (queue.refused()) return true;
   if (queue == nullptr) {
     if (!spec.id) return false;
     call.reply.error(

@@ -83,9 +83,8 @@ void q_ack_command(Call& call) {
     return;
   }
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Queue* queue = find_own_queue(call, key, failed);
-  if (failed) return;
+  const Found<Queue> queue = find_own_queue(call, key);
+  if (queue.refused()) return;
   if (queue != nullptr && ack.result && !check_size(call, *queue, *ack.result)) return;
   const auto keys = call.args.subspan(1, 1);
   // The reply to the same request may have been lost: then the job is acknowledged already, and
@@ -117,9 +116,8 @@ void q_nack_command(Call& call) {
   }
   if (options.failed()) return;
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Queue* queue = find_own_queue(call, key, failed);
-  if (failed) return;
+  const Found<Queue> queue = find_own_queue(call, key);
+  if (queue.refused()) return;
   if (queue == nullptr) return reply_no_job(call, call.args[2]);
   QueueWork::NackOutcome outcome;
   const std::string error = queue_work(call, key, *queue)
@@ -146,9 +144,8 @@ void q_touch_command(Call& call) {
   }
   if (options.failed()) return;
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Queue* queue = find_own_queue(call, key, failed);
-  if (failed) return;
+  const Found<Queue> queue = find_own_queue(call, key);
+  if (queue.refused()) return;
   if (queue == nullptr) return reply_no_job(call, call.args[2]);
   if (progress && !check_size(call, *queue, *progress)) return;
   QueueWork::TouchOutcome outcome;

@@ -556,10 +556,9 @@ void reply_by_worker(Call& call, const Queue& queue, const StatsRequest& request
 void q_stats_command(Call& call) {
   using By = StatsRequest::By;
   const KeyRef key = call.key(1);
-  bool failed = false;
-  const Queue* found = find_queue(call, key, failed);
+  const Found<const Queue> found = find_queue(call, key);
   StatsRequest request;
-  if (failed || !parse_stats(call, request)) return;
+  if (found.refused() || !parse_stats(call, request)) return;
   // A missing queue reads as an empty one.
   static const Queue none;
   const Queue& queue = found == nullptr ? none : *found;

@@ -11,9 +11,8 @@ namespace {
 
 bool is_where(const Call& call) { return call.option(2, kWhereWord); }
 
-// The job that args[2] names; null where there is none, or with `failed` set and an error replied.
-Job* find_job(Call& call, const KeyRef& key, Queue*& queue, bool& failed) {
-  queue = find_queue(call, key, failed);
+// The job that args[2] names; null if there is none.
+Job* find_job(const Call& call, const Queue* queue) {
   return queue == nullptr ? nullptr : queue->find(call.args[2]);
 }
 
@@ -59,10 +58,9 @@ const char* outcome_name(QueueWork::Cancelled outcome) {
 void q_move_command(Call& call) {
   if (!check_job_id(call, 2)) return;
   const KeyRef key = call.key(1);
-  Queue* queue = nullptr;
-  bool failed = false;
-  Job* job = find_job(call, key, queue, failed);
-  if (failed) return;
+  const Found<Queue> queue = find_queue(call, key);
+  if (queue.refused()) return;
+  Job* job = find_job(call, queue);
   MoveSpec spec;
   if (!parse_move(call, config_of(queue), spec)) return;
   if (queue != nullptr && queue->adopted != nullptr) return move_adopted(call, *queue, spec);
@@ -93,10 +91,9 @@ void q_cancel_command(Call& call) {
   }
   if (options.failed()) return;
   const KeyRef key = call.key(1);
-  Queue* queue = nullptr;
-  bool failed = false;
-  Job* job = find_job(call, key, queue, failed);
-  if (failed) return;
+  const Found<Queue> queue = find_queue(call, key);
+  if (queue.refused()) return;
+  Job* job = find_job(call, queue);
   if (queue != nullptr && queue->adopted != nullptr) {
     return cancel_adopted(call, *queue, cancel.reason);
   }
@@ -110,10 +107,9 @@ void q_retry_command(Call& call) {
   if (!check_job_id(call, 2)) return;
   if (call.args.size() != 3) return call.reply.error(errors::kSyntax);
   const KeyRef key = call.key(1);
-  Queue* queue = nullptr;
-  bool failed = false;
-  Job* job = find_job(call, key, queue, failed);
-  if (failed) return;
+  const Found<Queue> queue = find_queue(call, key);
+  if (queue.refused()) return;
+  Job* job = find_job(call, queue);
   if (queue != nullptr && queue->adopted != nullptr) {
     return call.reply.error(QueueError("ADOPTED").text());
   }

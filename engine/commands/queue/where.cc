@@ -90,10 +90,9 @@ bool parse_where(Call& call, const QueueConfig& config, bool cancels, WhereReque
 template <class Change>
 void change_where(Call& call, bool cancels, Changeable states, Change change) {
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Queue* queue = find_own_queue(call, key, failed);
+  const Found<Queue> queue = find_own_queue(call, key);
   WhereRequest request;
-  if (failed || !parse_where(call, config_of(queue), cancels, request)) return;
+  if (queue.refused() || !parse_where(call, config_of(queue), cancels, request)) return;
   Selector& selector = request.selector;
   selector.states = selector.states == 0 ? states.usual
                                          : static_cast<JobStates>(selector.states & states.allowed);
@@ -150,9 +149,8 @@ void cancel_adopted_where(Call& call, Queue& queue) {
 
 void cancel_where(Call& call) {
   const KeyRef key = call.key(1);
-  bool failed = false;
-  Queue* queue = find_queue(call, key, failed);
-  if (failed) return;
+  const Found<Queue> queue = find_queue(call, key);
+  if (queue.refused()) return;
   if (queue != nullptr && queue->adopted != nullptr) return cancel_adopted_where(call, *queue);
   change_where(call, true, {kLiveStates, kLiveStates},
                [](QueueWork& work, Job* job, const WhereRequest& request) {
