@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The campaigns run, and judge as they say: bench/compare --against, tools/soak.
+"""The campaigns run, and judge as they say: bench/compare --against, bench/scale, tools/soak.
 
     tests/operations/campaigns_test.py [--server build/release/bin/sluice-server]
 """
@@ -16,6 +16,8 @@ sys.path.insert(0, str(ROOT / "bench"))
 
 from compare_lib import measure, pairs  # noqa: E402
 from harness import Skipped, require, require_equal, run  # noqa: E402
+from holds import Hold  # noqa: E402
+from scale_lib import bench as scale  # noqa: E402
 
 ROW = types.SimpleNamespace(title="a row")
 LIMIT_S = 200
@@ -57,6 +59,38 @@ def test_two_programs_are_compared(options):
     done = subprocess.run([*command, "no-such-commit"], capture_output=True, text=True, check=False,
                           timeout=LIMIT_S)
     require(done.returncode != 0 and "neither a program nor a commit" in done.stderr, done.stderr)
+
+
+def test_rows_of_scale_are_judged(_options):
+    """A row is ok within its limit, by the best of three; what fails or is not come to is not."""
+    rows = [scale.Row(name, "a row", 10) for name in ("at", "third", "beyond", "raises", "later")]
+    holds = iter([12, 11, 9, 13, 12, 11])
+
+    def run_rows(bench):
+        bench.figure("at", 10)
+        for name in ("third", "beyond"):
+            bench.hold(name, lambda: Hold(next(holds), 0, 0))
+        bench.hold("raises", lambda: require(False, "it fails"))
+    arguments = types.SimpleNamespace(server="", jobs=1, groups=1, queues=1, string=1)
+    bench = scale.Bench(arguments, {row.name for row in rows})
+    bench.run(scale.Scene(run_rows, rows))
+    require_equal((bench.passed, list(bench.left)), (2, ["raises", "later"]), "rows")
+
+
+def test_a_scale_of_seconds(options):
+    """bench/scale prepares and measures rows of each kind."""
+    rows = ("restart", "rename", "copy", "del-", "retention", "config-own", "config-rules", "stats",
+            "need", "pause", "closed", "metrics", "http", "flush", "unlink", "match", "set-")
+    command = [ROOT / "bench" / "scale", "--server", options.program, "--jobs", "2000", "--groups",
+               "1000", "--queues", "500", "--string", "4", *rows]
+    listed = subprocess.run([*command, "--list"], capture_output=True, text=True, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT_S)
+    lines = [line.split() for line in done.stdout.splitlines()]
+    told = [line[1] for line in lines if line and line[0] in ("ok", "MISSED")]
+    require_equal(told, [line.split()[0] for line in listed.stdout.splitlines()],
+                  done.stdout + done.stderr)
+    missed = any(line and line[0] == "MISSED" for line in lines)
+    require_equal(done.returncode, 1 if missed else 0, done.stdout)
 
 
 def test_a_soak_of_seconds(options):

@@ -3,19 +3,19 @@
 comes) go on in short slices: nobody waits for them, and all are told in the end."""
 
 import contextlib
+import functools
 import itertools
 import os
-import pathlib
 import sys
 import time
+from typing import Callable, NamedTuple
 
 import harness
 import servers
-from harness import ConnectionClosed, require, require_equal, wait_until
-from large_values_test import fill
+from harness import ConnectionClosed, require_equal, wait_until
+from holds import Probe, fill, require_short
 
 MANY = 100_000
-LONGEST_HOLD_MS = 10
 NEVER_MS = "100000000"
 
 
@@ -24,133 +24,128 @@ def stat(connection, field):
     return reply[reply.index(field.encode()) + 1]
 
 
-class Watch:
-    """What the I/O thread has run from one PING to the next: what others wait for at most."""
-
-    def __init__(self, server):
-        self.connection = server.connect()
-        tasks = pathlib.Path(f"/proc/{server.process.pid}/task").iterdir()
-        self.files = [os.open(task / "schedstat", os.O_RDONLY) for task in tasks
-                      if (task / "comm").read_text().startswith("sluice-io")]
-        self.ran_ms = []
-        self.last_ms = self._run_time_ms()
-
-    def _run_time_ms(self):
-        return sum(int(os.pread(file, 99, 0).split()[0]) for file in self.files) / 1e6
-
-    def look(self):
-        """Ends what the last look has begun."""
-        now_ms = self._run_time_ms()
-        self.ran_ms.append(now_ms - self.last_ms)
-        self.last_ms = now_ms
-
-    def until(self, condition, what):
-        deadline = time.monotonic() + 60
-        while not condition():
-            require(time.monotonic() < deadline, what)
-            self.look()
-            for _ in range(20):
-                self.connection.call("PING")
-                self.look()
-
-    def close(self):
-        self.connection.close()
-        for file in self.files:
-            os.close(file)
+class Case(NamedTuple):
+    """What `begin` begins goes on until `done`."""
+    what: str
+    prepare: Callable  # of a connection and the server
+    begin: Callable    # of a connection, as `done`
+    done: Callable
 
 
-def measure(options, prepare, begin, condition, what):
-    """Others may have the machine: the shortest of three measurements is what the server does."""
-    longest = []
-    while len(longest) < 3:
-        with options.server() as server, server.connect() as connection:
-            connection.call("Q.CONFIG", "queue", "SET", "lease_ms", NEVER_MS, "crash_limit", "100")
-            prepare(connection, server)
-            watch = Watch(server)
-            begin(connection)
-            watch.look()
-            watch.until(lambda: condition(connection), what)
-            watch.close()
-            longest.append(max(watch.ran_ms))
-        if longest[-1] <= LONGEST_HOLD_MS:
-            return
-    raise AssertionError(f"{what}: {longest} ms")
+def measure(options, case):
+    """How long it holds others."""
+    with options.server() as server, Probe(server) as held, server.connect(300) as connection:
+        connection.call("Q.CONFIG", "queue", "SET", "lease_ms", NEVER_MS, "crash_limit", "100")
+        case.prepare(connection, server)
+        held.begin()
+        case.begin(connection)
+        wait_until(lambda: case.done(connection), 300, case.what)
+        return held.end()
 
 
-def needing(connection, _server, count=MANY):
+def require_slices(options, case):
+    require_short(lambda: measure(options, case), case.what)
+
+
+def needing(connection, _server, count):
     connection.call("Q.ADD", "queue", "needed", "")
     connection.call("Q.POP", "1", "queue")
     fill(connection.call, "queue", "redis.call('Q.ADD', KEYS[1], i, '', 'NEED', 'needed')", count)
     require_equal(stat(connection, "blocked"), count, "blocked")
 
 
-def test_what_many_need(options):
-    """Who needs a job that completes goes on in slices, the first with the acknowledgement."""
-    measure(options, needing,
-            lambda connection: connection.call("Q.ACK", "queue", "needed", "1"),
-            lambda connection: stat(connection, "pending") == MANY, "a job that many need")
+def what_many_need(count):
+    return Case("a job that many need", functools.partial(needing, count=count),
+                lambda connection: connection.call("Q.ACK", "queue", "needed", "1"),
+                lambda connection: stat(connection, "pending") == count)
 
 
-def test_what_many_need_fails(options):
-    """Who needs a job that fails ends in slices."""
-    measure(options, needing,
-            lambda connection: connection.call("Q.NACK", "queue", "needed", "1", "FATAL"),
-            lambda connection: stat(connection, "blocked") == 0,
-            "many that end with what they need")
+def what_many_need_fails(count):
+    return Case("many that end with what they need", functools.partial(needing, count=count),
+                lambda connection: connection.call("Q.NACK", "queue", "needed", "1", "FATAL"),
+                lambda connection: stat(connection, "blocked") == 0)
 
 
-def test_a_chain(options):
-    """The same of a chain, in which each ends the next."""
+def a_chain(count):
     def prepare(connection, _server):
         connection.call("Q.ADD", "queue", "0", "")
-        fill(connection.call, "queue", "redis.call('Q.ADD', KEYS[1], i, '', 'NEED', i - 1)", MANY)
-    measure(options, prepare, lambda connection: connection.call("Q.CANCEL", "queue", "0"),
-            lambda connection: stat(connection, "blocked") == 0, "a chain of needs")
+        fill(connection.call, "queue", "redis.call('Q.ADD', KEYS[1], i, '', 'NEED', i - 1)", count)
+    return Case("a chain of needs", prepare,
+                lambda connection: connection.call("Q.CANCEL", "queue", "0"),
+                lambda connection: stat(connection, "blocked") == 0)
 
 
-def pop_all(connection, *words):
-    fill(connection.call, "queue", "redis.call('Q.ADD', KEYS[1], i, '')", MANY)
-    for _ in range(0, MANY, 250):
+def pop_all(connection, count, *words):
+    fill(connection.call, "queue", "redis.call('Q.ADD', KEYS[1], i, '')", count)
+    for begin in range(0, count, 250):
         jobs = connection.call("Q.POP", "1", "queue", "COUNT", "250", *words)
-        require_equal(len(jobs.value), 250, "jobs")
+        require_equal(len(jobs.value), min(250, count - begin), "jobs")
 
 
-def test_a_lost_connection(options):
-    """Leases that are tied to a connection which is cut."""
+def a_lost_connection(count):
     workers = []
 
     def prepare(connection, server):
         connection.call("Q.CONFIG", "queue", "SET", "disconnect_grace_ms", "0")
         workers.append(server.connect())
-        pop_all(workers[-1], "TIED")
-    measure(options, prepare, lambda connection: workers[-1].close(),
-            lambda connection: stat(connection, "active") == 0, "a connection that is cut")
+        pop_all(workers[-1], count, "TIED")
+    return Case("a connection that is cut", prepare, lambda connection: workers[-1].close(),
+                lambda connection: stat(connection, "active") == 0)
+
+
+def due_in_ms(count):
+    """Time enough to prepare so many."""
+    return max(3000, count // 50)
+
+
+def leases_that_run_out(count):
+    def prepare(connection, server):
+        connection.call("Q.CONFIG", "queue", "SET", "disconnect_grace_ms", due_in_ms(count))
+        with server.connect() as worker:
+            pop_all(worker, count, "TIED")
+        time.sleep(due_in_ms(count) / 4000)
+    return Case("leases that run out", prepare, lambda connection: None,
+                lambda connection: stat(connection, "active") == 0)
+
+
+def timers_due_at_once(count, option, state):
+    def prepare(connection, _server):
+        due_ms = int(time.time() * 1000) + due_in_ms(count)
+        words = f"'AT', {due_ms}" if option == "DELAY" else f"'TTL', {due_in_ms(count)}"
+        fill(connection.call, "queue", f"redis.call('Q.ADD', KEYS[1], i, '', {words})", count)
+    return Case(f"{option} of many", prepare, lambda connection: None,
+                lambda connection: stat(connection, state) == count)
+
+
+def test_what_many_need(options):
+    """Who needs a job that completes goes on in slices, the first with the acknowledgement."""
+    require_slices(options, what_many_need(MANY))
+
+
+def test_what_many_need_fails(options):
+    """Who needs a job that fails ends in slices."""
+    require_slices(options, what_many_need_fails(MANY))
+
+
+def test_a_chain(options):
+    """The same of a chain, in which each ends the next."""
+    require_slices(options, a_chain(MANY))
+
+
+def test_a_lost_connection(options):
+    """Leases that are tied to a connection which is cut."""
+    require_slices(options, a_lost_connection(MANY))
 
 
 def test_leases_that_run_out(options):
     """Leases that end at one moment."""
-    workers = []
-
-    def prepare(connection, server):
-        connection.call("Q.CONFIG", "queue", "SET", "disconnect_grace_ms", "2000")
-        workers.append(server.connect())
-        pop_all(workers[-1], "TIED")
-        workers[-1].close()
-        time.sleep(0.5)
-    measure(options, prepare, lambda connection: None,
-            lambda connection: stat(connection, "active") == 0, "leases that run out")
+    require_slices(options, leases_that_run_out(MANY))
 
 
 def test_timers_due_at_once(options):
     """Delays and TTLs that end at one moment."""
     for option, state in (("DELAY", "pending"), ("TTL", "expired")):
-        def prepare(connection, _server, option=option):
-            due_ms = int(time.time() * 1000) + 3000
-            words = f"'AT', {due_ms}" if option == "DELAY" else "'TTL', 3000"
-            fill(connection.call, "queue", f"redis.call('Q.ADD', KEYS[1], i, '', {words})", MANY)
-        measure(options, prepare, lambda connection: None,
-                lambda connection, state=state: stat(connection, state) == MANY,
-                f"{option} of many")
+        require_slices(options, timers_due_at_once(MANY, option, state))
 
 
 def dying_at(passes):

@@ -2,50 +2,20 @@
 """RENAME, MOVE and the end of large values: nobody waits for them, and a checkpoint beside them is
 right."""
 
-import os
-import pathlib
 import random
 import sys
 import time
 
 import harness
-from harness import info, require, require_equal, wait_until
+from harness import info, require, require_equal, rss_bytes, wait_until
+from holds import FILLS, LONGEST_HOLD_MS, IoThreads, fill
 
 MANY = 200_000
 LONG = 64 << 20
-LONGEST_HOLD_MS = 10
-# One script must not be taken for a slow one.
-AT_ONCE = 20_000
-
-FILLS = {
-    "queue": "redis.call('Q.ADD', KEYS[1], i, 'payload ' .. i)",
-    "zset": "redis.call('ZADD', KEYS[1], i, 'member ' .. i)",
-    "hash": "redis.call('HSET', KEYS[1], 'field ' .. i, 'value ' .. i)",
-    "set": "redis.call('SADD', KEYS[1], 'member ' .. i)",
-    "list": "redis.call('RPUSH', KEYS[1], 'item ' .. i)",
-    "stream": "redis.call('XADD', KEYS[1], i .. '-1', 'field', 'value')",
-}
 
 
-def fill(call, key, command, count):
-    for begin in range(1, count + 1, AT_ONCE):
-        end = min(count, begin + AT_ONCE - 1)
-        reply = call("EVAL", f"for i = {begin}, {end} do {command} end return 1", "1", key)
-        require_equal(reply.raw, b":1\r\n", key)
-
-
-def run_time_ms(server):
-    """What the I/O threads have run so far: pauses of the machine are not in it."""
-    total_ns = 0
-    for task in pathlib.Path(f"/proc/{server.process.pid}/task").iterdir():
-        if (task / "comm").read_text().startswith("sluice-io"):
-            total_ns += int((task / "schedstat").read_text().split()[0])
-    return total_ns / 1e6
-
-
-def resident_bytes(server):
-    pages = pathlib.Path(f"/proc/{server.process.pid}/statm").read_text().split()[1]
-    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+def ran_ms(server):
+    return sum(IoThreads(server.pid).ran_ms())
 
 
 def test_nobody_waits(options):
@@ -64,16 +34,16 @@ def test_nobody_waits(options):
                                  (("MOVE", "n", "0"), b":1\r\n"),
                                  (("SELECT", "0"), b"+OK\r\n"),
                                  (("RENAME", "n", key), b"+OK\r\n")):
-                begin = run_time_ms(server)
+                begin = ran_ms(server)
                 require_equal(call(*words).raw, reply, words)
-                ran = run_time_ms(server) - begin
+                ran = ran_ms(server) - begin
                 require(ran < LONGEST_HOLD_MS, f"{key}: {words} took {ran:.1f} ms")
 
 
-def require_short(server, call, *words):
-    begin = run_time_ms(server)
+def call_shortly(server, call, *words):
+    before = ran_ms(server)
     reply = call(*words)
-    ran = run_time_ms(server) - begin
+    ran = ran_ms(server) - before
     require(not reply.is_error, reply.raw)
     require(ran < LONGEST_HOLD_MS, f"{words} took {ran:.1f} ms")
 
@@ -86,14 +56,14 @@ def test_nobody_waits_for_the_end(options):
         for words in (("DEL",), ("UNLINK",), ("SET", "x"), ("PEXPIRE", "-1"), ("FLUSHDB",)):
             for key, command in FILLS.items():
                 fill(call, key, command, MANY)
-                require_short(server, call, words[0], *([] if words[0] == "FLUSHDB" else [key]),
-                              *words[1:])
+                call_shortly(server, call, words[0], *([] if words[0] == "FLUSHDB" else [key]),
+                             *words[1:])
                 require_equal(call("DBSIZE").value, 1 if words[0] == "SET" else 0, "keys")
                 call("FLUSHALL")
         fill(call, "key", "redis.call('SET', KEYS[1] .. i, 'value')", MANY)
         fill(call, "queue", "redis.call('Q.ADD', KEYS[1] .. i, 'job', 'payload')", MANY // 10)
         wait_until(lambda: info(connection)["sluice_journal_unwritten_bytes"] == "0")
-        require_short(server, call, "FLUSHALL")
+        call_shortly(server, call, "FLUSHALL")
         wait_until(lambda: info(connection)["lazyfree_pending_objects"] == "0", what="the freeing")
         require(int(info(connection)["lazyfreed_objects"]) > 0, "INFO counts them")
 
@@ -112,7 +82,7 @@ def test_nobody_waits_for_a_configuration(options):
                       "GROUP g7 SET max_active 1", "GROUP g7 RESET", "KEY r7 SET max_active 1",
                       "KEY r7 SET max_active 1", "KEY k7 SET rate 5/1000", "GROUP g* RESET",
                       "RESET"):
-            require_short(server, call, "Q.CONFIG", "queue", *words.split())
+            call_shortly(server, call, "Q.CONFIG", "queue", *words.split())
 
 
 def test_memory_is_given_back(options):
@@ -120,11 +90,11 @@ def test_memory_is_given_back(options):
     with options.server() as server, server.connect() as connection:
         fill(connection.call, "key", "redis.call('SET', KEYS[1] .. i, string.rep('x', 200))",
              5 * MANY)
-        full = resident_bytes(server)
+        full = rss_bytes(server.pid)
         connection.call("FLUSHALL")
         wait_until(lambda: info(connection)["lazyfree_pending_objects"] == "0", what="the freeing")
         bound = 1.5 * int(info(connection)["used_memory"]) + (64 << 20)
-        wait_until(lambda: resident_bytes(server) <= bound, 30, "pages that are given back")
+        wait_until(lambda: rss_bytes(server.pid) <= bound, 30, "pages that are given back")
         require(full > 2 * bound, f"{full} bytes were resident")
 
 
