@@ -1,6 +1,7 @@
 """What the scenes of bench/scale share: a server with one who asks beside it, and the rows that are
 measured, judged and printed."""
 
+import contextlib
 import dataclasses
 import http.client
 import sys
@@ -167,21 +168,21 @@ class Place:
                 self.call(*command.split())
         return lambda: self.hold(action, until)
 
-    def hold_of_get(self, path):
-        """The hold of a GET at HTTP, and its body."""
+    @contextlib.contextmanager
+    def getter(self):
+        """What GETs a path at HTTP, over one connection."""
         with open(self.server.ready_path, encoding="utf-8") as ready:
             port = int(dict(line.split() for line in ready)["http-port"])
         asker = http.client.HTTPConnection(LOOPBACK, port, timeout=PATIENCE_S)
-        bodies = []
 
-        def action():
+        def get(path):
             asker.request("GET", path)
             answer = asker.getresponse()
-            bodies.append(answer.read())
-            require(answer.status == 200, f"{path}: {answer.status} {bodies[-1]}")
-        hold = self.hold(action)
+            body = answer.read()
+            require(answer.status == 200, f"{path}: {answer.status} {body}")
+            return body
+        yield get
         asker.close()
-        return hold, bodies[0]
 
     def given_back(self, name):
         """Seconds until the memory of what is gone has left the process."""

@@ -2,8 +2,10 @@
 
 import datetime
 import functools
+import json
 import re
 import time
+import urllib.parse
 
 import cascades_test as cascades
 import waiting_pops_test as waiting
@@ -47,8 +49,9 @@ def large_queue(bench):
         moves(bench, place, "queue")
         bench.hold("copy-queue", lambda: place.hold(lambda: refused_copy(place)))
         bench.hold("memory-usage", place.hold_of("MEMORY USAGE queue SAMPLES 0"))
-        path = "/api/v1/queues/queue/jobs?count=1000"
-        bench.hold("http-jobs", lambda: place.hold_of_get(path)[0])
+        with place.getter() as get:
+            bench.hold("http-jobs", lambda: place.hold(
+                lambda: get("/api/v1/queues/queue/jobs?count=1000")))
         ends = (("del-queue", "DEL queue"), ("expire-queue", "PEXPIRE queue 500"))
         for name, command in ends:
             if not bench.wants(name):
@@ -121,7 +124,8 @@ def groups(bench):
         bench.hold("config-glob", lambda: place.hold(lambda: capped_and_not(place, sample)))
         bench.hold("config-groups", lambda: place.hold(lambda: inherited_and_not(place)), tries=1)
         bench.hold("stats-by-group", lambda: place.hold(lambda: by_group(place)))
-        bench.hold("metrics-groups", lambda: place.hold_of_get("/metrics")[0])
+        with place.getter() as get:
+            bench.hold("metrics-groups", lambda: place.hold(lambda: get("/metrics")))
 
 
 def capped_and_not(place, sample):
@@ -171,11 +175,10 @@ def queues(bench):
     with Place(bench) as place:
         place.fill("queue", "redis.call('Q.ADD', KEYS[1] .. i, 'job', 'payload')", bench.queues,
                    "queues")
-        if bench.wants("metrics-queues", "metrics-size"):
-            hold, body = place.hold_of_get("/metrics")
-            bench.hold("metrics-queues", lambda: hold, tries=1)
-            bench.figure("metrics-size", len(body) / 1e6)
-        bench.hold("http-queues", lambda: place.hold_of_get("/api/v1/queues?limit=1000")[0])
+        with place.getter() as get:
+            bench.hold("metrics-queues", lambda: place.hold(lambda: get("/metrics")))
+            bench.figure("metrics-size", len(get("/metrics")) / 1e6)
+            bench.hold("http-queues", lambda: place.hold(lambda: walk_queues(get)))
         if bench.wants("flushdb"):
             place.call("SELECT", "1")
             place.fill("key", "redis.call('SET', KEYS[1] .. i, 'value')", bench.jobs // 10, "keys")
@@ -183,6 +186,13 @@ def queues(bench):
             place.call("SELECT", "0")
         bench.hold("flushall", place.hold_of("FLUSHALL", until=lambda: freed(place)), tries=1)
         place.given_back("flushall-rss")
+
+
+def walk_queues(get):
+    page = {"cursor": ""}
+    while page["cursor"] is not None:
+        cursor = urllib.parse.quote(page["cursor"])
+        page = json.loads(get(f"/api/v1/queues?limit=1000{'&cursor=' * bool(cursor)}{cursor}"))
 
 
 def elements(bench, kind):
@@ -292,7 +302,7 @@ SCENES = [
     Scene(queues, [
         Row("metrics-queues", "GET /metrics with many queues"),
         Row("metrics-size", "its size", METRICS_MB, "MB"),
-        Row("http-queues", "GET .../queues?limit=1000"),
+        Row("http-queues", "GET .../queues?limit=1000, every page"),
         Row("flushdb", "FLUSHDB of many keys"),
         Row("flushall", "FLUSHALL of many queues"),
         given_back_row("flushall", "them")]),
