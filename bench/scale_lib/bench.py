@@ -65,7 +65,8 @@ class Bench:
             hold = best_of(measure, self.left[name].limit, tries)
             self.figure(name, hold.ran_ms, hold)
 
-    def figure(self, name, value, hold=None):
+    def figure(self, name, value, hold=None, note=""):
+        """`note`: what explains it where it has missed."""
         if name not in self.left:
             return
         row = self.left.pop(name)
@@ -74,6 +75,8 @@ class Bench:
         beside = f"{hold.wall_s:8.2f} s  PING {hold.waited_ms:7.1f} ms" if hold else ""
         print(f"{'ok' if ok else 'MISSED':6} {name:18} {row.title:58.58} {value:8.1f} {row.unit:6} "
               f"<= {row.limit:<5g} {beside}".rstrip(), flush=True)
+        if note and not ok:
+            print(f"       {note}", flush=True)
 
 
 class Place:
@@ -185,17 +188,16 @@ class Place:
         asker.close()
 
     def given_back(self, name):
-        """Seconds until the memory of what is gone has left the process."""
+        """Seconds until the memory of what is gone has left the process, which nobody asks for
+        anything meanwhile."""
         if not self.bench.wants(name):
             return
         began = time.monotonic()
-
-        def bound():
-            return 1.5 * int(self.info("used_memory")) + (64 << 20)
-        while rss_bytes(self.server.pid) > bound() and time.monotonic() < began + 2 * GIVEN_BACK_S:
+        bound = 1.5 * int(self.info("used_memory")) + (64 << 20)
+        while rss_bytes(self.server.pid) > bound and time.monotonic() < began + 2 * GIVEN_BACK_S:
             time.sleep(0.1)
         took_s = time.monotonic() - began
-        self.bench.figure(name, took_s)
-        if took_s > GIVEN_BACK_S:
-            print(f"       {rss_bytes(self.server.pid) >> 20} MB are resident, "
-                  f"{int(self.info('used_memory')) >> 20} MB allocated", flush=True)
+        now = info(self.connection, "memory")
+        self.bench.figure(name, took_s, note=f"{bound / 1e6:.0f} MB would do; " + ", ".join(
+            f"{field} {int(now[field]) / 1e6:.0f} MB" for field in (
+                "used_memory", "allocator_active", "allocator_resident", "used_memory_rss")))

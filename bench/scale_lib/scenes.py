@@ -74,23 +74,25 @@ def freed(place):
 
 def restart(bench, place):
     bench.figure("restart-log", place.restart())
-    bench.figure("restart-silence", silence_s(place))
+    silence_s, before, after = longest_silence(place)
+    bench.figure("restart-silence", silence_s, note=f"{before}\n       {after}")
     place.call("BGSAVE")
     place.settle()
     bench.figure("restart", place.restart())
     require(place.call("Q.STATS", "queue")[1] == bench.jobs, "jobs are there again")
 
 
-def silence_s(place):
-    """The longest time without a line in the log, from the start to the readiness."""
+def longest_silence(place):
+    """The longest time without a line in the log from the start to the readiness: its seconds, the
+    lines before and after it."""
     with open(place.server.log_path, encoding="utf-8", errors="replace") as log:
-        lines = log.read().splitlines()
-    begin = max(number for number, line in enumerate(lines) if " starting, pid " in line)
-    end = next(number for number, line in enumerate(lines) if number > begin and "Ready to" in line)
-    times = [datetime.datetime.fromisoformat(found.group()).timestamp()
-             for line in lines[begin:end + 1]
-             if (found := re.search(r"\d+-\d+-\d+ \d+:\d+:\d+\.\d+", line))]
-    return max((after - before for before, after in zip(times, times[1:])), default=0.0)
+        lines = [(datetime.datetime.fromisoformat(found.group()).timestamp(), line.rstrip())
+                 for line in log if (found := re.search(r"\d+-\d+-\d+ \d+:\d+:\d+\.\d+", line))]
+    begin = max(number for number, (_, line) in enumerate(lines) if " starting, pid " in line)
+    end = begin + next(number for number, (_, line) in enumerate(lines[begin:])
+                       if "Ready to" in line)
+    return max((lines[after][0] - lines[after - 1][0], lines[after - 1][1], lines[after][1])
+               for after in range(begin + 1, end + 1))
 
 
 def retention(bench):
@@ -102,7 +104,7 @@ def retention(bench):
             cursor, ended = place.call("Q.CANCEL", "queue", "WHERE", "ALL", "CURSOR", cursor)
             if cursor == b"0":
                 break
-        words = ("Q.LIST", "queue", "WHERE", "STATE", "cancelled", "COUNT", "1000", "BRIEF")
+        words = ("Q.LIST", "queue", "WHERE", "STATE", "cancelled", "COUNT", "20", "BRIEF")
         bench.hold("retention", place.hold_of(
             "Q.CONFIG queue SET retain_completed 10",
             until=lambda: len(place.call(*words)[1]) <= 10), tries=1)
