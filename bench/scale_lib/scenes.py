@@ -124,7 +124,7 @@ def groups(bench):
             "Q.CONFIG queue SET lease_ms 5000 max_active 10 fair on", "Q.CONFIG queue SET fair on",
             "Q.CONFIG queue GROUP g7 SET max_active 1", "Q.CONFIG queue GROUP g7 RESET"))
         bench.hold("config-glob", lambda: place.hold(lambda: capped_and_not(place, sample)))
-        bench.hold("config-groups", lambda: place.hold(lambda: inherited_and_not(place)), tries=1)
+        bench.hold("config-groups", lambda: place.hold(lambda: inherited_and_not(place)))
         bench.hold("stats-by-group", lambda: place.hold(lambda: by_group(place)))
         with place.getter() as get:
             bench.hold("metrics-groups", lambda: place.hold(lambda: get("/metrics")))
