@@ -1,0 +1,83 @@
+#include "net/config/token_setting.h"
+
+#include "engine/access/passwords.h"
+
+namespace sluice {
+
+namespace {
+
+constexpr const char* kRoleNames[kRoles] = {"read", "operate", "admin"};
+
+}  // namespace
+
+const char* role_name(Role role) { return kRoleNames[static_cast<size_t>(role)]; }
+
+std::optional<Role> parse_role(Bytes name) {
+  for (size_t i = 0; i < kRoles; ++i) {
+    if (equals_ignore_case(name, kRoleNames[i])) return static_cast<Role>(i);
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+// Role and secret.
+std::string parse_token(const std::string& role_word, const std::string& secret,
+                        TokenSetting& token) {
+  const std::optional<Role> role = parse_role(role_word);
+  if (!role) return "the role must be read, operate or admin";
+  token.role = *role;
+  if (secret.starts_with('#')) {
+    token.hash = to_lower(Bytes(secret).substr(1));
+    if (!is_password_hash(token.hash)) return "the hash must be 64 hexadecimal digits";
+  } else if (secret.starts_with('>')) {
+    constexpr size_t kLeastBytes = 16;
+    if (secret.size() - 1 < kLeastBytes) return "a token has at least 16 characters";
+    token.hash = hash_password(Bytes(secret).substr(1));
+  } else {
+    return "the token must be >text, or # and its SHA-256";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string parse_token_settings(std::span<const std::string> words,
+                                 std::vector<TokenSetting>& tokens) {
+  while (!words.empty()) {
+    TokenSetting token;
+    if (words.size() < 2) return "wrong number of arguments";
+    const std::string error = parse_token(words[0], words[1], token);
+    if (!error.empty()) return error;
+    words = words.subspan(2);
+    if (!words.empty() && equals_ignore_case(words[0], "user")) {
+      if (words.size() < 2) return "wrong number of arguments";
+      token.user = words[1];
+      // As of every ACL user; and so the words can be told apart again.
+      const bool plain = !token.user.empty() && token.user.find(' ') == std::string::npos;
+      if (!plain) return "the name of a user has no blanks";
+      words = words.subspan(2);
+    }
+    std::erase_if(tokens, [&](const TokenSetting& old) { return old.hash == token.hash; });
+    tokens.push_back(std::move(token));
+    if (tokens.size() > kMaxTokens) return "there may be at most 1000 tokens";
+  }
+  return "";
+}
+
+std::string token_words(const TokenSetting& token) {
+  std::string text = std::string(role_name(token.role)) + " #" + token.hash;
+  if (!token.user.empty()) text += " user " + token.user;
+  return text;
+}
+
+std::string token_settings_text(std::span<const TokenSetting> tokens) {
+  std::string text;
+  for (const TokenSetting& token : tokens) {
+    if (!text.empty()) text += ' ';
+    text += token_words(token);
+  }
+  return text;
+}
+
+}  // namespace sluice
