@@ -57,7 +57,13 @@ Result<RecoveryResult> Recovery::run() {
   }
   const Clock::time_point start = Clock::now();
   if (Status status = load_log(end_lsn); !status.ok()) return status;
-  replay_.finish();
+  Status finished;
+  progress_.read_all = true;
+  next_report_ = Clock::time_point::min();
+  replay_.finish([&] {
+    if (Status status = report(0); !status.ok()) finished = std::move(status);
+  });
+  if (!finished.ok()) return finished;
   result_.log_seconds = seconds_since(start);
   progress_.bytes_total = progress_.bytes_done;
   next_report_ = Clock::time_point::min();

@@ -21,6 +21,7 @@ namespace sluice {
 struct RecoveryProgress {
   uint64_t bytes_done = 0;
   uint64_t bytes_total = 0;  // an estimate until the end
+  bool read_all = false;     // what has been read is put in order
 };
 
 struct RecoveryOptions {

@@ -7,7 +7,7 @@ namespace {
 class NoReplay final : public Replay {
  public:
   bool apply(Bytes, uint64_t) override { return true; }
-  void finish() override {}
+  void finish(const std::function<void()>&) override {}
 };
 
 // The log is damaged somewhere. After a power cut that may be in what was never synced, where

@@ -130,7 +130,7 @@ class CountingReplay final : public Replay {
     }
     return records.empty();
   }
-  void finish() override {}
+  void finish(const std::function<void()>&) override {}
 
   struct Kind {
     uint64_t count = 0;

@@ -55,7 +55,7 @@ class NullReplay final : public Replay {
     sum += count + static_cast<uint8_t>(records.empty() ? 0 : records.back());
     return true;
   }
-  void finish() override {}
+  void finish(const std::function<void()>&) override {}
   uint64_t sum = 0;
 };
 

@@ -225,15 +225,16 @@ class EngineReplay final : public Replay {
   }
 
   // Nobody looks at expiries and timers before.
-  void finish() override {
+  void finish(const std::function<void()>& pulse) override {
     for (unsigned shard = 0; shard < kShards; ++shard) {
       for (int i = 0; i < kDatabases; ++i) {
         expiries_.build(shard, i, keyspace_of(shard, i).expiries);
       }
+      pulse();
     }
     for (Queue* queue : unit_.dirty_queues) {
       queue->head_dirty = false;
-      queue->end_replay();
+      queue->end_replay(pulse);
       queue->lanes.run_rates(queue->queue_ms);
       if (queue->adopted != nullptr)
         AdoptedWork(engine_.adopted(), kAllShards, unit_).watch(*queue);

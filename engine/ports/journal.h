@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -59,8 +60,12 @@ class Replay {
   // Applies the records of one unit or one piece of a checkpoint. False if they cannot be decoded:
   // the data is damaged (or from a newer version) and recovery must stop, naming the place.
   virtual bool apply(Bytes records, uint64_t count) = 0;
-  // To be called once after the last record.
-  virtual void finish() = 0;
+  // To be called once after the last record. Of ten million jobs it takes seconds: it calls `pulse`
+  // again and again meanwhile.
+  virtual void finish(const std::function<void()>& pulse) = 0;
+  void finish() {
+    finish([] {});
+  }
 };
 
 }  // namespace sluice

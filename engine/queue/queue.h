@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -97,7 +98,8 @@ class Queue {
   // what they say is overtaken by a later one, so the indexes are filled once, in their own order.
   // Nobody may ask for an order, a count or a slot before. For a queue without jobs.
   void begin_replay() { replaying_ = true; }
-  void end_replay();
+  // Calls `pulse` again and again meanwhile.
+  void end_replay(const std::function<void()>& pulse);
   // Another allocation for the same id (a new payload). `job` must be unplaced; the new one is
   // returned unplaced.
   Job* replace_payload(Job* job, Bytes payload);
@@ -236,7 +238,7 @@ class Queue {
   void count_in(const Job* job, bool in);
   void count_tags(const Job* job, uint64_t one);
   void check_gauges();
-  void place_all();
+  void place_all(const std::function<void()>& pulse);
   // Whether it can be the last job of its band without being in its order (Band::later).
   void place_later(Job* job);
   void unplace_later(Job* job);

@@ -28,6 +28,8 @@ void sort(Placings places) { std::sort(places.begin(), places.end(), is_before);
 
 // From here on a second thread is worth its start.
 constexpr size_t kMany = 1 << 14;
+// Of these some hundred pass in a second.
+constexpr size_t kJobsPerPulse = 1 << 14;
 // Jobs lie in memory as they came and are met in another order, so reading one waits for the
 // memory. These waits overlap if they are asked for some jobs ahead.
 constexpr size_t kAhead = 16;
@@ -46,28 +48,30 @@ Placing placing_of(Job* job) {
 
 }  // namespace
 
-void Queue::end_replay() {
+void Queue::end_replay(const std::function<void()>& pulse) {
   if (!replaying_) return;
   replaying_ = false;
   for (auto& [name, worker] : workers_) worker->active.clear();
-  place_all();
+  place_all(pulse);
   lanes.end_replay();
   events.end_replay();
 }
 
-void Queue::place_all() {
+void Queue::place_all(const std::function<void()>& pulse) {
   std::vector<Placing> all;
   all.reserve(jobs.size());
   jobs.for_each([&](Job* job) { all.push_back({0, 0, job, nullptr}); });
-  const auto read = [this](Placings places) {
+  const auto read = [this, &pulse](Placings places) {
     for (size_t i = 0; i < places.size(); ++i) {
+      if (i % kJobsPerPulse == 0) pulse();
       if (i + kAhead < places.size()) prefetch_line(places[i + kAhead].job);
       places[i] = placing_of(places[i].job);
       if (places[i].lane != nullptr) count_in(places[i].job, true);
     }
   };
-  const auto place_next = [this](Placings& places) {
+  const auto place_next = [this, &pulse](Placings& places) {
     const Placing& next = places.front();
+    if (places.size() % kJobsPerPulse == 0) pulse();
     if (next.lane != nullptr) {
       lanes.add_ticket(next.lane, next.major, next.minor, next.job, queue_ms);
     } else {

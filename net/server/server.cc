@@ -334,8 +334,13 @@ bool Server::on_loading_progress(const RecoveryProgress& progress) {
     progress_logged_ms_ = now_ms;
     const uint64_t percent =
         progress.bytes_done * 100 / std::max<uint64_t>(progress.bytes_total, 1);
-    spdlog::info("Loading: {} of about {} MB ({} %)", progress.bytes_done >> 20,
-                 progress.bytes_total >> 20, std::min<uint64_t>(percent, 99));
+    if (progress.read_all) {
+      spdlog::info("Loading: all {} MB are read; jobs and expiries are put in order",
+                   progress.bytes_done >> 20);
+    } else {
+      spdlog::info("Loading: {} of about {} MB ({} %)", progress.bytes_done >> 20,
+                   progress.bytes_total >> 20, std::min<uint64_t>(percent, 99));
+    }
     // A large directory takes longer than a supervisor's patience.
     tell_supervisor("EXTEND_TIMEOUT_USEC=30000000\nSTATUS=Loading, " + std::to_string(percent) +
                     " %");

@@ -31,7 +31,7 @@ constexpr const char* kCannotSwitchOn = "Unable to turn on AOF. Check server log
 class NothingToReplay final : public Replay {
  public:
   bool apply(Bytes, uint64_t) override { return false; }
-  void finish() override {}
+  void finish(const std::function<void()>&) override {}
 };
 
 }  // namespace

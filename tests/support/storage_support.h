@@ -94,7 +94,10 @@ class MapReplay final : public Replay {
     }
     return records.empty();
   }
-  void finish() override { finished = true; }
+  void finish(const std::function<void()>& pulse) override {
+    pulse();
+    finished = true;
+  }
 
   std::map<uint32_t, uint64_t> state;
   bool finished = false;
