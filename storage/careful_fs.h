@@ -8,8 +8,8 @@
 // takes a manifest record whose sync failed for absent and deletes the table that it had just
 // ingested; but the record is in the kernel's cache, the next start reads it, misses the table, and
 // cannot open. With the table kept, both outcomes open: either the record counts, or the table is
-// an orphan that the next start removes. (tests/unit/fault_test.cc finds this within seconds when
-// the rule is taken out.)
+// an orphan that the next start removes. (tests/unit/storage/fault_test.cc finds this within
+// seconds when the rule is taken out.)
 //
 // Thread-safe.
 #pragma once

@@ -22,7 +22,7 @@
 #include "tests/support/memory_journal.h"
 #include "tests/support/queue_dump.h"
 #include "tests/support/quiet_server.h"
-#include "tests/unit/seeds.h"
+#include "tests/support/seeds.h"
 
 #include <doctest/doctest.h>
 

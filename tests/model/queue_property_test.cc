@@ -16,7 +16,7 @@
 #include "tests/model/queue_history.h"
 #include "tests/model/queue_model.h"
 #include "tests/support/queue_server.h"
-#include "tests/unit/seeds.h"
+#include "tests/support/seeds.h"
 
 // The engine and doctest both have a CHECK; the test's is meant here.
 #undef CHECK
@@ -257,7 +257,7 @@ class History {
   }
 
   // Invariants 2, 9: each gauge and total is what a recount says.
-  // Whether it is true is shown in tests/unit/queue_dispatch_test.cc; here, that it changes
+  // Whether it is true is shown in tests/unit/work/queue_dispatch_test.cc; here, that it changes
   // nothing.
   void look_ahead() {
     for (auto& [name, queue] : model_.queues()) {

@@ -6,7 +6,7 @@
 
 #include "engine/structures/front_sort.h"
 #include "engine/structures/geohash.h"
-#include "tests/unit/seeds.h"
+#include "tests/support/seeds.h"
 
 #undef CHECK
 #include <doctest/doctest.h>

@@ -13,7 +13,7 @@
 #include "tests/support/large_moves.h"
 #include "tests/support/memory_journal.h"
 #include "tests/support/quiet_server.h"
-#include "tests/unit/seeds.h"
+#include "tests/support/seeds.h"
 
 #undef CHECK
 #include <doctest/doctest.h>

@@ -15,7 +15,7 @@
 #include <tuple>
 #include <vector>
 
-#include "tests/unit/seeds.h"
+#include "tests/support/seeds.h"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <random>
 #include <string>
 
-#include "tests/unit/seeds.h"
+#include "tests/support/seeds.h"
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/unit/seeds.h"
+#include "tests/support/seeds.h"
 
 namespace {
 

@@ -13,7 +13,7 @@
 #include "engine/commands/families.h"
 #include "engine/table/command.h"
 #include "engine/table/command_names.h"
-#include "tests/unit/seeds.h"
+#include "tests/support/seeds.h"
 
 namespace sluice {
 namespace {

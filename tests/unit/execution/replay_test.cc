@@ -16,7 +16,7 @@
 #include "tests/support/engine_session.h"
 #include "tests/support/memory_journal.h"
 #include "tests/support/quiet_server.h"
-#include "tests/unit/seeds.h"
+#include "tests/support/seeds.h"
 
 #include <doctest/doctest.h>
 

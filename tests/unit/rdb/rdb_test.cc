@@ -14,7 +14,7 @@
 #include "engine/rdb/value.h"
 #include "tests/support/engine_session.h"
 #include "tests/support/quiet_server.h"
-#include "tests/unit/seeds.h"
+#include "tests/support/seeds.h"
 
 #undef CHECK
 #include <doctest/doctest.h>

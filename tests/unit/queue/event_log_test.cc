@@ -12,7 +12,7 @@
 
 #include "storage/event_file.h"
 #include "tests/support/lossy_spill.h"
-#include "tests/unit/seeds.h"
+#include "tests/support/seeds.h"
 
 namespace {
 

@@ -12,7 +12,7 @@
 #include "tests/support/large_moves.h"
 #include "tests/support/queue_dump.h"
 #include "tests/support/queue_server.h"
-#include "tests/unit/seeds.h"
+#include "tests/support/seeds.h"
 
 #include <doctest/doctest.h>
 

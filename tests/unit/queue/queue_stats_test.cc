@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/unit/seeds.h"
+#include "tests/support/seeds.h"
 
 namespace {
 

@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tests/unit/seeds.h"
+#include "tests/support/seeds.h"
 
 namespace {
 

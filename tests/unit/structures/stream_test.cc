@@ -15,7 +15,7 @@
 #include "tests/support/large_moves.h"
 #include "tests/support/memory_journal.h"
 #include "tests/support/quiet_server.h"
-#include "tests/unit/seeds.h"
+#include "tests/support/seeds.h"
 
 // The engine and doctest both have a CHECK; the test's is meant here.
 #undef CHECK

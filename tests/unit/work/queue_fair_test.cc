@@ -6,7 +6,7 @@
 #include <string>
 
 #include "tests/support/queue_talk.h"
-#include "tests/unit/seeds.h"
+#include "tests/support/seeds.h"
 
 #include <doctest/doctest.h>
 
