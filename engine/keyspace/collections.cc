@@ -177,7 +177,7 @@ size_t collection_memory_bytes(const Entry& entry, size_t samples) {
     case Type::kStream:
       return entry.object<Stream>().memory_bytes();
     case Type::kQueue:
-      return entry.object<Queue>().memory_bytes(samples);
+      return entry.object<Queue>().memory_bytes();
     default:
       return 0;
   }

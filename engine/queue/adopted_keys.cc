@@ -31,6 +31,7 @@ void AdoptedKeys::put(Bytes id, const AdoptedMember& member) {
   auto found = members_.find(id);
   if (found == members_.end()) {
     found = members_.emplace(std::string(id), AdoptedMember()).first;
+    id_bytes_ += id.size();
   } else {
     place(*found, false);
   }
@@ -43,6 +44,7 @@ void AdoptedKeys::erase(Bytes id) {
   const auto found = members_.find(id);
   if (found == members_.end()) return;
   place(*found, false);
+  id_bytes_ -= id.size();
   members_.erase(found);
 }
 
@@ -53,9 +55,9 @@ int64_t AdoptedKeys::next_due_steady() const {
 
 size_t AdoptedKeys::memory_bytes() const {
   constexpr size_t kTreeNodeBytes = 40;  // what std::map keeps with each of its nodes
-  size_t bytes =
-      sizeof(AdoptedKeys) + sizeof(AdoptedGroup) + runs_.memory_bytes() + leases_.memory_bytes();
-  for (const auto& [id, member] : members_) bytes += kTreeNodeBytes + sizeof(Node) + id.size();
+  size_t bytes = sizeof(AdoptedKeys) + sizeof(AdoptedGroup) + runs_.memory_bytes() +
+                 leases_.memory_bytes() + members_.size() * (kTreeNodeBytes + sizeof(Node)) +
+                 id_bytes_;
   for (const std::string& key : definition.pending) bytes += sizeof(key) + key.size();
   return bytes;
 }

@@ -97,6 +97,7 @@ class AdoptedKeys {
   void place(const Node& node, bool in);
 
   Members members_;
+  size_t id_bytes_ = 0;  // of the members
   uint64_t next_number_ = 1;
   Index runs_;
   Index leases_;

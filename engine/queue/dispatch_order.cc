@@ -126,10 +126,10 @@ Lanes::Taken Lanes::take_first(Lane* lane, double charged_ms, int64_t now_ms) {
   const Job* ticket = taken.ticket;
   // In a LIFO lane another job goes with it than the one that it was born with. Whose name stands
   // at the other tickets does not matter for their order.
-  bool found = lane->tickets.erase(rank_key(ticket->rank), ticket->seq, taken.ticket);
+  bool found = erase(lane->tickets, rank_key(ticket->rank), ticket->seq, taken.ticket);
   found =
       found && bands_[lane->band]->pending.erase(rank_key(ticket->rank), ticket->seq, taken.ticket);
-  if (lane->lifo) found = found && lane->stack.erase(taken.job->arrival(), 0, taken.job);
+  if (lane->lifo) found = found && erase(lane->stack, taken.job->arrival(), 0, taken.job);
   CHECK(found);
   if (--group->pending == 0) take_from_backlog(group);
   refresh_lane(lane, now_ms);
@@ -152,8 +152,8 @@ void Lanes::put_back(const Taken& taken, int64_t now_ms) {
   }
   if (group->virtual_ms != taken.virtual_ms) set_virtual_ms(group, taken.virtual_ms, now_ms);
   Job* ticket = taken.ticket;
-  if (lane->lifo) lane->stack.insert(taken.job->arrival(), 0, taken.job);
-  lane->tickets.insert(rank_key(ticket->rank), ticket->seq, ticket);
+  if (lane->lifo) insert(lane->stack, taken.job->arrival(), 0, taken.job);
+  insert(lane->tickets, rank_key(ticket->rank), ticket->seq, ticket);
   bands_[lane->band]->pending.insert(rank_key(ticket->rank), ticket->seq, ticket);
   if (++group->pending == 1) put_in_backlog(group);
   for (Key* key : lane->keys->keys) refresh_key(key, now_ms);

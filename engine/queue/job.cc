@@ -75,10 +75,8 @@ uint64_t Job::retained_bytes() const {
   return bytes;
 }
 
-size_t Job::memory_bytes() const {
-  size_t bytes = sizeof(Job) + id_size_ + payload_size_;
-  if (!extras_) return bytes;
-  bytes += sizeof(JobExtras) + extras_->error.capacity() + extras_->progress.capacity();
+size_t Job::extras_bytes() const {
+  size_t bytes = sizeof(JobExtras) + extras_->error.capacity() + extras_->progress.capacity();
   if (extras_->options) bytes += sizeof(JobOptions);
   if (extras_->run) bytes += sizeof(JobRun);
   if (extras_->end) bytes += sizeof(JobEnd) + extras_->end->result.capacity();

@@ -171,7 +171,10 @@ class Job {
   JobRun* run() const { return extras_ ? extras_->run.get() : nullptr; }
   JobEnd* end() const { return extras_ ? extras_->end.get() : nullptr; }
 
-  size_t memory_bytes() const;
+  size_t memory_bytes() const {
+    const size_t own = sizeof(Job) + id_size_ + payload_size_;
+    return extras_ ? own + extras_bytes() : own;
+  }
   // Of all that callers and workers have said of it, which it holds as long as it is retained: id,
   // payload, result, progress, error, group, keys, tags, needs. REQUIRES: it has ended.
   uint64_t retained_bytes() const;
@@ -189,6 +192,7 @@ class Job {
  private:
   Job() = default;
   void make_extras();
+  size_t extras_bytes() const;
   char* data() { return reinterpret_cast<char*>(this + 1); }
   const char* data() const { return reinterpret_cast<const char*>(this + 1); }
 

@@ -63,7 +63,7 @@ KeySet* Lanes::join_keys(std::span<const Bytes> names, int64_t now_ms) {
       if (turn_of(ConfigLevel::kKey)) key->limiter.bound_arrival(now_ms);
       keys_.insert(key, hash);
     }
-    key->sets.push_back(set.get());
+    note_set(key, set.get());
     set->keys.push_back(key);
     if (!key->open) ++set->closed;
   }
@@ -187,11 +187,11 @@ void Lanes::drop_group(Group* group) {
 
 void Lanes::add_ticket(Job* job, bool due, int64_t now_ms) {
   Lane* lane = job->lane;
-  if (lane->lifo) lane->stack.insert(job->arrival(), 0, job);
+  if (lane->lifo) insert(lane->stack, job->arrival(), 0, job);
   if (due) {
     enter(lane, rank_key(job->rank), job->seq, job);
   } else if (lane->lifo) {
-    lane->gated.insert(rank_key(job->rank), job->seq, job);
+    insert(lane->gated, rank_key(job->rank), job->seq, job);
   }
   // Whoever does not come to the front of a FIFO lane changes nothing for it.
   if (lane->lifo || (due && lane->first() == job)) refresh_lane(lane, now_ms);
@@ -199,7 +199,7 @@ void Lanes::add_ticket(Job* job, bool due, int64_t now_ms) {
 
 void Lanes::enter(Lane* lane, uint64_t rank_key, uint64_t seq, Job* job) {
   bands_[lane->band]->pending.insert(rank_key, seq, job);
-  lane->tickets.insert(rank_key, seq, job);
+  insert(lane->tickets, rank_key, seq, job);
   for (Key* key : lane->keys->keys) ++key->pending;
   if (++lane->group->pending == 1) put_in_backlog(lane->group);
 }
@@ -213,14 +213,14 @@ void Lanes::remove_ticket(Job* job, bool due, int64_t now_ms) {
   Lane* lane = job->lane;
   const bool was_first = lane->lifo || (due && lane->first() == job);
   bool found = true;
-  if (lane->lifo) found = lane->stack.erase(job->arrival(), 0, job);
+  if (lane->lifo) found = erase(lane->stack, job->arrival(), 0, job);
   if (due) {
     found = found && bands_[lane->band]->pending.erase(rank_key(job->rank), job->seq, job) &&
-            lane->tickets.erase(rank_key(job->rank), job->seq, job);
+            erase(lane->tickets, rank_key(job->rank), job->seq, job);
     for (Key* key : lane->keys->keys) --key->pending;
     if (--lane->group->pending == 0) take_from_backlog(lane->group);
   } else if (lane->lifo) {
-    found = found && lane->gated.erase(rank_key(job->rank), job->seq, job);
+    found = found && erase(lane->gated, rank_key(job->rank), job->seq, job);
   }
   CHECK(found);
   if (was_first) refresh_lane(lane, now_ms);
@@ -279,35 +279,40 @@ void Lanes::set_ready(Lane* lane, bool ready) {
     // Most queues have one class with one lane: its place moves with each pop.
     const bool moved = lane->ready && in_class->ready.rekey_only(key.major, key.minor);
     if (lane->ready && !moved) {
-      const bool found = in_class->ready.erase(lane->ready_key.major, lane->ready_key.minor, lane);
+      const bool found = erase(in_class->ready, lane->ready_key.major, lane->ready_key.minor, lane);
       CHECK(found);
     }
     lane->ready_key = key;
     lane->ready = true;
-    if (!moved) in_class->ready.insert(key.major, key.minor, lane);
+    if (!moved) insert(in_class->ready, key.major, key.minor, lane);
   } else {
     if (!lane->ready) return;
-    const bool found = in_class->ready.erase(lane->ready_key.major, lane->ready_key.minor, lane);
+    const bool found = erase(in_class->ready, lane->ready_key.major, lane->ready_key.minor, lane);
     CHECK(found);
     lane->ready = false;
   }
-  refresh_class(in_class);
+  refresh_class(in_class, nullptr);
 }
 
-void Lanes::refresh_class(BandClass* in_class) {
-  Band& band = *bands_[in_class->band];
-  const bool open = in_class->keys->closed == 0 && !in_class->ready.empty();
-  const ReadyKey key = open ? in_class->ready.front().value->ready_key : ReadyKey{};
-  if (open == in_class->open && (!open || key == in_class->open_key)) return;
-  const bool moved = open && in_class->open && band.open.rekey_only(key.major, key.minor);
-  if (in_class->open && !moved) {
-    const bool found =
-        band.open.erase(in_class->open_key.major, in_class->open_key.minor, in_class);
+void Lanes::refresh_class(BandClass* in_class, const Key* flipped) {
+  OpenClasses& all = bands_[in_class->band]->open;
+  const bool ready = !in_class->ready.empty();
+  const bool open = ready && in_class->keys->closed == 0;
+  const ReadyKey place = ready ? in_class->ready.front().value->ready_key : ReadyKey{};
+  const bool same_place = place == in_class->place;
+  if (open == in_class->open && same_place && flipped == nullptr) return;
+  const bool at_keys = !same_place || flipped != nullptr;
+  if (at_keys) unplace_at_keys(in_class, flipped);
+  const bool stays =
+      open && in_class->open && (same_place || all.rekey_only(place.major, place.minor));
+  if (in_class->open && !stays) {
+    const bool found = all.erase(in_class->place.major, in_class->place.minor, in_class);
     CHECK(found);
   }
+  in_class->place = place;
+  if (open && !stays) all.insert(place.major, place.minor, in_class);
   in_class->open = open;
-  in_class->open_key = key;
-  if (open && !moved) band.open.insert(key.major, key.minor, in_class);
+  if (at_keys) place_at_keys(in_class, flipped);
 }
 
 void Lanes::refresh_group(Group* group, int64_t now_ms) {
@@ -321,8 +326,9 @@ void Lanes::refresh_key(Key* key, int64_t now_ms) {
     key->open = open;
     for (KeySet* set : key->sets) {
       set->closed = open ? set->closed - 1 : set->closed + 1;
-      if (set->closed > 1) continue;
-      for (BandClass* in_class : set->classes) refresh_class(in_class);
+      // With two others closed it is in no index, with or without this one.
+      if (set->closed > (open ? 1 : 2)) continue;
+      for (BandClass* in_class : set->classes) refresh_class(in_class, key);
     }
   }
   const std::vector<Lane*> large = key->large;
@@ -416,24 +422,6 @@ void Lanes::end_replay() {
 
 // --- Who is next ---
 
-Lane* Lanes::next(uint8_t number, std::span<const std::string> match) const {
-  const Band* band = bands_[number].get();
-  if (band == nullptr || band->open.empty()) return nullptr;
-  if (match.empty()) return band->open.front().value->ready.front().value;
-  const BandClass* best = nullptr;
-  for (const std::string& name : match) {
-    const Key* key = keys_.find(name);
-    if (key == nullptr) continue;
-    for (const KeySet* set : key->sets) {
-      for (const BandClass* in_class : set->classes) {
-        if (in_class->band != number || !in_class->open) continue;
-        if (best == nullptr || in_class->open_key < best->open_key) best = in_class;
-      }
-    }
-  }
-  return best == nullptr ? nullptr : best->ready.front().value;
-}
-
 bool Lanes::allows(const Job* job, int64_t now_ms) const {
   const uint32_t cost = job->cost();
   if (!job->lane->group->limiter.allows(cost, now_ms)) return false;
@@ -482,18 +470,28 @@ size_t Lanes::memory_bytes() const {
                  refills_.memory_bytes();
   bytes += groups_.size() * sizeof(Group) + keys_.size() * sizeof(Key);
   bytes += key_sets_.size() * (sizeof(KeySet) + 64) + lanes_.memory_bytes() +
-           lanes_.size() * sizeof(Lane);
+           lanes_.size() * sizeof(Lane) + index_bytes_;
+  for (const uint8_t number : used_bands_) {
+    const Band& band = *bands_[number];
+    bytes += sizeof(Band) + band.pending.memory_bytes() + band.open.memory_bytes() +
+             band.later.memory_bytes() + band.classes.size() * sizeof(BandClass);
+  }
+  return bytes;
+}
+
+size_t Lanes::walk_index_bytes() const {
+  size_t bytes = 0;
   lanes_.for_each([&](const Lane* lane) {
     bytes += lane->tickets.memory_bytes() + lane->gated.memory_bytes() + lane->stack.memory_bytes();
   });
   for (const uint8_t number : used_bands_) {
-    const Band& band = *bands_[number];
-    bytes += sizeof(Band) + band.pending.memory_bytes() + band.open.memory_bytes() +
-             band.later.memory_bytes();
-    for (const auto& [keys, in_class] : band.classes) {
-      bytes += sizeof(BandClass) + in_class->ready.memory_bytes();
+    for (const auto& [keys, in_class] : bands_[number]->classes) {
+      bytes += in_class->ready.memory_bytes();
     }
   }
+  keys_.for_each([&](const Key* key) {
+    for (const auto& [band, open] : key->open_classes) bytes += open.memory_bytes();
+  });
   return bytes;
 }
 
@@ -524,16 +522,17 @@ void Lanes::check(int64_t now_ms) const {
     CHECK(key->pending == pending[key]);
     limited += is_limited(key->limiter) ? 1 : 0;
   });
-  CHECK(limited == limited_);
+  CHECK(limited == limited_ && walk_index_bytes() == index_bytes_);
   for (const uint8_t number : used_bands_) {
     const Band& band = *bands_[number];
     band.pending.check();
     for (const auto& [keys, in_class] : band.classes) {
       const bool open = keys->closed == 0 && !in_class->ready.empty();
       CHECK(in_class->open == open);
-      if (open) CHECK(in_class->open_key == in_class->ready.front().value->ready_key);
+      if (open) CHECK(in_class->place == in_class->ready.front().value->ready_key);
     }
   }
+  keys_.for_each(check_classes);
 }
 
 }  // namespace sluice

@@ -9,14 +9,16 @@
 // keys, and neither touches a job.
 //
 // Costs: a job comes, goes or is admitted in O((1 + s) log n), where s is the lanes of its group
-// (which move only when the group's room or its fair share changes); a key that fills or empties:
-// the number of distinct sets of keys that contain it.
+// (which move only when the group's room or its fair share changes), times its keys that stand in
+// several sets; a key that fills or empties: the number of distinct sets of keys that contain it.
 //
 // Invariants (check() verifies them):
 // 1. A lane is in its class's index exactly if it has a pending job, its group allows the first
 //    one, and no key of its set lacks the slots for this job alone.
 // 2. A class is in its band's index exactly if it has a ready lane and no key of its set is closed.
 // 3. A lane stands there under ready_key(lane), a class under that of its first lane.
+// 4. A class with a ready lane is in the index of a key of its set, where that has one, exactly if
+//    no other key of the set is closed.
 // What a rate allows changes with time alone: run_rates() catches up, so call it before next().
 //
 // Plain data of one queue, under the shard's lock. Lanes, classes, groups, keys and sets are made
@@ -112,19 +114,18 @@ struct BandClass {
   OrderedIndex<Lane*, LaneOrder> ready;
   uint64_t lanes = 0;
   bool open = false;
-  ReadyKey open_key;
+  // That of its first ready lane. (Equal where there is none: no lane has it.)
+  ReadyKey place;
 };
 
-struct ClassOrder {
-  bool operator()(const BandClass* a, const BandClass* b) const {
-    return a->open_key.seq < b->open_key.seq;
-  }
-};
+inline bool ClassOrder::operator()(const BandClass* a, const BandClass* b) const {
+  return a->place.seq < b->place.seq;
+}
 
 struct Band {
   // Every pending ticket of the band by (rank, seq): position, and BY RANK.
   OrderedIndex<Job*> pending;
-  OrderedIndex<BandClass*, ClassOrder> open;
+  OpenClasses open;
   std::map<const KeySet*, std::unique_ptr<BandClass>> classes;
   // Blocked, delayed and active jobs that may stand behind every time so far, by (rank, seq): only
   // they and pending ones can be the last of the band. Kept by Queue::place.
@@ -269,7 +270,7 @@ class Lanes {
   Taken take_first(Lane* lane, double charged_ms, int64_t now_ms);
   void put_back(const Taken& taken, int64_t now_ms);
 
-  size_t memory_bytes() const;
+  size_t memory_bytes() const;  // kept, not walked
   // Verifies the invariants; for tests.
   void check(int64_t now_ms) const;
 
@@ -288,10 +289,28 @@ class Lanes {
     std::string idle;      // the last name of idle_rates_ whose turn has been
   };
 
+  // Insertion into and removal from an index of a lane, class or key: there are many, so what they
+  // take is counted (index_bytes_).
+  template <class Index>
+  void insert(Index& index, uint64_t major, uint64_t minor, decltype(index.front().value) value) {
+    index_bytes_ -= index.memory_bytes();
+    index.insert(major, minor, value);
+    index_bytes_ += index.memory_bytes();
+  }
+  template <class Index>
+  bool erase(Index& index, uint64_t major, uint64_t minor, decltype(index.front().value) value) {
+    index_bytes_ -= index.memory_bytes();
+    const bool found = index.erase(major, minor, value);
+    index_bytes_ += index.memory_bytes();
+    return found;
+  }
+  size_t walk_index_bytes() const;
   Band& make_band(uint8_t number);
   Group* join_group(Bytes name);
   KeySet* join_keys(std::span<const Bytes> names, int64_t now_ms);
   BandClass* join_class(uint8_t band, KeySet* keys);
+  // A set has come to a key; if it stands in many now, it gets an index of their classes.
+  void note_set(Key* key, KeySet* set);
   // A due ticket comes into its band and its lane.
   void enter(Lane* lane, uint64_t rank_key, uint64_t seq, Job* job);
   void drop_lane(Lane* lane);
@@ -310,7 +329,12 @@ class Lanes {
     return limiter.max_active != 0 || limiter.paused;
   }
   void refresh_lane(Lane* lane, int64_t now_ms);
-  void refresh_class(BandClass* in_class);
+  // `flipped`: the key that has just been closed or opened; null: none has.
+  void refresh_class(BandClass* in_class, const Key* flipped);
+  // A class that leaves its place or its keys' indexes, and comes into them.
+  void place_at_keys(BandClass* in_class, const Key* flipped);
+  void unplace_at_keys(BandClass* in_class, const Key* flipped);
+  static void check_classes(const Key* key);
   void set_ready(Lane* lane, bool ready);
   // Some key of the set has not as many slots.
   static bool is_short(const KeySet* set, uint32_t cost);
@@ -336,6 +360,7 @@ class Lanes {
   uint64_t backlog_weight_ = 0;   // of all of them
   uint64_t limited_ = 0;          // groups and keys (is_limited)
   double virtual_ms_ = 0;
+  size_t index_bytes_ = 0;
   OrderedIndex<Refill> refills_;
   IdleRates idle_rates_;
   std::array<std::optional<Turn>, 2> turns_;  // of groups, keys; nothing: all have had theirs

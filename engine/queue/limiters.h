@@ -7,15 +7,18 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "engine/base/bytes.h"
 #include "engine/base/hash.h"
 #include "engine/queue/queue_config.h"
+#include "engine/structures/ordered_index.h"
 
 namespace sluice {
 
+struct BandClass;
 struct Lane;
 struct KeySet;
 
@@ -87,18 +90,27 @@ struct Group {
   bool idle() const { return waiting == 0 && active == 0; }
 };
 
+// Of classes whose places differ in the number of their tickets alone.
+struct ClassOrder {
+  bool operator()(const BandClass* a, const BandClass* b) const;
+};
+using OpenClasses = OrderedIndex<BandClass*, ClassOrder>;
+
 struct Key {
   std::string name;
   Limiter limiter;
   std::vector<KeySet*> sets;  // that contain it
-  KeySet* alone = nullptr;    // the one of them that contains nothing else
+  // For MATCH, by band: their classes that have a ready lane, and room at each key but perhaps this
+  // one, so that nothing moves here when it fills. Kept from when the sets are more than a look at
+  // each of them costs.
+  std::map<uint8_t, OpenClasses> open_classes;
+  bool is_indexed = false;  // they are kept
+  KeySet* alone = nullptr;  // the one of them that contains nothing else
   // Lanes whose first job costs several slots: looked at whenever the slots in use change.
   std::vector<Lane*> large;
   uint64_t pending = 0;  // jobs
   bool open = true;      // has room for a job of one slot; KeySet::closed counts the others
 };
-
-struct BandClass;
 
 // A set of keys that jobs carry together, ascending by name. The set of no keys is one as well.
 struct KeySet {
@@ -106,7 +118,10 @@ struct KeySet {
   uint32_t closed = 0;  // keys without room: while there is one, none of its lanes is in any band
   std::vector<BandClass*> classes;
   uint64_t lanes = 0;
+  uint32_t indexed = 0;  // keys that are
 
+  // Whether each key but this one has room.
+  bool is_open_beside(const Key* key) const { return closed == (key->open ? 0U : 1U); }
   bool contains(Bytes name) const {
     return std::any_of(keys.begin(), keys.end(), [&](const Key* key) { return key->name == name; });
   }

@@ -72,6 +72,7 @@ Lane* Queue::join_lane(uint8_t band, const NamedGroup& group, std::span<const By
 void Queue::count_in(const Job* job, bool in) {
   const uint64_t one = in ? 1 : UINT64_MAX;  // adding this takes one away
   counts_[static_cast<size_t>(job->state)] += one;
+  job_bytes_ += in ? job->memory_bytes() : -job->memory_bytes();
   Group* group = job->lane->group;
   Band* band = lanes.band(job->band);
   if (job->state < JobState::kActive) {
@@ -129,6 +130,8 @@ void Queue::place(Job* job) {
     job->run()->worker->active.push_back(job);
   }
   if (replaying_) return;
+  // A damaged record may say that a job is blocked, and not by what. Its memory is counted next.
+  if (job->state == JobState::kBlocked) job->extras();
   count_in(job, true);
   place_later(job);
   switch (job->state) {
@@ -264,6 +267,12 @@ void Queue::set_ttl_due(Job* job, int64_t due_ms) {
   erase_ttl(job);
   job->extras().ttl_due_ms = due_ms;
   insert_ttl(job);
+}
+
+void Queue::set_progress(Job* job, Bytes progress) {
+  job_bytes_ -= job->memory_bytes();
+  job->extras().progress = progress;
+  job_bytes_ += job->memory_bytes();
 }
 
 void Queue::set_deadline(Job* job, int64_t deadline_steady) {
@@ -438,25 +447,15 @@ int64_t Queue::next_due_steady() const {
   return due;
 }
 
-size_t Queue::memory_bytes(size_t samples) const {
-  size_t bytes = sizeof(Queue) + config.memory_bytes() + jobs.memory_bytes() +
+size_t Queue::memory_bytes() const {
+  size_t bytes = sizeof(Queue) + config.memory_bytes() + jobs.memory_bytes() + job_bytes_ +
                  lanes.memory_bytes() + events.memory_bytes() + stats.memory_bytes();
   if (adopted != nullptr) bytes += adopted->memory_bytes();
   if (forecast_ != nullptr) bytes += forecast_->memory_bytes();
   for (const auto* index : {&delays, &ttls, &leases, &runs, &tied, &ended[0], &ended[1]}) {
     bytes += index->memory_bytes();
   }
-  if (jobs.empty()) return bytes;
-  size_t seen = 0;
-  size_t job_bytes = 0;
-  uint64_t cursor = 0;
-  do {
-    cursor = jobs.scan(cursor, 64, [&](const Job* job) {
-      ++seen;
-      job_bytes += job->memory_bytes();
-    });
-  } while (cursor != 0 && (samples == 0 || seen < samples));
-  return seen == 0 ? bytes : bytes + job_bytes * jobs.size() / seen;
+  return bytes;
 }
 
 // --- Checks ---
@@ -468,11 +467,13 @@ void Queue::check() {
   uint64_t slots = 0;
   uint64_t held = 0;
   uint64_t ties = 0;
+  size_t job_bytes = 0;
   std::array<uint64_t, 2> retained{};
   std::map<const Group*, uint64_t> group_slots;
   std::map<const Key*, uint64_t> key_slots;
   jobs.for_each([&](const Job* job) {
     ++counted[static_cast<size_t>(job->state)];
+    job_bytes += job->memory_bytes();
     CHECK(job->lane != nullptr && job->lane->band == job->band);
     CHECK((job->run() != nullptr) == (job->state == JobState::kActive));
     CHECK((job->end() != nullptr) == is_terminal(job->state));
@@ -487,7 +488,7 @@ void Queue::check() {
     group_slots[job->lane->group] += job->cost();
     for (const Key* limit : job->lane->keys->keys) key_slots[limit] += job->cost();
   });
-  CHECK(counted == counts_);
+  CHECK(counted == counts_ && job_bytes == job_bytes_);
   CHECK(slots == limiter.used && held == successors);
   lanes.groups().for_each(
       [&](const Group* group) { CHECK(group->limiter.used == group_slots[group]); });

@@ -105,6 +105,8 @@ class Queue {
   Job* replace_payload(Job* job, Bytes payload);
   // The TTL of a waiting job that is in its place ends at this queue time; 0: it does not run.
   void set_ttl_due(Job* job, int64_t due_ms);
+  // What the worker of an active job says of how far it is.
+  void set_progress(Job* job, Bytes progress);
   // The lease of an active job ends at another time.
   void set_deadline(Job* job, int64_t deadline_steady);
   // The lease of an active job goes with this connection.
@@ -229,8 +231,8 @@ class Queue {
   std::string key;
   int database = 0;
 
-  // Visits at most about `samples` jobs and extrapolates; 0: all.
-  size_t memory_bytes(size_t samples = 0) const;
+  // What it takes on the heap: kept, so that it costs no look at any job, lane or rule.
+  size_t memory_bytes() const;
   // Verifies the invariants; for tests.
   void check();
 
@@ -261,6 +263,7 @@ class Queue {
 
   bool replaying_ = false;
   std::array<uint64_t, kJobStates> counts_{};
+  size_t job_bytes_ = 0;  // of all jobs: Job::memory_bytes(), but for the map of ids
   std::map<std::string, std::unique_ptr<Worker>, std::less<>> workers_;
 };
 

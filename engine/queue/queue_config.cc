@@ -174,14 +174,18 @@ ConfigChange QueueConfig::put_rule(ConfigLevel level, Bytes pattern,
   const std::string place = name.value_or(std::string(pattern));
   ConfigChange change{.scope = name ? ConfigScope::kName : ConfigScope::kLevel, .level = level};
   if (name) change.name = place;
+  auto at = patterns.find(place);
+  if (at != patterns.end()) rule_bytes_ -= bytes_of(*at);
   if (fields.empty()) {
-    patterns.erase(place);
+    if (at != patterns.end()) patterns.erase(at);
     return change;
   }
-  Rule& rule = patterns[place];
+  if (at == patterns.end()) at = patterns.try_emplace(place).first;
+  Rule& rule = at->second;
   rule.changed = ++last_change_;
   rule.fields = std::move(fields);
   rule.literal_bytes = literal_bytes(pattern);
+  rule_bytes_ += bytes_of(*at);
   QueueValues scratch = values_;
   read_rule(rule, scratch);
   return change;
@@ -318,22 +322,24 @@ bool QueueConfig::has_rates() const {
   });
 }
 
-size_t QueueConfig::memory_bytes() const {
-  const auto fields_bytes = [](const std::vector<ConfigField>& fields) {
-    size_t bytes = fields.capacity() * sizeof(ConfigField);
-    for (const auto& [name, text] : fields) bytes += name.capacity() + text.capacity();
-    return bytes;
-  };
-  size_t bytes = fields_bytes(fields_) + values_.bands.capacity() * sizeof(values_.bands[0]);
-  constexpr size_t kNodeBytes = 4 * sizeof(void*) + sizeof(Patterns::value_type);
-  for (const Rules& rules : rules_) {
-    for (const Patterns* patterns : {&rules.names, &rules.globs}) {
-      for (const auto& [pattern, rule] : *patterns) {
-        bytes += kNodeBytes + pattern.capacity() + fields_bytes(rule.fields);
-      }
-    }
-  }
+namespace {
+
+size_t bytes_of(const std::vector<ConfigField>& fields) {
+  size_t bytes = fields.size() * sizeof(ConfigField);
+  for (const auto& [name, text] : fields) bytes += name.size() + text.size();
   return bytes;
+}
+
+}  // namespace
+
+size_t QueueConfig::bytes_of(const Patterns::value_type& rule) {
+  constexpr size_t kNodeBytes = 4 * sizeof(void*) + sizeof(Patterns::value_type);
+  return kNodeBytes + rule.first.size() + sluice::bytes_of(rule.second.fields);
+}
+
+size_t QueueConfig::memory_bytes() const {
+  return sluice::bytes_of(fields_) + values_.bands.capacity() * sizeof(values_.bands[0]) +
+         rule_bytes_;
 }
 
 }  // namespace sluice

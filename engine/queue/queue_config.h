@@ -171,7 +171,7 @@ class QueueConfig {
   // Some group or key has a rate.
   bool has_rates() const;
 
-  size_t memory_bytes() const;
+  size_t memory_bytes() const;  // of rules, which may be many, it is kept
 
  private:
   struct Rule {
@@ -193,6 +193,7 @@ class QueueConfig {
   const Rule* find_rule(ConfigLevel level, Bytes pattern) const;
   Rules& rules_of(ConfigLevel level) { return rules_[static_cast<size_t>(level) - 1]; }
   const Rules& rules_of(ConfigLevel level) const { return rules_[static_cast<size_t>(level) - 1]; }
+  static size_t bytes_of(const Patterns::value_type& rule);
   ConfigChange put_rule(ConfigLevel level, Bytes pattern, std::vector<ConfigField> fields);
   ConfigChange set_queue(std::vector<ConfigField> changed, std::span<const Bytes> given);
   ConfigChange take_queue(std::vector<ConfigField> fields, QueueValues values);
@@ -206,6 +207,7 @@ class QueueConfig {
 
   std::vector<ConfigField> fields_;  // of the queue: those that were set, as canonical text
   std::array<Rules, 2> rules_;       // groups, keys
+  size_t rule_bytes_ = 0;
   uint64_t last_change_ = 0;
   QueueValues values_;
 };

@@ -232,7 +232,7 @@ std::string QueueWork::touch(Bytes id, uint64_t lease, std::optional<int64_t> le
     tie_client(database_.shard(), holder.client_id, *queue_);
   }
   changed_ = true;  // the timer of its lease
-  if (progress != nullptr) job->extras().progress = *progress;
+  if (progress != nullptr) queue_->set_progress(job, *progress);
   if (changed) record_state(job, EventType::kNone);
   outcome.left_ms = std::max<int64_t>(0, run.due_steady() - unit_->times.steady_ms);
   outcome.cancelled = run.cancelled;

@@ -85,6 +85,19 @@ def test_nobody_waits_for_a_configuration(options):
             call_shortly(server, call, "Q.CONFIG", "queue", *words.split())
 
 
+def test_nobody_waits_for_a_look(options):
+    """MEMORY USAGE of a queue, and pops with MATCH among many sets of keys, look at few things."""
+    with options.server({"appendonly": "yes"}) as server, server.connect() as connection:
+        call = connection.call
+        fill(call, "queue", "redis.call('Q.ADD', KEYS[1], i, 'payload', 'KEY', 'all', "
+             "'KEY', 'k' .. i)", MANY)
+        wait_until(lambda: info(connection)["sluice_journal_unwritten_bytes"] == "0")
+        require_short(server, call, "MEMORY", "USAGE", "queue", "SAMPLES", "0")
+        require(call("MEMORY", "USAGE", "queue").value > 100 * MANY, "it counts the jobs")
+        require_short(server, call, "Q.POP", "1", "queue", "COUNT", "256", "MATCH", "all")
+        require_equal(call("Q.POP", "1", "queue", "MATCH", "all").value[0][3], b"257", "the order")
+
+
 def test_memory_is_given_back(options):
     """What has been deleted leaves the process, though nobody allocates any more."""
     with options.server() as server, server.connect() as connection:

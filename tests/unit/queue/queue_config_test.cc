@@ -474,7 +474,14 @@ TEST_CASE("what is recorded makes the same configuration") {
   CHECK(copy.group("aa").limits.max_active == 3);
   CHECK(copy.group("aa").order.is_lifo(1));
   CHECK(copy.key("k").rate == config.key("k").rate);
-  CHECK(copy.memory_bytes() > 0);
+  CHECK(copy.memory_bytes() == config.memory_bytes());
+  // What is kept of rules is that of those that are there, however they came.
+  const size_t before = config.memory_bytes();
+  CHECK(set_group(config, "more", {{"max_active", "3"}}) == "");
+  CHECK(set_group(config, "more", {{"max_active", "3"}, {"rate", "5/10"}}) == "");
+  CHECK(config.memory_bytes() > before + 32);
+  config.reset(ConfigLevel::kGroup, "more");
+  CHECK(config.memory_bytes() == before);
   // Twice is as once; no fields: forgotten.
   copy.apply(ConfigLevel::kGroup, "*a", config.recorded(ConfigLevel::kGroup, "*a"));
   CHECK(copy.group("aa").limits.max_active == 2);

@@ -120,6 +120,22 @@ TEST_CASE("MATCH takes only jobs that carry one of the keys, in order") {
   CHECK(q.pop() == "plain");
 }
 
+TEST_CASE("MATCH of a key in many sets takes the first of all of them, and none that is full") {
+  QueueTalk q;
+  for (int i = 0; i < 12; ++i) {
+    const std::string own = "k" + std::to_string(i % 6);
+    q.add("j" + std::to_string(i), "KEY all KEY " + own + (i < 8 ? "" : " PRI HIGH"));
+    q.find_queue("q")->check();
+  }
+  q.say("Q.CONFIG q KEY k3 SET max_active 1");
+  CHECK(q.pop("MATCH all COUNT 6") == "j8 j9 j10 j11 j0 j1");
+  q.find_queue("q")->check();
+  CHECK(q.pop("MATCH k1 MATCH all COUNT 3") == "j2 j4 j5");
+  q.ack("j9");
+  CHECK(q.pop("MATCH all COUNT 3") == "j3 j6 j7");
+  q.find_queue("q")->check();
+}
+
 TEST_CASE("tokens grow, also across restarts, DEL and RENAME") {
   QueueTalk q;
   int64_t last = 0;
