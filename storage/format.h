@@ -71,6 +71,12 @@ struct UnitHeader {
 enum class UnitDamage : uint8_t { kNone, kCut, kChecksum, kVersion, kFlags };
 const char* describe(UnitDamage damage);
 
+// Puts the checksum into a header that has all else; that of the records is `records_crc`.
+inline void seal_unit_header(char* header, uint32_t records_crc) {
+  const uint32_t crc = crc32c_extend(records_crc, header + 4, kUnitHeaderBytes - 4);
+  std::memcpy(header, &crc, 4);
+}
+
 // Writes the header of a unit whose records have the checksum `records_crc`.
 inline void encode_unit_header(char* to, uint32_t records_crc, uint32_t length, Lsn lsn,
                                int64_t time_ms, uint32_t records, uint8_t flags) {
@@ -79,8 +85,7 @@ inline void encode_unit_header(char* to, uint32_t records_crc, uint32_t length, 
   std::memcpy(to + 8, &lsn, 8);
   std::memcpy(to + 16, &time_ms, 8);
   std::memcpy(to + 24, &tail, 8);
-  const uint32_t crc = crc32c_extend(records_crc, to + 4, kUnitHeaderBytes - 4);
-  std::memcpy(to, &crc, 4);
+  seal_unit_header(to, records_crc);
 }
 
 // Walks the units of one commit. Usage: while (cursor.next()) use cursor.header() and .records();

@@ -2,7 +2,6 @@
 
 #include <bit>
 
-#include "engine/base/kill_point.h"
 #include "storage/format.h"
 
 #if defined(__linux__)
@@ -17,25 +16,13 @@ using std::chrono::duration_cast;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-// A buffer that a burst made larger than this gives its memory back.
-constexpr size_t kKeptBufferBytes = size_t{2} << 20;
 constexpr size_t kFirstBufferBytes = size_t{256} << 10;
 // How long units may lie when nobody calls flush().
 constexpr milliseconds kBackgroundInterval{100};
 constexpr milliseconds kDiskProbeInterval{1000};
-// The free space is looked at whenever this part of min_free_disk_bytes has been written.
-constexpr uint64_t kProbesPerReserve = 32;
-constexpr uint64_t kLeastPerProbe = uint64_t{1} << 20;
 // While lingering, a pause this long means that whoever wanted to come has come.
 constexpr microseconds kQuiet{60};
 constexpr microseconds kLongestLinger{2000};
-
-void raise_to(std::atomic<Lsn>& watermark, Lsn lsn) {
-  Lsn now = watermark.load(std::memory_order_relaxed);
-  while (now < lsn && !watermark.compare_exchange_weak(now, lsn, std::memory_order_release,
-                                                       std::memory_order_relaxed)) {
-  }
-}
 
 void prepare_this_thread() {
 #if defined(__linux__)
@@ -86,25 +73,33 @@ GroupCommitJournal::~GroupCommitJournal() {
 }
 
 Lsn GroupCommitJournal::append(Bytes records, uint32_t record_count, int64_t now_ms) {
-  return append_unit(records, record_count, now_ms, false);
+  return append_unit(records, record_count, now_ms, false, nullptr);
 }
 
 Lsn GroupCommitJournal::append_moves(Bytes records, uint32_t record_count, int64_t now_ms) {
-  return append_unit(records, record_count, now_ms, true);
+  return append_unit(records, record_count, now_ms, true, nullptr);
+}
+
+Lsn GroupCommitJournal::append_large(ByteBuffer& records, uint32_t record_count, int64_t now_ms,
+                                     bool moves) {
+  return append_unit(records.view(), record_count, now_ms, moves, &records);
 }
 
 Lsn GroupCommitJournal::append_unit(Bytes records, uint32_t record_count, int64_t now_ms,
-                                    bool moves) {
+                                    bool moves, ByteBuffer* owned) {
   if (records.size() > options_.max_unit_bytes) [[unlikely]] {
     return append_divided(records, now_ms, moves);
   }
   // The records' part of the checksum needs no lock. `keeping_` is a hint here; the lock decides.
+  // Of records that are taken it is computed when they are written.
+  const bool taken = owned != nullptr;
   const bool likely_kept = keeping_.load(std::memory_order_relaxed);
-  uint32_t records_crc = likely_kept ? crc32c(records) : 0;
-
+  uint32_t records_crc = likely_kept && !taken ? crc32c(records) : 0;
   MutexLock lock(mutex_);
-  if (!likely_kept && keeping_.load(std::memory_order_relaxed)) records_crc = crc32c(records);
-  const Lsn lsn = append_part({records, record_count}, records_crc, now_ms);
+  if (!likely_kept && !taken && keeping_.load(std::memory_order_relaxed)) {
+    records_crc = crc32c(records);
+  }
+  const Lsn lsn = append_part({records, record_count}, records_crc, now_ms, owned);
   note_moves(moves);
   last_lsn_.store(lsn, std::memory_order_release);
   if (!attached_.load(std::memory_order_relaxed)) raise_durable(lsn);
@@ -112,26 +107,35 @@ Lsn GroupCommitJournal::append_unit(Bytes records, uint32_t record_count, int64_
 }
 
 // Returns the lsn, which the caller publishes.
-Lsn GroupCommitJournal::append_part(RecordRun part, uint32_t records_crc, int64_t now_ms) {
+Lsn GroupCommitJournal::append_part(RecordRun part, uint32_t records_crc, int64_t now_ms,
+                                    ByteBuffer* owned) {
   const Lsn lsn = last_lsn_.load(std::memory_order_relaxed) + 1;
   if (!keeping_.load(std::memory_order_relaxed)) return lsn;
   if (filling_.empty()) filling_first_ = lsn;
   const size_t unit_bytes = kUnitHeaderBytes + part.records.size();
-  const size_t value_begin = filling_cuts_.empty() ? 0 : filling_cuts_.back().offset;
-  if (filling_.size() - value_begin + unit_bytes > options_.max_unit_bytes + kUnitHeaderBytes &&
-      filling_.size() != value_begin) [[unlikely]] {
-    filling_cuts_.push_back({filling_.size(), lsn});
+  const size_t before = filling_bytes_.load(std::memory_order_relaxed);
+  const size_t value_begin = filling_cuts_.empty() ? 0 : filling_cuts_.back().bytes;
+  if (before - value_begin + unit_bytes > options_.max_unit_bytes + kUnitHeaderBytes &&
+      before != value_begin) [[unlikely]] {
+    filling_cuts_.push_back({filling_.size(), lsn, before});
   }
-  char* to = filling_.grow(unit_bytes);
+  char* to = filling_.grow(owned == nullptr ? unit_bytes : kUnitHeaderBytes);
   const uint8_t flags = next_follows_gap_ ? kUnitFollowsGap : 0;
   next_follows_gap_ = false;
   encode_unit_header(to, records_crc, static_cast<uint32_t>(part.records.size()), lsn, now_ms,
                      part.count, flags);
-  std::memcpy(to + kUnitHeaderBytes, part.records.data(), part.records.size());
-  filling_.advance(unit_bytes);
+  if (owned == nullptr) {
+    std::memcpy(to + kUnitHeaderBytes, part.records.data(), part.records.size());
+    filling_.advance(unit_bytes);
+  } else {
+    filling_.advance(kUnitHeaderBytes);
+    const size_t largest = filling_largest_.load(std::memory_order_relaxed);
+    filling_largest_.store(std::max(largest, unit_bytes), std::memory_order_relaxed);
+    filling_pieces_.push_back({filling_.size(), std::move(*owned)});
+  }
   ++filling_units_;
   filling_records_ += part.count;
-  filling_bytes_.store(filling_.size(), std::memory_order_relaxed);
+  filling_bytes_.store(before + unit_bytes, std::memory_order_relaxed);
   return lsn;
 }
 
@@ -145,7 +149,7 @@ Lsn GroupCommitJournal::append_divided(Bytes records, int64_t now_ms, bool moves
   Lsn lsn = 0;
   for (const RecordRun& part : parts) {
     const bool kept = keeping_.load(std::memory_order_relaxed);
-    lsn = append_part(part, kept ? crc32c(part.records) : 0, now_ms);
+    lsn = append_part(part, kept ? crc32c(part.records) : 0, now_ms, nullptr);
     last_lsn_.store(lsn, std::memory_order_release);
   }
   if (!attached_.load(std::memory_order_relaxed)) raise_durable(lsn);
@@ -157,133 +161,8 @@ void GroupCommitJournal::note_moves(bool moves) {
   if (moves && walk_is_open_) walk_is_stale_.store(true, std::memory_order_relaxed);
 }
 
-// --- writing -------------------------------------------------------------------------------------
-
-void GroupCommitJournal::take_buffer(Lsn& first, Lsn& last) {
-  MutexLock lock(mutex_);
-  std::swap(filling_, writing_);
-  writing_cuts_.swap(filling_cuts_);
-  filling_cuts_.clear();
-  first = filling_first_;
-  last = last_lsn_.load(std::memory_order_relaxed);
-  writing_units_ = std::exchange(filling_units_, 0);
-  writing_records_ = std::exchange(filling_records_, 0);
-  writing_bytes_.store(writing_.size(), std::memory_order_relaxed);
-  filling_bytes_.store(0, std::memory_order_relaxed);
-}
-
-// The buffer as the values of the log that it becomes: one, but for enormous units.
-std::vector<Commit> GroupCommitJournal::divide_buffer(Lsn first) {
-  std::vector<Commit> commits;
-  Cut begin{0, first};
-  for (const Cut& cut : writing_cuts_) {
-    commits.push_back(
-        {begin.first_lsn, writing_.view().substr(begin.offset, cut.offset - begin.offset)});
-    begin = cut;
-  }
-  commits.push_back({begin.first_lsn, writing_.view().substr(begin.offset)});
-  return commits;
-}
-
-// Everything appended before the call is with the kernel (`synced`: on the disk) when it returns
-// true.
-bool GroupCommitJournal::write_buffered(bool synced) {
-  if (broken()) return false;
-  Lsn first = 0;
-  Lsn last = 0;
-  take_buffer(first, last);
-  Status status;
-  if (!writing_.empty()) {
-    kill_point("before_journal_write");
-    const Clock::time_point start = Clock::now();
-    status = writing_cuts_.empty() ? log_->append_commit(first, writing_.view(), synced)
-                                   : log_->append_commits(divide_buffer(first), synced);
-    if (synced) count_sync(Clock::now() - start);
-    kill_point("after_journal_write");
-    count_commit(writing_.size(), writing_units_);
-    // Sooner than by the clock where much is written: what grows is refused before the reserve is
-    // gone.
-    const uint64_t often = std::max(min_free_disk_bytes() / kProbesPerReserve, kLeastPerProbe);
-    if (kept_bytes() - probed_kept_bytes_ >= often) probe_disk();
-  }
-  writing_.clear();
-  writing_.shrink(kKeptBufferBytes);
-  writing_bytes_.store(0, std::memory_order_relaxed);
-  if (!status.ok()) {
-    fail(status);
-    return false;
-  }
-  if (broken()) return false;  // the log's own threads failed meanwhile
-  publish_written(last);
-  if (synced && writing_units_ != 0 && !publish_synced(last)) return false;
-  MutexLock lock(mutex_);
-  round_records_ = writing_records_ + filling_records_;
-  return true;
-}
-
-bool GroupCommitJournal::sync_written() {
-  MutexLock lock(sync_mutex_);
-  const Lsn target = written_lsn();
-  if (synced_lsn() >= target) return !broken();
-  if (broken()) return false;
-  kill_point("before_journal_sync");
-  const Clock::time_point start = Clock::now();
-  const Status status = log_->sync();
-  count_sync(Clock::now() - start);
-  if (!status.ok()) {
-    fail(status);
-    return false;
-  }
-  return publish_synced(target);
-}
-
-// Durable first: flush() takes what is written for durable.
-void GroupCommitJournal::publish_written(Lsn lsn) {
-  if (mode() != SyncMode::kAlways) publish_durable(lsn);
-  raise_to(written_lsn_, lsn);
-}
-
-bool GroupCommitJournal::publish_synced(Lsn lsn) {
-  kill_point("after_journal_sync");
-  // Before the acknowledgement, so that the mark covers whatever a client was told.
-  if (solid_.load(std::memory_order_acquire) && attached()) {
-    if (const Status status = log_->set_mark(lsn); !status.ok()) {
-      fail(status);
-      return false;
-    }
-  }
-  if (broken()) return false;
-  raise_to(synced_lsn_, lsn);
-  publish_durable(lsn);
-  return true;
-}
-
-// Under the lock, so that nothing is acknowledged once fail() has returned.
-void GroupCommitJournal::raise_durable(Lsn lsn) {
-  if (!failed()) raise_to(durable_lsn_, lsn);
-}
-
-void GroupCommitJournal::publish_durable(Lsn lsn) {
-  MutexLock lock(mutex_);
-  raise_durable(lsn);
-}
-
-bool GroupCommitJournal::flush() {
-  if (!keeping_.load(std::memory_order_relaxed)) return !failed();
-  if (mode() == SyncMode::kAlways) {
-    MutexLock lock(mutex_);
-    if (thread_waits_ && !filling_.empty()) {
-      thread_waits_ = false;
-      wake_.notify_one();
-    }
-    return !failed();
-  }
-  const Lsn target = last_lsn();
-  if (written_lsn() >= target) return !failed();
-  MutexLock lock(write_mutex_);
-  if (written_lsn() >= target) return !failed();
-  return write_buffered(false);
-}
+// --- from outside
+// ---------------------------------------------------------------------------------
 
 bool GroupCommitJournal::sync() {
   if (log_ == nullptr) return true;
@@ -351,6 +230,9 @@ void GroupCommitJournal::set_keeping() {
   if (!now) {
     filling_.clear();
     filling_cuts_.clear();
+    filling_pieces_.clear();
+    filling_largest_.store(0, std::memory_order_relaxed);
+    handed_over_.store(false, std::memory_order_relaxed);
     filling_units_ = 0;
     filling_records_ = 0;
     filling_bytes_.store(0, std::memory_order_relaxed);
@@ -502,7 +384,9 @@ void GroupCommitJournal::run() {
       wait_for_units();
     } else {
       MutexLock lock(mutex_);
-      if (!stopping_ && !sync_wanted_) sleep_for(kBackgroundInterval);
+      if (!stopping_ && !sync_wanted_ && !handed_over_.load(std::memory_order_relaxed)) {
+        sleep_for(kBackgroundInterval);
+      }
     }
     bool wanted = false;
     bool asked = false;
@@ -516,7 +400,7 @@ void GroupCommitJournal::run() {
       MutexLock lock(write_mutex_);
       write_buffered(true);
     } else if (!always && keeping_.load(std::memory_order_relaxed)) {
-      flush();
+      if (write_handed_over()) flush();
     }
     tell_durable();
     const Clock::time_point now = Clock::now();

@@ -6,7 +6,8 @@
 //   kEverySecond  flush() writes to the kernel on the caller's thread, and on return everything
 //                 that was appended before it is durable (in this mode: a killed process loses
 //                 nothing). A background thread syncs each second, and flushes what nobody else
-//                 did.
+//                 did. What is large it writes itself, so that nobody waits for that: then flush()
+//                 only wakes it, until it has caught up.
 //   kNever        the same without the sync.
 // Detached (`appendonly no`): append only counts and durable_lsn follows at once. While a
 // checkpoint runs, units are kept and written all the same, since the checkpoint needs those of its
@@ -90,6 +91,9 @@ class GroupCommitJournal final : public Journal {
 
   Lsn append(Bytes records, uint32_t record_count, int64_t now_ms) override;
   Lsn append_moves(Bytes records, uint32_t record_count, int64_t now_ms) override;
+  // The records of a large unit are kept as they are; they stand in a value of the log behind what
+  // the buffer holds up to the unit's header.
+  Lsn append_large(ByteBuffer& records, uint32_t record_count, int64_t now_ms, bool moves) override;
   bool takes_moves() const override { return takes_moves_.load(std::memory_order_relaxed); }
   Lsn last_lsn() const override { return last_lsn_.load(std::memory_order_acquire); }
   Lsn durable_lsn() const override { return durable_lsn_.load(std::memory_order_acquire); }
@@ -112,10 +116,18 @@ class GroupCommitJournal final : public Journal {
 
   Lsn written_lsn() const { return written_lsn_.load(std::memory_order_acquire); }
   Lsn synced_lsn() const { return synced_lsn_.load(std::memory_order_acquire); }
-  // Bytes appended and not yet with the kernel: back-pressure stops reading sockets above a limit.
+  // Bytes appended and not yet with the kernel.
   size_t unwritten_bytes() const {
     return filling_bytes_.load(std::memory_order_relaxed) +
            writing_bytes_.load(std::memory_order_relaxed);
+  }
+  // What of them counts for back-pressure, which stops reading sockets above a limit: the largest
+  // unit does not, or nobody could say anything while it is written.
+  size_t pressing_bytes() const {
+    const size_t largest = std::max(filling_largest_.load(std::memory_order_relaxed),
+                                    writing_largest_.load(std::memory_order_relaxed));
+    const size_t all = unwritten_bytes();
+    return all - std::min(all, largest);
   }
   // All bytes of units that were kept since the start; a checkpoint's due date is counted in these.
   uint64_t kept_bytes() const { return kept_bytes_.load(std::memory_order_relaxed); }
@@ -161,25 +173,40 @@ class GroupCommitJournal final : public Journal {
  private:
   using Clock = std::chrono::steady_clock;
   struct Cut {
-    size_t offset;
+    size_t offset;  // in the buffer
     Lsn first_lsn;
+    size_t bytes;  // all before it, pieces too
+  };
+  // The records of a large unit, behind `offset` bytes of the buffer.
+  struct Piece {
+    size_t offset;
+    ByteBuffer records;
+  };
+  struct Divided {
+    std::vector<Bytes> parts;
+    std::vector<Commit> commits;
   };
   struct SyncRequest {
     Lsn lsn;
     std::function<void(bool)> then;
   };
 
-  Lsn append_unit(Bytes records, uint32_t record_count, int64_t now_ms, bool moves);
+  Lsn append_unit(Bytes records, uint32_t record_count, int64_t now_ms, bool moves,
+                  ByteBuffer* owned);
   Lsn append_divided(Bytes records, int64_t now_ms, bool moves);
   void note_moves(bool moves) REQUIRES(mutex_);
-  Lsn append_part(RecordRun part, uint32_t records_crc, int64_t now_ms) REQUIRES(mutex_);
+  Lsn append_part(RecordRun part, uint32_t records_crc, int64_t now_ms, ByteBuffer* owned)
+      REQUIRES(mutex_);
   void run();
   void wait_for_units();
   void linger() REQUIRES(mutex_);
   void sleep_for(Clock::duration time) REQUIRES(mutex_);
   void probe_disk() REQUIRES(write_mutex_);
   void take_buffer(Lsn& first, Lsn& last) REQUIRES(write_mutex_);
-  std::vector<Commit> divide_buffer(Lsn first) REQUIRES(write_mutex_);
+  Divided divide_buffer(Lsn first) REQUIRES(write_mutex_);
+  Status write_taken(Lsn first, bool synced) REQUIRES(write_mutex_);
+  bool hand_over();
+  bool write_handed_over();
   bool write_buffered(bool synced) REQUIRES(write_mutex_);
   bool sync_written();
   void publish_written(Lsn lsn);
@@ -203,6 +230,10 @@ class GroupCommitJournal final : public Journal {
   std::atomic<Lsn> told_lsn_;  // what on_durable was called with last
   std::atomic<size_t> filling_bytes_{0};
   std::atomic<size_t> writing_bytes_{0};
+  std::atomic<size_t> filling_largest_{0};  // of their pieces
+  std::atomic<size_t> writing_largest_{0};
+  // The background thread writes, until it has caught up; not in kAlways. Changes under mutex_.
+  std::atomic<bool> handed_over_{false};
   std::atomic<uint64_t> kept_bytes_{0};
   std::atomic<SyncMode> mode_;
   std::atomic<bool> attached_;
@@ -223,6 +254,7 @@ class GroupCommitJournal final : public Journal {
   ByteBuffer filling_ GUARDED_BY(mutex_);
   // Where in it a further value of the log begins: nearly always nowhere.
   std::vector<Cut> filling_cuts_ GUARDED_BY(mutex_);
+  std::vector<Piece> filling_pieces_ GUARDED_BY(mutex_);
   Lsn filling_first_ GUARDED_BY(mutex_) = 0;
   uint64_t filling_units_ GUARDED_BY(mutex_) = 0;
   uint64_t filling_records_ GUARDED_BY(mutex_) = 0;
@@ -245,6 +277,7 @@ class GroupCommitJournal final : public Journal {
   Mutex write_mutex_;
   ByteBuffer writing_ GUARDED_BY(write_mutex_);
   std::vector<Cut> writing_cuts_ GUARDED_BY(write_mutex_);
+  std::vector<Piece> writing_pieces_ GUARDED_BY(write_mutex_);
   uint64_t writing_units_ GUARDED_BY(write_mutex_) = 0;
   uint64_t writing_records_ GUARDED_BY(write_mutex_) = 0;
   uint64_t probed_kept_bytes_ GUARDED_BY(write_mutex_) = 0;

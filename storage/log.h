@@ -58,7 +58,8 @@ class CheckpointWriter {
 
 struct Commit {
   Lsn first_lsn = 0;
-  Bytes bytes;  // less than 4 GiB: what RocksDB keeps under one key
+  // One after the other, together less than 4 GiB: what RocksDB keeps under one key.
+  std::span<const Bytes> parts;
 };
 
 class Log {
@@ -69,7 +70,7 @@ class Log {
   // all of them are there or none.
   virtual Status append_commits(std::span<const Commit> commits, bool sync) = 0;
   Status append_commit(Lsn first_lsn, Bytes bytes, bool sync) {
-    const Commit commit{first_lsn, bytes};
+    const Commit commit{first_lsn, {&bytes, 1}};
     return append_commits({&commit, 1}, sync);
   }
   // What append_commits returned before this call is on the disk afterwards. Runs beside it.

@@ -193,6 +193,15 @@ class RocksdbCheckpointWriter final : public CheckpointWriter {
   bool committed_ = false;
 };
 
+rocksdb::Status put(rocksdb::WriteBatch& batch, const rocksdb::Slice& key,
+                    std::span<const Bytes> parts) {
+  if (parts.size() == 1) return batch.Put(key, to_slice(parts[0]));
+  std::vector<rocksdb::Slice> slices;
+  for (const Bytes part : parts) slices.push_back(to_slice(part));
+  return batch.Put(rocksdb::SliceParts(&key, 1),
+                   rocksdb::SliceParts(slices.data(), static_cast<int>(slices.size())));
+}
+
 class RocksdbLog final : public Log {
  public:
   explicit RocksdbLog(const RocksdbLogOptions& options)
@@ -345,7 +354,7 @@ Status RocksdbLog::append_commits(std::span<const Commit> commits, bool sync) {
   rocksdb::Status status;
   for (const Commit& commit : commits) {
     const LogKey key = encode_log_key(commit.first_lsn);
-    if (status.ok()) status = batch_.Put(to_slice(key), to_slice(commit.bytes));
+    if (status.ok()) status = put(batch_, to_slice(key), commit.parts);
   }
   rocksdb::WriteOptions write;
   write.sync = sync;

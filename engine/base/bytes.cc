@@ -114,6 +114,12 @@ ByteBuffer& ByteBuffer::operator=(ByteBuffer&& other) noexcept {
 
 ByteBuffer::~ByteBuffer() { std::free(data_); }
 
+char* ByteBuffer::release() {
+  size_ = 0;
+  capacity_ = 0;
+  return std::exchange(data_, nullptr);
+}
+
 void ByteBuffer::reallocate(size_t needed) {
   size_t capacity = capacity_ < 256 ? 256 : capacity_ * 2;
   if (capacity < needed) capacity = needed;

@@ -73,6 +73,8 @@ class ByteBuffer {
     size_ = size;
   }
   void clear() { size_ = 0; }
+  // The allocation (of malloc), for who goes on with it; the buffer is empty then.
+  char* release();
   // Gives memory back when a rare large use has left more than `keep` bytes behind.
   void shrink(size_t keep);
 

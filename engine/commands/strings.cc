@@ -104,7 +104,7 @@ void set_generic(Call& call, Bytes value, const SetOptions& options, Bytes if_do
     return integer_reply ? call.reply.integer(0) : call.reply.null();
   }
   if (options.keep_ttl && entry != nullptr) expire_ms = entry->expire_ms();
-  database.put_string(key, entry, value, expire_ms);
+  database.put_string(key, entry, value, expire_ms, call.lent);
   database.notify(KeyEvent::kSet, key.key);
   if (options.unit != ExpireUnit::kNone) database.notify(KeyEvent::kExpire, key.key);
   if (options.get) return;

@@ -76,6 +76,7 @@ struct Call {
   KeyRef first_key = {};
   // Who is being served; null: nobody.
   const Waiter* waiter = nullptr;
+  LentWord* lent = nullptr;  // Request::lent
 };
 
 // Seconds (a double, as text) of a blocking command into milliseconds, 0 = for ever. False with the

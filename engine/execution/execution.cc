@@ -22,6 +22,8 @@ namespace {
 constexpr unsigned kMaxHeldRequests = 64;
 // And after this time it lets other connections run.
 constexpr double kLongBatchUs = 2000;
+// From here on the records of a unit are worth not to be copied.
+constexpr size_t kLargeUnit = 1U << 20;
 // Who waits for one shard while holding another may be waiting for somebody who does the reverse.
 constexpr int64_t kFurtherPatienceMs = 500;
 
@@ -116,14 +118,21 @@ void Execution::record_heads() {
   unit_.dirty_queues.clear();
 }
 
+Lsn Execution::append_unit() {
+  const Bytes records = unit_.records.view();
+  Journal& journal = *engine_.journal();
+  if (records.size() >= kLargeUnit) [[unlikely]] {
+    return journal.append_large(unit_.records, unit_.record_count, times_.wall_ms,
+                                unit_.moves_keys);
+  }
+  return unit_.moves_keys ? journal.append_moves(records, unit_.record_count, times_.wall_ms)
+                          : journal.append(records, unit_.record_count, times_.wall_ms);
+}
+
 void Execution::end_hold() NO_THREAD_SAFETY_ANALYSIS {
   record_heads();
   if (unit_.record_count != 0) {
-    const Bytes records = unit_.records.view();
-    Journal& journal = *engine_.journal();
-    const Lsn lsn = unit_.moves_keys
-                        ? journal.append_moves(records, unit_.record_count, times_.wall_ms)
-                        : journal.append(records, unit_.record_count, times_.wall_ms);
+    const Lsn lsn = append_unit();
     for (ShardMask rest = locked_; rest != 0; rest &= rest - 1) {
       engine_.shard(static_cast<unsigned>(std::countr_zero(rest))).last_lsn = lsn;
     }
@@ -398,7 +407,8 @@ void Execution::run(Client& client, const Request& request, RespReply& reply) {
   KeyRef first_key = request.first_key;
   lock_for(client, request, first_key);
   begin_unit();
-  Call call{engine_, *this, client, unit_, *request.command, request.args, reply, false, first_key};
+  Call call{engine_, *this, client,    unit_,   *request.command, request.args,
+            reply,   false, first_key, nullptr, request.lent};
   // Without replies the connection hears of messages like everybody else.
   const bool replies = client.reply_mode == ReplyMode::kOn;
   unit_.requester = {client.id, replies ? &reply.out() : nullptr};

@@ -178,6 +178,7 @@ class Execution {
   void expire_keys(Shard& shard);
   void run_queue_timers(Shard& shard);
   void end_hold();
+  Lsn append_unit();
   void wait_for(Shard& shard) ACQUIRE(shard.mutex);
   // Waits as long as no script is busy. REQUIRES: nothing is locked.
   bool try_to_lock(unsigned index);

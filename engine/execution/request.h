@@ -8,6 +8,7 @@
 #include <span>
 
 #include "engine/base/bytes.h"
+#include "engine/keyspace/lent_word.h"
 #include "engine/keyspace/shard.h"
 #include "engine/table/command.h"
 
@@ -31,6 +32,7 @@ struct Request {
   std::span<const Bytes> args;
   const Command* command = nullptr;  // null: there is no such command
   KeyRef first_key;                  // empty where nobody has looked at it yet
+  LentWord* lent = nullptr;          // null: the command keeps none of the words
 };
 
 }  // namespace sluice

@@ -15,8 +15,10 @@ namespace {
 
 // To free fewer elements takes less time than to hand them over is worth.
 constexpr size_t kFreedAtOnce = 1024;
+constexpr size_t kFreedBytesAtOnce = size_t{4} << 20;
 
 bool takes_long_to_free(const Entry& entry) {
+  if (entry.type() == Type::kString) return entry.string().size() > kFreedBytesAtOnce;
   if (entry.type() == Type::kStream && !entry.object<Stream>().groups.empty()) return true;
   return collection_size(entry) > kFreedAtOnce;
 }

@@ -12,6 +12,7 @@
 #include "engine/keyspace/collections.h"
 #include "engine/keyspace/element_place.h"
 #include "engine/keyspace/events.h"
+#include "engine/keyspace/lent_word.h"
 #include "engine/keyspace/shard.h"
 #include "engine/structures/stream.h"
 #include "engine/unit/unit.h"
@@ -80,7 +81,9 @@ class Database {
   // Puts a whole string value, replacing whatever was there. `expire_ms` 0: none.
   void put_string(const KeyRef& key, Bytes value, int64_t expire_ms);
   // The same where the caller has just looked the key up (null: absent).
-  void put_string(const KeyRef& key, Entry* found, Bytes value, int64_t expire_ms);
+  // `lent`: what may be kept instead of a copy of `value`, which is that word; null: nothing.
+  void put_string(const KeyRef& key, Entry* found, Bytes value, int64_t expire_ms,
+                  LentWord* lent = nullptr);
   // The string becomes `size` long with `bytes` at `offset`; `found` is its entry or null for a new
   // key.
   void write_string(const KeyRef& key, Entry* found, size_t offset, Bytes bytes, size_t size);
@@ -234,6 +237,7 @@ class Database {
   // A change that breaks no WATCH, with its record.
   void stream_changed(const KeyRef& key, EffectType type, const StreamRecord& record);
   void record_whole(const KeyRef& key, const Entry& entry);
+  void record_string(Bytes key, Bytes value, int64_t expire_ms, LentWord* lent);
   void record_differences(const KeyRef& key, Bytes old, Bytes value);
   void record_whole_stream(const KeyRef& key, const Stream& stream);
   bool apply_stream(const KeyRef& key, const Effect& effect);

@@ -10,14 +10,18 @@ void Database::put_string(const KeyRef& key, Bytes value, int64_t expire_ms) {
   put_string(key, keyspace().entries.find(key.key, key.hash), value, expire_ms);
 }
 
-void Database::put_string(const KeyRef& key, Entry* found, Bytes value, int64_t expire_ms) {
-  if (unit_->recording) unit_->record().put_string(index_, key.key, value, expire_ms);
+void Database::put_string(const KeyRef& key, Entry* found, Bytes value, int64_t expire_ms,
+                          LentWord* lent) {
+  if (unit_->recording) record_string(key.key, value, expire_ms, lent);
+  const bool takes = lent != nullptr && Entry::can_take(lent->block, key.key, value);
   if (found != nullptr && found->type() == Type::kString) {
     const int64_t old_expire_ms = found->expire_ms();
-    Entry* entry = Entry::assign_string(found, value);
+    Entry* entry = takes ? Entry::take_string(lent->block, key.key, value, old_expire_ms)
+                         : Entry::assign_string(found, value);
     entry->set_string_form(StringForm::kByText);
     if (unit_->write_s != 0) entry->set_access_s(unit_->write_s);
     if (entry != found) mutable_keyspace().entries.replace(found, entry, key.hash);
+    if (takes) discard(found);
     if (old_expire_ms != expire_ms) {
       if (old_expire_ms != 0) untrack_expiry(key, old_expire_ms);
       if (expire_ms != 0) track_expiry(key, expire_ms);
@@ -28,10 +32,25 @@ void Database::put_string(const KeyRef& key, Entry* found, Bytes value, int64_t 
       unlink(key, found);
       discard(found);
     }
-    insert_entry(key, Entry::make_string(key.key, value, expire_ms), found != nullptr);
+    Entry* entry = takes ? Entry::take_string(lent->block, key.key, value, expire_ms)
+                         : Entry::make_string(key.key, value, expire_ms);
+    insert_entry(key, entry, found != nullptr);
     if (expire_ms != 0) track_expiry(key, expire_ms);
   }
   touched(key.key);
+}
+
+void Database::record_string(Bytes key, Bytes value, int64_t expire_ms, LentWord* lent) {
+  if (lent != nullptr && !lent->record.empty() && unit_->record_count == 0) {
+    ByteBuffer begin;
+    EffectEncoder(begin).begin_put_string(index_, key, value.size());
+    const Bytes made = lent->record.view();
+    if (made.size() == begin.size() + value.size() && made.starts_with(begin.view())) {
+      unit_->records = std::move(lent->record);
+      return unit_->record().end_put_string(expire_ms);
+    }
+  }
+  unit_->record().put_string(index_, key, value, expire_ms);
 }
 
 void Database::write_string(const KeyRef& key, Entry* found, size_t offset, Bytes bytes,

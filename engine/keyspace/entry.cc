@@ -41,18 +41,28 @@ Entry* Entry::allocate(size_t payload_bytes) {
 Entry* Entry::make_string(Bytes key, Bytes value, int64_t expire_ms) {
   const bool key_room = gets_key_room(key.size(), value.size());
   Entry* entry = allocate((key_room ? kKeyRoom : key.size()) + value.size());
-  entry->expire_ms_ = expire_ms;
-  entry->key_size_ = static_cast<uint32_t>(key.size());
-  entry->type_ = static_cast<uint32_t>(Type::kString);
-  entry->value_size_ = static_cast<uint32_t>(value.size());
-  entry->access_s_ = kFirstAccess;
-  entry->form_ = 0;
-  entry->has_key_room_ = key_room ? 1 : 0;
-  std::memcpy(entry->data(), key.data(), key.size());
+  entry->set_string(key, value.size(), expire_ms, key_room);
   if (!value.empty()) {
     std::memcpy(entry->data() + entry->value_offset(), value.data(), value.size());
   }
   return entry;
+}
+
+Entry* Entry::take_string(ByteBuffer& block, Bytes key, Bytes value, int64_t expire_ms) {
+  Entry* entry = new (block.release()) Entry;
+  entry->set_string(key, value.size(), expire_ms, true);
+  return entry;
+}
+
+void Entry::set_string(Bytes key, size_t value_size, int64_t expire_ms, bool key_room) {
+  expire_ms_ = expire_ms;
+  key_size_ = static_cast<uint32_t>(key.size());
+  type_ = static_cast<uint32_t>(Type::kString);
+  value_size_ = static_cast<uint32_t>(value_size);
+  access_s_ = kFirstAccess;
+  form_ = 0;
+  has_key_room_ = key_room ? 1 : 0;
+  std::memcpy(data(), key.data(), key.size());
 }
 
 Entry* Entry::make_object(Bytes key, Type type, void* object) {

@@ -30,6 +30,12 @@ enum class StringForm : uint8_t { kByText, kText, kBuffer };
 class Entry {
  public:
   static Entry* make_string(Bytes key, Bytes value, int64_t expire_ms);
+  // The same without a copy of the value: `block` becomes the entry. REQUIRES: can_take().
+  static Entry* take_string(ByteBuffer& block, Bytes key, Bytes value, int64_t expire_ms);
+  // The value is long and stands in the block where an entry has it.
+  static bool can_take(const ByteBuffer& block, Bytes key, Bytes value) {
+    return value.data() == block.data() + kLongValueAt && gets_key_room(key.size(), value.size());
+  }
   // Takes ownership of `object`, which is of the class that belongs to `type`.
   static Entry* make_object(Bytes key, Type type, void* object);
   // Frees the entry; a collection's object with it.
@@ -87,6 +93,9 @@ class Entry {
     return object;
   }
 
+  // Where the value of a long string begins that has been made with a key of usual length.
+  static constexpr size_t kLongValueAt = 20 + 512;
+
   // Memory of this allocation alone, in bytes; a collection's object is not in it.
   size_t memory_bytes() const;
 
@@ -94,7 +103,7 @@ class Entry {
   static constexpr size_t kHeaderBytes = 20;
   // From this length on a string has room for keys up to so many bytes.
   static constexpr size_t kLongString = 64 * 1024;
-  static constexpr size_t kKeyRoom = 512;
+  static constexpr size_t kKeyRoom = kLongValueAt - kHeaderBytes;
 
   bool is_string() const { return type_ == static_cast<uint32_t>(Type::kString); }
   char* data() { return reinterpret_cast<char*>(this) + kHeaderBytes; }
@@ -104,6 +113,7 @@ class Entry {
     return value_size >= kLongString && key_size <= kKeyRoom;
   }
   static Entry* allocate(size_t payload_bytes);
+  void set_string(Bytes key, size_t value_size, int64_t expire_ms, bool key_room);
   static Entry* make_key_room(Entry* entry);
   static Entry* resize_string(Entry* entry, size_t size);
 

@@ -31,6 +31,12 @@ class Journal {
   virtual Lsn append_moves(Bytes records, uint32_t record_count, int64_t now_ms) {
     return append(records, record_count, now_ms);
   }
+  // The same for a large unit: its records may be taken as they are instead of copied. `moves`: one
+  // of them is a kMoveKey.
+  virtual Lsn append_large(ByteBuffer& records, uint32_t record_count, int64_t now_ms, bool moves) {
+    return moves ? append_moves(records.view(), record_count, now_ms)
+                 : append(records.view(), record_count, now_ms);
+  }
   // Whether large values that move are to be journaled as kMoveKey; else as values. Any thread,
   // without a lock; it may change before the unit is appended.
   virtual bool takes_moves() const { return false; }

@@ -37,6 +37,12 @@ void EffectEncoder::put_string(int database, Bytes key, Bytes value, int64_t exp
   end(put_signed(put_bytes(to, value), expire_ms));
 }
 
+void EffectEncoder::begin_put_string(int database, Bytes key, size_t value_size) {
+  end(put_varint(begin(EffectType::kPutString, database, key, kMaxVarintBytes), value_size));
+}
+
+void EffectEncoder::end_put_string(int64_t expire_ms) { put_signed(out_, expire_ms); }
+
 void EffectEncoder::write_string(int database, Bytes key, size_t offset, Bytes bytes, size_t size) {
   char* to = begin(EffectType::kWriteString, database, key, bytes.size() + 3 * kMaxVarintBytes);
   to = put_signed(to, static_cast<int64_t>(offset));

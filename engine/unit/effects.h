@@ -114,6 +114,10 @@ class EffectEncoder {
   explicit EffectEncoder(ByteBuffer& out) : out_(out) {}
 
   void put_string(int database, Bytes key, Bytes value, int64_t expire_ms);
+  // The same in three steps: what stands before the value's bytes, which the caller appends, and
+  // what stands behind them.
+  void begin_put_string(int database, Bytes key, size_t value_size);
+  void end_put_string(int64_t expire_ms);
   void write_string(int database, Bytes key, size_t offset, Bytes bytes, size_t size);
   void delete_key(int database, Bytes key);
   void set_expire(int database, Bytes key, int64_t expire_ms);

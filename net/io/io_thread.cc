@@ -310,8 +310,8 @@ void IoThread::drain_mail() {
 
 bool IoThread::journal_congested() const {
   const GroupCommitJournal* journal = state_.journal.load(std::memory_order_relaxed);
-  return journal != nullptr && journal->unwritten_bytes() > state_.limits.journal_buffer_bytes.load(
-                                                                std::memory_order_relaxed);
+  return journal != nullptr && journal->pressing_bytes() > state_.limits.journal_buffer_bytes.load(
+                                                               std::memory_order_relaxed);
 }
 
 void IoThread::add_gated(Session& session) {

@@ -29,8 +29,6 @@ constexpr size_t kMaxOutputPerTurn = 1U << 20;
 constexpr size_t kMaxBlockedBacklog = 1U << 20;
 // A read begins small, since most connections send little, and grows when it was filled.
 constexpr size_t kFirstReadBytes = 4U << 10;
-constexpr size_t kMaxReadBytes = 64U << 10;
-constexpr size_t kKeptInputBytes = 64U << 10;
 
 constexpr Bytes kLoadingError = "LOADING Redis is loading the dataset in memory";
 
@@ -114,56 +112,6 @@ void Session::go_on() {
   } else {
     advance();
   }
-}
-
-// One read, and what it brought.
-void Session::read_input() {
-  if (in_begin_ == in_.size()) {
-    in_.clear();
-    in_.shrink(kKeptInputBytes);
-  } else {
-    in_.erase_front(in_begin_);
-  }
-  in_begin_ = 0;
-  // Memory follows what has arrived: a header that promises 512 MB costs nothing yet.
-  const size_t wanted = std::min(need_bytes_, std::max(in_.size(), kMaxReadBytes));
-  const size_t room = std::max(wanted, read_bytes_);
-  char* const to = in_.grow(room);
-  const ssize_t count =
-      tls_ == nullptr ? ::recv(fd_, to, room, MSG_DONTWAIT) : tls_->read(to, room);
-  if (count <= 0) {
-    if (count < 0 && (errno == EAGAIN || errno == EINTR)) {
-      readable_ = errno == EINTR;
-      if (readable_) continue_later();
-      return;
-    }
-    if (count == 0 && pending_output() != 0 && client_.waiter == nullptr) {
-      // The client has said all and may still read: its last replies leave first.
-      readable_ = false;
-      closing_ = true;
-      flush();
-    } else {
-      close_soon();
-    }
-    return;
-  }
-  const auto bytes = static_cast<size_t>(count);
-  // A short read has emptied the socket; what comes later is a new edge.
-  if (bytes < room && !peer_ended_ && (tls_ == nullptr || tls_->drained())) readable_ = false;
-  IoThread::Counters& counters = thread_.counters();
-  add_relaxed(counters.input_bytes, bytes);
-  add_relaxed(counters.reads, 1);
-  in_.advance(bytes);
-  if (bytes >= read_bytes_ && read_bytes_ < kMaxReadBytes) read_bytes_ *= 4;
-  // What is queued in MULTI has not been executed either.
-  if (in_.size() - in_begin_ + client_.queued_bytes >
-      thread_.state().limits.query_buffer_bytes.load(std::memory_order_relaxed)) {
-    spdlog::warn("Closing client that reached max query buffer length: {}", client_.address);
-    thread_.state().query_buffer_disconnections.fetch_add(1, std::memory_order_relaxed);
-    close();
-    return;
-  }
-  advance();
 }
 
 // --- Running requests ---
@@ -287,8 +235,10 @@ bool Session::run_one(RequestBatch& batch, RespReply& reply) {
   const RequestBatch::Item& item = batch.items[batch.next++];
   const bool waits = thread_.engine().pause.end_ms() != 0 && postpone(item.request);
   if (!waits) [[likely]]
-    execute(item.request, reply);
-  in_begin_ += item.bytes;
+    in_block_ ? execute_in_block(item, reply) : execute(item.request, reply);
+  in_begin_ = in_.empty() ? 0 : in_begin_ + item.bytes;
+  if (in_block_ && in_begin_ == in_.size()) [[unlikely]]
+    leave_block();
   if ((client_.user != nullptr) != authenticated_) update_parser_limits();
   if (client_.close_after_reply) closing_ = true;
   return in_begin_ != in_.size() && client_.waiter == nullptr && !waits && !closing_ &&

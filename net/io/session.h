@@ -23,6 +23,7 @@
 #include "engine/execution/request.h"
 #include "engine/reply/reply.h"
 #include "net/io/asio_types.h"
+#include "net/io/request_batch.h"
 #include "net/io/server_state.h"
 #include "net/io/session_port.h"
 #include "net/resp/resp_parser.h"
@@ -31,7 +32,6 @@ namespace sluice {
 
 class IoThread;
 class TlsStream;
-struct RequestBatch;
 
 class Session {
  public:
@@ -133,9 +133,15 @@ class Session {
   void check_handshake(int64_t now_ms);
   void end_tls();
 
-  // --- Input ---
+  // --- Input (net/io/session_input.cc) ---
   bool may_read();
   void read_input();
+  size_t choose_room();
+  void enter_block(const RespParser::Argument& bulk);
+  void begin_record(const RespParser::Argument& bulk);
+  void go_on_with_record();
+  void execute_in_block(const RequestBatch::Item& item, RespReply& reply);
+  void leave_block();
 
   IoThread& thread_;
   int fd_;
@@ -145,7 +151,14 @@ class Session {
   RespParser parser_;
 
   ByteBuffer in_;
-  size_t in_begin_ = 0;  // the first byte of the next request
+  size_t in_begin_ = 0;     // the first byte of the next request
+  bool in_block_ = false;   // in_ is the block of a large argument
+  size_t block_begin_ = 0;  // where its request begins
+  // The record of the SET that is coming in (LentWord::record): up to where in in_ it has the
+  // value, and where that ends. Empty: there is none.
+  ByteBuffer record_;
+  size_t recorded_ = 0;
+  size_t record_end_ = 0;
   size_t need_bytes_ = 1;
   size_t read_bytes_;
   ByteBuffer out_;

@@ -80,6 +80,19 @@ class RespParser {
   // kRequest leaves `args` as it was.
   Result parse_append(std::span<char> buffer, std::vector<Bytes>& args);
 
+  // After kNeedMore: the bulk whose content is not complete, as an offset from the start of the
+  // request and its length; length 0: it is a line that is not.
+  struct Argument {
+    size_t offset;
+    size_t length;
+  };
+  Argument awaited_bulk() const {
+    return {position_, bulk_length_ < 0 ? 0 : static_cast<size_t>(bulk_length_)};
+  }
+
+  // Those of the request before it.
+  std::span<const Argument> complete_bulks() const { return done_; }
+
   // The text of the last kError, without "-ERR ". It holds no carriage return or line feed.
   const std::string& error() const { return error_; }
 
@@ -93,10 +106,6 @@ class RespParser {
   bool mid_request() const { return position_ != 0 || line_scanned_ != 0; }
 
  private:
-  struct Argument {  // Offset from the start of the request; the buffer may move between calls.
-    size_t offset;
-    size_t length;
-  };
   enum class Line : uint8_t { kComplete, kIncomplete, kTooLong };
 
   size_t parse_plain(std::span<char> buffer, std::vector<Bytes>& args) const;
@@ -115,11 +124,12 @@ class RespParser {
   int64_t plain_max_bulk_bytes_ = RespLimits().max_bulk_bytes;
 
   // Where a suspended request stands, all relative to its first byte.
-  size_t position_ = 0;         // The next unparsed byte: a header line or the bulk's content.
-  size_t line_scanned_ = 0;     // Bytes from position_ on that hold no line end.
-  int64_t args_left_ = 0;       // Bulks still missing; 0 = the count line is not parsed yet.
-  int64_t bulk_length_ = -1;    // Length of the bulk at position_; -1 = its header is not parsed.
-  std::vector<Argument> done_;  // The complete arguments of the suspended request.
+  size_t position_ = 0;       // The next unparsed byte: a header line or the bulk's content.
+  size_t line_scanned_ = 0;   // Bytes from position_ on that hold no line end.
+  int64_t args_left_ = 0;     // Bulks still missing; 0 = the count line is not parsed yet.
+  int64_t bulk_length_ = -1;  // Length of the bulk at position_; -1 = its header is not parsed.
+  // The complete arguments of the suspended request; the buffer may move between calls.
+  std::vector<Argument> done_;
 
   Outcome stuck_ = Outcome::kRequest;  // kError or kHttp once that was reported.
   std::string error_;

@@ -2,6 +2,7 @@
 """RENAME, MOVE and the end of large values: nobody waits for them, and a checkpoint beside them is
 right."""
 
+import pathlib
 import random
 import sys
 import time
@@ -92,10 +93,90 @@ def test_nobody_waits_for_a_look(options):
         fill(call, "queue", "redis.call('Q.ADD', KEYS[1], i, 'payload', 'KEY', 'all', "
              "'KEY', 'k' .. i)", MANY)
         wait_until(lambda: info(connection)["sluice_journal_unwritten_bytes"] == "0")
-        require_short(server, call, "MEMORY", "USAGE", "queue", "SAMPLES", "0")
+        call_shortly(server, call, "MEMORY", "USAGE", "queue", "SAMPLES", "0")
         require(call("MEMORY", "USAGE", "queue").value > 100 * MANY, "it counts the jobs")
-        require_short(server, call, "Q.POP", "1", "queue", "COUNT", "256", "MATCH", "all")
+        call_shortly(server, call, "Q.POP", "1", "queue", "COUNT", "256", "MATCH", "all")
         require_equal(call("Q.POP", "1", "queue", "MATCH", "all").value[0][3], b"257", "the order")
+
+
+def peak_bytes(server):
+    text = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
+    return int(text.split("VmHWM:")[1].split()[0]) * 1024
+
+
+def test_a_large_value_is_not_copied(options):
+    """SET of what is large makes the memory into which it was read the value, the journal takes its
+    record as it is, and nobody waits for the writing of it."""
+    value = b"x" * LONG
+    text = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$%d\r\n" % LONG + value
+    # The value, its record where there is a journal, RocksDB's own two.
+    for directives, copies in (({"appendonly": "no", "save": ""}, 1), ({"appendonly": "no"}, 2),
+                               ({"appendonly": "yes"}, 4)):
+        with options.server(directives) as server, server.connect() as other, \
+                server.connect() as connection:
+            for _ in range(2):
+                before = peak_bytes(server)
+                connection.send_bytes(text)
+                wait_until(lambda: b"qbuf=%d " % len(text) in other.call("CLIENT", "LIST").value)
+                begin = ran_ms(server)
+                connection.send_bytes(b"\r\n")
+                require_equal(connection.read_reply().raw, b"+OK\r\n", directives)
+                ran = ran_ms(server) - begin
+                require(ran < LONGEST_HOLD_MS, f"{directives}: {ran:.1f} ms")
+                more = (peak_bytes(server) - before) / LONG
+                require(more < copies + 0.3, f"{directives}: {more:.2f} copies")
+                wait_until(lambda: info(other).get("sluice_journal_unwritten_bytes", "0") == "0")
+            require_equal(connection.call("GET", "k").value, value, "the value")
+
+
+def large_requests(rng):
+    """Requests with large words, in pieces, and what GET must say afterwards."""
+    def value():
+        return bytes([rng.randrange(97, 122)]) * rng.randrange(1 << 20, 3 << 20)
+    a, b, c, d, e = (value() for _ in range(5))
+    yield [(b"SET", b"k", a)], {b"k": a}
+    yield [(b"SET", b"k", b, b"EX", b"1000"), (b"SET", b"small", b"1")], {b"k": b, b"small": b"1"}
+    yield [(b"SET", b"small", b"2"), (b"SET", b"k", c, b"GET")], {b"k": c, b"small": b"2"}
+    yield [(b"MSET", b"k", d, b"l", e, b"k", b"short")], {b"k": b"short", b"l": e}
+    yield [(b"SET", b"n" * 600, a)], {b"n" * 600: a}
+    yield [(b"APPEND", b"k", b)], {b"k": b"short" + b}
+    yield [(b"SETEX", b"k", b"1000", c)], {b"k": c}
+    yield [(b"MULTI",), (b"SET", b"k", d), (b"EXEC",)], {b"k": d}
+    yield [(b"SETNX", b"m" * 500, e)], {b"m" * 500: e}
+    yield [(b"RPUSH", b"list", a), (b"SET", b"list", b)], {b"list": b}
+
+
+def test_large_words_are_whole(options):
+    """Whatever stands before, behind and beside a large word, in pieces of any size, and after a
+    kill."""
+    rng = random.Random(3)
+    with options.server({"appendonly": "yes"}) as server:
+        expected = {}
+        with server.connect() as connection:
+            for requests, values in large_requests(rng):
+                text = b"".join(b"*%d\r\n" % len(words) + b"".join(
+                    b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
+                    for words in requests)
+                while text:
+                    size = rng.randrange(1, 200_000)
+                    connection.send_bytes(text[:size])
+                    text = text[size:]
+                for words in requests:
+                    reply = connection.read_reply()
+                    require(not reply.is_error, f"{words[0]}: {reply.raw[:100]}")
+                expected.update(values)
+                for key, value in expected.items():
+                    require(connection.call("GET", key).value == value, f"{key[:10]}: other")
+            # Its database is not the one that records call by this number.
+            for words in (("SWAPDB", "1", "2"), ("SELECT", "1"), ("SET", "k", "x" * (2 << 20))):
+                require_equal(connection.call(*words).raw, b"+OK\r\n", words[0])
+        server.kill()
+        server.start()
+        with server.connect() as connection:
+            for key, value in expected.items():
+                require(connection.call("GET", key).value == value, f"{key[:10]}: another value")
+            connection.call("SELECT", "1")
+            require_equal(connection.call("STRLEN", "k").value, 2 << 20, "after SWAPDB")
 
 
 def test_memory_is_given_back(options):

@@ -1,7 +1,11 @@
 // Transactions, scripts and keys with more bytes than a unit or a piece of a checkpoint can hold.
 // With a limit of a few hundred bytes, so that no test needs gigabytes.
+#include <chrono>
+#include <thread>
+
 #include "engine/commands/complete_engine.h"
 #include "engine/execution/transaction.h"
+#include "engine/unit/effects.h"
 #include "tests/support/engine_session.h"
 #include "tests/support/quiet_server.h"
 #include "tests/support/storage_support.h"
@@ -19,9 +23,10 @@ constexpr size_t kLimit = 300;
 
 // An engine on a data directory, as the server has it.
 struct Kept {
-  explicit Kept(const std::string& directory) : engine(port, 7), execution(engine) {
+  explicit Kept(const std::string& directory, size_t max_unit_bytes = kLimit)
+      : engine(port, 7), execution(engine) {
     StoreOptions options = store_options(directory, SyncMode::kEverySecond);
-    options.journal.max_unit_bytes = kLimit;
+    options.journal.max_unit_bytes = max_unit_bytes;
     const std::unique_ptr<Replay> replay = engine.begin_replay();
     auto opened = Store::open(options, *replay);
     REQUIRE_MESSAGE(opened.ok(), opened.status().message());
@@ -125,6 +130,56 @@ TEST_CASE("many units between two commits become several values of the log") {
   Kept kept(directory.path());
   CHECK(kept.store->recovered().last_lsn == 100);
   CHECK(kept.session->run({"GET", "n"}) == bulk("100"));
+}
+
+TEST_CASE("units whose records are taken stand in the log in their order, among others") {
+  TempDirectory directory(true);
+  const auto value = [](int i) { return text(static_cast<char>('a' + i % 26), 20 + i * 37 % 230); };
+  {
+    Kept kept(directory.path());
+    Journal& journal = kept.store->journal();
+    for (int i = 0; i < 200; ++i) {
+      ByteBuffer records;
+      EffectEncoder(records).put_string(0, "k" + std::to_string(i / 2), value(i), 0);
+      if (i % 3 == 0) {
+        journal.append(records.view(), 1, 0);
+      } else {
+        journal.append_large(records, 1, 0, false);
+      }
+      if (i % 50 == 49) REQUIRE(kept.store->journal().flush());
+    }
+    CHECK(kept.store->journal().unwritten_bytes() == 0);
+    kept.crash();
+  }
+  Kept kept(directory.path());
+  CHECK(kept.store->recovered().last_lsn == 200);
+  for (int i = 1; i < 200; i += 2) {
+    CHECK(kept.session->run({"GET", "k" + std::to_string(i / 2)}) == bulk(value(i)));
+  }
+}
+
+TEST_CASE("what is large is written beside the caller of flush(), and durable with what follows") {
+  TempDirectory directory(true);
+  const std::string large = text('x', 3 << 20);
+  {
+    Kept kept(directory.path(), kMaxUnitBytes);
+    GroupCommitJournal& journal = kept.store->journal();
+    for (int i = 0; i < 5; ++i) {
+      kept.session->run({"SET", "large", large});
+      if (i == 0) CHECK(journal.pressing_bytes() < 1000);
+      REQUIRE(journal.flush());
+      kept.session->run({"SET", "after", std::to_string(i)});
+      REQUIRE(journal.flush());
+    }
+    // Nobody else calls it any more.
+    while (journal.durable_lsn() != 10) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    kept.crash();
+  }
+  Kept kept(directory.path());
+  CHECK(kept.session->run({"GET", "large"}) == bulk(large));
+  CHECK(kept.session->run({"GET", "after"}) == bulk("4"));
 }
 
 TEST_CASE("in memory only, a large unit is counted and nothing else") {

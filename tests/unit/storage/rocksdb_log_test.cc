@@ -139,11 +139,18 @@ TEST_CASE("commits that are handed over together are all there") {
     auto log = open(directory.path());
     const std::string a = bytes_of(1, 5000);
     const std::string b = bytes_of(4, 7000);
-    const Commit commits[] = {{1, a}, {4, b}};
+    const Bytes whole[] = {a};
+    const Bytes parts[] = {Bytes(b).substr(0, 100), Bytes(b).substr(100, 1), Bytes(b).substr(101)};
+    const Commit commits[] = {{1, whole}, {4, parts}};
     REQUIRE(log->append_commits(commits, true).ok());
   }
   auto log = open(directory.path());
   CHECK(first_lsns(*log, 1) == std::vector<Lsn>{1, 4});
+  Lsn first = 0;
+  Bytes read;
+  const auto reader = log->read_from(4);
+  REQUIRE(reader->next(first, read));
+  CHECK(read == bytes_of(4, 7000));
 }
 
 TEST_CASE("a checkpoint whose summary fills a file is committed") {

@@ -1,0 +1,219 @@
+// The journal's buffer on its way into the log: by whom, and as which values.
+#include "engine/base/kill_point.h"
+#include "storage/format.h"
+#include "storage/group_commit.h"
+
+namespace sluice {
+namespace {
+
+// A buffer that a burst made larger than this gives its memory back.
+constexpr size_t kKeptBufferBytes = size_t{2} << 20;
+// More than this takes too long to write for whoever waits for the caller of flush().
+constexpr size_t kHandedOverBytes = size_t{2} << 20;
+// The free space is looked at whenever this part of min_free_disk_bytes has been written.
+constexpr uint64_t kProbesPerReserve = 32;
+constexpr uint64_t kLeastPerProbe = uint64_t{1} << 20;
+
+void raise_to(std::atomic<Lsn>& watermark, Lsn lsn) {
+  Lsn now = watermark.load(std::memory_order_relaxed);
+  while (now < lsn && !watermark.compare_exchange_weak(now, lsn, std::memory_order_release,
+                                                       std::memory_order_relaxed)) {
+  }
+}
+
+}  // namespace
+
+void GroupCommitJournal::take_buffer(Lsn& first, Lsn& last) {
+  MutexLock lock(mutex_);
+  std::swap(filling_, writing_);
+  writing_cuts_.swap(filling_cuts_);
+  filling_cuts_.clear();
+  writing_pieces_.swap(filling_pieces_);
+  first = filling_first_;
+  last = last_lsn_.load(std::memory_order_relaxed);
+  writing_units_ = std::exchange(filling_units_, 0);
+  writing_records_ = std::exchange(filling_records_, 0);
+  writing_bytes_.store(filling_bytes_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  filling_bytes_.store(0, std::memory_order_relaxed);
+  writing_largest_.store(filling_largest_.load(std::memory_order_relaxed),
+                         std::memory_order_relaxed);
+  filling_largest_.store(0, std::memory_order_relaxed);
+}
+
+// The buffer as the values of the log that it becomes: one, but for enormous units.
+GroupCommitJournal::Divided GroupCommitJournal::divide_buffer(Lsn first) {
+  Divided divided;
+  std::vector<std::pair<Lsn, size_t>> ends;  // of the values: their last part
+  const Bytes buffer = writing_.view();
+  const std::span<const Piece> pieces(writing_pieces_);
+  size_t at = 0;
+  auto piece = pieces.begin();
+  const auto add = [&](size_t end) {
+    if (at != end) divided.parts.push_back(buffer.substr(at, end - at));
+    at = end;
+  };
+  const auto end_value = [&](Lsn lsn, size_t end) {
+    // A piece that stands at the end is of the unit before it.
+    for (; piece != pieces.end() && piece->offset <= end; ++piece) {
+      add(piece->offset);
+      divided.parts.push_back(piece->records.view());
+    }
+    add(end);
+    ends.emplace_back(lsn, divided.parts.size());
+  };
+  for (const Cut& cut : writing_cuts_) {
+    end_value(first, cut.offset);
+    first = cut.first_lsn;
+  }
+  end_value(first, buffer.size());
+  size_t begin = 0;
+  for (const auto& [lsn, end] : ends) {
+    divided.commits.push_back({lsn, std::span(divided.parts).subspan(begin, end - begin)});
+    begin = end;
+  }
+  return divided;
+}
+
+Status GroupCommitJournal::write_taken(Lsn first, bool synced) {
+  if (writing_cuts_.empty() && writing_pieces_.empty()) {
+    return log_->append_commit(first, writing_.view(), synced);
+  }
+  for (const Piece& piece : writing_pieces_) {
+    seal_unit_header(writing_.data() + piece.offset - kUnitHeaderBytes,
+                     crc32c(piece.records.view()));
+  }
+  const Divided divided = divide_buffer(first);
+  return log_->append_commits(divided.commits, synced);
+}
+
+// Everything appended before the call is with the kernel (`synced`: on the disk) when it returns
+// true.
+bool GroupCommitJournal::write_buffered(bool synced) {
+  if (broken()) return false;
+  Lsn first = 0;
+  Lsn last = 0;
+  take_buffer(first, last);
+  Status status;
+  if (!writing_.empty()) {
+    kill_point("before_journal_write");
+    const Clock::time_point start = Clock::now();
+    status = write_taken(first, synced);
+    if (synced) count_sync(Clock::now() - start);
+    kill_point("after_journal_write");
+    count_commit(writing_bytes_.load(std::memory_order_relaxed), writing_units_);
+    // Sooner than by the clock where much is written: what grows is refused before the reserve is
+    // gone.
+    const uint64_t often = std::max(min_free_disk_bytes() / kProbesPerReserve, kLeastPerProbe);
+    if (kept_bytes() - probed_kept_bytes_ >= often) probe_disk();
+  }
+  writing_.clear();
+  writing_.shrink(kKeptBufferBytes);
+  writing_pieces_.clear();
+  writing_bytes_.store(0, std::memory_order_relaxed);
+  writing_largest_.store(0, std::memory_order_relaxed);
+  if (!status.ok()) {
+    fail(status);
+    return false;
+  }
+  if (broken()) return false;  // the log's own threads failed meanwhile
+  publish_written(last);
+  if (synced && writing_units_ != 0 && !publish_synced(last)) return false;
+  MutexLock lock(mutex_);
+  round_records_ = writing_records_ + filling_records_;
+  return true;
+}
+
+bool GroupCommitJournal::sync_written() {
+  MutexLock lock(sync_mutex_);
+  const Lsn target = written_lsn();
+  if (synced_lsn() >= target) return !broken();
+  if (broken()) return false;
+  kill_point("before_journal_sync");
+  const Clock::time_point start = Clock::now();
+  const Status status = log_->sync();
+  count_sync(Clock::now() - start);
+  if (!status.ok()) {
+    fail(status);
+    return false;
+  }
+  return publish_synced(target);
+}
+
+// Durable first: flush() takes what is written for durable.
+void GroupCommitJournal::publish_written(Lsn lsn) {
+  if (mode() != SyncMode::kAlways) publish_durable(lsn);
+  raise_to(written_lsn_, lsn);
+}
+
+bool GroupCommitJournal::publish_synced(Lsn lsn) {
+  kill_point("after_journal_sync");
+  // Before the acknowledgement, so that the mark covers whatever a client was told.
+  if (solid_.load(std::memory_order_acquire) && attached()) {
+    if (const Status status = log_->set_mark(lsn); !status.ok()) {
+      fail(status);
+      return false;
+    }
+  }
+  if (broken()) return false;
+  raise_to(synced_lsn_, lsn);
+  publish_durable(lsn);
+  return true;
+}
+
+// Under the lock, so that nothing is acknowledged once fail() has returned.
+void GroupCommitJournal::raise_durable(Lsn lsn) {
+  if (!failed()) raise_to(durable_lsn_, lsn);
+}
+
+void GroupCommitJournal::publish_durable(Lsn lsn) {
+  MutexLock lock(mutex_);
+  raise_durable(lsn);
+}
+
+bool GroupCommitJournal::flush() {
+  if (!keeping_.load(std::memory_order_relaxed)) return !failed();
+  if (mode() == SyncMode::kAlways) {
+    MutexLock lock(mutex_);
+    if (thread_waits_ && !filling_.empty()) {
+      thread_waits_ = false;
+      wake_.notify_one();
+    }
+    return !failed();
+  }
+  const Lsn target = last_lsn();
+  if (written_lsn() >= target || hand_over()) return !failed();
+  MutexLock lock(write_mutex_);
+  if (written_lsn() >= target) return !failed();
+  return write_buffered(false);
+}
+
+// True: the background thread writes what has been appended so far.
+bool GroupCommitJournal::hand_over() {
+  const auto wanted = [this] {
+    return handed_over_.load(std::memory_order_relaxed) ||
+           filling_bytes_.load(std::memory_order_relaxed) > kHandedOverBytes;
+  };
+  if (!wanted()) [[likely]]
+    return false;
+  MutexLock lock(mutex_);
+  if (!wanted()) return false;
+  handed_over_.store(true, std::memory_order_relaxed);
+  wake_.notify_one();
+  return true;
+}
+
+// On the background thread. Whoever finds it no longer handed over finds nothing that was.
+bool GroupCommitJournal::write_handed_over() {
+  while (handed_over_.load(std::memory_order_relaxed)) {
+    {
+      MutexLock lock(write_mutex_);
+      if (!write_buffered(false)) return false;
+    }
+    tell_durable();
+    MutexLock lock(mutex_);
+    if (filling_.empty()) handed_over_.store(false, std::memory_order_relaxed);
+  }
+  return true;
+}
+
+}  // namespace sluice
