@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 
@@ -21,13 +22,13 @@ thread_local IoThread* current_thread = nullptr;
 constexpr int kMaxHandlersPerTurn = 64;
 constexpr auto kMaxHandlersTime = std::chrono::microseconds(500);
 constexpr size_t kMaxEventsPerTurn = 256;
-// The same for mail, time-outs, and connections that end; of these fewer as long as sockets may be
-// left that the turn has not seen: a new request stands behind all of them.
-constexpr size_t kMaxMailPerTurn = 64;
+// Each turn, too: replies to blocked commands and kills among the mail, of which each connection
+// has one at most; time-outs of blocked commands.
+constexpr size_t kMaxEndsByMailPerTurn = 64;
 constexpr size_t kMaxTimeoutsPerTurn = 256;
 constexpr size_t kMaxClosesPerTurn = 32;
 constexpr size_t kMaxClosesPerFullTurn = 8;
-// Writing what mail has brought and a sync has released.
+// For so long what a sync has released of mail is written; the clock is read after so many writes.
 constexpr int64_t kMaxMailWritingUs = 500;
 constexpr size_t kWritesPerLook = 16;
 constexpr int kSpareWork = 1 << 16;
@@ -278,10 +279,11 @@ void IoThread::drain_mail() {
     batch.swap(mail_);
   }
   read_clock();
-  const size_t end = std::min(batch.size(), next_mail_ + kMaxMailPerTurn);
+  size_t ends_left = kMaxEndsByMailPerTurn;
   takes_mail_ = true;
-  while (next_mail_ != end) {
-    Mail& mail = batch[next_mail_++];
+  while (next_mail_ != batch.size() && ends_left != 0) {
+    Mail mail = std::move(batch[next_mail_++]);
+    if (mail.is_end()) --ends_left;
     Session* session = mail.to->session();
     if (session == nullptr) continue;
     session->take_mail(mail);
@@ -370,8 +372,8 @@ void IoThread::write_gated() {
   write_mailed();
 }
 
-// One sync may release what thousands of connections have got by mail: they take turns, and those
-// that have asked for something do not wait for them.
+// One sync may release what thousands of connections have got by mail. These are written for a part
+// of the turn only, and after those that have asked for something themselves.
 void IoThread::write_mailed() {
   const size_t count = mailed_.size();
   const int64_t end_us = count < kWritesPerLook ? 0 : Clocks::steady_us() + kMaxMailWritingUs;

@@ -251,8 +251,8 @@ class IoThread {
 
   Mutex mail_mutex_;
   std::vector<Mail> mail_ GUARDED_BY(mail_mutex_);
-  std::vector<Mail> mail_at_hand_;
-  size_t next_mail_ = 0;  // of mail_at_hand_
+  std::vector<Mail> mail_at_hand_;  // being delivered; its memory goes with each
+  size_t next_mail_ = 0;            // of mail_at_hand_
   std::atomic<uint32_t> signals_{0};
   std::atomic<size_t> session_count_{0};
   std::atomic<bool> ended_{false};

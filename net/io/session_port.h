@@ -35,6 +35,12 @@ struct Mail {
     kRedirectedInvalidation
   };
 
+  // The end of a blocked command or of the connection.
+  bool is_end() const {
+    return kind == Kind::kBlockedReply || kind == Kind::kUnblocked ||
+           kind == Kind::kUnblockedWithError || kind == Kind::kKill;
+  }
+
   std::shared_ptr<SessionPort> to;
   Kind kind = Kind::kDelivery;
   ByteBuffer bytes;

@@ -182,5 +182,22 @@ def test_lost_connections(options):
                 require_short(lambda: measure_lost(*place, command, killed))
 
 
+def test_mail_of_subscribers(options):
+    """Messages do not wait in the server where no limit counts them."""
+    if options.io_threads != 1:
+        return
+    limit = {"client-output-buffer-limit": "pubsub 2mb 0 0", "appendonly": "no"}
+    with options.server(limit) as server, server.connect() as control, \
+            server.connect() as subscriber:
+        subscriber.call("SUBSCRIBE", "news")
+        before = int(info(control, "memory")["used_memory"])
+        control.send_bytes(encode(("PUBLISH", "news", "m" * 100)) * 200_000 +
+                           encode(("INFO", "memory")))
+        for _ in range(200_000):
+            control.read_reply()
+        after = int(control.read_reply().value.split(b"used_memory:")[1].split()[0])
+        require(after - before < 16 << 20, f"{after - before} bytes more")
+
+
 if __name__ == "__main__":
     sys.exit(harness.run(sys.modules[__name__], io_threads=(1, 2)))
