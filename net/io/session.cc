@@ -118,7 +118,7 @@ void Session::go_on() {
 
 bool Session::may_execute() const {
   return client_.waiter == nullptr && (!client_.postponed || pause_over_) && !ending() &&
-         !closing_ && !executing_ && !continuing_ && !output_paused_;
+         !closing_ && !executing_ && !continuing_ && !output_paused_ && !port_->killed();
 }
 
 void Session::advance() {
@@ -242,7 +242,7 @@ bool Session::run_one(RequestBatch& batch, RespReply& reply) {
   if ((client_.user != nullptr) != authenticated_) update_parser_limits();
   if (client_.close_after_reply) closing_ = true;
   return in_begin_ != in_.size() && client_.waiter == nullptr && !waits && !closing_ &&
-         !close_put_off_;
+         !to_be_closed_ && !port_->killed();
 }
 
 // What stands behind the last complete request. Always false: the session stops.
@@ -251,7 +251,7 @@ bool Session::handle_end(RequestBatch& batch, RespReply& reply) {
     reply.error("ERR " + parser_.error());
     closing_ = true;
   } else if (batch.end == RespParser::Outcome::kHttp) {
-    close_put_off_ = true;
+    to_be_closed_ = true;
     const auto others = thread_.engine().attacks_in_log.next(Clocks::steady_ms());
     if (!others) return false;
     spdlog::warn(
@@ -309,8 +309,8 @@ void Session::after_batch() {
   thread_.after_batch();
   if (client_.waiter != nullptr) begin_blocking();
   if (client_.postponed) wait_for_pause();
-  if (close_put_off_) {
-    close_put_off_ = false;
+  if (to_be_closed_) {
+    to_be_closed_ = false;
     close();
     return;
   }
@@ -357,7 +357,7 @@ bool Session::run_postponed(RespReply& reply) {
   if (postpone(request)) return false;
   execute(request, reply);
   if (client_.close_after_reply) closing_ = true;
-  return client_.waiter == nullptr && !closing_ && !close_put_off_;
+  return client_.waiter == nullptr && !closing_ && !to_be_closed_;
 }
 
 // It counts as a blocked client, and looks again when the pause should be over.

@@ -84,7 +84,7 @@ class Session {
   int64_t stranger_since_ms = 0;  // Strangers
 
  private:
-  bool ending() const { return closed_ || close_put_off_; }
+  bool ending() const { return closed_ || to_be_closed_; }
 
   struct Segment {
     size_t end;
@@ -181,7 +181,8 @@ class Session {
   bool executing_ = false;
   bool closing_ = false;  // close when all output has left
   bool closed_ = false;
-  bool close_put_off_ = false;
+  // The end of its batch or IoThread::close_ended() closes it; it does nothing any more.
+  bool to_be_closed_ = false;
   bool output_paused_ = false;
   bool counted_blocked_ = false;
   bool pause_over_ = false;  // the postponed request is to be tried again

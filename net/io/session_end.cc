@@ -19,11 +19,11 @@ void Session::close() {
   if (closed_) return;
   if (executing_ || thread_.nested()) {
     // The engine is told under shard locks, which a command up the stack may hold.
-    if (!executing_ && !close_put_off_) {
+    if (!executing_ && !to_be_closed_) {
       thread_.close_later(*this);
       ::shutdown(fd_, SHUT_RDWR);  // the peer need not wait for the script
     }
-    close_put_off_ = true;
+    to_be_closed_ = true;
     return;
   }
   closed_ = true;
@@ -47,7 +47,7 @@ void Session::close_soon() {
   if (client_.waiter != nullptr) {
     client_.waiter->state.compare_exchange_strong(expected, WaiterState::kGone);
   }
-  close_put_off_ = true;
+  to_be_closed_ = true;
   thread_.close_later(*this);
 }
 

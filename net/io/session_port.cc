@@ -94,9 +94,14 @@ void SessionPort::deliver_invalidation(ByteBuffer payload, bool redirected, Lsn 
   thread_.send_mail({shared_from_this(), kind, std::move(payload), gate});
 }
 
-void SessionPort::kill() { thread_.send_mail({shared_from_this(), Mail::Kind::kKill, {}, 0}); }
+void SessionPort::kill() {
+  if (killed_.exchange(true, std::memory_order_acq_rel)) return;
+  take_waiter();
+  thread_.send_mail({shared_from_this(), Mail::Kind::kKill, {}, 0});
+}
 
-bool SessionPort::unblock(bool with_error) {
+// The session's own time-out loses as well, and waits for the mail that follows.
+bool SessionPort::take_waiter() {
   std::shared_ptr<Waiter> waiter;
   {
     MutexLock lock(mutex_);
@@ -104,8 +109,11 @@ bool SessionPort::unblock(bool with_error) {
   }
   if (waiter == nullptr) return false;
   WaiterState expected = WaiterState::kWaiting;
-  // From here on nobody else ends it: the session's own time-out loses, and waits for this mail.
-  if (!waiter->state.compare_exchange_strong(expected, WaiterState::kGone)) return false;
+  return waiter->state.compare_exchange_strong(expected, WaiterState::kGone);
+}
+
+bool SessionPort::unblock(bool with_error) {
+  if (!take_waiter()) return false;
   const auto kind = with_error ? Mail::Kind::kUnblockedWithError : Mail::Kind::kUnblocked;
   thread_.send_mail({shared_from_this(), kind, {}, 0});
   return true;

@@ -68,7 +68,9 @@ class SessionPort final : public ClientPort, public std::enable_shared_from_this
   void deliver_blocked_reply(ByteBuffer bytes, Lsn gate) override;
   void deliver_invalidation(ByteBuffer payload, bool redirected, Lsn gate) override;
   bool connected() const override { return connected_.load(std::memory_order_acquire); }
+  // Closes it, in a while. From now on it executes nothing, and what it waits for goes to others.
   void kill();
+  bool killed() const { return killed_.load(std::memory_order_acquire); }
   // Ends the blocking; the session's thread then writes the reply. False: it is not blocked.
   bool unblock(bool with_error);
   uint64_t id() const { return id_; }
@@ -102,6 +104,8 @@ class SessionPort final : public ClientPort, public std::enable_shared_from_this
 
  private:
   void publish_words(const Client& client);
+  // Nobody else ends its blocked command from now on. False: it has none, or it has been ended.
+  bool take_waiter();
 
   IoThread& thread_;
   Session* session_;
@@ -125,6 +129,7 @@ class SessionPort final : public ClientPort, public std::enable_shared_from_this
   std::atomic<uint32_t> flags_{0};
   std::atomic<int64_t> redirect_{-1};
   std::atomic<bool> connected_{true};
+  std::atomic<bool> killed_{false};
 
   // Only the session's thread writes these; it may read them without the lock.
   mutable Mutex mutex_;

@@ -90,6 +90,7 @@ std::vector<ClientFacts> Server::clients(const Client& asking) {
   std::vector<ClientFacts> all;
   for (const auto& thread : io_threads_) {
     for (const std::shared_ptr<SessionPort>& port : thread->ports()) {
+      if (port->killed()) continue;
       // Others see it as it was after its last batch; it sees itself as it is.
       if (port->id() == asking.id) port->session()->publish();
       ClientFacts facts = port->facts(now_ms);
@@ -120,6 +121,7 @@ size_t Server::kill_clients(Client& asking,
   size_t killed = 0;
   for (const auto& thread : io_threads_) {
     for (const std::shared_ptr<SessionPort>& port : thread->ports()) {
+      if (port->killed()) continue;
       ClientFacts facts = port->facts(now_ms);
       const bool self = facts.id == asking.id;
       if (self) SessionPort::describe(asking, facts);

@@ -199,5 +199,28 @@ def test_mail_of_subscribers(options):
         require(after - before < 16 << 20, f"{after - before} bytes more")
 
 
+def test_killed(options):
+    """A client that is killed executes nothing after the reply of CLIENT KILL, and is not
+    listed."""
+    with options.server() as server, server.connect() as control:
+        victims = [server.connect() for _ in range(300)]
+        for victim in victims:
+            victim.call("PING")
+        busy = "local t = redis.call('TIME') repeat local n = redis.call('TIME') " \
+            "until (n[1] - t[1]) * 1e6 + n[2] - t[2] > 300000"
+        control.send_bytes(
+            encode(("CLIENT", "KILL", "TYPE", "normal")) + encode(("CLIENT", "LIST")) +
+            encode(("EVAL", busy, "0")))
+        time.sleep(0.1)
+        for victim in victims:
+            victim.send("INCR", "executed")
+        require_equal(control.read_reply().value, len(victims), "killed")
+        require_equal(control.read_reply().value.count(b"\n"), 1, "listed")
+        control.read_reply()
+        wait_until(lambda: info(control, "clients")["connected_clients"] == "1")
+        require_equal(control.call("GET", "executed").value, None, "executed")
+        close_all(victims)
+
+
 if __name__ == "__main__":
     sys.exit(harness.run(sys.modules[__name__], io_threads=(1, 2)))
