@@ -26,8 +26,10 @@ constexpr size_t kMaxEventsPerTurn = 256;
 // has one at most; time-outs of blocked commands.
 constexpr size_t kMaxEndsByMailPerTurn = 64;
 constexpr size_t kMaxTimeoutsPerTurn = 256;
-constexpr size_t kMaxClosesPerTurn = 32;
-constexpr size_t kMaxClosesPerFullTurn = 8;
+// For so long connections that have ended are closed; and at least as many as have been opened, and
+// these, so that they do not pile up.
+constexpr int64_t kMaxClosingUs = 500;
+constexpr size_t kMinClosesPerTurn = 8;
 // For so long what a sync has released of mail is written; the clock is read after so many writes.
 constexpr int64_t kMaxMailWritingUs = 500;
 constexpr size_t kWritesPerLook = 16;
@@ -81,12 +83,12 @@ void IoThread::run() {
     turn(!has_work());
     end_turn();
     if (nested_polled_) after_nested();
-    close_ended(turn_was_full_ ? kMaxClosesPerFullTurn : kMaxClosesPerTurn);
+    close_ended();
     sweep();
   }
   // Here, and not in the destructor: sessions tell the engine, which must still be whole.
   for (const auto& session : sessions_) session->close();
-  close_ended(to_close_.size());
+  while (!to_close_.empty()) close_ended();
   run_sockets({});  // lets go of those that wanted to go on
   sweep();
   durable_waits_.clear();
@@ -135,7 +137,6 @@ bool IoThread::has_work() const {
 void IoThread::turn(bool block) {
   std::array<epoll_event, kMaxEventsPerTurn> events;
   const size_t count = poller_.wait(events, block);
-  turn_was_full_ = count == events.size();
   // First of all the replies that a sync has released: their clients may join the next one.
   take_signals();
   run_sockets({events.data(), count});
@@ -221,6 +222,7 @@ void IoThread::take_connection(int fd, Endpoints endpoints) {
   }
   session->index = sessions_.size();
   sessions_.push_back(std::move(session));
+  ++opened_;
   session_count_.store(sessions_.size(), std::memory_order_release);
   if (state_.limits.idle_timeout_s.load(std::memory_order_relaxed) != 0) need_housekeeping();
   sessions_.back()->start();
@@ -526,10 +528,12 @@ void IoThread::close_later(Session& session) {
   to_close_.push_back(&session);
 }
 
-void IoThread::close_ended(size_t limit) {
+void IoThread::close_ended() {
+  const size_t least = kMinClosesPerTurn + std::exchange(opened_, 0);
   if (to_close_.empty()) return;
-  const size_t count = std::min(limit, to_close_.size());
-  for (size_t i = 0; i < count; ++i) {
+  const int64_t end_us = Clocks::steady_us() + kMaxClosingUs;
+  for (size_t i = 0; !to_close_.empty(); ++i) {
+    if (i >= least && Clocks::steady_us() >= end_us) return;
     Session& session = *to_close_.front();
     to_close_.pop_front();
     session.in_to_close = false;

@@ -159,7 +159,7 @@ class IoThread {
   // connections, mail and timers wait until the command is over.
   void poll_nested();
   bool nested() const { return depth_ != 0; }
-  // The session ends in this turn or a later one, when no command polls: so many in each.
+  // The session ends in this turn or a later one, when no command polls.
   void close_later(Session& session);
 
  private:
@@ -196,7 +196,7 @@ class IoThread {
   void arm_timeouts();
   void on_timeouts();
   void after_nested();
-  void close_ended(size_t limit);
+  void close_ended();
   // Expiries that are due earlier than the timer is set for.
   void check_due();
   void housekeep();
@@ -220,6 +220,7 @@ class IoThread {
   std::vector<Session*> continuing_;
   std::vector<Session*> graveyard_;
   std::deque<Session*> to_close_;
+  size_t opened_ = 0;  // connections, since close_ended() ran last
   std::unique_ptr<Strangers<Session>> strangers_;
   struct DurableWait {
     Lsn gate;
@@ -238,8 +239,7 @@ class IoThread {
   bool flush_wanted_ = false;
   bool handlers_wait_ = false;
   bool takes_mail_ = false;
-  bool writes_wait_ = false;    // more of mailed_ may leave than the turn has written
-  bool turn_was_full_ = false;  // more sockets may be ready than it has seen
+  bool writes_wait_ = false;  // more of mailed_ may leave than the turn has written
   bool nested_polled_ = false;
   bool stop_wanted_ = false;
   std::set<std::pair<int64_t, Session*>> timeouts_;

@@ -73,7 +73,7 @@ void Session::check_time_limits(int64_t now_ms) {
   if (client_.subscriptions() != 0 || client_.monitoring) return;
   if (now_ms - active_ms_ > timeout_s * 1000) {
     spdlog::debug("Closing idle client {}", client_.address);
-    close();
+    close_soon();
   }
 }
 

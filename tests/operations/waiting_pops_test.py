@@ -5,11 +5,13 @@ import contextlib
 import multiprocessing
 import resource
 import signal
+import socket
+import subprocess
 import sys
 import time
 
 import harness
-from harness import info, require, require_equal, wait_until
+from harness import info, need_program, require, require_equal, wait_until
 from holds import Probe, require_short
 from resp import Connection, encode
 from servers import LOOPBACK
@@ -182,6 +184,25 @@ def test_lost_connections(options):
                 require_short(lambda: measure_lost(*place, command, killed))
 
 
+def test_idle_connections(options):
+    """The end of 10,000 idle connections by `timeout` holds nobody."""
+    allow_files()
+    with options.server(CLIENTS) as server, Probe(server) as held, server.connect() as control:
+        def measure():
+            control.call("CONFIG", "SET", "timeout", "0")
+            connections = [server.connect() for _ in range(WAITING)]
+            wait_until(lambda: info(control, "clients")["connected_clients"] == str(WAITING + 2))
+            held.begin("CONFIG", "SET", "timeout", "1")
+            for _ in range(30):  # this one is not idle
+                control.call("PING")
+                time.sleep(0.1)
+            longest = held.end()
+            require_equal(info(control, "clients")["connected_clients"], "2", "connections")
+            close_all(connections)
+            return longest
+        require_short(measure)
+
+
 def test_mail_of_subscribers(options):
     """Messages do not wait in the server where no limit counts them."""
     if options.io_threads != 1:
@@ -220,6 +241,23 @@ def test_killed(options):
         wait_until(lambda: info(control, "clients")["connected_clients"] == "1")
         require_equal(control.call("GET", "executed").value, None, "executed")
         close_all(victims)
+
+
+def test_short_connections(options):
+    """Connections that come and go do not pile up while all turns are full."""
+    allow_files()
+    need_program("redis-benchmark")
+    with options.server({"maxclients": "2000", "appendonly": "no"}) as server, \
+            server.connect() as control:
+        loads = [subprocess.Popen(["redis-benchmark", "-p", str(server.port), "-q", "-n",
+                                   "100000000", "-t", "ping_mbulk", *map(str, words)],
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                 for words in (("-c", 600, "-P", 8), ("-c", 200, "-k", 0))]
+        time.sleep(4)
+        for load in loads:
+            load.kill()
+            load.wait()
+        require_equal(info(control, "stats")["rejected_connections"], "0", "refused")
 
 
 if __name__ == "__main__":
