@@ -155,7 +155,7 @@ class Engine {
   // Of a `*` in Q.ADD, since the start: with the time they are names that come once.
   std::atomic<uint64_t> generated_ids{0};
 
-  // Shards with queues that owe jobs to waiting pops (engine/keyspace/waiter.h): run_timers has
+  // Shards with queues that owe turns to waiting pops (engine/keyspace/waiter.h): run_timers has
   // something to do. Set and cleared under the shard's lock; any thread reads it.
   std::atomic<ShardMask> owing_shards{0};
 

@@ -152,14 +152,15 @@ class Execution {
   void log_slow(const Call& call, uint64_t ticks);
   void serve_ready(const SignalledKey& ready);
   void serve_queue(const SignalledKey& ready);
-  // At most `limit` pops of a queue, and what is left of the batch's share; further ones are owed.
-  void serve_pops(const SignalledKey& ready, size_t limit);
-  bool serve_next_pop(const SignalledKey& ready, const QueueWaiters& waiters, QueueWork& work);
+  // Pops of a queue, by what is left of the batch's share; further ones get turns.
+  void serve_pops(const SignalledKey& ready);
+  void serve_pop(const SignalledKey& ready, QueueWork& work, const std::shared_ptr<Waiter>& waiter);
   void spend_serving(size_t cost);
   void owe(const SignalledKey& ready);
-  void end_turn_of_pops(const SignalledKey& ready);
-  // Goes on with the pops that are owed, each in a unit of its own; queues and shards take turns.
+  // The turns that are owed, of queues and shards by turns; who gets something has its own unit.
   void serve_owed();
+  void serve_turns(const SignalledKey& owed);
+  void pass_over(const SignalledKey& owed, const std::shared_ptr<Waiter>& waiter);
   std::shared_ptr<Waiter> claim_waiter(const SignalledKey& ready, const Entry* entry);
   // Runs the command of a waiter that has been claimed.
   void serve(const Waiter& waiter, Bytes key);

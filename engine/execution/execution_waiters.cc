@@ -2,6 +2,7 @@
 // that made their keys ready.
 #include <algorithm>
 #include <bit>
+#include <optional>
 
 #include "engine/execution/execution.h"
 #include "engine/work/queue_serving.h"
@@ -83,6 +84,8 @@ namespace {
 constexpr size_t kWaiterCost = 2;
 constexpr size_t kJobCost = 1;
 constexpr size_t kLooksForOne = 8;
+// Pops whose turns come in one hold, as long as there is nothing for them.
+constexpr size_t kTurnsAtOnce = 64;
 
 bool claim(Waiter& waiter) {
   WaiterState expected = WaiterState::kWaiting;
@@ -93,10 +96,12 @@ bool claim(Waiter& waiter) {
 
 void Execution::serve_queue(const SignalledKey& ready) NO_THREAD_SAFETY_ANALYSIS {
   WaiterLists& lists = engine_.shard(ready.shard).waiters;
-  if (lists.find_queue(ready.database, ready.key) == nullptr) return;
-  using What = SignalledKey::What;
-  if (ready.what == What::kMore || ready.what == What::kQueue) serve_pops(ready, SIZE_MAX);
   const QueueWaiters* waiters = lists.find_queue(ready.database, ready.key);
+  if (waiters == nullptr) return;
+  using What = SignalledKey::What;
+  const bool for_pops = ready.what == What::kMore || ready.what == What::kQueue;
+  if (for_pops && !waiters->all_pops.empty()) serve_pops(ready);
+  waiters = lists.find_queue(ready.database, ready.key);
   if (waiters == nullptr || ready.what == What::kMore) return;
   const KeyRef key(ready.key);
   Database database(engine_.shard(ready.shard), ready.database, unit_);
@@ -111,40 +116,34 @@ void Execution::serve_queue(const SignalledKey& ready) NO_THREAD_SAFETY_ANALYSIS
   }
 }
 
-void Execution::serve_pops(const SignalledKey& ready, size_t limit) NO_THREAD_SAFETY_ANALYSIS {
+void Execution::serve_pops(const SignalledKey& ready) NO_THREAD_SAFETY_ANALYSIS {
   const WaiterLists& lists = engine_.shard(ready.shard).waiters;
-  const QueueWaiters* waiters = lists.find_queue(ready.database, ready.key);
-  if (waiters == nullptr || waiters->pop_count == 0) return;
   const KeyRef key(ready.key);
   Database database(engine_.shard(ready.shard), ready.database, unit_);
   const Entry* entry = database.find(key);
-  if (entry != nullptr && entry->type() == Type::kQueue) {
-    // Nothing that is served here ends the queue.
-    QueueWork work(database, key, entry->object<Queue>(), unit_);
-    for (size_t served = 0;; ++served) {
-      if (served == limit || serving_left_ == 0) return owe(ready);
-      if (!serve_next_pop(ready, *waiters, work)) break;
-      waiters = lists.find_queue(ready.database, ready.key);
-      if (waiters == nullptr) return;
-    }
+  if (entry == nullptr || entry->type() != Type::kQueue) return;
+  // Nothing that is served here ends the queue.
+  QueueWork work(database, key, entry->object<Queue>(), unit_);
+  for (;;) {
+    const QueueWaiters* waiters = lists.find_queue(ready.database, ready.key);
+    if (waiters == nullptr || waiters->all_pops.empty()) return;
+    if (serving_left_ == 0) return owe(ready);
+    size_t looks = 0;
+    const std::shared_ptr<Waiter> waiter = next_pop(*waiters, work, UINT64_MAX, looks);
+    spend_serving(kWaiterCost + looks / kLooksForOne);
+    if (waiter == nullptr) return;
+    serve_pop(ready, work, waiter);
   }
-  end_turn_of_pops(ready);
 }
 
-// False: none of them can be served now.
-bool Execution::serve_next_pop(const SignalledKey& ready, const QueueWaiters& waiters,
-                               QueueWork& work) NO_THREAD_SAFETY_ANALYSIS {
-  size_t looks = 0;
-  const std::shared_ptr<Waiter> waiter = next_pop(waiters, work, looks);
-  spend_serving(kWaiterCost + looks / kLooksForOne);
-  if (waiter == nullptr) return false;
+void Execution::serve_pop(const SignalledKey& ready, QueueWork& work,
+                          const std::shared_ptr<Waiter>& waiter) NO_THREAD_SAFETY_ANALYSIS {
   engine_.shard(ready.shard).waiters.remove(ready.key, waiter.get());
   // Not claimed: another shard's thread serves it, or it has given up.
-  if (!claim(*waiter)) return true;
+  if (!claim(*waiter)) return;
   const uint64_t active = work.queue().count(JobState::kActive);
   serve(*waiter, ready.key);
   spend_serving(kJobCost * (work.queue().count(JobState::kActive) - active));
-  return true;
 }
 
 void Execution::spend_serving(size_t cost) { serving_left_ -= std::min(cost, serving_left_); }
@@ -154,21 +153,52 @@ void Execution::owe(const SignalledKey& ready) NO_THREAD_SAFETY_ANALYSIS {
   engine_.owing_shards.fetch_or(1U << ready.shard, std::memory_order_release);
 }
 
-// Whoever can be served here has been. Pops that do not wait longer than that are answered, unless
-// it is not their turn yet at another queue.
-void Execution::end_turn_of_pops(const SignalledKey& ready) NO_THREAD_SAFETY_ANALYSIS {
-  WaiterLists& lists = engine_.shard(ready.shard).waiters;
-  QueueWaiters& waiters = *lists.find_queue(ready.database, ready.key);
-  waiters.owed = false;
-  const QueueWaiters::ByOrder in_passing = waiters.in_passing;
-  for (const auto& [order, waiter] : in_passing) {
-    lists.remove(ready.key, waiter.get());
-    if (waiter->turns.fetch_sub(1) != 1 || !claim(*waiter)) continue;
-    Delivery delivery{waiter->port, {}, true};
-    RespReply reply(delivery.bytes, waiter->protocol);
-    waiter->reply_timeout(reply);
-    unit_.deliveries.push_back(std::move(delivery));
+// Turns of a queue until one is served. A turn serves who has it, or nobody: who has had his is
+// looked at again only if something has come since, and before all others.
+void Execution::serve_turns(const SignalledKey& owed) NO_THREAD_SAFETY_ANALYSIS {
+  WaiterLists& lists = engine_.shard(owed.shard).waiters;
+  const KeyRef key(owed.key);
+  Database database(engine_.shard(owed.shard), owed.database, unit_);
+  const Entry* entry = database.find(key);
+  std::optional<QueueWork> work;
+  if (entry != nullptr && entry->type() == Type::kQueue) {
+    work.emplace(database, key, entry->object<Queue>(), unit_);
   }
+  size_t looks = 0;
+  while (looks < kTurnsAtOnce) {
+    QueueWaiters* waiters = lists.find_queue(owed.database, owed.key);
+    if (waiters == nullptr) break;
+    std::shared_ptr<Waiter> waiter;
+    if (work && waiters->may_repeat) waiter = next_pop(*waiters, *work, waiters->had_turn, looks);
+    waiters->may_repeat = waiter != nullptr;
+    if (waiter == nullptr) {
+      const auto next = waiters->all_pops.upper_bound(waiters->had_turn);
+      waiters->owes_turns = next != waiters->all_pops.end();
+      if (!waiters->owes_turns) break;
+      ++looks;
+      waiters->had_turn = next->first;
+      waiter = next->second;
+      if (!work || !can_be_served(*waiter, *work)) {
+        if (waiter->in_passing) pass_over(owed, waiter);
+        continue;
+      }
+    }
+    spend_serving(kWaiterCost);
+    serve_pop(owed, *work, waiter);
+    break;
+  }
+  spend_serving(looks / kLooksForOne);
+}
+
+// There was nothing in this queue for a pop that does not wait for longer than its turn.
+void Execution::pass_over(const SignalledKey& owed,
+                          const std::shared_ptr<Waiter>& waiter) NO_THREAD_SAFETY_ANALYSIS {
+  engine_.shard(owed.shard).waiters.remove(owed.key, waiter.get());
+  if (waiter->queues_before.fetch_sub(1) != 1 || !claim(*waiter)) return;
+  Delivery delivery{waiter->port, {}, true};
+  RespReply reply(delivery.bytes, waiter->protocol);
+  waiter->reply_timeout(reply);
+  unit_.deliveries.push_back(std::move(delivery));
 }
 
 void Execution::serve_owed() NO_THREAD_SAFETY_ANALYSIS {
@@ -183,8 +213,8 @@ void Execution::serve_owed() NO_THREAD_SAFETY_ANALYSIS {
     begin_unit();
     spend_serving(1);
     SignalledKey owed{index, 0, {}};
-    if (engine_.shard(index).waiters.take_owed(owed.database, owed.key)) {
-      serve_pops(owed, 1);
+    if (engine_.shard(index).waiters.next_owing(owed.database, owed.key)) {
+      serve_turns(owed);
       serve_waiters();
     } else {
       engine_.owing_shards.fetch_and(~(1U << index), std::memory_order_release);

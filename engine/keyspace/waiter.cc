@@ -20,8 +20,7 @@ void QueueWaiters::add(const std::shared_ptr<Waiter>& waiter) {
     others.emplace(waiter->order, waiter);
     count_types(waiter->event_types, 1);
   }
-  if (waiter->pops) ++pop_count;
-  if (waiter->turns != 0) in_passing.emplace(waiter->order, waiter);
+  if (waiter->pops) all_pops.emplace(waiter->order, waiter);
   if (!waiter->request_key.empty()) requests[waiter->request_key] = waiter;
 }
 
@@ -48,8 +47,7 @@ bool QueueWaiters::remove(const Waiter* waiter) {
     if (removed) count_types(waiter->event_types, ~0U);
   }
   if (!removed) return false;
-  if (waiter->pops) --pop_count;
-  in_passing.erase(waiter->order);
+  if (waiter->pops) all_pops.erase(waiter->order);
   if (!waiter->request_key.empty()) {
     const auto found = requests.find(waiter->request_key);
     if (found != requests.end() && found->second.get() == waiter) requests.erase(found);
@@ -117,18 +115,21 @@ QueueWaiters* WaiterLists::find_queue(int database, const std::string& key) {
 
 void WaiterLists::owe(int database, const std::string& key) {
   QueueWaiters* waiters = find_queue(database, key);
-  if (waiters == nullptr || waiters->owed) return;
-  waiters->owed = true;
-  owed_.emplace_back(database, key);
+  if (waiters == nullptr || waiters->all_pops.empty()) return;
+  waiters->may_repeat = waiters->owes_turns;
+  if (waiters->owes_turns) return;
+  waiters->owes_turns = true;
+  waiters->had_turn = 0;
+  owing_.emplace_back(database, key);
 }
 
-bool WaiterLists::take_owed(int& database, std::string& key) {
-  while (!owed_.empty()) {
-    std::tie(database, key) = std::move(owed_.front());
-    owed_.pop_front();
-    QueueWaiters* waiters = find_queue(database, key);
-    if (waiters == nullptr || !waiters->owed) continue;
-    waiters->owed = false;
+bool WaiterLists::next_owing(int& database, std::string& key) {
+  while (!owing_.empty()) {
+    std::tie(database, key) = std::move(owing_.front());
+    owing_.pop_front();
+    const QueueWaiters* waiters = find_queue(database, key);
+    if (waiters == nullptr || !waiters->owes_turns) continue;
+    owing_.emplace_back(database, key);
     return true;
   }
   return false;

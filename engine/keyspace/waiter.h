@@ -14,10 +14,11 @@
 // Q.GET one job's end. These waiters stand in a QueueWaiters of their own, arranged so that a
 // change looks at the few that it may concern (engine/work/queue_serving.h chooses among them).
 //
-// Pops are served in slices: a unit serves so many, and a queue where further ones may get jobs is
-// *owed*. The shard's timers go on with it, each pop in a unit of its own. Meanwhile a new pop
-// stands behind those that are there, also one that does not block: it is `in_passing`, and ends
-// when all before it have had their turn.
+// Pops are served in slices: a unit serves so many, and where further ones may get jobs the queue
+// *owes* turns. The shard's timers give them in the order of arrival, each pop that gets something
+// in a unit of its own; when the last one has had his, the queue owes none. Meanwhile a new pop for
+// which there is a job stands behind those that are there, also one that does not block: it waits
+// *in passing*, and is answered when its turn comes.
 #pragma once
 
 #include <array>
@@ -98,9 +99,9 @@ struct Waiter {
   uint64_t passed_seq = 0;
   // Worker and request token of a Q.POP with REQID; empty: none.
   std::string request_key;
-  // Of a pop that does not block, but stands behind others (in_passing): at how many queues their
-  // turns have not come. It is answered when there is none.
-  std::atomic<size_t> turns{0};
+  // A pop that does not block, and waits only for its turn; at so many queues it has still to come.
+  bool in_passing = false;
+  std::atomic<size_t> queues_before{0};
   // Order of arrival, over all shards; set by Call::block.
   uint64_t order = 0;
 
@@ -123,12 +124,13 @@ struct QueueWaiters {
   uint64_t last_event_seq = 0;
   // Pops with a request token, by worker and token.
   std::unordered_map<std::string, std::shared_ptr<Waiter>> requests;
-  // How many of all are pops; Q.STATS shows it.
-  size_t pop_count = 0;
-  // Pops that do not block; they stand among the others as well.
-  ByOrder in_passing;
-  // Pops may be served that no unit has looked at yet (WaiterLists::owe).
-  bool owed = false;
+  // All pops of these.
+  ByOrder all_pops;
+  // Those behind `had_turn`, an order, have turns to come (WaiterLists::owe). `may_repeat`: since
+  // then there may be jobs for those up to it.
+  bool owes_turns = false;
+  uint64_t had_turn = 0;
+  bool may_repeat = false;
 
   bool empty() const { return pops.empty() && by_job.empty() && others.empty(); }
   // Some of `others` want events of this type, a bit.
@@ -159,10 +161,10 @@ class WaiterLists {
   const List* find(int database, const std::string& key) const;
   QueueWaiters* find_queue(int database, const std::string& key);
   const QueueWaiters* find_queue(int database, const std::string& key) const;
-  // The queue's pops are to be served when its turn comes: queues take turns.
+  // Pops at the queue may be served, and get turns.
   void owe(int database, const std::string& key);
-  // The next queue whose turn it is, which is not owed any more; false: there is none.
-  bool take_owed(int& database, std::string& key);
+  // A queue that owes turns, each in its turn; false: there is none.
+  bool next_owing(int& database, std::string& key);
   // Keys of a database at which somebody waits: for a queue, for anything else.
   std::vector<std::string> queue_keys(int database) const;
   std::vector<std::string> keys(int database) const;
@@ -173,8 +175,8 @@ class WaiterLists {
   size_t count_ = 0;  // of both kinds
   size_t queue_count_ = 0;
   size_t needing_others_ = 0;
-  // Those that are owed, and perhaps some that have been served since.
-  std::deque<std::pair<int, std::string>> owed_;
+  // Those that owe turns, and perhaps some that do not any more.
+  std::deque<std::pair<int, std::string>> owing_;
 };
 
 }  // namespace sluice

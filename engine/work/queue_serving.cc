@@ -43,8 +43,9 @@ class Best {
 };
 
 // The earliest pop among those that wait for one job that accepts it as it is.
-void offer_named(Best& best, const QueueWaiters::ByOrder& waiters, QueueWork& work) {
+void offer_named(Best& best, const QueueWaiters::ByOrder& waiters, QueueWork& work, uint64_t last) {
   for (const auto& [order, waiter] : waiters) {
+    if (order > last) return;
     if (!waiter->pops) continue;
     const QueueWork::Choice choice = work.choose(spec_of(*waiter));
     if (choice.job != nullptr) return best.offer(waiter, choice);
@@ -88,12 +89,18 @@ std::shared_ptr<Waiter> make_pop_waiter(const PopSpec& spec, int64_t timeout_ms)
   return waiter;
 }
 
-std::shared_ptr<Waiter> next_pop(const QueueWaiters& waiters, QueueWork& work, size_t& looks) {
-  if (waiters.pop_count == 0) return nullptr;
+bool can_be_served(const Waiter& waiter, QueueWork& work) {
+  return work.choose(spec_of(waiter)).job != nullptr;
+}
+
+std::shared_ptr<Waiter> next_pop(const QueueWaiters& waiters, QueueWork& work, uint64_t last,
+                                 size_t& looks) {
+  if (waiters.all_pops.empty()) return nullptr;
   looks += waiters.pops.size();
   Best best;
   for (const auto& [signature, pops] : waiters.pops) {
     const std::shared_ptr<Waiter>& first = pops.begin()->second;
+    if (first->order > last) continue;
     best.offer(first, work.choose(spec_of(*first)));
   }
   if (waiters.by_job.empty()) return best.waiter();
@@ -102,11 +109,11 @@ std::shared_ptr<Waiter> next_pop(const QueueWaiters& waiters, QueueWork& work, s
   const QueueWork::Choice next = work.choose(PopSpec{});
   if (next.job == nullptr) return best.waiter();
   const auto named = waiters.by_job.find(std::string(next.job->id()));
-  if (named != waiters.by_job.end()) offer_named(best, named->second, work);
+  if (named != waiters.by_job.end()) offer_named(best, named->second, work, last);
   if (best.job() == next.job) return best.waiter();
   // Nobody accepts that one, but somebody may wait for a later one.
   looks += waiters.by_job.size();
-  for (const auto& [id, pops] : waiters.by_job) offer_named(best, pops, work);
+  for (const auto& [id, pops] : waiters.by_job) offer_named(best, pops, work, last);
   return best.waiter();
 }
 

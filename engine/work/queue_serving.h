@@ -32,9 +32,12 @@ bool is_over(const Queue& queue, Bytes id);
 // Worker and token of a pop with REQID, as one text; empty: it has none.
 std::string request_key(const PopSpec& spec);
 
-// The pop that gets the next job; null: none of them can be served now. `looks`: at how many it has
-// looked, is added.
-std::shared_ptr<Waiter> next_pop(const QueueWaiters& waiters, QueueWork& work, size_t& looks);
+// The pop that gets the next job; null: none of them can be served now. `last`: of those up to this
+// order. `looks`: at how many it has looked, is added.
+std::shared_ptr<Waiter> next_pop(const QueueWaiters& waiters, QueueWork& work, uint64_t last,
+                                 size_t& looks);
+// There is a job for this pop now.
+bool can_be_served(const Waiter& waiter, QueueWork& work);
 
 // Waiters of jobs and of events whom it concerns. Of a job: `accepts` says whether. Of events: it
 // is one that they want. Where it is the queue as a whole, `accepts` says it of all of them.

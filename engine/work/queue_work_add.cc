@@ -234,7 +234,7 @@ size_t QueueWork::waiting_pops() NO_THREAD_SAFETY_ANALYSIS {
   const WaiterLists& waiters = database_.shard().waiters;
   if (waiters.no_queue_waiters()) return 0;
   const QueueWaiters* here = waiters.find_queue(database_.number(), std::string(key_.key));
-  return here == nullptr ? 0 : here->pop_count;
+  return here == nullptr ? 0 : here->all_pops.size();
 }
 
 std::string QueueWork::check_wait(const JobSpec& spec, uint8_t band,

@@ -243,6 +243,23 @@ def test_killed(options):
         close_all(victims)
 
 
+def test_half_closed(options):
+    """A pop that waits for its turn is answered though its client has said all."""
+    with options.server() as server, server.connect() as control:
+        control.call("Q.CONFIG", QUEUE, "SET", "paused", "out")
+        control.pipeline(adds(QUEUE, 1001))
+        connections = blocked(server, control, [pop(QUEUE)] * 1000)
+        with server.connect() as late:
+            late.send_bytes(encode(("Q.CONFIG", QUEUE, "SET", "paused", "none")) +
+                            encode(("Q.POP", "1", QUEUE)) + encode(("PING",)))
+            late.socket.shutdown(socket.SHUT_WR)
+            require_equal(late.read_reply().raw, b"+OK\r\n")
+            require_equal(popped_id(late.read_reply()), 1000, "the job of the late pop")
+            require_equal(late.read_reply().raw, b"+PONG\r\n")
+            require(late.at_end(5), "the connection is closed")
+        close_all(connections)
+
+
 def test_short_connections(options):
     """Connections that come and go do not pile up while all turns are full."""
     allow_files()

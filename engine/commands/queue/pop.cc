@@ -65,9 +65,9 @@ bool pop_again(Call& call, std::span<const Bytes> keys, const PopSpec& spec) {
   return false;
 }
 
-// Earlier pops that wait here are still to be served (engine/keyspace/waiter.h): their jobs are not
-// for this one. Whatever it gets without a new lease, an error or jobs that it has, it gets at
-// once.
+// Earlier pops that wait here have turns to come (engine/keyspace/waiter.h): the job that is here
+// may be theirs. Whatever it gets without a new lease, an error or jobs that it has, and that there
+// is nothing for it, it gets at once.
 bool stands_behind_others(Call& call, const KeyRef& key, const PopSpec& spec) {
   if ((call.engine.owing_shards.load(std::memory_order_relaxed) >> key.shard & 1) == 0) {
     return false;
@@ -76,11 +76,11 @@ bool stands_behind_others(Call& call, const KeyRef& key, const PopSpec& spec) {
   shard.mutex.assert_held();
   const QueueWaiters* waiters =
       shard.waiters.find_queue(call.client.database, std::string(key.key));
-  if (waiters == nullptr || !waiters->owed) return false;
+  if (waiters == nullptr || !waiters->owes_turns) return false;
   const Entry* entry = call.find(key);
   if (entry == nullptr || entry->type() != Type::kQueue) return false;
-  const Queue& queue = entry->object<Queue>();
-  return !holds_request(queue, spec) && !(spec.id && is_over(queue, *spec.id));
+  Queue& queue = entry->object<Queue>();
+  return !holds_request(queue, spec) && queue_work(call, key, queue).choose(spec).job != nullptr;
 }
 
 void serve_blocked_pop(Call& call, Bytes name) {
@@ -124,21 +124,24 @@ bool is_repeated_pop(const Queue* queue, const PopSpec& spec) {
 void pop_or_block(Call& call, std::span<const Bytes> keys, const PopOptions& options) {
   const PopSpec& spec = options.spec;
   if (pop_again(call, keys, spec)) return;
-  std::vector<Bytes> owed;
+  std::vector<Bytes> behind_others;
   for (const Bytes name : keys) {
     const KeyRef key = call.key(name);
     // What cannot wait for its turn takes what is there.
     if (!call.nested && stands_behind_others(call, key, spec)) {
-      if (std::find(owed.begin(), owed.end(), name) == owed.end()) owed.push_back(name);
+      const auto end = behind_others.end();
+      if (std::find(behind_others.begin(), end, name) == end) behind_others.push_back(name);
     } else if (pop_from(call, key, spec)) {
       return;
     }
   }
-  if (call.nested || (!options.blocks && owed.empty())) return call.reply.null_array();
+  if (call.nested || (!options.blocks && behind_others.empty())) return call.reply.null_array();
   const std::shared_ptr<Waiter> waiter = make_pop_waiter(spec, options.block_ms);
   waiter->serve = serve_blocked_pop;
-  if (!options.blocks) waiter->turns = owed.size();
-  call.block(options.blocks ? keys : std::span<const Bytes>(owed), waiter);
+  if (options.blocks) return call.block(keys, waiter);
+  waiter->in_passing = true;
+  waiter->queues_before = behind_others.size();
+  call.block(behind_others, waiter);
 }
 
 void q_pop_command(Call& call) {

@@ -178,6 +178,56 @@ TEST_CASE_FIXTURE(Fixture, "a pop in passing at two queues ends when both have h
   check_order(kWaiting - 10);
 }
 
+TEST_CASE_FIXTURE(Fixture, "a pop for which there is no job is answered at once") {
+  begin_serving(kWaiting);
+  CHECK(say_as(kLate, "Q.POP 1 q MATCH key") == "null");
+  CHECK(say_as(kLate, "Q.POP 1 q MATCH key BLOCK 0") == "(waits)");
+  add("k", "KEY key");
+  settle();
+  check_order(kWaiting);
+  CHECK(got[kLate] == "k");
+}
+
+TEST_CASE_FIXTURE(Fixture, "a pop in passing is answered after its turn, whoever comes back") {
+  pause();
+  add_jobs(1, 10 * kWaiting);
+  add("k", "KEY key");
+  wait_all();
+  REQUIRE(say_as(kLate - 1, "Q.POP 1 q MATCH key BLOCK 0") == "(waits)");
+  resume();
+  REQUIRE(say_as(kLate, "Q.POP 1 q MATCH key") == "(waits)");
+  size_t served = 0;
+  while (served < 2 * kWaiting && got.find(kLate) == got.end()) {
+    step();
+    for (size_t i = 1; i <= kWaiting; ++i) {
+      if (got.erase(i) == 0) continue;
+      ++served;
+      REQUIRE(say_as(i, "Q.POP 1 q BLOCK 0") == "(waits)");
+    }
+  }
+  CHECK(served < kWaiting + 64);
+  CHECK(got[kLate] == "null");
+  CHECK(got[kLate - 1] == "k");
+}
+
+TEST_CASE_FIXTURE(Fixture, "who has had his turn comes first when there is something for him") {
+  pause();
+  add_jobs(1, kWaiting - 10);
+  REQUIRE(say_as(kLate, "Q.POP 1 q MATCH key BLOCK 0") == "(waits)");
+  wait_all();
+  resume();
+  step();
+  REQUIRE(got.size() < kWaiting / 2);
+  say("MULTI");
+  add_jobs(kWaiting - 9, 9);
+  add("k", "KEY key");
+  say("EXEC");
+  settle();
+  check_order(kWaiting - 1);
+  CHECK(got[kLate] == "k");
+  CHECK(waiting() == "1");
+}
+
 TEST_CASE_FIXTURE(Fixture, "what needs no job is answered while others are owed some") {
   pause();
   add_jobs(1, kWaiting + 2);
@@ -328,6 +378,9 @@ TEST_CASE_FIXTURE(Fixture, "pops of many kinds, and of many jobs, make shorter s
     resume();
     take();
     CHECK(got.size() <= 8);
+    // Turns look at one kind each.
+    step();
+    CHECK(got.size() >= 20);
   }
   settle();
   CHECK(got.size() == kWaiting);
