@@ -17,8 +17,19 @@ namespace {
 
 // A verb lets go of this many jobs or events that are not kept any longer; timers take the rest.
 constexpr size_t kTrimmedPerVerb = 16;
-// As many dependents hear of an end in one lock hold, theirs included.
+// What it may cost to tell dependents of an end, by one verb or slice: each is one, and more by how
+// much it needs besides.
 constexpr size_t kToldPerHold = 256;
+constexpr size_t kNeedsForOne = 4;
+constexpr size_t kNeedBytesForOne = 1024;
+
+// Needs that are not met yet stand in indexes, by their texts.
+size_t telling_cost(const Job& job) {
+  const std::vector<std::string>& unmet = job.extras_if()->unmet;
+  size_t bytes = 0;
+  for (const std::string& need : unmet) bytes += need.size();
+  return 1 + unmet.size() / kNeedsForOne + bytes / kNeedBytesForOne;
+}
 
 bool is_job_record(EffectType type) {
   return type == EffectType::kJobPut || type == EffectType::kJobState ||
@@ -390,7 +401,7 @@ Job* QueueWork::first_dependent(const std::string& need) const {
 }
 
 void QueueWork::meet_need(Job* job, const std::string& need) {
-  ++told_;
+  told_ += telling_cost(*job);
   queue_->unplace(job);
   std::erase(job->extras().unmet, need);
   place_waiting(job);
@@ -399,7 +410,7 @@ void QueueWork::meet_need(Job* job, const std::string& need) {
 }
 
 void QueueWork::fail_need(Job* job, const std::string& need) {
-  ++told_;
+  told_ += telling_cost(*job);
   queue_->unplace(job);
   finish(job, JobState::kCancelled, "need " + need, {}, nullptr);
 }

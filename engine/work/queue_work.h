@@ -285,7 +285,7 @@ class QueueWork {
   // Needs that have ended otherwise than completed, whose dependents resolve_needs() has still to
   // end; those of the last one first.
   std::vector<std::string> failed_needs_;
-  // Dependents that were told of an end; further ones are left to releases.
+  // What telling dependents of ends has cost; further ones are left to releases.
   size_t told_ = 0;
   bool resolving_ = false;
   // A group that has just become backlogged; its share is recorded behind its job.

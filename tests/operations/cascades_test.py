@@ -60,6 +60,28 @@ def what_many_need(count):
                 lambda connection: stat(connection, "pending") == count)
 
 
+def long_needs():
+    needs = "for n = 1, 63 do words[5 + 2 * n] = 'NEED'; words[6 + 2 * n] = long .. n end"
+    script = f"""local long = string.rep('n', 500)
+        if ARGV[1] == '0' then
+            for n = 1, 63 do redis.call('Q.ADD', KEYS[1], long .. n, '') end
+        end
+        for i = 1, 100 do
+            local words = {{'Q.ADD', KEYS[1], ARGV[1] .. ':' .. i, '', 'NEED', 'needed'}}
+            {needs}
+            redis.call(unpack(words))
+        end"""
+
+    def prepare(connection, server):
+        needing(connection, server, 0)
+        for batch in range(10):
+            connection.call("EVAL", script, "1", "queue", str(batch))
+    return Case("a job that jobs with long needs need", prepare,
+                lambda connection: connection.call("Q.ACK", "queue", "needed", "1"),
+                lambda connection: b"blocked_by needed" not in
+                connection.call("Q.GET", "queue", "9:100").raw)
+
+
 def what_many_need_fails(count):
     return Case("many that end with what they need", functools.partial(needing, count=count),
                 lambda connection: connection.call("Q.NACK", "queue", "needed", "1", "FATAL"),
@@ -120,6 +142,11 @@ def timers_due_at_once(count, option, state):
 def test_what_many_need(options):
     """Who needs a job that completes goes on in slices, the first with the acknowledgement."""
     require_slices(options, what_many_need(MANY))
+
+
+def test_long_needs(options):
+    """The same where each of them needs much besides."""
+    require_slices(options, long_needs())
 
 
 def test_what_many_need_fails(options):

@@ -277,6 +277,21 @@ TEST_CASE("a release goes with its queue: RENAME, MOVE, SWAPDB, COPY, DEL, a res
   CHECK(copied.say("Q.GET c both", "state") == "cancelled");
 }
 
+TEST_CASE("what dependents need besides counts") {
+  Needed q(0);
+  std::string needs;
+  for (int i = 0; i < 63; ++i) {
+    const std::string id = std::string(300, 'n') + std::to_string(i);
+    q.add(id);
+    needs += " NEED " + id;
+  }
+  for (int i = 0; i < 40; ++i) q.add(name_of(i), "NEED base" + needs);
+  SUBCASE("completed") { q.end_base(); }
+  SUBCASE("failed") { q.end_base("FATAL"); }
+  CHECK(q.go_on() >= 4);
+  CHECK(q.state(name_of(39)) != "pending");
+}
+
 TEST_CASE("a lost connection's tied leases are shortened some at a time") {
   constexpr int kLeases = 3000;
   QueueTalk q;
