@@ -5,7 +5,8 @@
 // must not wait for that. Nobody minds what stays in the lists: a waiter that has ended is passed
 // over, and a watch set without its connection is only written to. Both are kept alive here and
 // taken out when the shards are free; an Execution looks after each of its lock holds. Tied leases
-// are journaled when they end, so they wait for the shard's timers.
+// are journaled when they end, so they wait for the shard's timers, as do those that are too many
+// to end at once.
 //
 // Any thread, and under any locks but its own: it takes shards by try_lock only.
 #pragma once

@@ -183,7 +183,9 @@ class Execution {
   void wait_for(Shard& shard) ACQUIRE(shard.mutex);
   // Waits as long as no script is busy. REQUIRES: nothing is locked.
   bool try_to_lock(unsigned index);
-  void end_ties(Shard& shard, uint64_t client_id);
+  // `names`: of how many queues at most, less by those; some may be left for later.
+  void end_ties(Shard& shard, uint64_t client_id, size_t& names);
+  void leave_ties(Shard& shard, uint64_t client_id);
 
   Engine& engine_;
   Unit unit_;

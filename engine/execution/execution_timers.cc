@@ -20,6 +20,8 @@ constexpr size_t kMaxExpiredPerHold = 64;
 constexpr size_t kMaxQueueTimersPerHold = 64;
 // Items of the table of CLIENT TRACKING that are looked at in one call.
 constexpr size_t kMaxSweptItems = 512;
+// Queues in which the leases of lost connections end at once.
+constexpr size_t kMaxUntied = 512;
 
 }  // namespace
 
@@ -59,6 +61,7 @@ bool Execution::run_timers(const Times& now) NO_THREAD_SAFETY_ANALYSIS {
   if (tracking.must_sweep()) tracking.sweep(kMaxSweptItems);
   bool more = tracking.must_sweep();
   serve_owed();
+  size_t names = kMaxUntied;
   for (unsigned index = 0; index < kShards; ++index) {
     Shard& shard = engine_.shard(index);
     const auto is_due = [&] {
@@ -78,10 +81,9 @@ bool Execution::run_timers(const Times& now) NO_THREAD_SAFETY_ANALYSIS {
     const uint64_t begin_ticks = read_ticks();
     expire_keys(shard);
     note_latency_event("expire-cycle", read_ticks() - begin_ticks);
-    for (const uint64_t client_id : engine_.departures().take_ties(index)) {
-      end_ties(shard, client_id);
-    }
+    const std::vector<uint64_t> lost = engine_.departures().take_ties(index);
     run_queue_timers(shard);
+    for (const uint64_t client_id : lost) end_ties(shard, client_id, names);
     // Of queues that have had something to do, and of those that have expired.
     serve_waiters();
     if (unit_.record_count != 0) kill_point("inside_expiry");
@@ -98,8 +100,11 @@ bool Execution::try_to_lock(unsigned index) NO_THREAD_SAFETY_ANALYSIS {
   return true;
 }
 
-void Execution::end_ties(Shard& shard, uint64_t client_id) {
-  for (const auto& [index, name] : untie_client(shard, client_id)) {
+void Execution::end_ties(Shard& shard, uint64_t client_id, size_t& names) {
+  const auto some = untie_client(shard, client_id, names);
+  names -= some.size();
+  if (names == 0) leave_ties(shard, client_id);
+  for (const auto& [index, name] : some) {
     const KeyRef key(name);
     Database database = Database::at_index(shard, index, unit_);
     const Entry* entry = database.find(key);
@@ -108,8 +113,15 @@ void Execution::end_ties(Shard& shard, uint64_t client_id) {
   }
 }
 
+// The shard's timers go on with them: at once, or as soon as who keeps the shard lets go.
+void Execution::leave_ties(Shard& shard, uint64_t client_id) {
+  engine_.departures().leave_ties(shard.index, client_id);
+  shard.next_due_steady_ms.store(0, std::memory_order_release);
+}
+
 void Execution::disconnect(Client& client) {
   end_hold();
+  size_t names = kMaxUntied;
   // Where somebody may be serving a pop of this client at this moment.
   ShardMask waits_at = 0;
   if (client.waiter != nullptr) {
@@ -121,13 +133,11 @@ void Execution::disconnect(Client& client) {
     const bool may_be_served = (waits_at >> index & 1) != 0;
     if (!may_be_served && shard.tied_connections.load(std::memory_order_acquire) == 0) continue;
     if (!try_to_lock(index)) {
-      // A script keeps the shard. Its timers come as soon as it lets go.
-      engine_.departures().leave_ties(index, client.id);
-      shard.next_due_steady_ms.store(0, std::memory_order_release);
+      leave_ties(shard, client.id);
       continue;
     }
     begin_unit();
-    end_ties(shard, client.id);
+    end_ties(shard, client.id, names);
     serve_waiters();
     end_hold();
   }

@@ -216,12 +216,17 @@ void tie_clients(Shard& shard, const Queue& queue) {
   }
 }
 
-TiedClients::Names untie_client(Shard& shard, uint64_t client_id) NO_THREAD_SAFETY_ANALYSIS {
+std::vector<std::pair<int, std::string>> untie_client(Shard& shard, uint64_t client_id,
+                                                      size_t most) NO_THREAD_SAFETY_ANALYSIS {
+  std::vector<std::pair<int, std::string>> names;
   auto& by_client = shard.tied_clients.by_client;
   const auto found = by_client.find(client_id);
-  if (found == by_client.end()) return {};
-  TiedClients::Names names = std::move(found->second);
-  by_client.erase(found);
+  if (found == by_client.end()) return names;
+  TiedClients::Names& left = found->second;
+  while (names.size() < most && !left.empty()) {
+    names.push_back(std::move(left.extract(left.begin()).value()));
+  }
+  if (left.empty()) by_client.erase(found);
   shard.tied_connections.store(by_client.size(), std::memory_order_relaxed);
   return names;
 }

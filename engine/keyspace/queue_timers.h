@@ -72,7 +72,8 @@ struct TiedClients {
 void tie_client(Shard& shard, uint64_t client_id, const Queue& queue);
 // The same for all tied leases of a queue.
 void tie_clients(Shard& shard, const Queue& queue);
-// The queues of a connection that is lost; forgets them.
-TiedClients::Names untie_client(Shard& shard, uint64_t client_id);
+// Queues of a connection that is lost, at most so many; forgets them. None: it has no more.
+std::vector<std::pair<int, std::string>> untie_client(Shard& shard, uint64_t client_id,
+                                                      size_t most);
 
 }  // namespace sluice

@@ -443,7 +443,7 @@ int64_t Queue::next_due_ms() const {
 int64_t Queue::next_due_steady() const {
   if (adopted != nullptr) return adopted->next_due_steady();
   int64_t due = leases.empty() ? INT64_MAX : static_cast<int64_t>(leases.front().major);
-  if (!lost_connections.empty()) due = std::min(due, lost_connections.front().lost_steady);
+  if (!lost_connections.empty()) due = std::min(due, lost_connections.front().due_steady);
   return due;
 }
 

@@ -44,7 +44,7 @@ struct Worker {
 struct LostConnection {
   uint64_t client_id = 0;
   uint64_t next_token = 0;    // those before are
-  int64_t lost_steady = 0;    // when
+  int64_t due_steady = 0;     // when to go on with it
   int64_t latest_steady = 0;  // when its leases end at the latest
 };
 

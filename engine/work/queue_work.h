@@ -236,6 +236,7 @@ class QueueWork {
   void record_bound(const std::vector<Lanes::BoundRate>& bound);
   size_t run_leases(size_t limit);
   bool shorten_leases(LostConnection& lost, size_t& left);
+  void go_on_with_lost();
 
   // --- Waiting ---
   // Sets the state from the gate, and places the job.

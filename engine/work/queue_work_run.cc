@@ -12,7 +12,7 @@ namespace {
 
 // `adaptive` looks at the mean after so many completions.
 constexpr uint64_t kRunsToAdapt = 100;
-// Tied leases of a lost connection that its end looks at; timers go on with the rest.
+// Tied leases of lost connections that are looked at at once; timers go on with the rest.
 constexpr size_t kShortenedAtOnce = 1024;
 
 }  // namespace
@@ -264,6 +264,14 @@ void QueueWork::connection_lost(uint64_t client_id) {
   size_t left = kShortenedAtOnce;
   if (!shorten_leases(lost, left)) queue_->lost_connections.push_back(lost);
   changed_ = true;
+}
+
+void QueueWork::go_on_with_lost() {
+  auto& lost = queue_->lost_connections;
+  size_t left = kShortenedAtOnce;
+  while (!lost.empty() && shorten_leases(lost.front(), left)) lost.erase(lost.begin());
+  // The timers of other queues have waited meanwhile.
+  if (!lost.empty()) lost.front().due_steady = unit_->times.steady_ms;
 }
 
 // At most `left` more; false: it has more of them.

@@ -192,9 +192,7 @@ void QueueWork::record_bound(const std::vector<Lanes::BoundRate>& bound) {
 size_t QueueWork::run_timers(size_t limit) {
   const int64_t now = queue_->queue_ms;
   go_on_with_releases();
-  size_t left = limit;
-  auto& lost = queue_->lost_connections;
-  while (!lost.empty() && shorten_leases(lost.front(), left)) lost.erase(lost.begin());
+  go_on_with_lost();
   size_t done = run_leases(limit);
   while (done < limit && !queue_->delays.empty() &&
          static_cast<int64_t>(queue_->delays.front().major) <= now) {

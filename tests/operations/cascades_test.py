@@ -19,8 +19,8 @@ MANY = 100_000
 NEVER_MS = "100000000"
 
 
-def stat(connection, field):
-    reply = connection.call("Q.STATS", "queue").value
+def stat(connection, field, queue="queue"):
+    reply = connection.call("Q.STATS", queue).value
     return reply[reply.index(field.encode()) + 1]
 
 
@@ -115,6 +115,20 @@ def a_lost_connection(count):
                 lambda connection: stat(connection, "active") == 0)
 
 
+def a_connection_with_many_queues(count):
+    workers = []
+    queues = [f"q{number}" for number in range(count)]
+
+    def prepare(_connection, server):
+        workers.append(server.connect())
+        for queue in queues:
+            workers[-1].pipeline([("Q.CONFIG", queue, "SET", "disconnect_grace_ms", "0"),
+                                  ("Q.ADD", queue, "job", ""), ("Q.POP", "1", queue, "TIED")])
+    return Case("a connection with leases in many queues", prepare,
+                lambda connection: workers[-1].close(), lambda connection:
+                all(stat(connection, "active", queue) == 0 for queue in queues[::1000]))
+
+
 def due_in_ms(count):
     """Time enough to prepare so many."""
     return max(3000, count // 50)
@@ -162,6 +176,11 @@ def test_a_chain(options):
 def test_a_lost_connection(options):
     """Leases that are tied to a connection which is cut."""
     require_slices(options, a_lost_connection(MANY))
+
+
+def test_a_connection_with_many_queues(options):
+    """The same of leases in very many queues."""
+    require_slices(options, a_connection_with_many_queues(MANY // 4))
 
 
 def test_leases_that_run_out(options):

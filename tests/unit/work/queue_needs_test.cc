@@ -310,6 +310,8 @@ TEST_CASE("a lost connection's tied leases are shortened some at a time") {
   q.say_as(2, "Q.TOUCH q " + name_of(kLeases - 1) + " " + q.lease(name_of(kLeases - 1)));
   q.say("RENAME q r");
   q.say("RENAME r q");
+  q.engine().options().debug_access = sluice::DebugAccess::kEverybody;
+  CHECK(q.say("DEBUG RELOAD") == "OK");
   CHECK(q.run_some_timers());
   CHECK(shortened() < kLeases - 1);
   q.run_timers();
@@ -318,6 +320,37 @@ TEST_CASE("a lost connection's tied leases are shortened some at a time") {
   CHECK(q.stat("timer_lag_ms") == "0");
   q.pass(50);
   CHECK(q.stat("active") == "1");
+}
+
+TEST_CASE("shortening leases delays no timers of others") {
+  constexpr int kLeases = 10'000;
+  QueueTalk q;
+  for (int i = 0; i < kLeases; ++i) q.add(name_of(i));
+  for (int i = 0; i < kLeases; i += 250) q.run(1, QueueTalk::words("Q.POP 1 q TIED COUNT 250"));
+  q.say("Q.ADD {q} other '' DELAY 1");
+  q.disconnect(1);
+  q.set_clock(q.wall_ms() + 5, q.steady_ms() + 5);
+  q.run_some_timers();
+  q.run_some_timers();
+  CHECK(q.say("Q.GET {q} other", "state") == "pending");
+  CHECK(!q.find_queue("q")->lost_connections.empty());
+}
+
+TEST_CASE("a lost connection may hold leases in very many queues") {
+  QueueTalk q;
+  for (int i = 0; i < 2000; ++i) {
+    const std::string queue = "{q}" + std::to_string(i);
+    q.say("Q.CONFIG " + queue + " SET disconnect_grace_ms 0");
+    q.say("Q.ADD " + queue + " job ''");
+    q.run(1, QueueTalk::words("Q.POP 1 " + queue + " TIED"));
+  }
+  q.disconnect(1);
+  q.pass(0);
+  int active = 0;
+  for (int i = 0; i < 2000; ++i) {
+    if (q.say("Q.STATS {q}" + std::to_string(i), "active") != "0") ++active;
+  }
+  CHECK(active == 0);
 }
 
 }  // namespace
