@@ -65,6 +65,7 @@ struct DueTimes {
   int64_t queue_ms = kNeverMs;
   int64_t steady_ms = kNeverMs;
 
+  bool operator==(const DueTimes&) const = default;
   bool nothing() const {
     return wall_ms == kNeverMs && queue_ms == kNeverMs && steady_ms == kNeverMs;
   }

@@ -21,10 +21,18 @@ void DueTimer::wake() {
 }
 
 void DueTimer::arm() {
-  const DueTimes due = thread_.engine().next_due();
-  thread_.state().armed_due_ms.store(due.wall_ms, std::memory_order_relaxed);
-  thread_.state().armed_due_queue_ms.store(due.queue_ms, std::memory_order_relaxed);
-  thread_.state().armed_due_steady_ms.store(due.steady_ms, std::memory_order_relaxed);
+  DueTimes due = thread_.engine().next_due();
+  DueTimes told;
+  // Another thread wakes this one only if it finds later times there: what it has made due before
+  // is read here.
+  do {
+    told = due;
+    thread_.state().armed_due_ms.store(due.wall_ms, std::memory_order_relaxed);
+    thread_.state().armed_due_queue_ms.store(due.queue_ms, std::memory_order_relaxed);
+    thread_.state().armed_due_steady_ms.store(due.steady_ms, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    due = thread_.engine().next_due();
+  } while (due != told);
   thread_.read_clock();
   const int64_t wait_ms = due.wait_ms(thread_.times());
   if (wait_ms == kNeverMs) {

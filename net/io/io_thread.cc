@@ -430,6 +430,8 @@ void IoThread::pause_changed() {
 void IoThread::after_batch() { check_due(); }
 
 void IoThread::check_due() {
+  // What this thread has made due and what DueTimer::arm() reads there: one of them sees the other.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
   const DueTimes due = engine().next_due();
   if (due.wall_ms >= state_.armed_due_ms.load(std::memory_order_relaxed) &&
       due.queue_ms >= state_.armed_due_queue_ms.load(std::memory_order_relaxed) &&
