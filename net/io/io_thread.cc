@@ -530,7 +530,12 @@ void IoThread::close_later(Session& session) {
   to_close_.push_back(&session);
 }
 
+bool IoThread::may_close_now() {
+  return to_close_.empty() && closed_at_once_++ < kMinClosesPerTurn;
+}
+
 void IoThread::close_ended() {
+  closed_at_once_ = 0;
   const size_t least = kMinClosesPerTurn + std::exchange(opened_, 0);
   if (to_close_.empty()) return;
   const int64_t end_us = Clocks::steady_us() + kMaxClosingUs;

@@ -161,6 +161,8 @@ class IoThread {
   bool nested() const { return depth_ != 0; }
   // The session ends in this turn or a later one, when no command polls.
   void close_later(Session& session);
+  // Of those that end in a turn the first few need not wait for its end.
+  bool may_close_now();
 
  private:
   struct Level {
@@ -220,7 +222,9 @@ class IoThread {
   std::vector<Session*> continuing_;
   std::vector<Session*> graveyard_;
   std::deque<Session*> to_close_;
-  size_t opened_ = 0;  // connections, since close_ended() ran last
+  // Connections, since close_ended() ran last.
+  size_t opened_ = 0;
+  size_t closed_at_once_ = 0;
   std::unique_ptr<Strangers<Session>> strangers_;
   struct DurableWait {
     Lsn gate;

@@ -40,9 +40,10 @@ void Session::close() {
   thread_.bury(*this);
 }
 
-// Many may end at once: it waits for its turn, and is served with nothing meanwhile.
+// Many may end at once: all but a few wait for their turns, and are served with nothing meanwhile.
 void Session::close_soon() {
   if (ending()) return;
+  if (thread_.may_close_now()) return close();
   WaiterState expected = WaiterState::kWaiting;
   if (client_.waiter != nullptr) {
     client_.waiter->state.compare_exchange_strong(expected, WaiterState::kGone);
