@@ -161,8 +161,7 @@ void GroupCommitJournal::note_moves(bool moves) {
   if (moves && walk_is_open_) walk_is_stale_.store(true, std::memory_order_relaxed);
 }
 
-// --- from outside
-// ---------------------------------------------------------------------------------
+// --- From outside ---
 
 bool GroupCommitJournal::sync() {
   if (log_ == nullptr) return true;

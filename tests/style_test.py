@@ -69,6 +69,20 @@ def check_lines(path, text):
         yield f"{path}: no line end at the end of the file"
 
 
+def check_prose(path, text):
+    """Prose of a document is wrapped like code. Tables, headings and code are not, nor is a line in
+    which there is nothing to divide: a link, a span of code."""
+    in_code = False
+    for number, line in enumerate(text.split("\n"), 1):
+        if re.match(r"\s*(```|~~~)", line):
+            in_code = not in_code
+        if in_code or len(line) <= MAX_COLUMNS or re.match(r"\s*[|#<]", line):
+            continue
+        words = re.sub(r"`[^`]*`", lambda span: span.group().replace(" ", "_"), line).split()
+        if max(map(len, words)) < MAX_COLUMNS - 10:
+            yield f"{path}:{number}: {len(line)} columns of prose, at most {MAX_COLUMNS}"
+
+
 def check_file_length(path, text):
     lines = text.count("\n")
     if lines > MAX_FILE_LINES and path not in LONG_FILES:
@@ -206,6 +220,9 @@ def main():
     }
     results = {rule: [problem for path, text in texts.items() for problem in check(path, text)]
                for rule, check in rules.items()}
+    results["prose of documents is wrapped"] = [
+        problem for path in paths if path.endswith(".md")
+        for problem in check_prose(path, read(path))]
     results["C++ is formatted as .clang-format says (--fix does it)"] = unformatted
     results["each exception is still needed"] = list(check_exceptions(paths))
     for rule, problems in results.items():
