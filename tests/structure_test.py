@@ -23,7 +23,7 @@ FLOORS = [
     "engine/commands", "storage", "net/resp", "net/process", "net/config", "net/tls", "net/io",
     "net/http", "net/admin", "net/server", "tools",
 ]
-# Includes of programs and of the public header have kept their path.
+# The public header keeps the path by which programs include it.
 PLACES = {"net/embedded_server.h": "net/server"}
 
 # All that storage may see of the engine: everything else stays replaceable without a look at the
