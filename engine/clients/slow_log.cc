@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "engine/base/hex.h"
 #include "engine/ports/server_port.h"
 #include "engine/table/command.h"
 
@@ -108,9 +109,8 @@ std::string quoted(Bytes bytes) {
         if (c >= 32 && c < 127) {
           out += c;
         } else {
-          char hex[8];
-          std::snprintf(hex, sizeof(hex), "\\x%02x", static_cast<unsigned char>(c));
-          out += hex;
+          out += "\\x";
+          append_hex(out, Bytes(&c, 1));
         }
     }
   }

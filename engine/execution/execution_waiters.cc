@@ -10,6 +10,15 @@
 
 namespace sluice {
 
+namespace {
+
+bool claim(Waiter& waiter) {
+  WaiterState expected = WaiterState::kWaiting;
+  return waiter.state.compare_exchange_strong(expected, WaiterState::kClaimed);
+}
+
+}  // namespace
+
 void Execution::serve_waiters() {
   // Serving may make further keys ready (BLMOVE), which are appended here.
   for (size_t i = 0; i < unit_.ready.size(); ++i) {
@@ -33,8 +42,7 @@ std::shared_ptr<Waiter> Execution::claim_waiter(const SignalledKey& ready,
     const bool is_there = entry != nullptr && waiter->wanted == entry->type();
     if (!is_there && !waiter->served_when_gone) continue;
     if (is_there && waiter->accepts != nullptr && !waiter->accepts(*waiter, *entry)) continue;
-    WaiterState expected = WaiterState::kWaiting;
-    if (!waiter->state.compare_exchange_strong(expected, WaiterState::kClaimed)) continue;
+    if (!claim(*waiter)) continue;
     std::shared_ptr<Waiter> claimed = waiter;
     waiters.remove(ready.key, claimed.get());
     return claimed;
@@ -86,11 +94,6 @@ constexpr size_t kJobCost = 1;
 constexpr size_t kLooksForOne = 8;
 // Pops whose turns come in one hold, as long as there is nothing for them.
 constexpr size_t kTurnsAtOnce = 64;
-
-bool claim(Waiter& waiter) {
-  WaiterState expected = WaiterState::kWaiting;
-  return waiter.state.compare_exchange_strong(expected, WaiterState::kClaimed);
-}
 
 }  // namespace
 

@@ -7,6 +7,8 @@
 #include <ctime>
 #include <cwchar>
 
+#include "engine/base/hex.h"
+
 namespace sluice::cli {
 
 namespace {
@@ -47,10 +49,8 @@ void append_escaped(std::string& out, Bytes bytes) {
     } else if (c == '\r') {
       out += "\\r";
     } else {
-      std::array<char, 8> text{};
-      const int size =
-          std::snprintf(text.data(), text.size(), "\\x%02x", static_cast<unsigned char>(c));
-      out.append(text.data(), static_cast<size_t>(size));
+      out += "\\x";
+      append_hex(out, Bytes(&c, 1));
     }
   }
 }
