@@ -18,9 +18,9 @@
 #include <memory>
 #include <string>
 
+#include "engine/base/status.h"
 #include "engine/ports/journal.h"
 #include "storage/log_sink.h"
-#include "storage/status.h"
 
 namespace rocksdb {
 class Env;

@@ -23,10 +23,10 @@
 #include <vector>
 
 #include "engine/base/mutex.h"
+#include "engine/base/status.h"
 #include "engine/base/thread.h"
 #include "engine/ports/event_spill.h"
 #include "storage/log_sink.h"
-#include "storage/status.h"
 
 namespace sluice {
 

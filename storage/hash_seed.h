@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-#include "storage/status.h"
+#include "engine/base/status.h"
 
 namespace sluice {
 

@@ -18,9 +18,9 @@
 #include <string>
 
 #include "engine/base/bytes.h"
+#include "engine/base/status.h"
 #include "engine/ports/journal.h"
 #include "storage/format.h"
-#include "storage/status.h"
 
 namespace sluice {
 

@@ -16,8 +16,8 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/mutex.h"
+#include "engine/base/status.h"
 #include "engine/base/thread.h"
-#include "storage/status.h"
 
 namespace sluice {
 

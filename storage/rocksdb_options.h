@@ -11,9 +11,9 @@
 #include <string>
 
 #include "engine/base/mutex.h"
+#include "engine/base/status.h"
 #include "storage/log_sink.h"
 #include "storage/rocksdb_log.h"
-#include "storage/status.h"
 
 namespace sluice {
 

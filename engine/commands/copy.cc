@@ -1,11 +1,11 @@
 // COPY, MOVE, SWAPDB: keys in other databases.
+#include "engine/work/copy.h"
 #include "engine/base/numbers.h"
 #include "engine/commands/keys.h"
 #include "engine/execution/call.h"
 #include "engine/execution/engine.h"
 #include "engine/queue/queue.h"
 #include "engine/queue/queue_error.h"
-#include "engine/work/queue_work.h"
 
 namespace sluice {
 
@@ -51,7 +51,10 @@ bool parse_swapped(const Call& call, size_t argument, Bytes place, int& database
 void copy_queue(const Call& call, const Entry& from, Database target, const KeyRef& to) {
   if (Entry* old = target.find(to)) target.remove(to, old);
   Entry* made = target.create(to, Type::kQueue);
-  QueueWork(target, to, made->object<Queue>(), call.unit).take_copy(from.object<Queue>());
+  {
+    QueueWork work(target, to, made->object<Queue>(), call.unit);
+    copy_into(work, from.object<Queue>());
+  }
   if (from.expire_ms() != 0) target.set_expire(to, made, from.expire_ms());
 }
 

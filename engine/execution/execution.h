@@ -177,7 +177,7 @@ class Execution {
   void record_heads();
   // One shard's part of run_timers, under its lock.
   void expire_keys(Shard& shard);
-  void run_queue_timers(Shard& shard);
+  void run_due_queue(Shard& shard);
   void end_hold();
   Lsn append_unit();
   void wait_for(Shard& shard) ACQUIRE(shard.mutex);

@@ -8,7 +8,8 @@
 #include "engine/execution/engine.h"
 #include "engine/execution/execution.h"
 #include "engine/keyspace/queue_timers.h"
-#include "engine/work/queue_work.h"
+#include "engine/work/lease_expiry.h"
+#include "engine/work/timers.h"
 
 namespace sluice {
 
@@ -38,12 +39,15 @@ void Execution::expire_keys(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
   shard.next_due_ms.store(next_due_ms, std::memory_order_release);
 }
 
-void Execution::run_queue_timers(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
+void Execution::run_due_queue(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
   if (Queue* queue = due_queue(shard, unit_.times)) {
     const KeyRef key(queue->key);
     Database database = Database::at_index(shard, queue->database, unit_);
     const bool releasing = !queue->releases.empty();
-    QueueWork(database, key, *queue, unit_).run_timers(kMaxQueueTimersPerHold);
+    {
+      QueueWork work(database, key, *queue, unit_);
+      run_queue_timers(work, kMaxQueueTimersPerHold);
+    }
     if (releasing) kill_point("inside_release");
     if (queue->adopted != nullptr) run_adopted_timers(*queue);
     list_queue_timers(shard, *queue);
@@ -82,7 +86,7 @@ bool Execution::run_timers(const Times& now) NO_THREAD_SAFETY_ANALYSIS {
     expire_keys(shard);
     note_latency_event("expire-cycle", read_ticks() - begin_ticks);
     const std::vector<uint64_t> lost = engine_.departures().take_ties(index);
-    run_queue_timers(shard);
+    run_due_queue(shard);
     for (const uint64_t client_id : lost) end_ties(shard, client_id, names);
     // Of queues that have had something to do, and of those that have expired.
     serve_waiters();
@@ -109,7 +113,8 @@ void Execution::end_ties(Shard& shard, uint64_t client_id, size_t& names) {
     Database database = Database::at_index(shard, index, unit_);
     const Entry* entry = database.find(key);
     if (entry == nullptr || entry->type() != Type::kQueue) continue;
-    QueueWork(database, key, entry->object<Queue>(), unit_).connection_lost(client_id);
+    QueueWork work(database, key, entry->object<Queue>(), unit_);
+    lose_connection(work, client_id);
   }
 }
 

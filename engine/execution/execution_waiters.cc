@@ -5,8 +5,7 @@
 #include <optional>
 
 #include "engine/execution/execution.h"
-#include "engine/work/queue_serving.h"
-#include "engine/work/queue_work.h"
+#include "engine/work/serving.h"
 
 namespace sluice {
 

@@ -106,7 +106,7 @@ class Database {
   // whose old value is gone afterwards. A large one is journaled as kMoveKey where the journal
   // takes that, else all of it is. REQUIRES: `to` is not the same key.
   void move(const KeyRef& from, Entry* entry, Database target, const KeyRef& to);
-  // Copies likewise; the source stays. REQUIRES: it is no queue (those: QueueWork::take_copy).
+  // Copies likewise; the source stays. REQUIRES: it is no queue (those: copy_into of engine/work).
   void copy(Entry* entry, Database target, const KeyRef& to);
   // Everything in this database of this shard. Not recorded: one kFlush covers all shards, see
   // record_flush().

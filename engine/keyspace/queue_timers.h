@@ -21,7 +21,7 @@ class Unit;
 struct Shard;
 struct Times;
 
-// The queues of a shard by their names, and by the time at which QueueWork::run_timers has work for
+// The queues of a shard by their names, and by the time at which run_queue_timers() has work for
 // them. Owns none.
 struct QueueTimers {
   // Names in the order of their bytes.

@@ -12,7 +12,7 @@
 //
 // Who waits at a queue does not simply take what comes first: a Q.POP may want certain jobs only, a
 // Q.GET one job's end. These waiters stand in a QueueWaiters of their own, arranged so that a
-// change looks at the few that it may concern (engine/work/queue_serving.h chooses among them).
+// change looks at the few that it may concern (engine/work/serving.h chooses among them).
 //
 // Pops are served in slices: a unit serves so many, and where further ones may get jobs the queue
 // *owes* turns. The shard's timers give them in the order of arrival, each pop that gets something

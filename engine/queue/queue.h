@@ -2,7 +2,7 @@
 // order in which they go, leases, timers, totals, event log.
 //
 // A passive state: it keeps its indexes consistent (place, unplace) and answers questions. Rules of
-// the contract and records for the journal are QueueWork's (queue_work.h); replay
+// the contract and records for the journal are verbs (engine/work); replay
 // (queue_records.h) goes through the same place and unplace. Guarded by the lock of the key's
 // shard.
 //
@@ -214,7 +214,7 @@ class Queue {
   // The limits of the queue alone.
   void take_own_limits();
 
-  // --- Timers --- The earliest queue time / steady time at which QueueWork::run_timers has work.
+  // --- Timers --- The earliest queue time / steady time at which run_queue_timers() has work.
   int64_t next_due_ms() const;
   int64_t next_due_steady() const;
   // More ended jobs of this kind than retention keeps, by number or bytes.

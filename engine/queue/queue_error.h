@@ -7,6 +7,7 @@
 #include <string>
 
 #include "engine/base/bytes.h"
+#include "engine/base/status.h"
 
 namespace sluice {
 
@@ -20,6 +21,7 @@ class QueueError {
   QueueError& with(Bytes name, int64_t value);
   QueueError& with(Bytes name, uint64_t value) { return with(name, static_cast<int64_t>(value)); }
   std::string text() const { return text_; }
+  Status status() const { return {StatusCode::kRefused, text_}; }
 
  private:
   std::string text_;

@@ -1,10 +1,10 @@
 // Why a job is not running: what Q.GET and Q.LIST tell people.
+#include "engine/work/why.h"
+
 #include <algorithm>
-#include <string>
 
 #include "engine/queue/dispatch_order.h"
 #include "engine/queue/queue_error.h"
-#include "engine/work/queue_work.h"
 
 namespace sluice {
 
@@ -57,7 +57,7 @@ std::string why_pending(const Queue& queue, const Job& job, int64_t now_ms, bool
   if (const int64_t ready_ms = rate_ready_ms(queue, job, now_ms); ready_ms != 0) {
     return "rate " + std::to_string(ready_ms - now_ms);
   }
-  // Where none is left, that holds whoever is behind as well.
+  // Without a free slot nothing behind it can run either.
   if (!queue.limiter.has_slots(1)) return used_of("queue_cap", queue.limiter);
   if (lacks_reserved_slots(queue, job.band, job.cost())) return "reserved";
   if (first_in_order(queue, {}, now_ms).job == &job) {
@@ -68,7 +68,7 @@ std::string why_pending(const Queue& queue, const Job& job, int64_t now_ms, bool
   if (queue.config.values().fair && band->pending.front().value == queue.owned_ticket(&job)) {
     return "fair_share";
   }
-  // Whoever has nobody before it by rank, and yet is not first, is behind a job that has aged.
+  // A job with none before it by rank that is not first is behind a job that has aged.
   return "behind " + std::to_string(std::max<uint64_t>(1, queue.position(&job)));
 }
 

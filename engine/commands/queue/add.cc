@@ -4,6 +4,7 @@
 #include "engine/commands/queue/args.h"
 #include "engine/commands/queue/queues.h"
 #include "engine/commands/queue/reply.h"
+#include "engine/work/add.h"
 
 namespace sluice {
 
@@ -156,13 +157,15 @@ void q_add_command(Call& call) {
   if (!parse_job(call, config_of(queue), spec)) return;
   const bool existed = queue != nullptr;
   if (!existed) queue = find_or_create_queue(call, key);
-  AddOutcome outcome;
-  const std::string error = queue_work(call, key, *queue).add(spec, outcome);
-  if (!error.empty()) {
+  const Result<AddOutcome> outcome = [&] {
+    QueueWork work = queue_work(call, key, *queue);
+    return add_job(work, spec);
+  }();
+  if (!outcome.ok()) {
     drop_new_queue(call, key, existed);
-    return call.reply.error(error);
+    return call.reply.error(outcome.status().message());
   }
-  reply_added(call, key, *queue, outcome);
+  reply_added(call, key, *queue, *outcome);
 }
 
 }  // namespace sluice

@@ -9,7 +9,7 @@
 #include "engine/adopted/adopted_work.h"
 #include "engine/commands/queue/reply.h"
 #include "engine/execution/call.h"
-#include "engine/work/queue_work.h"
+#include "engine/work/steer.h"
 
 namespace sluice {
 

@@ -13,7 +13,7 @@
 #include "engine/base/limits.h"
 #include "engine/execution/call.h"
 #include "engine/queue/job_id.h"
-#include "engine/work/queue_work.h"
+#include "engine/work/pop.h"
 
 namespace sluice {
 

@@ -5,7 +5,7 @@
 
 #include "engine/commands/queue/args.h"
 #include "engine/commands/queue/queues.h"
-#include "engine/queue/queue_error.h"
+#include "engine/work/configure.h"
 
 namespace sluice {
 
@@ -51,6 +51,10 @@ void get_config(Call& call, const KeyRef& key, const ConfigTarget& target) {
   }
 }
 
+void reply_status(Call& call, const Status& status) {
+  status.ok() ? call.reply.ok() : call.reply.error(status.message());
+}
+
 void set_config(Call& call, const KeyRef& key, const ConfigTarget& target) {
   const std::span<const Bytes> given = call.args.subspan(target.verb + 1);
   if (given.empty() || given.size() % 2 != 0) return call.reply.error(errors::kSyntax);
@@ -65,20 +69,19 @@ void set_config(Call& call, const KeyRef& key, const ConfigTarget& target) {
     if (!bad.empty()) return reply_bad_field(call, bad);
     queue = find_or_create_queue(call, key);
   }
-  const std::string error =
-      queue_work(call, key, *queue).configure(target.level, target.pattern, fields);
-  error.empty() ? call.reply.ok() : call.reply.error(error);
+  QueueWork work = queue_work(call, key, *queue);
+  reply_status(call, configure_queue(work, target.level, target.pattern, fields));
 }
 
 void reset_config(Call& call, const KeyRef& key, const ConfigTarget& target) {
   if (call.args.size() != target.verb + 1) return call.reply.error(errors::kSyntax);
   const Found<Queue> queue = find_queue(call, key);
   if (queue.refused()) return;
-  const bool is_set =
-      queue != nullptr && !queue->config.recorded(target.level, target.pattern).empty();
-  std::string error;
-  if (is_set) error = queue_work(call, key, *queue).reset_config(target.level, target.pattern);
-  error.empty() ? call.reply.ok() : call.reply.error(error);
+  if (queue == nullptr || queue->config.recorded(target.level, target.pattern).empty()) {
+    return call.reply.ok();
+  }
+  QueueWork work = queue_work(call, key, *queue);
+  reply_status(call, reset_queue_config(work, target.level, target.pattern));
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include "engine/commands/queue/args.h"
 #include "engine/commands/queue/queues.h"
 #include "engine/commands/queue/reply.h"
-#include "engine/work/queue_serving.h"
+#include "engine/work/serving.h"
 
 namespace sluice {
 

@@ -9,7 +9,7 @@
 #include "engine/commands/queue/reply.h"
 #include "engine/execution/engine.h"
 #include "engine/queue/queue_error.h"
-#include "engine/work/queue_serving.h"
+#include "engine/work/serving.h"
 
 namespace sluice {
 
@@ -33,14 +33,13 @@ bool pop_from(Call& call, const KeyRef& key, const PopSpec& spec) {
     return true;
   }
   QueueWork work = queue_work(call, key, *queue);
-  std::vector<Job*> jobs;
-  const std::string error = work.pop(spec, holder_of(call.client), jobs);
-  if (!error.empty()) {
-    call.reply.error(error);
+  const Result<std::vector<Job*>> jobs = pop_jobs(work, spec, holder_of(call.client));
+  if (!jobs.ok()) {
+    call.reply.error(jobs.status().message());
     return true;
   }
-  if (jobs.empty()) return false;
-  reply_jobs(call, key.key, *queue, jobs);
+  if (jobs->empty()) return false;
+  reply_jobs(call, key.key, *queue, *jobs);
   return true;
 }
 
@@ -80,7 +79,8 @@ bool stands_behind_others(Call& call, const KeyRef& key, const PopSpec& spec) {
   const Entry* entry = call.find(key);
   if (entry == nullptr || entry->type() != Type::kQueue) return false;
   Queue& queue = entry->object<Queue>();
-  return !holds_request(queue, spec) && queue_work(call, key, queue).choose(spec).job != nullptr;
+  QueueWork work = queue_work(call, key, queue);
+  return !holds_request(queue, spec) && choose_job(work, spec).job != nullptr;
 }
 
 void serve_blocked_pop(Call& call, Bytes name) {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "engine/execution/engine.h"
-#include "engine/work/queue_work.h"
+#include "engine/work/why.h"
 
 namespace sluice {
 

@@ -1,8 +1,10 @@
 // The ends of a run, and its signs of life: Q.ACK, Q.NACK, Q.TOUCH.
+#include "engine/work/run.h"
 #include "engine/commands/queue/args.h"
 #include "engine/commands/queue/pop.h"
 #include "engine/commands/queue/queues.h"
 #include "engine/queue/queue_error.h"
+#include "engine/work/retry.h"
 
 namespace sluice {
 
@@ -41,12 +43,11 @@ bool parse_ack_options(Call& call, AckOptions& ack) {
   return !options.failed();
 }
 
-// The same error as from the verbs, for a queue that is not there.
-std::string acknowledge(Call& call, const KeyRef& key, Queue* queue, uint64_t lease,
-                        const AckOptions& ack) {
-  if (queue == nullptr) return QueueError("NOJOB").with("id", call.args[2]).text();
-  return queue_work(call, key, *queue)
-      .acknowledge(call.args[2], lease, ack.result.value_or(Bytes()));
+Status acknowledge(Call& call, const KeyRef& key, Queue* queue, uint64_t lease,
+                   const AckOptions& ack) {
+  if (queue == nullptr) return QueueError("NOJOB").with("id", call.args[2]).status();
+  QueueWork work = queue_work(call, key, *queue);
+  return acknowledge_job(work, call.args[2], lease, ack.result.value_or(Bytes()));
 }
 
 bool read_nack_mode(OptionReader& options, std::optional<NackMode>& mode) {
@@ -63,7 +64,7 @@ bool read_nack_mode(OptionReader& options, std::optional<NackMode>& mode) {
   return true;
 }
 
-void reply_nack(Call& call, const QueueWork::NackOutcome& outcome) {
+void reply_nack(Call& call, const NackOutcome& outcome) {
   call.reply.map(3);
   call.reply.bulk("state");
   call.reply.bulk(job_state_name(outcome.state));
@@ -93,8 +94,8 @@ void q_ack_command(Call& call) {
                                      is_repeated_pop(queue, ack.pop.spec));
   // Then `*` may mean another run by now; a lease still means the one that has ended.
   const bool is_done = repeated && lease == 0;
-  const std::string error = is_done ? "" : acknowledge(call, key, queue, lease, ack);
-  if (!error.empty() && !repeated) return call.reply.error(error);
+  const Status status = is_done ? Status() : acknowledge(call, key, queue, lease, ack);
+  if (!status.ok() && !repeated) return call.reply.error(status.message());
   ack.pops ? pop_or_block(call, keys, ack.pop) : call.reply.ok();
 }
 
@@ -119,12 +120,11 @@ void q_nack_command(Call& call) {
   const Found<Queue> queue = find_own_queue(call, key);
   if (queue.refused()) return;
   if (queue == nullptr) return reply_no_job(call, call.args[2]);
-  QueueWork::NackOutcome outcome;
-  const std::string error = queue_work(call, key, *queue)
-                                .refuse(call.args[2], lease, mode.value_or(NackMode::kFail),
-                                        delay_ms, error_text, outcome);
-  if (!error.empty()) return call.reply.error(error);
-  reply_nack(call, outcome);
+  QueueWork work = queue_work(call, key, *queue);
+  const Result<NackOutcome> outcome =
+      nack_job(work, call.args[2], lease, mode.value_or(NackMode::kFail), delay_ms, error_text);
+  if (!outcome.ok()) return call.reply.error(outcome.status().message());
+  reply_nack(call, *outcome);
 }
 
 void q_touch_command(Call& call) {
@@ -148,17 +148,15 @@ void q_touch_command(Call& call) {
   if (queue.refused()) return;
   if (queue == nullptr) return reply_no_job(call, call.args[2]);
   if (progress && !check_size(call, *queue, *progress)) return;
-  QueueWork::TouchOutcome outcome;
-  const std::string error =
-      queue_work(call, key, *queue)
-          .touch(call.args[2], lease, lease_ms, progress ? &*progress : nullptr,
-                 holder_of(call.client), outcome);
-  if (!error.empty()) return call.reply.error(error);
+  QueueWork work = queue_work(call, key, *queue);
+  const Result<TouchOutcome> outcome = touch_job(
+      work, call.args[2], lease, lease_ms, progress ? &*progress : nullptr, holder_of(call.client));
+  if (!outcome.ok()) return call.reply.error(outcome.status().message());
   call.reply.map(2);
   call.reply.bulk("left_ms");
-  call.reply.integer(outcome.left_ms);
+  call.reply.integer(outcome->left_ms);
   call.reply.bulk("cancel");
-  outcome.cancelled ? call.reply.bulk(outcome.cancel_reason) : call.reply.null();
+  outcome->cancelled ? call.reply.bulk(outcome->cancel_reason) : call.reply.null();
 }
 
 }  // namespace sluice

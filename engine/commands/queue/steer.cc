@@ -1,9 +1,11 @@
 // Steering of single jobs: Q.MOVE, Q.CANCEL, Q.RETRY. Those that take a selector are in
 // queue_where.cc.
+#include "engine/work/steer.h"
 #include "engine/commands/queue/adopted.h"
 #include "engine/commands/queue/args.h"
 #include "engine/commands/queue/queues.h"
 #include "engine/queue/queue_error.h"
+#include "engine/work/retry.h"
 
 namespace sluice {
 
@@ -42,11 +44,11 @@ bool parse_move(Call& call, const QueueConfig& config, MoveSpec& spec) {
   return !options.failed();
 }
 
-const char* outcome_name(QueueWork::Cancelled outcome) {
+const char* outcome_name(CancelOutcome outcome) {
   switch (outcome) {
-    case QueueWork::Cancelled::kCancelled:
+    case CancelOutcome::kCancelled:
       return "cancelled";
-    case QueueWork::Cancelled::kSignalled:
+    case CancelOutcome::kSignalled:
       return "signalled";
     default:
       return "gone";
@@ -65,8 +67,9 @@ void q_move_command(Call& call) {
   if (!parse_move(call, config_of(queue), spec)) return;
   if (queue != nullptr && queue->adopted != nullptr) return move_adopted(call, *queue, spec);
   if (job == nullptr) return call.reply.null();
-  const bool moved = queue_work(call, key, *queue).move(job, spec);
-  if (!moved || queue->shown_state(job) != JobState::kPending) return call.reply.null();
+  QueueWork work = queue_work(call, key, *queue);
+  if (!move_job(work, job, spec) || queue->shown_state(job) != JobState::kPending)
+    return call.reply.null();
   call.reply.integer(static_cast<int64_t>(queue->position(job)));
 }
 
@@ -98,8 +101,8 @@ void q_cancel_command(Call& call) {
     return cancel_adopted(call, *queue, cancel.reason);
   }
   if (job == nullptr) return call.reply.simple("gone");
-  const auto outcome = queue_work(call, key, *queue).cancel(job, cancel.reason, cancel.grace_ms);
-  call.reply.simple(outcome_name(outcome));
+  QueueWork work = queue_work(call, key, *queue);
+  call.reply.simple(outcome_name(cancel_job(work, job, cancel.reason, cancel.grace_ms)));
 }
 
 void q_retry_command(Call& call) {
@@ -116,8 +119,9 @@ void q_retry_command(Call& call) {
   if (job == nullptr) {
     return call.reply.error(QueueError("NOJOB").with("id", call.args[2]).text());
   }
-  // One that has not ended goes on as it is: a repeated Q.RETRY has the effect of one.
-  queue_work(call, key, *queue).retry(job);
+  // A job that has not ended is left as it is: a repeated Q.RETRY has the effect of one.
+  QueueWork work = queue_work(call, key, *queue);
+  retry_job(work, job);
   call.reply.simple(job_state_name(queue->shown_state(job)));
 }
 

@@ -6,6 +6,9 @@
 
 #include "engine/commands/queue/adopted.h"
 #include "engine/commands/queue/queues.h"
+#include "engine/work/ends.h"
+#include "engine/work/retry.h"
+#include "engine/work/steer.h"
 
 namespace sluice {
 
@@ -157,20 +160,20 @@ void cancel_where(Call& call) {
                  // Whoever has been told already is not told again, unless its time changes.
                  const JobRun* run = job->run();
                  if (run != nullptr && run->cancelled && !request.cancel.grace_ms) return false;
-                 return work.cancel(job, request.cancel.reason, request.cancel.grace_ms) !=
-                        QueueWork::Cancelled::kGone;
+                 return cancel_job(work, job, request.cancel.reason, request.cancel.grace_ms) !=
+                        CancelOutcome::kGone;
                });
 }
 
 void retry_where(Call& call) {
   change_where(call, false, {kTerminalStates, state_bit(JobState::kFailed)},
-               [](QueueWork& work, Job* job, const WhereRequest&) { return work.retry(job); });
+               [](QueueWork& work, Job* job, const WhereRequest&) { return retry_job(work, job); });
 }
 
 void q_purge_command(Call& call) {
   change_where(call, false, {kTerminalStates, kTerminalStates},
                [](QueueWork& work, Job* job, const WhereRequest&) {
-                 work.forget(job);
+                 forget_job(work, job);
                  return true;
                });
 }

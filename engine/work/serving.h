@@ -1,9 +1,10 @@
 // Which waiters at a queue are served next (engine/keyspace/waiter.h holds them).
 //
-// Of the pops: for the first job in dispatch order that any of them accepts (MATCH, CAP, ID), the
-// earliest that accepts it. Pops with the same MATCH and CAP accept the same jobs, so only the
-// first of each such signature is looked at; of the pops by ID first that of the job that is next
-// anyway. Plain functions. REQUIRES for everything here: the lock of the queue's shard.
+// Among the pops: for the first job in dispatch order that any of them accepts (MATCH, CAP, ID),
+// the earliest that accepts it. Pops with the same MATCH and CAP accept the same jobs, so only the
+// first of each such signature is considered, and among the pops by ID first the one of the job
+// that is next anyway. Plain functions. REQUIRES for everything here: the lock of the queue's
+// shard.
 #pragma once
 
 #include <memory>
@@ -12,7 +13,7 @@
 
 #include "engine/keyspace/waiter.h"
 #include "engine/reply/reply.h"
-#include "engine/work/queue_work.h"
+#include "engine/work/pop.h"
 
 namespace sluice {
 

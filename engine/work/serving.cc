@@ -1,4 +1,4 @@
-#include "engine/work/queue_serving.h"
+#include "engine/work/serving.h"
 
 namespace sluice {
 
@@ -22,7 +22,7 @@ bool is_over_for(const Waiter& waiter, const Entry& entry) {
 // The best of what several waiters would get.
 class Best {
  public:
-  void offer(const std::shared_ptr<Waiter>& waiter, const QueueWork::Choice& choice) {
+  void offer(const std::shared_ptr<Waiter>& waiter, const DispatchChoice& choice) {
     if (choice.job == nullptr) return;
     if (waiter_ != nullptr && !is_before(*waiter, choice)) return;
     waiter_ = waiter;
@@ -32,14 +32,14 @@ class Best {
   const Job* job() const { return choice_.job; }
 
  private:
-  bool is_before(const Waiter& waiter, const QueueWork::Choice& choice) const {
+  bool is_before(const Waiter& waiter, const DispatchChoice& choice) const {
     if (choice.job == choice_.job) return waiter.order < waiter_->order;
     if (choice.band != choice_.band) return choice.band < choice_.band;
     return choice.place < choice_.place;
   }
 
   std::shared_ptr<Waiter> waiter_;
-  QueueWork::Choice choice_;
+  DispatchChoice choice_;
 };
 
 // The earliest pop among those that wait for one job that accepts it as it is.
@@ -47,7 +47,7 @@ void offer_named(Best& best, const QueueWaiters::ByOrder& waiters, QueueWork& wo
   for (const auto& [order, waiter] : waiters) {
     if (order > last) return;
     if (!waiter->pops) continue;
-    const QueueWork::Choice choice = work.choose(spec_of(*waiter));
+    const DispatchChoice choice = choose_job(work, spec_of(*waiter));
     if (choice.job != nullptr) return best.offer(waiter, choice);
   }
 }
@@ -90,7 +90,7 @@ std::shared_ptr<Waiter> make_pop_waiter(const PopSpec& spec, int64_t timeout_ms)
 }
 
 bool can_be_served(const Waiter& waiter, QueueWork& work) {
-  return work.choose(spec_of(waiter)).job != nullptr;
+  return choose_job(work, spec_of(waiter)).job != nullptr;
 }
 
 std::shared_ptr<Waiter> next_pop(const QueueWaiters& waiters, QueueWork& work, uint64_t last,
@@ -101,12 +101,12 @@ std::shared_ptr<Waiter> next_pop(const QueueWaiters& waiters, QueueWork& work, u
   for (const auto& [signature, pops] : waiters.pops) {
     const std::shared_ptr<Waiter>& first = pops.begin()->second;
     if (first->order > last) continue;
-    best.offer(first, work.choose(spec_of(*first)));
+    best.offer(first, choose_job(work, spec_of(*first)));
   }
   if (waiters.by_job.empty()) return best.waiter();
-  // Of those who wait for a job by its name, the one who waits for the next job of all is nearly
-  // always the one that is served.
-  const QueueWork::Choice next = work.choose(PopSpec{});
+  // Among pops by ID, the one that waits for the next job of all is nearly always the one that is
+  // served.
+  const DispatchChoice next = choose_job(work, PopSpec{});
   if (next.job == nullptr) return best.waiter();
   const auto named = waiters.by_job.find(std::string(next.job->id()));
   if (named != waiters.by_job.end()) offer_named(best, named->second, work, last);

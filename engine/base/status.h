@@ -1,5 +1,6 @@
-// How storage/ reports an expected failure: a code to decide by and a sentence for a human, which
-// names the file. Values; any thread.
+// How an expected failure is returned: a code to decide by and a message. Of storage/, the message
+// is a sentence for a human, which names the file; of the queue's rules (kRefused), it is the whole
+// error of the reply, "QFULL pending=3 max=3". Values; any thread.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,7 @@ enum class StatusCode : uint8_t {
   kInvalid,      // asked for something that cannot be
   kCancelled,    // stopped on request
   kStale,        // what was written tells of no one moment; it can be written again
+  kRefused,      // the rules do not allow what a client asks for; nothing has changed
 };
 
 class [[nodiscard]] Status {
@@ -54,7 +56,9 @@ class [[nodiscard]] Result {
     return *value_;
   }
   T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
   T& operator*() { return value(); }
+  const T& operator*() const { return value(); }
 
  private:
   Status status_;

@@ -1,0 +1,96 @@
+// COPY of a queue.
+#include "engine/work/copy.h"
+
+#include <algorithm>
+
+#include "engine/queue/job_record.h"
+#include "engine/work/add.h"
+#include "engine/work/configure.h"
+#include "engine/work/ends.h"
+#include "engine/work/steer.h"
+
+namespace sluice {
+
+namespace {
+
+void copy_job(QueueWork& work, const Job& source) {
+  Queue& queue = work.queue();
+  // A record holds all that is known of a job, and nothing of the queue that it is in.
+  ByteBuffer record;
+  encode_job(source, {}, true, record);
+  Bytes from = record.view();
+  RecordedEvent event;
+  RecordedState state;
+  RecordedRest rest;
+  const bool whole = decode_event(from, event) && decode_state(from, 0, state) &&
+                     decode_rest(from, state.rank, rest);
+  CHECK(whole);
+  Job* job = Job::make(source.id(), rest.payload);
+  job->rank = state.rank;
+  job->seq = state.seq;
+  job->band = state.band;
+  bool bound = false;
+  bool has_successor = false;
+  if (source.extras_if() != nullptr) {
+    JobExtras& extras = job->extras();
+    extras = std::move(state.extras);
+    extras.cost = rest.cost;
+    extras.enqueued_ms = rest.enqueued_ms;
+    extras.options = std::move(rest.options);
+    extras.acknowledged = 0;  // leases stay behind
+    if (extras.run != nullptr) {
+      extras.run = nullptr;
+      --extras.attempts;
+      extras.bind();  // as every job that returns: it keeps its own ticket
+    }
+    bound = extras.bound;
+    has_successor = extras.successor != nullptr;
+  }
+  job->lane = queue.join_lane(job->band, rest.group, rest.keys, bound);
+  if (job->extras_if() != nullptr && job->extras().ttl_due_ms != 0) {
+    job->extras().ttl_left_ms = ttl_left_ms(*job, queue.queue_ms);
+    job->extras().ttl_due_ms = 0;
+  }
+  queue.jobs.insert(job, hash_bytes(job->id()));
+  if (has_successor) return become_successor(work, job, EventType::kNone, {});
+  work.place_waiting(job);
+  work.record_put(job, EventType::kAdded);
+  count_added(work, *job);
+}
+
+}  // namespace
+
+void copy_into(QueueWork& work, const Queue& source) {
+  Queue& queue = work.queue();
+  queue.now(source.queue_ms);
+  queue.next_seq = source.next_seq;
+  for (const auto& [level, pattern] : source.config.rules()) {
+    const std::vector<ConfigField> fields = source.config.recorded(level, pattern);
+    config_changed(work, level, pattern, queue.config.apply(level, pattern, fields));
+  }
+  std::vector<const Job*> live;
+  source.jobs.for_each([&](const Job* job) {
+    if (!is_terminal(job->state)) live.push_back(job);
+  });
+  // In order of arrival, which the event log shows.
+  std::sort(live.begin(), live.end(), [](const Job* a, const Job* b) { return a->seq < b->seq; });
+  // Before the jobs, which wait for them.
+  for (const auto& [number, release] : source.releases.by_number()) {
+    queue.set_release(number, release.need, release.completed, true);
+    work.record_release(release, recorded(release));
+  }
+  for (const Job* job : live) copy_job(work, *job);
+  // A job whose worker was told to stop must not run again, but its successor does.
+  for (const Job* job : live) {
+    const JobRun* run = job->run();
+    if (run == nullptr || !run->cancelled || job->extras_if()->successor != nullptr) continue;
+    Job* copied = queue.find(job->id());
+    if (copied != nullptr && !is_terminal(copied->state)) {
+      cancel_job(work, copied, run->cancel_reason, std::nullopt);
+    }
+  }
+  work.touched();
+  work.signal();
+}
+
+}  // namespace sluice

@@ -1,0 +1,153 @@
+// How a job ends, or waits again after a run, and how long it is retained.
+#include "engine/work/ends.h"
+
+#include <utility>
+
+#include "engine/base/prefetch_line.h"
+#include "engine/keyspace/shard.h"
+#include "engine/reply/reply.h"
+#include "engine/work/add.h"
+#include "engine/work/needs.h"
+#include "engine/work/serving.h"
+
+namespace sluice {
+
+namespace {
+
+// A verb drops at most this many ended jobs that are not retained any longer; timers drop the rest.
+constexpr size_t kDroppedPerVerb = 16;
+
+uint64_t Totals::*total_of(JobState state) {
+  switch (state) {
+    case JobState::kCompleted:
+      return &Totals::completed;
+    case JobState::kFailed:
+      return &Totals::failed;
+    case JobState::kCancelled:
+      return &Totals::cancelled;
+    default:
+      return &Totals::expired;
+  }
+}
+
+EventType event_of(JobState state) {
+  switch (state) {
+    case JobState::kCompleted:
+      return EventType::kCompleted;
+    case JobState::kFailed:
+      return EventType::kFailed;
+    case JobState::kCancelled:
+      return EventType::kCancelled;
+    default:
+      return EventType::kExpired;
+  }
+}
+
+}  // namespace
+
+void tell_end(QueueWork& work, const Job& job) NO_THREAD_SAFETY_ANALYSIS {
+  WaiterLists& lists = work.database().shard().waiters;
+  if (lists.no_queue_waiters()) return;
+  const std::string name(work.key());
+  const QueueWaiters* waiters = lists.find_queue(work.database().number(), name);
+  if (waiters == nullptr || waiters->by_job.empty()) return;
+  const auto found = waiters->by_job.find(std::string(job.id()));
+  if (found == waiters->by_job.end()) return;
+  std::vector<std::shared_ptr<Waiter>> told;
+  for (const auto& [order, waiter] : found->second) {
+    if (dynamic_cast<const EndRequest*>(waiter->request.get()) != nullptr) told.push_back(waiter);
+  }
+  for (const std::shared_ptr<Waiter>& waiter : told) {
+    lists.remove(name, waiter.get());
+    WaiterState expected = WaiterState::kWaiting;
+    if (!waiter->state.compare_exchange_strong(expected, WaiterState::kClaimed)) continue;
+    Delivery delivery{waiter->port, {}, true};
+    RespReply reply(delivery.bytes, waiter->protocol);
+    static_cast<const EndRequest&>(*waiter->request).tell(work.queue(), job, work.times(), reply);
+    work.unit().deliveries.push_back(std::move(delivery));
+  }
+}
+
+void finish_job(QueueWork& work, Job* job, JobState state, Bytes error, Bytes result,
+                const JobRun* run) {
+  Queue& queue = work.queue();
+  queue.for_each_stats_line(*job, [&](StatsLine& line) { ++(line.totals.*total_of(state)); });
+  if (state == JobState::kCompleted) queue.stats.completed.record(queue.queue_ms);
+  EventFields fields;
+  if (run != nullptr) fields.add("lease", static_cast<int64_t>(run->token));
+  if (!error.empty()) fields.add("error", error);
+  const std::string id(job->id());
+  JobExtras& extras = job->extras();
+  extras.error = error;
+  extras.unmet.clear();
+  extras.end = std::make_unique<JobEnd>();
+  extras.end->finished_ms = queue.queue_ms;
+  extras.end->result = result;
+  if (run != nullptr) {
+    extras.end->last_token = run->token;
+    extras.end->run_ms = queue.queue_ms - run->started_ms;
+  }
+  job->state = state;
+  tell_end(work, *job);
+  if (extras.successor != nullptr) {
+    if (state == JobState::kCompleted) extras.acknowledged = extras.end->last_token;
+    extras.end = nullptr;
+    become_successor(work, job, event_of(state), fields);
+    // Jobs that need this id wait for the successor, unless the need has just been met.
+    if (state == JobState::kCompleted) resolve_needs(work, id, true);
+    work.signal();
+    return;
+  }
+  extras.end->finish_order = queue.next_finish++;
+  queue.place(job);
+  work.record_state(job, event_of(state), fields);
+  drop_retained(work, kDroppedPerVerb);
+  resolve_needs(work, id, state == JobState::kCompleted);
+  work.signal();
+}
+
+void finish_cancelled(QueueWork& work, Job* job, const JobRun& run) {
+  finish_job(work, job, JobState::kCancelled, run.cancel_reason, {}, &run);
+}
+
+void return_job(QueueWork& work, Job* job, int64_t gate_ms, EventType event,
+                const EventFields& fields) {
+  if (job->extras().successor != nullptr) {
+    become_successor(work, job, event, fields);
+  } else {
+    job->extras().bind();
+    if (job->lane->lifo) work.change_lane(job, job->band, true);
+    job->extras().gate_ms = gate_ms;
+    work.place_waiting(job);
+    work.record_state(job, event, fields);
+  }
+  work.signal();
+}
+
+void drop_retained(QueueWork& work, size_t limit) {
+  Queue& queue = work.queue();
+  const QueueValues& values = queue.config.values();
+  const Retention* const bounds[] = {&values.retain_completed, &values.retain_failed};
+  for (size_t kind = 0; kind < 2; ++kind) {
+    auto& ended = queue.ended[kind];
+    for (size_t left = limit; left != 0 && !ended.empty(); --left) {
+      const auto [order, finished_ms, oldest] = ended.front();
+      const Retention& bound = *bounds[kind];
+      const bool too_old =
+          bound.age_ms != 0 && static_cast<int64_t>(finished_ms) + bound.age_ms <= queue.queue_ms;
+      if (!too_old && !queue.retains_too_much(kind)) break;
+      work.record_gone(oldest->id(), EventType::kNone);
+      queue.erase(oldest);
+      // The next one is rarely in the cache.
+      if (!ended.empty()) prefetch_line(ended.front().value);
+    }
+  }
+}
+
+void forget_job(QueueWork& work, Job* job) {
+  CHECK(is_terminal(job->state));
+  work.record_gone(job->id(), EventType::kForgotten);
+  work.queue().erase(job);
+}
+
+}  // namespace sluice

@@ -1,0 +1,14 @@
+// What a queue does when a time has come.
+#pragma once
+
+#include <cstddef>
+
+#include "engine/work/queue_work.h"
+
+namespace sluice {
+
+// At most `limit` jobs whose time has come: delays, TTLs, leases, run limits, retention; returns
+// their number. Also a step of releases, lost connections and changes of the configuration.
+size_t run_queue_timers(QueueWork& work, size_t limit);
+
+}  // namespace sluice
