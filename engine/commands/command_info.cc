@@ -7,6 +7,7 @@
 #include "engine/commands/server.h"
 #include "engine/commands/syntax.h"
 #include "engine/execution/call.h"
+#include "engine/reply/map_reply.h"
 #include "engine/table/command_names.h"
 
 namespace sluice {
@@ -147,59 +148,34 @@ void reply_arguments(Reply& reply, const std::vector<SyntaxNode>& nodes, int& ke
   for (const SyntaxNode& node : nodes) {
     const size_t flags =
         (node.optional ? 1U : 0U) + (node.multiple ? 1U : 0U) + (node.repeats_token ? 1U : 0U);
-    const bool is_key = node.type == "key";
-    reply.map(2 + (is_key ? 1U : 0U) + (node.token.empty() ? 0U : 1U) + (flags != 0 ? 1U : 0U) +
-              (node.arguments.empty() ? 0U : 1U));
-    reply.bulk("name");
-    reply.bulk(node.name);
-    reply.bulk("type");
-    reply.bulk(node.type);
-    if (is_key) {
-      reply.bulk("key_spec_index");
-      reply.integer(key_index++);
-    }
-    if (!node.token.empty()) {
-      reply.bulk("token");
-      reply.bulk(node.token);
-    }
+    MapReply map(reply);
+    map.text("name", node.name);
+    map.text("type", node.type);
+    if (node.type == "key") map.integer("key_spec_index", key_index++);
+    if (!node.token.empty()) map.text("token", node.token);
     if (flags != 0) {
-      reply.bulk("flags");
-      reply.set(flags);
+      map.field("flags").set(flags);
       if (node.optional) reply.simple("optional");
       if (node.multiple) reply.simple("multiple");
       if (node.repeats_token) reply.simple("multiple_token");
     }
-    if (!node.arguments.empty()) {
-      reply.bulk("arguments");
-      reply_arguments(reply, node.arguments, key_index);
-    }
+    if (!node.arguments.empty()) reply_arguments(map.field("arguments"), node.arguments, key_index);
   }
 }
 
 void reply_docs(Reply& reply, const Command& command) {
-  const bool has_arguments = command.syntax[0] != 0 && command.subcommands.empty();
-  const bool has_complexity = command.complexity[0] != 0;
   reply.bulk(CommandTable::full_name(command));
-  reply.map(3 + (has_complexity ? 1U : 0U) + (has_arguments ? 1U : 0U) +
-            (command.subcommands.empty() ? 0U : 1U));
-  reply.bulk("summary");
-  reply.bulk(command.summary);
-  reply.bulk("since");
-  reply.bulk(command.since);
-  reply.bulk("group");
-  reply.bulk(command.group);
-  if (has_complexity) {
-    reply.bulk("complexity");
-    reply.bulk(command.complexity);
-  }
-  if (has_arguments) {
+  MapReply map(reply);
+  map.text("summary", command.summary);
+  map.text("since", command.since);
+  map.text("group", command.group);
+  if (command.complexity[0] != 0) map.text("complexity", command.complexity);
+  if (command.syntax[0] != 0 && command.subcommands.empty()) {
     int key_index = 0;
-    reply.bulk("arguments");
-    reply_arguments(reply, parse_syntax(command.syntax), key_index);
+    reply_arguments(map.field("arguments"), parse_syntax(command.syntax), key_index);
   }
   if (command.subcommands.empty()) return;
-  reply.bulk("subcommands");
-  reply.map(command.subcommands.size());
+  map.field("subcommands").map(command.subcommands.size());
   for (const Command& subcommand : command.subcommands) reply_docs(reply, subcommand);
 }
 

@@ -5,6 +5,7 @@
 #include "engine/execution/call.h"
 #include "engine/execution/engine.h"
 #include "engine/rdb/function_payload.h"
+#include "engine/reply/map_reply.h"
 #include "engine/script/script_engine.h"
 
 namespace sluice {
@@ -98,34 +99,26 @@ void function_restore_command(Call& call) {
 // --- FUNCTION LIST ---
 
 void reply_function(Reply& reply, const FunctionInfo& function) {
-  reply.map(3);
-  reply.bulk("name");
-  reply.bulk(function.name);
-  reply.bulk("description");
-  function.description.has_value() ? reply.bulk(*function.description) : reply.null();
-  reply.bulk("flags");
+  MapReply map(reply, 3);
+  map.text("name", function.name);
+  function.description ? map.text("description", *function.description) : map.null("description");
   size_t count = 0;
   for (const FunctionFlagName& known : kFunctionFlagNames) {
     count += (function.flags & known.flag) != 0 ? 1 : 0;
   }
-  reply.set(count);
+  map.field("flags").set(count);
   for (const FunctionFlagName& known : kFunctionFlagNames) {
     if ((function.flags & known.flag) != 0) reply.simple(known.name);
   }
 }
 
 void reply_library(Reply& reply, const FunctionLibrary& library, bool with_code) {
-  reply.map(with_code ? 4 : 3);
-  reply.bulk("library_name");
-  reply.bulk(library.name);
-  reply.bulk("engine");
-  reply.bulk("LUA");
-  reply.bulk("functions");
-  reply.array(library.functions.size());
+  MapReply map(reply);
+  map.text("library_name", library.name);
+  map.text("engine", "LUA");
+  map.field("functions").array(library.functions.size());
   for (const FunctionInfo& function : library.functions) reply_function(reply, function);
-  if (!with_code) return;
-  reply.bulk("library_code");
-  reply.bulk(library.code);
+  if (with_code) map.text("library_code", library.code);
 }
 
 void function_list_command(Call& call) {

@@ -6,6 +6,7 @@
 #include "engine/commands/server.h"
 #include "engine/execution/call.h"
 #include "engine/execution/engine.h"
+#include "engine/reply/map_reply.h"
 
 namespace sluice {
 
@@ -47,37 +48,23 @@ double percent(int64_t part, int64_t whole) {
   return whole <= 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
-void reply_field(Reply& reply, Bytes name, int64_t value) {
-  reply.bulk(name);
-  reply.integer(value);
-}
-
-void reply_number(Reply& reply, Bytes name, double value) {
-  reply.bulk(name);
-  reply.number(value);
-}
-
-// The databases that have keys; their keys are counted in `keys`. Returns how many they are.
-size_t reply_databases(Call& call, int64_t& keys, bool write) {
-  size_t databases = 0;
+// The databases that have keys. Returns the number of keys.
+int64_t put_databases(MapReply& map, Call& call) {
+  int64_t keys = 0;
   for (int number = 0; number < kDatabases; ++number) {
     const uint64_t count = call.engine.key_count(number);
     if (count == 0) continue;
-    ++databases;
     keys += static_cast<int64_t>(count);
-    if (!write) continue;
     uint64_t expiries = 0;
     for (unsigned shard = 0; shard < kShards; ++shard) {
       expiries += Database(call.engine.shard(shard), number, call.unit).keyspace().expiries.size();
     }
-    call.reply.bulk("db." + std::to_string(number));
-    call.reply.map(3);
-    reply_field(call.reply, "overhead.hashtable.main", static_cast<int64_t>(count * kSlotBytes));
-    reply_field(call.reply, "overhead.hashtable.expires",
-                static_cast<int64_t>(expiries * kExpiryBytes));
-    reply_field(call.reply, "overhead.hashtable.slot-to-keys", 0);
+    MapReply database(map.field("db." + std::to_string(number)));
+    database.count("overhead.hashtable.main", count * kSlotBytes);
+    database.count("overhead.hashtable.expires", expiries * kExpiryBytes);
+    database.integer("overhead.hashtable.slot-to-keys", 0);
   }
-  return databases;
+  return keys;
 }
 
 }  // namespace
@@ -103,42 +90,37 @@ void memory_usage_command(Call& call) {
 
 void memory_stats_command(Call& call) {
   const MemoryFields fields(call.engine.server());
-  Reply& reply = call.reply;
   const int64_t total = fields.bytes("used_memory");
   const int64_t startup = fields.bytes("used_memory_startup");
-  int64_t keys = 0;
-  constexpr size_t kOtherFields = 27;
-  reply.map(kOtherFields + reply_databases(call, keys, false));
-  reply_field(reply, "peak.allocated", fields.bytes("used_memory_peak"));
-  reply_field(reply, "total.allocated", total);
-  reply_field(reply, "startup.allocated", startup);
-  reply_field(reply, "replication.backlog", 0);
-  reply_field(reply, "clients.slaves", 0);
-  reply_field(reply, "clients.normal", fields.bytes("mem_clients_normal"));
-  reply_field(reply, "cluster.links", 0);
-  reply_field(reply, "aof.buffer", fields.bytes("mem_aof_buffer"));
-  reply_field(reply, "lua.caches", fields.bytes("used_memory_scripts_eval"));
-  reply_field(reply, "functions.caches", fields.bytes("used_memory_functions"));
-  keys = 0;
-  reply_databases(call, keys, true);
-  reply_field(reply, "overhead.total", fields.bytes("used_memory_overhead"));
-  reply_field(reply, "keys.count", keys);
-  reply_field(reply, "keys.bytes-per-key", keys == 0 ? 0 : (total - startup) / keys);
-  reply_field(reply, "dataset.bytes", fields.bytes("used_memory_dataset"));
-  reply_number(reply, "dataset.percentage",
-               percent(fields.bytes("used_memory_dataset"), total - startup));
-  reply_number(reply, "peak.percentage", percent(total, fields.bytes("used_memory_peak")));
-  reply_field(reply, "allocator.allocated", fields.bytes("allocator_allocated"));
-  reply_field(reply, "allocator.active", fields.bytes("allocator_active"));
-  reply_field(reply, "allocator.resident", fields.bytes("allocator_resident"));
-  reply_number(reply, "allocator-fragmentation.ratio", fields.ratio("allocator_frag_ratio"));
-  reply_field(reply, "allocator-fragmentation.bytes", fields.bytes("allocator_frag_bytes"));
-  reply_number(reply, "allocator-rss.ratio", fields.ratio("allocator_rss_ratio"));
-  reply_field(reply, "allocator-rss.bytes", fields.bytes("allocator_rss_bytes"));
-  reply_number(reply, "rss-overhead.ratio", fields.ratio("rss_overhead_ratio"));
-  reply_field(reply, "rss-overhead.bytes", fields.bytes("rss_overhead_bytes"));
-  reply_number(reply, "fragmentation", fields.ratio("mem_fragmentation_ratio"));
-  reply_field(reply, "fragmentation.bytes", fields.bytes("mem_fragmentation_bytes"));
+  MapReply map(call.reply);
+  map.integer("peak.allocated", fields.bytes("used_memory_peak"));
+  map.integer("total.allocated", total);
+  map.integer("startup.allocated", startup);
+  map.integer("replication.backlog", 0);
+  map.integer("clients.slaves", 0);
+  map.integer("clients.normal", fields.bytes("mem_clients_normal"));
+  map.integer("cluster.links", 0);
+  map.integer("aof.buffer", fields.bytes("mem_aof_buffer"));
+  map.integer("lua.caches", fields.bytes("used_memory_scripts_eval"));
+  map.integer("functions.caches", fields.bytes("used_memory_functions"));
+  const int64_t keys = put_databases(map, call);
+  map.integer("overhead.total", fields.bytes("used_memory_overhead"));
+  map.integer("keys.count", keys);
+  map.integer("keys.bytes-per-key", keys == 0 ? 0 : (total - startup) / keys);
+  map.integer("dataset.bytes", fields.bytes("used_memory_dataset"));
+  map.number("dataset.percentage", percent(fields.bytes("used_memory_dataset"), total - startup));
+  map.number("peak.percentage", percent(total, fields.bytes("used_memory_peak")));
+  map.integer("allocator.allocated", fields.bytes("allocator_allocated"));
+  map.integer("allocator.active", fields.bytes("allocator_active"));
+  map.integer("allocator.resident", fields.bytes("allocator_resident"));
+  map.number("allocator-fragmentation.ratio", fields.ratio("allocator_frag_ratio"));
+  map.integer("allocator-fragmentation.bytes", fields.bytes("allocator_frag_bytes"));
+  map.number("allocator-rss.ratio", fields.ratio("allocator_rss_ratio"));
+  map.integer("allocator-rss.bytes", fields.bytes("allocator_rss_bytes"));
+  map.number("rss-overhead.ratio", fields.ratio("rss_overhead_ratio"));
+  map.integer("rss-overhead.bytes", fields.bytes("rss_overhead_bytes"));
+  map.number("fragmentation", fields.ratio("mem_fragmentation_ratio"));
+  map.integer("fragmentation.bytes", fields.bytes("mem_fragmentation_bytes"));
 }
 
 void memory_doctor_command(Call& call) {

@@ -4,6 +4,7 @@
 #include "engine/commands/queue/args.h"
 #include "engine/commands/queue/queues.h"
 #include "engine/commands/queue/reply.h"
+#include "engine/reply/map_reply.h"
 #include "engine/work/add.h"
 
 namespace sluice {
@@ -130,21 +131,18 @@ bool parse_job(Call& call, const QueueConfig& config, JobSpec& spec) {
 void reply_added(Call& call, const KeyRef& key, const Queue& queue, const AddOutcome& outcome) {
   const Job* job = outcome.job;
   const JobState state = queue.shown_state(job);
-  call.reply.map(5);
-  call.reply.bulk("id");
-  call.reply.bulk(job->id());
-  call.reply.bulk("result");
-  call.reply.bulk(outcome.result);
-  call.reply.bulk("state");
-  call.reply.bulk(job_state_name(state));
-  call.reply.bulk("position");
-  const bool pending = state == JobState::kPending;
-  const uint64_t position = pending ? queue.position(job) : 0;
-  pending ? call.reply.integer(static_cast<int64_t>(position)) : call.reply.null();
-  call.reply.bulk("eta_ms");
-  const int64_t eta_ms =
-      pending ? queue.eta_ms(job, position, {queue.queue_ms, waiting_pops(call, key)}) : -1;
-  eta_ms >= 0 ? call.reply.integer(eta_ms) : call.reply.null();
+  MapReply map(call.reply, 5);
+  map.text("id", job->id());
+  map.text("result", outcome.result);
+  map.text("state", job_state_name(state));
+  if (state != JobState::kPending) {
+    map.null("position");
+    return map.null("eta_ms");
+  }
+  const uint64_t position = queue.position(job);
+  map.count("position", position);
+  const int64_t eta_ms = queue.eta_ms(job, position, {queue.queue_ms, waiting_pops(call, key)});
+  eta_ms >= 0 ? map.integer("eta_ms", eta_ms) : map.null("eta_ms");
 }
 
 }  // namespace

@@ -6,22 +6,11 @@
 #include "engine/execution/execution.h"
 #include "engine/execution/refusal.h"
 #include "engine/queue/queue_error.h"
+#include "engine/reply/map_reply.h"
 
 namespace sluice {
 
 namespace {
-
-void integer_or_null(Reply& reply, Bytes field, std::optional<int64_t> value) {
-  reply.bulk(field);
-  value ? reply.integer(*value) : reply.null();
-}
-
-void nulls(Reply& reply, std::initializer_list<Bytes> fields) {
-  for (const Bytes field : fields) {
-    reply.bulk(field);
-    reply.null();
-  }
-}
 
 // Why a pending member is not running, as far as its queue can tell.
 std::string why(const AdoptedView& keys, const Queue& queue, uint64_t position) {
@@ -32,26 +21,23 @@ std::string why(const AdoptedView& keys, const Queue& queue, uint64_t position) 
   return "queue_cap " + std::to_string(active) + "/" + std::to_string(max);
 }
 
-void reply_enqueued(Reply& reply, const AdoptedView& keys, const Queue& queue,
-                    const AdoptedPlace& place) {
+void put_enqueued(MapReply& map, const AdoptedView& keys, const Queue& queue,
+                  const AdoptedPlace& place) {
   const AdoptedMember* kept = queue.adopted->find(place.id);
   const bool has_score = !place.active || (kept != nullptr && kept->has_place);
-  integer_or_null(reply, "enqueued",
-                  has_score ? keys.added_ms(place.band, place.active ? kept->score : place.score)
+  map.integer_or_null(
+      "enqueued", has_score ? keys.added_ms(place.band, place.active ? kept->score : place.score)
                             : std::nullopt);
 }
 
-void reply_id_and_state(Reply& reply, const AdoptedPlace& place) {
-  reply.bulk("id");
-  reply.bulk(place.id);
-  reply.bulk("state");
-  reply.bulk(job_state_name(place.active ? JobState::kActive : JobState::kPending));
+void put_id_and_state(MapReply& map, const AdoptedPlace& place) {
+  map.text("id", place.id);
+  map.text("state", job_state_name(place.active ? JobState::kActive : JobState::kPending));
 }
 
-// 11 fields: where it stands.
-void reply_place(Reply& reply, const AdoptedView& keys, const Queue& queue,
-                 const AdoptedPlace& place) {
-  reply_id_and_state(reply, place);
+void put_place(MapReply& map, const AdoptedView& keys, const Queue& queue,
+               const AdoptedPlace& place) {
+  put_id_and_state(map, place);
   std::optional<int64_t> position;
   std::optional<int64_t> eta_ms;
   if (!place.active) {
@@ -59,25 +45,18 @@ void reply_place(Reply& reply, const AdoptedView& keys, const Queue& queue,
     const int64_t eta = queue.eta_at(static_cast<uint64_t>(*position), {queue.queue_ms, 0});
     if (eta >= 0) eta_ms = eta;
   }
-  integer_or_null(reply, "position", position);
-  integer_or_null(reply, "eta_ms", eta_ms);
-  reply.bulk("why");
-  position ? reply.bulk(why(keys, queue, static_cast<uint64_t>(*position))) : reply.null();
-  reply.bulk("pri");
-  reply.bulk(queue.config.band_name(place.band));
-  reply.bulk("group");
-  reply.bulk("");
-  reply.bulk("keys");
-  reply.array(0);
-  reply.bulk("tags");
-  reply.map(0);
-  reply.bulk("cost");
-  reply.integer(1);
-  reply_enqueued(reply, keys, queue, place);
+  map.integer_or_null("position", position);
+  map.integer_or_null("eta_ms", eta_ms);
+  position ? map.text("why", why(keys, queue, static_cast<uint64_t>(*position))) : map.null("why");
+  map.text("pri", queue.config.band_name(place.band));
+  map.text("group", "");
+  map.field("keys").array(0);
+  map.field("tags").map(0);
+  map.integer("cost", 1);
+  put_enqueued(map, keys, queue, place);
 }
 
-// 18 fields: its runs.
-void reply_runs(Reply& reply, const Queue& queue, const AdoptedPlace& place, const Times& now) {
+void put_runs(MapReply& map, const Queue& queue, const AdoptedPlace& place, const Times& now) {
   const AdoptedMember* kept = queue.adopted->find(place.id);
   const int64_t lease_ms = queue.adopted->definition.lease_ms;
   const int64_t reclaims = kept == nullptr ? 0 : kept->reclaims;
@@ -87,20 +66,18 @@ void reply_runs(Reply& reply, const Queue& queue, const AdoptedPlace& place, con
     started = now.shown_ms(kept->since_ms);
     if (lease_ms != 0) deadline = now.wall_ms + kept->since_steady + lease_ms - now.steady_ms;
   }
-  nulls(reply, {"not_before", "ttl_left_ms"});
-  integer_or_null(reply, "lease_ms", lease_ms);
-  integer_or_null(reply, "max_run_ms", 0);
-  integer_or_null(reply, "attempts", reclaims + (place.active ? 1 : 0));
-  integer_or_null(reply, "crashes", reclaims);
-  integer_or_null(reply, "retries_left", 0);
-  reply.bulk("needs");
-  reply.array(0);
-  nulls(reply, {"lease", "worker"});
-  integer_or_null(reply, "deadline", deadline);
-  integer_or_null(reply, "started", started);
-  nulls(reply, {"cancel", "finished", "run_ms", "error", "progress"});
-  reply.bulk("successor");
-  reply.boolean(false);
+  for (const Bytes name : {"not_before", "ttl_left_ms"}) map.null(name);
+  map.integer("lease_ms", lease_ms);
+  map.integer("max_run_ms", 0);
+  map.integer("attempts", reclaims + (place.active ? 1 : 0));
+  map.integer("crashes", reclaims);
+  map.integer("retries_left", 0);
+  map.field("needs").array(0);
+  for (const Bytes name : {"lease", "worker"}) map.null(name);
+  map.integer_or_null("deadline", deadline);
+  map.integer_or_null("started", started);
+  for (const Bytes name : {"cancel", "finished", "run_ms", "error", "progress"}) map.null(name);
+  map.boolean("successor", false);
 }
 
 // The string behind the prefix; nothing where there is none.
@@ -115,25 +92,23 @@ std::optional<Bytes> payload_of(Call& call, const Queue& queue, const AdoptedPla
   return entry->string();
 }
 
-void reply_payload(Call& call, const Queue& queue, const AdoptedPlace& place) {
-  call.reply.bulk("payload");
-  const std::optional<Bytes> payload = payload_of(call, queue, place);
-  payload ? call.reply.bulk(*payload) : call.reply.null();
-}
-
 // REQUIRES: the payload may be shown, if it is asked for.
 void reply_adopted_job(Call& call, const Queue& queue, const AdoptedPlace& place,
                        ShownFields with) {
-  call.reply.map((with.brief ? 3U : 29U) + (with.payload ? 1 : 0) + (with.result ? 1 : 0));
+  const AdoptedView keys = adopted_view(call, queue);
+  MapReply map(call.reply);
   if (with.brief) {
-    reply_id_and_state(call.reply, place);
-    reply_enqueued(call.reply, adopted_view(call, queue), queue, place);
+    put_id_and_state(map, place);
+    put_enqueued(map, keys, queue, place);
   } else {
-    reply_place(call.reply, adopted_view(call, queue), queue, place);
-    reply_runs(call.reply, queue, place, call.unit.times);
+    put_place(map, keys, queue, place);
+    put_runs(map, queue, place, call.unit.times);
   }
-  if (with.payload) reply_payload(call, queue, place);
-  if (with.result) nulls(call.reply, {"result"});
+  if (with.payload) {
+    const std::optional<Bytes> payload = payload_of(call, queue, place);
+    payload ? map.text("payload", *payload) : map.null("payload");
+  }
+  if (with.result) map.null("result");
 }
 
 }  // namespace

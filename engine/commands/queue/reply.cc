@@ -4,45 +4,28 @@
 #include <string>
 
 #include "engine/execution/engine.h"
+#include "engine/reply/map_reply.h"
 #include "engine/work/why.h"
 
 namespace sluice {
 
 namespace {
 
-void name(Reply& reply, Bytes text) { reply.bulk(text); }
-
-void integer_or_null(Reply& reply, Bytes field, bool known, int64_t value) {
-  name(reply, field);
-  known ? reply.integer(value) : reply.null();
+void put_band(MapReply& map, const Queue& queue, const Job& job) {
+  map.text("pri", queue.config.band_name(job.band));
 }
 
-void text_or_null(Reply& reply, Bytes field, Bytes value) {
-  name(reply, field);
-  value.empty() ? reply.null() : reply.bulk(value);
-}
-
-void band(Reply& reply, const Queue& queue, const Job& job) {
-  name(reply, "pri");
-  reply.bulk(queue.config.band_name(job.band));
-}
-
-void keys(Reply& reply, const Job& job) {
+void put_keys(MapReply& map, const Job& job) {
   const auto& held = job.lane->keys->keys;
-  name(reply, "keys");
-  reply.array(held.size());
-  for (const Key* key : held) reply.bulk(key->name);
+  map.field("keys").array(held.size());
+  for (const Key* key : held) map.reply().bulk(key->name);
 }
 
-void tags(Reply& reply, const Job& job) {
-  name(reply, "tags");
+void put_tags(MapReply& map, const Job& job) {
   const JobOptions* options = job.options();
-  reply.map(options == nullptr ? 0 : options->tags.size());
+  MapReply tags(map.field("tags"), options == nullptr ? 0 : options->tags.size());
   if (options == nullptr) return;
-  for (const auto& [tag, value] : options->tags) {
-    reply.bulk(tag);
-    reply.bulk(value);
-  }
+  for (const auto& [tag, value] : options->tags) tags.text(tag, value);
 }
 
 int64_t max_run_ms(const Queue& queue, const Job& job) {
@@ -78,55 +61,50 @@ int64_t ttl_left_ms(const Job& job, JobState state, int64_t now_ms) {
   return job.ttl_ms() == 0 ? -1 : job.ttl_ms();
 }
 
-// 10 fields: where it stands, and why it is not running.
-void reply_place(Reply& reply, const Queue& queue, const Job& job, JobState state,
-                 const ShownAt& at) {
-  const bool pending = state == JobState::kPending;
-  name(reply, "id");
-  reply.bulk(job.id());
-  name(reply, "state");
-  reply.bulk(job_state_name(state));
-  const uint64_t position = pending ? queue.position(&job) : 0;
-  integer_or_null(reply, "position", pending, static_cast<int64_t>(position));
-  const int64_t eta_ms =
-      pending ? queue.eta_ms(&job, position, {at.now.queue_ms, at.waiting_pops}) : -1;
-  integer_or_null(reply, "eta_ms", eta_ms >= 0, eta_ms);
-  text_or_null(reply, "why", why_waiting(queue, job, at.now, at.waiting_pops != 0));
-  band(reply, queue, job);
-  name(reply, "group");
-  reply.bulk(job.lane->group->name);
-  keys(reply, job);
-  tags(reply, job);
-  name(reply, "cost");
-  reply.integer(job.cost());
+// Its place, and why it is not running.
+void put_place(MapReply& map, const Queue& queue, const Job& job, JobState state,
+               const ShownAt& at) {
+  map.text("id", job.id());
+  map.text("state", job_state_name(state));
+  std::optional<int64_t> position;
+  std::optional<int64_t> eta_ms;
+  if (state == JobState::kPending) {
+    const uint64_t place = queue.position(&job);
+    position = static_cast<int64_t>(place);
+    const int64_t eta = queue.eta_ms(&job, place, {at.now.queue_ms, at.waiting_pops});
+    if (eta >= 0) eta_ms = eta;
+  }
+  map.integer_or_null("position", position);
+  map.integer_or_null("eta_ms", eta_ms);
+  map.text_or_null("why", why_waiting(queue, job, at.now, at.waiting_pops != 0));
+  put_band(map, queue, job);
+  map.text("group", job.lane->group->name);
+  put_keys(map, job);
+  put_tags(map, job);
+  map.integer("cost", job.cost());
 }
 
-// 9 fields: its times before a run, and what it has left of everything.
-void reply_budgets(Reply& reply, const Queue& queue, const Job& job, JobState state,
-                   const ShownAt& at) {
+// Its times before a run, and what is left of its budgets.
+void put_budgets(MapReply& map, const Queue& queue, const Job& job, JobState state,
+                 const ShownAt& at) {
+  map.integer("enqueued", at.now.shown_ms(job.enqueued_ms()));
+  std::optional<int64_t> not_before;
+  if (state == JobState::kDelayed) {
+    not_before = at.now.shown_ms(queue.owned_ticket(&job)->gate_ms());
+  }
+  map.integer_or_null("not_before", not_before);
   const bool lives = !is_terminal(state);
-  const bool delayed = state == JobState::kDelayed;
-  name(reply, "enqueued");
-  reply.integer(at.now.shown_ms(job.enqueued_ms()));
-  integer_or_null(reply, "not_before", delayed,
-                  delayed ? at.now.shown_ms(queue.owned_ticket(&job)->gate_ms()) : 0);
   const int64_t ttl_ms = lives ? ttl_left_ms(job, state, at.now.queue_ms) : -1;
-  integer_or_null(reply, "ttl_left_ms", ttl_ms >= 0, ttl_ms);
-  name(reply, "lease_ms");
-  reply.integer(lease_ms(queue, job));
-  name(reply, "max_run_ms");
-  reply.integer(max_run_ms(queue, job));
+  map.integer_or_null("ttl_left_ms", ttl_ms < 0 ? std::nullopt : std::optional(ttl_ms));
+  map.integer("lease_ms", lease_ms(queue, job));
+  map.integer("max_run_ms", max_run_ms(queue, job));
   const JobExtras* extras = job.extras_if();
-  name(reply, "attempts");
-  reply.integer(extras == nullptr ? 0 : extras->attempts);
-  name(reply, "crashes");
-  reply.integer(extras == nullptr ? 0 : extras->crashes);
-  integer_or_null(reply, "retries_left", lives, retries_left(queue, job));
-  name(reply, "needs");
+  map.integer("attempts", extras == nullptr ? 0 : extras->attempts);
+  map.integer("crashes", extras == nullptr ? 0 : extras->crashes);
+  map.integer_or_null("retries_left",
+                      lives ? std::optional(retries_left(queue, job)) : std::nullopt);
   const JobOptions* options = job.options();
-  reply.array(options == nullptr ? 0 : options->needs.size());
-  if (options == nullptr) return;
-  for (const std::string& need : options->needs) reply.bulk(need);
+  map.texts("needs", options == nullptr ? std::vector<std::string>() : options->needs);
 }
 
 // When the lease ends, or the run by its MAXRUN, by the wall clock.
@@ -134,38 +112,38 @@ int64_t deadline_of(const JobRun& run, const Times& now) {
   return now.wall_ms + run.due_steady() - now.steady_ms;
 }
 
-// 10 fields: its run, or what came of it.
-void reply_run(Reply& reply, const Job& job, const ShownAt& at) {
-  const JobRun* run = job.run();
-  const JobEnd* end = job.end();
-  const JobExtras* extras = job.extras_if();
-  const bool ran = end != nullptr && end->run_ms >= 0;
-  integer_or_null(reply, "lease", run != nullptr,
-                  run == nullptr ? 0 : static_cast<int64_t>(run->token));
-  text_or_null(reply, "worker",
-               run == nullptr || run->worker == nullptr ? Bytes() : run->worker->name);
-  integer_or_null(reply, "deadline", run != nullptr,
-                  run == nullptr ? 0 : deadline_of(*run, at.now));
-  integer_or_null(reply, "started", run != nullptr,
-                  run == nullptr ? 0 : at.now.shown_ms(run->started_ms));
-  name(reply, "cancel");
-  run != nullptr && run->cancelled ? reply.bulk(run->cancel_reason) : reply.null();
-  integer_or_null(reply, "finished", end != nullptr,
-                  end == nullptr ? 0 : at.now.shown_ms(end->finished_ms));
-  integer_or_null(reply, "run_ms", ran, ran ? end->run_ms : 0);
-  text_or_null(reply, "error", extras == nullptr ? Bytes() : extras->error);
-  text_or_null(reply, "progress", extras == nullptr ? Bytes() : extras->progress);
-  name(reply, "successor");
-  reply.boolean(extras != nullptr && extras->successor != nullptr);
+void put_run(MapReply& map, const JobRun* run, const Times& now) {
+  if (run == nullptr) {
+    for (const Bytes name : {"lease", "worker", "deadline", "started", "cancel"}) map.null(name);
+    return;
+  }
+  map.count("lease", run->token);
+  map.text_or_null("worker", run->worker == nullptr ? Bytes() : run->worker->name);
+  map.integer("deadline", deadline_of(*run, now));
+  map.integer("started", now.shown_ms(run->started_ms));
+  run->cancelled ? map.text("cancel", run->cancel_reason) : map.null("cancel");
 }
 
-void reply_brief(Reply& reply, const Job& job, JobState state, const ShownAt& at) {
-  name(reply, "id");
-  reply.bulk(job.id());
-  name(reply, "state");
-  reply.bulk(job_state_name(state));
-  name(reply, "enqueued");
-  reply.integer(at.now.shown_ms(job.enqueued_ms()));
+void put_end(MapReply& map, const Job& job, const Times& now) {
+  const JobEnd* end = job.end();
+  std::optional<int64_t> finished;
+  std::optional<int64_t> run_ms;
+  if (end != nullptr) {
+    finished = now.shown_ms(end->finished_ms);
+    if (end->run_ms >= 0) run_ms = end->run_ms;
+  }
+  map.integer_or_null("finished", finished);
+  map.integer_or_null("run_ms", run_ms);
+  const JobExtras* extras = job.extras_if();
+  map.text_or_null("error", extras == nullptr ? Bytes() : extras->error);
+  map.text_or_null("progress", extras == nullptr ? Bytes() : extras->progress);
+  map.boolean("successor", extras != nullptr && extras->successor != nullptr);
+}
+
+void put_brief(MapReply& map, const Job& job, JobState state, const ShownAt& at) {
+  map.text("id", job.id());
+  map.text("state", job_state_name(state));
+  map.integer("enqueued", at.now.shown_ms(job.enqueued_ms()));
 }
 
 }  // namespace
@@ -174,33 +152,22 @@ void reply_popped_job(Reply& reply, Bytes queue_name, const Queue& queue, const 
                       const Times& now) {
   const JobRun& run = *job.run();
   const JobExtras& extras = *job.extras_if();
-  reply.map(15);
-  name(reply, "queue");
-  reply.bulk(queue_name);
-  name(reply, "id");
-  reply.bulk(job.id());
-  name(reply, "lease");
-  reply.integer(static_cast<int64_t>(run.token));
-  name(reply, "deadline");
-  reply.integer(deadline_of(run, now));
-  name(reply, "attempt");
-  reply.integer(extras.attempts);
-  name(reply, "crashes");
-  reply.integer(extras.crashes);
-  band(reply, queue, job);
-  name(reply, "group");
-  reply.bulk(job.lane->group->name);
-  keys(reply, job);
-  tags(reply, job);
-  name(reply, "cost");
-  reply.integer(job.cost());
-  name(reply, "enqueued");
-  reply.integer(now.shown_ms(job.enqueued_ms()));
-  name(reply, "max_run_ms");
-  reply.integer(max_run_ms(queue, job));
-  text_or_null(reply, "progress", extras.progress);
-  name(reply, "payload");
-  reply.bulk(job.payload());
+  MapReply map(reply, 15);
+  map.text("queue", queue_name);
+  map.text("id", job.id());
+  map.count("lease", run.token);
+  map.integer("deadline", deadline_of(run, now));
+  map.integer("attempt", extras.attempts);
+  map.integer("crashes", extras.crashes);
+  put_band(map, queue, job);
+  map.text("group", job.lane->group->name);
+  put_keys(map, job);
+  put_tags(map, job);
+  map.integer("cost", job.cost());
+  map.integer("enqueued", now.shown_ms(job.enqueued_ms()));
+  map.integer("max_run_ms", max_run_ms(queue, job));
+  map.text_or_null("progress", extras.progress);
+  map.text("payload", job.payload());
 }
 
 bool parse_shown_field(Bytes name, ShownFields& fields) {
@@ -244,23 +211,20 @@ size_t shown_bytes(const Job& job, ShownFields with) {
 
 void reply_shown_job(Reply& reply, const Queue& queue, const Job& job, const ShownAt& at) {
   const JobState state = queue.shown_state(&job);
-  reply.map((at.with.brief ? 3U : 29U) + (at.with.payload ? 1 : 0) + (at.with.result ? 1 : 0));
+  MapReply map(reply);
   if (at.with.brief) {
-    reply_brief(reply, job, state, at);
+    put_brief(map, job, state, at);
   } else {
-    reply_place(reply, queue, job, state, at);
-    reply_budgets(reply, queue, job, state, at);
-    reply_run(reply, job, at);
+    put_place(map, queue, job, state, at);
+    put_budgets(map, queue, job, state, at);
+    put_run(map, job.run(), at.now);
+    put_end(map, job, at.now);
   }
-  if (at.with.payload) {
-    name(reply, "payload");
-    reply.bulk(job.payload());
-  }
-  if (at.with.result) {
-    const JobEnd* end = job.end();
-    name(reply, "result");
-    state == JobState::kCompleted&& end != nullptr ? reply.bulk(end->result) : reply.null();
-  }
+  if (at.with.payload) map.text("payload", job.payload());
+  if (!at.with.result) return;
+  const JobEnd* end = job.end();
+  const bool has_result = state == JobState::kCompleted && end != nullptr;
+  has_result ? map.text("result", end->result) : map.null("result");
 }
 
 }  // namespace sluice

@@ -4,6 +4,7 @@
 #include "engine/commands/queue/pop.h"
 #include "engine/commands/queue/queues.h"
 #include "engine/queue/queue_error.h"
+#include "engine/reply/map_reply.h"
 #include "engine/work/retry.h"
 
 namespace sluice {
@@ -65,14 +66,12 @@ bool read_nack_mode(OptionReader& options, std::optional<NackMode>& mode) {
 }
 
 void reply_nack(Call& call, const NackOutcome& outcome) {
-  call.reply.map(3);
-  call.reply.bulk("state");
-  call.reply.bulk(job_state_name(outcome.state));
-  call.reply.bulk("not_before");
-  outcome.not_before_ms != 0 ? call.reply.integer(call.unit.times.shown_ms(outcome.not_before_ms))
-                             : call.reply.null();
-  call.reply.bulk("attempts_left");
-  call.reply.integer(outcome.attempts_left);
+  MapReply map(call.reply, 3);
+  map.text("state", job_state_name(outcome.state));
+  outcome.not_before_ms != 0
+      ? map.integer("not_before", call.unit.times.shown_ms(outcome.not_before_ms))
+      : map.null("not_before");
+  map.integer("attempts_left", outcome.attempts_left);
 }
 
 }  // namespace
@@ -152,11 +151,9 @@ void q_touch_command(Call& call) {
   const Result<TouchOutcome> outcome = touch_job(
       work, call.args[2], lease, lease_ms, progress ? &*progress : nullptr, holder_of(call.client));
   if (!outcome.ok()) return call.reply.error(outcome.status().message());
-  call.reply.map(2);
-  call.reply.bulk("left_ms");
-  call.reply.integer(outcome->left_ms);
-  call.reply.bulk("cancel");
-  outcome->cancelled ? call.reply.bulk(outcome->cancel_reason) : call.reply.null();
+  MapReply map(call.reply, 2);
+  map.integer("left_ms", outcome->left_ms);
+  outcome->cancelled ? map.text("cancel", outcome->cancel_reason) : map.null("cancel");
 }
 
 }  // namespace sluice

@@ -11,6 +11,7 @@
 #include "engine/commands/queue/args.h"
 #include "engine/commands/queue/queues.h"
 #include "engine/commands/queue/reply.h"
+#include "engine/reply/map_reply.h"
 
 namespace sluice {
 
@@ -25,35 +26,6 @@ constexpr int64_t kUsualCount = 100;
 // Where the lines stand in the order of their names a cursor is this and the last name; "0" is the
 // beginning, and the end.
 constexpr char kNameMark = '=';
-
-// A map whose size is known at its end.
-class MapReply {
- public:
-  explicit MapReply(Reply& reply) : reply_(reply), mark_(reply.open_array()) {}
-  ~MapReply() { reply_.close_map(mark_, pairs_); }
-  MapReply(const MapReply&) = delete;
-  MapReply& operator=(const MapReply&) = delete;
-
-  // The value must follow.
-  void name(Bytes name) {
-    reply_.bulk(name);
-    ++pairs_;
-  }
-  void count(Bytes field, uint64_t value) { integer(field, static_cast<int64_t>(value)); }
-  void integer(Bytes field, int64_t value) {
-    name(field);
-    reply_.integer(value);
-  }
-  void number(Bytes field, double value) {
-    name(field);
-    reply_.number(value);
-  }
-
- private:
-  Reply& reply_;
-  size_t mark_;
-  size_t pairs_ = 0;
-};
 
 // What a line shows of a band, a group, a tag's value. Absent: not known of it.
 struct Gauges {
@@ -131,12 +103,12 @@ void put_gauges(MapReply& map, const Gauges& gauges) {
 }
 
 // Slots in use and how many there may be; utilization is above 1 after the cap was lowered.
-void put_slots(Reply& reply, MapReply& map, const Limiter& limiter) {
+void put_slots(MapReply& map, const Limiter& limiter) {
   map.count("slots", limiter.used);
   map.count("max_active", limiter.max_active);
-  map.name("utilization");
-  if (limiter.max_active == 0) return reply.null();
-  reply.number(static_cast<double>(limiter.used) / static_cast<double>(limiter.max_active));
+  if (limiter.max_active == 0) return map.null("utilization");
+  map.number("utilization",
+             static_cast<double>(limiter.used) / static_cast<double>(limiter.max_active));
 }
 
 void put_totals(MapReply& map, const Totals& totals) {
@@ -149,10 +121,9 @@ void put_totals(MapReply& map, const Totals& totals) {
   map.count("reclaimed", totals.reclaimed);
 }
 
-void put_durations(Reply& reply, MapReply& line, Bytes name, const Histogram& histogram,
+void put_durations(MapReply& line, Bytes name, const Histogram& histogram,
                    const RecentMean& recent) {
-  line.name(name);
-  MapReply map(reply);
+  MapReply map(line.field(name));
   map.count("count", histogram.count());
   map.integer("p50", histogram.quantile(0.5));
   map.integer("p95", histogram.quantile(0.95));
@@ -161,9 +132,9 @@ void put_durations(Reply& reply, MapReply& line, Bytes name, const Histogram& hi
   map.number("mean", recent.mean());
 }
 
-void put_distributions(Reply& reply, MapReply& map, const StatsLine& line) {
-  put_durations(reply, map, "wait_ms", line.wait_ms, line.recent_wait_ms);
-  put_durations(reply, map, "run_ms", line.run_ms, line.recent_run_ms);
+void put_distributions(MapReply& map, const StatsLine& line) {
+  put_durations(map, "wait_ms", line.wait_ms, line.recent_wait_ms);
+  put_durations(map, "run_ms", line.run_ms, line.recent_run_ms);
 }
 
 // How long ago the first jobs of the band became due: that of the greatest age but for jobs that
@@ -181,9 +152,8 @@ int64_t oldest_ms(const Band& band, int64_t now_ms) {
   return oldest;
 }
 
-void put_age(Reply& reply, MapReply& map, int64_t oldest) {
-  map.name("oldest_ms");
-  oldest < 0 ? reply.null() : reply.integer(oldest);
+void put_age(MapReply& map, int64_t oldest) {
+  oldest < 0 ? map.null("oldest_ms") : map.integer("oldest_ms", oldest);
 }
 
 // Bands that have a name or pending jobs, the most urgent first.
@@ -248,38 +218,27 @@ Counted count(const Call& call, const Queue& queue, int64_t now_ms) {
   return queue.adopted != nullptr ? count_adopted(call, queue) : count_own(queue, now_ms);
 }
 
-void put_by_priority(Reply& reply, MapReply& line, const Queue& queue, const Counted& counted) {
-  line.name("by_priority");
-  MapReply map(reply);
+void put_by_priority(MapReply& line, const Queue& queue, const Counted& counted) {
+  MapReply map(line.field("by_priority"));
   for (const BandCount& band : counted.bands) {
     map.count(queue.config.band_name(band.number), band.gauges.pending);
   }
 }
 
-void put_names(Reply& reply, MapReply& map, Bytes field, const std::vector<std::string>& names) {
-  map.name(field);
-  reply.array(names.size());
-  for (const std::string& name : names) reply.bulk(name);
-}
-
 // Which keys the queue shows, and what is wrong with them.
 void put_adopted(Call& call, MapReply& line, const Queue& queue) {
   const AdoptedDefinition& definition = queue.adopted->definition;
-  line.name("adopted");
-  MapReply map(call.reply);
-  put_names(call.reply, map, "pending", definition.pending);
-  map.name("active");
-  call.reply.bulk(definition.active);
-  map.name("payload");
-  definition.payload_prefix.empty() ? call.reply.null()
-                                    : call.reply.bulk(definition.payload_prefix);
+  MapReply map(line.field("adopted"));
+  map.texts("pending", definition.pending);
+  map.text("active", definition.active);
+  map.text_or_null("payload", definition.payload_prefix);
   map.integer("unit", definition.unit);
   map.integer("lease_ms", definition.lease_ms);
   std::vector<std::string> warnings;
   for (const AdoptedWarning& warning : adopted_view(call, queue).warnings()) {
     warnings.push_back(warning.key + warning.what);
   }
-  put_names(call.reply, map, "warnings", warnings);
+  map.texts("warnings", warnings);
 }
 
 // How late timers were when they ran last, or how late the next one is already.
@@ -298,21 +257,19 @@ void reply_queue_line(Call& call, const KeyRef& key, const Queue& queue, int64_t
   MapReply map(call.reply);
   put_gauges(map, counted.all);
   map.count("waiting_pops", waiting_pops(call, key));
-  put_slots(call.reply, map, counted.slots);
-  put_by_priority(call.reply, map, queue, counted);
+  put_slots(map, counted.slots);
+  put_by_priority(map, queue, counted);
   put_totals(map, stats.all.totals);
-  map.name("rejected");
   {
-    MapReply rejected(call.reply);
+    MapReply rejected(map.field("rejected"));
     for (size_t i = 0; i < kRejections; ++i) {
       rejected.count(rejection_name(static_cast<Rejection>(i)), stats.all.totals.rejected[i]);
     }
   }
-  put_distributions(call.reply, map, stats.all);
-  put_age(call.reply, map, counted.oldest_ms());
-  map.name("rates");
+  put_distributions(map, stats.all);
+  put_age(map, counted.oldest_ms());
   {
-    MapReply rates(call.reply);
+    MapReply rates(map.field("rates"));
     rates.number("added", stats.added.per_second(now_ms, window_ms));
     rates.number("completed", stats.completed.per_second(now_ms, window_ms));
   }
@@ -344,12 +301,12 @@ void reply_by_priority(Call& call, const Queue& queue, const StatsRequest& reque
   for (const BandCount& band : bands) {
     const auto found = queue.stats.bands().find(band.number);
     const StatsLine& stats = found == queue.stats.bands().end() ? none : found->second;
-    map.name(queue.config.band_name(band.number));
+    map.field(queue.config.band_name(band.number));
     MapReply line(call.reply);
     put_gauges(line, band.gauges);
     put_totals(line, stats.totals);
-    put_distributions(call.reply, line, stats);
-    put_age(call.reply, line, band.oldest_ms);
+    put_distributions(line, stats);
+    put_age(line, band.oldest_ms);
   }
 }
 
@@ -360,7 +317,7 @@ Gauges gauges_of(const Group& group) {
 void reply_group_line(Call& call, const Gauges& gauges, const Limiter& limiter) {
   MapReply line(call.reply);
   put_gauges(line, gauges);
-  put_slots(call.reply, line, limiter);
+  put_slots(line, limiter);
 }
 
 void reply_one_group(Call& call, const Queue& queue, Bytes name) {
@@ -390,7 +347,7 @@ void reply_scanned(Call& call, const StatsRequest& page, const SplitMap<Node, Tr
   call.reply.bulk(std::to_string(next));
   MapReply lines(call.reply);
   for (const Node* node : nodes) {
-    lines.name(node->name);
+    lines.field(node->name);
     put(*node);
   }
 }
@@ -413,7 +370,7 @@ void reply_in_order(Call& call, const StatsRequest& page, const Map* map, Shown 
   MapReply lines(call.reply);
   for (auto at = first; at != end; ++at) {
     if (!shown(at->second)) continue;
-    lines.name(at->first);
+    lines.field(at->first);
     put(at->second);
   }
 }
@@ -450,7 +407,7 @@ void reply_by_group(Call& call, const Queue& queue, const StatsRequest& request)
   const auto end = groups.begin() + static_cast<ptrdiff_t>(shown);
   MapReply map(call.reply);
   for (auto at = groups.begin(); at != end; ++at) {
-    map.name((*at)->name);
+    map.field((*at)->name);
     reply_group_line(call, gauges_of(**at), (*at)->limiter);
   }
   if (end == groups.end()) return;
@@ -464,13 +421,13 @@ void reply_by_group(Call& call, const Queue& queue, const StatsRequest& request)
     *rest.waiting += (*at)->waiting;
     slots.used += (*at)->limiter.used;
   }
-  map.name(QueueStats::kRestName);
+  map.field(QueueStats::kRestName);
   reply_group_line(call, rest, slots);
 }
 
 void reply_key_line(Call& call, const Limiter& limiter) {
   MapReply line(call.reply);
-  put_slots(call.reply, line, limiter);
+  put_slots(line, limiter);
 }
 
 // The keys with the most slots in use. How many jobs carry one is not counted.
@@ -495,11 +452,11 @@ void reply_by_key(Call& call, const Queue& queue, const StatsRequest& request) {
       rest.used += keys[i]->limiter.used;
       continue;
     }
-    map.name(keys[i]->name);
+    map.field(keys[i]->name);
     reply_key_line(call, keys[i]->limiter);
   }
   if (shown == keys.size()) return;
-  map.name(QueueStats::kRestName);
+  map.field(QueueStats::kRestName);
   reply_key_line(call, rest);
 }
 
@@ -507,7 +464,7 @@ void reply_tag_line(Call& call, const TagLine& stats) {
   MapReply line(call.reply);
   put_gauges(line, {stats.pending, stats.active, {}, {}, {}});
   put_totals(line, stats.totals);
-  put_distributions(call.reply, line, stats);
+  put_distributions(line, stats);
 }
 
 void reply_by_tag(Call& call, const Queue& queue, const StatsRequest& request) {
@@ -520,7 +477,7 @@ void reply_by_tag(Call& call, const Queue& queue, const StatsRequest& request) {
   MapReply map(call.reply);
   if (values == nullptr) return;
   for (const auto& [value, stats] : *values) {
-    map.name(value);
+    map.field(value);
     reply_tag_line(call, stats);
   }
 }
@@ -546,7 +503,7 @@ void reply_by_worker(Call& call, const Queue& queue, const StatsRequest& request
   MapReply map(call.reply);
   for (const auto& [name, worker] : queue.workers()) {
     if (!is_shown(*worker)) continue;
-    map.name(name);
+    map.field(name);
     reply_worker_line(call, queue, *worker);
   }
 }
