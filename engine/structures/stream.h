@@ -113,7 +113,7 @@ class Stream {
   bool put_entry(const StreamId& first, Bytes packed, uint64_t deleted, uint64_t listpack_bytes);
 
  private:
-  // The last node whose first id is not above `id`; invalid if there is none.
+  // The last node whose first id is not above `id`; invalid without one.
   Nodes::Iterator node_before(const StreamId& id) const;
   void moved(const StreamId& first, StreamNode* from, StreamNode* to);
 

@@ -101,7 +101,7 @@ class StreamNode {
   static void destroy(StreamNode* node);
 
   const StreamId& first_id() const { return first_; }
-  // Of the entry that was added last, even if it has been deleted.
+  // The id of the entry that was added last, even if it has been deleted.
   const StreamId& last_id() const { return last_; }
   uint32_t live() const { return live_; }
   uint32_t deleted() const { return deleted_; }

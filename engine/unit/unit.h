@@ -76,7 +76,7 @@ class Unit {
  public:
   // False during replay and where nothing is journaled: then effects only change memory.
   bool recording = false;
-  // The journal that takes the records. Null if there is none, or if it does not accept kMoveKey.
+  // The journal that takes the records. Null without a journal, and if it does not accept kMoveKey.
   const Journal* journal = nullptr;
   // A kMoveKey is among the records (Journal::append_moves).
   bool moves_keys = false;
