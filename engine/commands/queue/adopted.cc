@@ -23,7 +23,7 @@ void nulls(Reply& reply, std::initializer_list<Bytes> fields) {
   }
 }
 
-// Why a pending member is not running, as far as its queue can tell.
+// Why a pending member is not running, as far as the queue knows.
 std::string why(const AdoptedView& keys, const Queue& queue, uint64_t position) {
   if (position != 0) return "behind " + std::to_string(position);
   const uint64_t max = queue.max_active();
@@ -48,7 +48,7 @@ void reply_id_and_state(Reply& reply, const AdoptedPlace& place) {
   reply.bulk(job_state_name(place.active ? JobState::kActive : JobState::kPending));
 }
 
-// 11 fields: where it stands.
+// 11 fields: its place.
 void reply_place(Reply& reply, const AdoptedView& keys, const Queue& queue,
                  const AdoptedPlace& place) {
   reply_id_and_state(reply, place);
@@ -103,12 +103,12 @@ void reply_runs(Reply& reply, const Queue& queue, const AdoptedPlace& place, con
   reply.boolean(false);
 }
 
-// The string behind the prefix; nothing where there is none.
+// The string at the prefix and id, or nothing.
 std::optional<Bytes> payload_of(Call& call, const Queue& queue, const AdoptedPlace& place) {
   const std::optional<std::string> name = adopted_view(call, queue).payload_key(place.id);
   if (!name) return std::nullopt;
   const KeyRef key(*name);
-  // A reply to somebody who waited is written under the locks of another command.
+  // The reply to a waiter is written under the locks of another command.
   const bool locked = (call.execution.locked() >> key.shard & 1) != 0;
   const Entry* entry = locked ? call.find(key) : nullptr;
   if (entry == nullptr || entry->type() != Type::kString) return std::nullopt;
@@ -121,7 +121,7 @@ void reply_payload(Call& call, const Queue& queue, const AdoptedPlace& place) {
   payload ? call.reply.bulk(*payload) : call.reply.null();
 }
 
-// REQUIRES: the payload may be shown, if it is asked for.
+// REQUIRES: the user may read the payload, if it is requested.
 void reply_adopted_job(Call& call, const Queue& queue, const AdoptedPlace& place,
                        ShownFields with) {
   call.reply.map((with.brief ? 3U : 29U) + (with.payload ? 1 : 0) + (with.result ? 1 : 0));
@@ -164,7 +164,7 @@ void list_adopted(Call& call, const Queue& queue, const Selector& selector, JobO
                   Bytes cursor, size_t count, ShownFields with) {
   const JobStates live = state_bit(JobState::kPending) | state_bit(JobState::kActive);
   if (order == JobOrder::kAgeDesc && (selector.states == 0 || (selector.states & live) != 0)) {
-    // Members are walked from the front alone.
+    // Members can only be walked from the front.
     return call.reply.error(QueueError("ADOPTED").text());
   }
   AdoptedPage page;
@@ -184,7 +184,7 @@ void list_adopted(Call& call, const Queue& queue, const Selector& selector, JobO
 }
 
 void move_adopted(Call& call, Queue& queue, const MoveSpec& spec) {
-  // A score has no room for them.
+  // A score cannot hold these options.
   if (spec.boost_ms || spec.delay_ms || spec.at_ms) {
     return call.reply.error(QueueError("ADOPTED").text());
   }

@@ -67,18 +67,18 @@ int64_t retries_left(const Queue& queue, const Job& job) {
   return std::max<int64_t>(0, allowed - (extras == nullptr ? 0 : extras->retries_used));
 }
 
-// What is left of the time that it may spend pending; -1: it has no TTL.
+// The remaining time that it may be pending; -1: it has no TTL.
 int64_t ttl_left_ms(const Job& job, JobState state, int64_t now_ms) {
   const JobExtras* extras = job.extras_if();
   const bool runs = extras != nullptr && extras->ttl_due_ms != 0;
   if (runs) return std::max<int64_t>(0, extras->ttl_due_ms - now_ms);
-  // A TTL that came with the configuration is not for those that are pending already.
+  // A TTL that was configured later does not apply to jobs that were already pending.
   if (state == JobState::kPending) return -1;
   if (extras != nullptr && extras->ttl_left_ms >= 0) return extras->ttl_left_ms;
   return job.ttl_ms() == 0 ? -1 : job.ttl_ms();
 }
 
-// 10 fields: where it stands, and why it is not running.
+// 10 fields: its place, and why it is not running.
 void reply_place(Reply& reply, const Queue& queue, const Job& job, JobState state,
                  const ShownAt& at) {
   const bool pending = state == JobState::kPending;
@@ -101,7 +101,7 @@ void reply_place(Reply& reply, const Queue& queue, const Job& job, JobState stat
   reply.integer(job.cost());
 }
 
-// 9 fields: its times before a run, and what it has left of everything.
+// 9 fields: its times before a run, and its remaining budgets.
 void reply_budgets(Reply& reply, const Queue& queue, const Job& job, JobState state,
                    const ShownAt& at) {
   const bool lives = !is_terminal(state);
@@ -129,12 +129,12 @@ void reply_budgets(Reply& reply, const Queue& queue, const Job& job, JobState st
   for (const std::string& need : options->needs) reply.bulk(need);
 }
 
-// When the lease ends, or the run by its MAXRUN, by the wall clock.
+// When the lease or the MAXRUN of the run expires, by the wall clock.
 int64_t deadline_of(const JobRun& run, const Times& now) {
   return now.wall_ms + run.due_steady() - now.steady_ms;
 }
 
-// 10 fields: its run, or what came of it.
+// 10 fields: its run, or the result.
 void reply_run(Reply& reply, const Job& job, const ShownAt& at) {
   const JobRun* run = job.run();
   const JobEnd* end = job.end();
