@@ -20,7 +20,7 @@ AclRules rules_of_default_user() {
   return rules;
 }
 
-// REQUIRES: join_selectors() has refused these.
+// REQUIRES: join_selectors() has returned false.
 std::string unmatched(const std::vector<std::string>& words) {
   const std::string& selector = words.back();
   return "Unmatched parenthesis in acl selector starting at '" +
@@ -48,12 +48,12 @@ void User::publish(AclRules rules) {
   auto snapshot = std::make_shared<const AclRules>(std::move(rules));
   const bool everything = snapshot->permissions().is_everything();
   MutexLock lock(mutex_);
-  // The old snapshot dies behind the lock.
+  // The old snapshot is freed after the lock is released.
   rules_.swap(snapshot);
   unrestricted.store(everything, std::memory_order_relaxed);
 }
 
-// --- Who speaks ---
+// --- Authentication ---
 
 Acl::Acl() : default_user_(std::make_shared<User>("default", rules_of_default_user())) {
   MutexLock lock(mutex_);
@@ -76,7 +76,8 @@ std::shared_ptr<User> Acl::find(Bytes name) const {
 }
 
 std::shared_ptr<User> Acl::authenticate(Bytes name, Bytes password) const {
-  // A stranger's password is hashed and compared too: the time must not tell who exists.
+  // The password of an unknown user is hashed and compared, too, so that the time does not reveal
+  // which users exist.
   static const AclRules stranger = [] {
     AclRules rules(false);
     rules.apply(">");
@@ -192,7 +193,7 @@ std::string Acl::load(std::span<const UserLine> lines) {
   std::set<Bytes> names;
   for (const UserLine& line : lines) {
     all.push_back(new_rules());
-    // He is there already: his line begins with a reset, as Redis shows it.
+    // The default user already exists. The line begins with a reset, as Redis shows it.
     if (!line.empty() && line[0] == default_user_->name) all.back().apply("reset");
     std::string error = apply(line, all.back());
     if (!error.empty()) return error;
@@ -236,7 +237,7 @@ std::string Acl::read_line(Bytes line, const std::string& place, int number,
     if (is_unknown_name(reason)) {
       errors += place + ": Error in applying operation '" + word + "': " + reason + ". ";
     } else if (!other_error) {
-      // It may be a password, and what follows may come of it.
+      // The text may contain a password, and later errors may be a consequence of this one.
       other_error = true;
       errors += place + ": " + reason + ". ";
     }
@@ -260,7 +261,7 @@ std::string Acl::load_text(Bytes text, const std::string& name) {
   users.emplace(default_user_->name, rules_of_default_user());
   MutexLock lock(mutex_);
   for (auto old = users_.begin(); old != users_.end();) {
-    // Who connects from now on gets new users; who speaks for an old one is closed by the caller.
+    // New connections get the new users. The caller closes the connections of the old ones.
     if (old->second == default_user_) {
       ++old;
       continue;

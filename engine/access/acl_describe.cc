@@ -1,5 +1,5 @@
-// A user's rules as text, in the fewest words: Redis 7.0 keeps no record of the words that led to
-// his rights, only the rights, and finds words anew each time; so does this.
+// A user's rules as text, in as few words as possible. Like Redis 7.0, this does not record the
+// words that led to the permissions; it derives words from the permissions each time.
 #include "engine/access/acl_rules.h"
 #include "engine/table/command_names.h"
 
@@ -7,8 +7,9 @@ namespace sluice {
 
 namespace {
 
-// The category that explains most of the commands in `left` (those not in it, if the description
-// begins with everything) with the fewest exceptions. Null: none has more of them than exceptions.
+// The category that explains most of the commands in `left` (or most of those not in it, if the
+// description begins with everything) with the fewest exceptions. Null if every category has at
+// least as many exceptions as commands.
 const FlagName* best_category(const CommandSet& left, bool additive, uint32_t told) {
   const FlagName* best = nullptr;
   size_t fewest_exceptions = 0;
@@ -43,7 +44,7 @@ std::string Permissions::describe_commands() const {
   uint32_t told_categories = 0;
   while (const FlagName* category = best_category(left, additive, told_categories)) {
     told.change_category(category->flag, additive);
-    // What has been told cannot count for another category.
+    // What this category explains must not count for another one.
     left.change_category(category->flag, !additive);
     told_categories |= category->flag;
     add_word(text, (additive ? "+@" : "-@") + std::string(category->name));

@@ -1,6 +1,6 @@
-// ACL LOG: what users were refused, and logins that failed.
+// ACL LOG: refused commands and failed logins.
 //
-// Any thread, under a mutex; only a refusal comes here.
+// Thread-safe, under a mutex, which only refusals take.
 #pragma once
 
 #include <cstdint>
@@ -19,25 +19,25 @@ struct AclLogEntry {
   // "command", "key", "channel" or "auth".
   const char* reason = "";
   AclLogContext context = AclLogContext::kTopLevel;
-  std::string object;    // the command's full name, the key, the channel; of a login the command
-  std::string username;  // who was refused, or whose password was wrong
-  std::string client;    // a line as CLIENT INFO has it
-  int64_t at_ms = 0;     // when the last refusal was, by the steady clock
-  uint64_t count = 1;    // equal refusals are one entry
+  std::string object;    // the full command name, the key or the channel; for a login the command
+  std::string username;  // the refused user, or the user whose password was wrong
+  std::string client;    // a line as in CLIENT INFO
+  int64_t at_ms = 0;     // time of the last refusal, by the steady clock
+  uint64_t count = 1;    // equal refusals share one entry
 };
 
 class AclLog {
  public:
-  // Counts it with an equal one of the last minute, if that is among the newest; else the oldest go
-  // beyond `most`.
+  // Adds the entry. If an equal one of the last minute is among the newest, its count is
+  // incremented instead. The oldest entries beyond `most` are dropped.
   void add(AclLogEntry entry, size_t most);
-  // The newest first.
+  // The newest entries first.
   std::vector<AclLogEntry> newest(size_t count) const;
   void reset();
 
  private:
   mutable Mutex mutex_;
-  std::deque<AclLogEntry> entries_ GUARDED_BY(mutex_);  // the newest first
+  std::deque<AclLogEntry> entries_ GUARDED_BY(mutex_);  // the newest entry first
 };
 
 }  // namespace sluice

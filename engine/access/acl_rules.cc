@@ -30,13 +30,13 @@ constexpr Bytes kSkipSanitize = "skip-sanitize-payload";
 
 bool is(Bytes rule, Bytes word) { return equals_ignore_case(rule, word); }
 
-// Whether a glob is a text and '*' at its end: then the text.
+// Whether a glob is a literal text followed by '*'. Sets `text` to the literal part.
 bool literal_prefix(Bytes glob, std::string& text) {
   if (!glob.ends_with('*')) return false;
   glob.remove_suffix(1);
   for (size_t i = 0; i < glob.size(); ++i) {
     if (glob[i] == '*' || glob[i] == '?' || glob[i] == '[') return false;
-    // Behind the last one stands the '*', which is none then.
+    // A backslash at the end escapes the '*' after it, which is then no wildcard.
     if (glob[i] == '\\' && ++i == glob.size()) return false;
     text += glob[i];
   }
@@ -57,7 +57,7 @@ bool join_selectors(std::vector<std::string>& words) {
   for (std::string& word : words) {
     const bool opens = word.starts_with('(') && !word.ends_with(')');
     if (open && opens) {
-      joined.back() = std::move(word);  // as Redis: the one before is forgotten
+      joined.back() = std::move(word);  // as in Redis: the previous one is forgotten
     } else if (open) {
       joined.back() += ' ' + word;
       open = !word.ends_with(')');
@@ -234,7 +234,7 @@ Verdict Permissions::check(const Command& command, std::span<const Bytes> args) 
 }
 
 bool Permissions::may_run(const Command& command, std::span<const Bytes> args) const {
-  // Whoever may not do anything may still become somebody else.
+  // A user without any permission may still authenticate as another one.
   if (commands_.has(command) || (command.flags & kNoAuth) != 0) return true;
   if (args.size() < 2) return false;
   const auto found = first_arguments_.find(command.id);
@@ -246,9 +246,9 @@ bool Permissions::may_run(const Command& command, std::span<const Bytes> args) c
 
 size_t Permissions::forbidden_key(const Command& command, std::span<const Bytes> args) const {
   if (all_keys_ || command.keys[0].begin == KeySpec::Begin::kNone) return 0;
-  // One for each thread, so that a check allocates nothing in the long run.
+  // One for each thread, so that a check mostly allocates nothing.
   thread_local std::vector<KeyPosition> positions;
-  // Arguments that do not fit are the handler's to refuse, before it touches any key.
+  // If the arguments do not fit, the handler refuses them before it touches any key.
   if (!find_keys_with_flags(command, args, positions)) return 0;
   for (const KeyPosition& position : positions) {
     uint8_t rights = 0;
@@ -302,8 +302,8 @@ size_t Permissions::forbidden_channel(const Command& command, std::span<const By
 
 bool Permissions::may_use_channel(Bytes channel, bool is_pattern) const {
   if (all_channels_) return true;
-  // A pattern must be one of the user's own: whether another one matches no more than they do
-  // cannot be told.
+  // A pattern must equal one of the user's own: it is not possible to tell whether another one
+  // matches a subset of them.
   return std::any_of(channels_.begin(), channels_.end(), [&](const std::string& allowed) {
     return is_pattern ? allowed == channel : glob_match(allowed, channel);
   });
@@ -372,7 +372,8 @@ Verdict AclRules::check(const Command& command, std::span<const Bytes> args) con
   for (const Permissions& selector : selectors_) {
     if (best.denial == Denial::kNone) return best;
     const Verdict verdict = selector.check(command, args);
-    // Of two refusals the one that came further says more.
+    // If several sets of rules refuse, the refusal that was detected last in the order of the
+    // checks is the most specific.
     if (verdict.denial == Denial::kNone || verdict.denial > best.denial ||
         (verdict.denial == best.denial && verdict.argument > best.argument)) {
       best = verdict;

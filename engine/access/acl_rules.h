@@ -1,8 +1,8 @@
-// What a user may do, as plain values: which commands, keys and channels, and with which passwords
-// he comes in. Rules are changed by ACL SETUSER's words, with Redis 7.0.15's meaning and texts.
+// The permissions of a user as plain values: allowed commands, keys and channels, and passwords.
+// Rules are changed by ACL SETUSER's words, with the meaning and the texts of Redis 7.0.15.
 //
-// A value belongs to one thread while it is changed; a User publishes it as shared_ptr<const>, and
-// then nobody changes it any more (engine/access/acl.h).
+// A value belongs to one thread while it is changed. A User publishes it as shared_ptr<const>; from
+// then on it is immutable (engine/access/acl.h).
 #pragma once
 
 #include <cstdint>
@@ -16,38 +16,38 @@
 
 namespace sluice {
 
-// The greater one says more, where several sets of rules refuse for different reasons.
+// If several sets of rules refuse for different reasons, the greater one is the more specific.
 enum class Denial : uint8_t { kNone, kCommand, kKey, kChannel };
 
-// Why a command is refused, and the argument that this is about (kCommand: 0).
+// Why a command is refused, and the index of the argument that causes it (kCommand: 0).
 struct Verdict {
   Denial denial = Denial::kNone;
   size_t argument = 0;
 };
 
-// Of a reason that apply() gives: there is no command or category of this name.
+// Whether this result of apply() means an unknown command or category.
 bool is_unknown_name(Bytes reason);
 
-// ACL SETUSER takes a selector in several words, "(~a" "+get)": joins them. False: `words` ends
-// within the selector that is its last word now.
+// ACL SETUSER takes a selector in several words, "(~a" "+get)". Joins them. Returns false if
+// `words` ends inside a selector, which is then its last word.
 bool join_selectors(std::vector<std::string>& words);
 
-// Whether user names, key patterns and channel patterns may not hold this text.
+// Whether the text holds a blank or NUL, which names of users and patterns must not.
 bool has_blank_or_nul(Bytes text);
 
-// A set of commands by their dense ids; a container's row stands in it besides its subcommands, and
-// left-out commands of Redis besides those that can be called.
+// A set of commands by their dense ids. A container has a bit of its own besides those of its
+// subcommands, and so have Redis commands that are left out here.
 class CommandSet {
  public:
   explicit CommandSet(bool all);
 
   bool has(const Command& command) const { return bits_[command.id]; }
-  // Every command that can be called.
+  // Whether it has every command that can be called.
   bool has_all() const;
-  // A container takes its subcommands along.
+  // A change of a container applies to its subcommands as well.
   void change(const Command& command, bool allow);
   void change_category(uint32_t category, bool allow);
-  // How many of the category's commands are in the set, and how many are not.
+  // How many commands of the category are in the set, and how many are not.
   struct Count {
     size_t in = 0;
     size_t out = 0;
@@ -55,40 +55,41 @@ class CommandSet {
   Count count_category(uint32_t category) const;
 
  private:
-  std::vector<bool> bits_;  // By id of the command.
+  std::vector<bool> bits_;  // by id of the command
 };
 
-// What may be done with a key.
+// Operations on a key.
 enum KeyRight : uint8_t { kMayRead = 1, kMayWrite = 2 };
 
 // Commands, keys and channels.
 class Permissions {
  public:
-  // Nothing at all.
+  // Allows nothing.
   Permissions() : commands_(false) {}
 
-  // Applies one rule such as "+get", "~jobs:*" or "-@dangerous". Null: done; else Redis's reason
-  // why not, and nothing has changed.
+  // Applies one rule such as "+get", "~jobs:*" or "-@dangerous". Returns null, or Redis's error;
+  // then nothing has changed.
   const char* apply(Bytes rule);
 
   // REQUIRES: the arguments fit the command's arity.
   Verdict check(const Command& command, std::span<const Bytes> args) const;
   bool may_use_channel(Bytes channel, bool is_pattern) const;
-  // All of these rights (KeyRight).
+  // Whether all of these rights (KeyRight) are granted.
   bool may_use_key(Bytes key, uint8_t rights) const;
-  // Whatever its name: for commands that find keys by what values say (SORT).
+  // Whether every key may be read: for commands that derive key names from values (SORT).
   bool may_read_every_key() const;
-  // Read and write every key that begins with this, by a pattern for each right that is such a
-  // beginning and '*'. Other patterns may match them all, too, but that cannot be told.
+  // Whether all keys with this prefix may be read and written. True only if each right has a
+  // pattern of the form prefix and '*'. Other patterns may match all of them, too, but that cannot
+  // be decided.
   bool may_use_prefix(Bytes prefix) const;
-  // Every command, key and channel.
+  // Whether every command, key and channel is allowed.
   bool is_everything() const { return all_keys_ && all_channels_ && commands_.has_all(); }
 
-  // The shortest rules that lead here: "-@all +@string -set"; "~a %R~b"; "&news:*".
+  // The shortest rules with this result: "-@all +@string -set"; "~a %R~b"; "&news:*".
   std::string describe_commands() const;
   std::string describe_keys() const;
   std::string describe_channels() const;
-  // All three as one text, as a user's line has them.
+  // All three as one text, as in a user's line.
   std::string describe() const;
   bool all_channels() const { return all_channels_; }
 
@@ -105,17 +106,18 @@ class Permissions {
   void change_command(const Command& command, bool allow);
   void change_all_commands(bool allow);
   bool may_run(const Command& command, std::span<const Bytes> args) const;
-  // The first argument that may not be used; 0: all may.
+  // The first argument that may not be used, or 0.
   size_t forbidden_key(const Command& command, std::span<const Bytes> args) const;
   bool has_prefix_pattern(Bytes prefix, KeyRight right) const;
   size_t forbidden_channel(const Command& command, std::span<const Bytes> args) const;
   void describe_command(const Command& command, CommandSet& told, std::string& text) const;
 
   CommandSet commands_;
-  // It began with +@all: commands that are yet to come are allowed as well. Decides how the rules
-  // are described.
+  // The rules began with +@all, so commands of later versions are allowed as well. Decides how the
+  // rules are described.
   bool future_commands_ = false;
-  // Of commands that are not allowed as a whole: "+select|0". By the command's id.
+  // Allowed first arguments of commands that are not allowed as a whole ("+select|0"), by the
+  // command's id.
   std::map<uint16_t, std::vector<std::string>> first_arguments_;
   bool all_keys_ = false;
   bool all_channels_ = false;
@@ -123,42 +125,42 @@ class Permissions {
   std::vector<std::string> channels_;
 };
 
-// All of a user but his name.
+// Everything about a user except the name.
 class AclRules {
  public:
-  // As ACL SETUSER makes a new user: off, without passwords and rights.
+  // A new user of ACL SETUSER: off, without passwords and permissions.
   explicit AclRules(bool all_channels);
 
-  // Applies one rule. Null: done; else Redis's reason why not, and nothing has changed.
+  // Applies one rule. Returns null, or Redis's error; then nothing has changed.
   const char* apply(Bytes rule);
 
-  // What `reset` gives from now on: acl-pubsub-default may have changed since.
+  // Sets what `reset` will grant: acl-pubsub-default may have changed.
   void set_all_channels_by_default(bool all_channels) { all_channels_by_default_ = all_channels; }
 
   bool enabled() const { return enabled_; }
   bool needs_no_password() const { return no_password_; }
-  // "sanitize-payload", "skip-sanitize-payload", or empty where neither was said. It means nothing
-  // here: what RESTORE is given is always examined.
+  // "sanitize-payload", "skip-sanitize-payload", or empty if neither was given. It has no effect
+  // here: the payload of RESTORE is always checked.
   Bytes payload_word() const { return payload_word_; }
   // Hashes, in the order in which they were added.
   const std::vector<std::string>& passwords() const { return passwords_; }
-  // Whether one of the passwords has this hash; every one is looked at.
+  // Whether one of the passwords has this hash. Compares all of them.
   bool has_password(Bytes hash) const;
   const Permissions& permissions() const { return permissions_; }
-  // Further sets of permissions: whatever one of them allows as a whole is allowed.
+  // Further sets of permissions. A command is allowed if one set allows all of it.
   const std::vector<Permissions>& selectors() const { return selectors_; }
 
-  // Over the permissions and all selectors. REQUIRES: the arguments fit the command's arity.
+  // Checks the permissions and all selectors. REQUIRES: the arguments fit the command's arity.
   Verdict check(const Command& command, std::span<const Bytes> args) const;
   bool may_use_channel(Bytes channel, bool is_pattern) const;
-  // A set of permissions that allows this command lets it, besides, use a key that it does not name
-  // / read any key / use every key with this prefix.
+  // Whether a set of permissions that allows this command also allows to use a key that the command
+  // does not name, to read any key, or to use every key with this prefix.
   bool may_use_key(const Command& command, std::span<const Bytes> args, Bytes key,
                    KeyRight right) const;
   bool may_read_every_key(const Command& command, std::span<const Bytes> args) const;
   bool may_use_prefix(const Command& command, std::span<const Bytes> args, Bytes prefix) const;
 
-  // All rules as ACL LIST shows them; applied to a new user they make the same one.
+  // All rules as ACL LIST shows them. Applied to a new user they give the same rules.
   std::string describe() const;
 
  private:
@@ -166,7 +168,7 @@ class AclRules {
   const char* remove_password(Bytes hash);
   // "(~a +get)".
   const char* add_selector(Bytes text);
-  // A set of permissions allows this command, and `also(permissions)` holds.
+  // Whether a set of permissions allows this command and `also(permissions)` holds.
   template <class Also>
   bool allows(const Command& command, std::span<const Bytes> args, Also also) const;
 

@@ -1,5 +1,5 @@
-// Passwords of users: SHA-256 as hexadecimal text, comparison in constant time, and fresh random
-// ones. Any thread.
+// Passwords of users: SHA-256 as hexadecimal text, comparison in constant time, and random secrets.
+// Thread-safe.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@ namespace sluice {
 
 inline constexpr size_t kPasswordHashSize = 64;
 
-// The hash that is kept instead of the password: 64 lower-case hexadecimal digits.
+// The hash that is stored instead of the password: 64 lower-case hexadecimal digits.
 std::string hash_password(Bytes password);
 // Whether the text has the form of such a hash.
 bool is_password_hash(Bytes text);
-// Equal hashes? Takes the same time wherever they differ. REQUIRES: both are password hashes.
+// Whether the hashes are equal, in constant time. REQUIRES: both are password hashes.
 bool same_hash(Bytes a, Bytes b);
-// `digits` random hexadecimal digits, fit for a secret.
+// Returns `digits` random hexadecimal digits, suitable for a secret.
 std::string random_hex(size_t digits);
 
 }  // namespace sluice

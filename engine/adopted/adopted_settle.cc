@@ -1,4 +1,4 @@
-// What changes in the keys, told as what happens to jobs.
+// Turns changes of adopted keys into transitions of jobs.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -8,14 +8,14 @@
 #include "engine/keyspace/queue_timers.h"
 #include "engine/queue/adopted_records.h"
 
-// The shards are locked by the unit that settles; see database.cc on what the analysis cannot see.
+// The settling unit has locked the shards; see database.cc for why the analysis is off.
 namespace sluice {
 
 namespace {
 
-// A change lets go of this many events that are not kept any longer; timers take the rest.
+// A change drops this many events that are no longer retained; timers drop the rest.
 constexpr size_t kTrimmedEach = 16;
-// The id of events that tell of a key instead of a job: no job has it.
+// The id of events about a key instead of a job. No job has it.
 constexpr Bytes kWholeKey = "*";
 
 template <class Visit>
@@ -65,7 +65,7 @@ void AdoptedWork::settle(const Cause& cause) {
   for (const Change& change : collect(notes)) {
     if (may_settle(change.group)) settle_change(change, cause);
   }
-  // Behind the members: what a key has lost as a whole is seen by what is not there any more.
+  // After the members: what a key has lost as a whole is the set of members that are missing now.
   for (const AdoptedNote& note : notes) {
     if (note.what != AdoptedNote::What::kMember && may_settle(note.group)) settle_note(note);
   }
@@ -274,7 +274,7 @@ void AdoptedWork::key_gone(Queue& queue, const AdoptedNote& note) NO_THREAD_SAFE
                             " members (deleted, renamed, flushed or expired): it reads as empty");
   Shard& shard = home_shard(queue);
   list_queue_timers(shard, queue);
-  // Who waits for the end of a job that was in it.
+  // The jobs in that key for whose end clients wait.
   const QueueWaiters* waiters = shard.waiters.find_queue(home(queue).number(), queue.key);
   if (waiters == nullptr) return;
   const AdoptedView keys = view(queue);
@@ -293,7 +293,7 @@ void AdoptedWork::look_again(const std::shared_ptr<AdoptedGroup>& group) {
 
 // --- Records ---
 
-// By its present key: a unit that has renamed it may not have told its group yet.
+// Uses the queue's present key: a unit that has renamed the queue may not have told its group yet.
 Shard& AdoptedWork::home_shard(const Queue& queue) { return shard(queue.key); }
 
 Database AdoptedWork::home(const Queue& queue) {
@@ -332,7 +332,7 @@ void AdoptedWork::record(Queue& queue, Bytes id, EventType type, const EventFiel
   if (event.type == EventType::kNone && kept == nullptr && !was_kept) return;
   unit_.record_queue(EffectType::kAdoptedMember, queue.database, queue.key, id,
                      [&](ByteBuffer& value) { encode_adopted_member(event, kept, value); });
-  // `kept` may be what is kept already: then it stays as it is.
+  // If `kept` is the stored record itself, it stays as it is.
   if (kept == nullptr) {
     queue.adopted->erase(id);
   } else if (kept != queue.adopted->find(id)) {

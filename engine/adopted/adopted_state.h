@@ -1,5 +1,5 @@
-// AdoptedState: what the queues of a server that show plain Redis keys (Q.ADOPT) share. The engine
-// owns it.
+// AdoptedState: state that is shared by all queues of a server that have adopted Redis keys
+// (Q.ADOPT). The engine owns it.
 #pragma once
 
 #include <atomic>
@@ -13,18 +13,18 @@ namespace sluice {
 class Acl;
 
 struct AdoptedState {
-  // Both outlive it.
+  // The arguments must outlive this object.
   AdoptedState(Shards& all_shards, const Acl& users) : shards(all_shards), acl(users) {}
 
   Shards& shards;
   const Acl& acl;
 
-  // How many queues show keys: without one, nobody looks for watched keys. Changed under the locks
-  // of all shards, so whoever holds one sees it right.
+  // The number of queues that have adopted keys. While it is 0, no command checks for watched keys.
+  // Changed under the locks of all shards, so a holder of any of them reads the right value.
   std::atomic<size_t> queues{0};
 
-  // Lines of the log that clients can bring about at will: each kind once a minute, by the steady
-  // clock of a batch (Times).
+  // Lines of the log that clients can cause at will: each kind once a minute, by the steady clock
+  // of a batch (Times).
   LogPace queue_gone;
   LogPace adoption_ended;
   LogPace key_gone;

@@ -8,12 +8,12 @@
 #include "engine/base/hex.h"
 #include "engine/queue/queue.h"
 
-// The shards are locked by the unit that asks; see database.cc on what the analysis cannot see.
+// The calling unit has locked the shards; see database.cc for why the analysis is off.
 namespace sluice {
 
 namespace {
 
-// Numbers that can be a time: unix seconds, or milliseconds, from 1973 to beyond the year 5000.
+// Numbers that can be a time: unix seconds or milliseconds, from 1973 to after the year 5000.
 constexpr double kLeastSeconds = 1e8;
 constexpr double kLeastMs = 1e11;
 constexpr double kGreatestMs = 1e14;
@@ -38,7 +38,7 @@ void append_number(std::string& text, uint64_t number) {
   text.append(digits, end.ptr);
 }
 
-// Takes a number and the hyphen behind it, if there is one.
+// Takes a number and the hyphen after it, if any.
 bool take_hex(Bytes& text, uint64_t& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, 16);
   if (error != std::errc{}) return false;
@@ -124,7 +124,7 @@ std::optional<std::string> AdoptedView::payload_key(Bytes id) const {
 
 // --- Bands ---
 
-// Scores of the band and of those behind it are not below this.
+// The lower bound for scores of this band and of less urgent ones.
 double AdoptedView::lowest_score(int band) const {
   const auto unit = static_cast<double>(definition_.unit);
   return static_cast<double>(now_.wall_ms) + (band - 0.5) * unit;
@@ -138,7 +138,7 @@ uint8_t AdoptedView::band_of(size_t key, double score) const {
   const double nearest = std::floor(
       (score - static_cast<double>(now_.wall_ms)) / static_cast<double>(definition_.unit) + 0.5);
   int band = static_cast<int>(std::clamp(nearest, 0.0, 255.0));
-  // By the same comparison as in range_of, so that no rounding counts a member twice.
+  // Uses the comparison of range_of, so that rounding never counts a member twice.
   while (band > 0 && score < lowest_score(band)) --band;
   while (band < kBands - 1 && score >= lowest_score(band + 1)) ++band;
   return static_cast<uint8_t>(band);
@@ -274,7 +274,7 @@ struct AdoptedView::Step {
     if (weigh != nullptr) bytes += weigh(place);
     page.places.push_back(std::move(place));
   }
-  // False: the step ends behind this member.
+  // Returns false if the step ends after this member.
   bool go_on() const {
     return page.places.size() < limit && bytes < kMaxPageBytes && examined < kMaxExamined;
   }
@@ -283,7 +283,7 @@ struct AdoptedView::Step {
 bool AdoptedView::matches(const Selector& selector, const AdoptedPlace& place,
                           int64_t age_ms) const {
   if (selector.tag || selector.key || selector.worker) return false;
-  // All of them are of the empty group, which no glob but the empty one names.
+  // All members are in the empty group, which only the empty glob matches.
   if (selector.group && !selector.group->empty()) return false;
   if (selector.band && *selector.band != place.band) return false;
   return !selector.older_ms || age_ms >= *selector.older_ms;
@@ -389,7 +389,7 @@ bool AdoptedView::walk(const Selector& selector, JobOrder order, Bytes cursor, s
       if (!walk_pending(step, key, after)) return false;
       if (page.cursor != "0") return true;
       if (!step.go_on() && key + 1 < definition_.pending.size()) {
-        // At the end of this key exactly: the next one from its beginning.
+        // The cursor is at the beginning of the next key.
         page.cursor = "p";
         append_number(page.cursor, key + 1);
         page.cursor += "-0-";

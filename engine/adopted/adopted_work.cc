@@ -1,4 +1,4 @@
-// Q.ADOPT, and the edits of the keys: Q.MOVE, Q.CANCEL, leases.
+// Q.ADOPT, and changes of the keys by Q.MOVE, Q.CANCEL and leases.
 #include "engine/adopted/adopted_work.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 #include "engine/queue/adopted_records.h"
 #include "engine/table/command.h"
 
-// All shards are locked by the unit that calls; see database.cc on what the analysis cannot see.
+// The calling unit has locked all shards; see database.cc for why the analysis is off.
 namespace sluice {
 
 // --- Watching ---
@@ -36,7 +36,7 @@ void AdoptedWork::watch(Queue& queue) NO_THREAD_SAFETY_ANALYSIS {
 }
 
 void AdoptedWork::unwatch(const std::shared_ptr<AdoptedGroup>& group) NO_THREAD_SAFETY_ANALYSIS {
-  if (group->shards == 0) return;  // it is not watched any more
+  if (group->shards == 0) return;  // it is no longer watched
   for (Shard& shard : state_.shards) {
     if (shard.adopted == nullptr) continue;
     shard.adopted->remove(group.get());
@@ -56,9 +56,9 @@ Queue* AdoptedWork::adopter_of(int index, Bytes key) {
   return watch == nullptr || watch->key == kAdoptingQueue ? nullptr : watch->group->queue;
 }
 
-// The queue's own key is gone, or is another one now.
+// The queue's own key was deleted or renamed.
 void AdoptedWork::renamed(const std::shared_ptr<AdoptedGroup>& group) {
-  // The shards that it needs now may be others; it is the queue's own command, so all are locked.
+  // The shards that it needs may have changed. A command on the queue itself locks all shards.
   if (locked_ != kAllShards) {
     group->missed.store(true);
     state_.shards[group->home].next_due_steady_ms.store(0, std::memory_order_release);
@@ -74,7 +74,7 @@ void AdoptedWork::renamed(const std::shared_ptr<AdoptedGroup>& group) {
   touch(*queue);
   if (can_watch(*queue)) {
     watch(*queue);
-    // In another database these keys are others.
+    // In another database the same names are other keys.
     return look_again(group);
   }
   warn(state_.adoption_ended,
@@ -98,7 +98,7 @@ bool AdoptedWork::shows_keys(const Queue& queue) {
 bool AdoptedWork::can_watch(const Queue& queue) {
   const AdoptedDefinition& definition = queue.adopted->definition;
   if (definition.names(queue.key)) return false;
-  // Watched by nobody, or by a queue that has gone in this unit.
+  // Free: not watched, or watched by a queue that was deleted in this unit.
   const auto is_free = [&](const std::string& key) {
     const AdoptedWatch* watch = watch_of(queue.database, key);
     return watch == nullptr || watch->group->queue == nullptr;
@@ -132,7 +132,7 @@ void AdoptedWork::end(Queue& queue) {
   list_queue_timers(home_shard(queue), queue);
 }
 
-// Members that nobody saw coming count as active from now on.
+// Members that are already in the active set count as active from now on.
 void AdoptedWork::adopt_active(Queue& queue) {
   const Set* active = view(queue).active();
   if (active == nullptr) return;
@@ -204,7 +204,7 @@ void AdoptedWork::remove_payload(const Queue& queue, const std::string& name) {
   database.remove(key, database.find(key));
 }
 
-// As if he sent a command now that adopts by this queue.
+// Whether the user that adopted the keys may write this one now, as in a command of that user.
 bool AdoptedWork::adopter_may_write(const Queue& queue, Bytes key) {
   const std::string& name = queue.adopted->definition.adopter;
   const std::shared_ptr<User> user = name.empty() ? nullptr : state_.acl.find(name);
@@ -230,7 +230,7 @@ void AdoptedWork::remove_lost_payload(const Queue& queue, Bytes id) {
 
 // --- Q.MOVE ---
 
-// Before all others of the band. What stands there already keeps its score.
+// A score before all others of the band. A member that is already first keeps its score.
 double AdoptedWork::front_score(const AdoptedView& keys, const AdoptedPlace& place, uint8_t band,
                                 double score) {
   const SortedSet* set = keys.pending(keys.key_of(band));

@@ -1,12 +1,14 @@
-// AdoptedWork: queues that show plain Redis keys (Q.ADOPT), as seen by one unit of work. It makes
-// jobs' lives of what changes in the keys, and edits the keys for Q.MOVE, Q.CANCEL and leases.
+// AdoptedWork: queues that have adopted Redis keys (Q.ADOPT), as seen by one unit of work. It
+// derives the transitions of jobs from changes of the keys, and changes the keys for Q.MOVE,
+// Q.CANCEL and leases.
 //
-// Raw commands never come here: their changes are noted (engine/keyspace/adopted_watch.h) and
-// settled when the command is done. What an element was before and what it is then is one
-// transition, whatever happened in between, and it is journaled in the unit of the change. Edits go
-// through the verbs of Database, so their effects, WATCHes and waiters are those of raw commands.
+// Plain Redis commands do not call it: their changes are noted (engine/keyspace/adopted_watch.h)
+// and settled when the command is done. The state of an element before and after a command gives
+// one transition, whatever happened in between, and it is journaled in the unit of the change. Keys
+// are changed by Database's functions, so their effects, WATCHes and waiters are those of plain
+// commands.
 //
-// Made for each use, never kept. REQUIRES for the verbs: all shards are locked.
+// Made for each use, never kept. REQUIRES for the public functions: all shards are locked.
 #pragma once
 
 #include <cstdint>
@@ -28,17 +30,19 @@ class AdoptedWork {
   AdoptedWork(AdoptedState& state, ShardMask locked, Unit& unit)
       : state_(state), locked_(locked), unit_(unit) {}
 
-  // Settles what the unit has noted.
+  // Settles the notes of the unit.
   void settle();
-  // The keys have changed while nobody could settle it: what is kept of them is made to fit.
+  // The keys have changed while they could not be settled: brings the records of members up to
+  // date.
   void look_again(const std::shared_ptr<AdoptedGroup>& group);
-  // Watches the keys of a queue that replay has brought back.
+  // Watches the keys of a queue that replay has restored.
   void watch(Queue& queue);
 
-  // --- Q.ADOPT --- In the place of what it showed before.
+  // --- Q.ADOPT ---
+  // Replaces an earlier adoption of the queue.
   void adopt(Queue& queue, AdoptedDefinition definition);
   void end(Queue& queue);
-  // The queue that has adopted this key of the database at the index; null: none has.
+  // The queue that has adopted this key of the database at the index, or null.
   Queue* adopter_of(int index, Bytes key);
 
   // --- Q.MOVE, Q.CANCEL, timers ---
@@ -47,18 +51,19 @@ class AdoptedWork {
     bool front = false;
     bool back = false;
   };
-  // Its new position; nothing for a member that is not pending. REQUIRES: the view has the band.
+  // Returns its new position, or nothing for a member that is not pending. REQUIRES: the view has
+  // the band.
   std::optional<uint64_t> move(Queue& queue, Bytes id, const Move& move);
-  // False: it is in none of the keys. The caller has the right to write its payload.
+  // Returns false if it is in none of the keys. The caller has permission to write its payload.
   bool cancel(Queue& queue, Bytes id, Bytes reason);
-  // Members whose lease has ended: back to their pending key, or away. At most `limit`. Payloads go
-  // by the present rights of who has adopted.
+  // Returns members whose lease has expired to their pending key, or removes them, `limit` at most.
+  // Payloads are removed with the present permissions of the user that adopted the keys.
   void run_leases(Queue& queue, size_t limit);
 
  private:
-  // What a unit has noted of one member: the first note of each key says what was there before.
+  // The notes of a unit about one member. The first note of each key holds the state before.
   struct Change;
-  // How a transition is told where the keys alone do not say it.
+  // The cause of a transition, if the keys alone do not show it.
   struct Cause {
     Bytes id;
     EventType event = EventType::kNone;
@@ -69,7 +74,8 @@ class AdoptedWork {
   Database database_of(const Queue& queue, const KeyRef& key);
   void settle(const Cause& cause);
   static std::vector<Change> collect(std::vector<AdoptedNote>& notes);
-  // False: its queue's shards are not all locked; its timers look at the keys then.
+  // Returns false if not all shards of its queue are locked; the queue's timers then check the
+  // keys.
   bool may_settle(const std::shared_ptr<AdoptedGroup>& group);
   void settle_note(const AdoptedNote& note);
   void settle_change(const Change& change, const Cause& cause);
@@ -77,7 +83,7 @@ class AdoptedWork {
                             const AdoptedPlace& after) const;
   void renamed(const std::shared_ptr<AdoptedGroup>& group);
   void key_gone(Queue& queue, const AdoptedNote& note);
-  // Drops what is kept of members that are not in the keys any more.
+  // Removes the records of members that are no longer in the keys.
   void drop_missing(Queue& queue);
 
   // --- Transitions, engine/adopted/adopted_settle.cc ---
@@ -90,19 +96,19 @@ class AdoptedWork {
   // --- Records ---
   void record(Queue& queue, Bytes id, EventType event, const EventFields& fields,
               const AdoptedMember* kept);
-  // Null: it shows no keys any longer.
+  // Null: the adoption has ended.
   void record_definition(Queue& queue, const AdoptedDefinition* definition);
-  // The queue changes in this unit: its time goes on, its head is recorded at the end.
+  // The queue changes in this unit: its queue time advances, and its head is recorded at the end.
   void touch(Queue& queue);
   void warn(LogPace& pace, std::string text);
 
   // --- Watching ---
   const AdoptedWatch* watch_of(int index, Bytes key);
   bool can_watch(const Queue& queue);
-  // It shows no keys from now on.
+  // Ends the adoption.
   void drop_definition(Queue& queue);
-  // Settling may have ended that: the unit has deleted the queue, or moved it to where another one
-  // shows its keys.
+  // Returns false if settling has ended the adoption: the unit has deleted the queue, or moved it
+  // to a name where another queue has adopted its keys.
   static bool shows_keys(const Queue& queue);
   void unwatch(const std::shared_ptr<AdoptedGroup>& group);
   void adopt_active(Queue& queue);
@@ -111,7 +117,7 @@ class AdoptedWork {
   void put_pending(const Queue& queue, size_t key, Bytes id, double score);
   bool remove_pending(const Queue& queue, size_t key, Bytes id);
   bool remove_active(const Queue& queue, Bytes id);
-  // The key of a member's payload, if a string is there.
+  // The key of a member's payload, if it holds a string.
   std::optional<std::string> find_payload(const Queue& queue, Bytes id);
   void remove_payload(const Queue& queue, const std::string& name);
   bool adopter_may_write(const Queue& queue, Bytes key);

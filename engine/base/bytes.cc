@@ -13,7 +13,7 @@ std::string to_lower(Bytes text) {
 
 namespace {
 
-// Matches one `[...]` class at pattern[at] == '['. Moves `at` behind the class.
+// Matches one `[...]` class that begins at pattern[at] and moves `at` past it.
 bool class_match(Bytes pattern, size_t& at, unsigned char c, bool ignore_case) {
   const auto fold = [ignore_case](char x) {
     return static_cast<unsigned char>(ignore_case ? ascii_lower(x) : x);
@@ -61,8 +61,9 @@ bool glob_step(Bytes pattern, Bytes text, bool ignore_case, bool& skip_longer, i
             return true;
           if (skip_longer) return false;
         }
-        // No rest of the text matches what follows this star, so no longer prefix taken by an
-        // earlier star can help: this keeps patterns with many stars from exploding.
+        // What follows this star matches no rest of the text, so a longer prefix for an earlier
+        // star cannot help. Stopping here keeps patterns with many stars from taking exponential
+        // time.
         skip_longer = true;
         return false;
       case '?':
@@ -85,7 +86,8 @@ bool glob_step(Bytes pattern, Bytes text, bool ignore_case, bool& skip_longer, i
         ++t;
       }
     }
-    // Only behind a byte that matched: in Redis no star matches the empty text.
+    // A trailing star is skipped only after a matched byte: in Redis no star matches the empty
+    // text.
     if (t == text.size()) {
       while (p < pattern.size() && pattern[p] == '*') ++p;
     }

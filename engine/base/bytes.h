@@ -26,12 +26,12 @@ inline bool equals_ignore_case(Bytes a, Bytes b) {
 
 std::string to_lower(Bytes text);
 
-// Redis's glob: `*`, `?`, `[a-c]`, `[^x]`, `\` escapes. Linear in pattern times text for each star,
-// and the depth of its recursion is bounded by the number of stars that can still match.
+// Redis's glob: `*`, `?`, `[a-c]`, `[^x]`, `\` escapes. Each star costs time linear in pattern
+// times text. The recursion is at most as deep as the number of stars that can still match.
 bool glob_match(Bytes pattern, Bytes text, bool ignore_case = false);
 
-// Bytes appended at the end, in one growing allocation: replies and journal records are built in
-// it. Move-only. `grow` hands out room that the caller fills and then claims by `advance`.
+// A buffer that grows at its end, in one allocation. Replies and journal records are built in it.
+// Move-only. The caller fills the room that `grow` returns and then claims it with `advance`.
 class ByteBuffer {
  public:
   ByteBuffer() = default;
@@ -48,7 +48,7 @@ class ByteBuffer {
   char* data() { return data_; }
   Bytes view() const { return {data_, size_}; }
 
-  // Room for at least `count` more bytes; valid until the next call.
+  // Returns room for at least `count` more bytes, valid until the next call.
   char* grow(size_t count) {
     if (capacity_ - size_ < count) reallocate(size_ + count);
     return data_ + size_;
@@ -65,7 +65,7 @@ class ByteBuffer {
     if (count != 0) std::memcpy(to, bytes, count);
     size_ += count;
   }
-  // Opens a gap of `bytes` at `offset` and fills it: headers whose count is known late.
+  // Opens a gap of `bytes` at `offset` and fills it. Used for headers whose count is known late.
   void insert(size_t offset, Bytes bytes);
   void erase_front(size_t count);
   void resize(size_t size) {
@@ -73,9 +73,9 @@ class ByteBuffer {
     size_ = size;
   }
   void clear() { size_ = 0; }
-  // The allocation (of malloc), for who goes on with it; the buffer is empty then.
+  // Hands the allocation (of malloc) over to the caller and leaves the buffer empty.
   char* release();
-  // Gives memory back when a rare large use has left more than `keep` bytes behind.
+  // Frees the allocation if a rare large use has left it larger than `keep` bytes.
   void shrink(size_t keep);
 
  private:

@@ -1,7 +1,8 @@
 // CHECK(condition): an assertion that stays on in release builds.
 //
-// A broken invariant means that memory can no longer be trusted; going on would acknowledge things
-// that the journal does not hold. So it prints where, and aborts. Any thread may use it.
+// A broken invariant means that memory can no longer be trusted. A process that continued could
+// acknowledge changes that the journal does not hold, so CHECK prints its place and aborts.
+// Thread-safe.
 #pragma once
 
 #include <cstdio>

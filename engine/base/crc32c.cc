@@ -14,7 +14,7 @@ constexpr uint32_t kPolynomial = 0x82f63b78;  // reflected
 
 using SliceTables = std::array<std::array<uint32_t, 256>, 8>;
 
-// kSlices[k][v]: what byte v contributes when k more bytes follow it.
+// kSlices[k][v] is the contribution of byte v when k more bytes follow it.
 constexpr SliceTables make_slices() {
   SliceTables tables{};
   for (uint32_t value = 0; value < 256; ++value) {
@@ -32,7 +32,7 @@ constexpr SliceTables make_slices() {
 }
 constexpr SliceTables kSlices = make_slices();
 
-// All functions below work on the raw register: not inverted at either end.
+// The functions below work on the raw register, which is not inverted at either end.
 uint32_t raw_portable(uint32_t crc, const char* at, size_t size) {
   while (size >= 8) {
     uint64_t word;

@@ -1,4 +1,4 @@
-// Found: what a look-up has found: an object, nothing, or a refusal that has been replied.
+// Found: the result of a look-up: an object, nothing, or an error that has been replied.
 //
 //   const Found<const Entry> entry = call.find(key, Type::kHash);
 //   if (entry.refused()) return;
@@ -13,12 +13,12 @@ namespace sluice {
 template <class T>
 class [[nodiscard]] Found {
  public:
-  // Null: there is nothing.
+  // Null means that nothing was found.
   Found(T* object) : object_(object) {}
   template <class U>
   requires(!std::is_same_v<U, T> && std::is_convertible_v<U*, T*>) Found(const Found<U>& other)
       : object_(other), refused_(other.refused()) {}
-  // The error has been replied.
+  // The result of a look-up whose error has been replied.
   static Found refusal() {
     Found found(nullptr);
     found.refused_ = true;

@@ -4,7 +4,7 @@ namespace sluice {
 
 namespace {
 
-// What means something else than itself outside of a class.
+// Bytes that are special outside of a class.
 bool is_glob_byte(char c) { return c == '*' || c == '?' || c == '[' || c == '\\'; }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Globs that stand for one text: between a name and the glob that matches this name alone.
+// Globs that match exactly one text: converts between a name and the glob that matches only this
+// name.
 //
 // Pure functions.
 #pragma once
@@ -10,10 +11,9 @@
 
 namespace sluice {
 
-// The glob (glob_match) that matches this text and nothing else: `\` before each `*`, `?`, `[` and
-// `\`.
+// The glob (glob_match) that matches only this text: `\` before each `*`, `?`, `[` and `\`.
 std::string glob_escape(Bytes text);
-// The text whose glob_escape() this is. Nothing: it is a glob in any other sense.
+// The text whose glob_escape() is `glob`. Returns nothing for a glob that may match other texts.
 std::optional<std::string> glob_literal(Bytes glob);
 
 }  // namespace sluice

@@ -1,4 +1,4 @@
-// Digits of base 16.
+// Hexadecimal digits.
 //
 // Pure functions.
 #pragma once
@@ -10,10 +10,10 @@
 namespace sluice {
 
 inline constexpr char kHexDigits[] = "0123456789abcdef";
-// As percent-encoding writes them.
+// The digits of percent-encoding.
 inline constexpr char kUpperHexDigits[] = "0123456789ABCDEF";
 
-// The value of a digit, in either case; -1 if it is no digit.
+// The value of a digit in either case, or -1 if `c` is not a digit.
 constexpr int hex_value(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   const char lower = ascii_lower(c);

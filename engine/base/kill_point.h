@@ -1,12 +1,14 @@
 // Named places where a crash test ends the process: kill_point("before_journal_write").
 //
-// Costs one relaxed load of a pointer while no hook is set. The hook runs on the thread that passed
-// the point. Points so far: before_journal_write, after_journal_write, before_journal_sync (not in
-// the mode `always`, where writing and syncing are one step), after_journal_sync,
-// after_acknowledgement (replies are with the kernel), inside_expiry (what was due, keys and timers
-// of queues, has changed memory and is not in the journal), inside_release (the same of jobs that
-// have heard that what they need has ended), inside_checkpoint, before_checkpoint_commit,
-// after_checkpoint_commit, before_trim, after_trim.
+// While no hook is set, a kill point costs one relaxed load of a pointer. The hook runs on the
+// thread that passes the point. The points:
+// - before_journal_write, after_journal_write;
+// - before_journal_sync (not in the mode `always`, where writing and syncing are one step);
+// - after_journal_sync, and after_acknowledgement, when the kernel has the replies;
+// - inside_expiry: expired keys and due timers of queues have changed memory, not the journal;
+// - inside_release: the same for jobs whose needs have ended;
+// - inside_checkpoint, before_checkpoint_commit, after_checkpoint_commit;
+// - before_trim, after_trim.
 #pragma once
 
 #include <atomic>

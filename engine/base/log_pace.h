@@ -1,4 +1,5 @@
-// LogPace: a line of the log that others can bring about at will comes at most once in an interval.
+// LogPace: limits a line of the log to one in an interval. It is for lines that clients can cause
+// at will.
 //
 // Thread-safe.
 #pragma once
@@ -18,8 +19,9 @@ class LogPace {
 
   explicit LogPace(int64_t interval_ms = kMinuteMs) : interval_ms_(interval_ms) {}
 
-  // Whether the line may be written now, by a steady clock, always the same one: what to append to
-  // it, which says how many were left out since the last one; nothing: not now.
+  // Returns the suffix to append to the line, which says how many lines were left out since the
+  // last one. Returns nothing if the line must not be written now. `now_ms` is always of the same
+  // steady clock.
   std::optional<std::string> next(int64_t now_ms) {
     uint64_t left_out = 0;
     {

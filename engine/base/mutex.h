@@ -1,8 +1,8 @@
 // A mutex with clang's thread-safety annotations, and its scoped lock.
 //
-// std::mutex carries no annotations, so the analysis (preset `thread-safety`) could not see it.
-// Lock order in this project: shards by ascending index, then the journal's, and nothing else under
-// it.
+// std::mutex carries no annotations in libstdc++, so the analysis (preset `thread-safety`) could
+// not see it. Lock order: shards by ascending index (or by try-lock), then one of the other
+// mutexes. ARCHITECTURE.md, "Locks and ownership", lists them.
 #pragma once
 
 #include <chrono>
@@ -41,18 +41,18 @@ class CAPABILITY("mutex") Mutex {
   bool try_lock() TRY_ACQUIRE(true) { return mutex_.try_lock(); }
   void unlock() RELEASE() { mutex_.unlock(); }
 
-  // Tells the analysis that the caller holds this lock where it cannot see it: sets of shards are
-  // locked by index at run time.
+  // Tells the analysis that the caller holds this lock where it cannot deduce that: sets of shards
+  // are locked by index at run time.
   void assert_held() const ASSERT_CAPABILITY(this) {}
 
-  // For std::condition_variable, which insists on std::mutex.
+  // For std::condition_variable, which requires std::mutex.
   std::mutex& native() RETURN_CAPABILITY(this) { return mutex_; }
 
  private:
   std::mutex mutex_;
 };
 
-// The same for waits that must not be for ever: a script may hold a shard for as long as it likes.
+// A mutex whose wait can have a time limit: a script may hold a shard for as long as it likes.
 class CAPABILITY("mutex") TimedMutex {
  public:
   void lock() ACQUIRE() { mutex_.lock(); }
@@ -60,8 +60,8 @@ class CAPABILITY("mutex") TimedMutex {
   bool try_lock_for_ms(int64_t wait_ms) TRY_ACQUIRE(true) {
     const std::chrono::milliseconds wait(wait_ms);
 #ifdef SLUICE_THREAD_SANITIZER
-    // clang 16's ThreadSanitizer does not know the call that try_lock_for makes
-    // (pthread_mutex_clocklock) and would report races where there are none.
+    // clang 16's ThreadSanitizer does not intercept the call that try_lock_for makes
+    // (pthread_mutex_clocklock) and would report false races.
     return mutex_.try_lock_until(std::chrono::system_clock::now() + wait);
 #else
     return mutex_.try_lock_for(wait);

@@ -14,7 +14,7 @@ template <class Integer>
 std::optional<Integer> parse_strict(Bytes text) {
   if (text.empty() || text.size() >= kMaxIntegerText) return std::nullopt;
   const size_t first = text[0] == '-' ? 1 : 0;
-  // "0" is the only text that may begin with a zero; "-0" is not a number that Redis prints.
+  // "0" is the only text that may begin with a zero; Redis never prints "-0".
   if (first < text.size() && text[first] == '0' && text.size() != 1) return std::nullopt;
   Integer value{};
   const char* end = text.data() + text.size();
@@ -34,8 +34,8 @@ std::optional<uint64_t> parse_u64(Bytes text) { return parse_strict<uint64_t>(te
 
 namespace {
 
-// strtod or strtold over the whole text, as Redis reads numbers: out of range is an error in both
-// directions, NaN too.
+// strtod or strtold over the whole text, as Redis reads numbers. Overflow, underflow and NaN are
+// errors.
 template <class Real, Real (*kConvert)(const char*, char**)>
 std::optional<Real> parse_real(Bytes text) {
   constexpr size_t kMaxText = 5 * 1024;  // the longest number that INCRBYFLOAT writes fits
@@ -55,7 +55,7 @@ std::optional<Real> parse_real(Bytes text) {
 
 std::optional<double> parse_double(Bytes text) {
   if (text.empty()) return std::nullopt;
-  // The common scores are plain decimals; from_chars reads them several times faster than strtod.
+  // Most scores are plain decimals, which from_chars reads several times faster than strtod.
   const char first = text[0] == '-' && text.size() > 1 ? text[1] : text[0];
   if (first >= '0' && first <= '9') {
     double value = 0;
@@ -73,7 +73,8 @@ std::optional<long double> parse_long_double(Bytes text) {
 std::string format_double(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  // Integers are printed as such only within the range where a double counts in ones.
+  // Integers are printed without an exponent only within the range where doubles are exact
+  // integers.
   constexpr double kExact = 4503599627370496.0;  // 2^52
   char text[64];
   if (value > -kExact && value < kExact && value == std::trunc(value)) {

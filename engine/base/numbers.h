@@ -15,15 +15,16 @@ namespace sluice {
 
 inline constexpr size_t kMaxIntegerText = 21;
 
-// Strict: no spaces, no plus sign, no leading zeros, the whole text.
+// Strict: the whole text, without spaces, plus sign or leading zeros.
 std::optional<int64_t> parse_i64(Bytes text);
 std::optional<uint64_t> parse_u64(Bytes text);
 
-// As strtod in Redis: the whole text, no leading space, "inf" and "-inf" allowed, NaN refused.
+// Like strtod in Redis: the whole text, no leading space, "inf" and "-inf" allowed, NaN refused.
 std::optional<double> parse_double(Bytes text);
 std::optional<long double> parse_long_double(Bytes text);
 
-// Writes the decimal digits of `value`; returns their number. `to` holds kMaxIntegerText bytes.
+// Writes the decimal digits of `value` and returns their number. `to` has room for kMaxIntegerText
+// bytes.
 inline size_t format_i64(char* to, int64_t value) {
   // Lengths and counts mostly have one or two digits.
   if (value >= 0 && value < 100) {
@@ -39,11 +40,10 @@ inline size_t format_i64(char* to, int64_t value) {
   return static_cast<size_t>(std::to_chars(to, to + kMaxIntegerText, value).ptr - to);
 }
 
-// A double as Redis replies it: integers without a point where exact, else %.17g, "inf", "-inf",
-// "nan".
+// A double as Redis replies it: an exact integer without a point, else %.17g, "inf", "-inf", "nan".
 std::string format_double(double value);
 
-// INCRBYFLOAT and HINCRBYFLOAT: %.17Lf with trailing zeros removed.
+// The text of INCRBYFLOAT and HINCRBYFLOAT: %.17Lf without trailing zeros.
 std::string format_long_double(long double value);
 
 }  // namespace sluice

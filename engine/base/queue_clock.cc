@@ -16,7 +16,7 @@ void QueueClock::outgrow(int64_t journaled_ms) {
 }
 
 void QueueClock::start(const Reading& now) {
-  // Later than all that is journaled: what is named by its time is named once.
+  // Begins after every journaled time, so that names made of times stay unique.
   const int64_t begin_us = std::max(now.wall_us, (latest_ms() + 1) * 1000);
   boot_us_ = now.boot_us;
   slept_us_ = now.boot_us - now.steady_us;
@@ -28,7 +28,7 @@ void QueueClock::start(const Reading& now) {
 int64_t QueueClock::now_ms(int64_t steady_us) {
   const int64_t ms = (steady_us + offset_us_.load(std::memory_order_acquire)) / 1000;
   int64_t latest = latest_ms_.load(std::memory_order_relaxed);
-  // Another thread may have read its clock later, or changed the offset since.
+  // Another thread may have read a later time, or changed the offset meanwhile.
   while (latest < ms) {
     if (latest_ms_.compare_exchange_weak(latest, ms, std::memory_order_acq_rel)) return ms;
   }
@@ -48,7 +48,7 @@ int64_t QueueClock::follow(const Reading& now) {
     const int64_t ms = rounded_ms(us);
     return std::abs(ms) < kSameMs ? 0 : ms;
   };
-  // Another thread does it at this moment, by a reading as good as this one.
+  // Another thread is following at this moment, with an equally good reading.
   if (following_.exchange(true, std::memory_order_acquire)) return ahead_of(ahead_us());
   const int64_t passed_us = std::max<int64_t>(0, now.boot_us - boot_us_);
   boot_us_ = std::max(boot_us_, now.boot_us);

@@ -6,7 +6,7 @@ namespace sluice {
 
 namespace {
 
-// Redis skips blanks by isspace() between arguments, but only four of them end a bare word.
+// Between arguments Redis skips every isspace() byte, but only four of them end a bare word.
 bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 bool ends_bare_word(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
@@ -27,8 +27,8 @@ char unescape(char c) {
   }
 }
 
-// Decodes from the byte behind an opening quote up to the closing one. `from` ends behind the
-// closing quote, `to` behind the decoded bytes; `to` never overtakes `from`.
+// Decodes from the byte after an opening quote. Leaves `from` after the closing quote and `to`
+// after the decoded bytes; `to` never overtakes `from`.
 bool decode_quoted(char quote, char*& from, const char* end, char*& to) {
   while (from < end) {
     const char c = *from++;
@@ -51,8 +51,8 @@ bool decode_quoted(char quote, char*& from, const char* end, char*& to) {
   return false;
 }
 
-// Decodes the argument that starts at `from`. A word may turn into a quoted part, as in a"b c"; the
-// closing quote ends the argument.
+// Decodes the argument that starts at `from`. A word may continue with a quoted part, as in a"b c";
+// the closing quote ends the argument.
 bool split_one(char*& from, const char* end, std::vector<Bytes>& args) {
   char* const start = from;
   while (from < end && !ends_bare_word(*from) && *from != '"' && *from != '\'') ++from;

@@ -1,5 +1,5 @@
-// Quoted bytes: words of a line, quoted as Redis and redis-cli quote them (inline commands, the
-// configuration file, the first line of a script), and bytes as people read them in messages.
+// Quoting: words of a line, quoted as in Redis and redis-cli (inline commands, the configuration
+// file, the first line of a script), and bytes quoted for messages.
 //
 // Pure functions.
 #pragma once
@@ -15,10 +15,11 @@ namespace sluice {
 // Splits a line into arguments by Redis's quoting rules and appends them to `args`: blanks
 // separate; "..." knows \n \r \t \b \a \xHH and \any; '...' knows \'; a closing quote must be
 // followed by a blank or the end. Decodes in place, so the views point into `line`.
-// Returns false when the quotes are unbalanced; `args` is then as it was.
+// Returns false when the quotes are unbalanced, and leaves `args` as it was.
 bool split_quoted_args(std::span<char> line, std::vector<Bytes>& args);
 
-// Bytes in double quotes. What is not printable is escaped; long bytes are cut, with their length.
+// Bytes in double quotes, with unprintable ones escaped. Long texts are cut and followed by their
+// length.
 std::string printable_bytes(Bytes bytes);
 
 }  // namespace sluice

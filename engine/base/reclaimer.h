@@ -1,8 +1,8 @@
 // Reclaimer: frees large values on a thread of its own, so that no command waits for it.
 //
-// What a unit takes out of the keyspace belongs to it alone (Unit::retired). When the unit ends,
-// the engine hands it over. The thread starts with the first such value; where the system gives no
-// thread, values are freed at once by the caller.
+// Values that a unit takes out of the keyspace belong to it alone (Unit::retired). When the unit
+// ends, the engine hands them over. The thread starts with the first value. If the system refuses a
+// thread, the caller frees the values at once.
 #pragma once
 
 #include <atomic>
@@ -16,8 +16,8 @@
 
 namespace sluice {
 
-// An object that nobody uses any more, and what frees it. Owns it only in name: without a
-// Reclaimer it leaks.
+// An unused object and the function that frees it. The Reclaimer must take it: the struct has no
+// destructor, so the object leaks otherwise.
 struct Retired {
   void* object;
   void (*free)(void*);
@@ -28,20 +28,20 @@ struct Retired {
   }
 };
 
-// All members: any thread.
+// Thread-safe.
 class Reclaimer {
  public:
   Reclaimer() = default;
-  // Frees what is left.
+  // Frees the remaining objects.
   ~Reclaimer();
   Reclaimer(const Reclaimer&) = delete;
   Reclaimer& operator=(const Reclaimer&) = delete;
 
-  // Takes all of them and leaves `retired` empty.
+  // Takes all objects and leaves `retired` empty.
   void take(std::vector<Retired>& retired) EXCLUDES(mutex_);
-  // Returns when everything that was taken before is freed.
+  // Returns when everything that was taken before has been freed.
   void wait() EXCLUDES(mutex_);
-  // Objects that are not freed yet / that have been.
+  // The number of objects that are still to be freed, and of those that have been.
   uint64_t pending() const { return pending_.load(std::memory_order_relaxed); }
   uint64_t freed() const { return freed_.load(std::memory_order_relaxed); }
 

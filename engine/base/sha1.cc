@@ -17,7 +17,7 @@ struct FreeContext {
 
 constexpr size_t kPieceBytes = 1U << 20;
 
-// Looking the algorithm up takes longer than hashing a script, so it is done once.
+// Looking the algorithm up takes longer than hashing a script, so the result is kept.
 const EVP_MD* algorithm() {
   static const EVP_MD* const fetched = EVP_MD_fetch(nullptr, "SHA1", nullptr);
   return fetched;
@@ -53,7 +53,7 @@ Sha1Text sha1_hex(Bytes bytes) { return hex_of(sha1(bytes)); }
 
 Sha1Text sha1_hex(Bytes bytes, void (*look)(void* context), void* look_context) {
   if (bytes.size() <= kPieceBytes) return sha1_hex(bytes);
-  // One of its own, since others may hash on this thread while `look` serves them.
+  // This function has a context of its own, because `look` may hash on this thread, too.
   thread_local const std::unique_ptr<EVP_MD_CTX, FreeContext> context(EVP_MD_CTX_new());
   CHECK(algorithm() != nullptr && context != nullptr);
   CHECK(EVP_DigestInit_ex2(context.get(), algorithm(), nullptr) == 1);

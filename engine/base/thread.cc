@@ -34,7 +34,7 @@ Thread::Thread(const std::string& name, std::function<void()> run) {
   if (error != 0) {
     throw std::system_error(error, std::generic_category(), "cannot create the thread " + name);
   }
-  static_cast<void>(begin.release());  // the thread's now
+  static_cast<void>(begin.release());  // The thread owns it now.
   joinable_ = true;
 }
 

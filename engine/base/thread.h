@@ -1,7 +1,6 @@
 // Thread: one thread of the server, with a name and a stack of a known size.
 //
-// std::thread takes its stack's size from `ulimit -s`, which may be too small for what nests, such
-// as scripts.
+// std::thread takes the stack size from `ulimit -s`, which may be too small for nested scripts.
 #pragma once
 
 #include <pthread.h>
@@ -13,13 +12,13 @@ namespace sluice {
 
 class Thread {
  public:
-  // Address space; memory follows use. Scripts may nest C functions that have buffers of some kB
-  // on the stack, two hundred deep.
+  // Address space only; memory is used on demand. Scripts may nest C functions that have buffers of
+  // some kB on the stack, two hundred deep.
   static constexpr size_t kStackBytes = size_t{8} << 20;
 
   Thread() = default;
-  // `name` is what the system shows, at most 15 bytes. Throws std::system_error, whose text names
-  // the thread, when the system gives no further one.
+  // `name` is shown by the system and has at most 15 bytes. Throws std::system_error, whose text
+  // names the thread, when the system refuses another thread.
   Thread(const std::string& name, std::function<void()> run);
   Thread(Thread&& other) noexcept;
   Thread& operator=(Thread&& other) noexcept;

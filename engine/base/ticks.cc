@@ -18,7 +18,7 @@ struct Origin {
 double ticks_per_microsecond() {
   static const Origin origin;
   Clock::time_point now = Clock::now();
-  // Too short a distance would measure the cost of reading the clocks.
+  // A shorter interval would measure the cost of reading the clocks.
   while (now - origin.time < std::chrono::milliseconds(1)) now = Clock::now();
   const uint64_t ticks = read_ticks() - origin.ticks;
   const double elapsed_us = std::chrono::duration<double, std::micro>(now - origin.time).count();

@@ -1,5 +1,5 @@
-// The processor's time-stamp counter: a duration for eight nanoseconds instead of a clock call's
-// thirty. For statistics only (slow log, command times); order and deadlines never depend on it.
+// The processor's time-stamp counter, which takes eight nanoseconds to read instead of thirty for a
+// clock. For statistics only (slow log, command times); order and deadlines never depend on it.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ inline uint64_t read_ticks() {
 #endif
 }
 
-// Measured against the steady clock, better the longer the process runs; the first call takes a
-// millisecond. Any thread.
+// Measured against the steady clock, with more precision the longer the process has run. The first
+// call takes a millisecond. Thread-safe.
 double ticks_per_microsecond();
 
 }  // namespace sluice

@@ -1,9 +1,9 @@
-// Packed integers and bytes, as records and event logs hold them: LEB128 varints, signed ones
-// zigzag, bytes with a varint length; and doubles.
+// Packed integers and bytes, as records and event logs hold them: LEB128 varints, zigzag for signed
+// ones, bytes with a varint length; and doubles.
 //
-// `put_*` writes at a place with room and returns the end, or appends to a buffer or a string;
-// `take_*` takes from the front of a view, and answers false where that is cut short or damaged.
-// Pure functions of their arguments.
+// `put_*` writes to a place with enough room and returns the end, or appends to a buffer or a
+// string. `take_*` takes from the front of a view and returns false if that is cut short or
+// damaged. Pure functions of their arguments.
 #pragma once
 
 #include <bit>
@@ -17,18 +17,20 @@ namespace sluice {
 
 inline constexpr size_t kMaxVarintBytes = 10;
 
-// --- At a place --- with room for kMaxVarintBytes, and for the bytes behind a length. What stands
-// in that room behind the end may be overwritten.
+// --- To a place ---
+// The place has room for kMaxVarintBytes, and for the bytes after a length. The functions may
+// overwrite the room after the end that they return.
 
-// Of two bytes and more. Apart, so that the usual single byte is written in place. The groups of
-// seven bits move to their bytes all at once: a loop over lengths that vary is often mispredicted.
+// Writes values of two bytes or more. It is not inlined, so that the usual single byte is written
+// in place. All groups of seven bits move to their bytes at once: a loop of varying length is often
+// mispredicted.
 [[gnu::noinline]] inline char* put_long_varint(char* to, uint64_t value) {
   for (; value >> 56 != 0; value >>= 7) *to++ = static_cast<char>(value | 0x80);
   const size_t size = (static_cast<size_t>(std::bit_width(value)) + 6) / 7;
   uint64_t bytes = (value & 0x0fffffff) | (value & 0xfffffff0000000) << 4;
   bytes = (bytes & 0x00003fff00003fff) | (bytes & 0x0fffc0000fffc000) << 2;
   bytes = (bytes & 0x007f007f007f007f) | (bytes & 0x3f803f803f803f80) << 1;
-  // All but the last say that more follows.
+  // Sets the continuation bit of every byte but the last.
   bytes |= 0x8080808080808080 & ((uint64_t{1} << 8 * (size - 1)) - 1);
   std::memcpy(to, &bytes, sizeof(bytes));
   return to + size;

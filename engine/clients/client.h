@@ -1,4 +1,4 @@
-// Client: what the engine knows of one connection. Owned by the connection (net/io/session.h or a
+// Client: the engine's state of one connection. Owned by the connection (net/io/session.h or a
 // test), and used by its thread only, except where noted.
 #pragma once
 
@@ -21,7 +21,7 @@ struct Command;
 struct TrackedClient;
 struct User;
 
-// kSkip: the command that runs is not answered.
+// kSkip: the current command is not answered.
 enum class ReplyMode : uint8_t { kOn, kOff, kSkip };
 
 // A command between MULTI and EXEC.
@@ -33,7 +33,7 @@ struct QueuedCommand {
 struct WatchedKey {
   int database = 0;
   std::string key;
-  // It had expired already when it was watched: its deletion is no change then.
+  // The key had already expired when it was watched, so its deletion is not a change.
   bool expired = false;
 };
 
@@ -41,7 +41,8 @@ struct Client {
   uint64_t id = 0;
   int database = 0;
   int protocol = 2;
-  // Who speaks; null until authenticated where a password is needed. Set at connect and by AUTH.
+  // The authenticated user, set at connect and by AUTH. Null before authentication, if a password
+  // is needed.
   std::shared_ptr<User> user;
   std::string address;  // "127.0.0.1:5555", for CLIENT LIST, MONITOR, SLOWLOG
   std::string name;
@@ -49,41 +50,44 @@ struct Client {
   std::string library_version;
   std::shared_ptr<ClientPort> port;
 
-  // What it asked for last, for CLIENT LIST; set by Execution.
+  // The last command, for CLIENT LIST; set by Execution.
   const Command* last_command = nullptr;
   bool close_after_reply = false;
   bool no_evict = false;
-  bool no_touch = false;  // keys that it looks up are not noted as used, but by TOUCH
+  bool no_touch = false;  // only TOUCH updates the access time of keys
   bool monitoring = false;
-  bool in_script = false;             // it speaks for a script
-  const Call* script_call = nullptr;  // which EVAL or FCALL that is
+  bool in_script = false;             // it runs commands for a script
+  const Call* script_call = nullptr;  // the EVAL or FCALL of that script
 
   // --- CLIENT REPLY ---
   ReplyMode reply_mode = ReplyMode::kOn;
   bool skips_next = false;
-  // What stands behind this in its output is not sent, unless the mode is kOn.
+  // Output from this offset on is not sent, unless the mode is kOn.
   size_t muted_from = 0;
 
   // --- MULTI ---
   bool in_multi = false;
-  bool multi_failed = false;  // a command could not be queued: EXEC answers EXECABORT
+  bool multi_failed = false;  // a command could not be queued: EXEC replies EXECABORT
   std::vector<QueuedCommand> queued;
-  size_t queued_bytes = 0;  // of their arguments, with some for each of them
+  size_t queued_bytes = 0;  // bytes of their arguments, with an allowance for each of them
   std::vector<WatchedKey> watched;
-  // Its own allocation: Departures may keep it when the connection is gone.
+  // A separate allocation: Departures may keep it after the connection has closed.
   std::unique_ptr<WatchSet> watch_set = std::make_unique<WatchSet>();
 
-  // --- Blocking --- set by a handler through Call::block; the connection stops reading requests
-  // until its port gets the reply, or the time-out comes (Engine::cancel_waiter).
+  // --- Blocking ---
+  // Set by a handler through Call::block. The connection stops reading requests until its port gets
+  // the reply, or until the time-out (Engine::cancel_waiter).
   std::shared_ptr<Waiter> waiter;
   // A request waits for the end of CLIENT PAUSE.
   bool postponed = false;
 
-  // --- Client-side caching --- (engine/clients/tracking.h); null: it tracks nothing.
+  // --- Client-side caching ---
+  // See engine/clients/tracking.h. Null: tracking is off.
   std::shared_ptr<TrackedClient> tracking;
 
-  // --- Pub/sub --- names this connection is subscribed to (engine/clients/pubsub.h holds the other
-  // side).
+  // --- Pub/sub ---
+  // The names that this connection subscribes to. engine/clients/pubsub.h holds the subscribers of
+  // each name.
   std::set<std::string, std::less<>> channels;
   std::set<std::string, std::less<>> patterns;
   std::set<std::string, std::less<>> shard_channels;

@@ -1,9 +1,9 @@
-// ClientPause: CLIENT PAUSE, which lets requests wait for a time: all, or those that may change
+// ClientPause: CLIENT PAUSE, which suspends requests for a time: all, or those that may change
 // data.
 //
-// Sessions ask before each request (net/io/session.cc keeps what must wait); meanwhile nothing
-// expires and no timer of a queue runs, so that the data stay as they are. Any thread; times are
-// Unit::steady_ms.
+// Sessions check it before each request (net/io/session.cc keeps the suspended ones). Meanwhile
+// nothing expires and no timer of a queue runs, so that the data do not change. Thread-safe; times
+// are Unit::steady_ms.
 #pragma once
 
 #include <atomic>
@@ -18,19 +18,19 @@ enum class PauseMode : uint8_t { kNone, kWrites, kAll };
 
 class ClientPause {
  public:
-  // A pause that is there already is only made stricter and longer.
+  // A running pause can only become stricter and longer.
   void begin(PauseMode mode, int64_t now_ms, int64_t end_ms);
   void end();
-  // Forgets a pause whose time has passed.
+  // Ends a pause whose time has passed.
   void end_if_over(int64_t now_ms);
   PauseMode mode(int64_t now_ms) const {
     return now_ms < end_ms() ? mode_.load(std::memory_order_relaxed) : PauseMode::kNone;
   }
-  // 0: there is none.
+  // 0: no pause.
   int64_t end_ms() const { return end_ms_.load(std::memory_order_acquire); }
 
  private:
-  Mutex mutex_;  // of those who change it
+  Mutex mutex_;  // for changes
   std::atomic<PauseMode> mode_{PauseMode::kNone};
   std::atomic<int64_t> end_ms_{0};
 };

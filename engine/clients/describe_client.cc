@@ -37,7 +37,7 @@ std::string describe_client(const ClientFacts& facts) {
   add("user", facts.user);
   add("redir", std::to_string(facts.redirect));
   add("resp", std::to_string(facts.protocol));
-  // Redis 7.0 does not know these two.
+  // Redis 7.0 does not have these two.
   if (!facts.library_name.empty() || !facts.library_version.empty()) {
     add("lib-name", facts.library_name);
     add("lib-ver", facts.library_version);

@@ -1,4 +1,4 @@
-// A connection as CLIENT LIST, ACL LOG and the log of slow commands show it.
+// A connection as text, for CLIENT LIST, ACL LOG and the log of slow commands.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
-// LATENCY's events: what took longer than latency-monitor-threshold, by the kind of event.
+// The events of LATENCY: operations that took longer than latency-monitor-threshold, by kind.
 //
-// Any thread; one mutex, taken only for what was slow and by who asks.
+// Thread-safe; one mutex, taken only for slow operations and for queries.
 #pragma once
 
 #include <array>
@@ -17,27 +17,28 @@ namespace sluice {
 
 struct LatencySample {
   int64_t unix_s = 0;
-  int64_t steady_s = 0;  // the same moment by the steady clock, which ages go by
+  int64_t steady_s = 0;  // the same moment by the steady clock, for computing ages
   int64_t latency_ms = 0;
 };
 
 struct LatencyEvent {
   std::string name;
   int64_t longest_ms = 0;  // since the last reset
-  // The oldest first; the longest of each second, and at least one.
+  // The oldest first; the longest of each second that has any. Never empty.
   std::vector<LatencySample> samples;
 };
 
 class LatencyMonitor {
  public:
-  // Older ones go.
+  // Older samples are dropped.
   static constexpr size_t kMostSamples = 160;
 
   void add(Bytes event, const LatencySample& sample);
-  // By name.
+  // In the order of their names.
   std::vector<LatencyEvent> events() const;
   std::optional<LatencyEvent> find(Bytes name) const;
-  // Forgets one event; false: there is none. Forgets all; their number.
+  // Removes one event; returns false if it does not exist. reset_all() removes all and returns
+  // their number.
   bool reset(Bytes name);
   size_t reset_all();
 

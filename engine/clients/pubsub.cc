@@ -41,7 +41,7 @@ bool PubSub::unsubscribe(Client& client, Kind kind, Bytes name) {
   std::erase_if(found->second, [&](const Subscriber& s) { return s.client_id == client.id; });
   if (found->second.empty()) table(kind).erase(found);
   subscribers_.fetch_sub(1, std::memory_order_relaxed);
-  // `name` may be a view of the very string that goes, so it goes last.
+  // Erased last, because `name` may be a view of this very string.
   own.erase(mine);
   return true;
 }

@@ -1,8 +1,7 @@
-// PubSub: who listens to which channel or pattern. Shared by all threads, under its own mutex,
-// which is never held while a shard's is waited for (the order: shards, then this one).
+// PubSub: the subscribers of each channel and pattern. Shared by all threads, under its own mutex,
+// which is never held while waiting for a shard's (the order: shards, then this one).
 //
-// A subscriber's own list of names is in its Client; both are changed together by the connection's
-// thread.
+// A subscriber's own list of names is in its Client. The connection's thread changes both together.
 #pragma once
 
 #include <atomic>
@@ -24,24 +23,24 @@ class PubSub {
  public:
   enum class Kind : uint8_t { kChannel, kPattern, kShardChannel };
 
-  // True if it was not subscribed before. Updates client's own set.
+  // Returns whether the subscription changed. Updates the client's own set as well.
   bool subscribe(Client& client, Kind kind, Bytes name);
   bool unsubscribe(Client& client, Kind kind, Bytes name);
-  // Everything of this client (RESET, disconnect).
+  // Removes all subscriptions of this client (RESET, disconnect).
   void forget(Client& client);
 
-  // Queues the message for every subscriber as deliveries of `unit`, so that it leaves when the
-  // unit's changes are durable; the number of receivers. Those whose command runs in the unit get
-  // it into their own output at once.
+  // Queues the message for every subscriber as deliveries of `unit`, so that it is sent when the
+  // unit's changes are durable. Returns the number of receivers. Receivers whose command runs in
+  // the unit get it in their own output at once.
   size_t publish(Unit& unit, Bytes channel, Bytes message, bool shard_channel);
-  // Nobody listens to anything. Without a lock.
+  // Whether there are no subscribers. Takes no lock.
   bool empty() const { return subscribers_.load(std::memory_order_relaxed) == 0; }
 
   // PUBSUB CHANNELS / SHARDCHANNELS, NUMSUB, NUMPAT.
   std::vector<std::string> names(Kind kind, Bytes pattern, bool filter) const;
   size_t subscribers(Kind kind, Bytes name) const;
   size_t count(Kind kind) const;
-  // Clients that listen to this name.
+  // The ids of the subscribers of this name.
   std::vector<uint64_t> subscriber_ids(Kind kind, Bytes name) const;
 
  private:
@@ -61,7 +60,7 @@ class PubSub {
 
   mutable Mutex mutex_;
   Table tables_[3] GUARDED_BY(mutex_);
-  std::atomic<size_t> subscribers_{0};  // publishing to nobody takes no lock
+  std::atomic<size_t> subscribers_{0};  // so that publishing without subscribers takes no lock
 };
 
 }  // namespace sluice

@@ -1,4 +1,4 @@
-// SLOWLOG's entries, and the connections that MONITOR.
+// The entries of SLOWLOG, and the connections of MONITOR.
 //
 // Both are shared by all threads under their own mutex; the flags that the hot path reads are
 // atomics.
@@ -25,7 +25,7 @@ struct SlowEntry {
   uint64_t id = 0;
   int64_t unix_s = 0;
   int64_t duration_us = 0;
-  std::vector<std::string> arguments;  // cut as Redis cuts them: 32 arguments of 128 bytes
+  std::vector<std::string> arguments;  // truncated as in Redis: 32 arguments of 128 bytes
   uint64_t client_id = 0;
   std::string client_address;
   std::string client_name;
@@ -35,7 +35,7 @@ class SlowLog {
  public:
   void add(std::span<const Bytes> args, int64_t now_ms, int64_t duration_us, uint64_t client_id,
            Bytes client_address, Bytes client_name, size_t max_entries);
-  // The newest first.
+  // The newest entries first.
   std::vector<SlowEntry> newest(size_t count) const;
   size_t size() const;
   void reset();
@@ -51,11 +51,11 @@ class Monitors {
   bool active() const { return count_.load(std::memory_order_relaxed) != 0; }
   void add(uint64_t client_id, std::shared_ptr<ClientPort> port);
   void remove(uint64_t client_id);
-  // One line: `+<time> [db address] "command" "argument" ...`. It is the unit's until its end, when
-  // its lsn is known: no crash takes back what a monitor has been shown.
+  // One line: `+<time> [db address] "command" "argument" ...`. The unit keeps it until its lsn is
+  // known, so that a crash never takes back what a monitor has been shown.
   static void show(int64_t unix_us, int database, Bytes source, std::span<const Bytes> args,
                    Unit& unit);
-  // The unit's lines to every monitor.
+  // Delivers the unit's lines to every monitor.
   void deliver(Bytes lines, Lsn gate);
 
  private:
@@ -68,12 +68,11 @@ class Monitors {
   std::atomic<size_t> count_{0};
 };
 
-// The arguments with `(redacted)` for passwords, secret parameters and users' rules, as others may
-// see them.
+// The arguments with `(redacted)` in place of passwords, secret parameters and users' rules.
 std::vector<Bytes> without_secrets(const ServerPort& server, const Command& command,
                                    std::span<const Bytes> args);
 
-// A byte string in quotes with escapes, as redis-cli and MONITOR show it.
+// A byte string in quotes with escapes, as in redis-cli and MONITOR.
 std::string quoted(Bytes bytes);
 
 }  // namespace sluice

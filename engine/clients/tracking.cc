@@ -30,7 +30,8 @@ void write_broken(ByteBuffer& out, uint64_t redirect) {
 
 bool is_requester(const Unit& unit, uint64_t id) { return unit.requester.client_id == id; }
 
-// Whose command makes the change: who is being served, else the requester; 0: nobody.
+// The client that makes the change: the blocked one that is being served, else the requester; 0:
+// none.
 uint64_t changer(const Unit& unit) {
   return unit.served.client_id != 0 ? unit.served.client_id : unit.requester.client_id;
 }
@@ -102,7 +103,7 @@ void Tracking::set_protocol(Client& client, int protocol) {
   client.tracking->protocol = protocol;
 }
 
-// --- What is read and what changes ---
+// --- Reads and changes ---
 
 void Tracking::remember(TrackedClient& client, const std::vector<Bytes>& keys) {
   MutexLock lock(mutex_);
@@ -120,7 +121,7 @@ void Tracking::forget_gone(Numbers& numbers) {
   items_ -= gone;
 }
 
-// The next sweep goes through the buckets that are left.
+// The next sweep visits the remaining buckets.
 void Tracking::shrink() {
   if (readers_.empty()) {
     readers_ = Readers();
@@ -219,7 +220,7 @@ void Tracking::flushed(Unit& unit) {
 void Tracking::limit(Unit& unit, uint64_t max_keys) {
   if (max_keys == 0) return;
   MutexLock lock(mutex_);
-  // Which one goes is no matter: it is as if it had changed.
+  // Any key may be dropped; it is treated as if it had changed.
   while (readers_.size() > max_keys) tell_readers(unit, readers_.begin());
 }
 
@@ -261,7 +262,7 @@ void Tracking::broadcast(Unit& unit) {
   unit.changed_keys.clear();
 }
 
-// --- Figures ---
+// --- Metrics ---
 
 uint64_t Tracking::keys() const {
   MutexLock lock(mutex_);

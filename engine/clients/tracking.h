@@ -1,13 +1,12 @@
-// Tracking: client-side caching (CLIENT TRACKING). Who may hold a copy of which key, and who is
-// told that it is out of date.
+// Tracking: client-side caching (CLIENT TRACKING): which clients may hold a copy of which key, and
+// the invalidations that are sent to them.
 //
-// A connection that tracks has a TrackedClient, shared by its Client and by this table. In the
-// default mode each key that it reads is remembered, and one change of it is told; with BCAST it
-// hears of every change of keys with its prefixes. Names of keys stand for all databases, as in
-// Redis.
+// A tracking connection has a TrackedClient, shared by its Client and this table. In the default
+// mode each key that it reads is remembered until one change of it is reported. With BCAST every
+// change of keys with its prefixes is reported. Names of keys apply to all databases, as in Redis.
 //
-// Any thread; under its own mutex, which comes behind those of the shards. While nobody tracks,
-// nothing here is called (Engine::observing).
+// Thread-safe, under its own mutex, which is locked after those of the shards. While no client
+// tracks, nothing here is called (Engine::observing).
 #pragma once
 
 #include <atomic>
@@ -27,37 +26,37 @@ namespace sluice {
 
 struct Client;
 
-// What CLIENT TRACKING ON asks for.
+// The options of CLIENT TRACKING ON.
 struct TrackingOptions {
   bool broadcast = false;
   bool opt_in = false;
   bool opt_out = false;
   bool no_loop = false;
-  // Whose connection is told instead; 0: its own.
+  // The connection that gets the invalidations instead; 0: its own.
   uint64_t redirect = 0;
   std::shared_ptr<ClientPort> redirect_port;
 };
 
 struct TrackedClient {
   uint64_t id = 0;
-  // What the table calls it. A connection that tracks again has another number.
+  // Its key in the table. A connection that enables tracking again gets another number.
   uint64_t number = 0;
-  // How many keys the table has for it. Guarded by Tracking's mutex.
+  // The number of keys that the table has for it. Guarded by Tracking's mutex.
   uint64_t items = 0;
   std::shared_ptr<ClientPort> port;
-  // Changed by the connection's thread, under Tracking's mutex; that thread reads them without.
+  // Changed by the connection's thread, under Tracking's mutex; that thread reads them without it.
   TrackingOptions options;
   std::set<std::string, std::less<>> prefixes;
   int protocol = 2;
-  // CLIENT CACHING came just before. Of the connection's thread alone.
+  // CLIENT CACHING was the previous command. Used only by the connection's thread.
   bool caching = false;
-  // Who should be told instead is gone.
+  // The connection that invalidations are redirected to is closed.
   std::atomic<bool> broken{false};
 };
 
 class Tracking {
  public:
-  // `prefixes` come on top of those that the client has; none at all mean every key.
+  // `prefixes` are added to those of the client. Without any prefix every key matches.
   void enable(Client& client, const TrackingOptions& options,
               const std::vector<std::string>& prefixes);
   void disable(Client& client);
@@ -65,20 +64,21 @@ class Tracking {
 
   // The client has read these keys.
   void remember(TrackedClient& client, const std::vector<Bytes>& keys);
-  // A key has changed. What the requester of `unit` is to hear waits in the unit for the end of its
-  // command; for those who track by prefix the key is noted there.
+  // A key has changed. The requester's own invalidation is kept in the unit until its command ends;
+  // for clients that track by prefix the key is noted in the unit.
   void changed(Unit& unit, Bytes key);
-  // A whole database has: everybody is told to forget everything.
+  // A whole database was flushed: every client is told to drop all copies.
   void flushed(Unit& unit);
-  // Forgets keys above `max_keys` (0: no limit), as if they had changed.
+  // Drops keys above `max_keys` (0: no limit), as if they had changed.
   void limit(Unit& unit, uint64_t max_keys);
-  // What waits for the end of the requester's command. `out`: where its reply stands.
+  // Writes the invalidations that were kept for the end of the requester's command. `out`: the
+  // buffer of its reply.
   void write_own(Unit& unit, const Client& client, ByteBuffer* out);
-  // Adds what those who track by prefix hear of the unit's keys to its deliveries.
+  // Adds the invalidations of clients that track by prefix to the unit's deliveries.
   void broadcast(Unit& unit);
 
-  // What clients had read leaves the table in steps after they have gone, once it is a fifth of
-  // the table, as do the buckets that its keys no longer need. A step looks at about `most` items.
+  // Entries of closed clients are removed in steps once they are a fifth of the table, and so are
+  // the buckets that its keys no longer need. A step examines about `most` items.
   bool must_sweep() const { return must_sweep_.load(std::memory_order_relaxed); }
   void sweep(size_t most);
 
@@ -89,11 +89,11 @@ class Tracking {
   uint64_t prefixes() const;
 
  private:
-  // By number.
+  // By TrackedClient::number.
   using Clients = std::unordered_map<uint64_t, std::shared_ptr<TrackedClient>>;
   using Numbers = std::set<uint64_t>;
   using Readers = std::unordered_map<std::string, Numbers>;
-  // The table is made smaller where it has so many buckets for each key.
+  // The table shrinks when it has this many buckets for each key.
   static constexpr size_t kSparseBuckets = 8;
   static constexpr size_t kFewBuckets = 1024;
 
@@ -114,9 +114,10 @@ class Tracking {
   Clients clients_ GUARDED_BY(mutex_);
   Readers readers_ GUARDED_BY(mutex_);
   uint64_t items_ GUARDED_BY(mutex_) = 0;
-  uint64_t gone_items_ GUARDED_BY(mutex_) = 0;  // of clients that have gone
+  uint64_t gone_items_ GUARDED_BY(mutex_) = 0;  // of closed clients
   uint64_t next_number_ GUARDED_BY(mutex_) = 1;
-  // Where the sweep is: a bucket of `readers_`, as long as there are so many.
+  // The progress of the sweep: a bucket of `readers_`, valid while the number of buckets is
+  // known_buckets_.
   size_t swept_buckets_ GUARDED_BY(mutex_) = 0;
   size_t known_buckets_ GUARDED_BY(mutex_) = 0;
   // By prefix, then by the id of the connection.
@@ -124,9 +125,9 @@ class Tracking {
       GUARDED_BY(mutex_);
 };
 
-// The message as the connection takes it: a push in RESP3; in RESP2 a message of the channel
-// __redis__:invalidate if it is told for another one and subscribes to anything; else nothing.
-// `payload`: the array of keys, or null.
+// Writes the message in the form that the connection accepts: a push in RESP3; in RESP2 a message
+// of the channel __redis__:invalidate if invalidations are redirected to it and it has any
+// subscription, else nothing. `payload`: the array of keys, or null.
 void write_invalidation(ByteBuffer& out, const Client& client, bool redirected, Bytes payload);
 
 }  // namespace sluice

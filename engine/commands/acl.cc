@@ -1,4 +1,4 @@
-// ACL: users at run time; engine/access/acl.h keeps them.
+// ACL: managing users at run time; engine/access/acl.h holds them.
 #include "engine/commands/acl.h"
 
 #include <algorithm>
@@ -20,8 +20,8 @@ namespace {
 constexpr int64_t kDefaultPasswordBits = 256;
 constexpr int64_t kMaxPasswordBits = 4096;
 
-// Connections that are subscribed to something that the user may no longer hear of are closed: a
-// subscription is checked only once, when it begins.
+// Closes connections with subscriptions that the user may no longer have: permissions are checked
+// only when a subscription begins.
 void close_forbidden_subscribers(Call& call, Bytes name) {
   const std::shared_ptr<User> user = call.engine.acl().find(name);
   if (user == nullptr) return;
@@ -157,7 +157,7 @@ void acl_genpass_command(Call& call) {
   call.reply.bulk(random_hex(static_cast<size_t>((bits + 3) / 4)));
 }
 
-// --- What a user might do, and what users were refused ---
+// --- Dry runs and the log of refusals ---
 
 void acl_dryrun_command(Call& call) {
   const std::shared_ptr<User> user = call.engine.acl().find(call.args[2]);
@@ -246,7 +246,7 @@ void acl_log_command(Call& call) {
 void acl_load_command(Call& call) {
   const std::string error = call.engine.server().load_users();
   if (!error.empty()) return call.reply.error(error);
-  // As in Redis, also where the file says of a user what was true before.
+  // As in Redis, even those of users that the file does not change.
   call.engine.server().kill_clients(
       call.client, [](const ClientFacts& facts) { return facts.user != "default"; });
   call.engine.server().users_changed();

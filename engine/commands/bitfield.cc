@@ -35,7 +35,7 @@ struct Operation {
 
 struct Request {
   std::vector<Operation> operations;
-  // One behind the last bit that is written; 0: nothing is.
+  // The end of the last bit that is written; 0: no write.
   uint64_t write_end = 0;
 };
 
@@ -131,7 +131,8 @@ std::string with_field(Bytes bytes, uint64_t offset, FieldType type, Wide value)
   return changed;
 }
 
-// `value` as the type can hold it; false: it cannot, and the operation is to fail.
+// Converts `value` to the type's range. Returns false if it does not fit and the operation must
+// fail.
 bool fit(FieldType type, Overflow overflow, Wide& value) {
   if (value >= type.smallest() && value <= type.largest()) return true;
   if (overflow == Overflow::kFail) return false;
@@ -144,8 +145,8 @@ bool fit(FieldType type, Overflow overflow, Wide& value) {
   return true;
 }
 
-// True if it counts as a change: a write did not fail, and changed the field or found that the
-// string had grown.
+// Returns whether it counts as a change: a write that did not fail and either changed the field or
+// was in a string that had grown.
 bool run(Call& call, const KeyRef& key, const Operation& operation, bool grown) {
   Database database = call.database(key);
   // A write may have moved the entry.
@@ -159,7 +160,7 @@ bool run(Call& call, const KeyRef& key, const Operation& operation, bool grown) 
   }
   const bool set = operation.what == Operation::What::kSet;
   Wide value = set ? Wide{operation.operand} : old_value + operation.operand;
-  // An unsigned field takes a negative number for what its bits say.
+  // An unsigned field takes a negative number as its bits.
   if (set && !type.is_signed) value = static_cast<uint64_t>(operation.operand);
   if (!fit(type, operation.overflow, value)) {
     call.reply.null();
@@ -182,7 +183,7 @@ void bitfield(Call& call, bool read_only) {
   const Found<Entry> entry =
       request.write_end == 0 ? call.read(key, Type::kString) : call.find(key, Type::kString);
   if (entry.refused()) return;
-  // The string grows to where the furthest write would end, even if that one fails.
+  // The string grows to the end of the furthest write, even if that write fails.
   const size_t needed = (request.write_end + 7) / 8;
   const bool grown = needed > (entry == nullptr ? 0 : entry->string().size());
   const uint64_t changes_before = call.unit.changes;
@@ -196,7 +197,7 @@ void bitfield(Call& call, bool read_only) {
   for (const Operation& operation : request.operations) {
     if (run(call, key, operation, grown)) ++changed;
   }
-  // As Redis counts: operations, and not what they write.
+  // As Redis counts: operations instead of writes.
   call.unit.changes = changes_before + changed;
   if (changed != 0) call.database(key).notify(KeyEvent::kSetBit, key.key);
 }

@@ -52,11 +52,11 @@ uint64_t count_ones(Bytes bytes, BitRange range) {
   return ones;
 }
 
-// The first bit of this value in the range; last + 1 if there is none.
+// The first bit of this value in the range, or last + 1.
 uint64_t find_bit(Bytes bytes, BitRange range, bool wanted) {
   uint64_t at = range.first;
   const uint64_t end = range.last + 1;
-  // A word that has none of the wanted bits.
+  // A word without any of the wanted bits.
   const uint64_t nothing = wanted ? 0 : UINT64_MAX;
   while (at < end) {
     if (at % 8 == 0 && at + 64 <= end && word_at(bytes.data() + at / 8) == nothing) {
@@ -72,7 +72,7 @@ uint64_t find_bit(Bytes bytes, BitRange range, bool wanted) {
   return end;
 }
 
-// What BITCOUNT and BITPOS are told of the range that they look at.
+// The range of BITCOUNT and BITPOS.
 struct RangeOptions {
   int64_t first = 0;
   int64_t last = -1;
@@ -86,7 +86,7 @@ bool parse_range_unit(const Call& call, size_t argument, RangeOptions& options) 
   return false;
 }
 
-// The options as bits of a string of `size` bytes; false: the range is empty.
+// Converts the options to bits of a string of `size` bytes. Returns false if the range is empty.
 bool resolve_range(const RangeOptions& options, size_t size, BitRange& range) {
   const auto total = static_cast<int64_t>(options.in_bits ? size * 8 : size);
   int64_t first = options.first < 0 ? options.first + total : options.first;
@@ -107,7 +107,7 @@ bool parse_bit_offset(const Call& call, size_t argument, int field_bits, uint64_
   if (in_fields) text.remove_prefix(1);
   const auto number = parse_i64(text);
   int64_t bits = number.value_or(-1);
-  // Where the product does not fit into 64 bits Redis goes on with what is left of it.
+  // If the product overflows, Redis uses its low 64 bits.
   if (in_fields && number) __builtin_mul_overflow(bits, field_bits, &bits);
   const uint64_t limit = call.engine.options().max_bulk_bytes.load(std::memory_order_relaxed);
   if (bits < 0 || static_cast<uint64_t>(bits) / 8 >= limit) {
@@ -155,7 +155,7 @@ void getbit_command(Call& call) {
 void bitcount_command(Call& call) {
   const Found<const Entry> entry = call.find(call.key(1), Type::kString);
   if (entry.refused()) return;
-  // Redis looks at the rest only where there is a key.
+  // Redis checks the remaining arguments only if the key exists.
   if (entry == nullptr) return call.reply.integer(0);
   RangeOptions options;
   const size_t count = call.args.size();
@@ -180,7 +180,7 @@ void bitpos_command(Call& call) {
   }
   const Found<const Entry> entry = call.find(call.key(1), Type::kString);
   if (entry.refused()) return;
-  // As if zeros without end followed.
+  // A missing key counts as endless zeros.
   if (entry == nullptr) return call.reply.integer(wanted == 1 ? -1 : 0);
   RangeOptions options;
   const size_t count = call.args.size();
@@ -191,7 +191,7 @@ void bitpos_command(Call& call) {
   BitRange range{};
   if (!resolve_range(options, entry->string().size(), range)) return call.reply.integer(-1);
   const uint64_t found = find_bit(entry->string(), range, wanted == 1);
-  // Zeros follow a string, unless the end of the range was named.
+  // Zeros follow a string, unless the end of the range was given.
   const bool there = found <= range.last || (wanted == 0 && count <= 4);
   call.reply.integer(there ? static_cast<int64_t>(found) : -1);
 }
@@ -220,7 +220,7 @@ bool parse_operation(const Call& call, BitOperation& operation) {
   return true;
 }
 
-// `result` has at least as many bytes as the source; behind its end the source counts as zeros.
+// `result` has at least as many bytes as the source, which is extended with zeros.
 void combine(std::string& result, Bytes source, BitOperation operation) {
   char* to = result.data();
   const size_t size = source.size();

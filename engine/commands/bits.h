@@ -19,9 +19,9 @@ void bitop_command(Call& call);
 void bitfield_command(Call& call);
 void bitfield_ro_command(Call& call);
 
-// The bit offset at this argument, of a field of `field_bits` bits: a number, or (where field_bits
-// is not 0) `#n` for the n-th field of that width. Strings may be proto-max-bulk-len long, so
-// larger ones are refused. False with the error replied.
+// The bit offset at this argument, for a field of `field_bits` bits: a number, or (if field_bits is
+// not 0) `#n` for the n-th field of that width. Offsets beyond proto-max-bulk-len, the limit of
+// strings, are refused. Returns false with the error replied.
 bool parse_bit_offset(const Call& call, size_t argument, int field_bits, uint64_t& offset);
 
 }  // namespace sluice

@@ -1,4 +1,4 @@
-// CLIENT and its subcommands: names, the list of connections, ending them.
+// CLIENT and its subcommands: names, the list of connections, closing them.
 #include <algorithm>
 #include <optional>
 
@@ -19,7 +19,7 @@ bool is_printable_word(Bytes text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= '!' && c <= '~'; });
 }
 
-// What CLIENT KILL chooses by.
+// The filter of CLIENT KILL.
 struct KillFilter {
   std::optional<uint64_t> id;
   std::string address;
@@ -38,7 +38,7 @@ struct KillFilter {
     if (facts.age_s < min_age_s) return false;
     if (type == "pubsub") return facts.is_pubsub;
     if (type == "normal") return !facts.is_pubsub;
-    return type.empty();  // master, replica: there are none
+    return type.empty();  // master, replica: they do not exist here
   }
 };
 
@@ -130,7 +130,7 @@ void client_setinfo_command(Call& call) {
 
 namespace {
 
-// With what only the command knows of itself.
+// Includes the facts about its own connection that only the command has.
 std::vector<ClientFacts> list_clients(Call& call) {
   std::vector<ClientFacts> all = call.engine.server().clients(call.client);
   for (ClientFacts& facts : all) {
@@ -228,7 +228,7 @@ void client_reply_command(Call& call) {
     client.reply_mode = ReplyMode::kOn;
     call.reply.ok();
   } else if (call.option(2, "OFF")) {
-    // In a transaction, what it was answered before stays.
+    // In a transaction, earlier replies are kept.
     if (client.reply_mode == ReplyMode::kOn && output != nullptr) {
       client.muted_from = output->size();
     }

@@ -1,4 +1,5 @@
-// CLIENT TRACKING and its relatives; engine/clients/tracking.h keeps who has read what.
+// CLIENT TRACKING and related commands; engine/clients/tracking.h records which client has read
+// which keys.
 #include "engine/clients/tracking.h"
 
 #include <algorithm>
@@ -81,7 +82,7 @@ bool check_prefixes(const Call& call, const TrackedClient* tracked,
   return true;
 }
 
-// Whether the options go together, and with the mode that is on.
+// Whether the options are compatible with each other and with the present mode.
 bool check(const Call& call, const TrackingRequest& request) {
   const TrackingOptions& wanted = request.options;
   const TrackedClient* tracked = call.client.tracking.get();

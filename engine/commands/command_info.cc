@@ -1,4 +1,4 @@
-// COMMAND: the command table as clients read it, written from the rows.
+// COMMAND: the command table for clients, generated from the rows.
 #include <algorithm>
 #include <sstream>
 
@@ -43,7 +43,7 @@ LegacyRange legacy_range(const Command& command) {
       end = spec.last < 0 ? spec.last : spec.index + spec.last;
       continue;
     }
-    // Later specifications join where they go on without a gap.
+    // Later specifications are merged if they continue without a gap.
     if (spec.index != end + 1 || spec.step != range.step) break;
     end = spec.last < 0 ? spec.last : spec.index + spec.last;
   }
@@ -186,7 +186,7 @@ bool is_in_category(const Command& command, Bytes name) {
   return category != nullptr && (command.acl & category->flag) != 0;
 }
 
-// The command that COMMAND GETKEYS is asked about; null with the error replied.
+// The command in the arguments of COMMAND GETKEYS, or null with the error replied.
 const Command* asked_command(Call& call, std::span<const Bytes> args) {
   const Command* command = CommandTable::instance().find(args[0]);
   if (command != nullptr && !command->subcommands.empty() && args.size() > 1) {
@@ -208,7 +208,8 @@ const Command* asked_command(Call& call, std::span<const Bytes> args) {
   return nullptr;
 }
 
-// A number of keys that is 0, in a command that wants some: the destination alone is no answer.
+// Whether a number of keys is 0 in a command that needs keys: the destination alone is not a valid
+// answer.
 bool counts_no_keys(const Command& command, std::span<const Bytes> args) {
   if ((command.flags & kNoMandatoryKeys) != 0) return false;
   return std::any_of(std::begin(command.keys), std::end(command.keys), [&](const KeySpec& spec) {

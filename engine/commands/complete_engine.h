@@ -1,4 +1,4 @@
-// CompleteEngine: an engine that knows all commands, and runs scripts and functions.
+// CompleteEngine: an engine with all commands, and with scripts and functions.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace sluice {
 
-// A base, so that it is there before the engine: users have rules about commands.
+// A base class, so that it is initialized before the engine: users have rules about commands.
 struct InstalledCommands {
   InstalledCommands() { install_commands(); }
 };
 
 class CompleteEngine final : InstalledCommands, public Engine {
  public:
-  // `hash_seed`: random for a server, fixed in a simulation. The port outlives the engine.
+  // `hash_seed`: random for a server, fixed in a simulation. The port must outlive the engine.
   CompleteEngine(ServerPort& server, uint64_t hash_seed);
 };
 

@@ -1,4 +1,4 @@
-// The connection itself: who speaks, in which protocol, to which database.
+// The connection itself: authentication, protocol, database.
 #include "engine/commands/connection.h"
 
 #include "engine/access/acl.h"
@@ -29,7 +29,7 @@ bool authenticate(Call& call, Bytes name, Bytes password) {
   return true;
 }
 
-// Each option takes effect as it is met, even when a later one is wrong, as in Redis.
+// Each option takes effect at once, even if a later one is invalid, as in Redis.
 bool take_hello_options(Call& call, int& wanted_protocol) {
   wanted_protocol = call.client.protocol;
   if (call.args.size() > 1) {
@@ -134,7 +134,7 @@ void reset_command(Call& call) {
   client.database = 0;
   client.protocol = 2;
   client.name.clear();
-  // Behind CLIENT REPLY SKIP it is the one that is not answered.
+  // After CLIENT REPLY SKIP, RESET is the command that gets no reply.
   if (client.reply_mode == ReplyMode::kOff) client.reply_mode = ReplyMode::kOn;
   client.skips_next = false;
   client.no_evict = false;

@@ -37,7 +37,7 @@ void client_getredir_command(Call& call);
 void client_trackinginfo_command(Call& call);
 void client_help_command(Call& call);
 
-// True if this can be a connection's name: printable, no spaces. Replies the error otherwise.
+// Whether this is a valid name of a connection: printable, no spaces. Replies the error otherwise.
 bool check_client_name(Call& call, size_t argument);
 
 }  // namespace sluice

@@ -11,7 +11,7 @@ namespace sluice {
 
 namespace {
 
-// What one command writes into the journal is bounded.
+// Bounds what one command writes into the journal.
 constexpr uint64_t kMaxCopiedJobs = 4000;
 
 constexpr Bytes kSameObject = "ERR source and destination objects are the same";
@@ -36,7 +36,7 @@ bool parse_copy_options(const Call& call, CopyOptions& options) {
   return true;
 }
 
-// The argument of SWAPDB; `place` is "first" or "second".
+// Parses an argument of SWAPDB; `place` is "first" or "second".
 bool parse_swapped(const Call& call, size_t argument, Bytes place, int& database) {
   const auto number = parse_i64(call.args[argument]);
   if (!number || *number < INT32_MIN || *number > INT32_MAX) {
@@ -47,7 +47,7 @@ bool parse_swapped(const Call& call, size_t argument, Bytes place, int& database
   return true;
 }
 
-// The configuration and the live jobs of a queue, in place of what `to` holds.
+// Copies the configuration and the live jobs of a queue to `to`, replacing its value.
 void copy_queue(const Call& call, const Entry& from, Database target, const KeyRef& to) {
   if (Entry* old = target.find(to)) target.remove(to, old);
   Entry* made = target.create(to, Type::kQueue);

@@ -1,4 +1,4 @@
-// DEBUG: tools for tests of clients. Those that are about all data are in debug_data.cc.
+// DEBUG: tools for tests of clients. The tools for all data are in debug_data.cc.
 #include "engine/commands/debug.h"
 
 #include <cstdio>
@@ -19,7 +19,7 @@ bool may_debug(const Call& call) {
     case DebugAccess::kEverybody:
       return true;
     case DebugAccess::kLocal: {
-      const Bytes address = call.client.address;  // a Unix socket's begins with its path
+      const Bytes address = call.client.address;  // that of a Unix socket begins with its path
       return address.starts_with("127.") || address.starts_with("[::1]") ||
              address.starts_with("/");
     }
@@ -36,7 +36,7 @@ void sleep(Call& call) {
   call.reply.ok();
 }
 
-// Only here DEBUG is about a key, so its row names none, and the shard is locked late.
+// The only DEBUG tool with a key. DEBUG's row names no keys, so the shard is locked here.
 void describe_object(Call& call) {
   const KeyRef key = call.key(2);
   if (call.engine.replaying.load() || !call.execution.lock_further(1U << key.shard)) {
@@ -44,7 +44,8 @@ void describe_object(Call& call) {
   }
   const Entry* entry = call.find(key);
   if (entry == nullptr) return call.reply.error(errors::kNoSuchKey);
-  // A payload of DUMP without its first byte, the type, and its last ten, version and checksum.
+  // The parts of a DUMP payload around the value: the type in the first byte, version and checksum
+  // in the last ten.
   constexpr size_t kFrameBytes = 11;
   const size_t bytes =
       rdb::can_write(entry->type()) ? rdb::write_payload(*entry).size() - kFrameBytes : 0;
@@ -68,7 +69,8 @@ void show_map(Call& call) {
   }
 }
 
-// RESP3 writes it in front of the reply. DEBUG never runs in a script, whose sink is another one.
+// RESP3 writes the attribute before the reply. DEBUG never runs in a script, which has another
+// sink.
 void show_attribute(Call& call) {
   if (call.reply.protocol() == 3) {
     static_cast<RespReply&>(call.reply).out().append("|1\r\n");
@@ -141,7 +143,7 @@ constexpr size_t kAnyNumber = SIZE_MAX - 2;
 void nothing(Call& call) { call.reply.ok(); }
 void help(Call& call);
 
-// Of most there is nothing to switch here: they are accepted, since test programs send them.
+// Most switches have no effect here. They are accepted because test programs send them.
 constexpr Tool kTools[] = {
     {"SLEEP", 1, 1, sleep, "SLEEP <seconds>"},
     {"OBJECT", 1, 1, describe_object, "OBJECT <key>"},

@@ -1,5 +1,5 @@
-// Tools of DEBUG that are about all data (debug_data.cc); the others and the table of all of them
-// are in debug.cc.
+// Tools of DEBUG for all data (debug_data.cc). The others and the table of all tools are in
+// debug.cc.
 #pragma once
 
 namespace sluice {

@@ -1,4 +1,4 @@
-// DEBUG's tools that look at all data, or change them.
+// DEBUG's tools that read or change all data.
 #include <algorithm>
 
 #include "engine/commands/debug.h"
@@ -12,11 +12,11 @@ namespace sluice {
 
 namespace {
 
-// Keys that are made under one hold of the locks, and bytes of their values.
+// The number of keys made in one lock hold, and the bytes of their values.
 constexpr int64_t kKeysAtOnce = 512;
 constexpr size_t kBytesAtOnce = 1U << 20;
 
-// DEBUG's row names no keys, so all shards are locked late. False with the error replied.
+// DEBUG's row names no keys, so all shards are locked here. Returns false with the error replied.
 bool lock_everything(Call& call) {
   bool locked = !call.engine.replaying.load();
   if (locked && call.nested) {
@@ -29,7 +29,7 @@ bool lock_everything(Call& call) {
   return locked;
 }
 
-// "value:<number>", or as much of it as there is room for, and zeros behind it.
+// "value:<number>", truncated to `size` or filled up with zeros.
 std::string populated_value(int64_t number, size_t size) {
   std::string value = "value:" + std::to_string(number);
   if (size != 0) value.resize(size);
@@ -61,7 +61,7 @@ void debug_populate(Call& call) {
     database.put_string(key, nullptr, value, 0);
     bytes += value.size();
     if (call.nested || ((i + 1) % kKeysAtOnce != 0 && bytes < kBytesAtOnce)) continue;
-    // Others come in between, and the unit stays small.
+    // Lets other commands run, and keeps the unit small.
     bytes = 0;
     call.execution.serve_waiters();
     call.execution.release();
@@ -70,7 +70,7 @@ void debug_populate(Call& call) {
   call.reply.ok();
 }
 
-// Keys are visited as they stand in the shards: what is added for each knows no order.
+// The order of keys does not matter for the sum of their digests.
 void debug_digest(Call& call) {
   if (!lock_everything(call)) return;
   Digest digest;
@@ -100,13 +100,13 @@ void debug_digest_values(Call& call) {
   }
 }
 
-// LOADAOF is the same: what is acknowledged is in the journal, and what is there is here.
+// LOADAOF does the same: the journal holds all acknowledged changes, and memory holds all of them.
 void debug_reload(Call& call) {
   for (size_t at = 2; at < call.args.size(); ++at) {
     if (call.option(at, "NOSAVE")) {
       return call.reply.error("ERR DEBUG RELOAD NOSAVE is refused: there is no RDB file to load");
     }
-    // Without a file of other data these two end in the same.
+    // There is no file with other data, so these two options have no effect.
     if (call.option(at, "MERGE") || call.option(at, "NOFLUSH")) continue;
     return call.reply.error(
         "ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.");

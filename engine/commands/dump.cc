@@ -12,7 +12,7 @@ struct RestoreOptions {
   bool replace = false;
   bool absolute = false;
   int64_t idle_s = -1;
-  int64_t frequency = -1;  // only checked: nothing counts it
+  int64_t frequency = -1;  // checked and ignored
 };
 
 bool parse_options(const Call& call, RestoreOptions& options) {
@@ -85,7 +85,7 @@ void restore_command(Call& call) {
   if (!read_payload(call, value)) return;
   if (old != nullptr) database.remove(key, old);
   if (expire_ms != 0) {
-    // A time that does not fit is taken for one in the past, as Redis does with what overflows.
+    // A time that overflows counts as past, as in Redis.
     if (!options.absolute && __builtin_add_overflow(expire_ms, call.now_ms(), &expire_ms)) {
       expire_ms = 0;
     }

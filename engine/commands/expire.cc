@@ -44,7 +44,7 @@ bool parse_conditions(const Call& call, Conditions& conditions) {
 bool holds(const Conditions& conditions, int64_t current_ms, int64_t when_ms) {
   if (conditions.if_none && current_ms != 0) return false;
   if (conditions.if_some && current_ms == 0) return false;
-  // No expiry counts as one at the end of time.
+  // A key without expiry counts as expiring after all others.
   if (conditions.if_later && (current_ms == 0 || when_ms <= current_ms)) return false;
   if (conditions.if_earlier && current_ms != 0 && when_ms >= current_ms) return false;
   return true;
@@ -85,7 +85,7 @@ void reply_time(Call& call, bool milliseconds, bool absolute) {
   if (entry == nullptr) return call.reply.integer(-2);
   if (entry->expire_ms() == 0) return call.reply.integer(-1);
   const int64_t ms = absolute ? entry->expire_ms() : entry->expire_ms() - call.now_ms();
-  // Unsigned, as the latest times are too near to the end of 64 bits to be rounded up.
+  // Unsigned, because rounding up the latest times would overflow.
   call.reply.integer(milliseconds ? ms
                                   : static_cast<int64_t>((static_cast<uint64_t>(ms) + 500) / 1000));
 }

@@ -1,4 +1,4 @@
-// Times of expiry as commands take them: relative or absolute, seconds or milliseconds.
+// Expiry times in arguments: relative or absolute, in seconds or milliseconds.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ enum class ExpireUnit : unsigned char {
   kUnixMilliseconds,
 };
 
-// The argument as unix milliseconds. False with the error replied: no integer, not positive, or
-// beyond what 64 bits hold ("invalid expire time in 'set' command").
+// Parses the argument to unix milliseconds. Returns false with the error replied if it is not a
+// positive integer, or overflows 64 bits ("invalid expire time in 'set' command").
 bool parse_expire_time(const Call& call, size_t argument, ExpireUnit unit, int64_t& expire_ms);
 
 }  // namespace sluice

@@ -1,4 +1,4 @@
-// The families of commands; each defines its rows in the file of its name.
+// The families of commands. Each defines its rows in the file with its name.
 #pragma once
 
 #include <span>
@@ -28,7 +28,7 @@ extern const std::span<const Command> kServerCommands;
 extern const std::span<const Command> kLatencyCommands;
 extern const std::span<const Command> kStandaloneCommands;
 
-// Makes CommandTable::instance() the table of all these. Any thread; CompleteEngine does it.
+// Makes CommandTable::instance() the table of all these. Thread-safe; CompleteEngine calls it.
 void install_commands();
 
 }  // namespace sluice

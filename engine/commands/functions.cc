@@ -35,7 +35,7 @@ void function_delete_command(Call& call) {
   deleted ? call.reply.ok() : call.reply.error("ERR Library not found");
 }
 
-// What a subcommand says that got too many arguments.
+// The error of a subcommand with too many arguments.
 void reply_wrong_subcommand(Call& call) {
   call.reply.error("ERR unknown subcommand or wrong number of arguments for '" +
                    std::string(call.args[1]) + "'. Try FUNCTION HELP.");
@@ -43,7 +43,7 @@ void reply_wrong_subcommand(Call& call) {
 
 void function_flush_command(Call& call) {
   if (call.args.size() > 3) return reply_wrong_subcommand(call);
-  // Both modes are the same here: each Lua state frees its functions when it runs next.
+  // Both modes are the same here: each Lua state frees its functions when it next runs.
   if (call.args.size() == 3 && !call.option(2, "sync") && !call.option(2, "async")) {
     return call.reply.error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option");
   }

@@ -1,4 +1,4 @@
-// Places as members of sorted sets: adding, reading, distances. Searches have a file of their own.
+// Places as members of sorted sets: adding, reading, distances. Searches are in geo_search.cc.
 #include "engine/commands/geo.h"
 
 #include <cstdio>
@@ -98,7 +98,7 @@ void geodist_command(Call& call) {
 
 namespace {
 
-// Replies write(place) for each member, missing() for one that is not there.
+// Replies write(place) for each member, or missing() if it does not exist.
 template <class Write, class Missing>
 void reply_members(Call& call, Write write, Missing missing) {
   const Found<const Entry> entry = call.find(call.key(1), Type::kSortedSet);

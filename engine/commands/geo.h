@@ -24,8 +24,8 @@ void georadiusbymember_command(Call& call);
 void georadiusbymember_ro_command(Call& call);
 void geosearch_command(Call& call);
 void geosearchstore_command(Call& call);
-// The key of GEORADIUS's last STORE or STOREDIST, where the specifications find another one; and
-// of GEORADIUSBYMEMBER's.
+// The key of the last STORE or STOREDIST of GEORADIUS and GEORADIUSBYMEMBER; the key specifications
+// find the first one.
 void find_georadius_destination(std::span<const Bytes> args, std::vector<KeyPosition>& positions);
 void find_georadiusbymember_destination(std::span<const Bytes> args,
                                         std::vector<KeyPosition>& positions);

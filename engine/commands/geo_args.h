@@ -6,11 +6,11 @@
 
 namespace sluice {
 
-// Each is false with the error replied.
+// Each returns false with the error replied.
 bool parse_place(const Call& call, size_t argument, geohash::Place& place);
 bool parse_unit(const Call& call, size_t argument, double& unit_m);
 
-// The place of a member; false: there is none of this name.
+// Sets the place of a member. Returns false if it does not exist.
 bool find_place(const SortedSet& sorted, Bytes member, geohash::Place& place);
 
 void reply_place(Call& call, const geohash::Place& place);

@@ -10,7 +10,7 @@ constexpr uint32_t kGeoRead = kAclRead | kAclGeo | kAclSlow;
 constexpr uint32_t kGeoWrite = kAclWrite | kAclGeo | kAclSlow;
 constexpr KeySpec kReadKey = keys_at(1, kKeyRo | kKeyAccess);
 
-// What is found is kept under the key behind the word.
+// The destination key follows this word.
 constexpr KeySpec kept_behind(const char* word, int from) {
   return {.flags = kKeyOw | kKeyUpdate,
           .begin = KeySpec::Begin::kKeyword,

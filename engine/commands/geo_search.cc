@@ -23,7 +23,7 @@ enum class Sorting : uint8_t { kNone, kAscending, kDescending };
 
 struct Request {
   Form form = Form::kSearch;
-  const SortedSet* sorted = nullptr;  // null: there is no such key
+  const SortedSet* sorted = nullptr;  // null: the key does not exist
   geohash::Shape shape;
   bool from_member = false;
   bool from_place = false;
@@ -72,7 +72,7 @@ bool parse_box(const Call& call, size_t argument, geohash::Shape& shape) {
   return parse_unit(call, argument + 2, shape.unit_m);
 }
 
-// Where there is no key the member is looked at no further.
+// If the key does not exist, the member is not checked.
 bool parse_member(const Call& call, size_t argument, Request& request) {
   if (request.sorted == nullptr ||
       find_place(*request.sorted, call.args[argument], request.shape.center)) {
@@ -81,7 +81,7 @@ bool parse_member(const Call& call, size_t argument, Request& request) {
   return fail(call, "ERR could not decode requested zset member");
 }
 
-// What stands before the options; `first` is the first option.
+// Parses the arguments before the options; `first` is the first option.
 bool parse_fixed(const Call& call, Request& request, size_t& first) {
   switch (request.form) {
     case Form::kRadius:
@@ -106,7 +106,7 @@ bool parse_fixed(const Call& call, Request& request, size_t& first) {
 
 enum class Option : uint8_t { kTaken, kFailed, kUnknown };
 
-// An option of GEOSEARCH and GEOSEARCHSTORE alone; `at` ends on its last word.
+// Takes an option that only GEOSEARCH and GEOSEARCHSTORE have; `at` ends at its last word.
 Option take_search_option(const Call& call, size_t& at, Request& request) {
   const size_t left = call.args.size() - at - 1;
   bool good = true;
@@ -194,7 +194,7 @@ bool parse_options(const Call& call, size_t first, Request& request) {
   return true;
 }
 
-// Members within the shape, in the order of the ranges and of scores. ANY ends it early.
+// Members within the shape, in the order of the ranges and of scores. ANY stops the search early.
 std::vector<FoundPoint> search(const Request& request) {
   std::vector<FoundPoint> found;
   const size_t limit = request.any ? static_cast<size_t>(request.count) : SIZE_MAX;
@@ -212,7 +212,7 @@ std::vector<FoundPoint> search(const Request& request) {
   return found;
 }
 
-// Leaves as many as were asked for, sorted if that was asked for or follows from it.
+// Sorts the result if that is requested or implied, and truncates it to COUNT.
 void sort_and_cut(const Request& request, std::vector<FoundPoint>& found) {
   const size_t count = request.count == 0
                            ? found.size()
@@ -221,7 +221,7 @@ void sort_and_cut(const Request& request, std::vector<FoundPoint>& found) {
     const int order = a.distance > b.distance ? 1 : (a.distance == b.distance ? 0 : -1);
     return request.sorting == Sorting::kDescending ? -order : order;
   };
-  // The nearest are meant, unless any will do.
+  // COUNT without ANY means the nearest ones.
   const bool nearest = request.count != 0 && !request.any;
   if (request.sorting != Sorting::kNone || nearest) {
     if (count == found.size()) {
@@ -234,7 +234,7 @@ void sort_and_cut(const Request& request, std::vector<FoundPoint>& found) {
   found.resize(count);
 }
 
-// A score that is no whole number that fits is what x86-64 makes of it.
+// Converts a score as x86-64 does if it does not fit.
 int64_t whole_score(double score) {
   constexpr double kLimit = 9223372036854775808.0;  // 2^63
   return score >= -kLimit && score < kLimit ? static_cast<int64_t>(score) : INT64_MIN;

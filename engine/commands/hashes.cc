@@ -16,7 +16,7 @@ const Field* find_field(const Entry* entry, Bytes name) {
   return entry == nullptr ? nullptr : entry->object<Hash>().fields.find(name, hash_bytes(name));
 }
 
-// Puts all pairs; the number of new fields, or -1 with the error replied.
+// Puts all pairs and returns the number of new fields, or -1 with the error replied.
 int64_t put_pairs(Call& call) {
   if (call.args.size() % 2 == 1) {
     call.reply.error("ERR wrong number of arguments for '" + std::string(call.command.name) +

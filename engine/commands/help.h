@@ -1,14 +1,14 @@
-// HELP of a container command, written from its rows.
+// HELP of a container command, generated from its rows.
 #pragma once
 
 namespace sluice {
 
 struct Call;
 
-// One line for each subcommand with its arguments, one with its summary.
+// Two lines for each subcommand: its name with arguments, and its summary.
 void reply_help(Call& call);
 
-// The error of a subcommand with arguments that it does not take.
+// The error for a subcommand with invalid arguments.
 void reply_subcommand_error(Call& call);
 
 }  // namespace sluice

@@ -1,4 +1,4 @@
-// HyperLogLogs: strings whose bytes engine/structures/hyperloglog.h describes.
+// HyperLogLogs: strings with the encoding of engine/structures/hyperloglog.h.
 #include "engine/commands/hyperloglog.h"
 
 #include "engine/execution/call.h"
@@ -14,7 +14,7 @@ constexpr Bytes kDamaged = "INVALIDOBJ Corrupted HLL object detected";
 
 size_t max_sparse_bytes() { return g_encoding_limits.hll_sparse_max_bytes; }
 
-// The entry, if there is one. Refused if it holds no HyperLogLog.
+// The entry, if any. Refused if it is not a HyperLogLog.
 Found<Entry> checked(const Call& call, Entry* entry) {
   if (entry != nullptr && entry->type() != Type::kString) {
     call.reply.error(errors::kWrongType);
@@ -32,13 +32,14 @@ void put(Database database, const KeyRef& key, Entry* entry, Bytes value) {
   database.find(key)->set_string_form(StringForm::kBuffer);
 }
 
-// Raises the registers of the elements in `value`, which is empty as long as it would be `old`.
+// Raises the registers of the elements in `value`, which stays empty as long as it would equal
+// `old`.
 Change add_elements(std::span<const Bytes> elements, Bytes old, std::string& value) {
   Change result = Change::kNone;
   for (const Bytes element : elements) {
     const hyperloglog::Place place = hyperloglog::place_of(element);
     if (value.empty()) {
-      // Mostly nothing changes, and a dense value is long.
+      // Mostly nothing changes, and copying a dense value is expensive.
       if (hyperloglog::is_dense(old) &&
           hyperloglog::dense_register(old, place.index) >= place.rank) {
         continue;
@@ -52,7 +53,7 @@ Change add_elements(std::span<const Bytes> elements, Bytes old, std::string& val
   return result;
 }
 
-// Merges what is at the arguments from 1 on. False with the error replied.
+// Merges the values of the arguments from 1 on. Returns false with the error replied.
 bool merge_keys(const Call& call, hyperloglog::Registers& registers, bool& any_dense) {
   for (size_t at = 1; at < call.args.size(); ++at) {
     const Found<const Entry> entry = checked(call, call.read(call.key(at)));
@@ -79,7 +80,7 @@ void pfadd_command(Call& call) {
   if (changed) hyperloglog::forget_count(value);
   Database database = call.database(key);
   if (entry != nullptr) entry->set_string_form(StringForm::kBuffer);
-  // What went before the damage stays, as in Redis.
+  // Changes before the damage are kept, as in Redis.
   if (changed || (change == Change::kDamaged && Bytes(value) != entry->string())) {
     put(database, key, entry, value);
   }
@@ -120,7 +121,7 @@ void pfmerge_command(Call& call) {
   Database database = call.database(key);
   Entry* entry = database.find(key);
   std::string value = entry == nullptr ? hyperloglog::make_empty() : std::string(entry->string());
-  // It is not damaged: it has just been merged.
+  // It was merged just before, so it is not damaged.
   if (dense) hyperloglog::make_dense(value);
   for (uint32_t i = 0; i < hyperloglog::kRegisters; ++i) {
     if (registers[i] == 0) continue;

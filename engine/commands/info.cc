@@ -1,4 +1,4 @@
-// INFO: sections of the server (ServerPort::info) and those that the engine knows itself.
+// INFO: sections of the server (ServerPort::info) and those of the engine itself.
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -89,7 +89,7 @@ void write_command_stats(Engine& engine, InfoWriter& out) {
   }
 }
 
-// Redis keeps what would end a line or a name out of names.
+// Like Redis, replaces characters that would end a line or a name.
 std::string safe_name(std::string name) {
   for (char& c : name) {
     if (c == '#' || c == ':' || c == '\n' || c == '\r') c = '_';
@@ -105,7 +105,7 @@ void write_error_stats(Engine& engine, InfoWriter& out) {
   }
 }
 
-// As "%f" without the zeros at the end: 99.9.
+// Like "%f" without trailing zeros: 99.9.
 std::string percentile_name(double percent) {
   char text[64];
   std::snprintf(text, sizeof(text), "%f", percent);
@@ -136,7 +136,7 @@ void write_latency_stats(Engine& engine, InfoWriter& out) {
   }
 }
 
-// Averages would need all times to live; the next ones to end stand for the rest.
+// The exact average would need all expiries; the next ones to expire are a sample.
 int64_t average_ttl_ms(Call& call, int database, uint64_t& expires) {
   constexpr size_t kSamples = 16;
   int64_t total_ms = 0;

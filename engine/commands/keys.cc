@@ -1,4 +1,4 @@
-// Keys whatever they hold: deletion, renaming, looking around, flushing.
+// Keys of any type: deleting, renaming, listing, flushing.
 #include "engine/commands/keys.h"
 
 #include "engine/base/numbers.h"
@@ -20,7 +20,7 @@ void reply_existing(Call& call) {
   call.reply.integer(existing);
 }
 
-// Every live key of the client's database, shard by shard; all shards are locked.
+// Visits every live key of the client's database, shard by shard. REQUIRES: all shards are locked.
 template <class Visit>
 void for_each_key(Call& call, Visit visit) {
   for (unsigned shard = 0; shard < kShards; ++shard) {
@@ -48,7 +48,7 @@ void rename_generic(Call& call, bool only_if_absent) {
   only_if_absent ? call.reply.integer(1) : call.reply.ok();
 }
 
-// The only options are SYNC and ASYNC, and both are the same here: memory is freed beside.
+// The options SYNC and ASYNC are the same here: memory is always freed in the background.
 bool check_flush_options(const Call& call) {
   if (call.args.size() == 1 ||
       (call.args.size() == 2 && (call.option(1, "SYNC") || call.option(1, "ASYNC")))) {
@@ -59,7 +59,7 @@ bool check_flush_options(const Call& call) {
 }
 
 void flush(Call& call, int first, int last, uint8_t recorded) {
-  // Also where nobody tracks any more: who did may have left a table behind.
+  // Called even while no client tracks: earlier ones may have left entries in the table.
   call.engine.tracking().flushed(call.unit);
   Database::record_flush(call.unit, recorded);
   for (unsigned shard = 0; shard < kShards; ++shard) {
@@ -113,7 +113,7 @@ void keys_command(Call& call) {
 void scan_command(Call& call) {
   ScanRequest request;
   if (!parse_scan_cursor(call, 1, request) || !parse_scan_options(call, 2, request)) return;
-  // The shard in the low bits, its map's cursor above: 52 bits, exact in JavaScript too.
+  // The shard is in the low bits, its map's cursor above: 52 bits, exact in JavaScript, too.
   auto shard = static_cast<unsigned>(request.cursor % kShards);
   uint64_t cursor = request.cursor / kShards;
   std::vector<const Entry*> found;
@@ -140,7 +140,7 @@ void scan_command(Call& call) {
 }
 
 void randomkey_command(Call& call) {
-  constexpr int kTries = 100;  // among keys that have nearly all expired
+  constexpr int kTries = 100;  // for databases whose keys have nearly all expired
   for (int attempt = 0; attempt < kTries; ++attempt) {
     const uint64_t total = call.engine.key_count(call.client.database);
     if (total == 0) return call.reply.null();

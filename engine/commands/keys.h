@@ -41,9 +41,9 @@ void object_refcount_command(Call& call);
 void object_idletime_command(Call& call);
 void object_freq_command(Call& call);
 void object_help_command(Call& call);
-// As OBJECT ENCODING names it: what Redis would make of the value.
+// The encoding that Redis would use for the value, as in OBJECT ENCODING.
 Bytes encoding_name(const Entry& entry);
-// What OBJECT REFCOUNT says.
+// The reply of OBJECT REFCOUNT.
 int64_t reference_count(const Entry& entry);
 
 // sort.cc

@@ -246,7 +246,8 @@ const Command kRows[] = {
      .tips = "request_policy:all_shards nondeterministic_output"},
     {.name = "dbsize",
      .arity = 1,
-     // Counts what no crash takes back: so it meets, and waits for, the last change of each shard.
+     // kEveryShard: the number must not be taken back by a crash, so the reply waits for the last
+     // change of each shard.
      .flags = kReadonly | kFast | kEveryShard,
      .acl = kAclKeyspace | kAclRead | kAclFast,
      .handler = dbsize_command,

@@ -1,4 +1,4 @@
-// LATENCY: what was slow, and how long commands take.
+// LATENCY: slow events, and histograms of command times.
 #include "engine/commands/latency.h"
 
 #include <algorithm>
@@ -59,7 +59,7 @@ void reset_command(Call& call) {
   call.reply.integer(reset);
 }
 
-// "3s", "12m", "5h", "2d": how long ago.
+// The age as "3s", "12m", "5h" or "2d".
 std::string age_text(int64_t seconds) {
   if (seconds < 60) return std::to_string(seconds) + "s";
   if (seconds < 3600) return std::to_string(seconds / 60) + "m";
@@ -67,7 +67,7 @@ std::string age_text(int64_t seconds) {
   return std::to_string(seconds / 86400) + "d";
 }
 
-// A column for each sample, as high as it took, with its age below.
+// A column for each sample, with a height by its latency and its age below.
 std::string graph_of(const LatencyEvent& event, int64_t now_s) {
   constexpr int64_t kRows = 4;
   int64_t high_ms = 0;
@@ -85,7 +85,7 @@ std::string graph_of(const LatencyEvent& event, int64_t now_s) {
                      std::to_string(event.longest_ms) + " ms)\n" + std::string(80, '-') + "\n";
   for (int64_t row = kRows; row > 0; --row) {
     for (const LatencySample& sample : event.samples) {
-      // The lowest one still has a bar.
+      // The lowest sample still has a bar.
       const int64_t range = high_ms - low_ms;
       const int64_t height =
           range == 0 ? kRows : 1 + (sample.latency_ms - low_ms) * (kRows - 1) / range;
@@ -176,7 +176,7 @@ void reply_histogram(Reply& reply, const Command& command, const LatencySum& sum
   const size_t mark = reply.open_array();
   size_t pairs = 0;
   uint64_t before = 0;
-  // As in Redis: up to about 1, 2, 4, ... microseconds, where that changes the number.
+  // As in Redis: buckets up to about 1, 2, 4, ... microseconds, without those that add no calls.
   for (uint64_t bound_ns = 1024; before < sum.count(); bound_ns *= 2) {
     const uint64_t shown_ns = std::min(bound_ns, LatencyHistogram::kMostNs);
     const uint64_t count = sum.count_up_to(shown_ns);

@@ -1,4 +1,4 @@
-// How long commands take, over all threads: INFO latencystats and LATENCY HISTOGRAM.
+// Latencies of commands over all threads: INFO latencystats and LATENCY HISTOGRAM.
 #pragma once
 
 #include "engine/reply/statistics.h"

@@ -41,7 +41,7 @@ bool parse_options(const Call& call, LcsOptions& options) {
   return false;
 }
 
-// lengths[i * (b.size() + 1) + j]: of the prefixes of i and j bytes.
+// lengths[i * (b.size() + 1) + j] is for the prefixes of i and j bytes.
 std::vector<uint32_t> prefix_lengths(Bytes a, Bytes b) {
   const size_t columns = b.size() + 1;
   std::vector<uint32_t> lengths((a.size() + 1) * columns, 0);
@@ -55,7 +55,8 @@ std::vector<uint32_t> prefix_lengths(Bytes a, Bytes b) {
   return lengths;
 }
 
-// Walks back from the end: the subsequence, and the ranges of it that are contiguous in both.
+// Walks back from the end to find the subsequence, and the ranges of it that are contiguous in
+// both.
 void trace(Bytes a, Bytes b, const std::vector<uint32_t>& lengths, std::string& common,
            std::vector<Range>& ranges) {
   const size_t columns = b.size() + 1;

@@ -1,4 +1,4 @@
-// Lists: pushes, reads and changes in place. Pops and moves have a file of their own.
+// Lists: pushes, reads and changes in place. Pops and moves are in lists_pop.cc.
 #include "engine/commands/lists.h"
 
 #include <algorithm>
@@ -22,7 +22,8 @@ void push_generic(Call& call, bool front, bool only_if_present) {
   database.notify(front ? KeyEvent::kLPush : KeyEvent::kRPush, key.key);
 }
 
-// Start and stop as Redis takes them, negative ones from the end. False: an empty range.
+// Applies Redis's rules to start and stop; negative ones count from the end. Returns false for an
+// empty range.
 bool clamp_range(int64_t& start, int64_t& stop, int64_t size) {
   if (start < 0) start = std::max<int64_t>(start + size, 0);
   if (stop < 0) stop += size;
@@ -218,7 +219,7 @@ void lpos_command(Call& call) {
   if (entry != nullptr) {
     const PackedList& items = entry->object<List>().items;
     const bool from_end = request.rank < 0;
-    // The smallest rank has no positive: Redis skips none then, and does not count either.
+    // The smallest rank has no positive counterpart: Redis then neither skips nor counts.
     const bool overflows = request.rank == INT64_MIN;
     int64_t to_skip = overflows ? 0 : (from_end ? -request.rank : request.rank) - 1;
     const uint64_t wanted = request.count < 0 ? 1

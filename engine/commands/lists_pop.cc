@@ -1,4 +1,4 @@
-// Lists: pops and moves, also blocking and from the first of several keys.
+// Lists: pops and moves, including blocking ones and those from the first of several keys.
 #include <algorithm>
 
 #include "engine/commands/lists.h"
@@ -16,7 +16,7 @@ Bytes end_item(const Entry& entry, bool front) {
 
 KeyEvent pop_event(bool front) { return front ? KeyEvent::kLPop : KeyEvent::kRPop; }
 
-// Writes one item and removes it, and the list with its last one.
+// Writes one item and removes it. An empty list is removed as well.
 void pop_item(Call& call, const KeyRef& key, Entry* entry, bool front) {
   call.reply.bulk(end_item(*entry, front));
   Database database = call.database(key);
@@ -68,7 +68,7 @@ void pop_generic(Call& call, bool front) {
   pop_item(call, key, entry, front);
 }
 
-// [key, item], as the blocking forms answer.
+// [key, item], the reply of the blocking forms.
 void reply_popped(Call& call, const KeyRef& key, Entry* entry, bool front) {
   call.reply.array(2);
   call.reply.bulk(key.key);
@@ -110,7 +110,7 @@ void serve_blocked_multi_pop(Call& call, Bytes name) {
   pop_many(call, key, call.find(key), request);
 }
 
-// LMPOP and BLMPOP, whose time-out is the argument before the number of keys.
+// LMPOP and BLMPOP. The time-out of BLMPOP is the argument before the number of keys.
 void multi_pop(Call& call, bool blocking) {
   MultiPopRequest request;
   int64_t timeout_ms = 0;
@@ -133,7 +133,7 @@ struct Move {
   bool to_front;
 };
 
-// The source has an item. Both keys' shards are locked.
+// REQUIRES: the source has an item, and both keys' shards are locked.
 void move_item(Call& call, const KeyRef& from, const KeyRef& to, Entry* source, Move move) {
   Found<Entry> target = call.find(to, Type::kList);
   if (target.refused()) return;
@@ -146,7 +146,7 @@ void move_item(Call& call, const KeyRef& from, const KeyRef& to, Entry* source, 
   target_database.notify(move.to_front ? KeyEvent::kLPush : KeyEvent::kRPush, to.key);
   call.reply.bulk(item);
   source_database.notify(pop_event(move.from_front), from.key);
-  // After the push: source and target may be one key.
+  // Done after the push, because source and target may be the same key.
   source_database.remove_if_empty(from, source);
 }
 
@@ -162,7 +162,7 @@ bool parse_side(const Call& call, size_t argument, bool& front) {
   return true;
 }
 
-// Replies null where there is nothing, unless it may block.
+// Replies null if there is no item, unless the command may block.
 bool move_now(Call& call, Move move, bool may_block) {
   const KeyRef from = call.key(1);
   const Found<Entry> source = call.find(from, Type::kList);

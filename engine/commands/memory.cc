@@ -1,4 +1,4 @@
-// MEMORY: what memory is used for.
+// MEMORY: memory usage.
 #include <cstdlib>
 #include <map>
 
@@ -12,11 +12,11 @@ namespace sluice {
 
 namespace {
 
-// The slot in the keyspace's map, and the place in the order of expiry.
+// The slot in the keyspace's map, and the entry in the index of expiries.
 constexpr size_t kSlotBytes = 16;
 constexpr size_t kExpiryBytes = 24;
 
-// The fields of INFO memory by their names.
+// The fields of INFO memory, by name.
 class MemoryFields {
  public:
   explicit MemoryFields(ServerPort& server) {
@@ -48,9 +48,26 @@ double percent(int64_t part, int64_t whole) {
   return whole <= 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
+<<<<<<< HEAD
 // The databases that have keys. Returns the number of keys.
 int64_t put_databases(MapReply& map, Call& call) {
   int64_t keys = 0;
+=======
+void reply_field(Reply& reply, Bytes name, int64_t value) {
+  reply.bulk(name);
+  reply.integer(value);
+}
+
+void reply_number(Reply& reply, Bytes name, double value) {
+  reply.bulk(name);
+  reply.number(value);
+}
+
+// Counts the databases that have keys, and adds the number of their keys to `keys`. Returns the
+// number of databases.
+size_t reply_databases(Call& call, int64_t& keys, bool write) {
+  size_t databases = 0;
+>>>>>>> prose-engine
   for (int number = 0; number < kDatabases; ++number) {
     const uint64_t count = call.engine.key_count(number);
     if (count == 0) continue;
@@ -78,7 +95,7 @@ void memory_usage_command(Call& call) {
     if (!call.integer(at + 1, samples)) return;
     if (samples < 0) return call.reply.error(errors::kSyntax);
   }
-  // No use of the key: nobody hears that it was missed.
+  // Does not count as a use of the key: no event for a miss.
   const KeyRef key = call.key(2);
   const Entry* entry = call.database(key).find(key);
   if (entry == nullptr) return call.reply.null();

@@ -15,7 +15,7 @@ struct MultiPopRequest {
   uint64_t count = 1;
 };
 
-// False with the error replied.
+// Returns false with the error replied.
 bool parse_multi_pop(const Call& call, size_t numkeys_at, Bytes first_word, Bytes second_word,
                      MultiPopRequest& request);
 

@@ -1,4 +1,4 @@
-// OBJECT: how Redis would keep a value, and since when nobody has used it.
+// OBJECT: Redis's encoding of a value, and its idle time.
 #include "engine/base/numbers.h"
 #include "engine/commands/help.h"
 #include "engine/commands/keys.h"
@@ -9,9 +9,9 @@ namespace sluice {
 
 namespace {
 
-// Longer texts have an allocation of their own in Redis.
+// Longer texts have a separate allocation in Redis.
 constexpr size_t kMaxEmbedded = 44;
-// Integers below it are objects that all keys share.
+// In Redis smaller integers are objects that all keys share.
 constexpr int64_t kSharedIntegers = 10000;
 constexpr int64_t kSharedReferences = INT32_MAX;
 
@@ -25,7 +25,7 @@ Bytes string_encoding(const Entry& entry) {
   return entry.string().size() <= kMaxEmbedded ? "embstr" : "raw";
 }
 
-// The entry of the key, or null with the null replied. Nobody hears that it was missed.
+// The entry of the key, or null with a null replied. No event for a miss.
 const Entry* look_up(Call& call) {
   const KeyRef key = call.key(2);
   const Entry* entry = call.database(key).find(key);

@@ -1,4 +1,4 @@
-// Publishing and subscribing; engine/clients/pubsub.h keeps who listens.
+// Publishing and subscribing; engine/clients/pubsub.h holds the subscribers.
 #include "engine/commands/pubsub.h"
 
 #include "engine/clients/pubsub.h"
@@ -12,16 +12,17 @@ namespace {
 
 using Kind = PubSub::Kind;
 
-// The confirmation of one subscription or its end. `name` without data: there was none to end.
+// Confirms that one subscription has begun or ended. `name` without data: there was no subscription
+// to end.
 void confirm(Call& call, Bytes what, Bytes name, Kind kind) {
-  // Like a message it comes whatever CLIENT REPLY says.
+  // Like a message it is sent in any mode of CLIENT REPLY.
   ByteBuffer* const output = call.reply.buffer();
   const bool muted = output != nullptr && call.client.reply_mode != ReplyMode::kOn;
   if (muted) output->resize(call.client.muted_from);
   call.reply.push(3);
   call.reply.bulk(what);
   name.data() == nullptr ? call.reply.null() : call.reply.bulk(name);
-  // Shard channels are counted on their own, as in Redis.
+  // Shard channels are counted separately, as in Redis.
   const size_t count = kind == Kind::kShardChannel
                            ? call.client.shard_channels.size()
                            : call.client.channels.size() + call.client.patterns.size();
@@ -76,7 +77,7 @@ void list_names(Call& call, Kind kind) {
 }
 
 void count_subscribers(Call& call, Kind kind) {
-  call.reply.array((call.args.size() - 2) * 2);  // no map in RESP3 either
+  call.reply.array((call.args.size() - 2) * 2);  // not a map in RESP3 either
   for (const Bytes name : call.args.subspan(2)) {
     call.reply.bulk(name);
     call.reply.integer(static_cast<int64_t>(call.engine.pubsub().subscribers(kind, name)));

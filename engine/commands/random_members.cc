@@ -9,7 +9,8 @@
 namespace sluice {
 
 uint64_t random_number() {
-  // Seeded through the hash, whose seed the server chooses: the engine asks nobody for randomness.
+  // Seeded by the hash, whose seed the server chooses: the engine itself uses no source of
+  // randomness.
   static std::atomic<uint64_t> streams{0};
   static thread_local std::mt19937_64 generator{
       hash_bytes("random" + std::to_string(streams.fetch_add(1, std::memory_order_relaxed)))};
@@ -35,7 +36,7 @@ bool parse_random_request(const Call& call, Bytes with_word, RandomRequest& requ
     call.reply.error(errors::kSyntax);
     return false;
   }
-  // Twice as many values follow as elements; beyond that the header would not hold their number.
+  // Twice as many values as elements follow; a greater count would overflow in the header.
   if (with_given && (count < -(INT64_MAX / 2) || count > INT64_MAX / 2)) {
     call.reply.error("ERR value is out of range");
     return false;

@@ -1,5 +1,5 @@
-// What HRANDFIELD, SRANDMEMBER and ZRANDMEMBER share: `[count [WITH...]]`, with Redis's rule that a
-// positive count asks for distinct elements and a negative one allows repeats.
+// The common part of HRANDFIELD, SRANDMEMBER and ZRANDMEMBER: `[count [WITH...]]`, where, as in
+// Redis, a positive count asks for distinct elements and a negative one allows repeats.
 #pragma once
 
 #include <algorithm>
@@ -18,15 +18,15 @@ struct RandomRequest {
   uint64_t count = 1;
 };
 
-// `with_word`: "WITHSCORES", "WITHVALUES", or empty where the command has no such option. False
-// with the error replied.
+// `with_word`: "WITHSCORES", "WITHVALUES", or empty if the command has no such option. Returns
+// false with the error replied.
 bool parse_random_request(const Call& call, Bytes with_word, RandomRequest& request);
 void reply_random_missing(Call& call, const RandomRequest& request);
 
-// A number without pattern; not for secrets.
+// A pseudo-random number, not for secrets.
 uint64_t random_number();
 
-// Chosen nodes of a map that is not empty: `count` distinct ones (all, if there are not more), or
+// Random nodes of a map that is not empty: `count` distinct ones (all, if there are fewer), or
 // `count` with repeats.
 template <class Map>
 auto choose_random(const Map& map, uint64_t count, bool distinct) {
@@ -37,7 +37,8 @@ auto choose_random(const Map& map, uint64_t count, bool distinct) {
     return chosen;
   }
   if (count * 3 >= map.size()) {
-    // Most of them: take all and drop the surplus, instead of drawing until the last ones turn up.
+    // If most nodes are wanted, drops the surplus from all, instead of drawing until the last ones
+    // turn up.
     map.for_each([&](Node node) { chosen.push_back(node); });
     if (count >= chosen.size()) return chosen;
     for (uint64_t i = 0; i < count; ++i) {
@@ -60,7 +61,7 @@ void reply_random(Call& call, const RandomRequest& request, const Map& map, Writ
   if (!request.has_count) return write_name(map.random(random_number()));
   const bool pairs = request.with_values && call.reply.protocol() == 3;
   if (!request.distinct) {
-    // The count is the client's, up to 2^62: the reply grows as it goes, and its limit ends it.
+    // The client's count may be up to 2^62. The reply grows node by node, and its limit stops it.
     call.reply.array(request.with_values && !pairs ? request.count * 2 : request.count);
     for (uint64_t i = 0; i < request.count; ++i) {
       const auto* node = map.random(random_number());

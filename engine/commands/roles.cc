@@ -1,5 +1,5 @@
-// ROLE, WAIT, WAITAOF and LOLWUT: what clients ask to learn whom they talk to, and what has become
-// of their changes. There is no replication.
+// ROLE, WAIT, WAITAOF and LOLWUT: the role of the server, and whether changes are durable. There is
+// no replication.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -28,7 +28,7 @@ void wait_command(Call& call) {
   if (!call.integer(2, timeout_ms, "ERR timeout is not an integer or out of range")) return;
   if (timeout_ms < 0) return call.reply.error("ERR timeout is negative");
   if (replicas <= 0 || call.nested) return call.reply.integer(0);
-  // No key will ever wake it.
+  // No key wakes it.
   auto waiter = std::make_shared<Waiter>();
   waiter->timeout_ms = timeout_ms;
   waiter->timed_out = [](const Waiter&, Reply& reply) { reply.integer(0); };
@@ -72,7 +72,7 @@ bool parse_waitaof(Call& call, int64_t& here, int64_t& replicas, int64_t& timeou
 
 }  // namespace
 
-// Waits for all that anybody has written before, not only for what its own connection has.
+// Waits for all earlier writes of any connection, not only of its own.
 void waitaof_command(Call& call) {
   int64_t here = 0;
   int64_t replicas = 0;
@@ -81,7 +81,7 @@ void waitaof_command(Call& call) {
   auto* const port = dynamic_cast<PersistencePort*>(&call.engine.server());
   const bool journaling = port != nullptr && port->is_journaling();
   if (here != 0 && !journaling) return call.reply.error(kNoJournal);
-  // What came before it in its batch must be in the journal; in a transaction that comes later.
+  // Earlier commands of the batch must be in the journal; in a transaction that happens later.
   if (!call.nested) call.execution.release();
   const bool synced = journaling && call.unit.record_count == 0 && port->is_synced();
   if (call.nested || (replicas == 0 && (here == 0 || synced))) {
@@ -97,7 +97,7 @@ void waitaof_command(Call& call) {
   if (!journaling) return;
   port->when_synced([waiter, here, replicas](bool is_on_disk) {
     static_cast<WaitaofRequest&>(*waiter->request).synced.store(is_on_disk);
-    // Replicas never come: what waits for them waits for the time-out.
+    // Replicas never arrive: waiting for them lasts until the time-out.
     if (is_on_disk ? replicas != 0 : here == 0) return;
     WaiterState expected = WaiterState::kWaiting;
     if (!waiter->state.compare_exchange_strong(expected, WaiterState::kClaimed)) return;
@@ -110,7 +110,7 @@ void waitaof_command(Call& call) {
 
 namespace {
 
-// A queue, seen from the side: bars of random heights.
+// A queue, drawn from the side: bars of random heights.
 std::string drawing(uint64_t seed) {
   constexpr int kColumns = 40;
   constexpr int kRows = 8;
@@ -132,7 +132,7 @@ void lolwut_command(Call& call) {
   int64_t version = 0;
   if (call.args.size() >= 3 && call.option(1, "VERSION")) {
     if (!call.integer(2, version)) return;
-    // The size of the picture in Redis; ours has one.
+    // The size of the picture in Redis; the one here is fixed.
     const size_t sizes = version == 5 ? 3 : version == 6 ? 2 : 0;
     int64_t size = 0;
     for (size_t at = 3; at < std::min(call.args.size(), 3 + sizes); ++at) {

@@ -8,7 +8,7 @@
 namespace sluice {
 
 bool parse_scan_cursor(const Call& call, size_t argument, ScanRequest& request) {
-  // As strtoul reads it: nothing at all is zero, a sign is allowed.
+  // Like strtoul: an empty text is zero, and a sign is allowed.
   const std::string text(call.args[argument]);
   char* stop = nullptr;
   errno = 0;
@@ -26,7 +26,7 @@ bool parse_scan_options(const Call& call, size_t first, ScanRequest& request) {
   for (size_t at = first; at < call.args.size(); at += 2) {
     if (fields && call.option(at, "NOVALUES")) {
       request.no_values = true;
-      --at;  // it has no value itself
+      --at;  // it has no value
       continue;
     }
     if (at + 1 >= call.args.size()) {

@@ -1,7 +1,7 @@
-// What SCAN, HSCAN, SSCAN and ZSCAN share: their options, and walking a map by cursor.
+// The common part of SCAN, HSCAN, SSCAN and ZSCAN: their options, and walking a map by cursor.
 //
-// A cursor is the lowest hash prefix still to visit (SplitMap::scan): whatever is there from the
-// first call to the last is returned, however the map grows or shrinks in between.
+// A cursor is the lowest hash prefix that is still to be visited (SplitMap::scan): an element that
+// exists from the first call to the last is returned, however the map grows or shrinks meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -24,26 +24,29 @@ struct ScanRequest {
   bool matches(Bytes text) const { return !has_pattern || glob_match(pattern, text); }
 };
 
-// Reads the cursor, and then `[MATCH pattern] [COUNT count] [TYPE type] [NOVALUES]` from the
-// argument `first` on: two steps, since Redis looks at the key in between. False with the error
-// replied.
+// Parse the cursor, and then `[MATCH pattern] [COUNT count] [TYPE type] [NOVALUES]` from the
+// argument `first` on: two steps, since Redis looks up the key in between. Return false with the
+// error replied.
 bool parse_scan_cursor(const Call& call, size_t argument, ScanRequest& request);
 bool parse_scan_options(const Call& call, size_t first, ScanRequest& request);
 
-// What HSCAN, SSCAN and ZSCAN begin with: the request and the key's entry. Null: all is replied.
+// The beginning of HSCAN, SSCAN and ZSCAN: parses the request and finds the key's entry. Null: the
+// reply is complete.
 const Entry* begin_element_scan(Call& call, Type type, ScanRequest& request);
 
-// Cursor 0 and an open array, for a collection that is returned whole; the caller closes it.
+// Writes cursor 0 and opens an array, for a collection that is returned as a whole. The caller
+// closes the array.
 size_t begin_whole_scan(Call& call);
-// Cursor as decimal text.
+// Writes the cursor as decimal text.
 void reply_cursor(Call& call, uint64_t cursor);
 
-// One step through `map`; `write(node)` writes what matches and returns how many values it wrote.
+// One step through `map`; `write(node)` writes a matching node and returns how many values it
+// wrote.
 template <class Map, class Write>
 void reply_scan(Call& call, const ScanRequest& request, const Map& map, Write write) {
   call.reply.array(2);
-  // The cursor comes before the elements in the reply, and after them in time: they are gathered
-  // first.
+  // The cursor comes before the elements in the reply but is known after the scan, so they are
+  // collected first.
   std::vector<decltype(map.find(Bytes(), 0))> nodes;
   const uint64_t next =
       map.scan(request.cursor, request.count, [&](auto* node) { nodes.push_back(node); });

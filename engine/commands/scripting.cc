@@ -30,7 +30,7 @@ void script_exists_command(Call& call) {
 }
 
 void script_flush_command(Call& call) {
-  // Both modes are the same here: this thread's Lua state goes now, those of others soon.
+  // Both modes are the same here: this thread's Lua state is replaced now, those of others soon.
   const bool mode_fits =
       call.args.size() == 2 ||
       (call.args.size() == 3 && (call.option(2, "sync") || call.option(2, "async")));
@@ -45,7 +45,7 @@ void script_kill_command(Call& call) {
 }
 
 void script_debug_command(Call& call) {
-  // There is no debugger; scripts run as they do without one.
+  // There is no debugger; scripts run normally.
   const bool known = call.option(2, "no") || call.option(2, "yes") || call.option(2, "sync");
   known ? call.reply.ok() : call.reply.error("ERR Use SCRIPT DEBUG YES/SYNC/NO");
 }

@@ -1,4 +1,4 @@
-// What the rows of EVAL and FCALL have in common: commands that run Lua on keys that they count.
+// The common part of the rows of EVAL and FCALL: commands that run Lua on a counted number of keys.
 #pragma once
 
 #include "engine/table/command.h"
@@ -15,7 +15,7 @@ constexpr KeySpec with_note(KeySpec spec, const char* note) {
 
 inline constexpr KeySpec kWrittenKeys = counted_keys_at(2, kKeyRw | kKeyAccess | kKeyUpdate);
 inline constexpr KeySpec kReadKeys = counted_keys_at(2, kKeyRo | kKeyAccess);
-// EVALSHA's rows in Redis lack these notes.
+// In Redis the rows of EVALSHA lack these notes.
 inline constexpr KeySpec kNotedWrittenKeys = with_note(
     kWrittenKeys, "We cannot tell how the keys will be used so we assume the worst, RW and UPDATE");
 inline constexpr KeySpec kNotedReadKeys = with_note(

@@ -1,4 +1,4 @@
-// The server's own commands: configuration, checkpoints, the slow log, the end.
+// The server's own commands: configuration, checkpoints, the slow log, shutdown.
 #include "engine/commands/server.h"
 
 #include <algorithm>
@@ -48,7 +48,7 @@ void shutdown_command(Call& call) {
   }
   const std::string error = call.engine.server().shutdown(mode, now, force, abort);
   if (!error.empty()) return call.reply.error(error);
-  // As in Redis: the connection closes without a reply.
+  // As in Redis, the connection is closed without a reply.
   call.client.close_after_reply = true;
 }
 
@@ -64,7 +64,7 @@ PersistencePort* persistence_of(const Call& call) {
   return dynamic_cast<PersistencePort*>(&call.engine.server());
 }
 
-// In a transaction it begins when that is over, as in Redis, whether anything runs or not.
+// In a transaction the checkpoint begins afterwards, as in Redis, whether or not one is running.
 PersistencePort::Start start_checkpoint(const Call& call, PersistencePort::Kind kind,
                                         bool may_wait) {
   using Start = PersistencePort::Start;
@@ -78,7 +78,7 @@ constexpr Bytes kNowhere = "ERR nothing can be kept: the server has no directory
 
 }  // namespace
 
-// What a rewrite is for, a checkpoint does: the journal before it goes.
+// A checkpoint serves the purpose of a rewrite: the journal before it is deleted.
 void bgrewriteaof_command(Call& call) {
   switch (start_checkpoint(call, PersistencePort::Kind::kRewrite, true)) {
     case PersistencePort::Start::kNow:
@@ -117,7 +117,7 @@ void lastsave_command(Call& call) { call.reply.integer(call.engine.server().last
 
 void monitor_command(Call& call) {
   if (call.nested) return call.reply.error("ERR MONITOR isn't allowed for DENY BLOCKING client");
-  call.execution.release();  // what came before it in its batch is not for this monitor
+  call.execution.release();  // earlier commands of its batch are not shown to this monitor
   if (!call.client.monitoring) call.engine.monitors().add(call.client.id, call.client.port);
   call.client.monitoring = true;
   call.reply.ok();
@@ -135,7 +135,8 @@ void config_get_command(Call& call) {
   }
 }
 
-// CONFIG SET appendonly yes is answered when the journal counts. False: it does, or it is no.
+// CONFIG SET appendonly yes is answered when the journal counts. Returns false if it already does,
+// or if the value is no.
 static bool replies_when_kept(Call& call) {
   PersistencePort* const port = persistence_of(call);
   if (port == nullptr) return false;

@@ -1,4 +1,4 @@
-// The order in which a set's members are replied: ascending where Redis would hold an intset.
+// The order of a set's members in replies: ascending where Redis would hold an intset.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Sets: commands on single sets. Algebra has a file of its own.
+// Sets: commands on single sets. Set algebra is in sets_algebra.cc.
 #include "engine/commands/sets.h"
 
 #include "engine/commands/random_members.h"
@@ -78,8 +78,7 @@ void smove_command(Call& call) {
   const KeyRef from = call.key(1);
   const KeyRef to(call.args[2]);
   const Bytes member = call.args[3];
-  // Redis looks at the types in this order, and at the destination's only where the source is a
-  // set.
+  // Redis checks the types in this order, and the destination's only if the source is a set.
   const Found<Entry> source = call.find(from, Type::kSet);
   if (source.refused()) return;
   if (source == nullptr) return call.reply.integer(0);

@@ -12,7 +12,8 @@ namespace {
 
 enum class Operation : uint8_t { kUnion, kIntersection, kDifference };
 
-// A set with the members of the result, made like a key's so that its order rule is the same.
+// A set of the result's members, made like a key's set so that the order of the members is the
+// same.
 struct Result {
   Set set;
   void add(Bytes member) {
@@ -28,7 +29,7 @@ bool contains(const Entry* entry, Bytes member) {
          entry->object<Set>().members.find(member, hash_bytes(member)) != nullptr;
 }
 
-// The sets at these arguments; null for absent keys. False with WRONGTYPE replied.
+// Finds the sets of these arguments; null for absent keys. Returns false with WRONGTYPE replied.
 bool find_sets(Call& call, std::span<const Bytes> names, std::vector<const Entry*>& sets) {
   for (const Bytes name : names) {
     const Found<const Entry> set = call.read(KeyRef(name), Type::kSet);
@@ -38,7 +39,7 @@ bool find_sets(Call& call, std::span<const Bytes> names, std::vector<const Entry
   return true;
 }
 
-// Calls `visit(member)` for each member of the result once; it returns false to stop.
+// Calls `visit(member)` once for each member of the result. `visit` returns false to stop.
 template <class Visit>
 void intersect(std::vector<const Entry*> sets, Visit visit) {
   for (const Entry* set : sets) {
@@ -119,7 +120,7 @@ void algebra_store(Call& call, Operation operation) {
     call.reply.integer(static_cast<int64_t>(result.set.members.size()));
     return database.notify(store_event(operation), key.key);
   }
-  // Where a source is missing, Redis knows before it begins, and replies last.
+  // If a source is missing, Redis knows the result before it begins, and replies last.
   const bool known = operation == Operation::kIntersection &&
                      std::find(sets.begin(), sets.end(), nullptr) != sets.end();
   if (!known) call.reply.integer(0);

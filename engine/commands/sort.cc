@@ -1,5 +1,5 @@
-// SORT and SORT_RO. The patterns of BY and GET name keys of any shard, so both run with every shard
-// locked (their rows say so).
+// SORT and SORT_RO. The patterns of BY and GET name keys of any shard, so both commands lock every
+// shard (see their rows).
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -20,9 +20,9 @@ namespace {
 struct SortRequest {
   bool descending = false;
   bool alpha = false;
-  // Empty: by the elements themselves.
+  // Empty: sort by the elements themselves.
   Bytes by;
-  // BY with a pattern that names no element: the elements stay in their order.
+  // BY has a pattern that does not depend on the element: the order is kept.
   bool unsorted = false;
   int64_t limit_start = 0;
   int64_t limit_count = -1;
@@ -34,10 +34,10 @@ struct SortRequest {
 struct SortElement {
   std::string text;
   double score = 0;
-  std::optional<std::string> weight;  // BY with ALPHA; none: there is no such key
+  std::optional<std::string> weight;  // BY with ALPHA; empty: the key does not exist
 };
 
-// Patterns end at their first NUL for Redis.
+// In Redis patterns end at their first NUL.
 Bytes up_to_nul(Bytes text) { return text.substr(0, text.find('\0')); }
 
 bool may_read_every_key(const Call& call) {
@@ -48,7 +48,7 @@ bool may_read_every_key(const Call& call) {
 
 bool parse_by(const Call& call, Bytes pattern, SortRequest& request) {
   request.by = pattern;
-  // Once a pattern has named no element, a later one sorts nothing either.
+  // After a pattern that does not depend on the element, later ones do not sort either.
   if (up_to_nul(pattern).find('*') == Bytes::npos) {
     request.unsorted = true;
   } else if (!may_read_every_key(call)) {
@@ -93,8 +93,8 @@ bool parse(const Call& call, bool read_only, SortRequest& request) {
   return true;
 }
 
-// What a pattern of BY or GET means for an element: `#` is the element, `a*b` a string, `a*b->f`
-// the field of a hash. None where there is no such value.
+// The value of a pattern of BY or GET for an element: `#` is the element, `a*b` a string, `a*b->f`
+// the field of a hash. Empty if there is no such value.
 std::optional<std::string> look_up(Call& call, Bytes pattern, const std::string& element) {
   if (pattern == "#") return element;
   const Bytes visible = up_to_nul(pattern);
@@ -119,7 +119,7 @@ std::optional<std::string> look_up(Call& call, Bytes pattern, const std::string&
   return std::string(found->value());
 }
 
-// As strtod reads it: blanks before a number are nothing to it, and no text at all is a zero.
+// Like strtod: leading blanks are skipped, and an empty text is zero.
 bool parse_score(const std::string& text, double& score) {
   char* end = nullptr;
   errno = 0;
@@ -141,8 +141,8 @@ SortRange range_of(const SortRequest& request, size_t size) {
   return {static_cast<size_t>(start), static_cast<size_t>(end)};
 }
 
-// The elements in the order in which the value has them; a list or sorted set backwards for DESC
-// where nothing is sorted.
+// The elements in the order of the value. A list or sorted set is reversed for DESC if nothing is
+// sorted.
 std::vector<SortElement> elements_of(const Entry* entry, bool backwards) {
   std::vector<SortElement> elements;
   const auto add = [&](Bytes text) { elements.push_back({std::string(text), 0, {}}); };
@@ -155,7 +155,7 @@ std::vector<SortElement> elements_of(const Entry* entry, bool backwards) {
     for (auto at = entry->object<List>().items.begin(); at.valid(); at.next()) add(at.value());
   } else {
     SortedSet& sorted = entry->object<SortedSet>();
-    // Redis turns what it sorts into a skip list, and leaves it so.
+    // Redis converts a sorted set that it sorts to a skip list and keeps it that way.
     sorted.listpack = false;
     for (auto at = sorted.order.begin(); at.valid(); at.next()) add(at.value()->bytes());
   }
@@ -163,7 +163,7 @@ std::vector<SortElement> elements_of(const Entry* entry, bool backwards) {
   return elements;
 }
 
-// Fills scores and weights. False: some element has no number.
+// Fills scores and weights. Returns false if some element is not a number.
 bool weigh(Call& call, const SortRequest& request, std::vector<SortElement>& elements) {
   bool numbers = true;
   for (SortElement& element : elements) {
@@ -178,7 +178,7 @@ bool weigh(Call& call, const SortRequest& request, std::vector<SortElement>& ele
   return numbers;
 }
 
-// Texts that are not stored are compared by the locale in Redis, in the C locale up to a NUL.
+// Without STORE Redis compares texts by the locale: the C locale, up to a NUL.
 int compare_texts(const std::string& a, const std::string& b, bool whole) {
   return whole ? a.compare(b) : std::strcmp(a.c_str(), b.c_str());
 }
@@ -235,7 +235,7 @@ void sort_generic(Call& call, bool read_only) {
       entry->type() != Type::kSortedSet) {
     return call.reply.error(errors::kWrongType);
   }
-  // A set has no order of its own that a script or a stored list could depend on.
+  // A set has no defined order, on which a script or a stored list could depend.
   if (request.unsorted && entry != nullptr && entry->type() == Type::kSet &&
       (request.store || call.client.in_script)) {
     request.unsorted = false;

@@ -1,4 +1,4 @@
-// Sorted sets: commands on single members. Ranges, pops and algebra have files of their own.
+// Sorted sets: commands on single members. Ranges, pops and algebra are in other files.
 #include "engine/commands/sorted_sets.h"
 
 #include <cmath>
@@ -12,7 +12,7 @@ namespace sluice {
 
 namespace {
 
-// Parses what stands before the pairs; `at` ends on the first score.
+// Parses the options before the pairs; `at` ends at the first score.
 bool parse_add_options(const Call& call, SortedAddOptions& options, size_t& at) {
   for (at = 2; at < call.args.size(); ++at) {
     if (call.option(at, "NX")) {
@@ -50,7 +50,7 @@ bool parse_add_options(const Call& call, SortedAddOptions& options, size_t& at) 
 
 enum class AddResult : uint8_t { kNothing, kAdded, kUpdated, kNotANumber };
 
-// One member; `score` becomes the resulting score of an increment.
+// Adds one member; an increment sets `score` to the resulting score.
 AddResult add_member(Database database, const KeyRef& key, Entry* entry, Bytes member,
                      const SortedAddOptions& options, double& score) {
   SortedSet& sorted = entry->object<SortedSet>();
@@ -69,14 +69,16 @@ AddResult add_member(Database database, const KeyRef& key, Entry* entry, Bytes m
       (options.if_less && score >= found->score())) {
     return AddResult::kNothing;
   }
-  if (score == found->score()) return AddResult::kUpdated;  // no change; told apart by the caller
+  if (score == found->score())
+    return AddResult::kUpdated;  // unchanged; the caller tells the
+                                 // difference
   database.sorted_put(key, entry, found, member, score);
   return AddResult::kUpdated;
 }
 
 void add_generic(Call& call, const SortedAddOptions& options, size_t first_pair) {
   const size_t pairs = (call.args.size() - first_pair) / 2;
-  // All scores are read before anything changes: the command is done wholly or not at all.
+  // All scores are parsed before any change: the command is atomic.
   constexpr size_t kFew = 8;
   double few[kFew];
   std::vector<double> many;
@@ -90,7 +92,7 @@ void add_generic(Call& call, const SortedAddOptions& options, size_t first_pair)
 
 void rank_generic(Call& call, bool reverse) {
   const bool with_score = call.args.size() == 4 && call.option(3, "WITHSCORE");
-  // Redis 7.0 takes no further word.
+  // Redis 7.0 takes no further argument.
   if (call.args.size() > 3 && !with_score) {
     return call.reply.error("ERR wrong number of arguments for '" + std::string(call.command.name) +
                             "' command");
@@ -157,7 +159,8 @@ void zadd_command(Call& call) {
 void zincrby_command(Call& call) {
   SortedAddOptions options;
   size_t first_pair = 0;
-  // A score that reads as an option of ZADD is taken for one, and its pair is missing then.
+  // A score that is the name of an option of ZADD is taken as that option, so its pair is missing
+  // then.
   if (!parse_add_options(call, options, first_pair)) return;
   options.increment = true;
   add_generic(call, options, first_pair);
@@ -232,7 +235,7 @@ void zrandmember_command(Call& call) {
 
 namespace {
 
-// A listpack keeps every whole score that fits as an integer; elsewhere ZSCAN prints as %.17g.
+// A listpack stores every whole score that fits as an integer; otherwise ZSCAN prints it as %.17g.
 std::string scanned_score(double score, bool listpack) {
   constexpr double kLimit = static_cast<double>(INT64_MAX / 2);
   if (listpack && score >= -kLimit && score <= kLimit && score == std::trunc(score)) {
@@ -255,7 +258,7 @@ void zscan_command(Call& call) {
     return size_t{2};
   };
   if (!sorted.listpack) return reply_scan(call, request, sorted.members, write);
-  // Small ones come whole and in order, as Redis gives a listpack.
+  // Small sets are returned as a whole and in order, like Redis's listpacks.
   const size_t mark = begin_whole_scan(call);
   size_t count = 0;
   for (auto at = sorted.order.begin(); at.valid() && !sorted.order.empty(); at.next()) {

@@ -12,7 +12,7 @@ namespace sluice {
 struct Call;
 enum class KeyEvent : uint8_t;
 
-// What ZADD takes before its pairs.
+// The options of ZADD before its pairs.
 struct SortedAddOptions {
   bool if_absent = false;
   bool if_present = false;
@@ -21,13 +21,13 @@ struct SortedAddOptions {
   bool count_changed = false;
   bool increment = false;
 };
-// Puts members with these scores into the sorted set at the first argument, and replies as ZADD
-// does. Members are the arguments from `first_member` on, each so many behind the last. Increments
-// come back in `scores`.
+// Adds members with these scores to the sorted set at the first argument, and replies like ZADD.
+// The members are the arguments from `first_member` on, every `step` arguments. `scores` returns
+// the results of increments.
 void add_scored_members(Call& call, const SortedAddOptions& options, std::span<double> scores,
                         size_t first_member, size_t step);
-// Makes them the sorted set at the argument, in place of whatever was there, and replies their
-// number. No member is named twice.
+// Stores the members as the sorted set at the argument, replacing its value, and replies their
+// number. REQUIRES: the members are distinct.
 void store_scored_members(Call& call, size_t argument,
                           std::span<const std::pair<std::string, double>> result, KeyEvent event);
 

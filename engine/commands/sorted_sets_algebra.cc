@@ -21,7 +21,7 @@ struct Source {
 
   size_t size() const { return entry == nullptr ? 0 : collection_size(*entry); }
 
-  // The score of a member before its weight, or nothing.
+  // The score of a member before weighting, or nothing.
   std::optional<double> score(Bytes member) const {
     if (entry == nullptr) return std::nullopt;
     if (entry->type() == Type::kSet) {
@@ -51,7 +51,7 @@ struct Request {
   bool store = false;
   bool cardinality = false;
   bool with_scores = false;
-  uint64_t limit = 0;  // of ZINTERCARD; 0: none
+  uint64_t limit = 0;  // of ZINTERCARD; 0: no limit
   std::vector<Source> sources;
 };
 
@@ -105,7 +105,7 @@ bool parse_options(const Call& call, size_t first, Request& request) {
   return true;
 }
 
-// `numkeys key [key ...] [options]` from the argument `numkeys_at` on.
+// Parses `numkeys key [key ...] [options]` from the argument `numkeys_at` on.
 bool parse(const Call& call, size_t numkeys_at, Request& request) {
   const auto numkeys = parse_i64(call.args[numkeys_at]);
   if (!numkeys) return fail(call, errors::kNotInteger);
@@ -130,7 +130,7 @@ bool parse(const Call& call, size_t numkeys_at, Request& request) {
   return parse_options(call, end, request);
 }
 
-// The first score of a member. inf * 0 counts as 0, as Redis has it.
+// The first score of a member. As in Redis, inf * 0 counts as 0.
 double weighted(double score, double weight) {
   const double value = score * weight;
   return std::isnan(value) ? 0 : value;
@@ -152,8 +152,8 @@ double combine(Aggregate aggregate, double a, double b) {
 
 using Result = std::vector<std::pair<std::string, double>>;
 
-// The smallest source first, as in Redis: it bounds the work of an intersection, and the order
-// shows in sums that are rounded.
+// The smallest source comes first, as in Redis: it bounds the work of an intersection, and the
+// order affects the rounding of sums.
 void order_by_size(Request& request) {
   std::stable_sort(request.sources.begin(), request.sources.end(),
                    [](const Source& a, const Source& b) { return a.size() < b.size(); });
@@ -184,7 +184,7 @@ Result intersect(Request& request) {
       const Source& source = request.sources[i];
       const auto other = source.score(member);
       if (!other) return;
-      // Here inf * 0 stays NaN: it makes a sum 0, and MIN and MAX pass over it.
+      // Here inf * 0 stays NaN: it makes a sum 0, and MIN and MAX ignore it.
       value = combine(request.aggregate, value, *other * source.weight);
     }
     result.emplace_back(member, value);
@@ -258,7 +258,7 @@ void algebra_store(Call& call, Operation operation) {
   store_scored_members(call, 1, result, store_event(operation));
 }
 
-// Redis decides for the result as a whole, and only a listpack makes -0 a 0.
+// Redis chooses the encoding of the complete result, and only a listpack turns -0 into 0.
 bool fits_listpack(std::span<const std::pair<std::string, double>> result) {
   return result.size() <= g_encoding_limits.sorted_listpack_entries &&
          std::all_of(result.begin(), result.end(), [](const auto& item) {

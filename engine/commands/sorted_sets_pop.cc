@@ -1,4 +1,5 @@
-// Sorted sets: pops from either end, also blocking and from the first of several keys.
+// Sorted sets: pops from either end, including blocking ones and those from the first of several
+// keys.
 #include <algorithm>
 
 #include "engine/commands/multi_pop.h"
@@ -9,14 +10,14 @@ namespace sluice {
 
 namespace {
 
-// The first or last member; the set is not empty.
+// The first or last member. REQUIRES: the set is not empty.
 ScoredMember* end_member(const SortedSet& sorted, bool lowest) {
   return lowest ? sorted.order.front().value : sorted.order.back().value;
 }
 
 KeyEvent pop_event(bool lowest) { return lowest ? KeyEvent::kZPopMin : KeyEvent::kZPopMax; }
 
-// Writes `count` members from one end and removes them. `nested_pairs`: each as [member, score].
+// Writes and removes `count` members from one end. `nested_pairs`: each as [member, score].
 void pop_members(Call& call, const KeyRef& key, Entry* entry, bool lowest, uint64_t count,
                  bool nested_pairs) {
   Database database = call.database(key);
@@ -46,12 +47,12 @@ void pop_generic(Call& call, bool lowest) {
   const Found<Entry> entry = call.find(key, Type::kSortedSet);
   if (entry.refused()) return;
   if (entry == nullptr || count == 0) return call.reply.array(0);
-  // RESP3 nests the pairs only where a count was asked for.
+  // RESP3 nests the pairs only if a count was given.
   pop_members(call, key, entry, lowest, static_cast<uint64_t>(count),
               has_count && call.reply.protocol() == 3);
 }
 
-// [key, member, score], as the blocking forms answer.
+// [key, member, score], the reply of the blocking forms.
 void reply_popped(Call& call, const KeyRef& key, Entry* entry, bool lowest) {
   ScoredMember* member = end_member(entry->object<SortedSet>(), lowest);
   call.reply.array(3);
@@ -100,7 +101,7 @@ void serve_blocked_multi_pop(Call& call, Bytes name) {
   pop_many(call, key, call.find(key), request);
 }
 
-// ZMPOP and BZMPOP, whose time-out is the argument before the number of keys.
+// ZMPOP and BZMPOP. The time-out of BZMPOP is the argument before the number of keys.
 void multi_pop(Call& call, bool blocking) {
   MultiPopRequest request;
   int64_t timeout_ms = 0;

@@ -27,7 +27,7 @@ struct ScoreRange {
   bool high_open = false;
 };
 
-// "-" and "+" are beyond every member.
+// "-" and "+" are outside of all members.
 struct MemberRange {
   Bytes low;
   Bytes high;
@@ -40,7 +40,7 @@ struct MemberRange {
 bool parse_score_end(Bytes text, double& score, bool& open) {
   open = !text.empty() && text[0] == '(';
   if (open) text.remove_prefix(1);
-  // Redis reads these with bare strtod: nothing at all is zero, and beyond the range is infinite.
+  // Redis uses plain strtod here: an empty text is zero, and overflow is infinite.
   const std::string copy(text);
   char* stop = nullptr;
   score = std::strtod(copy.c_str(), &stop);
@@ -88,7 +88,7 @@ Ranks ranks_of(const SortedSet& sorted, const ScoreRange& range) {
 }
 
 Ranks ranks_of(const SortedSet& sorted, const MemberRange& range) {
-  // All scores are equal where this is used; where they are not, Redis's answer is unspecified too.
+  // All scores are equal where this is used; otherwise Redis's reply is unspecified as well.
   const auto below = [&](Bytes end, int infinite, bool inclusive) -> uint64_t {
     if (infinite != 0) return infinite < 0 ? 0 : sorted.order.size();
     return sorted.order.count_by([&](uint64_t, uint64_t, ScoredMember* member) {
@@ -99,7 +99,7 @@ Ranks ranks_of(const SortedSet& sorted, const MemberRange& range) {
           below(range.high, range.high_infinite, !range.high_open)};
 }
 
-// Start and stop as ZRANGE takes them, negative ones from the end, into ranks.
+// Converts start and stop of ZRANGE, which count from the end if negative, to ranks.
 Ranks ranks_of(int64_t start, int64_t stop, uint64_t size) {
   const auto length = static_cast<int64_t>(size);
   if (start < 0) start = std::max<int64_t>(start + length, 0);
@@ -164,7 +164,7 @@ bool parse_range_ends(const Call& call, size_t low, size_t high, RangeRequest& r
     case By::kRank:
       return call.integer(low, request.start) && call.integer(high, request.stop);
     case By::kScore:
-      // Reversed ranges are written with the higher end first.
+      // Reversed ranges have the higher end first.
       return request.reverse ? parse_scores(call, high, low, request.scores)
                              : parse_scores(call, low, high, request.scores);
     case By::kMember:
@@ -174,7 +174,7 @@ bool parse_range_ends(const Call& call, size_t low, size_t high, RangeRequest& r
   return false;
 }
 
-// Ranks in ascending order, whatever the direction in which they are read.
+// Ranks in ascending order, in whichever direction they are read.
 Ranks select(const SortedSet& sorted, const RangeRequest& request) {
   const uint64_t size = sorted.order.size();
   if (request.by == By::kRank) {
@@ -287,7 +287,7 @@ void zrangestore_command(Call& call) {
   if (!parse_range_ends(call, 3, 4, request)) return;
   const Found<const Entry> source = call.read(call.key(2), Type::kSortedSet);
   if (source.refused()) return;
-  // Copied out first: source and destination may be the same key.
+  // Copied first, because source and destination may be the same key.
   std::vector<std::pair<std::string, double>> chosen;
   if (source != nullptr) {
     const SortedSet& sorted = source->object<SortedSet>();

@@ -37,7 +37,7 @@ struct Refusal {
 };
 
 constexpr Refusal kRefusals[] = {
-    {"failover", "ERR FAILOVER requires connected replicas."},  // Redis's own
+    {"failover", "ERR FAILOVER requires connected replicas."},  // Redis's text
     {"migrate",
      "ERR MIGRATE is refused, since the data would wait for the network. Use DUMP here and RESTORE "
      "there"},
@@ -51,7 +51,7 @@ void refused_command(Call& call) {
     if (Bytes(refusal.name) == call.command.name) return call.reply.error(refusal.text);
   }
   std::string name(call.command.name);
-  for (char& c : name) c = static_cast<char>(c - 32);  // lower-case letters all
+  for (char& c : name) c = static_cast<char>(c - 32);  // all letters are lower-case
   call.reply.error("ERR " + name + " is refused, since there is no replication");
 }
 

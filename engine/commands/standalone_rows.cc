@@ -1,4 +1,4 @@
-// The rows of CLUSTER, MODULE, REPLICAOF and their like; see standalone.h.
+// The rows of CLUSTER, MODULE, REPLICAOF and related commands; see standalone.h.
 #include "engine/commands/standalone.h"
 
 #include "engine/commands/families.h"
@@ -11,7 +11,7 @@ constexpr uint32_t kAclDangerousAdmin = kAclAdmin | kAclSlow | kAclDangerous;
 constexpr const char* kNoCluster = "Refused: there is no cluster.";
 constexpr const char* kNoModules = "Refused: there are no modules.";
 constexpr const char* kNotAReplica = "Accepts NO ONE, and refuses a host: there is no replication.";
-// Flags of what would change the cluster or its modules.
+// Flags of commands that would change the cluster or its modules.
 constexpr uint32_t kChangesCluster = kAdmin | kStale | kNoAsyncLoading;
 constexpr uint32_t kChangesModules = kAdmin | kNoScript | kNoAsyncLoading;
 
@@ -140,7 +140,7 @@ constexpr Command replica(const char* name, const char* since) {
   return row;
 }
 
-// What replication is made of.
+// A row of the replication protocol.
 constexpr Command replication(const char* name, int arity, uint32_t flags, const char* since,
                               const char* syntax) {
   Command row;
@@ -159,14 +159,14 @@ constexpr Command replication(const char* name, int arity, uint32_t flags, const
 
 constexpr uint32_t kMoved = kKeyRw | kKeyAccess | kKeyDelete;
 
-// MIGRATE host port key db timeout [... KEYS key ...]: one key, or those behind KEYS if it is
-// empty. The specifications, which COMMAND INFO tells, name the empty key too.
+// MIGRATE host port key db timeout [... KEYS key ...]: one key, or those after KEYS if it is empty.
+// The specifications, which COMMAND INFO shows, include the empty key as well.
 void find_migrated_keys(std::span<const Bytes> args, std::vector<KeyPosition>& positions) {
   positions.clear();
   size_t at = 6;
   while (at < args.size() && !equals_ignore_case(args[at], "keys")) ++at;
   if (at >= args.size()) return positions.push_back({3, kMoved});
-  if (!args[3].empty()) return;  // the handler's to refuse
+  if (!args[3].empty()) return;  // the handler refuses it
   for (++at; at < args.size(); ++at) positions.push_back({at, kMoved});
 }
 

@@ -10,8 +10,8 @@ namespace {
 
 constexpr size_t kMaxIdText = 127;
 
-// A number as Redis reads it here: strictly, or else as strtoull does, which takes leading blanks,
-// a sign and zeros.
+// Parses a number as Redis does here: strictly, else like strtoull, which accepts leading blanks, a
+// sign and zeros.
 bool read_part(const char* text, uint64_t& number) {
   if (const auto strict = parse_i64(text)) {
     number = static_cast<uint64_t>(*strict);
@@ -61,7 +61,7 @@ bool stream_id_argument(const Call& call, size_t argument, StreamId& id) {
 
 namespace {
 
-// An end of an interval; `open`: it is not in it.
+// Parses an end of an interval; `open`: the end is excluded.
 bool interval_end_of(const Call& call, size_t argument, uint64_t missing_seq, StreamId& id,
                      bool& open) {
   Bytes text = call.args[argument];

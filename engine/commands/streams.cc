@@ -10,18 +10,18 @@ namespace sluice {
 
 namespace {
 
-// Redis's listpacks take no more.
+// The greatest entry in Redis's listpacks.
 constexpr uint64_t kMaxEntryBytes = uint64_t{1} << 30;
 
 struct AddOptions {
   StreamTrim trim;
   bool limit_given = false;
   bool make_stream = true;
-  // XADD's id; neither: `*`.
+  // XADD's id; neither flag: `*`.
   bool id_given = false;
   bool any_sequence = false;
   StreamId id;
-  size_t next = 0;  // the argument behind the options, which is the id of XADD
+  size_t next = 0;  // the argument after the options, which is the id of XADD
 };
 
 bool fail(const Call& call, Bytes error) {
@@ -29,7 +29,7 @@ bool fail(const Call& call, Bytes error) {
   return false;
 }
 
-// MAXLEN or MINID at `at`, which moves to the last argument that belongs to it.
+// Parses MAXLEN or MINID at `at`, which moves to its last argument.
 bool parse_trim(const Call& call, StreamTrim::By by, size_t& at, StreamTrim& trim) {
   if (trim.by != StreamTrim::By::kNothing) {
     return fail(call,
@@ -49,7 +49,7 @@ bool parse_trim(const Call& call, StreamTrim::By by, size_t& at, StreamTrim& tri
   return true;
 }
 
-// How much work approximate trimming may do where the caller has not said.
+// The bound on the work of approximate trimming if the client gives none.
 uint64_t default_limit() {
   constexpr uint64_t kMaxLimit = 1'000'000;
   const uint64_t entries = g_stream_node_limits.max_entries;
@@ -74,7 +74,7 @@ bool check_trim(const Call& call, bool adds, AddOptions& options) {
   return true;
 }
 
-// The options of XADD and XTRIM.
+// Parses the options of XADD and XTRIM.
 bool parse_options(const Call& call, bool adds, AddOptions& options) {
   size_t at = 2;
   for (; at < call.args.size(); ++at) {
@@ -108,20 +108,20 @@ bool parse_options(const Call& call, bool adds, AddOptions& options) {
 
 constexpr Bytes kTooLarge = "ERR Elements are too large to be stored";
 
-// The id of the entry to add. False with the error replied.
+// Chooses the id of the entry to add. Returns false with the error replied.
 bool choose_id(const Call& call, const AddOptions& options, const StreamId& last, StreamId& id) {
   const auto now_ms = static_cast<uint64_t>(call.now_ms());
   if (options.id_given && !options.any_sequence) {
     id = options.id;
   } else if (options.id_given) {
-    // Redis has no text of its own for this.
+    // Redis has no separate text for this.
     if (last.ms == options.id.ms && last.seq == UINT64_MAX) return fail(call, kTooLarge);
     id = last.ms == options.id.ms ? StreamId{last.ms, last.seq + 1} : options.id;
   } else if (now_ms > last.ms) {
     id = {now_ms, 0};
   } else {
     id = last;
-    id.increment();  // the highest id of all has been looked for
+    id.increment();  // the greatest possible id was refused before
   }
   if (id > last) return true;
   return fail(call,

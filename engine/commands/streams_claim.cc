@@ -1,4 +1,4 @@
-// Streams: XCLAIM and XAUTOCLAIM, which give pending entries to another consumer.
+// Streams: XCLAIM and XAUTOCLAIM, which assign pending entries to another consumer.
 #include <algorithm>
 
 #include "engine/base/numbers.h"
@@ -9,7 +9,7 @@ namespace sluice {
 
 namespace {
 
-// What both do with an entry.
+// The common part of both commands for one entry.
 struct Claim {
   const KeyRef& key;
   Entry* entry;
@@ -21,13 +21,13 @@ struct Claim {
   bool only_id = false;
 };
 
-// An entry that has been deleted cannot be given to anybody: it is not pending any more.
+// A deleted entry cannot be assigned: it is no longer pending.
 void drop_pending(Call& call, const Claim& claim, const StreamId& id) {
   call.database(claim.key).stream_acknowledge(claim.key, claim.entry, claim.group_name, {&id, 1});
 }
 
 void give(Call& call, Claim& claim, const StreamId& id, int64_t deliveries) {
-  // A consumer who gets nothing is not made.
+  // A consumer is made only when it gets an entry.
   if (claim.consumer == nullptr) {
     claim.consumer = call.database(claim.key).stream_see_consumer(
         claim.key, claim.entry, claim.group_name, claim.consumer_name);
@@ -54,7 +54,8 @@ struct ClaimOptions {
   StreamId last_id;
 };
 
-// IDLE, TIME, RETRYCOUNT, LASTID with their values, FORCE, JUSTID. False with the error replied.
+// Parses IDLE, TIME, RETRYCOUNT, LASTID with their values, FORCE, JUSTID. Returns false with the
+// error replied.
 bool parse_claim_options(const Call& call, size_t at, ClaimOptions& options) {
   for (; at < call.args.size(); ++at) {
     const bool more = at + 1 < call.args.size();
@@ -98,14 +99,14 @@ bool parse_claim(const Call& call, ClaimOptions& options) {
     options.ids.push_back(id);
   }
   if (!parse_claim_options(call, at, options)) return false;
-  // A time that makes no sense is now: callers compute it from their own clocks.
+  // An invalid time counts as now: clients compute it from their own clocks.
   if (options.delivered_ms < 0 || options.delivered_ms > call.now_ms()) {
     options.delivered_ms = call.now_ms();
   }
   return true;
 }
 
-// Claims one entry for which this is due. True: it has been replied.
+// Claims one entry if that applies. Returns true if the entry must be replied.
 bool claim_one(Call& call, Claim& claim, const ClaimOptions& options, const StreamId& id) {
   const StreamPending* pending = claim.group.find_pending(id);
   if (!claim.entry->object<Stream>().contains(id)) {
@@ -117,7 +118,7 @@ bool claim_one(Call& call, Claim& claim, const ClaimOptions& options, const Stre
       call.now_ms() - pending->delivered_ms < options.min_idle_ms) {
     return false;
   }
-  // What FORCE makes pending counts as delivered once already.
+  // An entry that FORCE makes pending counts as delivered once.
   int64_t deliveries = pending == nullptr ? 1 : pending->deliveries;
   if (options.deliveries >= 0) {
     deliveries = options.deliveries;
@@ -161,7 +162,7 @@ struct AutoClaimOptions {
   bool only_id = false;
 };
 
-// Entries that are looked at for each one that may be claimed.
+// Entries examined for each one that may be claimed.
 constexpr int64_t kAttempts = 10;
 
 bool parse_auto_claim(const Call& call, AutoClaimOptions& options) {
@@ -201,7 +202,7 @@ void xautoclaim_command(Call& call) {
   claim.delivered_ms = call.now_ms();
   claim.only_id = options.only_id;
 
-  // The cursor is replied first: the ids are chosen, then replied.
+  // The cursor is replied first, so the ids are collected before.
   std::vector<std::pair<StreamId, int64_t>> claimed;  // with the deliveries
   std::vector<StreamId> deleted;
   int64_t attempts = options.count * kAttempts;

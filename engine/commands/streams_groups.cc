@@ -1,4 +1,4 @@
-// Streams: consumer groups, acknowledging, and what is pending.
+// Streams: consumer groups, acknowledging, and pending entries.
 #include <algorithm>
 
 #include "engine/commands/stream_ids.h"
@@ -22,7 +22,7 @@ struct GroupOptions {
   int64_t entries_read = StreamGroup::kUnknownReads;
 };
 
-// The options behind the id of XGROUP CREATE (`creates`) and SETID.
+// Parses the options after the id of XGROUP CREATE (`creates`) and SETID.
 bool parse_group_options(Call& call, bool creates, GroupOptions& options) {
   for (size_t at = 5; at < call.args.size(); ++at) {
     if (creates && call.option(at, "MKSTREAM")) {
@@ -41,8 +41,8 @@ bool parse_group_options(Call& call, bool creates, GroupOptions& options) {
   return true;
 }
 
-// The stream of an XGROUP subcommand. False with the error replied; null where the key is absent
-// and may be.
+// Finds the stream of an XGROUP subcommand. Returns false with the error replied. `entry` is null
+// if the key is absent, where that is allowed.
 bool find_group_stream(Call& call, bool may_be_absent, Entry*& entry) {
   const Found<Entry> found = call.find(call.key(2), Type::kStream);
   if (found.refused()) return false;
@@ -52,7 +52,7 @@ bool find_group_stream(Call& call, bool may_be_absent, Entry*& entry) {
   return false;
 }
 
-// The same with its group, in the words of XGROUP.
+// Finds its group as well, with XGROUP's error texts.
 StreamGroup* find_named_group(Call& call, Entry*& entry) {
   if (!find_group_stream(call, false, entry)) return nullptr;
   const auto& groups = entry->object<Stream>().groups;
@@ -64,7 +64,7 @@ StreamGroup* find_named_group(Call& call, Entry*& entry) {
   return nullptr;
 }
 
-// The id up to which a group has read: `$` is the last one.
+// Parses the id up to which a group has read: `$` is the last one.
 bool parse_group_id(const Call& call, const Entry* entry, bool strict, StreamId& id) {
   if (up_to_nul(call.args[4]) == "$") {
     id = entry == nullptr ? StreamId{} : entry->object<Stream>().last_id;

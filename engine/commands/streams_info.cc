@@ -31,7 +31,7 @@ bool parse_info(const Call& call, InfoOptions& options) {
   return true;
 }
 
-// Null with the error replied.
+// The stream, or null with the error replied.
 Entry* find_stream(const Call& call) {
   const Found<Entry> entry = call.find(call.key(2), Type::kStream);
   if (!entry.refused() && entry == nullptr) call.reply.error(errors::kNoSuchKey);
@@ -48,7 +48,7 @@ void reply_named(Reply& reply, Bytes name, const StreamId& id) {
   reply_stream_id(reply, id);
 }
 
-// How far the group has got: the entries read, and those that are left.
+// The progress of the group: the entries that were read and those that remain.
 void reply_progress(Reply& reply, const Stream& stream, const StreamGroup& group) {
   reply.bulk("entries-read");
   if (group.entries_read != StreamGroup::kUnknownReads) {
@@ -61,7 +61,7 @@ void reply_progress(Reply& reply, const Stream& stream, const StreamGroup& group
   stream.lag(group, lag) ? reply.integer(lag) : reply.null();
 }
 
-// At most `count` (0: all) pending entries, each with its consumer where the group's are asked for.
+// At most `count` (0: all) pending entries, each with its consumer in the list of a group.
 void reply_pending_list(Reply& reply, const StreamPendingOrder& pending, bool with_consumer,
                         uint64_t count) {
   reply.bulk("pending");
@@ -99,7 +99,7 @@ void reply_full_group(Reply& reply, const Stream& stream, Bytes name, const Stre
   }
 }
 
-// The first or the last entry; null where there is none.
+// Replies the first or the last entry, or null.
 void reply_edge(Reply& reply, Bytes name, const Stream& stream, bool last) {
   reply.bulk(name);
   if (stream.length() == 0) return reply.null();

@@ -8,7 +8,7 @@ namespace sluice {
 
 namespace {
 
-// Who has waited gets no more at once, unless it has asked for another number.
+// A reader that has waited gets no more entries at once, unless it has given another number.
 constexpr uint64_t kMaxAfterWaiting = 1000;
 
 struct ReadRequest {
@@ -30,7 +30,7 @@ struct ReadPlace {
   bool of_history = false;  // a consumer's own pending entries
 };
 
-// What a waiter keeps.
+// The request of a waiter.
 struct StreamWait final : WaiterRequest {
   std::vector<std::pair<std::string, StreamId>> after;  // by key; of XREAD
   bool of_group = false;
@@ -46,7 +46,7 @@ bool fail(const Call& call, Bytes error) {
 }
 
 bool parse_block(const Call& call, size_t argument, ReadRequest& request) {
-  // A script's commands come from no connection.
+  // A script's commands do not belong to a connection.
   if (call.nested && call.client.port == nullptr) {
     return fail(call, "ERR " + std::string(up_to_nul(call.args[0])) +
                           " command is not allowed with BLOCK option from scripts");
@@ -54,7 +54,7 @@ bool parse_block(const Call& call, size_t argument, ReadRequest& request) {
   const auto timeout_ms = parse_i64(call.args[argument]);
   if (!timeout_ms) return fail(call, "ERR timeout is not an integer or out of range");
   if (*timeout_ms < 0) return fail(call, "ERR timeout is negative");
-  // The end of a time that overflows never comes, as in Redis.
+  // A time-out that overflows never ends, as in Redis.
   request.timeout_ms = *timeout_ms > INT64_MAX - call.now_ms() ? 0 : *timeout_ms;
   request.blocks = true;
   return true;
@@ -109,8 +109,8 @@ bool parse_read(const Call& call, bool of_group, ReadRequest& request) {
   return true;
 }
 
-// An option may have a value that reads STREAMS, so that the keys which the row's specification
-// finds are others than these.
+// An option may have the value STREAMS, so that the row's specification finds other keys than the
+// parser.
 bool lock_keys(Call& call, const ReadRequest& request) {
   ShardMask needed = 0;
   for (const Bytes name : request.keys) needed |= 1U << KeyRef(name).shard;
@@ -125,7 +125,7 @@ StreamGroup* group_of(const Entry* entry, Bytes name) {
   return found == groups.end() ? nullptr : found->second.get();
 }
 
-// What the id at `argument` says of the stream, which is null where there is none.
+// Parses the id at `argument` for the stream, which may be null.
 bool parse_place(const Call& call, size_t argument, const ReadRequest& request, const Entry* entry,
                  ReadPlace& place) {
   const Bytes id = up_to_nul(call.args[argument]);
@@ -139,7 +139,7 @@ bool parse_place(const Call& call, size_t argument, const ReadRequest& request, 
     place.after = entry == nullptr ? StreamId{} : entry->object<Stream>().last_id;
     return true;
   }
-  // The last entry that is there: of Redis 7.4.
+  // The last present entry, a feature of Redis 7.4.
   if (id == "+" && !request.of_group) {
     place.after = entry == nullptr ? StreamId{} : entry->object<Stream>().last_entry_id();
     if (place.after != StreamId{}) place.after.decrement();
@@ -170,13 +170,13 @@ bool parse_places(const Call& call, const ReadRequest& request, std::vector<Read
     ReadPlace& place = places.emplace_back();
     place.key = key.key;
     if (!parse_place(call, request.first_id + i, request, entry, place)) return false;
-    // The highest id and ">" are one.
+    // The highest id means the same as ">".
     place.of_history = request.of_group && place.after != StreamId::max();
   }
   return true;
 }
 
-// Replies at most `count` entries behind the group's last one and gives them to the consumer.
+// Replies at most `count` entries after the group's last one and assigns them to the consumer.
 void deliver(Call& call, const KeyRef& key, Entry* entry, Bytes group_name, StreamGroup& group,
              StreamConsumer* consumer, uint64_t count, bool no_ack) {
   const Stream& stream = entry->object<Stream>();
@@ -212,7 +212,7 @@ void deliver(Call& call, const KeyRef& key, Entry* entry, Bytes group_name, Stre
   }
 }
 
-// Replies what is pending for the consumer behind `after`; that counts as one more delivery.
+// Replies the consumer's pending entries after `after`, which counts as another delivery.
 void reply_history(Call& call, const KeyRef& key, Entry* entry, Bytes group,
                    StreamConsumer* consumer, const StreamId& after, uint64_t count) {
   const Stream& stream = entry->object<Stream>();
@@ -231,7 +231,7 @@ void reply_history(Call& call, const KeyRef& key, Entry* entry, Bytes group,
       return false;
     });
     if (is_there) {
-      // The entry stays with its consumer, so the order that is walked here does not change.
+      // The consumer does not change, so the order that is walked here does not change either.
       database.stream_put_pending(key, entry, group, consumer, {&id, 1}, call.now_ms(),
                                   at.value()->deliveries + 1);
     } else {
@@ -243,7 +243,7 @@ void reply_history(Call& call, const KeyRef& key, Entry* entry, Bytes group,
   call.reply.close_array(mark, replied);
 }
 
-// Replies one stream if there is something to reply; the first one begins the reply.
+// Replies one stream if it has something to reply; the first one opens the reply.
 void read_place(Call& call, const ReadRequest& request, const ReadPlace& place, size_t& replied,
                 size_t& mark) {
   const KeyRef key(place.key);
@@ -287,7 +287,7 @@ bool accepts_stream(const Waiter& waiter, const Entry& entry) {
   const Stream& stream = entry.object<Stream>();
   if (!wait.of_group) return stream.last_id > *waits_after(wait, entry.key());
   const StreamGroup* group = group_of(&entry, wait.group);
-  // Without its group it is told so.
+  // If its group does not exist, the reader gets an error.
   return group == nullptr || stream.last_id > group->last_id;
 }
 
@@ -353,7 +353,7 @@ void read_generic(Call& call, bool of_group) {
                                : call.reply.close_map(mark, replied);
     return;
   }
-  // Inside MULTI it is as if the time had passed.
+  // Inside MULTI it replies as after the time-out.
   if (!request.blocks || call.nested) return call.reply.null_array();
   block(call, request, places);
 }

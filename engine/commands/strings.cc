@@ -1,4 +1,4 @@
-// Strings: values, counters, ranges. (LCS has a file of its own.)
+// Strings: values, counters, ranges. LCS is in lcs.cc.
 #include "engine/commands/strings.h"
 
 #include <cmath>
@@ -12,11 +12,11 @@ namespace sluice {
 
 namespace {
 
-// What SET and GETEX take after their fixed arguments.
+// The options of SET and GETEX after their fixed arguments.
 struct SetOptions {
   bool if_absent = false;
   bool if_present = false;
-  size_t if_equal_argument = 0;  // what the old value must be; 0: whatever
+  size_t if_equal_argument = 0;  // the argument with the required old value; 0: any value
   bool get = false;
   bool keep_ttl = false;
   bool persist = false;
@@ -69,7 +69,7 @@ bool parse_set_options(const Call& call, size_t first, bool is_set, SetOptions& 
   return true;
 }
 
-// Whether the old value lets SET do it.
+// Whether the conditions of SET hold for the old value.
 bool allows(const Call& call, const SetOptions& options, const Entry* entry) {
   if (options.if_absent) return entry == nullptr;
   if (options.if_present) return entry != nullptr;
@@ -77,7 +77,7 @@ bool allows(const Call& call, const SetOptions& options, const Entry* entry) {
   return entry != nullptr && entry->string() == call.args[options.if_equal_argument];
 }
 
-// SET and its relatives, once the options are known.
+// SET and its variants, after parsing the options.
 void set_generic(Call& call, Bytes value, const SetOptions& options, Bytes if_done,
                  bool integer_reply) {
   int64_t expire_ms = 0;

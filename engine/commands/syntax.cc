@@ -82,7 +82,7 @@ class Parser {
   }
 
  private:
-  // A token with what belongs to it, or an argument.
+  // A token with its arguments, or an argument.
   SyntaxNode plain() {
     SyntaxNode node;
     const std::string word = words_[at_++];
@@ -123,7 +123,7 @@ class Parser {
     return node;
   }
 
-  // Behind the opening bracket, up to and with the closing one.
+  // From after the opening bracket through the closing one.
   SyntaxNode alternatives() {
     std::vector<SyntaxNode> choices;
     choices.push_back(block(sequence()));
@@ -148,7 +148,8 @@ class Parser {
       nodes.push_back(std::move(node));
       return;
     }
-    // `x [x ...]`: the same nodes as those before; they become one that may stand several times.
+    // `x [x ...]`: the repeated nodes are merged into the ones before, which are marked as
+    // multiple.
     repeats_ = false;
     const size_t repeated =
         node.type == "block" && words_[begin] != node.token ? node.arguments.size() : size_t{1};

@@ -1,7 +1,7 @@
 // MULTI, EXEC, DISCARD, WATCH, UNWATCH.
 //
-// Dispatch queues the commands between MULTI and EXEC, and locks for each command here the shards
-// that transaction_shards() names (engine/execution/transaction.h).
+// Dispatch queues the commands between MULTI and EXEC, and for each command here locks the shards
+// that transaction_shards() returns (engine/execution/transaction.h).
 #include <algorithm>
 
 #include "engine/access/acl.h"
@@ -16,7 +16,7 @@ namespace sluice {
 
 namespace {
 
-// A watched key whose time has come is a changed key.
+// A watched key that has expired counts as changed.
 bool watch_is_broken(Call& call) {
   for (const WatchedKey& watched : call.client.watched) {
     const KeyRef key(watched.key);
@@ -25,7 +25,7 @@ bool watch_is_broken(Call& call) {
   return call.client.watch_set->broken.load(std::memory_order_relaxed);
 }
 
-// Why no queued command may run although all could be queued. Empty: they may.
+// Why none of the queued commands may run although all could be queued, or an empty text.
 std::string refuse_all(Call& call) {
   uint32_t flags = 0;
   for (const QueuedCommand& queued : call.client.queued) flags |= queued.command->flags;
@@ -34,7 +34,7 @@ std::string refuse_all(Call& call) {
   return call.client.multi_failed ? "previous errors." : "";
 }
 
-// Rights may have changed since the command was queued. Empty: it may run.
+// Permissions may have changed since the command was queued. Returns an empty text if it may run.
 std::string refuse_rights(Call& call, const Command& command, std::span<const Bytes> args) {
   Bytes reason;
   switch (check_rights(call.engine, call.client, AclLogContext::kMulti, command, args)) {
@@ -83,7 +83,7 @@ void exec_command(Call& call) {
     end_transaction(call.execution, call.client);
     return call.reply.null_array();
   }
-  // Watching ends before the commands run: what they change is no conflict.
+  // Watching ends before the commands run, so that their own changes are no conflict.
   unwatch(call.execution, client);
   call.reply.array(client.queued.size());
   std::vector<Bytes> args;
@@ -110,11 +110,11 @@ void watch_command(Call& call) NO_THREAD_SAFETY_ANALYSIS {
         });
     if (known) continue;
     if ((call.execution.locked() & (1U << key.shard)) == 0) {
-      // A busy script holds it, and what it does there cannot be followed: that counts as a change.
+      // A busy script holds the shard, and its changes cannot be observed: that counts as a change.
       client.watch_set->broken.store(true, std::memory_order_relaxed);
       continue;
     }
-    // An expired key goes now; its end is no change for this connection then.
+    // Deletes an expired key now, so that its deletion is not a change for this connection.
     call.find(key);
     Shard& shard = call.engine.shard(key.shard);
     shard.watchers[static_cast<size_t>(client.database)][std::string(key.key)].push_back(

@@ -6,7 +6,7 @@
 #include "engine/queue/queue.h"
 #include "engine/unit/unit.h"
 
-// The shard is locked by the unit that calls; see database.cc on what the analysis cannot see.
+// The calling unit has locked the shard; see database.cc for why the analysis is off.
 namespace sluice {
 
 // --- The watched keys of a shard ---
@@ -19,7 +19,7 @@ const AdoptedWatch* AdoptedWatches::find(int database, Bytes key) const {
 
 namespace {
 
-// Commands on a queue edit payloads too, which may be anywhere.
+// Commands on a queue also change payloads, which may be in any shard.
 uint32_t needed_shards(const AdoptedWatch& watch) {
   return watch.key == kAdoptingQueue ? kAllShards : watch.group->shards;
 }
@@ -71,7 +71,7 @@ const AdoptedWatch* find_watch(Shard& shard, int database, Bytes key) NO_THREAD_
   return shard.adopted == nullptr ? nullptr : shard.adopted->find(database, key);
 }
 
-// The first note of a command makes sure that somebody looks at them when the command is done.
+// The first note of a command ensures that the notes are processed when the command is done.
 void add_note(Shard& shard, Unit& unit, AdoptedNote note) {
   if (unit.adopted_notes == nullptr) unit.adopted_notes = std::make_shared<AdoptedNotes>();
   std::vector<AdoptedNote>& notes = unit.adopted_notes->notes;
@@ -84,7 +84,7 @@ void add_note(Shard& shard, Unit& unit, AdoptedNote note) {
 void note_gone(Shard& shard, Unit& unit, Bytes key, const AdoptedWatch& watch, const Entry& entry) {
   const bool holds =
       watch.key == kAdoptedActive ? entry.type() == Type::kSet : entry.type() == Type::kSortedSet;
-  // What has lost its last element has been told of by that element.
+  // The last element of a collection has been noted already.
   if (!holds || watch.key == kAdoptingQueue || collection_size(entry) == 0) return;
   AdoptedNote note{AdoptedNote::What::kKeyGone, watch.group, watch.key, std::string(key)};
   note.members = collection_size(entry);

@@ -1,10 +1,11 @@
-// The values behind keys: hash, set, sorted set and list. (A stream: engine/structures/stream.h; a
-// queue: engine/queue/queue.h.)
+// The values of keys: hash, set, sorted set and list. (Streams: engine/structures/stream.h, queues:
+// engine/queue/queue.h.)
 //
-// Each has one representation at every size. Where Redis shows its small encodings (the order of
-// HGETALL, of a set of integers, OBJECT ENCODING) a flag follows Redis's rule, and readers sort or
-// not by it. Nodes are single allocations that hold their bytes. All of this is plain data of one
-// shard, guarded by the shard's lock, and changed by the verbs of engine/keyspace/database.h only.
+// Each has one representation at every size. Where clients can see Redis's small encodings (the
+// order of HGETALL or of a set of integers, OBJECT ENCODING), a flag follows Redis's rule, and
+// readers sort accordingly. Nodes are single allocations that hold their bytes. All of this is
+// plain data of one shard, guarded by the shard's lock, and changed only by Database
+// (engine/keyspace/database.h).
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,8 @@ class Field {
  public:
   static Field* make(Bytes name, Bytes value);
   static void destroy(Field* field);
-  // Where the new value is as long as the old one it takes its place; false: it needs another node.
+  // Overwrites the value if the new one is of the same length. Returns false if a new node is
+  // needed.
   bool overwrite(Bytes value);
   Bytes name() const { return {data(), name_size_}; }
   Bytes value() const { return {data() + name_size_, value_size_}; }
@@ -62,7 +64,7 @@ class ScoredMember {
 };
 
 struct FieldTraits {
-  // As many as Redis keeps in a listpack, whose order HGETALL shows.
+  // The greatest listpack in Redis, whose order HGETALL shows.
   static constexpr size_t kMaxOrdered = 512;
   static Bytes key(const Field* field) { return field->name(); }
   static uint64_t hash(Bytes bytes) { return hash_bytes(bytes); }
@@ -78,8 +80,8 @@ struct ScoredMemberTraits {
   static uint64_t hash(Bytes bytes) { return hash_bytes(bytes); }
 };
 
-// Equal scores are ordered by the members' bytes: eight of them are in the index's key, the rest
-// here.
+// Equal scores are ordered by the members' bytes: the first eight are in the index's key; this
+// compares the rest.
 struct MemberOrder {
   bool operator()(const ScoredMember* a, const ScoredMember* b) const {
     return a->bytes() < b->bytes();
@@ -88,14 +90,14 @@ struct MemberOrder {
 
 struct Hash {
   SplitMap<Field, FieldTraits> fields;
-  // Redis would hold it as a listpack: small, and so replied in order of insertion.
+  // Redis would hold it as a listpack: it is small and replied in order of insertion.
   bool listpack = true;
   ~Hash();
 };
 
 struct Set {
   SplitMap<Member, MemberTraits> members;
-  // Redis would hold it as an intset: only integers, and so replied in ascending order.
+  // Redis would hold it as an intset: it has only integers, replied in ascending order.
   bool intset = true;
   ~Set();
 };
@@ -114,18 +116,18 @@ struct SortedSet {
 
 struct List {
   PackedList items;
-  // The absolute index of the first item. Effects name items by absolute index (it only grows at
-  // the ends), so that replaying one twice changes nothing.
+  // The absolute index of the first item. Effects name items by absolute index, which changes only
+  // at the ends, so replaying one twice changes nothing.
   int64_t first_index = 0;
 };
 
-// The collection that belongs to `type`, empty; and its end.
+// Makes an empty collection of this type; destroys one.
 void* make_collection(Type type);
 void destroy_collection(Type type, void* object);
-// Elements in a collection; 0 for a string.
+// The number of elements of a collection; 0 for a string.
 size_t collection_size(const Entry& entry);
-// Bytes of a collection with all its elements (an estimate by allocation sizes; visits at most
-// `samples` elements and extrapolates, 0 = all).
+// Bytes of a collection with all its elements, estimated from allocation sizes. Visits at most
+// `samples` elements (0: all) and extrapolates.
 size_t collection_memory_bytes(const Entry& entry, size_t samples);
 
 }  // namespace sluice

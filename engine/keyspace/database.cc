@@ -6,14 +6,13 @@
 #include "engine/keyspace/replay_expiries.h"
 #include "engine/queue/queue_records.h"
 
-// The shard is locked by the unit that owns this handle; the analysis cannot see locks that are
-// chosen by index at run time, so these functions are outside it and Execution, which locks, is the
-// place to check.
+// The unit that owns this handle has locked the shard. The analysis cannot follow locks that are
+// chosen by index at run time, so it is off for these functions; Execution takes the locks.
 namespace sluice {
 
 namespace {
 
-// To free fewer elements takes less time than to hand them over is worth.
+// Freeing fewer elements costs less than handing them over to the Reclaimer.
 constexpr size_t kFreedAtOnce = 1024;
 constexpr size_t kFreedBytesAtOnce = size_t{4} << 20;
 
@@ -136,7 +135,7 @@ void Database::unlink(const KeyRef& key, Entry* entry) {
   shard_->key_counts[static_cast<size_t>(number_)].store(keys.entries.size(),
                                                          std::memory_order_relaxed);
   if (entry->type() == Type::kQueue) signal_queue(key.key);
-  // Consumers that wait at it are told that it has gone.
+  // Blocked readers of its consumer groups get an error.
   if (entry->type() == Type::kStream) signal(key.key);
 }
 
@@ -171,7 +170,7 @@ Entry* Database::make(const KeyRef& key, Type type, bool replaces) {
     queue.events.spill_to(shard_->event_spill);
     if (unit_->replaying) {
       queue.begin_replay();
-    } else {  // replay finds it in the head's record
+    } else {  // replay reads it from the head's record
       queue.next_token = shard_->token_floor->load(std::memory_order_relaxed);
       queue.events.set_last_seq(queue.next_token - 1);
     }
@@ -218,7 +217,7 @@ void Database::set_expire(const KeyRef& key, Entry* entry, int64_t expire_ms) {
   touched(key.key);
 }
 
-// A large collection that has shrunk keeps the looks of a large one under its new name.
+// A large collection that has shrunk keeps the encoding of a large one under its new name.
 static void copy_encoding(const Entry& from, const Entry& to) {
   if (from.type() == Type::kHash) {
     to.object<Hash>().listpack = from.object<Hash>().listpack;
@@ -233,8 +232,8 @@ void Database::copy(Entry* entry, Database target, const KeyRef& to) {
   if (Entry* old = target.keyspace().entries.find(to.key, to.hash)) target.remove(to, old);
   const int64_t expire_ms = entry->expire_ms();
   if (entry->type() == Type::kString) {
-    // The value is copied first: source and target may be one table, and inserting moves nothing,
-    // but a string's view must not outlive a write to its entry.
+    // The value is copied first, because the view of a string is invalid after a write to its
+    // entry. Source and target may be the same table, but inserting moves no entries.
     const StringForm form = entry->string_form();
     target.put_string(to, nullptr, std::string(entry->string()), expire_ms);
     target.find(to)->set_string_form(form);
@@ -400,8 +399,8 @@ void Database::sorted_put(const KeyRef& key, Entry* entry, ScoredMember* found, 
        member.size() > g_encoding_limits.sorted_listpack_value_bytes)) {
     sorted.listpack = false;
   }
-  // Redis's listpacks know no negative zero. What replay brings has been through this already, and
-  // may be of a set that was larger.
+  // Redis's listpacks have no negative zero. During replay the score has been converted already, or
+  // the set was larger at the time.
   if (sorted.listpack && score == 0 && !unit_->replaying) score = 0;
   if (unit_->recording) unit_->record().sorted_put(index_, key.key, score, member);
   if (has_adopted_keys()) [[unlikely]] {
@@ -491,7 +490,7 @@ void Database::list_set(const KeyRef& key, Entry* entry, size_t position, Bytes 
 void Database::list_insert(const KeyRef& key, Entry* entry, size_t position, Bytes item) {
   List& list = entry->object<List>();
   list.items.insert_before(position, item);
-  // Everything on the shorter side gets a new index: absolute indexes have no room in between.
+  // All items on the shorter side get a new index, because there is no index in between.
   const size_t size = list.items.size();
   if (position < size / 2) {
     --list.first_index;
@@ -505,10 +504,10 @@ void Database::list_insert(const KeyRef& key, Entry* entry, size_t position, Byt
 void Database::list_erase(const KeyRef& key, Entry* entry, const std::vector<size_t>& positions) {
   List& list = entry->object<List>();
   for (size_t i = positions.size(); i != 0; --i) list.items.erase(positions[i - 1]);
-  // The items of the shorter side close the gaps, under new indexes.
+  // The items of the shorter side close the gaps, with new indexes.
   const size_t size = list.items.size();
-  const size_t before = positions.back() + 1 - positions.size();  // kept, and shifted up
-  const size_t behind = size - positions.front();                 // kept, and shifted down
+  const size_t before = positions.back() + 1 - positions.size();  // kept, and moved up
+  const size_t behind = size - positions.front();                 // kept, and moved down
   if (before < behind) {
     list.first_index += static_cast<int64_t>(positions.size());
     record_list_items(key, list, 0, before);

@@ -1,9 +1,9 @@
-// Database: one numbered database of one locked shard, as seen by a unit of work. Its verbs are the
-// only way to change keys: each changes memory and, where the unit records, writes the effect.
+// Database: one numbered database of one locked shard, as seen by a unit of work. Keys are changed
+// only by its functions: each changes memory and, if the unit records, writes the effect.
 //
-// A handle of three pointers, made per command, never kept. REQUIRES for everything here: the
-// shard's mutex is held by the unit. Entry pointers stay valid until the entry's key is deleted,
-// replaced or (strings) written; node pointers until their element is written or removed.
+// A handle of three pointers, made for each command and never kept. REQUIRES for all functions: the
+// unit holds the shard's mutex. Pointers to entries are valid until the entry's key is deleted,
+// replaced or (strings) written; pointers to nodes until their element is written or removed.
 #pragma once
 
 #include <atomic>
@@ -19,20 +19,20 @@
 
 namespace sluice {
 
-// The thresholds at which Redis changes its encodings; see collections.h on what they mean here.
-// Of the process; CONFIG SET changes them while commands run, for what is written from then on.
+// The thresholds at which Redis changes its encodings; collections.h says what they mean here. For
+// the whole process; CONFIG SET changes them while commands run, for later writes.
 struct EncodingLimits {
   std::atomic<size_t> hash_listpack_entries{512};
   std::atomic<size_t> hash_listpack_value_bytes{64};
   std::atomic<size_t> set_intset_entries{512};
   std::atomic<size_t> sorted_listpack_entries{128};
   std::atomic<size_t> sorted_listpack_value_bytes{64};
-  // Of a sparse HyperLogLog; a longer one becomes dense.
+  // A longer sparse HyperLogLog becomes dense.
   std::atomic<size_t> hll_sparse_max_bytes{3000};
 };
 extern EncodingLimits g_encoding_limits;
 
-// Whether Redis keeps the collection in its small encoding now that it has this element.
+// Whether Redis keeps the collection in its small encoding after adding this element.
 inline bool fits_listpack(const Hash& hash, Bytes field, Bytes value) {
   return hash.fields.size() <= g_encoding_limits.hash_listpack_entries &&
          field.size() <= g_encoding_limits.hash_listpack_value_bytes &&
@@ -44,8 +44,8 @@ inline bool fits_listpack(const SortedSet& sorted, Bytes member) {
 }
 bool fits_intset(const Set& set, Bytes member);
 
-// From where on a value that moves is journaled as one record: more elements, more bytes of a
-// string, more bytes of memory of anything else. Of the process; tests set less.
+// Above these sizes a value that moves is journaled as one record: the number of elements, the
+// bytes of a string, the memory of any other value. For the whole process; tests lower them.
 struct MoveLimits {
   std::atomic<size_t> elements{1000};
   std::atomic<size_t> string_bytes{64 * 1024};
@@ -63,11 +63,11 @@ class Database {
         number_(number),
         index_(shard.places[static_cast<size_t>(number)]),
         unit_(&unit) {}
-  // The one whose keys are at this index: what a record or a queue names.
+  // The database whose keys are at this index, which records and queues use.
   static Database at_index(Shard& shard, int index, Unit& unit);
 
   int number() const { return number_; }
-  // Where its keys are in Shard::databases, and what records call it.
+  // Its index in Shard::databases, which records use.
   int index() const { return index_; }
   size_t size() const { return keyspace().entries.size(); }
   const Keyspace& keyspace() const NO_THREAD_SAFETY_ANALYSIS {
@@ -76,48 +76,52 @@ class Database {
 
   // --- Keys ---
 
-  // The key's entry, or null. An expired key is deleted on the way, as an effect.
+  // The key's entry, or null. Deletes an expired key, as an effect.
   Entry* find(const KeyRef& key);
-  // Puts a whole string value, replacing whatever was there. `expire_ms` 0: none.
+  // Writes a whole string value, replacing any value. `expire_ms` 0: never.
   void put_string(const KeyRef& key, Bytes value, int64_t expire_ms);
-  // The same where the caller has just looked the key up (null: absent).
-  // `lent`: what may be kept instead of a copy of `value`, which is that word; null: nothing.
+  // The same if the caller has just looked up the key (null: absent). `lent`: memory that holds
+  // `value` and may be kept instead of copying it; null: none.
   void put_string(const KeyRef& key, Entry* found, Bytes value, int64_t expire_ms,
                   LentWord* lent = nullptr);
-  // The string becomes `size` long with `bytes` at `offset`; `found` is its entry or null for a new
+  // Makes the string `size` long with `bytes` at `offset`. `found` is its entry, or null for a new
   // key.
   void write_string(const KeyRef& key, Entry* found, size_t offset, Bytes bytes, size_t size);
-  // The string becomes `value` and keeps its expiry; only what differs is recorded.
+  // Changes the string to `value` and keeps its expiry. Only the difference is recorded.
   void change_string(const KeyRef& key, Entry* found, Bytes value);
-  // A new empty collection under an absent key. The caller puts an element into it in the same
-  // unit.
+  // Makes a new empty collection for an absent key. The caller adds an element in the same unit.
   Entry* create(const KeyRef& key, Type type);
-  // The same in place of `old`, which goes with its expiry (null: the key is absent).
+  // The same in place of `old`, which is removed with its expiry (null: the key is absent).
   Entry* recreate(const KeyRef& key, Entry* old, Type type);
-  // Puts an entry that was made elsewhere, of whatever type but a queue, with its expiry. REQUIRES:
-  // it is of this key, which is absent.
+  // Adds an entry of any type but a queue, with its expiry. REQUIRES: the entry has this key, which
+  // is absent.
   void put_entry(const KeyRef& key, OwnedEntry made);
   void remove(const KeyRef& key, Entry* entry);
-  // Ends a collection that has lost its last element; true if it did.
+  // Removes a collection that has lost its last element. Returns whether it did.
   bool remove_if_empty(const KeyRef& key, Entry* entry);
-  // 0: never.
+  // 0: never expires.
   void set_expire(const KeyRef& key, Entry* entry, int64_t expire_ms);
-  // Moves the value itself and its expiry to `to` in `target` (another shard or database perhaps),
-  // whose old value is gone afterwards. A large one is journaled as kMoveKey where the journal
-  // takes that, else all of it is. REQUIRES: `to` is not the same key.
+  // Moves the value itself and its expiry to `to` in `target` (perhaps another shard or database),
+  // replacing the value there. A large value is journaled as kMoveKey if the journal accepts that,
+  // else as a whole. REQUIRES: `to` is not the same key.
   void move(const KeyRef& from, Entry* entry, Database target, const KeyRef& to);
+<<<<<<< HEAD
   // Copies likewise; the source stays. REQUIRES: it is no queue (those: copy_into of engine/work).
+=======
+  // Copies the value in the same way. REQUIRES: not a queue (those: QueueWork::take_copy).
+>>>>>>> prose-engine
   void copy(Entry* entry, Database target, const KeyRef& to);
-  // Everything in this database of this shard. Not recorded: one kFlush covers all shards, see
-  // record_flush().
+  // Removes everything in this database of this shard. Not recorded: one kFlush covers all shards,
+  // see record_flush().
   void clear();
-  // Two databases of this shard exchange their keys; who waits or watches there stays and is told.
-  // Not recorded: one record_places() covers all shards.
+  // Two databases of this shard exchange their keys. Waiters and watchers stay with the numbers and
+  // are notified. Not recorded: one record_places() covers all shards.
   static void swap(Shard& shard, int first, int second, Unit& unit);
-  // Deletes up to `limit` keys whose time has come; the number deleted.
+  // Deletes up to `limit` expired keys and returns their number.
   size_t expire_due(size_t limit);
 
-  // --- Hashes --- (true: the field is new / was there)
+  // --- Hashes ---
+  // hash_put returns whether the field is new, hash_delete whether it existed.
   bool hash_put(const KeyRef& key, Entry* entry, Bytes field, Bytes value);
   bool hash_delete(const KeyRef& key, Entry* entry, Bytes field);
 
@@ -126,99 +130,103 @@ class Database {
   bool set_remove(const KeyRef& key, Entry* entry, Bytes member);
 
   // --- Sorted sets ---
-  // The score of an existing member is replaced; `found` is what members.find() said, or null. NaN
-  // is the caller's error.
+  // Replaces the score of an existing member. `found` is the result of members.find(). The caller
+  // must reject NaN.
   void sorted_put(const KeyRef& key, Entry* entry, ScoredMember* found, Bytes member, double score);
   void sorted_remove(const KeyRef& key, Entry* entry, ScoredMember* member);
 
-  // --- Lists --- (positions count from the head, 0 first)
+  // --- Lists ---
+  // Positions count from the head, beginning with 0.
   void list_push(const KeyRef& key, Entry* entry, Bytes item, bool front);
   void list_pop(const KeyRef& key, Entry* entry, bool front);
   void list_set(const KeyRef& key, Entry* entry, size_t position, Bytes item);
-  // Before the item at `position`; position == size: at the end.
+  // Inserts before the item at `position`; position == size appends.
   void list_insert(const KeyRef& key, Entry* entry, size_t position, Bytes item);
-  // At these positions, ascending.
+  // Erases the items at these positions, which ascend.
   void list_erase(const KeyRef& key, Entry* entry, const std::vector<size_t>& positions);
   // Keeps `count` items from `first` on.
   void list_trim(const KeyRef& key, Entry* entry, size_t first, size_t count);
 
-  // --- Streams --- (a stream stays when it is empty)
-  // REQUIRES: `id` is higher than the stream's last one. `words`: names and values in turn.
+  // --- Streams ---
+  // An empty stream is not removed. REQUIRES: `id` is greater than the stream's last one. `words`:
+  // names and values alternate.
   void stream_add(const KeyRef& key, Entry* entry, const StreamId& id,
                   std::span<const Bytes> words);
   bool stream_delete(const KeyRef& key, Entry* entry, const StreamId& id);
-  // The number of entries that went. REQUIRES: trim.by is not kNothing.
+  // Returns the number of removed entries. REQUIRES: trim.by is not kNothing.
   uint64_t stream_trim(const KeyRef& key, Entry* entry, const StreamTrim& trim);
   void stream_set_head(const KeyRef& key, Entry* entry, const StreamId& last_id,
                        const StreamId& max_deleted_id, uint64_t entries_added);
-  // Makes the group where it is new.
+  // Makes the group if it is new.
   void stream_put_group(const KeyRef& key, Entry* entry, Bytes name, const StreamId& last_id,
                         int64_t entries_read);
   bool stream_remove_group(const KeyRef& key, Entry* entry, Bytes name);
-  // REQUIRES for these: the group is there.
-  // The consumer, who has been seen now; made if there is none of the name. The time of a consumer
-  // that was there is journaled with what it is given only.
+  // REQUIRES for the functions below: the group exists.
+  // Returns the consumer, which is made if it is new, and updates when it was last seen. For an
+  // existing consumer that time is journaled only with its next pending entries.
   StreamConsumer* stream_see_consumer(const KeyRef& key, Entry* entry, Bytes group, Bytes name);
   void stream_remove_consumer(const KeyRef& key, Entry* entry, Bytes group, Bytes name);
   // REQUIRES: `ids` is not empty.
   void stream_put_pending(const KeyRef& key, Entry* entry, Bytes group, StreamConsumer* consumer,
                           std::span<const StreamId> ids, int64_t delivered_ms, int64_t deliveries);
-  // How many of them were pending.
+  // Returns how many of them were pending.
   uint64_t stream_acknowledge(const KeyRef& key, Entry* entry, Bytes group,
                               std::span<const StreamId> ids);
 
-  // What every verb does for the key that it changes: its WATCHes are broken, and who tracks it is
-  // told. For commands that do so in Redis even where they change nothing (LTRIM).
+  // Invalidates WATCHes and tracked copies of the key, as every change here does. For commands that
+  // do so in Redis even if they change nothing (LTRIM).
   void break_watches(Bytes key);
 
-  // Tells whoever listens to keyspace notifications what has happened to the key. Verbs do so where
-  // it always follows from them: a key is new, has expired, or went with its last element.
+  // Publishes a keyspace notification. Database publishes the events that always follow from its
+  // functions: a key is new, has expired, or was removed with its last element.
   void notify(KeyEvent event, Bytes key) {
     if (unit_->observer != nullptr) [[unlikely]]
       unit_->observer->event(*unit_, event, number_, key);
   }
 
-  // Tells waiters that the key has (more) elements. Verbs that add elements do it.
+  // Notifies waiters that the key has (more) elements. Functions that add elements do it.
   void signal(Bytes key);
-  // Tells those who wait at a queue that something has happened to this job of it; or to the queue
-  // as a whole: it has come into being, is gone, or has begun to miss events.
+  // Notifies waiters at a queue of a change of this job; or of the queue as a whole: it was
+  // created, was deleted, or has begun to miss events.
   void signal_job(Bytes key, Bytes job_id);
   void signal_queue(Bytes key);
-  // Or that its log has another event: its number, its type as a bit (event_bit), its job.
+  // Notifies them of another event in its log: its number, its type as a bit (event_bit), its job.
   void signal_event(Bytes key, uint64_t seq, uint32_t type, Bytes job_id);
 
   Shard& shard() { return *shard_; }
 
-  // Applies one decoded effect during replay; `key` is of effect.key.
-  // False: it is damaged. Queues that it changed are in unit.dirty_queues, for their timers.
+  // Applies one decoded effect during replay; `key` is effect.key. Returns false if the effect is
+  // damaged. Queues that it changed are added to unit.dirty_queues, for their timers.
   static bool apply(Shard& shard, Unit& unit, const KeyRef& key, const Effect& effect);
   // The same for kMoveKey, which may name another shard.
   static bool apply_move(Shards& shards, Unit& unit, const Effect& effect);
-  // For bringing what apply() will read into the cache: first the places of the key, then, once
-  // those have arrived, its element's, if it has one.
+  // For prefetching what apply() will read: first the places of the key, then, once those have
+  // arrived, its element's, if the effect has one.
   static void prefetch_key(const Shard& shard, const KeyRef& key, const Effect& effect);
   static ElementPlace element_of(const Shard& shard, const KeyRef& key, const Effect& effect);
 
-  // Records that all keys at the index (kAllDatabases: of all) are gone, in every shard.
+  // Records that all keys at the index (kAllDatabases: at every index) were removed, in every
+  // shard.
   static void record_flush(Unit& unit, uint8_t index);
-  // Records where the databases of `shard`, and so of every shard, are.
+  // Records the places of the databases in `shard`, which are the same in every shard.
   static void record_places(Unit& unit, const Shard& shard);
 
  private:
   Keyspace& mutable_keyspace() NO_THREAD_SAFETY_ANALYSIS {
     return shard_->databases[static_cast<size_t>(index_)];
   }
-  // Some key of this shard is shown by a queue (Q.ADOPT); what changes is to be noted then.
+  // Whether a queue has adopted a key of this shard (Q.ADOPT). Changes must be noted then.
   bool has_adopted_keys() const NO_THREAD_SAFETY_ANALYSIS { return shard_->adopted != nullptr; }
-  // Tells watchers; every verb calls it once for the key that it changes.
+  // Notifies watchers. Every function calls it once for the key that it changes.
   void touched(Bytes key);
-  // `replaces`: the key was there a moment ago, so it is not new.
+  // `replaces`: the key had a value just before, so it is not new.
   void insert_entry(const KeyRef& key, Entry* entry, bool replaces = false);
   Entry* make(const KeyRef& key, Type type, bool replaces);
   void unlink(const KeyRef& key, Entry* entry);
-  // Frees an unlinked entry with its value; what is large, and a queue, when the unit has ended.
+  // Frees an unlinked entry with its value. A large value or a queue is freed when the unit has
+  // ended.
   void discard(Entry* entry);
-  // The keys go with the unit, as a whole.
+  // Hands all keys over to the unit.
   void retire_keys(Keyspace& keys);
   static void break_swapped_watches(Shard& shard, int number, int other, Unit& unit);
   void leave_for(Queue& queue, const Database& target, const KeyRef& to);
@@ -227,14 +235,14 @@ class Database {
   void note_elements(const KeyRef& key, const Entry& entry);
   void track_expiry(const KeyRef& key, int64_t expire_ms);
   void untrack_expiry(const KeyRef& key, int64_t expire_ms);
-  // The items at the positions [from, to).
+  // Records the items at the positions [from, to).
   void record_list_items(const KeyRef& key, const List& list, size_t from, size_t to);
   void record_list_bounds(const KeyRef& key, const List& list);
   void apply_list(const KeyRef& key, const Effect& effect);
   void apply_sorted(const KeyRef& key, const Effect& effect);
   bool apply_queue(const KeyRef& key, const Effect& effect);
   void record_stream(const KeyRef& key, EffectType type, const StreamRecord& record);
-  // A change that breaks no WATCH, with its record.
+  // Records a change that does not invalidate WATCHes.
   void stream_changed(const KeyRef& key, EffectType type, const StreamRecord& record);
   void record_whole(const KeyRef& key, const Entry& entry);
   void record_string(Bytes key, Bytes value, int64_t expire_ms, LentWord* lent);
@@ -244,12 +252,12 @@ class Database {
   Entry* replay_collection(const KeyRef& key, Type type);
 
   Shard* shard_;
-  int number_;  // waiters and watchers go by it
+  int number_;  // waiters and watchers use it
   int index_;
   Unit* unit_;
 };
 
-// True if Redis would keep this text as an integer (OBJECT ENCODING int, members of an intset).
+// Whether Redis would store this text as an integer (OBJECT ENCODING int, members of an intset).
 bool is_integer_text(Bytes text);
 
 }  // namespace sluice

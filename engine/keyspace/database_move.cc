@@ -1,14 +1,14 @@
-// RENAME and MOVE: the value itself goes to its new key, whatever its size.
+// RENAME and MOVE: the value itself moves to its new key, whatever its size.
 //
-// In the journal a small value is written anew under the new key. A large one has a record that
-// says where it has gone, which replay can only follow where it has the value whole: so no
-// checkpoint counts during whose walk such a record was appended (storage/checkpointer.h).
+// In the journal a small value is written again under the new key. A large one has a record of
+// where it has moved, which replay can follow only if it has the complete value. So a checkpoint
+// during whose walk such a record was appended is discarded (storage/checkpointer.h).
 #include "engine/keyspace/adopted_watch.h"
 #include "engine/keyspace/database.h"
 #include "engine/keyspace/queue_timers.h"
 #include "engine/queue/queue_records.h"
 
-// As in database.cc: the shards are locked by the unit in work.
+// As in database.cc: the current unit has locked the shards.
 namespace sluice {
 
 MoveLimits g_move_limits;
@@ -30,7 +30,7 @@ size_t recorded_things(const Queue& queue) {
          queue.releases.size();
 }
 
-// Whether all of it is much to journal. Looks at a bounded number of things.
+// Whether journaling the whole value would be expensive. Examines a bounded number of elements.
 bool is_large(const Entry& entry) {
   const size_t most = g_move_limits.elements;
   switch (entry.type()) {
@@ -80,11 +80,11 @@ void Database::move(const KeyRef& from, Entry* entry, Database target, const Key
   target.touched(to.key);
 }
 
-// The queue leaves its name, with its leases, waiting jobs and statistics. What it says from now on
-// has numbers that no queue of the new name has given.
+// The queue changes its name and keeps its leases, waiting jobs and statistics. From now on its
+// numbers are greater than those of any earlier queue of the new name.
 void Database::leave_for(Queue& queue, const Database& target, const KeyRef& to) {
   unlist_queue_timers(*shard_, queue);
-  if (!unit_->replaying) {  // replay finds them in the head's record
+  if (!unit_->replaying) {  // replay reads them from the head's record
     raise_token_floor(*shard_, *unit_, floor_over(queue));
     queue.next_token = shard_->token_floor->load(std::memory_order_relaxed);
     queue.events.renumber_from(queue.next_token);
@@ -94,8 +94,8 @@ void Database::leave_for(Queue& queue, const Database& target, const KeyRef& to)
 }
 
 void Database::arrive(const KeyRef& to, Queue& queue, bool by_record) {
-  if (unit_->replaying) return;  // its end lists the queue
-  // At once: the new numbers come before events that the rest of the unit may bring.
+  if (unit_->replaying) return;  // the end of replay lists the queue
+  // Recorded at once: the new numbers must come before events in the rest of the unit.
   if (by_record) record_head(*unit_, queue);
   if (queue.adopted != nullptr) note_queue_moved(*shard_, *unit_, queue);
   list_queue_timers(*shard_, queue);
@@ -111,7 +111,7 @@ bool Database::apply_move(Shards& shards, Unit& unit, const Effect& effect) {
   Database source(shards[from.shard], effect.database, unit);
   Database target(shards[to.shard], static_cast<int>(effect.size), unit);
   Entry* entry = source.keyspace().entries.find(from.key, from.hash);
-  // The state is exactly that of the moment before, so the value is there.
+  // The state is exactly the one before the record, so the value exists.
   if (entry == nullptr || (source.index_ == target.index_ && from.key == to.key)) return false;
   source.move(from, entry, target, to);
   return true;

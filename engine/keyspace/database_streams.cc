@@ -1,5 +1,5 @@
-// Database's verbs for streams. Redis breaks WATCHes where entries come or go, and not where only
-// groups change; so these call touched() in the first case and count the change in the second.
+// Database's functions for streams. In Redis, adding and removing entries invalidates WATCHes, and
+// changes of groups do not. So the former call touched(), and the latter only count the change.
 #include "engine/keyspace/database.h"
 #include "engine/keyspace/stream_records.h"
 
@@ -98,7 +98,7 @@ void Database::stream_set_head(const KeyRef& key, Entry* entry, const StreamId& 
   stream.last_id = last_id;
   stream.max_deleted_id = max_deleted_id;
   stream.entries_added = entries_added;
-  // Nodes without entries know ids that may come again.
+  // Empty nodes have ids that may be used again.
   if (stream.length() == 0 && !stream.nodes().empty()) {
     const StreamId first = stream.nodes().front().value->first_id();
     const StreamId last = stream.nodes().back().value->first_id();
@@ -126,7 +126,7 @@ bool Database::stream_remove_group(const KeyRef& key, Entry* entry, Bytes name) 
   if (found == stream.groups.end()) return false;
   stream.groups.erase(found);
   stream_changed(key, EffectType::kStreamGroupGone, {std::string(name), {}});
-  // Those who wait as its consumers are told.
+  // Blocked readers of the group get an error.
   signal(key.key);
   return true;
 }

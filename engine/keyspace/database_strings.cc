@@ -67,7 +67,7 @@ void Database::write_string(const KeyRef& key, Entry* found, size_t offset, Byte
 }
 
 void Database::record_differences(const KeyRef& key, Bytes old, Bytes value) {
-  constexpr size_t kWorthARecord = 16;  // as many equal bytes end a part
+  constexpr size_t kWorthARecord = 16;  // this many equal bytes end a part
   constexpr size_t kBlock = 64;
   const size_t common = std::min(old.size(), value.size());
   const auto record = [&](size_t from, size_t to) {
@@ -83,7 +83,7 @@ void Database::record_differences(const KeyRef& key, Bytes old, Bytes value) {
     return at;
   };
   size_t from = next_difference(0);
-  // All that follows, so that no byte that is new comes from another state at replay.
+  // Records the whole rest, so that at replay no new byte is taken from another state.
   if (old.size() != value.size()) return record(from, value.size());
   while (from < common) {
     size_t end = from + 1;

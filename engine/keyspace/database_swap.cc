@@ -1,12 +1,12 @@
 // SWAPDB: two databases exchange their keys. No key moves: the numbers by which clients know the
-// databases change places. So it costs what watches and waits there and the number of queues, not
-// that of keys, and its record is 16 bytes that may be applied again.
+// databases change places. So the cost depends on the watches, the waiters and the number of
+// queues, not on the number of keys, and its record is 16 bytes that may be applied again.
 #include <algorithm>
 
 #include "engine/keyspace/database.h"
 #include "engine/keyspace/queue_timers.h"
 
-// As in database.cc: the shard is locked by the unit in work.
+// As in database.cc: the current unit has locked the shard.
 namespace sluice {
 
 Database Database::at_index(Shard& shard, int index, Unit& unit) NO_THREAD_SAFETY_ANALYSIS {
@@ -21,14 +21,14 @@ void Database::record_places(Unit& unit, const Shard& shard) NO_THREAD_SAFETY_AN
   unit.record().database_places({reinterpret_cast<const char*>(places.data()), places.size()});
 }
 
-// Before the swap: a watched key changes where it is there before or after it.
+// Called before the swap: a watched key counts as changed if it exists before or after it.
 void Database::break_swapped_watches(Shard& shard, int number, int other,
                                      Unit& unit) NO_THREAD_SAFETY_ANALYSIS {
   Database before(shard, number, unit);
   Database after(shard, other, unit);
   for (auto& [name, sets] : shard.watchers[static_cast<size_t>(number)]) {
     const KeyRef key(name);
-    // What has expired is not there; who watches it has seen it go, or will.
+    // An expired key does not exist; its watchers have been notified, or will be.
     if (before.find(key) == nullptr && after.find(key) == nullptr) continue;
     for (WatchSet* set : sets) set->broken.store(true, std::memory_order_relaxed);
   }

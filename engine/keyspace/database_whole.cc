@@ -1,10 +1,9 @@
-// Whole values: Database's verb for those that were made elsewhere (RESTORE, import), and their
-// records.
+// Whole values made elsewhere (RESTORE, import): Database's function for them, and their records.
 #include "engine/keyspace/adopted_watch.h"
 #include "engine/keyspace/database.h"
 #include "engine/queue/queue_records.h"
 
-// As in database.cc, the analysis cannot see who has locked the shard.
+// As in database.cc, the analysis cannot see which unit has locked the shard.
 namespace sluice {
 
 void Database::put_entry(const KeyRef& key, OwnedEntry made) {
@@ -19,7 +18,7 @@ void Database::put_entry(const KeyRef& key, OwnedEntry made) {
   touched(key.key);
 }
 
-// What has come with a whole value. A key that nobody watches is not walked.
+// Notes the elements of a whole value, if its key is watched.
 void Database::note_elements(const KeyRef& key, const Entry& entry) NO_THREAD_SAFETY_ANALYSIS {
   if (shard_->adopted->find(index_, key.key) == nullptr) return;
   if (entry.type() == Type::kSet) {

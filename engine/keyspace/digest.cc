@@ -31,7 +31,7 @@ std::string Digest::text() const { return std::string(view(hex_of(sha_))); }
 
 namespace {
 
-// As Redis numbers them; 5 is a module's.
+// Redis's numbers of the types; 5 is a module's.
 uint32_t redis_number(Type type) {
   switch (type) {
     case Type::kString:
@@ -86,7 +86,7 @@ void digest_stream(const Stream& stream, Digest& digest) {
 void digest_queue(const Queue& queue, Digest& digest) {
   QueueCursor cursor;
   const auto add = [&](EffectType type, Bytes field, Bytes value) {
-    if (type == EffectType::kQueueEvents) return;  // the bounds of these say nothing
+    if (type == EffectType::kQueueEvents) return;  // these hold only the bounds
     Digest record;
     record.mix_number(static_cast<uint32_t>(type));
     record.mix(field);

@@ -1,7 +1,8 @@
 // The digests of DEBUG DIGEST and DIGEST-VALUE: byte for byte those of redis-server 7.0.15 for the
-// types of Redis. A native queue's is of its own: the number of its type (7) is mixed in; then each
-// record that a checkpoint writes of it (engine/queue/queue_records.h: number, field, value mixed)
-// and each kept event (number, time, type, id, fields mixed) is digested by itself and added.
+// types of Redis. The digest of a native queue is defined here: the number of its type (7) is mixed
+// in; then each record that a checkpoint writes of it (engine/queue/queue_records.h: number, field,
+// value mixed) and each retained event (number, time, type, id, fields mixed) is digested by itself
+// and added.
 //
 // Pure functions of values whose shards are locked.
 #pragma once
@@ -16,9 +17,9 @@ namespace sluice {
 
 class Digest {
  public:
-  // In any order.
+  // Adds bytes independent of their order.
   void add(Bytes bytes);
-  // What comes before counts.
+  // Mixes bytes in, so that their order matters.
   void mix(Bytes bytes);
   void mix_number(uint32_t number);
 
@@ -30,7 +31,7 @@ class Digest {
   Sha1 sha_{};
 };
 
-// Mixes the value in, and that it expires where it does.
+// Mixes in the value, and a marker if it has an expiry.
 void digest_value(const Entry& entry, Digest& digest);
 
 }  // namespace sluice

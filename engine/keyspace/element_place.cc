@@ -8,7 +8,7 @@ namespace sluice {
 
 namespace {
 
-// Calls visit with the map of the collection's elements.
+// Calls visit with the map that holds the collection's elements.
 template <class Visit>
 void with_elements(const Entry* entry, Visit visit) {
   if (entry == nullptr) return;

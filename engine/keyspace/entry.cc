@@ -108,7 +108,7 @@ Entry* Entry::with_key(Entry* entry, Bytes key) {
 
 size_t Entry::memory_bytes() const { return malloc_usable_size(const_cast<Entry*>(this)); }
 
-// The value is not long yet.
+// REQUIRES: the value is not long yet.
 Entry* Entry::make_key_room(Entry* entry) {
   void* moved =
       std::realloc(static_cast<void*>(entry), kHeaderBytes + kKeyRoom + entry->value_size_);
@@ -119,7 +119,7 @@ Entry* Entry::make_key_room(Entry* entry) {
   return entry;
 }
 
-// Gives the string `size` bytes of room; the first min(old, new) bytes of the value stay.
+// Gives the string `size` bytes of room and keeps the first min(old, new) bytes of the value.
 Entry* Entry::resize_string(Entry* entry, size_t size) {
   CHECK(entry->is_string());
   if (entry->has_key_room_ != 0 && size < kLongString / 2) {
@@ -131,10 +131,10 @@ Entry* Entry::resize_string(Entry* entry, size_t size) {
   }
   const size_t needed = kHeaderBytes + entry->value_offset() + size;
   const size_t usable = malloc_usable_size(entry);
-  // Shrinking in place keeps the common rewrite cheap; below half, the memory goes back.
+  // Shrinking in place keeps the common rewrite cheap. Below half of the size the memory is freed.
   if (needed > usable || needed < usable / 2) {
     size_t bytes = needed;
-    // Appending again and again would copy the whole each time without some room to grow into.
+    // Without room to grow, repeated appends would copy the whole string each time.
     if (size > entry->value_size_ && entry->value_size_ != 0 && needed > usable && needed > 128) {
       const size_t room = size < (1U << 20) ? size / 2 : (1U << 20);
       bytes += size - entry->value_size_ < 64 ? room : 0;

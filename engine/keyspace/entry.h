@@ -1,11 +1,11 @@
 // Entry: one key with its value, in one allocation.
 //
 // Layout: this header, then for a string the key and the value bytes, for a collection a pointer to
-// its object and the key. The value of a long string stands behind room for another key, so that it
-// stays where it is when the key is renamed. One malloc a key, and eight bytes in the map that
-// finds it: with a 53-byte key and a 300-byte value that is 384 bytes where Redis takes about 440.
-// Entries move when a string grows, so nobody keeps an Entry* across a verb that may replace it
-// (engine/keyspace/database.h says which).
+// its object and the key. The value of a long string comes after room for another key, so that it
+// does not move when the key is renamed. Each key takes one malloc, and eight bytes in the map that
+// finds it: with a 53-byte key and a 300-byte value that is 384 bytes, compared with about 440 in
+// Redis. Entries move when a string grows, so an Entry* must not be kept across a function that may
+// replace it (engine/keyspace/database.h says which).
 #pragma once
 
 #include <algorithm>
@@ -22,28 +22,28 @@ enum class Type : uint8_t { kString, kList, kSet, kSortedSet, kHash, kStream, kQ
 // As TYPE replies it.
 Bytes type_name(Type type);
 
-// How Redis would keep a string: by its text (as an integer, or short or long text), as text even
-// where that is an integer, or as a buffer that it has written into. OBJECT shows it; it is not
+// How Redis would store a string: by its text (as an integer, or short or long text), as text even
+// if that is an integer, or as a buffer that it has written into. OBJECT shows it; it is not
 // journaled.
 enum class StringForm : uint8_t { kByText, kText, kBuffer };
 
 class Entry {
  public:
   static Entry* make_string(Bytes key, Bytes value, int64_t expire_ms);
-  // The same without a copy of the value: `block` becomes the entry. REQUIRES: can_take().
+  // The same without copying the value: `block` becomes the entry. REQUIRES: can_take().
   static Entry* take_string(ByteBuffer& block, Bytes key, Bytes value, int64_t expire_ms);
-  // The value is long and stands in the block where an entry has it.
+  // Whether the value is long and is at the place in the block where an entry has it.
   static bool can_take(const ByteBuffer& block, Bytes key, Bytes value) {
     return value.data() == block.data() + kLongValueAt && gets_key_room(key.size(), value.size());
   }
-  // Takes ownership of `object`, which is of the class that belongs to `type`.
+  // Takes ownership of `object`, which has the class of `type`.
   static Entry* make_object(Bytes key, Type type, void* object);
-  // Frees the entry; a collection's object with it.
+  // Frees the entry, including a collection's object.
   static void destroy(Entry* entry);
-  // The entry under another key, with value, expiry and access; `entry` is gone. `key` must not
-  // point into it.
+  // Moves value, expiry and access time to an entry of another key and frees `entry`. `key` must
+  // not point into it.
   static Entry* with_key(Entry* entry, Bytes key);
-  // Frees the entry of a collection alone: its object goes on without it.
+  // Frees the entry of a collection without its object.
   static void release(Entry* entry);
 
   Type type() const { return static_cast<Type>(type_); }
@@ -53,22 +53,22 @@ class Entry {
   int64_t expire_ms() const { return expire_ms_; }
   void set_expire_ms(int64_t when) { expire_ms_ = when; }
 
-  // The second of the last access, for OBJECT IDLETIME, on a clock of 26 bits that begins anew
-  // every two years: nothing is idle for longer. It has no second 0.
+  // The second of the last access, for OBJECT IDLETIME, on a clock of 26 bits that wraps around
+  // every two years, which bounds the idle time. It skips second 0.
   void set_access_s(uint32_t second) { access_s_ = second; }
   static constexpr uint32_t kAccessSeconds = (1U << 26) - 1;
   static constexpr uint32_t kFirstAccess = 1;
   static uint32_t access_second(int64_t steady_ms) {
     return 1 + static_cast<uint32_t>(steady_ms / 1000 % kAccessSeconds);
   }
-  // The second that is as long before `now`, at most a year.
+  // The second that is `idle_s` before `now`, at most a year.
   static uint32_t access_before(uint32_t now, int64_t idle_s) {
     const auto idle = static_cast<uint32_t>(std::min<int64_t>(idle_s, kAccessSeconds / 2));
     return 1 + (now - 1 + kAccessSeconds - idle) % kAccessSeconds;
   }
   uint32_t idle_s(uint32_t now) const {
     const uint32_t idle = (now + kAccessSeconds - access_s_) % kAccessSeconds;
-    // Another thread's clock may be a little ahead.
+    // Another thread's clock may be slightly ahead.
     return idle < kAccessSeconds - 3600 ? idle : 0;
   }
 
@@ -76,8 +76,8 @@ class Entry {
   void set_string_form(StringForm form) { form_ = static_cast<uint32_t>(form); }
 
   Bytes string() const { return {data() + value_offset(), value_size_}; }
-  // Puts `value` in place of the string's bytes where it fits; otherwise returns a new entry that
-  // replaces this one (already freed). `value` must not point into this entry.
+  // Overwrites the string in place if the value fits; otherwise returns a new entry and frees this
+  // one. `value` must not point into this entry.
   static Entry* assign_string(Entry* entry, Bytes value);
   // The same for a part: the string becomes `size` bytes long (zeros where it grows) with `bytes`
   // at `offset`.
@@ -93,15 +93,15 @@ class Entry {
     return object;
   }
 
-  // Where the value of a long string begins that has been made with a key of usual length.
+  // Where the value of a long string begins in an entry that was made with a key of usual length.
   static constexpr size_t kLongValueAt = 20 + 512;
 
-  // Memory of this allocation alone, in bytes; a collection's object is not in it.
+  // Memory of this allocation in bytes, without a collection's object.
   size_t memory_bytes() const;
 
  private:
   static constexpr size_t kHeaderBytes = 20;
-  // From this length on a string has room for keys up to so many bytes.
+  // From this length on a string has room for keys of up to kKeyRoom bytes.
   static constexpr size_t kLongString = 64 * 1024;
   static constexpr size_t kKeyRoom = kLongValueAt - kHeaderBytes;
 
@@ -126,7 +126,7 @@ class Entry {
   uint32_t type_ : 3;
 };
 
-// An entry that is in no database.
+// Destroys an entry that is in no database.
 struct EntryEnd {
   void operator()(Entry* entry) const { Entry::destroy(entry); }
 };

@@ -1,8 +1,8 @@
-// Events of keys: what notify-keyspace-events may publish of each change, and who is told.
+// Events of keys: the events that notify-keyspace-events may publish, and their observer.
 //
-// A command's handler says what it has done to a key (Database::notify), in the order in which
-// Redis 7.0 says it; what always follows from a verb, such as the end of an empty collection, the
-// verb says itself. Names and kinds are in one table, so that no handler holds a text.
+// A command's handler reports what it has done to a key (Database::notify), in the order of Redis
+// 7.0. Events that always follow from a change, such as the end of an empty collection, are
+// reported by Database itself. Names and kinds are in one table, so that handlers hold no texts.
 #pragma once
 
 #include <cstdint>
@@ -97,21 +97,21 @@ enum class KeyEvent : uint8_t {
   kXGroupDelConsumer,
   kGeoRadiusStore,
   kGeoSearchStore,
-  kCount,  // no event: how many there are
+  kCount,  // not an event: their number
 };
 
-// The bit of KeyspaceEvents that lets the event out, and its name.
+// The bit of KeyspaceEvents that enables the event, and its name.
 uint32_t event_class(KeyEvent event);
 Bytes event_name(KeyEvent event);
 
-// Who is told of what happens to keys. Called by Database under the shard's lock; a unit without
-// one tells nobody, which is the one test that a command pays while nobody has asked.
+// The observer of changes of keys. Called by Database under the shard's lock. A unit without
+// observer pays for one test of a null pointer.
 class KeyspaceObserver {
  public:
   virtual ~KeyspaceObserver() = default;
   // `database`: as clients know it.
   virtual void event(Unit& unit, KeyEvent event, int database, Bytes key) = 0;
-  // The key has changed: what breaks a WATCH. Perhaps several times for one command.
+  // The key has changed in the sense of WATCH. May be called several times for one command.
   virtual void changed(Unit& unit, Bytes key) = 0;
 };
 

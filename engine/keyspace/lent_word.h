@@ -6,11 +6,11 @@
 namespace sluice {
 
 struct LentWord {
-  // The word stands in it where a long string stands in its entry (Entry::can_take). No other word
-  // that the command uses lies there.
+  // Holds the word at the offset where a long string has its value in an entry (Entry::can_take).
+  // No other word that the command uses is in this block.
   ByteBuffer& block;
-  // The record that gives the key before the word this value, but for its end
-  // (EffectEncoder::begin_put_string); empty: nobody has made it.
+  // The record that sets the key before the word to this value, without its end
+  // (EffectEncoder::begin_put_string). Empty if it has not been made.
   ByteBuffer& record;
 };
 

@@ -7,27 +7,26 @@
 #include "engine/keyspace/shard.h"
 #include "engine/queue/queue_records.h"
 
-// The shard is locked by the unit that calls; see database.cc on what the analysis cannot see.
+// The calling unit has locked the shard; see database.cc for why the analysis is off.
 namespace sluice {
 
 namespace {
 
 void lower(std::atomic<int64_t>& due, int64_t to) {
-  // Written under the shard's lock only.
+  // Written only under the shard's lock.
   if (to < due.load(std::memory_order_relaxed)) due.store(to, std::memory_order_release);
 }
 
-// Every queue of a shard stands in by_time: those that have nothing to do stand here, behind all
-// times.
+// Every queue of a shard is in by_time. Queues without work have this time, after all others.
 constexpr int64_t kNothingDue = kNeverMs - 1;
 
-// Queues of one time stand in no certain order; but those that have nothing to do may be many, and
-// each is found by what tells it apart.
+// The order of queues with the same time does not matter. Queues without work may be many, so each
+// gets a distinct key for finding it.
 uint64_t tie_of(int64_t due, const Queue* queue) {
   return due == kNothingDue ? reinterpret_cast<uintptr_t>(queue) : 0;
 }
 
-// The order of names, as far as eight bytes tell it.
+// The order of names, as far as their first eight bytes decide it.
 uint64_t first_bytes(Bytes name) {
   uint64_t bytes = 0;
   for (size_t i = 0; i < sizeof(bytes); ++i) {
@@ -51,7 +50,7 @@ void relist(OrderedIndex<Queue*>& index, int64_t& listed, int64_t due, Queue* qu
   if (listed != kNeverMs) index.insert(static_cast<uint64_t>(listed), tie_of(due, queue), queue);
 }
 
-// Its head is not recorded any more, since that would bring the key back.
+// Prevents that its head is recorded, which would restore the key at replay.
 void retire(Queue& queue) {
   queue.head_dirty = true;
   queue.retired = true;
@@ -65,7 +64,7 @@ bool QueueTimers::ByKey::operator()(const Queue* a, const Queue* b) const {
 
 void list_queue_timers(Shard& shard, Queue& queue) NO_THREAD_SAFETY_ANALYSIS {
   if (queue.retired) return;
-  // A time before the clock's beginning is as due as its beginning.
+  // A time before the clock's beginning is due at its beginning.
   const int64_t due_ms = std::clamp<int64_t>(queue.next_due_ms(), 0, kNothingDue);
   const int64_t due_steady = std::max<int64_t>(queue.next_due_steady(), 0);
   QueueTimers& timers = shard.queue_timers;
@@ -102,7 +101,7 @@ void set_queue_due_times(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
   int64_t due_steady = kNeverMs;
   const int64_t due_ms =
       timers.by_time.empty() ? kNothingDue : static_cast<int64_t>(timers.by_time.front().major);
-  // Nothing but queues goes by these clocks.
+  // Only queues use these clocks.
   shard.next_due_queue_ms.store(due_ms == kNothingDue ? kNeverMs : due_ms,
                                 std::memory_order_release);
   if (!timers.by_steady.empty()) {
@@ -156,7 +155,7 @@ std::vector<Queue*> retire_queues(Shard& shard, Unit& unit,
     std::erase_if(adopting, [](const Queue* queue) { return queue->adopted == nullptr; });
   }
   if (count == timers.by_name.size()) {
-    // None of them is touched, however many they are.
+    // A swap touches none of the queues, however many they are.
     auto gone = std::make_unique<QueueTimers>();
     gone->floor = timers.floor;
     std::swap(*gone, timers);
@@ -172,9 +171,10 @@ std::vector<Queue*> retire_queues(Shard& shard, Unit& unit,
 }
 
 void raise_token_floor(Shard& shard, Unit& unit, uint64_t token) {
-  // Replay has the records of it; and a queue may never have given a lease out.
+  // During replay the record of the floor follows. A queue that never gave a lease needs none.
   if (unit.replaying || token <= 1) return;
-  // Recorded even if the floor is higher already: who raised it may not be in the journal yet.
+  // Recorded even if the floor is already higher: the unit that raised it may not be in the journal
+  // yet.
   if (unit.recording) unit.record().token_floor(token);
   uint64_t floor = shard.token_floor->load(std::memory_order_relaxed);
   while (floor < token &&
@@ -192,13 +192,13 @@ void outgrow_tokens(Shard& shard, Unit& unit, int first, int second) NO_THREAD_S
     greatest = std::max(greatest, floor_over(*queue));
   }
   raise_token_floor(shard, unit, greatest);
-  // A queue that is gone may have had the name as well.
+  // A deleted queue may have had the name as well.
   const uint64_t floor = shard.token_floor->load(std::memory_order_relaxed);
   for (Queue* queue : queues) {
     queue->next_token = std::max(queue->next_token, floor);
     queue->events.renumber_from(floor);
     shard.queue_timers.floor = std::max(shard.queue_timers.floor, floor_over(*queue));
-    // At once: the new numbers come before events that the rest of the unit may bring.
+    // Recorded at once: the new numbers must come before events in the rest of the unit.
     record_head(unit, *queue);
   }
 }
@@ -210,7 +210,7 @@ void tie_client(Shard& shard, uint64_t client_id, const Queue& queue) NO_THREAD_
 }
 
 void tie_clients(Shard& shard, const Queue& queue) {
-  // Each connection once, whatever it holds.
+  // Visits each connection once, whatever it holds.
   for (auto at = queue.tied.begin(); at.valid(); at = queue.tied.lower_bound(at.major() + 1)) {
     tie_client(shard, at.major(), queue);
   }

@@ -1,7 +1,6 @@
-// What a shard knows of its queues besides their keys: which of them have something to do when, and
-// which connections hold tied leases.
+// The queues of a shard by the time of their next work, and the connections that hold tied leases.
 //
-// All of it is guarded by the shard's lock.
+// Guarded by the shard's lock.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +20,13 @@ class Unit;
 struct Shard;
 struct Times;
 
+<<<<<<< HEAD
 // The queues of a shard by their names, and by the time at which run_queue_timers() has work for
 // them. Owns none.
+=======
+// The queues of a shard by name, and by the time at which QueueWork::run_timers has work for them.
+// Does not own them.
+>>>>>>> prose-engine
 struct QueueTimers {
   // Names in the order of their bytes.
   struct ByKey {
@@ -30,49 +34,51 @@ struct QueueTimers {
   };
 
   OrderedIndex<Queue*, ByKey> by_name;  // all of them: (Queue::database, the name's first bytes)
-  OrderedIndex<Queue*> by_time;         // all of them: queue_timers.cc says where
+  OrderedIndex<Queue*> by_time;         // all of them, see list_queue_timers
   OrderedIndex<Queue*> by_steady;       // (Queue::listed_due_steady, 0)
-  // Greater than all tokens of leases and numbers of events that a queue here has ever given.
+  // Greater than all tokens of leases and numbers of events that a queue here has ever used.
   uint64_t floor = 1;
 };
 
-// Puts the queue where it belongs by its next_due_ms() and next_due_steady(), and lets the shard's
-// next_due times fall to them. To be called after every change of a queue; costs nothing where
-// neither time has changed. A retired queue is not listed again.
+// Lists the queue by its next_due_ms() and next_due_steady(), and lowers the shard's next_due times
+// to them. Call it after every change of a queue; it costs nothing if neither time has changed. A
+// retired queue is not listed again.
 void list_queue_timers(Shard& shard, Queue& queue);
-// Takes it out of them: it leaves the shard.
+// Removes the queue from the timers, when it leaves the shard.
 void unlist_queue_timers(Shard& shard, Queue& queue);
 
-// The queue that has been due longest; null: none is due. Sets its timer_lag_ms.
+// The queue that has been due longest, or null. Sets its timer_lag_ms.
 Queue* due_queue(Shard& shard, const Times& now);
-// Sets the shard's next_due times of queues anew.
+// Recomputes the shard's next_due times of queues.
 void set_queue_due_times(Shard& shard);
 
-// The queue's key is gone: takes the queue out of the unit's dirty list and of the timers. Its
+// The queue's key is deleted: removes the queue from the unit's dirty list and from the timers. Its
 // leases are stale from now on, and a later queue's tokens are greater than its own: the token
-// floor rises, as a record of the unit. The queue itself stays until the unit ends.
+// floor rises, as a record of the unit. The queue itself exists until the unit ends.
 void retire_queue(Shard& shard, Unit& unit, Queue* queue);
-// The same for all queues of a database (Database::index()) at once. They stay where they are: the
-// caller retires them with their entries. Returns those that show plain keys (Q.ADOPT).
+// The same for all queues of a database (Database::index()) at once. The caller retires the queues
+// with their entries. Returns those that have adopted plain keys (Q.ADOPT).
 std::vector<Queue*> retire_queues(Shard& shard, Unit& unit, int database);
 
-// Raises the floor under the tokens of queues that are made later.
+// Raises the lower bound for the tokens of queues that are made later.
 void raise_token_floor(Shard& shard, Unit& unit, uint64_t token);
 // The queues of two databases (Database::index()) exchange their names: from now on their tokens
-// are greater than all that queues of these names have given. Raises the floor, records the heads.
+// are greater than all tokens of earlier queues of these names. Raises the floor and records the
+// heads.
 void outgrow_tokens(Shard& shard, Unit& unit, int first, int second);
 
-// Names of queues in which a connection holds (or held) tied leases, by its id. An entry stays
-// until the connection goes; a name whose queue is gone means nothing.
+// Names of queues in which a connection holds (or held) tied leases, by the connection's id. An
+// entry exists until the connection closes; the name of a deleted queue has no effect.
 struct TiedClients {
   using Names = std::set<std::pair<int, std::string>>;  // Database::index(), key
   std::map<uint64_t, Names> by_client;
 };
-// A connection holds a tied lease in this queue. Called when it gets one.
+// A connection holds a tied lease in this queue. Called when it gets the lease.
 void tie_client(Shard& shard, uint64_t client_id, const Queue& queue);
 // The same for all tied leases of a queue.
 void tie_clients(Shard& shard, const Queue& queue);
-// Queues of a connection that is lost, at most so many; forgets them. None: it has no more.
+// Returns at most `most` queues of a lost connection and removes them here. Empty: there are no
+// more.
 std::vector<std::pair<int, std::string>> untie_client(Shard& shard, uint64_t client_id,
                                                       size_t most);
 

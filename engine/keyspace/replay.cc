@@ -1,5 +1,5 @@
-// Applying effects during recovery: the same verbs, with a unit that records nothing, on a state
-// that may be behind or ahead of the record (a fuzzy checkpoint).
+// Applying effects during recovery: the same functions, with a unit that records nothing, on a
+// state that may be older or newer than the record (a fuzzy checkpoint).
 #include <algorithm>
 
 #include "engine/keyspace/database.h"
@@ -7,8 +7,8 @@
 
 namespace sluice {
 
-// The collection of `type` under `key`; a key that holds another type is of another generation, and
-// whatever it held will be written again by a later record.
+// The collection of `type` under `key`. A key that holds another type is of another generation;
+// later records write its contents again.
 Entry* Database::replay_collection(const KeyRef& key, Type type) {
   Entry* entry = keyspace().entries.find(key.key, key.hash);
   if (entry != nullptr && entry->type() != type) {
@@ -18,9 +18,9 @@ Entry* Database::replay_collection(const KeyRef& key, Type type) {
   return entry != nullptr ? entry : create(key, type);
 }
 
-// Gives the list exactly the bounds of the record. Items that it should have and that are not here
-// yet were removed later on, before the checkpoint saw them: empty ones stand in until their
-// removal comes.
+// Gives the list exactly the bounds of the record. Items within the bounds that are missing were
+// removed later, before the checkpoint read them. Empty items replace them until the records of
+// their removal follow.
 void Database::apply_list(const KeyRef& key, const Effect& effect) {
   Entry* entry = replay_collection(key, Type::kList);
   List& list = entry->object<List>();

@@ -16,14 +16,14 @@ void ReplayExpiries::remove(unsigned shard, int database, int64_t expire_ms, uin
   changes.removed.push_back({static_cast<uint64_t>(expire_ms), hash});
   if (changes.removed.size() < changes.settle_at) return;
   settle(changes);
-  // In proportion, so that sorting costs each removal only a logarithm.
+  // Proportional to the list, so that each removal pays only a logarithm for sorting.
   changes.settle_at = 1024 + changes.added.size() + 2 * changes.removed.size();
 }
 
 void ReplayExpiries::clear(unsigned shard, int database) { of(shard, database) = Changes(); }
 
-// Times mostly spread over a range, so one pass puts each expiry into a bucket of a few; that is
-// two to three times faster than sorting the whole by comparisons, and never much slower.
+// Times are mostly spread over a range, so one pass puts each expiry into a bucket of a few. That
+// is two to three times faster than a comparison sort of all, and never much slower.
 void ReplayExpiries::sort(std::vector<Expiry>& expiries) {
   constexpr size_t kWorthBuckets = 256;
   if (expiries.size() < kWorthBuckets || std::is_sorted(expiries.begin(), expiries.end())) {
@@ -38,7 +38,8 @@ void ReplayExpiries::sort(std::vector<Expiry>& expiries) {
   int shift = 0;
   while (range >> shift >= expiries.size() / 4) ++shift;
   const auto bucket_of = [=](const Expiry& expiry) { return (expiry.expire_ms - least) >> shift; };
-  // ends[i]: the number of expiries before bucket i, then, as they are placed, up to its end.
+  // ends[i]: the number of expiries before bucket i, then, as they are placed, the end of the
+  // filled part.
   std::vector<size_t> ends((range >> shift) + 2);
   for (const Expiry& expiry : expiries) ++ends[bucket_of(expiry) + 1];
   for (size_t i = 1; i < ends.size(); ++i) ends[i] += ends[i - 1];
@@ -53,7 +54,7 @@ void ReplayExpiries::sort(std::vector<Expiry>& expiries) {
   expiries = std::move(placed);
 }
 
-// Takes out of both lists what they share, and leaves them sorted.
+// Removes from both lists what they share, and leaves them sorted.
 void ReplayExpiries::settle(Changes& changes) {
   sort(changes.added);
   if (changes.removed.empty()) return;

@@ -1,9 +1,10 @@
-// ReplayExpiries: the expiries that replay has met, as plain lists. Entering each into its index
-// when it is met would take a fifth of the time of loading many keys that expire; sorted and
-// appended at the end they take a small part of that.
+// ReplayExpiries: the expiries found in replay, as plain lists. Inserting each into its index at
+// once would take a fifth of the time of loading many keys that expire; sorting them and appending
+// them at the end takes a small part of that.
 //
-// Memory: 16 bytes for each expiry that holds and at most about as many for those that do not hold
-// any more. Belongs to one replay and its thread; build() comes once, after the last record.
+// Memory: 16 bytes for each valid expiry and at most about as many for those that are no longer
+// valid. Belongs to one replay and its thread. Call build() once for each index, after the last
+// record.
 #pragma once
 
 #include <array>
@@ -18,11 +19,11 @@ namespace sluice {
 class ReplayExpiries {
  public:
   void add(unsigned shard, int database, int64_t expire_ms, uint64_t hash);
-  // One that was added before, or stood in the index before replay began.
+  // Removes an expiry that was added before, or that the index had before replay.
   void remove(unsigned shard, int database, int64_t expire_ms, uint64_t hash);
-  // All keys of this database in this shard are gone. The index is the caller's to clear.
+  // All keys of this database in this shard were removed. The caller clears the index.
   void clear(unsigned shard, int database);
-  // Brings the index of this database in this shard up to date, and forgets the lists.
+  // Brings the index of this database in this shard up to date and clears the lists.
   void build(unsigned shard, int database, OrderedIndex<>& index);
 
  private:
@@ -31,11 +32,11 @@ class ReplayExpiries {
     uint64_t hash;
     auto operator<=>(const Expiry&) const = default;
   };
-  // Multisets: an expiry that was added and removed again stands in both.
+  // Multisets: an expiry that was added and removed again is in both.
   struct Changes {
     std::vector<Expiry> added;
     std::vector<Expiry> removed;
-    size_t settle_at = 1024;  // removed ones
+    size_t settle_at = 1024;  // number of removed ones
   };
 
   Changes& of(unsigned shard, int database) {

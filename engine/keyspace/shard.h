@@ -1,7 +1,8 @@
 // Shard: a sixteenth of all keys, with everything that belongs to them, under one mutex.
 //
 // Every access to `Keyspace`, watchers and waiters happens with `mutex` held, in Execution or in a
-// walk; the atomics may be read by anyone. Shards are locked in ascending index, or by try_lock.
+// walk; the atomics may be read by any thread. Shards are locked in ascending index, or by
+// try_lock.
 #pragma once
 
 #include <array>
@@ -27,14 +28,14 @@
 namespace sluice {
 
 inline constexpr unsigned kShards = 16;
-// Longer than any hold of a shard but a script's.
+// Longer than a shard is ever locked, except by a script.
 inline constexpr int64_t kLockPatienceMs = 20;
 inline constexpr int64_t kNeverMs = std::numeric_limits<int64_t>::max();
 
 using ShardMask = uint32_t;
 inline constexpr ShardMask kAllShards = (1U << kShards) - 1;
 
-// A key with what is derived from it once: its hash, and the shard that its hash tag chooses.
+// A key with values derived from it: its hash, and the shard that its hash tag chooses.
 struct KeyRef {
   Bytes key;
   uint64_t hash = 0;
@@ -43,7 +44,7 @@ struct KeyRef {
   KeyRef() = default;
   explicit KeyRef(Bytes bytes) : key(bytes), hash(hash_bytes(bytes)) {
     const Bytes tag = hash_tag(bytes);
-    // Low bits: the maps inside a shard split by the high ones.
+    // Uses the low bits: the maps inside a shard split by the high ones.
     shard = static_cast<unsigned>(tag.size() == bytes.size() ? hash : hash_bytes(tag)) % kShards;
   }
 };
@@ -67,8 +68,8 @@ inline constexpr DatabasePlaces places_at_first() {
   return places;
 }
 
-// A set of watched keys of one connection (WATCH). Whoever changes such a key sets `broken`, under
-// the shard's lock; the connection reads it in EXEC with the shards of all its watched keys locked.
+// The keys that one connection watches (WATCH). A change of such a key sets `broken` under the
+// shard's lock. The connection reads it in EXEC with the shards of all its watched keys locked.
 struct WatchSet {
   std::atomic<bool> broken{false};
 };
@@ -87,26 +88,27 @@ struct Shard {
   WaiterLists waiters GUARDED_BY(mutex);
   QueueTimers queue_timers GUARDED_BY(mutex);
   TiedClients tied_clients GUARDED_BY(mutex);
-  // The keys here that queues show (Q.ADOPT), and such queues; null: none.
+  // The keys of this shard that queues have adopted (Q.ADOPT), and such queues; may be null.
   std::unique_ptr<AdoptedWatches> adopted GUARDED_BY(mutex);
-  // Every lease of a queue that is made from now on is at least this; the engine's, one for all
-  // shards, raised under the lock of the queue that goes.
+  // Lower bound for the token of every later lease of a queue. The engine's, one for all shards,
+  // raised under the lock of a queue that is deleted.
   std::atomic<uint64_t>* token_floor = nullptr;
-  // Ids that queues have chosen since the start (Q.ADD `*`): the engine's, one for all shards.
+  // The number of ids that queues have generated since the start (Q.ADD `*`). The engine's, one for
+  // all shards.
   std::atomic<uint64_t>* generated_ids = nullptr;
-  // Where older events of queues go; the engine's, null: nowhere. Set before the first queue.
+  // Holds older events of queues; the engine's, may be null. Set before the first queue.
   EventSpill* event_spill = nullptr;
 
   // The lsn of the last unit that changed this shard: a read waits until it is durable.
   Lsn last_lsn GUARDED_BY(mutex) = 0;
-  // When run_timers has something to do here, by each of the clocks of Times: the wall clock (keys
-  // that expire), queue time (queues), the steady clock (leases, queues that are being freed).
+  // When run_timers has work here, by each of the clocks of Times: the wall clock (keys that
+  // expire), queue time (queues), the steady clock (leases, queues that are being freed).
   std::atomic<int64_t> next_due_ms{kNeverMs};
   std::atomic<int64_t> next_due_queue_ms{kNeverMs};
   std::atomic<int64_t> next_due_steady_ms{kNeverMs};
-  // Written under the lock, read by anyone: connections that tied_clients knows.
+  // Written under the lock, read by any thread: the number of connections in tied_clients.
   std::atomic<size_t> tied_connections{0};
-  // Written under the lock, read by anyone: DBSIZE and INFO.
+  // Written under the lock, read by any thread: DBSIZE and INFO.
   std::array<std::atomic<uint64_t>, kDatabases> key_counts{};
 };
 

@@ -18,7 +18,7 @@ bool take_id(Bytes& from, StreamId& id) {
   return take_varint(from, id.ms) && take_varint(from, id.seq);
 }
 
-// The next of a list of ids; `id` is the one before it.
+// Decodes the next id of a list; `id` is the one before it.
 bool take_next_id(Bytes& from, StreamId& id) {
   int64_t ms = 0;
   int64_t seq = 0;
@@ -73,7 +73,7 @@ StreamAddRecord encode_stream_add(const Stream& stream, const StreamNode& node) 
   put_varint(record.field, node.listpack_bytes());
   put_varint(record.field, stream.entries_added);
   put_varint(record.field, names_size);
-  // The names stand before the first entry.
+  // The names are before the first entry.
   record.value = {node.last_packed().data() - names_size, node.last_packed().size() + names_size};
   return record;
 }
@@ -185,7 +185,7 @@ bool apply_add(Stream& stream, Bytes field, Bytes value) {
   if (!StreamNode::read_id(packed, image.first, id)) return false;
   stream.last_id = id;
   stream.entries_added = added;
-  // The first entry makes the node; later ones find it, unless it has gone since.
+  // The first entry makes the node; later ones find it, unless it was removed later.
   if (names_size != 0 && stream.find_node(image.first) == nullptr) {
     image.last = id;
     image.live = 1;
@@ -349,7 +349,7 @@ class StreamWalk {
       write(EffectType::kStreamNode, encode_stream_node(*node), 1 + node->live());
       cursor_.next_node = node->first_id();
     }
-    // Behind the highest id of all there is nothing.
+    // There is no node after the greatest possible id.
     if (node == nullptr || !cursor_.next_node.increment()) {
       cursor_.part = StreamCursor::Part::kGroups;
     }
@@ -370,7 +370,7 @@ class StreamWalk {
     cursor_.part = StreamCursor::Part::kConsumers;
   }
 
-  // The group that the cursor is in; null, and on to the next one, if it has gone.
+  // The group of the cursor. If it was removed, moves the cursor to the next one and returns null.
   const StreamGroup* group_at_hand() {
     const auto found = stream_.groups.find(cursor_.group);
     if (found != stream_.groups.end()) return found->second.get();
@@ -411,7 +411,7 @@ class StreamWalk {
       }
       emit_(EffectType::kStreamPending, cursor_.group, encoder.value());
       cursor_.next_pending = id;
-      // Behind the highest id there is nothing, and `at` is at the end.
+      // After the greatest possible id `at` is at the end.
       cursor_.next_pending.increment();
     }
     if (!at.valid()) cursor_.part = StreamCursor::Part::kGroups;
@@ -473,7 +473,7 @@ std::string describe_add(Bytes field, Bytes value) {
   uint64_t number = 0;
   uint64_t names_size = 0;
   StreamId id;
-  // The counters are of the node; the size of the names stands behind them.
+  // The counters of the node, then the size of the names.
   if (!take_id(field, first) || !take_varint(field, number) || !take_varint(field, number) ||
       !take_varint(field, number) || !take_varint(field, names_size) || names_size > value.size() ||
       !StreamNode::read_id(value.substr(names_size), first, id)) {

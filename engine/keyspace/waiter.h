@@ -1,24 +1,30 @@
 // Waiter: a blocked command (BLPOP, BLMOVE, XREADGROUP, Q.POP, Q.EVENTS) of one connection.
 //
-// One mechanism for all of them. Ownership: shared by the connection that blocks and by the list of
-// every key it waits at. Whoever makes a key ready serves the waiters of that key in order of
-// arrival, under the lock of the key's shard, inside the same unit as the change: it claims the
-// waiter (waiting -> claimed) and runs its command again, which then must find its element. A
-// waiter on keys of several shards may be looked at by two threads; the one atomic state decides,
-// and the loser moves on. Its own thread ends it (waiting -> gone) on time-out or when the
-// connection is lost, under the locks of all its shards. A waiter whose command changes keys of
-// other shards too (BLMOVE's destination) makes every command on this shard lock all of them: rare,
-// and simple.
+// One mechanism for all of them. Ownership: shared by the blocked connection and by the list of
+// every key it waits at. A command that makes a key ready serves the waiters of that key in order
+// of arrival, under the lock of the key's shard, inside the same unit as the change: it claims the
+// waiter (waiting -> claimed) and runs its command again, which then must find its element. Two
+// threads may examine a waiter on keys of several shards; the one atomic state decides, and the
+// loser skips it. The waiter's own thread ends it (waiting -> gone) on time-out or when the
+// connection is lost, under the locks of all its shards. A waiter whose command also changes keys
+// of other shards (BLMOVE's destination) makes every command on this shard lock all of them, which
+// is rare, and simple.
 //
+<<<<<<< HEAD
 // Who waits at a queue does not simply take what comes first: a Q.POP may want certain jobs only, a
 // Q.GET one job's end. These waiters stand in a QueueWaiters of their own, arranged so that a
 // change looks at the few that it may concern (engine/work/serving.h chooses among them).
+=======
+// Waiters at a queue are more selective: a Q.POP may want only certain jobs, a Q.GET the end of one
+// job. They are in a QueueWaiters, arranged so that a change examines only the few waiters that it
+// may concern (engine/work/queue_serving.h chooses among them).
+>>>>>>> prose-engine
 //
-// Pops are served in slices: a unit serves so many, and where further ones may get jobs the queue
-// *owes* turns. The shard's timers give them in the order of arrival, each pop that gets something
-// in a unit of its own; when the last one has had his, the queue owes none. Meanwhile a new pop for
-// which there is a job stands behind those that are there, also one that does not block: it waits
-// *in passing*, and is answered when its turn comes.
+// Pops are served in slices: a unit serves a limited number, and if more of them may get jobs the
+// queue *owes* turns. The shard's timers give the turns in the order of arrival, each pop that gets
+// something in a unit of its own; after the last one the queue owes none. Meanwhile a new pop for
+// which there is a job queues behind the waiting ones, even if it does not block: it waits *in
+// passing*, and is answered in its turn.
 #pragma once
 
 #include <array>
@@ -47,7 +53,7 @@ struct User;
 
 enum class WaiterState : uint8_t { kWaiting, kClaimed, kGone };
 
-// What a waiter of a family keeps besides its arguments, parsed once.
+// The parsed arguments of a waiter, for its family of commands.
 struct WaiterRequest {
   virtual ~WaiterRequest() = default;
 };
@@ -60,49 +66,49 @@ struct Waiter {
   int database = 0;
   int protocol = 2;
   uint64_t client_id = 0;
-  // Who waits, for commands that look at his rights when they are served; else null.
+  // The waiter's user, for commands that check permissions when they are served; else null.
   std::shared_ptr<User> user;
-  // What the keys must hold; a key of another type is passed over, as in Redis.
+  // The type of value to wait for; a key of another type is skipped, as in Redis.
   Type wanted = Type::kList;
   std::vector<std::string> keys;
-  // Serves this waiter from `key`, which exists with the wanted type and is not empty. Writes one
+  // Serves this waiter from `key`, which exists, has the wanted type and is not empty. Writes one
   // reply.
   void (*serve)(Call& call, Bytes key) = nullptr;
   bool other_shards = false;
-  // True: the waiter's command takes an element of another kind than "not empty" (streams' ids):
-  // null means that any element will do.
+  // Whether the value has an element that this command takes (streams compare ids). Null: any
+  // non-empty value is accepted.
   bool (*accepts)(const Waiter& waiter, const Entry& entry) = nullptr;
-  // `serve` also answers when the value is gone (the key does not exist then, or has another type);
-  // the others wait on.
+  // Also call `serve` when the value is removed (the key does not exist then, or has another type).
+  // Other waiters continue to wait.
   bool served_when_gone = false;
-  // Steady time-out; 0: none. The connection's thread keeps the timer.
+  // Time-out by the steady clock; 0: none. The connection's thread keeps the timer.
   int64_t timeout_ms = 0;
-  // Writes the reply of the time-out; null: that is a null array, also for BLMOVE, which answers a
-  // null where it may not block.
+  // Writes the reply of the time-out. Null: a null array, even for BLMOVE, which replies a null
+  // where it may not block.
   void (*timed_out)(const Waiter& waiter, Reply& reply) = nullptr;
-  // What a family keeps of its arguments.
+  // The parsed arguments, for the family of the command.
   std::unique_ptr<WaiterRequest> request;
 
-  // --- Of those that wait at queues (wanted is kQueue) ---
-  // A Q.POP: it gets a job by the dispatch order, not by `accepts`.
+  // --- Waiters at queues (wanted is kQueue) ---
+  // A Q.POP: the dispatch order assigns it a job, not `accepts`.
   bool pops = false;
-  // Pops with the same signature accept the same jobs, so only the first of them is ever next.
+  // Pops with the same signature accept the same jobs, so only the first of them can be next.
   std::string signature;
-  // It waits for this one job (Q.POP with ID, Q.GET, Q.EVENTS with ID); empty: not for a certain
-  // one. It is looked at when something happens to the job: `accepts` says whether it is to be
-  // served then.
+  // The job it waits for (Q.POP with ID, Q.GET, Q.EVENTS with ID); empty: any job. Examined when
+  // the job changes; `accepts` then decides whether it is served.
   std::string job_id;
-  // A Q.EVENTS: the types of events that it wants, a bit for each (event_bit); 0: it is none. It is
-  // looked at when there is such an event, and nothing is done for it before; so how far it has
-  // come is told when it is looked at: all events up to `passed_seq` are none of its own.
+  // For Q.EVENTS the wanted types of events, a bit for each (event_bit), otherwise 0. Only such an
+  // event causes work for the waiter. So its position is computed when it is examined: no event up
+  // to `passed_seq` is one that it wants.
   uint32_t event_types = 0;
   uint64_t passed_seq = 0;
-  // Worker and request token of a Q.POP with REQID; empty: none.
+  // Worker and request token of a Q.POP with REQID, or empty.
   std::string request_key;
-  // A pop that does not block, and waits only for its turn; at so many queues it has still to come.
+  // A pop that does not block and only waits for its turn, and the number of queues where that is
+  // still to come.
   bool in_passing = false;
   std::atomic<size_t> queues_before{0};
-  // Order of arrival, over all shards; set by Call::block.
+  // Order of arrival, across all shards; set by Call::block.
   uint64_t order = 0;
 
   void reply_timeout(Reply& reply) const;
@@ -118,27 +124,27 @@ struct QueueWaiters {
   std::unordered_map<std::string, ByOrder> by_job;
   // The rest: Q.EVENTS of any job.
   ByOrder others;
-  // How many of these want each type of events, by its bit's place.
+  // For each type of event (by its bit's place) the number of these that want it.
   std::array<uint32_t, 32> wanted_types{};
-  // The last event that the queue's log has had while they waited; 0: none.
+  // The last event of the queue's log while they waited; 0: none.
   uint64_t last_event_seq = 0;
   // Pops with a request token, by worker and token.
   std::unordered_map<std::string, std::shared_ptr<Waiter>> requests;
-  // All pops of these.
+  // All pops in `requests`.
   ByOrder all_pops;
-  // Those behind `had_turn`, an order, have turns to come (WaiterLists::owe). `may_repeat`: since
-  // then there may be jobs for those up to it.
+  // Waiters after `had_turn`, an order, have turns to come (WaiterLists::owe). `may_repeat`: since
+  // then there may be jobs for those up to it as well.
   bool owes_turns = false;
   uint64_t had_turn = 0;
   bool may_repeat = false;
 
   bool empty() const { return pops.empty() && by_job.empty() && others.empty(); }
-  // Some of `others` want events of this type, a bit.
+  // Whether some of `others` want events of this type, a bit.
   bool want_event(uint32_t type) const {
     return wanted_types[static_cast<size_t>(std::countr_zero(type))] != 0;
   }
   void add(const std::shared_ptr<Waiter>& waiter);
-  // False: it was not here.
+  // Returns false if it was not in the list.
   bool remove(const Waiter* waiter);
 
  private:
@@ -152,20 +158,20 @@ class WaiterLists {
 
   bool empty() const { return count_ == 0; }
   bool no_queue_waiters() const { return queue_count_ == 0; }
-  // Some waiter here needs more shards than its key's.
+  // Whether some waiter here needs more shards than its key's.
   bool need_other_shards() const { return needing_others_ != 0; }
   void add(const std::string& key, const std::shared_ptr<Waiter>& waiter);
   void remove(const std::string& key, const Waiter* waiter);
-  // Of those that do not wait at queues.
+  // For waiters that do not wait at queues.
   List* find(int database, const std::string& key);
   const List* find(int database, const std::string& key) const;
   QueueWaiters* find_queue(int database, const std::string& key);
   const QueueWaiters* find_queue(int database, const std::string& key) const;
-  // Pops at the queue may be served, and get turns.
+  // Marks the queue as owing turns to its pops.
   void owe(int database, const std::string& key);
-  // A queue that owes turns, each in its turn; false: there is none.
+  // Finds a queue that owes turns, each in its turn. Returns false if no queue does.
   bool next_owing(int& database, std::string& key);
-  // Keys of a database at which somebody waits: for a queue, for anything else.
+  // Keys of a database with waiters: for queues, for other values.
   std::vector<std::string> queue_keys(int database) const;
   std::vector<std::string> keys(int database) const;
 
@@ -175,7 +181,7 @@ class WaiterLists {
   size_t count_ = 0;  // of both kinds
   size_t queue_count_ = 0;
   size_t needing_others_ = 0;
-  // Those that owe turns, and perhaps some that do not any more.
+  // Those that owe turns, and perhaps some that no longer do.
   std::deque<std::pair<int, std::string>> owing_;
 };
 

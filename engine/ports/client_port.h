@@ -6,20 +6,21 @@
 
 namespace sluice {
 
-// How the engine reaches a connection that another thread may own. Any thread may call it; the
-// bytes are written by the connection's own thread, after whatever it had queued before, and not
-// before the journal has made `gate` durable.
+// How the engine reaches a connection that another thread may own. Thread-safe. The connection's
+// own thread writes the bytes, after what is already queued for it, and not before the journal has
+// made `gate` durable.
 class ClientPort {
  public:
   virtual ~ClientPort() = default;
-  // Complete RESP values, e.g. pub/sub messages.
+  // Delivers complete RESP values, e.g. pub/sub messages.
   virtual void deliver(ByteBuffer bytes, Lsn gate) = 0;
-  // The reply of the blocked command that this connection waits in.
+  // Delivers the reply of the blocked command of this connection.
   virtual void deliver_blocked_reply(ByteBuffer bytes, Lsn gate) = 0;
-  // Keys that the connection (`redirected`: or the one for which it is told) must not trust a copy
-  // of any more: see write_invalidation() of engine/clients/tracking.h.
+  // Delivers keys whose cached copies are no longer valid: see write_invalidation() in
+  // engine/clients/tracking.h. `redirected`: the copies are those of another connection, which
+  // redirects its invalidations to this one.
   virtual void deliver_invalidation(ByteBuffer, bool /*redirected*/, Lsn) {}
-  // The connection has not ended yet.
+  // Whether the connection is still open.
   virtual bool connected() const { return true; }
 };
 

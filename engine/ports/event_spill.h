@@ -1,8 +1,8 @@
-// EventSpill: where the older events of queues are kept out of memory. storage/event_file.h is the
-// one of a server that keeps data; without one, events stay in memory.
+// EventSpill: holds the older events of queues outside of memory. A server that keeps data uses
+// storage/event_file.h; without an EventSpill, events remain in memory.
 //
-// It makes nothing durable: events come back after a restart from the checkpoint and the journal,
-// as all else does.
+// It makes nothing durable: after a restart, events are restored from the checkpoint and the
+// journal, like all other data.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace sluice {
 
-// Bytes that were given away and will not change; its end gives their place back. Any thread.
+// Spilled bytes, which do not change. The destructor frees their place. Thread-safe.
 class SpilledBytes {
  public:
   SpilledBytes() = default;
@@ -19,16 +19,17 @@ class SpilledBytes {
   SpilledBytes(const SpilledBytes&) = delete;
   SpilledBytes& operator=(const SpilledBytes&) = delete;
 
-  // May wait for the disk. Null: they cannot be read, and whoever keeps the spill has been told.
+  // May wait for the disk. Returns null if the bytes cannot be read; the implementation has
+  // reported the error.
   virtual std::shared_ptr<const std::string> read() const = 0;
-  // What they still take of the heap.
+  // The heap bytes that they still take.
   virtual size_t memory_bytes() const = 0;
 };
 
 class EventSpill {
  public:
   virtual ~EventSpill() = default;
-  // Never waits: the bytes are written later, by a thread of its own. Any thread.
+  // Never waits: a thread of its own writes the bytes later. Thread-safe.
   virtual std::unique_ptr<SpilledBytes> keep(std::string bytes) = 0;
 };
 

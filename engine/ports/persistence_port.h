@@ -1,6 +1,6 @@
-// PersistencePort: what BGSAVE, BGREWRITEAOF, WAITAOF and CONFIG SET appendonly ask of the process
-// besides what every ServerPort says. A server's ServerPort is one too; that of an engine that
-// keeps nothing need not be.
+// PersistencePort: what BGSAVE, BGREWRITEAOF, WAITAOF and CONFIG SET appendonly need from the
+// process in addition to ServerPort. The server's ServerPort implements it; an engine without
+// persistence has none.
 //
 // Functions may be called from any I/O thread, under no shard lock.
 #pragma once
@@ -15,29 +15,29 @@ class PersistencePort {
  public:
   virtual ~PersistencePort() = default;
 
-  // Both write a checkpoint; what is told of one that runs is Redis's for the two.
+  // Both kinds write a checkpoint. They differ in Redis's replies about a running one.
   enum class Kind : uint8_t { kSave, kRewrite };
   enum class Start : uint8_t {
     kNow,
-    kBehind,     // behind the running one, or when the transaction is over
-    kSameRuns,   // one of this kind runs: nothing was asked for
-    kOtherRuns,  // one of the other kind runs, and `may_wait` was false
+    kBehind,     // after the running one, or after the transaction
+    kSameRuns,   // one of this kind is running: nothing was requested
+    kOtherRuns,  // one of the other kind is running, and `may_wait` was false
     kNowhere,    // there is no directory
   };
   virtual Start start_checkpoint(Kind kind, bool may_wait) = 0;
 
-  // For who has just set `appendonly` to yes. While the checkpoint with which the journal begins to
-  // count is not on the disk: `then` is called once when it is (an empty text) or cannot be (the
-  // whole error), on any thread, perhaps before this returns. False: nothing is to be waited for.
+  // For CONFIG SET appendonly yes. The journal counts only after a first checkpoint is on the disk.
+  // `then` is called once when it is (with an empty text) or when it fails (with the whole error),
+  // on any thread, perhaps before this returns. Returns false if there is nothing to wait for.
   virtual bool when_kept(std::function<void(const std::string& error)> then) = 0;
 
-  // `appendonly` is yes.
+  // Whether `appendonly` is yes.
   virtual bool is_journaling() const = 0;
-  // All that the journal has been given is on the disk, and recovery would find it.
+  // Whether everything passed to the journal is on the disk, where recovery would find it.
   virtual bool is_synced() const = 0;
-  // Asks for a sync at once. `then` is called once, on any thread, perhaps before this returns:
-  // with true when what the journal has been given so far is on the disk, with false when
-  // `appendonly` is no (any more). Never, where the disk fails.
+  // Requests a sync at once. `then` is called once, on any thread, perhaps before this returns:
+  // with true when everything passed to the journal so far is on the disk, with false when
+  // `appendonly` is or becomes no. It is never called if the disk fails.
   virtual void when_synced(std::function<void(bool synced)> then) = 0;
 };
 

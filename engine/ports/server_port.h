@@ -1,5 +1,5 @@
 // ServerPort: what commands need from the process around the engine: configuration, connections,
-// checkpoints, the end. The server implements it (net/), tests a small one.
+// checkpoints, shutdown. The server implements it (net/), and so does a small class for tests.
 //
 // Functions may be called from any I/O thread; under shard locks only where noted, so
 // implementations must not lock shards themselves.
@@ -47,7 +47,7 @@ struct ClientFacts {
   int database = 0;
   int protocol = 2;
   int multi = -1;
-  int64_t redirect = -1;  // where invalidations go; 0: to itself, -1: it tracks nothing
+  int64_t redirect = -1;  // where invalidations go; 0: to itself, -1: no tracking
   size_t subscriptions = 0;
   size_t pattern_subscriptions = 0;
   size_t shard_subscriptions = 0;
@@ -56,7 +56,7 @@ struct ClientFacts {
   size_t query_buffer_bytes = 0;
   size_t query_buffer_free_bytes = 0;
   size_t argument_bytes = 0;
-  size_t multi_bytes = 0;  // commands that wait for EXEC
+  size_t multi_bytes = 0;  // queued commands that wait for EXEC
   size_t output_bytes = 0;
   size_t output_buffer_bytes = 0;
   size_t output_list_length = 0;
@@ -72,60 +72,60 @@ class ServerPort {
  public:
   virtual ~ServerPort() = default;
 
-  // Fields of one INFO section ("server", "clients", "memory", "persistence", "stats", ...) that
-  // the server knows and the engine does not.
+  // The fields of one INFO section ("server", "clients", "memory", "persistence", "stats", ...)
+  // that only the server knows.
   virtual void info(Bytes section, InfoWriter& out) = 0;
 
-  // CONFIG. An empty result: done; else the whole error message.
+  // CONFIG. Returns an empty text, or the whole error message.
   virtual std::vector<std::pair<std::string, std::string>> config_get(
       const std::vector<std::string>& patterns) = 0;
   virtual std::string config_set(
       const std::vector<std::pair<std::string, std::string>>& parameters) = 0;
   virtual std::string config_rewrite() = 0;
-  // This parameter's values are shown to nobody (SLOWLOG).
+  // Whether values of this parameter must not be shown (SLOWLOG).
   virtual bool is_secret(Bytes /*parameter*/) const { return false; }
-  // ACL LOAD and SAVE likewise.
+  // ACL LOAD and ACL SAVE, with the same result.
   virtual std::string load_users() = 0;
   virtual std::string save_users() = 0;
   virtual void reset_stats() = 0;
 
   virtual std::vector<ClientFacts> clients(const Client& asking) = 0;
-  // Of the calling thread's own connection, as it is now.
+  // Facts of the calling thread's own connection, as it is now.
   virtual ClientFacts client(const Client& asking) = 0;
-  // Closes the connections for which `matches` holds; their number. `asking` itself is closed after
-  // its reply.
+  // Closes the connections for which `matches` holds and returns their number. `asking` itself is
+  // closed after its reply.
   virtual size_t kill_clients(Client& asking,
                               const std::function<bool(const ClientFacts&)>& matches) = 0;
-  // Ends the blocking of another connection: as by its time-out, or with -UNBLOCKED. False: not
+  // Unblocks another connection, as by a time-out or with -UNBLOCKED. Returns false if it is not
   // blocked.
   virtual bool unblock_client(uint64_t id, bool with_error) = 0;
 
-  // The connection of this number; null: there is none.
+  // The connection with this id, or null.
   virtual std::shared_ptr<ClientPort> client_port(uint64_t) { return nullptr; }
-  // CLIENT PAUSE has begun or ended: requests that wait look again.
+  // CLIENT PAUSE has begun or ended: waiting requests are checked again.
   virtual void pause_changed() {}
-  // Scripts or libraries have been flushed: each I/O thread gives up what it has compiled.
+  // Scripts or libraries have been flushed: each I/O thread drops its compiled ones.
   virtual void scripts_flushed() {}
-  // Rules of users have changed, or users are gone: what is being answered elsewhere is looked at
-  // again.
+  // Rules of users have changed, or users were deleted: open requests and connections elsewhere are
+  // checked again.
   virtual void users_changed() {}
 
-  // Checkpoints. Empty: started or done; else the error.
+  // Checkpoints. Returns an empty text when it was started or done, else the error.
   virtual std::string checkpoint(bool wait) = 0;
   virtual int64_t last_checkpoint_s() = 0;
-  // Returns an error message, or begins the end of the process.
+  // Returns an error message, or begins the shutdown of the process.
   virtual std::string shutdown(ShutdownMode mode, bool now, bool force, bool abort) = 0;
 
-  // The wall clock: for what people and programs are told. It may be set, both ways, by years.
+  // The wall clock, for times that people and programs see. It may be stepped both ways, by years.
   virtual int64_t unix_time_us() = 0;
-  // The steady clock, since some moment before the process began: for durations.
+  // The steady clock, since some moment before the process began, for durations.
   virtual int64_t steady_time_us() = 0;
   virtual void sleep_ms(int64_t duration_ms) = 0;
-  // Bytes that live in the process's allocator now.
+  // Bytes in use in the process's allocator.
   virtual uint64_t used_memory_bytes() = 0;
-  // Gives the allocator's free pages back to the system; false: that failed.
+  // Returns the allocator's free pages to the system. False if that failed.
   virtual bool purge_memory() = 0;
-  // The allocator's own report; empty: it has none.
+  // The allocator's own report, or an empty text if it has none.
   virtual std::string allocator_report() = 0;
   // Lets the calling I/O thread serve its sockets from inside a script that runs for too long.
   virtual void poll_events() = 0;

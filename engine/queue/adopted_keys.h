@@ -1,12 +1,11 @@
-// AdoptedKeys: what a queue that shows plain Redis keys (Q.ADOPT) knows besides those keys: which
-// they are, since when each active member is active, where it came from, and what has been given
-// back already.
+// AdoptedKeys: the state of a queue that has adopted plain Redis keys (Q.ADOPT), besides those
+// keys: their names, when each active member became active, where it came from, and which members
+// were given back.
 //
 // What can be read from the keys is not kept here: engine/adopted/adopted_view.h counts, finds and
-// walks in them. So this holds one small record for each member of the active set, and for each
-// member that was given back and waits again; nothing for the others, however many wait.
-// engine/adopted/adopted_work.h changes it and journals it. Plain data of one queue, under the lock
-// of the queue's shard.
+// walks in them. So this holds one small record for each active member and for each member that was
+// given back and waits again; none for the others, however many wait. engine/adopted/adopted_work.h
+// changes and journals it. Plain data of one queue, under the lock of the queue's shard.
 #pragma once
 
 #include <algorithm>
@@ -25,16 +24,18 @@ namespace sluice {
 
 class Queue;
 
-inline constexpr size_t kMaxAdoptedKeys = 256;  // as many as there are bands
+inline constexpr size_t kMaxAdoptedKeys = 256;  // one for each band
 
 // The arguments of Q.ADOPT.
 struct AdoptedDefinition {
   std::vector<std::string> pending;  // sorted sets, the most urgent band first
   std::string active;                // a set
-  std::string payload_prefix;        // a string for each id behind it; empty: there are none
-  std::string adopter;               // the user whose rights timers have; empty: nobody's
-  int64_t unit = 0;                  // score = band * unit + unix milliseconds; 0: no bands in it
-  int64_t lease_ms = 0;              // 0: members may be active for ever
+  std::string payload_prefix;        // prefix of the strings that hold the payloads; empty: no
+                                     // payloads
+  std::string adopter;               // the user whose permissions apply to timers; empty: no user
+  int64_t unit = 0;                  // score = band * unit + unix milliseconds; 0: scores hold no
+                                     // band
+  int64_t lease_ms = 0;              // 0: members may be active without limit
 
   bool names(Bytes key) const {
     return key == active || std::find(pending.begin(), pending.end(), key) != pending.end();
@@ -45,26 +46,26 @@ struct AdoptedDefinition {
   }
 };
 
-// What is kept of a member.
+// The record of a member.
 struct AdoptedMember {
-  bool active = false;       // else it was given back, and waits again
-  bool has_place = false;    // band and score are those that it had when it was taken
-  uint8_t band = 0;          // else the queue's default band
-  uint32_t reclaims = 0;     // how often it was active for too long
-  int64_t since_ms = 0;      // queue time at which it became active, or was given back
+  bool active = false;       // otherwise it was given back and waits again
+  bool has_place = false;    // band and score are those from before it became active
+  uint8_t band = 0;          // otherwise the queue's default band
+  uint32_t reclaims = 0;     // how often its lease has expired
+  int64_t since_ms = 0;      // queue time at which it became active or was given back
   int64_t since_steady = 0;  // the same by Unit::steady_ms
   double score = 0;
-  uint64_t number = 0;  // AdoptedKeys gives it: of equal times the one that came first is lower
+  uint64_t number = 0;  // set by AdoptedKeys; orders members of equal times by arrival
 };
 
-// An adoption as the watched keys know it. Shared by the queue and by what watches its keys
+// An adoption as the watched keys see it. Shared by the queue and the watch on its keys
 // (engine/keyspace/adopted_watch.h); changed under the locks of all its shards.
 struct AdoptedGroup {
-  Queue* queue = nullptr;  // null: it is gone, or shows its keys no longer
+  Queue* queue = nullptr;  // null: the queue is deleted, or the adoption has ended
   int database = 0;        // Database::index()
   unsigned home = 0;       // the shard of the queue's key
-  uint32_t shards = 0;     // a bit for that shard and for each of the adopted keys'
-  // A change came where not all of them were locked: the timers of `home` look at the keys anew.
+  uint32_t shards = 0;     // a bit for that shard and for each shard of the adopted keys
+  // A change happened while not all of them were locked: the timers of `home` read the keys again.
   std::atomic<bool> missed{false};
 };
 
@@ -78,17 +79,17 @@ class AdoptedKeys {
   std::shared_ptr<AdoptedGroup> group = std::make_shared<AdoptedGroup>();
 
   const AdoptedMember* find(Bytes id) const;
-  // Puts what is kept of a member in the place of what was. The node stays where it is.
+  // Puts or replaces the record of a member. The node keeps its address.
   void put(Bytes id, const AdoptedMember& member);
   void erase(Bytes id);
 
   const Members& members() const { return members_; }
-  // Active ones, the longest first: (since_ms, a number), for lists; (since_steady, the same
-  // number), for leases.
+  // Active members, the longest active first: (since_ms, a number), for lists; (since_steady, the
+  // same number), for leases.
   const Index& runs() const { return runs_; }
   const Index& leases() const { return leases_; }
   uint64_t active_in(uint8_t band) const { return active_in_[band]; }
-  // Steady time at which the first lease ends; INT64_MAX: none does.
+  // Steady time at which the first lease expires, or INT64_MAX.
   int64_t next_due_steady() const;
 
   size_t memory_bytes() const;

@@ -115,7 +115,7 @@ bool apply_adopted_effect(Queue& queue, const Effect& effect) {
   }
   RecordedMember recorded;
   if (!decode_member(effect.value, recorded)) return false;
-  // A member of keys that are shown no longer has nothing but its event.
+  // After the adoption has ended, only the event of a member applies.
   if (queue.adopted != nullptr) {
     if (recorded.kept) {
       queue.adopted->put(effect.field, recorded.member);

@@ -1,13 +1,12 @@
-// How an adoption (Q.ADOPT) is journaled, checkpointed and replayed. What the adopted keys hold is
-// in those keys' own records.
+// How an adoption (Q.ADOPT) is journaled, checkpointed and replayed. The contents of the adopted
+// keys are in those keys' own records.
 //
-// Records (`value` is what is described here; integers are varints, signed ones zigzag, text with a
-// varint length):
-//   kQueueAdoption  unit, lease_ms, active key, payload prefix, adopter, pending keys; nothing at
-//                   all: the queue shows its keys no longer
-//   kQueueAdopted   the same without the adopter, as directories of formats 1 and 2 have it
-//   kAdoptedMember  field = the member; an event head (queue_records.h), flags u8 (1: something is
-//                   kept of it, 2: it is active, 4: it has a place), and if something is kept:
+// Records (the value; integers are varints, signed ones zigzag, text with a varint length):
+//   kQueueAdoption  unit, lease_ms, active key, payload prefix, adopter, pending keys; an empty
+//                   value ends the adoption
+//   kQueueAdopted   the same without the adopter, as in directories of formats 1 and 2
+//   kAdoptedMember  field = the member; an event head (queue_records.h), flags u8 (1: it has a
+//                   record, 2: it is active, 4: it has a place), and for a record:
 //                   since_ms, band u8, reclaims, score (double)
 #pragma once
 
@@ -19,21 +18,21 @@
 
 namespace sluice {
 
-// Append a record's value. Null: the end of an adoption.
+// Append a record's value. Null ends the adoption.
 void encode_adopted(const AdoptedDefinition* definition, ByteBuffer& out);
-// Null: nothing is kept of the member any more.
+// Null removes the record of the member.
 void encode_adopted_member(const RecordedEvent& event, const AdoptedMember* member,
                            ByteBuffer& out);
 
-// Applies a decoded effect of these types. False: damaged.
+// Applies a decoded effect of these types. Returns false if it is damaged.
 bool apply_adopted_effect(Queue& queue, const Effect& effect);
 
-// Writes the next records of a queue's adoption, at most about `limit` of them; `last` is the
-// member written last, at the beginning none. False at the end.
+// Writes the next records of a queue's adoption, about `limit` of them at most. `last` is the
+// member that was written last, and empty at the beginning. Returns false at the end.
 bool walk_adopted(const Queue& queue, std::optional<std::string>& last, size_t limit,
                   const EmitRecord& emit);
 
-// What a line about such a record says behind the key, for people.
+// The text of such a record after its key, for people.
 std::string describe_adopted_effect(const Effect& effect);
 
 }  // namespace sluice

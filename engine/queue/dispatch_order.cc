@@ -9,7 +9,7 @@ namespace sluice {
 
 namespace {
 
-// What fairness charges for a run while nothing is known of how long jobs take.
+// The run time that fairness charges while the run times of the queue are unknown.
 constexpr double kUnknownRunMs = 1000;
 
 }  // namespace
@@ -40,12 +40,12 @@ double expected_run_ms(const Queue& queue) {
 DispatchChoice first_in_order(const Queue& queue, std::span<const std::string> match,
                               int64_t now_ms, bool keep_reserve) {
   DispatchChoice best;
-  DispatchChoice urgent;  // of the bands for which slots are reserved
+  DispatchChoice urgent;  // among the bands for which slots are reserved
   for (const uint8_t number : queue.lanes.used_bands()) {
     const Lane* lane = queue.lanes.next(number, match);
     if (lane == nullptr) continue;
     if (keep_reserve && lacks_reserved_slots(queue, number, 1)) continue;
-    // Age is that of the ticket: in a LIFO lane the job takes the earliest one.
+    // The ticket decides the age: in a LIFO lane the job takes the earliest ticket.
     const int band = effective_band(queue, *lane->first_ticket(), now_ms);
     if (best.job == nullptr || std::tie(band, lane->ready_key) < std::tie(best.band, best.place)) {
       best = {lane->first(), band, lane->ready_key};
@@ -62,7 +62,7 @@ DispatchChoice first_in_order(const Queue& queue, std::span<const std::string> m
 
 namespace {
 
-// Takes jobs out of a queue's lanes as pops would, and puts them back at its end.
+// Takes jobs out of a queue's lanes as pops would. The destructor puts them back.
 class Trial {
  public:
   explicit Trial(Queue& queue) : queue_(queue), own_(queue.limiter) {}
@@ -95,7 +95,7 @@ class Trial {
 std::vector<Job*> next_in_order(Queue& queue, size_t count, int64_t now_ms) {
   std::vector<Job*> jobs;
   Trial trial(queue);
-  bool has_room = true;  // the queue itself, for the next one
+  bool has_room = true;  // whether the queue itself has room for the next one
   while (jobs.size() < count) {
     const Limiter& own = queue.limiter;
     has_room = has_room && !own.paused && own.rate_ready_ms(queue.queue_ms) == 0;
@@ -112,7 +112,7 @@ std::vector<Job*> next_in_order(Queue& queue, size_t count, int64_t now_ms) {
   return jobs;
 }
 
-// --- What a look ahead does to lanes ---
+// --- Looking ahead in lanes ---
 
 Lanes::Taken Lanes::take_first(Lane* lane, double charged_ms, int64_t now_ms) {
   Group* group = lane->group;
@@ -124,8 +124,8 @@ Lanes::Taken Lanes::take_first(Lane* lane, double charged_ms, int64_t now_ms) {
   taken.limiters.push_back(group->limiter);
   for (const Key* key : lane->keys->keys) taken.limiters.push_back(key->limiter);
   const Job* ticket = taken.ticket;
-  // In a LIFO lane another job goes with it than the one that it was born with. Whose name stands
-  // at the other tickets does not matter for their order.
+  // In a LIFO lane the job leaves with another ticket than its own. The names at the remaining
+  // tickets do not affect their order.
   bool found = erase(lane->tickets, rank_key(ticket->rank), ticket->seq, taken.ticket);
   found =
       found && bands_[lane->band]->pending.erase(rank_key(ticket->rank), ticket->seq, taken.ticket);

@@ -11,14 +11,15 @@ namespace {
 
 constexpr size_t kMinRunsForEta = 10;
 
-// Exact in JavaScript, too.
+// Exact in JavaScript as well.
 constexpr double kMaxEtaMs = 9007199254740991;
 
 int64_t rounded(double ms) {
   return static_cast<int64_t>(std::llround(std::clamp(ms, 0.0, kMaxEtaMs)));
 }
 
-// All that are pending under a limit start at once when those that run have ended.
+// Whether all jobs that are pending under a limit can start at once when the running ones have
+// ended.
 bool is_no_limit(const Limiter& limiter, uint64_t pending) {
   return limiter.max_active == 0 || pending <= limiter.max_active;
 }
@@ -39,7 +40,7 @@ bool Queue::has_eligible() const {
                      [&](uint8_t number) { return lanes.next(number, {}) != nullptr; });
 }
 
-// A slot that nobody takes though there is a job for it lacks a worker.
+// A slot that stays free although a job could use it has no worker.
 Capacity Queue::capacity(const EtaView& view) const {
   Capacity capacity;
   capacity.run_ms = stats.all.recent_run_ms.mean();
@@ -66,7 +67,7 @@ int64_t Queue::eta_at(uint64_t position, const EtaView& view) const {
     return rounded(static_cast<double>(position + 1) / static_cast<double>(capacity.slots) *
                    run_ms);
   }
-  // The next slot is that of the oldest run, and so on, in turns.
+  // Slots become free in the order in which their runs started, and then again in turns.
   const auto started_ms = static_cast<int64_t>(runs.at(position % capacity.slots).major());
   const auto turns = static_cast<double>(position / capacity.slots + 1);
   const auto age_ms = static_cast<double>(view.now_ms - started_ms);

@@ -12,7 +12,7 @@ namespace sluice {
 
 namespace {
 
-// A chunk is closed before it would grow beyond this; a single larger event has one of its own.
+// A chunk is closed before it would exceed this size. A single larger event has a chunk of its own.
 constexpr size_t kChunkBytes = 4096;
 
 constexpr std::array<Bytes, kEventTypes> kEventTypeNames = {
@@ -20,7 +20,7 @@ constexpr std::array<Bytes, kEventTypes> kEventTypeNames = {
     "completed", "failed",    "retrying", "returned", "reclaimed",
     "signalled", "cancelled", "expired",  "moved",    "forgotten"};
 
-// Takes the event at the front of `bytes`; everything but its number.
+// Decodes the event at the front of `bytes`, except for its number.
 void take_event(Bytes& bytes, int64_t first_ms, Event& event) {
   int64_t difference = 0;
   bool whole = take_signed(bytes, difference) && !bytes.empty();
@@ -84,7 +84,7 @@ EventLog::Chunk& EventLog::open_chunk(uint64_t seq, int64_t time_ms) {
 
 void EventLog::put_event(Chunk& chunk, int64_t time_ms, EventType type, Bytes id, Bytes fields) {
   std::string& bytes = chunk.bytes;
-  // Growth by doubling would leave the last chunk with room for twice its greatest size.
+  // Growth by doubling could leave the last chunk with twice its maximum size.
   const size_t needed = bytes.size() + 1 + 3 * kMaxVarintBytes + id.size() + fields.size();
   if (needed > bytes.capacity() && needed > kChunkBytes / 2) {
     bytes.reserve(std::max(needed, kChunkBytes));
@@ -115,7 +115,7 @@ void EventLog::trim(const Retention& bounds, int64_t now_ms, size_t limit) {
   if (bounds.age_ms <= 0) return;
   const int64_t too_old_ms = now_ms - bounds.age_ms;
   while (limit > 0 && count_ > 0 && oldest_ms_ <= too_old_ms) {
-    // Times never go back, so a chunk before one that begins too old needs no look.
+    // Times never run backwards, so if the next chunk begins too early, this one need not be read.
     const uint64_t whole = chunks_.front().kept();
     const bool all_old = chunks_.size() > 1 && chunks_[1].first_ms <= too_old_ms;
     const bool gone = (all_old && whole <= limit) || !look_at_oldest();
@@ -269,7 +269,7 @@ size_t EventLog::skip_chunks(Cursor& cursor, uint32_t types, size_t most) const 
     const size_t size = chunk.behind() - cursor.seq;
     if ((chunk.types & types) != 0 || passed + size >= most) return passed;
     passed += size;
-    // Trimmed events are in the first chunk only.
+    // Only the first chunk has trimmed events.
     cursor.go_on(chunk.behind());
   }
   return passed;

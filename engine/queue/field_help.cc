@@ -89,7 +89,7 @@ const FieldHelp* find_help(std::span<const FieldHelp> rows, Bytes name) {
   return found == rows.end() ? nullptr : &*found;
 }
 
-// What was given for the field; empty: nobody can tell.
+// The value that the command gave for the field, or an empty text.
 Bytes given_value(Bytes field, std::span<const std::string> command) {
   for (size_t i = 2; i + 1 < command.size(); ++i) {
     if (equals_ignore_case(command[i], field)) return command[i + 1];
@@ -97,7 +97,7 @@ Bytes given_value(Bytes field, std::span<const std::string> command) {
   return {};
 }
 
-// The edit distance, letters without regard to case; `most` + 1 where it is greater.
+// The edit distance without regard to case, or `most` + 1 if it is greater.
 size_t distance(Bytes a, Bytes b, size_t most) {
   const size_t apart = a.size() > b.size() ? a.size() - b.size() : b.size() - a.size();
   if (apart > most) return most + 1;
@@ -182,7 +182,7 @@ std::string nearest_word(Bytes given, std::span<const std::string> words) {
   size_t least = kMost + 1;
   for (const std::string& word : words) {
     const size_t away = distance(given, word, kMost);
-    // Of a word of two letters nothing is left at that distance.
+    // At this distance a word of two letters would be replaced entirely.
     if (away >= least || away >= word.size()) continue;
     least = away;
     nearest = word;

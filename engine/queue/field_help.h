@@ -1,5 +1,5 @@
 // What the fields of a queue's configuration and the options of its commands take, in words: for
-// help, and for those who have to explain BADFIELD (net/admin, tools/cli).
+// help, and for front ends that explain BADFIELD (net/admin, tools/cli).
 //
 // Pure functions; the tables are constant.
 #pragma once
@@ -13,39 +13,39 @@
 namespace sluice {
 
 struct FieldHelp {
-  Bytes name;     // as BADFIELD says it
+  Bytes name;     // as in BADFIELD
   Bytes takes;    // the form of its values
-  Bytes words;    // the words that it takes, separated by blanks; empty: others than words
+  Bytes words;    // the allowed words, separated by blanks; empty if values are not words
   Bytes meaning;  // empty for options
 };
 
 // The fields of Q.CONFIG, in the order of config_fields().
 std::span<const FieldHelp> config_field_help();
 
-// What is to be said to whom BADFIELD was told.
+// An explanation of a BADFIELD error.
 struct FieldAdvice {
   std::string detail;                // a sentence without its full stop
-  std::vector<std::string> allowed;  // every word that might stand there; empty: others than words
-  std::string nearest;               // of them, at an edit distance of at most 2; empty: none
+  std::vector<std::string> allowed;  // every allowed word; empty if values are not words
+  std::string nearest;               // one of them, at an edit distance of at most 2; may be empty
 };
 
-// `command` is what the server was sent. `bands` are the names of the queue's bands, which may be
-// empty where the field takes no band.
+// `command` is the command that was sent. `bands` are the names of the queue's bands, needed only
+// if takes_band(field).
 FieldAdvice advise(Bytes field, std::span<const std::string> command,
                    std::span<const std::string> bands);
-// All of it in one sentence, without its full stop.
+// The whole advice as one sentence, without its full stop.
 std::string advice_text(const FieldAdvice& advice);
-// Whether advise() wants the bands.
+// Whether advise() needs the bands.
 bool takes_band(Bytes field);
 
-// The one that `given` was probably meant to be; empty: none is so near.
+// The word that `given` was probably meant to be, or an empty text if none is near enough.
 std::string nearest_word(Bytes given, std::span<const std::string> words);
-// "; did you mean <nearest>?", for the end of a sentence; nothing where that is empty.
+// "; did you mean <nearest>?", for the end of a sentence. Empty if `nearest` is.
 std::string suggestion(const std::string& nearest);
 std::vector<std::string> split_words(Bytes words);
 // "a, b or c"
 std::string listed(std::span<const std::string> words);
-// The names in the text of the field `bands`.
+// The names in the value of the field `bands`.
 std::vector<std::string> band_names(Bytes bands);
 
 }  // namespace sluice

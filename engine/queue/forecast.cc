@@ -12,22 +12,23 @@ namespace sluice {
 namespace {
 
 constexpr int64_t kMaxAgeMs = 100;
-// By so much a queue has grown noticeably; what all slots take at once is not much, either.
+// A queue has grown noticeably if it has this share more pending jobs, and more than all slots, or
+// kGrownSlots, take at once.
 constexpr uint64_t kGrownShare = 8;
 constexpr uint64_t kGrownSlots = 32;
-// Of one group so many lanes are looked at; the others are taken to be like them.
+// The number of lanes of one group that are examined; the others are assumed to be like them.
 constexpr size_t kLanesOfGroup = 16;
 
 double count_of(uint64_t count) { return static_cast<double>(count); }
 
-// Slots that are free are less than none where a cap was lowered.
+// Negative if a cap was lowered below the slots in use.
 double free_slots(const Limiter& limiter) {
   return count_of(limiter.max_active) - count_of(limiter.used);
 }
 
 uint64_t before_in_lane(const Lane& lane, int64_t rank, uint64_t seq) {
   if (!lane.has_pending()) return 0;
-  // Newcomers mostly stand behind all others.
+  // New jobs mostly come last.
   const Job* last = lane.tickets.back().value;
   if (std::tie(last->rank, last->seq) < std::tie(rank, seq)) return lane.tickets.size();
   return lane.tickets.count_below(rank_key(rank), seq);
@@ -71,7 +72,7 @@ double Forecast::wait_ms(const Queue& queue, const ForecastPlace& place, int64_t
   const auto at = static_cast<size_t>(found - tickets_.begin());
   double runs = reached(order, at);
   if (place.seq > next_seq_) {
-    // Of those who came since, as large a part goes before it as of the others.
+    // Jobs that were added since are assumed to be distributed like the others.
     const double share = tickets_.empty() ? 1 : count_of(at) / count_of(tickets_.size());
     const uint64_t added = std::min(place.seq, queue.next_seq) - next_seq_;
     runs += share * count_of(added) / count_of(capacity_.slots);
@@ -138,7 +139,7 @@ double Forecast::limited(const Queue& queue, const ForecastPlace& place, double 
   const bool group_has_cap = place.group != nullptr && place.group->limiter.max_active != 0;
   const auto has_cap = [](const Key* key) { return key->limiter.max_active != 0; };
   if (!group_has_cap && std::none_of(place.keys.begin(), place.keys.end(), has_cap)) return 0;
-  // Whoever is in the same lane has the same limits.
+  // Jobs of one lane have the same limits.
   if (place.lane != nullptr) {
     const Neighbours lane = neighbours(by_lane_, place.lane, at);
     if (lane.behind != nullptr && lane.behind->order == order) return lane.behind->starts;
@@ -172,7 +173,7 @@ double Forecast::limited_by_key(const Queue& queue, const Key& key, const Order&
   const Neighbours of_key = neighbours(by_key_, &key, at);
   const double first = of_key.before == nullptr ? 0 : of_key.before->starts;
   if (of_key.behind == nullptr) {
-    // All of them go before it, also those that came since, but for what came behind it.
+    // All tickets go before it, including those added since, except for those added after it.
     const double pending = count_of(queue.count(JobState::kPending));
     const double behind =
         order.seq >= queue.next_seq ? 0 : count_of(queue.next_seq - 1 - order.seq);

@@ -1,4 +1,4 @@
-// How a forecast is made: tickets are taken, and started one after the other.
+// How a forecast is made: tickets are sampled and started one after the other.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -16,11 +16,11 @@ namespace sluice {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr size_t kLine = 64;      // of the processor's cache
+constexpr size_t kLine = 64;      // bytes of a cache line
 constexpr size_t kMaxScopes = 5;  // a group and four keys
-// So many of the active runs say how far runs are.
+// The number of active runs from which the progress of all runs is estimated.
 constexpr size_t kRunsLookedAt = 64;
-// A ticket in front stands for this share of what it stands for in the mean.
+// A ticket in front stands for this share of the mean number of jobs.
 constexpr double kInFront = 0.3;
 
 double count_of(uint64_t count) { return static_cast<double>(count); }
@@ -41,7 +41,7 @@ class Forecast::Run {
   void give(Forecast& forecast) const;
 
  private:
-  // A ticket, and the jobs for which it stands.
+  // A ticket, and the number of jobs for which it stands.
   struct Picked {
     const Job* ticket = nullptr;
     uint64_t jobs = 0;
@@ -55,13 +55,13 @@ class Forecast::Run {
     double starts = kNever;
     std::array<uint32_t, kMaxScopes> scopes{};
     uint32_t scope_count = 0;
-    uint32_t next = UINT32_MAX;  // of its lane
+    uint32_t next = UINT32_MAX;  // ticket of its lane
   };
   // A group or key with a cap. Times are in runs.
   struct Scope {
     double cap = 0;
-    double ready = 0;    // since when the next slot is free
-    double last = -0.5;  // the place in the group that took the last one
+    double ready = 0;    // when the next slot became or becomes free
+    double last = -0.5;  // the place in the group of the job that took the last slot
     double taken = 0;    // jobs for which tickets stand
     uint64_t pending = 0;
     bool counts_places = false;
@@ -84,16 +84,16 @@ class Forecast::Run {
 
   const Queue& queue_;
   const Capacity capacity_;
-  double phase_ = 0;  // how much later than evenly slots that are in use become free
-  double ready_ = 0;  // since when the next slot of the queue is free
+  double phase_ = 0;  // how much later than evenly the slots in use become free
+  double ready_ = 0;  // when the next slot of the queue became or becomes free
   std::vector<Picked> picked_;
   std::vector<Taken> taken_;
   std::vector<Scope> scopes_;
   std::unordered_map<const void*, uint32_t> scope_of_;
   bool has_keys_ = false;
-  std::vector<uint64_t> heads_;  // a bit for each ticket that is the next of its lane
-  size_t reached_ = 0;           // dispatch has come to so many of them
-  double reached_end_ = -1;      // when dispatch comes to their end; -1: not yet
+  std::vector<uint64_t> heads_;  // a bit for each ticket that is the next one of its lane
+  size_t reached_ = 0;           // the number of tickets that dispatch has reached
+  double reached_end_ = -1;      // when dispatch reaches their end; -1: not yet
 };
 
 Forecast::Run::Run(const Queue& queue, const Capacity& capacity, int64_t now_ms)
@@ -114,9 +114,10 @@ Forecast::Run::Run(const Queue& queue, const Capacity& capacity, int64_t now_ms)
   ready_ = ((slots - free) * phase_ - free) / slots;
 }
 
-// --- Which tickets ---
+// --- The sample ---
 
-// Parts of so many jobs in a row, which grow from front to back; a job anywhere in each of them.
+// Divides a sequence of jobs into parts that grow from front to back, and visits a random job of
+// each.
 template <class Visit>
 void Forecast::Run::for_each_stratum(uint64_t count, size_t parts, Visit visit) const {
   const uint64_t salt = queue_.next_seq;
@@ -177,7 +178,7 @@ void Forecast::Run::take_of_bands() {
   });
 }
 
-// They lie anywhere in memory, so each step is made for all of them before the next.
+// Jobs lie anywhere in memory, so each step is done for all of them before the next.
 void Forecast::Run::prefetch() const {
   const auto fetch = [](const void* object, size_t bytes) {
     for (size_t at = 0; at < bytes; at += kLine)
@@ -241,7 +242,7 @@ void Forecast::Run::add_scope(Taken& taken, const void* owner, const Limiter& li
   taken.scopes[taken.scope_count++] = found->second;
 }
 
-// Of all that are pending under a limit each ticket has its part, however many there are of them.
+// The tickets under a limit share all jobs that are pending under it.
 double Forecast::Run::jobs_in(const Taken& taken, const Scope& scope) const {
   return taken.jobs * count_of(scope.pending) / scope.taken;
 }
@@ -250,7 +251,7 @@ double Forecast::Run::may_start(const Taken& taken) const {
   double when = 0;
   for (uint32_t i = 0; i < taken.scope_count; ++i) {
     const Scope& scope = scopes_[taken.scopes[i]];
-    // Jobs of one group go in order, unless keys hold some of them.
+    // Jobs of one group start in order, unless keys hold some of them back.
     const double jobs =
         scope.counts_places && !has_keys_ ? taken.before - scope.last : jobs_in(taken, scope) / 2;
     when = std::max(when, scope.ready + jobs / scope.cap);
@@ -270,8 +271,8 @@ void Forecast::Run::link_lanes() {
   for (const auto& [lane, at] : next) heads_[at / 64] |= uint64_t{1} << at % 64;
 }
 
-// The first one in dispatch order that may start now; else how many there are, and when the first
-// may.
+// The first ticket in dispatch order that may start now. Otherwise returns the number of
+// tickets and sets `soonest` to the time when the first one may start.
 size_t Forecast::Run::next_to_start(double now, double& soonest) const {
   for (size_t word = 0; word < heads_.size(); ++word) {
     for (uint64_t bits = heads_[word]; bits != 0; bits &= bits - 1) {
@@ -284,7 +285,7 @@ size_t Forecast::Run::next_to_start(double now, double& soonest) const {
   return taken_.size();
 }
 
-// Whoever stands before `end`, and has room, would have started by then.
+// Dispatch has passed every ticket before `end` by this time: those that had room have started.
 void Forecast::Run::reach(size_t end, double when) {
   for (; reached_ < end; ++reached_) taken_[reached_].reached = when;
 }
@@ -297,7 +298,7 @@ void Forecast::Run::start(size_t at, double when) {
     Scope& scope = scopes_[taken.scopes[i]];
     const bool places = scope.counts_places && !has_keys_;
     const double jobs = places ? taken.before - scope.last : jobs_in(taken, scope);
-    // A slot that has been free for a run is no more than one free slot.
+    // A slot that has been free for longer than a run still counts as one free slot.
     scope.ready = std::max(scope.ready + jobs / scope.cap, when - 1);
     scope.last = taken.before;
   }
@@ -350,7 +351,7 @@ void Forecast::Run::give(Forecast& forecast) const {
     ticket.starts = static_cast<float>(std::max(0.0, taken.starts));
     const auto at = static_cast<uint32_t>(forecast.tickets_.size());
     forecast.tickets_.push_back(ticket);
-    // Whoever is paused starts never, and says nothing of others.
+    // A paused ticket never starts and says nothing about others.
     if (taken.scope_count == 0 || taken.starts == kNever) continue;
     forecast.by_lane_.push_back({taken.lane, at});
     forecast.by_group_.push_back({taken.lane->group, at});

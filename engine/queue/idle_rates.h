@@ -1,6 +1,6 @@
 // Rates of groups and keys that no job names at the moment. A group is forgotten with its last job,
-// but the tokens that its jobs have taken are not given back by that: the time of its rate (GCRA)
-// is kept here until it has passed. Plain data of one queue.
+// but the tokens that its jobs have taken still count: the arrival time of its rate (GCRA) is kept
+// here until it has passed. Plain data of one queue.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace sluice {
 
 class IdleRates {
  public:
-  // `arrival_us`: as in Limiter. It takes the place of what is known; nothing is owed up to 0.
+  // `arrival_us`: as in Limiter. Replaces the stored one; 0 or less stores nothing.
   void keep(ConfigLevel level, Bytes name, int64_t arrival_us) {
     take(level, name);
     if (arrival_us <= 0) return;
@@ -24,7 +24,7 @@ class IdleRates {
     by_time_.emplace(arrival_us, key);
     by_name_.emplace(std::move(key), arrival_us);
   }
-  // Takes it out; 0: there is none.
+  // Removes and returns it, or 0.
   int64_t take(ConfigLevel level, Bytes name) {
     if (by_name_.empty()) return 0;
     const auto found = by_name_.find(Name{level, std::string(name)});
@@ -40,14 +40,14 @@ class IdleRates {
       by_time_.erase(by_time_.begin());
     }
   }
-  // The first name of this level behind `name`; null: there is none.
+  // The first name of this level after `name`, or null.
   const std::string* next(ConfigLevel level, Bytes name) const {
     const auto found = by_name_.upper_bound(Name{level, std::string(name)});
     const bool is_there = found != by_name_.end() && found->first.first == level;
     return is_there ? &found->first.second : nullptr;
   }
   size_t size() const { return by_name_.size(); }
-  // visit(level, name, arrival_us)
+  // Calls visit(level, name, arrival_us).
   template <class Visit>
   void for_each(Visit visit) const {
     for (const auto& [name, arrival_us] : by_name_) visit(name.first, name.second, arrival_us);

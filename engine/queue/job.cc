@@ -58,7 +58,7 @@ Job* Job::with_payload(Bytes payload) {
 
 void Job::make_extras() {
   auto extras = std::make_unique<JobExtras>();
-  // What the header has said so far without them.
+  // The values that the header has implied so far.
   extras->enqueued_ms = rank;
   extras->release_ms = rank;
   extras_ = std::move(extras);

@@ -1,12 +1,12 @@
-// Job: one unit of work of a native queue, with everything that is known of it.
+// Job: one unit of work of a native queue, with everything that is known about it.
 //
-// Plain data of one shard, guarded by the shard's lock and changed by QueueWork and replay only. A
-// job is one allocation: this header, the id, the payload. A million waiting jobs are mostly this,
-// so it holds what every job has; the rest is in JobExtras, which a job gets when it first needs
-// one of its fields (options, a run, an end).
+// Plain data of one shard, guarded by the shard's lock and changed only by QueueWork and replay. A
+// job is one allocation: this header, the id, the payload. A million waiting jobs are mostly
+// headers, so the header holds what every job has; the rest is in JobExtras, which a job gets when
+// it first needs one of its fields (options, a run, an end).
 //
-// Times: all are *queue time* (engine/base/queue_clock.h) but those that are called *steady*, which
-// count from when the engine began to serve (engine/base/times.h).
+// Times are *queue time* (engine/base/queue_clock.h), except for those called *steady*, which count
+// from the start of service (engine/base/times.h).
 #pragma once
 
 #include <cstdint>
@@ -38,103 +38,104 @@ enum class JobState : uint8_t {
 };
 inline constexpr size_t kJobStates = 8;
 inline constexpr bool is_terminal(JobState state) { return state >= JobState::kCompleted; }
-// As replies and selectors say it: "pending", ...
+// As in replies and selectors: "pending", ...
 Bytes job_state_name(JobState state);
 bool parse_job_state(Bytes name, JobState& state);
 
-// Ranks of jobs that were moved to the front lie below every time; the last one moved lowest.
+// Ranks of jobs that were moved to the front are below every time, lowest for the last one moved.
 inline constexpr int64_t kFrontRanks = -(int64_t{1} << 60);
 
-// A lease: who runs the job, since when, until when.
+// A lease: which worker runs the job, since when, until when.
 struct JobRun {
   uint64_t token = 0;
-  Worker* worker = nullptr;   // null: the pop named none
+  Worker* worker = nullptr;   // null: the pop gave no worker
   std::string request_token;  // REQID
   int64_t started_ms = 0;     // queue time
   int64_t started_steady = 0;
-  int64_t lease_ms = 0;  // the term; a TOUCH without LEASE renews it by as much
+  int64_t lease_ms = 0;  // the term; a TOUCH without LEASE renews the lease by this
   int64_t deadline_steady =
       0;  // of the lease; a cancel with GRACE or a lost connection shortens it
   int64_t run_deadline_steady = INT64_MAX;  // MAXRUN
   // Slot time charged to the group at admission (fair on), corrected when the run ends.
   double charged_ms = 0;
-  // Signalled to stop: the lease cannot be extended any more.
+  // Signalled to stop: the lease can no longer be extended.
   bool cancelled = false;
   std::string cancel_reason;
-  // Who holds it, for the push about a cancel, and for TIED. Not journaled.
+  // The connection that holds it, for the push about a cancel, and for TIED. Not journaled.
   std::weak_ptr<ClientPort> holder;
   int holder_protocol = 2;
   uint64_t tied_client_id = 0;  // 0: not tied
 
-  // When the timer must look at it next; the key of the job in Queue::leases.
+  // When the timer must check it next; the key of the job in Queue::leases.
   int64_t due_steady() const { return std::min(deadline_steady, run_deadline_steady); }
 };
 
-// What Q.ADD gave besides the usual. -1 (or an empty value): not given, the queue's value counts.
+// The optional attributes of Q.ADD. -1 or an empty value: not given, so the queue's value applies.
 struct JobOptions {
   int64_t lease_ms = -1;
   int64_t max_run_ms = -1;
   int32_t retry = -1;
   int64_t backoff_base_ms = -1;
   int64_t backoff_max_ms = -1;
-  std::vector<std::string> needs;  // all that were named, met or not
+  std::vector<std::string> needs;  // all needs that were given, met or not
   std::vector<std::pair<std::string, std::string>> tags;
 };
 
-// How it ended.
+// How the job ended.
 struct JobEnd {
   int64_t finished_ms = 0;    // queue time
   uint64_t finish_order = 0;  // the key of the job in the queue's order of ends
-  uint64_t last_token = 0;    // the lease that ended it: an ACK by it again is OK
+  uint64_t last_token = 0;    // the lease that ended it: a repeated ACK by it succeeds
   int64_t run_ms = -1;        // -1: it never ran
   std::string result;
 };
 
-// The payload that waits under an active id (IFDUP UPDATE, REPLACE), with what was given with it.
+// The payload that waits under an active id (IFDUP UPDATE, REPLACE), with the attributes given with
+// it.
 struct JobSuccessor {
   std::string payload;
-  bool replaces = false;  // IFDUP REPLACE: all attributes are its own
+  bool replaces = false;  // IFDUP REPLACE: it has all attributes of its own
   int band = -1;
   int64_t ttl_ms = -1;
   JobOptions options;
-  // Where it replaces: what an update may not change.
+  // For REPLACE: attributes that an update may not change.
   std::string group;
   std::vector<std::string> keys;
   uint32_t cost = 1;
   int64_t boost_ms = 0;
-  int64_t gate_ms = 0;  // not before; 0: at once
-  int64_t at_ms = 0;    // as of JobExtras
+  int64_t gate_ms = 0;  // earliest start; 0: at once
+  int64_t at_ms = 0;    // as in JobExtras
 };
 
 struct JobExtras {
   uint32_t cost = 1;
-  uint32_t attempts = 0;  // times given to a worker, the present one included
-  uint16_t crashes = 0;   // leases that ran out
+  uint32_t attempts = 0;  // times given to a worker, including the present one
+  uint16_t crashes = 0;   // leases that expired
   uint16_t retries_used = 0;
-  bool bound = false;  // left the LIFO pairing: it keeps its own ticket
-  // 0: as seq. Differs once a LIFO stack has exchanged tickets; of a bound job, once BACK has given
-  // its ticket another number: this is the one with which the ticket came.
+  bool bound = false;  // no longer takes part in the LIFO pairing: it keeps its own ticket
+  // 0: same as seq. Differs once a LIFO stack has exchanged tickets. For a bound job whose ticket
+  // BACK has renumbered, it is the ticket's original number.
   uint64_t arrival = 0;
   int64_t enqueued_ms = 0;
   int64_t release_ms = 0;  // the rank without boost, front or back
   int64_t boost_ms = 0;
-  int64_t gate_ms = 0;  // kDelayed: not before
-  // The `AT` that its release comes from, as it was given, where queue time said it otherwise (0:
-  // there is none): who repeats it means the same, also after a step of the wall clock.
+  int64_t gate_ms = 0;  // kDelayed: earliest release
+  // The `AT` that gave its release time, as it was given, if the conversion to queue time changed
+  // it (else 0). Repeating the same AT means the same time, even after a step of the wall clock.
   int64_t at_ms = 0;
-  int64_t ttl_ms = -1;       // as given, else what held for its group when it was added; -1: none
+  int64_t ttl_ms = -1;       // as given, else the group's value when the job was added; -1: none
   int64_t ttl_left_ms = -1;  // the budget left when it last stopped being pending; -1: all of it
-  int64_t ttl_due_ms = 0;    // shown as pending: when it expires (queue time); 0: never
-  std::vector<std::string> unmet;  // kBlocked: the needs that it still waits for
-  uint64_t acknowledged = 0;       // the lease that completed what was before it under this id
-  std::string error;               // of the last failure, or why it was cancelled
+  int64_t ttl_due_ms = 0;    // while shown as pending: when it expires (queue time); 0: never
+  std::vector<std::string> unmet;  // kBlocked: the needs that are not met
+  uint64_t acknowledged = 0;       // the lease that completed the previous job with this id
+  std::string error;               // of the last failure, or the reason of the cancel
   std::string progress;
   std::unique_ptr<JobOptions> options;
   std::unique_ptr<JobRun> run;  // kActive
   std::unique_ptr<JobEnd> end;  // terminal
   std::unique_ptr<JobSuccessor> successor;
 
-  // From now on it keeps the ticket that it has. REQUIRES: the job is in no index.
+  // Ties the job to its present ticket. REQUIRES: the job is in no index.
   void bind() {
     if (!bound) arrival = 0;
     bound = true;
@@ -148,12 +149,12 @@ class Job {
 
   Bytes id() const { return {data(), id_size_}; }
   Bytes payload() const { return {data() + id_size_, payload_size_}; }
-  // A copy of this job with another payload, and of everything else the same objects: this one has
-  // lost its extras and must be unlinked everywhere and destroyed.
+  // A copy of this job with another payload. It takes over the extras, so this job must be removed
+  // from all indexes and destroyed.
   Job* with_payload(Bytes payload);
 
   bool is_front() const { return rank < kFrontRanks; }
-  JobExtras& extras() {  // made on demand
+  JobExtras& extras() {  // allocated on demand
     if (!extras_) make_extras();
     return *extras_;
   }
@@ -165,7 +166,7 @@ class Job {
   int64_t enqueued_ms() const { return extras_ ? extras_->enqueued_ms : rank; }
   int64_t release_ms() const { return extras_ ? extras_->release_ms : rank; }
   int64_t gate_ms() const { return extras_ ? extras_->gate_ms : 0; }
-  // All the time that it may spend pending; 0: any.
+  // The total time that it may be pending; 0: no limit.
   int64_t ttl_ms() const { return extras_ && extras_->ttl_ms > 0 ? extras_->ttl_ms : 0; }
   const JobOptions* options() const { return extras_ ? extras_->options.get() : nullptr; }
   JobRun* run() const { return extras_ ? extras_->run.get() : nullptr; }
@@ -175,16 +176,16 @@ class Job {
     const size_t own = sizeof(Job) + id_size_ + payload_size_;
     return extras_ ? own + extras_bytes() : own;
   }
-  // Of all that callers and workers have said of it, which it holds as long as it is retained: id,
-  // payload, result, progress, error, group, keys, tags, needs. REQUIRES: it has ended.
+  // The bytes that a retained job holds for clients: id, payload, result, progress, error, group,
+  // keys, tags, needs. REQUIRES: it has ended.
   uint64_t retained_bytes() const;
 
   // Its place inside band and group: (rank, seq). The rank is release time - boost, in milliseconds
-  // of queue time; it may be changed by QueueWork only, while the job is in no index.
+  // of queue time. Only QueueWork may change it, while the job is in no index.
   int64_t rank = 0;
   uint64_t seq = 0;
-  // The lane of its band, group and keys; set at birth, changed with the band. Never null once the
-  // job is in a queue. The lane keeps group and keys alive.
+  // The lane of its band, group and keys; set when the job is made, changed with the band. Never
+  // null once the job is in a queue. The lane keeps group and keys alive.
   Lane* lane = nullptr;
   JobState state = JobState::kPending;
   uint8_t band = 0;

@@ -10,14 +10,14 @@ namespace sluice {
 
 namespace {
 
-// Bits of the state's mask. On disk: never change them. Those of an ordinary life are the low ones.
+// Bits of the state's mask. They are on disk: never change them. Common ones are the low ones.
 constexpr uint32_t kHasRun = 1U << 0;
 constexpr uint32_t kHasEnd = 1U << 1;
 constexpr uint32_t kHasAttempts = 1U << 2;
 constexpr uint32_t kHasRelease = 1U << 3;
 constexpr uint32_t kHasTtlDue = 1U << 4;
 constexpr uint32_t kHasTtl = 1U << 5;
-constexpr uint32_t kIsLifo = 1U << 6;  // it stands in a LIFO lane
+constexpr uint32_t kIsLifo = 1U << 6;  // its lane is LIFO
 constexpr uint32_t kHasTtlLeft = 1U << 7;
 constexpr uint32_t kHasGate = 1U << 8;
 constexpr uint32_t kHasCrashes = 1U << 9;
@@ -61,7 +61,7 @@ constexpr uint32_t kRestEnqueued = 1U << 2;
 constexpr uint32_t kRestCost = 1U << 3;
 constexpr uint32_t kRestOptions = 1U << 4;
 
-// The bit where it applies.
+// `bit` if the condition holds, else 0.
 constexpr uint32_t flag(bool there, uint32_t bit) { return there ? bit : 0; }
 
 // --- Parts ---
@@ -82,7 +82,7 @@ bool take_number(Bytes& from, uint64_t limit, auto& value) {
   return true;
 }
 
-// A time that is not negative.
+// Decodes a time that must not be negative.
 bool take_time(Bytes& from, int64_t base_ms, int64_t& time_ms) {
   int64_t difference = 0;
   if (!take_signed(from, difference)) return false;
@@ -91,7 +91,7 @@ bool take_time(Bytes& from, int64_t base_ms, int64_t& time_ms) {
   return time_ms >= 0 && time_ms <= kMaxRecordedTime;
 }
 
-// The places in time: any of them may be before 0 but for the gate and the TTL.
+// Decodes a rank, which may be negative, unlike the gate and the TTL.
 bool take_rank(Bytes& from, int64_t base_ms, int64_t& rank) {
   int64_t difference = 0;
   constexpr int64_t kLimit = int64_t{1} << 62;
@@ -109,7 +109,7 @@ bool take_text(Bytes& from, std::string& text) {
 
 bool take_texts(Bytes& from, std::vector<std::string>& texts) {
   uint64_t count = 0;
-  // Each takes a byte at least, so a damaged count allocates nothing that is not there.
+  // Each text takes at least one byte, so a damaged count cannot cause a large allocation.
   if (!take_number(from, from.size(), count)) return false;
   texts.resize(count);
   for (std::string& text : texts) {
@@ -195,7 +195,7 @@ void encode_run(const JobRun& run, int64_t base_ms, ByteBuffer& out) {
   put_varint(out, static_cast<uint64_t>(run.lease_ms));
   if (run.worker != nullptr) put_bytes(out, run.worker->name);
   if (!run.request_token.empty()) put_bytes(out, run.request_token);
-  // The whole limit: after a restart the run gets it anew, as it gets its lease.
+  // The whole limit is recorded: after a restart the run gets all of it again, like its lease.
   if (limited) {
     put_varint(out, static_cast<uint64_t>(run.run_deadline_steady - run.started_steady));
   }
@@ -289,7 +289,7 @@ bool decode_successor(Bytes& from, JobSuccessor& successor) {
 
 uint32_t state_mask(const Job& job) {
   const JobExtras* extras = job.extras_if();
-  // The lane's order is the one that was configured when the job came to it.
+  // The order of the lane is the one that was configured when the job joined it.
   const uint32_t lifo = flag(job.lane != nullptr && job.lane->lifo, kIsLifo);
   if (extras == nullptr) return lifo;
   return lifo | flag(extras->run != nullptr, kHasRun) | flag(extras->end != nullptr, kHasEnd) |
@@ -334,7 +334,7 @@ void encode_state(const Job& job, int64_t base_ms, ByteBuffer& out) {
   if ((mask & kHasAcknowledged) != 0) put_varint(out, extras.acknowledged);
 }
 
-// Each need once: a job stands once among the dependents of each.
+// Each need may occur only once, because a job is listed once among the dependents of each.
 bool take_unmet(Bytes& from, std::vector<std::string>& unmet) {
   if (!take_texts(from, unmet) || unmet.size() > kMaxNeeds) return false;
   std::vector<Bytes> sorted(unmet.begin(), unmet.end());
@@ -400,8 +400,8 @@ bool decode_state(Bytes& from, int64_t base_ms, RecordedState& state) {
   state.state = static_cast<JobState>(number);
   state.lifo = (mask & kIsLifo) != 0;
   state.has_extras = (mask & ~kIsLifo) != 0;
-  // A job has a run exactly while it is active, an end once it has ended, a successor while it
-  // runs.
+  // A job has a run exactly while it is active, an end once it has ended, a successor only while it
+  // is active.
   const bool active = state.state == JobState::kActive;
   if (((mask & kHasRun) != 0) != active) return false;
   if (((mask & kHasEnd) != 0) != is_terminal(state.state)) return false;

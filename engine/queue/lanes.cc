@@ -10,7 +10,7 @@ namespace sluice {
 
 namespace {
 
-// Weights are added up in integers, so that what is taken away again leaves nothing.
+// Weights are added as integers, so that adding and subtracting leaves no remainder.
 constexpr double kWeightUnits = 1e6;
 
 uint64_t address(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
@@ -67,7 +67,7 @@ KeySet* Lanes::join_keys(std::span<const Bytes> names, int64_t now_ms) {
     set->keys.push_back(key);
     if (!key->open) ++set->closed;
   }
-  // One that comes back may still owe tokens.
+  // A key that is named again may still owe tokens.
   for (Key* key : set->keys) refresh_key(key, now_ms);
   if (sorted.empty()) no_keys_ = set.get();
   if (set->keys.size() == 1) set->keys.front()->alone = set.get();
@@ -97,7 +97,8 @@ BandClass* Lanes::join_class(uint8_t band, KeySet* keys) {
 Lane* Lanes::join(uint8_t band, Bytes group_name, std::span<const Bytes> key_names, bool lifo,
                   int64_t now_ms) {
   Group* group = join_group(group_name);
-  // What an idle rate owes may not have had its turn, which does not come for a newcomer.
+  // While a change of the configuration is being applied, the arrival time from an idle rate may
+  // not be bounded yet, and the new group gets no turn of its own.
   if (turn_of(ConfigLevel::kGroup)) group->limiter.bound_arrival(now_ms);
   KeySet* keys = join_keys(key_names, now_ms);
   const LaneId id{group, keys, band, lifo};
@@ -193,7 +194,7 @@ void Lanes::add_ticket(Job* job, bool due, int64_t now_ms) {
   } else if (lane->lifo) {
     insert(lane->gated, rank_key(job->rank), job->seq, job);
   }
-  // Whoever does not come to the front of a FIFO lane changes nothing for it.
+  // A ticket that is not first in its FIFO lane does not affect the lane's place.
   if (lane->lifo || (due && lane->first() == job)) refresh_lane(lane, now_ms);
 }
 
@@ -241,8 +242,8 @@ bool Lanes::is_short(const KeySet* set, uint32_t cost) {
                      [&](const Key* key) { return !key->limiter.has_slots(cost); });
 }
 
-// Every key hears of a lane whose first job takes several of its slots: the room of a key for such
-// a job changes with each slot.
+// Lists a lane whose first job takes several slots at each of its keys: whether a key has room for
+// such a job changes with each slot.
 void Lanes::list_large(Lane* lane) {
   lane->large = true;
   for (Key* key : lane->keys->keys) key->large.push_back(lane);
@@ -276,7 +277,7 @@ void Lanes::set_ready(Lane* lane, bool ready) {
   if (ready) {
     const ReadyKey key = ready_key(lane, lane->first_ticket());
     if (lane->ready && key == lane->ready_key) return;
-    // Most queues have one class with one lane: its place moves with each pop.
+    // Most queues have one class with one lane, whose place moves with each pop.
     const bool moved = lane->ready && in_class->ready.rekey_only(key.major, key.minor);
     if (lane->ready && !moved) {
       const bool found = erase(in_class->ready, lane->ready_key.major, lane->ready_key.minor, lane);
@@ -326,7 +327,7 @@ void Lanes::refresh_key(Key* key, int64_t now_ms) {
     key->open = open;
     for (KeySet* set : key->sets) {
       set->closed = open ? set->closed - 1 : set->closed + 1;
-      // With two others closed it is in no index, with or without this one.
+      // While two other keys are closed, the class is in no index, whatever this key does.
       if (set->closed > (open ? 1 : 2)) continue;
       for (BandClass* in_class : set->classes) refresh_class(in_class, key);
     }
@@ -362,7 +363,7 @@ void Lanes::release(Job* job, int64_t now_ms) {
   CHECK(group->limiter.used >= cost);
   group->limiter.used -= cost;
   if (group->limiter.max_active != 0) refresh_group(group, now_ms);
-  // Without a run nothing is left, not even what rounding leaves.
+  // Without a run the sum must be 0, without a rounding error.
   if (job->run() != nullptr) group->guessed_ms -= job->run()->charged_ms;
   if (group->limiter.used == 0) group->guessed_ms = 0;
   for (Key* key : job->lane->keys->keys) {
@@ -412,15 +413,15 @@ void Lanes::charge_end(Group* group, double guessed_ms, double real_ms, int64_t 
 
 void Lanes::end_replay() {
   absent_shares_.clear();
-  // The last process may have ended before the turn of some.
+  // The previous process may have ended before all groups and keys had their turn.
   if (config_.has_rates()) turns_ = {Turn{}, Turn{}};
-  // A journal of an earlier version does not tell it.
+  // Journals of earlier versions do not hold it.
   if (virtual_ms_ == 0 && !backlog_.empty()) {
     raise_virtual_ms(backlog_.front().value->received_ms());
   }
 }
 
-// --- Who is next ---
+// --- The next job ---
 
 bool Lanes::allows(const Job* job, int64_t now_ms) const {
   const uint32_t cost = job->cost();
@@ -505,7 +506,7 @@ void Lanes::check(int64_t now_ms) const {
           lane->group->limiter.allows(cost, now_ms) && (cost == 1 || !is_short(lane->keys, cost));
     }
     CHECK(lane->ready == ready);
-    // Shares count or no longer count for a group from its turn on.
+    // Until its turn, a group may not reflect a change of `fair`.
     if (ready && !is_reconfiguring()) {
       CHECK(lane->ready_key == ready_key(lane, lane->first_ticket()));
     }

@@ -1,19 +1,19 @@
-// What the configuration means to groups and keys, and how a change of it reaches them.
+// How a configuration, and a change of it, applies to groups and keys.
 #include "engine/queue/lanes.h"
 
 namespace sluice {
 
 namespace {
 
-// Groups or keys that take over a configuration between two looks at how much has been done.
+// The number of groups or keys that take over a configuration between two checks of the step limit.
 constexpr size_t kScannedAtOnce = 16;
-// As many globs are matched in one of its steps.
+// The number of globs that are matched in one step.
 constexpr size_t kGlobsPerStep = 32;
 
 }  // namespace
 
 void Lanes::apply_config(Group* group) {
-  // The empty group is nobody's and has no limits of its own.
+  // The empty group stands for jobs without a group and has no limits of its own.
   group->config = group->name.empty() ? GroupConfig{} : config_.group(group->name);
   if (group->name.empty()) {
     group->config.ttl_ms = config_.values().ttl_ms;

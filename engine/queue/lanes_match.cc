@@ -1,4 +1,4 @@
-// The next lane of a band, for MATCH by what each key knows of its classes.
+// The next lane of a band for MATCH, by the indexes of classes at each key.
 #include <algorithm>
 
 #include "engine/base/check.h"
@@ -8,10 +8,10 @@ namespace sluice {
 
 namespace {
 
-// A key that has stood in more sets has an index of their classes.
+// A key that has been in more sets gets an index of their classes.
 constexpr size_t kFewSets = 2;
 
-// Whether one of its keys has an index, besides the one that has flipped.
+// Whether one of its keys has an index, not counting the key that has flipped.
 bool has_indexed(const KeySet* set, const Key* flipped) {
   return set->indexed != (flipped != nullptr && flipped->is_indexed ? 1U : 0U);
 }
@@ -46,7 +46,8 @@ void Lanes::place_at_keys(BandClass* in_class, const Key* flipped) {
   }
 }
 
-// Out of those in which it is: a key that has flipped may have changed that.
+// Removes the class from the indexes that contain it. A key that has flipped may have changed which
+// ones do.
 void Lanes::unplace_at_keys(BandClass* in_class, const Key* flipped) {
   const ReadyKey& place = in_class->place;
   if (place == ReadyKey{} || !has_indexed(in_class->keys, flipped)) return;
@@ -83,7 +84,7 @@ Lane* Lanes::next(uint8_t number, std::span<const std::string> match) const {
   return best == nullptr ? nullptr : best->ready.front().value;
 }
 
-// An index has what it says, each under its place, and nothing else.
+// An index holds exactly the classes that it should, each under its place.
 void Lanes::check_classes(const Key* key) {
   CHECK(key->is_indexed || key->sets.size() <= kFewSets);
   uint64_t listed = 0;

@@ -1,8 +1,8 @@
-// Groups, keys and what they may use: slots, rates, pauses.
+// Groups, keys and their limits: slots, rates, pauses.
 //
-// A Limiter counts the slots in use under one limit and knows whether another job fits. A queue has
-// one, each group and each key has one. Groups and keys exist as long as a waiting or active job
-// names them. Plain data of one queue, under the shard's lock.
+// A Limiter counts the slots in use under one limit and decides whether another job fits. A queue
+// has one, and so have each group and each key. Groups and keys exist as long as a waiting or
+// active job names them. Plain data of one queue, under the shard's lock.
 #pragma once
 
 #include <algorithm>
@@ -26,15 +26,15 @@ struct Limiter {
   uint64_t used = 0;  // slots of active jobs
   uint64_t max_active = 0;
   Rate rate;
-  // GCRA: the theoretical arrival time of the next token, microseconds of queue time; journaled.
+  // GCRA: the theoretical arrival time of the next token, in microseconds of queue time; journaled.
   int64_t arrival_us = 0;
   bool paused = false;  // for admissions (`paused out`)
-  // Where it stands in the index of rates that refill (Lanes); 0: not there.
+  // Its place in the index of rates that refill (Lanes); 0: not in the index.
   int64_t rate_due_ms = 0;
 
   bool has_slots(uint64_t cost) const { return max_active == 0 || used + cost <= max_active; }
 
-  // Queue time from which on a token is there; 0: already, or no rate.
+  // The queue time at which a token is available; 0: now, or no rate.
   int64_t rate_ready_ms(int64_t now_ms) const {
     if (rate.tokens == 0) return 0;
     const int64_t ready_us = arrival_us - tolerance_us();
@@ -47,8 +47,9 @@ struct Limiter {
   void give_token_back() {
     if (rate.tokens != 0) arrival_us -= interval_us();
   }
-  // No more is owed than by a whole burst taken now, and nothing without a rate: for a rate that
-  // has changed, since one that has not owes no more than that. True: it owes less than before.
+  // Limits the debt to that of a whole burst taken now, or to nothing without a rate. For a rate
+  // that has changed; an unchanged one never owes more. Returns whether the debt has become
+  // smaller.
   bool bound_arrival(int64_t now_ms) {
     const int64_t latest_us = rate.tokens == 0 ? 0 : now_ms * 1000 + interval_us() + tolerance_us();
     if (arrival_us <= latest_us) return false;
@@ -63,11 +64,11 @@ struct Limiter {
   int64_t interval_us() const {
     return std::max<int64_t>(1, rate.interval_ms * 1000 / static_cast<int64_t>(rate.tokens));
   }
-  // As many tokens as the burst may be taken at one moment.
+  // The burst may be taken at one moment.
   int64_t tolerance_us() const { return interval_us() * (static_cast<int64_t>(rate.burst) - 1); }
 };
 
-// A group or key: a limiter with a name, and what must be looked at again when it changes.
+// A group or key: a limiter with a name, and what depends on it.
 struct Group {
   std::string name;
   Limiter limiter;
@@ -77,9 +78,10 @@ struct Group {
   uint64_t pending = 0;
   uint64_t delayed = 0;
   uint64_t blocked = 0;
-  // Start-time fair queueing: slot time / weight received, milliseconds. Journaled where `fair on`.
+  // Start-time fair queueing: slot time / weight received, in milliseconds. Journaled with `fair
+  // on`.
   double virtual_ms = 0;
-  // The part of it, before the weight, that was charged for runs that have not ended: a guess.
+  // The part of it, before the weight, that is an estimate for runs that have not ended.
   double guessed_ms = 0;
   uint64_t backlog_weight = 0;  // in millionths, while it is in the backlog; else 0
   std::vector<Lane*> lanes;
@@ -90,7 +92,7 @@ struct Group {
   bool idle() const { return waiting == 0 && active == 0; }
 };
 
-// Of classes whose places differ in the number of their tickets alone.
+// For classes whose places differ only in the number of their tickets.
 struct ClassOrder {
   bool operator()(const BandClass* a, const BandClass* b) const;
 };
@@ -100,27 +102,28 @@ struct Key {
   std::string name;
   Limiter limiter;
   std::vector<KeySet*> sets;  // that contain it
-  // For MATCH, by band: their classes that have a ready lane, and room at each key but perhaps this
-  // one, so that nothing moves here when it fills. Kept from when the sets are more than a look at
-  // each of them costs.
+  // For MATCH, by band: their classes that have a ready lane and room at each key except perhaps
+  // this one, so that nothing moves here when this key fills. Maintained once examining all sets
+  // costs more.
   std::map<uint8_t, OpenClasses> open_classes;
-  bool is_indexed = false;  // they are kept
-  KeySet* alone = nullptr;  // the one of them that contains nothing else
-  // Lanes whose first job costs several slots: looked at whenever the slots in use change.
+  bool is_indexed = false;  // open_classes is maintained
+  KeySet* alone = nullptr;  // the one of them that contains only this key
+  // Lanes whose first job costs several slots: checked whenever the number of slots in use changes.
   std::vector<Lane*> large;
   uint64_t pending = 0;  // jobs
-  bool open = true;      // has room for a job of one slot; KeySet::closed counts the others
+  bool open = true;      // whether there is room for a job of one slot; KeySet::closed counts keys
+                         // without
 };
 
-// A set of keys that jobs carry together, ascending by name. The set of no keys is one as well.
+// A set of keys that jobs name together, ascending by name. Jobs without keys have the empty set.
 struct KeySet {
   std::vector<Key*> keys;
-  uint32_t closed = 0;  // keys without room: while there is one, none of its lanes is in any band
+  uint32_t closed = 0;  // keys without room; unless it is 0, none of its lanes is in a band's index
   std::vector<BandClass*> classes;
   uint64_t lanes = 0;
-  uint32_t indexed = 0;  // keys that are
+  uint32_t indexed = 0;  // keys with an index
 
-  // Whether each key but this one has room.
+  // Whether all keys except this one have room.
   bool is_open_beside(const Key* key) const { return closed == (key->open ? 0U : 1U); }
   bool contains(Bytes name) const {
     return std::any_of(keys.begin(), keys.end(), [&](const Key* key) { return key->name == name; });

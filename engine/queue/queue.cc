@@ -30,7 +30,7 @@ Queue::~Queue() { jobs.for_each(Job::destroy); }
 // --- Indexes of jobs ---
 
 void Queue::insert(Job* job, uint64_t id_hash) {
-  // A checkpoint's jobs come in the order of the map that they were walked in.
+  // The jobs of a checkpoint arrive in the order of the map that was walked.
   if (replaying_ && jobs.size() == jobs.kMaxOrdered) jobs.reserve_by_density();
   jobs.insert(job, id_hash);
   place(job);
@@ -51,7 +51,7 @@ Job* Queue::replace_payload(Job* job, Bytes payload) {
   return made;
 }
 
-// A group that has jobs keeps what the rules say of it.
+// A group with jobs already has its resolved rules.
 GroupConfig Queue::group_config(Bytes name) const {
   const Group* known = lanes.find_group(name);
   return known != nullptr ? known->config : config.group(name);
@@ -94,7 +94,7 @@ void Queue::count_in(const Job* job, bool in) {
   if (extras == nullptr || extras->successor == nullptr) return;
   successors += one;
   band->waiting += one;
-  // It waits in the group to which it will belong.
+  // A successor counts as waiting in the group to which it will belong.
   const JobSuccessor& successor = *extras->successor;
   const bool elsewhere = successor.replaces && successor.group != group->name;
   if (elsewhere) group = in ? lanes.hold(successor.group) : lanes.find_group(successor.group);
@@ -112,7 +112,7 @@ void Queue::count_tags(const Job* job, uint64_t one) {
   }
 }
 
-// A job in none of the states of `later` is in the band's own order, or in none.
+// A job whose state is not one of `later` is in the band's own order, or in none.
 void Queue::place_later(Job* job) {
   if (job->state == JobState::kPending || is_terminal(job->state) || job->rank <= queue_ms) return;
   lanes.band(job->band)->later.insert(rank_key(job->rank), job->seq, job);
@@ -121,7 +121,7 @@ void Queue::place_later(Job* job) {
 void Queue::unplace_later(Job* job) {
   if (job->state == JobState::kPending || is_terminal(job->state)) return;
   OrderedIndex<Job*>& later = lanes.band(job->band)->later;
-  // Whether it was put there depends on the time at which it was placed.
+  // Whether it was added depends on the queue time at which it was placed.
   if (!later.empty()) later.erase(rank_key(job->rank), job->seq, job);
 }
 
@@ -130,7 +130,8 @@ void Queue::place(Job* job) {
     job->run()->worker->active.push_back(job);
   }
   if (replaying_) return;
-  // A damaged record may say that a job is blocked, and not by what. Its memory is counted next.
+  // A damaged record may have a blocked job without needs. Allocates the extras now, because memory
+  // is counted next.
   if (job->state == JobState::kBlocked) job->extras();
   count_in(job, true);
   place_later(job);
@@ -208,7 +209,7 @@ void Queue::unplace_blocked(Job* job) {
     OrderedIndex<Job*>& here = dependents_of(need, job);
     const bool found = here.erase(rank_key(job->rank), job->seq, job);
     CHECK(found);
-    // A release without dependents is over when its turn comes.
+    // A release without dependents ends in its turn.
     if (here.empty() && releases.find(need, job->arrival()) == nullptr) dependents.erase(need);
   }
 }
@@ -225,7 +226,7 @@ const Release& Queue::begin_release(uint64_t number, const std::string& need, bo
 void Queue::set_release(uint64_t number, const std::string& need, bool completed, bool add) {
   const auto known = releases.by_number().find(number);
   const bool is_known = known != releases.by_number().end();
-  // What is known by its number is the same; another need is no record that was written.
+  // A release of this number has not changed. If its need differs, the record is damaged.
   if (is_known == add || (is_known && known->second.need != need)) return;
   std::vector<Job*> waiting;
   const auto take = [&](OrderedIndex<Job*>& index) {
@@ -249,7 +250,7 @@ void Queue::set_release(uint64_t number, const std::string& need, bool completed
   }
 }
 
-// In a LIFO lane also a job whose own ticket is not due may be pending, by another's.
+// In a LIFO lane a job whose own ticket is not due may be pending by another's ticket.
 void Queue::insert_ttl(Job* job) {
   const JobExtras* extras = job->extras_if();
   if (extras == nullptr || extras->ttl_due_ms == 0) return;
@@ -359,7 +360,7 @@ JobState Queue::shown_state(const Job* job) const { return owned_ticket(job)->st
 void Queue::exchange_tickets(Job* a, Job* b) {
   JobExtras& first = a->extras();
   JobExtras& second = b->extras();
-  // From now on the place in the stack and the ticket's number are two things.
+  // From now on the place in the stack and the ticket's number are separate.
   first.arrival = a->arrival();
   second.arrival = b->arrival();
   std::swap(a->rank, b->rank);
@@ -506,8 +507,7 @@ void Queue::check() {
   check_dependents();
 }
 
-// Whoever is blocked stands once at each need, or release of it, that it waits for, and nobody else
-// there.
+// A blocked job is listed exactly once at each need, or release of it, that it waits for.
 void Queue::check_dependents() {
   std::map<std::pair<Bytes, const Release*>, uint64_t> waiting_for;
   jobs.for_each([&](const Job* job) {
@@ -539,7 +539,7 @@ void Queue::check_dependents() {
   CHECK(waiting_for.size() == dependents.size() + releases.size());
 }
 
-// What groups, bands and tags count equals a recount.
+// The counters of groups, bands and tags equal a recount.
 void Queue::check_gauges() {
   using Counts = std::array<uint64_t, kJobStates + 1>;  // the last: successors
   std::map<const Group*, Counts> by_group;

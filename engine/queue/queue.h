@@ -1,10 +1,9 @@
-// Queue: the value behind a key of type `queue`: its configuration, its jobs in every state, the
-// order in which they go, leases, timers, totals, event log.
+// Queue: the value of a key of type `queue`: its configuration, its jobs in every state, their
+// order, leases, timers, totals, event log.
 //
-// A passive state: it keeps its indexes consistent (place, unplace) and answers questions. Rules of
-// the contract and records for the journal are verbs (engine/work); replay
-// (queue_records.h) goes through the same place and unplace. Guarded by the lock of the key's
-// shard.
+// A passive state: it keeps its indexes consistent (place, unplace) and answers questions. The
+// rules of the contract and the records for the journal are in the verbs (engine/work). Replay
+// (queue_records.h) uses the same place and unplace. Guarded by the lock of the key's shard.
 //
 // Invariants (check() verifies them):
 // 1. Every job is in `jobs` by its id, and in exactly the indexes of its state.
@@ -33,18 +32,18 @@
 
 namespace sluice {
 
-// A worker that holds leases. Forgotten when it holds none any more.
+// A worker that holds leases. Forgotten when its last lease ends.
 struct Worker {
   std::string name;
   std::string request_token;  // of its last pop with REQID
   std::vector<Job*> active;
 };
 
-// A connection that is lost, some of whose tied leases have still to be shortened.
+// A lost connection, some of whose tied leases must still be shortened.
 struct LostConnection {
   uint64_t client_id = 0;
-  uint64_t next_token = 0;    // those before are
-  int64_t due_steady = 0;     // when to go on with it
+  uint64_t next_token = 0;    // leases with smaller tokens are done
+  int64_t due_steady = 0;     // when to continue
   int64_t latest_steady = 0;  // when its leases end at the latest
 };
 
@@ -66,54 +65,53 @@ class Queue {
   Limiter limiter;  // of the whole queue; max_active is the effective one (adaptive)
   EventLog events;
   QueueStats stats;
-  // Not null: it shows plain Redis keys (Q.ADOPT) and has no jobs of its own.
+  // Not null: it has adopted plain Redis keys (Q.ADOPT) and has no jobs of its own.
   std::unique_ptr<AdoptedKeys> adopted;
 
-  // --- What the head record holds besides the totals ---
+  // --- Contents of the head record besides the totals ---
   int64_t queue_ms = 0;     // the greatest queue time used here
   uint64_t next_seq = 1;    // arrival order
   uint64_t next_token = 1;  // leases
   uint64_t next_finish = 1;
-  uint64_t adaptive_runs = 0;  // completions since it was last adapted; not journaled
-  uint64_t adaptive_max = 0;   // effective max_active where `adaptive` is set; 0: not begun
-  // It is among Unit::dirty_queues.
+  uint64_t adaptive_runs = 0;  // completions since the last adaptation; not journaled
+  uint64_t adaptive_max = 0;   // effective max_active while `adaptive` is set; 0: not begun
+  // It is in Unit::dirty_queues.
   bool head_dirty = false;
 
-  // The queue time of who holds the lock now: another thread that has read the clock later may have
-  // held it before.
+  // Queue time for the present lock holder: an earlier holder may have read the clock later.
   int64_t now(int64_t read_ms) { return queue_ms = std::max(queue_ms, read_ms); }
 
   // --- Indexes of jobs ---
   Job* find(Bytes id, uint64_t id_hash) const { return jobs.find(id, id_hash); }
   Job* find(Bytes id) const { return find(id, hash_bytes(id)); }
-  // Puts a job, all of whose fields are set, into the map and the indexes of its state; takes it
-  // out of them. Slots are part of that (an active job holds its slots), rate tokens are not.
+  // Puts a job, all of whose fields are set, into the map and the indexes of its state, or takes it
+  // out. That includes slots (an active job holds its slots), but not rate tokens.
   void insert(Job* job, uint64_t id_hash);
   void insert(Job* job) { insert(job, hash_bytes(job->id())); }
   void erase(Job* job);  // and destroys it
-  // The same without the map of ids, around a change of the job's fields.
+  // The same without the map of ids, for changing the job's fields.
   void place(Job* job);
   void unplace(Job* job);
-  // Until end_replay() jobs stand in the map of ids alone: records come in any order and most of
-  // what they say is overtaken by a later one, so the indexes are filled once, in their own order.
-  // Nobody may ask for an order, a count or a slot before. For a queue without jobs.
+  // Until end_replay() jobs are only in the map of ids: records come in any order, and most are
+  // superseded by later ones, so the indexes are filled once, in their own order. Orders, counts
+  // and slots must not be read before. For a queue without jobs.
   void begin_replay() { replaying_ = true; }
-  // Calls `pulse` again and again meanwhile.
+  // Calls `pulse` repeatedly.
   void end_replay(const std::function<void()>& pulse);
-  // Another allocation for the same id (a new payload). `job` must be unplaced; the new one is
+  // Allocates a job for the same id with a new payload. `job` must be unplaced; the new one is
   // returned unplaced.
   Job* replace_payload(Job* job, Bytes payload);
-  // The TTL of a waiting job that is in its place ends at this queue time; 0: it does not run.
+  // Sets when the TTL of a placed waiting job expires, in queue time; 0: the TTL is not running.
   void set_ttl_due(Job* job, int64_t due_ms);
-  // What the worker of an active job says of how far it is.
+  // Sets the progress that the worker of an active job has reported.
   void set_progress(Job* job, Bytes progress);
-  // The lease of an active job ends at another time.
+  // Sets when the lease of an active job expires.
   void set_deadline(Job* job, int64_t deadline_steady);
-  // The lease of an active job goes with this connection.
+  // Ties the lease of an active job to this connection.
   void tie(Job* job, uint64_t client_id);
-  // What counts for a group, with jobs or without.
+  // The configuration that applies to a group, which need not have jobs.
   GroupConfig group_config(Bytes name) const;
-  // The group of a newcomer: what counts for it, and how many jobs it has already.
+  // The group of a new job: its configuration, and the number of its jobs.
   struct NamedGroup {
     Bytes name;
     GroupConfig config;
@@ -127,40 +125,42 @@ class Queue {
     return join_lane(band, named_group(group), keys, bound);
   }
 
-  // --- By state --- keys as named
+  // --- By state ---
+  // Each index with its keys.
   OrderedIndex<Job*> delays;  // (gate_ms, seq)
   OrderedIndex<Job*> ttls;    // shown as pending, with a TTL: (ttl_due_ms, arrival)
   OrderedIndex<Job*> leases;  // active: (due_steady, token)
   OrderedIndex<Job*> runs;    // active: (started_ms, token), oldest first
   OrderedIndex<Job*> tied;    // active, with a connection: (tied_client_id, token)
-  // Terminal, oldest first: (finish_order, finished_ms), so that retention looks at no job that
-  // stays. [0] completed and cancelled, [1] failed and expired.
+  // Ended jobs, oldest first: (finish_order, finished_ms), so that retention reads only jobs that
+  // it drops. [0] completed and cancelled, [1] failed and expired.
   std::array<OrderedIndex<Job*>, 2> ended;
   std::array<uint64_t, 2> ended_bytes{};
-  // A need's id -> the blocked jobs that wait for the job of this id, by (rank_key, seq). Only
-  // needs that somebody waits for.
+  // The id of a need -> the blocked jobs that wait for the job of this id, by (rank_key, seq).
+  // Holds only needs with waiting jobs.
   std::unordered_map<std::string, OrderedIndex<Job*>> dependents;
-  // Blocked jobs that wait for their turn to hear that what they need has ended.
+  // Blocked jobs that have still to be released because what they need has ended.
   Releases releases;
-  // All that wait for the job of this id wait from now on for a release, whose number is greater
-  // than that of every arrival. REQUIRES: somebody does.
+  // Moves all jobs that wait for this id to a release. `number` is greater than that of every
+  // arrival. REQUIRES: some job waits for it.
   const Release& begin_release(uint64_t number, const std::string& need, bool completed);
-  // The same by a record, in whatever state; `add`: it is under way, else it is over.
+  // The same for a record, in whatever state. `add`: the release is in progress, else it has ended.
   void set_release(uint64_t number, const std::string& need, bool completed, bool add);
 
-  // --- Connections --- the oldest first
+  // --- Connections ---
+  // The oldest first.
   std::vector<LostConnection> lost_connections;
 
   // --- Workers ---
   Worker* join_worker(Bytes name);
   Worker* find_worker(Bytes name) const;
-  // Forgets it if it holds no lease (null: nothing to do).
+  // Forgets the worker if it holds no lease. Null is allowed.
   void leave_worker(Worker* worker);
   const std::map<std::string, std::unique_ptr<Worker>, std::less<>>& workers() const {
     return workers_;
   }
 
-  // The lines of statistics that a job counts in: the queue's, its band's, its tags'.
+  // Visits the lines of statistics that count a job: those of the queue, its band and its tags.
   template <class Visit>
   void for_each_stats_line(const Job& job, Visit visit) {
     visit(stats.all);
@@ -173,7 +173,7 @@ class Queue {
 
   // --- Gauges ---
   uint64_t count(JobState state) const { return counts_[static_cast<size_t>(state)]; }
-  // Those that have not ended.
+  // Jobs that have not ended.
   uint64_t live_jobs() const { return jobs.size() - ended[0].size() - ended[1].size(); }
   uint64_t successors = 0;
   uint64_t waiting() const {
@@ -181,57 +181,59 @@ class Queue {
            successors;
   }
 
-  // --- LIFO tickets --- The ticket that a job owns: its own, or in a LIFO lane the k-th earliest
-  // for the k-th newest job; named by the job that it was born with.
+  // --- LIFO tickets ---
+  // The ticket that a job owns: its own, or in a LIFO lane the k-th earliest for the k-th newest
+  // job. A ticket is named by its original job.
   Job* owned_ticket(const Job* job) const;
-  // The other way round: the job that owns a pending or delayed ticket.
+  // The inverse: the job that owns a pending or delayed ticket.
   static Job* ticket_owner(Job* ticket);
-  // What callers see: a pending job whose ticket is not due is delayed.
+  // The state that clients see: a pending job whose ticket is not due is delayed.
   JobState shown_state(const Job* job) const;
-  // Exchanges the tickets of two jobs of one LIFO lane. Both are unplaced; their states go with the
-  // tickets.
+  // Exchanges the tickets of two jobs of one LIFO lane. Both are unplaced; their states move with
+  // the tickets.
   static void exchange_tickets(Job* a, Job* b);
 
-  // --- Order --- Pending jobs before it by (band, rank). REQUIRES: shown_state is pending.
+  // --- Order ---
+  // The number of pending jobs before it by (band, rank). REQUIRES: shown_state is pending.
   uint64_t position(const Job* job) const;
-  // From where an ETA is told.
+  // What an ETA depends on besides the queue.
   struct EtaView {
     int64_t now_ms = 0;
     size_t waiting_pops = 0;
   };
-  // When dispatch would start a job if nothing were added; -1: unknown. REQUIRES: shown_state is
+  // When dispatch would start a job if no job were added; -1: unknown. REQUIRES: shown_state is
   // pending, and this is its position.
   int64_t eta_ms(const Job* job, uint64_t position, const EtaView& view) const;
-  // The same of one that would come, with so many pending ones before it.
+  // The same for a new job with this many pending ones before it.
   int64_t eta_ms(const ForecastPlace& place, uint64_t position, const EtaView& view) const;
-  // By the position alone, as where neither shares nor caps of groups and keys decide.
+  // By the position alone, if neither shares nor caps of groups and keys decide.
   int64_t eta_at(uint64_t position, const EtaView& view) const;
-  // The slots that count for new admissions; 0: no limit.
+  // The slots for new admissions; 0: no limit.
   uint64_t max_active() const { return limiter.max_active; }
-  // After a change of the configuration: the limits of the queue, then those of groups and keys, as
-  // Lanes::reconfigure says; of these for about `steps` at once, the timers go on with the others.
+  // Applies a change of the configuration: to the queue at once, to groups and keys as in
+  // Lanes::reconfigure, about `steps` of them now and the others by timers.
   void reconfigure(const ConfigChange& change, size_t steps, std::vector<Lanes::BoundRate>* bound);
-  // The limits of the queue alone.
+  // Applies the limits of the queue alone.
   void take_own_limits();
 
-  // --- Timers --- The earliest queue time / steady time at which run_queue_timers() has work.
+  // --- Timers ---
+  // The earliest queue time / steady time at which QueueWork::run_timers has work.
   int64_t next_due_ms() const;
   int64_t next_due_steady() const;
-  // More ended jobs of this kind than retention keeps, by number or bytes.
+  // Whether retention drops ended jobs of this kind, by number or bytes.
   bool retains_too_much(size_t kind) const;
-  // Where the shard keeps it (engine/keyspace/queue_timers.h): the times under which it stands
-  // there.
+  // The times under which the shard lists the queue (engine/keyspace/queue_timers.h).
   int64_t listed_due_ms = INT64_MAX;
   int64_t listed_due_steady = INT64_MAX;
-  // Its key is gone, and it with the unit that has deleted it (retire_queue()).
+  // Its key is deleted. The queue is freed when the unit has ended (retire_queue()).
   bool retired = false;
-  // How late the timers ran last, milliseconds; Q.STATS shows it.
+  // How late the timers last ran, in milliseconds, for Q.STATS.
   int64_t timer_lag_ms = 0;
-  // Its own name, for timers: the key of its entry, and the database as Database::index() has it.
+  // Its own key and Database::index(), for timers.
   std::string key;
   int database = 0;
 
-  // What it takes on the heap: kept, so that it costs no look at any job, lane or rule.
+  // Its memory on the heap. Maintained, so that reading it examines no job, lane or rule.
   size_t memory_bytes() const;
   // Verifies the invariants; for tests.
   void check();
@@ -251,19 +253,19 @@ class Queue {
   void unplace_blocked(Job* job);
   void insert_tied(Job* job);
   void erase_tied(Job* job);
-  // Where a blocked job stands that waits for this need.
+  // The index of a blocked job that waits for this need.
   OrderedIndex<Job*>& dependents_of(const std::string& need, const Job* job);
   void check_dependents();
 
   // --- ETA ---
   Capacity capacity(const EtaView& view) const;
   bool has_eligible() const;
-  // Made when somebody asks; null: nobody has.
+  // Made on demand; may be null.
   mutable std::unique_ptr<Forecast> forecast_;
 
   bool replaying_ = false;
   std::array<uint64_t, kJobStates> counts_{};
-  size_t job_bytes_ = 0;  // of all jobs: Job::memory_bytes(), but for the map of ids
+  size_t job_bytes_ = 0;  // of all jobs: Job::memory_bytes(), without the map of ids
   std::map<std::string, std::unique_ptr<Worker>, std::less<>> workers_;
 };
 

@@ -49,13 +49,13 @@ bool have_other_bands(const QueueValues& a, const QueueValues& b) {
 
 // --- Globs ---
 
-// Bytes of a glob that stand for themselves.
+// The number of literal bytes of a glob.
 size_t literal_bytes(Bytes pattern) {
   size_t count = 0;
   for (size_t i = 0; i < pattern.size(); ++i) {
     if (pattern[i] == '*' || pattern[i] == '?') continue;
     if (pattern[i] == '[') {
-      // As glob_match reads it: to the first `]`, with `\` before a byte that is no end.
+      // As in glob_match: up to the first `]` that is not after a `\`.
       for (++i; i < pattern.size() && pattern[i] != ']'; ++i) {
         if (pattern[i] == '\\') ++i;
       }
@@ -79,7 +79,7 @@ const QueueConfig::Rule* QueueConfig::find_rule(ConfigLevel level, Bytes pattern
   return found == patterns.end() ? nullptr : &found->second;
 }
 
-// Those of keys have no field that does.
+// Rules of keys have no field that names bands.
 template <class Self, class Visit>
 void QueueConfig::for_each_band_rule(Self& self, Visit visit) {
   auto& rules = self.rules_of(ConfigLevel::kGroup);
@@ -90,8 +90,8 @@ void QueueConfig::for_each_band_rule(Self& self, Visit visit) {
   }
 }
 
-// Reads the texts of a rule; `scratch` holds the bands, the rest of it is overwritten. False: one
-// of them cannot be read, since its band has gone; it counts as not set.
+// Parses the texts of a rule. `scratch` holds the bands; the rest of it is overwritten. Returns
+// false if a text cannot be parsed because its band no longer exists; that field counts as not set.
 bool QueueConfig::read_rule(Rule& rule, QueueValues& scratch) {
   rule.sets = 0;
   for (const auto& [name, text] : rule.fields) {
@@ -145,7 +145,7 @@ ConfigChange QueueConfig::set_queue(std::vector<ConfigField> changed,
   const Bytes bad = read_fields(changed, values);
   if (contains(given, bad)) return {.bad = std::string(bad)};
   const bool other_bands = have_other_bands(values, values_);
-  // A value from before that has become bad is the fault of what gives bands their names.
+  // An old value that has become invalid is the fault of the field that defines the bands.
   if (!bad.empty() || (other_bands && !rules_are_readable(values) && rules_are_readable(values_))) {
     return {.bad = contains(given, "bands") ? "bands" : "priority_order"};
   }
@@ -233,7 +233,7 @@ std::vector<ConfigField> QueueConfig::get(ConfigLevel level, Bytes pattern,
 
 // --- Groups and keys ---
 
-// Puts into `config`, for each field that rules of this level set, the value that counts.
+// Sets each field of `config` that rules of this level set to the value that wins.
 void QueueConfig::resolve(ConfigLevel level, Bytes name, GroupConfig& config) const {
   std::array<const Rule*, kConfigFields> winners{};
   const auto for_each_field = [](uint32_t sets, auto visit) {
@@ -298,7 +298,7 @@ std::vector<std::pair<ConfigLevel, std::string>> QueueConfig::rules() const {
   for (const ConfigLevel level : {ConfigLevel::kGroup, ConfigLevel::kKey}) {
     const Rules& rules = rules_of(level);
     for (const auto& [name, rule] : rules.names) all.emplace_back(level, glob_escape(name));
-    // What is recorded later counts more, so globs go in the order of their changes.
+    // The last recorded glob wins, so globs are recorded in the order of their changes.
     std::map<uint64_t, const std::string*> ordered;
     for (const auto& [glob, rule] : rules.globs) ordered.emplace(rule.changed, &glob);
     for (const auto& [changed, glob] : ordered) all.emplace_back(level, *glob);

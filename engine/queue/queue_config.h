@@ -1,5 +1,5 @@
-// QueueConfig: the configuration of one queue, at its three levels: the queue, groups by glob, keys
-// by glob. The fields, their defaults and where each may stand are those of the contract
+// QueueConfig: the configuration of one queue at its three levels: the queue, groups by glob, keys
+// by glob. The fields, their defaults and the levels of each are those of the contract
 // (PROTOCOL.md, Q.CONFIG); one table in queue_config_fields.cc holds them.
 //
 // Values are kept as the canonical text that Q.CONFIG GET replies and the journal records, and
@@ -21,8 +21,7 @@ namespace sluice {
 
 inline constexpr int kBands = 256;
 
-// `rate n/ms[:burst]`: n tokens in so many milliseconds; burst is n where it is not given. n 0: no
-// limit.
+// `rate n/ms[:burst]`: n tokens in this many milliseconds. The default burst is n. n = 0: no limit.
 struct Rate {
   uint64_t tokens = 0;
   int64_t interval_ms = 0;
@@ -40,7 +39,7 @@ struct Order {
   bool is_lifo(uint8_t band) const { return band >= lifo_from; }
 };
 
-// `retain_*`, `events`: count[:ms[:bytes]]; 0 ms or bytes: no such bound.
+// `retain_*`, `events`: count[:ms[:bytes]]. 0 ms or bytes: no such bound.
 struct Retention {
   uint64_t count = 0;
   int64_t age_ms = 0;
@@ -52,7 +51,7 @@ struct Reserve {
   uint64_t slots = 0;
 };
 
-// `adaptive min:max:low_ms:high_ms[:step]`; max 0: off.
+// `adaptive min:max:low_ms:high_ms[:step]`. max = 0: off.
 struct Adaptive {
   uint64_t min = 0;
   uint64_t max = 0;
@@ -61,7 +60,7 @@ struct Adaptive {
   uint64_t step = 5;
 };
 
-// What may stand at more than one level, resolved for one group or key. 0: no limit.
+// Fields that exist at more than one level, resolved for one group or key. 0: no limit.
 struct Limits {
   uint64_t max_active = 0;
   uint64_t max_waiting = 0;
@@ -73,7 +72,7 @@ struct Limits {
 struct GroupConfig {
   Limits limits;
   int64_t ttl_ms = 0;  // the group's, else the queue's
-  Order order;         // likewise
+  Order order;         // the group's, else the queue's
   double weight = 1.0;
 };
 
@@ -108,18 +107,18 @@ enum class ConfigLevel : uint8_t { kQueue = 0, kGroup = 1, kKey = 2 };
 
 using ConfigField = std::pair<std::string, std::string>;
 
-// Which groups or keys have another value after a change.
+// Which groups or keys have other values after a change.
 enum class ConfigScope : uint8_t {
-  kNothing,  // the configuration is as it was
-  kQueue,    // neither: a value of the queue alone
-  kName,     // the one of this name
+  kNothing,  // the configuration is unchanged
+  kQueue,    // no group or key: a field of the queue alone
+  kName,     // only the one of this name
   kLevel,    // any of this level
 };
 
 struct ConfigChange {
-  std::string bad{};  // the field for which nothing has changed
+  std::string bad{};  // the field that prevented the change
   ConfigScope scope = ConfigScope::kNothing;
-  ConfigLevel level = ConfigLevel::kQueue;  // kGroup or kKey where the scope is one of these
+  ConfigLevel level = ConfigLevel::kQueue;  // kGroup or kKey if the scope is kName or kLevel
   std::string name{};
 };
 
@@ -128,36 +127,37 @@ class QueueConfig {
   QueueConfig();
 
   // Sets fields at a level (`pattern` is empty for the queue), all or nothing. `bad` is empty, or
-  // the name of the field that is unknown, may not stand at this level, or has a bad value.
+  // the name of the field that is unknown, is not allowed at this level, or has an invalid value.
   ConfigChange set(ConfigLevel level, Bytes pattern,
                    std::span<const std::pair<Bytes, Bytes>> fields);
-  // Back to the defaults (of the queue's own fields; rules stay), or forgets the rule of this glob.
-  // The result as of set(): `bands` where a rule names one that the defaults do not have.
+  // Resets the queue's own fields to the defaults (rules stay), or removes the rule of this glob.
+  // The result is as in set(): `bands` if a rule names a band that the defaults do not have.
   ConfigChange reset(ConfigLevel level, Bytes pattern);
-  // The fields that may stand at this level with their present values, in the table's order; of a
-  // rule those that it sets. `names`: only these, empty: all; an unknown one is returned in `bad`.
+  // The fields of this level with their present values, in the table's order; for a rule those that
+  // it sets. `names`: only these, empty: all. An unknown name is returned in `bad`.
   std::vector<ConfigField> get(ConfigLevel level, Bytes pattern, std::span<const Bytes> names,
                                std::string& bad) const;
 
   const QueueValues& values() const { return values_; }
-  // The value for one group or key: for each field the exact name wins, else the glob with the most
-  // literal bytes, else the later one.
+  // The values for one group or key: for each field the exact name wins, then the glob with the
+  // most literal bytes, then the later one.
   GroupConfig group(Bytes name) const;
   Limits key(Bytes name) const;
 
-  // A band by its name or number as callers write it (priority_order counts). False: no such band.
+  // Parses a band by its name or number as clients write it, which depends on priority_order.
+  // Returns false if there is no such band.
   bool parse_band(Bytes text, uint8_t& band) const;
-  // Its name, or its number as callers write it.
+  // Its name, or its number as clients write it.
   std::string band_name(uint8_t band) const;
-  // The number as callers read it.
+  // The number as clients see it.
   int band_number(uint8_t band) const { return values_.descending ? 255 - band : band; }
 
   // For the journal: the levels and patterns that have been set, and one of them as it is recorded.
-  // Fields of a rule in the order in which they were set; apply() takes the place of all of them,
-  // and makes the rule the last one that was changed also where it is as it was: replay meets what
-  // a checkpoint has already, and ends in the same order.
+  // Fields of a rule are in the order in which they were set. apply() replaces all of them, and
+  // makes the rule the one changed last even if it is unchanged: replay repeats records that a
+  // checkpoint already includes, and must end with the same order.
   std::vector<std::pair<ConfigLevel, std::string>> rules() const;
-  // Of groups and keys.
+  // The number of rules of groups and keys.
   size_t rule_count() const {
     size_t count = 0;
     for (const Rules& rules : rules_) count += rules.names.size() + rules.globs.size();
@@ -166,25 +166,25 @@ class QueueConfig {
   std::vector<ConfigField> recorded(ConfigLevel level, Bytes pattern) const;
   ConfigChange apply(ConfigLevel level, Bytes pattern, std::span<const ConfigField> fields);
 
-  // Of groups or keys; each is matched with every name.
+  // Globs of groups or keys; each is matched with every name.
   size_t glob_count(ConfigLevel level) const { return rules_of(level).globs.size(); }
-  // Some group or key has a rate.
+  // Whether some group or key has a rate.
   bool has_rates() const;
 
-  size_t memory_bytes() const;  // of rules, which may be many, it is kept
+  size_t memory_bytes() const;  // maintained, as there may be many rules
 
  private:
   struct Rule {
     uint64_t changed = 0;  // order of the last changes
     std::vector<ConfigField> fields;
-    // The same, read: which of the table's fields it sets (a bit each), and to what.
+    // The parsed rule: a bit for each field of the table that it sets, and the values.
     uint32_t sets = 0;
     GroupConfig values;
     size_t literal_bytes = 0;
   };
   using Patterns = std::map<std::string, Rule, std::less<>>;
-  // Of one level. What a glob without a meaning besides itself names (glob_literal) is looked up,
-  // not matched: there may be many.
+  // The rules of one level. A glob that matches one name only (glob_literal) is looked up by that
+  // name instead of matched, because there may be many.
   struct Rules {
     Patterns names;
     Patterns globs;

@@ -34,7 +34,7 @@ bool read_number(Bytes text, uint64_t min, uint64_t max, uint64_t& value) {
   return true;
 }
 
-// Takes the text before the next `separator`, or all of it.
+// Takes the text up to the next `separator`, or all of it.
 Bytes take_part(Bytes& text, char separator) {
   const size_t end = std::min(text.find(separator), text.size());
   const Bytes part = text.substr(0, end);
@@ -42,7 +42,7 @@ Bytes take_part(Bytes& text, char separator) {
   return part;
 }
 
-// Numbers separated by colons, at least `needed` of them; absent ones keep their values.
+// Parses numbers separated by colons, at least `needed` of them. Missing ones keep their values.
 struct Part {
   uint64_t* value;
   uint64_t min;
@@ -68,7 +68,7 @@ std::string parts_text(std::initializer_list<uint64_t> values) {
   return text;
 }
 
-// One of some words: its position, or -1.
+// The position of a text among some words, or -1.
 int read_word(Bytes text, std::initializer_list<Bytes> words) {
   int at = 0;
   for (const Bytes word : words) {
@@ -82,7 +82,8 @@ int read_word(Bytes text, std::initializer_list<Bytes> words) {
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-// Begins with a letter, so that it is no number, and has none of the separators of other fields.
+// A name begins with a letter, so that it is not a number, and has none of the separators of other
+// fields.
 bool is_band_name(Bytes name) {
   if (name.empty() || name.size() > kMaxBandName || !is_letter(name.front())) return false;
   return std::all_of(name.begin(), name.end(), [](char c) {
@@ -115,8 +116,8 @@ bool read_band(Bytes text, const QueueValues& values, uint8_t& band, std::string
 namespace {
 
 // `NAME,NAME=number,...`: from the most urgent to the least. A name without a number is one less
-// urgent than the one before it, the first is number 0; with `priority_order desc` it is one more
-// urgent than the one behind it, the last is number 0.
+// urgent than the one before it; the first is number 0. With `priority_order desc` it is one more
+// urgent than the next one; the last is number 0.
 bool read_bands(Reading& reading) {
   if (reading.text.empty()) return false;
   std::vector<std::pair<Bytes, std::optional<uint64_t>>> given;
@@ -216,8 +217,8 @@ bool read_rate(Reading& reading) {
   const Part parts[] = {{&interval, 1, kMaxLeaseMs}, {&rate.burst, 1, kMaxTokens}};
   if (!read_parts(rest, parts, 1)) return false;
   rate.interval_ms = static_cast<int64_t>(interval);
-  // Limiter counts in microseconds: at most one token in each, and a whole burst must fit into
-  // 64 bits beside the time of day.
+  // Limiter counts in microseconds: at most one token in each, and a whole burst added to the time
+  // of day must fit into 64 bits.
   if (rate.tokens > interval * 1000) return false;
   if (interval * 1000 / rate.tokens > (uint64_t{1} << 60) / rate.burst) return false;
   reading.canonical = number_text(rate.tokens) + '/' + number_text(interval);

@@ -1,5 +1,5 @@
-// The fields of a queue's configuration: the one table of their names, where each may stand, their
-// defaults, and how their texts are read. QueueConfig alone uses it.
+// The fields of a queue's configuration: the table of their names, levels and defaults, and the
+// parsers of their texts. Only QueueConfig uses it.
 //
 // Pure functions of their arguments; the table is constant.
 #pragma once
@@ -13,20 +13,22 @@
 
 namespace sluice {
 
-// A field being read: its text, and the values that it goes into; they hold the bands already.
+// A field that is being parsed: its text, and the values that receive it, which already hold the
+// bands.
 struct Reading {
   Bytes text;
   QueueValues& values;
-  std::string canonical;  // the same value as Q.CONFIG GET says it
+  std::string canonical;  // the value as Q.CONFIG GET replies it
 };
 
 struct ConfigRow {
   Bytes name;
   unsigned levels;  // bits of ConfigLevel
   Bytes default_text;
-  // Reads the text into the values and says it in its canonical form. False: a bad value.
+  // Parses the text into the values and sets its canonical form. Returns false for an invalid
+  // value.
   bool (*read)(Reading& reading);
-  // Null for fields of the queue alone.
+  // Null for fields that only the queue has.
   void (*copy)(const GroupConfig& from, GroupConfig& to) = nullptr;
 
   bool stands_at(ConfigLevel level) const {
@@ -36,24 +38,24 @@ struct ConfigRow {
 
 inline constexpr size_t kConfigFields = 27;
 
-// In the order of Q.CONFIG GET. `priority_order` and `bands` stand first, since others may name
+// In the order of Q.CONFIG GET. `priority_order` and `bands` come first, since others may name
 // bands.
 std::span<const ConfigRow, kConfigFields> config_fields();
-// Without regard to case. Null: no such field, or not at this level.
+// Ignores case. Returns null if there is no such field at this level.
 const ConfigRow* find_config_row(Bytes name, ConfigLevel level);
-// The text that counts where `field` was not set at the queue.
+// The text that applies while `field` is not set at the queue.
 Bytes default_text(const ConfigRow& field, const QueueValues& values);
 
-// Reads the default of each field of a queue and what `given` says in its place, and makes the
-// given texts canonical. Empty, or the name of the first field with a bad value, whose default
-// counts.
+// Parses each field of a queue, from `given` or its default, and makes the given texts canonical.
+// Returns an empty text, or the name of the first field with an invalid value, for which the
+// default is used.
 Bytes read_fields(std::vector<ConfigField>& given, QueueValues& values);
 
-// The values that groups and keys have as well.
+// The values that exist for groups and keys as well.
 GroupConfig shared_values(const QueueValues& values);
 
-// A band as callers write it: its number, or its name without regard to case. `canonical`: the
-// number, or the name as `bands` spells it. False: no such band.
+// Parses a band as clients write it: its number, or its name in any case. `canonical`: the number,
+// or the name as spelled in `bands`. Returns false if there is no such band.
 bool read_band(Bytes text, const QueueValues& values, uint8_t& band, std::string& canonical);
 
 }  // namespace sluice

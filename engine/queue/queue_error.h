@@ -1,6 +1,6 @@
-// The errors of the native queue: a code, then hints `name=value`, as PROTOCOL.md lists them.
-// Values are percent-encoded outside A-Za-z0-9._:- and cut at 64 bytes, so that no client's bytes
-// reach the reply stream.
+// The errors of the native queue: a code, then hints `name=value`, as listed in PROTOCOL.md. Values
+// are percent-encoded outside A-Za-z0-9._:- and cut to 64 bytes, so that clients cannot inject
+// bytes into the reply stream.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace sluice {
 
-// A value as hints show it.
+// A value as it appears in hints.
 std::string encoded_hint(Bytes value);
 
 class QueueError {

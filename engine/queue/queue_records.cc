@@ -38,7 +38,7 @@ struct RecordedHead {
   uint64_t adaptive_max = 0;
   uint64_t last_event = 0;
   Totals totals;
-  std::optional<uint64_t> kept_events;  // a record of format 1 does not say it
+  std::optional<uint64_t> kept_events;  // records of format 1 do not have it
 };
 
 bool decode_head(Bytes from, RecordedHead& head) {
@@ -57,14 +57,14 @@ bool decode_head(Bytes from, RecordedHead& head) {
   return take_at_most(from, head.last_event, head.kept_events.emplace()) && from.empty();
 }
 
-// The state may have later events, and a later bound that keeps more or less of them.
+// The present log may have later events, and a later bound that retains another number of them.
 void forget_events_before(EventLog& events, uint64_t seq) {
   if (events.empty() || seq <= events.oldest_seq()) return;
   const uint64_t gone = std::min(seq - events.oldest_seq(), events.count());
   events.trim({events.count() - gone, 0, 0}, 0, SIZE_MAX);
 }
 
-// Numbers that only grow do so here too: the record may be older than the state.
+// Numbers that only grow are raised, never lowered: the record may be older than the state.
 bool apply_head(Queue& queue, Bytes value) {
   RecordedHead head;
   if (!decode_head(value, head)) return false;
@@ -107,7 +107,7 @@ std::vector<Bytes> key_names(const Lane* lane) {
   return names;
 }
 
-// Puts an unplaced job into another lane of its band, group and keys.
+// Moves an unplaced job into another lane of its band, group and keys.
 void join_again(Queue& queue, Job* job, bool lifo) {
   Lane* old = job->lane;
   job->lane = queue.lanes.join(job->band, old->group->name, key_names(old), lifo, queue.queue_ms);
@@ -136,8 +136,8 @@ bool decode_share(Bytes from, RecordedShare& share) {
          share.arrival_us >= -kLimit && share.arrival_us <= kLimit;
 }
 
-// A group or key that nobody names any more has no share: it was forgotten with its last job. The
-// tokens that it has taken are not.
+// A group or key that no job names has no share: it was forgotten with its last job. The tokens
+// that it has taken still count.
 bool apply_share(Queue& queue, Bytes name, Bytes value) {
   RecordedShare share;
   if (!decode_share(value, share)) return false;
@@ -187,7 +187,7 @@ int64_t base_of(const RecordedEvent& event) {
   return event.type == EventType::kNone ? 0 : event.time_ms;
 }
 
-// The worker of an active job. Of several pops the last one's request token counts.
+// Sets the worker of an active job. The request token of its last pop wins.
 void join_run(Queue& queue, JobRun& run, Bytes worker) {
   run.worker = queue.join_worker(worker);
   if (run.worker == nullptr || run.request_token.empty()) return;
@@ -198,9 +198,9 @@ void join_run(Queue& queue, JobRun& run, Bytes worker) {
   run.worker->request_token = run.request_token;
 }
 
-// Takes over a state into a job that is in no index. What is not of the state stays.
+// Applies a state to a job that is in no index, except for fields that are not part of the state.
 void set_state(Queue& queue, Job* job, RecordedState& state) {
-  if (state.has_extras || job->rank != state.rank) job->extras();  // keeps when it was enqueued
+  if (state.has_extras || job->rank != state.rank) job->extras();  // preserves enqueued_ms
   job->state = state.state;
   job->band = state.band;
   job->rank = state.rank;
@@ -215,7 +215,7 @@ void set_state(Queue& queue, Job* job, RecordedState& state) {
 }
 
 void put_job(Queue& queue, Bytes id, RecordedState& state, RecordedRest& rest) {
-  // First, so that a group whose only job is replaced is not forgotten.
+  // Joins the lane first, so that a group whose only job is replaced is not forgotten.
   Lane* lane = queue.lanes.join(state.band, rest.group, rest.keys, state.lifo, queue.queue_ms);
   Worker* worker = nullptr;
   const uint64_t id_hash = hash_bytes(id);

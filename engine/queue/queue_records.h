@@ -1,22 +1,22 @@
 // How a queue is journaled, checkpointed, replayed and copied.
 //
-// Records (engine/unit/effects.h has the numbers; `value` is what is described here; integers
-// are varints, signed ones zigzag, text with a varint length):
+// Records (engine/unit/effects.h has the numbers; this is the value; integers are varints, signed
+// ones zigzag, text with a varint length):
 //   kQueueConfig  level u8, pattern, then pairs field, value: the whole rule; no pairs: removed
 //   kQueueHead    queue_ms, next_seq, next_token, next_finish, adaptive_max, last event's number,
-//                 totals in the order of Totals (number of them first), how many events are kept
+//                 totals in the order of Totals (number of them first), number of retained events
 //   kJobPut       field = id; an event head, the job's state, group, keys, enqueued_ms, options,
 //                 payload
-//   kJobState     field = id; an event head, the job's state: all that may change
+//   kJobState     field = id; an event head, the job's state: everything that may change
 //   kJobGone      field = id; an event head
 //   kQueueShare   field = name, level u8, virtual_ms (double), arrival_us: of a group, of a key, or
 //                 of the queue itself (its virtual time, which earlier versions wrote as 0)
-//   kQueueRelease  field = id of a job that has ended; number, RecordedRelease u8: who waits for
-//                 this id and has come before the number is being told, or that is over
+//   kQueueRelease  field = id of a job that has ended; number, RecordedRelease u8: jobs that wait
+//                 for this id and arrived before the number are being released, or all of them are
 //   kQueueEvents  first number, then events as EventLog holds them (checkpoints only)
 // An event head is: type u8; unless it is kNone, number, time, and fields.
-// Each says whole values, so it may be applied again, and on a later state (effects.h). A record of
-// a job that is not there is passed over, but for its event: the job went later.
+// Each record holds whole values, so it may be applied again, and on a later state (effects.h). If
+// the job of a record does not exist, only the record's event applies: the job was removed later.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@
 
 namespace sluice {
 
-// The event that a record of a job brings along.
+// The event in a record of a job.
 struct RecordedEvent {
   EventType type = EventType::kNone;
   uint64_t seq = 0;
@@ -39,30 +39,31 @@ struct RecordedEvent {
   Bytes fields;
 };
 
-// The least token, and the least number of an event, of a later queue of this name. One number is
-// left out behind the last event: so who has read all of this queue hears that the next is another.
+// The least token, and the least number of an event, of a later queue of this name. One event
+// number is skipped, so that a reader of all events of this queue notices that the next queue is
+// another one.
 inline uint64_t floor_over(const Queue& queue) {
   const uint64_t last_seq = queue.events.last_seq();
   return std::max(queue.next_token, last_seq == 0 ? 1 : last_seq + 2);
 }
 
-// The queue's head has changed: it is recorded once, at the end of the unit. Replay lists the
-// queue's timers then.
+// The queue's head has changed: it is recorded once, at the end of the unit. During replay the
+// queue's timers are listed then.
 inline void record_head_at_end(Unit& unit, Queue& queue) {
   if (queue.head_dirty) return;
   queue.head_dirty = true;
   unit.dirty_queues.push_back(&queue);
 }
 
-// Append what is put behind the key in a record as `value` of Effect. (That of kJobGone is an event
-// head alone: encode_event() of job_record.h.)
+// Append the `value` of an Effect. (kJobGone consists of an event head: encode_event() of
+// job_record.h.)
 void encode_head(const Queue& queue, ByteBuffer& out);
 void encode_config(ConfigLevel level, Bytes pattern, std::span<const ConfigField> fields,
                    ByteBuffer& out);
 // `whole`: with group, keys, options and payload (kJobPut), else kJobState.
 void encode_job(const Job& job, const RecordedEvent& event, bool whole, ByteBuffer& out);
 void encode_share(ConfigLevel level, double virtual_ms, int64_t arrival_us, ByteBuffer& out);
-// Whether it is over, or how what is needed has ended.
+// Whether the release has ended, or how the needed job ended.
 enum class RecordedRelease : uint8_t { kOver = 0, kCompleted = 1, kFailed = 2 };
 void encode_release(uint64_t number, RecordedRelease what, ByteBuffer& out);
 inline RecordedRelease recorded(const Release& release) {
@@ -75,11 +76,12 @@ inline void record_head(Unit& unit, const Queue& queue) {
                     [&](ByteBuffer& value) { encode_head(queue, value); });
 }
 
-// Applies a decoded effect of a queue (is_queue_effect). Steady times begin at 0: the clock
-// starts anew when the engine serves, so a lease gets its full term again. False: damaged.
+// Applies a decoded effect of a queue (is_queue_effect). Steady times begin at 0: the clock starts
+// anew with the engine's service, so a lease gets its full term again. Returns false if it is
+// damaged.
 bool apply_queue_effect(Queue& queue, const Effect& effect);
 
-// Where a walk over a queue is; for checkpoints, RENAME and copies.
+// The position of a walk over a queue, for checkpoints, RENAME and copies.
 struct QueueCursor {
   enum class Part : uint8_t {
     kConfig,
@@ -91,19 +93,19 @@ struct QueueCursor {
     kEvents,
     kDone
   } part = Part::kConfig;
-  uint64_t scan = 0;  // in the part's map; of releases and events the last one that was written
-  std::optional<std::string> member = {};  // of kAdopted the last one that was written
+  uint64_t scan = 0;  // in the part's map; for releases and events the last one that was written
+  std::optional<std::string> member = {};  // for kAdopted the last one that was written
 };
-// Writes records of the next parts of the queue through `emit`, at most about `limit` of them, and
-// moves the cursor. False at the end. `emit(type, field, value)`.
+// Emits records of the next parts of the queue by `emit(type, field, value)`, about `limit` of them
+// at most, and moves the cursor. Returns false at the end.
 using EmitRecord = std::function<void(EffectType type, Bytes field, Bytes value)>;
 bool walk_queue(const Queue& queue, QueueCursor& cursor, size_t limit, const EmitRecord& emit);
 
-// Puts the event of a record that is applied into the log.
+// Adds the event of an applied record to the log.
 void append_recorded_event(Queue& queue, const RecordedEvent& event, Bytes id);
-// " event=added#1 time=1"; empty for none.
+// " event=added#1 time=1", or an empty text for no event.
 std::string describe_recorded_event(const RecordedEvent& event);
-// One line for people (sluice-journal) about a record of a queue.
+// One line about a record of a queue, for people (sluice-journal).
 std::string describe_queue_effect(const Effect& effect);
 
 }  // namespace sluice

@@ -1,5 +1,5 @@
-// The end of a replay: jobs, which have stood in the map of ids alone, enter their indexes, each
-// index in its own order.
+// The end of a replay: jobs that were only in the map of ids enter their indexes, each index in its
+// own order.
 #include <algorithm>
 #include <future>
 #include <span>
@@ -16,7 +16,7 @@ struct Placing {
   uint64_t major;
   uint64_t minor;
   Job* job;
-  Lane* lane;  // null: place() looks at the job again
+  Lane* lane;  // null: place() reads the job again
 };
 using Placings = std::span<Placing>;
 
@@ -26,20 +26,20 @@ bool is_before(const Placing& a, const Placing& b) {
 
 void sort(Placings places) { std::sort(places.begin(), places.end(), is_before); }
 
-// From here on a second thread is worth its start.
+// From this number on a second thread pays off.
 constexpr size_t kMany = 1 << 14;
-// Of these some hundred pass in a second.
+// Some hundred of these batches pass in a second.
 constexpr size_t kJobsPerPulse = 1 << 14;
-// Jobs lie in memory as they came and are met in another order, so reading one waits for the
-// memory. These waits overlap if they are asked for some jobs ahead.
+// Jobs lie in memory in order of arrival and are read in another order, so each read waits for
+// memory. Prefetching some jobs ahead overlaps these waits.
 constexpr size_t kAhead = 16;
 
-// What most jobs of a long queue are: all that their place depends on is in the Placing.
+// Most jobs of a long queue are plain: the Placing holds everything that their place depends on.
 bool is_plain(const Job* job) {
   return job->state == JobState::kPending && job->extras_if() == nullptr && !job->lane->lifo;
 }
 
-// The order in which places are appended to the indexes of the job's state.
+// The order in which jobs are added to the indexes of their state.
 Placing placing_of(Job* job) {
   if (job->state == JobState::kActive) return {job->run()->token, 0, job, nullptr};
   if (is_terminal(job->state)) return {job->end()->finish_order, 0, job, nullptr};
@@ -85,8 +85,8 @@ void Queue::place_all(const std::function<void()>& pulse) {
   Placings low = Placings(all).first(all.size() / 2);
   Placings high = Placings(all).last(all.size() - low.size());
   read(low);
-  // While this thread goes on, nobody but that one knows this half.
-  // Where there is no further thread it is sorted at wait().
+  // Only that thread accesses this half meanwhile.
+  // If there is no second thread, the half is sorted in wait().
   const auto policy =
       all.size() < kMany ? std::launch::deferred : std::launch::async | std::launch::deferred;
   const std::future<void> sorted = std::async(policy, sort, low);

@@ -117,7 +117,7 @@ void RecentCount::record(int64_t now_ms, uint64_t n) {
 double RecentCount::per_second(int64_t now_ms, int64_t window_ms) const {
   const int64_t window = std::clamp<int64_t>((window_ms + 999) / 1000, 1, kSeconds);
   const int64_t now = now_ms / 1000;
-  // The present second has gone only so far; the rest of the window is the end of its first second.
+  // The present second is not complete; the rest of the window is the end of its first second.
   const double first_share = 1.0 - static_cast<double>(now_ms % 1000) / 1000.0;
   double sum = 0;
   for (size_t slot = 0; slot < counts_.size(); ++slot) {
@@ -139,7 +139,7 @@ TagLine* QueueStats::tag(Bytes name, Bytes value) {
   TagValues& values = found->second;
   const auto line = values.find(value);
   if (line != values.end()) return &line->second;
-  // One place is kept for the rest.
+  // One place is reserved for the rest.
   const Bytes own = values.size() + 1 < kMaxTagValues ? value : kRestName;
   return &values.try_emplace(std::string(own)).first->second;
 }
@@ -158,7 +158,7 @@ size_t line_bytes(const StatsLine& line) {
 }  // namespace
 
 size_t QueueStats::memory_bytes() const {
-  // A node of a map has four words beside its value.
+  // A node of a map has four words besides its value.
   constexpr size_t kNodeBytes = 4 * sizeof(void*);
   size_t bytes = all.wait_ms.memory_bytes() + all.run_ms.memory_bytes();
   for (const auto& [number, line] : bands_) bytes += kNodeBytes + line_bytes(line);

@@ -1,7 +1,8 @@
-// Statistics of a queue: totals that are journaled, and distributions since the process began.
+// Statistics of a queue: totals, which are journaled, and distributions since the process began.
 //
-// Gauges (pending, active, ...) are not here: they are sizes of the queue's own indexes, so they
-// cannot drift. Totals are absolute numbers in the queue's head record. Plain data of one queue.
+// Gauges (pending, active, ...) are not here: they are the sizes of the queue's own indexes, so
+// they cannot drift. Totals are absolute numbers in the queue's head record. Plain data of one
+// queue.
 #pragma once
 
 #include <array>
@@ -27,7 +28,8 @@ enum class Rejection : uint8_t {
 inline constexpr size_t kRejections = 7;
 Bytes rejection_name(Rejection reason);
 
-// What happened since the queue began; never goes down. Journaled in the head record in this order.
+// Counters since the queue was created; they never decrease. Journaled in the head record in this
+// order.
 struct Totals {
   uint64_t added = 0;
   uint64_t started = 0;
@@ -39,10 +41,10 @@ struct Totals {
   std::array<uint64_t, kRejections> rejected{};  // not journaled: a refusal changes nothing
 };
 
-// Log-linear histogram of milliseconds: values below 128 exactly, above with two significant
-// digits (1/64 of the value at most), up to 2^40. Grows with the greatest value it has seen: 2 KB
-// for ten seconds, 6 KB for a day, 9 KB at most. Mergeable. Counts and the sum are exact however
-// many values there are: a bucket has 64 bits, whose upper half takes memory once one needs it.
+// Log-linear histogram of milliseconds: values below 128 exactly, above with two significant digits
+// (1/64 of the value at most), up to 2^40. Grows with the greatest value: 2 KB for ten seconds, 6
+// KB for a day, 9 KB at most. Mergeable. Counts and the sum are exact for any number of values: a
+// bucket has 64 bits, whose upper half is allocated on demand.
 class Histogram {
  public:
   void record(int64_t value_ms);
@@ -52,18 +54,18 @@ class Histogram {
   double mean() const {
     return count_ == 0 ? 0 : static_cast<double>(sum_) / static_cast<double>(count_);
   }
-  // The least value that at least this share (0..1) of all values do not exceed, to the bucket's
-  // precision; 0 when empty.
+  // The least value that is not exceeded by at least this share (0..1) of all values, to the
+  // bucket's precision; 0 when empty.
   int64_t quantile(double share) const;
-  // How many values are at most each of these, to the bucket's precision: 1/64 more may be counted
-  // in. REQUIRES: the bounds ascend, and none is negative.
+  // The number of values up to each bound, to the bucket's precision: values up to 1/64 greater may
+  // be included. REQUIRES: the bounds ascend, and none is negative.
   std::vector<uint64_t> counts_up_to(std::span<const int64_t> bounds_ms) const;
   size_t memory_bytes() const {
     return (buckets_.capacity() + upper_halves_.capacity()) * sizeof(uint32_t);
   }
 
  private:
-  // 2^63 milliseconds are not enough: a million waiting jobs are 2^30 of them a second.
+  // 2^63 milliseconds are not enough: a million waiting jobs add 2^30 of them a second.
   using Sum = unsigned __int128;
 
   static size_t bucket_of(int64_t value_ms);
@@ -75,13 +77,13 @@ class Histogram {
   void add_to(size_t bucket, uint64_t count);
 
   std::vector<uint32_t> buckets_;       // the lower halves
-  std::vector<uint32_t> upper_halves_;  // as far as one is not zero
+  std::vector<uint32_t> upper_halves_;  // up to the last one that is not zero
   uint64_t count_ = 0;
   Sum sum_ = 0;
   int64_t max_ = 0;
 };
 
-// The last 100 durations, for the mean that the ETA and `adaptive` go by.
+// The last 100 durations, whose mean the ETA and `adaptive` use.
 class RecentMean {
  public:
   static constexpr size_t kSize = 100;
@@ -98,13 +100,13 @@ class RecentMean {
   int64_t sum_ = 0;
 };
 
-// The events of the last minute by second, for rates. A window that begins within a second counts
-// that second's share of it.
+// The events of the last minute by second, for rates. A window that begins within a second includes
+// that second's share.
 class RecentCount {
  public:
   static constexpr int64_t kSeconds = 60;
   void record(int64_t now_ms, uint64_t n = 1);
-  // In the last `window_ms` (whole seconds, at most a minute), a second.
+  // The rate per second over the last `window_ms` (whole seconds, at most a minute).
   double per_second(int64_t now_ms, int64_t window_ms) const;
 
  private:
@@ -122,18 +124,19 @@ struct StatsLine {
   RecentMean recent_run_ms;
 };
 
-// The line of a tag's value. Jobs are not indexed by tags, so it counts them itself.
+// The line of a tag's value. Jobs are not indexed by tags, so the line has its own counters.
 struct TagLine : StatsLine {
   uint64_t pending = 0;
   uint64_t active = 0;
 };
 using TagValues = std::map<std::string, TagLine, std::less<>>;
 
-// All of them. What BY GROUP and BY WORKER show is counted from the groups and workers themselves.
+// All statistics of a queue. BY GROUP and BY WORKER are computed from the groups and workers
+// themselves.
 class QueueStats {
  public:
-  // At most this many values of at most this many tag names have lines; the last one of each name
-  // is `*`, for all values that came when there was no more room.
+  // At most kMaxTagNames tag names with kMaxTagValues values each have lines. The last line of each
+  // name is `*`, for all values that did not fit.
   static constexpr size_t kMaxTagNames = 4;
   static constexpr size_t kMaxTagValues = 64;
   static constexpr Bytes kRestName = "*";
@@ -141,13 +144,13 @@ class QueueStats {
   StatsLine all;
   RecentCount added;
   RecentCount completed;
-  int64_t since_ms = 0;  // of the distributions: when this process first saw the queue
+  int64_t since_ms = 0;  // start of the distributions: when this process first saw the queue
 
   StatsLine& band(uint8_t number) { return bands_[number]; }
   const std::map<uint8_t, StatsLine>& bands() const { return bands_; }
-  // Made where there is none. Null where there is no room for another name.
+  // Makes the line if needed. Returns null if there is no room for another name.
   TagLine* tag(Bytes name, Bytes value);
-  // Null: no job has had this tag.
+  // Null if no job has had this tag.
   const TagValues* tag_values(Bytes name) const;
   template <class Visit>
   void for_each_tag(Visit visit) const {

@@ -1,4 +1,4 @@
-// The walk over a queue: all of it as records, some at a time.
+// The walk over a queue: the whole queue as records, some at a time.
 #include <algorithm>
 #include <string>
 
@@ -10,12 +10,12 @@ namespace sluice {
 
 namespace {
 
-// A walk's step ends behind so many bytes.
+// A step of a walk ends after this many bytes.
 constexpr size_t kWalkBytes = 64 * 1024;
-// Jobs, groups or keys that are looked at between two looks at the limits.
+// The number of jobs, groups or keys between two checks of the limits.
 constexpr size_t kScanned = 16;
 
-// Counts what a step emits, so that it ends in time.
+// Counts the output of a step, so that it ends in time.
 class WalkStep {
  public:
   WalkStep(size_t limit, const EmitRecord& emit) : left_(limit), emit_(emit) {}
@@ -51,11 +51,11 @@ void walk_config(const Queue& queue, WalkStep& step) {
                 });
     step.visited(1);
   }
-  // Behind the configuration, which says whether there is an effective maximum at all.
+  // After the configuration, which decides whether there is an effective maximum.
   step.encode(EffectType::kQueueHead, {}, [&](ByteBuffer& out) { encode_head(queue, out); });
 }
 
-// Scans one of the queue's maps until the step is full; true at the map's end.
+// Scans one of the queue's maps until the step is full. Returns true at the map's end.
 template <class Map, class Write>
 bool walk_map(const Map& map, uint64_t& cursor, WalkStep& step, Write write) {
   do {
@@ -88,7 +88,7 @@ bool walk_events(const Queue& queue, uint64_t& after, WalkStep& step) {
     return !step.full() && out.size() < kWalkBytes;
   });
   if (!out.empty()) step.record(EffectType::kQueueEvents, {}, out);
-  // What the spill has lost is left out: who loads this finds a log that begins behind it.
+  // Events that the spill has lost are left out: the restored log begins after them.
   if (out.empty()) after = looked.lost_seq != 0 ? looked.lost_seq : UINT64_MAX - 1;
   return after + 1 >= queue.events.oldest_seq() + queue.events.count();
 }

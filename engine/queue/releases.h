@@ -1,12 +1,12 @@
-// Releases: jobs that have ended, some of whose dependents have still to be told of it.
+// Releases: ended jobs that have dependents which have still to be released.
 //
-// What very many jobs need ends at once, and they hear of it some at a time (QueueWork). A release
-// takes over the dependents that it finds: who names the id later needs the job that has it then.
-// So a blocked job belongs to the first release of what it needs whose number, which is one of the
-// queue's sequence numbers, is greater than that of its arrival; or, where there is none, to the
-// job of that id.
+// When the need of very many jobs ends, they are released some at a time (QueueWork). A release
+// takes over the dependents that exist when it begins; jobs that name the id later depend on the
+// job that has the id then. So a blocked job belongs to the first release of its need whose number
+// (one of the queue's sequence numbers) is greater than its arrival; without such a release it
+// depends on the job of that id.
 //
-// A passive state of one queue. Jobs stand here by their ranks, as in Queue::dependents.
+// A passive state of one queue. Jobs are ordered by their ranks, as in Queue::dependents.
 #pragma once
 
 #include <cstdint>
@@ -33,12 +33,13 @@ class Releases {
 
   bool empty() const { return by_number_.empty(); }
   size_t size() const { return by_number_.size(); }
-  // The one that goes on first is the oldest.
+  // The oldest one is processed first.
   const ByNumber& by_number() const { return by_number_; }
   // REQUIRES: not empty().
   const Release& front() const { return by_number_.begin()->second; }
 
-  // Of this need, for a job of this arrival; null: none, it needs the job of that id.
+  // The release of this need that a job of this arrival belongs to. Null: the job depends on the
+  // job of that id.
   Release* find(const std::string& need, uint64_t arrival) const {
     if (by_number_.empty()) return nullptr;
     const auto found = by_need_.upper_bound({need, arrival});
@@ -46,7 +47,7 @@ class Releases {
   }
   // REQUIRES: no release has this number.
   Release& add(uint64_t number, Bytes need, bool completed);
-  // REQUIRES: there is one, and it has no dependents.
+  // REQUIRES: it exists and has no dependents.
   void erase(uint64_t number);
 
  private:

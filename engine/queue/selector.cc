@@ -12,8 +12,8 @@ namespace {
 
 using Index = OrderedIndex<Job*>;
 
-// The indexes that a walk goes through, and the letters of their cursors, capital ones where it
-// goes from the newest on. All but kScan are walked by (major, minor).
+// The indexes that a walk uses, and the letters of their cursors, upper case if it starts with the
+// newest. All but kScan are walked by (major, minor).
 enum class Part : char {
   kScan = 's',       // the map of ids
   kWorker = 'w',     // the leases of one worker
@@ -28,7 +28,7 @@ enum class Part : char {
   kEnded = 'e',      // both of them
 };
 
-// Everything up to and including this place has been looked at.
+// Everything up to and including this place has been examined.
 struct Place {
   int band = -1;  // kBands only
   uint64_t major = 0;
@@ -42,14 +42,14 @@ int64_t age_ms(const Job& job, int64_t now_ms) {
   return now_ms - job.enqueued_ms();
 }
 
-// The first entry behind a place.
+// The first entry after a place.
 Index::Iterator behind(const Index& index, const Place& place) {
   if (!place.begun) return index.begin();
   if (place.minor == UINT64_MAX) return index.lower_bound(place.major + 1);
   return index.lower_bound(place.major, place.minor + 1);
 }
 
-// The same for walks from the end on.
+// The same for walks from the end.
 Index::Iterator ahead_of(const Index& index, const Place& place) {
   if (!place.begun) return index.last();
   auto at = index.lower_bound(place.major, place.minor);
@@ -69,7 +69,7 @@ class Walk {
         page_(page),
         weigh_(weigh) {}
 
-  // False: the cursor is none of this walk.
+  // Returns false if the cursor does not belong to this walk.
   bool run(JobOrder order, Bytes cursor);
 
  private:
@@ -88,13 +88,14 @@ class Walk {
   bool wants(JobState state) const { return wants(state_bit(state)); }
   bool may_match(Part part) const;
 
-  // Looks at a job; false: the step ends behind it.
+  // Examines a job. Returns false if the step ends after it.
   bool offer(Job* job);
   bool has_room() const {
     return page_.jobs.size() < limit_ && bytes_ < kMaxPageBytes && examined_ < kMaxExamined;
   }
   void stop(Part part, const Place& place);
-  // Each walks the rest of a part from its place on; false: the step has ended, the cursor is set.
+  // Each walks the rest of a part from a place on. Returns false if the step has ended; the cursor
+  // is set then.
   bool walk(Part part, const Place& from);
   bool walk_map(uint64_t from);
   bool walk_index(Part part, const Index& index, const Place& from);
@@ -103,7 +104,7 @@ class Walk {
   bool merge(Part part, int band, const std::vector<const Index*>& indexes, const Place& from);
   bool walk_worker(const Place& from);
   std::vector<const Index*> pending_indexes(int band) const;
-  // True: neither this job nor one behind it in a part that goes by age is old enough.
+  // Whether neither this job nor a later one in a part ordered by age is old enough.
   bool too_young(Part part, const Job& job) const;
 
   const Queue& queue_;
@@ -116,7 +117,7 @@ class Walk {
   JobStates states_ = 0;
   JobOrder order_ = JobOrder::kNone;
   bool newest_first_ = false;
-  const Group* group_ = nullptr;  // where the selector names one
+  const Group* group_ = nullptr;  // if the selector names one
   size_t examined_ = 0;
 };
 
@@ -166,8 +167,8 @@ void Walk::stop(Part part, const Place& place) {
 
 // --- Plans ---
 
-// Parts that cannot hold what is wanted are left out of a new walk; a cursor into one of them is
-// still good.
+// A new walk skips parts that cannot contain selected jobs. A cursor into such a part remains
+// valid.
 bool Walk::may_match(Part part) const {
   const Band* band = selector_.band ? queue_.lanes.band(*selector_.band) : nullptr;
   switch (part) {
@@ -192,14 +193,14 @@ std::vector<Part> Walk::plan_indexes() const {
   return parts;
 }
 
-// By end: of failed jobs alone where the others are not wanted, as there may be many of those.
+// By end: only failed jobs if the others are not wanted, as there may be many of those.
 Part Walk::ended_part() const {
   if (!wants(JobState::kCompleted) && !wants(JobState::kCancelled)) return Part::kFailed;
   if (!wants(JobState::kFailed) && !wants(JobState::kExpired)) return Part::kSucceeded;
   return Part::kEnded;
 }
 
-// What a walk in this order goes through, whatever the queue holds at the moment.
+// The parts of a walk in this order, independent of the queue's present contents.
 std::vector<Part> Walk::plan(JobOrder order) const {
   if (selector_.worker) {
     if (!wants(JobState::kActive) || order == JobOrder::kRank) return {};
@@ -209,7 +210,7 @@ std::vector<Part> Walk::plan(JobOrder order) const {
   switch (order) {
     case JobOrder::kNone:
       return plan_indexes();
-    case JobOrder::kDispatch:  // is no walk
+    case JobOrder::kDispatch:  // not a walk
     case JobOrder::kRank:
       if (wants(JobState::kPending)) parts.push_back(Part::kBands);
       return parts;
@@ -241,7 +242,7 @@ bool Walk::run(JobOrder order, Bytes cursor) {
   }
   std::vector<Part> parts = plan(order);
   if (order == JobOrder::kNone && !selector_.worker) {
-    // Blocked jobs stand in no index, and everything together is the map of ids.
+    // Blocked jobs are in no index, and the map of ids contains all jobs.
     const bool blocked = wants(JobState::kBlocked) && queue_.count(JobState::kBlocked) != 0 &&
                          (group_ == nullptr || group_->waiting > group_->pending);
     const bool everything = states_ == 0xff && group_ == nullptr && !selector_.band;
@@ -313,7 +314,7 @@ bool Walk::walk(Part part, const Place& from) {
 
 bool Walk::walk_map(uint64_t from) {
   for (;;) {
-    // As many as may still be returned: whoever is visited is behind the cursor afterwards.
+    // At most as many as may still be returned: the cursor then is after every visited job.
     const size_t room = std::min(limit_ - page_.jobs.size(), kMaxExamined - examined_);
     const size_t wanted = weigh_ == nullptr ? room : 1;
     from = queue_.jobs.scan(from, wanted, [&](Job* job) { offer(job); });
@@ -336,7 +337,7 @@ bool Walk::walk_index(Part part, const Index& index, const Place& from) {
   return true;
 }
 
-// Of one band, or of all (-1); of the selector's band and group only.
+// For one band, or for all (-1), limited to the selector's band and group.
 std::vector<const Index*> Walk::pending_indexes(int band) const {
   const auto fits = [&](uint8_t number) {
     return (band == -1 || number == band) && (!selector_.band || number == *selector_.band);
@@ -369,7 +370,7 @@ bool Walk::merge(Part part, int band, const std::vector<const Index*>& indexes, 
     const auto key_b = std::tuple(b.major(), b.minor());
     return newest_first_ ? key_a < key_b : key_a > key_b;
   };
-  std::vector<Index::Iterator> heads;  // a heap, the one whose turn it is first
+  std::vector<Index::Iterator> heads;  // a heap, the next one in order first
   for (const Index* index : indexes) {
     const auto head = begin(*index, from);
     if (head.valid()) heads.push_back(head);

@@ -1,18 +1,18 @@
-// Selector: which jobs of a queue a command means, and a walk over them in bounded steps.
+// Selector: the jobs of a queue that a command selects, and a walk over them in bounded steps.
 //
-// One grammar for Q.LIST, Q.CANCEL, Q.RETRY and Q.PURGE (PROTOCOL.md, "Selectors"). A walk goes
-// through the smallest index that holds everything that is selected: a worker's leases, the
-// pending tickets of a band or a group, the delays, the runs, the ends; without such a restriction
-// through the map of ids. The rest filters.
+// One grammar for Q.LIST, Q.CANCEL, Q.RETRY and Q.PURGE (PROTOCOL.md, "Selectors"). A walk uses the
+// smallest index that contains all selected jobs: a worker's leases, the pending tickets of a band
+// or a group, the delays, the runs, the ended jobs; otherwise the map of ids. It filters by the
+// other criteria.
 //
 // A step ends at a cursor, which names a place in the order walked: a hash prefix of the map
-// (SplitMap::scan), or the index and the key of the last job looked at. So what keeps its place
-// (in the map: its id) during a whole walk is returned exactly once, whatever happens elsewhere.
-// Indexes are walked in the direction in which jobs go: what goes from delayed to pending to
-// active to ended meanwhile is returned at least once.
+// (SplitMap::scan), or the index and the key of the last job examined. So a job that keeps its
+// place (in the map: its id) during a whole walk is returned exactly once, whatever happens
+// elsewhere. Indexes are walked in the direction in which jobs move: a job that goes from delayed
+// to pending to active to ended meanwhile is returned at least once.
 //
-// REQUIRES for everything here: the lock of the queue's shard. Views in a Selector are those of
-// the arguments.
+// REQUIRES for all functions: the lock of the queue's shard. Views in a Selector are those of the
+// arguments.
 #pragma once
 
 #include <cstdint>
@@ -40,23 +40,24 @@ inline constexpr JobStates kTerminalStates =
 inline constexpr JobStates kLiveStates = static_cast<JobStates>(~kTerminalStates);
 
 struct Selector {
-  JobStates states = 0;        // as callers see them (Queue::shown_state); 0: none is named
+  JobStates states = 0;        // as clients see them (Queue::shown_state); 0: none is named
   std::optional<Bytes> group;  // a glob
   // The one group that the glob names (glob_literal), whose jobs are indexed.
   std::optional<std::string> group_name;
   std::optional<uint8_t> band;
   std::optional<std::pair<Bytes, Bytes>> tag;
   std::optional<Bytes> key;
-  std::optional<Bytes> worker;      // that holds the job's lease
-  std::optional<int64_t> older_ms;  // at least so long ago: ended, else begun, else added
+  std::optional<Bytes> worker;      // the holder of the job's lease
+  std::optional<int64_t> older_ms;  // the minimum age, since the end, else the start, else the
+                                    // addition
   int64_t limit = kMaxPageCount;
-  bool all = false;  // says that it means every job: nothing else of it does
+  bool all = false;  // the selector says ALL; no other criterion has that meaning
 
   void choose_groups(Bytes glob) {
     group = glob;
     group_name = glob_literal(glob);
   }
-  // One of the criteria is there.
+  // Whether there is any criterion.
   bool restricts() const {
     return states != 0 || group || band || tag || key || worker || older_ms;
   }
@@ -65,27 +66,28 @@ struct Selector {
 
 enum class JobOrder : uint8_t {
   kNone,
-  kRank,      // pending jobs as they stand: by band, then rank
-  kAge,       // active ones by their start, pending ones by rank whatever the band, delayed ones by
-              // their time, ended ones by their end
-  kAgeDesc,   // the same, of each the newest first
-  kDeadline,  // active ones by the end of lease or MAXRUN, delayed ones by their time, pending ones
-              // with a TTL by its end
-  kDispatch,  // pending jobs as pops would take them (dispatch_order.h): Q.LIST alone, no walk
+  kRank,      // pending jobs in their order: by band, then rank
+  kAge,       // active jobs by their start, pending ones by rank in any band, delayed ones by their
+              // time, ended ones by their end
+  kAgeDesc,   // the same, the newest first
+  kDeadline,  // active jobs by the end of lease or MAXRUN, delayed ones by their time, pending ones
+              // by the end of their TTL
+  kDispatch,  // pending jobs as pops would take them (dispatch_order.h): only for Q.LIST, not a
+              // walk
 };
 
 struct JobPage {
   std::vector<Job*> jobs;
-  std::string cursor = "0";  // where to go on; "0": that was all
+  std::string cursor = "0";  // where to continue; "0": at the end
 };
 
-// How many bytes of a page a job takes. Null: they do not matter.
+// The bytes of a page that a job takes. Null: they do not count.
 using JobWeight = std::function<size_t(const Job& job)>;
 
-// The next step of a walk: at most `limit` matching jobs (a few more only where hashes of ids
-// collide), and none behind the one with which they weigh kMaxPageBytes. `cursor` is "0" at the
-// beginning, later what the last page said. A selector that names no states selects all. False: the
-// cursor is none of such a walk.
+// The next step of a walk: at most `limit` matching jobs (a few more only if hashes of ids
+// collide), ending after the job that brings the page to kMaxPageBytes. `cursor` is "0" at the
+// beginning, then that of the last page. A selector without states selects all states. Returns
+// false if the cursor does not belong to such a walk.
 bool walk_jobs(const Queue& queue, const Selector& selector, JobOrder order, Bytes cursor,
                size_t limit, int64_t now_ms, JobPage& page, const JobWeight& weigh = nullptr);
 

@@ -1,5 +1,4 @@
-// CRC-64 as RDB files and DUMP payloads have it: the Jones polynomial, reflected, beginning with 0.
-// Pure.
+// CRC-64 of RDB files and DUMP payloads: the Jones polynomial, reflected, starting with 0. Pure.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +7,7 @@
 
 namespace sluice::rdb {
 
-// `before`: of the bytes in front of these.
+// `before`: the CRC of the bytes before these.
 uint64_t crc64(Bytes bytes, uint64_t before = 0);
 
 }  // namespace sluice::rdb

@@ -138,11 +138,11 @@ FileReader::Step FileReader::read_library() {
 FileReader::Step FileReader::read_expiry(size_t width, int64_t unit_ms) {
   uint64_t raw = 0;
   if (!from_.number(width, raw)) return fail_damaged("an expiry");
-  // Seconds are a signed number too.
+  // Seconds are signed as well.
   const int64_t time =
       width == sizeof(int32_t) ? static_cast<int32_t>(raw) : static_cast<int64_t>(raw);
   expire_ms_ = time * unit_ms;
-  // None is another thing than one that passed long ago.
+  // A time before 1970 still means that the key expires; 0 would mean never.
   if (expire_ms_ <= 0) expire_ms_ = 1;
   return Step::kGoOn;
 }
@@ -177,7 +177,7 @@ bool FileReader::read_end() {
   if (!from_.number(sizeof(checksum), checksum)) {
     fail("the file ends within its checksum");
   } else if (checksum != 0 && checksum != computed) {
-    // Zero: rdbchecksum was no.
+    // Zero: the file was written with rdbchecksum no.
     fail("damaged: the checksum is wrong");
   } else if (from_.left() != 0) {
     fail(std::to_string(from_.left()) + " bytes follow the end of the file");

@@ -1,11 +1,11 @@
 // FileReader: reads an RDB file of versions 6 to 10 (Redis 2.8 to 7.0), a key at a time.
 //
-// The file comes as a stream (engine/rdb/reader.h), so what is in memory is one value. Whatever is
-// not understood ends the reading with the place and the reason; so does a wrong checksum. What the
-// sink was given up to then is as it stands in the file, but a damaged file may have said anything:
-// keep it only when read() has come to its end.
+// The file is read as a stream (engine/rdb/reader.h), so only one value is in memory. Anything
+// unknown ends the reading with its place and the reason, and so does a wrong checksum. The sink
+// has received everything before that place, but the contents of a damaged file cannot be trusted:
+// keep them only when read() has reached the end.
 //
-// One thread. The reader and the sink outlive it.
+// One thread. The reader and the sink must outlive it.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ namespace sluice::rdb {
 class FileSink {
  public:
   virtual ~FileSink() = default;
-  // What wrote the file, such as "redis-ver" and "7.0.15".
+  // Facts about the writer of the file, such as "redis-ver" and "7.0.15".
   virtual void auxiliary(Bytes name, Bytes value) = 0;
-  // The entry has its expiry, which may be in the past. Empty: go on; else why not. The same for a
-  // library of functions.
+  // The entry includes its expiry, which may be in the past. Returns an empty text, or the reason
+  // to stop; so does put_library.
   virtual std::string put_key(int database, OwnedEntry entry) = 0;
   virtual std::string put_library(Bytes code) = 0;
 };
@@ -38,7 +38,7 @@ class FileReader {
  public:
   FileReader(Reader& from, FileSink& sink) : from_(from), sink_(sink) {}
 
-  // Nothing: the whole file has been read, and its checksum is right.
+  // Returns nothing if the whole file was read and its checksum is right.
   std::optional<FileFault> read();
 
  private:
@@ -53,7 +53,7 @@ class FileReader {
   Step read_expiry(size_t width, int64_t unit_ms);
   Step read_key(uint8_t type);
   bool read_end();
-  // Notes why it cannot go on; a second one changes nothing.
+  // Notes why reading stops. Only the first reason counts.
   Step fail(const std::string& message);
   Step fail_damaged(const std::string& what);
   Step refuse_module(const std::string& what);
@@ -61,7 +61,7 @@ class FileReader {
   Reader& from_;
   FileSink& sink_;
   int database_ = 0;
-  int64_t expire_ms_ = 0;  // of the key that comes
+  int64_t expire_ms_ = 0;  // of the next key
   std::optional<FileFault> fault_;
 };
 

@@ -1,5 +1,4 @@
-// Numbers of the format of RDB files that reading and writing share, as redis-server 7.0.15 writes
-// it.
+// Constants of the RDB file format for reading and writing, as in redis-server 7.0.15.
 #pragma once
 
 #include <cstddef>
@@ -27,19 +26,19 @@ enum ValueType : uint8_t {
   kHashListpack = 16,
   kSortedListpack = 17,
   kListQuicklist2 = 18,    // of listpacks and plain elements
-  kStreamListpacks2 = 19,  // with counts of what was added and read
+  kStreamListpacks2 = 19,  // with counters of added and read entries
 };
 
-// What stands in place of a type where something else than a key with its value follows.
+// Bytes in place of a type that introduce something other than a key with its value.
 enum Opcode : uint8_t {
   kFunctionLibrary = 245,
-  kFunctionBeforeRelease = 246,  // of release candidates of Redis 7.0
+  kFunctionBeforeRelease = 246,  // written by release candidates of Redis 7.0
   kModuleAux = 247,
-  kIdleTime = 248,  // of the key that follows, as the next three
+  kIdleTime = 248,  // of the next key, as the next three
   kUseFrequency = 249,
   kExpiryMs = 252,
   kExpirySeconds = 253,
-  kAuxiliary = 250,  // what wrote the file, and when
+  kAuxiliary = 250,  // the writer of the file, and the time
   kTableSizes = 251,
   kSelectDatabase = 254,
   kEndOfFile = 255,
@@ -49,7 +48,7 @@ enum Opcode : uint8_t {
 inline constexpr int64_t kStreamEntryDeleted = 1;
 inline constexpr int64_t kStreamEntrySameFields = 2;
 
-// Appends the lowest `width` bytes, the lowest one first.
+// Appends the lowest `width` bytes, little-endian.
 inline void put_number(std::string& to, uint64_t value, size_t width) {
   for (size_t i = 0; i < width; ++i) to += static_cast<char>(value >> 8 * i);
 }

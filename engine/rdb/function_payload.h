@@ -1,5 +1,5 @@
-// The payload of FUNCTION DUMP: the codes of libraries as an RDB file has them, and the footer.
-// Plain functions of their arguments.
+// The payload of FUNCTION DUMP: the code of each library as in an RDB file, and the footer. Plain
+// functions of their arguments.
 #pragma once
 
 #include <string>

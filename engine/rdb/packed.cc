@@ -29,12 +29,12 @@ bool take_integer(Reader& from, size_t width, NumberText& number, Bytes& element
   return true;
 }
 
-// What stands behind an entry of a listpack: seven bits a byte, the last one (in memory) lowest;
-// all but the first say that more stand before.
+// The length after an entry of a listpack: seven bits a byte, the last byte (in memory) lowest. All
+// bytes but the first say that more precede.
 class BackLength {
  public:
   explicit BackLength(size_t size) {
-    // The limits are those of Redis, one short of what would fit.
+    // The limits are those of Redis, one less than would fit.
     width_ = size <= 127 ? 1 : size < 16383 ? 2 : size < 2097151 ? 3 : size < 268435455 ? 4 : 5;
     for (size_t i = 0; i < width_; ++i) {
       const size_t group = size >> 7 * (width_ - 1 - i) & 0x7f;
@@ -48,7 +48,7 @@ class BackLength {
   size_t width_;
 };
 
-// One entry of a listpack without its length at the end.
+// Takes one entry of a listpack without the length at its end.
 bool take_listpack_entry(Reader& from, uint8_t first, NumberText& number, Bytes& element) {
   uint64_t more = 0;
   if (first < 0x80) {
@@ -141,7 +141,7 @@ bool take_ziplist_entry(Reader& from, NumberText& number, Bytes& element) {
   }
   switch (first) {
     case 0x80: {
-      // The one number here whose most significant byte comes first.
+      // The only number here with the most significant byte first.
       Bytes size;
       if (!from.bytes(4, size)) return false;
       for (size_t i = 0; i < 4; ++i) more = more << 8 | byte_at(size, i);
@@ -179,7 +179,7 @@ bool read_ziplist(Bytes packed, const TakeElement& take) {
     uint8_t first = 0;
     if (!from.byte(first)) return false;
     if (first == kEnd) break;
-    // The size of the entry before: one byte, or 254 and four.
+    // The size of the previous entry: one byte, or 254 and four bytes.
     uint64_t previous = first;
     if (first == 254 && !from.number(4, previous)) return false;
     Bytes element;
@@ -216,7 +216,7 @@ bool read_zipmap(Bytes packed, const TakeElement& take) {
     if (first == kEnd) break;
     uint64_t size = first;
     if (first == 254 && !from.number(4, size)) return false;
-    uint8_t unused = 0;  // bytes behind a value
+    uint8_t unused = 0;  // bytes after a value
     if (is_value && !from.byte(unused)) return false;
     Bytes element;
     Bytes skipped;

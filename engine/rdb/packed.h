@@ -1,9 +1,8 @@
 // The packed sequences inside RDB strings: listpacks, intsets, and the older ziplists and zipmaps.
 //
-// Elements are texts: what is packed as an integer is written in decimal. Readers check every
-// offset and count before they use it, and answer false for damage; then some elements may have
-// been given out already. Layouts are those of redis-server 7.0.15 (its listpack.md, and what it
-// writes).
+// Elements are texts: packed integers are converted to decimal. Readers check every offset and
+// count before they use it, and return false for damage; some elements may have been passed on
+// already. Layouts are those of redis-server 7.0.15 (its listpack.md, and what it writes).
 #pragma once
 
 #include <array>
@@ -17,16 +16,17 @@
 
 namespace sluice::rdb {
 
-// Is given an element, a view that lives until it returns. False refuses it, and with it the whole.
+// Receives an element, a view that is valid during the call. Returning false rejects the whole
+// sequence.
 using TakeElement = std::function<bool(Bytes element)>;
 
 bool read_listpack(Bytes packed, const TakeElement& take);
 bool read_ziplist(Bytes packed, const TakeElement& take);
 bool read_intset(Bytes packed, const TakeElement& take);
-// Fields and values by turns.
+// Fields and values alternate.
 bool read_zipmap(Bytes packed, const TakeElement& take);
 
-// The text of an integer. A view of it lives until the next one.
+// The text of an integer. A view of it is valid until the next set().
 class NumberText {
  public:
   Bytes set(int64_t number);
@@ -39,20 +39,20 @@ class NumberText {
 class ListpackReader {
  public:
   explicit ListpackReader(Bytes packed);
-  // False: there are no more, or what follows is damaged; is_whole() tells which. The view lives
+  // Returns false at the end and if the rest is damaged; is_whole() tells which. The view is valid
   // until the next call.
   bool next(Bytes& element);
-  // An element that is an integer.
+  // Takes an element that must be an integer.
   bool next(int64_t& number);
-  // Every element was taken, and their number and the end are right.
+  // Whether every element was taken, and their number and the end are right.
   bool is_whole();
-  // Bytes from the beginning up to the next element.
+  // The number of bytes before the next element.
   size_t position() const { return size_ - from_.rest().size(); }
 
  private:
   Reader from_;
   size_t size_;
-  uint64_t count_ = 0;  // as the header has it
+  uint64_t count_ = 0;  // from the header
   uint64_t taken_ = 0;
   bool good_ = true;
   NumberText number_;
@@ -65,9 +65,9 @@ class ListpackWriter {
   void append(Bytes element);
   void append(int64_t number);
   size_t count() const { return count_; }
-  // Bytes of the whole with one more element of this size, at most.
+  // The size with one more element of this size, as an upper bound.
   size_t size_with(size_t element_bytes) const { return bytes_.size() + element_bytes + 16; }
-  // The whole, with its header and end; the writer begins anew.
+  // Returns the whole listpack, with its header and end, and resets the writer.
   std::string take();
 
  private:
@@ -78,7 +78,7 @@ class ListpackWriter {
   size_t count_ = 0;
 };
 
-// `values` ascending.
+// `values` are ascending.
 std::string write_intset(const std::vector<int64_t>& values);
 
 }  // namespace sluice::rdb

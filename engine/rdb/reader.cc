@@ -75,7 +75,7 @@ bool Reader::length_or_encoding(uint64_t& value, bool& encoded) {
   uint8_t first = 0;
   if (!byte(first)) return false;
   encoded = false;
-  size_t width = 0;  // of a big-endian length that follows
+  size_t width = 0;  // of the big-endian length that follows
   switch (first >> 6) {
     case 0:
       value = first & 0x3f;
@@ -132,7 +132,7 @@ bool Reader::compressed_string(Bytes& value) {
   Bytes packed;
   if (!length(packed_size) || !length(size)) return false;
   if (size == 0 || size > max_string_bytes_ || size / kMostLzfExpansion > packed_size) return false;
-  // What does not shrink is not packed.
+  // A string is compressed only if that makes it shorter.
   if (packed_size > size || !bytes(packed_size, packed)) return false;
   if (!lzf_decompress(packed, size, unpacked_)) return false;
   value = unpacked_;
@@ -162,9 +162,9 @@ bool Reader::text_double(double& value) {
   return parsed.has_value();
 }
 
-// A byte below 32 begins so many literal bytes and one more. Any other one is a reference to what
-// was unpacked before: length - 2 in its high three bits (7: a byte more of it follows), the
-// distance - 1 in the low five and the next byte.
+// A byte below 32 is followed by that many literal bytes plus one. Any other byte is a reference to
+// earlier output: length - 2 in its high three bits (7: another byte of it follows), the distance -
+// 1 in the low five and the next byte.
 bool lzf_decompress(Bytes packed, size_t size, std::string& out) {
   out.clear();
   out.reserve(size);
@@ -187,7 +187,7 @@ bool lzf_decompress(Bytes packed, size_t size, std::string& out) {
     if (at == packed.size()) return false;
     const size_t distance = ((control & 0x1f) << 8 | next()) + size_t{1};
     if (distance > out.size() || length > size - out.size()) return false;
-    // It may overlap what it makes.
+    // The source may overlap the output.
     for (size_t from = out.size() - distance; length != 0; --length) out.push_back(out[from++]);
   }
   return out.size() == size;

@@ -1,5 +1,5 @@
-// Decoding of streams. Whatever Redis would not have written is refused: ids out of order, counts
-// that do not add up, pending entries that belong to nobody.
+// Decoding of streams. Anything that Redis never writes is refused: ids out of order, counts that
+// do not add up, pending entries without a consumer.
 #include <algorithm>
 
 #include "engine/base/varint.h"
@@ -34,7 +34,7 @@ bool read_time(Reader& from, int64_t& time_ms) {
   return true;
 }
 
-// Makes a StreamNode's bytes of a listpack's elements.
+// Builds the bytes of a StreamNode from the elements of a listpack.
 class NodeReader {
  public:
   NodeReader(const StreamId& first, Bytes packed) : from_(packed), packed_bytes_(packed.size()) {
@@ -42,7 +42,7 @@ class NodeReader {
     image_.last = first;
   }
 
-  // Null: damaged.
+  // Returns null for damage.
   StreamNode* read() {
     if (!read_head()) return nullptr;
     uint64_t live = 0;
@@ -88,7 +88,7 @@ class NodeReader {
     const StreamId& first = image_.first;
     const StreamId id{first.ms + static_cast<uint64_t>(ms), first.seq + static_cast<uint64_t>(seq)};
     if (id < first) return false;
-    // Deleted ones may be out of order: XSETID can go back behind them.
+    // Deleted entries may be out of order: XSETID can go back before them.
     image_.last = std::max(image_.last, id);
     const bool same_names = (flags & kStreamEntrySameFields) != 0;
     uint64_t fields = name_count_;
@@ -97,7 +97,7 @@ class NodeReader {
     put_varint(entry_, id.ms - first.ms);
     put_varint(entry_, id.ms == first.ms ? id.seq - first.seq : id.seq);
     put_varint(entry_, fields << 1 | (same_names ? 1 : 0));
-    // Each takes a byte at least; and twice of it is to be a number.
+    // Each takes at least a byte, and twice the number must not overflow.
     if (fields > packed_bytes_) return false;
     const uint64_t texts = same_names ? fields : 2 * fields;
     for (uint64_t i = 0; i < texts; ++i) {
@@ -152,18 +152,19 @@ bool read_head(uint8_t type, Reader& from, Stream& stream) {
     return false;
   }
   if (stream.last_entry_id() > stream.last_id) return false;
-  // After an XSETID to an earlier id Redis may still have nodes behind it, of deleted entries only.
+  // After XSETID to an earlier id Redis may still have later nodes, of deleted entries only.
   while (!stream.nodes().empty() && stream.nodes().back().value->first_id() > stream.last_id) {
     stream.remove_node(stream.nodes().back().value);
   }
   stream.entries_added = length;
   if (type == kStreamListpacks) return true;
-  StreamId first;  // it is found by a look
+  StreamId first;  // computed from the nodes
   return read_id(from, first) && read_id(from, stream.max_deleted_id) &&
          from.length(stream.entries_added);
 }
 
-// What a group has given out, in the order of ids, until its consumers say whose it is.
+// A pending entry of a group, in the order of ids, until the lists of the consumers say which one
+// it belongs to.
 struct Delivery {
   StreamId id;
   int64_t delivered_ms = 0;

@@ -1,8 +1,7 @@
-// Streams in RDB's format: their entries as the listpacks in which Redis keeps them, and their
-// groups.
+// Streams in RDB's format: their entries as Redis's listpacks, and their groups.
 //
 // A listpack keeps deleted entries. Here a node only counts them; so they are written as entries
-// that have no fields, and take 10 bytes each.
+// without fields, of 10 bytes each.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +13,9 @@ namespace sluice::rdb {
 
 class Reader;
 
-// Into an empty stream. False: damaged.
+// Reads into an empty stream. Returns false for damage.
 bool read_stream(uint8_t type, Reader& from, Stream& stream);
-// With its type.
+// Writes its type as well.
 void put_stream(std::string& to, const Stream& stream);
 
 }  // namespace sluice::rdb

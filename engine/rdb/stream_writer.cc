@@ -33,7 +33,7 @@ void put_entry_head(ListpackWriter& to, int64_t flags, const StreamId& first, co
 void put_deleted(ListpackWriter& to, const StreamId& first, const StreamId& id) {
   put_entry_head(to, kStreamEntryDeleted, first, id);
   to.append(int64_t{0});  // fields
-  to.append(int64_t{4});  // elements in front of this one
+  to.append(int64_t{4});  // elements before this one
 }
 
 void put_entry(ListpackWriter& to, const StreamId& first, const StreamEntry& entry) {
@@ -64,8 +64,8 @@ void put_node(std::string& to, const StreamNode& node) {
     listpack.append(name);
   }
   listpack.append(int64_t{0});  // the end of the names
-  // Where the deleted ones were is not known, but whether the last one is among them: trimming by
-  // ids asks for the node's last.
+  // The places of deleted entries are unknown, except whether the last entry is deleted: trimming
+  // by ids compares the node's last id.
   uint64_t deleted = node.deleted();
   StreamEntry entry;
   const bool last_is_live =

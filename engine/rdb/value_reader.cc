@@ -51,7 +51,7 @@ bool read_quicklist(Reader& from, bool listpacks, const TakeElement& take) {
   return true;
 }
 
-// The elements of a list, a set or a hash, or those of a packed sorted set.
+// Passes on the elements of a list, a set or a hash, or those of a packed sorted set.
 bool read_elements(uint8_t type, Reader& from, const TakeElement& take) {
   uint64_t count = 0;
   switch (type) {
@@ -166,7 +166,7 @@ bool read_sorted(uint8_t type, Reader& from, SortedSet& sorted) {
                              const auto score = parse_double(text);
                              return score && take(member, *score);
                            });
-  // Redis decides by the whole value how it keeps it.
+  // Redis chooses the encoding from the complete value.
   if (sorted.listpack) drop_negative_zeros(sorted);
   return whole && !sorted.members.empty();
 }

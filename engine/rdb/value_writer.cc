@@ -1,4 +1,4 @@
-// Encoding of values, each in the form in which redis-server 7.0.15 would keep it.
+// Encoding of values, each in the encoding of redis-server 7.0.15.
 #include <algorithm>
 
 #include "engine/base/numbers.h"
@@ -14,7 +14,7 @@ namespace sluice::rdb {
 
 namespace {
 
-// Texts of integers that are longer than this need more than 32 bits.
+// Integers with longer texts need more than 32 bits.
 constexpr size_t kMaxEncodedInteger = 11;
 // A node of a quicklist: list-max-listpack-size -2.
 constexpr size_t kMaxNodeBytes = 8192;
@@ -132,7 +132,7 @@ void put_sorted(std::string& to, const SortedSet& sorted) {
     to += static_cast<char>(kSortedListpack);
     return put_string(to, writer.take());
   }
-  // From the last one on, as Redis does: who loads it then adds at the front of a skip list.
+  // From the last to the first, like Redis: loading then inserts at the front of a skip list.
   std::vector<const ScoredMember*> members;
   for (auto at = sorted.order.begin(); at.valid(); at.next()) members.push_back(at.value());
   to += static_cast<char>(kSorted);

@@ -9,7 +9,7 @@
 namespace sluice::rdb {
 
 void put_length(std::string& to, uint64_t length);
-// As an integer where it is one of up to 32 bits; never compressed.
+// Writes an integer of up to 32 bits as such; never compresses.
 void put_string(std::string& to, Bytes text);
 
 }  // namespace sluice::rdb

@@ -9,7 +9,7 @@ namespace sluice {
 
 namespace {
 
-// Type, number, CR LF; returns the end. `to` holds kMaxHeader bytes.
+// Writes type, number, CR LF and returns the end. `to` has room for kMaxHeader bytes.
 constexpr size_t kMaxHeader = kMaxIntegerText + 3;
 inline char* put_header(char* to, char type, int64_t value) {
   *to++ = type;

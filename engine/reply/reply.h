@@ -1,8 +1,8 @@
-// Where a command writes its answer.
+// Reply: the sink for the answer of a command.
 //
-// Reply is the interface that handlers see; RespReply writes RESP2 or RESP3 into a buffer; the
-// script bridge has its own sink that builds Lua values, so that no RESP stands between. A handler
-// writes exactly one value. A sink is used by one thread at a time.
+// Handlers see only this interface. RespReply writes RESP2 or RESP3 into a buffer; scripts have a
+// sink that builds Lua values without encoding RESP. A handler writes exactly one value. A sink is
+// used by one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ class Reply {
  public:
   virtual ~Reply() = default;
 
-  // A status such as `OK`. Never client bytes: it is not length-prefixed.
+  // A status such as `OK`. It must not hold bytes from a client, because it is not length-prefixed.
   virtual void simple(Bytes text) = 0;
-  // The whole message with its code: "ERR ...", "WRONGTYPE ...". CR and LF become spaces, so that
-  // client bytes in a message cannot break out of it.
+  // The whole message with its code: "ERR ...", "WRONGTYPE ...". CR and LF are replaced by spaces,
+  // so that client bytes in a message cannot end it.
   virtual void error(Bytes message) = 0;
   virtual void integer(int64_t value) = 0;
   virtual void bulk(Bytes bytes) = 0;
@@ -37,30 +37,31 @@ class Reply {
   virtual void big_number(Bytes digits) = 0;
   virtual void verbatim(Bytes format, Bytes text) = 0;  // format: three characters
 
-  // For answers whose length is known only at the end: `open_array` before the elements,
+  // For answers whose length is known only at the end: call `open_array` before the elements, and
   // `close_array` after them with its result and the real count.
   virtual size_t open_array() = 0;
   virtual void close_array(size_t mark, size_t count) = 0;
   virtual void close_map(size_t mark, size_t pairs) = 0;
   virtual void close_set(size_t mark, size_t count) = 0;
 
-  // 2 or 3: some commands answer in other shapes, not only in other types.
+  // 2 or 3. Some commands reply a different structure in RESP3, not only other types.
   virtual int protocol() const = 0;
-  // HELLO changes it for its own reply already.
+  // HELLO switches the protocol before its own reply.
   virtual void set_protocol(int) {}
 
-  // Where RESP is written; null: none is.
+  // The buffer that RESP is written to, or null if this sink writes no RESP.
   virtual ByteBuffer* buffer() { return nullptr; }
 
-  // As number(), in decimal notation without an exponent.
+  // Like number(), in decimal notation without an exponent.
   virtual void decimal(double value);
 
-  // Where every error is counted by its code; outlives the reply's use. Without it none is.
+  // Counts every error by its code in `counts`, which must outlive the reply. Without it errors are
+  // not counted.
   void count_errors_in(ErrorCounts& counts) { error_counts_ = &counts; }
-  // An error that has been counted where it came up: a script passes it on.
+  // An error that was already counted where it occurred, which a script passes on.
   void repeat_error(Bytes message);
-  // Errors written since they were last said to be some command's: EXEC does not fail for those of
-  // its commands.
+  // Errors written since the last attribute_errors(). EXEC does not fail for errors of its
+  // commands.
   uint64_t unattributed_errors() const { return errors_ - attributed_errors_; }
   void attribute_errors() { attributed_errors_ = errors_; }
 
@@ -71,7 +72,7 @@ class Reply {
   }
 
  protected:
-  // Every error passes here.
+  // Every error is noted here.
   void note_error(Bytes message) {
     ++errors_;
     if (error_counts_ != nullptr) count_error(message);
@@ -125,7 +126,7 @@ class RespReply final : public Reply {
   int protocol_;
 };
 
-// Error texts that many commands share, as Redis 7.0 has them.
+// Error texts that many commands share, identical to those of Redis 7.0.
 namespace errors {
 inline constexpr Bytes kWrongType =
     "WRONGTYPE Operation against a key holding the wrong kind of value";

@@ -1,9 +1,9 @@
-// What INFO commandstats, errorstats and latencystats and LATENCY HISTOGRAM add up: counters of one
-// Execution.
+// Counters of one Execution for INFO commandstats, errorstats and latencystats and for LATENCY
+// HISTOGRAM.
 //
-// Threads: an Execution's own thread writes; any thread reads, and CONFIG RESETSTAT sets to zero
-// (what ends at the same moment may write its old number back). Counters of commands are plain
-// stores, no locked instructions; errors, which are rarer, are counted under a mutex.
+// Threads: an Execution's own thread writes, any thread reads, and CONFIG RESETSTAT resets (a
+// command that ends at the same moment may write its old number back). Counters of commands are
+// plain stores without locked instructions. Errors are rarer and are counted under a mutex.
 #pragma once
 
 #include <array>
@@ -20,18 +20,17 @@
 namespace sluice {
 
 inline void add_one(std::atomic<uint64_t>& counter) {
-  // One writer: no need for a locked instruction.
+  // There is one writer, so no locked instruction is needed.
   counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
 // Durations in nanoseconds, by value to two significant digits: 128 buckets for each power of two.
-// The bounds of the buckets are those of Redis's histograms, so what is derived from them is the
-// same number.
+// The bounds of the buckets are those of Redis's histograms, so that derived numbers are equal.
 class LatencyHistogram {
  public:
   static constexpr uint64_t kMostNs = 1'000'000'000;
 
-  // Longer ones count as kMostNs.
+  // Longer durations count as kMostNs.
   void add(uint64_t ns) { add_one(counts_[bucket_of(ns < kMostNs ? ns : kMostNs)]); }
   void reset();
 
@@ -54,15 +53,15 @@ class LatencyHistogram {
 };
 static_assert(LatencyHistogram::bucket_of(LatencyHistogram::kMostNs) < LatencyHistogram::kBuckets);
 
-// Histograms of several threads added up. One thread.
+// The sum of the histograms of several threads. Used by one thread.
 class LatencySum {
  public:
   void add(const LatencyHistogram& histogram);
   uint64_t count() const { return count_; }
-  // The duration below which `percent` of 100 stayed, as the bound of its bucket. REQUIRES: count()
-  // is not 0.
+  // The bound of the bucket below which `percent` percent of the durations lie. REQUIRES: count()
+  // != 0.
   uint64_t percentile_ns(double percent) const;
-  // How many took no longer than this, or than what its bucket holds.
+  // The number of durations up to the upper bound of the bucket of `ns`.
   uint64_t count_up_to(uint64_t ns) const;
 
  private:
@@ -70,13 +69,13 @@ class LatencySum {
   uint64_t count_ = 0;
 };
 
-// Of one command.
+// The counters of one command.
 struct CommandStat {
   std::atomic<uint64_t> calls{0};
   std::atomic<uint64_t> ticks{0};
   std::atomic<uint64_t> rejected{0};
   std::atomic<uint64_t> failed{0};
-  // Null until the command has run while latency-tracking was on; stays from then on.
+  // Null until the command has run while latency-tracking was on; kept from then on.
   std::atomic<LatencyHistogram*> latencies{nullptr};
 
   CommandStat() = default;
@@ -84,7 +83,7 @@ struct CommandStat {
   CommandStat(const CommandStat&) = delete;
   CommandStat& operator=(const CommandStat&) = delete;
 
-  // `scale` is Engine::latency_scale: 0 where durations are not tracked.
+  // `scale` is Engine::latency_scale, 0 while durations are not tracked.
   void add_latency(uint64_t ticks_taken, uint64_t scale) {
     if (scale == 0) return;
     LatencyHistogram* histogram = latencies.load(std::memory_order_relaxed);
@@ -92,7 +91,8 @@ struct CommandStat {
       histogram = new LatencyHistogram;
       latencies.store(histogram, std::memory_order_release);
     }
-    // Five minutes and more would not fit the multiplication, and count as the longest anyway.
+    // Durations of five minutes and more would overflow the multiplication. They count as the
+    // longest anyway.
     constexpr uint64_t kMostTicks = uint64_t{1} << 40;
     histogram->add((ticks_taken < kMostTicks ? ticks_taken : kMostTicks) * scale >> kScaleBits);
   }
@@ -100,10 +100,10 @@ struct CommandStat {
   void reset();
 };
 
-// How many error replies there were of each kind: by the code that they begin with. Any thread.
+// The number of error replies by their code. Thread-safe.
 class ErrorCounts {
  public:
-  // A script may invent codes: of further kinds only the total is kept.
+  // Scripts may invent codes. Beyond this number only the total is counted.
   static constexpr size_t kMostKinds = 1024;
 
   void add(Bytes message);

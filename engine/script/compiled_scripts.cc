@@ -9,7 +9,7 @@
 namespace sluice {
 
 size_t CompiledScripts::ShaHash::operator()(const Sha1Text& sha) const {
-  // The digits are as good as random.
+  // The digits are uniformly distributed.
   size_t hash;
   std::memcpy(&hash, sha.data(), sizeof(hash));
   return hash;
@@ -24,7 +24,7 @@ const CompiledScript* CompiledScripts::use(CompiledScript& compiled) {
 
 const CompiledScript* CompiledScripts::find(Bytes sha) {
   if (sha.size() != sizeof(Sha1Text)) return nullptr;
-  // It is the first of its order already.
+  // It is already the most recently used one.
   if (last_ != nullptr && view(last_->script->sha) == sha) return last_;
   Sha1Text key;
   std::memcpy(key.data(), sha.data(), key.size());
@@ -67,7 +67,7 @@ void CompiledScripts::keep(const CompiledScript& compiled) {
 
 CompiledScript CompiledScripts::give_up() {
   CHECK(!scripts_.empty());
-  // The one at hand is not given up for being alone in its order.
+  // Does not evict the current script when it is the only one of its origin.
   const bool from_kept = of_eval_.empty() || (of_eval_.back() == last_ && !kept_.empty());
   CompiledScript* const oldest = from_kept ? kept_.back() : of_eval_.back();
   (from_kept ? kept_ : of_eval_).pop_back();
@@ -84,7 +84,7 @@ void CompiledScripts::clear() {
   last_ = nullptr;
   of_eval_.clear();
   kept_.clear();
-  // clear() and `= {}` would keep the buckets of as many scripts as there ever were.
+  // clear() and `= {}` would keep the buckets of the largest number of scripts so far.
   by_body_ = decltype(by_body_)();
   scripts_ = decltype(scripts_)();
   bytes_ = 0;

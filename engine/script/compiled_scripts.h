@@ -1,5 +1,5 @@
-// CompiledScripts: the scripts that one Lua state has compiled, and the order in which it gives
-// them up: those of EVAL first, then the others, each beginning with the one used longest ago.
+// CompiledScripts: the scripts that one Lua state has compiled, and the order of their eviction:
+// first those of EVAL, then the others, each with the least recently used one first.
 //
 // Used by the state's thread only.
 #pragma once
@@ -14,32 +14,32 @@
 
 namespace sluice {
 
-// How a script came: with the call that runs it, or to be called by its SHA-1.
+// The origin of a script: the call that runs it, or a command that keeps it for calls by SHA-1.
 enum class ScriptOrigin : uint8_t { kEval, kKept };
 
-// A script in one state: its source, and the function's place in the registry.
+// A script in one state: its source, and the function's reference in the registry.
 struct CompiledScript {
   std::shared_ptr<const Script> script;
   int function = 0;
-  uint64_t bytes = 0;  // what it takes in the state, about
+  uint64_t bytes = 0;  // its approximate size in the state
   ScriptOrigin origin = ScriptOrigin::kEval;
-  bool from_code = false;  // not from its text: ScriptEngine has its code
-  // In the order of its origin.
+  bool from_code = false;  // loaded from code that ScriptEngine has, not from the text
+  // In the list of its origin.
   std::list<CompiledScript*>::iterator place;
 };
 
 class CompiledScripts {
  public:
-  // By the forty digits in lower case, or by the text. Null: not compiled here. What is found
-  // counts as used.
+  // Looks up by the forty lower-case digits, or by the text. Returns null if it is not compiled
+  // here. A script that is found counts as used.
   const CompiledScript* find(Bytes sha);
   const CompiledScript* find_body(Bytes body);
-  // REQUIRES: it is not there.
+  // REQUIRES: it is absent.
   const CompiledScript* add(const std::shared_ptr<const Script>& script, ScriptOrigin origin,
                             bool from_code, int function, uint64_t bytes);
-  // The script that came by EVAL is to be kept as one that is called by its SHA-1.
+  // Keeps a script of EVAL as one that is called by its SHA-1.
   void keep(const CompiledScript& compiled);
-  // Takes out the next one to be given up. REQUIRES: size() > 0.
+  // Removes the next script in the order of eviction. REQUIRES: size() > 0.
   CompiledScript give_up();
   void clear();
 
@@ -50,7 +50,7 @@ class CompiledScripts {
   struct ShaHash {
     size_t operator()(const Sha1Text& sha) const;
   };
-  using Order = std::list<CompiledScript*>;  // the one used last is the first
+  using Order = std::list<CompiledScript*>;  // most recently used first
 
   Order& order(const CompiledScript& compiled) {
     return compiled.origin == ScriptOrigin::kEval ? of_eval_ : kept_;

@@ -1,8 +1,8 @@
 // FunctionLibrary: the text of one library of FUNCTION LOAD, and the functions that it registers.
 // FunctionSet: all libraries at one moment.
 //
-// Both are constant once made and shared by all threads; whoever changes something makes a new set.
-// Names of libraries tell upper from lower case, names of functions do not, as in Redis.
+// Both are constant once made and shared by all threads; a change makes a new set. Names of
+// libraries are case-sensitive, names of functions are not, as in Redis.
 #pragma once
 
 #include <atomic>
@@ -21,17 +21,17 @@ namespace sluice {
 struct FunctionInfo {
   std::string name;
   std::optional<std::string> description;
-  uint32_t flags = 0;  // kScriptNoWrites and its relatives
+  uint32_t flags = 0;  // kScriptNoWrites and the other flags
 };
 
 struct FunctionLibrary {
   std::string name;
   std::string code;
-  // Where Lua begins in `code`: at the end of its first line.
+  // The offset of the Lua code in `code`: the end of the first line.
   size_t code_begin = 0;
   std::vector<FunctionInfo> functions;
-  // One of its functions reached for keys outside of its KEYS once: from then on they get all
-  // shards. Set by any thread.
+  // One of its functions has accessed keys outside of its KEYS: from then on they get all shards.
+  // Set by any thread.
   mutable std::atomic<bool> reaches_further{false};
 };
 
@@ -45,27 +45,28 @@ struct FunctionSet {
   std::map<std::string, LibraryPointer, std::less<>> libraries;
   std::unordered_map<std::string, Place> functions;  // by name in lower case
 
-  // Null: there is none of this name.
+  // Null if no function has this name.
   const Place* find(Bytes function) const;
-  // Puts a library in, in place of the one of its name. REQUIRES: clash() is empty.
+  // Adds a library, replacing the one of its name. REQUIRES: clash() is empty.
   void put(const LibraryPointer& library);
   void remove(Bytes library);
-  // The name of a function that another library has already. Empty: none.
+  // The name of a function that another library already has, or an empty text.
   std::string clash(const FunctionLibrary& library) const;
 };
 
-// Letters, digits and underscores, one at least.
+// Letters, digits and underscores, at least one.
 bool is_library_name(Bytes name);
 
-// Reads the first line, `#!lua name=...`, into `name` and `code_begin`. Empty: understood; else the
-// error message.
+// Parses the first line, `#!lua name=...`, into `name` and `code_begin`. Returns an empty text, or
+// the error message.
 std::string parse_library_head(FunctionLibrary& library);
 
-// The functions of a library as one value of a record, and back. False: damaged.
+// Encode the functions of a library as the value of a record, and decode it. Decoding returns false
+// for damage.
 std::string encode_functions(const FunctionLibrary& library);
 bool decode_functions(Bytes record, FunctionLibrary& library);
 
-// The names that flags of functions have, in the order of FUNCTION LIST.
+// The names of the flags of functions, in the order of FUNCTION LIST.
 struct FunctionFlagName {
   Bytes name;
   uint32_t flag;

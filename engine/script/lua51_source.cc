@@ -19,8 +19,8 @@ struct Token {
 bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Lua's tokens, as far as finding calls needs them. Text that is no Lua gives some tokens too; the
-// compiler says what is wrong with it.
+// Lua's tokens, as far as finding calls needs them. Invalid source gives tokens as well; the
+// compiler reports its errors.
 class Lexer {
  public:
   explicit Lexer(Bytes code) : code_(code) {}
@@ -48,7 +48,7 @@ class Lexer {
       skip_long(long_level());
     } else {
       token.kind = TokenKind::kSymbol;
-      // Two dots are no field access.
+      // Two dots are not a field access.
       at_ += code_.substr(at_, 2) == ".." ? 2 : 1;
     }
     token.end = at_;
@@ -92,7 +92,7 @@ class Lexer {
     at_ = std::min(at_, code_.size());
   }
 
-  // The number of `=` in a long bracket that opens here; -1: none does.
+  // The number of `=` in a long bracket that opens here, or -1 if none opens.
   int long_level() const {
     size_t i = at_ + 1;
     while (i < code_.size() && code_[i] == '=') ++i;
@@ -109,7 +109,7 @@ class Lexer {
   size_t at_ = 0;
 };
 
-// Functions that return one value, by the path that names them.
+// Functions that return one value, by their paths.
 bool has_one_result(Bytes path) {
   constexpr Bytes kLibraries[] = {"redis.", "cjson.", "bit."};
   constexpr Bytes kFunctions[] = {"error",         "tonumber",    "tostring",      "setmetatable",
@@ -154,7 +154,7 @@ class Rewriter {
         rewrite_return(i + 1);
       }
     }
-    // Functions inside the arguments of a rewritten call bring theirs in between.
+    // Functions inside the arguments of a rewritten call have added their edits in between.
     std::stable_sort(edits_.begin(), edits_.end(),
                      [](const Edit& a, const Edit& b) { return a.at < b.at; });
     std::string out;
@@ -175,8 +175,8 @@ class Rewriter {
     Bytes inserted;
   };
 
-  // Lua 5.1 takes an unknown escape for the character behind the backslash; LuaJIT refuses it, or
-  // knows it (\x, \u, \z).
+  // Lua 5.1 replaces an unknown escape by the character after the backslash; LuaJIT refuses it, or
+  // gives it a meaning (\x, \u, \z).
   void rewrite_escapes(const Token& token) {
     for (size_t i = token.begin + 1; i + 1 < token.end; ++i) {
       if (code_[i] != '\\') continue;
@@ -186,7 +186,7 @@ class Rewriter {
     }
   }
 
-  // `first` follows `return`.
+  // `first` is the token after `return`.
   void rewrite_return(size_t first) {
     size_t i = first + 1;
     bool plain_path = tokens_[first].kind == TokenKind::kName;
@@ -204,7 +204,8 @@ class Rewriter {
       call = false;
       if (token.text == "." || token.text == ":") {
         if (plain_path) path += std::string(token.text) + std::string(tokens_[i + 1].text);
-        // No field has this name; going through the same path from there again would take long.
+        // No field has this name. Continuing along this path from each `return` in it would take
+        // quadratic time.
         if (tokens_[i + 1].text == "return") return;
         i += 2;
         if (i >= tokens_.size()) return;
@@ -223,7 +224,7 @@ class Rewriter {
       }
       if (!call) continue;
       if (ends_return(tokens_[i])) break;
-      // A call whose result is used further: what is called at the end has no name.
+      // The result of a call is used further, so the function that is called last has no name.
       plain_path = false;
     }
     if (functions_ == 0 || (plain_path && has_one_result(path))) {
@@ -232,7 +233,7 @@ class Rewriter {
     }
   }
 
-  // For all brackets at once: looked up one by one they would take quadratic time.
+  // All brackets are matched in one pass: matching them one by one would take quadratic time.
   void match_brackets() {
     behind_group_.resize(tokens_.size());
     std::vector<size_t> open;
@@ -247,13 +248,13 @@ class Rewriter {
     }
   }
 
-  // The index behind the bracket that closes the one at `open`; 0: there is none.
+  // The index after the bracket that closes the one at `open`; 0 if it is not closed.
   size_t skip_group(size_t open) const { return behind_group_[open]; }
 
   Bytes code_;
   std::vector<Token> tokens_;
-  std::vector<size_t> behind_group_;  // by the index of the bracket that opens it
-  std::vector<bool> blocks_;          // true: a function's
+  std::vector<size_t> behind_group_;  // by the index of the opening bracket
+  std::vector<bool> blocks_;          // true: of a function
   int functions_ = 0;
   std::vector<Edit> edits_;
 };
@@ -262,8 +263,7 @@ class Rewriter {
 
 std::string as_lua51(Bytes code) {
   std::string result = Rewriter(code).run();
-  // LuaJIT would skip such a first line or take it for bytecode; Lua 5.1 inside Redis reads it as
-  // text.
+  // LuaJIT would skip such a first line or read it as bytecode. Redis's Lua 5.1 reads it as text.
   if (!result.empty() && (result[0] == '#' || result[0] == '\x1b' || result[0] == '\xef')) {
     result.insert(0, 1, ' ');
   }

@@ -1,5 +1,5 @@
-// Base functions of the sandbox: what LuaJIT does otherwise than the Lua 5.1 inside Redis, and what
-// has to know protected tables.
+// Base functions of the sandbox: those where LuaJIT differs from Redis's Lua 5.1, and those that
+// must handle protected tables.
 #include <algorithm>
 #include <cmath>
 
@@ -26,7 +26,7 @@ int base_next(lua_State* lua) {
   return 1;
 }
 
-// Upvalue 1: LuaJIT's own `next`, whose loops its interpreter makes fast.
+// Upvalue 1: LuaJIT's own `next`, for which its interpreter has fast loops.
 int base_pairs(lua_State* lua) {
   luaL_checktype(lua, 1, LUA_TTABLE);
   if (is_protected(lua, 1)) {
@@ -136,7 +136,7 @@ int base_assert(lua_State* lua) {
   return lua_gettop(lua);
 }
 
-// Errors of redis.call are tables; scripts written for older versions expect the text.
+// Errors of redis.call are tables; scripts written for older versions expect texts.
 int base_pcall(lua_State* lua) {
   luaL_checkany(lua, 1);
   const int depth = enter_callback(lua);
@@ -164,8 +164,8 @@ int base_pcall(lua_State* lua) {
 
 // The message handler of base_xpcall. Upvalue 1: the script's own handler.
 int call_handler(lua_State* lua) {
-  // SCRIPT KILL raises out of the hook, and hooks do not fire until its error has been caught: a
-  // handler that never returns could not be ended any more.
+  // SCRIPT KILL raises from the hook, and hooks do not fire until its error has been caught: a
+  // handler that never returns could not be stopped.
   lua_settop(lua, 1);
   if (LuaMachine::of(lua).killed()) return 1;
   lua_pushvalue(lua, lua_upvalueindex(1));
@@ -189,7 +189,7 @@ int base_xpcall(lua_State* lua) {
 
 // --- Recursion through C ---
 
-// Null: it can be resumed; else why not.
+// Returns null if it can be resumed, else the reason why not.
 const char* not_resumable(lua_State* lua, lua_State* coroutine) {
   if (lua == coroutine) return "running";
   switch (lua_status(coroutine)) {
@@ -210,9 +210,9 @@ struct Resumption {
   int count;
 };
 
-// lua_resume reports an error as a value, and then leaves LuaJIT believing that it is inside the
-// hook that raised it: hooks, and so SCRIPT KILL, would never fire again. Raised once more, the
-// error passes a protected call, which puts that right.
+// lua_resume returns an error as a value and leaves LuaJIT in the state of the hook that raised it:
+// hooks, and so SCRIPT KILL, would never fire again. Raising the error again through a protected
+// call resets that state.
 int resume_raising(lua_State* lua) {
   const auto& resumption = *static_cast<const Resumption*>(lua_touserdata(lua, 1));
   const int status = lua_resume(resumption.coroutine, resumption.count);
@@ -221,9 +221,9 @@ int resume_raising(lua_State* lua) {
   return lua_error(lua);
 }
 
-// Resumes with the values on top of `lua`. The number of results, or -1 and the error on top.
-// `raising`: where resume_raising() is; a new function for each call would be garbage that nothing
-// collects while only coroutines run.
+// Resumes with the values on top of `lua`. Returns the number of results, or -1 with the error on
+// top. `raising`: the index of resume_raising(). Creating that function for each call would make
+// garbage that is never collected while only coroutines run.
 int resume(lua_State* lua, lua_State* coroutine, int count, int raising) {
   const char* const state = not_resumable(lua, coroutine);
   if (state != nullptr) {
@@ -298,7 +298,7 @@ int base_loadstring(lua_State* lua) {
   const char* text = luaL_checklstring(lua, 1, &size);
   const char* name = luaL_optstring(lua, 2, text);
   if (size != 0 && text[0] == LUA_SIGNATURE[0]) {
-    // Read as text, as Redis does: the message is that of the lexer.
+    // Loads it as text, like Redis: the lexer reports the error.
     lua_pushliteral(lua, " ");
     lua_pushvalue(lua, 1);
     lua_concat(lua, 2);
@@ -307,8 +307,8 @@ int base_loadstring(lua_State* lua) {
   return finish_load(lua, load_source(lua, {text, size}, name, SourceDialect::kPlain, true));
 }
 
-// Calls the function at index 1 for pieces of source until it gives no more; returns them as one
-// text, since time that the script's function takes is not the compiler's.
+// Calls the function at index 1 for pieces of source until it returns no more, and returns them as
+// one text: the time of the script's function must not count as the compiler's.
 int collect_source(lua_State* lua) {
   StackedBuffer source(lua);
   for (;;) {
@@ -338,7 +338,8 @@ int base_load(lua_State* lua) {
   const int depth = enter_callback(lua);
   lua_pushcfunction(lua, collect_source);
   lua_pushvalue(lua, 1);
-  // In a protected call of its own: an error that passes none leaves the hook switched off.
+  // In a protected call of its own: an error that passes no protected call leaves the hook
+  // disabled.
   const int status = lua_pcall(lua, 1, 1, 0);
   LuaMachine::of(lua).depth = depth;
   if (status != 0) return finish_load(lua, status);
@@ -349,7 +350,7 @@ int base_load(lua_State* lua) {
 
 // --- Others ---
 
-// Scripts may look and collect; stopping the collector would outlive them.
+// Scripts may query and run the collector, but not stop it, which would outlast them.
 int base_collectgarbage(lua_State* lua) {
   static const char* const kOptions[] = {"collect", "count",    "step",       "stop",
                                          "restart", "setpause", "setstepmul", nullptr};
@@ -398,7 +399,7 @@ int math_randomseed(lua_State* lua) {
   return 0;
 }
 
-// Upvalue 1: LuaJIT's own, which knows more than the eight digits of 32 bits.
+// Upvalue 1: LuaJIT's own function, which supports more than the eight digits of 32 bits.
 int bit_tohex(lua_State* lua) {
   constexpr int kMostDigits = 8;
   luaL_checknumber(lua, 1);

@@ -1,4 +1,4 @@
-// LuaMachine's bridge from redis.call to the commands' handlers.
+// LuaMachine's bridge from redis.call to the handlers of commands.
 #include <cmath>
 #include <cstdio>
 
@@ -19,7 +19,7 @@ constexpr Bytes kShardInUse =
     "it "
     "in KEYS, or add the flag allow-cross-slot-keys to the script's first line";
 
-// As printf's %.17g; whole numbers, which nearly all are, without printf.
+// Like printf's %.17g. Nearly all numbers are whole and do not need printf.
 size_t format_number(char (&to)[32], double number) {
   constexpr double kExact = 1e15;
   if (number > -kExact && number < kExact && number == std::trunc(number) &&
@@ -45,7 +45,7 @@ Bytes LuaMachine::collect_arguments(lua_State* lua) {
       argument = {text, size};
       total += size;
     } else if (type == LUA_TNUMBER) {
-      // Grown for all arguments at once, so that the texts before this one stay where they are.
+      // Resized once for all arguments, so that earlier texts do not move.
       if (numbers_.size() < args_.size()) numbers_.resize(args_.size());
       char(&text)[32] = numbers_[static_cast<size_t>(i - 1)].text;
       argument = {text, format_number(text, lua_tonumber(lua, i))};
@@ -53,7 +53,8 @@ Bytes LuaMachine::collect_arguments(lua_State* lua) {
       return "Lua redis lib command arguments must be strings or integers";
     }
   }
-  // One text may be given many times; what a command makes of it is not the script's memory.
+  // The same text may be passed many times, and what a command copies from it does not count as the
+  // script's memory.
   if (total > limit_bytes_) raise_memory_error(lua);
   return {};
 }
@@ -94,7 +95,7 @@ std::string LuaMachine::refusal(const Command* command) {
   if ((command->flags & (kWrite | kSeenByOthers)) != 0 && read_only_) {
     return "ERR Write commands are not allowed from read-only scripts.";
   }
-  // Only before the first write: a script cannot be stopped in the middle.
+  // Only before the first write: a script cannot be stopped halfway.
   if ((command->flags & kNeedsRoom) != 0 && (flags_ & kScriptAllowOom) == 0 && !wrote()) {
     std::string error = refuse_growth(engine_, command->flags);
     if (!error.empty()) return error;
@@ -122,7 +123,7 @@ int LuaMachine::call_command(lua_State* lua, bool raise_errors) {
     return 1;
   }
   const Command* command = look_up();
-  // Nothing with a destructor may live in this frame where an error is raised.
+  // This frame must not hold objects with destructors where an error is raised.
   bool refused = false;
   bool dropped = false;
   allowed_bytes_ = kUnlimited;

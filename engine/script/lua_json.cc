@@ -1,8 +1,8 @@
-// cjson.encode for scripts: what Debian's library writes, put together in a ScriptBuffer.
+// cjson.encode for scripts: the output of Debian's library, built in a ScriptBuffer.
 //
-// The library's own buffer is outside of script-memory-limit, has lengths of 32 bits, and ends the
-// process when there is no memory for it. Its other functions stay; this encoder has the settings
-// that they check and keep.
+// The library's own buffer is not covered by script-memory-limit, has lengths of 32 bits, and ends
+// the process when it cannot allocate. Its other functions are kept; this encoder shares their
+// settings.
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -23,8 +23,8 @@ namespace {
 
 enum class InvalidNumbers : uint8_t { kRefused, kWritten, kNull };
 
-// What one table `cjson` has been told, and the library's functions that it replaces. Lives in a
-// userdata of the state.
+// The settings of one table `cjson`, and the library's functions that are replaced in it. Lives in
+// a userdata of the state.
 struct JsonSettings {
   lua_CFunction sparse_array;
   lua_CFunction max_depth;
@@ -40,15 +40,15 @@ struct JsonSettings {
   InvalidNumbers invalid = InvalidNumbers::kRefused;
 };
 
-// The functions here have the library's own settings, which its functions look for, as their first
-// upvalue, and these as their second.
+// The first upvalue of the functions here is the library's own settings, which its functions read;
+// the second is these.
 JsonSettings& settings_of(lua_State* lua) {
   return *static_cast<JsonSettings*>(lua_touserdata(lua, lua_upvalueindex(2)));
 }
 
 // --- Encoding ---
 
-// How many bytes a character takes, and what they are where they are not itself.
+// The size of a character in the output, and the text of its escape, if it has one.
 struct Escape {
   char text[7] = "";
   uint8_t size = 1;
@@ -76,7 +76,7 @@ constexpr std::array<Escape, 256> make_escapes() {
 }
 constexpr std::array<Escape, 256> kEscapes = make_escapes();
 
-// Nothing here has a destructor: Lua's errors pass through.
+// Without destructor: Lua's errors pass through.
 class JsonEncoder {
  public:
   JsonEncoder(lua_State* lua, const JsonSettings& settings)
@@ -145,7 +145,7 @@ class JsonEncoder {
       if (settings_.invalid == InvalidNumbers::kNull) return buffer_.append("null");
       refuse(index, "must not be NaN or Inf");
     }
-    // "-nan" is not written.
+    // "-nan" is never written.
     if (std::isnan(number)) return buffer_.append("nan");
     char text[40];
     if (settings_.precision == kDigitsOfExact && std::fabs(number) < kExact &&
@@ -157,9 +157,9 @@ class JsonEncoder {
   }
 
   void table(int depth) {
-    // A table may be of any size inside, which no call here tells.
+    // The size of a table's hidden part is unknown here, so each table counts as this much work.
     constexpr size_t kTableWork = 1000;
-    // A key, a value, and the text of an error.
+    // Slots for a key, a value, and the text of an error.
     if (depth > settings_.deepest || lua_checkstack(lua_, 3) == 0) {
       luaL_error(lua_, "Cannot serialise, excessive nesting (%d)", depth);
     }
@@ -209,7 +209,7 @@ class JsonEncoder {
     buffer_.append_byte('}');
   }
 
-  // The highest index of the table on top of the stack; not positive: it is an object.
+  // The highest index of the table on top of the stack. Not positive: it is an object.
   int array_length() {
     int highest = 0;
     int64_t items = 0;
@@ -220,7 +220,7 @@ class JsonEncoder {
         lua_pop(lua_, 2);
         return -1;
       }
-      // What does not fit an int becomes what the processor's conversion makes of it.
+      // An index that does not fit into an int becomes what the processor's conversion gives.
       if (key > highest) highest = key <= INT32_MAX ? static_cast<int>(key) : INT32_MIN;
       ++items;
     }
@@ -247,8 +247,8 @@ int json_encode(lua_State* lua) {
 
 // --- Decoding ---
 
-// How many bytes of Lua's memory a character of the text stands for at most: a table, the place of
-// a field or of an item while its table grows, half of a string's head.
+// The most bytes of Lua's memory for each character of the text: a table, the slot of a field or
+// item while its table grows, half of a string's header.
 constexpr std::array<uint8_t, 256> make_decoded_bytes() {
   std::array<uint8_t, 256> bytes{};
   bytes['['] = bytes['{'] = 128;
@@ -259,8 +259,8 @@ constexpr std::array<uint8_t, 256> make_decoded_bytes() {
 }
 constexpr std::array<uint8_t, 256> kDecodedBytes = make_decoded_bytes();
 
-// The library loses a buffer of the text's size where an allocation fails while it decodes, so what
-// may not fit is not begun.
+// If an allocation fails while the library decodes, the library leaks a buffer of the text's size.
+// So a text that may not fit is refused before.
 int json_decode(lua_State* lua) {
   constexpr uint64_t kMostOfOne = 128;
   constexpr uint64_t kStack = 256U << 10;
@@ -280,7 +280,7 @@ int json_decode(lua_State* lua) {
 
 // --- Settings ---
 
-// The library's function checks the arguments and pushes what is set then.
+// The library's function checks the arguments and pushes the resulting setting.
 
 int json_sparse_array(lua_State* lua) {
   JsonSettings& settings = settings_of(lua);
@@ -323,8 +323,8 @@ int json_new(lua_State* lua) {
   return results;
 }
 
-// Puts `function` in place of the library's of this name in the table on top of the stack, over the
-// settings at `index`. Returns the library's.
+// Replaces the library's function of this name in the table on top of the stack by `function`, with
+// the settings at `index`. Returns the library's.
 lua_CFunction replace(lua_State* lua, const char* name, lua_CFunction function, int index) {
   lua_getfield(lua, -1, name);
   const lua_CFunction original = lua_tocfunction(lua, -1);

@@ -1,4 +1,5 @@
-// LuaMachine's part for functions: the code of libraries, what it registers, and FCALL.
+// LuaMachine's part for functions: the code of libraries, the functions that it registers, and
+// FCALL.
 #include <algorithm>
 
 #include "engine/execution/engine.h"
@@ -12,8 +13,8 @@ namespace sluice {
 
 namespace {
 
-// Where the arguments of redis.register_function stand on the stack, whichever form they came in.
-// On the stack, because an error that is raised while they are gathered runs no destructors.
+// The places of the arguments of redis.register_function on the stack, in either form. They are on
+// the stack because an error that is raised while they are collected runs no destructors.
 enum Slot { kTable = 1, kName = 2, kDescription = 3, kCallback = 4 };
 
 Bytes text_at(lua_State* lua, int index) {
@@ -22,7 +23,7 @@ Bytes text_at(lua_State* lua, int index) {
   return {text, size};
 }
 
-// The list on top of the stack.
+// Reads the list on top of the stack.
 uint32_t read_flags(lua_State* lua) {
   if (!lua_istable(lua, -1)) {
     raise_error(lua,
@@ -47,7 +48,7 @@ uint32_t read_flags(lua_State* lua) {
   return flags;
 }
 
-// Puts the text on top of the stack, or the number as a text, into a slot.
+// Moves the text on top of the stack, or the number as a text, into a slot.
 void take_text(lua_State* lua, int slot, const char* error) {
   if (lua_isstring(lua, -1) == 0) raise_error(lua, error);
   lua_pushvalue(lua, -1);
@@ -55,7 +56,7 @@ void take_text(lua_State* lua, int slot, const char* error) {
   lua_replace(lua, slot);
 }
 
-// One named argument, its name at -2 and its value on top.
+// Reads one named argument, with its name at -2 and its value on top.
 void read_named(lua_State* lua, uint32_t& flags) {
   if (lua_isstring(lua, -2) == 0) {
     raise_error(lua, "named argument key given to redis.register_function is not a string");
@@ -80,7 +81,7 @@ void read_named(lua_State* lua, uint32_t& flags) {
   }
 }
 
-// Brings either form of arguments into the slots. Returns the flags.
+// Moves either form of arguments into the slots. Returns the flags.
 uint32_t read_arguments(lua_State* lua) {
   const int count = lua_gettop(lua);
   if (count < 1 || count > 2) {
@@ -116,7 +117,7 @@ uint32_t read_arguments(lua_State* lua) {
   }
   lua_settop(lua, 2);
   lua_pushnil(lua);
-  lua_insert(lua, 1);  // no table
+  lua_insert(lua, 1);  // instead of a table
   lua_pushnil(lua);
   lua_insert(lua, kDescription);
   lua_tolstring(lua, kName, nullptr);
@@ -150,7 +151,7 @@ int LuaMachine::register_function(lua_State* lua) {
   const Bytes description = described ? text_at(lua, kDescription) : Bytes();
   lua_pushvalue(lua, kCallback);
   const int reference = luaL_ref(lua, LUA_REGISTRYINDEX);
-  // From here on nothing raises.
+  // Nothing raises an error from here on.
   FunctionInfo function{std::string(name), std::nullopt, flags};
   if (described) function.description = description;
   registration_->library.functions.push_back(std::move(function));
@@ -172,7 +173,7 @@ bool LuaMachine::run_library(Registration& registration, bool known, std::string
   registration_ = &registration;
   begin_us_ = 0;
   depth = 0;
-  // What libraries hold may take half of it, so that there is room for their functions to run.
+  // Libraries may take half of the limit, so that there is room for their functions to run.
   limit_bytes_ = engine_.options().script_memory_limit_bytes.load(std::memory_order_relaxed) / 2;
   make_room(lua_, limit_bytes_ / 2);
   show_globals(lua_, kLoadingGlobalsSlot);
@@ -201,7 +202,7 @@ std::shared_ptr<FunctionLibrary> LuaMachine::load_library(Bytes code, std::strin
   registration.library.code = code;
   error = parse_library_head(registration.library);
   if (!error.empty() || !run_library(registration, false, error)) return nullptr;
-  // What was registered here is of no use before the library counts.
+  // References that were registered here are not needed before the library is in the set.
   forget(registration.references);
   if (registration.library.functions.empty()) {
     error = "ERR No functions registered";
@@ -222,7 +223,7 @@ int LuaMachine::function_reference(const FunctionSet::Place& place, std::string&
   registration.library.code = place.library->code;
   registration.library.code_begin = place.library->code_begin;
   if (!run_library(registration, true, error)) return LUA_NOREF;
-  // In the order in which the library lists them, whatever order its code took this time.
+  // In the order of the library's list, whatever order its code has registered them in this time.
   std::vector<int> references(place.library->functions.size(), LUA_NOREF);
   for (size_t i = 0; i < references.size(); ++i) {
     for (size_t k = 0; k < registration.references.size(); ++k) {
@@ -238,7 +239,7 @@ int LuaMachine::function_reference(const FunctionSet::Place& place, std::string&
 }
 
 void LuaMachine::follow_functions(uint64_t generation, std::shared_ptr<const FunctionSet> set) {
-  // A running function may ask for a function's shards again, while it serves sockets.
+  // While a running function serves sockets, another request may need the shards of a function.
   if (call_ != nullptr) return;
   functions_generation_ = generation;
   functions_ = std::move(set);
@@ -263,7 +264,7 @@ void LuaMachine::push_list(std::span<const Bytes> values) {
 void LuaMachine::run_function(Call& call, const FunctionSet::Place& place, int reference,
                               size_t key_count, bool read_only) {
   const FunctionInfo& function = place.library->functions[place.index];
-  // The library may be replaced from another thread while its function runs.
+  // Another thread may replace the library while its function runs.
   const LibraryPointer keep = place.library;
   const std::string name = function.name;
   begin_run(call, function.flags | kScriptDeclared, keep->reaches_further, read_only);

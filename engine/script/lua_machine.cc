@@ -17,12 +17,12 @@ namespace sluice {
 
 namespace {
 
-// Often enough for a clock of milliseconds, rarely enough to cost nothing.
+// Frequent enough for a clock of milliseconds, rare enough to cost nothing.
 constexpr int kInstructionsPerLook = 100'000;
-// The clock is looked at after the instruction that has asked for this much memory.
+// The clock is checked after the instruction that has requested this much memory.
 constexpr uint64_t kGivenPerLook = 4U << 20;
-// One instruction may read or copy the largest block there is (a concatenation, a comparison). So
-// the larger that is, the fewer instructions there are between two looks.
+// One instruction may read or copy the largest block (a concatenation, a comparison). So larger
+// blocks mean fewer instructions between two checks.
 constexpr uint64_t kTouchedPerLook = 64U << 20;
 // As long as Redis lets the code of a library run.
 constexpr int64_t kLoadTimeoutUs = 500'000;
@@ -34,7 +34,7 @@ constexpr Bytes kKilled = "Script killed by user with SCRIPT KILL...";
 LuaMachine::LuaMachine(Engine& engine, ScriptEngine& scripts, SandboxKind kind)
     : engine_(engine), scripts_(scripts), kind_(kind) {
   open_state();
-  // MONITOR shows commands of scripts under this name.
+  // MONITOR shows commands of scripts with this address.
   client_.address = "lua";
   client_.in_script = true;
 }
@@ -76,7 +76,7 @@ const CompiledScript* LuaMachine::compile(const KeptScript& kept, ScriptOrigin o
   const bool from_code = kept.code != nullptr;
   const Bytes source = from_code ? Bytes(*kept.code) : script.code();
   const uint64_t before = memory_bytes();
-  // Not the memory of a script that runs meanwhile.
+  // The memory does not count as that of a script that runs meanwhile.
   const uint64_t allowed = std::exchange(allowed_bytes_, kUnlimited);
   const bool known = script.compiles.load(std::memory_order_relaxed);
   const int status = from_code
@@ -92,12 +92,13 @@ const CompiledScript* LuaMachine::compile(const KeptScript& kept, ScriptOrigin o
   }
   script.compiles.store(true, std::memory_order_relaxed);
   const int function = luaL_ref(lua_, LUA_REGISTRYINDEX);
-  // A step of the collector may have freed more than this took.
+  // A step of the collector may have freed more than this allocated.
   const uint64_t after = memory_bytes();
   const uint64_t bytes = std::max<uint64_t>(after > before ? after - before : 0, source.size());
   const CompiledScript* const compiled =
       compiled_.add(kept.script, origin, from_code, function, bytes);
-  // A running script may ask for the shards of another one, while it serves sockets; it stays.
+  // While a running script serves sockets, another request may need the shards of a script. The
+  // running script is not evicted.
   if (call_ == nullptr) {
     const uint64_t limit =
         engine_.options().script_memory_limit_bytes.load(std::memory_order_relaxed);
@@ -129,11 +130,11 @@ std::string LuaMachine::dump(int function) {
 }
 
 void LuaMachine::follow_flush(uint64_t generation) {
-  // A running script may ask for a script's shards again, while it serves sockets.
+  // While a running script serves sockets, another request may need the shards of a script.
   if (generation_ == generation || call_ != nullptr) return;
   generation_ = generation;
   compiled_.clear();
-  // As in Redis, settings that scripts made (those of cjson) go with them.
+  // As in Redis, settings that scripts have changed (those of cjson) are reset as well.
   lua_close(lua_);
   open_state();
   collected_bytes_ = memory_bytes();
@@ -165,7 +166,7 @@ void LuaMachine::begin_run(Call& call, uint32_t flags, std::atomic<bool>& reache
   read_only_ = read_only || (flags & kScriptNoWrites) != 0;
   begin_us_ = 0;
   depth = 0;
-  // Scripts leave nothing behind that the next one could reach; functions may, in their upvalues.
+  // A script leaves nothing that the next one could reach; functions may, in their upvalues.
   if (kind_ == SandboxKind::kScripts) largest_bytes_ = 0;
   wrote_.store(false, std::memory_order_relaxed);
   reply_.count_errors_in(call.execution.error_counts());
@@ -205,7 +206,7 @@ bool LuaMachine::reply_result() {
   const auto room = [&] { return limit_bytes_ - std::min(memory_bytes(), limit_bytes_); };
   if (reply_value(lua_, call_->reply, client_.protocol, room())) return true;
   if (killed()) return false;
-  // It may fit beside what is not garbage.
+  // It may fit once garbage is collected.
   return collect_for(lua_, 0) && reply_value(lua_, call_->reply, client_.protocol, room());
 }
 
@@ -239,7 +240,7 @@ void LuaMachine::clean_up() {
 void LuaMachine::note_allocation(uint64_t old_size, uint64_t new_size) {
   if (new_size <= old_size) return;
   largest_bytes_ = std::max(largest_bytes_, new_size);
-  // What is refused counts too: it may follow a long copy, and be tried again and again.
+  // Refused allocations count as well: they may follow a long copy, and may be repeated.
   given_bytes_ += new_size - old_size;
   if (given_bytes_ < kGivenPerLook || hook_instructions_ == 1) return;
   if (call_ != nullptr || registration_ != nullptr) set_hook(1);
@@ -254,7 +255,7 @@ void LuaMachine::count_hook(lua_State* lua, lua_Debug*) {
   LuaMachine& machine = of(lua);
   machine.look(lua);
   machine.given_bytes_ = 0;
-  // Lua's own steps come too late where a few large texts are made.
+  // Lua's own steps come too late if a script makes a few large texts.
   machine.make_room(lua, machine.limit_bytes_ / 8);
   const uint64_t largest = std::min(machine.largest_bytes_, machine.memory_bytes());
   const int instructions = static_cast<int>(std::clamp<uint64_t>(
@@ -270,7 +271,8 @@ void LuaMachine::look(lua_State* lua) {
     return;
   }
   if (keep_serving()) return;
-  // From now on at every instruction, so that no pcall inside the script survives it.
+  // From now on the hook fires at every instruction, so that no pcall inside the script survives
+  // it.
   set_hook(1);
   raise_error(lua, kKilled);
 }
@@ -281,7 +283,7 @@ bool LuaMachine::keep_serving() {
   if (call_ == nullptr || threshold_ms <= 0) return true;
   if (!busy_.load(std::memory_order_relaxed)) {
     const int64_t now_us = engine_.server().steady_time_us();
-    // Nearly all scripts end before the first look and never ask for the time.
+    // Nearly all scripts end before the first check and never read the clock.
     if (begin_us_ == 0) begin_us_ = now_us;
     if (now_us - begin_us_ < threshold_ms * 1000) return true;
     busy_.store(true, std::memory_order_release);

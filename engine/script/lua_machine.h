@@ -1,19 +1,20 @@
-// LuaMachine: one Lua state with the scripts compiled in it, and what the running script may do.
+// LuaMachine: one Lua state with the scripts compiled in it, and the permissions of the running
+// script.
 //
 // Each Execution (so each I/O thread) has its own, one for scripts and one for functions; only its
-// thread runs them. `busy`, `wrote`,
-// `killed` and the memory figure are read or set by other threads and are atomics.
+// thread runs them. `busy`, `wrote`, `killed` and the memory figure are atomics, because other
+// threads read or set them.
 //
-// Memory: an allocator counts; past the limit allocations fail, which raises "not enough memory" in
-// the script. What encoders put together and the reply count as well. The limit is suspended while
-// a command runs, since its handler must never be unwound halfway; an answer that does not fit is
-// dropped as it comes (LuaReply). Garbage is collected in Lua's own steps, which allocations pay
-// for, and as a whole where a run has left much; compiled scripts have a bound (CompiledScripts).
-// Time: a count hook looks at the clock every hundred thousand instructions (the JIT is
-// off, else it would never fire), and sooner where a script asks for much memory or has large
-// blocks, since single instructions take long then; C functions that take long look at it
-// themselves. Past the threshold everybody else is told BUSY, and a look lets the I/O thread serve
-// its sockets, so that SCRIPT KILL arrives.
+// Memory: an allocator counts; above the limit allocations fail, which raises "not enough memory"
+// in the script. The output of encoders and the reply count as well. The limit is suspended while a
+// command runs, since its handler must never be unwound halfway; an answer that does not fit is
+// dropped (LuaReply). Garbage is collected in Lua's own steps, which allocations pay for, and
+// completely after a run that has left much; compiled scripts have a limit (CompiledScripts). Time:
+// a count hook checks the clock every hundred thousand instructions (the JIT is off, else the hook
+// would never fire), and more often if a script requests much memory or has large blocks, since
+// single instructions take long then. C functions that take long check the clock themselves. Above
+// the threshold other clients get BUSY, and each check lets the I/O thread serve its sockets, so
+// that SCRIPT KILL arrives.
 #pragma once
 
 #include <atomic>
@@ -50,30 +51,32 @@ class LuaMachine {
 
   // --- Scripts ---
 
-  // Those that are compiled here.
+  // The scripts that are compiled here.
   CompiledScripts& compiled() { return compiled_; }
-  // Null with the whole error message in `error`. May give up scripts that were used longer ago.
+  // Returns null with the whole error message in `error`. May evict scripts that were used less
+  // recently.
   const CompiledScript* compile(const KeptScript& script, ScriptOrigin origin, std::string& error);
-  // Begins with a new state, without scripts, if the shared cache has been flushed since;
+  // Begins with a new state without scripts if the shared cache has been flushed since;
   // `generation` counts flushes.
   void follow_flush(uint64_t generation);
 
-  // Runs a script for EVAL and its relatives: `call.args` from 3 on are `key_count` keys and the
+  // Runs a script for EVAL and its variants: `call.args` from 3 on are `key_count` keys and the
   // arguments. Writes one reply.
   void run(Call& call, const CompiledScript& compiled, size_t key_count, bool read_only);
 
   // --- Functions (lua_library.cc) ---
 
-  // Runs the code of a library to learn its functions. Null with the whole error message in
+  // Runs the code of a library to learn its functions. Returns null with the whole error message in
   // `error`.
   std::shared_ptr<FunctionLibrary> load_library(Bytes code, std::string& error);
-  // The Lua function of a place in functions(), for run_function; runs its library's code at its
-  // first use here. LUA_NOREF with the error message: that failed.
+  // The Lua function of a place in functions(), for run_function. Runs its library's code at the
+  // first use here. If that fails, returns LUA_NOREF and sets the error message.
   int function_reference(const FunctionSet::Place& place, std::string& error);
-  // Runs a function for FCALL, as run() does.
+  // Runs a function for FCALL, like run().
   void run_function(Call& call, const FunctionSet::Place& place, int reference, size_t key_count,
                     bool read_only);
-  // The libraries as this machine knows them, and how old that is; forgets what is gone.
+  // The libraries that this machine has, and their generation. follow_functions() removes what no
+  // longer exists.
   const FunctionSet& functions() const { return *functions_; }
   uint64_t functions_generation() const { return functions_generation_; }
   void follow_functions(uint64_t generation, std::shared_ptr<const FunctionSet> set);
@@ -82,19 +85,19 @@ class LuaMachine {
 
   int register_function(lua_State* lua);
 
-  // Runs the command on the Lua stack and leaves its answer there, or raises.
+  // Runs the command on the Lua stack and leaves its answer there, or raises an error.
   int call_command(lua_State* lua, bool raise_errors);
   int check_command(lua_State* lua);
   void set_protocol(int protocol) { client_.protocol = protocol; }
-  // Looks at the clock, and serves sockets when the script has been running for long. Raises when
-  // the script has been killed. The hook calls it, and so do C functions that take long.
+  // Checks the clock, and serves sockets if the script has been running for long. Raises an error
+  // if the script was killed. Called by the hook, and by C functions that take long.
   void look(lua_State* lua);
-  // The same for what must not raise. False: the script has been killed.
+  // The same for code that must not raise. Returns false if the script was killed.
   bool keep_serving();
   Engine& engine() { return engine_; }
 
-  // How many C functions that call back into Lua are open. Lua's own stack bounds recursion among
-  // Lua functions; recursion through C needs a bound of its own, that of Lua 5.1.
+  // The number of active C functions that call back into Lua. Lua's own stack bounds recursion of
+  // Lua functions; recursion through C needs its own bound, which is that of Lua 5.1.
   static constexpr int kMaxDepth = 200;
   int depth = 0;
 
@@ -105,29 +108,29 @@ class LuaMachine {
   }
   void seed_random(uint32_t seed) { random_ = static_cast<uint64_t>(seed) << 16 | 0x330E; }
 
-  // --- Memory and time of what C functions do for the running script (lua_memory.cc) ---
+  // --- Memory and time that C functions use for the running script (lua_memory.cc) ---
 
-  // Whether so many bytes more fit the limit; if not, the garbage is looked at first.
+  // Whether this many more bytes fit into the limit, if necessary after collecting garbage.
   bool make_room(lua_State* lua, uint64_t bytes) {
     return memory_bytes() + bytes <= limit_bytes_ || collect_for(lua, bytes);
   }
   uint64_t limit_bytes() const { return limit_bytes_; }
-  // Raises what an allocation past the limit does.
+  // Raises the error of an allocation above the limit.
   void raise_memory_error(lua_State* lua);
-  // The bytes that a ScriptBuffer puts together.
+  // The bytes of a ScriptBuffer.
   struct Buffer {
     char* data = nullptr;
     size_t capacity = 0;
   };
   const Buffer& buffer() const { return buffer_; }
-  // Raises when there is no room.
+  // Raises an error if there is no memory.
   void grow_buffer(lua_State* lua, size_t wanted);
-  // Gives back what is behind so many bytes.
+  // Frees the buffer's memory after this size.
   void fit_buffer(size_t size);
-  // Gives a large buffer back.
+  // Frees a large buffer.
   void trim_buffer();
-  // A C function has done so much, in values or the like; after a while of this it looks at the
-  // clock, and raises if the script has been killed.
+  // Counts work of a C function, in values or a similar unit. After a certain amount it checks the
+  // clock, and raises an error if the script was killed.
   void pay(lua_State* lua, size_t work) {
     work_ += work;
     if (work_ >= kWorkPerLook) look_after_work(lua);
@@ -145,7 +148,7 @@ class LuaMachine {
  private:
   void open_state();
   static void* allocate(void* self, void* block, size_t old_size, size_t new_size);
-  // After every block: the hook comes at the next instruction where much has been asked for.
+  // Called after every allocation. If much was requested, the hook fires at the next instruction.
   void note_allocation(uint64_t old_size, uint64_t new_size);
   void set_hook(int instructions);
   bool collect_for(lua_State* lua, uint64_t bytes);
@@ -154,26 +157,26 @@ class LuaMachine {
   void look_after_work(lua_State* lua);
   static void count_hook(lua_State* lua, lua_Debug* debug);
   void set_array(int name_slot, std::span<const Bytes> values);
-  // The arguments of redis.call as views. Empty: fine; else the error.
+  // Reads the arguments of redis.call as views. Returns an empty text, or the error.
   Bytes collect_arguments(lua_State* lua);
   const Command* look_up() const;
-  // What may stand against a command inside the script. Empty: nothing.
+  // Why a command is refused inside the script, or an empty text.
   std::string refusal(const Command* command);
   std::string refuse_rights(const Command& command);
-  // Around the Lua part of every run: who runs what, and what follows from its status. What is on
-  // the stack then is the result or the error.
+  // The common part of every run in Lua: begin_run() sets its context, reply_result() handles its
+  // status. The result or the error is on the stack then.
   void begin_run(Call& call, uint32_t flags, std::atomic<bool>& reaches_further, bool read_only);
   int lua_call_protected(int arguments);
   bool reply_result();
   void reply_killed(Bytes name);
   void reply_memory_error(Bytes name);
   void finish_run(int status, Bytes name);
-  // Forgets those used longest ago until the others take no more than this.
+  // Evicts the least recently used scripts until the others take no more than this.
   void give_up_scripts(uint64_t bytes);
   std::string dump(int function);
   void clean_up();
 
-  // What the code of a library registers, and the registry's references to it.
+  // What the code of a library registers, and the references to it in the registry.
   struct Registration {
     FunctionLibrary library;
     std::vector<int> references;
@@ -183,12 +186,13 @@ class LuaMachine {
   void forget(const std::vector<int>& references);
   void push_list(std::span<const Bytes> values);
 
-  // Values that stay at the bottom of the main stack, so that a run finds them without a look-up.
+  // Values that remain at the bottom of the main stack, so that a run accesses them without a
+  // look-up.
   static constexpr int kGlobalsSlot = 1;
   static constexpr int kHandlerSlot = 2;
   static constexpr int kKeysSlot = 3;  // the text "KEYS"
   static constexpr int kArgumentsSlot = 4;
-  static constexpr int kLoadingGlobalsSlot = 5;  // what the code of a library sees
+  static constexpr int kLoadingGlobalsSlot = 5;  // for the code of a library
   static constexpr int kLastSlot = 5;
 
   Engine& engine_;
@@ -202,7 +206,7 @@ class LuaMachine {
   // --- Functions ---
   std::shared_ptr<const FunctionSet> functions_ = std::make_shared<FunctionSet>();
   uint64_t functions_generation_ = 0;
-  // Of each library whose code has run here: its functions, in its order.
+  // For each library whose code has run here: its functions, in its order.
   std::unordered_map<LibraryPointer, std::vector<int>> loaded_;
   Registration* registration_ = nullptr;
 
@@ -212,7 +216,7 @@ class LuaMachine {
   uint32_t flags_ = 0;
   bool read_only_ = false;
   int64_t begin_us_ = 0;
-  // Who runs the commands: the caller's rights, but a database and a protocol of the script's own.
+  // The client of the commands: with the caller's user, but a database and a protocol of its own.
   Client client_;
   LuaReply reply_;
   lua_State* reply_stack_ = nullptr;
@@ -226,16 +230,16 @@ class LuaMachine {
   uint64_t random_ = 0x1234ABCD330EULL;
   static constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
   static constexpr size_t kWorkPerLook = 100'000;
-  // Compiled scripts may take this part of the limit.
+  // The part of the limit that compiled scripts may take.
   static constexpr uint64_t kCompiledPart = 8;
   std::atomic<uint64_t> used_bytes_{0};
   uint64_t limit_bytes_ = 0;
-  uint64_t given_bytes_ = 0;    // since the hook last came
+  uint64_t given_bytes_ = 0;    // since the hook last fired
   uint64_t largest_bytes_ = 0;  // the largest block asked for in this run
   int hook_instructions_ = 0;
-  // What the allocator gives: the limit while Lua runs.
+  // The limit of the allocator: the script's limit while Lua runs.
   uint64_t allowed_bytes_ = kUnlimited;
-  // What was left after the last whole collection.
+  // The memory after the last complete collection.
   uint64_t collected_bytes_ = 0;
   Buffer buffer_;
   size_t work_ = 0;

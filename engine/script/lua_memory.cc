@@ -1,4 +1,4 @@
-// LuaMachine's memory: what its state and its C functions may take, and when garbage goes.
+// LuaMachine's memory: the limits of its state and its C functions, and when garbage is collected.
 #include <algorithm>
 #include <cstdlib>
 
@@ -10,10 +10,10 @@ namespace sluice {
 
 namespace {
 
-// What a run may leave behind for Lua's own steps.
+// What a run may leave for Lua's own steps to collect.
 constexpr uint64_t kCollectAboveBytes = 32U << 20;
 constexpr size_t kSmallestBuffer = 256;
-// A buffer of this size is kept for the next use.
+// A buffer up to this size is kept for the next use.
 constexpr size_t kKeptBuffer = 64U << 10;
 
 }  // namespace
@@ -28,7 +28,7 @@ void* LuaMachine::allocate(void* self, void* block, size_t old_size, size_t new_
   }
   machine.note_allocation(old_size, new_size);
   if (new_size > old_size && used > machine.allowed_bytes_) {
-    // raise_memory_error() has had its refusal.
+    // The refusal that raise_memory_error() needs has happened.
     machine.allowed_bytes_ = machine.limit_bytes_;
     return nullptr;
   }
@@ -38,7 +38,7 @@ void* LuaMachine::allocate(void* self, void* block, size_t old_size, size_t new_
 }
 
 void LuaMachine::raise_memory_error(lua_State* lua) {
-  // Only an allocation that is refused raises with Lua's status for it.
+  // Only a refused allocation raises an error with Lua's status for it.
   allowed_bytes_ = 0;
   lua_newuserdata(lua, 1);
   CHECK(false);
@@ -47,14 +47,14 @@ void LuaMachine::raise_memory_error(lua_State* lua) {
 // --- The buffer ---
 
 void LuaMachine::grow_buffer(lua_State* lua, size_t wanted) {
-  // The result will stand beside it.
+  // The result will exist beside the buffer.
   if (!make_room(lua, 2 * wanted - buffer_.capacity)) {
     trim_buffer();
     raise_memory_error(lua);
   }
   size_t capacity = std::max({wanted, 2 * buffer_.capacity, kSmallestBuffer});
   if (!make_room(lua, capacity - buffer_.capacity)) {
-    // Not byte by byte up to the limit.
+    // Near the limit the buffer must not grow byte by byte.
     const uint64_t left = limit_bytes_ - std::min(memory_bytes(), limit_bytes_);
     capacity = std::max<size_t>(wanted, buffer_.capacity + left / 2);
   }
@@ -86,7 +86,8 @@ void LuaMachine::collect(lua_State* lua) {
 }
 
 bool LuaMachine::collect_for(lua_State* lua, uint64_t bytes) {
-  // A whole collection costs what the limit is at most, so that much must have been allocated.
+  // A complete collection costs time proportional to the limit at most, so that much must have been
+  // allocated since the last one.
   constexpr uint64_t kPart = 8;
   if (bytes > limit_bytes_ || memory_bytes() < collected_bytes_ + limit_bytes_ / kPart) {
     return false;
@@ -96,16 +97,16 @@ bool LuaMachine::collect_for(lua_State* lua, uint64_t bytes) {
 }
 
 void LuaMachine::collect_after_run() {
-  // Lua's own steps let the state grow to twice of what it holds. More than that is what this run
-  // has left, and a whole collection now costs about what that took.
-  give_up_scripts(limit_bytes_ / kCompiledPart);  // the limit may be a lower one now
+  // Lua's own steps let the state grow to twice what it holds. Anything above that was left by this
+  // run, and a complete collection costs about as much as that run did.
+  give_up_scripts(limit_bytes_ / kCompiledPart);  // the limit may have been lowered
   const uint64_t held = std::min(std::max(collected_bytes_, compiled_.bytes()), limit_bytes_ / 2);
   const uint64_t much = std::min(2 * held + kCollectAboveBytes, (held + limit_bytes_) / 2);
   const uint64_t least = held + limit_bytes_ / 16;
   if (memory_bytes() <= std::max(much, least)) return;
   collect(lua_);
   if (kind_ == SandboxKind::kFunctions || memory_bytes() <= limit_bytes_ / 4) return;
-  // The compiled scripts hold more than was counted.
+  // The compiled scripts take more than was counted.
   give_up_scripts(0);
   collect(lua_);
 }

@@ -1,8 +1,8 @@
 // The library `cmsgpack`: MessagePack for scripts.
 //
-// What is written and read is what Redis's library writes and reads: the old MessagePack with
-// strings only (no binary and no extension types), whole numbers as the shortest integer, other
-// numbers as a float where that loses nothing.
+// It writes and reads what Redis's library does: the old MessagePack with strings only (no binary
+// and no extension types), whole numbers as the shortest integer, other numbers as a float if that
+// is exact.
 #include <bit>
 #include <cmath>
 
@@ -15,10 +15,10 @@ namespace sluice {
 
 namespace {
 
-// Tables further inside are packed as nil.
+// Tables at deeper levels are packed as nil.
 constexpr int kMaxNesting = 16;
 
-// The codes of MessagePack. A value of the first kinds has its number or length inside of the code.
+// The codes of MessagePack. The first kinds include their number or length.
 enum Code : unsigned {
   kFixedMap = 0x80,
   kFixedArray = 0x90,
@@ -80,8 +80,8 @@ void pack_number(ScriptBuffer& buffer, double number) {
   }
 }
 
-// The head of what has a length: inside of `fixed` below `fixed_limit`, else behind the code for 16
-// or 32 bits.
+// Appends the head of a value with a length: inside of `fixed` below `fixed_limit`, else after the
+// code for 16 or 32 bits.
 void pack_length(ScriptBuffer& buffer, size_t length, Code fixed, size_t fixed_limit, Code code16) {
   if (length < fixed_limit) return buffer.append_byte(fixed | static_cast<unsigned>(length));
   if (length <= 0xFFFF) return append_coded(buffer, code16, length, 2);
@@ -98,7 +98,8 @@ void pack_string(ScriptBuffer& buffer, Bytes text) {
   buffer.append(text);
 }
 
-// What the table on top of the stack is: the keys are 1 to `count`, in any order, or it is a map.
+// Whether the table on top of the stack is an array, with the keys 1 to `count` in any order.
+// Otherwise it is a map.
 bool is_array(lua_State* lua, ScriptBuffer& buffer, size_t& count) {
   bool numbered = true;
   double highest = 0;
@@ -118,7 +119,7 @@ void pack_top(lua_State* lua, ScriptBuffer& buffer, int level);
 
 void pack_table(lua_State* lua, ScriptBuffer& buffer, int level) {
   constexpr size_t kFixedLimit = 16;
-  // A table may be of any size inside, which no call here tells.
+  // The size of a table's hidden part is unknown here, so each table counts as this much work.
   constexpr size_t kTableWork = 1000;
   buffer.pay(kTableWork);
   if (is_protected(lua, lua_gettop(lua))) unprotect(lua, lua_gettop(lua));
@@ -142,7 +143,7 @@ void pack_table(lua_State* lua, ScriptBuffer& buffer, int level) {
 
 // Packs the value on top of the stack and removes it.
 void pack_top(lua_State* lua, ScriptBuffer& buffer, int level) {
-  // A table, a key, a value, and a buffer that grows.
+  // Slots for a table, a key, a value, and a buffer that grows.
   luaL_checkstack(lua, 8, "in function mp_encode_lua_type");
   buffer.pay(1);
   switch (lua_type(lua, -1)) {
@@ -196,8 +197,8 @@ class Unpacker {
   size_t left() const { return input_.size(); }
   Failure failure() const { return failure_; }
 
-  // Pushes the next value. False: `failure` says why, and what lies on the stack is of no use.
-  // Recursion ends where the stack does, at eight thousand values.
+  // Pushes the next value. Returns false with the reason in `failure`; the values on the stack are
+  // then meaningless. Recursion is bounded by the stack, at eight thousand values.
   bool value() {
     luaL_checkstack(lua_, 1,
                     "too many return values at once; use unpack_one or unpack_limit instead.");
@@ -236,7 +237,7 @@ class Unpacker {
     return true;
   }
 
-  // `bits` of two's complement, to be read as an integer with a sign.
+  // Reads `bits` as a signed integer in two's complement.
   bool signed_integer(uint64_t bits, size_t size) {
     const size_t unused = 64 - 8 * size;
     return integer(static_cast<int64_t>(bits << unused) >> unused);
@@ -255,12 +256,12 @@ class Unpacker {
   }
 
   bool array(size_t count) {
-    // A length that is not true must cost nothing.
+    // A wrong length must not cause a large allocation.
     constexpr size_t kMostReserved = 256;
     lua_createtable(lua_, static_cast<int>(std::min({count, left(), kMostReserved})), 0);
     luaL_checkstack(lua_, 1, "in function mp_decode_to_lua_array");
     for (size_t i = 1; i <= count; ++i) {
-      // The index takes a slot, so that the depth at which the stack ends is Redis's.
+      // The index takes a slot, so that the stack ends at the same depth as in Redis.
       lua_pushnumber(lua_, static_cast<double>(i));
       if (!value()) return false;
       lua_rawset(lua_, -3);
@@ -285,7 +286,7 @@ class Unpacker {
     return true;
   }
 
-  // What has a code of its own.
+  // Values with a code of their own.
   bool coded(unsigned code) {
     switch (code) {
       case kNil:
@@ -308,11 +309,11 @@ class Unpacker {
     if (code >= kArray16) return array(number);
     if (code >= kString8) return string(number);
     if (code >= kSigned8) return signed_integer(number, size);
-    // The largest ones come out negative, as in Redis.
+    // The largest ones become negative, as in Redis.
     return integer(static_cast<int64_t>(number));
   }
 
-  // How many bytes of a number or a length follow the code; 0: there is no such code.
+  // The bytes of a number or a length after the code; 0 if there is no such code.
   static size_t number_size(unsigned code) {
     switch (code) {
       case kUnsigned8:
@@ -346,8 +347,8 @@ class Unpacker {
   Failure failure_ = Failure::kNone;
 };
 
-// Unpacks `limit` values of the text at index 1 from `offset` on; a limit of 0 is all, without
-// saying where it ended.
+// Unpacks `limit` values of the text at index 1 from `offset` on. A limit of 0 means all, without
+// returning where they end.
 int unpack_some(lua_State* lua, int64_t limit, int64_t offset) {
   size_t size = 0;
   const char* const text = luaL_checklstring(lua, 1, &size);
@@ -406,7 +407,7 @@ void push_msgpack_table(lua_State* lua) {
     lua_pushcfunction(lua, row.func);
     lua_setfield(lua, -2, row.name);
   }
-  // Scripts may ask which library they speak to; these are the fields of the one in Redis.
+  // Scripts may read the library's name and version; these are those of the library in Redis.
   const char* const texts[][2] = {{"_NAME", "cmsgpack"},
                                   {"_VERSION", "lua-cmsgpack 0.4.0"},
                                   {"_COPYRIGHT", "Copyright (C) 2012, Salvatore Sanfilippo"},

@@ -9,9 +9,10 @@ namespace sluice {
 namespace {
 
 constexpr int64_t kStepsPerLook = 10'000;
-// A run of one item over the subject is looked at after so many characters.
+// In a run of one item the clock is checked after this many characters.
 constexpr ptrdiff_t kRunPiece = 64 << 10;
-// What is as quick as a step: characters in a run, and those of a set or of compared texts.
+// What costs as much as a step: characters in a run, characters of a set, and characters of
+// compared texts.
 constexpr size_t kRunPerStep = 4;
 constexpr size_t kSetPerStep = 2;
 constexpr size_t kComparedPerStep = 64;
@@ -49,7 +50,7 @@ constexpr std::array<uint16_t, 256> make_classes() {
 }
 constexpr std::array<uint16_t, 256> kClasses = make_classes();
 
-// What a letter behind `%` stands for, in lower case; 0: for itself.
+// The class of a lower-case letter after `%`; 0: the letter stands for itself.
 constexpr uint16_t class_bits(unsigned char letter) {
   switch (letter) {
     case 'a':
@@ -77,7 +78,7 @@ constexpr uint16_t class_bits(unsigned char letter) {
   }
 }
 
-// For each letter the characters that it stands for, and whether it stands for all others.
+// For each letter its class, and whether it stands for all other characters.
 struct LetterClass {
   uint16_t bits = 0;
   bool inverted = false;
@@ -101,7 +102,7 @@ inline bool in_class(unsigned char c, unsigned char letter) {
   return ((kClasses[c] & letter_class.bits) != 0) != letter_class.inverted;
 }
 
-// `set_end` is at the closing bracket.
+// `set_end` is the closing bracket.
 inline bool in_set(unsigned char c, const char* set, const char* set_end) {
   bool wanted = true;
   const char* p = set + 1;
@@ -218,7 +219,7 @@ const char* PatternMatcher::match(const char* at) {
 
 // --- Single characters ---
 
-// Behind one that matches single characters: a character, a class, or a set.
+// The end of an item that matches single characters: a character, a class, or a set.
 inline const char* PatternMatcher::item_end(const char* item) {
   if (*item == '[') return set_end(item);
   if (*item != '%') return item + 1;
@@ -256,8 +257,8 @@ inline bool PatternMatcher::matches_one(const char* at, const char* item, const 
   }
 }
 
-// The first place where the item matches, or where it does not; the end if there is none. The item
-// is not `.`.
+// The first place where the item matches (or does not match), or the end. REQUIRES: the item is not
+// `.`.
 template <bool kMatches>
 const char* PatternMatcher::seek(const char* at, const char* item, const char* end) {
   if (*item == '[') return seek_set<kMatches>(at, item, end - 1);
@@ -387,7 +388,7 @@ bool PatternMatcher::step_balance(const char*& at, const char*& item) {
     const char* const from = p;
     const char* const limit = p + std::min(end_ - p, kRunPiece);
     for (; p < limit; ++p) {
-      // Both may be the same character, which then closes.
+      // If both are the same character, it closes.
       if (*p == close) {
         if (--depth == 0) {
           at = p + 1;

@@ -1,10 +1,10 @@
 // PatternMatcher: the patterns of Lua 5.1, matched in steps that can be counted.
 //
-// Used by find, match, gmatch and gsub. A match never recurses: what may be tried differently later
-// stands in a list of choices, of which there is at most one for each item of the pattern, so that
-// neither a long subject nor a long pattern needs the thread's stack. After every few thousand
-// steps the host looks at the clock and may raise. As in Redis's Lua 5.1, a pattern ends at its
-// first NUL. Nothing here has a destructor, since the host's errors are raised by jumps.
+// Used by find, match, gmatch and gsub. A match never recurses: alternatives are kept in a list of
+// choices, at most one for each item of the pattern, so that neither a long subject nor a long
+// pattern uses the thread's stack. Every few thousand steps the host checks the clock and may raise
+// an error. As in Redis's Lua 5.1, a pattern ends at its first NUL. Nothing here has a destructor,
+// since the host's errors are raised by jumps.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,14 @@
 
 namespace sluice {
 
-// What a match needs from the one who runs it.
+// What a match needs from its caller.
 class PatternHost {
  public:
-  // Called after every few thousand steps. May raise.
+  // Called every few thousand steps. May raise an error.
   virtual void look() = 0;
-  // Raises an error of the pattern.
+  // Raises an error in the pattern.
   [[noreturn]] virtual void fail(const char* message) = 0;
-  // Memory that lives at least as long as the matcher. Raises where there is none.
+  // Returns memory that lives at least as long as the matcher. Raises an error if it cannot.
   virtual void* allocate(size_t bytes) = 0;
 
  protected:
@@ -34,31 +34,31 @@ class PatternMatcher {
 
   struct Capture {
     const char* begin;
-    ptrdiff_t size;  // or one of the two below
+    ptrdiff_t size;  // or one of the two values below
   };
   static constexpr ptrdiff_t kUnclosed = -1;
   static constexpr ptrdiff_t kPosition = -2;
 
-  // `pattern` without the anchor that it may begin with. Both texts must outlive the matcher.
+  // `pattern` is without its optional anchor. Both texts must outlive the matcher.
   PatternMatcher(Bytes subject, Bytes pattern, PatternHost& host);
 
-  // Matches at this place of the subject. Returns the end of the match; null: it does not match.
+  // Matches at this place of the subject. Returns the end of the match, or null.
   const char* match(const char* at);
-  // The first place at or behind `at` where a match may begin; null: there is none.
+  // The first place at or after `at` where a match may begin, or null.
   const char* candidate(const char* at);
 
-  // Of the last match.
+  // The captures of the last match.
   int capture_count() const { return capture_count_; }
   const Capture& capture(int index) const { return captures_[index]; }
 
  private:
-  // What to try next where the items behind do not match.
+  // What to try next if the following items do not match.
   struct Choice {
     enum Kind : uint8_t { kFewer, kMore, kOpened, kClosed };
     const char* at;     // kFewer, kMore: how far the item has matched
-    const char* least;  // kFewer: where it must not fall below
-    const char* item;   // kFewer: the item behind; kMore: the item
-    const char* next;   // kMore: the `-` behind it
+    const char* least;  // kFewer: the lower bound for `at`
+    const char* item;   // kFewer: the next item; kMore: the item
+    const char* next;   // kMore: the `-` after it
     int capture;        // kClosed
     Kind kind;
   };
@@ -69,7 +69,7 @@ class PatternMatcher {
   }
   void pause();
   void push(const Choice& choice);
-  // Takes up the last choice. False: there is none left.
+  // Returns to the last choice. False if no choice is left.
   bool back(const char*& at, const char*& item);
 
   const char* item_end(const char* item);
@@ -82,7 +82,8 @@ class PatternMatcher {
   const char* seek_set(const char* at, const char* set, const char* set_end);
   const char* run_over(const char* at, const char* item, const char* end);
 
-  // Each goes over one item, or over a single one with what counts it. False: no match here.
+  // Each matches one item, or a single character with its repetition. Returns false if that fails
+  // here.
   bool step(const char*& at, const char*& item);
   bool step_single(const char*& at, const char*& item);
   bool step_escape(const char*& at, const char*& item);
@@ -99,7 +100,8 @@ class PatternMatcher {
   const char* const pattern_;
   const char* const pattern_end_;
   PatternHost& host_;
-  // Every match begins with a character of the first item, which ends there once that is known.
+  // Every match begins with a character of the first item, which ends at first_end_ once that is
+  // known.
   bool seeks_ = false;
   const char* first_end_ = nullptr;
   int64_t steps_left_;

@@ -1,4 +1,4 @@
-// string.find, match, gmatch and gsub: what Lua 5.1's do, with a matcher that can be stopped.
+// string.find, match, gmatch and gsub, as in Lua 5.1, with a matcher that can be stopped.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -13,7 +13,7 @@ namespace sluice {
 
 namespace {
 
-// A plain search is looked at after so many characters.
+// In a plain search the clock is checked after this many characters.
 constexpr size_t kSearchPiece = 4U << 20;
 constexpr size_t kShortSearch = 256;
 
@@ -25,7 +25,7 @@ class LuaPatternHost final : public PatternHost {
     luaL_error(lua_, "%s", message);
     __builtin_unreachable();
   }
-  // Stays on the stack until the function returns.
+  // The memory stays on the stack until the function returns.
   void* allocate(size_t bytes) override {
     luaL_checkstack(lua_, 1, "pattern too complex");
     return lua_newuserdata(lua_, bytes);
@@ -48,7 +48,7 @@ constexpr std::array<bool, 256> make_magic() {
 }
 constexpr std::array<bool, 256> kMagic = make_magic();
 
-// Up to the first NUL, where patterns end.
+// Examines the pattern up to the first NUL, where patterns end.
 bool is_plain(Bytes pattern) {
   for (const char c : pattern) {
     if (c == '\0') break;
@@ -57,7 +57,7 @@ bool is_plain(Bytes pattern) {
   return true;
 }
 
-// Where the search begins: the optional argument, counted from 1, or from the end if negative.
+// The start of the search: the optional argument, counted from 1, or from the end if negative.
 size_t first_offset(lua_State* lua, Bytes subject) {
   const auto size = static_cast<lua_Integer>(subject.size());
   lua_Integer first = luaL_optinteger(lua, 3, 1);
@@ -65,7 +65,7 @@ size_t first_offset(lua_State* lua, Bytes subject) {
   return static_cast<size_t>(std::clamp<lua_Integer>(first - 1, 0, size));
 }
 
-// Pushes a capture; the whole match where there are none.
+// Pushes a capture, or the whole match if there are no captures.
 void push_capture(lua_State* lua, const PatternMatcher& matcher, int index, Bytes whole,
                   Bytes subject) {
   if (index >= matcher.capture_count()) {
@@ -82,7 +82,7 @@ void push_capture(lua_State* lua, const PatternMatcher& matcher, int index, Byte
   }
 }
 
-// `count` captures; returns how many.
+// Pushes `count` captures and returns their number.
 int push_captures(lua_State* lua, const PatternMatcher& matcher, int count, Bytes whole,
                   Bytes subject) {
   luaL_checkstack(lua, count, "too many captures");
@@ -94,7 +94,7 @@ Bytes between(const char* begin, const char* end) {
   return {begin, static_cast<size_t>(end - begin)};
 }
 
-// A short search; memmem prepares itself for longer than this takes.
+// For short searches, which are faster than the preparation of memmem.
 size_t search_short(Bytes subject, size_t offset, Bytes wanted) {
   const char* at = subject.data() + offset;
   const char* const last = subject.data() + subject.size() - wanted.size();
@@ -109,7 +109,7 @@ size_t search_short(Bytes subject, size_t offset, Bytes wanted) {
   return Bytes::npos;
 }
 
-// The place of the text at or behind `offset`, or npos.
+// The place of the text at or after `offset`, or npos.
 size_t search_plain(lua_State* lua, Bytes subject, size_t offset, Bytes wanted) {
   if (wanted.empty()) return offset;
   if (subject.size() - offset < wanted.size()) return Bytes::npos;
@@ -183,7 +183,7 @@ int next_match(lua_State* lua) {
     if (at == nullptr) break;
     const char* const match_end = matcher.match(at);
     if (match_end == nullptr) continue;
-    // An empty match is not found twice.
+    // Does not find the same empty match twice.
     const ptrdiff_t next = match_end - subject.data() + (match_end == at ? 1 : 0);
     lua_pushinteger(lua, next);
     lua_replace(lua, lua_upvalueindex(3));
@@ -204,7 +204,7 @@ int string_gmatch(lua_State* lua) {
 
 // --- gsub ---
 
-// One call of gsub: what it works on, and how.
+// The state of one call of gsub.
 struct Substitution {
   lua_State* lua;
   Bytes subject;
@@ -228,7 +228,7 @@ void append_template(const Substitution& work, Bytes whole) {
     const size_t percent = std::min(rest.find('%'), rest.size());
     work.out.append(rest.substr(0, percent));
     if (percent == rest.size()) return;
-    // As in Lua 5.1, a percent sign at the end stands for the NUL behind the text.
+    // As in Lua 5.1, a percent sign at the end stands for the NUL after the text.
     const char c = percent + 1 < rest.size() ? rest[percent + 1] : '\0';
     if (c < '0' || c > '9') {
       work.out.append_byte(static_cast<unsigned char>(c));
@@ -242,7 +242,8 @@ void append_template(const Substitution& work, Bytes whole) {
   }
 }
 
-// What the table or the function gives for the match; the match itself for nil and false.
+// Appends what the table or the function returns for the match, or the match itself for nil and
+// false.
 void append_value(const Substitution& work, Bytes whole) {
   lua_State* const lua = work.lua;
   const int depth = enter_callback(lua);

@@ -9,12 +9,12 @@
 namespace sluice {
 
 namespace {
-// An array whose count is known at its end only.
+// An array whose length is known only at its end.
 constexpr size_t kUnknownCount = std::numeric_limits<size_t>::max();
-// Tables of Lua hold no more; past that they raise.
+// Lua's tables hold no more; above that they raise an error.
 constexpr int kMostValues = 1 << 26;
 constexpr size_t kValueBytes = 16;
-// More than any limit.
+// Greater than any limit.
 constexpr size_t kNoLimit = size_t{1} << 62;
 }  // namespace
 
@@ -49,7 +49,7 @@ void LuaReply::open(Kind kind, size_t values) {
   frames_[depth_++] = {kind, values, 0};
 }
 
-// The value on top becomes a field of the table under it.
+// Sets the value on top as a field of the table below it.
 void LuaReply::field(const char* name) { lua_setfield(stack_, -2, name); }
 
 void LuaReply::put_into_container() {
@@ -61,7 +61,7 @@ void LuaReply::put_into_container() {
     lua_pushboolean(stack_, 1);
     lua_rawset(stack_, -3);
   } else if (frame.left % 2 == 1) {
-    // A nil cannot be a key; no command answers one.
+    // A nil cannot be a key. No command replies one.
     if (lua_isnil(stack_, -2)) {
       lua_pop(stack_, 2);
     } else {

@@ -1,11 +1,11 @@
 // LuaReply: the sink that turns a command's answer into a Lua value, by Redis's conversion rules.
 //
-// A handler inside a script writes into it, so that no RESP stands between. Values are built on a
-// Lua thread of their own (one for each Lua state, with room for the deepest answer), because the
-// script's own stack may be filled with arguments to its limit; the caller then moves the one
-// result over. REQUIRES: the state's memory limit is suspended: an allocation that fails here would
-// unwind through a handler in the middle of a change. An answer for which there is no room is
-// dropped instead, and what is still to come of it.
+// A handler inside a script writes into it without encoding RESP. Values are built on a separate
+// Lua thread (one for each Lua state, with room for the deepest answer), because arguments may have
+// filled the script's own stack; the caller then moves the one result over. REQUIRES: the state's
+// memory limit is suspended, because an allocation that fails here would unwind a handler in the
+// middle of a change. An answer that does not fit is dropped instead, including the part that is
+// still to come.
 #pragma once
 
 #include <array>
@@ -22,10 +22,10 @@ class LuaReply final : public Reply {
  public:
   // Deeper than any answer (COMMAND DOCS has ten levels).
   static constexpr size_t kMaxDepth = 32;
-  // Room that the thread's stack must have: an open container takes at most three slots.
+  // The stack slots that the thread must have: an open container takes at most three.
   static constexpr int kStackSlots = 3 * static_cast<int>(kMaxDepth) + 16;
 
-  // `stack`: the Lua thread of `machine` to build on; it stays empty between two answers.
+  // `stack`: the Lua thread of `machine` to build on. It is empty between two answers.
   void attach(LuaMachine& machine, lua_State* stack) {
     machine_ = &machine;
     stack_ = stack;
@@ -35,11 +35,11 @@ class LuaReply final : public Reply {
     failed_ = false;
     dropped_ = false;
   }
-  // There was no room for the answer: nothing stands on the stack.
+  // The answer did not fit: the stack is empty.
   bool dropped() const { return dropped_; }
   // The whole answer is an error.
   bool failed() const { return failed_; }
-  // Every container is closed: exactly one value stands on the stack, unless it was dropped.
+  // Every container is closed: exactly one value is on the stack, unless it was dropped.
   bool complete() const { return depth_ == 0; }
 
   void simple(Bytes text) override;
@@ -64,23 +64,23 @@ class LuaReply final : public Reply {
 
  private:
   enum class Kind : uint8_t { kArray, kMap, kSet };
-  // A container whose elements are still coming; its table is on the stack.
+  // An open container, whose table is on the stack.
   struct Frame {
     Kind kind;
-    size_t left;  // values that are missing
+    size_t left;  // values that are still to come
     int index;    // of the last element of an array
   };
 
-  // False: there is no room for so many bytes more, and the answer is dropped.
+  // Returns false if there is no room for this many more bytes; the answer is dropped then.
   bool has_room(size_t bytes);
   void open(Kind kind, size_t values);
-  // A value is complete on top of the stack: puts it into its container, if there is one.
+  // A complete value is on top of the stack: puts it into its container, if any.
   void value_done() {
     if (depth_ != 0) put_into_container();
   }
   void put_into_container();
   void close_frame();
-  // Takes `mark`'s frame, which collected `values` values as an array, off.
+  // Removes `mark`'s frame, which has collected `values` values as an array.
   void end_open_array(size_t mark);
   void field(const char* name);
 

@@ -10,7 +10,7 @@ namespace sluice {
 
 namespace {
 
-// Its address marks the metatables of protected tables; scripts never see these metatables.
+// Its address marks the metatables of protected tables. Scripts never see these metatables.
 const char kMarker = 0;
 constexpr int kMarkerIndex = 1;
 
@@ -50,7 +50,7 @@ void open_library(lua_State* lua, const char* name, lua_CFunction open) {
   lua_call(lua, 1, 0);
 }
 
-// Removes from the table on top everything that the list does not name.
+// Removes everything that is not in the list from the table on top.
 void keep_only(lua_State* lua, std::span<const Bytes> names) {
   lua_pushnil(lua);
   while (lua_next(lua, -2) != 0) {
@@ -83,8 +83,8 @@ int missing_global(lua_State* lua) {
                     lua_tostring(lua, 2));
 }
 
-// Reading what is not in the table on top of the stack becomes an error; a protected view finds
-// this behind the real table.
+// Makes reading a missing field of the table on top of the stack an error. Protected views use this
+// after the real table.
 void refuse_missing(lua_State* lua) {
   lua_createtable(lua, 0, 1);
   lua_pushcfunction(lua, missing_global);
@@ -94,7 +94,7 @@ void refuse_missing(lua_State* lua) {
 
 int refuse_write(lua_State* lua) { return luaL_error(lua, "Attempt to modify a readonly table"); }
 
-// Builds all libraries into the globals table on top of the stack.
+// Adds all libraries to the globals table on top of the stack.
 void add_libraries(lua_State* lua, SandboxKind kind) {
   open_library(lua, "", luaopen_base);
   open_library(lua, LUA_TABLIBNAME, luaopen_table);

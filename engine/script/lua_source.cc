@@ -15,10 +15,10 @@ namespace sluice {
 namespace {
 
 constexpr int64_t kMostCompileNs = 250'000'000;
-// The compiler gets the source in pieces, with a look at the clocks before each.
+// The compiler gets the source in pieces, and the clocks are checked before each.
 constexpr size_t kPieceBytes = 4096;
 
-// Time in which the thread did not run does not count against a source.
+// Processor time: time in which the thread did not run does not count against a source.
 int64_t thread_ns() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -52,8 +52,8 @@ int load_source(lua_State* lua, Bytes code, const char* name, SourceDialect dial
     lua_pushfstring(lua, "the source is longer than %d bytes", static_cast<int>(kMostSourceBytes));
     return LUA_ERRSYNTAX;
   }
-  // A script may be compiled while another one serves sockets; only source that a running script
-  // compiles is part of its run.
+  // A script may be compiled while another one serves sockets. Only source that a running script
+  // compiles belongs to its run.
   SourceReader reader{
       .rest = code,
       .last_ns = bounded ? thread_ns() + kMostCompileNs : std::numeric_limits<int64_t>::max(),

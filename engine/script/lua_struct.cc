@@ -1,9 +1,9 @@
-// The library `struct`: records of C for scripts, by a format.
+// The library `struct`: C records for scripts, by a format.
 //
-// `<` `>` choose the order of bytes, `!n` the alignment; `x` is a zero byte; b B h H l L T i I
-// (with a size behind i and I) are integers, lower case with a sign; f d numbers; s a text that
-// ends with a zero byte; cN a text of N bytes, c0 one of a size that is known (all of it when
-// packing, the number before it when unpacking).
+// `<` and `>` choose the byte order, `!n` the alignment; `x` is a zero byte; b B h H l L T i I
+// (with a size after i and I) are integers, lower case if signed; f d are numbers; s is a text that
+// ends with a zero byte; cN is a text of N bytes, c0 one of a known size (all of it when packing,
+// the number before it when unpacking).
 #include <bit>
 #include <cmath>
 
@@ -22,7 +22,8 @@ constexpr int kDefaultAlignment = 8;
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-// What the processor makes of a number that an unsigned one of 64 bits may not hold, as in Redis.
+// Converts a number as the processor does, even if it does not fit into 64 unsigned bits, as in
+// Redis.
 uint64_t to_unsigned(double number) {
   constexpr double kHalf = 9223372036854775808.0;
   if (!(number >= kHalf)) return static_cast<uint64_t>(to_integer(number));
@@ -34,8 +35,8 @@ class Format {
  public:
   Format(lua_State* lua, const char* text) : lua_(lua), at_(text) {}
 
-  // One option: its letter, how many bytes it takes (0: that depends on the data, or none), and how
-  // many bytes come before it so that it is aligned where the record is `position` bytes long.
+  // One option: its letter, its size (0: it depends on the data, or the option has none), and the
+  // padding that aligns it in a record of `position` bytes.
   struct Option {
     char letter;
     size_t size;
@@ -50,7 +51,7 @@ class Format {
     return {letter, size, padding(letter, size, position)};
   }
 
-  // Takes a letter that is no value: the order of bytes, the alignment, a blank. Raises at others.
+  // Handles a letter that is not a value: byte order, alignment, blank. Raises an error for others.
   void control(char letter) {
     switch (letter) {
       case ' ':
@@ -75,7 +76,7 @@ class Format {
   bool lowest_first() const { return lowest_first_; }
 
  private:
-  // The number that stands here, or another one if none does.
+  // The number at this place, or `otherwise`.
   int number(int otherwise) {
     if (!is_digit(*at_)) return otherwise;
     int64_t result = 0;
@@ -118,7 +119,7 @@ class Format {
     }
   }
 
-  // Sizes that are no power of two are padded by the same arithmetic, as in Redis.
+  // Sizes that are not powers of two are padded by the same arithmetic, as in Redis.
   size_t padding(char letter, size_t size, size_t position) const {
     if (size == 0 || letter == 'c') return 0;
     const size_t alignment = std::min(size, alignment_);
@@ -140,7 +141,7 @@ void pack_float(ScriptBuffer& buffer, double number, size_t size, bool lowest_fi
   append_integer(buffer, bits, size, lowest_first);
 }
 
-// One value of the argument `index`; false: the letter asks for none.
+// Packs the argument `index`. Returns false if the letter takes no argument.
 bool pack_value(lua_State* lua, ScriptBuffer& buffer, const Format::Option& option, int index,
                 bool lowest_first) {
   switch (option.letter) {
@@ -180,7 +181,7 @@ bool pack_value(lua_State* lua, ScriptBuffer& buffer, const Format::Option& opti
 
 int struct_pack(lua_State* lua) {
   Format format(lua, luaL_checkstring(lua, 1));
-  // A missing argument is read as this nil, and complained of as one.
+  // A missing argument is read as this nil and reported as one.
   lua_pushnil(lua);
   ScriptBuffer buffer(lua);
   int index = 2;
@@ -202,8 +203,8 @@ int struct_pack(lua_State* lua) {
 
 // --- Unpacking ---
 
-// Pushes an integer. Sizes above eight bytes keep the lowest ones; where the sign is then looked
-// for is what the processor's shift makes of it, as in Redis.
+// Pushes an integer. Sizes above eight bytes keep the lowest ones; the sign bit is then where the
+// processor's shift puts it, as in Redis.
 void push_integer(lua_State* lua, Bytes bytes, bool lowest_first, bool has_sign) {
   uint64_t value = read_integer(bytes, lowest_first);
   if (!has_sign) return lua_pushnumber(lua, static_cast<double>(value));
@@ -221,7 +222,7 @@ void push_float(lua_State* lua, Bytes bytes, bool lowest_first) {
 
 constexpr const char* kDataTooShort = "data string too short";
 
-// The number that was unpacked before a `c0` says how long that is; takes it off the stack.
+// Takes the number that was unpacked before a `c0`, which is its size, off the stack.
 size_t take_previous_size(lua_State* lua, int& results) {
   if (results == 0 || lua_isnumber(lua, -1) == 0) {
     luaL_error(lua, "format 'c0' needs a previous size");
@@ -232,8 +233,8 @@ size_t take_previous_size(lua_State* lua, int& results) {
   return size;
 }
 
-// Pushes one value of `data` (all of it) at `position`. Returns how many bytes it took; `results`
-// counts what is pushed.
+// Pushes one value of `data` (the whole record) at `position`. Returns its size; `results` counts
+// the pushed values.
 size_t unpack_value(lua_State* lua, Format& format, const Format::Option& option, Bytes data,
                     size_t position, int& results) {
   const Bytes bytes = data.substr(position, option.size);
@@ -310,7 +311,7 @@ int struct_size(lua_State* lua) {
     if (option.letter == 'c' && option.size == 0) {
       return luaL_argerror(lua, 1, "option 'c0' has no fixed size");
     }
-    // Letters that mean nothing count for nothing here.
+    // Letters without a meaning are ignored here.
     if (!is_letter(option.letter) && !is_digit(option.letter)) format.control(option.letter);
     position += option.padding + option.size;
   }

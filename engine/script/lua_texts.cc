@@ -1,5 +1,5 @@
-// string.rep and table.concat, where one call may take long: made of pieces, with looks at the
-// clock between them.
+// string.rep and table.concat, where one call may take long: the result is built in pieces, and the
+// clock is checked between them.
 #include <algorithm>
 #include <cstring>
 
@@ -13,16 +13,17 @@ namespace sluice {
 
 namespace {
 
-// What string.rep repeats byte by byte; more is made of blocks of this size.
+// string.rep builds results up to this size in one buffer, larger ones from blocks of this size.
 constexpr size_t kBlockBytes = 1U << 20;
-// More blocks would not fit into a string.
+// A string could not hold more blocks.
 constexpr size_t kMostBlocks = 2046;
 
-// table.concat hands so many items at a time to Lua's own, but has at most so many parts.
+// table.concat passes this many items at a time to Lua's own, but makes no more than kMostParts
+// parts.
 constexpr int64_t kItemsPerPart = 16 << 10;
 constexpr int64_t kMostParts = 1000;
 
-// Pushes the text so many times. REQUIRES: the text is not empty.
+// Pushes the text `count` times. REQUIRES: the text is not empty.
 void push_repeated(lua_State* lua, Bytes text, size_t count) {
   StackedBuffer out(lua);
   const size_t size = text.size() * count;
@@ -54,7 +55,7 @@ int string_rep(lua_State* lua) {
   const size_t blocks = count / in_block;
   if (blocks > kMostBlocks) return luaL_error(lua, "resulting string too large");
   luaL_checkstack(lua, static_cast<int>(blocks) + 4, "resulting string too large");
-  // The collector may take the first buffer once the block is there.
+  // The collector may free the first buffer once the block exists.
   push_repeated(lua, {text, size}, count % in_block == 0 ? in_block : count % in_block);
   const int rest = lua_gettop(lua);
   push_repeated(lua, {text, size}, in_block);
@@ -67,7 +68,7 @@ int string_rep(lua_State* lua) {
 }
 
 // Upvalue 1: LuaJIT's table.concat. It is a C function, called here in this function's own frame,
-// so that its errors name it and the script's line.
+// so that its errors name table.concat and the script's line.
 int table_concat(lua_State* lua) {
   const lua_CFunction original = lua_tocfunction(lua, lua_upvalueindex(1));
   if (!lua_istable(lua, 1)) return original(lua);

@@ -37,7 +37,8 @@ int raise_error(lua_State* lua, Bytes message) {
 }
 
 int describe_error(lua_State* lua) {
-  // The function that failed; where that is one of C's, its caller is who the author wants to see.
+  // The function that failed. If that is a C function, its caller is what the author of the script
+  // needs.
   lua_Debug info{};
   bool found = lua_getstack(lua, 1, &info) == 1 && lua_getinfo(lua, "Sl", &info) != 0;
   if (found && Bytes(info.what) == "C") {
@@ -51,7 +52,7 @@ int describe_error(lua_State* lua) {
                                    : luaL_typename(lua, 1);
     }
     lua_createtable(lua, 0, 3);
-    // LuaJIT says where for every error but this one.
+    // LuaJIT adds the place to every error but this one.
     if (found && Bytes(text) == "stack overflow") {
       lua_pushfstring(lua, "ERR %s:%d: %s", info.short_src, info.currentline, text);
     } else {
@@ -62,7 +63,7 @@ int describe_error(lua_State* lua) {
     lua_settop(lua, 1);
   }
   if (found) {
-    // By raw sets: the table is the script's and may have a metatable.
+    // By raw sets: the script's table may have a metatable.
     lua_pushliteral(lua, "source");
     lua_pushstring(lua, info.source);
     lua_rawset(lua, -3);
@@ -127,7 +128,7 @@ int64_t to_integer(double number) {
 
 namespace {
 
-// The field `name` of the table on top, pushed if it has this type.
+// Pushes the field `name` of the table on top if it has this type.
 bool push_field(lua_State* lua, const char* name, int type) {
   lua_pushstring(lua, name);
   lua_rawget(lua, -2);
@@ -144,8 +145,8 @@ std::string without_line_ends(Bytes text) {
   return result;
 }
 
-// True: a short table whose keys are all numbers, so that none of the named fields is there. Seven
-// look-ups cost more than a look at three keys.
+// Whether the table is short and all its keys are numbers, so that it has none of the named fields.
+// Seven look-ups cost more than checking three keys.
 bool has_only_numbered_keys(lua_State* lua) {
   constexpr int kMostKeys = 12;
   lua_pushnil(lua);
@@ -158,8 +159,7 @@ bool has_only_numbered_keys(lua_State* lua) {
   return false;
 }
 
-// Writes one result of a script. Stops where the reply would take more than it may, and where the
-// script is killed.
+// Writes one result of a script. Stops if the reply becomes too large, and if the script is killed.
 class ResultWriter {
  public:
   ResultWriter(lua_State* lua, Reply& reply, int script_protocol, uint64_t room)
@@ -167,11 +167,11 @@ class ResultWriter {
 
   bool stopped() const { return stopped_; }
 
-  // Room for what stands around `values` values. False: there is none.
+  // Reserves room for the encoding around `values` values. Returns false if it does not fit.
   bool take_values(size_t values) { return take(values * kAround); }
 
-  // The value on top of the stack, which goes; what stands around it has been taken. What is on the
-  // stack is of no use once it stopped.
+  // Writes and removes the value on top of the stack, for which room was reserved. After the writer
+  // has stopped, the values on the stack are meaningless.
   void value() {
     if (++values_ % kValuesPerLook == 0) look();
     switch (lua_type(lua_, -1)) {
@@ -197,11 +197,11 @@ class ResultWriter {
   }
 
  private:
-  // Its type, its length, its line ends.
+  // Type, length and line ends of a value.
   static constexpr size_t kAround = 16;
   static constexpr uint64_t kValuesPerLook = 100'000;
   static constexpr int kSlotsOfTable = 4;
-  // A script that is compiled meanwhile is left on the same stack for a moment.
+  // A script that is compiled meanwhile uses the same stack.
   static constexpr int kSlotsOfLook = LUA_MINSTACK;
 
   void look() {
@@ -228,7 +228,7 @@ class ResultWriter {
   }
 
   void table() {
-    // A table may contain itself; the stack's limit ends that.
+    // A table may contain itself; the limit of the stack bounds that.
     if (lua_checkstack(lua_, kSlotsOfTable + kSlotsOfLook) == 0) {
       reply_.error("ERR reached lua stack limit");
     } else if (has_only_numbered_keys(lua_) || !typed_table()) {
@@ -236,8 +236,8 @@ class ResultWriter {
     }
   }
 
-  // How many values the table on top of the stack has: up to the first nil, or all of them. Room
-  // for each is taken while they are counted, so that a table that holds itself ends that, too.
+  // The number of values of the table on top of the stack: up to the first nil, or all fields. Room
+  // for each is reserved while counting, which also bounds a table that contains itself.
   size_t take_items() {
     size_t count = 0;
     for (;; ++count) {
@@ -306,11 +306,11 @@ class ResultWriter {
     return true;
   }
 
-  // A table with one of the fields that name a type. Leaves the stack as it was.
+  // Writes a table with one of the fields that name a type. Leaves the stack as it was.
   bool typed_table() {
     if (push_field(lua_, "err", LUA_TSTRING)) {
       const Bytes message = lua_tostring(lua_, -1);
-      lua_insert(lua_, -2);  // the table on top, the message alive below it
+      lua_insert(lua_, -2);  // the table on top, the message kept alive below it
       if (take(message.size())) {
         is_counted_error(lua_) ? reply_.repeat_error(message) : reply_.error(message);
       }
@@ -354,7 +354,7 @@ class ResultWriter {
 
 bool reply_value(lua_State* lua, Reply& reply, int script_protocol, uint64_t room) {
   const int top = lua_gettop(lua);
-  // No script runs another one, so this is a client's reply.
+  // A script cannot run another one, so this is a client's reply.
   ByteBuffer& out = static_cast<RespReply&>(reply).out();
   const size_t mark = out.size();
   ResultWriter writer(lua, reply, script_protocol, room);

@@ -1,4 +1,4 @@
-// The table `redis` that scripts see. Each function finds its machine through the state.
+// The table `redis` of scripts. Each function finds its machine through the state.
 #include <span>
 
 #include "engine/execution/engine.h"
@@ -75,8 +75,8 @@ int redis_log(lua_State* lua) {
   if (!machine.make_room(lua, total)) machine.raise_memory_error(lua);
   std::string line = "script:";
   for (int i = 2; i <= count; ++i) {
-    // Only what is a text already: a conversion could run out of memory and leave this string
-    // behind.
+    // Only values that are texts already: a conversion could run out of memory and leak this
+    // string.
     if (lua_type(lua, i) == LUA_TSTRING) {
       size_t size = 0;
       const char* text = lua_tolstring(lua, i, &size);
@@ -102,7 +102,7 @@ int redis_setresp(lua_State* lua) {
 
 int redis_set_repl(lua_State* lua) {
   if (lua_gettop(lua) != 1) return raise_error(lua, "redis.set_repl() requires two arguments.");
-  // The journal takes effects, whatever a script asks for; only the argument is checked.
+  // The journal takes effects, whatever a script sets; only the argument is checked.
   if ((static_cast<int>(lua_tonumber(lua, 1)) & ~3) != 0) {
     return raise_error(lua,
                        "Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or "
@@ -140,13 +140,13 @@ constexpr Function kFunctions[] = {
     {"set_repl", redis_set_repl},
     {"acl_check_cmd", redis_acl_check_cmd},
 };
-// What only scripts have: it means nothing any more.
+// Functions for scripts only, which have no effect any more.
 constexpr Function kScriptFunctions[] = {
     {"replicate_commands", redis_replicate_commands},
     {"breakpoint", redis_breakpoint},
     {"debug", redis_debug},
 };
-// What the code of a library has while it is loaded.
+// Functions for the code of a library while it is loaded.
 constexpr Function kLoadingFunctions[] = {
     {"register_function", redis_register_function},
     {"log", redis_log},
@@ -161,14 +161,14 @@ constexpr Constant kConstants[] = {
     {"LOG_VERBOSE", kLogVerbose},
     {"LOG_NOTICE", kLogNotice},
     {"LOG_WARNING", kLogWarning},
-    // Scripts switch on the version of the server whose place this one takes.
+    // Scripts check the version of Redis that this server replaces.
     {"REDIS_VERSION_NUM", 0x00'07'00'0F},
 };
 constexpr Constant kReplicationConstants[] = {
     {"REPL_NONE", 0}, {"REPL_AOF", 1}, {"REPL_SLAVE", 2}, {"REPL_REPLICA", 2}, {"REPL_ALL", 3},
 };
 
-// Into the table on top of the stack.
+// Adds the functions to the table on top of the stack.
 void add_functions(lua_State* lua, std::span<const Function> rows) {
   for (const Function& row : rows) {
     lua_pushcfunction(lua, row.function);

@@ -23,7 +23,7 @@ constexpr FlagName kFlagNames[] = {
     {"allow-cross-slot-keys", kScriptAllowCrossSlotKeys},
 };
 
-// A list with commas. Empty: understood.
+// Parses a list separated by commas. Returns an empty text, or the error.
 std::string parse_flags(Bytes list, uint32_t& flags) {
   for (size_t begin = 0; begin <= list.size() && !list.empty();) {
     const size_t end = std::min(list.find(',', begin), list.size());
@@ -39,7 +39,7 @@ std::string parse_flags(Bytes list, uint32_t& flags) {
   return {};
 }
 
-// Reads `#!lua flags=a,b`. Empty: understood, or there is no such line.
+// Parses `#!lua flags=a,b`. Returns an empty text, also without such a line, or the error.
 std::string parse_first_line(Script& script) {
   const Bytes body = script.body;
   if (body.substr(0, 2) != "#!") return {};

@@ -1,8 +1,8 @@
-// ScriptBuffer: bytes that a C function called from Lua puts together.
+// ScriptBuffer: the output of a C function that is called from Lua.
 //
-// They live in the machine's one buffer, which script-memory-limit counts and which outlives an
-// error that is raised halfway. So there is at most one ScriptBuffer of a machine at a time: what
-// uses it calls nothing of the script.
+// The bytes live in the machine's one buffer, which script-memory-limit counts and which survives
+// an error that is raised halfway. So a machine has at most one ScriptBuffer at a time: its user
+// must not call back into the script.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@ namespace sluice {
 
 class ScriptBuffer {
  public:
-  // Raises when there is no room on the stack, or no memory. No destructor: nothing runs where Lua
-  // raises.
+  // Raises an error if there is no room on the stack, or no memory. There is no destructor: none
+  // runs when Lua raises an error.
   explicit ScriptBuffer(lua_State* lua) : lua_(lua), machine_(LuaMachine::of(lua)) {
     luaL_checkstack(lua, 2, "too many arguments");
     if (machine_.buffer().data == nullptr) machine_.grow_buffer(lua, 1);
@@ -28,7 +28,8 @@ class ScriptBuffer {
   void append_byte(unsigned value) { *extend(1) = static_cast<char>(value); }
   void append_zeros(size_t count) { std::memset(extend(count), 0, count); }
 
-  // `count` more bytes, to be written by the caller. Raises when there is no memory.
+  // Room for `count` more bytes, to be written by the caller. Raises an error if there is no
+  // memory.
   char* extend(size_t count) {
     if (count > machine_.buffer().capacity - size_) machine_.grow_buffer(lua_, size_ + count);
     char* const at = machine_.buffer().data + size_;
@@ -36,8 +37,8 @@ class ScriptBuffer {
     return at;
   }
 
-  // Says how much was done since the last call, in values or the like: a long piece of work looks
-  // at the clock now and then, as instructions of Lua do. May raise: the script has been killed.
+  // Counts the work since the last call, in values or a similar unit: a long piece of work checks
+  // the clock now and then, as Lua's instructions do. Raises an error if the script was killed.
   void pay(size_t work) { machine_.pay(lua_, work); }
 
   size_t size() const { return size_; }
@@ -54,7 +55,7 @@ class ScriptBuffer {
   size_t size_ = 0;
 };
 
-// `size` bytes of `value`, at most eight, the lowest first or last.
+// Appends `size` bytes of `value`, at most eight, with the lowest byte first or last.
 inline void append_integer(ScriptBuffer& buffer, uint64_t value, size_t size, bool lowest_first) {
   for (size_t i = 0; i < size; ++i) {
     const size_t byte = lowest_first ? i : size - 1 - i;

@@ -53,7 +53,7 @@ ScriptEngine::~ScriptEngine() = default;
 ScriptEngine& script_engine(Engine& engine) { return static_cast<ScriptEngine&>(engine.scripts()); }
 
 ScriptEngine::Machines& ScriptEngine::machines(Execution& execution) {
-  // An Execution belongs to one thread, so that thread remembers its machines.
+  // An Execution belongs to one thread, which caches its machines.
   struct Last {
     uint64_t serial = 0;
     const Execution* execution = nullptr;
@@ -97,7 +97,7 @@ const CompiledScript* ScriptEngine::find(LuaMachine& machine, Bytes sha, std::st
     error = kNoScriptFound;
     return nullptr;
   }
-  // In upper case.
+  // The digits were in upper case.
   if (const CompiledScript* compiled = machine.compiled().find(view(kept.script->sha))) {
     return compiled;
   }
@@ -109,7 +109,7 @@ const CompiledScript* ScriptEngine::find_or_compile(LuaMachine& machine, Bytes b
   if (const CompiledScript* compiled = machine.compiled().find_body(body)) return compiled;
   const std::shared_ptr<const Script> script = make_script(body, error);
   if (script == nullptr) return nullptr;
-  // Two texts may share the hash that finds them here.
+  // Two texts may have the same hash.
   const CompiledScript* compiled = machine.compiled().find(view(script->sha));
   if (compiled == nullptr) compiled = machine.compile({script, nullptr}, origin, error);
   if (compiled == nullptr) return nullptr;
@@ -183,14 +183,14 @@ ShardMask ScriptEngine::shards(Execution& execution, const Command& command,
 
 ShardMask ScriptEngine::script_shards(Execution& execution, bool by_sha,
                                       std::span<const Bytes> args) {
-  // Nearly all scripts have no such line, and their text shows it.
+  // Nearly all scripts lack such a line, which their text shows.
   if (!by_sha && args[1].substr(0, 2) != "#!") return kAllShards;
   std::string compile_error;
   LuaMachine& machine = this->machine(execution);
   const CompiledScript* compiled =
       by_sha ? find(machine, args[1], compile_error)
              : find_or_compile(machine, args[1], ScriptOrigin::kEval, compile_error);
-  // Not there yet; SCRIPT LOAD before it in the same transaction may change that.
+  // It does not exist yet; SCRIPT LOAD before it in the same transaction may change that.
   if (compiled == nullptr) return kAllShards;
   const Script& script = *compiled->script;
   if (!script.has(kScriptDeclared) || script.has(kScriptAllowCrossSlotKeys) ||
@@ -211,7 +211,7 @@ void ScriptEngine::keep_code(const Script& script, std::string code) {
   MutexLock lock(mutex_);
   ScriptMap& scripts = scripts_[place_of(sha)];
   const auto found = scripts.find(std::string(sha));
-  // It has been flushed, or another thread was first.
+  // It has been flushed, or another thread was faster.
   if (found == scripts.end() || found->second.code != nullptr) return;
   script_bytes_ += code.size();
   found->second.code = std::make_shared<const std::string>(std::move(code));
@@ -276,7 +276,7 @@ Bytes ScriptEngine::kill(bool functions) {
   return "NOTBUSY No scripts in execution right now.";
 }
 
-// --- Figures ---
+// --- Metrics ---
 
 size_t ScriptEngine::script_count() const {
   MutexLock lock(mutex_);

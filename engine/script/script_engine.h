@@ -1,10 +1,10 @@
 // ScriptEngine: all scripts and function libraries of the server, and the Lua machines that run
 // them.
 //
-// The texts are shared by all threads, by SHA-1, under one mutex; each Execution has its own
-// LuaMachines, made at its first script or function, with their own compiled functions. The way of
-// a known script takes no lock: the machine has it, and a counter of flushes tells whether that is
-// still right.
+// The texts are shared by all threads, by SHA-1, under one mutex. Each Execution has its own
+// LuaMachines, made at its first script or function, with their own compiled functions. Running a
+// known script takes no lock: the machine has it, and a counter of flushes tells whether it is
+// still valid.
 #pragma once
 
 #include <array>
@@ -33,8 +33,8 @@ struct Effect;
 struct CompiledScript;
 enum class ScriptOrigin : uint8_t;
 
-// What FUNCTION RESTORE does with the libraries that are there: removes them; leaves them and
-// refuses one of the same name; or replaces that one.
+// What FUNCTION RESTORE does with existing libraries: removes them all; keeps them and refuses one
+// of the same name; or replaces that one.
 enum class RestorePolicy : uint8_t { kFlush, kAppend, kReplace };
 
 class ScriptEngine final : public Scripts {
@@ -46,66 +46,68 @@ class ScriptEngine final : public Scripts {
 
   // EVAL, EVALSHA and their _RO forms: checks the arguments, runs the script, writes one reply.
   void run(Call& call, bool by_sha, bool read_only);
-  // Compiles and keeps a script; its SHA-1, or an empty text with the error message in `error`.
+  // Compiles and keeps a script. Returns its SHA-1, or an empty text with the error message in
+  // `error`.
   std::string load(Execution& execution, Bytes body, std::string& error);
-  // By forty digits in either case. Any thread.
+  // By forty digits in either case. Thread-safe.
   bool exists(Bytes sha) const;
   void flush(Execution& execution);
-  // Gives up what this thread has compiled of scripts and libraries that have been flushed.
+  // Drops compiled scripts and libraries of this thread that have been flushed.
   void follow_flush(Execution& execution);
-  // Ends the scripts, or the functions, that others are told BUSY about. Empty: done; else the
-  // error message.
+  // Kills the scripts, or the functions, for which other clients get BUSY. Returns an empty text,
+  // or the error message.
   Bytes kill(bool functions);
   Bytes busy_error() const override;
 
-  // Those of the declared keys where the script's first line is `#!lua` without
-  // allow-cross-slot-keys and it kept to them so far, else all. A function's name counts as a key:
-  // so its reply waits until the library is as safe as the journal promises.
+  // The shards of the declared keys if the script's first line is `#!lua` without
+  // allow-cross-slot-keys and it has accessed no other keys so far, else all. A function's name
+  // counts as a key: so its reply waits until the library is durable.
   ShardMask shards(Execution& execution, const Command& command,
                    std::span<const Bytes> args) override;
   bool may_change_data(Execution& execution, const Command& command,
                        std::span<const Bytes> args) override;
 
-  // --- Functions (script_functions.cc). Those that change something need all shards locked. ---
+  // --- Functions (script_functions.cc) ---
+  // Changes need all shards locked.
 
   // FCALL and FCALL_RO: checks the arguments, runs the function, writes one reply.
   void run_function(Call& call, bool read_only);
-  // Empty: done; else the error message. `name`: of the library.
+  // Returns an empty text, or the error message. `name`: the library's.
   std::string load_library(Call& call, Bytes code, bool replace, std::string& name);
-  // Puts in all of these libraries or none. Empty: done; else the error message.
+  // Adds all of these libraries or none. Returns an empty text, or the error message.
   std::string restore_libraries(Call& call, std::span<const std::string> codes,
                                 RestorePolicy policy);
-  // False: there is none of this name.
+  // Returns false if no library has this name.
   bool delete_library(Call& call, Bytes name);
   void flush_libraries(Call& call);
   // FUNCTION STATS.
   void reply_function_stats(Call& call) const;
-  // All libraries. Any thread. Keep the pointer while you look: another thread may set new ones,
-  // and a loop over functions()->libraries would let go of it before its first turn.
+  // All libraries. Thread-safe. Keep the pointer while you use it: another thread may set new ones,
+  // and a loop over functions()->libraries would release it before its first iteration.
   std::shared_ptr<const FunctionSet> functions() const;
   void for_each_library(const VisitLibrary& visit) const override;
   bool replay_library(const Effect& effect) override;
 
-  // For INFO. Any thread.
+  // For INFO. Thread-safe.
   size_t script_count() const;
   uint64_t script_bytes() const;
-  // Of the machines of scripts, or of functions.
+  // For the machines of scripts, or of functions.
   uint64_t machine_bytes(bool functions) const;
   uint64_t library_bytes() const;
 
-  // By machines that give a script up: what they made of its text. Empty: nothing.
+  // Called by machines that evict a script: its compiled code, or an empty text.
   void keep_code(const Script& script, std::string code);
-  // By machines, when what they run has become slow, and when it has ended.
+  // Called by machines when a run has become slow, and when it has ended.
   void enter_busy(LuaMachine& machine, const Call& call, int64_t begin_us);
   void leave_busy(LuaMachine& machine);
 
  private:
-  // Of one Execution; null until the first use.
+  // The machines of one Execution; null until the first use.
   struct Machines {
     std::unique_ptr<LuaMachine> scripts;
     std::unique_ptr<LuaMachine> functions;
   };
-  // What has run for longer than the threshold.
+  // A run that has taken longer than the threshold.
   struct BusyRun {
     LuaMachine* machine;
     std::vector<std::string> command;
@@ -114,7 +116,7 @@ class ScriptEngine final : public Scripts {
 
   using ScriptMap = std::unordered_map<std::string, KeptScript>;
 
-  // REQUIRES: forty digits in lower case.
+  // REQUIRES: forty lower-case digits.
   static size_t place_of(Bytes sha);
   Machines& machines(Execution& execution);
   LuaMachine& machine(Execution& execution);
@@ -129,12 +131,12 @@ class ScriptEngine final : public Scripts {
   KeptScript find_shared(Bytes sha) const;
 
   Engine& engine_;
-  // Tells engines that lived at the same address apart.
+  // Distinguishes engines that lived at the same address.
   const uint64_t serial_;
-  // Counts flushes; a machine that has seen fewer forgets its functions.
+  // Counts flushes. A machine with a smaller number drops its functions.
   std::atomic<uint64_t> generation_{0};
   mutable Mutex mutex_;
-  // By the first byte of the SHA-1, so that no script's coming moves all the others.
+  // By the first byte of the SHA-1, so that adding a script never rehashes all the others.
   std::array<ScriptMap, 256> scripts_ GUARDED_BY(mutex_);
   size_t script_count_ GUARDED_BY(mutex_) = 0;
   uint64_t script_bytes_ GUARDED_BY(mutex_) = 0;

@@ -218,7 +218,7 @@ void ScriptEngine::reply_function_stats(Call& call) const {
   for (const BusyRun& run : busy_runs_) {
     if (run.machine->kind() == SandboxKind::kFunctions) running = &run;
   }
-  // Whoever runs a script is not asked about functions.
+  // While a script, and no function, is busy, FUNCTION STATS replies BUSY like other commands.
   if (running == nullptr && !busy_runs_.empty()) return call.reply.error(busy_text());
   Reply& reply = call.reply;
   reply.map(2);

@@ -1,9 +1,9 @@
-// StackedBuffer: bytes that a C function called from Lua puts together while it may call back into
-// Lua, so that there may be several at a time.
+// StackedBuffer: the output of a C function that is called from Lua and may call back into Lua, so
+// that several may exist at a time.
 //
-// Short texts stay within the object; longer ones live in a userdata of the state, which
-// script-memory-limit counts and which an error that is raised halfway leaves to the collector. It
-// takes one slot of the stack for itself. No destructor: nothing runs where Lua raises.
+// Short texts are inside the object; longer ones are in a userdata of the state, which
+// script-memory-limit counts and which the collector frees after an error halfway. It takes one
+// slot of the stack. There is no destructor: none runs when Lua raises an error.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ class StackedBuffer {
   void append(Bytes bytes) { std::memcpy(extend(bytes.size()), bytes.data(), bytes.size()); }
   void append_byte(unsigned char value) { *extend(1) = static_cast<char>(value); }
 
-  // `count` more bytes, to be written by the caller. May use one free slot of the stack.
+  // Room for `count` more bytes, to be written by the caller. May use one free slot of the stack.
   char* extend(size_t count) {
     if (count > capacity_ - size_) grow(size_ + count);
     char* const at = data_ + size_;

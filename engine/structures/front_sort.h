@@ -1,9 +1,9 @@
-// Sorting of a part: after it, the first `count` elements are those that a whole sort would put
-// there, in their order.
+// FrontSort: a partial sort. Afterwards the first `count` elements are those that a whole sort
+// would put there, in their order.
 //
-// J. L. Bentley and M. D. McIlroy, "Engineering a sort function", 1993, without the parts that lie
-// behind. It is not stable, and its choices among equal elements are those of Redis, whose replies
-// show them. Pure; O(n log n), and O(n + count log count) mostly.
+// J. L. Bentley and M. D. McIlroy, "Engineering a sort function", 1993, without sorting the parts
+// after `count`. It is not stable: equal elements come in the order that Redis chooses, because
+// replies show it. Pure; O(n log n), mostly O(n + count log count).
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace sluice {
 template <class Element, class Compare>
 class FrontSort {
  public:
-  // compare(a, b): negative, zero or positive.
+  // compare(a, b) returns a negative number, zero or a positive number.
   explicit FrontSort(Compare compare) : compare_(compare) {}
 
   void run(std::span<Element> all, size_t count) {
@@ -65,12 +65,12 @@ class FrontSort {
     return median(all, first, middle, last);
   }
 
-  // Puts what is less than the first element before what is equal, and what is greater behind it;
-  // how many are less, and how many are greater.
+  // Partitions around the first element: lesser elements, then equal ones, then greater ones.
+  // Returns the number of lesser and of greater elements.
   std::pair<size_t, size_t> divide(std::span<Element> all) {
     const auto size = static_cast<std::ptrdiff_t>(all.size());
     Element* const at = all.data();
-    // Equal ones gather at both ends: before equal_end, and behind equal_begin.
+    // Equal elements gather at both ends: before equal_end and from equal_begin on.
     std::ptrdiff_t equal_end = 1;
     std::ptrdiff_t left = 1;
     std::ptrdiff_t right = size - 1;

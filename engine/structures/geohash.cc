@@ -36,7 +36,7 @@ struct Cell {
   bool operator==(const Cell&) const = default;
 };
 
-// The bits of a number, with a zero before each.
+// Interleaves the bits of a number with zeros.
 uint64_t spread(uint32_t number) {
   uint64_t bits = number;
   bits = (bits | bits << 16) & 0x0000ffff0000ffff;
@@ -76,7 +76,7 @@ Range edges(uint32_t at, const Range& range, int steps) {
 Range longitudes_of(const Cell& cell) { return edges(cell.column, kLongitudes, cell.steps); }
 Range latitudes_of(const Cell& cell) { return edges(cell.row, kLatitudes, cell.steps); }
 
-// The cell beside it; the grid has no border.
+// The neighbouring cell. The grid wraps around at its borders.
 Cell neighbor(Cell cell, int columns, int rows) {
   const uint32_t mask = (1U << cell.steps) - 1;
   if (columns != 0) cell.column = (cell.column + static_cast<uint32_t>(columns)) & mask;
@@ -84,8 +84,7 @@ Cell neighbor(Cell cell, int columns, int rows) {
   return cell;
 }
 
-// A score's bits as x86-64 converts a double that may be out of range, as Redis does without
-// looking.
+// Converts a score as x86-64 converts a double that may be out of range. Redis relies on that.
 uint64_t bits_of(double score) {
   constexpr double kHalf = 9223372036854775808.0;  // 2^63
   const auto convert = [](double number) {
@@ -95,13 +94,13 @@ uint64_t bits_of(double score) {
   return score < kHalf ? convert(score) : convert(score - kHalf) ^ uint64_t { 1 } << 63;
 }
 
-// How fine the grid is so that nine cells cover a circle around the place.
+// The precision of the grid at which nine cells cover a circle around the place.
 int estimate_steps(double radius_m, double latitude) {
   if (radius_m == 0) return kMaxSteps;
   int steps = 1;
   for (; radius_m < kMercatorMaxM; radius_m *= 2) ++steps;
   steps -= 2;
-  // Towards the poles a degree of longitude is short.
+  // Towards the poles a degree of longitude becomes shorter.
   if (std::abs(latitude) > 66) --steps;
   if (std::abs(latitude) > 80) --steps;
   return std::clamp(steps, 1, kMaxSteps);
@@ -118,13 +117,13 @@ Bounds bounds_of(const Shape& shape) {
   const double latitude = shape.center.latitude;
   const double longitude = shape.center.longitude;
   const double rows = degrees(height / kEarthRadiusM);
-  // The side that is farther from the equator has the shorter degrees.
+  // Degrees of longitude are shorter on the side that is farther from the equator.
   const double far_latitude = latitude < 0 ? latitude - rows : latitude + rows;
   const double columns = degrees(width / kEarthRadiusM / std::cos(radians(far_latitude)));
   return {{longitude - columns, longitude + columns}, {latitude - rows, latitude + rows}};
 }
 
-// One of the cells beside the middle does not reach as far as the shape.
+// Whether one of the cells beside the middle ends inside the shape.
 bool too_fine(const Cell& middle, const Bounds& bounds) {
   return latitudes_of(neighbor(middle, 0, 1)).high < bounds.latitudes.high ||
          latitudes_of(neighbor(middle, 0, -1)).low > bounds.latitudes.low ||
@@ -142,7 +141,7 @@ struct Direction {
   int columns;
   int rows;
 };
-// The middle, then its neighbours: north, south, east, west, north-east, north-west, south-east,
+// The middle and its neighbours: north, south, east, west, north-east, north-west, south-east,
 // south-west.
 constexpr std::array<Direction, 9> kDirections = {
     {{0, 0}, {0, 1}, {0, -1}, {1, 0}, {-1, 0}, {1, 1}, {-1, 1}, {1, -1}, {-1, -1}}};
@@ -172,7 +171,7 @@ std::string text_of(const Place& place) {
   for (int i = 1; i <= kCharacters; ++i) {
     text.push_back(kAlphabet[bits >> (2 * kMaxSteps - 5 * i) & 31]);
   }
-  // Two bits are left, which Redis does not show.
+  // Two bits are left. Redis does not show them.
   text.push_back(kAlphabet[0]);
   return text;
 }
@@ -208,7 +207,7 @@ std::vector<ScoreRange> cover(const Shape& shape) {
   const int steps = estimate_steps(radius * shape.unit_m, shape.center.latitude);
   Cell middle = cell_at(shape.center, kLatitudes, steps);
   if (steps > 1 && too_fine(middle, bounds)) middle = cell_at(shape.center, kLatitudes, steps - 1);
-  // Where the middle itself reaches as far as the shape, nothing beyond is looked at.
+  // Neighbours on a side where the middle itself reaches beyond the shape are skipped.
   const bool all = middle.steps < 2;
   const Range longitudes = longitudes_of(middle);
   const Range latitudes = latitudes_of(middle);

@@ -1,10 +1,10 @@
-// Places on the earth as scores of a sorted set: 52 bits of which longitude and latitude take turns
-// (a geohash), so that places which are near each other mostly have near scores. The numbers are
-// Redis's to the last bit: ranges, the radius of the earth, the order of the operations.
+// Places on the earth as scores of a sorted set: 52 bits, alternately of longitude and latitude (a
+// geohash), so that near places mostly have near scores. All numbers equal Redis's to the last bit:
+// ranges, the radius of the earth, the order of the operations.
 //
-// Degrees and metres are doubles; latitudes end at those of Mercator's map. A score that no place
-// has (any double may be in a sorted set) decodes to some place all the same. Pure functions; any
-// thread.
+// Degrees and metres are doubles; latitudes end at those of Mercator's map. Any double may be a
+// score in a sorted set, so a score that no place has decodes to some place. Pure functions;
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Place {
   double latitude = 0;
 };
 
-// Degrees within which a place can be encoded.
+// The limits, in degrees, of the places that can be encoded.
 inline constexpr double kMaxLongitude = 180;
 inline constexpr double kMaxLatitude = 85.05112878;
 bool can_encode(const Place& place);
@@ -27,13 +27,13 @@ bool can_encode(const Place& place);
 uint64_t encode(const Place& place);
 // The middle of the score's cell.
 Place decode(double score);
-// The eleven characters of the geohash that others know, whose latitudes end at the poles.
+// The eleven characters of the standard geohash, whose latitudes end at the poles.
 std::string text_of(const Place& place);
 
-// Along the surface of a sphere.
+// The distance along the surface of a sphere.
 double distance_m(const Place& from, const Place& to);
 
-// What is searched: a circle, or a box whose sides look north.
+// The area of a search: a circle, or a box whose sides point north.
 struct Shape {
   Place center;
   bool is_box = false;
@@ -42,17 +42,17 @@ struct Shape {
   double height = 0;
   double unit_m = 1;
 };
-// Whether the place is within it, and how far from its center.
+// Whether the place lies within the shape. Sets its distance from the center.
 bool contains(const Shape& shape, const Place& place, double& distance_m);
 
-// Scores from `low` on, below `high`.
+// Scores from `low` (included) to `high` (excluded).
 struct ScoreRange {
   double low = 0;
   double high = 0;
 };
-// At most nine ranges, no two of which overlap, in the order in which they are searched: all scores
-// within the shape are in them, but for shapes that are as large as a good part of the earth.
-// REQUIRES: can_encode(shape.center).
+// At most nine disjoint ranges in the order in which they are searched. They contain all scores
+// within the shape, except for shapes that cover a large part of the earth. REQUIRES:
+// can_encode(shape.center).
 std::vector<ScoreRange> cover(const Shape& shape);
 
 }  // namespace sluice::geohash

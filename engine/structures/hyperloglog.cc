@@ -53,7 +53,7 @@ Run run_at(Bytes value, size_t at) {
   const uint8_t byte = byte_at(value, at);
   if ((byte & 0x80) != 0) return {(byte & 3U) + 1, static_cast<uint8_t>((byte >> 2 & 31) + 1), 1};
   if ((byte & 0x40) == 0) return {byte + 1U, 0, 1};
-  // A string ends with a zero in Redis, also one that has been cut within a run.
+  // A string in Redis ends with a zero byte, even one that has been cut within a run.
   const unsigned low = at + 1 < value.size() ? byte_at(value, at + 1) : 0;
   return {((byte & 0x3fU) << 8 | low) + 1, 0, 2};
 }
@@ -89,7 +89,7 @@ Change raise_dense_register(std::string& value, const Place& place) {
   return Change::kChanged;
 }
 
-// Runs from `at` on that are neighbours and equal become one, as far as Redis looks.
+// Joins equal neighbouring runs from `at` on, over as many runs as Redis looks at.
 void join_runs(std::string& value, size_t at) {
   constexpr int kLooks = 5;
   for (int look = 0; look < kLooks && at < value.size(); ++look) {
@@ -139,7 +139,8 @@ Change raise_sparse_register(std::string& value, const Place& place, size_t max_
   return Change::kChanged;
 }
 
-// Calls visit(first register, run) for each run. False: they are not kRegisters together.
+// Calls visit(first register, run) for each run. Returns false if they do not cover kRegisters
+// registers.
 template <class Visit>
 bool for_each_run(Bytes value, Visit visit) {
   uint32_t first = 0;
@@ -153,11 +154,11 @@ bool for_each_run(Bytes value, Visit visit) {
   return first == kRegisters;
 }
 
-// How many registers hold each rank.
+// The number of registers for each rank.
 using Histogram = std::array<uint32_t, 64>;
 
 // The two series of O. Ertl, "New cardinality estimation algorithms for HyperLogLog sketches",
-// 2017, for registers that are zero and for those that are full.
+// 2017: one for registers that are zero, one for those that are saturated.
 double sigma(double x) {
   if (x == 1) return std::numeric_limits<double>::infinity();
   double sum = x;
@@ -203,7 +204,7 @@ uint64_t estimate(const Histogram& histogram) {
 Place place_of(Bytes element) {
   constexpr uint64_t kSeed = 0xadc83b19;
   const uint64_t hash = murmur_hash(element, kSeed);
-  // A bit behind the last one bounds the rank.
+  // A sentinel bit after the last one bounds the rank.
   const uint64_t rest = hash >> kIndexBits | uint64_t{1} << kRankBits;
   return {static_cast<uint32_t>(hash & (kRegisters - 1)),
           static_cast<uint8_t>(std::countr_zero(rest) + 1)};
@@ -321,7 +322,7 @@ std::string describe_runs(Bytes value) {
 std::string self_test() {
   constexpr size_t kSparseBytes = 3000;
   constexpr uint64_t kElements = 30'000;
-  constexpr double kErrors = 6;  // as many times the standard error may a count be off
+  constexpr double kErrors = 6;  // A count may be off by this multiple of the standard error.
   std::string sparse = make_empty();
   std::string dense = sparse;
   make_dense(dense);

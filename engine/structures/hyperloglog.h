@@ -1,15 +1,15 @@
-// HyperLogLog: how many different elements a set has had, from 16,384 registers of six bits. The
-// bytes of a value are Redis's: a string that GET, DUMP and SETRANGE show.
+// HyperLogLog: an estimate of the number of distinct elements, from 16,384 registers of six bits.
+// The bytes of a value are those of Redis, because GET, DUMP and SETRANGE show them.
 //
-// A value is a header of 16 bytes and the registers. Header: "HYLL", the encoding, three bytes that
-// are not used, and the last count (eight bytes, little-endian; the highest bit says that it holds
-// no longer). Dense: register i is the six bits from bit 6 i on, the lowest bit of a byte first.
-// Sparse: runs of registers, 00nnnnnn: n + 1 zeros, 01nnnnnn nnnnnnnn: the same with fourteen bits,
-// 1vvvvvnn: n + 1 registers that are v + 1. A register holds the greatest rank of the elements that
-// fall on it: one more than the number of zeros at the low end of the rest of the hash.
+// A value is a header of 16 bytes and the registers. Header: "HYLL", the encoding, three unused
+// bytes, and the cached count (eight bytes, little-endian; the highest bit says that it is out of
+// date). Dense: register i is the six bits from bit 6 i on, the lowest bit of a byte first. Sparse:
+// runs of registers: 00nnnnnn is n + 1 zeros, 01nnnnnn nnnnnnnn the same with fourteen bits,
+// 1vvvvvnn n + 1 registers of value v + 1. A register holds the greatest rank of its elements: one
+// more than the number of low zero bits in the rest of the hash.
 //
-// Clients may write any bytes into a string, so a sparse value may be damaged: its runs are not
-// 16,384 registers together. Pure functions; any thread.
+// Clients may write any bytes into a string, so a sparse value may be damaged: its runs do not
+// cover 16,384 registers. Pure functions; thread-safe.
 #pragma once
 
 #include <array>
@@ -29,17 +29,18 @@ inline constexpr size_t kDenseBytes = kHeaderBytes + kRegisters * 6 / 8;
 
 using Registers = std::array<uint8_t, kRegisters>;
 
-// The register on which an element falls, and what that becomes at least.
+// The register of an element, and the least value that the element gives it.
 struct Place {
   uint32_t index;
   uint8_t rank;
 };
 Place place_of(Bytes element);
 
-// A value of no elements: sparse, and its count is known.
+// A sparse value without elements, whose cached count is valid.
 std::string make_empty();
 
-// It has a header, and the length of its encoding. REQUIRES for all that follow: it does.
+// Whether the value has a header and the length of its encoding. REQUIRES for all functions below:
+// it has.
 bool is_valid(Bytes value);
 bool is_dense(Bytes value);
 
@@ -47,19 +48,20 @@ bool is_dense(Bytes value);
 uint8_t dense_register(Bytes value, uint32_t index);
 
 enum class Change : uint8_t { kNone, kChanged, kDamaged };
-// Raises the register; the last count does not hold any more then. A sparse value that would be
-// longer than `max_sparse_bytes` becomes a dense one.
+// Raises the register and invalidates the cached count. A sparse value that would become longer
+// than `max_sparse_bytes` becomes dense.
 Change raise_register(std::string& value, const Place& place, size_t max_sparse_bytes);
-// False: it is damaged, and unchanged.
+// Returns false and changes nothing if the value is damaged.
 bool make_dense(std::string& value);
 void forget_count(std::string& value);
 
-// Raises the registers to those of `value`. False: it is damaged; some may have been raised.
+// Raises the registers to those of `value`. Returns false if it is damaged; some registers may have
+// been raised.
 bool merge(Bytes value, Registers& registers);
 
-// The last count, if it holds.
+// The cached count, if it is valid.
 std::optional<uint64_t> last_count(Bytes value);
-// A new count; nothing: it is damaged.
+// Computes the count. Returns nothing if the value is damaged.
 std::optional<uint64_t> count(Bytes value);
 uint64_t count(const Registers& registers);
 std::array<char, kCountBytes> encode_count(uint64_t count);
@@ -67,8 +69,8 @@ std::array<char, kCountBytes> encode_count(uint64_t count);
 // The runs of a sparse value as text: "Z:16379 v:2,1 z:4".
 std::string describe_runs(Bytes value);
 
-// Adds elements to values of both encodings and compares registers and counts; what is wrong, or
-// nothing. Takes some milliseconds.
+// Adds elements to values of both encodings and compares registers and counts. Returns a
+// description of the first error, or an empty text. Takes some milliseconds.
 std::string self_test();
 
 }  // namespace sluice::hyperloglog

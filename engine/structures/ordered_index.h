@@ -1,19 +1,19 @@
-// OrderedIndex: the counted B+tree. It is the ready, delay and lease index of a queue and the
-// order of a sorted set: push, pop, rank, range and count, all in O(log n).
+// OrderedIndex: a counted B+tree. It is the ready, delay and lease index of a queue and the order
+// of a sorted set: push, pop, rank, range and count, all in O(log n).
 //
 // Entries are (major, minor, value), ordered by major, then minor, then TieOrder(value, value).
-// Equal entries may stand side by side (a multiset); a new one goes behind its equals. Value is
-// trivially copyable, at most 8-aligned; an empty struct (NoValue) takes no space.
+// Equal entries are allowed (a multiset); a new one goes after its equals. Value is trivially
+// copyable and at most 8-aligned; an empty struct (NoValue) takes no space.
 //
-// Nodes hold up to 64 entries. A node is freed when it is empty; one that has fallen to a quarter
-// joins a neighbour that has room. A split cuts where a run of inserts grows, so entries that come
-// in order, also within bands of the order, fill nodes completely. Elsewhere a full leaf shares
-// with a neighbour that has room before it splits, so leaves are some 85 % full where entries come
-// nearly in order or at random. A small root leaf grows 4 -> 16 -> full.
+// Nodes hold up to 64 entries. An empty node is freed; one that has fallen to a quarter is joined
+// with a neighbour that has room. A split cuts at the place where a run of inserts grows, so
+// entries that arrive in order, even within bands of the order, fill nodes completely. Elsewhere a
+// full leaf shares entries with a neighbour that has room before it splits, so leaves are some 85 %
+// full when entries arrive nearly in order or at random. A small root leaf grows 4 -> 16 -> full.
 //
-// Threads: one owner at a time (the shard's lock). Ownership: the index owns its nodes, not what
-// values point to. A value that is a pointer must be valid as long as its entry stands here.
-// Any change invalidates iterators. Invariants: ordered_index_node.h; check() verifies them.
+// Threads: one owner at a time (the shard's lock). Ownership: the index owns its nodes, but not the
+// objects that values point to. A pointer must be valid as long as its entry is in the index. Any
+// change invalidates iterators. Invariants: ordered_index_node.h; check() verifies them.
 #pragma once
 
 #include <bit>
@@ -26,7 +26,7 @@
 
 namespace sluice {
 
-// A double as an integer of the same order. Both zeros are one number; REQUIRES: not a NaN.
+// A double as an integer of the same order. Both zeros map to one number. REQUIRES: not a NaN.
 inline uint64_t order_preserving(double number) {
   if (number == 0) number = 0;  // -0.0 becomes 0.0.
   const auto bits = std::bit_cast<uint64_t>(number);
@@ -46,7 +46,7 @@ class OrderedIndex {
   using Inner = OrderedInner<Value, TieOrder>;
   using Entry = OrderedEntry<Value>;
 
-  // A place in the order. Goes both ways; past either end it is not valid any more.
+  // A position in the order. It moves both ways and becomes invalid past either end.
   class Iterator {
    public:
     Iterator() = default;
@@ -106,12 +106,12 @@ class OrderedIndex {
 
   void insert(uint64_t major, uint64_t minor, Value value = Value{});
 
-  // Removes one entry with these keys and a value == `value`. Without a TieOrder it looks through
-  // all entries of this (major, minor), so long runs of them want one.
+  // Removes one entry with these keys and a value == `value`. Without a TieOrder it searches all
+  // entries of this (major, minor), so long runs of equal keys need a TieOrder.
   bool erase(uint64_t major, uint64_t minor, Value value = Value{});
 
-  // Gives the entry another value that stands at the same place in the order (its node has moved
-  // in memory). False when there is no such entry.
+  // Replaces the value of an entry by another of the same order (its node has moved in memory).
+  // Returns false when there is no such entry.
   bool replace_value(uint64_t major, uint64_t minor, Value from, Value to);
 
   bool contains(uint64_t major, uint64_t minor, Value value = Value{}) const {
@@ -119,8 +119,8 @@ class OrderedIndex {
   }
   Iterator find(uint64_t major, uint64_t minor, Value value = Value{}) const;
 
-  // Gives the only entry other keys, where it is; false, and nothing is done: it is not the only
-  // one. For callers that would erase and insert it again.
+  // Changes the keys of the only entry in place. Returns false and does nothing if there is not
+  // exactly one entry in a root leaf; the caller then erases and inserts.
   bool rekey_only(uint64_t major, uint64_t minor) {
     if (size_ != 1 || height_ != 0) return false;
     root_leaf()->keys().set(0, {major, minor, root_leaf()->first().value});
@@ -136,15 +136,15 @@ class OrderedIndex {
   // Removes and returns the entry at this rank. REQUIRES: rank < size().
   Entry erase_at(uint64_t rank);
 
-  // The number of entries before this one; also when it is not in the index.
+  // The number of entries before this one, which need not be in the index.
   uint64_t rank(uint64_t major, uint64_t minor, Value value = Value{}) const;
 
-  // The number of entries before the first with (major, minor) or more, whatever their values.
+  // The number of entries before the first one with (major, minor) or more, whatever their values.
   uint64_t count_below(uint64_t major, uint64_t minor = 0) const {
     return count_by(PairBefore{major, minor});
   }
-  // The number of entries for which `before` holds, where it holds for a prefix of the order.
-  // before(major, minor, value) -> bool.
+  // The number of entries for which before(major, minor, value) -> bool holds. It must hold for a
+  // prefix of the order.
   template <class Before>
   uint64_t count_by(Before before) const {
     uint64_t rank = 0;
@@ -156,7 +156,7 @@ class OrderedIndex {
     return from_major < to_major ? count_below(to_major) - count_below(from_major) : 0;
   }
 
-  // Not valid when rank >= size().
+  // Invalid when rank >= size().
   Iterator at(uint64_t rank) const;
   Iterator begin() const { return {first_, 0}; }
   Iterator last() const {
@@ -168,7 +168,7 @@ class OrderedIndex {
   Iterator lower_bound(uint64_t major, uint64_t minor = 0) const {
     return search(PairBefore{major, minor}, nullptr);
   }
-  // The first entry for which `before` does not hold (see count_by); its rank on request.
+  // The first entry for which `before` does not hold (see count_by); sets its rank on request.
   template <class Before>
   Iterator lower_bound_by(Before before, uint64_t* rank = nullptr) const {
     return search(before, rank);
@@ -186,14 +186,14 @@ class OrderedIndex {
   void check() const;
 
  private:
-  // A root splits only after some 32 splits below it, so 2^64 inserts would not reach this.
+  // A root splits only after some 32 splits below it, so 2^64 inserts would not reach this height.
   static constexpr int kMaxHeight = 14;
-  // A node with this many entries or children looks for a neighbour to join, and they join when
-  // the result is at most three quarters full.
+  // A node with this many entries or children tries to join a neighbour. They join when the result
+  // is at most three quarters full.
   static constexpr uint32_t kSparse = 16;
   static constexpr uint32_t kMaxJoined = 48;
-  // A full leaf shares with a neighbour that has this much room instead of splitting. Less would
-  // be paid too often for the few inserts until both are full.
+  // A full leaf shares entries with a neighbour that has this much room instead of splitting. With
+  // less room the sharing would be repeated too often before both are full.
   static constexpr uint32_t kMinSharedRoom = 8;
 
   struct PairBefore {
@@ -207,7 +207,7 @@ class OrderedIndex {
     Inner* node;
     uint32_t slot;
   };
-  // The way to one entry: an inner node and a slot in it for each level, root first.
+  // The path to an entry: an inner node and a slot in it for each level, root first.
   struct Path {
     Step steps[kMaxHeight];
     Leaf* leaf;
@@ -216,8 +216,8 @@ class OrderedIndex {
 
   Leaf* root_leaf() const { return static_cast<Leaf*>(root_); }
 
-  // For searches that go by a caller's predicate: fetch the lines of the majors side by side. (The
-  // searches by key do that by themselves, see count_preceding.)
+  // For searches by a caller's predicate: prefetches all cache lines of the majors at once.
+  // Searches by key do that themselves, see count_preceding.
   static void prefetch_node(const void* node) {
     const auto* bytes = static_cast<const char*>(node);
     for (int line = 0; line < 9; ++line) prefetch_line(bytes + 64 * line);

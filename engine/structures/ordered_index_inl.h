@@ -8,8 +8,7 @@
 
 namespace sluice {
 
-// --- search
-// ---------------------------------------------------------------------------------------
+// --- Search ---
 
 template <class Value, class TieOrder>
 template <class Before>
@@ -85,9 +84,9 @@ auto OrderedIndex<Value, TieOrder>::at(uint64_t rank) const -> Iterator {
   return Iterator(static_cast<const Leaf*>(node), static_cast<uint32_t>(rank));
 }
 
-// Looks in one leaf for an entry equal to `key` in order and value, from the back. `may_go_on`:
-// the leaf ends (at its front) within the run of entries of this order, so the one before may
-// hold more of them.
+// Searches one leaf from the back for an entry equal to `key` in order and value. `may_go_on` is
+// set if the front of the leaf lies within the run of entries of this order, so that the leaf
+// before may hold more of them.
 template <class Value, class TieOrder>
 bool OrderedIndex<Value, TieOrder>::find_equal(const Leaf* leaf, const Entry& key, uint32_t* at,
                                                bool* may_go_on) {
@@ -122,11 +121,11 @@ auto OrderedIndex<Value, TieOrder>::find(uint64_t major, uint64_t minor, Value v
   return Iterator();
 }
 
-// As find(), but remembers the way.
+// Like find(), but records the path.
 template <class Value, class TieOrder>
 bool OrderedIndex<Value, TieOrder>::locate(const Entry& key, Path& path) const {
   if (root_ == nullptr) return false;
-  // Where entries go in their order, each is the first one by then: no search.
+  // If entries are erased in their order, each one is the first: no search is needed.
   const Entry first = first_->first();
   if (first.major == key.major && first.minor == key.minor && first.value == key.value) {
     lead_to_first(path);
@@ -158,7 +157,7 @@ void OrderedIndex<Value, TieOrder>::lead_to_first(Path& path) const {
   }
 }
 
-// Moves the path to the leaf before its own.
+// Moves the path to the previous leaf.
 template <class Value, class TieOrder>
 bool OrderedIndex<Value, TieOrder>::step_back(Path& path) const {
   int level = static_cast<int>(height_) - 1;
@@ -174,8 +173,7 @@ bool OrderedIndex<Value, TieOrder>::step_back(Path& path) const {
   return true;
 }
 
-// --- insert
-// ---------------------------------------------------------------------------------------
+// --- Insert ---
 
 template <class Value, class TieOrder>
 void OrderedIndex<Value, TieOrder>::insert(uint64_t major, uint64_t minor, Value value) {
@@ -186,7 +184,7 @@ void OrderedIndex<Value, TieOrder>::insert(uint64_t major, uint64_t minor, Value
   }
   Path path;
   void* node = root_;
-  // What comes in order goes down the right edge without a search.
+  // An entry after all others descends the right edge without a search.
   const bool at_end = size_ > 0 && !before(entry, last_->last());
   for (uint32_t level = 0; level < height_; ++level) {
     auto* inner = static_cast<Inner*>(node);
@@ -213,7 +211,7 @@ void OrderedIndex<Value, TieOrder>::insert_in_leaf(Path& path, const Entry& entr
   path.leaf->insert(path.at, entry);
 }
 
-// Puts the only leaf into a block of another capacity.
+// Moves the only leaf into a block of another capacity.
 template <class Value, class TieOrder>
 void OrderedIndex<Value, TieOrder>::grow_root(uint32_t capacity) {
   Leaf* old = root_leaf();
@@ -226,9 +224,9 @@ void OrderedIndex<Value, TieOrder>::grow_root(uint32_t capacity) {
 template <class Value, class TieOrder>
 void OrderedIndex<Value, TieOrder>::split_leaf(Path& path, const Entry& entry) {
   Leaf* left = path.leaf;
-  // At the front, and where a run of inserts grows, only the new entry goes to the new part:
-  // entries that come in order leave full nodes behind. That holds in the middle, too: a band of
-  // the order grows at its end, before the next band.
+  // At the front, and where a run of inserts grows, only the new entry moves to the new node, so
+  // entries that arrive in order leave full nodes. This holds in the middle as well: a band of the
+  // order grows at its end, before the next band.
   const bool at_left = path.at == 0;
   const bool at_cut = left->in_sequence(path.at);
   if (!at_left && !at_cut && insert_with_neighbour(path, entry)) return;
@@ -240,7 +238,7 @@ void OrderedIndex<Value, TieOrder>::split_leaf(Path& path, const Entry& entry) {
   left->next = right;
   const uint32_t middle = at_left ? 0 : at_cut ? path.at : left->count / 2u;
   right->take_tail(left, middle);
-  if (at_left) left->begin = left->capacity;  // Its next entries come in at the front, too.
+  if (at_left) left->begin = left->capacity;  // Its next entries are inserted at the front, too.
   if (path.at > middle || path.at == Leaf::kFull) {
     right->insert(path.at - middle, entry);
   } else {
@@ -249,9 +247,9 @@ void OrderedIndex<Value, TieOrder>::split_leaf(Path& path, const Entry& entry) {
   add_child(path, static_cast<int>(height_) - 1, right, right->count, right->first(), at_left);
 }
 
-// Moves half of the emptier neighbour's room worth of entries from the full leaf to it, and puts
-// the new entry where it now belongs. False if no neighbour under the same parent has enough room.
-// REQUIRES: path.at != 0, so that the new entry never becomes the first of a leaf.
+// Moves entries from the full leaf to its emptier neighbour, half as many as that has room for, and
+// inserts the new entry where it then belongs. Returns false if no neighbour under the same parent
+// has enough room. REQUIRES: path.at != 0, so that the new entry never becomes the first of a leaf.
 template <class Value, class TieOrder>
 bool OrderedIndex<Value, TieOrder>::insert_with_neighbour(Path& path, const Entry& entry) {
   if (height_ == 0) return false;
@@ -287,7 +285,7 @@ bool OrderedIndex<Value, TieOrder>::insert_with_neighbour(Path& path, const Entr
   return true;
 }
 
-// Enters a node that was split off to the right of the one at path.steps[level].
+// Adds a node that was split off to the right of the one at path.steps[level].
 template <class Value, class TieOrder>
 void OrderedIndex<Value, TieOrder>::add_child(Path& path, int level, void* child, uint64_t entries,
                                               Entry first, bool at_left) {
@@ -311,7 +309,7 @@ void OrderedIndex<Value, TieOrder>::add_child(Path& path, int level, void* child
     }
     child = right;
     entries = right->entries_before(right->count);
-    first = right->keys().get(0);  // Key 0 of the new node: it was exact where it stood.
+    first = right->keys().get(0);  // Key 0 of the new node. It was exact at its old place.
   }
   Inner* root = Inner::create();
   ++inners_;
@@ -322,8 +320,7 @@ void OrderedIndex<Value, TieOrder>::add_child(Path& path, int level, void* child
   CHECK(height_ <= kMaxHeight);
 }
 
-// --- erase
-// ----------------------------------------------------------------------------------------
+// --- Erase ---
 
 template <class Value, class TieOrder>
 bool OrderedIndex<Value, TieOrder>::erase(uint64_t major, uint64_t minor, Value value) {
@@ -406,15 +403,15 @@ void OrderedIndex<Value, TieOrder>::remove_at(Path& path) {
   if (path.at == 0) set_first(path, bottom, leaf->first());
   if (leaf->count > kSparse) return;
   if (bottom >= 0) {
-    // Asked at 16, 8, 4, 2 and 1 entries only: looking at a neighbour costs a cache miss.
+    // Checked at 16, 8, 4, 2 and 1 entries only: looking at a neighbour costs a cache miss.
     if ((leaf->count & (leaf->count - 1)) == 0) join_leaf(path);
   } else if (leaf->count <= 4 && leaf->capacity == Leaf::kFull) {
     grow_root(16);
   }
 }
 
-// The first entry below path.steps[level] has become another one: the key of the subtree is kept
-// where the path first turns right.
+// The first entry below path.steps[level] has changed. The subtree's key is kept where the path
+// first turns right.
 template <class Value, class TieOrder>
 void OrderedIndex<Value, TieOrder>::set_first(Path& path, int level, const Entry& first) {
   for (; level >= 0; --level) {
@@ -432,14 +429,14 @@ void OrderedIndex<Value, TieOrder>::drop_leaf(Leaf* leaf) {
   --leaves_;
 }
 
-// Takes a child that is gone out of its parent; parents that become empty go as well.
+// Removes a freed child from its parent. Parents that become empty are removed as well.
 template <class Value, class TieOrder>
 void OrderedIndex<Value, TieOrder>::remove_child(Path& path, int level, uint32_t slot) {
   Inner* node = path.steps[level].node;
   while (node->count == 1) {
     std::free(node);
     --inners_;
-    CHECK(level > 0);  // The root has two children at least.
+    CHECK(level > 0);  // The root has at least two children.
     node = path.steps[--level].node;
     slot = path.steps[level].slot;
   }
@@ -458,7 +455,8 @@ void OrderedIndex<Value, TieOrder>::remove_child(Path& path, int level, uint32_t
   }
 }
 
-// Joins the leaf of the path with a neighbour under the same parent, if both fit with room.
+// Joins the leaf of the path with a neighbour under the same parent, if the result leaves enough
+// room.
 template <class Value, class TieOrder>
 bool OrderedIndex<Value, TieOrder>::join_leaf(Path& path) {
   const int level = static_cast<int>(height_) - 1;
@@ -486,7 +484,7 @@ void OrderedIndex<Value, TieOrder>::join_inner(Path& path, int level) {
     auto* left_node = static_cast<Inner*>(parent->children[left]);
     auto* right_node = static_cast<Inner*>(parent->children[left + 1]);
     if (left_node->count + right_node->count > kMaxJoined) continue;
-    right_node->keys().set(0, parent->keys().get(left + 1));  // It will be read from now on.
+    right_node->keys().set(0, parent->keys().get(left + 1));  // It is read from now on.
     left_node->take_tail(right_node, 0);
     parent->counts[left] += parent->counts[left + 1];
     std::free(right_node);
@@ -495,8 +493,7 @@ void OrderedIndex<Value, TieOrder>::join_inner(Path& path, int level) {
   }
 }
 
-// --- the whole
-// ------------------------------------------------------------------------------------
+// --- The whole tree ---
 
 template <class Value, class TieOrder>
 void OrderedIndex<Value, TieOrder>::free_below(void* node, int height) {

@@ -1,14 +1,15 @@
 // The nodes of an OrderedIndex (ordered_index.h) and the searches inside one node.
 //
-// Threads and ownership: as the index that owns them. Keys are kept as one array a field (major,
-// minor, value), because a search mostly reads majors only and so meets fewer cache lines.
+// Threads and ownership: as the index that owns them. Keys are kept as one array for each field
+// (major, minor, value), because a search mostly reads only majors and so touches fewer cache
+// lines.
 //
 // Invariants:
-// 1. A leaf holds entries [begin, begin + count) of its arrays: taking from the front moves a
-//    number, not 64 entries, and an insert moves the shorter side.
+// 1. A leaf holds entries [begin, begin + count) of its arrays: taking from the front changes a
+//    number instead of moving 64 entries, and an insert moves the shorter side.
 // 2. An inner node's key i (i >= 1) is exactly the first entry below child i. Key 0 is never
-//    read: what is smaller than key 1 lies below child 0. Exactness matters, because a value may
-//    be a pointer that dies with its entry.
+//    read: entries smaller than key 1 lie below child 0. Keys must be exact, because a value may
+//    be a pointer that dangles after its entry is erased.
 // 3. counts[i] is the number of entries below child i.
 #pragma once
 
@@ -26,7 +27,7 @@ struct NoValue {
   bool operator==(const NoValue&) const = default;
 };
 
-// The order of entries that agree in major and minor where nobody asks for one.
+// The tie order of an index that leaves entries with equal major and minor unordered.
 struct NoTie {
   template <class Value>
   bool operator()(const Value&, const Value&) const {
@@ -34,10 +35,10 @@ struct NoTie {
   }
 };
 
-// The number of leading elements of a sorted array for which `precedes` holds: first whole blocks
-// of eight by their last elements, then one by one in the block where it ends. Nothing here is a
-// branch on a key (which half a binary search takes cannot be guessed), and the cache lines are
-// fetched side by side.
+// The number of leading elements of a sorted array for which `precedes` holds: whole blocks of
+// eight are compared by their last elements, then the elements of the block where the prefix ends.
+// No branch depends on a key (half of a binary search's branches are mispredicted), and the cache
+// lines are fetched in parallel.
 template <class Precedes>
 inline uint32_t count_preceding(const uint64_t* keys, uint32_t n, Precedes precedes) {
   uint32_t blocks = 0;
@@ -69,7 +70,7 @@ struct OrderedEntry {
   [[no_unique_address]] Value value;
 };
 
-// Sorted keys as three arrays: a part of a leaf or of an inner node.
+// Sorted keys as three arrays: part of a leaf or of an inner node.
 template <class Value, class TieOrder>
 struct OrderedKeys {
   static constexpr bool kHasValue = !std::is_empty_v<Value>;
@@ -98,7 +99,7 @@ struct OrderedKeys {
   // The arrays may overlap.
   void move(uint32_t to, uint32_t from, uint32_t n) { copy(to, *this, from, n); }
   void copy(uint32_t to, const OrderedKeys& other, uint32_t from, uint32_t n) {
-    if (n == 0) return;  // at either end, where most entries come and go
+    if (n == 0) return;  // at either end, where most inserts and erases happen
     std::memmove(majors + to, other.majors + from, n * sizeof(uint64_t));
     std::memmove(minors + to, other.minors + from, n * sizeof(uint64_t));
     if constexpr (kHasValue) {
@@ -106,11 +107,12 @@ struct OrderedKeys {
     }
   }
 
-  // Where the keys equal to (major, minor) stand among the first n, or would stand (an empty span).
+  // The range of the keys equal to (major, minor) among the first n. It is empty if there are none,
+  // and then marks where they would be inserted.
   Span equal_pairs(uint32_t n, uint64_t major, uint64_t minor) const {
     const uint32_t run_end = count_up_to(majors, n, major);
     if (run_end == 0 || majors[run_end - 1] != major) return {run_end, run_end};
-    uint32_t run_begin = run_end - 1;  // Most majors are alone, or all of them are the same.
+    uint32_t run_begin = run_end - 1;  // Most majors are unique, or all of them are equal.
     if (run_begin > 0 && majors[run_begin - 1] == major) {
       run_begin = majors[0] == major ? 0 : count_below(majors, run_begin, major);
     }
@@ -120,11 +122,11 @@ struct OrderedKeys {
     return {run_begin + count_below(minors + run_begin, end - 1 - run_begin, minor), end};
   }
 
-  // The same with the tie order: the keys that are neither before nor after `key`.
+  // The same with the tie order: the range of the keys that are neither before nor after `key`.
   Span equal(uint32_t n, const Entry& key) const {
     Span span = equal_pairs(n, key.major, key.minor);
     if constexpr (kHasValue && !std::is_same_v<TieOrder, NoTie>) {
-      // One that is the value itself needs no comparison, which would follow pointers.
+      // An identical value needs no comparison, which would follow pointers.
       if (span.end - span.begin == 1 && values[span.begin] == key.value) return span;
       const Value* first = values + span.begin;
       const Value* last = values + span.end;
@@ -147,11 +149,12 @@ struct OrderedLeaf {
   uint16_t capacity;
   uint16_t begin;
   uint16_t count;
-  uint8_t after_insert;  // The array index behind the newest entry: a hint for the next split.
-  uint8_t sequence;      // How many of the newest entries each came right behind the one before.
+  uint8_t after_insert;  // The array index after the newest entry: a hint for the next split.
+  uint8_t sequence;      // How many of the newest entries were each inserted right after the one
+                         // before.
 
   static constexpr size_t kHeaderBytes = 24;
-  // Nearly 64 entries, as many as fill an allocator's size class (1024, 1280, 1536, ... bytes).
+  // Nearly 64 entries: as many as fill a size class of the allocator (1024, 1280, 1536, ... bytes).
   static constexpr uint32_t kFull = static_cast<uint32_t>(
       ((kHeaderBytes + 64 * kEntryBytes) / 256 * 256 - kHeaderBytes) / kEntryBytes);
 
@@ -192,7 +195,8 @@ struct OrderedLeaf {
     sequence = begin + at != after_insert ? 0 : sequence < UINT8_MAX ? sequence + 1 : UINT8_MAX;
     const bool room_behind = begin + count < capacity;
     if (at == count && count > 0) {
-      // Sliding all the way pays for the appends that follow; one step would be paid each time.
+      // Sliding all the way pays for the appends that follow; sliding one step would be paid for
+      // each of them.
       if (!room_behind) slide(0);
     } else if (begin > 0 && (at < count / 2u || !room_behind)) {
       --begin;
@@ -210,8 +214,8 @@ struct OrderedLeaf {
     keys().set(at, entry);
   }
 
-  // Whether an insert here would go on with a run. A few in a row happen by chance where entries
-  // come in random order.
+  // Whether an insert here continues a run. A few in a row happen by chance where entries arrive in
+  // random order.
   bool in_sequence(uint32_t at) const { return begin + at == after_insert && sequence >= 3; }
 
   void remove(uint32_t at) {
@@ -225,7 +229,7 @@ struct OrderedLeaf {
     if (count == 0) begin = 0;
   }
 
-  // Appends the entries [from, count) of another leaf and cuts them off there.
+  // Moves the entries [from, count) of another leaf to the end of this one.
   void take_tail(OrderedLeaf* other, uint32_t from) {
     const uint32_t n = other->count - from;
     if (begin + count + n > capacity) slide(0);
@@ -234,7 +238,7 @@ struct OrderedLeaf {
     other->count = static_cast<uint16_t>(from);
   }
 
-  // Appends the first n entries of the leaf after this one and cuts them off there.
+  // Moves the first n entries of the leaf after this one to its end.
   void take_head(OrderedLeaf* other, uint32_t n) {
     if (begin + count + n > capacity) slide(0);
     keys().copy(count, other->keys(), 0, n);
@@ -243,7 +247,7 @@ struct OrderedLeaf {
     other->count = static_cast<uint16_t>(other->count - n);
   }
 
-  // Puts the last n entries of the leaf before this one in front and cuts them off there.
+  // Moves the last n entries of the leaf before this one to its front.
   void take_tail_in_front(OrderedLeaf* other, uint32_t n) {
     if (begin < n) slide(capacity - count);
     begin = static_cast<uint16_t>(begin - n);
@@ -277,7 +281,7 @@ struct OrderedInner {
     auto* self = const_cast<OrderedInner*>(this);
     return {self->majors, self->minors, self->values};
   }
-  // The keys that are read: those of children 1 and up.
+  // The keys that are read: those of children from 1 on.
   Keys separators() const {
     auto* self = const_cast<OrderedInner*>(this);
     return {self->majors + 1, self->minors + 1, self->values + (Keys::kHasValue ? 1 : 0)};
@@ -310,7 +314,7 @@ struct OrderedInner {
     --count;
   }
 
-  // Appends the children [from, count) of another node and cuts them off there. Key `from` of the
+  // Moves the children [from, count) of another node to the end of this one. Key `from` of the
   // other node must be exact.
   void take_tail(OrderedInner* other, uint32_t from) {
     const uint32_t n = other->count - from;

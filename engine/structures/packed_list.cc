@@ -5,8 +5,7 @@
 
 namespace sluice {
 
-// --- elements
-// -------------------------------------------------------------------------------------
+// --- Elements ---
 
 Bytes PackedList::long_element(const char* packed) {
   if (static_cast<unsigned char>(*packed) == kTwoBytes) {
@@ -49,10 +48,10 @@ void PackedList::write_long(char* to, Bytes value) {
   }
 }
 
-// --- chunks
-// ---------------------------------------------------------------------------------------
+// --- Chunks ---
 
-// An empty chunk between two others, with room for `need` bytes and more where that makes sense.
+// Makes an empty chunk between two others, with room for `need` bytes, and for more where that
+// makes sense.
 PackedList::Chunk* PackedList::new_chunk(uint64_t need, Chunk* prev, Chunk* next) {
   CHECK(need <= uint64_t{kMaxElementBytes} + 10);
   uint64_t bytes = kChunkBytes;
@@ -86,7 +85,7 @@ void PackedList::slide(Chunk* chunk, uint32_t to) {
   chunk->end = to + used;
 }
 
-// Puts the only chunk into a block of another size, its elements at the start or at the end.
+// Moves the only chunk into a block of another size, with its elements at the start or at the end.
 PackedList::Chunk* PackedList::resize_only(uint32_t bytes, bool at_end) {
   Chunk* old = head_;
   auto* chunk = static_cast<Chunk*>(std::malloc(bytes));
@@ -103,7 +102,7 @@ PackedList::Chunk* PackedList::resize_only(uint32_t bytes, bool at_end) {
   return chunk;
 }
 
-// Doubles the only chunk until `need` more bytes fit, if that is possible.
+// Doubles the only chunk until `need` more bytes fit. Returns false if they cannot.
 bool PackedList::grow_only(uint64_t need, bool at_end) {
   if (head_ == nullptr || head_ != tail_ || head_->count >= kMaxChunkCount) return false;
   const uint64_t wanted = sizeof(Chunk) + head_->used() + need;
@@ -115,8 +114,8 @@ bool PackedList::grow_only(uint64_t need, bool at_end) {
   return true;
 }
 
-// The chunk that takes `need` bytes behind the last element. Sliding is only worth it when the
-// room won (half a chunk) pays for it.
+// The chunk that takes `need` bytes after the last element. Sliding pays off only if it gains much
+// room (half a chunk).
 PackedList::Chunk* PackedList::room_behind(uint64_t need) {
   Chunk* chunk = tail_;
   if (chunk != nullptr && may_take(chunk, need) && chunk->used() <= chunk->capacity / 2) {
@@ -141,7 +140,7 @@ PackedList::Chunk* PackedList::room_before(uint64_t need) {
 
 void PackedList::tidy_after_pop(Chunk* chunk) {
   if (chunk->count == 0) return unlink(chunk);
-  // A short list that was long once gives its block back.
+  // A short list that was long once shrinks its block.
   const auto bytes = static_cast<uint32_t>(sizeof(Chunk) + chunk->capacity);
   if (head_ != tail_ || bytes <= 2 * kSmallestBytes) return;
   uint32_t smaller = kSmallestBytes;
@@ -149,8 +148,7 @@ void PackedList::tidy_after_pop(Chunk* chunk) {
   if (smaller < bytes) resize_only(smaller, false);
 }
 
-// --- positions
-// ------------------------------------------------------------------------------------
+// --- Positions ---
 
 void PackedList::Iterator::next() {
   ++index_;
@@ -192,11 +190,10 @@ PackedList::Iterator PackedList::iterate(uint64_t index) const {
   return place;
 }
 
-// --- changes in the middle
-// ------------------------------------------------------------------------
+// --- Changes in the middle ---
 
-// Makes `need` bytes of room at `offset`. The elements before it may move: the gap begins as many
-// bytes behind chunk->begin as `offset` was. REQUIRES: may_take.
+// Opens a gap of `need` bytes at `offset`. The elements before it may move: the gap begins as many
+// bytes after chunk->begin as `offset` did. REQUIRES: may_take.
 void PackedList::open_gap(Chunk* chunk, uint32_t offset, uint32_t need) {
   char* data = chunk->data();
   const uint32_t before = offset - chunk->begin;
@@ -215,7 +212,7 @@ void PackedList::open_gap(Chunk* chunk, uint32_t offset, uint32_t need) {
   chunk->end += need;
 }
 
-// Takes `bytes` at `offset` out by moving the shorter side.
+// Removes `bytes` at `offset` by moving the shorter side.
 void PackedList::close_gap(Chunk* chunk, uint32_t offset, uint32_t bytes) {
   char* data = chunk->data();
   const uint32_t before = offset - chunk->begin;
@@ -229,7 +226,7 @@ void PackedList::close_gap(Chunk* chunk, uint32_t offset, uint32_t bytes) {
   }
 }
 
-// Moves the elements from `offset` on into a new chunk behind this one.
+// Moves the elements from `offset` on into a new chunk after this one.
 void PackedList::split(Chunk* chunk, uint32_t offset, uint32_t elements_before) {
   const uint32_t bytes = chunk->end - offset;
   Chunk* right = new_chunk(bytes, chunk, chunk->next);
@@ -248,8 +245,8 @@ void PackedList::join(Chunk* left, Chunk* right) {
   unlink(right);
 }
 
-// After an erase in the middle: a sparse chunk joins a neighbour, an empty one goes, and the place
-// is brought to the element that stands there now.
+// Cleans up after an erase in the middle: joins a sparse chunk with a neighbour, frees an empty
+// one, and returns the place of the element that followed.
 PackedList::Iterator PackedList::settle(Iterator place) {
   Chunk* chunk = place.chunk_;
   if (chunk->count == 0) {
@@ -303,7 +300,7 @@ void PackedList::insert_before(const Iterator& place, Bytes value) {
     } else {
       chunk = chunk->prev;
     }
-    // The place is now the end of `chunk` and the begin of the one behind it.
+    // The place is now the end of `chunk` and the beginning of the next one.
     if (may_take(chunk, need)) {
       before = chunk->used();
     } else if (may_take(chunk->next, need)) {

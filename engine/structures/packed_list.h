@@ -1,13 +1,13 @@
 // PackedList: the value of a Redis list, a doubly linked chain of chunks of packed elements.
 //
-// A chunk is one block of at most 8 KiB with at most 1024 elements; an element that would fill more
-// than half a chunk gets one of its own, of its size. Elements are addressed by their position from
-// the head; finding one costs a walk over the chunks from the nearer end. Pushes and pops at both
-// ends touch one chunk. A short list is a single small chunk that grows by doubling.
+// A chunk is one block of at most 8 KiB with at most 1024 elements. An element that would fill more
+// than half a chunk gets a chunk of its own, of its size. Elements are addressed by their position
+// from the head; finding one costs a walk over the chunks from the nearer end. Pushes and pops at
+// both ends touch one chunk. A short list is a single small chunk that grows by doubling.
 //
-// Threads: one owner at a time (the shard's lock). Ownership: the list owns all bytes. A view that
-// it hands out, and an iterator, live until the next change. Bytes passed in must not be views
-// into the same list.
+// Threads: one owner at a time (the shard's lock). Ownership: the list owns all bytes. Views into
+// it and iterators are valid until the next change. Bytes passed in must not be views into the same
+// list.
 //
 // Layout of an element, readable from both sides: length, bytes, length again. A length below 254
 // is one byte; else a marker (254, 255) on the outside and 2 or 4 bytes of length.
@@ -31,7 +31,7 @@ class PackedList {
   struct Chunk;
 
  public:
-  // A position; goes both ways and is not valid past either end.
+  // A position. It moves both ways and is invalid past either end.
   class Iterator {
    public:
     Iterator() = default;
@@ -114,7 +114,7 @@ class PackedList {
     chunk->end -= static_cast<uint32_t>(packed_bytes(back().size()));
     after_pop(chunk);
   }
-  // fn gets the view of the element, which dies afterwards; it must not change the list.
+  // Calls fn with a view of the element, which is invalid afterwards. fn must not change the list.
   template <class Fn>
   void pop_front(Fn fn) {
     fn(front());
@@ -138,7 +138,7 @@ class PackedList {
 
   // REQUIRES: index < size().
   Bytes at(uint64_t index) const { return iterate(index).value(); }
-  // Not valid when index >= size().
+  // Invalid when index >= size().
   Iterator iterate(uint64_t index) const;
   Iterator begin() const { return iterate(0); }
   Iterator last() const { return size_ == 0 ? Iterator() : iterate(size_ - 1); }
@@ -150,9 +150,9 @@ class PackedList {
   void insert_before(const Iterator& place, Bytes value);
   // REQUIRES: index < size().
   void erase(uint64_t index);
-  // Erases the element there and returns the place of the one that followed it.
+  // Erases the element at this place and returns the place of the next one.
   Iterator erase(const Iterator& place);
-  // REQUIRES: first + count <= size(). Whole chunks go without a look at their elements.
+  // REQUIRES: first + count <= size(). Whole chunks are freed without reading their elements.
   void erase_range(uint64_t first, uint64_t count);
   void clear();
 
@@ -163,7 +163,7 @@ class PackedList {
   struct Chunk {
     Chunk* prev;
     Chunk* next;
-    uint32_t capacity;  // Of the data, which follows this header.
+    uint32_t capacity;  // of the data, which follows this header
     uint32_t begin;
     uint32_t end;
     uint32_t count;

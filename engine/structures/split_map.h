@@ -1,22 +1,22 @@
-// SplitMap: a hash map of nodes that somebody else owns, made so that no insert ever pauses.
+// SplitMap: a hash map of nodes that others own. No insert ever pauses.
 //
-// Up to Traits::kMaxOrdered elements it is a plain array in order of insertion, searched by tags:
-// a map of three elements costs 32 bytes of heap. Beyond that (or after harden()) it is extendible
+// Up to Traits::kMaxOrdered elements it is a plain array in order of insertion, searched by tags: a
+// map of three elements costs 32 bytes of heap. Beyond that (or after harden()) it is extendible
 // hashing by the high bits of a 64-bit hash: a directory of bounded tables (sub_map.h). A full
-// table splits in two and the directory doubles when it must, so the dearest insert moves some 400
-// slots of 8 bytes (and copies the directory, 8 bytes for about 300 elements).
+// table splits in two, and the directory doubles when it must, so the most expensive insert moves
+// some 400 slots of 8 bytes (and copies the directory, 8 bytes for about 300 elements).
 //
-// Traits: `static Bytes key(const Node*)` and `static uint64_t hash(Bytes)`, a hash good in all
-// of its bits; `kMaxOrdered`, at most 512. A node is aligned to 8 bytes. Callers pass hashes where
-// they have them.
+// Traits: `static Bytes key(const Node*)` and `static uint64_t hash(Bytes)`, a hash of which all
+// bits are good; `kMaxOrdered`, at most 512. A node is aligned to 8 bytes. Callers pass hashes
+// where they have them.
 //
-// Threads: one owner at a time (the shard's lock). Ownership: nodes are never owned; the map frees
+// Threads: one owner at a time (the shard's lock). Ownership: the map never owns nodes; it frees
 // only its own tables. Callbacks must not change the map.
 //
 // Invariants:
 // 1. Keys are unique: insert() REQUIRES an absent key.
 // 2. While is_ordered(), walks go in order of insertion and erase keeps that order. A map that has
-//    become hard stays so until clear().
+//    become hard remains hard until clear().
 // 3. directory[i] for the 2^(D-d) cells that share d leading bits is the one table of depth d.
 #pragma once
 
@@ -72,8 +72,8 @@ class SplitMap {
   }
   Node* find(Bytes key) const { return find(key, Traits::hash(key)); }
 
-  // The first node with exactly this hash for which pred(node) holds. pred is called first: it may
-  // see nodes of another hash.
+  // The first node with exactly this hash for which pred(node) holds. pred runs before the hash is
+  // compared, so it may be called with nodes of another hash.
   template <class Pred>
   Node* find_hash(uint64_t hash, Pred pred) const {
     const uint64_t* slot =
@@ -81,31 +81,32 @@ class SplitMap {
     return slot == nullptr ? nullptr : node_of(*slot);
   }
 
-  // Brings the table that find() or insert() of this hash will read into the cache.
+  // Prefetches the table that find() or insert() of this hash will read.
   void prefetch(uint64_t hash) const {
     if (!hard_) return;
     const Cell& cell = directory()->begin()[cell_of(hash)];
     const uint64_t tag = SubMap::tag_of(hash, cell.base);
     const uint64_t* slot = cell.table->slots() + SubMap::home(tag, cell.age, cell.main);
     prefetch_line(slot);
-    // What skip_below reads at once mostly reaches into the next cache line.
+    // The slots that skip_below reads at once mostly extend into the next cache line.
     prefetch_line(slot + SubMap::kReadAhead - 1);
   }
 
-  // The same for insert() and erase(), which count the elements in the table's header.
+  // The same for insert() and erase(), which update the count in the table's header.
   void prefetch_for_change(uint64_t hash) const {
     prefetch(hash);
     if (hard_) prefetch_line(directory()->begin()[cell_of(hash)].table);
   }
 
-  // The second step, when the table has arrived: the node that find() will most likely look at.
+  // The second step, when the table is in the cache: prefetches the node that find() will most
+  // likely read.
   void prefetch_node(uint64_t hash) const {
     if (!hard_) return;
     const uint64_t* slot = find_slot(hash, [](const Node*) { return true; });
     if (slot == nullptr) return;
     const char* node = reinterpret_cast<const char*>(node_of(*slot));
     prefetch_line(node);
-    // A small node rarely lies in one cache line.
+    // Even a small node often spans two cache lines.
     prefetch_line(node + 64);
   }
 
@@ -127,7 +128,7 @@ class SplitMap {
     ++size_;
   }
 
-  // `to` takes the place of `from`: the same key at a new address.
+  // Replaces `from` by `to`: the same key at a new address.
   void replace(Node* from, Node* to, uint64_t hash) {
     uint64_t* slot = find_node_slot(from, hash);
     CHECK(slot != nullptr);
@@ -144,7 +145,7 @@ class SplitMap {
     return node;
   }
 
-  // Unlinks this very node; false when it is not in the map. It reads no other node.
+  // Unlinks this node without reading any other. Returns false if it is not in the map.
   bool erase_node(Node* node, uint64_t hash) {
     uint64_t* slot = find_node_slot(node, hash);
     if (slot == nullptr) return false;
@@ -184,27 +185,27 @@ class SplitMap {
     hard_ = false;
   }
 
-  // A node, all with the same chance as long as the tables are not nearly empty; `r` is a random
-  // number. nullptr when the map is empty.
+  // A random node, chosen by the random number `r`. All nodes are equally likely as long as the
+  // tables are not nearly empty. Returns nullptr when the map is empty.
   Node* random(uint64_t r) const;
 
-  // Visits, in hash order, the `count` elements next to the cursor (a prefix of 48 hash bits), and
-  // all that share the last one's prefix, and returns the next cursor, 0 when nothing is left. So
-  // what stays in the map during a whole iteration is visited exactly once, whatever splits,
-  // merges or hardens in between. It may stop short of `count` where many tables are empty.
+  // Visits, in hash order, the `count` elements next to the cursor (a prefix of 48 hash bits) and
+  // all that share the last one's prefix. Returns the next cursor, or 0 at the end. So an element
+  // that is in the map during a whole iteration is visited exactly once, whatever splits, merges or
+  // hardens meanwhile. A call may visit fewer than `count` elements where many tables are empty.
   template <class Fn>
   uint64_t scan(uint64_t cursor, size_t count, Fn fn) const;
 
   // Gives up the order of insertion and becomes a hash table, whatever the size.
   void harden();
 
-  // Prepares for `n` elements, so that filling the map does not split tables. Only a map that is
-  // still ordered is prepared; one that is hard grows by itself.
+  // Prepares for `n` elements, so that filling the map splits no tables. Does nothing for a map
+  // that is hard already.
   void reserve(size_t n);
 
-  // For loading: elements that are read back from a walk over such a map come in the order of their
-  // hashes, so the first ones say how many there will be in all. Reserves for those, in one go and
-  // up to kMostByDensity. Does nothing where they came in another order, or the map is hard.
+  // For loading. Elements that were written by a walk over such a map arrive in the order of their
+  // hashes, so the first ones show how many there will be in all. Reserves for those, up to
+  // kMostByDensity. Does nothing if they arrived in another order or if the map is hard.
   void reserve_by_density();
 
   // Bytes on the heap, without the nodes and without the map object itself.
@@ -214,16 +215,17 @@ class SplitMap {
   void check() const;
 
  private:
-  // Below this a table in trouble is crowded, not full: it is rebuilt instead of split.
+  // A table in trouble with fewer elements is crowded, not full: it is rebuilt instead of split.
   static constexpr uint32_t kMinSplit = 128;
-  // An ordered array of more than these is spread over several tables when it becomes hard.
+  // An ordered array with more elements is spread over several tables when it becomes hard.
   static constexpr size_t kMaxInOneTable = 250;
   static constexpr double kMostByDensity = double{1 << 24};
-  // Two buddies are merged when they hold no more together: far below what makes a table split.
+  // Two buddies are merged when they hold at most this many together: far below what makes a table
+  // split.
   static constexpr uint32_t kMaxMerged = 240;
 
-  // What find() must know of a table stands in the directory, which is small and warm; the table's
-  // own header is a cache line more.
+  // The directory, which is small and cached, holds what find() needs of a table. The table's own
+  // header would cost another cache line.
   struct Cell {
     SubMap* table;
     uint32_t main;
@@ -244,7 +246,7 @@ class SplitMap {
   uint64_t* small() const { return static_cast<uint64_t*>(storage_); }
   Directory* directory() const { return static_cast<Directory*>(storage_); }
   uint64_t cells() const { return uint64_t{1} << depth_; }
-  // Shifting in two steps, because a shift by 64 (depth 0) is undefined.
+  // Two shifts, because a shift by 64 (depth 0) is undefined.
   uint64_t cell_of(uint64_t hash) const { return (hash >> 1) >> (63 - depth_); }
   SubMap* table_at(uint64_t cell) const { return directory()->begin()[cell].table; }
   SubMap* table(uint64_t hash) const { return table_at(cell_of(hash)); }
@@ -273,7 +275,7 @@ class SplitMap {
     const uint64_t sample = tag << SubMap::kAddressBits;
     const auto same = [sample](uint64_t s) { return (s ^ sample) <= SubMap::kAddressMask; };
     while (slot < end) {
-      // Eight at a time and one branch for them, as nearly all of them differ.
+      // Compares eight at a time with one branch, as nearly all of them differ.
       const uint64_t* stop = end;
       for (; end - slot >= 8; slot += 8) {
         uint32_t hits = 0;
@@ -315,7 +317,7 @@ class SplitMap {
     if (capacity_ > 8 && size_ < capacity_ / 4) resize_small(capacity_ / 2);
   }
 
-  // Table work, none of it on the usual path.
+  // Work on tables, which is rare.
   void insert_with_room(Node* node, uint64_t hash);
   bool may_split(const SubMap* map) const;
   void split(SubMap* map, uint64_t hash);

@@ -11,10 +11,10 @@
 
 namespace sluice {
 
-// Takes the tags of packed, sorted slots anew from their nodes, for another base.
+// Recomputes the tags of packed, sorted slots from their nodes, for another base.
 template <class Node, class Traits>
 void SplitMap<Node, Traits>::retag(uint64_t* slots, uint32_t n, int base) {
-  constexpr uint32_t kAhead = 8;  // Nodes are spread over the heap: fetch them side by side.
+  constexpr uint32_t kAhead = 8;  // Nodes are spread over the heap: prefetch several in parallel.
   for (uint32_t i = 0; i < n; ++i) {
     if (i + kAhead < n) prefetch_line(node_of(slots[i + kAhead]));
     const Node* node = node_of(slots[i]);
@@ -45,7 +45,7 @@ void SplitMap<Node, Traits>::set_directory_depth(int depth) {
   depth_ = static_cast<uint8_t>(depth);
 }
 
-// Enters a new table in all cells that its depth gives it.
+// Stores a new table in all directory cells that belong to it.
 template <class Node, class Traits>
 void SplitMap<Node, Traits>::set_table(SubMap* map, uint64_t hash) {
   const uint64_t width = span(map);
@@ -63,8 +63,8 @@ void SplitMap<Node, Traits>::retire(SubMap* map) {
   SubMap::destroy(map);
 }
 
-// With a bad hash a table may refuse to become smaller by splitting. The directory is kept in
-// proportion to the number of elements; the table then grows instead.
+// With a bad hash, splitting may not make a table smaller. The directory stays proportional to the
+// number of elements, and the table grows instead.
 template <class Node, class Traits>
 bool SplitMap<Node, Traits>::may_split(const SubMap* map) const {
   if (map->depth >= SubMap::kMaxDepth) return false;
@@ -119,7 +119,7 @@ void SplitMap<Node, Traits>::grow_with(SubMap* map, uint64_t slot, uint64_t hash
   sorted.insert(sorted.end(), slots, place);
   sorted.push_back(slot);
   sorted.insert(sorted.end(), place, slots + n);
-  // A crowded table with room to spare gets fewer homes (see SubMap::create), not more slots.
+  // A crowded table with free slots gets fewer homes (see SubMap::create), not more slots.
   const uint32_t room = n < map->total / 2 ? n + n / 4 + 1 : SubMap::max_count(map->total) + 1;
   SubMap* fresh =
       SubMap::create(sorted.data(), n + 1, std::max(room, n + 1), map->depth, map->base);
@@ -127,12 +127,14 @@ void SplitMap<Node, Traits>::grow_with(SubMap* map, uint64_t slot, uint64_t hash
   retire(map);
 }
 
-// After an erase has left less than a quarter: merge with the buddy, or take a smaller block.
+// After an erase that has left less than a quarter: merges the table with its buddy, or moves it to
+// a smaller block.
 template <class Node, class Traits>
 void SplitMap<Node, Traits>::shrink(uint64_t hash) {
   SubMap* map = table(hash);
   if (merge(map, hash)) {
-    merge(table(hash), hash);  // One step further up at most: work per operation stays bounded.
+    merge(table(hash), hash);  // At most one level further up: the work of an operation stays
+                               // bounded.
     return;
   }
   if (map->total == SubMap::kMinTotal) return;
@@ -165,7 +167,7 @@ bool SplitMap<Node, Traits>::merge(SubMap* map, uint64_t hash) {
   retire(low);
   retire(high);
   const uint32_t* at_depth = directory()->at_depth;
-  // Two levels of air, so that the directory does not double and halve in turn.
+  // Two unused levels are required, so that the directory does not double and halve in turn.
   if (depth_ >= 2 && at_depth[depth_] == 0 && at_depth[depth_ - 1] == 0) {
     set_directory_depth(depth_ - 1);
   }
@@ -208,18 +210,19 @@ void SplitMap<Node, Traits>::reserve_by_density() {
     if (hash < last) return;
     last = hash;
   }
-  // The hashes so far fill [0, last] of all that a hash can be.
+  // The hashes so far fill [0, last] of the whole range.
   const double share = static_cast<double>(last) / std::ldexp(1.0, 64);
   const double expected = static_cast<double>(size_) / std::max(share, 0x1p-30);
   reserve(static_cast<size_t>(std::min(expected, kMostByDensity)));
 }
 
-// Makes the map hard with tables for `n` elements, and puts those that are here into them.
+// Makes the map hard with tables for `n` elements and moves the present ones into them.
 template <class Node, class Traits>
 void SplitMap<Node, Traits>::spread(size_t n) {
   const std::vector<uint64_t> slots(small(), small() + size_);
   clear();
-  // Tables at 320 on average: the spread of a good hash (about 18) leaves them below their 413.
+  // 320 slots in use on average: with a good hash (deviation about 18) tables stay below their
+  // maximum of 413.
   int depth = 0;
   while (depth < 30 && (n >> depth) > 320) ++depth;
   storage_ = std::calloc(1, Directory::block_bytes(depth));
@@ -249,8 +252,8 @@ Node* SplitMap<Node, Traits>::random(uint64_t r) const {
     return x ^ x >> 31;
   };
   if (!hard_) return node_of(small()[(next() >> 32) * size_ >> 32]);
-  // Every cell of the directory and every slot index has the same chance; an index past the end, an
-  // empty slot, and a share of the hits in tables that own several cells are turned down.
+  // Every directory cell and slot index is equally likely. Rejected are an index past the end, an
+  // empty slot, and a share of the hits in tables that own several cells.
   uint64_t width = SubMap::kFullTotal;
   if (depth_ == 0) width = table_at(0)->total;
   for (int attempt = 0; attempt < 128; ++attempt) {
@@ -261,7 +264,7 @@ Node* SplitMap<Node, Traits>::random(uint64_t r) const {
     if ((next() & (span(map) - 1)) != 0) continue;
     return node_of(map->slots()[index]);
   }
-  // Nearly empty tables only: take what comes next.
+  // The tables are nearly empty: take the next element.
   const uint64_t begin = cell_of(next());
   for (uint64_t i = 0; i < cells(); ++i) {
     const SubMap* map = table_at((begin + i) & (cells() - 1));
@@ -297,12 +300,12 @@ template <class Fn>
 uint64_t SplitMap<Node, Traits>::scan(uint64_t cursor, size_t count, Fn fn) const {
   count = std::max<size_t>(count, 1);
   if (!hard_) return scan_ordered(cursor, count, fn);
-  if (cursor >> 48 != 0) return 0;  // No cursor of ours.
+  if (cursor >> 48 != 0) return 0;  // not a cursor of ours
   const uint64_t start = cursor << 16;
   std::vector<std::pair<uint64_t, Node*>> group;  // Elements that share a tag, in hash order.
   size_t visited = 0;
   uint64_t last_prefix = 0;
-  uint64_t tables_left = 16 + count;  // Empty tables are rare, yet bound the work.
+  uint64_t tables_left = 16 + count;  // Empty tables are rare, but this bounds the work on them.
   for (uint64_t cell = cell_of(start); cell < cells();) {
     const SubMap* map = table_at(cell);
     const bool is_first = cell == cell_of(start);

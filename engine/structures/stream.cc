@@ -26,7 +26,7 @@ void Stream::copy_from(const Stream& other) {
 
 auto Stream::node_before(const StreamId& id) const -> Nodes::Iterator {
   if (nodes_.empty()) return {};
-  // What is read is mostly near the end.
+  // Most reads are near the end.
   const auto last = nodes_.last();
   if (last.value()->first_id() <= id) return last;
   auto at = nodes_.lower_bound(id.ms, id.seq);
@@ -99,7 +99,7 @@ bool Stream::lag(const StreamGroup& group, int64_t& entries) const {
 
 namespace {
 
-// Bytes at the front that two keys of the radix tree, sixteen bytes each, have in common.
+// The number of leading bytes that two keys of the radix tree, sixteen bytes each, have in common.
 int common_bytes(const StreamId& a, const StreamId& b) {
   if (a.ms != b.ms) return std::countl_zero(a.ms ^ b.ms) / 8;
   return 8 + std::countl_zero(a.seq ^ b.seq) / 8;
@@ -109,13 +109,13 @@ constexpr int kKeyBytes = 16;
 
 }  // namespace
 
-// The tree has a node for each key's end, one for each place where keys part, and one for each
-// stretch of bytes between those: a stretch lies behind the byte that chose the branch.
+// The tree has a node for the end of each key, one for each place where keys diverge, and one for
+// each stretch of bytes between those. A stretch lies below the byte that chose the branch.
 uint64_t Stream::radix_tree_nodes() const {
   if (nodes_.empty()) return 1;
   uint64_t count = 0;
-  std::vector<int> branches;  // depths at which keys part, on the way to the last key
-  // The branch, or a key's end, at `depth` with the stretch above it.
+  std::vector<int> branches;  // depths at which keys diverge, on the path to the last key
+  // Counts the branch, or the end of a key, at `depth`, with the stretch above it.
   const auto close = [&](int depth) {
     const int above = branches.empty() ? -1 : branches.back();
     count += depth - above - 1 > 0 ? 2 : 1;
@@ -124,7 +124,7 @@ uint64_t Stream::radix_tree_nodes() const {
   auto at = nodes_.begin();
   for (at.next();; at.next()) {
     const int common = at.valid() ? common_bytes(previous, at.value()->first_id()) : -1;
-    // The previous key hangs below the deeper of its two partings.
+    // The previous key hangs below the deeper of its two branches.
     if (branches.empty() || branches.back() < common) {
       branches.push_back(common);
       close(kKeyBytes);

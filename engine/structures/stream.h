@@ -1,12 +1,12 @@
-// Stream: the value of a Redis stream: its entries in nodes, in the order of their ids, what it
-// remembers of entries that are gone, and its consumer groups.
+// Stream: the value of a Redis stream: its entries in nodes, ordered by id, counters of removed
+// entries, and its consumer groups.
 //
-// A stream may be empty and is a value all the same. Its nodes stand in a counted B+tree by their
-// first ids and end where Redis's do (stream_node.h). An entry is found by its node and a walk
-// through it, some hundred small steps at most.
+// A stream may be empty and still exist. Its nodes are in a counted B+tree, ordered by their first
+// ids, and end where Redis's do (stream_node.h). Finding an entry means finding its node and
+// walking through that, at most some hundred small steps.
 //
 // Threads: one owner at a time (the shard's lock). Ownership: the stream owns nodes and groups.
-// Views into entries live until its next change. All changes go through Database's verbs.
+// Views into entries are valid until its next change. All changes are made by Database's functions.
 #pragma once
 
 #include <atomic>
@@ -22,8 +22,8 @@
 
 namespace sluice {
 
-// Where nodes end. Of the process; CONFIG SET changes it while commands run, for entries that are
-// added from then on.
+// The limits of a node, for the whole process. CONFIG SET changes them while commands run; they
+// apply to entries that are added afterwards.
 struct StreamNodeLimits {
   std::atomic<uint64_t> max_bytes{4096};
   std::atomic<uint64_t> max_entries{100};
@@ -31,13 +31,13 @@ struct StreamNodeLimits {
 };
 extern StreamNodeLimits g_stream_node_limits;
 
-// What XTRIM and XADD's trimming ask for.
+// The options of XTRIM, and of XADD's trimming.
 struct StreamTrim {
   enum class By : uint8_t { kNothing, kLength, kId } by = By::kNothing;
   bool approximately = false;  // whole nodes only
   uint64_t max_length = 0;
   StreamId min_id;
-  uint64_t limit = 0;  // entries removed at most; 0: any number
+  uint64_t limit = 0;  // the most entries to remove; 0: no limit
 };
 
 class Stream {
@@ -49,65 +49,71 @@ class Stream {
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
-  // Makes this stream, which is empty, a copy of the other.
+  // Makes this empty stream a copy of the other.
   void copy_from(const Stream& other);
 
   StreamId last_id;         // of the entry that was added last
-  StreamId max_deleted_id;  // the highest that was deleted, trimming apart
+  StreamId max_deleted_id;  // the highest deleted id, not counting trimming
   uint64_t entries_added = 0;
 
   uint64_t length() const { return length_; }
   const Nodes& nodes() const { return nodes_; }
-  // Of the entries that are there; 0-0: none.
+  // The ids of the first and last present entries, or 0-0.
   StreamId first_entry_id() const;
   StreamId last_entry_id() const;
   bool contains(const StreamId& id) const;
 
-  // fn(entry) -> bool for each entry from `from` to `to`; it ends the walk by returning false.
+  // Calls fn(entry) -> bool for each entry from `from` to `to`. fn ends the walk by returning
+  // false.
   template <class Fn>
   void each(const StreamId& from, const StreamId& to, Fn fn) const;
   // The same from the highest to the lowest.
   template <class Fn>
   void each_reverse(const StreamId& from, const StreamId& to, Fn fn) const;
 
-  // Redis's estimates of how many entries a reader has passed. An entry may have been deleted
-  // between `from` and the end: the count of what lies there says nothing then.
+  // Redis's estimates of how many entries a reader has passed. This one returns whether an entry
+  // may have been deleted between `from` and the end, which makes a count of that range
+  // meaningless.
   bool may_have_gaps(const StreamId& from) const;
-  // How many entries were added up to this id; StreamGroup::kUnknownReads: nobody knows.
+  // The number of entries that were added up to this id, or StreamGroup::kUnknownReads.
   int64_t reads_up_to(const StreamId& id) const;
-  // Entries that the group has not been given. False: nobody knows.
+  // Sets the number of entries that have not been delivered to the group. Returns false if that is
+  // unknown.
   bool lag(const StreamGroup& group, int64_t& entries) const;
 
-  // Nodes of Redis's radix tree over these nodes, for XINFO.
+  // The number of nodes in the radix tree that Redis would have, for XINFO.
   uint64_t radix_tree_nodes() const;
   size_t memory_bytes() const;
 
   // --- Changes ---
 
-  // Appends; the entry is the last of the node that is returned. REQUIRES: id > last_id, not 0-0.
+  // Appends an entry and returns its node, of which it is the last. REQUIRES: id > last_id, not
+  // 0-0.
   StreamNode* append(const StreamId& id, std::span<const Bytes> words);
-  // Removes an entry. Null: there is none; else its node, which may have no more entries.
+  // Removes an entry. Returns its node, which may be empty now, or null if there is no such entry.
   StreamNode* erase(const StreamId& id);
-  // The same in this node of the stream. False: there is none.
+  // Removes an entry of this node. Returns false if there is no such entry.
   bool erase_in(StreamNode& node, const StreamId& id);
-  // The first node with this first id or a higher one; null: none.
+  // The first node whose first id is `first` or higher, or null.
   StreamNode* node_from(const StreamId& first) const;
   // The node with exactly this first id.
   StreamNode* find_node(const StreamId& first) const;
   void remove_node(StreamNode* node);
-  // Entries of the node that `trim` takes, apart from whole nodes; they count as deleted.
+  // The entries of the node that `trim` removes, for a node that is not removed as a whole. They
+  // count as deleted.
   std::vector<StreamId> trimmed_of(const StreamNode& node, const StreamTrim& trim) const;
 
   Groups groups;
 
   // --- From the journal ---
-  // Takes the node over, in place of one with the same first id.
+  // Takes ownership of the node, which replaces one with the same first id.
   void put_node(StreamNode* node);
-  // False: damaged. A node that is not there has gone later: nothing happens.
+  // Returns false if the bytes are damaged. If the node is missing, a later record removes it, so
+  // nothing happens.
   bool put_entry(const StreamId& first, Bytes packed, uint64_t deleted, uint64_t listpack_bytes);
 
  private:
-  // The last node whose first id is not above `id`; not valid: none.
+  // The last node whose first id is not above `id`; invalid without one.
   Nodes::Iterator node_before(const StreamId& id) const;
   void moved(const StreamId& first, StreamNode* from, StreamNode* to);
 

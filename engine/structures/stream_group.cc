@@ -63,7 +63,7 @@ StreamPending* StreamGroup::find_pending(const StreamId& id) const {
 
 void StreamGroup::put_pending(const StreamId& id, StreamConsumer* consumer, int64_t delivered_ms,
                               int64_t deliveries) {
-  // What is delivered for the first time is mostly behind all that is pending.
+  // A first delivery is mostly after all pending entries.
   const bool is_last =
       pending_.empty() || StreamId{pending_.back().major, pending_.back().minor} < id;
   StreamPending* pending = is_last ? nullptr : find_pending(id);

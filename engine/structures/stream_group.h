@@ -1,8 +1,8 @@
-// StreamGroup: a consumer group of a stream: how far it has read, its consumers, and which entries
-// they have been given and not acknowledged yet.
+// StreamGroup: a consumer group of a stream: its read position, its consumers, and their entries
+// that have been delivered and not acknowledged.
 //
 // Threads: one owner at a time (the shard's lock). Ownership: a group owns its consumers and
-// pending entries; each pending entry stands in the order of the group and in that of its consumer.
+// pending entries. Each pending entry is in two orders: the group's and its consumer's.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace sluice {
 
 struct StreamConsumer;
 
-// An entry that was delivered and is not acknowledged. Its id is its place in the orders.
+// An entry that was delivered and is not acknowledged. Its id is its key in both orders.
 struct StreamPending {
   StreamConsumer* consumer = nullptr;
   int64_t delivered_ms = 0;  // unix time of the last delivery
@@ -43,7 +43,7 @@ class StreamGroup {
   StreamGroup& operator=(const StreamGroup&) = delete;
   std::unique_ptr<StreamGroup> clone() const;
 
-  // The last entry that was delivered, and how many have been, counted from the stream's beginning.
+  // The last delivered entry, and the number of entries delivered since the stream's beginning.
   StreamId last_id;
   int64_t entries_read = kUnknownReads;
 
@@ -52,16 +52,16 @@ class StreamGroup {
   const StreamPendingOrder& pending() const { return pending_; }
 
   StreamConsumer* find_consumer(Bytes name) const;
-  // REQUIRES: there is no consumer of this name.
+  // REQUIRES: no consumer has this name.
   StreamConsumer* add_consumer(Bytes name, int64_t seen_ms);
-  // With its pending entries.
+  // Removes the consumer and its pending entries.
   void remove_consumer(Bytes name);
 
   StreamPending* find_pending(const StreamId& id) const;
-  // Gives the entry to the consumer, whoever had it before.
+  // Assigns the entry to the consumer, even if another one had it before.
   void put_pending(const StreamId& id, StreamConsumer* consumer, int64_t delivered_ms,
                    int64_t deliveries);
-  // False: it is not pending.
+  // Returns false if the entry is not pending.
   bool remove_pending(const StreamId& id);
 
   size_t memory_bytes() const;

@@ -13,11 +13,11 @@ namespace sluice {
 
 namespace {
 
-// Redis's listpacks are never longer.
+// The greatest length of a listpack in Redis.
 constexpr uint64_t kMaxListpackBytes = uint64_t{1} << 30;
-constexpr size_t kListpackFrameBytes = 7;  // before the first element and behind the last
+constexpr size_t kListpackFrameBytes = 7;  // before the first element and after the last
 
-// The length that stands behind an element of so many bytes.
+// The size of the length field after an element of this many bytes.
 size_t back_length_bytes(size_t element) {
   if (element <= 127) return 1;
   if (element < 16383) return 2;
@@ -27,7 +27,7 @@ size_t back_length_bytes(size_t element) {
 
 size_t with_back_length(size_t element) { return element + back_length_bytes(element); }
 
-// What an integer and a text take in a listpack.
+// The bytes that an integer or a text takes in a listpack.
 size_t listpack_bytes_of(int64_t number) {
   if (number >= 0 && number <= 127) return 2;
   if (number >= -4096 && number <= 4095) return 3;
@@ -99,7 +99,7 @@ StreamNode* StreamNode::reserve(StreamNode* node, size_t more) {
   const size_t needed = node->used_ + more;
   if (needed <= node->capacity_) return node;
   CHECK(needed < UINT32_MAX);
-  // Doubling while it is small; entries beyond the usual size of a node are rare and large.
+  // Doubles small nodes. Entries beyond the usual size of a node are rare and large.
   const size_t room = needed < 2048 ? needed : needed / 8;
   const size_t capacity = std::min<size_t>(needed + room, UINT32_MAX);
   void* moved = std::realloc(static_cast<void*>(node), sizeof(StreamNode) + capacity);
@@ -181,7 +181,7 @@ StreamNode* StreamNode::append(StreamNode* node, const StreamId& id, std::span<c
   const uint64_t seq = ms == 0 ? id.seq - node->first_.seq : id.seq;
   const uint64_t header = count << 1 | (same_names ? 1 : 0);
   size_t size = number_bytes(ms) + number_bytes(seq) + number_bytes(header);
-  // Flags, the two parts of the id, and the number of the entry's elements behind it.
+  // Flags, the two parts of the id, and the number of the entry's elements at its end.
   const auto elements = static_cast<int64_t>(count + 3 + (same_names ? 0 : count + 1));
   size_t listpack_bytes = listpack_bytes_of(int64_t{0}) +
                           listpack_bytes_of(static_cast<int64_t>(ms)) +
@@ -230,7 +230,7 @@ bool StreamNode::erase(const StreamId& id, bool forgotten) {
   if (entry.id() != id) return false;
   const auto size = static_cast<uint32_t>(next - at);
   if (at == begin()) {
-    gap_ += size;  // trimming one after the other moves nothing
+    gap_ += size;  // so that repeated trimming moves nothing
   } else {
     std::memmove(const_cast<char*>(at), next, static_cast<size_t>(end() - next));
     used_ -= size;
@@ -321,8 +321,8 @@ bool StreamNode::put(StreamNode*& node, Bytes packed, uint64_t deleted, uint64_t
       !rest.empty() || deleted > UINT32_MAX || listpack_bytes > UINT32_MAX) {
     return false;
   }
-  // The entry was in an earlier node with this first id, and went with it: the record of that will
-  // come.
+  // The entry was in an earlier node with this first id and was removed with it. The record of that
+  // follows.
   if (same_names.value_or(names) != names) return true;
   node->erase(id, true);
   node->close_gap();
@@ -337,7 +337,7 @@ bool StreamNode::put(StreamNode*& node, Bytes packed, uint64_t deleted, uint64_t
   ++node->live_;
   node->last_ = id;
   if (before != nullptr) {
-    // A later state has entries behind this one.
+    // The node is of a later state and has entries after this one.
     StreamEntry last;
     node->read_last(last);
     node->last_ = last.id();

@@ -1,18 +1,18 @@
 // StreamNode: some consecutive entries of a stream in one block of memory.
 //
-// Redis trims approximately (`~`) by whole nodes, and clients read the lengths that this leaves. So
-// a node ends exactly where Redis 7.0's would: by the number of its entries, deleted ones counted,
-// and by the bytes that Redis's listpack would have. A node therefore counts what it no longer
-// holds, and keeps `listpack_bytes` beside its own size, which is smaller.
+// Redis trims approximately (`~`) by whole nodes, and clients see the lengths that this leaves. So
+// a node ends exactly where a node of Redis 7.0 would: by the number of its entries, including
+// deleted ones, and by the size of Redis's listpack. A node therefore counts its deleted entries,
+// and keeps `listpack_bytes` beside its own size, which is smaller.
 //
-// Layout behind the header: the names of the first entry's fields (their number, then each with its
+// Layout after the header: the names of the first entry's fields (their number, then each with its
 // length), then the entries. An entry: its size, its id relative to the node's first id, twice the
-// number of its fields plus one if their names are the node's; then values, each after its length,
-// and before each its name where the names are its own. All numbers are varints. The same bytes are
-// journaled (engine/keyspace/stream_records.h).
+// number of its fields plus one if their names are the node's; then the values, each after its
+// length and, where the names are the entry's own, after its name. All numbers are varints. The
+// same bytes are journaled (engine/keyspace/stream_records.h).
 //
-// Threads: one owner at a time (the shard's lock). Ownership: whoever made it destroys it; a change
-// may move it, and ends all views into it.
+// Threads: one owner at a time (the shard's lock). Ownership: the code that makes a node destroys
+// it. A change may move the node and invalidates all views into it.
 #pragma once
 
 #include <compare>
@@ -31,28 +31,29 @@ struct StreamId {
   auto operator<=>(const StreamId&) const = default;
   bool is_zero() const { return ms == 0 && seq == 0; }
   static constexpr StreamId max() { return {UINT64_MAX, UINT64_MAX}; }
-  // The next and the previous id. False where there is none; then it becomes 0-0 or max().
+  // Go to the next or previous id. At the end of the range they return false and the id wraps to
+  // 0-0 or max().
   bool increment();
   bool decrement();
 };
 
-// An entry as it stands in its node. Lives until the node changes.
+// A view of an entry in its node, valid until the node changes.
 class StreamEntry {
  public:
   const StreamId& id() const { return id_; }
   uint64_t field_count() const { return field_count_; }
-  // Its fields have other names than the node's.
+  // Whether its fields have other names than the node's.
   bool has_own_names() const { return own_names_; }
-  // Its encoded bytes, with its size before them.
+  // Its encoded bytes, preceded by their size.
   Bytes packed() const { return {begin_, static_cast<size_t>(end_ - begin_)}; }
 
-  // fn(name, value) for each field, in order.
+  // Calls fn(name, value) for each field, in order.
   template <class Fn>
   void each_field(Fn fn) const {
     const char* name_at = names_;
     const char* at = fields_;
     for (uint64_t i = 0; i < field_count_; ++i) {
-      // Names of its own stand between the values.
+      // Own names alternate with the values.
       const Bytes name = take(own_names_ ? at : name_at);
       fn(name, take(at));
     }
@@ -88,44 +89,45 @@ class StreamEntry {
 
 class StreamNode {
  public:
-  // The limits of a node, as Redis's directives of these names have them; 0: none.
+  // The limits of a node, named like Redis's directives; 0: no limit.
   struct Limits {
     uint64_t max_bytes;
     uint64_t max_entries;
   };
 
-  // An empty node for an entry with this id and these fields: names and values in turn.
+  // Makes an empty node for an entry with this id and these fields: names and values alternate.
   static StreamNode* make(const StreamId& first, std::span<const Bytes> words);
   static StreamNode* copy(const StreamNode& other);
   static void destroy(StreamNode* node);
 
   const StreamId& first_id() const { return first_; }
-  // Of the entry that was added last, even if it has been deleted.
+  // The id of the entry that was added last, even if it has been deleted.
   const StreamId& last_id() const { return last_; }
   uint32_t live() const { return live_; }
   uint32_t deleted() const { return deleted_; }
   void set_deleted(uint32_t deleted) { deleted_ = deleted; }
   size_t memory_bytes() const;
-  // What Redis's listpack would have, without the two counters at its front, which vary.
+  // The size of Redis's listpack, without the two counters at its front, whose sizes vary.
   uint32_t listpack_bytes() const { return listpack_bytes_; }
 
-  // Redis would begin a new node for an entry whose names and values have so many bytes.
+  // Whether Redis would begin a new node for an entry with this many bytes of names and values.
   bool is_full_for(uint64_t entry_bytes, const Limits& limits) const;
 
-  // Puts an entry at the end. Returns the node, which may have moved.
+  // Appends an entry. Returns the node, which may have moved.
   // REQUIRES: id > last_id(), or the node is empty and new.
   static StreamNode* append(StreamNode* node, const StreamId& id, std::span<const Bytes> words);
-  // The entry that append() has put there, encoded. REQUIRES: nothing else has changed since.
+  // The encoded entry that append() has added. REQUIRES: no other change since.
   Bytes last_packed() const { return {data() + last_at_, static_cast<size_t>(used_ - last_at_)}; }
-  // Gives back memory that was kept for further entries. Returns the node, which may have moved.
+  // Frees memory reserved for further entries. Returns the node, which may have moved.
   static StreamNode* shrink_to_fit(StreamNode* node);
-  // False: there is no such entry. It counts as deleted from now on, unless `forgotten`.
+  // Removes an entry, which counts as deleted unless `forgotten`. Returns false if there is no such
+  // entry.
   bool erase(const StreamId& id, bool forgotten = false);
 
-  // A walk over the entries: begin() .. end(), read() one and go to where it ends.
+  // For a walk over the entries, begin() .. end(): read() returns where the next entry begins.
   const char* begin() const { return data() + names_bytes_ + gap_; }
   const char* end() const { return data() + used_; }
-  // The entry at `at`; returns where the next one begins.
+  // Reads the entry at `at` and returns where the next one begins.
   const char* read(const char* at, StreamEntry& entry) const {
     entry.begin_ = at;
     const uint64_t size = StreamEntry::take_number(at);
@@ -141,7 +143,7 @@ class StreamNode {
     StreamEntry::take_number(entry.names_);
     return entry.end_;
   }
-  // The first entry with this id or a later one; null: none.
+  // The first entry with this id or a later one, or null.
   const char* seek(const StreamId& id) const;
   // The entry with the highest id. REQUIRES: live() != 0.
   void read_last(StreamEntry& entry) const;
@@ -150,7 +152,7 @@ class StreamNode {
   Bytes names() const { return {data(), names_bytes_}; }
   Bytes entries() const { return {begin(), static_cast<size_t>(end() - begin())}; }
 
-  // What a record says of a node. Views into the record.
+  // The content of a record of a node. Views into the record.
   struct Image {
     StreamId first;
     StreamId last;
@@ -160,12 +162,12 @@ class StreamNode {
     Bytes names;
     Bytes entries;
   };
-  // The id of an encoded entry. False: damaged.
+  // Reads the id of an encoded entry. Returns false if it is damaged.
   static bool read_id(Bytes packed, const StreamId& first, StreamId& id);
-  // Null: the image is not one of a node.
+  // Returns null if the image is not one of a node.
   static StreamNode* make(const Image& image);
-  // Puts one encoded entry where it belongs by its id, in place of one that has it already, and
-  // takes over the counters. False: it is damaged. The node may have moved.
+  // Puts one encoded entry at the place of its id, replacing an entry with that id, and sets the
+  // counters. Returns false if it is damaged. The node may have moved.
   static bool put(StreamNode*& node, Bytes packed, uint64_t deleted, uint64_t listpack_bytes);
 
  private:
@@ -178,18 +180,18 @@ class StreamNode {
   static StreamNode* reserve(StreamNode* node, size_t more);
   void close_gap();
   bool has_names_of(std::span<const Bytes> words) const;
-  // One whole entry at the front of `bytes`, which is taken off; `names`: how many names the node
-  // must have, if the entry needs them. False: damaged.
+  // Takes one whole entry off the front of `bytes`. If the entry uses the node's names, sets
+  // `names` to the number that the node must have. Returns false if the bytes are damaged.
   static bool take_entry(Bytes& bytes, const StreamId& first, StreamId& id,
                          std::optional<uint64_t>& names);
   static bool count_names(Bytes names, uint64_t& count);
 
   StreamId first_;
   StreamId last_;
-  uint32_t capacity_ = 0;  // of the data, as the other sizes
+  uint32_t capacity_ = 0;  // of the data, like the other sizes
   uint32_t used_ = 0;
   uint32_t names_bytes_ = 0;
-  uint32_t gap_ = 0;  // behind the names: of entries that stood in front and are gone
+  uint32_t gap_ = 0;  // after the names: of erased entries that were in front
   uint32_t listpack_bytes_ = 0;
   uint32_t live_ = 0;
   uint32_t deleted_ = 0;

@@ -1,14 +1,14 @@
 // SubMap: one bounded table of a SplitMap (split_map.h). It stores slots of 8 bytes, each the
-// address of a node and a tag of 19 hash bits, and knows nothing of the nodes themselves.
+// address of a node and a tag of 19 hash bits, and does not access the nodes.
 //
-// Threads: none of its own; whoever owns the SplitMap owns it. Ownership: a SubMap is one malloc
-// block (header and slots); the SplitMap creates and destroys it; nodes are never owned.
+// Threads: the owner of the SplitMap. Ownership: a SubMap is one malloc block (header and slots),
+// which the SplitMap creates and destroys; nodes are never owned.
 //
 // Invariants:
 // 1. All elements of a SubMap agree in the first `depth` bits of their hash.
 // 2. The tag is hash bits [base, base + 19), counted from the top, with base <= depth <= base + 5.
-//    So a split reads the next hash bit from the tag and does not touch the nodes; only when
-//    depth would pass base + 5 are the tags taken anew from the nodes.
+//    So a split reads the next hash bit from the tag and does not touch the nodes; the tags are
+//    recomputed from the nodes only when depth would exceed base + 5.
 // 3. Slots are sorted by tag, with gaps. An element lies at or after its home, and no slot between
 //    its home and itself is empty. home() grows with the tag, so a search ends at the first
 //    greater tag and a walk over the slots is a walk in hash order.
@@ -29,17 +29,19 @@ namespace sluice {
 struct SubMap {
   uint32_t count;
   uint32_t total;  // Slots, without the sentinel.
-  uint32_t main;   // Homes lie in [0, main); what follows takes the spill of the last homes.
+  uint32_t main;   // Homes lie in [0, main); the slots after it take the overflow of the last
+                   // homes.
   uint8_t depth;
   uint8_t base;
 
   static constexpr int kTagBits = 19;
-  // A node is aligned to 8 bytes and lives below 2^48, so 45 bits say where it is.
+  // A node is aligned to 8 bytes and lives below 2^48, so 45 bits are enough for its address.
   static constexpr int kAddressBits = 64 - kTagBits;
   static constexpr uint64_t kTagMask = (uint64_t{1} << kTagBits) - 1;
   static constexpr uint64_t kAddressMask = (uint64_t{1} << kAddressBits) - 1;
   static constexpr uint64_t kEmpty = ~uint64_t{0};
-  static constexpr int kMaxTagAge = 5;  // Of depth - base: five tag bits more than homes need.
+  static constexpr int kMaxTagAge = 5;  // of depth - base: the tag has five bits more than homes
+                                        // need
   static constexpr int kMaxDepth = 40;
 
   static uint64_t tag_of(uint64_t hash, int tag_base) { return (hash << tag_base) >> kAddressBits; }
@@ -54,11 +56,11 @@ struct SubMap {
   }
   static bool tag_less(uint64_t a, uint64_t b) { return slot_tag(a) < slot_tag(b); }
 
-  // Blocks have the sizes that size-class allocators serve without waste.
+  // Blocks have sizes that allocators with size classes serve without waste.
   static constexpr uint32_t kBlockBytes[] = {128,  192,  256,  384,  512,  640,  768, 1024,
                                              1280, 1536, 2048, 2560, 3072, 3584, 4096};
   static constexpr uint32_t kFullBlockBytes = 4096;
-  static constexpr uint32_t kReadAhead = 8;  // Slots that skip_below reads at least.
+  static constexpr uint32_t kReadAhead = 8;  // The least number of slots that skip_below reads.
   static constexpr uint32_t kMinTotal = (128 - 16) / 8 - 1;
   static constexpr uint32_t kFullTotal = (kFullBlockBytes - 16) / 8 - 1;
 
@@ -75,8 +77,8 @@ struct SubMap {
   uint32_t home(uint64_t tag) const { return home(tag, depth - base, main); }
 
   // The first slot from here on whose tag is not below `tag`, or the empty one that ends the run.
-  // Counting eight slots without a branch is cheaper than one wrong guess where the run ends; what
-  // follows an empty slot has greater tags anyway.
+  // Comparing eight slots without a branch is cheaper than one misprediction of where the run ends;
+  // slots after an empty one have greater tags anyway.
   const uint64_t* skip_below(const uint64_t* slot, uint64_t tag) const {
     const uint64_t low = tag << kAddressBits;
     uint32_t below = 0;
@@ -85,9 +87,9 @@ struct SubMap {
     slot += below;
     return below == kReadAhead && *slot < low ? skip_far(slot, low) : slot;
   }
-  // Runs are long where elements come in the order of their hashes, as from a checkpoint: all of
-  // them crowd into the homes of the lowest tags until the table splits. From the home on the lower
-  // slots come before all others (invariants 3 and 4), so their end can be searched for.
+  // Runs are long where elements arrive in the order of their hashes, as from a checkpoint: all of
+  // them crowd into the homes of the lowest tags until the table splits. From the home on, lower
+  // slots come before all others (invariants 3 and 4), so a binary search finds their end.
   [[gnu::noinline]] const uint64_t* skip_far(const uint64_t* slot, uint64_t low) const {
     const uint64_t* end = slots() + total;
     ptrdiff_t step = kReadAhead;
@@ -100,8 +102,8 @@ struct SubMap {
     return const_cast<uint64_t*>(static_cast<const SubMap*>(this)->first(tag));
   }
 
-  // Puts the slot in its place. Returns false, with nothing changed, when the run of occupied
-  // slots reaches the end of the table.
+  // Puts the slot in its place. Returns false and changes nothing if the run of occupied slots
+  // reaches the end of the table.
   bool put(uint64_t slot) {
     uint64_t* place = first(slot_tag(slot));
     uint64_t* gap = place;
@@ -113,7 +115,7 @@ struct SubMap {
     return true;
   }
 
-  // Empties one occupied slot and moves those after it back, so that no search meets a gap.
+  // Empties an occupied slot and moves those after it back, so that no search meets a gap.
   void remove(uint64_t* slot) {
     uint64_t* end = slot + 1;
     while (*end != kEmpty && slots() + home(slot_tag(*end)) < end) ++end;
@@ -122,8 +124,8 @@ struct SubMap {
     --count;
   }
 
-  // Moves all elements to the front of the slots, in order. The table is only good for being
-  // read as an array and destroyed after that.
+  // Moves all elements to the front of the slots, in order. Afterwards the table may only be read
+  // as an array and destroyed.
   uint64_t* pack() {
     uint64_t* out = slots();
     for (uint32_t i = 0; i < total; ++i) {
@@ -132,14 +134,14 @@ struct SubMap {
     return slots();
   }
 
-  // A new table with `n` sorted slots in it and room for at least `room` elements.
+  // Makes a table of `n` sorted slots with room for at least `room` elements.
   static SubMap* create(const uint64_t* sorted, uint32_t n, uint32_t room, int depth, int base) {
     CHECK(room >= n && base <= depth && depth - base <= kMaxTagAge);
     SubMap* map = allocate(room);
     map->depth = static_cast<uint8_t>(depth);
     map->base = static_cast<uint8_t>(base);
     map->count = n;
-    // Slots at the end take the spill of the last homes. A crowd in one place (a bad hash) may
+    // Slots at the end take the overflow of the last homes. A crowd in one place (a bad hash) may
     // need more of them; with a single home the table is a plain sorted array and always fits.
     const uint32_t spill = std::max<uint32_t>(kReadAhead - 1, map->total / 16);
     for (uint32_t main : {map->total - spill, map->total / 2, uint32_t{1}}) {

@@ -9,10 +9,10 @@ namespace sluice {
 
 namespace {
 
-// An entry counts the bytes of its value in 32 bits.
+// An entry stores the size of its value in 32 bits.
 constexpr uint64_t kMaxStringBytes = UINT32_MAX;
 
-// Of a list: nothing between its ends overflows when it is computed.
+// Decodes the bounds of a list. The limits ensure that computing with them does not overflow.
 bool take_bounds(Bytes& from, Effect& effect) {
   constexpr int64_t kLargest = int64_t{1} << 62;
   return take_signed(from, effect.first) && take_varint(from, effect.size) &&

@@ -1,15 +1,15 @@
-// The effect records: the one vocabulary in which state changes, is journaled, checkpointed and
+// The effect records: the vocabulary in which state changes are journaled, checkpointed and
 // replayed.
 //
-// A record says an element's whole new value: an absolute score, an absolute list index, an
+// A record holds the whole new value of an element: an absolute score, an absolute list index, an
 // absolute time; never an increment, a "pop", a duration or "now". So a record may be applied
-// again, and on top of a state that already holds later values: that is what makes a fuzzy
-// checkpoint right (storage/); kMoveKey alone may not. Removing a key's last element is followed by
-// its own kDeleteKey: replay never infers that from an empty collection, because a checkpoint may
-// hold another subset of the elements at that point.
+// again, and on top of a state that already holds later values. That is what makes a fuzzy
+// checkpoint correct (storage/). The exception is kMoveKey. Removing a key's last element is
+// followed by a kDeleteKey: replay never infers that from an empty collection, because a checkpoint
+// may hold another subset of the elements at that point.
 //
-// The database of a record is where its keys are, which SWAPDB does not change; kDatabasePlaces
-// says by which number clients know it.
+// The database of a record is the one that holds its keys, which SWAPDB does not change.
+// kDatabasePlaces maps the numbers that clients use to it.
 //
 // Encoding: type byte, database byte, key (varint length, bytes), then the fields named below;
 // integers are LEB128 varints, signed ones zigzag, doubles eight bytes little-endian, bytes with
@@ -37,52 +37,52 @@ enum class EffectType : uint8_t {
   kSortedPut = 10,     // score, member
   kSortedRemove = 11,  // member
   kListPut = 12,  // first index, size, index, item: the list covers [first, first+size) afterwards
-  kListBounds = 13,  // first index, size: items outside go
-  // 14..39: further Redis types.
+  kListBounds = 13,  // first index, size: items outside are removed
+  // 14..39: reserved for further Redis types.
   // The native queue: field and value, as engine/queue/queue_records.h describes them.
   kQueueConfig = 40,  // a level and glob of the configuration
   kQueueHead = 41,    // counters of the whole queue
   kJobPut = 42,       // field: id; the whole job
-  kJobState = 43,     // field: id; all that may change of it
+  kJobState = 43,     // field: id; everything that may change in it
   kJobGone = 44,      // field: id
-  kQueueShare = 45,   // what a group, a key or the queue has used
-  kQueueEvents = 46,  // kept events; in checkpoints only
-  kTokenFloor = 47,   // no key; number: every lease of a queue that is made later is at least this
-  // Keys that a queue shows (engine/queue/adopted_records.h).
-  kQueueAdopted = 48,   // which they are, in directories of formats 1 and 2
-  kAdoptedMember = 49,  // field: a member of them; what is kept of it
+  kQueueShare = 45,   // usage of a group, of a key or of the queue
+  kQueueEvents = 46,  // retained events; in checkpoints only
+  kTokenFloor = 47,   // no key; number: lower bound for the tokens of all later leases of a queue
+  // Keys that a queue has adopted (engine/queue/adopted_records.h).
+  kQueueAdopted = 48,   // their names, in directories of formats 1 and 2
+  kAdoptedMember = 49,  // field: a member of them; its bookkeeping
   // Streams: field and value, as engine/keyspace/stream_records.h describes them.
   kStreamHead = 50,          // last id, highest deleted id, entries ever added
   kStreamNode = 51,          // a whole node of entries
   kStreamAdd = 52,           // an entry
-  kStreamDelete = 53,        // entries of a node that go
-  kStreamNodesGone = 54,     // from one to another
-  kStreamGroup = 55,         // how far it has read
+  kStreamDelete = 53,        // deleted entries of a node
+  kStreamNodesGone = 54,     // removed nodes, from one to another
+  kStreamGroup = 55,         // its read position
   kStreamGroupGone = 56,     // with its consumers and pending entries
-  kStreamConsumer = 57,      // when it was seen
+  kStreamConsumer = 57,      // when it was last seen
   kStreamConsumerGone = 58,  // with its pending entries
-  kStreamPending = 59,       // entries that are pending for a consumer, or not any more
+  kStreamPending = 59,       // entries that are pending for a consumer, or no longer pending
   // Libraries of functions; the key is the library's name, the database 0.
   kFunctionPut = 60,  // field: its functions (engine/script/function_library.h), value: its code
   kFunctionGone = 61,
-  // No key; value: for the number of each database the index that records call it by.
+  // No key; value: for the number of each database the index that records use.
   kDatabasePlaces = 62,
-  kQueueAdoption = 63,  // as kQueueAdopted, with who has adopted them
-  kQueueTime = 64,  // no key; number: queue time, in checkpoints only; what comes later is greater
-  // size: another database, field: a key of it, which has the value and the expiry from now on, in
-  // place of what it had. The only record that needs the exact state before it: no checkpoint
-  // counts during whose walk one was appended.
+  kQueueAdoption = 63,  // like kQueueAdopted, with the user that adopted them
+  kQueueTime = 64,      // no key; number: queue time, in checkpoints only; later times are greater
+  // size: another database; field: a key in it, which gets the value and the expiry, replacing its
+  // own. This is the only record that needs the exact previous state. A checkpoint during whose
+  // walk one was appended is discarded.
   kMoveKey = 65,
-  kQueueRelease = 70,  // of the native queue; field: id of a job whose dependents are being told
+  kQueueRelease = 70,  // of the native queue; field: id of a job whose dependents are being
+                       // released
 };
 
-// A record about a stream under its key.
+// Whether it is a record of the stream at its key.
 inline constexpr bool is_stream_effect(EffectType type) {
   return type >= EffectType::kStreamHead && type <= EffectType::kStreamPending;
 }
 
-// A record about a queue under its key; kTokenFloor and kQueueTime, which belong to no queue, are
-// none.
+// Whether it is a record of the queue at its key. kTokenFloor and kQueueTime belong to no queue.
 inline constexpr bool is_queue_effect(EffectType type) {
   return (type >= EffectType::kQueueConfig && type <= EffectType::kQueueEvents) ||
          type == EffectType::kQueueAdopted || type == EffectType::kAdoptedMember ||
@@ -114,8 +114,8 @@ class EffectEncoder {
   explicit EffectEncoder(ByteBuffer& out) : out_(out) {}
 
   void put_string(int database, Bytes key, Bytes value, int64_t expire_ms);
-  // The same in three steps: what stands before the value's bytes, which the caller appends, and
-  // what stands behind them.
+  // The same in three steps: writes what precedes the value, the caller appends the value's bytes,
+  // and end_put_string() writes the rest.
   void begin_put_string(int database, Bytes key, size_t value_size);
   void end_put_string(int64_t expire_ms);
   void write_string(int database, Bytes key, size_t offset, Bytes bytes, size_t size);
@@ -149,7 +149,7 @@ class EffectEncoder {
   ByteBuffer& out_;
 };
 
-// Takes the record at the front of `records` into `effect` and removes it. False: damaged or
+// Decodes and removes the record at the front of `records`. Returns false if it is damaged or
 // unknown.
 bool decode_effect(Bytes& records, Effect& effect);
 

@@ -1,6 +1,6 @@
-// Unit: what one lock hold changes and owes to others: the records for the journal, the keys at
-// which waiters may now be served, and the bytes to deliver to other connections once the journal
-// has them.
+// Unit: the changes of one lock hold and their consequences: the records for the journal, the keys
+// at which waiters may now be served, and the messages to other connections that are sent once the
+// journal has the records.
 //
 // Belongs to one Execution (engine/execution/execution.h), and so to one thread.
 #pragma once
@@ -36,34 +36,34 @@ struct Delivery {
   Invalidation invalidation = Invalidation::kNone;
 };
 
-// What a connection that tracks keys is to hear of its own command, when that is done.
+// An invalidation of a tracking connection by its own command, sent when that has finished.
 struct OwnInvalidation {
   bool everything = false;
   std::string key;
 };
 
-// A connection whose command runs in the unit, and where its reply is written. What it is to hear
-// meanwhile as a subscriber goes there too, between the parts of the reply, as in Redis.
+// A connection whose command runs in the unit, and the buffer of its reply. Messages to it as a
+// subscriber go there, too, between the parts of the reply, as in Redis.
 struct OwnOutput {
   uint64_t client_id = 0;
   ByteBuffer* output = nullptr;
 };
 
-// A key at which somebody waits, and what has happened there.
+// A key with waiters, and what has happened there.
 struct SignalledKey {
   enum class What : uint8_t {
-    kMore,     // it has (more) elements: more jobs or room for them, of a queue
+    kMore,     // it has (more) elements; for a queue: more jobs, or room for them
     kJob,      // something has happened to a job of the queue
     kEvent,    // the queue's log has another event
-    kQueue,    // the queue has come into being, or is gone
-    kAdopted,  // keys that a queue shows have changed: Unit::adopted_notes says how
+    kQueue,    // the queue was created or deleted
+    kAdopted,  // keys that a queue has adopted have changed, see Unit::adopted_notes
   };
   unsigned shard;
   int database;
   std::string key;
   What what = What::kMore;
   std::string job_id = {};  // kJob, kEvent
-  // kEvent: its number. kQueue: that of the last event before.
+  // kEvent: its number. kQueue: the number of the last event before.
   uint64_t event_seq = 0;
   uint32_t event_type = 0;  // kEvent: a bit (event_bit)
 
@@ -74,60 +74,60 @@ struct SignalledKey {
 
 class Unit {
  public:
-  // False during replay, and where nothing is journaled: then effects only change memory.
+  // False during replay and where nothing is journaled: then effects only change memory.
   bool recording = false;
-  // Who will take the records; null: nobody, or one that takes no kMoveKey.
+  // The journal that takes the records. Null without a journal, and if it does not accept kMoveKey.
   const Journal* journal = nullptr;
   // A kMoveKey is among the records (Journal::append_moves).
   bool moves_keys = false;
-  // During replay collections may be empty for a while, and nothing expires.
+  // During replay collections may be empty temporarily, and nothing expires.
   bool replaying = false;
-  // The greatest queue time in a record, also of queues that are gone by now.
+  // The greatest queue time in any record, including those of deleted queues.
   int64_t greatest_queue_ms = 0;
-  // Not null: expiries go here instead of into their indices, which replay builds at its end.
+  // If not null, expiries go here instead of into their indices, which replay builds at its end.
   ReplayExpiries* replay_expiries = nullptr;
-  // CLIENT PAUSE: what has expired stays, and nobody sees it.
+  // CLIENT PAUSE: expired keys remain but are invisible.
   bool paused = false;
-  // When it runs. Keys expire by the wall clock, leases by the steady one, the rest of queues by
-  // queue time.
+  // The time of the unit. Keys expire by the wall clock, leases by the steady clock; everything
+  // else in queues uses queue time.
   Times times;
-  // Keys that are looked up are noted as used in this second (Entry::access_second); 0: they are
-  // not, because the command only asks about them.
+  // The second to note as the access time of keys that are looked up (Entry::access_second). 0 if
+  // nothing is noted, because the command only inspects keys.
   uint32_t access_s = 0;
-  // The same for values that are put whole, whose key is then as good as new.
+  // The same for values that are written as a whole: their key counts as new.
   uint32_t write_s = 0;
   ByteBuffer records;
   uint32_t record_count = 0;
   // State changes since the unit began, recorded or not.
   uint64_t changes = 0;
-  // Keys that were deleted because their time had come.
+  // Keys that were deleted because they had expired.
   uint64_t expired = 0;
-  // Who is told what happens to keys; null: nobody.
+  // Observes changes of keys. May be null.
   KeyspaceObserver* observer = nullptr;
-  // The connection that has sent the command, and the one that is being served by it.
+  // The connection that sent the command, and the blocked one that it serves.
   OwnOutput requester;
   OwnOutput served;
   std::vector<OwnInvalidation> own_invalidations;
-  // Keys that somebody tracks by prefix, with the id of who has changed them (0: nobody).
+  // Keys that are tracked by prefix, with the id of the client that changed them (0: none).
   std::map<std::string, uint64_t, std::less<>> changed_keys;
   std::vector<SignalledKey> ready;
   std::vector<Delivery> deliveries;
   // What MONITOR shows of the unit's commands (engine/clients/slow_log.h).
   ByteBuffer monitor_lines;
-  // Queues whose head has changed (record_head_at_end() of engine/queue/queue_records.h); one that
-  // goes is taken out.
+  // Queues whose head has changed (record_head_at_end() in engine/queue/queue_records.h). A deleted
+  // queue is removed from here.
   std::vector<Queue*> dirty_queues;
-  // Large values and queues that the unit has taken out of the keyspace: who works on one may go on
-  // until the unit ends. The engine's Reclaimer takes them then.
+  // Large values and queues that the unit has removed from the keyspace. They remain valid until
+  // the unit ends; then the engine's Reclaimer takes them.
   std::vector<Retired> retired;
-  // What has changed of keys that queues show (engine/keyspace/adopted_watch.h); null: nothing.
+  // Changes of adopted keys (engine/keyspace/adopted_watch.h), or null.
   std::shared_ptr<AdoptedNotes> adopted_notes;
 
   EffectEncoder record() {
     ++record_count;
     return EffectEncoder(records);
   }
-  // A record of a queue, if there is recording. `encode(ByteBuffer&)` appends its value.
+  // Adds a record of a queue, if recording. `encode(ByteBuffer&)` appends its value.
   template <class Encode>
   void record_queue(EffectType type, int database, Bytes key, Bytes field, Encode encode) {
     if (!recording) return;
@@ -157,7 +157,7 @@ class Unit {
   }
 
  private:
-  // Of the record that is being made: its size goes before it.
+  // Scratch for the value of the current record, whose size is written before it.
   ByteBuffer value_;
 };
 

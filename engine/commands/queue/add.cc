@@ -26,7 +26,7 @@ void read_duplicate_mode(OptionReader& options, JobSpec& spec) {
   }
 }
 
-// One more value of an option that may be repeated; one that was given already changes nothing.
+// Adds a value of an option that may be repeated. A repeated value has no effect.
 void add_once(OptionReader& options, std::optional<Bytes> value, std::vector<Bytes>& values,
               size_t limit) {
   if (!value || std::find(values.begin(), values.end(), *value) != values.end()) return;
@@ -34,7 +34,7 @@ void add_once(OptionReader& options, std::optional<Bytes> value, std::vector<Byt
   values.push_back(*value);
 }
 
-// A tag that is given again has the value given last.
+// The last value of a repeated tag wins.
 void read_tag(OptionReader& options, JobSpec& spec) {
   const auto name = options.name(1);
   const auto value = options.name(0, kMaxNameBytes, 1);
@@ -63,7 +63,7 @@ std::optional<Number> narrow(std::optional<int64_t> value) {
   return static_cast<Number>(*value);
 }
 
-// Where the job stands, and when it goes. False: none of these options.
+// Reads the options for the place and the start time of a job. Returns false for other options.
 bool read_place_option(OptionReader& options, const QueueConfig& config, JobSpec& spec) {
   if (options.is("PRI", 1)) {
     spec.band = options.band(config);
@@ -87,7 +87,7 @@ bool read_place_option(OptionReader& options, const QueueConfig& config, JobSpec
   return true;
 }
 
-// How long it may take, and how often. False: none of these options.
+// Reads the options for the time limits and retries of a job. Returns false for other options.
 bool read_run_option(OptionReader& options, JobSpec& spec) {
   if (options.is("TTL", 1)) {
     spec.ttl_ms = options.duration();

@@ -1,4 +1,4 @@
-// Q.ADOPT: a queue that shows what plain Redis keys hold.
+// Q.ADOPT: makes a queue adopt plain Redis keys.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -14,7 +14,7 @@ namespace sluice {
 
 namespace {
 
-// False with the error replied.
+// Returns false with the error replied.
 bool parse_adopt(Call& call, AdoptedDefinition& definition) {
   OptionReader options(call, 2);
   while (options.next()) {
@@ -40,14 +40,14 @@ bool parse_adopt(Call& call, AdoptedDefinition& definition) {
     call.reply.error(errors::kSyntax);
     return false;
   }
-  // Bands are either in the keys or in the scores.
+  // The band comes either from the key or from the score.
   if (definition.unit == 0 || definition.pending.size() == 1) return true;
   reply_bad_field(call, "unit");
   return false;
 }
 
-// A key that may be shown: no other part of this or another queue, and of the right type if it is
-// there. False with the error replied.
+// A key can be adopted if it is not used by this or another queue, and has the right type or does
+// not exist. Returns false with the error replied.
 bool check_key(Call& call, const std::string& name, Bytes option, Type wanted) {
   const KeyRef key(name);
   const Queue* adopter = adopted_work(call).adopter_of(call.database(key).index(), name);
@@ -76,7 +76,7 @@ bool check_keys(Call& call, const AdoptedDefinition& definition) {
          });
 }
 
-// Payloads may be under any name that begins with the prefix. False with the error replied.
+// Payloads may have any name with the prefix. Returns false with the error replied.
 bool check_prefix(Call& call, const AdoptedDefinition& definition) {
   const std::string& prefix = definition.payload_prefix;
   if (prefix.empty() || may_also_use_prefix(call, prefix)) return true;
@@ -103,7 +103,8 @@ void q_adopt_command(Call& call) {
   if (call.client.user != nullptr) definition.adopter = call.client.user->name;
   Found<Queue> queue = find_queue(call, key);
   if (queue.refused() || !check_keys(call, definition)) return;
-  // It would hide jobs that the queue has, or take a key from a queue that shows it.
+  // Refused, because the adoption would hide jobs of the queue, or take a key from the queue that
+  // has adopted it.
   const bool has_jobs = queue != nullptr && queue->jobs.size() != 0;
   if (has_jobs || adopted_work(call).adopter_of(call.database(key).index(), key.key) != nullptr) {
     return reply_bad_field(call, "queue");

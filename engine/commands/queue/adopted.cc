@@ -12,7 +12,23 @@ namespace sluice {
 
 namespace {
 
+<<<<<<< HEAD
 // Why a pending member is not running, as far as its queue can tell.
+=======
+void integer_or_null(Reply& reply, Bytes field, std::optional<int64_t> value) {
+  reply.bulk(field);
+  value ? reply.integer(*value) : reply.null();
+}
+
+void nulls(Reply& reply, std::initializer_list<Bytes> fields) {
+  for (const Bytes field : fields) {
+    reply.bulk(field);
+    reply.null();
+  }
+}
+
+// Why a pending member is not running, as far as the queue knows.
+>>>>>>> prose-engine
 std::string why(const AdoptedView& keys, const Queue& queue, uint64_t position) {
   if (position != 0) return "behind " + std::to_string(position);
   const uint64_t max = queue.max_active();
@@ -35,9 +51,16 @@ void put_id_and_state(MapReply& map, const AdoptedPlace& place) {
   map.text("state", job_state_name(place.active ? JobState::kActive : JobState::kPending));
 }
 
+<<<<<<< HEAD
 void put_place(MapReply& map, const AdoptedView& keys, const Queue& queue,
                const AdoptedPlace& place) {
   put_id_and_state(map, place);
+=======
+// 11 fields: its place.
+void reply_place(Reply& reply, const AdoptedView& keys, const Queue& queue,
+                 const AdoptedPlace& place) {
+  reply_id_and_state(reply, place);
+>>>>>>> prose-engine
   std::optional<int64_t> position;
   std::optional<int64_t> eta_ms;
   if (!place.active) {
@@ -80,19 +103,29 @@ void put_runs(MapReply& map, const Queue& queue, const AdoptedPlace& place, cons
   map.boolean("successor", false);
 }
 
-// The string behind the prefix; nothing where there is none.
+// The string at the prefix and id, or nothing.
 std::optional<Bytes> payload_of(Call& call, const Queue& queue, const AdoptedPlace& place) {
   const std::optional<std::string> name = adopted_view(call, queue).payload_key(place.id);
   if (!name) return std::nullopt;
   const KeyRef key(*name);
-  // A reply to somebody who waited is written under the locks of another command.
+  // The reply to a waiter is written under the locks of another command.
   const bool locked = (call.execution.locked() >> key.shard & 1) != 0;
   const Entry* entry = locked ? call.find(key) : nullptr;
   if (entry == nullptr || entry->type() != Type::kString) return std::nullopt;
   return entry->string();
 }
 
+<<<<<<< HEAD
 // REQUIRES: the payload may be shown, if it is asked for.
+=======
+void reply_payload(Call& call, const Queue& queue, const AdoptedPlace& place) {
+  call.reply.bulk("payload");
+  const std::optional<Bytes> payload = payload_of(call, queue, place);
+  payload ? call.reply.bulk(*payload) : call.reply.null();
+}
+
+// REQUIRES: the user may read the payload, if it is requested.
+>>>>>>> prose-engine
 void reply_adopted_job(Call& call, const Queue& queue, const AdoptedPlace& place,
                        ShownFields with) {
   const AdoptedView keys = adopted_view(call, queue);
@@ -139,7 +172,7 @@ void list_adopted(Call& call, const Queue& queue, const Selector& selector, JobO
                   Bytes cursor, size_t count, ShownFields with) {
   const JobStates live = state_bit(JobState::kPending) | state_bit(JobState::kActive);
   if (order == JobOrder::kAgeDesc && (selector.states == 0 || (selector.states & live) != 0)) {
-    // Members are walked from the front alone.
+    // Members can only be walked from the front.
     return call.reply.error(QueueError("ADOPTED").text());
   }
   AdoptedPage page;
@@ -159,7 +192,7 @@ void list_adopted(Call& call, const Queue& queue, const Selector& selector, JobO
 }
 
 void move_adopted(Call& call, Queue& queue, const MoveSpec& spec) {
-  // A score has no room for them.
+  // A score cannot hold these options.
   if (spec.boost_ms || spec.delay_ms || spec.at_ms) {
     return call.reply.error(QueueError("ADOPTED").text());
   }

@@ -1,7 +1,8 @@
-// Queues that show plain Redis keys (Q.ADOPT), in commands that also know queues of jobs.
+// Queues that have adopted plain Redis keys (Q.ADOPT), for commands that work on queues of jobs as
+// well.
 //
-// REQUIRES for everything here: queue.adopted is not null. The shards of its keys are locked, as
-// for every command on such a queue (Execution::lock_for).
+// REQUIRES for all functions: queue.adopted is not null. The shards of its keys are locked, as for
+// every command on such a queue (Execution::lock_for).
 #pragma once
 
 #include "engine/access/acl_rules.h"
@@ -16,11 +17,11 @@ namespace sluice {
 AdoptedView adopted_view(const Call& call, const Queue& queue);
 AdoptedWork adopted_work(const Call& call);
 
-// Whether who has sent the command may use the payload of this member, whether it is there or not.
-// False with NOPERM replied.
+// Whether the client may access the payload of this member, whether or not that exists. Returns
+// false with NOPERM replied.
 bool check_payload(Call& call, const Queue& queue, Bytes id, KeyRight right);
 
-// A member as Q.GET and Q.LIST show jobs; null for one that is nowhere.
+// A member in the form of Q.GET and Q.LIST; null if it does not exist.
 void get_adopted(Call& call, const Queue& queue, ShownFields with);
 void list_adopted(Call& call, const Queue& queue, const Selector& selector, JobOrder order,
                   Bytes cursor, size_t count, ShownFields with);

@@ -163,7 +163,7 @@ void add_match(OptionReader& options, std::vector<std::string>& match) {
   match.emplace_back(*name);
 }
 
-// False: no option of pops.
+// Returns false if it is not an option of pops.
 bool read_pop_option(OptionReader& options, PopOptions& pop) {
   PopSpec& spec = pop.spec;
   if (options.is("WORKER", 1)) {
@@ -199,7 +199,7 @@ bool parse_pop_options(Call& call, size_t first, PopOptions& pop) {
     if (!read_pop_option(options, pop)) options.unknown();
   }
   if (options.failed()) return false;
-  // Without a worker nobody could tell whose request is repeated.
+  // A request token is unique only within a worker.
   if (!pop.spec.request_token.empty() && pop.spec.worker.empty()) {
     reply_bad_field(call, "worker");
     return false;

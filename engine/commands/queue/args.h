@@ -1,10 +1,10 @@
-// What the queue commands share: finding the queue of a key, and reading arguments.
+// Functions that the queue commands share: finding the queue of a key, and reading arguments.
 //
-// Two errors for arguments: `ERR syntax error` for an unknown word, a missing value, or words that
-// exclude each other; `BADFIELD field=<name>` for a bad value of a known argument, where the name
-// is that of the option in lower case. Names of options are compared without regard to case; ids,
-// groups, keys, tags and workers are bytes. An option with one value that is given again counts as
-// given last.
+// There are two errors for arguments: `ERR syntax error` for an unknown word, a missing value, or
+// words that exclude each other; `BADFIELD field=<name>` for an invalid value of a known argument,
+// where the name is that of the option in lower case. Names of options are case-insensitive; ids,
+// groups, keys, tags and workers are bytes. If an option with one value is repeated, the last one
+// wins.
 #pragma once
 
 #include <cstdint>
@@ -17,40 +17,39 @@
 
 namespace sluice {
 
-// The queue of a key. Null if the key is absent: the queue is empty then. Refused with WRONGTYPE if
-// it holds another type.
+// The queue of a key. Null if the key is absent, which counts as an empty queue. Refused with
+// WRONGTYPE if it holds another type.
 Found<Queue> find_queue(Call& call, const KeyRef& key);
-// The same for commands that need a queue of jobs of its own: for one that shows plain Redis keys
-// (Q.ADOPT) it is refused with ADOPTED.
+// The same for commands that need a queue of jobs: one that has adopted plain Redis keys (Q.ADOPT)
+// is refused with ADOPTED.
 Found<Queue> find_own_queue(Call& call, const KeyRef& key);
-// The same, made where there is none; null only where it is refused.
+// The same, but makes a missing queue. Null only if it is refused.
 Queue* find_or_create_queue(Call& call, const KeyRef& key);
-// Takes away the queue that find_or_create_queue has made for a command that then failed. Does
-// nothing if the queue was there before (`existed`).
+// Removes the queue that find_or_create_queue has made for a command that then failed. Does nothing
+// if the queue existed before (`existed`).
 void drop_new_queue(Call& call, const KeyRef& key, bool existed);
 
 inline QueueWork queue_work(Call& call, const KeyRef& key, Queue& queue) {
   return QueueWork(call.database(key), key, queue, call.unit);
 }
-// Who takes leases in this call.
+// The holder of leases that this call takes.
 Holder holder_of(const Client& client);
 
-// The configuration of a queue that may not be there: then the defaults.
+// The configuration of a queue, or the defaults if it does not exist.
 const QueueConfig& config_of(const Queue* queue);
 
 // Replies `BADFIELD field=<name>`.
 void reply_bad_field(Call& call, Bytes field);
 
-// Whether an id may name a job of the queue args[1]: any that a job may be added under, and one
-// that a job has all the same. That is one that was added while its id was not reserved yet, or a
-// member of an adopted key.
+// Whether an id can name a job of the queue args[1]: any valid id, and any id that an existing job
+// has: one that was added before its id became reserved, or a member of an adopted key.
 bool may_name_job(Call& call, Bytes id);
-// Whether a glob of groups or keys is of a length that it may have: it has room for each byte of a
-// name with a `\` before it.
+// Whether a glob of groups or keys has a valid length: each byte of a name may have a `\` before
+// it.
 bool is_glob_of_names(Bytes glob);
-// An argument that names a job. False with BADFIELD field=id replied.
+// Checks an argument that names a job. Returns false with BADFIELD field=id replied.
 bool check_job_id(Call& call, size_t argument);
-// An argument that is a lease: its token, or 0 for `*`. False with BADFIELD field=lease replied.
+// Parses a lease: its token, or 0 for `*`. Returns false with BADFIELD field=lease replied.
 bool parse_lease(Call& call, size_t argument, uint64_t& lease);
 
 // Reads the options at the end of a command, one after the other:
@@ -68,39 +67,39 @@ bool parse_lease(Call& call, size_t argument, uint64_t& lease);
 //   if (options.failed()) return;  // the error is replied
 class OptionReader {
  public:
-  // Options from this argument on, up to `end` (0: the end of the arguments).
+  // Reads options from this argument on, up to `end` (0: the end of the arguments).
   OptionReader(Call& call, size_t first, size_t end = 0)
       : call_(call), at_(first), end_(end == 0 ? call.args.size() : end) {}
 
   // Goes to the next option. False at the end, and after a failure.
   bool next();
-  // True if the present option has this name; it then has `values` values, or has failed.
+  // Whether the current option has this name; it then has `values` values, or has failed.
   bool is(Bytes name, size_t values = 0) {
-    // A command asks for one name after the other, most of another length.
+    // The length is compared first: a command compares several names, most of other lengths.
     return option_.size() == name.size() && is_named(name, values);
   }
-  // The option is none of those that the command knows.
+  // The command does not have this option.
   void unknown() { fail(errors::kSyntax); }
 
-  // Values of the present option; `index` counts them. Empty (or false) after a failure.
+  // Values of the current option; `index` counts them. Empty (or false) after a failure.
   Bytes value(size_t index = 0) const { return failed_ ? Bytes() : call_.args[at_ + 1 + index]; }
   std::optional<int64_t> integer(int64_t least, int64_t greatest, size_t index = 0);
-  // Milliseconds, not negative: what is added to a time and recorded.
+  // Milliseconds, not negative. They are added to a time and recorded.
   std::optional<int64_t> duration(size_t index = 0) { return integer(0, kMaxDurationMs, index); }
-  // A time of the wall clock, or how long to block, where "for ever" is often a large number.
+  // A wall clock time, or a time to block, which is often a large number for "forever".
   std::optional<int64_t> time(size_t index = 0) { return integer(0, kMaxExact, index); }
-  // Bytes of a bounded length.
+  // A value of bounded length.
   std::optional<Bytes> name(size_t least = 0, size_t greatest = kMaxNameBytes, size_t index = 0);
   std::optional<Bytes> job_id(size_t index = 0);
   std::optional<Bytes> glob();
   // A band by name or number.
   std::optional<uint8_t> band(const QueueConfig& config, size_t index = 0);
 
-  // The present option's value is bad.
+  // The current option's value is invalid.
   void bad_value();
   void fail(Bytes error);
   bool failed() const { return failed_; }
-  // The argument of the present option's name; after next() has said false: the end.
+  // The argument with the current option's name; after next() has returned false: the end.
   size_t position() const { return at_; }
 
  private:
@@ -109,28 +108,28 @@ class OptionReader {
   Call& call_;
   size_t at_;
   size_t end_;
-  Bytes option_;      // the present one; empty before the first, at the end, after a failure
-  size_t taken_ = 0;  // arguments of the present option, with its name; 0: before the first
+  Bytes option_;      // the current one; empty before the first, at the end, after a failure
+  size_t taken_ = 0;  // arguments of the current option, with its name; 0: before the first
   bool failed_ = false;
 };
 
 inline Bytes shortened_text(Bytes text) { return text.substr(0, kMaxTextBytes); }
 
-// The options that both forms of Q.CANCEL take.
+// The options of both forms of Q.CANCEL.
 struct CancelOptions {
   Bytes reason;
   std::optional<int64_t> grace_ms;
 };
-// False: the present option is none of them.
+// Returns false if the current option is not one of them.
 bool parse_cancel_option(OptionReader& options, CancelOptions& cancel);
 
-// The options that Q.POP and Q.ACK ... POP share.
+// The options of Q.POP and Q.ACK ... POP.
 struct PopOptions {
   PopSpec spec;
   bool blocks = false;
-  int64_t block_ms = 0;  // 0: for ever
+  int64_t block_ms = 0;  // 0: without limit
 };
-// Those from argument `first` to the end. False with the error replied.
+// Parses the options from argument `first` to the end. Returns false with the error replied.
 bool parse_pop_options(Call& call, size_t first, PopOptions& options);
 
 }  // namespace sluice

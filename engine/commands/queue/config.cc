@@ -1,4 +1,4 @@
-// Q.CONFIG: what a queue is set to, at its three levels.
+// Q.CONFIG: the configuration of a queue, at its three levels.
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,14 +11,14 @@ namespace sluice {
 
 namespace {
 
-// What the command is about: the queue itself, or the rule of a glob.
+// The target of the command: the queue itself, or the rule of a glob.
 struct ConfigTarget {
   ConfigLevel level = ConfigLevel::kQueue;
   Bytes pattern;
-  size_t verb = 2;  // the argument that says what to do
+  size_t verb = 2;  // the argument with the operation
 };
 
-// False with the error replied.
+// Returns false with the error replied.
 bool parse_target(Call& call, ConfigTarget& target) {
   const bool is_group = call.option(2, "GROUP");
   if (is_group || call.option(2, "KEY")) {
@@ -63,7 +63,7 @@ void set_config(Call& call, const KeyRef& key, const ConfigTarget& target) {
   Found<Queue> queue = find_queue(call, key);
   if (queue.refused()) return;
   if (queue == nullptr) {
-    // A queue begins with a configuration that it can have, or not at all.
+    // A queue is made only with a valid configuration.
     QueueConfig tried;
     const std::string bad = tried.set(target.level, target.pattern, fields).bad;
     if (!bad.empty()) return reply_bad_field(call, bad);

@@ -1,4 +1,4 @@
-// Q.EVENTS: what happened to the jobs of a queue, in order, at once or as it happens.
+// Q.EVENTS: the history of a queue's jobs, at once or as it happens.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -16,32 +16,32 @@ namespace sluice {
 namespace {
 
 constexpr int64_t kDefaultCount = 100;
-// In one call. What is read from the disk, 4 KB at a time, is read under the shard's lock; that
-// which holds an event of the reply is not counted, so a reply has as many as were asked for.
+// The bounds of one call. The chunks of 4 KB that are read from the disk are read under the shard's
+// lock. Chunks with an event of the reply do not count, so a reply has as many events as requested.
 constexpr EventLog::Bounds kMaxLookedAt{.events = 100'000, .chunks_read = 256};
 
 struct EventsRequest final : WaiterRequest {
   uint64_t after = 0;
-  bool from_oldest = false;  // `-`: whatever is kept, from `after` on
+  bool from_oldest = false;  // `-`: the retained events, from `after` on
   int64_t count = kDefaultCount;
-  uint32_t types = 0;  // event_bit of those that were named
-  std::string id;      // only of this job; empty: of all
+  uint32_t types = 0;  // event_bit of the requested types
+  std::string id;      // only of this job; empty: of all jobs
   bool blocks = false;
   int64_t block_ms = 0;
 
   uint32_t wanted_types() const { return types == 0 ? kEveryEventType : types; }
-  // Of an event of these types.
+  // REQUIRES: the event has one of these types.
   bool wants(const Event& event) const { return id.empty() || event.id == id; }
 };
 
-// A missing queue has no events, and those of one that is made have numbers from the floor on:
-// `none` becomes its log.
+// A missing queue has no events; the events of a queue made later have numbers from the floor on.
+// `none` is set up as such a log.
 const EventLog& log_of(const Call& call, const Queue* queue, EventLog& none) {
   none.set_last_seq(call.engine.token_floor.load(std::memory_order_relaxed) - 1);
   return queue == nullptr ? none : queue->events;
 }
 
-// The oldest event that is kept, or else the next one.
+// The oldest retained event, or else the next one.
 uint64_t oldest_seq(const EventLog& log) {
   return log.empty() ? log.last_seq() + 1 : log.oldest_seq();
 }
@@ -51,7 +51,7 @@ bool parse_events(Call& call, const Queue* queue, EventsRequest& request) {
   if (from == "-") {
     request.from_oldest = true;
   } else if (from == "$") {
-    // Of a queue that is not there yet all events are to come.
+    // If the queue does not exist yet, the request gets all of its events.
     request.from_oldest = queue == nullptr;
     request.after = queue == nullptr ? 0 : queue->events.last_seq();
   } else {
@@ -84,14 +84,15 @@ bool parse_events(Call& call, const Queue* queue, EventsRequest& request) {
   return !options.failed();
 }
 
-// Events between `after` and the oldest kept one are gone, or of an earlier queue of this name;
-// those above the newest were taken by a crash, or are of an earlier queue too.
+// Whether events after `after` are lost: those between it and the oldest retained one are trimmed,
+// or belong to an earlier queue of this name. A number above the newest means that a crash has lost
+// them, or also an earlier queue.
 bool is_trimmed(const EventLog& log, const EventsRequest& request) {
   if (request.from_oldest) return false;
   return request.after + 1 < oldest_seq(log) || request.after > log.last_seq();
 }
 
-// Fields whose values are numbers: the others are what callers chose.
+// Whether the value of a field is a number; other values are chosen by clients.
 bool is_number(Bytes field) {
   static constexpr std::array<Bytes, 6> kNumbers = {"lease",   "attempt", "delay_ms",
                                                     "wait_ms", "run_ms",  "members"};
@@ -117,13 +118,13 @@ void reply_event(Reply& reply, const Event& event, const Times& now) {
   reply.close_map(mark, pairs);
 }
 
-// How far a call has looked, where that is not told by the events themselves.
+// Replies how far the call has read, if its events do not show that.
 void reply_mark(Reply& reply, const EventLog::Looked& last, const Times& now) {
   reply_event(reply, {last.seq, last.time_ms, EventType::kNone, {}, {}}, now);
 }
 
-// Replies an array of the events, or the error. It ends in front of lost ones; false: nothing is in
-// front of them, up to `lost_seq`, and nothing was replied.
+// Replies an array of the events, or the error. The array ends before lost events. If no event
+// comes before these, returns false, sets `lost_seq` to the last lost one, and replies nothing.
 bool try_reply_events(Call& call, const EventLog& log, const EventsRequest& request,
                       uint64_t& lost_seq) {
   if (is_trimmed(log, request)) {
@@ -159,7 +160,7 @@ bool try_reply_events(Call& call, const EventLog& log, const EventsRequest& requ
   return true;
 }
 
-// What is lost is gone from the log like what is trimmed.
+// Lost events are removed from the log, as if trimmed.
 void reply_events(Call& call, Queue* queue, const EventsRequest& request) {
   uint64_t lost_seq = 0;
   EventLog none;
@@ -168,8 +169,8 @@ void reply_events(Call& call, Queue* queue, const EventsRequest& request) {
   }
 }
 
-// There is an event to reply, or the error, or a mark. Where there is none, all that is there has
-// been passed over for good: who waits then is behind the newest event.
+// Whether there is an event, an error or a mark to reply. If not, the request has skipped all
+// present events for good and now waits after the newest one.
 bool has_news(const EventLog& log, EventsRequest& request) {
   if (is_trimmed(log, request)) return true;
   bool found = false;
@@ -180,9 +181,9 @@ bool has_news(const EventLog& log, EventsRequest& request) {
   while (true) {
     const EventLog::Looked looked =
         log.read(request.after, request.wanted_types(), kMaxLookedAt, look);
-    // What the bound has stopped is looked at again, and marked.
+    // A reading that was stopped by its bound is repeated for the reply, and marked there.
     if (found || looked.stopped) return true;
-    // Lost events are news, but to who reads from the oldest on.
+    // Lost events are reported, except to requests that read from the oldest on.
     if (looked.lost_seq != 0 && !request.from_oldest) return true;
     request.after = std::max({request.after, looked.seq, looked.lost_seq});
     if (looked.lost_seq == 0) return false;
@@ -193,19 +194,19 @@ EventsRequest& request_of(const Waiter& waiter) {
   return static_cast<EventsRequest&>(*waiter.request);
 }
 
-// What is behind the event that it has come to.
+// Advances the request to the event that the waiter has passed.
 EventsRequest& moved_on(const Waiter& waiter) {
   EventsRequest& request = request_of(waiter);
   request.after = std::max(request.after, waiter.passed_seq);
   return request;
 }
 
-// Asked only when the queue is another one: an event says itself whom it concerns.
+// Called only if the queue was replaced; otherwise each event selects its waiters.
 bool accepts_events(const Waiter& waiter, const Entry& entry) {
   return has_news(entry.object<Queue>().events, moved_on(waiter));
 }
 
-// Also called when the queue is gone: then there are none.
+// Also called when the queue was removed; then it has no events.
 void serve_events(Call& call, Bytes name) {
   Entry* entry = call.find(KeyRef(name));
   const bool is_queue = entry != nullptr && entry->type() == Type::kQueue;

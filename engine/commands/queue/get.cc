@@ -20,7 +20,7 @@ struct GetRequest final : EndRequest {
   }
 
   ShownFields with;
-  std::optional<int64_t> wait_ms;  // 0: for ever
+  std::optional<int64_t> wait_ms;  // 0: without limit
 };
 
 // False with the error replied.
@@ -47,16 +47,16 @@ void reply_job(Call& call, const KeyRef& key, const Queue* queue, const GetReque
   reply_shown_job(call.reply, *queue, *job, ShownAt(call, key, *queue, request.with));
 }
 
-// The job is not there any more, or has ended: of a queue that shows plain Redis keys, or of
-// another one that has got this name.
+// Whether the job has ended or does not exist, after a change of the queue: it has adopted plain
+// Redis keys, or another queue has this name now.
 bool has_ended(const Waiter& waiter, const Entry& entry) {
-  // Of a queue that shows plain Redis keys only the end of a job is told by its id.
+  // In a queue that has adopted plain Redis keys, only the end of a job is signalled by its id.
   if (entry.object<Queue>().adopted != nullptr) return true;
   const Job* job = entry.object<Queue>().find(waiter.job_id);
   return job == nullptr || is_terminal(job->state);
 }
 
-// The job that is asked for is there, and has not ended.
+// Whether the job exists and has not ended.
 bool can_be_awaited(const Call& call, const Queue* queue) {
   if (queue == nullptr) return false;
   if (queue->adopted != nullptr) return !adopted_view(call, *queue).find(call.args[2]).is_nowhere();
@@ -64,7 +64,7 @@ bool can_be_awaited(const Call& call, const Queue* queue) {
   return job != nullptr && !is_terminal(job->state);
 }
 
-// Also called when the queue is gone.
+// Also called when the queue was removed.
 void serve_get(Call& call, Bytes name) {
   const KeyRef key(name);
   const Entry* entry = call.find(key);

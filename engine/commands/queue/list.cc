@@ -13,7 +13,7 @@ namespace sluice {
 namespace {
 
 constexpr int64_t kUsualCount = 100;
-// BY DISPATCH: each of them moves lanes about.
+// BY DISPATCH: each job costs changes of the lanes.
 constexpr int64_t kMaxAhead = 100;
 
 struct ListRequest {
@@ -39,7 +39,8 @@ void read_order(OptionReader& options, JobOrder& order) {
   }
 }
 
-// It is a list from the front, of whatever goes next. False with the error replied.
+// BY DISPATCH lists the next jobs from the front, without a selector. Returns false with the error
+// replied.
 bool check_ahead(Call& call, bool selects, ListRequest& request) {
   if (selects) {
     reply_bad_field(call, "where");
@@ -80,7 +81,7 @@ bool parse_list(Call& call, const QueueConfig& config, ListRequest& request) {
   if (options.failed()) return false;
   if (request.order == JobOrder::kDispatch) return check_ahead(call, selects, request);
   if (selects && !check_selector(call, request.selector)) return false;
-  // LIMIT is another word for COUNT here; the smaller one counts.
+  // LIMIT is a synonym of COUNT here; the smaller one applies.
   const int64_t limit = request.selector.limit;
   const bool limited = limit != kMaxPageCount;
   if (request.count == 0) request.count = limited ? limit : kUsualCount;

@@ -22,7 +22,8 @@ void reply_jobs(Call& call, Bytes name, const Queue& queue, const std::vector<Jo
   }
 }
 
-// True: replied, with jobs or an error. False: this queue has nothing for this pop now.
+// Returns true if it has replied with jobs or an error, false if this queue has no job for this pop
+// now.
 bool pop_from(Call& call, const KeyRef& key, const PopSpec& spec) {
   const Found<Queue> queue = find_own_queue(call, key);
   if (queue.refused()) return true;
@@ -43,7 +44,7 @@ bool pop_from(Call& call, const KeyRef& key, const PopSpec& spec) {
   return true;
 }
 
-// The worker holds jobs that it has got by this very request.
+// Whether the worker holds jobs that it got by this very request.
 bool holds_request(const Queue& queue, const PopSpec& spec) {
   if (!is_repeated_pop(&queue, spec)) return false;
   const auto& active = queue.find_worker(spec.worker)->active;
@@ -52,7 +53,7 @@ bool holds_request(const Queue& queue, const PopSpec& spec) {
   });
 }
 
-// A request that is repeated finds its jobs in whichever queue it got them from.
+// A repeated request finds its jobs in the queue that gave them.
 bool pop_again(Call& call, std::span<const Bytes> keys, const PopSpec& spec) {
   if (spec.request_token.empty() || keys.size() == 1) return false;
   for (const Bytes name : keys) {
@@ -64,9 +65,9 @@ bool pop_again(Call& call, std::span<const Bytes> keys, const PopSpec& spec) {
   return false;
 }
 
-// Earlier pops that wait here have turns to come (engine/keyspace/waiter.h): the job that is here
-// may be theirs. Whatever it gets without a new lease, an error or jobs that it has, and that there
-// is nothing for it, it gets at once.
+// Earlier pops that wait here have turns to come (engine/keyspace/waiter.h), so a job that is here
+// may be theirs. Whatever needs no new lease (an error, jobs that the worker already has, no job at
+// all) is replied at once.
 bool stands_behind_others(Call& call, const KeyRef& key, const PopSpec& spec) {
   if ((call.engine.owing_shards.load(std::memory_order_relaxed) >> key.shard & 1) == 0) {
     return false;
@@ -127,7 +128,7 @@ void pop_or_block(Call& call, std::span<const Bytes> keys, const PopOptions& opt
   std::vector<Bytes> behind_others;
   for (const Bytes name : keys) {
     const KeyRef key = call.key(name);
-    // What cannot wait for its turn takes what is there.
+    // A pop that cannot wait for its turn takes a present job.
     if (!call.nested && stands_behind_others(call, key, spec)) {
       const auto end = behind_others.end();
       if (std::find(behind_others.begin(), end, name) == end) behind_others.push_back(name);
@@ -153,7 +154,8 @@ void q_pop_command(Call& call) {
   const auto keys = call.args.subspan(2, static_cast<size_t>(*count));
   PopOptions options;
   if (!parse_pop_options(call, 2 + keys.size(), options)) return;
-  // An id says nothing in another queue, so it cannot be over in one and awaited in the next.
+  // An id has no meaning in another queue: the job could have ended in one and be awaited in the
+  // next.
   if (options.spec.id && keys.size() != 1) return reply_bad_field(call, "id");
   drop_older_pop(call, keys, options.spec);
   pop_or_block(call, keys, options);

@@ -1,4 +1,4 @@
-// Pops, as Q.POP and Q.ACK ... POP have them: at once, or after waiting.
+// Pops, for Q.POP and Q.ACK ... POP: at once, or after waiting.
 #pragma once
 
 #include <span>
@@ -7,13 +7,13 @@
 
 namespace sluice {
 
-// Ends the waiting of an older pop with the same worker and request token at these queues: it is
-// answered null. True: there was one, so this is the same request once more.
+// Ends an older waiting pop with the same worker and request token at these queues, with a null
+// reply. Returns true if there was one, so this is the same request again.
 bool drop_older_pop(Call& call, std::span<const Bytes> keys, const PopSpec& spec);
-// The worker's last pop with a request token from this queue had this very token.
+// Whether the worker's last pop with a request token from this queue had this token.
 bool is_repeated_pop(const Queue* queue, const PopSpec& spec);
-// Replies the jobs that can be had from the first of these queues that has any; otherwise blocks,
-// or replies null.
+// Replies the available jobs from the first of these queues that has any; otherwise blocks, or
+// replies null.
 void pop_or_block(Call& call, std::span<const Bytes> keys, const PopOptions& options);
 
 }  // namespace sluice

@@ -6,7 +6,7 @@ namespace sluice {
 
 namespace {
 
-// The key behind each such word of Q.ADOPT, whose options all have one value.
+// The key after each such word of Q.ADOPT, whose options all have one value.
 constexpr KeySpec adopted_keys(const char* word) {
   return {.flags = kKeyRw | kKeyAccess | kKeyUpdate | kKeyDelete,
           .begin = KeySpec::Begin::kKeyword,

@@ -1,5 +1,9 @@
+<<<<<<< HEAD
 // The ends of a run, and its signs of life: Q.ACK, Q.NACK, Q.TOUCH.
 #include "engine/work/run.h"
+=======
+// Ending and extending runs: Q.ACK, Q.NACK, Q.TOUCH.
+>>>>>>> prose-engine
 #include "engine/commands/queue/args.h"
 #include "engine/commands/queue/pop.h"
 #include "engine/commands/queue/queues.h"
@@ -15,7 +19,7 @@ void reply_no_job(Call& call, Bytes id) {
   call.reply.error(QueueError("NOJOB").with("id", id).text());
 }
 
-// What a worker hands over is bounded as payloads are. False with the error replied.
+// Results of workers have the same size limit as payloads. Returns false with the error replied.
 bool check_size(Call& call, const Queue& queue, Bytes bytes) {
   const uint64_t limit = queue.config.values().max_payload;
   if (limit == 0 || bytes.size() <= limit) return true;
@@ -44,11 +48,20 @@ bool parse_ack_options(Call& call, AckOptions& ack) {
   return !options.failed();
 }
 
+<<<<<<< HEAD
 Status acknowledge(Call& call, const KeyRef& key, Queue* queue, uint64_t lease,
                    const AckOptions& ack) {
   if (queue == nullptr) return QueueError("NOJOB").with("id", call.args[2]).status();
   QueueWork work = queue_work(call, key, *queue);
   return acknowledge_job(work, call.args[2], lease, ack.result.value_or(Bytes()));
+=======
+// A missing queue gives the same error as a missing job.
+std::string acknowledge(Call& call, const KeyRef& key, Queue* queue, uint64_t lease,
+                        const AckOptions& ack) {
+  if (queue == nullptr) return QueueError("NOJOB").with("id", call.args[2]).text();
+  return queue_work(call, key, *queue)
+      .acknowledge(call.args[2], lease, ack.result.value_or(Bytes()));
+>>>>>>> prose-engine
 }
 
 bool read_nack_mode(OptionReader& options, std::optional<NackMode>& mode) {
@@ -87,11 +100,11 @@ void q_ack_command(Call& call) {
   if (queue.refused()) return;
   if (queue != nullptr && ack.result && !check_size(call, *queue, *ack.result)) return;
   const auto keys = call.args.subspan(1, 1);
-  // The reply to the same request may have been lost: then the job is acknowledged already, and
-  // what was popped is still this worker's.
+  // The reply to the same request may have been lost: then the job is already acknowledged, and the
+  // worker still holds the popped jobs.
   const bool repeated = ack.pops && (drop_older_pop(call, keys, ack.pop.spec) ||
                                      is_repeated_pop(queue, ack.pop.spec));
-  // Then `*` may mean another run by now; a lease still means the one that has ended.
+  // In that case `*` may mean another run by now; a lease still means the run that has ended.
   const bool is_done = repeated && lease == 0;
   const Status status = is_done ? Status() : acknowledge(call, key, queue, lease, ack);
   if (!status.ok() && !repeated) return call.reply.error(status.message());

@@ -1,6 +1,6 @@
 // Q.STATS: the gauges, totals and distributions of a queue, or of its bands, groups, tags, workers.
 //
-// A line has what is known of it: the queue all fields, the others those that they have.
+// The queue's line has all fields; other lines have those that are known for them.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -19,15 +19,48 @@ namespace {
 
 constexpr int64_t kMinWindowMs = 1000;
 constexpr int64_t kMaxWindowMs = RecentCount::kSeconds * 1000;
-// BY GROUP and BY KEY show so many, the rest as one line named QueueStats::kRestName.
+// BY GROUP and BY KEY show this many lines and the rest as one line named QueueStats::kRestName.
 constexpr size_t kShownLines = 1000;
-// Of a page.
+// Lines of a page.
 constexpr int64_t kUsualCount = 100;
-// Where the lines stand in the order of their names a cursor is this and the last name; "0" is the
+// For lines in the order of their names, a cursor is this byte and the last name. "0" is the
 // beginning, and the end.
 constexpr char kNameMark = '=';
 
+<<<<<<< HEAD
 // What a line shows of a band, a group, a tag's value. Absent: not known of it.
+=======
+// A map whose size is known only at its end.
+class MapReply {
+ public:
+  explicit MapReply(Reply& reply) : reply_(reply), mark_(reply.open_array()) {}
+  ~MapReply() { reply_.close_map(mark_, pairs_); }
+  MapReply(const MapReply&) = delete;
+  MapReply& operator=(const MapReply&) = delete;
+
+  // The value must follow.
+  void name(Bytes name) {
+    reply_.bulk(name);
+    ++pairs_;
+  }
+  void count(Bytes field, uint64_t value) { integer(field, static_cast<int64_t>(value)); }
+  void integer(Bytes field, int64_t value) {
+    name(field);
+    reply_.integer(value);
+  }
+  void number(Bytes field, double value) {
+    name(field);
+    reply_.number(value);
+  }
+
+ private:
+  Reply& reply_;
+  size_t mark_;
+  size_t pairs_ = 0;
+};
+
+// The gauges of a band, a group or a tag's value. Absent: unknown for it.
+>>>>>>> prose-engine
 struct Gauges {
   uint64_t pending = 0;
   uint64_t active = 0;
@@ -46,7 +79,7 @@ struct StatsRequest {
   size_t lines() const { return static_cast<size_t>(count.value_or(kUsualCount)); }
 };
 
-// The values of BY: one word, and for TAG the name behind it.
+// The values of BY: one word, and for TAG the name after it.
 void parse_by(OptionReader& options, StatsRequest& request) {
   using By = StatsRequest::By;
   const Bytes word = options.value();
@@ -102,8 +135,13 @@ void put_gauges(MapReply& map, const Gauges& gauges) {
   if (gauges.waiting) map.count("waiting", *gauges.waiting);
 }
 
+<<<<<<< HEAD
 // Slots in use and how many there may be; utilization is above 1 after the cap was lowered.
 void put_slots(MapReply& map, const Limiter& limiter) {
+=======
+// Slots in use and their limit. The utilization is above 1 after the cap was lowered.
+void put_slots(Reply& reply, MapReply& map, const Limiter& limiter) {
+>>>>>>> prose-engine
   map.count("slots", limiter.used);
   map.count("max_active", limiter.max_active);
   if (limiter.max_active == 0) return map.null("utilization");
@@ -137,8 +175,8 @@ void put_distributions(MapReply& map, const StatsLine& line) {
   put_durations(map, "run_ms", line.run_ms, line.recent_run_ms);
 }
 
-// How long ago the first jobs of the band became due: that of the greatest age but for jobs that
-// were moved or boosted. -1: nothing is pending.
+// The age since the first jobs of the band became due: the greatest age, not counting jobs that
+// were moved or boosted. -1: no pending job.
 int64_t oldest_ms(const Band& band, int64_t now_ms) {
   int64_t oldest = -1;
   const auto offer = [&](const Job* job) {
@@ -146,7 +184,7 @@ int64_t oldest_ms(const Band& band, int64_t now_ms) {
   };
   if (band.pending.empty()) return oldest;
   offer(band.pending.front().value);
-  // Behind those that were moved to the front.
+  // After those that were moved to the front.
   const auto ranked = band.pending.lower_bound(rank_key(kFrontRanks), 0);
   if (ranked.valid()) offer(ranked.value());
   return oldest;
@@ -172,11 +210,11 @@ struct BandCount {
   int64_t oldest_ms = -1;
 };
 
-// What stands in a queue now: its own jobs, or the members of the keys that it shows.
+// What a queue holds now: its own jobs, or the members of its adopted keys.
 struct Counted {
   Gauges all;
   Limiter slots;
-  std::vector<BandCount> bands;  // those that are shown
+  std::vector<BandCount> bands;  // the bands to show
 
   int64_t oldest_ms() const {
     int64_t oldest = -1;
@@ -225,7 +263,17 @@ void put_by_priority(MapReply& line, const Queue& queue, const Counted& counted)
   }
 }
 
+<<<<<<< HEAD
 // Which keys the queue shows, and what is wrong with them.
+=======
+void put_names(Reply& reply, MapReply& map, Bytes field, const std::vector<std::string>& names) {
+  map.name(field);
+  reply.array(names.size());
+  for (const std::string& name : names) reply.bulk(name);
+}
+
+// The keys that the queue has adopted, and errors about them.
+>>>>>>> prose-engine
 void put_adopted(Call& call, MapReply& line, const Queue& queue) {
   const AdoptedDefinition& definition = queue.adopted->definition;
   MapReply map(line.field("adopted"));
@@ -241,7 +289,7 @@ void put_adopted(Call& call, MapReply& line, const Queue& queue) {
   map.texts("warnings", warnings);
 }
 
-// How late timers were when they ran last, or how late the next one is already.
+// How late timers last ran, or how late the next one already is.
 int64_t timer_lag_ms(const Call& call, const Queue& queue, int64_t now_ms) {
   const int64_t steady_ms = call.unit.times.steady_ms;
   return std::max({queue.timer_lag_ms, now_ms - std::min(now_ms, queue.next_due_ms()),
@@ -278,7 +326,7 @@ void reply_queue_line(Call& call, const KeyRef& key, const Queue& queue, int64_t
   if (queue.adopted != nullptr) put_adopted(call, map, queue);
 }
 
-// Bands are few: with a cursor they come in one page.
+// Bands are few: with a cursor they are all on one page.
 void reply_by_priority(Call& call, const Queue& queue, const StatsRequest& request) {
   if (request.cursor && *request.cursor != "0") return call.reply.error("ERR invalid cursor");
   if (request.cursor) {
@@ -331,13 +379,14 @@ void reply_one_group(Call& call, const Queue& queue, Bytes name) {
 
 // --- Pages ---
 
-// A step through a hash map, with SCAN's guarantee: `put` writes the line of each that is `shown`.
+// A step through a hash map, with SCAN's guarantee: `put` writes the line of each node that is
+// `shown`.
 template <class Node, class Traits, class Shown, class Put>
 void reply_scanned(Call& call, const StatsRequest& page, const SplitMap<Node, Traits>& map,
                    Shown shown, Put put) {
   const auto cursor = parse_i64(*page.cursor);
   if (!cursor || *cursor < 0) return call.reply.error("ERR invalid cursor");
-  // The cursor comes before the lines in the reply, and behind them in time.
+  // The cursor comes before the lines in the reply, but is computed after them.
   std::vector<const Node*> nodes;
   const uint64_t next =
       map.scan(static_cast<uint64_t>(*cursor), page.lines(), [&](const Node* node) {
@@ -352,8 +401,8 @@ void reply_scanned(Call& call, const StatsRequest& page, const SplitMap<Node, Tr
   }
 }
 
-// The same through a map in the order of names; `map` may be null. It stops behind so many names,
-// whether they are shown or not.
+// The same through a map in the order of names; `map` may be null. A page ends after the requested
+// number of names, shown or not.
 template <class Map, class Shown, class Put>
 void reply_in_order(Call& call, const StatsRequest& page, const Map* map, Shown shown, Put put) {
   static const Map none;
@@ -375,7 +424,7 @@ void reply_in_order(Call& call, const StatsRequest& page, const Map* map, Shown 
   }
 }
 
-// Those that stand first in this order, and how many they are. Finding them takes a look at all.
+// Writes the first nodes in this order and returns their number. Examines all nodes.
 template <class Node, class Larger>
 size_t put_first(std::vector<const Node*>& nodes, Larger larger) {
   const size_t shown = std::min(nodes.size(), kShownLines);
@@ -430,7 +479,7 @@ void reply_key_line(Call& call, const Limiter& limiter) {
   put_slots(line, limiter);
 }
 
-// The keys with the most slots in use. How many jobs carry one is not counted.
+// The keys with the most slots in use. The number of jobs with a key is not counted.
 void reply_by_key(Call& call, const Queue& queue, const StatsRequest& request) {
   if (request.cursor) {
     return reply_scanned(
@@ -493,7 +542,7 @@ void reply_worker_line(Call& call, const Queue& queue, const Worker& worker) {
   line.integer("oldest_run_ms", oldest);
 }
 
-// Workers that hold leases. Those of pops that named none are not among them.
+// Workers that hold leases. Leases of pops without a worker are not included.
 void reply_by_worker(Call& call, const Queue& queue, const StatsRequest& request) {
   if (request.cursor) {
     return reply_in_order(
@@ -516,7 +565,7 @@ void q_stats_command(Call& call) {
   const Found<const Queue> found = find_queue(call, key);
   StatsRequest request;
   if (found.refused() || !parse_stats(call, request)) return;
-  // A missing queue reads as an empty one.
+  // A missing queue counts as an empty one.
   static const Queue none;
   const Queue& queue = found == nullptr ? none : *found;
   switch (request.by) {

@@ -1,6 +1,10 @@
+<<<<<<< HEAD
 // Steering of single jobs: Q.MOVE, Q.CANCEL, Q.RETRY. Those that take a selector are in
 // queue_where.cc.
 #include "engine/work/steer.h"
+=======
+// Changes of single jobs: Q.MOVE, Q.CANCEL, Q.RETRY. The forms with a selector are in where.cc.
+>>>>>>> prose-engine
 #include "engine/commands/queue/adopted.h"
 #include "engine/commands/queue/args.h"
 #include "engine/commands/queue/queues.h"
@@ -13,7 +17,7 @@ namespace {
 
 bool is_where(const Call& call) { return call.option(2, kWhereWord); }
 
-// The job that args[2] names; null if there is none.
+// The job with the id args[2], or null.
 Job* find_job(const Call& call, const Queue* queue) {
   return queue == nullptr ? nullptr : queue->find(call.args[2]);
 }
@@ -37,7 +41,7 @@ bool parse_move(Call& call, const QueueConfig& config, MoveSpec& spec) {
       options.unknown();
     }
   }
-  // FRONT and BACK end a delay, so they cannot begin one.
+  // FRONT and BACK end a delay, so they cannot be combined with one.
   const int places =
       (spec.front ? 1 : 0) + (spec.back ? 1 : 0) + (spec.delay_ms ? 1 : 0) + (spec.at_ms ? 1 : 0);
   if (places > 1) options.fail(errors::kSyntax);
@@ -119,9 +123,14 @@ void q_retry_command(Call& call) {
   if (job == nullptr) {
     return call.reply.error(QueueError("NOJOB").with("id", call.args[2]).text());
   }
+<<<<<<< HEAD
   // A job that has not ended is left as it is: a repeated Q.RETRY has the effect of one.
   QueueWork work = queue_work(call, key, *queue);
   retry_job(work, job);
+=======
+  // A job that has not ended is unchanged: repeating Q.RETRY has no further effect.
+  queue_work(call, key, *queue).retry(job);
+>>>>>>> prose-engine
   call.reply.simple(job_state_name(queue->shown_state(job)));
 }
 

@@ -1,4 +1,4 @@
-// Q.PURGE, and Q.CANCEL and Q.RETRY of all jobs that a selector means.
+// Q.PURGE, and Q.CANCEL and Q.RETRY of all selected jobs.
 #include "engine/commands/queue/where.h"
 
 #include <string>
@@ -60,14 +60,14 @@ struct WhereRequest {
   CancelOptions cancel;
 };
 
-// What a command may change, and what it means where no state is named.
+// The states that a command may change, and those that it selects by default.
 struct Changeable {
   JobStates allowed;
   JobStates usual;
 };
 
-// `Q.X queue WHERE selector [CURSOR c]`, with `cancels` also [REASON text] [GRACE ms]. False with
-// the error replied.
+// Parses `Q.X queue WHERE selector [CURSOR c]`, with `cancels` also [REASON text] [GRACE ms].
+// Returns false with the error replied.
 bool parse_where(Call& call, const QueueConfig& config, bool cancels, WhereRequest& request) {
   if (!call.option(2, "WHERE")) {
     call.reply.error(errors::kSyntax);
@@ -87,9 +87,9 @@ bool parse_where(Call& call, const QueueConfig& config, bool cancels, WhereReque
   return !options.failed() && check_selector(call, request.selector);
 }
 
-// Walks one step and changes what it finds: `change(work, job, request)` says whether it did. The
-// jobs are named first, since every change moves jobs in the indexes that are walked, and may end
-// others (needs, retention).
+// Walks one step and changes the jobs that it finds: `change(work, job, request)` returns whether
+// it did. The jobs are collected by id first, since every change moves jobs in the indexes that are
+// walked, and may end others (needs, retention).
 template <class Change>
 void change_where(Call& call, bool cancels, Changeable states, Change change) {
   const KeyRef key = call.key(1);
@@ -125,7 +125,7 @@ void change_where(Call& call, bool cancels, Changeable states, Change change) {
 
 namespace {
 
-// Of a queue that shows plain Redis keys: all that the walk finds are members of them.
+// For a queue that has adopted plain Redis keys, whose jobs are their members.
 void cancel_adopted_where(Call& call, Queue& queue) {
   WhereRequest request;
   if (!parse_where(call, queue.config, true, request)) return;
@@ -157,7 +157,8 @@ void cancel_where(Call& call) {
   if (queue != nullptr && queue->adopted != nullptr) return cancel_adopted_where(call, *queue);
   change_where(call, true, {kLiveStates, kLiveStates},
                [](QueueWork& work, Job* job, const WhereRequest& request) {
-                 // Whoever has been told already is not told again, unless its time changes.
+                 // A holder that has already been notified is not notified again, unless the
+                 // deadline changes.
                  const JobRun* run = job->run();
                  if (run != nullptr && run->cancelled && !request.cancel.grace_ms) return false;
                  return cancel_job(work, job, request.cancel.reason, request.cancel.grace_ms) !=

@@ -6,10 +6,10 @@
 
 namespace sluice {
 
-// Reads the present option into the selector. False: it is none of a selector's; where one stands
-// behind a selector, the selector has ended.
+// Reads the current option into the selector. Returns false if it is not an option of selectors; if
+// it follows a selector, the selector has ended.
 bool read_selector_option(OptionReader& options, const QueueConfig& config, Selector& selector);
-// A selector says ALL, or at least one criterion. False with the error replied.
+// A selector needs ALL or at least one criterion. Returns false with the error replied.
 bool check_selector(Call& call, const Selector& selector);
 
 }  // namespace sluice
