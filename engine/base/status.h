@@ -39,6 +39,9 @@ class [[nodiscard]] Status {
   std::string message_;
 };
 
+// The whole text of an error reply.
+inline Status refusal(std::string error) { return {StatusCode::kRefused, std::move(error)}; }
+
 template <typename T>
 class [[nodiscard]] Result {
  public:

@@ -23,11 +23,8 @@ void function_load_command(Call& call) {
     }
     replace = true;
   }
-  std::string name;
-  const std::string error =
-      script_engine(call.engine).load_library(call, call.args.back(), replace, name);
-  if (!error.empty()) return call.reply.error(error);
-  call.reply.bulk(name);
+  const auto name = script_engine(call.engine).load_library(call, call.args.back(), replace);
+  name.ok() ? call.reply.bulk(*name) : call.reply.error(name.status().message());
 }
 
 void function_delete_command(Call& call) {
@@ -51,10 +48,7 @@ void function_flush_command(Call& call) {
   call.reply.ok();
 }
 
-void function_kill_command(Call& call) {
-  const Bytes error = script_engine(call.engine).kill(true);
-  error.empty() ? call.reply.ok() : call.reply.error(error);
-}
+void function_kill_command(Call& call) { call.reply_status(script_engine(call.engine).kill(true)); }
 
 void function_stats_command(Call& call) { script_engine(call.engine).reply_function_stats(call); }
 
@@ -92,8 +86,7 @@ void function_restore_command(Call& call) {
     case rdb::FunctionsFault::kNone:
       break;
   }
-  const std::string error = script_engine(call.engine).restore_libraries(call, codes, policy);
-  error.empty() ? call.reply.ok() : call.reply.error(error);
+  call.reply_status(script_engine(call.engine).restore_libraries(call, codes, policy));
 }
 
 // --- FUNCTION LIST ---

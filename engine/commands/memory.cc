@@ -48,26 +48,9 @@ double percent(int64_t part, int64_t whole) {
   return whole <= 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
-<<<<<<< HEAD
 // The databases that have keys. Returns the number of keys.
 int64_t put_databases(MapReply& map, Call& call) {
   int64_t keys = 0;
-=======
-void reply_field(Reply& reply, Bytes name, int64_t value) {
-  reply.bulk(name);
-  reply.integer(value);
-}
-
-void reply_number(Reply& reply, Bytes name, double value) {
-  reply.bulk(name);
-  reply.number(value);
-}
-
-// Counts the databases that have keys, and adds the number of their keys to `keys`. Returns the
-// number of databases.
-size_t reply_databases(Call& call, int64_t& keys, bool write) {
-  size_t databases = 0;
->>>>>>> prose-engine
   for (int number = 0; number < kDatabases; ++number) {
     const uint64_t count = call.engine.key_count(number);
     if (count == 0) continue;

@@ -16,10 +16,8 @@ void eval_ro_command(Call& call) { script_engine(call.engine).run(call, false, t
 void evalsha_ro_command(Call& call) { script_engine(call.engine).run(call, true, true); }
 
 void script_load_command(Call& call) {
-  std::string error;
-  const std::string sha = script_engine(call.engine).load(call.execution, call.args[2], error);
-  if (sha.empty()) return call.reply.error(error);
-  call.reply.bulk(sha);
+  const auto sha = script_engine(call.engine).load(call.execution, call.args[2]);
+  sha.ok() ? call.reply.bulk(*sha) : call.reply.error(sha.status().message());
 }
 
 void script_exists_command(Call& call) {
@@ -39,10 +37,7 @@ void script_flush_command(Call& call) {
   call.reply.ok();
 }
 
-void script_kill_command(Call& call) {
-  const Bytes error = script_engine(call.engine).kill(false);
-  error.empty() ? call.reply.ok() : call.reply.error(error);
-}
+void script_kill_command(Call& call) { call.reply_status(script_engine(call.engine).kill(false)); }
 
 void script_debug_command(Call& call) {
   // There is no debugger; scripts run normally.

@@ -10,6 +10,7 @@
 #include <span>
 
 #include "engine/base/found.h"
+#include "engine/base/status.h"
 #include "engine/clients/client.h"
 #include "engine/keyspace/database.h"
 #include "engine/reply/reply.h"
@@ -60,6 +61,10 @@ struct Call {
   bool real(size_t argument, double& value, Bytes error = errors::kNotFloat) const;
   // The number of a database; `number` is left alone where it is none.
   bool database_number(size_t argument, int& number) const;
+  // Replies OK, or the refusal.
+  void reply_status(const Status& status) const {
+    status.ok() ? reply.ok() : reply.error(status.message());
+  }
   bool option(size_t argument, Bytes word) const {
     return equals_ignore_case(args[argument], word);
   }

@@ -105,11 +105,7 @@ class Database {
   // replacing the value there. A large value is journaled as kMoveKey if the journal accepts that,
   // else as a whole. REQUIRES: `to` is not the same key.
   void move(const KeyRef& from, Entry* entry, Database target, const KeyRef& to);
-<<<<<<< HEAD
-  // Copies likewise; the source stays. REQUIRES: it is no queue (those: copy_into of engine/work).
-=======
-  // Copies the value in the same way. REQUIRES: not a queue (those: QueueWork::take_copy).
->>>>>>> prose-engine
+  // Copies the value in the same way. REQUIRES: not a queue (those: copy_into() of engine/work).
   void copy(Entry* entry, Database target, const KeyRef& to);
   // Removes everything in this database of this shard. Not recorded: one kFlush covers all shards,
   // see record_flush().

@@ -20,13 +20,8 @@ class Unit;
 struct Shard;
 struct Times;
 
-<<<<<<< HEAD
-// The queues of a shard by their names, and by the time at which run_queue_timers() has work for
-// them. Owns none.
-=======
-// The queues of a shard by name, and by the time at which QueueWork::run_timers has work for them.
+// The queues of a shard by name, and by the time at which run_queue_timers() has work for them.
 // Does not own them.
->>>>>>> prose-engine
 struct QueueTimers {
   // Names in the order of their bytes.
   struct ByKey {

@@ -10,15 +10,9 @@
 // of other shards (BLMOVE's destination) makes every command on this shard lock all of them, which
 // is rare, and simple.
 //
-<<<<<<< HEAD
-// Who waits at a queue does not simply take what comes first: a Q.POP may want certain jobs only, a
-// Q.GET one job's end. These waiters stand in a QueueWaiters of their own, arranged so that a
-// change looks at the few that it may concern (engine/work/serving.h chooses among them).
-=======
 // Waiters at a queue are more selective: a Q.POP may want only certain jobs, a Q.GET the end of one
 // job. They are in a QueueWaiters, arranged so that a change examines only the few waiters that it
-// may concern (engine/work/queue_serving.h chooses among them).
->>>>>>> prose-engine
+// may concern (engine/work/serving.h chooses among them).
 //
 // Pops are served in slices: a unit serves a limited number, and if more of them may get jobs the
 // queue *owes* turns. The shard's timers give the turns in the order of arrival, each pop that gets

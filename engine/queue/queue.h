@@ -217,7 +217,7 @@ class Queue {
   void take_own_limits();
 
   // --- Timers ---
-  // The earliest queue time / steady time at which QueueWork::run_timers has work.
+  // The earliest queue time / steady time at which run_queue_timers() has work.
   int64_t next_due_ms() const;
   int64_t next_due_steady() const;
   // Whether retention drops ended jobs of this kind, by number or bytes.

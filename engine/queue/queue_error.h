@@ -21,7 +21,7 @@ class QueueError {
   QueueError& with(Bytes name, int64_t value);
   QueueError& with(Bytes name, uint64_t value) { return with(name, static_cast<int64_t>(value)); }
   std::string text() const { return text_; }
-  Status status() const { return {StatusCode::kRefused, text_}; }
+  Status status() const { return refusal(text_); }
 
  private:
   std::string text_;

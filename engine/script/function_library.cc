@@ -58,34 +58,35 @@ bool is_library_name(Bytes name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), fits);
 }
 
-std::string parse_library_head(FunctionLibrary& library) {
+Status parse_library_head(FunctionLibrary& library) {
   const Bytes code = library.code;
-  if (code.substr(0, 2) != "#!") return "ERR Missing library metadata";
+  if (code.substr(0, 2) != "#!") return refusal("ERR Missing library metadata");
   library.code_begin = code.find('\n');
-  if (library.code_begin == Bytes::npos) return "ERR Invalid library metadata";
+  if (library.code_begin == Bytes::npos) return refusal("ERR Invalid library metadata");
   std::string line(code.substr(0, library.code_begin));
   std::vector<Bytes> words;
-  if (!split_quoted_args(line, words)) return "ERR Invalid library metadata";
+  if (!split_quoted_args(line, words)) return refusal("ERR Invalid library metadata");
   bool named = false;
   for (const Bytes word : std::span(words).subspan(1)) {
     constexpr Bytes kName = "name=";
     if (!equals_ignore_case(word.substr(0, kName.size()), kName)) {
-      return "ERR Invalid metadata value given: " + std::string(word);
+      return refusal("ERR Invalid metadata value given: " + std::string(word));
     }
     if (named) {
-      return "ERR Invalid metadata value, name argument was given multiple times";
+      return refusal("ERR Invalid metadata value, name argument was given multiple times");
     }
     library.name = word.substr(kName.size());
     named = true;
   }
-  if (!named) return "ERR Library name was not given";
+  if (!named) return refusal("ERR Library name was not given");
   if (!is_library_name(library.name)) {
-    return "ERR Library names can only contain letters, numbers, or underscores(_) and must be at "
-           "least one character long";
+    return refusal(
+        "ERR Library names can only contain letters, numbers, or underscores(_) and must be at "
+        "least one character long");
   }
   const Bytes engine = words[0].substr(2);
   if (!equals_ignore_case(engine, "lua")) {
-    return "ERR Engine '" + std::string(engine) + "' not found";
+    return refusal("ERR Engine '" + std::string(engine) + "' not found");
   }
   return {};
 }

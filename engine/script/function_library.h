@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/base/bytes.h"
+#include "engine/base/status.h"
 
 namespace sluice {
 
@@ -57,9 +58,8 @@ struct FunctionSet {
 // Letters, digits and underscores, at least one.
 bool is_library_name(Bytes name);
 
-// Parses the first line, `#!lua name=...`, into `name` and `code_begin`. Returns an empty text, or
-// the error message.
-std::string parse_library_head(FunctionLibrary& library);
+// Parses the first line, `#!lua name=...`, into `name` and `code_begin`.
+Status parse_library_head(FunctionLibrary& library);
 
 // Encode the functions of a library as the value of a record, and decode it. Decoding returns false
 // for damage.

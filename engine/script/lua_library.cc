@@ -159,16 +159,16 @@ int LuaMachine::register_function(lua_State* lua) {
   return 0;
 }
 
-bool LuaMachine::run_library(Registration& registration, bool known, std::string& error) {
+Status LuaMachine::run_library(Registration& registration, bool known) {
   CHECK(kind_ == SandboxKind::kFunctions && call_ == nullptr);
   const FunctionLibrary& library = registration.library;
   const Bytes code = Bytes(library.code).substr(library.code_begin);
   if (load_source(lua_, code, "@user_function", SourceDialect::kLua51, !known) != 0) {
     const char* const text = lua_tostring(lua_, -1);
-    error = "ERR Error compiling function: ";
+    std::string error = "ERR Error compiling function: ";
     error += text == nullptr ? "no message" : text;
     lua_pop(lua_, 1);
-    return false;
+    return refusal(std::move(error));
   }
   registration_ = &registration;
   begin_us_ = 0;
@@ -183,31 +183,29 @@ bool LuaMachine::run_library(Registration& registration, bool known, std::string
   show_globals(lua_, kGlobalsSlot);
   registration_ = nullptr;
   collect_after_run();
-  if (status == 0) return true;
-  error = "ERR Error registering functions: ";
+  if (status == 0) return {};
+  std::string error = "ERR Error registering functions: ";
   Bytes text = "not enough memory";
   if (lua_istable(lua_, -1)) string_field(lua_, "err", text);
   error += text;
   lua_settop(lua_, kLastSlot);
   forget(registration.references);
-  return false;
+  return refusal(std::move(error));
 }
 
 void LuaMachine::forget(const std::vector<int>& references) {
   for (const int reference : references) luaL_unref(lua_, LUA_REGISTRYINDEX, reference);
 }
 
-std::shared_ptr<FunctionLibrary> LuaMachine::load_library(Bytes code, std::string& error) {
+Result<std::shared_ptr<FunctionLibrary>> LuaMachine::load_library(Bytes code) {
   Registration registration;
   registration.library.code = code;
-  error = parse_library_head(registration.library);
-  if (!error.empty() || !run_library(registration, false, error)) return nullptr;
+  Status status = parse_library_head(registration.library);
+  if (status.ok()) status = run_library(registration, false);
+  if (!status.ok()) return status;
   // References that were registered here are not needed before the library is in the set.
   forget(registration.references);
-  if (registration.library.functions.empty()) {
-    error = "ERR No functions registered";
-    return nullptr;
-  }
+  if (registration.library.functions.empty()) return refusal("ERR No functions registered");
   auto library = std::make_shared<FunctionLibrary>();
   library->name = std::move(registration.library.name);
   library->code = std::move(registration.library.code);
@@ -216,13 +214,14 @@ std::shared_ptr<FunctionLibrary> LuaMachine::load_library(Bytes code, std::strin
   return library;
 }
 
-int LuaMachine::function_reference(const FunctionSet::Place& place, std::string& error) {
+Result<int> LuaMachine::function_reference(const FunctionSet::Place& place) {
   const auto found = loaded_.find(place.library);
   if (found != loaded_.end()) return found->second[place.index];
   Registration registration;
   registration.library.code = place.library->code;
   registration.library.code_begin = place.library->code_begin;
-  if (!run_library(registration, true, error)) return LUA_NOREF;
+  Status status = run_library(registration, true);
+  if (!status.ok()) return status;
   // In the order of the library's list, whatever order its code has registered them in this time.
   std::vector<int> references(place.library->functions.size(), LUA_NOREF);
   for (size_t i = 0; i < references.size(); ++i) {
@@ -233,8 +232,8 @@ int LuaMachine::function_reference(const FunctionSet::Place& place, std::string&
     }
   }
   const int reference = references[place.index];
-  if (reference == LUA_NOREF) error = "ERR Function not found";
   loaded_.emplace(place.library, std::move(references));
+  if (reference == LUA_NOREF) return refusal("ERR Function not found");
   return reference;
 }
 

@@ -70,8 +70,7 @@ LuaMachine& LuaMachine::of(lua_State* lua) {
 
 // --- Scripts ---
 
-const CompiledScript* LuaMachine::compile(const KeptScript& kept, ScriptOrigin origin,
-                                          std::string& error) {
+Result<const CompiledScript*> LuaMachine::compile(const KeptScript& kept, ScriptOrigin origin) {
   const Script& script = *kept.script;
   const bool from_code = kept.code != nullptr;
   const Bytes source = from_code ? Bytes(*kept.code) : script.code();
@@ -85,10 +84,10 @@ const CompiledScript* LuaMachine::compile(const KeptScript& kept, ScriptOrigin o
   allowed_bytes_ = allowed;
   if (status != 0) {
     const char* message = lua_tostring(lua_, -1);
-    error = "ERR Error compiling script (new function): ";
+    std::string error = "ERR Error compiling script (new function): ";
     error += message == nullptr ? "no message" : message;
     lua_pop(lua_, 1);
-    return nullptr;
+    return refusal(std::move(error));
   }
   script.compiles.store(true, std::memory_order_relaxed);
   const int function = luaL_ref(lua_, LUA_REGISTRYINDEX);

@@ -25,6 +25,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/base/status.h"
 #include "engine/clients/client.h"
 #include "engine/execution/call.h"
 #include "engine/script/compiled_scripts.h"
@@ -53,9 +54,8 @@ class LuaMachine {
 
   // The scripts that are compiled here.
   CompiledScripts& compiled() { return compiled_; }
-  // Returns null with the whole error message in `error`. May evict scripts that were used less
-  // recently.
-  const CompiledScript* compile(const KeptScript& script, ScriptOrigin origin, std::string& error);
+  // May evict scripts that were used less recently.
+  Result<const CompiledScript*> compile(const KeptScript& script, ScriptOrigin origin);
   // Begins with a new state without scripts if the shared cache has been flushed since;
   // `generation` counts flushes.
   void follow_flush(uint64_t generation);
@@ -66,12 +66,11 @@ class LuaMachine {
 
   // --- Functions (lua_library.cc) ---
 
-  // Runs the code of a library to learn its functions. Returns null with the whole error message in
-  // `error`.
-  std::shared_ptr<FunctionLibrary> load_library(Bytes code, std::string& error);
+  // Runs the code of a library to learn its functions.
+  Result<std::shared_ptr<FunctionLibrary>> load_library(Bytes code);
   // The Lua function of a place in functions(), for run_function. Runs its library's code at the
-  // first use here. If that fails, returns LUA_NOREF and sets the error message.
-  int function_reference(const FunctionSet::Place& place, std::string& error);
+  // first use here.
+  Result<int> function_reference(const FunctionSet::Place& place);
   // Runs a function for FCALL, like run().
   void run_function(Call& call, const FunctionSet::Place& place, int reference, size_t key_count,
                     bool read_only);
@@ -182,7 +181,7 @@ class LuaMachine {
     std::vector<int> references;
   };
   // `known`: the code has been loaded before, here or elsewhere.
-  bool run_library(Registration& registration, bool known, std::string& error);
+  Status run_library(Registration& registration, bool known);
   void forget(const std::vector<int>& references);
   void push_list(std::span<const Bytes> values);
 

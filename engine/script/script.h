@@ -10,6 +10,7 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/sha1.h"
+#include "engine/base/status.h"
 
 namespace sluice {
 
@@ -49,7 +50,7 @@ struct KeptScript {
   std::shared_ptr<const std::string> code;
 };
 
-// Returns null with the whole error message in `error` if the first line is invalid.
-std::shared_ptr<const Script> make_script(Bytes body, std::string& error);
+// Refused if the first line is invalid.
+Result<std::shared_ptr<const Script>> make_script(Bytes body);
 
 }  // namespace sluice

@@ -4,19 +4,18 @@
 #pragma once
 
 #include <span>
-#include <string>
 
 #include "engine/base/bytes.h"
+#include "engine/base/status.h"
 
 namespace sluice {
 
 class Engine;
 
-// Parses the number of keys in `args[2]`. Returns false with the error in `error`, which is
-// `no_number` if it is not a number.
-bool parse_key_count(std::span<const Bytes> args, Bytes no_number, size_t& count, Bytes& error);
+// Parses the number of keys in `args[2]`; `no_number`: the error if it is not a number.
+Result<size_t> parse_key_count(std::span<const Bytes> args, Bytes no_number);
 
-// Why a function, or a script that declares its flags, is refused. Empty if it is not.
-std::string refuse_declared(Engine& engine, uint32_t flags, bool read_only);
+// Refuses a function, or a script that declares its flags, which may not run now.
+Status refuse_declared(Engine& engine, uint32_t flags, bool read_only);
 
 }  // namespace sluice

@@ -17,28 +17,23 @@ constexpr Bytes kNoScriptFound = "NOSCRIPT No matching script. Please use EVAL."
 
 }  // namespace
 
-bool parse_key_count(std::span<const Bytes> args, Bytes no_number, size_t& count, Bytes& error) {
+Result<size_t> parse_key_count(std::span<const Bytes> args, Bytes no_number) {
   const auto number = parse_i64(args[2]);
-  if (!number) {
-    error = no_number;
-  } else if (*number > static_cast<int64_t>(args.size()) - 3) {
-    error = "ERR Number of keys can't be greater than number of args";
-  } else if (*number < 0) {
-    error = "ERR Number of keys can't be negative";
-  } else {
-    count = static_cast<size_t>(*number);
-    return true;
+  if (!number) return refusal(std::string(no_number));
+  if (*number > static_cast<int64_t>(args.size()) - 3) {
+    return refusal("ERR Number of keys can't be greater than number of args");
   }
-  return false;
+  if (*number < 0) return refusal("ERR Number of keys can't be negative");
+  return static_cast<size_t>(*number);
 }
 
-std::string refuse_declared(Engine& engine, uint32_t flags, bool read_only) {
+Status refuse_declared(Engine& engine, uint32_t flags, bool read_only) {
   if ((flags & (kScriptAllowOom | kScriptNoWrites)) == 0) {
     std::string error = refuse_growth(engine, kDenyOom);
-    if (!error.empty()) return error;
+    if (!error.empty()) return refusal(std::move(error));
   }
   if (read_only && (flags & kScriptNoWrites) == 0) {
-    return "ERR Can not execute a script with write flag using *_ro command.";
+    return refusal("ERR Can not execute a script with write flag using *_ro command.");
   }
   return {};
 }
@@ -90,29 +85,27 @@ KeptScript ScriptEngine::find_shared(Bytes sha) const {
   return found == scripts.end() ? KeptScript{} : found->second;
 }
 
-const CompiledScript* ScriptEngine::find(LuaMachine& machine, Bytes sha, std::string& error) {
+Result<const CompiledScript*> ScriptEngine::find(LuaMachine& machine, Bytes sha) {
   if (const CompiledScript* compiled = machine.compiled().find(sha)) return compiled;
   const KeptScript kept = find_shared(sha);
-  if (kept.script == nullptr) {
-    error = kNoScriptFound;
-    return nullptr;
-  }
+  if (kept.script == nullptr) return refusal(std::string(kNoScriptFound));
   // The digits were in upper case.
   if (const CompiledScript* compiled = machine.compiled().find(view(kept.script->sha))) {
     return compiled;
   }
-  return machine.compile(kept, ScriptOrigin::kKept, error);
+  return machine.compile(kept, ScriptOrigin::kKept);
 }
 
-const CompiledScript* ScriptEngine::find_or_compile(LuaMachine& machine, Bytes body,
-                                                    ScriptOrigin origin, std::string& error) {
+Result<const CompiledScript*> ScriptEngine::find_or_compile(LuaMachine& machine, Bytes body,
+                                                            ScriptOrigin origin) {
   if (const CompiledScript* compiled = machine.compiled().find_body(body)) return compiled;
-  const std::shared_ptr<const Script> script = make_script(body, error);
-  if (script == nullptr) return nullptr;
+  const Result<std::shared_ptr<const Script>> made = make_script(body);
+  if (!made.ok()) return made.status();
+  const std::shared_ptr<const Script>& script = *made;
   // Two texts may have the same hash.
-  const CompiledScript* compiled = machine.compiled().find(view(script->sha));
-  if (compiled == nullptr) compiled = machine.compile({script, nullptr}, origin, error);
-  if (compiled == nullptr) return nullptr;
+  Result<const CompiledScript*> compiled = machine.compiled().find(view(script->sha));
+  if (*compiled == nullptr) compiled = machine.compile({script, nullptr}, origin);
+  if (!compiled.ok()) return compiled;
   MutexLock lock(mutex_);
   if (scripts_[place_of(view(script->sha))]
           .try_emplace(std::string(view(script->sha)), KeptScript{script, nullptr})
@@ -127,29 +120,30 @@ const CompiledScript* ScriptEngine::find_or_compile(LuaMachine& machine, Bytes b
 
 void ScriptEngine::run(Call& call, bool by_sha, bool read_only) {
   if (by_sha && call.args[1].size() != sizeof(Sha1Text)) return call.reply.error(kNoScriptFound);
-  size_t key_count = 0;
-  Bytes bad_count;
-  if (!parse_key_count(call.args, errors::kNotInteger, key_count, bad_count))
-    return call.reply.error(bad_count);
+  const Result<size_t> key_count = parse_key_count(call.args, errors::kNotInteger);
+  if (!key_count.ok()) return call.reply.error(key_count.status().message());
   LuaMachine& machine = this->machine(call.execution);
-  std::string error;
-  const CompiledScript* compiled =
-      by_sha ? find(machine, call.args[1], error)
-             : find_or_compile(machine, call.args[1], ScriptOrigin::kEval, error);
-  if (compiled == nullptr) return call.reply.error(error);
-  if (compiled->script->has(kScriptDeclared)) {
-    error = refuse_declared(engine_, compiled->script->flags, read_only);
-    if (!error.empty()) return call.reply.error(error);
+  const Result<const CompiledScript*> found = find_named(machine, by_sha, call.args[1]);
+  if (!found.ok()) return call.reply.error(found.status().message());
+  const CompiledScript& compiled = **found;
+  if (compiled.script->has(kScriptDeclared)) {
+    const Status status = refuse_declared(engine_, compiled.script->flags, read_only);
+    if (!status.ok()) return call.reply.error(status.message());
   }
-  machine.run(call, *compiled, key_count, read_only);
+  machine.run(call, compiled, *key_count, read_only);
 }
 
-std::string ScriptEngine::load(Execution& execution, Bytes body, std::string& error) {
+Result<const CompiledScript*> ScriptEngine::find_named(LuaMachine& machine, bool by_sha,
+                                                       Bytes name) {
+  return by_sha ? find(machine, name) : find_or_compile(machine, name, ScriptOrigin::kEval);
+}
+
+Result<std::string> ScriptEngine::load(Execution& execution, Bytes body) {
   LuaMachine& machine = this->machine(execution);
-  const CompiledScript* compiled = find_or_compile(machine, body, ScriptOrigin::kKept, error);
-  if (compiled == nullptr) return {};
-  machine.compiled().keep(*compiled);
-  return std::string(view(compiled->script->sha));
+  const auto compiled = find_or_compile(machine, body, ScriptOrigin::kKept);
+  if (!compiled.ok()) return compiled.status();
+  machine.compiled().keep(**compiled);
+  return std::string(view((*compiled)->script->sha));
 }
 
 bool ScriptEngine::exists(Bytes sha) const { return find_shared(sha).script != nullptr; }
@@ -185,23 +179,18 @@ ShardMask ScriptEngine::script_shards(Execution& execution, bool by_sha,
                                       std::span<const Bytes> args) {
   // Nearly all scripts lack such a line, which their text shows.
   if (!by_sha && args[1].substr(0, 2) != "#!") return kAllShards;
-  std::string compile_error;
-  LuaMachine& machine = this->machine(execution);
-  const CompiledScript* compiled =
-      by_sha ? find(machine, args[1], compile_error)
-             : find_or_compile(machine, args[1], ScriptOrigin::kEval, compile_error);
+  const auto compiled = find_named(machine(execution), by_sha, args[1]);
   // It does not exist yet; SCRIPT LOAD before it in the same transaction may change that.
-  if (compiled == nullptr) return kAllShards;
-  const Script& script = *compiled->script;
+  if (!compiled.ok()) return kAllShards;
+  const Script& script = *(*compiled)->script;
   if (!script.has(kScriptDeclared) || script.has(kScriptAllowCrossSlotKeys) ||
       script.reaches_further.load(std::memory_order_relaxed)) {
     return kAllShards;
   }
-  size_t key_count = 0;
-  Bytes error;
-  if (!parse_key_count(args, errors::kNotInteger, key_count, error)) return 0;
+  const Result<size_t> key_count = parse_key_count(args, errors::kNotInteger);
+  if (!key_count.ok()) return 0;
   ShardMask mask = 0;
-  for (const Bytes key : args.subspan(3, key_count)) mask |= 1U << KeyRef(key).shard;
+  for (const Bytes key : args.subspan(3, *key_count)) mask |= 1U << KeyRef(key).shard;
   return mask;
 }
 
@@ -251,7 +240,7 @@ Bytes ScriptEngine::busy_text() const {
   return function ? kFunctionBusy : kScriptBusy;
 }
 
-Bytes ScriptEngine::kill(bool functions) {
+Status ScriptEngine::kill(bool functions) {
   MutexLock lock(mutex_);
   bool others = false;
   bool killed = false;
@@ -268,12 +257,13 @@ Bytes ScriptEngine::kill(bool functions) {
   }
   if (killed) return {};
   if (wrote) {
-    return "UNKILLABLE Sorry the script already executed write commands against the dataset. You "
-           "can either wait the script termination or kill the server in a hard way using the "
-           "SHUTDOWN NOSAVE command.";
+    return refusal(
+        "UNKILLABLE Sorry the script already executed write commands against the dataset. You "
+        "can either wait the script termination or kill the server in a hard way using the "
+        "SHUTDOWN NOSAVE command.");
   }
-  if (others) return functions ? kScriptBusy : kFunctionBusy;
-  return "NOTBUSY No scripts in execution right now.";
+  if (others) return refusal(std::string(functions ? kScriptBusy : kFunctionBusy));
+  return refusal("NOTBUSY No scripts in execution right now.");
 }
 
 // --- Metrics ---

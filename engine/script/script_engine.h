@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "engine/base/mutex.h"
+#include "engine/base/status.h"
 #include "engine/execution/scripts.h"
 #include "engine/script/function_library.h"
 #include "engine/script/script.h"
@@ -54,9 +55,9 @@ class ScriptEngine final : public Scripts {
   void flush(Execution& execution);
   // Drops compiled scripts and libraries of this thread that have been flushed.
   void follow_flush(Execution& execution);
-  // Kills the scripts, or the functions, for which other clients get BUSY. Returns an empty text,
-  // or the error message.
-  Bytes kill(bool functions);
+  // Kills the scripts, or the functions, for which other clients get BUSY. Refused if none
+  // runs, or if it has written.
+  Status kill(bool functions);
   Bytes busy_error() const override;
 
   // The shards of the declared keys if the script's first line is `#!lua` without
@@ -72,11 +73,10 @@ class ScriptEngine final : public Scripts {
 
   // FCALL and FCALL_RO: checks the arguments, runs the function, writes one reply.
   void run_function(Call& call, bool read_only);
-  // Returns an empty text, or the error message. `name`: the library's.
-  std::string load_library(Call& call, Bytes code, bool replace, std::string& name);
-  // Adds all of these libraries or none. Returns an empty text, or the error message.
-  std::string restore_libraries(Call& call, std::span<const std::string> codes,
-                                RestorePolicy policy);
+  // Returns the library's name.
+  Result<std::string> load_library(Call& call, Bytes code, bool replace);
+  // Adds all of these libraries or none.
+  Status restore_libraries(Call& call, std::span<const std::string> codes, RestorePolicy policy);
   // Returns false if no library has this name.
   bool delete_library(Call& call, Bytes name);
   void flush_libraries(Call& call);
@@ -125,9 +125,11 @@ class ScriptEngine final : public Scripts {
   ShardMask function_shards(Execution& execution, std::span<const Bytes> args);
   Bytes busy_text() const REQUIRES(mutex_);
   void set_functions(std::shared_ptr<const FunctionSet> functions);
-  const CompiledScript* find(LuaMachine& machine, Bytes sha, std::string& error);
-  const CompiledScript* find_or_compile(LuaMachine& machine, Bytes body, ScriptOrigin origin,
-                                        std::string& error);
+  Result<const CompiledScript*> find(LuaMachine& machine, Bytes sha);
+  Result<const CompiledScript*> find_or_compile(LuaMachine& machine, Bytes body,
+                                                ScriptOrigin origin);
+  // The script that EVAL (its text) or EVALSHA names.
+  Result<const CompiledScript*> find_named(LuaMachine& machine, bool by_sha, Bytes name);
   KeptScript find_shared(Bytes sha) const;
 
   Engine& engine_;

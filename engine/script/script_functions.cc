@@ -50,40 +50,41 @@ LuaMachine& ScriptEngine::function_machine(Execution& execution) {
   return *own.functions;
 }
 
-std::string ScriptEngine::load_library(Call& call, Bytes code, bool replace, std::string& name) {
+Result<std::string> ScriptEngine::load_library(Call& call, Bytes code, bool replace) {
   auto changed = std::make_shared<FunctionSet>(*functions());
   FunctionLibrary head;
   head.code = code;
-  std::string error = parse_library_head(head);
-  if (!error.empty()) return error;
+  Status status = parse_library_head(head);
+  if (!status.ok()) return status;
   if (!replace && changed->libraries.contains(head.name)) {
-    return "ERR Library '" + head.name + "' already exists";
+    return refusal("ERR Library '" + head.name + "' already exists");
   }
-  const std::shared_ptr<FunctionLibrary> library =
-      function_machine(call.execution).load_library(code, error);
-  if (library == nullptr) return error;
+  const auto loaded = function_machine(call.execution).load_library(code);
+  if (!loaded.ok()) return loaded.status();
+  const std::shared_ptr<FunctionLibrary>& library = *loaded;
   const std::string clash = changed->clash(*library);
-  if (!clash.empty()) return "ERR Function " + clash + " already exists";
+  if (!clash.empty()) return refusal("ERR Function " + clash + " already exists");
   changed->put(library);
   set_functions(std::move(changed));
   record_library(call, *library);
-  name = library->name;
-  return {};
+  return library->name;
 }
 
-std::string ScriptEngine::restore_libraries(Call& call, std::span<const std::string> codes,
-                                            RestorePolicy policy) {
+Status ScriptEngine::restore_libraries(Call& call, std::span<const std::string> codes,
+                                       RestorePolicy policy) {
   FunctionSet made;
   for (const std::string& code : codes) {
     FunctionLibrary head;
     head.code = code;
-    std::string error = parse_library_head(head);
-    if (!error.empty()) return error;
-    if (made.libraries.contains(head.name)) return "ERR Library '" + head.name + "' already exists";
-    const LibraryPointer library = function_machine(call.execution).load_library(code, error);
-    if (library == nullptr) return error;
+    Status status = parse_library_head(head);
+    if (!status.ok()) return status;
+    if (made.libraries.contains(head.name))
+      return refusal("ERR Library '" + head.name + "' already exists");
+    const auto loaded = function_machine(call.execution).load_library(code);
+    if (!loaded.ok()) return loaded.status();
+    const LibraryPointer library = *loaded;
     const std::string clash = made.clash(*library);
-    if (!clash.empty()) return "ERR Function " + clash + " already exists";
+    if (!clash.empty()) return refusal("ERR Function " + clash + " already exists");
     made.put(library);
   }
   const std::shared_ptr<const FunctionSet> old = functions();
@@ -91,12 +92,13 @@ std::string ScriptEngine::restore_libraries(Call& call, std::span<const std::str
   if (policy != RestorePolicy::kFlush) *changed = *old;
   for (const auto& [name, library] : made.libraries) {
     if (!changed->libraries.contains(name)) continue;
-    if (policy != RestorePolicy::kReplace) return "ERR Library " + name + " already exists";
+    if (policy != RestorePolicy::kReplace)
+      return refusal("ERR Library " + name + " already exists");
     changed->remove(name);
   }
   for (const auto& [name, library] : made.libraries) {
     const std::string clash = changed->clash(*library);
-    if (!clash.empty()) return "ERR Function " + clash + " already exists";
+    if (!clash.empty()) return refusal("ERR Function " + clash + " already exists");
     changed->put(library);
   }
   for (const auto& [name, library] : old->libraries) {
@@ -138,7 +140,7 @@ bool ScriptEngine::replay_library(const Effect& effect) {
   } else {
     auto library = std::make_shared<FunctionLibrary>();
     library->code = effect.value;
-    if (!parse_library_head(*library).empty() || library->name != effect.key ||
+    if (!parse_library_head(*library).ok() || library->name != effect.key ||
         !decode_functions(effect.field, *library)) {
       return false;
     }
@@ -166,11 +168,10 @@ ShardMask ScriptEngine::function_shards(Execution& execution, std::span<const By
       library.reaches_further.load(std::memory_order_relaxed)) {
     return kAllShards;
   }
-  size_t key_count = 0;
-  Bytes error;
-  if (!parse_key_count(args, kBadKeyCount, key_count, error)) return own;
+  const Result<size_t> key_count = parse_key_count(args, kBadKeyCount);
+  if (!key_count.ok()) return own;
   ShardMask mask = own;
-  for (const Bytes key : args.subspan(3, key_count)) mask |= 1U << KeyRef(key).shard;
+  for (const Bytes key : args.subspan(3, *key_count)) mask |= 1U << KeyRef(key).shard;
   return mask;
 }
 
@@ -183,13 +184,9 @@ bool ScriptEngine::may_change_data(Execution& execution, const Command& command,
   } else {
     const bool by_sha = command.name[4] == 's';
     if (!by_sha && args[1].substr(0, 2) != "#!") return true;
-    std::string error;
-    LuaMachine& machine = this->machine(execution);
-    const CompiledScript* compiled =
-        by_sha ? find(machine, args[1], error)
-               : find_or_compile(machine, args[1], ScriptOrigin::kEval, error);
-    if (compiled != nullptr && compiled->script->has(kScriptDeclared)) {
-      flags = compiled->script->flags;
+    const auto compiled = find_named(machine(execution), by_sha, args[1]);
+    if (compiled.ok() && (*compiled)->script->has(kScriptDeclared)) {
+      flags = (*compiled)->script->flags;
     }
   }
   return (flags & kScriptNoWrites) == 0;
@@ -199,17 +196,14 @@ void ScriptEngine::run_function(Call& call, bool read_only) {
   LuaMachine& machine = function_machine(call.execution);
   const FunctionSet::Place* const place = machine.functions().find(call.args[1]);
   if (place == nullptr) return call.reply.error("ERR Function not found");
-  size_t key_count = 0;
-  Bytes bad_count;
-  if (!parse_key_count(call.args, kBadKeyCount, key_count, bad_count)) {
-    return call.reply.error(bad_count);
-  }
-  std::string error =
+  const Result<size_t> key_count = parse_key_count(call.args, kBadKeyCount);
+  if (!key_count.ok()) return call.reply.error(key_count.status().message());
+  const Status status =
       refuse_declared(engine_, place->library->functions[place->index].flags, read_only);
-  if (!error.empty()) return call.reply.error(error);
-  const int reference = machine.function_reference(*place, error);
-  if (!error.empty()) return call.reply.error(error);
-  machine.run_function(call, *place, reference, key_count, read_only);
+  if (!status.ok()) return call.reply.error(status.message());
+  const Result<int> reference = machine.function_reference(*place);
+  if (!reference.ok()) return call.reply.error(reference.status().message());
+  machine.run_function(call, *place, *reference, *key_count, read_only);
 }
 
 void ScriptEngine::reply_function_stats(Call& call) const {

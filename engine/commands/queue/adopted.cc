@@ -12,23 +12,7 @@ namespace sluice {
 
 namespace {
 
-<<<<<<< HEAD
-// Why a pending member is not running, as far as its queue can tell.
-=======
-void integer_or_null(Reply& reply, Bytes field, std::optional<int64_t> value) {
-  reply.bulk(field);
-  value ? reply.integer(*value) : reply.null();
-}
-
-void nulls(Reply& reply, std::initializer_list<Bytes> fields) {
-  for (const Bytes field : fields) {
-    reply.bulk(field);
-    reply.null();
-  }
-}
-
 // Why a pending member is not running, as far as the queue knows.
->>>>>>> prose-engine
 std::string why(const AdoptedView& keys, const Queue& queue, uint64_t position) {
   if (position != 0) return "behind " + std::to_string(position);
   const uint64_t max = queue.max_active();
@@ -51,16 +35,9 @@ void put_id_and_state(MapReply& map, const AdoptedPlace& place) {
   map.text("state", job_state_name(place.active ? JobState::kActive : JobState::kPending));
 }
 
-<<<<<<< HEAD
 void put_place(MapReply& map, const AdoptedView& keys, const Queue& queue,
                const AdoptedPlace& place) {
   put_id_and_state(map, place);
-=======
-// 11 fields: its place.
-void reply_place(Reply& reply, const AdoptedView& keys, const Queue& queue,
-                 const AdoptedPlace& place) {
-  reply_id_and_state(reply, place);
->>>>>>> prose-engine
   std::optional<int64_t> position;
   std::optional<int64_t> eta_ms;
   if (!place.active) {
@@ -115,17 +92,7 @@ std::optional<Bytes> payload_of(Call& call, const Queue& queue, const AdoptedPla
   return entry->string();
 }
 
-<<<<<<< HEAD
-// REQUIRES: the payload may be shown, if it is asked for.
-=======
-void reply_payload(Call& call, const Queue& queue, const AdoptedPlace& place) {
-  call.reply.bulk("payload");
-  const std::optional<Bytes> payload = payload_of(call, queue, place);
-  payload ? call.reply.bulk(*payload) : call.reply.null();
-}
-
 // REQUIRES: the user may read the payload, if it is requested.
->>>>>>> prose-engine
 void reply_adopted_job(Call& call, const Queue& queue, const AdoptedPlace& place,
                        ShownFields with) {
   const AdoptedView keys = adopted_view(call, queue);

@@ -51,10 +51,6 @@ void get_config(Call& call, const KeyRef& key, const ConfigTarget& target) {
   }
 }
 
-void reply_status(Call& call, const Status& status) {
-  status.ok() ? call.reply.ok() : call.reply.error(status.message());
-}
-
 void set_config(Call& call, const KeyRef& key, const ConfigTarget& target) {
   const std::span<const Bytes> given = call.args.subspan(target.verb + 1);
   if (given.empty() || given.size() % 2 != 0) return call.reply.error(errors::kSyntax);
@@ -70,7 +66,7 @@ void set_config(Call& call, const KeyRef& key, const ConfigTarget& target) {
     queue = find_or_create_queue(call, key);
   }
   QueueWork work = queue_work(call, key, *queue);
-  reply_status(call, configure_queue(work, target.level, target.pattern, fields));
+  call.reply_status(configure_queue(work, target.level, target.pattern, fields));
 }
 
 void reset_config(Call& call, const KeyRef& key, const ConfigTarget& target) {
@@ -81,7 +77,7 @@ void reset_config(Call& call, const KeyRef& key, const ConfigTarget& target) {
     return call.reply.ok();
   }
   QueueWork work = queue_work(call, key, *queue);
-  reply_status(call, reset_queue_config(work, target.level, target.pattern));
+  call.reply_status(reset_queue_config(work, target.level, target.pattern));
 }
 
 }  // namespace

@@ -61,7 +61,6 @@ int64_t ttl_left_ms(const Job& job, JobState state, int64_t now_ms) {
   return job.ttl_ms() == 0 ? -1 : job.ttl_ms();
 }
 
-<<<<<<< HEAD
 // Its place, and why it is not running.
 void put_place(MapReply& map, const Queue& queue, const Job& job, JobState state,
                const ShownAt& at) {
@@ -94,34 +93,6 @@ void put_budgets(MapReply& map, const Queue& queue, const Job& job, JobState sta
     not_before = at.now.shown_ms(queue.owned_ticket(&job)->gate_ms());
   }
   map.integer_or_null("not_before", not_before);
-=======
-// 10 fields: its place, and why it is not running.
-void reply_place(Reply& reply, const Queue& queue, const Job& job, JobState state,
-                 const ShownAt& at) {
-  const bool pending = state == JobState::kPending;
-  name(reply, "id");
-  reply.bulk(job.id());
-  name(reply, "state");
-  reply.bulk(job_state_name(state));
-  const uint64_t position = pending ? queue.position(&job) : 0;
-  integer_or_null(reply, "position", pending, static_cast<int64_t>(position));
-  const int64_t eta_ms =
-      pending ? queue.eta_ms(&job, position, {at.now.queue_ms, at.waiting_pops}) : -1;
-  integer_or_null(reply, "eta_ms", eta_ms >= 0, eta_ms);
-  text_or_null(reply, "why", why_waiting(queue, job, at.now, at.waiting_pops != 0));
-  band(reply, queue, job);
-  name(reply, "group");
-  reply.bulk(job.lane->group->name);
-  keys(reply, job);
-  tags(reply, job);
-  name(reply, "cost");
-  reply.integer(job.cost());
-}
-
-// 9 fields: its times before a run, and its remaining budgets.
-void reply_budgets(Reply& reply, const Queue& queue, const Job& job, JobState state,
-                   const ShownAt& at) {
->>>>>>> prose-engine
   const bool lives = !is_terminal(state);
   const int64_t ttl_ms = lives ? ttl_left_ms(job, state, at.now.queue_ms) : -1;
   map.integer_or_null("ttl_left_ms", ttl_ms < 0 ? std::nullopt : std::optional(ttl_ms));
@@ -141,7 +112,6 @@ int64_t deadline_of(const JobRun& run, const Times& now) {
   return now.wall_ms + run.due_steady() - now.steady_ms;
 }
 
-<<<<<<< HEAD
 void put_run(MapReply& map, const JobRun* run, const Times& now) {
   if (run == nullptr) {
     for (const Bytes name : {"lease", "worker", "deadline", "started", "cancel"}) map.null(name);
@@ -152,31 +122,6 @@ void put_run(MapReply& map, const JobRun* run, const Times& now) {
   map.integer("deadline", deadline_of(*run, now));
   map.integer("started", now.shown_ms(run->started_ms));
   run->cancelled ? map.text("cancel", run->cancel_reason) : map.null("cancel");
-=======
-// 10 fields: its run, or the result.
-void reply_run(Reply& reply, const Job& job, const ShownAt& at) {
-  const JobRun* run = job.run();
-  const JobEnd* end = job.end();
-  const JobExtras* extras = job.extras_if();
-  const bool ran = end != nullptr && end->run_ms >= 0;
-  integer_or_null(reply, "lease", run != nullptr,
-                  run == nullptr ? 0 : static_cast<int64_t>(run->token));
-  text_or_null(reply, "worker",
-               run == nullptr || run->worker == nullptr ? Bytes() : run->worker->name);
-  integer_or_null(reply, "deadline", run != nullptr,
-                  run == nullptr ? 0 : deadline_of(*run, at.now));
-  integer_or_null(reply, "started", run != nullptr,
-                  run == nullptr ? 0 : at.now.shown_ms(run->started_ms));
-  name(reply, "cancel");
-  run != nullptr && run->cancelled ? reply.bulk(run->cancel_reason) : reply.null();
-  integer_or_null(reply, "finished", end != nullptr,
-                  end == nullptr ? 0 : at.now.shown_ms(end->finished_ms));
-  integer_or_null(reply, "run_ms", ran, ran ? end->run_ms : 0);
-  text_or_null(reply, "error", extras == nullptr ? Bytes() : extras->error);
-  text_or_null(reply, "progress", extras == nullptr ? Bytes() : extras->progress);
-  name(reply, "successor");
-  reply.boolean(extras != nullptr && extras->successor != nullptr);
->>>>>>> prose-engine
 }
 
 void put_end(MapReply& map, const Job& job, const Times& now) {

@@ -1,9 +1,5 @@
-<<<<<<< HEAD
-// The ends of a run, and its signs of life: Q.ACK, Q.NACK, Q.TOUCH.
-#include "engine/work/run.h"
-=======
 // Ending and extending runs: Q.ACK, Q.NACK, Q.TOUCH.
->>>>>>> prose-engine
+#include "engine/work/run.h"
 #include "engine/commands/queue/args.h"
 #include "engine/commands/queue/pop.h"
 #include "engine/commands/queue/queues.h"
@@ -48,20 +44,11 @@ bool parse_ack_options(Call& call, AckOptions& ack) {
   return !options.failed();
 }
 
-<<<<<<< HEAD
 Status acknowledge(Call& call, const KeyRef& key, Queue* queue, uint64_t lease,
                    const AckOptions& ack) {
   if (queue == nullptr) return QueueError("NOJOB").with("id", call.args[2]).status();
   QueueWork work = queue_work(call, key, *queue);
   return acknowledge_job(work, call.args[2], lease, ack.result.value_or(Bytes()));
-=======
-// A missing queue gives the same error as a missing job.
-std::string acknowledge(Call& call, const KeyRef& key, Queue* queue, uint64_t lease,
-                        const AckOptions& ack) {
-  if (queue == nullptr) return QueueError("NOJOB").with("id", call.args[2]).text();
-  return queue_work(call, key, *queue)
-      .acknowledge(call.args[2], lease, ack.result.value_or(Bytes()));
->>>>>>> prose-engine
 }
 
 bool read_nack_mode(OptionReader& options, std::optional<NackMode>& mode) {

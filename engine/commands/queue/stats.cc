@@ -27,40 +27,7 @@ constexpr int64_t kUsualCount = 100;
 // beginning, and the end.
 constexpr char kNameMark = '=';
 
-<<<<<<< HEAD
-// What a line shows of a band, a group, a tag's value. Absent: not known of it.
-=======
-// A map whose size is known only at its end.
-class MapReply {
- public:
-  explicit MapReply(Reply& reply) : reply_(reply), mark_(reply.open_array()) {}
-  ~MapReply() { reply_.close_map(mark_, pairs_); }
-  MapReply(const MapReply&) = delete;
-  MapReply& operator=(const MapReply&) = delete;
-
-  // The value must follow.
-  void name(Bytes name) {
-    reply_.bulk(name);
-    ++pairs_;
-  }
-  void count(Bytes field, uint64_t value) { integer(field, static_cast<int64_t>(value)); }
-  void integer(Bytes field, int64_t value) {
-    name(field);
-    reply_.integer(value);
-  }
-  void number(Bytes field, double value) {
-    name(field);
-    reply_.number(value);
-  }
-
- private:
-  Reply& reply_;
-  size_t mark_;
-  size_t pairs_ = 0;
-};
-
 // The gauges of a band, a group or a tag's value. Absent: unknown for it.
->>>>>>> prose-engine
 struct Gauges {
   uint64_t pending = 0;
   uint64_t active = 0;
@@ -135,13 +102,8 @@ void put_gauges(MapReply& map, const Gauges& gauges) {
   if (gauges.waiting) map.count("waiting", *gauges.waiting);
 }
 
-<<<<<<< HEAD
-// Slots in use and how many there may be; utilization is above 1 after the cap was lowered.
-void put_slots(MapReply& map, const Limiter& limiter) {
-=======
 // Slots in use and their limit. The utilization is above 1 after the cap was lowered.
-void put_slots(Reply& reply, MapReply& map, const Limiter& limiter) {
->>>>>>> prose-engine
+void put_slots(MapReply& map, const Limiter& limiter) {
   map.count("slots", limiter.used);
   map.count("max_active", limiter.max_active);
   if (limiter.max_active == 0) return map.null("utilization");
@@ -263,17 +225,7 @@ void put_by_priority(MapReply& line, const Queue& queue, const Counted& counted)
   }
 }
 
-<<<<<<< HEAD
-// Which keys the queue shows, and what is wrong with them.
-=======
-void put_names(Reply& reply, MapReply& map, Bytes field, const std::vector<std::string>& names) {
-  map.name(field);
-  reply.array(names.size());
-  for (const std::string& name : names) reply.bulk(name);
-}
-
 // The keys that the queue has adopted, and errors about them.
->>>>>>> prose-engine
 void put_adopted(Call& call, MapReply& line, const Queue& queue) {
   const AdoptedDefinition& definition = queue.adopted->definition;
   MapReply map(line.field("adopted"));

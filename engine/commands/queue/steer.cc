@@ -1,10 +1,5 @@
-<<<<<<< HEAD
-// Steering of single jobs: Q.MOVE, Q.CANCEL, Q.RETRY. Those that take a selector are in
-// queue_where.cc.
-#include "engine/work/steer.h"
-=======
 // Changes of single jobs: Q.MOVE, Q.CANCEL, Q.RETRY. The forms with a selector are in where.cc.
->>>>>>> prose-engine
+#include "engine/work/steer.h"
 #include "engine/commands/queue/adopted.h"
 #include "engine/commands/queue/args.h"
 #include "engine/commands/queue/queues.h"
@@ -123,14 +118,9 @@ void q_retry_command(Call& call) {
   if (job == nullptr) {
     return call.reply.error(QueueError("NOJOB").with("id", call.args[2]).text());
   }
-<<<<<<< HEAD
-  // A job that has not ended is left as it is: a repeated Q.RETRY has the effect of one.
+  // A job that has not ended is unchanged: repeating Q.RETRY has no further effect.
   QueueWork work = queue_work(call, key, *queue);
   retry_job(work, job);
-=======
-  // A job that has not ended is unchanged: repeating Q.RETRY has no further effect.
-  queue_work(call, key, *queue).retry(job);
->>>>>>> prose-engine
   call.reply.simple(job_state_name(queue->shown_state(job)));
 }
 
