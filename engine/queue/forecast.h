@@ -4,7 +4,7 @@
 // It takes about a thousand pending tickets, each for all that stand near it, and lets them start
 // in the dispatch order as far as slots allow, of the queue, of groups and of keys. Time is counted
 // in runs (the mean of the last 100), and slots become free evenly. What it cannot know is in
-// PROTOCOL.md, "What the ETA knows".
+// QUEUE.md, "The ETA".
 //
 // Where groups and keys are few each lane has its own tickets, and more of them in front, where a
 // wait is short. Where they are many, tickets are taken from the bands. How many of a group are

@@ -1,4 +1,4 @@
-// The errors of the native queue: a code, then hints `name=value`, as PROTOCOL.md lists them.
+// The errors of the native queue: a code, then hints `name=value`, as QUEUE.md lists them.
 // Values are percent-encoded outside A-Za-z0-9._:- and cut at 64 bytes, so that no client's bytes
 // reach the reply stream.
 #pragma once

@@ -1,6 +1,6 @@
 // Selector: which jobs of a queue a command means, and a walk over them in bounded steps.
 //
-// One grammar for Q.LIST, Q.CANCEL, Q.RETRY and Q.PURGE (PROTOCOL.md, "Selectors"). A walk goes
+// One grammar for Q.LIST, Q.CANCEL, Q.RETRY and Q.PURGE (QUEUE.md, "Selectors"). A walk goes
 // through the smallest index that holds everything that is selected: a worker's leases, the
 // pending tickets of a band or a group, the delays, the runs, the ends; without such a restriction
 // through the map of ids. The rest filters.

@@ -1,6 +1,6 @@
 // QueueWork: one queue as seen by one unit of work. Its verbs hold the rules of the contract
-// (PROTOCOL.md, "The native queue") and are the only way to change a queue: each changes memory,
-// writes the records, appends the events and tells who waits.
+// (QUEUE.md) and are the only way to change a queue: each changes memory, writes the records,
+// appends the events and tells who waits.
 //
 // A handle of a few pointers, made for each command, never kept. REQUIRES for everything here: the
 // lock of the key's shard. Job pointers stay valid until the verb says otherwise (a new payload

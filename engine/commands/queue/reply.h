@@ -1,7 +1,7 @@
 // A job of a native queue in replies: as whoever pops it gets it, and as Q.GET and Q.LIST show it.
 //
 // Maps in RESP3, flat arrays in RESP2. The names and their order are part of the protocol
-// (PROTOCOL.md, "The native queue"). Times are unix milliseconds as the wall clock has them now,
+// (QUEUE.md). Times are unix milliseconds as the wall clock has them now,
 // durations milliseconds. REQUIRES for everything here: the lock of the queue's shard.
 #pragma once
 
