@@ -161,10 +161,11 @@ def examples(document):
 
 
 def is_reply(shown, printed):
-    """`…` stands for any text in a line, or as a line of its own for any lines."""
+    """`…` stands for any text in a line, or as a line of its own for any lines. Blanks at the ends
+    of lines are not shown."""
     pattern = "".join("(?:.*\n)*" if line == "…" else
                       re.escape(line).replace(re.escape("…"), ".+") + "\n" for line in shown)
-    return re.fullmatch(pattern, printed) is not None
+    return re.fullmatch(pattern, re.sub(r" +$", "", printed, flags=re.MULTILINE)) is not None
 
 
 def the_examples_print_what_the_queue_document_shows(options):
