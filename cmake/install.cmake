@@ -30,7 +30,8 @@ endif()
 # The documentation, with the folders that its links name.
 install(FILES
   "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/README.md"
-  "${PROJECT_SOURCE_DIR}/PROTOCOL.md" "${PROJECT_SOURCE_DIR}/HTTP.md"
+  "${PROJECT_SOURCE_DIR}/QUEUE.md" "${PROJECT_SOURCE_DIR}/REDIS.md"
+  "${PROJECT_SOURCE_DIR}/COMMANDS.md" "${PROJECT_SOURCE_DIR}/HTTP.md"
   "${PROJECT_SOURCE_DIR}/ARCHITECTURE.md"
   DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 foreach(folder IN ITEMS docs conf bench/results)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What the documents say is true: the session in README.md, PROTOCOL.md's tables, links and names.
+"""What the documents say is true: sessions, examples, tables, links and names of files.
 
     tests/documents_test.py [--server build/release/bin/sluice-server] [--reference redis-server]
 
@@ -13,6 +13,7 @@ import pathlib
 import pty
 import re
 import select
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -29,7 +30,8 @@ import style_test  # noqa: E402
 from harness import Skipped, summary  # noqa: E402
 from servers import DEFAULT_SLUICE, Server  # noqa: E402
 
-DOCUMENTS = ["README.md", "ARCHITECTURE.md", "PROTOCOL.md", "HTTP.md"]
+DOCUMENTS = ["README.md", "ARCHITECTURE.md", "QUEUE.md", "REDIS.md", "COMMANDS.md", "HTTP.md",
+             "docs/operating.md", "bench/results/README.md"]
 LONGEST_START_S = 20
 
 
@@ -113,6 +115,7 @@ def the_session_prints_what_the_readme_shows(options):
     document = read("README.md")
     with Server(options.server) as server, tempfile.TemporaryDirectory() as directory:
         shell = Shell(directory, server.port)
+        expect_output(shell, document, "native")
         expect_output(shell, document, "first")
         shell.run(block_after(document, "session: kill"))
         deadline = time.monotonic() + LONGEST_START_S
@@ -122,7 +125,6 @@ def the_session_prints_what_the_readme_shows(options):
         server.kill()
         server.start()
         expect_output(Shell(directory, server.port), document, "second")
-        expect_output(Shell(directory, server.port), document, "native")
 
 
 def an_existing_redis_conf_starts(options):
@@ -148,20 +150,52 @@ def an_existing_redis_conf_starts(options):
     return None
 
 
-# --- PROTOCOL.md ---
+# --- QUEUE.md: its examples ---
 
 
-def the_table_of_commands_is_the_servers(options):
-    program = str(ROOT / "tools" / "protocol_table")
+def examples(document):
+    """The blocks `console`, each a list of commands with the lines of their replies."""
+    for block in re.findall(r"^```console\n(.*?)^```", document, re.DOTALL | re.MULTILINE):
+        yield [(command, reply.splitlines()) for command, reply in
+               re.findall(r"^> (.*)\n((?:(?!> ).*\n)*)", block, re.MULTILINE)]
+
+
+def is_reply(shown, printed):
+    """`…` stands for any text in a line, or as a line of its own for any lines. Blanks at the ends
+    of lines are not shown."""
+    pattern = "".join("(?:.*\n)*" if line == "…" else
+                      re.escape(line).replace(re.escape("…"), ".+") + "\n" for line in shown)
+    return re.fullmatch(pattern, re.sub(r" +$", "", printed, flags=re.MULTILINE)) is not None
+
+
+def the_examples_print_what_the_queue_document_shows(options):
+    found = list(examples(read("QUEUE.md")))
+    require(len(found) >= 15, f"{len(found)} examples")
+    for example in found:
+        with Server(options.server, {"appendonly": "no", "save": ""}) as server:
+            for command, shown in example:
+                words = ["redis-cli", "-3", "--no-raw", "-p", str(server.port)]
+                printed = subprocess.run(words + shlex.split(command), capture_output=True,
+                                         text=True, timeout=60, check=True).stdout
+                if shown:
+                    require(is_reply(shown, printed), f"{command} prints\n{printed}")
+                else:
+                    require("(error)" not in printed, f"{command} prints\n{printed}")
+
+
+# --- COMMANDS.md, and tables about commands ---
+
+
+def the_tables_of_commands_are_the_servers(options):
+    program = str(ROOT / "tools" / "command_tables")
     printed = subprocess.run([sys.executable, program, "--server", str(options.server)],
                              capture_output=True, text=True, timeout=60, check=False)
     require(printed.returncode == 0, printed.stderr)
-    document = read("PROTOCOL.md")
-    inside = document.partition("--write -->\n")[2].partition("<!-- end of commands -->")[0]
-    missing = set(printed.stdout.splitlines()) - set(inside.splitlines())
-    surplus = set(inside.splitlines()) - set(printed.stdout.splitlines())
-    require(printed.stdout == inside, "run tools/protocol_table --write. Not in the document:\n" +
-            "\n".join(sorted(missing)) + "\nOnly in the document:\n" + "\n".join(sorted(surplus)))
+    document = read("COMMANDS.md")
+    missing = set(printed.stdout.splitlines()) - set(document.splitlines())
+    surplus = set(document.splitlines()) - set(printed.stdout.splitlines())
+    require(printed.stdout == document, "run tools/command_tables --write. Not in COMMANDS.md:\n" +
+            "\n".join(sorted(missing)) + "\nOnly in COMMANDS.md:\n" + "\n".join(sorted(surplus)))
 
 
 def command_names(server):
@@ -194,7 +228,7 @@ def rows_between(document, marker):
 
 
 def the_fields_of_queues_are_listed(options):
-    document = read("PROTOCOL.md")
+    document = read("QUEUE.md")
     with Server(options.server, {"appendonly": "no", "save": ""}) as server:
         with server.connect() as connection:
             def names_and_values(*words):
@@ -234,12 +268,13 @@ def headings(document):
 def links_lead_somewhere(_options):
     for name in DOCUMENTS:
         for target in re.findall(r"\]\(([^)\s]+)\)", read(name)):
-            if "://" in target or target.startswith("bench/results/"):
-                continue  # Results come from a run of bench/compare.
+            if "://" in target:
+                continue
             path, _, anchor = target.partition("#")
-            require((ROOT / path).exists(), f"{name}: a link to {path}")
+            linked = (ROOT / name).parent / path if path else ROOT / name
+            require(linked.exists(), f"{name}: a link to {path}")
             if anchor:
-                require(anchor in headings(read(path or name)), f"{name}: a link to {target}")
+                require(anchor in headings(read(linked)), f"{name}: a link to {target}")
 
 
 FOLDERS = "engine|net|storage|tools|tests|bench|conf|cmake|docs"
@@ -250,15 +285,13 @@ def named_files_exist(_options):
     for name in DOCUMENTS:
         for quoted in re.findall(r"`([^`\n]+)`", read(name)):
             for path in re.findall(rf"(?<![\w./-])(?:{FOLDERS})/[\w./*-]*", quoted):
-                if path.startswith("bench/results"):
-                    continue
                 require(list(ROOT.glob(path.rstrip("/."))), f"{name}: `{path}` does not exist")
 
 
 def every_folder_is_in_the_guide(_options):
     """Those that stand on floors, from the ground up."""
     guide = read("README.md").partition("## The folders")[2]
-    listed = re.findall(r"^\| `([\w/]+)/` \|", guide, re.MULTILINE)
+    listed = re.findall(r"^([\w/]+)/ +\w", guide, re.MULTILINE)
     tops = {path.split("/")[0] for path in style_test.files() if "/" in path}
     for top in sorted(tops):
         require(top.startswith(".") or any(folder.split("/")[0] == top for folder in listed),
@@ -281,7 +314,8 @@ def behaviours_are_where_the_table_says(_options):
 
 
 TESTS = [the_session_prints_what_the_readme_shows, an_existing_redis_conf_starts,
-         the_table_of_commands_is_the_servers, every_command_of_redis_is_known,
+         the_examples_print_what_the_queue_document_shows,
+         the_tables_of_commands_are_the_servers, every_command_of_redis_is_known,
          the_fields_of_queues_are_listed,
          links_lead_somewhere, named_files_exist, every_folder_is_in_the_guide,
          behaviours_are_where_the_table_says]

@@ -14,7 +14,7 @@ import style_test
 
 SOURCES = (".h", ".cc")
 
-# From the ground up: a folder includes only what is in it or stands before it. ARCHITECTURE.md says
+# From the ground up: a folder includes only what is in it or stands before it. README.md says
 # what each one is for.
 FLOORS = [
     "engine/base", "engine/structures", "engine/ports", "engine/reply", "engine/table",

@@ -17,6 +17,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MAX_FILE_LINES = 600
 MAX_FUNCTION_LINES = 70
 MAX_COLUMNS = 100
+MAX_README_WORDS = 700
 CPP = (".h", ".cc")
 CODE = CPP + (".py", ".cmake", ".sh", ".lua", ".js", ".ts")
 CLANG_FORMAT = "clang-format-14"  # Debian 12's; another version formats a few things differently.
@@ -81,6 +82,18 @@ def check_prose(path, text):
         words = re.sub(r"`[^`]*`", lambda span: span.group().replace(" ", "_"), line).split()
         if max(map(len, words)) < MAX_COLUMNS - 10:
             yield f"{path}:{number}: {len(line)} columns of prose, at most {MAX_COLUMNS}"
+
+
+def check_readme(text):
+    """README.md is short: prose beside code and one table."""
+    prose = re.sub(r"^```.*?^```|^\|.*?$|<!--.*?-->|(?<=\])\([^)]*\)", "", text,
+                   flags=re.DOTALL | re.MULTILINE)
+    words = len(prose.split())
+    if words > MAX_README_WORDS:
+        yield f"README.md: {words} words besides code and tables, at most {MAX_README_WORDS}"
+    tables = len(re.findall(r"^\|[-|]+\|$", text, re.MULTILINE))
+    if tables > 1:
+        yield f"README.md: {tables} tables, at most 1"
 
 
 def check_file_length(path, text):
@@ -223,6 +236,8 @@ def main():
     results["prose of documents is wrapped"] = [
         problem for path in paths if path.endswith(".md")
         for problem in check_prose(path, read(path))]
+    results[f"README.md has one table and at most {MAX_README_WORDS} words besides it"] = list(
+        check_readme(read("README.md")))
     results["C++ is formatted as .clang-format says (--fix does it)"] = unformatted
     results["each exception is still needed"] = list(check_exceptions(paths))
     for rule, problems in results.items():

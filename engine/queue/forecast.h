@@ -4,7 +4,7 @@
 // It takes a sample of about a thousand pending tickets, each of which stands for the jobs near it,
 // and simulates their starts in dispatch order, as far as slots of the queue, of groups and of keys
 // allow. Time is measured in runs (the mean of the last 100), and slots become free evenly.
-// PROTOCOL.md, "What the ETA knows", says what it cannot know.
+// QUEUE.md, "The ETA", says what it cannot know.
 //
 // With few lanes each lane has its own tickets, and more of them in front, where waits are short.
 // With many lanes, tickets are taken from the bands. The number of jobs of the group before a

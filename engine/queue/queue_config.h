@@ -1,6 +1,6 @@
 // QueueConfig: the configuration of one queue at its three levels: the queue, groups by glob, keys
 // by glob. The fields, their defaults and the levels of each are those of the contract
-// (PROTOCOL.md, Q.CONFIG); one table in queue_config_fields.cc holds them.
+// (QUEUE.md, Q.CONFIG); one table in queue_config_fields.cc holds them.
 //
 // Values are kept as the canonical text that Q.CONFIG GET replies and the journal records, and
 // parsed once into the structs below. Plain data, guarded by the shard's lock.

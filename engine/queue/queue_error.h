@@ -1,4 +1,4 @@
-// The errors of the native queue: a code, then hints `name=value`, as listed in PROTOCOL.md. Values
+// The errors of the native queue: a code, then hints `name=value`, as listed in QUEUE.md. Values
 // are percent-encoded outside A-Za-z0-9._:- and cut to 64 bytes, so that clients cannot inject
 // bytes into the reply stream.
 #pragma once

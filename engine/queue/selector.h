@@ -1,6 +1,6 @@
 // Selector: the jobs of a queue that a command selects, and a walk over them in bounded steps.
 //
-// One grammar for Q.LIST, Q.CANCEL, Q.RETRY and Q.PURGE (PROTOCOL.md, "Selectors"). A walk uses the
+// One grammar for Q.LIST, Q.CANCEL, Q.RETRY and Q.PURGE (QUEUE.md, "Selectors"). A walk uses the
 // smallest index that contains all selected jobs: a worker's leases, the pending tickets of a band
 // or a group, the delays, the runs, the ended jobs; otherwise the map of ids. It filters by the
 // other criteria.

@@ -1,5 +1,5 @@
 // Command: one declarative row for each command, from which dispatch, the checks before it,
-// COMMAND's replies and PROTOCOL.md's table come. Each family of commands (engine/commands/) has a
+// COMMAND's replies and COMMANDS.md come. Each family of commands (engine/commands/) has a
 // file with its rows; families.h lists them and builds the table.
 //
 // Rows are constant data, shared by all threads. Arity, flags, categories and key specifications
@@ -166,7 +166,7 @@ struct Command {
   const char* complexity = "";
   const char* summary = "";  // our own sentence
   // Arguments in the notation of Redis's documentation: "key [NX | XX] [EX seconds | PX
-  // milliseconds]"; COMMAND DOCS expands it, PROTOCOL.md prints it.
+  // milliseconds]"; COMMAND DOCS expands it, COMMANDS.md prints it.
   const char* syntax = "";
   const char* tips = "";  // space-separated, as in COMMAND INFO
   // Adds keys whose places no specification can say, or corrects what the specifications found;

@@ -1,5 +1,5 @@
 // QueueWork: one queue as seen by one unit of work. The verbs of a queue hold the rules of the
-// contract (PROTOCOL.md, "The native queue") and are the only way to change a queue. They are
+// contract (QUEUE.md) and are the only way to change a queue. They are
 // functions in the other files of this folder; QueueWork is what they share: it records a change,
 // appends its event, moves jobs between places, and signals waiters.
 //

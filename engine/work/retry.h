@@ -19,8 +19,8 @@ struct NackOutcome {
 // Q.NACK. `lease`: the token, or 0 for `*`; `delay_ms`: instead of the backoff.
 Result<NackOutcome> nack_job(QueueWork& work, Bytes id, uint64_t lease, NackMode mode,
                              std::optional<int64_t> delay_ms, Bytes error);
-// After a failed run that was not cancelled, which has been taken off the job: it waits again for `delay_ms` or a random
-// part of the backoff, or fails where RETRY allows no further attempt.
+// After a failed run that was not cancelled, which has been taken off the job: it waits again for
+// `delay_ms` or a random part of the backoff, or fails where RETRY allows no further attempt.
 void fail_attempt(QueueWork& work, Job* job, const JobRun& run, Bytes error,
                   std::optional<int64_t> delay_ms);
 // Q.RETRY: an ended, retained job waits again, as new: attempt 1, ranked now. False: not ended.

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "engine/queue/queue.h"
 #include "engine/base/times.h"
+#include "engine/queue/queue.h"
 
 namespace sluice {
 

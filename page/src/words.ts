@@ -12,7 +12,7 @@ function slots(text: string | undefined): string {
     : "no slot is free";
 }
 
-// In the order of PROTOCOL.md's table.
+// In the order of QUEUE.md's table.
 const REASONS: Record<string, (words: string[]) => string> = {
   not_before: ([at]) => `It is delayed until ${moment(Number(at))}.`,
   releasing: () => "What it needs has ended. Very many needed that: its turn to hear of it comes.",

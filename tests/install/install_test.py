@@ -29,6 +29,8 @@ def output(*command):
 
 
 PROGRAMS = ["sluice-server", "sluice", "sluice-journal", "sluice-import"]
+DOCUMENTS = ["README.md", "QUEUE.md", "REDIS.md", "COMMANDS.md", "HTTP.md", "ARCHITECTURE.md",
+             "docs/operating.md", "bench/results/README.md"]
 # On every Debian, as apt needs them.
 ALWAYS_THERE = {"libc6", "libgcc-s1", "libstdc++6"}
 
@@ -52,8 +54,7 @@ def check_files(prefix):
                 "etc/sluice/sluice.conf", "share/doc/sluice/LICENSE",
                 "share/sluice/prometheus-alerts.yml", "share/sluice/grafana-dashboard.json",
                 "lib/systemd/system/sluice.service"]
-    expected += ["share/doc/sluice/" + name for name in
-                 ("README.md", "PROTOCOL.md", "HTTP.md", "ARCHITECTURE.md")]
+    expected += ["share/doc/sluice/" + name for name in DOCUMENTS]
     missing = [path for path in expected if not os.path.isfile(os.path.join(prefix, path))]
     require(not missing, f"not installed: {', '.join(missing)}")
     for program in PROGRAMS:
@@ -62,9 +63,10 @@ def check_files(prefix):
                 f"the page of {program}: {page[:200]}")
     require("\n.SS cancel\n" in read(prefix, "share/man/man1/sluice.1"), "no commands in sluice.1")
     folder = os.path.join(prefix, "share/doc/sluice")
-    for name in ("README.md", "PROTOCOL.md", "HTTP.md", "ARCHITECTURE.md"):
+    for name in DOCUMENTS:
         for target in re.findall(r"\]\(([^)#\s]+)", read(folder, name)):
-            require("://" in target or os.path.exists(os.path.join(folder, target)),
+            linked = os.path.join(folder, os.path.dirname(name), target)
+            require("://" in target or os.path.exists(linked),
                     f"{name} is installed, and {target}, to which it has a link, is not")
 
 
@@ -99,7 +101,7 @@ def check_upgrade(build, prefix):
 
 
 def check_packages(prefix):
-    """README.md names Debian's packages that an installed Sluice runs with."""
+    """docs/operating.md names Debian's packages that an installed Sluice runs with."""
     needed = set()
     for program in PROGRAMS:
         path = os.path.join(prefix, "bin", program)
@@ -110,10 +112,10 @@ def check_packages(prefix):
                 path_in_package = "*" + os.path.realpath(place).removeprefix("/usr")
                 needed.add(output("dpkg-query", "--search", path_in_package).split(":")[0])
     named = re.search(r"apt-get install (.*) # what the programs run with",
-                      read(ROOT, "README.md"))
-    require(named, "README.md names no packages")
+                      read(ROOT, "docs/operating.md"))
+    require(named, "docs/operating.md names no packages")
     require(set(named.group(1).split()) == needed - ALWAYS_THERE,
-            f"README.md names {named.group(1)}, and the programs need {sorted(needed)}")
+            f"docs/operating.md names {named.group(1)}, and the programs need {sorted(needed)}")
 
 
 def check_subproject(build):

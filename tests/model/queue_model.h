@@ -1,5 +1,5 @@
-// QueueModel: the native queue written as directly as its contract (PROTOCOL.md, "The native
-// queue"): a vector of jobs, linear searches, no index, no timer. Slow and obvious.
+// QueueModel: the native queue written as directly as its contract (QUEUE.md): a vector of
+// jobs, linear searches, no index, no timer. Slow and obvious.
 //
 // It takes the same commands as the engine and says what the engine must answer. What the contract
 // leaves to the server (lease tokens, the delay of a retry, ids for `*`) is read from the engine's

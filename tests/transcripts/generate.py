@@ -27,7 +27,7 @@ ROUND_COMMANDS = 300
 MINIMISE_S = 6.0
 MINIMISE_TIMEOUT_S = 0.4
 MOST_FAILURES = 10
-# LuaJIT words its own errors otherwise than Lua 5.1 (PROTOCOL.md); place and script must agree.
+# LuaJIT words its own errors otherwise than Lua 5.1 (REDIS.md); place and script must agree.
 LUA_MESSAGE = rb"(?<=user_script:1: ).*(?= script: )"
 UNORDERED_ENCODINGS = {b"hashtable", b"skiplist"}
 

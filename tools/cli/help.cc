@@ -47,9 +47,8 @@ std::string general_help(std::span<const CommandRow> rows) {
   append_options(common_options(), out);
   out +=
       "\nsluice COMMAND --help says what it takes, with an example. Errors are told on standard\n"
-      "error, as JSON with --json. What options mean to the server is in\n"
-      "PROTOCOL.md. Exit codes: 0 done, 1 the server answered an error, 2 wrong usage, 3 no\n"
-      "connection.\n";
+      "error, as JSON with --json. What options mean to the server is in QUEUE.md. Exit codes:\n"
+      "0 done, 1 the server answered an error, 2 wrong usage, 3 no connection.\n";
   return out;
 }
 

@@ -1,6 +1,6 @@
 // Jobs as tables and as a list of their fields.
 //
-// Pure functions; a job is a map of Q.GET, Q.LIST or Q.POP (PROTOCOL.md).
+// Pure functions; a job is a map of Q.GET, Q.LIST or Q.POP (QUEUE.md).
 #pragma once
 
 #include <cstdint>

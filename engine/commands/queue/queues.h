@@ -1,4 +1,4 @@
-// The native queue's commands (PROTOCOL.md, "The native queue"); their rows are in rows.cc.
+// The native queue's commands (QUEUE.md); their rows are in rows.cc.
 #pragma once
 
 #include "engine/execution/call.h"

@@ -1,4 +1,4 @@
-// A server inside a program, with the lines that README.md has of it.
+// A server inside a program, with the lines that docs/operating.md has of it.
 #include <sluice/net/embedded_server.h>
 
 #include <string>
