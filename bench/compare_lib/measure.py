@@ -11,14 +11,11 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import time
 
+from harness.servers import LOOPBACK, Server
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "transcripts"))
-
-from servers import LOOPBACK, Server  # noqa: E402
-
 SERVER_CORE = 0
 LOAD_CORE = 1
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")

@@ -10,9 +10,9 @@ import traceback
 from typing import Callable
 
 from harness import Options, info, require, rss_bytes, wait_until
-from holds import LONGEST_HOLD_MS, TRIES, Probe, best_of, fill
-from resp import ConnectionClosed, ReplyTimeout
-from servers import LOOPBACK, ServerError
+from harness.holds import LONGEST_HOLD_MS, TRIES, Probe, best_of, fill
+from harness.resp import ConnectionClosed, ReplyTimeout
+from harness.servers import LOOPBACK, ServerError
 
 JOURNAL = {"appendonly": "yes", "appendfsync": "everysec", "save": "", "http-port": "auto"}
 PATIENCE_S = 600

@@ -10,8 +10,8 @@ import sys
 import tempfile
 import urllib.request
 
-from program import (NO_CONNECTION, SERVER_ERROR, USAGE_ERROR, require, require_equal, run, serve,
-                     Sluice)
+from harness.cli import (NO_CONNECTION, SERVER_ERROR, USAGE_ERROR, require, require_equal, run,
+                         serve, Sluice)
 
 COMMANDS = ["status", "config", "pause", "resume", "top", "simulate", "jobs", "job", "add", "move",
             "pop", "ack", "nack", "touch", "cancel", "retry", "purge", "delete", "events",

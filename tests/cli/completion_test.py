@@ -8,9 +8,9 @@ import subprocess
 import sys
 
 from commands_test import COMMANDS
-from live_test import Terminal
-from program import ROOT, USAGE_ERROR, Sluice, environment, require, require_equal, run, serve
 from harness import Skipped, scratch
+from harness.cli import ROOT, USAGE_ERROR, Sluice, environment, require, require_equal, run, serve
+from live_test import Terminal
 
 # What is typed, and what it becomes; {} is a folder with a file in it.
 COMPLETED = [("si", "simulate"), ("-p 7000 si", "-p 7000 simulate"),

@@ -13,7 +13,7 @@ import sys
 import time
 import urllib.request
 
-from program import ROOT, environment, require, require_equal, run, scratch, wait_until
+from harness.cli import ROOT, environment, require, require_equal, run, scratch, wait_until
 
 
 def processes_of(path):

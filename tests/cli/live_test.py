@@ -15,8 +15,8 @@ import termios
 import threading
 import time
 
-from program import (SERVER_ERROR, environment, free_port, require, require_equal, run, serve,
-                     wait_until)
+from harness.cli import (SERVER_ERROR, environment, free_port, require, require_equal, run, serve,
+                         wait_until)
 
 DURABLE = {"appendonly": "yes"}
 ALTERNATE, ORDINARY = "\x1b[?1049h", "\x1b[?1049l"

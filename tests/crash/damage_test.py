@@ -15,7 +15,6 @@ shorter history without a word, a crash and a hang are failures. The seed is pri
 
 import argparse
 import os
-import pathlib
 import random
 import re
 import shutil
@@ -25,14 +24,9 @@ import threading
 import time
 import traceback
 
-sys.dont_write_bytecode = True
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-sys.path.insert(0, str(HERE.parent / "transcripts"))
-
-from crash_client import StateChecker, Link, Violation, read_state, wall_ms  # noqa: E402
-from crash_model import Generator, Model, Unit  # noqa: E402
-from servers import DEFAULT_SLUICE, Server, ServerError  # noqa: E402
+from harness.crash.client import StateChecker, Link, Violation, read_state, wall_ms
+from harness.crash.model import Generator, Model, Unit
+from harness.servers import DEFAULT_SLUICE, Server, ServerError
 
 PREFIX = "c0:"
 PROGRESS = b"c0:n:progress"

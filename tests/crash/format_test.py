@@ -21,11 +21,8 @@ import sys
 import tarfile
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "operations"))
-
-from harness import ConnectionClosed, require, require_equal, wait_until  # noqa: E402
-from servers import DEFAULT_SLUICE, Server  # noqa: E402
+from harness import ConnectionClosed, require, require_equal, wait_until
+from harness.servers import DEFAULT_SLUICE, Server
 
 GOLDEN = pathlib.Path(__file__).resolve().parent / "golden"
 DISK = {"appendonly": "yes", "appendfsync": "always", "save": ""}

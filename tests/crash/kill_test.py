@@ -26,13 +26,8 @@ import threading
 import time
 import traceback
 
-sys.dont_write_bytecode = True
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-sys.path.insert(0, str(HERE.parent / "transcripts"))
-
-from crash_client import SHARED_COUNTER, CrashClient, Link, Violation  # noqa: E402
-from servers import DEFAULT_SLUICE, Server, ServerError  # noqa: E402
+from harness.crash.client import SHARED_COUNTER, CrashClient, Link, Violation
+from harness.servers import DEFAULT_SLUICE, Server, ServerError
 
 CONNECTIONS = 6
 SIGTERM_LIMIT_S = 5.0

@@ -15,9 +15,9 @@ asked for again gives the same jobs, and that rules and progress are those that 
 import sys
 
 import kill_test
-from crash_client import Link, Violation
-from queue_client import QueueClient
-from queue_story import Story
+from harness.crash.client import Link, Violation
+from harness.crash.queue_client import QueueClient
+from harness.crash.queue_story import Story
 
 CAPS = {"queue": 6, "g": 4, "k": 3}
 RETAINED = 200

@@ -8,8 +8,9 @@ import hashlib
 import socket
 import sys
 
-from http_client import (ADMIN_TOKEN, Client, OPERATE_TOKEN, other_address, Raw, READ_TOKEN,
-                         THREADS, TOKENS, require, require_equal, require_problem, run, serve)
+from harness.http_client import (ADMIN_TOKEN, Client, OPERATE_TOKEN, other_address, Raw,
+                                 READ_TOKEN, THREADS, TOKENS, require, require_equal,
+                                 require_problem, run, serve)
 
 QUEUE = "/api/v1/queues/q"
 JOB = QUEUE + "/jobs/j"

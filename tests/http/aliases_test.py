@@ -10,8 +10,8 @@ import re
 import sys
 import time
 
-from http_client import (Client, READ_TOKEN, require, require_equal, require_problem, run, serve,
-                         THREADS, wait_until)
+from harness.http_client import (Client, READ_TOKEN, require, require_equal, require_problem, run,
+                                 serve, THREADS, wait_until)
 
 EXECUTIONS = "/api/v1/admin/executions/"
 GRADING = "/api/v1/grading_queue"

@@ -11,8 +11,9 @@ import sys
 import threading
 import time
 
-from http_client import (ADMIN_TOKEN, Client, OPERATE_TOKEN, Stream, TIMEOUT_S, quoted, require,
-                         require_equal, require_problem, run, serve, wait_until, THREADS)
+from harness.http_client import (ADMIN_TOKEN, Client, OPERATE_TOKEN, Stream, TIMEOUT_S, quoted,
+                                 require, require_equal, require_problem, run, serve, wait_until,
+                                 THREADS)
 
 QUEUE = "/api/v1/queues/q"
 JOBS = QUEUE + "/jobs"

@@ -7,8 +7,8 @@
 import sys
 import threading
 
-from http_client import (ADMIN_TOKEN, Client, THREADS, quoted, require, require_equal,
-                         require_problem, run, serve)
+from harness.http_client import (ADMIN_TOKEN, Client, THREADS, quoted, require, require_equal,
+                                 require_problem, run, serve)
 
 QUEUES = "/api/v1/queues"
 QUEUE = QUEUES + "/q"

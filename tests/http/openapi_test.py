@@ -9,8 +9,8 @@ import re
 import subprocess
 import sys
 
-from http_client import ADMIN_TOKEN, Client, require, require_equal, run, serve, THREADS
-from harness import NPM, need_npm  # http_client knows where
+from harness import NPM, need_npm
+from harness.http_client import ADMIN_TOKEN, Client, require, require_equal, run, serve, THREADS
 
 VALIDATE = """
 import { text } from "node:stream/consumers";

@@ -13,9 +13,9 @@ import sys
 import threading
 import time
 
-from http_client import Client, find_port, require, require_equal, run, serve, wait_until
-from certificates import Certificates
 from harness import scratch
+from harness.certificates import Certificates
+from harness.http_client import Client, find_port, require, require_equal, run, serve, wait_until
 from metrics_test import parse
 
 SECRET = "of-a-secret-0123456789"

@@ -12,10 +12,11 @@ import threading
 import time
 
 from access_test import ROUTES
-from failure_test import JOURNAL_FAILED, largest_file, limit_files
-from http_client import (ADMIN_TOKEN, Client, find_port, OPERATE_TOKEN, quoted, Raw, require,
-                         require_equal, require_problem, run, serve, THREADS, wait_until)
-from slow_disk import slow_disk
+from harness.http_client import (ADMIN_TOKEN, Client, find_port, OPERATE_TOKEN, quoted, Raw,
+                                 require, require_equal, require_problem, run, serve, THREADS,
+                                 wait_until)
+from harness.slow_disk import slow_disk
+from harness.surroundings import JOURNAL_FAILED, largest_file, limit_files
 
 QUEUE = "/api/v1/queues/q"
 JOBS = QUEUE + "/jobs"

@@ -21,10 +21,10 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-from http_client import Client, require, require_equal, run, serve, wait_until
 from harness import Skipped
-import prometheus_cases
-import servers
+from harness import prometheus_cases
+from harness import servers
+from harness.http_client import Client, require, require_equal, run, serve, wait_until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONF = ROOT / "conf"

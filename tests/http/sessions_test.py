@@ -8,8 +8,8 @@ import re
 import sys
 import time
 
-from http_client import (ADMIN_TOKEN, Client, Raw, THREADS, find_port, require, require_equal,
-                         require_problem, run, serve)
+from harness.http_client import (ADMIN_TOKEN, Client, Raw, THREADS, find_port, require,
+                                 require_equal, require_problem, run, serve)
 
 SESSION = "/api/v1/session"
 QUEUES = "/api/v1/queues"

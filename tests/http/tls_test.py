@@ -10,10 +10,10 @@ import sys
 import threading
 import time
 
-from http_client import (OPERATE_TOKEN, TIMEOUT_S, Client, Raw, require, require_equal,
-                         require_problem, run, serve, wait_until)
-from certificates import LOOPBACK, Certificates, TlsConnection, ports_of
 from harness import scratch
+from harness.certificates import LOOPBACK, Certificates, TlsConnection, ports_of
+from harness.http_client import (OPERATE_TOKEN, TIMEOUT_S, Client, Raw, require, require_equal,
+                                 require_problem, run, serve, wait_until)
 
 JOBS = "/api/v1/queues/q/jobs"
 

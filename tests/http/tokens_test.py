@@ -12,11 +12,11 @@ import stat
 import sys
 import threading
 
-from http_client import (ADMIN_TOKEN, Client, OPERATE_TOKEN, Raw, READ_TOKEN, THREADS, TOKENS,
-                         find_port, other_address, require, require_equal, require_problem, run,
-                         serve, wait_until)
 from harness import scratch
-import servers
+from harness import servers
+from harness.http_client import (ADMIN_TOKEN, Client, OPERATE_TOKEN, Raw, READ_TOKEN, THREADS,
+                                 TOKENS, find_port, other_address, require, require_equal,
+                                 require_problem, run, serve, wait_until)
 
 TOKENS_PATH = "/api/v1/tokens"
 QUEUES = "/api/v1/queues"

@@ -11,9 +11,9 @@ import time
 from typing import Callable, NamedTuple
 
 import harness
-import servers
+from harness import servers
 from harness import ConnectionClosed, require_equal, wait_until
-from holds import Probe, fill, require_short
+from harness.holds import Probe, fill, require_short
 
 MANY = 100_000
 NEVER_MS = "100000000"

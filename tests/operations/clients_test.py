@@ -7,7 +7,7 @@ import threading
 import time
 
 import harness
-import servers
+from harness import servers
 from harness import closes, info, require, require_equal, wait_until
 
 

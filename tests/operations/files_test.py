@@ -12,8 +12,8 @@ import threading
 import time
 
 import harness
-from harness import closes, info, require, require_equal, scratch, wait_until
-from surroundings import preload, wrapped
+from harness import info, require, require_equal, scratch, wait_until
+from harness.surroundings import preload, wrapped
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PASSWORD = "a-long-password"

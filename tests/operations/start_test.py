@@ -14,8 +14,8 @@ import time
 
 import harness
 from harness import closes, info, require, require_equal, scratch, wait_until
-from surroundings import preload, refuse_sanitizers, wrapped
-from wall_clock import WallClock
+from harness.surroundings import preload, refuse_sanitizers, wrapped
+from harness.wall_clock import WallClock
 
 JOURNAL_FAILED = 75
 # Nobody else's, so that a limit of its threads is this test's alone.

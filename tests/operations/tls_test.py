@@ -14,11 +14,11 @@ from concurrent import futures
 import redis
 
 import harness
-import servers
-from certificates import LOOPBACK, Certificates, TlsConnection, openssl, ports_of
-from resp import encode
+from harness import servers
 from harness import ConnectionClosed, info, require, require_equal, wait_until
-from wall_clock import WallClock
+from harness.certificates import LOOPBACK, Certificates, TlsConnection, openssl, ports_of
+from harness.resp import encode
+from harness.wall_clock import WallClock
 
 RELOAD_FAILED = ("-ERR CONFIG SET failed (possibly related to argument 'tls-cert-file') - Unable "
                  "to update TLS configuration. Check server logs.\r\n")

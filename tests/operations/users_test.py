@@ -8,7 +8,7 @@ import sys
 
 import harness
 from harness import closes, info, require, require_equal, scratch, wait_until
-from servers import Server
+from harness.servers import Server
 
 USERS = ("user alice on #ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb ~a* "
          "resetchannels -@all +get (~s* resetchannels -@all +set)\n"

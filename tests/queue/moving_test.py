@@ -18,16 +18,13 @@ import subprocess
 import sys
 import tempfile
 
-sys.dont_write_bytecode = True
+import harness
+from harness import NPM, require, require_equal
+
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 ROOT = TESTS.parent
 PAGES = ROOT / "docs" / "moving"
 SCENARIOS = TESTS / "queue" / "moving"
-sys.path.insert(0, str(TESTS / "operations"))
-
-import harness  # noqa: E402
-from harness import NPM, require, require_equal  # noqa: E402
-
 LANGUAGES = {"python": "py", "typescript": "ts"}
 NAMES = sorted(path.stem for path in PAGES.glob("*.md"))
 LONGEST_S = 60

@@ -22,15 +22,11 @@ import time
 import traceback
 import uuid
 
-sys.dont_write_bytecode = True
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-sys.path.insert(0, str(HERE.parent / "transcripts"))
+import redis
 
-import redis  # noqa: E402
-from ledger import Ledger, Violation  # noqa: E402
-from queue_dialects import ACTIVE, BANDS, DAY_S, DIALECTS, EVENT, event_json  # noqa: E402
-from servers import DEFAULT_SLUICE, LOOPBACK, Server, free_port  # noqa: E402
+from harness.seeds.ledger import Ledger, Violation
+from harness.seeds.queue_dialects import ACTIVE, BANDS, DAY_S, DIALECTS, EVENT, event_json
+from harness.servers import DEFAULT_SLUICE, LOOPBACK, Server, free_port
 
 CAP = 10
 PRODUCERS, SCHEDULERS, ADMINISTRATORS = 4, 8, 2

@@ -11,22 +11,15 @@ the state must be the model before or after the one request that was under way.
 """
 
 import argparse
-import pathlib
 import random
 import sys
 import threading
 import time
 import traceback
 
-sys.dont_write_bytecode = True
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-sys.path.insert(0, str(HERE.parent / "transcripts"))
-
-import grading_model as grading  # noqa: E402
-import redis  # noqa: E402
-from execution_queue_test import LOST, FixedPortServer, connect, server_directives  # noqa: E402
-from servers import DEFAULT_SLUICE  # noqa: E402
+from execution_queue_test import LOST, FixedPortServer, connect, server_directives
+from harness.seeds import grading_model as grading
+from harness.servers import DEFAULT_SLUICE
 
 LOCK = "lock.grading"
 LOCK_MS = 5000

@@ -10,12 +10,10 @@ import random
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-
-from resp import ConnectionClosed, ReplyTimeout  # noqa: E402
-from servers import DEFAULT_SLUICE, FIRST_FAILURE, Server, ServerError  # noqa: E402
-from session import Pair  # noqa: E402
-from transcript import TranscriptError, parse_file  # noqa: E402
+from harness.resp import ConnectionClosed, ReplyTimeout
+from harness.servers import DEFAULT_SLUICE, FIRST_FAILURE, Server, ServerError
+from harness.transcripts.session import Pair
+from harness.transcripts.transcript import TranscriptError, parse_file
 
 HERE = pathlib.Path(__file__).resolve().parent
 MAX_SHOWN_PER_FILE = 8

@@ -12,9 +12,9 @@ import socket
 import threading
 import time
 
-from crash_model import Generator, Model, encode
-from crash_more import Own
-from crash_values import Entry, Error, Stream, number, serial_of
+from harness.crash.model import Generator, Model, encode
+from harness.crash.more import Own
+from harness.crash.values import Entry, Error, Stream, number, serial_of
 
 LOOPBACK = "127.0.0.1"
 SHARED_COUNTER = b"shared:counter"

@@ -4,11 +4,12 @@ notifications."""
 import fnmatch
 import hashlib
 
-from families import TABLES, around_random, words_of
-from packing import packing_round
-from pools import BAD_INTEGERS, MEMBERS, SCORES, Command, Pool, mode_of, to_bytes
-from rights import rights_round
-from waits import blocking_round
+from harness.transcripts.families import TABLES, around_random, words_of
+from harness.transcripts.packing import packing_round
+from harness.transcripts.pools import (BAD_INTEGERS, MEMBERS, SCORES, Command, Pool, mode_of,
+                                       to_bytes)
+from harness.transcripts.rights import rights_round
+from harness.transcripts.waits import blocking_round
 
 LETTERS = {"strings": "s", "lists": "l", "hashes": "h", "sets": "t", "zsets": "z"}
 ALL_LETTERS = {**LETTERS, "bits": "b", "streams": "x", "keys": "k", "hyperloglogs": "p",

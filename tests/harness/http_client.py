@@ -2,15 +2,10 @@
 
 import http.client
 import json
-import pathlib
 import socket
-import sys
 import urllib.parse
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "operations"))
-
-from harness import require, require_equal, run, wait_until  # noqa: E402,F401
+from harness import require, require_equal, run, wait_until  # noqa: F401
 
 READ_TOKEN = "read-token-0123456789"
 OPERATE_TOKEN = "operate-token-0123456789"

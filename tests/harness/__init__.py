@@ -13,15 +13,12 @@ import pathlib
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 import traceback
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "transcripts"))
-
-import servers  # noqa: E402
-from resp import Connection, ConnectionClosed, ReplyTimeout  # noqa: E402,F401
+from harness import servers
+from harness.resp import Connection, ConnectionClosed, ReplyTimeout  # noqa: F401
 
 IN_MEMORY = {"appendonly": "no", "save": ""}
 NPM = pathlib.Path(__file__).resolve().parents[1] / "npm"

@@ -1,6 +1,6 @@
 """Seeded rounds of blocked clients: some wait at keys, others give these elements in every way."""
 
-from pools import Command
+from harness.transcripts.pools import Command
 
 LIST_KEYS = ["l1", "l2", "l3"]
 ZSET_KEYS = ["z1", "z2", "z3"]

@@ -19,14 +19,11 @@ import tempfile
 import threading
 import time
 
-sys.dont_write_bytecode = True
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "operations"))
+import harness  # noqa: F401
+from harness import servers
+from harness import NPM, Skipped, need_npm, need_program, require  # noqa: F401
 
-import harness  # noqa: E402,F401
-import servers  # noqa: E402
-from harness import NPM, Skipped, need_npm, need_program, require  # noqa: E402,F401
-
+HERE = pathlib.Path(__file__).resolve().parents[1] / "libraries"
 LONGEST_S = 150
 HOLDS = "all of it holds"
 

@@ -3,10 +3,12 @@ library that a test has put in front of its own.
 """
 
 import os
+import resource
 import subprocess
 
 import harness
 
+JOURNAL_FAILED = 75  # the exit code of a server that could not write its journal
 # Each calls the next one of its name, but for what its test wants.
 _HEAD = """
 #define _GNU_SOURCE
@@ -54,3 +56,13 @@ def wrapped(directory, options, shell="", arguments="", environment=None):
         file.write(f'#!/bin/sh\n{shell}\nexec "{options.program}" {arguments} "$@"\n')
     os.chmod(path, 0o755)
     return harness.Options(path, options.io_threads)
+
+
+def limit_files(pid, size):
+    """From now on no file of the process grows beyond `size`: each write that would is an error."""
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, size))
+
+
+def largest_file(directory):
+    return max(os.path.getsize(os.path.join(path, name))
+               for path, _, names in os.walk(directory) for name in names)

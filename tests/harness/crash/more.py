@@ -3,7 +3,7 @@ what changes groups of streams, functions. Mixed into the model and the generato
 
 import copy
 
-from crash_values import Entry, Error, Payload, Stream, serial_of
+from harness.crash.values import Entry, Error, Payload, Stream, serial_of
 
 
 class Own:

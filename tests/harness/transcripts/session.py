@@ -8,10 +8,10 @@ alike for both. Used by one thread.
 import re
 import time
 
-from compare import equal
-from resp import Connection, ConnectionClosed, ProtocolError, Reply, ReplyTimeout, encode
-from servers import LOOPBACK
-from transcript import Step
+from harness.resp import Connection, ConnectionClosed, ProtocolError, Reply, ReplyTimeout, encode
+from harness.servers import LOOPBACK
+from harness.transcripts.compare import equal
+from harness.transcripts.transcript import Step
 
 QUIET_S = 0.06
 BRIEF_S = 0.003

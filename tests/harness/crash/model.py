@@ -6,8 +6,8 @@ name carries its type: <prefix>s: string, n: number, h: hash, e: set, l: list, z
 stream, t: a string that soon expires. Used by one thread at a time.
 """
 
-from crash_more import REACH_FURTHER, MoreCommands, MoreUnits
-from crash_values import Entry, Error, Stream, number, serial_of
+from harness.crash.more import REACH_FURTHER, MoreCommands, MoreUnits
+from harness.crash.values import Entry, Error, Stream, number, serial_of
 
 LONG_TTL_S = (500, 1000, 5000)
 SHORT_TTL_MS = (30, 100, 300, 1000)

@@ -12,7 +12,7 @@ what must have happened in that order is held against the server. Any thread may
 import itertools
 import threading
 
-from queue_dialects import event_json
+from harness.seeds.queue_dialects import event_json
 
 PENDING, ACTIVE, NOWHERE = "pending", "active", "nowhere"
 

@@ -10,8 +10,8 @@ import time
 from typing import NamedTuple
 
 from harness import require_equal
-from resp import Connection
-from servers import LOOPBACK
+from harness.resp import Connection
+from harness.servers import LOOPBACK
 
 LONGEST_HOLD_MS = 10
 TRIES = 3

@@ -2,7 +2,7 @@
 
 import struct
 
-from pools import Command
+from harness.transcripts.pools import Command
 
 # Shows a value with nothing left open: the bits of numbers, the keys in order.
 SHOW = """local function show(v)

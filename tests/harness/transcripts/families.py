@@ -3,7 +3,7 @@
 Each family is a list of (weight, function of a `Pool`); a function answers one command's words.
 """
 
-from pools import BAD_INTEGERS, CANNOT_MUTATE, FAR_MS, Command, Pool
+from harness.transcripts.pools import BAD_INTEGERS, CANNOT_MUTATE, FAR_MS, Command, Pool
 
 SHORT_TIMEOUTS = ["0.001", "0.002", "0.001", "-1", "abc", "", "-0.5", "1e400", "nan"]
 

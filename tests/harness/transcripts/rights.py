@@ -1,7 +1,7 @@
 """Seeded rounds about users: random rules and selectors, what they allow (ACL DRYRUN, scripts, the
 commands themselves), and what INFO errorstats and ACL LOG say of it afterwards."""
 
-from pools import Command
+from harness.transcripts.pools import Command
 
 RULES = ["+get", "-get", "+set", "-set", "+mget", "+copy", "-copy", "+publish", "+@read", "-@read",
          "+@write", "-@write", "+@all", "-@all", "+@string", "-@pubsub", "+select|0", "+config|get",

@@ -4,8 +4,8 @@ A `Pool` belongs to one round of one family and is driven by one seeded generato
 equal commands. A `Command` is what a generator hands to the exchange in generate.py.
 """
 
-from compare import Rules
-from resp import quote
+from harness.resp import quote
+from harness.transcripts.compare import Rules
 
 # Of a type that the family's commands refuse; a family leaves out its own type.
 WRONG_TYPE_KEYS = {

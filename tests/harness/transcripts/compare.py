@@ -7,7 +7,7 @@ by masks.
 
 import re
 
-from resp import PAIRED
+from harness.resp import PAIRED
 
 
 class Rules:

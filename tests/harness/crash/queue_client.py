@@ -10,9 +10,9 @@ had given.
 
 import random
 
-from crash_client import LoadClient, Violation
-from crash_model import Error, encode
-from queue_story import make_id, pairs
+from harness.crash.client import LoadClient, Violation
+from harness.crash.model import Error, encode
+from harness.crash.queue_story import make_id, pairs
 
 GROUPS, KEYS = ("g0", "g1", "g2"), ("k0", "k1", "k2", "k3")
 MOST_WAITING = 150   # where the last snapshot has more, little is added

@@ -17,14 +17,11 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-
-from resp import Connection, ConnectionClosed, ReplyTimeout  # noqa: E402
+from harness.resp import Connection, ConnectionClosed, ReplyTimeout
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEFAULT_SLUICE = ROOT / "build" / "release" / "bin" / "sluice-server"

@@ -1,16 +1,12 @@
 """Certificates for tests of TLS, made by Debian's openssl, and connections that use them."""
 
 import os
-import pathlib
 import select
 import socket
 import ssl
 import subprocess
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "transcripts"))
-
-from resp import Connection, ConnectionClosed, ReplyTimeout  # noqa: E402
+from harness.resp import Connection, ConnectionClosed, ReplyTimeout
 
 LOOPBACK = "127.0.0.1"
 NAMES = "subjectAltName=DNS:localhost,IP:127.0.0.1"

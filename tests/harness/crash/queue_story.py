@@ -11,7 +11,7 @@ that they are known of a job whose Q.ADD was never answered. Used by one thread 
 
 import collections
 
-from crash_client import Violation
+from harness.crash.client import Violation
 
 TOTALS = {"added": "added", "started": "started", "completed": "completed", "failed": "failed",
           "cancelled": "cancelled", "expired": "expired", "reclaimed": "reclaimed"}

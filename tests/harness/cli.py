@@ -4,13 +4,9 @@ import json
 import os
 import pathlib
 import subprocess
-import sys
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "operations"))
-
-from harness import require, require_equal, run, scratch, wait_until  # noqa: E402,F401
-from servers import free_port  # noqa: E402,F401
+from harness import require, require_equal, run, scratch, wait_until  # noqa: F401
+from harness.servers import free_port  # noqa: F401
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DONE, SERVER_ERROR, USAGE_ERROR, NO_CONNECTION = range(4)

@@ -4,15 +4,8 @@
 flat arrays and are made dictionaries here.
 """
 
-import pathlib
-import sys
 
-sys.dont_write_bytecode = True
-TESTS = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(TESTS / "operations"))
-sys.path.insert(0, str(TESTS / "transcripts"))
-
-import redis  # noqa: E402
+import redis
 
 DISK = {"appendonly": "yes", "appendfsync": "always", "save": ""}
 

@@ -5,7 +5,7 @@
 
 import re
 
-from compare import Rules
+from harness.transcripts.compare import Rules
 
 ESCAPES = {ord("n"): b"\n", ord("r"): b"\r", ord("t"): b"\t", ord("b"): b"\b", ord("a"): b"\a"}
 REPEAT = re.compile(rb"\{\{(\d+)\*(.*?)\}\}", re.DOTALL)
