@@ -174,9 +174,7 @@ class Place:
     @contextlib.contextmanager
     def getter(self):
         """What GETs a path at HTTP, over one connection."""
-        with open(self.server.ready_path, encoding="utf-8") as ready:
-            port = int(dict(line.split() for line in ready)["http-port"])
-        asker = http.client.HTTPConnection(LOOPBACK, port, timeout=PATIENCE_S)
+        asker = http.client.HTTPConnection(LOOPBACK, self.server.http_port, timeout=PATIENCE_S)
 
         def get(path):
             asker.request("GET", path)

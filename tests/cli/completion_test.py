@@ -8,8 +8,9 @@ import subprocess
 import sys
 
 from commands_test import COMMANDS
-from harness import Skipped, scratch
-from harness.cli import ROOT, USAGE_ERROR, Sluice, environment, require, require_equal, run, serve
+from harness import Skipped, require, require_equal, run, scratch
+from harness.cli import USAGE_ERROR, Sluice, environment, serve
+from harness.servers import ROOT
 from live_test import Terminal
 
 # What is typed, and what it becomes; {} is a folder with a file in it.

@@ -15,8 +15,9 @@ import termios
 import threading
 import time
 
-from harness.cli import (SERVER_ERROR, environment, free_port, require, require_equal, run, serve,
-                         wait_until)
+from harness import require, require_equal, run, wait_until
+from harness.cli import SERVER_ERROR, environment, serve
+from harness.servers import free_port
 
 DURABLE = {"appendonly": "yes"}
 ALTERNATE, ORDINARY = "\x1b[?1049h", "\x1b[?1049l"

@@ -9,10 +9,10 @@ import socket
 import sys
 import threading
 
-from harness import scratch
-from harness.certificates import LOOPBACK, Certificates, openssl
-from harness.cli import (DONE, NO_CONNECTION, USAGE_ERROR, Sluice, free_port, require,
-                         require_equal, run, wait_until)
+from harness import require, require_equal, run, scratch, wait_until
+from harness.certificates import Certificates, openssl
+from harness.cli import DONE, NO_CONNECTION, USAGE_ERROR, Sluice
+from harness.servers import LOOPBACK, free_port
 from live_test import DURABLE, Follower, Terminal
 
 REFUSED = "TLS: certificate verify failed: "

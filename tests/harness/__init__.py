@@ -127,7 +127,7 @@ def slack(connection):
 
 
 def scratch():
-    return tempfile.TemporaryDirectory(prefix="sluice-operations-")
+    return tempfile.TemporaryDirectory(prefix="sluice-test-")
 
 
 def summary(passed, failed, skipped):

@@ -7,8 +7,8 @@ import ssl
 import subprocess
 
 from harness.resp import Connection, ConnectionClosed, ReplyTimeout
+from harness.servers import LOOPBACK
 
-LOOPBACK = "127.0.0.1"
 NAMES = "subjectAltName=DNS:localhost,IP:127.0.0.1"
 
 
@@ -145,8 +145,3 @@ class TlsConnection(Connection):
                 raise ReplyTimeout(f"{len(replies)} bytes came, {len(left)} are not sent")
         self.socket.settimeout(timeout_s)
         return replies
-
-
-def ports_of(server):
-    with open(server.ready_path, encoding="utf-8") as ready:
-        return {name: int(value) for name, value in (line.split() for line in ready)}

@@ -2,13 +2,10 @@
 
 import json
 import os
-import pathlib
 import subprocess
 
-from harness import require, require_equal, run, scratch, wait_until  # noqa: F401
-from harness.servers import free_port  # noqa: F401
+from harness import require, require_equal
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 DONE, SERVER_ERROR, USAGE_ERROR, NO_CONNECTION = range(4)
 TIMEOUT_S = 30
 

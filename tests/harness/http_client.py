@@ -5,7 +5,7 @@ import json
 import socket
 import urllib.parse
 
-from harness import require, require_equal, run, wait_until  # noqa: F401
+from harness import require, require_equal
 
 READ_TOKEN = "read-token-0123456789"
 OPERATE_TOKEN = "operate-token-0123456789"
@@ -17,33 +17,14 @@ THREADS = (1, 3)
 
 
 def serve(options, directives=None, tokens=True, **others):
-    """A server that is started, with `http_port` known; tokens of each role unless told not to."""
+    """A server that is started; tokens of each role unless told not to."""
     given = {"http-port": "auto"}
     if tokens:
         given["http-token"] = [f"{role} >{token}" for role, token in TOKENS.items()]
     given.update(directives or {})
     server = options.server(given, **others)
     server.start()
-    find_port(server)
     return server
-
-
-def find_port(server):
-    """`http_port` of a server that has started."""
-    with open(server.ready_path, encoding="utf-8") as ready:
-        ports = dict(line.split() for line in ready)
-    server.http_port = int(ports["http-port"])
-
-
-def other_address():
-    """An address of this machine that is not loopback; None if there is none."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))
-        except OSError:
-            return None
-        address = probe.getsockname()[0]
-    return None if address.startswith("127.") else address
 
 
 class Answer:

@@ -10,41 +10,23 @@ import contextlib
 import os
 import pathlib
 import queue
-import random
 import signal
-import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
-import harness  # noqa: F401
-from harness import servers
-from harness import NPM, Skipped, need_npm, need_program, require  # noqa: F401
+import harness
+from harness import NPM, Skipped, need_npm, require, scratch, servers
 
 HERE = pathlib.Path(__file__).resolve().parents[1] / "libraries"
 LONGEST_S = 150
 HOLDS = "all of it holds"
 
 
-def steady_port():
-    """A free port below those that the kernel gives to outgoing connections: a client that tries to
-    come back while the server is down would sooner or later be connected to itself otherwise."""
-    for _ in range(200):
-        port = random.randrange(12000, 32000)
-        with socket.socket() as probe:
-            try:
-                probe.bind((servers.LOOPBACK, port))
-                return port
-            except OSError:
-                continue
-    raise RuntimeError("no free port")
-
-
 def server(options, fsync="always", **directives):
     """A server that is not started yet, with a journal; a restart has the same port."""
-    chosen = {"appendonly": "yes", "appendfsync": fsync, "save": "", "port": steady_port(),
+    chosen = {"appendonly": "yes", "appendfsync": fsync, "save": "", "port": servers.steady_port(),
               **directives}
     options.last = servers.Server(options.program, chosen, start_timeout_s=60.0)
     return options.last
@@ -166,10 +148,6 @@ def play_node(options, scenario, package, fsync="always", io_threads=1, **others
     node = need_npm(package)
     with server(options, fsync, **{"io-threads": io_threads}) as running, scratch() as directory:
         return play([node, HERE / "node" / scenario], running, directory, LIBRARY=package, **others)
-
-
-def scratch():
-    return tempfile.TemporaryDirectory(prefix="sluice-libraries-")
 
 
 def run(module):

@@ -10,9 +10,11 @@ A test of restarts calls `stop` or `kill`, then `start` again: the directory sta
 """
 
 import atexit
+import contextlib
 import ctypes
 import os
 import pathlib
+import random
 import shutil
 import signal
 import socket
@@ -49,6 +51,21 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def steady_port():
+    """A free port for a server that is restarted on it, below those that the kernel gives to
+    outgoing connections: a client that connects again while the server is down would sooner or
+    later be connected to itself otherwise."""
+    for _ in range(200):
+        port = random.randrange(12000, 32000)
+        with socket.socket() as probe:
+            try:
+                probe.bind((LOOPBACK, port))
+                return port
+            except OSError:
+                continue
+    raise RuntimeError("no free port")
+
+
 def directive_arguments(directives):
     """`{"save": "", "user": ["a on", "b off"]}` as command line arguments; a list repeats it."""
     arguments = []
@@ -78,9 +95,11 @@ class Server:
         self.environment = environment
         self.process = None
         self.port = None
+        self.ports = {}  # of Sluice, by the name of the directive; `port` among them
         self._owns_directory = directory is None
         self.directory = str(directory or tempfile.mkdtemp(prefix=f"{self.kind}-test-"))
         self.log_path = os.path.join(self.directory, "server.log")
+        self.ready_path = os.path.join(self.directory, "ready")
 
     # -- Life ---------------------------------------------------------------------------------
 
@@ -149,6 +168,10 @@ class Server:
     def pid(self):
         return self.process.pid if self.process else None
 
+    @property
+    def http_port(self):
+        return self.ports["http-port"]
+
     def connect(self, timeout_s=20.0):
         return Connection(LOOPBACK, self.port, timeout_s)
 
@@ -168,9 +191,6 @@ class Server:
             directives = {"save": "", "appendonly": "no", "enable-debug-command": "yes"}
             fixed = {"port": self.port, "bind": LOOPBACK, "dir": self.directory}
         else:
-            self.ready_path = os.path.join(self.directory, "ready")
-            if os.path.exists(self.ready_path):
-                os.unlink(self.ready_path)
             directives = {}
             fixed = {"port": "auto", "ready-file": self.ready_path, "dir": self.directory,
                      "bind": LOOPBACK, "http-port": "0"}
@@ -180,7 +200,8 @@ class Server:
 
     def _spawn(self):
         on_main_thread = threading.current_thread() is threading.main_thread()
-
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.ready_path)
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
                 self._command_line(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
@@ -204,14 +225,11 @@ class Server:
     def _read_ready_file(self):
         try:
             with open(self.ready_path, encoding="utf-8") as ready:
-                for line in ready:
-                    name, _, value = line.partition(" ")
-                    if name == "port" and line.endswith("\n"):
-                        self.port = int(value)
-                        return True
-        except (OSError, ValueError):
-            pass
-        return False
+                self.ports = {name: int(value) for name, value in map(str.split, ready)}
+        except FileNotFoundError:
+            return False
+        self.port = self.ports.get("port", self.port)
+        return True
 
     def answers_ping(self):
         """True if the server answers within a second, if only to ask for a password."""
@@ -226,6 +244,17 @@ class Server:
         code = self.process.wait()
         self.process = None
         return code
+
+
+class ConfiguredServer(Server):
+    """Started with the file sluice.conf of its directory, which the caller writes."""
+
+    @property
+    def path(self):
+        return os.path.join(self.directory, "sluice.conf")
+
+    def _command_line(self):
+        return [self.program, self.path]
 
 
 def _close_all():

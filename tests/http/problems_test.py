@@ -12,9 +12,9 @@ import threading
 import time
 
 from access_test import ROUTES
-from harness.http_client import (ADMIN_TOKEN, Client, find_port, OPERATE_TOKEN, quoted, Raw,
-                                 require, require_equal, require_problem, run, serve, THREADS,
-                                 wait_until)
+from harness import require, require_equal, run, wait_until
+from harness.http_client import (ADMIN_TOKEN, OPERATE_TOKEN, THREADS, Client, Raw, quoted,
+                                 require_problem, serve)
 from harness.slow_disk import slow_disk
 from harness.surroundings import JOURNAL_FAILED, largest_file, limit_files
 
@@ -468,7 +468,6 @@ def test_503_for_what_the_journal_did_not_keep(options):
             require_problem(answer, 503, "MISCONF")
         server.process = None
         server.start()
-        find_port(server)
         with Client(server, ADMIN_TOKEN) as client:
             for job in added:
                 client.expect(200, "GET", f"{JOBS}/{job}")

@@ -5,7 +5,7 @@ server."""
 import importlib.util
 import sys
 
-from harness import libraries
+from harness import Skipped, libraries, scratch
 
 PYTHON = libraries.HERE / "python"
 
@@ -50,8 +50,8 @@ class ServerAndWorker:
 
 def run(options, part, fsync="always"):
     if not importlib.util.find_spec("celery"):
-        raise libraries.Skipped("NOT RUN: no python3-celery; tools/setup test installs it")
-    with libraries.server(options, fsync) as running, libraries.scratch() as folder:
+        raise Skipped("NOT RUN: no python3-celery; tools/setup test installs it")
+    with libraries.server(options, fsync) as running, scratch() as folder:
         with ServerAndWorker(running, folder) as both:
             both.start()
             libraries.play([sys.executable, PYTHON / "celery_scenario.py", part], both, folder)

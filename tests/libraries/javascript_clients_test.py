@@ -4,7 +4,7 @@
 import subprocess
 import sys
 
-from harness import libraries
+from harness import Skipped, libraries, need_npm
 
 
 def test_ioredis_5(options):
@@ -13,10 +13,10 @@ def test_ioredis_5(options):
 
 
 def need_node(major):
-    node = libraries.need_npm("ioredis-6")
+    node = need_npm("ioredis-6")
     version = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout
     if int(version.lstrip("v").split(".")[0]) < major:
-        raise libraries.Skipped(f"NOT RUN: it wants node {major}, and this is {version.strip()}")
+        raise Skipped(f"NOT RUN: it wants node {major}, and this is {version.strip()}")
 
 
 def test_ioredis_6_resp2(options):

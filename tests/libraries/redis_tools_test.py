@@ -10,9 +10,7 @@ import re
 import subprocess
 import sys
 
-from harness import libraries
-from harness import servers
-from harness import require, require_equal
+from harness import libraries, need_program, require, require_equal, scratch, servers
 
 LONGEST_S = 60
 LARGEST = """
@@ -44,10 +42,10 @@ SCRIPT = "return {KEYS[1], KEYS[2], ARGV[1], redis.call('INCR', KEYS[1])}\n"
 @contextlib.contextmanager
 def both(options):
     """redis-server and the server under test, without data; a folder for files."""
-    libraries.need_program("redis-cli")
-    libraries.need_program("redis-server")
+    need_program("redis-cli")
+    need_program("redis-server")
     with servers.Server("redis-server") as redis, libraries.server(options) as sluice, \
-            libraries.scratch() as folder:
+            scratch() as folder:
         yield (redis, sluice), pathlib.Path(folder)
 
 
@@ -218,7 +216,7 @@ def rows(server, *words):
 
 def test_benchmark(options):
     """redis-benchmark: every test that it has, with pipelines, RESP3, threads, large values."""
-    libraries.need_program("redis-benchmark")
+    need_program("redis-benchmark")
     with both(options) as (pair, _):
         for words in (("-n", 1000), ("-n", 4000, "-P", 16, "-r", 1000, "-3"),
                       ("-n", 500, "--threads", 2, "-c", 20, "-d", 2000, "--dbnum", 3),

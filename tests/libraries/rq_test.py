@@ -9,8 +9,7 @@ import sys
 import threading
 import time
 
-from harness import libraries
-from harness import require, require_equal, wait_until
+from harness import Skipped, libraries, require, require_equal, scratch, wait_until
 
 PATIENCE_S = 60
 WORKERS = 2
@@ -27,8 +26,8 @@ if importlib.util.find_spec("rq"):
 def setting(options, fsync="always"):
     """(server, client, folder of the workers)"""
     if not importlib.util.find_spec("rq"):
-        raise libraries.Skipped("NOT RUN: no python3-rq; tools/setup test installs it")
-    with libraries.server(options, fsync) as running, libraries.scratch() as folder:
+        raise Skipped("NOT RUN: no python3-rq; tools/setup test installs it")
+    with libraries.server(options, fsync) as running, scratch() as folder:
         with redis.Redis(port=running.port) as client:
             yield running, client, pathlib.Path(folder)
 

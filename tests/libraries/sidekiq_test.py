@@ -3,16 +3,16 @@
 
 import sys
 
-from harness import libraries
+from harness import libraries, need_program, scratch
 
 RUBY = libraries.HERE / "ruby"
 
 
 def test_sidekiq(options):
     """Sidekiq: bulk, schedule, retries, sets, statistics, the server killed in the middle."""
-    ruby = libraries.need_program("ruby")
+    ruby = need_program("ruby")
     libraries.need_file("/usr/bin/sidekiq", "ruby-sidekiq")
-    with libraries.server(options) as running, libraries.scratch() as folder:
+    with libraries.server(options) as running, scratch() as folder:
         worker = libraries.Program(
             ["/usr/bin/sidekiq", "--require", RUBY / "jobs.rb", "--concurrency", 5, "--queue",
              "default,2", "--queue", "low"], running.port, folder)

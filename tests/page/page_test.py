@@ -12,9 +12,9 @@ import re
 import subprocess
 import sys
 
-from harness import NPM, Skipped, need_npm
-from harness.http_client import (ADMIN_TOKEN, Client, OPERATE_TOKEN, READ_TOKEN, require,
-                                 require_equal, require_problem, run, serve)
+from harness import NPM, Skipped, need_npm, require, require_equal, run
+from harness.http_client import (ADMIN_TOKEN, OPERATE_TOKEN, READ_TOKEN, Client, require_problem,
+                                 serve)
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
