@@ -11,7 +11,6 @@ from typing import Callable
 
 from harness import Options, info, require, rss_bytes, wait_until
 from harness.holds import LONGEST_HOLD_MS, TRIES, Probe, best_of, fill
-from harness.resp import ConnectionClosed, ReplyTimeout
 from harness.servers import LOOPBACK, ServerError
 
 JOURNAL = {"appendonly": "yes", "appendfsync": "everysec", "save": "", "http-port": "auto"}
@@ -51,7 +50,7 @@ class Bench:
             return
         try:
             scene.run(self)
-        except (AssertionError, OSError, ConnectionClosed, ReplyTimeout, ServerError):
+        except (AssertionError, OSError, ServerError):
             traceback.print_exc()
         for row in self.left.values():
             print(f"FAILED {row.name:18} {row.title}", flush=True)

@@ -24,6 +24,7 @@ import threading
 import time
 import traceback
 
+from harness import summary
 from harness.crash.client import StateChecker, Link, Violation, read_state, wall_ms
 from harness.crash.model import Generator, Model, Unit
 from harness.servers import DEFAULT_SLUICE, Server, ServerError
@@ -55,10 +56,10 @@ class History:
                 unit.sent_ms = wall_ms()
                 self.units.append(unit)
                 batch.append(unit)
-            link.socket.sendall(b"".join(unit.wire for unit in batch))
+            link.send_bytes(b"".join(unit.wire for unit in batch))
             for unit in batch:
                 for _ in range(unit.reply_count):
-                    reply = link.reader.read()
+                    reply = link.read()
                 self.answered_ms.append(wall_ms())
                 expected = unit.apply(self._model, self.answered_ms[-1])
                 if reply != expected:
@@ -308,7 +309,7 @@ def main():
             failed += bool(failures)
             for failure in failures[:20]:
                 print(f"FAILED {failure}", flush=True)
-    print(f"{len(modes) - failed} passed, {failed} failed")
+    print(summary(len(modes) - failed, failed))
     return 1 if failed else 0
 
 

@@ -21,7 +21,7 @@ import sys
 import tarfile
 import tempfile
 
-from harness import ConnectionClosed, require, require_equal, wait_until
+from harness import require, require_equal, summary, wait_until
 from harness.servers import DEFAULT_SLUICE, Server
 
 GOLDEN = pathlib.Path(__file__).resolve().parent / "golden"
@@ -141,7 +141,7 @@ def write_directory(program, name):
             require_equal(connection.call("SAVE").raw, b"+OK\r\n", "SAVE")
             for words in AFTER_CHECKPOINT:
                 require(not connection.call(*words).raw.startswith(b"-"), f"{words} failed")
-            with contextlib.suppress(OSError, ConnectionClosed):
+            with contextlib.suppress(OSError):
                 connection.call(*RELEASE)
             wait_until(lambda: not server.alive(), what="its end")
             server.environment = None
@@ -201,7 +201,7 @@ def main():
         except AssertionError as error:
             failed += 1
             print(f"FAILED  {error}")
-    print(f"{len(paths) - failed} passed, {failed} failed")
+    print(summary(len(paths) - failed, failed))
     return 1 if failed else 0
 
 

@@ -130,9 +130,25 @@ def scratch():
     return tempfile.TemporaryDirectory(prefix="sluice-test-")
 
 
-def summary(passed, failed, skipped):
+def summary(passed, failed, skipped=0):
     """The last line that a file of tests prints; tools/test adds these up."""
     return f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else "")
+
+
+def run_seeded(runs, seed):
+    """Runs each of (title, function), which returns what it has done; returns the exit code."""
+    failed = 0
+    for title, function in runs:
+        began = time.monotonic()
+        try:
+            result = "ok: " + function()
+        except Exception:  # pylint: disable=broad-except
+            failed += 1
+            result = f"FAILED, seed {seed}\n{traceback.format_exc()}"
+        print(f"{title}: {result} ({time.monotonic() - began:.1f} s)", flush=True)
+    print(f"seed {seed}")
+    print(summary(len(runs) - failed, failed))
+    return 1 if failed else 0
 
 
 def run(module, io_threads=(1,)):

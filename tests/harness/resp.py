@@ -14,11 +14,11 @@ PAIRED = "%|"
 RECEIVE_BYTES = 1 << 16
 
 
-class ReplyTimeout(Exception):
+class ReplyTimeout(TimeoutError):
     """No whole reply came in time. The connection can still be read from."""
 
 
-class ConnectionClosed(Exception):
+class ConnectionClosed(ConnectionError):
     """The server closed the connection. `rest` holds the bytes that came without being read."""
 
     def __init__(self, rest=b""):
@@ -241,7 +241,7 @@ class Connection:
             data = self.socket.recv(RECEIVE_BYTES)
         except (TimeoutError, BlockingIOError):
             raise ReplyTimeout() from None
-        except (ConnectionResetError, BrokenPipeError, OSError):
+        except OSError:
             raise ConnectionClosed() from None
         if not data:
             raise ConnectionClosed()

@@ -14,7 +14,7 @@ from concurrent import futures
 import redis
 
 import harness
-from harness import ConnectionClosed, info, require, require_equal, servers, wait_until
+from harness import info, require, require_equal, servers, wait_until
 from harness.certificates import Certificates, TlsConnection, openssl
 from harness.resp import encode
 from harness.servers import LOOPBACK
@@ -45,7 +45,7 @@ def is_refused(server, context):
         with TlsConnection(server.tls_port, context) as connection:
             require_equal(connection.call("PING").raw, b"+PONG\r\n")
             return False
-    except (ssl.SSLError, ConnectionClosed, ConnectionError):
+    except (ssl.SSLError, ConnectionError):
         return True
 
 

@@ -15,10 +15,9 @@ import random
 import sys
 import threading
 import time
-import traceback
 
-from execution_queue_test import LOST, FixedPortServer, connect, server_directives
-from harness.seeds import grading_model as grading
+from harness import run_seeded
+from harness.seeds import LOST, connect, durable_server, grading_model as grading
 from harness.servers import DEFAULT_SLUICE
 
 LOCK = "lock.grading"
@@ -208,7 +207,7 @@ class Queue:
 
 
 def calm_run(program, operations, seed):
-    with FixedPortServer(program, server_directives(program)) as server:
+    with durable_server(program) as server:
         queue = Queue(connect(server), seed, may_die=False)
         queue.start(operations)
         while not queue.stop.wait(0.5):
@@ -221,7 +220,7 @@ def calm_run(program, operations, seed):
 
 def killed_run(program, kill_every_s, duration_s, seed):
     rng = random.Random(f"{seed}/kills")
-    with FixedPortServer(program, server_directives(program)) as server:
+    with durable_server(program) as server:
         queue = Queue(connect(server), seed, may_die=True)
         ends = time.monotonic() + duration_s
         kills = in_doubt = 0
@@ -255,18 +254,7 @@ def main():
     if arguments.duration > 0:
         runs.append(("killed", lambda: killed_run(arguments.server, arguments.kill_every,
                                                   arguments.duration, arguments.seed)))
-    failed = 0
-    for title, run in runs:
-        started = time.monotonic()
-        try:
-            result = "ok: " + run()
-        except Exception:  # noqa: BLE001
-            failed += 1
-            result = f"FAILED, seed {arguments.seed}\n{traceback.format_exc()}"
-        print(f"{title}: {result} ({time.monotonic() - started:.1f} s)", flush=True)
-    print(f"seed {arguments.seed}")
-    print(f"{len(runs) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+    return run_seeded(runs, arguments.seed)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import random
 import sys
 import time
 
-from harness.resp import ConnectionClosed, ReplyTimeout
+from harness import summary
 from harness.servers import DEFAULT_SLUICE, FIRST_FAILURE, Server, ServerError
 from harness.transcripts.session import Pair
 from harness.transcripts.transcript import TranscriptError, parse_file
@@ -90,7 +90,7 @@ def run_file(servers, path, protocol):
             pair.close()
         died = "" if own else servers.revive()
         return texts + ([died] if died else []), pair.compared
-    except (ServerError, OSError, ReplyTimeout, ConnectionClosed) as error:
+    except (ServerError, OSError) as error:
         notes = [f"{name} (RESP{protocol}): {type(error).__name__}: {error}", servers.revive()]
         return [note for note in notes if note], 0
     finally:
@@ -189,7 +189,7 @@ def main():
         return 2
     finally:
         servers.close()
-    print(f"{passed} passed, {failed} failed")
+    print(summary(passed, failed))
     return 1 if failed else 0
 
 

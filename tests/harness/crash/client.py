@@ -8,15 +8,15 @@ whether what one of them read survives as well.
 
 import collections
 import random
-import socket
 import threading
 import time
 
 from harness.crash.model import Generator, Model, encode
 from harness.crash.more import Own
 from harness.crash.values import Entry, Error, Stream, number, serial_of
+from harness.resp import Connection
+from harness.servers import LOOPBACK
 
-LOOPBACK = "127.0.0.1"
 SHARED_COUNTER = b"shared:counter"
 CLOCK_SLACK_MS = 2
 
@@ -29,69 +29,31 @@ def wall_ms():
     return time.time_ns() // 1_000_000
 
 
-class ReplyReader:
-    """A blocking RESP2 parser over a socket."""
-
-    def __init__(self, connection):
-        self._socket = connection
-        self._data = b""
-        self._at = 0
-
-    def _more(self):
-        received = self._socket.recv(1 << 18)
-        if not received:
-            raise ConnectionError("closed")
-        self._data = self._data[self._at:] + received
-        self._at = 0
-
-    def _line(self):
-        while True:
-            end = self._data.find(b"\r\n", self._at)
-            if end >= 0:
-                line = self._data[self._at:end]
-                self._at = end + 2
-                return line
-            self._more()
-
-    def read(self):
-        line = self._line()
-        kind, rest = line[:1], line[1:]
-        if kind == b"+":
-            return rest.decode()
-        if kind == b"-":
-            return Error(rest.decode(errors="replace"))
-        if kind == b":":
-            return int(rest)
-        if kind == b"$":
-            size = int(rest)
-            if size < 0:
-                return None
-            while len(self._data) - self._at < size + 2:
-                self._more()
-            value = self._data[self._at:self._at + size]
-            self._at += size + 2
-            return value
-        if kind == b"*":
-            count = int(rest)
-            return None if count < 0 else [self.read() for _ in range(count)]
-        raise Violation(f"not RESP: {line!r}")
+def plain(tree):
+    """A reply's tree in the values of the models."""
+    kind, payload = tree
+    if payload is None or kind == "$":
+        return payload
+    if kind == "*":
+        return [plain(child) for child in payload]
+    if kind == ":":
+        return int(payload)
+    return payload.decode() if kind == "+" else Error(payload.decode(errors="replace"))
 
 
-class Link:
-    """A socket that asks questions and gets answers, for checks."""
+class Link(Connection):
+    """A connection whose replies are values of the models."""
 
     def __init__(self, port, timeout_s=30.0):
-        self.socket = socket.create_connection((LOOPBACK, port), timeout=timeout_s)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.reader = ReplyReader(self.socket)
+        super().__init__(LOOPBACK, port, timeout_s)
 
-    def close(self):
-        self.socket.close()
+    def read(self):
+        return plain(self.read_reply().tree)
 
     def ask(self, *commands):
         """All replies of a pipeline."""
-        self.socket.sendall(b"".join(encode(command) for command in commands))
-        return [self.reader.read() for _ in commands]
+        self.send_bytes(b"".join(map(encode, commands)))
+        return [self.read() for _ in commands]
 
 
 class LoadClient:
@@ -159,7 +121,7 @@ class CrashClient(LoadClient):
             for unit in units:
                 unit.sent_ms = now
                 self.in_flight.append(unit)
-            link.socket.sendall(b"".join(unit.wire for unit in units))
+            link.send_bytes(b"".join(unit.wire for unit in units))
             self._read_until(link, rng.randrange(deepest))
             if rng.random() < 0.2:
                 self._count(link)
@@ -169,7 +131,7 @@ class CrashClient(LoadClient):
         while len(self.in_flight) > in_flight:
             unit = self.in_flight[0]
             for _ in range(unit.reply_count):
-                reply = link.reader.read()
+                reply = link.read()
             self.in_flight.popleft()
             expected = unit.apply(self.model, wall_ms())
             self.acknowledged += 1

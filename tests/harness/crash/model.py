@@ -6,6 +6,7 @@ name carries its type: <prefix>s: string, n: number, h: hash, e: set, l: list, z
 stream, t: a string that soon expires. Used by one thread at a time.
 """
 
+from harness import resp
 from harness.crash.more import REACH_FURTHER, MoreCommands, MoreUnits
 from harness.crash.values import Entry, Error, Stream, number, serial_of
 
@@ -356,12 +357,8 @@ class Unit:
 
 
 def encode(command):
-    parts = [b"*%d\r\n" % len(command)]
-    for word in command:
-        data = (word if isinstance(word, bytes) else
-                number(word) if isinstance(word, float) else str(word).encode())
-        parts.append(b"$%d\r\n%s\r\n" % (len(data), data))
-    return b"".join(parts)
+    """A command, its scores as Redis prints them."""
+    return resp.encode([number(word) if isinstance(word, float) else word for word in command])
 
 
 class Generator(MoreUnits):

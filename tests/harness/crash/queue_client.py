@@ -91,11 +91,11 @@ class QueueClient(LoadClient):
             else:
                 batch.append(self.rng.choice(makers)())
         self.in_flight = batch
-        link.socket.sendall(b"".join(sent.wire for sent in batch))
+        link.send_bytes(b"".join(sent.wire for sent in batch))
         while self.in_flight:
             sent = self.in_flight[0]
             for _ in sent.commands:
-                reply = link.reader.read()
+                reply = link.read()
             self.in_flight.pop(0)
             try:
                 sent.read(reply)
