@@ -9,9 +9,8 @@ import sys
 
 from commands_test import COMMANDS
 from harness import Skipped, require, require_equal, run, scratch
-from harness.cli import USAGE_ERROR, Sluice, environment, serve
+from harness.cli import USAGE_ERROR, Sluice, Terminal, environment, serve
 from harness.servers import ROOT
-from live_test import Terminal
 
 # What is typed, and what it becomes; {} is a folder with a file in it.
 COMPLETED = [("si", "simulate"), ("-p 7000 si", "-p 7000 simulate"),

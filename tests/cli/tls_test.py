@@ -11,9 +11,9 @@ import threading
 
 from harness import require, require_equal, run, scratch, wait_until
 from harness.certificates import Certificates, openssl
-from harness.cli import DONE, NO_CONNECTION, USAGE_ERROR, Sluice
+from harness.cli import (DONE, DURABLE, NO_CONNECTION, USAGE_ERROR, Follower, Sluice,
+                         Terminal)
 from harness.servers import LOOPBACK, free_port
-from live_test import DURABLE, Follower, Terminal
 
 REFUSED = "TLS: certificate verify failed: "
 

@@ -2,6 +2,7 @@
 library that a test has put in front of its own.
 """
 
+import contextlib
 import os
 import resource
 import subprocess
@@ -23,6 +24,14 @@ _HEAD = """
 #include <time.h>
 #include <unistd.h>
 """
+SYNC_S = 0.5
+SLOW_SYNC = """
+int fdatasync(int file) {
+  usleep(SYNC_US);
+  int (*sync)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
+  return sync(file);
+}
+"""
 
 
 def refuse_sanitizers(options, why):
@@ -33,17 +42,28 @@ def refuse_sanitizers(options, why):
         raise harness.Skipped(why)
 
 
+def compiled(directory, name, source):
+    """The path of a shared library that is made of this C source."""
+    library = os.path.join(directory, name + ".so")
+    built = subprocess.run([harness.need_program("cc"), "-shared", "-fPIC", "-O1", "-w", "-x", "c",
+                            "-", "-o", library, "-ldl"], input=source.encode(), timeout=60,
+                           capture_output=True, check=False)
+    harness.require_equal(built.returncode, 0, built.stderr.decode())
+    return library
+
+
 def preload(directory, options, name, source):
     """The environment in which the server finds the functions of this C source first."""
     refuse_sanitizers(options, "a sanitizer wants to be the first library")
-    compiler = harness.need_program("cc")
-    path = os.path.join(directory, name + ".c")
-    library = os.path.join(directory, name + ".so")
-    with open(path, "w", encoding="ascii") as file:
-        file.write(_HEAD + source)
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-w", "-o", library, path, "-ldl"],
-                   check=True, timeout=60)
-    return dict(os.environ, LD_PRELOAD=library)
+    return dict(os.environ, LD_PRELOAD=compiled(directory, name, _HEAD + source))
+
+
+@contextlib.contextmanager
+def slow_disk():
+    """The environment of a server for which each sync takes SYNC_S longer."""
+    with harness.scratch() as directory:
+        source = _HEAD + SLOW_SYNC.replace("SYNC_US", f"{SYNC_S * 1e6:.0f}")
+        yield dict(os.environ, LD_PRELOAD=compiled(directory, "slow_sync", source))
 
 
 def wrapped(directory, options, shell="", arguments="", environment=None):

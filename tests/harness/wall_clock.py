@@ -3,12 +3,10 @@
 import mmap
 import os
 import pathlib
-import shutil
 import struct
-import subprocess
 import time
 
-import harness
+from harness.surroundings import compiled
 
 SOURCE = pathlib.Path(__file__).with_name("wall_clock.c")
 SETTING = struct.Struct("=Qqqd")
@@ -18,12 +16,7 @@ class WallClock:
     """Compiled and kept in `directory`. Set by one thread; read by any process."""
 
     def __init__(self, directory):
-        compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang-16")
-        if compiler is None:
-            raise harness.Skipped("NOT RUN: no C compiler; tools/setup test installs it")
-        self.library = os.path.join(directory, "wall_clock.so")
-        subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", self.library, str(SOURCE)],
-                       check=True)
+        self.library = compiled(directory, "wall_clock", SOURCE.read_text(encoding="utf-8"))
         self.path = os.path.join(directory, "wall-clock")
         with open(self.path, "wb") as file:
             file.write(bytes(SETTING.size))

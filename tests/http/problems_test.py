@@ -15,8 +15,7 @@ from access_test import ROUTES
 from harness import require, require_equal, run, wait_until
 from harness.http_client import (ADMIN_TOKEN, OPERATE_TOKEN, THREADS, Client, Raw, quoted,
                                  require_problem, serve)
-from harness.slow_disk import slow_disk
-from harness.surroundings import JOURNAL_FAILED, largest_file, limit_files
+from harness.surroundings import JOURNAL_FAILED, largest_file, limit_files, slow_disk
 
 QUEUE = "/api/v1/queues/q"
 JOBS = QUEUE + "/jobs"
