@@ -20,16 +20,12 @@ import tempfile
 import time
 import tty
 
-sys.dont_write_bytecode = True
+import structure_test
+import style_test
+from harness import Skipped, summary
+from harness.servers import DEFAULT_SLUICE, Server
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "transcripts"))
-sys.path.insert(0, str(ROOT / "tests" / "operations"))
-
-import structure_test  # noqa: E402
-import style_test  # noqa: E402
-from harness import Skipped, summary  # noqa: E402
-from servers import DEFAULT_SLUICE, Server  # noqa: E402
-
 DOCUMENTS = ["README.md", "ARCHITECTURE.md", "QUEUE.md", "REDIS.md", "COMMANDS.md", "HTTP.md",
              "docs/operating.md", "bench/results/README.md"]
 LONGEST_START_S = 20

@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 import style_test
+from harness import summary
 
 SOURCES = (".h", ".cc")
 
@@ -222,7 +223,7 @@ def main():
         for problem in problems:
             print(f"       {problem}")
     failed = sum(1 for problems in results.values() if problems)
-    print(f"{len(results) - failed} passed, {failed} failed")
+    print(summary(len(results) - failed, failed))
     return 1 if failed else 0
 
 

@@ -13,6 +13,8 @@ import shutil
 import subprocess
 import sys
 
+from harness import summary
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MAX_FILE_LINES = 600
 MAX_FUNCTION_LINES = 70
@@ -245,7 +247,7 @@ def main():
         for problem in problems:
             print(f"       {problem}")
     failed = sum(1 for problems in results.values() if problems)
-    print(f"{len(results) - failed} passed, {failed} failed")
+    print(summary(len(results) - failed, failed))
     return 1 if failed else 0
 
 

@@ -9,16 +9,13 @@ import os
 import pathlib
 import re
 import signal
-import socket
 import subprocess
-import sys
 import time
 
+from harness.resp import Connection
+from harness.servers import LOOPBACK, Server
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "transcripts"))
-
-from servers import LOOPBACK, Server  # noqa: E402
-
 SERVER_CORE = 0
 LOAD_CORE = 1
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -95,8 +92,11 @@ class PinnedServer:
 
     def call(self, *arguments):
         if self._connection is None:
-            self._connection = RawConnection(self.port)
-        return self._connection.call(*arguments)
+            self._connection = Connection(LOOPBACK, self.port, 300.0)
+        reply = self._connection.call(*arguments)
+        if reply.is_error:
+            raise LoadFailed(reply.raw.decode(errors="replace").strip())
+        return reply.value
 
     def info(self, section):
         text = self.call("INFO", section).decode()
@@ -117,41 +117,6 @@ class PinnedServer:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-
-
-class RawConnection:
-    """A blocking connection for questions and for filling keys with many members a command."""
-
-    def __init__(self, port):
-        self._socket = socket.create_connection((LOOPBACK, port), timeout=300.0)
-        self._input = self._socket.makefile("rb")
-
-    def close(self):
-        self._input.close()
-        self._socket.close()
-
-    def call(self, *arguments):
-        self._socket.sendall(encode(arguments))
-        return self._read_reply()
-
-    def _read_reply(self):
-        line = self._input.readline()
-        if not line:
-            raise LoadFailed("the server closed the connection")
-        if line[:1] == b"-":
-            raise LoadFailed(line.decode(errors="replace").strip())
-        if line[:1] == b"$":
-            length = int(line[1:])
-            return self._input.read(length + 2)[:-2] if length >= 0 else None
-        return line[1:-2]
-
-
-def encode(arguments):
-    parts = [b"*%d\r\n" % len(arguments)]
-    for argument in arguments:
-        data = argument if isinstance(argument, bytes) else str(argument).encode()
-        parts.append(b"$%d\r\n%s\r\n" % (len(data), data))
-    return b"".join(parts)
 
 
 def with_cpu(server, run):

@@ -5,8 +5,8 @@ import dataclasses
 import time
 from typing import Callable
 
-from compare_lib.measure import (CycleLoad, LoadFailed, PinnedServer, bullmq_load,
-                                  redis_benchmark, rss_bytes, run_cycle, with_cpu)
+from compare_lib.measure import (CycleLoad, LoadFailed, PinnedServer, bullmq_load, redis_benchmark,
+                                 rss_bytes, run_cycle, with_cpu)
 
 NO_PERSISTENCE = {"appendonly": "no", "save": ""}
 EVERYSEC = {"appendonly": "yes", "appendfsync": "everysec", "save": ""}

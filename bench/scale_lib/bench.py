@@ -10,9 +10,8 @@ import traceback
 from typing import Callable
 
 from harness import Options, info, require, rss_bytes, wait_until
-from holds import LONGEST_HOLD_MS, TRIES, Probe, best_of, fill
-from resp import ConnectionClosed, ReplyTimeout
-from servers import LOOPBACK, ServerError
+from harness.holds import LONGEST_HOLD_MS, TRIES, Probe, best_of, fill
+from harness.servers import LOOPBACK, ServerError
 
 JOURNAL = {"appendonly": "yes", "appendfsync": "everysec", "save": "", "http-port": "auto"}
 PATIENCE_S = 600
@@ -51,7 +50,7 @@ class Bench:
             return
         try:
             scene.run(self)
-        except (AssertionError, OSError, ConnectionClosed, ReplyTimeout, ServerError):
+        except (AssertionError, OSError, ServerError):
             traceback.print_exc()
         for row in self.left.values():
             print(f"FAILED {row.name:18} {row.title}", flush=True)
@@ -174,9 +173,7 @@ class Place:
     @contextlib.contextmanager
     def getter(self):
         """What GETs a path at HTTP, over one connection."""
-        with open(self.server.ready_path, encoding="utf-8") as ready:
-            port = int(dict(line.split() for line in ready)["http-port"])
-        asker = http.client.HTTPConnection(LOOPBACK, port, timeout=PATIENCE_S)
+        asker = http.client.HTTPConnection(LOOPBACK, self.server.http_port, timeout=PATIENCE_S)
 
         def get(path):
             asker.request("GET", path)

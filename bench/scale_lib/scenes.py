@@ -10,7 +10,7 @@ import urllib.parse
 import cascades_test as cascades
 import waiting_pops_test as waiting
 from harness import IN_MEMORY, require, rss_bytes
-from holds import FILLS
+from harness.holds import FILLS
 from scale_lib.bench import GIVEN_BACK_S, JOURNAL, Place, Row, Scene
 
 RESTART_S = 6      # with 10 million jobs

@@ -10,8 +10,8 @@ import sys
 import tempfile
 import urllib.request
 
-from program import (NO_CONNECTION, SERVER_ERROR, USAGE_ERROR, require, require_equal, run, serve,
-                     Sluice)
+from harness import require, require_equal, run
+from harness.cli import NO_CONNECTION, SERVER_ERROR, USAGE_ERROR, Sluice, serve
 
 COMMANDS = ["status", "config", "pause", "resume", "top", "simulate", "jobs", "job", "add", "move",
             "pop", "ack", "nack", "touch", "cancel", "retry", "purge", "delete", "events",
@@ -418,11 +418,9 @@ def test_status_is_what_http_has(options):
     sluice.must("ack", "exec", job["id"], job["lease"])
     sluice.json("pop", "exec", "--worker", "w1")
     options.last.connect().call("SET", "plain", "x")
-    with open(server.ready_path, encoding="utf-8") as ready:
-        port = dict(line.split() for line in ready)["http-port"]
 
     def over_http(path):
-        url = f"http://127.0.0.1:{port}/api/v1/queues{path}"
+        url = f"http://127.0.0.1:{server.http_port}/api/v1/queues{path}"
         with urllib.request.urlopen(url, timeout=10) as answer:
             return json.load(answer)
 

@@ -8,9 +8,9 @@ import subprocess
 import sys
 
 from commands_test import COMMANDS
-from live_test import Terminal
-from program import ROOT, USAGE_ERROR, Sluice, environment, require, require_equal, run, serve
-from harness import Skipped, scratch
+from harness import Skipped, require, require_equal, run, scratch
+from harness.cli import USAGE_ERROR, Sluice, Terminal, environment, serve
+from harness.servers import ROOT
 
 # What is typed, and what it becomes; {} is a folder with a file in it.
 COMPLETED = [("si", "simulate"), ("-p 7000 si", "-p 7000 simulate"),

@@ -13,7 +13,9 @@ import sys
 import time
 import urllib.request
 
-from program import ROOT, environment, require, require_equal, run, scratch, wait_until
+from harness import require, require_equal, run, scratch, wait_until
+from harness.cli import environment
+from harness.servers import ROOT
 
 
 def processes_of(path):

@@ -1,59 +1,18 @@
 #!/usr/bin/python3
 """What goes on until it is told to end: top on a terminal, events --follow."""
 
-import fcntl
 import json
 import os
-import pty
 import re
-import select
 import signal
-import struct
-import subprocess
 import sys
-import termios
-import threading
 import time
 
-from program import (SERVER_ERROR, environment, free_port, require, require_equal, run, serve,
-                     wait_until)
+from harness import require, require_equal, run, wait_until
+from harness.cli import DURABLE, SERVER_ERROR, Follower, Terminal, serve
+from harness.servers import free_port
 
-DURABLE = {"appendonly": "yes"}
 ALTERNATE, ORDINARY = "\x1b[?1049h", "\x1b[?1049l"
-
-
-class Terminal:
-    """A program on a pseudo terminal, with what it has written so far."""
-
-    def __init__(self, words, columns=100, **more):
-        self.mine, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        self.before = termios.tcgetattr(theirs)
-        self.process = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs,
-                                        env=environment(**more), start_new_session=True)
-        self.theirs = theirs
-        self.text = ""
-
-    def read_until(self, pattern, timeout_s=30):
-        deadline = time.monotonic() + timeout_s
-        while not re.search(pattern, self.text, re.S):
-            require(time.monotonic() < deadline, f"no {pattern!r} in {self.text[-1500:]!r}")
-            if select.select([self.mine], [], [], 0.05)[0]:
-                self.text += os.read(self.mine, 65536).decode()
-
-    def frame(self):
-        """The lines of the last whole frame."""
-        text = self.text.rpartition("\x1b[J")[0].rpartition("\x1b[H")[2]
-        return text.replace("\x1b[K", "").split("\r\n")
-
-    def end(self):
-        code = self.process.wait(10)
-        while select.select([self.mine], [], [], 0.05)[0]:
-            self.text += os.read(self.mine, 65536).decode()
-        after = termios.tcgetattr(self.theirs)
-        os.close(self.mine)
-        os.close(self.theirs)
-        return code, after
 
 
 def plain(text):
@@ -112,26 +71,6 @@ def test_tables_fit_the_terminal(options):
     lines = plain(terminal.text).split("\r\n")
     require(all(len(line) <= 80 for line in lines) and "…" in lines[1], str(lines))
     require("long-" + "x" * 200 in sluice.must("jobs", "exec"), "cut without a terminal")
-
-
-class Follower:
-    """events --follow, read by a thread."""
-
-    def __init__(self, sluice, *arguments):
-        self.process = sluice.spawn("events", *arguments, "--follow")
-        self.lines = []
-        self.reader = threading.Thread(target=self._read, daemon=True)
-        self.reader.start()
-
-    def _read(self):
-        for line in self.process.stdout:
-            self.lines.append(line.decode())
-
-    def end(self):
-        self.process.terminate()
-        self.process.wait(10)
-        self.reader.join(10)
-        return self.process.stderr.read().decode()
 
 
 def test_events(options):

@@ -9,11 +9,11 @@ import socket
 import sys
 import threading
 
-from live_test import DURABLE, Follower, Terminal
-from program import (DONE, NO_CONNECTION, USAGE_ERROR, Sluice, free_port, require, require_equal,
-                     run, wait_until)
-from certificates import LOOPBACK, Certificates, openssl
-from harness import scratch
+from harness import require, require_equal, run, scratch, wait_until
+from harness.certificates import Certificates, openssl
+from harness.cli import (DONE, DURABLE, NO_CONNECTION, USAGE_ERROR, Follower, Sluice,
+                         Terminal)
+from harness.servers import LOOPBACK, free_port
 
 REFUSED = "TLS: certificate verify failed: "
 

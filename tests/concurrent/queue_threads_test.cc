@@ -16,8 +16,7 @@
 #include "tests/support/quiet_server.h"
 #include "tests/support/resp_value.h"
 #include "tests/support/seeds.h"
-
-#include <doctest/doctest.h>
+#include "tests/support/test.h"
 
 namespace sluice::test {
 

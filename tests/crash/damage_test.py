@@ -15,7 +15,6 @@ shorter history without a word, a crash and a hang are failures. The seed is pri
 
 import argparse
 import os
-import pathlib
 import random
 import re
 import shutil
@@ -25,14 +24,10 @@ import threading
 import time
 import traceback
 
-sys.dont_write_bytecode = True
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-sys.path.insert(0, str(HERE.parent / "transcripts"))
-
-from crash_client import StateChecker, Link, Violation, read_state, wall_ms  # noqa: E402
-from crash_model import Generator, Model, Unit  # noqa: E402
-from servers import DEFAULT_SLUICE, Server, ServerError  # noqa: E402
+from harness import summary
+from harness.crash.client import StateChecker, Link, Violation, read_state, wall_ms
+from harness.crash.model import Generator, Model, Unit
+from harness.servers import DEFAULT_SLUICE, Server, ServerError
 
 PREFIX = "c0:"
 PROGRESS = b"c0:n:progress"
@@ -61,10 +56,10 @@ class History:
                 unit.sent_ms = wall_ms()
                 self.units.append(unit)
                 batch.append(unit)
-            link.socket.sendall(b"".join(unit.wire for unit in batch))
+            link.send_bytes(b"".join(unit.wire for unit in batch))
             for unit in batch:
                 for _ in range(unit.reply_count):
-                    reply = link.reader.read()
+                    reply = link.read()
                 self.answered_ms.append(wall_ms())
                 expected = unit.apply(self._model, self.answered_ms[-1])
                 if reply != expected:
@@ -314,7 +309,7 @@ def main():
             failed += bool(failures)
             for failure in failures[:20]:
                 print(f"FAILED {failure}", flush=True)
-    print(f"{len(modes) - failed} passed, {failed} failed")
+    print(summary(len(modes) - failed, failed))
     return 1 if failed else 0
 
 

@@ -21,11 +21,8 @@ import sys
 import tarfile
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "operations"))
-
-from harness import ConnectionClosed, require, require_equal, wait_until  # noqa: E402
-from servers import DEFAULT_SLUICE, Server  # noqa: E402
+from harness import require, require_equal, summary, wait_until
+from harness.servers import DEFAULT_SLUICE, Server
 
 GOLDEN = pathlib.Path(__file__).resolve().parent / "golden"
 DISK = {"appendonly": "yes", "appendfsync": "always", "save": ""}
@@ -144,7 +141,7 @@ def write_directory(program, name):
             require_equal(connection.call("SAVE").raw, b"+OK\r\n", "SAVE")
             for words in AFTER_CHECKPOINT:
                 require(not connection.call(*words).raw.startswith(b"-"), f"{words} failed")
-            with contextlib.suppress(OSError, ConnectionClosed):
+            with contextlib.suppress(OSError):
                 connection.call(*RELEASE)
             wait_until(lambda: not server.alive(), what="its end")
             server.environment = None
@@ -204,7 +201,7 @@ def main():
         except AssertionError as error:
             failed += 1
             print(f"FAILED  {error}")
-    print(f"{len(paths) - failed} passed, {failed} failed")
+    print(summary(len(paths) - failed, failed))
     return 1 if failed else 0
 
 

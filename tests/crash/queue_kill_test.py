@@ -14,20 +14,20 @@ asked for again gives the same jobs, and that rules and progress are those that 
 
 import sys
 
-import kill_test
-from crash_client import Link, Violation
-from queue_client import QueueClient
-from queue_story import Story
+from harness.crash.client import Link, Violation
+from harness.crash.kills import CONNECTIONS, KillRun, main
+from harness.crash.queue_client import QueueClient
+from harness.crash.queue_story import Story
 
 CAPS = {"queue": 6, "g": 4, "k": 3}
 RETAINED = 200
 EVENTS = 12000   # more than a round brings, less than a run does: older ones go
 
 
-class QueueKillRun(kill_test.KillRun):
+class QueueKillRun(KillRun):
     def make_clients(self, seed):
         self.stories = {name: Story(name, CAPS, RETAINED, EVENTS) for name in ("one", "two")}
-        return [QueueClient(index, seed, self.stories) for index in range(kill_test.CONNECTIONS)]
+        return [QueueClient(index, seed, self.stories) for index in range(CONNECTIONS)]
 
     def prepare(self):
         usual = ["max_active", CAPS["queue"], "lease_ms", 600000, "crash_limit", 2, "backoff",
@@ -69,4 +69,4 @@ class QueueKillRun(kill_test.KillRun):
 
 
 if __name__ == "__main__":
-    sys.exit(kill_test.main(QueueKillRun, __doc__, 80))
+    sys.exit(main(QueueKillRun, __doc__, 80))

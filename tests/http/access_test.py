@@ -8,8 +8,9 @@ import hashlib
 import socket
 import sys
 
-from http_client import (ADMIN_TOKEN, Client, OPERATE_TOKEN, other_address, Raw, READ_TOKEN,
-                         THREADS, TOKENS, require, require_equal, require_problem, run, serve)
+from harness import own_address, require, require_equal, run
+from harness.http_client import (ADMIN_TOKEN, OPERATE_TOKEN, READ_TOKEN, THREADS, TOKENS, Client,
+                                 Raw, require_problem, serve)
 
 QUEUE = "/api/v1/queues/q"
 JOB = QUEUE + "/jobs/j"
@@ -199,7 +200,7 @@ def test_bad_token_lines_do_not_start(options):
 
 def test_without_a_token_others_are_refused(options):
     """Who comes by another address than loopback is served only with a token."""
-    address = other_address()
+    address = own_address()
     if address is None:
         return
     for tokens in False, True:

@@ -10,8 +10,8 @@ import re
 import sys
 import time
 
-from http_client import (Client, READ_TOKEN, require, require_equal, require_problem, run, serve,
-                         THREADS, wait_until)
+from harness import require, require_equal, run, wait_until
+from harness.http_client import READ_TOKEN, THREADS, Client, require_problem, serve
 
 EXECUTIONS = "/api/v1/admin/executions/"
 GRADING = "/api/v1/grading_queue"

@@ -11,8 +11,9 @@ import sys
 import threading
 import time
 
-from http_client import (ADMIN_TOKEN, Client, OPERATE_TOKEN, Stream, TIMEOUT_S, quoted, require,
-                         require_equal, require_problem, run, serve, wait_until, THREADS)
+from harness import require, require_equal, run, wait_until
+from harness.http_client import (ADMIN_TOKEN, OPERATE_TOKEN, THREADS, TIMEOUT_S, Client, Stream,
+                                 quoted, require_problem, serve)
 
 QUEUE = "/api/v1/queues/q"
 JOBS = QUEUE + "/jobs"

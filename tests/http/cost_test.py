@@ -11,8 +11,8 @@ import sys
 import time
 import urllib.parse
 
-from http_client import (Client, READ_TOKEN, Raw, Stream, THREADS, require, require_equal, run,
-                         serve)
+from harness import require, require_equal, run
+from harness.http_client import READ_TOKEN, THREADS, Client, Raw, Stream, serve
 
 EXECUTIONS = "/api/v1/admin/executions/"
 BURST = 20_000

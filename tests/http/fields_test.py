@@ -7,8 +7,8 @@
 import sys
 import threading
 
-from http_client import (ADMIN_TOKEN, Client, THREADS, quoted, require, require_equal,
-                         require_problem, run, serve)
+from harness import require, require_equal, run
+from harness.http_client import ADMIN_TOKEN, THREADS, Client, quoted, require_problem, serve
 
 QUEUES = "/api/v1/queues"
 QUEUE = QUEUES + "/q"

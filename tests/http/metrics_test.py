@@ -7,8 +7,8 @@
 import re
 import sys
 
-from http_client import (Client, READ_TOKEN, require, require_equal, require_problem, run, serve,
-                         THREADS, wait_until)
+from harness import require, require_equal, run, wait_until
+from harness.http_client import READ_TOKEN, THREADS, Client, require_problem, serve
 
 JOBS = "/api/v1/queues/q/jobs"
 SAMPLE = re.compile(r'([a-z_:]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\.)*",?)*)\})? (-?[0-9.e+-]+)')

@@ -9,8 +9,8 @@ import re
 import subprocess
 import sys
 
-from http_client import ADMIN_TOKEN, Client, require, require_equal, run, serve, THREADS
-from harness import NPM, need_npm  # http_client knows where
+from harness import NPM, need_npm, require, require_equal, run
+from harness.http_client import ADMIN_TOKEN, THREADS, Client, serve
 
 VALIDATE = """
 import { text } from "node:stream/consumers";

@@ -13,9 +13,9 @@ import sys
 import threading
 import time
 
-from http_client import Client, find_port, require, require_equal, run, serve, wait_until
-from certificates import Certificates
-from harness import scratch
+from harness import require, require_equal, run, scratch, wait_until
+from harness.certificates import Certificates
+from harness.http_client import Client, serve
 from metrics_test import parse
 
 SECRET = "of-a-secret-0123456789"
@@ -252,7 +252,6 @@ def tls_exporting(options, url, authority, environment=None):
         given["otlp-tls-ca-cert-file"] = authority
     server = options.server(given, environment=environment)
     server.start()
-    find_port(server)
     return server
 
 

@@ -12,10 +12,10 @@ import threading
 import time
 
 from access_test import ROUTES
-from failure_test import JOURNAL_FAILED, largest_file, limit_files
-from http_client import (ADMIN_TOKEN, Client, find_port, OPERATE_TOKEN, quoted, Raw, require,
-                         require_equal, require_problem, run, serve, THREADS, wait_until)
-from slow_disk import slow_disk
+from harness import require, require_equal, run, wait_until
+from harness.http_client import (ADMIN_TOKEN, OPERATE_TOKEN, THREADS, Client, Raw, quoted,
+                                 require_problem, serve)
+from harness.surroundings import JOURNAL_FAILED, largest_file, limit_files, slow_disk
 
 QUEUE = "/api/v1/queues/q"
 JOBS = QUEUE + "/jobs"
@@ -467,7 +467,6 @@ def test_503_for_what_the_journal_did_not_keep(options):
             require_problem(answer, 503, "MISCONF")
         server.process = None
         server.start()
-        find_port(server)
         with Client(server, ADMIN_TOKEN) as client:
             for job in added:
                 client.expect(200, "GET", f"{JOBS}/{job}")

@@ -21,10 +21,8 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-from http_client import Client, require, require_equal, run, serve, wait_until
-from harness import Skipped
-import prometheus_cases
-import servers
+from harness import Skipped, prometheus_cases, require, require_equal, run, servers, wait_until
+from harness.http_client import Client, serve
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONF = ROOT / "conf"

@@ -8,8 +8,8 @@ import socket
 import sys
 import time
 
-from http_client import (Client, Raw, READ_TOKEN, require, require_equal, require_problem, run,
-                         serve, wait_until, THREADS)
+from harness import require, require_equal, run, wait_until
+from harness.http_client import READ_TOKEN, THREADS, Client, Raw, require_problem, serve
 
 HOST = b"Host: localhost\r\n"
 AUTHORIZED = HOST + b"Authorization: Bearer operate-token-0123456789\r\n"

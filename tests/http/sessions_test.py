@@ -8,8 +8,8 @@ import re
 import sys
 import time
 
-from http_client import (ADMIN_TOKEN, Client, Raw, THREADS, find_port, require, require_equal,
-                         require_problem, run, serve)
+from harness import require, require_equal, run
+from harness.http_client import ADMIN_TOKEN, THREADS, Client, Raw, require_problem, serve
 
 SESSION = "/api/v1/session"
 QUEUES = "/api/v1/queues"
@@ -184,7 +184,6 @@ def test_a_session_ends_after_its_time(options):
         secret = secret_of(client, "carol")
     server.kill()
     server.start()
-    find_port(server)
     with Client(server, secret) as client:
         require_problem(client.get(QUEUES), 401, "BADTOKEN")
 

@@ -10,10 +10,10 @@ import sys
 import threading
 import time
 
-from http_client import (OPERATE_TOKEN, TIMEOUT_S, Client, Raw, require, require_equal,
-                         require_problem, run, serve, wait_until)
-from certificates import LOOPBACK, Certificates, TlsConnection, ports_of
-from harness import scratch
+from harness import require, require_equal, run, scratch, wait_until
+from harness.certificates import Certificates, TlsConnection
+from harness.http_client import OPERATE_TOKEN, TIMEOUT_S, Client, Raw, require_problem, serve
+from harness.servers import LOOPBACK
 
 JOBS = "/api/v1/queues/q/jobs"
 
@@ -33,7 +33,7 @@ def https_server(options, directives=None, tokens=True):
         certificates = Certificates(folder)
         given = {"http-tls-port": "auto", **certificates.directives(), **(directives or {})}
         server = serve(options, given, tokens)
-        server.https_port = ports_of(server)["http-tls-port"]
+        server.https_port = server.ports["http-tls-port"]
         yield server, certificates, certificates.context(client=None)
         server.close()
 

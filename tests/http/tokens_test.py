@@ -12,11 +12,9 @@ import stat
 import sys
 import threading
 
-from http_client import (ADMIN_TOKEN, Client, OPERATE_TOKEN, Raw, READ_TOKEN, THREADS, TOKENS,
-                         find_port, other_address, require, require_equal, require_problem, run,
-                         serve, wait_until)
-from harness import scratch
-import servers
+from harness import own_address, require, require_equal, run, scratch, servers, wait_until
+from harness.http_client import (ADMIN_TOKEN, OPERATE_TOKEN, READ_TOKEN, THREADS, TOKENS, Client,
+                                 Raw, require_problem, serve)
 
 TOKENS_PATH = "/api/v1/tokens"
 QUEUES = "/api/v1/queues"
@@ -27,19 +25,7 @@ def digest(secret):
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-class ConfiguredServer(servers.Server):
-    """Started with a file that says everything, in its own directory."""
-
-    def _command_line(self):
-        self.ready_path = os.path.join(self.directory, "ready")
-        if os.path.exists(self.ready_path):
-            os.unlink(self.ready_path)
-        return [self.program, self.path]
-
-    @property
-    def path(self):
-        return os.path.join(self.directory, "sluice.conf")
-
+class FileServer(servers.ConfiguredServer):
     def text(self):
         with open(self.path, encoding="utf-8") as file:
             return file.read()
@@ -47,7 +33,7 @@ class ConfiguredServer(servers.Server):
 
 def serve_with_file(options, more=""):
     """A server whose configuration is a file, as CONFIG REWRITE needs it."""
-    server = ConfiguredServer(options.program, kind="sluice")
+    server = FileServer(options.program, kind="sluice")
     options.last = server
     lines = ["# first", "port auto", "http-port auto", 'appendonly no', 'save ""',
              f"dir {server.directory}", f"ready-file {server.directory}/ready",
@@ -57,7 +43,6 @@ def serve_with_file(options, more=""):
         file.write("\n".join(lines) + "\n")
     os.chmod(server.path, 0o600)
     server.start()
-    find_port(server)
     return server
 
 
@@ -121,7 +106,6 @@ def test_changes_survive_a_restart(options):
     require_equal(stat.S_IMODE(os.stat(server.path).st_mode), 0o600, "mode of the file")
     server.kill()
     server.start()
-    find_port(server)
     with Client(server, ADMIN_TOKEN) as client:
         client.expect(200, "GET", QUEUES, token=made["token"])
         client.expect(200, "GET", QUEUES, token=READ_TOKEN)
@@ -344,7 +328,7 @@ def test_the_first_token_ends_open_reading(options):
 
 def test_without_tokens_no_connection_of_others_stays(options):
     """One from another machine that came with a token is not served by open reading later."""
-    address = other_address()
+    address = own_address()
     if address is None:
         return
     server = serve(options, {"http-bind": "* -::1"})

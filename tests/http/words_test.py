@@ -7,8 +7,8 @@
 import re
 import sys
 
-from http_client import (Client, THREADS, quoted, require, require_equal, require_problem, run,
-                         serve)
+from harness import require, require_equal, run
+from harness.http_client import THREADS, Client, quoted, require_problem, serve
 
 QUEUE = "/api/v1/queues/q"
 JOBS = QUEUE + "/jobs"

@@ -17,11 +17,9 @@ import subprocess
 import sys
 import time
 
-sys.dont_write_bytecode = True
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "operations"))
+from harness import need_program, require, require_equal, run, scratch, wait_until
 
-from harness import need_program, require, require_equal, run, scratch, wait_until  # noqa: E402
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # What the scripts take of every Debian.
 BASE = ["sh", "bash", "dirname", "mkdir", "sed", "timeout", "tail", "cat", "env", "date", "nproc",

@@ -3,18 +3,18 @@
 
 import sys
 
-import play
+from harness import libraries
 
 
 def test_bullmq_5(options):
     """BullMQ 5: every kind of job, workers that die, the server killed in the middle."""
-    play.play_node(options, "bullmq.js", "bullmq")
+    libraries.play_node(options, "bullmq.js", "bullmq")
 
 
 def test_bullmq_6(options):
     """BullMQ 6, the same, with appendfsync everysec and two I/O threads."""
-    play.play_node(options, "bullmq.js", "bullmq-6", fsync="everysec", io_threads=2)
+    libraries.play_node(options, "bullmq.js", "bullmq-6", fsync="everysec", io_threads=2)
 
 
 if __name__ == "__main__":
-    play.run(sys.modules[__name__])
+    libraries.run(sys.modules[__name__])

@@ -5,9 +5,9 @@ server."""
 import importlib.util
 import sys
 
-import play
+from harness import Skipped, libraries, scratch
 
-PYTHON = play.HERE / "python"
+PYTHON = libraries.HERE / "python"
 
 
 class ServerAndWorker:
@@ -26,7 +26,7 @@ class ServerAndWorker:
 
     def start(self):
         self.running.start()
-        self.worker = play.Program(
+        self.worker = libraries.Program(
             [sys.executable, "-m", "celery", "--app", "celery_tasks", "worker", "--concurrency", 2,
              "--loglevel", "INFO", "--hostname", "w@test"],
             # A worker that is killed leaves its temporary folders behind.
@@ -50,11 +50,11 @@ class ServerAndWorker:
 
 def run(options, part, fsync="always"):
     if not importlib.util.find_spec("celery"):
-        raise play.Skipped("NOT RUN: no python3-celery; tools/setup test installs it")
-    with play.server(options, fsync) as running, play.scratch() as folder:
+        raise Skipped("NOT RUN: no python3-celery; tools/setup test installs it")
+    with libraries.server(options, fsync) as running, scratch() as folder:
         with ServerAndWorker(running, folder) as both:
             both.start()
-            play.play([sys.executable, PYTHON / "celery_scenario.py", part], both, folder)
+            libraries.play([sys.executable, PYTHON / "celery_scenario.py", part], both, folder)
 
 
 def test_tasks(options):
@@ -68,4 +68,4 @@ def test_kill(options):
 
 
 if __name__ == "__main__":
-    play.run(sys.modules[__name__])
+    libraries.run(sys.modules[__name__])

@@ -6,72 +6,72 @@ import pathlib
 import subprocess
 import sys
 
-import play
+from harness import Skipped, libraries, need_program, require, scratch
+
+REDIS_PY = libraries.HERE / "python" / "redis_py.py"
 
 REDIGO = "/usr/share/gocode/src/github.com/gomodule/redigo"
 
 
 def test_redis_py(options):
     """redis-py: values, units, scripts, locks, messages, waits, streams, a kill."""
-    with play.server(options) as running, play.scratch() as folder:
-        play.play([sys.executable, play.HERE / "python" / "redis_py.py", "blocking"], running,
-                  folder)
+    with libraries.server(options) as running, scratch() as folder:
+        libraries.play([sys.executable, REDIS_PY, "blocking"], running, folder)
 
 
 def test_redis_py_asyncio(options):
     """redis-py with asyncio, with appendfsync everysec."""
-    with play.server(options, "everysec") as running, play.scratch() as folder:
-        play.play([sys.executable, play.HERE / "python" / "redis_py.py", "asyncio"], running,
-                  folder)
+    with libraries.server(options, "everysec") as running, scratch() as folder:
+        libraries.play([sys.executable, REDIS_PY, "asyncio"], running, folder)
 
 
 def build(command, folder, **others):
     done = subprocess.run([str(word) for word in command], cwd=folder, capture_output=True,
-                          text=True, timeout=play.LONGEST_S, check=False,
+                          text=True, timeout=libraries.LONGEST_S, check=False,
                           env=dict(os.environ, **others))
-    play.require(done.returncode == 0, f"{command}:\n{done.stdout}{done.stderr}")
+    require(done.returncode == 0, f"{command}:\n{done.stdout}{done.stderr}")
 
 
 def test_hiredis(options):
     """hiredis (C): commands, pipelines, units, scripts, messages, a kill."""
-    compiler = play.need_program("cc")
-    play.need_file("/usr/include/hiredis/hiredis.h", "libhiredis-dev")
-    with play.server(options) as running, play.scratch() as folder:
+    compiler = need_program("cc")
+    libraries.need_file("/usr/include/hiredis/hiredis.h", "libhiredis-dev")
+    with libraries.server(options) as running, scratch() as folder:
         program = pathlib.Path(folder, "client")
-        build([compiler, "-Wall", "-Wextra", "-Werror", "-O1", play.HERE / "c" / "hiredis_client.c",
-               "-o", program, "-lhiredis"], folder)
-        play.play([program], running, folder)
+        build([compiler, "-Wall", "-Wextra", "-Werror", "-O1", "-o", program,
+               libraries.HERE / "c" / "hiredis_client.c", "-lhiredis"], folder)
+        libraries.play([program], running, folder)
 
 
 def test_redigo(options):
     """redigo (Go): commands, pipelines, a pool, scripts, messages, a kill."""
-    go = play.need_program("go")
-    play.need_file(REDIGO, "golang-github-gomodule-redigo-dev")
-    with play.server(options, "everysec") as running, play.scratch() as folder:
+    go = need_program("go")
+    libraries.need_file(REDIGO, "golang-github-gomodule-redigo-dev")
+    with libraries.server(options, "everysec") as running, scratch() as folder:
         program = pathlib.Path(folder, "client")
-        build([go, "build", "-o", program, play.HERE / "go" / "redigo_client.go"], folder,
+        build([go, "build", "-o", program, libraries.HERE / "go" / "redigo_client.go"], folder,
               GO111MODULE="off", GOPATH="/usr/share/gocode", GOCACHE=f"{folder}/cache",
               GOFLAGS="", CGO_ENABLED="0")
-        play.play([program], running, folder)
+        libraries.play([program], running, folder)
 
 
 def test_phpredis(options):
     """phpredis: values, units, scans, scripts, streams, a kill."""
-    php = play.need_program("php")
+    php = need_program("php")
     modules = subprocess.run([php, "-m"], capture_output=True, text=True, check=True).stdout
     if "redis" not in modules.split():
-        raise play.Skipped("NOT RUN: no php-redis; tools/setup test installs it")
-    with play.server(options) as running, play.scratch() as folder:
-        play.play([php, play.HERE / "php" / "client.php"], running, folder)
+        raise Skipped("NOT RUN: no php-redis; tools/setup test installs it")
+    with libraries.server(options) as running, scratch() as folder:
+        libraries.play([php, libraries.HERE / "php" / "client.php"], running, folder)
 
 
 def test_ruby(options):
     """redis-rb: values, units, scans, messages, waits, a kill."""
-    ruby = play.need_program("ruby")
-    play.need_file("/usr/bin/sidekiq", "ruby-sidekiq")
-    with play.server(options, "everysec") as running, play.scratch() as folder:
-        play.play([ruby, play.HERE / "ruby" / "client.rb"], running, folder)
+    ruby = need_program("ruby")
+    libraries.need_file("/usr/bin/sidekiq", "ruby-sidekiq")
+    with libraries.server(options, "everysec") as running, scratch() as folder:
+        libraries.play([ruby, libraries.HERE / "ruby" / "client.rb"], running, folder)
 
 
 if __name__ == "__main__":
-    play.run(sys.modules[__name__])
+    libraries.run(sys.modules[__name__])

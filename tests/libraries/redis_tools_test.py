@@ -10,9 +10,7 @@ import re
 import subprocess
 import sys
 
-import play
-import servers
-from harness import require, require_equal
+from harness import libraries, need_program, require, require_equal, scratch, servers
 
 LONGEST_S = 60
 LARGEST = """
@@ -44,10 +42,10 @@ SCRIPT = "return {KEYS[1], KEYS[2], ARGV[1], redis.call('INCR', KEYS[1])}\n"
 @contextlib.contextmanager
 def both(options):
     """redis-server and the server under test, without data; a folder for files."""
-    play.need_program("redis-cli")
-    play.need_program("redis-server")
-    with servers.Server("redis-server") as redis, play.server(options) as sluice, \
-            play.scratch() as folder:
+    need_program("redis-cli")
+    need_program("redis-server")
+    with servers.Server("redis-server") as redis, libraries.server(options) as sluice, \
+            scratch() as folder:
         yield (redis, sluice), pathlib.Path(folder)
 
 
@@ -156,7 +154,7 @@ def test_input(options):
 
 def live(server, count, *words):
     """The first lines of a mode that does not end by itself."""
-    with play.Program(["stdbuf", "-oL", "redis-cli", "-p", server.port, *words],
+    with libraries.Program(["stdbuf", "-oL", "redis-cli", "-p", server.port, *words],
                       server.port) as program:
         return [program.wait_for("", LONGEST_S) for _ in range(count)]
 
@@ -178,7 +176,7 @@ def test_live(options):
             require_equal(len(live(each, 2, "--raw", "--latency-history", "-i", 0.2)), 2)
         shown = []
         for each in pair:
-            with play.Program(["stdbuf", "-oL", "redis-cli", "-p", each.port, "MONITOR"],
+            with libraries.Program(["stdbuf", "-oL", "redis-cli", "-p", each.port, "MONITOR"],
                               each.port) as monitor:
                 require_equal(monitor.wait_for("", LONGEST_S), "OK")
                 cli(each, "-n", 2, "SET", "key", "grüße \"quoted\"\r\n")
@@ -189,7 +187,7 @@ def test_live(options):
         require_equal(shown[1], shown[0], "MONITOR")
         heard = []
         for each in pair:
-            with play.Program(["stdbuf", "-oL", "redis-cli", "-p", each.port, "SUBSCRIBE", "a",
+            with libraries.Program(["stdbuf", "-oL", "redis-cli", "-p", each.port, "SUBSCRIBE", "a",
                                "b"], each.port) as listener:
                 lines = [listener.wait_for("", LONGEST_S) for _ in range(6)]
                 cli(each, "PUBLISH", "b", "hello")
@@ -218,7 +216,7 @@ def rows(server, *words):
 
 def test_benchmark(options):
     """redis-benchmark: every test that it has, with pipelines, RESP3, threads, large values."""
-    play.need_program("redis-benchmark")
+    need_program("redis-benchmark")
     with both(options) as (pair, _):
         for words in (("-n", 1000), ("-n", 4000, "-P", 16, "-r", 1000, "-3"),
                       ("-n", 500, "--threads", 2, "-c", 20, "-d", 2000, "--dbnum", 3),
@@ -231,4 +229,4 @@ def test_benchmark(options):
 
 
 if __name__ == "__main__":
-    play.run(sys.modules[__name__])
+    libraries.run(sys.modules[__name__])

@@ -3,23 +3,23 @@
 
 import sys
 
-import play
+from harness import libraries
 
 
 def test_resque(options):
     """node-resque: results, failures, delayed jobs, the server killed while jobs come in."""
-    play.play_node(options, "resque.js", "node-resque")
+    libraries.play_node(options, "resque.js", "node-resque")
 
 
 def test_rate_limiter_flexible(options):
     """rate-limiter-flexible over ioredis and node-redis: points, blocks, a kill of the server."""
-    play.play_node(options, "rate_limiter.js", "rate-limiter-flexible")
+    libraries.play_node(options, "rate_limiter.js", "rate-limiter-flexible")
 
 
 def test_bottleneck(options):
     """Bottleneck: limits that several limiters share, reservoirs across a kill of the server."""
-    play.play_node(options, "bottleneck.js", "bottleneck")
+    libraries.play_node(options, "bottleneck.js", "bottleneck")
 
 
 if __name__ == "__main__":
-    play.run(sys.modules[__name__])
+    libraries.run(sys.modules[__name__])

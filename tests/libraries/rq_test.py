@@ -9,12 +9,11 @@ import sys
 import threading
 import time
 
-import play
-from harness import require, require_equal, wait_until
+from harness import Skipped, libraries, require, require_equal, scratch, wait_until
 
 PATIENCE_S = 60
 WORKERS = 2
-sys.path.insert(0, str(play.HERE / "python"))
+sys.path.insert(0, str(libraries.HERE / "python"))
 
 if importlib.util.find_spec("rq"):
     import redis
@@ -27,17 +26,17 @@ if importlib.util.find_spec("rq"):
 def setting(options, fsync="always"):
     """(server, client, folder of the workers)"""
     if not importlib.util.find_spec("rq"):
-        raise play.Skipped("NOT RUN: no python3-rq; tools/setup test installs it")
-    with play.server(options, fsync) as running, play.scratch() as folder:
+        raise Skipped("NOT RUN: no python3-rq; tools/setup test installs it")
+    with libraries.server(options, fsync) as running, scratch() as folder:
         with redis.Redis(port=running.port) as client:
             yield running, client, pathlib.Path(folder)
 
 
 def worker(running, folder, name, *words):
     """rq's own program with the functions of rq_jobs."""
-    return play.Program(
+    return libraries.Program(
         ["/usr/bin/rq", "worker", "--url", f"redis://127.0.0.1:{running.port}", "--name", name,
-         *words], running.port, folder, PYTHONPATH=str(play.HERE / "python"))
+         *words], running.port, folder, PYTHONPATH=str(libraries.HERE / "python"))
 
 
 def status(job):
@@ -246,4 +245,4 @@ def test_kill(options):
 
 
 if __name__ == "__main__":
-    play.run(sys.modules[__name__])
+    libraries.run(sys.modules[__name__])

@@ -3,23 +3,23 @@
 
 import sys
 
-import play
+from harness import libraries, need_program, scratch
 
-RUBY = play.HERE / "ruby"
+RUBY = libraries.HERE / "ruby"
 
 
 def test_sidekiq(options):
     """Sidekiq: bulk, schedule, retries, sets, statistics, the server killed in the middle."""
-    ruby = play.need_program("ruby")
-    play.need_file("/usr/bin/sidekiq", "ruby-sidekiq")
-    with play.server(options) as running, play.scratch() as folder:
-        worker = play.Program(
+    ruby = need_program("ruby")
+    libraries.need_file("/usr/bin/sidekiq", "ruby-sidekiq")
+    with libraries.server(options) as running, scratch() as folder:
+        worker = libraries.Program(
             ["/usr/bin/sidekiq", "--require", RUBY / "jobs.rb", "--concurrency", 5, "--queue",
              "default,2", "--queue", "low"], running.port, folder)
         with worker:
-            play.play([ruby, RUBY / "sidekiq_scenario.rb"], running, folder)
+            libraries.play([ruby, RUBY / "sidekiq_scenario.rb"], running, folder)
             worker.end(gently=True)
 
 
 if __name__ == "__main__":
-    play.run(sys.modules[__name__])
+    libraries.run(sys.modules[__name__])

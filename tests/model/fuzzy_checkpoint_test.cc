@@ -9,7 +9,6 @@
 // exactly that of the lsn that the log reaches.
 //
 // SLUICE_HISTORIES=n runs n histories of each rule; SLUICE_SEED=n begins there.
-#include <doctest/doctest.h>
 
 #include <array>
 #include <cstdint>
@@ -17,6 +16,8 @@
 #include <optional>
 #include <random>
 #include <vector>
+
+#include "tests/support/test.h"
 
 namespace {
 

@@ -12,8 +12,7 @@
 #include <vector>
 
 #include "tests/support/queue_talk.h"
-
-#include <doctest/doctest.h>
+#include "tests/support/test.h"
 
 namespace sluice::test {
 

@@ -17,10 +17,7 @@
 #include "engine/queue/queue.h"
 #include "tests/support/queue_talk.h"
 #include "tests/support/seeds.h"
-
-// The engine and doctest both have a CHECK; the test's is meant here.
-#undef CHECK
-#include <doctest/doctest.h>
+#include "tests/support/test.h"
 
 namespace sluice::test {
 

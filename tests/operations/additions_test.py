@@ -6,7 +6,7 @@ import time
 
 import harness
 from harness import closes, info, require, require_equal, wait_until
-from slow_disk import SYNC_S, slow_disk
+from harness.surroundings import SYNC_S, slow_disk
 
 
 WRONG_TYPE = b"-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"

@@ -10,14 +10,13 @@ import subprocess
 import sys
 import types
 
-sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
-from compare_lib import measure, pairs  # noqa: E402
-from harness import Skipped, require, require_equal, run  # noqa: E402
-from holds import Hold  # noqa: E402
-from scale_lib import bench as scale  # noqa: E402
+from compare_lib import measure, pairs
+from harness import Skipped, require, require_equal, run
+from harness.holds import Hold
+from scale_lib import bench as scale
 
 ROW = types.SimpleNamespace(title="a row")
 LIMIT_S = 200

@@ -9,7 +9,7 @@ import time
 
 import harness
 from harness import info, require, require_equal, scratch, wait_until
-from wall_clock import WallClock
+from harness.wall_clock import WallClock
 
 HOUR_MS = 3_600_000
 YEAR_MS = 365 * 24 * HOUR_MS

@@ -13,8 +13,8 @@ import time
 
 import harness
 from harness import info, require, require_equal, wait_until
-from resp import encode
-from slow_disk import SYNC_S, slow_disk
+from harness.resp import encode
+from harness.surroundings import SYNC_S, slow_disk
 
 MEGABYTE = 1 << 20
 CLONE_NEWNS = 0x20000

@@ -2,7 +2,6 @@
 """When something gives out: the disk, memory, a script that does not end, a client in between."""
 
 import os
-import resource
 import signal
 import sys
 import threading
@@ -10,18 +9,7 @@ import time
 
 import harness
 from harness import closes, info, require, require_equal, wait_until
-
-JOURNAL_FAILED = 75
-
-
-def limit_files(pid, size):
-    """From now on no file of the process grows beyond `size`: each write that would is an error."""
-    resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, size))
-
-
-def largest_file(directory):
-    return max(os.path.getsize(os.path.join(path, name))
-               for path, _, names in os.walk(directory) for name in names)
+from harness.surroundings import JOURNAL_FAILED, largest_file, limit_files
 
 
 def test_a_failed_write_stops_the_server(options):
@@ -39,7 +27,7 @@ def test_a_failed_write_stops_the_server(options):
                             errors.append(reply.raw)
                             return
                         acknowledged[index] = number
-                except (harness.ConnectionClosed, OSError):
+                except OSError:
                     pass
             connections = [server.connect(10) for _ in range(4)]
             clients = [threading.Thread(target=write, args=(index, connection))

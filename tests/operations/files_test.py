@@ -12,8 +12,8 @@ import threading
 import time
 
 import harness
-from harness import closes, info, require, require_equal, scratch, wait_until
-from surroundings import preload, wrapped
+from harness import info, require, require_equal, scratch, wait_until
+from harness.surroundings import preload, wrapped
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PASSWORD = "a-long-password"
@@ -264,13 +264,11 @@ def test_http_strangers_give_way(options):
     token = "a-token-that-is-long-enough"
     directives = {"http-port": "auto", "http-maxclients": "4", "http-token": f"admin >{token}"}
     with options.server(directives) as server:
-        with open(server.ready_path, encoding="ascii") as ready:
-            port = int(dict(line.split() for line in ready)["http-port"])
         request = (f"GET /api/v1/queues HTTP/1.1\r\nHost: localhost\r\n"
                    f"Authorization: Bearer {token}\r\n\r\n").encode()
         with contextlib.ExitStack() as stack:
             def connect():
-                one = stack.enter_context(socket.create_connection(("127.0.0.1", port), 20))
+                one = stack.enter_context(socket.create_connection(("127.0.0.1", server.http_port), 20))
                 one.settimeout(20)
                 return one
             others = [connect() for _ in range(4)]

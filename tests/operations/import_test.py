@@ -6,7 +6,6 @@ and from a running server; and files that must be refused.
 """
 
 import os
-import pathlib
 import pty
 import random
 import re
@@ -15,13 +14,10 @@ import subprocess
 import sys
 import threading
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "transcripts"))
-
-import harness  # noqa: E402
-from dump_test import look_groups  # noqa: E402
-from harness import require, require_equal  # noqa: E402
-from servers import Server  # noqa: E402
+import harness
+from harness import require, require_equal
+from harness.reads import look_groups
+from harness.servers import Server
 
 DATABASES = [0, 3, 15]
 HOUR_MS = 3600 * 1000

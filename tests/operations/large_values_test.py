@@ -9,7 +9,7 @@ import time
 
 import harness
 from harness import info, require, require_equal, rss_bytes, wait_until
-from holds import FILLS, LONGEST_HOLD_MS, IoThreads, fill
+from harness.holds import FILLS, LONGEST_HOLD_MS, IoThreads, fill
 
 MANY = 200_000
 LONG = 64 << 20

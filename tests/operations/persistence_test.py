@@ -10,7 +10,7 @@ import threading
 import time
 
 import harness
-from harness import ConnectionClosed, info, require, require_equal, wait_until
+from harness import info, require, require_equal, wait_until
 
 UNABLE = "Unable to turn on AOF. Check server logs."
 
@@ -109,7 +109,7 @@ class Writer(threading.Thread):
         try:
             while self.write():
                 self.acknowledged += 1
-        except (OSError, ConnectionClosed):
+        except OSError:
             pass
 
 

@@ -82,9 +82,7 @@ def look(connection):
 
 def queues_over_http(server):
     """The names of queues, from the order in which the server keeps them."""
-    with open(server.ready_path, encoding="ascii") as ready:
-        port = int(dict(line.split() for line in ready)["http-port"])
-    url = f"http://127.0.0.1:{port}/api/v1/queues"
+    url = f"http://127.0.0.1:{server.http_port}/api/v1/queues"
     with urllib.request.urlopen(url, timeout=20) as response:
         return [queue["name"] for queue in json.load(response)["queues"]]
 

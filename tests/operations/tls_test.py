@@ -14,11 +14,11 @@ from concurrent import futures
 import redis
 
 import harness
-import servers
-from certificates import LOOPBACK, Certificates, TlsConnection, openssl, ports_of
-from resp import encode
-from harness import ConnectionClosed, info, require, require_equal, wait_until
-from wall_clock import WallClock
+from harness import info, require, require_equal, servers, wait_until
+from harness.certificates import Certificates, TlsConnection, openssl
+from harness.resp import encode
+from harness.servers import LOOPBACK
+from harness.wall_clock import WallClock
 
 RELOAD_FAILED = ("-ERR CONFIG SET failed (possibly related to argument 'tls-cert-file') - Unable "
                  "to update TLS configuration. Check server logs.\r\n")
@@ -35,7 +35,7 @@ def tls_server(options, *, more=None, environment=None, **directives):
         given.update(certificates.directives(**directives))
         given.update(more or {})
         with options.server(given, environment=environment) as server:
-            server.tls_port = ports_of(server).get("tls-port")
+            server.tls_port = server.ports.get("tls-port")
             yield server, certificates
 
 
@@ -45,7 +45,7 @@ def is_refused(server, context):
         with TlsConnection(server.tls_port, context) as connection:
             require_equal(connection.call("PING").raw, b"+PONG\r\n")
             return False
-    except (ssl.SSLError, ConnectionClosed, ConnectionError):
+    except (ssl.SSLError, ConnectionError):
         return True
 
 

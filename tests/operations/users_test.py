@@ -8,7 +8,7 @@ import sys
 
 import harness
 from harness import closes, info, require, require_equal, scratch, wait_until
-from servers import Server
+from harness.servers import ConfiguredServer, Server
 
 USERS = ("user alice on #ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb ~a* "
          "resetchannels -@all +get (~s* resetchannels -@all +set)\n"
@@ -21,16 +21,6 @@ BAD_FILES = [
     "  user bob on +@nosuch >pw  <pw2 (+nosuch)\r\n\tuser eve on\r\n",
     "USER bob on\nuser  bob on\n",
 ]
-
-
-class ConfiguredServer(Server):
-    """Started with a file that says everything, in its own directory."""
-
-    def _command_line(self):
-        self.ready_path = os.path.join(self.directory, "ready")
-        if os.path.exists(self.ready_path):
-            os.unlink(self.ready_path)
-        return [self.program, os.path.join(self.directory, "sluice.conf")]
 
 
 def write(path, text):

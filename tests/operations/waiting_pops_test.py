@@ -12,9 +12,9 @@ import time
 
 import harness
 from harness import info, need_program, require, require_equal, wait_until
-from holds import Probe, require_short
-from resp import Connection, encode
-from servers import LOOPBACK
+from harness.holds import Probe, require_short
+from harness.resp import Connection, encode
+from harness.servers import LOOPBACK
 
 WAITING = 10_000
 MANY_QUEUES = 1_000

@@ -12,14 +12,12 @@ import re
 import subprocess
 import sys
 
+from harness import NPM, Skipped, need_npm, require, require_equal, run
+from harness.http_client import (ADMIN_TOKEN, OPERATE_TOKEN, READ_TOKEN, Client, require_problem,
+                                 serve)
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path.insert(0, str(HERE.parent / "http"))
-
-from http_client import (ADMIN_TOKEN, Client, OPERATE_TOKEN, READ_TOKEN, require,  # noqa: E402
-                         require_equal, require_problem, run, serve)
-from harness import NPM, Skipped, need_npm  # noqa: E402
-
 CHROMIUM = "/usr/bin/chromium"
 SCREENSHOTS = ROOT / "build" / "page-screenshots"
 FILES = ["/", "/app.js", "/app.css", "/icon.svg"]

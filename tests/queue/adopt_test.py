@@ -6,23 +6,19 @@ The clients are those of tests/seeds: they know nothing of it. Whoever compares 
 the queue in one MULTI, so that both tell of the same moment.
 """
 
-import pathlib
 import random
 import sys
 import threading
 import time
 import uuid
 
-from native import DISK, Native, pairs
+import redis
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "seeds"))
-
-import redis  # noqa: E402
-from queue_dialects import (ACTIVE, BANDS, BAND_WIDTH, DIALECTS, EVENT, PENDING,  # noqa: E402
-                            event_json)
-
-import harness  # noqa: E402
-from harness import require, require_equal, wait_until  # noqa: E402
+import harness
+from harness import require, require_equal, wait_until
+from harness.native_queue import DISK, Native, pairs
+from harness.seeds.queue_dialects import (ACTIVE, BANDS, BAND_WIDTH, DIALECTS, EVENT, PENDING,
+                                          event_json)
 
 QUEUE = "exec"
 CAP = 10

@@ -12,10 +12,9 @@ import sys
 import threading
 import time
 
-from native import DISK, Native, expect_error, pairs
-
 import harness
 from harness import require, require_equal, wait_until
+from harness.native_queue import DISK, Native, expect_error, pairs
 
 QUEUE = "exec"
 BANDS = ["CRITICAL", "HIGH", "NORMAL", "LOW", "BACKGROUND"]

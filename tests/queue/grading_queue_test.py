@@ -5,10 +5,9 @@ times, immediate jobs and upgrades, moves to front and back, workers that give t
 import itertools
 import sys
 
-from native import DISK, Native, expect_error
-
 import harness
 from harness import require, require_equal
+from harness.native_queue import DISK, Native, expect_error
 
 QUEUE = "grade"
 

@@ -6,10 +6,9 @@ import sys
 import threading
 import time
 
-from native import Native, expect_error
-
 import harness
 from harness import require, require_equal, wait_until
+from harness.native_queue import Native, expect_error
 
 QUEUE = "run"
 INTERACTIVE, API, NOTEBOOK = 2, 1, 0

@@ -18,16 +18,13 @@ import subprocess
 import sys
 import tempfile
 
-sys.dont_write_bytecode = True
+import harness
+from harness import NPM, libraries, require, require_equal
+
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 ROOT = TESTS.parent
 PAGES = ROOT / "docs" / "moving"
 SCENARIOS = TESTS / "queue" / "moving"
-sys.path.insert(0, str(TESTS / "operations"))
-
-import harness  # noqa: E402
-from harness import NPM, require, require_equal  # noqa: E402
-
 LANGUAGES = {"python": "py", "typescript": "ts"}
 NAMES = sorted(path.stem for path in PAGES.glob("*.md"))
 LONGEST_S = 60
@@ -53,26 +50,12 @@ def write_modules(name, directory):
         path.write_text(code, encoding="utf-8")
 
 
-def run(command, port, directory, **environment):
-    done = subprocess.run(
-        command, cwd=directory, capture_output=True, text=True, timeout=LONGEST_S, check=False,
-        env=dict(os.environ, SLUICE_PORT=str(port), PYTHONDONTWRITEBYTECODE="1", **environment))
-    require(done.returncode == 0, f"exit {done.returncode}\n{done.stdout}{done.stderr}")
-    return done.stdout
-
-
-def play(command, port, directory, **environment):
-    """Runs a scenario, whose last line says that it came to its end."""
-    printed = run(command, port, directory, **environment)
-    require(printed.endswith("all of it holds\n"), f"it printed {printed!r}")
-
-
 def run_python(options, name):
     with options.server() as server, tempfile.TemporaryDirectory() as directory:
         write_modules(name, directory)
         scenario = SCENARIOS / f"{name.replace('-', '_')}.py"
-        play([sys.executable, scenario], server.port, directory,
-             PYTHONPATH=f"{directory}:{SCENARIOS}")
+        libraries.play([sys.executable, scenario], server, directory, LONGEST_S,
+                       PYTHONPATH=directory)
 
 
 def run_typescript(options, name):
@@ -83,10 +66,13 @@ def run_typescript(options, name):
         for file in (f"{name.replace('-', '_')}.ts", "check.ts"):
             shutil.copy(SCENARIOS / file, directory)
         entry = pathlib.Path(directory, f"{name.replace('-', '_')}.ts")
-        run([node, esbuild, entry, "--bundle", "--platform=node", "--format=cjs",
+        bundled = subprocess.run(
+            [node, esbuild, entry, "--bundle", "--platform=node", "--format=cjs",
              "--log-level=warning", "--target=node18", f"--outfile={directory}/out.js"],
-            server.port, directory, NODE_PATH=str(NPM / "node_modules"))
-        play([node, f"{directory}/out.js"], server.port, directory)
+            cwd=directory, capture_output=True, text=True, timeout=LONGEST_S, check=False,
+            env=dict(os.environ, NODE_PATH=str(NPM / "node_modules")))
+        require_equal(bundled.returncode, 0, bundled.stdout + bundled.stderr)
+        libraries.play([node, f"{directory}/out.js"], server, directory, LONGEST_S)
 
 
 def test_every_page_has_both_languages(_options):

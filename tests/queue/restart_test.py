@@ -14,13 +14,12 @@ import sys
 import threading
 import time
 
-from native import DISK, Native, QueueError, job_of
+import redis
 
 import harness
 from harness import require, require_equal, wait_until
-from resp import encode
-
-import redis
+from harness.native_queue import DISK, Native, QueueError, job_of
+from harness.resp import encode
 
 QUEUE = "work"
 LOST = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, OSError)

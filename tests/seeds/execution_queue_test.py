@@ -14,23 +14,18 @@ promises.
 """
 
 import argparse
-import pathlib
+import functools
 import random
 import sys
 import threading
 import time
-import traceback
 import uuid
 
-sys.dont_write_bytecode = True
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-sys.path.insert(0, str(HERE.parent / "transcripts"))
-
-import redis  # noqa: E402
-from ledger import Ledger, Violation  # noqa: E402
-from queue_dialects import ACTIVE, BANDS, DAY_S, DIALECTS, EVENT, event_json  # noqa: E402
-from servers import DEFAULT_SLUICE, LOOPBACK, Server, free_port  # noqa: E402
+from harness import run_seeded
+from harness.seeds import LOST, connect, durable_server
+from harness.seeds.ledger import Ledger, Violation
+from harness.seeds.queue_dialects import ACTIVE, BANDS, DAY_S, DIALECTS, EVENT, event_json
+from harness.servers import DEFAULT_SLUICE
 
 CAP = 10
 PRODUCERS, SCHEDULERS, ADMINISTRATORS = 4, 8, 2
@@ -39,21 +34,6 @@ MOST_RUNNING = 4      # of one scheduler: together they want three times the cap
 STALL_S = 20.0
 LEAST_PENDING = 300   # schedulers wait below it, so that there is always an order to keep
 MOST_PENDING = 2000   # producers wait above it while the server is being killed
-LOST = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError)
-
-
-class FixedPortServer(Server):
-    """Comes back on the same port, as a service does, so that clients find it by themselves."""
-
-    def __init__(self, *arguments, **named):
-        super().__init__(*arguments, **named)
-        self._fixed_port = free_port()
-        self.directives["port"] = self._fixed_port
-
-    def _command_line(self):
-        line = super()._command_line()
-        self.port = self._fixed_port
-        return line
 
 
 class Workers:
@@ -258,10 +238,6 @@ def check_still_life(dialect, ledger, rng):
     check_at_rest(dialect, ledger)
 
 
-def connect(server):
-    return redis.Redis(host=LOOPBACK, port=server.port, decode_responses=True, socket_timeout=30)
-
-
 def finish(dialect, ledger):
     """Everything is popped, released and gone."""
     while True:
@@ -284,7 +260,7 @@ def summary(ledger, stays):
 
 
 def calm_run(program, name, jobs, seed):
-    with FixedPortServer(program, server_directives(program)) as server:
+    with durable_server(program) as server:
         dialect = DIALECTS[name](connect(server))
         ledger = Ledger(CAP, dialect.atomic_steps)
         check_still_life(dialect, ledger, random.Random(f"{seed}/still"))
@@ -300,7 +276,7 @@ def calm_run(program, name, jobs, seed):
 
 def killed_run(program, name, kill_every_s, duration_s, seed):
     rng = random.Random(f"{seed}/kills")
-    with FixedPortServer(program, server_directives(program)) as server:
+    with durable_server(program) as server:
         dialect = DIALECTS[name](connect(server))
         ledger = Ledger(CAP, dialect.atomic_steps)
         ends = time.monotonic() + duration_s
@@ -323,13 +299,6 @@ def killed_run(program, name, kill_every_s, duration_s, seed):
         return f"{kills} kills, {summary(ledger, stays)}"
 
 
-def server_directives(program):
-    directives = {"appendonly": "yes", "appendfsync": "always", "save": ""}
-    if "redis" in pathlib.Path(program).name:
-        directives["auto-aof-rewrite-min-size"] = "4mb"
-    return directives
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--server", default=str(DEFAULT_SLUICE))
@@ -341,24 +310,16 @@ def main():
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2 ** 32))
     arguments = parser.parse_args()
     dialects = arguments.dialect or list(DIALECTS)
+    program, seed = arguments.server, arguments.seed
+    kill_every_s, duration_s = arguments.kill_every or 1.0, arguments.duration / len(dialects)
     runs = []
     for name in dialects:
         if arguments.kill_every is None:
-            runs.append((f"{name}, {arguments.jobs} jobs", calm_run, (arguments.jobs,)))
-        runs.append((f"{name}, killed", killed_run,
-                     (arguments.kill_every or 1.0, arguments.duration / len(dialects))))
-    failed = 0
-    for title, run, details in runs:
-        started = time.monotonic()
-        try:
-            result = "ok: " + run(arguments.server, title.split(",")[0], *details, arguments.seed)
-        except Exception:  # noqa: BLE001
-            failed += 1
-            result = f"FAILED, seed {arguments.seed}\n{traceback.format_exc()}"
-        print(f"{title}: {result} ({time.monotonic() - started:.1f} s)", flush=True)
-    print(f"seed {arguments.seed}")
-    print(f"{len(runs) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+            runs.append((f"{name}, {arguments.jobs} jobs",
+                         functools.partial(calm_run, program, name, arguments.jobs, seed)))
+        runs.append((f"{name}, killed", functools.partial(killed_run, program, name, kill_every_s,
+                                                          duration_s, seed)))
+    return run_seeded(runs, seed)
 
 
 if __name__ == "__main__":

@@ -11,22 +11,14 @@ the state must be the model before or after the one request that was under way.
 """
 
 import argparse
-import pathlib
 import random
 import sys
 import threading
 import time
-import traceback
 
-sys.dont_write_bytecode = True
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-sys.path.insert(0, str(HERE.parent / "transcripts"))
-
-import grading_model as grading  # noqa: E402
-import redis  # noqa: E402
-from execution_queue_test import LOST, FixedPortServer, connect, server_directives  # noqa: E402
-from servers import DEFAULT_SLUICE  # noqa: E402
+from harness import run_seeded
+from harness.seeds import LOST, connect, durable_server, grading_model as grading
+from harness.servers import DEFAULT_SLUICE
 
 LOCK = "lock.grading"
 LOCK_MS = 5000
@@ -215,7 +207,7 @@ class Queue:
 
 
 def calm_run(program, operations, seed):
-    with FixedPortServer(program, server_directives(program)) as server:
+    with durable_server(program) as server:
         queue = Queue(connect(server), seed, may_die=False)
         queue.start(operations)
         while not queue.stop.wait(0.5):
@@ -228,7 +220,7 @@ def calm_run(program, operations, seed):
 
 def killed_run(program, kill_every_s, duration_s, seed):
     rng = random.Random(f"{seed}/kills")
-    with FixedPortServer(program, server_directives(program)) as server:
+    with durable_server(program) as server:
         queue = Queue(connect(server), seed, may_die=True)
         ends = time.monotonic() + duration_s
         kills = in_doubt = 0
@@ -262,18 +254,7 @@ def main():
     if arguments.duration > 0:
         runs.append(("killed", lambda: killed_run(arguments.server, arguments.kill_every,
                                                   arguments.duration, arguments.seed)))
-    failed = 0
-    for title, run in runs:
-        started = time.monotonic()
-        try:
-            result = "ok: " + run()
-        except Exception:  # noqa: BLE001
-            failed += 1
-            result = f"FAILED, seed {arguments.seed}\n{traceback.format_exc()}"
-        print(f"{title}: {result} ({time.monotonic() - started:.1f} s)", flush=True)
-    print(f"seed {arguments.seed}")
-    print(f"{len(runs) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+    return run_seeded(runs, arguments.seed)
 
 
 if __name__ == "__main__":

@@ -9,14 +9,12 @@ been carried over, and say the same encoding.
 """
 
 import argparse
-import pathlib
 import random
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-
-from pools import LONG_TEXT, MEMBERS, SCORES, VALUES  # noqa: E402
-from servers import DEFAULT_SLUICE, Server  # noqa: E402
+from harness.reads import look
+from harness.servers import DEFAULT_SLUICE, Server
+from harness.transcripts.pools import MEMBERS, SCORES, VALUES
 
 INTEGERS = [0, 1, -1, 12, 127, 128, -128, -129, 4095, 4096, -4096, -4097, 32767, 32768, -32769,
             8388607, 8388608, -8388609, 2147483647, 2147483648, -2147483649, 2**63 - 1, -2**63]
@@ -98,40 +96,6 @@ def small_text(rng, small):
     if not small:
         return text(rng) if rng.random() < 0.02 else f"{rng.choice(MEMBERS)}{rng.random()}"
     return rng.choice(["a", "b", "", "1", "-7", "300", "70000"])
-
-
-def look(connection, key):
-    """Everything that can be read of a key."""
-    kind = connection.call("TYPE", key).raw
-    replies = [kind, connection.call("OBJECT", "ENCODING", key).raw]
-    if b"string" in kind:
-        return [*replies, connection.call("GET", key).raw]
-    if b"stream" in kind:
-        return [*replies, connection.call("XRANGE", key, "-", "+").raw,
-                connection.call("XINFO", "STREAM", key).raw, *look_groups(connection, key)]
-    if b"list" in kind:
-        return [*replies, connection.call("LRANGE", key, 0, -1).raw]
-    if b"set" in kind and b"zset" not in kind:
-        return [*replies, connection.call("SORT", key, "ALPHA", "STORE", "sorted").raw,
-                connection.call("LRANGE", "sorted", 0, -1).raw]
-    if b"hash" in kind:
-        pairs = connection.call("HGETALL", key).tree[1]
-        names = [name[1] for name in pairs[::2]]
-        return [*replies, sorted(zip(names, [value[1] for value in pairs[1::2]]))]
-    return [*replies, connection.call("ZRANGE", key, 0, -1, "WITHSCORES").raw]
-
-
-def look_groups(connection, key):
-    """The groups of a stream, without times, which differ where one command ran on two servers."""
-    groups = connection.call("XINFO", "GROUPS", key)
-    replies = [groups.raw]
-    for group in groups.tree[1]:
-        name = group[1][1][1]
-        pending = connection.call("XPENDING", key, name, "-", "+", 1000).tree[1]
-        replies.append([(entry[1][0], entry[1][1], entry[1][3]) for entry in pending])
-        consumers = connection.call("XINFO", "CONSUMERS", key, name).tree[1]
-        replies.append([(consumer[1][1], consumer[1][3]) for consumer in consumers])
-    return replies
 
 
 def carry(source, target, key, to):

@@ -10,12 +10,10 @@ import random
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-
-from resp import ConnectionClosed, ReplyTimeout  # noqa: E402
-from servers import DEFAULT_SLUICE, FIRST_FAILURE, Server, ServerError  # noqa: E402
-from session import Pair  # noqa: E402
-from transcript import TranscriptError, parse_file  # noqa: E402
+from harness import summary
+from harness.servers import DEFAULT_SLUICE, FIRST_FAILURE, Server, ServerError
+from harness.transcripts.session import Pair
+from harness.transcripts.transcript import TranscriptError, parse_file
 
 HERE = pathlib.Path(__file__).resolve().parent
 MAX_SHOWN_PER_FILE = 8
@@ -92,7 +90,7 @@ def run_file(servers, path, protocol):
             pair.close()
         died = "" if own else servers.revive()
         return texts + ([died] if died else []), pair.compared
-    except (ServerError, OSError, ReplyTimeout, ConnectionClosed) as error:
+    except (ServerError, OSError) as error:
         notes = [f"{name} (RESP{protocol}): {type(error).__name__}: {error}", servers.revive()]
         return [note for note in notes if note], 0
     finally:
@@ -191,7 +189,7 @@ def main():
         return 2
     finally:
         servers.close()
-    print(f"{passed} passed, {failed} failed")
+    print(summary(passed, failed))
     return 1 if failed else 0
 
 

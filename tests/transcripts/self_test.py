@@ -2,19 +2,16 @@
 """Shows that the transcript runner finds differences: redis-server against one that differs."""
 
 import pathlib
-import sys
 import tempfile
 import types
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-
-import generate  # noqa: E402
-import run  # noqa: E402
-from compare import Rules, equal  # noqa: E402
-from pools import Command, rules_of  # noqa: E402
-from resp import Connection, Reply, encode, quote  # noqa: E402
-from transcript import TranscriptError, parse, split_arguments  # noqa: E402
+import generate
+import run
+from harness.resp import Connection, Reply, encode, quote
+from harness.transcripts.compare import Rules, equal
+from harness.transcripts.pools import Command, rules_of
+from harness.transcripts.transcript import TranscriptError, parse, split_arguments
 
 
 def options(**changes):

@@ -6,18 +6,10 @@ import sys
 import threading
 import time
 
+from harness import require, require_equal  # noqa: F401
+
 PORT = int(os.environ["SLUICE_PORT"])
 PATIENCE_S = 60
-
-
-def require(condition, what):
-    if not condition:
-        raise AssertionError(what)
-
-
-def require_equal(got, expected, what="value"):
-    if got != expected:
-        raise AssertionError(f"{what}: {got!r}, expected {expected!r}")
 
 
 def wait_until(condition, what, seen=lambda: ""):

@@ -1,18 +1,15 @@
 """What the Python scenarios share: a client of the server under test, and checks."""
 
 import os
-import time
 
 import redis
+
+import harness
+from harness import require_equal as equal
 
 
 def connect():
     return redis.Redis(port=int(os.environ["SLUICE_PORT"]), socket_timeout=15)
-
-
-def equal(got, expected):
-    if got != expected:
-        raise AssertionError(f"{got!r}, expected {expected!r}")
 
 
 def refused(code, function, *arguments):
@@ -25,9 +22,5 @@ def refused(code, function, *arguments):
     raise AssertionError(f"{got!r}, expected {code}")
 
 
-def wait_until(condition, what, timeout_s=20.0):
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"{what} did not come about")
-        time.sleep(0.005)
+def wait_until(condition, what):
+    harness.wait_until(condition, what=what)

@@ -2,8 +2,6 @@
 // (tests/transcripts/acl).
 #include "engine/access/acl.h"
 
-#include <doctest/doctest.h>
-
 #include <atomic>
 #include <random>
 #include <set>
@@ -14,6 +12,7 @@
 #include "engine/table/command.h"
 #include "engine/table/command_names.h"
 #include "tests/support/seeds.h"
+#include "tests/support/test.h"
 
 namespace sluice {
 namespace {

@@ -8,8 +8,7 @@
 
 #include "engine/base/queue_clock.h"
 #include "engine/base/times.h"
-
-#include <doctest/doctest.h>
+#include "tests/support/test.h"
 
 namespace {
 

@@ -1,10 +1,10 @@
 #include "engine/base/reclaimer.h"
 
-#include <doctest/doctest.h>
-
 #include <atomic>
 #include <thread>
 #include <vector>
+
+#include "tests/support/test.h"
 
 namespace sluice {
 

@@ -1,13 +1,12 @@
 // Packed integers against LEB128 written byte by byte.
 #include "engine/base/varint.h"
 
-#include <doctest/doctest.h>
-
 #include <memory>
 #include <random>
 #include <string>
 
 #include "tests/support/seeds.h"
+#include "tests/support/test.h"
 
 namespace {
 

@@ -14,9 +14,7 @@
 #include "tests/support/memory_journal.h"
 #include "tests/support/quiet_server.h"
 #include "tests/support/seeds.h"
-
-#undef CHECK
-#include <doctest/doctest.h>
+#include "tests/support/test.h"
 
 namespace sluice::test {
 

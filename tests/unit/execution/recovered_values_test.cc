@@ -3,10 +3,7 @@
 #include "tests/support/engine_session.h"
 #include "tests/support/quiet_server.h"
 #include "tests/support/storage_support.h"
-
-// The engine and doctest both have a CHECK; the test's is meant here.
-#undef CHECK
-#include <doctest/doctest.h>
+#include "tests/support/test.h"
 
 using namespace sluice;
 using namespace sluice::test;

@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include <doctest/doctest.h>
+#include "tests/support/test.h"
 
 namespace sluice {
 namespace {

@@ -5,10 +5,7 @@
 #include "engine/clients/latency_monitor.h"
 #include "engine/script/script_engine.h"
 #include "tests/support/script_server.h"
-
-// The engine and doctest both have a CHECK; the test's is meant here.
-#undef CHECK
-#include <doctest/doctest.h>
+#include "tests/support/test.h"
 
 namespace {
 

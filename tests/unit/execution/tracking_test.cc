@@ -8,10 +8,7 @@
 #include "engine/commands/complete_engine.h"
 #include "tests/support/engine_session.h"
 #include "tests/support/quiet_server.h"
-
-// The engine and doctest both have a CHECK; the test's is meant here.
-#undef CHECK
-#include <doctest/doctest.h>
+#include "tests/support/test.h"
 
 namespace {
 

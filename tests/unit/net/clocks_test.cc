@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <doctest/doctest.h>
+#include "tests/support/test.h"
 
 namespace {
 

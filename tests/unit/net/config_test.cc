@@ -2,7 +2,6 @@
 // redis-server 7.0.15, value by value.
 #include "net/config/config.h"
 
-#include <doctest/doctest.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -17,6 +16,7 @@
 #include "net/process/version.h"
 #include "net/resp/resp_parser.h"
 #include "tests/support/redis_directives.h"
+#include "tests/support/test.h"
 
 namespace sluice {
 namespace {

@@ -3,11 +3,11 @@
 // value.
 #include "net/config/config.h"
 
-#include <doctest/doctest.h>
-
 #include <array>
 #include <string>
 #include <vector>
+
+#include "tests/support/test.h"
 
 namespace sluice {
 namespace {

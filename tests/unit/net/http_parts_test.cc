@@ -15,10 +15,10 @@
 #include "net/http/router.h"
 #include "net/http/tokens.h"
 
-#include <doctest/doctest.h>
-
 #include <set>
 #include <utility>
+
+#include "tests/support/test.h"
 
 namespace sluice {
 namespace {

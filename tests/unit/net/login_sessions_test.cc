@@ -1,12 +1,11 @@
 // Log-ins over HTTP: roles out of rights, what ends a session, how many there may be.
 #include "net/http/login_sessions.h"
 
-#include <doctest/doctest.h>
-
 #include <thread>
 
 #include "engine/access/passwords.h"
 #include "engine/commands/families.h"
+#include "tests/support/test.h"
 
 using namespace sluice;
 

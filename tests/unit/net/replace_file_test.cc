@@ -3,7 +3,6 @@
 
 #include "tests/support/storage_support.h"
 
-#include <doctest/doctest.h>
 #include <linux/capability.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -11,6 +10,8 @@
 
 #include <array>
 #include <string>
+
+#include "tests/support/test.h"
 
 namespace sluice {
 namespace {

@@ -3,8 +3,6 @@
 
 #include "engine/base/quoting.h"
 
-#include <doctest/doctest.h>
-
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +12,7 @@
 
 #include "engine/base/numbers.h"
 #include "tests/support/resp_transcript.h"
+#include "tests/support/test.h"
 
 namespace sluice {
 namespace {

@@ -12,8 +12,7 @@
 #include "net/io/io_thread.h"
 #include "net/io/server_state.h"
 #include "tests/support/quiet_server.h"
-
-#include <doctest/doctest.h>
+#include "tests/support/test.h"
 
 namespace sluice {
 namespace {

@@ -1,9 +1,9 @@
 // StreamBudget by a clock that the test turns: how much of the time streams of events get.
 #include "net/http/stream_budget.h"
 
-#include <doctest/doctest.h>
-
 #include <cstdint>
+
+#include "tests/support/test.h"
 
 namespace {
 

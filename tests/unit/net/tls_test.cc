@@ -2,7 +2,6 @@
 // pair, both in one thread; the context's errors; the directives.
 #include "net/tls/tls_stream.h"
 
-#include <doctest/doctest.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
@@ -18,6 +17,7 @@
 #include "net/config/config.h"
 #include "net/tls/tls_context.h"
 #include "tests/support/certificates.h"
+#include "tests/support/test.h"
 
 namespace sluice {
 namespace {

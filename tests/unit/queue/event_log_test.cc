@@ -1,8 +1,6 @@
 // EventLog against a deque of events, in memory and with a spill.
 #include "engine/queue/event_log.h"
 
-#include <doctest/doctest.h>
-
 #include <deque>
 #include <filesystem>
 #include <memory>
@@ -13,6 +11,7 @@
 #include "storage/event_file.h"
 #include "tests/support/lossy_spill.h"
 #include "tests/support/seeds.h"
+#include "tests/support/test.h"
 
 namespace {
 

@@ -1,8 +1,6 @@
 // QueueConfig: every field's texts, all or nothing, levels and globs, bands, the journal's view.
 #include "engine/queue/queue_config.h"
 
-#include <doctest/doctest.h>
-
 #include <array>
 #include <map>
 #include <string>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "engine/base/glob_literal.h"
+#include "tests/support/test.h"
 
 namespace {
 

@@ -1,8 +1,6 @@
 // The distributions and rates of a queue, against plain sums and sorted values.
 #include "engine/queue/queue_stats.h"
 
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "tests/support/seeds.h"
+#include "tests/support/test.h"
 
 namespace {
 

@@ -11,9 +11,7 @@
 #include "engine/rdb/function_payload.h"
 #include "tests/support/engine_session.h"
 #include "tests/support/quiet_server.h"
-
-#undef CHECK
-#include <doctest/doctest.h>
+#include "tests/support/test.h"
 
 namespace sluice::test {
 

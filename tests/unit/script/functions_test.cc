@@ -8,10 +8,7 @@
 #include "engine/unit/effects.h"
 #include "tests/support/memory_journal.h"
 #include "tests/support/script_server.h"
-
-// The engine and doctest both have a CHECK; the test's is meant here.
-#undef CHECK
-#include <doctest/doctest.h>
+#include "tests/support/test.h"
 
 namespace {
 

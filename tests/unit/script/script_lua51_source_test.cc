@@ -1,9 +1,9 @@
 // What as_lua51() changes, and what it leaves alone.
 #include "engine/script/lua51_source.h"
 
-#include <doctest/doctest.h>
-
 #include <string>
+
+#include "tests/support/test.h"
 
 namespace {
 

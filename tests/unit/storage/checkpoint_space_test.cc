@@ -4,10 +4,11 @@
 
 #include "tests/support/storage_support.h"
 
-#include <doctest/doctest.h>
 #include <rocksdb/env.h>
 
 #include <thread>
+
+#include "tests/support/test.h"
 
 using namespace sluice;
 using namespace sluice::test;

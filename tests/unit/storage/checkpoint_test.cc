@@ -3,12 +3,12 @@
 
 #include "tests/support/storage_support.h"
 
-#include <doctest/doctest.h>
-
 #include <functional>
 #include <future>
 #include <random>
 #include <thread>
+
+#include "tests/support/test.h"
 
 using namespace sluice;
 using namespace sluice::test;

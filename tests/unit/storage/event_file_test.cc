@@ -4,7 +4,6 @@
 
 #include "tests/support/storage_support.h"
 
-#include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -15,6 +14,8 @@
 #include <csignal>
 #include <filesystem>
 #include <thread>
+
+#include "tests/support/test.h"
 
 using namespace sluice;
 using namespace sluice::test;

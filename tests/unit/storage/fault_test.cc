@@ -12,10 +12,10 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#include <doctest/doctest.h>
-
 #include <random>
 #include <thread>
+
+#include "tests/support/test.h"
 
 using namespace sluice;
 using namespace sluice::test;

@@ -3,11 +3,11 @@
 
 #include "engine/base/crc32c.h"
 
-#include <doctest/doctest.h>
-
 #include <random>
 #include <string>
 #include <vector>
+
+#include "tests/support/test.h"
 
 using namespace sluice;
 

@@ -3,8 +3,7 @@
 #include "storage/hash_seed.h"
 
 #include "tests/support/storage_support.h"
-
-#include <doctest/doctest.h>
+#include "tests/support/test.h"
 
 using namespace sluice;
 using namespace sluice::test;

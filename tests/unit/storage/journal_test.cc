@@ -2,9 +2,9 @@
 // does.
 #include "tests/support/storage_support.h"
 
-#include <doctest/doctest.h>
-
 #include <thread>
+
+#include "tests/support/test.h"
 
 using namespace sluice;
 using namespace sluice::test;

@@ -3,12 +3,12 @@
 
 #include "storage/log.h"
 
-#include <doctest/doctest.h>
-
 #include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "tests/support/test.h"
 
 using namespace sluice;
 

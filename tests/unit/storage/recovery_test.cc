@@ -4,9 +4,9 @@
 
 #include "tests/support/storage_support.h"
 
-#include <doctest/doctest.h>
-
 #include <random>
+
+#include "tests/support/test.h"
 
 using namespace sluice;
 using namespace sluice::test;

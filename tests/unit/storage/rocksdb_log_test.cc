@@ -5,11 +5,11 @@
 
 #include <dlfcn.h>
 
-#include <doctest/doctest.h>
-
 #include <chrono>
 #include <filesystem>
 #include <thread>
+
+#include "tests/support/test.h"
 
 using namespace sluice;
 using namespace sluice::test;

@@ -7,7 +7,6 @@
 #include "tests/support/fault_fs.h"
 #include "tests/support/storage_support.h"
 
-#include <doctest/doctest.h>
 #include <fcntl.h>
 #include <rocksdb/env.h>
 #include <sys/resource.h>
@@ -15,6 +14,8 @@
 #include <chrono>
 #include <filesystem>
 #include <thread>
+
+#include "tests/support/test.h"
 
 using namespace sluice;
 using namespace sluice::test;

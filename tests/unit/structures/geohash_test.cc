@@ -7,9 +7,7 @@
 #include "engine/structures/front_sort.h"
 #include "engine/structures/geohash.h"
 #include "tests/support/seeds.h"
-
-#undef CHECK
-#include <doctest/doctest.h>
+#include "tests/support/test.h"
 
 namespace sluice::test {
 

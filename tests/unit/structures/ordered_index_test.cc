@@ -1,8 +1,6 @@
 // OrderedIndex against std::multiset, and its promises on rank, range and memory.
 #include "engine/structures/ordered_index.h"
 
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -16,6 +14,7 @@
 #include <vector>
 
 #include "tests/support/seeds.h"
+#include "tests/support/test.h"
 
 namespace {
 

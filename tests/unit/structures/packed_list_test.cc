@@ -1,8 +1,6 @@
 // PackedList against std::deque.
 #include "engine/structures/packed_list.h"
 
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "tests/support/seeds.h"
+#include "tests/support/test.h"
 
 namespace {
 

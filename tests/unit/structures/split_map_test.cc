@@ -1,8 +1,6 @@
 // SplitMap against a naive model, and the promises that scan() makes.
 #include "engine/structures/split_map.h"
 
-#include <doctest/doctest.h>
-
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -13,6 +11,7 @@
 #include <vector>
 
 #include "tests/support/seeds.h"
+#include "tests/support/test.h"
 
 namespace {
 

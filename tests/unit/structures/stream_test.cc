@@ -16,10 +16,7 @@
 #include "tests/support/memory_journal.h"
 #include "tests/support/quiet_server.h"
 #include "tests/support/seeds.h"
-
-// The engine and doctest both have a CHECK; the test's is meant here.
-#undef CHECK
-#include <doctest/doctest.h>
+#include "tests/support/test.h"
 
 namespace sluice::test {
 

@@ -7,10 +7,7 @@
 #include "engine/access/acl_log.h"
 #include "engine/queue/adopted_records.h"
 #include "tests/support/queue_talk.h"
-
-// The engine and doctest both have a CHECK; the test's is meant here.
-#undef CHECK
-#include <doctest/doctest.h>
+#include "tests/support/test.h"
 
 namespace {
 

@@ -5,8 +5,7 @@
 
 #include "engine/queue/queue.h"
 #include "tests/support/queue_server.h"
-
-#include <doctest/doctest.h>
+#include "tests/support/test.h"
 
 namespace sluice::test {
 

@@ -7,8 +7,7 @@
 
 #include "tests/support/queue_talk.h"
 #include "tests/support/seeds.h"
-
-#include <doctest/doctest.h>
+#include "tests/support/test.h"
 
 namespace sluice::test {
 

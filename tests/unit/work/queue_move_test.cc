@@ -6,8 +6,7 @@
 #include "engine/queue/queue.h"
 #include "tests/support/large_moves.h"
 #include "tests/support/queue_server.h"
-
-#include <doctest/doctest.h>
+#include "tests/support/test.h"
 
 namespace sluice::test {
 

@@ -2,8 +2,7 @@
 #include <string>
 
 #include "tests/support/queue_talk.h"
-
-#include <doctest/doctest.h>
+#include "tests/support/test.h"
 
 namespace sluice::test {
 

@@ -2,10 +2,7 @@
 #include <string>
 
 #include "tests/support/queue_talk.h"
-
-// The engine and doctest both have a CHECK; the test's is meant here.
-#undef CHECK
-#include <doctest/doctest.h>
+#include "tests/support/test.h"
 
 namespace {
 

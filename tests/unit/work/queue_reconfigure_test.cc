@@ -3,8 +3,7 @@
 #include <string>
 
 #include "tests/support/queue_talk.h"
-
-#include <doctest/doctest.h>
+#include "tests/support/test.h"
 
 namespace sluice::test {
 

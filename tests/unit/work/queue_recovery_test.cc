@@ -13,8 +13,7 @@
 #include "tests/support/queue_dump.h"
 #include "tests/support/queue_server.h"
 #include "tests/support/seeds.h"
-
-#include <doctest/doctest.h>
+#include "tests/support/test.h"
 
 namespace sluice::test {
 

@@ -5,8 +5,7 @@
 #include <vector>
 
 #include "tests/support/queue_server.h"
-
-#include <doctest/doctest.h>
+#include "tests/support/test.h"
 
 namespace sluice::test {
 

@@ -1,0 +1,444 @@
+"""One pipelined connection of the crash tests of the native queue.
+
+It sends batches: adds, a pop with a REQID, ends of the jobs that it holds, cancels and moves of its
+own jobs, units over two queues. Of each command it keeps what the event log must show if it
+happened. After a crash `verify` compares that with the stories (queue_story.py): what was
+acknowledged has happened; what was in flight has happened up to some command and not behind it; a
+unit over two queues wholly or not at all. Then `repeat_lost_pop` asks again for what a lost reply
+had given.
+"""
+
+import random
+
+from harness.crash.client import LoadClient, Violation
+from harness.crash.model import Error, encode
+from harness.crash.queue_story import make_id, pairs
+
+GROUPS, KEYS = ("g0", "g1", "g2"), ("k0", "k1", "k2", "k3")
+MOST_WAITING = 150   # where the last snapshot has more, little is added
+SHORT_LEASE_MS = 150
+OWN_IDS = 30         # the latest ones are cancelled, moved, added again
+TWIN_SCRIPT = """
+redis.call('Q.ADD', KEYS[1], ARGV[1], 'x', 'GROUP', ARGV[2])
+redis.call('Q.ADD', KEYS[2], ARGV[1], 'y', 'GROUP', ARGV[2])
+return 'OK'"""
+
+
+ANYTHING = object()  # what a job's progress may be before anything of it was acknowledged
+
+
+class Sent:
+    """A command or unit on its way; `read` takes its last reply.
+
+    `proof`: for each queue that it changes, events (type, id, lease) that it alone can have caused,
+    of which one must be there if it happened. `excuse`: or this one, which another caused.
+    """
+
+    def __init__(self, commands, read, proof=(), excuse=None):
+        self.wire = b"".join(encode(command) for command in commands)
+        self.commands = commands
+        self.read = read
+        self.proof = proof
+        self.excuse = excuse
+
+
+def is_error(reply, *codes):
+    return isinstance(reply, Error) and reply.text.split(" ")[0] in codes
+
+
+class QueueClient(LoadClient):
+    def __init__(self, index, seed, stories):
+        super().__init__()
+        self.index = index
+        self.rng = random.Random(f"{seed}/{index}")
+        self.stories = stories
+        self.names = list(stories)
+        self.worker = f"w{index}"
+        self.serial = 0
+        self.own = {name: [] for name in self.names}
+        self.held = {name: {} for name in self.names}    # id -> lease
+        self.told = {name: set() for name in self.names}   # leases that this worker heard of
+        self.lost_pop = None        # (queue, words) of a pop without an answer
+        self.expected = []          # (queue, events of which one must be there)
+        self.progress = {}          # (queue, id, lease) -> values that it may have
+        self.setting = [b"0", b"0"]     # of max_waiting of a group: acknowledged, and sent since
+        self.last_own_token = 0
+        self.in_flight = []
+        self.acknowledged = 0
+
+    # -- Under load ---------------------------------------------------------------------------
+
+    def _drive(self, link):
+        while not self._stop.is_set():
+            self._batch(link)
+            # Every event is played again here: some thousand a second are enough.
+            self._stop.wait(self.rng.choice((0.0, 0.01, 0.02)))
+
+    def _batch(self, link):
+        makers = [self._add] * 4 + [self._again, self._cancel, self._move, self._twin, self._touch,
+                                    self._retry_or_purge, self._abandon, self._configure,
+                                    self._own_queue, self._there_and_back]
+        batch = []
+        popped = False
+        for _ in range(self.rng.choice((1, 3, 10, 25))):
+            kind = self.rng.random()
+            if kind < 0.35 and any(self.held.values()):
+                batch.append(self._end(may_pop=not popped))
+                popped = popped or self.lost_pop is not None
+            elif kind < 0.5 and not popped:
+                batch.append(self._pop())
+                popped = True
+            else:
+                batch.append(self.rng.choice(makers)())
+        self.in_flight = batch
+        link.send_bytes(b"".join(sent.wire for sent in batch))
+        while self.in_flight:
+            sent = self.in_flight[0]
+            for _ in sent.commands:
+                reply = link.read()
+            self.in_flight.pop(0)
+            try:
+                sent.read(reply)
+            except (AssertionError, TypeError, KeyError) as error:
+                raise Violation(f"{sent.commands} answered {reply!r}: {error!r}") from None
+            self.acknowledged += 1
+
+    def _queue(self):
+        return self.rng.choice(self.names)
+
+    def _must(self, queue, *events):
+        self.expected.append((queue, events))
+
+    def _new_id(self):
+        self.serial += 1
+        return make_id(f"c{self.index}-{self.serial}", self.rng.choice(GROUPS),
+                       self.rng.sample(KEYS, self.rng.choice((0, 0, 1, 1, 2))),
+                       self.rng.choice((1, 1, 1, 1, 2)))
+
+    def _attributes(self, job_id):
+        _, group, keys, cost = job_id.decode().split(":")
+        words = ["GROUP", group, "COST", cost]
+        for key in keys.split(",") if keys else []:
+            words += ["KEY", key]
+        return words
+
+    def _remember(self, queue, job_id):
+        self.own[queue] = self.own[queue][-OWN_IDS:] + [job_id]
+
+    # -- Commands: adds -----------------------------------------------------------------------
+
+    def _add(self):
+        queue, rng = self._queue(), self.rng
+        if self.stories[queue].waiting > MOST_WAITING and rng.random() < 0.8:
+            return self._cancel()
+        job_id = self._new_id()
+        words = ["Q.ADD", queue, job_id, b"p" * rng.choice((0, 20, 300))] + self._attributes(job_id)
+        words += ["PRI", rng.randrange(5), "RETRY", rng.randrange(3)]
+        chance = rng.random()
+        if chance < 0.1:
+            words += ["DELAY", rng.randrange(200)]
+        elif chance < 0.2:
+            words += ["TTL", rng.randrange(1, 300)]
+        elif chance < 0.4:
+            words += ["TAG", "lang", rng.choice(("a", "b"))]
+        needs = rng.random() < 0.05 and self.own[queue]
+        if needs:
+            words += ["NEED", rng.choice(self.own[queue])]
+
+        def read(reply):
+            if needs and isinstance(reply, Error):
+                assert is_error(reply, "NEEDFAILED", "NOJOB")
+                return
+            told = pairs(reply)
+            assert told["result"] == b"added" and told["id"] == job_id
+            self._must(queue, ("added", job_id, None))
+
+        self._remember(queue, job_id)
+        return Sent([words], read, [] if needs else [(queue, [("added", job_id, None)])])
+
+    def _again(self):
+        queue = self._queue()
+        if not self.own[queue]:
+            return self._add()
+        job_id = self.rng.choice(self.own[queue])
+        mode = self.rng.choice(("ERROR", "KEEP", "UPDATE", "REPLACE"))
+        words = ["Q.ADD", queue, job_id, b"again", "IFDUP", mode] + self._attributes(job_id)
+
+        def read(reply):
+            if mode == "ERROR" and is_error(reply, "DUPLICATE"):
+                return
+            result = pairs(reply)["result"].decode()
+            event = {"added": "added", "updated": "updated", "queued": "updated",
+                     "replaced": "added", "kept": None}[result]
+            if event is not None:
+                self._must(queue, (event, job_id, None))
+
+        return Sent([words], read)
+
+    def _twin(self):
+        """One unit over both queues, as MULTI or script."""
+        job_id = make_id(f"c{self.index}-t{self.serial}", "g0", (), 1)
+        self.serial += 1
+        one, two = self.names
+        if self.rng.random() < 0.5:
+            commands = [["EVAL", TWIN_SCRIPT, 2, one, two, job_id, "g0"]]
+        else:
+            commands = [["MULTI"], ["Q.ADD", one, job_id, b"x", "GROUP", "g0"],
+                        ["Q.ADD", two, job_id, b"y", "GROUP", "g0"], ["EXEC"]]
+
+        def read(reply):
+            assert reply == b"OK" or isinstance(reply, list) and len(reply) == 2
+            for queue in self.names:
+                self._must(queue, ("added", job_id, None))
+
+        return Sent(commands, read,
+                    [(queue, [("added", job_id, None)]) for queue in self.names])
+
+    # -- Commands: runs -----------------------------------------------------------------------
+
+    def _took(self, queue, reply):
+        """Jobs that are held from now on."""
+        self.lost_pop = None
+        for job in map(pairs, reply or []):
+            self._must(queue, ("started", job["id"], job["lease"]))
+            self.held[queue][job["id"]] = job["lease"]
+            self.told[queue].add(job["lease"])
+
+    def _pop_words(self):
+        self.serial += 1
+        return ["WORKER", self.worker, "REQID", f"r{self.serial}", "COUNT",
+                self.rng.choice((1, 1, 3)), "LEASE", 600000]
+
+    def _pop(self):
+        queue = self._queue()
+        words = ["Q.POP", 1, queue] + self._pop_words()
+        self.lost_pop = (queue, words)
+        return Sent([words], lambda reply: self._took(queue, reply))
+
+    def _abandon(self):
+        """Nobody ends these runs."""
+        queue = self._queue()
+        words = ["Q.POP", 1, queue, "WORKER", f"lost{self.index}", "LEASE", SHORT_LEASE_MS]
+
+        def read(reply):
+            for job in map(pairs, reply or []):
+                self._must(queue, ("started", job["id"], job["lease"]))
+
+        return Sent([words], read)
+
+    def _end(self, may_pop):
+        queue = self.rng.choice([name for name in self.names if self.held[name]])
+        job_id = self.rng.choice(list(self.held[queue]))
+        lease = self.held[queue].pop(job_id)
+        revoked = ("cancelled", job_id, lease)
+        kind = self.rng.random()
+        if kind < 0.7:
+            words = ["Q.ACK", queue, job_id, lease]
+            events = [("completed", job_id, lease)]
+        else:
+            words = ["Q.NACK", queue, job_id, lease,
+                     self.rng.choice(("SILENT", "FAIL", "FATAL")), "DELAY", 0]
+            events = [(name, job_id, lease) for name in ("returned", "retrying", "failed")]
+        pops = may_pop and kind < 0.3
+        if pops:
+            words += ["POP"] + self._pop_words()
+            self.lost_pop = (queue, words)
+
+        def read(reply):
+            if is_error(reply, "STALELEASE", "NOJOB"):
+                self._must(queue, revoked)
+                self.lost_pop = None if pops else self.lost_pop
+                return
+            assert not isinstance(reply, Error)
+            self._must(queue, *(events if kind < 0.7 else events + [revoked]))
+            if pops:
+                self._took(queue, reply)
+
+        return Sent([words], read, [(queue, events)], (queue, revoked))
+
+    def _touch(self):
+        queue = self._queue()
+        if not self.held[queue]:
+            return self._cancel()
+        job_id, lease = self.rng.choice(list(self.held[queue].items()))
+        self.serial += 1
+        value = b"%d" % self.serial
+        possible = self.progress.setdefault((queue, job_id, lease), [ANYTHING])
+        possible.append(value)
+
+        def read(reply):
+            if not isinstance(reply, Error):
+                del possible[:possible.index(value)]
+
+        return Sent([["Q.TOUCH", queue, job_id, lease, "PROGRESS", value]], read)
+
+    # -- Commands: steering -------------------------------------------------------------------
+
+    def _cancel(self):
+        queue = self._queue()
+        if not self.own[queue]:
+            return self._configure()
+        job_id = self.rng.choice(self.own[queue])
+        words = ["Q.CANCEL", queue, job_id]
+        words += self.rng.choice(([], ["REASON", "revoked", "GRACE", 0]))
+
+        def read(reply):
+            assert reply in ("cancelled", "signalled", "gone")
+            if reply != "gone":
+                self._must(queue, (reply, job_id, None))
+
+        return Sent([words], read)
+
+    def _move(self):
+        queue = self._queue()
+        if not self.own[queue]:
+            return self._configure()
+        job_id = self.rng.choice(self.own[queue])
+        words = ["Q.MOVE", queue, job_id] + self.rng.choice(
+            (["PRI", self.rng.randrange(5)], ["FRONT"], ["BACK"], ["DELAY", 30], ["BOOST", 50]))
+
+        def read(reply):
+            assert reply is None or isinstance(reply, int)
+            # The band that it has already changes nothing.
+            if reply is not None and words[3] != "PRI":
+                self._must(queue, ("moved", job_id, None))
+
+        return Sent([words], read)
+
+    def _retry_or_purge(self):
+        queue = self._queue()
+        if self.rng.random() < 0.3 or not self.own[queue]:
+            words = ["Q.PURGE", queue, "WHERE", "STATE", "cancelled", "LIMIT", 5]
+        else:
+            words = ["Q.RETRY", queue, self.rng.choice(self.own[queue])]
+
+        def read(reply):
+            assert not isinstance(reply, Error) or is_error(reply, "NOJOB")
+
+        return Sent([words], read)
+
+    def _configure(self):
+        """A rule of a group that nobody uses: its value is a witness of its own."""
+        self.serial += 1
+        value = b"%d" % self.serial
+        self.setting.append(value)
+
+        def read(reply):
+            assert reply == "OK"
+            del self.setting[:self.setting.index(value)]
+
+        return Sent([["Q.CONFIG", self.names[0], "GROUP", f"c{self.index}", "SET", "max_waiting",
+                      value]], read)
+
+    def _own_queue(self):
+        """Tokens go on where a queue of this name, by whatever way, begins anew."""
+        name = f"own{self.index}"
+        again = self.rng.choice((["DEL", name], ["RENAME", name, name + "b"], ["UNLINK", name]))
+
+        def read(reply):
+            [job] = map(pairs, reply[1])
+            assert job["lease"] > self.last_own_token, f"{self.last_own_token} came before"
+            self.last_own_token = job["lease"]
+
+        return Sent([["MULTI"], ["Q.ADD", name, "*", b""], ["Q.POP", 1, name], again, ["EXEC"]],
+                    read)
+
+    def _there_and_back(self):
+        """The journal gets two records that say no more than where it has gone, or, while a
+        checkpoint takes none of these, all of the queue with its events."""
+        if self.rng.random() < 0.8:
+            return self._cancel()
+        queue, elsewhere = self._queue(), f"elsewhere{self.index}"
+
+        def read(reply):
+            assert reply == ["OK", "OK"]
+
+        return Sent([["MULTI"], ["RENAME", queue, elsewhere], ["RENAME", elsewhere, queue],
+                     ["EXEC"]], read)
+
+    # -- After a restart ----------------------------------------------------------------------
+
+    def verify(self, shown):
+        """`shown`: the jobs of each queue. The stories have read on. Returns how many commands of
+        those in flight have happened, as far as can be told."""
+        for queue, events in self.expected:
+            if not any(self.stories[queue].fresh[event] for event in events):
+                raise Violation(f"{queue}: acknowledged, but none of {events} is in the log")
+        self.expected = []
+        kept = self._verify_in_flight()
+        for (queue, job_id, lease), values in self.progress.items():
+            job = shown[queue].get(job_id)
+            if job is None or job["lease"] != lease or ANYTHING in values:
+                continue
+            if job["progress"] not in values:
+                raise Violation(f"{queue}: progress of {job_id}: {job['progress']}, not {values}")
+        self.progress = {}
+        return kept
+
+    def _has_happened(self, sent):
+        """None: cannot be told."""
+        if not sent.proof:
+            return None
+        seen = [any(self.stories[queue].fresh[event] for event in events)
+                for queue, events in sent.proof]
+        if any(seen) and not all(seen):
+            raise Violation(f"{sent.commands} has happened in part")
+        if not seen[0] and sent.excuse is not None:
+            queue, event = sent.excuse
+            return None if self.stories[queue].fresh[event] else False
+        return seen[0]
+
+    def _verify_in_flight(self):
+        happened = [self._has_happened(sent) for sent in self.in_flight]
+        count = max((at for at, one in enumerate(happened, 1) if one), default=0)
+        for sent, one in zip(self.in_flight[:count], happened):
+            if one is False:
+                raise Violation(f"{sent.commands} is missing, behind it is "
+                                f"{self.in_flight[count - 1].commands}")
+        self.in_flight = []
+        return count
+
+    def verify_setting(self, link):
+        [found] = link.ask(["Q.CONFIG", self.names[0], "GROUP", f"c{self.index}", "GET",
+                            "max_waiting"])
+        value = pairs(found).get("max_waiting", b"0")
+        if value not in self.setting:
+            raise Violation(f"a rule has {value}, sent was one of {self.setting}")
+        self.setting = [value]
+
+    def repeat_lost_pop(self, link):
+        """The jobs of a reply that never came are given again, and again; never others."""
+        for queue in self.names:
+            story = self.stories[queue]
+            active = {job_id: story.jobs[job_id].lease for job_id in story.active
+                      if story.jobs[job_id].worker == self.worker.encode()}
+            unheard = {job_id: lease for job_id, lease in active.items()
+                       if lease not in self.told[queue]}
+            self.held[queue] = active
+            self.told[queue] = set(active.values())
+            if self.lost_pop is None or self.lost_pop[0] != queue:
+                if unheard:
+                    raise Violation(f"{queue}: {unheard} of {self.worker}, who asked for none")
+                continue
+            self._repeat(link, queue, unheard)
+
+    def _repeat(self, link, queue, unheard):
+        words, self.lost_pop = self.lost_pop[1], None
+        first, second = link.ask(words, words)
+        if isinstance(first, Error):
+            # Acknowledged, and nothing taken; or revoked before it was acknowledged.
+            if unheard or not is_error(first, "STALELEASE", "NOJOB"):
+                raise Violation(f"{words} again answered {first!r}")
+            return
+        if words[0] == "Q.ACK":
+            self.held[queue].pop(words[2], None)
+        given = {job["id"]: job["lease"] for job in map(pairs, first or [])}
+        if unheard and given != unheard:
+            raise Violation(f"{words} again gave {given}, not {unheard}")
+        if given and {job["id"]: job["lease"] for job in map(pairs, second)} != given:
+            raise Violation(f"{words} gave {given}, and the same again {second!r}")
+        for reply in (first, second):
+            for job in map(pairs, reply or []) if not isinstance(reply, Error) else ():
+                self.held[queue][job["id"]] = job["lease"]
+                self.told[queue].add(job["lease"])
+

@@ -1,0 +1,88 @@
+"""What a server finds around it: limits of the shell, a configuration file, functions of the C
+library that a test has put in front of its own.
+"""
+
+import contextlib
+import os
+import resource
+import subprocess
+
+import harness
+
+JOURNAL_FAILED = 75  # the exit code of a server that could not write its journal
+# Each calls the next one of its name, but for what its test wants.
+_HEAD = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+"""
+SYNC_S = 0.5
+SLOW_SYNC = """
+int fdatasync(int file) {
+  usleep(SYNC_US);
+  int (*sync)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
+  return sync(file);
+}
+"""
+
+
+def refuse_sanitizers(options, why):
+    """A test that a server with a sanitizer cannot pass is not run with one."""
+    with open(options.program, "rb") as program:
+        text = program.read()
+    if b"__asan_init" in text or b"__tsan_init" in text:
+        raise harness.Skipped(why)
+
+
+def compiled(directory, name, source):
+    """The path of a shared library that is made of this C source."""
+    library = os.path.join(directory, name + ".so")
+    built = subprocess.run([harness.need_program("cc"), "-shared", "-fPIC", "-O1", "-w", "-x", "c",
+                            "-", "-o", library, "-ldl"], input=source.encode(), timeout=60,
+                           capture_output=True, check=False)
+    harness.require_equal(built.returncode, 0, built.stderr.decode())
+    return library
+
+
+def preload(directory, options, name, source):
+    """The environment in which the server finds the functions of this C source first."""
+    refuse_sanitizers(options, "a sanitizer wants to be the first library")
+    return dict(os.environ, LD_PRELOAD=compiled(directory, name, _HEAD + source))
+
+
+@contextlib.contextmanager
+def slow_disk():
+    """The environment of a server for which each sync takes SYNC_S longer."""
+    with harness.scratch() as directory:
+        source = _HEAD + SLOW_SYNC.replace("SYNC_US", f"{SYNC_S * 1e6:.0f}")
+        yield dict(os.environ, LD_PRELOAD=compiled(directory, "slow_sync", source))
+
+
+def wrapped(directory, options, shell="", arguments="", environment=None):
+    """A program that is the server after these lines of shell, with these arguments first; with
+    preload()'s environment, which is not the shell's."""
+    if environment is not None:
+        shell += f'\nexport LD_PRELOAD="{environment["LD_PRELOAD"]}"'
+    path = os.path.join(directory, "server.sh")
+    with open(path, "w", encoding="ascii") as file:
+        file.write(f'#!/bin/sh\n{shell}\nexec "{options.program}" {arguments} "$@"\n')
+    os.chmod(path, 0o755)
+    return harness.Options(path, options.io_threads)
+
+
+def limit_files(pid, size):
+    """From now on no file of the process grows beyond `size`: each write that would is an error."""
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, size))
+
+
+def largest_file(directory):
+    return max(os.path.getsize(os.path.join(path, name))
+               for path, _, names in os.walk(directory) for name in names)
