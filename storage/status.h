@@ -1,5 +1,5 @@
-// How storage/ reports an expected failure: a code to decide by and a sentence for a human, which
-// names the file. Values; any thread.
+// Status and Result: how storage/ reports an expected failure. A code to decide by, and a sentence
+// for a human that names the file. Values; any thread.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ namespace sluice {
 
 enum class StatusCode : uint8_t {
   kOk,
-  kIoError,      // a read, write, sync or rename failed; what it should have done is unknown
+  kIoError,      // a read, write, sync or rename failed; its effect is unknown
   kNoSpace,      // the same, because the disk is full
-  kDamaged,      // the bytes are there and wrong, or bytes are missing
-  kUnsupported,  // written by a version of Sluice that this one does not know
-  kLocked,       // another server has the directory
-  kInvalid,      // asked for something that cannot be
+  kDamaged,      // bytes are wrong or missing
+  kUnsupported,  // written by an unknown version of Sluice
+  kLocked,       // another server holds the directory
+  kInvalid,      // the request is impossible
   kCancelled,    // stopped on request
-  kStale,        // what was written tells of no one moment; it can be written again
+  kStale,        // what was written is not a consistent snapshot; writing may be retried
 };
 
 class [[nodiscard]] Status {
@@ -40,7 +40,7 @@ class [[nodiscard]] Status {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}  // NOLINT: returning a value is the point
+  Result(T value) : value_(std::move(value)) {}  // NOLINT: implicit, so that values can be returned
   Result(Status status) : status_(std::move(status)) { CHECK(!status_.ok()); }  // NOLINT
 
   bool ok() const { return status_.ok(); }
