@@ -94,7 +94,7 @@ def test_top_lives_through_a_restart(options):
     terminal = Terminal(sluice.words("top", "--interval", 0.1))
     terminal.read_until(r"exec +1")
     server.stop()
-    terminal.read_until(r"no connection to")
+    terminal.read_until(r"cannot connect to")
     server.start()
     terminal.text = ""
     terminal.read_until(r"q: quit\S*\x1b\[K\r\n\x1b\[K\r\n.*exec +1")
