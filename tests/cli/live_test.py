@@ -184,7 +184,7 @@ def test_follow_has_no_gap(options):
     err = follower.end()
     seqs = [json.loads(line)["seq"] for line in follower.lines]
     require_equal(seqs, list(range(1, 44)), "numbers")
-    require("trying again" in err and "connected again" in err, err)
+    require("retrying" in err and "reconnected" in err, err)
 
 
 def test_follow_tells_of_a_gap(options):

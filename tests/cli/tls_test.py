@@ -168,7 +168,7 @@ def test_what_goes_on(options):
         require_equal(terminal.end()[0], DONE, "exit code of top")
         wait_until(lambda: len(follower.lines) == 2, what="all events")
         err = follower.end()
-        require("trying again" in err and "connected again" in err, err)
+        require("retrying" in err and "reconnected" in err, err)
         require_equal([json.loads(line)["seq"] for line in follower.lines], [1, 2], "numbers")
         code, out, err = sluice.run("simulate", "sim", "--rate", 200, "--producers", 3, "--workers",
                                     8, "--run-ms", "5:10", "--seconds", 1, "--seed", 1, "--json")

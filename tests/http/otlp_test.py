@@ -440,12 +440,12 @@ def test_bad_settings(options):
     for directive, value, said in [
             ("otlp-endpoint", ["ftp://collector:4318"], "begin with http:// or https://"),
             ("otlp-endpoint", ["collector:4318"], "begin with http://"),
-            ("otlp-endpoint", ["http://a:b@collector"], "go into a header"),
+            ("otlp-endpoint", ["http://a:b@collector"], "use a header instead"),
             ("otlp-endpoint", ["http://collector:99999"], "port"),
             ("otlp-endpoint", ["http:///v1/metrics"], "no host"),
             ("otlp-header", ["Bad Name", "x"], "name"),
             ("otlp-header", ["X", "a\nb"], "value"),
-            ("otlp-header", ["Content-Length", "5"], "own"),
+            ("otlp-header", ["Content-Length", "5"], "set by the server"),
             ("otlp-interval", ["0"], "between 1")]:
         code, text = options.run("--port", "0", "--" + directive, *value)
         require(code == 1 and said in text, f"{directive} {value}: exit {code}, {text}")
