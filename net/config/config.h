@@ -64,7 +64,7 @@ class Config {
 
   // Warnings from loading, among them one that lists all ignored directives.
   std::vector<std::string> warnings() const;
-  // The absolute path of the main file; empty if there is none.
+  // The absolute path of the main file; empty if no file was loaded.
   std::string file() const;
 
   std::shared_ptr<const Settings> settings() const;

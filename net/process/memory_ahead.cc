@@ -56,7 +56,7 @@ class Ahead {
   std::condition_variable changed_;
   bool active_ GUARDED_BY(mutex_) = false;
   size_t quiet_left_ GUARDED_BY(mutex_) = 0;
-  // Of the region, [next_, end_) is not handed out yet, and [next_, touched_) has its pages.
+  // In the region, [next_, end_) is not handed out yet, and [next_, touched_) has its pages.
   char* next_ GUARDED_BY(mutex_) = nullptr;
   char* touched_ GUARDED_BY(mutex_) = nullptr;
   char* end_ GUARDED_BY(mutex_) = nullptr;

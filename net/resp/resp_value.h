@@ -23,7 +23,7 @@ struct RespValue {
   bool is_null() const { return kind == Kind::kNull; }
   bool is_error() const { return kind == Kind::kError; }
   bool is_map() const { return kind == Kind::kMap; }
-  // The value of a map's member; null if there is none.
+  // The value of a map's member; null if it is missing.
   const RespValue* find(Bytes name) const;
   // The same for a member that must exist.
   const RespValue& at(Bytes name) const;

@@ -146,7 +146,7 @@ def test_move(options):
     sluice.json("pop", "exec")
     sluice.fails(SERVER_ERROR, "it is active", "move", "exec", "report", "--back")
     sluice.fails(SERVER_ERROR, "no such job", "move", "exec", "none", "--back")
-    sluice.fails(USAGE_ERROR, "where to", "move", "exec", "alarm")
+    sluice.fails(USAGE_ERROR, "at least one option", "move", "exec", "alarm")
 
 
 def test_cancel_retry_purge(options):

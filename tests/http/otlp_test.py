@@ -20,8 +20,8 @@ from metrics_test import parse
 
 SECRET = "of-a-secret-0123456789"
 CUMULATIVE = 2
-LOST = "could not be exported"
-BACK = "are exported to"
+LOST = "Cannot export metrics"
+BACK = "Exporting metrics to"
 
 
 class Collector(http.server.ThreadingHTTPServer):
@@ -406,7 +406,7 @@ def test_points_that_are_refused(options):
         server = exporting(options, collector.url)
         collector.wait_for(2)
         wait_until(lambda: counters_of(server)["_failed"] >= 1, 20, "the failure")
-        require("it refused 7 points: too old" in log_of(server), "the log")
+        require("it rejected 7 points: too old" in log_of(server), "the log")
 
 
 def test_a_slow_collector_disturbs_nobody(options):

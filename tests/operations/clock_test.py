@@ -148,8 +148,8 @@ def test_a_clock_that_stays_set(options):
             call(connection, "Q.PURGE q WHERE STATE completed")
         require(abs(ahead_s + HOUR_MS / 1000) < 15, f"an hour behind: {ahead_s}")
         log = server.log_tail()
-        for said in ("behind the wall clock, which seems to have been set forward. Queues use queue",
-                     "ahead of the wall clock, which seems to have been set back. Queues use queue"):
+        for said in ("behind the wall clock, which seems to have been set forward. Queues use",
+                     "ahead of the wall clock, which seems to have been set back. Queues use"):
             require(said in log, log)
         clock.step_ms(-HOUR_MS)
         call(connection, "Q.ADD q after x")
@@ -185,7 +185,8 @@ def test_a_difference_near_a_minute(options):
                                          ["sluice_queue_time_ahead_seconds"]) + apart_s) < 2,
                                what=f"a difference of {apart_s} s")
             require_equal(count("which seems to have been set"), told, "lines that tell it")
-            require_equal(count("again differ by less than a minute"), told - 1, "lines that tell the end")
+            require_equal(count("again differ by less than a minute"), told - 1,
+                          "lines that tell the end")
             clock.step_ms(-apart_s * 1000)
             apart_s = 0
             wait_until(lambda: call(connection, "PING") == b"PONG" and

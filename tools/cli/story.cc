@@ -28,7 +28,7 @@ RespValue read_page(Connection& connection, const std::string& queue, int64_t af
   throw Failure{kServerError, explain_error(error.text)};
 }
 
-// The number and time of the first event after `after`; nothing if there is none.
+// The number and time of the first event after `after`; nothing at the end of the log.
 struct Place {
   int64_t seq = 0;
   int64_t time_ms = 0;
