@@ -56,7 +56,7 @@ export class WaitWindow {
     this.since = since;
     const sample = { at, bands: new Map(bands.map((band): [string, Bucket[]] =>
       [segment_of(band, "name") ?? "", band.wait_buckets ?? []])) };
-    // The first sample is the newest one outside the window, or a younger one if it is missing.
+    // The first sample is the newest one outside the window, or a younger one if none is that old.
     while (this.samples.length > 1 && this.samples[1].at <= at - WINDOW_S) this.samples.shift();
     while (this.samples.length > 0 && this.samples[0].at < at - MOST_S) this.samples.shift();
     this.compute(sample, bands);
