@@ -1,4 +1,4 @@
-# Hiredis::Hiredis, the C client of the Redis protocol: the program sluice speaks to servers by it.
+# Hiredis::Hiredis, the C client of the Redis protocol, used by the program sluice.
 find_path(Hiredis_INCLUDE_DIR hiredis/hiredis.h)
 find_library(Hiredis_LIBRARY hiredis)
 if(Hiredis_INCLUDE_DIR)

@@ -1,6 +1,6 @@
-# LuaCjson::LuaCjson: the cjson module as a C library. Its pkg-config file asks for PUC Lua 5.1,
-# which would clash with LuaJIT, so header and library are looked for by hand. Only lua-cjson.h is
-# taken from that folder; <lua.h> has to come from LuaJIT, whose folder is therefore named first.
+# LuaCjson::LuaCjson: the cjson module as a C library. Its pkg-config file requires PUC Lua 5.1,
+# which would clash with LuaJIT, so header and library are searched for directly. Only lua-cjson.h
+# is used from that folder; <lua.h> must come from LuaJIT, whose folder therefore comes first.
 find_package(LuaJIT REQUIRED)
 find_path(LuaCjson_INCLUDE_DIR lua-cjson.h PATH_SUFFIXES lua5.1)
 find_library(LuaCjson_LIBRARY NAMES lua5.1-cjson)

@@ -1,5 +1,5 @@
 # Xxhash::Xxhash, header only (XXH_INLINE_ALL): hashing a short key must not cost a call.
-# Defined as empty, so that a source which says so itself repeats the same definition.
+# Defined as empty, so that a source that defines it too repeats the same definition.
 find_path(Xxhash_INCLUDE_DIR xxhash.h)
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(Xxhash REQUIRED_VARS Xxhash_INCLUDE_DIR)

@@ -1,5 +1,5 @@
-# What makes shells complete sluice's words: printed by the program itself after it was built, and
-# installed where each shell looks.
+# Shell completion for sluice: printed by the program itself after it has been built, and installed
+# where each shell looks for it.
 set(completion_dir "${PROJECT_BINARY_DIR}/completion")
 file(MAKE_DIRECTORY "${completion_dir}")
 foreach(shell IN ITEMS bash zsh fish)

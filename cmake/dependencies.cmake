@@ -1,5 +1,5 @@
-# The packages that Sluice stands on, as Debian 12 ships them; tools/setup installs them. The
-# installed package configuration (cmake/sluice-config.cmake.in) asks for the same ones.
+# The packages that Sluice depends on, as shipped by Debian 12; tools/setup installs them. The
+# installed package configuration (cmake/sluice-config.cmake.in) requires the same ones.
 
 find_package(Threads REQUIRED)
 find_package(Boost 1.81 REQUIRED)

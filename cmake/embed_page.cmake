@@ -28,7 +28,7 @@ if(NODE AND EXISTS "${SOURCE}/node_modules/.package-lock.json")
   set(value "kFiles")
 else()
   message(STATUS "No node, or no page/node_modules (tools/setup): the server has no page")
-  file(REMOVE "${OUT}/index.html")  # of an earlier build, which had one
+  file(REMOVE "${OUT}/index.html")  # from an earlier build that had a page
   set(body "")
   set(value "{}")
 endif()

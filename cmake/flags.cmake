@@ -1,6 +1,6 @@
 # Compiler flags, and the switches that the presets set.
 
-# A project that takes Sluice in by add_subdirectory gets libraries and programs.
+# A project that includes Sluice by add_subdirectory gets libraries and programs.
 option(SLUICE_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(SLUICE_BENCH "Build the benchmarks and load programs" ${PROJECT_IS_TOP_LEVEL})
 option(SLUICE_FUZZ "Build the fuzz targets (clang only)" OFF)
@@ -25,7 +25,7 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")
 set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g")
 if(SLUICE_SANITIZE)
-  # Optimising what is instrumented takes twice the time of the build, and saves less of the tests'.
+  # Optimizing instrumented code doubles the build time, and saves less than that in the tests.
   set(CMAKE_CXX_FLAGS_RELEASE "-O0 -g1")
 endif()
 if(NOT CMAKE_BUILD_TYPE)
@@ -37,7 +37,7 @@ if(SLUICE_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER AND NOT SLUICE_SYNT
   set(CMAKE_CXX_COMPILER_LAUNCHER "${SLUICE_CCACHE}")
 endif()
 
-# Whichever faster linker is installed; the default one works as well.
+# Use a faster linker if one is installed; the default one also works.
 if(NOT SLUICE_SYNTAX_ONLY)
   include(CheckLinkerFlag)
   foreach(linker IN ITEMS mold lld)
@@ -49,13 +49,13 @@ if(NOT SLUICE_SYNTAX_ONLY)
   endforeach()
 endif()
 
-# What our own code is compiled with. A library's user does not inherit it.
+# Flags for our own code. Users of the libraries do not inherit them.
 add_library(sluice_flags INTERFACE)
 target_compile_options(sluice_flags INTERFACE -Wall -Wextra -Wnon-virtual-dtor
-  # clang's idea of shadowing takes in the enumerators of other scopes; g++'s is the one we mean.
+  # clang's -Wshadow includes enumerators of other scopes; we only want what g++'s covers.
   $<$<CXX_COMPILER_ID:GNU>:-Wshadow>
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
-# A CHECK prints a path from the root, whatever machine built it.
+# A CHECK prints a path relative to the root, whichever machine built it.
 target_compile_options(sluice_flags INTERFACE "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
 if(SLUICE_WERROR)
   target_compile_options(sluice_flags INTERFACE -Werror)
@@ -64,7 +64,7 @@ if(CMAKE_BUILD_TYPE STREQUAL "Debug" OR SLUICE_SANITIZE)
   target_compile_definitions(sluice_flags INTERFACE _GLIBCXX_ASSERTIONS)
 endif()
 
-# Sanitizers change what every object must agree on, so they are global.
+# Every object must be compiled with the same sanitizers, so the flags are global.
 if(SLUICE_SANITIZE)
   add_compile_options("-fsanitize=${SLUICE_SANITIZE}" -fno-omit-frame-pointer
     -fno-sanitize-recover=all)
@@ -77,13 +77,13 @@ if(SLUICE_SANITIZE)
 endif()
 if(SLUICE_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-    message(FATAL_ERROR "SLUICE_FUZZ needs clang: use the preset fuzz")
+    message(FATAL_ERROR "SLUICE_FUZZ requires clang: use the preset fuzz")
   endif()
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
-# The syntax-only pass keeps the shape of a build, so that dependencies are tracked and only changed
-# files are checked again; objects, archives and programs become empty stamps.
+# The syntax-only pass keeps the structure of a build, so that dependencies are tracked and only
+# changed files are checked again; objects, archives and programs become empty stamps.
 if(SLUICE_SYNTAX_ONLY)
   set(stamp "${CMAKE_COMMAND} -E touch")
   set(CMAKE_CXX_COMPILE_OBJECT

@@ -1,4 +1,4 @@
-# What `cmake --install` puts where: libraries, headers and the package configuration for
+# What `cmake --install` installs: libraries, headers and the package configuration for
 # find_package(sluice); programs (see sluice_add_tool); documentation, configuration, systemd unit.
 
 include(CMakePackageConfigHelpers)
@@ -27,7 +27,7 @@ if(SLUICE_LIBRARIES)
   endforeach()
 endif()
 
-# The documentation, with the folders that its links name.
+# The documentation, with the folders that its links refer to.
 install(FILES
   "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/README.md"
   "${PROJECT_SOURCE_DIR}/QUEUE.md" "${PROJECT_SOURCE_DIR}/REDIS.md"
@@ -43,7 +43,7 @@ foreach(example IN ITEMS prometheus.yml prometheus-alerts.yml grafana-dashboard.
     DESTINATION "${CMAKE_INSTALL_DATADIR}/sluice")
 endforeach()
 
-# The configuration and the unit, by the prefix that is known only then.
+# The configuration and the unit depend on the prefix, which is known only at install time.
 configure_file("${PROJECT_SOURCE_DIR}/cmake/install_service.cmake.in"
   "${PROJECT_BINARY_DIR}/install_service.cmake" @ONLY)
 install(SCRIPT "${PROJECT_BINARY_DIR}/install_service.cmake")

@@ -1,4 +1,5 @@
-# Pages of the manual, made of the programs' own help after they were built: there is one text.
+# Manual pages, generated from the programs' own help after they have been built, so that there is
+# only one text.
 set(man_dir "${PROJECT_BINARY_DIR}/man")
 file(MAKE_DIRECTORY "${man_dir}")
 add_custom_command(TARGET sluice POST_BUILD

@@ -1,5 +1,5 @@
-# cmake -DPROGRAM=path -DNAME=name -DSUMMARY=words -DPAGE=file -P man_page.cmake: what the program
-# prints for --help, as a page of the manual.
+# cmake -DPROGRAM=path -DNAME=name -DSUMMARY=words -DPAGE=file -P man_page.cmake: converts the
+# output of the program's --help to a manual page.
 execute_process(COMMAND "${PROGRAM}" --help OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
 string(REPLACE "\\" "\\\\" text "${text}")
 string(REPLACE "-" "\\-" text "${text}")

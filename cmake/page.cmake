@@ -1,8 +1,8 @@
-# The live page (page/): bundled by node at build time and put into the server as bytes. What it is
-# bundled with is fetched by tools/setup (npm ci --prefix page), so a build asks no registry; where
-# node or that is missing, the server says so at / and all else is the same.
+# The live page (page/): bundled by node at build time and embedded in the server. tools/setup
+# installs what bundling needs (npm ci --prefix page), so a build contacts no registry. If that or
+# node is missing, the server says so at /, and everything else is the same.
 
-# A sanitizer's or analyser's build tests the server, not its page.
+# Builds with sanitizers or analysers test the server, not its page.
 set(page_default ON)
 if(SLUICE_SANITIZE OR SLUICE_SYNTAX_ONLY OR SLUICE_FUZZ)
   set(page_default OFF)
@@ -17,7 +17,7 @@ if(SLUICE_PAGE)
   endif()
 endif()
 
-# The lock in node_modules appears with what tools/setup fetches: then the page is bundled again.
+# tools/setup creates this lock file in node_modules; when it changes, the page is bundled again.
 file(GLOB page_sources CONFIGURE_DEPENDS
   "${PROJECT_SOURCE_DIR}/page/*.mjs" "${PROJECT_SOURCE_DIR}/page/*.html"
   "${PROJECT_SOURCE_DIR}/page/*.svg" "${PROJECT_SOURCE_DIR}/page/src/*"

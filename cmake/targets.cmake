@@ -1,14 +1,14 @@
-# How a folder of sources becomes a target. Every function here does nothing while the sources that
-# it is about do not exist, so that any subset of the tree configures and builds.
+# Turns a folder of sources into a target. Every function here does nothing if its sources do not
+# exist, so that any subset of the tree can be configured and built.
 
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
 set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
 
 set(SLUICE_LIBRARIES "")
 
-# Reading the standard library's headers is a third of what a source takes where clang instruments
-# it. Only the sanitizers' builds have them compiled ahead: in the others a source that does not
-# include what it uses is an error, and ccache finds what it has.
+# With clang's instrumentation, parsing the standard library's headers takes a third of the time of
+# a source. Only sanitizer builds precompile them: in other builds a source that does not include
+# what it uses is an error, and ccache works better without.
 function(sluice_precompile target)
   if(SLUICE_SANITIZE)
     target_precompile_headers(${target} PRIVATE <algorithm> <array> <atomic> <bit> <charconv>
@@ -18,7 +18,7 @@ function(sluice_precompile target)
   endif()
 endfunction()
 
-# sluice_add_library(<folder> [OUTPUT <name>]): all of <folder>/**/*.cc as the static library
+# sluice_add_library(<folder> [OUTPUT <name>]): builds <folder>/**/*.cc as the static library
 # sluice_<name>, with the alias sluice::<name>.
 function(sluice_add_library folder)
   cmake_parse_arguments(arg "" "OUTPUT" "" ${ARGN})
@@ -45,7 +45,7 @@ function(sluice_add_library folder)
   set(SLUICE_LIBRARIES ${SLUICE_LIBRARIES} ${target} PARENT_SCOPE)
 endfunction()
 
-# sluice_link_existing(<target> <PUBLIC|PRIVATE> <library>...): links those that are there.
+# sluice_link_existing(<target> <PUBLIC|PRIVATE> <library>...): links the libraries that exist.
 function(sluice_link_existing target scope)
   foreach(library IN LISTS ARGN)
     if(TARGET ${library})
@@ -54,23 +54,23 @@ function(sluice_link_existing target scope)
   endforeach()
 endfunction()
 
-# Links a program against our flags and whatever libraries exist. The engine and the server link
-# each other's folders in one direction only, so the order here is enough.
+# Links a program with our flags and all libraries that exist. Engine and server depend on each
+# other's folders in one direction only, so this order is sufficient.
 function(sluice_link_everything target)
   target_compile_features(${target} PRIVATE cxx_std_20)
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}")
   target_link_libraries(${target} PRIVATE sluice_flags)
   sluice_link_existing(${target} PRIVATE sluice_server sluice_storage sluice_engine)
-  # Tests and benches also look at what the libraries keep to themselves.
+  # Tests and benchmarks also include private headers of the libraries.
   target_link_libraries(${target} PRIVATE LuaJIT::LuaJIT Xxhash::Xxhash Threads::Threads)
 endfunction()
 
-# The source with main, and others that it is made of.
+# The source with main, and other sources of the program.
 function(sluice_add_tool name source)
   if(NOT EXISTS "${PROJECT_SOURCE_DIR}/${source}")
-    # The glob makes the build look again when the file appears.
+    # The glob makes the build check again when the file appears.
     file(GLOB ignored CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${source}")
-    message(STATUS "${name}: ${source} is not there yet, skipped")
+    message(STATUS "${name}: ${source} does not exist yet, skipped")
     return()
   endif()
   add_executable(${name} "${PROJECT_SOURCE_DIR}/${source}" ${ARGN})
@@ -78,7 +78,7 @@ function(sluice_add_tool name source)
   install(TARGETS ${name} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT programs)
 endfunction()
 
-# One program for each source of the folder, named as the source: bench/micro/x.cc -> bin/x.
+# One program for each source of the folder, named after it: bench/micro/x.cc -> bin/x.
 function(sluice_add_benches folder)
   file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${folder}/*.cc")
   foreach(source IN LISTS sources)

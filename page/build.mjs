@@ -1,4 +1,4 @@
-// Bundles the page into a folder: node page/build.mjs <folder>. CMake runs it (cmake/page.cmake).
+// Bundles the page into a folder: node page/build.mjs <folder>. Run by CMake (cmake/page.cmake).
 import { build } from "esbuild";
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 const here = dirname(fileURLToPath(import.meta.url));
 const out = process.argv[2] ?? join(here, "../build/page");
 
-// What is bundled besides our own code, with the words that its licence asks for.
+// The licence of what is bundled besides our own code must be included.
 const uplot = JSON.parse(readFileSync(join(here, "node_modules/uplot/package.json"), "utf8"));
 const licence = readFileSync(join(here, "node_modules/uplot/LICENSE"), "utf8");
 const notice = `/*\nuPlot ${uplot.version}\n\n${licence.trim()}\n*/`;

@@ -59,7 +59,7 @@ bool is_table_of_contents(const std::string& name) {
   return file.starts_with("MANIFEST") || file.starts_with("CURRENT") || file.ends_with(".dbtmp");
 }
 
-// EMFILE or ENFILE, for which RocksDB has no code.
+// True for EMFILE and ENFILE. RocksDB has no code for them, hence the comparison of texts.
 bool is_out_of_files(const IOStatus& status) {
   return !status.ok() && status.ToString().find("Too many open files") != std::string::npos;
 }
@@ -68,7 +68,7 @@ bool is_out_of_files(const IOStatus& status) {
 
 IOStatus CarefulFs::with_file(const std::function<IOStatus()>& open) {
   IOStatus status = open();
-  // Another thread may take what a spare one has left free; then the next one follows.
+  // Another thread may take the descriptor that was freed; then the next spare one is closed.
   while (is_out_of_files(status) && spares_ != nullptr && spares_->give_one()) status = open();
   return status;
 }
@@ -126,7 +126,7 @@ IOStatus CarefulFs::RenameFile(const std::string& from, const std::string& to,
 IOStatus CarefulFs::DeleteFile(const std::string& name, const IOOptions& options,
                                IODebugContext* debug) {
   if (in_database(name) && contents_unknown_.load(std::memory_order_acquire)) {
-    return IOStatus::IOError(name, "kept, since it is not known whether the database refers to it");
+    return IOStatus::IOError(name, "kept: the database may still refer to it");
   }
   return target()->DeleteFile(name, options, debug);
 }

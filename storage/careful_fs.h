@@ -1,15 +1,16 @@
-// The file system under RocksDB, with two rules more.
+// A rocksdb::FileSystem that adds two rules to the one it wraps.
 //
-// A file that cannot be opened since there are too many is tried again in exchange for a spare
-// descriptor, as long as there are some (storage/spare_files.h).
+// 1. When a file cannot be opened because the process or the system is out of descriptors, the open
+// is retried after closing a spare descriptor, as long as spare ones are left
+// (storage/spare_files.h).
 //
-// Once a write or sync of the table of contents (MANIFEST, CURRENT, their directory) has failed, no
-// file of the database is deleted any more. Why: a failed write is unknown, not absent. RocksDB 7.8
-// takes a manifest record whose sync failed for absent and deletes the table that it had just
-// ingested; but the record is in the kernel's cache, the next start reads it, misses the table, and
-// cannot open. With the table kept, both outcomes open: either the record counts, or the table is
-// an orphan that the next start removes. (tests/unit/storage/fault_test.cc finds this within
-// seconds when the rule is taken out.)
+// 2. After a failed write or sync of MANIFEST, CURRENT or their directory, no file of the database
+// is deleted any more. Reason: the outcome of a failed write is unknown. RocksDB 7.8 assumes that a
+// manifest record whose sync failed was not written, and deletes the table it has just ingested.
+// The record may still be in the kernel's cache; the next start reads it, misses the table and
+// cannot open the database. If the table is kept, the database opens in both cases: either the
+// record is valid, or the table is an orphan that the next start removes. (Without this rule
+// tests/unit/storage/fault_test.cc fails within seconds.)
 //
 // Thread-safe.
 #pragma once
@@ -29,8 +30,7 @@ namespace sluice {
 
 class CarefulFs final : public rocksdb::FileSystemWrapper {
  public:
-  // `database`: the directory that the rule is about.
-  // `spares` may be null.
+  // `database` is the directory that rule 2 applies to. `spares` may be null.
   CarefulFs(const std::shared_ptr<rocksdb::FileSystem>& base, std::string database,
             std::shared_ptr<SpareFiles> spares)
       : FileSystemWrapper(base), database_(std::move(database)), spares_(std::move(spares)) {}
@@ -56,11 +56,11 @@ class CarefulFs final : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus DeleteFile(const std::string& name, const rocksdb::IOOptions& options,
                                rocksdb::IODebugContext* debug) override;
 
-  // The write-ahead log that was begun last; empty: there was none yet. Its file is there as long
-  // as the database is.
+  // Name of the newest write-ahead log; empty if none was created yet. The file exists as long as
+  // the database does.
   std::string newest_log() const EXCLUDES(mutex_);
 
-  // For the files that it hands out: passes the status on, and remembers a failure.
+  // Called by the file wrappers with each status: returns it unchanged and remembers a failure.
   rocksdb::IOStatus watch(rocksdb::IOStatus status) {
     if (!status.ok()) contents_unknown_.store(true, std::memory_order_release);
     return status;

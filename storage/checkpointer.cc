@@ -16,25 +16,25 @@ namespace {
 
 constexpr std::chrono::milliseconds kPollInterval{100};
 constexpr uint64_t kMostDoublings = 6;  // of the delay after a failure
-// What a checkpoint has handed over and the file system does not count yet: buffers of its files.
+// Bytes that a checkpoint has written and the file system does not count yet: its files' buffers.
 constexpr uint64_t kUncountedBytes = uint64_t{4} << 20;
-// Less log than this is not worth a checkpoint for its space: the youngest part stays in any case.
+// A checkpoint is not worth its space for less log than this, since the newest part stays anyway.
 constexpr uint64_t kLeastLogToFree = uint64_t{16} << 20;
-// It works this long before it rests: what a request waits at most where both share a core. Shorter
-// would spend more on switching threads than on the work.
+// The thread works this long before it rests: the longest wait of a request that shares its core. A
+// shorter time would spend more on switching threads than on the work.
 constexpr std::chrono::microseconds kWorkPerRest{100};
 
 double seconds_of(std::chrono::steady_clock::duration time) {
   return std::chrono::duration<double>(time).count();
 }
 
-Status stale() { return {StatusCode::kStale, "keys have moved meanwhile"}; }
+Status stale() { return {StatusCode::kStale, "keys were moved during the walk"}; }
 
 void prepare_this_thread() {
 #if defined(__linux__)
-  // Not a lower priority: it holds shard locks, and whoever waits for one would inherit the wait
-  // for a turn on a busy machine. Rests keep it out of the way instead; they should end when they
-  // are due.
+  // The thread's priority is not lowered: it holds shard locks, so a thread that waits for one
+  // would also wait for the checkpointer to be scheduled on a busy machine. It rests instead, and
+  // the timer slack makes the rests end on time.
   prctl(PR_SET_TIMERSLACK, 1000UL, 0, 0, 0);
 #endif
 }
@@ -66,7 +66,7 @@ Checkpointer::~Checkpointer() { stop(); }
 
 uint64_t Checkpointer::request() {
   MutexLock lock(mutex_);
-  // A running one has begun before this call, so the request needs the next.
+  // A running checkpoint began before this call, so the request needs the next one.
   requested_ = std::max(requested_, started_ + 1);
   wake_.notify_all();
   return requested_;
@@ -80,7 +80,7 @@ Status Checkpointer::wait_until_done(uint64_t ticket) {
   while (finished_ < ticket && !stopping_) done_.wait(native);
   native.release();
   --hurried_;
-  if (finished_ < ticket) return {StatusCode::kCancelled, "the server stops"};
+  if (finished_ < ticket) return {StatusCode::kCancelled, "the server is stopping"};
   return status_.last_result;
 }
 
@@ -134,7 +134,7 @@ bool Checkpointer::due() {
 bool Checkpointer::log_has_grown() const {
   const uint64_t grown = journal_.kept_bytes() - base_kept_bytes_ + recovered_log_bytes_;
   if (grown >= std::max(log_bytes_limit_, status_.last.bytes)) return true;
-  // What grows is refused, and only a checkpoint gives the log's space back.
+  // Writes that grow the data are refused now, and only a checkpoint frees the log's space.
   return journal_.below_min_free_disk() && grown > kLeastLogToFree + 2 * expected_bytes();
 }
 
@@ -151,14 +151,14 @@ bool Checkpointer::may_try_again(Clock::time_point now) const {
   return free >= floor_bytes(free) + expected_bytes() + kUncountedBytes;
 }
 
-// The last one's size, or more than where one has failed; less where the data have shrunk.
+// The size of the last checkpoint; more if a larger one has failed, less if the data have shrunk.
 uint64_t Checkpointer::expected_bytes() const {
   const uint64_t bytes = std::max(status_.last.bytes, needed_bytes_);
   return options_.data_bytes ? std::min(bytes, options_.data_bytes()) : bytes;
 }
 
-// Detached, nothing but checkpoints is written. Where the reserve is in use already, half of it is
-// left: a small checkpoint gives more back than it takes.
+// While detached, only checkpoints are written, so nothing is reserved. If the reserve is in use
+// already, half of what is left stays free: a small checkpoint frees more than it takes.
 uint64_t Checkpointer::floor_bytes(uint64_t free) const {
   if (!journal_.attached()) return 0;
   const uint64_t reserve = journal_.min_free_disk_bytes();
@@ -167,11 +167,11 @@ uint64_t Checkpointer::floor_bytes(uint64_t free) const {
 
 Status Checkpointer::look_for_room(uint64_t bytes, uint64_t floor) const {
   const Result<uint64_t> free = log_.free_disk_bytes();
-  if (!free.ok()) return {};  // not knowing is no reason
+  if (!free.ok()) return {};  // unknown free space is no reason to refuse
   if (free.value() >= floor + bytes + kUncountedBytes) return {};
   const auto mb = [](uint64_t count) { return std::to_string((count >> 20) + 1) + " MB"; };
-  return {StatusCode::kNoSpace, "no room on the disk for " + mb(bytes) + ": " + mb(free.value()) +
-                                    " are free, of which " + mb(floor) + " are the journal's"};
+  return {StatusCode::kNoSpace, "not enough disk space for " + mb(bytes) + ": " + mb(free.value()) +
+                                    " free, of which " + mb(floor) + " reserved for the journal"};
 }
 
 void Checkpointer::run() {
@@ -187,7 +187,7 @@ void Checkpointer::run() {
         native.release();
       }
       if (stopping_) return;
-      // Whoever asks for one may know better than an estimate, but not to take from the reserve.
+      // A requested checkpoint ignores the estimate, but must not use the reserve.
       if (requested_ <= finished_ || journal_.below_min_free_disk()) expected = expected_bytes();
       started_ = std::max(requested_, started_ + 1);
       requested_ = started_;
@@ -203,7 +203,7 @@ void Checkpointer::run() {
   }
 }
 
-// Ends, as the journal takes no moves any more after a few stale walks.
+// Ends, because the journal stops accepting moves after a few stale walks.
 Status Checkpointer::checkpoint(CheckpointSummary& summary, uint64_t expected) {
   for (;;) {
     CheckpointSummary once = summary;
@@ -216,7 +216,7 @@ Status Checkpointer::checkpoint(CheckpointSummary& summary, uint64_t expected) {
     bytes_ = 0;
     if (options_.sink) {
       options_.sink(LogLevel::kInfo, "checkpoint " + std::to_string(summary.checkpoint) +
-                                         " begins again: large keys have been renamed meanwhile");
+                                         " restarts: large keys were renamed during the walk");
     }
   }
 }
@@ -250,10 +250,10 @@ Status Checkpointer::checkpoint_once(CheckpointSummary& summary, uint64_t expect
   return status;
 }
 
-// All that stands beside the log.
+// Everything that is written beside the log.
 Status Checkpointer::write(CheckpointWriter& writer, CheckpointSummary& summary) {
   if (Status status = write_pieces(writer, summary); !status.ok()) return status;
-  // Commit only what the log can carry on from: up to E it must be on the disk.
+  // Commit only if recovery can continue from here: the log must be on disk up to E.
   const std::optional<Lsn> end = journal_.finish_walk();
   if (!end.has_value()) return journal_.walk_is_stale() ? stale() : journal_.failure();
   summary.end_lsn = *end;
@@ -270,9 +270,9 @@ void Checkpointer::committed(const CheckpointSummary& summary, uint64_t kept_bef
   status_.last = summary;
 }
 
-// An error of the log while attached is fail-stop, like that of any other write. Detached, memory
-// is the only copy and the server must live: the failure is reported, and a later checkpoint starts
-// afresh with new files.
+// While attached, an error of the log is fail-stop, like that of any other write. While detached,
+// memory is the only copy and the server must keep running: the failure is reported, and a later
+// checkpoint starts again with new files.
 Status Checkpointer::fail_log(Status status) {
   if (!status.ok() && journal_.attached()) journal_.fail(status);
   return status;
@@ -325,7 +325,7 @@ Status Checkpointer::add_piece(CheckpointWriter& writer, CheckpointSummary& summ
   return {};
 }
 
-// One step of the walk may bring more than a piece can hold: a hash of enormous values.
+// A step of the walk may yield more than one piece can hold, e.g. a hash with enormous values.
 Status Checkpointer::add_divided(CheckpointWriter& writer, CheckpointSummary& summary,
                                  Bytes piece) {
   for (const RecordRun& run :
@@ -340,7 +340,7 @@ Status Checkpointer::add_divided(CheckpointWriter& writer, CheckpointSummary& su
 
 Status Checkpointer::rest(Clock::duration worked) {
   MutexLock lock(mutex_);
-  if (stopping_) return {StatusCode::kCancelled, "the server stops"};
+  if (stopping_) return {StatusCode::kCancelled, "the server is stopping"};
   if (hurried_ != 0 || options_.rest_ratio <= 0) return {};
   const auto time = std::chrono::duration_cast<Clock::duration>(worked * options_.rest_ratio);
   std::unique_lock<std::mutex> native(mutex_.native(), std::adopt_lock);
@@ -393,7 +393,7 @@ void Checkpointer::report(const Status& result, const CheckpointSummary& summary
   if (!journal_.broken() && result.code() != StatusCode::kCancelled) {
     const auto delay_s = std::chrono::duration_cast<std::chrono::seconds>(delay).count();
     text +=
-        ". Nothing of it is left, and the journal goes on; where one is due it is tried again "
+        ". It was removed and the journal continues; if a checkpoint is due, the next attempt is "
         "in " +
         std::to_string(delay_s) + " s" +
         (result.code() == StatusCode::kNoSpace ? ", or when there is room" : "");

@@ -1,21 +1,25 @@
-// Runs fuzzy checkpoints in a thread of its own: on request, when the log since the last one has
-// grown past a limit (and past the size of the last checkpoint, so that a large state is not
-// written again for every small log), and by `save` rules.
+// Runs fuzzy checkpoints on its own thread: on request, by `save` rules, and when the log since the
+// last checkpoint exceeds a limit and the size of that checkpoint (so that a large state is not
+// rewritten for every small log).
 //
-// The rule (architecture.md): B = last lsn at the start; walk; E = last lsn at the end; commit only
-// once the log is on the disk up to E; then drop older checkpoints and trim the log up to B. Where
-// a unit between B and E moves keys by name alone (Journal::append_moves), it begins again with a
-// new B: what was walked may hold the value at neither place, or half of it.
+// A checkpoint is made as follows (see ARCHITECTURE.md): B = last lsn at the start; walk the state;
+// E = last lsn at the end; commit once the log is on disk up to E; then drop older checkpoints and
+// trim the log up to B. If a unit between B and E moves keys by name alone (Journal::append_moves),
+// the checkpoint restarts with a new B, because the walk may have seen the value under neither
+// name, or half of it.
 //
-// Space: what is below `min_free_disk_bytes` of the journal belongs to the journal. A checkpoint
-// that nobody asked for does not begin where it will not fit, and any one gives up before it takes
-// from that. A failed one leaves the log as it was, so the journal goes on; it is tried again after
-// a while, and when there is room. Only an error of the log itself (storage/log.h) is fail-stop.
+// Disk space: the last `min_free_disk_bytes` of free space are reserved for the journal. A
+// checkpoint that nobody requested does not start unless it is expected to fit, and every
+// checkpoint stops before it would use the reserve. A failed checkpoint leaves the log unchanged,
+// so the journal continues; it is retried after a delay, and when there is room. Only an error of
+// the log itself (storage/log.h) is fail-stop.
 //
-// Pace: after each step it sleeps for `rest_ratio` times as long as the step took, so that requests
-// meet it rarely. An explicit wait_until_done (SAVE, shutdown) makes it run without rests.
+// Pace: after each step the thread sleeps for `rest_ratio` times the step's duration, so that
+// requests rarely run beside it. While someone is in wait_until_done (SAVE, shutdown) it runs
+// without rests.
 //
-// Threads: all public functions by any thread that holds no shard lock (the walk takes them).
+// Threads: every public function may be called by any thread that holds no shard lock (the walk
+// takes them).
 #pragma once
 
 #include <atomic>
@@ -40,52 +44,52 @@ struct SaveRule {
 };
 
 struct CheckpointerOptions {
-  // Starts a walk over the live state; called on the checkpointer's thread.
+  // Starts a walk over the live state. Called on the checkpointer's thread.
   std::function<std::unique_ptr<CheckpointWalk>()> begin_walk;
   std::function<int64_t()> now_ms;  // wall clock, for the summary and LASTSAVE
-  // 0: the log's growth starts none.
+  // Log growth that starts a checkpoint. 0: never.
   uint64_t log_bytes = uint64_t{256} << 20;
   std::vector<SaveRule> save_rules;
   size_t piece_bytes = size_t{192} << 10;
-  // A step of the walk that brings more than this is divided.
+  // A step of the walk that yields more bytes than this is divided into several pieces.
   size_t max_piece_bytes = kMaxUnitBytes;
   double rest_ratio = 2.0;
-  // About what the data take in memory, which a checkpoint of them does not exceed; null: unknown.
+  // Approximate memory use of the data, an upper bound for a checkpoint's size. Null: unknown.
   std::function<uint64_t()> data_bytes;
-  // After a failure; twice as long after each further one, up to 64 times as long.
+  // Delay after a failure. It doubles with each further failure, up to 64 times.
   std::chrono::milliseconds retry_delay{5000};
-  // Each one has ended, its result is in status(); on the checkpointer's thread.
+  // Called on the checkpointer's thread when a checkpoint has ended; its result is in status().
   std::function<void()> on_finished;
   LogSink sink;
 };
 
 struct CheckpointStatus {
-  bool running = false;   // or asked for
-  uint64_t finished = 0;  // the greatest ticket that is served
-  uint64_t records = 0;   // of the running one
+  bool running = false;   // or requested
+  uint64_t finished = 0;  // the greatest ticket that has been served
+  uint64_t records = 0;   // of the running checkpoint
   uint64_t bytes = 0;
   uint64_t completed = 0;
   uint64_t failed = 0;
   uint64_t failed_in_a_row = 0;
-  Status last_result;           // of the last finished one
-  int64_t last_success_ms = 0;  // LASTSAVE; at start, the recovered checkpoint's time
+  Status last_result;           // of the last finished checkpoint
+  int64_t last_success_ms = 0;  // for LASTSAVE; initially the time of the recovered checkpoint
   double last_seconds = 0;
-  CheckpointSummary last;  // the newest committed one
+  CheckpointSummary last;  // the newest committed checkpoint
 };
 
 class Checkpointer {
  public:
-  // `newest`: what recovery found; `log_bytes`: how much log there is since.
+  // `newest` is the checkpoint that recovery found, `log_bytes` the size of the log since then.
   Checkpointer(Log& log, GroupCommitJournal& journal, CheckpointerOptions options,
                const std::optional<CheckpointSummary>& newest, uint64_t log_bytes);
-  ~Checkpointer();  // cancels a running one
+  ~Checkpointer();  // cancels a running checkpoint
 
-  // Asks for a checkpoint that begins after this call; returns its ticket. Several requests share
-  // one.
+  // Requests a checkpoint that begins after this call and returns its ticket. Several requests may
+  // share one checkpoint.
   uint64_t request();
-  // Blocks until the checkpoint of `ticket` has ended; its result.
+  // Blocks until the checkpoint of `ticket` has ended and returns its result.
   Status wait_until_done(uint64_t ticket);
-  // A running one is abandoned, no new one starts.
+  // Cancels a running checkpoint and starts no new one.
   void stop();
 
   void set_save_rules(std::vector<SaveRule> rules);
@@ -93,7 +97,7 @@ class Checkpointer {
 
   CheckpointStatus status() const;
   bool running() const { return running_.load(std::memory_order_relaxed); }
-  // Units since the last successful one began: INFO's rdb_changes_since_last_save.
+  // Units since the last successful checkpoint began: rdb_changes_since_last_save in INFO.
   uint64_t changes() const {
     return journal_.last_lsn() - base_lsn_.load(std::memory_order_relaxed);
   }
@@ -120,7 +124,7 @@ class Checkpointer {
   Status add_divided(CheckpointWriter& writer, CheckpointSummary& summary, Bytes piece);
   Status rest(Clock::duration worked);
   void finish(const Status& result, const CheckpointSummary& summary, Clock::duration took);
-  // To the log; `delay`: before it is tried again.
+  // Logs the outcome. `delay` is the time until the next attempt.
   void report(const Status& result, const CheckpointSummary& summary, Clock::duration took,
               Clock::duration delay) const;
 
@@ -132,22 +136,22 @@ class Checkpointer {
   std::atomic<uint64_t> records_{0};
   std::atomic<uint64_t> bytes_{0};
   std::atomic<Lsn> base_lsn_{0};
-  uint64_t floor_bytes_ = 0;  // the running one leaves this free; of its thread
+  uint64_t floor_bytes_ = 0;  // kept free by the running checkpoint; used by its thread only
 
   mutable Mutex mutex_;
   std::condition_variable wake_;
   std::condition_variable done_;
   bool stopping_ GUARDED_BY(mutex_) = false;
-  int hurried_ GUARDED_BY(mutex_) = 0;  // callers in wait_until_done
+  int hurried_ GUARDED_BY(mutex_) = 0;  // number of callers in wait_until_done
   uint64_t requested_ GUARDED_BY(mutex_) = 0;
   uint64_t started_ GUARDED_BY(mutex_) = 0;   // the greatest ticket that the running one serves
-  uint64_t finished_ GUARDED_BY(mutex_) = 0;  // the greatest ticket that is served
+  uint64_t finished_ GUARDED_BY(mutex_) = 0;  // the greatest ticket that has been served
   std::vector<SaveRule> save_rules_ GUARDED_BY(mutex_);
   uint64_t log_bytes_limit_ GUARDED_BY(mutex_);
-  uint64_t base_kept_bytes_ GUARDED_BY(mutex_) = 0;  // kept_bytes() at the last one's start
+  uint64_t base_kept_bytes_ GUARDED_BY(mutex_) = 0;  // kept_bytes() when the last one began
   uint64_t recovered_log_bytes_ GUARDED_BY(mutex_);
   Clock::time_point last_end_ GUARDED_BY(mutex_);
-  uint64_t needed_bytes_ GUARDED_BY(mutex_) = 0;  // more than what a failed one had written
+  uint64_t needed_bytes_ GUARDED_BY(mutex_) = 0;  // more than a failed one had written
   CheckpointStatus status_ GUARDED_BY(mutex_);
 
   Thread thread_;

@@ -20,14 +20,14 @@ std::string format_text(uint32_t version, const char* state) {
   return std::string(kTitle) + "format " + std::to_string(version) + "\nstate " + state + "\n";
 }
 
-// Nothing, and errno: it cannot be told.
+// Nothing if the file cannot be examined; errno holds the reason.
 std::optional<FileIdentity> identity_of(const std::string& name) {
   struct stat found {};
   if (::stat(name.c_str(), &found) != 0) return std::nullopt;
   return FileIdentity{found.st_dev, found.st_ino};
 }
 
-// Not knowing is no reason to stop.
+// An unknown state (any other errno) does not count as gone.
 bool is_gone(const std::optional<FileIdentity>& found) {
   return !found.has_value() && (errno == ENOENT || errno == ENOTDIR);
 }
@@ -85,10 +85,10 @@ Status DataDirectory::lock() {
   const rocksdb::Status status = env_->LockFile(path("LOCK"), &lock_);
   if (status.ok()) return {};
   const std::string text = status.ToString();
-  // RocksDB has no code for this: another process, or another server in this one.
+  // RocksDB has no code for this: the lock is held by another process, or by this one.
   if (text.find("temporarily unavailable") != std::string::npos ||
       text.find("lock hold by current process") != std::string::npos) {
-    return {StatusCode::kLocked, "another server uses the data directory " + root_};
+    return {StatusCode::kLocked, "another server is using the data directory " + root_};
   }
   return from_rocksdb(status, "cannot lock " + path("LOCK"));
 }
@@ -99,7 +99,7 @@ Status DataDirectory::check_format(bool read_only) {
   const rocksdb::Status status = rocksdb::ReadFileToString(env_, name, &text);
   if (status.IsNotFound() || status.IsPathNotFound()) {
     if (env_->FileExists(path("log")).ok() || env_->FileExists(path("high-water-mark")).ok()) {
-      return {StatusCode::kDamaged, name + " is missing, but its data is there"};
+      return {StatusCode::kDamaged, name + " is missing, but the directory holds data"};
     }
     if (read_only) return {StatusCode::kInvalid, root_ + " is not a data directory of Sluice"};
     return begin_creation();
@@ -108,7 +108,7 @@ Status DataDirectory::check_format(bool read_only) {
 
   uint32_t version = 0;
   if (is_format(text, "ready", version)) {
-    // Before the first record that an older version would take for damage.
+    // Raise the version before the first record that an older version would take for damage.
     return read_only || version == kFormatVersion ? Status() : write_format("ready");
   }
   if (is_format(text, "creating", version)) {
@@ -122,14 +122,14 @@ Status DataDirectory::check_format(bool read_only) {
     if (parsed.ec == std::errc() && parsed.ptr != end && *parsed.ptr == '\n' &&
         (version < kOldestFormatVersion || version > kFormatVersion)) {
       return {StatusCode::kUnsupported, root_ + " has format " + std::to_string(version) +
-                                            "; this version of Sluice knows " +
+                                            "; this version of Sluice supports " +
                                             std::to_string(kFormatVersion)};
     }
   }
   return {StatusCode::kDamaged, name + " is damaged"};
 }
 
-// Whatever an earlier attempt left is of no worth: nothing was acknowledged before "ready".
+// What an earlier attempt left can be deleted: nothing was acknowledged before "ready".
 Status DataDirectory::begin_creation() {
   creating_ = true;
   if (Status status = sync_parent(); !status.ok()) return status;
@@ -149,13 +149,13 @@ Status DataDirectory::begin_creation() {
   return {};
 }
 
-// The directory's own name is on the disk when its parent is.
+// The directory's own name is on disk once its parent has been synced.
 Status DataDirectory::sync_parent() {
   const size_t end = root_.find_last_not_of('/');
   const size_t slash = end == std::string::npos ? end : root_.rfind('/', end);
   const std::string parent = slash == std::string::npos ? "." : root_.substr(0, slash + 1);
   std::unique_ptr<rocksdb::Directory> directory;
-  // Making a directory needs no right to open its parent, and what is not open cannot be synced.
+  // Creating a directory does not require permission to open its parent; without it, skip the sync.
   if (!env_->NewDirectory(parent, &directory).ok()) return {};
   return from_rocksdb(directory->Fsync(), "cannot sync " + parent);
 }
@@ -174,7 +174,7 @@ Status DataDirectory::finish_creation() {
   return open_mark();
 }
 
-// The rename makes it whole or absent; the directory's sync makes it last.
+// The rename makes the change atomic; the sync of the directory makes it durable.
 Status DataDirectory::write_format(const char* state) {
   const std::string name = path("FORMAT");
   const std::string next = name + ".next";
@@ -192,23 +192,23 @@ Status DataDirectory::open_mark() {
   // NewRandomRWFile refuses a missing file, so a lost mark is found here.
   Status status = from_rocksdb(
       env_->GetFileSystem()->NewRandomRWFile(name, rocksdb::FileOptions(), &mark_file_, nullptr),
-      "cannot open " + name + " (a data directory is not complete without it)");
+      "cannot open " + name + " (a data directory must contain it)");
   if (status.ok()) mark_identity_ = identity_of(name).value_or(FileIdentity());
   return status;
 }
 
 Status DataDirectory::removed(const std::string& name, const char* what) const {
-  return {StatusCode::kIoError,
-          "the data directory " + root_ + " was removed while the server runs: " + name + what};
+  return {StatusCode::kIoError, "the data directory " + root_ +
+                                    " was removed while the server is running: " + name + what};
 }
 
-// Two calls of the kernel, which are little beside the sync that they follow.
+// Costs two system calls, which is little compared with the sync that precedes them.
 Status DataDirectory::check_presence(const std::function<std::string()>& newest_log) const {
   const std::string mark = path("high-water-mark");
   const std::optional<FileIdentity> found = identity_of(mark);
   if (is_gone(found)) return removed(mark, " is gone");
   if (found.value_or(mark_identity_) != mark_identity_) {
-    return removed(mark, " is another file now");
+    return removed(mark, " is a different file now");
   }
   std::string log = newest_log();
   while (!log.empty() && is_gone(identity_of(log))) {

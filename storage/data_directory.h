@@ -1,15 +1,16 @@
-// The directory that holds everything: its lock, its format, its high-water mark, and where the
-// parts are.
+// The data directory: its lock, its format, its high-water mark and the paths of its parts.
 //
-//   LOCK              held while a server (or a writing tool) runs
+//   LOCK              held while a server (or a tool that writes) runs
 //   FORMAT            version, and whether creation was finished
 //   high-water-mark   see Log::set_mark
-//   hash-seed         see hash_seed.h; a directory without it is complete
+//   hash-seed         see hash_seed.h; optional
 //   log/              RocksDB: the log of commits and the committed checkpoints
-//   staging/          a checkpoint on its way; emptied at start
+//   staging/          a checkpoint being written; emptied at start
 //
-// FORMAT is written first and last: "creating" before RocksDB makes its files, "ready" after. So a
-// directory whose creation was cut off can be told from one that lost files, and only the former is
+// FORMAT is written first and last: "creating" before RocksDB creates its files, "ready"
+// afterwards. So a directory whose creation was interrupted can be told from one that has lost
+// files, and only the former is created again. All access goes through rocksdb::Env, so that tests
+// can inject faults. Used by one thread.
 // made anew. Goes through rocksdb::Env, so that faults can be put in. One thread.
 #pragma once
 
@@ -31,35 +32,35 @@ class Status;
 
 namespace sluice {
 
-// Which file a name stands for: the same after a rename, another one after a removal.
+// Identifies the file behind a name: unchanged by a rename, different after remove and create.
 struct FileIdentity {
   uint64_t device = 0;
   uint64_t number = 0;
   bool operator==(const FileIdentity&) const = default;
 };
 
-// There is one at this path, whole or not.
+// True if there is a data directory at this path, complete or not.
 bool holds_data(const std::string& path);
 
 class DataDirectory {
  public:
-  // Read-only: takes no lock, creates nothing, accepts a directory that a server has open.
+  // Read-only: takes no lock, creates nothing, and accepts a directory that a server has open.
   static Result<std::unique_ptr<DataDirectory>> open(rocksdb::Env* env, const std::string& path,
                                                      bool read_only);
   ~DataDirectory();
   DataDirectory(const DataDirectory&) = delete;
   DataDirectory& operator=(const DataDirectory&) = delete;
 
-  // True until finish_creation: RocksDB must make a new database.
+  // True until finish_creation: RocksDB must create a new database.
   bool creating() const { return creating_; }
   Status finish_creation();
 
   std::string path(const char* name) const { return root_ + "/" + name; }
   const std::string& root() const { return root_; }
 
-  // An error if the directory is no longer at its path: its mark is gone or another one, or the
-  // file that `newest_log` names is gone. It names another one where RocksDB has begun a new log
-  // meanwhile, which deletes the old one; an empty name is not looked for.
+  // Returns an error if the directory is no longer at its path: its mark is missing or a different
+  // file, or the file named by `newest_log` is missing. `newest_log` is called again then, since
+  // RocksDB may have begun a new log and deleted the old one. An empty name is not checked.
   Status check_presence(const std::function<std::string()>& newest_log) const;
 
   Result<Lsn> read_mark() const;
@@ -83,7 +84,7 @@ class DataDirectory {
   FileIdentity mark_identity_;
 };
 
-// A failed call of RocksDB's as ours, with what was tried in front.
+// Converts a failed call of RocksDB; `what`, which was being tried, is put in front.
 Status from_rocksdb(const rocksdb::Status& status, const std::string& what);
 
 }  // namespace sluice

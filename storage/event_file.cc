@@ -22,7 +22,7 @@ Status failed(const std::string& what, int error) {
           what + ": " + std::strerror(error)};
 }
 
-// Some file systems cannot make a file without a name: there it has one for a moment.
+// Some file systems cannot create a file without a name; there it has one for a moment.
 int open_nameless(const std::string& directory) {
   const int file = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (file >= 0) return file;
@@ -36,7 +36,7 @@ size_t slots_for(size_t bytes) {
   return (bytes + EventFile::kSlotBytes - 1) / EventFile::kSlotBytes;
 }
 
-// Calls part(slot, offset into the bytes, how many) for each slot.
+// Calls part(slot, offset into the bytes, length) for each slot.
 template <class Part>
 bool for_each_slot(const std::vector<uint32_t>& slots, size_t bytes, Part part) {
   size_t offset = 0;
@@ -73,7 +73,7 @@ Result<std::shared_ptr<EventFile>> EventFile::open(EventFileOptions options) {
   const int file = open_nameless(options.directory);
   if (file < 0) {
     const int error = errno;
-    return failed("cannot make a file for events in " + options.directory, error);
+    return failed("cannot create the event file in " + options.directory, error);
   }
   std::shared_ptr<EventFile> made(new EventFile(std::move(options), file));
   made->thread_ = Thread("sluice-events", [raw = made.get()] { raw->run(); });
@@ -111,7 +111,7 @@ std::unique_ptr<SpilledBytes> EventFile::keep(std::string bytes) {
   MutexLock lock(mutex_);
   if (stopped_) return kept;
   waiting_.push_back(std::move(piece));
-  // One call of the kernel for a batch, and none while the thread is at work.
+  // One wake-up per batch, and none while the thread is already working.
   if (waiting_.size() == kBatch) changed_.notify_one();
   return kept;
 }
@@ -133,7 +133,7 @@ std::shared_ptr<const std::string> EventFile::read(const Piece& piece) const {
     return got == static_cast<ssize_t>(some);
   });
   if (whole && XXH3_64bits(bytes->data(), bytes->size()) == piece.checksum) return bytes;
-  tell_lost(piece, whole ? "they are damaged" : error != 0 ? std::strerror(error) : "too short");
+  tell_lost(piece, whole ? "checksum mismatch" : error != 0 ? std::strerror(error) : "too short");
   return nullptr;
 }
 
@@ -143,7 +143,7 @@ void EventFile::tell_lost(const Piece& piece, const std::string& why) const {
     if (std::exchange(piece.told, true)) return;
   }
   if (options_.sink) {
-    options_.sink(LogLevel::kError, "events of a queue on the disk are lost: " + why);
+    options_.sink(LogLevel::kError, "events of a queue on disk are lost: " + why);
   }
 }
 
@@ -177,12 +177,12 @@ bool EventFile::has_slack() const {
 void EventFile::give_back(std::vector<uint32_t>& slots) {
   free_.insert(free_.end(), slots.begin(), slots.end());
   slots.clear();
-  // The thread does what takes calls of the kernel: this one may be under a shard's lock.
+  // System calls are left to the thread, since the caller may hold a shard's lock.
   if (has_slack()) changed_.notify_one();
 }
 
 void EventFile::release(Piece& piece) {
-  std::shared_ptr<const std::string> freed;  // outside of the lock
+  std::shared_ptr<const std::string> freed;  // freed outside the lock
   MutexLock lock(mutex_);
   piece.dropped = true;
   freed = std::move(piece.bytes);
@@ -203,7 +203,7 @@ bool EventFile::wait_for_work(Work& work) {
   std::unique_lock<std::mutex> native(mutex_.native(), std::adopt_lock);
   while (!stopped_) {
     if (has_slack()) {
-      // Where nothing is in use: only this thread takes slots, and it holds none here.
+      // Safe if no slot is in use: only this thread takes slots, and it holds none here.
       work.cut = free_.size() + holes_.size() == slots_;
       work.slots.swap(free_);
       if (work.cut) {
@@ -236,7 +236,7 @@ void EventFile::free_blocks(Work& work) {
   for (size_t i = 0; i < slots.size();) {
     size_t end = i + 1;
     while (end < slots.size() && slots[end] == slots[end - 1] + 1) ++end;
-    // A file system without holes keeps the blocks: then a slot is used again all the same.
+    // A file system without hole punching keeps the blocks; the slots are reused all the same.
     static_cast<void>(::fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                   place_of(slots[i]), static_cast<off_t>((end - i) * kSlotBytes)));
     i = end;
@@ -258,7 +258,8 @@ void EventFile::write_all(const Pieces& pieces) {
   {
     MutexLock lock(mutex_);
     may_grow_by_ = free_bytes <= kept_free ? 0 : (free_bytes - kept_free) / kSlotBytes;
-    may_grow_by_ = std::min<uint64_t>(may_grow_by_, UINT32_MAX - slots_);  // slots have 32 bits
+    may_grow_by_ =
+        std::min<uint64_t>(may_grow_by_, UINT32_MAX - slots_);  // slot numbers have 32 bits
   }
   for (auto at = pieces.begin(); at != pieces.end(); ++at) {
     const Status status = write(**at);
@@ -276,11 +277,12 @@ Status EventFile::write(Piece& piece) {
   std::vector<uint32_t> slots;
   {
     MutexLock lock(mutex_);
-    // At the end whatever waits may stay in memory.
+    // When stopping, the remaining pieces may stay in memory.
     if (piece.dropped || stopped_) return {};
     bytes = piece.bytes;
     if (!take_slots(slots, piece.size)) {
-      return {StatusCode::kNoSpace, "the disk of " + options_.directory + " is nearly full"};
+      return {StatusCode::kNoSpace,
+              " the disk that holds " + options_.directory + " is nearly full"};
     }
   }
   const Status status = write_slots(*bytes, slots);
@@ -291,7 +293,7 @@ Status EventFile::write(Piece& piece) {
   }
   failing_ = false;
   piece.slots = std::move(slots);
-  piece.bytes = nullptr;  // `bytes` frees it behind the lock
+  piece.bytes = nullptr;  // `bytes` frees it after the lock is released
   return {};
 }
 
@@ -303,10 +305,10 @@ Status EventFile::write_slots(const std::string& bytes, const std::vector<uint32
     return written == static_cast<ssize_t>(some);
   });
   if (whole) return {};
-  return failed("cannot write events in " + options_.directory, error);
+  return failed("cannot write events to " + options_.directory, error);
 }
 
-// Told once, until a write has come through again.
+// Logged once, and again only after a write has succeeded in between.
 void EventFile::pause(const Status& status) {
   bool told = false;
   {
@@ -316,7 +318,7 @@ void EventFile::pause(const Status& status) {
   }
   if (told || !options_.sink) return;
   options_.sink(LogLevel::kWarning,
-                status.message() + ": older events of queues stay in memory until that is over");
+                status.message() + ": older events of queues stay in memory until it succeeds");
 }
 
 }  // namespace sluice

@@ -19,7 +19,7 @@ void store(char* to, T value) {
   std::memcpy(to, &value, sizeof(T));
 }
 
-// First the payload, then the rest of the header behind the checksum itself.
+// The payload first, then the rest of the header after the checksum field.
 uint32_t sealed_crc(Bytes records, const char* header, size_t header_bytes) {
   return crc32c_extend(crc32c(records), header + 4, header_bytes - 4);
 }
@@ -33,11 +33,11 @@ const char* describe(UnitDamage damage) {
     case UnitDamage::kCut:
       return "cut short";
     case UnitDamage::kChecksum:
-      return "its checksum does not fit";
+      return "checksum mismatch";
     case UnitDamage::kVersion:
-      return "its version is not known";
+      return "unknown version";
     case UnitDamage::kFlags:
-      return "its flags are not known";
+      return "unknown flags";
   }
   return "?";
 }
@@ -66,7 +66,7 @@ bool UnitCursor::next() {
   }
   records_ = commit_.substr(end_ + kUnitHeaderBytes, header_.length);
   const bool is_sound = end_ + kUnitHeaderBytes + header_.length <= sound_;
-  // The checksum first: in a damaged unit the version says nothing.
+  // Check the checksum first: in a damaged unit the version means nothing.
   if (!is_sound && header_.crc != sealed_crc(records_, at, kUnitHeaderBytes)) {
     damage_ = UnitDamage::kChecksum;
   } else if (header_.version != kUnitVersion) {
@@ -140,11 +140,11 @@ bool open_piece(Bytes piece, PieceHeader& header, Bytes& records, std::string& w
   records = piece.substr(kPieceHeaderBytes);
   if (sound < piece.size() &&
       load<uint32_t>(piece.data()) != sealed_crc(records, piece.data(), kPieceHeaderBytes)) {
-    why = "the piece's checksum does not fit";
+    why = "checksum mismatch";
     return false;
   }
   if (load<uint64_t>(piece.data() + 24) != kPieceVersion) {
-    why = "the piece's version is not known";
+    why = "unknown version";
     return false;
   }
   header.checkpoint = load<uint64_t>(piece.data() + 8);
@@ -171,16 +171,16 @@ std::string encode_summary(const CheckpointSummary& summary) {
 
 bool decode_summary(Bytes bytes, CheckpointSummary& summary, std::string& why) {
   if (bytes.size() != kSummaryBytes) {
-    why = "the summary has a wrong length";
+    why = "wrong length of the summary";
     return false;
   }
   const char* from = bytes.data();
   if (crc32c(bytes.substr(4)) != load<uint32_t>(from)) {
-    why = "the summary's checksum does not fit";
+    why = "checksum mismatch of the summary";
     return false;
   }
   if (load<uint32_t>(from + 4) != kSummaryVersion) {
-    why = "the summary's version is not known";
+    why = "unknown version of the summary";
     return false;
   }
   summary.checkpoint = load<uint64_t>(from + 8);

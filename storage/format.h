@@ -1,21 +1,26 @@
-// Every number on disk, and the encoding of units, checkpoint pieces and checkpoint summaries. A
-// number here is never reused and never changes its meaning; what changes gets a new version.
+// The on-disk format: all numbers, and the encoding of units, checkpoint pieces and checkpoint
+// summaries. A number is never reused and never changes its meaning; a change gets a new version.
 //
-// All integers are little-endian, but keys in RocksDB are big-endian so that they sort by value.
-// A checksum covers every other byte of its thing: first the payload, then the rest of the header,
-// so that the payload's part can be computed before the lsn is known (and outside the journal's
-// lock).
+// All integers are little-endian, except keys in RocksDB, which are big-endian so that they sort by
+// value. A checksum covers every other byte of its item: first the payload, then the rest of the
+// header, so that the payload's part can be computed before the lsn is known (and outside the
+// journal's lock).
 //
-//   unit     crc32c u32 | length u32 | lsn u64 | time_ms i64 | records u32 | version u8 | flags u8
-//   | 0 u16
+//   unit     crc32c u32 | length u32 | lsn u64 | time_ms i64
+//            | records u32 | version u8 | flags u8 | 0 u16
 //            | records (length bytes)
-//   piece    crc32c u32 | length u32 | checkpoint u64 | number u32 | records u32 | version u8 | 0 x
-//   7
+//   piece    crc32c u32 | length u32 | checkpoint u64
+//            | number u32 | records u32 | version u8 | 0 x 7
 //            | records (length bytes)
-//   summary  crc32c u32 | version u8 | 0 x 3 | checkpoint, begin_lsn, end_lsn u64 | started_ms,
-//            finished_ms i64 | pieces, records, bytes u64
-//   keys     of a commit: its first lsn u64; of a piece or summary: 0xff, checkpoint u64, number
-//   u32 mark     lsn u64 | crc32c u32 | magic u32           (the file "high-water-mark")
+//   summary  crc32c u32 | version u8 | 0 x 3
+//            | checkpoint u64 | begin_lsn u64 | end_lsn u64
+//            | started_ms i64 | finished_ms i64
+//            | pieces u64 | records u64 | bytes u64
+//   mark     lsn u64 | crc32c u32 | magic u32               (the file "high-water-mark")
+//
+// Keys of the log:
+//   commit            its first lsn u64
+//   piece, summary    0xff | checkpoint u64 | number u32
 //
 // Pure functions; any thread.
 #pragma once
@@ -30,12 +35,15 @@
 
 namespace sluice {
 
-// Of the directory as a whole, in the file "FORMAT". 2: the head of a queue says how many events
-// are kept. 3: an adoption says who has adopted, a job the AT that it was given where the clocks
-// differ, a checkpoint what queue time was. 4: a job says which lease completed what it is the
-// successor of; the floor of tokens is one of the numbers of events, too. 5: a record says that a
-// key has moved, and not what it holds. 6: a record says that jobs are still to hear of an end. A
-// directory of an older version becomes one of the present version when it is opened.
+// Version of the directory as a whole, in the file "FORMAT". A directory of an older version is
+// upgraded when it is opened. Changes:
+//   2  a queue's head record holds the number of kept events
+//   3  an adoption records who adopted; a job records its AT as given where the clocks differ; a
+//      checkpoint records the queue time
+//   4  a job records which lease completed the job that it succeeds; the counters of events include
+//      the floor of lease tokens
+//   5  a record may say that a key was moved, instead of what the key holds
+//   6  a record may say which jobs have yet to be notified of an end
 inline constexpr uint32_t kFormatVersion = 6;
 inline constexpr uint32_t kOldestFormatVersion = 1;
 inline constexpr uint8_t kUnitVersion = 1;
@@ -48,12 +56,12 @@ inline constexpr size_t kPieceHeaderBytes = 32;
 inline constexpr size_t kSummaryBytes = 72;
 inline constexpr size_t kMarkBytes = 16;
 
-// RocksDB limits a value to 4 GiB. Longer units are divided (storage/group_commit.h), and no value
-// of the log holds more than this and the header, but for a single record that is longer.
+// RocksDB limits a value to 4 GiB. Longer units are divided (storage/group_commit.h), so no value
+// of the log exceeds this plus a header, unless a single record is longer.
 inline constexpr size_t kMaxUnitBytes = size_t{1} << 30;
 
-// The units right before this one were left out on purpose: the log was off. What follows counts
-// only with a checkpoint that begins at or after that gap.
+// The units before this one were left out on purpose, because the log was off. Units after the gap
+// are valid only with a checkpoint that begins at or after the gap.
 inline constexpr uint8_t kUnitFollowsGap = 1;
 inline constexpr uint8_t kKnownUnitFlags = kUnitFollowsGap;
 
@@ -67,17 +75,17 @@ struct UnitHeader {
   uint8_t flags = 0;
 };
 
-// What is wrong with bytes that should be a unit, and where.
+// What is wrong with bytes that should be a unit.
 enum class UnitDamage : uint8_t { kNone, kCut, kChecksum, kVersion, kFlags };
 const char* describe(UnitDamage damage);
 
-// Puts the checksum into a header that has all else; that of the records is `records_crc`.
+// Stores the checksum in a header that is otherwise complete. `records_crc` is that of the records.
 inline void seal_unit_header(char* header, uint32_t records_crc) {
   const uint32_t crc = crc32c_extend(records_crc, header + 4, kUnitHeaderBytes - 4);
   std::memcpy(header, &crc, 4);
 }
 
-// Writes the header of a unit whose records have the checksum `records_crc`.
+// Writes the header of a unit. `records_crc` is the checksum of its records.
 inline void encode_unit_header(char* to, uint32_t records_crc, uint32_t length, Lsn lsn,
                                int64_t time_ms, uint32_t records, uint8_t flags) {
   const uint64_t tail = records | uint64_t{kUnitVersion} << 32 | uint64_t{flags} << 40;
@@ -88,18 +96,18 @@ inline void encode_unit_header(char* to, uint32_t records_crc, uint32_t length, 
   seal_unit_header(to, records_crc);
 }
 
-// Walks the units of one commit. Usage: while (cursor.next()) use cursor.header() and .records();
-// then look at damage(). After damage the cursor stays where it is: offset() is the first bad
-// byte's unit.
+// Iterates over the units of one commit: while (cursor.next()) use cursor.header() and
+// cursor.records(); then check damage(). After damage the cursor does not advance, and offset() is
+// the start of the damaged unit.
 class UnitCursor {
  public:
-  // The checksums of the first `sound` bytes are known to fit (sound_unit_bytes).
+  // The checksums of the first `sound` bytes are known to be right (see sound_unit_bytes).
   explicit UnitCursor(Bytes commit, size_t sound = 0) : commit_(commit), sound_(sound) {}
 
   bool next();
   const UnitHeader& header() const { return header_; }
   Bytes records() const { return records_; }
-  uint64_t offset() const { return offset_; }  // of the unit that next() looked at last
+  uint64_t offset() const { return offset_; }  // of the unit that next() examined last
   UnitDamage damage() const { return damage_; }
 
  private:
@@ -112,15 +120,15 @@ class UnitCursor {
   UnitDamage damage_ = UnitDamage::kNone;
 };
 
-// As many bytes at the front of a commit are whole units whose checksums fit.
+// Length of the prefix of a commit that consists of whole units with correct checksums.
 size_t sound_unit_bytes(Bytes commit);
 
 using LogKey = std::array<char, 8>;
 LogKey encode_log_key(Lsn first_lsn);
 bool decode_log_key(Bytes key, Lsn& first_lsn);
 
-// Checkpoints stand behind the log in the order of keys: lsns never reach this first byte. A
-// summary's key sorts after every piece of its checkpoint.
+// Checkpoints sort after all commits, since no lsn begins with this byte. A summary's key sorts
+// after every piece of its checkpoint.
 inline constexpr char kCheckpointPrefix = '\xff';
 inline constexpr Lsn kMaxLsn = (Lsn{0xff} << 56) - 1;
 inline constexpr uint32_t kSummaryNumber = UINT32_MAX;
@@ -133,19 +141,19 @@ struct PieceHeader {
   uint32_t number = 0;
   uint32_t records = 0;
 };
-// `piece` begins with kPieceHeaderBytes of room, then the records; fills the room.
+// `piece` holds kPieceHeaderBytes of room, then the records. Fills in the header.
 void seal_piece(char* piece, size_t size, const PieceHeader& header);
-// All of the piece where its checksum fits, else 0.
+// Size of the piece if its checksum is correct, else 0.
 size_t sound_piece_bytes(Bytes piece);
-// False when the piece is not whole; `why` then says what is wrong. The checksum of the first
-// `sound` bytes is known to fit (sound_piece_bytes).
+// Returns false and sets `why` if the piece is not intact. The checksum of the first `sound` bytes
+// is known to be right (see sound_piece_bytes).
 bool open_piece(Bytes piece, PieceHeader& header, Bytes& records, std::string& why,
                 size_t sound = 0);
 
 struct CheckpointSummary {
-  uint64_t checkpoint = 0;  // its number; grows by one
-  Lsn begin_lsn = 0;        // B: recovery goes on with B + 1
-  Lsn end_lsn = 0;          // E: the log must reach at least this far
+  uint64_t checkpoint = 0;  // its number, which grows by one
+  Lsn begin_lsn = 0;        // B: recovery continues with B + 1
+  Lsn end_lsn = 0;          // E: the log must reach at least this lsn
   int64_t started_ms = 0;
   int64_t finished_ms = 0;
   uint64_t pieces = 0;

@@ -17,16 +17,16 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 constexpr size_t kFirstBufferBytes = size_t{256} << 10;
-// How long units may lie when nobody calls flush().
+// How long units may stay buffered if nobody calls flush().
 constexpr milliseconds kBackgroundInterval{100};
 constexpr milliseconds kDiskProbeInterval{1000};
-// While lingering, a pause this long means that whoever wanted to come has come.
+// While lingering: after a pause this long no more clients are expected.
 constexpr microseconds kQuiet{60};
 constexpr microseconds kLongestLinger{2000};
 
 void prepare_this_thread() {
 #if defined(__linux__)
-  // Waits of some ten microseconds would otherwise be stretched by another fifty.
+  // The kernel's default slack of 50 us would stretch waits of some ten microseconds.
   prctl(PR_SET_TIMERSLACK, 1000UL, 0, 0, 0);
 #endif
 }
@@ -58,7 +58,7 @@ GroupCommitJournal::GroupCommitJournal(Log* log, JournalOptions options)
     probe_disk();
   }
   thread_ = Thread("journal", [this] { run(); });
-  // Last: where the thread cannot be created, nobody is left who would take it back.
+  // Must be last: if the thread cannot be created, nothing would unregister the listener.
   log_->on_failure([this](const Status& status) { fail(status); });
 }
 
@@ -90,8 +90,8 @@ Lsn GroupCommitJournal::append_unit(Bytes records, uint32_t record_count, int64_
   if (records.size() > options_.max_unit_bytes) [[unlikely]] {
     return append_divided(records, now_ms, moves);
   }
-  // The records' part of the checksum needs no lock. `keeping_` is a hint here; the lock decides.
-  // Of records that are taken it is computed when they are written.
+  // The checksum of the records is computed outside the lock. `keeping_` is only a hint here; it is
+  // read again under the lock. Records that are taken over are checksummed when written.
   const bool taken = owned != nullptr;
   const bool likely_kept = keeping_.load(std::memory_order_relaxed);
   uint32_t records_crc = likely_kept && !taken ? crc32c(records) : 0;
@@ -106,7 +106,7 @@ Lsn GroupCommitJournal::append_unit(Bytes records, uint32_t record_count, int64_
   return lsn;
 }
 
-// Returns the lsn, which the caller publishes.
+// Returns the lsn; the caller publishes it.
 Lsn GroupCommitJournal::append_part(RecordRun part, uint32_t records_crc, int64_t now_ms,
                                     ByteBuffer* owned) {
   const Lsn lsn = last_lsn_.load(std::memory_order_relaxed) + 1;
@@ -139,9 +139,9 @@ Lsn GroupCommitJournal::append_part(RecordRun part, uint32_t records_crc, int64_
   return lsn;
 }
 
-// A unit that is too long for the log becomes several with consecutive lsns. They stay one for
-// everybody else: no checkpoint begins between them, since all are appended under one lock, and
-// they are written in one step (Log::append_commits).
+// Divides a unit that is too long for the log into several with consecutive lsns. To everything
+// else they remain one: no checkpoint begins between them, since all are appended under one lock,
+// and they are written in one step (Log::append_commits).
 Lsn GroupCommitJournal::append_divided(Bytes records, int64_t now_ms, bool moves) {
   const std::vector<RecordRun> parts = split_records(records, options_.max_unit_bytes);
   MutexLock lock(mutex_);
@@ -156,7 +156,7 @@ Lsn GroupCommitJournal::append_divided(Bytes records, int64_t now_ms, bool moves
   return lsn;
 }
 
-// Under the lock that gives the unit its lsn, as B and E are taken under it.
+// Runs under the lock that assigns the unit's lsn, as do B and E.
 void GroupCommitJournal::note_moves(bool moves) {
   if (moves && walk_is_open_) walk_is_stale_.store(true, std::memory_order_relaxed);
 }
@@ -172,7 +172,7 @@ bool GroupCommitJournal::sync() {
     if (!write_buffered(mode() == SyncMode::kAlways)) return false;
   }
   const bool synced = synced_lsn() >= target || sync_written();
-  // It may have taken the units that the background thread was about to write.
+  // It may have written units that the background thread was about to write.
   tell_durable();
   return synced;
 }
@@ -197,7 +197,8 @@ void GroupCommitJournal::fail(const Status& reason) {
     MutexLock lock(mutex_);
     if (!broken_.load(std::memory_order_relaxed)) failure_ = reason;
     broken_.store(true, std::memory_order_release);
-    // Before its first checkpoint memory is the only copy: the server lives on without it.
+    // Before the first checkpoint memory is the only copy: the server continues without the
+    // journal.
     detached = attached_.load(std::memory_order_relaxed) && !solid_.load(std::memory_order_relaxed);
     if (detached) {
       attached_.store(false, std::memory_order_relaxed);
@@ -242,7 +243,7 @@ void GroupCommitJournal::set_keeping() {
 bool GroupCommitJournal::set_mode(SyncMode mode) {
   if (mode == this->mode()) return !failed();
   if (mode == SyncMode::kAlways) {
-    // What was acknowledged under the weaker promise is brought under the stronger one first.
+    // What was acknowledged under the weaker mode must reach the stronger one first.
     const bool synced = sync();
     mode_.store(mode, std::memory_order_relaxed);
     return synced && sync();
@@ -286,7 +287,7 @@ void GroupCommitJournal::detach() {
     if (failed()) return;
     attached_.store(false, std::memory_order_relaxed);
     set_keeping();
-    // Whoever waits for a commit that will not come any more may go.
+    // Releases callers that wait for a commit that will not happen.
     raise_durable(last_lsn_.load(std::memory_order_relaxed));
   }
   tell_durable();
@@ -317,7 +318,7 @@ std::optional<Lsn> GroupCommitJournal::finish_walk() {
 void GroupCommitJournal::end_checkpoint(std::optional<Lsn> committed_end) {
   if (committed_end.has_value() && !broken()) {
     MutexLock lock(sync_mutex_);
-    // Recovery reaches E from now on. Where the log is solid the mark is further already.
+    // Recovery reaches E from now on. If the log was solid, the mark is already further.
     if (!solid_.load(std::memory_order_acquire) || !attached()) {
       const Status status = log_->set_mark(*committed_end);
       if (!status.ok()) fail(status);
@@ -355,8 +356,9 @@ void GroupCommitJournal::wait_for_units() {
   if (!filling_.empty() && options_.linger_fraction > 0) linger();
 }
 
-// The clients that the last commit released send their next commands within some ten microseconds.
-// Going at the first of them would split the clients into two halves that wait for two syncs each.
+// Clients released by the last commit send their next commands within some ten microseconds.
+// Starting at the first of them would split the clients into two halves, each with a sync of its
+// own.
 void GroupCommitJournal::linger() {
   const auto mean = static_cast<double>(mean_sync_us_.load(std::memory_order_relaxed));
   const microseconds longest =
@@ -412,7 +414,7 @@ void GroupCommitJournal::run() {
     if (now >= next_probe) {
       MutexLock lock(write_mutex_);
       probe_disk();
-      // Elsewhere the next sync finds out.
+      // In other modes the next sync detects it.
       if (mode() == SyncMode::kNever && attached() && written_lsn() != synced_lsn()) {
         if (const Status status = log_->check_presence(); !status.ok()) fail(status);
       }
@@ -431,7 +433,7 @@ void GroupCommitJournal::tell_durable() {
 void GroupCommitJournal::probe_disk() {
   probed_kept_bytes_ = kept_bytes();
   const Result<uint64_t> free = log_->free_disk_bytes();
-  if (!free.ok()) return;  // not knowing is no reason to refuse writes
+  if (!free.ok()) return;  // unknown free space is no reason to refuse writes
   free_disk_bytes_.store(free.value(), std::memory_order_relaxed);
   const bool below = free.value() < min_free_disk_bytes();
   if (below_min_free_.exchange(below, std::memory_order_relaxed) != below &&

@@ -1,28 +1,28 @@
-// The journal: collects units in a buffer and hands each buffer to the log as one commit.
+// The journal: collects units in a buffer and writes each buffer to the log as one commit.
 //
 // Modes
-//   kAlways       a commit thread writes and syncs; durable_lsn is what is on the disk. flush()
-//                 only wakes that thread.
-//   kEverySecond  flush() writes to the kernel on the caller's thread, and on return everything
-//                 that was appended before it is durable (in this mode: a killed process loses
-//                 nothing). A background thread syncs each second, and flushes what nobody else
-//                 did. What is large it writes itself, so that nobody waits for that: then flush()
-//                 only wakes it, until it has caught up.
-//   kNever        the same without the sync.
-// Detached (`appendonly no`): append only counts and durable_lsn follows at once. While a
-// checkpoint runs, units are kept and written all the same, since the checkpoint needs those of its
-// time.
+//   kAlways       A commit thread writes and syncs; durable_lsn is what is on disk. flush() only
+//                 wakes that thread.
+//   kEverySecond  flush() writes to the kernel on the caller's thread; on return everything
+//                 appended before is durable (in this mode: survives a killed process). A
+//                 background thread syncs each second and flushes what nobody else has. It also
+//                 writes large buffers itself, so that no caller waits for them: then flush() only
+//                 wakes it, until it has caught up.
+//   kNever        The same without the sync.
+// Detached (`appendonly no`): append only counts, and durable_lsn follows at once. While a
+// checkpoint runs, units are kept and written nevertheless, since the checkpoint needs those
+// appended during its walk.
 //
-// Fail-stop: the first error of a write or sync while attached ends it. durable_lsn stands still
-// for ever, on_failed is called once, nothing is tried again. The server then answers -MISCONF to
-// whoever waits and exits with kJournalFailedExitCode. Detached, memory is the only copy, so the
-// server lives on: only checkpoints fail from then on (broken()). So it is from attach() to the
-// first checkpoint: a failure detaches.
+// Fail-stop: the first error of a write or sync while attached ends the journal. durable_lsn does
+// not move any more, on_failed is called once, and nothing is retried. The server then answers
+// -MISCONF to waiting clients and exits with kJournalFailedExitCode. While detached, memory is the
+// only copy, so the server keeps running and only checkpoints fail from then on (broken()). The
+// same holds between attach() and the first checkpoint: a failure detaches.
 //
 // Threads: append under shard locks, by any thread; everything else by any thread without shard
 // locks. Lock order: write_mutex_, then sync_mutex_, then mutex_; append takes mutex_ only.
-// Callbacks run on the thread that found out, under none of these locks but write_mutex_ or
-// sync_mutex_: they must not call back into the journal, except for its lock-free readers.
+// Callbacks run on the thread that noticed the change, which may hold write_mutex_ or sync_mutex_:
+// they must not call back into the journal, except for its lock-free readers.
 #pragma once
 
 #include <array>
@@ -43,7 +43,7 @@
 
 namespace sluice {
 
-// EX_TEMPFAIL of sysexits.h: the disk failed; starting again later may work.
+// EX_TEMPFAIL of sysexits.h: the disk failed; a later restart may succeed.
 inline constexpr int kJournalFailedExitCode = 75;
 
 enum class SyncMode : uint8_t { kAlways, kEverySecond, kNever };
@@ -52,19 +52,19 @@ struct JournalOptions {
   SyncMode mode = SyncMode::kAlways;
   bool attached = true;  // false: `appendonly no`
   Lsn last_lsn = 0;      // where recovery ended
-  // durable_lsn has moved by something else than flush(), whose callers know already: the
-  // background thread, sync() (a checkpoint's too), a change of mode, detach().
+  // durable_lsn has moved other than by flush(), whose callers know it already: by the background
+  // thread, sync() (also a checkpoint's), a change of mode, or detach().
   std::function<void(Lsn)> on_durable;
   std::function<void(const Status&)> on_failed;
-  uint64_t min_free_disk_bytes = 0;  // 0: not watched
-  // There is less free now, or no longer: below_min_free_disk().
+  uint64_t min_free_disk_bytes = 0;  // 0: not checked
+  // below_min_free_disk() has changed.
   std::function<void(bool)> on_min_free_disk;
   std::chrono::milliseconds sync_interval{1000};
-  // In kAlways a commit waits up to this part of a sync's mean time for the clients that the last
-  // commit released, so that they share one sync and not two. 0: never.
+  // In kAlways a commit waits up to this fraction of a sync's mean time for the clients released by
+  // the last commit, so that they share one sync instead of using two. 0: never.
   double linger_fraction = 0.5;
-  // Longer units are divided, and with what came before them go into several values of the log, in
-  // one step. Tests set less.
+  // Longer units are divided. They and what was appended before them become several values of the
+  // log, written in one step. Tests use a smaller limit.
   size_t max_unit_bytes = kMaxUnitBytes;
 };
 
@@ -84,81 +84,83 @@ struct JournalStats {
 
 class GroupCommitJournal final : public Journal {
  public:
-  // `log` may be null: in memory only, detached for ever.
+  // `log` may be null: in memory only, always detached.
   GroupCommitJournal(Log* log, JournalOptions options);
-  // Stops the thread; does not flush (close() does).
+  // Stops the thread without flushing; close() flushes.
   ~GroupCommitJournal() override;
 
   Lsn append(Bytes records, uint32_t record_count, int64_t now_ms) override;
   Lsn append_moves(Bytes records, uint32_t record_count, int64_t now_ms) override;
-  // The records of a large unit are kept as they are; they stand in a value of the log behind what
-  // the buffer holds up to the unit's header.
+  // The records of a large unit are not copied: they form a value of the log of their own behind
+  // the buffered bytes up to the unit's header.
   Lsn append_large(ByteBuffer& records, uint32_t record_count, int64_t now_ms, bool moves) override;
   bool takes_moves() const override { return takes_moves_.load(std::memory_order_relaxed); }
   Lsn last_lsn() const override { return last_lsn_.load(std::memory_order_acquire); }
   Lsn durable_lsn() const override { return durable_lsn_.load(std::memory_order_acquire); }
 
-  // See the modes above. False after a failure.
+  // See the modes above. Returns false after a failure.
   bool flush();
-  // On return everything appended before is on the disk, in every mode; detached: what was kept of
-  // it.
+  // On return everything appended before is on disk, in every mode. While detached: those units
+  // that were kept.
   bool sync();
-  // What was appended is on the disk, and recovery would find it.
+  // True if everything appended is on disk and recovery would find it.
   bool is_synced() const {
     return solid_.load(std::memory_order_acquire) && synced_lsn() >= last_lsn();
   }
-  // Asks the background thread for a sync at once. `then` is called once under no lock, perhaps
-  // before this returns: with true when is_synced() holds for what was appended before, with false
-  // when detached. It is dropped at the end and after a failure.
+  // Requests a sync from the background thread. `then` is called once without locks, perhaps before
+  // this returns: with true when is_synced() holds for everything appended before, with false when
+  // detached. It is dropped at the end and after a failure.
   void when_synced(std::function<void(bool)> then);
-  // Flush, sync, stop the thread. Appending afterwards is a bug.
+  // Flushes, syncs and stops the thread. Nothing may be appended afterwards.
   bool close();
 
   Lsn written_lsn() const { return written_lsn_.load(std::memory_order_acquire); }
   Lsn synced_lsn() const { return synced_lsn_.load(std::memory_order_acquire); }
-  // Bytes appended and not yet with the kernel.
+  // Bytes appended that have not been passed to the kernel.
   size_t unwritten_bytes() const {
     return filling_bytes_.load(std::memory_order_relaxed) +
            writing_bytes_.load(std::memory_order_relaxed);
   }
-  // What of them counts for back-pressure, which stops reading sockets above a limit: the largest
-  // unit does not, or nobody could say anything while it is written.
+  // The part of unwritten_bytes that counts for back-pressure, which stops reading sockets above a
+  // limit. The largest unit is excluded; otherwise no client could send anything while it is
+  // written.
   size_t pressing_bytes() const {
     const size_t largest = std::max(filling_largest_.load(std::memory_order_relaxed),
                                     writing_largest_.load(std::memory_order_relaxed));
     const size_t all = unwritten_bytes();
     return all - std::min(all, largest);
   }
-  // All bytes of units that were kept since the start; a checkpoint's due date is counted in these.
+  // Bytes of all units kept since the start. Decides when a checkpoint is due.
   uint64_t kept_bytes() const { return kept_bytes_.load(std::memory_order_relaxed); }
 
-  // The fail-stop of the head comment.
+  // Fail-stop has happened, see above.
   bool failed() const { return failed_.load(std::memory_order_acquire); }
-  // The log must not be written to any more. Implied by failed().
+  // The log must not be written any more. Implied by failed().
   bool broken() const { return broken_.load(std::memory_order_acquire); }
   Status failure() const;
-  // From outside: the log's own threads, or a checkpoint while attached. The first one counts.
+  // Reports a failure from outside: of the log's own threads, or of a checkpoint while attached.
+  // Only the first one counts.
   void fail(const Status& reason);
 
   SyncMode mode() const { return mode_.load(std::memory_order_relaxed); }
   bool set_mode(SyncMode mode);
   bool attached() const { return attached_.load(std::memory_order_relaxed); }
-  // From now on units are kept. They count for recovery once a checkpoint that ends after this call
-  // is committed; the caller runs one.
+  // From now on units are kept. Recovery uses them only after a checkpoint that ends after this
+  // call has been committed; the caller runs one.
   void attach();
   void detach();
 
-  // The bounds of a fuzzy checkpoint. From begin (returns B) to end_checkpoint units are kept in
-  // any case. finish_walk returns E after making the log reach it on the disk, nothing after a
-  // failure, or where the walk is stale.
+  // Bounds of a fuzzy checkpoint. From begin_checkpoint (returns B) to end_checkpoint units are
+  // kept in any mode. finish_walk makes the log reach E on disk and returns E; it returns nothing
+  // after a failure or if the walk is stale.
   Lsn begin_checkpoint();
   std::optional<Lsn> finish_walk();
-  // A unit behind B moves keys by name alone (append_moves): what the walk has met may be of no
+  // A unit after B has moved keys by name alone (append_moves), so the walk may not show one
   // moment. After kStaleWalks such checkpoints in a row takes_moves() is false until one commits,
   // so that one can.
   bool walk_is_stale() const { return walk_is_stale_.load(std::memory_order_relaxed); }
   static constexpr int kStaleWalks = 2;
-  // `committed_end`: its E when it was committed.
+  // `committed_end`: E of the checkpoint if it was committed.
   void end_checkpoint(std::optional<Lsn> committed_end);
 
   bool below_min_free_disk() const { return below_min_free_.load(std::memory_order_relaxed); }
@@ -175,9 +177,9 @@ class GroupCommitJournal final : public Journal {
   struct Cut {
     size_t offset;  // in the buffer
     Lsn first_lsn;
-    size_t bytes;  // all before it, pieces too
+    size_t bytes;  // everything before it, including pieces
   };
-  // The records of a large unit, behind `offset` bytes of the buffer.
+  // The records of a large unit, which follow the first `offset` bytes of the buffer.
   struct Piece {
     size_t offset;
     ByteBuffer records;
@@ -222,24 +224,24 @@ class GroupCommitJournal final : public Journal {
   Log* const log_;
   const JournalOptions options_;
 
-  // Each only grows. "Written up to n" means: every unit up to n that was kept.
+  // Each of these only grows. "Written up to n" means: every kept unit up to n has been written.
   std::atomic<Lsn> last_lsn_;
   std::atomic<Lsn> durable_lsn_;
   std::atomic<Lsn> written_lsn_;
   std::atomic<Lsn> synced_lsn_;
-  std::atomic<Lsn> told_lsn_;  // what on_durable was called with last
+  std::atomic<Lsn> told_lsn_;  // the last argument of on_durable
   std::atomic<size_t> filling_bytes_{0};
   std::atomic<size_t> writing_bytes_{0};
-  std::atomic<size_t> filling_largest_{0};  // of their pieces
+  std::atomic<size_t> filling_largest_{0};  // the largest piece
   std::atomic<size_t> writing_largest_{0};
-  // The background thread writes, until it has caught up; not in kAlways. Changes under mutex_.
+  // The background thread writes until it has caught up; not in kAlways. Changed under mutex_.
   std::atomic<bool> handed_over_{false};
   std::atomic<uint64_t> kept_bytes_{0};
   std::atomic<SyncMode> mode_;
   std::atomic<bool> attached_;
-  std::atomic<bool> keeping_{false};  // attached, or a checkpoint runs
-  // Recovery would find every unit that was kept: false from attach() to the commit of a
-  // checkpoint. The mark must not move while it is false.
+  std::atomic<bool> keeping_{false};  // attached, or a checkpoint is running
+  // Recovery would find every kept unit. False from attach() until a checkpoint commits; meanwhile
+  // the mark must not move.
   std::atomic<bool> solid_;
   std::atomic<bool> broken_{false};
   std::atomic<bool> failed_{false};
@@ -252,28 +254,28 @@ class GroupCommitJournal final : public Journal {
 
   mutable Mutex mutex_;
   ByteBuffer filling_ GUARDED_BY(mutex_);
-  // Where in it a further value of the log begins: nearly always nowhere.
+  // Offsets at which a further value of the log begins. Nearly always empty.
   std::vector<Cut> filling_cuts_ GUARDED_BY(mutex_);
   std::vector<Piece> filling_pieces_ GUARDED_BY(mutex_);
   Lsn filling_first_ GUARDED_BY(mutex_) = 0;
   uint64_t filling_units_ GUARDED_BY(mutex_) = 0;
   uint64_t filling_records_ GUARDED_BY(mutex_) = 0;
-  // Records that the last commit released, and those that had come in while it ran: about what one
-  // round of all clients appends.
+  // Records released by the last commit plus those that arrived while it ran: about what one round
+  // of all clients appends.
   uint64_t round_records_ GUARDED_BY(mutex_) = 0;
   bool in_checkpoint_ GUARDED_BY(mutex_) = false;
   bool walk_is_open_ GUARDED_BY(mutex_) = false;  // from B to E
-  int stale_walks_ GUARDED_BY(mutex_) = 0;        // since one committed
+  int stale_walks_ GUARDED_BY(mutex_) = 0;        // since the last committed checkpoint
   bool next_follows_gap_ GUARDED_BY(mutex_) = false;
   bool thread_waits_ GUARDED_BY(mutex_) = false;
   bool stopping_ GUARDED_BY(mutex_) = false;
-  // In the order of their lsns.
+  // Ordered by lsn.
   std::deque<SyncRequest> sync_requests_ GUARDED_BY(mutex_);
   bool sync_wanted_ GUARDED_BY(mutex_) = false;
   Status failure_ GUARDED_BY(mutex_);
   std::condition_variable wake_;
 
-  // Held by whoever writes a commit; a second flush() waits here and then finds its work done.
+  // Held while a commit is written; a second flush() waits here and then finds nothing to do.
   Mutex write_mutex_;
   ByteBuffer writing_ GUARDED_BY(write_mutex_);
   std::vector<Cut> writing_cuts_ GUARDED_BY(write_mutex_);
@@ -282,7 +284,7 @@ class GroupCommitJournal final : public Journal {
   uint64_t writing_records_ GUARDED_BY(write_mutex_) = 0;
   uint64_t probed_kept_bytes_ GUARDED_BY(write_mutex_) = 0;
 
-  // Held by whoever syncs beside the writer (not in kAlways).
+  // Held while syncing beside the writer (not in kAlways).
   Mutex sync_mutex_;
 
   mutable Mutex stats_mutex_;

@@ -1,4 +1,4 @@
-// GroupCommitJournal: who asks for a sync and is told when it has been.
+// GroupCommitJournal: requests for a sync and their callbacks.
 #include <utility>
 
 #include "storage/group_commit.h"
@@ -17,7 +17,7 @@ void GroupCommitJournal::when_synced(std::function<void(bool)> then) {
   then(attached());
 }
 
-// What cannot be answered yet waits for the checkpoint with which the journal begins to count.
+// Requests that cannot be answered yet wait for the checkpoint that makes the log solid.
 void GroupCommitJournal::answer_sync_requests() {
   std::vector<std::pair<SyncRequest, bool>> answered;
   {

@@ -1,4 +1,4 @@
-// The journal's buffer on its way into the log: by whom, and as which values.
+// GroupCommitJournal: writing the buffer to the log.
 #include "engine/base/kill_point.h"
 #include "storage/format.h"
 #include "storage/group_commit.h"
@@ -6,11 +6,12 @@
 namespace sluice {
 namespace {
 
-// A buffer that a burst made larger than this gives its memory back.
+// A buffer that a burst has made larger than this frees its memory.
 constexpr size_t kKeptBufferBytes = size_t{2} << 20;
-// More than this takes too long to write for whoever waits for the caller of flush().
+// Buffers larger than this are written by the background thread: the caller of flush() has clients
+// that wait.
 constexpr size_t kHandedOverBytes = size_t{2} << 20;
-// The free space is looked at whenever this part of min_free_disk_bytes has been written.
+// Free space is checked whenever this fraction of min_free_disk_bytes has been written.
 constexpr uint64_t kProbesPerReserve = 32;
 constexpr uint64_t kLeastPerProbe = uint64_t{1} << 20;
 
@@ -40,10 +41,10 @@ void GroupCommitJournal::take_buffer(Lsn& first, Lsn& last) {
   filling_largest_.store(0, std::memory_order_relaxed);
 }
 
-// The buffer as the values of the log that it becomes: one, but for enormous units.
+// Divides the buffer into values of the log: one, unless it holds very large units.
 GroupCommitJournal::Divided GroupCommitJournal::divide_buffer(Lsn first) {
   Divided divided;
-  std::vector<std::pair<Lsn, size_t>> ends;  // of the values: their last part
+  std::vector<std::pair<Lsn, size_t>> ends;  // of each value: its lsn, the end of its parts
   const Bytes buffer = writing_.view();
   const std::span<const Piece> pieces(writing_pieces_);
   size_t at = 0;
@@ -53,7 +54,7 @@ GroupCommitJournal::Divided GroupCommitJournal::divide_buffer(Lsn first) {
     at = end;
   };
   const auto end_value = [&](Lsn lsn, size_t end) {
-    // A piece that stands at the end is of the unit before it.
+    // A piece at the end belongs to the unit before it.
     for (; piece != pieces.end() && piece->offset <= end; ++piece) {
       add(piece->offset);
       divided.parts.push_back(piece->records.view());
@@ -86,8 +87,8 @@ Status GroupCommitJournal::write_taken(Lsn first, bool synced) {
   return log_->append_commits(divided.commits, synced);
 }
 
-// Everything appended before the call is with the kernel (`synced`: on the disk) when it returns
-// true.
+// If this returns true, everything appended before the call has been passed to the kernel
+// (`synced`: is on disk).
 bool GroupCommitJournal::write_buffered(bool synced) {
   if (broken()) return false;
   Lsn first = 0;
@@ -101,8 +102,8 @@ bool GroupCommitJournal::write_buffered(bool synced) {
     if (synced) count_sync(Clock::now() - start);
     kill_point("after_journal_write");
     count_commit(writing_bytes_.load(std::memory_order_relaxed), writing_units_);
-    // Sooner than by the clock where much is written: what grows is refused before the reserve is
-    // gone.
+    // Checked more often than by the clock when much is written, so that growing writes are refused
+    // before the reserve is used up.
     const uint64_t often = std::max(min_free_disk_bytes() / kProbesPerReserve, kLeastPerProbe);
     if (kept_bytes() - probed_kept_bytes_ >= often) probe_disk();
   }
@@ -115,7 +116,7 @@ bool GroupCommitJournal::write_buffered(bool synced) {
     fail(status);
     return false;
   }
-  if (broken()) return false;  // the log's own threads failed meanwhile
+  if (broken()) return false;  // the log's own threads have failed meanwhile
   publish_written(last);
   if (synced && writing_units_ != 0 && !publish_synced(last)) return false;
   MutexLock lock(mutex_);
@@ -139,7 +140,7 @@ bool GroupCommitJournal::sync_written() {
   return publish_synced(target);
 }
 
-// Durable first: flush() takes what is written for durable.
+// durable_lsn first: flush() treats everything written as durable.
 void GroupCommitJournal::publish_written(Lsn lsn) {
   if (mode() != SyncMode::kAlways) publish_durable(lsn);
   raise_to(written_lsn_, lsn);
@@ -147,7 +148,7 @@ void GroupCommitJournal::publish_written(Lsn lsn) {
 
 bool GroupCommitJournal::publish_synced(Lsn lsn) {
   kill_point("after_journal_sync");
-  // Before the acknowledgement, so that the mark covers whatever a client was told.
+  // Before the acknowledgement, so that the mark covers everything a client has been told.
   if (solid_.load(std::memory_order_acquire) && attached()) {
     if (const Status status = log_->set_mark(lsn); !status.ok()) {
       fail(status);
@@ -160,7 +161,7 @@ bool GroupCommitJournal::publish_synced(Lsn lsn) {
   return true;
 }
 
-// Under the lock, so that nothing is acknowledged once fail() has returned.
+// Under the lock, so that nothing is acknowledged after fail() has returned.
 void GroupCommitJournal::raise_durable(Lsn lsn) {
   if (!failed()) raise_to(durable_lsn_, lsn);
 }
@@ -187,7 +188,7 @@ bool GroupCommitJournal::flush() {
   return write_buffered(false);
 }
 
-// True: the background thread writes what has been appended so far.
+// Returns true if the background thread will write what has been appended so far.
 bool GroupCommitJournal::hand_over() {
   const auto wanted = [this] {
     return handed_over_.load(std::memory_order_relaxed) ||
@@ -202,7 +203,7 @@ bool GroupCommitJournal::hand_over() {
   return true;
 }
 
-// On the background thread. Whoever finds it no longer handed over finds nothing that was.
+// Runs on the background thread. If the hand-over has ended, there is nothing left to write.
 bool GroupCommitJournal::write_handed_over() {
   while (handed_over_.load(std::memory_order_relaxed)) {
     {

@@ -22,7 +22,7 @@ std::optional<uint64_t> read_hash_seed(const std::string& directory) {
   uint64_t seed = 0;
   const char* end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, seed);
-  // A file that was cut off has no end of line.
+  // A truncated file has no newline at its end.
   if (parsed.ec != std::errc() || std::string_view(parsed.ptr, end) != "\n") return std::nullopt;
   return seed;
 }

@@ -1,11 +1,11 @@
-// The seed of the hash function, kept beside the data in the file `hash-seed`.
+// The seed of the hash function, stored beside the data in the file `hash-seed`.
 //
-// A checkpoint writes keys, members and jobs in the order of their hashes. Who loads it with the
-// seed of the process that wrote it fills its maps in their own order: what comes next in time lies
-// next in memory. Nothing else depends on it, so a file that is missing or damaged costs time only.
-// Clients must not know the seed (engine/base/hash.h); it is as secret as the data it lies beside.
+// A checkpoint writes keys, members and jobs in the order of their hashes. A process that loads it
+// with the same seed fills its maps in their own order, so consecutive insertions are adjacent in
+// memory. Nothing else depends on the seed, so a missing or damaged file only costs time. Clients
+// must not know the seed (engine/base/hash.h); it is as secret as the data beside it.
 //
-// Any thread. Who writes has the directory's lock (its log is open).
+// Any thread. The writer must hold the directory's lock (its log is open).
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace sluice {
 
 std::optional<uint64_t> read_hash_seed(const std::string& directory);
 
-// Writes nothing where the file says so already.
+// Does not write if the file already holds this seed.
 Status keep_hash_seed(const std::string& directory, uint64_t seed);
 
 }  // namespace sluice

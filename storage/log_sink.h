@@ -1,5 +1,5 @@
-// Where storage/ says what it does. A function of the caller's, so that storage knows no logging
-// library; it must be callable from any thread and must not call back into storage.
+// The callback through which storage/ logs, so that storage/ depends on no logging library. It must
+// be callable from any thread and must not call back into storage/.
 #pragma once
 
 #include <cstdint>

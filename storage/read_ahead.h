@@ -1,9 +1,8 @@
-// ReadAhead: a LogReader or PieceReader that another thread runs some way ahead, so that recovery
-// applies one commit or piece on one core while the next is read and its checksums are computed on
-// another.
+// ReadAhead runs a LogReader or PieceReader ahead on another thread, so that recovery applies one
+// commit or piece on one core while the next is read and checksummed on another.
 //
-// The reader is used by that thread alone, which ends with this object. What was read waits in a
-// row that is bounded by bytes: one blob of any size, and more while they are few bytes together.
+// The reader is used by that thread only, which ends with this object. Blobs that were read wait in
+// a queue bounded by bytes: one blob of any size, and more while their total is small.
 #pragma once
 
 #include <condition_variable>
@@ -21,8 +20,8 @@
 
 namespace sluice {
 
-// `Reader` has next(Number&, Bytes&) and status(), as in log.h. What `sound_bytes` says of a blob
-// (format.h) comes along with it.
+// `Reader` has next(Number&, Bytes&) and status(), as in log.h. The result of `sound_bytes` for a
+// blob (format.h) is passed along with it.
 template <class Reader, class Number>
 class ReadAhead {
  public:
@@ -42,7 +41,7 @@ class ReadAhead {
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
 
-  // As the reader's; the bytes are valid until the next call.
+  // Like the reader's; the bytes are valid until the next call.
   bool next(Number& number, Bytes& bytes, size_t& sound) {
     MutexLock lock(mutex_);
     std::unique_lock<std::mutex> native(mutex_.native(), std::adopt_lock);
@@ -87,7 +86,7 @@ class ReadAhead {
     changed_.notify_all();
   }
 
-  // False: nobody wants it any more. Leaves a string whose memory the next blob can use.
+  // Returns false when the consumer is gone. Leaves in `blob` a string whose memory can be reused.
   bool put(Blob& blob) {
     MutexLock lock(mutex_);
     std::unique_lock<std::mutex> native(mutex_.native(), std::adopt_lock);
@@ -105,14 +104,14 @@ class ReadAhead {
 
   const std::unique_ptr<Reader> reader_;
   size_t (*const sound_bytes_)(Bytes);
-  Blob given_;  // what the last next() returned
+  Blob given_;  // returned by the last next()
   Mutex mutex_;
   std::condition_variable changed_;
   std::deque<Blob> row_ GUARDED_BY(mutex_);
   size_t waiting_bytes_ GUARDED_BY(mutex_) = 0;
   std::string spare_ GUARDED_BY(mutex_);
   bool ended_ GUARDED_BY(mutex_) = false;    // the reader has no more
-  bool stopped_ GUARDED_BY(mutex_) = false;  // this object goes
+  bool stopped_ GUARDED_BY(mutex_) = false;  // this object is being destroyed
   Thread thread_;                            // last: it uses all of the above
 };
 

@@ -10,7 +10,7 @@ std::vector<RecordRun> split_records(Bytes records, size_t max_bytes) {
   while (!rest.empty()) {
     const Bytes before = rest;
     Effect effect;
-    CHECK(decode_effect(rest, effect));  // the engine has just encoded it
+    CHECK(decode_effect(rest, effect));  // encoded by the engine just before
     const size_t bytes = before.size() - rest.size();
     CHECK(bytes <= UINT32_MAX);
     if (runs.empty() || runs.back().records.size() + bytes > max_bytes) {

@@ -91,7 +91,7 @@ Status Recovery::load_checkpoint(const CheckpointSummary& summary) {
       return damaged(name + ": piece " + std::to_string(pieces) + " is missing");
     }
     if (!replay_.apply(records, header.records)) {
-      return damaged(name + ", piece " + std::to_string(number) + ": its records make no sense");
+      return damaged(name + ", piece " + std::to_string(number) + ": invalid records");
     }
     ++pieces;
     records_total += header.records;
@@ -100,7 +100,7 @@ Status Recovery::load_checkpoint(const CheckpointSummary& summary) {
   if (Status status = reader.status(); !status.ok()) return status;
   if (pieces != summary.pieces || records_total != summary.records) {
     return damaged(name + " has " + std::to_string(pieces) + " pieces with " +
-                   std::to_string(records_total) + " records; its summary says " +
+                   std::to_string(records_total) + " records; its summary lists " +
                    std::to_string(summary.pieces) + " with " + std::to_string(summary.records));
   }
   return {};
@@ -119,7 +119,7 @@ Status Recovery::load_log(Lsn end_lsn) {
       if (Status status = load_commit(first_lsn, commit, sound, gap); !status.ok()) return status;
       if (Status status = report(commit.size()); !status.ok()) return status;
     }
-    // What lies behind a gap does not count, read or not.
+    // Units after a gap are not applied, so an error while reading them does not matter.
     if (Status status = gap ? Status() : reader.status(); !status.ok()) return status;
   }
   if (Status status = check_reached(end_lsn, mark.value(), gap); !status.ok()) return status;
@@ -139,15 +139,15 @@ Status Recovery::load_commit(Lsn first_lsn, Bytes commit, size_t sound, bool& ga
     // Within a commit lsns are consecutive, so a gap can only be at its start.
     if (header.lsn != expected++) {
       return damaged(place(cursor.offset()) + "lsn " + std::to_string(header.lsn) +
-                     " stands in the place of " + std::to_string(expected - 1));
+                     " found in place of " + std::to_string(expected - 1));
     }
-    if (header.lsn <= result_.last_lsn) continue;  // the checkpoint has it
+    if (header.lsn <= result_.last_lsn) continue;  // included in the checkpoint
     if (header.lsn != result_.last_lsn + 1) {
       gap = true;
       return {};
     }
     if (!replay_.apply(cursor.records(), header.records)) {
-      return damaged(place(cursor.offset()) + "its records make no sense");
+      return damaged(place(cursor.offset()) + "invalid records");
     }
     result_.last_lsn = header.lsn;
     ++result_.units;
@@ -169,7 +169,7 @@ Status Recovery::check_reached(Lsn end_lsn, Lsn mark, bool gap) const {
   }
   if (result_.last_lsn < mark) {
     return damaged(ends + std::to_string(result_.last_lsn) + ", but " + log_.mark_name() +
-                   " says that it was on the disk up to " + std::to_string(mark));
+                   " says that it was on disk up to " + std::to_string(mark));
   }
   return {};
 }

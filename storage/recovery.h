@@ -1,12 +1,12 @@
-// Reads a log back: the newest committed checkpoint (B, E), then the units B+1.. in order.
+// Reads a log back: the newest committed checkpoint (B, E), then the units from B+1 in order.
 //
-// The result is right or refused, never shorter in silence:
-//  - units are contiguous from B+1, and the last one is at or after both E and the high-water mark;
-//  - after a gap nothing counts. A gap at or above E and the mark is the end of what was not synced
-//    when the power went: the rest is removed from the log. A gap below them is damage.
-//  - a unit or piece that is not whole is damage, wherever it is: RocksDB's own checksums have
-//    sorted out torn tails before.
-// One thread.
+// The result is either correct or an error, never silently shortened:
+// - Units are contiguous from B+1, and the last one is at or after both E and the high-water mark.
+// - Units after a gap are not applied. A gap at or above E and the mark is where synced data ended
+//   when the power failed: the rest is removed from the log. A gap below them is damage.
+// - A unit or piece that is not intact is damage wherever it is, since RocksDB's own checksums have
+//   already sorted out torn tails.
+// Used by one thread.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@ namespace sluice {
 struct RecoveryProgress {
   uint64_t bytes_done = 0;
   uint64_t bytes_total = 0;  // an estimate until the end
-  bool read_all = false;     // what has been read is put in order
+  bool read_all = false;     // everything has been read and is now being put in order
 };
 
 struct RecoveryOptions {
-  // Called about ten times a second. False cancels.
+  // Called about ten times a second. Returning false cancels.
   std::function<bool(const RecoveryProgress&)> on_progress;
-  // Only look: a tail that does not count stays in the log.
+  // Read only: a tail that is not valid stays in the log.
   bool read_only = false;
 };
 
@@ -37,14 +37,14 @@ struct RecoveryResult {
   uint64_t units = 0;
   uint64_t unit_records = 0;
   uint64_t log_bytes = 0;     // of the commits that were read
-  bool dropped_tail = false;  // units after a gap do not count
+  bool dropped_tail = false;  // units after a gap were ignored
   double checkpoint_seconds = 0;
   double log_seconds = 0;
 
   uint64_t records() const { return unit_records + (checkpoint ? checkpoint->records : 0); }
 };
 
-// Feeds `replay` and calls its finish(). After an error the replay's state is worthless.
+// Feeds `replay` and calls its finish(). After an error the state of `replay` is unusable.
 Result<RecoveryResult> recover(Log& log, Replay& replay, const RecoveryOptions& options);
 
 }  // namespace sluice

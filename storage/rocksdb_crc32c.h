@@ -1,4 +1,5 @@
-// See rocksdb_crc32c.cc: calling this makes the linker take that file in. Does nothing at run time.
+// See rocksdb_crc32c.cc. Calling this makes the linker include that file; it does nothing at run
+// time.
 #pragma once
 
 namespace sluice {

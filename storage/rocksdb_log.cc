@@ -20,11 +20,11 @@
 namespace sluice {
 namespace {
 
-// A checkpoint's files: large enough to be few, small enough that the sync of one is short.
+// Size of a checkpoint's files: large enough that they are few, small enough that a sync is short.
 constexpr uint64_t kStagedFileBytes = uint64_t{64} << 20;
-// After a huge unit the batch gives its memory back.
+// Above this size the batch frees its memory after a large unit.
 constexpr size_t kKeptBatchBytes = size_t{2} << 20;
-// One call of a recovery: large enough that a disk with a millisecond's latency is kept at work.
+// Bytes per read during recovery: enough to keep a disk with a latency of a millisecond busy.
 constexpr size_t kScanReadBytes = size_t{4} << 20;
 
 rocksdb::Slice to_slice(Bytes bytes) { return {bytes.data(), bytes.size()}; }
@@ -46,7 +46,7 @@ rocksdb::ReadOptions read_options() {
   return read;
 }
 
-// For who reads from one end to the other.
+// For readers that read from one end to the other.
 rocksdb::ReadOptions scan_options() {
   rocksdb::ReadOptions read = read_options();
   read.readahead_size = kScanReadBytes;
@@ -121,8 +121,8 @@ class RocksdbPieceReader final : public PieceReader {
   Status damage_;
 };
 
-// Writes pieces to files in staging/ and makes all of them part of the database in one step, which
-// is one synced record of RocksDB's manifest.
+// Writes pieces to files in staging/ and adds all of them to the database in one step, which is one
+// synced record of RocksDB's manifest.
 class RocksdbCheckpointWriter final : public CheckpointWriter {
  public:
   RocksdbCheckpointWriter(rocksdb::DB* db, std::string staging, uint64_t checkpoint)
@@ -178,9 +178,9 @@ class RocksdbCheckpointWriter final : public CheckpointWriter {
   }
 
   Status finish_file() {
-    // The last value may just have filled its file.
+    // The last value may have just completed its file.
     if (writer_ == nullptr) return {};
-    const rocksdb::Status status = writer_->Finish();  // syncs it
+    const rocksdb::Status status = writer_->Finish();  // syncs the file
     writer_.reset();
     return from_rocksdb(status, "cannot finish " + files_.back());
   }
@@ -297,10 +297,10 @@ Status RocksdbLog::open_database() {
   options.env = env_;
   options.info_log = info_log_;
   options.listeners = {failure_listener_};
-  // Only then: a database whose CURRENT was lost would otherwise be replaced by an empty one.
+  // Otherwise a database whose CURRENT was lost would be replaced by an empty one.
   options.create_if_missing = directory_->creating();
   const std::string path = directory_->path("log");
-  // RocksDB makes it too, but looks into it before and reports an error that is none.
+  // RocksDB creates it too, but looks into it first and logs a harmless error.
   if (directory_->creating()) env_->CreateDirIfMissing(path).PermitUncheckedError();
   rocksdb::DB* db = nullptr;
   rocksdb::Status status;
@@ -308,8 +308,8 @@ Status RocksdbLog::open_database() {
     status = options_.read_only ? rocksdb::DB::OpenForReadOnly(options, path, &db)
                                 : rocksdb::DB::Open(options, path, &db);
   } catch (const std::system_error&) {
-    // A thread could not be created. Those that RocksDB has go on with half of a database, and use
-    // this until the process ends.
+    // A thread could not be created. The threads that RocksDB did create keep running on a
+    // half-built database and use this Env until the process ends, so it must not be freed.
     static_cast<void>(own_env_.release());
     throw;
   }
@@ -321,8 +321,8 @@ Status RocksdbLog::open_database() {
   return {failure.code(), failure.message() + " (" + damage + ")"};
 }
 
-// Not every file system takes direct input and output (an old tmpfs does not), and asking is the
-// only way to know.
+// Not every file system supports direct I/O (an old tmpfs does not), and trying is the only way to
+// find out.
 bool RocksdbLog::direct_io_works() const {
   const std::string name = directory_->path("staging") + "/direct-io-test";
   rocksdb::FileOptions file_options;
@@ -335,7 +335,7 @@ bool RocksdbLog::direct_io_works() const {
   return works;
 }
 
-// What a killed checkpoint left. Committed files have been moved out.
+// Removes what a killed checkpoint left. Committed files have been moved out.
 Status RocksdbLog::empty_staging() {
   const std::string staging = directory_->path("staging");
   rocksdb::Status status = env_->CreateDirIfMissing(staging);
@@ -349,7 +349,8 @@ Status RocksdbLog::empty_staging() {
 }
 
 Status RocksdbLog::append_commits(std::span<const Commit> commits, bool sync) {
-  // One batch is one record of RocksDB's own log, which its recovery takes whole or not at all.
+  // One batch is one record of RocksDB's own log, which its recovery accepts as a whole or not at
+  // all.
   batch_.Clear();
   rocksdb::Status status;
   for (const Commit& commit : commits) {
@@ -409,7 +410,7 @@ Result<std::optional<CheckpointSummary>> RocksdbLog::newest_checkpoint() {
   uint64_t checkpoint = 0;
   uint32_t number = 0;
   CheckpointSummary summary;
-  std::string why = "its last key is not a summary's";
+  std::string why = "its last key is not that of a summary";
   if (!decode_piece_key(to_bytes(at->key()), checkpoint, number) || number != kSummaryNumber ||
       !decode_summary(to_bytes(at->value()), summary, why) || summary.checkpoint != checkpoint) {
     return Status(StatusCode::kDamaged, "the checkpoint in " + place + " is damaged: " + why);
@@ -451,7 +452,7 @@ uint64_t RocksdbLog::memory_bytes() const {
 Result<uint64_t> RocksdbLog::free_disk_bytes() const {
   uint64_t bytes = 0;
   const Status status = from_rocksdb(env_->GetFreeSpace(directory_->root(), &bytes),
-                                     "cannot ask for free space of " + directory_->root());
+                                     "cannot determine the free space of " + directory_->root());
   if (!status.ok()) return status;
   return bytes;
 }

@@ -12,13 +12,13 @@
 namespace sluice {
 namespace {
 
-// Tables that stay open; there may be any number of them, and only a start reads them. (RocksDB
-// takes ten of its limit for other files.)
+// Number of tables kept open. There may be any number of tables, and only a start reads them.
+// (RocksDB uses ten of the limit for other files.)
 constexpr int kTableFiles = 32;
 constexpr int kNotTables = 10;
 
-// What RocksDB warns of (an option, a file that it repairs) tells nobody what to do; what matters
-// of it the journal says itself, in its own words.
+// RocksDB's warnings (about an option, or a file it repairs) are not actionable for an operator.
+// What matters in them is logged by the journal in its own words.
 LogLevel level_of(rocksdb::InfoLogLevel level) {
   return level >= rocksdb::ERROR_LEVEL ? LogLevel::kError : LogLevel::kDebug;
 }
@@ -31,22 +31,21 @@ rocksdb::ColumnFamilyOptions make_family_options(const RocksdbLogOptions& option
   table.format_version = 5;
   table.block_size = 64 << 10;
   table.index_shortening = rocksdb::BlockBasedTableOptions::IndexShorteningMode::kNoShortening;
-  table.max_auto_readahead_size = 0;  // who reads more than a block says how far
+  table.max_auto_readahead_size = 0;  // readers of more than a block set their own read-ahead
 
   rocksdb::ColumnFamilyOptions family;
   family.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   family.compression = rocksdb::kNoCompression;
   family.compression_per_level.clear();
   family.bottommost_compression = rocksdb::kDisableCompressionOption;
-  // Two levels: what has been moved to level 1 stays there until it is trimmed.
+  // Two levels: files moved to level 1 stay there until they are trimmed.
   family.num_levels = 2;
   family.compaction_style = rocksdb::kCompactionStyleLevel;
   family.level_compaction_dynamic_level_bytes = false;
   family.level0_file_num_compaction_trigger = 2;
   family.max_bytes_for_level_base = uint64_t{1} << 60;
   family.target_file_size_base = uint64_t{1} << 40;  // never split or join by size
-  // Writers must never be held up for the sake of compaction, since there is nothing to gain from
-  // it.
+  // Writers must never be slowed down for compaction, which gains nothing here.
   family.level0_slowdown_writes_trigger = 1 << 20;
   family.level0_stop_writes_trigger = 1 << 20;
   family.soft_pending_compaction_bytes_limit = 0;
@@ -69,8 +68,8 @@ rocksdb::DBOptions make_db_options(const RocksdbLogOptions& options, bool direct
   db.wal_recovery_mode = options.up_to_damage
                              ? rocksdb::WALRecoveryMode::kPointInTimeRecovery
                              : rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
-  // A flush while opening syncs what a killed process had only written: a later power cut then
-  // cannot take the middle out of the history.
+  // The flush while opening syncs what a killed process had written but not synced; otherwise a
+  // later power failure could remove the middle of the log.
   db.avoid_flush_during_recovery = false;
   db.avoid_flush_during_shutdown = true;
   db.allow_fallocate = false;
@@ -78,13 +77,15 @@ rocksdb::DBOptions make_db_options(const RocksdbLogOptions& options, bool direct
   db.enable_pipelined_write = false;
   db.unordered_write = false;
   db.two_write_queues = false;
-  db.allow_concurrent_memtable_write = false;  // one writer at a time: its cheaper path
+  db.allow_concurrent_memtable_write =
+      false;  // there is one writer at a time; this path is cheaper
   db.enable_write_thread_adaptive_yield = false;
   db.max_background_jobs = 2;
   db.max_subcompactions = 1;
   db.max_open_files = kTableFiles + kNotTables;
-  db.table_cache_numshardbits = 0;  // the limit is each part's, rounded up
-  // None besides the caller: where one could not be created, RocksDB would end the process.
+  db.table_cache_numshardbits = 0;  // the limit applies to each shard and is rounded up
+  // Only the caller's thread opens files: if RocksDB could not create one, it would end the
+  // process.
   db.max_file_opening_threads = 1;
   db.max_bgerror_resume_count = 0;
   db.paranoid_checks = true;
@@ -94,14 +95,14 @@ rocksdb::DBOptions make_db_options(const RocksdbLogOptions& options, bool direct
   db.avoid_unnecessary_blocking_io = true;
   db.advise_random_on_open = false;  // recovery reads files from end to end
   db.enable_thread_tracking = false;
-  db.max_manifest_file_size = 4 << 20;  // the default of 1 GB would let it grow for ever
-  // The kernel starts writing early, so that no sync meets a mountain.
+  db.max_manifest_file_size = 4 << 20;  // with the default of 1 GB it would hardly ever be renewed
+  // Makes the kernel start writing early, so that no sync has much to write.
   db.bytes_per_sync = 1 << 20;
   db.wal_bytes_per_sync = 0;
   db.use_fsync = false;
-  // Tables are written once and read at the next start only. Written around the page cache they
-  // cost half of the CPU, and a sync of the log does not wait for their dirty pages; read around
-  // it, a start does not fill as much memory with their pages as with the data.
+  // Tables are written once and read only at the next start. Writing around the page cache halves
+  // the CPU cost, and a sync of the log does not wait for dirty pages of tables. Reading around it
+  // keeps a start from filling as much memory with their pages as with the data.
   db.use_direct_io_for_flush_and_compaction = direct_io;
   db.use_direct_reads = direct_io;
   return db;

@@ -1,4 +1,4 @@
-// RocksDB's options for the log, and the adaptors that it calls. Only storage/ includes this.
+// RocksDB's options for the log, and the callbacks that RocksDB uses. Only storage/ includes this.
 #pragma once
 
 #include <rocksdb/db.h>
@@ -17,8 +17,8 @@
 
 namespace sluice {
 
-// RocksDB's info log to our sink. Also keeps the last line about dropped bytes: RocksDB tells only
-// there which write-ahead file was damaged, and a refusal to start must name it.
+// Forwards RocksDB's info log to our sink. Also keeps the last line about dropped bytes: only there
+// does RocksDB name the damaged write-ahead file, and a refusal to start must name it.
 class InfoLog final : public rocksdb::Logger {
  public:
   explicit InfoLog(LogSink sink) : rocksdb::Logger(rocksdb::WARN_LEVEL), sink_(std::move(sink)) {}
@@ -35,14 +35,14 @@ class InfoLog final : public rocksdb::Logger {
   std::string last_damage_ GUARDED_BY(mutex_);
 };
 
-// Tells about an error in RocksDB's own threads, once.
+// Reports the first error in RocksDB's own threads.
 class FailureListener final : public rocksdb::EventListener {
  public:
   const char* Name() const override { return "sluice"; }
   void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* status) override;
 
-  // Called at once if the error was there before. When it returns, the listener before it is
-  // neither running nor called again.
+  // The listener is called at once if an error has already occurred. On return, the previous
+  // listener is not running and will not be called again.
   void listen(std::function<void(const Status&)> listener);
 
  private:

@@ -1,8 +1,8 @@
-// SpareFiles: descriptors that are kept open so that the journal finds some when the process or the
-// system has no further one. Each is closed in exchange for one file; the owner of this object
-// looks whether some are missing, and gets them back by closing what matters less.
+// SpareFiles holds descriptors in reserve, so that the journal can open files when the process or
+// the system has run out. Each spare one is closed in exchange for one file. The owner of this
+// object checks whether some are missing and recovers them by closing less important descriptors.
 //
-// Thread-safe: the journal's files are opened by its writers and by RocksDB's threads alike.
+// Thread-safe: both the journal's writers and RocksDB's threads open files.
 #pragma once
 
 #include <atomic>
@@ -15,8 +15,8 @@ namespace sluice {
 
 class SpareFiles {
  public:
-  // What one moment can need at most while nobody closes a connection: a log, a table and their
-  // directories for a memtable that is full, the same for a checkpoint, a new table of contents.
+  // The most that can be needed at once before a connection is closed: a log, a table and their
+  // directories for a full memtable, the same for a checkpoint, and a new MANIFEST.
   static constexpr size_t kCount = 16;
 
   SpareFiles() { refill(); }
@@ -24,9 +24,9 @@ class SpareFiles {
   SpareFiles(const SpareFiles&) = delete;
   SpareFiles& operator=(const SpareFiles&) = delete;
 
-  // Closes one; false: none is left.
+  // Closes one. Returns false if none is left.
   bool give_one() EXCLUDES(mutex_);
-  // Opens again what is missing; false: the system still gives no more.
+  // Reopens the missing ones. Returns false if the system still has no descriptors.
   bool refill() EXCLUDES(mutex_);
   size_t missing() const { return missing_.load(std::memory_order_relaxed); }
 

@@ -10,9 +10,9 @@ class NoReplay final : public Replay {
   void finish(const std::function<void()>&) override {}
 };
 
-// The log is damaged somewhere. After a power cut that may be in what was never synced, where
-// blocks reach the disk in any order; then the history in front of it counts. To find out, it is
-// read without changing a byte: if its end is at or above the mark, nothing synced is lost.
+// The log is damaged somewhere. After a power failure the damage may be in data that was never
+// synced, since blocks reach the disk in any order; then the log before it is valid. To find out,
+// it is read without changing a byte: if it ends at or above the mark, nothing synced is lost.
 bool damage_is_in_unsynced_tail(RocksdbLogOptions options) {
   options.read_only = true;
   options.up_to_damage = true;
@@ -38,8 +38,7 @@ Result<std::unique_ptr<Log>> open_log(const StoreOptions& options) {
   if (options.sink) {
     options.sink(LogLevel::kWarning,
                  log.status().message() +
-                     ": above all that is known to have been synced; the history "
-                     "ends there");
+                     ": after everything known to have been synced; the log ends there");
   }
   log_options.up_to_damage = true;
   return open_rocksdb_log(log_options);
@@ -66,7 +65,7 @@ Result<std::unique_ptr<Store>> Store::open(StoreOptions options, Replay& replay)
     if (store->recovered_.dropped_tail && own.sink) {
       own.sink(LogLevel::kWarning,
                "the log had a gap after lsn " + std::to_string(store->recovered_.last_lsn) +
-                   ", above all that is known to have been synced; what came after it was dropped");
+                   ", after everything known to have been synced; the units after it were dropped");
     }
   }
   own.journal.last_lsn = store->recovered_.last_lsn;
@@ -114,7 +113,7 @@ Status Store::close(CloseMode mode) {
   if (checkpointer_ != nullptr) {
     if (mode == CloseMode::kCheckpoint && !journal_->broken()) {
       status = checkpointer_->wait_until_done(checkpointer_->request());
-      if (journal_->attached()) status = {};  // the journal has it all
+      if (journal_->attached()) status = {};  // the journal holds everything
     }
     checkpointer_->stop();
   }

@@ -1,13 +1,13 @@
-// Everything of storage/ that a server owns, in the right order: the log, what recovery found, the
-// journal, the checkpointer.
+// Owns the parts of storage/ that a server needs, created in the right order: the log, the result
+// of recovery, the journal, the checkpointer.
 //
 //   auto store = Store::open(options, replay);          // any thread; blocks while it loads
 //   engine.set_journal(&store.value()->journal());
 //   store.value()->start_checkpoints(walks);            // once the engine can be walked
 //   ...
-//   store.value()->close(CloseMode::kCheckpoint);       // SIGTERM: no appends any more
+//   store.value()->close(CloseMode::kCheckpoint);       // on SIGTERM: no appends from here on
 //
-// Threads: as the parts say; open, start_checkpoints and close by one thread.
+// Threads: as each part says; open, start_checkpoints and close are called by one thread.
 #pragma once
 
 #include <chrono>
@@ -28,14 +28,14 @@
 namespace sluice {
 
 struct StoreOptions {
-  // Empty: in memory only. Nothing is read or written, no checkpoint can be made.
+  // Empty: in memory only. Nothing is read or written, and no checkpoint can be made.
   std::string directory;
-  rocksdb::Env* env = nullptr;  // null: the machine's
+  rocksdb::Env* env = nullptr;  // null: the default
   size_t memtable_bytes = RocksdbLogOptions().memtable_bytes;
   std::shared_ptr<SpareFiles> spare_files;  // RocksdbLogOptions::spare_files
-  JournalOptions journal;                   // its last_lsn is overwritten by what recovery finds
+  JournalOptions journal;                   // recovery overwrites its last_lsn
   RecoveryOptions recovery;
-  // The checkpointer's limits and rules; begin_walk and now_ms come with start_checkpoints.
+  // The checkpointer's limits and rules; begin_walk and now_ms are passed to start_checkpoints.
   uint64_t checkpoint_log_bytes = uint64_t{256} << 20;
   std::vector<SaveRule> save_rules;
   double checkpoint_rest_ratio = 2.0;
@@ -49,11 +49,11 @@ enum class CloseMode { kFlush, kCheckpoint, kDiscard };
 
 class Store {
  public:
-  // Refuses: another server's directory (kLocked), an unknown version (kUnsupported), damage
-  // (kDamaged, naming the place), an error of the disk. After an error `replay`'s state is
-  // worthless.
+  // Errors: the directory is in use (kLocked), has an unknown version (kUnsupported) or is damaged
+  // (kDamaged, naming the place), or the disk failed. After an error the state of `replay` is
+  // unusable.
   static Result<std::unique_ptr<Store>> open(StoreOptions options, Replay& replay);
-  ~Store();  // close(kFlush) if nobody closed it
+  ~Store();  // close(kFlush) unless closed already
 
   GroupCommitJournal& journal() { return *journal_; }
   const RecoveryResult& recovered() const { return recovered_; }
@@ -64,14 +64,15 @@ class Store {
   // Null in memory and before start_checkpoints.
   Checkpointer* checkpointer() { return checkpointer_.get(); }
 
-  // CONFIG SET appendonly. To yes: attaches and asks for the checkpoint that makes it count; the
-  // ticket is for wait_until_done. False in memory.
+  // CONFIG SET appendonly. Yes: attaches the journal and requests the checkpoint that makes it
+  // valid; returns the ticket for wait_until_done, else 0. Nothing if in memory or before
+  // start_checkpoints.
   std::optional<uint64_t> set_appendonly(bool on);
 
-  // What was appended before is on the disk when this returns ok, and the directory is free again.
-  // kCheckpoint: a checkpoint first, so that the next start is quick; detached it is all that will
-  // be there, so its failure is the result. kDiscard: as a crash would, at once; for failed
-  // journals.
+  // If this returns ok, everything appended before is on disk and the directory is unlocked.
+  // kCheckpoint makes a checkpoint first, so that the next start is quick; while detached the
+  // checkpoint is all that remains, so its failure is the result. kDiscard stops at once, like a
+  // crash; for failed journals.
   Status close(CloseMode mode);
 
   uint64_t disk_bytes() const { return log_ != nullptr ? log_->disk_bytes() : 0; }

@@ -1,9 +1,9 @@
-// sluice: the queues of a server, on a command line.
+// sluice: a command-line client for the queues of a server.
 //
-//   sluice [option...] COMMAND [argument...]        sluice --help lists them
+//   sluice [option...] COMMAND [argument...]        sluice --help lists the commands
 //
-// It is a client as others are, over RESP. Exit status: 0 done, 1 the server answered an error,
-// 2 wrong usage, 3 no connection.
+// It uses RESP like any other client. Exit status: 0 success, 1 the server replied with an error, 2
+// wrong usage, 3 no connection.
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
@@ -57,7 +57,7 @@ int run(const std::vector<std::string>& words) {
   return arguments.command()->run(context);
 }
 
-// One line of standard error; an object where the command was to print JSON.
+// Prints one line to standard error; a JSON object if the command was to print JSON.
 void print_failure(const Failure& failure, bool as_json) {
   if (!as_json) {
     std::fprintf(stderr, "sluice: %s\n", printable(failure.text).c_str());
@@ -83,7 +83,7 @@ void print_failure(const Failure& failure, bool as_json) {
 int main(int count, char** values) {
   using sluice::cli::Failure;
   sluice::cli::use_utf8();
-  // A connection that was lost is an error of the write, and no end of the program.
+  // A lost connection shall be an error of the write and not end the program.
   std::signal(SIGPIPE, SIG_IGN);
   int code = 0;
   const std::vector<std::string> words(values + 1, values + count);
@@ -96,8 +96,8 @@ int main(int count, char** values) {
     code = failure.code;
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    // Whoever has seen enough (head, less) knows it.
-    if (errno != EPIPE) std::perror("sluice: the output cannot be written");
+    // A closed pipe (head, less) is not worth a message.
+    if (errno != EPIPE) std::perror("sluice: cannot write the output");
     if (code == 0) code = sluice::cli::kServerError;
   }
   return code;

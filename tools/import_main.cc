@@ -1,14 +1,14 @@
-// sluice-import: makes a data directory of what a Redis has.
+// sluice-import: creates a data directory from the data of a Redis.
 //
 //   sluice-import FILE.rdb DIR              an RDB file of Redis 2.8 to 7.0
 //   sluice-import --redis HOST:PORT DIR     a running Redis (or the path of its socket)
-//       --user NAME                         who reads there; the password is in REDISCLI_AUTH
+//       --user NAME                         the user there; the password is in REDISCLI_AUTH
 //       --quiet                             no progress
 //
-// All or nothing: DIR, which is made if it is not there and must not hold keys, gets everything at
-// the end, in one checkpoint. A file that is damaged anywhere leaves it empty.
+// All or nothing: DIR is created if it does not exist, must not hold keys, and receives everything
+// at the end in one checkpoint. If a file is damaged anywhere, DIR stays empty.
 //
-// Exit status: 0 imported, 1 not, 2 wrong usage.
+// Exit status: 0 imported, 1 failure, 2 wrong usage.
 #include <fcntl.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
@@ -32,24 +32,24 @@
 namespace sluice::import {
 namespace {
 
-// As many as a value may have here.
+// The maximum size of a value in Sluice.
 constexpr uint64_t kMaxStringBytes = (uint64_t{1} << 31) - 1;
 
 constexpr const char* kHelp =
-    "\nMakes a data directory of an RDB file of Redis 2.8 to 7.0, or of a running Redis. DIR must "
-    "be\n"
-    "empty or not there, and gets all or nothing. Keys of all databases, their expiries and the\n"
-    "libraries of functions are imported.\n"
+    "\nCreates a data directory from an RDB file of Redis 2.8 to 7.0, or from a running Redis.\n"
+    "DIR must be empty or not exist, and receives all or nothing. Keys of all databases, their "
+    "expiries and the\n"
+    "function libraries are imported.\n"
     "\n"
     "  --quiet             no progress on standard error\n"
-    "  --redis ADDRESS     reads from a server, by SCAN and DUMP; stop its writers before\n"
-    "  --user NAME         logs in as this user, with the password in REDISCLI_AUTH\n"
+    "  --redis ADDRESS     read from a server by SCAN and DUMP; stop its writers first\n"
+    "  --user NAME         log in as this user; the password is in REDISCLI_AUTH\n"
     "\n"
-    "Exit status: 0 imported, 1 not, 2 wrong usage.\n";
+    "Exit status: 0 imported, 1 failure, 2 wrong usage.\n";
 constexpr const char* kUsage =
     "usage: sluice-import [--quiet] FILE.rdb DIR\n"
     "       sluice-import [--quiet] --redis HOST:PORT|PATH [--user NAME] DIR\n"
-    "                     (the password, if there is one, is in REDISCLI_AUTH)\n";
+    "                     (the password, if any, is in REDISCLI_AUTH)\n";
 
 struct Arguments {
   bool quiet = false;
@@ -109,7 +109,7 @@ class OpenFile final : public rdb::Source {
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
 
-  // Nothing: it cannot be read; errno says why.
+  // Nothing if the file cannot be read; errno holds the reason.
   std::optional<uint64_t> size() const {
     struct stat facts {};
     if (file_ < 0 || ::fstat(file_, &facts) != 0) return std::nullopt;
@@ -191,7 +191,7 @@ std::string import_redis(const RedisAddress& address, ImportTarget& target, Prog
   return error;
 }
 
-// --- The end ---
+// --- Summary ---
 
 std::string summary(const ImportCounts& counts, uint64_t vanished, double seconds) {
   static constexpr const char* kNames[] = {"strings", "lists",   "sets",  "sorted sets",
@@ -208,12 +208,12 @@ std::string summary(const ImportCounts& counts, uint64_t vanished, double second
   }
   text += "\n" + std::to_string(std::popcount(counts.databases)) + " databases, " +
           grouped(counts.with_expiry) + " keys with an expiry, " + grouped(counts.libraries) +
-          " libraries of functions\n";
+          " function libraries\n";
   if (counts.expired != 0) {
     text += grouped(counts.expired) + " keys had expired and were left out\n";
   }
   if (counts.replaced != 0) text += grouped(counts.replaced) + " keys were read twice\n";
-  if (vanished != 0) text += grouped(vanished) + " keys were deleted while they were read\n";
+  if (vanished != 0) text += grouped(vanished) + " keys were deleted while the import ran\n";
   return text;
 }
 

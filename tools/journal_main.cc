@@ -1,5 +1,5 @@
-// sluice-journal: looks at a data directory without changing it, also while a server uses it (then
-// the end it shows is the end at that moment).
+// sluice-journal: inspects a data directory without changing it. A server may be using the
+// directory; then the end shown is the end at that moment.
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -33,20 +33,19 @@ struct Arguments {
 };
 
 constexpr const char* kHelp =
-    "\nLooks at a data directory without changing it, also while a server uses it: the end that "
-    "it\n"
-    "shows is the end at that moment.\n"
+    "\nInspects a data directory without changing it. A server may be using the directory; then\n"
+    "the end shown is the end at that moment.\n"
     "\n"
-    "  verify         whole or damaged, and where the damage begins\n"
-    "  stat           what it holds, by kind of record\n"
-    "  print          every unit with its records\n"
+    "  verify         check for damage, and show where it begins\n"
+    "  stat           show the contents by kind of record\n"
+    "  print          print every unit with its records\n"
     "\n"
-    "  --from LSN     no unit before this one\n"
-    "  --to LSN       no unit behind this one\n"
-    "  --checkpoint   the records of the newest checkpoint too\n"
-    "  --no-records   the units without their records\n"
+    "  --from LSN     start with this unit\n"
+    "  --to LSN       end with this unit\n"
+    "  --checkpoint   also print the records of the newest checkpoint\n"
+    "  --no-records   print units without their records\n"
     "\n"
-    "Exit status: 0 whole, 1 damaged or not readable, 2 wrong usage.\n";
+    "Exit status: 0 intact, 1 damaged or unreadable, 2 wrong usage.\n";
 constexpr const char* kUsage =
     "usage: sluice-journal verify DIR\n"
     "       sluice-journal stat DIR\n"
@@ -91,7 +90,7 @@ std::string format_time(int64_t time_ms) {
   return text;
 }
 
-// Bytes that no effect can be read from.
+// The first bytes in hex, for records that cannot be decoded.
 std::string hex_head(Bytes bytes) {
   std::string text = std::to_string(bytes.size()) + " bytes:";
   for (size_t i = 0; i < bytes.size() && i < 32; ++i) {
@@ -102,7 +101,7 @@ std::string hex_head(Bytes bytes) {
   return bytes.size() > 32 ? text + " ..." : text;
 }
 
-// False when the records are not `count` effects.
+// Returns false if the records are not `count` effects.
 bool print_records(Bytes records, uint64_t count) {
   Effect effect;
   while (count != 0 && decode_effect(records, effect)) {
@@ -115,7 +114,7 @@ bool print_records(Bytes records, uint64_t count) {
   return false;
 }
 
-// Recovery's view: decodes every record, counts it by type, keeps nothing.
+// Follows recovery: decodes every record, counts it by type, keeps nothing.
 class CountingReplay final : public Replay {
  public:
   bool apply(Bytes records, uint64_t count) override {
@@ -142,7 +141,7 @@ class CountingReplay final : public Replay {
 
 struct Opened {
   std::unique_ptr<Log> log;
-  std::string damage;  // of the write-ahead log; what is before it can be read
+  std::string damage;  // of the write-ahead log; what precedes it can be read
 };
 
 std::optional<Opened> open_log(const std::string& directory) {
@@ -207,7 +206,7 @@ bool print_checkpoint(Log& log, bool with_records) {
   return false;
 }
 
-// Prints the units of one commit; false at damage.
+// Prints the units of one commit; returns false at damage.
 bool print_commit(Lsn first_lsn, Bytes commit, const Arguments& arguments, Lsn& expected) {
   std::printf("commit %" PRIu64 ": %zu bytes\n", first_lsn, commit.size());
   UnitCursor cursor(commit);
@@ -252,7 +251,7 @@ int print(Log& log, const Arguments& arguments) {
   return whole ? 0 : 1;
 }
 
-// As recovery would go about it.
+// Checks the log in the same way as recovery.
 int verify(Log& log, bool with_kinds) {
   print_head(log);
   CountingReplay replay;
@@ -274,9 +273,9 @@ int verify(Log& log, bool with_kinds) {
               " records after the checkpoint, last lsn %" PRIu64 "\n",
               result.units, result.unit_records, result.last_lsn);
   if (result.dropped_tail) {
-    std::printf("after it comes a gap, above all that was synced; a start drops what follows\n");
+    std::printf("followed by a gap after everything synced; a start drops the units after it\n");
   }
-  std::printf("whole: a server would start with %" PRIu64 " records\n", result.records());
+  std::printf("intact: a server would start with %" PRIu64 " records\n", result.records());
   return 0;
 }
 
@@ -296,11 +295,11 @@ int run(int count, char** values) {
                        ? print(*opened->log, *arguments)
                        : verify(*opened->log, arguments->command == Command::kStat);
   if (opened->damage.empty()) return code;
-  // Only verify has compared the end with the mark and the checkpoint.
+  // Only verify compares the end with the mark and the checkpoint.
   const bool harmless = arguments->command != Command::kPrint && code == 0;
   std::printf("%s: %s\n",
-              harmless ? "the unsynced tail is damaged; a server would start with the above"
-                       : "DAMAGED after the above",
+              harmless ? "the unsynced tail is damaged; a server would start with the units above"
+                       : "DAMAGED after the units above",
               opened->damage.c_str());
   return harmless ? 0 : 1;
 }

@@ -1,9 +1,9 @@
 // sluice-server [conf] [--directive value ...]
 //
-// The main thread only waits: for signals, and for the end of the server. SIGTERM, SIGINT, SIGQUIT
-// and SIGXCPU begin the orderly end; once it has begun only SIGINT changes anything: it ends the
-// process at once. Exit codes: 0, 1 (configuration, sockets, threads, recovery, SIGINT during the
-// end), 75 (the disk failed).
+// The main thread only waits for signals and for the end of the server. SIGTERM, SIGINT, SIGQUIT
+// and SIGXCPU start an orderly shutdown; during a shutdown only SIGINT has an effect: it ends the
+// process at once. Exit codes: 0, 1 (configuration, sockets, threads, recovery, or SIGINT during
+// the shutdown), 75 (the disk failed).
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -34,9 +34,9 @@ namespace {
 
 using namespace sluice;
 
-// The end begins in order with each of these.
+// Signals that start an orderly shutdown.
 constexpr int kEnds[] = {SIGTERM, SIGINT, SIGQUIT, SIGXCPU};
-// The system would end the process without a word for these.
+// Signals that are ignored with a log line; by default they would end the process silently.
 constexpr int kWithoutMeaning[] = {SIGUSR1, SIGUSR2, SIGALRM};
 
 std::string signal_name(int number) {
@@ -44,11 +44,11 @@ std::string signal_name(int number) {
   return name == nullptr ? "signal " + std::to_string(number) : std::string("SIG") + name;
 }
 
-// All threads inherit the mask, so that signals arrive at the main thread's descriptor only.
+// All threads inherit the mask, so that signals arrive only at the main thread's descriptor.
 int open_signals() {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGHUP, SIG_IGN);
-  // A file that may not grow is an error of that write, which the journal knows to handle.
+  // A file that cannot grow shall be an error of that write, which the journal handles.
   std::signal(SIGXFSZ, SIG_IGN);
   sigset_t set;
   sigemptyset(&set);
@@ -70,9 +70,8 @@ bool write_pid_file(const std::string& path) {
 }
 
 [[noreturn]] void exit_at_once(Server& server) {
-  spdlog::warn(
-      "A second signal, SIGINT: exiting at once; {} changes that no checkpoint has are lost",
-      server.unsaved_changes());
+  spdlog::warn("Received SIGINT again: exiting at once; {} changes not in a checkpoint are lost",
+               server.unsaved_changes());
   spdlog::default_logger()->flush();
   std::_Exit(1);
 }
@@ -80,7 +79,7 @@ bool write_pid_file(const std::string& path) {
 void take_signal(Server& server, int number, bool& asked) {
   const std::string name = signal_name(number);
   if (std::find(std::begin(kEnds), std::end(kEnds), number) == std::end(kEnds)) {
-    spdlog::warn("Received {}, which has no meaning here: nothing changes", name);
+    spdlog::warn("Received {}, ignored: it has no function in this server", name);
   } else if (!asked) {
     asked = true;
     spdlog::info("Received {} scheduling shutdown...", name);
@@ -88,11 +87,11 @@ void take_signal(Server& server, int number, bool& asked) {
   } else if (number == SIGINT) {
     exit_at_once(server);
   } else {
-    spdlog::warn("Received {}: the shutdown is under way; SIGINT ends the process at once", name);
+    spdlog::warn("Received {}: already shutting down; SIGINT ends the process at once", name);
   }
 }
 
-// Until the server has ended; a signal asks for that.
+// Waits until the server has ended. A signal asks it to end.
 void wait_for_end(Server& server, int signals, int end) {
   bool asked = false;
   for (;;) {
@@ -106,22 +105,22 @@ void wait_for_end(Server& server, int signals, int end) {
   }
 }
 
-// The log is opened before the data directory is made.
+// The log file is opened before the data directory is created.
 std::string log_error(const Settings& settings, const std::string& error) {
   namespace fs = std::filesystem;
   std::error_code ignored;
   const fs::path file = fs::absolute(settings.logfile, ignored).lexically_normal();
   const fs::path inside = file.lexically_relative(fs::path(settings.dir).lexically_normal());
   if (inside.empty() || *inside.begin() == ".." || fs::exists(settings.dir, ignored)) return error;
-  return error + ": it is to be in the data directory, which is made later; make that directory " +
-         "first, or name a file elsewhere";
+  return error + ": the log file is in the data directory, which is created later; create that " +
+         "directory first, or choose another place for the log file";
 }
 
-// Who starts it by hand would look for the log on his terminal.
+// Someone who starts the server by hand expects the log on the terminal.
 void tell_log_file(const std::string& path) {
   if (path.empty() || ::isatty(STDERR_FILENO) == 0) return;
   const std::string place = std::filesystem::absolute(path).string();
-  std::fprintf(stderr, "sluice-server: the log goes to %s\n", place.c_str());
+  std::fprintf(stderr, "sluice-server: logging to %s\n", place.c_str());
 }
 
 int run(Config& config) {

@@ -1,4 +1,4 @@
-"""What bench/compare measures with: a server on its own core, its CPU time and memory from /proc,
+"""The tools of bench/compare: a server on a core of its own, its CPU time and memory from /proc,
 and the load programs. The calling process and all load run on the other core. One thread."""
 
 import contextlib
@@ -26,7 +26,7 @@ class LoadFailed(Exception):
 
 
 def cpu_s(pid):
-    """User and system time of the whole process: every thread, also those that have ended."""
+    """User and system time of the whole process: all threads, including those that have ended."""
     with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
         fields = stat.read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
@@ -52,7 +52,7 @@ def on_cores(cores):
 
 
 class PinnedServer:
-    """A server on SERVER_CORE with a connection for questions. A context manager."""
+    """A server on SERVER_CORE with a connection for queries. A context manager."""
 
     def __init__(self, program, directives):
         self.server = Server(program, directives, start_timeout_s=300.0)
@@ -103,7 +103,7 @@ class PinnedServer:
         return dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
 
     def wait_until_quiet(self, limit_s=300.0):
-        """Until no snapshot, rewrite or checkpoint runs."""
+        """Waits until no snapshot, rewrite or checkpoint is in progress."""
         deadline = time.monotonic() + limit_s
         while time.monotonic() < deadline:
             info = self.info("persistence")
@@ -120,7 +120,7 @@ class PinnedServer:
 
 
 def with_cpu(server, run):
-    """Runs the load and adds what the server spent on each of its requests, and its memory."""
+    """Runs the load, and adds the server's CPU time per request and its memory."""
     before = cpu_s(server.pid)
     result = run()
     spent_s = cpu_s(server.pid) - before
@@ -162,7 +162,7 @@ def bullmq_load(server, jobs):
 
 
 class CycleLoad:
-    """One run of bench/load/cycle_load. `signal_window` starts its measured window anew."""
+    """One run of bench/load/cycle_load. `signal_window` restarts its measured window."""
 
     def __init__(self, program, server, *arguments):
         command = [str(program), "--port", str(server.port)] + [str(a) for a in arguments]
@@ -201,7 +201,7 @@ def run_cycle(program, server, *arguments):
 
 
 def machine():
-    """Lines that say what the figures were measured on."""
+    """Lines that describe the machine."""
     def first(path, pattern):
         with contextlib.suppress(OSError):
             found = re.search(pattern, pathlib.Path(path).read_text(encoding="utf-8"), re.M)

@@ -1,8 +1,8 @@
-"""Two Sluices in turns (bench/compare --against): their programs, and what the ratios of CPU say.
+"""Comparison of two Sluices (bench/compare --against): their programs, and the ratios of CPU time.
 
-What a machine takes from one run it mostly takes from the one beside it, so the figures of a round
-are compared with each other, and only then the rounds. A row passes if the median of the ratios is
-at most MOST, or if its interval, by a bootstrap, holds 1."""
+A disturbance of the machine mostly affects adjacent runs alike, so the figures of one round are
+compared with each other first, and then the rounds. A row passes if the median of the ratios is at
+most MOST, or if its bootstrap interval contains 1."""
 
 import os
 import pathlib
@@ -18,11 +18,11 @@ RESAMPLES = 10_000
 
 
 class NoProgram(Exception):
-    """Neither a program nor a commit; the text says why."""
+    """Not a program, and not a commit that builds; the text says why."""
 
 
 def program_of(what):
-    """The path of a program, or the program that a commit builds: once, below build/commits."""
+    """The path of a program, or of the program built from a commit (once, below build/commits)."""
     if os.path.isfile(what):
         return os.path.abspath(what)
     commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--verify", "--quiet",
@@ -37,7 +37,7 @@ def program_of(what):
 
 
 def build(commit, folder):
-    """The server of a commit, as its release preset builds it."""
+    """Builds the server of a commit with its release preset."""
     print(f"building {folder.relative_to(ROOT)}", flush=True)
     source = folder / "source"
     source.mkdir(parents=True, exist_ok=True)
@@ -55,7 +55,7 @@ def build(commit, folder):
 
 
 def interval(ratios):
-    """Where the median of such rounds lies, LEVEL of the time: (low, high)."""
+    """The confidence interval of the median at LEVEL: (low, high)."""
     source = random.Random(1)
     medians = sorted(statistics.median(source.choices(ratios, k=len(ratios)))
                      for _ in range(RESAMPLES))
@@ -64,7 +64,7 @@ def interval(ratios):
 
 
 class Verdict:
-    """What the rounds of one row say. `ours` and `theirs`: the figures of each round, or None."""
+    """The result of the rounds of one row. `ours`, `theirs`: the figures of each round, or None."""
 
     def __init__(self, row, ours, theirs):
         self.title = row.title

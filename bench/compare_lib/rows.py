@@ -1,5 +1,5 @@
-"""The rows of bench/compare: what is run on each server and what Sluice must reach. A row's `run`
-gets a `Bench` (below), starts its own fresh server and returns a dict of figures for one round."""
+"""The rows of bench/compare: what runs on each server, and the goals for Sluice. A row's `run` gets
+a `Bench` (below), starts a fresh server and returns a dict of figures for one round."""
 
 import dataclasses
 import time
@@ -19,12 +19,12 @@ CONCURRENT = ("--connections", 50, "--pipeline", 16, "--payload", 300, "--cap", 
 
 @dataclasses.dataclass
 class Bench:
-    """What a row's run may use."""
+    """What a row's run has available."""
     program: str          # the server of this round
-    directives: dict      # extra ones for it
+    directives: dict      # additional directives for it
     cycle_load: str
     scale: float          # 1, or less with --quick
-    shared: dict          # kept between rounds, for what both servers must get alike
+    shared: dict          # kept between rounds, for what must be the same for both servers
 
     def count(self, full):
         return max(1000, int(full * self.scale))
@@ -45,10 +45,10 @@ class Goal:
     ratio: float
     base_metric: str = ""
     own: bool = False
-    less_mb: float = 0.0  # a fixed part that is taken off Sluice's figure first
+    less_mb: float = 0.0  # a constant that is subtracted from Sluice's figure first
 
     def judge(self, redis, sluice):
-        """(ratio, reached), or None where a figure is missing."""
+        """(ratio, reached), or None if a figure is missing."""
         base = ((sluice if self.own else redis) or {}).get(self.base_metric or self.metric)
         value = (sluice or {}).get(self.metric)
         if value is None or not base:
@@ -65,7 +65,7 @@ class Row:
     title: str
     run: Callable
     goals: list
-    by_name: bool = False  # only where --rows gives the whole name: it takes minutes
+    by_name: bool = False  # only if --rows gives the whole name: it takes minutes
     counts_cpu: bool = True  # its figures have cpu_us
 
 
@@ -91,7 +91,7 @@ def fill_list(server, count):
 
 
 def fill_sorted_set(server, count):
-    # Scores come in scattered order, as redis-benchmark's own ZADD would leave them.
+    # Scores come in scattered order, as with redis-benchmark's own ZADD.
     for start in range(0, count, 1000):
         pairs = []
         for number in range(start, min(count, start + 1000)):
@@ -174,7 +174,7 @@ def cycle_rows():
 
 # -- a job library -------------------------------------------------------------------------------
 #
-# Figures are for a job: added in a bulk, taken, completed. The load is bound by node.
+# Figures are per job: added in bulk, taken, completed. The load is limited by node.
 
 
 def bullmq_run(persistence):
@@ -195,8 +195,8 @@ def library_rows():
 
 # -- the native queue -----------------------------------------------------------------------------
 #
-# Redis does the seed's cycle for the same jobs, Sluice Q.ADD, Q.POP and Q.ACK. Figures are for a
-# cycle: one job added, given out and acknowledged.
+# Redis runs the seed's cycle for the same jobs, Sluice Q.ADD, Q.POP and Q.ACK. Figures are per
+# cycle: one job added, handed out and acknowledged.
 
 
 def native_run(persistence, full_jobs, connections=50, pipeline=16, options=(), config=()):
@@ -225,7 +225,7 @@ ALL_CAPS = (("SET", "max_active", 2000, "fair", "on"),
 
 
 def depth_run(full_pending):
-    """Pops and adds with so many jobs pending all the time."""
+    """Pops and adds with a constant number of pending jobs."""
     def run(bench):
         pending = bench.count(full_pending)
         with bench.server(NO_PERSISTENCE) as server:
@@ -276,7 +276,7 @@ JOBS = 1_000_000
 
 
 def fill_jobs(bench, server, native=False, full_jobs=JOBS):
-    """`native`: by Q.ADD, where the server has it."""
+    """`native`: by Q.ADD, if the server supports it."""
     native = native and server.kind != "redis"
     jobs = bench.count(full_jobs)
     CycleLoad(bench.cycle_load, server, "--fill", jobs, "--connections", 8,
@@ -310,7 +310,7 @@ def memory_run(persistence, native=False):
 
 
 def restart(server, every_core=False):
-    """Seconds until it serves again what a whole checkpoint, or a rewritten AOF, holds."""
+    """Seconds until the server is ready again after a checkpoint, or an AOF rewrite."""
     server.wait_until_quiet()
     if server.kind == "redis":
         server.call("BGREWRITEAOF")
@@ -333,7 +333,7 @@ def restart_run(native=False):
 
 
 def ten_million_run(bench):
-    """As one who starts it gets it: on every core."""
+    """Started normally: on every core."""
     with bench.server(EVERYSEC) as server:
         jobs = fill_jobs(bench, server, native=True, full_jobs=10 * JOBS)
         rss = rss_bytes(server.pid)
@@ -342,10 +342,10 @@ def ten_million_run(bench):
         return {"rss_mb": rss / 1e6, "bytes_a_job": rss / jobs, "restart_s": restart_s}
 
 
-# At half of what redis-server can do with the jobs in place; the same absolute rate for both.
+# At half of redis-server's maximum rate with the jobs in place; the same absolute rate for both.
 def checkpoint_run(bench):
     window_s = max(2.0, 6.0 * bench.scale)
-    # The window without a checkpoint must not catch one that the server starts by itself.
+    # The window without a checkpoint must not include one that the server starts by itself.
     with bench.server(EVERYSEC) as probe:
         own = ({"auto-aof-rewrite-percentage": "0"} if probe.kind == "redis"
                else {"checkpoint-log-bytes": "16gb"})
@@ -378,7 +378,7 @@ def checkpoint_run(bench):
 
 
 def begin_checkpoint(server):
-    """BGSAVE; one that the server began by itself a moment ago ends first."""
+    """BGSAVE, after any checkpoint that the server has started by itself."""
     for _ in range(100):
         try:
             server.call("BGSAVE")
@@ -392,7 +392,7 @@ def begin_checkpoint(server):
 
 
 def checkpoint_for(server, window_s):
-    """One checkpoint after the other until the window is over and the last of them has ended."""
+    """Makes checkpoints in sequence until the window is over and the last one has ended."""
     started = time.monotonic()
     count = 0
     while time.monotonic() - started < window_s:

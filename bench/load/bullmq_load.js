@@ -1,6 +1,6 @@
-// BullMQ's load on a server: JOBS jobs added in bulks of 100 while a worker processes them. Prints
-// a line of JSON once the last job has been completed. SLUICE_PORT says where the server is;
-// NODE_PATH has to lead to the packages of tests/npm.
+// BullMQ's load on a server: JOBS jobs are added in bulks of 100 while a worker processes them.
+// Prints a line of JSON when the last job has completed. SLUICE_PORT is the server's port;
+// NODE_PATH must contain the packages of tests/npm.
 "use strict";
 const { Queue, Worker } = require("bullmq");
 

@@ -1,6 +1,6 @@
 // cycle_load: drives the seed's execution queue (ZADD + SET EX, EVALSHA, SREM + DEL) over many
-// pipelined connections from one thread, as fast as it can or at a fixed rate, checks the replies
-// while it runs, and prints one line of JSON.
+// pipelined connections from one thread, at full speed or at a fixed rate, checks the replies while
+// it runs, and prints one line of JSON.
 //
 //   cycle_load --port N [--host A] [--connections 50] [--pipeline 16] [--payload 300] [--cap 1000]
 //              (--fill N | --jobs N | --seconds S) [--rate COMMANDS_PER_S] [--first-job N]
@@ -8,14 +8,16 @@
 //
 // --fill only adds jobs. Otherwise each connection sends batches of `pipeline` commands and waits
 // for all their replies, as redis-benchmark does; a popped job is released in the next batch. At
-// the end as many jobs have been popped and released as were added, so the queue is as long as it
-// was found. With --rate, batches are due on a fixed timetable and latency counts from the due
-// time, whether or not the batch could be sent then. SIGUSR1 starts the measured window anew,
-// SIGINT ends the run.
+// the end as many jobs have been popped and released as were added, so the length of the queue is
+// unchanged. With --rate, batches are due at fixed times, and latency counts from the due time,
+// whether or not the batch could be sent then. SIGUSR1 restarts the measured window, SIGINT ends
+// the run.
 // --native does the same work by Q.ADD, Q.POP and Q.ACK; with --ack-pop a worker acknowledges and
-// pops in one command. --groups and --keys give each native job one of so many groups and keys.
-// --check remembers each job and proves at the end that none was overtaken, lost or given twice.
-// Exit: 0 clean, 1 a check failed or the server answered an error, 2 bad arguments or no server.
+// pops in one command. --groups and --keys assign each native job one of that many groups and keys.
+// --check remembers each job and proves at the end that none was overtaken, lost or handed out
+// twice.
+// Exit: 0 success, 1 a check failed or the server replied with an error, 2 bad arguments or no
+// server.
 #include <sys/epoll.h>
 #include <sys/resource.h>
 
@@ -100,13 +102,13 @@ struct Connection {
   bool busy() const { return answered < batch.size(); }
 };
 
-// Counters of what went wrong; all but `early` and `capped` must end at zero.
+// Error counters; all but `early` and `capped` must be zero at the end.
 struct Findings {
   uint64_t errors = 0;  // error replies
   uint64_t unexpected =
-      0;  // a reply that this command cannot have, e.g. an id that was there already
+      0;  // a reply that this command cannot have, e.g. for an id that exists already
   uint64_t over_cap = 0;  // more jobs certainly active than the cap allows
-  uint64_t twice = 0;     // a job given twice (with --check)
+  uint64_t twice = 0;     // a job handed out twice (with --check)
   uint64_t early = 0;     // a job was released by another connection before its SET had run
   uint64_t capped = 0;    // the script answered nil: the cap was reached
   std::string first;
@@ -187,7 +189,7 @@ class CycleLoad {
     window_ns_ = now;
   }
 
-  // Sends the connection's next batch, unless its departure is still to come or its work is done.
+  // Sends the connection's next batch, unless it is not yet due or there is nothing left to do.
   void send_batch(Connection& c, uint64_t now) {
     c.batch.clear();
     c.answered = 0;
@@ -210,9 +212,8 @@ class CycleLoad {
     send_all(c.fd, c.out);
   }
 
-  // The next command of the connection's cycle; false = it has nothing left to send. A job that was
-  // popped is released before another one is asked for, so that a small cap cannot starve the
-  // cycle.
+  // The next command of the connection's cycle; false = there is nothing left to send. A popped job
+  // is released before another one is requested, so that a small cap cannot starve the cycle.
   bool append_command(Connection& c) {
     if (options_.native) return append_native(c);
     if (c.to_store != kNoJob) {
@@ -262,8 +263,8 @@ class CycleLoad {
     return true;
   }
 
-  // ZADD and SET leave in one write where the pipeline allows it: otherwise another connection
-  // could pop and forget the job before its event is stored, and the event would stay behind.
+  // ZADD and SET are sent in one write if the pipeline allows it: otherwise another connection
+  // could pop and forget the job before its event is stored, and the event would remain.
   bool has_room_for_add(const Connection& c) const {
     return c.batch.empty() || c.batch.size() + 2 <= options_.pipeline;
   }
@@ -371,7 +372,7 @@ class CycleLoad {
     }
     c.to_release.push_back({job, lease});
     ++popped_;
-    // What has been popped and whose SREM has not left yet is active for certain.
+    // A popped job whose SREM has not been sent yet is certainly active.
     if (++held_ > options_.cap) ++findings_.over_cap;
     if (!options_.check || job < options_.first_job || job >= next_job_) return;
     JobHistory& history = history_[job - options_.first_job];
@@ -502,10 +503,12 @@ Options parse_options(int argc, char** argv) {
     else
       die(2, "unknown option " + std::string(name));
   }
-  if (o.port == 0) die(2, "--port is needed");
-  if (o.check && o.native) die(2, "--check knows the order of the seed's queue only");
-  if (o.connections == 0 || o.pipeline == 0) die(2, "--connections and --pipeline start at 1");
-  if (o.fill == 0 && o.jobs == 0 && o.seconds <= 0) die(2, "--fill, --jobs or --seconds is needed");
+  if (o.port == 0) die(2, "--port is required");
+  if (o.check && o.native) die(2, "--check supports only the order of the seed's queue");
+  if (o.connections == 0 || o.pipeline == 0)
+    die(2, "--connections and --pipeline must be at least 1");
+  if (o.fill == 0 && o.jobs == 0 && o.seconds <= 0)
+    die(2, "--fill, --jobs or --seconds is required");
   return o;
 }
 

@@ -1,6 +1,6 @@
 // A log-linear histogram of latencies in nanoseconds: 128 linear steps in each power of two, so
-// that a quantile is off by less than one per cent. Fixed size, no allocation after construction.
-// Owned by one thread; nothing in it locks.
+// that the error of a quantile is below one per cent. Fixed size, no allocation after construction.
+// Used by one thread.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ class LatencyHistogram {
   uint64_t total() const { return total_; }
   uint64_t max_ns() const { return max_ns_; }
 
-  // The upper edge of the bucket that holds the quantile, so that a figure is never flattered.
+  // The upper edge of the bucket that contains the quantile, so that a figure is never too low.
   uint64_t quantile_ns(double quantile) const {
     if (total_ == 0) return 0;
     const auto wanted = static_cast<uint64_t>(quantile * static_cast<double>(total_ - 1)) + 1;

@@ -1,4 +1,4 @@
-// The requests of the native queue as bytes: the same jobs as queue_wire.h's, by Q.ADD, Q.POP and
+// Encodes the requests of the native queue: the same jobs as in queue_wire.h, by Q.ADD, Q.POP and
 // Q.ACK. All functions append to a caller's buffer; no state, any thread.
 #pragma once
 
@@ -15,8 +15,8 @@ inline constexpr std::string_view kNativeQueue = "exec";
 
 class NativeWire {
  public:
-  // `groups`, `keys`: how many there are; 0: jobs have none. `payload`: as QueueWire makes it, the
-  // id at `payload_id_at`.
+  // `groups`, `keys`: their numbers; 0: none. `payload`: as made by QueueWire, with the id at
+  // `payload_id_at`.
   NativeWire(std::string payload, size_t payload_id_at, uint64_t cap, uint64_t groups,
              uint64_t keys)
       : payload_(std::move(payload)), payload_id_at_(payload_id_at), groups_(groups), keys_(keys) {
@@ -78,7 +78,7 @@ class NativeWire {
   std::string add_head_, pop_, ack_, ack_pop_, ack_pop_tail_;
 };
 
-// What a load needs of Q.POP's reply: the job and its lease. False: not such a reply.
+// Extracts the job and its lease from Q.POP's reply. Returns false if it is not such a reply.
 inline bool read_popped(const Reply& reply, uint64_t& job, uint64_t& lease) {
   // [[name, value, ...]]: one job, its fields in RESP2's flat form.
   const Reply fields = parse_reply(reply.text);

@@ -1,10 +1,10 @@
-// The history of a run of the execution queue and the check of its order, made after the run so
-// that it costs the load next to nothing while it counts.
+// The history of a run of the execution queue and the check of its order, which is made after the
+// run so that it costs the measured load next to nothing.
 //
-// Times are ticks of one logical clock of the client, raised before every write and after every
-// read: if a reply was read at tick 5 and another request was written at tick 6, then the server
-// ran the first before the second. Requests that overlap prove nothing and are not held against the
-// server. Owned by one thread.
+// Times are ticks of a logical clock of the client, which advances before every write and after
+// every read: if a reply was read at tick 5 and another request was written at tick 6, then the
+// server ran the first before the second. Overlapping requests prove nothing and are not counted as
+// errors of the server. Used by one thread.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ struct JobHistory {
 struct OrderReport {
   uint64_t checked = 0;
   uint64_t never_popped = 0;
-  uint64_t overtaken = 0;  // jobs that were there, and yet a later one left first
+  uint64_t overtaken = 0;  // jobs that were pending when a later one was popped
 };
 
 // A job y was overtaken if some x that comes later in the order was asked for after y's add had

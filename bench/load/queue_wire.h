@@ -1,4 +1,4 @@
-// The requests of the seed's execution queue as bytes, and the names of its jobs.
+// Encodes the requests of the seed's execution queue, and the names of its jobs.
 //
 // A job is a number; its id is a UUID-shaped text whose last twelve digits are that number and
 // whose first digits are scrambled, so that ids sort at random as the seed's do and still lead back
@@ -20,7 +20,7 @@ inline constexpr std::string_view kEventPrefix = "exec_queue:event:";
 inline constexpr size_t kIdBytes = 36;
 inline constexpr uint64_t kBandWidth = 1'000'000'000'000;
 
-// As documented by the seed, to the byte.
+// Exactly as documented by the seed.
 inline constexpr std::string_view kScheduleScript = R"(local active_key  = KEYS[1]
 local pending_key = KEYS[2]
 local max_active  = tonumber(ARGV[1])
@@ -69,7 +69,7 @@ inline JobId id_of(uint64_t job) {
   return id;
 }
 
-// The job of an id, or UINT64_MAX where the text is not one of ours.
+// The job with this id, or UINT64_MAX if the text is not one of our ids.
 inline uint64_t job_of(std::string_view id) {
   if (id.size() != kIdBytes) return UINT64_MAX;
   uint64_t job = 0;
@@ -81,7 +81,7 @@ inline uint64_t job_of(std::string_view id) {
   return job;
 }
 
-// The dispatch order of a job as far as 64 bits hold it: the score, then the head of the member.
+// The dispatch order of a job as far as it fits in 64 bits: the score, then the head of the member.
 inline uint64_t order_of(uint64_t score, uint64_t job) { return score << 20 | scramble(job) >> 44; }
 
 inline void append_bulk(std::string& out, std::string_view text) {
@@ -92,8 +92,7 @@ inline void append_bulk(std::string& out, std::string_view text) {
   out.append("\r\n", 2);
 }
 
-// Requests are stamped out of ready templates, because the load generator must cost less than the
-// server.
+// Requests are copied from templates, because the load generator must cost less than the server.
 class QueueWire {
  public:
   QueueWire(size_t payload_bytes, uint64_t cap, std::string_view sha)
@@ -148,7 +147,7 @@ class QueueWire {
   }
 
  private:
-  // An event as the seed's JSON looks, cut or padded to the asked size.
+  // An event like the seed's JSON, cut or padded to the requested size.
   void build_payload() {
     payload_ = R"({"event_type":"execution_requested","execution_id":")";
     payload_id_at_ = payload_.size();

@@ -1,6 +1,6 @@
-// The little of a Redis client that a load generator needs: a blocking connect, a write that always
-// finishes, and a parser for one RESP2 reply. Errors end the program: a load run over a
-// broken connection has no meaning. No shared state, any thread.
+// The parts of a Redis client that a load generator needs: a blocking connect, a write that always
+// completes, and a parser for one RESP2 reply. Errors end the program, because a load run over a
+// broken connection is meaningless. No shared state, any thread.
 #pragma once
 
 #include <arpa/inet.h>
@@ -52,8 +52,8 @@ inline void send_all(int fd, std::string_view bytes) {
   }
 }
 
-// A line, a bulk, or an array; `size` 0 = not all of it is here yet. `text` points into the parsed
-// bytes: an array's are its elements.
+// A line, a bulk, or an array; `size` 0 = incomplete. `text` points into the parsed bytes; for an
+// array it is the elements.
 struct Reply {
   size_t size = 0;
   char kind = 0;

@@ -1,5 +1,5 @@
-// What the journal costs: append, the CPU of a commit in each mode, clients that share syncs, a
-// checkpoint, and recovery. Behind the figures of ARCHITECTURE.md.
+// Measures the journal: append, the CPU of a commit in each mode, clients that share syncs, a
+// checkpoint, and recovery. The figures of ARCHITECTURE.md come from here.
 //
 //   journal_bench [directory]     (a temporary directory by default; the disk matters for `always`)
 #include <sys/resource.h>
@@ -29,7 +29,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Of the whole process, RocksDB's threads and the kernel's part included.
+// For the whole process, including RocksDB's threads and time in the kernel.
 double cpu_seconds() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -59,7 +59,7 @@ class NullReplay final : public Replay {
   uint64_t sum = 0;
 };
 
-// Pieces of a state of `elements` elements of the given size.
+// Pieces of a state with `elements` elements of the given size.
 class SyntheticWalk final : public CheckpointWalk {
  public:
   SyntheticWalk(uint64_t elements, size_t bytes) : left_(elements), element_(bytes, 'e') {}
@@ -151,8 +151,9 @@ void measure_turns(SyncMode mode, const char* name, size_t bytes, int units) {
   static_cast<void>(store->close(CloseMode::kDiscard).ok());
 }
 
-// Clients in a closed loop, served by one thread as an I/O thread would: each turn takes who is
-// ready, spends `request_us` on each, appends, flushes; a commit makes its clients ready again.
+// Clients in a closed loop, served by one thread as by an I/O thread: each turn takes the clients
+// that are ready, spends `request_us` on each, appends, and flushes; a commit makes its clients
+// ready again.
 void measure_clients(size_t clients, double linger, double request_us) {
   auto store = open_fresh(SyncMode::kAlways, linger);
   GroupCommitJournal& journal = store->journal();

@@ -1,9 +1,10 @@
-// What the seed's script costs: EVALSHA through dispatch, script, three commands and the reply,
-// without sockets and journal. The cycle adds a job, takes it by the script, and releases its slot.
+// Measures the seed's script: EVALSHA through dispatch, script, three commands and the reply,
+// without sockets and journal. The cycle adds a job, takes it with the script, and releases its
+// slot.
 //
 //   build/release/bin/lua_bench [cycles]
 //
-// Figures on the machine of ARCHITECTURE.md are in its section on scripts.
+// Figures for the machine of ARCHITECTURE.md are in its section on scripts.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -76,7 +77,7 @@ class Bench {
     if (++requests_ % 16 == 0) execution_.finish();
   }
 
-  // Nanoseconds of one `step`, the least of five rounds.
+  // Nanoseconds of one `step`, the minimum of five rounds.
   template <class Step>
   double measure(int count, Step step) {
     double least = 1e18;
@@ -113,7 +114,7 @@ int main(int argc, char** argv) {
   const std::string bands = bench.load(kBandScript);
   const std::string empty = bench.load("return 1");
   const std::string call = bench.load("return redis.call('SCARD', KEYS[1])");
-  // Neither set becomes empty in the cycles below: making and ending a key costs as much as the
+  // Neither set becomes empty in the cycles below: creating and deleting a key costs as much as the
   // rest.
   for (int i = 0; i < 1000; ++i) {
     const std::string other = "waiting-" + std::to_string(i);

@@ -1,6 +1,6 @@
-// What OrderedIndex was chosen against, small and honest: a 4-ary heap that knows where each
-// element is, and a skip list with spans (the structure of Redis's sorted sets). Only for the
-// benchmark; element ids are small integers, keys are (major, minor).
+// The alternatives to OrderedIndex, small but fair: a 4-ary heap that knows the position of each
+// element, and a skip list with spans (the structure of Redis's sorted sets). For the benchmark
+// only; element ids are small integers, keys are (major, minor).
 #pragma once
 
 #include <cstdint>

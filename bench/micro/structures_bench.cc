@@ -2,9 +2,9 @@
 //
 //   structures_bench [elements [hash_elements [ordered|hash|list]]]   default: 1000000 4000000
 //
-// Every round is deterministic; a figure is the best of three rounds, in nanoseconds of the
-// thread's CPU time for each operation. "worst" is the dearest single insert, each
-// taken at its best round; the allocator's work and the page faults of fresh memory are in it.
+// Every round is deterministic. A figure is the best of three rounds, in nanoseconds of the
+// thread's CPU time per operation. "worst" is the most expensive single insert, each taken from its
+// best round; it includes the allocator's work and the page faults of fresh memory.
 #include <time.h>
 
 #include <algorithm>
@@ -37,14 +37,14 @@ struct Random {
   uint64_t next() { return mix(state += 0x9e3779b97f4a7c15); }
 };
 
-// CPU time of this thread: what others do on the machine counts as little as it can.
+// CPU time of this thread, which other load on the machine affects as little as possible.
 double now_ns() {
   timespec time;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
 }
 
-// What a benchmark computed and nobody reads: keeps the compiler from leaving the work out.
+// Stores results that nobody reads, so that the compiler does not remove the computation.
 uint64_t g_sink = 0;
 
 template <class Fn>
@@ -118,7 +118,7 @@ void measure_random_keys(uint32_t n, OrderedFigures& best) {
              }));
   keep_least(best.pop_push, ns_per_op(operations, [&](uint64_t) {
                RivalEntry entry = structure.pop_front();
-               // As a delay queue does: what is pushed lies somewhere behind what was popped.
+               // As in a delay queue: what is pushed lies somewhere after what was popped.
                entry.major += random.next() >> 24;
                structure.insert(entry);
              }));

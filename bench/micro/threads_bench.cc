@@ -3,8 +3,8 @@
 //   threads_bench [operations [bare|served]]
 //       default: 200000 for each I/O thread ("bare": ten times as many), both
 //
-// No server and no sockets: each I/O thread has eight sessions and serves them in turn. A turn is
-// work of its own (the read, the parser, the replies, the write: made of arithmetic here) and a
+// No server and no sockets: each I/O thread has eight sessions and serves them in turn. A turn
+// consists of the thread's own work (read, parse, reply, write; simulated by arithmetic) and a
 // batch of pop + push on the one OrderedIndex that all threads share. The models differ in how a
 // batch reaches that index:
 //
@@ -15,13 +15,13 @@
 //   forwarding   thread 0 owns the index; the others hand it their batches
 //   engine       a thread beside the I/O threads owns the index; all hand it their batches
 //
-// A thread that handed a batch over goes on with its next session, and waits when it comes back to
+// A thread that handed over a batch continues with its next session, and waits when it returns to
 // one that has no reply yet. Waking a thread is a futex here; in a server it would be an eventfd
-// and epoll, which costs more, so the models that hand over look better here than they are.
+// and epoll, which costs more, so the hand-over models look better here than they are.
 //
 // Printed: wall time and the process's CPU time per operation, the best of the rounds each, in
-// nanoseconds. "bare" has no work of the threads' own, so that nothing but the hand-over counts;
-// "served" has about as much as a request costs. Only ratios within one run mean something.
+// nanoseconds. In "bare" the threads have no other work, so that only the hand-over counts; in
+// "served" they have about as much as a request costs. Only ratios within one run are meaningful.
 #include <time.h>
 
 #include <algorithm>
@@ -53,10 +53,10 @@ uint64_t mix(uint64_t x) {
   return x ^ x >> 31;
 }
 
-// What was computed and nobody reads: keeps the compiler from leaving it out.
+// Stores results that nobody reads, so that the compiler does not remove the computation.
 std::atomic<uint64_t> g_sink{0};
 
-// About 3 ns a round, one after the other.
+// About 3 ns a round, in sequence.
 uint64_t burn(uint64_t seed, uint64_t rounds) {
   for (uint64_t i = 0; i < rounds; ++i) seed = mix(seed + i);
   return seed;
@@ -76,8 +76,8 @@ double clock_ns(clockid_t clock) {
   return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
 }
 
-// The requests of one session that came in one read. `pending` is set by the session's thread when
-// it hands the batch over, and cleared by whoever has run it.
+// The requests of one session from one read. `pending` is set by the session's thread when it hands
+// the batch over, and cleared by the thread that has run it.
 struct alignas(64) Batch {
   uint64_t random = 0;
   uint32_t size = 0;
@@ -96,7 +96,7 @@ struct alignas(64) Batch {
   }
 };
 
-// The hot queue. One thread at a time; the models see to that.
+// The hot queue. The models ensure that one thread at a time uses it.
 struct alignas(64) HotShard {
   Mutex mutex;
   OrderedIndex<> order;
@@ -108,7 +108,7 @@ struct alignas(64) HotShard {
   void run_one(uint64_t& random) {
     const auto entry = order.pop_front();
     random = mix(random + 1);
-    // Further back than where it was, so that the queue's front moves on.
+    // Behind its old place, so that the front of the queue moves.
     order.insert(entry.major + (random >> 40), entry.minor);
     ++operations;
   }
@@ -117,7 +117,7 @@ struct alignas(64) HotShard {
   }
 };
 
-// Batches on their way to another thread: a stack that any thread pushes to and one takes whole.
+// Batches handed to another thread: a stack that any thread pushes to and one takes as a whole.
 class alignas(64) Inbox {
  public:
   void push(Batch* batch) {
@@ -129,7 +129,7 @@ class alignas(64) Inbox {
   bool empty() const { return head_.load() == nullptr; }
   void wake() { head_.notify_one(); }
   void wait_while_empty() const { head_.wait(nullptr); }
-  // Runs what is there, in the order in which it came.
+  // Runs the batches in the order in which they arrived.
   bool drain(HotShard& shard) {
     Batch* taken = head_.exchange(nullptr);
     if (taken == nullptr) return false;
@@ -141,7 +141,7 @@ class alignas(64) Inbox {
       taken = next;
     }
     while (ordered != nullptr) {
-      Batch* next = ordered->next;  // Finished, the batch is its session's again.
+      Batch* next = ordered->next;  // a finished batch belongs to its session again
       shard.run(*ordered);
       ordered->finish();
       ordered = next;
@@ -153,8 +153,8 @@ class alignas(64) Inbox {
   std::atomic<Batch*> head_{nullptr};
 };
 
-// A model: submit() runs a batch or hands it over (`pending` stays 1 then), help() does what others
-// wait for, await() comes back when the batch has been run.
+// A model: submit() runs a batch or hands it over (`pending` then stays 1), help() runs batches
+// that others wait for, await() returns when the batch has been run.
 struct Model {
   explicit Model(HotShard& hot) : shard(hot) {}
   virtual ~Model() = default;
@@ -163,7 +163,7 @@ struct Model {
   virtual void submit(unsigned thread, Batch& batch) = 0;
   virtual void help(unsigned /*thread*/) {}
   virtual void await(unsigned /*thread*/, Batch& batch) { batch.wait(); }
-  // The I/O thread has nothing more to do of its own.
+  // The I/O thread has no more work of its own.
   virtual void retire(unsigned /*thread*/) {}
 
   HotShard& shard;
@@ -208,7 +208,7 @@ struct Combining final : Model {
     } else {
       inbox.push(&batch);
     }
-    // Whoever pushed while the lock was held, and found it held, relies on this look.
+    // A thread that pushed while the lock was held relies on this check.
     while (!inbox.empty() && shard.mutex.try_lock()) {
       inbox.drain(shard);
       shard.mutex.unlock();
@@ -248,7 +248,7 @@ struct EngineThread final : Model {
   explicit EngineThread(HotShard& hot) : Model(hot), owner([this] { run(); }) {}
   ~EngineThread() override {
     stopping.store(true);
-    Batch last;  // Of no requests: it only wakes the owner.
+    Batch last;  // without requests: it only wakes the owner
     last.pending.store(1);
     submit(0, last);
     owner.join();

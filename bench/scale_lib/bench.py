@@ -1,5 +1,5 @@
-"""What the scenes of bench/scale share: a server with one who asks beside it, and the rows that are
-measured, judged and printed."""
+"""Shared by the scenes of bench/scale: a server with a second client beside it, and the rows that
+are measured, judged and printed."""
 
 import contextlib
 import dataclasses
@@ -29,7 +29,7 @@ class Row:
 
 @dataclasses.dataclass
 class Scene:
-    """Rows that are measured one after the other on what is prepared once."""
+    """Rows that are measured in sequence on data prepared once."""
     run: Callable  # of a Bench
     rows: list
 
@@ -44,7 +44,7 @@ class Bench:
         self.passed = 0
 
     def run(self, scene):
-        """What fails, or is not come to, has missed."""
+        """Rows that fail or are not reached count as missed."""
         self.left = {row.name: row for row in scene.rows if row.name in self.chosen}
         if not self.left:
             return
@@ -59,13 +59,13 @@ class Bench:
         return any(name.startswith(beginnings) for name in self.left)
 
     def hold(self, name, measure, tries=TRIES):
-        """`measure` gives a Hold."""
+        """`measure` returns a Hold."""
         if name in self.left:
             hold = best_of(measure, self.left[name].limit, tries)
             self.figure(name, hold.ran_ms, hold)
 
     def figure(self, name, value, hold=None, note=""):
-        """`note`: what explains it where it has missed."""
+        """`note`: an explanation for a miss."""
         if name not in self.left:
             return
         row = self.left.pop(name)
@@ -79,7 +79,7 @@ class Bench:
 
 
 class Place:
-    """A server, somebody who asks beside all, and a connection. A context manager."""
+    """A server, a client that sends PING, and a connection. A context manager."""
 
     def __init__(self, bench, directives=None):
         self.bench = bench
@@ -99,7 +99,7 @@ class Place:
         if failure is not None:
             print(self.server.log_tail(), file=sys.stderr)
         self._detach()
-        self.server.kill()  # what it holds is not needed any more: no last checkpoint
+        self.server.kill()  # the data is not needed any more, so without a last checkpoint
         self.server.close()
 
     def _attach(self):
@@ -113,7 +113,7 @@ class Place:
             self.connection.close()
 
     def restart(self):
-        """Seconds from the start after a SIGKILL until the ready file is there."""
+        """Seconds from the start after a SIGKILL until the ready file exists."""
         self._detach()
         self.server.kill()
         began = time.monotonic()
@@ -128,14 +128,14 @@ class Place:
         return reply.value
 
     def info(self, field):
-        """"0" where there is none: a server without a journal has none of its fields."""
+        """"0" if it is missing: a server without a journal lacks the journal's fields."""
         return info(self.connection).get(field, "0")
 
     def until(self, condition, what):
         wait_until(condition, PATIENCE_S, what)
 
     def fill(self, key, command, count, what):
-        """Says how far it is."""
+        """Prints the progress."""
         began = told = time.monotonic()
 
         def progress(done):
@@ -147,13 +147,13 @@ class Place:
         fill(self.connection.call, key, command, count, progress)
 
     def settle(self):
-        """Until the journal is written, no checkpoint is, and nothing waits to be freed."""
+        """Waits until the journal is written, no checkpoint runs, and nothing is left to free."""
         self.until(lambda: self.info("sluice_journal_unwritten_bytes") == "0", "the journal")
         self.until(lambda: self.info("rdb_bgsave_in_progress") == "0", "the checkpoint")
         self.until(lambda: self.info("lazyfree_pending_objects") == "0", "the freeing")
 
     def hold(self, action, until=None):
-        """How long the action, and what follows until the condition is true, holds others."""
+        """Measures how long the action, and what follows until the condition holds, blocks others."""
         self.settle()
         self.probe.begin()
         try:
@@ -172,7 +172,7 @@ class Place:
 
     @contextlib.contextmanager
     def getter(self):
-        """What GETs a path at HTTP, over one connection."""
+        """Returns a function that GETs a path over one HTTP connection."""
         asker = http.client.HTTPConnection(LOOPBACK, self.server.http_port, timeout=PATIENCE_S)
 
         def get(path):
@@ -185,8 +185,8 @@ class Place:
         asker.close()
 
     def given_back(self, name):
-        """Seconds until the memory of what is gone has left the process, which nobody asks for
-        anything meanwhile."""
+        """Seconds until the freed memory has left the process, which gets no requests in the
+        meantime."""
         if not self.bench.wants(name):
             return
         began = time.monotonic()

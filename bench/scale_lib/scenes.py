@@ -1,4 +1,4 @@
-"""The scenes of bench/scale: what is prepared, and the rows that are measured on it."""
+"""The scenes of bench/scale: the prepared data, and the rows measured on it."""
 
 import datetime
 import functools
@@ -19,7 +19,7 @@ METRICS_MB = 5
 SET_MS = 300
 COPIES = 2.1       # two, and what else the process needs meanwhile
 SETTLE_S = 3
-SAMPLE = 50        # groups that are asked
+SAMPLE = 50        # groups that are queried
 
 
 def move_rows(kind, what):
@@ -83,8 +83,8 @@ def restart(bench, place):
 
 
 def longest_silence(place):
-    """The longest time without a line in the log from the start to the readiness: its seconds, the
-    lines before and after it."""
+    """The longest time without a log line between start and readiness: its seconds, and the lines
+    before and after it."""
     with open(place.server.log_path, encoding="utf-8", errors="replace") as log:
         lines = [(datetime.datetime.fromisoformat(found.group()).timestamp(), line.rstrip())
                  for line in log if (found := re.search(r"\d+-\d+-\d+ \d+:\d+:\d+\.\d+", line))]
@@ -140,7 +140,7 @@ def capped_and_not(place, sample):
 
 
 def inherited_and_not(place):
-    """What goes on in slices tells nobody its end."""
+    """Work done in slices does not report its end."""
     for words in ("SET ttl_ms 100000000000 weight 2 order lifo", "RESET"):
         place.call("Q.CONFIG", "queue", *words.split())
         time.sleep(SETTLE_S)
@@ -228,12 +228,12 @@ def strings(bench):
 
 
 def peak_bytes(pid):
-    """The most that was resident since the start."""
+    """The peak resident memory since the start."""
     with open(f"/proc/{pid}/status", encoding="ascii") as status:
         return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM:"))
 
 
-# -- What many wait for ----------------------------------------------------------------------------
+# -- Waiting clients -------------------------------------------------------------------------------
 
 CASES = {
     "need": (cascades.what_many_need, "the end of a job that many need"),

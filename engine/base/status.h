@@ -1,6 +1,6 @@
-// How an expected failure is returned: a code to decide by and a message. Of storage/, the message
-// is a sentence for a human, which names the file; of the queue's rules (kRefused), it is the whole
-// error of the reply, "QFULL pending=3 max=3". Values; any thread.
+// Status and Result: how an expected failure is returned. A code to decide by, and a message: of
+// storage/, a sentence for a human that names the file; of the rules of the engine (kRefused), the
+// whole text of the error reply. Values; any thread.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@ namespace sluice {
 
 enum class StatusCode : uint8_t {
   kOk,
-  kIoError,      // a read, write, sync or rename failed; what it should have done is unknown
+  kIoError,      // a read, write, sync or rename failed; its effect is unknown
   kNoSpace,      // the same, because the disk is full
-  kDamaged,      // the bytes are there and wrong, or bytes are missing
-  kUnsupported,  // written by a version of Sluice that this one does not know
-  kLocked,       // another server has the directory
-  kInvalid,      // asked for something that cannot be
+  kDamaged,      // bytes are wrong or missing
+  kUnsupported,  // written by an unknown version of Sluice
+  kLocked,       // another server holds the directory
+  kInvalid,      // the request is impossible
   kCancelled,    // stopped on request
-  kStale,        // what was written tells of no one moment; it can be written again
-  kRefused,      // the rules do not allow what a client asks for; nothing has changed
+  kStale,        // what was written is not a consistent snapshot; writing may be retried
+  kRefused,      // the rules do not allow what a client requests; nothing has changed
 };
 
 class [[nodiscard]] Status {
@@ -45,7 +45,7 @@ inline Status refusal(std::string error) { return {StatusCode::kRefused, std::mo
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}  // NOLINT: returning a value is the point
+  Result(T value) : value_(std::move(value)) {}  // NOLINT: implicit, so that values can be returned
   Result(Status status) : status_(std::move(status)) { CHECK(!status_.ok()); }  // NOLINT
 
   bool ok() const { return status_.ok(); }

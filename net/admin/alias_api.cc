@@ -1,5 +1,5 @@
-// The endpoints of the systems that queues come from, with their own shapes, on top of the queues
-// that http-executions-queue, http-stats-queue and http-grading-queue name.
+// The endpoints of older systems, with their own formats, on top of the queues named by
+// http-executions-queue, http-stats-queue and http-grading-queue.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -21,7 +21,7 @@ namespace {
 
 using nlohmann::json;
 
-// "2026-02-09T14:30:45.123Z"; null for no time.
+// "2026-02-09T14:30:45.123Z"; null if there is no time.
 json iso_time(const RespValue& ms) {
   if (ms.is_null()) return nullptr;
   const auto seconds = static_cast<std::time_t>(ms.integer / 1000);
@@ -43,7 +43,7 @@ json iso_now() {
   return iso_time(ms);
 }
 
-// What a payload or result says as a JSON object; empty where it is none, or nested too deeply.
+// The payload or result as a JSON object; empty if it is not one, or is nested too deeply.
 json object_of(const RespValue* text) {
   if (text == nullptr || text->is_null()) return json::object();
   json parsed = parse_json(text->text);
@@ -63,10 +63,10 @@ const char* status_of(Bytes state) {
   return state == "expired" ? "timeout" : "queued";
 }
 
-// What payloads and results of the executions of one answer may come to: what they say of further
-// ones is left out, as if they said nothing.
+// Maximum total size of payloads and results read for one response; those of further executions are
+// treated as empty.
 
-// What the job's result or payload says of `names`: the result's word counts.
+// The members `names` of the job's result, or of its payload where the result has none.
 json said_of(const RespValue& job, std::initializer_list<const char*> names) {
   const json payload = object_of(job.find("payload"));
   const json result = object_of(job.find("result"));
@@ -97,7 +97,7 @@ json execution_of(const RespValue& job) {
   return execution;
 }
 
-// States that show as this status; empty: there is no such status.
+// The states shown as this status; empty for an unknown status.
 Words states_of(const std::string& status) {
   if (status == "queued") return {"pending", "delayed", "blocked"};
   for (const char* state : {"active", "completed", "failed", "cancelled", "expired"}) {
@@ -106,7 +106,7 @@ Words states_of(const std::string& status) {
   return {};
 }
 
-// Whether what is shown as `user_id` is what a parameter says.
+// Whether the `user_id` that is shown equals the parameter.
 bool is_user(const json& shown, const std::string& user) {
   return shown == text_to_json(user) || (shown.is_number() && dump_json(shown) == user);
 }
@@ -142,7 +142,7 @@ void list_executions(Exchange& exchange) {
   newest.max_text_bytes = kMaxPageBytes;
   newest.take = [executions, user](const RespValue& job) {
     executions->push_back(execution_of(job));
-    // Of one whose payload is not read any more.
+    // For an execution whose payload is no longer read.
     json& shown = executions->back()["user_id"];
     if (user && !is_user(shown, *user)) shown = text_to_json(*user);
   };
@@ -161,7 +161,7 @@ void put_priority(Exchange& exchange) {
   QueryReader query(exchange);
   BodyReader body(exchange);
   const auto priority = body.text("priority");
-  // Bands have numbers elsewhere; here they go by their names.
+  // Elsewhere bands may be numbers; here only names are accepted.
   if (!priority || parse_i64(*priority)) body.fail("priority", "must be the name of a priority");
   if (query.failed() || body.failed()) return;
   const std::string& queue = exchange.service().aliases().executions;
@@ -169,7 +169,7 @@ void put_priority(Exchange& exchange) {
   if (respond_error(exchange, exchange.run({"Q.MOVE", queue, id, "PRI", *priority}))) return;
   const RespValue job = exchange.run({"Q.GET", queue, id, "WITH", "payload", "WITH", "result"});
   if (respond_error(exchange, job)) return;
-  if (job.is_null()) return exchange.respond(problem(404, "NOJOB", "There is no such execution."));
+  if (job.is_null()) return exchange.respond(problem(404, "NOJOB", "No such execution."));
   respond_json(exchange, execution_of(job));
 }
 
@@ -218,7 +218,7 @@ void get_queue_stats(Exchange& exchange) {
 
 // --- The grading queue ---
 
-// "team.7" of a collation; nothing, with the failure noted: it is none.
+// For example "team.7". Nothing, with the failure noted, if it is invalid.
 std::optional<std::string> collation_of(BodyReader& body) {
   auto collation = body.object("collation");
   if (!collation) return std::nullopt;
@@ -233,20 +233,20 @@ std::optional<std::string> collation_of(BodyReader& body) {
 
 struct GradingJob {
   std::string key;
-  Words place;   // whose it is, and when it is due
-  Words urgent;  // an immediate one's band
+  Words place;   // its group, and when it is due
+  Words urgent;  // the band of an immediate job
 };
 
-// The members that are looked at; all of them are the payload.
+// Reads the members that are used; the whole body is the payload.
 bool read_grading_job(Exchange& exchange, bool immediate, GradingJob& job) {
   QueryReader query(exchange);
   BodyReader body(exchange);
   body.allow_others();
   const auto key = body.bytes("key");
-  if (!key) body.fail("key", "must be there");
+  if (!key) body.fail("key", "is required");
   if (key && !is_job_id(*key)) body.fail("key", kNoJobId);
   const auto group = collation_of(body);
-  if (!group) body.fail("collation", "must be there");
+  if (!group) body.fail("collation", "is required");
   const int64_t delay_ms = body.integer("priority", 0, INT32_MAX).value_or(0);
   if (query.failed() || body.failed()) return false;
   job.key = *key;
@@ -259,8 +259,8 @@ bool read_grading_job(Exchange& exchange, bool immediate, GradingJob& job) {
   return true;
 }
 
-// One that waited before it became immediate is due now, as if it had come now. `answer` says where
-// it stands then. False, with the problem responded: it may not be moved.
+// A waiting job that becomes immediate is due now, as if it had just been added. Puts its position
+// into `answer`. If it cannot be moved, responds with the problem and returns false.
 bool make_due(Exchange& exchange, const RespValue& before, json& answer) {
   const std::string& queue = exchange.service().aliases().grading;
   const std::string& id = before.at("id").text;
@@ -276,8 +276,8 @@ bool make_due(Exchange& exchange, const RespValue& before, json& answer) {
   return true;
 }
 
-// Creates the job, or gives the one that waits the new contents; its place stays, unless it becomes
-// immediate.
+// Creates the job, or updates the contents of the waiting one, which keeps its place unless it
+// becomes immediate.
 void create_or_update(Exchange& exchange, bool immediate) {
   GradingJob job;
   if (!read_grading_job(exchange, immediate, job)) return;
@@ -289,7 +289,7 @@ void create_or_update(Exchange& exchange, bool immediate) {
   RespValue reply = exchange.run(placed);
   RespValue present;
   if (reply.is_error() && reply.text.starts_with("DUPLICATE ")) {
-    // One that has ended makes way for a new one, with its place; one that has not keeps its own.
+    // An ended job is replaced by a new one, with a new place; a waiting one keeps its place.
     present = exchange.run({"Q.GET", queue, job.key});
     const bool lives = present.is_map() && present.at("finished").is_null();
     Words again = lives ? words : placed;
@@ -310,10 +310,10 @@ void put_immediate_job(Exchange& exchange) { create_or_update(exchange, true); }
 void move_grading_job(Exchange& exchange) {
   QueryReader query(exchange);
   BodyReader body(exchange);
-  // The key alone names the job here: the reservation's nonce and collation are none of ours.
+  // The key alone identifies the job here; the reservation's nonce and collation are not used.
   body.allow_others();
   const auto key = body.bytes("jobKey");
-  if (!key) body.fail("jobKey", "must be there");
+  if (!key) body.fail("jobKey", "is required");
   const auto action = body.bytes("moveAction");
   if (!action || (*action != "release" && *action != "delay")) {
     body.fail("moveAction", action.value_or(""), {"release", "delay"});
@@ -330,8 +330,8 @@ void move_grading_job(Exchange& exchange) {
   if (respond_error(exchange, reply)) return;
   if (!reply.is_null()) return respond_json(exchange, {{"position", reply.integer}});
   const RespValue job = exchange.run({"Q.GET", queue, *key});
-  exchange.respond(job.is_null() ? problem(404, "NOJOB", "There is no such job.")
-                                 : problem(409, "NOTWAITING", "The job does not wait."));
+  exchange.respond(job.is_null() ? problem(404, "NOJOB", "No such job.")
+                                 : problem(409, "NOTWAITING", "The job is not waiting."));
 }
 
 void delete_grading_job(Exchange& exchange) {
@@ -341,11 +341,11 @@ void delete_grading_job(Exchange& exchange) {
   const RespValue reply =
       exchange.run({"Q.CANCEL", exchange.service().aliases().grading, exchange.path("id")});
   if (respond_error(exchange, reply)) return;
-  if (reply.text == "gone") return exchange.respond(problem(404, "NOJOB", "No such job waits."));
+  if (reply.text == "gone") return exchange.respond(problem(404, "NOJOB", "No such waiting job."));
   respond_json(exchange, {{"result", reply.text}});
 }
 
-// Where a job stands, in words.
+// Describes the job's position.
 std::string standing_of(Exchange& exchange, const RespValue& job) {
   if (!job.at("position").is_null()) {
     return "number " + std::to_string(job.at("position").integer + 1) + " in the queue";
@@ -356,8 +356,8 @@ std::string standing_of(Exchange& exchange, const RespValue& job) {
   return "releases in " + std::to_string((left_ms + 999) / 1000) + " seconds";
 }
 
-// Those that wait, as they come up: by position, then what is delayed by its time, then what waits
-// for others. A cursor is the number of a part, and where the part goes on.
+// The waiting jobs in their order: by position, then delayed ones by time, then blocked ones. A
+// cursor is the number of a part and the cursor within it.
 const std::vector<Words>& waiting_parts() {
   static const std::vector<Words> parts = {
       {"BY", "RANK"}, {"WHERE", "STATE", "delayed", "BY", "AGE"}, {"WHERE", "STATE", "blocked"}};
@@ -375,7 +375,8 @@ struct WaitingPage {
   bool is_full() const { return jobs.size() >= kMaxGradingJobs || text_bytes >= kMaxPageBytes; }
 };
 
-// Adds what one step of the part finds. False, with the problem responded: the cursor is none.
+// Adds the results of one step. If the cursor is invalid, responds with the problem and returns
+// false.
 bool add_waiting(Exchange& exchange, WaitingPage& page) {
   Words words = {"Q.LIST", exchange.service().aliases().grading};
   const Words& part = waiting_parts()[page.part];
@@ -397,14 +398,14 @@ bool add_waiting(Exchange& exchange, WaitingPage& page) {
   return true;
 }
 
-// The waiting jobs, each with what it was given and where it stands.
+// The waiting jobs, each with its payload and position.
 void get_grading_queue(Exchange& exchange) {
   QueryReader query(exchange);
   WaitingPage page;
   if (const auto cursor = query.text("cursor")) {
     const size_t part = cursor->empty() ? SIZE_MAX : static_cast<size_t>(cursor->front() - '0');
     if (part >= waiting_parts().size()) {
-      query.fail("cursor", "is none of this list");
+      query.fail("cursor", "is invalid");
     } else {
       page.part = part;
       page.cursor = cursor->substr(1);
@@ -427,7 +428,7 @@ void get_grading_status(Exchange& exchange) {
   const RespValue job =
       exchange.run({"Q.GET", exchange.service().aliases().grading, exchange.path("id")});
   if (respond_error(exchange, job)) return;
-  if (job.is_null()) return exchange.respond(problem(404, "NOJOB", "There is no such job."));
+  if (job.is_null()) return exchange.respond(problem(404, "NOJOB", "No such job."));
   respond_json(exchange, {{"status", standing_of(exchange, job)}});
 }
 
@@ -454,37 +455,38 @@ std::vector<Route> alias_routes() {
        .parameters = {{"status", "string",
                        "queued, running, completed, failed, cancelled or timeout"},
                       {"priority", "string", "a band"},
-                      {"user_id", "string", "what is shown as such, exactly"},
+                      {"user_id", "string", "exact match of the user_id shown"},
                       {"limit", "integer", "1 to 200, 50"},
-                      {"skip", "integer", "so many are passed over"}},
+                      {"skip", "integer", "number of executions to skip"}},
        .answer = "Executions"},
       {.pattern = "/api/v1/admin/executions/queue",
        .handler = get_executions_queue,
-       .summary = "Depth, active ones, cap, and what waits by priority.",
+       .summary = "Depth, active executions, cap, and waiting executions by priority.",
        .answer = "ExecutionsQueue"},
       change(HttpMethod::kPut, "/api/v1/admin/executions/{id}/priority", put_priority,
-             "Gives an execution another priority.", "Priority", "Execution"),
+             "Changes the priority of an execution.", "Priority", "Execution"),
       {.pattern = "/api/queue-stats",
        .handler = get_queue_stats,
-       .summary = "The figures of the in-process queue.",
+       .summary = "Statistics in the format of the in-process queue.",
        .answer = "QueueStats"},
       {.pattern = kGrading,
        .handler = get_grading_queue,
        .summary =
-           "The grading jobs that wait: in their order, then delayed ones, then blocked ones.",
-       .parameters = {{"cursor", "string", "where the page before ended"}},
+           "The waiting grading jobs: pending ones in order, then delayed ones, then blocked ones.",
+       .parameters = {{"cursor", "string", "the cursor of the previous page"}},
        .answer = "GradingQueue"},
       change(HttpMethod::kPut, kGrading, put_grading_job, "Creates or updates a grading job.",
              "GradingJob", "Added", {429}),
       change(HttpMethod::kPut, "/api/v1/grading_queue/immediate", put_immediate_job,
-             "The same, to be graded at once.", "GradingJob", "Added", {429}),
+             "Creates or updates a grading job that is due immediately.", "GradingJob", "Added",
+             {429}),
       change(HttpMethod::kPut, "/api/v1/grading_queue/move", move_grading_job,
              "Moves a grading job to the front or the back.", "GradingMove", "Position", {404}),
       change(HttpMethod::kDelete, "/api/v1/grading_queue/{id}", delete_grading_job,
-             "Takes a grading job out of the queue.", nullptr, "Cancelled"),
+             "Removes a grading job from the queue.", nullptr, "Cancelled"),
       {.pattern = "/api/v1/grading_queue/{id}/status",
        .handler = get_grading_status,
-       .summary = "Where a grading job stands, in words.",
+       .summary = "The position of a grading job, as text.",
        .answer = "GradingStatus"},
   };
 }

@@ -28,7 +28,7 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// What stands in place of a number of milliseconds.
+// The duration in milliseconds, for a text with units.
 std::string plain_duration(const std::string& text) {
   const auto ms = parse_duration_ms(text);
   return ms ? std::to_string(*ms) : text;
@@ -36,7 +36,7 @@ std::string plain_duration(const std::string& text) {
 
 std::string range_text(const char* what, int64_t low, int64_t high) {
   const std::string text = "must be " + std::string(what);
-  // The command has bounds of its own.
+  // The command has limits of its own.
   if (low == INT64_MIN) return text;
   return text + " from " + std::to_string(low) + " to " + std::to_string(high);
 }
@@ -57,9 +57,9 @@ BadField wrong_word(Bytes field, Bytes given, std::vector<std::string> allowed) 
   return bad;
 }
 
-// The name of a member or parameter that nobody has asked for.
+// Describes a member or parameter that is not supported.
 BadField unknown_name(const std::string& name, const std::vector<std::string>& asked_for) {
-  BadField bad{name, "is unknown here"};
+  BadField bad{name, "is not supported"};
   for (const std::string& each : asked_for) {
     if (!each.ends_with(kBase64) && !contains(bad.allowed, each)) bad.allowed.push_back(each);
   }
@@ -68,7 +68,7 @@ BadField unknown_name(const std::string& name, const std::vector<std::string>& a
   return bad;
 }
 
-// What the commands say of it with as many words as sluice has.
+// Explains a command's error like sluice does.
 BadField explain(Exchange& exchange, Bytes error) {
   constexpr Bytes kHint = "field=";
   const size_t at = error.find(kHint);
@@ -195,7 +195,8 @@ std::optional<std::string> BodyReader::bytes(const std::string& name) {
   std::optional<std::string> value;
   if (coded != nullptr) {
     if (coded->is_string()) value = from_base64(coded->get<std::string>());
-    if (!value || plain != nullptr) fail(name + kBase64, "must be base64, and stand alone");
+    if (!value || plain != nullptr)
+      fail(name + kBase64, "must be base64, without the plain member beside it");
   } else if (plain != nullptr) {
     value = text_of(*plain);
     if (!value) fail(name, "must be a string");
@@ -313,7 +314,8 @@ bool BodyReader::knows_all() const {
 
 bool BodyReader::failed() {
   if (malformed_) {
-    exchange_.respond(problem(400, "BADJSON", "The body is no JSON object, or nested too deeply."));
+    exchange_.respond(
+        problem(400, "BADJSON", "The body is not a JSON object, or is nested too deeply."));
     return true;
   }
   for (const auto& [name, value] : members_.items()) {
@@ -405,7 +407,7 @@ SelectorWords read_selector_of(Reader& reader) {
   reader.options({{"state", "STATE", OptionType::kTexts}}, selector.states);
   Words& others = selector.others;
   reader.options({{"group", "GROUP", OptionType::kName}, {"group_glob", "GROUP"}}, others);
-  if (others.size() > 2) reader.fail("group", "is given once, as group or as group_glob");
+  if (others.size() > 2) reader.fail("group", "must be given once, as group or as group_glob");
   reader.options({{"pri", "PRI"},
                   {"tag", "TAG", OptionType::kTextPairs},
                   {"key", "KEY"},
@@ -428,15 +430,15 @@ SelectorWords read_selector(BodyReader& where) { return read_selector_of(where);
 std::vector<RouteParameter> with_selector(std::vector<RouteParameter> others) {
   const std::vector<RouteParameter> selector = {
       {"state", "string", "a state; may be repeated"},
-      {"group", "string", "a group, by its very name"},
+      {"group", "string", "exactly this group"},
       {"group_glob", "string", "groups that match this glob"},
       {"pri", "string", "a band by name or number"},
       {"tag", "string", "name=value"},
       {"key", "string", "a key that the job carries"},
-      {"worker", "string", "who holds the lease"},
+      {"worker", "string", "the worker that holds the lease"},
       {"older_ms", "duration", "older than this"},
-      {"all", "boolean", "true: all jobs, in place of criteria"},
-      {"limit", "integer", "at most so many, 1 to 1000"},
+      {"all", "boolean", "true: all jobs, instead of criteria"},
+      {"limit", "integer", "at most this many, 1 to 1000"},
   };
   others.insert(others.begin(), selector.begin(), selector.end());
   return others;

@@ -1,7 +1,8 @@
-// What the handlers share: bodies and parameters into the words of commands, replies into answers.
+// Shared by the handlers: conversion of bodies and parameters to words of commands, and of replies
+// to responses.
 //
-// A reader collects the first thing that is wrong; the handler asks once, by failed(), before it
-// runs anything. Threads as Exchange has them.
+// A reader remembers the first error; the handler checks once, by failed(), before it runs
+// anything. Threads: like Exchange.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -17,23 +18,23 @@ namespace sluice {
 
 using Words = std::vector<std::string>;
 
-// What is wrong with an id that is_job_id() refuses.
+// The error for an id that is_job_id() rejects.
 inline constexpr const char* kNoJobId =
     "must have 1 to 512 bytes, and be none of the reserved words *, WHERE and ALL";
 
-// Longest waiting of a long poll; who wants more asks again.
+// The longest wait of a long poll; a client that wants more asks again.
 inline constexpr int64_t kMaxWaitMs = 60'000;
 
 void respond_json(Exchange& exchange, const nlohmann::json& value, unsigned status = 200);
-// An answer of one member that is a long array, perhaps with `cursor` beside it: each element
-// becomes text as it comes, so that the answer can be made in several turns.
+// A response with one member that is a long array, optionally with `cursor` beside it. Each element
+// is converted to text as it arrives, so that the response can be made in several turns.
 class JsonList {
  public:
   explicit JsonList(const char* member) : member_(member) {}
 
   void add(const nlohmann::json& element);
   size_t size() const { return size_; }
-  // One of these, once. A cursor of null: that was the end of the list.
+  // Call one of these once. A null cursor means that the list is complete.
   void respond(Exchange& exchange, const nlohmann::json& cursor);
   void respond(Exchange& exchange);
 
@@ -45,67 +46,67 @@ class JsonList {
   size_t size_ = 0;
 };
 
-// True, with the problem responded, where the reply is an error. It is that of the command that the
-// exchange has run last.
+// If the reply is an error, responds with the problem and returns true. The reply must be that of
+// the command that the exchange ran last.
 bool respond_error(Exchange& exchange, const RespValue& reply);
-// The same where a script keeps the shards, of this very thread perhaps: for what locks them
-// itself.
+// The same for handlers that lock shards themselves: if a script holds the shards, which may run on
+// this very thread.
 bool respond_busy(Exchange& exchange);
-// What is wrong with a member or a parameter.
+// An invalid member or parameter.
 struct BadField {
   std::string field;
   std::string why;
-  std::vector<std::string> allowed = {};  // every word that might stand there; empty: others
-  std::string nearest = {};               // of them, where one is near
+  std::vector<std::string> allowed = {};  // all possible words; empty: others are possible
+  std::string nearest = {};               // the nearest of them, if there is one
 };
 void respond_bad_field(Exchange& exchange, const BadField& bad);
-// The id in the path, where a command also takes the word WHERE in its place. True, with the
-// problem responded, where it is that word.
+// For an id in the path, where a command would also accept the word WHERE. If it is that word,
+// responds with the problem and returns true.
 bool respond_where(Exchange& exchange);
 
-// One option of a command and the member or parameter that gives it.
+// An option of a command, and the member or parameter that sets it.
 struct OptionRow {
   enum class Type : uint8_t {
     kInteger,
     kDuration,  // milliseconds, or a text with units (5s, 1h30m)
-    kText,      // also member_base64
-    kName,      // the same; the word is the glob that matches it and nothing else
-    kTexts,     // an array of strings; a parameter that is repeated
+    kText,      // or member_base64
+    kName,      // likewise; the word is the glob that matches only it
+    kTexts,     // an array of strings; a repeated parameter
     kPair,      // an array of two durations: two words
-    kTextPairs  // an object of strings; of a parameter name=value, repeated
+    kTextPairs  // an object of strings; as a repeated parameter, name=value
   };
   const char* name;
-  const char* word;  // "": its words stand alone
+  const char* word;  // "": only the values are appended
   Type type = Type::kText;
 };
 
-// The JSON object of a request's body, member by member.
+// The JSON object in a request's body, read member by member.
 class BodyReader {
  public:
-  // No body is an empty object.
+  // An empty body counts as an empty object.
   explicit BodyReader(Exchange& exchange);
 
-  // Appends the words of the options that are there.
+  // Appends the words of the options that are present.
   void options(const std::vector<OptionRow>& rows, Words& words);
-  // Members that are no options. Nothing: it is not there, or bad.
+  // Members that are not options. Nothing if missing or invalid.
   std::optional<int64_t> integer(const std::string& name, int64_t low, int64_t high);
   std::optional<int64_t> duration(const std::string& name, int64_t low, int64_t high);
-  std::optional<std::string> bytes(const std::string& name);  // an integer's digits as well
-  std::optional<std::string> text(const std::string& name);   // a string of JSON, nothing else
+  std::optional<std::string> bytes(const std::string& name);  // also an integer's digits
+  std::optional<std::string> text(const std::string& name);   // a JSON string only
   std::optional<bool> boolean(const std::string& name);
-  // An object within: its own reader's options. Null where it is not there.
+  // A nested object, with a reader of its own. Nothing if it is missing.
   std::optional<BodyReader> object(const std::string& name);
-  // Names of members that nobody has asked for are mistakes. True, with the problem responded: it
-  // has failed.
+  // Members that were not read are errors. If there is an error, responds with the problem and
+  // returns true.
   bool failed();
-  // All members have been asked for.
+  // Whether all members have been read.
   bool knows_all() const;
-  // Members that nobody asks for are no mistakes: the body is somebody else's as well.
+  // Ignore members that were not read: the body is also for others.
   void allow_others() { others_allowed_ = true; }
-  // Fields with any plain value, as the texts that a configuration takes.
+  // All fields with plain values, as texts for a configuration.
   Words fields();
   void fail(Bytes field, Bytes why);
-  // The same where only these words may stand.
+  // The same with a list of the allowed words.
   void fail(Bytes field, Bytes given, std::vector<std::string> allowed);
 
  private:
@@ -116,13 +117,13 @@ class BodyReader {
 
   Exchange& exchange_;
   nlohmann::json members_;
-  std::vector<std::string> taken_;  // what was asked for
+  std::vector<std::string> taken_;  // names that were read
   std::optional<BadField> bad_;
   bool malformed_ = false;
   bool others_allowed_ = false;
 };
 
-// Query parameters likewise.
+// Query parameters in the same way.
 class QueryReader {
  public:
   // Reads `db` and selects it.
@@ -143,10 +144,10 @@ class QueryReader {
   std::optional<BadField> bad_;
 };
 
-// What a request says of the jobs that it means, as words behind WHERE.
+// A request's selector, as words after WHERE.
 struct SelectorWords {
   Words states;  // "STATE x" for each
-  Words others;  // the other criteria; or ALL, and then there are no states
+  Words others;  // the other criteria; or ALL, in which case there are no states
   Words limit;
 
   bool means_something() const { return !states.empty() || !others.empty(); }

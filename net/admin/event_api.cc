@@ -1,7 +1,8 @@
-// What happens to the jobs of a queue: a page of it, or a stream of Server-Sent Events.
+// Events of a queue's jobs: one page, or a stream of Server-Sent Events.
 //
-// An event's id in the stream is its number, so that a browser that comes again with Last-Event-ID
-// goes on behind it without a gap; what is not kept any more is said (TRIMMED), never passed over.
+// The id of an event in the stream is its number, so a browser that reconnects with Last-Event-ID
+// resumes after it without a gap. Events that are no longer kept are reported (TRIMMED), never
+// skipped.
 #include <algorithm>
 #include <chrono>
 
@@ -18,11 +19,11 @@ namespace {
 using nlohmann::json;
 using OptionType = OptionRow::Type;
 
-// Of a part: a fraction of a millisecond, so that nobody waits long behind it.
+// Events per part: a fraction of a millisecond, so that others do not wait.
 constexpr const char* kStreamCount = "100";
 constexpr auto kBudgetRetry = std::chrono::milliseconds(10);
 
-// No event: how far events have been looked at that were not asked for.
+// A mark is not an event; it tells up to which number events have been examined.
 bool is_mark(const RespValue& event) { return event.items[2].text == "none"; }
 
 json event_of(const RespValue& event) {
@@ -35,10 +36,10 @@ json event_of(const RespValue& event) {
   return line;
 }
 
-// One stream. It waits for events before its head is sent, so that none is missed from the moment
-// at which the client hears that it listens; and it asks for further ones once the last part has
-// left, so that a slow reader costs no memory: the log keeps what he has not read. On a busy thread
-// it asks as seldom as the budget of streams says.
+// One stream. It waits for events before it sends its head, so that none is missed from the moment
+// at which the client knows that it is subscribed. It reads further events only after the last part
+// has been sent, so a slow reader costs no memory: the log keeps what has not been read. On a busy
+// thread it reads as rarely as the stream budget requires.
 class EventStream : public std::enable_shared_from_this<EventStream> {
  public:
   EventStream(Exchange& exchange, Words filters, std::string after)
@@ -74,7 +75,7 @@ class EventStream : public std::enable_shared_from_this<EventStream> {
     Words words = {"Q.EVENTS", exchange_->path("queue"), after_, "COUNT", kStreamCount, "BLOCK",
                    "0"};
     words.insert(words.end(), filters_.begin(), filters_.end());
-    // What the kernel takes for the sending is not seen.
+    // The kernel's time for sending is not included.
     const auto spend_since = [this](int64_t began_us) {
       if (exchange_->cut_off()) return;
       StreamBudget& budget = exchange_->budget();
@@ -85,7 +86,7 @@ class EventStream : public std::enable_shared_from_this<EventStream> {
     exchange_->run_waiting(words, [self = shared_from_this(), spend_since](const RespValue& reply) {
       const int64_t began_us = self->exchange_->budget().now_us();
       self->take(reply);
-      // Within the asking it counts there.
+      // If called synchronously, the time is counted by the caller.
       if (!self->asking_) spend_since(began_us);
     });
     asking_ = false;
@@ -98,7 +99,7 @@ class EventStream : public std::enable_shared_from_this<EventStream> {
       return;
     }
     if (reply.is_error() || reply.items.empty()) {
-      // The log has overtaken us, or the queue was deleted.
+      // The log no longer holds the next events, or the queue was deleted.
       const HttpResponse what = reply.is_error()
                                     ? problem_of_error(reply.text)
                                     : problem(409, "QUEUEGONE", "The queue was deleted.");
@@ -111,7 +112,7 @@ class EventStream : public std::enable_shared_from_this<EventStream> {
       part_ += "id: " + after_ + "\nevent: " + event.items[2].text +
                "\ndata: " + dump_json(event_of(event)) + "\n\n";
     }
-    // Nothing but a mark: there is more to look at.
+    // Only a mark: there are more events to examine.
     part_.empty() ? go_on() : send();
   }
 
@@ -128,7 +129,7 @@ class EventStream : public std::enable_shared_from_this<EventStream> {
   const std::shared_ptr<Exchange> exchange_;
   const Words filters_;
   std::string after_;
-  std::string part_;  // what is to be sent next
+  std::string part_;  // to be sent next
   SteadyTimer timer_;
   bool asking_ = false;
   bool opened_ = false;
@@ -150,7 +151,7 @@ void get_events(Exchange& exchange) {
   query.options({{"type", "TYPE", OptionType::kTexts}, {"id", "ID"}}, filters);
   if (query.failed()) return;
   const bool stream = wants_stream(exchange.request());
-  // Of one that comes again this is newer than its address.
+  // After a reconnect this is newer than the address.
   const std::string* last = exchange.request().header("last-event-id");
   if (stream && last != nullptr && !last->empty()) after = *last;
   if (after.empty()) after = stream ? "$" : "-";
@@ -173,9 +174,9 @@ std::vector<Route> event_routes() {
   return {
       {.pattern = "/api/v1/queues/{queue}/events",
        .handler = get_events,
-       .summary = "What happened to jobs, in order; with Accept: text/event-stream as it happens.",
+       .summary = "Events of jobs, in order; with Accept: text/event-stream as a live stream.",
        .parameters = {{"after", "string", "a number, - (the oldest kept) or $ (from now on)"},
-                      {"count", "integer", "at most so many, 1 to 1000; not of a stream"},
+                      {"count", "integer", "at most this many, 1 to 1000; not for a stream"},
                       {"type", "string", "only events of this type; may be repeated"},
                       {"id", "string", "only events of this job"}},
        .answer = "Events",

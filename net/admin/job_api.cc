@@ -41,7 +41,7 @@ const std::vector<OptionRow>& add_options() {
   return rows;
 }
 
-// Jobs on a page of a list.
+// Default number of jobs on a page of a list.
 constexpr int64_t kUsualPage = 100;
 
 void append(std::initializer_list<const Words*> parts, Words& words) {
@@ -59,17 +59,17 @@ size_t text_bytes(const RespValue& value) {
   return bytes;
 }
 
-// A page of Q.LIST, made of several where it is long: they take several turns.
+// A page of Q.LIST. A long one is read in several turns.
 class JobList {
  public:
-  // `words` without COUNT and CURSOR.
+  // `words` must not contain COUNT and CURSOR.
   JobList(Exchange& exchange, Words words, std::string cursor, size_t count)
       : exchange_(exchange.shared_from_this()),
         words_(std::move(words)),
         cursor_(std::move(cursor)),
         count_(count) {}
 
-  // A piece; false: that was the last one.
+  // Reads one piece. Returns false after the last one.
   bool go_on();
 
  private:
@@ -97,7 +97,7 @@ bool JobList::go_on() {
   for (const RespValue& job : jobs) list_.add(resp_to_json(job));
   bytes_ += bytes;
   cursor_ = reply.items[0].text;
-  // Fewer than wanted: the command has looked at as many jobs as it may, or told as many bytes.
+  // Fewer than requested: the command has reached its limit of jobs examined or bytes returned.
   if (cursor_ == "0" || jobs.size() < wanted || list_.size() >= count_ || bytes_ >= kMaxPageBytes) {
     list_.respond(*exchange_, cursor_of(reply));
     return false;
@@ -107,7 +107,7 @@ bool JobList::go_on() {
   return true;
 }
 
-// Who asks for jobs that have ended alone looks for the last ones.
+// Lists of ended jobs show the newest first.
 bool means_ended(const SelectorWords& selector) {
   JobStates states = 0;
   for (size_t i = 1; i < selector.states.size(); i += 2) {
@@ -118,7 +118,7 @@ bool means_ended(const SelectorWords& selector) {
   return states != 0 && (states & kLiveStates) == 0;
 }
 
-// The next jobs in the order of dispatch are told of one moment, and are few.
+// The next jobs in dispatch order are read at one moment; they are few.
 void list_next(Exchange& exchange, Words words, int64_t count) {
   words.insert(words.end(), {"COUNT", std::to_string(count)});
   const RespValue reply = exchange.run(words);
@@ -141,7 +141,7 @@ void list_jobs(Exchange& exchange) {
   if (by.empty() && means_ended(selector)) words.insert(words.end(), {"BY", "AGE", "DESC"});
   if (desc.value_or(false)) words.emplace_back("DESC");
   if (selector.means_something() || !selector.limit.empty()) {
-    // What is only bounded is a list of all jobs.
+    // A selector with only a limit means all jobs.
     if (!selector.means_something()) selector.others = {"ALL"};
     words.emplace_back("WHERE");
     append({&selector.states, &selector.others, &selector.limit}, words);
@@ -165,7 +165,7 @@ void add_job(Exchange& exchange) {
   if (given && !is_job_id(*given)) body.fail("id", kNoJobId);
   const std::string id = given.value_or("*");
   const auto payload = body.bytes("payload");
-  if (!payload) body.fail("payload", "must be there");
+  if (!payload) body.fail("payload", "is required");
   Words words = {"Q.ADD", exchange.path("queue"), id, payload.value_or("")};
   body.options(add_options(), words);
   if (query.failed() || body.failed()) return;
@@ -177,7 +177,7 @@ void add_job(Exchange& exchange) {
 
 void respond_job(Exchange& exchange, const RespValue& reply) {
   if (respond_error(exchange, reply)) return;
-  if (reply.is_null()) return exchange.respond(problem(404, "NOJOB", "There is no such job."));
+  if (reply.is_null()) return exchange.respond(problem(404, "NOJOB", "No such job."));
   respond_json(exchange, resp_to_json(reply));
 }
 
@@ -191,13 +191,13 @@ void get_job(Exchange& exchange) {
   Words waiting = words;
   waiting.insert(waiting.end(), {"WAIT", std::to_string(wait_ms)});
   exchange.run_waiting(waiting, [self = exchange.shared_from_this(), words](RespValue reply) {
-    // The time is over, or it was not retained: how it is now.
+    // Timeout, or the job was not retained: return its present state.
     if (reply.is_null()) reply = self->run(words);
     respond_job(*self, reply);
   });
 }
 
-// What stands between a job's id and a new place: an unknown id, and an end.
+// Distinguishes an unknown or ended job from one that can be moved.
 bool is_waiting_state(Bytes state) {
   return state == "pending" || state == "delayed" || state == "blocked";
 }
@@ -215,7 +215,7 @@ void move_job(Exchange& exchange) {
     if (*place != "front" && *place != "back") body.fail("place", *place, {"front", "back"});
     words.push_back(*place);
   }
-  if (words.size() == 3) body.fail("", "there is nothing to change");
+  if (words.size() == 3) body.fail("", "nothing to change");
   if (query.failed() || body.failed()) return;
   const RespValue moved = exchange.run(words);
   if (respond_error(exchange, moved)) return;
@@ -237,7 +237,7 @@ void cancel_job(Exchange& exchange) {
   if (respond_error(exchange, reply)) return;
   if (reply.text != "gone") return respond_json(exchange, {{"result", reply.text}});
   const RespValue job = exchange.run({"Q.GET", words[1], words[2]});
-  exchange.respond(job.is_null() ? problem(404, "NOJOB", "There is no such job.")
+  exchange.respond(job.is_null() ? problem(404, "NOJOB", "No such job.")
                                  : problem(409, "ENDED", "The job has ended."));
 }
 
@@ -252,7 +252,7 @@ void retry_job(Exchange& exchange) {
 
 // --- Many at once ---
 
-// What a call on many jobs is about: `where`, `cursor`, and options of the command.
+// The arguments of a call on many jobs: `where`, `cursor`, and options of the command.
 struct Many {
   SelectorWords selector;
   Words options;
@@ -266,27 +266,27 @@ bool read_many(Exchange& exchange, const std::vector<OptionRow>& options, Many& 
   body.options(options, many.options);
   many.dry_run = body.boolean("dry_run").value_or(false);
   auto where = body.object("where");
-  if (!where) body.fail("where", "must be there");
+  if (!where) body.fail("where", "is required");
   if (where) {
     many.selector = read_selector(*where);
-    // A criterion that was mistyped is told as such.
+    // A mistyped criterion is reported as such.
     if (!many.selector.means_something() && where->knows_all()) {
       where->fail("where",
-                  "takes at least one of state, group, group_glob, pri, tag, key, worker and "
+                  "requires at least one of state, group, group_glob, pri, tag, key, worker and "
                   "older_ms, or all: true");
     }
   }
   return !query.failed() && !body.failed() && !where->failed();
 }
 
-// What a command on many jobs may change, and what it means where no state is named.
+// The states that a command on many jobs may change, and the default if none is given.
 struct Changeable {
   JobStates allowed;
   JobStates usual;
 };
 
-// The states that are counted instead of changed. None: none of those that are named may be
-// changed. One that is unknown stays, for the command to refuse.
+// The states to count for a dry run. None if the command can change none of the given states. An
+// unknown state is kept, for the command to reject.
 Words counted_states(const Words& named, Changeable states) {
   Words counted;
   for (size_t i = 1; i < named.size(); i += 2) {
@@ -303,7 +303,7 @@ Words counted_states(const Words& named, Changeable states) {
   return counted;
 }
 
-// A job that was told to stop already is not told again, unless its time changes.
+// A job that was already asked to stop is not asked again, unless its time limit changes.
 bool would_change(const RespValue& job, const Words& options) {
   if (job.at("cancel").is_null()) return true;
   for (size_t i = 0; i < options.size(); i += 2) {
@@ -317,13 +317,13 @@ void count_many(Exchange& exchange, const Many& many, Changeable states) {
   const Words counted = counted_states(selector.states, states);
   const bool none = counted.empty();
   Words words = {"Q.LIST", exchange.path("queue"), "WHERE"};
-  // What is wrong with the rest is to be heard also where nothing is counted.
+  // Run the command even if nothing is counted, so that errors in the rest are reported.
   append({none ? &selector.states : &counted}, words);
-  // The states say by themselves what of all jobs is meant.
+  // If the selector means all jobs, the states alone select.
   if (!selector.means_all()) append({&selector.others}, words);
   append({&selector.limit}, words);
   words.insert(words.end(), {"COUNT", "1000"});
-  // A list has none of the other options.
+  // A list takes none of the other options.
   if (!many.options.empty() && many.options[0] == "CURSOR") {
     words.insert(words.end(), {many.options[0], many.options[1]});
   }
@@ -391,38 +391,39 @@ std::vector<Route> job_routes() {
   return {
       {.pattern = kJobs,
        .handler = list_jobs,
-       .summary = "The jobs that a selector chooses, page by page.",
+       .summary = "The selected jobs, page by page.",
        .parameters = with_selector({{"by", "string", "rank, age, deadline or dispatch"},
                                     {"desc", "boolean", "with by=age: the newest first"},
-                                    {"count", "integer", "at most so many"},
-                                    {"cursor", "string", "where the page before ended"},
+                                    {"count", "integer", "at most this many"},
+                                    {"cursor", "string", "the cursor of the previous page"},
                                     {"with", "string", "payload or result; may be repeated"}}),
        .answer = "Jobs"},
       std::move(add),
       {.pattern = kJob,
        .handler = get_job,
-       .summary = "A job: where it stands, why it waits, how it ended.",
+       .summary = "A job: its position, why it waits, how it ended.",
        .parameters = {{"with", "string", "payload or result; may be repeated"},
-                      {"wait_ms", "duration", "wait so long for its end, at most 60000"}},
+                      {"wait_ms", "duration", "wait up to this long for its end, at most 60000"}},
        .answer = "Job"},
       {.method = HttpMethod::kPatch,
        .pattern = kJob,
        .access = Access::kOperate,
        .handler = move_job,
-       .summary = "Gives a waiting job another band or place.",
+       .summary = "Changes the band or position of a waiting job.",
        .body = "Move",
        .answer = "Job"},
       change_route("/api/v1/queues/{queue}/jobs/{id}:cancel", cancel_job,
-                   "Cancels a waiting job, or tells the worker of a running one to stop.", "Cancel",
+                   "Cancels a waiting job, or asks the worker of a running one to stop.", "Cancel",
                    "Cancelled"),
       change_route("/api/v1/queues/{queue}/jobs/{id}:retry", retry_job,
-                   "Lets a job that has ended wait again.", "Nothing", "State"),
-      change_route("/api/v1/queues/{queue}/jobs:cancel", cancel_jobs,
-                   "Cancels the jobs that a selector chooses.", "CancelMany", "Count"),
+                   "Queues an ended job again.", "Nothing", "State"),
+      change_route("/api/v1/queues/{queue}/jobs:cancel", cancel_jobs, "Cancels the selected jobs.",
+                   "CancelMany", "Count"),
       change_route("/api/v1/queues/{queue}/jobs:retry", retry_jobs,
-                   "Retries ended jobs, failed ones where no state is named.", "Many", "Count"),
-      change_route("/api/v1/queues/{queue}/jobs:purge", purge_jobs, "Forgets ended jobs.", "Many",
+                   "Retries the selected ended jobs; without a state, failed ones.", "Many",
                    "Count"),
+      change_route("/api/v1/queues/{queue}/jobs:purge", purge_jobs,
+                   "Removes the selected ended jobs.", "Many", "Count"),
   };
 }
 

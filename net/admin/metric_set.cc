@@ -35,7 +35,7 @@ void MetricSet::histogram(const char* name, const char* help, const MetricLabels
                           int64_t start_ms) {
   MetricFamily& into = family(name, Type::kHistogram, help);
   if (into.bounds_ms.empty()) into.bounds_ms.assign(bounds_ms.begin(), bounds_ms.end());
-  // Counters that another thread counts up may have been read one after the other.
+  // Counters updated by another thread may not have been read at the same moment.
   if (!counts.up_to.empty()) counts.count = std::max(counts.count, counts.up_to.back());
   into.distributions.push_back({labels, std::move(counts), start_ms});
 }

@@ -1,4 +1,4 @@
-// /metrics: the series of this moment as text.
+// /metrics: the current series as text.
 #include "net/admin/api.h"
 #include "net/admin/metrics_collect.h"
 #include "net/admin/metrics_text.h"
@@ -47,7 +47,7 @@ std::vector<Route> metric_routes() {
   return {{.pattern = "/metrics",
            .access = Access::kReady,
            .handler = get_metrics,
-           .summary = "Series for Prometheus; in OpenMetrics where Accept asks for it.",
+           .summary = "Series for Prometheus; in OpenMetrics format if Accept requests it.",
            .answer = "Metrics",
            .content_type = "text/plain"}};
 }

@@ -1,5 +1,5 @@
-// Names without a prefix are those that the seeds' dashboards query; the server's own begin with
-// sluice_.
+// Names without a prefix are those queried by the older systems' dashboards; the server's own begin
+// with sluice_.
 #include "net/admin/metrics_collect.h"
 
 #include <initializer_list>
@@ -21,49 +21,53 @@ struct FieldRow {
   const char* help;
 };
 
-// Of INFO.
+// Fields of INFO.
 constexpr FieldRow kServerGauges[] = {
     {"connected_clients", "sluice_connections", "RESP connections."},
-    {"blocked_clients", "sluice_blocked_clients", "Clients that wait in a blocking command."},
-    {"used_memory", "sluice_memory_used_bytes", "Memory that is allocated."},
-    {"used_memory_rss", "sluice_memory_resident_bytes", "Memory that the process has."},
-    {"used_memory_peak", "sluice_memory_peak_bytes", "The most that was allocated."},
-    {"maxmemory", "sluice_memory_max_bytes", "The limit of memory; 0: none."},
-    {"uptime_in_seconds", "sluice_uptime_seconds", "Since the start."},
+    {"blocked_clients", "sluice_blocked_clients", "Clients waiting in a blocking command."},
+    {"used_memory", "sluice_memory_used_bytes", "Allocated memory."},
+    {"used_memory_rss", "sluice_memory_resident_bytes", "Resident memory of the process."},
+    {"used_memory_peak", "sluice_memory_peak_bytes", "Peak of allocated memory."},
+    {"maxmemory", "sluice_memory_max_bytes", "Memory limit; 0: none."},
+    {"uptime_in_seconds", "sluice_uptime_seconds", "Seconds since the start."},
     {"sluice_queue_time_ahead_seconds", "sluice_queue_time_ahead_seconds",
-     "How far queue time is ahead of the wall clock; negative: behind."},
-    {"sluice_journal_last_lsn", "sluice_journal_last_lsn", "The last unit of the journal."},
-    {"sluice_journal_durable_lsn", "sluice_journal_durable_lsn", "The last one that is durable."},
+     "Queue time minus wall clock."},
+    {"sluice_journal_last_lsn", "sluice_journal_last_lsn",
+     "Number of the last unit of the journal."},
+    {"sluice_journal_durable_lsn", "sluice_journal_durable_lsn",
+     "Number of the last durable unit."},
     {"sluice_journal_unwritten_bytes", "sluice_journal_unwritten_bytes",
-     "Journal that the kernel does not have yet."},
+     "Journal bytes not yet passed to the kernel."},
     {"sluice_journal_last_commit_units", "sluice_journal_batch_units", "Units in the last commit."},
     {"sluice_checkpoint_running", "sluice_checkpoint_running", "A checkpoint is being written."},
     {"sluice_checkpoint_bytes", "sluice_checkpoint_bytes", "Size of the last checkpoint."},
     {"rdb_last_save_time", "sluice_checkpoint_last_timestamp_seconds",
-     "When the last checkpoint was written."},
+     "Time of the last checkpoint."},
     {"rdb_last_bgsave_time_sec", "sluice_checkpoint_last_duration_seconds",
-     "How long it took; -1: there was none."},
+     "Duration of the last checkpoint; -1: none yet."},
     {"sluice_data_directory_bytes", "sluice_data_directory_bytes", "Size of the data directory."},
-    {"sluice_event_file_bytes", "sluice_event_file_bytes", "Older events of queues on the disk."},
-    {"sluice_free_disk_bytes", "sluice_disk_free_bytes", "Free space on its disk."},
-    {"sluice_disk_nearly_full", "sluice_disk_nearly_full", "What grows is refused."},
+    {"sluice_event_file_bytes", "sluice_event_file_bytes",
+     "Size of the older events of queues on disk."},
+    {"sluice_free_disk_bytes", "sluice_disk_free_bytes",
+     "Free space on the disk of the data directory."},
+    {"sluice_disk_nearly_full", "sluice_disk_nearly_full",
+     "1: commands that add data are refused."},
 };
 constexpr FieldRow kServerCounters[] = {
-    {"total_commands_processed", "sluice_commands_total", "Commands that were run."},
+    {"total_commands_processed", "sluice_commands_total", "Commands executed."},
     {"total_error_replies", "sluice_errors_total", "Commands that ended with an error."},
     {"total_connections_received", "sluice_connections_received_total", "RESP connections so far."},
-    {"rejected_connections", "sluice_connections_rejected_total",
-     "RESP connections that were refused."},
+    {"rejected_connections", "sluice_connections_rejected_total", "RESP connections refused."},
     {"total_net_input_bytes", "sluice_net_input_bytes_total", "Bytes from RESP clients."},
     {"total_net_output_bytes", "sluice_net_output_bytes_total", "Bytes to RESP clients."},
-    {"sluice_journal_units", "sluice_journal_units_total", "Units that were appended."},
-    {"sluice_journal_commits", "sluice_journal_commits_total", "Commits that were written."},
+    {"sluice_journal_units", "sluice_journal_units_total", "Units appended."},
+    {"sluice_journal_commits", "sluice_journal_commits_total", "Commits written."},
     {"sluice_journal_bytes", "sluice_journal_bytes_total", "Bytes of commits."},
-    {"sluice_checkpoints_completed", "sluice_checkpoints_total", "Checkpoints that were written."},
+    {"sluice_checkpoints_completed", "sluice_checkpoints_total", "Checkpoints written."},
     {"sluice_checkpoints_failed", "sluice_checkpoints_failed_total", "Checkpoints that failed."},
 };
 
-// What collects: the client that asks, for whom, and what it has so far.
+// Collects metrics: holds the requesting client, its user, and the result so far.
 class Collector {
  public:
   Collector(EngineClient& client, const MetricsRequest& request)
@@ -72,14 +76,14 @@ class Collector {
         http_(request.http),
         state_(client.thread().state()) {}
 
-  // What is told of a queue; nothing: it is gone, or not for this user.
+  // The series of a queue; nothing if it is gone, or not readable for this user.
   std::optional<QueueSeries> queue(const QueueName& name);
   void put(const QueueSeriesSet::Line& line);
   void put_rest(const std::map<int, QueueSeries>& rest);
-  // Of a queue that has lines of its own.
+  // Adds a queue that has series of its own.
   void put(const QueueName& name, const LargestGroups& largest);
   void server();
-  // Where there is HTTP.
+  // If there is HTTP.
   void http();
   MetricSet take() { return std::move(metrics_); }
 
@@ -90,7 +94,7 @@ class Collector {
   }
   void journal();
   void exports();
-  // A counter that this process began to count.
+  // A counter that starts with the process.
   void counter(const char* name, const char* help, double value) {
     metrics_.counter(name, help, {}, value, state_.started_ms);
   }
@@ -150,7 +154,7 @@ std::optional<double> info_number(Bytes info, const std::string& field) {
 }
 
 void Collector::server() {
-  // Not all of it: statistics of commands cost more than the rest together.
+  // Not all sections: statistics of commands would cost more than the rest together.
   const RespValue info = run(0, {"INFO", "server", "clients", "memory", "persistence", "stats"});
   if (info.is_error()) return;
   for (const FieldRow& row : kServerGauges) {
@@ -165,8 +169,8 @@ void Collector::server() {
   exports();
 }
 
-// Bucket i of the journal holds what took less than 2^i microseconds; bounds here are milliseconds,
-// so it is shown from 2^10 microseconds on, within 2.4 %.
+// Bucket i of the journal counts syncs of less than 2^i microseconds. Bounds here are milliseconds,
+// so buckets are shown from 2^10 microseconds on, which is exact within 2.4 %.
 void Collector::journal() {
   const GroupCommitJournal* journal = state_.journal.load(std::memory_order_acquire);
   if (journal == nullptr) return;
@@ -183,17 +187,17 @@ void Collector::journal() {
   }
   counts.count = stats.syncs;
   counts.sum_ms = static_cast<double>(stats.sync_us_total) / 1000;
-  metrics_.histogram("sluice_journal_sync_seconds", "How long the syncs of commits took.", {},
+  metrics_.histogram("sluice_journal_sync_seconds", "Duration of the syncs of commits.", {},
                      bounds_ms, std::move(counts), state_.started_ms);
 }
 
 void Collector::exports() {
   const OtlpCounters& counters = state_.otlp;
   if (!counters.configured) return;
-  counter("sluice_otlp_exports_total", "Exports by OTLP that a collector took.", counters.done);
-  counter("sluice_otlp_exports_failed_total", "Exports by OTLP that failed.", counters.failed);
+  counter("sluice_otlp_exports_total", "OTLP exports accepted by the collector.", counters.done);
+  counter("sluice_otlp_exports_failed_total", "OTLP exports that failed.", counters.failed);
   counter("sluice_otlp_exports_skipped_total",
-          "Exports by OTLP that were not due yet, or could not be made.", counters.skipped);
+          "OTLP exports skipped: not due yet, or not possible.", counters.skipped);
 }
 
 void Collector::http() {
@@ -203,14 +207,14 @@ void Collector::http() {
                  static_cast<double>(counters.connections.load(std::memory_order_relaxed)));
   counter("sluice_http_connections_received_total", "HTTP connections so far.",
           counters.connections_received);
-  counter("sluice_http_connections_rejected_total", "HTTP connections that were refused.",
+  counter("sluice_http_connections_rejected_total", "HTTP connections refused.",
           counters.connections_rejected);
   counter("sluice_http_requests_total", "HTTP requests.", counters.requests);
-  counter("sluice_http_timeouts_total", "HTTP clients that were too slow.", counters.timeouts);
+  counter("sluice_http_timeouts_total", "HTTP clients that timed out.", counters.timeouts);
 }
 
-// One collection: all queues are looked at, then those with the most jobs are put down with their
-// groups, then the server.
+// One collection: all queues are read, then those with the most jobs are added with their groups,
+// then the server's series.
 class Collection {
  public:
   Collection(EngineClient& client, MetricsRequest request)
@@ -220,14 +224,14 @@ class Collection {
         series_(static_cast<size_t>(
             thread_.state().limits.metrics_queues.load(std::memory_order_relaxed))) {}
 
-  // False: that was the end.
+  // Returns false at the end.
   bool go_on();
 
  private:
   bool busy() const {
     return thread_.nested() || thread_.engine().script_busy.load(std::memory_order_relaxed);
   }
-  // These two do a piece; false: there was nothing left.
+  // Each of these does one piece, and returns false when there is nothing left.
   bool look();
   bool put();
 
@@ -235,9 +239,9 @@ class Collection {
   const MetricsRequest request_;
   Collector collector_;
   QueueWalk walk_;
-  std::vector<QueueName> names_;  // to be looked at next, from the back
+  std::vector<QueueName> names_;  // to be read next, from the back
   QueueSeriesSet series_;
-  std::optional<LargestGroups> groups_;  // of the last line of series_
+  std::optional<LargestGroups> groups_;  // of the last element of series_
 };
 
 bool Collection::look() {

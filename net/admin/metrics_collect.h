@@ -1,9 +1,8 @@
-// Everything that dashboards and alerts ask for, read from the state: the one way in which /metrics
-// and the OTLP exporter come by their series.
+// Collects all metrics from the state, for both /metrics and the OTLP exporter.
 //
-// With many queues it takes several turns of the thread, so that nobody waits long behind it; each
-// queue is as it was at one moment. The client's I/O thread. What is collected may be told once the
-// client's gate is durable.
+// With many queues this takes several turns of the thread, so that others do not wait; each queue
+// is read at one moment. Runs on the client's I/O thread. The result may be sent once the client's
+// gate is durable.
 #pragma once
 
 #include <functional>
@@ -18,12 +17,12 @@ namespace sluice {
 class HttpService;
 
 struct MetricsRequest {
-  // What it may not read is left out.
+  // What this user may not read is left out.
   std::shared_ptr<User> user;
   const HttpService* http = nullptr;  // null: there is no HTTP
-  // Asked between turns: false once the client may be gone, and nothing more happens.
+  // Called between turns; the collection ends if it returns false because the client is gone.
   std::function<bool()> wanted;
-  // Gets them, at once or in a later turn; nothing where a script keeps the shards.
+  // Receives the metrics, at once or in a later turn; nothing if a script holds the shards.
   std::function<void(std::optional<MetricSet> metrics)> then;
 };
 

@@ -19,13 +19,13 @@ constexpr size_t kPointsAtOnce = 32;
 
 }  // namespace
 
-// Written as text at once: a tree of a thousand queues would hold up the thread for longer.
+// Writes text directly: a tree for a thousand queues would block the thread for longer.
 class OtlpWriter {
  public:
   explicit OtlpWriter(int64_t now_ms) : time_("\"timeUnixNano\":" + nanoseconds(now_ms)) {}
 
-  // Some points more of a family; false: that was the end of it, and the next call is about the
-  // next one.
+  // Writes some more points of a family. Returns false at its end; the next call is about the next
+  // family.
   bool go_on(const std::string& name, const MetricFamily& family);
   template <class Pairs>
   void attributes(const Pairs& pairs);
@@ -33,7 +33,7 @@ class OtlpWriter {
   std::string take() { return std::move(out_); }
 
  private:
-  // 64-bit integers are strings in the encoding.
+  // 64-bit integers are strings in this encoding.
   static std::string quoted(int64_t number) { return '"' + std::to_string(number) + '"'; }
   static std::string nanoseconds(int64_t ms) { return '"' + std::to_string(ms) + "000000\""; }
   static std::string text(const std::string& value) { return dump_json(json(name_to_json(value))); }
@@ -46,7 +46,7 @@ class OtlpWriter {
   const std::string time_;
   std::string out_;
   bool first_family_ = true;
-  size_t next_ = 0;  // of the family: its points, or its distributions
+  size_t next_ = 0;  // index in the family's points or distributions
 };
 
 namespace {
@@ -85,7 +85,7 @@ void OtlpWriter::distribution(const MetricFamily& family,
   begin_point(distribution.labels, distribution.start_ms);
   out_ += ",\"count\":" + quoted(static_cast<int64_t>(counts.count));
   out_ += ",\"sum\":" + metric_number(counts.sum_ms / 1000) + ",\"bucketCounts\":[";
-  // Each bucket's own count, and one more for what is above the last bound.
+  // Each bucket's own count, and one more for values above the last bound.
   uint64_t before = 0;
   for (const uint64_t up_to : counts.up_to) {
     out_ += quoted(static_cast<int64_t>(up_to - before)) + ',';
@@ -174,7 +174,7 @@ std::string otlp_rejection(Bytes answer) {
   const std::string number = count.is_string() ? count.get<std::string>() : count.dump();
   if (number == "0" || number == "null") return {};
   const json message = partial.value("errorMessage", json(""));
-  return "it refused " + number.substr(0, 20) + " points: " +
+  return "it rejected " + number.substr(0, 20) + " points: " +
          (message.is_string() ? message.get<std::string>().substr(0, 200) : std::string());
 }
 

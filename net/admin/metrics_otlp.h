@@ -1,9 +1,10 @@
-// A MetricSet as the body of an OTLP/HTTP export, in the protocol's JSON encoding.
+// Renders a MetricSet as the body of an OTLP/HTTP export, in the protocol's JSON encoding.
 //
-// Sums and histograms are cumulative. A point has a start time where it is known: the totals of a
-// queue outlive the process, and a start of the process would make a restart look like new counts.
+// Sums and histograms are cumulative. A point has a start time if it is known. The start of the
+// process is not used, because the totals of a queue outlive the process and a restart would look
+// like new counts.
 //
-// One thread.
+// Used by one thread.
 #pragma once
 
 #include <cstdint>
@@ -16,22 +17,22 @@
 
 namespace sluice {
 
-// service.name and others, by which a collector tells servers apart.
+// service.name and other attributes by which a collector distinguishes servers.
 using OtlpResource = std::vector<std::pair<std::string, std::string>>;
 
 class OtlpWriter;
 
-// Made piece by piece, as a thousand queues are some megabytes of JSON; what has been rendered is
-// freed.
+// Renders piece by piece, because a thousand queues are some megabytes of JSON, and frees what has
+// been rendered.
 class MetricsOtlp {
  public:
   // `now_ms` in unix time.
   MetricsOtlp(MetricSet metrics, const OtlpResource& resource, int64_t now_ms);
   ~MetricsOtlp();
 
-  // Makes some tens of points more; false: that was the end.
+  // Renders some tens of points more. Returns false at the end.
   bool go_on();
-  // Once. REQUIRES: go_on() has said false.
+  // Call once. REQUIRES: go_on() has returned false.
   std::string take();
 
  private:
@@ -39,7 +40,7 @@ class MetricsOtlp {
   std::unique_ptr<OtlpWriter> writer_;
 };
 
-// What a collector's answer says it did not take, in words; empty: nothing, or it is not JSON.
+// The points that a collector's response rejected, as text; empty if none, or if it is not JSON.
 std::string otlp_rejection(Bytes answer);
 
 }  // namespace sluice

@@ -15,23 +15,23 @@ struct FieldRow {
 };
 
 constexpr FieldRow kGaugeRows[] = {
-    {"pending", "queue_depth", "Jobs that may run as soon as there is room."},
-    {"active", "queue_active", "Jobs that run."},
-    {"delayed", "queue_delayed", "Jobs that wait for their time."},
-    {"blocked", "queue_blocked", "Jobs that wait for other jobs."},
+    {"pending", "queue_depth", "Jobs that may run as soon as a slot is free."},
+    {"active", "queue_active", "Running jobs."},
+    {"delayed", "queue_delayed", "Jobs waiting for their start time."},
+    {"blocked", "queue_blocked", "Jobs waiting for other jobs."},
     {"waiting", "queue_waiting", "Pending, delayed and blocked jobs, and successors."},
-    {"waiting_pops", "queue_waiting_pops", "Workers that wait for a job."},
+    {"waiting_pops", "queue_waiting_pops", "Workers waiting for a job."},
     {"slots", "queue_slots_used", "Slots in use."},
-    {"max_active", "queue_slots_max", "The cap on slots that counts now; 0: none."},
+    {"max_active", "queue_slots_max", "The effective cap on slots; 0: none."},
 };
 constexpr FieldRow kCounterRows[] = {
-    {"added", "queue_enqueue_total", "Jobs that were added."},
-    {"started", "queue_schedule_total", "Runs that were begun."},
-    {"completed", "queue_completed_total", "Jobs that were completed."},
-    {"failed", "queue_failed_total", "Jobs that have failed."},
-    {"expired", "queue_expired_total", "Jobs whose time to wait was over."},
-    {"cancelled", "queue_cancelled_total", "Jobs that were cancelled."},
-    {"reclaimed", "queue_reclaimed_total", "Leases that ran out."},
+    {"added", "queue_enqueue_total", "Jobs added."},
+    {"started", "queue_schedule_total", "Runs started."},
+    {"completed", "queue_completed_total", "Jobs completed."},
+    {"failed", "queue_failed_total", "Jobs failed."},
+    {"expired", "queue_expired_total", "Jobs expired while waiting."},
+    {"cancelled", "queue_cancelled_total", "Jobs cancelled."},
+    {"reclaimed", "queue_reclaimed_total", "Leases expired."},
 };
 
 std::map<std::string, double> numbers_of(const RespValue& map) {
@@ -104,19 +104,18 @@ void QueueSeries::put(const MetricLabels& labels, MetricSet& metrics) const {
   for (size_t i = 0; i < kGauges; ++i) {
     metrics.gauge(kGaugeRows[i].name, kGaugeRows[i].help, labels, gauges_[i]);
   }
-  // They outlive the process, and nothing says when they began.
+  // These counters outlive the process, and their start time is not known.
   for (size_t i = 0; i < kCounters; ++i) {
     metrics.counter(kCounterRows[i].name, kCounterRows[i].help, labels, counters_[i], 0);
   }
   for (const auto& [reason, count] : rejected_) {
-    metrics.counter("queue_rejected_total", "Jobs that were refused.",
-                    with(labels, "reason", reason), count, since_ms_);
+    metrics.counter("queue_rejected_total", "Jobs rejected.", with(labels, "reason", reason), count,
+                    since_ms_);
   }
-  metrics.gauge("queue_oldest_seconds",
-                "For how long the longest-waiting pending job has been due.", labels, oldest_s_);
-  metrics.gauge("queue_timer_lag_seconds", "How late the queue's timers run.", labels,
-                timer_lag_s_);
-  metrics.gauge("queue_paused", "1: nothing is popped, as its configuration says.", labels,
+  metrics.gauge("queue_oldest_seconds", "Waiting time of the pending job that has waited longest.",
+                labels, oldest_s_);
+  metrics.gauge("queue_timer_lag_seconds", "Delay of the queue's timers.", labels, timer_lag_s_);
+  metrics.gauge("queue_paused", "1: paused by its configuration, no jobs are handed out.", labels,
                 paused_);
   for (const auto& [name, depth] : depths_) {
     if (depth == 0 && !bands_.contains(name)) continue;
@@ -129,15 +128,15 @@ void QueueSeries::put(const MetricLabels& labels, MetricSet& metrics) const {
       if (counts.count == 0) return;
       metrics.histogram(family, help, with_band, kMetricBoundsMs, counts, since_ms_);
     };
-    put("queue_wait_time_seconds", "From when a job might run to its start.", band.wait_ms);
-    put("queue_run_time_seconds", "From the start of a run to its end.", band.run_ms);
+    put("queue_wait_time_seconds", "Time from when a job may run to its start.", band.wait_ms);
+    put("queue_run_time_seconds", "Time from the start of a run to its end.", band.run_ms);
   }
 }
 
 void QueueSeries::put_executions(const MetricLabels& labels, MetricSet& metrics) const {
   for (const auto& [name, band] : bands_) {
     if (band.wait_ms.count == 0) continue;
-    metrics.histogram("queue_wait_time", "As queue_wait_time_seconds, of the execution queue.",
+    metrics.histogram("queue_wait_time", "queue_wait_time_seconds of the execution queue.",
                       with(labels, "priority", to_lower(name)), kMetricBoundsMs, band.wait_ms,
                       since_ms_);
   }

@@ -1,6 +1,6 @@
-// The series of queues, apart from MetricSet, so that those of many queues can be summed.
+// The series of queues. They are separate from MetricSet so that those of many queues can be added.
 //
-// Plain data; one thread.
+// Plain data, used by one thread.
 #pragma once
 
 #include <array>
@@ -22,20 +22,20 @@ inline constexpr std::array<int64_t, 22> kMetricBoundsMs = {
     500,     1000,    2500,      5000,      10'000,    30'000,    60'000, 120'000,
     300'000, 600'000, 1'800'000, 3'600'000, 7'200'000, 14'400'000};
 
-// What is told of one queue, or of many in sum; of those the longest of the times.
+// The series of one queue, or the sum of several; of their times the longest.
 class QueueSeries {
  public:
   QueueSeries() = default;
-  // `stats` is the map of Q.STATS; `buckets` are by kMetricBoundsMs.
+  // `stats` is the map of Q.STATS; `buckets` follow kMetricBoundsMs.
   QueueSeries(const RespValue& stats, QueueBuckets buckets);
 
-  // Jobs that wait, in whatever state, and active ones.
+  // Number of waiting (in any state) and active jobs.
   double jobs() const;
   void add(const QueueSeries& other);
   // Bands without samples have no distributions.
   void put(const MetricLabels& labels, MetricSet& metrics) const;
-  // The waits once more, as the execution queue's own metrics are named and labelled where
-  // docs/moving/redis-execution-queue.md finds them.
+  // The waiting times again, with the names and labels of the older execution queue's metrics
+  // (docs/moving/redis-execution-queue.md).
   void put_executions(const MetricLabels& labels, MetricSet& metrics) const;
 
  private:
@@ -50,10 +50,10 @@ class QueueSeries {
   double paused_ = 0;
   double oldest_s_ = 0;
   double timer_lag_s_ = 0;
-  int64_t since_ms_ = 0;  // of many: 0
+  int64_t since_ms_ = 0;  // 0 for a sum
 };
 
-// Of all queues, a bounded number of series: those with the most jobs keep their own.
+// The series of all queues in a bounded number: only those with the most jobs keep their own.
 class QueueSeriesSet {
  public:
   struct Line {
@@ -65,14 +65,14 @@ class QueueSeriesSet {
   explicit QueueSeriesSet(size_t limit) : limit_(limit) {}
 
   void take(QueueName queue, QueueSeries series);
-  // Those that have kept their own, in no certain order.
+  // Queues that kept their own series, in no particular order.
   std::vector<Line>& lines() { return lines_; }
-  // The sums of the others, by database.
+  // The sums of the other queues, by database.
   const std::map<int, QueueSeries>& rest() const { return rest_; }
 
  private:
   const size_t limit_;
-  std::vector<Line> lines_;  // a heap, the one with the fewest jobs in front
+  std::vector<Line> lines_;  // a heap with the smallest queue in front
   std::map<int, QueueSeries> rest_;
 };
 

@@ -11,7 +11,7 @@ namespace {
 constexpr Bytes kTotal = "_total";
 constexpr size_t kPointsAtOnce = 32;
 
-// Label values are UTF-8 with three escapes; what is no UTF-8 is shown by its base64.
+// Label values are UTF-8 with three escapes; other bytes are shown as base64.
 void put_label_value(std::string& out, const std::string& value) {
   for (const char c : name_to_json(value)) {
     if (c == '\n') {
@@ -78,7 +78,7 @@ MetricsText::MetricsText(MetricSet metrics, bool open_metrics)
 
 void MetricsText::begin_family() {
   const auto& [name, family] = *metrics_.families().begin();
-  // OpenMetrics names a counter's family without the suffix of its samples.
+  // In OpenMetrics the name of a counter's family lacks the suffix of its samples.
   std::string shown = name;
   if (open_metrics_ && family.type == MetricFamily::Type::kCounter) {
     shown.resize(shown.size() - kTotal.size());

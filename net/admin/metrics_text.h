@@ -1,7 +1,7 @@
-// A MetricSet in the text formats of Prometheus and OpenMetrics.
+// Renders a MetricSet in the text formats of Prometheus and OpenMetrics.
 //
-// A thousand queues are some megabytes of text, so it is made piece by piece, and what has been
-// rendered is freed. One thread.
+// A thousand queues are some megabytes of text, so it is rendered piece by piece, and what has been
+// rendered is freed. Used by one thread.
 #pragma once
 
 #include <cstddef>
@@ -19,9 +19,9 @@ class MetricsText {
   MetricsText(const MetricsText&) = delete;
   MetricsText& operator=(const MetricsText&) = delete;
 
-  // Makes some tens of lines more; false: that was the end.
+  // Renders some tens of lines more. Returns false at the end.
   bool go_on();
-  // Once. REQUIRES: go_on() has said false.
+  // Call once. REQUIRES: go_on() has returned false.
   std::string take() { return std::move(text_); }
 
  private:
@@ -30,7 +30,7 @@ class MetricsText {
   MetricSet metrics_;
   const bool open_metrics_;
   std::string text_;
-  // What of the first family is next: its points, then its distributions.
+  // The next point of the first family, then its next distribution.
   size_t point_ = 0;
   size_t distribution_ = 0;
   std::vector<std::string> bounds_;  // of its distributions, as text

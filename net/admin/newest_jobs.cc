@@ -10,7 +10,7 @@ namespace sluice {
 
 namespace {
 
-// Of a piece, which must be a part of a turn.
+// Jobs per piece; a piece must fit into a turn.
 constexpr const char* kStepCount = "500";
 
 struct Found {
@@ -28,11 +28,11 @@ class NewestFirst {
   NewestFirst(Exchange& exchange, NewestJobs request)
       : exchange_(exchange.shared_from_this()), request_(std::move(request)) {}
 
-  // A piece; false: that was the last one.
+  // Processes one piece. Returns false after the last one.
   bool go_on();
 
  private:
-  // False: it has failed, and that is responded.
+  // Returns false on failure, which has been responded.
   bool walk();
   bool show();
   void keep(Found found);
@@ -42,9 +42,9 @@ class NewestFirst {
   std::string cursor_ = "0";
   bool walked_ = false;
   size_t total_ = 0;
-  // While it walks a heap, the oldest on top; then in order.
+  // During the walk a heap with the oldest job on top; afterwards sorted.
   std::vector<Found> newest_;
-  size_t shown_ = 0;  // of them; the skipped ones count
+  size_t shown_ = 0;  // of newest_, including the skipped ones
   size_t text_bytes_ = 0;
 };
 
@@ -74,7 +74,7 @@ bool NewestFirst::walk() {
   walked_ = cursor_ == "0";
   if (!walked_) return true;
   std::sort_heap(newest_.begin(), newest_.end(), is_newer);
-  // What changed its state meanwhile may have been met twice.
+  // A job whose state has changed in the meantime may have been found twice.
   const auto same = [](const Found& a, const Found& b) { return a.id == b.id; };
   const auto twice = std::unique(newest_.begin(), newest_.end(), same);
   total_ -= static_cast<size_t>(newest_.end() - twice);

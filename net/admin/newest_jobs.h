@@ -1,9 +1,9 @@
-// A page of a queue's jobs in the order in which no index has them: the newest first.
+// A page of a queue's jobs ordered newest first, for which there is no index.
 //
-// Walks all jobs that a selector means and keeps the best of them in a heap; what belongs to the
-// page alone is read whole. Both take several turns of the thread where there is much of it, so
-// that nobody waits long behind it: jobs that come, go or change meanwhile are seen or not. The
-// exchange's I/O thread.
+// Walks all selected jobs and keeps the newest in a heap; only the jobs of the page are read
+// completely. With many jobs both take several turns of the thread, so that others do not wait:
+// jobs that are added, removed or changed in the meantime may be missed. Runs on the exchange's I/O
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,21 @@ namespace sluice {
 
 struct NewestJobs {
   std::string queue;
-  Words selector;  // of Q.LIST, behind WHERE; empty: all
-  // What is asked besides of a job, which it gets with payload and result. Null: nothing.
+  Words selector;  // of Q.LIST, after WHERE; empty: all
+  // Another condition on a job, which is read with payload and result. Null: none.
   std::function<bool(const RespValue& job)> wanted;
   size_t skip = 0;
   size_t limit = 0;
-  // Jobs of the page behind those whose payloads and results come to that much are shown without.
+  // Once the payloads and results of the page exceed this size, further jobs are shown without
+  // them.
   size_t max_text_bytes = SIZE_MAX;
-  // Gets each job of the page in order, as Q.GET shows it with payload and result.
+  // Receives each job of the page in order, as from Q.GET with payload and result.
   std::function<void(const RespValue& job)> take;
-  // At the end: how many jobs are meant in all.
+  // Called at the end with the total number of matching jobs.
   std::function<void(size_t total)> then;
 };
 
-// Neither is called once the exchange is cut off, nor after an error, which is responded.
+// Neither is called after the exchange is cut off, nor after an error, which is responded.
 void list_newest_jobs(Exchange& exchange, NewestJobs request);
 
 }  // namespace sluice

@@ -1,5 +1,5 @@
-// The description of the API, OpenAPI 3.1: paths out of the rows of routes, schemas as they are
-// here. tests/http/openapi_test.py holds answers against it.
+// The description of the API in OpenAPI 3.1: paths from the table of routes, schemas from here.
+// tests/http/openapi_test.py checks responses against it.
 #include <set>
 
 #include "net/admin/api.h"
@@ -38,7 +38,7 @@ const char* role_of(Access access) {
   return "";
 }
 
-// Whether its commands run in a database that the query chooses.
+// Whether its commands run in a database selected by the query.
 bool is_of_database(Bytes pattern) {
   for (const Bytes begin :
        {"/api/v1/queues", "/api/v1/admin/", "/api/v1/grading_queue", "/api/queue-stats"}) {
@@ -74,13 +74,13 @@ json parameters_of(const Route& route) {
   if (route.streams) {
     parameters.push_back({{"name", "Last-Event-ID"},
                           {"in", "header"},
-                          {"description", "of a stream: the event behind which it begins"},
+                          {"description", "for a stream: the event after which it starts"},
                           {"schema", {{"type", "string"}}}});
   }
   return parameters;
 }
 
-// Statuses of problems that a route may answer with, but for those of HTTP itself.
+// The statuses of problems that a route may respond with, except those of HTTP itself.
 std::set<unsigned> problems_of(const Route& route) {
   std::set<unsigned> statuses(route.problems.begin(), route.problems.end());
   statuses.insert({401, 403, 503});
@@ -89,7 +89,7 @@ std::set<unsigned> problems_of(const Route& route) {
   if (pattern.find("{id}") != Bytes::npos) statuses.insert(404);
   const bool of_database = is_of_database(pattern);
   if (of_database || pattern.starts_with("/api/v1/tokens")) statuses.insert(422);
-  // The key may hold something else than a queue.
+  // The key may hold a value that is not a queue.
   if (of_database && pattern != "/api/v1/queues") statuses.insert(409);
   return statuses;
 }
@@ -101,7 +101,7 @@ json responses_of(const Route& route) {
     responses["200"]["content"]["text/event-stream"] = {{"schema", {{"type", "string"}}}};
   }
   if (route.may_be_there) {
-    responses["200"] = {{"description", "There was one already."}, {"content", shown}};
+    responses["200"] = {{"description", "It existed already."}, {"content", shown}};
   }
   const json told = content("application/problem+json", "Problem");
   for (const unsigned status : problems_of(route)) {
@@ -123,7 +123,7 @@ json operation_of(const Route& route) {
   return operation;
 }
 
-// HEAD of what GET describes.
+// HEAD, derived from the description of GET.
 json head_of(json operation) {
   for (auto& [status, response] : operation["responses"].items()) response.erase("content");
   return operation;
@@ -132,7 +132,7 @@ json head_of(json operation) {
 void get_description(Exchange& exchange) {
   json paths = json::object();
   for (const Route& route : exchange.service().routes()) {
-    if (route.answer == nullptr) continue;  // the page is no part of the API
+    if (route.answer == nullptr) continue;  // the page is not part of the API
     json& path = paths[route.pattern];
     json& operation = path[to_lower(method_name(route.method))] = operation_of(route);
     if (route.method == HttpMethod::kGet) path["head"] = head_of(operation);

@@ -1,4 +1,4 @@
-// The schemas of the API's description (net/admin/openapi.cc): bodies and answers by name.
+// The schemas of the API's description (net/admin/openapi.cc): bodies and responses by name.
 //
 // Members that may hold any bytes have x_base64 beside them. Constant text.
 #pragma once

@@ -34,7 +34,7 @@ using TlsSocket = asio::ssl::stream<TcpSocket&>;
 
 namespace {
 
-// For the whole of an export; nine tenths of the interval where that is less.
+// Time limit of an export; nine tenths of the interval if that is less.
 constexpr int64_t kMaxExportMs = 10'000;
 constexpr int64_t kMaxRetryAfterS = 86'400;
 constexpr auto kLookupPoll = std::chrono::milliseconds(10);
@@ -45,7 +45,7 @@ bool asks_to_retry(unsigned status) {
   return status == 429 || status == 502 || status == 503 || status == 504;
 }
 
-// What a collector says goes into the log: one line of visible characters.
+// Text from a collector is logged as one line of visible characters.
 std::string one_line(std::string text) {
   text.resize(std::min(text.size(), kShownReasonBytes));
   for (char& c : text) {
@@ -86,13 +86,13 @@ OtlpTarget otlp_target(const Settings& settings, uint16_t port,
   return target;
 }
 
-// One export from the connection to the answer. Its handlers hold it.
+// One export, from the connection to the response. Its handlers share ownership.
 class OtlpExporter::Export : public std::enable_shared_from_this<Export> {
  public:
   Export(OtlpExporter& exporter, std::string body);
 
   void start(int64_t limit_ms);
-  // Its exporter hears nothing more of it.
+  // Detaches it from the exporter.
   void close();
 
  private:
@@ -102,7 +102,7 @@ class OtlpExporter::Export : public std::enable_shared_from_this<Export> {
   void write();
   void read();
   void take_answer();
-  // Passes over the step of a handler where that has failed, or all is over.
+  // Whether a handler must stop: its step has failed, or the export has ended.
   bool failed(const error_code& error, const char* what);
   void end(const std::string& error, int64_t retry_after_ms = 0);
 
@@ -141,7 +141,7 @@ OtlpExporter::Export::Export(OtlpExporter& exporter, std::string body)
 void OtlpExporter::Export::start(int64_t limit_ms) {
   deadline_.expires_after(std::chrono::milliseconds(limit_ms));
   deadline_.async_wait([self = shared_from_this()](const error_code& error) {
-    if (!error) self->end(std::string("the time was over while ") + self->step_);
+    if (!error) self->end(std::string("timeout while ") + self->step_);
   });
   lookup_ = NameLookup::begin(endpoint_.host, endpoint_.port);
   look_up();
@@ -211,11 +211,11 @@ void OtlpExporter::Export::take_answer() {
   const std::string said = answer.body().empty() ? "" : ": " + answer.body();
   int64_t retry_after_ms = 0;
   if (asks_to_retry(status)) {
-    // A date instead of seconds is passed over: the next export comes at its own time.
+    // A date instead of seconds is ignored: the next export takes place as scheduled.
     const auto seconds = parse_i64(std::string(answer[http::field::retry_after]));
     retry_after_ms = std::clamp<int64_t>(seconds.value_or(0), 0, kMaxRetryAfterS) * 1000;
   }
-  end("the answer is " + std::to_string(status) + said, retry_after_ms);
+  end("response status " + std::to_string(status) + said, retry_after_ms);
 }
 
 void OtlpExporter::Export::end(const std::string& error, int64_t retry_after_ms) {
@@ -250,7 +250,7 @@ void OtlpExporter::start() {
   arm();
 }
 
-// By the timetable, so that exports keep their distance however long each takes.
+// Scheduled at fixed times, so that the interval does not depend on how long exports take.
 void OtlpExporter::arm() {
   const int64_t now_ms = Clocks::steady_ms();
   while (due_ms_ <= now_ms) due_ms_ += target_.interval_ms;
@@ -297,7 +297,7 @@ void OtlpExporter::begin(std::string body) {
   auto made = std::make_shared<Export>(*this, std::move(body));
   export_ = made;
   thread_.when_durable(engine_.gate(), [this, made](bool durable) {
-    // After a failure of the journal the server stops; what was read may be lost.
+    // After a failure of the journal the server stops, and what was read may be lost.
     if (export_ != made) return;
     if (!durable) return abandon();
     made->start(std::min(kMaxExportMs, target_.interval_ms * 9 / 10));
@@ -312,10 +312,10 @@ void OtlpExporter::finish(const std::string& error, int64_t retry_after_ms) {
   const std::string where = target_.endpoint.authority();
   if (!error.empty() && !failing_) {
     spdlog::warn(
-        "Metrics could not be exported to {}: {}. Until it works again no more is logged of it",
-        where, one_line(error));
+        "Cannot export metrics to {}: {}. Further failures are not logged until it succeeds", where,
+        one_line(error));
   } else if (error.empty() && failing_) {
-    spdlog::info("Metrics are exported to {} again", where);
+    spdlog::info("Exporting metrics to {} works again", where);
   }
   failing_ = !error.empty();
 }

@@ -1,14 +1,14 @@
-// OtlpExporter: sends the series of /metrics to a collector, every so often, by OTLP over HTTP or
-// HTTPS with JSON bodies.
+// OtlpExporter: periodically sends the series of /metrics to a collector by OTLP over HTTP or HTTPS
+// with JSON bodies.
 //
-// One export at a time: what collects and sends is the thread's own, asynchronously, with a time
-// limit for the whole; a time that comes while one is under way is skipped. Nothing is kept for
-// later: sums are cumulative, so the next export tells what a failed one would have told. After
-// 429, 502, 503 or 504 with Retry-After none is tried before its time. A failure is logged once,
+// One export at a time, asynchronously on the thread, with a time limit for the whole. An export
+// that is due while another is running is skipped. Nothing is stored for later: sums are
+// cumulative, so the next export also reports what a failed one would have reported. After 429,
+// 502, 503 or 504 with Retry-After, no export is tried before that time. A failure is logged once,
 // until an export succeeds again.
 //
-// Threads and lifetime: a guest of I/O thread 0, destroyed with it. Asio's handlers share the
-// export; close_all() cuts it off, and what still comes finds it closed.
+// Threads and lifetime: a guest of I/O thread 0, destroyed with it. Asio's handlers share ownership
+// of the export; close_all() detaches it, and handlers that run later find it closed.
 #pragma once
 
 #include <cstdint>
@@ -34,22 +34,22 @@ struct OtlpTarget {
   OtlpResource resource;
 };
 
-// With what an https endpoint is spoken to; null where none is configured. Null and an `error`
-// where the directive's file cannot be read.
+// The TLS context for an https endpoint; null if none is configured. If the directive's file cannot
+// be read, null and an `error`.
 std::shared_ptr<const TlsClientContext> otlp_tls(const Settings& settings, std::string& error);
 
-// REQUIRES: an endpoint is configured. `port`, of RESP, tells servers of one machine apart; `tls`
-// is what otlp_tls() gave.
+// REQUIRES: an endpoint is configured. `port` (of RESP) distinguishes the servers of one machine;
+// `tls` is the result of otlp_tls().
 OtlpTarget otlp_target(const Settings& settings, uint16_t port,
                        std::shared_ptr<const TlsClientContext> tls);
 
 class OtlpExporter final : public IoThreadGuest {
  public:
-  // `http` may be null; it outlives the exporter, as does `thread`.
+  // `http` may be null. It and `thread` must outlive the exporter.
   OtlpExporter(IoThread& thread, OtlpTarget target, const HttpService* http);
   ~OtlpExporter() override;
 
-  // The thread. The first export is after one interval.
+  // Called on the thread. The first export takes place after one interval.
   void start();
 
   // --- IoThreadGuest ---
@@ -64,7 +64,7 @@ class OtlpExporter final : public IoThreadGuest {
   void skip();
   void render(MetricSet metrics);
   void begin(std::string body);
-  // What the export came to; `error` is empty where the collector took it.
+  // The end of an export; `error` is empty if the collector accepted it.
   void finish(const std::string& error, int64_t retry_after_ms);
   void abandon();
 
@@ -75,8 +75,8 @@ class OtlpExporter final : public IoThreadGuest {
   const std::shared_ptr<User> user_;
   SteadyTimer timer_;
   std::shared_ptr<Export> export_;
-  int64_t due_ms_ = 0;         // of the steady clock
-  int64_t not_before_ms_ = 0;  // as Retry-After asked
+  int64_t due_ms_ = 0;         // by the steady clock
+  int64_t not_before_ms_ = 0;  // from Retry-After
   bool collecting_ = false;
   bool failing_ = false;
   bool closed_ = false;

@@ -1,5 +1,5 @@
-// The live page at /: files that ask for nothing themselves, so that a browser can show the log-in;
-// what the page shows it asks the API for, with the token of who is there.
+// The live page at /. Its files require no token, so that a browser can show the log-in; the data
+// on the page is requested from the API with the user's token.
 #include <algorithm>
 
 #include "net/admin/api.h"
@@ -17,8 +17,8 @@ constexpr const char* kPolicy =
     "require-trusted-types-for 'script'; trusted-types 'none'";
 
 constexpr const char* kNoPage =
-    "Sluice\n\nThis server was built without its page: it takes node, and what tools/setup fetches "
-    "for it.\nThe queues as JSON: /api/v1/queues. What else there is: /api/v1/openapi.json\n";
+    "Sluice\n\nThis server was built without its page, which requires node and what tools/setup "
+    "installs.\nThe queues as JSON: /api/v1/queues. Other resources: /api/v1/openapi.json\n";
 
 void get_page_file(Exchange& exchange) {
   const HttpRequest& request = exchange.request();
@@ -38,7 +38,7 @@ void get_page_file(Exchange& exchange) {
                           : request.path.ends_with(".js")  ? "text/javascript; charset=utf-8"
                           : request.path.ends_with(".css") ? "text/css; charset=utf-8"
                                                            : "image/svg+xml";
-  // Kept by browsers, but asked for each time: another build of the server has another page.
+  // Browsers may cache the file but must revalidate it, since another build has another page.
   response.headers = {
       {"Cache-Control", "no-cache"}, {"ETag", file->etag}, {"Content-Security-Policy", kPolicy}};
   const std::string* known = request.header("if-none-match");

@@ -1,4 +1,4 @@
-// The live page's files as the build made them (cmake/page.cmake), in the program itself.
+// The live page's files as built by cmake/page.cmake, embedded in the program.
 //
 // Constant; any thread.
 #pragma once
@@ -15,7 +15,7 @@ struct PageFile {
   size_t size;
 };
 
-// Empty where the build had no node, or not what page/package.json names.
+// Empty if the build had no node, or lacked what page/package.json names.
 std::span<const PageFile> page_files();
 
 }  // namespace sluice

@@ -1,5 +1,5 @@
-// Routes about queues: the list of them, one with its statistics and configuration, its bands,
-// groups and workers.
+// Routes about queues: the list, one queue with statistics and configuration, its bands, groups and
+// workers.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -29,27 +29,27 @@ json queue_line(const std::string& name, int db, const RespValue& stats) {
   return line;
 }
 
-// Cursors are text and names any bytes, none at all among them: "q" and the name in
-// percent-encoding.
+// Cursors are text and a name may be any bytes, even empty: so a cursor is "q" and the
+// percent-encoded name.
 constexpr char kCursorMark = 'q';
 
-// The name behind which a page begins; nothing: the list does.
+// The name after which a page begins; nothing at the start of the list.
 std::optional<std::string> read_cursor(QueryReader& query) {
   const auto cursor = query.text("cursor");
   if (!cursor) return std::nullopt;
   std::optional<std::string> name;
   if (cursor->starts_with(kCursorMark)) name = percent_decode(Bytes(*cursor).substr(1));
-  if (!name) query.fail("cursor", "is none of this list");
+  if (!name) query.fail("cursor", "is invalid");
   return name;
 }
 
-// The list takes several turns where it is long.
+// The list of queues. A long one is read in several turns.
 class QueueList {
  public:
   QueueList(Exchange& exchange, int db, size_t limit, std::optional<std::string> last)
       : exchange_(exchange.shared_from_this()), db_(db), limit_(limit), last_(std::move(last)) {}
 
-  // A piece; false: that was the last one.
+  // Reads one piece. Returns false after the last one.
   bool go_on();
 
  private:
@@ -61,8 +61,8 @@ class QueueList {
   const std::shared_ptr<Exchange> exchange_;
   const int db_;
   const size_t limit_;
-  std::optional<std::string> last_;  // the name that was looked at last
-  std::vector<std::string> names_;   // the next ones, from the back
+  std::optional<std::string> last_;  // the last name that was read
+  std::vector<std::string> names_;   // the next names, from the back
   JsonList list_{"queues"};
 };
 
@@ -90,7 +90,7 @@ bool QueueList::go_on() {
 
 void QueueList::add(const std::string& name) {
   const RespValue stats = exchange_->run({"Q.STATS", name});
-  // An error: gone meanwhile, or not for this user.
+  // On an error the queue is gone, or not readable for this user.
   if (!stats.is_error()) list_.add(queue_line(name, db_, stats));
 }
 
@@ -116,10 +116,10 @@ const std::vector<OptionRow>& rule_options() {
 // For the description of the API.
 std::vector<RouteParameter> rule_parameters(std::vector<RouteParameter> others = {}) {
   const std::vector<RouteParameter> rule = {
-      {"group", "string", "of the group of this very name"},
-      {"group_glob", "string", "of groups that match this glob"},
-      {"key", "string", "of the key of this very name"},
-      {"key_glob", "string", "of keys that match this glob"}};
+      {"group", "string", "the rule of exactly this group"},
+      {"group_glob", "string", "the rule of groups that match this glob"},
+      {"key", "string", "the rule of exactly this key"},
+      {"key_glob", "string", "the rule of keys that match this glob"}};
   others.insert(others.begin(), rule.begin(), rule.end());
   return others;
 }
@@ -160,14 +160,14 @@ void get_config(Exchange& exchange) {
   if (!query.failed()) respond_config(exchange, words);
 }
 
-// The key holds no queue: another type, nothing, or nothing that the user may know of.
+// The key does not hold a queue: another type, nothing, or nothing that the user may know about.
 void respond_no_queue(Exchange& exchange, const char* otherwise) {
   const RespValue config = exchange.run({"Q.CONFIG", exchange.path("queue"), "GET"});
   if (respond_error(exchange, config)) return;
-  exchange.respond(problem(404, "NOQUEUE", "There is no such queue" + std::string(otherwise)));
+  exchange.respond(problem(404, "NOQUEUE", "No such queue" + std::string(otherwise)));
 }
 
-// A name that was mistyped makes no queue.
+// A mistyped name must not create a queue.
 void patch_config(Exchange& exchange) {
   QueryReader query(exchange);
   const Words words = config_words(exchange, query);
@@ -176,14 +176,14 @@ void patch_config(Exchange& exchange) {
   BodyReader body(exchange);
   const Words fields = body.fields();
   if (body.failed()) return;
-  if (fields.empty()) return respond_bad_field(exchange, {"", "there is no field to set"});
+  if (fields.empty()) return respond_bad_field(exchange, {"", "no field to set"});
   Words set = words;
   set.emplace_back("SET");
   set.insert(set.end(), fields.begin(), fields.end());
   const RespValue reply =
       create ? exchange.run(set) : exchange.run_if_queue(exchange.path("queue"), set);
   if (respond_error(exchange, reply)) return;
-  if (reply.is_null()) return respond_no_queue(exchange, "; create=true makes it.");
+  if (reply.is_null()) return respond_no_queue(exchange, "; use create=true to create it.");
   respond_config(exchange, words);
 }
 
@@ -198,19 +198,19 @@ void delete_queue(Exchange& exchange) {
   if (stats.is_null()) return respond_no_queue(exchange, ".");
   if (!dry_run && !confirmed) {
     return respond_bad_field(exchange, {"confirm",
-                                        "must be true: jobs, history and configuration go. With "
-                                        "dry_run=true jobs are only counted"});
+                                        "must be true: jobs, history and configuration are "
+                                        "deleted. With dry_run=true jobs are only counted"});
   }
   const RespValue reply = dry_run ? stats : exchange.run_if_queue(name, {"DEL", name});
   if (respond_error(exchange, reply)) return;
-  // Gone meanwhile.
+  // The queue was deleted in the meantime.
   if (reply.is_null()) return respond_no_queue(exchange, ".");
   respond_json(exchange, {{"deleted", !dry_run},
                           {"waiting", stats.at("waiting").integer},
                           {"active", stats.at("active").integer}});
 }
 
-// Q.STATS … BY: a map from name to line, in an order that JSON's objects would lose.
+// Q.STATS … BY: a map from name to line, as an array, since a JSON object would lose the order.
 json lines_of(const RespValue& reply) {
   json lines = json::array();
   for (size_t i = 0; i + 1 < reply.items.size(); i += 2) {
@@ -230,8 +230,8 @@ void respond_lines(Exchange& exchange, const char* member, const Words& by) {
   if (!respond_error(exchange, reply)) respond_json(exchange, {{member, lines_of(reply)}});
 }
 
-// Bounds of the buckets of distributions, as fine as Histogram's own or coarser, so that counts are
-// exact: each millisecond up to 31, then sixteen to a power of two.
+// Bounds of the buckets of distributions. They coincide with Histogram's, so that counts are exact:
+// each millisecond up to 31, then sixteen per power of two.
 const std::vector<int64_t>& bucket_bounds_ms() {
   constexpr int64_t kSteps = 16;
   constexpr int64_t kExactMs = 2 * kSteps;
@@ -247,7 +247,7 @@ const std::vector<int64_t>& bucket_bounds_ms() {
   return bounds;
 }
 
-// Pairs of a bucket's greatest value and how many it holds; those that hold none are left out.
+// Pairs of a bucket's upper bound and count, without empty buckets.
 json buckets_of(const BucketCounts& counts) {
   const std::vector<int64_t>& bounds = bucket_bounds_ms();
   json buckets = json::array();
@@ -279,8 +279,8 @@ WantedBuckets wanted_buckets(QueryReader& query) {
   return wanted;
 }
 
-// Beside a line of Q.STATS … BY PRI, which has only quantiles over all time: who asks twice sees
-// what came in between.
+// Added to a line of Q.STATS … BY PRI, which only has quantiles over all time: the difference of
+// two requests shows what happened in between.
 void put_buckets(const QueueBuckets& buckets, Bytes name, WantedBuckets wanted, json& line) {
   const auto found = std::find_if(buckets.bands.begin(), buckets.bands.end(),
                                   [&](const BandBuckets& band) { return band.band == name; });
@@ -296,7 +296,7 @@ void get_bands(Exchange& exchange) {
   const bool any = wanted.wait || wanted.run;
   if (query.failed() || (any && respond_busy(exchange))) return;
   const std::string& queue = exchange.path("queue");
-  // The command first: it is what the user's rights are about.
+  // Run the command first, because it checks the user's rights.
   const RespValue reply = exchange.run({"Q.STATS", queue, "BY", "PRI"});
   if (respond_error(exchange, reply)) return;
   json lines = lines_of(reply);
@@ -323,14 +323,14 @@ json group_line(const GroupCount& group) {
   return line;
 }
 
-// The groups with the most jobs. A look at a million takes many turns.
+// The groups with the most jobs. A million groups take many turns.
 class GroupList {
  public:
   GroupList(Exchange& exchange, int db)
       : exchange_(exchange.shared_from_this()),
         largest_({db, exchange.path("queue")}, kMostGroups) {}
 
-  // A piece; false: that was the last one.
+  // Reads one piece. Returns false after the last one.
   bool go_on();
 
  private:
@@ -368,7 +368,7 @@ void get_groups(Exchange& exchange) {
   QueryReader query(exchange);
   const auto db = static_cast<int>(query.integer("db", 0, kDatabases - 1).value_or(0));
   if (query.failed()) return;
-  // What the user may not see, and a key of another type, the command says.
+  // The command reports missing rights and keys of another type.
   const RespValue first =
       exchange.run({"Q.STATS", exchange.path("queue"), "BY", "GROUP", "CURSOR", "0", "COUNT", "1"});
   if (respond_error(exchange, first)) return;
@@ -380,7 +380,7 @@ void get_tag(Exchange& exchange) {
   respond_lines(exchange, "values", {"TAG", exchange.path("tag")});
 }
 
-// A job's lease, as its worker's line shows it.
+// A job's lease, as shown in its worker's line.
 json lease_of(const RespValue& job) {
   json lease = json::object();
   for (const char* name :
@@ -390,7 +390,7 @@ json lease_of(const RespValue& job) {
   return lease;
 }
 
-// Workers by name with their leases, in the order of deadlines; null: pops that gave no name.
+// Workers by name with their leases, ordered by deadline; null: pops without a name.
 void get_workers(Exchange& exchange) {
   QueryReader query(exchange);
   const std::string cursor = query.text("cursor").value_or("0");
@@ -430,13 +430,15 @@ std::vector<Route> queue_routes() {
       {.pattern = "/api/v1/queues",
        .handler = list_queues,
        .summary = "The queues of a database with their statistics, by name.",
-       .parameters = {{"cursor", "string", "where the page before ended"},
-                      {"limit", "integer", "at most so many, 1 to 1000"}},
+       .parameters = {{"cursor", "string", "the cursor of the previous page"},
+                      {"limit", "integer", "at most this many, 1 to 1000"}},
        .answer = "Queues"},
       {.pattern = kQueue,
        .handler = get_queue,
-       .summary = "A queue's statistics and configuration; one that is not there is empty.",
-       .parameters = {{"window_ms", "duration", "of the rates, 1000 to 60000"}},
+       .summary =
+           "A queue's statistics and configuration; a missing queue is shown as an empty one.",
+       .parameters = {{"window_ms", "duration",
+                       "time over which rates are measured, 1000 to 60000"}},
        .answer = "Queue"},
       {.pattern = "/api/v1/queues/{queue}/config",
        .handler = get_config,
@@ -448,7 +450,8 @@ std::vector<Route> queue_routes() {
        .access = Access::kOperate,
        .handler = patch_config,
        .summary = "Sets fields of the configuration, all of them or none.",
-       .parameters = rule_parameters({{"create", "boolean", "make the queue where there is none"}}),
+       .parameters =
+           rule_parameters({{"create", "boolean", "create the queue if it does not exist"}}),
        .body = "Config",
        .answer = "Config",
        .problems = {404}},
@@ -457,8 +460,8 @@ std::vector<Route> queue_routes() {
        .access = Access::kOperate,
        .handler = delete_queue,
        .summary = "Deletes a queue: its jobs, its history, its configuration.",
-       .parameters = {{"confirm", "boolean", "true; needed but with dry_run"},
-                      {"dry_run", "boolean", "only count the jobs that would go"}},
+       .parameters = {{"confirm", "boolean", "true; required unless dry_run is given"},
+                      {"dry_run", "boolean", "only count the jobs that would be deleted"}},
        .answer = "Deleted",
        .problems = {404}},
       {.pattern = "/api/v1/queues/{queue}/bands",
@@ -468,7 +471,8 @@ std::vector<Route> queue_routes() {
        .answer = "Bands"},
       {.pattern = "/api/v1/queues/{queue}/groups",
        .handler = get_groups,
-       .summary = "The 1,000 groups with the most jobs, the largest first; `*` is the rest.",
+       .summary = "The 1,000 groups with the most jobs, in descending order; `*` is the sum of the "
+                  "others.",
        .answer = "Groups"},
       {.pattern = "/api/v1/queues/{queue}/tags/{tag}",
        .handler = get_tag,
@@ -476,9 +480,9 @@ std::vector<Route> queue_routes() {
        .answer = "TagValues"},
       {.pattern = "/api/v1/queues/{queue}/workers",
        .handler = get_workers,
-       .summary = "Who holds leases, and which.",
-       .parameters = {{"cursor", "string", "where the page before ended"},
-                      {"limit", "integer", "at most so many leases, 1 to 1000"}},
+       .summary = "Workers and their leases.",
+       .parameters = {{"cursor", "string", "the cursor of the previous page"},
+                      {"limit", "integer", "at most this many leases, 1 to 1000"}},
        .answer = "Workers"},
   };
 }

@@ -1,7 +1,7 @@
-// The routes of the HTTP side: one row each. Their handlers run the commands that RESP clients run,
-// with the rights of who asks, and put the replies into JSON.
+// The routes of the HTTP side, one row each. Their handlers run the same commands as RESP clients,
+// with the rights of the requester, and convert the replies to JSON.
 //
-// Pure functions over an Exchange; threads as Exchange has them.
+// Pure functions over an Exchange; threads like Exchange.
 #pragma once
 
 #include <vector>
@@ -10,10 +10,10 @@
 
 namespace sluice {
 
-// All rows, those of each file after the others.
+// All rows, file by file.
 std::vector<Route> admin_routes();
 
-// By file.
+// The rows of each file.
 std::vector<Route> server_routes();   // net/admin/server_api.cc
 std::vector<Route> session_routes();  // net/admin/session_api.cc
 std::vector<Route> token_routes();    // net/admin/token_api.cc

@@ -15,7 +15,7 @@ void get_health(Exchange& exchange) { respond_json(exchange, {{"status", "ok"}})
 void get_ready(Exchange& exchange) {
   ServerState& state = exchange.service().state();
   if (state.stopping.load(std::memory_order_relaxed)) {
-    return exchange.respond(problem(503, "STOPPING", "The server stops."));
+    return exchange.respond(problem(503, "STOPPING", "The server is stopping."));
   }
   if (state.loading.load(std::memory_order_acquire)) {
     return exchange.respond(problem(503, "LOADING", "The data is being loaded."));
@@ -33,7 +33,7 @@ void post_checkpoint(Exchange& exchange) {
   respond_json(exchange, {{"status", "started"}}, 202);
 }
 
-// The fields of INFO's text whose names begin with `prefix`, numbers as numbers.
+// The fields of INFO whose names begin with `prefix`; numeric values become numbers.
 json info_fields(Bytes text, Bytes prefix) {
   json fields = json::object();
   while (!text.empty()) {
@@ -63,26 +63,26 @@ std::vector<Route> server_routes() {
       {.pattern = "/healthz",
        .access = Access::kOpen,
        .handler = get_health,
-       .summary = "The process answers.",
+       .summary = "The process is running.",
        .answer = "Status",
        .while_loading = true},
       {.pattern = "/readyz",
        .access = Access::kReady,
        .handler = get_ready,
-       .summary = "The data is loaded and commands are served; 503 before.",
+       .summary = "The data is loaded and commands are served; otherwise 503.",
        .answer = "Status",
        .while_loading = true},
       {.method = HttpMethod::kPost,
        .pattern = "/api/v1/checkpoint",
        .access = Access::kAdmin,
        .handler = post_checkpoint,
-       .summary = "Begins a checkpoint now.",
+       .summary = "Starts a checkpoint.",
        .answer = "Status",
        .status = 202,
        .problems = {409, 422}},
       {.pattern = "/api/v1/journal",
        .handler = get_journal,
-       .summary = "How far the journal and the last checkpoint are.",
+       .summary = "The state of the journal and of the last checkpoint.",
        .answer = "Journal"},
   };
 }

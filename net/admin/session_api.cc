@@ -1,4 +1,4 @@
-// Who asks: the role of a token, and log-ins with the name and the password of an ACL user.
+// The requester: the role of a token, and log-ins with the name and password of an ACL user.
 #include <chrono>
 
 #include "engine/execution/engine.h"
@@ -18,7 +18,8 @@ int64_t unix_ms() {
   return std::chrono::duration_cast<milliseconds>(now).count();
 }
 
-// For a page that has to know what to show. Open: it tells of nothing but who asks.
+// Tells the page what to show. Open to everybody, because it only reveals facts about the
+// requester.
 void get_session(Exchange& exchange) {
   const bool tokens = !exchange.service().tokens()->empty();
   const bool known = !tokens || exchange.request().header("authorization") != nullptr;
@@ -34,8 +35,8 @@ void get_session(Exchange& exchange) {
 // The address without its port.
 Bytes host_of_peer(Bytes peer) { return peer.substr(0, peer.rfind(':')); }
 
-// Tries the password as a RESP client would: AUTH takes its time, and has its line in ACL LOG.
-// False, with the problem responded: it is wrong, or too many were.
+// Checks the password like AUTH of a RESP client: with its delay and its entry in ACL LOG. If it is
+// wrong, or there were too many wrong ones, responds with the problem and returns false.
 bool authenticate(Exchange& exchange, const std::string& name, const std::string& password) {
   LoginSessions& sessions = exchange.service().sessions();
   const Bytes address = host_of_peer(exchange.request().peer);
@@ -55,20 +56,22 @@ void begin_session(Exchange& exchange) {
   BodyReader body(exchange);
   const auto name = body.bytes("user");
   const auto password = body.bytes("password");
-  if (!name) body.fail("user", "must be there");
-  if (!password) body.fail("password", "must be there");
+  if (!name) body.fail("user", "is required");
+  if (!password) body.fail("password", "is required");
   if (query.failed() || body.failed()) return;
   const std::shared_ptr<User> user = exchange.service().state().engine->acl().find(*name);
-  // Those before the look at the password: a change in between ends the session.
+  // The rules before the check of the password: a change in between ends the session.
   const auto rules = user == nullptr ? nullptr : user->rules();
   if (!authenticate(exchange, *name, *password)) return;
   if (rules == nullptr) return exchange.respond(problem_of_error("WRONGPASS"));
-  // At RESP anything is his password. Here every page and address that comes this far would be him.
+  // With RESP any password would do. Here every page and address with access would be this user.
   if (rules->needs_no_password()) {
     return exchange.respond(problem(403, "NOPERM", "A user without a password cannot log in."));
   }
   const std::optional<Role> role = role_of_rules(*rules);
-  if (!role) return exchange.respond(problem(403, "NOPERM", "The user may not read queues."));
+  if (!role)
+    return exchange.respond(
+        problem(403, "NOPERM", "The user does not have permission to read queues."));
   LoginSessions& sessions = exchange.service().sessions();
   json answer = {{"role", role_name(*role)},
                  {"expires", unix_ms() + sessions.lifetime().count()},
@@ -93,7 +96,7 @@ std::vector<Route> session_routes() {
       {.pattern = kSession,
        .access = Access::kOpen,
        .handler = get_session,
-       .summary = "The role of the token that is given; null where one is needed.",
+       .summary = "The role of the given token; null if a token is required.",
        .answer = "Session",
        .while_loading = true},
       {.method = HttpMethod::kPost,
@@ -108,7 +111,7 @@ std::vector<Route> session_routes() {
        .pattern = kSession,
        .access = Access::kReady,
        .handler = end_session,
-       .summary = "Logs out; a token stays.",
+       .summary = "Ends the session; a token stays valid.",
        .answer = "EndedSession"},
   };
 }

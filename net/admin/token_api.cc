@@ -1,8 +1,8 @@
-// Tokens at run time: which there are, another one, one less. Their secrets are told once, to
-// whoever makes them; nobody else, the server included, knows more than their SHA-256.
+// Tokens at run time: list, create, revoke. A secret is returned once, to the client that creates
+// the token; the server itself stores only its SHA-256.
 //
-// They are the configuration's `http-token`: a change is CONFIG SET of it, and its lines in the
-// configuration's file follow at once, so that a restart finds the same.
+// Tokens are the configuration's `http-token`: a change is a CONFIG SET of it, and its lines in the
+// configuration file are updated at once, so that a restart finds the same tokens.
 #include <spdlog/spdlog.h>
 
 #include <functional>
@@ -26,8 +26,8 @@ using nlohmann::json;
 constexpr const char* kDirective = "http-token";
 constexpr size_t kSecretDigits = 64;
 
-// What the role does not say: the rules of the user that the token speaks for. False, with the
-// problem responded: he may not.
+// Checks the rules of the token's user, besides the role. If they do not allow it, responds with
+// the problem and returns false.
 bool may_configure(Exchange& exchange, Bytes subcommand) {
   const Command* config = CommandTable::instance().find("config");
   const Command* command = CommandTable::find_subcommand(*config, subcommand);
@@ -36,7 +36,7 @@ bool may_configure(Exchange& exchange, Bytes subcommand) {
   const auto verdict =
       exchange.principal().user->rules()->check(*command, std::span(words).first(count));
   if (verdict.denial == Denial::kNone) return true;
-  exchange.respond(problem(403, "NOPERM", "The user of the token may not do this."));
+  exchange.respond(problem(403, "NOPERM", "The token's user does not have this permission."));
   return false;
 }
 
@@ -59,11 +59,11 @@ void list_tokens(Exchange& exchange) {
   respond_json(exchange, {{"tokens", std::move(lines)}});
 }
 
-// A change of the list: what is to be answered instead, or nothing.
+// Changes the list. Returns a response if it must be sent instead, else nothing.
 using TokenChange = std::function<std::optional<HttpResponse>(std::vector<TokenSetting>& tokens)>;
 
-// Changes the list, and the configuration's file. False, with the problem responded: nothing has
-// changed. `kept`: a restart will find it so.
+// Changes the list and the configuration file. On failure nothing has changed; responds with the
+// problem and returns false. `kept` tells whether a restart will find the change.
 bool change_tokens(Exchange& exchange, const TokenChange& change, bool& kept) {
   Config& config = exchange.service().config();
   std::optional<HttpResponse> refusal;
@@ -80,7 +80,7 @@ bool change_tokens(Exchange& exchange, const TokenChange& change, bool& kept) {
   }
   const std::string why = config.keep(kDirective);
   kept = why.empty();
-  if (!kept) spdlog::warn("A change of the HTTP tokens lasts until the next start only: {}", why);
+  if (!kept) spdlog::warn("A change of the HTTP tokens is lost at the next start: {}", why);
   return true;
 }
 
@@ -101,7 +101,7 @@ void add_token(Exchange& exchange) {
       exchange,
       [&](std::vector<TokenSetting>& tokens) -> std::optional<HttpResponse> {
         if (tokens.size() == kMaxTokens) {
-          return problem(409, "TOKENLIMIT", "There are as many tokens as there may be.");
+          return problem(409, "TOKENLIMIT", "The maximum number of tokens has been reached.");
         }
         tokens.push_back(token);
         return std::nullopt;
@@ -124,9 +124,9 @@ void remove_token(Exchange& exchange) {
       [&](std::vector<TokenSetting>& tokens) -> std::optional<HttpResponse> {
         const size_t gone =
             std::erase_if(tokens, [&](const TokenSetting& token) { return token.id() == id; });
-        if (gone == 0) return problem(404, "NOTOKEN", "There is no such token.");
-        // Without any this machine may read all, which is more than anybody asks for here.
-        if (tokens.empty()) return problem(409, "LASTTOKEN", "It is the last token.");
+        if (gone == 0) return problem(404, "NOTOKEN", "No such token.");
+        // Without any token the local machine may read everything, which nobody has asked for here.
+        if (tokens.empty()) return problem(409, "LASTTOKEN", "The last token cannot be revoked.");
         return std::nullopt;
       },
       kept);
@@ -147,7 +147,7 @@ std::vector<Route> token_routes() {
        .pattern = kTokens,
        .access = Access::kAdmin,
        .handler = add_token,
-       .summary = "Makes a token; its secret is told in this answer alone.",
+       .summary = "Creates a token; its secret is only returned in this response.",
        .body = "NewToken",
        .answer = "MadeToken",
        .status = 201,
@@ -156,7 +156,7 @@ std::vector<Route> token_routes() {
        .pattern = "/api/v1/tokens/{id}",
        .access = Access::kAdmin,
        .handler = remove_token,
-       .summary = "Removes a token, and ends what it is being answered.",
+       .summary = "Revokes a token, and ends its requests in progress.",
        .answer = "RemovedToken",
        .problems = {409}},
   };

@@ -1,4 +1,4 @@
-// The worker protocol: for programs without a Redis client.
+// The worker protocol, for programs without a Redis client.
 #include "net/admin/api.h"
 #include "net/admin/routes.h"
 
@@ -28,7 +28,7 @@ void pop(Exchange& exchange) {
                words);
   const int64_t wait_ms = body.duration("wait_ms", 0, kMaxWaitMs).value_or(0);
   if (query.failed() || body.failed()) return;
-  // Without BLOCK it may still have to wait for its turn.
+  // Even without BLOCK it may have to wait for its turn.
   if (wait_ms != 0) words.insert(words.end(), {"BLOCK", std::to_string(wait_ms)});
   exchange.run_waiting(words, [self = exchange.shared_from_this()](const RespValue& reply) {
     respond_popped(*self, reply);
@@ -38,7 +38,7 @@ void pop(Exchange& exchange) {
 // "Q.X queue id lease", from the path and the body.
 Words lease_words(Exchange& exchange, const char* command, BodyReader& body) {
   const auto lease = body.bytes("lease");
-  if (!lease) body.fail("lease", "must be there");
+  if (!lease) body.fail("lease", "is required");
   return {command, exchange.path("queue"), exchange.path("id"), lease.value_or("")};
 }
 
@@ -94,14 +94,13 @@ Route worker_route(const char* pattern, void (*handler)(Exchange&), const char* 
 std::vector<Route> worker_routes() {
   return {
       worker_route("/api/v1/queues/{queue}:pop", pop,
-                   "Takes the next jobs, each with a lease; waits for them with wait_ms.", "Pop",
+                   "Pops the next jobs, each with a lease; waits for jobs with wait_ms.", "Pop",
                    "Popped"),
-      worker_route("/api/v1/queues/{queue}/jobs/{id}:ack", ack, "Says that a job is done.", "Ack",
-                   "State"),
+      worker_route("/api/v1/queues/{queue}/jobs/{id}:ack", ack, "Completes a job.", "Ack", "State"),
       worker_route("/api/v1/queues/{queue}/jobs/{id}:nack", nack,
-                   "Gives a job back: as failed, or as if never taken.", "Nack", "Nacked"),
+                   "Returns a job: as failed, or as if never popped.", "Nack", "Nacked"),
       worker_route("/api/v1/queues/{queue}/jobs/{id}:touch", touch,
-                   "Extends a lease, and hears whether the job is to stop.", "Touch", "Touched"),
+                   "Extends a lease, and returns whether the job should stop.", "Touch", "Touched"),
   };
 }
 

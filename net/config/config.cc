@@ -17,7 +17,7 @@ ConfigDraft default_draft() {
   ConfigDraft draft;
   draft.values.resize(config_directives().size());
   for (const Directive& directive : config_directives()) {
-    // An empty special value is the Settings' own initial value.
+    // An empty special value is represented by the initial value in Settings.
     const bool empty_special =
         directive.type == ValueType::kSpecial && *directive.default_value == '\0';
     if (!is_parameter(directive) || empty_special) continue;
@@ -31,13 +31,13 @@ std::string set_error(const std::string& name, const std::string& message) {
   return "ERR CONFIG SET failed (possibly related to argument '" + name + "') - " + message;
 }
 
-// Why this parameter cannot be set at all; empty if it can. kRestart is decided by the value.
+// Why this parameter cannot be set at all; empty if it can. kRestart depends on the value.
 std::string refusal(const Directive& directive) {
   if (directive.change == ChangeRule::kImmutable) return "can't set immutable config";
   return "";
 }
 
-// The first pass over CONFIG SET's pairs, which looks at names only. The first error wins.
+// The first pass over CONFIG SET's pairs checks names only. The first error is returned.
 std::string check_names(const Config::Pairs& pairs) {
   std::unordered_set<std::string> seen;
   for (const auto& [name, value] : pairs) {
@@ -55,7 +55,7 @@ std::string check_names(const Config::Pairs& pairs) {
 }  // namespace
 
 Config::Config() {
-  install_commands();  // which the rules of users name
+  install_commands();  // rules of users refer to commands
   MutexLock lock(mutex_);
   publish(default_draft());
 }
@@ -128,13 +128,13 @@ std::string Config::change(const Pairs& pairs, ConfigDraft& draft) {
     if (!error.empty()) return set_error(to_lower(name), error);
     if (directive.change == ChangeRule::kRestart &&
         draft.values[directive_index(directive)] != before) {
-      return set_error(to_lower(name), "a change of it takes a restart of the server");
+      return set_error(to_lower(name), "changing it requires a restart of the server");
     }
   }
   return "";
 }
 
-// The callback, if one of the directives has the flag.
+// Calls the callback if one of the directives has the flag.
 std::string Config::ask(const Pairs& pairs, bool Directive::*flag, const ReloadCallback& callback,
                         const Settings& after) {
   const auto named = std::find_if(pairs.begin(), pairs.end(), [flag](const auto& pair) {

@@ -1,10 +1,10 @@
-// The server's configuration: files in redis.conf's form, command-line arguments as redis-server
-// takes them, CONFIG GET, SET and REWRITE with Redis 7.0.15's texts.
+// The server's configuration: files in redis.conf's format, command-line arguments like
+// redis-server's, and CONFIG GET, SET and REWRITE with the texts of Redis 7.0.15.
 //
-// Threads: any. Loading happens before there are other threads. settings() hands out an immutable
-// snapshot; whoever reads often keeps one and compares version(), a plain atomic. set() publishes a
-// new snapshot and then calls the change callbacks, one set() at a time; a callback may call
-// settings(), get() and version(), not set().
+// Threads: any. Loading happens before there are other threads. settings() returns an immutable
+// snapshot; frequent readers keep one and compare version(), a plain atomic. set() publishes a new
+// snapshot and then calls the change callbacks, one set() at a time. A callback may call
+// settings(), get() and version(), but not set().
 //
 // Expected failures are values: ConfigError while loading, error texts from set() and rewrite().
 #pragma once
@@ -26,9 +26,9 @@ namespace sluice {
 struct ConfigError {
   std::string file;       // Empty: the command line.
   int line = 0;           // 0: the file as a whole.
-  std::string directive;  // The line as it is written.
+  std::string directive;  // The line as written.
   std::string message;
-  std::string expected;  // What would have been right; may be empty.
+  std::string expected;  // What would be valid; may be empty.
 
   // "sluice.conf:3: 'port abc': argument couldn't be parsed into an integer; expected a number ..."
   std::string text() const;
@@ -36,9 +36,9 @@ struct ConfigError {
 
 class Config {
  public:
-  using Loaded = std::optional<ConfigError>;  // Nothing = good.
+  using Loaded = std::optional<ConfigError>;  // Nothing on success.
   using ChangeCallback = std::function<void(const Settings& before, const Settings& after)>;
-  // Empty, or why the files that `after` names cannot be used.
+  // Returns an empty text, or why the files named by `after` cannot be used.
   using ReloadCallback = std::function<std::string(const Settings& after)>;
   using Pairs = std::vector<std::pair<std::string, std::string>>;
 
@@ -47,24 +47,24 @@ class Config {
   Config(const Config&) = delete;
   Config& operator=(const Config&) = delete;
 
-  // Loads a file on top of what is there. `include` is relative to the working directory, as in
-  // Redis.
+  // Loads a file on top of the current values. As in Redis, `include` is relative to the working
+  // directory.
   Loaded load_file(const std::string& path);
-  // The same from memory; `name` is what errors call it.
+  // The same from memory; errors use `name` as the file's name.
   Loaded load_text(Bytes text, const std::string& name);
   // [conf] [-] [--directive value ...], without the program's name; `-` reads standard input. The
   // file comes first, then standard input, then the options.
   Loaded apply_arguments(const std::vector<std::string>& arguments);
   Loaded apply_arguments(int argc, const char* const* argv);
 
-  // What -h, --help, -v or --version as the only argument ask for; else nothing.
+  // The text that -h, --help, -v or --version as the only argument asks for; else nothing.
   static std::optional<std::string> information(int argc, const char* const* argv);
   static std::string usage();
   static std::string version();
 
-  // Of loading; among them one that names all ignored directives.
+  // Warnings from loading, among them one that lists all ignored directives.
   std::vector<std::string> warnings() const;
-  // The absolute path of the main file; empty if there is none.
+  // The absolute path of the main file; empty if no file was loaded.
   std::string file() const;
 
   std::shared_ptr<const Settings> settings() const;
@@ -76,30 +76,30 @@ class Config {
 
   // CONFIG SET: all pairs or none. Returns the whole error ("ERR CONFIG SET failed ..."), or "".
   std::string set(const Pairs& pairs);
-  // The same for one parameter, whose new value `change` makes of the present one: nobody else sets
-  // anything in between. REQUIRES: there is such a parameter.
+  // The same for one parameter, whose new value `change` computes from the present one, without a
+  // change by others in between. REQUIRES: the parameter exists.
   std::string update(const std::string& name,
                      const std::function<std::string(const std::string& now)>& change);
 
-  // CONFIG REWRITE: brings the main file up to date, its comments and order kept. `user_lines`
-  // replaces its user lines ("user alice on ..."); nothing keeps them. Returns the whole error, or
-  // "".
+  // CONFIG REWRITE: updates the main file, keeping its comments and order. `user_lines` replaces
+  // its user lines ("user alice on ..."); nothing leaves them as they are. Returns the whole error,
+  // or "".
   std::string rewrite(const std::optional<std::vector<std::string>>& user_lines);
-  // The same for the lines of this parameter alone.
+  // The same for the lines of this parameter only.
   std::string keep(const std::string& name);
 
-  // Called after each successful set(); cannot be taken back.
+  // Called after each successful set(); cannot be removed.
   void on_change(ChangeCallback callback);
-  // Called by set() when one of its directives comes with files (Directive::reload), before
-  // anything is published: it may refuse. The last callback given counts.
+  // Called by set() before anything is published if one of its directives involves files
+  // (Directive::reload). It may reject the change. Only the last callback set is used.
   void on_reload(ReloadCallback callback);
-  // The same for a directive that the system may not allow (Directive::limited); comes first.
+  // The same for a directive that the system may not allow (Directive::limited); called first.
   void on_limit(ReloadCallback callback);
-  // The same for a directive by which the server listens elsewhere (Directive::listens); comes
+  // The same for a directive that changes where the server listens (Directive::listens); called
   // last.
   void on_listen(ReloadCallback callback);
-  // Before anything runs by them: values that the system allows take the place of those that were
-  // loaded. REQUIRES: they are good.
+  // Replaces loaded values by values that the system allows, before the server uses them. REQUIRES:
+  // the values are valid.
   void lower(const Pairs& pairs);
 
  private:

@@ -1,7 +1,7 @@
-// Redis's directives that mean nothing here: replication, cluster, eviction, RDB and AOF files,
-// process tricks. Their values are checked as Redis checks them, kept, and echoed by CONFIG
-// GET, so that an existing redis.conf starts and programs that set them go on. Names, defaults and
-// ranges are those of redis-server 7.0.15.
+// Redis's directives that have no effect here: replication, cluster, eviction, RDB and AOF files,
+// process tricks. Their values are checked as in Redis, kept, and echoed by CONFIG GET, so that an
+// existing redis.conf loads and programs that set them keep working. Names, defaults and ranges are
+// those of redis-server 7.0.15.
 #include "net/config/config_special.h"
 #include "net/config/config_table.h"
 
@@ -61,7 +61,7 @@ Directive special(const char* name, const char* default_value, SpecialParser par
   return row;
 }
 
-// A special of one argument.
+// A special directive with one argument.
 Directive checked(const char* name, const char* default_value, SpecialParser parse) {
   Directive row = special(name, default_value, parse);
   row.multiple = false;
@@ -73,7 +73,7 @@ Directive immutable(Directive row) {
   return row;
 }
 
-// Where ignoring any other value would let an operator believe in something that is not there.
+// For directives where ignoring another value would mislead an operator.
 Directive only(Directive row, const char* value, const char* because) {
   row.only = value;
   row.only_because = because;
@@ -114,7 +114,7 @@ std::vector<Directive> first_rows() {
       number("cluster-announce-port", "0", 0, 65535),
       number("cluster-announce-tls-port", "0", 0, 65535),
       immutable(text("cluster-config-file", "nodes.conf")),
-      only(immutable(flag("cluster-enabled", "no")), "no", "there is no cluster mode"),
+      only(immutable(flag("cluster-enabled", "no")), "no", "cluster mode is not supported"),
       memory("cluster-link-sendbuf-limit", "0", 0, UINT64_MAX),
       number("cluster-migration-barrier", "1", 0, kMaxInt),
       number("cluster-node-timeout", "15000", 0, kMaxLong),
@@ -150,13 +150,13 @@ std::vector<Directive> last_rows() {
       secret(text("masterauth", "")),
       secret(text("masteruser", "")),
       only(memory_or_percent("maxmemory-clients", "0"), "0",
-           "clients are not closed for the memory of all of them; client-output-buffer-limit and "
-           "client-query-buffer-limit bound each"),
+           "clients are not evicted by their total memory; client-output-buffer-limit and "
+           "client-query-buffer-limit limit each client"),
       number("maxmemory-eviction-tenacity", "10", 0, 100),
       number("maxmemory-samples", "5", 1, kMaxInt),
       number("min-replicas-max-lag", "10", 0, kMaxInt, "min-slaves-max-lag"),
       only(number("min-replicas-to-write", "0", 0, kMaxInt, "min-slaves-to-write"), "0",
-           "there are no replicas that a write could wait for"),
+           "replication is not supported"),
       flag("no-appendfsync-on-rewrite", "no"),
       choice("oom-score-adj", "no", "no, yes, relative, absolute"),
       special("oom-score-adj-values", "0 200 800", config_special::parse_oom_scores),

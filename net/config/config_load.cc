@@ -1,5 +1,5 @@
-// Loading: files, standard input and command-line arguments into one draft, which is published when
-// all of it is good.
+// Loading: files, standard input and command-line arguments are read into one draft, which is
+// published if all of it is valid.
 #include <glob.h>
 
 #include <algorithm>
@@ -55,7 +55,7 @@ size_t edit_distance(Bytes a, Bytes b) {
 std::string similar_directive(const std::string& name) {
   constexpr size_t kLongestName = 64;
   if (name.size() > kLongestName) return "";
-  size_t best = 3;  // Further away than that is no typing error.
+  size_t best = 3;  // More edits than that are no typing error.
   std::string found;
   for (const Directive& directive : config_directives()) {
     const size_t distance = edit_distance(to_lower(name), directive.name);
@@ -71,12 +71,13 @@ bool is_option(const std::string& argument) { return argument.rfind("--", 0) == 
 struct CommandLine {
   std::string file;
   bool standard_input = false;
-  std::vector<std::string> options;  // Lines as they would stand in a file.
+  std::vector<std::string> options;  // Lines as they would be written in a file.
 };
 
-// As redis-server reads them. The argument behind an option's name is its value even if it begins
-// with two dashes (a password may), except behind --save, which stands for `save ""` then; further
-// values go up to the next option. "--port 6380" in one argument is a whole option.
+// Parses the arguments as redis-server does. The argument after an option's name is its value even
+// if it begins with two dashes (as a password may), except after --save, which then means `save
+// ""`. Further values follow up to the next option. "--port 6380" in one argument is a whole
+// option.
 CommandLine read_command_line(const std::vector<std::string>& arguments) {
   CommandLine result;
   size_t at = 0;
@@ -92,7 +93,7 @@ CommandLine read_command_line(const std::vector<std::string>& arguments) {
       continue;
     }
     if (value_due || !is_option(argument)) {
-      // A stray first value is a line of its own, which the loader then refuses.
+      // A stray first value becomes a line of its own, which the loader then rejects.
       if (result.options.empty()) result.options.emplace_back();
       result.options.back() += ' ' + config_special::quoted(argument);
       value_due = false;
@@ -144,7 +145,7 @@ Config::Loaded Config::include(const std::string& pattern, const Source& source,
 
 namespace {
 
-// A line as a message may show it: secrets, and what stands behind them, stay out.
+// A line as a message may show it: without secrets and what follows them.
 std::string shown_line(const std::string& text) {
   const std::string name = text.substr(0, text.find_first_of(" \t"));
   const Directive* directive = find_directive(name);
@@ -183,7 +184,7 @@ Config::Loaded Config::load_stream(std::istream& stream, const std::string& name
   for (int number = 1; std::getline(stream, line); ++number) {
     if (Loaded error = load_line(line, {name, number, depth}, draft)) return error;
   }
-  if (stream.bad()) return ConfigError{name, 0, "", "cannot be read to its end", ""};
+  if (stream.bad()) return ConfigError{name, 0, "", "cannot be read completely", ""};
   return std::nullopt;
 }
 
@@ -201,12 +202,12 @@ Config::Loaded Config::load_path(const std::string& path, int depth, ConfigDraft
 
 std::string Config::check_together(const ConfigDraft& draft) {
   if (!draft.settings.aclfile.empty() && !draft.settings.users.empty()) {
-    return "there are both user lines and an aclfile; users come from one of them only";
+    return "both user lines and an aclfile are given; use only one of them";
   }
   return "";
 }
 
-// Runs `fill` on a draft of the present configuration, and publishes it when all is good.
+// Runs `fill` on a draft of the present configuration, and publishes the draft on success.
 Config::Loaded Config::load(const std::function<Loaded(ConfigDraft&)>& fill) {
   MutexLock set_lock(set_mutex_);
   ConfigDraft draft;

@@ -21,7 +21,7 @@ constexpr size_t kMaxBindAddresses = 16;
 constexpr int64_t kMaxIoThreads = 128;
 constexpr const char* kWrongNumber = "wrong number of arguments";
 
-// As Redis: strtod over the whole argument.
+// As in Redis: strtod over the whole argument.
 std::optional<double> parse_decimal(const std::string& text) {
   char* end = nullptr;
   const double number = std::strtod(text.c_str(), &end);
@@ -64,7 +64,7 @@ constexpr EventLetter kEventLetters[] = {
     {'E', kEventKeyevent}, {'m', kEventKeyMiss}};
 
 std::string events_text(uint32_t events) {
-  // Redis drops the n beside A. That is odd; so are programs that compare the text.
+  // Redis omits the n beside A. Programs may compare the text, so this does the same.
   const bool all = (events & kEventAll) == kEventAll;
   std::string text = all ? "A" : "";
   for (const EventLetter& letter : kEventLetters) {
@@ -183,7 +183,7 @@ std::string parse_http_host(Arguments arguments, ConfigDraft& draft, std::string
   if (arguments.size() == 1 && arguments[0].empty()) arguments = {};
   for (const std::string& host : arguments) {
     const bool has_port = !host.starts_with('[') && host.find(':') != std::string::npos;
-    if (host.empty() || has_port) return "a host is a name or an address, without a port";
+    if (host.empty() || has_port) return "a host must be a name or an address, without a port";
   }
   draft.settings.http_hosts.assign(arguments.begin(), arguments.end());
   value = joined(arguments);
@@ -191,7 +191,7 @@ std::string parse_http_host(Arguments arguments, ConfigDraft& draft, std::string
 }
 
 std::string parse_http_token(Arguments arguments, ConfigDraft& draft, std::string& value) {
-  // Each line of a file adds to those before; CONFIG SET names all.
+  // Lines of a file add tokens; CONFIG SET replaces them all.
   std::vector<TokenSetting>& tokens = draft.settings.http_tokens;
   if (!draft.from_file) tokens.clear();
   const std::string error = parse_token_settings(arguments, tokens);
@@ -218,7 +218,7 @@ std::string parse_otlp_endpoint(Arguments arguments, ConfigDraft& draft, std::st
   if (arguments.size() != 1) return kWrongNumber;
   std::optional<HttpEndpoint> endpoint;
   if (!arguments[0].empty()) {
-    // OTLP's own port and path, where the URL names none.
+    // OTLP's default port and path, if the URL has none.
     endpoint = {"", "4318", "/v1/metrics"};
     const std::string error = parse_http_endpoint(arguments[0], *endpoint);
     if (!error.empty()) return error;
@@ -241,7 +241,7 @@ std::string parse_io_threads(Arguments arguments, ConfigDraft& draft, std::strin
   if (arguments.size() != 1) return kWrongNumber;
   int64_t threads = 0;
   if (equals_ignore_case(arguments[0], "auto")) {
-    // One core is left to the commit thread, RocksDB and the kernel.
+    // One core is left for the commit thread, RocksDB and the kernel.
     const int64_t cores = std::thread::hardware_concurrency();
     threads = std::clamp<int64_t>(cores - 1, 1, kMaxIoThreads);
   } else {
@@ -274,8 +274,8 @@ std::string parse_save(Arguments arguments, ConfigDraft& draft, std::string& val
   if (arguments.size() == 1 && arguments[0].empty()) arguments = {};
   if (arguments.size() % 2 != 0) return "Invalid save parameters";
   std::vector<SaveSetting> rules;
-  // Lines of a file add up, once the first of them has put the default rules aside; a line with ""
-  // drops what came before. CONFIG SET replaces.
+  // Lines of a file add up, after the first of them has discarded the default rules; a line with ""
+  // discards what came before. CONFIG SET replaces all.
   if (draft.from_file && draft.save_given && !arguments.empty()) rules = draft.settings.save;
   for (size_t i = 0; i < arguments.size(); i += 2) {
     const std::optional<int64_t> seconds = parse_long(arguments[i]);
@@ -373,7 +373,7 @@ std::string parse_replicaof(Arguments arguments, ConfigDraft&, std::string& valu
 }
 
 std::string refuse_rename_command(Arguments, ConfigDraft&, std::string&) {
-  return "commands cannot be renamed: take them from users instead, as in: "
+  return "commands cannot be renamed; revoke them from users instead, as in: "
          "user default on nopass ~* &* +@all -flushall";
 }
 

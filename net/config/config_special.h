@@ -1,4 +1,4 @@
-// The parsers of directives that are more than one plain value; see SpecialParser.
+// Parsers of directives whose value is more than one plain value; see SpecialParser.
 #pragma once
 
 #include <optional>
@@ -10,24 +10,25 @@
 
 namespace sluice::config_special {
 
-// Redis's memory sizes: digits and a unit (b, k, kb, m, mb, g, gb in any case). Too large a number
-// is the largest one, and no digits are zero, as in Redis. Nothing if it is no memory size.
+// Parses a memory size as Redis does: digits and a unit (b, k, kb, m, mb, g, gb in any case). As in
+// Redis, too large a number becomes the largest one, and no digits mean zero. Nothing if it is not
+// a memory size.
 std::optional<uint64_t> parse_memory(Bytes text);
 
-// Splits at single blanks, as Redis splits the one value that CONFIG SET gives to a directive of
-// several arguments; an empty text has no parts.
+// Splits at single blanks, as Redis splits the one value of CONFIG SET for a directive with several
+// arguments. An empty text has no parts.
 std::vector<std::string> split_value(Bytes text);
 
-// The parts with a blank between them.
+// Joins the parts with blanks.
 std::string joined(std::span<const std::string> parts);
 
-// Redis's strtol over the whole of an argument. Nothing if it is no number.
+// Redis's strtol over the whole argument. Nothing if it is not a number.
 std::optional<int64_t> parse_long(const std::string& text);
 
-// `text` as one argument in quotes, so that split_quoted_args() gives it back as it is.
+// Quotes `text` as one argument that split_quoted_args() turns back into it.
 std::string quoted(Bytes text);
 
-// The binding of a choice whose enumeration has the order of the row's choices.
+// The binding of a choice whose enumeration is in the order of the row's choices.
 template <auto Member>
 void set_choice(Settings& settings, size_t index) {
   settings.*Member = static_cast<std::remove_reference_t<decltype(settings.*Member)>>(index);
@@ -64,15 +65,15 @@ std::string refuse_loadmodule(Arguments arguments, ConfigDraft& draft, std::stri
 std::string parse_percentiles(Arguments arguments, ConfigDraft& draft, std::string& value);
 std::string parse_loglevel(Arguments arguments, ConfigDraft& draft, std::string& value);
 
-// Of ignored directives: checked enough to give Redis's answer (config_special_ignored.cc).
+// Ignored directives: checked only as far as Redis's replies require (config_special_ignored.cc).
 std::string parse_activedefrag(Arguments arguments, ConfigDraft& draft, std::string& value);
-// Redis takes more of these than it uses, and keeps what it uses.
+// Redis accepts more of these than it uses, and keeps those it uses.
 std::string parse_dbfilename(Arguments arguments, ConfigDraft& draft, std::string& value);
 std::string parse_hz(Arguments arguments, ConfigDraft& draft, std::string& value);
 std::string parse_backlog_size(Arguments arguments, ConfigDraft& draft, std::string& value);
 std::string parse_hostname(Arguments arguments, ConfigDraft& draft, std::string& value);
 std::string parse_title_template(Arguments arguments, ConfigDraft& draft, std::string& value);
-// TLS between servers: it asks for certificates, although there is no other server.
+// TLS between servers: Redis requires certificates for it, although there is no other server here.
 std::string parse_peer_tls(Arguments arguments, ConfigDraft& draft, std::string& value);
 std::string parse_oom_scores(Arguments arguments, ConfigDraft& draft, std::string& value);
 std::string parse_shutdown_options(Arguments arguments, ConfigDraft& draft, std::string& value);

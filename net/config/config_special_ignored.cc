@@ -1,4 +1,4 @@
-// Parsers of Redis's directives that mean nothing here and are more than one plain value.
+// Parsers of Redis's directives that have no effect here and are more than one plain value.
 #include <algorithm>
 
 #include "engine/base/numbers.h"
@@ -13,7 +13,7 @@ constexpr size_t kMaxHostnameBytes = 255;
 constexpr int64_t kMostHz = 500;
 constexpr uint64_t kLeastBacklogBytes = 16384;
 
-// Of one argument, yes or no. Empty: `value` is it.
+// Parses one argument, yes or no. Returns an empty text and sets `value`, or an error.
 std::string parse_flag(Arguments arguments, std::string& value) {
   if (arguments.size() != 1) return kWrongNumber;
   const bool yes = equals_ignore_case(arguments[0], "yes");
@@ -22,13 +22,13 @@ std::string parse_flag(Arguments arguments, std::string& value) {
   return "";
 }
 
-// Whether a variable of the title is known, and if it is, whether it shows anything.
+// A variable of the title template, and whether it shows anything.
 struct TitleVariable {
   const char* name;
   bool shows;
 };
 constexpr TitleVariable kTitleVariables[] = {
-    {"title", false},  // Redis checks a template with an empty one
+    {"title", false},  // Redis checks a template with an empty title
     {"listen-addr", true}, {"server-mode", true}, {"port", true},
     {"tls-port", true},    {"unixsocket", false}, {"config-file", true}};
 
@@ -42,7 +42,7 @@ std::string parse_activedefrag(Arguments arguments, ConfigDraft& draft, std::str
          "modified Jemalloc like the one shipped by default with the Redis source distribution";
 }
 
-// There is no such file; the name is kept for who asks.
+// There is no such file; the name is kept for CONFIG GET.
 std::string parse_dbfilename(Arguments arguments, ConfigDraft&, std::string& value) {
   if (arguments.size() != 1) return kWrongNumber;
   if (arguments[0].find('/') != std::string::npos) {

@@ -13,7 +13,7 @@ std::vector<Directive> effective_directives();
 
 namespace {
 
-// The place of `text` in "a, b, c".
+// The index of `text` in "a, b, c".
 std::optional<size_t> choice_index(Bytes choices, Bytes text) {
   for (size_t index = 0;; ++index) {
     const size_t comma = choices.find(", ");

@@ -1,5 +1,5 @@
-// The table of directives: one row each, from which the loader, CONFIG GET and SET, the usage text
-// and the tests work. Adding a directive means adding a row (and a field of Settings).
+// The table of directives, with one row each, used by the loader, CONFIG GET and SET, the usage
+// text and the tests. A new directive takes a row (and a field of Settings).
 //
 // Threads: constant after the first call; any thread.
 #pragma once
@@ -18,14 +18,14 @@ namespace sluice {
 enum class DirectiveKind : uint8_t {
   kOurs,     // Sluice's own.
   kRedis,    // Redis's, with Redis's meaning.
-  kIgnored,  // Redis's, without a meaning here: checked, kept, echoed, and one warning.
+  kIgnored,  // Redis's, without effect here: checked, kept, echoed, and one warning.
 };
 
 enum class ChangeRule : uint8_t {
   kRuntime,
-  kImmutable,  // Redis refuses CONFIG SET of it as well.
-  kRestart,    // CONFIG SET to the present value is accepted, a change takes a restart.
-  kFileOnly,   // Not a parameter of CONFIG GET and SET at all.
+  kImmutable,  // Redis rejects CONFIG SET of it as well.
+  kRestart,    // CONFIG SET to the present value is accepted; a change requires a restart.
+  kFileOnly,   // No parameter of CONFIG GET and SET.
 };
 
 enum class ValueType : uint8_t {
@@ -36,10 +36,10 @@ enum class ValueType : uint8_t {
   kOctal,
   kChoice,
   kText,
-  kSpecial,  // `parse` does it.
+  kSpecial,  // Parsed by `parse`.
 };
 
-// What a value is parsed into: the settings, and for each row the text that CONFIG GET shows.
+// The target of parsing: the settings, and for each row the text that CONFIG GET shows.
 struct ConfigDraft {
   Settings settings;
   std::vector<std::string> values;
@@ -53,7 +53,7 @@ struct ConfigDraft {
 using SpecialParser = std::string (*)(std::span<const std::string> arguments, ConfigDraft& draft,
                                       std::string& value);
 
-// Where a value goes; a choice goes through a function that gets its index.
+// Where a value is stored; a choice is stored by a function that gets its index.
 using Binding =
     std::variant<std::monostate, bool Settings::*, int64_t Settings::*, uint64_t Settings::*,
                  std::string Settings::*, void (*)(Settings&, size_t)>;
@@ -67,26 +67,27 @@ struct Directive {
   const char* default_value = "";
   int64_t low = 0;
   uint64_t high = UINT64_MAX;
-  const char* choices = "";  // kChoice: "a, b, c", as the error text lists them.
-  // Not empty: the only value that is supported, and why.
+  const char* choices = "";  // kChoice: "a, b, c", as listed in the error text.
+  // Not empty: the only supported value, and the reason.
   const char* only = "";
   const char* only_because = "";
-  bool multiple = false;  // Several arguments; one argument is split at its blanks.
-  // The system may not allow the value: Config::on_limit.
+  bool multiple = false;  // Several arguments; a single argument is split at its blanks.
+  // The system may reject the value: Config::on_limit.
   bool limited = false;
-  // Files come with it, which CONFIG SET reads again even if the value stays: Config::on_reload.
+  // Refers to files, which CONFIG SET reads again even if the value is unchanged:
+  // Config::on_reload.
   bool reload = false;
-  // The server listens elsewhere by it: Config::on_listen.
+  // Changes where the server listens: Config::on_listen.
   bool listens = false;
-  // Its values are shown neither by SLOWLOG nor in messages.
+  // Its values are hidden in SLOWLOG and in messages.
   bool secret = false;
   Binding binding = std::monostate();
   SpecialParser parse = nullptr;
-  const char* expected = "";  // kSpecial: what a good value looks like.
+  const char* expected = "";  // kSpecial: describes a valid value.
   const char* summary = "";
 };
 
-// The row as one whose values are secret.
+// Returns the row with its values marked as secret.
 inline Directive secret(Directive row) {
   row.secret = true;
   return row;
@@ -95,17 +96,18 @@ inline Directive secret(Directive row) {
 // All rows: the effective ones in the order of conf/sluice.conf, then the ignored ones by name.
 const std::vector<Directive>& config_directives();
 
-// By name or alias, in any case; nullptr if there is none.
+// By name or alias, in any case; nullptr if unknown.
 const Directive* find_directive(Bytes name);
 
-// The row's place in config_directives(), and in ConfigDraft::values.
+// The row's index in config_directives() and in ConfigDraft::values.
 size_t directive_index(const Directive& directive);
 
-// Parses `arguments` into the draft. Returns an error message, Redis's where Redis has one, or "".
+// Parses `arguments` into the draft. Returns an error message (Redis's text if Redis has one), or
+// "".
 std::string apply_directive(const Directive& directive, std::span<const std::string> arguments,
                             ConfigDraft& draft);
 
-// What a good value is, for an operator: "a number from 0 to 65535, or auto".
+// Describes a valid value for an operator: "a number from 0 to 65535, or auto".
 std::string expected_value(const Directive& directive);
 
 // For the table's own sources: net/config/config_ignored.cc.

@@ -1,4 +1,4 @@
-// What the configuration says about itself: the texts of --help and --version, and CONFIG REWRITE.
+// Texts generated from the table: --help and --version, and CONFIG REWRITE.
 #include <algorithm>
 #include <cstring>
 #include <fstream>
@@ -23,7 +23,7 @@ std::string usage_line(const Directive& directive) {
   return line + '\n';
 }
 
-// A value as the loader reads it back: in quotes where it needs them.
+// A value in the form that the loader reads: in quotes if it needs them.
 std::string file_value(const std::string& value) {
   const auto plain = [](char c) {
     return c > ' ' && c < 0x7f && c != '"' && c != '\'' && c != '\\';
@@ -32,7 +32,7 @@ std::string file_value(const std::string& value) {
   return config_special::quoted(value);
 }
 
-// 268435456 reads better as 256mb.
+// 256mb is easier to read than 268435456.
 std::string memory_value(const std::string& value) {
   const uint64_t bytes = config_special::parse_memory(value).value_or(0);
   if (value.back() == '%' || bytes == 0 || bytes % 1024 != 0) return value;
@@ -61,7 +61,7 @@ std::vector<std::string> directive_lines(const Directive& directive, const std::
     return lines;
   }
   if (name == "client-output-buffer-limit") {
-    // One line for each class: the usual form.
+    // One line for each class, as usual in configuration files.
     for (size_t i = 0; i + 3 < parts.size(); i += 4) {
       lines.push_back(name + ' ' + (parts[i] == "slave" ? "replica" : parts[i]) + ' ' +
                       memory_value(parts[i + 1]) + ' ' + memory_value(parts[i + 2]) + ' ' +
@@ -74,7 +74,7 @@ std::vector<std::string> directive_lines(const Directive& directive, const std::
   return lines;
 }
 
-// The directive of a file's line; nullptr for comments and for what is no directive.
+// The directive of a file's line; nullptr for comments and unknown text.
 const Directive* directive_of_line(std::string line) {
   const size_t start = line.find_first_not_of(" \t\r\n");
   if (start == std::string::npos || line[start] == '#') return nullptr;
@@ -98,10 +98,10 @@ bool takes_several_lines(const Directive& directive) {
 bool is_user(const Directive& directive) { return std::strcmp(directive.name, "user") == 0; }
 
 // Rewrites a configuration file: a directive's first line gets its present value, its further lines
-// go, and what has no line and is not at its default goes to the end.
+// are removed, and directives without a line that are not at their default are appended.
 class Rewriter {
  public:
-  // `only`: the others' lines stay as they are; null: all.
+  // `only`: the lines of other directives stay unchanged; null: all are rewritten.
   Rewriter(const std::vector<std::string>& values,
            const std::optional<std::vector<std::string>>& user_lines, const Directive* only)
       : values_(values),
@@ -145,7 +145,7 @@ class Rewriter {
     return directive.change != ChangeRule::kFileOnly;
   }
 
-  // A line that still says the present value stays as somebody wrote it: "64mb", "auto", "./data".
+  // A line that still gives the present value is kept as written: "64mb", "auto", "./data".
   bool is_up_to_date(const Directive& directive, std::string line) const {
     if (takes_several_lines(directive)) return false;
     std::vector<Bytes> words;
@@ -197,7 +197,7 @@ std::string Config::rewrite_file(const std::optional<std::vector<std::string>>& 
   if (path.empty()) return "ERR The server is running without a config file";
   Rewriter rewriter(values, user_lines, only);
   std::ifstream stream(path);
-  // Without what stands in it now, its comments would be lost.
+  // The present contents are needed to preserve comments.
   if (!stream.is_open() && errno != ENOENT) {
     return "ERR Rewriting config file: cannot read " + path + ": " + std::strerror(errno);
   }

@@ -1,5 +1,5 @@
 // The directives of TLS, in the order of conf/sluice.conf. Names and defaults are those of
-// redis-server 7.0.15, but for what has HTTP in it and for the limit of a handshake.
+// redis-server 7.0.15, except those for HTTP and the time limit of a handshake.
 #include "net/config/config_special.h"
 #include "net/config/config_table.h"
 
@@ -16,7 +16,8 @@ using config_special::set_choice;
 
 constexpr uint64_t kMaxInt = INT32_MAX;
 
-// What net/tls/tls_context.h makes its context of. CONFIG SET of any of them makes a new one.
+// A directive that net/tls/tls_context.h depends on. CONFIG SET of any of them creates a new
+// context.
 Directive text(const char* name, std::string Settings::*member, const char* summary) {
   return {.name = name, .reload = true, .binding = member, .summary = summary};
 }
@@ -50,7 +51,7 @@ std::vector<Directive> port_rows() {
        .default_value = "0",
        .parse = config_special::parse_port<&Settings::tls_port>,
        .expected = "a number from 0 to 65535 (0 = no TLS), or auto",
-       .summary = "TCP port that speaks TLS; 0 = none, auto = any free one"},
+       .summary = "TCP port with TLS; 0 = none, auto = any free one"},
       {.name = "http-tls-port",
        .kind = kOurs,
        .change = kRestart,
@@ -58,7 +59,7 @@ std::vector<Directive> port_rows() {
        .default_value = "0",
        .parse = config_special::parse_port<&Settings::http_tls_port>,
        .expected = "a number from 0 to 65535 (0 = no HTTPS), or auto",
-       .summary = "port of the HTTP service that speaks TLS; 0 = none, auto = any free one"},
+       .summary = "port of the HTTP service with TLS; 0 = none, auto = any free one"},
   };
 }
 
@@ -70,7 +71,7 @@ std::vector<Directive> client_rows() {
        .choices = "no, yes, optional",
        .reload = true,
        .binding = &set_choice<&Settings::tls_auth_clients>,
-       .summary = "whether clients of tls-port need a certificate of a tls-ca-cert"},
+       .summary = "whether clients of tls-port need a certificate signed by a tls-ca-cert"},
       {.name = "http-tls-auth-clients",
        .kind = kOurs,
        .type = kChoice,
@@ -96,26 +97,28 @@ std::vector<Directive> file_rows() {
       text("tls-key-file", &Settings::tls_key_file, "its private key, in PEM"),
       secret(
           text("tls-key-file-pass", &Settings::tls_key_file_pass, "password of the key, if any")),
-      text("tls-ca-cert-file", &Settings::tls_ca_cert_file, "who may sign clients' certificates"),
-      text("tls-ca-cert-dir", &Settings::tls_ca_cert_dir, "a directory of such, by hash"),
+      text("tls-ca-cert-file", &Settings::tls_ca_cert_file,
+           "authorities for clients' certificates, in PEM"),
+      text("tls-ca-cert-dir", &Settings::tls_ca_cert_dir,
+           "directory of authorities, named by hash"),
   };
 }
 
 std::vector<Directive> rule_rows() {
   return {
       text("tls-protocols", &Settings::tls_protocols, "versions; empty = TLSv1.2 TLSv1.3"),
-      text("tls-ciphers", &Settings::tls_ciphers, "ciphers up to TLSv1.2, as OpenSSL lists them"),
+      text("tls-ciphers", &Settings::tls_ciphers, "ciphers up to TLSv1.2, in OpenSSL's syntax"),
       text("tls-ciphersuites", &Settings::tls_ciphersuites, "the same for TLSv1.3"),
       flag("tls-prefer-server-ciphers", "no", &Settings::tls_prefer_server_ciphers,
-           "choose ciphers by the server's order"),
+           "prefer the server's order of ciphers"),
       flag("tls-session-caching", "yes", &Settings::tls_session_caching,
-           "keep sessions, so that clients that come back save a handshake"),
+           "cache sessions, so that returning clients save a handshake"),
       number("tls-session-cache-size", "20480", &Settings::tls_session_cache_size,
-             "how many; 0 = no limit"),
+             "number of cached sessions; 0 = no limit"),
       number("tls-session-cache-timeout", "300", &Settings::tls_session_cache_timeout_s,
-             "seconds for which they are kept"),
+             "seconds after which a session expires"),
       text("tls-dh-params-file", &Settings::tls_dh_params_file,
-           "parameters of Diffie-Hellman, in PEM; empty = OpenSSL's"),
+           "Diffie-Hellman parameters, in PEM; empty = OpenSSL's"),
   };
 }
 

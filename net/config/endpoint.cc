@@ -33,46 +33,47 @@ std::string parse_http_endpoint(Bytes url, HttpEndpoint& endpoint) {
   endpoint.tls = equals_ignore_case(url.substr(0, kTls.size()), kTls);
   const Bytes scheme = endpoint.tls ? kTls : kPlain;
   if (!equals_ignore_case(url.substr(0, scheme.size()), scheme)) {
-    return "the endpoint must begin with http:// or https://";
+    return "the URL must begin with http:// or https://";
   }
   if (!all_of(url, is_visible) || url.find('#') != Bytes::npos) {
-    return "the endpoint has characters that no URL has";
+    return "the URL contains invalid characters";
   }
   url.remove_prefix(scheme.size());
   const size_t slash = std::min(url.find_first_of("/?"), url.size());
   Bytes authority = url.substr(0, slash);
   const Bytes path = url.substr(slash);
-  if (authority.find('@') != Bytes::npos) return "names and passwords go into a header";
+  if (authority.find('@') != Bytes::npos)
+    return "the URL must not contain a user name; use a header instead";
   const bool version_6 = authority.starts_with('[');
   const size_t end =
       version_6 ? authority.find(']') : std::min(authority.find(':'), authority.size());
-  if (end == Bytes::npos) return "the bracket of the address is not closed";
+  if (end == Bytes::npos) return "the bracket of the address must be closed";
   endpoint.host = authority.substr(version_6 ? 1 : 0, version_6 ? end - 1 : end);
-  if (endpoint.host.empty()) return "the endpoint names no host";
-  // Else authority() would say something else than was read.
+  if (endpoint.host.empty()) return "the URL has no host";
+  // Otherwise authority() would differ from what was read.
   const bool is_address =
       endpoint.host.find(':') != std::string::npos && endpoint.host.find('[') == std::string::npos;
-  if (version_6 && !is_address) return "the brackets hold no address of IPv6";
+  if (version_6 && !is_address) return "the brackets must contain an IPv6 address";
   authority.remove_prefix(version_6 ? end + 1 : end);
   if (!authority.empty()) {
     const auto port = parse_i64(authority.substr(1));
     if (authority[0] != ':' || !port || *port < 1 || *port > kMaxPort) {
-      return "the endpoint's port must be between 1 and 65535";
+      return "the port must be between 1 and 65535";
     }
     endpoint.port = std::to_string(*port);
   }
-  if (path.starts_with('?')) return "a query needs a path before it";
+  if (path.starts_with('?')) return "a query must follow a path";
   if (!path.empty() && path != "/") endpoint.target = path;
   return "";
 }
 
 std::string check_http_header(Bytes name, Bytes value) {
-  if (name.empty() || !all_of(name, is_token)) return "the name is none of a header";
+  if (name.empty() || !all_of(name, is_token)) return "the header's name is invalid";
   const auto is_text = [](char c) { return c == ' ' || c == '\t' || is_visible(c); };
-  if (!all_of(value, is_text)) return "the value has characters that no header has";
+  if (!all_of(value, is_text)) return "the header's value contains invalid characters";
   for (const Bytes own :
        {"host", "content-length", "content-type", "connection", "transfer-encoding"}) {
-    if (equals_ignore_case(name, own)) return "this header is the server's own";
+    if (equals_ignore_case(name, own)) return "this header is set by the server";
   }
   return "";
 }

@@ -1,5 +1,4 @@
-// The address of an HTTP server that this one speaks to, and headers for it, as a configuration
-// gives them.
+// The configured address of an HTTP server to which this server connects, and headers for it.
 //
 // Plain data and pure functions.
 #pragma once
@@ -11,20 +10,20 @@
 namespace sluice {
 
 struct HttpEndpoint {
-  std::string host;    // a name or an address; IPv6 without its brackets
+  std::string host;    // a name or an address; IPv6 without brackets
   std::string port;    // digits
-  std::string target;  // path, perhaps with a query
+  std::string target;  // path, optionally with a query
   bool tls = false;    // https
 
-  // As the Host header has it.
+  // In the form of the Host header.
   std::string authority() const;
 };
 
-// http[s]://host[:port][/path]. `endpoint` holds what counts where the URL has no port, and no path
-// but `/`. Empty: done; else what is wrong.
+// Parses http[s]://host[:port][/path]. `endpoint` holds the defaults for a URL without a port, and
+// for one without a path or with the path `/`. Returns an empty text, or an error.
 std::string parse_http_endpoint(Bytes url, HttpEndpoint& endpoint);
 
-// Empty, or why such a header cannot be sent.
+// Returns an empty text, or why such a header cannot be sent.
 std::string check_http_header(Bytes name, Bytes value);
 
 }  // namespace sluice

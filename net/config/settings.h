@@ -1,9 +1,7 @@
-// The server's settings as typed values: what the directives of sluice.conf and of CONFIG SET come
-// to.
+// The server's settings as typed values, from the directives of sluice.conf and CONFIG SET.
 //
 // Threads: a Settings is built under the Config's lock and then published as shared_ptr<const>, so
-// whoever holds one reads it without a lock and never sees half of a change. Units are in the
-// names.
+// its holder reads it without a lock and never sees half of a change. Units are in the names.
 #pragma once
 
 #include <array>
@@ -18,7 +16,7 @@
 
 namespace sluice {
 
-// The order of each enumeration is that of the directive's choices in net/config/config_table.cc.
+// Each enumeration is in the order of the directive's choices in net/config/config_table.cc.
 enum class AppendFsync : uint8_t { kEverysec, kAlways, kNo };
 enum class LogVerbosity : uint8_t { kDebug, kVerbose, kNotice, kWarning, kNothing };
 enum class Supervised : uint8_t { kSystemd, kAuto, kNo };
@@ -40,17 +38,17 @@ struct OutputBufferLimit {
 // Indexes of Settings::output_buffer_limits, in the order in which CONFIG GET prints the classes.
 enum ClientClass : uint8_t { kNormalClient, kReplicaClient, kPubsubClient, kClientClasses };
 
-// The queues for which the endpoints of older systems speak (net/admin/).
+// The queues served by the endpoints of older systems (net/admin/).
 struct HttpAliases {
   std::string executions;  // /api/v1/admin/executions/
   std::string stats;       // /api/queue-stats
   std::string grading;     // /api/v1/grading_queue
 };
 
-// A collector that metrics are sent to by OTLP over HTTP.
+// A collector to which metrics are sent by OTLP over HTTP.
 struct OtlpSettings {
   std::optional<HttpEndpoint> endpoint;  // Nothing = none.
-  // Sent with each export; perhaps with a secret.
+  // Sent with each export; may contain a secret.
   std::vector<std::pair<std::string, std::string>> headers;
 };
 
@@ -71,7 +69,7 @@ struct Settings {
   int64_t http_metrics_queues = 0;
   HttpAliases http_aliases;
   std::string unixsocket;      // Empty = none.
-  int64_t unixsocketperm = 0;  // 0 = as the umask says.
+  int64_t unixsocketperm = 0;  // 0 = from the umask.
   bool protected_mode = true;
   int64_t tcp_backlog = 0;
   int64_t tcp_keepalive_s = 0;
@@ -80,7 +78,7 @@ struct Settings {
   int64_t io_threads = 1;
   std::string ready_file;
 
-  // TLS. Files are paths as they are written; empty = none. net/tls/tls_context.h reads them.
+  // TLS. Files are paths as configured; empty = none. net/tls/tls_context.h reads them.
   int64_t tls_port = 0;       // 0 = no TLS.
   int64_t http_tls_port = 0;  // 0 = no HTTPS.
   std::string tls_cert_file;
@@ -103,7 +101,7 @@ struct Settings {
   // Access.
   std::string requirepass;
   std::string aclfile;
-  std::vector<std::vector<std::string>> users;  // Of `user` lines: the name, then its rules.
+  std::vector<std::vector<std::string>> users;  // From `user` lines: the name, then its rules.
   AclPubsubDefault acl_pubsub_default = AclPubsubDefault::kResetChannels;
   int64_t acllog_max_len = 0;
   DebugCommand enable_debug_command = DebugCommand::kNo;
@@ -128,7 +126,7 @@ struct Settings {
   int64_t busy_reply_threshold_ms = 0;
   uint64_t script_memory_limit_bytes = 0;
 
-  // Encodings that OBJECT ENCODING shows, and the nodes of streams.
+  // Encodings that OBJECT ENCODING reports, and the nodes of streams.
   int64_t hash_max_listpack_entries = 0;
   uint64_t hash_max_listpack_value_bytes = 0;
   uint64_t hll_sparse_max_bytes = 0;

@@ -21,7 +21,7 @@ std::optional<Role> parse_role(Bytes name) {
 
 namespace {
 
-// Role and secret.
+// Parses role and secret.
 std::string parse_token(const std::string& role_word, const std::string& secret,
                         TokenSetting& token) {
   const std::optional<Role> role = parse_role(role_word);
@@ -53,9 +53,9 @@ std::string parse_token_settings(std::span<const std::string> words,
     if (!words.empty() && equals_ignore_case(words[0], "user")) {
       if (words.size() < 2) return "wrong number of arguments";
       token.user = words[1];
-      // As of every ACL user; and so the words can be told apart again.
+      // A rule for every ACL user; it also makes the words separable again.
       const bool plain = !token.user.empty() && token.user.find(' ') == std::string::npos;
-      if (!plain) return "the name of a user has no blanks";
+      if (!plain) return "the name of a user must not contain blanks";
       words = words.subspan(2);
     }
     std::erase_if(tokens, [&](const TokenSetting& old) { return old.hash == token.hash; });

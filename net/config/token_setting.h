@@ -1,4 +1,4 @@
-// Roles of the HTTP side, and the tokens that the configuration names (`http-token`).
+// Roles of the HTTP side, and the tokens that the configuration defines (`http-token`).
 //
 // Plain data and pure functions.
 #pragma once
@@ -23,18 +23,18 @@ inline constexpr size_t kMaxTokens = 1000;
 struct TokenSetting {
   Role role = Role::kRead;
   std::string hash;  // SHA-256, as 64 hexadecimal digits
-  std::string user;  // whose rules hold besides those of the role; empty: nobody's
+  std::string user;  // the ACL user whose rules apply besides those of the role; empty: none
 
-  // By which people name it: the beginning of the hash. It gives nothing away.
+  // The name shown to people: the beginning of the hash, which reveals nothing.
   Bytes id() const { return Bytes(hash).substr(0, 16); }
   bool operator==(const TokenSetting&) const = default;
 };
 
-// Adds the tokens of such words to `tokens`; one that is there already gets its new role and user.
-// Of each: a role, >text or #hash, and perhaps `user` and a name. Empty: done; else what is wrong.
+// Adds tokens to `tokens`; an existing token gets its new role and user. Words of a token: a role,
+// >text or #hash, and optionally `user` and a name. Returns an empty text, or an error.
 std::string parse_token_settings(std::span<const std::string> words,
                                  std::vector<TokenSetting>& tokens);
-// The same words again, with hashes only, divided by blanks.
+// The same words again, with hashes only, separated by blanks.
 std::string token_words(const TokenSetting& token);
 std::string token_settings_text(std::span<const TokenSetting> tokens);
 

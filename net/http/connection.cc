@@ -24,7 +24,8 @@ namespace http = boost::beast::http;
 namespace {
 
 constexpr size_t kReadBytes = 16U << 10;
-// What is read and thrown away after a refusal, so that the peer gets the refusal and no reset.
+// After a refusal this much input is read and discarded, so that the peer receives the response and
+// no reset.
 constexpr size_t kLingerBytes = 1U << 20;
 constexpr int64_t kLingerMs = 1000;
 constexpr int64_t kStreamSilenceMs = 15'000;
@@ -99,7 +100,7 @@ void HttpConnection::start() {
     return write(endpoints_.refusal, [this] { linger(); });
   }
   if (!service().tokens()->empty()) keeper_.strangers().add(*this);
-  // A handshake must come sooner than a request.
+  // A handshake has less time than a request on an idle connection.
   set_deadline(socket_->stream.is_tls() ? service().limits().timeout_ms : patience_ms());
   read_more();
 }
@@ -134,7 +135,7 @@ void HttpConnection::take_input() {
   if (head != 0 && head <= limits.max_head_bytes) return take_head(head);
   const size_t line = unread.find('\n');
   if (line == Bytes::npos && unread.size() > limits.max_target_bytes + 64) {
-    return refuse(problem(414, "URITOOLONG", "The request's target is too long."));
+    return refuse(problem(414, "URITOOLONG", "The request target is too long."));
   }
   if (unread.size() > limits.max_head_bytes) {
     return refuse(problem(431, "HEADTOOLARGE", "The headers are too large."));
@@ -142,7 +143,7 @@ void HttpConnection::take_input() {
   read_more();
 }
 
-// Beast's parser does the grammar; what it is lenient about has been refused before.
+// Beast's parser checks the grammar; inputs for which it is too lenient were rejected before.
 bool HttpConnection::parse_head(Bytes head, HttpRequest& request, HttpResponse& refusal) {
   const std::string fault = check_head(head);
   if (!fault.empty()) {
@@ -157,17 +158,17 @@ bool HttpConnection::parse_head(Bytes head, HttpRequest& request, HttpResponse& 
   parser.put(asio::buffer(head.data(), head.size()), error);
   if (error || !parser.is_header_done()) {
     const bool version = error == http::error::bad_version;
-    refusal = version ? problem(505, "BADVERSION", "HTTP/1.1 and HTTP/1.0 are spoken here.")
+    refusal = version ? problem(505, "BADVERSION", "Only HTTP/1.1 and HTTP/1.0 are supported.")
                       : problem(400, "BADREQUEST", "The head is malformed.");
     return false;
   }
   const auto& parsed = parser.get();
   if (parsed.version() != 11 && parsed.version() != 10) {
-    refusal = problem(505, "BADVERSION", "HTTP/1.1 and HTTP/1.0 are spoken here.");
+    refusal = problem(505, "BADVERSION", "Only HTTP/1.1 and HTTP/1.0 are supported.");
     return false;
   }
   if (!is_known_verb(parsed.method())) {
-    refusal = problem(501, "BADMETHOD", "The method is unknown.");
+    refusal = problem(501, "BADMETHOD", "Unknown method.");
     return false;
   }
   request.method = method_of(parsed.method());
@@ -242,19 +243,19 @@ void HttpConnection::handle() {
   set_deadline(0);
   exchange_->request_.body = std::move(body_);
   body_.clear();
-  // What the handler says at once finds the exchange still here.
+  // Hold the exchange: the handler may respond at once.
   const std::shared_ptr<Exchange> exchange = exchange_;
   exchange->route_->handler(*exchange);
   if (at_ == At::kHandling || at_ == At::kStreaming) watch_peer();
 }
 
-// While an answer is awaited nothing is read; but the peer's end ends the waiting.
+// While a request is being answered no further request is read, but the peer's end cancels it.
 void HttpConnection::watch_peer() {
   if (socket_->input.size() != 0) return;
   socket_->stream.wait_readable([self = shared_from_this()](const error_code& error, size_t) {
     if (error || (self->at_ != At::kHandling && self->at_ != At::kStreaming)) return;
     const ssize_t count = self->socket_->stream.peek();
-    // Further requests may come ahead: then nobody looks any more until this one is answered.
+    // Further requests may already arrive: then stop watching until this one is answered.
     if (count > 0) return;
     const bool nothing = count < 0 && (errno == EAGAIN || errno == EINTR);
     nothing ? self->watch_peer() : self->close();
@@ -267,7 +268,7 @@ void HttpConnection::next_request() {
   at_ = At::kIdle;
   set_deadline(patience_ms());
   if (socket_->input.size() == 0) return read_more();
-  // Not from here: a client that sends ahead would make this recursive, and keep others waiting.
+  // Not called directly: a client that pipelines would cause recursion, and delay other clients.
   thread_.post([self = shared_from_this()] {
     if (self->at_ == At::kIdle) self->take_input();
   });
@@ -282,21 +283,22 @@ bool HttpConnection::check_request(HttpRequest& request, HttpResponse& refusal) 
     return false;
   }
   if (request.target.size() > service().limits().max_target_bytes) {
-    refusal = problem(414, "URITOOLONG", "The request's target is too long.");
+    refusal = problem(414, "URITOOLONG", "The request target is too long.");
     return false;
   }
   if (!split_target(request)) {
-    refusal = problem(400, "BADREQUEST", "The request's target is malformed.");
+    refusal = problem(400, "BADREQUEST", "The request target is malformed.");
     return false;
   }
   const std::string* host = request.header("host");
   if (host != nullptr && !service().is_known_host(*host, without_port(endpoints_.local_address))) {
-    refusal = problem(421, "BADHOST", "The Host is none of this server's names: see http-host.");
+    refusal = problem(421, "BADHOST",
+                      "Host header does not match any name of this server (see http-host).");
     return false;
   }
   const std::string* expect = request.header("expect");
   if (expect != nullptr && !equals_ignore_case(*expect, "100-continue")) {
-    refusal = problem(417, "BADREQUEST", "Of expectations only 100-continue is known.");
+    refusal = problem(417, "BADREQUEST", "Only \"Expect: 100-continue\" is supported.");
     return false;
   }
   return true;
@@ -307,11 +309,11 @@ bool HttpConnection::check_route(Exchange& exchange, HttpResponse& refusal) {
   ServerState& state = service().state();
   RouteMatch match = match_route(service().routes(), request.method, request.path);
   if (match.route == nullptr && match.allowed.empty()) {
-    refusal = problem(404, "NOTFOUND", "There is nothing at this path.");
+    refusal = problem(404, "NOTFOUND", "No resource at this path.");
     return false;
   }
   const std::shared_ptr<const Tokens> tokens = service().tokens();
-  // The connection may have come while there were some.
+  // The connection may have been accepted while there were tokens.
   if (tokens->empty() && !request.from_loopback) {
     refusal = loopback_only();
     return false;
@@ -320,17 +322,17 @@ bool HttpConnection::check_route(Exchange& exchange, HttpResponse& refusal) {
   Tokens::Answer answer =
       tokens->check(access, request.header("authorization"), state.engine->acl());
   if (answer.verdict == Tokens::Verdict::kForbidden) {
-    refusal = problem(403, "NOPERM", "The token's role may not do this.");
+    refusal = problem(403, "NOPERM", "The token's role does not allow this.");
     return false;
   }
   if (answer.verdict != Tokens::Verdict::kGranted) {
     const bool bad = answer.verdict == Tokens::Verdict::kBadToken;
     refusal = problem(401, bad ? "BADTOKEN" : "NOAUTH",
-                      bad ? "The token is unknown." : "A token is needed: see http-token.");
+                      bad ? "Unknown token." : "A token is required (see http-token).");
     return false;
   }
   if (match.route == nullptr) {
-    refusal = problem(405, "BADMETHOD", "This path has other methods.");
+    refusal = problem(405, "BADMETHOD", "This path does not support the method.");
     refusal.headers.emplace_back("Allow", match.allowed);
     return false;
   }
@@ -340,7 +342,7 @@ bool HttpConnection::check_route(Exchange& exchange, HttpResponse& refusal) {
     return false;
   }
   if (is_change(request.method) && thread_.journal_congested()) {
-    refusal = problem(503, "CONGESTED", "The disk is slower than what is to be written.");
+    refusal = problem(503, "CONGESTED", "The disk cannot keep up with the writes.");
     return false;
   }
   if (access != Access::kOpen) {
@@ -353,7 +355,7 @@ bool HttpConnection::check_route(Exchange& exchange, HttpResponse& refusal) {
   return true;
 }
 
-// A page of another origin cannot make its visitor's browser change anything here.
+// A page of another origin must not be able to make its visitor's browser change anything here.
 bool HttpConnection::check_origin(const HttpRequest& request, HttpResponse& refusal) const {
   const std::string* origin = request.header("origin");
   const std::string* site = request.header("sec-fetch-site");
@@ -363,7 +365,7 @@ bool HttpConnection::check_origin(const HttpRequest& request, HttpResponse& refu
   const bool same_origin =
       origin == nullptr || (host != nullptr && equals_ignore_case(*origin, scheme + *host));
   if (same_site && same_origin) return true;
-  refusal = problem(403, "BADORIGIN", "The request comes from a page of another origin.");
+  refusal = problem(403, "BADORIGIN", "Cross-origin request rejected.");
   return false;
 }
 
@@ -372,7 +374,7 @@ bool HttpConnection::check_body(const HttpRequest& request, HttpResponse& refusa
   chunks_.reset();
   if (chunked_) chunks_.emplace();
   const std::string* length = request.header("content-length");
-  // Nineteen digits fit; more are too many for any limit.
+  // Nineteen digits fit; more exceed every limit.
   if (length != nullptr) {
     body_left_ = length->size() > 18 ? UINT64_MAX : std::stoull(*length);
   }
@@ -384,7 +386,7 @@ bool HttpConnection::check_body(const HttpRequest& request, HttpResponse& refusa
   const bool has_body = chunked_ || body_left_ != 0;
   if (has_body && type != nullptr &&
       !equals_ignore_case(Bytes(*type).substr(0, 16), "application/json")) {
-    refusal = problem(415, "BADTYPE", "Bodies are application/json.");
+    refusal = problem(415, "BADTYPE", "Content-Type must be application/json.");
     return false;
   }
   return true;
@@ -392,7 +394,7 @@ bool HttpConnection::check_body(const HttpRequest& request, HttpResponse& refusa
 
 // --- Writing ---
 
-// An answer before the request was read whole: then its rest must not pass for the next one.
+// Responds before the request was read completely: the rest must not be taken for the next request.
 void HttpConnection::refuse(HttpResponse response) {
   const bool unread_body = exchange_ == nullptr || chunked_ || body_left_ != 0 ||
                            exchange_->request().header("transfer-encoding") != nullptr ||
@@ -440,11 +442,11 @@ void HttpConnection::write_when_durable(std::string bytes, std::function<void()>
                                          then = std::move(done)](bool durable) mutable {
     if (self->at_ == At::kClosed) return;
     if (durable) return self->write(std::move(text), std::move(then));
-    // What waited may be lost: an error takes its place, where there is still place for one.
+    // The response may report lost changes: send an error instead, if nothing was sent yet.
     if (self->at_ == At::kStreaming) return self->close();
     self->keep_alive_ = false;
     HttpResponse response = problem_of_error(
-        "MISCONF The last commands may or may not have been kept; the server stops.");
+        "MISCONF The last commands may or may not have been kept; the server is stopping.");
     std::string failure = head_text(response, false, false);
     if (!self->head_only_) failure += response.body;
     self->write(std::move(failure), [raw = self.get()] { raw->close(); });
@@ -507,17 +509,17 @@ void HttpConnection::on_deadline() {
   if (at_ == At::kClosed) return;
   const bool partial = at_ == At::kHead || at_ == At::kBody;
   if (socket_->stream.in_handshake()) {
-    service().state().tls->note_failed(endpoints_.address, "it took too long");
+    service().state().tls->note_failed(endpoints_.address, "timeout");
     return close();
   }
   if (partial || write_busy_) {
     service().counters().timeouts.fetch_add(1, std::memory_order_relaxed);
   }
-  // After a long silence a comment: so whoever is gone is noticed, and proxies stay.
+  // After a long silence send a comment, which detects dead peers and keeps proxies from closing.
   const bool goes_on = at_ == At::kStreaming && !write_busy_ && !session_has_ended();
   if (goes_on) return write(": still here\n\n", nullptr);
   if (!partial) return close();
-  HttpResponse response = problem(408, "TIMEOUT", "The request did not arrive in time.");
+  HttpResponse response = problem(408, "TIMEOUT", "The request was not received in time.");
   response.close = true;
   cut_exchange();
   send(std::move(response));
@@ -530,7 +532,7 @@ void HttpConnection::cut_exchange() {
 
 void HttpConnection::begin_stop() {
   stopping_ = true;
-  if (at_ == At::kHandling) return send(problem(503, "STOPPING", "The server stops."));
+  if (at_ == At::kHandling) return send(problem(503, "STOPPING", "The server is stopping."));
   if (at_ != At::kWriting) close();
 }
 

@@ -1,12 +1,12 @@
-// HttpConnection: one HTTP/1.1 connection with keep-alive. Reads a request, checks it, has it
-// answered, and goes on; and the keeper of a thread's connections.
+// HttpConnection: one HTTP/1.1 connection with keep-alive, which reads, checks and answers requests
+// one by one. HttpThread: the connections of one I/O thread.
 //
-// The only headers that see Beast are this one's source and Asio's; what it reads becomes an
-// HttpRequest at once. Order of checks: the head's form, the host, who asks, where from, then the
-// body: so who may do nothing cannot make the server keep a body either.
+// Only this file's source and Asio's wrapper include Beast; a parsed request becomes an HttpRequest
+// at once. Requests are checked in this order: the form of the head, the host, the credentials, the
+// origin, the body. So a client without permission cannot make the server store a body.
 //
-// Threads and lifetime: one I/O thread. Asio's handlers share the connection; close() cuts it off
-// from everything else, and what still comes finds it closed.
+// Threads and lifetime: one I/O thread. Asio's handlers share ownership of the connection. close()
+// detaches it from everything else; handlers that run later find it closed.
 #pragma once
 
 #include <memory>
@@ -29,17 +29,18 @@ class HttpThread;
 class HttpConnection final : public ExchangeTransport,
                              public std::enable_shared_from_this<HttpConnection> {
  public:
-  // Takes over `fd`, a connected, non-blocking socket.
+  // Takes ownership of `fd`, a connected, non-blocking socket.
   HttpConnection(HttpThread& keeper, int fd, Endpoints endpoints);
   ~HttpConnection() override;
 
   void start();
-  // Ends when the answer in work has left.
+  // Closes the connection when the present response has been sent.
   void begin_stop();
   void close();
-  // Ends what is being answered if its token is none any more, or the token's user may not do it.
+  // Ends the present request if its token has been revoked, or if the token's user has lost the
+  // right to it.
   void rights_changed();
-  int64_t stranger_since_ms = 0;  // Strangers
+  int64_t stranger_since_ms = 0;  // used by Strangers
 
   // --- ExchangeTransport ---
   void send(HttpResponse response) override;
@@ -64,13 +65,13 @@ class HttpConnection final : public ExchangeTransport,
   void watch_peer();
   void next_request();
 
-  // --- Checks; true: go on, else `refusal` says why not ---
+  // --- Checks. If one returns false, `refusal` is the response ---
   bool check_request(HttpRequest& request, HttpResponse& refusal);
   bool check_route(Exchange& exchange, HttpResponse& refusal);
   bool check_origin(const HttpRequest& request, HttpResponse& refusal) const;
   bool check_body(const HttpRequest& request, HttpResponse& refusal);
 
-  // Whether who is being answered had logged in, and is not any more: that happens by itself.
+  // Whether the requester's log-in session has ended on its own.
   bool session_has_ended();
 
   // --- Writing ---
@@ -93,21 +94,21 @@ class HttpConnection final : public ExchangeTransport,
   std::unique_ptr<EngineClient> engine_;
   const Endpoints endpoints_;
   SteadyTimer timer_;
-  uint64_t deadlines_ = 0;  // which one the timer is for
+  uint64_t deadlines_ = 0;  // number of the timer's deadline
   At at_ = At::kIdle;
 
   std::shared_ptr<Exchange> exchange_;
-  bool known_ = false;  // something was granted to it that is not open to everybody
+  bool known_ = false;  // something that is not open to everybody was granted to it
   bool keep_alive_ = true;
-  bool head_only_ = false;  // HEAD
+  bool head_only_ = false;  // the method is HEAD
   bool chunked_ = false;
   uint64_t body_left_ = 0;
   std::optional<ChunkDecoder> chunks_;
-  size_t head_seen_ = 0;  // input that holds no end of a head
+  size_t head_seen_ = 0;  // length of the input known to hold no end of a head
   std::string body_;
   std::string writing_;
   bool write_busy_ = false;
-  // Of a stream: what is to be written after that.
+  // Parts of a stream that are to be written, and what to call after each.
   std::vector<std::pair<std::string, std::function<void()>>> parts_;
   bool stopping_ = false;
 };
@@ -126,7 +127,7 @@ class HttpThread final : public IoThreadGuest {
   HttpService& service() { return service_; }
   IoThread& thread() { return thread_; }
   StreamBudget& budget() { return budget_; }
-  // Connections that have asked for nothing that was granted, where there are tokens.
+  // Connections that have not authenticated, if there are tokens.
   Strangers<HttpConnection>& strangers() { return strangers_; }
   void close_some(size_t count);
 

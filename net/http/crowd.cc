@@ -1,4 +1,4 @@
-// Where the HTTP side has as many connections as it may have.
+// The behaviour when the HTTP side has reached its maximum number of connections.
 #include "net/http/connection.h"
 
 namespace sluice {
@@ -33,7 +33,7 @@ void HttpThread::close_some(size_t count) {
   });
 }
 
-// How long a connection may be silent before its request.
+// How long a connection may be idle before a request.
 int64_t HttpConnection::patience_ms() {
   const HttpLimits& limits = service().limits();
   const bool crowded =

@@ -8,7 +8,7 @@ namespace sluice {
 
 namespace {
 
-// 2^48 bytes are more than any limit of a body.
+// 2^48 bytes exceed every limit of a body.
 constexpr unsigned kMostSizeDigits = 12;
 
 bool is_control(char c) {
@@ -21,7 +21,8 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 }  // namespace
 
 size_t find_head_end(Bytes bytes, size_t seen) {
-  // A bare line feed would end a line for others: such a head is complete too, and refused.
+  // Other software accepts a bare line feed as a line end, so such a head counts as complete and is
+  // then rejected.
   for (size_t at = bytes.find('\n', seen < 2 ? 0 : seen - 2); at != Bytes::npos;
        at = bytes.find('\n', at + 1)) {
     const Bytes rest = bytes.substr(at + 1);
@@ -36,7 +37,7 @@ std::string check_head(Bytes head) {
   while (!head.empty()) {
     const size_t end = head.find('\n');
     if (end == Bytes::npos || end == 0 || head[end - 1] != '\r')
-      return "a line does not end with CRLF";
+      return "a line that does not end with CRLF";
     const Bytes line = head.substr(0, end - 1);
     head.remove_prefix(end + 1);
     if (line.empty()) return head.empty() ? "" : "an empty line within the head";
@@ -47,14 +48,14 @@ std::string check_head(Bytes head) {
     if (colon == Bytes::npos || colon == 0) return "a line without a name";
     if (line[colon - 1] == ' ' || line[colon - 1] == '\t') return "a blank before a colon";
   }
-  return "the head does not end";
+  return "the head has no end";
 }
 
 HeadFault check_framing(const HttpRequest& request) {
   if (request.http_1_1 && request.header_count("host") != 1) {
-    return {400, "There must be one Host header."};
+    return {400, "Exactly one Host header is required."};
   }
-  if (request.header_count("host") > 1) return {400, "There must be one Host header."};
+  if (request.header_count("host") > 1) return {400, "Exactly one Host header is required."};
   const size_t lengths = request.header_count("content-length");
   const size_t encodings = request.header_count("transfer-encoding");
   if (lengths > 1) return {400, "There is more than one Content-Length."};
@@ -69,7 +70,7 @@ HeadFault check_framing(const HttpRequest& request) {
   if (encodings > 1) return {400, "There is more than one Transfer-Encoding."};
   if (!request.http_1_1) return {400, "HTTP/1.0 has no Transfer-Encoding."};
   if (!equals_ignore_case(*request.header("transfer-encoding"), "chunked")) {
-    return {501, "Of transfer encodings only chunked is known."};
+    return {501, "Only the transfer encoding chunked is supported."};
   }
   return {};
 }
@@ -85,7 +86,7 @@ bool ChunkDecoder::take_size(char c) {
   return true;
 }
 
-// All but the data.
+// Handles a byte that is not data.
 bool ChunkDecoder::take_byte(char c) {
   switch (at_) {
     case At::kSize:

@@ -1,5 +1,5 @@
-// What a request's head must be before it is parsed: the rules against request smuggling, looked at
-// in the bytes themselves, since a parser may have smoothed them over.
+// Checks of a request's head before it is parsed: the rules against request smuggling. They examine
+// the raw bytes, because a parser may already have normalized them.
 //
 // Pure functions.
 #pragma once
@@ -11,28 +11,29 @@
 
 namespace sluice {
 
-// Where the head of the request that begins here ends, behind its empty line; 0: not yet. The first
+// The end of the head that begins here, after its empty line; 0 if it is incomplete. The first
 // `seen` bytes are known to hold no end.
 size_t find_head_end(Bytes bytes, size_t seen = 0);
 
-// Of a whole head: line ends are CRLF, no line continues the one before it, no blank stands before
-// a colon, no NUL or control character anywhere. Empty: it is good; else what is wrong.
+// Checks a complete head: line ends are CRLF; no line continues the previous one; no blank before a
+// colon; no NUL or control character. Returns an empty text, or what is wrong.
 std::string check_head(Bytes head);
 
-// Of the parsed head: one Host, one Content-Length, no Content-Length beside Transfer-Encoding, no
-// Transfer-Encoding but chunked. The status is 0 if it is good.
+// Checks the parsed head: one Host, at most one Content-Length, not both Content-Length and
+// Transfer-Encoding, no Transfer-Encoding except chunked. The status is 0 if it is valid.
 struct HeadFault {
   unsigned status = 0;
   std::string detail;
 };
 HeadFault check_framing(const HttpRequest& request);
 
-// Decodes a chunked body as it comes. Sizes are hexadecimal numbers of at most twelve digits on
-// lines that end with CRLF; extensions and trailers are refused, since others read them otherwise.
+// Decodes a chunked body incrementally. Sizes are hexadecimal numbers of at most twelve digits on
+// lines that end with CRLF. Extensions and trailers are rejected, because other software interprets
+// them differently.
 class ChunkDecoder {
  public:
   enum class Result { kMore, kDone, kBad };
-  // Takes what belongs to the body off `bytes`, and appends the data to `body`.
+  // Removes the body's bytes from `bytes`, and appends the data to `body`.
   Result take(Bytes& bytes, std::string& body);
 
  private:

@@ -1,11 +1,11 @@
-// HttpService: the HTTP side of one server: its routes, its tokens, its limits, and the connections
-// on each I/O thread.
+// HttpService: the HTTP side of one server: routes, tokens, limits, and the connections on each I/O
+// thread.
 //
-// Requests run on the I/O thread of their connection, through that thread's Execution, exactly as
-// those of a RESP session do (net/io/engine_client.h).
+// Requests run on the I/O thread of their connection, through that thread's Execution, exactly like
+// those of a RESP session (net/io/engine_client.h).
 //
-// Threads: made before the I/O threads start; refusal() and adopt() on I/O thread 0; tokens any;
-// the rest is constant or atomic.
+// Threads: created before the I/O threads start. refusal() and adopt() are called on I/O thread 0;
+// the token functions by any thread; the rest is constant or atomic.
 #pragma once
 
 #include <atomic>
@@ -37,47 +37,47 @@ struct HttpLimits {
   size_t max_target_bytes = 8U << 10;
   size_t max_body_bytes = 0;
   size_t max_connections = 0;
-  int64_t timeout_ms = 0;  // of a request's arrival, and of the taking of its answer
+  int64_t timeout_ms = 0;  // for a request to arrive, and for its response to be read
   int64_t idle_ms = 0;     // between two requests
 };
 
 class HttpService {
  public:
-  // All of them outlive it.
+  // All arguments must outlive this object.
   HttpService(ServerState& state, ServerPort& server, Config& config, std::vector<Route> routes);
   ~HttpService();
   HttpService(const HttpService&) = delete;
   HttpService& operator=(const HttpService&) = delete;
 
-  // Before the threads start: gives each the keeper of its connections.
+  // Creates the HttpThread of each I/O thread. Called before the threads start.
   void join_threads(const std::vector<std::unique_ptr<IoThread>>& threads);
-  // What is told to a connection that may not come in.
+  // The response to a connection that is rejected.
   Listener::Refusal refusal(bool loopback);
-  // Takes over a connected, non-blocking socket.
+  // Takes ownership of a connected, non-blocking socket.
   void adopt(int fd, Endpoints endpoints);
 
   ServerState& state() { return state_; }
   ServerPort& server() { return server_; }
   Config& config() { return config_; }
   const std::vector<Route>& routes() const { return routes_; }
-  // The present ones. Any thread.
+  // The current tokens. Any thread.
   std::shared_ptr<const Tokens> tokens() const;
-  // Others take their place. What a request that is being answered was granted by one that is none
-  // any more ends at once: streams, long polls, bodies that are still to come. Any thread.
+  // Replaces the tokens. Requests in progress that a revoked token was granted end at once:
+  // streams, long polls, bodies that are being received. Any thread.
   void set_tokens(std::vector<TokenSetting> settings);
-  // Likewise what the users of tokens may not do any more. Any thread.
+  // Likewise ends requests that the users of tokens are no longer allowed. Any thread.
   void users_changed();
-  // Those who have logged in by name and password. Any thread.
+  // Sessions of users who logged in by name and password. Any thread.
   LoginSessions& sessions() { return sessions_; }
   const HttpLimits& limits() const { return limits_; }
-  // Whether a connection may be taken now; if not, one that gives way is still being closed. On I/O
-  // thread 0.
+  // Whether a connection may be accepted now. If not, one that was told to make room is still being
+  // closed. Called on I/O thread 0.
   bool may_accept();
-  // Closes so many connections, in a while; how many there are for it. Any thread.
+  // Asks this many connections to close, and returns how many there are to choose from. Any thread.
   size_t close_some(size_t count);
-  // The queues for which the endpoints of older systems speak.
+  // The queues served by the endpoints of older systems.
   const HttpAliases& aliases() const { return aliases_; }
-  // Whether a Host header names this server; `local` is the connection's own end.
+  // Whether a Host header names this server. `local` is the local address of the connection.
   bool is_known_host(Bytes host, Bytes local) const;
 
   struct Counters {
@@ -92,7 +92,7 @@ class HttpService {
 
  private:
   bool is_full() const;
-  // Whether a further connection may come in: a stranger gives way where there are too many.
+  // Whether there is room for another connection. If there are too many, a stranger is closed.
   bool has_room();
   std::vector<Strangers<HttpConnection>*> strangers();
 

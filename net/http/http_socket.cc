@@ -50,12 +50,12 @@ void HttpSocket::close() {
   stream_.close(ignored);
 }
 
-// --- TLS: the stream says what the socket has to be ready for ---
+// --- TLS: the stream determines what to wait for ---
 
 void HttpSocket::wait_tls(bool for_write, std::function<void(const error_code& error)> then) {
   stream_.async_wait(for_write ? Stream::wait_write : Stream::wait_read,
                      [this, next = std::move(then)](const error_code& error) {
-                       // A handler that was on its way when the socket was closed.
+                       // the handler was already queued when the socket was closed
                        if (!stream_.is_open()) return next(asio::error::operation_aborted);
                        tls_->note_readable(false);
                        next(error);

@@ -1,8 +1,8 @@
-// HttpSocket: the socket of one HTTP connection, with TLS or without.
+// HttpSocket: the socket of one HTTP connection, with or without TLS.
 //
-// One read and one write may go on at a time, and one wait beside them. Each calls `done` once, by
-// a handler of the thread's context and never from within the call; what is cut off by close() gets
-// an error. Whoever owns it lives until then: `done` keeps it alive.
+// At most one read, one write and one wait may be in progress. Each calls `done` once, from a
+// handler of the thread's context and never from within the call. close() makes operations fail.
+// The owner must live until `done` is called, so `done` should keep it alive.
 //
 // Threads: one I/O thread.
 #pragma once
@@ -25,22 +25,22 @@ class HttpSocket {
  public:
   using Done = std::function<void(const error_code& error, size_t count)>;
 
-  // Takes over `fd`, a connected, non-blocking socket; `tls` is null without TLS.
+  // Takes ownership of `fd`, a connected, non-blocking socket; `tls` is null without TLS.
   HttpSocket(IoThread& thread, int fd, bool version_6, std::unique_ptr<TlsStream> tls);
 
   void read_some(asio::mutable_buffer buffer, Done done);
   void write_all(asio::const_buffer bytes, Done done);
-  // Until something is there to read, or the end.
+  // Waits until there is input, or the end.
   void wait_readable(Done done);
-  // After that: 1 for input, 0 for the end, -1 and errno.
+  // After that: returns 1 for input, 0 for the end, or -1 and errno.
   ssize_t peek();
-  // Nothing more is written; reading goes on.
+  // Ends writing; reading continues.
   void shutdown_send();
   void close();
 
   bool is_tls() const { return tls_ != nullptr; }
   bool in_handshake() const { return is_tls() && !tls_->established(); }
-  // Why the handshake has failed; empty if it has not.
+  // Why the handshake failed; empty if it did not.
   std::string tls_failure() const { return is_tls() ? tls_->failure() : std::string(); }
 
  private:

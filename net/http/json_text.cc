@@ -13,7 +13,7 @@ using Kind = RespValue::Kind;
 
 constexpr Bytes kBase64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-// How many bytes the character has that begins here; 0: none that is well-formed does.
+// The length of the well-formed UTF-8 character at the start, or 0.
 size_t utf8_length(Bytes bytes) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(bytes[i]); };
   const unsigned char first = byte(0);
@@ -23,7 +23,7 @@ size_t utf8_length(Bytes bytes) {
   for (size_t i = 1; i < length; ++i) {
     if ((byte(i) & 0xc0) != 0x80) return 0;
   }
-  // Overlong forms, surrogates, and what is above U+10FFFF.
+  // Reject overlong forms, surrogates, and code points above U+10FFFF.
   if (first == 0xe0 && byte(1) < 0xa0) return 0;
   if (first == 0xed && byte(1) > 0x9f) return 0;
   if (first == 0xf0 && byte(1) < 0x90) return 0;
@@ -38,7 +38,7 @@ int base64_digit(char c) {
   return digit == Bytes::npos ? -1 : static_cast<int>(digit);
 }
 
-// Whether brackets nest deeper than they may. Of what is no JSON it says nothing: the parser does.
+// Whether brackets nest too deeply. Malformed JSON is left to the parser.
 bool is_too_deep(Bytes text) {
   size_t depth = 0;
   bool in_string = false;

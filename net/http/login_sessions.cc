@@ -11,10 +11,10 @@ namespace sluice {
 
 namespace {
 
-// Of the secret that a session's owner gets.
+// Length of the secret that a session's owner receives.
 constexpr size_t kSecretDigits = 64;
 
-// Whether the user may run it at all: with which keys is each command's own affair.
+// Whether the user may run the command at all; keys are checked when a command runs.
 bool may_run(const AclRules& rules, const Command& command) {
   std::vector<Bytes> words;
   if (command.container != nullptr) words.emplace_back(command.container->name);
@@ -24,7 +24,7 @@ bool may_run(const AclRules& rules, const Command& command) {
   return rules.check(command, words).denial != Denial::kCommand;
 }
 
-// Whether the user may run all commands for which `wanted` holds.
+// Whether the user may run all commands that satisfy `wanted`.
 template <class Wanted>
 bool may_run_all(const AclRules& rules, Wanted wanted) {
   const CommandTable& table = CommandTable::instance();
@@ -109,7 +109,7 @@ bool LoginSessions::end(Bytes hash) {
   return true;
 }
 
-// The hash is looked up like any word: what the time tells of it leads to no secret.
+// The lookup is not constant-time, but a hash found through its timing does not reveal the secret.
 std::optional<Principal> LoginSessions::find(Bytes hash, const Acl& acl) const {
   Session session;
   {

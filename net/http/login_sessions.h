@@ -1,10 +1,10 @@
-// Log-ins over HTTP: who has shown the name and the password of an ACL user, and for how long.
+// Log-ins over HTTP: which users have authenticated by name and password, and for how long.
 //
-// A session's secret stands where a token would (Authorization: Bearer). It is kept as its SHA-256
-// and in memory only: a session ends after its time, when it is ended, with the process, and with
-// any change of its user's rules (password, rights, on and off, ACL LOAD), as does the role that
-// followed from them. Beside that the user's own rules hold for every command, as for a token that
-// names him.
+// A session's secret is used like a token (Authorization: Bearer). Its SHA-256 is kept in memory
+// only. A session ends when its time is over, when it is ended explicitly, with the process, and
+// with any change of its user's rules (password, rights, on and off, ACL LOAD), because its role
+// was derived from them. The user's own rules also apply to every command, as with a token that
+// names the user.
 //
 // Any thread.
 #pragma once
@@ -21,20 +21,20 @@
 
 namespace sluice {
 
-// What a user may do here, by the commands that he may run, whatever their keys: read with all
-// Q.* that only read, operate with all Q.*, admin with all of @admin besides. Nothing: not even
+// The role of a user, by the commands that the user may run, with any keys: read requires all Q.*
+// commands that only read, operate all Q.* commands, admin also all of @admin. Nothing if not even
 // read.
 std::optional<Role> role_of_rules(const AclRules& rules);
 
 class LoginSessions {
  public:
   using Clock = std::chrono::steady_clock;
-  // One more ends the oldest.
+  // Another session ends the oldest one.
   static constexpr size_t kMostSessions = 1000;
-  // So many passwords may be wrong from one address in the time of kTriesWindow.
+  // Maximum number of wrong passwords from one address within kTriesWindow.
   static constexpr size_t kMostFailures = 10;
   static constexpr std::chrono::seconds kTriesWindow{60};
-  // Beyond so many addresses the others count as one.
+  // Further addresses are counted together.
   static constexpr size_t kMostAddresses = 1000;
 
   explicit LoginSessions(std::chrono::milliseconds lifetime) : lifetime_(lifetime) {}
@@ -43,18 +43,18 @@ class LoginSessions {
   bool may_try(Bytes address);
   void note_failure(Bytes address);
 
-  // Begins one for a user whose password was right under `rules`. Returns its secret.
+  // Starts a session for a user whose password was right under `rules`. Returns its secret.
   std::string begin(std::shared_ptr<User> user, std::shared_ptr<const AclRules> rules, Role role);
-  // False: there is none of this hash.
+  // Returns false if there is no session with this hash.
   bool end(Bytes hash);
-  // For whom the session speaks; nothing: there is none, or it has ended.
+  // The user and role of the session; nothing if it does not exist or has ended.
   std::optional<Principal> find(Bytes hash, const Acl& acl) const;
   std::chrono::milliseconds lifetime() const { return lifetime_; }
 
  private:
   struct Session {
     std::shared_ptr<User> user;
-    // Those at the log-in: it lasts while the user has this very snapshot.
+    // The rules at the log-in. The session ends when the user has different ones.
     std::shared_ptr<const AclRules> rules;
     Role role = Role::kRead;
     Clock::time_point ends;

@@ -13,7 +13,7 @@ bool is_unreserved(char c) {
          c == '.' || c == '_' || c == '~';
 }
 
-// Of RFC 3986's characters those that a path may hold, encoded or not.
+// The characters of RFC 3986 that a path may contain, encoded or not.
 bool may_stand_in_target(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return byte > ' ' && byte < 0x7f && Bytes("\"<>\\^`{|}#").find(c) == Bytes::npos;
@@ -136,7 +136,7 @@ std::string head_text(const HttpResponse& response, bool keep_alive, bool stream
   add("X-Frame-Options", "DENY");
   add("Referrer-Policy", "no-referrer");
   add("Cross-Origin-Resource-Policy", "same-origin");
-  // What a response says itself stands alone.
+  // Default headers are omitted if the response sets them itself.
   const auto usual = [&](Bytes name, Bytes value) {
     const bool own = std::any_of(response.headers.begin(), response.headers.end(),
                                  [&](const auto& header) { return header.first == name; });

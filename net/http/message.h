@@ -15,25 +15,25 @@ namespace sluice {
 
 enum class HttpMethod : uint8_t { kGet, kHead, kPost, kPut, kPatch, kDelete, kOther };
 const char* method_name(HttpMethod method);
-// Neither GET nor HEAD: it may change something.
+// True for methods other than GET and HEAD.
 bool is_change(HttpMethod method);
 
 struct HttpRequest {
   HttpMethod method = HttpMethod::kOther;
   bool http_1_1 = true;
-  std::string target;  // as it was sent
-  std::string path;    // of it, still percent-encoded
-  // Decoded, in their order; a name may occur several times.
+  std::string target;  // as sent
+  std::string path;    // from the target, still percent-encoded
+  // Decoded and in order; a name may occur several times.
   std::vector<std::pair<std::string, std::string>> query;
   // Names in lower case.
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
   std::string peer;  // "127.0.0.1:5555"
-  // Our end's address without its port: "127.0.0.1", "[::1]".
+  // The local address of the connection without its port: "127.0.0.1", "[::1]".
   std::string local_address;
   bool from_loopback = false;
 
-  // The first header of this name; null: there is none.
+  // The first header of this name; null if it is missing.
   const std::string* header(Bytes lower_name) const;
   size_t header_count(Bytes lower_name) const;
   const std::string* parameter(Bytes name) const;
@@ -44,18 +44,18 @@ struct HttpResponse {
   std::string content_type = "application/json";
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers;
-  bool close = false;  // the connection ends after it
+  bool close = false;  // close the connection afterwards
 };
 
 const char* reason_phrase(unsigned status);
-// The response's head with its empty line. A stream has no length: it ends with its connection.
+// The response's head with its empty line. A stream has no length: it ends with the connection.
 std::string head_text(const HttpResponse& response, bool keep_alive, bool stream);
 
-// Percent-encoding; `plus_is_blank` in queries. Nothing if it is malformed.
+// Percent-decoding; `plus_is_blank` is for queries. Nothing if malformed.
 std::optional<std::string> percent_decode(Bytes text, bool plus_is_blank = false);
 std::string percent_encode(Bytes bytes);
 
-// Fills path and query from the target. False: it is malformed, or not in origin form.
+// Sets path and query from the target. Returns false if it is malformed or not in origin form.
 bool split_target(HttpRequest& request);
 
 }  // namespace sluice

@@ -51,7 +51,7 @@ std::shared_ptr<NameLookup> NameLookup::begin(const std::string& host, const std
   try {
     std::thread([lookup, host, port] { lookup->finish(look_up(host, port)); }).detach();
   } catch (const std::system_error& failure) {
-    lookup->finish({{}, std::string("no thread for the lookup: ") + failure.what()});
+    lookup->finish({{}, std::string("cannot create a thread for the lookup: ") + failure.what()});
   }
   return lookup;
 }

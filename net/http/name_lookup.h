@@ -1,10 +1,10 @@
-// NameLookup: the addresses of a host by the system's resolver, which may take as long as it likes.
+// NameLookup: resolves a host name with the system's resolver, which may take any time.
 //
-// Why not Asio's resolver: an I/O thread's context is not woken by it (net/io/io_thread.h), and its
-// end waits for a lookup that hangs. Here a thread of its own looks, and nobody waits for it: it
-// holds nothing but the result.
+// Asio's resolver is not used, because it does not wake an I/O thread's context
+// (net/io/io_thread.h) and its destructor waits for a lookup that hangs. This uses a separate
+// detached thread, which owns nothing but the result.
 //
-// Threads: begin() by any; what it returns by any.
+// Threads: any.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
@@ -23,10 +23,10 @@ class NameLookup {
     std::string error;  // empty: there is at least one address
   };
 
-  // An address is known at once. `port` is a number.
+  // An address is resolved at once. `port` is a number.
   static std::shared_ptr<NameLookup> begin(const std::string& host, const std::string& port);
 
-  // Whether it has ended; then `result` is what came of it.
+  // Returns whether the lookup has ended, and if so sets `result`.
   bool take(Result& result);
 
  private:

@@ -18,29 +18,29 @@ struct ErrorStatus {
   Bytes detail;
 };
 
-// Errors of the engine by their first word. What is not here is a request that makes no sense: 422.
+// The engine's errors by their first word. Others are invalid requests: 422.
 constexpr ErrorStatus kStatuses[] = {
-    {"ADOPTED", 409, "The queue shows plain Redis keys and has no jobs of its own."},
-    {"BADFIELD", 422, "A field has a bad value."},
-    {"BUSY", 503, "A script keeps the server busy."},
-    {"DUPLICATE", 409, "The id is in use."},
-    {"GONE", 409, "The job is active elsewhere, has ended, or is unknown."},
-    {"GROUPFULL", 429, "The group holds as many jobs as it may."},
+    {"ADOPTED", 409, "The queue consists of adopted Redis keys and has no jobs of its own."},
+    {"BADFIELD", 422, "Invalid value of a field."},
+    {"BUSY", 503, "The server is busy running a script."},
+    {"DUPLICATE", 409, "The id is already in use."},
+    {"GONE", 409, "The job is held by another lease, has ended, or does not exist."},
+    {"GROUPFULL", 429, "The group is full."},
     {"LOADING", 503, "The data is being loaded."},
     {"MISCONF", 503, "The disk has failed."},
-    {"NEEDFAILED", 409, "A job that is needed has ended otherwise than completed."},
-    {"NOAUTH", 401, "A token is needed."},
-    {"NOJOB", 404, "There is no such job."},
-    {"NOPERM", 403, "The user of the token may not do this."},
-    {"OOM", 503, "The memory limit is reached."},
-    {"PAUSED", 409, "The queue or the group takes no new jobs."},
-    {"QFULL", 429, "The queue holds as many jobs as it may."},
-    {"STALELEASE", 409, "The lease is not the job's: it has ended, or another has begun."},
+    {"NEEDFAILED", 409, "A required job did not complete."},
+    {"NOAUTH", 401, "A token is required."},
+    {"NOJOB", 404, "No such job."},
+    {"NOPERM", 403, "The token's user does not have this permission."},
+    {"OOM", 503, "The memory limit has been reached."},
+    {"PAUSED", 409, "The queue or the group is paused and accepts no new jobs."},
+    {"QFULL", 429, "The queue is full."},
+    {"STALELEASE", 409, "The lease is not the job's current one."},
     {"TOOBIG", 413, "The payload, result or progress is too large."},
-    {"TOOLATE", 409, "The job would wait longer than it may."},
-    {"TOOMANYTRIES", 429, "Too many passwords were wrong."},
-    {"TRIMMED", 409, "Events after this number are not kept any more."},
-    {"WRONGPASS", 401, "The user or the password is wrong, or the user is off."},
+    {"TOOLATE", 409, "The job would wait longer than its limit."},
+    {"TOOMANYTRIES", 429, "Too many wrong passwords."},
+    {"TRIMMED", 409, "Events after this number are no longer kept."},
+    {"WRONGPASS", 401, "Wrong user name or password, or the user is disabled."},
     {"WRONGTYPE", 409, "The key holds another type than a queue."},
 };
 
@@ -62,7 +62,7 @@ json members_of(unsigned status, Bytes code, Bytes detail) {
           {"detail", std::string(detail)}};
 }
 
-// Hints are percent-encoded; those that are numbers become numbers.
+// Hints are percent-encoded; numeric ones become numbers.
 json hint_value(Bytes text) {
   if (const auto number = parse_i64(text)) return *number;
   const auto decoded = percent_decode(text);
@@ -90,7 +90,7 @@ HttpResponse problem(unsigned status, Bytes code, Bytes detail) {
 
 HttpResponse loopback_only() {
   return problem(403, "LOOPBACKONLY",
-                 "Without a token only this machine is served: see http-token.");
+                 "No tokens are configured, so only local clients are served (see http-token).");
 }
 
 HttpResponse problem_of_error(Bytes error) {
@@ -109,7 +109,7 @@ HttpResponse problem_of_error(Bytes error) {
     if (equals == Bytes::npos) break;
     members[std::string(word.substr(0, equals))] = hint_value(word.substr(equals + 1));
   }
-  // Not a script, which BUSY otherwise is about (EngineClient).
+  // Otherwise BUSY is about a script (EngineClient).
   if (members.value("reason", json()) == "client_pause") {
     members["detail"] = "Clients are paused (CLIENT PAUSE).";
   }

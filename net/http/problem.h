@@ -1,4 +1,4 @@
-// Problem details (RFC 9457): what every error of the HTTP side looks like.
+// Problem details (RFC 9457): the form of every error of the HTTP side.
 //
 // Pure functions.
 #pragma once
@@ -9,14 +9,14 @@
 
 namespace sluice {
 
-// `code` is stable and short ("NOJOB", "BADTOKEN"): programs look at it; `detail` is for people.
+// `code` is stable and short ("NOJOB", "BADTOKEN"), for programs; `detail` is for people.
 HttpResponse problem(unsigned status, Bytes code, Bytes detail);
 
-// There are no tokens, and who asks is not on this machine.
+// For a remote client if there are no tokens.
 HttpResponse loopback_only();
 
-// An error of a command: "QFULL pending=3 max=3 retry_after_ms=20". Its hints become members, and
-// what is to be tried again says when.
+// Converts an error of a command, such as "QFULL pending=3 max=3 retry_after_ms=20". Its hints
+// become members; temporary errors say when to retry.
 HttpResponse problem_of_error(Bytes error);
 
 }  // namespace sluice

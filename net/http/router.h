@@ -1,8 +1,8 @@
-// Router: which handler a method and a path lead to, by one row a route.
+// Router: selects the handler for a method and a path from a table of routes.
 //
-// A pattern is segments divided by '/'. `{name}` stands for one whole segment, decoded after the
-// match, so that any byte may be in it; `{name}:verb` for one that ends so. The first row that fits
-// counts. Rows are constant; any thread.
+// A pattern consists of segments divided by '/'. `{name}` matches one whole segment, which is
+// decoded after the match, so that it may contain any byte; `{name}:verb` matches one with this
+// ending. The first matching row is used. Rows are constant; any thread.
 #pragma once
 
 #include <span>
@@ -28,20 +28,20 @@ struct Route {
   HttpMethod method = HttpMethod::kGet;
   const char* pattern = "";
   Access access = Access::kRead;
-  // Answers by Exchange::respond, at once or later.
+  // Calls Exchange::respond, at once or later.
   void (*handler)(Exchange& exchange) = nullptr;
   const char* summary = "";
   std::vector<RouteParameter> parameters = {};
-  // Names of the description's schemas (net/admin/openapi.cc): of the body, null: none is taken;
-  // and of the answer, null: the row is no part of the API (the page's files).
+  // Names of schemas (net/admin/openapi.cc): of the body, null if none is accepted; and of the
+  // response, null if the row is not part of the API (the page's files).
   const char* body = nullptr;
   const char* answer = nullptr;
   unsigned status = 200;
-  // The answer may come before the data is loaded.
+  // May be answered before the data is loaded.
   bool while_loading = false;
   const char* content_type = "application/json";
-  // More for the description: 200 where there was one already instead of 201; a stream of events
-  // where that is accepted; problems besides those of its kind of route.
+  // More for the description: 200 instead of 201 if the thing existed already; a stream of events
+  // if the client accepts that; problems besides those usual for the route.
   bool may_be_there = false;
   bool streams = false;
   std::vector<unsigned> problems = {};
@@ -52,11 +52,11 @@ using PathParameters = std::vector<std::pair<std::string, std::string>>;
 struct RouteMatch {
   const Route* route = nullptr;
   PathParameters parameters;
-  // Where no row has the method, the methods that some have: "GET, POST". Empty: no such path.
+  // If no row has the method: the methods of rows with this path, "GET, POST". Empty: no such path.
   std::string allowed;
 };
 
-// HEAD is GET.
+// HEAD is handled as GET.
 RouteMatch match_route(std::span<const Route> routes, HttpMethod method, Bytes path);
 
 }  // namespace sluice

@@ -6,11 +6,11 @@ namespace sluice {
 
 namespace {
 
-// Of the thread's time, whatever else there is to do.
+// Fraction of the thread's total time.
 constexpr int64_t kShareDivisor = 50;
-// Of what it has nothing else to do in: a thread that waits now and then is not an idle one.
+// Fraction of its idle time: a thread that waits now and then is not idle.
 constexpr int64_t kIdleDivisor = 8;
-// What may be saved up, so that a burst after a quiet time is told at once.
+// Maximum that can accumulate, so that a burst after a quiet time is sent at once.
 constexpr int64_t kMostUs = 20'000;
 constexpr int64_t kRefillUs = 2'000;
 
@@ -18,7 +18,7 @@ constexpr int64_t kRefillUs = 2'000;
 
 bool StreamBudget::allows() {
   const int64_t now = now_();
-  // Less often, since fractions would be lost.
+  // Not more often, because fractions would be lost.
   if (now - filled_us_ < kRefillUs) return budget_us_ > 0;
   const int64_t idle = idle_();
   budget_us_ += (now - filled_us_) / kShareDivisor + (idle - idle_us_) / kIdleDivisor;

@@ -1,8 +1,8 @@
-// StreamBudget: how much of an I/O thread's time its streams of events may take: an eighth of what
-// nobody else wants, and a fiftieth of all. Whoever watches a busy queue must not make it slow.
+// StreamBudget: limits how much of an I/O thread's time its event streams may use: an eighth of its
+// idle time, and a fiftieth of all time. Watching a busy queue must not slow it down.
 //
-// A stream asks before each part, and says afterwards how long it took; who may not go on asks
-// again a little later. One for each I/O thread, on which it is used.
+// A stream asks before each part and reports afterwards how long it took. A stream that is not
+// allowed to continue asks again a little later. One per I/O thread, used on that thread.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ class StreamBudget {
  public:
   using Clock = std::function<int64_t()>;
 
-  // Microseconds: of a steady clock, and for how long the thread has been idle in all.
+  // In microseconds: a steady clock, and the thread's total idle time.
   StreamBudget(Clock now_us, Clock idle_us)
       : now_(std::move(now_us)), idle_(std::move(idle_us)), filled_us_(now_()), idle_us_(idle_()) {}
 
-  // Whether a stream may go on now.
+  // Whether a stream may continue now.
   bool allows();
   void spend(int64_t used_us) { budget_us_ -= used_us; }
 
@@ -29,7 +29,7 @@ class StreamBudget {
   const Clock now_;
   const Clock idle_;
   int64_t budget_us_ = 0;
-  // When it was filled last, and how long the thread had been idle in all.
+  // When the budget was last filled, and the thread's total idle time then.
   int64_t filled_us_;
   int64_t idle_us_;
 };

@@ -1,4 +1,4 @@
-// Tokens and their users that change while requests are being answered.
+// Changes of tokens and their users while requests are in progress.
 #include "net/http/connection.h"
 #include "net/http/problem.h"
 
@@ -35,7 +35,7 @@ bool HttpConnection::session_has_ended() {
 }
 
 void HttpConnection::rights_changed() {
-  // Between two requests there is nothing: each is looked at when it comes.
+  // No request is in progress; the next one is checked when it arrives.
   if (exchange_ == nullptr || exchange_->route_ == nullptr) return;
   if (at_ != At::kBody && at_ != At::kHandling && at_ != At::kStreaming) return;
   const std::shared_ptr<const Tokens> tokens = service().tokens();
@@ -43,12 +43,12 @@ void HttpConnection::rights_changed() {
                                           service().state().engine->acl()) &&
                      !(tokens->empty() && !exchange_->request().from_loopback);
   if (known && engine_->may_wait()) return;
-  // Somebody who waits is told; of a stream, or of half a request, the end says it.
+  // A waiting request gets a response; a stream or an incomplete request just ends.
   if (at_ != At::kHandling) return close();
   engine_->stop_waiting();
   keep_alive_ = false;
-  send(known ? problem(403, "NOPERM", "The user of the token may not do this any more.")
-             : problem(401, "BADTOKEN", "The token is none any more."));
+  send(known ? problem(403, "NOPERM", "The token's user no longer has this permission.")
+             : problem(401, "BADTOKEN", "This token has been revoked."));
 }
 
 }  // namespace sluice

@@ -7,9 +7,9 @@ namespace sluice {
 
 namespace {
 
-// What a role may run, as rules of ACL SETUSER. Reading changes nothing (its routes only ask
-// Q.CONFIG, which is one command with the change); operating is all about jobs and queues, which
-// are deleted by DEL; administration is the rest of what the HTTP side has.
+// The commands of each role, as rules of ACL SETUSER. Reading changes nothing (its routes use only
+// Q.CONFIG GET, although Q.CONFIG can also change); operating covers jobs and queues, including DEL
+// of a queue; administration covers the rest of the HTTP side.
 std::vector<const char*> role_rules(Role role) {
   std::vector<const char*> rules = {"on",      "nopass",   "~*",        "-@all",     "+q.get",
                                     "+q.list", "+q.stats", "+q.events", "+q.config", "+info"};
@@ -23,7 +23,7 @@ std::vector<const char*> role_rules(Role role) {
   return rules;
 }
 
-// Whether it needs no token.
+// Whether no token is required.
 bool is_open(Access access, bool no_tokens) {
   return access == Access::kOpen ||
          (no_tokens && (access == Access::kReady || access == Access::kRead));
@@ -58,7 +58,7 @@ std::optional<Principal> Tokens::find(Bytes hash, const Acl& acl) const {
   if (found->user.empty()) {
     return Principal{found->role, role_users_[static_cast<size_t>(found->role)], found->hash};
   }
-  // A user that is off, or gone, takes his tokens with him.
+  // The tokens of a disabled or deleted user are invalid.
   std::shared_ptr<User> user = acl.find(found->user);
   if (user == nullptr || !user->rules()->enabled()) return std::nullopt;
   return Principal{found->role, std::move(user), found->hash};
@@ -74,7 +74,7 @@ Tokens::Answer Tokens::check(Access access, const std::string* authorization,
                         equals_ignore_case(value.substr(0, kScheme.size()), kScheme);
     std::optional<Principal> found;
     if (bearer) found = find(hash_password(value.substr(kScheme.size())), acl);
-    // Also where nothing is needed: a wrong token is a mistake that its owner wants to hear of.
+    // Also if no token is required: a wrong token is a mistake that should be reported.
     if (!found) return {Verdict::kBadToken, {}};
     answer.principal = std::move(*found);
     answer.verdict =
@@ -89,7 +89,7 @@ Tokens::Answer Tokens::check(Access access, const std::string* authorization,
 }
 
 bool Tokens::still_grants(Access access, const Principal& principal, const Acl& acl) const {
-  // Another one of his name may have come since.
+  // The user may have been deleted and created again.
   if (principal.user->deleted.load()) return false;
   if (principal.token.empty()) return is_open(access, empty());
   const std::optional<Principal> now = find(principal.token, acl);

@@ -1,13 +1,13 @@
-// Who may do what over HTTP: roles, and the tokens that give them.
+// Authorization over HTTP: roles, and the tokens that grant them.
 //
-// A token is kept as the SHA-256 of its text. It speaks for a user of the RESP side, whose rules
-// hold as well: the one that it names, or one of its role that has no other rules than the role.
-// Without any token only this machine is served, and may read (Access says what).
+// A token is stored as the SHA-256 of its text. It acts as a user of the RESP side, whose rules
+// also apply: the user named by the token, or one with exactly the rules of its role. Without any
+// token only the local machine is served, and may read (see Access).
 //
-// Tokens change at run time (`http-token`): then there is another object of this class, and whoever
-// was let in by the one before is looked at again (still_grants).
+// Tokens may change at run time (`http-token`): a new object of this class replaces the old one,
+// and existing grants are checked again (still_grants).
 //
-// Threads: constant after it is made; any thread.
+// Threads: constant after construction; any thread.
 #pragma once
 
 #include <array>
@@ -23,29 +23,29 @@ namespace sluice {
 
 class LoginSessions;
 
-// What a route asks for.
+// What a route requires.
 enum class Access : uint8_t {
-  kOpen,     // nothing, ever: /healthz
-  kReady,    // a token where there are any: /readyz, /metrics
-  kRead,     // at least this role, but open for this machine where there is no token
+  kOpen,     // nothing: /healthz
+  kReady,    // a token if there are any: /readyz, /metrics
+  kRead,     // at least this role; open to the local machine if there are no tokens
   kOperate,  // at least this role
   kAdmin,
 };
 
-// Who asks, once his token has been looked at.
+// The authenticated requester.
 struct Principal {
   Role role = Role::kRead;
   std::shared_ptr<User> user;
-  std::string token;       // its hash; empty: none was given
-  bool logged_in = false;  // by name and password: the token is a session's
+  std::string token;       // its hash; empty if none was given
+  bool logged_in = false;  // by name and password: the token belongs to a session
 };
 
-// A user that may run what the role may, with all keys.
+// A user that may run what the role allows, with all keys.
 std::shared_ptr<User> user_of_role(Role role);
 
 class Tokens {
  public:
-  // `sessions` outlive it; what they say counts like a token. Null: there are none.
+  // `sessions` must outlive this; a session's secret counts as a token. Null: no sessions.
   explicit Tokens(std::vector<TokenSetting> settings, const LoginSessions* sessions = nullptr);
 
   bool empty() const { return settings_.empty(); }
@@ -56,9 +56,10 @@ class Tokens {
     Verdict verdict = Verdict::kNeedsToken;
     Principal principal;
   };
-  // `authorization`: the header's value, or null. Takes the same time whichever token is right.
+  // `authorization` is the header's value, or null. The time taken does not depend on which token
+  // matches.
   Answer check(Access access, const std::string* authorization, const Acl& acl) const;
-  // Whether one that other tokens let in would be let in by these as well, and as the same one.
+  // Whether a principal accepted by other tokens would be accepted by these as the same one.
   bool still_grants(Access access, const Principal& principal, const Acl& acl) const;
 
  private:
@@ -66,7 +67,7 @@ class Tokens {
 
   std::vector<TokenSetting> settings_;
   const LoginSessions* sessions_;
-  // Of tokens that name no user.
+  // For tokens that name no user.
   std::array<std::shared_ptr<User>, kRoles> role_users_;
 };
 

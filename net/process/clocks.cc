@@ -11,12 +11,12 @@ namespace sluice {
 
 namespace {
 
-// A difference that the log tells of, and a change of it that it tells again.
+// A difference of at least this much is logged, and so is a change of it by this much.
 constexpr int64_t kToldDifferenceMs = 60'000;
-// Below it the difference is over. Clocks that drift stay near one value for hours.
+// Below this the difference counts as over. Drifting clocks stay near one value for hours.
 constexpr int64_t kEndedDifferenceMs = 50'000;
-// Clocks that were read within this time say the same moment; else somebody else had the processor
-// in between, or the machine reads its clocks slowly.
+// Clocks read within this time are taken to show the same moment. Otherwise the thread was
+// preempted in between, or the machine reads its clocks slowly.
 constexpr int64_t kOneMomentUs = 200;
 constexpr int kTries = 4;
 constexpr int kTriesAtStart = 100;
@@ -32,7 +32,7 @@ struct Together {
   int64_t took_us = std::numeric_limits<int64_t>::max();
 };
 
-// The best of some tries; of fewer, if one takes no longer than a moment.
+// Returns the quickest of several tries; stops early if one takes no longer than `moment_us`.
 Together read_together(int tries, int64_t moment_us) {
   Together best;
   for (int i = 0; i < tries && best.took_us > moment_us; ++i) {
@@ -50,7 +50,7 @@ Together read_together(int tries, int64_t moment_us) {
 
 void Clocks::start(QueueClock& queue_clock) {
   const Together now = read_together(kTriesAtStart, kOneMomentUs);
-  // What this machine can do: else where clocks are slow no later reading would ever be taken.
+  // Adapt to this machine: if its clocks are slow, a fixed limit would reject every later reading.
   moment_us_ = std::max(kOneMomentUs, 2 * now.took_us);
   queue_clock.start(now.reading);
   queue_clock_ = &queue_clock;
@@ -67,15 +67,15 @@ Times Clocks::read() {
   if (since_ms == 0) return Times::agreeing(wall_ms);
   const int64_t now_us = steady_us();
   QueueClock& clock = *queue_clock_;
-  // Its milliseconds begin with those of the wall clock: so what ends by the steady clock does not
-  // end before the deadline that was told by the wall clock. The first one may have begun before
-  // start().
+  // The milliseconds of the steady clock begin with those of the wall clock, so that a steady timer
+  // does not end before a deadline given in wall clock time. The first such millisecond may begin
+  // before start().
   const int64_t served_ms = std::max<int64_t>(0, (now_us - wall_us % 1000) / 1000 - since_ms);
   Times now{wall_ms, clock.now_ms(now_us), served_ms, clock.ahead_ms()};
   if (!clock.must_follow(now_us, wall_ms, now.queue_ms)) [[likely]]
     return now;
   const auto [together, took_us] = read_together(kTries, moment_us_);
-  // This thread is interrupted again and again.
+  // The thread was preempted; the next reading may be better.
   if (took_us > moment_us_) return now;
   now.ahead_ms = clock.follow(together);
   now.wall_ms = together.wall_us / 1000;
@@ -95,15 +95,15 @@ void Clocks::tell_difference(int64_t ahead_ms) {
   const bool changed = std::abs(ahead_ms - told_ms) > kToldDifferenceMs;
   const bool ended = told_ms != 0 && std::abs(ahead_ms) < kEndedDifferenceMs;
   if (!ended && !(far && changed)) return;
-  // One thread tells it.
+  // Only one thread logs it.
   if (!told_ahead_ms_.compare_exchange_strong(told_ms, ended ? 0 : ahead_ms)) return;
   if (ended) {
-    spdlog::info("Queue time and the wall clock differ by less than a minute again");
+    spdlog::info("Queue time and the wall clock again differ by less than a minute");
     return;
   }
   spdlog::warn(
-      "Queue time is {} s {} the wall clock, which seems to have been set {}. Queues go by queue "
-      "time, which follows the wall clock by 0.1 % of the time that passes",
+      "Queue time is {} s {} the wall clock, which seems to have been set {}. Queues use queue "
+      "time, which approaches the wall clock by 0.1 % of the time that passes",
       std::abs(ahead_ms) / 1000, ahead_ms > 0 ? "ahead of" : "behind",
       ahead_ms > 0 ? "back" : "forward");
 }

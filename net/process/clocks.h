@@ -1,4 +1,4 @@
-// Clocks: reads the clocks of the machine for the engine, which reads none. Any thread.
+// Clocks: reads the machine's clocks for the engine, which reads none itself. Any thread.
 #pragma once
 
 #include <atomic>
@@ -11,10 +11,10 @@ namespace sluice {
 
 class Clocks {
  public:
-  // The engine begins to serve: leases count from now on, and queue time runs. `queue_clock`
-  // outlives this.
+  // Called when the engine begins to serve: leases count from now on, and queue time runs.
+  // `queue_clock` must outlive this.
   void start(QueueClock& queue_clock);
-  // What a batch of requests goes by. Before start(): the wall clock alone.
+  // The times to use for a batch of requests. Before start(): the wall clock alone.
   Times read();
   // The steady clock at that moment, in milliseconds since some moment before the process began.
   int64_t steady_ms_at(const Times& times) const;
@@ -27,11 +27,11 @@ class Clocks {
   void tell_difference(int64_t ahead_ms);
 
   QueueClock* queue_clock_ = nullptr;
-  // Clocks that were read within this time are taken for one reading. Set by start().
+  // Clocks read within this time count as one reading. Set by start().
   int64_t moment_us_ = 0;
-  // By the steady clock; 0: it does not serve yet, and what start() sets is not to be looked at.
+  // By the steady clock; 0: not serving yet, and what start() sets must not be read.
   std::atomic<int64_t> serving_since_ms_{0};
-  // The difference of queue time and the wall clock that the log has told last; 0: none.
+  // The logged difference of queue time and the wall clock; 0: none.
   std::atomic<int64_t> told_ahead_ms_{0};
 };
 

@@ -1,5 +1,5 @@
-// jemalloc's own interface, which is absent where it is not linked: sanitizer builds and programs
-// that embed a server do without. Each function is a weak symbol: ask `mallctl != nullptr` first.
+// jemalloc's own interface, which may not be linked: sanitizer builds and programs that embed a
+// server run without it. Each function is a weak symbol, so check `mallctl != nullptr` first.
 #pragma once
 
 #include <jemalloc/jemalloc.h>

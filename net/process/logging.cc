@@ -17,7 +17,7 @@ namespace sluice {
 
 namespace {
 
-// The text of a line without control characters.
+// Prints the text of a line without control characters.
 class OneLine final : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&,
@@ -63,8 +63,8 @@ bool set_log_level(const std::string& level) {
 }
 
 bool open_log(const std::string& file, std::string& error) {
-  // The library would make the directories that are missing: a typing error would be a place where
-  // nobody looks.
+  // spdlog would create missing directories, so that a typing error would put the log in a place
+  // where nobody looks.
   if (!file.empty()) {
     const int opened = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (opened < 0) {
@@ -75,7 +75,7 @@ bool open_log(const std::string& file, std::string& error) {
   }
   std::shared_ptr<spdlog::logger> logger;
   try {
-    // Not through spdlog's registry of names: several servers may run in one process.
+    // Bypasses spdlog's registry of names, because several servers may run in one process.
     if (file.empty()) {
       logger = std::make_shared<spdlog::logger>("sluice",
                                                 std::make_shared<spdlog::sinks::stdout_sink_mt>());
@@ -91,7 +91,7 @@ bool open_log(const std::string& file, std::string& error) {
   formatter->add_flag<OneLine>('*').set_pattern("%P:%t %Y-%m-%d %H:%M:%S.%e %l %*");
   logger->set_formatter(std::move(formatter));
   logger->set_level(spdlog::get_level());
-  // Whoever watches the log sees each line at once; the hot path does not log.
+  // Each line is written at once for those who watch the log; the hot path does not log.
   logger->flush_on(spdlog::level::trace);
   spdlog::set_default_logger(std::move(logger));
   return true;

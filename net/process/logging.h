@@ -1,11 +1,12 @@
 // The server's log: spdlog's default logger, set up once by the program from `loglevel` and
 // `logfile`.
 //
-// A line of it is one line, whatever it tells of: control characters, as names of keys and users,
-// scripts' texts and paths may have them, stand as \n and \x1b.
+// Each entry is one line. Control characters, which may occur in names of keys and users, in
+// scripts and in paths, are escaped (\
+// , \\x1b).
 //
-// Sources of net/ call spdlog directly; the engine and storage/ get functions that lead here. Any
-// thread.
+// Sources in net/ call spdlog directly; the engine and storage/ get functions that forward to it.
+// Any thread.
 #pragma once
 
 #include <string>
@@ -14,13 +15,15 @@
 
 namespace sluice {
 
-// Redis's names: debug, verbose, notice, warning; `nothing` silences it. False: no such level.
+// Takes Redis's names: debug, verbose, notice, warning; `nothing` turns the log off. Returns false
+// for an unknown level.
 bool set_log_level(const std::string& level);
 
-// `file` empty: standard output. False, with the reason in `error`, if the file cannot be opened.
+// An empty `file` is standard output. If the file cannot be opened, returns false with the reason
+// in `error`.
 bool open_log(const std::string& file, std::string& error);
 
-// Where storage/ says what it does.
+// The sink through which storage/ logs.
 LogSink storage_log_sink();
 
 }  // namespace sluice

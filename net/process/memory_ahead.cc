@@ -17,20 +17,21 @@ namespace sluice {
 
 namespace {
 
-// What jemalloc asks for at once, at most: more would be resident without use at the end.
+// The most that jemalloc requests at once; more would be resident without use at the end.
 constexpr size_t kPieceBytes = size_t{16} << 20;
 constexpr size_t kQuietBytes = size_t{64} << 20;
-// Addresses are reserved in so large a step that neighbouring pieces can become one extent.
+// Address space is reserved in steps this large, so that adjacent pieces can become one extent.
 constexpr size_t kRegionBytes = size_t{1} << 30;
-// One call of the kernel holds the address space for as long as its faults take.
+// One madvise() call holds the lock of the address space until it has taken its faults.
 constexpr size_t kStepBytes = size_t{1} << 20;
-// The largest alignment that a bump of whole pieces keeps; jemalloc asks for pages.
+// The largest alignment that allocating whole pieces preserves; jemalloc asks for pages.
 constexpr size_t kAlignment = 4096;
 
-// Of the process. Immortal, as another thread of the arena may be in the hook while it is put back.
+// One per process. Never destroyed, because another thread of the arena may be in the hook while it
+// is being removed.
 class Ahead {
  public:
-  // False: jemalloc is not there, or it is taken already.
+  // Returns false if jemalloc is not linked, or the hook is in use already.
   bool take() EXCLUDES(mutex_);
   void put_back() EXCLUDES(mutex_);
 
@@ -45,7 +46,7 @@ class Ahead {
   void run() EXCLUDES(mutex_);
   static bool install(const std::string& arena, extent_hooks_t* hooks, size_t grow_limit);
 
-  // The first member: what jemalloc hands back to the hook is its address.
+  // Must be the first member: jemalloc passes its address to the hook.
   extent_hooks_t hooks_{};
   extent_hooks_t* before_ = nullptr;  // set once; the same for every arena
   size_t grow_limit_before_ = 0;
@@ -55,11 +56,11 @@ class Ahead {
   std::condition_variable changed_;
   bool active_ GUARDED_BY(mutex_) = false;
   size_t quiet_left_ GUARDED_BY(mutex_) = 0;
-  // The region: [next_, end_) is not given out yet, [next_, touched_) has its pages.
+  // In the region, [next_, end_) is not handed out yet, and [next_, touched_) has its pages.
   char* next_ GUARDED_BY(mutex_) = nullptr;
   char* touched_ GUARDED_BY(mutex_) = nullptr;
   char* end_ GUARDED_BY(mutex_) = nullptr;
-  bool touching_ GUARDED_BY(mutex_) = false;  // the thread is at work in the region
+  bool touching_ GUARDED_BY(mutex_) = false;  // the thread is working in the region
   Thread thread_;
 };
 
@@ -91,7 +92,7 @@ bool Ahead::take() {
   length = sizeof(grow_limit_before_);
   ok = ok && mallctl((arena_ + ".retain_grow_limit").c_str(), &grow_limit_before_, &length, nullptr,
                      0) == 0;
-  // Before the hook, which is nothing without it.
+  // Start the thread before installing the hook, which is useless without it.
   if (ok) start_thread();
   if (ok) {
     hooks_ = *before_;
@@ -189,12 +190,12 @@ void Ahead::run() {
     const auto bytes = static_cast<size_t>(touched_ - from);
     touching_ = true;
     native.unlock();
-    // Whoever gets these pages meanwhile takes their faults himself.
+    // An allocation from these pages in the meantime takes the faults itself.
     const bool done = ::madvise(from, bytes, MADV_POPULATE_WRITE) == 0;
     native.lock();
     touching_ = false;
     changed_.notify_all();
-    if (!done) break;  // no such call, or no memory
+    if (!done) break;  // not supported by the kernel, or no memory
   }
   native.release();
 }

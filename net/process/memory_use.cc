@@ -13,7 +13,7 @@
 #include "net/process/jemalloc.h"
 
 extern "C" {
-// The sanitizers', whose allocator mallinfo2() knows nothing of.
+// Provided by the sanitizers, whose allocator mallinfo2() does not see.
 size_t __sanitizer_get_current_allocated_bytes() __attribute__((weak));
 }
 
@@ -31,6 +31,15 @@ uint64_t read_counter(const char* name) {
   size_t value = 0;
   size_t length = sizeof(value);
   return mallctl(name, &value, &length, nullptr, 0) == 0 ? value : 0;
+}
+
+// As Redis names it in INFO: "jemalloc-5.3.0", without the commit that follows the version.
+std::string jemalloc_name() {
+  const char* version = "";
+  size_t length = sizeof(version);
+  mallctl("version", static_cast<void*>(&version), &length, nullptr, 0);
+  const std::string text = version;
+  return "jemalloc-" + text.substr(0, text.find('-'));
 }
 
 void refresh_jemalloc() {
@@ -56,7 +65,7 @@ AllocatorFacts allocator_facts() {
     facts.allocated = read_counter("stats.allocated");
     facts.active = read_counter("stats.active");
     facts.resident = read_counter("stats.resident");
-    facts.name = "jemalloc-5.3.0";
+    facts.name = jemalloc_name();
   } else if (__sanitizer_get_current_allocated_bytes != nullptr) {
     facts.allocated = __sanitizer_get_current_allocated_bytes();
     facts.active = facts.allocated;
@@ -75,7 +84,7 @@ AllocatorFacts allocator_facts() {
 uint64_t used_memory_bytes() {
   const int64_t now_us = Clocks::steady_us();
   int64_t due_us = next_refresh_us.load(std::memory_order_relaxed);
-  // One caller refreshes; the others take what is there.
+  // One caller refreshes; the others use the current value.
   if (now_us < due_us || !next_refresh_us.compare_exchange_strong(due_us, now_us + kRefreshUs)) {
     return last_used.load(std::memory_order_relaxed);
   }
@@ -84,14 +93,14 @@ uint64_t used_memory_bytes() {
 
 bool purge_memory() {
   if (mallctl == nullptr) return ::malloc_trim(0) >= 0;
-  // jemalloc's number for "all arenas".
+  // 4096 is jemalloc's number for "all arenas".
   return mallctl("arena.4096.purge", nullptr, nullptr, nullptr, 0) == 0;
 }
 
 bool purge_in_background() {
   if (mallctl == nullptr) return false;
-  // One serves all arenas. Where the system gives no further thread, jemalloc 5.3.0 would try to
-  // create the second one without a pause, and tell each failure on standard error.
+  // One thread serves all arenas. If the system provides no more threads, jemalloc 5.3.0 would
+  // retry creating the second one in a loop and report each failure on standard error.
   size_t most = 1;
   bool on = true;
   if (mallctl("max_background_threads", nullptr, nullptr, &most, sizeof(most)) != 0) return false;
@@ -110,10 +119,10 @@ uint64_t peak_memory_bytes() { return peak_used.load(std::memory_order_relaxed);
 
 namespace {
 
-// Above it version 1 says "no limit", rounded to pages.
+// Version 1 reports "no limit" as a value above this, rounded to pages.
 constexpr uint64_t kMostLimitBytes = uint64_t{1} << 60;
 
-// Lowers `least` to what the file says; "max" is no number.
+// Lowers `least` to the value in the file; "max" is ignored.
 void take_limit(const std::string& path, std::optional<uint64_t>& least) {
   std::ifstream file(path);
   uint64_t bytes = 0;
@@ -127,7 +136,7 @@ std::optional<uint64_t> group_memory_limit_bytes(const std::string& groups,
                                                  const std::string& mounted) {
   std::optional<uint64_t> least;
   std::ifstream file(groups);
-  // "0::/path" of version 2; "5:cpu,memory:/path" of version 1.
+  // "0::/path" in version 2; "5:cpu,memory:/path" in version 1.
   for (std::string line; std::getline(file, line);) {
     const size_t first = line.find(':');
     const size_t second = first == std::string::npos ? first : line.find(':', first + 1);
@@ -137,7 +146,7 @@ std::optional<uint64_t> group_memory_limit_bytes(const std::string& groups,
     if (!unified && kinds.find(",memory,") == std::string::npos) continue;
     const std::string root = unified ? mounted : mounted + "/memory";
     const char* const name = unified ? "/memory.max" : "/memory.limit_in_bytes";
-    // Within a container the path may be that of the host, which is not to be seen; its root is.
+    // Within a container the path may be the host's and not visible; its root is.
     for (std::string path = line.substr(second + 1);; path.resize(path.rfind('/'))) {
       if (path == "/") path.clear();
       take_limit(root + path + name, least);

@@ -42,11 +42,11 @@ void notify_supervisor(const std::string& state) {
   const size_t length = std::strlen(path);
   if (length >= sizeof(address.sun_path)) return;
   std::memcpy(address.sun_path, path, length);
-  // '@' stands for the zero byte of an abstract name.
+  // '@' represents the zero byte of an abstract name.
   if (path[0] == '@') address.sun_path[0] = '\0';
   const int fd = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return;
-  // Whether anybody listens is the supervisor's business.
+  // Failures are ignored: whether anybody listens is up to the supervisor.
   static_cast<void>(::sendto(fd, state.data(), state.size(), MSG_NOSIGNAL,
                              reinterpret_cast<sockaddr*>(&address),
                              static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + length)));

@@ -1,4 +1,4 @@
-// Telling the outside that the server serves: the ready file, and systemd's notification socket.
+// Reports that the server is ready: the ready file, and systemd's notification socket.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,16 @@
 
 namespace sluice {
 
-// One line "name value" each, such as "port 6379"; appears whole, by a rename. Empty, or the error.
+// Writes one line "name value" each, such as "port 6379". The rename makes the file appear
+// complete. Returns an empty text, or the error.
 std::string write_ready_file(const std::string& path,
                              const std::vector<std::pair<std::string, uint64_t>>& values);
 
-// A supervisor has named its socket in $NOTIFY_SOCKET.
+// Whether a supervisor has set $NOTIFY_SOCKET.
 bool has_notify_socket();
 
-// Sends `state` ("READY=1", "STOPPING=1", "STATUS=...") to $NOTIFY_SOCKET; nothing if there is
-// none.
+// Sends `state` ("READY=1", "STOPPING=1", "STATUS=...") to $NOTIFY_SOCKET; does nothing if it is
+// not set.
 void notify_supervisor(const std::string& state);
 
 }  // namespace sluice

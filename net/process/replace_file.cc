@@ -23,11 +23,12 @@ bool write_all(int file, const std::string& text) {
   return true;
 }
 
-// Leaves errno. A file that is not on the disk when its name is may be empty after a power cut.
+// On failure, errno holds the reason. The data must be synced before the rename: otherwise the file
+// may be empty after a power failure.
 bool write_synced(const std::string& path, const std::string& replaced, const std::string& text) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (file < 0) return false;
-  // Nobody may read the new one who could not read the old one.
+  // The new file must not be readable for anyone who could not read the old one.
   struct stat old {};
   const bool known = ::stat(replaced.c_str(), &old) == 0;
   const bool good = (!known || ::fchmod(file, old.st_mode & 07777) == 0) && write_all(file, text) &&
@@ -38,14 +39,14 @@ bool write_synced(const std::string& path, const std::string& replaced, const st
   return good && closed;
 }
 
-// Where the file is, without the slash at its end.
+// The directory of the file, without a slash at its end.
 std::string directory_of(const std::string& path) {
   const size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// An error message, or "".
+// Returns an error message, or "".
 std::string replace_in(int directory, const std::string& path, const std::string& text) {
   const std::string temporary = path + ".new-" + std::to_string(::getpid());
   if (!write_synced(temporary, path, text) || std::rename(temporary.c_str(), path.c_str()) != 0) {
@@ -53,7 +54,7 @@ std::string replace_in(int directory, const std::string& path, const std::string
     std::remove(temporary.c_str());
     return std::strerror(error);
   }
-  // Some file systems know no sync of a directory.
+  // Some file systems cannot sync a directory.
   return ::fsync(directory) == 0 || errno == EINVAL ? "" : std::strerror(errno);
 }
 
@@ -61,12 +62,12 @@ std::string replace_in(int directory, const std::string& path, const std::string
 
 std::string replace_file(const std::string& path, const std::string& text) {
   const std::string where = directory_of(path);
-  // Before anything is written: a directory that may be written but not read cannot be synced, and
-  // a new file whose name may be lost is not what was asked for.
+  // Before anything is written: a directory that is writable but not readable cannot be synced, and
+  // the new file's name could then be lost.
   const int directory = ::open(where.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory < 0) {
     return "the directory " + where +
-           " cannot be read, as is needed to sync it: " + std::strerror(errno);
+           " must be readable so that it can be synced: " + std::strerror(errno);
   }
   std::string error = replace_in(directory, path, text);
   ::close(directory);

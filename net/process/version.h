@@ -5,7 +5,7 @@
 namespace sluice {
 
 inline constexpr const char* kSluiceVersion = "0.1.0";
-// The server whose behaviour this one has; client libraries choose their commands by it.
+// The version of Redis whose behaviour this server has; client libraries choose commands by it.
 inline constexpr const char* kRedisVersion = "7.0.15";
 
 }  // namespace sluice

@@ -13,8 +13,8 @@ namespace {
 constexpr size_t kLineEndBytes = 2;          // "\r\n"
 constexpr size_t kKeptDoneArguments = 1024;  // More capacity than this is given back.
 
-// The usual case of a length header, `from` being behind its '*' or '$': one to eighteen digits
-// without a leading zero, and the line end. Returns -1 for whatever needs a closer look.
+// Reads a length header in its usual form; `from` points after its '*' or '$'. The form is one to
+// eighteen digits without a leading zero, and the line end. Returns -1 for anything else.
 inline int64_t read_plain_length(const char*& from, const char* end) {
   if (end - from < 3) return -1;
   unsigned digit = static_cast<unsigned char>(*from) - unsigned{'0'};
@@ -70,8 +70,8 @@ RespParser::Result RespParser::parse_append(std::span<char> buffer, std::vector<
   return resume(buffer, args);
 }
 
-// A whole, ordinary request in one pass. Returns 0, and leaves all as it was, when the request is
-// incomplete or unusual: resume() then takes it from the start, once.
+// Parses a complete, ordinary request in one pass. If the request is incomplete or unusual, returns
+// 0 and changes nothing; resume() then parses it once from the start.
 size_t RespParser::parse_plain(std::span<char> buffer, std::vector<Bytes>& args) const {
   const char* from = buffer.data() + 1;
   const char* const end = buffer.data() + buffer.size();
@@ -87,13 +87,13 @@ size_t RespParser::parse_plain(std::span<char> buffer, std::vector<Bytes>& args)
       return 0;
     }
     args.emplace_back(from, static_cast<size_t>(length));
-    // As in Redis, the two bytes behind a bulk are skipped unseen.
+    // As in Redis, the two bytes after a bulk are skipped without a check.
     from += static_cast<size_t>(length) + kLineEndBytes;
   }
   return static_cast<size_t>(from - buffer.data());
 }
 
-// The general case: goes on where the request was left, step by step, and leaves it at any byte.
+// The general case: continues a request step by step, and can stop at any byte.
 RespParser::Result RespParser::resume(std::span<char> buffer, std::vector<Bytes>& args) {
   CHECK(buffer.size() >= position_);
   Result result{};
@@ -117,8 +117,8 @@ RespParser::Result RespParser::resume(std::span<char> buffer, std::vector<Bytes>
   return {Outcome::kRequest, consumed};
 }
 
-// Both header functions return true when parsing goes on behind the header, and false with a result
-// to hand to the session.
+// Both header functions return true when parsing continues after the header, and false with a
+// result for the session.
 bool RespParser::parse_count_line(std::span<char> buffer, Result& result) {
   size_t line_end = 0;
   switch (find_line_end(buffer, '\r', line_end)) {
@@ -164,7 +164,7 @@ bool RespParser::parse_bulk_header(std::span<char> buffer, Result& result) {
   }
   char type = buffer[position_];
   if (type != '$') {
-    // The one raw byte of a client in an error must not be able to end the reply's line.
+    // This is the only raw client byte in an error; it must not end the reply's line.
     if (type == '\r' || type == '\n' || type == '\0') type = ' ';
     result = fail(std::string("Protocol error: expected '$', got '") + type + "'");
     return false;
@@ -210,8 +210,9 @@ RespParser::Result RespParser::parse_inline(std::span<char> buffer, std::vector<
   return {Outcome::kRequest, consumed};
 }
 
-// Looks for the end of the line that starts at position_. Whether a line is too long depends on its
-// own bytes alone, never on how many have arrived: that is what makes any split equal.
+// Looks for the end of the line that starts at position_. Whether a line is too long depends only
+// on its own bytes, never on how many have arrived, so every split of the input gives the same
+// result.
 RespParser::Line RespParser::find_line_end(std::span<char> buffer, char terminator,
                                            size_t& line_end) {
   const size_t searchable = std::min(buffer.size() - position_, limits_.max_inline_bytes + 1);
@@ -223,7 +224,7 @@ RespParser::Line RespParser::find_line_end(std::span<char> buffer, char terminat
     } else {
       line_scanned_ = static_cast<size_t>(static_cast<const char*>(found) - start);
       line_end = position_ + line_scanned_;
-      // A carriage return counts once the byte behind it is there as well.
+      // A carriage return is examined once the byte after it is there.
       if (terminator == '\r' && line_end + 1 == buffer.size()) return Line::kIncomplete;
       line_scanned_ = 0;
       return Line::kComplete;

@@ -1,13 +1,13 @@
 // The incremental parser of client requests: RESP arrays of bulk strings ("multibulk") and inline
-// command lines, mixed at will on one connection, with the limits and error texts of Redis 7.0.15.
+// command lines, freely mixed on one connection, with the limits and error texts of Redis 7.0.15.
 //
 // Threads: none of its own; one parser belongs to one session and is used by its thread only.
 //
-// Ownership: the session owns a contiguous query buffer; arguments are views into it (zero copy),
-// so they live until the session changes, moves or frees those bytes. Quoted inline arguments are
-// decoded in place, which is why the buffer must be writable.
+// Ownership: the session owns a contiguous query buffer. Arguments are views into it (zero copy),
+// valid until the session changes, moves or frees those bytes. Quoted inline arguments are decoded
+// in place, so the buffer must be writable.
 //
-// How a session drives it, `at` being where the next request begins in its buffer:
+// Use by a session, where `at` is the offset of the next request in its buffer:
 //
 //   for (;;) {
 //     RespParser::Result r = parser.parse({data + at, size - at}, args);
@@ -22,14 +22,15 @@
 // Invariants:
 //  1. Any split of the input into calls gives the same requests, in the same order, and the same
 //     final outcome as the whole input in one call.
-//  2. No header or line byte is looked at more than twice, a bulk's content never, so the cost is
-//     linear however small the pieces.
-//  3. Nothing is allocated on the word of a length header; the parser's memory follows the bytes
+//  2. No byte of a header or line is examined more than twice, and the content of a bulk never, so
+//     the cost is linear for pieces of any size.
+//  3. Memory is never allocated because of a length header; the parser's memory follows the bytes
 //     that have arrived. A session may reserve r.bytes, which the limits bound.
-//  4. After kError or kHttp the parser stays there until reset().
+//  4. After kError or kHttp the parser stays in that state until reset().
 //
-// Limits are read when a header is met. A session that parses ahead of execution must not parse
-// past AUTH or HELLO while its client is unauthenticated, or the stricter limits hit what follows.
+// Limits are read when a header is parsed. A session that parses ahead of execution must not parse
+// past AUTH or HELLO while its client is unauthenticated, or the stricter limits would apply to
+// what follows.
 #pragma once
 
 #include <cstddef>
@@ -48,7 +49,7 @@ struct RespLimits {
   int64_t max_bulk_bytes = 512LL * 1024 * 1024;  // proto-max-bulk-len
   // The longest inline line, and the longest count line ("*3", "$5"), up to its line end.
   size_t max_inline_bytes = 64 * 1024;
-  // False until AUTH where a password is required; then the two limits below hold as well.
+  // False until AUTH if a password is required; then the two limits below apply as well.
   bool authenticated = true;
 
   static constexpr int64_t kUnauthenticatedMaxArgs = 10;
@@ -62,7 +63,7 @@ class RespParser {
   struct Result {
     Outcome outcome;
     // kRequest, kSkipped: bytes consumed from the start of the span.
-    // kNeedMore: how many bytes, at least, are missing behind the end of the span (never 0).
+    // kNeedMore: at least this many bytes are missing after the end of the span (never 0).
     size_t bytes;
   };
 
@@ -80,8 +81,8 @@ class RespParser {
   // kRequest leaves `args` as it was.
   Result parse_append(std::span<char> buffer, std::vector<Bytes>& args);
 
-  // After kNeedMore: the bulk whose content is not complete, as an offset from the start of the
-  // request and its length; length 0: it is a line that is not.
+  // After kNeedMore: offset (from the start of the request) and length of the bulk whose content is
+  // incomplete; length 0 if a line is incomplete.
   struct Argument {
     size_t offset;
     size_t length;
@@ -90,10 +91,10 @@ class RespParser {
     return {position_, bulk_length_ < 0 ? 0 : static_cast<size_t>(bulk_length_)};
   }
 
-  // Those of the request before it.
+  // The complete bulks before it.
   std::span<const Argument> complete_bulks() const { return done_; }
 
-  // The text of the last kError, without "-ERR ". It holds no carriage return or line feed.
+  // The text of the last kError, without "-ERR ". It contains no carriage return or line feed.
   const std::string& error() const { return error_; }
 
   // Forgets a half-parsed request and any error.
@@ -119,11 +120,11 @@ class RespParser {
   Result need(size_t bytes) const { return {Outcome::kNeedMore, bytes}; }
 
   RespLimits limits_;
-  // The limits of a request that needs no closer look; stricter before AUTH.
+  // Limits of a request that parse_plain accepts; stricter before AUTH.
   int64_t plain_max_args_ = RespLimits().max_args;
   int64_t plain_max_bulk_bytes_ = RespLimits().max_bulk_bytes;
 
-  // Where a suspended request stands, all relative to its first byte.
+  // State of a suspended request, relative to its first byte.
   size_t position_ = 0;       // The next unparsed byte: a header line or the bulk's content.
   size_t line_scanned_ = 0;   // Bytes from position_ on that hold no line end.
   int64_t args_left_ = 0;     // Bulks still missing; 0 = the count line is not parsed yet.

@@ -1,6 +1,7 @@
 // From the configuration to what runs: limits of the net, options of the engine and of storage.
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -10,8 +11,6 @@
 #include "engine/keyspace/database.h"
 #include "net/process/logging.h"
 #include "net/server/server.h"
-
-#include <algorithm>
 
 namespace sluice {
 

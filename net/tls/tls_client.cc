@@ -63,7 +63,7 @@ std::shared_ptr<const TlsClientContext> TlsClientContext::load(const TlsClientRu
   CHECK(handle != nullptr);
   SSL_CTX* const context = handle.get();
   SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
-  // An end without close_notify is an end: RESP and HTTP know how long a message is.
+  // An end without close_notify is accepted: RESP and HTTP messages carry their length.
   SSL_CTX_set_options(context, SSL_OP_NO_COMPRESSION | SSL_OP_IGNORE_UNEXPECTED_EOF);
   error = set_authorities(context, rules);
   if (error.empty()) error = set_certificate(context, rules);
@@ -74,7 +74,7 @@ std::shared_ptr<const TlsClientContext> TlsClientContext::load(const TlsClientRu
 }
 
 TlsState TlsClientContext::open(const std::string& name) const {
-  // Without a name OpenSSL would believe every certificate that is signed.
+  // Without a name OpenSSL would accept every certificate that is signed.
   CHECK(!name.empty());
   TlsState state(SSL_new(handle_.get()));
   CHECK(state != nullptr);
@@ -82,7 +82,7 @@ TlsState TlsClientContext::open(const std::string& name) const {
   X509_VERIFY_PARAM* const expected = SSL_get0_param(state.get());
   if (X509_VERIFY_PARAM_set1_ip_asc(expected, name.c_str()) != 1) {
     CHECK(X509_VERIFY_PARAM_set1_host(expected, name.c_str(), name.size()) == 1);
-    // One that is too long is no host's, and the certificate will not be of it.
+    // A name that is too long belongs to no host, and no certificate will match it.
     SSL_set_tlsext_host_name(state.get(), name.c_str());
   }
   ERR_clear_error();
@@ -90,7 +90,7 @@ TlsState TlsClientContext::open(const std::string& name) const {
 }
 
 std::string certificate_refusal(const ssl_st* state) {
-  // Where any server is believed, what was found is no reason.
+  // If any server is accepted, the result of the verification is not the reason.
   if (SSL_get_verify_mode(state) == SSL_VERIFY_NONE) return "";
   const long result = SSL_get_verify_result(state);
   return result == X509_V_OK ? "" : std::string(": ") + X509_verify_cert_error_string(result);

@@ -1,7 +1,7 @@
-// TlsClientContext: whom this process believes, and who it says it is, where it is the client of a
-// connection over TLS.
+// TlsClientContext: the trusted authorities and the own certificate, used where this process is the
+// client of a TLS connection.
 //
-// Immutable, any thread. A connection keeps what it was opened with.
+// Immutable, any thread. A connection keeps the context that it was opened with.
 #pragma once
 
 #include <memory>
@@ -12,25 +12,26 @@
 namespace sluice {
 
 struct TlsClientRules {
-  // Who may have signed the server's certificate, in PEM; both empty: the system's store.
+  // Trusted authorities in PEM; both empty: the system's store.
   std::string ca_file;
   std::string ca_directory;
-  // The client's own certificate and key, in PEM; both empty: none.
+  // The client's own certificate and key in PEM; both empty: none.
   std::string certificate_file;
   std::string key_file;
-  std::string ciphers;       // up to TLSv1.2; empty: OpenSSL's
-  std::string ciphersuites;  // TLSv1.3; empty: OpenSSL's
-  bool verify = true;        // false: any server is believed
+  std::string ciphers;       // up to TLSv1.2; empty: OpenSSL's default
+  std::string ciphersuites;  // TLSv1.3; empty: OpenSSL's default
+  bool verify = true;        // false: any server is accepted
 };
 
 class TlsClientContext {
  public:
-  // Reads the files. Null, and `error` says which file or list is bad, and why.
+  // Reads the files. On failure returns null, and `error` names the file or list and the reason.
   static std::shared_ptr<const TlsClientContext> load(const TlsClientRules& rules,
                                                       std::string& error);
 
-  // The state of one connection, which begins the handshake. The server's certificate must be one
-  // of `name`, a host's name or an address; a name is also sent as SNI. REQUIRES: not empty.
+  // Creates the state of one connection, which begins the handshake. The server's certificate must
+  // be valid for `name`, a host name or an address; a host name is also sent as SNI. REQUIRES: not
+  // empty.
   TlsState open(const std::string& name) const;
 
  private:
@@ -40,7 +41,7 @@ class TlsClientContext {
   Handle handle_;
 };
 
-// Why the server's certificate was refused, with a colon before it; empty: it was not.
+// Why the server's certificate was rejected, preceded by a colon; empty if it was not.
 std::string certificate_refusal(const ssl_st* state);
 
 }  // namespace sluice

@@ -19,7 +19,7 @@ namespace sluice {
 
 namespace {
 
-// For PEM_read: never the terminal.
+// Callback of PEM_read that never asks on the terminal.
 int give_password(char* buffer, int size, int /*writing*/, void* password) {
   const auto& text = *static_cast<const std::string*>(password);
   if (text.empty() || text.size() > static_cast<size_t>(size)) return -1;
@@ -126,11 +126,12 @@ std::string set_dh_parameters(SSL_CTX* context, const Settings& settings) {
 }
 
 void set_sessions(SSL_CTX* context, const Settings& settings) {
-  // Needed whatever is cached: without it clients with certificates could not come back at all.
+  // Required with or without a cache: otherwise clients with certificates could not resume a
+  // session.
   static constexpr unsigned char kName[] = "sluice";
   SSL_CTX_set_session_id_context(context, kName, sizeof(kName) - 1);
   if (!settings.tls_session_caching) {
-    // Nor may clients keep them for us.
+    // Also issue no tickets, which would let clients keep sessions.
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
     SSL_CTX_set_num_tickets(context, 0);
@@ -149,10 +150,10 @@ std::shared_ptr<const TlsContext> TlsContext::load(const Settings& settings, Tls
   Handle handle(SSL_CTX_new(TLS_server_method()));
   CHECK(handle != nullptr);
   SSL_CTX* const context = handle.get();
-  // An end without close_notify is an end: RESP and HTTP know how long a message is.
+  // An end without close_notify is accepted: RESP and HTTP messages carry their length.
   SSL_CTX_set_options(context, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION |
                                    SSL_OP_SINGLE_DH_USE | SSL_OP_IGNORE_UNEXPECTED_EOF);
-  // An idle connection keeps no buffers; one system call reads as many records as have come.
+  // Idle connections keep no buffers; one system call reads all records that have arrived.
   SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                 SSL_MODE_RELEASE_BUFFERS);
   SSL_CTX_set_read_ahead(context, 1);

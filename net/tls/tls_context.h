@@ -1,8 +1,8 @@
-// TlsContext: what a port that speaks TLS has read from its files: certificate, key, CAs, rules.
+// TlsContext: the files of a TLS port: certificate, key, authorities, rules.
 //
-// Immutable, any thread. A connection keeps what it was opened with, so a new context takes the
-// place of an old one at any time. Each port has one of its own: a session that was made where no
-// client certificate is asked for cannot be taken up again where one is, nor after a reload.
+// Immutable, any thread. A connection keeps the context that it was opened with, so a new context
+// can replace an old one at any time. Each port has its own: a session created where no client
+// certificate is required cannot be resumed where one is, nor after a reload.
 #pragma once
 
 #include <memory>
@@ -23,19 +23,19 @@ struct TlsFree {
 };
 using TlsState = std::unique_ptr<ssl_st, TlsFree>;
 
-// The cause of what OpenSSL has just failed at, in words. Forgets this thread's errors.
+// Describes the cause of OpenSSL's last failure and clears this thread's errors.
 std::string take_tls_error();
 
 class TlsContext {
  public:
-  // Reads the files that the settings name, by the rules for `clients`' certificates. Null, and
-  // `error` names the directive, the file and the reason.
+  // Reads the files named by the settings, with the rules for `clients`' certificates. On failure
+  // returns null, and `error` names the directive, the file and the reason.
   static std::shared_ptr<const TlsContext> load(const Settings& settings, TlsAuthClients clients,
                                                 std::string& error);
 
-  // The state of one connection whose client begins the handshake.
+  // Creates the state of one connection whose client begins the handshake.
   TlsState open() const;
-  // Something that an operator should know about the certificate, such as its end; or empty.
+  // A warning for the operator about the certificate, such as its expiry; or empty.
   std::string warning() const;
 
  private:

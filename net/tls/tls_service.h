@@ -1,6 +1,6 @@
-// TlsService: what the ports that speak TLS share: the contexts in use, and who failed.
+// TlsService: shared by the TLS ports: the current contexts, and the count of failed handshakes.
 //
-// Threads: any. A connection keeps the context that it began with.
+// Any thread. A connection keeps the context that it began with.
 #pragma once
 
 #include <array>
@@ -23,14 +23,14 @@ inline constexpr size_t kTlsPorts = 2;
 
 class TlsService {
  public:
-  // Reads the files for each port that the settings have. Empty, or why not; then all stays as it
-  // was.
+  // Reads the files for each configured port. Returns an empty text, or an error; then nothing
+  // changes.
   std::string load(const Settings& settings);
 
-  // The stream of a new connection, on a port that the settings of load() had.
+  // The stream of a new connection on a port that was configured in load().
   std::unique_ptr<TlsStream> open(TlsPort port, int fd);
 
-  // A handshake has failed, or took too long. Counted; told in the log now and then.
+  // Counts a handshake that failed or took too long, and logs some of them.
   void note_failed(const std::string& address, const std::string& reason);
   uint64_t failed_handshakes() const { return failed_.load(std::memory_order_relaxed); }
   void reset_stats() { failed_.store(0, std::memory_order_relaxed); }
@@ -39,7 +39,7 @@ class TlsService {
   std::atomic<uint64_t> failed_{0};
   Mutex mutex_;
   std::array<std::shared_ptr<const TlsContext>, kTlsPorts> contexts_ GUARDED_BY(mutex_);
-  // A client that fails all the time must not fill the log.
+  // A client that fails repeatedly must not fill the log.
   LogPace failures_in_log_{10'000};
 };
 

@@ -1,5 +1,5 @@
-// What clients of TLS share with the server's context: apart from it, as that needs the whole
-// configuration, which the program sluice would have to load at each start.
+// What TLS clients share with the server's context. It is separate because the context depends on
+// the whole configuration, which the program sluice would otherwise load at each start.
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
@@ -10,7 +10,7 @@ namespace sluice {
 void TlsFree::operator()(ssl_st* state) const { SSL_free(state); }
 void TlsFree::operator()(ssl_ctx_st* context) const { SSL_CTX_free(context); }
 
-// The first error is the cause; what follows it says where it was noticed.
+// The first error is the cause; the others say where it was noticed.
 std::string take_tls_error() {
   char text[256] = "";
   ERR_error_string_n(ERR_get_error(), text, sizeof(text));

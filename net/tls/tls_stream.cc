@@ -31,7 +31,7 @@ int bio_write(BIO* bio, const char* data, int size) {
 }
 
 long bio_control(BIO* bio, int command, long /*number*/, void* /*pointer*/) {
-  if (command == BIO_CTRL_FLUSH) return 1;  // nothing is kept here
+  if (command == BIO_CTRL_FLUSH) return 1;  // nothing is buffered here
   return command == BIO_CTRL_EOF && stream_of(bio).at_end() ? 1 : 0;
 }
 
@@ -95,7 +95,7 @@ void TlsStream::note_progress() {
   if (!established_ && SSL_is_init_finished(state_.get())) established_ = true;
 }
 
-// What an operation that brought nothing comes to.
+// The result of an operation that transferred nothing.
 ssize_t TlsStream::stop(int result, Want& wants) {
   note_progress();
   switch (SSL_get_error(state_.get(), result)) {
@@ -165,7 +165,7 @@ ssize_t TlsStream::write(const char* data, size_t size) {
     }
     stopped = stop(result, write_wants_);
   }
-  // Nobody is there to read it: no end of a writer's, but an error.
+  // Nobody reads any more; for a writer that is an error, not an end.
   if (broken_ || stopped == 0) errno = EPROTO;
   return -1;
 }
@@ -174,7 +174,7 @@ void TlsStream::shut_down() {
   if (!established_ || broken_) return;
   if ((SSL_get_shutdown(state_.get()) & SSL_SENT_SHUTDOWN) != 0) return;
   ERR_clear_error();
-  // One attempt, without an answer: the connection is over either way.
+  // One attempt without waiting for a reply: the connection is over in any case.
   SSL_shutdown(state_.get());
   ERR_clear_error();
 }

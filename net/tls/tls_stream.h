@@ -1,10 +1,11 @@
-// TlsStream: TLS over one connected, non-blocking socket, on the side of the server.
+// TlsStream: the server's side of TLS over one connected, non-blocking socket.
 //
-// It reads and writes the socket itself, by a BIO of its own: no signal comes of it, and a short
-// read tells that the socket is empty, which saves the read in vain behind each request. The
-// handshake needs no call: reads and writes drive it. There is no renegotiation.
+// It accesses the socket through its own BIO. That avoids SIGPIPE, and a short read shows that the
+// socket is empty, which saves a useless read after each request. The handshake needs no call:
+// reads and writes drive it. Renegotiation is off.
 //
-// Threads: its connection's. Owns the TLS state and not the socket, which is closed after it.
+// Threads: used by its connection's thread. Owns the TLS state but not the socket, which is closed
+// after it.
 #pragma once
 
 #include <sys/types.h>
@@ -22,31 +23,31 @@ class TlsStream {
   TlsStream(const TlsStream&) = delete;
   TlsStream& operator=(const TlsStream&) = delete;
 
-  // As recv() and send(): bytes, 0 at the peer's end, or -1 and errno: EAGAIN when the socket has
-  // to be ready first (see below for what), EPROTO when the connection cannot be used any more.
-  // A read takes as much as is there; fewer bytes than asked for mean that there is no more, or
-  // that the next call will tell what stopped it. A write that got EAGAIN is done again with the
-  // same bytes, perhaps with more behind them.
+  // As recv() and send(): the number of bytes, 0 at the peer's end, or -1 and errno: EAGAIN if the
+  // socket has to become ready first (see below for what), EPROTO if the connection is unusable. A
+  // read returns as much as is available; fewer bytes than requested mean that there are no more,
+  // or that the next call will report what stopped it. A write that got EAGAIN must be repeated
+  // with the same bytes, to which more may be appended.
   ssize_t read(char* data, size_t size);
   ssize_t write(const char* data, size_t size);
-  // A byte is there (1), the peer has ended (0), or -1 as above; takes nothing.
+  // Returns 1 if a byte is available, 0 if the peer has ended, or -1 as above. Consumes nothing.
   ssize_t peek();
-  // Tells the peer that nothing follows. Nothing may be written afterwards.
+  // Tells the peer that nothing follows. No writes are allowed afterwards.
   void shut_down();
 
   bool established() const { return established_; }
-  // Why the handshake has failed; empty if it has not.
+  // Why the handshake failed; empty if it did not.
   const std::string& failure() const { return failure_; }
 
-  // Whether the last read has found the socket empty: what comes later is a new edge.
+  // Whether the last read found the socket empty, so that new data will cause a new edge.
   bool drained() const { return read_wants_ == Want::kRead; }
-  // What a read or write that got EAGAIN waits for where it is not the obvious thing.
+  // What a read or write that got EAGAIN waits for, if not the obvious direction.
   bool read_waits_for_write() const { return read_wants_ == Want::kWrite; }
   bool write_waits_for_read() const { return write_wants_ == Want::kRead; }
-  // The socket may have something new, and its `end`, which a short read does not show.
+  // The socket may have new data, or its `end`, which a short read does not show.
   void note_readable(bool end);
 
-  // For the BIO: as recv() and send().
+  // For the BIO: like recv() and send().
   ssize_t receive(char* data, size_t size);
   ssize_t transmit(const char* data, size_t size);
   bool at_end() const { return at_end_; }
@@ -64,8 +65,8 @@ class TlsStream {
   Want write_wants_ = Want::kNothing;
   bool established_ = false;
   bool broken_ = false;
-  bool empty_ = false;    // the socket, as far as is known
-  bool closing_ = false;  // the peer's end is in sight
+  bool empty_ = false;    // the socket, as far as known
+  bool closing_ = false;  // the peer's end has been seen
   bool at_end_ = false;
 };
 

@@ -1,5 +1,4 @@
-// What an operator may do: each asks first where it cannot be taken back, and offers an undo where
-// it can.
+// The actions of an operator. Irreversible ones ask for confirmation; the others offer an undo.
 import { job_path, queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
 import { body_member, segment_of_text, shown } from "./bytes";
@@ -22,7 +21,7 @@ function change_job(target: Target, body: object): Promise<Job> {
 
 function may_operate(): boolean {
   if (state.may("operate")) return true;
-  notice("This needs a token with the role operate.", { bad: true });
+  notice("This requires a token with the role operate.", { bad: true });
   return false;
 }
 
@@ -31,8 +30,8 @@ export function ask_to_move(target: Target, place: "front" | "back"): void {
   const where = place === "front" ? "before" : "behind";
   ask({
     title: place === "front" ? "Move to the front?" : "Move to the back?",
-    content: [`${shown(target.id)} goes ${where} everything in its band. Its present place is `
-      + "given up; there is no undo."],
+    content: [`${shown(target.id)} moves ${where} everything in its band. Its present position is `
+      + "lost; there is no undo."],
     confirm: place === "front" ? "Move to the front" : "Move to the back",
     done: async () => {
       await change_job(target, { place });
@@ -42,19 +41,20 @@ export function ask_to_move(target: Target, place: "front" | "back"): void {
   });
 }
 
-// A band can be given back exactly: the job keeps its time and number.
+// A change of band can be undone exactly: the job keeps its time and number.
 export async function set_priority(target: Target, pri: string, undoing = false): Promise<void> {
   if (!may_operate()) return;
   const before = target.job.pri;
   const undo = undoing ? undefined : () => void set_priority(
     { ...target, job: { ...target.job, pri } }, before, true);
-  await act(`${shown(target.id)} is in ${pri} now.`, "The priority was not changed",
+  await act(`${shown(target.id)} is now in ${pri}.`, "The priority was not changed",
     () => change_job(target, { pri }), undo);
   target.changed();
 }
 
 async function put_back(target: Target): Promise<void> {
-  await act(`${shown(target.id)} waits again, at the end of its band.`, "It was not put back",
+  await act(`${shown(target.id)} is waiting again, at the end of its band.`,
+    "The job was not put back",
     () => request(job_path(target.ref, target.id, ":retry"), { method: "POST", body: {} }));
   target.changed();
 }
@@ -66,13 +66,13 @@ export function ask_to_cancel(target: Target): void {
   const grace = h("select", { name: "grace" },
     h("option", { value: "" }, "the rest of its lease"),
     h("option", { value: "5000" }, "5 seconds"), h("option", { value: "30000" }, "30 seconds"),
-    h("option", { value: "0" }, "none: take the lease away now"));
+    h("option", { value: "0" }, "none: revoke the lease now"));
   ask({
     title: active ? "Cancel a running job?" : "Cancel this job?",
     content: [
-      active ? `The worker of ${shown(target.id)} is told to stop. What it acknowledges in time `
-        + "still counts as completed."
-        : `${shown(target.id)} will not run. It can be put back, but at the end of its band.`,
+      active ? `The worker of ${shown(target.id)} will be asked to stop. If it acknowledges `
+        + "the job in time, the job still counts as completed."
+        : `${shown(target.id)} will not run. You can put it back, but at the end of its band.`,
       active ? field("Time to finish", grace) : null,
       field("Reason", reason),
     ].filter((each) => each !== null),
@@ -84,8 +84,8 @@ export function ask_to_cancel(target: Target): void {
       const { result } = await request<{ result: string }>(
         job_path(target.ref, target.id, ":cancel"), { method: "POST", body });
       const told = result === "signalled";
-      notice(told ? `The worker of ${shown(target.id)} was told to stop.`
-        : `${shown(target.id)} is cancelled.`,
+      notice(told ? `The worker of ${shown(target.id)} was asked to stop.`
+        : `${shown(target.id)} has been cancelled.`,
       told || active ? {} : { undo: () => void put_back(target) });
       target.changed();
     },
@@ -96,11 +96,11 @@ export function ask_to_retry(target: Target): void {
   if (!may_operate()) return;
   ask({
     title: "Retry this job?",
-    content: [`${shown(target.id)} waits again as a new job, behind those of its band.`],
+    content: [`${shown(target.id)} will wait again as a new job, at the end of its band.`],
     confirm: "Retry",
     done: async () => {
       await request(job_path(target.ref, target.id, ":retry"), { method: "POST", body: {} });
-      notice(`${shown(target.id)} waits again.`);
+      notice(`${shown(target.id)} is waiting again.`);
       target.changed();
     },
   });
@@ -111,7 +111,7 @@ export function ask_to_retry(target: Target): void {
 export type Pause = "none" | "in" | "out" | "all";
 
 const PAUSES: Record<Pause, string> = {
-  none: "runs", in: "takes no new jobs", out: "hands out no jobs", all: "stands still" };
+  none: "runs", in: "accepts no new jobs", out: "hands out no jobs", all: "is paused" };
 
 export async function set_pause(ref: QueueRef, before: Pause, next: Pause, changed: () => void) {
   if (!may_operate()) return;
@@ -125,12 +125,12 @@ export async function set_pause(ref: QueueRef, before: Pause, next: Pause, chang
 export function ask_to_pause(ref: QueueRef, before: Pause, changed: () => void): void {
   if (!may_operate()) return;
   const what = h("select", { name: "pause" },
-    h("option", { value: "out" }, "hand out no jobs (what runs goes on)"),
-    h("option", { value: "in" }, "take no new jobs"),
+    h("option", { value: "out" }, "hand out no jobs (running jobs continue)"),
+    h("option", { value: "in" }, "accept no new jobs"),
     h("option", { value: "all" }, "both"));
   ask({
     title: `Pause ${shown(ref.queue)}?`,
-    content: [field("The queue is to", what)],
+    content: [field("The queue should", what)],
     confirm: "Pause",
     danger: true,
     done: () => set_pause(ref, before, what.value as Pause, changed),
@@ -161,8 +161,8 @@ export function ask_to_add(ref: QueueRef, bands: string[], changed: () => void):
       const added = await request<Job>(queue_path(ref, "/jobs"), { method: "POST", body });
       const own = added.id === null ? null : segment_of_text(added.id);
       notice(`Added ${added.id ?? "a job"}.`, {
-        undo: own === null ? undefined : () => void act(`${shown(own)} is cancelled.`,
-          "It was not taken back", () => request(job_path(ref, own, ":cancel"),
+        undo: own === null ? undefined : () => void act(`${shown(own)} has been cancelled.`,
+          "The job was not removed", () => request(job_path(ref, own, ":cancel"),
             { method: "POST", body: { reason: "added by mistake" } })).then(changed),
       });
       changed();
@@ -175,11 +175,12 @@ interface Counted {
   cursor: string | null;
 }
 
-// As many as one call changes.
+// The most jobs that one call changes.
 const MOST_A_CALL = 1000;
 
-// The same for all of a state: counted first, then asked, then done call by call. Where the count
-// is known, no more are changed than were told: the walk begins with those that ended first.
+// The same for all jobs in a state: they are counted, then the user is asked, then they are changed
+// call by call. If the count is known, no more are changed than the user was told: the walk begins
+// with those that ended first.
 export async function ask_for_all(ref: QueueRef, verb: "retry" | "purge", from: string,
                                   changed: () => void): Promise<void> {
   if (!may_operate()) return;
@@ -189,15 +190,15 @@ export async function ask_for_all(ref: QueueRef, verb: "retry" | "purge", from: 
   try {
     known = await request<Counted>(path, { method: "POST", body: { where, dry_run: true } });
   } catch (error) {
-    return failure("They could not be counted", error);
+    return failure("The jobs could not be counted", error);
   }
   const many = known.cursor === null ? `${known.count}` : `more than ${known.count}`;
   if (known.count === 0 && known.cursor === null) return notice(`No job is ${from}.`);
   ask({
-    title: verb === "retry" ? `Retry all ${from} jobs?` : `Forget all ${from} jobs?`,
-    content: [`${many} ${from} jobs ${verb === "retry" ? "wait again, as new ones."
-      : "and their results are gone then. There is no undo."}`],
-    confirm: verb === "retry" ? "Retry them" : "Forget them",
+    title: verb === "retry" ? `Retry all ${from} jobs?` : `Remove all ${from} jobs?`,
+    content: [`${many} ${from} jobs ${verb === "retry" ? "will wait again, as new jobs."
+      : "and their results will be removed. There is no undo."}`],
+    confirm: verb === "retry" ? "Retry them" : "Remove them",
     danger: verb === "purge",
     done: async () => {
       let cursor: string | null = null;
@@ -210,7 +211,7 @@ export async function ask_for_all(ref: QueueRef, verb: "retry" | "purge", from: 
         cursor = step.cursor;
         count += step.count;
       } while (cursor !== null && count < told);
-      notice(`${count} jobs ${verb === "retry" ? "wait again" : "are forgotten"}.`);
+      notice(`${count} jobs ${verb === "retry" ? "are waiting again" : "were removed"}.`);
       changed();
     },
   });

@@ -1,4 +1,4 @@
-// What runs: who holds it, since when, and how long its lease still lasts.
+// The running jobs: their workers, run times, and the time left of their leases.
 import { queue_path, request } from "./api";
 import type { QueueRef } from "./api";
 import { segment_of, shown } from "./bytes";
@@ -11,7 +11,7 @@ import { Panel, empty, job_anchor } from "./view";
 
 const SHOWN_SLOTS = 60;
 const TICK_MS = 250;
-// A lease that has less left than this is shown as a warning.
+// A lease with less than this fraction of its time left is shown as a warning.
 const NEAR_END = 0.15;
 
 interface Slot {
@@ -35,7 +35,7 @@ export class ActivePanel {
   private jobs: Job[] = [];
   private readonly note = h("div");
   private readonly list: KeyedList<Job, Slot>;
-  // Ages go on between two answers.
+  // Ages are updated between two responses.
   private readonly ticker = window.setInterval(() => {
     if (this.visible && document.visibilityState === "visible") draw_soon(this.tick);
   }, TICK_MS);
@@ -70,7 +70,7 @@ export class ActivePanel {
     set_text(this.panel.aside, `${count(stats.slots)}${cap} in use, oldest first`);
     const rest = stats.active - this.jobs.length;
     replace(this.note, this.jobs.length === 0
-      ? empty("Nothing runs", h("p", {}, stats.waiting_pops > 0 ? "Workers wait for jobs."
+      ? empty("Nothing runs", h("p", {}, stats.waiting_pops > 0 ? "Workers are waiting for jobs."
         : "No worker is asking for jobs."))
       : rest > 0 ? h("p.dim", {}, `and ${count(rest)} more`) : null);
   }
@@ -99,7 +99,7 @@ export class ActivePanel {
     if (job.deadline === null) return;
     const left = job.deadline - now;
     const share = Math.min(1, Math.max(0, left / Math.max(job.lease_ms, 1)));
-    set_text(slot.left, left > 0 ? `lease ${whole(left)}` : "lease over");
+    set_text(slot.left, left > 0 ? `lease ${whole(left)}` : "lease expired");
     slot.meter.value = Math.round(share * 100) / 100;
     set_class(slot.root, "near", share < NEAR_END);
   }

@@ -1,4 +1,4 @@
-// What is happening: the latest events. They also tell the view when there is something new to ask.
+// The latest events. They also tell the view when to request new data.
 import type { QueueRef } from "./api";
 import { segment_of } from "./bytes";
 import { KeyedList, h, replace, set_text } from "./dom";

@@ -1,4 +1,4 @@
-// Requests to the API, and how the server is doing as seen from them.
+// Requests to the API, and the state of the server as seen through them.
 import { body_member, segment_of } from "./bytes";
 import type { Session } from "./types";
 
@@ -11,7 +11,7 @@ export class ApiError extends Error {
   }
 }
 
-// The server did not answer at all.
+// The server did not respond at all.
 export class Unreachable extends Error {}
 
 export type Health = "connecting" | "connected" | "loading" | "disconnected";
@@ -20,14 +20,14 @@ let token: string | null = null;
 try {
   token = sessionStorage.getItem(TOKEN);
 } catch {
-  // Storage is off: the token lives as long as the page.
+  // Storage is off: the token is lost with the page.
 }
 let health: Health = "connecting";
 let session: Session | null = null;
 let lost_at: number | null = null;
 const listeners = new Set<() => void>();
 
-// Returns what ends it.
+// Returns a function that removes the listener.
 export function on_change(listener: () => void): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
@@ -79,7 +79,7 @@ async function problem_of(response: Response): Promise<ApiError> {
   }
 }
 
-// A response that is no error. Notes on the way how the server is doing.
+// Returns a response that is not an error, and updates the state of the server.
 export async function open(path: string, init: RequestInit): Promise<Response> {
   let response: Response;
   try {
@@ -87,7 +87,7 @@ export async function open(path: string, init: RequestInit): Promise<Response> {
   } catch (error) {
     if (init.signal?.aborted && init.signal.reason?.name !== "TimeoutError") throw error;
     set_health("disconnected");
-    throw new Unreachable("The server does not answer.");
+    throw new Unreachable("The server does not respond.");
   }
   if (response.ok) {
     set_health("connected");
@@ -95,7 +95,7 @@ export async function open(path: string, init: RequestInit): Promise<Response> {
   }
   const problem = await problem_of(response);
   set_health(problem.code === "LOADING" ? "loading" : "connected");
-  // A wrong password says nothing about who we are.
+  // A wrong password says nothing about the present session.
   if (response.status === 401 && problem.code !== "WRONGPASS" && session?.role) {
     session = null;
     changed();
@@ -121,7 +121,7 @@ export async function request<T>(path: string, options: Options = {}): Promise<T
   return await response.json() as T;
 }
 
-// Who we are; without a role the log-in is shown.
+// Requests the session; without a role the log-in is shown.
 export async function find_session(): Promise<Session> {
   try {
     session = await request<Session>("/api/v1/session");
@@ -134,7 +134,7 @@ export async function find_session(): Promise<Session> {
   return session;
 }
 
-// With a token, or with what a password gives, which stands where a token would.
+// With a token, or with the secret of a log-in by password, which is used like a token.
 export async function log_in(next: string): Promise<void> {
   const before = token;
   token = next;
@@ -156,7 +156,7 @@ export async function log_in_by_password(user: string, password: string): Promis
 }
 
 export async function log_out(): Promise<void> {
-  // One that has ended already, or whose server is away, is not to be ended.
+  // A session that has ended, or whose server cannot be reached, cannot be ended.
   if (session !== null && segment_of(session, "user") !== null) {
     await request("/api/v1/session", { method: "DELETE" }).catch(() => undefined);
   }
@@ -165,15 +165,15 @@ export async function log_out(): Promise<void> {
   await find_session();
 }
 
-// A log-in link: the token stands behind '#', which no browser sends, and leaves the address.
-// True: there was one.
+// A log-in link: the token follows '#', which browsers do not send, and is removed from the
+// address. Returns true if there was one.
 export function take_token_of_address(): boolean {
   const found = /^#token=(.+)$/.exec(location.hash);
   if (!found) return false;
   try {
     keep_token(decodeURIComponent(found[1]));
   } catch {
-    // Malformed: as if there were none.
+    // A malformed address is treated like one without a token.
   }
   history.replaceState(null, "", location.pathname + "#/");
   return true;

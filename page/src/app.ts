@@ -1,4 +1,4 @@
-// The page: who is logged in, which view the address names, keys, and how the server is doing.
+// The page: the session, the view named by the address, keys, and the state of the server.
 import { find_session, log_in, log_in_by_password, log_out, on_change, state,
   take_token_of_address } from "./api";
 import { canonical_segment, segment_of, segment_of_text, shown } from "./bytes";
@@ -15,10 +15,10 @@ import { next_theme, start_theme } from "./theme";
 import type { Filter, View } from "./view";
 import { queue_link } from "./view";
 
-// Keys besides those of the system; what a view takes itself is in its key().
+// Keys besides the browser's own; keys of a view are handled in its key().
 const KEYS: [string, string][] = [
-  ["/", "find jobs, queues, groups, workers, name=value of tags"], ["j  k", "down and up in lists"],
-  ["Enter", "open what is in focus"], ["Esc", "close, leave, go up"], ["g", "to the queues"],
+  ["/", "find jobs, queues, groups, workers, tags as name=value"], ["j  k", "down and up in lists"],
+  ["Enter", "open the item in focus"], ["Esc", "close, leave, go up"], ["g", "to the queues"],
   ["f  b", "move the job to the front, to the back"], ["c", "cancel the job"],
   ["r", "retry the job"], ["a", "add a job to the queue"], ["p", "pause or resume the queue"],
   ["t", "dark or light"], ["?", "these keys"]];
@@ -75,7 +75,7 @@ async function leave(): Promise<void> {
   if (!state.has_token) return show_log_in();
   close_view();
   await log_out();
-  // Where everybody may do the same, nothing has turned.
+  // If everybody may do the same, nothing has changed.
   if (view === null && state.session?.role) open_view();
 }
 
@@ -87,7 +87,7 @@ interface LogInFields {
   password: HTMLInputElement;
 }
 
-// Which field is to be filled in before that can be tried; null: it was tried, and we are in.
+// Returns the field that must be filled in first; null if the log-in was tried and succeeded.
 async function try_log_in(fields: LogInFields): Promise<HTMLInputElement | null> {
   const { token, user, password } = fields;
   if (user.value) {
@@ -132,20 +132,20 @@ function show_log_in(): void {
   const back = h("button", { type: "button", click: () => open_view() }, "Back");
   replace(stage, h("main.log-in", {}, h("form.panel", { submit },
     h("h1", {}, "Log in"),
-    h("p", {}, tokens ? "This server asks for a token, or for a user's name and password."
-      : "From this machine everything can be read. A user may do what his rights say."),
+    h("p", {}, tokens ? "This server requires a token, or the name and password of a user."
+      : "On this machine everything can be read. A user may do what the user's rights allow."),
     tokens ? field("Token", fields.token) : null, tokens ? h("p.or", {}, "or") : null,
     field("User", fields.user), field("Password", fields.password),
     fault, h("div.buttons", {}, button, state.session?.role ? back : null),
-    h("p.dim", {}, tokens ? "Tokens are lines http-token of the server's configuration, users are "
-      + "those of its ACL. " : "Users are those of the server's ACL. ",
-    "What is entered here is forgotten when the tab is closed."))));
+    h("p.dim", {}, tokens ? "Tokens are defined by http-token in the server's configuration, users "
+      + "by its ACL. " : "Users are defined by the server's ACL. ",
+    "What you enter here is forgotten when the tab is closed."))));
   (tokens ? fields.token : fields.user).focus();
 }
 
 let shown_role: string | null | undefined;
 
-// After each change of session or connection.
+// Called after each change of session or connection.
 function follow(): void {
   const { session, health } = state;
   draw_health();
@@ -155,12 +155,12 @@ function follow(): void {
     : `${user === null ? "" : `${shown(user)} · `}${role} · log out`);
   show(who, session !== null);
   const open = session !== null && !session.tokens && !state.has_token;
-  who.title = open ? "The server has no tokens: from this machine everything can be read. To "
-    + "change something log in as a user, or let it have tokens: see http-token." : "";
+  who.title = open ? "The server has no tokens: on this machine everything can be read. To "
+    + "make changes, log in as a user, or define tokens (see http-token)." : "";
   show(search.root, role !== null);
   if (health === "connecting" || role === shown_role) return;
   if (session === null) {
-    // A token that has become none.
+    // The token has been revoked.
     if (shown_role !== undefined && shown_role !== null) void begin();
     return;
   }
@@ -179,8 +179,8 @@ function draw_health(): void {
   if (health === "loading") set_text(banner, "The server is loading its data…");
   if (health !== "disconnected") return;
   const since = Date.now() - (state.lost_at ?? Date.now());
-  set_text(banner, "The server does not answer. Trying again…"
-    + (since > 1500 ? ` What is shown is ${duration(since)} old.` : ""));
+  set_text(banner, "The server does not respond. Retrying…"
+    + (since > 1500 ? ` The data shown is ${duration(since)} old.` : ""));
 }
 
 // --- Keys ---
@@ -233,11 +233,11 @@ function on_key(event: KeyboardEvent): void {
   event.preventDefault();
 }
 
-// --- Beginning ---
+// --- Start ---
 
 let asking: Poller | null = null;
 
-// Asks who we are until the server says it.
+// Requests the session until the server responds.
 async function begin(): Promise<void> {
   asking?.stop();
   await new Promise<void>((known) => {

@@ -1,10 +1,10 @@
-// Names, ids and payloads are any bytes. Inside the page they are texts of one kind, segments:
-// percent-encoded, which is what URLs need, and equal exactly when the bytes are.
+// Names, ids and payloads are arbitrary bytes. Inside the page they are strings of one form,
+// segments: percent-encoded as URLs need it, and equal exactly when the bytes are.
 
 const decoder = new TextDecoder("utf-8", { fatal: true });
 const encoder = new TextEncoder();
 
-// Of these a URL's path can hold each as it is.
+// Characters that the path of a URL can contain unencoded.
 const PLAIN = /[A-Za-z0-9_.~-]/;
 
 function segment_of_bytes(bytes: Iterable<number>): string {
@@ -25,7 +25,7 @@ export function segment_of_text(text: string): string {
   return segment_of_bytes(encoder.encode(text));
 }
 
-// Of a member `name` of an answer; null where it is null.
+// The bytes of member `name` of a response, as a segment; null if it is null.
 export function segment_of(object: object, name: string): string | null {
   const members = object as Record<string, unknown>;
   const value = members[name];
@@ -54,12 +54,12 @@ function hex_behind(given: Uint8Array, at: number): string {
   return /^[0-9a-f]{2}$/i.test(text) ? text : "";
 }
 
-// Of an address: browsers and people write the same bytes in several ways.
+// A segment from an address: browsers and people write the same bytes in several ways.
 export function canonical_segment(text: string): string {
   return segment_of_bytes(bytes_of(text));
 }
 
-// The text, or nothing where the bytes are no UTF-8.
+// The text, or nothing if the bytes are not UTF-8.
 export function text_of(segment: string): string | null {
   try {
     return decoder.decode(bytes_of(segment));
@@ -75,7 +75,8 @@ export function body_member(name: string, segment: string): Record<string, strin
   return { [name + "_base64"]: btoa(String.fromCharCode(...bytes_of(segment))) };
 }
 
-// Characters that would show nothing, or turn the text around them: as their numbers.
+// Characters that would be invisible, or change the direction of the text around them: shown as
+// their numbers.
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}]/gu;
 
 function escaped(character: string): string {
@@ -87,12 +88,12 @@ export function visible(text: string): string {
   return text.replace(INVISIBLE, escaped);
 }
 
-// As `visible`, but lines stay lines.
+// Like `visible`, but line breaks are kept.
 export function visible_lines(text: string): string {
   return text.replace(INVISIBLE, (c) => (c === "\n" || c === "\t" ? c : escaped(c)));
 }
 
-// What a person reads.
+// The text for people.
 export function shown(segment: string | null): string {
   if (segment === null) return "";
   const text = text_of(segment);
@@ -102,7 +103,7 @@ export function shown(segment: string | null): string {
       : "\\x" + byte.toString(16).padStart(2, "0")).join("");
 }
 
-// A URL's path cannot end in these two, however they are written: browsers take them out.
+// Browsers remove these two at the end of a URL's path, however they are encoded.
 export function is_addressable(segment: string): boolean {
   return segment !== "." && segment !== ".." && segment !== "";
 }

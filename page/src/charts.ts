@@ -1,4 +1,4 @@
-// Small charts on uPlot: a line for each of some values over the last minutes.
+// Small charts with uPlot: lines for several values over the last minutes.
 import uPlot from "uplot";
 import { shown } from "./bytes";
 import { duration, rate, short_count } from "./format";
@@ -7,7 +7,7 @@ import { colour, on_theme } from "./theme";
 
 export type ChartKind = "depth" | "flow" | "wait";
 
-// The span of time that is drawn.
+// The least span of time that is drawn.
 const LEAST_S = 45;
 const MOST_S = 180;
 
@@ -16,7 +16,7 @@ interface Line {
   colour: string;
   dash?: number[];
   fill?: boolean;
-  // A gap where it is null; undefined: not known there, the line goes on.
+  // null: a gap; undefined: unknown, the line continues.
   values: (number | null | undefined)[];
 }
 
@@ -44,7 +44,7 @@ const LABEL: Record<ChartKind, (value: number) => string> = {
   wait: (value) => duration(value * 1000),
 };
 
-// The newest values, for who does not see the lines.
+// The newest values as text, for screen readers.
 function in_words(kind: ChartKind, lines: readonly Line[]): string {
   return lines.flatMap(({ name, values }) => {
     const value = values[values.length - 1];
@@ -52,7 +52,7 @@ function in_words(kind: ChartKind, lines: readonly Line[]): string {
   }).join(", ");
 }
 
-// Half a job and half a millisecond would be labelled as whole ones.
+// Half a job and half a millisecond would be labelled like whole ones.
 const STEP: Record<ChartKind, number> = { depth: 1, flow: 0.1, wait: 0.001 };
 
 function draw_span(kind: ChartKind): uPlot.Axis["values"] {
@@ -67,7 +67,7 @@ export class Chart {
   private readonly resize = new ResizeObserver(() => this.fit());
   private readonly forget_theme = on_theme(() => this.rebuild());
 
-  // `root` has the size; `axes`: with figures beside it.
+  // The chart takes the size of `root`; `axes`: with labelled axes.
   constructor(private root: HTMLElement, private kind: ChartKind, private axes: boolean) {
     root.setAttribute("role", "img");
     this.resize.observe(root);
@@ -116,17 +116,17 @@ export class Chart {
     this.plot = new uPlot({
       width: this.root.clientWidth,
       height: this.root.clientHeight,
-      // A label of the time needs its half beside the newest point.
+      // A label of the time axis needs half its width beside the newest point.
       padding: [pad, this.axes ? 28 : 0, this.axes ? 0 : pad, 0],
       legend: { show: false },
       cursor: { show: false },
       scales: {
-        // At least so long a span, so that a young page does not stretch a few points.
+        // At least this span, so that a new page does not stretch a few points.
         x: { time: true,
           range: (_, min, max) => [Math.min(Math.max(min, max - MOST_S), max - LEAST_S), max] },
         y: { range: (_, __, max) => [0, Math.max(max ?? 0, least) * 1.1] },
       },
-      // The usual labels have a second line, for which there is no room.
+      // The default labels have a second line, for which there is no room.
       axes: [this.axis({ size: 22, space: 80, values: "{HH}:{mm}:{ss}" }),
         this.axis({ size: 58, space: 28, values: draw_span(this.kind) })],
       series: [{}, ...lines.map((line) => ({

@@ -1,4 +1,5 @@
-// The server's clock as this browser knows it: ages are told by it, whatever a phone's clock says.
+// The server's clock as known to this browser. Ages are computed with it, whatever the local clock
+// shows.
 let offset_ms = 0;
 
 export function set_server_time(server_ms: number): void {

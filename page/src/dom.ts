@@ -1,5 +1,5 @@
-// Elements. Text becomes text nodes only: nothing in the page is ever parsed as HTML (the
-// server's Content-Security-Policy forbids it as well: require-trusted-types-for 'script').
+// Elements. Text only becomes text nodes: nothing in the page is ever parsed as HTML (which the
+// server's Content-Security-Policy also forbids: require-trusted-types-for 'script').
 
 export type Child = Node | string | number | null | undefined | false;
 
@@ -25,7 +25,7 @@ export function append(element: Element, children: Child[]): void {
   }
 }
 
-// h("button.danger", {click: f}, "Cancel"). Attributes; functions are listeners.
+// h("button.danger", {click: f}, "Cancel"). Attributes; functions become listeners.
 export function h<K extends keyof HTMLElementTagNameMap>(
   tag: K | `${K}.${string}`, properties: Properties = {}, ...children: Child[]
 ): HTMLElementTagNameMap[K] {
@@ -36,7 +36,7 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-// Sets text only where it differs: an unchanged node costs no layout.
+// Sets the text only if it differs: an unchanged node costs no layout.
 export function set_text(element: Element, text: string | number): void {
   const value = String(text);
   if (element.textContent !== value) element.textContent = value;
@@ -55,7 +55,7 @@ export function replace(element: Element, ...children: Child[]): void {
   append(element, children);
 }
 
-// Children of a list by key: those that stay keep their elements (and so focus and selection).
+// Children of a list by key: those that remain keep their elements (and so focus and selection).
 export class KeyedList<Item, Row extends { root: HTMLElement }> {
   private rows = new Map<string, Row>();
 

@@ -1,4 +1,4 @@
-// Numbers, durations and times as people read them.
+// Numbers, durations and times for people.
 
 const plain = new Intl.NumberFormat("en-US");
 
@@ -38,7 +38,7 @@ const clock = new Intl.DateTimeFormat(undefined, {
   hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
 const day = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric" });
 
-// With the day where it is another than today; `fine`: with milliseconds.
+// With the date if it is not today; `fine`: with milliseconds.
 export function moment(ms: number, fine = false): string {
   const date = new Date(ms);
   const text = clock.format(date) + (fine ? "." + String(date.getMilliseconds()).padStart(3, "0")

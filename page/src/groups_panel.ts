@@ -1,4 +1,4 @@
-// Whose jobs they are: the groups with the most, and the share of the slots that each has.
+// The groups with the most jobs, and each one's share of the slots.
 import { queue_path, request } from "./api";
 import type { QueueRef } from "./api";
 import { segment_of, shown } from "./bytes";
@@ -8,7 +8,7 @@ import type { Group, Stats } from "./types";
 import { Panel, empty } from "./view";
 
 const SHOWN_GROUPS = 20;
-// The answer may have a thousand lines.
+// The response may have a thousand lines.
 const EACH_MS = 3000;
 
 interface Row {
@@ -61,13 +61,13 @@ export class GroupsPanel {
     show(this.more, groups.length < this.groups.length);
     set_text(this.panel.aside, this.groups.length ? `${count(this.groups.length)}, largest first`
       : "");
-    replace(this.note, groups.length === 0 ? empty("No job belongs to a group") : null);
+    replace(this.note, groups.length === 0 ? empty("No jobs belong to a group") : null);
   }
 
   private make(key: string): Row {
     const row: Row = { root: h("div.group"), meter: h("meter", { min: 0, max: 1 }),
       share: h("small"), active: h("span"), waiting: h("span") };
-    row.root.append(h("bdi", { title: shown(key) }, key === "" ? "nobody's" : shown(key)),
+    row.root.append(h("bdi", { title: shown(key) }, key === "" ? "(no group)" : shown(key)),
       h("span.share", {}, row.meter, row.share), row.active, row.waiting);
     return row;
   }

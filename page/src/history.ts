@@ -1,4 +1,4 @@
-// The last minutes of each queue, as far as this page has seen them: what the charts draw.
+// The last minutes of each queue as seen by this page: the data of the charts.
 import { segment_of } from "./bytes";
 import type { Band, Stats } from "./types";
 import { WaitWindow } from "./waits";
@@ -8,9 +8,9 @@ const MOST_QUEUES = 300;
 export const MOST_BANDS = 8;
 
 export interface Waits {
-  // Which band by urgency: its colour.
+  // The band's index by urgency, which selects its colour.
   place: number;
-  // Seconds; null: nobody was started and nobody waited, undefined: it was not asked for.
+  // Seconds; null: nothing started and nothing waited, undefined: not requested.
   p50: (number | null | undefined)[];
   p95: (number | null | undefined)[];
 }
@@ -21,7 +21,7 @@ export class Series {
   active: number[] = [];
   added: (number | null)[] = [];
   completed: (number | null)[] = [];
-  // By band's segment, along `time`.
+  // By the band's segment, along `time`.
   waits = new Map<string, Waits>();
   readonly recent = new WaitWindow();
   private totals: { at: number; added: number; ended: number } | null = null;
@@ -29,7 +29,7 @@ export class Series {
   add(stats: Stats, bands: Band[] | null): void {
     const now = Date.now();
     const last = this.time[this.time.length - 1];
-    // Closer points than this are not to be told apart.
+    // Points closer than this cannot be told apart.
     if (last !== undefined && now / 1000 - last < 0.4) return;
     const ended = stats.completed + stats.failed + stats.cancelled + stats.expired;
     const before = this.totals;

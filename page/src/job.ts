@@ -1,4 +1,4 @@
-// One job: where it stands, why it waits, what it is, and its whole story.
+// One job: its position, why it waits, its fields, and its history.
 import { ask_to_cancel, ask_to_move, ask_to_retry, job_buttons } from "./actions";
 import { ApiError, job_path, queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
@@ -17,7 +17,7 @@ import { event_in_words, is_over, state_in_words } from "./words";
 
 const USUAL_MS = 1000;
 const SHOWN_BYTES = 64 * 1024;
-// Where the queue's log keeps no events, a new payload that was given to a job shows by then.
+// If the queue keeps no events, a new payload of the job is noticed within this time.
 const BODIES_MS = 30_000;
 
 export class JobView implements View {
@@ -41,7 +41,7 @@ export class JobView implements View {
   private readonly poller: Poller;
   private job: Job | null = null;
   private bands: string[] = [];
-  // With payload and result, which may be large: asked for once for each change of the job.
+  // With payload and result, which may be large: requested once for each change of the job.
   private bodies: Job | null = null;
   private bodies_of = "";
   private bodies_at = 0;
@@ -74,11 +74,11 @@ export class JobView implements View {
     this.poller.stop();
   }
 
-  // --- Asking ---
+  // --- Requests ---
 
   private async ask(signal: AbortSignal): Promise<void> {
     if (!is_addressable(this.id)) {
-      throw new ApiError(404, "NOJOB", "No address can carry this id.");
+      throw new ApiError(404, "NOJOB", "This id cannot be part of an address.");
     }
     const first = this.bodies === null;
     const job = first ? await this.ask_bodies(signal)
@@ -105,7 +105,7 @@ export class JobView implements View {
     return this.bodies;
   }
 
-  // Another one: something has happened to the job.
+  // Differs if something has happened to the job.
   private change_of(job: Job): string {
     return [job.state, job.enqueued, job.attempts, job.finished, job.successor,
       this.story.events.at(-1)?.seq].join();
@@ -115,16 +115,16 @@ export class JobView implements View {
     if (state.health !== "connected") return;
     const gone = error instanceof ApiError && error.code === "NOJOB";
     if (!gone && this.job !== null) return;
-    // It may come again, but seldom does: whoever waits for that looks again.
+    // It may appear again, but rarely does: polling ends.
     if (gone) this.poller.stop();
     this.job = null;
     this.bodies = null;
     show(this.content, false);
     replace(this.buttons);
-    replace(this.message, gone ? empty("There is no such job",
-      h("p", {}, "It never was, was purged, or is older than what the queue retains."),
-      h("p", {}, h("a", { href: queue_link(this.ref) }, "To its queue")))
-      : error_box("This job cannot be shown", error, () => this.poller.poke()));
+    replace(this.message, gone ? empty("No such job",
+      h("p", {}, "It never existed, was purged, or is older than the queue retains."),
+      h("p", {}, h("a", { href: queue_link(this.ref) }, "Go to its queue")))
+      : error_box("Cannot show this job", error, () => this.poller.poke()));
   }
 
   private read_further(): void {
@@ -182,12 +182,12 @@ export class JobView implements View {
       ["cost", job.cost === 1 ? "" : count(job.cost)],
       ["worker", shown(segment_of(job, "worker"))],
       ["lease", job.lease === null ? "" : String(job.lease)],
-      ["told to stop", shown(segment_of(job, "cancel"))],
+      ["asked to stop", shown(segment_of(job, "cancel"))],
       ["error", shown(segment_of(job, "error"))], ["progress", shown(segment_of(job, "progress"))],
       ["tries left", job.retries_left === null ? "" : String(job.retries_left)],
       ["may wait", job.ttl_left_ms === null ? "" : `${duration(job.ttl_left_ms)} more`],
       ["longest run", job.max_run_ms ? duration(job.max_run_ms) : ""],
-      ["term of a lease", duration(job.lease_ms)],
+      ["lease duration", duration(job.lease_ms)],
       ["finished", job.finished === null ? "" : moment(job.finished, true)],
       ["successor", job.successor ? "another payload waits under this id" : ""]];
     const text = facts.filter(([, value]) => value.length > 0);
@@ -209,7 +209,7 @@ export class JobView implements View {
     show(this.result.root, result !== null);
   }
 
-  // As text, whatever it looks like; JSON set out where it is some.
+  // As text, whatever it contains; JSON is formatted.
   private draw_body(panel: Panel, bytes: string | null, none: string): void {
     const text = bytes === null ? null : text_of(bytes);
     let kind = text === null ? "bytes" : "text";
@@ -240,9 +240,9 @@ export class JobView implements View {
     const { events } = story;
     set_text(this.history_note, story.bounded ? `${count(events.length)} events, and more.`
       : events.length === 0
-        ? (story.complete ? "None of its events is kept." : "Looking through the queue's events…")
+        ? (story.complete ? "None of its events are kept." : "Searching the queue's events…")
         : events[0].type !== "added" || story.begins_late
-          ? "What happened earlier is not kept any more." : "");
+          ? "Earlier events are no longer kept." : "");
   };
 
   private event_row(event: QueueEvent): HTMLElement {

@@ -1,5 +1,4 @@
-// The jobs of a queue: those that go next, in the order of dispatch, and each state's, a page at a
-// time.
+// The jobs of a queue: the next ones in dispatch order, and those of each state, page by page.
 import { ask_for_all, job_buttons } from "./actions";
 import { queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
@@ -13,12 +12,12 @@ import type { Filter } from "./view";
 import { is_over, why_in_words } from "./words";
 
 const PAGE = 25;
-// The first tab, of a filter all of its jobs; the others are states.
+// The first tab, which lists all jobs of a filter; the others are states.
 const NEXT = "next";
-// The server looks at so many jobs in a call that a page may be empty before the end.
+// The server examines a limited number of jobs per call, so a page may be empty before the end.
 const MOST_EMPTY_PAGES = 10;
 
-// The order that is of use for each state (Q.LIST's BY).
+// The most useful order for each state (Q.LIST's BY).
 const ORDERS: Record<string, string> = { pending: "rank", active: "age", delayed: "age",
   failed: "age", completed: "age", cancelled: "age", expired: "age" };
 
@@ -45,7 +44,7 @@ export class JobsPanel {
   private state = NEXT;
   private jobs: Job[] | null = null;
   private cursor: string | null = null;
-  // Where the page shown begins; null: at the beginning, which is the only one kept current.
+  // Where the page shown begins; null: at the start, the only page that is kept current.
   private from: string | null = null;
   private asked_from: string | null = null;
   private bands: string[] = [];
@@ -87,7 +86,7 @@ export class JobsPanel {
     set_text(this.root.querySelector("h2")!, `${name[0].toUpperCase()}${name.slice(1)} jobs`);
   }
 
-  // In the order of dispatch, and not those of a filter.
+  // Whether the jobs are listed in dispatch order, without a filter.
   private get is_next(): boolean {
     return this.state === NEXT && this.filter === null;
   }
@@ -106,7 +105,7 @@ export class JobsPanel {
 
   async ask(bands: string[], signal: AbortSignal): Promise<void> {
     this.bands = bands;
-    // A later page stays as it was read: under the reader nothing moves.
+    // A later page is not updated: nothing moves while it is being read.
     const current = this.from === null || this.jobs === null || this.asked_from !== this.from;
     if (!this.visible || !current) return;
     const { state: wanted, from } = this;
@@ -136,29 +135,30 @@ export class JobsPanel {
     this.list.render(this.jobs);
     show(this.first, this.from !== null);
     show(this.next, this.cursor !== null);
-    // Of a filter's jobs not all of the state are to be seen: no button means more than that.
+    // With a filter not all jobs of the state are listed, so there are no buttons for all of them.
     const bulk = !this.filter && state.may("operate") && this.jobs.length > 0
       && is_over(this.state);
     show(this.all, bulk);
     const verb = this.state === "failed" ? "Retry" : "Forget";
     set_text(this.all, `${verb} all ${this.state}…`);
-    set_text(this.panel.aside, this.is_next ? "as pops would take them now"
+    set_text(this.panel.aside, this.is_next ? "in the order in which pops would take them"
       : this.state === NEXT ? "" : this.state === "pending" ? "by position" : "oldest first");
     if (this.jobs.length > 0) return replace(this.note);
-    // No job that waits is shown as none: what it lacks stands with it, under its own tab.
+    // If waiting jobs exist, the list is not shown as empty; the reason is shown under their own
+    // tab.
     const held = this.is_next && this.pending > 0;
-    const words = this.filter ? "There is no such job"
-      : held ? `No job may go next: ${count(this.pending)} pending`
-      : this.state === NEXT ? "No job waits to go" : `No job is ${this.state}`;
+    const words = this.filter ? "No such job"
+      : held ? `No job can run next: ${count(this.pending)} pending`
+      : this.state === NEXT ? "No job is waiting to run" : `No job is ${this.state}`;
     replace(this.note, empty(words, held ? h("p", {},
-      "Their groups or keys have no room now, or are paused.") : null));
+      "Their groups or keys have no free slots, or are paused.") : null));
   }
 
   private make(id: string, job: Job): Row {
     const row: Row = { root: h("div.job-row"), place: h("span.place"), band: h("span.band"),
       group: h("bdi.group-name"), time: h("span.time"), note: h("span.note"),
       more: h("span.row-actions"), job };
-    // Buttons are made for the one row that is pointed at or in focus.
+    // Buttons are only created for the row under the pointer or in focus.
     const fill = () => {
       if (row.more.childElementCount > 0) return;
       const target = { ref: this.ref, id, job: row.job, changed: this.poke };
@@ -198,7 +198,7 @@ export class JobsPanel {
     if (is_over(job.state) || job.state === "active") return shown(segment_of(job, "error"));
     const eta = job.eta_ms === null ? "" : job.eta_ms < 1000 ? "Expected at once. "
       : `Expected in ${duration(job.eta_ms)}. `;
-    // How many stand before it by position is another order than that of this list.
+    // The number of jobs before it by position belongs to another order than that of this list.
     const listed = this.is_next && /^(behind|fair_share)\b/.test(job.why ?? "");
     return listed ? eta.trim() : eta + why_in_words(job.why);
   }

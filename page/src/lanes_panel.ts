@@ -1,4 +1,4 @@
-// The bands of a queue as lanes: how many wait in each, and who stands at their heads.
+// The bands of a queue as lanes: the number of waiting jobs, and the first jobs of each.
 import { queue_path, request } from "./api";
 import type { QueueRef } from "./api";
 import { segment_of, shown } from "./bytes";
@@ -53,7 +53,7 @@ export class LanesPanel {
     return lane;
   }
 
-  // The heads of the lanes in view; nothing of those that are empty or out of it.
+  // Reads the first jobs of the lanes in view, except empty lanes.
   async ask(bands: Band[], signal: AbortSignal): Promise<void> {
     await Promise.all(bands.map(async (band) => {
       const lane = this.list.get(segment_of(band, "name") ?? "");
@@ -82,7 +82,7 @@ export class LanesPanel {
     set_class(lane.root, "idle", band.pending === 0);
     lane.jobs.render(lane.heads);
     const rest = band.pending - lane.heads.length;
-    set_text(lane.rest, lane.heads.length === 0 ? (band.pending === 0 ? "nobody waits" : "")
+    set_text(lane.rest, lane.heads.length === 0 ? (band.pending === 0 ? "no jobs waiting" : "")
       : rest > 0 ? `and ${plural(rest, "more", "more")}` : "");
   }
 

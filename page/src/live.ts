@@ -1,5 +1,6 @@
-// What keeps the page current and its cost bounded: one drawing a frame, polls that never overlap
-// and rest while nobody looks, and a stream of events that gives way when there is too much of it.
+// Keeps the page current at a bounded cost: one drawing per frame; polls that never overlap and
+// that pause while the page is hidden; and an event stream that falls back to sampling when there
+// are too many events.
 import { ApiError, Unreachable, headers, on_change, open, queue_path, state } from "./api";
 import type { QueueRef } from "./api";
 import type { QueueEvent } from "./types";
@@ -9,7 +10,7 @@ import type { QueueEvent } from "./types";
 const due = new Set<() => void>();
 let asked = false;
 
-// Runs `draw` once before the next frame, however often it is asked for.
+// Runs `draw` once before the next frame, however often it is requested.
 export function draw_soon(draw: () => void): void {
   due.add(draw);
   if (asked) return;
@@ -24,7 +25,7 @@ export function draw_soon(draw: () => void): void {
 
 // --- Polling ---
 
-// What is in view is asked for at most so often.
+// Data in view is requested at most this often.
 export const LEAST_MS = 400;
 const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 10_000;
@@ -40,7 +41,7 @@ export class Poller {
     if (document.visibilityState === "visible") this.poke();
   };
 
-  // `ask` is called at most each `least_ms`, and each `usual_ms` if nobody pokes.
+  // `ask` is called at most every `least_ms`, and every `usual_ms` without a poke.
   constructor(private ask: (signal: AbortSignal) => Promise<void>,
               private usual_ms: number, private least_ms: number,
               private failed: (error: unknown) => void) {
@@ -56,7 +57,7 @@ export class Poller {
     removeEventListener("online", this.wake);
   }
 
-  // Something has changed: ask before the usual time.
+  // Something has changed: request before the usual time.
   poke(): void {
     if (this.running) {
       this.again = true;
@@ -92,7 +93,7 @@ export class Poller {
       this.running = false;
     }
     const took = performance.now() - this.last_began;
-    // A server that needs long is asked less often.
+    // A slow server is polled less often.
     const least = Math.max(this.least_ms, took);
     this.plan(this.again ? least : Math.max(wait_ms - took, least / 2));
   }
@@ -102,14 +103,14 @@ export class Poller {
 
 export type FeedState = "live" | "waiting" | "sampled" | "off";
 
-// Above this many a second reading them all would serve nobody.
+// Above this rate, reading all events would be of no use.
 const MOST_EVENTS_A_SECOND = 2000;
 const REST_MS = 3000;
-// The server says something each 15 s even if nothing happens. A longer silence is a connection
-// that has ended without a word.
+// The server sends something every 15 s even if nothing happens. A longer silence means that the
+// connection has ended unnoticed.
 const SILENCE_MS = 40_000;
 
-// Parses a stream of Server-Sent Events. (EventSource can send no Authorization header.)
+// Parses a stream of Server-Sent Events. (EventSource cannot send an Authorization header.)
 class EventParser {
   private rest = "";
 
@@ -141,13 +142,13 @@ export class EventFeed {
     if (document.visibilityState === "visible") this.begin();
     else this.end("waiting");
   };
-  // A poll that failed knows sooner than a stream, in which silence is usual.
+  // A failed poll is noticed sooner than a dead stream, in which silence is normal.
   private readonly forget_health = on_change(() => {
     if (state.health === "disconnected" && this.abort) this.come_again();
     if (state.health === "connected" && document.visibilityState === "visible") this.begin();
   });
 
-  // `took` gets what has come, in order; `turned` how the feed is doing.
+  // `took` receives events in order; `turned` is called when the state of the feed changes.
   constructor(private ref: QueueRef, private took: (events: QueueEvent[]) => void,
               private turned: (state: FeedState) => void) {
     document.addEventListener("visibilitychange", this.turn);
@@ -210,7 +211,7 @@ export class EventFeed {
         this.hand_over(parser, value);
       }
     } catch (error) {
-      // Not kept any more, or another queue of this name: from now on.
+      // No longer kept, or another queue of this name: continue with new events.
       if (error instanceof ApiError) this.last_seq = null;
     }
     if (this.abort === abort) this.come_again();
@@ -232,7 +233,7 @@ export class EventFeed {
     }
     this.window_count += batch.length;
     if (this.window_count <= MOST_EVENTS_A_SECOND) return;
-    // A sample will do: what is left out is in the figures all the same.
+    // A sample is enough: the figures include what is left out.
     this.last_seq = null;
     this.window_count = 0;
     this.end("sampled");
@@ -240,7 +241,7 @@ export class EventFeed {
   }
 }
 
-// --- What is visible ---
+// --- Visibility ---
 
 // Calls `turned` when an element comes into view or leaves it.
 export class Visibility {

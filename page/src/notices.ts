@@ -1,5 +1,5 @@
-// What the page says besides its views: notices that pass, with an undo where there is one, and
-// questions before something that cannot be taken back.
+// Messages outside the views: temporary notices, with an undo if possible, and questions before
+// irreversible actions.
 import { ApiError, Unreachable } from "./api";
 import { h } from "./dom";
 import type { Child } from "./dom";
@@ -26,8 +26,8 @@ export function notice(text: string, options: { bad?: boolean; undo?: () => void
 
 export function words_of_error(error: unknown): string {
   if (error instanceof ApiError) return error.message;
-  if (error instanceof Unreachable) return "The server does not answer. Nothing was changed, "
-    + "as far as this page knows.";
+  if (error instanceof Unreachable) return "The server does not respond. As far as this page "
+    + "knows, nothing was changed.";
   return error instanceof Error ? error.message : String(error);
 }
 
@@ -35,7 +35,7 @@ export function failure(what: string, error: unknown): void {
   notice(`${what}: ${words_of_error(error)}`, { bad: true });
 }
 
-// Does it, and says how it went.
+// Runs an action and reports the result.
 export async function act(what: string, failed: string, change: () => Promise<unknown>,
                           undo?: () => void): Promise<boolean> {
   try {
@@ -53,7 +53,7 @@ export interface Question {
   content?: Child[];
   confirm: string;
   danger?: boolean;
-  // Keeps the dialog open with its message where it throws.
+  // If it throws, the dialog stays open and shows the error.
   done: () => Promise<void>;
 }
 
@@ -73,7 +73,7 @@ function open_it(dialog: HTMLDialogElement): void {
     dialog.remove();
     if (open_dialog === dialog) open_dialog = null;
   });
-  // Beside it is outside of it.
+  // A click on the dialog element itself is outside its content.
   dialog.addEventListener("click", (event) => {
     if (event.target === dialog) dialog.close();
   });

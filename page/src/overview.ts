@@ -1,5 +1,5 @@
-// All queues of a database: live figures and small charts. Figures come with the list; what the
-// charts need beyond it is asked for only for the queues in view.
+// All queues of a database with live figures and small charts. Figures come with the list; the
+// other data of the charts is requested only for queues in view.
 import { ApiError, queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
 import { is_addressable, segment_of, shown } from "./bytes";
@@ -16,7 +16,7 @@ import { WINDOW_S } from "./waits";
 import { wait_in_words } from "./words";
 
 const USUAL_MS = 1000;
-// How a queue is configured changes seldom.
+// A queue's configuration changes rarely.
 const CONFIG_MS = 5000;
 const PAGE = 100;
 const MOST_PAGES = 10;
@@ -106,7 +106,7 @@ export class Overview implements View {
     draw_soon(() => this.draw());
   }
 
-  // Of the queues in view those that have waited longest for it.
+  // The queues in view that were updated least recently.
   private async ask_bands(lines: QueueLine[], signal: AbortSignal): Promise<void> {
     const due = lines.map((line) => ({ line, card: this.list.get(this.name(line)) }))
       .filter(({ card }) => card?.visible && is_addressable(card.key))
@@ -133,7 +133,7 @@ export class Overview implements View {
 
   private async ask_journal(signal: AbortSignal): Promise<void> {
     this.journal_at = performance.now();
-    // A token's user may see queues and not this.
+    // A token's user may be allowed to see queues but not this.
     const answer = await request<Record<string, Record<string, number | string>>>(
       "/api/v1/journal", { signal }).catch((error) => {
       if (error instanceof ApiError) return null;
@@ -142,20 +142,20 @@ export class Overview implements View {
     if (answer === null) return;
     const lsn = answer.journal.durable_lsn;
     const { checkpoint } = answer;
-    const running = checkpoint.running ? " A checkpoint is being written." : "";
-    set_text(this.journal, lsn === undefined ? "Without a journal: everything is in memory only."
+    const running = checkpoint.running ? " A checkpoint is in progress." : "";
+    set_text(this.journal, lsn === undefined ? "No journal: all data is in memory only."
       : `Journal: durable up to ${lsn}, checkpoint up to ${checkpoint.end_lsn ?? 0}.${running}`);
   }
 
   private async checkpoint(): Promise<void> {
-    await act("A checkpoint is being written.", "No checkpoint was begun",
+    await act("The checkpoint was started.", "The checkpoint was not started",
       () => request("/api/v1/checkpoint", { method: "POST" }));
   }
 
   private failed(error: unknown): void {
     if (this.lines !== null) return;
     replace(this.message, state.health === "disconnected" || state.health === "loading"
-      ? skeleton(4) : error_box("The queues cannot be shown", error, () => this.poller.poke()));
+      ? skeleton(4) : error_box("Cannot show the queues", error, () => this.poller.poke()));
     this.message.title = words_of_error(error);
   }
 
@@ -168,10 +168,10 @@ export class Overview implements View {
       shown(segment_of(line, "name")).toLowerCase().includes(wanted));
     if (this.lines.length === 0) {
       replace(this.message, empty("There are no queues yet",
-        h("p", {}, "A queue begins with its first job:"),
+        h("p", {}, "A queue is created by its first job:"),
         h("pre", {}, first_command(this.db))));
     } else if (lines.length === 0) {
-      replace(this.message, empty("No queue has this in its name"));
+      replace(this.message, empty("No queue has this text in its name"));
     } else {
       replace(this.message);
     }
@@ -192,7 +192,8 @@ export class Overview implements View {
       root: h("article.card", {},
         h("header", {}, is_addressable(key)
           ? h("a.id", { href: queue_link(ref), "data-row": key }, h("bdi", {}, shown(key)))
-          : h("span.id", { title: "No address can carry this name." }, h("bdi", {}, shown(key))),
+          : h("span.id", { title: "This name cannot be part of an address." },
+            h("bdi", {}, shown(key))),
         figures.paused),
         h("div.figures", {}, ...cells),
         h("div.sparks", {}, ...spots.map((spot, index) =>

@@ -1,4 +1,4 @@
-// One queue: its bands as lanes, what runs, whose it is, what comes next and what has happened.
+// One queue: its bands as lanes, running jobs, groups, next jobs and recent events.
 import { ask_to_add, ask_to_cancel, ask_to_move, ask_to_pause, ask_to_retry, set_pause }
   from "./actions";
 import type { Pause } from "./actions";
@@ -22,20 +22,20 @@ import { WINDOW_S } from "./waits";
 import { is_over } from "./words";
 
 const USUAL_MS = 1000;
-// With events coming fast: at most so often.
+// When events are frequent, update at most this often.
 const LEAST_MS = 600;
 
 function figures() {
   return {
     pending: new Figure("Pending", "jobs that may run now"),
-    later: new Figure("Delayed, blocked", "jobs that wait for their time, or for other jobs"),
+    later: new Figure("Delayed, blocked", "jobs waiting for their start time, or for other jobs"),
     active: new Figure("Active", "slots in use, and their cap"),
-    oldest: new Figure("Oldest", "the longest wait of a job that may run"),
-    wait: new Figure("Wait p95", `of the jobs that were started in the last ${WINDOW_S} s`),
+    oldest: new Figure("Oldest", "the longest wait of a pending job"),
+    wait: new Figure("Wait p95", `of jobs started in the last ${WINDOW_S} s`),
     run: new Figure("Run p50", "of all runs since the server started"),
-    flow: new Figure("Ended", "a second, over the last minute"),
-    bad: new Figure("Failed", "failed and expired jobs; leases that ran out"),
-    workers: new Figure("Workers waiting", "pops that wait for a job"),
+    flow: new Figure("Ended", "per second, over the last minute"),
+    bad: new Figure("Failed", "failed and expired jobs; expired leases"),
+    workers: new Figure("Workers waiting", "pops waiting for a job"),
   };
 }
 
@@ -116,7 +116,7 @@ export class QueueView implements View {
     append(this.root, [this.head, this.paused, this.message, this.content]);
   }
 
-  // --- Asking ---
+  // --- Requests ---
 
   private async ask(signal: AbortSignal): Promise<void> {
     const [answer, { bands }] = await Promise.all([
@@ -141,7 +141,7 @@ export class QueueView implements View {
 
   private failed(error: unknown): void {
     if (this.answer !== null || state.health !== "connected") return;
-    replace(this.message, error_box("This queue cannot be shown", error,
+    replace(this.message, error_box("Cannot show this queue", error,
       () => this.poller.poke()));
   }
 
@@ -167,7 +167,8 @@ export class QueueView implements View {
     all.bad.set(short_count(stats.failed + stats.expired),
       stats.reclaimed ? `${short_count(stats.reclaimed)} reclaimed` : "", stats.failed > 0);
     const starving = stats.waiting_pops === 0 && stats.pending > 0 && stats.active === 0;
-    all.workers.set(short_count(stats.waiting_pops), starving ? "nobody takes jobs" : "", starving);
+    all.workers.set(short_count(stats.waiting_pops), starving ? "no worker takes jobs" : "",
+      starving);
     this.draw_pause(String(this.answer.config?.paused ?? "none") as Pause);
     for (const chart of this.charts) chart.draw(series_of(this.ref.db, this.ref.queue));
     this.lanes.draw(this.bands);
@@ -176,7 +177,7 @@ export class QueueView implements View {
     this.groups.draw();
     if (unused === this.message.hasChildNodes()) return;
     replace(this.message, unused ? empty("This queue is empty",
-      h("p", {}, "No job was ever added to it.")) : null);
+      h("p", {}, "No job has been added to it yet.")) : null);
   }
 
   private draw_pause(pause: Pause): void {
@@ -185,9 +186,9 @@ export class QueueView implements View {
     this.pause = pause;
     if (drawn === now) return;
     this.buttons.dataset.for = now;
-    const words = { none: "", in: "This queue is paused: it takes no new jobs.",
+    const words = { none: "", in: "This queue is paused: it accepts no new jobs.",
       out: "This queue is paused: it hands out no jobs.",
-      all: "This queue is paused: it takes and hands out no jobs." };
+      all: "This queue is paused: it accepts no new jobs and hands out none." };
     set_text(this.paused, words[pause]);
     show(this.paused, pause !== "none");
     if (!state.may("operate")) return replace(this.buttons);

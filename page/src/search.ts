@@ -1,4 +1,4 @@
-// Search by id: in the queue that is open, else in all of the database; and by name queues, groups,
+// Search by id: in the open queue, else in the whole database; and by name for queues, groups,
 // workers, and tags as name=value.
 import { ApiError, job_path, queue_path, request } from "./api";
 import type { QueueRef } from "./api";
@@ -10,7 +10,7 @@ import { filter_query, job_link, queue_link, state_pill } from "./view";
 import type { Filter } from "./view";
 
 const MOST_QUEUES = 100;
-// Groups, workers and tags are looked for in so many queues, those with the most jobs.
+// Groups, workers and tags are searched for in this many queues, those with the most jobs.
 const MOST_LOOKED_INTO = 10;
 const AT_ONCE = 4;
 const MOST_HITS = 12;
@@ -26,7 +26,7 @@ export class Search {
   } }, this.input, this.hits);
   private abort: AbortController | null = null;
 
-  // `here`: the queue that is open, if there is one.
+  // `here`: the open queue, if there is one.
   constructor(private here: () => QueueRef | null, private db: () => number) {
     this.input.addEventListener("input", () => { if (!this.input.value) this.close(); });
     document.addEventListener("click", (event) => {
@@ -97,11 +97,11 @@ export class Search {
     if (signal.aborted) return;
     for (const hit of hits) hit.addEventListener("click", () => this.close());
     if (hits.length > 0) return this.say(...hits.slice(0, MOST_HITS));
-    this.say(h("p", {}, cursor === null ? "Nothing has this id or name."
+    this.say(h("p", {}, cursor === null ? "Nothing found with this id or name."
       : `Nothing found in the first ${MOST_QUEUES} queues.`));
   }
 
-  // Where else than for ids it is worth to look: the queue that is open, else the largest ones.
+  // Where to search for names: the open queue, else the largest ones.
   private busiest(queues: QueueLine[], here: QueueRef | null): QueueRef[] {
     if (here) return [here];
     const size = ({ stats }: QueueLine) => stats.waiting + stats.active;
@@ -110,7 +110,7 @@ export class Search {
       .filter(({ queue }) => is_addressable(queue));
   }
 
-  // What of a queue the user may not see is nothing to be found.
+  // Data of a queue that the user may not read counts as not found.
   private async ask<T>(path: string, nothing: T, signal: AbortSignal): Promise<T> {
     try {
       return await request<T>(path, { signal });
@@ -120,7 +120,7 @@ export class Search {
     }
   }
 
-  // Groups and workers that have the text in their names, and the tag that it is.
+  // Groups and workers whose names contain the text, and the tag that it names.
   private async inside(ref: QueueRef, text: string, signal: AbortSignal): Promise<HTMLElement[]> {
     const [{ groups }, { workers }] = await Promise.all([
       this.ask<{ groups: Group[] }>(queue_path(ref, "/groups"), { groups: [] }, signal),

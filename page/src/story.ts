@@ -1,7 +1,7 @@
-// What has happened to one job, as far back as the queue's event log goes.
+// The history of one job, as far back as the queue's event log goes.
 //
-// The server looks through the log, a bounded piece a call; what it has found and how far it is
-// come with each answer.
+// The server searches the log, a bounded part per call; each response has the events found and how
+// far the search has come.
 import { ApiError, queue_path, request } from "./api";
 import type { QueueRef } from "./api";
 import type { QueueEvent } from "./types";
@@ -18,21 +18,21 @@ export class Story {
   readonly events: QueueEvent[] = [];
   // Everything up to now has been read.
   complete = false;
-  // There is more, and the bound is reached.
+  // There are more, and the limit has been reached.
   bounded = false;
-  // Events have gone that were not read.
+  // Events were removed before they were read.
   begins_late = false;
   private after = "-";
   private room = MOST;
 
   constructor(private ref: QueueRef, private id: string) {}
 
-  // Reads on from where it was; `progress` after each answer.
+  // Continues reading; calls `progress` after each response.
   async read(signal: AbortSignal, progress: () => void): Promise<void> {
     try {
       while (this.room > 0) {
         const query = { after: this.after, count: String(this.room) };
-        // A segment is encoded already.
+        // A segment is already encoded.
         const path = `${queue_path(this.ref, "/events", query)}&id=${this.id}`;
         const { events, next } = await request<Page>(path, { signal });
         const last = this.events.at(-1)?.seq ?? 0;
@@ -45,7 +45,7 @@ export class Story {
       }
       this.bounded = true;
     } catch (error) {
-      // What stood between is not kept any more: go on with what is.
+      // The events in between are no longer kept: continue with the remaining ones.
       if (!(error instanceof ApiError) || error.code !== "TRIMMED") throw error;
       this.begins_late = true;
       this.after = "-";

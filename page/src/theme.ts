@@ -1,4 +1,4 @@
-// Dark, light, or as the system is.
+// Dark, light, or as the system.
 export type Theme = "auto" | "light" | "dark";
 
 const KEY = "sluice-theme";
@@ -29,13 +29,13 @@ export function current_theme(): Theme {
 export function next_theme(): Theme {
   theme = theme === "auto" ? (system.matches ? "light" : "dark") : theme === "dark" ? "light"
     : "dark";
-  // What the system says anyway needs no choice of its own.
+  // The system's own theme needs no explicit choice.
   if ((theme === "dark") === system.matches) theme = "auto";
   try {
     if (theme === "auto") localStorage.removeItem(KEY);
     else localStorage.setItem(KEY, theme);
   } catch {
-    // It holds for this page then.
+    // The choice then only applies to this page.
   }
   apply();
   return theme;

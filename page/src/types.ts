@@ -1,18 +1,18 @@
-// What the API answers, as far as the page reads it: HTTP.md and /api/v1/openapi.json.
+// Responses of the API, as far as the page uses them: see HTTP.md and /api/v1/openapi.json.
 
 export type Role = "read" | "operate" | "admin";
 
 export interface Session {
-  // Null: a token is needed and none was given.
+  // Null: a token is required and none was given.
   role: Role | null;
-  // Who has logged in by his password.
+  // The user, after a log-in by password.
   user: string | null;
   user_base64?: string;
-  // Whether the server has tokens at all; without any it only lets this machine read.
+  // Whether the server has tokens; without any, only this machine may read.
   tokens: boolean;
-  // Where the server speaks the Redis protocol without TLS; null: nowhere, or not to be told.
+  // The server's RESP port without TLS; null: none, or not to be shown.
   port: number | null;
-  // The server's clock, unix milliseconds.
+  // The server's clock in unix milliseconds.
   now: number;
 }
 
@@ -25,7 +25,7 @@ export interface Distribution {
   mean: number;
 }
 
-// The greatest value of a bucket, and how many are in it.
+// The greatest value of a bucket, and its count.
 export type Bucket = [number, number];
 
 export interface Counts {
@@ -58,7 +58,7 @@ export interface Stats extends Counts {
   since: number;
 }
 
-// Members that may hold any bytes: `x` is null and `x_base64` there where they are no UTF-8.
+// Members that may hold any bytes: if they are not UTF-8, `x` is null and `x_base64` is present.
 export interface Named {
   name: string | null;
   name_base64?: string;

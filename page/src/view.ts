@@ -1,4 +1,4 @@
-// What the views share: what a view is, links, states, and the pieces that both draw.
+// Shared by the views: the interface of a view, links, states, and common elements.
 import type { QueueRef } from "./api";
 import { is_addressable, shown } from "./bytes";
 import { h, set_class, set_text } from "./dom";
@@ -9,12 +9,13 @@ export interface View {
   root: HTMLElement;
   title: string;
   stop(): void;
-  // A key without a field in focus; `row`: the segment of the job that is in focus. True: taken.
+  // Handles a key while no field is in focus; `row`: the segment of the job in focus. Returns true
+  // if it was handled.
   key?(key: string, row: string | null): boolean;
   ref?: QueueRef;
 }
 
-// Which jobs of a queue: those of a group, under a lease of a worker, with a tag "name=value".
+// Selects jobs of a queue: those of a group, leased by a worker, or with a tag "name=value".
 export interface Filter {
   by: "group" | "worker" | "tag";
   // A segment.
@@ -44,10 +45,12 @@ export function job_link(ref: QueueRef, id: string): string {
   return with_db(`#/q/${ref.queue}/j/${id}`, ref.db);
 }
 
-// An id as a link; text only, whatever it holds.
+// An id as a link; always plain text.
 export function job_anchor(ref: QueueRef, id: string): HTMLElement {
   const text = h("bdi", {}, shown(id));
-  if (!is_addressable(id)) return h("span.id", { title: "No address can carry this id." }, text);
+  if (!is_addressable(id)) {
+    return h("span.id", { title: "This id cannot be part of an address." }, text);
+  }
   return h("a.id", { href: job_link(ref, id), "data-row": id, title: shown(id).slice(0, 300) },
     text);
 }
@@ -92,7 +95,7 @@ export function empty(title: string, ...content: Child[]): HTMLElement {
   return h("div.empty", {}, h("strong", {}, title), ...content);
 }
 
-// Stands for what is not known yet.
+// Placeholder for data that is not available yet.
 export function skeleton(lines: number): HTMLElement {
   const root = h("div.skeleton", { role: "status", "aria-label": "Loading" });
   for (let i = 0; i < lines; ++i) root.append(h("div"));

@@ -1,17 +1,18 @@
-// How long those waited that were started lately.
+// How long the recently started jobs waited.
 //
-// The server's distributions count since its statistics began: after a million jobs a stall does
-// not move their quantiles. So their buckets are sampled, and what came between two samples counts.
+// The server's distributions count since its statistics began, so after a million jobs a stall does
+// not change their quantiles. Therefore their buckets are sampled, and the difference of two
+// samples is used.
 import { segment_of } from "./bytes";
 import type { Band, Bucket } from "./types";
 
-// What was started in so long a time. A stall that is longer shows at once, in full.
+// Jobs started within this time are used. A longer stall shows at once, in full.
 export const WINDOW_S = 5;
-// Samples that are further apart tell of too long ago.
+// Samples further apart than this are not compared.
 const MOST_S = 4 * WINDOW_S;
 
 export interface Wait {
-  // How many were started. None: then the quantiles are how long the first one has waited so far.
+  // Number of started jobs. If 0, the quantiles are the time that the first job has waited so far.
   started: number;
   p50: number;
   p95: number;
@@ -22,7 +23,7 @@ interface Sample {
   bands: Map<string, Bucket[]>;
 }
 
-// The least value that at least this share does not exceed.
+// The least value that at least this share of the values does not exceed.
 function quantile(buckets: readonly Bucket[], count: number, share: number): number {
   let left = Math.max(1, Math.ceil(share * count));
   for (const [most, held] of buckets) {
@@ -49,13 +50,13 @@ export class WaitWindow {
   private waits = new Map<string, Wait>();
   private whole: Wait | null = null;
 
-  // `at`: seconds, of any clock; `since`: when the statistics began.
+  // `at`: seconds of any clock; `since`: when the statistics began.
   add(at: number, since: number, bands: readonly Band[]): void {
     if (since !== this.since) this.samples = [];
     this.since = since;
     const sample = { at, bands: new Map(bands.map((band): [string, Bucket[]] =>
       [segment_of(band, "name") ?? "", band.wait_buckets ?? []])) };
-    // The first one is the newest that is as old as the window; it may be a younger one.
+    // The first sample is the newest one outside the window, or a younger one if none is that old.
     while (this.samples.length > 1 && this.samples[1].at <= at - WINDOW_S) this.samples.shift();
     while (this.samples.length > 0 && this.samples[0].at < at - MOST_S) this.samples.shift();
     this.compute(sample, bands);
@@ -80,12 +81,12 @@ export class WaitWindow {
     else if (bands.some((band) => band.pending > 0)) this.whole = still(oldest);
   }
 
-  // Milliseconds; null: it is not known, or nobody was started and nobody waits.
+  // In milliseconds; null: unknown, or nothing started and nothing waits.
   of(band: string): Wait | null {
     return this.waits.get(band) ?? null;
   }
 
-  // Of all bands together.
+  // For all bands together.
   of_all(): Wait | null {
     return this.whole;
   }

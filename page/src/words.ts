@@ -1,4 +1,4 @@
-// Codes of the server in words: why a job waits, what an event says.
+// Texts for the server's codes: why a job waits, what an event means.
 import { shown } from "./bytes";
 import { count, duration, moment, plural } from "./format";
 import type { Job, QueueEvent } from "./types";
@@ -15,19 +15,20 @@ function slots(text: string | undefined): string {
 // In the order of QUEUE.md's table.
 const REASONS: Record<string, (words: string[]) => string> = {
   not_before: ([at]) => `It is delayed until ${moment(Number(at))}.`,
-  releasing: () => "What it needs has ended. Very many needed that: its turn to hear of it comes.",
+  releasing: () =>
+    "The jobs it needs have ended. Many jobs needed them; it will be released in its turn.",
   blocked_by: (ids) => `It needs ${ids.map(shown).join(", ")} to be completed first.`,
   paused: () => "Its queue or its group is paused.",
-  too_large: () => "Its cost is above a cap itself: it cannot run until the cap is raised.",
+  too_large: () => "Its cost exceeds a cap: it cannot run until the cap is raised.",
   group_cap: ([use]) => `Its group has reached its cap: ${slots(use)}.`,
   key_cap: ([key, use]) => `Its key ${shown(key)} has reached its cap: ${slots(use)}.`,
-  rate: ([ms]) => `The rate limit lets the next one go in ${duration(Number(ms))}.`,
-  reserved: () => "The slots that are left are kept for more urgent bands.",
+  rate: ([ms]) => `The rate limit admits the next job in ${duration(Number(ms))}.`,
+  reserved: () => "The remaining slots are reserved for more urgent bands.",
   queue_cap: ([use]) => `It is next, but the queue is full: ${slots(use)}.`,
   no_worker: () => "It is next, but no worker is asking for jobs.",
-  next: () => "It is next; the workers that wait do not accept it.",
-  fair_share: () => "It is first in its band, but another group is owed more.",
-  behind: ([n]) => `${plural(Number(n), "job")} ${Number(n) === 1 ? "stands" : "stand"} before it.`,
+  next: () => "It is next, but none of the waiting workers accepts it.",
+  fair_share: () => "It is first in its band, but another group has a greater claim.",
+  behind: ([n]) => `${plural(Number(n), "job")} ${Number(n) === 1 ? "is" : "are"} before it.`,
 };
 
 export function why_in_words(why: string | null): string {
@@ -36,7 +37,7 @@ export function why_in_words(why: string | null): string {
   return REASONS[code]?.(rest) ?? why;
 }
 
-// One line about where a job is.
+// One line about the state of a job.
 export function state_in_words(job: Job, now: number): string {
   switch (job.state) {
     case "pending":
@@ -45,7 +46,7 @@ export function state_in_words(job: Job, now: number): string {
       return why_in_words(job.why);
     case "active":
       return job.cancel !== null || job.cancel_base64
-        ? "It was told to stop; its worker has the rest of its lease."
+        ? "It was asked to stop; its worker has the rest of the lease to finish."
         : `It has been running for ${duration(now - (job.started ?? now))}.`;
     case "completed":
       return `It completed${job.run_ms === null ? "" : ` after ${duration(job.run_ms)}`}.`;
@@ -65,23 +66,23 @@ const EVENTS: Record<string, string> = {
   updated: "Given a new payload",
   moved: "Moved",
   forgotten: "Purged",
-  ready: "Ready: its delay is over or its needs are met",
+  ready: "Ready: its delay is over or the jobs it needs have completed",
   started: "Started",
   completed: "Completed",
   failed: "Failed",
   cancelled: "Cancelled",
   expired: "Expired",
-  retrying: "Goes back to be tried again",
-  returned: "Given back by its worker",
-  reclaimed: "Taken back: its lease ran out",
-  signalled: "Its worker was told to stop",
+  retrying: "Will be retried",
+  returned: "Returned by its worker",
+  reclaimed: "Returned: its lease expired",
+  signalled: "Its worker was asked to stop",
 };
 
 export function event_in_words(event: QueueEvent): string {
   return EVENTS[event.type] ?? event.type;
 }
 
-// How long jobs waited that were started lately.
+// How long the recently started jobs waited.
 export function wait_in_words(wait: Wait | null): string {
   if (wait === null) return "";
   if (wait.started === 0) return `none started, first waits ${duration(wait.p95)}`;

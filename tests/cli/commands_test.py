@@ -146,7 +146,7 @@ def test_move(options):
     sluice.json("pop", "exec")
     sluice.fails(SERVER_ERROR, "it is active", "move", "exec", "report", "--back")
     sluice.fails(SERVER_ERROR, "no such job", "move", "exec", "none", "--back")
-    sluice.fails(USAGE_ERROR, "where to", "move", "exec", "alarm")
+    sluice.fails(USAGE_ERROR, "at least one option", "move", "exec", "alarm")
 
 
 def test_cancel_retry_purge(options):
@@ -329,7 +329,7 @@ def test_unknown_queues_are_not_made(options):
     for words in ["pause", "exce"], ["resume", "exce"], ["config", "exce", "max_active=1"], [
             "config", "exce"], ["config", "exce", "--reset"]:
         sluice.fails(SERVER_ERROR, "there is no queue exce; did you mean exec?", *words)
-    sluice.fails(SERVER_ERROR, "--create makes it", "pause", "other")
+    sluice.fails(SERVER_ERROR, "use --create to create it", "pause", "other")
     with server.connect() as connection:
         require_equal(connection.call("EXISTS", "exce", "other").value, 0, "made all the same")
         require_equal(sluice.json("config", "other", "max_active=1", "--create"),
@@ -454,7 +454,7 @@ def test_status_is_what_http_has(options):
     sluice.must("add", "exec", "x", "--key", "k")
     require_equal(sluice.json("status", "exec", "--by", "key"),
                   {"k": {"slots": 0, "max_active": 0, "utilization": None}}, "--by key")
-    sluice.fails(USAGE_ERROR, "--by takes a queue", "status", "--by", "pri")
+    sluice.fails(USAGE_ERROR, "--by requires a queue", "status", "--by", "pri")
 
 
 def test_status_of_many_groups(options):
@@ -499,7 +499,7 @@ def test_simulate(options):
     process.terminate()
     out, err = process.communicate(timeout=30)
     require_equal((process.returncode, err), (0, b""), "ended by a signal")
-    require(b"given back at the end 4" in out, out.decode())
+    require(b"returned at the end 4" in out, out.decode())
     require_equal(sluice.json("status", "sim")["stats"]["active"], 0, "nothing is left active")
     sluice.fails(USAGE_ERROR, "--run-ms takes", "simulate", "sim", "--run-ms", "9:5")
     sluice.fails(USAGE_ERROR, "--bands takes", "simulate", "sim", "--bands", "high")
@@ -513,8 +513,8 @@ def test_usage(options):
                         (["jobs"], "usage: sluice jobs QUEUE"),
                         (["jobs", "a", "b"], "usage: sluice jobs QUEUE"),
                         (["jobs", "a", "--nonsense"], "no option --nonsense of jobs"),
-                        (["jobs", "a", "--state"], "--state takes a value"),
-                        (["jobs", "a", "--by", "age", "--by", "age"], "stands there twice"),
+                        (["jobs", "a", "--state"], "--state requires a value"),
+                        (["jobs", "a", "--by", "age", "--by", "age"], "is given twice"),
                         (["jobs", "a", "--json=1"], "takes no value"),
                         (["jobs", "a", "--limit", "0"], "--limit takes a whole number"),
                         (["jobs", "a", "-n", "x"], "-n takes a whole number"),
@@ -549,8 +549,8 @@ def test_connections(options):
         sluice.port = 1
         require_equal(ids(sluice.json("jobs", "exec", "-s", path, "--pass", "secret")), ["a"],
                       "-s")
-        sluice.fails(NO_CONNECTION, "no connection to 127.0.0.1:1", "status")
-        sluice.fails(NO_CONNECTION, "no connection to", "status", "-s", path + "none")
+        sluice.fails(NO_CONNECTION, "cannot connect to 127.0.0.1:1", "status")
+        sluice.fails(NO_CONNECTION, "cannot connect to", "status", "-s", path + "none")
     with socket.create_server(("127.0.0.1", 0)) as other:
         sluice.port = other.getsockname()[1]
         process = sluice.spawn("status")
@@ -558,7 +558,7 @@ def test_connections(options):
         accepted.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         err = process.communicate(timeout=30)[1]
         require_equal(process.returncode, NO_CONNECTION, "not Redis")
-        require(b"does not speak the Redis protocol" in err, err)
+        require(b"not a Redis protocol reply" in err, err)
         accepted.close()
 
 

@@ -53,7 +53,7 @@ def test_top_lives_through_a_restart(options):
     terminal = Terminal(sluice.words("top", "--interval", 0.1))
     terminal.read_until(r"exec +1")
     server.stop()
-    terminal.read_until(r"no connection to")
+    terminal.read_until(r"cannot connect to")
     server.start()
     terminal.text = ""
     terminal.read_until(r"q: quit\S*\x1b\[K\r\n\x1b\[K\r\n.*exec +1")
@@ -123,7 +123,7 @@ def test_follow_has_no_gap(options):
     err = follower.end()
     seqs = [json.loads(line)["seq"] for line in follower.lines]
     require_equal(seqs, list(range(1, 44)), "numbers")
-    require("trying again" in err and "connected again" in err, err)
+    require("retrying" in err and "reconnected" in err, err)
 
 
 def test_follow_tells_of_a_gap(options):

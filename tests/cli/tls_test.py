@@ -61,11 +61,11 @@ def test_options_stand_anywhere(options):
     with tls_server(options) as (_, sluice, certificates):
         words, sluice.before = sluice.before, []
         require_equal(sluice.json("status", *words), [], "behind a command")
-        sluice.fails(USAGE_ERROR, "--key stands before a command", "jobs", "exec", *words)
+        sluice.fails(USAGE_ERROR, "--key goes before a command", "jobs", "exec", *words)
         for name, *value in (("--sni", "x"), ("--cacert", "x"), ("--cacertdir", "x"),
                              ("--insecure",), ("--cert", "x"), ("--key", "x"),
                              ("--tls-ciphers", "x"), ("--tls-ciphersuites", "x")):
-            sluice.fails(USAGE_ERROR, name + " is for --tls", "status", name, *value)
+            sluice.fails(USAGE_ERROR, name + " requires --tls", "status", name, *value)
         sluice.fails(USAGE_ERROR, "not -s", "status", "--tls", "-s", "socket")
         sluice.fails(USAGE_ERROR, "go together", "status", "--tls", "--cert",
                      certificates.certificate("client"))
@@ -114,7 +114,7 @@ def test_the_client_is_verified(options):
         require_equal(sluice.json("status"), [], "the right certificate")
         for client in (None, "stranger", "expired"):
             sluice.before = given(certificates, client)
-            sluice.fails(NO_CONNECTION, "no connection to 127.0.0.1", "status")
+            sluice.fails(NO_CONNECTION, "cannot connect to 127.0.0.1", "status")
 
 
 def test_ciphers(options):
@@ -136,7 +136,7 @@ def test_other_servers(options):
     """What speaks no TLS, ends the handshake, or never answers is no connection."""
     with tls_server(options) as (server, sluice, _):
         sluice.port = server.port
-        sluice.fails(NO_CONNECTION, "no connection to 127.0.0.1", "status")
+        sluice.fails(NO_CONNECTION, "cannot connect to 127.0.0.1", "status")
     for ends in (True, False):
         with socket.create_server((LOOPBACK, 0)) as other:
             sluice = Sluice(options, None, other.getsockname()[1], ["--tls"])
@@ -147,7 +147,7 @@ def test_other_servers(options):
                 accepted.close()
             err = process.communicate(timeout=30)[1].decode()
             require_equal(process.returncode, NO_CONNECTION, err)
-            require(("closed" if ends else "did not answer in time") in err, err)
+            require(("closed" if ends else "no answer in time") in err, err)
             accepted.close()
 
 
@@ -160,7 +160,7 @@ def test_what_goes_on(options):
         terminal.read_until(r"exec +1")
         wait_until(lambda: follower.lines, what="the first event")
         server.kill()
-        terminal.read_until(r"no connection to")
+        terminal.read_until(r"cannot connect to")
         server.start()
         sluice.must("add", "exec", "x", "--id", "after")
         terminal.read_until(r"exec +2")
@@ -168,7 +168,7 @@ def test_what_goes_on(options):
         require_equal(terminal.end()[0], DONE, "exit code of top")
         wait_until(lambda: len(follower.lines) == 2, what="all events")
         err = follower.end()
-        require("trying again" in err and "connected again" in err, err)
+        require("retrying" in err and "reconnected" in err, err)
         require_equal([json.loads(line)["seq"] for line in follower.lines], [1, 2], "numbers")
         code, out, err = sluice.run("simulate", "sim", "--rate", 200, "--producers", 3, "--workers",
                                     8, "--run-ms", "5:10", "--seconds", 1, "--seed", 1, "--json")

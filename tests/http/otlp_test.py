@@ -20,8 +20,8 @@ from metrics_test import parse
 
 SECRET = "of-a-secret-0123456789"
 CUMULATIVE = 2
-LOST = "could not be exported"
-BACK = "are exported to"
+LOST = "Cannot export metrics"
+BACK = "Exporting metrics to"
 
 
 class Collector(http.server.ThreadingHTTPServer):
@@ -405,7 +405,7 @@ def test_points_that_are_refused(options):
         server = exporting(options, collector.url)
         collector.wait_for(2)
         wait_until(lambda: counters_of(server)["_failed"] >= 1, 20, "the failure")
-        require("it refused 7 points: too old" in log_of(server), "the log")
+        require("it rejected 7 points: too old" in log_of(server), "the log")
 
 
 def test_a_slow_collector_disturbs_nobody(options):
@@ -439,12 +439,12 @@ def test_bad_settings(options):
     for directive, value, said in [
             ("otlp-endpoint", ["ftp://collector:4318"], "begin with http:// or https://"),
             ("otlp-endpoint", ["collector:4318"], "begin with http://"),
-            ("otlp-endpoint", ["http://a:b@collector"], "go into a header"),
+            ("otlp-endpoint", ["http://a:b@collector"], "use a header instead"),
             ("otlp-endpoint", ["http://collector:99999"], "port"),
             ("otlp-endpoint", ["http:///v1/metrics"], "no host"),
             ("otlp-header", ["Bad Name", "x"], "name"),
             ("otlp-header", ["X", "a\nb"], "value"),
-            ("otlp-header", ["Content-Length", "5"], "own"),
+            ("otlp-header", ["Content-Length", "5"], "set by the server"),
             ("otlp-interval", ["0"], "between 1")]:
         code, text = options.run("--port", "0", "--" + directive, *value)
         require(code == 1 and said in text, f"{directive} {value}: exit {code}, {text}")

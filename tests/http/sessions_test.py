@@ -94,7 +94,7 @@ def test_who_is_wrong_is_refused_and_logged(options):
                                ("carol", ""), ("CAROL", PASSWORD)):
             members = require_problem(log_in(client, name, password), 401, "WRONGPASS")
             require_equal(members["detail"],
-                          "The user or the password is wrong, or the user is off.")
+                          "Wrong user name or password, or the user is disabled.")
         log = [dict(zip(entry[::2], entry[1::2]))
                for entry in connection.call("ACL", "LOG").value]
         require_equal({(entry[b"reason"], entry[b"object"], entry[b"username"]) for entry in log},

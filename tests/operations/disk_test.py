@@ -86,10 +86,10 @@ def test_a_checkpoint_that_does_not_fit(options):
                 connection.call("BGSAVE")
                 wait_until(lambda: info(connection)["rdb_last_bgsave_status"] == "err", 20,
                            "a checkpoint that failed")
-                require("no room on the disk" in server.log_tail(50), server.log_tail(50))
+                require("not enough disk space" in server.log_tail(50), server.log_tail(50))
                 require_equal(os.listdir(os.path.join(directory, "staging")), [], "staging")
                 reply = save(connection)
-                require(reply.startswith(b"-ERR no room on the disk"), reply)
+                require(reply.startswith(b"-ERR not enough disk space"), reply)
             for _ in range(2):
                 require_equal(server.stop(), 0, "exit code")
                 server.start()

@@ -70,14 +70,14 @@ def test_a_whole_directory(options):
             connection.call("HSET", "hash", "field", "value")
             connection.call("ZADD", "sorted", "1", "member")
         tool = Tool(options, server.directory)
-        tool.ask("verify", says=("whole: a server would start with",))
+        tool.ask("verify", says=("intact: a server would start with",))
         server.stop()
         whole = tool.ask("verify", says=(
             "high-water mark: lsn", f"checkpoint 1: lsn {KEYS} to {KEYS}, {RECORDS} records",
             "log: 2 units with 2 records after the checkpoint", f"last lsn {KEYS + 2}",
-            f"whole: a server would start with {RECORDS + 2} records"))
+            f"intact: a server would start with {RECORDS + 2} records"))
         require("record type" not in whole, "verify counts no kinds")
-        tool.ask("stat", says=("record type", f": {KEYS}, ", "hash", "sorted", "whole:"))
+        tool.ask("stat", says=("record type", f": {KEYS}, ", "hash", "sorted", "intact:"))
         printed = tool.ask("print", says=("hash", "field", "sorted", "member"))
         require(units_of(printed)[-2:] == [KEYS + 1, KEYS + 2], printed[-500:])
         last = str(KEYS + 2)
@@ -129,7 +129,7 @@ def test_damage_of_what_was_synced(options):
             verified = tool.ask("verify", code=1, says=("DAMAGED", os.path.basename(path)))
             require(f"lsn {KEYS}" in verified, f"the mark is not named: {verified}")
             printed = tool.ask("print", code=1,
-                               says=("DAMAGED after the above", os.path.basename(path)))
+                               says=("DAMAGED after the units above", os.path.basename(path)))
             units = units_of(printed)
             require(KEYS // 4 < len(units) < KEYS * 3 // 4, f"{len(units)} units before the half")
             require_equal(units, list(range(1, len(units) + 1)), "units before the damage")
@@ -183,12 +183,12 @@ def test_damage_of_what_was_not_synced(options):
             flip(path, os.path.getsize(path) // 2)
             tool = Tool(options, copy)
             verified = tool.ask("verify", says=(
-                "the unsynced tail is damaged; a server would start with the above",
+                "the unsynced tail is damaged; a server would start with the units above",
                 os.path.basename(path)))
             kept = int(re.search(r"would start with (\d+) records", verified).group(1))
             require(KEYS // 4 < kept < KEYS * 3 // 4, f"{kept} records before the half")
             # print does not know about the mark.
-            tool.ask("print", code=1, says=("DAMAGED after the above",))
+            tool.ask("print", code=1, says=("DAMAGED after the units above",))
             copied = options.server({"appendonly": "yes", "appendfsync": "no"}, directory=copy)
             with copied:
                 with copied.connect() as connection:

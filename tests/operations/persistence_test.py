@@ -242,7 +242,7 @@ def test_dbfilename_and_dir(options):
         directory = value_of(connection, "dir")
         require_equal(connection.call("CONFIG", "SET", "dir", directory).raw, b"+OK\r\n")
         require_equal(connection.call("CONFIG", "SET", "dir", "/").raw,
-                      config_error("dir", "a change of it takes a restart of the server"))
+                      config_error("dir", "changing it requires a restart of the server"))
         require_equal(value_of(connection, "dir"), directory)
 
 

@@ -141,7 +141,7 @@ def test_a_log_file_in_a_data_directory_to_come(options):
                  "--http-port", "0", "--dir", data]
         code, output = options.run(*words)
         require_equal(code, 1, "exit code")
-        require("make that directory first, or name a file elsewhere" in output, output)
+        require("create that directory first, or choose another place" in output, output)
         require_equal(os.listdir(directory), [], "what was made")
 
 
@@ -162,7 +162,7 @@ def test_a_terminal_is_told_where_the_log_goes(options):
             told = b""
             while log.encode() not in told or (bad and b"/nowhere" not in told):
                 told += os.read(mine, 4096)
-            require(b"the log goes to " + log.encode() in told, told)
+            require(b"logging to " + log.encode() in told, told)
             if not bad:
                 # Until it is ready, SIGTERM ends a server without a word.
                 wait_until(lambda: os.path.exists(ready), what="a server that is ready")
@@ -246,7 +246,7 @@ def test_the_second_signal(options):
             require_equal(server.process.wait(20), code, f"exit code after {second.name}")
             server.process = None
             log = server.log_tail()
-            require(("1 changes that no checkpoint has are lost" in log) == (code == 1), log)
+            require(("1 changes not in a checkpoint are lost" in log) == (code == 1), log)
             server.start()
             with server.connect() as connection:
                 require_equal(connection.call("GET", "a").value, kept, f"after {second.name}")

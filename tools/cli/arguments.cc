@@ -24,18 +24,19 @@ constexpr Option kCommonOptions[] = {
     {"-s", "SOCKET", "its Unix socket, instead of host and port"},
     {"-n", "DB", "the database (0)"},
     {"--user", "NAME", "the ACL user"},
-    {"--pass", "PASSWORD", "its password; better in SLUICE_AUTH or REDISCLI_AUTH"},
-    {"--tls", nullptr, "speak TLS, to the server's tls-port"},
-    tls_option("--sni", "HOST", "the name that its certificate must have; otherwise that of -h"),
-    tls_option("--cacert", "FILE", "who may have signed it; otherwise the system's store"),
-    tls_option("--cacertdir", "DIR", "a directory of such, by hash"),
-    tls_option("--insecure", nullptr, "believe any certificate"),
+    {"--pass", "PASSWORD", "the user's password; SLUICE_AUTH or REDISCLI_AUTH is safer"},
+    {"--tls", nullptr, "use TLS (connect to the server's tls-port)"},
+    tls_option("--sni", "HOST",
+               "the name that the server's certificate must have; default: that of -h"),
+    tls_option("--cacert", "FILE", "trusted certificate authorities; default: the system's store"),
+    tls_option("--cacertdir", "DIR", "a directory of trusted authorities, named by hash"),
+    tls_option("--insecure", nullptr, "accept any certificate"),
     tls_option("--cert", "FILE", "this client's own certificate"),
-    tls_option("--key", "FILE", "its private key; before COMMAND, where that has a --key too"),
-    tls_option("--tls-ciphers", "LIST", "ciphers up to TLSv1.2, as OpenSSL lists them"),
+    tls_option("--key", "FILE", "its private key; goes before COMMAND if that has a --key too"),
+    tls_option("--tls-ciphers", "LIST", "ciphers up to TLSv1.2, in OpenSSL's syntax"),
     tls_option("--tls-ciphersuites", "LIST", "the same for TLSv1.3"),
-    {"--json", nullptr, "print JSON, as HTTP.md has it"},
-    {"--help", nullptr, "what a command does and takes"},
+    {"--json", nullptr, "print JSON in the format of HTTP.md"},
+    {"--help", nullptr, "show help for a command"},
 };
 
 const Option* find_in(std::span<const Option> options, Bytes name) {
@@ -54,7 +55,7 @@ const Option* find_option(const CommandRow* command, Bytes name) {
   return find_in(common_options(), name);
 }
 
-// "; did you mean --pri?", or nothing.
+// Returns "; did you mean --pri?", or nothing.
 std::string meant(const std::string& given, const std::vector<std::string>& names) {
   return suggestion(nearest_word(given, names));
 }
@@ -101,7 +102,7 @@ bool is_choice(const std::string& value, std::span<const std::string> choices) {
   });
 }
 
-// A value that is a list has a choice in each of its parts.
+// Each part of a list must be one of the choices.
 void check_choice(const Option& option, const std::string& value) {
   if (option.choices == nullptr) return;
   const std::vector<std::string> choices = split_words(option.choices);
@@ -138,7 +139,7 @@ void Arguments::take_option(std::span<const std::string> words, size_t& at) {
     if (value) throw usage_error(name + " takes no value");
     value = "";
   } else if (!value) {
-    if (at + 1 == words.size()) throw usage_error(name + " takes a value, " + option->value);
+    if (at + 1 == words.size()) throw usage_error(name + " requires a value, " + option->value);
     value = words[++at];
   }
   if (option->separator != 0 && value->find(option->separator) == std::string::npos) {
@@ -146,7 +147,7 @@ void Arguments::take_option(std::span<const std::string> words, size_t& at) {
   }
   check_choice(*option, *value);
   const bool again = !values_of(option).empty();
-  if (again && !option->repeats) throw usage_error(name + " stands there twice");
+  if (again && !option->repeats) throw usage_error(name + " is given twice");
   given_.emplace_back(option, *value);
 }
 

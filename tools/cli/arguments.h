@@ -1,7 +1,7 @@
-// The command line of sluice: rows that say what may stand there, and what stood there.
+// The command line of sluice: rows that describe what it may contain, and the parsed result.
 //
-// Rows are static data. Help and completion are made of them (help.h, completion.h), so a row is
-// all that a new option takes. Pure but for what `parse` is given.
+// Rows are static data. Help and completion are generated from them (help.h, completion.cc), so a
+// new option takes one row and nothing else. Pure functions, apart from what `parse` is given.
 #pragma once
 
 #include <cstdint>
@@ -20,35 +20,36 @@ using Words = std::vector<std::string>;
 
 struct Option {
   const char* name;   // --pri, or -p
-  const char* value;  // what help calls its value; null: a flag
+  const char* value;  // name of the value in the help; null: a flag
   const char* help;
-  // The word of the server's command. Null: sluice's own.
+  // The word of the server's command. Null: an option of sluice itself.
   const char* word = nullptr;
-  // What the value may be, separated by blanks; one that ends with = goes on. Null: anything.
+  // Possible values, separated by blanks; a value that ends with = takes more text. Null: any
+  // value.
   const char* choices = nullptr;
-  // A value is two words for the server, with this between them; 0: one word.
+  // Character that separates the value into two words for the server; 0: one word.
   char separator = 0;
   bool repeats = false;
-  bool tls = false;  // means nothing without --tls
-  // A name that is a glob for the server: taken literally.
+  bool tls = false;  // requires --tls
+  // The value is a name where the server takes a glob, so it is escaped.
   bool literal = false;
 };
 
 struct CommandRow {
   const char* name;
-  const char* operands;  // as help shows them
+  const char* operands;  // as shown in the help
   size_t least_operands;
   size_t most_operands;
   const char* help;     // one line
-  const char* details;  // further lines of its own help, or null
+  const char* details;  // further lines of the command's own help, or null
   std::vector<std::span<const Option>> options;
   int (*run)(Context& context);
   const char* example;  // a command line
-  // What else its help says; null: nothing.
+  // Generates more text for the command's help; null: no more.
   std::string (*more_help)() = nullptr;
 };
 
-// A name where the server takes a glob: the option's word is the glob that matches it alone.
+// For a name where the server takes a glob: the option's word is the glob that matches only it.
 constexpr Option literal_option(const char* name, const char* value, const char* help,
                                 const char* word) {
   Option option = {name, value, help, word};
@@ -56,37 +57,37 @@ constexpr Option literal_option(const char* name, const char* value, const char*
   return option;
 }
 
-// Options that every command has: the connection, --json. Where a command has one of the same name
-// (--key), that one is meant behind the command's name.
+// Options of every command: the connection, --json. If a command has an option of the same name
+// (--key), that one is meant after the command's name.
 std::span<const Option> common_options();
-// Whether the value of an option is the name of a file or folder, for completion.
+// Whether the option's value is the name of a file or directory, for completion.
 bool takes_path(const Option& option);
-// Whether it is milliseconds, which may have a unit instead.
+// Whether the value is a time in milliseconds, which may also be given with a unit.
 bool takes_duration(const Option& option);
 
 class Arguments {
  public:
-  // Reads what stands behind the program's name. Throws a usage error.
+  // Parses the words after the program's name. Throws a usage error.
   static Arguments parse(std::span<const std::string> words, std::span<const CommandRow> rows);
-  // The same of a line that is not complete yet: `open` is the option whose value is to come.
+  // The same for an incomplete line; `open` becomes the option that still needs its value.
   static Arguments parse_begun(std::span<const std::string> words, std::span<const CommandRow> rows,
                                const Option*& open);
 
-  // Null: there is none, which is only so with --help or --version.
+  // Null if no command was given, which is only allowed with --help or --version.
   const CommandRow* command() const { return command_; }
   const std::vector<std::string>& operands() const { return operands_; }
 
   bool has(Bytes name) const { return value(name).has_value(); }
-  // The last value of an option; of a flag "".
+  // The last value of an option; "" for a flag.
   std::optional<std::string> value(Bytes name) const;
   std::vector<std::string> values(Bytes name) const;
-  // Of an option that every command has, even if this one has another of its name.
+  // The value of an option of every command, even if this command has another of the same name.
   std::optional<std::string> common_value(Bytes name) const;
-  // Throws a usage error where it is no number of this range.
+  // Throws a usage error if the value is not a number in this range.
   int64_t integer(Bytes name, int64_t usual, int64_t least, int64_t most) const;
   double number(Bytes name, double usual, double least, double most) const;
 
-  // Appends those of `options` that are the server's, in the order in which they stood there.
+  // Appends those of `options` that the server takes, in the order in which they were given.
   void append_words(std::span<const Option> options, Words& to) const;
 
  private:
@@ -97,7 +98,7 @@ class Arguments {
 
   const CommandRow* command_ = nullptr;
   std::vector<std::string> operands_;
-  std::vector<std::pair<const Option*, std::string>> given_;  // with their values
+  std::vector<std::pair<const Option*, std::string>> given_;  // options and their values
 };
 
 }  // namespace sluice::cli

@@ -1,4 +1,4 @@
-// Commands for one job, several, or all that a selector names: cancel, retry, purge.
+// Commands for one job, several jobs, or all that a selector matches: cancel, retry, purge.
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -15,28 +15,28 @@ namespace sluice::cli {
 
 namespace {
 
-// As many as one call changes.
+// The most jobs that one call changes.
 constexpr int64_t kPage = 1000;
 constexpr int64_t kNoLimit = int64_t{1} << 52;
 
 constexpr Option kManyOptions[] = {
-    {"--all", nullptr, "all jobs that it may be about, in place of a selector"},
-    {"--limit", "N", "of the selected jobs no more than so many"},
+    {"--all", nullptr, "all jobs the command applies to, instead of a selector"},
+    {"--limit", "N", "change at most N of the selected jobs"},
     {"--dry-run", nullptr, "only count them"},
-    {"--yes", nullptr, "with --all: do not ask"},
+    {"--yes", nullptr, "with --all: do not ask for confirmation"},
 };
 
 constexpr Option kCancelOptions[] = {
-    {"--reason", "TEXT", "why; the worker and the story tell it", "REASON"},
-    {"--grace", "MS", "how long an active one may go on; 0: not at all", "GRACE"},
+    {"--reason", "TEXT", "the reason; shown to the worker and in the story", "REASON"},
+    {"--grace", "MS", "how long an active job may keep running; 0: stop at once", "GRACE"},
 };
 
-// One by one; each has its line, and one that cannot be done leaves the others.
+// Changes jobs one by one. Prints a line for each; a failure does not affect the others.
 int change_named(Context& context, const char* command, std::span<const Option> options) {
   nlohmann::json results = nlohmann::json::array();
   int code = kDone;
   for (size_t i = 1; i < context.operands(); ++i) {
-    // The server would take it as the beginning of a selector.
+    // The server would parse it as the beginning of a selector.
     if (equals_ignore_case(context.operand(i), kWhereWord)) throw no_job_id(context.operand(i));
   }
   for (size_t i = 1; i < context.operands(); ++i) {
@@ -44,12 +44,12 @@ int change_named(Context& context, const char* command, std::span<const Option> 
     Words words = {command, context.queue(), id};
     context.arguments.append_words(options, words);
     const RespValue reply = context.connection.try_call(words);
-    // A cancel of what has ended or is unknown changes nothing.
+    // Cancelling a job that has ended or is unknown changes nothing.
     const bool failed = reply.is_error() || reply.text == "gone";
     if (failed) {
       code = kServerError;
       const std::string why = reply.is_error() ? explain_error(reply.text)
-                                               : "gone: it has ended, or there is no such job";
+                                               : "gone: the job has ended or does not exist";
       if (!context.json)
         std::fprintf(stderr, "sluice: %s: %s\n", printable(id).c_str(), why.c_str());
     } else if (!context.json) {
@@ -63,14 +63,14 @@ int change_named(Context& context, const char* command, std::span<const Option> 
   return code;
 }
 
-// What may stand there; --limit alone says nothing.
+// Describes what a command applies to; --limit alone is not a selector.
 std::string targets_of(const std::string& name) {
   return std::string(name == "purge" ? "" : "ids, or ") +
          "a selector (--state, --group, --group-glob, --pri, --tag, --key, --worker, --older), or "
          "--all";
 }
 
-// What a command changes, and which states it means where none is named.
+// A command, and the states that it applies to if none is given.
 struct BulkCommand {
   const char* word;
   std::span<const Option> options;
@@ -99,7 +99,7 @@ int64_t read_limit(const Arguments& arguments) {
   return arguments.integer("--limit", kNoLimit, 1, kNoLimit);
 }
 
-// How many jobs it would change.
+// Number of jobs that the command would change.
 int64_t count_selected(Context& context, const BulkCommand& command) {
   const int64_t limit = read_limit(context.arguments);
   const std::vector<std::string> allowed = split_words(command.allowed);
@@ -116,7 +116,7 @@ int64_t count_selected(Context& context, const BulkCommand& command) {
   Words words = {"Q.LIST", context.queue(), "WHERE"};
   for (const std::string& state : states) words.insert(words.end(), {"STATE", state});
   append_selector(context.arguments, words, false);
-  // Who was told to stop is not told again, unless its time changes.
+  // A job that was already asked to stop is not counted again, unless its time limit changes.
   const bool told_count = context.arguments.has("--grace");
   int64_t count = 0;
   std::string cursor = "0";
@@ -144,7 +144,7 @@ int print_count(const Context& context, int64_t count, bool dry_run) {
   return kDone;
 }
 
-// All that the selector names, page by page.
+// Changes all jobs that the selector matches, page by page.
 int change_selected(Context& context, const BulkCommand& command) {
   const Arguments& arguments = context.arguments;
   const int64_t limit = read_limit(arguments);
@@ -196,9 +196,9 @@ std::span<const CommandRow> bulk_commands() {
        "QUEUE [ID...]",
        1,
        100'000,
-       "cancel jobs; active ones are told to stop",
-       "Either ids, or a selector for all jobs that it names and that have not ended.\n"
-       "With --all it asks at a terminal.",
+       "cancel jobs; active jobs are asked to stop",
+       "Takes ids, or a selector for all matching jobs that have not ended.\n"
+       "With --all it asks for confirmation on a terminal.",
        {kCancelOptions, selector_options(), kManyOptions},
        run_cancel,
        "sluice cancel exec --group ann --state pending --dry-run"},
@@ -206,8 +206,8 @@ std::span<const CommandRow> bulk_commands() {
        "QUEUE [ID...]",
        1,
        100'000,
-       "let ended jobs wait again",
-       "Either ids, or a selector for all jobs that it names; without --state failed ones.",
+       "queue ended jobs again",
+       "Takes ids, or a selector for all matching jobs; without --state, failed jobs.",
        {selector_options(), kManyOptions},
        run_retry,
        "sluice retry exec --state failed --older 1h"},
@@ -215,8 +215,8 @@ std::span<const CommandRow> bulk_commands() {
        "QUEUE",
        1,
        1,
-       "forget ended jobs",
-       "With --all it asks at a terminal.",
+       "remove ended jobs",
+       "With --all it asks for confirmation on a terminal.",
        {selector_options(), kManyOptions},
        run_purge,
        "sluice purge exec --state completed"},

@@ -11,10 +11,10 @@ namespace sluice::cli {
 
 namespace {
 
-// Nobody waits long for a completion.
+// A completion must be quick.
 constexpr int64_t kPatienceMs = 1000;
 
-// The word of an operand's place in "QUEUE [ID...]"; the last one may be repeated.
+// The name of the operand at this place in "QUEUE [ID...]"; the last one may repeat.
 std::string operand_name(const CommandRow& row, size_t at) {
   std::vector<std::string> names = split_words(row.operands);
   if (names.empty()) return {};
@@ -58,7 +58,7 @@ std::vector<std::string> candidates(Context& context, const Option* open) {
   return is_id && has_queue ? ids_of(context) : std::vector<std::string>();
 }
 
-// A name that a shell would take apart is not offered.
+// Names that a shell would split or expand are not offered.
 bool is_plain(const std::string& word) {
   return !word.empty() && word.find_first_of(" \t\n'\"\\$`&|;<>()*?[]{}~!#") == std::string::npos;
 }
@@ -75,7 +75,7 @@ void print_candidates(std::span<const std::string> words, std::span<const Comman
       if (is_plain(word)) std::printf("%s\n", word.c_str());
     }
   } catch (const Failure&) {
-    // A line that is not complete may be wrong.
+    // Errors are ignored: an incomplete line may be wrong.
   }
 }
 

@@ -1,5 +1,5 @@
-// What may stand at the end of a command line that is being typed, where only the server knows it:
-// names of queues, ids of jobs, bands. The completion scripts ask for it (completion.cc).
+// Completions of a command line that only the server knows: names of queues, ids of jobs, bands.
+// The completion scripts ask for them (completion.cc).
 #pragma once
 
 #include <span>
@@ -9,8 +9,8 @@
 
 namespace sluice::cli {
 
-// Prints them, a line each; nothing where the server cannot be asked. `words` are those before the
-// cursor, without the program's name.
+// Prints one candidate a line; nothing if the server cannot be asked. `words` are the words before
+// the cursor, without the program's name.
 void print_candidates(std::span<const std::string> words, std::span<const CommandRow> rows);
 
 }  // namespace sluice::cli

@@ -1,12 +1,12 @@
-// The completion scripts: each holds the commands, their options, and what values options have. For
-// what only the server knows they ask `sluice --complete` (candidates.h).
+// The completion scripts. Each contains the commands, their options and the values of options. For
+// what only the server knows they call `sluice --complete` (candidates.h).
 #include "tools/cli/help.h"
 
 namespace sluice::cli {
 
 namespace {
 
-// In single quotes, for any of the shells.
+// The text in single quotes, for any of the shells.
 std::string quoted(const std::string& text, bool fish) {
   std::string out = "'";
   for (const char c : text) {
@@ -21,7 +21,7 @@ std::string quoted(const std::string& text, bool fish) {
   return out + "'";
 }
 
-// The words of "bash|zsh|fish" or "QUEUE [in|out|all]"; empty: none are known.
+// The words of "bash|zsh|fish" or "QUEUE [in|out|all]"; empty if none are known.
 std::string operand_choices(const CommandRow& row) {
   const std::string operands = row.operands;
   if (operands.find('|') == std::string::npos || operands.find('.') != std::string::npos) return {};
@@ -30,7 +30,7 @@ std::string operand_choices(const CommandRow& row) {
   for (char& c : words) {
     if (c == '|' || c == ']') c = ' ';
   }
-  // A name in capitals is no word.
+  // A name in capitals is a placeholder.
   return words.find("PAYLOAD") == std::string::npos ? words : "";
 }
 
@@ -52,14 +52,14 @@ std::string command_names(std::span<const CommandRow> rows) {
   return out;
 }
 
-// What stands behind an option: files, the words it offers, or anything.
+// What may follow an option: files, its choices, or anything.
 std::string value_case(const std::string& pattern, const Option& option) {
   if (takes_path(option)) return "    " + pattern + ") files=yes; return 0 ;;\n";
   const std::string choices = option.choices == nullptr ? "" : option.choices;
   return "    " + pattern + ") offers=" + quoted(choices, false) + "; return 0 ;;\n";
 }
 
-// `case` branches "command:--option) …"; a command's own options come before those of all.
+// `case` branches "command:--option) …"; a command's own options come before common ones.
 std::string value_cases(std::span<const CommandRow> rows) {
   std::string out;
   for (const CommandRow& row : rows) {
@@ -85,7 +85,7 @@ std::string word_cases(std::span<const CommandRow> rows) {
   return out;
 }
 
-// For bash and zsh: sets `offers` to what may stand behind the words before it, or `files`.
+// For bash and zsh: sets `offers` to what may follow the given words, or sets `files`.
 std::string choose_function(std::span<const CommandRow> rows) {
   std::string takes_value;
   for (const Option& option : common_options()) {
@@ -156,8 +156,9 @@ void append_fish_option(const Option& option, const std::string& condition, std:
   out += " -d " + quoted(option.help, true) + "\n";
 }
 
-// What stands before the cursor: the first word that is neither an option nor an option's value.
-// fish's own functions would take a value, or a queue with the name of a command, for it.
+// Finds the command before the cursor: the first word that is neither an option nor an option's
+// value. fish's own functions would also accept an option's value, or a queue with the name of a
+// command.
 std::string fish_functions() {
   std::string takes_value;
   for (const Option& option : common_options()) {
@@ -190,7 +191,7 @@ std::string fish_functions() {
          "end\n";
 }
 
-// Not behind a command that has an option of the same name.
+// Not after a command that has an option of the same name.
 std::string fish_condition(const Option& common, std::span<const CommandRow> rows) {
   std::string commands;
   for (const CommandRow& row : rows) {

@@ -64,18 +64,18 @@ std::string password_of(const Arguments& arguments) {
   return {};
 }
 
-// Null: without --tls.
+// Null without --tls.
 std::shared_ptr<const TlsClientContext> tls_of(const Arguments& arguments) {
   const auto given = [&](const char* name) { return arguments.common_value(name).value_or(""); };
   if (!arguments.has("--tls")) {
     for (const Option& option : common_options()) {
       if (option.tls && arguments.common_value(option.name)) {
-        throw usage_error(std::string(option.name) + " is for --tls");
+        throw usage_error(std::string(option.name) + " requires --tls");
       }
     }
     return nullptr;
   }
-  if (arguments.value("-s")) throw usage_error("--tls takes a host and a port, not -s");
+  if (arguments.value("-s")) throw usage_error("--tls requires a host and a port, not -s");
   TlsClientRules rules;
   rules.ca_file = given("--cacert");
   rules.ca_directory = given("--cacertdir");
@@ -86,7 +86,7 @@ std::shared_ptr<const TlsClientContext> tls_of(const Arguments& arguments) {
   rules.verify = !arguments.has("--insecure");
   if (rules.certificate_file.empty() != rules.key_file.empty()) {
     throw usage_error(
-        "--cert and --key go together; --key stands before a command with a --key of its own");
+        "--cert and --key go together; --key goes before a command that has its own --key");
   }
   std::string error;
   auto context = TlsClientContext::load(rules, error);
@@ -100,19 +100,19 @@ struct Meaning {
 };
 
 constexpr Meaning kMeanings[] = {
-    {"ADOPTED", "the queue shows plain Redis keys, and this needs a queue of jobs"},
-    {"BADFIELD", "a bad value of this option or field"},
-    {"DUPLICATE", "the id is in use"},
-    {"GONE", "the job is active elsewhere, has ended, or is unknown"},
-    {"GROUPFULL", "the group holds as many jobs as it may"},
-    {"NEEDFAILED", "a job that is needed has ended otherwise than completed"},
+    {"ADOPTED", "the queue consists of adopted Redis keys, and this needs a native queue"},
+    {"BADFIELD", "invalid value of this option or field"},
+    {"DUPLICATE", "the id is already in use"},
+    {"GONE", "the job is held by another lease, has ended, or does not exist"},
+    {"GROUPFULL", "the group is full"},
+    {"NEEDFAILED", "a required job did not complete"},
     {"NOJOB", "there is no such job"},
-    {"PAUSED", "the queue or the group takes no new jobs"},
-    {"QFULL", "the queue holds as many jobs as it may"},
-    {"STALELEASE", "the lease is not the job's: it has ended, or another has begun"},
+    {"PAUSED", "the queue or the group is paused and accepts no new jobs"},
+    {"QFULL", "the queue is full"},
+    {"STALELEASE", "the lease is not the job's current one"},
     {"TOOBIG", "a payload, result or progress is too large"},
-    {"TOOLATE", "the job would wait for longer than it may"},
-    {"TRIMMED", "events after this number are not kept any more, or never were"},
+    {"TOOLATE", "the job would wait longer than its limit"},
+    {"TRIMMED", "events after this number are no longer kept, or never existed"},
 };
 
 }  // namespace
@@ -127,7 +127,7 @@ Address Address::from(const Arguments& arguments) {
   address.database = static_cast<int>(arguments.integer("-n", 0, 0, 1'000'000));
   address.tls = tls_of(arguments);
   address.tls_name = arguments.value("--sni").value_or(address.host);
-  if (address.tls_name.empty()) throw usage_error("-h and --sni take a name");
+  if (address.tls_name.empty()) throw usage_error("-h and --sni require a name");
   return address;
 }
 
@@ -155,9 +155,9 @@ void Connection::close() {
 void Connection::fail(std::string why) {
   if (why.empty()) why = context_ == nullptr ? "not enough memory" : context_->errstr;
   const bool no_resp = context_ != nullptr && context_->reader->err == REDIS_ERR_PROTOCOL;
-  if (no_resp) why = "it does not speak the Redis protocol: " + why;
+  if (no_resp) why = "not a Redis protocol reply: " + why;
   close();
-  throw Failure{kNoConnection, "no connection to " + address_.text() + ": " + why};
+  throw Failure{kNoConnection, "cannot connect to " + address_.text() + ": " + why};
 }
 
 void Connection::limit_waits(int64_t ms) {

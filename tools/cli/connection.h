@@ -1,9 +1,9 @@
-// Connection: one connection to the server, by hiredis, in RESP2 (hiredis 0.14 knows no RESP3, and
-// no TLS either: see tls_channel.h).
+// Connection: one connection to the server through hiredis, in RESP2 (hiredis 0.14 supports neither
+// RESP3 nor TLS; for TLS see tls_channel.h).
 //
-// One thread. It connects with the first command, and again with the next one after a failure.
-// Every failure is thrown: kNoConnection where the server cannot be reached or does not speak RESP,
-// kServerError where it answers an error.
+// Used by one thread. It connects with the first command, and reconnects with the next command
+// after a failure. Failures are thrown: kNoConnection if the server cannot be reached or does not
+// speak RESP, kServerError if it replies with an error.
 #pragma once
 
 #include <cstdint>
@@ -23,17 +23,17 @@ namespace sluice::cli {
 struct Address {
   std::string host = "127.0.0.1";
   int port = 6379;
-  std::string socket;    // a path; empty: host and port
-  std::string user;      // empty: the default one
+  std::string socket;    // a path; empty: use host and port
+  std::string user;      // empty: the default user
   std::string password;  // empty: none is sent
   int database = 0;
-  std::shared_ptr<const TlsClientContext> tls;  // null: none is spoken
-  std::string tls_name;                         // whom the certificate must be of
+  std::shared_ptr<const TlsClientContext> tls;  // null: no TLS
+  std::string tls_name;                         // the name that the certificate must be for
 
-  // From the options, and SLUICE_AUTH or else REDISCLI_AUTH. Throws a usage error, also where a
-  // file of TLS cannot be read.
+  // From the options and SLUICE_AUTH, or else REDISCLI_AUTH. Throws a usage error, also if a TLS
+  // file cannot be read.
   static Address from(const Arguments& arguments);
-  // As a person would write it.
+  // The address in a form for people.
   std::string text() const;
 };
 
@@ -46,19 +46,19 @@ class Connection {
 
   const Address& address() const { return address_; }
 
-  // Runs one command. Arrays of the reply are plain ones: replies.h knows which are maps.
+  // Runs one command. Arrays in the reply stay plain: replies.h knows which of them are maps.
   RespValue call(const Words& words);
-  // The same, but an error of the server is a value.
+  // The same, but returns the server's errors as values.
   RespValue try_call(const Words& words);
 
-  // Several commands at once: each `send` is followed by a `receive` later, in the same order.
-  // `receive` returns errors of the server as values.
+  // For pipelining: each `send` is followed by a `receive` later, in the same order. `receive`
+  // returns the server's errors as values.
   void send(const Words& words);
   RespValue receive();
 
-  // For how long a reply is awaited, milliseconds; 0: for ever. A blocking command needs more.
+  // How long to wait for a reply, in milliseconds; 0: no limit. A blocking command needs more time.
   void set_patience(int64_t ms);
-  // The next command connects anew.
+  // Closes the connection; the next command reconnects.
   void close();
 
  private:
@@ -66,23 +66,23 @@ class Connection {
     void operator()(redisContext* context) const;
   };
 
-  // What the server's error to these words means.
+  // Explains the server's error reply to these words.
   Failure explain(const Words& words, const std::string& text);
   void connect();
   void begin_tls();
   void limit_waits(int64_t ms);
-  // `why`: what hiredis does not know of.
+  // `why` is a reason that hiredis does not know.
   [[noreturn]] void fail(std::string why = {});
 
   Address address_;
   std::unique_ptr<redisContext, Free> context_;
-  std::unique_ptr<TlsChannel> tls_;  // null: without TLS, or not connected
+  std::unique_ptr<TlsChannel> tls_;  // null: no TLS, or not connected
   int64_t patience_ms_ = kUsualPatienceMs;
 
   static constexpr int64_t kUsualPatienceMs = 30'000;
 };
 
-// Q's error as a person reads it: the server's own text, and what its code means.
+// Explains an error of a Q command: the server's own text and the meaning of its code.
 std::string explain_error(const std::string& text);
 
 }  // namespace sluice::cli

@@ -19,13 +19,13 @@ namespace {
 
 constexpr Option kSelectorOptions[] = {
     {"--state", "STATE", "jobs in this state; may be repeated", "STATE", kStates, 0, true},
-    literal_option("--group", "GROUP", "jobs of this group, by its very name", "GROUP"),
-    {"--group-glob", "GLOB", "jobs of the groups that match", "GROUP"},
+    literal_option("--group", "GROUP", "jobs of exactly this group", "GROUP"),
+    {"--group-glob", "GLOB", "jobs of matching groups", "GROUP"},
     {"--pri", "BAND", "jobs of this band, by name or number", "PRI"},
     {"--tag", "NAME=VALUE", "jobs with this tag", "TAG", nullptr, '='},
     {"--key", "KEY", "jobs with this key", "KEY"},
-    {"--worker", "NAME", "jobs whose lease it holds", "WORKER"},
-    {"--older", "MS", "for longer waiting, running, or ended", "OLDER"},
+    {"--worker", "NAME", "jobs leased by this worker", "WORKER"},
+    {"--older", "MS", "waiting, running or ended for longer than this", "OLDER"},
 };
 
 }  // namespace
@@ -52,7 +52,7 @@ std::span<const Option> selector_options() { return kSelectorOptions; }
 
 void append_selector(const Arguments& arguments, Words& to, bool with_states) {
   if (arguments.has("--group") && arguments.has("--group-glob")) {
-    throw usage_error("--group or --group-glob, not both");
+    throw usage_error("use --group or --group-glob, not both");
   }
   arguments.append_words(selector_options().subspan(with_states ? 0 : 1), to);
 }

@@ -1,6 +1,6 @@
-// Context: what a command of sluice works with. And what several of them share.
+// Context: what a command of sluice needs to run, and helpers that several commands share.
 //
-// One thread; lives for one command.
+// Used by one thread; lives for one command.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -28,32 +28,32 @@ class Context {
   const std::string& operand(size_t at) const { return arguments.operands()[at]; }
   size_t operands() const { return arguments.operands().size(); }
 
-  // The server's clock, unix milliseconds; this machine's where it may not be asked.
+  // The server's clock in unix milliseconds; this machine's clock if the user may not read it.
   int64_t server_now_ms();
 };
 
-// One line of standard output.
+// Prints the value as one line of standard output.
 void print_json(const nlohmann::json& value);
 
 // The states of a job, for completion.
 inline constexpr const char* kStates =
     "blocked delayed pending active completed failed cancelled expired";
 
-// Options of a selector, as Q.LIST and its kind take them behind WHERE.
+// Options of a selector, as Q.LIST and similar commands take them after WHERE.
 std::span<const Option> selector_options();
-// Appends what of them was given. Throws a usage error where two exclude each other.
+// Appends the selector options that were given. Throws a usage error if two exclude each other.
 void append_selector(const Arguments& arguments, Words& to, bool with_states = true);
 
-// The queues of the connection's database by name.
+// The queues of the connection's database, sorted by name.
 std::vector<std::string> find_queues(Connection& connection);
 
-// Throws where the queue is not there, with the nearest name that is. One that may not be asked for
-// counts as there.
+// Throws if the queue does not exist, and suggests the nearest name. A queue that the user may not
+// query counts as existing.
 void require_queue(Context& context, const char* otherwise = "");
-// Whether somebody sits at a terminal who can be asked; if so, whether he says yes.
+// Asks the question if standard input is a terminal; returns whether the answer is yes.
 bool is_confirmed(const std::string& question);
 
-// The groups of commands, a file each.
+// The groups of commands, one per file.
 std::span<const CommandRow> queue_commands();
 std::span<const CommandRow> job_commands();
 std::span<const CommandRow> lease_commands();

@@ -1,7 +1,7 @@
-// What happens to the jobs of a queue: events, and events --follow.
+// The events of a queue's jobs: events, and events --follow.
 //
-// Following goes on behind the last event that was printed, whatever the connection does meanwhile:
-// there is no gap, or the program ends and says so (TRIMMED).
+// Following resumes after the last printed event, whatever happens to the connection: either there
+// is no gap, or the program ends and reports it (TRIMMED).
 #include <chrono>
 #include <cstdio>
 #include <deque>
@@ -32,11 +32,11 @@ constexpr int64_t kPatienceMs = kBlockMs + 10'000;
 constexpr std::chrono::milliseconds kBetweenTries(250);
 
 constexpr Option kEventOptions[] = {
-    {"--follow", nullptr, "go on with what comes"},
-    {"--after", "SEQ", "those after this number; - for all that are kept, $ for none of them"},
-    {"--count", "N", "at most so many; without --after the last ones, 20"},
-    {"--type", "TYPE", "only these; may be repeated", nullptr, kTypes, 0, true},
-    {"--job", "ID", "only those of this job"},
+    {"--follow", nullptr, "wait for and print new events"},
+    {"--after", "SEQ", "events after this number; - for all kept events, $ for none of them"},
+    {"--count", "N", "at most N; without --after the last N (20)"},
+    {"--type", "TYPE", "only these types; may be repeated", nullptr, kTypes, 0, true},
+    {"--job", "ID", "only events of this job"},
 };
 
 class EventReader {
@@ -56,7 +56,7 @@ class EventReader {
       begin_after(*after);
       read_to_end(context_.arguments.has("--count") ? count_ : INT64_MAX);
     }
-    // Whoever reads the output may have gone; main says so.
+    // The reader of the output may be gone; main reports it.
     while (follows_ && std::ferror(stdout) == 0) follow();
     return kDone;
   }
@@ -84,7 +84,7 @@ class EventReader {
                 fields.c_str());
   }
 
-  // Without --after, or for what it says: from here on.
+  // Sets the start of reading: the value of --after or its default.
   void begin_after(const std::string& text) {
     if (text == "-") {
       after_ = "-";
@@ -97,7 +97,7 @@ class EventReader {
     }
   }
 
-  // One page; empty: there is nothing new. `wanted` gets what the options ask for.
+  // Reads one page; returns false if there is nothing new. `wanted` receives the selected events.
   bool read_page(Words more, std::vector<RespValue>& wanted) {
     Words words = {"Q.EVENTS", context_.queue(), after_, "COUNT", std::to_string(kPage)};
     words.insert(words.end(), more.begin(), more.end());
@@ -110,7 +110,7 @@ class EventReader {
     return true;
   }
 
-  // The last `count_` that are wanted.
+  // Prints the last `count_` selected events.
   void print_last() {
     const bool selects = job_ || !types_.empty();
     if (selects || count_ == 0) {
@@ -132,7 +132,7 @@ class EventReader {
     std::fflush(stdout);
   }
 
-  // Where all events are wanted, the last ones are found without reading the others.
+  // If all events are selected, the last ones are found without reading the others.
   void begin_before_end() {
     const int64_t last = last_event(context_.connection, context_.queue());
     after_ = std::to_string(std::max<int64_t>(0, last - count_));
@@ -154,18 +154,18 @@ class EventReader {
     if (after_ == "-" && follows_) begin_after("$");
   }
 
-  // Waits for events and prints them. A lost connection is made again, for as long as it takes.
+  // Waits for events and prints them. Reconnects after a lost connection, without a time limit.
   void follow() {
     std::vector<RespValue> page;
     try {
       context_.connection.set_patience(kPatienceMs);
       read_page({"BLOCK", std::to_string(kBlockMs)}, page);
-      if (lost_) std::fprintf(stderr, "sluice: connected again\n");
+      if (lost_) std::fprintf(stderr, "sluice: reconnected\n");
       lost_ = false;
     } catch (const Failure& failure) {
       const bool loads = failure.text.starts_with("LOADING");
       if (failure.code != kNoConnection && !loads) throw;
-      if (!lost_) std::fprintf(stderr, "sluice: %s; trying again\n", failure.text.c_str());
+      if (!lost_) std::fprintf(stderr, "sluice: %s; retrying\n", failure.text.c_str());
       lost_ = true;
       std::this_thread::sleep_for(kBetweenTries);
     }
@@ -178,7 +178,7 @@ class EventReader {
   const std::optional<std::string> job_;
   const bool follows_;
   const int64_t count_;
-  std::string after_;  // the number behind which to read on, or -
+  std::string after_;  // the number after which to read on, or -
   bool lost_ = false;
 };
 
@@ -192,9 +192,9 @@ std::span<const CommandRow> event_commands() {
        "QUEUE",
        1,
        1,
-       "what has happened to its jobs; with --json one object a line",
-       "--follow survives a restart of the server: it goes on behind the last event that it has\n"
-       "printed, without a gap; where there would be one, it ends with TRIMMED.",
+       "print what has happened to the jobs; with --json one object per line",
+       "--follow survives a restart of the server: it resumes after the last event that it has\n"
+       "printed, without a gap. If there would be a gap, it ends with TRIMMED.",
        {kEventOptions},
        run_events,
        "sluice events exec --type failed --follow"},

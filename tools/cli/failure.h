@@ -1,8 +1,8 @@
-// Failure: why the program sluice ends early, thrown from wherever that is found out.
+// Failure: the reason why the program ends early, thrown where it is detected.
 //
-// Every failure of a program of one command ends it, so it is an exception and not a value that
-// each command would pass on; main prints it. What lives on through a failure (top, events
-// --follow) catches it.
+// The program runs one command, and every failure ends it. So a failure is an exception and not a
+// value that each command would have to pass on; main prints it. Commands that survive a failure
+// (top, events --follow) catch it.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ enum ExitCode : int { kDone = 0, kServerError = 1, kUsageError = 2, kNoConnectio
 struct Failure {
   ExitCode code;
   std::string text;  // one line, without the program's name
-  // What BADFIELD is about might be, and the one that was probably meant.
+  // The field that BADFIELD is about: its possible values, and the one probably meant.
   std::vector<std::string> allowed = {};
   std::string nearest = {};
 };

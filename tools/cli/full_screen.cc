@@ -44,7 +44,7 @@ void FullScreen::leave() {
 }
 
 void FullScreen::draw(const std::vector<std::string>& lines, size_t height) {
-  // Line over line and not cleared before, so that nothing flickers.
+  // Lines are overwritten without clearing the screen first, so that nothing flickers.
   std::string text = "\x1b[H";
   const size_t shown = std::min(lines.size(), height);
   for (size_t i = 0; i < shown; ++i) {

@@ -1,7 +1,7 @@
-// FullScreen: the terminal as one page that is drawn again and again.
+// FullScreen: uses the terminal as one page that is redrawn.
 //
-// While it lives the terminal shows its other screen, no cursor, and keys come without Enter and
-// without being shown; its destructor gives all of it back as it was. One thread.
+// While the object exists, the terminal shows its alternate screen without a cursor, and keys are
+// read without Enter and without echo. The destructor restores the terminal. Used by one thread.
 #pragma once
 
 #include <termios.h>
@@ -18,10 +18,10 @@ class FullScreen {
   FullScreen(const FullScreen&) = delete;
   FullScreen& operator=(const FullScreen&) = delete;
 
-  // Replaces what is shown; at most `height` lines.
+  // Replaces the contents by at most `height` lines.
   void draw(const std::vector<std::string>& lines, size_t height);
 
-  // Between these the terminal is as it was before.
+  // leave() restores the terminal until enter() is called.
   void leave();
   void enter();
 

@@ -39,16 +39,17 @@ void append_options(std::span<const Option> options, std::string& out) {
 std::string general_help(std::span<const CommandRow> rows) {
   std::string out =
       "usage: sluice [option...] COMMAND [argument...]\n\n"
-      "Looks at the queues of a Sluice server and changes them.\n\ncommands:\n";
+      "Inspects and changes the queues of a Sluice server.\n\ncommands:\n";
   for (const CommandRow& row : rows) {
     out += "  " + padded(row.name, 12) + row.help + "\n";
   }
-  out += "\noptions of every command:\n";
+  out += "\ncommon options:\n";
   append_options(common_options(), out);
   out +=
-      "\nsluice COMMAND --help says what it takes, with an example. Errors are told on standard\n"
-      "error, as JSON with --json. What options mean to the server is in QUEUE.md. Exit codes:\n"
-      "0 done, 1 the server answered an error, 2 wrong usage, 3 no connection.\n";
+      "\nsluice COMMAND --help shows a command's options and an example. Errors are printed to\n"
+      "standard error, as JSON with --json. QUEUE.md describes the options in detail.\n"
+      "Exit codes: 0 success, 1 the server replied with an error, 2 wrong usage, 3 no\n"
+      "connection.\n";
   return out;
 }
 
@@ -68,13 +69,13 @@ std::string command_help(const CommandRow& row) {
   }
   if (row.more_help != nullptr) out += "\n" + row.more_help();
   out += "\nexample: " + std::string(row.example) + "\n";
-  out += "\nand those of every command: sluice --help\n";
+  out += "\ncommon options: sluice --help\n";
   return out;
 }
 
 namespace {
 
-// Lines of text for roff.
+// Escapes lines of text for roff.
 std::string roff(const std::string& text) {
   std::string out;
   bool begins = true;
@@ -91,8 +92,8 @@ std::string roff(const std::string& text) {
 
 std::string man_page(std::span<const CommandRow> rows) {
   std::string out = ".TH SLUICE 1 \"\" \"sluice " + std::string(kSluiceVersion) +
-                    "\" \"Sluice\"\n.SH NAME\nsluice \\- look at the queues of a Sluice server, "
-                    "and change them\n.SH SYNOPSIS\n.B sluice\n[option...] COMMAND "
+                    "\" \"Sluice\"\n.SH NAME\nsluice \\- inspect and change the queues of a Sluice "
+                    "server\n.SH SYNOPSIS\n.B sluice\n[option...] COMMAND "
                     "[argument...]\n.SH DESCRIPTION\n.nf\n" +
                     roff(general_help(rows)) + ".fi\n.SH COMMANDS\n";
   for (const CommandRow& row : rows) {
@@ -104,7 +105,7 @@ std::string man_page(std::span<const CommandRow> rows) {
 namespace {
 
 constexpr Option kHelpOptions[] = {
-    {"--man", nullptr, "all of it as a page of the manual"},
+    {"--man", nullptr, "print all help as a manual page"},
 };
 
 int run_help(Context& context) {
@@ -126,7 +127,7 @@ int run_help(Context& context) {
 
 int run_completion(Context& context) {
   const std::string script = completion_script(context.operand(0), context.commands);
-  if (script.empty()) throw usage_error("completion is there for bash, zsh and fish");
+  if (script.empty()) throw usage_error("completion supports bash, zsh and fish");
   std::fputs(script.c_str(), stdout);
   return kDone;
 }
@@ -139,9 +140,9 @@ std::span<const CommandRow> help_commands() {
        "bash|zsh|fish",
        1,
        1,
-       "print what makes a shell complete sluice's words",
+       "print a shell completion script",
        "bash: source <(sluice completion bash)\n"
-       "zsh:  source <(sluice completion zsh), behind compinit\n"
+       "zsh:  source <(sluice completion zsh), after compinit\n"
        "fish: sluice completion fish | source",
        {},
        run_completion,
@@ -150,7 +151,7 @@ std::span<const CommandRow> help_commands() {
        "[COMMAND]",
        0,
        1,
-       "print this, or what a command takes",
+       "show this help, or that of a command",
        nullptr,
        {kHelpOptions},
        run_help,

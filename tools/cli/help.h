@@ -1,4 +1,4 @@
-// Help and shell completion, made of the rows.
+// Help and shell completion, generated from the rows.
 //
 // Pure functions.
 #pragma once
@@ -12,9 +12,9 @@ namespace sluice::cli {
 
 std::string general_help(std::span<const CommandRow> rows);
 std::string command_help(const CommandRow& row);
-// Empty: there is none for this shell.
+// Empty if this shell is not supported.
 std::string completion_script(const std::string& shell, std::span<const CommandRow> rows);
-// All of it as a page of the manual, for man.
+// The whole help as a manual page, for man.
 std::string man_page(std::span<const CommandRow> rows);
 
 }  // namespace sluice::cli

@@ -1,4 +1,4 @@
-// Commands about jobs that somebody adds or looks at: add, jobs, job, move.
+// Commands that add, inspect or move jobs: add, jobs, job, move.
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ constexpr int64_t kUsualJobs = 50;
 constexpr int64_t kMostJobs = 10'000'000;
 constexpr int64_t kPage = 1000;
 
-// In which order the jobs of a state are worth reading, and the states themselves.
+// The states, each with the order in which its jobs are best read.
 constexpr std::array<std::pair<const char*, const char*>, 8> kStateOrders = {
     {{"active", "age"},
      {"pending", "rank"},
@@ -41,23 +41,23 @@ constexpr std::array<std::pair<const char*, const char*>, 8> kStateOrders = {
 // --- add ---
 
 constexpr Option kAddOptions[] = {
-    {"--id", "ID", "the job's id; otherwise the queue chooses one"},
-    {"--pri", "BAND", "its band, by name or number", "PRI"},
-    {"--group", "GROUP", "whose job it is", "GROUP"},
+    {"--id", "ID", "the job's id; default: chosen by the queue"},
+    {"--pri", "BAND", "its priority band, by name or number", "PRI"},
+    {"--group", "GROUP", "the group it belongs to", "GROUP"},
     {"--key", "KEY", "a label that limits apply to; may be repeated", "KEY", nullptr, 0, true},
-    {"--tag", "NAME=VALUE", "for statistics; may be repeated", "TAG", nullptr, '=', true},
-    {"--cost", "SLOTS", "slots that it takes (1)", "COST"},
-    {"--delay", "MS", "not before so much time has passed", "DELAY"},
-    {"--at", "UNIX-MS", "not before this moment", "AT"},
-    {"--boost", "MS", "ranked as if it had come so much earlier", "BOOST"},
-    {"--ttl", "MS", "the time that it may spend pending", "TTL"},
-    {"--lease", "MS", "the term of its leases", "LEASE"},
-    {"--max-run", "MS", "its longest run", "MAXRUN"},
-    {"--retry", "N", "failures that are tried again", "RETRY"},
-    {"--backoff", "BASE:MAX", "milliseconds between the tries", "BACKOFF", nullptr, ':'},
-    {"--need", "ID", "a job to be completed before; may be repeated", "NEED", nullptr, 0, true},
-    {"--max-wait", "MS", "refuse it if it would wait longer", "MAXWAIT"},
-    {"--if-dup", "MODE", "if the id is in use", "IFDUP", "error keep update replace"},
+    {"--tag", "NAME=VALUE", "a tag for statistics; may be repeated", "TAG", nullptr, '=', true},
+    {"--cost", "SLOTS", "slots it takes (1)", "COST"},
+    {"--delay", "MS", "start after this time at the earliest", "DELAY"},
+    {"--at", "UNIX-MS", "start at this moment at the earliest", "AT"},
+    {"--boost", "MS", "rank it as if added this much earlier", "BOOST"},
+    {"--ttl", "MS", "maximum time pending", "TTL"},
+    {"--lease", "MS", "duration of its leases", "LEASE"},
+    {"--max-run", "MS", "maximum duration of a run", "MAXRUN"},
+    {"--retry", "N", "number of retries", "RETRY"},
+    {"--backoff", "BASE:MAX", "delay between retries, in milliseconds", "BACKOFF", nullptr, ':'},
+    {"--need", "ID", "a job that must complete first; may be repeated", "NEED", nullptr, 0, true},
+    {"--max-wait", "MS", "reject it if it would wait longer", "MAXWAIT"},
+    {"--if-dup", "MODE", "what to do if the id is in use", "IFDUP", "error keep update replace"},
 };
 
 std::string place_text(const RespValue& reply) {
@@ -65,14 +65,14 @@ std::string place_text(const RespValue& reply) {
   const int64_t position = integer_of(reply, "position", -1);
   if (position >= 0) text += ", " + count_text(position) + " before it";
   const int64_t eta_ms = integer_of(reply, "eta_ms", -1);
-  if (eta_ms >= 0) text += ", starts in some " + duration_text(eta_ms);
+  if (eta_ms >= 0) text += ", starts in about " + duration_text(eta_ms);
   return text;
 }
 
 int run_add(Context& context) {
   std::string payload = context.operands() > 1 ? context.operand(1) : "-";
   if (payload == "-" && ::isatty(STDIN_FILENO) != 0) {
-    std::fprintf(stderr, "sluice: the payload is read from here; Ctrl-D ends it\n");
+    std::fprintf(stderr, "sluice: reading the payload from standard input; end with Ctrl-D\n");
   }
   if (payload == "-") payload.assign(std::istreambuf_iterator<char>(std::cin), {});
   const auto given = context.arguments.value("--id");
@@ -93,11 +93,11 @@ int run_add(Context& context) {
 // --- jobs ---
 
 constexpr Option kJobsOptions[] = {
-    {"--by", "ORDER", "the order; otherwise state by state, ended jobs the newest first", nullptr,
+    {"--by", "ORDER", "the order; default: by state, ended jobs newest first", nullptr,
      "rank age deadline dispatch"},
-    {"--with", "FIELD", "payload or result as well; may be repeated", "WITH", "payload result", 0,
+    {"--with", "FIELD", "also show payload or result; may be repeated", "WITH", "payload result", 0,
      true},
-    {"--limit", "N", "at most so many jobs (50)"},
+    {"--limit", "N", "at most N jobs (50)"},
 };
 
 class JobLister {
@@ -107,7 +107,7 @@ class JobLister {
     jobs_.kind = RespValue::Kind::kArray;
   }
 
-  // False: there are more than the limit.
+  // Returns false if there are more jobs than the limit.
   bool list() {
     const Arguments& arguments = context_.arguments;
     Words selector;
@@ -115,7 +115,7 @@ class JobLister {
       append_selector(arguments, selector);
       return walk(selector, *arguments.value("--by"));
     }
-    // State by state, each in its own order: a walk without any order would be one by hashes.
+    // List state by state, each in its own order; a walk without an order would be ordered by hash.
     const std::vector<std::string> chosen = arguments.values("--state");
     append_selector(arguments, selector, false);
     for (const auto& row : kStateOrders) {
@@ -140,7 +140,7 @@ class JobLister {
   bool walk(const Words& selector, const std::string& order) {
     std::string cursor = "0";
     do {
-      // One more than fits tells that there are more.
+      // Ask for one more than fits, to find out whether there are more.
       const std::string count = std::to_string(std::min(kPage, room() + 1));
       Words words = {"Q.LIST", context_.queue()};
       if (!selector.empty()) words.emplace_back("WHERE");
@@ -179,7 +179,7 @@ int run_jobs(Context& context) {
     jobs_table(jobs, context.server_now_ms(), with).print(context.screen);
   }
   if (!all) {
-    std::fprintf(stderr, "sluice: there are more; --limit shows more than %lld\n",
+    std::fprintf(stderr, "sluice: there are more jobs than %lld; see --limit\n",
                  static_cast<long long>(lister.limit()));
   }
   return kDone;
@@ -188,8 +188,8 @@ int run_jobs(Context& context) {
 // --- job ---
 
 constexpr Option kJobOptions[] = {
-    {"--wait", "MS", "wait for its end for so long; 0: for ever"},
-    {"--no-story", nullptr, "leave out what has happened to it"},
+    {"--wait", "MS", "wait up to this long until it has ended; 0: no limit"},
+    {"--no-story", nullptr, "do not show its events"},
 };
 
 RespValue get_job(Context& context) {
@@ -203,7 +203,7 @@ RespValue get_job(Context& context) {
   RespValue job = as_map(context.connection.call(words));
   if (!job.is_null()) return job;
   const bool waited = context.arguments.has("--wait");
-  throw Failure{kServerError, printable(id) + (waited ? ": it has not ended, or is not kept"
+  throw Failure{kServerError, printable(id) + (waited ? ": it has not ended, or is no longer kept"
                                                       : ": there is no such job")};
 }
 
@@ -221,7 +221,7 @@ int run_job(Context& context) {
     return kDone;
   }
   const int64_t now_ms = context.server_now_ms();
-  // Whole, not cut to the terminal: this is where one looks for all of it.
+  // Not cut to the terminal's width: this is where people look for the complete values.
   Screen whole = context.screen;
   whole.width = 0;
   fields_table(job, now_ms).print(whole);
@@ -236,26 +236,27 @@ int run_job(Context& context) {
 // --- move ---
 
 constexpr Option kMoveOptions[] = {
-    {"--pri", "BAND", "to this band, by name or number", "PRI"},
-    {"--front", nullptr, "before everything in its band", "FRONT"},
-    {"--back", nullptr, "behind everything in its band", "BACK"},
-    {"--boost", "MS", "ranked as if it had come so much earlier", "BOOST"},
-    {"--delay", "MS", "not before so much time has passed", "DELAY"},
-    {"--at", "UNIX-MS", "not before this moment", "AT"},
+    {"--pri", "BAND", "to this priority band, by name or number", "PRI"},
+    {"--front", nullptr, "to the front of its band", "FRONT"},
+    {"--back", nullptr, "to the back of its band", "BACK"},
+    {"--boost", "MS", "rank it as if added this much earlier", "BOOST"},
+    {"--delay", "MS", "start after this time at the earliest", "DELAY"},
+    {"--at", "UNIX-MS", "start at this moment at the earliest", "AT"},
 };
 
 int run_move(Context& context) {
   const std::string& id = context.operand(1);
   Words words = {"Q.MOVE", context.queue(), id};
   context.arguments.append_words(kMoveOptions, words);
-  if (words.size() == 3) throw usage_error("move takes at least one option: where to?");
+  if (words.size() == 3) throw usage_error("move requires at least one option");
   const RespValue reply = context.connection.call(words);
   const RespValue job = as_map(context.connection.call({"Q.GET", context.queue(), id}));
   if (job.is_null()) throw Failure{kServerError, printable(id) + ": there is no such job"};
   const std::string state = text_of(job, "state");
-  // What waits without being pending has no position either.
+  // Waiting jobs that are not pending have no position either.
   const bool moved = !reply.is_null() || state == "delayed" || state == "blocked";
-  if (!moved) throw Failure{kServerError, printable(id) + ": it does not wait, it is " + state};
+  if (!moved)
+    throw Failure{kServerError, printable(id) + ": the job is not waiting, it is " + state};
   if (context.json) {
     print_json(resp_to_json(job));
   } else {
@@ -282,8 +283,8 @@ std::span<const CommandRow> job_commands() {
        "QUEUE ID",
        2,
        2,
-       "all about one job: fields, payload, result, story",
-       "The story is read out of the queue's event log, as far as that goes back.",
+       "show one job: fields, payload, result, story",
+       "The story is read from the queue's event log, as far as it goes back.",
        {kJobOptions},
        run_job,
        "sluice job exec report"},
@@ -291,7 +292,7 @@ std::span<const CommandRow> job_commands() {
        "QUEUE [PAYLOAD|-]",
        1,
        2,
-       "add a job; - is standard input, and the default",
+       "add a job; the payload - is standard input (default)",
        nullptr,
        {kAddOptions},
        run_add,

@@ -16,7 +16,7 @@ std::string optional_count(const RespValue& job, Bytes name) {
   return value != nullptr && value->kind == Kind::kInteger ? count_text(value->integer) : "";
 }
 
-// For how long it has run, or did run.
+// How long the job has been running, or did run.
 std::string run_text(const RespValue& job, int64_t now_ms) {
   const int64_t run_ms = integer_of(job, "run_ms", -1);
   if (run_ms >= 0) return duration_text(run_ms);
@@ -24,14 +24,14 @@ std::string run_text(const RespValue& job, int64_t now_ms) {
   return started < 0 ? "" : duration_text(std::max<int64_t>(0, now_ms - started));
 }
 
-// What is most worth to know of a job in its state.
+// The most useful information about a job in its state.
 Cell note_of(const RespValue& job, int64_t now_ms) {
   const std::string state = text_of(job, "state");
   const std::string error = printable(text_of(job, "error"));
   if (state == "active") {
     const std::string cancel = text_of(job, "cancel");
     if (job.find("cancel") != nullptr && !job.at("cancel").is_null()) {
-      return {"told to stop: " + printable(cancel), Style::kBad};
+      return {"asked to stop: " + printable(cancel), Style::kBad};
     }
     const int64_t deadline = integer_of(job, "deadline", -1);
     const int64_t left_ms = std::max<int64_t>(0, deadline - now_ms);
@@ -46,7 +46,7 @@ Cell note_of(const RespValue& job, int64_t now_ms) {
   const std::string why = printable(text_of(job, "why"));
   if (why.empty()) return error;
   const int64_t eta_ms = integer_of(job, "eta_ms", -1);
-  return eta_ms < 0 ? why : why + ", starts in some " + duration_text(eta_ms);
+  return eta_ms < 0 ? why : why + ", starts in about " + duration_text(eta_ms);
 }
 
 std::string list_text(const RespValue& list) {
@@ -80,7 +80,7 @@ std::string value_text(const std::string& name, const RespValue& value, int64_t 
            duration_text(std::abs(away_ms)) + (away_ms < 0 ? " ago" : "");
   }
   if (name.ends_with("_ms")) return duration_text(value.integer);
-  // A token is a name, no quantity.
+  // A token is an identifier, not a quantity.
   return name == "lease" ? std::to_string(value.integer) : count_text(value.integer);
 }
 

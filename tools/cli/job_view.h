@@ -1,6 +1,6 @@
-// Jobs as tables and as a list of their fields.
+// Shows jobs as tables and as a list of their fields.
 //
-// Pure functions; a job is a map of Q.GET, Q.LIST or Q.POP (QUEUE.md).
+// Pure functions. A job is a map as Q.GET, Q.LIST or Q.POP return it (QUEUE.md).
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace sluice::cli {
 
-// Jobs of Q.LIST; `with_payload` adds a column.
+// A table of jobs from Q.LIST; `with_payload` adds a column.
 Table jobs_table(const RespValue& jobs, int64_t now_ms, std::span<const std::string> with);
-// Jobs of Q.POP.
+// A table of jobs from Q.POP.
 Table leases_table(const RespValue& jobs, int64_t now_ms);
-// Field and value of one job, what is not known left out.
+// A table of the fields of one job and their values; unknown values are left out.
 Table fields_table(const RespValue& job, int64_t now_ms);
 
 // "a=1 b=2"

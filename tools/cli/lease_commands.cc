@@ -1,4 +1,4 @@
-// A worker's commands, from a shell: pop, ack, nack, touch.
+// The commands of a worker, for use from a shell: pop, ack, nack, touch.
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -17,14 +17,14 @@ constexpr int64_t kMostBlockMs = int64_t{1} << 40;
 constexpr int64_t kAnswerMs = 30'000;
 
 constexpr Option kPopOptions[] = {
-    {"--worker", "NAME", "who takes them", "WORKER"},
-    {"--count", "N", "up to so many jobs (1)", "COUNT"},
-    {"--block", "MS", "wait for jobs; 0: for ever"},
-    {"--lease", "MS", "the term of the leases", "LEASE"},
+    {"--worker", "NAME", "the worker's name", "WORKER"},
+    {"--count", "N", "at most N jobs (1)", "COUNT"},
+    {"--block", "MS", "wait up to this long for jobs; 0: no limit"},
+    {"--lease", "MS", "duration of the leases", "LEASE"},
     {"--match", "KEY", "only jobs with this key; may be repeated", "MATCH", nullptr, 0, true},
-    {"--cap", "N", "only while no more slots are in use", "CAP"},
+    {"--cap", "N", "only while at most N slots are in use", "CAP"},
     {"--id", "ID", "only this job", "ID"},
-    {"--reqid", "TOKEN", "the same again gets the same jobs; needs --worker", "REQID"},
+    {"--reqid", "TOKEN", "a repeated request returns the same jobs; needs --worker", "REQID"},
 };
 
 int run_pop(Context& context) {
@@ -40,14 +40,14 @@ int run_pop(Context& context) {
   if (context.json) {
     print_json(resp_to_json(jobs));
   } else if (jobs.items.empty()) {
-    std::fprintf(stderr, "sluice: there is no job to take now\n");
+    std::fprintf(stderr, "sluice: no job available\n");
   } else {
     leases_table(jobs, context.server_now_ms()).print(context.screen);
   }
   return kDone;
 }
 
-// --- What ends a lease, or keeps it ---
+// --- Ending or renewing a lease ---
 
 Words lease_words(const Context& context, const char* command, std::span<const Option> options) {
   Words words = {command, context.queue(), context.operand(1), context.operand(2)};
@@ -56,7 +56,7 @@ Words lease_words(const Context& context, const char* command, std::span<const O
 }
 
 constexpr Option kAckOptions[] = {
-    {"--result", "TEXT", "what came out of it", "RESULT"},
+    {"--result", "TEXT", "the job's result", "RESULT"},
 };
 
 int run_ack(Context& context) {
@@ -70,9 +70,9 @@ int run_ack(Context& context) {
 }
 
 constexpr Option kNackOptions[] = {
-    {"--fatal", nullptr, "it has failed, whatever is left of its retries", "FATAL"},
-    {"--silent", nullptr, "as if it had never been taken", "SILENT"},
-    {"--delay", "MS", "when it comes back", "DELAY"},
+    {"--fatal", nullptr, "it has failed, even if retries are left", "FATAL"},
+    {"--silent", nullptr, "return it as if it had never been popped", "SILENT"},
+    {"--delay", "MS", "delay before it is available again", "DELAY"},
     {"--error", "TEXT", "why", "ERROR"},
 };
 
@@ -92,8 +92,8 @@ int run_nack(Context& context) {
 }
 
 constexpr Option kTouchOptions[] = {
-    {"--lease", "MS", "a new term", "LEASE"},
-    {"--progress", "TEXT", "how far it is", "PROGRESS"},
+    {"--lease", "MS", "duration from now", "LEASE"},
+    {"--progress", "TEXT", "progress of the job", "PROGRESS"},
 };
 
 int run_touch(Context& context) {
@@ -105,13 +105,14 @@ int run_touch(Context& context) {
   }
   const RespValue* cancel = reply.find("cancel");
   std::string text = duration_text(integer_of(reply, "left_ms")) + " left";
-  if (cancel != nullptr && !cancel->is_null()) text += ", told to stop: " + printable(cancel->text);
+  if (cancel != nullptr && !cancel->is_null())
+    text += ", asked to stop: " + printable(cancel->text);
   std::printf("%s: %s\n", printable(context.operand(1)).c_str(), text.c_str());
   return kDone;
 }
 
 constexpr const char* kLeaseDetails =
-    "LEASE is the token that pop has printed; '*' is the current one, with fencing off.";
+    "LEASE is the token printed by pop; '*' means the current lease, without fencing.";
 
 }  // namespace
 
@@ -121,8 +122,8 @@ std::span<const CommandRow> lease_commands() {
        "QUEUE...",
        1,
        64,
-       "take the next jobs, with a lease",
-       "Take them out with ack, or give them back with nack, before the lease runs out.",
+       "pop the next jobs, with a lease",
+       "End each with ack, or return it with nack, before the lease expires.",
        {kPopOptions},
        run_pop,
        "sluice pop exec --worker me --block 30s"},
@@ -130,7 +131,7 @@ std::span<const CommandRow> lease_commands() {
        "QUEUE ID LEASE",
        3,
        3,
-       "a job is done",
+       "complete a job",
        kLeaseDetails,
        {kAckOptions},
        run_ack,
@@ -139,7 +140,7 @@ std::span<const CommandRow> lease_commands() {
        "QUEUE ID LEASE",
        3,
        3,
-       "give a job back: it has failed, and is tried again if it may be",
+       "report a failure; the job is retried if it has retries left",
        kLeaseDetails,
        {kNackOptions},
        run_nack,

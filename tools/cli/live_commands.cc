@@ -1,4 +1,4 @@
-// Commands that go on until they are told to end: top, simulate.
+// Commands that run until they are stopped: top, simulate.
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -25,12 +25,12 @@ using std::chrono::steady_clock;
 // --- top ---
 
 constexpr Option kTopOptions[] = {
-    {"--interval", "SECONDS", "between two looks (1)"},
+    {"--interval", "SECONDS", "time between updates (1)"},
 };
 
-// Rates of the last ten seconds: those of a minute would hide what happens now.
+// Rates over ten seconds: those over a minute would hide what happens now.
 constexpr const char* kTopWindowMs = "10000";
-// Looking for queues walks over all keys, so it is done rarely.
+// Searching for queues scans all keys, so it is done rarely.
 constexpr std::chrono::seconds kBetweenSearches(5);
 
 class Top {
@@ -42,7 +42,7 @@ class Top {
 
   int run() {
     look();
-    // What cannot be reached at all is told on the ordinary screen.
+    // If the server cannot be reached at all, report it on the ordinary screen.
     if (!trouble_.empty()) throw Failure{kNoConnection, trouble_};
     FullScreen full;
     for (auto next = steady_clock::now();;) {
@@ -69,7 +69,7 @@ class Top {
       }
       for (const std::string& name : names_) {
         RespValue stats = context_.connection.receive();
-        // Only one that was asked for by its name is missed.
+        // Only a queue that was asked for by name is reported as missing.
         if (stats.is_error() && context_.operands() > 0) {
           throw Failure{kServerError, explain_error(stats.text)};
         }
@@ -79,7 +79,7 @@ class Top {
       seen_ms_ = wall_ms();
       trouble_.clear();
     } catch (const Failure& failure) {
-      // Replies that are still on the way must not be taken for later ones.
+      // Outstanding replies must not be taken for those of later commands.
       context_.connection.close();
       searched_ = {};
       if (failure.code == kServerError && seen_ms_ == 0) throw;
@@ -111,7 +111,7 @@ class Top {
     full.draw(lines, screen.height);
   }
 
-  // False: it is to end.
+  // Returns false when top should end.
   bool wait_until(steady_clock::time_point until, FullScreen& full) {
     for (;;) {
       const auto left = std::chrono::ceil<milliseconds>(until - steady_clock::now());
@@ -119,7 +119,7 @@ class Top {
       if (woken.event == Signals::Event::kTimeout) return true;
       if (woken.event == Signals::Event::kInput) {
         char key = 0;
-        // A standard input that has ended can be read for ever.
+        // A closed standard input is always readable.
         if (::read(input_, &key, 1) <= 0) input_ = -1;
         if (key == 'q' || key == 'Q') return false;
       } else if (woken.signal == SIGWINCH) {
@@ -142,13 +142,13 @@ class Top {
   std::vector<std::string> names_;
   steady_clock::time_point searched_;
   std::vector<QueueStats> queues_;
-  int64_t seen_ms_ = 0;  // when queues_ was true; 0: never
-  std::string trouble_;  // why there is no newer look
+  int64_t seen_ms_ = 0;  // when queues_ was read; 0: never
+  std::string trouble_;  // why there is no newer reading
 };
 
 int run_top(Context& context) {
   if (!context.screen.terminal || context.json) {
-    throw usage_error("top needs a terminal; status prints the same once");
+    throw usage_error("top needs a terminal; use status to print once");
   }
   Signals signals({SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP});
   return Top(context, signals).run();
@@ -157,16 +157,16 @@ int run_top(Context& context) {
 // --- simulate ---
 
 constexpr Option kSimulateOptions[] = {
-    {"--rate", "N", "jobs a second that come in, of all producers (10)"},
-    {"--producers", "N", "connections that add them (1); 0: none is added"},
-    {"--workers", "N", "workers, a connection each (4)"},
+    {"--rate", "N", "jobs per second, all producers together (10)"},
+    {"--producers", "N", "connections that add jobs (1); 0: add none"},
+    {"--workers", "N", "workers, each with a connection (4)"},
     {"--run-ms", "TIME", "how long a run takes: N, FROM:TO, or exp:MEAN (200:2000)"},
     {"--users", "N", "groups, some with more jobs than others (5); 0: no groups"},
-    {"--bands", "NAME=WEIGHT,...", "bands and their shares; otherwise those of the queue"},
-    {"--tasks", "NAME,...", "the kinds of jobs; otherwise all", nullptr, kTaskNames},
-    {"--fail", "SHARE", "of the runs that fail: 0 to 1 (0.05); some of them for good"},
-    {"--seconds", "N", "end after so many; otherwise at Ctrl-C"},
-    {"--seed", "N", "of the random choices"},
+    {"--bands", "NAME=WEIGHT,...", "bands and their shares; default: those of the queue"},
+    {"--tasks", "NAME,...", "the kinds of jobs; default: all", nullptr, kTaskNames},
+    {"--fail", "SHARE", "fraction of runs that fail: 0 to 1 (0.05); some fail for good"},
+    {"--seconds", "N", "end after N seconds; default: at Ctrl-C"},
+    {"--seed", "N", "seed of the random choices"},
 };
 
 SimulationPlan plan_of(Context& context) {
@@ -204,7 +204,7 @@ std::span<const CommandRow> live_commands() {
        "[QUEUE...]",
        0,
        1000,
-       "the queues as they live; q ends it",
+       "watch the queues live; q quits",
        nullptr,
        {kTopOptions},
        run_top,
@@ -213,9 +213,9 @@ std::span<const CommandRow> live_commands() {
        "QUEUE",
        1,
        1,
-       "producers and workers for a first look: real jobs, real leases",
-       "It changes the queue: use one of its own. Jobs that run at the end are given back, those\n"
-       "that wait stay.",
+       "run producers and workers for a demonstration: real jobs, real leases",
+       "It changes the queue: use a separate one. Jobs that are running at the end are returned;\n"
+       "waiting jobs stay.",
        {kSimulateOptions},
        run_simulate,
        "sluice simulate try --rate 50 --workers 8 --run-ms 200:2s"},

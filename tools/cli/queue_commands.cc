@@ -20,7 +20,7 @@ namespace {
 
 using nlohmann::json;
 
-// Of bands, groups, workers in the details of a queue.
+// The most bands, groups or workers shown in the details of a queue.
 constexpr size_t kShownLines = 20;
 
 // --- status ---
@@ -28,7 +28,7 @@ constexpr size_t kShownLines = 20;
 constexpr Option kStatusOptions[] = {
     {"--by", "WHAT", "lines by pri, group, key, worker, or tag=NAME", nullptr,
      "pri group key worker tag="},
-    {"--window", "MS", "rates are those of so long a time (60000)", "WINDOW"},
+    {"--window", "MS", "time over which rates are measured (60000)", "WINDOW"},
 };
 
 RespValue stats_of(Context& context, const std::string& queue) {
@@ -55,7 +55,7 @@ std::string info_field(const std::string& info, const std::string& name) {
 
 void print_server(Context& context) {
   const RespValue reply = context.connection.try_call({"INFO"});
-  // A user who may not ask for it sees the queues all the same.
+  // A user who may not run INFO still sees the queues.
   if (reply.is_error()) return;
   const int64_t up_s = parse_i64(info_field(reply.text, "uptime_in_seconds")).value_or(0);
   const std::string clients = info_field(reply.text, "connected_clients");
@@ -67,7 +67,7 @@ void print_server(Context& context) {
 }
 
 int print_all(Context& context) {
-  if (context.arguments.has("--by")) throw usage_error("--by takes a queue");
+  if (context.arguments.has("--by")) throw usage_error("--by requires a queue");
   std::vector<QueueStats> queues;
   json all = json::array();
   const std::vector<std::string> names = find_queues(context.connection);
@@ -95,7 +95,7 @@ RespValue lines_of(Context& context, const std::string& by) {
   return stats_lines(context.connection, context.queue(), words);
 }
 
-// The first of them; --by shows all.
+// Prints the first lines; --by prints all.
 void print_lines(const Context& context, const char* what, RespValue lines) {
   if (lines.items.empty()) return;
   const size_t all = lines.items.size() / 2;
@@ -141,33 +141,33 @@ int run_status(Context& context) {
 // --- config ---
 
 constexpr Option kLevelOptions[] = {
-    literal_option("--group", "GROUP", "of this group, not of the queue", "GROUP"),
-    {"--group-glob", "GLOB", "of the groups that match, not of the queue", "GROUP"},
-    literal_option("--key", "KEY", "of this key, not of the queue", "KEY"),
-    {"--key-glob", "GLOB", "of the keys that match, not of the queue", "KEY"},
+    literal_option("--group", "GROUP", "the group's configuration instead of the queue's", "GROUP"),
+    {"--group-glob", "GLOB", "that of matching groups", "GROUP"},
+    literal_option("--key", "KEY", "the key's configuration instead of the queue's", "KEY"),
+    {"--key-glob", "GLOB", "that of matching keys", "KEY"},
 };
 
 constexpr Option kCreateOptions[] = {
-    {"--create", nullptr, "make the queue where there is none"},
+    {"--create", nullptr, "create the queue if it does not exist"},
 };
 
 constexpr Option kResetOptions[] = {
-    {"--reset", nullptr, "back to the defaults; of a rule: forget it"},
+    {"--reset", nullptr, "reset to the defaults; removes a rule"},
 };
 
 Words config_words(Context& context) {
   Words words = {"Q.CONFIG", context.queue()};
   context.arguments.append_words(kLevelOptions, words);
   if (words.size() > 4) {
-    throw usage_error("only one of --group, --group-glob, --key and --key-glob");
+    throw usage_error("use only one of --group, --group-glob, --key and --key-glob");
   }
   return words;
 }
 
-// A name that was mistyped makes no queue.
+// A mistyped name must not create a queue.
 void check_queue(Context& context) {
   if (context.arguments.has("--create")) return;
-  require_queue(context, "; --create makes it");
+  require_queue(context, "; use --create to create it");
 }
 
 void set_config(Context& context, Words words, const Words& pairs) {
@@ -192,7 +192,7 @@ int show_config(Context& context, Words words, const Words& fields) {
   return kDone;
 }
 
-// FIELD shows it, FIELD=VALUE sets it; after a change what was set is shown.
+// FIELD shows a field, FIELD=VALUE sets it. After a change, prints the fields that were set.
 int run_config(Context& context) {
   const Words words = config_words(context);
   Words fields;
@@ -206,11 +206,11 @@ int run_config(Context& context) {
     pairs.push_back(with_plain_durations(text.substr(equals + 1)));
   }
   if (!pairs.empty() && pairs.size() != fields.size() * 2) {
-    throw usage_error("either FIELD=VALUE for all, or FIELD for all");
+    throw usage_error("use either FIELD or FIELD=VALUE for all fields");
   }
   check_queue(context);
   if (context.arguments.has("--reset")) {
-    if (!fields.empty()) throw usage_error("--reset is about all fields");
+    if (!fields.empty()) throw usage_error("--reset takes no fields");
     Words reset = words;
     reset.emplace_back("RESET");
     context.connection.call(reset);
@@ -235,7 +235,7 @@ int run_pause(Context& context) {
 int run_resume(Context& context) { return set_paused(context, "none"); }
 
 std::string config_fields_help() {
-  std::string text = "fields, each with its form and what it means:\n";
+  std::string text = "fields, with their format and meaning:\n";
   for (const FieldHelp& field : config_field_help()) {
     text += "  " + std::string(field.name) + "=" + std::string(field.takes) + "\n      " +
             std::string(field.meaning) + "\n";
@@ -246,8 +246,8 @@ std::string config_fields_help() {
 // --- delete ---
 
 constexpr Option kDeleteOptions[] = {
-    {"--yes", nullptr, "do not ask"},
-    {"--dry-run", nullptr, "only say what would go"},
+    {"--yes", nullptr, "do not ask for confirmation"},
+    {"--dry-run", nullptr, "only print what would be deleted"},
 };
 
 int run_delete(Context& context) {
@@ -280,7 +280,7 @@ std::span<const CommandRow> queue_commands() {
        "[QUEUE]",
        0,
        1,
-       "all queues, or one in detail",
+       "show all queues, or one in detail",
        nullptr,
        {kStatusOptions},
        run_status,
@@ -299,7 +299,7 @@ std::span<const CommandRow> queue_commands() {
        "QUEUE [in|out|all]",
        1,
        2,
-       "give out no jobs (out, the default), take none (in), or both",
+       "stop handing out jobs (out, the default), accepting jobs (in), or both",
        nullptr,
        {kLevelOptions, kCreateOptions},
        run_pause,
@@ -318,7 +318,7 @@ std::span<const CommandRow> queue_commands() {
        1,
        1,
        "delete a queue: its jobs, its history, its configuration",
-       "At a terminal it asks first.",
+       "On a terminal it asks for confirmation.",
        {kDeleteOptions},
        run_delete,
        "sluice delete exec --dry-run"},

@@ -11,7 +11,7 @@ namespace {
 
 using Kind = RespValue::Kind;
 
-// A number of a line; nothing where the line has none or it is 0.
+// A number of a line; nothing if it is missing or 0.
 std::string filled(const RespValue& line, Bytes name) {
   const int64_t value = integer_of(line, name);
   return value == 0 ? "" : count_text(value);

@@ -1,6 +1,6 @@
-// Queues as tables: a line of statistics each, for status and top.
+// Shows queues as tables with a line of statistics each, for status and top.
 //
-// Pure functions; `stats` is a map of Q.STATS.
+// Pure functions; `stats` is a map as Q.STATS returns it.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@ namespace sluice::cli {
 using QueueStats = std::pair<std::string, RespValue>;
 
 Table queues_table(const std::vector<QueueStats>& queues);
-// Lines of Q.STATS with BY: of bands, groups, tags, workers. `what` is the first column's title.
+// A table of the lines of Q.STATS with BY: bands, groups, tags or workers. `what` is the title of
+// the first column.
 Table lines_table(const char* what, const RespValue& lines);
 // Further lines about one queue: slots, bands, totals, times.
 std::vector<std::string> summary_lines(const RespValue& stats, const Screen& screen);

@@ -11,9 +11,9 @@ namespace {
 
 using Kind = RespValue::Kind;
 
-// Maps of whatever names, with values as they are.
+// Maps with arbitrary names, whose values stay as they are.
 constexpr std::array<Bytes, 4> kOpenMaps = {"by_priority", "rejected", "tags", "adopted"};
-// Of durations: maps in statistics, a number or null of a job.
+// Durations: maps in statistics, a number or null in a job.
 constexpr std::array<Bytes, 2> kDurations = {"wait_ms", "run_ms"};
 
 template <size_t kCount>

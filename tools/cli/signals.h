@@ -1,6 +1,7 @@
-// Signals as something to wait for, so that a program ends in order: no handlers.
+// Waits for signals synchronously instead of using handlers, so that a program can end in order.
 //
-// One for a program, made before any thread, which inherit the mask: so signals come here only.
+// Create one object, before any thread, so that all threads inherit the mask and signals arrive
+// only here.
 #pragma once
 
 #include <sys/types.h>
@@ -12,7 +13,7 @@ namespace sluice::cli {
 
 class Signals {
  public:
-  // From now on these signals do nothing but end a `wait`.
+  // From now on these signals only end a `wait`.
   explicit Signals(std::initializer_list<int> numbers);
   ~Signals();
   Signals(const Signals&) = delete;
@@ -21,9 +22,9 @@ class Signals {
   enum class Event : unsigned char { kTimeout, kSignal, kInput };
   struct Woken {
     Event event = Event::kTimeout;
-    int signal = 0;  // kSignal
+    int signal = 0;  // if kSignal
   };
-  // Until one of them comes, `input` (-1: none) can be read, or the time has passed.
+  // Waits until a signal arrives, `input` is readable (-1: none), or the time has passed.
   Woken wait(std::chrono::milliseconds time, int input = -1);
 
  private:

@@ -28,22 +28,22 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr const char* kPopBlockMs = "500";
-// Jobs that are on the way at a time.
+// The most jobs in flight at a time.
 constexpr size_t kBatch = 256;
-// A producer that is further behind than this lets go of what it owes.
+// A producer that is further behind than this drops the jobs it owes.
 constexpr std::chrono::seconds kMostDebt(5);
 constexpr int64_t kMostTouchMs = 1000;
 constexpr int64_t kLeastTouchMs = 30;
 constexpr double kDelayedShare = 0.05;
 
-// Of the runs that fail: for the others a second try may help.
+// Fraction of the failing runs that fail for good; for the others a retry may help.
 constexpr double kFatalShare = 0.4;
 
 struct Task {
   const char* name;
   const char* what;
   const char* fault;  // why a run fails that may succeed next time
-  const char* fatal;  // why none will
+  const char* fatal;  // why no run will succeed
 };
 
 constexpr std::array<Task, 6> kTasks = {{
@@ -64,8 +64,8 @@ const Task* find_task(Bytes name) {
   return task == kTasks.end() ? nullptr : task;
 }
 
-// Five digits of base 36: as many milliseconds as make 16 hours. Jobs of an earlier simulation are
-// gone by then, or the few that are not refuse the new ones as duplicates.
+// Five base-36 digits of milliseconds, which repeat after 16 hours. Jobs of an earlier simulation
+// are gone by then, or the few that remain reject the new ones as duplicates.
 std::string short_id(const char* task, uint64_t number) {
   constexpr int kDigits = 5;
   constexpr Bytes kAlphabet = "0123456789abcdefghijklmnopqrstuvwxyz";
@@ -88,15 +88,15 @@ std::string user_name(int number) {
 // What all threads have done so far.
 struct Counts {
   std::atomic<int64_t> added = 0;
-  std::atomic<int64_t> refused = 0;  // the queue is full, paused, …
+  std::atomic<int64_t> refused = 0;  // e.g. the queue is full or paused
   std::atomic<int64_t> completed = 0;
   std::atomic<int64_t> failed = 0;     // runs
-  std::atomic<int64_t> cancelled = 0;  // told to stop
+  std::atomic<int64_t> cancelled = 0;  // asked to stop
   std::atomic<int64_t> lost = 0;       // leases
   std::atomic<int64_t> returned = 0;   // at the end
 };
 
-// Counts and the word to stop, shared by all threads.
+// Counters and the stop flag, shared by all threads.
 class Stage {
  public:
   Stage(const SimulationPlan& of, Address at, int64_t lease_ms)
@@ -107,7 +107,7 @@ class Stage {
   const SimulationPlan& plan;
   const Address address;
   const int64_t touch_ms;  // between two renewals of a lease
-  // Of the first job. Producers count from here in turns, so that no id comes twice.
+  // Number of the first job. Producers count from here in turns, so that no id is used twice.
   const uint64_t first_id = static_cast<uint64_t>(wall_ms());
   Counts counts;
 
@@ -119,12 +119,12 @@ class Stage {
     }
     wake_.notify_all();
   }
-  // False: it is to stop.
+  // Returns false if the simulation should stop.
   bool sleep_until(steady_clock::time_point time) NO_THREAD_SAFETY_ANALYSIS {
     std::unique_lock<std::mutex> lock(mutex_.native());
     return !wake_.wait_until(lock, time, [this] { return stopped(); });
   }
-  // The first one counts.
+  // The first failure is the one reported.
   void fail(const Failure& failure) {
     {
       const MutexLock lock(mutex_);
@@ -173,7 +173,7 @@ class Producer {
       const auto now = steady_clock::now();
       if (now - due > kMostDebt) due = now;
       size_t count = 0;
-      // What has become due meanwhile goes along.
+      // Include the jobs that have become due in the meantime.
       for (; due <= now && count < kBatch; ++count) {
         send_job();
         due += next_gap();
@@ -231,7 +231,7 @@ class Producer {
   std::discrete_distribution<size_t> band_;
   std::discrete_distribution<int> user_;
   std::vector<const Task*> tasks_;
-  uint64_t next_id_;  // of this producer alone
+  uint64_t next_id_;  // used by this producer only
   int64_t number_ = 0;
 };
 
@@ -284,13 +284,13 @@ class Worker {
     const Task* const task = find_task(Bytes(id_).substr(0, id_.find('-')));
     const bool fatal = std::uniform_real_distribution<double>(0, 1)(random_) < kFatalShare;
     Words words = {"Q.NACK", stage_.plan.queue, id_, lease_, fatal ? "FATAL" : "FAIL"};
-    // A job that somebody else has added has no task.
+    // A job added by someone else has no task.
     const char* const error = task == nullptr ? "exit code 1" : fatal ? task->fatal : task->fault;
     words.insert(words.end(), {"ERROR", error});
     send_end(words, stage_.counts.failed);
   }
 
-  // False: the run is over.
+  // Returns false if the run is over.
   bool touch(int percent) {
     const std::string progress = std::to_string(percent) + " %";
     const RespValue reply = as_map(
@@ -310,7 +310,7 @@ class Worker {
     reply.is_error() ? note_lost(reply) : void(++counted);
   }
 
-  // The lease ran out, an operator ended it, or the queue was deleted.
+  // The lease expired, an operator ended it, or the queue was deleted.
   void note_lost(const RespValue& error) {
     if (!error.text.starts_with("STALELEASE") && !error.text.starts_with("NOJOB")) {
       throw Failure{kServerError, explain_error(error.text)};
@@ -335,7 +335,7 @@ void act(Stage& stage, int number) {
   }
 }
 
-// --- What is printed ---
+// --- Output ---
 
 class Report {
  public:
@@ -364,7 +364,7 @@ class Report {
                                ": added " + rate_text(adding) + "/s, completed " +
                                rate_text(ending) + "/s, waiting " + count_text(waiting) +
                                ", active " + count_text(active);
-      // On a terminal one line that changes.
+      // On a terminal, a single line that is updated.
       std::printf(context_.screen.terminal ? "\r%s\x1b[K" : "%s\n", line.c_str());
     }
     std::fflush(stdout);
@@ -396,9 +396,9 @@ class Report {
     };
     put("failed runs", counts.failed);
     put("refused", counts.refused);
-    put("told to stop", counts.cancelled);
+    put("asked to stop", counts.cancelled);
     put("leases lost", counts.lost);
-    put("given back at the end", counts.returned);
+    put("returned at the end", counts.returned);
     std::printf("\n");
     const RespValue stats = as_map(context_.connection.call({"Q.STATS", stage_.plan.queue}));
     const std::vector<std::string> lines = summary_lines(stats, context_.screen);
@@ -418,7 +418,7 @@ class Report {
   int64_t last_ended_ = 0;
 };
 
-// What stands between the commas.
+// The parts between the commas.
 std::vector<std::string> parts_of(const std::string& text) {
   std::vector<std::string> parts;
   for (size_t at = 0; at <= text.size();) {
@@ -481,7 +481,7 @@ BandShares parse_bands(const std::string& text) {
     shares.emplace_back(part.substr(0, equals), positive(Bytes(part).substr(equals + 1), kWanted));
     sum += shares.back().second;
   }
-  if (sum <= 0) throw usage_error(std::string(kWanted) + ", one of them above 0");
+  if (sum <= 0) throw usage_error(std::string(kWanted) + ", with at least one weight above 0");
   return shares;
 }
 

@@ -1,7 +1,7 @@
-// A simulation: producers that add readable jobs at a rate, workers that take and end them.
+// A simulation: producers that add readable jobs at a given rate, and workers that run them.
 //
-// They are threads of this program with a connection each, and use the queue as others do: jobs are
-// popped with a lease, touched while they run, acknowledged or refused.
+// Producers and workers are threads of this program with a connection each. They use the queue like
+// any client: jobs are popped with a lease, touched while they run, then acknowledged or rejected.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@
 
 namespace sluice::cli {
 
-// How long a run takes, milliseconds.
+// Duration of a run in milliseconds.
 struct RunTime {
   enum class Kind : uint8_t { kUniform, kExponential } kind = Kind::kUniform;
   double from = 200;  // kExponential: the mean
   double to = 2000;
 
-  // N, FROM:TO, exp:MEAN. Throws a usage error.
+  // Parses N, FROM:TO or exp:MEAN. Throws a usage error.
   static RunTime parse(const std::string& text);
   double draw(std::mt19937_64& random) const;
 };
@@ -33,26 +33,26 @@ using BandShares = std::vector<std::pair<std::string, double>>;
 
 struct SimulationPlan {
   std::string queue;
-  double rate = 10;  // jobs a second, of all producers
+  double rate = 10;  // jobs a second of all producers together
   int producers = 1;
   int workers = 4;
   int users = 5;
   BandShares bands;                // empty: the queue's default band
-  std::vector<std::string> tasks;  // of kTaskNames; empty: all of them
+  std::vector<std::string> tasks;  // from kTaskNames; empty: all of them
   double fail_share = 0.05;
   RunTime run;
   uint64_t seed = 0;
 };
 
-// NAME,... of kTaskNames. Throws a usage error.
+// Parses NAME,... from kTaskNames. Throws a usage error.
 std::vector<std::string> parse_tasks(const std::string& text);
-// NAME=WEIGHT,... Throws a usage error.
+// Parses NAME=WEIGHT,... Throws a usage error.
 BandShares parse_bands(const std::string& text);
-// The named bands of a queue; those in the middle get the most.
+// The named bands of a queue; those in the middle get the largest shares.
 BandShares bands_of_queue(Connection& connection, const std::string& queue);
 
-// Until a signal comes, or so many seconds have passed (0: any). Prints a line a second, and a
-// summary. The reply is the program's exit code.
+// Runs until a signal arrives or `seconds` have passed (0: no limit). Prints a line a second and a
+// summary. Returns the program's exit code.
 int simulate(Context& context, const SimulationPlan& plan, Signals& signals, int64_t seconds);
 
 }  // namespace sluice::cli

@@ -14,11 +14,11 @@ namespace {
 using Line = std::pair<RespValue, RespValue>;  // name and map
 
 constexpr size_t kShownLines = 1000;
-// Lines are sorted, and the small ones summed, each time when there are so many more.
+// Lines are sorted and the small ones summed whenever there are this many more.
 constexpr size_t kMoreLines = 10'000;
 constexpr const char* kRestName = "*";
 
-// Jobs of a group; slots of a key, whose jobs nobody counts.
+// The size: jobs of a group; slots of a key, whose jobs are not counted.
 int64_t size_of(const RespValue& line) {
   const bool counts_jobs = line.find("waiting") != nullptr;
   return counts_jobs ? integer_of(line, "waiting") + integer_of(line, "active")
@@ -40,7 +40,7 @@ void add_line(const RespValue& line, RespValue& sum) {
   }
 }
 
-// The largest are left, the largest first; the others are added to `rest`.
+// Keeps the largest lines in descending order and adds the others to `rest`.
 void keep_largest(std::vector<Line>& lines, RespValue& rest) {
   const size_t kept = std::min(lines.size(), kShownLines);
   std::partial_sort(lines.begin(), lines.begin() + static_cast<ptrdiff_t>(kept), lines.end(),
@@ -59,7 +59,7 @@ RespValue stats_lines(Connection& connection, const std::string& queue, const Wo
   Words words = {"Q.STATS", queue, "COUNT", "1000", "CURSOR", "0", "BY"};
   words.insert(words.end(), by.begin(), by.end());
   std::string& cursor = words[5];
-  // Bands, tags and workers come in an order of their own, and are not many.
+  // Bands, tags and workers keep their own order, and are few.
   const bool by_size = equals_ignore_case(by[0], "GROUP") || equals_ignore_case(by[0], "KEY");
   std::vector<Line> lines;
   RespValue rest;

@@ -1,4 +1,5 @@
-// The lines of Q.STATS … BY, page by page, so that nobody waits behind a queue of many groups.
+// Reads the lines of Q.STATS … BY page by page, so that a queue with many groups blocks no one
+// else.
 #pragma once
 
 #include "net/resp/resp_value.h"
@@ -6,8 +7,8 @@
 
 namespace sluice::cli {
 
-// A map from name to line. Of groups and keys the 1,000 largest stand there, the largest first, and
-// `*` for the rest together. `by` are the words behind BY.
+// Returns a map from name to line. For groups and keys: the 1,000 largest in descending order, and
+// `*` for the sum of the others. `by` are the words after BY.
 RespValue stats_lines(Connection& connection, const std::string& queue, const Words& by);
 
 }  // namespace sluice::cli

@@ -13,9 +13,9 @@ namespace sluice::cli {
 namespace {
 
 constexpr int64_t kPage = 1000;
-// The log has no index by job. What is read behind the job's beginning is bounded by this.
+// The log has no index by job. This limits how much is read from the job's beginning on.
 constexpr int kMostPages = 200;
-// Events and jobs are told by one clock; what is just before the beginning does no harm.
+// Events and jobs use one clock; a few events from before the beginning do no harm.
 constexpr int64_t kMarginMs = 5;
 
 RespValue read_page(Connection& connection, const std::string& queue, int64_t after,
@@ -28,7 +28,7 @@ RespValue read_page(Connection& connection, const std::string& queue, int64_t af
   throw Failure{kServerError, explain_error(error.text)};
 }
 
-// The number and the time of the first event after `after`; nothing: there is none.
+// The number and time of the first event after `after`; nothing at the end of the log.
 struct Place {
   int64_t seq = 0;
   int64_t time_ms = 0;
@@ -37,7 +37,7 @@ struct Place {
 std::optional<Place> first_event(Connection& connection, const std::string& queue, int64_t after) {
   RespValue page = read_page(connection, queue, after, 1);
   if (const auto oldest = trimmed_oldest(page); oldest && *oldest > after) {
-    // The log has let go of it; what it keeps begins there.
+    // The log no longer holds it; what it keeps begins at `oldest`.
     page = read_page(connection, queue, *oldest - 1, 1);
   }
   if (page.is_error()) fail(page);
@@ -64,13 +64,13 @@ int64_t last_event(Connection& connection, const std::string& queue) {
   constexpr int64_t kAboveAll = (int64_t{1} << 53) - 1;
   const auto oldest = oldest_event(connection, queue);
   if (!oldest) {
-    // None is kept; the error says which would be the next one.
+    // No event is kept; the error says what the next number would be.
     const RespValue page = read_page(connection, queue, kAboveAll, 1);
     return std::max<int64_t>(0, trimmed_oldest(page).value_or(1) - 1);
   }
-  // What is above all numbers answers TRIMMED; so it can be found by doubling, then by halving.
-  int64_t low = oldest->seq;  // there is such an event
-  int64_t high = -1;          // there is none; -1: not known
+  // Numbers above the last answer TRIMMED, so the last is found by doubling, then by bisection.
+  int64_t low = oldest->seq;  // this event exists
+  int64_t high = -1;          // this one does not; -1: not known
   for (int64_t step = kPage; high < 0 || high - low > 1;) {
     const int64_t at = high < 0 ? low + step : low + (high - low) / 2;
     const RespValue page = read_page(connection, queue, at, 1);
@@ -98,12 +98,12 @@ Story read_story(Connection& connection, const std::string& queue, const std::st
   story.events.kind = RespValue::Kind::kArray;
   const auto oldest = oldest_event(connection, queue);
   if (!oldest) {
-    story.note = "the queue keeps no events, so there is no story";
+    story.note = "the queue keeps no events";
     return story;
   }
   int64_t low = oldest->seq;
   if (oldest->time_ms > since_ms && oldest->seq > 1) {
-    story.note = "the log of events does not go back to the job's beginning";
+    story.note = "the event log does not go back to the job's beginning";
   } else {
     // The last event before the job's time, or one near it.
     int64_t high = last_event(connection, queue);
@@ -118,7 +118,7 @@ Story read_story(Connection& connection, const std::string& queue, const std::st
   for (int pages = 0; pages < kMostPages; ++pages) {
     RespValue page = read_page(connection, queue, after, kPage);
     if (const auto first = trimmed_oldest(page); first && *first > after) {
-      story.note = "the log of events does not go back to the job's beginning";
+      story.note = "the event log does not go back to the job's beginning";
       after = *first - 1;
       continue;
     }
@@ -131,7 +131,8 @@ Story read_story(Connection& connection, const std::string& queue, const std::st
     }
     if (end) return story;
   }
-  story.note = "the log of events is longer than what was looked at, up to " + count_text(after);
+  story.note =
+      "the event log is longer than the part that was read, up to event " + count_text(after);
   return story;
 }
 

@@ -77,7 +77,7 @@ std::vector<size_t> Table::widths(const Screen& screen) const {
     widths[i] = std::max(widths[i], text_width(columns_[i].title));
     total += widths[i] + (total == 0 ? 0 : kGap);
   }
-  // The widest of those that may be cut gives a column, until all fit.
+  // Repeatedly narrow the widest column that may be cut, until all fit.
   for (; screen.width != 0 && total > screen.width; --total) {
     size_t widest = widths.size();
     for (size_t i = 0; i < widths.size(); ++i) {
@@ -94,7 +94,7 @@ std::vector<size_t> Table::widths(const Screen& screen) const {
 std::string Table::line(const std::vector<Cell>& cells, const std::vector<size_t>& widths,
                         const Screen& screen) const {
   std::string out;
-  size_t used = 0;  // columns so far, with the gap that follows
+  size_t used = 0;  // columns so far, including the gap that follows
   size_t owed = 0;  // blanks before the next text
   for (size_t i = 0; i < cells.size(); ++i) {
     if (widths[i] == 0) continue;

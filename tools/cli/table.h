@@ -1,6 +1,7 @@
 // Table: aligned columns that fit the terminal.
 //
-// Cells are printable text (text.h). A column in which every cell is empty is left out. One thread.
+// Cells are printable text (text.h). Columns with only empty cells are left out. Used by one
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +21,14 @@ struct Cell {
   Cell(const char* of) : text(of) {}                                                  // NOLINT
 };
 
-// How standard output shows things: its width in columns (0: unlimited), and whether in colours.
+// How to print to standard output: its width in columns (0: unlimited), and whether in colours.
 struct Screen {
   size_t width = 0;
   size_t height = 0;
   bool colours = false;
   bool terminal = false;
 
-  // No limit and no colours where it is no terminal; no colours with NO_COLOR.
+  // Unlimited and without colours if it is not a terminal; no colours with NO_COLOR.
   static Screen of_output();
 };
 
@@ -40,16 +41,16 @@ class Table {
   struct Column {
     const char* title;
     bool right = false;
-    bool shrinks = false;  // it may be cut where the terminal is too narrow
+    bool shrinks = false;  // may be cut if the terminal is too narrow
   };
 
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  // As many cells as columns.
+  // The row must have as many cells as there are columns.
   void add(std::vector<Cell> row) { rows_.push_back(std::move(row)); }
   bool empty() const { return rows_.empty(); }
 
-  // The title's line, and one for each row.
+  // The line of titles, and one line for each row.
   std::vector<std::string> lines(const Screen& screen) const;
   void print(const Screen& screen) const;
 

@@ -17,7 +17,7 @@ constexpr Bytes kCut = "…";
 
 struct Character {
   size_t bytes = 1;
-  int columns = -1;  // -1: not printable, or no character
+  int columns = -1;  // -1: not printable, or an invalid character
 };
 
 Character first_character(Bytes text) {
@@ -30,7 +30,7 @@ Character first_character(Bytes text) {
   return {count, ::wcwidth(wide)};
 }
 
-// Texts are written from right to left by these, and stay so behind them.
+// These change the writing direction of the text, and of the text after it.
 bool turns_direction(Bytes character) {
   constexpr std::array<Bytes, 9> kTurns = {"\u202a", "\u202b", "\u202c", "\u202d", "\u202e",
                                            "\u2066", "\u2067", "\u2068", "\u2069"};

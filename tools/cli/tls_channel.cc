@@ -19,7 +19,7 @@ TlsChannel::TlsChannel(const TlsClientContext& context, const std::string& name,
   CHECK(SSL_set_fd(state_.get(), fd) == 1);
 }
 
-// A socket that is stopped and goes on (Ctrl-Z) ends a wait that has a time limit.
+// Stopping and continuing the program (Ctrl-Z) interrupts a wait that has a time limit.
 bool TlsChannel::interrupted(int result) const {
   const int error = errno;
   const int kind = SSL_get_error(state_.get(), result);
@@ -31,7 +31,7 @@ std::string TlsChannel::reason(int result) const {
   switch (SSL_get_error(state_.get(), result)) {
     case SSL_ERROR_WANT_READ:
     case SSL_ERROR_WANT_WRITE:
-      return "it did not answer in time";
+      return "no answer in time";
     case SSL_ERROR_ZERO_RETURN:
       return "Server closed the connection";
     case SSL_ERROR_SYSCALL:
@@ -40,13 +40,13 @@ std::string TlsChannel::reason(int result) const {
     default: {
       const char* text = ERR_reason_error_string(ERR_peek_error());
       ERR_clear_error();
-      return std::string("TLS: ") + (text == nullptr ? "it has failed" : text);
+      return std::string("TLS: ") + (text == nullptr ? "failed" : text);
     }
   }
 }
 
 std::string TlsChannel::shake_hands(std::chrono::milliseconds limit) {
-  // A wait that is interrupted begins anew with the socket's whole limit.
+  // An interrupted wait would start again with the socket's whole limit.
   const auto deadline = std::chrono::steady_clock::now() + limit;
   int result = 0;
   do {
@@ -75,7 +75,7 @@ std::string TlsChannel::flush() {
 }
 
 std::string TlsChannel::read_reply(redisReader* reader, void** reply) {
-  std::array<char, 16384> input{};  // as much as a record holds
+  std::array<char, 16384> input{};  // the size of a TLS record
   for (;;) {
     if (::redisReaderGetReply(reader, reply) != REDIS_OK) return reader->errstr;
     if (*reply != nullptr) return "";

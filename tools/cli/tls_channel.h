@@ -1,8 +1,9 @@
-// TlsChannel: requests and replies over TLS on a connected, blocking socket, which Debian's hiredis
-// knows nothing of: it writes the requests and reads the replies, this carries the bytes.
+// TlsChannel: requests and replies over TLS on a connected, blocking socket. Debian's hiredis does
+// not support TLS, so hiredis only formats requests and parses replies; this class transports the
+// bytes.
 //
-// One thread. Does not own the socket, whose own time limits hold. What fails is told in words, and
-// then the connection can only be closed.
+// Used by one thread. Does not own the socket, whose time limits apply. Failures are returned as
+// text, after which the connection can only be closed.
 #pragma once
 
 #include <chrono>
@@ -16,18 +17,20 @@ namespace sluice::cli {
 
 class TlsChannel {
  public:
-  // `name`: whom the certificate must be of.
+  // `name` is the name that the certificate must be for.
   TlsChannel(const TlsClientContext& context, const std::string& name, int fd);
   TlsChannel(const TlsChannel&) = delete;
   TlsChannel& operator=(const TlsChannel&) = delete;
 
-  // Empty, or why the handshake has failed. `limit`: the socket's own, which holds for one wait.
+  // Returns an empty text, or why the handshake failed. `limit` is the socket's own, which applies
+  // to each wait.
   std::string shake_hands(std::chrono::milliseconds limit);
 
-  // Keeps a request until something is read.
+  // Buffers a request until the next read.
   void append(const char* data, size_t size) { requests_.append(data, size); }
-  // Writes what was kept and reads until there is a reply, which is the caller's, as hiredis makes
-  // them. Empty, or why there is none; an error that the reader has found is left with it.
+  // Writes the buffered requests and reads until there is a reply, which the caller then owns (made
+  // by hiredis). Returns an empty text, or why there is no reply; an error found by the reader
+  // stays in the reader.
   std::string read_reply(redisReader* reader, void** reply);
 
  private:

@@ -11,7 +11,7 @@ namespace {
 
 constexpr auto kTerminalInterval = std::chrono::milliseconds(200);
 constexpr auto kFileInterval = std::chrono::seconds(5);
-// The clock is looked at after so many keys.
+// The clock is read once per this many keys.
 constexpr uint64_t kKeysBetweenLooks = 64;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Progress: a line on standard error that says how far an import is: on a terminal always the same
-// line, otherwise a new one every few seconds. One thread.
+// Progress: shows on standard error how far an import has come. On a terminal it updates one line,
+// otherwise it prints a line every few seconds. Used by one thread.
 #pragma once
 
 #include <chrono>
@@ -16,9 +16,9 @@ class Progress {
  public:
   explicit Progress(bool quiet);
 
-  // `done` of `total` are bytes of a file, or keys of a server; `bytes` have been read.
+  // `done` of `total` are bytes of a file, or keys of a server. `bytes` have been read so far.
   void show(uint64_t keys, uint64_t bytes, uint64_t done, uint64_t total);
-  // Another step begins, of which nothing is counted.
+  // Announces another step, without a count.
   void say(const std::string& text);
   // Ends the line on a terminal.
   void end();

@@ -23,9 +23,9 @@ namespace sluice::import {
 namespace {
 
 constexpr size_t kReceiveBytes = 256 * 1024;
-// As many as a value may have here.
+// The maximum size of a value in Sluice.
 constexpr uint64_t kMaxStringBytes = (uint64_t{1} << 31) - 1;
-// Commands that are on the way at a time; the server holds their replies.
+// Commands in flight at a time; the server buffers their replies.
 constexpr size_t kPipelinedKeys = 64;
 constexpr Bytes kScanCount = "512";
 constexpr time_t kPatienceSeconds = 60;
@@ -147,8 +147,8 @@ bool RedisSource::fill() {
 }
 
 std::string RedisSource::lost() const {
-  if (errno_ == EAGAIN) return "Redis has not answered for a minute";
-  return std::string("the connection to Redis was lost") +
+  if (errno_ == EAGAIN) return "no reply from Redis for a minute";
+  return std::string("lost the connection to Redis") +
          (errno_ == 0 ? "" : std::string(": ") + std::strerror(errno_));
 }
 
@@ -194,10 +194,10 @@ bool RedisSource::receive(RedisReply& reply) {
 std::string RedisSource::ask(std::initializer_list<Bytes> words, RedisReply& reply) {
   send(words);
   if (!flush() || !receive(reply)) return lost();
-  return reply.kind == '-' ? "Redis says: " + reply.text : "";
+  return reply.kind == '-' ? "Redis replied: " + reply.text : "";
 }
 
-// --- What it holds ---
+// --- Reading the data ---
 
 std::string RedisSource::find_databases(std::vector<Database>& databases) {
   RedisReply reply;
@@ -215,16 +215,16 @@ std::string RedisSource::find_databases(std::vector<Database>& databases) {
 std::string RedisSource::read_libraries(const PutLibrary& put) {
   RedisReply reply;
   const std::string error = ask({"FUNCTION", "DUMP"}, reply);
-  // Before 7.0 there were none.
+  // Redis before 7.0 has no functions.
   if (reply.kind == '-' && reply.text.starts_with("ERR unknown command")) return {};
   if (!error.empty()) return error;
   std::vector<std::string> codes;
   if (rdb::read_functions(reply.text, kMaxStringBytes, codes) != rdb::FunctionsFault::kNone) {
-    return "the payload of FUNCTION DUMP cannot be read";
+    return "cannot parse the payload of FUNCTION DUMP";
   }
   for (const std::string& code : codes) {
     std::string refusal = put(code);
-    if (!refusal.empty()) return "a library of functions: " + refusal;
+    if (!refusal.empty()) return "cannot load a function library: " + refusal;
   }
   return {};
 }
@@ -236,7 +236,7 @@ std::string RedisSource::read_keys(int database, const PutKey& put) {
   do {
     if (error.empty()) error = ask({"SCAN", cursor, "COUNT", kScanCount}, reply);
     if (!error.empty()) return error;
-    if (reply.elements.size() != 2) return "the reply of SCAN cannot be read";
+    if (reply.elements.size() != 2) return "cannot parse the reply to SCAN";
     cursor = reply.elements[0].text;
     error = read_values(database, reply.elements[1].elements, put);
   } while (error.empty() && cursor != "0");
@@ -256,8 +256,8 @@ std::string RedisSource::read_values(int database, const std::vector<RedisReply>
       RedisReply expiry;
       RedisReply payload;
       if (!receive(expiry) || !receive(payload)) return lost();
-      if (expiry.kind == '-') return "Redis says: " + expiry.text;
-      if (payload.kind == '-') return "Redis says: " + payload.text;
+      if (expiry.kind == '-') return "Redis replied: " + expiry.text;
+      if (payload.kind == '-') return "Redis replied: " + payload.text;
       constexpr int64_t kNoKey = -2;
       if (payload.null || expiry.integer == kNoKey) {
         ++vanished_;
@@ -283,10 +283,10 @@ std::string RedisSource::put_value(int database, Bytes name, Bytes payload, int6
   OwnedEntry entry;
   switch (rdb::read_payload(payload, kMaxStringBytes, name, entry)) {
     case rdb::PayloadFault::kFooter:
-      return place + " comes in a format that cannot be read: only those up to Redis 7.0 can";
+      return place + " is in an unsupported format: formats up to Redis 7.0 are supported";
     case rdb::PayloadFault::kData: {
       const Bytes foreign = rdb::foreign_type_name(static_cast<uint8_t>(payload[0]));
-      return place + (foreign.empty() ? " cannot be read" : " holds " + std::string(foreign));
+      return place + (foreign.empty() ? " cannot be parsed" : " holds " + std::string(foreign));
     }
     case rdb::PayloadFault::kNone:
       break;

@@ -1,13 +1,14 @@
-// RedisSource: a running Redis as the source of an import: every key of every database by SCAN,
-// DUMP and PEXPIRETIME, and the libraries by FUNCTION DUMP.
+// RedisSource: a running Redis as the source of an import. Reads every key of every database by
+// SCAN, DUMP and PEXPIRETIME, and the function libraries by FUNCTION DUMP.
 //
-// Before Redis 7.0 there is only PTTL: an expiry is then later by the time that its reply took.
+// Before Redis 7.0 only PTTL is available, which makes an expiry late by the time that the reply
+// took.
 //
-// SCAN promises that a key which is there from the beginning to the end is met, at least once; what
-// comes, goes or changes meanwhile may be met as it was or not at all. So writers have to stop
-// before an import that is to be complete.
+// SCAN returns at least once each key that exists from beginning to end. Keys that are added,
+// deleted or changed in the meantime may be read in their old state or not at all, so writers have
+// to stop before an import that must be complete.
 //
-// One thread. A reply that does not come within a minute is a failure.
+// Used by one thread. A reply that takes longer than a minute is a failure.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +24,11 @@ namespace sluice::import {
 struct RedisAddress {
   std::string host;  // or the path of a socket, then without a port
   std::string port;
-  std::string user;      // empty: the default one
+  std::string user;      // empty: the default user
   std::string password;  // empty: none is sent
 };
 
-// A reply. Of an array only the elements count.
+// A reply. For an array only `elements` is used.
 struct RedisReply {
   char kind = 0;  // RESP2's first byte
   bool null = false;
@@ -42,7 +43,7 @@ class RedisSource {
     int number;
     uint64_t keys;
   };
-  // Empty: go on; else why not.
+  // Returns an empty text to continue, else the reason to stop.
   using PutKey = std::function<std::string(int database, OwnedEntry entry)>;
   using PutLibrary = std::function<std::string(Bytes code)>;
 
@@ -51,14 +52,14 @@ class RedisSource {
   RedisSource(const RedisSource&) = delete;
   RedisSource& operator=(const RedisSource&) = delete;
 
-  // For all of these: empty, or why not.
+  // These functions return an empty text, or the reason of the failure.
   std::string connect(const RedisAddress& address);
   std::string find_databases(std::vector<Database>& databases);
   std::string read_libraries(const PutLibrary& put);
   std::string read_keys(int database, const PutKey& put);
 
   const std::string& version() const { return version_; }
-  // Of keys that SCAN has named and that were gone when they were asked for.
+  // Number of keys that SCAN returned and that no longer existed when they were read.
   uint64_t vanished() const { return vanished_; }
   uint64_t bytes_read() const { return bytes_read_; }
 
@@ -70,11 +71,11 @@ class RedisSource {
   bool receive_line(std::string& line);
   bool receive_bytes(size_t count, std::string& bytes);
   bool fill();
-  // Sends one command; an error reply is a failure too.
+  // Sends one command. An error reply counts as a failure.
   std::string ask(std::initializer_list<Bytes> words, RedisReply& reply);
   std::string lost() const;
   std::string read_values(int database, const std::vector<RedisReply>& names, const PutKey& put);
-  // Unix time of the reply of PEXPIRETIME or PTTL; 0: the key has none.
+  // The expiry in Unix time, from the reply of PEXPIRETIME or PTTL; 0 if the key has none.
   int64_t expire_ms(int64_t replied_ms) const;
   std::string put_value(int database, Bytes name, Bytes payload, int64_t expire_ms,
                         const PutKey& put);
@@ -85,7 +86,7 @@ class RedisSource {
   std::string input_;
   size_t taken_ = 0;  // of input_
   std::string version_;
-  bool exact_expiries_ = false;  // the server knows PEXPIRETIME
+  bool exact_expiries_ = false;  // the server supports PEXPIRETIME
   uint64_t vanished_ = 0;
   uint64_t bytes_read_ = 0;
 };

@@ -9,7 +9,7 @@ namespace sluice::import {
 
 namespace {
 
-// As many values go in under one hold of locks.
+// Number of values inserted under one hold of the locks.
 constexpr uint64_t kKeysInAHold = 64;
 
 }  // namespace
@@ -25,9 +25,9 @@ ImportTarget::~ImportTarget() {
 std::string ImportTarget::open(const std::string& directory) {
   std::error_code failed;
   std::filesystem::create_directories(directory, failed);
-  if (failed) return "cannot make " + directory + ": " + failed.message();
+  if (failed) return "cannot create " + directory + ": " + failed.message();
   config_ = std::make_unique<Config>();
-  // A rule of `save` is what opens the directory without a journal; this one never comes true.
+  // A `save` rule makes the server open the directory without a journal; this one never fires.
   const std::vector<std::string> arguments = {
       "--dir",        directory,      "--port", "0",          "--http-port", "0",
       "--appendonly", "no",           "--save", "2000000000", "2000000000",  "--loglevel",
@@ -55,13 +55,13 @@ std::string ImportTarget::refuse_filled(const std::string& directory) const {
   }
   const size_t libraries = script_engine(server_->engine()).functions()->libraries.size();
   if (keys == 0 && libraries == 0) return {};
-  return directory + " has data already (" + std::to_string(keys) + " keys, " +
-         std::to_string(libraries) + " libraries of functions): import into an empty directory";
+  return directory + " already holds data (" + std::to_string(keys) + " keys, " +
+         std::to_string(libraries) + " function libraries): import into an empty directory";
 }
 
 std::string ImportTarget::put_key(int database, OwnedEntry entry, bool replace) {
   if (database >= kDatabases) {
-    return "there are " + std::to_string(kDatabases) + " databases here";
+    return "only " + std::to_string(kDatabases) + " databases are supported";
   }
   execution_->set_now_ms(server_->unix_time_us() / 1000);
   if (entry->expire_ms() != 0 && entry->expire_ms() <= execution_->now_ms()) {
@@ -74,7 +74,7 @@ std::string ImportTarget::put_key(int database, OwnedEntry entry, bool replace) 
   if ((counts_.keys + counts_.replaced) % kKeysInAHold == 0) execution_->finish();
   if (!is_new) {
     ++counts_.replaced;
-    return replace ? "" : "it comes twice";
+    return replace ? "" : "duplicate key";
   }
   ++counts_.keys;
   ++counts_.by_type[static_cast<size_t>(type)];
@@ -102,7 +102,7 @@ std::string ImportTarget::commit() {
   const int exit_code = server_->wait();
   const std::string failure = server_->failure();
   server_.reset();
-  return exit_code == 0 ? "" : failure.empty() ? "the checkpoint could not be written" : failure;
+  return exit_code == 0 ? "" : failure.empty() ? "cannot write the checkpoint" : failure;
 }
 
 }  // namespace sluice::import

@@ -1,10 +1,10 @@
-// ImportTarget: a new data directory that is filled from outside of any connection.
+// ImportTarget: a new data directory that is filled without a connection.
 //
-// It is a whole server that listens nowhere and whose journal is off: values go into the engine's
-// memory, as RESTORE puts them there, and commit() writes the one checkpoint that makes them the
-// directory's. Before that the directory holds nothing; whatever ends the program leaves it so.
+// It runs a complete server that listens nowhere and has its journal off. Values are inserted into
+// the engine as by RESTORE, and commit() writes the one checkpoint that makes them the contents of
+// the directory. Before that the directory is empty, and stays so if the program ends.
 //
-// One thread.
+// Used by one thread.
 #pragma once
 
 #include <array>
@@ -22,29 +22,29 @@ namespace sluice::import {
 
 struct ImportCounts {
   uint64_t keys = 0;
-  std::array<uint64_t, 16> by_type{};  // by Type
+  std::array<uint64_t, 16> by_type{};  // indexed by Type
   uint64_t with_expiry = 0;
-  uint64_t expired = 0;    // their time had come: left out
-  uint64_t replaced = 0;   // put a second time
-  uint64_t libraries = 0;  // of functions
-  uint32_t databases = 0;  // a bit for each that has got keys
+  uint64_t expired = 0;    // had expired and were left out
+  uint64_t replaced = 0;   // were inserted a second time
+  uint64_t libraries = 0;  // function libraries
+  uint32_t databases = 0;  // a bit for each database that received keys
 };
 
 class ImportTarget {
  public:
   ImportTarget() = default;
-  // Without commit() it leaves nothing behind but an empty data directory.
+  // Without commit() only an empty data directory remains.
   ~ImportTarget();
   ImportTarget(const ImportTarget&) = delete;
   ImportTarget& operator=(const ImportTarget&) = delete;
 
-  // For all of these: empty, or why not.
-  // Refuses a directory that another process uses, and one that holds keys or functions.
+  // These functions return an empty text, or the reason of the failure.
+  // open() rejects a directory that is in use, or that holds keys or functions.
   std::string open(const std::string& directory);
-  // `replace`: a key may come again, and is put in place of itself.
+  // `replace`: the key may exist already and is then replaced.
   std::string put_key(int database, OwnedEntry entry, bool replace);
   std::string put_library(Bytes code);
-  // Writes the checkpoint and lets go of the directory.
+  // Writes the checkpoint and releases the directory.
   std::string commit();
 
   const ImportCounts& counts() const { return counts_; }

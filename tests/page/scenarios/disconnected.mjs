@@ -8,7 +8,7 @@ await scenario(async (browser) => {
   await visit.open_queue("mail");
   await visit.see(".job-row", "m1");
   await visit.context.setOffline(true);
-  await visit.see(".banner", "The server does not answer");
+  await visit.see(".banner", "The server does not respond");
   // What was known stays to be seen, and asking again becomes rarer.
   await visit.see(".job-row", "m1");
   let asked = 0;

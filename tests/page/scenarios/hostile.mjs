@@ -68,7 +68,7 @@ await scenario(async (browser) => {
   visit.faults.allowed.push("status of 404");
   await page.fill(".search input", "<i>nothing</i>");
   await page.keyboard.press("Enter");
-  await visit.see(".hits", "Nothing has this id or name");
+  await visit.see(".hits", "Nothing found with this id or name");
   assert.deepEqual(await page.evaluate(() => globalThis.violations), []);
   await visit.close();
 });

@@ -10,7 +10,7 @@ await scenario(async (browser) => {
   assert.equal(await page.locator("main.overview").count(), 0);
   await page.fill("input[name=token]", "not-a-token-of-this-server");
   await page.keyboard.press("Enter");
-  await visit.see(".fault", "The token is unknown");
+  await visit.see(".fault", "Unknown token");
   await page.fill("input[name=token]", tokens.read);
   await page.keyboard.press("Enter");
   await visit.see(".card", "mail");

@@ -18,7 +18,7 @@ await scenario(async (browser) => {
   await page.keyboard.press("Enter");
   assert.equal(await page.evaluate(() => document.activeElement.name), "password");
   await fill(page, "carol", "wrong");
-  await visit.see(".fault", "The user or the password is wrong");
+  await visit.see(".fault", "Wrong user name or password");
   assert.equal(await page.locator("main.overview").count(), 0);
   await fill(page, "carol", "of-carol");
   await visit.see(".card", "mail");

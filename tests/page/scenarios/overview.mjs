@@ -13,7 +13,7 @@ async function filter(visit) {
   await pause(1500);
   assert.deepEqual(await cards(visit), ["mail"]);
   await input.fill("no such name");
-  await visit.see(".empty", "No queue has this in its name");
+  await visit.see(".empty", "No queue has this text in its name");
   assert.deepEqual(await cards(visit), []);
   await input.fill("");
   await visit.see(".card", "exec");
@@ -82,7 +82,7 @@ async function names(visit) {
   // The group of this very name, and none that a glob would match.
   assert.deepEqual((await rows()).sort(), ["p1", "p2"]);
   await visit.click(".tabs button", "failed");
-  await visit.see(".jobs .empty", "There is no such job");
+  await visit.see(".jobs .empty", "No such job");
   await visit.click(".filter a", "all jobs");
   await visit.see_none(".filter");
   await visit.see(".jobs h2", "Next jobs");
@@ -103,14 +103,14 @@ async function names(visit) {
   await visit.go("#/");
   await visit.see(".card", "mail");
   await find("lang=none");
-  await visit.see(".hits", "Nothing has this id or name");
+  await visit.see(".hits", "Nothing found with this id or name");
 }
 
 async function checkpoint(visit) {
   const state = async () => (await api("GET", "/api/v1/journal")).checkpoint;
   const before = (await state()).end_lsn ?? 0;
   await visit.click("footer button", "Checkpoint now");
-  await visit.see(".notice", "A checkpoint is being written");
+  await visit.see(".notice", "The checkpoint was started");
   for (let tries = 0; ((await state()).end_lsn ?? 0) <= before; ++tries) {
     assert(tries < 100, "no checkpoint was written");
     await pause(100);

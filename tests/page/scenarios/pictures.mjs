@@ -99,13 +99,13 @@ async function seldom(browser, name, options) {
   await visit.see(".empty", "There are no queues yet");
   await shoot("empty");
   await visit.go("#/q/mail/j/none");
-  await visit.see(".empty", "There is no such job");
+  await visit.see(".empty", "No such job");
   await shoot("no-job");
   await see_jobs();
   visit.faults.allowed.push("ERR_INTERNET_DISCONNECTED");
   await visit.context.setOffline(true);
-  await visit.see(".banner", "The server does not answer");
-  await visit.see(".banner", "What is shown is");
+  await visit.see(".banner", "The server does not respond");
+  await visit.see(".banner", "The data shown is");
   assert.equal(await page.locator(".hits").isVisible(), false);
   await shoot("disconnected");
   await visit.close();

@@ -53,7 +53,7 @@ async function next_jobs(visit) {
   await api("PATCH", `${queue("fair")}?group=a`, { paused: "out" });
   await api("PATCH", `${queue("fair")}?group=b`, { paused: "out" });
   await visit.click(".tabs button", "next");
-  await visit.see(".jobs .empty", "No job may go next: 4 pending");
+  await visit.see(".jobs .empty", "No job can run next: 4 pending");
 }
 
 async function change_priority(visit) {
@@ -86,7 +86,7 @@ async function cancel_running(visit) {
   await visit.click(".page-head button", "Cancel…");
   await visit.page.selectOption("dialog select[name=grace]", "30000");
   await visit.click("dialog button", "Cancel the job");
-  await visit.see(".words", "told to stop");
+  await visit.see(".words", "asked to stop");
   const told = await job("mail", taken.id);
   assert(told.cancel === "by hand" && told.deadline - Date.now() < 31_000, JSON.stringify(told));
   await api("POST", `${queue("mail")}/jobs/${taken.id}:nack`, { lease: taken.lease });
@@ -94,7 +94,7 @@ async function cancel_running(visit) {
   await visit.page.keyboard.press("r");
   await visit.click("dialog button", "Retry");
   await state_is(taken.id, "pending");
-  await visit.see(".story li", "Goes back");
+  await visit.see(".story li", "Will be retried");
 }
 
 async function pause_and_add(visit) {
@@ -132,9 +132,9 @@ async function undo_pause_and_add(visit) {
   await page.keyboard.press("p");
   await page.selectOption("dialog select[name=pause]", "all");
   await visit.click("dialog button", "Pause");
-  await visit.see(".banner", "it takes and hands out no jobs");
+  await visit.see(".banner", "it accepts no new jobs and hands out none");
   assert.equal(await paused(), "all");
-  await page.locator(".notice", { hasText: "stands still now" }).getByText("Undo").click();
+  await page.locator(".notice", { hasText: "is paused now" }).getByText("Undo").click();
   await visit.see_none(".banner");
   assert.equal(await paused(), "none");
   await page.keyboard.press("a");
@@ -166,8 +166,8 @@ async function forget_all(visit) {
   await visit.see("dialog", "2 completed jobs and their results are gone then");
   // What ends while the question stands is not what was asked about.
   await complete("done-3");
-  await visit.click("dialog button", "Forget them");
-  await visit.see(".notice", "2 jobs are forgotten");
+  await visit.click("dialog button", "Remove them");
+  await visit.see(".notice", "2 jobs were removed");
   await visit.see(".job-row", "done-3");
   const { jobs } = await api("GET", `${queue("mail")}/jobs?state=completed`);
   assert.deepEqual(jobs.map(({ id }) => id), ["done-3"]);

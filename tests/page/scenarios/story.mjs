@@ -52,11 +52,11 @@ await scenario(async (browser) => {
   await visit.see("pre", "done: 42");
   await visit.see(".story li", "Completed");
   const told = await visit.page.locator(".story li strong").allTextContents();
-  assert.deepEqual(told, ["Added", "Started", "Goes back to be tried again", "Started",
+  assert.deepEqual(told, ["Added", "Started", "Will be retried", "Started",
     "Completed"]);
   await reasons(visit);
   visit.faults.allowed.push("status of 404");
   await visit.open_job("work", "never-was");
-  await visit.see(".empty", "There is no such job");
+  await visit.see(".empty", "No such job");
   await visit.close();
 });

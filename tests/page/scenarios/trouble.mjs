@@ -37,10 +37,10 @@ async function loading(visit) {
 
 async function another_type(visit) {
   await visit.open_queue("text");
-  await visit.see(".empty.bad", "This queue cannot be shown");
+  await visit.see(".empty.bad", "Cannot show this queue");
   await visit.see(".empty.bad", "The key holds another type than a queue");
   await visit.open_job("text", "j");
-  await visit.see(".empty.bad", "This job cannot be shown");
+  await visit.see(".empty.bad", "Cannot show this job");
   await visit.see(".empty.bad", "another type");
   assert.equal(await visit.page.locator(".facts").isVisible(), false);
 }
@@ -51,7 +51,7 @@ async function again(visit) {
   await page.route(is_data, (route) =>
     route.fulfill(problem(503, "BUSY", "A script keeps the server busy.")));
   await visit.go("#/");
-  await visit.see(".empty.bad", "The queues cannot be shown");
+  await visit.see(".empty.bad", "Cannot show the queues");
   await visit.see(".empty.bad", "A script keeps the server busy");
   await page.unroute(is_data);
   await visit.click(".empty.bad button", "Try again");
@@ -69,10 +69,10 @@ async function not_for_this_user(visit) {
   await visit.see(".bar", "pat · operate");
   await visit.see(".empty", "There are no queues yet");
   await visit.open_queue("mail");
-  await visit.see(".empty.bad", "This queue cannot be shown");
-  await visit.see(".empty.bad", "The user of the token may not do this");
+  await visit.see(".empty.bad", "Cannot show this queue");
+  await visit.see(".empty.bad", "The token's user does not have this permission");
   await visit.open_job("mail", "m1");
-  await visit.see(".empty.bad", "This job cannot be shown");
+  await visit.see(".empty.bad", "Cannot show this job");
 }
 
 await scenario(async (browser) => {

@@ -27,7 +27,7 @@ await scenario(async (browser) => {
   await page.fill("input[name=password]", "nonsense");
   visit.faults.allowed.push("status of 401");
   await page.keyboard.press("Enter");
-  await visit.see(".fault", "The user or the password is wrong");
+  await visit.see(".fault", "Wrong user name or password");
   await page.fill("input[name=password]", "of-carol");
   await page.keyboard.press("Enter");
   await visit.see(".page-head button", "Add a job…");

@@ -192,7 +192,8 @@ TEST_CASE("an error names file, line, directive and what was expected") {
       {"maxmemory-policy allkeys-lru",
        "argument must be 'noeviction': this server never evicts a key to make room; expected "
        "'noeviction'"},
-      {"cluster-enabled yes", "argument must be 'no': there is no cluster mode; expected 'no'"},
+      {"cluster-enabled yes",
+       "argument must be 'no': cluster mode is not supported; expected 'no'"},
       {"replicaof 10.0.0.1 6379",
        "this server cannot be a replica of another one; expected no one"},
       {"loadmodule x.so", "this server cannot load modules; expected no such line"},
@@ -465,10 +466,10 @@ TEST_CASE("what takes a restart may be set to its present value only") {
   const std::string dir = value(config, "dir");
   CHECK_EQ(set_one(config, "tls-port", "0"), "");
   CHECK_EQ(set_one(config, "tls-port", "7000"),
-           refused("tls-port", "a change of it takes a restart of the server"));
+           refused("tls-port", "changing it requires a restart of the server"));
   CHECK_EQ(set_one(config, "dir", dir), "");
   CHECK_EQ(set_one(config, "DIR", "x"),
-           refused("dir", "a change of it takes a restart of the server"));
+           refused("dir", "changing it requires a restart of the server"));
   CHECK_EQ(value(config, "dir"), dir);
 }
 

@@ -96,11 +96,10 @@ TEST_CASE("what Redis refuses of its directives is refused with its texts") {
 }
 
 TEST_CASE("what would need a Redis with replicas or evicted clients is refused, not ignored") {
-  const std::string replicas =
-      "argument must be '0': there are no replicas that a write could wait for";
+  const std::string replicas = "argument must be '0': replication is not supported";
   const std::string clients =
-      "argument must be '0': clients are not closed for the memory of all of them; "
-      "client-output-buffer-limit and client-query-buffer-limit bound each";
+      "argument must be '0': clients are not evicted by their total memory; "
+      "client-output-buffer-limit and client-query-buffer-limit limit each client";
   Config config;
   for (const char* name : {"min-replicas-to-write", "min-slaves-to-write"}) {
     CHECK_EQ(set_one(config, name, "1"), refused(name, replicas));

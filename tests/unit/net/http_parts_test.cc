@@ -302,7 +302,7 @@ TEST_CASE("a collector's answer says what it has not taken") {
   CHECK_EQ(otlp_rejection("{\"partialSuccess\": {\"rejectedDataPoints\": \"0\"}}"), "");
   CHECK_EQ(otlp_rejection("{\"partialSuccess\": {\"rejectedDataPoints\": 7, "
                           "\"errorMessage\": \"old\"}}"),
-           "it refused 7 points: old");
+           "it rejected 7 points: old");
 }
 
 TEST_CASE("JSON of others is read up to a depth") {

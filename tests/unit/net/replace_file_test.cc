@@ -56,7 +56,7 @@ TEST_CASE("a directory that cannot be synced is an error before anything changes
   const std::string error = replace_file(path, "new\n");
   REQUIRE(chmod(directory.path().c_str(), 0700) == 0);
   CHECK(error == "the directory " + directory.path() +
-                     " cannot be read, as is needed to sync it: Permission denied");
+                     " must be readable so that it can be synced: Permission denied");
   CHECK(read_file(path) == "old\n");
   CHECK(files_under(directory.path()).size() == 1);
 }

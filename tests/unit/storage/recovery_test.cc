@@ -232,7 +232,8 @@ TEST_CASE("a second server on the same directory is refused in clear words") {
   REQUIRE(first.ok());
   const ReadBack second = read_back(directory.path());
   CHECK(second.status.code() == StatusCode::kLocked);
-  CHECK(second.status.message() == "another server uses the data directory " + directory.path());
+  CHECK(second.status.message() ==
+        "another server is using the data directory " + directory.path());
   CHECK((*first)->close(CloseMode::kFlush).ok());
   CHECK(read_back(directory.path()).status.ok());
 }
@@ -245,7 +246,7 @@ TEST_CASE("an unknown format version is refused in clear words") {
              "sluice data directory\nformat " + next + "\nstate ready\n");
   const ReadBack back = read_back(directory.path());
   CHECK(back.status.code() == StatusCode::kUnsupported);
-  CHECK(back.status.message().find("has format " + next + "; this version of Sluice knows " +
+  CHECK(back.status.message().find("has format " + next + "; this version of Sluice supports " +
                                    std::to_string(kFormatVersion)) != std::string::npos);
 }
 
