@@ -27,7 +27,8 @@ from harness.servers import DEFAULT_SLUICE, Server
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DOCUMENTS = ["README.md", "ARCHITECTURE.md", "QUEUE.md", "REDIS.md", "COMMANDS.md", "HTTP.md",
-             "docs/operating.md", "bench/results/README.md"]
+             "docs/operating.md", "bench/results/README.md",
+             *(f"docs/moving/{page.name}" for page in (ROOT / "docs" / "moving").glob("*.md"))]
 LONGEST_START_S = 20
 
 
