@@ -301,9 +301,7 @@ bool Session::refuses_now(const Request& request) const {
   // what ends transactions needs none.
   const bool needs_shards =
       (command->flags & kEveryShard) != 0 || command->keys[0].begin != KeySpec::Begin::kNone;
-  // INFO leaves out what it would look up in the shards; RESET has nothing there.
-  const Bytes name = command->name;
-  const bool fits = !needs_shards || name == "info" || name == "reset";
+  const bool fits = !needs_shards || (command->flags & kNoShardsLoading) != 0;
   return (command->flags & kLoading) == 0 || !fits;
 }
 
