@@ -99,8 +99,7 @@ void waitaof_command(Call& call) {
     static_cast<WaitaofRequest&>(*waiter->request).synced.store(is_on_disk);
     // Replicas never come: what waits for them waits for the time-out.
     if (is_on_disk ? replicas != 0 : here == 0) return;
-    WaiterState expected = WaiterState::kWaiting;
-    if (!waiter->state.compare_exchange_strong(expected, WaiterState::kClaimed)) return;
+    if (!waiter->claim()) return;
     ByteBuffer bytes;
     RespReply reply(bytes, waiter->protocol);
     is_on_disk ? reply_acknowledged(reply, true) : reply.error(kNoJournal);

@@ -141,8 +141,7 @@ static bool replies_when_kept(Call& call) {
   if (port == nullptr) return false;
   auto waiter = std::make_shared<Waiter>();
   const auto reply = [waiter](const std::string& error) {
-    WaiterState expected = WaiterState::kWaiting;
-    if (!waiter->state.compare_exchange_strong(expected, WaiterState::kClaimed)) return;
+    if (!waiter->claim()) return;
     ByteBuffer bytes;
     RespReply answer(bytes, waiter->protocol);
     error.empty() ? answer.ok() : answer.error(error);

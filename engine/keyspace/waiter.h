@@ -52,8 +52,28 @@ struct WaiterRequest {
   virtual ~WaiterRequest() = default;
 };
 
+// What a waiter at queues waits for.
+struct QueueWait {
+  // A Q.POP: it gets a job by the dispatch order, not by `accepts`.
+  bool pops = false;
+  // Pops with the same signature accept the same jobs, so only the first of them is ever next.
+  std::string signature;
+  // It waits for this one job (Q.POP with ID, Q.GET, Q.EVENTS with ID); empty: not for a certain
+  // one. `accepts` is asked when something happens to the job.
+  std::string job_id;
+  // A Q.EVENTS: the types of events that it wants, a bit for each (event_bit); 0: it is none.
+  // Nothing is done for it before such an event; so it learns only then how far it has come: no
+  // event up to `passed_seq` is one that it wants.
+  uint32_t event_types = 0;
+  uint64_t passed_seq = 0;
+  // Worker and request token of a Q.POP with REQID; empty: none.
+  std::string request_key;
+  // A pop that does not block, and waits only for its turn; at so many queues it has still to come.
+  bool in_passing = false;
+  std::atomic<size_t> queues_before{0};
+};
+
 struct Waiter {
-  std::atomic<WaiterState> state{WaiterState::kWaiting};
   std::shared_ptr<ClientPort> port;
   const Command* command = nullptr;
   std::vector<std::string> arguments;
@@ -83,29 +103,28 @@ struct Waiter {
   // What a family keeps of its arguments.
   std::unique_ptr<WaiterRequest> request;
 
-  // --- Of those that wait at queues (wanted is kQueue) ---
-  // A Q.POP: it gets a job by the dispatch order, not by `accepts`.
-  bool pops = false;
-  // Pops with the same signature accept the same jobs, so only the first of them is ever next.
-  std::string signature;
-  // It waits for this one job (Q.POP with ID, Q.GET, Q.EVENTS with ID); empty: not for a certain
-  // one. It is looked at when something happens to the job: `accepts` says whether it is to be
-  // served then.
-  std::string job_id;
-  // A Q.EVENTS: the types of events that it wants, a bit for each (event_bit); 0: it is none. It is
-  // looked at when there is such an event, and nothing is done for it before; so how far it has
-  // come is told when it is looked at: all events up to `passed_seq` are none of its own.
-  uint32_t event_types = 0;
-  uint64_t passed_seq = 0;
-  // Worker and request token of a Q.POP with REQID; empty: none.
-  std::string request_key;
-  // A pop that does not block, and waits only for its turn; at so many queues it has still to come.
-  bool in_passing = false;
-  std::atomic<size_t> queues_before{0};
+  // Used where `wanted` is kQueue.
+  QueueWait queue;
   // Order of arrival, over all shards; set by Call::block.
   uint64_t order = 0;
 
+  // Ends the waiting, once: the caller that gets true owns the reply. `claim` is for whoever serves
+  // the waiter, `give_up` for its own connection (time-out, CLIENT UNBLOCK, the connection's end).
+  bool claim() { return leave(WaiterState::kClaimed); }
+  bool give_up() { return leave(WaiterState::kGone); }
+
   void reply_timeout(Reply& reply) const;
+  // Claims the waiter, and sends it the reply of the time-out with the unit. False: it was not
+  // waiting any more.
+  bool send_nothing(Unit& unit);
+
+ private:
+  bool leave(WaiterState to) {
+    WaiterState expected = WaiterState::kWaiting;
+    return state_.compare_exchange_strong(expected, to);
+  }
+
+  std::atomic<WaiterState> state_{WaiterState::kWaiting};
 };
 
 // The waiters at one queue.

@@ -89,7 +89,7 @@ void Session::on_events(uint32_t events) {
 bool Session::may_read() {
   if (ending() || closing_ || continuing_ || output_paused_) return false;
   // Its answer is near. The end of the input stands behind it: then the answer leaves first.
-  if (client_.waiter != nullptr && client_.waiter->in_passing) return false;
+  if (client_.waiter != nullptr && client_.waiter->queue.in_passing) return false;
   const bool waits = client_.waiter != nullptr || client_.postponed;
   if (waits && in_.size() - in_begin_ > kMaxBlockedBacklog) return false;
   if (thread_.state().stopping.load(std::memory_order_relaxed)) return false;

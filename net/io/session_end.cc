@@ -44,10 +44,7 @@ void Session::close() {
 void Session::close_soon() {
   if (ending()) return;
   if (thread_.may_close_now()) return close();
-  WaiterState expected = WaiterState::kWaiting;
-  if (client_.waiter != nullptr) {
-    client_.waiter->state.compare_exchange_strong(expected, WaiterState::kGone);
-  }
+  if (client_.waiter != nullptr) client_.waiter->give_up();
   to_be_closed_ = true;
   thread_.close_later(*this);
 }

@@ -107,9 +107,7 @@ bool SessionPort::take_waiter() {
     MutexLock lock(mutex_);
     waiter = waiter_;
   }
-  if (waiter == nullptr) return false;
-  WaiterState expected = WaiterState::kWaiting;
-  return waiter->state.compare_exchange_strong(expected, WaiterState::kGone);
+  return waiter != nullptr && waiter->give_up();
 }
 
 bool SessionPort::unblock(bool with_error) {

@@ -196,7 +196,7 @@ EventsRequest& request_of(const Waiter& waiter) {
 // What is behind the event that it has come to.
 EventsRequest& moved_on(const Waiter& waiter) {
   EventsRequest& request = request_of(waiter);
-  request.after = std::max(request.after, waiter.passed_seq);
+  request.after = std::max(request.after, waiter.queue.passed_seq);
   return request;
 }
 
@@ -231,8 +231,8 @@ void q_events_command(Call& call) {
   waiter->accepts = accepts_events;
   waiter->served_when_gone = true;
   waiter->timeout_ms = request->block_ms;
-  waiter->event_types = request->wanted_types();
-  waiter->job_id = request->id;
+  waiter->queue.event_types = request->wanted_types();
+  waiter->queue.job_id = request->id;
   waiter->request = std::move(request);
   const Bytes keys[] = {call.args[1]};
   call.block(keys, std::move(waiter));
