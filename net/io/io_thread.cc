@@ -170,7 +170,10 @@ void IoThread::run_sockets(std::span<const epoll_event> events) {
     events_at_hand_.clear();
     next_event_ = 0;
   }
-  for (Session* session : continuing) session->go_on();
+  for (Session* session : continuing) {
+    session->places.continuing = false;
+    session->go_on();
+  }
   in_turn_ = was_in_turn;
 }
 
@@ -220,7 +223,7 @@ void IoThread::take_connection(int fd, Endpoints endpoints) {
     MutexLock lock(registry_mutex_);
     registry_.insert(session->port());
   }
-  session->index = sessions_.size();
+  session->places.index = sessions_.size();
   sessions_.push_back(std::move(session));
   ++opened_;
   session_count_.store(sessions_.size(), std::memory_order_release);
@@ -236,9 +239,9 @@ std::vector<std::shared_ptr<SessionPort>> IoThread::ports() const {
 void IoThread::bury(Session& session) {
   graveyard_.push_back(&session);
   state_.connected_clients.fetch_sub(1, std::memory_order_relaxed);
-  if (session.in_gated) std::erase(gated_, &session);
-  if (session.in_gated) std::erase(mailed_, &session);
-  if (session.in_paused) std::erase(paused_, &session);
+  if (session.places.gated) std::erase(gated_, &session);
+  if (session.places.gated) std::erase(mailed_, &session);
+  if (session.places.paused) std::erase(paused_, &session);
   MutexLock lock(registry_mutex_);
   registry_.erase(session.port());
 }
@@ -247,10 +250,10 @@ void IoThread::bury(Session& session) {
 void IoThread::sweep() {
   if (graveyard_.empty()) return;
   std::erase_if(graveyard_, [this](Session* session) {
-    if (session->is_continuing() || session->in_to_close) return false;
-    const size_t index = session->index;
+    if (session->places.continuing || session->places.to_close) return false;
+    const size_t index = session->places.index;
     std::swap(sessions_[index], sessions_.back());
-    sessions_[index]->index = index;
+    sessions_[index]->places.index = index;
     sessions_.pop_back();
     return true;
   });
@@ -289,13 +292,13 @@ void IoThread::drain_mail() {
     Session* session = mail.to->session();
     if (session == nullptr) continue;
     session->take_mail(mail);
-    if (session->in_dirty) continue;
-    session->in_dirty = true;
+    if (session->places.dirty) continue;
+    session->places.dirty = true;
     dirty.push_back(session);
   }
   takes_mail_ = false;
   for (Session* session : dirty) {
-    session->in_dirty = false;
+    session->places.dirty = false;
     session->write_out();
   }
   dirty.clear();
@@ -319,8 +322,8 @@ bool IoThread::journal_congested() const {
 }
 
 void IoThread::add_gated(Session& session) {
-  if (session.in_gated) return;
-  session.in_gated = true;
+  if (session.places.gated) return;
+  session.places.gated = true;
   if (takes_mail_) {
     mailed_.push_back(&session);
   } else {
@@ -328,9 +331,15 @@ void IoThread::add_gated(Session& session) {
   }
 }
 
+void IoThread::add_continuing(Session& session) {
+  if (session.places.continuing) return;
+  session.places.continuing = true;
+  continuing_.push_back(&session);
+}
+
 void IoThread::add_paused(Session& session) {
-  if (session.in_paused) return;
-  session.in_paused = true;
+  if (session.places.paused) return;
+  session.places.paused = true;
   paused_.push_back(&session);
   request_end_of_turn();
 }
@@ -364,10 +373,10 @@ void IoThread::write_gated() {
   std::vector<Session*> waiting = std::move(gated_at_hand_);
   waiting.swap(gated_);
   read_clock();
-  for (Session* session : waiting) session->in_gated = false;
+  for (Session* session : waiting) session->places.gated = false;
   for (Session* session : waiting) {
     session->write_out();
-    if (session->waits_for_journal()) add_gated(*session);
+    if (session->output().is_gated()) add_gated(*session);
   }
   waiting.clear();
   gated_at_hand_ = std::move(waiting);
@@ -383,12 +392,12 @@ void IoThread::write_mailed() {
   for (size_t i = 1; i <= count && !mailed_.empty(); ++i) {
     Session* session = mailed_.front();
     // Those behind it wait for the journal as well.
-    if (!session->is_released()) return;
+    if (!session->output().is_released(durable_lsn())) return;
     mailed_.pop_front();
-    session->in_gated = false;
+    session->places.gated = false;
     session->write_out();
-    if (session->waits_for_journal() && !session->in_gated) {
-      session->in_gated = true;
+    if (session->output().is_gated() && !session->places.gated) {
+      session->places.gated = true;
       mailed_.push_back(session);
     }
     if (i % kWritesPerLook != 0 || Clocks::steady_us() < end_us) continue;
@@ -408,7 +417,7 @@ void IoThread::resume_paused() {
   }
   std::vector<Session*> paused = std::move(paused_);
   paused_.clear();
-  for (Session* session : paused) session->in_paused = false;
+  for (Session* session : paused) session->places.paused = false;
   for (Session* session : paused) {
     if (!session->closed()) session->resume();
   }
@@ -526,7 +535,7 @@ void IoThread::run_outermost(std::function<void()> task) {
 }
 
 void IoThread::close_later(Session& session) {
-  session.in_to_close = true;
+  session.places.to_close = true;
   to_close_.push_back(&session);
 }
 
@@ -543,7 +552,7 @@ void IoThread::close_ended() {
     if (i >= least && Clocks::steady_us() >= end_us) return;
     Session& session = *to_close_.front();
     to_close_.pop_front();
-    session.in_to_close = false;
+    session.places.to_close = false;
     session.close();
   }
 }

@@ -108,6 +108,7 @@ class IoThread {
   // The sockets' turn is being taken: replies leave at its end.
   bool in_turn() const { return in_turn_; }
   ServerState& state() { return state_; }
+  const ServerState& state() const { return state_; }
   Engine& engine() { return *state_.engine; }
   // The execution and batch of this depth: a script that polls (poll_nested) holds the outer ones.
   Execution& execution() { return *levels_[depth_]->execution; }
@@ -134,7 +135,7 @@ class IoThread {
   // read / that goes on in the next turn (Session::go_on) / that has ended.
   void add_gated(Session& session);
   void add_paused(Session& session);
-  void add_continuing(Session& session) { continuing_.push_back(&session); }
+  void add_continuing(Session& session);
   void bury(Session& session);
   // Ends `session`'s blocking at this time, unless remove_timeout comes first.
   void add_timeout(int64_t at_ms, Session& session);
@@ -216,7 +217,7 @@ class IoThread {
 
   std::vector<std::unique_ptr<Session>> sessions_;
   std::vector<Session*> gated_;
-  // The same of those that mail has given something: in_gated means either.
+  // The same of those that mail has given something: Places::gated means either.
   std::deque<Session*> mailed_;
   std::vector<Session*> paused_;
   std::vector<Session*> continuing_;
