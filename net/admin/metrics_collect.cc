@@ -225,7 +225,8 @@ class Collection {
 
  private:
   bool busy() const {
-    return thread_.nested() || thread_.engine().script_busy.load(std::memory_order_relaxed);
+    return thread_.levels().nested() ||
+           thread_.engine().script_busy.load(std::memory_order_relaxed);
   }
   // These two do a piece; false: there was nothing left.
   bool look();

@@ -339,7 +339,7 @@ bool HttpConnection::check_route(Exchange& exchange, HttpResponse& refusal) {
     refusal = problem(503, "LOADING", "The data is being loaded.");
     return false;
   }
-  if (is_change(request.method) && thread_.journal_congested()) {
+  if (is_change(request.method) && thread_.gate().congested()) {
     refusal = problem(503, "CONGESTED", "The disk is slower than what is to be written.");
     return false;
   }
@@ -436,8 +436,8 @@ void HttpConnection::end_stream() {
 }
 
 void HttpConnection::write_when_durable(std::string bytes, std::function<void()> done) {
-  thread_.when_durable(engine_->gate(), [self = shared_from_this(), text = std::move(bytes),
-                                         then = std::move(done)](bool durable) mutable {
+  thread_.gate().when_durable(engine_->gate(), [self = shared_from_this(), text = std::move(bytes),
+                                                then = std::move(done)](bool durable) mutable {
     if (self->at_ == At::kClosed) return;
     if (durable) return self->write(std::move(text), std::move(then));
     // What waited may be lost: an error takes its place, where there is still place for one.
@@ -554,7 +554,7 @@ void HttpConnection::close() {
 HttpThread::HttpThread(HttpService& service, IoThread& thread)
     : service_(service),
       thread_(thread),
-      budget_(&Clocks::steady_us, [&thread] { return thread.idle_us(); }),
+      budget_(&Clocks::steady_us, [&thread] { return thread.sockets().poller().idle().count(); }),
       strangers_(thread) {}
 
 void HttpThread::take_connection(int fd, Endpoints endpoints) {

@@ -66,8 +66,8 @@ Session::Session(IoThread& thread, int fd, Endpoints endpoints)
       fd_(fd),
       blocked_(thread, *this),
       counted_pubsub_(thread.state().pubsub_clients) {
-  thread.read_clock();
-  active_ms_ = thread.now_steady_ms();
+  thread.clock().read();
+  active_ms_ = thread.clock().steady_ms();
   ServerState& state = thread.state();
   client_.id = state.next_client_id.fetch_add(1, std::memory_order_relaxed);
   client_.address = endpoints.address;
@@ -83,13 +83,13 @@ Session::Session(IoThread& thread, int fd, Endpoints endpoints)
 Session::~Session() { CHECK(fd_ < 0); }
 
 void Session::start() {
-  if (!thread_.poller().add(fd_, *this)) {
+  if (!thread_.sockets().poller().add(fd_, *this)) {
     spdlog::error("Cannot watch the connection of {}: {}", client_.address, std::strerror(errno));
     close();
     return;
   }
   if (tls_ == nullptr) return;
-  thread_.need_housekeeping();
+  thread_.housekeeping().need();
   const std::string& refusal = port_->endpoints().refusal;
   if (refusal.empty()) return;
   // Writing it drives the handshake, after which it leaves.
@@ -141,22 +141,22 @@ void Session::advance() {
   if (output_.is_paused()) flush();
   if ((!input_.empty() || postponed_.due) && may_execute()) run_requests();
   if (life_.is_ending()) return;
-  if (thread_.in_turn() && !life_.is_draining()) {
-    thread_.add_gated(*this);  // with all others, at the end of the turn
+  if (thread_.sockets().is_on() && !life_.is_draining()) {
+    thread_.gate().add_gated(*this);  // with all others, at the end of the turn
   } else {
     flush();
   }
-  if (edges_.readable && may_read()) thread_.add_continuing(*this);
+  if (edges_.readable && may_read()) thread_.sockets().add_continuing(*this);
 }
 
 void Session::run_requests() {
   run_ = Run::kExecuting;
-  Execution& execution = thread_.execution();
-  RequestBatch& batch = thread_.batch();
+  Execution& execution = thread_.levels().execution();
+  RequestBatch& batch = thread_.levels().batch();
   batch.clear();
-  thread_.read_clock();
-  active_ms_ = thread_.now_steady_ms();
-  execution.set_times(thread_.times());
+  thread_.clock().read();
+  active_ms_ = thread_.clock().steady_ms();
+  execution.set_times(thread_.clock().times());
   update_parser_limits();
   RespReply reply(output_.bytes(), client_.protocol);
   reply.count_errors_in(execution.error_counts());
@@ -175,7 +175,7 @@ void Session::run_requests() {
   batch.give_back(parser_);
   gate_output(execution.finish());
   run_ = more_waits ? Run::kMoreWaits : Run::kIdle;
-  if (more_waits) thread_.add_continuing(*this);
+  if (more_waits) thread_.sockets().add_continuing(*this);
   after_batch();
 }
 
@@ -189,7 +189,7 @@ void Session::update_parser_limits() {
     thread_.strangers().remove(*this);
   } else if (limits.authenticated != authenticated) {
     thread_.strangers().add(*this);
-    thread_.need_housekeeping();
+    thread_.housekeeping().need();
   }
   limits.max_bulk_bytes = max_bulk_bytes;
   limits.authenticated = authenticated;
@@ -201,7 +201,7 @@ bool Session::run_one(RequestBatch& batch, RespReply& reply) {
   if (batch.empty()) {
     if (batch.end != RespParser::Outcome::kRequest) return handle_end(batch, reply);
     // Before AUTH the limits of what follows may still change.
-    const bool ahead = thread_.may_prefetch() && parser_.limits().authenticated &&
+    const bool ahead = thread_.levels().may_prefetch() && parser_.limits().authenticated &&
                        !thread_.state().loading.load(std::memory_order_acquire);
     if (!batch.parse(parser_, input_, ahead)) return handle_end(batch, reply);
     batch.fetch_ahead(thread_.engine(), client_.database);
@@ -240,9 +240,9 @@ void Session::execute(const Request& request, RespReply& reply) {
   if (refuses_now(thread_, client_, request)) [[unlikely]] {
     if (client_.in_multi) client_.multi_failed = true;
     reply.error(kLoadingError);
-    thread_.execution().note_rejected(*request.command, reply);
+    thread_.levels().execution().note_rejected(*request.command, reply);
   } else {
-    thread_.execution().execute(client_, request, reply);
+    thread_.levels().execution().execute(client_, request, reply);
   }
   reply.set_protocol(client_.protocol);
   if (client_.reply_mode != ReplyMode::kOn || client_.skips_next) [[unlikely]]
@@ -272,13 +272,13 @@ void Session::after_batch() {
     blocked_.begin(timeout_ms != 0 ? std::optional<int64_t>(timeout_ms) : std::nullopt);
   } else if (client_.postponed) {
     // It counts as a blocked client, and looks again when the pause should be over.
-    blocked_.begin(thread_.engine().pause.end_ms() - thread_.serving_ms());
+    blocked_.begin(thread_.engine().pause.end_ms() - thread_.clock().times().steady_ms);
   }
   if (life_.is_ending()) return close();
   for (Mail& mail : put_off_) take_mail(mail);
   put_off_.clear();
   counted_pubsub_.set(client_.subscriptions() != 0);
-  if (!thread_.in_turn() && !life_.is_ending()) publish();
+  if (!thread_.sockets().is_on() && !life_.is_ending()) publish();
 }
 
 void Session::publish() {

@@ -13,7 +13,7 @@ namespace sluice {
 // --- CLIENT PAUSE ---
 
 bool Session::postpone(const Request& request) {
-  if (!thread_.execution().must_wait(client_, request)) return false;
+  if (!thread_.levels().execution().must_wait(client_, request)) return false;
   postponed_.words.assign(request.args.begin(), request.args.end());
   client_.postponed = true;
   return true;
@@ -74,9 +74,9 @@ void Session::unblock_by_command(bool with_error) {
   if (!wants_blocked_reply(client_)) return;
   RespReply reply(output_.bytes(), waiter->protocol);
   if (with_error) {
-    reply.count_errors_in(thread_.execution().error_counts());
+    reply.count_errors_in(thread_.levels().execution().error_counts());
     reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
-    thread_.execution().note_failed(*waiter->command);
+    thread_.levels().execution().note_failed(*waiter->command);
   } else {
     waiter->reply_timeout(reply);
   }
@@ -128,7 +128,7 @@ void Session::write_out() {
 }
 
 void Session::resume() {
-  if (edges_.readable && may_read()) thread_.add_continuing(*this);
+  if (edges_.readable && may_read()) thread_.sockets().add_continuing(*this);
 }
 
 }  // namespace sluice

@@ -14,11 +14,11 @@ namespace {
 
 // The ends of tied leases may be a change like any other.
 void leave_engine(IoThread& thread, Client& client) {
-  Execution& execution = thread.execution();
-  thread.read_clock();
-  execution.set_times(thread.times());
+  Execution& execution = thread.levels().execution();
+  thread.clock().read();
+  execution.set_times(thread.clock().times());
   execution.disconnect(client);
-  if (execution.finish() > thread.durable_lsn()) thread.request_end_of_turn();
+  if (execution.finish() > thread.gate().durable_lsn()) thread.gate().request_flush();
   thread.after_batch();
 }
 
@@ -38,10 +38,10 @@ void Session::begin_stop() {
 void Session::close() {
   if (closed()) return;
   const bool executing = run_ == Run::kExecuting;
-  if (executing || thread_.nested()) {
+  if (executing || thread_.levels().nested()) {
     // The engine is told under shard locks, which a command up the stack may hold.
     if (!executing && !places.to_close) {
-      thread_.close_later(*this);
+      thread_.sessions().close_later(*this);
       ::shutdown(fd_, SHUT_RDWR);  // the peer need not wait for the script
     }
     life_.end();
@@ -59,16 +59,16 @@ void Session::close() {
   tls_ = nullptr;
   ::close(fd_);
   fd_ = -1;
-  thread_.bury(*this);
+  thread_.sessions().bury(*this);
 }
 
 // Many may end at once: all but a few wait for their turns, and are served with nothing meanwhile.
 void Session::close_soon() {
   if (life_.is_ending()) return;
-  if (thread_.may_close_now()) return close();
+  if (thread_.sessions().may_close_now()) return close();
   if (client_.waiter != nullptr) client_.waiter->give_up();
   life_.end();
-  thread_.close_later(*this);
+  thread_.sessions().close_later(*this);
 }
 
 void Session::check_time_limits(int64_t now_ms) {
@@ -78,7 +78,7 @@ void Session::check_time_limits(int64_t now_ms) {
   if (closed()) return;
   const int64_t timeout_s = thread_.state().limits.idle_timeout_s.load(std::memory_order_relaxed);
   if (timeout_s == 0) return;
-  thread_.need_housekeeping();
+  thread_.housekeeping().need();
   if (client_.waiter != nullptr || client_.postponed) return;
   if (client_.subscriptions() != 0 || client_.monitoring) return;
   if (now_ms - active_ms_ > timeout_s * 1000) {
@@ -90,7 +90,7 @@ void Session::check_time_limits(int64_t now_ms) {
 // Before the handshake is done nothing can have run, so the last activity is the connection itself.
 void Session::check_handshake(int64_t now_ms) {
   if (tls_->established()) return;
-  thread_.need_housekeeping();
+  thread_.housekeeping().need();
   ServerState& state = thread_.state();
   const int64_t limit_s = state.limits.tls_handshake_s.load(std::memory_order_relaxed);
   if (now_ms - active_ms_ <= limit_s * 1000) return;

@@ -25,8 +25,8 @@ bool Session::may_read() {
   const bool waits = client_.waiter != nullptr || client_.postponed;
   if (waits && input_.size() > kMaxBlockedBacklog) return false;
   if (thread_.state().stopping.load(std::memory_order_relaxed)) return false;
-  if (thread_.journal_congested()) {
-    thread_.add_paused(*this);
+  if (thread_.gate().congested()) {
+    thread_.gate().add_paused(*this);
     return false;
   }
   return true;
@@ -42,7 +42,7 @@ void Session::read_input() {
   if (count <= 0) {
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) {
       edges_.readable = errno == EINTR;
-      if (edges_.readable) thread_.add_continuing(*this);
+      if (edges_.readable) thread_.sockets().add_continuing(*this);
       return;
     }
     if (count == 0 && output_.pending() != 0 && client_.waiter == nullptr) {

@@ -34,15 +34,15 @@ OutputClass output_class(const Client& client) {
 
 // What has been appended to the output since the last call may leave once `gate` is durable.
 void Session::gate_output(Lsn gate) {
-  const Lsn durable = thread_.durable_lsn();
+  const Lsn durable = thread_.gate().durable_lsn();
   // Also for changes without a reply: somebody has to hand them to the journal's writer.
-  if (gate > durable) thread_.request_end_of_turn();
-  if (output_.gate(gate, durable)) thread_.add_gated(*this);
+  if (gate > durable) thread_.gate().request_flush();
+  if (output_.gate(gate, durable)) thread_.gate().add_gated(*this);
 }
 
 void Session::flush() {
   if (life_.is_ending()) return;
-  if (output_.is_gated()) output_.release(thread_.durable_lsn());
+  if (output_.is_gated()) output_.release(thread_.gate().durable_lsn());
   if (output_.has_sendable() && !edges_.awaiting_write && !write_some()) return;
   if (life_.is_draining() && output_.pending() == 0) {
     drop_unread_input(fd_);
@@ -83,7 +83,7 @@ bool Session::write_some() {
 void Session::check_output_limits() {
   ServerState& state = thread_.state();
   bool over = output_.exceeds(state.limits.output[static_cast<size_t>(output_class(client_))]);
-  if (output_.is_over_soft_limit()) thread_.need_housekeeping();
+  if (output_.is_over_soft_limit()) thread_.housekeeping().need();
   const bool authenticated = parser_.limits().authenticated;
   if (!authenticated && output_.sendable().size() > kUnauthenticatedOutputBytes) over = true;
   if (!over) return output_.pause_when_long();

@@ -244,7 +244,8 @@ void Server::adopt(int fd, Endpoints endpoints) {
   IoThread* chosen = nullptr;
   for (size_t i = 0; i < io_threads_.size(); ++i) {
     IoThread* thread = io_threads_[(next_thread_ + i) % io_threads_.size()].get();
-    if (chosen == nullptr || thread->session_count() < chosen->session_count()) chosen = thread;
+    if (chosen == nullptr || thread->sessions().count() < chosen->sessions().count())
+      chosen = thread;
   }
   state_.connections_received.fetch_add(1, std::memory_order_relaxed);
   state_.connected_clients.fetch_add(1, std::memory_order_relaxed);

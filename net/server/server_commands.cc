@@ -89,7 +89,7 @@ std::vector<ClientFacts> Server::clients(const Client& asking) {
   const int64_t now_ms = Clocks::steady_ms();
   std::vector<ClientFacts> all;
   for (const auto& thread : io_threads_) {
-    for (const std::shared_ptr<SessionPort>& port : thread->ports()) {
+    for (const std::shared_ptr<SessionPort>& port : thread->sessions().ports()) {
       if (port->killed()) continue;
       // Others see it as it was after its last batch; it sees itself as it is.
       if (port->id() == asking.id) port->session()->publish();
@@ -120,7 +120,7 @@ size_t Server::kill_clients(Client& asking,
   const int64_t now_ms = Clocks::steady_ms();
   size_t killed = 0;
   for (const auto& thread : io_threads_) {
-    for (const std::shared_ptr<SessionPort>& port : thread->ports()) {
+    for (const std::shared_ptr<SessionPort>& port : thread->sessions().ports()) {
       if (port->killed()) continue;
       ClientFacts facts = port->facts(now_ms);
       const bool self = facts.id == asking.id;
@@ -139,7 +139,7 @@ size_t Server::kill_clients(Client& asking,
 
 bool Server::unblock_client(uint64_t id, bool with_error) {
   for (const auto& thread : io_threads_) {
-    for (const std::shared_ptr<SessionPort>& port : thread->ports()) {
+    for (const std::shared_ptr<SessionPort>& port : thread->sessions().ports()) {
       if (port->id() == id) return port->unblock(with_error);
     }
   }
@@ -148,7 +148,7 @@ bool Server::unblock_client(uint64_t id, bool with_error) {
 
 std::shared_ptr<ClientPort> Server::client_port(uint64_t id) {
   for (const auto& thread : io_threads_) {
-    for (const std::shared_ptr<SessionPort>& port : thread->ports()) {
+    for (const std::shared_ptr<SessionPort>& port : thread->sessions().ports()) {
       if (port->id() == id) return port;
     }
   }

@@ -137,7 +137,7 @@ size_t Server::close_idle(size_t count) {
   };
   std::vector<Candidate> all;
   for (const auto& thread : io_threads_) {
-    for (auto& port : thread->ports()) {
+    for (auto& port : thread->sessions().ports()) {
       if (port->killed()) continue;
       all.push_back({port->is_waiting(), port->active_ms(), std::move(port)});
     }

@@ -133,7 +133,7 @@ void Server::info_clients(InfoWriter& out) {
   uint64_t input = 0;
   uint64_t output = 0;
   for (const auto& thread : io_threads_) {
-    for (const auto& port : thread->ports()) {
+    for (const auto& port : thread->sessions().ports()) {
       input = std::max<uint64_t>(input, port->query_bytes());
       output = std::max<uint64_t>(output, port->output_bytes());
     }
@@ -161,7 +161,7 @@ void Server::info_memory(InfoWriter& out) {
                used);
   uint64_t normal_clients = 0;
   for (const auto& thread : io_threads_) {
-    for (const auto& port : thread->ports()) normal_clients += port->memory_bytes();
+    for (const auto& port : thread->sessions().ports()) normal_clients += port->memory_bytes();
   }
   human_field(out, "used_memory", used);
   human_field(out, "used_memory_rss", rss);

@@ -186,7 +186,7 @@ void Server::settings_changed(const Settings& before, const Settings& after) {
   }
   if (before.timeout_s == 0 && after.timeout_s != 0) {
     for (const auto& thread : io_threads_) {
-      thread->post([&io_thread = *thread] { io_thread.need_housekeeping(); });
+      thread->post([&io_thread = *thread] { io_thread.housekeeping().need(); });
     }
   }
   if (before.appendonly != after.appendonly) appendonly_changed(after.appendonly);
