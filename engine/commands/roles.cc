@@ -78,7 +78,7 @@ void waitaof_command(Call& call) {
   int64_t replicas = 0;
   int64_t timeout_ms = 0;
   if (!parse_waitaof(call, here, replicas, timeout_ms)) return;
-  auto* const port = dynamic_cast<PersistencePort*>(&call.engine.server());
+  auto* const port = call.engine.server().persistence();
   const bool journaling = port != nullptr && port->is_journaling();
   if (here != 0 && !journaling) return call.reply.error(kNoJournal);
   // What came before it in its batch must be in the journal; in a transaction that comes later.

@@ -1,6 +1,5 @@
 // PersistencePort: what BGSAVE, BGREWRITEAOF, WAITAOF and CONFIG SET appendonly ask of the process
-// besides what every ServerPort says. A server's ServerPort is one too; that of an engine that
-// keeps nothing need not be.
+// besides what every ServerPort says (ServerPort::persistence).
 //
 // Functions may be called from any I/O thread, under no shard lock.
 #pragma once

@@ -17,6 +17,7 @@
 namespace sluice {
 
 class ClientPort;
+class PersistencePort;
 struct Client;
 
 // Text of INFO: "# Section\r\nfield:value\r\n...".
@@ -110,6 +111,8 @@ class ServerPort {
   // again.
   virtual void users_changed() {}
 
+  // The store's side of the process; null: nothing is kept.
+  virtual PersistencePort* persistence() { return nullptr; }
   // Checkpoints. Empty: started or done; else the error.
   virtual std::string checkpoint(bool wait) = 0;
   virtual int64_t last_checkpoint_s() = 0;
