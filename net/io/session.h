@@ -72,7 +72,7 @@ class Session {
   void start();
   // What the poller reports.
   void on_events(uint32_t events);
-  // Its next turn, after IoThread::add_continuing.
+  // Its next turn, after SocketTurn::add_continuing.
   void go_on();
   // Mail of other threads. write_out() afterwards, once for all mail of a turn.
   void take_mail(Mail& mail);
