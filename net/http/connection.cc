@@ -29,28 +29,21 @@ constexpr size_t kLingerBytes = 1U << 20;
 constexpr int64_t kLingerMs = 1000;
 constexpr int64_t kStreamSilenceMs = 15'000;
 
-HttpMethod method_of(http::verb verb) {
-  switch (verb) {
-    case http::verb::get:
-      return HttpMethod::kGet;
-    case http::verb::head:
-      return HttpMethod::kHead;
-    case http::verb::post:
-      return HttpMethod::kPost;
-    case http::verb::put:
-      return HttpMethod::kPut;
-    case http::verb::patch:
-      return HttpMethod::kPatch;
-    case http::verb::delete_:
-      return HttpMethod::kDelete;
+bool is_known_method(HttpMethod method) {
+  switch (method) {
+    case HttpMethod::get:
+    case HttpMethod::head:
+    case HttpMethod::post:
+    case HttpMethod::put:
+    case HttpMethod::patch:
+    case HttpMethod::delete_:
+    case HttpMethod::options:
+    case HttpMethod::trace:
+    case HttpMethod::connect:
+      return true;
     default:
-      return HttpMethod::kOther;
+      return false;
   }
-}
-
-bool is_known_verb(http::verb verb) {
-  return verb == http::verb::options || verb == http::verb::trace || verb == http::verb::connect ||
-         method_of(verb) != HttpMethod::kOther;
 }
 
 std::string without_port(const std::string& address) {
@@ -166,11 +159,11 @@ bool HttpConnection::parse_head(Bytes head, HttpRequest& request, HttpResponse& 
     refusal = problem(505, "BADVERSION", "HTTP/1.1 and HTTP/1.0 are spoken here.");
     return false;
   }
-  if (!is_known_verb(parsed.method())) {
+  if (!is_known_method(parsed.method())) {
     refusal = problem(501, "BADMETHOD", "The method is unknown.");
     return false;
   }
-  request.method = method_of(parsed.method());
+  request.method = parsed.method();
   request.http_1_1 = parsed.version() == 11;
   request.target = std::string(parsed.target());
   for (const auto& field : parsed) {
@@ -197,7 +190,7 @@ void HttpConnection::take_head(size_t size) {
   request.peer = endpoints_.address;
   request.from_loopback = is_loopback_address(endpoints_.address);
   request.local_address = without_port(endpoints_.local_address);
-  head_only_ = request.method == HttpMethod::kHead;
+  head_only_ = request.method == HttpMethod::head;
   exchange_ = std::make_shared<Exchange>(*this, std::move(request));
   if (!check_route(*exchange_, refusal) || !check_body(exchange_->request_, refusal)) {
     return refuse(std::move(refusal));
