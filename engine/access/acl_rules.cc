@@ -285,15 +285,9 @@ bool Permissions::may_use_prefix(Bytes prefix) const {
 }
 
 size_t Permissions::forbidden_channel(const Command& command, std::span<const Bytes> args) const {
-  if (all_channels_ || (command.acl & kAclPubsub) == 0) return 0;
-  const Bytes name(command.name);
-  size_t count = 0;
-  if (name == "publish" || name == "spublish") {
-    count = 1;
-  } else if (name == "subscribe" || name == "psubscribe" || name == "ssubscribe") {
-    count = args.size() - 1;
-  }
-  const bool are_patterns = name == "psubscribe";
+  if (all_channels_ || command.channels == Channels::kNone) return 0;
+  const size_t count = command.channels == Channels::kFirstArgument ? 1 : args.size() - 1;
+  const bool are_patterns = command.channels == Channels::kPatterns;
   for (size_t i = 1; i <= count; ++i) {
     if (!may_use_channel(args[i], are_patterns)) return i;
   }

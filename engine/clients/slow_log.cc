@@ -60,23 +60,25 @@ void SlowLog::reset() {
 std::vector<Bytes> without_secrets(const ServerPort& server, const Command& command,
                                    std::span<const Bytes> args) {
   std::vector<Bytes> shown(args.begin(), args.end());
-  const Bytes name = command.name;
   const auto hide = [&](size_t first, size_t count) {
     for (size_t i = first; i < first + count && i < shown.size(); ++i) shown[i] = "(redacted)";
   };
-  if (command.container == nullptr) {
-    if (name == "auth") hide(1, shown.size());
-    for (size_t i = 2; name == "hello" && i < args.size(); ++i) {
-      if (equals_ignore_case(args[i], "auth")) hide(i + 1, 2);
-    }
-    return shown;
-  }
-  const Bytes container = command.container->name;
-  if (container == "acl" && (name == "setuser" || name == "deluser" || name == "getuser")) {
-    hide(2, shown.size());
-  }
-  for (size_t i = 2; container == "config" && name == "set" && i + 1 < args.size(); i += 2) {
-    if (server.is_secret(args[i])) hide(i + 1, 1);
+  switch (command.secrets) {
+    case Secrets::kNone:
+      break;
+    case Secrets::kEveryArgument:
+      hide(command.container == nullptr ? 1 : 2, shown.size());
+      break;
+    case Secrets::kBehindAuth:
+      for (size_t i = 2; i < args.size(); ++i) {
+        if (equals_ignore_case(args[i], "auth")) hide(i + 1, 2);
+      }
+      break;
+    case Secrets::kConfigValues:
+      for (size_t i = 2; i + 1 < args.size(); i += 2) {
+        if (server.is_secret(args[i])) hide(i + 1, 1);
+      }
+      break;
   }
   return shown;
 }

@@ -173,8 +173,7 @@ void acl_dryrun_command(Call& call) {
     return call.reply.error("ERR Command '" + std::string(args[0]) + "' not found");
   }
   const std::string name = CommandTable::full_name(*command);
-  const int count = static_cast<int>(args.size());
-  if ((command->arity > 0 && command->arity != count) || count < -command->arity) {
+  if (!command->takes(args.size())) {
     return call.reply.error("ERR wrong number of arguments for '" + name + "' command");
   }
   const Verdict verdict = user->rules()->check(*command, args);

@@ -17,7 +17,8 @@ const Command kAclSubcommands[] = {
      .since = "6.0.0",
      .complexity = "O(1) amortized time considering the typical user.",
      .summary = "Removes users and closes their connections.",
-     .syntax = "username [username ...]"},
+     .syntax = "username [username ...]",
+     .secrets = Secrets::kEveryArgument},
     {.name = "getuser",
      .arity = 3,
      .flags = kAdmin | kNoScript | kLoading | kStale,
@@ -28,7 +29,8 @@ const Command kAclSubcommands[] = {
      .complexity =
          "O(N). Where N is the number of password, command and pattern rules that the user has.",
      .summary = "Shows all of a user's rules, passwords as hashes.",
-     .syntax = "username"},
+     .syntax = "username",
+     .secrets = Secrets::kEveryArgument},
     {.name = "cat",
      .arity = -2,
      .flags = kNoScript | kLoading | kStale,
@@ -138,7 +140,8 @@ const Command kAclSubcommands[] = {
      .since = "6.0.0",
      .complexity = "O(N). Where N is the number of rules provided.",
      .summary = "Makes a user, or changes one by further rules.",
-     .syntax = "username [rule [rule ...]]"},
+     .syntax = "username [rule [rule ...]]",
+     .secrets = Secrets::kEveryArgument},
 };
 
 const Command kRows[] = {

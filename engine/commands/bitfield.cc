@@ -204,6 +204,17 @@ void bitfield(Call& call, bool read_only) {
 
 }  // namespace
 
+uint32_t bitfield_key_flags(std::span<const Bytes> args) {
+  constexpr uint32_t kWrites = kKeyRw | kKeyAccess | kKeyUpdate;
+  for (size_t i = 2; i < args.size();) {
+    const bool overflow = equals_ignore_case(args[i], "overflow");
+    if (!overflow && !equals_ignore_case(args[i], "get")) return kWrites;
+    i += overflow ? 2 : 3;
+    if (i > args.size()) return kWrites;
+  }
+  return kKeyRo | kKeyAccess;
+}
+
 void bitfield_command(Call& call) { bitfield(call, false); }
 void bitfield_ro_command(Call& call) { bitfield(call, true); }
 

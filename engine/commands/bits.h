@@ -3,6 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+
+#include "engine/base/bytes.h"
 
 namespace sluice {
 
@@ -17,6 +20,8 @@ void bitop_command(Call& call);
 
 // bitfield.cc
 void bitfield_command(Call& call);
+// What BITFIELD does to its key: with GET alone it only reads.
+uint32_t bitfield_key_flags(std::span<const Bytes> args);
 void bitfield_ro_command(Call& call);
 
 // The bit offset at this argument, for a field of `field_bits` bits: a number, or (if field_bits is

@@ -70,6 +70,7 @@ const Command kRows[] = {
                .begin = KeySpec::Begin::kIndex,
                .index = 1,
                .find = KeySpec::Find::kRange,
+               .flags_with_options = bitfield_key_flags,
                .notes = "This command allows both access and modification of the key"}},
      .handler = bitfield_command,
      .group = "bitmap",

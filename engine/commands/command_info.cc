@@ -193,13 +193,12 @@ const Command* asked_command(Call& call, std::span<const Bytes> args) {
     command = CommandTable::find_subcommand(*command, args[1]);
   }
   Bytes error;
-  const int count = static_cast<int>(args.size());
   if (command == nullptr) {
     error = "ERR Invalid command specified";
   } else if (command->keys[0].begin == KeySpec::Begin::kNone ||
              (command->keys[0].flags & kKeyNotKey) != 0) {
     error = "ERR The command has no key arguments";
-  } else if ((command->arity > 0 && command->arity != count) || count < -command->arity) {
+  } else if (!command->takes(args.size())) {
     error = "ERR Invalid number of arguments specified for command";
   } else {
     return command;

@@ -78,7 +78,7 @@ void waitaof_command(Call& call) {
   int64_t replicas = 0;
   int64_t timeout_ms = 0;
   if (!parse_waitaof(call, here, replicas, timeout_ms)) return;
-  auto* const port = dynamic_cast<PersistencePort*>(&call.engine.server());
+  auto* const port = call.engine.server().persistence();
   const bool journaling = port != nullptr && port->is_journaling();
   if (here != 0 && !journaling) return call.reply.error(kNoJournal);
   // Earlier commands of the batch must be in the journal; in a transaction that happens later.
@@ -99,8 +99,7 @@ void waitaof_command(Call& call) {
     static_cast<WaitaofRequest&>(*waiter->request).synced.store(is_on_disk);
     // Replicas never arrive: waiting for them lasts until the time-out.
     if (is_on_disk ? replicas != 0 : here == 0) return;
-    WaiterState expected = WaiterState::kWaiting;
-    if (!waiter->state.compare_exchange_strong(expected, WaiterState::kClaimed)) return;
+    if (!waiter->claim()) return;
     ByteBuffer bytes;
     RespReply reply(bytes, waiter->protocol);
     is_on_disk ? reply_acknowledged(reply, true) : reply.error(kNoJournal);

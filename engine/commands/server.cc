@@ -60,15 +60,11 @@ void save_command(Call& call) {
 
 namespace {
 
-PersistencePort* persistence_of(const Call& call) {
-  return dynamic_cast<PersistencePort*>(&call.engine.server());
-}
-
 // In a transaction the checkpoint begins afterwards, as in Redis, whether or not one is running.
 PersistencePort::Start start_checkpoint(const Call& call, PersistencePort::Kind kind,
                                         bool may_wait) {
   using Start = PersistencePort::Start;
-  PersistencePort* const port = persistence_of(call);
+  PersistencePort* const port = call.engine.server().persistence();
   if (port == nullptr) return Start::kNowhere;
   const Start start = port->start_checkpoint(kind, may_wait || call.nested);
   return start == Start::kNow && call.nested ? Start::kBehind : start;
@@ -138,12 +134,11 @@ void config_get_command(Call& call) {
 // CONFIG SET appendonly yes is answered when the journal counts. Returns false if it already does,
 // or if the value is no.
 static bool replies_when_kept(Call& call) {
-  PersistencePort* const port = persistence_of(call);
+  PersistencePort* const port = call.engine.server().persistence();
   if (port == nullptr) return false;
   auto waiter = std::make_shared<Waiter>();
   const auto reply = [waiter](const std::string& error) {
-    WaiterState expected = WaiterState::kWaiting;
-    if (!waiter->state.compare_exchange_strong(expected, WaiterState::kClaimed)) return;
+    if (!waiter->claim()) return;
     ByteBuffer bytes;
     RespReply answer(bytes, waiter->protocol);
     error.empty() ? answer.ok() : answer.error(error);

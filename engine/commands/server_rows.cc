@@ -58,7 +58,8 @@ const Command kConfigSubcommands[] = {
      .complexity = "O(N) when N is the number of configuration parameters provided",
      .summary = "Changes parameters, all or none.",
      .syntax = "parameter value [parameter value ...]",
-     .tips = "request_policy:all_nodes response_policy:all_succeeded"},
+     .tips = "request_policy:all_nodes response_policy:all_succeeded",
+     .secrets = Secrets::kConfigValues},
 };
 
 const Command kSlowlogSubcommands[] = {
@@ -407,7 +408,7 @@ const Command kRows[] = {
      .syntax = ""},
     {.name = "info",
      .arity = -1,
-     .flags = kLoading | kStale | kEveryShard,
+     .flags = kLoading | kStale | kEveryShard | kNoShardsLoading,
      .acl = kAclSlow | kAclDangerous,
      .handler = info_command,
      .group = "server",

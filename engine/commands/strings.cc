@@ -147,6 +147,14 @@ void get_command(Call& call) {
   call.reply.bulk(entry->string());
 }
 
+uint32_t set_key_flags(std::span<const Bytes> args) {
+  for (size_t i = 3; i < args.size(); ++i) {
+    const bool reads = equals_ignore_case(args[i], "get") || equals_ignore_case(args[i], "ifeq");
+    if (reads) return kKeyRw | kKeyAccess | kKeyUpdate;
+  }
+  return kKeyOw | kKeyUpdate;
+}
+
 void set_command(Call& call) {
   SetOptions options;
   if (call.args.size() > 3 && !parse_set_options(call, 3, true, options)) return;

@@ -1,12 +1,19 @@
 // Handlers of the string family; the rows that name them are in strings_rows.cc.
 #pragma once
 
+#include <cstdint>
+#include <span>
+
+#include "engine/base/bytes.h"
+
 namespace sluice {
 
 struct Call;
 
 void get_command(Call& call);
 void set_command(Call& call);
+// What SET does to its key: it reads it with GET and IFEQ only.
+uint32_t set_key_flags(std::span<const Bytes> args);
 void setnx_command(Call& call);
 void setex_command(Call& call);
 void psetex_command(Call& call);

@@ -27,6 +27,7 @@ const Command kRows[] = {
                .begin = KeySpec::Begin::kIndex,
                .index = 1,
                .find = KeySpec::Find::kRange,
+               .flags_with_options = set_key_flags,
                .notes = "RW and ACCESS due to the optional `GET` argument"}},
      .handler = set_command,
      .group = "string",

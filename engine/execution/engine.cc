@@ -149,9 +149,8 @@ void Engine::end_waiter(Client& client) {
 }
 
 bool Engine::cancel_waiter(Client& client) {
-  WaiterState expected = WaiterState::kWaiting;
   // The claim decides alone: whoever would serve it needs the same exchange.
-  if (!client.waiter->state.compare_exchange_strong(expected, WaiterState::kGone)) return false;
+  if (!client.waiter->give_up()) return false;
   end_waiter(client);
   return true;
 }

@@ -318,8 +318,7 @@ bool Execution::admit(Client& client, const Request& request, RespReply& reply) 
 }
 
 std::string Execution::check(Client& client, const Command& command, std::span<const Bytes> args) {
-  const int count = static_cast<int>(args.size());
-  if ((command.arity > 0 && command.arity != count) || count < -command.arity) {
+  if (!command.takes(args.size())) {
     return "ERR wrong number of arguments for '" + CommandTable::full_name(command) + "' command";
   }
   if (client.in_multi && (command.flags & kNoMulti) != 0) {

@@ -9,15 +9,6 @@
 
 namespace sluice {
 
-namespace {
-
-bool claim(Waiter& waiter) {
-  WaiterState expected = WaiterState::kWaiting;
-  return waiter.state.compare_exchange_strong(expected, WaiterState::kClaimed);
-}
-
-}  // namespace
-
 void Execution::serve_waiters() {
   // Serving may make further keys ready (BLMOVE), which are appended here.
   for (size_t i = 0; i < unit_.ready.size(); ++i) {
@@ -41,7 +32,7 @@ std::shared_ptr<Waiter> Execution::claim_waiter(const SignalledKey& ready,
     const bool is_there = entry != nullptr && waiter->wanted == entry->type();
     if (!is_there && !waiter->served_when_gone) continue;
     if (is_there && waiter->accepts != nullptr && !waiter->accepts(*waiter, *entry)) continue;
-    if (!claim(*waiter)) continue;
+    if (!waiter->claim()) continue;
     std::shared_ptr<Waiter> claimed = waiter;
     waiters.remove(ready.key, claimed.get());
     return claimed;
@@ -114,7 +105,7 @@ void Execution::serve_queue(const SignalledKey& ready) NO_THREAD_SAFETY_ANALYSIS
                              : waiters_of_lost_queue(*waiters);
   for (const std::shared_ptr<Waiter>& waiter : concerned) {
     lists.remove(ready.key, waiter.get());
-    if (claim(*waiter)) serve(*waiter, ready.key);
+    if (waiter->claim()) serve(*waiter, ready.key);
   }
 }
 
@@ -142,7 +133,7 @@ void Execution::serve_pop(const SignalledKey& ready, QueueWork& work,
                           const std::shared_ptr<Waiter>& waiter) NO_THREAD_SAFETY_ANALYSIS {
   engine_.shard(ready.shard).waiters.remove(ready.key, waiter.get());
   // Not claimed: another shard's thread serves it, or it has given up.
-  if (!claim(*waiter)) return;
+  if (!waiter->claim()) return;
   const uint64_t active = work.queue().count(JobState::kActive);
   serve(*waiter, ready.key);
   spend_serving(kJobCost * (work.queue().count(JobState::kActive) - active));
@@ -181,7 +172,7 @@ void Execution::serve_turns(const SignalledKey& owed) NO_THREAD_SAFETY_ANALYSIS 
       waiters->had_turn = next->first;
       waiter = next->second;
       if (!work || !can_be_served(*waiter, *work)) {
-        if (waiter->in_passing) pass_over(owed, waiter);
+        if (waiter->queue.in_passing) pass_over(owed, waiter);
         continue;
       }
     }
@@ -196,11 +187,7 @@ void Execution::serve_turns(const SignalledKey& owed) NO_THREAD_SAFETY_ANALYSIS 
 void Execution::pass_over(const SignalledKey& owed,
                           const std::shared_ptr<Waiter>& waiter) NO_THREAD_SAFETY_ANALYSIS {
   engine_.shard(owed.shard).waiters.remove(owed.key, waiter.get());
-  if (waiter->queues_before.fetch_sub(1) != 1 || !claim(*waiter)) return;
-  Delivery delivery{waiter->port, {}, true};
-  RespReply reply(delivery.bytes, waiter->protocol);
-  waiter->reply_timeout(reply);
-  unit_.deliveries.push_back(std::move(delivery));
+  if (waiter->queue.queues_before.fetch_sub(1) == 1) waiter->send_nothing(unit_);
 }
 
 void Execution::serve_owed() NO_THREAD_SAFETY_ANALYSIS {

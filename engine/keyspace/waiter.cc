@@ -11,17 +11,26 @@ void Waiter::reply_timeout(Reply& reply) const {
   timed_out != nullptr ? timed_out(*this, reply) : reply.null_array();
 }
 
+bool Waiter::send_nothing(Unit& unit) {
+  if (!claim()) return false;
+  Delivery delivery{port, {}, true};
+  RespReply reply(delivery.bytes, protocol);
+  reply_timeout(reply);
+  unit.deliveries.push_back(std::move(delivery));
+  return true;
+}
+
 void QueueWaiters::add(const std::shared_ptr<Waiter>& waiter) {
-  if (!waiter->job_id.empty()) {
-    by_job[waiter->job_id].emplace(waiter->order, waiter);
-  } else if (waiter->pops) {
-    pops[waiter->signature].emplace(waiter->order, waiter);
+  if (!waiter->queue.job_id.empty()) {
+    by_job[waiter->queue.job_id].emplace(waiter->order, waiter);
+  } else if (waiter->queue.pops) {
+    pops[waiter->queue.signature].emplace(waiter->order, waiter);
   } else {
     others.emplace(waiter->order, waiter);
-    count_types(waiter->event_types, 1);
+    count_types(waiter->queue.event_types, 1);
   }
-  if (waiter->pops) all_pops.emplace(waiter->order, waiter);
-  if (!waiter->request_key.empty()) requests[waiter->request_key] = waiter;
+  if (waiter->queue.pops) all_pops.emplace(waiter->order, waiter);
+  if (!waiter->queue.request_key.empty()) requests[waiter->queue.request_key] = waiter;
 }
 
 namespace {
@@ -38,18 +47,18 @@ bool remove_from(Lists& lists, const std::string& name, uint64_t order) {
 
 bool QueueWaiters::remove(const Waiter* waiter) {
   bool removed;
-  if (!waiter->job_id.empty()) {
-    removed = remove_from(by_job, waiter->job_id, waiter->order);
-  } else if (waiter->pops) {
-    removed = remove_from(pops, waiter->signature, waiter->order);
+  if (!waiter->queue.job_id.empty()) {
+    removed = remove_from(by_job, waiter->queue.job_id, waiter->order);
+  } else if (waiter->queue.pops) {
+    removed = remove_from(pops, waiter->queue.signature, waiter->order);
   } else {
     removed = others.erase(waiter->order) != 0;
-    if (removed) count_types(waiter->event_types, ~0U);
+    if (removed) count_types(waiter->queue.event_types, ~0U);
   }
   if (!removed) return false;
-  if (waiter->pops) all_pops.erase(waiter->order);
-  if (!waiter->request_key.empty()) {
-    const auto found = requests.find(waiter->request_key);
+  if (waiter->queue.pops) all_pops.erase(waiter->order);
+  if (!waiter->queue.request_key.empty()) {
+    const auto found = requests.find(waiter->queue.request_key);
     if (found != requests.end() && found->second.get() == waiter) requests.erase(found);
   }
   return true;

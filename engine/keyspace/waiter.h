@@ -52,8 +52,29 @@ struct WaiterRequest {
   virtual ~WaiterRequest() = default;
 };
 
+// What a waiter at queues waits for.
+struct QueueWait {
+  // A Q.POP: the dispatch order assigns it a job, not `accepts`.
+  bool pops = false;
+  // Pops with the same signature accept the same jobs, so only the first of them can be next.
+  std::string signature;
+  // The job it waits for (Q.POP with ID, Q.GET, Q.EVENTS with ID); empty: any job. Examined when
+  // the job changes; `accepts` then decides whether it is served.
+  std::string job_id;
+  // For Q.EVENTS the wanted types of events, a bit for each (event_bit), otherwise 0. Only such an
+  // event causes work for the waiter. So its position is computed when it is examined: no event up
+  // to `passed_seq` is one that it wants.
+  uint32_t event_types = 0;
+  uint64_t passed_seq = 0;
+  // Worker and request token of a Q.POP with REQID, or empty.
+  std::string request_key;
+  // A pop that does not block and only waits for its turn, and the number of queues where that is
+  // still to come.
+  bool in_passing = false;
+  std::atomic<size_t> queues_before{0};
+};
+
 struct Waiter {
-  std::atomic<WaiterState> state{WaiterState::kWaiting};
   std::shared_ptr<ClientPort> port;
   const Command* command = nullptr;
   std::vector<std::string> arguments;
@@ -83,29 +104,28 @@ struct Waiter {
   // The parsed arguments, for the family of the command.
   std::unique_ptr<WaiterRequest> request;
 
-  // --- Waiters at queues (wanted is kQueue) ---
-  // A Q.POP: the dispatch order assigns it a job, not `accepts`.
-  bool pops = false;
-  // Pops with the same signature accept the same jobs, so only the first of them can be next.
-  std::string signature;
-  // The job it waits for (Q.POP with ID, Q.GET, Q.EVENTS with ID); empty: any job. Examined when
-  // the job changes; `accepts` then decides whether it is served.
-  std::string job_id;
-  // For Q.EVENTS the wanted types of events, a bit for each (event_bit), otherwise 0. Only such an
-  // event causes work for the waiter. So its position is computed when it is examined: no event up
-  // to `passed_seq` is one that it wants.
-  uint32_t event_types = 0;
-  uint64_t passed_seq = 0;
-  // Worker and request token of a Q.POP with REQID, or empty.
-  std::string request_key;
-  // A pop that does not block and only waits for its turn, and the number of queues where that is
-  // still to come.
-  bool in_passing = false;
-  std::atomic<size_t> queues_before{0};
+  // Used where `wanted` is kQueue.
+  QueueWait queue;
   // Order of arrival, across all shards; set by Call::block.
   uint64_t order = 0;
 
+  // Ends the waiting, once: the caller that gets true owns the reply. `claim` is for whoever serves
+  // the waiter, `give_up` for its own connection (time-out, CLIENT UNBLOCK, the connection's end).
+  bool claim() { return leave(WaiterState::kClaimed); }
+  bool give_up() { return leave(WaiterState::kGone); }
+
   void reply_timeout(Reply& reply) const;
+  // Claims the waiter, and sends it the reply of the time-out with the unit. False: it was not
+  // waiting any more.
+  bool send_nothing(Unit& unit);
+
+ private:
+  bool leave(WaiterState to) {
+    WaiterState expected = WaiterState::kWaiting;
+    return state_.compare_exchange_strong(expected, to);
+  }
+
+  std::atomic<WaiterState> state_{WaiterState::kWaiting};
 };
 
 // The waiters at one queue.

@@ -1,6 +1,5 @@
 // PersistencePort: what BGSAVE, BGREWRITEAOF, WAITAOF and CONFIG SET appendonly need from the
-// process in addition to ServerPort. The server's ServerPort implements it; an engine without
-// persistence has none.
+// process in addition to ServerPort (ServerPort::persistence).
 //
 // Functions may be called from any I/O thread, under no shard lock.
 #pragma once

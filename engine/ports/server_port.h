@@ -17,6 +17,7 @@
 namespace sluice {
 
 class ClientPort;
+class PersistencePort;
 struct Client;
 
 // Text of INFO: "# Section\r\nfield:value\r\n...".
@@ -110,6 +111,8 @@ class ServerPort {
   // checked again.
   virtual void users_changed() {}
 
+  // The store's side of the process; null: there is no store.
+  virtual PersistencePort* persistence() { return nullptr; }
   // Checkpoints. Returns an empty text when it was started or done, else the error.
   virtual std::string checkpoint(bool wait) = 0;
   virtual int64_t last_checkpoint_s() = 0;

@@ -83,8 +83,7 @@ std::string LuaMachine::refuse_rights(const Command& command) {
 
 std::string LuaMachine::refusal(const Command* command) {
   if (command == nullptr) return "ERR Unknown Redis command called from script";
-  const int count = static_cast<int>(args_.size());
-  if ((command->arity > 0 && command->arity != count) || count < -command->arity) {
+  if (!command->takes(args_.size())) {
     return "ERR Wrong number of args calling Redis command from script";
   }
   if ((command->flags & kNoScript) != 0) {

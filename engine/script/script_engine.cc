@@ -170,9 +170,9 @@ void ScriptEngine::follow_flush(Execution& execution) {
 
 ShardMask ScriptEngine::shards(Execution& execution, const Command& command,
                                std::span<const Bytes> args) {
-  if (command.name[0] == 'f') return function_shards(execution, args);
-  const bool by_sha = command.name[4] == 's';  // EVALSHA, EVALSHA_RO
-  return script_shards(execution, by_sha, args);
+  return command.script == ScriptName::kFunction
+             ? function_shards(execution, args)
+             : script_shards(execution, command.script == ScriptName::kSha, args);
 }
 
 ShardMask ScriptEngine::script_shards(Execution& execution, bool by_sha,

@@ -178,11 +178,11 @@ ShardMask ScriptEngine::function_shards(Execution& execution, std::span<const By
 bool ScriptEngine::may_change_data(Execution& execution, const Command& command,
                                    std::span<const Bytes> args) {
   uint32_t flags = 0;
-  if (command.name[0] == 'f') {
+  if (command.script == ScriptName::kFunction) {
     const FunctionSet::Place* const place = function_machine(execution).functions().find(args[1]);
     if (place != nullptr) flags = place->library->functions[place->index].flags;
   } else {
-    const bool by_sha = command.name[4] == 's';
+    const bool by_sha = command.script == ScriptName::kSha;
     if (!by_sha && args[1].substr(0, 2) != "#!") return true;
     const auto compiled = find_named(machine(execution), by_sha, args[1]);
     if (compiled.ok() && (*compiled)->script->has(kScriptDeclared)) {

@@ -8,31 +8,6 @@ namespace sluice {
 
 namespace {
 
-// Whether BITFIELD with these arguments only reads.
-bool only_gets(std::span<const Bytes> args) {
-  for (size_t i = 2; i < args.size();) {
-    const bool overflow = equals_ignore_case(args[i], "overflow");
-    if (!overflow && !equals_ignore_case(args[i], "get")) return false;
-    i += overflow ? 2 : 3;
-    if (i > args.size()) return false;
-  }
-  return true;
-}
-
-// What a command does to its key when that depends on its options: SET reads with GET and IFEQ
-// only.
-uint32_t flags_with_options(const KeySpec& spec, std::span<const Bytes> args) {
-  if ((spec.flags & kKeyVariableFlags) == 0) return spec.flags;
-  if (equals_ignore_case(args[0], "bitfield")) {
-    return only_gets(args) ? kKeyRo | kKeyAccess : kKeyRw | kKeyAccess | kKeyUpdate;
-  }
-  for (size_t i = 3; i < args.size(); ++i) {
-    const bool reads = equals_ignore_case(args[i], "get") || equals_ignore_case(args[i], "ifeq");
-    if (reads) return kKeyRw | kKeyAccess | kKeyUpdate;
-  }
-  return kKeyOw | kKeyUpdate;
-}
-
 // Positions of one specification's keys. False: the arguments do not fit it.
 bool find_spec_keys(const KeySpec& spec, std::span<const Bytes> args,
                     std::vector<KeyPosition>& positions) {
@@ -84,7 +59,8 @@ bool find_spec_keys(const KeySpec& spec, std::span<const Bytes> args,
     return true;
   }
   if (last >= count) return false;
-  const uint32_t flags = flags_with_options(spec, args);
+  const uint32_t flags =
+      spec.flags_with_options == nullptr ? spec.flags : spec.flags_with_options(args);
   for (int i = first; i <= last; i += step) {
     positions.push_back({static_cast<size_t>(i), flags});
   }
@@ -162,11 +138,10 @@ size_t slot_of(uint64_t low, uint64_t high, size_t size, size_t slots) {
 }
 
 uint8_t element_argument_of(const Command& row) {
+  if (row.element_argument != 0) return row.element_argument;
   // Behind a number of keys an argument may be anything.
   if (row.keys[0].find != KeySpec::Find::kRange) return 0;
   const Bytes group = row.group;
-  const Bytes name = row.name;
-  if (name == "zadd" || name == "zincrby") return 3;
   return group == "hash" || group == "set" || group == "sorted-set" || group == "queue" ? 2 : 0;
 }
 

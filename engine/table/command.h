@@ -59,6 +59,8 @@ enum : uint32_t {
   kScriptShards = 1U << 26,
   // Asks about keys without using them: OBJECT IDLETIME does not notice.
   kNoTouch = 1U << 28,
+  // While the data is loading it runs without the shards that it needs otherwise.
+  kNoShardsLoading = 1U << 30,
   // Does not grow the data, but journals a whole value, however large (RENAME): refused where the
   // disk is nearly full.
   kJournalsValue = 1U << 29,
@@ -106,6 +108,20 @@ enum : uint32_t {
   kKeyVariableFlags = 1U << 10,
 };
 
+// Which arguments are secrets, so that the slow log and MONITOR do not show them.
+enum class Secrets : uint8_t {
+  kNone,
+  kEveryArgument,
+  kBehindAuth,    // the user and the password behind the word AUTH
+  kConfigValues,  // the values of those parameters that the server says are secret
+};
+
+// What args[1] names in a command that runs Lua.
+enum class ScriptName : uint8_t { kNone, kText, kSha, kFunction };
+
+// Which arguments are channels, for ACL rules.
+enum class Channels : uint8_t { kNone, kFirstArgument, kEveryArgument, kPatterns };
+
 // Where keys stand among the arguments, in Redis's model: where the search begins, and how keys
 // follow.
 struct KeySpec {
@@ -121,6 +137,8 @@ struct KeySpec {
   int limit = 0;          // kRange with last -1: 2 means the first half of what follows, ...
   int key_num_index = 0;  // kKeyNum, relative to begin
   int first_key = 0;
+  // The flags where they depend on the options (kKeyVariableFlags); null: `flags`.
+  uint32_t (*flags_with_options)(std::span<const Bytes> args) = nullptr;
   // kKeyword, ours: the arguments from `index` on are pairs of a word and its value, and the value
   // behind each word that is the keyword is a key.
   bool every_pair = false;
@@ -173,12 +191,21 @@ struct Command {
   // null: they say all.
   void (*find_other_keys)(std::span<const Bytes> args,
                           std::vector<KeyPosition>& positions) = nullptr;
-  // Filled by CommandTable in its own copy of the row: whose subcommand it is, and a dense number.
-  const Command* container = nullptr;
-  uint16_t id = 0;
+  Secrets secrets = Secrets::kNone;
+  Channels channels = Channels::kNone;
+  ScriptName script = ScriptName::kNone;
   // Which argument is mostly looked up in the collection at the first key: a field, a member, a
-  // job. For fetching ahead only; 0: none.
+  // job. For fetching ahead only; 0: none, or CommandTable takes the usual one of the group.
   uint8_t element_argument = 0;
+  // Filled by CommandTable in its own copy of the row: whose subcommand it is, and a dense number.
+  uint16_t id = 0;
+  const Command* container = nullptr;
+
+  // Whether it can have so many arguments, its name included.
+  bool takes(size_t count) const {
+    return arity < 0 ? count >= static_cast<size_t>(-arity)
+                     : arity == 0 || count == static_cast<size_t>(arity);
+  }
 };
 
 // Positions of all keys in `args` by the command's specifications. False: the specifications do not

@@ -59,8 +59,7 @@ void tell_end(QueueWork& work, const Job& job) NO_THREAD_SAFETY_ANALYSIS {
   }
   for (const std::shared_ptr<Waiter>& waiter : told) {
     lists.remove(name, waiter.get());
-    WaiterState expected = WaiterState::kWaiting;
-    if (!waiter->state.compare_exchange_strong(expected, WaiterState::kClaimed)) continue;
+    if (!waiter->claim()) continue;
     Delivery delivery{waiter->port, {}, true};
     RespReply reply(delivery.bytes, waiter->protocol);
     static_cast<const EndRequest&>(*waiter->request).tell(work.queue(), job, work.times(), reply);

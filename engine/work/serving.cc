@@ -16,7 +16,7 @@ void append_name(std::string& text, Bytes name) {
 }
 
 bool is_over_for(const Waiter& waiter, const Entry& entry) {
-  return is_over(entry.object<Queue>(), waiter.job_id);
+  return is_over(entry.object<Queue>(), waiter.queue.job_id);
 }
 
 // The best of what several waiters would get.
@@ -46,7 +46,7 @@ class Best {
 void offer_named(Best& best, const QueueWaiters::ByOrder& waiters, QueueWork& work, uint64_t last) {
   for (const auto& [order, waiter] : waiters) {
     if (order > last) return;
-    if (!waiter->pops) continue;
+    if (!waiter->queue.pops) continue;
     const DispatchChoice choice = choose_job(work, spec_of(*waiter));
     if (choice.job != nullptr) return best.offer(waiter, choice);
   }
@@ -73,18 +73,18 @@ std::shared_ptr<Waiter> make_pop_waiter(const PopSpec& spec, int64_t timeout_ms)
   waiter->request = std::move(request);
   waiter->wanted = Type::kQueue;
   waiter->timeout_ms = timeout_ms;
-  waiter->pops = true;
-  waiter->request_key = request_key(spec);
+  waiter->queue.pops = true;
+  waiter->queue.request_key = request_key(spec);
   if (spec.id) {
-    waiter->job_id = *spec.id;
+    waiter->queue.job_id = *spec.id;
     waiter->accepts = is_over_for;
     waiter->served_when_gone = true;
     return waiter;
   }
-  if (spec.cap != 0) waiter->signature = std::to_string(spec.cap);
+  if (spec.cap != 0) waiter->queue.signature = std::to_string(spec.cap);
   for (const std::string& key : spec.match) {
-    waiter->signature += ' ';
-    append_name(waiter->signature, key);
+    waiter->queue.signature += ' ';
+    append_name(waiter->queue.signature, key);
   }
   return waiter;
 }
@@ -121,14 +121,14 @@ namespace {
 
 bool is_concerned(Waiter& waiter, const SignalledKey& ready, const Entry& entry) {
   if (ready.what == SignalledKey::What::kEvent) {
-    if ((waiter.event_types & ready.event_type) == 0) return false;
+    if ((waiter.queue.event_types & ready.event_type) == 0) return false;
     // Of those before it none was wanted: it would have been told then.
-    waiter.passed_seq = ready.event_seq - 1;
+    waiter.queue.passed_seq = ready.event_seq - 1;
     return true;
   }
-  const bool of_events = waiter.event_types != 0;
+  const bool of_events = waiter.queue.event_types != 0;
   if (ready.what == SignalledKey::What::kJob && of_events) return false;
-  if (of_events) waiter.passed_seq = ready.event_seq;
+  if (of_events) waiter.queue.passed_seq = ready.event_seq;
   return waiter.accepts == nullptr || waiter.accepts(waiter, entry);
 }
 

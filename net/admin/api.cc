@@ -137,7 +137,7 @@ bool respond_busy(Exchange& exchange) {
 
 void respond_bad_field(Exchange& exchange, const BadField& bad) {
   json members = {{"type", "urn:sluice:problem:badfield"},
-                  {"title", reason_phrase(422)},
+                  {"title", std::string(reason_phrase(422))},
                   {"status", 422},
                   {"code", "BADFIELD"},
                   {"field", text_to_json(bad.field)},

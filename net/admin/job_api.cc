@@ -369,7 +369,7 @@ void purge_jobs(Exchange& exchange) {
 
 Route change_route(const char* pattern, void (*handler)(Exchange&), const char* summary,
                    const char* body, const char* answer) {
-  return {.method = HttpMethod::kPost,
+  return {.method = HttpMethod::post,
           .pattern = pattern,
           .access = Access::kOperate,
           .handler = handler,
@@ -405,7 +405,7 @@ std::vector<Route> job_routes() {
        .parameters = {{"with", "string", "payload or result; may be repeated"},
                       {"wait_ms", "duration", "wait up to this long for its end, at most 60000"}},
        .answer = "Job"},
-      {.method = HttpMethod::kPatch,
+      {.method = HttpMethod::patch,
        .pattern = kJob,
        .access = Access::kOperate,
        .handler = move_job,

@@ -229,7 +229,8 @@ class Collection {
 
  private:
   bool busy() const {
-    return thread_.nested() || thread_.engine().script_busy.load(std::memory_order_relaxed);
+    return thread_.levels().nested() ||
+           thread_.engine().script_busy.load(std::memory_order_relaxed);
   }
   // Each of these does one piece, and returns false when there is nothing left.
   bool look();

@@ -105,7 +105,8 @@ json responses_of(const Route& route) {
   }
   const json told = content("application/problem+json", "Problem");
   for (const unsigned status : problems_of(route)) {
-    responses[std::to_string(status)] = {{"description", reason_phrase(status)}, {"content", told}};
+    responses[std::to_string(status)] = {{"description", std::string(reason_phrase(status))},
+                                         {"content", told}};
   }
   responses["default"] = {{"description", "Another error."}, {"content", told}};
   return responses;
@@ -135,7 +136,7 @@ void get_description(Exchange& exchange) {
     if (route.answer == nullptr) continue;  // the page is not part of the API
     json& path = paths[route.pattern];
     json& operation = path[to_lower(method_name(route.method))] = operation_of(route);
-    if (route.method == HttpMethod::kGet) path["head"] = head_of(operation);
+    if (route.method == HttpMethod::get) path["head"] = head_of(operation);
   }
   json components = {{"schemas", json::parse(kOpenApiSchemas)},
                      {"securitySchemes", {{"token", {{"type", "http"}, {"scheme", "bearer"}}}}}};

@@ -282,8 +282,8 @@ void OtlpExporter::on_time() {
 void OtlpExporter::skip() { add_relaxed(thread_.state().otlp.skipped, 1); }
 
 void OtlpExporter::render(MetricSet metrics) {
-  const auto body =
-      std::make_shared<MetricsOtlp>(std::move(metrics), target_.resource, thread_.read_clock());
+  const auto body = std::make_shared<MetricsOtlp>(std::move(metrics), target_.resource,
+                                                  thread_.clock().read().wall_ms);
   work_in_turns(thread_, [this, body] {
     if (closed_) return false;
     if (body->go_on()) return true;
@@ -296,7 +296,7 @@ void OtlpExporter::render(MetricSet metrics) {
 void OtlpExporter::begin(std::string body) {
   auto made = std::make_shared<Export>(*this, std::move(body));
   export_ = made;
-  thread_.when_durable(engine_.gate(), [this, made](bool durable) {
+  thread_.gate().when_durable(engine_.gate(), [this, made](bool durable) {
     // After a failure of the journal the server stops, and what was read may be lost.
     if (export_ != made) return;
     if (!durable) return abandon();

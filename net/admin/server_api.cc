@@ -72,7 +72,7 @@ std::vector<Route> server_routes() {
        .summary = "The data is loaded and commands are served; otherwise 503.",
        .answer = "Status",
        .while_loading = true},
-      {.method = HttpMethod::kPost,
+      {.method = HttpMethod::post,
        .pattern = "/api/v1/checkpoint",
        .access = Access::kAdmin,
        .handler = post_checkpoint,

@@ -80,7 +80,7 @@ void touch(Exchange& exchange) {
 
 Route worker_route(const char* pattern, void (*handler)(Exchange&), const char* summary,
                    const char* body, const char* answer) {
-  return {.method = HttpMethod::kPost,
+  return {.method = HttpMethod::post,
           .pattern = pattern,
           .access = Access::kOperate,
           .handler = handler,

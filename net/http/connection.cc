@@ -30,28 +30,21 @@ constexpr size_t kLingerBytes = 1U << 20;
 constexpr int64_t kLingerMs = 1000;
 constexpr int64_t kStreamSilenceMs = 15'000;
 
-HttpMethod method_of(http::verb verb) {
-  switch (verb) {
-    case http::verb::get:
-      return HttpMethod::kGet;
-    case http::verb::head:
-      return HttpMethod::kHead;
-    case http::verb::post:
-      return HttpMethod::kPost;
-    case http::verb::put:
-      return HttpMethod::kPut;
-    case http::verb::patch:
-      return HttpMethod::kPatch;
-    case http::verb::delete_:
-      return HttpMethod::kDelete;
+bool is_known_method(HttpMethod method) {
+  switch (method) {
+    case HttpMethod::get:
+    case HttpMethod::head:
+    case HttpMethod::post:
+    case HttpMethod::put:
+    case HttpMethod::patch:
+    case HttpMethod::delete_:
+    case HttpMethod::options:
+    case HttpMethod::trace:
+    case HttpMethod::connect:
+      return true;
     default:
-      return HttpMethod::kOther;
+      return false;
   }
-}
-
-bool is_known_verb(http::verb verb) {
-  return verb == http::verb::options || verb == http::verb::trace || verb == http::verb::connect ||
-         method_of(verb) != HttpMethod::kOther;
 }
 
 std::string without_port(const std::string& address) {
@@ -167,11 +160,11 @@ bool HttpConnection::parse_head(Bytes head, HttpRequest& request, HttpResponse& 
     refusal = problem(505, "BADVERSION", "Only HTTP/1.1 and HTTP/1.0 are supported.");
     return false;
   }
-  if (!is_known_verb(parsed.method())) {
+  if (!is_known_method(parsed.method())) {
     refusal = problem(501, "BADMETHOD", "Unknown method.");
     return false;
   }
-  request.method = method_of(parsed.method());
+  request.method = parsed.method();
   request.http_1_1 = parsed.version() == 11;
   request.target = std::string(parsed.target());
   for (const auto& field : parsed) {
@@ -198,7 +191,7 @@ void HttpConnection::take_head(size_t size) {
   request.peer = endpoints_.address;
   request.from_loopback = is_loopback_address(endpoints_.address);
   request.local_address = without_port(endpoints_.local_address);
-  head_only_ = request.method == HttpMethod::kHead;
+  head_only_ = request.method == HttpMethod::head;
   exchange_ = std::make_shared<Exchange>(*this, std::move(request));
   if (!check_route(*exchange_, refusal) || !check_body(exchange_->request_, refusal)) {
     return refuse(std::move(refusal));
@@ -341,7 +334,7 @@ bool HttpConnection::check_route(Exchange& exchange, HttpResponse& refusal) {
     refusal = problem(503, "LOADING", "The data is being loaded.");
     return false;
   }
-  if (is_change(request.method) && thread_.journal_congested()) {
+  if (is_change(request.method) && thread_.gate().congested()) {
     refusal = problem(503, "CONGESTED", "The disk cannot keep up with the writes.");
     return false;
   }
@@ -438,8 +431,8 @@ void HttpConnection::end_stream() {
 }
 
 void HttpConnection::write_when_durable(std::string bytes, std::function<void()> done) {
-  thread_.when_durable(engine_->gate(), [self = shared_from_this(), text = std::move(bytes),
-                                         then = std::move(done)](bool durable) mutable {
+  thread_.gate().when_durable(engine_->gate(), [self = shared_from_this(), text = std::move(bytes),
+                                                then = std::move(done)](bool durable) mutable {
     if (self->at_ == At::kClosed) return;
     if (durable) return self->write(std::move(text), std::move(then));
     // The response may report lost changes: send an error instead, if nothing was sent yet.
@@ -556,7 +549,7 @@ void HttpConnection::close() {
 HttpThread::HttpThread(HttpService& service, IoThread& thread)
     : service_(service),
       thread_(thread),
-      budget_(&Clocks::steady_us, [&thread] { return thread.idle_us(); }),
+      budget_(&Clocks::steady_us, [&thread] { return thread.sockets().poller().idle().count(); }),
       strangers_(thread) {}
 
 void HttpThread::take_connection(int fd, Endpoints endpoints) {

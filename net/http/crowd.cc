@@ -28,7 +28,7 @@ size_t HttpService::close_some(size_t count) {
 }
 
 void HttpThread::close_some(size_t count) {
-  thread_.run_outermost([this, count] {
+  thread_.levels().run_outermost([this, count] {
     for (size_t i = 0; i < count && !connections_.empty(); ++i) (*connections_.begin())->close();
   });
 }

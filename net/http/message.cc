@@ -1,6 +1,7 @@
 #include "net/http/message.h"
 
 #include <algorithm>
+#include <boost/beast/http/status.hpp>
 
 #include "engine/base/hex.h"
 
@@ -21,28 +22,13 @@ bool may_stand_in_target(char c) {
 
 }  // namespace
 
-const char* method_name(HttpMethod method) {
-  switch (method) {
-    case HttpMethod::kGet:
-      return "GET";
-    case HttpMethod::kHead:
-      return "HEAD";
-    case HttpMethod::kPost:
-      return "POST";
-    case HttpMethod::kPut:
-      return "PUT";
-    case HttpMethod::kPatch:
-      return "PATCH";
-    case HttpMethod::kDelete:
-      return "DELETE";
-    case HttpMethod::kOther:
-      break;
-  }
-  return "";
+Bytes method_name(HttpMethod method) {
+  const auto name = boost::beast::http::to_string(method);
+  return {name.data(), name.size()};
 }
 
 bool is_change(HttpMethod method) {
-  return method != HttpMethod::kGet && method != HttpMethod::kHead;
+  return method != HttpMethod::get && method != HttpMethod::head;
 }
 
 const std::string* HttpRequest::header(Bytes lower_name) const {
@@ -65,64 +51,16 @@ const std::string* HttpRequest::parameter(Bytes name) const {
   return nullptr;
 }
 
-const char* reason_phrase(unsigned status) {
-  switch (status) {
-    case 200:
-      return "OK";
-    case 201:
-      return "Created";
-    case 202:
-      return "Accepted";
-    case 204:
-      return "No Content";
-    case 304:
-      return "Not Modified";
-    case 400:
-      return "Bad Request";
-    case 401:
-      return "Unauthorized";
-    case 403:
-      return "Forbidden";
-    case 404:
-      return "Not Found";
-    case 405:
-      return "Method Not Allowed";
-    case 406:
-      return "Not Acceptable";
-    case 408:
-      return "Request Timeout";
-    case 409:
-      return "Conflict";
-    case 413:
-      return "Content Too Large";
-    case 414:
-      return "URI Too Long";
-    case 415:
-      return "Unsupported Media Type";
-    case 417:
-      return "Expectation Failed";
-    case 421:
-      return "Misdirected Request";
-    case 422:
-      return "Unprocessable Content";
-    case 429:
-      return "Too Many Requests";
-    case 431:
-      return "Request Header Fields Too Large";
-    case 501:
-      return "Not Implemented";
-    case 503:
-      return "Service Unavailable";
-    case 505:
-      return "HTTP Version Not Supported";
-    default:
-      return "Internal Server Error";
-  }
+Bytes reason_phrase(unsigned status) {
+  const auto reason =
+      boost::beast::http::obsolete_reason(static_cast<boost::beast::http::status>(status));
+  return {reason.data(), reason.size()};
 }
 
 std::string head_text(const HttpResponse& response, bool keep_alive, bool stream) {
-  std::string text =
-      "HTTP/1.1 " + std::to_string(response.status) + ' ' + reason_phrase(response.status) + "\r\n";
+  std::string text = "HTTP/1.1 " + std::to_string(response.status) + ' ';
+  text += reason_phrase(response.status);
+  text += "\r\n";
   const auto add = [&](Bytes name, Bytes value) {
     text += name;
     text += ": ";

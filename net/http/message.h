@@ -1,8 +1,10 @@
-// HTTP requests and responses as plain values: what handlers see, without Beast.
+// HTTP requests and responses as plain values: what handlers see. Of Beast they see the names
+// alone.
 //
 // Plain data; one thread at a time.
 #pragma once
 
+#include <boost/beast/http/verb.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,13 +15,13 @@
 
 namespace sluice {
 
-enum class HttpMethod : uint8_t { kGet, kHead, kPost, kPut, kPatch, kDelete, kOther };
-const char* method_name(HttpMethod method);
+using HttpMethod = boost::beast::http::verb;
+Bytes method_name(HttpMethod method);
 // True for methods other than GET and HEAD.
 bool is_change(HttpMethod method);
 
 struct HttpRequest {
-  HttpMethod method = HttpMethod::kOther;
+  HttpMethod method = HttpMethod::unknown;
   bool http_1_1 = true;
   std::string target;  // as sent
   std::string path;    // from the target, still percent-encoded
@@ -47,7 +49,7 @@ struct HttpResponse {
   bool close = false;  // close the connection afterwards
 };
 
-const char* reason_phrase(unsigned status);
+Bytes reason_phrase(unsigned status);
 // The response's head with its empty line. A stream has no length: it ends with the connection.
 std::string head_text(const HttpResponse& response, bool keep_alive, bool stream);
 

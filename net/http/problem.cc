@@ -56,7 +56,7 @@ HttpResponse response_of(unsigned status, const json& members) {
 
 json members_of(unsigned status, Bytes code, Bytes detail) {
   return {{"type", "urn:sluice:problem:" + to_lower(code)},
-          {"title", reason_phrase(status)},
+          {"title", std::string(reason_phrase(status))},
           {"status", status},
           {"code", std::string(code)},
           {"detail", std::string(detail)}};

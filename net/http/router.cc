@@ -37,8 +37,8 @@ bool match_path(Bytes pattern, Bytes path, PathParameters& parameters) {
 
 RouteMatch match_route(std::span<const Route> routes, HttpMethod method, Bytes path) {
   RouteMatch match;
-  if (method == HttpMethod::kHead) method = HttpMethod::kGet;
-  std::vector<const char*> allowed;
+  if (method == HttpMethod::head) method = HttpMethod::get;
+  std::vector<Bytes> allowed;
   for (const Route& route : routes) {
     PathParameters parameters;
     if (!match_path(route.pattern, path, parameters)) continue;
@@ -50,9 +50,9 @@ RouteMatch match_route(std::span<const Route> routes, HttpMethod method, Bytes p
     }
     const Bytes name = method_name(route.method);
     if (std::find(allowed.begin(), allowed.end(), name) != allowed.end()) continue;
-    allowed.push_back(method_name(route.method));
+    allowed.push_back(name);
     if (!match.allowed.empty()) match.allowed += ", ";
-    match.allowed += route.method == HttpMethod::kGet ? "GET, HEAD" : std::string(name);
+    match.allowed += route.method == HttpMethod::get ? "GET, HEAD" : std::string(name);
   }
   return match;
 }

@@ -25,7 +25,7 @@ struct RouteParameter {
 };
 
 struct Route {
-  HttpMethod method = HttpMethod::kGet;
+  HttpMethod method = HttpMethod::get;
   const char* pattern = "";
   Access access = Access::kRead;
   // Calls Exchange::respond, at once or later.

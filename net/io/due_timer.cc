@@ -33,8 +33,8 @@ void DueTimer::arm() {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     due = thread_.engine().next_due();
   } while (due != told);
-  thread_.read_clock();
-  const int64_t wait_ms = due.wait_ms(thread_.times());
+  thread_.clock().read();
+  const int64_t wait_ms = due.wait_ms(thread_.clock().times());
   if (wait_ms == kNeverMs) {
     timer_.cancel();
     return;
@@ -48,7 +48,7 @@ void DueTimer::arm() {
 void DueTimer::run() {
   // Recovery has the engine to itself; its end wakes this timer again.
   if (thread_.state().loading.load(std::memory_order_relaxed)) return;
-  if (thread_.nested()) {
+  if (thread_.levels().nested()) {
     // A script holds the shards; its end is near, or far: look again.
     timer_.expires_after(kNestedRetry);
     timer_.async_wait([this](const error_code& error) {
@@ -56,11 +56,11 @@ void DueTimer::run() {
     });
     return;
   }
-  Execution& execution = thread_.execution();
+  Execution& execution = thread_.levels().execution();
   // True for "more": the work is done in small pieces, with the sockets in between.
-  thread_.read_clock();
-  execution.run_timers(thread_.times());
-  if (execution.finish() > thread_.durable_lsn()) thread_.request_end_of_turn();
+  thread_.clock().read();
+  execution.run_timers(thread_.clock().times());
+  if (execution.finish() > thread_.gate().durable_lsn()) thread_.gate().request_flush();
   thread_.after_batch();
   arm();
 }

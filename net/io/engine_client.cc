@@ -19,7 +19,7 @@ class EngineClient::Port final : public ClientPort, public std::enable_shared_fr
 
   void deliver_blocked_reply(ByteBuffer bytes, Lsn gate) override {
     thread_.post([self = shared_from_this(), text = std::string(bytes.view()), gate] {
-      self->thread_.run_outermost([self, text, gate] {
+      self->thread_.levels().run_outermost([self, text, gate] {
         if (self->client_ != nullptr) self->client_->take_reply(text, gate);
       });
     });
@@ -54,7 +54,7 @@ void EngineClient::speak_for(std::shared_ptr<User> user, int database) {
 
 // The pause may be shortened, or made longer: the hint is what it is now.
 RespValue EngineClient::refuse_paused() const {
-  const int64_t left_ms = thread_.engine().pause.end_ms() - thread_.times().steady_ms;
+  const int64_t left_ms = thread_.engine().pause.end_ms() - thread_.clock().times().steady_ms;
   const std::string refusal =
       "-BUSY reason=client_pause retry_after_ms=" + std::to_string(std::max<int64_t>(left_ms, 1)) +
       "\r\n";
@@ -64,9 +64,9 @@ RespValue EngineClient::refuse_paused() const {
 
 RespValue EngineClient::execute(std::span<const Bytes> arguments, const Condition* condition) {
   CHECK(!closed_ && client_->waiter == nullptr);
-  Execution& execution = thread_.execution();
-  thread_.read_clock();
-  execution.set_times(thread_.times());
+  Execution& execution = thread_.levels().execution();
+  thread_.clock().read();
+  execution.set_times(thread_.clock().times());
   // Nobody waits here for the end of a pause: who asks again later is served.
   const Request request(arguments);
   if (thread_.engine().pause.end_ms() != 0 && execution.must_wait(*client_, request)) {
@@ -83,7 +83,7 @@ RespValue EngineClient::execute(std::span<const Bytes> arguments, const Conditio
   const Lsn gate = execution.finish();
   gate_ = std::max(gate_, gate);
   // Also for changes that nobody waits for: somebody has to hand them to the journal's writer.
-  if (gate > thread_.durable_lsn()) thread_.request_end_of_turn();
+  if (gate > thread_.gate().durable_lsn()) thread_.gate().request_flush();
   thread_.after_batch();
   if (client_->waiter != nullptr) return {};
   Bytes bytes = out.view();
@@ -120,7 +120,7 @@ void EngineClient::begin_waiting() {
   timer_.async_wait(
       [&thread = thread_, port = port_, this, wait = waits_](const error_code& error) {
         if (error) return;
-        thread.run_outermost([port, this, wait] {
+        thread.levels().run_outermost([port, this, wait] {
           // Of a closed client nothing but the port may be there still.
           if (!port->forgotten() && wait == waits_ && client_->waiter != nullptr) on_timeout();
         });
@@ -159,7 +159,7 @@ void EngineClient::stop_waiting() {
   if (client_->waiter == nullptr) return;
   then_ = [](const RespValue&) {};
   // Locks of shards are taken, which a command up the stack may hold.
-  thread_.run_outermost([port = port_, this] {
+  thread_.levels().run_outermost([port = port_, this] {
     if (port->forgotten() || client_->waiter == nullptr) return;
     if (thread_.engine().cancel_waiter(*client_)) finish_waiting({});
   });
@@ -175,12 +175,12 @@ void EngineClient::close() {
     thread_.state().blocked_clients.fetch_sub(1, std::memory_order_relaxed);
   }
   // The engine is told under shard locks, which a command up the stack may hold.
-  thread_.run_outermost([&thread = thread_, client = client_] {
-    Execution& execution = thread.execution();
-    thread.read_clock();
-    execution.set_times(thread.times());
+  thread_.levels().run_outermost([&thread = thread_, client = client_] {
+    Execution& execution = thread.levels().execution();
+    thread.clock().read();
+    execution.set_times(thread.clock().times());
     execution.disconnect(*client);
-    if (execution.finish() > thread.durable_lsn()) thread.request_end_of_turn();
+    if (execution.finish() > thread.gate().durable_lsn()) thread.gate().request_flush();
     thread.after_batch();
     client->port = nullptr;
   });

@@ -6,7 +6,7 @@
 // it: a reply that comes too late is dropped. close() before the end.
 //
 // Replies report what may not be durable yet: whoever tells the outside of them waits until gate()
-// is (IoThread::when_durable).
+// is (JournalGate::when_durable).
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,5 @@
 #include "net/io/listener.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -21,6 +20,8 @@
 namespace sluice {
 
 namespace {
+
+using asio::ip::tcp;
 
 constexpr int kMaxAcceptsPerTurn = 1000;  // as Redis
 constexpr int kFreePortAttempts = 20;
@@ -46,39 +47,25 @@ constexpr Bytes kProtectedMode =
 
 std::string system_error(const std::string& what) { return what + ": " + std::strerror(errno); }
 
-std::string address_text(const sockaddr_storage& address) {
-  char text[INET6_ADDRSTRLEN] = "";
-  if (address.ss_family == AF_INET) {
-    const auto& ip = reinterpret_cast<const sockaddr_in&>(address);
-    ::inet_ntop(AF_INET, &ip.sin_addr, text, sizeof(text));
-    return std::string(text) + ":" + std::to_string(ntohs(ip.sin_port));
-  }
-  if (address.ss_family == AF_INET6) {
-    const auto& ip = reinterpret_cast<const sockaddr_in6&>(address);
-    ::inet_ntop(AF_INET6, &ip.sin6_addr, text, sizeof(text));
-    return "[" + std::string(text) + "]:" + std::to_string(ntohs(ip.sin6_port));
-  }
-  return {};
+std::string address_text(const tcp::endpoint& endpoint) {
+  const std::string port = ':' + std::to_string(endpoint.port());
+  if (!endpoint.address().is_v6()) return endpoint.address().to_string() + port;
+  asio::ip::address_v6 address = endpoint.address().to_v6();
+  address.scope_id(0);
+  return '[' + address.to_string() + ']' + port;
 }
 
-bool is_loopback(const sockaddr_storage& address) {
-  if (address.ss_family == AF_UNIX) return true;
-  if (address.ss_family == AF_INET) {
-    const auto& ip = reinterpret_cast<const sockaddr_in&>(address);
-    return (ntohl(ip.sin_addr.s_addr) >> 24) == 127;
-  }
-  const auto& ip = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
-  if (IN6_IS_ADDR_V4MAPPED(&ip)) return ip.s6_addr[12] == 127;
-  return IN6_IS_ADDR_LOOPBACK(&ip) != 0;
+bool is_loopback(const asio::ip::address& address) {
+  if (!address.is_v6() || !address.to_v6().is_v4_mapped()) return address.is_loopback();
+  return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).is_loopback();
 }
 
-uint16_t bound_port(int fd) {
-  sockaddr_storage address{};
-  socklen_t length = sizeof(address);
-  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) != 0) return 0;
-  return address.ss_family == AF_INET6
-             ? ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port)
-             : ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
+// Our end of a socket.
+tcp::endpoint local_endpoint(int fd) {
+  tcp::endpoint endpoint;
+  auto length = static_cast<socklen_t>(endpoint.capacity());
+  if (::getsockname(fd, endpoint.data(), &length) == 0) endpoint.resize(length);
+  return endpoint;
 }
 
 void set_option(int fd, int level, int name, int value) {
@@ -144,7 +131,7 @@ std::string Listener::open_tcp(const ListenOptions& options, uint16_t port) {
       return "Could not create server TCP listening socket " + address + ":" +
              std::to_string(port_) + ": " + error;
     }
-    if (port_ == 0) port_ = bound_port(opened_[before].fd);
+    if (port_ == 0) port_ = local_endpoint(opened_[before].fd).port();
   }
   if (opened_.empty()) return "none of the addresses of 'bind' exists on this machine";
   return {};
@@ -285,10 +272,10 @@ void Listener::wait(Door& door) {
 Listener::Accepted Listener::accept_some(Door& door) {
   for (int i = 0; i < kMaxAcceptsPerTurn; ++i) {
     if (!ready_()) return Accepted::kNotReady;
-    sockaddr_storage peer{};
-    socklen_t length = sizeof(peer);
-    const int fd = ::accept4(door.descriptor.native_handle(), reinterpret_cast<sockaddr*>(&peer),
-                             &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    tcp::endpoint peer;
+    auto length = static_cast<socklen_t>(peer.capacity());
+    const int fd = ::accept4(door.descriptor.native_handle(), peer.data(), &length,
+                             SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if (errno == EAGAIN || errno == EWOULDBLOCK) return Accepted::kAll;
@@ -298,14 +285,14 @@ Listener::Accepted Listener::accept_some(Door& door) {
       }
       return Accepted::kFailed;
     }
-    peer.ss_family = static_cast<sa_family_t>(door.family);
+    if (door.family != AF_UNIX) peer.resize(length);
     take(fd, door.family, peer);
   }
   return Accepted::kAll;
 }
 
-void Listener::take(int fd, int family, const sockaddr_storage& peer) {
-  Refusal refusal = refuse_(is_loopback(peer));
+void Listener::take(int fd, int family, const tcp::endpoint& peer) {
+  Refusal refusal = refuse_(family == AF_UNIX || is_loopback(peer.address()));
   if (!refusal.text.empty() && (!tls_ || refusal.crowded)) {
     return turn_away(fd, tls_ ? Bytes() : Bytes(refusal.text));
   }
@@ -318,11 +305,8 @@ void Listener::take(int fd, int family, const sockaddr_storage& peer) {
     endpoints.address = unix_path_ + ":0";
     endpoints.local_address = endpoints.address;
   } else {
-    sockaddr_storage local{};
-    socklen_t length = sizeof(local);
-    ::getsockname(fd, reinterpret_cast<sockaddr*>(&local), &length);
     endpoints.address = address_text(peer);
-    endpoints.local_address = address_text(local);
+    endpoints.local_address = address_text(local_endpoint(fd));
   }
   welcome(fd, family, std::move(endpoints));
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <boost/asio/ip/tcp.hpp>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -16,8 +17,6 @@
 #include "net/io/asio_types.h"
 #include "net/io/server_state.h"
 #include "net/io/session_port.h"
-
-struct sockaddr_storage;
 
 namespace sluice {
 
@@ -91,7 +90,7 @@ class Listener {
   void wait(Door& door);
   enum class Accepted : uint8_t { kAll, kNotReady, kFailed };
   Accepted accept_some(Door& door);
-  void take(int fd, int family, const sockaddr_storage& peer);
+  void take(int fd, int family, const asio::ip::tcp::endpoint& peer);
   void welcome(int fd, int family, Endpoints endpoints);
 
   struct Opened {

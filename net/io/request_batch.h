@@ -13,6 +13,7 @@
 #include "engine/base/bytes.h"
 #include "engine/execution/prefetch.h"
 #include "engine/execution/request.h"
+#include "net/io/input_buffer.h"
 #include "net/resp/resp_parser.h"
 
 namespace sluice {
@@ -40,11 +41,14 @@ struct RequestBatch {
     next = 0;
     end = RespParser::Outcome::kRequest;
   }
-  // Looks up what the requests name.
-  void resolve() {
-    for (Item& item : std::span(items).first(count)) {
-      item.request = Request({arguments.data() + item.first_argument, item.argument_count});
-    }
+  // Parses the next request, or `ahead` of their execution several, which lets their memory be
+  // fetched ahead. False: there is none.
+  bool parse(RespParser& parser, InputBuffer& input, bool ahead);
+  void fetch_ahead(Engine& engine, int database);
+  // What was parsed and not executed is parsed again later; the buffer may move until then.
+  void give_back(RespParser& parser) {
+    if (!empty()) parser.reset();
+    clear();
   }
 };
 

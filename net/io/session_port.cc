@@ -82,22 +82,22 @@ SessionPort::SessionPort(IoThread& thread, Session& session, uint64_t id, Endpoi
       active_ms_(created_ms) {}
 
 void SessionPort::deliver(ByteBuffer bytes, Lsn gate) {
-  thread_.send_mail({shared_from_this(), Mail::Kind::kDelivery, std::move(bytes), gate});
+  thread_.mailbox().send({shared_from_this(), Mail::Kind::kDelivery, std::move(bytes), gate});
 }
 
 void SessionPort::deliver_blocked_reply(ByteBuffer bytes, Lsn gate) {
-  thread_.send_mail({shared_from_this(), Mail::Kind::kBlockedReply, std::move(bytes), gate});
+  thread_.mailbox().send({shared_from_this(), Mail::Kind::kBlockedReply, std::move(bytes), gate});
 }
 
 void SessionPort::deliver_invalidation(ByteBuffer payload, bool redirected, Lsn gate) {
   const auto kind = redirected ? Mail::Kind::kRedirectedInvalidation : Mail::Kind::kInvalidation;
-  thread_.send_mail({shared_from_this(), kind, std::move(payload), gate});
+  thread_.mailbox().send({shared_from_this(), kind, std::move(payload), gate});
 }
 
 void SessionPort::kill() {
   if (killed_.exchange(true, std::memory_order_acq_rel)) return;
   take_waiter();
-  thread_.send_mail({shared_from_this(), Mail::Kind::kKill, {}, 0});
+  thread_.mailbox().send({shared_from_this(), Mail::Kind::kKill, {}, 0});
 }
 
 // The session's own time-out loses as well, and waits for the mail that follows.
@@ -107,15 +107,13 @@ bool SessionPort::take_waiter() {
     MutexLock lock(mutex_);
     waiter = waiter_;
   }
-  if (waiter == nullptr) return false;
-  WaiterState expected = WaiterState::kWaiting;
-  return waiter->state.compare_exchange_strong(expected, WaiterState::kGone);
+  return waiter != nullptr && waiter->give_up();
 }
 
 bool SessionPort::unblock(bool with_error) {
   if (!take_waiter()) return false;
   const auto kind = with_error ? Mail::Kind::kUnblockedWithError : Mail::Kind::kUnblocked;
-  thread_.send_mail({shared_from_this(), kind, {}, 0});
+  thread_.mailbox().send({shared_from_this(), kind, {}, 0});
   return true;
 }
 

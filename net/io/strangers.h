@@ -69,7 +69,7 @@ class Strangers {
   void give_way() {
     giving_way_.fetch_add(1, std::memory_order_relaxed);
     thread_.post([this] {
-      thread_.run_outermost([this] {
+      thread_.levels().run_outermost([this] {
         if (!waiting_.empty()) close_oldest();
         // Afterwards, so that it is never missing in both counts of make_room().
         giving_way_.fetch_sub(1, std::memory_order_release);

@@ -36,7 +36,9 @@ std::string EmbeddedServer::start(const EmbeddedOptions& options) {
   return error;
 }
 
-uint16_t EmbeddedServer::port() const { return server_ == nullptr ? uint16_t{0} : server_->port(); }
+uint16_t EmbeddedServer::port() const {
+  return server_ == nullptr ? uint16_t{0} : server_->listeners().port();
+}
 
 int EmbeddedServer::stop() {
   if (server_ == nullptr) return 0;

@@ -1,5 +1,5 @@
-// INFO: the fields of Redis 7.0.15 by name and in its order, so that what parses Redis's INFO
-// parses ours; what is ours alone stands at the end of a section and begins with "sluice_".
+#include "net/server/server_info.h"
+
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -15,7 +15,8 @@
 #include "net/process/clocks.h"
 #include "net/process/memory_use.h"
 #include "net/process/version.h"
-#include "net/server/server.h"
+#include "net/server/supervisor.h"
+#include "net/server/wall_clock.h"
 
 namespace sluice {
 
@@ -74,224 +75,7 @@ void human_field(InfoWriter& out, const std::string& name, uint64_t bytes) {
   out.field(name + "_human", human_bytes(bytes));
 }
 
-}  // namespace
-
-void Server::info(Bytes section, InfoWriter& out) {
-  if (section == "server") return info_server(out);
-  if (section == "clients") return info_clients(out);
-  if (section == "memory") return info_memory(out);
-  if (section == "persistence") return info_persistence(out);
-  if (section == "stats") return info_stats(out);
-  if (section == "replication") return info_replication(out);
-  if (section == "cpu") return info_cpu(out);
-  if (section == "cluster") out.field("cluster_enabled", int64_t{0});
-}
-
-void Server::info_server(InfoWriter& out) {
-  const std::shared_ptr<const Settings> settings = config_.settings();
-  const int64_t now_us = unix_time_us();
-  const int64_t uptime_s = (Clocks::steady_ms() - started_steady_ms_) / 1000;
-  struct utsname machine {};
-  ::uname(&machine);
-  out.field("redis_version", kRedisVersion);
-  out.field("redis_git_sha1", "00000000");
-  out.field("redis_git_dirty", int64_t{0});
-  out.field("redis_build_id", "0");
-  out.field("redis_mode", "standalone");
-  out.field("os", std::string(machine.sysname) + " " + machine.release + " " + machine.machine);
-  out.field("arch_bits", static_cast<int64_t>(sizeof(void*) * 8));
-  out.field("monotonic_clock", "POSIX clock_gettime");
-  out.field("multiplexing_api", "epoll");
-  out.field("atomicvar_api", "c11-builtin");
-  out.field("gcc_version", __VERSION__);
-  out.field("process_id", static_cast<int64_t>(::getpid()));
-  out.field("process_supervised", is_supervised() ? "systemd" : "no");
-  out.field("run_id", run_id_);
-  out.field("tcp_port", static_cast<int64_t>(port() != 0 ? port() : tls_port()));
-  out.field("server_time_usec", now_us);
-  out.field("uptime_in_seconds", uptime_s);
-  out.field("uptime_in_days", uptime_s / 86400);
-  // Nothing here runs by a fixed rhythm; the value is what a default Redis shows.
-  out.field("hz", int64_t{10});
-  out.field("configured_hz", int64_t{10});
-  out.field("lru_clock", now_us / 1'000'000 & ((1 << 24) - 1));
-  out.field("executable", executable_path());
-  out.field("config_file", config_.file());
-  out.field("io_threads_active", int64_t{io_threads_.size() > 1});
-  out.field("sluice_version", kSluiceVersion);
-  char ahead_s[32];
-  std::snprintf(ahead_s, sizeof(ahead_s), "%.3f",
-                static_cast<double>(engine_->queue_clock.ahead_ms()) / 1000);
-  out.field("sluice_queue_time_ahead_seconds", ahead_s);
-  out.field("sluice_io_threads", static_cast<int64_t>(io_threads_.size()));
-}
-
-void Server::info_clients(InfoWriter& out) {
-  out.field("connected_clients", state_.connected_clients.load());
-  out.field("cluster_connections", int64_t{0});
-  out.field("maxclients", state_.limits.max_clients.load());
-  uint64_t input = 0;
-  uint64_t output = 0;
-  for (const auto& thread : io_threads_) {
-    for (const auto& port : thread->ports()) {
-      input = std::max<uint64_t>(input, port->query_bytes());
-      output = std::max<uint64_t>(output, port->output_bytes());
-    }
-  }
-  out.field("client_recent_max_input_buffer", input);
-  out.field("client_recent_max_output_buffer", output);
-  out.field("blocked_clients", state_.blocked_clients.load());
-  out.field("tracking_clients", engine_->tracking().clients());
-  out.field("clients_in_timeout_table", state_.timed_clients.load());
-  out.field("sluice_pubsub_clients", state_.pubsub_clients.load());
-}
-
-void Server::info_memory(InfoWriter& out) {
-  const AllocatorFacts facts = allocator_facts();
-  const uint64_t used = facts.allocated;
-  const uint64_t rss = resident_bytes();
-  const uint64_t peak = peak_memory_bytes();
-  const uint64_t limit = engine_->options().max_memory_bytes.load();
-  const uint64_t start = std::min(startup_bytes_.load(), used);
-  const uint64_t storage =
-      store_ready_.load(std::memory_order_acquire) ? store_->memory_bytes() : 0;
-  const uint64_t overhead =
-      std::min(start + storage + script_engine(*engine_).machine_bytes(false) +
-                   script_engine(*engine_).machine_bytes(true),
-               used);
-  uint64_t normal_clients = 0;
-  for (const auto& thread : io_threads_) {
-    for (const auto& port : thread->ports()) normal_clients += port->memory_bytes();
-  }
-  human_field(out, "used_memory", used);
-  human_field(out, "used_memory_rss", rss);
-  human_field(out, "used_memory_peak", peak);
-  out.field("used_memory_peak_perc", percent(used, peak));
-  out.field("used_memory_overhead", overhead);
-  out.field("used_memory_startup", start);
-  out.field("used_memory_dataset", used - overhead);
-  out.field("used_memory_dataset_perc", percent(used - overhead, used - start));
-  out.field("allocator_allocated", facts.allocated);
-  out.field("allocator_active", facts.active);
-  out.field("allocator_resident", facts.resident);
-  human_field(out, "total_system_memory", system_memory_bytes());
-  info_script_memory(out);
-  human_field(out, "maxmemory", limit);
-  out.field("maxmemory_policy", "noeviction");
-  out.field("allocator_frag_ratio", ratio(facts.active, facts.allocated));
-  out.field("allocator_frag_bytes", difference(facts.active, facts.allocated));
-  out.field("allocator_rss_ratio", ratio(facts.resident, facts.active));
-  out.field("allocator_rss_bytes", difference(facts.resident, facts.active));
-  out.field("rss_overhead_ratio", ratio(rss, facts.resident));
-  out.field("rss_overhead_bytes", difference(rss, facts.resident));
-  out.field("mem_fragmentation_ratio", ratio(rss, used));
-  out.field("mem_fragmentation_bytes", difference(rss, used));
-  zeros(out, {"mem_not_counted_for_evict", "mem_replication_backlog",
-              "mem_total_replication_buffers", "mem_clients_slaves"});
-  out.field("mem_clients_normal", normal_clients);
-  out.field("mem_cluster_links", int64_t{0});
-  const GroupCommitJournal* journal = state_.journal.load();
-  out.field("mem_aof_buffer", journal != nullptr ? journal->unwritten_bytes() : uint64_t{0});
-  out.field("mem_allocator", facts.name);
-  zeros(out, {"active_defrag_running"});
-  out.field("lazyfree_pending_objects", engine_->reclaimer().pending());
-  out.field("lazyfreed_objects", engine_->reclaimer().freed());
-  out.field("sluice_storage_memory", storage);
-}
-
-void Server::info_script_memory(InfoWriter& out) {
-  const ScriptEngine& scripts = script_engine(*engine_);
-  const uint64_t machines = scripts.machine_bytes(false);
-  const uint64_t function_machines = scripts.machine_bytes(true);
-  const uint64_t texts = scripts.script_bytes();
-  const uint64_t library_texts = scripts.library_bytes();
-  const std::shared_ptr<const FunctionSet> functions = scripts.functions();
-  // Redis's order, in which two of the human readable values stand apart from their numbers.
-  out.field("used_memory_lua", machines);
-  out.field("used_memory_vm_eval", machines);
-  out.field("used_memory_lua_human", human_bytes(machines));
-  out.field("used_memory_scripts_eval", texts);
-  out.field("number_of_cached_scripts", static_cast<uint64_t>(scripts.script_count()));
-  out.field("number_of_functions", static_cast<uint64_t>(functions->functions.size()));
-  out.field("number_of_libraries", static_cast<uint64_t>(functions->libraries.size()));
-  out.field("used_memory_vm_functions", function_machines);
-  human_field(out, "used_memory_vm_total", machines + function_machines);
-  out.field("used_memory_functions", library_texts);
-  human_field(out, "used_memory_scripts", texts + library_texts);
-}
-
-void Server::info_stats(InfoWriter& out) {
-  const Totals now = totals();
-  Totals since;
-  {
-    MutexLock lock(stats_mutex_);
-    since = reset_totals_;
-  }
-  out.field("total_connections_received", state_.connections_received.load());
-  out.field("total_commands_processed", now.operations - since.operations);
-  out.field("instantaneous_ops_per_sec", rates_.operations.load());
-  out.field("total_net_input_bytes", now.input_bytes - since.input_bytes);
-  out.field("total_net_output_bytes", now.output_bytes - since.output_bytes);
-  zeros(out, {"total_net_repl_input_bytes", "total_net_repl_output_bytes"});
-  out.field("instantaneous_input_kbps",
-            decimals(static_cast<double>(rates_.input_bytes.load()) / 1024));
-  out.field("instantaneous_output_kbps",
-            decimals(static_cast<double>(rates_.output_bytes.load()) / 1024));
-  out.field("instantaneous_input_repl_kbps", "0.00");
-  out.field("instantaneous_output_repl_kbps", "0.00");
-  out.field("rejected_connections", state_.connections_rejected.load());
-  zeros(out, {"sync_full", "sync_partial_ok", "sync_partial_err"});
-  out.field("expired_keys", engine_->expired_keys.load());
-  out.field("expired_stale_perc", "0.00");
-  zeros(out, {"expired_time_cap_reached_count", "expire_cycle_cpu_milliseconds", "evicted_keys",
-              "evicted_clients", "total_eviction_exceeded_time", "current_eviction_exceeded_time"});
-  out.field("keyspace_hits", engine_->keyspace_hits());
-  out.field("keyspace_misses", engine_->keyspace_misses());
-  const PubSub& pubsub = engine_->pubsub();
-  out.field("pubsub_channels", static_cast<uint64_t>(pubsub.count(PubSub::Kind::kChannel)));
-  out.field("pubsub_patterns", static_cast<uint64_t>(pubsub.count(PubSub::Kind::kPattern)));
-  out.field("pubsubshard_channels",
-            static_cast<uint64_t>(pubsub.count(PubSub::Kind::kShardChannel)));
-  zeros(out,
-        {"latest_fork_usec", "total_forks", "migrate_cached_sockets", "slave_expires_tracked_keys",
-         "active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits",
-         "active_defrag_key_misses", "total_active_defrag_time", "current_active_defrag_time"});
-  out.field("tracking_total_keys", engine_->tracking().keys());
-  out.field("tracking_total_items", engine_->tracking().items());
-  out.field("tracking_total_prefixes", engine_->tracking().prefixes());
-  zeros(out, {"unexpected_error_replies"});
-  uint64_t errors = 0;
-  engine_->for_each_execution(
-      [&](Execution& execution) { errors += execution.error_counts().total(); });
-  out.field("total_error_replies", errors);
-  out.field("dump_payload_sanitizations", int64_t{0});
-  const uint64_t reads = sum_counters(&IoThread::Counters::reads);
-  const uint64_t writes = sum_counters(&IoThread::Counters::writes);
-  const bool threaded = io_threads_.size() > 1;
-  out.field("total_reads_processed", reads);
-  out.field("total_writes_processed", writes);
-  out.field("io_threaded_reads_processed", threaded ? reads : 0);
-  out.field("io_threaded_writes_processed", threaded ? writes : 0);
-  zeros(out, {"reply_buffer_shrinks", "reply_buffer_expands"});
-  out.field("sluice_query_buffer_disconnections", state_.query_buffer_disconnections.load());
-  out.field("sluice_output_buffer_disconnections", state_.output_buffer_disconnections.load());
-  out.field("sluice_tls_handshakes_failed", tls_ == nullptr ? 0 : tls_->failed_handshakes());
-}
-
-void Server::info_replication(InfoWriter& out) {
-  out.field("role", "master");
-  out.field("connected_slaves", int64_t{0});
-  out.field("master_failover_state", "no-failover");
-  out.field("master_replid", run_id_);
-  out.field("master_replid2", std::string(40, '0'));
-  out.field("master_repl_offset", int64_t{0});
-  out.field("second_repl_offset", int64_t{-1});
-  out.field("repl_backlog_active", int64_t{0});
-  out.field("repl_backlog_size", int64_t{1} << 20);
-  zeros(out, {"repl_backlog_first_byte_offset", "repl_backlog_histlen"});
-}
-
-void Server::info_cpu(InfoWriter& out) {
+void write_cpu(InfoWriter& out) {
   const auto seconds = [](const timeval& time) {
     return decimals(static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6,
                     "%f");
@@ -311,23 +95,218 @@ void Server::info_cpu(InfoWriter& out) {
   out.field("used_cpu_user_main_thread", seconds(thread.ru_utime));
 }
 
-uint64_t Server::sum_counters(std::atomic<uint64_t> IoThread::Counters::*counter) {
-  uint64_t sum = 0;
-  for (const auto& thread : io_threads_) {
-    sum += (thread->counters().*counter).load(std::memory_order_relaxed);
-  }
-  return sum;
+}  // namespace
+
+void ServerInfo::write(Bytes section, InfoWriter& out) {
+  if (section == "server") return server(out);
+  if (section == "clients") return clients(out);
+  if (section == "memory") return memory(out);
+  if (section == "persistence") return persistence(out);
+  if (section == "stats") return stats(out);
+  if (section == "replication") return replication(out);
+  if (section == "cpu") return write_cpu(out);
+  if (section == "cluster") out.field("cluster_enabled", int64_t{0});
 }
 
-Server::Totals Server::totals() {
-  Totals totals;
-  engine_->for_each_execution([&](Execution& execution) {
-    totals.operations += execution.commands_processed.load(std::memory_order_relaxed);
-  });
-  totals.input_bytes = sum_counters(&IoThread::Counters::input_bytes);
-  totals.output_bytes = sum_counters(&IoThread::Counters::output_bytes);
-  totals.at_ms = Clocks::steady_ms();
-  return totals;
+void ServerInfo::server(InfoWriter& out) {
+  const std::shared_ptr<const Settings> settings = shared_.config.settings();
+  const int64_t now_us = wall_us();
+  const int64_t uptime_s = (Clocks::steady_ms() - shared_.started_steady_ms) / 1000;
+  struct utsname machine {};
+  ::uname(&machine);
+  out.field("redis_version", kRedisVersion);
+  out.field("redis_git_sha1", "00000000");
+  out.field("redis_git_dirty", int64_t{0});
+  out.field("redis_build_id", "0");
+  out.field("redis_mode", "standalone");
+  out.field("os", std::string(machine.sysname) + " " + machine.release + " " + machine.machine);
+  out.field("arch_bits", static_cast<int64_t>(sizeof(void*) * 8));
+  out.field("monotonic_clock", "POSIX clock_gettime");
+  out.field("multiplexing_api", "epoll");
+  out.field("atomicvar_api", "c11-builtin");
+  out.field("gcc_version", __VERSION__);
+  out.field("process_id", static_cast<int64_t>(::getpid()));
+  out.field("process_supervised", is_supervised(*settings) ? "systemd" : "no");
+  out.field("run_id", shared_.run_id);
+  out.field("tcp_port", static_cast<int64_t>(listeners_.port() != 0 ? listeners_.port()
+                                                                    : listeners_.tls_port()));
+  out.field("server_time_usec", now_us);
+  out.field("uptime_in_seconds", uptime_s);
+  out.field("uptime_in_days", uptime_s / 86400);
+  // Nothing here runs by a fixed rhythm; the value is what a default Redis shows.
+  out.field("hz", int64_t{10});
+  out.field("configured_hz", int64_t{10});
+  out.field("lru_clock", now_us / 1'000'000 & ((1 << 24) - 1));
+  out.field("executable", executable_path());
+  out.field("config_file", shared_.config.file());
+  out.field("io_threads_active", int64_t{shared_.io_threads.size() > 1});
+  out.field("sluice_version", kSluiceVersion);
+  char ahead_s[32];
+  std::snprintf(ahead_s, sizeof(ahead_s), "%.3f",
+                static_cast<double>(shared_.engine->queue_clock.ahead_ms()) / 1000);
+  out.field("sluice_queue_time_ahead_seconds", ahead_s);
+  out.field("sluice_io_threads", static_cast<int64_t>(shared_.io_threads.size()));
+}
+
+void ServerInfo::clients(InfoWriter& out) {
+  out.field("connected_clients", shared_.state.connected_clients.load());
+  out.field("cluster_connections", int64_t{0});
+  out.field("maxclients", shared_.state.limits.max_clients.load());
+  uint64_t input = 0;
+  uint64_t output = 0;
+  for (const auto& thread : shared_.io_threads) {
+    for (const auto& port : thread->sessions().ports()) {
+      input = std::max<uint64_t>(input, port->query_bytes());
+      output = std::max<uint64_t>(output, port->output_bytes());
+    }
+  }
+  out.field("client_recent_max_input_buffer", input);
+  out.field("client_recent_max_output_buffer", output);
+  out.field("blocked_clients", shared_.state.blocked_clients.load());
+  out.field("tracking_clients", shared_.engine->tracking().clients());
+  out.field("clients_in_timeout_table", shared_.state.timed_clients.load());
+  out.field("sluice_pubsub_clients", shared_.state.pubsub_clients.load());
+}
+
+void ServerInfo::memory(InfoWriter& out) {
+  const AllocatorFacts facts = allocator_facts();
+  const uint64_t used = facts.allocated;
+  const uint64_t rss = resident_bytes();
+  const uint64_t peak = peak_memory_bytes();
+  const uint64_t limit = shared_.engine->options().max_memory_bytes.load();
+  const uint64_t start = std::min(shared_.startup_bytes.load(), used);
+  const uint64_t storage = store_.is_ready() ? store_.get().memory_bytes() : 0;
+  const uint64_t overhead =
+      std::min(start + storage + script_engine(*shared_.engine).machine_bytes(false) +
+                   script_engine(*shared_.engine).machine_bytes(true),
+               used);
+  uint64_t normal_clients = 0;
+  for (const auto& thread : shared_.io_threads) {
+    for (const auto& port : thread->sessions().ports()) normal_clients += port->memory_bytes();
+  }
+  human_field(out, "used_memory", used);
+  human_field(out, "used_memory_rss", rss);
+  human_field(out, "used_memory_peak", peak);
+  out.field("used_memory_peak_perc", percent(used, peak));
+  out.field("used_memory_overhead", overhead);
+  out.field("used_memory_startup", start);
+  out.field("used_memory_dataset", used - overhead);
+  out.field("used_memory_dataset_perc", percent(used - overhead, used - start));
+  out.field("allocator_allocated", facts.allocated);
+  out.field("allocator_active", facts.active);
+  out.field("allocator_resident", facts.resident);
+  human_field(out, "total_system_memory", system_memory_bytes());
+  script_memory(out);
+  human_field(out, "maxmemory", limit);
+  out.field("maxmemory_policy", "noeviction");
+  out.field("allocator_frag_ratio", ratio(facts.active, facts.allocated));
+  out.field("allocator_frag_bytes", difference(facts.active, facts.allocated));
+  out.field("allocator_rss_ratio", ratio(facts.resident, facts.active));
+  out.field("allocator_rss_bytes", difference(facts.resident, facts.active));
+  out.field("rss_overhead_ratio", ratio(rss, facts.resident));
+  out.field("rss_overhead_bytes", difference(rss, facts.resident));
+  out.field("mem_fragmentation_ratio", ratio(rss, used));
+  out.field("mem_fragmentation_bytes", difference(rss, used));
+  zeros(out, {"mem_not_counted_for_evict", "mem_replication_backlog",
+              "mem_total_replication_buffers", "mem_clients_slaves"});
+  out.field("mem_clients_normal", normal_clients);
+  out.field("mem_cluster_links", int64_t{0});
+  const GroupCommitJournal* journal = shared_.state.journal.load();
+  out.field("mem_aof_buffer", journal != nullptr ? journal->unwritten_bytes() : uint64_t{0});
+  out.field("mem_allocator", facts.name);
+  zeros(out, {"active_defrag_running"});
+  out.field("lazyfree_pending_objects", shared_.engine->reclaimer().pending());
+  out.field("lazyfreed_objects", shared_.engine->reclaimer().freed());
+  out.field("sluice_storage_memory", storage);
+}
+
+void ServerInfo::script_memory(InfoWriter& out) {
+  const ScriptEngine& scripts = script_engine(*shared_.engine);
+  const uint64_t machines = scripts.machine_bytes(false);
+  const uint64_t function_machines = scripts.machine_bytes(true);
+  const uint64_t texts = scripts.script_bytes();
+  const uint64_t library_texts = scripts.library_bytes();
+  const std::shared_ptr<const FunctionSet> functions = scripts.functions();
+  // Redis's order, in which two of the human readable values stand apart from their numbers.
+  out.field("used_memory_lua", machines);
+  out.field("used_memory_vm_eval", machines);
+  out.field("used_memory_lua_human", human_bytes(machines));
+  out.field("used_memory_scripts_eval", texts);
+  out.field("number_of_cached_scripts", static_cast<uint64_t>(scripts.script_count()));
+  out.field("number_of_functions", static_cast<uint64_t>(functions->functions.size()));
+  out.field("number_of_libraries", static_cast<uint64_t>(functions->libraries.size()));
+  out.field("used_memory_vm_functions", function_machines);
+  human_field(out, "used_memory_vm_total", machines + function_machines);
+  out.field("used_memory_functions", library_texts);
+  human_field(out, "used_memory_scripts", texts + library_texts);
+}
+
+void ServerInfo::stats(InfoWriter& out) {
+  const TrafficStats::Totals totals = traffic_.totals();
+  out.field("total_connections_received", shared_.state.connections_received.load());
+  out.field("total_commands_processed", totals.operations);
+  out.field("instantaneous_ops_per_sec", traffic_.rates().operations.load());
+  out.field("total_net_input_bytes", totals.input_bytes);
+  out.field("total_net_output_bytes", totals.output_bytes);
+  zeros(out, {"total_net_repl_input_bytes", "total_net_repl_output_bytes"});
+  out.field("instantaneous_input_kbps",
+            decimals(static_cast<double>(traffic_.rates().input_bytes.load()) / 1024));
+  out.field("instantaneous_output_kbps",
+            decimals(static_cast<double>(traffic_.rates().output_bytes.load()) / 1024));
+  out.field("instantaneous_input_repl_kbps", "0.00");
+  out.field("instantaneous_output_repl_kbps", "0.00");
+  out.field("rejected_connections", shared_.state.connections_rejected.load());
+  zeros(out, {"sync_full", "sync_partial_ok", "sync_partial_err"});
+  out.field("expired_keys", shared_.engine->expired_keys.load());
+  out.field("expired_stale_perc", "0.00");
+  zeros(out, {"expired_time_cap_reached_count", "expire_cycle_cpu_milliseconds", "evicted_keys",
+              "evicted_clients", "total_eviction_exceeded_time", "current_eviction_exceeded_time"});
+  out.field("keyspace_hits", shared_.engine->keyspace_hits());
+  out.field("keyspace_misses", shared_.engine->keyspace_misses());
+  const PubSub& pubsub = shared_.engine->pubsub();
+  out.field("pubsub_channels", static_cast<uint64_t>(pubsub.count(PubSub::Kind::kChannel)));
+  out.field("pubsub_patterns", static_cast<uint64_t>(pubsub.count(PubSub::Kind::kPattern)));
+  out.field("pubsubshard_channels",
+            static_cast<uint64_t>(pubsub.count(PubSub::Kind::kShardChannel)));
+  zeros(out,
+        {"latest_fork_usec", "total_forks", "migrate_cached_sockets", "slave_expires_tracked_keys",
+         "active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits",
+         "active_defrag_key_misses", "total_active_defrag_time", "current_active_defrag_time"});
+  out.field("tracking_total_keys", shared_.engine->tracking().keys());
+  out.field("tracking_total_items", shared_.engine->tracking().items());
+  out.field("tracking_total_prefixes", shared_.engine->tracking().prefixes());
+  zeros(out, {"unexpected_error_replies"});
+  uint64_t errors = 0;
+  shared_.engine->for_each_execution(
+      [&](Execution& execution) { errors += execution.error_counts().total(); });
+  out.field("total_error_replies", errors);
+  out.field("dump_payload_sanitizations", int64_t{0});
+  const uint64_t reads = traffic_.sum(&IoThread::Counters::reads);
+  const uint64_t writes = traffic_.sum(&IoThread::Counters::writes);
+  const bool threaded = shared_.io_threads.size() > 1;
+  out.field("total_reads_processed", reads);
+  out.field("total_writes_processed", writes);
+  out.field("io_threaded_reads_processed", threaded ? reads : 0);
+  out.field("io_threaded_writes_processed", threaded ? writes : 0);
+  zeros(out, {"reply_buffer_shrinks", "reply_buffer_expands"});
+  out.field("sluice_query_buffer_disconnections", shared_.state.query_buffer_disconnections.load());
+  out.field("sluice_output_buffer_disconnections",
+            shared_.state.output_buffer_disconnections.load());
+  out.field("sluice_tls_handshakes_failed",
+            shared_.tls == nullptr ? 0 : shared_.tls->failed_handshakes());
+}
+
+void ServerInfo::replication(InfoWriter& out) {
+  out.field("role", "master");
+  out.field("connected_slaves", int64_t{0});
+  out.field("master_failover_state", "no-failover");
+  out.field("master_replid", shared_.run_id);
+  out.field("master_replid2", std::string(40, '0'));
+  out.field("master_repl_offset", int64_t{0});
+  out.field("second_repl_offset", int64_t{-1});
+  out.field("repl_backlog_active", int64_t{0});
+  out.field("repl_backlog_size", int64_t{1} << 20);
+  zeros(out, {"repl_backlog_first_byte_offset", "repl_backlog_histlen"});
 }
 
 }  // namespace sluice

@@ -2,8 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "net/process/clocks.h"
-#include "net/server/server.h"
+#include "net/server/server_info.h"
 
 namespace sluice {
 
@@ -36,17 +35,17 @@ const char* mode_name(SyncMode mode) {
 
 }  // namespace
 
-void Server::info_persistence(InfoWriter& out) {
-  const bool stored = store_ready_.load(std::memory_order_acquire);
+void ServerInfo::persistence(InfoWriter& out) {
+  const bool stored = store_.is_ready();
   CheckpointStatus status;
-  if (stored) status = store_->checkpointer()->status();
-  const bool appending = stored && store_->journal().attached();
-  const bool good = status.last_result.ok() && !storage_failed_.load();
-  const bool runs = checkpoint_runs();
-  const bool loading = state_.loading.load();
+  if (stored) status = store_.get().checkpointer()->status();
+  const bool appending = stored && store_.get().journal().attached();
+  const bool good = status.last_result.ok() && !store_.has_failed();
+  const bool runs = store_.checkpoint_runs();
+  const bool is_loading = shared_.state.loading.load();
   const int64_t none = -1;
   const int64_t last_s = status.completed == 0 ? none : whole_seconds(status.last_seconds);
-  out.field("loading", int64_t{loading});
+  out.field("loading", int64_t{is_loading});
   out.field("async_loading", int64_t{0});
   out.field("current_cow_peak", int64_t{0});
   out.field("current_cow_size", int64_t{0});
@@ -56,16 +55,16 @@ void Server::info_persistence(InfoWriter& out) {
   out.field("current_save_keys_total",
             status.running ? std::max(status.records, status.last.records) : 0);
   out.field("rdb_changes_since_last_save",
-            stored ? store_->checkpointer()->changes() : engine_->changes.load());
+            stored ? store_.get().checkpointer()->changes() : shared_.engine->changes.load());
   out.field("rdb_bgsave_in_progress", int64_t{runs});
-  out.field("rdb_last_save_time", stored ? last_checkpoint_s() : started_ms_ / 1000);
+  out.field("rdb_last_save_time", last_checkpoint_s());
   out.field("rdb_last_bgsave_status", good ? "ok" : "err");
   out.field("rdb_last_bgsave_time_sec", last_s);
   out.field("rdb_current_bgsave_time_sec", status.running ? int64_t{0} : none);
   out.field("rdb_saves", status.completed);
   out.field("rdb_last_cow_size", int64_t{0});
   out.field("rdb_last_load_keys_expired", int64_t{0});
-  out.field("rdb_last_load_keys_loaded", recovered_keys_.load());
+  out.field("rdb_last_load_keys_loaded", loading_.recovered_keys());
   out.field("aof_enabled", int64_t{appending});
   out.field("aof_rewrite_in_progress", int64_t{appending && status.running});
   out.field("aof_rewrite_scheduled", int64_t{0});
@@ -74,45 +73,30 @@ void Server::info_persistence(InfoWriter& out) {
   out.field("aof_last_bgrewrite_status", good ? "ok" : "err");
   out.field("aof_rewrites", appending ? status.completed : 0);
   out.field("aof_rewrites_consecutive_failures", status.failed_in_a_row);
-  out.field("aof_last_write_status", journal_failed_.load() ? "err" : "ok");
+  out.field("aof_last_write_status", life_.journal_failed() ? "err" : "ok");
   out.field("aof_last_cow_size", int64_t{0});
   out.field("module_fork_in_progress", int64_t{0});
   out.field("module_fork_last_cow_size", int64_t{0});
   if (appending) {
-    out.field("aof_current_size", store_->disk_bytes());
+    out.field("aof_current_size", store_.get().disk_bytes());
     out.field("aof_base_size", status.last.bytes);
     out.field("aof_pending_rewrite", int64_t{0});
-    out.field("aof_buffer_length", static_cast<uint64_t>(store_->journal().unwritten_bytes()));
+    out.field("aof_buffer_length", static_cast<uint64_t>(store_.get().journal().unwritten_bytes()));
     out.field("aof_pending_bio_fsync", int64_t{0});
     out.field("aof_delayed_fsync", int64_t{0});
   }
-  if (loading) info_loading(out);
-  if (stored) info_journal(out, status);
+  if (is_loading) loading_.info(out);
+  if (stored) journal(out, status);
 }
 
-void Server::info_loading(InfoWriter& out) {
-  const int64_t started_s = loading_started_s_.load();
-  const uint64_t total = loading_total_bytes_.load();
-  const uint64_t done = std::min(loading_bytes_.load(), total);
-  const int64_t elapsed_s = (Clocks::steady_ms() - started_steady_ms_) / 1000;
-  char percent[32];
-  std::snprintf(percent, sizeof(percent), "%.2f",
-                total == 0 ? 0.0 : 100.0 * static_cast<double>(done) / static_cast<double>(total));
-  int64_t eta_s = 1;
-  if (done != 0) {
-    eta_s = static_cast<int64_t>(static_cast<double>(elapsed_s) *
-                                 static_cast<double>(total - done) / static_cast<double>(done));
-  }
-  out.field("loading_start_time", started_s);
-  out.field("loading_total_bytes", total);
-  out.field("loading_rdb_used_mem", int64_t{0});
-  out.field("loading_loaded_bytes", done);
-  out.field("loading_loaded_perc", percent);
-  out.field("loading_eta_seconds", eta_s);
+int64_t ServerInfo::last_checkpoint_s() {
+  if (!store_.is_ready()) return shared_.started_ms / 1000;
+  const int64_t at_ms = store_.get().checkpointer()->status().last_success_ms;
+  return (at_ms == 0 ? shared_.started_ms : at_ms) / 1000;
 }
 
-void Server::info_journal(InfoWriter& out, const CheckpointStatus& checkpoint) {
-  const GroupCommitJournal& journal = store_->journal();
+void ServerInfo::journal(InfoWriter& out, const CheckpointStatus& checkpoint) {
+  const GroupCommitJournal& journal = store_.get().journal();
   const JournalStats stats = journal.stats();
   out.field("sluice_journal_mode", journal.attached() ? mode_name(journal.mode()) : "off");
   out.field("sluice_journal_last_lsn", journal.last_lsn());
@@ -134,9 +118,8 @@ void Server::info_journal(InfoWriter& out, const CheckpointStatus& checkpoint) {
   out.field("sluice_checkpoint_bytes", checkpoint.last.bytes);
   out.field("sluice_checkpoints_completed", checkpoint.completed);
   out.field("sluice_checkpoints_failed", checkpoint.failed);
-  out.field("sluice_data_directory_bytes", store_->disk_bytes());
-  const uint64_t event_bytes = event_file_ != nullptr ? event_file_->disk_bytes() : 0;
-  out.field("sluice_event_file_bytes", event_bytes);
+  out.field("sluice_data_directory_bytes", store_.get().disk_bytes());
+  out.field("sluice_event_file_bytes", store_.event_bytes());
   out.field("sluice_free_disk_bytes", journal.free_disk_bytes());
   out.field("sluice_disk_nearly_full", int64_t{journal.below_min_free_disk()});
 }

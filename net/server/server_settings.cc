@@ -1,4 +1,5 @@
-// From the configuration to what runs: limits of the net, options of the engine and of storage.
+#include "net/server/server_settings.h"
+
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -10,7 +11,6 @@
 #include "engine/access/acl.h"
 #include "engine/keyspace/database.h"
 #include "net/process/logging.h"
-#include "net/server/server.h"
 
 namespace sluice {
 
@@ -125,28 +125,28 @@ void apply_encodings(const Settings& settings) {
 
 }  // namespace
 
-void Server::apply_settings(const Settings& settings) {
+void apply_settings(const Settings& settings, ServerState& state, Engine& engine) {
   set_log_level(log_level_name(settings.loglevel));
-  apply_limits(settings, state_.limits);
-  apply_to_engine(settings, *engine_);
+  apply_limits(settings, state.limits);
+  apply_to_engine(settings, engine);
   apply_encodings(settings);
 }
 
-std::string Server::load_users_file(const std::string& path) {
+std::string load_users_file(Engine& engine, const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   if (!file || !(text << file.rdbuf() || file.peek() == std::ifstream::traits_type::eof())) {
     return "Error loading ACLs, opening file '" + path + "': " + std::strerror(errno);
   }
-  return engine_->acl().load_text(text.str(), path);
+  return engine.acl().load_text(text.str(), path);
 }
 
-std::string Server::load_users(const Settings& settings) {
-  Acl& acl = engine_->acl();
+std::string load_users(Engine& engine, const Settings& settings) {
+  Acl& acl = engine.acl();
   // First: a user line or the file's line of the default user takes its place.
   if (!settings.requirepass.empty()) acl.set_default_password(settings.requirepass);
   if (!settings.aclfile.empty()) {
-    const std::string error = load_users_file(settings.aclfile);
+    const std::string error = load_users_file(engine, settings.aclfile);
     if (!error.empty()) return error;
   } else {
     const std::string error = acl.load(settings.users);
@@ -160,46 +160,6 @@ std::string Server::load_users(const Settings& settings) {
         user->name);
   }
   return {};
-}
-
-// Within CONFIG SET, on the I/O thread that runs it. Connections keep what they began with.
-std::string Server::reload_tls(const Settings& settings) {
-  if (tls_ == nullptr) return "";
-  const std::string error = tls_->load(settings);
-  if (error.empty()) {
-    spdlog::info("TLS: the certificate and the rules for new connections were read again");
-    return "";
-  }
-  spdlog::warn("{}", error);
-  return "Unable to update TLS configuration. Check server logs.";
-}
-
-// Within CONFIG SET, on the I/O thread that runs it.
-void Server::settings_changed(const Settings& before, const Settings& after) {
-  apply_settings(after);
-  if (before.requirepass != after.requirepass) {
-    engine_->acl().set_default_password(after.requirepass);
-  }
-  if (http_ != nullptr && before.http_tokens != after.http_tokens) {
-    http_->set_tokens(after.http_tokens);
-  }
-  if (before.timeout_s == 0 && after.timeout_s != 0) {
-    for (const auto& thread : io_threads_) {
-      thread->post([&io_thread = *thread] { io_thread.need_housekeeping(); });
-    }
-  }
-  if (before.appendonly != after.appendonly) appendonly_changed(after.appendonly);
-  if (!store_ready_.load(std::memory_order_acquire)) {
-    if (before.save.empty() && !after.save.empty()) want_storage();
-    return;
-  }
-  GroupCommitJournal& journal = store_->journal();
-  if (before.appendfsync != after.appendfsync) journal.set_mode(sync_mode(after.appendfsync));
-  journal.set_min_free_disk_bytes(after.min_free_disk_bytes);
-  if (Checkpointer* checkpointer = store_->checkpointer()) {
-    checkpointer->set_save_rules(save_rules(after));
-    checkpointer->set_log_bytes_limit(after.checkpoint_log_bytes);
-  }
 }
 
 }  // namespace sluice

@@ -63,7 +63,7 @@ std::string ImportTarget::put_key(int database, OwnedEntry entry, bool replace) 
   if (database >= kDatabases) {
     return "only " + std::to_string(kDatabases) + " databases are supported";
   }
-  execution_->set_now_ms(server_->unix_time_us() / 1000);
+  execution_->set_now_ms(server_->engine().server().unix_time_us() / 1000);
   if (entry->expire_ms() != 0 && entry->expire_ms() <= execution_->now_ms()) {
     ++counts_.expired;
     return {};

@@ -197,7 +197,7 @@ EventsRequest& request_of(const Waiter& waiter) {
 // Advances the request to the event that the waiter has passed.
 EventsRequest& moved_on(const Waiter& waiter) {
   EventsRequest& request = request_of(waiter);
-  request.after = std::max(request.after, waiter.passed_seq);
+  request.after = std::max(request.after, waiter.queue.passed_seq);
   return request;
 }
 
@@ -232,8 +232,8 @@ void q_events_command(Call& call) {
   waiter->accepts = accepts_events;
   waiter->served_when_gone = true;
   waiter->timeout_ms = request->block_ms;
-  waiter->event_types = request->wanted_types();
-  waiter->job_id = request->id;
+  waiter->queue.event_types = request->wanted_types();
+  waiter->queue.job_id = request->id;
   waiter->request = std::move(request);
   const Bytes keys[] = {call.args[1]};
   call.block(keys, std::move(waiter));

@@ -52,7 +52,7 @@ void reply_job(Call& call, const KeyRef& key, const Queue* queue, const GetReque
 bool has_ended(const Waiter& waiter, const Entry& entry) {
   // In a queue that has adopted plain Redis keys, only the end of a job is signalled by its id.
   if (entry.object<Queue>().adopted != nullptr) return true;
-  const Job* job = entry.object<Queue>().find(waiter.job_id);
+  const Job* job = entry.object<Queue>().find(waiter.queue.job_id);
   return job == nullptr || is_terminal(job->state);
 }
 
@@ -86,7 +86,7 @@ void q_get_command(Call& call) {
   waiter->wanted = Type::kQueue;
   waiter->serve = serve_get;
   waiter->accepts = has_ended;
-  waiter->job_id = call.args[2];
+  waiter->queue.job_id = call.args[2];
   waiter->user = call.client.user;
   waiter->served_when_gone = true;
   waiter->timeout_ms = *request.wait_ms;

@@ -106,12 +106,7 @@ bool drop_older_pop(Call& call, std::span<const Bytes> keys, const PopSpec& spec
     if (found == waiters->requests.end()) continue;
     const std::shared_ptr<Waiter> older = found->second;
     shard.waiters.remove(key, older.get());
-    WaiterState expected = WaiterState::kWaiting;
-    if (!older->state.compare_exchange_strong(expected, WaiterState::kClaimed)) continue;
-    dropped = true;
-    Delivery delivery{older->port, {}, true};
-    RespReply(delivery.bytes, older->protocol).null_array();
-    call.unit.deliveries.push_back(std::move(delivery));
+    if (older->send_nothing(call.unit)) dropped = true;
   }
   return dropped;
 }
@@ -140,8 +135,8 @@ void pop_or_block(Call& call, std::span<const Bytes> keys, const PopOptions& opt
   const std::shared_ptr<Waiter> waiter = make_pop_waiter(spec, options.block_ms);
   waiter->serve = serve_blocked_pop;
   if (options.blocks) return call.block(keys, waiter);
-  waiter->in_passing = true;
-  waiter->queues_before = behind_others.size();
+  waiter->queue.in_passing = true;
+  waiter->queue.queues_before = behind_others.size();
   call.block(behind_others, waiter);
 }
 

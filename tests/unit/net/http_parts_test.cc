@@ -104,29 +104,29 @@ void nothing(Exchange&) {}
 TEST_CASE("a path leads to the first row that fits; ids may hold any byte") {
   const Route routes[] = {
       {.pattern = "/q/{queue}/jobs/{id}", .handler = nothing},
-      {.method = HttpMethod::kPost, .pattern = "/q/{queue}/jobs/{id}:ack", .handler = nothing},
-      {.method = HttpMethod::kPost, .pattern = "/q/{queue}/jobs", .handler = nothing},
+      {.method = HttpMethod::post, .pattern = "/q/{queue}/jobs/{id}:ack", .handler = nothing},
+      {.method = HttpMethod::post, .pattern = "/q/{queue}/jobs", .handler = nothing},
       {.pattern = "/list/", .handler = nothing},
   };
-  RouteMatch match = match_route(routes, HttpMethod::kGet, "/q/a%2Fb/jobs/x%3Aack%00");
+  RouteMatch match = match_route(routes, HttpMethod::get, "/q/a%2Fb/jobs/x%3Aack%00");
   REQUIRE(match.route == &routes[0]);
   CHECK_EQ(match.parameters[0].second, "a/b");
   CHECK(match.parameters[1].second == std::string("x:ack\0", 6));
-  match = match_route(routes, HttpMethod::kPost, "/q/a/jobs/x%3Aack:ack");
+  match = match_route(routes, HttpMethod::post, "/q/a/jobs/x%3Aack:ack");
   REQUIRE(match.route == &routes[1]);
   CHECK_EQ(match.parameters[1].second, "x:ack");
-  CHECK(match_route(routes, HttpMethod::kHead, "/q/a/jobs/x").route == &routes[0]);
-  CHECK(match_route(routes, HttpMethod::kGet, "/list/").route == &routes[3]);
+  CHECK(match_route(routes, HttpMethod::head, "/q/a/jobs/x").route == &routes[0]);
+  CHECK(match_route(routes, HttpMethod::get, "/list/").route == &routes[3]);
   for (const char* none :
        {"/list", "/q", "/q/a", "/q//jobs/x", "/q/a/jobs/x/", "/q/a/jobs/", "/"}) {
     CAPTURE(none);
-    match = match_route(routes, HttpMethod::kGet, none);
+    match = match_route(routes, HttpMethod::get, none);
     CHECK(match.route == nullptr);
     CHECK_EQ(match.allowed, "");
   }
-  match = match_route(routes, HttpMethod::kPost, "/q/a/jobs/:ack");
+  match = match_route(routes, HttpMethod::post, "/q/a/jobs/:ack");
   CHECK(match.route == nullptr);
-  match = match_route(routes, HttpMethod::kDelete, "/q/a/jobs/x:ack");
+  match = match_route(routes, HttpMethod::delete_, "/q/a/jobs/x:ack");
   CHECK_EQ(match.allowed, "GET, HEAD, POST");
 }
 

@@ -45,7 +45,7 @@ struct Door {
     thread = std::make_unique<IoThread>(state, 0, false);
     strangers = std::make_unique<Strangers<Connection>>(*thread);
   }
-  // As net/server/server_files.cc.
+  // As net/server/file_relief.cc.
   bool comes_in() {
     if (connected >= kLimit && !make_room<Connection>({strangers.get()}, connected, kLimit)) {
       return false;

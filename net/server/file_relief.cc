@@ -1,5 +1,5 @@
-// Descriptors: how many connections the system's limit leaves room for, who gives way where there
-// is no room, and what is closed when the journal has needed a spare one.
+#include "net/server/file_relief.h"
+
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -11,7 +11,6 @@
 #include "net/io/session.h"
 #include "net/process/clocks.h"
 #include "net/server/file_limit.h"
-#include "net/server/server.h"
 
 namespace sluice {
 
@@ -23,8 +22,8 @@ constexpr int64_t kReliefPauseMs = 10'000;
 }  // namespace
 
 // As Redis: fewer clients rather than no server, in its words.
-std::string Server::fit_connections() {
-  const std::shared_ptr<const Settings> settings = config_.settings();
+std::string fit_connections(Config& config) {
+  const std::shared_ptr<const Settings> settings = config.settings();
   const uint64_t wanted = wanted_files(*settings);
   const uint64_t allowed = allow_files(wanted);
   if (allowed >= wanted) return "";
@@ -54,13 +53,11 @@ std::string Server::fit_connections() {
     spdlog::warn("http-maxclients has been reduced to {} likewise.", less_http);
     less.emplace_back("http-maxclients", std::to_string(less_http));
   }
-  config_.lower(less);
+  config.lower(less);
   return "";
 }
 
-std::string Server::check_limits(const Settings& settings) const {
-  const bool broken = store_ready_.load(std::memory_order_acquire) && store_->journal().broken();
-  if (broken && settings.appendonly) return "Unable to turn on AOF. Check server logs.";
+std::string check_connections(const Settings& settings) {
   const uint64_t wanted = wanted_files(settings);
   const uint64_t allowed = allow_files(wanted);
   if (allowed >= wanted) return "";
@@ -71,73 +68,74 @@ std::string Server::check_limits(const Settings& settings) const {
 
 // --- Accepting ---
 
-std::vector<Strangers<Session>*> Server::strangers() {
+std::vector<Strangers<Session>*> FileRelief::strangers() {
   std::vector<Strangers<Session>*> all;
-  for (const auto& thread : io_threads_) all.push_back(&thread->strangers());
+  for (const auto& thread : shared_.io_threads) all.push_back(&thread->strangers());
   return all;
 }
 
-bool Server::is_full() const {
-  return state_.connected_clients.load(std::memory_order_relaxed) >=
-         state_.limits.max_clients.load(std::memory_order_relaxed);
+bool FileRelief::is_full() const {
+  return shared_.state.connected_clients.load(std::memory_order_relaxed) >=
+         shared_.state.limits.max_clients.load(std::memory_order_relaxed);
 }
 
-bool Server::may_accept() {
+bool FileRelief::may_accept() {
   if (spare_files_->missing() != 0) return false;
   return !is_full() || find_way(strangers()) != Way::kLater;
 }
 
-bool Server::may_accept_http() { return spare_files_->missing() == 0 && http_->may_accept(); }
+bool FileRelief::may_accept_http() {
+  return spare_files_->missing() == 0 && shared_.http->may_accept();
+}
 
-Listener::Refusal Server::refuse(bool loopback) {
-  const bool full = is_full() && !make_room(strangers(), state_.connected_clients,
-                                            state_.limits.max_clients.load());
-  return Listener::resp_refusal(state_, loopback, full);
+Listener::Refusal FileRelief::refuse(bool loopback) {
+  const bool full = is_full() && !make_room(strangers(), shared_.state.connected_clients,
+                                            shared_.state.limits.max_clients.load());
+  return Listener::resp_refusal(shared_.state, loopback, full);
 }
 
 // --- Spare descriptors ---
 
-// On the control thread, once a second. New connections wait meanwhile.
-void Server::relieve_files() {
+void FileRelief::relieve() {
   const int64_t now_ms = Clocks::steady_ms();
   const bool taken = spare_files_->missing() != 0;
   if (taken) spare_files_->refill();
   const size_t missing = spare_files_->missing();
   // Where the connections closed last have brought nothing back, further ones are closed slowly.
-  if (missing != 0 && (missing != relief_missing_ || now_ms >= relief_again_ms_)) {
-    relief_untold_ += close_connections(missing);
-    relief_again_ms_ = now_ms + kReliefPauseMs;
+  if (missing != 0 && (missing != missing_ || now_ms >= again_ms_)) {
+    untold_ += close_connections(missing);
+    again_ms_ = now_ms + kReliefPauseMs;
   }
-  relief_missing_ = missing;
-  if ((!taken && relief_untold_ == 0) || !relief_in_log_.next(now_ms)) return;
+  missing_ = missing;
+  if ((!taken && untold_ == 0) || !in_log_.next(now_ms)) return;
   spdlog::warn(
       "Too many open files: the journal has taken spare descriptors, {} of which are missing now, "
       "and {} connections are closed to get them back. Raise ulimit -n, or LimitNOFILE of the "
       "service.",
-      missing, std::exchange(relief_untold_, 0));
+      missing, std::exchange(untold_, 0));
 }
 
 // Those that give way have their descriptors for a while yet: while there are any, no other is
 // closed in addition.
-size_t Server::close_connections(size_t count) {
+size_t FileRelief::close_connections(size_t count) {
   size_t closed = 0;
   while (closed < count && make_way(strangers())) ++closed;
   if (closed != 0) return closed;
   closed = close_idle(count);
-  if (closed < count && http_ != nullptr) closed += http_->close_some(count - closed);
+  if (closed < count && shared_.http != nullptr) closed += shared_.http->close_some(count - closed);
   return closed;
 }
 
 // Those that have said nothing for the longest time, and those that wait for something last.
-size_t Server::close_idle(size_t count) {
+size_t FileRelief::close_idle(size_t count) {
   struct Candidate {
     bool is_waiting;
     int64_t active_ms;
     std::shared_ptr<SessionPort> port;
   };
   std::vector<Candidate> all;
-  for (const auto& thread : io_threads_) {
-    for (auto& port : thread->ports()) {
+  for (const auto& thread : shared_.io_threads) {
+    for (auto& port : thread->sessions().ports()) {
       if (port->killed()) continue;
       all.push_back({port->is_waiting(), port->active_ms(), std::move(port)});
     }

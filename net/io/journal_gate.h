@@ -1,0 +1,84 @@
+// JournalGate: what an I/O thread has to do with the journal: it flushes it once for all sessions
+// of a turn, lets replies leave whose changes are durable, and keeps sessions from reading while
+// too much waits for the kernel.
+//
+// The I/O thread's. Writing last, at the end of a turn, lets a client that has several connections
+// here wake up once for many replies.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <vector>
+
+#include "net/io/asio_types.h"
+#include "net/io/server_state.h"
+
+namespace sluice {
+
+class AsioHandlers;
+class Session;
+class ThreadSignals;
+class TurnClock;
+
+class JournalGate {
+ public:
+  JournalGate(ServerState& state, TurnClock& clock, ThreadSignals& signals, AsioHandlers& handlers);
+
+  Lsn durable_lsn() const {
+    const GroupCommitJournal* journal = state_.journal.load(std::memory_order_relaxed);
+    return journal != nullptr ? journal->durable_lsn() : ~Lsn{0};
+  }
+  // Too much waits for the kernel: sessions stop reading, and are resumed.
+  bool congested() const;
+
+  // The session has replies that wait for the end of the turn or for the journal.
+  void add_gated(Session& session);
+  // Those that are added meanwhile have got something by mail.
+  void begin_mail() { takes_mail_ = true; }
+  void end_mail() { takes_mail_ = false; }
+  void add_paused(Session& session);
+  void forget(Session& session);
+
+  // Somebody waits for the journal: flush it once, when all sessions of this turn have run.
+  void request_flush() { flush_wanted_ = true; }
+  // Calls `then` once the journal has made `gate` durable: true, or has failed: false. At once if
+  // it has already; else from the end of a turn. For what is rare: sessions have their own way.
+  void when_durable(Lsn gate, std::function<void(bool durable)> then);
+
+  // Something is to be done in the next turn.
+  bool has_work() const { return flush_wanted_ || writes_wait_; }
+  void end_turn();
+  // The durable lsn has moved.
+  void on_durable_moved();
+  // Writes what may leave.
+  void write();
+  void on_failed();
+  void forget_waits() { durable_waits_.clear(); }
+
+ private:
+  struct DurableWait {
+    Lsn gate;
+    std::function<void(bool durable)> then;
+  };
+
+  void write_mailed();
+  void tell_durable();
+  void resume_paused();
+
+  ServerState& state_;
+  TurnClock& clock_;
+  ThreadSignals& signals_;
+  AsioHandlers& handlers_;
+  std::vector<Session*> gated_;
+  // The same of those that mail has given something: Session::Places::gated means either.
+  std::deque<Session*> mailed_;
+  std::vector<Session*> at_hand_;  // kept for its capacity
+  bool takes_mail_ = false;
+  bool writes_wait_ = false;  // more of mailed_ may leave than the turn has written
+  bool flush_wanted_ = false;
+  std::vector<Session*> paused_;
+  SteadyTimer paused_timer_;
+  std::vector<DurableWait> durable_waits_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,134 @@
+// Session while its client is blocked, by a command or by CLIENT PAUSE; and the mail of other
+// threads, which ends most of that.
+#include <utility>
+
+#include "engine/clients/tracking.h"
+#include "net/io/io_thread.h"
+#include "net/io/session.h"
+#include "net/process/clocks.h"
+#include "net/tls/tls_stream.h"
+
+namespace sluice {
+
+// --- CLIENT PAUSE ---
+
+bool Session::postpone(const Request& request) {
+  if (!thread_.levels().execution().must_wait(client_, request)) return false;
+  postponed_.words.assign(request.args.begin(), request.args.end());
+  client_.postponed = true;
+  return true;
+}
+
+// The request that has waited; if it has to wait again, it stays. True: others may follow.
+bool Session::run_postponed(RespReply& reply) {
+  postponed_.due = false;
+  const std::vector<std::string> words = std::move(postponed_.words);
+  const std::vector<Bytes> args(words.begin(), words.end());
+  client_.postponed = false;
+  const Request request(args);
+  if (postpone(request)) return false;
+  execute(request, reply);
+  if (client_.close_after_reply) life_.drain();
+  return client_.waiter == nullptr && life_.is_open();
+}
+
+void Session::on_pause_changed() {
+  if (closed() || run_ == Run::kExecuting || !client_.postponed) return;
+  end_blocking();
+  postponed_.due = true;
+  advance();
+}
+
+// --- Blocking ---
+
+bool wants_blocked_reply(Client& client) {
+  const bool wanted = client.reply_mode == ReplyMode::kOn;
+  if (client.reply_mode == ReplyMode::kSkip) client.reply_mode = ReplyMode::kOn;
+  return wanted;
+}
+
+// The bookkeeping of a blocking that is over, whoever ended it.
+void Session::end_blocking() {
+  if (blocked_.end()) active_ms_ = Clocks::steady_ms();
+}
+
+void Session::on_block_timeout() {
+  blocked_.timed_out();
+  if (client_.postponed) return on_pause_changed();
+  if (closed() || client_.waiter == nullptr) return;
+  const std::shared_ptr<Waiter> waiter = client_.waiter;
+  // Not cancelled: somebody has claimed it, and its reply is on the way.
+  if (!thread_.engine().cancel_waiter(client_)) return;
+  end_blocking();
+  RespReply reply(output_.bytes(), waiter->protocol);
+  if (wants_blocked_reply(client_)) waiter->reply_timeout(reply);
+  gate_output(0);
+  publish();
+  advance();
+}
+
+void Session::unblock_by_command(bool with_error) {
+  const std::shared_ptr<Waiter> waiter = client_.waiter;
+  thread_.engine().end_waiter(client_);
+  end_blocking();
+  if (!wants_blocked_reply(client_)) return;
+  RespReply reply(output_.bytes(), waiter->protocol);
+  if (with_error) {
+    reply.count_errors_in(thread_.levels().execution().error_counts());
+    reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
+    thread_.levels().execution().note_failed(*waiter->command);
+  } else {
+    waiter->reply_timeout(reply);
+  }
+  gate_output(0);
+}
+
+// --- Mail ---
+
+void Session::take_mail(Mail& mail) {
+  if (closed()) return;
+  if (run_ == Run::kExecuting) {
+    // A script of this client polls: its reply is half written.
+    put_off_.push_back(std::move(mail));
+    return;
+  }
+  switch (mail.kind) {
+    case Mail::Kind::kDelivery:
+      output_.bytes().append(mail.bytes.view());
+      gate_output(mail.gate);
+      return;
+    case Mail::Kind::kInvalidation:
+    case Mail::Kind::kRedirectedInvalidation:
+      write_invalidation(output_.bytes(), client_, mail.kind == Mail::Kind::kRedirectedInvalidation,
+                         mail.bytes.view());
+      gate_output(mail.gate);
+      return;
+    case Mail::Kind::kBlockedReply:
+      thread_.engine().end_waiter(client_);
+      end_blocking();
+      if (wants_blocked_reply(client_)) output_.bytes().append(mail.bytes.view());
+      gate_output(mail.gate);
+      return;
+    case Mail::Kind::kUnblocked:
+    case Mail::Kind::kUnblockedWithError:
+      unblock_by_command(mail.kind == Mail::Kind::kUnblockedWithError);
+      return;
+    case Mail::Kind::kKill:
+      close_soon();
+      return;
+  }
+}
+
+void Session::write_out() {
+  if (life_.is_ending() || run_ == Run::kExecuting) return;
+  flush();
+  // A reply may have ended a blocking: what the client sent meanwhile runs now.
+  if (!life_.is_ending() && (!input_.empty() || edges_.readable)) advance();
+  if (!life_.is_ending()) publish();
+}
+
+void Session::resume() {
+  if (edges_.readable && may_read()) thread_.sockets().add_continuing(*this);
+}
+
+}  // namespace sluice

@@ -1,0 +1,38 @@
+// SocketTurn: an I/O thread's sockets of sessions: waits for them, and gives each session that has
+// something to do its turn. The I/O thread's.
+#pragma once
+
+#include <sys/epoll.h>
+
+#include <span>
+#include <vector>
+
+#include "net/io/poller.h"
+
+namespace sluice {
+
+class Session;
+
+class SocketTurn {
+ public:
+  explicit SocketTurn(asio::io_context& context) : poller_(context) {}
+
+  Poller& poller() { return poller_; }
+  const Poller& poller() const { return poller_; }
+  // Sessions run: replies leave at the end of the turn.
+  bool is_on() const { return on_; }
+  // Calls Session::go_on in the next turn.
+  void add_continuing(Session& session);
+  bool has_continuing() const { return !continuing_.empty(); }
+  void run(std::span<const epoll_event> events);
+
+ private:
+  Poller poller_;
+  bool on_ = false;
+  std::vector<Session*> continuing_;
+  // What the poller reported in this turn, and how far it has been taken.
+  std::vector<epoll_event> events_;
+  size_t next_event_ = 0;
+};
+
+}  // namespace sluice

@@ -1,0 +1,66 @@
+// ThreadSessions: the sessions of one I/O thread: owns them, tells other threads which there are,
+// and closes and destroys them when nothing names them any more.
+//
+// The I/O thread's, but for what is under "Any thread".
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <unordered_set>
+#include <vector>
+
+#include "engine/base/mutex.h"
+#include "net/io/session_port.h"
+
+namespace sluice {
+
+class JournalGate;
+class Session;
+struct ServerState;
+
+class ThreadSessions {
+ public:
+  ThreadSessions(ServerState& state, JournalGate& gate);
+  ~ThreadSessions();
+
+  Session& add(std::unique_ptr<Session> session);
+  // Calls `visit` for each; further ones may be added meanwhile.
+  template <class Visit>
+  void for_each(Visit visit) {
+    for (size_t i = 0; i < sessions_.size(); ++i) visit(*sessions_[i]);
+  }
+
+  // --- Their ends ---
+  // The session ends in this turn or a later one, when no command polls.
+  void close_later(Session& session);
+  // Of those that end in a turn the first few need not wait for its end.
+  bool may_close_now();
+  bool some_to_close() const { return !to_close_.empty(); }
+  void close_ended();
+  // The session has ended.
+  void bury(Session& session);
+  // At the end of a turn nobody names a session that has ended.
+  void sweep();
+
+  // --- Any thread ---
+  size_t count() const { return count_.load(std::memory_order_acquire); }
+  // In no order.
+  std::vector<std::shared_ptr<SessionPort>> ports() const;
+
+ private:
+  ServerState& state_;
+  JournalGate& gate_;
+  std::vector<std::unique_ptr<Session>> sessions_;
+  std::vector<Session*> graveyard_;
+  std::deque<Session*> to_close_;
+  // Connections, since close_ended() ran last.
+  size_t opened_ = 0;
+  size_t closed_at_once_ = 0;
+  std::atomic<size_t> count_{0};
+  mutable Mutex mutex_;
+  std::unordered_set<std::shared_ptr<SessionPort>> ports_ GUARDED_BY(mutex_);
+};
+
+}  // namespace sluice

@@ -1,0 +1,56 @@
+// FileRelief: descriptors: how many connections the system's limit leaves room for, who gives way
+// where there is no room, and what is closed when the journal has needed a spare one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/base/log_pace.h"
+#include "net/io/listener.h"
+#include "net/io/strangers.h"
+#include "net/server/server_shared.h"
+#include "storage/spare_files.h"
+
+namespace sluice {
+
+// Lowers maxclients and http-maxclients to what the system allows. Empty, or why there is no room
+// at all.
+std::string fit_connections(Config& config);
+// Of CONFIG SET maxclients: empty, or Redis's text.
+std::string check_connections(const Settings& settings);
+
+class FileRelief {
+ public:
+  explicit FileRelief(ServerShared& shared)
+      : shared_(shared), spare_files_(std::make_shared<SpareFiles>()) {}
+
+  const std::shared_ptr<SpareFiles>& spare_files() const { return spare_files_; }
+
+  // --- I/O thread 0, which accepts ---
+  bool may_accept();
+  bool may_accept_http();
+  Listener::Refusal refuse(bool loopback);
+
+  // The control thread, once a second. New connections wait while spare descriptors are missing.
+  void relieve();
+
+ private:
+  std::vector<Strangers<Session>*> strangers();
+  bool is_full() const;
+  size_t close_connections(size_t count);
+  size_t close_idle(size_t count);
+
+  ServerShared& shared_;
+  const std::shared_ptr<SpareFiles> spare_files_;
+  // Spare descriptors that were missing when it looked last, when it closes further connections
+  // though that has not changed, and how many the log has not told of.
+  size_t missing_ = 0;
+  int64_t again_ms_ = 0;
+  size_t untold_ = 0;
+  LogPace in_log_;
+};
+
+}  // namespace sluice

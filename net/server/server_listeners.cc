@@ -1,0 +1,123 @@
+#include "net/server/server_listeners.h"
+
+#include <spdlog/spdlog.h>
+
+#include <memory>
+#include <utility>
+
+namespace sluice {
+
+namespace {
+
+ListenOptions tcp_options(const Settings& settings, const std::vector<std::string>& bind,
+                          int64_t port, bool tls) {
+  ListenOptions options;
+  options.bind = bind;
+  options.tcp = port != 0;
+  options.port = port == Settings::kPortAuto ? uint16_t{0} : static_cast<uint16_t>(port);
+  options.backlog = static_cast<int>(settings.tcp_backlog);
+  options.tls = tls;
+  return options;
+}
+
+}  // namespace
+
+ServerListeners::ServerListeners(ServerShared& shared, FileRelief& relief)
+    : shared_(shared),
+      relief_(relief),
+      resp_(shared.state, resp_ready(), resp_refuse(), resp_adopt()),
+      resp_tls_(shared.state, resp_ready(), resp_refuse(), resp_adopt()),
+      http_(shared.state, http_ready(), http_refuse(), http_adopt()),
+      http_tls_(shared.state, http_ready(), http_refuse(), http_adopt()) {
+  shared.state.listener = &resp_;
+}
+
+std::string ServerListeners::open(const Settings& settings) {
+  const auto tcp = [&](const std::vector<std::string>& bind, int64_t port, bool tls) {
+    return tcp_options(settings, bind, port, tls);
+  };
+  ListenOptions listen = tcp(settings.bind, settings.port, false);
+  listen.unix_socket = settings.unixsocket;
+  listen.unix_socket_mode = static_cast<unsigned>(settings.unixsocketperm);
+  std::string error = resp_.open(listen);
+  if (!error.empty()) return error;
+  error = resp_tls_.open(tcp(settings.bind, settings.tls_port, true));
+  if (!error.empty()) return error + " (tls-port)";
+  error = http_.open(tcp(settings.http_bind, settings.http_port, false));
+  if (!error.empty()) return error + " (http-port; 0 turns HTTP off)";
+  error = http_tls_.open(tcp(settings.http_bind, settings.http_tls_port, true));
+  return error.empty() ? error : error + " (http-tls-port)";
+}
+
+void ServerListeners::start() {
+  for (Listener* listener : all()) listener->start(*shared_.io_threads[0]);
+}
+
+void ServerListeners::stop() {
+  for (Listener* listener : all()) listener->stop();
+}
+
+void ServerListeners::leave_thread() {
+  for (Listener* listener : all()) listener->leave_thread();
+}
+
+// Within CONFIG SET, on the I/O thread that runs it. Where that is another one than the listeners'
+// own, the old port is closed a moment after the reply.
+std::string ServerListeners::listen_anew(const Settings& after) {
+  if (after.port == shared_.config.settings()->port) return "";
+  auto fresh = std::make_shared<Listener>(shared_.state, resp_ready(), resp_refuse(), resp_adopt());
+  const std::string error = fresh->open(tcp_options(after, after.bind, after.port, false));
+  if (!error.empty()) {
+    spdlog::warn("{}", error);
+    return "Unable to listen on this port. Check server logs.";
+  }
+  spdlog::info("Connections are accepted on port {} from now on, and no more on port {}",
+               fresh->port(), resp_.port());
+  IoThread& owner = *shared_.io_threads[0];
+  const auto move = [this, fresh, &owner] { resp_.take_over(*fresh, owner); };
+  IoThread::current() == &owner ? move() : owner.post(move);
+  return "";
+}
+
+Listener::Ready ServerListeners::resp_ready() {
+  return [this] { return relief_.may_accept(); };
+}
+
+Listener::Ready ServerListeners::http_ready() {
+  return [this] { return relief_.may_accept_http(); };
+}
+
+Listener::Refuse ServerListeners::resp_refuse() {
+  return [this](bool loopback) { return relief_.refuse(loopback); };
+}
+
+Listener::Refuse ServerListeners::http_refuse() {
+  return [this](bool loopback) { return shared_.http->refusal(loopback); };
+}
+
+Listener::Adopt ServerListeners::resp_adopt() {
+  return [this](int fd, Endpoints endpoints) { adopt(fd, std::move(endpoints)); };
+}
+
+Listener::Adopt ServerListeners::http_adopt() {
+  return [this](int fd, Endpoints endpoints) { shared_.http->adopt(fd, std::move(endpoints)); };
+}
+
+// On I/O thread 0: the thread with the fewest connections takes the next one.
+void ServerListeners::adopt(int fd, Endpoints endpoints) {
+  const auto& threads = shared_.io_threads;
+  IoThread* chosen = nullptr;
+  for (size_t i = 0; i < threads.size(); ++i) {
+    IoThread* thread = threads[(next_thread_ + i) % threads.size()].get();
+    if (chosen == nullptr || thread->sessions().count() < chosen->sessions().count()) {
+      chosen = thread;
+    }
+  }
+  shared_.state.connections_received.fetch_add(1, std::memory_order_relaxed);
+  shared_.state.connected_clients.fetch_add(1, std::memory_order_relaxed);
+  // Counts follow late while a burst is accepted: so the search begins one further each time.
+  next_thread_ = (next_thread_ + 1) % threads.size();
+  chosen->adopt(fd, std::move(endpoints));
+}
+
+}  // namespace sluice

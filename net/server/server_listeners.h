@@ -1,0 +1,55 @@
+// ServerListeners: the ports of a server: the Redis protocol and HTTP, each without and with TLS,
+// and the Unix socket. They accept on I/O thread 0.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "net/io/listener.h"
+#include "net/server/file_relief.h"
+#include "net/server/server_shared.h"
+
+namespace sluice {
+
+class ServerListeners {
+ public:
+  ServerListeners(ServerShared& shared, FileRelief& relief);
+
+  // Before the I/O threads start. Empty, or why not.
+  std::string open(const Settings& settings);
+  // On I/O thread 0.
+  void start();
+  void stop();
+  // Before the I/O threads are destroyed.
+  void leave_thread();
+  // Of CONFIG SET port: empty, or Redis's text.
+  std::string listen_anew(const Settings& after);
+
+  // 0: there is none.
+  uint16_t port() const { return resp_.port(); }
+  uint16_t tls_port() const { return resp_tls_.port(); }
+  uint16_t http_port() const { return http_.port(); }
+  uint16_t http_tls_port() const { return http_tls_.port(); }
+
+ private:
+  std::array<Listener*, 4> all() { return {&resp_, &resp_tls_, &http_, &http_tls_}; }
+  Listener::Ready resp_ready();
+  Listener::Ready http_ready();
+  Listener::Refuse resp_refuse();
+  Listener::Refuse http_refuse();
+  Listener::Adopt resp_adopt();
+  Listener::Adopt http_adopt();
+  void adopt(int fd, Endpoints endpoints);
+
+  ServerShared& shared_;
+  FileRelief& relief_;
+  Listener resp_;
+  Listener resp_tls_;
+  Listener http_;
+  Listener http_tls_;
+  size_t next_thread_ = 0;
+};
+
+}  // namespace sluice

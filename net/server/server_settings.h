@@ -1,0 +1,27 @@
+// From the configuration to what runs: limits of the net, options of the engine and of storage;
+// users.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/execution/engine.h"
+#include "net/config/settings.h"
+#include "net/io/server_state.h"
+#include "storage/store.h"
+
+namespace sluice {
+
+// Of the configuration's values as storage wants them.
+SyncMode sync_mode(AppendFsync appendfsync);
+std::vector<SaveRule> save_rules(const Settings& settings);
+
+// At the start, and within CONFIG SET.
+void apply_settings(const Settings& settings, ServerState& state, Engine& engine);
+
+// At the start. Empty, or what is wrong with the ACL file or a user line.
+std::string load_users(Engine& engine, const Settings& settings);
+// Of the ACL file alone.
+std::string load_users_file(Engine& engine, const std::string& path);
+
+}  // namespace sluice

@@ -1,0 +1,41 @@
+// ServerShared: what the parts of a server have in common: the configuration, the engine, the I/O
+// threads and what is served on them.
+//
+// Threads: set by Server::start() before the I/O threads run, and never again, but for what is
+// atomic or says otherwise itself.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/execution/engine.h"
+#include "net/config/config.h"
+#include "net/http/http_service.h"
+#include "net/io/io_thread.h"
+#include "net/io/server_state.h"
+#include "net/tls/tls_service.h"
+
+namespace sluice {
+
+struct ServerShared {
+  explicit ServerShared(Config& from);
+
+  Config& config;
+  ServerState state;
+  std::unique_ptr<Engine> engine;
+  // Null: no port speaks TLS.
+  std::unique_ptr<TlsService> tls;
+  // Before the threads that hold its connections; null: there is no HTTP.
+  std::unique_ptr<HttpService> http;
+  std::vector<std::unique_ptr<IoThread>> io_threads;
+  const std::string run_id;
+  const int64_t started_ms;         // unix time
+  const int64_t started_steady_ms;  // for durations
+  // What was allocated before there was any data.
+  std::atomic<uint64_t> startup_bytes{0};
+};
+
+}  // namespace sluice

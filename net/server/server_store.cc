@@ -1,0 +1,400 @@
+#include "net/server/server_store.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+
+#include <random>
+#include <utility>
+
+#include "net/process/logging.h"
+#include "net/process/memory_ahead.h"
+#include "net/process/memory_use.h"
+#include "net/server/server_settings.h"
+#include "net/server/wall_clock.h"
+#include "storage/data_directory.h"
+#include "storage/hash_seed.h"
+
+namespace sluice {
+
+namespace {
+
+constexpr const char* kCannotSwitchOn = "Unable to turn on AOF. Check server logs.";
+
+// Of a directory in which there was nothing at the start.
+class NothingToReplay final : public Replay {
+ public:
+  bool apply(Bytes, uint64_t) override { return false; }
+  void finish(const std::function<void()>&) override {}
+};
+
+void keep_seed(const Settings& settings) {
+  const Status kept = keep_hash_seed(settings.dir, hash_seed(settings));
+  if (!kept.ok()) spdlog::warn("the next start will be slower: {}", kept.message());
+}
+
+bool keeps_data(const Settings& settings) { return settings.appendonly || !settings.save.empty(); }
+
+}  // namespace
+
+uint64_t hash_seed(const Settings& settings) {
+  static const uint64_t seed = [&] {
+    if (const auto kept = read_hash_seed(settings.dir)) return *kept;
+    std::random_device device;
+    return uint64_t{device()} << 32 | device();
+  }();
+  return seed;
+}
+
+ServerStore::ServerStore(ServerShared& shared, ServerLife& life, LoadingProgress& loading,
+                         std::shared_ptr<SpareFiles> spare_files)
+    : shared_(shared), life_(life), loading_(loading), spare_files_(std::move(spare_files)) {}
+
+ServerStore::~ServerStore() = default;
+
+// --- Recovery ---
+
+StoreOptions ServerStore::options(const Settings& settings) {
+  StoreOptions options;
+  options.directory = settings.dir;
+  options.journal.attached = settings.appendonly;
+  options.journal.mode = sync_mode(settings.appendfsync);
+  options.journal.min_free_disk_bytes = settings.min_free_disk_bytes;
+  options.journal.on_durable = [this](Lsn) {
+    for (const auto& thread : shared_.io_threads) thread->durable_moved();
+  };
+  options.journal.on_min_free_disk = [this](bool below) {
+    shared_.engine->options().disk_nearly_full.store(below, std::memory_order_relaxed);
+  };
+  options.journal.on_failed = [this](const Status& status) { on_journal_failed(status); };
+  options.recovery.on_progress = [this](const RecoveryProgress& progress) {
+    return loading_.update(progress);
+  };
+  options.checkpoint_log_bytes = settings.checkpoint_log_bytes;
+  options.save_rules = save_rules(settings);
+  options.data_bytes = [this] {
+    const uint64_t used = used_memory_bytes();
+    return used - std::min(used, shared_.startup_bytes.load()) + event_bytes();
+  };
+  options.on_checkpoint = [this] { on_checkpoint(); };
+  options.sink = storage_log_sink();
+  options.spare_files = spare_files_;
+  return options;
+}
+
+// What is wrong with the directory itself, Store::open says.
+void ServerStore::open_event_file(const Settings& settings) {
+  ::mkdir(settings.dir.c_str(), 0755);
+  EventFileOptions options;
+  options.directory = settings.dir;
+  options.min_free_bytes = [this] { return shared_.config.settings()->min_free_disk_bytes; };
+  options.sink = storage_log_sink();
+  auto opened = EventFile::open(std::move(options));
+  if (!opened.ok()) {
+    spdlog::warn("events of queues stay in memory: {}", opened.status().message());
+    return;
+  }
+  event_file_ = *opened;
+  shared_.engine->spill_events_to(event_file_);
+}
+
+bool ServerStore::load() {
+  const std::shared_ptr<const Settings> settings = shared_.config.settings();
+  if (!keeps_data(*settings)) {
+    spdlog::warn(
+        "appendonly is no and there are no save rules: nothing is kept on disk but by SAVE and "
+        "BGSAVE");
+    if (keeps_nothing_ || !holds_data(settings->dir)) return true;
+  }
+  loading_.begin_reading();
+  open_event_file(*settings);
+  const std::unique_ptr<Replay> replay = shared_.engine->begin_replay();
+  Result<std::unique_ptr<Store>> store = [&] {
+    const MemoryAhead memory_ahead;
+    return Store::open(options(*settings), *replay);
+  }();
+  if (!store.ok()) {
+    if (store.status().code() == StatusCode::kCancelled) return false;
+    spdlog::error("Fatal error: {}", store.status().message());
+    life_.finish(1, store.status().message());
+    return false;
+  }
+  store_ = std::move(*store);
+  keep_seed(*settings);
+  shared_.engine->attach_journal(&store_->journal());
+  shared_.state.journal.store(&store_->journal());
+  begin_serving();
+  loading_.note_done(store_->recovered());
+  return true;
+}
+
+void ServerStore::begin_serving() {
+  store_->start_checkpoints([this] { return shared_.engine->begin_walk(); }, wall_ms);
+  ready_.store(true, std::memory_order_release);
+}
+
+// --- The end ---
+
+void ServerStore::on_journal_failed(const Status& status) {
+  spdlog::error(
+      "The journal failed: {}. Nothing more is acknowledged; the server stops, since memory holds "
+      "changes that the disk does not.",
+      status.message());
+  life_.finish(kJournalFailedExitCode, status.message());
+  for (const auto& thread : shared_.io_threads) thread->journal_failed();
+  life_.fail_journal();
+}
+
+CloseMode ServerStore::close_mode() const {
+  if (life_.journal_failed()) return CloseMode::kDiscard;
+  const ShutdownMode stop_mode = life_.stop_mode();
+  if (stop_mode == ShutdownMode::kSave) return CloseMode::kCheckpoint;
+  const std::shared_ptr<const Settings> settings = shared_.config.settings();
+  const bool by_rules = !settings->appendonly && !settings->save.empty();
+  return stop_mode == ShutdownMode::kDefault && by_rules ? CloseMode::kCheckpoint
+                                                         : CloseMode::kFlush;
+}
+
+// Of the journal's changes those that only the last checkpoint would keep.
+uint64_t ServerStore::changes_without_checkpoint() const {
+  return is_ready() && !store_->journal().attached() ? store_->checkpointer()->changes() : 0;
+}
+
+uint64_t ServerStore::unsaved_changes() const {
+  if (close_mode() != CloseMode::kCheckpoint) return 0;
+  MutexLock lock(close_mutex_);
+  return closing_ ? unsaved_at_end_ : changes_without_checkpoint();
+}
+
+void ServerStore::close() {
+  if (event_file_ != nullptr) event_file_->stop();
+  if (store_ == nullptr) return;
+  const CloseMode mode = close_mode();
+  {
+    MutexLock lock(close_mutex_);
+    unsaved_at_end_ = changes_without_checkpoint();
+    closing_ = true;
+  }
+  if (mode == CloseMode::kCheckpoint) spdlog::info("Writing the last checkpoint before exiting");
+  ready_.store(false);
+  shared_.state.journal.store(nullptr);
+  const Status status = store_->close(mode);
+  if (status.ok()) {
+    MutexLock lock(close_mutex_);
+    unsaved_at_end_ = 0;
+  }
+  if (!status.ok() && !life_.journal_failed()) {
+    spdlog::error("The data could not be written completely: {}", status.message());
+    life_.finish(kJournalFailedExitCode, status.message());
+  }
+}
+
+int ServerStore::sync_for_exit() {
+  if (life_.journal_failed()) return kJournalFailedExitCode;
+  if (store_ == nullptr) return 0;
+  int exit_code = 0;
+  // A command that does not end holds the shards that a checkpoint would read.
+  const uint64_t changes = unsaved_changes();
+  if (changes != 0) {
+    spdlog::error(
+        "The last checkpoint could not be written: {} changes since the one before it are lost "
+        "(appendonly is no)",
+        changes);
+    exit_code = kCheckpointLostExitCode;
+  }
+  return store_->journal().sync() ? exit_code : kJournalFailedExitCode;
+}
+
+// --- Where nothing was kept at the start ---
+
+std::string ServerStore::make() {
+  MutexLock lock(making_);
+  if (is_ready()) return "";
+  if (keeps_nothing_) return "this server is in memory only: it was given no directory";
+  const std::shared_ptr<const Settings> settings = shared_.config.settings();
+  if (holds_data(settings->dir)) {
+    return "the directory " + settings->dir + " holds data that this server has not loaded";
+  }
+  StoreOptions options = this->options(*settings);
+  // Until there is a checkpoint of what is in memory already, no journal counts.
+  options.journal.attached = false;
+  NothingToReplay nothing;
+  Result<std::unique_ptr<Store>> store = Store::open(std::move(options), nothing);
+  if (!store.ok()) return store.status().message();
+  keep_seed(*settings);
+  if (!attach(**store)) return "a script keeps the server busy";
+  store_ = std::move(*store);
+  begin_serving();
+  spdlog::info("Data are kept in {} from now on", settings->dir);
+  return "";
+}
+
+// Under all locks: what a hold changes is counted as a whole or not at all.
+bool ServerStore::attach(Store& store) NO_THREAD_SAFETY_ANALYSIS {
+  Shards& shards = shared_.engine->shards();
+  size_t locked = 0;
+  while (locked < shards.size() && shared_.engine->lock_patiently(shards[locked])) ++locked;
+  const bool all = locked == shards.size();
+  if (all) {
+    shared_.engine->attach_journal(&store.journal());
+    shared_.state.journal.store(&store.journal());
+  }
+  while (locked != 0) shards[--locked].mutex.unlock();
+  return all;
+}
+
+void ServerStore::make_if_wanted() {
+  if (!wanted_.exchange(false)) return;
+  const std::string error = make();
+  failed_.store(!error.empty());
+  if (!error.empty()) spdlog::warn("The data cannot be kept: {}", error);
+  if (error.empty() && save_wanted_.load()) store_->checkpointer()->request();
+  save_wanted_.store(false);
+  if (!error.empty()) {
+    end_switch(kCannotSwitchOn, true);
+  } else if (shared_.config.settings()->appendonly) {
+    begin_switch();
+  }
+}
+
+void ServerStore::want() {
+  wanted_.store(true);
+  life_.wake();
+}
+
+// --- BGSAVE and BGREWRITEAOF ---
+
+bool ServerStore::checkpoint_runs() const {
+  if (save_wanted_.load()) return true;
+  return is_ready() && store_->checkpointer()->status().running;
+}
+
+// What nobody has asked for is a rewrite where there is a journal, as in Redis.
+PersistencePort::Kind ServerStore::running_kind() const {
+  if (const auto asked = asked_kind_.load()) return static_cast<Kind>(asked - 1);
+  return is_journaling() ? Kind::kRewrite : Kind::kSave;
+}
+
+PersistencePort::Start ServerStore::start_checkpoint(Kind kind, bool may_wait) {
+  if (keeps_nothing_) return Start::kNowhere;
+  const bool runs = checkpoint_runs();
+  if (runs && running_kind() == kind) return Start::kSameRuns;
+  if (runs && kind == Kind::kSave && !may_wait) return Start::kOtherRuns;
+  if (!runs) asked_kind_.store(static_cast<uint8_t>(kind) + 1);
+  if (is_ready()) {
+    store_->checkpointer()->request();
+  } else {
+    save_wanted_.store(true);
+    want();
+  }
+  return runs ? Start::kBehind : Start::kNow;
+}
+
+// On the checkpointer's thread, after each checkpoint.
+void ServerStore::on_checkpoint() {
+  if (!checkpoint_runs()) asked_kind_.store(0);
+  look_at_switch();
+}
+
+// --- appendonly ---
+
+// Attaches the journal, and asks for the checkpoint with which it begins to count.
+void ServerStore::begin_switch() {
+  {
+    MutexLock lock(switch_mutex_);
+    if (!switching_ || switch_ticket_) return;
+    switch_ticket_ = store_->set_appendonly(true);
+  }
+  look_at_switch();  // it may have ended before its ticket was known
+}
+
+void ServerStore::look_at_switch() {
+  if (!is_ready()) return;
+  bool good = false;
+  {
+    MutexLock lock(switch_mutex_);
+    if (!switch_ticket_) return;
+    const CheckpointStatus status = store_->checkpointer()->status();
+    if (status.finished < *switch_ticket_) return;
+    good = status.last_result.ok() && store_->journal().attached();
+  }
+  end_switch(good ? "" : kCannotSwitchOn, !good);
+}
+
+void ServerStore::end_switch(const std::string& reason, bool back) {
+  const std::string error =
+      reason.empty()
+          ? ""
+          : "ERR CONFIG SET failed (possibly related to argument 'appendonly') - " + reason;
+  std::vector<std::function<void(const std::string&)>> listeners;
+  {
+    MutexLock lock(switch_mutex_);
+    if (!switching_) return;
+    switching_ = false;
+    switch_ticket_.reset();
+    listeners.swap(switch_listeners_);
+    if (listeners.empty()) switch_error_ = error;
+  }
+  if (back) {
+    spdlog::warn("appendonly stays no: there is no checkpoint from which the journal could go on");
+    static_cast<void>(shared_.config.set({{"appendonly", "no"}}));
+  }
+  for (const auto& listener : listeners) listener(error);
+}
+
+bool ServerStore::when_kept(std::function<void(const std::string& error)> then) {
+  std::string error;
+  {
+    MutexLock lock(switch_mutex_);
+    if (switching_) {
+      switch_listeners_.push_back(std::move(then));
+      return true;
+    }
+    error = std::exchange(switch_error_, "");
+  }
+  if (error.empty()) return false;
+  then(error);
+  return true;
+}
+
+// --- WAITAOF ---
+
+bool ServerStore::is_journaling() const { return is_ready() && store_->journal().attached(); }
+
+bool ServerStore::is_synced() const { return is_journaling() && store_->journal().is_synced(); }
+
+void ServerStore::when_synced(std::function<void(bool synced)> then) {
+  if (!is_journaling()) return then(false);
+  store_->journal().when_synced(std::move(then));
+}
+
+void ServerStore::settings_changed(const Settings& before, const Settings& after) {
+  if (before.appendonly != after.appendonly) appendonly_changed(after.appendonly);
+  if (!is_ready()) {
+    if (before.save.empty() && !after.save.empty()) want();
+    return;
+  }
+  GroupCommitJournal& journal = store_->journal();
+  if (before.appendfsync != after.appendfsync) journal.set_mode(sync_mode(after.appendfsync));
+  journal.set_min_free_disk_bytes(after.min_free_disk_bytes);
+  if (Checkpointer* checkpointer = store_->checkpointer()) {
+    checkpointer->set_save_rules(save_rules(after));
+    checkpointer->set_log_bytes_limit(after.checkpoint_log_bytes);
+  }
+}
+
+void ServerStore::appendonly_changed(bool on) {
+  const bool ready = is_ready();
+  if (!on) {
+    end_switch("it was set to no again", false);
+    if (ready) static_cast<void>(store_->set_appendonly(false));
+    return;
+  }
+  {
+    MutexLock lock(switch_mutex_);
+    switching_ = true;
+    switch_error_.clear();
+  }
+  ready ? begin_switch() : want();
+}
+
+}  // namespace sluice

@@ -1,0 +1,121 @@
+// ServerStore: the store of a server: opened at the start where anything is kept or was kept, else
+// when something is to be kept for the first time; checkpoints; and the change from `appendonly no`
+// to `yes`.
+//
+// Threads: any, where nothing else is said.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/base/mutex.h"
+#include "engine/ports/persistence_port.h"
+#include "net/server/loading_progress.h"
+#include "net/server/server_life.h"
+#include "net/server/server_shared.h"
+#include "storage/event_file.h"
+#include "storage/spare_files.h"
+#include "storage/store.h"
+
+namespace sluice {
+
+// EX_SOFTWARE of sysexits.h: with `appendonly no`, a command that did not end kept the last
+// checkpoint from being written.
+inline constexpr int kCheckpointLostExitCode = 70;
+
+// One for all engines of the process, as the hash function's state is global: that of the first
+// one's data directory.
+uint64_t hash_seed(const Settings& settings);
+
+class ServerStore final : public PersistencePort {
+ public:
+  ServerStore(ServerShared& shared, ServerLife& life, LoadingProgress& loading,
+              std::shared_ptr<SpareFiles> spare_files);
+  ~ServerStore() override;
+
+  // For a server without a directory; before it starts.
+  void keep_nothing() { keeps_nothing_ = true; }
+
+  // --- PersistencePort ---
+  Start start_checkpoint(Kind kind, bool may_wait) override;
+  bool when_kept(std::function<void(const std::string& error)> then) override;
+  bool is_journaling() const override;
+  bool is_synced() const override;
+  void when_synced(std::function<void(bool synced)> then) override;
+
+  // The checkpointer exists: get() may be used.
+  bool is_ready() const { return ready_.load(std::memory_order_acquire); }
+  Store& get() { return *store_; }
+  uint64_t event_bytes() const { return event_file_ != nullptr ? event_file_->disk_bytes() : 0; }
+  // Where nothing was kept at the start: makes the store; by whoever may wait for it. Empty, or why
+  // not.
+  std::string make() EXCLUDES(making_);
+  bool checkpoint_runs() const;
+  Kind running_kind() const;
+  // The last attempt to make the store has failed.
+  bool has_failed() const { return failed_.load(); }
+  // The journal cannot be turned on any more.
+  bool is_broken() const { return is_ready() && store_->journal().broken(); }
+  // How many changes would be lost if the process ended now.
+  uint64_t unsaved_changes() const;
+  // Within CONFIG SET.
+  void settings_changed(const Settings& before, const Settings& after);
+
+  // --- The control thread ---
+  // Recovers the data. False: the server is to end (ServerLife::finish says why).
+  bool load();
+  bool is_wanted() const { return wanted_.load(); }
+  void make_if_wanted();
+  void close();
+  // For the end without close(): the exit code.
+  int sync_for_exit();
+
+ private:
+  CloseMode close_mode() const;
+  uint64_t changes_without_checkpoint() const;
+  StoreOptions options(const Settings& settings);
+  void open_event_file(const Settings& settings);
+  void begin_serving();
+  bool attach(Store& store);
+  // Asks the control thread for it.
+  void want();
+  void on_journal_failed(const Status& status);
+  void on_checkpoint();
+  void appendonly_changed(bool on);
+  void begin_switch() EXCLUDES(switch_mutex_);
+  void look_at_switch() EXCLUDES(switch_mutex_);
+  // `reason`: why it has failed, or empty. `back`: the setting becomes no again.
+  void end_switch(const std::string& reason, bool back) EXCLUDES(switch_mutex_);
+
+  ServerShared& shared_;
+  ServerLife& life_;
+  LoadingProgress& loading_;
+  const std::shared_ptr<SpareFiles> spare_files_;
+  std::unique_ptr<Store> store_;
+  std::shared_ptr<EventFile> event_file_;  // null: events stay in memory
+  std::atomic<bool> ready_{false};
+  bool keeps_nothing_ = false;
+  Mutex making_;
+  // For the control thread: a store is to be made, and a checkpoint written then.
+  std::atomic<bool> wanted_{false};
+  std::atomic<bool> save_wanted_{false};
+  std::atomic<bool> failed_{false};
+  std::atomic<uint8_t> asked_kind_{0};  // of the running checkpoint, 1 + Kind; 0: nobody asked
+  // From CONFIG SET appendonly yes to the checkpoint with which the journal begins to count.
+  Mutex switch_mutex_;
+  bool switching_ GUARDED_BY(switch_mutex_) = false;
+  std::optional<uint64_t> switch_ticket_ GUARDED_BY(switch_mutex_);
+  std::vector<std::function<void(const std::string&)>> switch_listeners_ GUARDED_BY(switch_mutex_);
+  std::string switch_error_ GUARDED_BY(switch_mutex_);  // that nobody has heard of yet
+  // The store is being closed: what unsaved_changes() says from then on.
+  mutable Mutex close_mutex_;
+  bool closing_ GUARDED_BY(close_mutex_) = false;
+  uint64_t unsaved_at_end_ GUARDED_BY(close_mutex_) = 0;
+};
+
+}  // namespace sluice
