@@ -47,9 +47,8 @@ class ScriptEngine final : public Scripts {
 
   // EVAL, EVALSHA and their _RO forms: checks the arguments, runs the script, writes one reply.
   void run(Call& call, bool by_sha, bool read_only);
-  // Compiles and keeps a script. Returns its SHA-1, or an empty text with the error message in
-  // `error`.
-  std::string load(Execution& execution, Bytes body, std::string& error);
+  // Compiles and keeps a script; returns its SHA-1.
+  Result<std::string> load(Execution& execution, Bytes body);
   // By forty digits in either case. Thread-safe.
   bool exists(Bytes sha) const;
   void flush(Execution& execution);

@@ -126,6 +126,23 @@ TEST_CASE_FIXTURE(Fixture, "MATCH: the first job that anybody accepts, to the ea
   CHECK(served() == "1=f 2=e");
 }
 
+TEST_CASE_FIXTURE(Fixture,
+                  "MATCH: of two kinds of pops the one with the more urgent job is served") {
+  ask({"Q.CONFIG", "q", "SET", "max_active", "1"});
+  add("running");
+  CHECK(pop_ids() == "running");
+  wait_pop(1, {"MATCH", "cpu"});
+  wait_pop(2, {"MATCH", "gpu"});
+  // The less urgent job has the earlier rank, and its pop came first.
+  add("early", {"KEY", "cpu", "PRI", "low"});
+  add("urgent", {"KEY", "gpu", "PRI", "high"});
+  CHECK(served() == "");
+  ack("running");
+  CHECK(served() == "2=urgent");
+  ack("urgent");
+  CHECK(served() == "1=early");
+}
+
 TEST_CASE_FIXTURE(Fixture, "CAP: who accepts fewer running jobs waits while others go on") {
   wait_pop(1, {"CAP", "1"});
   add("a");
