@@ -1,4 +1,7 @@
-"""What the tests of operations share: servers with options, checks, and the run of a file's tests.
+"""What the scripts of the tests share: servers with options, checks, the run of a file's tests.
+
+Each folder of scripts has a link to this package, so that a script finds it beside itself, however
+it is started. Modules hold what several scripts use; those of one folder are in a package in it.
 
 A test is a function `test_...(options)` whose docstring is the requirement. `run` prints one line
 for each and "N passed, N failed", with ", N skipped" where some could not run here; a failure shows

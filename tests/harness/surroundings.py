@@ -1,4 +1,4 @@
-"""What a server finds around it: limits of the shell, a configuration file, functions of the C
+"""What a server finds around it: limits of the shell and of files, a slow disk, functions of the C
 library that a test has put in front of its own.
 """
 

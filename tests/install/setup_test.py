@@ -154,7 +154,8 @@ def test_without_a_registry(_options):
 
 
 def prepare_test(machine, *lines):
-    """tools/test whose style phase is two scripts, the first with these lines, and a build."""
+    """tools/test whose style phase is two scripts, the first with these lines, and whose syntax
+    phase is a build."""
     machine.program("dpkg-query")
     (machine.folder / "tools" / "setup").write_text("#!/bin/sh\n")
     (machine.folder / "tests" / "style_test.py").write_text("\n".join(lines))
@@ -167,13 +168,14 @@ def test_skipped_is_said_as_skipped(_options):
         machine = Machine(folder)
         prepare_test(machine, "print('skip   it (no such program)')",
                      "print('7 passed, 0 failed, 3 skipped')")
-        code, out, err = machine.run("test", "style")
+        code, out, err = machine.run("test", "style", "syntax")
         require_equal((code, err), (0, ""), out)
         # One each for structure, configuration, build and the temporary folder.
         require_equal(out.splitlines()[-1], "11 passed, 0 failed, 3 skipped")
         require("| skip   it (no such program)" in out, out)
         prepare_test(machine, "print('7 passed, 0 failed')")
-        require_equal(machine.run("test", "style")[1].splitlines()[-1], "11 passed, 0 failed")
+        require_equal(machine.run("test", "style", "syntax")[1].splitlines()[-1],
+                      "11 passed, 0 failed")
 
 
 def test_what_tests_leave_is_found(_options):
@@ -181,7 +183,7 @@ def test_what_tests_leave_is_found(_options):
     with scratch() as folder:
         machine = Machine(folder)
         prepare_test(machine, "import tempfile", "tempfile.mkdtemp(prefix='pymp-')")
-        code, out, _ = machine.run("test", "style")
+        code, out, _ = machine.run("test", "style", "syntax")
         require_equal((code, out.splitlines()[-1]), (1, "4 passed, 1 failed"), out)
         require("pymp-" in out, out)
 
@@ -193,7 +195,7 @@ def test_progress_on_a_terminal(_options):
         prepare_test(machine)
         machine.program("cmake", "echo '[3/9] Building'", "[ $1 != --build ] || sleep 2")
         ours, theirs = pty.openpty()
-        process = machine.start("test", "style", stdout=theirs, stderr=theirs)
+        process = machine.start("test", "style", "syntax", stdout=theirs, stderr=theirs)
         os.close(theirs)
         shown = b""
         try:

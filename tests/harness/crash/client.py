@@ -12,7 +12,7 @@ import threading
 import time
 
 from harness.crash.model import Generator, Model, encode
-from harness.crash.more import Own
+from harness.crash.rare_commands import Own
 from harness.crash.values import Entry, Error, Stream, number, serial_of
 from harness.resp import Connection
 from harness.servers import LOOPBACK

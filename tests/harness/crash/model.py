@@ -7,7 +7,7 @@ stream, t: a string that soon expires. Used by one thread at a time.
 """
 
 from harness import resp
-from harness.crash.more import REACH_FURTHER, MoreCommands, MoreUnits
+from harness.crash.rare_commands import REACH_FURTHER, MoreCommands, MoreUnits
 from harness.crash.values import Entry, Error, Stream, number, serial_of
 
 LONG_TTL_S = (500, 1000, 5000)

@@ -1,5 +1,5 @@
 """The rarer commands of the crash tests: copies, moves over databases, RESTORE, SORT STORE, bits,
-what changes groups of streams, functions. Mixed into the model and the generator of crash_model."""
+what changes groups of streams, functions. Mixed into the model and the generator of model.py."""
 
 import copy
 

@@ -1,0 +1,1 @@
+"""What tests/transcripts compares two servers with, and what makes its commands."""
