@@ -154,7 +154,7 @@ class Place:
         self.until(lambda: self.info("lazyfree_pending_objects") == "0", "the freeing")
 
     def hold(self, action, until=None):
-        """Measures how long the action, and what follows until the condition holds, blocks others."""
+        """Measures how long the action, and what follows until the condition holds blocks others"""
         self.settle()
         self.probe.begin()
         try:
