@@ -41,7 +41,7 @@ def find_port(server):
 
 
 def other_address():
-    """An address of this machine that is not loopback; None if there is none."""
+    """An address of this machine that is not loopback; None if it has none other."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))

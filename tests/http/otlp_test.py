@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Metrics by OTLP over HTTP: what a collector gets, and what happens when it does not take it.
+"""Metrics by OTLP over HTTP: the data that a collector receives, and failures of the collector.
 
     tests/http/otlp_test.py [--server build/release/bin/sluice-server] [--only part-of-a-name]
 """
@@ -400,7 +400,7 @@ def test_retry_after_is_kept(options):
 
 
 def test_points_that_are_refused(options):
-    """A partial success is told in the log and counted as a failure."""
+    """A partial success is logged and counted as a failure."""
     answer = '{"partialSuccess": {"rejectedDataPoints": "7", "errorMessage": "too old"}}'
     with Collector([(200, {}, answer)]) as collector:
         server = exporting(options, collector.url)
@@ -436,7 +436,7 @@ def test_a_slow_collector_disturbs_nobody(options):
 
 
 def test_bad_settings(options):
-    """What cannot be an endpoint or a header ends the start with a word about it."""
+    """An invalid endpoint or header ends the start with a message."""
     for directive, value, said in [
             ("otlp-endpoint", ["ftp://collector:4318"], "begin with http:// or https://"),
             ("otlp-endpoint", ["collector:4318"], "begin with http://"),

@@ -214,7 +214,7 @@ class QueueModel {
   bool descending() const { return value("priority_order") == "desc"; }
   int band_of(int number) const { return descending() ? 255 - number : number; }
   int default_band() const;
-  // Of the queue; changed by `adaptive`.
+  // The queue's cap; changed by `adaptive`.
   int64_t max_active() const { return adaptive_max_ != 0 ? adaptive_max_ : number("max_active"); }
   // PAUSED, QFULL, GROUPFULL; on success a job may have been displaced.
   std::string check_limits(const ModelAdd& spec);

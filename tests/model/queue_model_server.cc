@@ -148,7 +148,7 @@ bool QueueModel::is_repeat(const ModelPop& spec) const {
          });
 }
 
-// Of its lease, in unix time.
+// The deadline of its lease, in unix time.
 RespValue QueueModel::deadline(const ModelJob& job) const {
   const int64_t due = std::min(job.run->deadline_steady, job.run->run_deadline_steady);
   return RespValue::of(clock_.now.wall_ms + due - clock_.now.steady_ms);

@@ -1,4 +1,4 @@
-"""What the tests of operations share: servers with options, checks, and the run of a file's tests.
+"""Shared by the tests of operations: servers with options, checks, and running a file's tests.
 
 A test is a function `test_...(options)` whose docstring is the requirement. `run` prints one line
 for each and "N passed, N failed", with ", N skipped" where some could not run here; a failure shows
@@ -28,7 +28,7 @@ NPM = pathlib.Path(__file__).resolve().parents[1] / "npm"
 
 
 class Skipped(Exception):
-    """This machine cannot show it; the text says why."""
+    """The test cannot run on this machine; the text says why."""
 
 
 def need_program(name):
@@ -109,7 +109,7 @@ def closes(connection, timeout_s=20.0):
 
 
 def own_address():
-    """An address of this machine that is not loopback; None if there is none."""
+    """An address of this machine that is not loopback; None if it has none other."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))  # sends nothing

@@ -1,5 +1,5 @@
-"""What a server finds around it: limits of the shell, a configuration file, functions of the C
-library that a test has put in front of its own.
+"""The environment of a server: limits of the shell, a configuration file, and functions that a test
+puts in front of the C library's.
 """
 
 import os

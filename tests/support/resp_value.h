@@ -13,7 +13,7 @@ namespace sluice::test {
 struct RespValue {
   enum class Kind : uint8_t { kNull, kText, kError, kArray, kMap };
   Kind kind = Kind::kNull;
-  // Of a text or an error; numbers and statuses are stored as text too.
+  // The text or error; numbers and statuses are stored as text too.
   std::string text;
   // Elements of an array; for a map its keys and values, alternating.
   std::vector<RespValue> items;

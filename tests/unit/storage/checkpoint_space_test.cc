@@ -110,7 +110,7 @@ TEST_CASE(
   CHECK(it.fs->least_free_bytes() < 20 * kMb);  // an attempt was made
   CHECK(it.fs->least_free_bytes() >= 12 * kMb);
   CHECK(it.staging_is_empty());
-  CHECK(it.warned().find("the journal goes on") != std::string::npos);
+  CHECK(it.warned().find("the journal continues") != std::string::npos);
   it.check_journal_goes_on();
 
   it.filling = 10;
