@@ -13,6 +13,8 @@ import shutil
 import subprocess
 import sys
 
+from english import check_english
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MAX_FILE_LINES = 600
 MAX_FUNCTION_LINES = 70
@@ -223,6 +225,8 @@ def main():
     results["prose of documents is wrapped"] = [
         problem for path in paths if path.endswith(".md")
         for problem in check_prose(path, read(path))]
+    results["English is plain (tests/english.py)"] = list(check_english(
+        {path: read(path) for path in paths}))
     results["C++ is formatted as .clang-format says (--fix does it)"] = unformatted
     results["each exception is still needed"] = list(check_exceptions(paths))
     for rule, problems in results.items():

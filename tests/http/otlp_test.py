@@ -25,8 +25,8 @@ BACK = "Exporting metrics to"
 
 
 class Collector(http.server.ThreadingHTTPServer):
-    """Keeps what it is sent; answers as `answers` say, the last of them for ever. With a `context`
-    it speaks TLS."""
+    """Keeps what it is sent; responds with `answers` in turn, then repeats the last one. With a
+    `context` it uses TLS."""
 
     def __init__(self, answers=((200, {}, "{}"),), context=None):
         super().__init__(("127.0.0.1", 0), Receiver)
@@ -334,7 +334,7 @@ def test_a_certificate_that_is_renewed(options):
 
 
 def test_a_collector_without_tls(options):
-    """A collector that speaks no TLS, or never finishes the handshake, gets nothing."""
+    """A collector without TLS, or one that never finishes the handshake, gets nothing."""
     with scratch() as folder:
         authority = Certificates(folder).certificate("ca")
         with Collector() as collector:

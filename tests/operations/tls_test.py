@@ -54,7 +54,7 @@ def set_config(connection, *pairs):
 
 
 def test_clients_of_redis(options):
-    """redis-cli, redis-benchmark and redis-py speak TLS with the server."""
+    """redis-cli, redis-benchmark and redis-py work with the server over TLS."""
     with tls_server(options) as (server, certificates):
         tls = ["--tls", "--cacert", certificates.certificate("ca"), "--cert",
                certificates.certificate("client"), "--key", certificates.key("client"), "-h",
