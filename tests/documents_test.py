@@ -72,7 +72,7 @@ def read_to_the_end(terminal, within_s):
 
 
 class Shell:
-    """Runs pasted lines on a terminal, as whoever pastes them does. `redis-cli` asks the given
+    """Runs pasted lines on a terminal, like a user who pastes them. `redis-cli` asks the given
     server, and sees for itself where it prints to."""
 
     def __init__(self, directory, port):

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 
+from english import check_english
 from harness import summary
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -250,6 +251,8 @@ def main():
         for problem in check_prose(path, read(path))]
     results[f"README.md has one table and at most {MAX_README_WORDS} words besides it"] = list(
         check_readme(read("README.md")))
+    results["English is plain (tests/english.py)"] = list(check_english(
+        {path: read(path) for path in paths}))
     results["C++ is formatted as .clang-format says (--fix does it)"] = unformatted
     results["each exception is still needed"] = list(check_exceptions(paths))
     for rule, problems in results.items():

@@ -179,7 +179,7 @@ def test_cancel_retry_purge(options):
 
 
 def test_reserved_words_are_no_ids(options):
-    """A word of the grammar is no id: nothing is changed, not even what stands beside it."""
+    """A word of the grammar is not an id: nothing is changed, not even for the other ids."""
     _, sluice = filled(options)
     for word in "where", "WHERE", "wHere":
         for command in "cancel", "retry":
@@ -198,7 +198,7 @@ def test_reserved_words_are_no_ids(options):
 
 
 def test_names_of_groups_are_literal(options):
-    """--group and --key mean what is called so; globs are --group-glob and --key-glob."""
+    """--group and --key take literal names; globs are given by --group-glob and --key-glob."""
     server, sluice = serve(options)
     names = ["*", "?", "[", "]", "\\", "^", "-", "a*", "a?b", "[ab]", "[^a]", "a\\", "\\*", "ALL",
              "a"]
@@ -248,7 +248,7 @@ def test_config_and_pause(options):
 
 
 def test_what_a_wrong_word_might_have_been(options):
-    """A bad field or word is told with every word that may stand there, and the nearest."""
+    """An invalid field or word is reported with all valid words, and the nearest one."""
     _, sluice = filled(options)
     for part, code, words in (
             ("did you mean max_active? It takes priority_order, bands,", SERVER_ERROR,

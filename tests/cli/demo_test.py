@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""tools/run: the link to the page for a person at a terminal, and --demo: queues that live."""
+"""tools/run: the link to the page printed on a terminal, and --demo with simulated queues."""
 
 import json
 import os

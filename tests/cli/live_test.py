@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What goes on until it is told to end: top on a terminal, events --follow."""
+"""Commands that run until they are stopped: top on a terminal, events --follow."""
 
 import json
 import os
@@ -47,7 +47,7 @@ def test_top_redraws(options):
 
 
 def test_top_lives_through_a_restart(options):
-    """top says that the server is away, and goes on when it is back."""
+    """top reports that the server cannot be reached, and continues when it is back."""
     server, sluice = serve(options, {**DURABLE, "port": str(free_port())})
     sluice.must("add", "exec", "x")
     terminal = Terminal(sluice.words("top", "--interval", 0.1))

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The program sluice over TLS: redis-cli's options, certificates of both sides, what goes on."""
+"""The program sluice over TLS: redis-cli's options, certificates, long-running commands."""
 
 import contextlib
 import json
@@ -133,7 +133,7 @@ def test_ciphers(options):
 
 
 def test_other_servers(options):
-    """What speaks no TLS, ends the handshake, or never answers is no connection."""
+    """A server without TLS, one that ends the handshake, and a silent one: no connection."""
     with tls_server(options) as (server, sluice, _):
         sluice.port = server.port
         sluice.fails(NO_CONNECTION, "cannot connect to 127.0.0.1", "status")

@@ -1,4 +1,4 @@
-// The engine under several threads at once, each with its own Execution, as I/O threads have them.
+// The engine under several concurrent threads, each with its own Execution like an I/O thread.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -48,7 +48,7 @@ void in_threads(Engine& engine, Body body) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// Counts what arrives for one connection.
+// Counts what is delivered to one connection.
 class CountingPort final : public ClientPort {
  public:
   void deliver(ByteBuffer, Lsn) override {}
@@ -69,7 +69,7 @@ std::string run(EngineSession& session, const Words& words) {
   return session.run(args);
 }
 
-// A random command that changes a queue, or makes one.
+// A random command that changes or creates a queue.
 Words random_queue_change(std::mt19937_64& random) {
   const auto pick = [&](uint64_t count) { return random() % count; };
   const std::string key = "key" + std::to_string(pick(12));
@@ -98,7 +98,8 @@ Words random_queue_change(std::mt19937_64& random) {
   }
 }
 
-// A random command that changes something: few keys, so that types and generations of keys meet.
+// A random command that changes something. There are few keys, so that types and generations of
+// keys are mixed.
 Words random_change(std::mt19937_64& random) {
   const auto pick = [&](uint64_t count) { return random() % count; };
   const std::string key = "key" + std::to_string(pick(12));
@@ -190,7 +191,7 @@ std::vector<std::string> contents(Engine& engine) {
         continue;
       }
       lines.push_back(describe_effect(effect));
-      // What is said for people is not all.
+      // The readable description does not cover everything.
       if (is_queue_effect(effect.type)) lines.back() += "|" + std::string(effect.value);
     }
   }
@@ -291,9 +292,9 @@ TEST_CASE("every pushed item reaches one blocked or later pop, and none reaches 
       if (!reply.empty()) {
         received.fetch_add(1);
       } else if (random() % 2 == 0 && engine.cancel_waiter(session.client)) {
-        // Ended before anybody served it.
+        // Timed out before it was served.
       } else {
-        // Pushers may all be done: then nobody will serve it any more.
+        // All pushers may be done: then it will not be served any more.
         for (int spins = 0; port->replies.load() == before && spins < 2000; ++spins) {
           std::this_thread::yield();
         }
@@ -342,9 +343,9 @@ TEST_CASE(
         --writers;
         return;
       }
-      // Many commands meet a key of another type: all of them together may not come to 1000.
+      // Many commands hit a key of another type, so there may be fewer than 1000 units in all.
       while (journal.last_lsn() < 1000 && writers != 0) std::this_thread::yield();
-      // As the checkpointer and the journal do.
+      // Like the checkpointer and the journal.
       for (int stale = 0;; ++stale) {
         if (stale == 2) journal.take_moves(false);
         checkpoint.clear();
@@ -355,7 +356,7 @@ TEST_CASE(
           uint64_t count = 0;
           more = walk->step(records, count);
           checkpoint.push_back({std::string(records.view()), count});
-          // So that keys move meanwhile.
+          // Leaves time for keys to move.
           if (checkpoint.size() % 4 == 0) std::this_thread::sleep_for(kPause);
         }
         if (journal.last_move_lsn <= begin) break;
@@ -372,8 +373,8 @@ TEST_CASE(
     }
     replay->finish();
     INFO("seed ", seed);
-    // The test sets the times itself, so this clock has not run; the other one has them from the
-    // journal.
+    // The test sets the times itself, so this clock has not run; the other engine takes them from
+    // the journal.
     engine.queue_clock.outgrow(recovered.queue_clock.latest_ms());
     const std::vector<std::string> lines = contents(engine);
     CHECK(dump_difference(lines, contents(recovered)).substr(0, 2000) == "");

@@ -1,5 +1,5 @@
-// Native queues under several threads at once: who waits on queues of several shards is claimed
-// once, and nothing is lost or given twice.
+// Native queues under several concurrent threads: a client waiting on queues of several shards is
+// claimed once, and nothing is lost or handed out twice.
 #include <algorithm>
 #include <atomic>
 #include <deque>
@@ -77,7 +77,7 @@ Words random_pop(std::mt19937_64& random, int number) {
   return words;
 }
 
-// Pops and acknowledges until all producers have ended and a pop has nothing.
+// Pops and acknowledges until all producers have ended and a pop returns nothing.
 class Consumer {
  public:
   Consumer(Engine& engine, EngineSession& session, const std::atomic<int>& producing)
@@ -101,7 +101,7 @@ class Consumer {
   std::vector<std::string> taken;
 
  private:
-  // The reply, perhaps of a pop that blocked; empty where the pop was given up.
+  // Returns the reply, also of a pop that blocked; empty if the pop was given up.
   std::string wait_for(std::string reply, std::mt19937_64& random) {
     if (!reply.empty()) return reply;
     const uint64_t patience = random() % 300;
@@ -170,7 +170,7 @@ TEST_CASE("every job reaches one worker once, whoever waits where") {
     for (const Consumer& consumer : consumers) {
       taken.insert(taken.end(), consumer.taken.begin(), consumer.taken.end());
     }
-    // A last pop by MATCH or CAP may have left some.
+    // The last pop may have been one with MATCH or CAP and left some jobs.
     for (uint64_t i = 0; i < 3; ++i) {
       while (true) {
         const RespValue jobs =

@@ -1,4 +1,4 @@
-// Scripts and transactions of several threads at once: the shared cache, flushes, SCRIPT KILL,
+// Scripts and transactions of several concurrent threads: the shared cache, flushes, SCRIPT KILL,
 // WATCH.
 #include <atomic>
 #include <cstdlib>
@@ -169,7 +169,7 @@ TEST_CASE("a script that declares itself locks the shards of its keys") {
   CHECK(locked_by("#!lua\nreturn redis.call('INCR', KEYS[1])", {"a"}, ":1\r\n") == shard("a"));
   CHECK(locked_by("#!lua\nreturn #KEYS", {"a", "b"}, ":2\r\n") == (shard("a") | shard("b")));
   CHECK(locked_by("#!lua flags=allow-cross-slot-keys\nreturn 1", {"a"}, ":1\r\n") == kAllShards);
-  // As in Redis it may reach for others; it is known for that then.
+  // As in Redis a script may access undeclared keys; it is then known to do so.
   const Bytes reaching = "#!lua\nredis.call('INCR', KEYS[1]) return redis.call('INCR', 'b')";
   CHECK(locked_by(reaching, {"a"}, ":1\r\n") == (shard("a") | shard("b")));
   CHECK(locked_by(reaching, {"a"}, ":2\r\n") == kAllShards);
@@ -197,7 +197,7 @@ TEST_CASE("a declared script gets no shard that another thread keeps") {
   CHECK(session.eval(script, {"a"}).find("a key that it has not declared") != std::string::npos);
   done = true;
   other.join();
-  // What it did before stays, as after every error of a script.
+  // Its earlier changes remain, as after every error of a script.
   CHECK(session.run({"GET", "a"}) == "$1\r\n1\r\n");
   CHECK(session.run({"EXISTS", "b"}) == ":0\r\n");
   CHECK(session.eval(script, {"a"}) == ":1\r\n");
@@ -259,7 +259,7 @@ TEST_CASE("the end of a connection waits for no script") {
   CHECK(!engine.departures().none());
   CHECK(script.kill().find("Script killed by user") != std::string::npos);
 
-  // The script's own thread has cleared up, or whoever came next.
+  // Cleaned up by the script's own thread, or by the next one.
   timed_out->run({"PING"});
   CHECK(engine.departures().none());
   CHECK(nobody_waits_or_watches(engine));
@@ -286,7 +286,8 @@ TEST_CASE("a watch that ends while a script is busy is not told of its keys any 
   session.run({"GET", "k"});
   CHECK(session.run({"EXEC"}) == "*1\r\n$1\r\n1\r\n");
 
-  // And one that begins then counts as broken: what the script does there cannot be seen.
+  // A WATCH that begins during the script counts as broken, because the script's changes are
+  // unknown.
   Runaway second(engine);
   CHECK(session.run({"WATCH", "k"}) == "+OK\r\n");
   second.kill();

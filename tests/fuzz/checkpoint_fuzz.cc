@@ -1,6 +1,6 @@
-// libFuzzer target for what recovery reads: units, pieces, summaries, the mark. The input is a
-// small program that writes a log and a checkpoint, some of it with right checksums and some of it
-// damaged; recovery must load it or say why not.
+// libFuzzer target for the input of recovery: units, pieces, summaries, the mark. The fuzzer's
+// input is a small program that writes a log and a checkpoint, partly with correct checksums and
+// partly damaged; recovery must load it or return an error.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -17,7 +17,7 @@ namespace {
 
 using namespace sluice;
 
-// The input, taken from its front; zeros behind its end.
+// Reads the input from its front; zeros after its end.
 class Input {
  public:
   Input(const uint8_t* data, size_t size) : rest_(reinterpret_cast<const char*>(data), size) {}
@@ -68,7 +68,7 @@ class ContentsReader final : public LogReader, public PieceReader {
   size_t at_ = 0;
 };
 
-// A log that is only read.
+// A read-only log.
 class ContentsLog final : public Log {
  public:
   explicit ContentsLog(const Contents& contents) : contents_(contents) {}
@@ -101,7 +101,7 @@ class ContentsLog final : public Log {
   const Contents& contents_;
 };
 
-// Flips a bit somewhere if the input says so. True: it did.
+// Flips a bit somewhere if the input says so. Returns whether it did.
 bool damage(std::string& bytes, Input& input) {
   const uint8_t how = input.byte();
   if ((how & 7) != 7 || bytes.empty()) return false;
@@ -113,7 +113,7 @@ bool damage(std::string& bytes, Input& input) {
 std::string make_unit(Input& input, Lsn lsn) {
   const Bytes records = input.bytes(input.byte());
   std::string unit(kUnitHeaderBytes, '\0');
-  // The count is nearly always right; recovery must bear a wrong one.
+  // The count is nearly always correct; recovery must tolerate a wrong one.
   const auto count = static_cast<uint32_t>(test::count_records(records)) + (input.byte() == 255);
   encode_unit_header(unit.data(), crc32c(records), static_cast<uint32_t>(records.size()), lsn, 1,
                      count, input.byte() == 1 ? kUnitFollowsGap : 0);

@@ -1,6 +1,6 @@
-// The parts of the HTTP side that read bytes of any kind: heads, targets, chunks, base64, JSON.
-// What is read in two pieces must be read as in one, and nothing may crash or read beyond its
-// input.
+// The parts of the HTTP side that read arbitrary bytes: heads, targets, chunks, base64, JSON. Input
+// read in two pieces must give the same result as in one, without crashes and without reads beyond
+// the input.
 #include <nlohmann/json.hpp>
 
 #include "engine/base/check.h"
@@ -52,7 +52,7 @@ void check_target(Bytes bytes) {
   CHECK(percent_decode(percent_encode(*path)) == path);
 }
 
-// What is taken of others can be copied and written, whatever its depth.
+// Accepted JSON can be copied and written, whatever its depth.
 void check_body(Bytes bytes) {
   const nlohmann::json value = parse_json(bytes);
   if (value.is_discarded()) return;
@@ -74,7 +74,7 @@ void check_json(Bytes bytes) {
   CHECK(problem_of_error(bytes).status >= 400);
 }
 
-// What others say, and what a configuration says of them.
+// Responses of a collector, and configured endpoints.
 void check_otlp(Bytes bytes) {
   static_cast<void>(otlp_rejection(bytes));
   HttpEndpoint endpoint{"", "4318", "/v1/metrics"};

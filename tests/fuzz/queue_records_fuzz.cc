@@ -1,5 +1,5 @@
-// libFuzzer target: any bytes as effects of one queue are applied or refused; what stands then is a
-// consistent queue that can be walked, described and walked again.
+// libFuzzer target: arbitrary bytes as effects of one queue are applied or rejected; the result is
+// a consistent queue that can be walked, described and walked again.
 #include <cstddef>
 #include <cstdint>
 #include <string>

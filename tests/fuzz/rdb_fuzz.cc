@@ -1,5 +1,5 @@
-// libFuzzer target: any bytes behind a right checksum are refused or are a value; what RESTORE has
-// made of them is used, dumped and restored again, without a memory error.
+// libFuzzer target: arbitrary bytes with a correct checksum are rejected or are a value; the value
+// that RESTORE creates is used, dumped and restored again, without a memory error.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Execution execution(engine);
   test::EngineSession session(engine, execution);
   if (session.run({"RESTORE", "k", "0", payload}) != "+OK\r\n") return 0;
-  // What was taken can be used, up to its end.
+  // Accepted values are usable completely.
   session.run({"XINFO", "STREAM", "k", "FULL"});
   session.run({"XADD", "k", "MAXLEN", "~", "3", "*", "name", "value"});
   session.run({"XGROUP", "CREATE", "k", "g", "0"});

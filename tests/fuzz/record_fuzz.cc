@@ -1,6 +1,6 @@
-// libFuzzer target: any bytes as records are refused or applied to an engine, and what the engine
-// holds afterwards is walked and loaded again, without a memory error. Cut at any place, they are
-// refused or are a shorter sequence of records.
+// libFuzzer target: arbitrary bytes as records are rejected or applied to an engine, whose contents
+// are then walked and loaded again, without a memory error. Cut at any place, they are rejected or
+// are a shorter sequence of records.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -19,10 +19,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   {
     const std::unique_ptr<Replay> replay = engine.begin_replay();
     const uint64_t count = test::count_records(input);
-    // What can be decoded may still make no sense to the engine: then it says so.
+    // Decodable records may still be invalid to the engine, which then reports it.
     const bool whole = replay->apply(input, count);
     if (whole) CHECK(test::count_records(input.substr(0, data[0] % size)) <= count);
-    // A fuzzy checkpoint brings records twice, but for moves.
+    // A fuzzy checkpoint applies records twice, except moves.
     if (whole && !test::moves_keys(input)) CHECK(replay->apply(input, count));
     replay->finish();
   }

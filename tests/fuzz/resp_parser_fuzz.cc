@@ -1,4 +1,5 @@
-// libFuzzer target: any bytes, in any split, give one and the same transcript, and no memory error.
+// libFuzzer target: arbitrary bytes give the same transcript in every split, without a memory
+// error.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -1,4 +1,4 @@
-"""What the scripts of the tests share: servers with options, checks, the run of a file's tests.
+"""Shared by the scripts of the tests: servers with options, checks, and running a file's tests.
 
 Each folder of scripts has a link to this package, so that a script finds it beside itself, however
 it is started. Modules hold what several scripts use; those of one folder are in a package in it.
@@ -28,7 +28,7 @@ NPM = pathlib.Path(__file__).resolve().parents[1] / "npm"
 
 
 class Skipped(Exception):
-    """This machine cannot show it; the text says why."""
+    """The test cannot run on this machine; the text says why."""
 
 
 def need_program(name):
@@ -109,7 +109,7 @@ def closes(connection, timeout_s=20.0):
 
 
 def own_address():
-    """An address of this machine that is not loopback; None if there is none."""
+    """An address of this machine that is not loopback; None if it has none other."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))  # sends nothing

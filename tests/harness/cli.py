@@ -1,4 +1,4 @@
-"""What the tests of the program sluice share: runs of it, and servers for it."""
+"""Shared by the tests of the program sluice: running it, and servers for it."""
 
 import fcntl
 import json
@@ -20,7 +20,7 @@ DURABLE = {"appendonly": "yes"}
 
 
 def environment(**more):
-    """Without passwords of whoever runs the tests, and with a known time zone."""
+    """Without passwords from the caller's environment, and with a known time zone."""
     kept = {name: value for name, value in os.environ.items()
             if name not in ("SLUICE_AUTH", "REDISCLI_AUTH", "NO_COLOR")}
     return {**kept, "TZ": "UTC", **more}

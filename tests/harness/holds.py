@@ -1,6 +1,6 @@
-"""How long a server holds others for a command, by the run time of its I/O threads: pauses of the
-machine are not in it. The kernel tells it to within a tick (4 ms at 250 Hz) while a thread runs on
-without a pause. And what fills keys with very many elements."""
+"""Measures how long a command blocks other clients, by the run time of the I/O threads, which does
+not include pauses of the machine. The kernel's figure is exact to within a tick (4 ms at 250 Hz)
+while a thread runs without a pause. Also fills keys with very many elements."""
 
 import contextlib
 import multiprocessing

@@ -3,7 +3,7 @@
 A scenario is a program in any language that uses its library as that library's users do. It finds
 the server by SLUICE_PORT, asserts, and its last line is "all of it holds". In between it may print
 "kill": then the server gets SIGKILL and starts again on its directory and port, while the scenario
-goes on with its work; "restarted" on its standard input says when the server answers again.
+continues with its work; "restarted" on its standard input says when the server answers again.
 """
 
 import contextlib

@@ -46,7 +46,7 @@ def one(name, labels, values):
     return {name + labels: values}
 
 
-# name: (the trouble, [what is none])
+# name: (series that fire the alert, [series that do not])
 TROUBLES = {
     "SluiceDown": (one("up", SERVER, "1x70 0x10"), [one("up", SERVER, "1x80"),
                                                     one("up", '{job="other"}', "0x80")]),

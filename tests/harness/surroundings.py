@@ -1,5 +1,5 @@
-"""What a server finds around it: limits of the shell and of files, a slow disk, functions of the C
-library that a test has put in front of its own.
+"""The environment of a server: limits of the shell and of files, a slow disk, and functions that a
+test puts in front of the C library's.
 """
 
 import contextlib

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Who may do what over HTTP: every route and every role, tokens, users, what is open without any.
+"""Authorization over HTTP: every route with every role, tokens, users, access without tokens.
 
     tests/http/access_test.py [--server build/release/bin/sluice-server] [--only part-of-a-name]
 """
@@ -96,7 +96,7 @@ def test_every_route_and_every_role(options):
 
 
 def test_nothing_changes_below_its_role(options):
-    """What a role may not do has no effect either."""
+    """A change that the role does not allow has no effect."""
     server = serve(options)
     with Client(server, OPERATE_TOKEN) as client:
         client.expect(201, "POST", QUEUE + "/jobs", {"id": "j", "payload": "x"})
@@ -120,14 +120,14 @@ def test_without_a_token_this_machine_may_read(options):
             if needed in ("operate", "admin"):
                 require_problem(answer, 401, "NOAUTH")
             else:
-                # A log-in without a name is none.
+                # A log-in without a name is not attempted.
                 expected = (422,) if (method, needed) == ("POST", "open") else (200, 404)
                 require(answer.status in expected, f"{path}: {answer.status} {answer.body!r}")
         require_problem(client.get("/nothing"), 404, "NOTFOUND")
 
 
 def test_wrong_tokens(options):
-    """A token that nobody has, another scheme, and no token at all are told apart, not let in."""
+    """An unknown token, another scheme, and no token at all: distinguished, and rejected."""
     server = serve(options)
     with Client(server, None) as client:
         for value in ("Bearer " + READ_TOKEN + "x", "Bearer " + READ_TOKEN[:-1], "Bearer ",
@@ -140,7 +140,7 @@ def test_wrong_tokens(options):
 
 
 def test_a_token_may_speak_for_a_user(options):
-    """The rules of the user that a token names hold besides its role; he can be switched off."""
+    """The rules of a token's user apply besides its role; the user can be disabled."""
     secret = "token-of-a-user-0123"
     digest = hashlib.sha256(secret.encode()).hexdigest()
     server = serve(options, {"user": "carol on >pw ~mine:* +@all",
@@ -190,7 +190,7 @@ def test_payloads_of_shown_keys(options):
 
 
 def test_bad_token_lines_do_not_start(options):
-    """A role that is none, a short token, half a hash: the server says so and does not start."""
+    """An unknown role, a short token, half a hash: the server reports it and does not start."""
     for line in ("owner >0123456789abcdef", "read >short", "read #0123", "read 0123456789abcdef",
                  "read", "read >0123456789abcdef group x"):
         words = ["--port", "0", "--http-token", *line.split(" ")]
@@ -199,7 +199,7 @@ def test_bad_token_lines_do_not_start(options):
 
 
 def test_without_a_token_others_are_refused(options):
-    """Who comes by another address than loopback is served only with a token."""
+    """A remote client is served only with a token."""
     address = own_address()
     if address is None:
         return

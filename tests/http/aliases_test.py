@@ -93,7 +93,7 @@ def test_lists_end_where_payloads_are_large(options):
 
 
 def test_how_executions_end(options):
-    """The statuses of ended ones, what their results say, and when they were touched last."""
+    """The statuses of ended executions, their results, and when they were last touched."""
     server = serve(options)
     jobs = "/api/v1/queues/exec/jobs"
 
@@ -136,7 +136,7 @@ def test_how_executions_end(options):
 
 
 def test_executions_of_a_user(options):
-    """?user_id= chooses by what is shown as user_id, from wherever it comes, and exactly."""
+    """?user_id= matches exactly the user_id that is shown, whatever its source."""
     server = serve(options)
     with Client(server) as client, server.connect() as connection:
         for name, payload, group in [
@@ -169,7 +169,7 @@ def test_executions_of_a_user(options):
 
 
 def test_payloads_that_are_nested_too_deeply(options):
-    """A payload or result of more than 64 levels says nothing, and does no harm."""
+    """A payload or result of more than 64 levels is ignored, and does no harm."""
     server = serve(options)
     with Client(server) as client:
         for depth in 63, 64, 100_000:
@@ -247,7 +247,7 @@ def test_queue_stats(options):
 
 
 def test_the_grading_queue(options):
-    """Created, updated, moved, deleted and told in words, as the web server asks for it."""
+    """Jobs are created, updated, moved, deleted and described, as the web server requests it."""
     server = serve(options)
 
     def job(key, owner="7", **others):
@@ -339,7 +339,7 @@ def test_the_grading_queue_lists_all_that_wait(options):
 
 
 def test_what_becomes_immediate_is_due_now(options):
-    """A delayed job, and one ranked for later, go as if they had just come; immediate ones stay."""
+    """A delayed or later-ranked job that becomes immediate counts as just added; others stay."""
     server = serve(options)
 
     def put(client, key):

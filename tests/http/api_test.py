@@ -92,7 +92,7 @@ def test_refusals_of_the_queue(options):
 
 
 def test_malformed_bodies_and_parameters(options):
-    """What is no JSON object is 400; what has a wrong member or parameter is 422 and names it."""
+    """A body that is not a JSON object is 400; a wrong member or parameter is 422 and named."""
     server = serve(options)
     with Client(server) as client:
         for body in b"{", b"[]", b"1", b"null x", b"{\"payload\": \"\xff\"}", b"[" * 100000:
@@ -134,12 +134,12 @@ def test_malformed_bodies_and_parameters(options):
 
 
 def nested(depth, inside=b"1"):
-    """JSON of so many arrays, in which `inside` is."""
+    """JSON of nested arrays around `inside`."""
     return b"[" * depth + inside + b"]" * depth
 
 
 def test_bodies_that_are_nested_too_deeply(options):
-    """64 levels are read, 65 are no JSON object to the server, and any number does it no harm."""
+    """64 levels are accepted, 65 are rejected, and no number of levels does any harm."""
     server = serve(options)
     grading = "/api/v1/grading_queue"
     with Client(server) as client:
@@ -163,7 +163,7 @@ def test_bodies_that_are_nested_too_deeply(options):
 
 
 def test_ids_and_payloads_of_any_bytes(options):
-    """Bytes that are no text come and go as base64; slashes and colons stand in ids."""
+    """Bytes that are not text are sent and returned as base64; ids may hold slashes and colons."""
     server = serve(options)
     raw = bytes(range(256))
     with Client(server) as client:
@@ -217,7 +217,7 @@ def test_lists_and_cursors(options):
 
 
 def test_the_list_of_queues_in_pages(options):
-    """Pages of one queue reach all of them, of whatever names; a cursor that is none is 422."""
+    """Pages of one queue each reach all queues, whatever their names; an invalid cursor is 422."""
     server = serve(options)
     names = [b"", b"%", b"%zz", b"0", b"a b", b"q", b"\xff"]
     with Client(server) as client, server.connect() as connection:
@@ -243,7 +243,7 @@ def test_the_list_of_queues_in_pages(options):
 
 
 def test_pages_end_where_payloads_are_large(options):
-    """A page of jobs carries some four megabytes, and its cursor goes on behind them."""
+    """A page of jobs holds some four megabytes, and its cursor continues after them."""
     server = serve(options)
     names = [f"j{number}" for number in range(60)]
     with Client(server) as client, server.connect() as connection:
@@ -302,7 +302,7 @@ def test_moves_cancels_retries_purges(options):
 
 
 def test_a_dry_run_counts_what_the_call_changes(options):
-    """Whatever states are named, and however: `count` with dry_run is that of the call after it."""
+    """For all combinations of states, `count` with dry_run equals that of the real call."""
     server = serve(options)
     with Client(server) as client, server.connect() as connection:
         def set_up():
@@ -376,7 +376,7 @@ def buckets_of(client, which="wait_buckets"):
 
 
 def test_buckets_tell_a_stall_that_quantiles_hide(options):
-    """Between two samples of a band's buckets stands what was started then, however much before."""
+    """The difference of two samples of a band's buckets is what was started in between."""
     server = serve(options)
     with Client(server) as client, server.connect() as connection:
         for first in range(0, 2000, 100):
@@ -410,7 +410,7 @@ def test_buckets_tell_a_stall_that_quantiles_hide(options):
 
 
 def test_a_long_poll_waits_for_a_job(options):
-    """:pop with wait_ms gets the job that is added later, once; an end is awaited likewise."""
+    """:pop with wait_ms gets a job added later, once; waiting for an end works likewise."""
     server = serve(options)
     got = []
 
@@ -450,7 +450,7 @@ def test_a_long_poll_waits_for_a_job(options):
 
 
 def test_events_stream_without_a_gap(options):
-    """A stream begins where it is told to, goes on behind Last-Event-ID, and says what is gone."""
+    """A stream starts as requested, resumes after Last-Event-ID, and reports lost events."""
     server = serve(options)
     with Client(server) as client:
         stream = Stream(server, QUEUE + "/events")
@@ -481,7 +481,7 @@ def test_events_stream_without_a_gap(options):
 
 
 def test_a_silent_stream_says_that_it_is_there(options):
-    """After fifteen seconds without an event a comment comes, and the stream goes on."""
+    """After fifteen seconds without an event a comment is sent, and the stream continues."""
     if options.io_threads != 1:
         return  # it takes as long
     server = serve(options)
@@ -496,7 +496,7 @@ def test_a_silent_stream_says_that_it_is_there(options):
 
 
 def test_pages_of_events(options):
-    """Without a stream events come in pages, each of which says where the next begins."""
+    """Without a stream events are returned in pages, each of which says where the next begins."""
     server = serve(options)
     with Client(server) as client:
         for name in "abc":
@@ -565,7 +565,7 @@ def test_the_next_jobs_in_dispatch_order(options):
 
 
 def test_what_is_answered_is_kept(options):
-    """A job that was added over HTTP is there after kill -9; the journal and checkpoint answer."""
+    """A job added over HTTP survives kill -9; the routes of journal and checkpoint work."""
     server = serve(options, {"appendonly": "yes", "appendfsync": "always"})
     with Client(server, ADMIN_TOKEN) as client:
         for number in range(20):

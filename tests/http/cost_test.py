@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What those who watch over HTTP may cost the others: long answers, long lists, streams of events.
+"""The cost of observers over HTTP for other clients: long responses, long lists, event streams.
 
     tests/http/cost_test.py [--server build/release/bin/sluice-server] [--only part-of-a-name]
 """
@@ -25,7 +25,7 @@ def add_jobs(connection, queue, names, *options):
 
 
 def test_a_command_among_slow_requests(options):
-    """Who sends a command while many slow requests are there waits for few of them, not for all."""
+    """A command sent during many slow requests waits for few of them, not for all."""
     waiting, rounds = 32, 5
     server = serve(options)
     request = (f"GET /api/v1/queues/q/jobs?count=1000 HTTP/1.1\r\nHost: localhost\r\n"
@@ -44,7 +44,7 @@ def test_a_command_among_slow_requests(options):
             before.append(len(select.select([raw.socket for raw in slow], [], [], 0)[0]))
             for raw in slow:
                 require_equal(raw.answer().status, 200)
-        # Of one round nothing follows: this process may have slept before its command.
+        # One round proves nothing: this process may have slept before its command.
         require(min(before) < waiting / 2, f"{before} of {waiting} requests came before")
         for raw in slow:
             raw.close()
@@ -154,7 +154,7 @@ def test_executions_of_plain_keys(options):
 
 
 def test_streams_of_a_busy_queue(options):
-    """Who reads all events of a busy queue is left behind; who wants few of them is not."""
+    """A reader of all events of a busy queue falls behind; a reader of few of them does not."""
     server = serve(options)
     with Client(server) as client, server.connect() as connection:
         connection.call("Q.CONFIG", "q", "SET", "events", 100)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What people mistype at the HTTP API: fields, words, durations, names of queues.
+"""Mistyped input to the HTTP API: fields, words, durations, names of queues.
 
     tests/http/fields_test.py [--server build/release/bin/sluice-server] [--only part-of-a-name]
 """
@@ -88,7 +88,7 @@ def test_unknown_members_name_those_that_are_known(options):
 
 
 def test_bytes_that_are_no_text_are_told(options):
-    """What was given may be any bytes, and long: the problem is JSON all the same."""
+    """Input may be arbitrary bytes, and long: the problem is still JSON."""
     server = serve(options)
     with Client(server) as client:
         client.expect(201, "POST", JOBS, {"id": "a", "payload": ""})
@@ -164,7 +164,7 @@ def test_no_queue_is_made_by_mistake(options):
                         "WRONGTYPE")
         client.expect(200, "PATCH", QUEUE + "?create=true", {"max_active": 3})
         require_equal(client.expect(200, "PATCH", QUEUE, {"paused": "out"}).json["max_active"], 3)
-        # Of that database alone.
+        # Only in that database.
         require_problem(client.request("PATCH", QUEUE + "?db=1", {"max_active": 1}), 404, "NOQUEUE")
 
 
@@ -195,7 +195,7 @@ def test_queues_are_deleted(options):
 
 
 def test_rights_hold_for_what_is_deleted(options):
-    """The user of a token deletes what he may delete, and hears of nothing that is not his."""
+    """A token's user can delete only what the rights allow, and learns nothing of other queues."""
     server = serve(options)
     with server.connect() as connection:
         connection.call("ACL", "SETUSER", "carol", "on", "~mine", "+q.stats", "+q.config", "+del")
@@ -247,7 +247,7 @@ def test_what_is_no_queue_any_more_is_kept(options):
 
 
 def test_a_pause_of_clients_is_told_as_one(options):
-    """While CLIENT PAUSE lasts 503 says so, and when to come again; reading goes on."""
+    """During CLIENT PAUSE changes get 503 with the time to retry; reading still works."""
     server = serve(options)
     with server.connect() as connection, Client(server) as client:
         client.expect(201, "POST", JOBS, {"id": "a", "payload": ""})

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""/metrics: both formats are well-formed, and what they say is what the queues hold.
+"""/metrics: both formats are well-formed, and their values match the queues.
 
     tests/http/metrics_test.py [--server build/release/bin/sluice-server] [--only part-of-a-name]
 """

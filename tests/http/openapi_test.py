@@ -42,7 +42,7 @@ def faults(value, schema, schemas, where="answer"):
         yield f"{where}: {value!r} is no {kinds}"
         return
     if "enum" in schema and value not in schema["enum"]:
-        yield f"{where}: {value!r} is none of {schema['enum']}"
+        yield f"{where}: {value!r} is not in {schema['enum']}"
     if isinstance(value, list):
         for number, item in enumerate(value):
             yield from faults(item, schema.get("items", {}), schemas, f"{where}[{number}]")

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Metrics by OTLP over HTTP: what a collector gets, and what happens when it does not take it.
+"""Metrics by OTLP over HTTP: the data that a collector receives, and failures of the collector.
 
     tests/http/otlp_test.py [--server build/release/bin/sluice-server] [--only part-of-a-name]
 """
@@ -25,8 +25,8 @@ BACK = "Exporting metrics to"
 
 
 class Collector(http.server.ThreadingHTTPServer):
-    """Keeps what it is sent; answers as `answers` say, the last of them for ever. With a `context`
-    it speaks TLS."""
+    """Keeps what it is sent; responds with `answers` in turn, then repeats the last one. With a
+    `context` it uses TLS."""
 
     def __init__(self, answers=((200, {}, "{}"),), context=None):
         super().__init__(("127.0.0.1", 0), Receiver)
@@ -333,7 +333,7 @@ def test_a_certificate_that_is_renewed(options):
 
 
 def test_a_collector_without_tls(options):
-    """A collector that speaks no TLS, or never finishes the handshake, gets nothing."""
+    """A collector without TLS, or one that never finishes the handshake, gets nothing."""
     with scratch() as folder:
         authority = Certificates(folder).certificate("ca")
         with Collector() as collector:
@@ -399,7 +399,7 @@ def test_retry_after_is_kept(options):
 
 
 def test_points_that_are_refused(options):
-    """A partial success is told in the log and counted as a failure."""
+    """A partial success is logged and counted as a failure."""
     answer = '{"partialSuccess": {"rejectedDataPoints": "7", "errorMessage": "too old"}}'
     with Collector([(200, {}, answer)]) as collector:
         server = exporting(options, collector.url)
@@ -435,7 +435,7 @@ def test_a_slow_collector_disturbs_nobody(options):
 
 
 def test_bad_settings(options):
-    """What cannot be an endpoint or a header ends the start with a word about it."""
+    """An invalid endpoint or header ends the start with a message."""
     for directive, value, said in [
             ("otlp-endpoint", ["ftp://collector:4318"], "begin with http:// or https://"),
             ("otlp-endpoint", ["collector:4318"], "begin with http://"),

@@ -141,7 +141,7 @@ def test_422_for_what_makes_no_sense(options):
 
 
 def test_429_says_when_to_come_again(options):
-    """A full queue and a full group answer 429 with Retry-After, whoever adds."""
+    """A full queue and a full group answer 429 with Retry-After to every producer."""
     server = serve(options)
     with server.connect() as connection, Client(server) as client:
         for name in "q", "grade":
@@ -161,7 +161,7 @@ def test_429_says_when_to_come_again(options):
 
 
 def test_503_while_the_memory_is_full(options):
-    """With maxmemory reached adding is 503 OOM with Retry-After; reading and taking out go on."""
+    """At maxmemory adding is 503 OOM with Retry-After; reading and popping still work."""
     server = serve(options)
     with server.connect() as connection, Client(server) as client:
         for name in "q", "grade":
@@ -244,7 +244,7 @@ def write_until(server, event):
 
 
 def test_503_while_the_disk_does_not_follow(options):
-    """Behind more journal than journal-buffer-limit changes are 503 CONGESTED; reading goes on."""
+    """With more unwritten journal than journal-buffer-limit, changes get 503 CONGESTED."""
     with slow_disk() as environment:
         server = serve(options, {"appendonly": "yes", "appendfsync": "always",
                                  "journal-buffer-limit": "1mb"}, environment=environment)
@@ -423,7 +423,7 @@ def test_streams_have_no_gap_whatever_happens(options):
         deadline = time.monotonic() + 60
         for reader in readers:
             reader.last = total
-        # Whoever has all sits in a read that nothing ends: one event more wakes it.
+        # A reader that has everything is blocked in a read: one more event wakes it.
         for reader in readers:
             while reader.is_alive() and time.monotonic() < deadline:
                 client.post(JOBS, {"payload": ""})

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""HTTP itself: keep-alive, limits, what is malformed or smuggled, slow clients, hosts, origins.
+"""The HTTP protocol: keep-alive, limits, malformed requests, slow clients, hosts, origins.
 
     tests/http/protocol_test.py [--server build/release/bin/sluice-server] [--only part-of-a-name]
 """
@@ -145,7 +145,7 @@ def test_what_others_could_read_otherwise_is_refused(options):
 
 
 def test_methods_versions_and_encodings(options):
-    """501 for what nobody knows, 405 with Allow for what this path has not, 505, 417, 415."""
+    """501 for an unknown method, 405 with Allow for one the path lacks, 505, 417, 415."""
     server = serve(options)
     with Client(server) as client:
         require_problem(client.request("FROB", "/healthz"), 501, "BADMETHOD")
@@ -244,7 +244,7 @@ def test_slow_clients_are_ended(options):
 
 
 def test_a_reader_that_does_not_read_is_ended(options):
-    """An answer that nobody takes does not stay in memory."""
+    """A response that the client does not read is not kept in memory."""
     server = serve(options, {"http-timeout": "1"})
     with Client(server) as client:
         for number in range(20):

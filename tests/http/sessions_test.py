@@ -85,7 +85,7 @@ def test_rights_give_the_role(options):
 
 
 def test_who_is_wrong_is_refused_and_logged(options):
-    """A wrong password, an unknown user and one that is off: 401 each, and a line as of AUTH."""
+    """A wrong password, an unknown and a disabled user: 401 each, and a log entry as for AUTH."""
     server = serve(options, {"user": [f"carol on >{PASSWORD} ~* +@all",
                                       f"gone off >{PASSWORD} ~* +@all",
                                       "free on nopass ~* +@all"]})
@@ -115,7 +115,7 @@ def test_who_is_wrong_is_refused_and_logged(options):
 
 
 def test_the_password_is_told_to_nobody(options):
-    """Neither the slow log nor the server's log has it, nor the secret."""
+    """Neither password nor secret appears in the slow log or in the server's log."""
     server = serve(options, {**users(carol="~* +@all"), "slowlog-log-slower-than": "0"})
     with Client(server, None) as client, server.connect() as connection:
         secret = secret_of(client, "carol")
@@ -127,7 +127,7 @@ def test_the_password_is_told_to_nobody(options):
 
 
 def test_a_change_of_the_user_ends_his_sessions(options):
-    """Another password, other rights, off, deleted and made again: each ends them, of him alone."""
+    """A changed password or rights, off, deletion and re-creation end the user's sessions only."""
     server = serve(options, users(carol="~* +@all", dora="~* +@all"))
     changes = [("ACL", "SETUSER", "carol", "resetpass", ">" + PASSWORD + "2"),
                ("ACL", "SETUSER", "carol", "-q.add"), ("ACL", "SETUSER", "carol", "off"),
@@ -146,7 +146,7 @@ def test_a_change_of_the_user_ends_his_sessions(options):
 
 
 def test_requirepass_is_a_password_of_the_default_user(options):
-    """The default user logs in where he has one, and another one ends that."""
+    """The default user can log in if it has a password; a new password ends the session."""
     server = serve(options, {"requirepass": PASSWORD})
     with Client(server, None) as client, server.connect() as connection:
         connection.call("AUTH", PASSWORD)
@@ -163,7 +163,7 @@ def request_text(path, secret, extra=""):
 
 
 def test_a_session_ends_after_its_time(options):
-    """After http-session-timeout it is none, and a stream that it opened ends with the next event;
+    """After http-session-timeout a session ends, and its streams end with the next event;
     a restart ends all."""
     server = serve(options, {**users(carol="~* +@all"), "http-session-timeout": "1"})
     with Client(server, ADMIN_TOKEN) as client, Raw(server) as stream:

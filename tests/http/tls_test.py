@@ -85,7 +85,7 @@ def test_origins(options):
 
 
 def test_streams_and_waiting(options):
-    """Events stream, long polls get their job, and whoever is gone gets none."""
+    """Event streams and long polls work, and a client that is gone gets no job."""
     with https_server(options) as (server, _, context):
         headers = {"Authorization": "Bearer " + OPERATE_TOKEN}
         stream = http.client.HTTPSConnection("localhost", server.https_port, timeout=TIMEOUT_S,
@@ -180,7 +180,7 @@ def test_pipelined_requests(options):
 
 
 def test_bad_handshakes(options):
-    """Handshakes that do not end, drop, or are none are closed; others go on."""
+    """Handshakes that hang, drop or are invalid are closed; other connections are unaffected."""
     with https_server(options, {"http-timeout": "1"}) as (server, _, context):
         hello = bytes.fromhex("160301020001000001fc0303")
         slow = [socket.create_connection((LOOPBACK, server.https_port)) for _ in range(10)]

@@ -51,7 +51,7 @@ def tokens_of(client):
 
 
 def test_an_admin_makes_lists_and_removes_tokens(options):
-    """A made token works at once with its role; its secret is told once; a removed one is none."""
+    """A new token works at once with its role; its secret is returned once; revoked ones fail."""
     server = serve_with_file(options)
     with Client(server, ADMIN_TOKEN) as client:
         before = tokens_of(client)
@@ -77,7 +77,7 @@ def test_an_admin_makes_lists_and_removes_tokens(options):
 
 
 def test_what_is_wrong_with_a_new_token_is_said(options):
-    """A role that is none, a user that is not there and unknown members are 422 and named."""
+    """An unknown role, a missing user and unknown members are 422 and named."""
     server = serve_with_file(options)
     with Client(server, ADMIN_TOKEN) as client:
         for body, field in (({}, "role"), ({"role": "owner"}, "role"), ({"role": 1}, "role"),
@@ -91,7 +91,7 @@ def test_what_is_wrong_with_a_new_token_is_said(options):
 
 
 def test_changes_survive_a_restart(options):
-    """What was made and removed over HTTP is so after a kill; nothing else of the file changed."""
+    """Tokens created and revoked over HTTP remain so after a kill; the rest of the file is kept."""
     server = serve_with_file(options)
     with server.connect() as connection, Client(server, ADMIN_TOKEN) as client:
         connection.call("ACL", "SETUSER", "carol", "on", "nopass", "~*", "+@all")
@@ -122,7 +122,7 @@ def test_without_a_file_it_says_that_it_does_not_last(options):
 
 
 def test_the_last_token_stays(options):
-    """Over HTTP nobody takes the last token away: reading would be open then."""
+    """The last token cannot be revoked over HTTP: reading would be open then."""
     server = serve(options, {"http-token": f"admin >{ADMIN_TOKEN}"}, tokens=False)
     with Client(server, ADMIN_TOKEN) as client:
         own, = tokens_of(client)
@@ -131,7 +131,7 @@ def test_the_last_token_stays(options):
 
 
 def test_there_are_a_thousand_at_most(options):
-    """The thousandth token is made, one more is refused."""
+    """The thousandth token can be created, a further one is rejected."""
     words = " ".join(f"read #{digest(str(number))}" for number in range(998))
     server = serve(options)
     with Client(server, ADMIN_TOKEN) as client, server.connect() as connection:
@@ -295,7 +295,7 @@ def test_a_token_that_is_given_to_another_user_ends_what_it_was_answered(options
 
 
 def test_loaded_users_end_what_the_old_ones_are_answered(options):
-    """ACL LOAD ends it as over RESP, also where the file says of a user what was true before."""
+    """ACL LOAD ends requests as over RESP, even if the user's rules in the file are unchanged."""
     with scratch() as directory:
         path = os.path.join(directory, "users.acl")
         with open(path, "w", encoding="utf-8") as file:
@@ -311,7 +311,7 @@ def test_loaded_users_end_what_the_old_ones_are_answered(options):
 
 
 def test_the_first_token_ends_open_reading(options):
-    """A stream that needed no token ends when there is one, and what is open becomes closed."""
+    """A stream opened without a token ends when a token is added, and open access ends."""
     server = serve(options, tokens=False)
     with Client(server, None) as client, Raw(server) as stream, server.connect() as connection:
         stream.send(b"GET " + STREAM.encode() + b" HTTP/1.1\r\nHost: localhost\r\n"
@@ -327,7 +327,7 @@ def test_the_first_token_ends_open_reading(options):
 
 
 def test_without_tokens_no_connection_of_others_stays(options):
-    """One from another machine that came with a token is not served by open reading later."""
+    """A remote client that came with a token is not served later by open reading."""
     address = own_address()
     if address is None:
         return

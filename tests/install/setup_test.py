@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""tools/setup, tools/run and tools/test on machines that lack things: what they say, ask and leave.
+"""tools/setup, tools/run and tools/test on machines without packages: messages, prompts, leftovers.
 
     tests/install/setup_test.py [--only part-of-a-name]
 
@@ -137,7 +137,7 @@ def test_an_interrupted_set_up_leaves_nothing(_options):
 
 
 def test_without_a_registry(_options):
-    """A registry that does not answer costs seconds and one line, and the set-up goes on."""
+    """A registry that does not answer costs seconds and one line, and the set-up continues."""
     npm = need_program("npm")
     with scratch() as folder, socket.create_server(("127.0.0.1", 0)) as silent:
         machine = Machine(folder)
@@ -189,7 +189,7 @@ def test_what_tests_leave_is_found(_options):
 
 
 def test_progress_on_a_terminal(_options):
-    """On a terminal a build shows how far it is."""
+    """On a terminal a build shows its progress."""
     with scratch() as folder:
         machine = Machine(folder)
         prepare_test(machine)

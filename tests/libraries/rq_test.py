@@ -84,7 +84,7 @@ def many_and_dependencies(client, folder):
     order = [line for line in runs(folder) if line.isdigit()]
     require_equal(order[-2:], ["100", "101"], "dependents run last")
     require_equal(sorted(map(int, order[-22:-2])), list(range(20)), "what they depend on")
-    # Of a job that has failed already, rq 1.13 defers also those that allow it, for ever.
+    # If a job has already failed, rq 1.13 defers all its dependents, even those that allow it.
     tasks.enqueue(rq_jobs.until, str(folder / "dependents"))
     bad = tasks.enqueue(rq_jobs.broken)
     waits = tasks.enqueue(rq_jobs.double, 7, depends_on=bad)

@@ -1,14 +1,14 @@
-// Why the checkpoint rule is what it is: random histories of a small model that follow the rule
-// never recover a wrong state, and histories that break one part of it do.
+// Tests the checkpoint rule: random histories of a small model that follow the rule never recover a
+// wrong state, and histories that break one part of it do.
 //
-// The model: slots of two numbers; a unit changes a few of them at once, or moves all of a slot
-// into another by a record that does not say what moves, and gets the next lsn; a walk reads number
-// after number with units in between, and begins again where one of them has moved a slot; the log
-// becomes durable at any pace; at any moment the process or the power may go. Recovery takes the
-// newest committed checkpoint and then the units after its B. The answer is right if the state is
-// exactly that of the lsn that the log reaches.
+// The model: slots of two numbers. A unit changes a few of them at once, or moves a whole slot into
+// another by a record that does not contain the values, and gets the next lsn. A walk reads number
+// after number with units in between, and restarts after a unit that moved a slot. The log becomes
+// durable at any pace; the process may be killed or power may fail at any moment. Recovery uses the
+// newest committed checkpoint and then the units after its B. The result is correct if the state is
+// exactly that of the last lsn in the log.
 //
-// SLUICE_HISTORIES=n runs n histories of each rule; SLUICE_SEED=n begins there.
+// SLUICE_HISTORIES=n runs n histories of each rule; SLUICE_SEED=n starts with that seed.
 
 #include <array>
 #include <cstdint>
@@ -24,21 +24,21 @@ namespace {
 constexpr size_t kSlots = 6;
 constexpr size_t kParts = 2;  // of a slot
 constexpr size_t kNumbers = kSlots * kParts;
-constexpr int kStaleWalks = 2;  // after so many in a row values are recorded where slots move
+constexpr int kStaleWalks = 2;  // after this many in a row, moved slots are recorded by value
 using State = std::array<int64_t, kNumbers>;
 
 struct Rules {
   bool absolute = true;           // a record states the new value, not the difference
   bool commit_after_end = true;   // commit only once the log is durable up to E
-  bool replay_from_begin = true;  // recovery goes on with B + 1, and so trimming stops at B
-  bool refuse_short_log = true;   // recovery insists that the log reaches E
-  bool begin_again = true;        // a walk during which a slot moved by name does not count
+  bool replay_from_begin = true;  // recovery continues with B + 1, and so trimming stops at B
+  bool refuse_short_log = true;   // recovery requires that the log reaches E
+  bool begin_again = true;        // a walk during which a slot was moved by name is not used
 };
 
 struct Record {
   size_t number = 0;
   int64_t value = 0;
-  std::optional<size_t> moved_to = {};  // slots: `number` is one too, and is 0 afterwards
+  std::optional<size_t> moved_to = {};  // slots; `number` is one too, and is 0 afterwards
 };
 using Unit = std::vector<Record>;
 
@@ -58,7 +58,7 @@ class Model {
   Outcome run() {
     const size_t steps = 10 + pick(200);
     for (size_t i = 0; i < steps; ++i) step();
-    // Of what was not durable, the crash leaves any prefix.
+    // The crash leaves any prefix of what was not durable.
     const size_t reached = durable_ + pick(last() - durable_ + 1);
     return recover(reached);
   }
@@ -187,7 +187,7 @@ class Model {
   std::optional<Checkpoint> walk_;
   size_t next_number_ = 0;
   bool walk_ended_ = false;
-  bool stale_ = false;   // a slot has moved by name since the walk began
+  bool stale_ = false;   // a slot was moved by name since the walk began
   int stale_walks_ = 0;  // since one was committed
   std::optional<Checkpoint> committed_;
 };

@@ -1,4 +1,4 @@
-// The ETA: what a queue that nobody adds to tells, and when its jobs start.
+// The ETA: the forecast of a queue without further adds, compared with when its jobs start.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kRunMs = 100;
 
-// Workers that take what they get at once. Runs take 80 to 120 ms.
+// Workers that take jobs at once. Runs take 80 to 120 ms.
 class ClosedQueue : public QueueTalk {
  public:
   explicit ClosedQueue(size_t workers, uint64_t seed = 1) : workers_(workers), random_(seed) {
@@ -30,7 +30,7 @@ class ClosedQueue : public QueueTalk {
   void add_job(const std::string& options) {
     say("Q.ADD q j" + std::to_string(added_++) + " x " + options);
   }
-  // Until so many jobs have been started; false: none is left.
+  // Runs until this many jobs have started; returns false if none is left.
   bool run_until(size_t started) {
     while (starts.size() < started) {
       take();
@@ -75,12 +75,13 @@ struct Scene {
   std::string name;
   std::vector<std::string> config;
   std::function<std::string(size_t i, uint64_t random)> options;
-  double least = 0.9;  // of the jobs are told within a fifth
+  double least = 0.9;  // fraction of the jobs whose forecast is within a fifth
   size_t jobs = 11'000;
   size_t workers = 20;
 };
 
-// Of the jobs that wait for five runs or more the part that was told within a fifth of the truth.
+// Among jobs that wait for five runs or more, the fraction whose forecast is within a fifth of the
+// actual time.
 double told_well(const Scene& scene) {
   ClosedQueue q(scene.workers);
   for (const std::string& line : scene.config) q.say("Q.CONFIG q " + line);
@@ -106,7 +107,7 @@ double told_well(const Scene& scene) {
   return static_cast<double>(well) / static_cast<double>(all);
 }
 
-// Groups are of different size.
+// Groups have different sizes.
 std::string group_of(uint64_t random, size_t groups) {
   const size_t a = random % groups;
   const size_t b = random / groups % groups;
@@ -243,7 +244,7 @@ TEST_CASE("four workers for fifty slots are four") {
 }
 
 TEST_CASE("a forecast of a small queue is not used for the jobs that came after it") {
-  // All within one moment, so that no forecast grows old.
+  // All at one moment, so that no forecast is outdated.
   for (const char* name : {"qg", "qk", "qf", "qgf", "qkf"}) {
     ClosedQueue q(20);
     const Scene scene = scene_of(name);
@@ -260,7 +261,8 @@ TEST_CASE("a forecast of a small queue is not used for the jobs that came after 
     while (q.run_until(q.starts.size() + 1)) {
     }
     size_t wrong = 0;
-    // With shares a later job may go before; but after the last ones nearly nothing is added.
+    // With fair shares a later job may be dispatched earlier; but after the last ones nearly
+    // nothing is added.
     const int from = scene.name.find('f') == std::string::npos ? 400 : 3900;
     for (int i = from; i < 4000; ++i) {
       const std::string id = "n" + std::to_string(i);

@@ -1,4 +1,5 @@
-// Random commands for the native queue: small pools of ids, groups and keys, so that cases meet.
+// Random commands for the native queue. Pools of ids, groups and keys are small, so that cases
+// coincide.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace sluice::test {
 
-// What a history is about, besides what all of them have.
+// The features of a history, besides what all histories have.
 struct HistoryStyle {
   bool needs = false;
   bool waiters = false;
@@ -25,10 +26,10 @@ struct HistoryStyle {
   bool reserves = false;    // `reserve`
   bool adapts = false;      // `adaptive`
   bool descending = false;  // `priority_order desc`
-  bool ties = false;        // TIED leases, and connections that are lost
+  bool ties = false;        // TIED leases, and lost connections
   bool wall_steps = false;  // the wall clock goes back at times
   bool named = false;       // many pops by ID
-  bool long_steps = true;   // of the clocks: far enough for retention
+  bool long_steps = true;   // steps of the clocks that reach retention
 };
 
 class HistoryGenerator {
@@ -93,14 +94,14 @@ class HistoryGenerator {
   std::string number(size_t least, size_t most) {
     return std::to_string(least + pick(most - least + 1));
   }
-  // The queue of the last id that was drawn fits to lease(); so a command draws its queue first.
+  // lease() refers to the last queue that was drawn, so a command must draw its queue first.
   std::string queue() { return drawn_queue_ = chance(80) ? "one" : "two"; }
   std::string id() { return drawn_id_ = "j" + std::to_string(pick(kIds)); }
   std::string group() { return one_of({"g.1", "g.2", "g.3"}); }
   std::string key() { return one_of({"k.a", "k.b", "k.c"}); }
   std::string band() { return number(0, 4); }
 
-  // Mostly the lease that the job has, sometimes one that it never had.
+  // Mostly the present lease of the job, sometimes an invalid one.
   std::string lease() {
     const ModelJob* job = model_.queue(drawn_queue_).find(drawn_id_);
     if (job == nullptr || chance(5)) return number(1, 1000);
@@ -141,7 +142,7 @@ class HistoryGenerator {
     if (chance(10)) more({"BACKOFF", "10", "100"});
     if (style_.bytes && chance(20)) more({"TAG", "t", "v" + number(0, 999)});
     if (exists && !replaces) return words;
-    // What an update may not change.
+    // Fields that an update must not change.
     if (chance(60)) more({"GROUP", group()});
     if (chance(30)) more({"KEY", key()});
     if (chance(15)) more({"KEY", key()});
@@ -249,7 +250,7 @@ class HistoryGenerator {
     if (style_.adapts && chance(15)) {
       return {"Q.CONFIG", name, "SET", "adaptive", one_of({"2:5:30:90:1", "3:4:30:90:2"})};
     }
-    // Caps of one job's slots at least: a job that is too large is refused.
+    // Caps at least as large as the cost of one job: larger jobs are rejected.
     const std::string cap = one_of({"0", "2", "3", "5"});
     switch (pick(8)) {
       case 0:

@@ -12,7 +12,7 @@ constexpr int64_t kFront = -(int64_t{1} << 60);
 constexpr std::array<const char*, 5> kBandNames = {"CRITICAL", "HIGH", "NORMAL", "LOW",
                                                    "BACKGROUND"};
 
-// As callers write it, of the number that they write.
+// The name of a band, for its number as written by callers.
 std::string band_name(int number, bool descending) {
   if (number >= 5) return std::to_string(number);
   return kBandNames[static_cast<size_t>(descending ? 4 - number : number)];
@@ -72,7 +72,7 @@ int64_t QueueModel::active(const std::string* group) const {
   });
 }
 
-// The last job of the least urgent band below this one, which makes room.
+// The last job of the least urgent band below this one, which is displaced.
 ModelJob* QueueModel::last_below(int band) {
   ModelJob* last = nullptr;
   for (ModelJob& job : jobs_) {
@@ -90,13 +90,13 @@ RespValue QueueModel::told(const char* result, const ModelJob& job) const {
       .put("position", or_null(position(job)));
 }
 
-// It keeps the ticket that it has, whose number is that of its arrival until BACK gives another.
+// The job keeps its ticket, whose number is that of its arrival until BACK changes it.
 void QueueModel::bind(ModelJob& job) {
   if (!job.bound) job.arrival = job.ticket.seq;
   job.bound = true;
 }
 
-// Its needs and its gate decide what it waits for.
+// Its needs and its gate determine its state.
 void QueueModel::begin_waiting(ModelJob& job) {
   if (!job.needs.empty()) {
     job.state = "blocked";
@@ -205,7 +205,7 @@ RespValue QueueModel::pop(const ModelPop& spec, const RespValue& observed) {
   return out.items.empty() ? RespValue() : out;
 }
 
-// Empty: the job is active under this lease.
+// Returns an empty text if the job is active under this lease.
 std::string QueueModel::check_lease(const std::string& id, const std::string& lease,
                                     ModelJob*& job) {
   tick();
@@ -242,7 +242,7 @@ bool QueueModel::succeed(ModelJob& job) {
     spec.options = inherited.options;
     spec.boost_ms = job.ticket.boost_ms;
   }
-  // Where it stays in its group, that is never without a job, so that its share stays.
+  // If the successor stays in the group, the group is never without a job, so its share stays.
   jobs_.remove_if([&](const ModelJob& old) { return old.id == next.id; });
   add_new(spec, "added");
   forget_shares();
@@ -269,14 +269,14 @@ void QueueModel::finish(ModelJob& job, const std::string& state, const std::stri
   job.finished_ms = queue_ms_;
   ++totals_[state];
   pair(job);
-  // Whoever needs this id waits for the successor, unless it has just been met.
+  // Jobs that need this id wait for the successor, unless the need has just been met.
   const bool goes_on = succeed(job);
   if (!goes_on || state == "completed") resolve(id, state);
   drop_retained();
 }
 
-// Those that need this job go on, or end with it, in the order of their ranks. (They are never so
-// many that some have to wait for their turn: queue_release_test.cc is about that.)
+// Jobs that need this job continue, or end with it, ordered by rank. (There are never so many that
+// some have to wait for their turn: see queue_release_test.cc.)
 void QueueModel::resolve(const std::string& id, const std::string& state) {
   std::map<std::pair<int64_t, uint64_t>, std::string> dependents;
   for (const ModelJob& job : jobs_) {
@@ -320,7 +320,7 @@ RespValue QueueModel::acknowledge(const Words& words) {
   const uint64_t token = std::strtoull(words[3].c_str(), nullptr, 10);
   if (job != nullptr && token != 0) {
     if (job->state == "completed" && job->last_token == token) return RespValue::of("OK");
-    // It completed what was here before this job.
+    // This lease completed the job's predecessor.
     if (job->acknowledged == token) return RespValue::of("OK");
   }
   return RespValue::error(error);
@@ -411,7 +411,7 @@ RespValue QueueModel::move(const Words& words) {
   ModelTicket& ticket = job->ticket;
   const auto pri = option(words, 3, "PRI");
   const int band = pri.has_value() ? band_of(static_cast<int>(*pri)) : job->band;
-  // The band that it has, and nothing else.
+  // Its present band, and no other option.
   if (band == job->band && words.size() <= (pri.has_value() ? 5U : 3U)) {
     return or_null(position(*job));
   }

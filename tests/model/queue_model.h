@@ -1,12 +1,12 @@
-// QueueModel: the native queue written as directly as its contract (QUEUE.md): a vector of
-// jobs, linear searches, no index, no timer. Slow and obvious.
+// QueueModel: the native queue, written as directly as its contract (QUEUE.md): a vector of jobs,
+// linear searches, no index, no timer. Slow and obvious.
 //
-// It takes the same commands as the engine and says what the engine must answer. What the contract
-// leaves to the server (lease tokens, the delay of a retry, ids for `*`) is read from the engine's
-// answer and checked against its bounds. Used by one thread.
+// It receives the same commands as the engine and returns what the engine must reply. What the
+// contract leaves to the server (lease tokens, the delay of a retry, ids for `*`) is read from the
+// engine's reply and checked against its limits. Used by one thread.
 //
-// Expected values: a map names the fields that must be there with these values, others may be there
-// as well; a text that ends with '*' is a prefix; a lone "*" is anything.
+// Expected values: a map names the fields that must be present with these values, others may be
+// present too; a text that ends with '*' is a prefix; a single "*" matches anything.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ namespace sluice::test {
 
 using Words = std::vector<std::string>;
 
-// What a job waits for: rank and sequence say its place, the gate when it may go. In a LIFO group
-// jobs and tickets are paired anew whenever one comes or goes.
+// A job's place in line: rank and sequence determine the order, the gate when it may start. In a
+// LIFO group jobs and tickets are paired again whenever one is added or removed.
 struct ModelTicket {
   int64_t rank = 0;
   uint64_t seq = 0;
@@ -55,7 +55,7 @@ struct ModelRun {
   std::string reason;
   double charged_ms = 0;
   bool tied = false;
-  int connection = 0;  // to which it is tied; -1: one that is lost
+  int connection = 0;  // that it is tied to; -1: a lost one
 };
 
 struct ModelAdd {
@@ -91,7 +91,7 @@ struct ModelJob {
   int crashes = 0;
   int64_t retries_used = 0;
   std::set<std::string> needs;           // that are not met yet
-  std::vector<std::string> named_needs;  // all that it was given
+  std::vector<std::string> named_needs;  // all needs that were given
   std::string error;
   std::string progress;
   std::string result;
@@ -101,7 +101,7 @@ struct ModelJob {
   uint64_t finish_order = 0;
   int64_t finished_ms = 0;
   uint64_t last_token = 0;
-  uint64_t acknowledged = 0;  // the lease that completed what it is the successor of
+  uint64_t acknowledged = 0;  // the lease that completed its predecessor
 
   bool waiting() const { return state == "blocked" || state == "delayed" || state == "pending"; }
   bool active() const { return state == "active"; }
@@ -122,10 +122,10 @@ struct ModelPop {
   std::set<std::string> match;
   std::optional<int64_t> block_ms;
   bool tied = false;
-  int connection = 0;  // that asks
+  int connection = 0;  // that sent the pop
 };
 
-// The place of a choice in the dispatch order of its queue.
+// The place of a candidate in the dispatch order of its queue.
 struct ModelPlace {
   int band = 0;
   bool behind_front = false;
@@ -135,11 +135,11 @@ struct ModelPlace {
   auto operator<=>(const ModelPlace&) const = default;
 };
 
-// What a queue sees of the world around it.
+// The environment of a queue.
 struct ModelWorld {
   Times now;
-  // What the engine says of a job that it has delayed by its own choice (retry after MAXRUN): not
-  // before when; 0: it may go.
+  // For a job that the engine has delayed by its own choice (retry after MAXRUN): the time before
+  // which it cannot start; 0: now.
   std::function<int64_t(const std::string& queue, const std::string& id)> observed_gate;
 };
 
@@ -147,11 +147,11 @@ class QueueModel {
  public:
   QueueModel(std::string name, const ModelWorld& clock) : name_(std::move(name)), clock_(clock) {}
 
-  // --- Commands --- `observed` is the engine's answer.
+  // --- Commands --- `observed` is the engine's reply.
   RespValue add(const Words& words, const RespValue& observed);
-  // The jobs that a pop takes now; null: none. An error for a pop by id.
+  // The jobs that a pop takes now; null: none. For a pop by id, possibly an error.
   RespValue pop(const ModelPop& spec, const RespValue& observed);
-  // True: this pop has been answered with jobs before, and they still run.
+  // Whether this pop was answered with jobs before that are still running.
   bool is_repeat(const ModelPop& spec) const;
   RespValue acknowledge(const Words& words);
   RespValue refuse(const Words& words, const RespValue& observed);
@@ -165,12 +165,12 @@ class QueueModel {
   RespValue stats();
 
   void connection_lost(int connection);
-  // Whatever is due.
+  // Runs all timers that are due.
   void run_timers();
-  // The process ended and came back: every lease gets its full term again.
+  // The process was restarted: every lease gets its full term again.
   void restart();
 
-  // --- For waiters --- Null: nothing for such a pop.
+  // --- For waiters --- Null: nothing for this pop.
   ModelJob* choose(const ModelPop& spec, ModelPlace& place);
   // The error of a waiting pop by id, or null.
   RespValue gone(const ModelPop& spec);
@@ -178,7 +178,7 @@ class QueueModel {
   // --- For the test ---
   const std::list<ModelJob>& jobs() const { return jobs_; }
   ModelJob* find(const std::string& id);
-  // Slots in use never pass a cap by an admission: checked at each of them, told here.
+  // Slots in use never exceed a cap by an admission. Checked at each admission, reported here.
   const std::string& broken() const { return broken_; }
   // Slot time / weight of a group (fair on).
   double share_ms(const std::string& group) const {
@@ -189,7 +189,7 @@ class QueueModel {
   // For people: every job with its place.
   std::string describe() const;
   bool exists = false;
-  // When the next timer of its own is due: (queue time, steady time).
+  // When its own next timer is due: (queue time, steady time).
   std::pair<int64_t, int64_t> next_due() const;
 
  private:
@@ -210,27 +210,27 @@ class QueueModel {
   bool is_lifo(const ModelJob& job) const;
   double weight(const std::string& group) const;
   int64_t group_ttl(const std::string& group) const;
-  // With `priority_order desc` callers' numbers count the other way; both ways round.
+  // With `priority_order desc` callers' numbers are reversed; in both directions.
   bool descending() const { return value("priority_order") == "desc"; }
   int band_of(int number) const { return descending() ? 255 - number : number; }
   int default_band() const;
-  // Of the queue; `adaptive` moves it.
+  // The queue's cap; changed by `adaptive`.
   int64_t max_active() const { return adaptive_max_ != 0 ? adaptive_max_ : number("max_active"); }
-  // PAUSED, QFULL, GROUPFULL; where all is well a job may have been displaced.
+  // PAUSED, QFULL, GROUPFULL; on success a job may have been displaced.
   std::string check_limits(const ModelAdd& spec);
   std::string check_group(const std::string& group) const;
   bool too_large(const ModelAdd& spec) const;
   // Less urgent than the band of `reserve`.
   bool is_reserved_against(int band) const;
-  // "1000:300000" -> its numbers; what is missing is 0.
+  // "1000:300000" -> its numbers; missing ones are 0.
   std::vector<int64_t> numbers(const std::string& field) const;
 
   // --- queue_model_order.cc ---
   bool due(const ModelTicket& ticket) const { return ticket.gate_ms <= queue_ms_; }
   bool same_stack(const ModelJob& a, const ModelJob& b) const;
-  // Exchanges tickets so that each job of the LIFO group holds the one that it owns.
+  // Exchanges tickets so that each job of the LIFO group holds its own.
   void pair(const ModelJob& member);
-  // The budget of time that it may spend pending.
+  // The time that it may spend pending.
   void start_ttl(ModelJob& job);
   void stop_ttl(ModelJob& job);
   bool same_lane(const ModelJob& a, const ModelJob& b) const;
@@ -239,7 +239,7 @@ class QueueModel {
   bool limits_allow(const ModelJob& job) const;
   bool rate_allows(const std::string& limit, const std::string& rate) const;
   void take_tokens(const ModelJob& job, int sign);
-  // A rate has changed: it owes a burst that is taken now at most, and nothing if there is none.
+  // After a change of a rate, its debt is at most a burst taken now, and zero if there was none.
   void bound_rates();
   std::vector<std::pair<std::string, std::string>> rates_of(const ModelJob& job) const;
   int64_t used(const std::string& group, const std::string& key) const;
@@ -271,14 +271,14 @@ class QueueModel {
   void admit(ModelJob& job, const ModelPop& spec, uint64_t token);
   RespValue popped(const ModelJob& job) const;
   RespValue deadline(const ModelJob& job) const;
-  // `counts`: the run says something of how long jobs take.
+  // `counts`: whether the run is used to estimate run times.
   void end_run(ModelJob& job, bool counts);
-  // The run is over: back to waiting, or its end. A successor takes the place of either.
+  // The run is over: the job waits again or ends. A successor replaces it in both cases.
   void back(ModelJob& job, int64_t gate_ms, bool counts);
   void finish(ModelJob& job, const std::string& state, const std::string& error,
               bool counts = true);
   void fail_attempt(ModelJob& job, const std::string& error, int64_t gate_ms);
-  // The delay of a retry is the server's choice, within bounds.
+  // The server chooses the delay of a retry, within limits.
   void check_backoff(const ModelJob& job, int64_t gate_ms);
   bool succeed(ModelJob& job);
   void resolve(const std::string& id, const std::string& state);
@@ -302,20 +302,20 @@ class QueueModel {
   std::map<std::string, double> share_ms_;     // fair: by group
   double virtual_ms_ = 0;                      // of the queue
   std::vector<int64_t> runs_ms_;
-  int64_t completions_ = 0;   // since it was last adapted
+  int64_t completions_ = 0;   // since the last adaptation
   int64_t adaptive_max_ = 0;  // 0: `adaptive off`
   std::map<std::string, int64_t> totals_;
   std::map<std::string, std::string> worker_tokens_;
   std::string broken_;
 };
 
-// Several queues, and who waits at them.
+// Several queues, and their waiting clients.
 class ModelServer {
  public:
   ModelWorld clock;
 
-  // What the engine must answer to a command of this connection. A command that blocks has no
-  // answer: then `blocked` is true. `deliveries` are the engine's answers to those who waited.
+  // The reply that the engine must give to a command of this connection. If the command blocks,
+  // `blocked` is true instead. `deliveries` are the engine's replies to waiting clients.
   struct Expected {
     RespValue reply;
     bool blocked = false;

@@ -15,7 +15,7 @@ void QueueModel::set_options(ModelJob& job, const ModelAdd& spec) {
   if (!given.tags.empty()) job.options.tags = given.tags;
 }
 
-// What holds for the group when the job is added stays the job's.
+// The group's value when the job is added stays with the job.
 void QueueModel::hold_ttl(ModelAdd& spec) const {
   if (!spec.options.ttl_ms.has_value()) spec.options.ttl_ms = group_ttl(spec.group.value_or(""));
 }
@@ -42,7 +42,7 @@ RespValue QueueModel::add_new(ModelAdd spec, const char* result) {
   ticket.rank = ticket.release_ms - ticket.boost_ms;
   job.named_needs = spec.needs;
   for (const std::string& need : spec.needs) {
-    // A job may name its own former life, which is gone by now if it had completed.
+    // A job may name its own predecessor of this id, which is gone by now if it had completed.
     const ModelJob* needed = find(need);
     if (needed != nullptr && needed->state != "completed") job.needs.insert(need);
   }
@@ -128,7 +128,7 @@ RespValue QueueModel::add(const Words& words, const RespValue& observed) {
     const bool itself =
         std::find(spec.needs.begin(), spec.needs.end(), spec.id) != spec.needs.end();
     if (itself || (needs && needed)) return RespValue::error("BADFIELD field=need");
-    // Whoever needs this id waits for the new job.
+    // Jobs that need this id wait for the new job.
     ++totals_["cancelled"];
     const ModelJob left = *old;
     forget(spec.id);

@@ -1,4 +1,4 @@
-// QueueModel: configuration, kept as the texts that Q.CONFIG SET was given, and words of commands.
+// QueueModel: configuration, kept as the texts given to Q.CONFIG SET, and words of commands.
 #include <algorithm>
 #include <cstdlib>
 #include <sstream>
@@ -67,7 +67,7 @@ std::string QueueModel::rule_value(const std::vector<Rule>& rules, const std::st
                                    const std::string& field) const {
   std::string best;
   int64_t best_bytes = -1;
-  for (const Rule& rule : rules) {  // later ones win among equals
+  for (const Rule& rule : rules) {  // among equals the later one applies
     const auto found = rule.fields.find(field);
     if (found == rule.fields.end() || !matches(rule.glob.c_str(), name.c_str())) continue;
     const int64_t bytes =
@@ -81,7 +81,7 @@ std::string QueueModel::rule_value(const std::vector<Rule>& rules, const std::st
 
 int64_t QueueModel::number(const std::string& field) const { return to_number(value(field)); }
 
-// A limit: the queue's value is no default for its groups, and the empty group is nobody's.
+// A limit: the queue's value is not a default for its groups, and the empty group has none.
 int64_t QueueModel::group_number(const std::string& group, const std::string& field) const {
   return group.empty() ? 0 : to_number(rule_value(group_rules_, group, field));
 }
@@ -131,14 +131,14 @@ std::vector<int64_t> QueueModel::numbers(const std::string& field) const {
   return out;
 }
 
-// PAUSED, QFULL, GROUPFULL, in this order; empty: there is room.
+// PAUSED, QFULL, GROUPFULL, in this order; empty if there is room.
 std::string QueueModel::check_limits(const ModelAdd& spec) {
   const std::string group = spec.group.value_or("");
   if (paused(group, "in")) return "PAUSED direction=in";
   const auto full = [](int64_t limit, int64_t count) { return limit != 0 && count >= limit; };
   const bool queue_full = full(number("max_waiting"), waiting(nullptr)) ||
                           full(number("max_total"), waiting(nullptr) + active(nullptr));
-  // Nobody goes for a job that could not run either.
+  // No job is displaced for one that could not run either.
   const bool blocked = std::any_of(spec.needs.begin(), spec.needs.end(), [&](const auto& need) {
     return find(need)->state != "completed";
   });
@@ -150,7 +150,7 @@ std::string QueueModel::check_limits(const ModelAdd& spec) {
   return refused;
 }
 
-// What a group says of a job that comes to it.
+// The group's error for a new job.
 std::string QueueModel::check_group(const std::string& group) const {
   if (group.empty()) return "";
   const std::string pause = rule_value(group_rules_, group, "paused");
@@ -168,7 +168,7 @@ std::string QueueModel::check_group(const std::string& group) const {
   return "";
 }
 
-// A cost above what a cap is sure to be; one slot is never too many.
+// Whether the cost exceeds a cap in any case; one slot is never too many.
 bool QueueModel::too_large(const ModelAdd& spec) const {
   const int64_t cost = spec.cost.value_or(1);
   if (cost == 1) return false;
@@ -198,7 +198,7 @@ RespValue QueueModel::configure(const Words& words) {
     at += 2;
     const auto before = rule.fields;
     change_fields(rule.fields, words, at);
-    // What has not changed is no later than it was.
+    // A rule that has not changed keeps its place in the order.
     if (rule.fields != before) {
       if (old != rules->end()) rules->erase(old);
       rules->push_back(rule);

@@ -1,4 +1,4 @@
-// QueueModel: who goes next: lanes, limits, rates, shares, LIFO tickets, positions.
+// QueueModel: dispatch order: lanes, limits, rates, shares, LIFO tickets, positions.
 #include <algorithm>
 #include <cmath>
 #include <tuple>
@@ -10,10 +10,10 @@ namespace sluice::test {
 
 namespace {
 
-// The contract's ranks of jobs that were moved to the front lie before every other.
+// In the contract, ranks of jobs moved to the front precede all others.
 constexpr int64_t kFront = -(int64_t{1} << 60);
 
-// What a run is taken to last while nothing is known.
+// The assumed duration of a run while nothing is known.
 constexpr double kUnknownRunMs = 1000;
 
 struct Gcra {
@@ -67,7 +67,7 @@ void QueueModel::start_ttl(ModelJob& job) {
   job.ttl_due_ms = ttl_ms == 0 && !job.ttl_left_ms.has_value() ? 0 : queue_ms_ + ttl_ms;
 }
 
-// Who has spent nothing begins with all of it, whatever that is by then.
+// A job that has spent nothing starts with the full budget, whatever it is by then.
 void QueueModel::stop_ttl(ModelJob& job) {
   if (job.ttl_due_ms == 0) return;
   const int64_t left_ms = std::max<int64_t>(0, job.ttl_due_ms - queue_ms_);
@@ -76,7 +76,7 @@ void QueueModel::stop_ttl(ModelJob& job) {
   job.ttl_due_ms = 0;
 }
 
-// In a LIFO group what was moved or returned keeps its own ticket and competes by it.
+// In a LIFO group a job that was moved or returned keeps its own ticket and competes by it.
 bool QueueModel::same_lane(const ModelJob& a, const ModelJob& b) const {
   return same_stack(a, b) && (!is_lifo(a) || a.bound == b.bound);
 }
@@ -90,7 +90,7 @@ bool QueueModel::lane_first(const ModelJob& job) const {
   });
 }
 
-// Slots in use: of the queue, of a group, or of a key (empty names: not asked).
+// Slots in use: of the queue, a group, or a key (empty names: any).
 int64_t QueueModel::used(const std::string& group, const std::string& key) const {
   int64_t slots = 0;
   for (const ModelJob& job : jobs_) {
@@ -161,7 +161,7 @@ bool QueueModel::fits_queue(const ModelJob& job, const ModelPop& spec) const {
   return (cap == 0 || in_use + job.cost <= cap) && !reserved(job.band, job.cost);
 }
 
-// What is left is for more urgent bands.
+// The remaining slots are for more urgent bands.
 bool QueueModel::reserved(int band, int64_t cost) const {
   if (!is_reserved_against(band) || max_active() == 0) return false;
   return used("", "") + cost > max_active() - numbers("reserve")[1];
@@ -185,10 +185,11 @@ ModelPlace QueueModel::place_of(const ModelJob& job) const {
   return place;
 }
 
-// Whoever goes next once the queue has slots for it. A band for which not one slot is left beside
-// the reserved ones does not take part.
+// The next job, provided the queue has slots for it. A band without any slot besides the reserved
+// ones is skipped.
 ModelJob* QueueModel::first_in_order(const std::set<std::string>& match, ModelPlace& place) {
-  // The first of each band; then the bands are compared, older jobs as if more urgent.
+  // The first job of each band; then the bands are compared, with older jobs counted as more
+  // urgent.
   std::map<int, std::pair<ModelPlace, ModelJob*>> first_of_band;
   for (ModelJob& job : jobs_) {
     if (job.state != "pending" || !lane_first(job) || !limits_allow(job)) continue;
@@ -218,14 +219,14 @@ ModelJob* QueueModel::first_in_order(const std::set<std::string>& match, ModelPl
   };
   ModelJob* first = first_of(false);
   if (first == nullptr || !reserved(first->band, first->cost)) return first;
-  // Those for whom slots are reserved do not wait for one that may not have them.
+  // Jobs for which slots are reserved do not wait for a job that may not use these slots.
   ModelJob* urgent = first_of(true);
   return urgent != nullptr ? urgent : first;
 }
 
 ModelJob* QueueModel::choose(const ModelPop& spec, ModelPlace& place) {
   tick();
-  // What is too large for the free slots keeps them: nothing passes it.
+  // A job too large for the free slots keeps them: no other job passes it.
   if (!spec.id.has_value()) {
     ModelJob* first = first_in_order(spec.match, place);
     return first != nullptr && fits_queue(*first, spec) ? first : nullptr;
@@ -243,7 +244,7 @@ ModelJob* QueueModel::choose(const ModelPop& spec, ModelPlace& place) {
   return job;
 }
 
-// Pending jobs before it by (band, rank), parked ones included.
+// Pending jobs before it by (band, rank), including parked ones.
 std::optional<int64_t> QueueModel::position(const ModelJob& job) const {
   if (job.state != "pending") return std::nullopt;
   const auto key = [](const ModelJob& one) {
@@ -259,7 +260,7 @@ void QueueModel::backlog_begins(const std::string& group) {
   share_ms_[group] = std::max(share_ms_[group], virtual_ms_);
 }
 
-// The share of a group without what was charged for runs that have not ended.
+// The share of a group without the charges for unfinished runs.
 double QueueModel::received_ms(const std::string& group) {
   double guessed_ms = 0;
   for (const ModelJob& job : jobs_) {
@@ -280,8 +281,8 @@ void QueueModel::charge(ModelJob& job) {
   share_ms_[job.group] += job.run->charged_ms / weight(job.group);
 }
 
-// What the run took is divided among all groups that ask: by that much the queue's time rises, but
-// not above what this group has received.
+// The cost of a run is divided among all backlogged groups: the queue's virtual time rises by that,
+// but not above what this group has received.
 void QueueModel::settle_charge(ModelJob& job) {
   const double charged_ms = std::exchange(job.run->charged_ms, 0);
   if (charged_ms == 0) return;
@@ -301,7 +302,7 @@ void QueueModel::settle_charge(ModelJob& job) {
       std::max(virtual_ms_, std::min(virtual_ms_ + real_ms / weights, received_ms(job.group)));
 }
 
-// After each 100 completions: the mean of the last runs decides.
+// After each 100 completions, adapts to the mean of the last runs.
 void QueueModel::adapt() {
   if (value("adaptive").empty() || ++completions_ < 100) return;
   completions_ = 0;

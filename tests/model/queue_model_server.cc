@@ -1,5 +1,5 @@
-// QueueModel's timers and answers to questions; ModelServer: commands of several connections, and
-// who waits.
+// QueueModel's timers and replies to queries; ModelServer: commands of several connections, and
+// their waiting.
 #include <algorithm>
 
 #include "tests/model/queue_model.h"
@@ -20,7 +20,7 @@ size_t retained_bytes(const ModelJob& job) {
 }  // namespace
 
 void QueueModel::check_backoff(const ModelJob& job, int64_t gate_ms) {
-  if (job.successor.has_value()) return;  // what is told is its delay
+  if (job.successor.has_value()) return;  // its delay is shown
   const auto [base_ms, max_ms] =
       job.options.backoff_ms.value_or(std::pair(numbers("backoff")[0], numbers("backoff")[1]));
   const int64_t most = std::min(max_ms, base_ms << std::min<int64_t>(job.retries_used, 20));
@@ -130,7 +130,7 @@ void QueueModel::restart() {
     ModelRun& run = *job.run;
     const int64_t max_run_ms = job.options.max_run_ms.value_or(number("max_run_ms"));
     run.started_steady = clock_.now.steady_ms;
-    run.tied = false;  // every connection is lost with the process, and no lease is
+    run.tied = false;  // every connection is lost with the process, but no lease
     run.deadline_steady = clock_.now.steady_ms + run.term_ms;
     if (max_run_ms != 0) run.run_deadline_steady = clock_.now.steady_ms + max_run_ms;
   }
@@ -148,7 +148,7 @@ bool QueueModel::is_repeat(const ModelPop& spec) const {
          });
 }
 
-// Of its lease, in unix time.
+// The deadline of its lease, in unix time.
 RespValue QueueModel::deadline(const ModelJob& job) const {
   const int64_t due = std::min(job.run->deadline_steady, job.run->run_deadline_steady);
   return RespValue::of(clock_.now.wall_ms + due - clock_.now.steady_ms);

@@ -1,5 +1,5 @@
 // The native queue against a naive model: random histories of commands, clocks, waiting pops and
-// restarts; every answer is compared, and the contract's invariants hold all the time.
+// restarts. Every reply is compared, and the contract's invariants are checked throughout.
 //
 // SLUICE_OPERATIONS=n sets the length of each history, SLUICE_SEED=n runs one of them.
 #include <cmath>
@@ -24,10 +24,10 @@ namespace sluice::test {
 namespace {
 
 constexpr int kConnections = 6;
-constexpr int kObserver = kConnections;  // one more, which never waits
+constexpr int kObserver = kConnections;  // an additional connection, which never waits
 constexpr size_t kToldOperations = 25;
 
-// True if `seen` is what `expected` (queue_model.h says how) describes.
+// Whether `seen` matches `expected` (see queue_model.h).
 bool fits(const RespValue& expected, const RespValue& seen) {
   using Kind = RespValue::Kind;
   if (expected.kind == Kind::kText && expected.text == "*") return true;
@@ -59,7 +59,7 @@ std::string line(const Words& words) {
   return out;
 }
 
-// One history: an engine, a model, and what was done.
+// One history: an engine, a model, and the commands so far.
 class History {
  public:
   History(uint64_t seed, const HistoryStyle& style)
@@ -162,7 +162,7 @@ class History {
     const ModelServer::Expected expected =
         model_.run(connection, words, reply.value_or(RespValue()), deliveries);
     if (expected.blocked && expected.served.contains(connection)) {
-      // The model serves a pop that began to wait in the same unit: the engine answers at once.
+      // The model serves a pop that began to wait in the same unit; the engine replies at once.
       return fail("the model's waiter is served at once");
     }
     if (expected.blocked == reply.has_value()) {
@@ -189,7 +189,7 @@ class History {
     if (style_.fair) check_shares();
   }
 
-  // Invariant 7 rests on these.
+  // Invariant 7 depends on these.
   void check_shares() {
     for (auto& [name, queue] : model_.queues()) {
       Queue* found = server_.find_queue(name);
@@ -207,7 +207,7 @@ class History {
     }
   }
 
-  // Time goes on, from one moment at which something is due to the next.
+  // Advances time, from one event that is due to the next.
   void pass_time() {
     static constexpr int64_t kSteps[] = {0, 1, 3, 20, 150, 1000, 7000};
     const int64_t passes = kSteps[pick(style_.long_steps ? 7 : 5)];
@@ -253,9 +253,8 @@ class History {
     check_jobs();
   }
 
-  // Invariants 2, 9: each gauge and total is what a recount says.
-  // Whether it is true is shown in tests/unit/work/queue_dispatch_test.cc; here, that it changes
-  // nothing.
+  // Looking ahead must not change anything; whether the result is right is tested in
+  // tests/unit/work/queue_dispatch_test.cc.
   void look_ahead() {
     for (auto& [name, queue] : model_.queues()) {
       server_.run(size_t{kObserver}, {"Q.LIST", name, "BY", "DISPATCH"});
@@ -263,6 +262,7 @@ class History {
     }
   }
 
+  // Invariants 2, 9: each gauge and total equals a recount.
   void check_gauges() {
     for (auto& [name, queue] : model_.queues()) {
       Queue* found = server_.find_queue(name);
@@ -283,13 +283,13 @@ class History {
     }
   }
 
-  // Invariant 11: numbers without a gap, times that never go back.
+  // Invariant 11: numbers without gaps, times that never go back.
   void check_events() {
     for (auto& [name, queue] : model_.queues()) {
       uint64_t after = 0;
       int64_t time_ms = 0;
       for (;;) {
-        // A restart with the wall clock far ahead leaves none of the older ones.
+        // A restart with the wall clock far ahead leaves none of the older events.
         const std::string from = after == 0 ? "-" : std::to_string(after);
         const auto reply =
             server_.run(size_t{kObserver}, {"Q.EVENTS", name, from, "COUNT", "1000"});
@@ -310,7 +310,7 @@ class History {
     }
   }
 
-  // Invariants 9 and 10: the journal tells the same story, and so does each beginning of it.
+  // Invariants 9 and 10: the journal, and each prefix of it, gives the same state.
   void check_replay() {
     std::vector<std::string> names;
     for (auto& [name, queue] : model_.queues()) names.push_back(name);
@@ -401,7 +401,7 @@ TEST_CASE("histories with jobs of several slots, reserved slots and pops by ID")
   run_histories(style, 2, 83);
   style.adapts = true;
   run_histories(style, 1, 89);
-  // Nobody waits: who has aged meanwhile is only looked at by a pop.
+  // No waiting: jobs that have aged are only noticed by a pop.
   style.waiters = false;
   style.aging = true;
   run_histories(style, 2, 97);

@@ -1,7 +1,7 @@
-// Ends of jobs that very many need, against a naive model: random histories of jobs that need each
-// other, in which as many hear of an end as the lock may be held for, the rest in later slices, and
-// in between what they need comes again, they are cancelled, moved and replaced, the queue is
-// renamed, the server restarted from its journal or from a checkpoint that was made meanwhile.
+// Ends of jobs that very many others need, against a naive model: random histories of jobs that
+// need each other. As many dependents are released as one lock hold allows, the others in later
+// slices. In between, the needed jobs are added again; jobs are cancelled, moved and replaced; the
+// queue is renamed; the server is restarted from its journal or from a checkpoint.
 //
 // SLUICE_OPERATIONS=n sets the length of each history, SLUICE_SEED=n runs one of them.
 #include <algorithm>
@@ -25,22 +25,23 @@ namespace {
 
 constexpr int kToldPerHold = 256;
 
-// What an id means from its coming to its end. A job that comes after the end is another life.
+// The life of a job from its addition to its end. A job added under the same id after the end is
+// another life.
 using Life = uint64_t;
 
 struct MadeJob {
   Life life = 0;
   std::string state;
-  std::set<Life> needs;  // that it has not heard the end of
+  std::set<Life> needs;  // whose end it has not been notified of
   bool has_successor = false;
-  std::pair<int64_t, uint64_t> place = {};  // by which dependents have their turns
+  std::pair<int64_t, uint64_t> place = {};  // determines the turn of dependents
 
   bool has_ended() const {
     return state == "completed" || state == "failed" || state == "cancelled";
   }
 };
 
-// Only what needs decide; where a job stands is read from the queue.
+// Models needs only; the position of a job is read from the queue.
 class NeedsModel {
  public:
   std::map<std::string, MadeJob> jobs;
@@ -56,7 +57,7 @@ class NeedsModel {
     if (job.has_successor) {
       job.has_successor = false;
       job.state = "pending";
-      // Who needs this id waits for the successor, unless it has just been met.
+      // Jobs that need this id wait for the successor, unless the need has just been met.
       if (state != "completed") return;
       job.life = next_life++;
     } else {
@@ -101,7 +102,7 @@ class NeedsModel {
     const auto found = jobs.find(id);
     return found != jobs.end() && !first_dependent(found->second.life).empty();
   }
-  // What a blocked job is told of it.
+  // The `why` of a blocked job.
   std::string why(const std::string& id) const {
     std::set<std::string> live;
     for (const Life need : jobs.at(id).needs) {
@@ -205,7 +206,7 @@ class ReleaseHistory {
                 " retain_failed " + kept) == "OK");
   }
 
-  // A random job of a state; empty: there is none.
+  // A random job in one of these states; empty if there are none.
   std::string any(const std::set<std::string>& states, bool most_needed = false) {
     std::vector<std::string> ids;
     for (const auto& [id, job] : model_.jobs) {
@@ -245,7 +246,7 @@ class ReleaseHistory {
   }
 
   std::string new_id() {
-    // Of those that have ended, or another one.
+    // One that has ended, or another one.
     if (pick(3) == 0) {
       const std::string id = any({"completed", "failed", "cancelled"});
       if (!id.empty()) return id;
@@ -284,7 +285,7 @@ class ReleaseHistory {
     if (id.empty()) return;
     server_.ids_of(server_.ask("Q.POP 1 " + name_ + " ID " + id));
     if (pick(4) == 0) {
-      // What comes after its end may be needed, too.
+      // What follows after its end may also be needed.
       say("Q.ADD " + name_ + " " + id + " '' IFDUP UPDATE");
       model_.jobs.at(id).has_successor = true;
     }
@@ -349,7 +350,7 @@ class ReleaseHistory {
     }
     INFO(line, " -> ", reply);
     REQUIRE(reply.rfind("{", 0) == 0);
-    MadeJob& job = model_.jobs.at(id);  // the same life: who needs the id goes on to need it
+    MadeJob& job = model_.jobs.at(id);  // the same life: jobs that need the id still need it
     job.needs = needs;
     job.state = needs.empty() ? "pending" : "blocked";
     read_place(id);
@@ -372,7 +373,7 @@ class ReleaseHistory {
     read_place(id);
   }
 
-  // Whatever is under way goes with the queue.
+  // Releases in progress disappear with the queue.
   void begin_anew() {
     REQUIRE(say("DEL " + name_) == "1");
     model_.clear();
@@ -428,7 +429,7 @@ class ReleaseHistory {
       case 12:
         return end_run();
       case 13: {
-        if (!may_restart) return;  // the walk may meet it at neither name
+        if (!may_restart) return;  // the walk may find it under neither name
         const std::string other = name_ == "q" ? "r" : "q";
         REQUIRE(say("RENAME " + name_ + " " + other) == "OK");
         name_ = other;

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What later Redis and Valkey have and Redis 7.0 has not: SET … IFEQ, DELIFEQ and others."""
+"""Features of later Redis and Valkey that Redis 7.0 lacks: SET … IFEQ, DELIFEQ and others."""
 
 import sys
 import time
@@ -70,7 +70,7 @@ def test_set_ifeq(options):
             ("LPUSH l x", b":1\r\n"),
             ("SET l y IFEQ x", WRONG_TYPE),
             ("SET l y IFEQ x GET", WRONG_TYPE),
-            # Whoever learns the old value must be allowed to read it.
+            # Returning the old value requires the right to read it.
             ("ACL SETUSER writer on nopass +set %W~*", b"+OK\r\n"),
             ("AUTH writer x", b"+OK\r\n"),
             ("SET k six", b"+OK\r\n")))
@@ -260,7 +260,7 @@ def test_waitaof(options):
 
 
 def test_waitaof_on_a_slow_disk(options):
-    """Who waits in WAITAOF holds nobody, and hears after its time-out that nothing is there."""
+    """A client in WAITAOF blocks nobody, and its time-out is reported."""
     with slow_disk() as environment:
         directives = {"appendonly": "yes", "appendfsync": "no"}
         with options.server(directives, environment=environment) as server:

@@ -28,7 +28,7 @@ def verdict(ours, theirs):
 
 
 def test_pairs_are_judged_by_their_rounds(_options):
-    """The rounds are paired: noise that both get is none; 3 % more in each round is found."""
+    """Rounds are compared in pairs: common noise cancels out; 3 % more in each round is found."""
     noise = [1.0, 1.4, 0.9, 2.0, 1.1, 1.3, 0.8, 1.7, 1.2]
     require(verdict(noise, noise).passes, "the same figures")
     slower = verdict([each * (1.03 + number / 1000) for number, each in enumerate(noise)], noise)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Ends that concern very many jobs at once (what they need ends, their connection goes, their time
-comes) go on in short slices: nobody waits for them, and all are told in the end."""
+"""Ends that concern very many jobs at once (a needed job, a connection, a time) are processed in
+short slices: nobody waits for them, and all jobs are processed in the end."""
 
 import contextlib
 import functools
@@ -25,7 +25,7 @@ def stat(connection, field, queue="queue"):
 
 
 class Case(NamedTuple):
-    """What `begin` begins goes on until `done`."""
+    """`begin` starts work that continues until `done` is true."""
     what: str
     prepare: Callable  # of a connection and the server
     begin: Callable    # of a connection, as `done`
@@ -154,7 +154,7 @@ def timers_due_at_once(count, option, state):
 
 
 def test_what_many_need(options):
-    """Who needs a job that completes goes on in slices, the first with the acknowledgement."""
+    """Dependents of a completed job are released in slices, the first with the acknowledgement."""
     require_slices(options, what_many_need(MANY))
 
 
@@ -164,7 +164,7 @@ def test_long_needs(options):
 
 
 def test_what_many_need_fails(options):
-    """Who needs a job that fails ends in slices."""
+    """Dependents of a failed job end in slices."""
     require_slices(options, what_many_need_fails(MANY))
 
 
@@ -206,7 +206,7 @@ def end_once(server, words):
 
 
 def test_a_kill_amid_a_release(options):
-    """The end is journaled at once; whoever has not had its turn has it after the restart, once."""
+    """The end is journaled at once; dependents not yet processed are after the restart, once."""
     dependents = 3000
     script = """for i = 1, 3000 do
         local words = {'Q.ADD', KEYS[1], 'chain' .. i, '', 'NEED',

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""When the disk is nearly full or slow: what grows is refused or waits, the rest goes on, and
-nothing stops for it."""
+"""A disk that is nearly full or slow: writes that add data are refused or wait, and everything
+else keeps working."""
 
 import contextlib
 import ctypes
@@ -75,7 +75,7 @@ def save(connection):
 
 
 def test_a_checkpoint_that_does_not_fit(options):
-    """A checkpoint that does not fit: the server goes on and starts again, and makes room later."""
+    """A checkpoint that does not fit: the server keeps running, restarts, and frees space later."""
     with small_disk(192) as directory:
         server = options.server({"appendonly": "yes", "appendfsync": "everysec", "save": "",
                                  "min-free-disk": "64mb", "checkpoint-log-bytes": "24mb"},
@@ -186,7 +186,7 @@ GROWS = [
 
 
 def test_the_reserve(options):
-    """Below min-free-disk: what grows is refused, in MULTI and scripts too; the rest goes on."""
+    """Below min-free-disk: adding is refused, in MULTI and scripts too; the rest works."""
     with options.server({"appendonly": "yes"}) as server:
         with server.connect() as connection:
             for command in (("RPUSH", "list", "a", "b", "c"),

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""When something gives out: the disk, memory, a script that does not end, a client in between."""
+"""Failures: of the disk, of memory, of a script that does not end, of a client in between."""
 
 import os
 import signal
@@ -109,7 +109,7 @@ def busy_server(options):
 
 
 def test_a_script_that_does_not_end(options):
-    """A script beyond its time: others are told BUSY, SCRIPT KILL ends it, all goes on."""
+    """A script beyond its time: others get BUSY, SCRIPT KILL ends it, and service resumes."""
     server, runner = busy_server(options)
     with server:
         # Connections on every I/O thread, made before the script runs.

@@ -71,7 +71,7 @@ def write_megabytes(connection, count):
 
 
 def test_idle_connections_leave_the_journal_its_files(options):
-    """`ulimit -n 400` and more idle connections than that: maxclients fits, the journal goes on."""
+    """`ulimit -n 400` and more idle connections than that: maxclients fits, the journal works."""
     with scratch() as directory:
         environment = preload(directory, options, "limit", FIXED_LIMIT)
         few = wrapped(directory, options, shell="ulimit -n 400", environment=environment)

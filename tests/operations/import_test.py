@@ -102,7 +102,7 @@ def fill(connection, seed=1):
 
 
 def look(connection, key):
-    """Everything that can be read of a key, in an order of its own where there is none."""
+    """Everything that can be read of a key, sorted if it has no order."""
     kind = connection.call("TYPE", key).value
     encoding = connection.call("OBJECT", "ENCODING", key).value
     if kind == b"string" or kind == "string":

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""sluice-journal: what it says of a directory that is whole, of one in use, and of damaged ones."""
+"""sluice-journal: its output for an intact directory, for one in use, and for damaged ones."""
 
 import glob
 import os
@@ -62,7 +62,7 @@ def flip(path, at):
 
 
 def test_a_whole_directory(options):
-    """verify, stat and print of a whole directory, also while a server uses it."""
+    """verify, stat and print of an intact directory, also while a server uses it."""
     with options.server({"appendonly": "yes"}) as server:
         write(server, 0, KEYS)
         with server.connect() as connection:
@@ -95,7 +95,7 @@ def test_a_whole_directory(options):
 
 
 def test_wrong_usage(options):
-    """Wrong usage ends with 2, and a directory that is none with 1, naming it."""
+    """Wrong usage ends with 2, and a directory without data with 1, naming it."""
     tool = Tool(options, "")
     for arguments in ([], ["verify"], ["look", "somewhere"], ["print", "--nothing", "x"],
                       ["stat", "one", "two"]):

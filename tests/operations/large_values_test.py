@@ -71,7 +71,7 @@ def test_nobody_waits_for_the_end(options):
 
 def test_nobody_waits_for_a_configuration(options):
     """Q.CONFIG of what no group or key inherits, of one name, or of what is as it was, where
-    groups, keys and rules are many. (What goes on in slices: queue_reconfigure_test.cc.)"""
+    groups, keys and rules are many. (Work in slices: queue_reconfigure_test.cc.)"""
     with options.server({"appendonly": "yes"}) as server, server.connect() as connection:
         call = connection.call
         fill(call, "queue", "redis.call('Q.ADD', KEYS[1], i, 'payload', 'GROUP', 'g' .. i, "

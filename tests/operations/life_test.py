@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Start and end of the server: what it refuses, what it says, signals, sockets, the ready file."""
+"""Start and end of the server: errors, messages, signals, sockets, the ready file."""
 
 import contextlib
 import os
@@ -76,7 +76,7 @@ def test_a_port_in_use_is_an_error(options):
 
 
 def test_a_second_server_is_refused(options):
-    """A second server on the same directory: exit 1, naming the directory; the first goes on."""
+    """A second server on one directory: exit 1, naming it; the first keeps running."""
     with options.server({"appendonly": "yes"}) as first:
         code, output = options.run("--dir", first.directory, "--port", "auto", "--http-port", "0")
         require_equal(code, 1, "exit code")

@@ -118,7 +118,7 @@ def test_query_buffer_limit(options):
 
 
 class Others:
-    """A client that goes on with small requests, and notes the longest reply time."""
+    """A client that keeps sending small requests, and records the longest reply time."""
 
     def __init__(self, server):
         self.longest_s = 0.0

@@ -67,7 +67,7 @@ def test_each_call_of_a_script_is_checked(options):
 
 
 def test_patterns_of_sort_read_every_key(options):
-    """BY and GET with a pattern take a right to read all keys; one to write them is none."""
+    """BY and GET with a pattern require the right to read all keys; writing does not suffice."""
     denied = b"denied due to insufficient ACL permissions"
     forms = (["SORT", "list", "BY", "w_*"], ["SORT", "list", "GET", "w_*"],
              ["SORT_RO", "list", "BY", "w_*"], ["SORT", "list", "BY", "nosort", "GET", "w_*->f"],

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What must not happen in silence: starts that fail, signals, files that are taken away."""
+"""Events that must be reported: failed starts, signals, deleted files."""
 
 import os
 import pathlib

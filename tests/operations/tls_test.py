@@ -54,7 +54,7 @@ def set_config(connection, *pairs):
 
 
 def test_clients_of_redis(options):
-    """redis-cli, redis-benchmark and redis-py speak TLS with the server."""
+    """redis-cli, redis-benchmark and redis-py work with the server over TLS."""
     with tls_server(options) as (server, certificates):
         tls = ["--tls", "--cacert", certificates.certificate("ca"), "--cert",
                certificates.certificate("client"), "--key", certificates.key("client"), "-h",
@@ -96,7 +96,7 @@ def test_client_certificates(options):
         require(is_refused(server, certificates.context(authority="other")), "wrong authority")
         require_equal(plain.call("CONFIG", "SET", "tls-ca-cert-file", "").raw,
                       RELOAD_FAILED.replace("tls-cert", "tls-ca-cert").encode())
-        require(not is_refused(server, good), "it goes on")
+        require(not is_refused(server, good), "TLS works")
         # A directory of authorities in the place of the file.
         authorities = certificates.path("authorities")
         os.mkdir(authorities)
@@ -324,7 +324,7 @@ def test_the_wrong_protocol(options):
         except (ssl.SSLError, ConnectionError):
             pass
         require_equal(plain.call("PING").raw, b"+PONG\r\n")
-        require(not is_refused(server, certificates.context()), "TLS goes on")
+        require(not is_refused(server, certificates.context()), "TLS works")
 
 
 def test_limits(options):

@@ -139,7 +139,7 @@ def test_acl_load_closes_the_connections_of_other_users(options):
             bob.call("AUTH", "bob", "x")
             write(path, "user bob on >pw ~a* +get\n")
             require_equal(plain.call("ACL", "LOAD").raw, b"+OK\r\n", "ACL LOAD")
-            require(closes(bob), "bob's connection goes on")
+            require(closes(bob), "bob's connection stays open")
             require_equal(plain.call("PING").raw, b"+PONG\r\n", "the default user's connection")
             with server.connect() as again:
                 require(again.call("AUTH", "bob", "x").is_error, "the old rules hold")

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Who waits is served, and lost, in slices: nobody else waits for it, and the order is kept."""
+"""Many waiting clients are served, and closed, in slices: others do not wait, order is kept."""
 
 import contextlib
 import multiprocessing

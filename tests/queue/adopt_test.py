@@ -2,7 +2,7 @@
 """Q.ADOPT under the execution queue of the seed: unmodified redis-py drives both of its dialects,
 and an adopted queue shows what happens.
 
-The clients are those of tests/seeds: they know nothing of it. Whoever compares reads the keys and
+The clients are those of tests/seeds: unaware of the queue. Comparisons read the keys and
 the queue in one MULTI, so that both tell of the same moment.
 """
 

@@ -82,7 +82,7 @@ def test_the_cap_is_atomic(options):
                     holding.add(job["id"])
                     seen.append(job["id"].decode())
                     most[0] = max(most[0], len(holding))
-                    # Before the acknowledgement is sent: whoever holds one, holds a slot.
+                    # Before the acknowledgement is sent: every leased job still holds a slot.
                     active = len(holding)
                 require(active <= 10, f"{active} jobs are active")
                 with lock:

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """What the native queue keeps through lost replies, dead workers and kill -9, and under 64 clients.
 
-Whoever changes something writes down what it knows before it sends and after it has read. A reply
+Each client records what it knows before it sends and after it has read. A reply
 that was lost leaves a job in doubt: the step happened or it did not, and nothing else.
 """
 

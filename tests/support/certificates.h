@@ -1,4 +1,4 @@
-// Certificates for tests of TLS: made in memory, signed by themselves, written as PEM.
+// Self-signed certificates for TLS tests, created in memory and written as PEM.
 #pragma once
 
 #include <openssl/evp.h>
@@ -11,8 +11,8 @@
 
 namespace sluice::test {
 
-// Writes `path`.crt and `path`.key; with a password the key is encrypted. `days` may be negative:
-// then it ended so long ago.
+// Writes `path`.crt and `path`.key; with a password the key is encrypted. If `days` is negative,
+// the certificate expired that long ago.
 inline void write_certificate(const std::string& path, const std::string& password = "",
                               long days = 1) {
   const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_EC_gen("P-256"),

@@ -1,5 +1,5 @@
-// EngineSession: one connection to an engine in this process: a request in, RESP bytes out.
-// Used by one thread.
+// EngineSession: one connection to an engine in this process; takes a request and returns RESP
+// bytes. Used by one thread.
 #pragma once
 
 #include <atomic>
@@ -34,7 +34,7 @@ class EngineSession {
   std::string run(std::initializer_list<Bytes> args) {
     return run(std::span<const Bytes>(args.begin(), args.size()));
   }
-  // As a batch does: the locks stay.
+  // As within a batch: the locks are kept.
   std::string run_unfinished(std::span<const Bytes> args) {
     ByteBuffer out;
     RespReply reply(out, client.protocol);

@@ -304,7 +304,7 @@ void FaultFs::lose_unsynced(uint64_t seed, bool keep_nothing) {
     const uint64_t kept = keep_nothing ? 0 : random() % (unsynced + 1);
     std::string bytes = contents(name);
     bytes.resize(std::min<size_t>(bytes.size(), file.synced + kept));
-    // Blocks reach the disk in any order: sometimes a hole is left in front of what was kept.
+    // Blocks reach the disk in any order: sometimes there is a hole before the kept data.
     if (!keep_nothing && kept > 1 && random() % 4 == 0) {
       bytes[file.synced + random() % kept] ^= 0x20;
     }
@@ -325,7 +325,7 @@ IOStatus FaultFs::NewWritableFile(const std::string& name, const rocksdb::FileOp
   {
     MutexLock lock(mutex_);
     FileState state;
-    // A name that was there keeps being there; its bytes were cut to nothing.
+    // An existing name remains; its file is truncated.
     const auto known = files_.find(name);
     state.name_synced = known != files_.end() && known->second.name_synced;
     files_[name] = state;
@@ -388,7 +388,7 @@ IOStatus FaultFs::RenameFile(const std::string& from, const std::string& to,
   const auto known = files_.find(from);
   FileState state = known != files_.end() ? known->second : FileState();
   if (known != files_.end()) files_.erase(known);
-  // A second rename onto a name whose first one is not on the disk still falls back to the first's.
+  // A second rename onto a name whose first rename is not on disk still falls back to the original.
   const auto replaced = files_.find(to);
   if (replaced != files_.end() && replaced->second.before.has_value()) {
     before = replaced->second.before;

@@ -1,19 +1,20 @@
-// A file system for tests: real files underneath, but the n-th change fails, or the power goes.
+// A file system for tests: real files underneath, but the n-th change fails, or power fails.
 //
 // Failing: the n-th operation that changes something (create, write, sync, rename, link, truncate,
-// delete, sync of a directory) returns an error. A failed sync loses the unsynced bytes for good: a
-// later sync of the same file returns OK and does not bring them back, as ext4 does. With
-// `stay_broken` every operation after it fails too.
+// delete, sync of a directory) returns an error. A failed sync loses the unsynced bytes
+// permanently: as on ext4, a later sync of the same file returns OK without restoring them. With
+// `stay_broken` every later operation fails too.
 //
-// Power cut: freeze() makes every later change fail, so that a store can be closed; lose_unsynced()
-// then takes back what was not synced: bytes after a file's last sync, new names and renames whose
-// directory was not synced. A seed decides how much of it the disk happened to keep.
+// Power failure: freeze() makes every later change fail, so that a store can be closed;
+// lose_unsynced() then reverts what was not synced: bytes after a file's last sync, and new names
+// and renames whose directory was not synced. A seed decides how much of it the disk happened to
+// keep.
 //
-// A small disk: set_capacity() counts the bytes of the files that were made since, and what would
-// pass it fails with kNoSpace, which does not count as a fault.
+// A small disk: set_capacity() counts the bytes of the files created since then; writes beyond it
+// fail with kNoSpace, which does not count as a fault.
 //
-// Deletes are taken as lasting at once. All functions are thread-safe; lose_unsynced while no file
-// is open.
+// Deletes are durable at once. All functions are thread-safe; lose_unsynced must be called while no
+// file is open.
 #pragma once
 
 #include <rocksdb/file_system.h>
@@ -40,22 +41,22 @@ class FaultFs final : public rocksdb::FileSystemWrapper {
 
   // Operations are counted from 1. 0: none fails.
   void fail_at(uint64_t operation, FaultKind kind, bool stay_broken);
-  // Until heal(): faults meet, and count, only operations on files whose name contains this.
+  // Until heal(), only operations on files whose name contains `part` are counted and fail.
   void only_in(const std::string& part);
   void freeze_at(uint64_t operation);
   void freeze() { freeze_at(1); }
-  // No faults any more, and counting starts again.
+  // Ends all faults and restarts the count.
   void heal();
   uint64_t operations() const { return operations_.load(); }
   // 0: the machine's disk.
   void set_capacity(uint64_t bytes);
-  // The least that was free since set_capacity().
+  // The minimum of free space since set_capacity().
   uint64_t least_free_bytes() const { return least_free_.load(); }
   bool has_failed() const { return has_failed_.load(); }
-  // What failed and what went before it, for a test to judge.
+  // The failed operation and the preceding ones, for the test to examine.
   std::string failed_operation() const;
 
-  // `keep_nothing`: the strictest disk; otherwise the seed keeps a part.
+  // `keep_nothing`: the strictest disk; otherwise the seed decides what is kept.
   void lose_unsynced(uint64_t seed, bool keep_nothing);
 
   rocksdb::IOStatus NewWritableFile(const std::string& name, const rocksdb::FileOptions& options,
@@ -81,7 +82,7 @@ class FaultFs final : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus GetFreeSpace(const std::string& path, const rocksdb::IOOptions& options,
                                  uint64_t* free_bytes, rocksdb::IODebugContext* debug) override;
 
-  // For the files that it hands out.
+  // Called by the file wrappers.
   enum class Verdict : uint8_t { kGo, kFail, kShort };
   Verdict next_operation(const char* what, const std::string& name, rocksdb::IOStatus& error);
   bool has_room(uint64_t bytes);
@@ -95,12 +96,12 @@ class FaultFs final : public rocksdb::FileSystemWrapper {
   struct FileState {
     uint64_t size = 0;
     uint64_t synced = 0;
-    bool lost_writes = false;  // a sync failed: later ones do not count
+    bool lost_writes = false;  // a sync failed: later ones have no effect
     bool name_synced = false;
-    // What the name meant before, where a rename replaced it or the file is written in place.
+    // The previous file of this name, if a rename replaced it or it is written in place.
     std::optional<std::string> before;
     bool in_place = false;
-    std::string link_of;  // the same bytes as this file's, as long as that is there
+    std::string link_of;  // a hard link to the same bytes, while that file exists
   };
 
   uint64_t used_bytes() const REQUIRES(mutex_);

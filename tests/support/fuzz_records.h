@@ -1,4 +1,4 @@
-// What the fuzzers of records share: an engine that takes them, and what they leave out.
+// Shared by the fuzzers of records: an engine that applies them, and the inputs to skip.
 #pragma once
 
 #include "engine/commands/complete_engine.h"
@@ -8,7 +8,7 @@
 
 namespace sluice::test {
 
-// False for records that are whole but ask for more memory than a fuzzer should take: the sizes of
+// Returns false for valid records that need more memory than a fuzzer should use: the sizes of
 // strings and lists are numbers in a record.
 inline bool small_enough(Bytes records) {
   constexpr uint64_t kMaxSize = 1 << 14;
@@ -34,7 +34,7 @@ inline uint64_t count_records(Bytes records) {
   return count;
 }
 
-// Walks the engine as a checkpoint does: all records.
+// Walks the engine like a checkpoint; returns all records.
 inline ByteBuffer walk_all(Engine& engine, uint64_t& count) {
   ByteBuffer records;
   count = 0;
@@ -44,7 +44,7 @@ inline ByteBuffer walk_all(Engine& engine, uint64_t& count) {
   return records;
 }
 
-// The engine's walk can be loaded by another one.
+// Checks that another engine can load this engine's walk.
 inline void check_walk(Engine& engine) {
   uint64_t count = 0;
   const ByteBuffer records = walk_all(engine, count);

@@ -1,5 +1,5 @@
-// LargeMoves: while it lives every value is large, so that what moves is journaled as kMoveKey
-// where the journal takes that.
+// LargeMoves: while it exists every value counts as large, so moves are journaled as kMoveKey if
+// the journal accepts them.
 #pragma once
 
 #include "engine/keyspace/database.h"

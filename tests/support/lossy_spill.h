@@ -1,5 +1,5 @@
-// LossySpill: an EventSpill that keeps all in memory, counts what is read, and loses all when it is
-// told to.
+// LossySpill: an EventSpill that keeps everything in memory, counts reads, and loses everything on
+// request.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// MemoryJournal: keeps every unit in memory; what is appended counts as durable at once.
+// MemoryJournal: keeps every unit in memory; appended units count as durable at once.
 #pragma once
 
 #include <atomic>
@@ -30,7 +30,7 @@ class MemoryJournal final : public Journal {
   }
   bool takes_moves() const override { return takes_moves_; }
   void take_moves(bool take) { takes_moves_ = take; }
-  // Of the last unit that moved keys by name alone; 0: none.
+  // The last unit that moved keys by name alone; 0: none.
   std::atomic<Lsn> last_move_lsn{0};
 
   Lsn last_lsn() const override {
@@ -39,7 +39,7 @@ class MemoryJournal final : public Journal {
   }
   Lsn durable_lsn() const override { return last_lsn(); }
 
-  // As if another had been written: each `from` in it becomes `to`, of the same length.
+  // Simulates another writer: replaces each `from` by `to`, of the same length.
   void rewrite(Bytes from, Bytes to) {
     MutexLock lock(mutex_);
     for (Unit& unit : units_) {
@@ -49,7 +49,7 @@ class MemoryJournal final : public Journal {
     }
   }
 
-  // The unit with this lsn; the first is 1.
+  // The unit with this lsn; the first has lsn 1.
   Unit unit(Lsn lsn) const {
     MutexLock lock(mutex_);
     return units_.at(lsn - 1);

@@ -1,5 +1,5 @@
-// QueueClient: one connection to a QueueServer, for tests that need no more than commands, their
-// replies and time. Used by one thread. Include it before doctest.
+// QueueClient: one connection to a QueueServer, for tests that only need commands, replies and
+// time. Used by one thread. Include it before doctest.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ struct QueueClient {
   }
 
   int64_t now_ms() const { return server.wall_ms(); }
-  // Lets time pass, and everything happen that is due then.
+  // Advances time and runs everything that becomes due.
   void advance(int64_t ms) { server.pass(ms); }
-  // A command that waits comes back as an error that says so.
+  // A command that waits returns an error that says so.
   RespValue run(const Words& words) {
     return server.run(0, words).value_or(RespValue::error("waits"));
   }

@@ -1,5 +1,5 @@
-// Everything that is known of a queue as sorted lines of text, but for what a restart begins anew:
-// deadlines, who holds a lease, distributions. Two queues with the same lines are the same queue.
+// The complete state of a queue as sorted lines of text, except what a restart resets: deadlines,
+// lease holders, distributions. Queues with equal lines are equal.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ inline std::string dump_options(const JobOptions* options) {
       dump_number("base", options->backoff_base_ms) + dump_number("max", options->backoff_max_ms);
   for (const std::string& need : options->needs) out += dump_text("need", need);
   for (const auto& [name, value] : options->tags) out += dump_text("tag:" + name, value);
-  // Options of which none is given are none.
+  // These options count as absent if none of them is given.
   static const std::string kNothing = " lease=-1 max_run=-1 retry=-1 base=-1 max=-1";
   return out == kNothing ? "" : out;
 }
@@ -169,7 +169,7 @@ inline std::vector<std::string> dump_queue(const Queue& queue) {
   return out;
 }
 
-// The lines of `a` and of `b` that the other one has not, for messages.
+// The lines in which `a` and `b` differ, for messages.
 inline std::string dump_difference(const std::vector<std::string>& a,
                                    const std::vector<std::string>& b) {
   std::vector<std::string> only;

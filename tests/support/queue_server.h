@@ -1,5 +1,5 @@
-// QueueServer: an engine in this process with several connections, clocks that the test sets, and a
-// journal from which it can be restarted. Replies are RESP3, as trees. Used by one thread.
+// QueueServer: an engine in this process with several connections, simulated clocks, and a journal
+// from which it can be restarted. Replies are RESP3, as trees. Used by one thread.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@
 
 namespace sluice::test {
 
-// What arrives at a connection besides the replies of its own commands.
+// Everything delivered to a connection besides the replies to its own commands.
 class CollectingPort final : public ClientPort {
  public:
   void deliver(ByteBuffer bytes, Lsn) override { messages.emplace_back(bytes.view()); }
@@ -47,8 +47,8 @@ class QueueServer {
     }
   }
 
-  // What the steady clock does not go on by is a step of the wall clock: queue time takes no part
-  // in it. (How it follows later is a matter of QueueClock, and of its tests.)
+  // Wall clock time that the steady clock does not cover counts as a step: queue time is
+  // unaffected. (How it follows later is tested with QueueClock.)
   void set_clock(int64_t wall_ms, int64_t steady_ms) {
     const bool first = times_.wall_ms == 0;
     const int64_t queue_ms =
@@ -57,12 +57,12 @@ class QueueServer {
     execution_->set_times(times_);
   }
   const Times& times() const { return times_; }
-  // Both clocks go on, and whatever becomes due happens.
+  // Advances both clocks and runs everything that becomes due.
   void pass(int64_t ms) {
     set_clock(times_.wall_ms + ms, times_.steady_ms + ms);
     run_timers();
   }
-  // The wall clock is set to another time.
+  // Sets the wall clock to another time.
   void step_wall(int64_t ms) { set_clock(times_.wall_ms + ms, times_.steady_ms); }
   int64_t wall_ms() const { return times_.wall_ms; }
   int64_t steady_ms() const { return times_.steady_ms; }
@@ -70,14 +70,14 @@ class QueueServer {
     while (run_some_timers()) {
     }
   }
-  // As much as happens in one hold of each shard. True: more is due.
+  // Runs timers for one hold of each shard. Returns whether more are due.
   bool run_some_timers() {
     const bool more = execution_->run_timers(times_);
     execution_->finish();
     return more;
   }
 
-  // The reply; none if the command waits.
+  // Returns the reply; nothing if the command waits.
   std::optional<RespValue> run(size_t connection, const std::vector<std::string>& words) {
     const std::vector<Bytes> args(words.begin(), words.end());
     const std::string reply = sessions_.at(connection)->run(args);
@@ -85,7 +85,7 @@ class QueueServer {
     return resp_value(reply);
   }
 
-  // Answers to commands that waited, by connection.
+  // Replies to commands that waited, by connection.
   std::map<int, RespValue> take_deliveries() {
     std::map<int, RespValue> out;
     for (size_t i = 0; i < ports_.size(); ++i) {
@@ -103,11 +103,11 @@ class QueueServer {
     ports_[connection]->messages.clear();
     return out;
   }
-  // The blocked command's time is over. False: its reply was on the way.
+  // Times out the blocked command. Returns false if its reply was already on the way.
   bool give_up(size_t connection) {
     return engine_->cancel_waiter(sessions_.at(connection)->client);
   }
-  // The connection is lost; a new one has its number.
+  // The connection is lost; a new one takes its number.
   void disconnect(size_t connection) {
     engine_->disconnect(sessions_.at(connection)->client);
     ports_[connection] = std::make_shared<CollectingPort>();
@@ -118,11 +118,11 @@ class QueueServer {
   EngineSession& session(size_t connection) { return *sessions_.at(connection); }
   Engine& engine() { return *engine_; }
 
-  // For a restart from a journal that no present command writes (MemoryJournal).
+  // For restarts from a journal that the present commands do not write (MemoryJournal).
   void rewrite_journal(Bytes from, Bytes to) { journal_.rewrite(from, to); }
 
-  // A new process with the journal of the old one; the steady clock begins at 0, and queue time at
-  // the wall clock's, but not before what it was.
+  // Starts a new process with the old one's journal; the steady clock begins at 0, and queue time
+  // at the wall clock's time, but not before its last value.
   void restart(size_t connections) {
     sessions_.clear();
     ports_.clear();
@@ -132,7 +132,7 @@ class QueueServer {
     restart_clocks();
     connect(connections);
   }
-  // The same with a checkpoint in the place of the journal before it. `meanwhile` runs after each
+  // The same with a checkpoint instead of the journal before it. `meanwhile` is called after each
   // step of it, with the number of records so far.
   using Meanwhile = std::function<void(uint64_t records)>;
   void restart_from_checkpoint(size_t connections, const Meanwhile& meanwhile = {}) {
@@ -146,20 +146,20 @@ class QueueServer {
     connect(connections);
   }
 
-  // Null: there is no such queue (in database 0).
+  // Null if the queue does not exist (in database 0).
   Queue* find_queue(const std::string& name) { return find_queue(*engine_, name); }
 
   Lsn units() const { return journal_.last_lsn(); }
-  // Whether large values that move are journaled as kMoveKey; the last unit that had one.
+  // Whether moves of large values are journaled as kMoveKey; the last unit with one.
   void take_moves(bool take) { journal_.take_moves(take); }
   Lsn last_move() const { return journal_.last_move_lsn; }
 
-  // What callers can see of these queues and jobs, but for what a restart begins anew.
+  // The state of these queues and jobs as visible to callers, except what a restart resets.
   std::vector<std::string> describe(const std::vector<std::string>& queues,
                                     const std::vector<std::string>& ids) {
     return describe(*engine_, *execution_, queues, ids);
   }
-  // The same of another engine that has replayed the first units of the journal.
+  // The same for another engine that has replayed the first units of the journal.
   std::vector<std::string> describe_replayed(Lsn units, const std::vector<std::string>& queues,
                                              const std::vector<std::string>& ids) {
     CompleteEngine engine(port_, 7);
@@ -168,7 +168,7 @@ class QueueServer {
     execution.set_times(times_);
     return describe(engine, execution, queues, ids);
   }
-  // The same of another engine that has been filled from a walk over this one (a checkpoint).
+  // The same for another engine that was filled from a walk over this one (a checkpoint).
   std::vector<std::string> describe_walked(const std::vector<std::string>& queues,
                                            const std::vector<std::string>& ids) {
     const std::unique_ptr<Engine> engine = walked();
@@ -176,7 +176,7 @@ class QueueServer {
     execution.set_times(times_);
     return describe(*engine, execution, queues, ids);
   }
-  // A prefix of the journal gives a legal state: CHECKs of the queue abort otherwise.
+  // Checks that a prefix of the journal gives a legal state: otherwise CHECKs of the queue abort.
   void check_prefix(Lsn units, const std::vector<std::string>& queues) {
     CompleteEngine engine(port_, 7);
     replay(engine, units);
@@ -203,8 +203,7 @@ class QueueServer {
     execution_->set_times(times_);
   }
 
-  // Another engine that has been filled from a walk over this one, and what the journal got
-  // meanwhile.
+  // Another engine, filled from a walk over this one and from what was journaled in the meantime.
   std::unique_ptr<Engine> walked(const Meanwhile& meanwhile = {}) {
     auto engine = std::make_unique<CompleteEngine>(port_, 7);
     const Lsn begin = units();

@@ -1,5 +1,5 @@
-// QueueTalk: a QueueServer with commands written as in a session, words between blanks ('' is the
-// empty word), and answers as texts: `{id=a result=added}`, `[x y]`, `-ERR text`, `null`.
+// QueueTalk: a QueueServer with commands as one line of words ('' is the empty word), and replies
+// as texts: `{id=a result=added}`, `[x y]`, `-ERR text`, `null`.
 #pragma once
 
 #include <optional>
@@ -25,7 +25,7 @@ class QueueTalk : public QueueServer {
     return out;
   }
 
-  // Connection 0 says it.
+  // Runs the line on connection 0.
   RespValue ask(const std::string& line) {
     const std::optional<RespValue> reply = run(0, words(line));
     return reply.value_or(RespValue::of("(waits)"));
@@ -35,12 +35,12 @@ class QueueTalk : public QueueServer {
     const std::optional<RespValue> reply = run(connection, words(line));
     return reply.has_value() ? reply->show() : "(waits)";
   }
-  // One field of the answer, which is a map.
+  // One field of the reply, which must be a map.
   std::string say(const std::string& line, const std::string& field) {
     return ask(line).field(field);
   }
 
-  // A job of queue `q` in a few fields: "pending 0".
+  // Some fields of a job of queue `q`: "pending 0".
   std::string job(const std::string& id, const std::vector<std::string>& fields) {
     const RespValue reply = ask("Q.GET q " + id + " WITH payload WITH result");
     if (reply.is_null()) return "null";
@@ -51,9 +51,9 @@ class QueueTalk : public QueueServer {
   std::string state(const std::string& id) { return job(id, {"state"}); }
   std::string stat(const std::string& field) { return say("Q.STATS q", field); }
 
-  // Pops from queue `q`; the ids, in order, and the leases are remembered.
+  // Pops from queue `q`; returns the ids in order, and remembers the leases.
   std::string pop(const std::string& options = "") { return ids_of(ask("Q.POP 1 q " + options)); }
-  // The ids of an answer of Q.POP, or what else it says.
+  // The ids in a reply of Q.POP, or the text of any other reply.
   std::string ids_of(const RespValue& reply) {
     if (reply.kind != RespValue::Kind::kArray) return reply.show();
     std::string out;
@@ -76,7 +76,7 @@ class QueueTalk : public QueueServer {
   std::string touch(const std::string& id, const std::string& options = "") {
     return say("Q.TOUCH q " + id + " " + lease(id) + " " + options);
   }
-  // All that can be popped now, one after the other, each acknowledged.
+  // Pops and acknowledges jobs one after the other until none is left.
   std::string drain() {
     std::string out;
     for (;;) {

@@ -1,6 +1,5 @@
-// QuietServer: the smallest ServerPort, for an engine without a process around it. Its clocks are
-// set by the test; `on_poll` stands for what arrives while a slow script lets the sockets be
-// served.
+// QuietServer: a minimal ServerPort, for an engine without a server. The test sets its clocks;
+// `on_poll` simulates what arrives while a slow script lets the sockets be served.
 #pragma once
 
 #include <functional>
@@ -16,8 +15,8 @@ class QuietServer final : public ServerPort {
  public:
   int64_t wall_us = 1'700'000'000'000'000;
   int64_t steady_us = 1'000'000'000;
-  // Added to the steady clock at every look, so that slow scripts become slow; and to the wall
-  // clock, which is set again and again then.
+  // Added to the steady clock at every reading, so that scripts become slow; also to the wall
+  // clock, which is thereby set repeatedly.
   int64_t step_us = 0;
   int64_t wall_step_us = 0;
   uint64_t used_bytes = 0;

@@ -1,5 +1,5 @@
-// RandomQueue: a queue "q" with a random past: jobs of all kinds added, popped, ended, steered
-// while time passes. Used by one thread. Include it before doctest.
+// RandomQueue: a queue "q" with a random history: jobs of all kinds added, popped, ended and
+// changed while time passes. Used by one thread. Include it before doctest.
 #pragma once
 
 #include <iterator>
@@ -25,7 +25,7 @@ struct RandomQueueOptions {
   bool lifo = false;
   bool needs = false;  // jobs that need others
   bool costs = false;  // jobs of several slots
-  // Arguments of Q.CONFIG behind the queue's name, run one after the other.
+  // Arguments of Q.CONFIG after the queue's name, run one after the other.
   std::vector<Words> config = {};
 };
 
@@ -61,7 +61,7 @@ class RandomQueue {
     if (random(6) == 0) add = add + Words{"BOOST", std::to_string(random(2000))};
     if (options_.needs && !ids.empty() && random(5) == 0) add = add + Words{"NEED", one_of(ids)};
     const RespValue reply = server.run(add);
-    // A need may have failed already, or be forgotten; a cost may be above a cap.
+    // A needed job may have failed or be forgotten; a cost may exceed a cap.
     for (const char* code : {"NEEDFAILED", "NOJOB", "BADFIELD field=cost"}) {
       if (reply.is_error() && reply.text.rfind(code, 0) == 0) return;
     }
@@ -77,7 +77,7 @@ class RandomQueue {
     for (const RespValue& job : jobs.items) leases_[job.field("id")] = job.field("lease");
   }
 
-  // A lease may have run out meanwhile: that is an error that does not matter here.
+  // The lease may have expired; that error does not matter here.
   void end_run() {
     if (leases_.empty()) return;
     const auto lease = std::next(leases_.begin(), static_cast<long>(random(leases_.size())));
@@ -136,7 +136,7 @@ class RandomQueue {
     }
   }
 
-  // What Q.GET says of every job that is still known.
+  // Q.GET of every job that is still known.
   std::vector<RespValue> all() {
     std::vector<RespValue> jobs;
     for (const std::string& id : ids) {

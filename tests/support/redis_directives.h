@@ -1,4 +1,4 @@
-// The directives of redis-server 7.0.15 with their defaults: what `CONFIG GET *` answers, without
+// The directives of redis-server 7.0.15 with their defaults: the reply to `CONFIG GET *`, without
 // `dir`.
 #pragma once
 

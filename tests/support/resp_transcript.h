@@ -1,7 +1,7 @@
-// What a RespParser makes of an input that arrives in given pieces, as one comparable text. Used by
-// the unit test and by the fuzz target; both compare it between splits.
+// The result of a RespParser for an input that arrives in given pieces, as one comparable text.
+// Used by the unit test and by the fuzz target; both compare it between splits.
 //
-// Every call of the parser gets a fresh allocation of exactly the bytes that it may see, so the
+// Every call of the parser gets a fresh allocation of exactly the bytes that it may read, so the
 // buffer moves each time and AddressSanitizer finds any read past the end.
 #pragma once
 
@@ -18,10 +18,10 @@
 
 namespace sluice::test {
 
-// Lengths of the pieces; what is left behind the last one arrives at once.
+// Lengths of the pieces; the remaining bytes arrive at once.
 using Pieces = std::span<const size_t>;
 
-// Not CHECK: the unit test's framework has a macro of that name.
+// Not CHECK, which the unit test's framework defines.
 inline void require(bool holds) {
   if (holds) return;
   std::fprintf(stderr, "a promise of RespParser is broken\n");
@@ -43,7 +43,7 @@ inline std::string parse_in_pieces(std::string_view input, Pieces pieces,
   std::vector<Bytes> args;
   std::string transcript;
   std::string pending;  // From the start of the current request.
-  size_t missing = 1;   // What the parser said it needs behind `pending` to get any further.
+  size_t missing = 1;   // Bytes that the parser needs after `pending`.
   size_t next_piece = 0;
   while (!input.empty()) {
     size_t length = next_piece < pieces.size() ? pieces[next_piece++] : input.size();

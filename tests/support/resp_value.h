@@ -13,9 +13,9 @@ namespace sluice::test {
 struct RespValue {
   enum class Kind : uint8_t { kNull, kText, kError, kArray, kMap };
   Kind kind = Kind::kNull;
-  // Of a text or an error; numbers and statuses are texts as well.
+  // The text or error; numbers and statuses are stored as text too.
   std::string text;
-  // Of an array; of a map its keys and values in turn.
+  // Elements of an array; for a map its keys and values, alternating.
   std::vector<RespValue> items;
 
   static RespValue of(std::string text) { return {Kind::kText, std::move(text), {}}; }
@@ -40,14 +40,14 @@ struct RespValue {
   }
   RespValue& put(std::string key, int64_t value) { return put(std::move(key), of(value)); }
 
-  // Of a map, or of a flat array of pairs (RESP2); null where there is no such key.
+  // In a map or a flat array of pairs (RESP2); null if the key is missing.
   const RespValue* find(std::string_view key) const {
     for (size_t i = 0; i + 1 < items.size(); i += 2) {
       if (items[i].text == key) return &items[i + 1];
     }
     return nullptr;
   }
-  // The text of a key's value; "null" for a null, "absent" where there is no such key.
+  // The text of a key's value; "null" for a null, "absent" if the key is missing.
   std::string field(std::string_view key) const {
     const RespValue* value = find(key);
     return value == nullptr ? "absent" : value->show();
@@ -76,7 +76,7 @@ struct RespValue {
   }
 };
 
-// Takes one value from the front of `reply`. What is not RESP comes out as an error that says so.
+// Removes one value from the front of `reply`. Invalid RESP gives an error that says so.
 inline RespValue parse_resp(std::string_view& reply) {
   const size_t end = reply.find("\r\n");
   if (reply.empty() || end == std::string_view::npos) {

@@ -1,4 +1,4 @@
-// Seeds of random tests: a failure says which seed it was, and SLUICE_SEED=<seed> reruns that one.
+// Seeds of random tests: a failure prints its seed, and SLUICE_SEED=<seed> runs only that one.
 //
 // A failed assertion prints it through INFO; a CHECK of the engine aborts, and then the handler
 // below prints it. One thread.

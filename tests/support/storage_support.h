@@ -1,5 +1,5 @@
-// What the tests of storage/ share: a temporary directory, a small model of an engine (a map of
-// counters whose effects are absolute), and opening and reading back a store of it.
+// Shared by the tests of storage/: a temporary directory, a small model of an engine (a map of
+// counters whose effects are absolute), and functions that open and read back a store of it.
 #pragma once
 
 #include <unistd.h>
@@ -24,8 +24,8 @@ namespace sluice::test {
 
 class TempDirectory {
  public:
-  // `in_memory`: where the machine keeps files in memory, if it does. For tests that open hundreds
-  // of stores and look at contents only; a disk's syncs would be most of their time.
+  // `in_memory`: on a memory file system, if the machine has one. For tests that open hundreds of
+  // stores and only examine contents; they would spend most of their time on a disk's syncs.
   explicit TempDirectory(bool in_memory = false) {
     const std::filesystem::path shared_memory = "/dev/shm";
     const bool use = in_memory && access(shared_memory.c_str(), W_OK) == 0;
@@ -65,7 +65,7 @@ inline std::vector<std::string> files_under(const std::string& root) {
   return files;
 }
 
-// A record: key u32, value u64, filling. The filling makes units of any size.
+// A record: key u32, value u64, padding, which allows units of any size.
 inline std::string encode_record(uint32_t key, uint64_t value, size_t filling = 0) {
   std::string record(16 + filling, '\0');
   const auto length = static_cast<uint32_t>(filling);
@@ -76,7 +76,7 @@ inline std::string encode_record(uint32_t key, uint64_t value, size_t filling = 
   return record;
 }
 
-// The state of the model, and the engine's part of recovery.
+// The state of the model, used as the engine's part of recovery.
 class MapReplay final : public Replay {
  public:
   bool apply(Bytes records, uint64_t count) override {
@@ -115,7 +115,7 @@ class MapEngine {
     state_[key] = value;
     return journal_->append(record, 1, 1000);
   }
-  // A change that is recorded as one whose record may not meet a later state.
+  // A change recorded as one that must not be applied to a later state.
   Lsn move(uint32_t key, uint64_t value) {
     const std::string record = encode_record(key, value);
     std::lock_guard<std::mutex> lock(mutex_);
@@ -166,7 +166,7 @@ inline StoreOptions store_options(const std::string& directory, SyncMode mode = 
   return options;
 }
 
-// Opens the store for reading back and closes it again.
+// Opens the store to read it back, and closes it again.
 struct ReadBack {
   Status status;
   std::map<uint32_t, uint64_t> state;

@@ -331,7 +331,7 @@ class QueueClient(LoadClient):
                       value]], read)
 
     def _own_queue(self):
-        """Tokens go on where a queue of this name, by whatever way, begins anew."""
+        """Tokens continue when a queue of this name is created again, in whatever way."""
         name = f"own{self.index}"
         again = self.rng.choice((["DEL", name], ["RENAME", name, name + "b"], ["UNLINK", name]))
 

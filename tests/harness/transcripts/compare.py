@@ -25,7 +25,7 @@ class Rules:
         self.masks = []
         self.excepted = set()
         self.fields = None
-        # Of an EXEC: the rules of the queued commands, in order.
+        # For an EXEC: the rules of the queued commands, in order.
         self.children = None
 
     @property

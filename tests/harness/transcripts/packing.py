@@ -151,7 +151,7 @@ def json_unit(random):
         return Command(["EVAL", SHOW + script, 0])
     if random.random() < 0.5:
         value = random.choice(JSON_VALUES)
-        # Of tables with several keys that are no indices the order is open: only their size.
+        # Tables with several keys that are not indices have no order: compare the size only.
         wrap = "#cjson.encode(%s)" if value.startswith("{[") else "cjson.encode(%s)"
         script = f"return attempt(function() return {wrap % value} end)"
         return Command(["EVAL", SHOW + script, 0])

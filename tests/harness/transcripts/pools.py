@@ -7,7 +7,7 @@ equal commands. A `Command` is what a generator hands to the exchange in generat
 from harness.resp import quote
 from harness.transcripts.compare import Rules
 
-# Of a type that the family's commands refuse; a family leaves out its own type.
+# Keys of a type that the family's commands reject; a family leaves out its own type.
 WRONG_TYPE_KEYS = {
     "string": "w:string", "list": "w:list", "hash": "w:hash", "set": "w:set", "zset": "w:zset",
     "stream": "w:stream"}

@@ -201,7 +201,7 @@ def join_lines(data):
         lines.append((start, held + line))
         held = b""
     if held:
-        raise ValueError("the last line goes on")
+        raise ValueError("the last line is incomplete")
     return lines
 
 

@@ -12,7 +12,8 @@ STRING_LIST_KEY = "l3"
 STORED_LIST_KEYS = ["l1", "l2"]
 STRING_ZSET_KEY = "z3"
 STORED_ZSET_KEYS = ["z1", "z2"]
-# Of redis-server 7.0.15: a list and a sorted set of "m" and "n", a stream with the entry 7-1.
+# Payloads from redis-server 7.0.15: a list and a sorted set of "m" and "n", a stream with the
+# entry 7-1.
 DUMPED = {name: bytes.fromhex(text) for name, text in {
     "lists":
         "1201020d0d0000000200816d02816e02ff0a00d044605498fb13ed",

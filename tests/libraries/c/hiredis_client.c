@@ -131,7 +131,7 @@ static redisContext* through_a_kill(redisContext* context) {
       context = reconnect(context);
     }
     if (reply != NULL) freeReplyObject(reply);
-    /* The kill comes while this goes on: it ends only once it has seen it. */
+    /* The kill comes while this runs: it ends only once it has seen it. */
     if (index == kWrites - 1 && unknown == 0) index -= 1;
   }
   char told[32];

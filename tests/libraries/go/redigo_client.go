@@ -95,7 +95,7 @@ func throughAKill(pool *redis.Pool) {
 	script := redis.NewScript(2,
 		"redis.call('RPUSH', KEYS[2], ARGV[1]) return redis.call('INCR', KEYS[1])")
 	acknowledged, unknown := 0, 0
-	// It goes on until it has seen the kill.
+	// It continues until it has seen the kill.
 	for n := 0; n < writes || unknown == 0; n++ {
 		if n == writes/2 {
 			fmt.Println("kill")

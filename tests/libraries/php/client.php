@@ -84,7 +84,7 @@ function through_a_kill(Redis $client): void {
     $acknowledged = 0;
     $unknown = 0;
     $script = "redis.call('RPUSH', KEYS[2], ARGV[1]) return redis.call('INCR', KEYS[1])";
-    // It goes on until it has seen the kill.
+    // It continues until it has seen the kill.
     for ($n = 0; $n < WRITES || $unknown === 0; $n++) {
         if ($n === WRITES / 2) {
             echo "kill\n";

@@ -123,7 +123,7 @@ def kill():
     with client() as one:
         written, unknown, killed = [], 0, None
         for number in itertools.count():
-            if number >= 600 and unknown:  # It goes on until it has seen the kill.
+            if number >= 600 and unknown:  # It continues until it has seen the kill.
                 break
             try:
                 one.pipeline().incr("counter").rpush("log", number).execute()
@@ -171,7 +171,7 @@ async def write_through_a_kill():
     one = redis.asyncio.Redis(port=PORT, decode_responses=True)
     written, unknown, killed = [], 0, None
     for number in itertools.count():
-        if number >= 600 and unknown:  # It goes on until it has seen the kill.
+        if number >= 600 and unknown:  # It continues until it has seen the kill.
             break
         try:
             await one.pipeline().incr("counter").rpush("log", number).execute()

@@ -43,7 +43,7 @@ def kill_server():
 
 
 def killing_server():
-    """The same on a thread, to be joined: the caller goes on with its work."""
+    """The same on a thread, to be joined: the caller continues with its work."""
     thread = threading.Thread(target=kill_server)
     thread.start()
     return thread

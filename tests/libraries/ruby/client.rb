@@ -71,7 +71,7 @@ def kill
   unknown = 0
   killed = nil
   (0..).each do |n|
-    break if n >= 600 && unknown.positive?  # It goes on until it has seen the kill.
+    break if n >= 600 && unknown.positive?  # It continues until it has seen the kill.
 
     begin
       writer.multi { |unit| unit.incr("counter"); unit.rpush("log", n) }

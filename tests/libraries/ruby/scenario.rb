@@ -43,7 +43,7 @@ def insist
   end
 end
 
-# On a thread, to be joined: the caller goes on with its work.
+# On a thread, to be joined: the caller continues with its work.
 def killing_server
   Thread.new do
     puts "kill"

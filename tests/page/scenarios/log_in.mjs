@@ -17,7 +17,7 @@ await scenario(async (browser) => {
   await visit.see(".bar", "read · log out");
   await visit.open_queue("mail");
   await visit.see(".job-row", "m1");
-  // Who reads is offered nothing to change, and keys change nothing either.
+  // With a read token no actions are offered, and keys change nothing either.
   assert.equal(await page.getByText("Add a job…").count(), 0);
   assert.equal(await page.getByText("Pause…").count(), 0);
   await page.locator(".job-row a").first().focus();

@@ -2,7 +2,7 @@ import { Visit, add, api, assert, job, pause, queue, scenario } from "./browser.
 
 const SECONDS = 10;
 const UPDATES_A_SECOND = 50;
-// Of a queue's page: ten requests a turn, one turn each 600 ms, and some for the beginning.
+// Limit for a queue's page: ten requests per turn, one turn every 600 ms, and some at the start.
 const MOST_REQUESTS = (SECONDS / 0.6 + 2) * 12;
 const MOST_ELEMENTS = 2500;
 // On a machine that has other work to do: the page drops no more than a few frames in a row, and

@@ -14,7 +14,7 @@ await scenario(async (browser) => {
   await visit.see("pre", "hello");
   await visit.go("#/q/nothing-here");
   await visit.see(".empty", "This queue is empty");
-  // A user may do more; who changes his mind goes on as he was.
+  // A user may do more; closing the log-in leaves everything as it was.
   await visit.open_queue("mail");
   await visit.see(".job-row", "m1");
   await page.getByText("read only · log in").click();

@@ -94,7 +94,7 @@ def a_worker_that_is_stopped_gives_its_job_back(client):
     thread.start()
     wait_until(lambda: len(leases) == 2, "the second run")
     second.stop()
-    queue.create_or_update(job("y", "user.1", version=1))  # wakes whoever waits
+    queue.create_or_update(job("y", "user.1", version=1))  # wakes a waiting worker
     thread.join()
     equal([version for version, _ in leases[:2]], [1, 2])
     equal(leases[1][1] > leases[0][1], True)

@@ -1,4 +1,4 @@
-// Requirements of users and their rights. Replies and texts were compared with redis-server 7.0.15
+// Users and their rights. Replies and texts were compared with redis-server 7.0.15
 // (tests/transcripts/acl).
 #include "engine/access/acl.h"
 
@@ -17,7 +17,7 @@
 namespace sluice {
 namespace {
 
-// Rules look commands up.
+// Rules refer to commands.
 [[maybe_unused]] const bool kHasCommands = (install_commands(), true);
 
 using Words = std::vector<std::string>;
@@ -49,7 +49,7 @@ AclRules rules_of(const std::string& text) {
   return rules;
 }
 
-// As many arguments as the command wants, all of them "1": the keys are "1", numbers of keys are 1.
+// As many arguments as the command takes, all of them "1", so that keys and numbers of keys are 1.
 std::vector<Bytes> plain_arguments(const Command& command) {
   const int count = command.arity < 0 ? -command.arity : command.arity;
   std::vector<Bytes> args(static_cast<size_t>(count), "1");
@@ -62,7 +62,7 @@ bool may_run(const AclRules& rules, const Command& command) {
   return rules.check(command, plain_arguments(command)).denial != Denial::kCommand;
 }
 
-// Subcommands too.
+// Includes subcommands.
 std::vector<const Command*> every_command() {
   std::vector<const Command*> all;
   const CommandTable& table = CommandTable::instance();
@@ -167,7 +167,7 @@ TEST_CASE("every command with keys is refused to whom has none") {
     const std::vector<Bytes> args = plain_arguments(*command);
     const bool has_keys = find_keys_with_flags(*command, args, positions) && !positions.empty();
     const Denial denial = rules.check(*command, args).denial;
-    // A key that is neither read nor written (WATCH) must match some pattern, too.
+    // A key that is neither read nor written (WATCH) must also match some pattern.
     CHECK_EQ(denial == Denial::kKey, has_keys);
     CHECK_EQ(rules_of("+@all allkeys allchannels").check(*command, args).denial, Denial::kNone);
     if (has_keys) ++refused;
@@ -188,7 +188,7 @@ TEST_CASE("an only key that is told at a glance is the one that a search finds")
     CHECK_EQ(positions[0].index, only);
     ++told;
     if (command->keys[0].find != KeySpec::Find::kKeyNum) continue;
-    // Of several it is none.
+    // With several, it cannot tell which.
     args[static_cast<size_t>(command->keys[0].index)] = "2";
     CHECK_EQ(only_key_argument(*command, args), 0);
   }
@@ -238,7 +238,7 @@ TEST_CASE("reading and writing keys are rights of their own") {
       {"blpop all:1 other 0", kKey},
       {"lmpop 1 all:1 LEFT", kFine},
       {"lmpop 1 other LEFT", kKey},
-      {"lmpop x other LEFT", kFine},  // the handler's to refuse
+      {"lmpop x other LEFT", kFine},  // left to the handler to reject
       {"zadd wo:1 1 m", kFine},
       {"zadd ro:1 1 m", kKey},
       {"eval x 0 other", kFine},
@@ -399,7 +399,7 @@ TEST_CASE("connections of a deleted user may do nothing any more") {
            "NOPERM this user has no permissions to run the 'get' command");
 }
 
-// --- The start ---
+// --- Start ---
 
 TEST_CASE("users come from lines or from a file, all or none") {
   Acl acl;
@@ -421,8 +421,8 @@ TEST_CASE("users come from lines or from a file, all or none") {
   CHECK_EQ(acl.load_text("user bob on nopass\r\nuser eve off", "f.acl"), "");
   CHECK_NE(acl.authenticate("bob", "x"), nullptr);
   CHECK(acl.exists("eve"));
-  // The file says who there is: alice is gone, and the default user, of whom it does not speak, is
-  // as at the first start.
+  // According to the file alice is gone, and the default user, which it does not mention, is as at
+  // the first start.
   CHECK_FALSE(acl.exists("alice"));
   CHECK_NE(acl.user_at_connect(), nullptr);
   CHECK_EQ(acl.text(),
@@ -443,7 +443,7 @@ TEST_CASE("what one selector allows as a whole is allowed, and no mixture of two
   CHECK_EQ(check_line(rules, "copy in:a in:b"), Denial::kKey);
   CHECK_EQ(check_line(rules, "mget own:a log:a"), Denial::kKey);
   CHECK_EQ(check_line(rules, "del log:a"), Denial::kCommand);
-  // Of two refusals that are about keys the one that is about the later key is told.
+  // If two keys are denied, the later one is reported.
   const std::vector<Bytes> copy = {"copy", "in:a", "out"};
   CHECK_EQ(rules.check(*CommandTable::instance().find("copy"), copy).argument, 2);
   CHECK_EQ(rules_of(rules.describe()).describe(), rules.describe());
@@ -477,7 +477,7 @@ TEST_CASE("rules change while other threads check, and each check sees one state
       const std::vector<Bytes> get_a = {"get", "a"};
       const std::vector<Bytes> set_a = {"set", "a", "v"};
       while (!stop.load()) {
-        // One state has the key without the command, the other the command without the key.
+        // One of the rules has the key without the command, the other the command without the key.
         if (user->rules()->check(set, set_a).denial == Denial::kNone) ++wrong;
         user->rules()->check(get, get_a);
         if (acl.authenticate("u", "x") != user) ++wrong;

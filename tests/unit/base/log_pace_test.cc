@@ -1,4 +1,4 @@
-// LogPace: lines of the log that clients can bring about come at most once in an interval.
+// LogPace: log lines that clients can cause appear at most once per interval.
 #include "engine/base/log_pace.h"
 
 #include <string>

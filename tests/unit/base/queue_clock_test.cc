@@ -1,4 +1,4 @@
-// Queue time by itself: how it begins, follows, and never goes back.
+// Queue time: its start, how it follows the wall clock, and that it never goes back.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -19,8 +19,8 @@ constexpr int64_t kNowMs = 1'700'000'000'000;
 constexpr int64_t kHourMs = 3'600'000;
 constexpr int64_t kYearMs = 31'536'000'000;
 
-// A machine whose clocks the test moves, and a server on it that reads them as
-// net/process/clocks.cc does.
+// A machine whose clocks the test sets, and a server on it that reads them like
+// net/process/clocks.cc.
 struct Machine {
   int64_t wall_us = kNowMs * 1000;
   int64_t steady_us = 50'000'000;
@@ -54,7 +54,7 @@ struct Machine {
 TEST_CASE("queue time begins at the wall clock, or after the greatest time in the journal") {
   CHECK(Machine().read().queue_ms == kNowMs);
   CHECK(Machine(kNowMs - 1).read().queue_ms == kNowMs);
-  // A time that is in the journal does not come again.
+  // A time in the journal is not used again.
   CHECK(Machine(kNowMs).read().queue_ms == kNowMs + 1);
   Machine ahead(kNowMs + kYearMs);
   CHECK(ahead.read().queue_ms == kNowMs + kYearMs + 1);
@@ -132,7 +132,7 @@ TEST_CASE("queue time goes on while the machine sleeps, and after a day without 
   machine.pass(24 * kHourMs);
   const int64_t at_first_ms = machine.read().queue_ms;
   CHECK(at_first_ms >= kNowMs + 25 * kHourMs);
-  // What it follows of a long time does not make it stand still.
+  // Catching up over a long time does not make it stand still.
   machine.pass(3);
   CHECK(machine.read().queue_ms > at_first_ms);
 }
@@ -186,7 +186,7 @@ TEST_CASE("times are shown and given as the wall clock has them") {
   const Times behind{kNowMs, kNowMs - kYearMs, 0, -kYearMs};
   CHECK(behind.shown_ms(kNowMs - kYearMs) == kNowMs);
   CHECK(behind.queue_time_of(5) == 0);
-  // The largest AT fits into a record also where queue time is ahead.
+  // The largest AT fits into a record even if queue time is ahead.
   constexpr int64_t kMaxAt = (int64_t{1} << 53) - 1;
   CHECK(ahead.queue_time_of(kMaxAt) == int64_t{1} << 53);
 }

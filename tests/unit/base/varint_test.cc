@@ -25,7 +25,7 @@ void check_number(uint64_t value) {
   std::string text = "before";
   sluice::put_varint(text, value);
   REQUIRE(text == "before" + plain_varint(value));
-  // No more room than is asked for: ASan sees what is written beyond it.
+  // Allocates only as much as requested: ASan detects writes beyond it.
   const auto place = std::make_unique<char[]>(sluice::kMaxVarintBytes);
   const char* const end = sluice::put_varint(place.get(), value);
   REQUIRE(Bytes(place.get(), static_cast<size_t>(end - place.get())) == plain_varint(value));
@@ -49,7 +49,7 @@ void check_signed(int64_t value) {
   REQUIRE(sluice::take_signed(rest, back));
   REQUIRE(back == value);
   REQUIRE(rest.empty());
-  // A number that is cut short is none.
+  // A truncated number is rejected.
   Bytes cut = Bytes(text).substr(0, text.size() - 1);
   REQUIRE_FALSE(sluice::take_signed(cut, back));
 }

@@ -1,6 +1,6 @@
-// What a reply or a line shows is gated by the unit that it shows: Execution::finish() says the
-// gate of replies, and a connection is told that of what is delivered to it. And which shards are
-// held while somebody is served who waits on another one.
+// A reply or delivered message is gated by the unit whose data it shows: Execution::finish()
+// returns the gate of replies, and a connection receives that of each message. Also: which shards
+// are locked while a client waiting on another one is served.
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,7 +20,7 @@ using sluice::test::QuietServer;
 
 using Words = std::vector<Bytes>;
 
-// A connection that notes what it is sent, and behind which gates.
+// A connection that records what it is sent, and its gates.
 class Inbox final : public ClientPort {
  public:
   void deliver(ByteBuffer bytes, Lsn gate) override {
@@ -75,7 +75,7 @@ TEST_CASE("a line of MONITOR waits for the unit of its command") {
   CHECK(inbox->gates == std::vector<Lsn>{1});
   CHECK(inbox->text.find("\"SET\" \"a\" \"1\"\r\n") != std::string::npos);
 
-  // Two commands of one hold are one unit; nothing is shown before its number is known.
+  // Two commands under one hold form one unit; nothing is sent before its number is known.
   inbox->text.clear();
   it.writing.set_hold_shards(true);
   it.writer.run_unfinished(Words{"SET", "b", "2"});
@@ -85,7 +85,7 @@ TEST_CASE("a line of MONITOR waits for the unit of its command") {
   CHECK(inbox->gates == std::vector<Lsn>{1, 2});
   CHECK(inbox->text.find("\"SET\"") < inbox->text.find("\"GET\""));
 
-  // A read is shown behind what it has read.
+  // A read is gated by the unit that it has read.
   it.reader.run({"GET", "b"});
   CHECK(inbox->gates.back() == 2);
 }
@@ -130,7 +130,7 @@ TEST_CASE("a script that wakes a BLMOVE holds the shard to which it moves") {
   it.reader.client.port = inbox;
   REQUIRE(KeyRef("here").shard != KeyRef("there").shard);
   it.reader.run({"BLMOVE", "here", "there", "LEFT", "LEFT", "0"});
-  // A key that the script does not name: its shard is locked late.
+  // A key that the script does not declare: its shard is locked late.
   const Words script{"EVAL", "#!lua\nreturn redis.call('RPUSH', 'here', 'x')", "1", "own"};
   CHECK(it.writer.run_unfinished(script) == ":1\r\n");
   CHECK(it.writing.locked() == kAllShards);

@@ -1,4 +1,4 @@
-// OBJECT IDLETIME in a server that has run for years.
+// OBJECT IDLETIME in a server that has been running for years.
 #include <cstdint>
 #include <string>
 
@@ -38,7 +38,7 @@ TEST_CASE("the clock of accesses goes on for years") {
     CHECK(server.at(start_ms + kYearMs, {"OBJECT", "IDLETIME", "k"}) == ":31536000\r\n");
     server.at(start_ms + kYearMs, {"GET", "k"});
     CHECK(server.at(start_ms + kYearMs + 60'000, {"OBJECT", "IDLETIME", "k"}) == ":60\r\n");
-    // Another thread has read its clock before.
+    // Another thread has read its clock earlier.
     CHECK(server.at(start_ms + kYearMs - 2000, {"OBJECT", "IDLETIME", "k"}) == ":0\r\n");
   }
 }
@@ -59,7 +59,7 @@ TEST_CASE("a connection with NO-TOUCH leaves what it reads as it was, but for TO
   server.at(60'000, {"EXEC"});
   CHECK(idle(60'000, "string") == ":60\r\n");
   CHECK(idle(60'000, "list") == ":60\r\n");
-  // What is put whole is new.
+  // Replacing a value resets its idle time.
   server.at(60'000, {"SET", "string", "w"});
   server.at(60'000, {"SET", "made", "v"});
   CHECK(idle(90'000, "string") == ":30\r\n");

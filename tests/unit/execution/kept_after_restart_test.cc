@@ -1,5 +1,5 @@
-// What must be the same after a restart, from the journal and from a checkpoint: expiries of all
-// kinds of values, what rates have given out, fair shares.
+// State that must be the same after a restart, from the journal and from a checkpoint: expiries of
+// all kinds of values, used rates, fair shares.
 #include <functional>
 #include <stdexcept>
 #include <string>
@@ -12,7 +12,7 @@ namespace {
 
 using sluice::test::QueueTalk;
 
-// What ends a process and begins the next one.
+// Ways to end a process and start the next one.
 const std::vector<std::pair<const char*, std::function<void(QueueTalk&)>>> kRestarts = {
     {"from the journal", [](QueueTalk& q) { q.restart(4); }},
     {"from a checkpoint", [](QueueTalk& q) { q.restart_from_checkpoint(4); }},
@@ -25,7 +25,7 @@ const std::vector<std::pair<const char*, std::function<void(QueueTalk&)>>> kRest
 
 // --- Expiries ---
 
-// A value of every type, of so many elements; the names of the keys.
+// Creates a value of every type with `elements` elements; returns the names of the keys.
 std::vector<std::string> make_values(QueueTalk& q, int elements) {
   q.say("SET string x");
   for (int i = 0; i < elements; ++i) {
@@ -142,13 +142,13 @@ TEST_CASE("a checkpoint holds a list that loses its head, or its tail, while it 
     int steps = 0;
     bool popped = false;
     q.restart_from_checkpoint(4, [&](uint64_t records) {
-      // It has begun to write the list, and is not through.
+      // The walk has begun to write the list, and has not finished.
       if (records != 0 && !popped) {
         REQUIRE(records < 1000);
         q.say(std::string(head ? "LPOP" : "RPOP") + " list 900");
         popped = true;
       }
-      // A test that fails, instead of one that never ends.
+      // Fail instead of running forever.
       if (++steps > 10'000) throw std::runtime_error("the checkpoint does not end");
     });
     CHECK(popped);

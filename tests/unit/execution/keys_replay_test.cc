@@ -1,5 +1,5 @@
-// Whatever changes whole keys or parts of strings is journaled: an engine that replays the units of
-// another one, or a fuzzy checkpoint and the units since its beginning, shows the same keys.
+// All changes of whole keys and of parts of strings are journaled: an engine that replays another
+// one's units, or a fuzzy checkpoint and the units since its beginning, has the same keys.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -27,7 +27,7 @@ std::string run(EngineSession& session, const Words& words) {
   return session.run(std::vector<Bytes>(words.begin(), words.end()));
 }
 
-// Every key of every database with its type, its end and its value, as replies.
+// Every key of every database with its type, its expiry and its value, as replies.
 std::map<std::string, std::string> all_keys(Engine& engine, const Words& names) {
   Execution execution(engine);
   execution.set_now_ms(kNowMs);
@@ -132,7 +132,7 @@ class History {
     }
   }
 
-  // More than a step of a checkpoint's walk takes.
+  // More than a step of a checkpoint's walk processes.
   Words many(const std::string& command) {
     Words words{command, key()};
     for (int i = 0; i < 600; ++i) words.push_back(std::to_string(i));
@@ -154,16 +154,16 @@ struct Piece {
   uint64_t count;
 };
 
-// What a walk has brought, and the last unit before it began.
+// The result of a walk, and the last unit before it began.
 struct Checkpoint {
   Lsn begin = 0;
   std::vector<Piece> pieces;
 };
 
-// Whether a walk begins again where a unit has moved keys by name alone, as a checkpoint's does.
+// Whether a walk restarts after a unit that moved keys by name alone, as a checkpoint's does.
 enum class StaleWalk : uint8_t { kBeginsAgain, kCounts };
 
-// A walk with commands in between. After two stale ones the journal takes no moves.
+// A walk with commands in between. After two stale walks the journal rejects moves.
 class Walking {
  public:
   Walking(Engine& engine, MemoryJournal& journal, StaleWalk rule)
@@ -215,7 +215,7 @@ Checkpoint run_history(Engine& engine, MemoryJournal& journal, History& history,
   return walking.checkpoint();
 }
 
-// False: a record can not be applied.
+// Returns false if a record cannot be applied.
 bool recover(Engine& engine, const Checkpoint& checkpoint, const MemoryJournal& journal) {
   const auto replay = engine.begin_replay();
   for (const Piece& piece : checkpoint.pieces) REQUIRE(replay->apply(piece.records, piece.count));
@@ -231,7 +231,7 @@ bool recover(Engine& engine, const Checkpoint& checkpoint, const MemoryJournal& 
 
 namespace {
 
-// Whether a checkpoint with walks by this rule and the journal give what was there.
+// Whether the state is restored from the journal and a checkpoint whose walks follow this rule.
 bool checkpoint_is_right(uint64_t seed, StaleWalk rule) {
   QuietServer server;
   MemoryJournal journal;

@@ -1,5 +1,5 @@
 // Transactions, scripts and keys with more bytes than a unit or a piece of a checkpoint can hold.
-// With a limit of a few hundred bytes, so that no test needs gigabytes.
+// The limit is a few hundred bytes, so that no test needs gigabytes.
 #include <chrono>
 #include <thread>
 
@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kLimit = 300;
 
-// An engine on a data directory, as the server has it.
+// An engine on a data directory, set up like the server's.
 struct Kept {
   explicit Kept(const std::string& directory, size_t max_unit_bytes = kLimit)
       : engine(port, 7), execution(engine) {
@@ -31,7 +31,7 @@ struct Kept {
     engine.attach_journal(&store->journal());
     session = std::make_unique<EngineSession>(engine, execution);
   }
-  // As a kill would: nothing but what was flushed is kept.
+  // Like a kill: only what was flushed is kept.
   void crash() {
     session.reset();
     REQUIRE(store->close(CloseMode::kDiscard).ok());
@@ -64,7 +64,7 @@ TEST_CASE("a transaction larger than a unit is kept as a whole") {
     kept.session->run({"EXEC"});
     kept.session->run({"SET", "after", "1"});
     REQUIRE(kept.store->journal().flush());
-    // One for each of the four, which do not fit with another.
+    // One for each of the four, since no two fit into one.
     CHECK(kept.store->journal().durable_lsn() == 6);
     kept.crash();
   }
@@ -99,7 +99,7 @@ TEST_CASE("a checkpoint divides what is too large for one piece") {
   {
     Kept kept(directory.path());
     kept.store->start_checkpoints([&] { return kept.engine.begin_walk(); }, [] { return 1; });
-    // In order of insertion, which a small hash shows: it goes in one step of the walk.
+    // A small hash keeps the order of insertion: it is processed in one step of the walk.
     for (int i = 0; i < 60; ++i) {
       kept.session->run({"HSET", "hash", "field" + std::to_string(99 - i), "value"});
     }

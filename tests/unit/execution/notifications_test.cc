@@ -1,5 +1,5 @@
-// Keyspace notifications where redis-server is no reference: expiry under a clock of our own, the
-// native queue's keys, and what a change of the setting does.
+// Keyspace notifications where redis-server cannot serve as a reference: expiry under a simulated
+// clock, keys of the native queue, and changes of the setting.
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,7 +18,7 @@ using sluice::test::QuietServer;
 
 constexpr int64_t kNowMs = 1'000'000;
 
-// A connection that notes what it is sent.
+// A connection that records what it is sent.
 class Inbox final : public ClientPort {
  public:
   void deliver(ByteBuffer bytes, Lsn) override { text += bytes.view(); }

@@ -1,4 +1,4 @@
-// Values that look the same after recovery, from the journal and from a checkpoint.
+// Values that are the same after recovery, from the journal and from a checkpoint.
 #include "engine/commands/complete_engine.h"
 #include "tests/support/engine_session.h"
 #include "tests/support/quiet_server.h"
@@ -10,7 +10,7 @@ using namespace sluice::test;
 
 namespace {
 
-// An engine on a data directory, as the server has it.
+// An engine on a data directory, set up like the server's.
 struct Kept {
   explicit Kept(const std::string& directory) : engine(port, 7), execution(engine) {
     const std::unique_ptr<Replay> replay = engine.begin_replay();
@@ -27,7 +27,7 @@ struct Kept {
   std::unique_ptr<Store> store;
 };
 
-// What the requests of `fill` leave, as `show` sees it before and after recovery.
+// Checks that `show` replies the same before and after recovery, with the data that `fill` creates.
 void check_kept(const std::vector<std::vector<std::string>>& fill,
                 const std::vector<std::vector<std::string>>& show) {
   const auto run = [](EngineSession& session, const std::vector<std::string>& request) {

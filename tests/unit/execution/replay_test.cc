@@ -1,5 +1,5 @@
-// What replay and the checkpoint's walk do in another order than commands: expiries that are put
-// off to the end, records that are decoded ahead, sorted sets that are walked by their scores.
+// Where replay and the checkpoint's walk differ from the order of commands: deferred expiries,
+// records decoded ahead, sorted sets walked by score.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -30,7 +30,7 @@ struct Piece {
   uint64_t count;
 };
 
-// Runs random commands on keys that expire, each batch as one unit in `journal`.
+// Runs random commands on keys with an expiry, each batch as one unit in `journal`.
 void change_expiries(Engine& engine, uint64_t seed, int commands) {
   std::mt19937_64 random(seed);
   Execution execution(engine);
@@ -65,7 +65,7 @@ void change_expiries(Engine& engine, uint64_t seed, int commands) {
   }
 }
 
-// The keys that are left at each millisecond from now on.
+// The remaining keys at each millisecond from now on.
 std::vector<std::string> expire_all(Engine& engine) {
   std::vector<std::string> left;
   Execution execution(engine);
@@ -126,7 +126,7 @@ TEST_CASE("expiries that were put off are those of a multiset") {
 
 TEST_CASE("expiries are sorted however their times are spread") {
   std::mt19937_64 random(9);
-  // What is removed is only found where both lists are in order.
+  // Removed entries are only found if both lists are sorted.
   const auto check = [](const std::vector<uint64_t>& times) {
     ReplayExpiries expiries;
     std::multiset<uint64_t> left;
@@ -210,7 +210,7 @@ TEST_CASE("a walk meets every member of a large sorted set that keeps its score,
     EngineSession session(engine, execution);
     std::map<std::string, double> steady;
     for (int i = 0; i < 3000; ++i) {
-      // Many share a score and their first eight bytes.
+      // Many have the same score and the same first eight bytes.
       const std::string member = "member-with-a-name-" + std::to_string(i);
       const std::string score = std::to_string(static_cast<int>(random() % 7) - 3);
       session.run({"ZADD", "sorted", score, member});

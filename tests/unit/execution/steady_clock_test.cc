@@ -1,4 +1,5 @@
-// A wall clock that is set, both ways, is in no duration. Each look at it sets it by an hour here.
+// Setting the wall clock, in either direction, does not affect durations. Here each reading sets it
+// by an hour.
 #include <string>
 
 #include "engine/access/acl.h"
@@ -47,7 +48,7 @@ TEST_CASE("FUNCTION STATS and FUNCTION LOAD measure by the steady clock") {
         "#!lua name=a\nfor i = 1, 1e6 do end "
         "redis.register_function('f', function() for i = 1, 1e6 do end return 1 end)";
     CHECK(server.session.run({"FUNCTION", "LOAD", code}) == "$1\r\na\r\n");
-    // The first call here runs the library's code as well.
+    // The first call also runs the library's code.
     CHECK(server.session.run({"FCALL", "f", "0"}) == ":1\r\n");
     std::string stats;
     Execution other(server.engine);
@@ -57,7 +58,7 @@ TEST_CASE("FUNCTION STATS and FUNCTION LOAD measure by the steady clock") {
       if (stats.empty()) stats = elsewhere.run({"FUNCTION", "STATS"});
     };
     CHECK(server.session.run({"FCALL", "f", "0"}) == ":1\r\n");
-    // Busy at the third look, and the question is the fourth.
+    // Busy at the third reading; the query is the fourth.
     CHECK(contains(stats, "duration_ms\r\n:180\r\n"));
   }
 }
@@ -73,7 +74,7 @@ TEST_CASE("ages in ACL LOG and LATENCY go by the steady clock") {
     server.port.wall_us += step_us;
     CHECK(contains(server.session.run({"ACL", "LOG"}), "age-seconds\r\n$1\r\n5\r\n"));
     CHECK(contains(server.session.run({"LATENCY", "GRAPH", "command"}), "\n5\ns\n"));
-    // The same refusal within a minute is the same entry.
+    // The same denial within a minute is counted in the same entry.
     server.session.run({"AUTH", "nobody", "x"});
     CHECK(contains(server.session.run({"ACL", "LOG"}), "count\r\n:2\r\n"));
     server.port.steady_us += 61'000'000;

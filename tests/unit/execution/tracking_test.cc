@@ -1,5 +1,5 @@
-// CLIENT TRACKING where redis-server is no reference: what is in the table, and what goes when a
-// connection ends.
+// CLIENT TRACKING where redis-server cannot serve as a reference: the contents of the table, and
+// what is removed when a connection ends.
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,7 +16,7 @@ using namespace sluice;
 using sluice::test::EngineSession;
 using sluice::test::QuietServer;
 
-// A connection that notes which keys it is told about.
+// A connection that records the keys of invalidation messages.
 class Inbox final : public ClientPort {
  public:
   void deliver(ByteBuffer bytes, Lsn) override { text += bytes.view(); }
@@ -55,7 +55,7 @@ TEST_CASE("a key that was read is told once, and leaves the table") {
   CHECK(server.engine.tracking().items() == 1);
   server.writer.run({"SADD", "a", "4"});
   CHECK(server.inbox->take().empty());
-  // Its own change is told behind its reply.
+  // The invalidation by its own change follows the reply.
   CHECK(reader.run({"SET", "b", "1"}) == "+OK\r\n>2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nb\r\n");
 }
 
@@ -78,7 +78,7 @@ TEST_CASE("who has gone is told nothing, and with the last one nobody looks any 
   CHECK(server.inbox->take().empty());
 }
 
-// What the server's timer does while something is due.
+// Runs the server's timers while any is due.
 void run_timers(Server& server) {
   while (server.engine.next_due().steady_ms == 0) {
     server.execution.run_timers(Times::agreeing(1'000'000));
@@ -98,7 +98,7 @@ TEST_CASE("the table is empty when the last one has gone") {
       reader.run({"GET", "key:" + std::to_string(i)});
       other.run({"GET", "key:" + std::to_string(i)});
     }
-    // Switching off is as good as going.
+    // Switching tracking off has the same effect as disconnecting.
     other.run({"CLIENT", "TRACKING", "OFF"});
     run_timers(server);
     CHECK(server.engine.tracking().keys() == kKeys);
@@ -132,7 +132,8 @@ TEST_CASE("what dead connections have read does not pile up beside a living one"
   CHECK(server.engine.tracking().items() == 0);
 }
 
-// Reads so many keys and goes. Returns in how many steps its items leave the table.
+// Reads `keys` keys and disconnects. Returns the number of steps after which its items have left
+// the table.
 int steps_after_reading(Server& server, int keys) {
   {
     EngineSession reader(server.engine, server.execution);
@@ -152,7 +153,7 @@ TEST_CASE("a table that was large once is swept in one step when it is small") {
   CHECK(steps_after_reading(server, 20'000) > 20);
   CHECK(server.engine.tracking().keys() == 1);
   CHECK(steps_after_reading(server, 5) == 1);
-  // Keys that were forgotten otherwise leave as many buckets.
+  // Keys that were forgotten otherwise leave the same number of buckets.
   for (int i = 0; i < 20'000; ++i) living.run({"GET", "key:" + std::to_string(i)});
   server.writer.run({"FLUSHALL"});
   CHECK(server.engine.tracking().keys() == 0);

@@ -1,4 +1,4 @@
-// What ends by the steady clock does not end before the time that was told by the wall clock.
+// A steady timer does not end before the deadline that was given in wall clock time.
 #include "net/process/clocks.h"
 
 #include <time.h>
@@ -23,8 +23,8 @@ TEST_CASE("a deadline told by the wall clock has come when the steady clock says
   QueueClock queue_clock;
   Clocks clocks;
   clocks.start(queue_clock);
-  // Each reading tells a deadline of no milliseconds, which the readings behind it may call over.
-  // They come a little later in the millisecond each time.
+  // Each reading sets a deadline with no delay, which later readings may find expired. Each comes a
+  // little later within the millisecond.
   int64_t greatest_ms = INT64_MIN;
   for (int i = 0; i < 200; ++i) {
     const Times now = clocks.read();
@@ -37,7 +37,7 @@ TEST_CASE("a deadline told by the wall clock has come when the steady clock says
 }
 
 TEST_CASE("the steady clock does not begin before its beginning") {
-  // Milliseconds begin with those of the wall clock, at another place for each of these.
+  // Milliseconds begin with those of the wall clock, whose phase differs in each iteration.
   for (int i = 0; i < 100; ++i) {
     QueueClock queue_clock;
     Clocks clocks;

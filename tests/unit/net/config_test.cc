@@ -1,5 +1,5 @@
-// Requirements of the configuration. The texts of CONFIG GET and SET were compared with
-// redis-server 7.0.15, value by value.
+// The configuration. The texts of CONFIG GET and SET were compared with redis-server 7.0.15, value
+// by value.
 #include "net/config/config.h"
 
 #include <unistd.h>
@@ -22,7 +22,7 @@ namespace sluice {
 namespace {
 
 using Args = std::vector<std::string>;
-// A directory of its own that is gone afterwards.
+// A temporary directory, deleted at the end.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {
@@ -65,8 +65,8 @@ std::string refused(const std::string& name, const std::string& why) {
   return "ERR CONFIG SET failed (possibly related to argument '" + name + "') - " + why;
 }
 
-// The repository's root: the nearest folder above the program or the working directory with the
-// file.
+// The repository's root: the nearest folder above the program or the working directory that
+// contains the file.
 std::string repository_file(const std::string& name) {
   for (std::filesystem::path from :
        {std::filesystem::current_path(), std::filesystem::read_symlink("/proc/self/exe")}) {
@@ -281,7 +281,7 @@ TEST_CASE("daemonize yes is a warning, and the server stays in the foreground") 
   CHECK_EQ(value(config, "daemonize"), "no");
 }
 
-// A redis.conf in the form that distributions ship it, with every line that is active in it.
+// A redis.conf as shipped by distributions, with every line that is active in it.
 TEST_CASE(
     "a stock redis.conf loads with two warnings: daemonize and the directives without meaning") {
   const char* stock =
@@ -572,7 +572,7 @@ TEST_CASE(
   const Config defaults;
   CHECK(config.get({"*"}) == defaults.get({"*"}));
 
-  // Active lines are checked by that; "# name ..." may stand for those without a default.
+  // This checks the active lines; directives without a default may appear as "# name ...".
   std::map<std::string, bool> active;
   std::ifstream stream(path);
   for (std::string line; std::getline(stream, line);) {

@@ -1,6 +1,5 @@
-// Requirements of single directives: values that Redis shows otherwise than they were given, what
-// it refuses, and what is refused here. The texts were compared with redis-server 7.0.15, value by
-// value.
+// Single directives: values that Redis shows in another form, values that it rejects, and values
+// that are rejected here. The texts were compared with redis-server 7.0.15, value by value.
 #include "net/config/config.h"
 
 #include <array>
@@ -69,7 +68,7 @@ TEST_CASE("special values print as Redis prints them") {
 
 TEST_CASE("what Redis refuses of its directives is refused with its texts") {
   Config config;
-  // 7.0.15 has no `nothing` to list; it is Sluice's own.
+  // 7.0.15 does not list `nothing`, which is Sluice's own.
   CHECK_EQ(set_one(config, "loglevel", "foo"),
            refused("loglevel",
                    "argument(s) must be one of the following: debug, verbose, notice, warning"));

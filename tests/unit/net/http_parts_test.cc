@@ -60,7 +60,7 @@ TEST_CASE("a head is found and judged by its bytes") {
   CHECK_EQ(find_head_end("GET / HTTP/1.1\r\nA: b\r\n\r\nrest"), 24);
   CHECK_EQ(find_head_end("GET / HTTP/1.1\r\nA: b\r\n\r"), 0);
   CHECK_EQ(find_head_end("GET / HTTP/1.1\nA: b\n\n"), 21);
-  // Whatever part of it was looked at before.
+  // Whatever part of it has been examined before.
   const Bytes whole = "GET / HTTP/1.1\r\nA: b\r\n\r\n";
   for (size_t seen = 0; seen < whole.size(); ++seen) CHECK_EQ(find_head_end(whole, seen), 24);
   CHECK_EQ(check_head("GET / HTTP/1.1\r\nA: b\r\nC:d\r\n\r\n"), "");
@@ -137,7 +137,7 @@ TEST_CASE("every row of the server has what its description needs, and none hide
     CAPTURE(route.pattern);
     const bool has_handler = route.handler != nullptr;
     CHECK(has_handler);
-    // The files of the page are no part of the API; whatever is has its place in the description.
+    // The page's files are not part of the API; all other routes must be in its description.
     const bool is_api = route.access != Access::kOpen || route.answer != nullptr;
     if (is_api) {
       CHECK_NE(std::string(route.summary), "");
@@ -146,7 +146,7 @@ TEST_CASE("every row of the server has what its description needs, and none hide
       CHECK_FALSE(std::string_view(route.pattern).starts_with("/api/"));
     }
     CHECK(seen.insert(std::string(method_name(route.method)) + route.pattern).second);
-    // Whatever changes something needs more than reading; but who is nobody yet may log in.
+    // Every changing route requires more than read, except the log-in.
     const bool is_session = std::string_view(route.pattern) == "/api/v1/session";
     if (is_change(route.method) && !is_session) CHECK(route.access >= Access::kOperate);
     std::string path = route.pattern;
@@ -222,7 +222,7 @@ TEST_CASE("tokens: what one has let in goes with it") {
   settings.erase(settings.begin());
   const Tokens after(settings);
   CHECK_FALSE(after.still_grants(Access::kRead, reader, acl));
-  // Who came without one, while there was none.
+  // A client that came without a token when there were none.
   const Tokens none({});
   const Principal guest = none.check(Access::kRead, nullptr, acl).principal;
   CHECK(none.still_grants(Access::kRead, guest, acl));
@@ -314,7 +314,7 @@ TEST_CASE("JSON of others is read up to a depth") {
   CHECK(parse_json("{\"a\":" + nested(kMaxJsonDepth) + "}").is_discarded());
   CHECK(parse_json("[").is_discarded());
   CHECK(parse_json("]" + nested(kMaxJsonDepth)).is_discarded());
-  // Neither strings nor siblings nest.
+  // Brackets in strings and in siblings do not count as nesting.
   CHECK_EQ(parse_json("[\"\\\"" + std::string(100, '[') + "\"]").size(), 1);
   std::string siblings = "[[]";
   for (int i = 0; i < 100; ++i) siblings += ",[]";

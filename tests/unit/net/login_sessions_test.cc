@@ -1,4 +1,4 @@
-// Log-ins over HTTP: roles out of rights, what ends a session, how many there may be.
+// Log-ins over HTTP: roles derived from rights, the end of sessions, their maximum number.
 #include "net/http/login_sessions.h"
 
 #include <thread>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::chrono::hours kLong{1};
 
-// Rules look commands up.
+// Rules refer to commands.
 [[maybe_unused]] const bool kHasCommands = (install_commands(), true);
 
 std::shared_ptr<User> make_user(Acl& acl, Bytes name, std::initializer_list<const char*> rules) {
@@ -44,7 +44,7 @@ TEST_CASE("the role follows from the commands that a user may run") {
   CHECK_EQ(role_text({"+@admin"}), "none");
   CHECK_EQ(role_text({"+@read", "+@write", "+@admin"}), "admin");
   CHECK_EQ(role_text({"+@all"}), "admin");
-  // By no key at all, and by a selector alone.
+  // With rights on no key, and by a selector alone.
   CHECK_EQ(role_text({"~jobs:*", "+@all"}), "admin");
   CHECK_EQ(role_text({"(~a +@all -@admin)"}), "operate");
 }

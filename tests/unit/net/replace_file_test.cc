@@ -1,4 +1,4 @@
-// Small files that are replaced: what is there afterwards, and what an error leaves.
+// Replacing small files: the result, and the state after an error.
 #include "net/process/replace_file.h"
 
 #include "tests/support/storage_support.h"
@@ -21,7 +21,7 @@ using test::read_file;
 using test::TempDirectory;
 using test::write_file;
 
-// Root may read everything: so the test gives up that right while it looks, if it has it.
+// Root may read everything, so the test drops that capability if it has it.
 class NoRightToReadAll {
  public:
   NoRightToReadAll() {
@@ -34,7 +34,7 @@ class NoRightToReadAll {
 
  private:
   using Capabilities = std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3>;
-  __user_cap_header_struct header_{_LINUX_CAPABILITY_VERSION_3, 0};  // of this thread
+  __user_cap_header_struct header_{_LINUX_CAPABILITY_VERSION_3, 0};  // of the current thread
   Capabilities before_{};
 };
 

@@ -1,4 +1,4 @@
-// Requirements of the request parser. The expected texts were compared with redis-server 7.0.15.
+// The request parser. The expected texts were compared with redis-server 7.0.15.
 #include "net/resp/resp_parser.h"
 
 #include "engine/base/quoting.h"
@@ -240,7 +240,7 @@ TEST_CASE("limits that change take effect with the next header") {
 
 // --- against a naive model -----------------------------------------------------------------------
 
-// One request by plain string operations; false when nothing more can be taken from `rest`.
+// Parses one request with plain string operations; false when `rest` has no complete request.
 bool model_step(std::string& rest, const RespLimits& limits, std::string& transcript) {
   const auto stop = [&](const std::string& text) {
     transcript += "error Protocol error: " + text + "\n";

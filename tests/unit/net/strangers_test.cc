@@ -1,4 +1,5 @@
-// Who gives way where all places are taken, and that each further connection has one that does.
+// Which connection is closed when all places are taken, and that there is one for each new
+// connection.
 #include "net/io/strangers.h"
 #include "net/process/clocks.h"
 
@@ -30,7 +31,7 @@ struct Connection {
   }
 };
 
-// One I/O thread that never starts: its posted tasks run when the test says so.
+// One I/O thread that never starts: its posted tasks run when the test runs them.
 struct Door {
   test::QuietServer port;
   CompleteEngine engine{port, 7};
@@ -45,13 +46,13 @@ struct Door {
     thread = std::make_unique<IoThread>(state, 0, false);
     strangers = std::make_unique<Strangers<Connection>>(*thread);
   }
-  // As net/server/file_relief.cc.
+  // The same condition as in net/server/file_relief.cc.
   bool comes_in() {
     if (connected >= kLimit && !make_room<Connection>({strangers.get()}, connected, kLimit)) {
       return false;
     }
     all.push_back(std::make_unique<Connection>(connected));
-    // Who is older is known to the millisecond.
+    // Ages are compared in milliseconds, so wait for the next one.
     for (const int64_t before_ms = Clocks::steady_ms(); Clocks::steady_ms() == before_ms;) {
       std::this_thread::yield();
     }
@@ -79,10 +80,10 @@ TEST_CASE("who authenticates instead of giving way is made up for") {
   for (uint64_t i = 0; i < kLimit + 2; ++i) CHECK(door.comes_in());
   door.authenticate_all();
   door.run_tasks();
-  REQUIRE(door.connected == kLimit + 2);  // nobody was left to give way
+  REQUIRE(door.connected == kLimit + 2);  // there was no stranger left to close
   CHECK(!door.comes_in());
 
-  // Further strangers take no further place; each that is refused takes one back.
+  // Further strangers take no further place; each that is refused gives one back.
   door.strangers->add(*door.all[0]);
   door.strangers->add(*door.all[1]);
   door.strangers->add(*door.all[2]);
@@ -101,7 +102,7 @@ TEST_CASE("however many authenticate, only so many come in above the limit") {
   Door door;
   for (uint64_t i = 0; i < kLimit; ++i) CHECK(door.comes_in());
   for (int round = 0; round < 100; ++round) {
-    // The newest alone is a stranger, and authenticates as soon as it is told to give way.
+    // The newest is the only stranger, and authenticates as soon as it is asked to close.
     door.authenticate_all();
     door.strangers->add(*door.all.back());
     door.comes_in();

@@ -1,4 +1,4 @@
-// StreamBudget by a clock that the test turns: how much of the time streams of events get.
+// StreamBudget with a simulated clock: the share of time that event streams get.
 #include "net/http/stream_budget.h"
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace {
 
 using sluice::StreamBudget;
 
-// A thread that is idle for `idle_share` hundredths of its time, whatever its streams take.
+// A thread that is idle for `idle_share` hundredths of its time, whatever its streams use.
 struct Thread {
   int64_t now_us = 1'000'000;
   int64_t idle_us = 0;
@@ -19,8 +19,8 @@ struct Thread {
     now_us += us;
     idle_us += us * idle_share / 100;
   }
-  // What streams that always have something to send take of a time, in parts of `part_us`; they
-  // ask again after `retry_us`.
+  // The time used by streams that always have data to send, in parts of `part_us`; they ask again
+  // after `retry_us`.
   int64_t taken(int64_t time_us, int64_t idle_share, int64_t part_us, int64_t retry_us = 1000) {
     int64_t taken_us = 0;
     for (const int64_t end_us = now_us + time_us; now_us < end_us;) {
@@ -49,7 +49,8 @@ TEST_CASE("of a thread that is never idle streams get a fiftieth") {
 
 TEST_CASE("of what nobody else wants they get an eighth besides") {
   Thread thread;
-  // While they work the thread is not idle: of a second `x` is theirs, and (1 - x) / 2 idle.
+  // While the streams work the thread is not idle: of each second they use x, and (1 - x) / 2 is
+  // idle.
   const double share = static_cast<double>(thread.taken(10 * kSecond, 50, 100)) / (10 * kSecond);
   const double expected = (1.0 / 50 + 0.5 / 8) / (1 + 0.5 / 8);
   CHECK(share > expected * 0.95);

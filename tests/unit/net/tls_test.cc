@@ -1,5 +1,5 @@
-// Requirements of TLS's parts: the stream with a client of OpenSSL's at the other end of a socket
-// pair, both in one thread; the context's errors; the directives.
+// The parts of TLS: the stream with an OpenSSL client at the other end of a socket pair, both in
+// one thread; the context's errors; the directives.
 #include "net/tls/tls_stream.h"
 
 #include <openssl/err.h>
@@ -92,7 +92,7 @@ class Pair {
     return count;
   }
 
-  // What the client can read now.
+  // Reads what is available to the client.
   bool read_client(std::string& to, size_t most = 1 << 16) {
     std::string buffer(most, '\0');
     size_t count = 0;
@@ -131,7 +131,8 @@ std::string random_text(size_t size, unsigned seed) {
   return text;
 }
 
-// Megabytes both ways at once through buffers of some kilobytes; `meanwhile` is called each round.
+// Transfers megabytes in both directions at once through buffers of some kilobytes; `meanwhile` is
+// called in each round.
 void exchange(Pair& pair, size_t bytes, const std::function<void(int)>& meanwhile) {
   const std::string up = random_text(bytes, 1);
   const std::string down = random_text(bytes, 2);
@@ -152,7 +153,7 @@ void exchange(Pair& pair, size_t bytes, const std::function<void(int)>& meanwhil
     const ssize_t read = pair.read_server(at_server, 1 + random() % 40'000);
     REQUIRE((read > 0 || errno == EAGAIN));
     if (sent_down < bytes) {
-      // From another address each time, and with more behind it than before.
+      // From another address each time, with more data appended than before.
       const size_t left = std::min(bytes - sent_down, size_t{50'000} + static_cast<size_t>(round));
       const std::string part = down.substr(sent_down, left);
       const ssize_t wrote = pair.server->write(part.data(), part.size());
@@ -211,7 +212,7 @@ TEST_CASE("what came before the peer's end is read before the end") {
   CHECK_EQ(got, "last");
   CHECK_FALSE(pair.server->drained());
   CHECK_EQ(pair.read_server(got), 0);
-  // It may still be answered.
+  // A reply may still be sent.
   CHECK_EQ(pair.server->write("bye", 3), 3);
   std::string answer;
   while (answer.empty() && pair.read_client(answer)) {
@@ -227,7 +228,7 @@ TEST_CASE("a short read is the end of what is there, and costs no further system
   CHECK_EQ(pair.read_server(got), -1);
   CHECK(pair.server->drained());
   SSL_write(pair.client, "one", 3);
-  // No edge has been noted: the socket is not asked.
+  // No edge has been reported, so the socket is not read.
   char buffer[16];
   CHECK_EQ(pair.server->read(buffer, sizeof(buffer)), -1);
   CHECK_EQ(errno, EAGAIN);

@@ -49,7 +49,7 @@ void compare(const EventLog& log, const std::deque<Kept>& model, uint64_t after)
   REQUIRE(expected == model.size());
 }
 
-// Readings of some types, within a bound.
+// Compares reads of some types, with a limit.
 void compare_types(const EventLog& log, const std::deque<Kept>& model, std::mt19937_64& random) {
   const uint64_t after = random() % (log.last_seq() + 2);
   const auto types = static_cast<uint32_t>(1U << (1 + random() % 14) | 1U << (1 + random() % 14));
@@ -83,7 +83,7 @@ std::vector<uint64_t> seqs(const EventLog& log, uint64_t after = 0) {
   return found;
 }
 
-// `most`: bounds keep up to so many.
+// `most` is the greatest limit used.
 void run_against_model(uint64_t seed, sluice::EventSpill* spill, uint64_t most) {
   use_seed(seed);
   INFO("seed ", seed);
@@ -95,7 +95,7 @@ void run_against_model(uint64_t seed, sluice::EventSpill* spill, uint64_t most) 
   for (int step = 0; step < 3000; ++step) {
     now += static_cast<int64_t>(random() % 200);
     const size_t large = random() % 200 == 0 ? 6000 : 0;
-    // For a while nearly all of one type.
+    // For a while nearly all events have one type.
     const size_t type = random() % 300 == 0 ? random() : static_cast<size_t>(step) / 200;
     Kept event{log.last_seq() + 1, now, static_cast<EventType>(1 + type % 14),
                std::string(1 + random() % 40, static_cast<char>(random())),
@@ -112,7 +112,8 @@ void run_against_model(uint64_t seed, sluice::EventSpill* spill, uint64_t most) 
         if (model.size() <= bounds.count && !old) break;
         model.pop_front();
       }
-      // A timer that comes for the oldest one has something to do, or comes later.
+      // If the timer runs for the oldest event, there must be work to do, or it must be rescheduled
+      // later.
       if (limit == 10'000 && age_ms != 0 && !log.empty()) REQUIRE(log.oldest_ms() + age_ms > now);
     }
     REQUIRE(log.count() == model.size());
@@ -145,7 +146,7 @@ TEST_CASE("so it does with a file for what is older") {
   file.value()->stop();
 }
 
-// 100 events a chunk, about.
+// About 100 events a chunk.
 void fill(EventLog& log, uint64_t count) {
   const std::string fields(30, 'f');
   for (uint64_t i = 0; i < count; ++i) {
@@ -210,7 +211,7 @@ TEST_CASE("in front of what is lost a reading ends, and the log may begin behind
   log.forget_through(lost.lost_seq);
   CHECK(log.oldest_seq() == lost.lost_seq + 1);
   CHECK(log.last_seq() == 5000);
-  // From reading to reading it comes to the tail, which is in memory.
+  // By repeated reads the tail is reached, which is in memory.
   const auto all = [&] { return log.read(0, [](const Event&) { return true; }); };
   for (uint64_t seq = all().lost_seq; seq != 0; seq = all().lost_seq) log.forget_through(seq);
   CHECK(log.count() > 1000);

@@ -136,7 +136,7 @@ TEST_CASE("good values, as they are replied") {
     QueueConfig config;
     CHECK(set(config, {{name, text}}) == "");
     CHECK(get(config, name) == canonical);
-    // The canonical text reads as itself.
+    // The canonical text yields itself when read.
     QueueConfig again;
     CHECK(set(again, {{name, canonical}}) == "");
     CHECK(all(again) == all(config));
@@ -235,18 +235,18 @@ TEST_CASE("names of fields are read without regard to case") {
 
 TEST_CASE("a change is checked as a whole") {
   QueueConfig config;
-  // In any order: the bands count for the others.
+  // The order does not matter: the new bands apply to the other fields.
   CHECK(set(config, {{"default_pri", "slow"}, {"bands", "fast,slow"}, {"reserve", "fast:1"}}) ==
         "");
   CHECK(config.values().default_band == 1);
   CHECK(config.values().reserve.band == 0);
-  // Taking a name away that is in use is the fault of `bands`.
+  // Removing a name that is in use is reported for `bands`.
   CHECK(set(config, {{"max_active", "3"}, {"bands", "fast"}}) == "bands");
   CHECK(get(config, "bands") == "fast,slow");
   CHECK(get(config, "max_active") == "0");
   CHECK(set(config, {{"bands", "fast"}, {"default_pri", "fast"}}) == "");
   CHECK(get(config, "default_pri") == "fast");
-  // Likewise for a rule of a group.
+  // Likewise for a group's rule.
   CHECK(set_group(config, "g", {{"order", "lifo:fast"}}) == "");
   CHECK(set(config, {{"bands", "quick"}, {"default_pri", "0"}, {"reserve", "none"}}) == "bands");
   CHECK(set(config, {{"max_active", "4"}}) == "");
@@ -275,7 +275,7 @@ TEST_CASE("with desc, larger numbers are more urgent") {
   CHECK(config.values().order.is_lifo(255 - 1));
   CHECK(config.values().order.is_lifo(255));
   CHECK_FALSE(config.values().order.is_lifo(255 - 10));
-  // A default that was given stays.
+  // An explicitly set default stays.
   CHECK(set(config, {{"default_pri", "2"}}) == "");
   CHECK(config.values().default_band == 253);
   CHECK(set(config, {{"priority_order", "asc"}}) == "");
@@ -328,7 +328,7 @@ TEST_CASE("values come from the nearest level, limits do not") {
   CHECK_FALSE(group.order.is_lifo(200));
   CHECK(group.weight == 3);
   CHECK(group.limits.max_active == 1);
-  // The empty group is nobody's.
+  // The empty group belongs to nobody and has no limits.
   CHECK(config.group("").limits.max_active == 0);
   CHECK(config.group("").ttl_ms == 500);
   CHECK(config.key("g").max_active == 0);
@@ -347,13 +347,13 @@ TEST_CASE("the exact name wins, then the most literal glob, then the later one")
   CHECK(seven.limits.paused == Paused::kOut);
   CHECK(config.group("team.8").limits.max_active == 1);
   CHECK(config.group("x").limits.max_active == 2);
-  // As many literal bytes: the later one.
+  // With the same number of literal bytes the later one applies.
   CHECK(set_group(config, "a*c", {{"max_active", "6"}}) == "");
   CHECK(set_group(config, "a?c", {{"max_active", "7"}}) == "");
   CHECK(config.group("abc").limits.max_active == 7);
   CHECK(set_group(config, "a*c", {{"max_waiting", "1"}}) == "");
   CHECK(config.group("abc").limits.max_active == 6);
-  // A class counts nothing, an escaped byte one.
+  // A character class counts as no literal byte, an escaped byte as one.
   CHECK(set_group(config, "b[abc]d", {{"max_active", "8"}}) == "");
   CHECK(set_group(config, "\\b\\a*", {{"max_active", "9"}}) == "");
   CHECK(config.group("bad").limits.max_active == 9);
@@ -397,13 +397,13 @@ TEST_CASE("an escaped name is an exact name") {
   CHECK(set_group(config, "a\\*", {{"max_active", "1"}}) == "");
   CHECK(set_group(config, "a*", {{"max_active", "2"}, {"max_waiting", "3"}}) == "");
   CHECK(set_group(config, "[a]\\*", {{"max_active", "4"}}) == "");
-  // It wins over globs with as many literal bytes that were changed later.
+  // It takes precedence over globs with as many literal bytes that were changed later.
   CHECK(config.group("a*").limits.max_active == 1);
   CHECK(config.group("a*").limits.max_waiting == 3);
   CHECK(config.group("ab").limits.max_active == 2);
   CHECK(get(config, "max_active", ConfigLevel::kGroup, "a\\*") == "1");
   CHECK(get(config, "max_active", ConfigLevel::kGroup, "a*") == "2");
-  // A glob is no name of the group that is called like it.
+  // A glob does not name the group that is spelled like it.
   CHECK(set_group(config, "b**", {{"max_active", "5"}}) == "");
   CHECK(set_group(config, "b\\*?", {{"max_active", "6"}}) == "");
   CHECK(config.group("b**").limits.max_active == 6);
@@ -427,7 +427,7 @@ TEST_CASE("RESET of the queue leaves the rules") {
   CHECK(config.reset(ConfigLevel::kQueue, {}).bad == "");
   CHECK(all(config) == all(QueueConfig()));
   CHECK(config.group("g").limits.max_active == 2);
-  // The name is one of the defaults too.
+  // The name is also one of the defaults.
   CHECK_FALSE(config.group("g").order.is_lifo(1));
   CHECK(config.group("g").order.is_lifo(3));
 }
@@ -474,21 +474,21 @@ TEST_CASE("what is recorded makes the same configuration") {
   CHECK(copy.group("aa").order.is_lifo(1));
   CHECK(copy.key("k").rate == config.key("k").rate);
   CHECK(copy.memory_bytes() == config.memory_bytes());
-  // What is kept of rules is that of those that are there, however they came.
+  // The memory counted for rules is that of the existing rules, however they were created.
   const size_t before = config.memory_bytes();
   CHECK(set_group(config, "more", {{"max_active", "3"}}) == "");
   CHECK(set_group(config, "more", {{"max_active", "3"}, {"rate", "5/10"}}) == "");
   CHECK(config.memory_bytes() > before + 32);
   config.reset(ConfigLevel::kGroup, "more");
   CHECK(config.memory_bytes() == before);
-  // Twice is as once; no fields: forgotten.
+  // Applying a rule twice changes nothing; without fields the rule is removed.
   copy.apply(ConfigLevel::kGroup, "*a", config.recorded(ConfigLevel::kGroup, "*a"));
   CHECK(copy.group("aa").limits.max_active == 2);
   copy.apply(ConfigLevel::kGroup, "*a", {});
   copy.apply(ConfigLevel::kQueue, {}, {});
   CHECK(copy.group("aa").limits.max_active == 3);
   CHECK(get(copy, "max_active") == "0");
-  // A field that only a later version knows is passed over.
+  // A field of a later version is ignored.
   copy.apply(ConfigLevel::kGroup, "z", std::vector<ConfigField>{{"colour", "red"}});
   CHECK(copy.group("z").limits.max_active == 0);
 }
@@ -507,7 +507,7 @@ TEST_CASE("records on top of a checkpoint that has them already end in the same 
   CHECK(config.group("aa").limits.max_active == 4);
   replay(config);
   CHECK(config.group("aa").limits.max_active == 4);
-  // What a caller sets to what it is stays where it is.
+  // Setting a field to its present value keeps its place in the order.
   CHECK(set_group(config, "a*", {{"max_active", "3"}}) == "");
   CHECK(config.group("aa").limits.max_active == 4);
 }

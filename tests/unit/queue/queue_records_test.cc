@@ -1,5 +1,5 @@
-// The records of the native queue: what they hold comes back, damage is met, and a queue that is
-// recovered is the queue that was.
+// The records of the native queue: contents round-trip, damage is detected, and a recovered queue
+// equals the original.
 #include "engine/queue/queue_records.h"
 #include "engine/keyspace/describe_effect.h"
 
@@ -39,7 +39,7 @@ struct Record {
   }
 };
 
-// What `encode(ByteBuffer&)` appends.
+// Returns what `encode(ByteBuffer&)` appends.
 template <class Encode>
 std::string encoded(Encode encode) {
   ByteBuffer out;
@@ -92,7 +92,7 @@ JobOptions all_options() {
   return options;
 }
 
-// Every field of JobExtras that any state may have.
+// Sets every field of JobExtras that any state may have.
 void fill_extras(JobExtras& extras) {
   extras.cost = 3;
   extras.attempts = 4;
@@ -139,8 +139,7 @@ void configure(Queue& queue) {
   set(ConfigLevel::kKey, "lang:*", limits);
 }
 
-// One job of each state, with all that it may have.
-// Of what the job of this arrival needs.
+// Releases of what the job with this arrival needs.
 void fill_releases(Queue& queue, uint64_t arrival) {
   queue.set_release(arrival + 1, "released", true, true);
   queue.set_release(arrival + 2, "released and there again", false, true);
@@ -225,7 +224,7 @@ TEST_CASE("a walk over a queue gives all of it, in steps of any size, and again 
     apply_all(copy, records);
     copy.check();
     CHECK(dump_difference(dump_queue(queue), dump_queue(copy)) == "");
-    // A record may be applied again, and on a later state.
+    // A record may be applied again, and to a later state.
     apply_all(copy, records);
     copy.check();
     CHECK(dump_difference(dump_queue(queue), dump_queue(copy)) == "");
@@ -242,7 +241,7 @@ TEST_CASE("the state of a job replaces what may change and keeps the rest") {
     const std::string state =
         encoded([&](ByteBuffer& out) { encode_job(*job, event, false, out); });
     Queue copy;
-    // As it was when it was added: of another band, pending, with what never changes.
+    // As it was when added: in another band, pending, with the fields that never change.
     std::vector<Bytes> keys;
     for (const Key* key : job->lane->keys->keys) keys.emplace_back(key->name);
     Job* before = make_job(copy, job->id(), job->payload(), JobState::kPending, 9,
@@ -257,7 +256,7 @@ TEST_CASE("the state of a job replaces what may change and keeps the rest") {
     copy.check();
     CHECK(dump_job(*copy.find(job->id())) == dump_job(*job));
     CHECK(copy.events.last_seq() == 110);
-    // The same by the whole job, where there was none or another one.
+    // The same with the whole job's record, where there was none or a different job.
     for (int i = 0; i < 2; ++i) {
       apply_all(copy, {{EffectType::kJobPut, std::string(job->id()), put}});
       CHECK(dump_job(*copy.find(job->id())) == dump_job(*job));
@@ -275,7 +274,7 @@ TEST_CASE("a lease that is replayed has its whole term again, and its run its wh
   JobRun& run = *queue.find("active")->run();
   queue.unplace(queue.find("active"));
   run.started_steady = 5'000'000;
-  run.deadline_steady = 5'000'100;  // shortened: its connection is lost
+  run.deadline_steady = 5'000'100;  // shortened, because its connection is lost
   run.run_deadline_steady = 5'090'000;
   queue.place(queue.find("active"));
   Queue copy;
@@ -288,7 +287,7 @@ TEST_CASE("a lease that is replayed has its whole term again, and its run its wh
   CHECK(copy.next_due_steady() == 12000);
 }
 
-// A lowered bound may be replayed on what a checkpoint's walk has found after it was raised again.
+// A lowered limit may be replayed on the result of a checkpoint's walk after it was raised again.
 TEST_CASE("the greatest time that was ever taken, counted from now, is read") {
   constexpr int64_t kGreatest = (int64_t{1} << 53) - 1;
   Queue queue;
@@ -322,10 +321,10 @@ TEST_CASE("the head says which events are kept, whatever the bounds of the state
   apply_all(copy, {{EffectType::kQueueHead, {}, head}});
   CHECK(copy.events.count() == 4);
   CHECK(copy.events.oldest_seq() == 106);
-  // An older head on a later state takes nothing.
+  // An older head record applied to a later state removes nothing.
   apply_all(copy, {{EffectType::kQueueHead, {}, older}});
   CHECK(copy.events.count() == 4);
-  // They do not come back with what a walk has written before.
+  // Removed events do not return with what a walk has written before.
   apply_all(copy, {{EffectType::kQueueEvents, {}, records.back().value}});
   CHECK(copy.events.oldest_seq() == 106);
   apply_all(copy, {{EffectType::kQueueHead, {}, first_format}});
@@ -379,11 +378,11 @@ TEST_CASE("a damaged record is refused or harmless: every prefix, every flipped 
       cut.value.resize(size);
       describe_queue_effect(cut.effect());
       const bool applied = apply_queue_effect(target, cut.effect());
-      // Configuration and events are lists: their prefixes are whole records as well.
+      // Configuration and events are lists: their prefixes are complete records as well.
       if (record.type == EffectType::kQueueConfig || record.type == EffectType::kQueueEvents) {
         continue;
       }
-      // Directories of format 1 have heads that do not say how many events are kept.
+      // Directories of format 1 have heads without the number of kept events.
       if (record.type == EffectType::kQueueHead && size + 1 == record.value.size()) continue;
       CHECK_FALSE(applied);
     }
@@ -413,7 +412,7 @@ TEST_CASE("a record that says what no job can be is refused") {
     return apply_queue_effect(queue, record.effect());
   };
   CHECK(applies([](Job& job) { job.rank = kNow; }));
-  // A state without what belongs to it, or with what belongs to another one.
+  // A state without its own fields, or with those of another state.
   CHECK_FALSE(applies([](Job& job) { job.state = JobState::kActive; }));
   CHECK_FALSE(applies([](Job& job) { job.state = JobState::kFailed; }));
   CHECK_FALSE(applies([](Job& job) { job.extras().end = std::make_unique<JobEnd>(); }));

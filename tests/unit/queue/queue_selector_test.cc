@@ -1,5 +1,5 @@
-// Selectors of the native queue: what is found against a naive filter over random queues, orders,
-// cursors while the queue changes, and what is changed by a selector.
+// Selectors of the native queue: results compared with a naive filter over random queues, orders,
+// cursors while the queue changes, and changes by selector.
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -18,7 +18,7 @@ using namespace sluice::test;
 const Words kStates = {"blocked",   "delayed", "pending",   "active",
                        "completed", "failed",  "cancelled", "expired"};
 
-// What a selector says, and the same as a naive filter over the maps of Q.GET.
+// A selector, and the equivalent naive filter over the maps of Q.GET.
 struct NaiveSelector {
   std::set<std::string> states;
   std::optional<std::string> group;  // exact, or with one `*` at the end
@@ -46,7 +46,7 @@ struct NaiveSelector {
       const std::string name = job.field("group");
       const bool glob = !group->empty() && group->back() == '*';
       const std::string start = group->substr(0, group->size() - (glob ? 1 : 0));
-      // Nobody's jobs are in no group: no glob means them.
+      // Jobs without a group match no glob.
       if (glob && name.empty()) return false;
       if (glob ? name.rfind(start, 0) != 0 : name != start) return false;
     }
@@ -94,7 +94,7 @@ NaiveSelector random_selector(RandomQueue& queue) {
   return selector;
 }
 
-// All pages of a Q.LIST, one behind the other; `between` runs after each page.
+// All pages of a Q.LIST in sequence; `between` runs after each page.
 template <class Between>
 std::vector<RespValue> list_all(QueueClient& server, const Words& words, int count,
                                 Between between) {
@@ -180,7 +180,7 @@ TEST_CASE("BRIEF leaves out all but a few fields") {
   }
 }
 
-// BY AGE DESC has each part of BY AGE from its end.
+// BY AGE DESC returns each part of BY AGE in reverse.
 void check_newest_first(RandomQueue& queue, const Words& where,
                         const std::vector<RespValue>& by_age) {
   const auto newest_first = list_all(queue.server, where + Words{"BY", "AGE", "DESC"});
@@ -341,7 +341,7 @@ TEST_CASE("a page ends at four megabytes of what its jobs carry") {
   };
   CHECK(ahead({}) == 12);
   CHECK(ahead({"WITH", "payload"}) == 5);
-  // Results and progress count as well.
+  // Results and progress also count.
   const RespValue popped = server.run({"Q.POP", "1", "q", "COUNT", "6"});
   for (const RespValue& job : popped.items) {
     server.run({"Q.TOUCH", "q", job.field("id"), job.field("lease"), "PROGRESS", large});
@@ -351,7 +351,7 @@ TEST_CASE("a page ends at four megabytes of what its jobs carry") {
   CHECK(pages == 2);
 }
 
-// Runs the command until its cursor is 0; the sum of what it changed.
+// Runs the command until its cursor is 0; returns the number of changed jobs.
 int64_t change_all(QueueClient& server, const std::string& command, const Words& where,
                    const Words& options = {}) {
   int64_t changed = 0;
@@ -393,7 +393,7 @@ TEST_CASE("cancel, retry and purge change what a naive filter finds") {
         return states.empty() ? Words{} : found_by(queue, meant);
       };
 
-      // Whoever has been signalled before is not told again, so it is told before.
+      // A job that was signalled before is not counted again, so signal these first.
       Words told = expected(only({"active"}, given.states));
       for (const std::string& id : told) queue.server.run({"Q.CANCEL", "q", id});
       const Words cancelled = expected(only({"delayed", "pending"}, given.states));
@@ -462,7 +462,7 @@ TEST_CASE("all jobs are meant only where ALL says so") {
   refused({"Q.CANCEL", "q", "WHERE", "REASON", "ALL", "GRACE", "0"});
   CHECK(server.run({"Q.STATS", "q"}).find("by_priority")->show() == before);
   CHECK(server.run({"Q.GET", "q", "j3"}).field("state") == "cancelled");
-  // One criterion is enough, also one that all jobs meet, and one that is named like the word.
+  // One criterion is enough, even one that all jobs meet or one that is spelled like the keyword.
   for (const Words& where : std::vector<Words>{{"STATE", "pending"},
                                                {"PRI", "NORMAL"},
                                                {"OLDER", "0", "STATE", "pending"},
@@ -538,7 +538,7 @@ TEST_CASE("bad selectors and cursors") {
   CHECK(error({"Q.LIST", "q", "WITH", "everything"}) == "-BADFIELD field=with");
   CHECK(error({"Q.PURGE", "q", "STATE", "failed"}) == "-ERR syntax error");
   CHECK(error({"Q.RETRY", "q", "WHERE", "REASON", "x"}) == "-ERR syntax error");
-  // A missing queue is an empty one.
+  // A missing queue reads as an empty one.
   CHECK(error({"Q.LIST", "missing"}) == "[0 []]");
   CHECK(error({"Q.PURGE", "missing", "WHERE", "ALL"}) == "[0 0]");
   server.run({"SET", "text", "x"});

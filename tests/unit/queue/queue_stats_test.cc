@@ -1,4 +1,4 @@
-// The distributions and rates of a queue, against plain sums and sorted values.
+// The distributions and rates of a queue, compared with plain sums and sorted values.
 #include "engine/queue/queue_stats.h"
 
 #include <algorithm>
@@ -92,7 +92,7 @@ TEST_CASE("an empty histogram is zero, and values out of range are kept at its e
   CHECK(histogram.memory_bytes() < 20'000);
 }
 
-// Twice as many values as before, so many times.
+// Doubles the number of values, `times` times.
 Histogram doubled(Histogram histogram, int times) {
   for (int i = 0; i < times; ++i) histogram.merge(Histogram(histogram));
   return histogram;

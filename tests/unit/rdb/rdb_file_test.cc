@@ -1,4 +1,4 @@
-// RDB files as a stream: in pieces of any size, and damaged in every place.
+// RDB files as a stream: in pieces of any size, and with damage at every position.
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint64_t kMaxString = 1 << 20;
 
-// Gives out a text in pieces of at most so many bytes.
+// Returns a text in pieces of limited size.
 class TextSource final : public rdb::Source {
  public:
   TextSource(Bytes text, size_t piece) : text_(text), piece_(piece) {}

@@ -1,5 +1,5 @@
-// Values in RDB's format: what redis-server 7.0.15 and older servers have written, what is written
-// here, and bytes that are damaged in every place.
+// Values in RDB format: written by redis-server 7.0.15 and older servers, written here, and damaged
+// at every position.
 #include <cstdint>
 #include <random>
 #include <string>
@@ -32,7 +32,7 @@ std::string bytes_of(Bytes hex) {
   return bytes;
 }
 
-// A payload with the footer that belongs to it.
+// A payload with its footer.
 std::string payload_of(const std::string& value, unsigned version = rdb::kVersion) {
   std::string payload = value;
   payload += static_cast<char>(version);
@@ -52,7 +52,7 @@ double first_score(const OwnedEntry& value) {
   return value->object<SortedSet>().order.begin().value()->score();
 }
 
-// What a reader of packed sequences gives out.
+// Collects what a reader of packed sequences returns.
 using ReadPacked = bool (*)(Bytes packed, const rdb::TakeElement& take);
 bool read_packed(ReadPacked reader, Bytes packed, Texts& out) {
   return reader(packed, [&](Bytes element) {
@@ -72,7 +72,7 @@ std::vector<Texts> small_values() {
   Texts large_set{"SADD", "k"};
   Texts large_sorted{"ZADD", "k"};
   Texts large_list{"RPUSH", "k"};
-  // One entry of its own that fills more than a node.
+  // One entry that fills more than a node.
   Texts large_stream{"XADD", "k", "18446744073709551615-18446744073709551614"};
   for (int i = 0; i < 600; ++i) {
     large_stream.insert(large_stream.end(), {"name" + std::to_string(i), std::string(9, 'x')});
@@ -103,7 +103,7 @@ std::vector<Texts> small_values() {
           large_list};
 }
 
-// A server in this process that has the value.
+// A server in this process that holds the value.
 struct Holder {
   explicit Holder(const Texts& command) : engine(port, 7), execution(engine) {
     EngineSession session(engine, execution);
@@ -128,7 +128,7 @@ TEST_CASE("the checksum is that of RDB") {
 
 TEST_CASE("LZF is unpacked, and damage is met") {
   std::string out;
-  // Twelve literal bytes, then references of short and long form that overlap what they make.
+  // Twelve literal bytes, then short and long references that overlap their own output.
   CHECK(rdb::lzf_decompress(bytes_of("026162632002"), 6, out));
   CHECK(out == "abcabc");
   CHECK(rdb::lzf_decompress(bytes_of("0061e00a00"), 20, out));
@@ -322,7 +322,7 @@ TEST_CASE("a stream is carried with what it remembers and its groups") {
     EngineSession other(to.engine, to.execution);
     CHECK(one.run(question) == other.run(question));
   }
-  // And goes on alike, up to the trimming by whole nodes.
+  // It also continues alike, up to trimming by whole nodes.
   const std::vector<Texts> further = {{"XADD", "k", "90-1", "name", "1", "same", "value"},
                                       {"XTRIM", "k", "MINID", "~", "34-101"},
                                       {"XTRIM", "k", "MAXLEN", "3"},
@@ -357,7 +357,7 @@ TEST_CASE("a stream that makes no sense is refused") {
       changed[at] = static_cast<char>(byte);
       const std::string reply = to.run({"RESTORE", "k", "0", payload_of(changed), "REPLACE"});
       if (reply != "+OK\r\n") continue;
-      // What was taken can be used.
+      // Accepted values are usable.
       CHECK(bulk(to.run({"DUMP", "k"})).size() > 10);
       to.run({"XINFO", "STREAM", "k", "FULL"});
       to.run({"XAUTOCLAIM", "k", "g", "d", "0", "0"});
@@ -371,7 +371,7 @@ TEST_CASE("a stream that makes no sense is refused") {
   };
   CHECK_FALSE(refused(value));
   to.run({"DEL", "r"});
-  // Behind the one node: length, last id, first id, highest deleted id, entries added, groups.
+  // After the one node: length, last id, first id, highest deleted id, entries added, groups.
   const size_t tail = value.rfind(bytes_of("0205020501000002010167"));
   REQUIRE(tail != std::string::npos);
   std::string changed = value;
@@ -380,7 +380,7 @@ TEST_CASE("a stream that makes no sense is refused") {
   changed = value;
   changed[tail + 2] = 1;  // the last id
   CHECK(refused(changed));
-  // Two pending entries, and no consumer who has them.
+  // Two pending entries, and no consumer that owns them.
   CHECK(refused(value.substr(0, value.size() - 44) + std::string(1, '\0')));
 }
 

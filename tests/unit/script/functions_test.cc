@@ -1,4 +1,4 @@
-// Libraries of functions: in every thread, slow ones, one unit each, and records that are damaged.
+// Libraries of functions: in every thread, slow ones, one unit each, and damaged records.
 #include <string>
 #include <vector>
 
@@ -151,7 +151,7 @@ TEST_CASE("functions as a value of a record, whole and damaged") {
     FunctionLibrary cut;
     if (!decode_functions(Bytes(record).substr(0, size), cut)) ++refused;
   }
-  // Behind each of the first two functions the rest is missing as a whole.
+  // After each of the first two functions the rest can be missing as a whole.
   CHECK(refused == record.size() - 1 - 2);
 }
 

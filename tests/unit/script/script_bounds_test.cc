@@ -1,5 +1,5 @@
-// What scripts may take: encoders, answers of commands and replies keep to script-memory-limit, and
-// the scripts that are compiled have a bound.
+// Memory limits of scripts: encoders, results of commands and replies respect script-memory-limit,
+// and the compiled scripts are limited.
 #include <algorithm>
 #include <ctime>
 #include <random>
@@ -31,8 +31,8 @@ bool is_memory_error(const std::string& reply) {
   return reply[0] == '-' && contains(reply, "more memory than script-memory-limit");
 }
 
-// Tables of 2^30 values that take a few kilobytes: deep, and of the fifteen levels that cmsgpack
-// packs. A megabyte of text, and a thousand times of it.
+// Tables of 2^30 values that take a few kilobytes: deeply nested, and with the fifteen levels that
+// cmsgpack packs. A megabyte of text, and a thousand references to it.
 const std::string kWide = "local t = {1} for i = 1, 15 do t = {t, t, t, t} end ";
 const std::string kText = "local s = ('x'):rep(2^20) ";
 const std::string kShared = "local t = {1} for i = 1, 30 do t = {t, t} end ";
@@ -78,7 +78,7 @@ TEST_CASE("a large table that holds itself ends a reply after as many steps as i
   for (const std::string result : {"t", "{map = t}", "{set = {[t] = 1}}"}) {
     CHECK(is_memory_error(server.eval(script + result)));
   }
-  // Of the processor; each level of the table once would take a minute.
+  // Processor time; visiting each level of the table once would take a minute.
   CHECK((std::clock() - begin) / CLOCKS_PER_SEC < 10);
 }
 
@@ -173,7 +173,8 @@ TEST_CASE("a coroutine may be resumed without end") {
 
 // --- cjson.encode ---
 
-// Writes values of all kinds as Lua's text. Objects have one field: the order of more is not told.
+// Writes values of all kinds as Lua source. Tables have one field, because the order of more is
+// undefined.
 class ValueWriter {
  public:
   explicit ValueWriter(uint64_t seed) : random_(seed) {}
@@ -220,7 +221,7 @@ class ValueWriter {
   std::mt19937_64 random_;
 };
 
-// What the library itself makes of it.
+// The result of the library itself.
 std::string library_encodes(lua_State* lua, const std::string& script) {
   std::string result;
   if (luaL_loadstring(lua, script.c_str()) == 0 && lua_pcall(lua, 0, 1, 0) == 0) {
@@ -361,7 +362,7 @@ TEST_CASE("libraries may hold half of the limit, and functions run beside them")
   CHECK(script_engine(server.engine).machine_bytes(true) < kMegabyte);
 }
 
-// Processor time of a call, the shortest of some.
+// Processor time of a call, the minimum of several.
 double call_us(Server& server, const std::string& sha) {
   double shortest = 1e9;
   for (int i = 0; i < 50; ++i) {
@@ -377,7 +378,7 @@ TEST_CASE("a script among many costs what it costs alone") {
   const std::string sha = load(server, "return 1");
   const double alone = call_us(server, sha);
   for (int i = 0; i < 30'000; ++i) load(server, numbered(i));
-  // A whole collection is a thousand times of it.
+  // A full garbage collection takes a thousand times as long.
   CHECK(call_us(server, sha) < 20 * alone + 50);
 }
 

@@ -1,5 +1,5 @@
-// How often a script lets others in: the clock is looked at after a bounded amount of work, not
-// only of instructions. Each look reads the clock of the server once, so that looks can be counted.
+// How often a script yields to others: the clock is read after a bounded amount of work, not only
+// of instructions. Each check reads the server's clock once, so checks can be counted.
 #include <string>
 #include <vector>
 
@@ -19,7 +19,7 @@ struct Server : ScriptServer {
     port.step_us = 1;
   }
 
-  // How often the script looks at the clock.
+  // How often the script reads the clock.
   int64_t looks(Bytes script) {
     const int64_t before = port.steady_us;
     const std::string reply = session.eval(script, {}, {});
@@ -31,13 +31,13 @@ struct Server : ScriptServer {
 
 TEST_CASE("memory that is asked for counts as work") {
   Server server;
-  // Every string is a new one.
+  // Every string is new.
   CHECK(server.looks("local s = string.rep('x', 2^20) for i = 1, 100 do local t = s .. i end") >=
         20);
   CHECK(server.looks("for i = 1, 20 do local t = {} for k = 1, 2^18 do t[k] = k end end") >= 20);
-  // What is refused counts as well.
+  // Rejected work also counts.
   CHECK(server.looks("for i = 1, 50 do pcall(string.rep, 'x', 5e8) end") >= 50);
-  // Ordinary scripts do not pay.
+  // Ordinary scripts do not cause checks.
   CHECK(server.looks("for i = 1, 1000 do local t = {} t[1] = i .. 'x' end") <= 1);
   CHECK(server.looks("local t = {} for i = 1, 20000 do t[i] = i end") <= 2);
 }
@@ -53,7 +53,7 @@ TEST_CASE("work on large blocks counts where nothing is asked for") {
   CHECK(
       server.looks("local t = {} for i = 1, 2^20 do t[i] = i end for i = 1, 2^20 do t[i] = nil end "
                    "for i = 1, 50 do next(t) end") >= 20);
-  // The next script begins anew.
+  // The count starts again for the next script.
   CHECK(server.looks("for i = 1, 10000 do end") <= 1);
 }
 
@@ -87,7 +87,7 @@ TEST_CASE("a long reply looks at the clock, and SCRIPT KILL ends it") {
   server.port.on_poll = [&] {
     if (++polls == 1) CHECK(script_engine(server.engine).kill(false).empty());
   };
-  // Nothing of it is left in the reply, and what stands before it stays.
+  // Its partial reply is removed, and what precedes it stays.
   server.session.run({"MULTI"});
   server.session.run({"PING"});
   server.session.run({"EVAL", shared, "0"});
@@ -111,14 +111,14 @@ TEST_CASE("a source is bounded in bytes and in the time that compiling it takes"
   CHECK(server.session
             .eval("local f, e = load(function() return string.rep(' ', 2^16) end) return e", {}, {})
             .find("the source is longer than 1048576 bytes") != std::string::npos);
-  // Each condition of such a chain makes the compiler go through all before it; without the bound
+  // For each condition of such a chain the compiler visits all preceding ones; without the limit
   // this takes a minute.
   std::string chain = "local a = nil local b = ";
   while (chain.size() < 1'000'000) chain += "a or ";
   CHECK(server.session.eval(chain + "a", {}, {}) ==
         "-ERR Error compiling script (new function): the source takes more than 250 ms to "
         "compile\r\n");
-  // What is rewritten before it is compiled takes no quadratic time either.
+  // Rewriting the source before it is compiled does not take quadratic time either.
   std::string returns;
   while (returns.size() < 1'000'000) returns += "return (a.return b.";
   CHECK(server.session.eval(returns, {}, {}).substr(0, 5) == "-ERR ");

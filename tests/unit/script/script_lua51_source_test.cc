@@ -1,4 +1,4 @@
-// What as_lua51() changes, and what it leaves alone.
+// What as_lua51() changes, and what it leaves unchanged.
 #include "engine/script/lua51_source.h"
 
 #include <string>

@@ -1,5 +1,5 @@
-// The patterns of find, match, gmatch and gsub: the same as LuaJIT's own, which runs the same
-// program in a state without the sandbox, and as Redis's Lua 5.1 where the two differ.
+// The patterns of find, match, gmatch and gsub: compared with LuaJIT's own, which runs the same
+// program without the sandbox, and with Redis's Lua 5.1 where the two differ.
 #include <string>
 
 #include "engine/script/lua_headers.h"
@@ -13,7 +13,7 @@ using namespace sluice;
 using sluice::test::ScriptServer;
 
 struct Server : ScriptServer {
-  // What the script returns, a text.
+  // Returns the script's result, a text.
   std::string text(const std::string& script) {
     const std::string reply = session.eval(script, {}, {});
     if (reply[0] != '$') return reply;
@@ -36,7 +36,7 @@ std::string text_of_luajit(const std::string& script) {
   return result;
 }
 
-// Random subjects and patterns, made of what patterns are made of. `seed` comes before it.
+// Random subjects and patterns, composed of pattern elements. `seed` is prepended.
 constexpr const char* kProgram = R"(
 local function random(n) seed = seed * 16807 % 2147483647 return seed % n + 1 end
 local items = {'a', 'b', 'c', '.', '%a', '%d', '%s', '%w', '%p', '%u', '%x', '%D', '%W', '%z', '%.',
@@ -115,7 +115,7 @@ TEST_CASE("neither long patterns nor long subjects need the thread's stack") {
         ":100000\r\n");
   CHECK(server.session.eval("return #string.match(string.rep('ab', 1e6), '^(.-)$')", {}, {}) ==
         ":2000000\r\n");
-  // Nested calls keep little on it.
+  // Nested calls use little of it.
   CHECK(
       server.text("local function f(n) return (string.gsub('x', 'x', function() return n == 0 and "
                   "'end' or f(n - 1) end)) end return f(150)") == "end");

@@ -1,4 +1,4 @@
-// Running scripts: values both ways, errors, the cache, time, and one script as one unit.
+// Running scripts: conversion of values, errors, the cache, time, and one script as one unit.
 #include <functional>
 #include <string>
 #include <vector>
@@ -19,7 +19,7 @@ bool contains(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;
 }
 
-// Keeps what is appended, and says that it is durable.
+// Stores what is appended, and reports it as durable.
 class MemoryJournal final : public Journal {
  public:
   Lsn append(Bytes, uint32_t record_count, int64_t) override {
@@ -52,7 +52,7 @@ TEST_CASE("Lua values become replies by Redis's rules") {
   CHECK(server.eval("return {set = {a = true}}") == "*1\r\n$1\r\na\r\n");
   CHECK(server.eval("return {big_number = '123'}") == "$3\r\n123\r\n");
   CHECK(server.eval("return {verbatim_string = {format = 'txt', string = 'x'}}") == "$1\r\nx\r\n");
-  // A named field behind numbered ones is still found.
+  // A named field after numbered ones is still found.
   CHECK(server.eval("local t = {1, 2, 3, 4, 5} t.err = 'E x' return t") == "-E x\r\n");
   CHECK(server.eval("local t = {} for i = 1, 100 do t[i] = i end t.ok = 'x' return t") == "+x\r\n");
   server.session.client.protocol = 3;

@@ -1,4 +1,4 @@
-// The sandbox: what scripts cannot reach, change, or leave behind for the next one.
+// The sandbox: what scripts cannot access, change, or leave behind for the next one.
 #include <string>
 
 #include "engine/script/script_engine.h"

@@ -59,7 +59,7 @@ TEST_CASE("a change of a watched key by anyone makes EXEC answer null") {
   server.session.run({"SET", "a", "1"});
   CHECK(server.session.run({"EXEC"}) == "*-1\r\n");
   CHECK(server.watched_keys() == 0);
-  // The same with RESP3, and by the own connection.
+  // The same with RESP3, and with a change by the own connection.
   server.session.client.protocol = 3;
   server.session.run({"WATCH", "a"});
   server.session.run({"SET", "a", "2"});
@@ -119,7 +119,7 @@ TEST_CASE("UNWATCH, DISCARD, EXEC, RESET and the end of the connection forget th
     CHECK(server.watched_keys() == 3);
   }
   CHECK(server.watched_keys() == 0);
-  // A broken watch does not outlive UNWATCH.
+  // UNWATCH also clears a watch whose key has changed.
   server.session.run({"WATCH", "a"});
   server.other.run({"SET", "a", "1"});
   server.session.run({"UNWATCH"});

@@ -1,5 +1,5 @@
-// A checkpoint that cannot be written, for want of room or else: the journal goes on, nothing of it
-// is left, and it is tried again.
+// A checkpoint that cannot be written, because of space or otherwise: the journal continues, the
+// checkpoint is removed, and it is retried.
 #include "tests/support/fault_fs.h"
 
 #include "tests/support/storage_support.h"
@@ -65,7 +65,7 @@ struct Fixture {
     std::lock_guard<std::mutex> lock(mutex);
     return warnings;
   }
-  // The journal takes a change and keeps it.
+  // The journal still accepts and keeps a change.
   void check_journal_goes_on() {
     CHECK(!stopped);
     engine->set(1, ++last_value);
@@ -108,10 +108,10 @@ TEST_CASE(
   CHECK(refused.message().find("not enough disk space") != std::string::npos);
   CHECK(it.checkpointer().status().failed == 1);
   CHECK(!it.checkpointer().status().last_result.ok());
-  CHECK(it.fs->least_free_bytes() < 20 * kMb);  // it was tried
+  CHECK(it.fs->least_free_bytes() < 20 * kMb);  // an attempt was made
   CHECK(it.fs->least_free_bytes() >= 12 * kMb);
   CHECK(it.staging_is_empty());
-  CHECK(it.warned().find("the journal goes on") != std::string::npos);
+  CHECK(it.warned().find("the journal continues") != std::string::npos);
   it.check_journal_goes_on();
 
   it.filling = 10;
@@ -144,10 +144,10 @@ TEST_CASE("one that would not fit is not begun by itself, and is made when there
   it.fs->set_capacity(40 * kMb);
   it.open();
   it.fill();
-  // Once its size was not known.
+  // Once without a known size.
   REQUIRE(eventually([&] { return it.checkpointer().status().failed == 1; }));
   it.fs->only_in("/staging/");
-  it.fs->fail_at(0, FaultKind::kIoError, false);  // counts from here
+  it.fs->fail_at(0, FaultKind::kIoError, false);  // counted from here
   REQUIRE(eventually([&] { return it.checkpointer().status().failed >= 3; }));
   CHECK(it.fs->operations() == 0);
   CHECK(it.checkpointer().status().completed == 0);
@@ -189,7 +189,7 @@ TEST_CASE("whatever fails beside the log, the journal goes on; what fails in the
       CAPTURE(operation);
       if (!it.fs->has_failed()) break;
       it.fs->heal();
-      // To be linked into the log is the log's affair.
+      // Linking files into the log is an operation of the log.
       const bool of_log = operation.find("link ") != std::string::npos;
       if (of_log) {
         met_log = true;
@@ -274,7 +274,7 @@ TEST_CASE("where the reserve is in use, a checkpoint that does not fit leaves ha
   it.fs->set_capacity(36 * kMb);
   const Status refused = it.checkpoint();
   CHECK(refused.code() == StatusCode::kNoSpace);
-  CHECK(it.fs->least_free_bytes() < 30 * kMb);  // it was tried
+  CHECK(it.fs->least_free_bytes() < 30 * kMb);  // an attempt was made
   CHECK(it.fs->least_free_bytes() >= 20 * kMb);
   CHECK(it.staging_is_empty());
   it.check_journal_goes_on();

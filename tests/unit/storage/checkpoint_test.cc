@@ -1,4 +1,4 @@
-// Checkpoints: right under concurrent changes, whole or absent, and the disk stays bounded.
+// Checkpoints: correct under concurrent changes, complete or absent, and disk use stays bounded.
 #include "storage/checkpointer.h"
 
 #include "tests/support/storage_support.h"
@@ -18,12 +18,12 @@ namespace {
 int64_t fixed_clock() { return 1'700'000'000'000; }
 
 struct Running {
-  // First, so that it goes last: a checkpoint that runs at the end walks through it.
+  // First, so that it is destroyed last: a checkpoint that runs at the end walks through it.
   std::unique_ptr<MapEngine> engine;
   std::unique_ptr<Store> store;
 };
 
-// A walk that runs `before` at its begin, when B is fixed and nothing has been read yet.
+// A walk that runs `before` at its start, when B is fixed and nothing has been read yet.
 class HookedWalk final : public CheckpointWalk {
  public:
   HookedWalk(std::unique_ptr<CheckpointWalk> walk, std::function<void()> before)
@@ -150,7 +150,7 @@ TEST_CASE("the disk levels off under a steady load") {
     if (i % 20 != 0) continue;
     run.store->journal().flush();
     if (i % 500 == 0) largest = std::max(largest, run.store->disk_bytes());
-    // A real load meets back-pressure; this one must let the checkpointer keep up.
+    // Real load is slowed by back-pressure; this one must let the checkpointer keep up.
     if (run.store->checkpointer()->running()) std::this_thread::yield();
   }
   INFO("largest ", largest >> 20, " MB");
@@ -217,7 +217,7 @@ TEST_CASE("detached, a restart finds a state between the checkpoint's bounds and
     REQUIRE(checkpoint(*run.store).ok());
     writer.join();
     state = run.engine->state();
-    // Only this last change is lost: nothing was promised for it.
+    // Only this last change is lost, which was not acknowledged.
     run.engine->set(1, 12345);
     CHECK(run.store->close(CloseMode::kFlush).ok());
   }
@@ -240,7 +240,7 @@ TEST_CASE("detached, a second checkpoint that was cut off leaves the first one v
     REQUIRE(checkpoint(*run.store).ok());
     state = run.engine->state();
     run.engine->set(1, 999);
-    // What a checkpoint does until the process is killed in it.
+    // The steps of a checkpoint until the process is killed during it.
     run.store->journal().begin_checkpoint();
     run.engine->set(2, 999);
     REQUIRE(run.store->journal().finish_walk().has_value());
@@ -299,7 +299,7 @@ TEST_CASE("appendonly that is switched on and killed before its checkpoint start
 TEST_CASE("a stop cancels a running checkpoint and leaves nothing of it") {
   TempDirectory directory;
   StoreOptions options = store_options(directory.path(), SyncMode::kNever);
-  options.checkpoint_rest_ratio = 1000;  // it would take for ever
+  options.checkpoint_rest_ratio = 1000;  // it would never end
   std::map<uint32_t, uint64_t> state;
   {
     Running run = start(options, 20000);
@@ -396,7 +396,7 @@ TEST_CASE(
     });
     journal = &run.store->journal();
     for (uint32_t i = 0; i < 1000; ++i) run.engine->set(i, i);
-    run.engine->move(2, 77);  // no walk is open
+    run.engine->move(2, 77);  // no walk is in progress
     REQUIRE(checkpoint(*run.store).ok());
     CHECK(taken == std::vector<bool>{true, true, false});
     const CheckpointStatus status = run.store->checkpointer()->status();
@@ -405,7 +405,7 @@ TEST_CASE(
     CHECK(status.last.checkpoint == 1);
     CHECK(status.last.begin_lsn == 1003);
     CHECK(status.last.end_lsn == 1004);
-    // One has been committed.
+    // A checkpoint has been committed.
     CHECK(journal->takes_moves());
     REQUIRE(checkpoint(*run.store).ok());
     CHECK(taken == std::vector<bool>{true, true, false, true, true, false});
@@ -429,7 +429,7 @@ TEST_CASE("a walk that is stale at its very end does not count") {
     CHECK(journal.finish_walk().has_value() == !moves);
     journal.end_checkpoint(std::nullopt);
   }
-  // What comes behind E changes nothing.
+  // Units after E do not matter.
   journal.begin_checkpoint();
   CHECK(journal.finish_walk().has_value());
   run.engine->move(3, 3);

@@ -1,5 +1,5 @@
-// EventFile: what is kept is read back, wherever it is; failures of the disk keep it in memory or
-// are told.
+// EventFile: what is kept is read back, from disk or memory; after a failure of the disk it stays
+// in memory or is reported as lost.
 #include "storage/event_file.h"
 
 #include "tests/support/storage_support.h"
@@ -81,8 +81,8 @@ size_t in_memory(const Kept& kept) {
   return count;
 }
 
-// The thread waits for a batch, so the last that were kept may stay in memory until more are. Keeps
-// another batch, behind which nothing of what was kept before is left, and returns it.
+// The thread waits for a batch, so the last pieces may stay in memory until more are kept. Keeps
+// another batch, after which everything kept before has been written, and returns it.
 Kept wait_until_written(EventFile& file, const Kept& kept) {
   Kept behind = keep(file, kBatch);
   wait_for([&] { return in_memory(kept) == 0; });
@@ -230,7 +230,7 @@ TEST_CASE("what the disk has lost or changed is told, and read as lost") {
   size_t lost = 0;
   for (const auto& one : kept) lost += one->read() == nullptr ? 1 : 0;
   CHECK(lost == 2);
-  for (const auto& one : kept) static_cast<void>(one->read());  // which is not told again
+  for (const auto& one : kept) static_cast<void>(one->read());  // not reported again
   CHECK(site.told == 2);
 }
 

@@ -1,5 +1,5 @@
-// A disk that fails at its n-th change, and one that loses its power: nothing is acknowledged after
-// the first failure, and everything that was acknowledged is there afterwards.
+// A disk that fails at its n-th change, and one that loses power: nothing is acknowledged after the
+// first failure, and everything acknowledged is there afterwards.
 #include "tests/support/fault_fs.h"
 
 #include "tests/support/storage_support.h"
@@ -30,7 +30,7 @@ std::map<uint32_t, uint64_t> state_at(Lsn lsn) {
   return state;
 }
 
-// SLUICE_LONG_TESTS=n makes the random and exhaustive ones n times as thorough.
+// SLUICE_LONG_TESTS=n makes the random and exhaustive tests n times as thorough.
 uint64_t thoroughness() {
   const char* setting = std::getenv("SLUICE_LONG_TESTS");
   return setting != nullptr ? std::max<uint64_t>(std::strtoull(setting, nullptr, 10), 1) : 1;
@@ -51,15 +51,15 @@ struct Disk {
   std::shared_ptr<FaultFs> fs;
   std::unique_ptr<rocksdb::Env> env;
   TempDirectory directory;
-  // Small: several files of each kind. But RocksDB waits a second after a failed flush.
+  // Small, for several files of each kind; but RocksDB waits a second after a failed flush.
   size_t memtable_bytes = 64 << 10;
 };
 
 struct Outcome {
   Lsn appended = 0;
-  Lsn acknowledged = 0;  // the greatest durable_lsn that was seen
+  Lsn acknowledged = 0;  // the greatest durable_lsn observed
   Lsn synced = 0;
-  bool reported = false;  // somebody was told of a failure
+  bool reported = false;  // a failure was reported
 };
 
 // Opens, appends with flushes and a checkpoint in between, closes; stops at the first failure.
@@ -95,11 +95,11 @@ Outcome work(Disk& disk, SyncMode mode, Lsn units, uint64_t seed) {
     const bool flushed = mode == SyncMode::kAlways ? journal->sync() : journal->flush();
     if (!flushed) break;
     if (random() % 8 == 0 && !journal->sync()) break;
-    // Read in this order: what is synced now was synced when a cut comes later.
+    // Read in this order: what is synced now was synced if a power cut comes later.
     outcome.acknowledged = std::max(outcome.acknowledged, journal->durable_lsn());
     if (random() % 20 == 0) {
       Checkpointer& checkpointer = *store.checkpointer();
-      // What fails beside the log is reported, and the journal goes on.
+      // A failure beside the log is reported, and the journal continues.
       if (!checkpointer.wait_until_done(checkpointer.request()).ok()) outcome.reported = true;
     }
   }
@@ -108,7 +108,7 @@ Outcome work(Disk& disk, SyncMode mode, Lsn units, uint64_t seed) {
   if (failed) {
     CHECK(journal->failed());
     CHECK(journal->durable_lsn() == durable_at_failure);
-    // It stays so, whatever is tried.
+    // It remains failed, whatever is tried.
     engine.set((last + 1) % kKeys, last + 1);
     ++outcome.appended;
     CHECK(!journal->flush());
@@ -149,13 +149,13 @@ void fail_each_operation(SyncMode mode, FaultKind kind, bool stay_broken, bool p
       disk.fs->lose_unsynced(n, n % 2 == 0);
     }
     disk.fs->heal();
-    // In a weaker mode a power cut may take what was only written.
+    // In a weaker mode a power cut may lose what was only written.
     const Lsn at_least =
         power_cut && mode != SyncMode::kAlways ? outcome.synced : outcome.acknowledged;
     check_reopened(disk, mode, at_least, outcome.appended);
     if (!met) return;
     if (!outcome.reported) {
-      // Nobody needed the operation: only clean-up may fail in silence.
+      // The operation was not needed: only cleaning up may fail silently.
       CHECK((operation.find("delete") != std::string::npos ||
              operation.find("direct-io-test") != std::string::npos ||
              operation.find("OPTIONS") != std::string::npos));
@@ -163,7 +163,7 @@ void fail_each_operation(SyncMode mode, FaultKind kind, bool stay_broken, bool p
   }
 }
 
-// A page that the killed process leaves behind: the greatest lsn that it acknowledged.
+// A page that survives the killed process: the greatest lsn that it acknowledged.
 class SharedLsn {
  public:
   explicit SharedLsn(const std::string& file) {
@@ -184,7 +184,7 @@ class SharedLsn {
 
 constexpr const char* kChildTest = "child of the kill test";
 
-// Runs the child test of this program; true if it was killed, false if it came to its end.
+// Runs the child test of this program; true if it was killed, false if it finished.
 bool run_child(const std::string& directory, const std::string& mode, const std::string& point) {
   const std::string filter = std::string("--test-case=") + kChildTest;
   const std::vector<std::string> settings = {"SLUICE_TEST_DIRECTORY=" + directory,
@@ -284,12 +284,12 @@ TEST_CASE("a power cut at any moment loses nothing that was synced") {
   const uint64_t first_seed = fixed != nullptr ? std::strtoull(fixed, nullptr, 10) : 1;
   const uint64_t rounds = fixed != nullptr ? 1 : 30 * thoroughness();
   for (uint64_t seed = first_seed; seed < first_seed + rounds; ++seed) {
-    CAPTURE(seed);  // run it again with SLUICE_SEED
+    CAPTURE(seed);  // reproduce with SLUICE_SEED
     std::mt19937_64 random(seed);
     const SyncMode mode = random() % 2 == 0 ? SyncMode::kAlways : SyncMode::kEverySecond;
     Disk disk;
     Lsn at_least = 0;
-    // The same directory goes through several cuts.
+    // The same directory goes through several power cuts.
     for (int cut = 0; cut < 4; ++cut) {
       CAPTURE(cut);
       disk.fs->heal();
@@ -322,7 +322,7 @@ TEST_CASE("a failed sync is never tried again: the next one would claim what is 
   MapEngine engine(&journal);
   engine.set(1, 1);
   CHECK(journal.sync());
-  disk.fs->fail_at(2, FaultKind::kIoError, false);  // the write goes, its sync does not
+  disk.fs->fail_at(2, FaultKind::kIoError, false);  // the write succeeds, its sync fails
   engine.set(2, 2);
   CHECK(!journal.sync());
   CHECK(journal.failed());

@@ -1,4 +1,4 @@
-// The on-disk encodings: they round-trip, and no cut or flipped bit is taken for the real thing.
+// The on-disk encodings: they round-trip, and truncation and flipped bits are detected.
 #include "storage/format.h"
 
 #include "engine/base/crc32c.h"

@@ -1,5 +1,5 @@
-// The file `hash-seed` of a data directory: what is kept is read back, and nothing but a whole
-// number with its end of line counts.
+// The file `hash-seed` of a data directory: it is read back, and only a complete number with its
+// newline is accepted.
 #include "storage/hash_seed.h"
 
 #include "tests/support/storage_support.h"

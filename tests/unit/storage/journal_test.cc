@@ -1,5 +1,4 @@
-// The group-commit journal over a real log: what durable means in each mode, and what a failure
-// does.
+// The group-commit journal over a real log: the meaning of durable in each mode, and failures.
 #include "tests/support/storage_support.h"
 
 #include <thread>
@@ -76,7 +75,7 @@ TEST_CASE("always: whoever waits is told when a checkpoint's end takes the units
   auto store = open_store(options);
   MapEngine engine(&store->journal());
   for (uint32_t i = 0; i < 100; ++i) {
-    // Not flushed: the commit thread sleeps on, and finish_walk() writes what it would have.
+    // Not flushed: the commit thread sleeps, and finish_walk() writes in its place.
     store->journal().begin_checkpoint();
     const Lsn lsn = engine.set(i, i);
     const std::optional<Lsn> end = store->journal().finish_walk();

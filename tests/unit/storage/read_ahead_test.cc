@@ -1,4 +1,4 @@
-// ReadAhead: all that the reader has, in order, a bounded way ahead.
+// ReadAhead: returns everything the reader has, in order, and stays within its limit.
 #include "storage/read_ahead.h"
 
 #include "storage/log.h"
@@ -23,7 +23,7 @@ class ListReader final : public LogReader {
   bool next(Lsn& first_lsn, Bytes& commit) override {
     if (at_ == sizes_.size()) return false;
     first_lsn = at_ + 1;
-    // The bytes before are gone, as the interface says.
+    // The previous bytes are invalid, as the interface allows.
     bytes_.assign(sizes_[at_], static_cast<char>('a' + at_ % 26));
     commit = bytes_;
     ++at_;
@@ -79,7 +79,7 @@ TEST_CASE("it stays a bounded way ahead, and ends in the middle") {
     REQUIRE(reader.next(lsn, commit, sound));
     CHECK(lsn == 1);
   }
-  // One was taken, at most eight wait, one is in the reader's hand.
+  // One was taken, at most eight are waiting, and the reader holds one.
   CHECK(read.load() <= 10);
   CHECK(read.load() >= 1);
 }

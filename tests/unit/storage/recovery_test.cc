@@ -1,5 +1,5 @@
-// Recovery: the whole history, or a prefix where only an unsynced tail is missing, or a refusal
-// that names the place. Never a shorter history in silence.
+// Recovery: the whole history, or a prefix if only an unsynced tail is missing, or an error that
+// names the place. Never a silently shortened history.
 #include "storage/recovery.h"
 
 #include "tests/support/storage_support.h"
@@ -32,7 +32,7 @@ struct History {
   bool sync_at_end = false;
 };
 
-// Leaves the directory as a killed process would: nothing but what the log wrote.
+// Leaves the directory like a killed process: only what the log wrote.
 Lsn write_history(const std::string& directory, const History& history) {
   StoreOptions options = store_options(directory, history.mode);
   options.memtable_bytes = 64 << 10;  // several files of each kind
@@ -66,8 +66,8 @@ void copy_directory(const std::string& from, const std::string& to) {
   fs::copy(from, to, fs::copy_options::recursive);
 }
 
-// What recovery may answer when the history on disk reaches up to `last` and `synced` of it was
-// synced. Returns whether it opened.
+// Checks recovery of a history on disk up to `last`, which was synced up to `synced`. Returns
+// whether it opened.
 bool check_outcome(const std::string& directory, Lsn synced, Lsn last) {
   const ReadBack back = read_back(directory);
   if (!back.status.ok()) {
@@ -89,7 +89,7 @@ std::string newest_wal(const std::string& directory) {
   return newest;
 }
 
-// Commits of one unit each, as write_history() makes them, and the mark (0: none).
+// Commits of one unit each, like those of write_history(), and the mark (0: none).
 void append_units(const std::string& directory, const std::vector<Lsn>& lsns, Lsn mark) {
   RocksdbLogOptions options;
   options.directory = directory;
@@ -163,8 +163,8 @@ TEST_CASE("a start that was refused once is never accepted with a shorter histor
   CHECK(!read_back(base.path()).status.ok());
   write_file(wal, bytes);
   const ReadBack back = read_back(base.path());
-  // RocksDB may have moved the half to a table and dropped the file, then the whole is not seen;
-  // but the mark still refuses it.
+  // RocksDB may have moved the half to a table and dropped the file, so that the damage is not
+  // visible; but the mark still causes a refusal.
   if (back.status.ok()) {
     CHECK(back.recovered.last_lsn == last);
   } else {
@@ -305,7 +305,7 @@ TEST_CASE("a single commit behind a gap is gone for good, too") {
   TempDirectory directory;
   append_units(directory.path(), {1, 2, 3, 5}, 3);
   CHECK(read_back(directory.path()).recovered.last_lsn == 3);
-  // The unit that comes next would close the gap before it.
+  // The next unit would fill the gap.
   append_units(directory.path(), {4}, 4);
   const ReadBack back = read_back(directory.path());
   REQUIRE_MESSAGE(back.status.ok(), back.status.message());
@@ -321,7 +321,7 @@ TEST_CASE("a log that begins late, without the checkpoint before it, is no whole
     append_units(directory.path(), {5, 6, 7}, mark);
     const ReadBack back = read_back(directory.path());
     if (mark == 0) {
-      // Nothing of it was promised to be on the disk.
+      // None of it was promised to be on disk.
       REQUIRE_MESSAGE(back.status.ok(), back.status.message());
       CHECK(back.recovered.last_lsn == 0);
       CHECK(back.recovered.dropped_tail);
@@ -351,7 +351,7 @@ TEST_CASE("recovery reports its progress and can be cancelled") {
   CHECK(read_back(options).status.ok());
   CHECK(last.bytes_done > 0);
   CHECK(last.bytes_done == last.bytes_total);
-  CHECK(behind_the_reading >= 2);  // while what was read is put in order, and at the end
+  CHECK(behind_the_reading >= 2);  // while the data is put in order, and at the end
   options.recovery.on_progress = [](const RecoveryProgress&) { return false; };
   CHECK(read_back(options).status.code() == StatusCode::kCancelled);
 }

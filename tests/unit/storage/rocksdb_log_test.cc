@@ -1,4 +1,4 @@
-// The log on RocksDB, through its narrow interface.
+// The log on RocksDB, through its interface.
 #include "storage/rocksdb_log.h"
 
 #include "tests/support/storage_support.h"
@@ -74,7 +74,7 @@ uint32_t count_pieces(Log& log, uint64_t checkpoint) {
   return count;
 }
 
-// What this process has asked the kernel to write.
+// The bytes that this process has passed to the kernel.
 uint64_t written_bytes() {
   const std::string text = read_file("/proc/self/io");
   const size_t at = text.find("wchar: ");
@@ -158,7 +158,7 @@ TEST_CASE("a checkpoint whose summary fills a file is committed") {
   auto log = open(directory.path());
   auto writer = log->start_checkpoint(1);
   REQUIRE(writer.ok());
-  // RocksDB counts a block's bytes when the next value comes: here that is the summary.
+  // RocksDB counts a block's bytes when the next value arrives: here that is the summary.
   std::string piece(size_t{80} << 20, 'x');
   seal_piece(piece.data(), piece.size(), {1, 0, 1});
   REQUIRE((*writer)->add_piece(0, piece).ok());
@@ -183,7 +183,7 @@ TEST_CASE("trimming keeps the commit that contains the first lsn to stay") {
   REQUIRE(!left.empty());
   CHECK(left.front() == 30001);
   CHECK(left.back() == 39991);
-  // Files go in the background.
+  // Files are deleted in the background.
   for (int i = 0; i < 20'000 && log->disk_bytes() * 2 > before; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -255,7 +255,7 @@ TEST_CASE("a checkpoint of several files is one checkpoint") {
   CHECK(log->newest_checkpoint().value()->pieces == 80);
   log.reset();
   CHECK(count_pieces(*open(directory.path()), 1) == 80);
-  // Through the page cache, as a file system without direct input has it.
+  // Through the page cache, as on a file system without direct I/O.
   RocksdbLogOptions options;
   options.directory = directory.path();
   options.read_only = true;
@@ -280,13 +280,13 @@ TEST_CASE("the mark is read back, also in memory-backed file systems without dir
 
 TEST_CASE("a read-only log sees what a running one has written, and changes nothing") {
   TempDirectory directory;
-  auto log = open(directory.path(), 8 << 20);  // nothing goes on in the background
+  auto log = open(directory.path(), 8 << 20);  // no background work
   for (Lsn lsn = 1; lsn <= 100; ++lsn)
     REQUIRE(log->append_commit(lsn, bytes_of(lsn, 1000), false).ok());
   RocksdbLogOptions options;
   options.directory = directory.path();
   options.read_only = true;
-  // The running one's RocksDB removes its first manifest in the background.
+  // The running database removes its first manifest in the background.
   const std::string first_manifest = directory.path() + "/log/MANIFEST-000001";
   for (int i = 0; i < 20'000 && std::filesystem::exists(first_manifest); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -1,4 +1,4 @@
-// What the server has open itself, and what it does when there is no further descriptor.
+// The files that the server itself has open, and its behaviour when descriptors run out.
 #include "storage/spare_files.h"
 
 #include "net/process/memory_use.h"
@@ -39,7 +39,7 @@ std::unique_ptr<Log> open_log(const std::string& directory, std::shared_ptr<Spar
   return std::move(*log);
 }
 
-// Some memtables' worth.
+// Writes the equivalent of some memtables.
 Status fill(Log& log, Lsn& lsn, int memtables) {
   for (int i = 0; i < memtables * 4; ++i) {
     if (Status status = log.append_commit(++lsn, std::string(kMemtableBytes / 3, 'x'), false);
@@ -56,7 +56,7 @@ size_t tables_in(const std::string& directory) {
   return count;
 }
 
-// No further descriptor for this process as long as it lives.
+// Prevents this process from opening further descriptors while the object exists.
 class NoFurtherFile {
  public:
   NoFurtherFile() {
@@ -111,7 +111,7 @@ TEST_CASE("without a further descriptor the journal's files take spare ones, whi
     REQUIRE(spares->missing() == 0);
     auto log = open_log(directory.path(), has_spares ? spares : nullptr);
     Lsn lsn = 0;
-    // As many tables as will be open.
+    // As many tables as are kept open.
     Status status = fill(*log, lsn, 60);
     REQUIRE(status.ok());
     {
@@ -161,7 +161,7 @@ TEST_CASE("a log whose files have been taken away says so") {
   const Status gone = log->set_mark(1);
   CHECK_FALSE(gone.ok());
   CHECK(gone.message().find("was removed") != std::string::npos);
-  // Another directory in its place is not this one.
+  // Another directory at its path is not the same one.
   std::filesystem::copy(directory + ".away", directory, std::filesystem::copy_options::recursive);
   const Status other = log->check_presence();
   CHECK_FALSE(other.ok());
@@ -177,8 +177,8 @@ TEST_CASE("a log that is replaced while it is looked for is not missing") {
   const std::string first = directory.path("000004.log");
   const std::string second = directory.path("000008.log");
   const std::string third = directory.path("000012.log");
-  // What RocksDB does between the question for the name and the look: the first and the second log
-  // have gone, each since there is another one.
+  // What RocksDB does between the query for the name and the check: the first and the second log
+  // are deleted after each was replaced.
   write_file(third, "");
   std::vector<std::string> names = {third, second, first};
   const auto next = [&] {
@@ -190,7 +190,7 @@ TEST_CASE("a log that is replaced while it is looked for is not missing") {
   CHECK_MESSAGE(replaced.ok(), replaced.message());
   CHECK(names.size() == 1);
   CHECK(directory.check_presence([] { return std::string(); }).ok());
-  // The log that is the newest one before and after.
+  // A log that is the newest one before and after.
   std::filesystem::remove(third);
   const Status gone = directory.check_presence(next);
   CHECK_FALSE(gone.ok());
@@ -215,7 +215,7 @@ TEST_CASE("the control group's limit of memory is the least of those above the p
   CHECK(limit() == 4'000'000'000);
   set("/a/b/memory.max", "1000000\n");
   CHECK(limit() == 1'000'000);
-  // In a container: the path is that of the host, the files are at the root.
+  // In a container the path is the host's, and the files are at the root.
   write_file(groups, "0::/docker/c0ffee\n");
   CHECK(limit() == std::nullopt);
   set("/memory.max", "5000000\n");

@@ -1,4 +1,4 @@
-// Places as scores: known ones, what is decoded, and searches against a look at every place.
+// Places as scores: known ones, decoding, and searches compared with a check of every place.
 #include <algorithm>
 #include <cmath>
 #include <random>

@@ -1,5 +1,5 @@
-// HyperLogLogs: both encodings against plain registers, damaged bytes, and what the journal holds
-// of PFADD and PFCOUNT.
+// HyperLogLogs: both encodings compared with plain registers, damaged bytes, and the journal
+// records of PFADD and PFCOUNT.
 #include <algorithm>
 #include <random>
 #include <string>
@@ -41,7 +41,7 @@ struct Server {
     engine.attach_journal(&journal);
     execution.set_now_ms(kNowMs);
   }
-  // The records of a command, which is a unit of its own; none if it wrote none.
+  // The records of a command, which is a unit of its own; empty if it wrote none.
   std::string records_of(std::initializer_list<Bytes> command) {
     const Lsn before = journal.last_lsn();
     session.run(command);
@@ -69,7 +69,7 @@ TEST_CASE("registers are the greatest ranks, whatever the encoding and its bound
     std::string value = hyperloglog::make_empty();
     Registers expected{};
     for (int i = 0; i < 3000; ++i) {
-      // Neighbours and equal ranks often, so that runs join and part.
+      // Neighbours and equal ranks are frequent, so that runs are joined and split.
       const auto index = static_cast<uint32_t>(random() % (i % 3 == 0 ? 16384 : 200));
       const auto rank = static_cast<uint8_t>(1 + random() % (i % 500 == 0 ? 51 : 4));
       const Change change = hyperloglog::raise_register(value, {index, rank}, max_bytes);
@@ -130,7 +130,7 @@ TEST_CASE("the journal holds of PFADD on a dense value what has changed, and not
   }
   CHECK(added > 150);
   CHECK_EQ(server.records_of({"PFADD", "h", "1", "2", "3"}), "");
-  // A count is written once.
+  // A count is journaled once.
   const std::string counted = server.records_of({"PFCOUNT", "h"});
   CHECK_FALSE(counted.empty());
   CHECK(counted.size() < 60);

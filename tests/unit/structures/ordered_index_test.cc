@@ -1,4 +1,4 @@
-// OrderedIndex against std::multiset, and its promises on rank, range and memory.
+// OrderedIndex compared with std::multiset, and its guarantees on rank, range and memory.
 #include "engine/structures/ordered_index.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ std::vector<uint64_t> seeds(uint64_t count) { return sluice::testing::seeds(coun
 struct ByNumber {
   bool operator()(uint32_t a, uint32_t b) const { return a < b; }
 };
-// A value that is owned elsewhere and dies with its entry, as the member of a sorted set does.
+// A value that is owned elsewhere and destroyed with its entry, like the member of a sorted set.
 struct ByText {
   bool operator()(const std::string* a, const std::string* b) const { return *a < *b; }
 };
@@ -127,7 +127,7 @@ void run_against_model(uint64_t seed, int operations, uint64_t spread, bool pops
     if (random() % (static_cast<uint64_t>(operations) / 8 + 1) == 0) phase = random() % 4;
     const uint64_t dice = random() % 10;
     if (dice < (phase == 0 ? 8u : phase == 1 ? 2u : 5u)) {
-      // Phase 2 appends in bands, phase 3 comes in falling order.
+      // Phase 2 appends in bands, phase 3 inserts in falling order.
       if (phase == 2) model.insert(Key(random() % 5, ++sequence, 0));
       if (phase == 3) model.insert(Key(0, ~++sequence, 0));
       if (phase < 2) model.insert(draw());
@@ -305,7 +305,7 @@ TEST_CASE("the only entry takes other keys where it is, and no other does") {
   CHECK_FALSE(index.rekey_only(4, 4));
   CHECK(index.front().value == 8);
   CHECK(index.back().value == 9);
-  // Also when it was the last of many.
+  // Also after it was the last of many.
   for (uint32_t i = 0; i < 1000; ++i) index.insert(10 + i, 0, i);
   while (index.size() > 1) index.pop_front();
   index.rekey_only(3, 3) ? CHECK(index.contains(3, 3, 999)) : CHECK(index.contains(1009, 0, 999));

@@ -1,4 +1,4 @@
-// PackedList against std::deque.
+// PackedList compared with std::deque.
 #include "engine/structures/packed_list.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ void compare(const PackedList& list, const std::deque<std::string>& model) {
   CHECK_FALSE(back.valid());
 }
 
-// Sizes around every border of the encoding and of a chunk.
+// Sizes around every limit of the encoding and of a chunk.
 std::string draw_value(std::mt19937_64& random, int style) {
   static const size_t kBorders[] = {0,    1,    253,  254,  255,  256,   4072,  4074,
                                     4075, 8150, 8154, 8160, 8161, 65535, 65536, 70000};

@@ -1,4 +1,4 @@
-// SplitMap against a naive model, and the promises that scan() makes.
+// SplitMap compared with a naive model, and the guarantees of scan().
 #include "engine/structures/split_map.h"
 
 #include <cstdlib>
@@ -132,7 +132,7 @@ void run_against_model(uint64_t seed, int operations, int keys) {
   model.check();
   while (!model.order.empty()) model.erase(model.order.back(), false);
   model.check();
-  CHECK(model.map.memory_bytes() < 800);  // What was large has given its memory back.
+  CHECK(model.map.memory_bytes() < 800);  // Unused memory has been freed.
 }
 
 }  // namespace
@@ -228,7 +228,7 @@ TEST_CASE("elements in the order of their hashes say how many will come, others 
   const size_t reserved = in_order.map.memory_bytes();
   for (const auto& [hash, name] : names) in_order.insert(name);
   in_order.check();
-  // 128 of them say it to about a tenth; the tables are then at most half as large again.
+  // 128 of them determine it within about a tenth; the tables are then at most half as large again.
   CHECK(reserved > in_order.map.memory_bytes() / 2);
   CHECK(reserved < in_order.map.memory_bytes() * 3 / 2);
 }

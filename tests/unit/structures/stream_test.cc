@@ -1,4 +1,4 @@
-// A stream against a map of its entries, through its changes and through its records.
+// A stream compared with a map of its entries, through its changes and through its records.
 #include <map>
 #include <memory>
 #include <random>
@@ -175,8 +175,8 @@ TEST_CASE("records of streams that are not whole are refused") {
 
 namespace {
 
-// What a client can read of a stream; but not when consumers were seen, as that is journaled with
-// what they get only.
+// Everything that a client can read of a stream, except when consumers were seen, which is
+// journaled only with what they receive.
 std::string everything(EngineSession& session, const std::string& key) {
   std::string all = session.run({"XRANGE", key, "-", "+"}) + session.run({"XINFO", "STREAM", key});
   all += session.run({"XINFO", "STREAM", key, "FULL", "COUNT", "0"});
@@ -259,7 +259,7 @@ TEST_CASE("streams are the same after replay, whatever part of it a fuzzy walk h
       if (step % 50 == 0) execution.set_now_ms(execution.now_ms() + 1000);
       run(random_command(random, step));
     }
-    // The walk goes on piece by piece while commands do.
+    // The walk proceeds piece by piece between commands.
     journal.take_moves(false);
     const Lsn begin = journal.last_lsn();
     ByteBuffer walked;

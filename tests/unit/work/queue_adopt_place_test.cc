@@ -1,5 +1,5 @@
-// Q.ADOPT and the queue's own key: what becomes of an adoption when RENAME or MOVE brings the queue
-// to where it could not have adopted.
+// Q.ADOPT and the queue's own key: what happens to an adoption when RENAME or MOVE brings the queue
+// to a place where it could not have adopted.
 #include <string>
 
 #include "tests/support/queue_talk.h"

@@ -1,5 +1,6 @@
-// Q.ADOPT and users' rights: payloads are under keys that nobody names, so each command and each
-// timer that reaches one asks for whom it does so. And what prefix and member may never reach.
+// Q.ADOPT and users' rights: payloads are under keys that no command names, so each command and
+// timer that accesses one checks the rights of its user. And the keys that prefix and member must
+// never reach.
 #include <string>
 #include <vector>
 
@@ -17,13 +18,13 @@ using sluice::test::QuietServer;
 
 constexpr const char* kNoPermission =
     "-NOPERM this user has no permissions to access one of the keys used as arguments";
-// eve's own keys, and payloads that may be somebody else's.
+// eve's own keys, and payloads that may belong to others.
 constexpr const char* kAdopt = "Q.ADOPT ok:q PENDING ok:w ACTIVE ok:act PAYLOAD sec: ";
 constexpr const char* kMayAdopt = "on >pw ~ok:* ~sec:* +@all -@admin -@dangerous";
 constexpr size_t kAdmin = 0;
 constexpr size_t kEve = 1;
 
-// Connection 0 speaks for the default user, who may do everything, connection 1 for eve.
+// Connection 0 is the default user, who may do everything; connection 1 is eve.
 class Users : public QueueTalk {
  public:
   explicit Users(const std::string& rules = kMayAdopt) { set_user("eve", rules); }
@@ -35,14 +36,14 @@ class Users : public QueueTalk {
   }
   std::string eve(const std::string& line) { return say_as(kEve, line); }
   std::string admin(const std::string& line) { return say_as(kAdmin, line); }
-  // Her jobs, waiting ones with a payload for each.
+  // eve's waiting jobs, with a payload for each.
   void add_jobs(const std::string& ids) {
     for (const std::string& id : words(ids)) {
       admin("ZADD ok:w 1 " + id);
       admin("SET sec:" + id + " secret-" + id);
     }
   }
-  // A lease that ends for the second time.
+  // A lease that is lost for the second time.
   void lose(const std::string& id) {
     for (int round = 0; round < 2; ++round) {
       admin("MULTI");
@@ -75,12 +76,12 @@ TEST_CASE("adopting needs a read and a write pattern that are beginnings of the 
       {"~ok:* ~sec:", false},
       {"~ok:* ~sec:?", false},
       {"~ok:* ~sec:\\*", false},
-      // They match every such key, but that cannot be told of a glob in general.
+      // They match every such key, but for globs this cannot be decided in general.
       {"~ok:* ~*:*", false},
       {"~ok:* ~s?c*", false},
       {"~ok:* ~[s]ec:*", false},
       {"~ok:* ~sec:**", false},
-      // One set of permissions has to allow all of it.
+      // One set of permissions must allow all of it.
       {"~ok:* (~sec:* +@all)", false},
       {"~ok:* (~ok:* ~sec:* +q.adopt)", true},
       {"~ok:* (~ok:* %R~sec:* +q.adopt) (~ok:* %W~sec:* +q.adopt)", false},
@@ -93,7 +94,7 @@ TEST_CASE("adopting needs a read and a write pattern that are beginnings of the 
     CHECK_MESSAGE(reply.rfind("-NOPERM ", 0) == 0, reply);
     CHECK(q.admin("EXISTS ok:q") == "0");
     CHECK(q.engine().acl_log().newest(1).at(0).object == "sec:");
-    // Without payloads there is nothing to be asked for.
+    // Without payloads there is nothing to check.
     CHECK(q.eve("Q.ADOPT ok:q PENDING ok:w ACTIVE ok:act") == "OK");
   }
 }
@@ -125,10 +126,10 @@ TEST_CASE("Q.GET and Q.LIST show a payload to whoever may read its key now") {
   CHECK(q.engine().acl_log().newest(1).at(0).object == "sec:a");
   q.set_user("eve", "%R~sec:a");
   CHECK(q.eve("Q.GET ok:q a WITH payload").find("secret-a") != std::string::npos);
-  // A page is shown as a whole or not at all.
+  // A page is returned as a whole or not at all.
   CHECK(q.eve("Q.LIST ok:q WITH payload") == kNoPermission);
   CHECK(q.eve("Q.LIST ok:q COUNT 1 WITH payload").find("secret-a") != std::string::npos);
-  // A selector counts as a whole: it has to allow the command, too.
+  // A selector counts as a whole: it must also allow the command.
   q.set_user("eve", "resetkeys ~ok:* (%R~sec:* +get)");
   CHECK(q.eve("Q.GET ok:q a WITH payload") == kNoPermission);
   q.set_user("eve", "(%R~sec:* %R~ok:* +q.get)");
@@ -141,7 +142,7 @@ TEST_CASE("who waits in Q.GET is shown the payload by his rights when he is serv
   CHECK(q.eve(kAdopt) == "OK");
   CHECK(q.eve("Q.GET ok:q a WITH payload WAIT 0") == "(waits)");
   q.set_user("eve", "resetkeys ~ok:*");
-  // It ends and comes back within one unit.
+  // The job ends and returns within one unit.
   q.admin("MULTI");
   q.admin("Q.CANCEL ok:q a");
   q.admin("SET sec:a another");
@@ -169,7 +170,7 @@ TEST_CASE("Q.CANCEL without the right to write the payload changes nothing") {
     CHECK(q.admin("EXISTS sec:a sec:b sec:c") == "3");
     CHECK(q.admin("Q.STATS ok:q").find("cancelled=0") != std::string::npos);
   }
-  // All of what a selector means, or nothing.
+  // Either all jobs that a selector matches, or none.
   q.set_user("eve", "%W~sec:a");
   CHECK(q.eve("Q.CANCEL ok:q WHERE PRI 2") == kNoPermission);
   CHECK(q.admin("ZCARD ok:w") == "3");
@@ -216,7 +217,7 @@ TEST_CASE("a user who is gone has no rights, and one of his name has his") {
   q.engine().acl().delete_user("eve");
   q.lose("a");
   CHECK(q.admin("EXISTS sec:a") == "1");
-  // ACL LOAD makes users anew.
+  // ACL LOAD creates users anew.
   CHECK(q.engine().acl().load_text("user eve on nopass ~ok:* ~sec:* +@all\n", "file") == "");
   q.lose("b");
   CHECK(q.admin("EXISTS sec:b") == "0");
@@ -303,7 +304,7 @@ TEST_CASE("a queue never takes its own keys for payloads") {
   CHECK(q.eve("Q.ADOPT ok:q PENDING ok:w ACTIVE ok:act PAYLOAD ok: LEASE 100") == "OK");
   CHECK(q.eve("Q.CANCEL ok:q WHERE PRI 2") == "[0 3]");
   CHECK(q.admin("TYPE ok:q") == "queue");
-  // What holds another type for a while is the queue's key all the same.
+  // A key that temporarily holds another type is still the queue's key.
   q.admin("SET ok:act text");
   q.admin("ZADD ok:w 1 act");
   CHECK(q.say("Q.GET ok:q act WITH payload", "payload") == "null");
@@ -330,7 +331,7 @@ TEST_CASE("leases that end in a queue whose prefix and member are its own key") 
   CHECK(q.admin("TYPE ok:q") == "queue");
 }
 
-// --- Verbs whose queue goes meanwhile ---
+// --- Commands whose queue disappears in the meantime ---
 
 TEST_CASE("a change of a shown key and a new name of its queue may come in one unit") {
   Users q;
@@ -394,7 +395,7 @@ TEST_CASE("a queue outlives the unit that deletes it") {
       q.say("ZADD pend 1 a 2 b");
       q.say("SADD act c d");
       q.say("Q.ADOPT q PENDING pend ACTIVE act PAYLOAD ev: LEASE 100");
-      // Something to settle, the end, what is done then, and again.
+      // Something to settle, the end, what happens then, and again.
       std::vector<std::string> lines = {"ZADD pend 3 e", "SREM act c", end, "ZREM pend a"};
       lines.insert(lines.end(), verbs.begin(), verbs.end());
       lines.insert(lines.end(), {end, "DEL pend", "SADD act e"});

@@ -1,4 +1,4 @@
-// Q.ADOPT: a queue that shows plain Redis keys, driven by the raw commands that its clients send.
+// Q.ADOPT: a queue over plain Redis keys, driven by the raw commands of its clients.
 #include <string>
 
 #include "tests/support/queue_talk.h"
@@ -14,7 +14,7 @@ constexpr const char* kFive =
     "PENDING p:background ACTIVE act PAYLOAD ev: ";
 constexpr const char* kUnit = "Q.ADOPT q PENDING pend ACTIVE act PAYLOAD ev: UNIT 1000000000000 ";
 
-// The clock of QueueTalk stands at 1,700,000,000 seconds.
+// The clock of QueueTalk starts at 1,700,000,000 seconds.
 class Adopted : public QueueTalk {
  public:
   explicit Adopted(const std::string& definition) {
@@ -22,7 +22,7 @@ class Adopted : public QueueTalk {
     started_ = wall_ms();
   }
 
-  // A score of the second dialect (seconds), so long after the beginning.
+  // A score of the second dialect (seconds), this long after the start.
   std::string at_s(int64_t after_ms) const {
     const std::string ms = std::to_string(started_ + after_ms);
     return ms.substr(0, ms.size() - 3) + "." + ms.substr(ms.size() - 3);
@@ -89,7 +89,7 @@ TEST_CASE("with UNIT the band is the nearest integer to (score - now) / unit") {
     }
   }
   CHECK(q.by_priority() == "{CRITICAL=1 HIGH=2 NORMAL=3 LOW=4 BACKGROUND=5}");
-  // The documented ranges answer as Redis does, one band off.
+  // The documented ranges give the same result as in Redis: one band off.
   CHECK(q.say("ZCOUNT pend 0 999999999999") == "0");
   CHECK(q.job("11", {"state", "pri", "position", "enqueued"}) ==
         "pending HIGH 1 " + q.at_ms(0, -1));
@@ -223,7 +223,7 @@ TEST_CASE("with LEASE a leaked slot comes back once at its old score, then it is
   CHECK(q.events() == "added:a started:a reclaimed:a started:a failed:a");
   CHECK(q.stat("reclaimed") == "1");
   CHECK(q.stat("failed") == "1");
-  // The second wait began when it came back.
+  // The second wait began when the job returned.
   CHECK(q.ask("Q.STATS q").field("wait_ms").find("max=100 ") != std::string::npos);
 }
 
@@ -339,7 +339,7 @@ TEST_CASE("a key that is deleted, renamed or of another type reads as empty") {
   q.say("SET p:high text");
   CHECK(q.stat("pending") == "0");
   CHECK(q.list() == "x y");
-  // A slot that leaks has nowhere to return to.
+  // A leaked slot cannot be returned anywhere.
   q.pass(1000);
   CHECK(q.say("SCARD act") == "0");
 }

@@ -1,5 +1,4 @@
-// The greatest times and durations that are taken: all of them can be recorded, recovered and
-// copied.
+// The greatest accepted times and durations: all of them can be recorded, recovered and copied.
 #include <string>
 #include <vector>
 

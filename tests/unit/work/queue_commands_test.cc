@@ -1,4 +1,4 @@
-// Q.ADD, Q.POP and the order in which jobs go: each option, each error, each rule of the contract.
+// Q.ADD, Q.POP and dispatch order: each option, each error, each rule of the contract.
 #include <set>
 #include <string>
 
@@ -57,7 +57,7 @@ TEST_CASE("ids are 1 to 512 bytes and none of the reserved words") {
     CHECK(q.say("Q.EVENTS q - ID " + id) == "-BADFIELD field=id");
     CHECK(q.say("Q.POP 1 q ID " + id) == "-BADFIELD field=id");
     CHECK(q.say("Q.ADD q b x NEED " + id) == "-BADFIELD field=need");
-    // Without anything else WHERE selects nothing.
+    // Without a criterion WHERE selects nothing.
     for (const char* command : {"Q.CANCEL q ", "Q.RETRY q "}) {
       const bool selects = sluice::equals_ignore_case(id, "WHERE");
       const std::string error = selects ? "-ERR syntax error, WHERE takes" : "-BADFIELD field=id";
@@ -69,7 +69,7 @@ TEST_CASE("ids are 1 to 512 bytes and none of the reserved words") {
     CHECK_MESSAGE(q.say(line) == "-BADFIELD field=id", line);
   }
   CHECK(q.stat("pending") == "2");
-  // What only begins or ends like one of them is an id.
+  // Words that only begin or end like one of them are ids.
   for (const char* id : {"**", "WHERE1", "ALLOW", "AL", " ALL"}) {
     CHECK(q.run(0, {"Q.ADD", "q", id, "x"})->field("result") == "added");
   }
@@ -93,7 +93,7 @@ TEST_CASE("a job whose id was not reserved yet when it was added is found under 
   CHECK(q.say("Q.EVENTS q - ID aLl").find("cancelled aLl") != std::string::npos);
   CHECK(q.pop() == "alL");
   CHECK(q.touch("alL").rfind("{left_ms=", 0) == 0);
-  // Whoever waits for its end hears of it, though there is no such job any more then.
+  // Clients that wait for its end are notified, although the job no longer exists then.
   q.say("Q.CONFIG q SET retain_completed 0");
   CHECK(q.say_as(1, "Q.GET q alL WAIT 0") == "(waits)");
   CHECK(q.say_as(2, "Q.GET q All WAIT 0") == "(waits)");
@@ -211,7 +211,7 @@ TEST_CASE("max_total counts running jobs, max_waiting does not; successors wait"
   CHECK(q.say("Q.ADD q c x").rfind("-QFULL", 0) == 0);
   q.say("Q.CONFIG q SET max_waiting 0 max_total 2");
   CHECK(q.say("Q.ADD q c x").rfind("-QFULL pending=1 max=2", 0) == 0);
-  // An update meets no limit.
+  // An update is not subject to limits.
   CHECK(q.say("Q.ADD q a x IFDUP UPDATE", "result") == "queued");
   q.say("Q.CONFIG q SET max_total 0 max_waiting 2");
   CHECK(q.say("Q.ADD q c x").rfind("-QFULL pending=2", 0) == 0);
@@ -277,7 +277,7 @@ TEST_CASE("a run that completes meets the needs of its id, also where a successo
   CHECK(q.state("a") == "pending");
   CHECK(q.state("b") == "pending");
   CHECK(q.state("c") == "blocked");
-  // A run that fails meets nothing while the successor waits.
+  // A run that fails has no effect while the successor waits.
   REQUIRE(q.pop("ID a") == "a");
   q.add("d", "NEED a");
   q.say("Q.ADD q a third IFDUP UPDATE");
@@ -319,7 +319,7 @@ TEST_CASE("a replacement of another group meets the limits of that group, and no
   CHECK(q.say(replace + "paused") == "-PAUSED direction=in");
   CHECK(q.job("a", {"state", "payload", "group"}) == "pending p-a ");
   CHECK(q.say("Q.STATS q", "rejected").find("group_full=2") != std::string::npos);
-  // Its own group has it already.
+  // Its own group contains it already.
   CHECK(q.say("Q.ADD q w new IFDUP REPLACE GROUP waiting", "result") == "replaced");
   CHECK(q.say(replace + "free", "result") == "replaced");
 }
@@ -411,7 +411,7 @@ TEST_CASE("those that need a job go on, or end, in the order in which they came"
   q.add("a b c d", "NEED base");
   q.add("e f g", "NEED other");
   q.add("f1", "NEED f");
-  // Neither an update nor another place in the queue is another arrival.
+  // Neither an update nor a move changes the arrival.
   q.say("Q.ADD q a new IFDUP UPDATE");
   q.say("Q.MOVE q b PRI LOW");
   q.say("Q.ADD q e new IFDUP UPDATE");

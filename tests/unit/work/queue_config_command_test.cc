@@ -1,4 +1,4 @@
-// Q.CONFIG as clients see it: replies, errors, and what a change does to a queue at once.
+// Q.CONFIG as seen by clients: replies, errors, and the immediate effect of a change.
 #include <string>
 
 #include "tests/support/queue_talk.h"
@@ -128,7 +128,7 @@ TEST_CASE("names of bands that another value uses are not taken away") {
     CHECK(q.say("Q.CONFIG q SET bands urgent,calm " + std::string(user)) == "OK");
     CHECK(q.say("Q.CONFIG q SET bands urgent") == "-BADFIELD field=bands");
     CHECK(q.say("Q.CONFIG q GET bands") == "{bands=urgent,calm}");
-    // These go with the names.
+    // These are reset together with the names.
     CHECK(q.say("Q.CONFIG q RESET") == "OK");
     CHECK(q.say("Q.CONFIG q GET bands default_pri order reserve") ==
           "{bands=CRITICAL,HIGH,NORMAL,LOW,BACKGROUND default_pri=2 order=fifo reserve=none}");

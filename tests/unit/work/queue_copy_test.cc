@@ -1,5 +1,5 @@
 // COPY of a queue: configuration and live jobs, active ones as if they had never been popped; and
-// queues in databases that change places.
+// queues in databases that are swapped.
 #include <string>
 #include <vector>
 
@@ -25,7 +25,7 @@ std::string field(QueueServer& server, const std::string& queue, const std::stri
   return value == nullptr ? "none" : value->show();
 }
 
-// The ids that pops give, one after the other.
+// The ids that successive pops return.
 Words pop_all(QueueServer& server, const std::string& queue) {
   Words ids;
   for (;;) {
@@ -87,10 +87,11 @@ TEST_CASE("a copied queue has the configuration and the live jobs") {
   CHECK(field(server, "copy", "needs", "state") == "blocked");
   CHECK(field(server, "copy", "needs-stopped", "state") == "cancelled");
   CHECK(field(server, "copy", "late", "state") == "delayed");
-  // The source is as it was.
+  // The source is unchanged.
   CHECK(field(server, "q", "active", "state") == "active");
   CHECK(field(server, "q", "needs-stopped", "state") == "blocked");
-  // Caps hold, the stack of the group is one, and what needs a job waits for the copy of it.
+  // Caps apply, the group's stack is preserved, and a job that needs another waits for the copy of
+  // it.
   show(server, {"Q.CONFIG", "copy", "SET", "max_active", "0"});
   CHECK(pop_all(server, "copy") == Words{"active", "s3", "s2", "next"});
   server.pass(6000);
@@ -110,7 +111,7 @@ TEST_CASE("a queue of more than 4,000 live jobs is not copied") {
   show(server, {"SET", "copy", "a string"});
   CHECK(show(server, {"COPY", "q", "copy", "REPLACE"}) == "-TOOBIG limit=4000");
   CHECK(show(server, {"GET", "copy"}) == "a string");
-  // Where nothing would be copied, nothing is too big.
+  // If nothing would be copied, nothing is too big.
   CHECK(show(server, {"COPY", "q", "copy"}) == "0");
   // Ended jobs do not count.
   show(server, {"Q.ACK", "q", "0", "1"});

@@ -1,5 +1,5 @@
-// Q.LIST BY DISPATCH: what it says is next is what pops then take, in that order, whatever the
-// queue's rules; and looking ahead changes nothing.
+// Q.LIST BY DISPATCH: pops take exactly what it lists, in that order, whatever the queue's rules;
+// and listing changes nothing.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -30,7 +30,7 @@ Words look_ahead(QueueClient& server, size_t count) {
   return ids;
 }
 
-// One job after the other, without an end of a run.
+// Pops jobs one after the other; no run ends.
 Words pop_all(QueueClient& server, size_t count) {
   Words ids;
   while (ids.size() < count) {
@@ -41,7 +41,7 @@ Words pop_all(QueueClient& server, size_t count) {
   return ids;
 }
 
-// Everything that could tell that somebody has looked.
+// Everything that could show that the list was read.
 std::string whole_state(RandomQueue& queue) {
   std::string text = queue.server.run({"Q.STATS", "q"}).show();
   for (const char* by : {"PRI", "GROUP"}) {
@@ -81,10 +81,10 @@ std::vector<Style> styles() {
   };
 }
 
-// What the queue itself lets through now is the beginning of what was foretold; the rest of it
-// follows when nothing but the queue's own room changes.
+// What the queue admits now is the beginning of the list; the rest of it follows when only the
+// queue's own slots become free.
 void check_foretold(RandomQueue& queue, size_t count) {
-  queue.add();  // queue time is what it is for the pops
+  queue.add();  // queue time is the same for the pops
   const Words foretold = look_ahead(queue.server, count);
   const Words popped = pop_all(queue.server, foretold.size() + 1);
   INFO("foretold " << joined(foretold) << ", popped " << joined(popped));

@@ -1,4 +1,4 @@
-// Q.EVENTS as clients see it: what is told, from where, and who waits for it.
+// Q.EVENTS as seen by clients: contents, starting points, and waiting.
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,7 +13,7 @@ using sluice::test::LossySpill;
 using sluice::test::QueueTalk;
 using sluice::test::RespValue;
 
-// "1 added a, 2 started a": numbers, types and ids of an answer.
+// "1 added a, 2 started a": numbers, types and ids of a reply.
 std::string brief(const RespValue& reply) {
   if (reply.kind != RespValue::Kind::kArray) return reply.show();
   std::string out;
@@ -126,7 +126,7 @@ TEST_CASE("what is trimmed is said, never passed over") {
   CHECK(brief(q.ask("Q.EVENTS q 0")) == "3 added c, 4 added d, 5 added e");
   CHECK(q.say("Q.EVENTS q 1") == "-TRIMMED oldest=3");
   CHECK(brief(q.ask("Q.EVENTS q 2")) == "3 added c, 4 added d, 5 added e");
-  // A number that the queue has not reached is another queue's.
+  // A number that the queue has not reached belongs to another queue.
   CHECK(q.say("Q.EVENTS q 6") == "-TRIMMED oldest=3");
   CHECK(q.say("Q.EVENTS nobody 6") == "-TRIMMED oldest=1");
 }
@@ -281,7 +281,7 @@ TEST_CASE("who waits for certain types hears all of a transaction that are his")
   const auto served = q.take_deliveries();
   REQUIRE(served.size() == 1);
   CHECK(brief(served.at(1)) == "5 cancelled a, 7 moved b");
-  // The other one has been passed by, and is there still.
+  // The other one was skipped, and still exists.
   q.pop();
   q.pop();
   CHECK(q.take_deliveries().empty());
@@ -349,7 +349,7 @@ TEST_CASE("a restart tells the same events and goes on") {
   CHECK(brief(q.ask("Q.EVENTS q " + last)) == std::to_string(std::stoi(last) + 1) + " added d");
 }
 
-// Some 37 events a chunk: one that failed among those that are spilled.
+// Some 37 events a chunk, including spilled ones of type failed.
 std::shared_ptr<LossySpill> fill_and_spill(QueueTalk& q) {
   auto spill = std::make_shared<LossySpill>();
   q.engine().spill_events_to(spill);
@@ -373,7 +373,7 @@ TEST_CASE("events that are spilled are told like others, also after a walk") {
   CHECK(q.ask("Q.EVENTS q - COUNT 1000").items.size() == 1000);
   CHECK(brief(q.ask("Q.EVENTS q 5 TYPE started")).substr(0, 12) == "101 started ");
   CHECK(q.describe_walked({"q"}, {}) == q.describe({"q"}, {}));
-  // What a checkpoint cannot read it leaves out, and begins the log behind it.
+  // A checkpoint leaves out what it cannot read, and starts the log after it.
   CHECK(plain.describe_walked({"q"}, {}) != q.describe({"q"}, {}));
 }
 
@@ -381,7 +381,7 @@ TEST_CASE("a call reads so much of the spill, and says where it stopped") {
   QueueTalk q;
   const auto spill = std::make_shared<LossySpill>();
   q.engine().spill_events_to(spill);
-  // Some 37 events a chunk, one of which says that a job has failed.
+  // Some 37 events a chunk, one of which is of type failed.
   const std::string name(100, 'j');
   q.say("Q.CONFIG q SET events 1000000");
   q.add("first", "DELAY 1000000");
@@ -392,7 +392,7 @@ TEST_CASE("a call reads so much of the spill, and says where it stopped") {
     q.nack(name + std::to_string(i / 30), "FATAL");
   }
   q.say("Q.CANCEL q first");
-  // Those that hold an event of the reply are not counted.
+  // Chunks with an event of the reply are not counted.
   CHECK(q.ask("Q.EVENTS q - TYPE failed COUNT 1000").items.size() == 400);
   spill->reads = 0;
   std::string after = "-";
@@ -408,7 +408,7 @@ TEST_CASE("a call reads so much of the spill, and says where it stopped") {
   CHECK(calls == 2);
   CHECK(story.find("1 added first, ") == 0);
   CHECK(story.find(" none ; ") != std::string::npos);
-  // Who waits is told as much at once.
+  // A waiting client gets the same reply at once.
   CHECK(brief(q.ask("Q.EVENTS q 1 ID first BLOCK 0")).find(" none ") != std::string::npos);
 }
 

@@ -1,5 +1,5 @@
 // `fair on` over time: groups that have run alone, groups that pause, groups that are used once.
-// What two groups that stay backlogged get is in queue_rules_test.cc.
+// The shares of two backlogged groups are tested in queue_rules_test.cc.
 #include <algorithm>
 #include <map>
 #include <random>
@@ -13,14 +13,14 @@ namespace sluice::test {
 
 namespace {
 
-// How a server ends and begins again.
+// Ways to restart a server.
 enum class Restart { kNone, kJournal, kCheckpoint };
 
 class FairTalk : public QueueTalk {
  public:
   FairTalk() { say("Q.CONFIG q SET fair on max_active 1 retain_completed 10:0"); }
 
-  // The group `old` runs so many jobs of 10 ms, and nobody else asks.
+  // The group `old` runs `jobs` jobs of 10 ms without competition.
   void run_alone(int jobs) {
     for (int i = 0; i < jobs; ++i) {
       add("old" + std::to_string(i), "GROUP old");
@@ -33,12 +33,13 @@ class FairTalk : public QueueTalk {
     ack(id);
     return id;
   }
-  // A job of a group that nobody has seen before.
+  // A job of a new group.
   void add_newcomer() {
     const std::string name = "new" + std::to_string(newcomers_++);
     add(name, "GROUP " + name);
   }
-  // Each run makes room for another newcomer. How many run before this job; at most `limit`.
+  // Each run makes room for another newcomer. Returns how many run before this job; at most
+  // `limit`.
   int newcomers_before(const std::string& id, int limit) {
     for (int before = 0; before < limit; ++before) {
       if (run_next() == id) return before;
@@ -90,7 +91,7 @@ TEST_CASE("a newcomer has no credit, and does not pay for what was charged by a 
   QueueTalk q;
   q.say("Q.CONFIG q SET fair on max_active 8");
   for (int i = 0; i < 200; ++i) q.add("a" + std::to_string(i), "GROUP a");
-  // Nothing is known of how long runs take: each is charged as a second.
+  // The duration of runs is unknown, so each is charged one second.
   std::string running;
   for (int i = 0; i < 8; ++i) running += q.pop() + " ";
   q.pass(10);
@@ -124,7 +125,7 @@ TEST_CASE("the virtual time of the queue never goes back, and survives") {
 
 namespace {
 
-// A thousand groups. Of each hundred 40 always have two jobs waiting, 40 pause between bursts of
+// A thousand groups. Of each hundred, 40 always have two jobs waiting, 40 pause between bursts of
 // three, and the rest are used once.
 class ManyGroups {
  public:
@@ -147,7 +148,7 @@ class ManyGroups {
     }
   }
 
-  // Slot time / weight of those who always ask: the widest difference.
+  // Slot time / weight of the groups that are always backlogged: the greatest difference.
   double apart_ms() const {
     double least = 1e18;
     double most = 0;
@@ -160,8 +161,8 @@ class ManyGroups {
     }
     return most - least;
   }
-  // The longest that a group that had paused, or is used once, has waited: in rounds of all who
-  // asked meanwhile.
+  // The longest wait of a group that had paused or is used once, in rounds of all groups that were
+  // active in the meantime.
   double longest_rounds() const { return longest_rounds_; }
 
   static constexpr int kSteady = 400;
@@ -187,7 +188,7 @@ class ManyGroups {
     const std::string group = id.substr(0, id.find('.'));
     const auto since = since_.find(group);
     if (since != since_.end()) {
-      // Those of the double weight have two turns in a round.
+      // Groups of double weight have two turns in a round.
       const double round = asking_ + kSteady / 10.0;
       longest_rounds_ = std::max(longest_rounds_, (started_ - since->second) / round);
       since_.erase(since);
@@ -204,7 +205,7 @@ class ManyGroups {
   QueueTalk q_;
   std::mt19937_64 random_;
   std::map<std::string, int> waiting_;
-  std::map<std::string, int> since_;  // when it began to ask: runs started until then
+  std::map<std::string, int> since_;  // runs started when it became active
   std::map<std::string, double> received_ms_;
   int added_ = 0;
   int started_ = 0;
@@ -219,7 +220,7 @@ TEST_CASE("slot time over a thousand groups, of which some pause and some are us
     INFO("SLUICE_SEED=", seed);
     ManyGroups groups(seed);
     groups.run(20'000);
-    // One longest job of each of two.
+    // One job of maximum length of each of the two.
     CHECK(groups.apart_ms() <= 2 * ManyGroups::kLongestMs);
     CHECK(groups.longest_rounds() <= 2);
   }

@@ -1,4 +1,4 @@
-// Jobs of several slots: what is kept for them, and which of them could wait for ever.
+// Jobs of several slots: the slots kept for them, and jobs that could wait forever.
 #include <string>
 
 #include "tests/support/queue_talk.h"
@@ -54,7 +54,7 @@ TEST_CASE("a large job that lacks slots beside reserved ones is not passed by sm
   CHECK(q.pop() == "null");
   CHECK(q.pop("ID small") == "null");
   CHECK(q.job("big", {"why"}) == "reserved");
-  // Those for whom slots are reserved go.
+  // Jobs for which slots are reserved are admitted.
   q.add("urgent", "PRI HIGH");
   CHECK(q.say("Q.LIST q BY DISPATCH BRIEF").find("id=urgent") <
         q.say("Q.LIST q BY DISPATCH BRIEF").find("id=big"));
@@ -63,7 +63,7 @@ TEST_CASE("a large job that lacks slots beside reserved ones is not passed by sm
   CHECK(q.pop() == "null");
   q.ack("first");
   CHECK(q.pop("COUNT 9") == "big");
-  // Not one slot is left for it: the next large one does not hold up anybody by that.
+  // Not one slot is left for it: the next large job therefore blocks nobody.
   q.add("bigger", "COST 2");
   q.add("urgent2", "PRI CRITICAL");
   CHECK(q.pop("COUNT 9") == "urgent2");

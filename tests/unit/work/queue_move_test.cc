@@ -1,5 +1,5 @@
-// RENAME and MOVE of a queue take all of it along, whether the journal has the whole queue under
-// its new name or a record that it has moved.
+// RENAME and MOVE of a queue move everything, whether the journal holds the whole queue under its
+// new name or a record that it was moved.
 #include <string>
 #include <vector>
 
@@ -27,7 +27,7 @@ class MovingServer : public QueueServer {
     const auto reply = run(connection, words);
     return reply.has_value() ? reply->show() : "waits";
   }
-  // The lease.
+  // Returns the lease.
   std::string pop(const std::string& queue, size_t connection = 0, const Words& options = {}) {
     Words words{"Q.POP", "1", queue};
     words.insert(words.end(), options.begin(), options.end());
@@ -38,7 +38,7 @@ class MovingServer : public QueueServer {
   uint64_t count(const std::string& queue, JobState state) {
     return find_queue(queue)->count(state);
   }
-  // Its journal, and a checkpoint of it, give these queues.
+  // The journal and a checkpoint must restore these queues.
   void check_kept(const Words& queues) {
     const Words ids{"1", "2", "3", "late", "needs", "other"};
     for (const std::string& name : queues) {
@@ -49,7 +49,7 @@ class MovingServer : public QueueServer {
   }
 };
 
-// `over`: a queue has the new name already.
+// `over`: a queue exists under the new name.
 void check_rename(bool by_record, bool over) {
   INFO("by record: ", by_record, " over another: ", over);
   MovingServer server(by_record);
@@ -76,7 +76,7 @@ void check_rename(bool by_record, bool over) {
   CHECK(server.count("new", JobState::kBlocked) == 0);
   CHECK(server.count("new", JobState::kDelayed) == 1);
   server.check_kept({"old", "new"});
-  // The connection of the tied lease goes: two seconds later the job waits again.
+  // The connection of the tied lease is closed: two seconds later the job waits again.
   server.disconnect(1);
   server.pass(1999);
   CHECK(server.count("new", JobState::kActive) == 1);
@@ -86,7 +86,7 @@ void check_rename(bool by_record, bool over) {
   server.check_kept({"old", "new"});
   server.pass(13'000);
   CHECK(server.count("new", JobState::kDelayed) == 0);
-  // And its end comes where nobody touches it.
+  // And it ends although nobody accesses it.
   server.pass(980'000);
   CHECK(server.find_queue("new") == nullptr);
   server.check_kept({"old", "new"});

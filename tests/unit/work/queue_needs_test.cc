@@ -1,5 +1,5 @@
-// Ends that concern very many jobs: who needs what has ended, and whose connection is lost, hear of
-// it some at a time.
+// Ends that concern very many jobs: dependents of an ended job, and leases of a lost connection,
+// are processed some at a time.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -17,7 +17,7 @@ constexpr int kToldPerHold = 256;
 
 std::string name_of(int number) { return "j" + std::to_string(number); }
 
-// A queue in which so many jobs need the job "base".
+// A queue in which `count` jobs need the job "base".
 class Needed : public QueueTalk {
  public:
   explicit Needed(int dependents) : dependents_(dependents) {
@@ -35,7 +35,7 @@ class Needed : public QueueTalk {
   }
   std::string last() const { return name_of(dependents_ - 1); }
   uint64_t blocked() { return queue().count(sluice::JobState::kBlocked); }
-  // All slices; how many there were.
+  // Runs all slices; returns their number.
   int go_on() {
     int slices = 0;
     for (; !queue().releases.empty(); ++slices) run_some_timers();
@@ -138,12 +138,12 @@ TEST_CASE("the release of a job that is not retained goes on, also where its id 
     q.add("later", "NEED base");
     CHECK(q.job("later", {"why"}) == "blocked_by base");
     CHECK(q.job("j599", {"why"}) == "releasing");
-    // Its place by arrival is what tells it apart from who came later.
+    // Its arrival distinguishes it from later jobs.
     q.say("Q.MOVE q j598 BACK");
     q.say("Q.ADD q j597 other IFDUP UPDATE PRI LOW");
     CHECK(q.job("j597", {"why"}) == "releasing");
     CHECK(q.job("j598", {"why"}) == "releasing");
-    // Who replaces a dependent needs what has the id now.
+    // A job that replaces a dependent needs the job that has the id now.
     CHECK(q.say("Q.ADD q j596 '' NEED base IFDUP REPLACE", "state") == "blocked");
     CHECK(q.job("j596", {"why"}) == "blocked_by base");
     q.restart(4);
@@ -242,7 +242,7 @@ TEST_CASE("a release goes with its queue: RENAME, MOVE, SWAPDB, COPY, DEL, a res
     q.run_timers();
     return q.queue(name).count(sluice::JobState::kPending);
   };
-  // By its values, and by a record that says where it has gone.
+  // By its values, and by a record that says where it was moved.
   for (const int dependents : {300, 2000}) {
     Needed q(dependents);
     q.end_base();
@@ -303,7 +303,7 @@ TEST_CASE("a lost connection's tied leases are shortened some at a time") {
     return queue.leases.count_between(0, static_cast<uint64_t>(q.steady_ms()) + 51);
   };
   CHECK(shortened() == 1024);
-  // Another connection takes one over that has not had its turn.
+  // Another connection takes over a lease that has not been processed yet.
   q.say_as(2, "Q.TOUCH q " + name_of(kLeases - 1) + " " + q.lease(name_of(kLeases - 1)));
   q.say("RENAME q r");
   q.say("RENAME r q");

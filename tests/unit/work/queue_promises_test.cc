@@ -1,4 +1,4 @@
-// What a queue has said of a job goes on to hold: its place, its time, its ends, its limits.
+// What a queue has promised for a job remains true: its place, its time, its ends, its limits.
 #include <string>
 
 #include "tests/support/queue_talk.h"
@@ -19,7 +19,7 @@ TEST_CASE("MOVE: the present band changes nothing, another one ends FRONT and BA
   CHECK(q.say("Q.MOVE q a PRI 2") == "2");
   CHECK(q.say("Q.MOVE q b") == "1");
   CHECK(q.say(moved) == before);
-  // It came first, however often it has been behind all others since.
+  // It arrived first, however often it has been moved behind all others since.
   for (const char* id : {"c", "a", "a"}) {
     q.say("Q.MOVE q " + std::string(id) + " PRI LOW");
     if (*id == 'a') q.say("Q.MOVE q a BACK");
@@ -29,7 +29,7 @@ TEST_CASE("MOVE: the present band changes nothing, another one ends FRONT and BA
   q.add("late", "DELAY 1000");
   CHECK(q.say("Q.MOVE q late PRI NORMAL") == "null");
   CHECK(q.state("late") == "delayed");
-  // A boost is of the release, not of the place at the back.
+  // A boost applies to the release, not to the place at the back.
   q.add("d e");
   q.say("Q.MOVE q d BACK");
   CHECK(q.say("Q.MOVE q d BOOST 0") == "0");
@@ -117,7 +117,7 @@ TEST_CASE("an acknowledgement may be repeated when a successor has taken over") 
   CHECK(q.ack("a") == "OK");
   CHECK(q.ack("a") == "OK");
   CHECK(q.say("Q.ACK q a " + first) == "OK");
-  // A lease that has failed acknowledges nothing.
+  // A lease that has failed cannot acknowledge.
   q.add("b");
   q.pop();
   q.say("Q.ADD q b second IFDUP UPDATE");
@@ -140,7 +140,7 @@ TEST_CASE("a replacement of another group meets its limits, and counts there") {
   CHECK(q.say("Q.ADD q c x GROUP full") == "-GROUPFULL group=full limit=max_waiting value=1");
   CHECK(q.say("Q.ADD q b x IFDUP REPLACE GROUP full") ==
         "-GROUPFULL group=full limit=max_waiting value=1");
-  // It takes the place of the successor that is there.
+  // It replaces the existing successor.
   CHECK(q.say("Q.ADD q a y IFDUP REPLACE GROUP full", "result") == "queued");
   q.restart(4);
   CHECK(waiting("full") + waiting("own") == "10");
@@ -148,7 +148,7 @@ TEST_CASE("a replacement of another group meets its limits, and counts there") {
   CHECK(q.ack("a") == "OK");
   CHECK(waiting("full") + waiting("own") == "10");
   CHECK(q.job("a", {"state", "group"}) == "pending full");
-  // A cancel takes the successor with it.
+  // A cancel also removes the successor.
   q.say("Q.ADD q b x IFDUP REPLACE GROUP other");
   CHECK(waiting("other") == "1");
   q.say("Q.CANCEL q b");
@@ -174,7 +174,7 @@ TEST_CASE("a full queue says so before a full group does, also where it displace
   q.add("b", "PRI HIGH");
   CHECK(q.say("Q.ADD q c x GROUP g PRI HIGH").substr(0, 6) == "-QFULL");
   CHECK(q.say("Q.ADD q c x PRI HIGH MAXWAIT 0").substr(0, 6) == "-QFULL");
-  // Somebody could go, but not for a job that its group refuses.
+  // A job could be dropped, but not for a job that its group rejects.
   CHECK(q.say("Q.ADD q c x GROUP g PRI CRITICAL").substr(0, 10) == "-GROUPFULL");
   CHECK(q.state("b") == "pending");
   CHECK(q.say("Q.ADD q c x PRI CRITICAL", "result") == "added");
@@ -212,7 +212,7 @@ TEST_CASE("numbers are numbers in the fields of events, whatever texts look like
   q.add("a", "RETRY 1");
   q.pop("WORKER 7");
   q.nack("a", "DELAY 5 ERROR 12");
-  // What a script sees: a reply of RESP2, where the fields are a flat array.
+  // As seen by a script: a RESP2 reply, where the fields are a flat array.
   const auto kinds = [&](const std::string& type) {
     const std::string script =
         "local out = '' for i, value in ipairs(redis.call('Q.EVENTS', 'q', '-', 'TYPE', '" + type +
@@ -232,7 +232,7 @@ TEST_CASE("a queue has at least one band") {
 
 // --- Numbers of events ---
 
-// Numbers and ids of the events that a reader behind `after` gets: "1 a, 2 a".
+// Numbers and ids of the events after `after`: "1 a, 2 a".
 std::string events(QueueTalk& q, const std::string& queue, const std::string& after) {
   const RespValue reply = q.ask("Q.EVENTS " + queue + " " + after);
   if (reply.is_error()) return reply.show();
@@ -251,7 +251,8 @@ TEST_CASE("numbers of events never come again under a name") {
   CHECK(events(q, "q", "0") == "1 a, 2 b");
   q.say("DEL q");
   CHECK(events(q, "q", "-").empty());
-  // A number is left out: who has read all of the first queue hears that the next is another.
+  // A number is skipped, so that a reader of the whole first queue notices that the next is
+  // another.
   CHECK(events(q, "q", "2") == "-TRIMMED oldest=4");
   CHECK(events(q, "q", "4") == "-TRIMMED oldest=4");
   CHECK(events(q, "q", "3").empty());
@@ -265,7 +266,7 @@ TEST_CASE("numbers of events never come again under a name") {
   CHECK(events(q, "q", "4") == "-TRIMMED oldest=6");
   q.say("PEXPIRE q 10");
   q.pass(10);
-  // One floor for all: a queue of another name is above it, too.
+  // One floor for all: it also applies to a queue of another name.
   q.say("Q.ADD r e x");
   CHECK(events(q, "r", "-") == "8 e");
   q.say("DEL r");
@@ -322,7 +323,7 @@ TEST_CASE("who waits for the events of a queue that is not there gets all of the
   const auto served = q.take_deliveries();
   REQUIRE(served.size() == 2);
   CHECK(served.at(1).items.at(0).items.at(0).text == "5");
-  // That nothing was between its number and the first one cannot be told.
+  // It is unknown whether there was an event between its number and the first one.
   CHECK(served.at(2).show() == "-TRIMMED oldest=5");
 }
 

@@ -1,4 +1,4 @@
-// The native queue's rates: what they admit, and what a change of one does to what it owes.
+// The native queue's rates: what they admit, and what a change does to the debt.
 #include <string>
 
 #include "tests/support/queue_talk.h"
@@ -8,7 +8,7 @@ namespace {
 
 using sluice::test::QueueTalk;
 
-// Where a rate may stand, as Q.CONFIG names it.
+// The levels of a rate, as in Q.CONFIG.
 constexpr const char* kLevels[] = {"", "GROUP g ", "KEY k "};
 
 std::string set_rate(const std::string& level, const std::string& rate) {
@@ -76,7 +76,7 @@ TEST_CASE("a changed rate counts at once, whatever the old one owed") {
     q.pass(10'000);
     q.say(set_rate(level, "1000/1000"));
     q.find_queue("q")->check();
-    // As if its burst had just been taken.
+    // As if its burst had just been used.
     CHECK(q.job("b", {"why"}) == "rate 1");
     q.say_as(1, "Q.POP 1 q BLOCK 0");
     q.pass(1);
@@ -84,7 +84,7 @@ TEST_CASE("a changed rate counts at once, whatever the old one owed") {
     CHECK(q.pop("COUNT 9") == "null");
     q.pass(1);
     CHECK(q.pop("COUNT 9") == "c");
-    // A slower one owes what was taken, not a burst of its own.
+    // A slower rate keeps the debt, without a new burst.
     q.say(set_rate(level, "1/5000:2"));
     CHECK(q.pop("COUNT 9") == "d");
   }

@@ -1,4 +1,4 @@
-// Q.CONFIG where groups and keys are many: what a change does not concern is not looked at, and the
+// Q.CONFIG with many groups and keys: those that a change does not concern are not visited, and the
 // others take it over in slices.
 #include <string>
 
@@ -9,7 +9,7 @@ namespace sluice::test {
 
 namespace {
 
-// More than one slice has room for.
+// More than fit into one slice.
 constexpr int kMany = 3000;
 
 class ManyGroups : public QueueTalk {
@@ -38,7 +38,7 @@ class ManyGroups : public QueueTalk {
         [&](const Key* key) { count += key->limiter.max_active == max_active ? 1 : 0; });
     return count;
   }
-  // One slice of the timers.
+  // Runs one slice of the timers.
   void go_on() {
     run_some_timers();
     queue().check();
@@ -58,7 +58,7 @@ TEST_CASE(
   // A slice is some hundred of them, about a millisecond.
   CHECK(q.groups_with(1) > 0);
   CHECK(q.groups_with(1) < 600);
-  // Who comes meanwhile has the new value at once, as the configuration has.
+  // Groups added in the meantime have the new value at once, like the configuration.
   q.add_groups(kMany, kMany + 1);
   CHECK(q.queue().lanes.find_group("g" + std::to_string(kMany))->limiter.max_active == 1);
   CHECK(q.say("Q.CONFIG q GROUP g7 GET max_active") == "{}");
@@ -181,7 +181,7 @@ TEST_CASE("a rate owes no more than its new burst, also where a restart comes be
         q.say("Q.CONFIG q " + level + " SET rate 1/5000:3");
         CHECK(q.is_reconfiguring());
         if (restarts) q.restart(4);
-        // Some come back before the turn of their idle rates.
+        // Some return before their idle rates are processed.
         q.add_groups(0, idle ? kMany / 2 : 0);
         q.pass(0);
         CHECK_FALSE(q.is_reconfiguring());

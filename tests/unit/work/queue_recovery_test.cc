@@ -1,5 +1,5 @@
-// A queue over restarts and changes of its key: what comes back from the journal and from fuzzy
-// checkpoints is the queue that was; tokens never go back; large queues go in steps.
+// A queue over restarts and changes of its key: the queue recovered from the journal and from fuzzy
+// checkpoints equals the original; tokens never go back; large queues are processed in steps.
 #include <map>
 #include <memory>
 #include <random>
@@ -41,7 +41,7 @@ class Site {
     const std::vector<Bytes> args(words.begin(), words.end());
     return session->run(args);
   }
-  // The first job of a pop: its lease. 0: none.
+  // The lease of the first job of a pop; 0: none.
   uint64_t pop(const std::string& queue, const Words& options = {}) {
     Words words{"Q.POP", "1", queue};
     words.insert(words.end(), options.begin(), options.end());
@@ -55,7 +55,7 @@ class Site {
     execution->set_now_ms(now_ms);
     execution->set_steady_ms(steady_ms);
   }
-  // The number of lock holds that it took.
+  // Returns the number of lock holds.
   size_t run_timers() {
     size_t holds = 1;
     while (execution->run_timers(Times::agreeing(now_ms, steady_ms))) ++holds;
@@ -69,7 +69,7 @@ class Site {
     Entry* entry = engine.shard(key.shard).databases[database].entries.find(key.key, key.hash);
     return entry == nullptr || entry->type() != Type::kQueue ? nullptr : &entry->object<Queue>();
   }
-  // What a new process makes of a checkpoint and the units behind `begin`.
+  // The engine recovered from a checkpoint and the units after `begin`.
   std::unique_ptr<Engine> recover(const std::vector<Piece>& checkpoint, Lsn begin) {
     auto recovered = std::make_unique<CompleteEngine>(port_, 7);
     const auto replay = recovered->begin_replay();
@@ -166,7 +166,7 @@ class History {
     }
   }
 
-  // Queue time goes on with reads as well; a change at the end records it.
+  // Queue time advances with reads too; a change at the end records it.
   void settle() {
     for (const std::string& name : names()) {
       if (site_.queue(name) != nullptr) site_.run({"Q.CONFIG", name, "SET", "aging_ms", "0"});
@@ -235,7 +235,7 @@ class History {
         site_.run({"Q.NACK", run[0], run[1], run[2], "FATAL", "ERROR", "never again"});
         return;
       case 3:
-        return;  // its lease runs out
+        return;  // its lease expires
       default:
         site_.run({"Q.ACK", run[0], run[1], run[2], "RESULT", number(1000)});
     }
@@ -437,7 +437,7 @@ TEST_CASE("tokens of a name never go back: DEL, RENAME, FLUSHALL, a new type, a 
   site.run({"DEL", "a"});
   take("a");
   site.run({"DEL", "a"});
-  // Nothing but the checkpoint knows of it now; and then nothing but the journal.
+  // Only the checkpoint knows of it now, and then only the journal.
   const auto of_checkpoint = site.recover(walk_all(*site.engine), site.journal.last_lsn());
   CHECK(of_checkpoint->token_floor.load() > last["a"]);
   const auto of_journal = site.recover({}, 0);
@@ -463,10 +463,10 @@ TEST_CASE("tokens of a name never go back when databases change places") {
   take(5);
   site.run({"SWAPDB", "0", "1"});
   const auto recovered = site.recover({}, 0);
-  // Nothing has been popped since: the records say it.
+  // Nothing has been popped since: the value comes from the records.
   CHECK(Site::find(*recovered, "a", 1)->next_token > last);
   take(5);
-  // The name is free, and then a queue has it that was made before.
+  // The name is free, and then given to a queue that was created before.
   site.run({"DEL", "a"});
   site.run({"SWAPDB", "0", "1"});
   take(1);
@@ -491,7 +491,7 @@ TEST_CASE("a large queue is freed beside; its name is free at once") {
     CHECK(site.queue("large")->jobs.size() == 1);
     compare(site, *site.recover({}, 0), {"large", "small"});
   }
-  // What is not yet freed goes with the engine.
+  // What is not yet freed is freed with the engine.
   Site site;
   for (int i = 0; i < 1000; ++i) site.run({"Q.ADD", "large", std::to_string(i), "payload"});
   site.run({"DEL", "large"});
@@ -513,7 +513,7 @@ TEST_CASE("timers of both clocks: delays by the wall clock, leases by the steady
   const uint64_t lease = site.pop("q");
   CHECK(lease != 0);
   CHECK(site.engine->next_due().wait_ms(Times::agreeing(site.now_ms, site.steady_ms)) == 5000);
-  // The wall clock jumps by a day: the lease stays.
+  // The wall clock jumps by a day: the lease is unaffected.
   site.now_ms += 86'400'000;
   site.pass(0);
   site.run_timers();
@@ -522,7 +522,7 @@ TEST_CASE("timers of both clocks: delays by the wall clock, leases by the steady
   site.run_timers();
   CHECK(site.queue("q")->count(JobState::kPending) == 1);
   site.run({"Q.ACK", "q", "later", std::to_string(site.pop("q"))});
-  // The lease that has been ended was listed: it is looked for once more, and then nothing is due.
+  // The ended lease was still listed: it is looked up once more, and then nothing is due.
   site.pass(5000);
   CHECK(site.run_timers() == 1);
   CHECK(site.engine->next_due().wait_ms(Times::agreeing(site.now_ms, site.steady_ms)) == kNeverMs);
@@ -555,7 +555,7 @@ TEST_CASE("keys of queues are keys: TYPE, SCAN, MEMORY USAGE, EXPIRE, WRONGTYPE"
   CHECK(site.queue("q") == nullptr);
   CHECK(site.run({"EXISTS", "q"}) == ":0\r\n");
   compare(site, *site.recover({}, 0), {"q"});
-  // An empty queue is a queue.
+  // An empty queue is still a queue.
   site.run({"Q.ADD", "q", "1", "x"});
   site.run({"Q.CANCEL", "q", "1"});
   site.run({"Q.PURGE", "q", "WHERE", "STATE", "cancelled"});

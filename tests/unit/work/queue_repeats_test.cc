@@ -1,4 +1,4 @@
-// What is said again: a repeated command has the effect of one.
+// Repeated commands have the effect of one.
 #include <string>
 
 #include "tests/support/queue_talk.h"
@@ -46,7 +46,7 @@ TEST_CASE("a repeated update changes nothing but the payload, also when its time
   CHECK(q.pop("COUNT 9") == "c a b");
   CHECK(update("a", "DELAY 500") == "queued active");
   CHECK(update("b", "AT " + at) == "queued active");
-  // A delay that it was given later is not the one that is repeated.
+  // A delay that it was given later differs from the repeated one.
   q.nack("c", "SILENT");
   q.say("Q.MOVE q c DELAY 1000");
   CHECK(update("c", "AT " + at) == "-BADFIELD field=at");

@@ -166,7 +166,7 @@ TEST_CASE("two backlogged groups share slot time by weight, whatever one has que
     q.ack(id);
     time[id[0] == 'h' ? 0 : 1] += run_ms;
   }
-  // At most one longest job of each group apart: 10 / 3 + 30.
+  // The difference is at most one job of maximum length of each group: 10 / 3 + 30.
   const double apart = static_cast<double>(time[0]) / 3 - static_cast<double>(time[1]);
   CHECK(apart <= 34);
   CHECK(apart >= -34);
@@ -303,7 +303,7 @@ TEST_CASE("BACK: what has left the band is not waited for") {
   q.pass(1);
   q.add("c");
   CHECK(q.drain() == "b a c");
-  // One that runs, and may come back, is still in it; so is one that is blocked.
+  // A running job, which may return, is still in it; so is a blocked one.
   q.add("runs", "BOOST -500");
   q.pop();
   q.add("a2");
@@ -350,7 +350,7 @@ TEST_CASE("Q.RETRY makes a terminal job wait again as new") {
   q.ack("a");
   CHECK(q.say("Q.RETRY q WHERE STATE completed") == "[0 1]");
   CHECK(q.state("a") == "pending");
-  // The boost is the job's.
+  // The boost belongs to the job.
   q.add("b", "BOOST 5000");
   CHECK(q.pop() == "b");
   q.ack("b");
@@ -430,7 +430,7 @@ TEST_CASE("a smaller retention is applied by Q.CONFIG SET, in steps, without tra
   }
   for (int i = 0; i < 1000; ++i) q.ack("j" + std::to_string(i));
   q.say("Q.CONFIG q SET retain_completed 10");
-  // One hold lets go of a part only.
+  // One hold removes only a part.
   CHECK(q.state("j500") == "completed");
   q.run_timers();
   CHECK(q.state("j989") == "null");

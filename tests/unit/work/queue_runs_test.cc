@@ -1,4 +1,4 @@
-// Q.POP, Q.ACK, Q.NACK, Q.TOUCH, Q.CANCEL: leases, their ends, and those who wait.
+// Q.POP, Q.ACK, Q.NACK, Q.TOUCH, Q.CANCEL: leases, their ends, and waiting clients.
 #include <string>
 #include <vector>
 
@@ -377,7 +377,7 @@ TEST_CASE("Q.ACK POP takes effect before the pop; if it fails nothing is popped"
   CHECK(q.say("Q.ACK q b " + q.lease("b") + " POP") == "null");
 }
 
-// --- Leases that run out ---
+// --- Expired leases ---
 
 TEST_CASE("a lost lease returns the job at its old rank, and its token is stale") {
   QueueTalk q;

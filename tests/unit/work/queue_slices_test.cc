@@ -1,4 +1,4 @@
-// Many pops that wait are served in slices: in their order, whatever comes between.
+// Many waiting pops are served in slices: in order, whatever happens in between.
 #include <deque>
 #include <map>
 #include <random>
@@ -14,7 +14,7 @@ namespace sluice::test {
 namespace {
 
 constexpr size_t kWaiting = 200;
-// Who comes later.
+// A later connection.
 constexpr size_t kLate = kWaiting + 10;
 
 struct Fixture : QueueTalk {
@@ -25,13 +25,13 @@ struct Fixture : QueueTalk {
   void add_jobs(size_t first, size_t count) {
     for (size_t i = first; i < first + count; ++i) add(std::to_string(i));
   }
-  // Connections 1 to kWaiting wait, one after the other.
+  // Connections 1 to kWaiting wait, in order.
   void wait_all(const std::string& options = "BLOCK 0") {
     for (size_t i = 1; i <= kWaiting; ++i) {
       REQUIRE(say_as(i, "Q.POP 1 q " + options) == "(waits)");
     }
   }
-  // What has been delivered is noted by connection.
+  // Records what has been delivered, by connection.
   void take() {
     for (const auto& [connection, reply] : take_deliveries()) {
       REQUIRE(got.find(static_cast<size_t>(connection)) == got.end());
@@ -46,7 +46,7 @@ struct Fixture : QueueTalk {
     run_timers();
     take();
   }
-  // The first slice of `jobs` jobs for all who wait, and no more.
+  // Runs the first slice of serving `jobs` jobs to all waiting pops.
   void begin_serving(size_t jobs) {
     pause();
     add_jobs(1, jobs);
@@ -56,7 +56,7 @@ struct Fixture : QueueTalk {
     REQUIRE(got.size() > 0);
     REQUIRE(got.size() < std::min(jobs, kWaiting) / 2);
   }
-  // The connections up to `last`, but for some, have the jobs from 1 on in their order.
+  // The connections up to `last`, except some, have the jobs from 1 on in order.
   void check_order(size_t last, const std::set<size_t>& without = {}) {
     size_t job = 0;
     for (size_t i = 1; i <= last; ++i) {
@@ -155,7 +155,7 @@ TEST_CASE_FIXTURE(Fixture, "a pop that comes while others are owed jobs stands b
 
 TEST_CASE_FIXTURE(Fixture, "a pop in passing at two queues ends when both have had their turns") {
   begin_serving(kWaiting - 10);
-  // Another queue, with its own waiters; connections above kLate are free.
+  // Another queue with its own waiters; connections above kLate are free.
   say("Q.CONFIG other SET paused out");
   for (int i = 0; i < 100; ++i) say("Q.ADD other o" + std::to_string(i) + " payload");
   for (size_t i = 0; i < 100; ++i) {
@@ -240,7 +240,7 @@ TEST_CASE_FIXTURE(Fixture, "what needs no job is answered while others are owed 
   CHECK(say_as(kLate, "Q.POP 1 q WORKER w REQID t") == first);
   CHECK(say_as(kLate, "Q.POP 1 q ID 1").rfind("-GONE", 0) == 0);
   CHECK(say_as(kLate, "Q.POP 1 q ID unknown").rfind("-GONE", 0) == 0);
-  // The last job is still to be had; the job of somebody who is owed it will be gone.
+  // The last job is still available; the job of somebody who is owed it will be gone.
   CHECK(say_as(kLate, "Q.POP 1 q ID 202") == "(waits)");
   CHECK(say_as(kLate + 1, "Q.POP 1 q ID 200") == "(waits)");
   settle();
@@ -260,7 +260,7 @@ TEST_CASE_FIXTURE(Fixture,
       session(kLate).eval("return redis.call('Q.POP', '1', KEYS[1])[1][4]", {"q"});
   CHECK(popped.find(std::to_string(before + 2 + 43)) == std::string::npos);
   settle();
-  // Nobody who waited is left out.
+  // No waiting pop is left out.
   CHECK(got.size() == kWaiting);
   CHECK(waiting() == "0");
   for (size_t i = 2; i <= kWaiting; ++i) CHECK(std::stoul(got[i]) > std::stoul(got[i - 1]));
@@ -377,7 +377,7 @@ TEST_CASE_FIXTURE(Fixture, "pops of many kinds, and of many jobs, make shorter s
     resume();
     take();
     CHECK(got.size() <= 8);
-    // Turns look at one kind each.
+    // Each turn handles one kind.
     step();
     CHECK(got.size() >= 20);
   }
@@ -429,7 +429,7 @@ TEST_CASE_FIXTURE(Fixture, "slices change nothing about who gets what") {
     while (next_connection < 2 * kWaiting) {
       const size_t what = below(10);
       if (what < 2) {
-        // Or one that is expected to find nothing may find these.
+        // Otherwise one that is expected to find nothing may find these.
         if (passing) settle();
         passing = false;
         const size_t count = 1 + below(150);

@@ -1,4 +1,4 @@
-// Q.STATS as clients see it: every field of every line against jobs whose fate is known.
+// Q.STATS as seen by clients: every field of every line, compared with jobs whose fate is known.
 #include <algorithm>
 #include <functional>
 #include <set>
@@ -21,7 +21,7 @@ std::string fields(const RespValue& line, const std::vector<std::string>& names)
   return out;
 }
 
-// One line of an answer with BY.
+// One line of a reply with BY.
 RespValue line(const RespValue& reply, const std::string& name) {
   const RespValue* found = reply.find(name);
   return found == nullptr ? RespValue::of("no line " + name) : *found;
@@ -83,7 +83,7 @@ TEST_CASE("totals count every end, and refusals by their reason") {
   q.pop();
   q.nack("b", "FATAL");
   q.pop();
-  q.pass(1001);  // the lease of c runs out
+  q.pass(1001);  // the lease of c expires
   q.say("Q.CANCEL q c");
   q.say("Q.ADD q d x TTL 10");
   q.pass(20);
@@ -193,7 +193,7 @@ TEST_CASE("BY GROUP and one group") {
         "pending=0 active=0 delayed=1 blocked=1 waiting=2 slots=0 max_active=0 utilization=null");
   CHECK(line(all, "").field("pending") == "1");
   CHECK(q.say("Q.STATS q GROUP big") == line(all, "big").show());
-  // A group that has no jobs.
+  // A group without jobs.
   CHECK(fields(q.ask("Q.STATS q GROUP nobody"), shown) ==
         "pending=0 active=0 delayed=0 blocked=0 waiting=0 slots=0 max_active=0 utilization=null");
   q.find_queue("q")->check();
@@ -248,7 +248,7 @@ TEST_CASE("BY WORKER shows who holds leases") {
   CHECK(q.say("Q.STATS q BY WORKER") == "{}");
 }
 
-// Names on the pages of a walk, in the order in which they are told.
+// Names on the pages of a walk, in the order of the replies.
 std::vector<std::string> walk(
     QueueTalk& q, const std::string& by, int count, const std::function<void()>& between = [] {}) {
   std::vector<std::string> names;
@@ -334,7 +334,7 @@ TEST_CASE("BY KEY shows slots, those with the most in use first") {
   q.ack("a");
   q.ack("b");
   q.say("Q.CANCEL q c");
-  // Jobs that have ended carry theirs as long as they are kept.
+  // Ended jobs keep theirs as long as they are retained.
   CHECK(q.ask("Q.STATS q BY KEY").size() == 2);
   q.say("Q.PURGE q WHERE ALL");
   CHECK(q.say("Q.STATS q BY KEY") == "{}");

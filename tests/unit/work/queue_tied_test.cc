@@ -1,4 +1,4 @@
-// Leases that go with a connection: TIED.
+// Leases that end with a connection: TIED.
 #include <string>
 
 #include "tests/support/queue_talk.h"

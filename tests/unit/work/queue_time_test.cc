@@ -1,5 +1,5 @@
-// Queues while the wall clock is set: order, delays, rates, budgets and shares go by queue time,
-// and replies tell it as the wall clock has it.
+// Queues while the wall clock is set: order, delays, rates, budgets and shares use queue time, and
+// replies show it as wall clock time.
 #include <set>
 #include <string>
 #include <vector>
@@ -17,8 +17,8 @@ constexpr int64_t kYearMs = 31'536'000'000;
 constexpr int64_t kSteps[] = {5000,    -5000,    kHourMs,      -kHourMs,
                               kYearMs, -kYearMs, 73 * kYearMs, -1'699'999'000'000};
 
-// What happens with the clock at another time for one command, and then put right again, happens
-// as if it had always been right.
+// A command that runs while the clock is wrong, which is corrected afterwards, has the same effect
+// as if the clock had always been right.
 template <class Test>
 void with_steps(Test test) {
   for (const int64_t step_ms : kSteps) {
@@ -172,7 +172,7 @@ TEST_CASE("an AT that is repeated is the same, also when the wall clock was set 
     CHECK(astray(update + at) == q.say(update + at));
     CHECK(q.say(update + at, "result") == "updated");
     CHECK(astray(update + at + "0") == "-BADFIELD field=at");
-    // One that was given while the clocks differed, also after a restart and as a successor.
+    // A time given while the clocks differed, also after a restart and as a successor.
     q.step_wall(3000);
     const std::string later = std::to_string(q.wall_ms() + 9000);
     q.say("Q.ADD q b x AT " + later);
@@ -205,7 +205,7 @@ TEST_CASE("what is told of times is told as the wall clock has it") {
           std::to_string(q.wall_ms() + 50));
     CHECK(q.stat("since") == now);
     for (const RespValue& event : q.ask("Q.EVENTS q -").items) CHECK(event.items[1].text == now);
-    // It goes with the clock.
+    // It follows the clock.
     q.step_wall(1234);
     CHECK(q.job("a", {"enqueued"}) == std::to_string(q.wall_ms()));
   });
@@ -225,7 +225,7 @@ TEST_CASE("a restart at another time loses nothing and turns nothing round") {
     CHECK(q.state("delayed") == "pending");
     q.pass(500);
     CHECK(q.pop("COUNT 9") == "d");
-    // With the clock ahead all is as if so much time had passed.
+    // With the clock ahead, everything is as if that much time had passed.
     q.step_wall(2 * kHourMs);
     q.restart(4);
     CHECK(q.pop("COUNT 9") == "e f");
@@ -255,7 +255,7 @@ TEST_CASE("a generated id comes once, also after DEL, within a unit and from ano
     }
     q.step_wall(-kHourMs);
   }
-  // One that a caller has taken is left to it.
+  // A job already taken by a caller is left to it.
   const std::string id = q.say("Q.ADD q * x", "id");
   const std::string next =
       id.substr(0, id.find('-') + 1) + std::to_string(std::stoull(id.substr(id.find('-') + 1)) + 1);

@@ -1,4 +1,4 @@
-// Who waits at a native queue is served with the right job, in the right order, once.
+// A client waiting on a native queue gets the right job, in the right order, once.
 #include <map>
 #include <optional>
 #include <string>
@@ -19,7 +19,7 @@ struct Fixture : QueueServer {
     connect(6);
   }
 
-  // A command that is answered at once, as text.
+  // Runs a command that replies at once; returns the reply as text.
   std::string ask(const Words& words, size_t connection = 0) {
     const std::optional<RespValue> reply = run(connection, words);
     REQUIRE(reply.has_value());
@@ -37,7 +37,7 @@ struct Fixture : QueueServer {
     words.insert(words.end(), options.begin(), options.end());
     REQUIRE(run(0, words)->field("result") == "added");
   }
-  // The ids of the jobs that were delivered, by connection: "1=a 2=b,c 3=null".
+  // The ids of the delivered jobs, by connection: "1=a 2=b,c 3=null".
   std::string served() {
     std::string out;
     for (const auto& [connection, reply] : take_deliveries()) {
@@ -73,7 +73,7 @@ TEST_CASE_FIXTURE(Fixture, "pops that wait are served in order of arrival") {
   add("b");
   CHECK(served() == "2=b");
   CHECK(run(0, {"Q.STATS", "q"})->field("waiting_pops") == "1");
-  // What is there when the unit ends is what a COUNT gets: two jobs of one transaction.
+  // A COUNT gets what is available at the end of the unit: two jobs of one transaction.
   ask({"MULTI"});
   for (const char* id : {"c", "d", "e"}) ask({"Q.ADD", "q", id, ""});
   ask({"EXEC"});
@@ -114,7 +114,7 @@ TEST_CASE_FIXTURE(Fixture, "MATCH: the first job that anybody accepts, to the ea
   add("d", {"KEY", "arm", "KEY", "x86"});
   CHECK(served() == "3=d");
 
-  // Several at once: dispatch order decides which job, arrival which waiter.
+  // Several at once: dispatch order decides which job, arrival decides which waiter.
   pop_ids();
   ask({"Q.CONFIG", "q", "SET", "paused", "out"});
   wait_pop(1, {"MATCH", "gpu"});
@@ -180,7 +180,7 @@ TEST_CASE_FIXTURE(Fixture, "freed slots and the end of a delay serve waiters") {
   CHECK(served().empty());
   pass(1);
   CHECK(served() == "2=c");
-  // A lease that runs out gives its job to whoever waits.
+  // When a lease expires, its job goes to a waiting pop.
   wait_pop(1);
   pass(30'000);
   CHECK(served() == "1=c");
@@ -227,7 +227,7 @@ TEST_CASE_FIXTURE(Fixture, "ID: an end without a run, or another worker, is told
   CHECK(served() == "1=-GONE id=a state=expired");
   CHECK(ask({"Q.CANCEL", "q", "b"}) == "cancelled");
   CHECK(served() == "2=-GONE id=b state=cancelled");
-  // Two accept c: the earlier waiter gets it, the other hears so.
+  // Both accept c: the earlier waiter gets it, the other one is told that it is gone.
   CHECK(ask({"Q.MOVE", "q", "c", "FRONT"}) == "0");
   ask({"Q.CONFIG", "q", "SET", "paused", "none"});
   CHECK(served() == "3=-GONE id=c state=active 4=d 5=c");
@@ -305,7 +305,7 @@ TEST_CASE_FIXTURE(Fixture,
   CHECK(told("state") == "nothing");
   REQUIRE(ask({"Q.ACK", "q", "a", lease_of("a"), "RESULT", "of second"}) == "OK");
   CHECK(told("payload") == "second");
-  // A run that failed, and goes back, is no end; nor is one whose successor is all that goes on.
+  // A failed run that is retried is not an end; nor is one with a successor, which continues.
   wait(1, get);
   pop_ids();
   ask({"Q.ADD", "q", "a", "fourth", "IFDUP", "UPDATE"});
@@ -318,7 +318,7 @@ TEST_CASE_FIXTURE(Fixture,
   CHECK(replaced.at(1).field("error") == "replaced");
   CHECK(replaced.at(1).field("payload") == "fourth");
 
-  // What happens to it later in the same transaction is not its end.
+  // Later events in the same transaction are not its end.
   ask({"Q.CONFIG", "q", "SET", "retain_completed", "10"});
   wait(1, get);
   ask({"MULTI"});
@@ -338,7 +338,7 @@ TEST_CASE_FIXTURE(Fixture, "REQID: the same request once more ends the older wai
   CHECK(served() == "2=a");
   add("b");
   CHECK(served() == "3=b");
-  // Its reply was lost: the same job, the same lease, the whole term.
+  // Its reply was lost: the same job, the same lease, the full term.
   const std::string lease = lease_of("b");
   pass(20'000);
   CHECK(pop_ids(reqid) == "b");
@@ -374,7 +374,7 @@ TEST_CASE_FIXTURE(Fixture, "Q.ACK POP: one step, waits, and may be repeated") {
   CHECK(ids_of(*run(2, ack_pop("a", lease))) == "b");
   CHECK(run(0, {"Q.STATS", "q"})->field("completed") == "1");
 
-  // Not retained any more: only the token tells that it is the same request.
+  // No longer retained: only the token shows that it is the same request.
   ask({"Q.CONFIG", "q", "SET", "retain_completed", "0"});
   const std::string last = lease_of("b");
   Words words{"Q.ACK", "q", "b", last, "POP", "WORKER", "w", "REQID", "8", "BLOCK", "0"};

@@ -1,4 +1,4 @@
-// Q.GET: every code of `why` with a queue in which it is the answer, and waiting for an end.
+// Q.GET: every code of `why`, each with a queue that produces it, and waiting for an end.
 #include <map>
 #include <optional>
 #include <string>
@@ -38,11 +38,11 @@ std::string pop(QueueClient& server) {
   return jobs.items[0].field("id");
 }
 
-// The reply of a command of the second connection; nothing while it waits.
+// The reply to the second connection's command; nothing while it waits.
 std::optional<RespValue> run_second(QueueClient& client, const Words& words) {
   return client.server.run(1, words);
 }
-// What the second connection has waited for.
+// The reply that the second connection was waiting for.
 RespValue awaited(QueueClient& client) {
   const auto delivered = client.server.take_deliveries();
   REQUIRE(delivered.count(1) == 1);
@@ -202,7 +202,7 @@ TEST_CASE("the newest of a LIFO stack has the earliest ticket") {
   configure(server, {"order", "lifo"});
   for (const char* id : {"a", "b"}) add(server, id, {"GROUP", "g"});
   add(server, "later", {"GROUP", "g", "DELAY", "1000"});
-  // The newest job goes first; the ticket that is not due yet is the oldest's.
+  // The newest job is first; the ticket that is not due yet is the oldest job's.
   CHECK(why(server, "later") == "no_worker");
   CHECK(why(server, "b") == "behind 1");
   CHECK(why(server, "a") == "not_before " + std::to_string(server.now_ms() + 1000));
@@ -212,7 +212,7 @@ TEST_CASE("the newest of a LIFO stack has the earliest ticket") {
   CHECK(pop(server) == "later");
 }
 
-// By the code of each pending job.
+// The pending jobs by their code.
 std::map<std::string, Words> jobs_by_why(RandomQueue& queue) {
   std::map<std::string, Words> jobs;
   for (const RespValue& job : queue.all()) {
@@ -223,7 +223,7 @@ std::map<std::string, Words> jobs_by_why(RandomQueue& queue) {
   return jobs;
 }
 
-// How many jobs say queue_cap though not every slot is used.
+// The number of jobs with queue_cap although a slot is free.
 size_t queue_cap_with_room(RandomQueue& queue) {
   size_t count = 0;
   for (const RespValue& job : queue.all()) {
@@ -258,11 +258,12 @@ TEST_CASE("whoever is said to be next is what a pop gets") {
       for (int i = 0; i < 10; ++i) queue.step();
       auto jobs = jobs_by_why(queue);
       INFO("seed " << seed << ", round " << round);
-      // Where a slot is left, only one is kept by the queue's cap: the next, which takes several.
+      // If a slot is free, the queue's cap only blocks one job: the next, which takes several
+      // slots.
       const size_t kept_by_cost = queue_cap_with_room(queue);
       CHECK(jobs["no_worker"].size() + kept_by_cost <= 1);
       CHECK((jobs["no_worker"].empty() || jobs["queue_cap"].empty()));
-      CHECK(jobs.count("next") == 0);  // nobody waits
+      CHECK(jobs.count("next") == 0);  // no pop is waiting
       const RespValue reply = queue.server.run({"Q.POP", "1", "q"});
       if (reply.is_null()) {
         ++kept;
@@ -280,7 +281,7 @@ TEST_CASE("whoever is said to be next is what a pop gets") {
       }
     }
   }
-  // Both answers have been seen, and often.
+  // Both results have been seen, and often.
   CHECK(popped > static_cast<int>(seeds.size()));
   CHECK(kept > static_cast<int>(seeds.size()));
 }
@@ -298,7 +299,7 @@ TEST_CASE("Q.GET waits until the job has ended") {
   const RespValue job = awaited(server);
   CHECK(job.field("state") == "completed");
   CHECK(job.field("result") == "42");
-  // One that has ended is answered at once, and so is one that is unknown.
+  // For an ended job the reply is immediate, and so it is for an unknown one.
   CHECK(run_second(server, get)->field("result") == "42");
   CHECK(run_second(server, {"Q.GET", "q", "none", "WAIT", "0"})->is_null());
 }
