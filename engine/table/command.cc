@@ -19,8 +19,7 @@ bool only_gets(std::span<const Bytes> args) {
   return true;
 }
 
-// What a command does to its key when that depends on its options: SET reads with GET and IFEQ
-// only.
+// How a command uses its key if that depends on its options: SET reads only with GET and IFEQ.
 uint32_t flags_with_options(const KeySpec& spec, std::span<const Bytes> args) {
   if ((spec.flags & kKeyVariableFlags) == 0) return spec.flags;
   if (equals_ignore_case(args[0], "bitfield")) {
@@ -33,7 +32,7 @@ uint32_t flags_with_options(const KeySpec& spec, std::span<const Bytes> args) {
   return kKeyOw | kKeyUpdate;
 }
 
-// Positions of one specification's keys. False: the arguments do not fit it.
+// Finds the positions of one specification's keys. Returns false if the arguments do not fit it.
 bool find_spec_keys(const KeySpec& spec, std::span<const Bytes> args,
                     std::vector<KeyPosition>& positions) {
   const int count = static_cast<int>(args.size());
@@ -55,7 +54,7 @@ bool find_spec_keys(const KeySpec& spec, std::span<const Bytes> args,
         first = i + 1;
         break;
       }
-      if (first == 0) return true;  // an option that was not given
+      if (first == 0) return true;  // an absent option
       break;
     }
     default:
@@ -77,7 +76,7 @@ bool find_spec_keys(const KeySpec& spec, std::span<const Bytes> args,
     const auto keys = parse_i64(args[static_cast<size_t>(at)]);
     if (!keys || *keys < 0) return false;
     first += spec.first_key;
-    // The number is the client's: more keys than arguments must not overflow anything.
+    // The number is the client's: more keys than arguments must not overflow.
     if (*keys > count || first + (static_cast<int>(*keys) - 1) * step >= count) return false;
     last = first + (static_cast<int>(*keys) - 1) * step;
   } else {
@@ -122,7 +121,7 @@ size_t only_key_argument(const Command& command, std::span<const Bytes> args) {
 
 namespace {
 
-// Lower case of eight ASCII bytes at once.
+// Converts eight ASCII bytes to lower case at once.
 uint64_t lower8(uint64_t bytes) {
   constexpr uint64_t kOnes = 0x0101010101010101ULL;
   const uint64_t ascii = bytes & (0x7f * kOnes);
@@ -132,7 +131,7 @@ uint64_t lower8(uint64_t bytes) {
   return bytes | (upper >> 2);
 }
 
-// A name's first and last eight bytes in lower case: all of one that has up to 16.
+// A name's first and last eight bytes in lower case, which are all of a name of up to 16 bytes.
 void fold(Bytes name, uint64_t& low, uint64_t& high) {
   const char* p = name.data();
   const size_t n = name.size();
@@ -162,7 +161,7 @@ size_t slot_of(uint64_t low, uint64_t high, size_t size, size_t slots) {
 }
 
 uint8_t element_argument_of(const Command& row) {
-  // Behind a number of keys an argument may be anything.
+  // After a number of keys any argument may follow.
   if (row.keys[0].find != KeySpec::Find::kRange) return 0;
   const Bytes group = row.group;
   const Bytes name = row.name;
@@ -213,7 +212,7 @@ void CommandTable::add(std::span<const Command> rows) {
 }
 
 const Command* CommandTable::find(Bytes name) const {
-  constexpr size_t kHeldBytes = 16;  // by a slot
+  constexpr size_t kHeldBytes = 16;  // bytes of a name in a slot
   uint64_t low;
   uint64_t high;
   fold(name, low, high);
