@@ -103,8 +103,8 @@ std::string refuse_growth(Engine& engine, uint32_t flags) {
   if ((flags & kNeedsRoom) == 0) return {};
   if ((flags & kDenyOom) != 0 && memory_is_full(engine)) return std::string(errors::kOutOfMemory);
   if (engine.options().disk_nearly_full.load(std::memory_order_relaxed)) {
-    return "MISCONF The disk is nearly full: commands that grow the data are refused until there "
-           "is more than min-free-disk again.";
+    return "MISCONF The disk is nearly full: commands that grow the data are refused until "
+           "more than min-free-disk is free again.";
   }
   return {};
 }
