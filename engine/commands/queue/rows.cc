@@ -24,7 +24,7 @@ const Command kRows[] = {
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyInsert)},
      .handler = q_add_command,
      .group = "queue",
-     .complexity = "O(log N) with N the jobs of the queue.",
+     .complexity = "O(log N), where N is the number of jobs in the queue.",
      .summary = "Adds a job to a queue.",
      .syntax = "queue <id | *> payload [PRI band] [BOOST milliseconds] "
                "[DELAY milliseconds | AT unix-time-milliseconds] [GROUP group] "
@@ -40,7 +40,7 @@ const Command kRows[] = {
      .keys = {counted_keys_at(1, kKeyRw | kKeyAccess | kKeyUpdate)},
      .handler = q_pop_command,
      .group = "queue",
-     .complexity = "O((1 + S) log N) for each job, with S the lanes of its group.",
+     .complexity = "O((1 + S) log N) for each job, where S is the number of lanes of its group.",
      .summary = "Takes the next jobs that may run, each with a lease; waits for them with BLOCK.",
      .syntax = "numqueues queue [queue ...] [WORKER worker] [COUNT count] [BLOCK milliseconds] "
                "[LEASE milliseconds] [TIED] [CAP slots] [ID id] [MATCH label [MATCH label ...]] "
@@ -52,7 +52,7 @@ const Command kRows[] = {
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyUpdate)},
      .handler = q_ack_command,
      .group = "queue",
-     .complexity = "O(log N); with POP that of Q.POP besides.",
+     .complexity = "O(log N); with POP plus that of Q.POP.",
      .summary = "Acknowledges a job as completed; with POP also takes the next jobs.",
      .syntax = "queue id <lease | *> [RESULT result] [POP [WORKER worker] [COUNT count] "
                "[BLOCK milliseconds] [LEASE milliseconds] [TIED] [CAP slots] [ID id] "
@@ -84,7 +84,7 @@ const Command kRows[] = {
      .keys = {keys_at(1, kKeyRw | kKeyUpdate)},
      .handler = q_cancel_command,
      .group = "queue",
-     .complexity = "O(log N) for a job; with WHERE for each of at most 10000 that are examined.",
+     .complexity = "O(log N) for a job; with WHERE for each examined job, at most 10000.",
      .summary = "Cancels waiting jobs, and notifies the workers of running ones to stop.",
      .syntax = "queue <id | WHERE <ALL | [STATE state [STATE state ...]] [GROUP glob] [PRI band] "
                "[TAG name value] [KEY label] [WORKER worker] [OLDER milliseconds]> [LIMIT count] "
@@ -107,7 +107,7 @@ const Command kRows[] = {
      .keys = {keys_at(1, kKeyRw | kKeyUpdate)},
      .handler = q_retry_command,
      .group = "queue",
-     .complexity = "O(log N) for a job; with WHERE for each of at most 10000 that are examined.",
+     .complexity = "O(log N) for a job; with WHERE for each examined job, at most 10000.",
      .summary = "Runs ended jobs again, as new ones.",
      .syntax = "queue <id | WHERE <ALL | [STATE state [STATE state ...]] [GROUP glob] [PRI band] "
                "[TAG name value] [KEY label] [WORKER worker] [OLDER milliseconds]> [LIMIT count] "
@@ -119,7 +119,7 @@ const Command kRows[] = {
      .keys = {keys_at(1, kKeyRw | kKeyDelete)},
      .handler = q_purge_command,
      .group = "queue",
-     .complexity = "O(log N) for each of at most 10000 jobs that are examined.",
+     .complexity = "O(log N) for each examined job, at most 10000.",
      .summary = "Deletes jobs that have ended.",
      .syntax = "queue WHERE <ALL | [STATE state [STATE state ...]] [GROUP glob] [PRI band] "
                "[TAG name value] [KEY label] [WORKER worker] [OLDER milliseconds]> [LIMIT count] "
@@ -141,7 +141,7 @@ const Command kRows[] = {
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = q_list_command,
      .group = "queue",
-     .complexity = "O(log N) for each of at most 10000 jobs that are examined.",
+     .complexity = "O(log N) for each examined job, at most 10000.",
      .summary = "Lists jobs, page by page.",
      .syntax = "queue [WHERE <ALL | [STATE state [STATE state ...]] [GROUP glob] [PRI band] "
                "[TAG name value] [KEY label] [WORKER worker] [OLDER milliseconds]> [LIMIT count]] "
@@ -154,7 +154,7 @@ const Command kRows[] = {
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = q_stats_command,
      .group = "queue",
-     .complexity = "O(1) for each line of the answer.",
+     .complexity = "O(1) for each line of the reply.",
      .summary =
          "Shows the number of a queue's jobs by state, their outcomes, and how long they took.",
      .syntax =
@@ -167,7 +167,7 @@ const Command kRows[] = {
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = q_events_command,
      .group = "queue",
-     .complexity = "O(M) with M the events that are looked at, at most 100000.",
+     .complexity = "O(M), where M is the number of examined events, at most 100000.",
      .summary = "Reads the events of a queue's jobs; waits for more with BLOCK.",
      .syntax = "queue <seq | - | $> [COUNT count] [BLOCK milliseconds] [TYPE type [TYPE type ...]] "
                "[ID id]"},
@@ -178,7 +178,7 @@ const Command kRows[] = {
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyUpdate)},
      .handler = q_config_command,
      .group = "queue",
-     .complexity = "O(G) with G the groups and keys that jobs name.",
+     .complexity = "O(G), where G is the number of groups and keys in use.",
      .summary = "Reads and changes the configuration of a queue, of its groups and its keys.",
      .syntax = "queue [GROUP glob | KEY glob] <GET [field [field ...]] | "
                "SET <field value [field value ...]> | RESET>"},
@@ -190,7 +190,7 @@ const Command kRows[] = {
               adopted_keys("ACTIVE")},
      .handler = q_adopt_command,
      .group = "queue",
-     .complexity = "O(N log N) with N the members of the active key.",
+     .complexity = "O(N log N), where N is the number of members of the active key.",
      .summary = "Makes a queue adopt plain Redis keys: sorted sets of waiting jobs, the set of "
                 "running ones.",
      .syntax =
