@@ -8,7 +8,7 @@ namespace sluice {
 
 namespace {
 
-// A reader that has waited gets no more entries at once, unless it has given another number.
+// The most entries that a reader gets after waiting, unless it gives COUNT.
 constexpr uint64_t kMaxAfterWaiting = 1000;
 
 struct ReadRequest {

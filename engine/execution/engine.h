@@ -148,7 +148,7 @@ class Engine {
   uint64_t keyspace_hits();
   uint64_t keyspace_misses();
 
-  // Lower bound for the token of every later lease of a queue. It rises when a queue is deleted,
+  // Lower bound for the tokens of queues that are created later. It rises when a queue is deleted,
   // because tokens of a name must never decrease (engine/keyspace/queue_timers.h).
   std::atomic<uint64_t> token_floor{1};
 
