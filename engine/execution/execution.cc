@@ -218,8 +218,7 @@ bool Execution::lock_further(ShardMask mask) NO_THREAD_SAFETY_ANALYSIS {
     const unsigned index = static_cast<unsigned>(std::countr_zero(rest));
     Shard& shard = engine_.shard(index);
     if (hold_shards_) {
-      shard.mutex.lock();  // the only other user is a checkpoint's walk, which holds one shard at a
-                           // time
+      shard.mutex.lock();  // the only other user is a checkpoint's walk, which holds one shard
     } else if (!shard.mutex.try_lock() && !shard.mutex.try_lock_for_ms(kFurtherPatienceMs)) {
       return false;
     }

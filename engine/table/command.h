@@ -118,8 +118,7 @@ struct KeySpec {
   Find find = Find::kNone;
   int last = 0;  // kRange: last key relative to the first; negative counts from the end
   int step = 1;
-  int limit = 0;          // kRange with last -1: 2 means the first half of the arguments that
-                          // follow, ...
+  int limit = 0;          // kRange with last -1: 2 means the first half of the arguments, ...
   int key_num_index = 0;  // kKeyNum, relative to begin
   int first_key = 0;
   // For kKeyword, an extension of Redis's model: the arguments from `index` on are pairs of a word

@@ -73,8 +73,7 @@ enum class EffectType : uint8_t {
   // own. This is the only record that needs the exact previous state. A checkpoint during whose
   // walk one was appended is discarded.
   kMoveKey = 65,
-  kQueueRelease = 70,  // of the native queue; field: id of a job whose dependents are being
-                       // released
+  kQueueRelease = 70,  // of the native queue; field: id of a job whose dependents are released
 };
 
 // Whether it is a record of the stream at its key.
