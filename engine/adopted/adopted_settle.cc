@@ -97,7 +97,8 @@ void AdoptedWork::settle_note(const AdoptedNote& note) {
   if (queue == nullptr || !shows_keys(*queue)) return;
   if (note.what == AdoptedNote::What::kKeyGone) return key_gone(*queue, note);
   for (const AdoptedWarning& warning : view(*queue).warnings()) {
-    warn(state_.key_type, "Of the keys that queue " + printable_bytes(queue->key) + " shows, " +
+    warn(state_.key_type, "Queue " + printable_bytes(queue->key) +
+                              " has adopted a key of the wrong type: " +
                               printable_bytes(warning.key) + warning.what);
   }
 }
@@ -269,7 +270,7 @@ void AdoptedWork::key_gone(Queue& queue, const AdoptedNote& note) NO_THREAD_SAFE
   fields.add("members", static_cast<int64_t>(note.members));
   record(queue, kWholeKey, EventType::kForgotten, fields, nullptr);
   warn(state_.key_gone, "Key " + printable_bytes(note.name) + ", which queue " +
-                            printable_bytes(queue.key) + " shows, is gone with " +
+                            printable_bytes(queue.key) + " has adopted, was removed with " +
                             std::to_string(note.members) +
                             " members (deleted, renamed, flushed or expired): it reads as empty");
   Shard& shard = home_shard(queue);

@@ -67,9 +67,10 @@ void AdoptedWork::renamed(const std::shared_ptr<AdoptedGroup>& group) {
   unwatch(group);
   Queue* queue = group->queue;
   if (queue == nullptr) {
-    return warn(state_.queue_gone,
-                "A queue that showed plain Redis keys is gone (deleted, flushed or expired); the "
-                "keys are as they were");
+    return warn(
+        state_.queue_gone,
+        "A queue that had adopted Redis keys was removed (deleted, flushed or expired); the "
+        "keys are unchanged");
   }
   touch(*queue);
   if (can_watch(*queue)) {
@@ -79,8 +80,8 @@ void AdoptedWork::renamed(const std::shared_ptr<AdoptedGroup>& group) {
   }
   warn(state_.adoption_ended,
        "Queue " + printable_bytes(queue->key) +
-           " shows no keys any longer: by its new name or database, one of them would be the queue "
-           "itself, or a part of another queue that shows keys");
+           " has lost its adopted keys: with its new name or database, one of them would be the "
+           "queue itself, or belong to another queue that has adopted keys");
   drop_definition(*queue);
 }
 
@@ -222,10 +223,10 @@ void AdoptedWork::remove_lost_payload(const Queue& queue, Bytes id) {
   const std::string& adopter = queue.adopted->definition.adopter;
   warn(state_.payload_stays,
        "Payload " + printable_bytes(*name) + " of a job of queue " + printable_bytes(queue.key) +
-           " stays, although the job's lease is lost: " +
-           (adopter.empty() ? "it is not known who has adopted the keys; Q.ADOPT says it anew"
+           " is kept, although the job's lease has expired: " +
+           (adopter.empty() ? "it is unknown which user adopted the keys; repeat Q.ADOPT to set it"
                             : "user " + printable_bytes(adopter) +
-                                  ", who has adopted the keys, has no right to delete it"));
+                                  ", who adopted the keys, has no permission to delete it"));
 }
 
 // --- Q.MOVE ---
@@ -327,8 +328,9 @@ void AdoptedWork::reclaim(Queue& queue, const std::string& id) {
   }
   remove_lost_payload(queue, id);
   settle({id, EventType::kFailed, "lease lost"});
-  warn(state_.lease_lost, "Job " + printable_bytes(id) + " of queue " + printable_bytes(queue.key) +
-                              " was active for longer than its lease again: it is removed");
+  warn(state_.lease_lost, "The lease of job " + printable_bytes(id) + " of queue " +
+                              printable_bytes(queue.key) +
+                              " has expired again: the job is removed");
 }
 
 }  // namespace sluice

@@ -1,7 +1,7 @@
 // CRC-32C (Castagnoli), the checksum of everything that Sluice writes to disk.
 //
 // Uses the SSE4.2 instruction where the processor has it (asked once, at run time) and tables
-// elsewhere; both give the same value. Pure functions, any thread.
+// elsewhere; both give the same value. Pure functions, thread-safe.
 #pragma once
 
 #include <cstddef>

@@ -76,7 +76,7 @@ const Command kRows[] = {
      .group = "bitmap",
      .since = "3.2.0",
      .complexity = "O(1) for each subcommand specified",
-     .summary = "Reads, writes and counts up integers of any width at any bit of a string.",
+     .summary = "Reads, writes and increments integers of any width at any bit of a string.",
      .syntax = "key [<GET encoding offset | [OVERFLOW <WRAP | SAT | FAIL>] <SET encoding offset "
                "value | INCRBY encoding offset increment>> [<GET encoding offset | [OVERFLOW <WRAP "
                "| SAT | FAIL>] <SET encoding offset value | INCRBY encoding offset increment>> "

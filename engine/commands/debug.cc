@@ -40,7 +40,7 @@ void sleep(Call& call) {
 void describe_object(Call& call) {
   const KeyRef key = call.key(2);
   if (call.engine.replaying.load() || !call.execution.lock_further(1U << key.shard)) {
-    return call.reply.error("ERR the key cannot be looked at now");
+    return call.reply.error("ERR the key cannot be read now");
   }
   const Entry* entry = call.find(key);
   if (entry == nullptr) return call.reply.error(errors::kNoSuchKey);

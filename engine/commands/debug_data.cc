@@ -25,7 +25,7 @@ bool lock_everything(Call& call) {
     call.execution.release();
     call.execution.lock(kAllShards);
   }
-  if (!locked) call.reply.error("ERR the data cannot be looked at now");
+  if (!locked) call.reply.error("ERR the data cannot be read now");
   return locked;
 }
 

@@ -49,7 +49,7 @@ const Command kRows[] = {
      .group = "geo",
      .since = "3.2.0",
      .complexity = "O(log(N))",
-     .summary = "Tells how far two places are from each other.",
+     .summary = "Returns the distance between two places.",
      .syntax = "key member1 member2 [M | KM | FT | MI]"},
     {.name = "geohash",
      .arity = -2,
@@ -83,7 +83,7 @@ const Command kRows[] = {
      .group = "geo",
      .since = "3.2.0",
      .complexity = kRadiusComplexity,
-     .summary = "Finds the places in a circle; may keep them.",
+     .summary = "Finds the places in a circle; may store them.",
      .syntax = "key longitude latitude radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] "
                "[WITHHASH] [COUNT count [ANY]] [ASC | DESC] [STORE storekey] [STOREDIST "
                "storekey]",
@@ -109,7 +109,7 @@ const Command kRows[] = {
      .group = "geo",
      .since = "3.2.0",
      .complexity = kRadiusComplexity,
-     .summary = "Finds the places in a circle around a member; may keep them.",
+     .summary = "Finds the places in a circle around a member; may store them.",
      .syntax = "key member radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] "
                "[COUNT count [ANY]] [ASC | DESC] [STORE storekey] [STOREDIST storekey]",
      .find_other_keys = find_georadiusbymember_destination},
@@ -147,7 +147,7 @@ const Command kRows[] = {
      .group = "geo",
      .since = "6.2.0",
      .complexity = kSearchComplexity,
-     .summary = "Keeps the places in a circle or a box as a sorted set.",
+     .summary = "Stores the places in a circle or a box as a sorted set.",
      .syntax = "destination source <FROMMEMBER member | FROMLONLAT longitude latitude> "
                "<BYRADIUS radius <M | KM | FT | MI> | BYBOX width height <M | KM | FT | "
                "MI>> [ASC | DESC] [COUNT count [ANY]] [STOREDIST]"},

@@ -17,7 +17,7 @@ const Command kRows[] = {
      .group = "hyperloglog",
      .since = "2.8.9",
      .complexity = "O(1) to add every element.",
-     .summary = "Adds elements to a HyperLogLog; makes one where there is none.",
+     .summary = "Adds elements to a HyperLogLog, which is created if needed.",
      .syntax = "key [element [element ...]]"},
     {.name = "pfcount",
      .arity = -2,
@@ -36,7 +36,7 @@ const Command kRows[] = {
      .complexity = "O(1) with a very small average constant time when called with a single key. "
                    "O(N) with N being the number of keys, and much bigger constant times, when "
                    "called with multiple keys.",
-     .summary = "Estimates how many different elements were added to one or to any of several.",
+     .summary = "Estimates the number of distinct elements that were added to any of several.",
      .syntax = "key [key ...]"},
     {.name = "pfmerge",
      .arity = -2,
@@ -47,7 +47,7 @@ const Command kRows[] = {
      .group = "hyperloglog",
      .since = "2.8.9",
      .complexity = "O(N) to merge N HyperLogLogs, but with high constant times.",
-     .summary = "Adds to a HyperLogLog what was added to others.",
+     .summary = "Merges HyperLogLogs into one.",
      .syntax = "destkey sourcekey [sourcekey ...]"},
     {.name = "pfdebug",
      .arity = 3,
@@ -58,7 +58,7 @@ const Command kRows[] = {
      .group = "hyperloglog",
      .since = "2.8.9",
      .complexity = "N/A",
-     .summary = "Shows how a HyperLogLog is kept: GETREG, DECODE, ENCODING, TODENSE.",
+     .summary = "Shows the encoding of a HyperLogLog: GETREG, DECODE, ENCODING, TODENSE.",
      .syntax = "subcommand key"},
     {.name = "pfselftest",
      .arity = 1,
@@ -68,7 +68,7 @@ const Command kRows[] = {
      .group = "hyperloglog",
      .since = "2.8.9",
      .complexity = "N/A",
-     .summary = "Tests the HyperLogLogs of the server."},
+     .summary = "Tests the server's HyperLogLog functions."},
 };
 
 }  // namespace

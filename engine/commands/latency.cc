@@ -114,32 +114,33 @@ std::string line_of(const LatencyEvent& event, int64_t now_s) {
   for (const LatencySample& sample : event.samples) total_ms += sample.latency_ms;
   const auto count = static_cast<int64_t>(event.samples.size());
   char text[300];
-  std::snprintf(text, sizeof(text),
-                "%lld in the last %s, %lld ms on average, the last one %s ago; the longest ever "
-                "took %lld ms.\n",
-                static_cast<long long>(count),
-                age_text(now_s - event.samples.front().steady_s).c_str(),
-                static_cast<long long>(total_ms / count),
-                age_text(now_s - event.samples.back().steady_s).c_str(),
-                static_cast<long long>(event.longest_ms));
+  std::snprintf(
+      text, sizeof(text),
+      "%lld in the last %s, %lld ms on average, the latest one %s ago; the longest of all "
+      "took %lld ms.\n",
+      static_cast<long long>(count), age_text(now_s - event.samples.front().steady_s).c_str(),
+      static_cast<long long>(total_ms / count),
+      age_text(now_s - event.samples.back().steady_s).c_str(),
+      static_cast<long long>(event.longest_ms));
   return event.name + ": " + text;
 }
 
 void doctor_command(Call& call) {
   if (call.engine.latency_event_ticks.load() == UINT64_MAX) {
-    return call.reply.verbatim("txt",
-                               "Nothing is watched: latency-monitor-threshold is 0. CONFIG SET "
-                               "latency-monitor-threshold <milliseconds> begins to watch.\n");
+    return call.reply.verbatim(
+        "txt",
+        "Latency monitoring is off: latency-monitor-threshold is 0. Use CONFIG SET "
+        "latency-monitor-threshold <milliseconds> to turn it on.\n");
   }
   const std::vector<LatencyEvent> events = call.engine.latency_monitor().events();
   if (events.empty()) {
     return call.reply.verbatim("txt",
-                               "Nothing has taken as long as latency-monitor-threshold since the "
-                               "start or the last LATENCY RESET.\n");
+                               "No event has reached latency-monitor-threshold since the start or "
+                               "the last LATENCY RESET.\n");
   }
   std::string text =
-      "What has taken as long as latency-monitor-threshold, by its kind (seconds in "
-      "which it happened):\n\n";
+      "Events that have reached latency-monitor-threshold, by kind (one for each "
+      "second in which any happened):\n\n";
   bool commands = false;
   bool expiry = false;
   for (const LatencyEvent& event : events) {
@@ -147,20 +148,20 @@ void doctor_command(Call& call) {
     expiry = expiry || event.name == "expire-cycle";
     commands = commands || event.name != "expire-cycle";
   }
-  text += "\nWhat may help:\n\n";
+  text += "\nAdvice:\n\n";
   if (commands) {
     text +=
-        "- SLOWLOG GET names the commands that were slow, if slowlog-log-slower-than is not "
-        "above the threshold here.\n"
+        "- SLOWLOG GET lists the slow commands, if slowlog-log-slower-than is not greater than "
+        "this threshold.\n"
         "- Commands that walk through everything (KEYS, SMEMBERS of a large set, SORT, long "
-        "scripts) make all others wait; SCAN and its kind go in steps.\n"
-        "- DEL of a large collection frees it at once; LTRIM, SPOP and ZREMRANGEBYRANK take it "
-        "away in parts.\n";
+        "scripts) block all others; SCAN, SSCAN, HSCAN and ZSCAN work in steps.\n"
+        "- DEL of a large collection removes it at once; LTRIM, SPOP and ZREMRANGEBYRANK remove "
+        "it in parts.\n";
   }
   if (expiry) {
     text +=
-        "- Many keys, or very large ones, expired at the same moment: other times to live "
-        "spread that.\n";
+        "- Many keys, or very large ones, expired at the same moment: vary their times to "
+        "live.\n";
   }
   call.reply.verbatim("txt", text);
 }
@@ -231,7 +232,7 @@ const Command kSubcommands[] = {
      .group = "server",
      .since = "2.8.13",
      .complexity = "O(1)",
-     .summary = "Draws how long an event took, each time.",
+     .summary = "Draws the latencies of an event.",
      .syntax = "event",
      .tips = kTips},
     {.name = "histogram",
@@ -243,7 +244,7 @@ const Command kSubcommands[] = {
      .since = "7.0.0",
      .complexity =
          "O(N) where N is the number of commands with latency information being retrieved.",
-     .summary = "Says how many calls of a command took no longer than 1, 2, 4, ... microseconds.",
+     .summary = "Counts the calls of a command that took at most 1, 2, 4, ... microseconds.",
      .syntax = "[command [command ...]]",
      .tips = kTips},
     {.name = "doctor",
@@ -254,7 +255,7 @@ const Command kSubcommands[] = {
      .group = "server",
      .since = "2.8.13",
      .complexity = "O(1)",
-     .summary = "Reports what was slow, in words.",
+     .summary = "Reports slow events in words.",
      .syntax = "",
      .tips = kTips},
     {.name = "reset",
@@ -265,7 +266,7 @@ const Command kSubcommands[] = {
      .group = "server",
      .since = "2.8.13",
      .complexity = "O(1)",
-     .summary = "Forgets events.",
+     .summary = "Removes events.",
      .syntax = "[event [event ...]]",
      .tips = "request_policy:all_nodes response_policy:all_succeeded"},
     {.name = "history",
@@ -276,7 +277,7 @@ const Command kSubcommands[] = {
      .group = "server",
      .since = "2.8.13",
      .complexity = "O(1)",
-     .summary = "Lists when an event was slow, and how slow.",
+     .summary = "Lists the times and latencies of an event.",
      .syntax = "event",
      .tips = kTips},
     {.name = "latest",
@@ -287,7 +288,7 @@ const Command kSubcommands[] = {
      .group = "server",
      .since = "2.8.13",
      .complexity = "O(1)",
-     .summary = "Lists all events with their last and their longest time.",
+     .summary = "Lists all events with their latest and greatest latencies.",
      .syntax = "",
      .tips = kTips},
     {.name = "help",
@@ -311,7 +312,7 @@ const Command kRows[] = {
      .group = "server",
      .since = "2.8.13",
      .complexity = "Depends on subcommand.",
-     .summary = "Says what was slow.",
+     .summary = "Reports slow events.",
      .syntax = ""},
 };
 

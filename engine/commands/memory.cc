@@ -129,30 +129,31 @@ void memory_doctor_command(Call& call) {
   const MemoryFields fields(call.engine.server());
   const int64_t used = fields.bytes("used_memory");
   if (used < kLittle) {
-    return call.reply.verbatim("txt", "Less than 5 MB are used: too little to judge.\n");
+    return call.reply.verbatim("txt", "Less than 5 MB are in use: too little for a diagnosis.\n");
   }
   std::string advice;
   if (fields.bytes("used_memory_peak") > used + used / 2) {
     advice +=
-        "- At its peak the server used more than one and a half times of what it uses now; "
-        "free pages go back to the system with time, or by MEMORY PURGE.\n";
+        "- At its peak the server used more than one and a half times its present memory; "
+        "free pages are returned to the system over time, or by MEMORY PURGE.\n";
   }
   if (fields.ratio("allocator_frag_ratio") > 1.1 && fields.bytes("allocator_frag_bytes") > kMuch) {
     advice += "- More than a tenth of the allocator's pages is lost to fragmentation.\n";
   }
   if (fields.ratio("allocator_rss_ratio") > 1.1 && fields.bytes("allocator_rss_bytes") > kMuch) {
     advice +=
-        "- The allocator keeps more than a tenth of its pages free: MEMORY PURGE gives them "
-        "back.\n";
+        "- More than a tenth of the allocator's pages is free: MEMORY PURGE returns them to the "
+        "system.\n";
   }
   const int64_t limit = fields.bytes("maxmemory");
   if (limit != 0 && used > limit - limit / 10) {
     advice +=
-        "- More than nine tenths of maxmemory are used; beyond it commands that grow the data "
-        "are refused.\n";
+        "- More than nine tenths of maxmemory are in use; at the limit, commands that grow the "
+        "data are refused.\n";
   }
-  call.reply.verbatim("txt", advice.empty() ? std::string("Nothing is wrong with the memory.\n")
-                                            : "What could be better:\n\n" + advice);
+  call.reply.verbatim("txt", advice.empty()
+                                 ? std::string("No problems of memory usage were found.\n")
+                                 : "Problems of memory usage:\n\n" + advice);
 }
 
 void memory_purge_command(Call& call) {

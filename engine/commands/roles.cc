@@ -122,7 +122,7 @@ std::string drawing(uint64_t seed) {
     }
     text += '\n';
   }
-  return text + "\nA queue, drawn by chance. ";
+  return text + "\nA queue, drawn at random. ";
 }
 
 }  // namespace

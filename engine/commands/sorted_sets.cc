@@ -69,9 +69,7 @@ AddResult add_member(Database database, const KeyRef& key, Entry* entry, Bytes m
       (options.if_less && score >= found->score())) {
     return AddResult::kNothing;
   }
-  if (score == found->score())
-    return AddResult::kUpdated;  // unchanged; the caller tells the
-                                 // difference
+  if (score == found->score()) return AddResult::kUpdated;  // unchanged
   database.sorted_put(key, entry, found, member, score);
   return AddResult::kUpdated;
 }

@@ -87,7 +87,7 @@ const Command kRows[] = {
      .group = "sorted-set",
      .since = "2.0.0",
      .complexity = "O(log(N))",
-     .summary = "Finds a member's place, the lowest score first. WITHSCORE is of Redis 7.2.",
+     .summary = "Returns a member's rank, the lowest score first. WITHSCORE is from Redis 7.2.",
      .syntax = "key member [WITHSCORE]"},
     {.name = "zrevrank",
      .arity = -3,
@@ -98,7 +98,7 @@ const Command kRows[] = {
      .group = "sorted-set",
      .since = "2.0.0",
      .complexity = "O(log(N))",
-     .summary = "Finds a member's place, the highest score first. WITHSCORE is of Redis 7.2.",
+     .summary = "Returns a member's rank, the highest score first. WITHSCORE is from Redis 7.2.",
      .syntax = "key member [WITHSCORE]"},
     {.name = "zrandmember",
      .arity = -2,
@@ -109,7 +109,7 @@ const Command kRows[] = {
      .group = "sorted-set",
      .since = "6.2.0",
      .complexity = "O(N) where N is the number of elements returned",
-     .summary = "Picks members at random.",
+     .summary = "Returns random members.",
      .syntax = "key [count [WITHSCORES]]",
      .tips = "nondeterministic_output"},
     {.name = "zscan",
@@ -136,7 +136,7 @@ const Command kRows[] = {
      .since = "5.0.0",
      .complexity = "O(log(N)*M) with N being the number of elements in the sorted set, and M being "
                    "the number of elements popped.",
-     .summary = "Takes out members with the lowest scores.",
+     .summary = "Removes and returns members with the lowest scores.",
      .syntax = "key [count]"},
     {.name = "zpopmax",
      .arity = -2,
@@ -148,7 +148,7 @@ const Command kRows[] = {
      .since = "5.0.0",
      .complexity = "O(log(N)*M) with N being the number of elements in the sorted set, and M being "
                    "the number of elements popped.",
-     .summary = "Takes out members with the highest scores.",
+     .summary = "Removes and returns members with the highest scores.",
      .syntax = "key [count]"},
     {.name = "bzpopmin",
      .arity = -3,
@@ -159,7 +159,7 @@ const Command kRows[] = {
      .group = "sorted-set",
      .since = "5.0.0",
      .complexity = "O(log(N)) with N being the number of elements in the sorted set.",
-     .summary = "Takes out the member with the lowest score, and waits for one.",
+     .summary = "Removes and returns the member with the lowest score; waits for one.",
      .syntax = "key [key ...] timeout"},
     {.name = "bzpopmax",
      .arity = -3,
@@ -170,7 +170,7 @@ const Command kRows[] = {
      .group = "sorted-set",
      .since = "5.0.0",
      .complexity = "O(log(N)) with N being the number of elements in the sorted set.",
-     .summary = "Takes out the member with the highest score, and waits for one.",
+     .summary = "Removes and returns the member with the highest score; waits for one.",
      .syntax = "key [key ...] timeout"},
     {.name = "zmpop",
      .arity = -4,
@@ -182,7 +182,7 @@ const Command kRows[] = {
      .since = "7.0.0",
      .complexity = "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number "
                    "of elements in the sorted set, and M being the number of elements popped.",
-     .summary = "Takes out members of the first key that has any.",
+     .summary = "Removes and returns members of the first key that has any.",
      .syntax = "numkeys key [key ...] <MIN | MAX> [COUNT count]"},
     {.name = "bzmpop",
      .arity = -5,
@@ -194,7 +194,7 @@ const Command kRows[] = {
      .since = "7.0.0",
      .complexity = "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number "
                    "of elements in the sorted set, and M being the number of elements popped.",
-     .summary = "Takes out members of the first key that has any, and waits for one.",
+     .summary = "Removes and returns members of the first key that has any; waits for one.",
      .syntax = "timeout numkeys key [key ...] <MIN | MAX> [COUNT count]"},
     {.name = "zcount",
      .arity = 4,
@@ -216,7 +216,7 @@ const Command kRows[] = {
      .group = "sorted-set",
      .since = "2.8.9",
      .complexity = "O(log(N)) with N being the number of elements in the sorted set.",
-     .summary = "Counts the members within a range of bytes, where all scores are equal.",
+     .summary = "Counts the members within a lexicographic range, if all scores are equal.",
      .syntax = "key min max"},
     {.name = "zrange",
      .arity = -4,
@@ -228,7 +228,7 @@ const Command kRows[] = {
      .since = "1.2.0",
      .complexity = "O(log(N)+M) with N being the number of elements in the sorted set and M the "
                    "number of elements returned.",
-     .summary = "Reads members by rank, score or bytes.",
+     .summary = "Reads members by rank, score or lexicographic range.",
      .syntax = "key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]"},
     {.name = "zrangestore",
      .arity = -5,
@@ -240,7 +240,7 @@ const Command kRows[] = {
      .since = "6.2.0",
      .complexity = "O(log(N)+M) with N being the number of elements in the sorted set and M the "
                    "number of elements stored into the destination key.",
-     .summary = "Puts a range of members into another key.",
+     .summary = "Stores a range of members in another key.",
      .syntax = "dst src min max [BYSCORE | BYLEX] [REV] [LIMIT offset count]"},
     {.name = "zrevrange",
      .arity = -4,
@@ -291,7 +291,7 @@ const Command kRows[] = {
      .complexity = "O(log(N)+M) with N being the number of elements in the sorted set and M the "
                    "number of elements being returned. If M is constant (e.g. always asking for "
                    "the first 10 elements with LIMIT), you can consider it O(log(N)).",
-     .summary = "Reads members by bytes, where all scores are equal.",
+     .summary = "Reads members by lexicographic range, if all scores are equal.",
      .syntax = "key min max [LIMIT offset count]"},
     {.name = "zrevrangebylex",
      .arity = -4,
@@ -304,7 +304,7 @@ const Command kRows[] = {
      .complexity = "O(log(N)+M) with N being the number of elements in the sorted set and M the "
                    "number of elements being returned. If M is constant (e.g. always asking for "
                    "the first 10 elements with LIMIT), you can consider it O(log(N)).",
-     .summary = "Reads members by bytes, the greatest first.",
+     .summary = "Reads members by lexicographic range, the greatest first.",
      .syntax = "key max min [LIMIT offset count]"},
     {.name = "zremrangebyrank",
      .arity = 4,
@@ -340,7 +340,7 @@ const Command kRows[] = {
      .since = "2.8.9",
      .complexity = "O(log(N)+M) with N being the number of elements in the sorted set and M the "
                    "number of elements removed by the operation.",
-     .summary = "Removes members by bytes, where all scores are equal.",
+     .summary = "Removes members by lexicographic range, if all scores are equal.",
      .syntax = "key min max"},
     {.name = "zunion",
      .arity = -3,
@@ -365,7 +365,7 @@ const Command kRows[] = {
      .since = "2.0.0",
      .complexity = "O(N)+O(M log(M)) with N being the sum of the sizes of the input sorted sets, "
                    "and M being the number of elements in the resulting sorted set.",
-     .summary = "Unites sorted sets into a key.",
+     .summary = "Unites sorted sets and stores the result.",
      .syntax = "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | "
                "MIN | MAX>]"},
     {.name = "zinter",
@@ -393,7 +393,7 @@ const Command kRows[] = {
      .complexity = "O(N*K)+O(M*log(M)) worst case with N being the smallest input sorted set, K "
                    "being the number of input sorted sets and M being the number of elements in "
                    "the resulting sorted set.",
-     .summary = "Intersects sorted sets into a key.",
+     .summary = "Intersects sorted sets and stores the result.",
      .syntax = "destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | "
                "MIN | MAX>]"},
     {.name = "zintercard",
@@ -406,7 +406,7 @@ const Command kRows[] = {
      .since = "7.0.0",
      .complexity = "O(N*K) worst case with N being the smallest input sorted set, K being the "
                    "number of input sorted sets.",
-     .summary = "Counts the members that sorted sets share.",
+     .summary = "Counts the common members of sorted sets.",
      .syntax = "numkeys key [key ...] [LIMIT limit]"},
     {.name = "zdiff",
      .arity = -3,
@@ -430,7 +430,7 @@ const Command kRows[] = {
      .since = "6.2.0",
      .complexity = "O(L + (N-K)log(N)) worst case where L is the total number of elements in all "
                    "the sets, N is the size of the first set, and K is the size of the result set.",
-     .summary = "Subtracts sorted sets from the first into a key.",
+     .summary = "Subtracts sorted sets from the first and stores the result.",
      .syntax = "destination numkeys key [key ...]"},
 };
 

@@ -39,8 +39,8 @@ struct Refusal {
 constexpr Refusal kRefusals[] = {
     {"failover", "ERR FAILOVER requires connected replicas."},  // Redis's text
     {"migrate",
-     "ERR MIGRATE is refused, since the data would wait for the network. Use DUMP here and RESTORE "
-     "there"},
+     "ERR MIGRATE is refused, because it would block the server on the network. Use DUMP here and "
+     "RESTORE there"},
     {"restore-asking", "ERR RESTORE-ASKING is refused, since there is no cluster. Use RESTORE"},
 };
 

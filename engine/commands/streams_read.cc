@@ -8,7 +8,7 @@ namespace sluice {
 
 namespace {
 
-// A reader that has waited gets no more entries at once, unless it has given another number.
+// The most entries that a reader gets after waiting, unless it gives COUNT.
 constexpr uint64_t kMaxAfterWaiting = 1000;
 
 struct ReadRequest {
@@ -115,7 +115,7 @@ bool lock_keys(Call& call, const ReadRequest& request) {
   ShardMask needed = 0;
   for (const Bytes name : request.keys) needed |= 1U << KeyRef(name).shard;
   if ((needed & ~call.execution.locked()) == 0 || call.execution.lock_further(needed)) return true;
-  return fail(call, "ERR a key of this command is in use; say STREAMS only before the keys");
+  return fail(call, "ERR a key of this command is in use; use STREAMS only before the keys");
 }
 
 StreamGroup* group_of(const Entry* entry, Bytes name) {

@@ -18,7 +18,7 @@ const Command kGroupSubcommands[] = {
      .group = "stream",
      .since = "5.0.0",
      .complexity = "O(1)",
-     .summary = "Makes a group.",
+     .summary = "Creates a group.",
      .syntax = "key groupname <id | $> [MKSTREAM] [ENTRIESREAD entries_read]"},
     {.name = "setid",
      .arity = -5,
@@ -29,7 +29,7 @@ const Command kGroupSubcommands[] = {
      .group = "stream",
      .since = "5.0.0",
      .complexity = "O(1)",
-     .summary = "Sets what a group has read.",
+     .summary = "Sets the last ID that a group has read.",
      .syntax = "key groupname <id | $> [ENTRIESREAD entries_read]"},
     {.name = "destroy",
      .arity = 4,
@@ -52,7 +52,7 @@ const Command kGroupSubcommands[] = {
      .group = "stream",
      .since = "6.2.0",
      .complexity = "O(1)",
-     .summary = "Makes a consumer.",
+     .summary = "Creates a consumer.",
      .syntax = "key groupname consumername"},
     {.name = "delconsumer",
      .arity = 5,
@@ -63,7 +63,7 @@ const Command kGroupSubcommands[] = {
      .group = "stream",
      .since = "5.0.0",
      .complexity = "O(1)",
-     .summary = "Removes a consumer with what is pending for it.",
+     .summary = "Removes a consumer and its pending entries.",
      .syntax = "key groupname consumername"},
     {.name = "help",
      .arity = 2,
@@ -224,8 +224,8 @@ const Command kRows[] = {
                    "returned, it means that XREAD-ing with a fixed COUNT is O(1). Note that when"
                    " the BLOCK option is used, XADD will pay O(M) time in order to serve the M "
                    "clients blocked on the stream getting new data.",
-     .summary = "Reads the entries behind given ids, of several streams; waits for them if "
-                "asked to. The id + is of Redis 7.4: the last entry.",
+     .summary = "Reads the entries after given ids, of several streams; waits for them with BLOCK. "
+                "The id + (the last entry) is from Redis 7.4.",
      .syntax = "[COUNT count] [BLOCK milliseconds] STREAMS key [key ...] id [id ...]"},
     {.name = "xgroup",
      .arity = -2,
@@ -235,7 +235,7 @@ const Command kRows[] = {
      .group = "stream",
      .since = "5.0.0",
      .complexity = "Depends on subcommand.",
-     .summary = "Makes, moves and removes consumer groups and consumers.",
+     .summary = "Creates, moves and removes consumer groups and consumers.",
      .syntax = ""},
     {.name = "xreadgroup",
      .arity = -7,
@@ -268,7 +268,7 @@ const Command kRows[] = {
      .group = "stream",
      .since = "5.0.0",
      .complexity = "O(1) for each message ID processed.",
-     .summary = "Acknowledges entries: they are not pending any more.",
+     .summary = "Acknowledges entries, which are then no longer pending.",
      .syntax = "key group id [id ...]"},
     {.name = "xpending",
      .arity = -3,
@@ -283,7 +283,7 @@ const Command kRows[] = {
                    "of entries scanned when used with the IDLE filter. When the command returns "
                    "just the summary and the list of consumers is small, it runs in O(1) time; "
                    "otherwise, an additional O(N) time for iterating every consumer.",
-     .summary = "Says which entries are pending, with whom and for how long.",
+     .summary = "Lists pending entries with their consumers and idle times.",
      .syntax = "key group [[IDLE min-idle-time] start end count [consumer]]",
      .tips = "nondeterministic_output"},
     {.name = "xclaim",
@@ -296,7 +296,7 @@ const Command kRows[] = {
      .since = "5.0.0",
      .complexity = "O(log N) with N being the number of messages in the PEL of the consumer "
                    "group.",
-     .summary = "Gives pending entries to another consumer.",
+     .summary = "Assigns pending entries to another consumer.",
      .syntax = "key group consumer min-idle-time id [id ...] [IDLE ms] [TIME unix-time-"
                "milliseconds] [RETRYCOUNT count] [FORCE] [JUSTID] [LASTID id]",
      .tips = "nondeterministic_output"},
@@ -309,7 +309,7 @@ const Command kRows[] = {
      .group = "stream",
      .since = "6.2.0",
      .complexity = "O(1) if COUNT is small.",
-     .summary = "Gives the entries that have been pending for long to another consumer.",
+     .summary = "Assigns entries that have been pending for long to another consumer.",
      .syntax = "key group consumer min-idle-time start [COUNT count] [JUSTID]",
      .tips = "nondeterministic_output"},
     {.name = "xinfo",
@@ -331,7 +331,7 @@ const Command kRows[] = {
      .group = "stream",
      .since = "5.0.0",
      .complexity = "O(1)",
-     .summary = "Sets the id after which the next entries come.",
+     .summary = "Sets the last id of a stream.",
      .syntax = "key last-id [ENTRIESADDED entries_added] [MAXDELETEDID max_deleted_entry_id]"},
 };
 

@@ -98,7 +98,7 @@ void Call::block(std::span<const Bytes> keys, Type wanted, int64_t timeout_ms,
 
 void Call::block(std::span<const Bytes> keys, std::shared_ptr<Waiter> blocked) {
   CHECK(!nested && client.waiter == nullptr);
-  // Who waits at the same key has held its shard's lock one after the other.
+  // Waiters at the same key get their numbers under its shard's lock, so in their order of arrival.
   static std::atomic<uint64_t> next_order{1};
   blocked->order = next_order.fetch_add(1, std::memory_order_relaxed);
   blocked->port = client.port;
@@ -109,7 +109,7 @@ void Call::block(std::span<const Bytes> keys, std::shared_ptr<Waiter> blocked) {
   blocked->client_id = client.id;
   for (const Bytes key : keys) {
     std::string name(key);
-    // A key named twice is waited at once, or it would be served twice.
+    // A key that is named twice is waited at once; otherwise it would be served twice.
     if (std::find(blocked->keys.begin(), blocked->keys.end(), name) != blocked->keys.end())
       continue;
     Shard& shard = engine.shard(KeyRef(key).shard);
@@ -127,7 +127,7 @@ bool parse_timeout(const Call& call, size_t argument, int64_t& timeout_ms) {
     return false;
   }
   const long double ms = *seconds * 1000;
-  // What does not fit into 64 bits overflows to a negative time in Redis, and so is called
+  // In Redis a value that does not fit into 64 bits overflows to a negative time and is reported as
   // negative.
   const bool fits = ms < static_cast<long double>(INT64_MAX);
   if (fits) timeout_ms = static_cast<int64_t>(std::ceil(ms));

@@ -1,9 +1,9 @@
-// Call: one command being executed: its arguments, who asks, where the answer goes, and the locked
+// Call: one command that is being executed: its arguments, the client, the reply, and the locked
 // shards.
 //
-// Made by Execution for each command and handed to the row's handler, under the locks of all shards
-// that the command's keys (or its row's flags) name. A handler validates, calls verbs of Database,
-// writes exactly one reply. It touches no socket, no clock, no lock.
+// Made by Execution for each command and passed to the row's handler, under the locks of all shards
+// that the command's keys (or its row's flags) need. A handler validates, calls functions of
+// Database, and writes exactly one reply. It uses no socket, no clock, no lock.
 #pragma once
 
 #include <cstdint>
@@ -29,12 +29,12 @@ struct Call {
   const Command& command;
   std::span<const Bytes> args;  // args[0] is the command's name
   Reply& reply;
-  // Inside MULTI, a script, or a waiter being served: blocking forms answer at once.
+  // Inside MULTI, a script, or a waiter that is being served: blocking commands reply at once.
   bool nested = false;
 
   int64_t now_ms() const { return unit.times.wall_ms; }
 
-  // The key at this argument; its hash is computed once for the first key of a command.
+  // The key at this argument. The hash of a command's first key is computed only once.
   KeyRef key(size_t argument) const { return key(args[argument]); }
   // The same for one of the arguments themselves.
   KeyRef key(Bytes name) const {
@@ -46,20 +46,20 @@ struct Call {
   Database database(const KeyRef& key) const { return database(key, client.database); }
   Database database(const KeyRef& key, int index) const;
 
-  // The entry of a key; null if it is absent. Refused with WRONGTYPE if it holds another type.
+  // The entry of a key, or null if it is absent. Refused with WRONGTYPE if it holds another type.
   Found<Entry> find(const KeyRef& key, Type type) const;
   Entry* find(const KeyRef& key) const;
-  // The same for a command that writes, where Redis counts this look-up as one of a reader: the
-  // source of a copy, the old value that is replied.
+  // The same for commands that write, where Redis counts the look-up as one of a reader: the source
+  // of a copy, the old value that is replied.
   Found<Entry> read(const KeyRef& key, Type type) const;
   Entry* read(const KeyRef& key) const;
-  // Like find; makes an empty collection where there is none. Null only where it is refused.
+  // Like find, but makes an empty collection for an absent key. Null only if it is refused.
   Entry* find_or_create(const KeyRef& key, Type type) const;
 
-  // Arguments as numbers. False with the error replied.
+  // Parse arguments as numbers. Return false with the error replied.
   bool integer(size_t argument, int64_t& value, Bytes error = errors::kNotInteger) const;
   bool real(size_t argument, double& value, Bytes error = errors::kNotFloat) const;
-  // The number of a database; `number` is left alone where it is none.
+  // Parses the number of a database. Leaves `number` unchanged if it is invalid.
   bool database_number(size_t argument, int& number) const;
   // Replies OK, or the refusal.
   void reply_status(const Status& status) const {
@@ -69,24 +69,24 @@ struct Call {
     return equals_ignore_case(args[argument], word);
   }
 
-  // Puts the client to sleep at these keys until one of them has elements of type `wanted`; `serve`
-  // then answers. REQUIRES: !nested. `other_shards`: serve may change keys outside the ready key's
+  // Blocks the client at these keys until one of them has elements of type `wanted`; `serve` then
+  // replies. REQUIRES: !nested. `other_shards`: serve may change keys outside the ready key's
   // shard.
   void block(std::span<const Bytes> keys, Type wanted, int64_t timeout_ms,
              void (*serve)(Call& call, Bytes key), bool other_shards = false);
-  // The same with a waiter on which the caller has set what it needs: wanted, serve, and perhaps
-  // timeout_ms, accepts, and what belongs to queues.
+  // The same with a waiter that the caller has set up: wanted, serve, and perhaps timeout_ms,
+  // accepts, and the fields for queues.
   void block(std::span<const Bytes> keys, std::shared_ptr<Waiter> waiter);
 
   KeyRef first_key = {};
-  // Who is being served; null: nobody.
+  // The waiter that is being served, or null.
   const Waiter* waiter = nullptr;
   LentWord* lent = nullptr;  // Request::lent
 };
 
-// Seconds (a double, as text) of a blocking command into milliseconds, 0 = for ever. False with the
-// error replied ("timeout is negative", "timeout is out of range", "timeout is not a float or out
-// of range").
+// Converts the time-out of a blocking command (seconds, a double as text) to milliseconds; 0 means
+// no time-out. Returns false with the error replied ("timeout is negative", "timeout is out of
+// range", "timeout is not a float or out of range").
 bool parse_timeout(const Call& call, size_t argument, int64_t& timeout_ms);
 
 }  // namespace sluice

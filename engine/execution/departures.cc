@@ -32,7 +32,7 @@ std::vector<uint64_t> Departures::take_ties(unsigned shard) {
   return clients;
 }
 
-// True: it is gone from everywhere.
+// Returns whether it was removed from all lists.
 bool Departures::settle_one(Engine& engine, Departure& departure) {
   std::erase_if(departure.keys, [&](const std::string& key) {
     Shard& shard = engine.shard(KeyRef(key).shard);
@@ -52,7 +52,7 @@ bool Departures::settle_one(Engine& engine, Departure& departure) {
 }
 
 void Departures::settle(Engine& engine) {
-  // Another thread is at it.
+  // Another thread is doing it.
   if (!mutex_.try_lock()) return;
   std::erase_if(departures_, [&](Departure& departure) { return settle_one(engine, departure); });
   waiting_.store(!departures_.empty(), std::memory_order_relaxed);

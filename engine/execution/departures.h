@@ -1,14 +1,14 @@
-// Departures: waiters, watches and tied leases that have ended, but stand in lists of shards that
-// could not be locked.
+// Departures: waiters, watches and tied leases that have ended but are still in lists of shards
+// that could not be locked.
 //
-// A script may hold shards until somebody kills it, and a time-out, a lost connection or DISCARD
-// must not wait for that. Nobody minds what stays in the lists: a waiter that has ended is passed
-// over, and a watch set without its connection is only written to. Both are kept alive here and
-// taken out when the shards are free; an Execution looks after each of its lock holds. Tied leases
-// are journaled when they end, so they wait for the shard's timers, as do those that are too many
-// to end at once.
+// A script may hold shards until it is killed, and a time-out, a lost connection or DISCARD must
+// not wait for that. Entries that remain in the lists are harmless: a waiter that has ended is
+// skipped, and a watch set without its connection is only written to. Both are kept alive here and
+// removed when the shards are free; an Execution tries that after each of its lock holds. The end
+// of a tied lease is journaled, so tied leases wait for the shard's timers; and so do those that
+// are too many to end at once.
 //
-// Any thread, and under any locks but its own: it takes shards by try_lock only.
+// Thread-safe. May be called under any locks but its own: it takes shards by try_lock only.
 #pragma once
 
 #include <atomic>
@@ -27,19 +27,19 @@ class Engine;
 
 class Departures {
  public:
-  // `keys`: where the waiter still stands.
+  // `keys`: the keys that still list the waiter.
   void leave(std::shared_ptr<Waiter> waiter, std::vector<std::string> keys);
-  // `watched`: which keys still know the set.
+  // `watched`: the keys that still list the set.
   void leave(std::unique_ptr<WatchSet> set, std::vector<WatchedKey> watched);
 
-  // A lost connection that may hold tied leases in a shard; and those that a shard's timers, which
-  // hold its lock, are to look for.
+  // Notes a lost connection that may hold tied leases in a shard; and returns those of a shard to
+  // its timers, which hold its lock.
   void leave_ties(unsigned shard, uint64_t client_id);
   std::vector<uint64_t> take_ties(unsigned shard);
 
-  // Without a lock.
+  // Whether it is empty. Takes no lock.
   bool none() const { return !waiting_.load(std::memory_order_relaxed); }
-  // Takes out what stands in shards that are free now. The caller holds none.
+  // Removes entries from shards that are free now. The caller holds no shard.
   void settle(Engine& engine);
 
  private:

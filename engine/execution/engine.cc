@@ -85,8 +85,8 @@ void Engine::set_notified_events(uint32_t events) {
 }
 
 void Engine::observe_tracking() {
-  // It may be wrong for a moment where two clients change at once, and never stays so: each looks
-  // after it has entered or left the table.
+  // If two clients change at once, the flag may be wrong for a moment, but not permanently: each
+  // checks after it has entered or left the table.
   if (tracking_->clients() != 0) {
     observing.fetch_or(kObserveTracking, std::memory_order_relaxed);
   } else {
@@ -107,7 +107,7 @@ DueTimes Engine::next_due() const {
   if (tracking_->must_sweep() || owing_shards.load(std::memory_order_acquire) != 0) {
     next.steady_ms = 0;
   }
-  // Where nothing runs before the end of a pause, its end is what is due.
+  // Nothing runs before the end of a pause, so its end is the next due time.
   if (const int64_t pause_end_ms = pause.end_ms(); pause_end_ms != 0 && !next.nothing()) {
     return {kNeverMs, kNeverMs, pause_end_ms};
   }
@@ -149,7 +149,7 @@ void Engine::end_waiter(Client& client) {
 }
 
 bool Engine::cancel_waiter(Client& client) {
-  // The claim decides alone: whoever would serve it needs the same exchange.
+  // The claim alone decides: serving the waiter needs the same exchange.
   if (!client.waiter->give_up()) return false;
   end_waiter(client);
   return true;
@@ -223,7 +223,7 @@ class EngineReplay final : public Replay {
     return records.empty();
   }
 
-  // Nobody looks at expiries and timers before.
+  // Expiries and timers are not read before.
   void finish(const std::function<void()>& pulse) override {
     for (unsigned shard = 0; shard < kShards; ++shard) {
       for (int i = 0; i < kDatabases; ++i) {
@@ -245,8 +245,8 @@ class EngineReplay final : public Replay {
   }
 
  private:
-  // As many are decoded ahead, so that waits for memory overlap: most records name a key or an
-  // element whose place is in no cache.
+  // The number of records that are decoded ahead, so that waits for memory overlap: the keys and
+  // elements of most records are in no cache.
   static constexpr size_t kAhead = 16;
 
   bool decode_several(Bytes& records, size_t several) {
@@ -316,7 +316,7 @@ class EngineReplay final : public Replay {
     return true;
   }
 
-  // Until the end every database is where its number says, as records name it.
+  // Until the end of replay the index of every database is its number, as in the records.
   bool take_places(Bytes bytes) {
     DatabasePlaces sorted{};
     if (bytes.size() != sorted.size()) return false;
@@ -337,7 +337,7 @@ class EngineReplay final : public Replay {
     }
   }
 
-  // Replay has the engine to itself.
+  // Replay is the only user of the engine.
   Keyspace& keyspace_of(unsigned shard, int database) NO_THREAD_SAFETY_ANALYSIS {
     return engine_.shard(shard).databases[static_cast<size_t>(database)];
   }

@@ -1,7 +1,7 @@
-// Engine: all shards, and what commands share: users, channels, scripts, statistics. No sockets, no
-// disk, no clock: time comes in with each batch.
+// Engine: all shards, and the state that commands share: users, channels, scripts, statistics. No
+// sockets, no disk, no clock: the time is set with each batch.
 //
-// Threads: every member says. Connections talk to it through an Execution
+// Threads: noted at each member. Connections use it through an Execution
 // (engine/execution/execution.h), one for each I/O thread.
 #pragma once
 
@@ -39,10 +39,10 @@ class PubSub;
 class SlowLog;
 class Tracking;
 
-// Who may use DEBUG (enable-debug-command).
+// Clients that may use DEBUG (enable-debug-command).
 enum class DebugAccess : uint8_t { kNobody, kLocal, kEverybody };
 
-// What CONFIG SET may change while commands run: plain atomics, read by any thread.
+// Options that CONFIG SET may change while commands run: plain atomics, read by any thread.
 struct RuntimeOptions {
   std::atomic<uint64_t> max_memory_bytes{0};
   std::atomic<uint64_t> slow_log_max_entries{128};
@@ -52,14 +52,15 @@ struct RuntimeOptions {
   std::atomic<uint64_t> script_memory_limit_bytes{256U << 20};
   std::atomic<uint64_t> max_bulk_bytes{512U << 20};
   std::atomic<DebugAccess> debug_access{DebugAccess::kNobody};
-  // Below the free space that the operator set: what grows is refused (storage sets it).
+  // The disk has less free space than configured: commands that grow the data are refused. Set by
+  // storage.
   std::atomic<bool> disk_nearly_full{false};
 };
 
-// Engine::observing: somebody tracks keys (CLIENT TRACKING).
+// Engine::observing: some client tracks keys (CLIENT TRACKING).
 inline constexpr uint32_t kObserveTracking = 1U << 31;
 
-// The earliest time at which something is due, by each of the clocks (kNeverMs: nothing).
+// The earliest time at which something is due, by each of the clocks, or kNeverMs.
 struct DueTimes {
   int64_t wall_ms = kNeverMs;
   int64_t queue_ms = kNeverMs;
@@ -85,21 +86,22 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Before the first command and after recovery. Null: nothing is journaled. Outlives the engine's
-  // use.
-  // Commands that run while the data is loaded (INFO, CONFIG) may look at it already.
+  // Called before the first command and after recovery. Null: nothing is journaled. The journal
+  // must outlive the engine's use. Commands that run while the data is loaded (INFO, CONFIG) may
+  // read it earlier.
   void attach_journal(Journal* journal) { journal_.store(journal, std::memory_order_release); }
   Journal* journal() const { return journal_.load(std::memory_order_acquire); }
 
-  // Before recovery: older events of queues leave the memory for it.
+  // Called before recovery: older events of queues are moved there from memory.
   void spill_events_to(std::shared_ptr<EventSpill> spill);
 
-  // Recovery: the returned object applies records to this engine; nothing else may use it
+  // Recovery: the returned object applies records to this engine. Nothing else may use the engine
   // meanwhile.
   std::unique_ptr<Replay> begin_replay();
-  // While it lives: shards are filled without their locks, so nobody may look at keys. Any thread.
+  // True while that object exists: shards are filled without their locks, so keys must not be read.
+  // Thread-safe.
   std::atomic<bool> replaying{false};
-  // A fuzzy walk over everything, any thread. One at a time.
+  // A fuzzy walk over everything, for any thread. Only one at a time.
   std::unique_ptr<CheckpointWalk> begin_walk();
 
   Shard& shard(unsigned index) { return shards_[index]; }
@@ -109,8 +111,7 @@ class Engine {
   Acl& acl() { return *acl_; }
   AclLog& acl_log() { return *acl_log_; }
   AdoptedState& adopted() { return adopted_; }
-  // Requests of HTTP at the port of Redis: each minute one is told in the log. By
-  // ServerPort::steady_time_us.
+  // HTTP requests at Redis's port are logged, one a minute. By ServerPort::steady_time_us.
   LogPace attacks_in_log;
   PubSub& pubsub() { return *pubsub_; }
   Scripts& scripts() { return *scripts_; }
@@ -119,26 +120,27 @@ class Engine {
   LatencyMonitor& latency_monitor() { return *latency_monitor_; }
   Tracking& tracking() { return *tracking_; }
 
-  // --- Ends of blocking and of connections: by the connection's own thread, between batches ---
-  // Ends a blocked command without its reply (time-out, CLIENT UNBLOCK); false if it has been
-  // claimed already: then its reply is on the way. Locks the waiter's shards; client.waiter is null
-  // afterwards if true. None of these waits for a script: what a locked shard still knows of the
-  // client is left to departures().
+  // --- Ends of blocking and of connections ---
+  // Called by the connection's own thread, between batches. None of these waits for a script:
+  // entries of the client in locked shards are left to departures().
+  // Ends a blocked command without its reply (time-out, CLIENT UNBLOCK). Returns false if it has
+  // already been claimed: then its reply is on the way. Locks the waiter's shards. If it returns
+  // true, client.waiter is null.
   bool cancel_waiter(Client& client);
-  // The reply of the blocked command has arrived: forgets the waiter at its other keys.
+  // The reply of the blocked command has arrived: removes the waiter from its other keys.
   void end_waiter(Client& client);
-  // The connection is gone: it waits, watches, and listens to nothing any more.
+  // The connection is closed: ends its waiting, watching and subscriptions.
   void disconnect(Client& client);
   Departures& departures() { return departures_; }
-  // Where units leave what they have retired. Any thread.
+  // Frees what units have retired. Thread-safe.
   Reclaimer& reclaimer() { return reclaimer_; }
-  // Locks a shard, unless a script is busy meanwhile, which may hold it for as long as it likes.
-  // Not for threads that hold shards.
+  // Locks a shard, unless a script becomes busy meanwhile, which may hold it for as long as it
+  // likes. Not for threads that hold shards.
   bool lock_patiently(Shard& shard) TRY_ACQUIRE(true, shard.mutex);
 
-  // When Execution::run_timers has something to do next. Any thread.
+  // When Execution::run_timers next has work. Thread-safe.
   DueTimes next_due() const;
-  // Keys in a database / state changes since the start / expired keys. Any thread.
+  // Keys in a database, state changes since the start, expired keys. Thread-safe.
   uint64_t key_count(int database) const;
   std::atomic<uint64_t> changes{0};
   std::atomic<uint64_t> expired_keys{0};
@@ -146,60 +148,61 @@ class Engine {
   uint64_t keyspace_hits();
   uint64_t keyspace_misses();
 
-  // Every lease of a queue that is made later is at least this: tokens of a name never go back, so
-  // it rises when a queue is deleted (engine/keyspace/queue_timers.h).
+  // Lower bound for the tokens of queues that are created later. It rises when a queue is deleted,
+  // because tokens of a name must never decrease (engine/keyspace/queue_timers.h).
   std::atomic<uint64_t> token_floor{1};
 
-  // What queues go by. Started by whoever reads the clocks, after all times that recovery has
-  // found.
+  // The clock of queues. Started by the code that reads the clocks, after all times that recovery
+  // has found.
   QueueClock queue_clock;
-  // Of a `*` in Q.ADD, since the start: with the time they are names that come once.
+  // The number of ids for `*` in Q.ADD since the start. With the time they form unique names.
   std::atomic<uint64_t> generated_ids{0};
 
-  // Shards with queues that owe turns to waiting pops (engine/keyspace/waiter.h): run_timers has
-  // something to do. Set and cleared under the shard's lock; any thread reads it.
+  // Shards with queues that owe turns to waiting pops (engine/keyspace/waiter.h), for run_timers.
+  // Changed under the shard's lock; read by any thread.
   std::atomic<ShardMask> owing_shards{0};
 
-  // From how many processor ticks on a command is slow for SLOWLOG, for LATENCY (UINT64_MAX:
-  // never), and for either of them: the hot path looks at the last only.
+  // The number of processor ticks from which a command is slow for SLOWLOG, for LATENCY
+  // (UINT64_MAX: never), and for either of them. The hot path reads only the last one.
   std::atomic<uint64_t> slow_log_ticks{UINT64_MAX};
   std::atomic<uint64_t> latency_event_ticks{UINT64_MAX};
   std::atomic<uint64_t> slow_ticks{UINT64_MAX};
-  // Negative: none / 0: none. One thread at a time sets these.
+  // A negative slow log threshold, or a latency threshold of 0, turns logging off. Called by one
+  // thread at a time.
   void set_slow_log_threshold_us(int64_t threshold_us);
   void set_latency_threshold_ms(int64_t threshold_ms);
 
-  // Nanoseconds of a tick as a binary fraction (CommandStat::kScaleBits); 0: no histograms
-  // (latency-tracking). For the hot path.
+  // Nanoseconds of a tick as a binary fraction (CommandStat::kScaleBits), for the hot path; 0: no
+  // histograms (latency-tracking).
   std::atomic<uint64_t> latency_scale{0};
   void set_latency_tracking(bool on);
 
-  // A script runs longer than the threshold: everything else answers BUSY. Set by the script
+  // A script has run longer than the threshold: everything else replies BUSY. Set by the script
   // engine.
   std::atomic<bool> script_busy{false};
 
-  // What somebody wants to know of keys, as bits of KeyspaceEvents and kObserveTracking; 0:
-  // nothing, and then no unit has an observer. Any thread reads it.
+  // The observed changes of keys, as bits of KeyspaceEvents and kObserveTracking. If it is 0, no
+  // unit has an observer. Read by any thread.
   std::atomic<uint32_t> observing{0};
-  // Somebody tracks keys, or nobody does any more.
+  // Updates kObserveTracking after a client has begun or ended tracking.
   void observe_tracking();
-  // notify-keyspace-events: `events` as there. Without K and E nothing is published.
+  // The flags of notify-keyspace-events. Without K and E nothing is published.
   void set_notified_events(uint32_t events);
 
   // CLIENT PAUSE.
   ClientPause pause;
 
-  // CONFIG RESETSTAT: the counters that INFO shows. Writers may add to them meanwhile.
+  // CONFIG RESETSTAT: resets the counters of INFO. Other threads may increment them meanwhile.
   void reset_stats();
 
-  // Executions register themselves, so that INFO can add up their statistics.
+  // Executions register here, so that INFO can add up their statistics.
   void add_execution(Execution* execution);
   void remove_execution(Execution* execution);
   void for_each_execution(const std::function<void(Execution&)>& visit);
 
  protected:
-  // What the floors above add is handed in: CompleteEngine does it (engine/commands/). The port
-  // outlives the engine.
+  // `make_scripts` is passed in by a higher floor: CompleteEngine (engine/commands/). The port must
+  // outlive the engine.
   Engine(ServerPort& server, uint64_t hash_seed, MakeScripts make_scripts);
 
  private:

@@ -18,13 +18,13 @@ namespace sluice {
 
 namespace {
 
-// A connection with a deep pipeline lets others in after this many requests under one hold.
+// After this many requests in one lock hold a connection with a deep pipeline lets others run.
 constexpr unsigned kMaxHeldRequests = 64;
-// And after this time it lets other connections run.
+// After this time it does so as well.
 constexpr double kLongBatchUs = 2000;
-// From here on the records of a unit are worth not to be copied.
+// From this size on the records of a unit are moved instead of copied.
 constexpr size_t kLargeUnit = 1U << 20;
-// Who waits for one shard while holding another may be waiting for somebody who does the reverse.
+// Waiting for a shard while holding another may be a deadlock with a thread that does the reverse.
 constexpr int64_t kFurtherPatienceMs = 500;
 
 // At most `limit` bytes, up to the first NUL, as C prints them.
@@ -32,7 +32,7 @@ std::string shown(Bytes bytes, size_t limit) {
   return std::string(bytes.substr(0, std::min(limit, bytes.find('\0'))));
 }
 
-// As Redis says it, with at most 128 bytes of name and of arguments.
+// Redis's text, with at most 128 bytes of the name and of the arguments.
 std::string unknown_command(std::span<const Bytes> args) {
   std::string text =
       "ERR unknown command '" + shown(args[0], 128) + "', with args beginning with: ";
@@ -56,7 +56,7 @@ bool may_run_while_subscribed(const Command& command) {
   return std::find(std::begin(kAllowed), std::end(kAllowed), command.name) != std::end(kAllowed);
 }
 
-// A browser that was tricked into talking to this port sends these as its first lines.
+// A browser that was tricked into connecting to this port sends these as its first lines.
 bool is_http(Bytes name) {
   return equals_ignore_case(name, "post") || equals_ignore_case(name, "host:");
 }
@@ -93,7 +93,8 @@ void Execution::lock(ShardMask mask) NO_THREAD_SAFETY_ANALYSIS {
   }
   if (locked_ != 0) end_hold();
   CHECK(!nested_in_another_);
-  // Waiting for a lock while holding others is only safe in ascending order, so all are taken anew.
+  // Waiting for a lock while holding others is safe only in ascending order, so all are locked
+  // again.
   for (ShardMask rest = mask; rest != 0; rest &= rest - 1) {
     const unsigned index = static_cast<unsigned>(std::countr_zero(rest));
     wait_for(engine_.shard(index));
@@ -101,10 +102,10 @@ void Execution::lock(ShardMask mask) NO_THREAD_SAFETY_ANALYSIS {
   }
 }
 
-// A script on another thread may hold the shard until somebody kills it, and whoever does may be
-// connected to this thread: its sockets are served meanwhile, with BUSY for nearly everything.
+// A script on another thread may hold the shard until it is killed, perhaps by a client of this
+// thread. So this thread serves its sockets meanwhile, with BUSY for nearly everything.
 void Execution::wait_for(Shard& shard) {
-  if (shard.mutex.try_lock()) return;  // nearly always, and without a look at the clock
+  if (shard.mutex.try_lock()) return;  // nearly always, and without reading the clock
   while (!shard.mutex.try_lock_for_ms(kLockPatienceMs)) {
     if (engine_.script_busy.load(std::memory_order_relaxed)) engine_.server().poll_events();
   }
@@ -143,7 +144,7 @@ void Execution::end_hold() NO_THREAD_SAFETY_ANALYSIS {
       gate_ = std::max(gate_, lsn);
     }
   }
-  // Before the locks go, so that monitors see what runs on one key in its order.
+  // Before unlocking, so that monitors see the commands on a key in their order.
   if (!unit_.monitor_lines.empty()) [[unlikely]]
     engine_.monitors().deliver(unit_.monitor_lines.view(), gate_);
   for (ShardMask rest = locked_; rest != 0; rest &= rest - 1) {
@@ -154,7 +155,7 @@ void Execution::end_hold() NO_THREAD_SAFETY_ANALYSIS {
   if (unit_.changes != 0) engine_.changes.fetch_add(unit_.changes, std::memory_order_relaxed);
   if (unit_.expired != 0) [[unlikely]]
     engine_.expired_keys.fetch_add(unit_.expired, std::memory_order_relaxed);
-  // After the locks: a line in the log and waking another thread are system calls.
+  // After unlocking: writing to the log and waking another thread are system calls.
   if (!unit_.retired.empty()) [[unlikely]]
     engine_.reclaimer().take(unit_.retired);
   if (unit_.adopted_notes != nullptr) [[unlikely]] {
@@ -201,7 +202,7 @@ ShardMask Execution::shards_of(const Command& command, std::span<const Bytes> ar
   }
   if ((command.flags & kEveryShard) != 0) return kAllShards;
   if (command.keys[0].begin == KeySpec::Begin::kNone) return 0;
-  // A handler finds the same fault in the arguments and replies it; it gets what could be found.
+  // If the arguments are invalid, the handler replies the error; it gets the keys that were found.
   find_keys_with_flags(command, args, key_positions_);
   ShardMask mask = 0;
   for (const KeyPosition position : key_positions_) {
@@ -217,13 +218,13 @@ bool Execution::lock_further(ShardMask mask) NO_THREAD_SAFETY_ANALYSIS {
     const unsigned index = static_cast<unsigned>(std::countr_zero(rest));
     Shard& shard = engine_.shard(index);
     if (hold_shards_) {
-      shard.mutex.lock();  // alone but for a checkpoint's walk, which holds one at a time
+      shard.mutex.lock();  // the only other user is a checkpoint's walk, which holds one shard
     } else if (!shard.mutex.try_lock() && !shard.mutex.try_lock_for_ms(kFurtherPatienceMs)) {
       return false;
     }
     locked_ |= 1U << index;
-    // As for a command that names the key: whoever waits there may have to be served elsewhere, and
-    // what changes may be shown by a queue elsewhere.
+    // The same as for a command that names the key: its waiters may have to be served in other
+    // shards, and its queue may be in another one.
     if (shard.waiters.need_other_shards()) mask = kAllShards;
     if (shard.adopted != nullptr) mask |= shard.adopted->shards();
   }
@@ -239,7 +240,7 @@ void Execution::lock_unless_busy(ShardMask mask) NO_THREAD_SAFETY_ANALYSIS {
   }
 }
 
-// As far as other commands are concerned.
+// Whether other commands get BUSY.
 bool Execution::busy() const {
   return nested_in_another_ || engine_.script_busy.load(std::memory_order_relaxed);
 }
@@ -325,7 +326,7 @@ std::string Execution::check(Client& client, const Command& command, std::span<c
     return "ERR Command not allowed inside a transaction";
   }
   if (client.user == nullptr) {
-    // Whoever came while a password was asked for may go on once none is.
+    // A connection that was made while a password was required gets the default user once none is.
     client.user = engine_.acl().user_at_connect();
     if (client.user == nullptr && (command.flags & kNoAuth) == 0) {
       return "NOAUTH Authentication required.";
@@ -337,7 +338,7 @@ std::string Execution::check(Client& client, const Command& command, std::span<c
     const Denial denial = check_rights(engine_, client, context, command, args);
     if (denial != Denial::kNone) return Acl::refusal(denial, command);
   }
-  // As in Redis nothing is queued any more when the memory is full.
+  // As in Redis, no more commands are queued when the memory is full.
   if (client.in_multi && (command.flags & kEndsTransaction) == 0 && memory_is_full(engine_)) {
     return std::string(errors::kOutOfMemory);
   }
@@ -378,7 +379,7 @@ bool Execution::must_wait(Client& client, const Request& request) {
   const PauseMode mode = engine_.pause.mode(times_.steady_ms);
   if (mode == PauseMode::kNone) return false;
   const Command* const command = request.command;
-  // What is wrong is told at once.
+  // Invalid requests get their errors at once.
   if (command == nullptr || request.names_unknown_subcommand()) return false;
   if (!check(client, *command, request.args).empty()) return false;
   if (mode == PauseMode::kWrites && !may_change_data(client, *command, request.args)) return false;
@@ -408,7 +409,7 @@ void Execution::run(Client& client, const Request& request, RespReply& reply) {
   begin_unit();
   Call call{engine_, *this, client,    unit_,   *request.command, request.args,
             reply,   false, first_key, nullptr, request.lent};
-  // Without replies the connection hears of messages like everybody else.
+  // With CLIENT REPLY OFF or SKIP, messages to the connection are delivered as to any other one.
   const bool replies = client.reply_mode == ReplyMode::kOn;
   unit_.requester = {client.id, replies ? &reply.out() : nullptr};
   handle(call);
@@ -431,7 +432,7 @@ bool Execution::put_entry(int number, OwnedEntry entry) {
 
 bool Execution::lock_if_type(int number, Bytes name, Type type) {
   if (busy()) return true;
-  // The request must not be the one that ends the hold.
+  // Otherwise this request could end the hold.
   if (held_requests_ >= kMaxHeldRequests) end_hold();
   const KeyRef key(name);
   lock(kAllShards);
@@ -448,7 +449,7 @@ void Execution::begin_unit() {
   observe();
 }
 
-// Nobody wants to know anything, nearly always.
+// Usually there is no observer.
 void Execution::observe() {
   const bool observed = engine_.observing.load(std::memory_order_relaxed) != 0;
   unit_.observer = observed ? &observer_ : nullptr;
@@ -456,8 +457,8 @@ void Execution::observe() {
 
 void Execution::handle(Call& call) {
   const Command& command = call.command;
-  // A script is shown before what it calls; all else after it ran, as in Redis (SELECT is shown in
-  // the new database, EXEC behind its commands).
+  // MONITOR shows a script before its commands, and other commands after they have run, as in Redis
+  // (SELECT in the new database, EXEC after its commands).
   const bool monitored = engine_.monitors().active();
   if (monitored && (command.flags & kSkipMonitor) != 0) show_to_monitors(call);
   const bool untouched =
@@ -486,7 +487,7 @@ void Execution::handle(Call& call) {
   if (monitored && (command.flags & (kSkipMonitor | kAdmin)) == 0) show_to_monitors(call);
 }
 
-// What a script reads counts as reading all of the keys that it has declared, as in Redis.
+// Any read of a script counts as a read of all keys that it has declared, as in Redis.
 void Execution::remember_reads(const Call& call) {
   if ((call.command.flags & (kReadonly | kScriptShards)) != kReadonly) return;
   const Call& caller = call.client.in_script ? *call.client.script_call : call;
@@ -500,7 +501,7 @@ void Execution::remember_reads(const Call& call) {
   if (!keys.empty()) engine_.tracking().remember(*tracked, keys);
 }
 
-// What the client is to hear of its own command comes behind the reply.
+// The client's own invalidations come after the reply.
 void Execution::end_tracked(Client& client, const Command& command, RespReply& reply) {
   if ((engine_.observing.load(std::memory_order_relaxed) & kObserveTracking) == 0) return;
   Tracking& tracking = engine_.tracking();
@@ -543,7 +544,7 @@ void Execution::log_slow(const Call& call, uint64_t ticks) {
   const auto duration_us =
       static_cast<int64_t>(static_cast<double>(ticks) / ticks_per_microsecond());
   const std::vector<Bytes> shown = without_secrets(engine_.server(), call.command, call.args);
-  // A script's commands come from no connection.
+  // A script's commands do not belong to a connection.
   const Client& client = call.client;
   const Bytes address = client.port == nullptr ? Bytes("?:0") : Bytes(client.address);
   engine_.slow_log().add(shown, times_.wall_ms, duration_us, client.id, address, client.name,
@@ -554,9 +555,9 @@ void Execution::run_nested(Client& client, const Command& command, std::span<con
                            Reply& reply) {
   KeyRef first_key;
   const ShardMask needed = shards_of(command, args, first_key);
-  // A script takes further shards by itself; what it asks for may have grown since it was queued.
+  // A script locks further shards by itself; it may need more than when it was queued.
   CHECK((command.flags & kScriptShards) != 0 || (needed & ~locked_) == 0);
-  observe();  // CONFIG SET may have come before it in the same transaction
+  observe();  // CONFIG SET may precede it in the same transaction
   Call call{engine_, *this, client, unit_, command, args, reply, true, first_key};
   handle(call);
 }

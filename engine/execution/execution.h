@@ -1,13 +1,12 @@
 // Execution: runs the commands of one I/O thread, a batch at a time, with as few lock holds as the
 // batch allows.
 //
-// The life of a batch: the connection hands over each parsed request by execute(); the shards of
-// its keys are locked if they are not already; the row's checks and its handler run; finish()
-// appends what changed to the journal as one unit, unlocks, and delivers to other connections.
-// While it holds shards it takes further ones by try_lock only (so the ascending order that
-// blocking locks keep is never needed between two batches), and it lets go after 64 requests. With
-// several I/O threads it holds one request's shards at a time (`set_hold_shards`). One thread uses
-// an Execution.
+// A batch: the connection passes each parsed request to execute(), which locks the shards of its
+// keys unless they are locked already, runs the row's checks and its handler. finish() appends the
+// changes to the journal as one unit, unlocks, and delivers messages to other connections. While it
+// holds shards, it locks further ones only by try_lock; if that fails, it ends the hold and locks
+// in ascending order. It also ends the hold after 64 requests. With several I/O threads it holds
+// one request's shards at a time (`set_hold_shards`). One thread uses an Execution.
 #pragma once
 
 #include <cstdint>
@@ -33,91 +32,93 @@ class Execution {
   Execution(const Execution&) = delete;
   Execution& operator=(const Execution&) = delete;
 
-  // Keep shards locked from one request of a batch to the next, even if they differ.
+  // Whether shards stay locked from one request of a batch to the next, even if that needs others.
   void set_hold_shards(bool hold) { hold_shards_ = hold; }
-  // This one runs inside a command of the same thread that waits or is slow, and that may hold
-  // shards: it locks none, and answers BUSY to whoever needs some.
+  // For an Execution that runs inside a command of the same thread which waits or is slow, and may
+  // hold shards: it locks none, and replies BUSY if a command needs any.
   void set_nested_in_another() { nested_in_another_ = true; }
-  // The clocks for what follows; the I/O thread reads them once a batch. All executions of an
-  // engine go by the same clocks.
+  // Sets the clocks for the next requests. The I/O thread reads them once for a batch. All
+  // executions of an engine use the same clocks.
   void set_times(const Times& times) {
     times_ = times;
     access_s_ = Entry::access_second(times.steady_ms);
   }
-  // The same where the wall clock is never stepped: queue time is what it says.
+  // The same if the wall clock is never stepped: queue time equals it.
   void set_now_ms(int64_t now_ms) { set_times(Times::agreeing(now_ms, times_.steady_ms)); }
   int64_t now_ms() const { return times_.wall_ms; }
   void set_steady_ms(int64_t steady_ms) { set_times(Times::agreeing(times_.wall_ms, steady_ms)); }
   int64_t steady_ms() const { return times_.steady_ms; }
 
-  // Runs one request of `client`, which may write its reply, queue it (MULTI), or block the client
+  // Runs one request of `client`: writes its reply, queues it (MULTI), or blocks the client
   // (client.waiter is set then, and no reply written).
   void execute(Client& client, const Request& request, RespReply& reply);
-  // A CLIENT PAUSE lets this request wait; `client` says what it has asked for then.
+  // Whether CLIENT PAUSE suspends this request. Notes the request in `client` then.
   bool must_wait(Client& client, const Request& request);
 
-  // Ends the lock hold. Every reply written since the last finish() may leave once the journal's
+  // Ends the lock hold. Every reply written since the last finish() may be sent once the journal's
   // durable lsn has reached the result.
   Lsn finish();
 
-  // The requests since the last finish() have run for as long as others may wait for them.
+  // Whether the requests since the last finish() have run so long that others should run.
   bool is_long() const { return batch_ticks_ >= long_ticks_; }
 
-  // Whether a key holds a value of this type. A request that is executed before finish() finds it
-  // so: every shard stays locked. True where a script keeps them, and the request will be refused.
+  // Whether a key holds a value of this type. That remains true for a request that is executed
+  // before finish(), because every shard stays locked. Returns true if a script holds the shards:
+  // the request will be refused.
   bool lock_if_type(int database, Bytes name, Type type);
 
-  // Runs another command inside this one, under the locks that are held: EXEC, scripts, waiters.
-  // The shards of its keys must be locked. Checks of arity and rights are the caller's (check()).
+  // Runs another command inside this one, under the present locks: EXEC, scripts, waiters. The
+  // shards of its keys must be locked. The caller checks arity and permissions (check()).
   void run_nested(Client& client, const Command& command, std::span<const Bytes> args,
                   Reply& reply);
 
-  // Puts an entry that was made outside of any command in place of what is at its key. False: there
-  // was something. A part of the hold, as a command would be: finish() ends it.
+  // Puts an entry that was made elsewhere, replacing the value of its key. Returns false if there
+  // was one. Part of the lock hold like a command: finish() ends it.
   bool put_entry(int database, OwnedEntry entry);
 
-  // What stands before every command: arity, rights, memory. Empty: go on; else the error to reply.
+  // The checks before every command: arity, permissions, memory. Returns an empty text, or the
+  // error to reply.
   std::string check(Client& client, const Command& command, std::span<const Bytes> args);
 
-  // Locks the shards of `mask` besides those held. Ends the current hold if it must wait.
+  // Locks the shards of `mask` in addition to those held. Ends the current hold if it must wait.
   void lock(ShardMask mask);
-  // The same, but while a script is busy it takes only those that are free. For the commands that
-  // run all the same (kAllowBusy): they are about WATCH, and do without the others.
+  // The same, but while a script is busy it locks only free shards. For commands that run
+  // nevertheless (kAllowBusy): they need the shards only for WATCH, and can do without.
   void lock_unless_busy(ShardMask mask);
   ShardMask locked() const { return locked_; }
-  // For a script that reaches for keys it has not declared: takes further shards and keeps those
-  // that are held. False if one could not be had within a short time.
+  // For a script that accesses undeclared keys: locks further shards and keeps those that are held.
+  // Returns false if one could not be locked within a short time.
   bool lock_further(ShardMask mask);
-  // Lets go of all shards, inside a command that waits for another thread (SAVE): what came before
-  // it in the batch may still hold some.
+  // Unlocks all shards, inside a command that waits for another thread (SAVE). Earlier commands of
+  // the batch may still hold some.
   void release() { end_hold(); }
-  // Shards of all the command's keys; all of them for rows that say so. `first_key` may be that of
-  // these words already.
+  // The shards of all the command's keys, or all shards if its row says so. `first_key` may already
+  // hold the first key.
   ShardMask shards_of(const Command& command, std::span<const Bytes> args, KeyRef& first_key);
   Unit& unit() { return unit_; }
   Engine& engine() { return engine_; }
 
-  // Deletes keys whose time has come, does what is due in queues and serves who waits for it or is
-  // owed jobs, a bounded number in each lock hold. True: more is due already.
+  // Deletes expired keys, runs due timers of queues, and serves waiters of those and owed turns, a
+  // bounded number in each lock hold. Returns true if more is due already.
   bool run_timers(const Times& now);
 
-  // The connection is gone, as Engine::disconnect() says; its tied leases end after their grace.
-  // Between batches, with the clocks set.
+  // The connection is closed, see Engine::disconnect(); its tied leases end after their grace.
+  // Called between batches, with the clocks set.
   void disconnect(Client& client);
 
   // Serves waiters of keys that this unit made ready. Called after each command, and once after
-  // EXEC and scripts. Of pops at queues so many in a batch; run_timers goes on with them.
+  // EXEC and scripts. Pops at queues have a budget for each batch; run_timers continues with them.
   void serve_waiters();
 
   CommandStat& stat(const Command& command) { return stats_[command.id]; }
-  // Who writes a reply of this thread lets it count its errors here.
+  // Counts the errors of replies that this thread writes.
   ErrorCounts& error_counts() { return error_counts_; }
-  // The command was refused with the error that the reply has got last.
+  // The command was refused with the last error in the reply.
   void note_rejected(const Command& command, Reply& reply);
   // A blocked command has been answered with an error.
   void note_failed(const Command& command) { add_one(stat(command).failed); }
   std::span<CommandStat> stats() { return {stats_.get(), stat_count_}; }
-  // Any thread; a command that ends at the same moment may write its old number back.
+  // Thread-safe. A command that ends at the same moment may write its old number back.
   void reset_stats();
   std::atomic<uint64_t> commands_processed{0};
   std::atomic<uint64_t> keyspace_hits{0};
@@ -129,7 +130,8 @@ class Execution {
   }
 
  private:
-  // False with the error replied: unknown command or subcommand, arity, not now.
+  // Checks the command: unknown command or subcommand, arity, state. Returns false with the error
+  // replied.
   bool admit(Client& client, const Request& request, RespReply& reply);
   void reject(Client& client, const Command* command, Bytes message, RespReply& reply);
   void warn_of_attack(const Client& client);
@@ -137,43 +139,44 @@ class Execution {
   void lock_for(Client& client, const Request& request, KeyRef& first_key);
   bool busy() const;
   bool may_change_data(const Client& client, const Command& command, std::span<const Bytes> args);
-  // Time, journal and observers for what runs now, under the locks.
+  // Sets time, journal and observers of the unit, under the locks.
   void begin_unit();
   void observe();
-  // Runs the handler, with statistics, SLOWLOG and MONITOR around it.
+  // Runs the handler, and updates statistics, SLOWLOG and MONITOR.
   void handle(Call& call);
-  // What tracks keys, around a command.
+  // Tracking of keys, around a command.
   void remember_reads(const Call& call);
   void end_tracked(Client& client, const Command& command, RespReply& reply);
   void show_to_monitors(const Call& call);
   void note_slow(const Call& call, uint64_t ticks);
-  // For LATENCY, if it took that long.
+  // For LATENCY, if it took long enough.
   void note_latency_event(Bytes event, uint64_t ticks);
   void log_slow(const Call& call, uint64_t ticks);
   void serve_ready(const SignalledKey& ready);
   void serve_queue(const SignalledKey& ready);
-  // Pops of a queue, by what is left of the batch's share; further ones get turns.
+  // Serves pops of a queue within the batch's remaining budget; further ones get turns.
   void serve_pops(const SignalledKey& ready);
   void serve_pop(const SignalledKey& ready, QueueWork& work, const std::shared_ptr<Waiter>& waiter);
   void spend_serving(size_t cost);
   void owe(const SignalledKey& ready);
-  // The turns that are owed, of queues and shards by turns; who gets something has its own unit.
+  // Gives the owed turns, alternating between shards and queues. Each pop that gets something has
+  // its own unit.
   void serve_owed();
   void serve_turns(const SignalledKey& owed);
   void pass_over(const SignalledKey& owed, const std::shared_ptr<Waiter>& waiter);
   std::shared_ptr<Waiter> claim_waiter(const SignalledKey& ready, const Entry* entry);
-  // Runs the command of a waiter that has been claimed.
+  // Runs the command of a claimed waiter.
   void serve(const Waiter& waiter, Bytes key);
-  // --- Keys that queues show (Q.ADOPT), engine/execution/execution_adopted.cc ---
-  // The shards that a command on these keys needs besides those of `mask`, as far as the shards
-  // that are locked say. `only_key`: all that it can change; null: it may have others.
+  // --- Adopted keys (Q.ADOPT), engine/execution/execution_adopted.cc ---
+  // The shards that a command on these keys needs besides those of `mask`, as far as the locked
+  // shards show. `only_key`: the only key that it can change; null: it may change others.
   ShardMask adopted_shards(ShardMask mask, const KeyRef* only_key) const;
   void lock_adopted(ShardMask mask, const KeyRef* only_key);
-  // What has changed of them becomes what has happened to their queues' jobs.
+  // Turns changes of adopted keys into transitions of their queues' jobs.
   void settle_adopted();
   void look_at_missed(Shard& shard);
   void run_adopted_timers(Queue& queue);
-  // The records of queues' heads that the unit still owes.
+  // Records the pending heads of queues.
   void record_heads();
   // One shard's part of run_timers, under its lock.
   void expire_keys(Shard& shard);
@@ -181,9 +184,9 @@ class Execution {
   void end_hold();
   Lsn append_unit();
   void wait_for(Shard& shard) ACQUIRE(shard.mutex);
-  // Waits as long as no script is busy. REQUIRES: nothing is locked.
+  // Waits until it has the lock or a script is busy. REQUIRES: no shard is locked.
   bool try_to_lock(unsigned index);
-  // `names`: of how many queues at most, less by those; some may be left for later.
+  // `names`: the most queues to process, reduced by those processed; some may be left for later.
   void end_ties(Shard& shard, uint64_t client_id, size_t& names);
   void leave_ties(Shard& shard, uint64_t client_id);
 
@@ -204,10 +207,10 @@ class Execution {
   ErrorCounts error_counts_;
   std::vector<KeyPosition> key_positions_;
   Client waiter_client_;
-  // What serving of pops may still cost in this batch: then others run.
+  // The remaining budget of this batch for serving pops; when it is used up, others run.
   static constexpr size_t kServingOfBatch = 128;
   size_t serving_left_ = kServingOfBatch;
-  unsigned next_owing_ = 0;  // the shard that is looked at first
+  unsigned next_owing_ = 0;  // the shard that is served first
 };
 
 }  // namespace sluice

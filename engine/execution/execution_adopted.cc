@@ -1,5 +1,5 @@
-// Keys that queues show (Q.ADOPT): the part of Execution that locks what belongs together, and has
-// its changes settled in the unit that made them.
+// Adopted keys (Q.ADOPT): the part of Execution that locks related shards together, and has changes
+// settled in the unit that made them.
 #include <bit>
 
 #include "engine/adopted/adopted_work.h"
@@ -9,7 +9,7 @@ namespace sluice {
 
 namespace {
 
-// Jobs of one queue whose time has come, in one lock hold.
+// Due jobs of one queue in one lock hold.
 constexpr size_t kMaxReclaimedPerHold = 64;
 
 }  // namespace
@@ -27,7 +27,8 @@ ShardMask Execution::adopted_shards(ShardMask mask,
 }
 
 void Execution::lock_adopted(ShardMask mask, const KeyRef* only_key) {
-  // Locking further shards may have let go of those that said so: they are asked again.
+  // Locking further shards may have released those that the mask was computed from, so it is
+  // computed again.
   for (;;) {
     const ShardMask needed = mask | adopted_shards(mask, only_key);
     if ((needed & ~locked_) == 0) return;

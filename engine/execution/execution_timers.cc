@@ -1,4 +1,4 @@
-// What happens without a command: keys expire, timers of queues run, connections end.
+// Work without a command: keys expire, timers of queues run, connections end.
 #include <algorithm>
 
 #include "engine/base/kill_point.h"
@@ -17,9 +17,9 @@ namespace {
 
 // Expired keys deleted in one lock hold.
 constexpr size_t kMaxExpiredPerHold = 64;
-// Jobs of one queue whose time has come, and jobs of dead queues.
+// Due jobs of one queue, and jobs of deleted queues, in one lock hold.
 constexpr size_t kMaxQueueTimersPerHold = 64;
-// Items of the table of CLIENT TRACKING that are looked at in one call.
+// Items of the table of CLIENT TRACKING examined in one call.
 constexpr size_t kMaxSweptItems = 512;
 // Queues in which the leases of lost connections end at once.
 constexpr size_t kMaxUntied = 512;
@@ -76,7 +76,7 @@ bool Execution::run_timers(const Times& now) NO_THREAD_SAFETY_ANALYSIS {
     if (!is_due()) continue;
     end_hold();
     lock(1U << index);
-    // What changes here may be shown by queues elsewhere.
+    // Changes here may concern queues in other shards.
     while (shard.adopted != nullptr && (shard.adopted->shards() & ~locked_) != 0) {
       lock((1U << index) | shard.adopted->shards());
     }
@@ -88,7 +88,7 @@ bool Execution::run_timers(const Times& now) NO_THREAD_SAFETY_ANALYSIS {
     const std::vector<uint64_t> lost = engine_.departures().take_ties(index);
     run_due_queue(shard);
     for (const uint64_t client_id : lost) end_ties(shard, client_id, names);
-    // Of queues that have had something to do, and of those that have expired.
+    // Waiters at queues with due timers, and at expired queues.
     serve_waiters();
     if (unit_.record_count != 0) kill_point("inside_expiry");
     more = more || is_due();
@@ -118,7 +118,7 @@ void Execution::end_ties(Shard& shard, uint64_t client_id, size_t& names) {
   }
 }
 
-// The shard's timers go on with them: at once, or as soon as who keeps the shard lets go.
+// The shard's timers continue with them: at once, or as soon as the shard is unlocked.
 void Execution::leave_ties(Shard& shard, uint64_t client_id) {
   engine_.departures().leave_ties(shard.index, client_id);
   shard.next_due_steady_ms.store(0, std::memory_order_release);
@@ -127,7 +127,7 @@ void Execution::leave_ties(Shard& shard, uint64_t client_id) {
 void Execution::disconnect(Client& client) {
   end_hold();
   size_t names = kMaxUntied;
-  // Where somebody may be serving a pop of this client at this moment.
+  // The shards where another thread may be serving a pop of this client at this moment.
   ShardMask waits_at = 0;
   if (client.waiter != nullptr) {
     for (const std::string& key : client.waiter->keys) waits_at |= 1U << KeyRef(key).shard;

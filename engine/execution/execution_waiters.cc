@@ -1,5 +1,5 @@
-// Serving those who wait: the part of Execution that runs blocked commands again, inside the unit
-// that made their keys ready.
+// Serving waiters: the part of Execution that runs blocked commands again, inside the unit that
+// made their keys ready.
 #include <algorithm>
 #include <bit>
 #include <optional>
@@ -68,7 +68,7 @@ void Execution::serve(const Waiter& waiter, Bytes key) {
   if (reply.unattributed_errors() != 0) note_failed(*waiter.command);
   unit_.served = {};
   CHECK(!delivery.bytes.empty());
-  // Before what the client is to hear of its own command.
+  // Before the invalidations of the client's own command.
   unit_.deliveries.insert(unit_.deliveries.begin() + place, std::move(delivery));
   waiter_client_.port = nullptr;
 }
@@ -77,12 +77,12 @@ void Execution::serve(const Waiter& waiter, Bytes key) {
 
 namespace {
 
-// What serving costs: a waiter, a job, and so many of those that were looked at for it. One batch
-// is about a millisecond, with what it takes to send the replies.
+// The cost of serving: a waiter, a job, and this many waiters that were examined for it. One batch
+// takes about a millisecond, including sending the replies.
 constexpr size_t kWaiterCost = 2;
 constexpr size_t kJobCost = 1;
 constexpr size_t kLooksForOne = 8;
-// Pops whose turns come in one hold, as long as there is nothing for them.
+// The most turns in one lock hold, while no pop gets anything.
 constexpr size_t kTurnsAtOnce = 64;
 
 }  // namespace
@@ -99,7 +99,7 @@ void Execution::serve_queue(const SignalledKey& ready) NO_THREAD_SAFETY_ANALYSIS
   const KeyRef key(ready.key);
   Database database(engine_.shard(ready.shard), ready.database, unit_);
   const Entry* entry = database.find(key);
-  // These read only, so serving one changes nothing for the next.
+  // These only read, so serving one does not affect the next.
   const auto concerned = entry != nullptr && entry->type() == Type::kQueue
                              ? concerned_waiters(*waiters, ready, *entry)
                              : waiters_of_lost_queue(*waiters);
@@ -115,7 +115,7 @@ void Execution::serve_pops(const SignalledKey& ready) NO_THREAD_SAFETY_ANALYSIS 
   Database database(engine_.shard(ready.shard), ready.database, unit_);
   const Entry* entry = database.find(key);
   if (entry == nullptr || entry->type() != Type::kQueue) return;
-  // Nothing that is served here ends the queue.
+  // Serving pops never removes the queue.
   QueueWork work(database, key, entry->object<Queue>(), unit_);
   for (;;) {
     const QueueWaiters* waiters = lists.find_queue(ready.database, ready.key);
@@ -132,7 +132,7 @@ void Execution::serve_pops(const SignalledKey& ready) NO_THREAD_SAFETY_ANALYSIS 
 void Execution::serve_pop(const SignalledKey& ready, QueueWork& work,
                           const std::shared_ptr<Waiter>& waiter) NO_THREAD_SAFETY_ANALYSIS {
   engine_.shard(ready.shard).waiters.remove(ready.key, waiter.get());
-  // Not claimed: another shard's thread serves it, or it has given up.
+  // If it cannot be claimed, another shard's thread serves it, or it has timed out.
   if (!waiter->claim()) return;
   const uint64_t active = work.queue().count(JobState::kActive);
   serve(*waiter, ready.key);
@@ -146,8 +146,8 @@ void Execution::owe(const SignalledKey& ready) NO_THREAD_SAFETY_ANALYSIS {
   engine_.owing_shards.fetch_or(1U << ready.shard, std::memory_order_release);
 }
 
-// Turns of a queue until one is served. A turn serves who has it, or nobody: who has had his is
-// looked at again only if something has come since, and before all others.
+// Gives turns of a queue until a pop is served. Each turn serves its pop or none. A pop that had
+// its turn is examined again only if jobs have arrived since, and then before all others.
 void Execution::serve_turns(const SignalledKey& owed) NO_THREAD_SAFETY_ANALYSIS {
   WaiterLists& lists = engine_.shard(owed.shard).waiters;
   const KeyRef key(owed.key);
@@ -183,7 +183,7 @@ void Execution::serve_turns(const SignalledKey& owed) NO_THREAD_SAFETY_ANALYSIS 
   spend_serving(looks / kLooksForOne);
 }
 
-// There was nothing in this queue for a pop that does not wait for longer than its turn.
+// This queue has nothing for a pop that waits only for its turn.
 void Execution::pass_over(const SignalledKey& owed,
                           const std::shared_ptr<Waiter>& waiter) NO_THREAD_SAFETY_ANALYSIS {
   engine_.shard(owed.shard).waiters.remove(owed.key, waiter.get());

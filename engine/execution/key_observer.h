@@ -1,8 +1,8 @@
-// KeyObserver: tells others what happens to keys: subscribers of keyspace notifications, and
-// clients that track what they have read.
+// KeyObserver: reports changes of keys to subscribers of keyspace notifications, and to clients
+// that track keys.
 //
-// Belongs to one Execution, which gives it to its unit while Engine::observing says that somebody
-// wants to know. It is called under shard locks and takes the mutex of PubSub or of Tracking.
+// Belongs to one Execution, whose unit uses it while Engine::observing is not 0. It is called under
+// shard locks and takes the mutex of PubSub or of Tracking.
 #pragma once
 
 #include "engine/keyspace/events.h"

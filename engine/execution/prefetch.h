@@ -1,13 +1,13 @@
-// Prefetch: brings what the next requests of a pipeline will read into the cache while earlier ones
+// Prefetch: loads the data of the next requests of a pipeline into the cache while earlier ones
 // run.
 //
-// A random key of a large keyspace costs two waits for memory, its place in the map and its entry,
-// and a field of a large hash, a member of a set, a job of a queue two more. They are most of a
-// small command's time. A connection that has several requests at hand passes each to add(), then
+// A random key of a large keyspace costs two waits for memory, for its place in the map and for its
+// entry; a field of a large hash, a member of a set, a job of a queue costs two more. They are most
+// of a small command's time. A connection that has several requests passes each to add(), then
 // calls fetch(), and then executes them: the waits overlap.
 //
-// Threads: the maps are looked at without their locks. So only the one thread that changes them may
-// use it: a server with one I/O thread (a checkpoint's walk beside it only reads).
+// Threads: the maps are read without their locks. So only the thread that changes them may use it:
+// a server with one I/O thread (a checkpoint's walk only reads).
 #pragma once
 
 #include <array>
@@ -25,11 +25,11 @@ struct Request;
 
 class Prefetch {
  public:
-  // More are not worth it: the first would have left the cache again.
+  // With more, the data of the first would be evicted from the cache again.
   static constexpr size_t kMaxRequests = 16;
 
-  // REQUIRES: fewer than kMaxRequests since the last fetch(); the request's words live until then.
-  // Notes the first key in the request.
+  // REQUIRES: fewer than kMaxRequests since the last fetch(); the request's words are valid until
+  // then. Notes the first key in the request.
   void add(Engine& engine, int database, Request& request);
   void fetch();
 
@@ -38,7 +38,7 @@ class Prefetch {
     const Keyspace* keyspace;
     uint64_t hash;
     Bytes key;
-    Bytes element;  // empty: the command looks up none
+    Bytes element;  // empty: the command looks up no element
     ElementPlace found;
   };
   std::array<Place, kMaxRequests> places_;

@@ -11,7 +11,7 @@ namespace {
 
 using NamesAt = OrderedIndex<Queue*, QueueTimers::ByKey>::Iterator;
 
-// The first queue of a database (Database::index()) behind a name; null: the first one of all.
+// The first queue of a database (Database::index()) after a name; null: the first one of all.
 NamesAt behind(const Shard& shard, int index, const std::string* name) NO_THREAD_SAFETY_ANALYSIS {
   const auto wanted = static_cast<uint64_t>(index);
   return shard.queue_timers.by_name.lower_bound_by(
@@ -22,7 +22,7 @@ NamesAt behind(const Shard& shard, int index, const std::string* name) NO_THREAD
 
 }  // namespace
 
-// The analysis does not see what lock_patiently takes in a loop.
+// The analysis cannot follow lock_patiently in a loop.
 std::vector<std::string> queue_names(Engine& engine, int database, const std::string* after,
                                      size_t limit) NO_THREAD_SAFETY_ANALYSIS {
   std::vector<std::string> names;
@@ -80,8 +80,8 @@ std::vector<BandBuckets> bands_of(const Queue& queue, std::span<const int64_t> b
   return bands;
 }
 
-// Calls `read` with the queue, where there is one, under its shard's lock; what it tells is then
-// told by the gate that is returned.
+// Calls `read` with the queue, if it exists, under its shard's lock. Returns the gate for the
+// result.
 template <class Read>
 Lsn read_queue(Engine& engine, const QueueName& queue, Read read) NO_THREAD_SAFETY_ANALYSIS {
   const KeyRef key(queue.name);
@@ -121,8 +121,8 @@ void LargestGroups::leave_out(const GroupCount& count) {
   rest_->add(count);
 }
 
-// Only the few best are kept in order while all pass by: sorting them all would take longer than
-// the look.
+// Only the few best are kept in order during the scan: sorting all of them would take longer than
+// scanning.
 void LargestGroups::keep(const Group& group) {
   const auto larger = [](const GroupCount& a, const GroupCount& b) {
     return a.jobs() != b.jobs() ? a.jobs() > b.jobs() : a.name < b.name;

@@ -1,7 +1,7 @@
-// What those need who show all queues (net/admin/), and no command tells: their names, their
-// distributions with all buckets, and their few largest groups.
+// Data about all queues for net/admin/ that no command returns: their names, their distributions
+// with all buckets, and their few largest groups.
 //
-// Any thread that holds no shard: each is locked for the copy.
+// For any thread that holds no shard: each shard is locked while copying.
 #pragma once
 
 #include <compare>
@@ -25,25 +25,25 @@ struct QueueName {
   auto operator<=>(const QueueName&) const = default;
 };
 
-// The first `limit` names of a database, as clients number it, behind `after` in the order of their
-// bytes; null: from the first. Those of a shard that a busy script holds are left out.
+// The first `limit` names of a database, as clients number it, after `after` in the order of their
+// bytes; null: from the first. Leaves out those of a shard that a busy script holds.
 std::vector<std::string> queue_names(Engine& engine, int database, const std::string* after,
                                      size_t limit);
 
-// Tells all queues of the server part by part. What is there all the time is told once; what is
-// renamed or comes meanwhile, or lies in a shard that a busy script holds, perhaps not.
+// Lists all queues of the server in steps. A queue that exists all the time is listed once. A queue
+// that is created or renamed meanwhile, or is in a shard that a busy script holds, may be left out.
 class QueueWalk {
  public:
-  // About `limit` more, in no certain order; none: that was the end.
+  // Returns about `limit` more, in no particular order; empty at the end.
   std::vector<QueueName> next(Engine& engine, size_t limit);
 
  private:
   unsigned shard_ = 0;
-  // The last one told of this shard: Queue::database and the name.
+  // The last one of this shard: Queue::database and the name.
   std::optional<std::pair<int, std::string>> last_;
 };
 
-// A distribution of milliseconds: how many values are at most each of the bounds asked for.
+// A distribution of milliseconds: the number of values up to each of the given bounds.
 struct BucketCounts {
   std::vector<uint64_t> up_to;
   uint64_t count = 0;
@@ -55,10 +55,10 @@ struct BandBuckets {
   BucketCounts run_ms;
 };
 struct QueueBuckets {
-  // Those in which jobs have been started or have ended; the most urgent first.
+  // The bands in which jobs have been started or have ended, the most urgent first.
   std::vector<BandBuckets> bands;
-  bool pops_paused = false;  // its configuration says so
-  // It tells of nothing later than this.
+  bool pops_paused = false;  // by its configuration
+  // The results are durable when the journal has reached this.
   Lsn gate = 0;
 };
 QueueBuckets queue_buckets(Engine& engine, const QueueName& queue,
@@ -70,28 +70,29 @@ struct GroupCount {
   uint64_t active = 0;
   uint64_t delayed = 0;
   uint64_t blocked = 0;
-  uint64_t waiting = 0;  // in whatever state
+  uint64_t waiting = 0;  // in any state
   uint64_t slots = 0;    // in use
   uint64_t max_active = 0;
 
   uint64_t jobs() const { return waiting + active; }
-  // Sums but of the cap.
+  // Adds everything except the cap.
   void add(const GroupCount& other);
 };
 
-// Finds the groups of a queue with the most jobs. It looks at every group, a part of them at a
-// time: a million of them would hold up the shard for a tenth of a second.
+// Finds the groups of a queue with the most jobs. It scans all groups in parts: scanning a million
+// at once would block the shard for a tenth of a second.
 class LargestGroups {
  public:
   LargestGroups(QueueName queue, size_t limit) : queue_(std::move(queue)), limit_(limit) {}
 
-  // Looks at about a thousand more; false: that was the end.
+  // Scans about a thousand more. Returns false at the end.
   bool go_on(Engine& engine);
-  // The at most `limit` largest so far, the largest first, each as it was when it was looked at.
+  // At most `limit` groups, the largest so far, in descending order. Each has its numbers at the
+  // time it was scanned.
   const std::vector<GroupCount>& groups() const { return best_; }
-  // The others together. Nothing: there are none.
+  // The sum of the others, if any.
   const std::optional<GroupCount>& rest() const { return rest_; }
-  // They tell of nothing later than this.
+  // The results are durable when the journal has reached this.
   Lsn gate() const { return gate_; }
 
  private:

@@ -47,16 +47,16 @@ Denial check_rights(Engine& engine, const Client& client, AclLogContext context,
 
 namespace {
 
-// Null: he may do everything.
+// Null if the user is unrestricted.
 const User* restricted_user(const Call& call) {
   const User* user = (call.waiter != nullptr ? call.waiter->user : call.client.user).get();
   const bool restricted = user != nullptr && !user->unrestricted.load(std::memory_order_relaxed);
   return restricted ? user : nullptr;
 }
 
-// `object`: the key, or what stands for many.
+// `object`: the key, or a pattern for many keys.
 void note_further_key(const Call& call, const User& user, Bytes object) {
-  // Who waited is connected to another thread, perhaps.
+  // The waiter may be connected to another thread.
   if (call.waiter != nullptr) return;
   const Client& client = call.client.in_script ? call.client.script_call->client : call.client;
   AclLogEntry entry;
@@ -93,7 +93,7 @@ bool memory_is_full(Engine& engine) {
   const uint64_t limit = engine.options().max_memory_bytes.load(std::memory_order_relaxed);
   const auto is_full = [&] { return engine.server().used_memory_bytes() > limit; };
   if (limit == 0 || !is_full()) return false;
-  // What has been deleted counts until it is freed.
+  // Deleted values count until they are freed.
   if (engine.reclaimer().pending() == 0) return true;
   engine.reclaimer().wait();
   return is_full();
@@ -103,8 +103,8 @@ std::string refuse_growth(Engine& engine, uint32_t flags) {
   if ((flags & kNeedsRoom) == 0) return {};
   if ((flags & kDenyOom) != 0 && memory_is_full(engine)) return std::string(errors::kOutOfMemory);
   if (engine.options().disk_nearly_full.load(std::memory_order_relaxed)) {
-    return "MISCONF The disk is nearly full: commands that grow the data are refused until there "
-           "is more than min-free-disk again.";
+    return "MISCONF The disk is nearly full: commands that grow the data are refused until "
+           "more than min-free-disk is free again.";
   }
   return {};
 }

@@ -9,7 +9,7 @@
 #include "engine/queue/adopted_keys.h"
 #include "engine/queue/queue.h"
 
-// All shards are locked by the unit that calls, which the analysis cannot see.
+// The calling unit has locked all shards, which the analysis cannot see.
 namespace sluice {
 
 namespace {
@@ -30,7 +30,8 @@ std::vector<Piece> all_records(Engine& engine) {
   return pieces;
 }
 
-// What of a shard is replayed; and what would hear of it, or hold it up.
+// The parts of a shard that are replayed, and those that must not be notified or would slow it
+// down.
 struct Aside {
   std::array<Keyspace, kDatabases> databases;
   DatabasePlaces places = places_at_first();
@@ -52,7 +53,7 @@ struct Aside {
     std::swap(timers_by_steady, shard.queue_timers.by_steady);
     std::swap(adopted, shard.adopted);
   }
-  // Replay goes by verbs that break watches and wake waiters.
+  // Replay uses functions that invalidate watches and wake waiters.
   void exchange_listeners(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
     std::swap(watched_keys, shard.watched_keys);
     std::swap(waiters, shard.waiters);
@@ -68,7 +69,7 @@ bool replay(Engine& engine, const std::vector<Piece>& pieces) {
   return good;
 }
 
-// A job's lease, by clocks and connections that the journal does not know.
+// Restores a job's lease: the journal does not hold its clocks and connections.
 void keep_run(const JobRun& from, Queue& queue, Job* job) {
   JobRun& run = *job->run();
   const bool found = queue.leases.erase(static_cast<uint64_t>(run.due_steady()), run.token, job);

@@ -1,8 +1,8 @@
-// DEBUG RELOAD: the records that a checkpoint would hold go to memory, all data are dropped, and
-// the records are replayed. What the journal holds stays right, since nothing has changed.
+// DEBUG RELOAD: writes the records of a checkpoint to memory, drops all data, and replays the
+// records. The journal stays valid, since the data does not change.
 //
-// Clients, waiters, watches, functions and what a queue knows of its jobs besides its records (when
-// leases end, whose they are, statistics) stay.
+// Clients, waiters, watches and functions are kept, and so is the state of jobs that is not in
+// records (the ends and holders of leases, statistics).
 #pragma once
 
 #include <memory>
@@ -13,11 +13,12 @@ namespace sluice {
 
 class Engine;
 
-// Under the locks of all shards, with nothing owed by the unit that holds them. False: the records
-// could not be replayed, and everything is as it was.
+// Called under the locks of all shards, with no pending work in the unit. Returns false if the
+// records could not be replayed; nothing has changed then.
 bool reload_data(Engine& engine);
 
-// A walk over all keys, and where SWAPDB has put them, for who holds the locks of all shards.
+// A walk over all keys and the places of databases, for a caller that holds the locks of all
+// shards.
 std::unique_ptr<CheckpointWalk> begin_locked_walk(Engine& engine);
 
 }  // namespace sluice

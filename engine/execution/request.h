@@ -1,8 +1,7 @@
-// Request: a command's words as a client has sent them, and what is looked up once for all who ask
-// about it before it runs: its row, and the hash of its first key where a pipeline fetched that
-// ahead.
+// Request: a command's words as sent by a client, and values that are looked up once before it
+// runs: its row, and the hash of its first key if a pipeline prefetched that.
 //
-// Views: the words live as long as the request is used. Any thread.
+// Views: the words must outlive the request. For any thread.
 #pragma once
 
 #include <span>
@@ -16,7 +15,7 @@ namespace sluice {
 
 struct Request {
   Request() = default;
-  // `words` is not empty.
+  // REQUIRES: `words` is not empty.
   explicit Request(std::span<const Bytes> words)
       : args(words), command(CommandTable::instance().find(words[0])) {
     if (command == nullptr || (command->flags & kContainer) == 0 || words.size() == 1) return;
@@ -24,15 +23,15 @@ struct Request {
     if (subcommand != nullptr) command = subcommand;
   }
 
-  // A container's name with a word behind it that is none of its subcommands.
+  // Whether it is a container's name followed by an unknown subcommand.
   bool names_unknown_subcommand() const {
     return (command->flags & kContainer) != 0 && args.size() > 1;
   }
 
   std::span<const Bytes> args;
-  const Command* command = nullptr;  // null: there is no such command
-  KeyRef first_key;                  // empty where nobody has looked at it yet
-  LentWord* lent = nullptr;          // null: the command keeps none of the words
+  const Command* command = nullptr;  // null: unknown command
+  KeyRef first_key;                  // empty if it was not prefetched
+  LentWord* lent = nullptr;          // null: the command cannot keep any of the words
 };
 
 }  // namespace sluice

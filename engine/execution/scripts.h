@@ -1,5 +1,5 @@
-// Scripts: what dispatch, checkpoints and recovery need of scripts and functions. ScriptEngine
-// (engine/script/script_engine.h) implements it, and the engine owns it.
+// Scripts: the interface to scripts and functions for dispatch, checkpoints and recovery.
+// ScriptEngine (engine/script/script_engine.h) implements it; the engine owns it.
 #pragma once
 
 #include <functional>
@@ -20,20 +20,20 @@ class Scripts {
  public:
   virtual ~Scripts() = default;
 
-  // The shards that EVAL, EVALSHA, FCALL or a relative with these arguments needs.
+  // The shards that EVAL, EVALSHA, FCALL or a variant with these arguments needs.
   virtual ShardMask shards(Execution& execution, const Command& command,
                            std::span<const Bytes> args) = 0;
-  // False: the script or function has declared that it writes nothing.
+  // Returns false if the script or function has declared that it writes nothing.
   virtual bool may_change_data(Execution& execution, const Command& command,
                                std::span<const Bytes> args) = 0;
-  // The error of other commands while a script or a function is slow. Any thread.
+  // The error of other commands while a script or a function is slow. Thread-safe.
   virtual Bytes busy_error() const = 0;
 
-  // Libraries as records hold them: name, functions, code (EffectEncoder::function_put). Any
-  // thread.
+  // Visits libraries as records hold them: name, functions, code (EffectEncoder::function_put).
+  // Thread-safe.
   using VisitLibrary = std::function<void(Bytes name, Bytes functions, Bytes code)>;
   virtual void for_each_library(const VisitLibrary& visit) const = 0;
-  // Applies a record about a library. False: damaged.
+  // Applies a record of a library. Returns false if it is damaged.
   virtual bool replay_library(const Effect& effect) = 0;
 };
 

@@ -10,7 +10,7 @@ namespace sluice {
 
 namespace {
 
-// A connection keeps the room of this many queued commands for its next MULTI.
+// A connection keeps room for this many queued commands for its next MULTI.
 constexpr size_t kKeptQueueRoom = 64;
 
 ShardMask watched_shards(const Client& client) {
@@ -66,7 +66,7 @@ void forget_watcher(Shard& shard, const WatchedKey& watched,
 
 namespace {
 
-// The client watches nothing any more; `left` is what its set could not be taken from.
+// Ends the client's watching; `left` are the keys whose lists still contain its set.
 void end_watching(Engine& engine, Client& client, std::vector<WatchedKey> left) {
   client.watched.clear();
   if (left.empty()) {

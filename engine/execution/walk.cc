@@ -1,10 +1,10 @@
-// The fuzzy walk for checkpoints: every key of every shard, a few at a time, with the values that
-// they have at that moment. What changes meanwhile is in the journal after the walk's beginning.
+// The fuzzy walk for checkpoints: every key of every shard, a few at a time, with the values at
+// that moment. Changes during the walk are in the journal after the walk's beginning.
 //
 // Keys and elements are visited in the order of their hashes (SplitMap::scan), the members of a
-// sorted set in the order of their scores. So whatever stays as it is from the beginning to the end
-// is seen, however the maps grow and split in between. A key or an element that came, moved or went
-// in between may be seen or not: its effects are in the log.
+// sorted set in the order of their scores. So whatever does not change during the walk is visited,
+// however the maps grow and split. A key or an element that was added, moved or removed meanwhile
+// may or may not be visited: its effects are in the log.
 #include <deque>
 #include <optional>
 #include <string>
@@ -21,13 +21,13 @@ namespace sluice {
 
 namespace {
 
-// Per lock hold: keys or elements, and about as many bytes.
+// Limits of a lock hold: keys or elements, and bytes, approximately.
 constexpr size_t kMaxElements = 256;
 constexpr size_t kMaxBytes = 64 * 1024;
 
 class EngineWalk final : public CheckpointWalk {
  public:
-  // `locked`: all shards are, by who walks.
+  // `locked`: the caller holds all shards.
   EngineWalk(Engine& engine, bool locked) : engine_(engine), locked_(locked) {}
 
   bool step(ByteBuffer& records, uint64_t& count) override NO_THREAD_SAFETY_ANALYSIS {
@@ -50,13 +50,13 @@ class EngineWalk final : public CheckpointWalk {
     return shard_ < kShards;
   }
 
-  // A collection with too many elements for one lock hold, and how far it has been walked.
+  // A collection with too many elements for one lock hold, and the progress of its walk.
   struct Large {
     std::string key;
     Type type;
     uint64_t cursor = 0;
     int64_t next_index = INT64_MIN;  // lists
-    // Sorted sets: the last one written, and its score.
+    // Sorted sets: the last written member, and its score.
     std::string last_member = {};
     std::optional<double> last_score = {};
     QueueCursor in_queue = {};
@@ -68,18 +68,18 @@ class EngineWalk final : public CheckpointWalk {
     return EffectEncoder(*records_);
   }
 
-  // What belongs to no shard. Later changes are in the log.
+  // Data that belongs to no shard. Later changes are in the log.
   void write_beginning() {
     begun_ = true;
     if (!locked_) write_engine();
-    // What SWAPDB has done.
+    // The effect of SWAPDB.
     const DatabasePlaces places = current_places();
     if (places == places_at_first()) return;
     record().database_places({reinterpret_cast<const char*>(places.data()), places.size()});
   }
 
   void write_engine() {
-    // Of queues that are gone by now; later ones write their own into the log.
+    // The floor of deleted queues; deleting others later writes theirs into the log.
     const uint64_t floor = engine_.token_floor.load();
     if (floor > 1) record().token_floor(floor);
     if (const int64_t queue_ms = engine_.queue_clock.latest_ms(); queue_ms != 0) {
@@ -129,7 +129,7 @@ class EngineWalk final : public CheckpointWalk {
       write_in_parts(entry);
       return;
     }
-    // A hash that shows the order of its fields goes in one piece, so that it keeps it.
+    // A hash in order of insertion is written as a whole, to preserve that order.
     const bool in_order = entry.type() == Type::kHash && entry.object<Hash>().fields.is_ordered();
     if (collection_size(entry) > kMaxElements && !in_order) {
       large_.push_back({std::string(key), entry.type()});
@@ -139,7 +139,7 @@ class EngineWalk final : public CheckpointWalk {
     if (entry.expire_ms() != 0) record().set_expire(database_, key, entry.expire_ms());
   }
 
-  // What has more than its elements.
+  // Writes types that hold more than their elements.
   void write_in_parts(const Entry& entry) {
     Large whole{std::string(entry.key()), entry.type()};
     if (!write_part(entry, whole)) {
@@ -152,7 +152,7 @@ class EngineWalk final : public CheckpointWalk {
   void write_small(const Entry& entry) {
     const Bytes key = entry.key();
     switch (entry.type()) {
-      case Type::kHash:  // in order, which a small hash shows
+      case Type::kHash:  // in order of insertion, which a small hash preserves
         entry.object<Hash>().fields.for_each([&](const Field* field) {
           record().hash_put(database_, key, field->name(), field->value());
         });
@@ -183,7 +183,8 @@ class EngineWalk final : public CheckpointWalk {
     Large& large = large_.front();
     const KeyRef key(large.key);
     const Entry* entry = keys.entries.find(key.key, key.hash);
-    // Gone or of another type: what is there now came after the beginning, and is in the log.
+    // If the key was removed or has another type, its present value is newer than the walk's
+    // beginning, and is in the log.
     bool done = entry == nullptr || entry->type() != large.type;
     if (!done) {
       done = write_part(*entry, large);
@@ -194,7 +195,7 @@ class EngineWalk final : public CheckpointWalk {
     if (large_.empty() && at_end_of_keys_) next_keyspace();
   }
 
-  // The next elements; true at the end.
+  // Writes the next elements. Returns true at the end.
   bool write_part(const Entry& entry, Large& large) {
     const Bytes key = large.key;
     switch (large.type) {
@@ -223,8 +224,8 @@ class EngineWalk final : public CheckpointWalk {
     return true;
   }
 
-  // In order, because loading then only appends, which is far cheaper than filling an order at
-  // random. A member that keeps its score keeps its place, so none that stays is passed over.
+  // In order, because loading then only appends, which is far cheaper than inserting in random
+  // order. A member that keeps its score keeps its place, so it is never skipped.
   bool write_sorted(const SortedSet& sorted, Large& large) {
     auto at = sorted.order.begin();
     if (large.last_score.has_value()) {
@@ -255,7 +256,7 @@ class EngineWalk final : public CheckpointWalk {
     size_t left = kMaxElements;
     for (auto at = list.items.iterate(static_cast<size_t>(large.next_index - list.first_index));
          at.valid() && left != 0; at.next(), --left) {
-      // The bounds cover only what has been written, so that loading needs no stand-ins.
+      // The bounds cover only the items written so far, so that loading needs no placeholders.
       const int64_t index = large.next_index++;
       record().list_put(database_, large.key, list.first_index,
                         static_cast<uint64_t>(index + 1 - list.first_index), index, at.value());

@@ -90,7 +90,7 @@ struct Shard {
   TiedClients tied_clients GUARDED_BY(mutex);
   // The keys of this shard that queues have adopted (Q.ADOPT), and such queues; may be null.
   std::unique_ptr<AdoptedWatches> adopted GUARDED_BY(mutex);
-  // Lower bound for the token of every later lease of a queue. The engine's, one for all shards,
+  // Lower bound for the tokens of queues that are created later. The engine's, one for all shards,
   // raised under the lock of a queue that is deleted.
   std::atomic<uint64_t>* token_floor = nullptr;
   // The number of ids that queues have generated since the start (Q.ADD `*`). The engine's, one for

@@ -30,11 +30,10 @@ inline constexpr size_t kMaxAdoptedKeys = 256;  // one for each band
 struct AdoptedDefinition {
   std::vector<std::string> pending;  // sorted sets, the most urgent band first
   std::string active;                // a set
-  std::string payload_prefix;        // prefix of the strings that hold the payloads; empty: no
-                                     // payloads
+  std::string payload_prefix;        // prefix of the payloads' keys; empty: no payloads
   std::string adopter;               // the user whose permissions apply to timers; empty: no user
-  int64_t unit = 0;                  // score = band * unit + unix milliseconds; 0: scores hold no
-                                     // band
+  int64_t unit = 0;                  // score = band * unit + unix milliseconds; 0: no bands in
+                                     // scores
   int64_t lease_ms = 0;              // 0: members may be active without limit
 
   bool names(Bytes key) const {

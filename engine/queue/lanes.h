@@ -17,7 +17,7 @@
 // 1. A lane is in its class's index exactly if it has a pending job, its group allows the first
 //    one, and no key of its set lacks the slots for this job alone.
 // 2. A class is in its band's index exactly if it has a ready lane and no key of its set is closed.
-// 3. A lane is there under ready_key(lane), a class under that of its first lane.
+// 3. The key of a lane there is ready_key(lane), that of a class is its first lane's.
 // 4. A class with a ready lane is in the index of a key of its set, where that has one, exactly if
 //    no other key of the set is closed.
 // Rates allow more as time passes: run_rates() applies that, so call it before next().
@@ -78,8 +78,7 @@ struct Lane {
   BandClass* in_class = nullptr;
   const uint8_t band;
   const bool lifo;
-  uint64_t jobs = 0;      // in any state, including retained ones; the lane is destroyed with the
-                          // last one
+  uint64_t jobs = 0;      // in any state, also retained ones; the last one destroys the lane
   uint32_t at_group = 0;  // its index in group->lanes
   // Due tickets, by (rank, seq). In a FIFO lane a ticket is its own job's.
   OrderedIndex<Job*> tickets;

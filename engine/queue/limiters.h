@@ -111,8 +111,7 @@ struct Key {
   // Lanes whose first job costs several slots: checked whenever the number of slots in use changes.
   std::vector<Lane*> large;
   uint64_t pending = 0;  // jobs
-  bool open = true;      // whether there is room for a job of one slot; KeySet::closed counts keys
-                         // without
+  bool open = true;      // has room for a job of one slot; KeySet::closed counts the others
 };
 
 // A set of keys that jobs name together, ascending by name. Jobs without keys have the empty set.

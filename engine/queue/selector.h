@@ -48,8 +48,7 @@ struct Selector {
   std::optional<std::pair<Bytes, Bytes>> tag;
   std::optional<Bytes> key;
   std::optional<Bytes> worker;      // the holder of the job's lease
-  std::optional<int64_t> older_ms;  // the minimum age, since the end, else the start, else the
-                                    // addition
+  std::optional<int64_t> older_ms;  // the minimum age, since the end, the start or the addition
   int64_t limit = kMaxPageCount;
   bool all = false;  // the selector says ALL; no other criterion has that meaning
 
@@ -72,8 +71,7 @@ enum class JobOrder : uint8_t {
   kAgeDesc,   // the same, the newest first
   kDeadline,  // active jobs by the end of lease or MAXRUN, delayed ones by their time, pending ones
               // by the end of their TTL
-  kDispatch,  // pending jobs as pops would take them (dispatch_order.h): only for Q.LIST, not a
-              // walk
+  kDispatch,  // pending jobs as pops would take them (dispatch_order.h): only for Q.LIST
 };
 
 struct JobPage {

@@ -158,7 +158,7 @@ FileReader::Step FileReader::read_key(uint8_t type) {
   if (type == kModuleValue) return refuse_module(place + " holds a value");
   if (!foreign.empty()) return fail(place + " holds " + std::string(foreign));
   if (type > kStreamListpacks2) {
-    fault_ = FileFault{begin, "damaged: " + std::to_string(type) + " is no type of a value"};
+    fault_ = FileFault{begin, "damaged: " + std::to_string(type) + " is not a type of value"};
     return Step::kFault;
   }
   OwnedEntry entry = read_value(type, from_, key);

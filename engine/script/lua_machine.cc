@@ -289,7 +289,7 @@ bool LuaMachine::keep_serving() {
     scripts_.enter_busy(*this, *call_, begin_us_);
     engine_.server().log_warning("A script has been running for " +
                                  std::to_string((now_us - begin_us_) / 1000) +
-                                 " ms; SCRIPT KILL or FUNCTION KILL may end it");
+                                 " ms; SCRIPT KILL or FUNCTION KILL can stop it");
   }
   engine_.server().poll_events();
   return !killed();

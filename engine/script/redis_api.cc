@@ -140,7 +140,7 @@ constexpr Function kFunctions[] = {
     {"set_repl", redis_set_repl},
     {"acl_check_cmd", redis_acl_check_cmd},
 };
-// Functions for scripts only, which have no effect any more.
+// Functions for scripts only, which no longer have an effect.
 constexpr Function kScriptFunctions[] = {
     {"replicate_commands", redis_replicate_commands},
     {"breakpoint", redis_breakpoint},

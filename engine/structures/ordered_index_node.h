@@ -150,8 +150,7 @@ struct OrderedLeaf {
   uint16_t begin;
   uint16_t count;
   uint8_t after_insert;  // The array index after the newest entry: a hint for the next split.
-  uint8_t sequence;      // How many of the newest entries were each inserted right after the one
-                         // before.
+  uint8_t sequence;      // How many of the newest entries were each inserted after the one before.
 
   static constexpr size_t kHeaderBytes = 24;
   // Nearly 64 entries: as many as fill a size class of the allocator (1024, 1280, 1536, ... bytes).

@@ -233,7 +233,7 @@ class SplitMap {
     uint8_t age;  // The table's depth - base.
   };
   struct Directory {
-    uint64_t bytes;                            // Of all tables and of the directory.
+    uint64_t bytes;                            // of all tables and the directory
     uint32_t at_depth[SubMap::kMaxDepth + 1];  // Number of tables of each depth.
 
     Cell* begin() { return reinterpret_cast<Cell*>(this + 1); }  // 2^depth_ of them.

@@ -133,8 +133,7 @@ template <class Node, class Traits>
 void SplitMap<Node, Traits>::shrink(uint64_t hash) {
   SubMap* map = table(hash);
   if (merge(map, hash)) {
-    merge(table(hash), hash);  // At most one level further up: the work of an operation stays
-                               // bounded.
+    merge(table(hash), hash);  // At most one level further up: the work stays bounded.
     return;
   }
   if (map->total == SubMap::kMinTotal) return;

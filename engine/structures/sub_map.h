@@ -29,8 +29,7 @@ namespace sluice {
 struct SubMap {
   uint32_t count;
   uint32_t total;  // Slots, without the sentinel.
-  uint32_t main;   // Homes lie in [0, main); the slots after it take the overflow of the last
-                   // homes.
+  uint32_t main;   // Homes lie in [0, main); later slots take the overflow of the last ones.
   uint8_t depth;
   uint8_t base;
 
@@ -40,8 +39,7 @@ struct SubMap {
   static constexpr uint64_t kTagMask = (uint64_t{1} << kTagBits) - 1;
   static constexpr uint64_t kAddressMask = (uint64_t{1} << kAddressBits) - 1;
   static constexpr uint64_t kEmpty = ~uint64_t{0};
-  static constexpr int kMaxTagAge = 5;  // of depth - base: the tag has five bits more than homes
-                                        // need
+  static constexpr int kMaxTagAge = 5;  // of depth - base: the tag has five spare bits
   static constexpr int kMaxDepth = 40;
 
   static uint64_t tag_of(uint64_t hash, int tag_base) { return (hash << tag_base) >> kAddressBits; }

@@ -8,7 +8,7 @@ namespace sluice {
 
 namespace {
 
-// Positions of one specification's keys. False: the arguments do not fit it.
+// Finds the positions of one specification's keys. Returns false if the arguments do not fit it.
 bool find_spec_keys(const KeySpec& spec, std::span<const Bytes> args,
                     std::vector<KeyPosition>& positions) {
   const int count = static_cast<int>(args.size());
@@ -30,7 +30,7 @@ bool find_spec_keys(const KeySpec& spec, std::span<const Bytes> args,
         first = i + 1;
         break;
       }
-      if (first == 0) return true;  // an option that was not given
+      if (first == 0) return true;  // an absent option
       break;
     }
     default:
@@ -52,7 +52,7 @@ bool find_spec_keys(const KeySpec& spec, std::span<const Bytes> args,
     const auto keys = parse_i64(args[static_cast<size_t>(at)]);
     if (!keys || *keys < 0) return false;
     first += spec.first_key;
-    // The number is the client's: more keys than arguments must not overflow anything.
+    // The number is the client's: more keys than arguments must not overflow.
     if (*keys > count || first + (static_cast<int>(*keys) - 1) * step >= count) return false;
     last = first + (static_cast<int>(*keys) - 1) * step;
   } else {
@@ -98,7 +98,7 @@ size_t only_key_argument(const Command& command, std::span<const Bytes> args) {
 
 namespace {
 
-// Lower case of eight ASCII bytes at once.
+// Converts eight ASCII bytes to lower case at once.
 uint64_t lower8(uint64_t bytes) {
   constexpr uint64_t kOnes = 0x0101010101010101ULL;
   const uint64_t ascii = bytes & (0x7f * kOnes);
@@ -108,7 +108,7 @@ uint64_t lower8(uint64_t bytes) {
   return bytes | (upper >> 2);
 }
 
-// A name's first and last eight bytes in lower case: all of one that has up to 16.
+// A name's first and last eight bytes in lower case, which are all of a name of up to 16 bytes.
 void fold(Bytes name, uint64_t& low, uint64_t& high) {
   const char* p = name.data();
   const size_t n = name.size();
@@ -139,7 +139,7 @@ size_t slot_of(uint64_t low, uint64_t high, size_t size, size_t slots) {
 
 uint8_t element_argument_of(const Command& row) {
   if (row.element_argument != 0) return row.element_argument;
-  // Behind a number of keys an argument may be anything.
+  // After a number of keys any argument may follow.
   if (row.keys[0].find != KeySpec::Find::kRange) return 0;
   const Bytes group = row.group;
   return group == "hash" || group == "set" || group == "sorted-set" || group == "queue" ? 2 : 0;
@@ -188,7 +188,7 @@ void CommandTable::add(std::span<const Command> rows) {
 }
 
 const Command* CommandTable::find(Bytes name) const {
-  constexpr size_t kHeldBytes = 16;  // by a slot
+  constexpr size_t kHeldBytes = 16;  // bytes of a name in a slot
   uint64_t low;
   uint64_t high;
   fold(name, low, high);

@@ -1,9 +1,9 @@
-// Command: one declarative row for each command, from which dispatch, the checks before it,
-// COMMAND's replies and COMMANDS.md come. Each family of commands (engine/commands/) has a
-// file with its rows; families.h lists them and builds the table.
+// Command: one declarative row for each command. Dispatch and its checks, COMMAND's replies and
+// COMMANDS.md are derived from it. Each family of commands (engine/commands/) has a file with its
+// rows; families.h lists them and builds the table.
 //
 // Rows are constant data, shared by all threads. Arity, flags, categories and key specifications
-// are those of Redis 7.0, so that `COMMAND INFO` answers the same bytes.
+// are those of Redis 7.0, so that `COMMAND INFO` replies the same bytes.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace sluice {
 
 struct Call;
 
-// Command flags. The names in COMMAND INFO are in command_info.cc.
+// Command flags. Their names in COMMAND INFO are in command_names.h.
 enum : uint32_t {
   kWrite = 1U << 0,
   kReadonly = 1U << 1,
@@ -39,33 +39,33 @@ enum : uint32_t {
   kNoAsyncLoading = 1U << 17,
   kNoMandatoryKeys = 1U << 18,
   kAsking = 1U << 19,
-  // Ours, not replied:
+  // Flags that are not replied.
   // Runs at once inside MULTI, instead of being queued.
   kNotQueued = 1U << 20,
-  // Ends a transaction: never refused for want of memory, as queueing more is.
+  // Ends a transaction. Unlike queueing more commands, it is never refused for lack of memory.
   kEndsTransaction = 1U << 21,
   // Runs the queued commands.
   kRunsQueued = 1U << 22,
-  // Ends the watching of keys, and so needs the shards of all watched ones.
+  // Ends the watching of keys, and so needs the shards of all watched keys.
   kEndsWatching = 1U << 23,
-  // Runs with every shard locked (KEYS, SCAN, FLUSHALL, EVAL); its handler may touch any key.
+  // Runs with every shard locked (KEYS, SCAN, FLUSHALL, EVAL); its handler may access any key.
   kEveryShard = 1U << 24,
-  // Container of subcommands: args[1] chooses a row of `subcommands`.
+  // Container of subcommands: args[1] selects a row of `subcommands`.
   kContainer = 1U << 25,
-  // Changes no key, or nothing of one but what it has counted (PFCOUNT), but is seen by others:
-  // scripts that may only read may not call it.
+  // Changes no key, or only cached values of one (PFCOUNT), but has other effects, so scripts that
+  // may only read must not call it.
   kSeenByOthers = 1U << 27,
-  // The script says which shards it needs: ScriptEngine::shards().
+  // The script determines the shards: ScriptEngine::shards().
   kScriptShards = 1U << 26,
-  // Asks about keys without using them: OBJECT IDLETIME does not notice.
+  // Inspects keys without updating their access times, which OBJECT IDLETIME shows.
   kNoTouch = 1U << 28,
   // While the data is loading it runs without the shards that it needs otherwise.
   kNoShardsLoading = 1U << 30,
-  // Does not grow the data, but journals a whole value, however large (RENAME): refused where the
+  // Does not grow the data, but journals a whole value, however large (RENAME): refused while the
   // disk is nearly full.
   kJournalsValue = 1U << 29,
 };
-// What may be refused for want of memory or disk: refuse_growth().
+// Commands that refuse_growth() may refuse for lack of memory or disk space.
 inline constexpr uint32_t kNeedsRoom = kDenyOom | kJournalsValue;
 
 // ACL categories, as `@name` in COMMAND INFO and ACL CAT.
@@ -108,39 +108,39 @@ enum : uint32_t {
   kKeyVariableFlags = 1U << 10,
 };
 
-// Which arguments are secrets, so that the slow log and MONITOR do not show them.
+// Secret arguments, which the slow log and MONITOR do not show.
 enum class Secrets : uint8_t {
   kNone,
   kEveryArgument,
-  kBehindAuth,    // the user and the password behind the word AUTH
-  kConfigValues,  // the values of those parameters that the server says are secret
+  kBehindAuth,    // the user and the password after the word AUTH
+  kConfigValues,  // the values of the parameters that the server declares as secret
 };
 
 // What args[1] names in a command that runs Lua.
 enum class ScriptName : uint8_t { kNone, kText, kSha, kFunction };
 
-// Which arguments are channels, for ACL rules.
+// The arguments that are channels, for ACL rules.
 enum class Channels : uint8_t { kNone, kFirstArgument, kEveryArgument, kPatterns };
 
-// Where keys stand among the arguments, in Redis's model: where the search begins, and how keys
+// The places of keys among the arguments, in Redis's model: where the search begins, and how keys
 // follow.
 struct KeySpec {
   enum class Begin : uint8_t { kNone, kIndex, kKeyword, kUnknown };
   enum class Find : uint8_t { kNone, kRange, kKeyNum, kUnknown };
   uint32_t flags = 0;
   Begin begin = Begin::kNone;
-  int index = 0;  // kIndex: position; kKeyword: where to start looking (negative: from the end)
+  int index = 0;  // kIndex: position; kKeyword: where the search begins (negative: from the end)
   const char* keyword = "";
   Find find = Find::kNone;
   int last = 0;  // kRange: last key relative to the first; negative counts from the end
   int step = 1;
-  int limit = 0;          // kRange with last -1: 2 means the first half of what follows, ...
+  int limit = 0;          // kRange with last -1: 2 means the first half of the arguments, ...
   int key_num_index = 0;  // kKeyNum, relative to begin
   int first_key = 0;
-  // The flags where they depend on the options (kKeyVariableFlags); null: `flags`.
+  // The flags if they depend on the options (kKeyVariableFlags); null: `flags`.
   uint32_t (*flags_with_options)(std::span<const Bytes> args) = nullptr;
-  // kKeyword, ours: the arguments from `index` on are pairs of a word and its value, and the value
-  // behind each word that is the keyword is a key.
+  // For kKeyword, an extension of Redis's model: the arguments from `index` on are pairs of a word
+  // and its value, and the value after each occurrence of the keyword is a key.
   bool every_pair = false;
   const char* notes = "";
 };
@@ -148,7 +148,7 @@ struct KeySpec {
 inline constexpr size_t kMaxKeySpecs = 3;
 
 // The usual specifications: keys from argument `index` on, up to `last` more (negative: counted
-// from the end), every `step`-th; and a number of keys at `index` with the keys behind it.
+// from the end), every `step`-th; and a number of keys at `index`, followed by the keys.
 constexpr KeySpec keys_at(int index, uint32_t flags, int last = 0, int step = 1) {
   return {.flags = flags,
           .begin = KeySpec::Begin::kIndex,
@@ -182,20 +182,21 @@ struct Command {
   const char* group = "";  // COMMAND DOCS: string, list, ...
   const char* since = "1.0.0";
   const char* complexity = "";
-  const char* summary = "";  // our own sentence
+  const char* summary = "";  // not Redis's text
   // Arguments in the notation of Redis's documentation: "key [NX | XX] [EX seconds | PX
   // milliseconds]"; COMMAND DOCS expands it, COMMANDS.md prints it.
   const char* syntax = "";
   const char* tips = "";  // space-separated, as in COMMAND INFO
-  // Adds keys whose places no specification can say, or corrects what the specifications found;
-  // null: they say all.
+  // Adds keys that the specifications cannot describe, or corrects the keys that they find. Null if
+  // they are complete.
   void (*find_other_keys)(std::span<const Bytes> args,
                           std::vector<KeyPosition>& positions) = nullptr;
   Secrets secrets = Secrets::kNone;
   Channels channels = Channels::kNone;
   ScriptName script = ScriptName::kNone;
-  // Which argument is mostly looked up in the collection at the first key: a field, a member, a
-  // job. For fetching ahead only; 0: none, or CommandTable takes the usual one of the group.
+  // The argument that is usually looked up in the collection at the first key: a field, a member, a
+  // job. Used only for prefetching; 0: no such argument, or the usual one of the group, which
+  // CommandTable sets.
   uint8_t element_argument = 0;
   // Filled by CommandTable in its own copy of the row: whose subcommand it is, and a dense number.
   uint16_t id = 0;
@@ -208,35 +209,35 @@ struct Command {
   }
 };
 
-// Positions of all keys in `args` by the command's specifications. False: the specifications do not
-// fit the arguments (numkeys is no number, or too large).
+// Finds the positions of all keys in `args` by the command's specifications. Returns false if the
+// arguments do not fit these (numkeys is not a number, or too large).
 bool find_keys_with_flags(const Command& command, std::span<const Bytes> args,
                           std::vector<KeyPosition>& positions);
 
-// The argument that is the command's only key where that is clear without a search: one at a fixed
-// place, or behind a count of 1. 0: it is not.
+// The argument that is the command's only key, if that is known without a search: one at a fixed
+// place, or after a count of 1. Otherwise 0.
 size_t only_key_argument(const Command& command, std::span<const Bytes> args);
 
-// All rows, and look-up by name without regard to case. Built once, then constant.
+// All rows, with look-up by name in any case. Built once, then constant.
 class CommandTable {
  public:
   using Families = std::span<const std::span<const Command>>;
 
   // REQUIRES: install() has returned.
   static const CommandTable& instance() { return *table_; }
-  // Builds the table from the rows of all families. The first call counts, later ones do nothing.
+  // Builds the table from the rows of all families. Only the first call has an effect.
   static void install(Families families);
 
   const Command* find(Bytes name) const;
-  // The row of a container's subcommand; null: there is none of this name.
+  // The row of a container's subcommand, or null.
   static const Command* find_subcommand(const Command& container, Bytes name);
-  // "get", "client" or "client|kill"; null if there is none.
+  // Takes "get", "client" or "client|kill"; returns null for an unknown name.
   const Command* find_by_full_name(Bytes name) const;
   // Top-level rows, and every row by its dense id.
   std::span<const Command* const> all() const { return top_level_; }
   size_t id_limit() const { return by_id_.size(); }
   const Command& by_id(size_t id) const { return *by_id_[id]; }
-  // "client|setname" or "get".
+  // Returns "client|setname" or "get".
   static std::string full_name(const Command& command);
 
  private:
@@ -247,7 +248,7 @@ class CommandTable {
   struct Slot {
     uint64_t low = 0;
     uint64_t high = 0;
-    size_t size = 0;  // of the name; a search touches nothing but slots
+    size_t size = 0;  // of the name; a search reads only slots
     const Command* command = nullptr;
   };
   std::vector<Slot> slots_;

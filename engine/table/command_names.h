@@ -1,5 +1,4 @@
-// The names of command flags, key flags and ACL categories, in the order in which Redis replies
-// them.
+// The names of command flags, key flags and ACL categories, in the order of Redis's replies.
 #pragma once
 
 #include <cstdint>
@@ -73,7 +72,7 @@ inline constexpr FlagName kAclCategoryNames[] = {
     {kAclScripting, "scripting"},
 };
 
-// Null: there is no such category.
+// Null if there is no such category.
 inline const FlagName* find_acl_category(Bytes name) {
   for (const FlagName& category : kAclCategoryNames) {
     if (equals_ignore_case(category.name, name)) return &category;

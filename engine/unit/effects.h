@@ -47,7 +47,7 @@ enum class EffectType : uint8_t {
   kJobGone = 44,      // field: id
   kQueueShare = 45,   // usage of a group, of a key or of the queue
   kQueueEvents = 46,  // retained events; in checkpoints only
-  kTokenFloor = 47,   // no key; number: lower bound for the tokens of all later leases of a queue
+  kTokenFloor = 47,   // no key; number: lower bound for the tokens of queues created later
   // Keys that a queue has adopted (engine/queue/adopted_records.h).
   kQueueAdopted = 48,   // their names, in directories of formats 1 and 2
   kAdoptedMember = 49,  // field: a member of them; its bookkeeping
@@ -73,8 +73,7 @@ enum class EffectType : uint8_t {
   // own. This is the only record that needs the exact previous state. A checkpoint during whose
   // walk one was appended is discarded.
   kMoveKey = 65,
-  kQueueRelease = 70,  // of the native queue; field: id of a job whose dependents are being
-                       // released
+  kQueueRelease = 70,  // of the native queue; field: id of a job whose dependents are released
 };
 
 // Whether it is a record of the stream at its key.

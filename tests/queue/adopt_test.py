@@ -363,7 +363,7 @@ def test_lines_of_the_log(options):
     require(not any(line.startswith("1:M") for line in log.replace("\r", "\n").split("\n")), log)
     require_equal(log.count(", which queue "), 1, "lines about a key that is gone")
     require_equal(log.count("holds a list, not a set"), 1, "lines about another type")
-    require_equal(log.count("A queue that showed plain Redis keys is gone"), 1, "queues gone")
+    require_equal(log.count("A queue that had adopted Redis keys was removed"), 1, "queues gone")
     native.close()
     server.close()
 

@@ -82,7 +82,7 @@ bool check_prefix(Call& call, const AdoptedDefinition& definition) {
   if (prefix.empty() || may_also_use_prefix(call, prefix)) return true;
   call.reply.error(
       "NOPERM PAYLOAD needs read and write access to every key that begins with the prefix: "
-      "allkeys, or a key pattern that is the prefix, or the beginning of it, and *");
+      "allkeys, or a key pattern of the prefix, or of a beginning of it, followed by *");
   return false;
 }
 

@@ -24,7 +24,7 @@ const Command kRows[] = {
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyInsert)},
      .handler = q_add_command,
      .group = "queue",
-     .complexity = "O(log N) with N the jobs of the queue.",
+     .complexity = "O(log N), where N is the number of jobs in the queue.",
      .summary = "Adds a job to a queue.",
      .syntax = "queue <id | *> payload [PRI band] [BOOST milliseconds] "
                "[DELAY milliseconds | AT unix-time-milliseconds] [GROUP group] "
@@ -40,7 +40,7 @@ const Command kRows[] = {
      .keys = {counted_keys_at(1, kKeyRw | kKeyAccess | kKeyUpdate)},
      .handler = q_pop_command,
      .group = "queue",
-     .complexity = "O((1 + S) log N) for each job, with S the lanes of its group.",
+     .complexity = "O((1 + S) log N) for each job, where S is the number of lanes of its group.",
      .summary = "Takes the next jobs that may run, each with a lease; waits for them with BLOCK.",
      .syntax = "numqueues queue [queue ...] [WORKER worker] [COUNT count] [BLOCK milliseconds] "
                "[LEASE milliseconds] [TIED] [CAP slots] [ID id] [MATCH label [MATCH label ...]] "
@@ -52,8 +52,8 @@ const Command kRows[] = {
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyUpdate)},
      .handler = q_ack_command,
      .group = "queue",
-     .complexity = "O(log N); with POP that of Q.POP besides.",
-     .summary = "Says that a job is done; with POP also takes the next ones.",
+     .complexity = "O(log N); with POP plus that of Q.POP.",
+     .summary = "Acknowledges a job as completed; with POP also takes the next jobs.",
      .syntax = "queue id <lease | *> [RESULT result] [POP [WORKER worker] [COUNT count] "
                "[BLOCK milliseconds] [LEASE milliseconds] [TIED] [CAP slots] [ID id] "
                "[MATCH label [MATCH label ...]] [REQID token]]"},
@@ -65,7 +65,7 @@ const Command kRows[] = {
      .handler = q_nack_command,
      .group = "queue",
      .complexity = "O(log N)",
-     .summary = "Gives a job back: as failed, or as if never taken.",
+     .summary = "Returns a job: as failed, or as if never taken.",
      .syntax = "queue id <lease | *> [SILENT | FAIL | FATAL] [DELAY milliseconds] [ERROR text]"},
     {.name = "q.touch",
      .arity = -4,
@@ -75,7 +75,7 @@ const Command kRows[] = {
      .handler = q_touch_command,
      .group = "queue",
      .complexity = "O(log N)",
-     .summary = "Extends a lease, and hears whether the job is to stop.",
+     .summary = "Extends a lease, and returns whether the job must stop.",
      .syntax = "queue id <lease | *> [LEASE milliseconds] [PROGRESS progress]"},
     {.name = "q.cancel",
      .arity = -3,
@@ -84,8 +84,8 @@ const Command kRows[] = {
      .keys = {keys_at(1, kKeyRw | kKeyUpdate)},
      .handler = q_cancel_command,
      .group = "queue",
-     .complexity = "O(log N) for a job; with WHERE for each of at most 10000 that are examined.",
-     .summary = "Cancels waiting jobs, and tells the workers of running ones to stop.",
+     .complexity = "O(log N) for a job; with WHERE for each examined job, at most 10000.",
+     .summary = "Cancels waiting jobs, and notifies the workers of running ones to stop.",
      .syntax = "queue <id | WHERE <ALL | [STATE state [STATE state ...]] [GROUP glob] [PRI band] "
                "[TAG name value] [KEY label] [WORKER worker] [OLDER milliseconds]> [LIMIT count] "
                "[CURSOR cursor]> [REASON text] [GRACE milliseconds]"},
@@ -97,7 +97,7 @@ const Command kRows[] = {
      .handler = q_move_command,
      .group = "queue",
      .complexity = "O(log N)",
-     .summary = "Gives a waiting job another place.",
+     .summary = "Moves a waiting job to another place.",
      .syntax = "queue id [PRI band] [FRONT | BACK] [BOOST milliseconds] "
                "[DELAY milliseconds | AT unix-time-milliseconds]"},
     {.name = "q.retry",
@@ -107,8 +107,8 @@ const Command kRows[] = {
      .keys = {keys_at(1, kKeyRw | kKeyUpdate)},
      .handler = q_retry_command,
      .group = "queue",
-     .complexity = "O(log N) for a job; with WHERE for each of at most 10000 that are examined.",
-     .summary = "Lets jobs that have ended wait again, as new.",
+     .complexity = "O(log N) for a job; with WHERE for each examined job, at most 10000.",
+     .summary = "Runs ended jobs again, as new ones.",
      .syntax = "queue <id | WHERE <ALL | [STATE state [STATE state ...]] [GROUP glob] [PRI band] "
                "[TAG name value] [KEY label] [WORKER worker] [OLDER milliseconds]> [LIMIT count] "
                "[CURSOR cursor]>"},
@@ -119,8 +119,8 @@ const Command kRows[] = {
      .keys = {keys_at(1, kKeyRw | kKeyDelete)},
      .handler = q_purge_command,
      .group = "queue",
-     .complexity = "O(log N) for each of at most 10000 jobs that are examined.",
-     .summary = "Forgets jobs that have ended.",
+     .complexity = "O(log N) for each examined job, at most 10000.",
+     .summary = "Deletes jobs that have ended.",
      .syntax = "queue WHERE <ALL | [STATE state [STATE state ...]] [GROUP glob] [PRI band] "
                "[TAG name value] [KEY label] [WORKER worker] [OLDER milliseconds]> [LIMIT count] "
                "[CURSOR cursor]"},
@@ -132,8 +132,7 @@ const Command kRows[] = {
      .handler = q_get_command,
      .group = "queue",
      .complexity = "O(log N)",
-     .summary = "Shows a job: where it stands, why it waits, how it ended; waits for its end with "
-                "WAIT.",
+     .summary = "Shows a job: its place, why it waits, how it ended; waits for its end with WAIT.",
      .syntax = "queue id [WITH field [WITH field ...]] [WAIT milliseconds]"},
     {.name = "q.list",
      .arity = -2,
@@ -142,7 +141,7 @@ const Command kRows[] = {
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = q_list_command,
      .group = "queue",
-     .complexity = "O(log N) for each of at most 10000 jobs that are examined.",
+     .complexity = "O(log N) for each examined job, at most 10000.",
      .summary = "Lists jobs, page by page.",
      .syntax = "queue [WHERE <ALL | [STATE state [STATE state ...]] [GROUP glob] [PRI band] "
                "[TAG name value] [KEY label] [WORKER worker] [OLDER milliseconds]> [LIMIT count]] "
@@ -155,9 +154,9 @@ const Command kRows[] = {
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = q_stats_command,
      .group = "queue",
-     .complexity = "O(1) for each line of the answer.",
-     .summary = "Shows how many jobs a queue has in each state, what became of them, and how long "
-                "they took.",
+     .complexity = "O(1) for each line of the reply.",
+     .summary =
+         "Shows the number of a queue's jobs by state, their outcomes, and how long they took.",
      .syntax =
          "queue [GROUP group | BY <PRI | GROUP | KEY | TAG name | WORKER> [CURSOR cursor] [COUNT "
          "count]] [WINDOW milliseconds]"},
@@ -168,8 +167,8 @@ const Command kRows[] = {
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = q_events_command,
      .group = "queue",
-     .complexity = "O(M) with M the events that are looked at, at most 100000.",
-     .summary = "Reads what happened to the jobs of a queue; waits for more with BLOCK.",
+     .complexity = "O(M), where M is the number of examined events, at most 100000.",
+     .summary = "Reads the events of a queue's jobs; waits for more with BLOCK.",
      .syntax = "queue <seq | - | $> [COUNT count] [BLOCK milliseconds] [TYPE type [TYPE type ...]] "
                "[ID id]"},
     {.name = "q.config",
@@ -179,7 +178,7 @@ const Command kRows[] = {
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyUpdate)},
      .handler = q_config_command,
      .group = "queue",
-     .complexity = "O(G) with G the groups and keys that jobs name.",
+     .complexity = "O(G), where G is the number of groups and keys in use.",
      .summary = "Reads and changes the configuration of a queue, of its groups and its keys.",
      .syntax = "queue [GROUP glob | KEY glob] <GET [field [field ...]] | "
                "SET <field value [field value ...]> | RESET>"},
@@ -191,10 +190,9 @@ const Command kRows[] = {
               adopted_keys("ACTIVE")},
      .handler = q_adopt_command,
      .group = "queue",
-     .complexity = "O(N log N) with N the members of the active key.",
-     .summary =
-         "Lets a queue show what plain Redis keys hold: sorted sets of waiting jobs, the set "
-         "of running ones.",
+     .complexity = "O(N log N), where N is the number of members of the active key.",
+     .summary = "Makes a queue adopt plain Redis keys: sorted sets of waiting jobs, the set of "
+                "running ones.",
      .syntax =
          "queue <OFF | PENDING key [PENDING key ...] ACTIVE key [PAYLOAD prefix] [UNIT score] "
          "[LEASE milliseconds]>"},
