@@ -59,7 +59,7 @@ Status check_group_room(QueueWork& work, const Queue::NamedGroup& group) {
   return {};
 }
 
-// The lane that the job would come to; null: there is none yet.
+// The lane that the job would join; null if it does not exist yet.
 const Lane* find_lane(const Queue& queue, const JobSpec& spec, uint8_t band) {
   const Group* group = queue.lanes.find_group(spec.group.value_or(Bytes()));
   if (group == nullptr) return nullptr;

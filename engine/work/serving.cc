@@ -122,7 +122,7 @@ namespace {
 bool is_concerned(Waiter& waiter, const SignalledKey& ready, const Entry& entry) {
   if (ready.what == SignalledKey::What::kEvent) {
     if ((waiter.queue.event_types & ready.event_type) == 0) return false;
-    // Of those before it none was wanted: it would have been told then.
+    // An earlier event that it wants would have served it already.
     waiter.queue.passed_seq = ready.event_seq - 1;
     return true;
   }
