@@ -7,6 +7,7 @@
 #include <boost/beast/http/verb.hpp>
 #include <cstdint>
 #include <optional>
+#include <ostream>  // Boost's string_view uses it without including it
 #include <string>
 #include <utility>
 #include <vector>
