@@ -109,8 +109,8 @@ struct Waiter {
   // Order of arrival, across all shards; set by Call::block.
   uint64_t order = 0;
 
-  // Ends the waiting, once: the caller that gets true owns the reply. `claim` is for the thread that
-  // serves it, `give_up` for its own connection (time-out, CLIENT UNBLOCK, the connection's end).
+  // Ends the waiting, once: the caller that gets true owns the reply. `claim` is for the thread
+  // that serves it, `give_up` for its own connection (time-out, CLIENT UNBLOCK, the end).
   bool claim() { return leave(WaiterState::kClaimed); }
   bool give_up() { return leave(WaiterState::kGone); }
 

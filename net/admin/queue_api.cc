@@ -422,10 +422,11 @@ void get_workers(Exchange& exchange) {
                           {"cursor", next == "0" ? json(nullptr) : json(next)}});
 }
 
+constexpr const char* kQueue = "/api/v1/queues/{queue}";
+
 }  // namespace
 
 std::vector<Route> queue_routes() {
-  constexpr const char* kQueue = "/api/v1/queues/{queue}";
   return {
       {.pattern = "/api/v1/queues",
        .handler = list_queues,
