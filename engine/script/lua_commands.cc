@@ -81,7 +81,7 @@ std::string LuaMachine::refuse_rights(const Command& command) {
   return "ERR The user executing the script can't run this command or subcommand";
 }
 
-std::string LuaMachine::refusal(const Command* command) {
+std::string LuaMachine::refusal_of(const Command* command) {
   if (command == nullptr) return "ERR Unknown Redis command called from script";
   if (!command->takes(args_.size())) {
     return "ERR Wrong number of args calling Redis command from script";
@@ -127,7 +127,7 @@ int LuaMachine::call_command(lua_State* lua, bool raise_errors) {
   bool dropped = false;
   allowed_bytes_ = kUnlimited;
   {
-    const std::string error = refusal(command);
+    const std::string error = refusal_of(command);
     if (!error.empty()) {
       refused = true;
       call_->execution.error_counts().add(error);

@@ -160,7 +160,7 @@ class LuaMachine {
   Bytes collect_arguments(lua_State* lua);
   const Command* look_up() const;
   // Why a command is refused inside the script, or an empty text.
-  std::string refusal(const Command* command);
+  std::string refusal_of(const Command* command);
   std::string refuse_rights(const Command& command);
   // The common part of every run in Lua: begin_run() sets its context, reply_result() handles its
   // status. The result or the error is on the stack then.
