@@ -436,10 +436,8 @@ std::vector<Route> queue_routes() {
        .answer = "Queues"},
       {.pattern = kQueue,
        .handler = get_queue,
-       .summary =
-           "A queue's statistics and configuration; a missing queue is shown as an empty one.",
-       .parameters = {{"window_ms", "duration",
-                       "time over which rates are measured, 1000 to 60000"}},
+       .summary = "A queue's statistics and configuration; a missing queue is shown as empty.",
+       .parameters = {{"window_ms", "duration", "measuring time of rates, 1000 to 60000"}},
        .answer = "Queue"},
       {.pattern = "/api/v1/queues/{queue}/config",
        .handler = get_config,

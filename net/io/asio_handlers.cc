@@ -4,8 +4,8 @@ namespace sluice {
 
 namespace {
 
-// Each turn: so many, and no further one after this time. One of them may be a request of HTTP that
-// takes milliseconds, and the sockets wait for all of them.
+// Limits for each turn: this many handlers, and none after this time. A handler may be an HTTP
+// request that takes milliseconds, and the sockets wait for all of them.
 constexpr int kMaxPerTurn = 64;
 constexpr auto kMaxTime = std::chrono::microseconds(500);
 constexpr int kSpareWork = 1 << 16;
@@ -14,8 +14,8 @@ constexpr int kSpareWork = 1 << 16;
 
 AsioHandlers::AsioHandlers()
     : context_(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO), work_(context_.get_executor()) {
-  // A handler that was posted within another one is counted when that one ends. If a nested poll
-  // runs it before, the count is too low for a while, and at zero the context would stop.
+  // A handler posted from within another one is counted when that one ends. If a nested poll runs
+  // it earlier, the count is too low for a while, and at zero the context would stop.
   for (int i = 0; i < kSpareWork; ++i) context_.get_executor().on_work_started();
 }
 

@@ -1,8 +1,8 @@
 // AsioHandlers: the io_context of an I/O thread, and the share of a turn that its handlers get.
 //
-// The context is made without locks for its sockets (BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO), and it
-// runs only when the poller or expect() say so: who has work for it on another thread calls
-// IoThread::post(), never asio::post(). Threads: the I/O thread's.
+// The context is created without locks for its sockets (BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO), and
+// runs only when the poller or expect() request it: other threads call IoThread::post(), never
+// asio::post(). Threads: used by the I/O thread only.
 #pragma once
 
 #include "net/io/asio_types.h"
@@ -14,12 +14,12 @@ class AsioHandlers {
   AsioHandlers();
 
   asio::io_context& context() { return context_; }
-  // Some may be ready.
+  // Some handlers may be ready.
   void expect() { expected_ = true; }
   bool expected() const { return expected_; }
-  // Those that are ready, as many as fit a turn.
+  // Runs ready handlers, as many as fit into a turn.
   void run();
-  // All that are ready, at the end of the thread.
+  // Runs all ready handlers, at the end of the thread.
   void run_all();
 
  private:

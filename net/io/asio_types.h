@@ -1,5 +1,5 @@
 // The Asio types that net/ uses, all with io_context's own executor: a polymorphic executor would
-// cost an indirect call and an allocation here and there on every operation.
+// cost an indirect call, and sometimes an allocation, per operation.
 #pragma once
 
 #include <boost/asio/basic_waitable_timer.hpp>

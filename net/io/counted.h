@@ -1,4 +1,4 @@
-// Counted: one thing that is counted, or is not, in a counter that all threads share.
+// Counted: counts one thing, or does not, in a counter shared by all threads.
 #pragma once
 
 #include <atomic>

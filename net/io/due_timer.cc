@@ -7,8 +7,8 @@ namespace sluice {
 
 namespace {
 
-// Due times are of a clock that may jump; the timer is not: it looks again after this long, which
-// is how late a jump makes what is due at most.
+// Due times use a clock that may jump, the timer does not. So the timer checks again after this
+// time, which limits how late work is done after a jump.
 constexpr int64_t kLongestWaitMs = 1000;
 constexpr auto kNestedRetry = std::chrono::milliseconds(20);
 
@@ -23,8 +23,8 @@ void DueTimer::wake() {
 void DueTimer::arm() {
   DueTimes due = thread_.engine().next_due();
   DueTimes told;
-  // Another thread wakes this one only if it finds later times there: what it has made due before
-  // is read here.
+  // Another thread wakes this one only if it finds later times there, so what it made due before
+  // that is read here.
   do {
     told = due;
     thread_.state().armed_due_ms.store(due.wall_ms, std::memory_order_relaxed);
@@ -46,10 +46,10 @@ void DueTimer::arm() {
 }
 
 void DueTimer::run() {
-  // Recovery has the engine to itself; its end wakes this timer again.
+  // During recovery the engine is not available; its end wakes this timer again.
   if (thread_.state().loading.load(std::memory_order_relaxed)) return;
   if (thread_.levels().nested()) {
-    // A script holds the shards; its end is near, or far: look again.
+    // A script holds the shards: try again later.
     timer_.expires_after(kNestedRetry);
     timer_.async_wait([this](const error_code& error) {
       if (!error) run();
@@ -57,7 +57,7 @@ void DueTimer::run() {
     return;
   }
   Execution& execution = thread_.levels().execution();
-  // True for "more": the work is done in small pieces, with the sockets in between.
+  // Returns true for "more": the work is done in small pieces, with the sockets in between.
   thread_.clock().read();
   execution.run_timers(thread_.clock().times());
   if (execution.finish() > thread_.gate().durable_lsn()) thread_.gate().request_flush();

@@ -1,8 +1,8 @@
 // DueTimer: one steady timer, on I/O thread 0, armed for the engine's earliest due time (expiring
 // keys; delays, leases and the rest of queues).
 //
-// Whoever makes something due earlier calls wake(), from any thread; everything else happens on the
-// I/O thread. Idle it is not armed at all.
+// A thread that makes something due earlier calls wake(); everything else happens on the I/O
+// thread. The timer is not armed while nothing is due.
 #pragma once
 
 #include "net/io/asio_types.h"

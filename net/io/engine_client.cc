@@ -9,12 +9,12 @@
 
 namespace sluice {
 
-// The side that other threads see: it brings what they deliver to the client's thread.
+// The part that other threads use: passes deliveries to the client's thread.
 class EngineClient::Port final : public ClientPort, public std::enable_shared_from_this<Port> {
  public:
   explicit Port(EngineClient& client) : thread_(client.thread_), client_(&client) {}
 
-  // Pushes: whoever holds a lease by this client hears of a cancellation when it renews the lease.
+  // Pushes are dropped: the holder of a lease learns of a cancellation when it renews the lease.
   void deliver(ByteBuffer, Lsn) override {}
 
   void deliver_blocked_reply(ByteBuffer bytes, Lsn gate) override {
@@ -25,7 +25,7 @@ class EngineClient::Port final : public ClientPort, public std::enable_shared_fr
     });
   }
 
-  // The client's thread.
+  // Called on the client's thread.
   void forget() { client_ = nullptr; }
   bool forgotten() const { return client_ == nullptr; }
 
@@ -52,7 +52,7 @@ void EngineClient::speak_for(std::shared_ptr<User> user, int database) {
   client_->database = database;
 }
 
-// The pause may be shortened, or made longer: the hint is what it is now.
+// The pause may be shortened or prolonged: the hint reflects its present end.
 RespValue EngineClient::refuse_paused() const {
   const int64_t left_ms = thread_.engine().pause.end_ms() - thread_.clock().times().steady_ms;
   const std::string refusal =
@@ -67,7 +67,7 @@ RespValue EngineClient::execute(std::span<const Bytes> arguments, const Conditio
   Execution& execution = thread_.levels().execution();
   thread_.clock().read();
   execution.set_times(thread_.clock().times());
-  // Nobody waits here for the end of a pause: who asks again later is served.
+  // Waiting for the end of a pause is not supported here; the client has to retry.
   const Request request(arguments);
   if (thread_.engine().pause.end_ms() != 0 && execution.must_wait(*client_, request)) {
     return refuse_paused();
@@ -82,7 +82,7 @@ RespValue EngineClient::execute(std::span<const Bytes> arguments, const Conditio
   }
   const Lsn gate = execution.finish();
   gate_ = std::max(gate_, gate);
-  // Also for changes that nobody waits for: somebody has to hand them to the journal's writer.
+  // Also for changes that nobody waits for: they must be passed to the journal's writer.
   if (gate > thread_.gate().durable_lsn()) thread_.gate().request_flush();
   thread_.after_batch();
   if (client_->waiter != nullptr) return {};
@@ -114,21 +114,21 @@ void EngineClient::begin_waiting() {
   ++waits_;
   thread_.state().blocked_clients.fetch_add(1, std::memory_order_relaxed);
   if (client_->waiter->timeout_ms == 0) return;
-  // A day at most: who asks for more asks again.
+  // A day at most; clients that want more ask again.
   const int64_t wait_ms = std::min<int64_t>(client_->waiter->timeout_ms, 86'400'000);
   timer_.expires_after(std::chrono::milliseconds(wait_ms));
   timer_.async_wait(
       [&thread = thread_, port = port_, this, wait = waits_](const error_code& error) {
         if (error) return;
         thread.levels().run_outermost([port, this, wait] {
-          // Of a closed client nothing but the port may be there still.
+          // If the client is closed, only the port may still exist.
           if (!port->forgotten() && wait == waits_ && client_->waiter != nullptr) on_timeout();
         });
       });
 }
 
 void EngineClient::on_timeout() {
-  // Not cancelled: somebody has claimed it, and its reply is on the way.
+  // If it cannot be cancelled it has been claimed, and its reply is on the way.
   if (!thread_.engine().cancel_waiter(*client_)) return;
   finish_waiting({});
 }
@@ -158,7 +158,7 @@ bool EngineClient::may_wait() const {
 void EngineClient::stop_waiting() {
   if (client_->waiter == nullptr) return;
   then_ = [](const RespValue&) {};
-  // Locks of shards are taken, which a command up the stack may hold.
+  // This locks shards, which a command further up the stack may hold.
   thread_.levels().run_outermost([port = port_, this] {
     if (port->forgotten() || client_->waiter == nullptr) return;
     if (thread_.engine().cancel_waiter(*client_)) finish_waiting({});
@@ -174,7 +174,7 @@ void EngineClient::close() {
   if (client_->waiter != nullptr) {
     thread_.state().blocked_clients.fetch_sub(1, std::memory_order_relaxed);
   }
-  // The engine is told under shard locks, which a command up the stack may hold.
+  // The engine is notified under shard locks, which a command further up the stack may hold.
   thread_.levels().run_outermost([&thread = thread_, client = client_] {
     Execution& execution = thread.levels().execution();
     thread.clock().read();

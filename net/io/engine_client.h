@@ -1,12 +1,12 @@
-// EngineClient: a client of the engine inside the server, as a Session is without a socket: it runs
-// commands through the Execution of its I/O thread, with the rights of the user that it speaks for,
-// and may wait in blocking ones.
+// EngineClient: a client of the engine inside the server, like a Session without a socket. It runs
+// commands through the Execution of its I/O thread with the rights of its user, and may wait in
+// blocking commands.
 //
-// Threads: belongs to one I/O thread for life. Other threads know only its port, which may outlive
-// it: a reply that comes too late is dropped. close() before the end.
+// Threads: belongs to one I/O thread for life. Other threads only hold its port, which may outlive
+// it: replies that arrive too late are dropped. Call close() before destruction.
 //
-// Replies report what may not be durable yet: whoever tells the outside of them waits until gate()
-// is (JournalGate::when_durable).
+// Replies may report changes that are not durable yet: before passing them to the outside, wait
+// until gate() is durable (JournalGate::when_durable).
 #pragma once
 
 #include <algorithm>
@@ -33,35 +33,34 @@ class EngineClient {
   EngineClient(const EngineClient&) = delete;
   EngineClient& operator=(const EngineClient&) = delete;
 
-  // For whom the next commands run, and in which database.
+  // Sets the user and the database of the next commands.
   void speak_for(std::shared_ptr<User> user, int database);
 
-  // Runs a command that does not block. REQUIRES: the data is loaded, nothing waits.
+  // Runs a command that does not block. REQUIRES: the data is loaded, and no command is waiting.
   RespValue run(std::span<const Bytes> arguments);
-  // The same if the key holds a value of this type at that moment; else the reply is null.
+  // The same if the key holds a value of this type at that moment; otherwise returns null.
   RespValue run_if(Type type, Bytes key, std::span<const Bytes> arguments);
-  // Runs one that may: `then` gets the reply, at once or later, null when the time of the command
-  // is over. Not called after close().
+  // Runs a command that may block. `then` receives the reply, at once or later, or null when the
+  // command times out. Not called after close().
   void run_waiting(std::span<const Bytes> arguments, Then then);
 
-  // Whether whom it speaks for may still run what it waits in. True where nothing waits.
+  // Whether the user may still run the command that is waiting. True if none is waiting.
   bool may_wait() const;
-  // Gives up what it waits in: `then` is not called. Somebody who has been served meanwhile is not
-  // told of it.
+  // Cancels the waiting command: `then` is not called, even if the command has just been served.
   void stop_waiting();
 
-  // Up to where the journal must be durable before the replies so far may be told.
+  // The lsn up to which the journal must be durable before the replies so far may be sent.
   Lsn gate() const { return gate_; }
-  // What was read in another way than by a command is to be told, too.
+  // Raises the gate for data that was read without a command.
   void raise_gate(Lsn gate) { gate_ = std::max(gate_, gate); }
   IoThread& thread() { return thread_; }
-  // Ends a waiting, and what hangs on the connection: tied leases.
+  // Ends a waiting command, and the connection's state such as tied leases.
   void close();
 
  private:
   class Port;
 
-  // What it takes for the command to run at all.
+  // The condition under which the command runs.
   struct Condition {
     Bytes key;
     Type type;
@@ -78,7 +77,7 @@ class EngineClient {
   std::shared_ptr<Client> client_;
   std::shared_ptr<Port> port_;
   SteadyTimer timer_;
-  uint64_t waits_ = 0;  // which of them a timer is for
+  uint64_t waits_ = 0;  // identifies the wait that a timer belongs to
   Then then_;
   Lsn gate_ = 0;
   bool closed_ = false;

@@ -1,5 +1,5 @@
-// ExecutionLevels: the Execution and the batch of requests of an I/O thread, once for each depth: a
-// script that polls (IoThread::poll_nested) holds the outer ones. The I/O thread's.
+// ExecutionLevels: the Execution and the request batch of an I/O thread, one pair for each depth:
+// while a script polls (IoThread::poll_nested), the outer ones are in use. Used by the I/O thread.
 #pragma once
 
 #include <cstddef>
@@ -18,15 +18,15 @@ class ExecutionLevels {
 
   Execution& execution() { return *levels_[depth_]->execution; }
   RequestBatch& batch() { return levels_[depth_]->batch; }
-  // Alone with the engine, so that it may look at the shards without their locks
+  // Whether the thread is the only one in the engine, so that it may read the shards without locks
   // (engine/execution/prefetch.h).
   bool may_prefetch() const { return hold_shards_ && depth_ == 0; }
 
-  // A command polls: its caller holds shards, so nothing that locks one may run meanwhile.
+  // A command is polling. It holds shards, so nothing that locks a shard may run.
   bool nested() const { return depth_ != 0; }
   void enter_nested();
   void leave_nested() { --depth_; }
-  // Runs `task` at once, or when the command that polls is over.
+  // Runs `task` at once, or when the polling command has ended.
   void run_outermost(std::function<void()> task);
   void run_put_off();
 

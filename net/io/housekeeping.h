@@ -1,5 +1,5 @@
-// Housekeeping: once a second, while there is reason to, looks at the sessions of an I/O thread
-// that are over a soft limit, idle for too long, or strangers. The I/O thread's.
+// Housekeeping: once a second, while needed, checks the sessions of an I/O thread that are over a
+// soft limit, idle for too long, or strangers. Used by the I/O thread.
 #pragma once
 
 #include "net/io/asio_types.h"
@@ -12,7 +12,7 @@ class Housekeeping {
  public:
   explicit Housekeeping(IoThread& thread);
 
-  // There is reason to.
+  // Called when a session needs these checks.
   void need();
 
  private:

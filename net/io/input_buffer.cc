@@ -14,8 +14,8 @@ namespace {
 constexpr size_t kMaxReadBytes = 64U << 10;
 constexpr size_t kKeptBytes = 64U << 10;
 constexpr size_t kLargeArgument = 1U << 20;
-// Memory follows what has arrived: a header that promises 512 MB costs nothing yet. The whole block
-// is asked for when this part of it is there.
+// Memory follows what has arrived: a header that announces 512 MB costs nothing yet. The whole
+// block is allocated when this fraction of it has arrived.
 constexpr size_t kBlockParts = 64;
 
 }  // namespace
@@ -27,7 +27,7 @@ std::span<char> InputBuffer::make_room(const RespParser& parser, std::optional<i
     begin_ = 0;
   }
   if (block_ && begin_ != block_->begin) {
-    // Its request is over, but more has been read.
+    // Its request is complete, but more has been read.
     block_.reset();
     bytes_.erase_front(begin_);
     bytes_.shrink(kKeptBytes);
@@ -36,7 +36,7 @@ std::span<char> InputBuffer::make_room(const RespParser& parser, std::optional<i
   const RespParser::Argument bulk = parser.awaited_bulk();
   size_t room = 0;
   if (block_) {
-    // No byte of what follows, which would lie in the entry's block.
+    // No byte of the next request, which would lie in the entry's block.
     room = bulk.length != 0 ? need_bytes_ : read_bytes_;
   } else {
     bytes_.erase_front(begin_);
@@ -74,7 +74,7 @@ bool InputBuffer::is_lent(Bytes argument) const {
 
 void InputBuffer::enter_block(const RespParser& parser, std::optional<int> recorded_in) {
   const RespParser::Argument bulk = parser.awaited_bulk();
-  // The words before it are short, nearly always.
+  // The words before it are nearly always short.
   const size_t before =
       bulk.offset <= Entry::kLongValueAt ? Entry::kLongValueAt - bulk.offset : size_t{0};
   ByteBuffer bytes;

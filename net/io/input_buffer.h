@@ -1,10 +1,10 @@
-// InputBuffer: what a connection has sent and has not been executed: how much is read into which
-// memory, and requests with a large argument.
+// InputBuffer: the input of a connection that has not been executed: the size and place of each
+// read, and requests with a large argument.
 //
-// A large argument gets a block of its final size, in which it stands where a value stands in an
-// entry of the keyspace: it is not copied at each step of a growing buffer, and SET makes the block
-// the entry. The bytes of a block do not move. The record of such a SET is made as the value comes
-// in: copying it all at once would be a long hold, most of it page faults.
+// A large argument gets a block of its final size and is stored there like a value in an entry of
+// the keyspace: it is not copied as the buffer grows, and SET turns the block into the entry. The
+// bytes of a block do not move. The journal record of such a SET is built while the value arrives,
+// because copying it all at once would hold the shard for long, mostly for page faults.
 #pragma once
 
 #include <cstddef>
@@ -19,27 +19,27 @@ namespace sluice {
 
 class InputBuffer {
  public:
-  // What no request has taken yet.
+  // Input that no request has consumed yet.
   std::span<char> rest() { return {bytes_.data() + begin_, bytes_.size() - begin_}; }
   size_t size() const { return bytes_.size() - begin_; }
   bool empty() const { return begin_ == bytes_.size(); }
   size_t free_bytes() const { return bytes_.capacity() - bytes_.size(); }
 
-  // The next request is complete when so many bytes have come in.
+  // The next request needs this many bytes to be complete.
   void need(size_t bytes) { need_bytes_ = bytes; }
-  // Room for the next read. `parser` has seen what there is; `recorded_in`: the database that a SET
-  // would write to, where there is a journal.
+  // Returns room for the next read. `parser` has seen the present input; `recorded_in` is the
+  // database that a SET would write to, if there is a journal.
   std::span<char> make_room(const RespParser& parser, std::optional<int> recorded_in);
-  // So many bytes have been read into it.
+  // Called when this many bytes have been read into it.
   void advance(size_t bytes);
-  // A request of so many bytes has run, or there was nothing to run.
+  // Called when a request of this size has run, or had nothing to run.
   void consume(size_t bytes);
   void skip(size_t bytes) { begin_ += bytes; }
 
   // --- Blocks ---
   bool in_block() const { return block_.has_value(); }
-  // The block holds this request, of so many bytes, and nothing else: its large argument may be
-  // lent to the command.
+  // Whether the block holds exactly this request, so that its large argument may be lent to the
+  // command.
   bool is_whole_block(size_t bytes) const {
     return begin_ == block_->begin && begin_ + bytes == bytes_.size();
   }
@@ -48,9 +48,9 @@ class InputBuffer {
 
  private:
   struct Block {
-    size_t begin = 0;  // of its request
-    // The record of the SET that is coming in (LentWord::record): up to where in the block it has
-    // the value, and where that ends. Empty: there is none.
+    size_t begin = 0;  // where its request begins
+    // The record of the SET that is arriving (LentWord::record): up to where in the block the value
+    // has been copied, and where the value ends. Empty: none.
     ByteBuffer record;
     size_t recorded = 0;
     size_t record_end = 0;
@@ -64,7 +64,7 @@ class InputBuffer {
   size_t begin_ = 0;  // the first byte of the next request
   std::optional<Block> block_;
   size_t need_bytes_ = 1;
-  // A read begins small, since most connections send little, and grows when it was filled.
+  // Reads start small, because most connections send little, and grow when a read was full.
   size_t read_bytes_ = 4U << 10;
 };
 

@@ -51,14 +51,14 @@ void IoThread::run() {
     sessions_.close_ended();
     sessions_.sweep();
   }
-  // Here, and not in the destructor: sessions tell the engine, which must still be whole.
+  // Here and not in the destructor: sessions notify the engine, which must still be intact.
   sessions_.for_each([](Session& session) { session.close(); });
   while (sessions_.some_to_close()) sessions_.close_ended();
-  sockets_.run({});  // lets go of those that wanted to go on
+  sockets_.run({});  // clears the list of sessions that wanted to continue
   sessions_.sweep();
   gate_.forget_waits();
   for (const auto& guest : guests_) guest->close_all();
-  // Its handlers have been cancelled, and let go of what they hold.
+  // Its handlers have been cancelled, and release what they hold.
   handlers_.run_all();
   CHECK(sessions_.count() == 0);
   current_thread = nullptr;
@@ -89,11 +89,11 @@ bool IoThread::has_work() const {
          sessions_.some_to_close() || signals_.any();
 }
 
-// All of a turn but its end: also what a script that polls lets in.
+// A whole turn except its end. Also run for a polling script.
 void IoThread::turn(bool block) {
   std::array<epoll_event, kMaxEventsPerTurn> events;
   const size_t count = sockets_.poller().wait(events, block);
-  // First of all the replies that a sync has released: their clients may join the next one.
+  // Replies released by a sync come first: their clients may join the next sync.
   take_signals();
   sockets_.run({events.data(), count});
   if (sockets_.poller().take_reactor_ready()) handlers_.expect();
@@ -109,7 +109,7 @@ void IoThread::take_signals() {
 }
 
 void IoThread::deliver_mail() {
-  if (levels_.nested()) return;  // after_nested() comes back to it
+  if (levels_.nested()) return;  // after_nested() catches up on it
   clock_.read();
   mailbox_.deliver();
 }
@@ -146,7 +146,8 @@ void IoThread::pause_changed() {
 }
 
 void IoThread::after_batch() {
-  // What this thread has made due and what DueTimer::arm() reads there: one of them sees the other.
+  // Orders what this thread has made due against what DueTimer::arm() reads: one of them sees the
+  // other.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const DueTimes due = engine().next_due();
   if (due.wall_ms >= state_.armed_due_ms.load(std::memory_order_relaxed) &&
@@ -165,12 +166,12 @@ void IoThread::after_batch() {
 void IoThread::poll_nested() {
   levels_.enter_nested();
   turn(false);
-  gate_.write();  // the script's caller waits, but nobody else shall
+  gate_.write();  // the script's caller waits, but nobody else should
   levels_.leave_nested();
   nested_polled_ = true;
 }
 
-// What a nested poll has put off, when the command that polled is over.
+// Does what a nested poll has deferred, after the polling command has ended.
 void IoThread::after_nested() {
   nested_polled_ = false;
   levels_.run_put_off();

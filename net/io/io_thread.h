@@ -1,15 +1,14 @@
-// IoThread: one thread with one io_context, one Execution, and the sessions that belong to it for
+// IoThread: a thread with one io_context, one Execution, and the sessions that belong to it for
 // life.
 //
-// A turn: all sockets that are readable now (net/io/poller.h) are read, and their requests run,
-// session by session; then sessions that had more than fits a turn, and Asio's handlers; then the
-// journal is flushed once for all of them; then the replies are written. What must wait for a sync
-// leaves when the journal reports it (durable_moved).
+// A turn: all readable sockets (net/io/poller.h) are read and their requests run, session by
+// session; then sessions that had more requests than fit into a turn, and Asio's handlers; then the
+// journal is flushed once for all of them; then the replies are written. Replies that must wait for
+// a sync are sent when the journal reports it (durable_moved).
 //
-// Its parts have a header each: its signals, mail, sessions and their sockets, what it has to do
-// with the journal, its timers, the levels of a script that polls. Threads: members are used by the
-// own thread only, but for those under "Any thread". It must outlive every SessionPort of its
-// sessions.
+// Its parts have a header each: signals, mail, sessions and their sockets, the journal's gate,
+// timers, and the levels of a polling script. Threads: members are used by the own thread only,
+// except those under "Any thread". It must outlive every SessionPort of its sessions.
 #pragma once
 
 #include <atomic>
@@ -34,13 +33,13 @@
 
 namespace sluice {
 
-// What lives on an I/O thread besides its sessions, on its Asio context. Called by that thread.
+// A component on an I/O thread besides its sessions, on its Asio context. Called by that thread.
 class IoThreadGuest {
  public:
   virtual ~IoThreadGuest() = default;
-  // No more requests; connections end when their replies have left.
+  // Accept no more requests; end connections when their replies have been sent.
   virtual void begin_stop() = 0;
-  // Now. Handlers of Asio that are still to come must find nothing to do.
+  // End now. Asio handlers that run later must find nothing to do.
   virtual void close_all() = 0;
 };
 
@@ -55,37 +54,37 @@ class IoThread {
   IoThread& operator=(const IoThread&) = delete;
 
   // --- Any thread ---
-  // Throws as Thread does.
+  // Throws like Thread.
   void start();
-  // Takes over a connected, non-blocking socket.
+  // Takes ownership of a connected, non-blocking socket.
   void adopt(int fd, Endpoints endpoints);
-  // Runs `task` on this thread. For rare things.
+  // Runs `task` on this thread. For rare tasks.
   void post(std::function<void()> task);
   Mailbox& mailbox() { return mailbox_; }
-  // The journal's durable lsn has moved: one wake-up, however often it is called before it runs.
+  // The journal's durable lsn has moved. Several calls before it is processed cause one wake-up.
   void durable_moved() { signals_.raise(ThreadSignals::kDurableMoved); }
   // CLIENT PAUSE has begun or ended.
   void pause_changed();
-  // The journal has failed: whoever waits for it is told so and closed.
+  // The journal has failed: clients waiting for it get an error and are closed.
   void journal_failed();
-  // No more requests; sessions end when their replies have left. idle() says when that is.
+  // Accepts no more requests; sessions end when their replies have been sent, which idle() reports.
   void begin_stop();
   bool idle() const {
     return sessions_.count() == 0 && guest_connections.load(std::memory_order_acquire) == 0;
   }
-  // How many connections the HTTP guest has; it writes it.
+  // The number of connections of the HTTP guest, written by the guest.
   std::atomic<size_t> guest_connections{0};
-  // Before start(). Destroyed with this thread's object.
+  // Called before start(). The guest is destroyed with this object.
   void add_guest(std::unique_ptr<IoThreadGuest> guest) { guests_.push_back(std::move(guest)); }
-  // Closes what is left and ends the thread. ended() says when a command that runs lets it.
+  // Closes what is left and ends the thread, as soon as a running command allows; see ended().
   void stop() { signals_.raise(ThreadSignals::kStop); }
   bool ended() const { return ended_.load(std::memory_order_acquire); }
-  // After stop(), by the thread that called start().
+  // After stop(), called by the thread that called start().
   void join();
-  // The I/O thread that calls; null for other threads.
+  // The calling I/O thread; null for other threads.
   static IoThread* current();
 
-  // Written by this thread, read by any.
+  // Written by this thread, readable by any.
   struct Counters {
     std::atomic<uint64_t> input_bytes{0};
     std::atomic<uint64_t> output_bytes{0};
@@ -93,7 +92,7 @@ class IoThread {
     std::atomic<uint64_t> writes{0};
   };
   Counters& counters() { return counters_; }
-  // Their count and their ports: any thread.
+  // Any thread may call count() and ports().
   ThreadSessions& sessions() { return sessions_; }
 
   // --- The own thread ---
@@ -106,14 +105,14 @@ class IoThread {
   JournalGate& gate() { return gate_; }
   Timeouts& timeouts() { return timeouts_; }
   Housekeeping& housekeeping() { return housekeeping_; }
-  // Sessions that have not authenticated where it is asked for.
+  // Sessions that have not authenticated although it is required.
   Strangers<Session>& strangers() { return *strangers_; }
 
-  // After each batch of requests: wakes the timer of what is due, if something is due earlier now.
+  // Called after each batch of requests: wakes the due timer if something has become due earlier.
   void after_batch();
   // Serves sockets from inside a command that runs for too long. The caller holds shards, so
-  // nothing that locks one may run meanwhile: requests are refused but for a few, and ends of
-  // connections, mail and timers wait until the command is over.
+  // nothing that locks a shard may run: all but a few requests are refused, and ends of
+  // connections, mail and timers wait until the command has ended.
   void poll_nested();
 
  private:

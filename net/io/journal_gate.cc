@@ -12,7 +12,7 @@ namespace sluice {
 
 namespace {
 
-// For so long what a sync has released of mail is written; the clock is read after so many writes.
+// Time limit for writing the mail released by a sync; the clock is read after this many writes.
 constexpr int64_t kMaxMailWritingUs = 500;
 constexpr size_t kWritesPerLook = 16;
 constexpr auto kPausedRetry = std::chrono::milliseconds(2);
@@ -70,7 +70,7 @@ void JournalGate::tell_durable() {
       durable_waits_.push_back(std::move(wait));
     } else {
       wait.then(true);
-      handlers_.expect();  // it may have begun something on the context
+      handlers_.expect();  // it may have started something on the context
     }
   }
 }
@@ -79,7 +79,7 @@ void JournalGate::end_turn() {
   if (!flush_wanted_) return write();
   flush_wanted_ = false;
   GroupCommitJournal* journal = state_.journal.load(std::memory_order_relaxed);
-  // A failure is told by IoThread::journal_failed().
+  // A failure is reported by IoThread::journal_failed().
   if (journal != nullptr && !journal->flush()) return;
   // What the flush itself has made durable is written now.
   signals_.drop(ThreadSignals::kDurableMoved);
@@ -112,15 +112,15 @@ void JournalGate::write() {
   write_mailed();
 }
 
-// One sync may release what thousands of connections have got by mail. These are written for a part
-// of the turn only, and after those that have asked for something themselves.
+// One sync may release mail for thousands of connections. It is written for a part of the turn
+// only, and after the replies to the turn's own requests.
 void JournalGate::write_mailed() {
   const size_t count = mailed_.size();
   const int64_t end_us = count < kWritesPerLook ? 0 : Clocks::steady_us() + kMaxMailWritingUs;
-  // A session may run a script, which polls, which comes here again.
+  // A session may run a script that polls, which re-enters this function.
   for (size_t i = 1; i <= count && !mailed_.empty(); ++i) {
     Session* session = mailed_.front();
-    // Those behind it wait for the journal as well.
+    // The sessions after it are waiting for the journal as well.
     if (!session->output().is_released(durable_lsn())) return;
     mailed_.pop_front();
     session->places.gated = false;

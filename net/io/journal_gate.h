@@ -1,9 +1,9 @@
-// JournalGate: what an I/O thread has to do with the journal: it flushes it once for all sessions
-// of a turn, lets replies leave whose changes are durable, and keeps sessions from reading while
-// too much waits for the kernel.
+// JournalGate: an I/O thread's use of the journal: it flushes the journal once for all sessions of
+// a turn, sends replies whose changes are durable, and stops sessions from reading while too much
+// is waiting to be written.
 //
-// The I/O thread's. Writing last, at the end of a turn, lets a client that has several connections
-// here wake up once for many replies.
+// Used by the I/O thread. Writing replies last, at the end of a turn, lets a client with several
+// connections here wake up once for many replies.
 #pragma once
 
 #include <deque>
@@ -28,29 +28,30 @@ class JournalGate {
     const GroupCommitJournal* journal = state_.journal.load(std::memory_order_relaxed);
     return journal != nullptr ? journal->durable_lsn() : ~Lsn{0};
   }
-  // Too much waits for the kernel: sessions stop reading, and are resumed.
+  // Too much is unwritten: sessions stop reading, and are resumed later.
   bool congested() const;
 
   // The session has replies that wait for the end of the turn or for the journal.
   void add_gated(Session& session);
-  // Those that are added meanwhile have got something by mail.
+  // Sessions added from now on were given something by mail.
   void begin_mail() { takes_mail_ = true; }
   void end_mail() { takes_mail_ = false; }
   void add_paused(Session& session);
   void forget(Session& session);
 
-  // Somebody waits for the journal: flush it once, when all sessions of this turn have run.
+  // Requests a flush, once, after all sessions of this turn have run.
   void request_flush() { flush_wanted_ = true; }
-  // Calls `then` once the journal has made `gate` durable: true, or has failed: false. At once if
-  // it has already; else from the end of a turn. For what is rare: sessions have their own way.
+  // Calls `then` when the journal has made `gate` durable (true) or has failed (false): at once if
+  // that is already so, otherwise at the end of a turn. For rare uses; sessions have a way of their
+  // own.
   void when_durable(Lsn gate, std::function<void(bool durable)> then);
 
-  // Something is to be done in the next turn.
+  // There is work for the next turn.
   bool has_work() const { return flush_wanted_ || writes_wait_; }
   void end_turn();
   // The durable lsn has moved.
   void on_durable_moved();
-  // Writes what may leave.
+  // Writes the replies that may be sent.
   void write();
   void on_failed();
   void forget_waits() { durable_waits_.clear(); }
@@ -70,11 +71,11 @@ class JournalGate {
   ThreadSignals& signals_;
   AsioHandlers& handlers_;
   std::vector<Session*> gated_;
-  // The same of those that mail has given something: Session::Places::gated means either.
+  // The same for sessions that were given something by mail: Session::Places::gated covers both.
   std::deque<Session*> mailed_;
   std::vector<Session*> at_hand_;  // kept for its capacity
   bool takes_mail_ = false;
-  bool writes_wait_ = false;  // more of mailed_ may leave than the turn has written
+  bool writes_wait_ = false;  // more of mailed_ may be written than the turn has written
   bool flush_wanted_ = false;
   std::vector<Session*> paused_;
   SteadyTimer paused_timer_;

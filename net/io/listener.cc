@@ -25,12 +25,12 @@ using asio::ip::tcp;
 
 constexpr int kMaxAcceptsPerTurn = 1000;  // as Redis
 constexpr int kFreePortAttempts = 20;
-// When there was no descriptor for a connection / when others must be closed first.
+// Delay when there was no descriptor for a connection / when others must be closed first.
 constexpr auto kAcceptRetry = std::chrono::milliseconds(100);
 constexpr auto kReadyRetry = std::chrono::milliseconds(5);
 
 constexpr Bytes kTooManyClients = "-ERR max number of clients reached\r\n";
-// Redis's words: scripts and people recognise them.
+// Redis's text, which scripts and people recognise.
 constexpr Bytes kProtectedMode =
     "-DENIED Redis is running in protected mode because protected mode is enabled and no password "
     "is set for the default user. In this mode connections are only accepted from the loopback "
@@ -60,7 +60,7 @@ bool is_loopback(const asio::ip::address& address) {
   return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).is_loopback();
 }
 
-// Our end of a socket.
+// The local end of a socket.
 tcp::endpoint local_endpoint(int fd) {
   tcp::endpoint endpoint;
   auto length = static_cast<socklen_t>(endpoint.capacity());
@@ -69,7 +69,7 @@ tcp::endpoint local_endpoint(int fd) {
 }
 
 void set_option(int fd, int level, int name, int value) {
-  // Failing leaves the socket usable, so nothing is done about it.
+  // A failure leaves the socket usable, so it is ignored.
   static_cast<void>(::setsockopt(fd, level, name, &value, sizeof(value)));
 }
 
@@ -82,7 +82,7 @@ void set_keepalive(int fd, int interval_s) {
 }
 
 void turn_away(int fd, Bytes reason) {
-  // One attempt: a new socket's buffer takes it.
+  // One attempt: the buffer of a new socket has room.
   if (!reason.empty())
     static_cast<void>(::send(fd, reason.data(), reason.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
   ::close(fd);
@@ -106,7 +106,7 @@ std::string Listener::open(const ListenOptions& options) {
   tls_ = options.tls;
   std::string error;
   const int attempts = options.port == 0 ? kFreePortAttempts : 1;
-  // A port that is free on the first address may be taken on the second: then another is tried.
+  // A port that is free on the first address may be taken on the second: then another one is tried.
   for (int i = 0; options.tcp && i < attempts; ++i) {
     error = open_tcp(options, options.port);
     if (error.empty()) break;
@@ -133,7 +133,7 @@ std::string Listener::open_tcp(const ListenOptions& options, uint16_t port) {
     }
     if (port_ == 0) port_ = local_endpoint(opened_[before].fd).port();
   }
-  if (opened_.empty()) return "none of the addresses of 'bind' exists on this machine";
+  if (opened_.empty()) return "no address of 'bind' exists on this machine";
   return {};
 }
 
@@ -184,7 +184,7 @@ std::string Listener::open_unix(const ListenOptions& options) {
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return system_error("Could not create a Unix socket");
-  // A socket that a killed server left behind is in the way; anything else at this path stays.
+  // A socket left by a killed server is removed; anything else at this path stays.
   struct stat present {};
   if (::lstat(path.c_str(), &present) == 0 && S_ISSOCK(present.st_mode)) ::unlink(path.c_str());
   if (::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 ||
@@ -261,7 +261,7 @@ void Listener::wait(Door& door) {
       wait(door);
       return;
     }
-    // The connection stays in the queue, so waiting at once would spin.
+    // The connection stays in the queue, so waiting for it at once would spin.
     door.retry_timer.expires_after(accepted == Accepted::kFailed ? kAcceptRetry : kReadyRetry);
     door.retry_timer.async_wait([this, &door](const error_code& late) {
       if (!late && door.descriptor.is_open()) wait(door);

@@ -1,8 +1,8 @@
 // Listener: the listening sockets of one protocol: TCP on each bound address, and a Unix socket.
 //
-// Opened before any thread runs; then it belongs to I/O thread 0, which accepts and hands each
-// connection to the I/O thread that the server chooses. What may not come in is told why and closed
-// here.
+// Opened before any thread runs. It then belongs to I/O thread 0, which accepts connections and
+// passes each to the I/O thread that the server chooses. Rejected connections get the reason and
+// are closed here.
 #pragma once
 
 #include <atomic>
@@ -23,30 +23,31 @@ namespace sluice {
 class IoThread;
 
 struct ListenOptions {
-  // A leading '-': not being available is no error. "*": every address; "::*": every one of IPv6.
+  // A leading '-': skip the address if it is not available. "*": all IPv4 addresses; "::*": all
+  // IPv6.
   std::vector<std::string> bind;
   bool tcp = true;
-  // 0: any free one, the same for each address.
+  // 0: any free port, the same for each address.
   uint16_t port = 0;
   int backlog = 511;
   bool tls = false;
   std::string unix_socket;
-  unsigned unix_socket_mode = 0;  // 0: as the umask says
+  unsigned unix_socket_mode = 0;  // 0: from the umask
 };
 
 class Listener {
  public:
-  // What a connection is told before it is closed; an empty text: it may come in. Over TLS it is
-  // told after the handshake, unless there is no room for it until then.
+  // The text sent to a connection before it is closed; empty: it is accepted. Over TLS it is sent
+  // after the handshake, unless there is no room for the connection until then.
   struct Refusal {
     std::string text;
     bool crowded = false;
   };
   // All are called on I/O thread 0 only.
-  // Whether a connection may be taken now; if not, it waits with the kernel.
+  // Whether a connection may be accepted now; otherwise it stays in the kernel's queue.
   using Ready = std::function<bool()>;
   using Refuse = std::function<Refusal(bool loopback)>;
-  // Hands a connection over.
+  // Passes a connection on.
   using Adopt = std::function<void(int fd, Endpoints endpoints)>;
 
   Listener(ServerState& state, Ready ready, Refuse refuse, Adopt adopt)
@@ -58,21 +59,22 @@ class Listener {
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
-  // Empty, or why not all could be opened (then none is).
+  // Opens all sockets. Returns an empty text, or why one could not be opened; then none is.
   std::string open(const ListenOptions& options);
-  // What RESP clients are told: protected mode, and maxclients.
+  // The texts for RESP clients: protected mode, and maxclients.
   static Refusal resp_refusal(ServerState& state, bool loopback, bool full);
   // The TCP port in use; 0 without one.
   uint16_t port() const { return port_.load(std::memory_order_relaxed); }
 
-  // On I/O thread 0.
+  // Called on I/O thread 0.
   void start(IoThread& thread);
-  // The TCP sockets of `fresh`, which is open and not started, take the place of its own; the Unix
-  // socket and all connections stay. On I/O thread 0, which is `thread`.
+  // Replaces the own TCP sockets by those of `fresh`, which must be open and not started; the Unix
+  // socket and all connections stay. Called on I/O thread 0, which is `thread`.
   void take_over(Listener& fresh, IoThread& thread);
-  // No more connections; removes the Unix socket. On I/O thread 0, or when that has ended.
+  // Accepts no more connections and removes the Unix socket. On I/O thread 0, or after it has
+  // ended.
   void stop();
-  // Before the I/O threads are destroyed, and after they have ended.
+  // Called after the I/O threads have ended, and before they are destroyed.
   void leave_thread();
 
  private:
@@ -104,9 +106,9 @@ class Listener {
   Adopt adopt_;
   std::vector<Opened> opened_;
   std::vector<std::unique_ptr<Door>> doors_;
-  std::vector<std::unique_ptr<Door>> left_doors_;  // closed; handlers may still name them
+  std::vector<std::unique_ptr<Door>> left_doors_;  // closed; handlers may still refer to them
   std::string unix_path_;
-  std::atomic<uint16_t> port_{0};  // told to any thread
+  std::atomic<uint16_t> port_{0};  // readable by any thread
   bool tls_ = false;
   LogPace failures_in_log_;
 };

@@ -10,7 +10,8 @@ namespace sluice {
 
 namespace {
 
-// Each turn: replies to blocked commands and kills, of which each connection has one at most.
+// Limit for each turn: replies to blocked commands and kills, of which each connection has at most
+// one.
 constexpr size_t kMaxEndsPerTurn = 64;
 
 }  // namespace
@@ -26,10 +27,10 @@ void Mailbox::send(Mail mail) {
 }
 
 void Mailbox::deliver() {
-  // Locals: a session may run a script, which polls, which brings further mail.
+  // Local variables, because a session may run a script that polls, which receives more mail.
   std::vector<Mail> batch = std::move(at_hand_);
   std::vector<Session*> dirty = std::move(dirty_at_hand_);
-  // Behind what is left of the last batch there may be more, of which nobody tells again.
+  // More mail may follow the rest of the last batch, for which there is no further signal.
   bool more = !batch.empty();
   if (!more) {
     MutexLock lock(mutex_);

@@ -1,4 +1,4 @@
-// Mailbox: what other threads send to the sessions of an I/O thread.
+// Mailbox: messages from other threads to the sessions of an I/O thread.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ class Mailbox {
 
   // Any thread.
   void send(Mail mail);
-  // The I/O thread, where no command polls: delivers a turn's share.
+  // Called by the I/O thread while no command polls: delivers a turn's share.
   void deliver();
 
  private:
@@ -26,8 +26,8 @@ class Mailbox {
   JournalGate& gate_;
   Mutex mutex_;
   std::vector<Mail> mail_ GUARDED_BY(mutex_);
-  std::vector<Mail> at_hand_;            // being delivered; its memory goes with each
-  size_t next_ = 0;                      // of at_hand_
+  std::vector<Mail> at_hand_;            // being delivered; each is freed on delivery
+  size_t next_ = 0;                      // index in at_hand_
   std::vector<Session*> dirty_at_hand_;  // kept for its capacity
 };
 

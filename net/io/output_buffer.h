@@ -1,6 +1,6 @@
-// OutputBuffer: what a connection is to be sent: one buffer of which [0, sent) has left, [sent,
-// sendable) may leave, and each segment says up to where the rest may leave once its lsn is
-// durable. Gates never decrease, so a prefix leaves at a time.
+// OutputBuffer: the output of a connection in one buffer: [0, sent) has been sent, [sent, sendable)
+// may be sent, and each segment says up to where the rest may be sent once its lsn is durable.
+// Gates never decrease, so always a prefix becomes sendable.
 #pragma once
 
 #include <cstddef>
@@ -15,40 +15,40 @@ namespace sluice {
 
 class OutputBuffer {
  public:
-  // Replies are appended here. What gate() has not seen does not leave.
+  // Replies are appended here. Bytes that gate() has not seen are not sent.
   ByteBuffer& bytes() { return bytes_; }
   const ByteBuffer& bytes() const { return bytes_; }
-  // What has not left, and that part of it which may.
+  // Unsent bytes, and the part of them that may be sent.
   size_t pending() const { return bytes_.size() - sent_; }
   Bytes sendable() const { return bytes_.view().substr(sent_, sendable_ - sent_); }
   bool has_sendable() const { return sent_ != sendable_; }
 
-  // What has been appended since the last call may leave once `gate` is durable. True: it has to
-  // wait for that.
+  // The bytes appended since the last call may be sent when `gate` is durable. Returns whether they
+  // have to wait for that.
   bool gate(Lsn gate, Lsn durable);
   bool is_gated() const { return !segments_.empty(); }
-  // Nothing waits, or some of what waits may leave.
+  // Nothing is waiting, or some of it may be sent.
   bool is_released(Lsn durable) const {
     return segments_.empty() || segments_.front().gate <= durable;
   }
-  // What was gated up to here may leave.
+  // Bytes gated up to here may be sent.
   void release(Lsn durable);
-  // All that is there may leave at once.
+  // Everything present may be sent at once.
   void open() { sendable_ = bytes_.size(); }
-  // What waits will never leave.
+  // Drops what is waiting.
   void drop_gated();
   void drop_gates() { segments_.clear(); }
 
-  // So many bytes have left.
+  // This many bytes have been sent.
   void sent(size_t count) { sent_ += count; }
-  // Gives back the memory of what has left.
+  // Frees the memory of sent bytes.
   void compact();
 
   // --- Limits ---
-  // More waits than a client of this class may leave unread, or has waited for too long.
+  // Whether more is pending than a client of this class may leave unread, or for too long.
   bool exceeds(const OutputLimit& limit);
   bool is_over_soft_limit() const { return soft_limit_since_ms_ != 0; }
-  // So much waits that the client's further requests wait as well.
+  // Whether so much is pending that the client's further requests must wait.
   bool is_paused() const { return paused_; }
   void pause_when_long() {
     if (pending() > kOutputPauseBytes) paused_ = true;

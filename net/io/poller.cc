@@ -13,9 +13,9 @@ namespace sluice {
 
 namespace {
 
-// An empty look takes some 0.3 us.
+// A poll without events takes some 0.3 us.
 constexpr int kLooksBeforeSleep = 10;
-// Looking goes on while more than a third of the trials succeed.
+// Polling continues while more than a third of the attempts succeed.
 constexpr int kCreditOfSuccess = 2;
 constexpr int kMaxCredit = 32;
 constexpr unsigned kSleepsPerTrial = 32;
@@ -23,8 +23,8 @@ constexpr auto kLongTurn = std::chrono::microseconds(40);
 
 using Reactor = asio::detail::epoll_reactor;
 
-// Asio does not show the descriptor of its epoll set. An explicit instantiation may name a private
-// member, which is the one lawful way to it; if a later Boost calls it otherwise, this does not
+// Asio does not expose the descriptor of its epoll set. An explicit instantiation may name a
+// private member, which is the only legal way to get it; if a later Boost renames it, this does not
 // compile.
 template <int Reactor::*Member>
 struct ReactorMember {
@@ -40,7 +40,7 @@ Poller::Poller(asio::io_context& context)
   CHECK(set_fd_ >= 0 && wake_fd_ >= 0);
   // Each write is a new edge, so nobody needs to read it.
   add_own(wake_fd_, EPOLLIN | EPOLLET, &wake_fd_);
-  // Not by edges: it is told again until Asio has taken all that it has.
+  // Level-triggered: reported again until Asio has handled everything.
   add_own(descriptor_of(asio::use_service<Reactor>(context)), EPOLLIN, &reactor_ready_);
 }
 
@@ -85,10 +85,10 @@ int Poller::take(std::span<epoll_event> events, int timeout_ms) {
   return ::epoll_wait(set_fd_, events.data(), static_cast<int>(events.size()), timeout_ms);
 }
 
-// A sleep and the wake-up from it cost this thread and the client several microseconds. Under load
-// the next request is often nearer than that, so it pays to look a few times first. It goes by
-// experience: with few or slow clients nothing comes, and then only some sleeps try. After a long
-// turn, as pipelines make them, the sleep is small beside the work, and looking only costs.
+// A sleep and the wake-up cost this thread and the client several microseconds. Under load the next
+// request is often nearer than that, so it pays to poll a few times first. This adapts: with few or
+// slow clients nothing arrives, and then only some sleeps try. After a long turn, as with
+// pipelines, the sleep is short compared with the work, and polling only costs.
 int Poller::look_before_sleep(std::span<epoll_event> events, Clock::time_point now) {
   if (now - turn_began_ > kLongTurn) return 0;
   if (looks_paid_ == 0 && ++sleeps_ % kSleepsPerTrial != 0) return 0;
@@ -104,7 +104,7 @@ int Poller::look_before_sleep(std::span<epoll_event> events, Clock::time_point n
 
 void Poller::wake() {
   const uint64_t one = 1;
-  // It cannot fail but by a full counter, and then a wake-up is on its way.
+  // It can only fail if the counter is full, and then a wake-up is on its way.
   static_cast<void>(!::write(wake_fd_, &one, sizeof(one)));
 }
 

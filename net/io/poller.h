@@ -1,17 +1,17 @@
-// Poller: what one I/O thread waits for: an epoll set with the sockets of its sessions, Asio's
-// reactor, and the wake-ups of other threads.
+// Poller: the events an I/O thread waits for: an epoll set with the sockets of its sessions, Asio's
+// reactor, and wake-ups by other threads.
 //
-// Why not Asio's reactor for each socket: its async_read_some tries to read as soon as it is asked,
-// before the client can have answered, so that every request costs a recv() in vain; and it has no
-// notion of a turn (everything that is ready now), which the journal's flush and the order "read
-// all, then write all" need. So the sessions' sockets are here, and Asio's own set is one more
-// descriptor in this one: timers, listeners and whatever else is Asio's run when it is readable. A
-// turn then costs one system call for waiting, as in Redis. (With this set inside of Asio's it cost
-// three: Asio's wait, its epoll_ctl to wait again, and the look at this set.)
+// Sockets are not in Asio's reactor, for two reasons. Its async_read_some tries to read
+// immediately, before the client can have replied, so every request would cost a useless recv().
+// And it has no notion of a turn (everything that is ready now), which the journal's flush and the
+// order "read all, then write all" require. So Asio's own epoll set is one more descriptor in this
+// set, and Asio runs (timers, listeners, others) when it is readable. A turn then costs one system
+// call for waiting, as in Redis. (With this set inside Asio's it cost three: Asio's wait, its
+// epoll_ctl to wait again, and the poll of this set.)
 //
-// Edge-triggered for sockets: an event is told once, and the session remembers what it has not used
-// yet. Threads: the I/O thread's only, but for wake(). Does not own the sockets; whoever closes one
-// needs no remove.
+// Socket events are edge-triggered: an event is reported once, and the session remembers what it
+// has not used. Threads: used by the I/O thread, except wake(). Does not own the sockets; a closed
+// socket need not be removed.
 #pragma once
 
 #include <sys/epoll.h>
@@ -34,25 +34,25 @@ class Poller {
   Poller(const Poller&) = delete;
   Poller& operator=(const Poller&) = delete;
 
-  // Reports reading, writing and the peer's end of `fd`, from now on and until it is closed.
-  // False: the kernel refuses (errno says why).
+  // Reports readability, writability and the peer's end of `fd` until it is closed. Returns false
+  // if the kernel refuses (see errno).
   bool add(int fd, Session& session);
 
-  // Waits until something happens, for ever if `block`; otherwise only looks. Returns how many of
-  // `events` are filled, each of them a session's.
+  // Waits until something happens, without a limit if `block`; otherwise only polls. Returns the
+  // number of `events` filled, each of which belongs to a session.
   size_t wait(std::span<epoll_event> events, bool block);
   static Session& session_of(const epoll_event& event) {
     return *static_cast<Session*>(event.data.ptr);
   }
-  // Whether the last waits have seen something for Asio; asks once.
+  // Whether the last waits reported something for Asio; resets it.
   bool take_reactor_ready() { return std::exchange(reactor_ready_, false); }
 
-  // How long it has waited in all.
+  // The total time spent waiting.
   std::chrono::microseconds idle() const {
     return std::chrono::duration_cast<std::chrono::microseconds>(idle_);
   }
 
-  // Any thread: ends the wait that goes on, or the next one.
+  // Any thread: ends the present wait, or the next one.
   void wake();
 
  private:
@@ -65,7 +65,7 @@ class Poller {
   int set_fd_;
   int wake_fd_;
   bool reactor_ready_ = false;
-  int looks_paid_ = 0;  // credit for looking before a sleep
+  int looks_paid_ = 0;  // credit for polling before a sleep
   unsigned sleeps_ = 0;
   Clock::time_point turn_began_;
   Clock::duration idle_{0};

@@ -1,8 +1,8 @@
-// RequestBatch: requests that are parsed and not yet executed, with the views of all their
+// RequestBatch: requests that have been parsed and not yet executed, with views of all their
 // arguments.
 //
-// Each level of an I/O thread has one, and the session that runs uses it: it is empty between two
-// of them. The views point into that session's input buffer.
+// Each level of an I/O thread has one, used by the running session and empty between two sessions.
+// The views point into that session's input buffer.
 #pragma once
 
 #include <array>
@@ -23,14 +23,14 @@ struct RequestBatch {
     size_t first_argument;
     size_t argument_count;
     size_t bytes;     // of input
-    Request request;  // once all are parsed: until then the arguments may move
+    Request request;  // set when all are parsed: until then the arguments may move
   };
 
   std::vector<Bytes> arguments;
   std::array<Item, Prefetch::kMaxRequests> items;
   size_t count = 0;
   size_t next = 0;
-  // What stands behind the last one.
+  // What follows the last request.
   RespParser::Outcome end = RespParser::Outcome::kRequest;
   Prefetch prefetch;
 
@@ -41,11 +41,11 @@ struct RequestBatch {
     next = 0;
     end = RespParser::Outcome::kRequest;
   }
-  // Parses the next request, or `ahead` of their execution several, which lets their memory be
-  // fetched ahead. False: there is none.
+  // Parses the next request, or with `ahead` several, which allows prefetching their memory.
+  // Returns false if no request is complete.
   bool parse(RespParser& parser, InputBuffer& input, bool ahead);
   void fetch_ahead(Engine& engine, int database);
-  // What was parsed and not executed is parsed again later; the buffer may move until then.
+  // Requests parsed but not executed are parsed again later; the buffer may move until then.
   void give_back(RespParser& parser) {
     if (!empty()) parser.reset();
     clear();

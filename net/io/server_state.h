@@ -1,7 +1,7 @@
-// ServerState: what all I/O threads and sessions of one server share: the engine, the journal, the
+// ServerState: shared by all I/O threads and sessions of one server: the engine, the journal, the
 // limits that CONFIG SET changes, and counters.
 //
-// Threads: every member is an atomic, or set before the I/O threads start and never again.
+// Threads: every member is atomic, or set before the I/O threads start and constant afterwards.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ namespace sluice {
 
 class TlsService;
 
-// For a counter that one thread writes: no locked instruction.
+// For a counter written by one thread: avoids a locked instruction.
 inline void add_relaxed(std::atomic<uint64_t>& counter, uint64_t amount) {
   counter.store(counter.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
 }
@@ -43,19 +43,20 @@ struct ServerLimits {
   std::atomic<int64_t> max_bulk_bytes{512LL << 20};
   std::atomic<bool> protected_mode{true};
   std::atomic<int64_t> metrics_queues{1000};  // with series of their own
-  // Bytes of the journal that the kernel does not have yet; above it no socket is read.
+  // Limit of unwritten journal bytes above which no socket is read.
   std::atomic<uint64_t> journal_buffer_bytes{64U << 20};
   std::array<OutputLimit, kOutputClasses> output;
 };
 
-// Replies that a client has not taken. Above the first, its further requests wait; Redis would go
-// on buffering. High enough for a client that writes a deep pipeline before it reads anything.
+// Limit of replies that a client has not read, above which its further requests wait; Redis would
+// continue to buffer. High enough for a client that writes a deep pipeline before it reads
+// anything.
 inline constexpr size_t kOutputPauseBytes = 32U << 20;
 inline constexpr size_t kOutputResumeBytes = 16U << 20;
-// The same for a client that has not shown a password.
+// The same for a client that has not authenticated.
 inline constexpr size_t kUnauthenticatedOutputBytes = 1024;
 
-// Exports of metrics by OTLP. Written by I/O thread 0.
+// Counters of OTLP exports. Written by I/O thread 0.
 struct OtlpCounters {
   bool configured = false;
   std::atomic<uint64_t> done{0};
@@ -67,13 +68,13 @@ class Listener;
 
 struct ServerState {
   Engine* engine = nullptr;
-  // Null: no port speaks TLS.
+  // Null if no port uses TLS.
   TlsService* tls = nullptr;
-  // Of the Redis protocol, without TLS; for who tells its port.
+  // The RESP listener without TLS, for reporting its port.
   const Listener* listener = nullptr;
-  // When the process began, in unix time.
+  // The start of the process, in unix time.
   int64_t started_ms = 0;
-  // Null where nothing is kept, and until recovery is through.
+  // Null if nothing is kept, and until recovery has finished.
   std::atomic<GroupCommitJournal*> journal{nullptr};
   std::atomic<bool> loading{false};
   // No new connections and no further requests.
@@ -81,8 +82,8 @@ struct ServerState {
   ServerLimits limits;
 
   Clocks clocks;
-  // The times for which I/O thread 0's timer is set (DueTimes); whoever makes something due earlier
-  // calls wake_timer.
+  // The times for which I/O thread 0's timer is set (DueTimes); a thread that makes something due
+  // earlier calls wake_timer.
   std::atomic<int64_t> armed_due_ms{kNeverMs};
   std::atomic<int64_t> armed_due_queue_ms{kNeverMs};
   std::atomic<int64_t> armed_due_steady_ms{kNeverMs};

@@ -20,36 +20,36 @@ namespace sluice {
 
 namespace {
 
-// One turn of a session: then the others run.
+// Limit of one turn of a session; then the others run.
 constexpr unsigned kMaxRequestsPerTurn = 1000;
 constexpr size_t kMaxOutputPerTurn = 1U << 20;
 
 constexpr Bytes kLoadingError = "LOADING Redis is loading the dataset in memory";
 
-// TLS may have to read in order to write, and the other way round.
+// TLS may have to read in order to write, and vice versa.
 void take_tls_edges(SocketEdges& edges, TlsStream& tls) {
   if (edges.readable) tls.note_readable(edges.peer_ended);
   if (!edges.awaiting_write && tls.read_waits_for_write()) edges.readable = true;
   if (edges.readable && tls.write_waits_for_read()) edges.awaiting_write = false;
 }
 
-// Whether the process as a whole cannot take the request now, while it loads.
+// Whether the request must be refused while the server is loading.
 bool refuses_now(const IoThread& thread, const Client& client, const Request& request) {
   if (!thread.state().loading.load(std::memory_order_relaxed)) [[likely]]
     return false;
   const Command* const command = request.command;
-  if (command == nullptr) return false;  // its error says so
+  if (command == nullptr) return false;  // reported by its error
   if (client.user == nullptr && (command->flags & kNoAuth) == 0) return false;
-  // Recovery fills the shards without their locks. So WATCH is refused, and with nothing watched
-  // what ends transactions needs none.
+  // Recovery fills the shards without locks. So WATCH is refused, and without watched keys the
+  // commands that end transactions need no shards.
   const bool needs_shards =
       (command->flags & kEveryShard) != 0 || command->keys[0].begin != KeySpec::Begin::kNone;
   const bool fits = !needs_shards || (command->flags & kNoShardsLoading) != 0;
   return (command->flags & kLoading) == 0 || !fits;
 }
 
-// What is not to be sent goes. CLIENT REPLY SKIP begins, or ends with the command that was skipped:
-// one that blocks has ended when its reply comes.
+// Removes output that must not be sent. CLIENT REPLY SKIP begins, or ends with the skipped command;
+// a blocking command has ended when its reply is there.
 void end_muted(Client& client, ByteBuffer& output) {
   if (client.reply_mode != ReplyMode::kOn) output.resize(client.muted_from);
   if (client.waiter == nullptr) static_cast<void>(wants_blocked_reply(client));
@@ -92,7 +92,7 @@ void Session::start() {
   thread_.housekeeping().need();
   const std::string& refusal = port_->endpoints().refusal;
   if (refusal.empty()) return;
-  // Writing it drives the handshake, after which it leaves.
+  // Writing it drives the handshake, after which it is sent.
   output_.bytes().append(refusal);
   output_.open();
   life_.drain();
@@ -107,9 +107,9 @@ void Session::on_events(uint32_t events) {
   edges_.take(events);
   if (tls_ != nullptr) [[unlikely]]
     take_tls_edges(edges_, *tls_);
-  // A batch that polls comes back to it at its end.
+  // A batch that polls handles it at its end.
   if (run_ == Run::kExecuting || life_.is_ending()) return;
-  // Nothing that stands before the end is executed.
+  // If the peer has ended, remaining requests are not executed while blocked.
   if (edges_.peer_ended && client_.waiter != nullptr && may_read()) return close_soon();
   if (was_awaiting_write && !edges_.awaiting_write) flush();
   if (life_.is_ending()) return;
@@ -196,11 +196,11 @@ void Session::update_parser_limits() {
   parser_.set_limits(limits);
 }
 
-// False when the session has to stop here: nothing complete is left, or it must not go on.
+// Returns false when the session must stop: no complete request is left, or it must not continue.
 bool Session::run_one(RequestBatch& batch, RespReply& reply) {
   if (batch.empty()) {
     if (batch.end != RespParser::Outcome::kRequest) return handle_end(batch, reply);
-    // Before AUTH the limits of what follows may still change.
+    // Before AUTH the limits of the following requests may still change.
     const bool ahead = thread_.levels().may_prefetch() && parser_.limits().authenticated &&
                        !thread_.state().loading.load(std::memory_order_acquire);
     if (!batch.parse(parser_, input_, ahead)) return handle_end(batch, reply);
@@ -217,7 +217,7 @@ bool Session::run_one(RequestBatch& batch, RespReply& reply) {
          !port_->killed();
 }
 
-// What stands behind the last complete request. Always false: the session stops.
+// Handles what follows the last complete request. Always returns false: the session stops.
 bool Session::handle_end(RequestBatch& batch, RespReply& reply) {
   if (batch.end == RespParser::Outcome::kError) {
     reply.error("ERR " + parser_.error());
@@ -249,8 +249,8 @@ void Session::execute(const Request& request, RespReply& reply) {
     end_muted(client_, output_.bytes());
 }
 
-// The command may take the block, so it gets copies of all words but the one that stands in it for
-// that. Where more has been read, the block is no longer for one request.
+// The command may take the block, so it gets copies of all words except the large one. If more has
+// been read, the block is no longer for one request.
 void Session::execute_in_block(const RequestBatch::Item& item, RespReply& reply) {
   if (!input_.is_whole_block(item.bytes)) return execute(item.request, reply);
   std::vector<std::string> copies;
@@ -271,7 +271,7 @@ void Session::after_batch() {
     const int64_t timeout_ms = client_.waiter->timeout_ms;
     blocked_.begin(timeout_ms != 0 ? std::optional<int64_t>(timeout_ms) : std::nullopt);
   } else if (client_.postponed) {
-    // It counts as a blocked client, and looks again when the pause should be over.
+    // It counts as a blocked client, and checks again when the pause should be over.
     blocked_.begin(thread_.engine().pause.end_ms() - thread_.clock().times().steady_ms);
   }
   if (life_.is_ending()) return close();

@@ -1,15 +1,15 @@
 // Session: one connection. Reads requests, runs them in batches through its I/O thread's Execution,
-// and writes the replies in order, each not before the journal has what it reports.
+// and sends the replies in order, each when the journal holds what it reports.
 //
-// Threads and lifetime: belongs to one IoThread for life, which owns it; other threads know only
+// Threads and lifetime: belongs to one IoThread for life, which owns it; other threads only hold
 // its SessionPort. After close() it is buried: the I/O thread destroys it at the end of the turn,
-// when no event can name it any more. Nothing here may run while it executes but what a nested poll
-// of the same thread brings, and that is put off.
+// when no event can refer to it any more. While it executes, only a nested poll of the same thread
+// can call it, and such calls are deferred.
 //
-// Its parts: what has come in (InputBuffer), what is to leave (OutputBuffer), what the poller has
-// told (SocketEdges), and that its client is blocked (BlockedClient). Over TLS `tls_` reads and
-// writes in the place of the socket; without, that is a null pointer and one branch for each read
-// and write.
+// Its parts: received input (InputBuffer), output (OutputBuffer), reported socket events
+// (SocketEdges), and the state of a blocked client (BlockedClient). With TLS, `tls_` reads and
+// writes instead of the socket; without, it is null, which costs one branch for each read and
+// write.
 #pragma once
 
 #include <cstdint>
@@ -34,12 +34,12 @@ namespace sluice {
 class IoThread;
 class TlsStream;
 
-// How far the life of a session has come; it only goes forward.
+// The stages in the life of a session, which only advance.
 class SessionLife {
  public:
-  // No more requests; closed when all output has left.
+  // Accepts no more requests; closes when all output has been sent.
   void drain() { advance(At::kDraining); }
-  // It does nothing any more: the end of its batch or of the turn closes it.
+  // Does nothing more; the end of its batch or of the turn closes it.
   void end() { advance(At::kEnding); }
   void close() { advance(At::kClosed); }
 
@@ -58,49 +58,50 @@ class SessionLife {
   At at_ = At::kOpen;
 };
 
-// Whether the reply that ends a blocking is sent. Is it the one to skip, those behind it are not.
+// Whether the reply that ends a blocked command is sent. CLIENT REPLY SKIP applies to one reply
+// only.
 bool wants_blocked_reply(Client& client);
 
 class Session {
  public:
-  // Takes over `fd`, a connected, non-blocking socket.
+  // Takes ownership of `fd`, a connected, non-blocking socket.
   Session(IoThread& thread, int fd, Endpoints endpoints);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
   void start();
-  // What the poller reports.
+  // Called with the events reported by the poller.
   void on_events(uint32_t events);
   // Its next turn, after SocketTurn::add_continuing.
   void go_on();
-  // Mail of other threads. write_out() afterwards, once for all mail of a turn.
+  // Takes mail of other threads. write_out() follows once for all mail of a turn.
   void take_mail(Mail& mail);
-  // Writes what may leave, and goes on with what had to wait for that.
+  // Writes what may be sent, and continues what had to wait for that.
   void write_out();
-  // The reason for which reading was paused may be over.
+  // The reason for pausing reads may be over.
   void resume();
   void on_block_timeout();
-  // CLIENT PAUSE has begun or ended: what waits for it looks again.
+  // CLIENT PAUSE has begun or ended: check postponed requests again.
   void on_pause_changed();
-  // The journal has failed: what waits for it is replaced by an error, and the connection ends.
+  // The journal has failed: waiting replies are replaced by an error, and the connection ends.
   void on_journal_failed();
-  // No more requests; closes once the replies have left.
+  // Accepts no more requests; closes when the replies have been sent.
   void begin_stop();
   void close();
-  // Once a second, with the time of the steady clock: the limits that depend on it.
+  // Called once a second with the steady time: checks limits that depend on time.
   void check_time_limits(int64_t now_ms);
 
-  // Tells others what this connection is like now (SessionPort::facts).
+  // Publishes the connection's present state for other threads (SessionPort::facts).
   void publish();
 
   bool closed() const { return life_.is_closed(); }
-  // When it last said something, by the steady clock.
+  // The time of its last activity, by the steady clock.
   int64_t active_ms() const { return active_ms_; }
   const OutputBuffer& output() const { return output_; }
   const std::shared_ptr<SessionPort>& port() const { return port_; }
 
-  // Where the I/O thread has it. The thread writes this.
+  // Its places in the I/O thread's lists. Written by the thread.
   struct Places {
     size_t index = 0;  // among all sessions
     bool gated = false;
@@ -110,7 +111,7 @@ class Session {
     bool continuing = false;
   };
   Places places;
-  int64_t stranger_since_ms = 0;  // Strangers
+  int64_t stranger_since_ms = 0;  // used by Strangers
 
  private:
   // kMoreWaits: complete requests wait for the next turn.
@@ -158,16 +159,16 @@ class Session {
   Run run_ = Run::kIdle;
   BlockedClient blocked_;
   Counted counted_pubsub_;
-  // Mail that came while it executed.
+  // Mail that arrived while it was executing.
   std::vector<Mail> put_off_;
-  // The request that waits for the end of CLIENT PAUSE (Client::postponed); `due`: it is to be
-  // tried again.
+  // The request that waits for the end of CLIENT PAUSE (Client::postponed). `due`: it is to be
+  // retried.
   struct Postponed {
     std::vector<std::string> words;
     bool due = false;
   };
   Postponed postponed_;
-  int64_t active_ms_ = 0;  // of the steady clock
+  int64_t active_ms_ = 0;  // by the steady clock
 };
 
 }  // namespace sluice

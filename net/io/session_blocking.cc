@@ -1,5 +1,5 @@
-// Session while its client is blocked, by a command or by CLIENT PAUSE; and the mail of other
-// threads, which ends most of that.
+// Session while its client is blocked by a command or by CLIENT PAUSE, and mail from other threads,
+// which usually ends that.
 #include <utility>
 
 #include "engine/clients/tracking.h"
@@ -19,7 +19,7 @@ bool Session::postpone(const Request& request) {
   return true;
 }
 
-// The request that has waited; if it has to wait again, it stays. True: others may follow.
+// Runs the postponed request; if it has to wait again, it stays. Returns whether others may follow.
 bool Session::run_postponed(RespReply& reply) {
   postponed_.due = false;
   const std::vector<std::string> words = std::move(postponed_.words);
@@ -47,7 +47,7 @@ bool wants_blocked_reply(Client& client) {
   return wanted;
 }
 
-// The bookkeeping of a blocking that is over, whoever ended it.
+// The bookkeeping after a client is unblocked, however it was.
 void Session::end_blocking() {
   if (blocked_.end()) active_ms_ = Clocks::steady_ms();
 }
@@ -57,7 +57,7 @@ void Session::on_block_timeout() {
   if (client_.postponed) return on_pause_changed();
   if (closed() || client_.waiter == nullptr) return;
   const std::shared_ptr<Waiter> waiter = client_.waiter;
-  // Not cancelled: somebody has claimed it, and its reply is on the way.
+  // If it cannot be cancelled it has been claimed, and its reply is on the way.
   if (!thread_.engine().cancel_waiter(client_)) return;
   end_blocking();
   RespReply reply(output_.bytes(), waiter->protocol);
@@ -88,7 +88,7 @@ void Session::unblock_by_command(bool with_error) {
 void Session::take_mail(Mail& mail) {
   if (closed()) return;
   if (run_ == Run::kExecuting) {
-    // A script of this client polls: its reply is half written.
+    // A script of this client is polling: its reply is only half written.
     put_off_.push_back(std::move(mail));
     return;
   }
@@ -122,7 +122,7 @@ void Session::take_mail(Mail& mail) {
 void Session::write_out() {
   if (life_.is_ending() || run_ == Run::kExecuting) return;
   flush();
-  // A reply may have ended a blocking: what the client sent meanwhile runs now.
+  // A reply may have unblocked the client: run what it has sent in the meantime.
   if (!life_.is_ending() && (!input_.empty() || edges_.readable)) advance();
   if (!life_.is_ending()) publish();
 }

@@ -1,4 +1,4 @@
-// The end of a session: who asks for it, and what is told of it.
+// The end of a session: requesting it, and notifying others.
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@ namespace sluice {
 
 namespace {
 
-// The ends of tied leases may be a change like any other.
+// Ending tied leases may be a change like any other.
 void leave_engine(IoThread& thread, Client& client) {
   Execution& execution = thread.levels().execution();
   thread.clock().read();
@@ -39,7 +39,7 @@ void Session::close() {
   if (closed()) return;
   const bool executing = run_ == Run::kExecuting;
   if (executing || thread_.levels().nested()) {
-    // The engine is told under shard locks, which a command up the stack may hold.
+    // The engine is notified under shard locks, which a command further up the stack may hold.
     if (!executing && !places.to_close) {
       thread_.sessions().close_later(*this);
       ::shutdown(fd_, SHUT_RDWR);  // the peer need not wait for the script
@@ -62,7 +62,7 @@ void Session::close() {
   thread_.sessions().bury(*this);
 }
 
-// Many may end at once: all but a few wait for their turns, and are served with nothing meanwhile.
+// Many may end at once: all but a few wait for their turn, and are not served any more.
 void Session::close_soon() {
   if (life_.is_ending()) return;
   if (thread_.sessions().may_close_now()) return close();
@@ -87,14 +87,14 @@ void Session::check_time_limits(int64_t now_ms) {
   }
 }
 
-// Before the handshake is done nothing can have run, so the last activity is the connection itself.
+// Nothing can have run before the handshake is done, so the last activity is the connection itself.
 void Session::check_handshake(int64_t now_ms) {
   if (tls_->established()) return;
   thread_.housekeeping().need();
   ServerState& state = thread_.state();
   const int64_t limit_s = state.limits.tls_handshake_s.load(std::memory_order_relaxed);
   if (now_ms - active_ms_ <= limit_s * 1000) return;
-  state.tls->note_failed(client_.address, "it took too long");
+  state.tls->note_failed(client_.address, "timeout");
   close();
 }
 

@@ -1,4 +1,4 @@
-// Session's input: when it is wanted, and one read of it.
+// Session's input: when to read, and one read.
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
 
@@ -12,15 +12,15 @@ namespace sluice {
 
 namespace {
 
-// What a blocked client may send ahead; beyond it, it is not read (and its end is not noticed).
+// Limit of input from a blocked client; beyond it, it is not read (and its end is not noticed).
 constexpr size_t kMaxBlockedBacklog = 1U << 20;
 
 }  // namespace
 
-// Whether more input is wanted now. Somebody comes back to a session that does not want any.
+// Whether more input is wanted now. A session that does not want any is resumed later.
 bool Session::may_read() {
   if (!life_.is_open() || places.continuing || output_.is_paused()) return false;
-  // Its answer is near. The end of the input stands behind it: then the answer leaves first.
+  // Its reply is imminent. The end of the input follows it, so the reply is sent first.
   if (client_.waiter != nullptr && client_.waiter->queue.in_passing) return false;
   const bool waits = client_.waiter != nullptr || client_.postponed;
   if (waits && input_.size() > kMaxBlockedBacklog) return false;
@@ -32,7 +32,7 @@ bool Session::may_read() {
   return true;
 }
 
-// One read, and what it brought.
+// Performs one read and handles the result.
 void Session::read_input() {
   const bool journaled = thread_.engine().journal() != nullptr;
   const std::span<char> room =
@@ -46,7 +46,7 @@ void Session::read_input() {
       return;
     }
     if (count == 0 && output_.pending() != 0 && client_.waiter == nullptr) {
-      // The client has said all and may still read: its last replies leave first.
+      // The client has sent everything and may still read: its last replies are sent first.
       edges_.readable = false;
       life_.drain();
       flush();
@@ -56,14 +56,14 @@ void Session::read_input() {
     return;
   }
   const auto bytes = static_cast<size_t>(count);
-  // A short read has emptied the socket; what comes later is a new edge.
+  // A short read has emptied the socket; later input is a new edge.
   const bool drained = bytes < room.size() && (tls_ == nullptr || tls_->drained());
   if (drained && !edges_.peer_ended) edges_.readable = false;
   IoThread::Counters& counters = thread_.counters();
   add_relaxed(counters.input_bytes, bytes);
   add_relaxed(counters.reads, 1);
   input_.advance(bytes);
-  // What is queued in MULTI has not been executed either.
+  // Requests queued in MULTI have not been executed either.
   if (input_.size() + client_.queued_bytes >
       thread_.state().limits.query_buffer_bytes.load(std::memory_order_relaxed)) {
     spdlog::warn("Closing client that reached max query buffer length: {}", client_.address);

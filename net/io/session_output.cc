@@ -15,8 +15,8 @@ namespace sluice {
 
 namespace {
 
-// Unread input that is thrown away before a close, so that the peer gets our last reply and no
-// reset.
+// Maximum amount of unread input that is discarded before closing, so that the peer receives the
+// last reply and no reset.
 constexpr int kMaxDropReads = 16;
 
 void drop_unread_input(int fd) {
@@ -32,10 +32,10 @@ OutputClass output_class(const Client& client) {
 
 }  // namespace
 
-// What has been appended to the output since the last call may leave once `gate` is durable.
+// Output appended since the last call may be sent when `gate` is durable.
 void Session::gate_output(Lsn gate) {
   const Lsn durable = thread_.gate().durable_lsn();
-  // Also for changes without a reply: somebody has to hand them to the journal's writer.
+  // Also for changes without a reply: they must be passed to the journal's writer.
   if (gate > durable) thread_.gate().request_flush();
   if (output_.gate(gate, durable)) thread_.gate().add_gated(*this);
 }
@@ -53,7 +53,8 @@ void Session::flush() {
   output_.resume_when_short();
 }
 
-// Writes until all is written or the kernel takes no more. False if the session is closed.
+// Writes until everything is written or the kernel accepts no more. Returns false if the session is
+// closed.
 bool Session::write_some() {
   IoThread::Counters& counters = thread_.counters();
   while (output_.has_sendable()) {
@@ -97,7 +98,7 @@ void Session::check_output_limits() {
 
 void Session::on_journal_failed() {
   if (closed() || run_ == Run::kExecuting || !output_.is_gated()) return;
-  // What waits may be lost: an error takes its place.
+  // Waiting replies may report lost changes: they are replaced by an error.
   output_.drop_gated();
   RespReply reply(output_.bytes(), client_.protocol);
   reply.error(

@@ -40,7 +40,7 @@ uint32_t flags_of(const Client& client, bool closing) {
   return flags;
 }
 
-// In the order in which Redis writes them.
+// In Redis's order.
 std::string flag_letters(uint32_t flags, bool pubsub, bool multi, bool unix_socket) {
   std::string letters;
   if ((flags & kFlagMonitor) != 0) letters += 'O';
@@ -100,7 +100,7 @@ void SessionPort::kill() {
   thread_.mailbox().send({shared_from_this(), Mail::Kind::kKill, {}, 0});
 }
 
-// The session's own time-out loses as well, and waits for the mail that follows.
+// If this fails, the session's own time-out is also too late, and waits for the mail that follows.
 bool SessionPort::take_waiter() {
   std::shared_ptr<Waiter> waiter;
   {

@@ -1,9 +1,9 @@
-// SessionPort: the side of a connection that other threads may touch. They deliver bytes to it, ask
-// for its facts, and kill or unblock it; all of it becomes mail for the I/O thread that owns the
+// SessionPort: the part of a connection that other threads may use: to deliver bytes, to read its
+// facts, and to kill or unblock it. All of this becomes mail for the I/O thread that owns the
 // session.
 //
-// Ownership: the engine (subscriptions, waiters, monitors) and the registry of the I/O thread share
-// it. It may outlive the session: `session_` is touched by the session's own thread only, and is
+// Ownership: shared by the engine (subscriptions, waiters, monitors) and the registry of the I/O
+// thread. It may outlive the session: `session_` is used by the session's own thread only, and is
 // null from the moment the connection is closed; mail that arrives later is dropped. The I/O thread
 // outlives every port.
 #pragma once
@@ -47,14 +47,15 @@ struct Mail {
   Lsn gate = 0;
 };
 
-// Who is at the other end, and which end is ours; fixed for the life of a connection.
+// The addresses of both ends; fixed for the life of a connection.
 struct Endpoints {
   std::string address;
   std::string local_address;
   int fd = -1;
   bool unix_socket = false;
   bool tls = false;
-  // Over TLS: what it is told after the handshake, before it is closed; empty: it may come in.
+  // Over TLS: the text to send after the handshake before closing; empty: the connection is
+  // accepted.
   std::string refusal;
 };
 
@@ -68,16 +69,17 @@ class SessionPort final : public ClientPort, public std::enable_shared_from_this
   void deliver_blocked_reply(ByteBuffer bytes, Lsn gate) override;
   void deliver_invalidation(ByteBuffer payload, bool redirected, Lsn gate) override;
   bool connected() const override { return connected_.load(std::memory_order_acquire); }
-  // Closes it, in a while. From now on it executes nothing, and what it waits for goes to others.
+  // Closes the connection soon. From now on it executes nothing, and what it waits for goes to
+  // others.
   void kill();
   bool killed() const { return killed_.load(std::memory_order_acquire); }
-  // Ends the blocking; the session's thread then writes the reply. False: it is not blocked.
+  // Unblocks the client; the session's thread then writes the reply. Returns false if not blocked.
   bool unblock(bool with_error);
   uint64_t id() const { return id_; }
   const Endpoints& endpoints() const { return endpoints_; }
-  // `now_ms`: of the steady clock, as all times here.
+  // `now_ms` is steady time, like all times here.
   ClientFacts facts(int64_t now_ms) const;
-  // It is silent because it waits for something: it blocks, subscribes or monitors.
+  // Whether it is silent because it is waiting: it is blocked, subscribed, or a monitor.
   bool is_waiting() const;
   int64_t active_ms() const { return active_ms_.load(std::memory_order_relaxed); }
   size_t query_bytes() const { return query_bytes_.load(std::memory_order_relaxed); }
@@ -86,9 +88,9 @@ class SessionPort final : public ClientPort, public std::enable_shared_from_this
 
   // --- The session's thread ---
   Session* session() const { return session_; }
-  // The connection is closed. The waiter is dropped as well: it owns this port in turn.
+  // The connection is closed. Also drops the waiter, which in turn owns this port.
   void forget_session();
-  // What facts() tells others from now on.
+  // The values that facts() returns from now on.
   struct Numbers {
     int64_t active_ms = 0;
     size_t query_bytes = 0;
@@ -99,12 +101,13 @@ class SessionPort final : public ClientPort, public std::enable_shared_from_this
   };
   void publish(const Client& client, const Numbers& numbers);
 
-  // The facts of `client`, which the caller's thread owns, as they are now.
+  // The present facts of `client`, which the calling thread owns.
   static void describe(const Client& client, ClientFacts& facts);
 
  private:
   void publish_words(const Client& client);
-  // Nobody else ends its blocked command from now on. False: it has none, or it has been ended.
+  // Claims the blocked command, so that no other thread can end it. Returns false if it is not
+  // blocked, or it has been ended.
   bool take_waiter();
 
   IoThread& thread_;
@@ -131,7 +134,7 @@ class SessionPort final : public ClientPort, public std::enable_shared_from_this
   std::atomic<bool> connected_{true};
   std::atomic<bool> killed_{false};
 
-  // Only the session's thread writes these; it may read them without the lock.
+  // Only the session's thread writes these, and may read them without the lock.
   mutable Mutex mutex_;
   std::string name_;
   std::string library_name_;

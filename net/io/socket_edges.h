@@ -1,5 +1,5 @@
-// SocketEdges: what the poller has told of a session's socket and the session has not used up. An
-// edge is told once (net/io/poller.h), so it is kept here until a read or write meets its end.
+// SocketEdges: reported events of a session's socket that the session has not used up. An edge is
+// reported once (net/io/poller.h), so it is kept here until a read or write exhausts it.
 #pragma once
 
 #include <sys/epoll.h>
@@ -10,8 +10,8 @@ namespace sluice {
 
 struct SocketEdges {
   bool readable = false;    // the kernel may have input
-  bool peer_ended = false;  // read on until the end of the input, however short a read was
-  // The kernel takes no more output; the poller tells when there is room again.
+  bool peer_ended = false;  // read until the end of the input, whatever the size of a read
+  // The kernel accepts no more output; the poller will report when it does.
   bool awaiting_write = false;
 
   void take(uint32_t events) {

@@ -14,10 +14,10 @@ void SocketTurn::add_continuing(Session& session) {
 
 void SocketTurn::run(std::span<const epoll_event> events) {
   const bool was_on = std::exchange(on_, true);
-  // Those that ask again meanwhile do so for the next turn.
+  // Sessions that ask again during this are for the next turn.
   const std::vector<Session*> continuing = std::exchange(continuing_, {});
-  // A script that polls comes here again and takes what is left of the turn that it holds up: its
-  // edges are not told twice.
+  // A polling script re-enters this function and takes the rest of the turn that it delays: its
+  // edges are not reported again.
   events_.insert(events_.end(), events.begin(), events.end());
   while (next_event_ != events_.size()) {
     const epoll_event event = events_[next_event_++];

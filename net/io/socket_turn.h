@@ -1,5 +1,5 @@
-// SocketTurn: an I/O thread's sockets of sessions: waits for them, and gives each session that has
-// something to do its turn. The I/O thread's.
+// SocketTurn: the session sockets of an I/O thread: waits for them, and gives each session with
+// work its turn. Used by the I/O thread.
 #pragma once
 
 #include <sys/epoll.h>
@@ -19,7 +19,7 @@ class SocketTurn {
 
   Poller& poller() { return poller_; }
   const Poller& poller() const { return poller_; }
-  // Sessions run: replies leave at the end of the turn.
+  // Sessions are running: replies are sent at the end of the turn.
   bool is_on() const { return on_; }
   // Calls Session::go_on in the next turn.
   void add_continuing(Session& session);
@@ -30,7 +30,7 @@ class SocketTurn {
   Poller poller_;
   bool on_ = false;
   std::vector<Session*> continuing_;
-  // What the poller reported in this turn, and how far it has been taken.
+  // The events reported in this turn, and how many have been handled.
   std::vector<epoll_event> events_;
   size_t next_event_ = 0;
 };

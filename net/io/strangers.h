@@ -1,8 +1,8 @@
-// Strangers: the connections of one I/O thread that have not shown a password or token where one is
-// asked for, the oldest first. Where there is room for no further connection, the oldest of them
-// gives way to the next.
+// Strangers: the connections of one I/O thread that have not authenticated although a password or
+// token is required, ordered by age. When there is no room for a new connection, the oldest of them
+// is closed.
 //
-// Threads: the own thread's, but for what is under "Any thread".
+// Threads: used by the own thread, except what is under "Any thread".
 #pragma once
 
 #include <atomic>
@@ -19,9 +19,9 @@
 
 namespace sluice {
 
-// Above half of the limit of connections, strangers are cut off after this long a silence.
+// Above half of the connection limit, strangers are closed after this time without activity.
 inline constexpr int64_t kStrangerPatienceMs = 10'000;
-// Of one thread: that have been told to give way, and still have their descriptors.
+// Maximum per thread of strangers that were told to close and still hold their descriptors.
 inline constexpr size_t kMostGivingWay = 8;
 
 template <class Connection>
@@ -42,8 +42,8 @@ class Strangers {
     publish();
   }
   bool empty() const { return waiting_.empty(); }
-  // Those that have been here, and have said nothing, for longer than this, as long as `crowded`
-  // says so.
+  // Calls `cut` for those that have been connected and silent for longer than this, while `crowded`
+  // holds.
   template <class Crowded>
   void close_silent(int64_t patience_ms, Crowded crowded) {
     const int64_t before_ms = Clocks::steady_ms() - patience_ms;
@@ -57,7 +57,7 @@ class Strangers {
   }
 
   // --- Any thread ---
-  // Since when the one that would give way next has been here; kNeverMs: there is none.
+  // When the next one to be closed connected; kNeverMs without strangers.
   int64_t oldest_ms() const {
     return count_.load(std::memory_order_relaxed) > giving_way_.load(std::memory_order_relaxed)
                ? oldest_ms_.load(std::memory_order_relaxed)
@@ -65,13 +65,13 @@ class Strangers {
   }
   bool may_give_way() const { return giving_way_.load(std::memory_order_relaxed) < kMostGivingWay; }
   size_t giving_way() const { return giving_way_.load(std::memory_order_acquire); }
-  // Closes the oldest, in a while.
+  // Closes the oldest one soon.
   void give_way() {
     giving_way_.fetch_add(1, std::memory_order_relaxed);
     thread_.post([this] {
       thread_.levels().run_outermost([this] {
         if (!waiting_.empty()) close_oldest();
-        // Afterwards, so that it is never missing in both counts of make_room().
+        // Decremented last, so that it is always included in one of the two counts of make_room().
         giving_way_.fetch_sub(1, std::memory_order_release);
       });
     });
@@ -97,10 +97,10 @@ class Strangers {
   std::atomic<int64_t> oldest_ms_{0};
 };
 
-// Who could give way to a further connection.
+// The ways to make room for a new connection.
 enum class Way : uint8_t { kOpen, kLater, kNobody };
 
-// Of all threads; `chosen` has the oldest of those that may give way now.
+// Over all threads; `chosen` is the thread with the oldest stranger that may be closed now.
 template <class Connection>
 Way find_way(const std::vector<Strangers<Connection>*>& threads,
              Strangers<Connection>** chosen = nullptr) {
@@ -117,7 +117,7 @@ Way find_way(const std::vector<Strangers<Connection>*>& threads,
   return later ? Way::kLater : Way::kNobody;
 }
 
-// Tells one to give way, if it can.
+// Tells one stranger to close, if possible.
 template <class Connection>
 bool make_way(const std::vector<Strangers<Connection>*>& threads) {
   Strangers<Connection>* chosen = nullptr;
@@ -126,9 +126,10 @@ bool make_way(const std::vector<Strangers<Connection>*>& threads) {
   return true;
 }
 
-// Whether a further connection may come in though there are as many as `limit`. Each one above it
-// needs one that gives way. Who was told so may have authenticated instead, and stays: then the
-// further one is refused, and the one that was told in its stead makes up for it.
+// Whether a new connection may be accepted although there are `limit` already. Each connection
+// above the limit needs a stranger that closes. A stranger told to close may have authenticated
+// instead, and stays: then the new connection is refused, and the next stranger told to close makes
+// up for it.
 template <class Connection>
 bool make_room(const std::vector<Strangers<Connection>*>& threads,
                const std::atomic<uint64_t>& connected, uint64_t limit) {

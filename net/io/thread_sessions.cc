@@ -10,8 +10,8 @@ namespace sluice {
 
 namespace {
 
-// For so long connections that have ended are closed; and at least as many as have been opened, and
-// these, so that they do not pile up.
+// Time limit for closing ended connections in a turn. At least as many as were opened are closed,
+// and this number, so that they do not pile up.
 constexpr int64_t kMaxClosingUs = 500;
 constexpr size_t kMinClosesPerTurn = 8;
 

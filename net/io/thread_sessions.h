@@ -1,7 +1,7 @@
-// ThreadSessions: the sessions of one I/O thread: owns them, tells other threads which there are,
-// and closes and destroys them when nothing names them any more.
+// ThreadSessions: the sessions of one I/O thread: owns them, lists them for other threads, and
+// closes and destroys them when nothing refers to them any more.
 //
-// The I/O thread's, but for what is under "Any thread".
+// Used by the I/O thread, except what is under "Any thread".
 #pragma once
 
 #include <atomic>
@@ -26,27 +26,27 @@ class ThreadSessions {
   ~ThreadSessions();
 
   Session& add(std::unique_ptr<Session> session);
-  // Calls `visit` for each; further ones may be added meanwhile.
+  // Calls `visit` for each; more may be added during the call.
   template <class Visit>
   void for_each(Visit visit) {
     for (size_t i = 0; i < sessions_.size(); ++i) visit(*sessions_[i]);
   }
 
-  // --- Their ends ---
+  // --- Closing ---
   // The session ends in this turn or a later one, when no command polls.
   void close_later(Session& session);
-  // Of those that end in a turn the first few need not wait for its end.
+  // The first few sessions that end in a turn need not wait for its end.
   bool may_close_now();
   bool some_to_close() const { return !to_close_.empty(); }
   void close_ended();
   // The session has ended.
   void bury(Session& session);
-  // At the end of a turn nobody names a session that has ended.
+  // At the end of a turn nothing refers to ended sessions any more.
   void sweep();
 
   // --- Any thread ---
   size_t count() const { return count_.load(std::memory_order_acquire); }
-  // In no order.
+  // In no particular order.
   std::vector<std::shared_ptr<SessionPort>> ports() const;
 
  private:
@@ -55,7 +55,7 @@ class ThreadSessions {
   std::vector<std::unique_ptr<Session>> sessions_;
   std::vector<Session*> graveyard_;
   std::deque<Session*> to_close_;
-  // Connections, since close_ended() ran last.
+  // New connections since the last close_ended().
   size_t opened_ = 0;
   size_t closed_at_once_ = 0;
   std::atomic<size_t> count_{0};

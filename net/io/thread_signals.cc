@@ -6,8 +6,8 @@
 namespace sluice {
 
 void ThreadSignals::raise(Signal what) {
-  // The first one wakes. The own thread looks at the signals before it waits, so it needs no
-  // waking.
+  // The first signal wakes the thread. The own thread checks the signals before it waits, so it
+  // needs no wake-up.
   const bool first = signals_.fetch_or(what, std::memory_order_acq_rel) == 0;
   if (first && IoThread::current() != &owner_) poller_.wake();
 }

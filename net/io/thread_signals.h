@@ -1,5 +1,5 @@
-// ThreadSignals: what other threads tell an I/O thread, as bits, with one wake-up for all of them
-// until the thread has taken them. Any thread, where nothing else is said.
+// ThreadSignals: notifications from other threads to an I/O thread, as bits, with one wake-up for
+// all of them until the thread has taken them. Any thread, unless stated otherwise.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@ class ThreadSignals {
 
   void raise(Signal what);
   bool any() const { return signals_.load(std::memory_order_acquire) != 0; }
-  // The own thread: what has been raised since the last call; what it has seen to itself.
+  // The own thread: the signals raised since the last call; signals it has handled itself.
   uint32_t take() { return any() ? signals_.exchange(0, std::memory_order_acq_rel) : 0; }
   void drop(Signal what) { signals_.fetch_and(~uint32_t{what}, std::memory_order_acq_rel); }
 

@@ -11,7 +11,7 @@ namespace sluice {
 namespace {
 
 constexpr size_t kMaxPerTurn = 256;
-// Far deadlines would overflow the clock.
+// Longer waits would overflow the clock.
 constexpr int64_t kLongestWaitMs = 86'400'000;
 
 }  // namespace
@@ -40,7 +40,7 @@ void Timeouts::arm() {
 }
 
 void Timeouts::run() {
-  if (thread_.levels().nested()) return;  // IoThread::after_nested() comes back to it
+  if (thread_.levels().nested()) return;  // IoThread::after_nested() catches up on it
   thread_.clock().read();
   const int64_t now_ms = Clocks::steady_ms();
   for (size_t i = 0; i < kMaxPerTurn; ++i) {

@@ -1,5 +1,5 @@
-// Timeouts: when the blocked commands of an I/O thread's sessions time out, and one timer for the
-// first of them. The I/O thread's.
+// Timeouts: the time-outs of blocked commands of an I/O thread's sessions, with one timer for the
+// first of them. Used by the I/O thread.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ class Timeouts {
  public:
   explicit Timeouts(IoThread& thread);
 
-  // Calls Session::on_block_timeout at this time, unless remove() comes first.
+  // Calls Session::on_block_timeout at this time, unless remove() is called before.
   void add(int64_t at_ms, Session& session);
   void remove(int64_t at_ms, Session& session);
-  // Those whose time has come, as many as fit a turn.
+  // Runs the time-outs that are due, as many as fit into a turn.
   void run();
 
  private:

@@ -1,5 +1,5 @@
-// TurnClock: the times of what an I/O thread does now, read once for each batch of requests. The
-// I/O thread's.
+// TurnClock: the current times of an I/O thread, read once for each batch of requests. Used by the
+// I/O thread.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@ class TurnClock {
  public:
   explicit TurnClock(Clocks& clocks) : clocks_(clocks) {}
 
-  // Returns what they are from now on.
+  // Reads the clocks and returns the new times.
   const Times& read() {
     times_ = clocks_.read();
     return times_;
   }
   const Times& times() const { return times_; }
-  // The same moment by the steady clock, which goes on before the engine serves, too.
+  // The same moment by the steady clock, which also runs before the engine serves.
   int64_t steady_ms() const { return clocks_.steady_ms_at(times_); }
 
  private:

@@ -10,7 +10,7 @@ namespace sluice {
 
 namespace {
 
-// Of the thread's time, and how long others have it after that.
+// The time of a turn, and how long others have the thread after that.
 constexpr auto kTurn = std::chrono::microseconds(1000);
 constexpr auto kPause = std::chrono::milliseconds(1);
 
@@ -25,7 +25,7 @@ class Turns : public std::enable_shared_from_this<Turns> {
     do {
       if (!piece_()) return;
     } while (steady_clock::now() < end);
-    // A task that is posted would run in this very turn.
+    // A posted task would run in this same turn.
     pause_.expires_after(kPause);
     pause_.async_wait([self = shared_from_this()](const error_code& error) {
       if (!error) self->go_on();

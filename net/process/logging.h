@@ -2,8 +2,7 @@
 // `logfile`.
 //
 // Each entry is one line. Control characters, which may occur in names of keys and users, in
-// scripts and in paths, are escaped (\
-// , \\x1b).
+// scripts and in paths, are escaped, as in \n and \x1b.
 //
 // Sources in net/ call spdlog directly; the engine and storage/ get functions that forward to it.
 // Any thread.

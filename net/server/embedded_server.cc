@@ -9,7 +9,7 @@ EmbeddedServer::EmbeddedServer() = default;
 EmbeddedServer::~EmbeddedServer() { stop(); }
 
 std::string EmbeddedServer::start(const EmbeddedOptions& options) {
-  if (running()) return "it runs already";
+  if (running()) return "the server is already running";
   std::vector<std::string> arguments = {"--bind",       "127.0.0.1", "--port",     "auto",
                                         "--http-port",  "0",         "--loglevel", "warning",
                                         "--io-threads", "1"};

@@ -16,12 +16,12 @@ namespace sluice {
 
 namespace {
 
-// Between two rounds of closing, where the first one has brought nothing back.
+// Delay between two rounds of closing if the first one has freed nothing.
 constexpr int64_t kReliefPauseMs = 10'000;
 
 }  // namespace
 
-// As Redis: fewer clients rather than no server, in its words.
+// As in Redis, and with its texts: serves fewer clients instead of not starting.
 std::string fit_connections(Config& config) {
   const std::shared_ptr<const Settings> settings = config.settings();
   const uint64_t wanted = wanted_files(*settings);
@@ -101,7 +101,7 @@ void FileRelief::relieve() {
   const bool taken = spare_files_->missing() != 0;
   if (taken) spare_files_->refill();
   const size_t missing = spare_files_->missing();
-  // Where the connections closed last have brought nothing back, further ones are closed slowly.
+  // If closing the last connections has freed nothing, further ones are closed slowly.
   if (missing != 0 && (missing != missing_ || now_ms >= again_ms_)) {
     untold_ += close_connections(missing);
     again_ms_ = now_ms + kReliefPauseMs;
@@ -115,7 +115,7 @@ void FileRelief::relieve() {
       missing, std::exchange(untold_, 0));
 }
 
-// Those that give way have their descriptors for a while yet: while there are any, no other is
+// Connections told to close hold their descriptors for a while: until they are gone, no others are
 // closed in addition.
 size_t FileRelief::close_connections(size_t count) {
   size_t closed = 0;
@@ -126,7 +126,7 @@ size_t FileRelief::close_connections(size_t count) {
   return closed;
 }
 
-// Those that have said nothing for the longest time, and those that wait for something last.
+// Closes those that have been silent for the longest time; those that wait for something come last.
 size_t FileRelief::close_idle(size_t count) {
   struct Candidate {
     bool is_waiting;

@@ -1,5 +1,6 @@
-// FileRelief: descriptors: how many connections the system's limit leaves room for, who gives way
-// where there is no room, and what is closed when the journal has needed a spare one.
+// FileRelief: descriptors: the number of connections that the system's limit allows, which
+// connection is closed when there is no room, and what is closed after the journal has used a spare
+// one.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +17,10 @@
 
 namespace sluice {
 
-// Lowers maxclients and http-maxclients to what the system allows. Empty, or why there is no room
-// at all.
+// Lowers maxclients and http-maxclients to what the system allows. Returns an empty text, or why
+// not even the server's own files fit.
 std::string fit_connections(Config& config);
-// Of CONFIG SET maxclients: empty, or Redis's text.
+// For CONFIG SET maxclients: returns an empty text, or Redis's error.
 std::string check_connections(const Settings& settings);
 
 class FileRelief {
@@ -34,7 +35,8 @@ class FileRelief {
   bool may_accept_http();
   Listener::Refusal refuse(bool loopback);
 
-  // The control thread, once a second. New connections wait while spare descriptors are missing.
+  // Called by the control thread once a second. New connections wait while spare descriptors are
+  // missing.
   void relieve();
 
  private:
@@ -45,8 +47,8 @@ class FileRelief {
 
   ServerShared& shared_;
   const std::shared_ptr<SpareFiles> spare_files_;
-  // Spare descriptors that were missing when it looked last, when it closes further connections
-  // though that has not changed, and how many the log has not told of.
+  // The number of spare descriptors missing at the last check, when further connections are closed
+  // although it has not changed, and how many closures have not been logged.
   size_t missing_ = 0;
   int64_t again_ms_ = 0;
   size_t untold_ = 0;

@@ -37,7 +37,7 @@ bool LoadingProgress::update(const RecoveryProgress& progress) {
       spdlog::info("Loading: {} of about {} MB ({} %)", progress.bytes_done >> 20,
                    progress.bytes_total >> 20, std::min<uint64_t>(percent, 99));
     }
-    // A large directory takes longer than a supervisor's patience.
+    // Loading a large directory takes longer than a supervisor's time limit.
     tell_supervisor(*shared_.config.settings(), "EXTEND_TIMEOUT_USEC=30000000\nSTATUS=Loading, " +
                                                     std::to_string(percent) + " %");
   }

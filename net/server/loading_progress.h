@@ -1,6 +1,6 @@
-// LoadingProgress: how far the recovery of the data has come, for the log, the supervisor and INFO.
+// LoadingProgress: the progress of recovery, for the log, the supervisor and INFO.
 //
-// Threads: the control thread writes, any reads.
+// Threads: written by the control thread, readable by any.
 #pragma once
 
 #include <atomic>
@@ -16,16 +16,16 @@ class LoadingProgress {
  public:
   explicit LoadingProgress(ServerShared& shared) : shared_(shared) {}
 
-  // Clients are told -LOADING from now on.
+  // From now on clients get -LOADING.
   void begin();
-  // The data are about to be read.
+  // The data is about to be read.
   void begin_reading();
-  // False: the server is to end.
+  // Returns false if the server should stop.
   bool update(const RecoveryProgress& progress);
   void note_done(const RecoveryResult& result);
 
   uint64_t recovered_keys() const { return recovered_keys_.load(); }
-  // The fields of INFO persistence while it loads.
+  // The fields of INFO persistence while loading.
   void info(InfoWriter& out) const;
 
  private:

@@ -25,28 +25,29 @@ namespace sluice {
 
 namespace {
 
-// Replies of the work in hand must leave within this time of a request to stop, so that the whole
-// end takes less than five seconds.
+// Replies of running commands must be sent within this time after a request to stop, so that the
+// whole shutdown takes less than five seconds.
 constexpr auto kEndOfSessions = std::chrono::milliseconds(2500);
 constexpr auto kEndOfSessionsAfterFailure = std::chrono::milliseconds(500);
 constexpr auto kEndOfThreads = std::chrono::milliseconds(1000);
 constexpr auto kEndPoll = std::chrono::milliseconds(5);
 constexpr auto kSampleInterval = std::chrono::seconds(1);
 
-// RocksDB's threads are among them, whose failure names none.
+// This includes RocksDB's threads, whose failure names none.
 std::string no_thread(const std::system_error& failure) {
-  return std::string("no further thread could be created (") + failure.what() +
-         "): the system allows too few, see ulimit -u and the control group's pids.max";
+  return std::string("cannot create a thread (") + failure.what() +
+         "): the limit is too low, see ulimit -u and the control group's pids.max";
 }
 
-// A server without a limit of its own is ended by the system, without a word, at the group's.
+// If the server has no limit of its own, the system kills it without a message at the group's
+// limit.
 void tell_group_limit(const Settings& settings) {
   if (settings.maxmemory_bytes != 0) return;
   const std::optional<uint64_t> limit = group_memory_limit_bytes();
   if (!limit || *limit >= system_memory_bytes()) return;
   spdlog::warn(
       "The control group allows {} MB of memory and maxmemory is not set: at that limit the system "
-      "ends the server. Set maxmemory to less than that.",
+      "kills the server. Set maxmemory to a lower value.",
       *limit >> 20);
 }
 
@@ -95,7 +96,8 @@ std::string Server::start() {
   return start_threads();
 }
 
-// What needs no socket and no thread. Empty, or why it cannot start.
+// The steps that need no socket and no thread. Returns an empty text, or why the server cannot
+// start.
 std::string Server::prepare(const Settings& settings) {
   apply_settings(settings, shared_.state, *shared_.engine);
   tell_group_limit(settings);
@@ -134,7 +136,7 @@ std::string Server::start_threads() {
   return {};
 }
 
-// What lives on the I/O threads besides sessions. Before they start.
+// Adds the guests of the I/O threads, before these start.
 void Server::add_guests(const Settings& settings) {
   if (settings.http_port != 0 || settings.http_tls_port != 0) {
     shared_.http =
@@ -158,13 +160,14 @@ int Server::wait() {
 
 // --- CONFIG SET, on the I/O thread that runs it ---
 
-// Empty, or Redis's text.
+// Returns an empty text, or Redis's error.
 std::string Server::check_limits(const Settings& after) const {
   if (after.appendonly && store_.is_broken()) return "Unable to turn on AOF. Check server logs.";
   return check_connections(after);
 }
 
-// Connections keep what they began with. Empty, or Redis's text; the log says more.
+// Existing connections are not affected. Returns an empty text, or Redis's error; details are
+// logged.
 std::string Server::reload_tls(const Settings& after) {
   if (shared_.tls == nullptr) return "";
   const std::string error = shared_.tls->load(after);
@@ -221,7 +224,7 @@ bool Server::recover() {
 
 void Server::serve() {
   shared_.state.clocks.start(shared_.engine->queue_clock);
-  // From here on requests run; it happens before the store that tells them so.
+  // From here on requests run; set before the store reports that it is ready.
   shared_.state.loading.store(false, std::memory_order_release);
   due_timer_->wake();
   announce();
@@ -262,7 +265,7 @@ void Server::wait_for_end() {
   while (!life_.wait(kSampleInterval, [this] { return store_.is_wanted(); })) {
     store_.make_if_wanted();
     relief_.relieve();
-    used_memory_bytes();  // for its peak
+    used_memory_bytes();  // updates its peak
     traffic_.sample();
   }
 }
@@ -286,7 +289,7 @@ void Server::end_sessions() {
   for (const auto& thread : shared_.io_threads) thread->begin_stop();
   wait_for_threads(life_.journal_failed() ? kEndOfSessionsAfterFailure : kEndOfSessions,
                    &IoThread::idle);
-  // A script that has only read ends here; one that has written cannot be cut off halfway.
+  // A script that has only read ends here; one that has written cannot be stopped halfway.
   script_engine(*shared_.engine).kill(false);
   script_engine(*shared_.engine).kill(true);
   for (const auto& thread : shared_.io_threads) thread->stop();
@@ -295,7 +298,7 @@ void Server::end_sessions() {
 }
 
 void Server::exit_stuck() {
-  spdlog::warn("A command does not end: exiting without it");
+  spdlog::warn("A command does not end: exiting without waiting for it");
   const int exit_code = store_.sync_for_exit();
   spdlog::default_logger()->flush();
   std::_Exit(exit_code);

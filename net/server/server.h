@@ -1,10 +1,9 @@
-// Server: the whole of it in one object: listening sockets, I/O threads, engine, storage. The
-// program (tools/server_main.cc) and EmbeddedServer make one.
+// Server: a complete server in one object: listening sockets, I/O threads, engine, storage. Created
+// by the program (tools/server_main.cc) and by EmbeddedServer.
 //
-// Life: start() opens the sockets and starts the threads; a control thread of its own recovers the
-// data (clients are told -LOADING meanwhile), then waits for request_stop() or a failure of
-// storage, and ends everything in order. wait() joins it and says with which exit code a program
-// should end.
+// Life: start() opens the sockets and starts the threads. A control thread recovers the data
+// (clients get -LOADING in the meantime), then waits for request_stop() or a failure of storage,
+// and shuts everything down in order. wait() joins it and returns the exit code for a program.
 //
 // Threads: start, wait and the destructor by one thread; the rest by any.
 #pragma once
@@ -32,34 +31,34 @@ namespace sluice {
 
 class Server {
  public:
-  // `config` is loaded, and outlives the server.
+  // `config` must be loaded, and outlive the server.
   explicit Server(Config& config);
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Empty, or why it cannot start.
+  // Returns an empty text, or why the server cannot start.
   std::string start();
-  // Blocks until it serves (true) or has ended (false).
+  // Blocks until the server is ready (true) or has ended (false).
   bool wait_until_ready() { return life_.wait_until_ready(); }
-  // Begins the orderly end; the second call changes nothing.
+  // Starts an orderly shutdown; further calls have no effect.
   void request_stop(ShutdownMode mode = ShutdownMode::kDefault) { life_.request_stop(mode); }
-  // Blocks until the end; the exit code: 0, 1 (cannot recover), 75 (the disk failed). A program
-  // that has called exit_when_stuck() may end without it, with 70.
+  // Blocks until the end. Returns the exit code: 0, 1 (cannot recover), 75 (the disk failed). After
+  // exit_when_stuck() the process may instead exit directly, with 70.
   int wait();
-  // Why it ended by itself; empty if it was asked to.
+  // Why the server ended by itself; empty if it was asked to.
   std::string failure() const { return life_.failure(); }
-  // How many changes would be lost if the process ended now: with `appendonly no` those since the
-  // last checkpoint, where the end would make one.
+  // The number of changes that would be lost if the process ended now: with `appendonly no` those
+  // since the last checkpoint, if a shutdown would make one.
   uint64_t unsaved_changes() const { return store_.unsaved_changes(); }
-  // Called once by the control thread when all is over.
+  // Called once by the control thread at the end.
   void on_end(std::function<void()> listener) { on_end_ = std::move(listener); }
-  // For a program that owns the process: a script that cannot be ended must not hold up its end.
-  // What the script did is not in the journal, so nothing of it comes back.
+  // For a program that owns the process: a script that cannot be stopped must not delay its end.
+  // The script's changes are not in the journal, so none of them returns.
   void exit_when_stuck() { exit_when_stuck_ = true; }
-  // For a server without a directory; before start(). `dir` means nothing then.
+  // For a server without a directory; call before start(). `dir` is then ignored.
   void keep_nothing() { store_.keep_nothing(); }
-  // Its ports.
+  // The server's ports.
   const ServerListeners& listeners() const { return listeners_; }
   bool loading() const { return shared_.state.loading.load(std::memory_order_acquire); }
   Engine& engine() { return *shared_.engine; }

@@ -34,10 +34,10 @@ bool ServerCommands::is_secret(Bytes parameter) const {
 
 std::string ServerCommands::config_rewrite() {
   const std::shared_ptr<const Settings> settings = shared_.config.settings();
-  // Users of an ACL file are kept there; the others' lines are brought up to date.
+  // Users of an ACL file are stored there; otherwise the user lines are updated.
   if (!settings->aclfile.empty()) return shared_.config.rewrite(std::nullopt);
-  // The default user gets a line only if requirepass does not say it all: a line would take the
-  // place of whatever somebody writes as requirepass later.
+  // The default user gets a line only if requirepass does not describe it completely: a line would
+  // override a requirepass that somebody sets later.
   Acl plain;
   plain.set_default_password(settings->requirepass);
   const std::string plain_line = Acl::line_of(*plain.find("default"));
@@ -70,7 +70,7 @@ std::string ServerCommands::save_users() {
   if (settings->aclfile.empty()) return kNoAclFile;
   const std::string error = replace_file(settings->aclfile, shared_.engine->acl().text());
   if (error.empty()) return error;
-  spdlog::warn("The ACL file {} cannot be written: {}", settings->aclfile, error);
+  spdlog::warn("Cannot write the ACL file {}: {}", settings->aclfile, error);
   return "ERR There was an error trying to save the ACLs. Please check the server logs for more "
          "information";
 }
@@ -92,7 +92,7 @@ std::vector<ClientFacts> ServerCommands::clients(const Client& asking) {
   for (const auto& thread : shared_.io_threads) {
     for (const std::shared_ptr<SessionPort>& port : thread->sessions().ports()) {
       if (port->killed()) continue;
-      // Others see it as it was after its last batch; it sees itself as it is.
+      // Others see the state after its last batch; the connection itself sees the present one.
       if (port->id() == asking.id) port->session()->publish();
       ClientFacts facts = port->facts(now_ms);
       if (facts.id == asking.id) SessionPort::describe(asking, facts);
@@ -108,7 +108,7 @@ ClientFacts ServerCommands::client(const Client& asking) {
   ClientFacts facts;
   facts.id = asking.id;
   facts.address = asking.address;
-  // A connection that is closing has no port any more, and one of the HTTP side has no session.
+  // A closing connection has no port any more, and one of the HTTP side has no session.
   if (const auto* port = dynamic_cast<const SessionPort*>(asking.port.get())) {
     facts = port->facts(Clocks::steady_ms());
   }
@@ -158,7 +158,7 @@ std::shared_ptr<ClientPort> ServerCommands::client_port(uint64_t id) {
 
 void ServerCommands::pause_changed() {
   for (const auto& thread : shared_.io_threads) thread->pause_changed();
-  // What is due waits for the end of a pause, or has waited for it.
+  // Due work may wait for the end of a pause, or has been waiting for it.
   shared_.state.wake_timer();
 }
 
@@ -194,11 +194,11 @@ std::string ServerCommands::checkpoint(bool wait) {
 }
 
 std::string ServerCommands::shutdown(ShutdownMode mode, bool /*now*/, bool /*force*/, bool abort) {
-  // It never waits for replicas, so there is nothing that could be called off.
+  // A shutdown never waits for replicas, so there is nothing to abort.
   if (abort) return "ERR No shutdown in progress.";
   if (mode == ShutdownMode::kSave) {
     if (const std::string error = store_.make(); !error.empty()) {
-      spdlog::warn("The data cannot be kept: {}", error);
+      spdlog::warn("Cannot keep the data: {}", error);
       return "ERR Errors trying to SHUTDOWN. Check logs.";
     }
   }

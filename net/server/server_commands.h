@@ -1,4 +1,4 @@
-// ServerCommands: the server as ServerPort: what the commands of all I/O threads ask of the
+// ServerCommands: implements ServerPort, through which commands of all I/O threads access the
 // process.
 #pragma once
 

@@ -59,7 +59,7 @@ int64_t difference(uint64_t a, uint64_t b) {
   return static_cast<int64_t>(a) - static_cast<int64_t>(b);
 }
 
-// For features that are left out: Redis's field with the value of "none of it".
+// For features that are left out: Redis's fields with the value 0.
 void zeros(InfoWriter& out, std::initializer_list<const char*> names) {
   for (const char* name : names) out.field(name, uint64_t{0});
 }
@@ -85,7 +85,7 @@ void write_cpu(InfoWriter& out) {
   struct rusage thread {};
   ::getrusage(RUSAGE_SELF, &whole);
   ::getrusage(RUSAGE_CHILDREN, &children);
-  // The thread that answers: with one I/O thread it is the one that serves everything.
+  // The calling thread: with one I/O thread it is the one that does all the work.
   ::getrusage(RUSAGE_THREAD, &thread);
   out.field("used_cpu_sys", seconds(whole.ru_stime));
   out.field("used_cpu_user", seconds(whole.ru_utime));
@@ -133,7 +133,7 @@ void ServerInfo::server(InfoWriter& out) {
   out.field("server_time_usec", now_us);
   out.field("uptime_in_seconds", uptime_s);
   out.field("uptime_in_days", uptime_s / 86400);
-  // Nothing here runs by a fixed rhythm; the value is what a default Redis shows.
+  // Nothing here runs at a fixed rate; the value is Redis's default.
   out.field("hz", int64_t{10});
   out.field("configured_hz", int64_t{10});
   out.field("lru_clock", now_us / 1'000'000 & ((1 << 24) - 1));
@@ -227,7 +227,7 @@ void ServerInfo::script_memory(InfoWriter& out) {
   const uint64_t texts = scripts.script_bytes();
   const uint64_t library_texts = scripts.library_bytes();
   const std::shared_ptr<const FunctionSet> functions = scripts.functions();
-  // Redis's order, in which two of the human readable values stand apart from their numbers.
+  // Redis's order, in which two human-readable values are not next to their numbers.
   out.field("used_memory_lua", machines);
   out.field("used_memory_vm_eval", machines);
   out.field("used_memory_lua_human", human_bytes(machines));

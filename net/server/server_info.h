@@ -1,6 +1,6 @@
-// ServerInfo: the sections of INFO that the server knows: the fields of Redis 7.0.15 by name and in
-// its order, so that what parses Redis's INFO parses ours; what is ours alone stands at the end of
-// a section and begins with "sluice_". Any thread.
+// ServerInfo: the sections of INFO that the server provides. Fields have the names and order of
+// Redis 7.0.15, so that programs can parse them; additional fields are at the end of a section and
+// begin with "sluice_". Any thread.
 #pragma once
 
 #include "engine/ports/server_port.h"
@@ -25,7 +25,7 @@ class ServerInfo {
         traffic_(traffic) {}
 
   void write(Bytes section, InfoWriter& out);
-  // The last checkpoint, in unix time; the start of the server where there was none.
+  // The last checkpoint in unix time, or the start of the server if there was none yet.
   int64_t last_checkpoint_s();
 
  private:

@@ -10,7 +10,7 @@ namespace {
 
 int64_t whole_seconds(double seconds) { return static_cast<int64_t>(seconds); }
 
-// An upper bound of the sync time below which this part of all syncs stayed.
+// An upper bound of the sync time that this fraction of all syncs did not exceed.
 uint64_t sync_percentile_us(const JournalStats& stats, double part) {
   uint64_t seen = 0;
   const auto wanted = static_cast<uint64_t>(part * static_cast<double>(stats.syncs));

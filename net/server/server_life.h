@@ -1,5 +1,5 @@
-// ServerLife: how far the life of a server has come: it becomes ready, is asked to stop or fails,
-// and has ended. Any thread.
+// ServerLife: the stages in the life of a server: ready, asked to stop or failed, ended. Any
+// thread.
 #pragma once
 
 #include <atomic>
@@ -15,30 +15,30 @@ namespace sluice {
 
 class ServerLife {
  public:
-  // `stopping` is set as soon as the end begins (ServerState::stopping).
+  // `stopping` is set as soon as the shutdown begins (ServerState::stopping).
   explicit ServerLife(std::atomic<bool>& stopping) : stopping_(stopping) {}
 
-  // --- The end ---
-  // Only the first call counts.
+  // --- Shutdown ---
+  // Only the first call has an effect.
   void request_stop(ShutdownMode mode);
   ShutdownMode stop_mode() const;
-  // Why it ends by itself; only the first call with an exit code counts.
+  // Ends by itself with this reason; only the first call with an exit code has an effect.
   void finish(int exit_code, std::string failure);
   void fail_journal();
   bool journal_failed() const { return journal_failed_.load(); }
   int exit_code() const;
-  // Empty if it was asked to end.
+  // Empty if it was asked to stop.
   std::string failure() const;
 
   void note_ready();
   void note_ended();
-  // Blocks until it serves (true) or has ended (false).
+  // Blocks until the server is ready (true) or has ended (false).
   bool wait_until_ready();
 
   // --- The control thread ---
-  // Something waits for it.
+  // Wakes it, because there is work.
   void wake();
-  // Until it is woken, at most so long. True: the server is to end.
+  // Waits until woken, at most this long. Returns whether the server should stop.
   bool wait(std::chrono::milliseconds patience, const std::function<bool()>& has_work);
 
  private:

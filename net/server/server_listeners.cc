@@ -61,8 +61,8 @@ void ServerListeners::leave_thread() {
   for (Listener* listener : all()) listener->leave_thread();
 }
 
-// Within CONFIG SET, on the I/O thread that runs it. Where that is another one than the listeners'
-// own, the old port is closed a moment after the reply.
+// Called within CONFIG SET, on the I/O thread that runs it. If that is not the listeners' own
+// thread, the old port is closed shortly after the reply.
 std::string ServerListeners::listen_anew(const Settings& after) {
   if (after.port == shared_.config.settings()->port) return "";
   auto fresh = std::make_shared<Listener>(shared_.state, resp_ready(), resp_refuse(), resp_adopt());
@@ -71,8 +71,8 @@ std::string ServerListeners::listen_anew(const Settings& after) {
     spdlog::warn("{}", error);
     return "Unable to listen on this port. Check server logs.";
   }
-  spdlog::info("Connections are accepted on port {} from now on, and no more on port {}",
-               fresh->port(), resp_.port());
+  spdlog::info("Now accepting connections on port {} instead of port {}", fresh->port(),
+               resp_.port());
   IoThread& owner = *shared_.io_threads[0];
   const auto move = [this, fresh, &owner] { resp_.take_over(*fresh, owner); };
   IoThread::current() == &owner ? move() : owner.post(move);
@@ -103,7 +103,7 @@ Listener::Adopt ServerListeners::http_adopt() {
   return [this](int fd, Endpoints endpoints) { shared_.http->adopt(fd, std::move(endpoints)); };
 }
 
-// On I/O thread 0: the thread with the fewest connections takes the next one.
+// Called on I/O thread 0: the thread with the fewest connections gets the next one.
 void ServerListeners::adopt(int fd, Endpoints endpoints) {
   const auto& threads = shared_.io_threads;
   IoThread* chosen = nullptr;
@@ -115,7 +115,7 @@ void ServerListeners::adopt(int fd, Endpoints endpoints) {
   }
   shared_.state.connections_received.fetch_add(1, std::memory_order_relaxed);
   shared_.state.connected_clients.fetch_add(1, std::memory_order_relaxed);
-  // Counts follow late while a burst is accepted: so the search begins one further each time.
+  // During a burst the counts lag behind, so the search starts one thread further each time.
   next_thread_ = (next_thread_ + 1) % threads.size();
   chosen->adopt(fd, std::move(endpoints));
 }

@@ -1,4 +1,4 @@
-// ServerListeners: the ports of a server: the Redis protocol and HTTP, each without and with TLS,
+// ServerListeners: the ports of a server: the Redis protocol and HTTP, each with and without TLS,
 // and the Unix socket. They accept on I/O thread 0.
 #pragma once
 
@@ -17,17 +17,17 @@ class ServerListeners {
  public:
   ServerListeners(ServerShared& shared, FileRelief& relief);
 
-  // Before the I/O threads start. Empty, or why not.
+  // Called before the I/O threads start. Returns an empty text, or an error.
   std::string open(const Settings& settings);
-  // On I/O thread 0.
+  // Called on I/O thread 0.
   void start();
   void stop();
-  // Before the I/O threads are destroyed.
+  // Called before the I/O threads are destroyed.
   void leave_thread();
-  // Of CONFIG SET port: empty, or Redis's text.
+  // For CONFIG SET port: returns an empty text, or Redis's error.
   std::string listen_anew(const Settings& after);
 
-  // 0: there is none.
+  // 0: none.
   uint16_t port() const { return resp_.port(); }
   uint16_t tls_port() const { return resp_tls_.port(); }
   uint16_t http_port() const { return http_.port(); }

@@ -26,7 +26,8 @@ SyncMode sync_mode(AppendFsync appendfsync) {
   CHECK(false);
 }
 
-// With a journal the rules are not needed, as in Redis once the AOF is on: its own growth decides.
+// With a journal the save rules are not used, as in Redis with the AOF on: the journal's growth
+// decides.
 std::vector<SaveRule> save_rules(const Settings& settings) {
   std::vector<SaveRule> rules;
   if (settings.appendonly) return rules;
@@ -54,8 +55,8 @@ const char* log_level_name(LogVerbosity level) {
   CHECK(false);
 }
 
-// Values count their bytes in 32 bits (engine/keyspace/entry.h, packed_list.h): a larger limit
-// would promise what cannot be kept.
+// Values count their bytes in 32 bits (engine/keyspace/entry.h, packed_list.h), so a larger limit
+// is not possible.
 uint64_t max_bulk_bytes(const Settings& settings) {
   constexpr uint64_t kMostBytes = (uint64_t{1} << 31) - 1;
   return std::min<uint64_t>(settings.proto_max_bulk_len_bytes, kMostBytes);
@@ -110,7 +111,7 @@ void apply_to_engine(const Settings& settings, Engine& engine) {
                                            AclPubsubDefault::kAllChannels);
 }
 
-// Of the process: the last server that is configured decides.
+// Applies to the process: the last configured server decides.
 void apply_encodings(const Settings& settings) {
   const auto size = [](int64_t entries) { return static_cast<size_t>(entries); };
   g_encoding_limits.hash_listpack_entries = size(settings.hash_max_listpack_entries);
@@ -143,7 +144,7 @@ std::string load_users_file(Engine& engine, const std::string& path) {
 
 std::string load_users(Engine& engine, const Settings& settings) {
   Acl& acl = engine.acl();
-  // First: a user line or the file's line of the default user takes its place.
+  // Set first: a user line or a line of the file for the default user overrides it.
   if (!settings.requirepass.empty()) acl.set_default_password(settings.requirepass);
   if (!settings.aclfile.empty()) {
     const std::string error = load_users_file(engine, settings.aclfile);

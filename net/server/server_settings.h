@@ -1,4 +1,4 @@
-// From the configuration to what runs: limits of the net, options of the engine and of storage;
+// Applies the configuration: limits of the network side, options of the engine and of storage;
 // users.
 #pragma once
 
@@ -12,16 +12,16 @@
 
 namespace sluice {
 
-// Of the configuration's values as storage wants them.
+// Converts configuration values for storage.
 SyncMode sync_mode(AppendFsync appendfsync);
 std::vector<SaveRule> save_rules(const Settings& settings);
 
 // At the start, and within CONFIG SET.
 void apply_settings(const Settings& settings, ServerState& state, Engine& engine);
 
-// At the start. Empty, or what is wrong with the ACL file or a user line.
+// At the start. Returns an empty text, or what is wrong with the ACL file or a user line.
 std::string load_users(Engine& engine, const Settings& settings);
-// Of the ACL file alone.
+// Loads only the ACL file.
 std::string load_users_file(Engine& engine, const std::string& path);
 
 }  // namespace sluice

@@ -1,8 +1,8 @@
-// ServerShared: what the parts of a server have in common: the configuration, the engine, the I/O
-// threads and what is served on them.
+// ServerShared: shared by the parts of a server: the configuration, the engine, the I/O threads and
+// the services on them.
 //
-// Threads: set by Server::start() before the I/O threads run, and never again, but for what is
-// atomic or says otherwise itself.
+// Threads: set by Server::start() before the I/O threads run, and constant afterwards, except
+// atomics and members that state otherwise.
 #pragma once
 
 #include <atomic>
@@ -26,15 +26,15 @@ struct ServerShared {
   Config& config;
   ServerState state;
   std::unique_ptr<Engine> engine;
-  // Null: no port speaks TLS.
+  // Null if no port uses TLS.
   std::unique_ptr<TlsService> tls;
-  // Before the threads that hold its connections; null: there is no HTTP.
+  // Destroyed after the threads that hold its connections; null if there is no HTTP.
   std::unique_ptr<HttpService> http;
   std::vector<std::unique_ptr<IoThread>> io_threads;
   const std::string run_id;
   const int64_t started_ms;         // unix time
   const int64_t started_steady_ms;  // for durations
-  // What was allocated before there was any data.
+  // Memory allocated before any data was loaded.
   std::atomic<uint64_t> startup_bytes{0};
 };
 

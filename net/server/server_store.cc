@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kCannotSwitchOn = "Unable to turn on AOF. Check server logs.";
 
-// Of a directory in which there was nothing at the start.
+// For a directory that was empty at the start.
 class NothingToReplay final : public Replay {
  public:
   bool apply(Bytes, uint64_t) override { return false; }
@@ -29,7 +29,8 @@ class NothingToReplay final : public Replay {
 
 void keep_seed(const Settings& settings) {
   const Status kept = keep_hash_seed(settings.dir, hash_seed(settings));
-  if (!kept.ok()) spdlog::warn("the next start will be slower: {}", kept.message());
+  if (!kept.ok())
+    spdlog::warn("cannot keep the hash seed, the next start will be slower: {}", kept.message());
 }
 
 bool keeps_data(const Settings& settings) { return settings.appendonly || !settings.save.empty(); }
@@ -81,7 +82,7 @@ StoreOptions ServerStore::options(const Settings& settings) {
   return options;
 }
 
-// What is wrong with the directory itself, Store::open says.
+// Errors of the directory itself are reported by Store::open.
 void ServerStore::open_event_file(const Settings& settings) {
   ::mkdir(settings.dir.c_str(), 0755);
   EventFileOptions options;
@@ -154,7 +155,7 @@ CloseMode ServerStore::close_mode() const {
                                                          : CloseMode::kFlush;
 }
 
-// Of the journal's changes those that only the last checkpoint would keep.
+// The part of the journal's changes that only the last checkpoint would keep.
 uint64_t ServerStore::changes_without_checkpoint() const {
   return is_ready() && !store_->journal().attached() ? store_->checkpointer()->changes() : 0;
 }
@@ -183,7 +184,7 @@ void ServerStore::close() {
     unsaved_at_end_ = 0;
   }
   if (!status.ok() && !life_.journal_failed()) {
-    spdlog::error("The data could not be written completely: {}", status.message());
+    spdlog::error("Could not write all data: {}", status.message());
     life_.finish(kJournalFailedExitCode, status.message());
   }
 }
@@ -192,11 +193,11 @@ int ServerStore::sync_for_exit() {
   if (life_.journal_failed()) return kJournalFailedExitCode;
   if (store_ == nullptr) return 0;
   int exit_code = 0;
-  // A command that does not end holds the shards that a checkpoint would read.
+  // A command that does not end holds the shards that a checkpoint would have to read.
   const uint64_t changes = unsaved_changes();
   if (changes != 0) {
     spdlog::error(
-        "The last checkpoint could not be written: {} changes since the one before it are lost "
+        "Could not write the last checkpoint: {} changes since the previous one are lost "
         "(appendonly is no)",
         changes);
     exit_code = kCheckpointLostExitCode;
@@ -204,31 +205,31 @@ int ServerStore::sync_for_exit() {
   return store_->journal().sync() ? exit_code : kJournalFailedExitCode;
 }
 
-// --- Where nothing was kept at the start ---
+// --- If nothing was kept at the start ---
 
 std::string ServerStore::make() {
   MutexLock lock(making_);
   if (is_ready()) return "";
-  if (keeps_nothing_) return "this server is in memory only: it was given no directory";
+  if (keeps_nothing_) return "this server is in memory only: it has no directory";
   const std::shared_ptr<const Settings> settings = shared_.config.settings();
   if (holds_data(settings->dir)) {
     return "the directory " + settings->dir + " holds data that this server has not loaded";
   }
   StoreOptions options = this->options(*settings);
-  // Until there is a checkpoint of what is in memory already, no journal counts.
+  // The journal is not valid until there is a checkpoint of what is in memory already.
   options.journal.attached = false;
   NothingToReplay nothing;
   Result<std::unique_ptr<Store>> store = Store::open(std::move(options), nothing);
   if (!store.ok()) return store.status().message();
   keep_seed(*settings);
-  if (!attach(**store)) return "a script keeps the server busy";
+  if (!attach(**store)) return "the server is busy running a script";
   store_ = std::move(*store);
   begin_serving();
-  spdlog::info("Data are kept in {} from now on", settings->dir);
+  spdlog::info("Data is now kept in {}", settings->dir);
   return "";
 }
 
-// Under all locks: what a hold changes is counted as a whole or not at all.
+// Under all locks: the changes of one hold are counted completely or not at all.
 bool ServerStore::attach(Store& store) NO_THREAD_SAFETY_ANALYSIS {
   Shards& shards = shared_.engine->shards();
   size_t locked = 0;
@@ -246,7 +247,7 @@ void ServerStore::make_if_wanted() {
   if (!wanted_.exchange(false)) return;
   const std::string error = make();
   failed_.store(!error.empty());
-  if (!error.empty()) spdlog::warn("The data cannot be kept: {}", error);
+  if (!error.empty()) spdlog::warn("Cannot keep the data: {}", error);
   if (error.empty() && save_wanted_.load()) store_->checkpointer()->request();
   save_wanted_.store(false);
   if (!error.empty()) {
@@ -268,7 +269,7 @@ bool ServerStore::checkpoint_runs() const {
   return is_ready() && store_->checkpointer()->status().running;
 }
 
-// What nobody has asked for is a rewrite where there is a journal, as in Redis.
+// As in Redis, a checkpoint that nobody requested counts as a rewrite if there is a journal.
 PersistencePort::Kind ServerStore::running_kind() const {
   if (const auto asked = asked_kind_.load()) return static_cast<Kind>(asked - 1);
   return is_journaling() ? Kind::kRewrite : Kind::kSave;
@@ -289,7 +290,7 @@ PersistencePort::Start ServerStore::start_checkpoint(Kind kind, bool may_wait) {
   return runs ? Start::kBehind : Start::kNow;
 }
 
-// On the checkpointer's thread, after each checkpoint.
+// Called on the checkpointer's thread, after each checkpoint.
 void ServerStore::on_checkpoint() {
   if (!checkpoint_runs()) asked_kind_.store(0);
   look_at_switch();
@@ -297,7 +298,7 @@ void ServerStore::on_checkpoint() {
 
 // --- appendonly ---
 
-// Attaches the journal, and asks for the checkpoint with which it begins to count.
+// Attaches the journal, and requests the checkpoint that makes it valid.
 void ServerStore::begin_switch() {
   {
     MutexLock lock(switch_mutex_);
@@ -335,7 +336,8 @@ void ServerStore::end_switch(const std::string& reason, bool back) {
     if (listeners.empty()) switch_error_ = error;
   }
   if (back) {
-    spdlog::warn("appendonly stays no: there is no checkpoint from which the journal could go on");
+    spdlog::warn(
+        "appendonly stays no: the checkpoint that makes the journal valid could not be written");
     static_cast<void>(shared_.config.set({{"appendonly", "no"}}));
   }
   for (const auto& listener : listeners) listener(error);

@@ -1,8 +1,8 @@
-// ServerStore: the store of a server: opened at the start where anything is kept or was kept, else
+// ServerStore: the store of a server, opened at the start if anything is or was kept, otherwise
 // when something is to be kept for the first time; checkpoints; and the change from `appendonly no`
 // to `yes`.
 //
-// Threads: any, where nothing else is said.
+// Threads: any, unless stated otherwise.
 #pragma once
 
 #include <atomic>
@@ -24,12 +24,12 @@
 
 namespace sluice {
 
-// EX_SOFTWARE of sysexits.h: with `appendonly no`, a command that did not end kept the last
-// checkpoint from being written.
+// EX_SOFTWARE of sysexits.h: with `appendonly no`, a command that did not end prevented the last
+// checkpoint.
 inline constexpr int kCheckpointLostExitCode = 70;
 
-// One for all engines of the process, as the hash function's state is global: that of the first
-// one's data directory.
+// The seed for all engines of the process, because the hash function's state is global: that of the
+// first engine's data directory.
 uint64_t hash_seed(const Settings& settings);
 
 class ServerStore final : public PersistencePort {
@@ -38,7 +38,7 @@ class ServerStore final : public PersistencePort {
               std::shared_ptr<SpareFiles> spare_files);
   ~ServerStore() override;
 
-  // For a server without a directory; before it starts.
+  // For a server without a directory; call before it starts.
   void keep_nothing() { keeps_nothing_ = true; }
 
   // --- PersistencePort ---
@@ -48,31 +48,31 @@ class ServerStore final : public PersistencePort {
   bool is_synced() const override;
   void when_synced(std::function<void(bool synced)> then) override;
 
-  // The checkpointer exists: get() may be used.
+  // Whether the checkpointer exists, so that get() may be used.
   bool is_ready() const { return ready_.load(std::memory_order_acquire); }
   Store& get() { return *store_; }
   uint64_t event_bytes() const { return event_file_ != nullptr ? event_file_->disk_bytes() : 0; }
-  // Where nothing was kept at the start: makes the store; by whoever may wait for it. Empty, or why
-  // not.
+  // If nothing was kept at the start: creates the store. Called by a thread that may wait for it.
+  // Returns an empty text, or an error.
   std::string make() EXCLUDES(making_);
   bool checkpoint_runs() const;
   Kind running_kind() const;
-  // The last attempt to make the store has failed.
+  // The last attempt to create the store failed.
   bool has_failed() const { return failed_.load(); }
-  // The journal cannot be turned on any more.
+  // The journal can no longer be turned on.
   bool is_broken() const { return is_ready() && store_->journal().broken(); }
-  // How many changes would be lost if the process ended now.
+  // The number of changes that would be lost if the process ended now.
   uint64_t unsaved_changes() const;
-  // Within CONFIG SET.
+  // Called within CONFIG SET.
   void settings_changed(const Settings& before, const Settings& after);
 
   // --- The control thread ---
-  // Recovers the data. False: the server is to end (ServerLife::finish says why).
+  // Recovers the data. Returns false if the server must stop (see ServerLife::finish).
   bool load();
   bool is_wanted() const { return wanted_.load(); }
   void make_if_wanted();
   void close();
-  // For the end without close(): the exit code.
+  // For a shutdown without close(): syncs and returns the exit code.
   int sync_for_exit();
 
  private:
@@ -82,14 +82,14 @@ class ServerStore final : public PersistencePort {
   void open_event_file(const Settings& settings);
   void begin_serving();
   bool attach(Store& store);
-  // Asks the control thread for it.
+  // Asks the control thread to do it.
   void want();
   void on_journal_failed(const Status& status);
   void on_checkpoint();
   void appendonly_changed(bool on);
   void begin_switch() EXCLUDES(switch_mutex_);
   void look_at_switch() EXCLUDES(switch_mutex_);
-  // `reason`: why it has failed, or empty. `back`: the setting becomes no again.
+  // `reason` is why it failed, or empty. `back`: the setting returns to no.
   void end_switch(const std::string& reason, bool back) EXCLUDES(switch_mutex_);
 
   ServerShared& shared_;
@@ -101,18 +101,18 @@ class ServerStore final : public PersistencePort {
   std::atomic<bool> ready_{false};
   bool keeps_nothing_ = false;
   Mutex making_;
-  // For the control thread: a store is to be made, and a checkpoint written then.
+  // For the control thread: create a store, then write a checkpoint.
   std::atomic<bool> wanted_{false};
   std::atomic<bool> save_wanted_{false};
   std::atomic<bool> failed_{false};
-  std::atomic<uint8_t> asked_kind_{0};  // of the running checkpoint, 1 + Kind; 0: nobody asked
-  // From CONFIG SET appendonly yes to the checkpoint with which the journal begins to count.
+  std::atomic<uint8_t> asked_kind_{0};  // of the running checkpoint, 1 + Kind; 0: not requested
+  // From CONFIG SET appendonly yes to the checkpoint with which the journal becomes valid.
   Mutex switch_mutex_;
   bool switching_ GUARDED_BY(switch_mutex_) = false;
   std::optional<uint64_t> switch_ticket_ GUARDED_BY(switch_mutex_);
   std::vector<std::function<void(const std::string&)>> switch_listeners_ GUARDED_BY(switch_mutex_);
-  std::string switch_error_ GUARDED_BY(switch_mutex_);  // that nobody has heard of yet
-  // The store is being closed: what unsaved_changes() says from then on.
+  std::string switch_error_ GUARDED_BY(switch_mutex_);  // not reported yet
+  // The store is being closed: the value of unsaved_changes() from then on.
   mutable Mutex close_mutex_;
   bool closing_ GUARDED_BY(close_mutex_) = false;
   uint64_t unsaved_at_end_ GUARDED_BY(close_mutex_) = 0;

@@ -1,4 +1,4 @@
-// What the supervisor (systemd) is told of the server's life.
+// Notifies the supervisor (systemd) about the server's life.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace sluice {
 
-// `auto` is `systemd` where there is a socket, and where there is none nobody hears either.
+// `auto` is the same as `systemd`: without a socket nothing is sent.
 bool is_supervised(const Settings& settings);
-// Does nothing where the server is not supervised.
+// Does nothing if the server is not supervised.
 void tell_supervisor(const Settings& settings, const std::string& state);
 
 }  // namespace sluice

@@ -1,5 +1,4 @@
-// TrafficStats: how many requests and bytes the server has had, and how many it has a second, for
-// INFO stats.
+// TrafficStats: the number of requests and bytes, in total and per second, for INFO stats.
 #pragma once
 
 #include <atomic>
@@ -18,7 +17,7 @@ class TrafficStats {
     uint64_t output_bytes = 0;
     int64_t at_ms = 0;
   };
-  // A second; sampled by the control thread.
+  // Per second; sampled by the control thread.
   struct Rates {
     std::atomic<uint64_t> operations{0};
     std::atomic<uint64_t> input_bytes{0};
@@ -44,7 +43,7 @@ class TrafficStats {
   ServerShared& shared_;
   Rates rates_;
   Totals sampled_;
-  // What CONFIG RESETSTAT subtracts from counters that only grow.
+  // Values that CONFIG RESETSTAT subtracts from counters that only grow.
   mutable Mutex mutex_;
   Totals reset_ GUARDED_BY(mutex_);
 };

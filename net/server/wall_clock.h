@@ -1,4 +1,4 @@
-// The wall clock: for what people and programs are told.
+// The wall clock, for times shown to people and programs.
 #pragma once
 
 #include <chrono>

@@ -139,7 +139,7 @@ export class JobsPanel {
     const bulk = !this.filter && state.may("operate") && this.jobs.length > 0
       && is_over(this.state);
     show(this.all, bulk);
-    const verb = this.state === "failed" ? "Retry" : "Forget";
+    const verb = this.state === "failed" ? "Retry" : "Remove";
     set_text(this.all, `${verb} all ${this.state}…`);
     set_text(this.panel.aside, this.is_next ? "in the order in which pops would take them"
       : this.state === NEXT ? "" : this.state === "pending" ? "by position" : "oldest first");

@@ -45,7 +45,7 @@ def test_the_demo(_options):
             require(lines[-1], "".join(lines))
         text = "".join(lines)
         link = re.search(r"(http://127\.0\.0\.1:\d+)/#token=([0-9a-f]{48})\n", text)
-        directory = re.search(r"in (\S+), go with it", text).group(1)
+        directory = re.search(r"removes its data in (\S+)", text).group(1)
         require(os.path.isdir(directory), directory)
         with urllib.request.urlopen(link.group(1) + "/", timeout=10) as page:
             require_equal(page.status, 200, "the page")

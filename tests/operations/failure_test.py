@@ -201,7 +201,7 @@ def test_sigterm_before_the_last_checkpoint(options):
                 require_equal(server.process.wait(6), code, f"{directives}, {changed}: exit code")
                 server.process = None
             log = server.log_tail()
-            require(("1 changes since the one before it are lost" in log) == (code == 70), log)
+            require(("1 changes since the previous one are lost" in log) == (code == 70), log)
             server.start()
             with server.connect() as connection:
                 kept = changed and code == 0

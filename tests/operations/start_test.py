@@ -64,7 +64,7 @@ def starts_or_says_why(arguments, ready, **options):
             process.send_signal(signal.SIGTERM)
         output = process.communicate(timeout=20)[0].decode(errors="replace")
     require_equal(process.returncode, 0 if started else 1, output)
-    require(started or ("no further thread could be created" in output and
+    require(started or ("cannot create a thread" in output and
                         "pids.max" in output), output)
     return started
 

@@ -13,8 +13,8 @@ namespace sluice::cli {
 // Call once, before using the functions that measure widths.
 void use_utf8();
 
-// Escapes unprintable characters (\
-// , \\x1b). A job's name or payload must not reach the terminal as a control sequence.
+// Escapes unprintable characters (as in \n and \x1b). A job's name or payload must not reach the
+// terminal as a control sequence.
 std::string printable(Bytes bytes);
 // Number of columns that a printable text takes.
 size_t text_width(Bytes text);

@@ -80,7 +80,7 @@ await scenario(async (browser) => {
   const { position } = await job("big", last);
   assert(position > 900_000);
   await visit.open_job("big", last);
-  await visit.see(".words", "jobs stand before it");
+  await visit.see(".words", "jobs are before it");
   await visit.see(".story li", "Added");
   await visit.close();
 });

@@ -49,7 +49,7 @@ await scenario(async (browser) => {
   const before = (await polls()).length;
   for (const band of ["HIGH", "LOW", "CRITICAL", "NORMAL", "HIGH"]) {
     await page.locator(".page-head select").selectOption(band);
-    await visit.see(".notice", `j is in ${band} now.`);
+    await visit.see(".notice", `j is now in ${band}.`);
     await page.waitForFunction((name) =>
       document.querySelector(".page-head select").value === name, band);
     await pause(250);

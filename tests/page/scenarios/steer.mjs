@@ -61,7 +61,7 @@ async function change_priority(visit) {
   const row = page.locator(".job-row").filter({ hasText: "a2" });
   await row.hover();
   await row.locator("select").selectOption("CRITICAL");
-  await visit.see(".notice", "a2 is in CRITICAL now.");
+  await visit.see(".notice", "a2 is now in CRITICAL.");
   await until(async () => (await job("mail", "a2")).pri === "CRITICAL", "a2 is critical");
   await visit.click(".notice button", "Undo");
   await until(async () => (await job("mail", "a2")).pri === "NORMAL", "undone");
@@ -144,7 +144,7 @@ async function undo_pause_and_add(visit) {
   await page.locator(".notice", { hasText: "Added mistaken" }).getByText("Undo").click();
   await state_is("mistaken", "cancelled");
   assert.equal((await job("mail", "mistaken")).error, "added by mistake");
-  await visit.see(".notice", "mistaken is cancelled");
+  await visit.see(".notice", "mistaken has been cancelled");
 }
 
 async function complete(...ids) {
@@ -158,12 +158,12 @@ async function forget_all(visit) {
   await complete("done-1", "done-2");
   await visit.click(".tabs button", "completed");
   await visit.see(".job-row", "done-2");
-  await visit.click(".jobs button", "Forget all completed…");
-  await visit.see("dialog", "2 completed jobs and their results are gone then");
+  await visit.click(".jobs button", "Remove all completed…");
+  await visit.see("dialog", "2 completed jobs and their results will be removed");
   await visit.click("dialog button", "Back");
   assert.equal((await job("mail", "done-1")).state, "completed");
-  await visit.click(".jobs button", "Forget all completed…");
-  await visit.see("dialog", "2 completed jobs and their results are gone then");
+  await visit.click(".jobs button", "Remove all completed…");
+  await visit.see("dialog", "2 completed jobs and their results will be removed");
   // What ends while the question stands is not what was asked about.
   await complete("done-3");
   await visit.click("dialog button", "Remove them");

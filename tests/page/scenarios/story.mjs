@@ -13,7 +13,7 @@ async function reasons(visit) {
   await visit.open_job("capped", "first");
   await visit.see(".words", "no worker is asking");
   await visit.open_job("capped", "third");
-  await visit.see(".words", "2 jobs stand before it");
+  await visit.see(".words", "2 jobs are before it");
   await visit.see_figure("Position", "#3");
   await visit.open_job("capped", "later");
   await visit.see(".words", "It is delayed until");

@@ -165,7 +165,7 @@ TEST_CASE("a log whose files have been taken away says so") {
   std::filesystem::copy(directory + ".away", directory, std::filesystem::copy_options::recursive);
   const Status other = log->check_presence();
   CHECK_FALSE(other.ok());
-  CHECK(other.message().find("another file") != std::string::npos);
+  CHECK(other.message().find("a different file") != std::string::npos);
 }
 
 TEST_CASE("a log that is replaced while it is looked for is not missing") {
