@@ -290,8 +290,8 @@ void Server::end_sessions() {
   wait_for_threads(life_.journal_failed() ? kEndOfSessionsAfterFailure : kEndOfSessions,
                    &IoThread::idle);
   // A script that has only read ends here; one that has written cannot be stopped halfway.
-  script_engine(*shared_.engine).kill(false);
-  script_engine(*shared_.engine).kill(true);
+  static_cast<void>(script_engine(*shared_.engine).kill(false));
+  static_cast<void>(script_engine(*shared_.engine).kill(true));
   for (const auto& thread : shared_.io_threads) thread->stop();
   if (!wait_for_threads(kEndOfThreads, &IoThread::ended) && exit_when_stuck_) exit_stuck();
   for (const auto& thread : shared_.io_threads) thread->join();
