@@ -127,7 +127,7 @@ class Runaway {
   }
   // The script's reply.
   std::string kill() {
-    CHECK(script_engine(engine_).kill(false).empty());
+    CHECK(script_engine(engine_).kill(false).ok());
     thread_.join();
     return reply_;
   }
