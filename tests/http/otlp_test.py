@@ -348,7 +348,7 @@ def test_a_collector_without_tls(options):
             server = tls_exporting(options, f"https://127.0.0.1:{silent.getsockname()[1]}",
                                    authority)
             wait_until(lambda: counters_of(server)["_failed"] >= 1, 20, "the failure")
-            require("over while in the TLS handshake" in log_of(server), log_of(server))
+            require("timeout while in the TLS handshake" in log_of(server), log_of(server))
             time.sleep(0.3)  # the next one is on its way
             began = time.monotonic()
             require_equal(server.stop(), 0, "exit code")

@@ -309,7 +309,7 @@ def test_payloads_need_rights(options):
             admin, eve = eve_of(server, "~ok:* +@all")
     require_equal(has_stats(admin, failed=1, queue="ok:q"), True, "the job has failed")
     require_equal(admin.call("GET", "secret"), b"the secret", "the payload")
-    wait_until(lambda: '"secret" of a job of queue "ok:q" stays' in server.log_tail(), 20,
+    wait_until(lambda: '"secret" of a job of queue "ok:q" is kept' in server.log_tail(), 20,
                "a line in the log")
     admin.close()
     eve.close()
