@@ -50,7 +50,7 @@ void relist(OrderedIndex<Queue*>& index, int64_t& listed, int64_t due, Queue* qu
   if (listed != kNeverMs) index.insert(static_cast<uint64_t>(listed), tie_of(due, queue), queue);
 }
 
-// Prevents that its head is recorded, which would restore the key at replay.
+// Keeps its head from being recorded, which would restore the key at replay.
 void retire(Queue& queue) {
   queue.head_dirty = true;
   queue.retired = true;

@@ -144,7 +144,7 @@ struct QueueWaiters {
   uint64_t last_event_seq = 0;
   // Pops with a request token, by worker and token.
   std::unordered_map<std::string, std::shared_ptr<Waiter>> requests;
-  // All pops in `requests`.
+  // All pops, of `pops` and of `by_job`.
   ByOrder all_pops;
   // Waiters after `had_turn`, an order, have turns to come (WaiterLists::owe). `may_repeat`: since
   // then there may be jobs for those up to it as well.

@@ -4,7 +4,7 @@
 //   map.integer("cost", 1);
 //   map.field("keys").array(0);
 //
-// Nothing else may be written to the reply while it lives, but the values of its fields.
+// Nothing else may be written to the reply while it lives, except the values of its fields.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,8 @@ class MapReply {
  public:
   // The header is inserted at the end.
   explicit MapReply(Reply& reply) : reply_(reply), mark_(reply.open_array()) {}
-  // The header is written now, for maps of a known size on hot paths; so many fields must follow.
+  // The header is written now, for maps of a known size on hot paths; exactly that many fields must
+  // follow.
   MapReply(Reply& reply, size_t fields) : reply_(reply), announced_(fields) { reply.map(fields); }
   ~MapReply() {
     if (announced_) {

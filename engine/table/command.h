@@ -202,7 +202,7 @@ struct Command {
   uint16_t id = 0;
   const Command* container = nullptr;
 
-  // Whether it can have so many arguments, its name included.
+  // Whether it accepts this number of arguments, its name included.
   bool takes(size_t count) const {
     return arity < 0 ? count >= static_cast<size_t>(-arity)
                      : arity == 0 || count == static_cast<size_t>(arity);

@@ -14,7 +14,7 @@ namespace sluice {
 
 namespace {
 
-// A verb drops at most this many ended jobs that are not retained any longer; timers drop the rest.
+// A verb drops at most this many ended jobs that are no longer retained; timers drop the rest.
 constexpr size_t kDroppedPerVerb = 16;
 
 uint64_t Totals::*total_of(JobState state) {

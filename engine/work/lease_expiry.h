@@ -10,8 +10,8 @@ namespace sluice {
 
 // Ends at most `limit` runs whose lease or MAXRUN is over; returns their number.
 size_t expire_leases(QueueWork& work, size_t limit);
-// The connection of tied leases is lost: they end after the grace time. Of very many some at once,
-// and the rest by continue_lost_connections(), which timers call.
+// The connection of tied leases is lost: they end after the grace time. If there are very many,
+// some are shortened at once and the rest by continue_lost_connections(), which timers call.
 void lose_connection(QueueWork& work, uint64_t client_id);
 void continue_lost_connections(QueueWork& work);
 

@@ -1,6 +1,6 @@
 // Jobs that need others (NEED): what happens to them when one of those ends.
 //
-// A verb tells at most some hundred dependents itself; the rest are told by releases, which are
+// A verb tells at most a few hundred dependents itself; the rest are told by releases, which are
 // journaled and continued by timers.
 #pragma once
 

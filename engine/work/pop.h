@@ -33,7 +33,7 @@ struct Holder {
 };
 
 // The jobs that are active now, or still are by the same request token, in order; none: nothing
-// can be given out now. Refused with GONE for a pop by ID whose job cannot become pending again.
+// can be given out now. Refused with GONE for a pop by ID whose job is unknown, active or ended.
 Result<std::vector<Job*>> pop_jobs(QueueWork& work, const PopSpec& spec, const Holder& holder);
 // The job that pop_jobs() would take first, and its place in the dispatch order among several
 // waiters' choices; null: none.

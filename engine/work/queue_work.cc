@@ -12,7 +12,7 @@ namespace sluice {
 
 namespace {
 
-// Events that are no longer kept are trimmed by so many at a verb; timers trim the rest.
+// A verb trims at most this many events that are no longer retained; timers trim the rest.
 constexpr size_t kTrimmedPerVerb = 16;
 
 bool is_job_record(EffectType type) {
@@ -131,7 +131,7 @@ bool QueueWork::start_ttl(Job* job) {
   if (extras != nullptr && extras->ttl_due_ms != 0) return false;
   int64_t left_ms = extras == nullptr ? -1 : extras->ttl_left_ms;
   if (left_ms < 0) left_ms = job->ttl_ms();
-  // A budget that is spent expires with the next tick; none never does.
+  // A spent budget expires at the next tick; a job without a TTL never expires.
   if (left_ms == 0 && (extras == nullptr || extras->ttl_left_ms < 0)) return false;
   queue_->set_ttl_due(job, queue_->queue_ms + left_ms);
   return true;

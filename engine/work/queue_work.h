@@ -1,7 +1,7 @@
 // QueueWork: one queue as seen by one unit of work. The verbs of a queue hold the rules of the
-// contract (QUEUE.md) and are the only way to change a queue. They are
-// functions in the other files of this folder; QueueWork is what they share: it records a change,
-// appends its event, moves jobs between places, and signals waiters.
+// contract (QUEUE.md) and are the only way to change a queue. They are functions in the other files
+// of this folder; QueueWork is what they share: it records a change, appends its event, moves jobs
+// between places, and signals waiters.
 //
 // A handle of a few pointers, made for each command, never kept. REQUIRES for everything in this
 // folder: the lock of the key's shard. Job pointers stay valid until a verb says otherwise: a new

@@ -98,7 +98,7 @@ Status check_cost(const Queue& queue, const JobSpec& spec) {
   const uint32_t cost = spec.cost.value_or(1);
   if (cost <= 1) return {};
   const QueueValues& values = queue.config.values();
-  // What `adaptive` may lower the cap to: above it the job could wait for ever.
+  // What `adaptive` may lower the cap to: above it the job might never run.
   const uint64_t slots = values.adaptive.max != 0 ? values.adaptive.min : queue.max_active();
   const Reserve& reserve = values.reserve;
   const bool leaves_some =
@@ -160,7 +160,7 @@ Status check_room(QueueWork& work, const Queue::NamedGroup& group, uint8_t band,
   if (any_full && displaced == nullptr) {
     return refuse_full(work, full ? limits.max_waiting : limits.max_total);
   }
-  // A group's limit always refuses; nobody is displaced for a job that is refused.
+  // A group's limit always refuses; no job is displaced for one that is refused.
   if (!group.name.empty()) {
     Status status = check_group_room(work, group);
     if (!status.ok()) return status;

@@ -1,6 +1,7 @@
 // What Q.ADD refuses: limits, pauses, needs, costs, waits that are too long.
 //
-// Each check returns the refusal, and has counted it (Q.STATS `rejected`); ok: the job may come.
+// Each check returns ok, or the refusal. Refusals with a Rejection are counted (Q.STATS
+// `rejected`); BADFIELD and NOJOB are not.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +24,11 @@ Status check_cost(const Queue& queue, const JobSpec& spec);
 // The needs that have not completed yet.
 Result<std::vector<std::string>> check_needs(QueueWork& work, const JobSpec& spec);
 Status check_pause(QueueWork& work, Paused paused);
-// PAUSED and GROUPFULL of a group that the job is to come to by IFDUP. What replaces a job takes
+// PAUSED and GROUPFULL of the group that IFDUP would move the job to. What replaces a job takes
 // its place, or the place of its successor, where that is in the same group.
 Status check_other_group(QueueWork& work, const Queue::NamedGroup& group, const Job& job);
 // QFULL and GROUPFULL. With `displace` a job of a less urgent band is cancelled to make room, but
-// only for a newcomer that can run, and not for one that is refused all the same.
+// only for a newcomer that can run, and not for one that is refused anyway.
 enum class Newcomer : uint8_t { kRuns, kBlocked, kTooLate };
 Status check_room(QueueWork& work, const Queue::NamedGroup& group, uint8_t band, Newcomer newcomer);
 // TOOLATE, by MAXWAIT.

@@ -53,7 +53,7 @@ NackOutcome describe_nack(const Queue& queue, const Job* job, JobState end) {
   if (job == nullptr || is_terminal(job->state)) return outcome;
   outcome.not_before_ms = job->state == JobState::kDelayed ? job->gate_ms() : 0;
   const int64_t retries = retries_of(*job, queue.config.values());
-  // Also the first attempt is one.
+  // Retries, and the first attempt.
   outcome.attempts_left = retries - job->extras_if()->retries_used + 1;
   return outcome;
 }

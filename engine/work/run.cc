@@ -10,7 +10,7 @@ namespace sluice {
 
 namespace {
 
-// `adaptive` looks at the mean after so many completions.
+// `adaptive` checks the mean after this many completions.
 constexpr uint64_t kRunsToAdapt = 100;
 
 void adapt(QueueWork& work) {
@@ -31,8 +31,8 @@ void adapt(QueueWork& work) {
   work.touched();
 }
 
-// The lease has completed the job, or the one that a successor has followed under its id: the
-// worker repeats an acknowledgement because it lost the reply.
+// The lease has completed the job, or the job that its successor has replaced: the worker repeats
+// an acknowledgement because it lost the reply.
 bool is_acknowledged(const Job* job, uint64_t lease) {
   if (job == nullptr || lease == 0) return false;
   if (job->state == JobState::kCompleted && job->end()->last_token == lease) return true;

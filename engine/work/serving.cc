@@ -111,7 +111,7 @@ std::shared_ptr<Waiter> next_pop(const QueueWaiters& waiters, QueueWork& work, u
   const auto named = waiters.by_job.find(std::string(next.job->id()));
   if (named != waiters.by_job.end()) offer_named(best, named->second, work, last);
   if (best.job() == next.job) return best.waiter();
-  // Nobody accepts that one, but somebody may wait for a later one.
+  // No pop accepts the next job, but one may accept a later job.
   looks += waiters.by_job.size();
   for (const auto& [id, pops] : waiters.by_job) offer_named(best, pops, work, last);
   return best.waiter();

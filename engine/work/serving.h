@@ -26,22 +26,22 @@ struct EndRequest : WaiterRequest {
   // Writes the reply. The job is in no index, and its `end` is set.
   virtual void tell(const Queue& queue, const Job& job, const Times& now, Reply& reply) const = 0;
 };
-// A waiter for this pop, but for what it serves and where it waits.
+// A waiter for this pop, without its `serve` function and its keys.
 std::shared_ptr<Waiter> make_pop_waiter(const PopSpec& spec, int64_t timeout_ms);
-// A pop by this ID is over: the job cannot become pending for it any more, and it is answered GONE.
+// A pop by this ID is over: the job is unknown, active or ended, and the pop is answered GONE.
 bool is_over(const Queue& queue, Bytes id);
 // Worker and token of a pop with REQID, as one text; empty: it has none.
 std::string request_key(const PopSpec& spec);
 
-// The pop that gets the next job; null: none of them can be served now. `last`: of those up to this
-// order. `looks`: at how many it has looked, is added.
+// The pop that gets the next job; null if none can be served now. Considers pops up to the order
+// `last`; adds the number examined to `looks`.
 std::shared_ptr<Waiter> next_pop(const QueueWaiters& waiters, QueueWork& work, uint64_t last,
                                  size_t& looks);
 // There is a job for this pop now.
 bool can_be_served(const Waiter& waiter, QueueWork& work);
 
-// Waiters of jobs and of events whom it concerns. Of a job: `accepts` says whether. Of events: it
-// is one that they want. Where it is the queue as a whole, `accepts` says it of all of them.
+// The waiters for jobs and events that a change concerns. `accepts` decides for a job or the whole
+// queue; for an event, its type.
 std::vector<std::shared_ptr<Waiter>> concerned_waiters(const QueueWaiters& waiters,
                                                        const SignalledKey& ready,
                                                        const Entry& entry);

@@ -68,7 +68,7 @@ std::string why_pending(const Queue& queue, const Job& job, int64_t now_ms, bool
   if (queue.config.values().fair && band->pending.front().value == queue.owned_ticket(&job)) {
     return "fair_share";
   }
-  // A job with none before it by rank that is not first is behind a job that has aged.
+  // If no job ranks before it and it still is not first, an aged job is ahead of it.
   return "behind " + std::to_string(std::max<uint64_t>(1, queue.position(&job)));
 }
 

@@ -52,6 +52,9 @@ const std::string* HttpRequest::parameter(Bytes name) const {
 }
 
 Bytes reason_phrase(unsigned status) {
+  // RFC 9110 has other phrases than Beast for these two.
+  if (status == 413) return "Content Too Large";
+  if (status == 422) return "Unprocessable Content";
   const auto reason =
       boost::beast::http::obsolete_reason(static_cast<boost::beast::http::status>(status));
   return {reason.data(), reason.size()};

@@ -85,8 +85,8 @@ bool parse_events(Call& call, const Queue* queue, EventsRequest& request) {
 }
 
 // Whether events after `after` are lost: those between it and the oldest retained one are trimmed,
-// or belong to an earlier queue of this name. A number above the newest means that a crash has lost
-// them, or also an earlier queue.
+// or belong to an earlier queue of this name. A number above the newest means that a crash lost
+// the events, or that the number is from an earlier queue.
 bool is_trimmed(const EventLog& log, const EventsRequest& request) {
   if (request.from_oldest) return false;
   return request.after + 1 < oldest_seq(log) || request.after > log.last_seq();

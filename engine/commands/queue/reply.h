@@ -1,8 +1,8 @@
 // A job of a native queue in replies: to the pop that takes it, and in Q.GET and Q.LIST.
 //
 // Maps in RESP3, flat arrays in RESP2. The names and their order are part of the protocol
-// (QUEUE.md). Times are unix milliseconds of the present wall clock,
-// durations milliseconds. REQUIRES for all functions: the lock of the queue's shard.
+// (QUEUE.md). Times are unix milliseconds of the present wall clock, durations milliseconds.
+// REQUIRES for all functions: the lock of the queue's shard.
 #pragma once
 
 #include <cstdint>
