@@ -83,7 +83,8 @@ void InputBuffer::enter_block(const RespParser& parser, std::optional<int> recor
   bytes.append(bytes_.view());
   bytes_ = std::move(bytes);
   begin_ = before;
-  block_.emplace().begin = before;
+  block_ = Block{};
+  block_->begin = before;
   if (recorded_in) begin_record(parser, *recorded_in);
 }
 

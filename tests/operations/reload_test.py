@@ -207,6 +207,7 @@ def test_reload_under_load_and_checkpoints(options):
         threads = [threading.Thread(target=write, args=(index,)) for index in range(2)]
         for thread in threads:
             thread.start()
+        wait_until(lambda: min(written) > 0, what="a write of each")
         with server.connect() as connection:
             for _ in range(20):
                 connection.call("BGSAVE")
