@@ -159,7 +159,8 @@ def test_a_file_is_imported_whole(options):
         directory = os.path.join(scratch, "data")
         code, out, err = run_import(options, path, directory)
         require_equal(code, 0, err)
-        require("3 databases" in out and "2 function libraries" in out and "6 keys with an expiry" in out,
+        require("3 databases" in out and "2 function libraries" in out
+                and "6 keys with an expiry" in out,
                 out)
         with options.server(KEPT, directory=directory) as server:
             for _ in range(2):
@@ -372,7 +373,8 @@ def test_what_is_not_here_is_named(options):
         (rdb_file(10, b"\xf7" + module_id), "data of the module 'BAAAAAAAA'"),
         (rdb_file(10, b"\x07" + key + module_id), "'BAAAAAAAA'"),
         (rdb_file(10, b"\x06" + key), "a module's value"),
-        (rdb_file(10, b"\x15" + key), "Redis 7.2"), (rdb_file(10, b"\x63" + key), "99 is not a type"),
+        (rdb_file(10, b"\x15" + key), "Redis 7.2"),
+        (rdb_file(10, b"\x63" + key), "99 is not a type"),
         (rdb_file(10, b"\xfe\x10\x00" + key + text(b"v")), "only 16 databases are supported"),
         (rdb_file(10, b"\x00" + key + text(b"v") + b"\x00" + key + text(b"v")), "duplicate key"),
         (rdb_file(10, b"\xf5" + text(b"return 1")), "Missing library metadata"),
