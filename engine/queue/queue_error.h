@@ -27,4 +27,9 @@ class QueueError {
   std::string text_;
 };
 
+// A value of this field is not allowed.
+inline Status bad_field(Bytes field) {
+  return QueueError("BADFIELD").with("field", field).status();
+}
+
 }  // namespace sluice

@@ -22,10 +22,6 @@ void record_bound(QueueWork& work, const std::vector<Lanes::BoundRate>& bound) {
   }
 }
 
-Status bad_field(const ConfigChange& change) {
-  return QueueError("BADFIELD").with("field", change.bad).status();
-}
-
 }  // namespace
 
 void config_changed(QueueWork& work, ConfigLevel level, Bytes pattern, const ConfigChange& change) {
@@ -55,14 +51,14 @@ void continue_reconfiguring(QueueWork& work) {
 Status configure_queue(QueueWork& work, ConfigLevel level, Bytes pattern,
                        std::span<const std::pair<Bytes, Bytes>> fields) {
   const ConfigChange change = work.queue().config.set(level, pattern, fields);
-  if (!change.bad.empty()) return bad_field(change);
+  if (!change.bad.empty()) return bad_field(change.bad);
   config_changed(work, level, pattern, change);
   return {};
 }
 
 Status reset_queue_config(QueueWork& work, ConfigLevel level, Bytes pattern) {
   const ConfigChange change = work.queue().config.reset(level, pattern);
-  if (!change.bad.empty()) return bad_field(change);
+  if (!change.bad.empty()) return bad_field(change.bad);
   config_changed(work, level, pattern, change);
   return {};
 }

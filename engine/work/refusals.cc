@@ -92,8 +92,6 @@ Status refused(QueueWork& work, Rejection reason, const QueueError& error) {
   return error.status();
 }
 
-Status bad_field(Bytes field) { return QueueError("BADFIELD").with("field", field).status(); }
-
 Status check_cost(const Queue& queue, const JobSpec& spec) {
   const uint32_t cost = spec.cost.value_or(1);
   if (cost <= 1) return {};

@@ -15,7 +15,6 @@
 namespace sluice {
 
 Status refused(QueueWork& work, Rejection reason, const QueueError& error);
-Status bad_field(Bytes field);
 
 // The keys that were named, in any order and more than once or not, are those of the set.
 bool are_keys(std::span<const Bytes> named, const KeySet& set);

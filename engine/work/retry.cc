@@ -10,12 +10,6 @@ namespace sluice {
 
 namespace {
 
-uint32_t retries_of(const Job& job, const QueueValues& values) {
-  const JobOptions* options = job.options();
-  return options != nullptr && options->retry >= 0 ? static_cast<uint32_t>(options->retry)
-                                                   : values.retry;
-}
-
 // Full jitter: a random time up to base * 2^n. The randomness is a hash of the job and its lease,
 // as the engine has no source of it; the journal records the time that was chosen.
 int64_t backoff_ms(const Job& job, const JobRun& run, const QueueValues& values) {
@@ -59,6 +53,12 @@ NackOutcome describe_nack(const Queue& queue, const Job* job, JobState end) {
 }
 
 }  // namespace
+
+uint32_t retries_of(const Job& job, const QueueValues& values) {
+  const JobOptions* options = job.options();
+  return options != nullptr && options->retry >= 0 ? static_cast<uint32_t>(options->retry)
+                                                   : values.retry;
+}
 
 void fail_attempt(QueueWork& work, Job* job, const JobRun& run, Bytes error,
                   std::optional<int64_t> delay_ms) {

@@ -45,7 +45,7 @@ Result<Job*> find_leased(const Queue& queue, Bytes id, uint64_t lease) {
   Job* job = queue.find(id);
   if (job == nullptr) return QueueError("NOJOB").with("id", id).status();
   if (lease == 0 && queue.config.values().fencing) {
-    return QueueError("BADFIELD").with("field", Bytes("lease")).status();
+    return bad_field("lease");
   }
   if (job->run() != nullptr && (lease == 0 || job->run()->token == lease)) return job;
   return QueueError("STALELEASE")

@@ -46,9 +46,7 @@ const QueueConfig& config_of(const Queue* queue) {
 
 // --- Single arguments ---
 
-void reply_bad_field(Call& call, Bytes field) {
-  call.reply.error(QueueError("BADFIELD").with("field", field).text());
-}
+void reply_bad_field(Call& call, Bytes field) { call.reply.error(bad_field(field).message()); }
 
 bool may_name_job(Call& call, Bytes id) {
   if (is_job_id(id)) [[likely]]

@@ -5,6 +5,7 @@
 
 #include "engine/execution/engine.h"
 #include "engine/reply/map_reply.h"
+#include "engine/work/retry.h"
 #include "engine/work/why.h"
 
 namespace sluice {
@@ -42,10 +43,7 @@ int64_t lease_ms(const Queue& queue, const Job& job) {
 }
 
 int64_t retries_left(const Queue& queue, const Job& job) {
-  const JobOptions* options = job.options();
-  const int64_t allowed = options != nullptr && options->retry >= 0
-                              ? options->retry
-                              : static_cast<int64_t>(queue.config.values().retry);
+  const int64_t allowed = retries_of(job, queue.config.values());
   const JobExtras* extras = job.extras_if();
   return std::max<int64_t>(0, allowed - (extras == nullptr ? 0 : extras->retries_used));
 }
