@@ -69,7 +69,7 @@ bool change_tokens(Exchange& exchange, const TokenChange& change, bool& kept) {
   std::optional<HttpResponse> refusal;
   const std::string error = config.update(kDirective, [&](const std::string& now) {
     std::vector<TokenSetting> tokens;
-    CHECK(parse_token_settings(config_special::split_value(now), tokens).empty());
+    CHECK(add_token_settings(config_special::split_value(now), tokens).ok());
     refusal = change(tokens);
     return refusal ? now : token_settings_text(tokens);
   });

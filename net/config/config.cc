@@ -22,7 +22,7 @@ ConfigDraft default_draft() {
         directive.type == ValueType::kSpecial && *directive.default_value == '\0';
     if (!is_parameter(directive) || empty_special) continue;
     const std::string value = directive.default_value;
-    CHECK(apply_directive(directive, {&value, 1}, draft).empty());
+    CHECK(apply_directive(directive, {&value, 1}, draft).ok());
   }
   return draft;
 }
@@ -124,8 +124,8 @@ std::string Config::change(const Pairs& pairs, ConfigDraft& draft) {
   for (const auto& [name, value] : pairs) {
     const Directive& directive = *find_directive(name);
     const std::string before = draft.values[directive_index(directive)];
-    const std::string error = apply_directive(directive, {&value, 1}, draft);
-    if (!error.empty()) return set_error(to_lower(name), error);
+    const Status status = apply_directive(directive, {&value, 1}, draft);
+    if (!status.ok()) return set_error(to_lower(name), status.message());
     if (directive.change == ChangeRule::kRestart &&
         draft.values[directive_index(directive)] != before) {
       return set_error(to_lower(name), "changing it requires a restart of the server");
@@ -207,7 +207,7 @@ void Config::lower(const Pairs& pairs) {
   MutexLock lock(mutex_);
   ConfigDraft draft = current_;
   for (const auto& [name, value] : pairs) {
-    CHECK(apply_directive(*find_directive(name), {&value, 1}, draft).empty());
+    CHECK(apply_directive(*find_directive(name), {&value, 1}, draft).ok());
   }
   publish(std::move(draft));
 }

@@ -173,9 +173,9 @@ Config::Loaded Config::load_line(const std::string& line, const Source& source,
   if (directive == nullptr) {
     return source.error(text, "unknown directive", similar_directive(std::string(words[0])));
   }
-  std::string message = apply_directive(*directive, arguments, draft);
-  if (message.empty()) return std::nullopt;
-  return source.error(shown_line(text), std::move(message), expected_value(*directive));
+  const Status status = apply_directive(*directive, arguments, draft);
+  if (status.ok()) return std::nullopt;
+  return source.error(shown_line(text), status.message(), expected_value(*directive));
 }
 
 Config::Loaded Config::load_stream(std::istream& stream, const std::string& name, int depth,

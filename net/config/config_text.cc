@@ -52,7 +52,7 @@ std::vector<std::string> directive_lines(const Directive& directive, const std::
   std::vector<std::string> lines;
   if (name == "http-token") {
     std::vector<TokenSetting> tokens;
-    CHECK(parse_token_settings(parts, tokens).empty());
+    CHECK(add_token_settings(parts, tokens).ok());
     for (const TokenSetting& token : tokens) {
       lines.push_back(name);
       const std::vector<std::string> words = config_special::split_value(token_words(token));
@@ -154,7 +154,7 @@ class Rewriter {
     draft.values.resize(values_.size());
     const std::vector<std::string> arguments(words.begin() + 1, words.end());
     const size_t index = directive_index(directive);
-    return apply_directive(directive, arguments, draft).empty() &&
+    return apply_directive(directive, arguments, draft).ok() &&
            draft.values[index] == values_[index];
   }
 
