@@ -1,0 +1,94 @@
+// How payloads and results become bytes and values again.
+import { CodecError } from './errors.js'
+
+/**
+ * Turns values into bytes and bytes into values, for the payloads and the results of a queue. Both
+ * sides of a queue use the same codec. Either function may throw: what cannot be encoded is
+ * rejected by `add`, and a job whose payload cannot be decoded fails for good.
+ */
+export interface Codec {
+  encode(value: unknown): Uint8Array | string
+  decode(bytes: Buffer): unknown
+}
+
+/**
+ * JSON in UTF-8. It refuses what would not arrive as it was sent: NaN and infinities, integers
+ * beyond 2^53 - 1 in either direction, and values that JSON does not have (functions, bigints).
+ */
+export const json: Codec = {
+  encode(value) {
+    const text: string | undefined = JSON.stringify(value, refuseNotFinite)
+    if (text === undefined) throw new CodecError(`JSON has no ${typeof value}`)
+    checkNumbers(text)
+    return text
+  },
+  decode(bytes) {
+    const text = bytes.toString('utf8')
+    const value: unknown = JSON.parse(text)
+    checkNumbers(text)
+    return value
+  },
+}
+
+/** Bytes as they are. It encodes strings (as UTF-8) and bytes, and decodes to a `Buffer`. */
+export const raw: Codec = {
+  encode(value) {
+    if (typeof value === 'string' || value instanceof Uint8Array) return value
+    throw new CodecError(`the codec raw takes strings and bytes, not ${typeof value}`)
+  },
+  decode(bytes) {
+    return bytes
+  },
+}
+
+/** The codec of this name, or the codec itself. */
+export function codecOf(chosen: 'json' | 'raw' | Codec | undefined): Codec {
+  if (chosen === undefined || chosen === 'json') return json
+  return chosen === 'raw' ? raw : chosen
+}
+
+function refuseNotFinite(_key: string, value: unknown): unknown {
+  if (typeof value === 'number' && !Number.isFinite(value)) {
+    throw new CodecError(`JSON has no ${value}`)
+  }
+  return value
+}
+
+// Integers written out that a double cannot hold, and numbers too large for one. Only text with a
+// long or exponential number is scanned.
+function checkNumbers(text: string): void {
+  if (!/\d{16}|\d[eE]/.test(text)) return
+  let at = 0
+  while (at < text.length) {
+    const char = text[at] ?? ''
+    if (char === '"') {
+      at = endOfString(text, at + 1)
+    } else if (char === '-' || (char >= '0' && char <= '9')) {
+      const end = endOfNumber(text, at + 1)
+      checkNumber(text.slice(at, end))
+      at = end
+    } else {
+      ++at
+    }
+  }
+}
+
+function endOfString(text: string, start: number): number {
+  let at = start
+  while (at < text.length && text[at] !== '"') at += text[at] === '\\' ? 2 : 1
+  return at + 1
+}
+
+function endOfNumber(text: string, start: number): number {
+  let at = start
+  while (at < text.length && '0123456789+-.eE'.includes(text[at] ?? ' ')) ++at
+  return at
+}
+
+function checkNumber(text: string): void {
+  const value = Number(text)
+  if (!Number.isFinite(value)) throw new CodecError(`${text} is too large for a number`)
+  if (!/[.eE]/.test(text) && !Number.isSafeInteger(value)) {
+    throw new CodecError(`${text} is beyond the integers that a number holds exactly`)
+  }
+}

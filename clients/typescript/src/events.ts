@@ -1,0 +1,92 @@
+// The history of a queue's jobs as an async iterator (Q.EVENTS).
+import { isTemporary, Link } from './link.js'
+import { arrayOf, mapOf, numberOf, textOf, type Reply } from './reply.js'
+import { sleep } from './time.js'
+import type { Word, Words } from './words.js'
+
+/** Which events, and from where. */
+export interface EventsOptions {
+  /** The number of the last event that is known; 0: from the oldest kept. Default: from now on. */
+  from?: number
+  /** Only events of these types (`added`, `started`, `completed`, …). */
+  type?: readonly string[]
+  /** Only events of these jobs, at most 256. */
+  id?: readonly string[]
+  /** Ends the iteration. */
+  signal?: AbortSignal
+}
+
+/** One event. The numbers of a queue have no gaps and are never reused. */
+export interface QueueEvent {
+  readonly seq: number
+  /** Unix milliseconds. */
+  readonly time: number
+  readonly type: string
+  /** Of the job. */
+  readonly id: string
+  /** As QUEUE.md names them (Q.EVENTS). */
+  readonly fields: Readonly<Record<string, number | string>>
+}
+
+const CONNECT_MS = 5000
+const BLOCK_MS = 5000
+const SLACK_MS = 2000
+const PAUSE_MS = 250
+const COUNT = 1000
+
+/**
+ * Yields events as they happen, over a connection of its own that is opened by the first `next` and
+ * closed by `link.close`. After a lost connection it continues behind the last event that it has.
+ */
+export async function* follow(
+  link: Link, queue: string, options: EventsOptions,
+): AsyncGenerator<QueueEvent, void, undefined> {
+  const { signal } = options
+  const close = (): void => link.close()
+  signal?.addEventListener('abort', close)
+  try {
+    let after: number | '$' = options.from ?? '$'
+    while (!signal?.aborted) {
+      const reply = await read(link, wordsOf(queue, after, options), signal)
+      for (const entry of reply === null ? [] : arrayOf(reply)) {
+        const event = readEvent(entry)
+        after = event.seq
+        if (event.type !== 'none') yield event  // `none` only says how far the server has read
+      }
+    }
+  } finally {
+    signal?.removeEventListener('abort', close)
+    link.close()
+  }
+}
+
+function wordsOf(queue: string, after: number | '$', options: EventsOptions): Words {
+  const chosen: Word[] = []
+  for (const type of options.type ?? []) chosen.push('TYPE', type)
+  for (const id of options.id ?? []) chosen.push('ID', id)
+  return ['Q.EVENTS', queue, after, 'COUNT', COUNT, 'BLOCK', BLOCK_MS, ...chosen]
+}
+
+async function read(link: Link, words: Words, signal: AbortSignal | undefined): Promise<Reply> {
+  try {
+    return await link.call(words, CONNECT_MS, BLOCK_MS + SLACK_MS)
+  } catch (error) {
+    if (signal?.aborted) return null
+    if (!isTemporary(error)) throw error
+    await sleep(PAUSE_MS, signal)
+    return null
+  }
+}
+
+function readEvent(reply: Reply): QueueEvent {
+  const [seq, time, type, id, fields] = arrayOf(reply)
+  const values = [...mapOf(fields)].map(([name, value]): [string, number | string] =>
+    [name, typeof value === 'number' ? value : textOf(value)])
+  return {
+    seq: numberOf(seq),
+    time: numberOf(time),
+    type: textOf(type),
+    id: textOf(id),
+    fields: Object.fromEntries(values),
+  }
+}

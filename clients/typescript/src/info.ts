@@ -1,0 +1,103 @@
+// A job as the server describes it (Q.GET).
+import type { Codec } from './codec.js'
+import {
+  bytesOf, mapOf, numberOf, orNull, tagsOf, textOf, textsOf, yesOrNo, type Reply,
+} from './reply.js'
+
+/** The states of a job; the last four are its ends. */
+export type State =
+  | 'blocked' | 'delayed' | 'pending' | 'active' | 'completed' | 'failed' | 'cancelled' | 'expired'
+
+/** A job as it is now. Times are unix milliseconds, durations milliseconds. */
+export interface JobInfo<Payload = unknown, Result = unknown> {
+  readonly id: string
+  readonly state: State
+  /** The pending jobs before it by band and rank; null unless pending. */
+  readonly position: number | null
+  /** In how many milliseconds it would start if nothing were added; null while unknown. */
+  readonly eta: number | null
+  /** Why it waits, one code with its figures; null for a job that does not wait. */
+  readonly why: string | null
+  readonly pri: string
+  readonly group: string
+  readonly keys: readonly string[]
+  readonly tags: Readonly<Record<string, string>>
+  readonly cost: number
+  readonly enqueued: number
+  /** Of a delayed job: when it becomes pending. */
+  readonly notBefore: number | null
+  readonly ttlLeft: number | null
+  readonly lease: number | null
+  readonly leaseTerm: number
+  readonly maxRun: number
+  readonly attempts: number
+  readonly crashes: number
+  readonly retriesLeft: number
+  readonly needs: readonly string[]
+  readonly after: readonly string[]
+  readonly worker: string | null
+  readonly deadline: number | null
+  readonly started: number | null
+  /** Of an active job that was told to stop: the reason. */
+  readonly cancel: string | null
+  readonly finished: number | null
+  readonly run: number | null
+  /** Of the last failure, or the reason of the cancellation. */
+  readonly error: string | null
+  readonly progress: Buffer | null
+  /** Whether another payload waits under this id. */
+  readonly successor: boolean
+  /** Only if it was asked for. */
+  readonly payload?: Payload
+  /** Only if it was asked for; undefined also if the run gave no result. */
+  readonly result?: Result
+}
+
+export function isEnd(state: State): boolean {
+  return state === 'completed' || state === 'failed' || state === 'cancelled' || state === 'expired'
+}
+
+/** Reads the reply of Q.GET. */
+export function readInfo<Payload, Result>(reply: Reply, codec: Codec): JobInfo<Payload, Result> {
+  const map = mapOf(reply)
+  const field = (name: string): Reply => map.get(name) ?? null
+  const number = (name: string): number | null => orNull(field(name), numberOf)
+  const text = (name: string): string | null => orNull(field(name), textOf)
+  const texts = (name: string): string[] => orNull(field(name), textsOf) ?? []
+  const payload = orNull(field('payload'), bytesOf)
+  const result = orNull(field('result'), bytesOf)
+  return {
+    id: textOf(field('id')),
+    state: textOf(field('state')) as State,
+    position: number('position'),
+    eta: number('eta_ms'),
+    why: text('why'),
+    pri: text('pri') ?? '',
+    group: text('group') ?? '',
+    keys: texts('keys'),
+    tags: orNull(field('tags'), tagsOf) ?? {},
+    cost: number('cost') ?? 1,
+    enqueued: number('enqueued') ?? 0,
+    notBefore: number('not_before'),
+    ttlLeft: number('ttl_left_ms'),
+    lease: number('lease'),
+    leaseTerm: number('lease_ms') ?? 0,
+    maxRun: number('max_run_ms') ?? 0,
+    attempts: number('attempts') ?? 0,
+    crashes: number('crashes') ?? 0,
+    retriesLeft: number('retries_left') ?? 0,
+    needs: texts('needs'),
+    after: texts('after'),
+    worker: text('worker'),
+    deadline: number('deadline'),
+    started: number('started'),
+    cancel: text('cancel'),
+    finished: number('finished'),
+    run: number('run_ms'),
+    error: text('error'),
+    progress: orNull(field('progress'), bytesOf),
+    successor: orNull(field('successor'), yesOrNo) ?? false,
+    ...(payload === null ? {} : { payload: codec.decode(payload) as Payload }),
+    ...(result === null ? {} : { result: codec.decode(result) as Result }),
+  }
+}

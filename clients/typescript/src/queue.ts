@@ -1,0 +1,239 @@
+// A queue, for programs that add jobs and wait for their results.
+import { additionOf, addSafely } from './adding.js'
+import { codecOf, type Codec } from './codec.js'
+import { CodecError, Forgotten, NotCompleted, ResultTimeout } from './errors.js'
+import { follow, type EventsOptions, type QueueEvent } from './events.js'
+import { readInfo, type JobInfo, type State } from './info.js'
+import { Job, type Added } from './job.js'
+import { Link, Interrupted, type ServerOptions } from './link.js'
+import { sharedLinks, type SharedLinks } from './pool.js'
+import { mapOf, numberOf, orNull, textOf, type Reply } from './reply.js'
+import { readLines, readStats, statsWords, type Stats, type StatsOptions } from './stats.js'
+import { withTraceparent } from './trace.js'
+import { encoded, type AddOptions, type Word, type Words } from './words.js'
+
+/** Options of a `Queue`. */
+export interface QueueOptions extends ServerOptions {
+  /** How payloads and results become bytes; `json` by default. */
+  codec?: 'json' | 'raw' | Codec
+  /**
+   * How long a call may take, with all its tries, in milliseconds (30,000). Then it throws
+   * `Unreachable`, or `Unknown` if it may have added a job.
+   */
+  timeout?: number
+}
+
+/** Options of `result`. */
+export interface ResultOptions {
+  /** How long to wait for the end of the job, in milliseconds. Without it: as long as it takes. */
+  timeout?: number
+  /** Ends the wait: the promise is rejected with the signal's reason. */
+  signal?: AbortSignal
+}
+
+/** A job for `addMany`. */
+export interface NewJob<Payload> extends AddOptions {
+  payload: Payload
+}
+
+const TIMEOUT_MS = 30_000
+const MOST_IN_FLIGHT = 1000
+
+/**
+ * A queue of a Sluice server. All queues of a process that name the same server share one
+ * connection for commands; one more for each queue waits for results, and one for each `events`.
+ *
+ * Every method throws `Unreachable` if there is no connection in time, and a `ServerError` for what
+ * the server refuses.
+ */
+export class Queue<Payload = unknown, Result = unknown> {
+  readonly name: string
+  readonly #server: ServerOptions
+  readonly #codec: Codec
+  readonly #timeout: number
+  #links: SharedLinks | null = null
+  #closed = false
+
+  constructor(name: string, options: QueueOptions = {}) {
+    this.name = name
+    this.#server = options
+    this.#codec = codecOf(options.codec)
+    this.#timeout = options.timeout ?? TIMEOUT_MS
+  }
+
+  /**
+   * Adds a job. A lost connection does not lose it or add it twice: the add is repeated under the
+   * same id, which the client made unless the caller gave one.
+   *
+   * @throws CodecError - the payload cannot be encoded; nothing was sent
+   * @throws QueueFull, GroupFull, Paused, TooLate, TooBig - the server refuses the job
+   * @throws Duplicate - the id that the caller gave is in use
+   * @throws Unknown - the connection was lost, and whether this call added the job is not known:
+   *   the time is over, the caller's id is in use on a repeat, or `ifdup` is `update` or `replace`
+   */
+  async add(payload: Payload, options: AddOptions = {}): Promise<Job<Payload, Result>> {
+    const bytes = this.#encode(payload)
+    const addition = additionOf(this.name, bytes, withTraceparent(options))
+    const map = mapOf(await addSafely(this.#commands(), addition, this.#timeout))
+    const added = textOf(map.get('result')) as Added
+    return new Job(this, {
+      id: textOf(map.get('id')),
+      // A repeat keeps what the first try added: an id of the client's own is nobody else's.
+      added: options.id === undefined ? 'added' : added,
+      state: textOf(map.get('state')) as State,
+      position: orNull(map.get('position'), numberOf),
+      eta: orNull(map.get('eta_ms'), numberOf),
+    })
+  }
+
+  /**
+   * Adds many jobs, at most 1,000 of them in flight. In place of each stands what `add` gives for
+   * it, in the form of `Promise.allSettled`: one that is refused does not hinder the others.
+   */
+  async addMany(
+    jobs: Iterable<NewJob<Payload>>,
+  ): Promise<PromiseSettledResult<Job<Payload, Result>>[]> {
+    const outcomes: PromiseSettledResult<Job<Payload, Result>>[] = []
+    const source = [...jobs].entries()
+    const lane = async (): Promise<void> => {
+      for (const [at, { payload, ...options }] of source) {
+        [outcomes[at]] = await Promise.allSettled([this.add(payload, options)]) as
+          [PromiseSettledResult<Job<Payload, Result>>]
+      }
+    }
+    await Promise.all(Array.from({ length: MOST_IN_FLIGHT }, lane))
+    return outcomes
+  }
+
+  /** The job as it is now; null if it is unknown, or no longer kept. */
+  async get(
+    id: string, options: { with?: readonly ('payload' | 'result')[] } = {},
+  ): Promise<JobInfo<Payload, Result> | null> {
+    const fields = (options.with ?? []).flatMap((field): Word[] => ['WITH', field])
+    const reply = await this.#call(['Q.GET', this.name, id, ...fields])
+    return reply === null ? null : readInfo<Payload, Result>(reply, this.#codec)
+  }
+
+  /**
+   * Waits for the end of the job and returns its result; undefined if the run gave none. While the
+   * server is away it waits on.
+   *
+   * @throws NotCompleted - the job has failed, was cancelled or has expired
+   * @throws Forgotten - the job is not kept, or its queue is gone
+   * @throws ResultTimeout - it had not ended in time
+   */
+  async result(id: string, options: ResultOptions = {}): Promise<Result> {
+    options.signal?.throwIfAborted()
+    const reply = await this.#awaitEnd(id, options)
+    if (reply === null) throw new Forgotten(id)
+    const info = readInfo<Payload, Result>(reply, this.#codec)
+    if (info.state !== 'completed') throw new NotCompleted(id, info.state, info.error ?? '')
+    return info.result as Result
+  }
+
+  /**
+   * Cancels a job. `cancelled`: it has ended. `signalled`: it runs and was told to stop; it has the
+   * rest of its lease for that, or `grace` milliseconds. `gone`: it had ended, or is unknown.
+   */
+  async cancel(
+    id: string, options: { reason?: string, grace?: number } = {},
+  ): Promise<'cancelled' | 'signalled' | 'gone'> {
+    const words: Word[] = []
+    if (options.reason !== undefined) words.push('REASON', options.reason)
+    if (options.grace !== undefined) words.push('GRACE', options.grace)
+    return textOf(await this.#call(['Q.CANCEL', this.name, id, ...words])) as
+      'cancelled' | 'signalled' | 'gone'
+  }
+
+  /**
+   * Makes an ended job wait again, and returns its state.
+   *
+   * @throws NoJob - it is unknown, or no longer kept
+   */
+  async retry(id: string): Promise<State> {
+    return textOf(await this.#call(['Q.RETRY', this.name, id])) as State
+  }
+
+  /** What the queue holds and has done; with `by` a line for each band, group, key, … */
+  stats(
+    options: StatsOptions & { by: NonNullable<StatsOptions['by']> },
+  ): Promise<Map<string, Stats>>
+  stats(options?: StatsOptions): Promise<Stats>
+  async stats(options: StatsOptions = {}): Promise<Stats | Map<string, Stats>> {
+    const reply = await this.#call(['Q.STATS', this.name, ...statsWords(options)])
+    return options.by === undefined ? readStats(reply) : readLines(reply)
+  }
+
+  /**
+   * The queue's events, one after the other, for as long as the loop runs. To resume, pass the
+   * `seq` of the last event as `from`.
+   *
+   * @throws Trimmed - events after `from` are no longer kept
+   */
+  events(options: EventsOptions = {}): AsyncGenerator<QueueEvent, void, undefined> {
+    return follow(new Link(this.#server, 'sluice-events'), this.name, options)
+  }
+
+  /** Ends the waits of this queue, and its connections if no other queue uses them. */
+  close(): void {
+    this.#closed = true
+    this.#links?.release()
+    this.#links = null
+  }
+
+  #shared(): SharedLinks {
+    if (this.#closed) throw new Error(`the queue ${this.name} was closed`)
+    return (this.#links ??= sharedLinks(this.#server))
+  }
+
+  #commands(): Link {
+    return this.#shared().commands
+  }
+
+  // None of these commands does harm when it is repeated.
+  async #call(words: Words): Promise<Reply> {
+    const deadline = performance.now() + this.#timeout
+    for (;;) {
+      const left = Math.max(deadline - performance.now(), 1)
+      try {
+        return await this.#commands().call(words, left, left)
+      } catch (error) {
+        if (!(error instanceof Interrupted) || performance.now() >= deadline) throw error
+      }
+    }
+  }
+
+  #encode(payload: Payload): Buffer {
+    try {
+      return encoded(this.#codec.encode(payload))
+    } catch (error) {
+      throw error instanceof CodecError ? error : new CodecError(messageOf(error), { cause: error })
+    }
+  }
+
+  #awaitEnd(id: string, { timeout, signal }: ResultOptions): Promise<Reply> {
+    const waiter = this.#shared().waiter(this.name)
+    return new Promise((resolve, reject) => {
+      const abort = (): void => awaited.failed(signal?.reason)
+      const finish = (): void => {
+        clearTimeout(timer)
+        signal?.removeEventListener('abort', abort)
+        waiter.remove(awaited)
+      }
+      const awaited = {
+        id,
+        ended: (reply: Reply): void => { finish(); resolve(reply) },
+        failed: (error: unknown): void => { finish(); reject(error) },
+      }
+      const timer = timeout === undefined
+        ? undefined
+        : setTimeout(() => awaited.failed(new ResultTimeout(id)), timeout)
+      signal?.addEventListener('abort', abort)
+      waiter.add(awaited)
+    })
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

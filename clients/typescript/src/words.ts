@@ -1,0 +1,86 @@
+// The options of Q.ADD as words of the command.
+import type { Reply } from './reply.js'
+
+/** A word of a command. */
+export type Word = string | number | Buffer
+
+/**
+ * A command, its name first. Numbers are sent as decimals; strings as UTF-8.
+ * @internal
+ */
+export type Words = readonly [command: string, ...rest: Word[]]
+
+/** What a command that was sent has come to. */
+export type Outcome = { reply: Reply } | { error: Error }
+
+/** The options of `Queue.add`; all times are milliseconds. */
+export interface AddOptions {
+  /** 1 to 512 bytes. Without it the client makes one before its first try. */
+  id?: string
+  /** The band, by its name or number; 0 is the most urgent. */
+  pri?: string | number
+  /** Ranks the job as if it had come that much earlier; negative: later. */
+  boost?: number
+  /** The job waits that long before it is pending. */
+  delay?: number
+  /** The job waits until then: a date, or unix milliseconds. */
+  at?: Date | number
+  /** The user, team or tenant that owns the job. */
+  group?: string
+  /** Labels that limits and `match` apply to, at most 4. */
+  key?: readonly string[]
+  /** The slots that the job takes, 1 by default. */
+  cost?: number
+  /** The longest time that the job may spend pending; 0: no limit. */
+  ttl?: number
+  /** The term of its leases. */
+  lease?: number
+  /** Its longest run; 0: no limit. */
+  maxRun?: number
+  /** How many failures are retried. */
+  retry?: number
+  /** The bounds of the random delay before a retry. */
+  backoff?: readonly [base: number, max: number]
+  /** What to do if `id` is in use; `error` by default. */
+  ifdup?: 'error' | 'keep' | 'update' | 'replace'
+  /** Ids of jobs that must complete first. */
+  need?: readonly string[]
+  /** Ids of jobs that must end first, in any way. */
+  after?: readonly string[]
+  /** Names and values for statistics and selection. */
+  tag?: Readonly<Record<string, string>>
+  /** Refuses the job (TOOLATE) if it would wait longer. */
+  maxWait?: number
+}
+
+/** The words of the options, without the id and IFDUP. */
+export function addWords(options: AddOptions): Word[] {
+  const words: Word[] = []
+  const one = (name: string, value: Word | undefined): void => {
+    if (value !== undefined) words.push(name, value)
+  }
+  one('PRI', options.pri)
+  one('BOOST', options.boost)
+  one('DELAY', options.delay)
+  one('AT', options.at instanceof Date ? options.at.getTime() : options.at)
+  one('GROUP', options.group)
+  for (const key of options.key ?? []) words.push('KEY', key)
+  one('COST', options.cost)
+  one('TTL', options.ttl)
+  one('LEASE', options.lease)
+  one('MAXRUN', options.maxRun)
+  one('RETRY', options.retry)
+  if (options.backoff !== undefined) words.push('BACKOFF', ...options.backoff)
+  for (const id of options.need ?? []) words.push('NEED', id)
+  for (const id of options.after ?? []) words.push('AFTER', id)
+  for (const [name, value] of Object.entries(options.tag ?? {})) words.push('TAG', name, value)
+  one('MAXWAIT', options.maxWait)
+  return words
+}
+
+/** Bytes as ioredis takes them. */
+export function encoded(value: Uint8Array | string): Buffer {
+  if (typeof value === 'string') return Buffer.from(value, 'utf8')
+  if (Buffer.isBuffer(value)) return value
+  return Buffer.from(value.buffer, value.byteOffset, value.byteLength)
+}

@@ -1,0 +1,177 @@
+// The commands of a worker and what their replies mean. No I/O.
+import { NoJob, ServerError, StaleLease, errorOf } from '../errors.js'
+import {
+  arrayOf, bytesOf, isArray, mapOf, numberOf, orNull, tagsOf, textOf, yesOrNo, type Reply,
+} from '../reply.js'
+import type { Word, Words } from '../words.js'
+import type { Ending } from './outcome.js'
+
+export const MOST_PAIRS = 256
+
+/** A job that is held: what every command about it names. */
+export interface Held {
+  readonly queue: string
+  readonly id: string
+  readonly lease: number
+}
+
+/** A job as a pop hands it out. */
+export interface Popped extends Held {
+  readonly attempt: number
+  readonly payload: Buffer
+  readonly leaseMs: number
+  readonly extra: ReadonlyMap<string, Reply>
+}
+
+/** What every pop of a worker says. */
+export interface PopStyle {
+  readonly queues: readonly string[]
+  readonly worker: string
+  readonly match: readonly string[]
+  readonly lease: number | undefined
+  readonly with: readonly string[]
+}
+
+/** One pop with all its tries: the same token gets the same jobs. */
+export interface PopRequest {
+  readonly token: string
+  readonly count: number
+}
+
+function popOptions(style: PopStyle, pop: PopRequest, blockMs: number | null): Word[] {
+  return [
+    'WORKER', style.worker, 'REQID', pop.token, 'COUNT', pop.count, 'BRIEF',
+    ...(blockMs === null ? [] : ['BLOCK', blockMs]),
+    ...(style.lease === undefined ? [] : ['LEASE', style.lease]),
+    ...style.match.flatMap((key) => ['MATCH', key]),
+    ...style.with.flatMap((field) => ['WITH', field]),
+  ]
+}
+
+export function popWords(style: PopStyle, pop: PopRequest, blockMs: number | null): Words {
+  return ['Q.POP', style.queues.length, ...style.queues, ...popOptions(style, pop, blockMs)]
+}
+
+/** The jobs of Q.POP … BRIEF; none for null. */
+export function readJobs(reply: Reply): Popped[] {
+  return reply === null ? [] : arrayOf(reply).map(readJob)
+}
+
+function readJob(reply: Reply): Popped {
+  const [queue, id, lease, attempt, payload, leaseMs, extra] = arrayOf(reply)
+  return {
+    queue: textOf(queue),
+    id: textOf(id),
+    lease: numberOf(lease),
+    attempt: numberOf(attempt),
+    payload: bytesOf(payload),
+    leaseMs: numberOf(leaseMs),
+    extra: extra === undefined ? new Map() : mapOf(extra),
+  }
+}
+
+/** The field `tags` of a popped job; empty if it was not asked for. */
+export function tagsOfPopped(job: Popped): Record<string, string> {
+  return orNull(job.extra.get('tags'), tagsOf) ?? {}
+}
+
+/** A run that has ended, and what is to be said about it. */
+export interface Ended extends Held {
+  readonly ending: Ending
+}
+
+/** The acknowledgement of some runs of one queue, with the next pop in it if `pop` is given. */
+export function ackWords(
+  ended: readonly Ended[], style: PopStyle, pop: PopRequest | null,
+): Words {
+  return ['Q.ACK', ...pairs(ended, (ending) =>
+    ending.kind === 'ack' && ending.result !== null ? ['RESULT', ending.result] : []),
+  ...(pop === null ? [] : ['POP', ...popOptions(style, pop, null)])]
+}
+
+export function nackWords(ended: readonly Ended[]): Words {
+  return ['Q.NACK', ...pairs(ended, (ending) => {
+    if (ending.kind === 'ack') return []
+    return [ending.mode,
+      ...(ending.delay === undefined ? [] : ['DELAY', ending.delay]),
+      ...(ending.error === undefined ? [] : ['ERROR', ending.error])]
+  })]
+}
+
+function pairs(ended: readonly Ended[], options: (ending: Ending) => Word[]): Word[] {
+  const queue = ended[0]?.queue ?? ''
+  return [queue, ...ended.flatMap((each, at): Word[] =>
+    [...(at === 0 ? [] : ['AND']), each.id, each.lease, ...options(each.ending)])]
+}
+
+/** What is said about a run that has not ended. */
+export interface Touch extends Held {
+  readonly progress: Buffer | null
+  readonly log: Buffer | null
+}
+
+export function touchWords(touches: readonly Touch[], worker: string): Words {
+  const queue = touches[0]?.queue ?? ''
+  return ['Q.TOUCH', queue, ...touches.flatMap((each, at): Word[] => [
+    ...(at === 0 ? [] : ['AND']), each.id, each.lease,
+    ...(each.progress === null ? [] : ['PROGRESS', each.progress]),
+    ...(each.log === null ? [] : ['LOG', each.log]),
+  ]), 'WORKER', worker]
+}
+
+/** What the server says about a run that was touched. */
+export type TouchAnswer = { say: 'continue' } | { say: 'stop', reason: string } | { say: 'lost' } |
+  { say: 'refused', error: ServerError }
+
+/** The reply of Q.TOUCH for `count` leases. An error of the whole command is thrown. */
+export function readTouch(
+  reply: Reply, count: number,
+): { quiet: boolean, answers: TouchAnswer[] } {
+  if (count === 1) {
+    const map = mapOf(reply)
+    const quiet = orNull(map.get('quiet'), yesOrNo) ?? false
+    return { quiet, answers: [touchAnswer(map.get('cancel') ?? null)] }
+  }
+  const [quiet, answers] = arrayOf(reply)
+  return { quiet: yesOrNo(quiet), answers: arrayOf(answers).map(touchAnswer) }
+}
+
+function touchAnswer(reply: Reply): TouchAnswer {
+  if (reply === null) return { say: 'continue' }
+  if (reply instanceof Error) return lostOrRefused(errorOf(reply.message))
+  return { say: 'stop', reason: textOf(reply) }
+}
+
+/** What an error about one lease means. */
+export function lostOrRefused(error: ServerError): TouchAnswer & { say: 'lost' | 'refused' } {
+  if (error instanceof NoJob || error instanceof StaleLease) return { say: 'lost' }
+  return { say: 'refused', error }
+}
+
+/** What has become of a run that has ended. */
+export type EndAnswer = 'done' | 'lost' | { readonly refused: ServerError }
+
+/**
+ * The answer for one run. `repeated`: an earlier try of the same command may have been done. Then a
+ * job that is unknown was acknowledged, and forgotten since; a run that was given back is no longer
+ * this one's.
+ */
+export function endAnswer(reply: Reply, ending: Ending, repeated: boolean): EndAnswer {
+  if (!(reply instanceof Error)) return 'done'
+  const error = reply instanceof ServerError ? reply : errorOf(reply.message)
+  if (error instanceof NoJob) return repeated ? 'done' : 'lost'
+  if (error instanceof StaleLease) return repeated && ending.kind === 'nack' ? 'done' : 'lost'
+  return { refused: error }
+}
+
+/** The answers to each run of an ACK or NACK, and the jobs if it had a POP. */
+export function readEnds(
+  reply: Reply, count: number, hasPop: boolean,
+): { answers: readonly Reply[], jobs: Popped[] } {
+  if (count > 1) {
+    const [answers, jobs] = hasPop ? arrayOf(reply) : [reply, null]
+    return { answers: arrayOf(answers), jobs: readJobs(jobs ?? null) }
+  }
+  if (reply instanceof Error || !hasPop) return { answers: [reply], jobs: [] }
+  return { answers: ['OK'], jobs: isArray(reply) ? readJobs(reply) : [] }
+}

@@ -1,0 +1,92 @@
+// Tells the server how runs have ended: all that are known, in as few commands as possible, until
+// each is answered.
+import { ServerError, TooBig } from '../errors.js'
+import type { Link } from '../link.js'
+import {
+  ackWords, endAnswer, nackWords, readEnds, touchWords, type EndAnswer, type Held,
+  type PopRequest, type PopStyle, type Popped, type Touch,
+} from './commands.js'
+import { insist, Refusal, type Insisting } from './insist.js'
+import { refused, type Ending } from './outcome.js'
+
+/** A run whose end is to be told. */
+export interface Finished extends Held {
+  readonly ending: Ending
+  /** What is sent ahead of it. */
+  readonly rest: readonly Touch[]
+  /** Called once, when the server has answered. */
+  readonly told: (answer: EndAnswer) => void
+}
+
+interface Told {
+  readonly jobs: Popped[]
+  /** To be told in another way: what the server did not take. */
+  readonly again: Finished[]
+  /** What the server refuses, and is not about a single run; null: nothing. */
+  failure: unknown
+}
+
+/**
+ * Tells these ends. With `pop`, the acknowledgements, which are then of one queue, carry it.
+ */
+export async function tellEnds(
+  commands: Link, finished: readonly Finished[], style: PopStyle, pop: PopRequest | null,
+  how: Insisting,
+): Promise<Told> {
+  const told: Told = { jobs: [], again: [], failure: null }
+  const groups = groupsOf(finished)
+  for (const each of finished) {
+    for (const touch of each.rest) {
+      // A log that is not taken does not keep a job from its end.
+      insist(commands, touchWords([touch], style.worker), how).catch(() => undefined)
+    }
+  }
+  const sent = groups.map(async (group) => {
+    const isAck = group[0]?.ending.kind === 'ack'
+    const carried = isAck ? pop : null
+    const words = isAck ? ackWords(group, style, carried) : nackWords(group)
+    try {
+      await tellGroup(group, insist(commands, words, how), carried !== null, told)
+    } catch (error) {
+      told.failure ??= error
+    }
+  })
+  await Promise.all(sent)
+  return told
+}
+
+async function tellGroup(
+  group: readonly Finished[], answer: ReturnType<typeof insist>, hasPop: boolean, told: Told,
+): Promise<void> {
+  let repeated: boolean
+  let replies: ReturnType<typeof readEnds>
+  try {
+    const got = await answer
+    repeated = got.repeated
+    replies = readEnds(got.reply, group.length, hasPop)
+  } catch (error) {
+    // The error of a single run is that of the command.
+    if (group.length > 1 || !(error instanceof Refusal)) throw error
+    if (!(error.reason instanceof ServerError)) throw error
+    repeated = error.repeated
+    replies = { answers: [error.reason], jobs: [] }
+  }
+  told.jobs.push(...replies.jobs)
+  group.forEach((each, at) => {
+    const answered = endAnswer(replies.answers[at] ?? null, each.ending, repeated)
+    if (typeof answered === 'string') return each.told(answered)
+    if (!(answered.refused instanceof TooBig)) throw new Refusal(answered.refused, repeated)
+    told.again.push({ ...each, rest: [], ending: refused('result', answered.refused) })
+  })
+}
+
+// Those of one command: of one queue, acknowledged or given back. Acknowledgements come last, so
+// that the pop in them finds the slots of all.
+function groupsOf(finished: readonly Finished[]): Finished[][] {
+  const groups = new Map<string, Finished[]>()
+  for (const each of finished) {
+    const name = `${each.ending.kind === 'nack' ? 0 : 1} ${each.queue}`
+    groups.set(name, [...(groups.get(name) ?? []), each])
+  }
+  return [...groups].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, group]) => group)
+}

@@ -1,0 +1,63 @@
+// How a handler says that its run has failed, and why its `signal` is aborted.
+import { SluiceError } from '../errors.js'
+
+/** Thrown by a handler: the job fails now, whatever retries it has left. */
+export class Fatal extends SluiceError {}
+
+/** Thrown by a handler: the run has failed, as with any other error, but the delay is chosen. */
+export class Retry extends SluiceError {
+  /** Before the job is pending again, in milliseconds; undefined: the queue's backoff. */
+  readonly delay: number | undefined
+
+  constructor(message?: string, options: ErrorOptions & { delay?: number } = {}) {
+    super(message, options)
+    this.delay = options.delay
+  }
+}
+
+/** Why `signal` is aborted: somebody cancelled the job. A result that is returned still counts. */
+export class Cancelled extends SluiceError {}
+
+/** Why `signal` is aborted: the lease is lost, so the job is another run's. No result is sent. */
+export class LeaseLost extends SluiceError {}
+
+/** Why `signal` is aborted: the worker's grace is over, and the job was given back. */
+export class ShuttingDown extends SluiceError {}
+
+/** What is sent when a run has ended. */
+export type Ending =
+  | { readonly kind: 'ack', readonly result: Buffer | null }
+  | { readonly kind: 'nack', readonly mode: 'FAIL' | 'FATAL' | 'SILENT',
+    readonly delay?: number | undefined, readonly error?: string }
+
+/** The run gave the job back, as if it had never been popped. */
+export const givenBack: Ending = { kind: 'nack', mode: 'SILENT' }
+
+const MOST_ERROR_BYTES = 4096
+
+/** What a handler that threw this is answered with. */
+export function endingOf(thrown: unknown, wasCancelled: boolean): Ending {
+  // The server makes `cancelled` of it.
+  if (thrown instanceof Cancelled || wasCancelled) return givenBack
+  const error = errorText(thrown)
+  if (thrown instanceof Fatal) return { kind: 'nack', mode: 'FATAL', error }
+  const delay = thrown instanceof Retry ? thrown.delay : undefined
+  return { kind: 'nack', mode: 'FAIL', delay, error }
+}
+
+/** The end of a job that this process cannot read, or whose result it cannot send. */
+export function refused(what: 'payload' | 'result', thrown: unknown): Ending {
+  const message = thrown instanceof Error ? thrown.message : String(thrown)
+  return { kind: 'nack', mode: 'FATAL', error: cut(`${what}: ${message}`) }
+}
+
+function errorText(thrown: unknown): string {
+  if (!(thrown instanceof Error)) return cut(String(thrown))
+  if (thrown instanceof SluiceError) return cut(thrown.message)
+  return cut(`${thrown.name}: ${thrown.message}`)
+}
+
+function cut(text: string): string {
+  const bytes = Buffer.from(text)
+  return bytes.length <= MOST_ERROR_BYTES ? text : bytes.subarray(0, MOST_ERROR_BYTES).toString()
+}

@@ -1,0 +1,133 @@
+// One run of a handler: what it is given, and what is sent about it.
+import type { Codec } from '../codec.js'
+import { bytesOf, mapOf, orNull, textOf } from '../reply.js'
+import { encoded } from '../words.js'
+import { tagsOfPopped, type Popped, type Touch } from './commands.js'
+
+/** A job as its handler gets it. */
+export interface WorkerJob<Payload = unknown> {
+  readonly queue: string
+  readonly id: string
+  readonly payload: Payload
+  /** The number of this run, from 1. */
+  readonly attempt: number
+  /** The token of the lease. It grows from run to run: what is downstream can refuse stale ones. */
+  readonly lease: number
+  /** The term of the lease in milliseconds; the worker extends it. */
+  readonly leaseTerm: number
+  /** With `with: ['tags']`. */
+  readonly tags: Readonly<Record<string, string>>
+  /** With `with: ['group']`. */
+  readonly group: string
+  /** What an earlier run has reported last, with `with: ['progress']`. */
+  readonly progress: Buffer | null
+  /** Of the last run that failed, with `with: ['error']`. */
+  readonly error: string | null
+  /**
+   * The results of the jobs that this one needed, with `with: ['needResults']`; undefined for one
+   * without a result, or beyond 4 MB.
+   */
+  readonly needResults: ReadonlyMap<string, unknown>
+}
+
+/** What a handler works with, beside its job. */
+export interface Context {
+  /**
+   * Aborted when the run is to stop: `signal.reason` is `Cancelled`, `LeaseLost` or `ShuttingDown`.
+   * Pass it on, or call `signal.throwIfAborted()` between steps.
+   */
+  readonly signal: AbortSignal
+  /** Shows how far the run is. The last value counts; it is sent with the next heartbeat. */
+  progress(value: unknown): void
+  /** Appends to the log of the job. It is sent with heartbeats, and twice if a reply is lost. */
+  log(text: string): void
+}
+
+const LOG_AT_ONCE = 16 * 1024
+const MOST_LOG = 1024 * 1024
+
+/** The words of `WITH` by the names of the option. */
+export const EXTRA = {
+  tags: 'tags', group: 'group', progress: 'progress', error: 'error', needResults: 'need_results',
+} as const
+
+export class Run<Payload> {
+  readonly popped: Popped
+  readonly job: WorkerJob<Payload>
+  readonly context: Context
+  /** `running` until the end is known here; then no heartbeat names it. */
+  state: 'running' | 'ended' | 'lost' = 'running'
+  readonly #controller = new AbortController()
+  #progress: Buffer | null = null
+  #log = Buffer.alloc(0)
+
+  /** Throws what the codec throws. */
+  constructor(popped: Popped, codec: Codec) {
+    this.popped = popped
+    this.job = readJob<Payload>(popped, codec)
+    this.context = {
+      signal: this.#controller.signal,
+      progress: (value) => (this.#progress = progressBytes(value)),
+      log: (text) => {
+        const log = Buffer.concat([this.#log, Buffer.from(text)])
+        this.#log = log.length > MOST_LOG ? log.subarray(log.length - MOST_LOG) : log
+      },
+    }
+  }
+
+  get stopped(): boolean {
+    return this.#controller.signal.aborted
+  }
+
+  stop(reason: Error): void {
+    if (!this.stopped) this.#controller.abort(reason)
+  }
+
+  /** What a heartbeat says; `sent` follows if it has arrived. */
+  touch(): Touch {
+    const log = this.#log.length === 0 ? null : this.#log.subarray(0, LOG_AT_ONCE)
+    return { ...held(this.popped), progress: this.#progress, log }
+  }
+
+  sent(touch: Touch): void {
+    if (this.#progress === touch.progress) this.#progress = null
+    if (touch.log !== null) this.#log = this.#log.subarray(touch.log.length)
+  }
+
+  /** What goes ahead of the end: nothing, or progress and log that no heartbeat has sent. */
+  rest(): Touch[] {
+    const touches: Touch[] = []
+    for (let touch = this.touch(); touch.progress !== null || touch.log !== null;
+      touch = this.touch()) {
+      touches.push(touch)
+      this.sent(touch)
+    }
+    return touches
+  }
+}
+
+function held({ queue, id, lease }: Popped): { queue: string, id: string, lease: number } {
+  return { queue, id, lease }
+}
+
+function progressBytes(value: unknown): Buffer {
+  if (typeof value === 'string' || value instanceof Uint8Array) return encoded(value)
+  return Buffer.from(JSON.stringify(value) ?? 'null')
+}
+
+function readJob<Payload>(popped: Popped, codec: Codec): WorkerJob<Payload> {
+  const extra = popped.extra
+  const results = orNull(extra.get('need_results'), mapOf) ?? new Map()
+  return {
+    ...held(popped),
+    payload: codec.decode(popped.payload) as Payload,
+    attempt: popped.attempt,
+    leaseTerm: popped.leaseMs,
+    tags: tagsOfPopped(popped),
+    group: orNull(extra.get('group'), textOf) ?? '',
+    progress: orNull(extra.get('progress'), bytesOf),
+    error: orNull(extra.get('error'), textOf),
+    needResults: new Map([...results].map(([id, bytes]) =>
+      [id, bytes === null ? undefined : codec.decode(bytesOf(bytes))])),
+  }
+}

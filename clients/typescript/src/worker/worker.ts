@@ -1,0 +1,483 @@
+// The loop of a worker: it takes jobs, runs them, and says how they ended.
+import { isMainThread } from 'node:worker_threads'
+import { randomBytes } from 'node:crypto'
+import { codecOf, type Codec } from '../codec.js'
+import { CommandError, SluiceError } from '../errors.js'
+import { Closed, isTemporary, Link, shownUrl } from '../link.js'
+import { sleep } from '../time.js'
+import { hasTracing, inTrace } from '../trace.js'
+import { encoded } from '../words.js'
+import {
+  MOST_PAIRS, popWords, readJobs, tagsOfPopped, type EndAnswer, type PopRequest, type PopStyle,
+  type Popped, type TouchAnswer,
+} from './commands.js'
+import { tellEnds, type Finished } from './ends.js'
+import { Heartbeat } from './heartbeat.js'
+import { insist, Refusal, type Insisting } from './insist.js'
+import { loggerOf, uniqueName, type Logger, type WorkerOptions } from './options.js'
+import {
+  Cancelled, endingOf, givenBack, LeaseLost, refused, ShuttingDown, type Ending,
+} from './outcome.js'
+import { planNext } from './plan.js'
+import { EXTRA, Run, type Context, type WorkerJob } from './run.js'
+
+/** Runs one job; what it returns is the job's result. */
+export type Handler<Payload, Result> =
+  (job: WorkerJob<Payload>, context: Context) => Promise<Result> | Result
+
+const BLOCK_MS = 5000
+const SLACK_MS = 2000
+const REPLY_MS = 5000
+const LAST_WORDS_MS = 5000  // for what is to be said once the grace is over
+
+export class Worker<Payload = unknown, Result = unknown> {
+  /** The name that leases, events and `Q.STATS … BY WORKER` show. */
+  readonly name: string
+  /** Resolves when both connections are there and the first jobs were asked for. */
+  readonly ready: Promise<void>
+  readonly #queues: readonly string[]
+  readonly #handler: Handler<Payload, Result>
+  readonly #options: WorkerOptions<Payload, Result>
+  readonly #codec: Codec
+  readonly #logger: Logger
+  readonly #style: PopStyle
+  readonly #commands: Link
+  readonly #blocking: Link
+  readonly #heartbeat: Heartbeat<Payload>
+  readonly #runs = new Set<Run<Payload>>()
+  #ended: Finished[] = []
+  #settling = false
+  #pop: PopRequest | null = null
+  #waiting: { readonly pop: PopRequest, readonly answered: Promise<boolean> } | null = null
+  #draining = false
+  readonly #givenBack = new Set<string>()
+  #accepting = false
+  #dry = false
+  #taken = 0
+  #quiet = false
+  #away = false
+  #running: Promise<void> | null = null
+  readonly #stopping = new AbortController()
+  readonly #graceOver = new AbortController()
+  #failure: unknown = null
+  readonly #notify = new Set<() => void>()
+  #becomeReady: () => void = () => undefined
+
+  /**
+   * A worker for one queue, or for several in the order in which they are tried. It has two
+   * connections: one for commands, one on which it waits for jobs.
+   */
+  constructor(
+    queues: string | readonly string[], handler: Handler<Payload, Result>,
+    options: WorkerOptions<Payload, Result> = {},
+  ) {
+    this.name = options.name ?? uniqueName()
+    this.#queues = typeof queues === 'string' ? [queues] : queues
+    this.#handler = handler
+    this.#options = options
+    this.#codec = codecOf(options.codec)
+    this.#logger = loggerOf(options.logger)
+    this.#style = {
+      queues: this.#queues,
+      worker: this.name,
+      match: options.match ?? [],
+      lease: options.lease,
+      with: extraFields(options.with ?? []),
+    }
+    this.#commands = new Link(options, 'sluice-worker')
+    this.#blocking = new Link(options, 'sluice-worker-pop')
+    this.#heartbeat = new Heartbeat({
+      commands: this.#commands,
+      worker: this.name,
+      runs: () => [...this.#runs].filter((run) => run.state === 'running'),
+      answered: (run, answer) => this.#touched(run, answer),
+      quiet: (quiet) => this.#becameQuiet(quiet),
+      failed: (error) =>
+        isTemporary(error) ? this.#troubled(error) : this.#fail('Q.TOUCH', error),
+    }, options.heartbeat ?? 1000)
+    this.ready = new Promise((resolve) => (this.#becomeReady = resolve))
+  }
+
+  /** Whether the server gives this worker no jobs at present (`Q.CONFIG … WORKER … SET quiet`). */
+  get quiet(): boolean {
+    return this.#quiet
+  }
+
+  /** The jobs that run at present. */
+  get active(): number {
+    return this.#runs.size
+  }
+
+  /**
+   * Takes jobs and runs them until the worker is stopped: by `stop`, by SIGTERM or SIGINT, by
+   * `burst` or `maxJobs`. It is called once.
+   *
+   * On SIGTERM it takes no more jobs, lets those that run end within `grace`, and gives the rest
+   * back. If a handler still runs after that the process exits with code 1. A second signal ends
+   * the grace.
+   *
+   * @throws Unreachable - there was no first connection in time
+   * @throws ServerError - the server refuses what a worker needs: NoPermission, Adopted, …
+   */
+  run(): Promise<void> {
+    if (this.#running !== null) throw new Error('run() was called before')
+    return (this.#running = this.#live())
+  }
+
+  /**
+   * Takes no more jobs, and resolves when those that run have ended. Once `grace` is over (by
+   * default the option's) their signals are aborted and they are given back.
+   */
+  async stop(options: { grace?: number } = {}): Promise<void> {
+    this.#beginStop(options.grace ?? this.#options.grace ?? 25_000)
+    await this.#running?.catch(() => undefined)
+  }
+
+  async #live(): Promise<void> {
+    const unlisten = this.#listen()
+    try {
+      await this.#connect()
+      this.#accepting = !this.#stopping.signal.aborted
+      this.#pump()
+      this.#becomeReady()
+      await this.#until(() => this.#isOver(), this.#stopping.signal)
+      this.#accepting = false
+      await this.#drain()
+    } finally {
+      this.#graceOver.abort()
+      this.#heartbeat.stop()
+      this.#commands.close()
+      this.#blocking.close()
+      unlisten()
+    }
+    if (this.#failure !== null) throw this.#failure
+  }
+
+  async #connect(): Promise<void> {
+    const ms = this.#options.connectTimeout ?? 10_000
+    const opened = Promise.all([this.#commands.open(ms), this.#blocking.open(ms)])
+    await Promise.race([opened, this.#until(() => false, this.#stopping.signal)])
+    this.#logger.info(`worker ${this.name}: connected to ${shownUrl(this.#options)}`)
+  }
+
+  // -- What to do next --------------------------------------------------------------------------
+
+  #pump(): void {
+    const plan = planNext({
+      accepting: this.#accepting && !this.#dry,
+      free: (this.#options.concurrency ?? 1) - this.#runs.size,
+      left: (this.#options.maxJobs ?? Infinity) - this.#taken,
+      popping: this.#pop !== null,
+      settling: this.#settling,
+      ended: this.#ended.length,
+      carriesPop: this.#queues.length === 1 && this.#ended.some((end) => end.ending.kind === 'ack'),
+    })
+    if (plan.settle !== null) void this.#settle(plan.settle.count)
+    if (plan.pop > 0) void this.#take(plan.pop)
+    for (const notify of [...this.#notify]) notify()
+  }
+
+  #newPop(count: number): PopRequest {
+    return { token: randomBytes(8).toString('hex'), count }
+  }
+
+  // Asks for jobs on the connection that blocks.
+  async #take(count: number): Promise<void> {
+    const pop = (this.#pop = this.#newPop(count))
+    if (this.#options.burst) {
+      await this.#takeBy(this.#commands, pop, null)
+    } else {
+      this.#waiting = { pop, answered: this.#takeBy(this.#blocking, pop, BLOCK_MS) }
+      await this.#waiting.answered
+      this.#waiting = null
+    }
+    // A pop that is being ended is over when that is done.
+    if (!this.#draining) this.#pop = null
+    this.#pump()
+  }
+
+  // False if it is not known what the pop has come to.
+  async #takeBy(link: Link, pop: PopRequest, blockMs: number | null): Promise<boolean> {
+    try {
+      const { reply } = await insist(link, popWords(this.#style, pop, blockMs), this.#insisting({
+        replyMs: (blockMs ?? 0) + SLACK_MS,
+        again: () => !this.#draining,
+      }))
+      this.#away = false
+      this.#begin(readJobs(reply))
+      return true
+    } catch (error) {
+      if (!this.#draining) this.#refusedAll('Q.POP', error)
+      return false
+    }
+  }
+
+  // Tells the ends that are known, and pops in the same command if there is nothing to wait for.
+  async #settle(count: number): Promise<void> {
+    const finished = this.#ended.splice(0, MOST_PAIRS)
+    const pop = count > 0 ? (this.#pop = this.#newPop(count)) : null
+    this.#settling = true
+    const told = await tellEnds(
+      this.#commands, finished, this.#style, pop, this.#insisting({ replyMs: REPLY_MS }))
+    this.#ended.push(...told.again)
+    if (pop !== null) this.#begin(told.jobs)
+    else this.#dry = false
+    if (told.failure !== null) this.#refusedAll('the end of a run', told.failure)
+    else this.#away = false
+    this.#settling = false
+    if (pop !== null) this.#pop = null
+    this.#pump()
+  }
+
+  // -- Runs -------------------------------------------------------------------------------------
+
+  #begin(jobs: readonly Popped[]): void {
+    this.#dry = jobs.length === 0 && this.#options.burst === true
+    if (!this.#accepting) return this.#giveBack(jobs)
+    for (const popped of jobs) {
+      ++this.#taken
+      let run: Run<Payload>
+      try {
+        run = new Run<Payload>(popped, this.#codec)
+      } catch (error) {
+        this.#logger.warn(`job ${popped.id}: its payload cannot be read: ${messageOf(error)}`)
+        this.#ended.push({
+          ...popped, ending: refused('payload', error), rest: [], told: () => undefined,
+        })
+        continue
+      }
+      this.#runs.add(run)
+      this.#heartbeat.expect(popped.leaseMs)
+      void this.#execute(run)
+    }
+  }
+
+  async #execute(run: Run<Payload>): Promise<void> {
+    this.#hook('started', run.job)
+    let result: Result | undefined
+    let failure: unknown = null
+    let ending: Ending
+    try {
+      result = await inTrace(tagsOfPopped(run.popped), () => this.#handler(run.job, run.context))
+      ending = this.#acknowledgement(result)
+    } catch (error) {
+      failure = error
+      ending = endingOf(error, run.stopped)
+    }
+    this.#runs.delete(run)
+    if (run.state === 'running') this.#finish(run, ending, (answer) => {
+      if (answer !== 'done') this.#lose(run)
+      else if (ending.kind === 'ack') this.#hook('completed', run.job, result as Result)
+      else this.#hook('failed', run.job, failure ?? new SluiceError(ending.error))
+    })
+    this.#pump()
+  }
+
+  #acknowledgement(result: Result): Ending {
+    if (result === undefined) return { kind: 'ack', result: null }
+    try {
+      return { kind: 'ack', result: encoded(this.#codec.encode(result)) }
+    } catch (error) {
+      return refused('result', error)
+    }
+  }
+
+  #finish(run: Run<Payload>, ending: Ending, told: (answer: EndAnswer) => void): void {
+    run.state = 'ended'
+    const { queue, id, lease } = run.popped
+    this.#ended.push({ queue, id, lease, ending, rest: run.rest(), told })
+  }
+
+  // Two replies to the same pop have the same jobs.
+  #giveBack(jobs: readonly Popped[]): void {
+    for (const popped of jobs) {
+      const lease = `${popped.lease} ${popped.queue}`
+      if (this.#givenBack.has(lease)) continue
+      this.#givenBack.add(lease)
+      this.#ended.push({ ...popped, ending: givenBack, rest: [], told: () => undefined })
+    }
+  }
+
+  #touched(run: Run<Payload>, answer: TouchAnswer): void {
+    this.#away = false
+    if (run.state !== 'running') return
+    if (answer.say === 'stop') run.stop(new Cancelled(answer.reason))
+    if (answer.say === 'lost') this.#lose(run)
+    if (answer.say === 'refused') {
+      this.#logger.warn(`job ${run.job.id}: progress or log was refused: ${answer.error.message}`)
+    }
+  }
+
+  #lose(run: Run<Payload>): void {
+    run.state = 'lost'
+    this.#logger.warn(`job ${run.job.id}: its lease is lost`)
+    run.stop(new LeaseLost(`id=${run.job.id}`))
+    this.#hook('lost', run.job)
+  }
+
+  // -- The end ----------------------------------------------------------------------------------
+
+  #isOver(): boolean {
+    const idle = this.#runs.size === 0 && this.#ended.length === 0 && !this.#settling
+    if (this.#options.maxJobs !== undefined && this.#taken >= this.#options.maxJobs && idle) {
+      return true
+    }
+    return this.#dry && idle && this.#pop === null
+  }
+
+  #beginStop(grace: number): void {
+    if (!this.#stopping.signal.aborted) {
+      this.#logger.info(`worker ${this.name}: stopping, ${this.#runs.size} jobs run`)
+    }
+    this.#accepting = false
+    this.#stopping.abort()
+    void sleep(grace, this.#graceOver.signal).then(() => this.#graceOver.abort())
+  }
+
+  async #drain(): Promise<void> {
+    const over = this.#graceOver.signal
+    void this.#endPop()
+    await this.#until(() => this.#isQuiet() && !this.#hasRuns(), over)
+    for (const run of this.#runs) {
+      if (run.state !== 'running') continue
+      const reason = new ShuttingDown('the grace is over')
+      this.#finish(run, givenBack, () => this.#hook('failed', run.job, reason))
+      run.stop(reason)
+    }
+    this.#pump()
+    const last = new AbortController()
+    const timer = setTimeout(() => last.abort(), LAST_WORDS_MS)
+    await this.#until(() => this.#isQuiet(), last.signal)
+    clearTimeout(timer)
+  }
+
+  // Ends the pop that waits, by the same pop without waiting. What either of them returns is given
+  // back: no lease is left without an owner.
+  async #endPop(): Promise<void> {
+    const waiting = this.#waiting
+    if (waiting === null) return
+    this.#draining = true
+    if (this.#blocking.clientId === null) this.#blocking.close()  // It is not sent any more.
+    try {
+      await this.#popOnce(waiting.pop)
+      // Its own reply: null, or the same jobs. If that is lost it may have been served since.
+      if (!(await waiting.answered)) await this.#popOnce(waiting.pop)
+    } catch (error) {
+      this.#refusedAll('Q.POP', error)
+    }
+    this.#pop = null
+    this.#pump()
+  }
+
+  async #popOnce(pop: PopRequest): Promise<void> {
+    const { reply } = await insist(
+      this.#commands, popWords(this.#style, pop, null), this.#insisting({ replyMs: REPLY_MS }))
+    this.#giveBack(readJobs(reply))
+  }
+
+  #isQuiet(): boolean {
+    return this.#pop === null && this.#ended.length === 0 && !this.#settling
+  }
+
+  #hasRuns(): boolean {
+    return [...this.#runs].some((run) => run.state === 'running')
+  }
+
+  // Resolves when the condition holds, which is checked after each change, or on an abort.
+  #until(condition: () => boolean, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const look = (): void => {
+        if (!signal.aborted && !condition()) return
+        this.#notify.delete(look)
+        signal.removeEventListener('abort', look)
+        resolve()
+      }
+      this.#notify.add(look)
+      signal.addEventListener('abort', look)
+      look()
+    })
+  }
+
+  #listen(): () => void {
+    if (this.#options.signals === false || !isMainThread) return () => undefined
+    const onSignal = (): void => {
+      if (this.#stopping.signal.aborted) return this.#graceOver.abort()
+      void this.stop().then(() => {
+        if (this.#runs.size === 0) return
+        this.#logger.error(`worker ${this.name}: ${this.#runs.size} handlers do not end`)
+        process.exit(1)
+      })
+    }
+    process.on('SIGTERM', onSignal)
+    process.on('SIGINT', onSignal)
+    return () => {
+      process.off('SIGTERM', onSignal)
+      process.off('SIGINT', onSignal)
+    }
+  }
+
+  // -- What goes wrong --------------------------------------------------------------------------
+
+  #insisting(how: Omit<Insisting, 'failed'>): Insisting {
+    return { ...how, failed: (error) => this.#troubled(error) }
+  }
+
+  // Said once for each time that the server is away.
+  #troubled(error: unknown): void {
+    if (this.#away) return
+    this.#away = true
+    this.#logger.warn(`worker ${this.name}: ${messageOf(error)}; it is tried again`)
+  }
+
+  #refusedAll(what: string, error: unknown): void {
+    const reason = reasonOf(error)
+    if (!(reason instanceof Closed)) this.#fail(what, reason)
+  }
+
+  #fail(what: string, error: unknown): void {
+    this.#logger.error(`worker ${this.name}: ${what} was refused: ${messageOf(error)}`)
+    this.#failure ??= error instanceof CommandError
+      ? new SluiceError(
+        `the server does not know ${what} as this client sends it: ${error.message}`,
+        { cause: error })
+      : error
+    this.#beginStop(this.#options.grace ?? 25_000)
+  }
+
+  #becameQuiet(quiet: boolean): void {
+    if (quiet !== this.#quiet) {
+      this.#logger.info(`worker ${this.name}: it is ${quiet ? '' : 'no longer '}quiet`)
+    }
+    this.#quiet = quiet
+  }
+
+  #hook(name: 'started' | 'lost', job: WorkerJob<Payload>): void
+  #hook(name: 'completed', job: WorkerJob<Payload>, result: Result): void
+  #hook(name: 'failed', job: WorkerJob<Payload>, error: unknown): void
+  #hook(name: keyof Hook<Payload, Result>, job: WorkerJob<Payload>, value?: unknown): void {
+    const hooks = this.#options.hooks ?? {}
+    try {
+      if (name === 'completed') hooks.completed?.(job, value as Result)
+      else if (name === 'failed') hooks.failed?.(job, value)
+      else hooks[name]?.(job)
+    } catch (error) {
+      this.#logger.error(`the hook ${name} threw: ${messageOf(error)}`)
+    }
+  }
+}
+
+type Hook<Payload, Result> = NonNullable<WorkerOptions<Payload, Result>['hooks']>
+
+function extraFields(chosen: readonly (keyof typeof EXTRA)[]): string[] {
+  const fields = new Set<string>(chosen.map((name) => EXTRA[name]))
+  if (hasTracing()) fields.add(EXTRA.tags)  // they have the traceparent
+  return [...fields]
+}
+
+function reasonOf(error: unknown): unknown {
+  return error instanceof Refusal ? error.reason : error
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

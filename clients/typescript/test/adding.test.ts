@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { additionOf, addSafely } from '../src/adding.js'
+import { Duplicate, QueueFull, Unknown, Unreachable } from '../src/errors.js'
+import { Interrupted } from '../src/link.js'
+import type { Reply } from '../src/reply.js'
+import type { AddOptions, Words } from '../src/words.js'
+
+const payload = Buffer.from('1')
+const lost = new Interrupted('lost')
+const duplicate = new Duplicate('DUPLICATE id=mine state=active')
+
+/** Answers each try with the next of these, and keeps what was sent. */
+function link(...answers: (Reply | Error)[]): {
+  sent: Words[], call(words: Words): Promise<Reply>,
+} {
+  const sent: Words[] = []
+  return {
+    sent,
+    call: async (words) => {
+      sent.push(words)
+      const answer = answers.length > 1 ? answers.shift() : answers[0]
+      if (answer instanceof Error) throw answer
+      return answer ?? null
+    },
+  }
+}
+
+function add(target: ReturnType<typeof link>, options: AddOptions, ms = 5000): Promise<Reply> {
+  return addSafely(target, additionOf('q', payload, options), ms)
+}
+
+test('an id is made before the first try and repeated with KEEP', async () => {
+  const target = link(lost, lost, 'kept')
+  assert.equal(await add(target, { group: 'ann' }), 'kept')
+  const [first, second, third] = target.sent
+  assert.match(String(first?.[2]), /^[0-9a-f-]{36}$/)
+  assert.deepEqual(first?.slice(4), ['GROUP', 'ann'])
+  assert.deepEqual(second, [...first ?? [], 'IFDUP', 'keep'])
+  assert.deepEqual(third, second)
+})
+
+test('the id of the caller is repeated as it is; DUPLICATE is unknown then', async () => {
+  const target = link(lost, duplicate)
+  await assert.rejects(add(target, { id: 'mine' }), (error) =>
+    error instanceof Unknown && error.id === 'mine')
+  assert.deepEqual(target.sent[1], target.sent[0])
+})
+
+test('DUPLICATE at the first try is DUPLICATE', async () => {
+  await assert.rejects(add(link(duplicate), { id: 'mine' }), Duplicate)
+})
+
+test('update and replace are not repeated', async () => {
+  for (const ifdup of ['update', 'replace'] as const) {
+    const target = link(lost, 'never')
+    await assert.rejects(add(target, { id: 'mine', ifdup }), Unknown)
+    assert.equal(target.sent.length, 1)
+  }
+})
+
+test('what the server refuses is not repeated', async () => {
+  const target = link(new QueueFull('QFULL pending=1 max=1 retry_after_ms=5'))
+  await assert.rejects(add(target, {}), (error) =>
+    error instanceof QueueFull && error.retryAfter === 5)
+  assert.equal(target.sent.length, 1)
+})
+
+test('a job that was never sent is not unknown when the time is over', async () => {
+  await assert.rejects(add(link(new Unreachable('away')), {}, 1), (error) =>
+    error instanceof Unreachable && !(error instanceof Interrupted))
+})
+
+test('a job that may have been added is unknown when the time is over', async () => {
+  await assert.rejects(add(link(lost), {}, 120), Unknown)
+  await assert.rejects(add(link(lost, new Unreachable('away')), {}, 120), Unknown)
+})
+
+test('options become words of the contract', () => {
+  const { first } = additionOf('q', payload, {
+    id: 'i', pri: 'high', boost: -5, delay: 1, at: new Date(7), group: 'g', key: ['k', 'l'],
+    cost: 2, ttl: 3, lease: 4, maxRun: 5, retry: 6, backoff: [7, 8], ifdup: 'keep', need: ['n'],
+    after: ['a'], tag: { t: 'v' }, maxWait: 9,
+  })
+  assert.equal(first.slice(4).join(' '),
+    'PRI high BOOST -5 DELAY 1 AT 7 GROUP g KEY k KEY l COST 2 TTL 3 LEASE 4 MAXRUN 5 RETRY 6 ' +
+    'BACKOFF 7 8 NEED n AFTER a TAG t v MAXWAIT 9 IFDUP keep')
+})
