@@ -150,6 +150,7 @@ class HistoryGenerator {
     if (chance(10)) more({"BOOST", one_of({"-50", "-5", "5", "50", "500"})});
     if (style_.costs && chance(30)) more({"COST", chance(80) ? "2" : "3"});
     if (style_.needs && !active && chance(15)) more({"NEED", "j" + std::to_string(pick(kIds))});
+    while (style_.needs && !active && chance(15)) more({"AFTER", "j" + std::to_string(pick(kIds))});
     return words;
   }
 

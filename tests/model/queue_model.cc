@@ -98,7 +98,7 @@ void QueueModel::bind(ModelJob& job) {
 
 // Its needs and its gate determine its state.
 void QueueModel::begin_waiting(ModelJob& job) {
-  if (!job.needs.empty()) {
+  if (!job.needs.empty() || !job.afters.empty()) {
     job.state = "blocked";
     return;
   }
@@ -228,6 +228,7 @@ bool QueueModel::succeed(ModelJob& job) {
   if (!job.successor.has_value()) return false;
   const ModelAdd next = *job.successor;
   const std::vector<std::string> named_needs = job.named_needs;
+  const std::vector<std::string> named_afters = job.named_afters;
   const uint64_t acknowledged = job.state == "completed" ? job.last_token : job.acknowledged;
   job.successor.reset();
   ModelAdd spec = next;
@@ -248,6 +249,7 @@ bool QueueModel::succeed(ModelJob& job) {
   forget_shares();
   find(next.id)->acknowledged = acknowledged;
   if (next.mode == "UPDATE") find(next.id)->named_needs = named_needs;
+  if (next.mode == "UPDATE") find(next.id)->named_afters = named_afters;
   return true;
 }
 
@@ -272,25 +274,42 @@ void QueueModel::finish(ModelJob& job, const std::string& state, const std::stri
   // Jobs that need this id wait for the successor, unless the need has just been met.
   const bool goes_on = succeed(job);
   if (!goes_on || state == "completed") resolve(id, state);
+  release_followers(id);
   drop_retained();
+}
+
+// The jobs that wait for the end of this one, by rank.
+std::vector<std::string> QueueModel::waiting_for(const std::string& id, bool after) const {
+  std::map<std::pair<int64_t, uint64_t>, std::string> by_rank;
+  for (const ModelJob& job : jobs_) {
+    if (job.state != "blocked" || !(after ? job.afters : job.needs).contains(id)) continue;
+    by_rank[{job.ticket.rank, job.ticket.seq}] = job.id;
+  }
+  std::vector<std::string> out;
+  for (const auto& [place, waiting] : by_rank) out.push_back(waiting);
+  return out;
+}
+
+// Jobs that come after this one continue, however it has ended.
+void QueueModel::release_followers(const std::string& id) {
+  for (const std::string& follower : waiting_for(id, true)) {
+    ModelJob& job = *find(follower);
+    job.afters.erase(id);
+    if (job.needs.empty() && job.afters.empty()) begin_waiting(job);
+  }
 }
 
 // Jobs that need this job continue, or end with it, ordered by rank. (There are never so many that
 // some have to wait for their turn: see queue_release_test.cc.)
 void QueueModel::resolve(const std::string& id, const std::string& state) {
-  std::map<std::pair<int64_t, uint64_t>, std::string> dependents;
-  for (const ModelJob& job : jobs_) {
-    if (job.state != "blocked" || !job.needs.contains(id)) continue;
-    dependents[{job.ticket.rank, job.ticket.seq}] = job.id;
-  }
-  for (const auto& [place, dependent] : dependents) {
+  for (const std::string& dependent : waiting_for(id, false)) {
     ModelJob* job = find(dependent);
     if (job == nullptr || job->state != "blocked") continue;
     if (state != "completed") {
       finish(*job, "cancelled", "need " + id);
     } else {
       job->needs.erase(id);
-      if (job->needs.empty()) begin_waiting(*job);
+      if (job->needs.empty() && job->afters.empty()) begin_waiting(*job);
     }
   }
 }

@@ -69,6 +69,7 @@ struct ModelAdd {
   std::set<std::string> keys;
   std::optional<int64_t> cost;
   std::vector<std::string> needs;
+  std::vector<std::string> afters;  // that are no needs
   ModelOptions options;
 };
 
@@ -92,6 +93,8 @@ struct ModelJob {
   int64_t retries_used = 0;
   std::set<std::string> needs;           // that are not met yet
   std::vector<std::string> named_needs;  // all needs that were given
+  std::set<std::string> afters;          // whose end it still waits for
+  std::vector<std::string> named_afters;
   std::string error;
   std::string progress;
   std::string result;
@@ -282,6 +285,8 @@ class QueueModel {
   void check_backoff(const ModelJob& job, int64_t gate_ms);
   bool succeed(ModelJob& job);
   void resolve(const std::string& id, const std::string& state);
+  void release_followers(const std::string& id);
+  std::vector<std::string> waiting_for(const std::string& id, bool after) const;
   void lose_lease(ModelJob& job);
   void forget(const std::string& id);
   void drop_retained();

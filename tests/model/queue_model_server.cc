@@ -178,6 +178,11 @@ RespValue QueueModel::get(const std::string& id) {
         .put("deadline", deadline(*job))
         .put("cancel", job->run->cancelled ? RespValue::of(job->run->reason) : RespValue());
   }
+  if (!job->named_afters.empty()) {
+    RespValue after = RespValue::array();
+    for (const std::string& one : job->named_afters) after.items.push_back(RespValue::of(one));
+    out.put("after", after);
+  }
   if (job->state == "delayed") {
     out.put("not_before", clock_.now.shown_ms(job->ticket.gate_ms));
   }

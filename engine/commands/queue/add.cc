@@ -81,6 +81,8 @@ bool read_place_option(OptionReader& options, const QueueConfig& config, JobSpec
     spec.cost = narrow<uint32_t>(options.integer(1, kMaxCost));
   } else if (options.is("NEED", 1)) {
     add_once(options, options.job_id(), spec.needs, kMaxNeeds);
+  } else if (options.is("AFTER", 1)) {
+    add_once(options, options.job_id(), spec.afters, kMaxNeeds);
   } else {
     return false;
   }
@@ -125,6 +127,14 @@ bool parse_job(Call& call, const QueueConfig& config, JobSpec& spec) {
     }
   }
   if (spec.delay_ms && spec.at_ms) options.fail(errors::kSyntax);
+  // An id in both is needed.
+  std::erase_if(spec.afters, [&](Bytes id) {
+    return std::find(spec.needs.begin(), spec.needs.end(), id) != spec.needs.end();
+  });
+  if (spec.needs.size() + spec.afters.size() > kMaxNeeds && !options.failed()) {
+    reply_bad_field(call, "after");
+    return false;
+  }
   return !options.failed();
 }
 

@@ -102,7 +102,9 @@ void put_budgets(MapReply& map, const Queue& queue, const Job& job, JobState sta
   map.integer_or_null("retries_left",
                       lives ? std::optional(retries_left(queue, job)) : std::nullopt);
   const JobOptions* options = job.options();
-  map.texts("needs", options == nullptr ? std::vector<std::string>() : options->needs);
+  map.texts("needs", options == nullptr ? std::span<const std::string>() : options->by_need());
+  // Few jobs have it; the others' replies do not grow by it.
+  if (options != nullptr && options->after_count != 0) map.texts("after", options->by_after());
 }
 
 // When the lease or the MAXRUN of the run expires, by the wall clock.

@@ -32,6 +32,7 @@ const Command kRows[] = {
                "[MAXRUN milliseconds] [RETRY times] "
                "[BACKOFF base-milliseconds max-milliseconds] "
                "[IFDUP <ERROR | KEEP | UPDATE | REPLACE>] [NEED id [NEED id ...]] "
+               "[AFTER id [AFTER id ...]] "
                "[TAG name value [TAG name value ...]] [MAXWAIT milliseconds]"},
     {.name = "q.pop",
      .arity = -3,
