@@ -125,6 +125,8 @@ struct ModelPop {
   std::set<std::string> match;
   std::optional<int64_t> block_ms;
   bool tied = false;
+  bool brief = false;
+  std::set<std::string> with;
   int connection = 0;  // that sent the pop
 };
 
@@ -272,7 +274,7 @@ class QueueModel {
   static void bind(ModelJob& job);
   void begin_waiting(ModelJob& job);
   void admit(ModelJob& job, const ModelPop& spec, uint64_t token);
-  RespValue popped(const ModelJob& job) const;
+  RespValue popped(const ModelJob& job, const ModelPop& spec) const;
   RespValue deadline(const ModelJob& job) const;
   // `counts`: whether the run is used to estimate run times.
   void end_run(ModelJob& job, bool counts);
@@ -343,10 +345,14 @@ class ModelServer {
     int connection = 0;
     std::vector<std::string> queues;
     ModelPop spec;
+    std::optional<RespValue> answers;  // of Q.ACK ... AND
+
+    RespValue answered(const RespValue& value) const;
   };
   RespValue execute(const Words& words, const RespValue& observed, int connection, bool& blocked);
-  RespValue pop(const std::vector<std::string>& names, const ModelPop& spec,
-                const RespValue& observed, int connection, bool& blocked);
+  static RespValue add(QueueModel& queue, const Words& words, const RespValue& observed);
+  RespValue end_runs(const Words& words, const RespValue& observed, int connection, bool& blocked);
+  RespValue pop(const Waiter& waiter, const RespValue& observed, bool& blocked);
   void serve(const std::map<int, RespValue>& deliveries, Expected& expected);
   bool serve_one(const std::map<int, RespValue>& deliveries, Expected& expected);
 
