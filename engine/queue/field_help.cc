@@ -67,6 +67,7 @@ constexpr FieldHelp kOptions[] = {
     {"with", "payload or result", "payload result", ""},
     {"id", "1 to 512 bytes, except for the words *, WHERE and ALL", "", ""},
     {"need", "the id of a job, at most 64 of them", "", ""},
+    {"after", "the id of a job, at most 64 of them with those of needs", "", ""},
     {"key", "1 to 512 bytes, at most 4 of them", "", ""},
     {"tag", "a name and a value of at most 512 bytes", "", ""},
     {"cost", "slots from 1 to 1000000, and no more than the caps allow", "", ""},

@@ -1,5 +1,6 @@
 #include "engine/queue/job.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -54,6 +55,13 @@ Job* Job::with_payload(Bytes payload) {
   made->band = band;
   made->extras_ = std::move(extras_);
   return made;
+}
+
+bool Job::comes_after(Bytes id) const {
+  const JobOptions* given = options();
+  if (given == nullptr || given->after_count == 0) return false;
+  const std::span<const std::string> ids = given->by_after();
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
 void Job::make_extras() {

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -75,10 +76,17 @@ struct JobOptions {
   int64_t lease_ms = -1;
   int64_t max_run_ms = -1;
   int32_t retry = -1;
+  uint32_t after_count = 0;  // how many of `needs`, its last ones, were given by AFTER
   int64_t backoff_base_ms = -1;
   int64_t backoff_max_ms = -1;
-  std::vector<std::string> needs;  // all needs that were given, met or not
+  // All ids that were given, met or not: by NEED, then by AFTER. Each is there once.
+  std::vector<std::string> needs;
   std::vector<std::pair<std::string, std::string>> tags;
+
+  std::span<const std::string> by_need() const {
+    return {needs.data(), needs.size() - after_count};
+  }
+  std::span<const std::string> by_after() const { return std::span(needs).last(after_count); }
 };
 
 // How the job ended.
@@ -126,7 +134,7 @@ struct JobExtras {
   int64_t ttl_ms = -1;       // as given, else the group's value when the job was added; -1: none
   int64_t ttl_left_ms = -1;  // the budget left when it last stopped being pending; -1: all of it
   int64_t ttl_due_ms = 0;    // while shown as pending: when it expires (queue time); 0: never
-  std::vector<std::string> unmet;  // kBlocked: the needs that are not met
+  std::vector<std::string> unmet;  // kBlocked: those of JobOptions::needs that are not met
   uint64_t acknowledged = 0;       // the lease that completed the previous job with this id
   std::string error;               // of the last failure, or the reason of the cancel
   std::string progress;
@@ -169,6 +177,8 @@ class Job {
   // The total time that it may be pending; 0: no limit.
   int64_t ttl_ms() const { return extras_ && extras_->ttl_ms > 0 ? extras_->ttl_ms : 0; }
   const JobOptions* options() const { return extras_ ? extras_->options.get() : nullptr; }
+  // Whether any end of the job of this id lets it run (AFTER), not only its completion.
+  bool comes_after(Bytes id) const;
   JobRun* run() const { return extras_ ? extras_->run.get() : nullptr; }
   JobEnd* end() const { return extras_ ? extras_->end.get() : nullptr; }
 

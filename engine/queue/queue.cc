@@ -199,57 +199,6 @@ void Queue::place_active(Job* job) {
   lanes.admit(job, queue_ms);
 }
 
-OrderedIndex<Job*>& Queue::dependents_of(const std::string& need, const Job* job) {
-  Release* release = releases.find(need, job->arrival());
-  return release == nullptr ? dependents[need] : release->dependents;
-}
-
-void Queue::unplace_blocked(Job* job) {
-  for (const std::string& need : job->extras().unmet) {
-    OrderedIndex<Job*>& here = dependents_of(need, job);
-    const bool found = here.erase(rank_key(job->rank), job->seq, job);
-    CHECK(found);
-    // A release without dependents ends in its turn.
-    if (here.empty() && releases.find(need, job->arrival()) == nullptr) dependents.erase(need);
-  }
-}
-
-const Release& Queue::begin_release(uint64_t number, const std::string& need, bool completed) {
-  const auto found = dependents.find(need);
-  CHECK(found != dependents.end());
-  Release& release = releases.add(number, need, completed);
-  release.dependents.swap(found->second);
-  dependents.erase(found);
-  return release;
-}
-
-void Queue::set_release(uint64_t number, const std::string& need, bool completed, bool add) {
-  const auto known = releases.by_number().find(number);
-  const bool is_known = known != releases.by_number().end();
-  // A release of this number has not changed. If its need differs, the record is damaged.
-  if (is_known == add || (is_known && known->second.need != need)) return;
-  std::vector<Job*> waiting;
-  const auto take = [&](OrderedIndex<Job*>& index) {
-    while (!index.empty()) waiting.push_back(index.pop_front().value);
-  };
-  if (const auto live = dependents.find(need); live != dependents.end()) {
-    take(live->second);
-    dependents.erase(live);
-  }
-  for (uint64_t after = 0; Release* release = releases.find(need, after);) {
-    take(release->dependents);
-    after = release->number;
-  }
-  if (add) {
-    releases.add(number, need, completed);
-  } else {
-    releases.erase(number);
-  }
-  for (Job* job : waiting) {
-    dependents_of(need, job).insert(rank_key(job->rank), job->seq, job);
-  }
-}
-
 // In a LIFO lane a job whose own ticket is not due may be pending by another's ticket.
 void Queue::insert_ttl(Job* job) {
   const JobExtras* extras = job->extras_if();
@@ -505,38 +454,6 @@ void Queue::check() {
   CHECK(retained == ended_bytes);
   check_gauges();
   check_dependents();
-}
-
-// A blocked job is listed exactly once at each need, or release of it, that it waits for.
-void Queue::check_dependents() {
-  std::map<std::pair<Bytes, const Release*>, uint64_t> waiting_for;
-  jobs.for_each([&](const Job* job) {
-    if (job->state != JobState::kBlocked) return;
-    for (const std::string& need : job->extras_if()->unmet) {
-      ++waiting_for[{need, releases.find(need, job->arrival())}];
-    }
-  });
-  const auto check_index = [&](const std::string& need, const OrderedIndex<Job*>& blocked,
-                               const Release* release) {
-    const uint64_t expected = waiting_for[std::pair<Bytes, const Release*>(need, release)];
-    CHECK(blocked.size() == expected);
-    for (auto at = blocked.begin(); at.valid(); at.next()) {
-      const Job* job = at.value();
-      const std::vector<std::string>& unmet = job->extras_if()->unmet;
-      CHECK(job->state == JobState::kBlocked && job->seq == at.minor());
-      CHECK(rank_key(job->rank) == at.major());
-      CHECK(std::find(unmet.begin(), unmet.end(), need) != unmet.end());
-    }
-  };
-  for (const auto& [number, release] : releases.by_number()) {
-    CHECK(number == release.number);
-    check_index(release.need, release.dependents, &release);
-  }
-  for (const auto& [need, blocked] : dependents) {
-    CHECK(!blocked.empty());
-    check_index(need, blocked, nullptr);
-  }
-  CHECK(waiting_for.size() == dependents.size() + releases.size());
 }
 
 // The counters of groups, bands and tags equal a recount.

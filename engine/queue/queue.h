@@ -136,16 +136,21 @@ class Queue {
   // it drops. [0] completed and cancelled, [1] failed and expired.
   std::array<OrderedIndex<Job*>, 2> ended;
   std::array<uint64_t, 2> ended_bytes{};
-  // The id of a need -> the blocked jobs that wait for the job of this id, by (rank_key, seq).
-  // Holds only needs with waiting jobs.
-  std::unordered_map<std::string, OrderedIndex<Job*>> dependents;
+  // The id of a job -> the blocked jobs that wait for its completion (NEED, dependents) or for any
+  // end of it (AFTER, followers), by (rank_key, seq). Hold only ids with waiting jobs.
+  using Awaiting = std::unordered_map<std::string, OrderedIndex<Job*>>;
+  Awaiting dependents;
+  Awaiting followers;
+  Awaiting& awaiting(bool after) { return after ? followers : dependents; }
   // Blocked jobs that have still to be released because what they need has ended.
   Releases releases;
-  // Moves all jobs that wait for this id to a release. `number` is greater than that of every
-  // arrival. REQUIRES: some job waits for it.
-  const Release& begin_release(uint64_t number, const std::string& need, bool completed);
-  // The same for a record, in whatever state. `add`: the release is in progress, else it has ended.
-  void set_release(uint64_t number, const std::string& need, bool completed, bool add);
+  // Moves all dependents or followers of this id to a release. `number` is greater than that of
+  // every arrival. REQUIRES: there are some.
+  const Release& begin_release(uint64_t number, const std::string& need, bool after,
+                               bool completed);
+  // The same for records, in whatever state: a release is in progress; it has ended.
+  void add_release(uint64_t number, const std::string& need, bool after, bool completed);
+  void drop_release(uint64_t number, const std::string& need);
 
   // --- Connections ---
   // The oldest first.
@@ -251,6 +256,10 @@ class Queue {
   void place_active(Job* job);
   void unplace_active(Job* job);
   void unplace_blocked(Job* job);
+  // All jobs that wait for this id, which are taken out of their indexes, and put back where they
+  // belong.
+  std::vector<Job*> take_awaiting(const std::string& need, bool after);
+  void put_awaiting(const std::string& need, const std::vector<Job*>& waiting);
   void insert_tied(Job* job);
   void erase_tied(Job* job);
   // The index of a blocked job that waits for this need.

@@ -166,7 +166,7 @@ bool apply_share(Queue& queue, Bytes name, Bytes value) {
 bool decode_release(Bytes from, uint64_t& number, RecordedRelease& what) {
   uint64_t code = 0;
   if (!take_at_most(from, static_cast<uint64_t>(kMaxRecordedTime), number)) return false;
-  if (number == 0 || !take_at_most(from, 2, code) || !from.empty()) return false;
+  if (number == 0 || !take_at_most(from, 3, code) || !from.empty()) return false;
   what = static_cast<RecordedRelease>(code);
   return true;
 }
@@ -176,8 +176,12 @@ bool apply_release(Queue& queue, Bytes need, Bytes value) {
   RecordedRelease what{};
   if (need.empty() || need.size() > kMaxNameBytes) return false;
   if (!decode_release(value, number, what)) return false;
-  queue.set_release(number, std::string(need), what == RecordedRelease::kCompleted,
-                    what != RecordedRelease::kOver);
+  if (what == RecordedRelease::kOver) {
+    queue.drop_release(number, std::string(need));
+  } else {
+    queue.add_release(number, std::string(need), what == RecordedRelease::kEnded,
+                      what != RecordedRelease::kFailed);
+  }
   return true;
 }
 
@@ -450,6 +454,7 @@ std::string describe_release(Bytes value) {
   if (!decode_release(value, number, what)) return " damaged";
   const char* state = what == RecordedRelease::kOver        ? " over"
                       : what == RecordedRelease::kCompleted ? " completed"
+                      : what == RecordedRelease::kEnded     ? " ended"
                                                             : " failed";
   return state + (" number=" + std::to_string(number));
 }

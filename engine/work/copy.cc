@@ -76,7 +76,7 @@ void copy_into(QueueWork& work, const Queue& source) {
   std::sort(live.begin(), live.end(), [](const Job* a, const Job* b) { return a->seq < b->seq; });
   // Before the jobs, which wait for them.
   for (const auto& [number, release] : source.releases.by_number()) {
-    queue.set_release(number, release.need, release.completed, true);
+    queue.add_release(number, release.need, release.followers, release.completed);
     work.record_release(release, recorded(release));
   }
   for (const Job* job : live) copy_job(work, *job);

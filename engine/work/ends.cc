@@ -94,6 +94,7 @@ void finish_job(QueueWork& work, Job* job, JobState state, Bytes error, Bytes re
     become_successor(work, job, event_of(state), fields);
     // Jobs that need this id wait for the successor, unless the need has just been met.
     if (state == JobState::kCompleted) resolve_needs(work, id, true);
+    release_followers(work, id);
     work.signal();
     return;
   }
@@ -102,6 +103,7 @@ void finish_job(QueueWork& work, Job* job, JobState state, Bytes error, Bytes re
   work.record_state(job, event_of(state), fields);
   drop_retained(work, kDroppedPerVerb);
   resolve_needs(work, id, state == JobState::kCompleted);
+  release_followers(work, id);
   work.signal();
 }
 

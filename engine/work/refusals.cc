@@ -125,6 +125,11 @@ Result<std::vector<std::string>> check_needs(QueueWork& work, const JobSpec& spe
     }
     if (std::find(unmet.begin(), unmet.end(), need) == unmet.end()) unmet.emplace_back(need);
   }
+  for (const Bytes after : spec.afters) {
+    const Job* job = work.queue().find(after);
+    if (job == nullptr) return QueueError("NOJOB").with("id", after).status();
+    if (!is_terminal(job->state)) unmet.emplace_back(after);
+  }
   return unmet;
 }
 

@@ -69,6 +69,7 @@ struct ModelAdd {
   std::set<std::string> keys;
   std::optional<int64_t> cost;
   std::vector<std::string> needs;
+  std::vector<std::string> afters;  // that are no needs
   ModelOptions options;
 };
 
@@ -92,6 +93,8 @@ struct ModelJob {
   int64_t retries_used = 0;
   std::set<std::string> needs;           // that are not met yet
   std::vector<std::string> named_needs;  // all needs that were given
+  std::set<std::string> afters;          // whose end it still waits for
+  std::vector<std::string> named_afters;
   std::string error;
   std::string progress;
   std::string result;
@@ -122,6 +125,8 @@ struct ModelPop {
   std::set<std::string> match;
   std::optional<int64_t> block_ms;
   bool tied = false;
+  bool brief = false;
+  std::set<std::string> with;
   int connection = 0;  // that sent the pop
 };
 
@@ -269,7 +274,7 @@ class QueueModel {
   static void bind(ModelJob& job);
   void begin_waiting(ModelJob& job);
   void admit(ModelJob& job, const ModelPop& spec, uint64_t token);
-  RespValue popped(const ModelJob& job) const;
+  RespValue popped(const ModelJob& job, const ModelPop& spec) const;
   RespValue deadline(const ModelJob& job) const;
   // `counts`: whether the run is used to estimate run times.
   void end_run(ModelJob& job, bool counts);
@@ -282,6 +287,8 @@ class QueueModel {
   void check_backoff(const ModelJob& job, int64_t gate_ms);
   bool succeed(ModelJob& job);
   void resolve(const std::string& id, const std::string& state);
+  void release_followers(const std::string& id);
+  std::vector<std::string> waiting_for(const std::string& id, bool after) const;
   void lose_lease(ModelJob& job);
   void forget(const std::string& id);
   void drop_retained();
@@ -343,6 +350,7 @@ class ModelServer {
     RespValue answered(const RespValue& value) const;
   };
   RespValue execute(const Words& words, const RespValue& observed, int connection, bool& blocked);
+  static RespValue add(QueueModel& queue, const Words& words, const RespValue& observed);
   RespValue end_runs(const Words& words, const RespValue& observed, int connection, bool& blocked);
   RespValue pop(const Waiter& waiter, const RespValue& observed, bool& blocked);
   void serve(const std::map<int, RespValue>& deliveries, Expected& expected);

@@ -27,7 +27,8 @@ inline std::string dump_options(const JobOptions* options) {
       dump_number("lease", options->lease_ms) + dump_number("max_run", options->max_run_ms) +
       dump_number("retry", int64_t{options->retry}) +
       dump_number("base", options->backoff_base_ms) + dump_number("max", options->backoff_max_ms);
-  for (const std::string& need : options->needs) out += dump_text("need", need);
+  for (const std::string& need : options->by_need()) out += dump_text("need", need);
+  for (const std::string& id : options->by_after()) out += dump_text("after", id);
   for (const auto& [name, value] : options->tags) out += dump_text("tag:" + name, value);
   // These options count as absent if none of them is given.
   static const std::string kNothing = " lease=-1 max_run=-1 retry=-1 base=-1 max=-1";
@@ -122,8 +123,12 @@ inline void dump_indexes(const Queue& queue, std::vector<std::string>& out) {
   for (const auto& [need, jobs] : queue.dependents) {
     out.push_back("dependents of " + need + dump_number("jobs", uint64_t{jobs.size()}));
   }
+  for (const auto& [id, jobs] : queue.followers) {
+    out.push_back("followers of " + id + dump_number("jobs", uint64_t{jobs.size()}));
+  }
   for (const auto& [number, release] : queue.releases.by_number()) {
     out.push_back("release" + dump_number("number", number) + dump_text("need", release.need) +
+                  dump_number("followers", int64_t{release.followers}) +
                   dump_number("completed", int64_t{release.completed}) +
                   dump_order(" of", release.dependents));
   }

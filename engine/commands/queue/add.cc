@@ -81,6 +81,8 @@ bool read_place_option(OptionReader& options, const QueueConfig& config, JobSpec
     spec.cost = narrow<uint32_t>(options.integer(1, kMaxCost));
   } else if (options.is("NEED", 1)) {
     add_once(options, options.job_id(), spec.needs, kMaxNeeds);
+  } else if (options.is("AFTER", 1)) {
+    add_once(options, options.job_id(), spec.afters, kMaxNeeds);
   } else {
     return false;
   }
@@ -111,7 +113,8 @@ bool read_run_option(OptionReader& options, JobSpec& spec) {
   return true;
 }
 
-bool parse_job(Call& call, const QueueConfig& config, JobSpec& spec) {
+// `brief`: only the id is wanted in reply.
+bool parse_job(Call& call, const QueueConfig& config, JobSpec& spec, bool& brief) {
   spec.id = call.args[2];
   spec.payload = call.args[3];
   if (spec.id != "*" && !is_job_id(spec.id)) {
@@ -120,11 +123,18 @@ bool parse_job(Call& call, const QueueConfig& config, JobSpec& spec) {
   }
   OptionReader options(call, 4);
   while (options.next()) {
-    if (!read_place_option(options, config, spec) && !read_run_option(options, spec)) {
-      options.unknown();
-    }
+    if (read_place_option(options, config, spec) || read_run_option(options, spec)) continue;
+    options.is("BRIEF") ? void(brief = true) : options.unknown();
   }
   if (spec.delay_ms && spec.at_ms) options.fail(errors::kSyntax);
+  // An id in both is needed.
+  std::erase_if(spec.afters, [&](Bytes id) {
+    return std::find(spec.needs.begin(), spec.needs.end(), id) != spec.needs.end();
+  });
+  if (spec.needs.size() + spec.afters.size() > kMaxNeeds && !options.failed()) {
+    reply_bad_field(call, "after");
+    return false;
+  }
   return !options.failed();
 }
 
@@ -152,7 +162,8 @@ void q_add_command(Call& call) {
   Found<Queue> queue = find_own_queue(call, key);
   if (queue.refused()) return;
   JobSpec spec;
-  if (!parse_job(call, config_of(queue), spec)) return;
+  bool brief = false;
+  if (!parse_job(call, config_of(queue), spec, brief)) return;
   const bool existed = queue != nullptr;
   if (!existed) queue = find_or_create_queue(call, key);
   const Result<AddOutcome> outcome = [&] {
@@ -163,6 +174,7 @@ void q_add_command(Call& call) {
     drop_new_queue(call, key, existed);
     return call.reply.error(outcome.status().message());
   }
+  if (brief) return call.reply.bulk(outcome->job->id());
   reply_added(call, key, *queue, *outcome);
 }
 

@@ -141,9 +141,9 @@ class QueueClient(LoadClient):
             words += ["TTL", rng.randrange(1, 300)]
         elif chance < 0.4:
             words += ["TAG", "lang", rng.choice(("a", "b"))]
-        needs = rng.random() < 0.05 and self.own[queue]
+        needs = rng.random() < 0.1 and self.own[queue]
         if needs:
-            words += ["NEED", rng.choice(self.own[queue])]
+            words += [rng.choice(("NEED", "AFTER")), rng.choice(self.own[queue])]
 
         def read(reply):
             if needs and isinstance(reply, Error):
