@@ -139,6 +139,7 @@ class HistoryGenerator {
     if (chance(10)) more({"LEASE", number(100, 2000)});
     if (chance(10)) more({"MAXRUN", number(100, 900)});
     if (chance(20)) more({"RETRY", number(0, 3)});
+    if (chance(10)) more({"BRIEF"});
     if (chance(10)) more({"BACKOFF", "10", "100"});
     if (style_.bytes && chance(20)) more({"TAG", "t", "v" + number(0, 999)});
     if (exists && !replaces) return words;
@@ -164,6 +165,8 @@ class HistoryGenerator {
     if (chance(10)) more({"CAP", number(2, 6)});
     if (style_.ties && chance(50)) more({"TIED"});
     if (chance(15)) more({"MATCH", key()});
+    if (chance(20)) more({"BRIEF"});
+    if (chance(20)) more({"WITH", one_of({"error", "progress", "group"}), "WITH", "error"});
     if (style_.waiters && chance(50)) more({"BLOCK", "0"});
     return words;
   }
@@ -178,6 +181,7 @@ class HistoryGenerator {
     if (chance(10)) words = {"Q.POP", "2", "one", "two"};
     if (chance(10)) {
       words.insert(words.end(), {"WORKER", one_of({"w1", "w2"}), "REQID", "r" + number(1, 3)});
+      if (chance(30)) words.push_back("BRIEF");
       return words;
     }
     const Words options = pop_options();

@@ -122,6 +122,8 @@ struct ModelPop {
   std::set<std::string> match;
   std::optional<int64_t> block_ms;
   bool tied = false;
+  bool brief = false;
+  std::set<std::string> with;
   int connection = 0;  // that sent the pop
 };
 
@@ -269,7 +271,7 @@ class QueueModel {
   static void bind(ModelJob& job);
   void begin_waiting(ModelJob& job);
   void admit(ModelJob& job, const ModelPop& spec, uint64_t token);
-  RespValue popped(const ModelJob& job) const;
+  RespValue popped(const ModelJob& job, const ModelPop& spec) const;
   RespValue deadline(const ModelJob& job) const;
   // `counts`: whether the run is used to estimate run times.
   void end_run(ModelJob& job, bool counts);
@@ -343,6 +345,7 @@ class ModelServer {
     RespValue answered(const RespValue& value) const;
   };
   RespValue execute(const Words& words, const RespValue& observed, int connection, bool& blocked);
+  static RespValue add(QueueModel& queue, const Words& words, const RespValue& observed);
   RespValue end_runs(const Words& words, const RespValue& observed, int connection, bool& blocked);
   RespValue pop(const Waiter& waiter, const RespValue& observed, bool& blocked);
   void serve(const std::map<int, RespValue>& deliveries, Expected& expected);

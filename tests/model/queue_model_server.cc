@@ -236,6 +236,16 @@ std::vector<Words> single_commands(const Words& words) {
 
 }  // namespace
 
+// With BRIEF the reply is the id.
+RespValue ModelServer::add(QueueModel& queue, const Words& words, const RespValue& observed) {
+  const auto brief = std::find(words.begin() + 4, words.end(), "BRIEF");
+  if (brief == words.end()) return queue.add(words, observed);
+  Words rest = words;
+  rest.erase(rest.begin() + (brief - words.begin()));
+  const RespValue added = queue.add(rest, RespValue::map().put("id", observed.text));
+  return added.is_error() ? added : RespValue::of(added.field("id"));
+}
+
 RespValue ModelServer::Waiter::answered(const RespValue& value) const {
   return answers.has_value() ? RespValue::array({*answers, value}) : value;
 }
@@ -305,7 +315,7 @@ RespValue ModelServer::execute(const Words& words, const RespValue& observed, in
     return end_runs(words, observed, connection, blocked);
   }
   QueueModel& queue = this->queue(words[1]);
-  if (name == "Q.ADD") return queue.add(words, observed);
+  if (name == "Q.ADD") return add(queue, words, observed);
   if (name == "Q.CANCEL") return queue.cancel(words);
   if (name == "Q.MOVE") return queue.move(words);
   if (name == "Q.RETRY") return queue.retry(words);

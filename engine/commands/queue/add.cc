@@ -111,7 +111,8 @@ bool read_run_option(OptionReader& options, JobSpec& spec) {
   return true;
 }
 
-bool parse_job(Call& call, const QueueConfig& config, JobSpec& spec) {
+// `brief`: only the id is wanted in reply.
+bool parse_job(Call& call, const QueueConfig& config, JobSpec& spec, bool& brief) {
   spec.id = call.args[2];
   spec.payload = call.args[3];
   if (spec.id != "*" && !is_job_id(spec.id)) {
@@ -120,9 +121,8 @@ bool parse_job(Call& call, const QueueConfig& config, JobSpec& spec) {
   }
   OptionReader options(call, 4);
   while (options.next()) {
-    if (!read_place_option(options, config, spec) && !read_run_option(options, spec)) {
-      options.unknown();
-    }
+    if (read_place_option(options, config, spec) || read_run_option(options, spec)) continue;
+    options.is("BRIEF") ? void(brief = true) : options.unknown();
   }
   if (spec.delay_ms && spec.at_ms) options.fail(errors::kSyntax);
   return !options.failed();
@@ -152,7 +152,8 @@ void q_add_command(Call& call) {
   Found<Queue> queue = find_own_queue(call, key);
   if (queue.refused()) return;
   JobSpec spec;
-  if (!parse_job(call, config_of(queue), spec)) return;
+  bool brief = false;
+  if (!parse_job(call, config_of(queue), spec, brief)) return;
   const bool existed = queue != nullptr;
   if (!existed) queue = find_or_create_queue(call, key);
   const Result<AddOutcome> outcome = [&] {
@@ -163,6 +164,7 @@ void q_add_command(Call& call) {
     drop_new_queue(call, key, existed);
     return call.reply.error(outcome.status().message());
   }
+  if (brief) return call.reply.bulk(outcome->job->id());
   reply_added(call, key, *queue, *outcome);
 }
 

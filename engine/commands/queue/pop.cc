@@ -25,22 +25,25 @@ void begin_answered(Reply& reply, const Answers& answers) {
   reply_answers(reply, answers);
 }
 
-// A waiting pop, and what stands before its jobs.
+// A waiting pop, and the form of its reply.
 struct AnsweredPop final : PopRequest {
+  PoppedFields fields;
   Answers answers;
   void begin_reply(Reply& reply) const override { begin_answered(reply, answers); }
 };
 
-void reply_jobs(Call& call, Bytes name, const Queue& queue, const std::vector<Job*>& jobs) {
+void reply_jobs(Call& call, Bytes name, const Queue& queue, const std::vector<Job*>& jobs,
+                const PoppedFields& fields) {
   call.reply.array(jobs.size());
   for (const Job* job : jobs) {
-    reply_popped_job(call.reply, name, queue, *job, call.unit.times);
+    reply_popped_job(call.reply, name, queue, *job, call.unit.times, fields);
   }
 }
 
 // Returns true if it has replied with jobs or an error, behind these answers; false if this queue
 // has no job for this pop now.
-bool pop_from(Call& call, const KeyRef& key, const PopSpec& spec, const Answers& answers) {
+bool pop_from(Call& call, const KeyRef& key, const PopSpec& spec, const PoppedFields& fields,
+              const Answers& answers) {
   // Q.ACK, which alone has answers, has found the queue before.
   const Found<Queue> queue = find_own_queue(call, key);
   if (queue.refused()) return true;
@@ -60,7 +63,7 @@ bool pop_from(Call& call, const KeyRef& key, const PopSpec& spec, const Answers&
   }
   if (jobs->empty()) return false;
   begin_answered(call.reply, answers);
-  reply_jobs(call, key.key, *queue, *jobs);
+  reply_jobs(call, key.key, *queue, *jobs, fields);
   return true;
 }
 
@@ -82,7 +85,7 @@ bool pop_again(Call& call, std::span<const Bytes> keys, const PopOptions& option
     const Entry* entry = call.find(key);
     if (entry == nullptr || entry->type() != Type::kQueue) continue;
     if (!holds_request(entry->object<Queue>(), spec)) continue;
-    return pop_from(call, key, spec, options.answers);
+    return pop_from(call, key, spec, options.fields, options.answers);
   }
   return false;
 }
@@ -107,9 +110,9 @@ bool stands_behind_others(Call& call, const KeyRef& key, const PopSpec& spec) {
 }
 
 void serve_blocked_pop(Call& call, Bytes name) {
-  const PopSpec& spec = static_cast<const PopRequest&>(*call.waiter->request).spec;
-  call.waiter->begin_reply(call.reply);
-  const bool replied = pop_from(call, KeyRef(name), spec, {});
+  const auto& request = static_cast<const AnsweredPop&>(*call.waiter->request);
+  request.begin_reply(call.reply);
+  const bool replied = pop_from(call, KeyRef(name), request.spec, request.fields, {});
   CHECK(replied);  // it was chosen because it can be served
 }
 
@@ -157,7 +160,7 @@ void pop_or_block(Call& call, std::span<const Bytes> keys, PopOptions options) {
     if (!call.nested && stands_behind_others(call, key, spec)) {
       const auto end = behind_others.end();
       if (std::find(behind_others.begin(), end, name) == end) behind_others.push_back(name);
-    } else if (pop_from(call, key, spec, options.answers)) {
+    } else if (pop_from(call, key, spec, options.fields, options.answers)) {
       return;
     }
   }
@@ -167,6 +170,7 @@ void pop_or_block(Call& call, std::span<const Bytes> keys, PopOptions options) {
   }
   auto request = std::make_unique<AnsweredPop>();
   request->spec = std::move(options.spec);
+  request->fields = options.fields;
   request->answers = std::move(options.answers);
   const std::shared_ptr<Waiter> waiter = make_pop_waiter(std::move(request), options.block_ms);
   waiter->serve = serve_blocked_pop;

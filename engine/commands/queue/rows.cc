@@ -32,7 +32,7 @@ const Command kRows[] = {
                "[MAXRUN milliseconds] [RETRY times] "
                "[BACKOFF base-milliseconds max-milliseconds] "
                "[IFDUP <ERROR | KEEP | UPDATE | REPLACE>] [NEED id [NEED id ...]] "
-               "[TAG name value [TAG name value ...]] [MAXWAIT milliseconds]"},
+               "[TAG name value [TAG name value ...]] [MAXWAIT milliseconds] [BRIEF]"},
     {.name = "q.pop",
      .arity = -3,
      .flags = kWrite | kBlocking | kMovableKeys,
@@ -44,7 +44,7 @@ const Command kRows[] = {
      .summary = "Takes the next jobs that may run, each with a lease; waits for them with BLOCK.",
      .syntax = "numqueues queue [queue ...] [WORKER worker] [COUNT count] [BLOCK milliseconds] "
                "[LEASE milliseconds] [TIED] [CAP slots] [ID id] [MATCH label [MATCH label ...]] "
-               "[REQID token]"},
+               "[REQID token] [BRIEF] [WITH field [WITH field ...]]"},
     {.name = "q.ack",
      .arity = -4,
      .flags = kWrite | kBlocking,
@@ -58,7 +58,8 @@ const Command kRows[] = {
                "[AND id <lease | *> [RESULT result] [AND id <lease | *> [RESULT result] ...]] "
                "[POP [WORKER worker] [COUNT count] [BLOCK milliseconds] [LEASE milliseconds] "
                "[TIED] [CAP slots] [ID id] "
-               "[MATCH label [MATCH label ...]] [REQID token]]"},
+               "[MATCH label [MATCH label ...]] [REQID token] [BRIEF] "
+               "[WITH field [WITH field ...]]]"},
     {.name = "q.nack",
      .arity = -4,
      .flags = kWrite | kFast,
