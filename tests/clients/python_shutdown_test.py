@@ -62,9 +62,9 @@ class Started:
 
 
 def active(queue, payload, **options):
-    """A job that a handler runs."""
+    """A job whose handler has begun."""
     job = queue.add(payload, **options)
-    wait_until(lambda: job.get().state == "active", 60, what="it runs")
+    wait_until(lambda: job.get().progress == "begun", 60, what="it runs")
     return job
 
 

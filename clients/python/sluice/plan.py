@@ -184,6 +184,11 @@ class Plan:
         return len(self._busy)
 
     @property
+    def idle(self) -> bool:
+        """Whether nothing is held and nothing to be sent, but for a pop that may be outstanding."""
+        return not self._held and not self._ended and not self._busy
+
+    @property
     def settled(self) -> bool:
         """Whether no lease is held, and no pop is outstanding."""
         return not self._held and not self._ended and self._pop is None
@@ -420,13 +425,17 @@ def _acked(lease: Lease) -> bool:
 
 
 def _by_queue(leases: Iterable[Lease]) -> Iterator[tuple[bytes, tuple[Lease, ...]]]:
-    """The leases of each queue, at most MAX_PAIRS at once."""
-    groups: dict[bytes, list[Lease]] = {}
+    """The leases of each queue, at most MAX_PAIRS in one command, and an id only once: a job that
+    was lost unnoticed may be here again under a newer lease."""
+    groups: dict[bytes, list[dict[bytes, Lease]]] = {}
     for lease in leases:
-        groups.setdefault(lease.queue, []).append(lease)
-    for queue, group in groups.items():
-        for start in range(0, len(group), MAX_PAIRS):
-            yield queue, tuple(group[start:start + MAX_PAIRS])
+        chunks = groups.setdefault(lease.queue, [{}])
+        if lease.id in chunks[-1] or len(chunks[-1]) == MAX_PAIRS:
+            chunks.append({})
+        chunks[-1][lease.id] = lease
+    for queue, chunks in groups.items():
+        for chunk in chunks:
+            yield queue, tuple(chunk.values())
 
 
 def _joined(command: str, queue: bytes, parts: Sequence[wire.Words]) -> wire.Words:

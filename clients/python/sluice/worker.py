@@ -106,6 +106,7 @@ class Worker:
         self._jobs: dict[Lease, WorkerJob] = {}
         self._values: dict[Lease, Any] = {}  # what handlers returned or raised
         self._stops = 0
+        self._stopped_at = 0.0
         self._deadline: Optional[float] = None  # of grace
         self._ready = threading.Event()
         self._reached: Optional[bool] = None  # as it was logged last
@@ -310,10 +311,15 @@ class Worker:
         self._plan.drain()
         now = time.monotonic()
         self._deadline = now if self._stops > 1 else now + self._grace
+        self._stopped_at = now
 
     def _overdue(self, slots: Slots, now: float) -> bool:
         """At the end of grace gives back what still runs. True when nothing is left to wait for."""
-        if self._deadline is None or now < self._deadline:
+        if self._deadline is None:
+            return False
+        if self._plan.idle and now - self._stopped_at > UNREACHABLE_MARGIN:
+            return True
+        if now < self._deadline:
             return False
         for lease in self._plan.give_back():
             job = self._jobs[lease]
