@@ -185,10 +185,23 @@ class HistoryGenerator {
     return words;
   }
 
+  // Ids and leases with their options: of one job, or of several with AND.
+  template <class Options>
+  void add_pairs(Words& words, Options add_options) {
+    const size_t count = chance(20) ? 2 + pick(3) : 1;
+    for (size_t i = 0; i < count; ++i) {
+      if (i != 0) words.push_back("AND");
+      words.push_back(active_id());
+      words.push_back(lease());
+      add_options();
+    }
+  }
+
   Words acknowledge() {
-    Words words{"Q.ACK", queue(), active_id()};
-    words.push_back(lease());
-    if (chance(20)) words.insert(words.end(), {"RESULT", "r" + number(0, 99)});
+    Words words{"Q.ACK", queue()};
+    add_pairs(words, [&] {
+      if (chance(20)) words.insert(words.end(), {"RESULT", "r" + number(0, 99)});
+    });
     if (chance(15)) {
       words.push_back("POP");
       const Words options = pop_options();
@@ -198,18 +211,20 @@ class HistoryGenerator {
   }
 
   Words refuse() {
-    Words words{"Q.NACK", queue(), active_id()};
-    words.push_back(lease());
-    if (chance(60)) words.push_back(one_of({"SILENT", "FAIL", "FATAL"}));
-    if (chance(20)) words.insert(words.end(), {"DELAY", number(0, 300)});
+    Words words{"Q.NACK", queue()};
+    add_pairs(words, [&] {
+      if (chance(60)) words.push_back(one_of({"SILENT", "FAIL", "FATAL"}));
+      if (chance(20)) words.insert(words.end(), {"DELAY", number(0, 300)});
+    });
     return words;
   }
 
   Words touch() {
-    Words words{"Q.TOUCH", queue(), active_id()};
-    words.push_back(lease());
-    if (chance(60)) words.insert(words.end(), {"LEASE", number(300, 900)});
-    if (chance(30)) words.insert(words.end(), {"PROGRESS", number(1, 100)});
+    Words words{"Q.TOUCH", queue()};
+    add_pairs(words, [&] {
+      if (chance(60)) words.insert(words.end(), {"LEASE", number(300, 900)});
+      if (chance(30)) words.insert(words.end(), {"PROGRESS", number(1, 100)});
+    });
     return words;
   }
 

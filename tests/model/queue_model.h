@@ -338,10 +338,13 @@ class ModelServer {
     int connection = 0;
     std::vector<std::string> queues;
     ModelPop spec;
+    std::optional<RespValue> answers;  // of Q.ACK ... AND
+
+    RespValue answered(const RespValue& value) const;
   };
   RespValue execute(const Words& words, const RespValue& observed, int connection, bool& blocked);
-  RespValue pop(const std::vector<std::string>& names, const ModelPop& spec,
-                const RespValue& observed, int connection, bool& blocked);
+  RespValue end_runs(const Words& words, const RespValue& observed, int connection, bool& blocked);
+  RespValue pop(const Waiter& waiter, const RespValue& observed, bool& blocked);
   void serve(const std::map<int, RespValue>& deliveries, Expected& expected);
   bool serve_one(const std::map<int, RespValue>& deliveries, Expected& expected);
 

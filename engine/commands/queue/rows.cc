@@ -52,10 +52,12 @@ const Command kRows[] = {
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyUpdate)},
      .handler = q_ack_command,
      .group = "queue",
-     .complexity = "O(log N); with POP plus that of Q.POP.",
-     .summary = "Acknowledges a job as completed; with POP also takes the next jobs.",
-     .syntax = "queue id <lease | *> [RESULT result] [POP [WORKER worker] [COUNT count] "
-               "[BLOCK milliseconds] [LEASE milliseconds] [TIED] [CAP slots] [ID id] "
+     .complexity = "O(log N) for each job; with POP plus that of Q.POP.",
+     .summary = "Acknowledges jobs as completed; with POP also takes the next ones.",
+     .syntax = "queue id <lease | *> [RESULT result] "
+               "[AND id <lease | *> [RESULT result] [AND id <lease | *> [RESULT result] ...]] "
+               "[POP [WORKER worker] [COUNT count] [BLOCK milliseconds] [LEASE milliseconds] "
+               "[TIED] [CAP slots] [ID id] "
                "[MATCH label [MATCH label ...]] [REQID token]]"},
     {.name = "q.nack",
      .arity = -4,
@@ -64,9 +66,12 @@ const Command kRows[] = {
      .keys = {keys_at(1, kKeyRw | kKeyUpdate)},
      .handler = q_nack_command,
      .group = "queue",
-     .complexity = "O(log N)",
-     .summary = "Returns a job: as failed, or as if never taken.",
-     .syntax = "queue id <lease | *> [SILENT | FAIL | FATAL] [DELAY milliseconds] [ERROR text]"},
+     .complexity = "O(log N) for each job.",
+     .summary = "Returns jobs: as failed, or as if never taken.",
+     .syntax = "queue id <lease | *> [SILENT | FAIL | FATAL] [DELAY milliseconds] [ERROR text] "
+               "[AND id <lease | *> [SILENT | FAIL | FATAL] [DELAY milliseconds] [ERROR text] "
+               "[AND id <lease | *> [SILENT | FAIL | FATAL] [DELAY milliseconds] [ERROR text] "
+               "...]]"},
     {.name = "q.touch",
      .arity = -4,
      .flags = kWrite | kFast,
@@ -74,9 +79,12 @@ const Command kRows[] = {
      .keys = {keys_at(1, kKeyRw | kKeyUpdate)},
      .handler = q_touch_command,
      .group = "queue",
-     .complexity = "O(log N)",
-     .summary = "Extends a lease, and returns whether the job must stop.",
-     .syntax = "queue id <lease | *> [LEASE milliseconds] [PROGRESS progress]"},
+     .complexity = "O(log N) for each job.",
+     .summary = "Extends leases, and returns whether the jobs must stop.",
+     .syntax = "queue id <lease | *> [LEASE milliseconds] [PROGRESS progress] "
+               "[AND id <lease | *> [LEASE milliseconds] [PROGRESS progress] "
+               "[AND id <lease | *> [LEASE milliseconds] [PROGRESS progress] ...]] "
+               "[WORKER worker]"},
     {.name = "q.cancel",
      .arity = -3,
      .flags = kWrite,

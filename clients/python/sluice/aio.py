@@ -1,0 +1,157 @@
+"""AsyncQueue: a queue for programs with an event loop.
+
+Commands run in a few threads that share one connection, as those of `Queue` do, so a task that is
+cancelled leaves no half of a reply behind: what it has sent runs to its end, and its reply is read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import functools
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, AsyncIterator, Callable, Iterable, Mapping, Optional, Sequence, TypeVar
+from typing import Union
+
+from sluice import errors
+from sluice.codec import Codec
+from sluice.link import Server
+from sluice.queue import Event, Job, JobInfo, Queue, result_of
+
+THREADS = 16  # commands that may be on their way at the same time; they share pipelines
+
+T = TypeVar("T")
+
+
+class AsyncJob:
+    """A job that was added. What it says of itself is from the moment after that."""
+
+    def __init__(self, queue: AsyncQueue, job: Job) -> None:
+        self._queue = queue
+        self.id = job.id
+        self.outcome = job.outcome
+        self.state = job.state
+        self.position = job.position
+        self.eta = job.eta
+
+    def __repr__(self) -> str:
+        return f"<sluice.AsyncJob {self.id} of {self._queue.name}>"
+
+    async def get(self) -> Optional[JobInfo]:
+        """The job as it is now. None if it is no longer kept."""
+        return await self._queue.get(self.id)
+
+    async def why(self) -> Optional[str]:
+        """Why the job waits. None if it does not."""
+        info = await self.get()
+        return info.why if info else None
+
+    async def cancel(self, reason: Optional[str] = None, grace: Optional[float] = None) -> str:
+        """See `Queue.cancel`."""
+        return await self._queue.cancel(self.id, reason, grace)
+
+    async def result(self, timeout: Optional[float] = None) -> Any:
+        """See `Queue.result`."""
+        return await self._queue.result(self.id, timeout)
+
+
+class AsyncQueue:
+    """`Queue` with the same arguments, whose methods are awaited. It belongs to no event loop."""
+
+    def __init__(self, name: str, server: Server = None, *, codec: Union[str, Codec] = "json",
+                 timeout: float = 5.0, patience: float = 30.0) -> None:
+        self.name = name
+        self._queue = Queue(name, server, codec=codec, timeout=timeout, patience=patience)
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="sluice-async")
+
+    async def close(self) -> None:
+        """Closes the connections. A wait for a result raises Unreachable."""
+        await self._run(self._queue.close)
+        self._threads.shutdown(wait=False)
+
+    async def __aenter__(self) -> AsyncQueue:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def add(
+        self,
+        payload: Any,
+        id: Optional[str] = None,
+        *,
+        if_dup: Optional[str] = None,
+        pri: Optional[Union[str, int]] = None,
+        boost: Optional[float] = None,
+        delay: Optional[float] = None,
+        at: Optional[Union[float, datetime.datetime]] = None,
+        group: Optional[str] = None,
+        keys: Union[str, Sequence[str]] = (),
+        cost: Optional[int] = None,
+        ttl: Optional[float] = None,
+        lease: Optional[float] = None,
+        max_run: Optional[float] = None,
+        retry: Optional[int] = None,
+        backoff: Optional[tuple[float, float]] = None,
+        needs: Union[str, Sequence[str]] = (),
+        after: Union[str, Sequence[str]] = (),
+        tags: Optional[Mapping[str, str]] = None,
+        max_wait: Optional[float] = None,
+    ) -> AsyncJob:
+        """See `Queue.add`."""
+        job = await self._run(
+            self._queue.add, payload, id, if_dup=if_dup, pri=pri, boost=boost, delay=delay, at=at,
+            group=group, keys=keys, cost=cost, ttl=ttl, lease=lease, max_run=max_run, retry=retry,
+            backoff=backoff, needs=needs, after=after, tags=tags, max_wait=max_wait)
+        return AsyncJob(self, job)
+
+    async def add_many(self, jobs: Iterable[Mapping[str, Any]],
+                       **options: Any) -> list[Union[AsyncJob, errors.SluiceError]]:
+        """See `Queue.add_many`."""
+        added = await self._run(self._queue.add_many, list(jobs), **options)
+        return [AsyncJob(self, job) if isinstance(job, Job) else job for job in added]
+
+    async def get(self, id: str, *, with_: Sequence[str] = ()) -> Optional[JobInfo]:
+        """See `Queue.get`."""
+        return await self._run(self._queue.get, id, with_=with_)
+
+    async def cancel(self, id: str, reason: Optional[str] = None,
+                     grace: Optional[float] = None) -> str:
+        """See `Queue.cancel`."""
+        return await self._run(self._queue.cancel, id, reason, grace)
+
+    async def retry(self, id: str) -> str:
+        """See `Queue.retry`."""
+        return await self._run(self._queue.retry, id)
+
+    async def result(self, id: str, timeout: Optional[float] = None) -> Any:
+        """See `Queue.result`. Takes no thread while it waits."""
+        future = await self._run(self._queue.results.follow, id)
+        try:
+            reply = await asyncio.wait_for(asyncio.wrap_future(future), timeout)
+        except asyncio.TimeoutError:
+            raise errors.ResultTimeout(id) from None
+        finally:
+            self._queue.results.forget(id, future)
+        return result_of(id, reply, self._queue.codec)
+
+    async def stats(self, *, window: Optional[float] = None) -> dict[str, Any]:
+        """See `Queue.stats`."""
+        return await self._run(self._queue.stats, window=window)
+
+    async def events(self, since: Union[int, str] = "$", *, types: Sequence[str] = (),
+                     ids: Sequence[str] = (), follow: bool = True) -> AsyncIterator[Event]:
+        """See `Queue.events`. Takes a thread while it waits."""
+        events = self._queue.events(since, types=types, ids=ids, follow=follow)
+
+        def following() -> Optional[Event]:
+            return next(events, None)
+
+        while (event := await self._run(following)) is not None:
+            yield event
+
+    async def _run(self, function: Callable[..., T], *arguments: Any, **options: Any) -> T:
+        """In a thread, which a cancellation does not reach."""
+        call = functools.partial(function, *arguments, **options)
+        return await asyncio.shield(
+            asyncio.get_running_loop().run_in_executor(self._threads, call))

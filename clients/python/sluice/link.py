@@ -1,0 +1,239 @@
+"""One connection to the server, shared by the threads of a process.
+
+What several threads ask at the same time goes out as one pipeline: the thread whose turn it is
+sends the commands of all that wait, reads the replies, and hands them out. So no thread of its own
+is needed, one caller alone has no detour, and a commit of the server serves many callers.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import os
+import select
+import socket
+import threading
+import time
+from concurrent.futures import Future
+from typing import Any, Callable, Optional, Sequence, Union
+
+import redis
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+from redis.retry import Retry
+
+from sluice import errors
+from sluice.errors import ServerError, Unreachable
+from sluice.wire import Words
+
+# Makes a client of redis-py; its keyword arguments are redis-py's.
+Connect = Callable[..., "redis.Redis"]
+Server = Union[str, Connect, None]
+
+MAX_PIPELINE = 1000
+MAX_PIPELINE_BYTES = 1 << 20
+FIRST_PAUSE = 0.02
+LONGEST_PAUSE = 1.0
+
+# redis-py removes these codes from the text of the exceptions that it has for them.
+_CODES = {
+    "AuthenticationError": "NOAUTH",
+    "AuthorizationError": "NOPERM",
+    "BusyLoadingError": "LOADING",
+    "NoPermissionError": "NOPERM",
+    "OutOfMemoryError": "OOM",
+    "ReadOnlyError": "READONLY",
+}
+
+
+class ConnectionLost(Unreachable):
+    """The connection was lost after the command was sent: the server may have run it."""
+
+
+def connect_to(server: Server) -> Connect:
+    """`server` is a URL of redis-py (None: SLUICE_URL, then localhost), or a function that makes a
+    client, such as a partial of `Sentinel.master_for`.
+
+    Raises ValueError for a URL that redis-py does not know.
+    """
+    if callable(server):
+        return server
+    url = server or os.environ.get("SLUICE_URL") or "redis://localhost:6379"
+
+    def connect(**options: Any) -> redis.Redis:
+        return redis.Redis.from_url(url, **options)
+
+    connect()  # The URL is checked here; nothing is sent.
+    return connect
+
+
+def error_of(error: Exception) -> errors.SluiceError:
+    """What an exception of redis-py is here."""
+    code = _CODES.get(type(error).__name__)
+    if code is None and not isinstance(error, redis.ResponseError):
+        return ConnectionLost(str(error))
+    first = str(error).split(" ", 1)[0]
+    if code is None and (first in errors.BY_CODE or first.isupper()):
+        return errors.error_of(str(error))
+    return errors.error_of(f"{code or 'ERR'} {error}")
+
+
+def value_of(reply: Any) -> Any:
+    """A part of a reply; an error in it as a `ServerError`, not raised."""
+    return error_of(reply) if isinstance(reply, RedisError) else reply
+
+
+class Link:
+    """A connection and its callers. It connects when it is needed, and again after a loss."""
+
+    def __init__(self, connect: Connect, timeout: float) -> None:
+        """`timeout`: seconds that a reply may take. A blocking command takes its own time too."""
+        self._connect = connect
+        self._timeout = timeout
+        self._begin()
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
+        self._turn = threading.Lock()
+        self._waiting: collections.deque[tuple[Words, Future[Any]]] = collections.deque()
+        client = self._connect(socket_timeout=self._timeout, socket_connect_timeout=self._timeout,
+                               retry=Retry(NoBackoff(), 0))
+        self._connection = client.connection_pool.make_connection()
+
+    def exchange(self, commands: Sequence[Words]) -> list[Any]:
+        """One pipeline: for each command its reply, or what it raised. Nothing is repeated."""
+        futures = self._submit(commands)
+        while futures and not futures[-1].done():
+            with self._turn:
+                if not futures[-1].done():
+                    self._exchange(self._take())
+        return [future.exception() or future.result() for future in futures]
+
+    def _submit(self, commands: Sequence[Words]) -> list[Future[Any]]:
+        if self._pid != os.getpid():
+            self._begin()  # The child of a fork has no connection yet.
+        futures: list[Future[Any]] = []
+        for words in commands:
+            future: Future[Any] = Future()
+            futures.append(future)
+            self._waiting.append((words, future))
+        return futures
+
+    def call(self, *words: Any, patience: float = 0.0) -> Any:
+        """The reply. While the server cannot be reached the command is repeated for `patience`
+        seconds: only for commands that may run twice.
+
+        Raises Unreachable and what the server replies.
+        """
+        pauses = Pauses(patience)
+        while True:
+            reply = self.exchange([words])[0]
+            if not isinstance(reply, BaseException):
+                return reply
+            if not is_outage(reply) or not pauses.pause():
+                raise reply
+
+    def close(self) -> None:
+        """Closes the connection; the next command opens another one."""
+        with self._turn:
+            self._connection.disconnect()
+
+    def interrupt(self) -> None:
+        """Ends what another thread waits for: that raises Unreachable there."""
+        # disconnect() would take the parser away under the thread that reads.
+        sock = getattr(self._connection, "_sock", None)
+        if sock is not None:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+
+    def _take(self) -> list[tuple[Words, Future[Any]]]:
+        batch: list[tuple[Words, Future[Any]]] = []
+        size = 0
+        while self._waiting and len(batch) < MAX_PIPELINE and size < MAX_PIPELINE_BYTES:
+            words, future = self._waiting.popleft()
+            size += sum(len(word) if isinstance(word, (bytes, str)) else 8 for word in words)
+            batch.append((words, future))
+        return batch
+
+    def _exchange(self, batch: list[tuple[Words, Future[Any]]]) -> None:
+        connection = self._connection
+        try:
+            if _is_stale(connection):
+                connection.disconnect()
+            connection.connect()
+        except (RedisError, OSError) as error:
+            said = error_of(error) if type(error).__name__ in _CODES else Unreachable(str(error))
+            _fail(batch, said)
+            return
+        done = 0
+        try:
+            connection.send_packed_command(
+                connection.pack_commands([words for words, _ in batch]), check_health=False)
+            for _, future in batch:
+                _read(connection, future)
+                done += 1
+        except (RedisError, OSError) as error:
+            connection.disconnect()
+            _fail(batch[done:], error_of(error))
+        except BaseException:
+            connection.disconnect()  # What is left unread must not answer the next command.
+            _fail(batch[done:], ConnectionLost("interrupted"))
+            raise
+
+
+def _is_stale(connection: Any) -> bool:
+    """Whether the server has closed it meanwhile. What is sent then is certainly not run."""
+    sock = getattr(connection, "_sock", None)
+    if sock is None:
+        return False
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def _read(connection: Any, future: Future[Any]) -> None:
+    try:
+        reply = connection.read_response()
+    except redis.ResponseError as error:
+        future.set_exception(error_of(error))
+    else:
+        future.set_result(reply)
+
+
+def _fail(batch: list[tuple[Words, Future[Any]]], error: errors.SluiceError) -> None:
+    for _, future in batch:
+        future.set_exception(type(error)(*error.args))
+
+
+def is_outage(error: Any) -> bool:
+    """Whether the server is away, or about to come or go: the command may be repeated later."""
+    return isinstance(error, (Unreachable, errors.Loading, errors.DiskFailed, errors.ReadOnly))
+
+
+class Pauses:
+    """Pauses between repeats: they grow to a second, and end after `patience` seconds."""
+
+    def __init__(self, patience: float) -> None:
+        self._until = time.monotonic() + patience
+        self._next = FIRST_PAUSE
+
+    def pause(self) -> bool:
+        """Waits. False, at once, if the time is over."""
+        if time.monotonic() + self._next > self._until:
+            return False
+        time.sleep(self._next)
+        self._next = min(self._next * 2, LONGEST_PAUSE)
+        return True
+
+
+def expect(reply: Any) -> Any:
+    """The reply, or what it raises."""
+    if isinstance(reply, BaseException):
+        raise reply
+    return reply
+
+
+def server_error(reply: Any) -> Optional[ServerError]:
+    """The error that a part of a reply is, if it is one."""
+    error = value_of(reply)
+    return error if isinstance(error, ServerError) else None

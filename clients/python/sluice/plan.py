@@ -1,0 +1,447 @@
+"""What a worker sends next, and what a reply means: its decisions, without I/O and without a clock.
+
+The worker asks `commands` what to send on the command connection, sends it as one pipeline, and
+gives each reply to `receive`. `blocking_pop` says what to send on the connection that blocks. Both
+return effects: what the worker has to do or to tell. Times are seconds of a steady clock.
+
+At most one pop is outstanding. Its REQID stays until its reply is known: after a lost reply the
+same token gets the same jobs, so no lease is without an owner.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from typing import Any, Iterable, Iterator, Optional, Sequence
+
+from sluice import errors, wire
+from sluice.link import is_outage, value_of
+
+MAX_PAIRS = 256  # leases in one Q.ACK, Q.NACK or Q.TOUCH
+MAX_COUNT = 256  # jobs of one pop
+MAX_LOG = 16 * 1024  # bytes of a job's log that one heartbeat carries
+BLOCK = 5.0
+SHORTEST_HEARTBEAT = 0.05
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """How a run has ended: `ack` with a result, or a mode of Q.NACK."""
+
+    kind: str  # ack, FAIL, FATAL, SILENT
+    result: Optional[bytes] = None
+    error: str = ""
+    delay: Optional[float] = None  # seconds
+
+
+GIVEN_BACK = Outcome("SILENT")
+
+
+class Notes:
+    """What a handler says of its job, until the next heartbeat takes it. For several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._progress: Optional[bytes] = None
+        self._last: Optional[bytes] = None  # that was sent
+        self._log = b""
+
+    def __bool__(self) -> bool:
+        return self._progress is not None or bool(self._log)
+
+    def set_progress(self, data: bytes) -> None:
+        with self._lock:
+            self._progress = data
+
+    def add_log(self, data: bytes) -> None:
+        """Keeps the newest MAX_LOG bytes."""
+        with self._lock:
+            self._log = (self._log + data)[-MAX_LOG:]
+
+    def take(self) -> wire.Words:
+        """The options of Q.TOUCH. A log is not sent twice, since it would be doubled."""
+        with self._lock:
+            words: wire.Words = ()
+            if self._progress is not None:
+                words = ("PROGRESS", self._progress)
+                self._last, self._progress = self._progress, None
+            if self._log:
+                words = (*words, "LOG", self._log)
+                self._log = b""
+            return words
+
+    def restore(self) -> None:
+        """The reply is not known: the last progress is sent again, unless there is a newer one."""
+        with self._lock:
+            if self._progress is None:
+                self._progress = self._last
+
+
+@dataclasses.dataclass(eq=False)
+class Lease:
+    """A job that this worker holds, as a pop returned it."""
+
+    queue: bytes
+    id: bytes
+    token: int
+    attempt: int
+    payload: bytes
+    term: float
+    extra: dict[str, Any]
+    stop: Optional[str] = None  # the reason of Q.CANCEL
+    lost: bool = False
+    outcome: Optional[Outcome] = None
+    sent: bool = False  # the outcome was sent, and its reply was lost
+    notes: Notes = dataclasses.field(default_factory=lambda: Notes())
+
+    @property
+    def key(self) -> tuple[bytes, bytes, int]:
+        return (self.queue, self.id, self.token)
+
+    @property
+    def words(self) -> wire.Words:
+        return (self.id, self.token)
+
+
+@dataclasses.dataclass(frozen=True)
+class Effect:
+    """`start`, `stop`, `lost`, `completed`, `failed` or `returned`, and the lease."""
+
+    kind: str
+    lease: Lease
+    outcome: Optional[Outcome] = None
+
+
+@dataclasses.dataclass(eq=False)
+class Pop:
+    token: int
+    count: int
+    place: str  # command, blocking; unsure: its reply was lost
+    over: bool = False  # its reply is known, from either connection
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+    kind: str  # ack, nack, touch, pop
+    words: wire.Words
+    leases: tuple[Lease, ...] = ()
+    pop: Optional[Pop] = None
+
+
+class Plan:
+    def __init__(self, queues: Sequence[bytes], worker: bytes, concurrency: int, *,
+                 heartbeat: float = 1.0, options: wire.Words = (), burst: bool = False,
+                 max_jobs: Optional[int] = None) -> None:
+        """`options`: further words of each pop."""
+        self._queues = tuple(queues)
+        self._worker = worker
+        self._concurrency = concurrency
+        self._heartbeat = heartbeat
+        self._options = options
+        self._burst = burst
+        self._left = max_jobs
+        self._held: dict[tuple[bytes, bytes, int], Lease] = {}  # live leases with a handler
+        self._busy: set[Lease] = set()  # with a handler, live or not
+        self._ended: list[Lease] = []  # their outcome is to be sent
+        self._pop: Optional[Pop] = None
+        self._tokens = 0
+        self._empty = False  # the last pop found fewer jobs than it asked for
+        self._beat_at = 0.0
+        self._pause = FIRST_PAUSE
+        self._resume_at = 0.0
+        self.popped = False  # a pop had a reply
+        self.quiet = False
+        self.draining = False
+        self.reached = False  # the last command had a reply
+        self.failure: Optional[errors.ServerError] = None
+
+    # -- What the handlers do -----------------------------------------------------------------
+
+    def finish(self, lease: Lease, outcome: Outcome) -> bool:
+        """The handler has ended: its slot is free. False if its outcome matters no longer, since
+        the lease was lost or given back."""
+        self._busy.discard(lease)
+        if self._held.pop(lease.key, None) is None:
+            return False
+        self._end(lease, outcome)
+        return True
+
+    def drain(self) -> None:
+        """Takes no more jobs."""
+        self.draining = True
+
+    def give_back(self) -> list[Lease]:
+        """Gives back everything that still runs. Returns the leases, whose handlers still run."""
+        leases = list(self._held.values())
+        for lease in leases:
+            del self._held[lease.key]
+            self._end(lease, GIVEN_BACK)
+        return leases
+
+    @property
+    def busy(self) -> int:
+        return len(self._busy)
+
+    @property
+    def settled(self) -> bool:
+        """Whether no lease is held, and no pop is outstanding."""
+        return not self._held and not self._ended and self._pop is None
+
+    @property
+    def done(self) -> bool:
+        """Whether the worker may end."""
+        if self.failure is not None:
+            return True
+        if self._burst and self.popped and self._empty and not self._busy and self.settled:
+            self.draining = True
+        if self._left == 0:
+            self.draining = True
+        return self.draining and self.settled and not self._busy
+
+    # -- What to send -------------------------------------------------------------------------
+
+    def wait(self, now: float) -> float:
+        """Seconds until there may be something to send."""
+        if self._resume_at > now:
+            return self._resume_at - now
+        return max(self._beat_at - now, 0.0) if self._held else 3600.0
+
+    def commands(self, now: float) -> list[Command]:
+        """The next pipeline for the command connection."""
+        if now < self._resume_at or self.failure is not None:
+            return []
+        out: list[Command] = []
+        if self._held and now >= self._beat_at:
+            out += self._touches(list(self._held.values()))
+            self._beat_at = now + self._interval()
+        settled = self._settles()
+        out += settled
+        pop = self._next_pop(bool(settled))
+        if pop is None:
+            return out
+        acks = [command for command in settled if command.kind == "ack"]
+        words = self._pop_words(pop)
+        if pop.place == "command" and len(self._queues) == 1 and acks:
+            place = out.index(acks[-1])
+            out[place] = dataclasses.replace(
+                acks[-1], words=(*acks[-1].words, "POP", *words[2 + len(self._queues):]), pop=pop)
+        else:
+            out.append(Command("pop", words, pop=pop))
+        return out
+
+    def blocking_pop(self, now: float) -> Optional[Command]:
+        """The next pop for the connection that blocks."""
+        if self._pop is not None or now < self._resume_at or self._burst or self.failure:
+            return None
+        if self.draining or self._free() <= 0:
+            return None
+        pop = self._pop = self._new_pop("blocking")
+        return Command("pop", (*self._pop_words(pop), "BLOCK", wire.milliseconds(BLOCK)), pop=pop)
+
+    def _next_pop(self, settling: bool) -> Optional[Pop]:
+        """The pop that goes to the command connection now."""
+        pop = self._pop
+        if pop is not None:
+            # Its repeat without BLOCK ends the one that waits.
+            repeats = pop.place == "unsure" or (pop.place == "blocking" and self.draining)
+            if repeats:
+                pop.place = "command"
+            return pop if repeats else None
+        if self.draining or self._free() <= 0:
+            return None
+        more = self._burst and not (self._empty and self._busy)
+        if settling or more or not self.popped:
+            self._pop = self._new_pop("command")
+        return self._pop
+
+    def _new_pop(self, place: str) -> Pop:
+        self._tokens += 1
+        return Pop(self._tokens, self._free(), place)
+
+    def _free(self) -> int:
+        free = min(self._concurrency - len(self._busy), MAX_COUNT)
+        return free if self._left is None else min(free, self._left)
+
+    def _pop_words(self, pop: Pop) -> wire.Words:
+        return ("Q.POP", len(self._queues), *self._queues, "WORKER", self._worker,
+                "COUNT", pop.count, "REQID", pop.token, "BRIEF", *self._options)
+
+    def _interval(self) -> float:
+        shortest = min(lease.term for lease in self._held.values())
+        return max(min(shortest / 3, self._heartbeat), SHORTEST_HEARTBEAT)
+
+    def _touches(self, leases: Iterable[Lease]) -> list[Command]:
+        """One heartbeat, with what the handlers have said since the last one."""
+        out = []
+        for queue, some in _by_queue(leases):
+            parts = [(*lease.words, *lease.notes.take()) for lease in some]
+            words = _joined("Q.TOUCH", queue, parts)
+            out.append(Command("touch", (*words, "WORKER", self._worker), some))
+        return out
+
+    def _settles(self) -> list[Command]:
+        ended, self._ended = self._ended, []
+        out = self._touches(lease for lease in ended if lease.notes)
+        for queue, some in _by_queue(lease for lease in ended if _acked(lease)):
+            words = _joined("Q.ACK", queue, [_ack_words(lease) for lease in some])
+            out.append(Command("ack", words, some))
+        for queue, some in _by_queue(lease for lease in ended if not _acked(lease)):
+            words = _joined("Q.NACK", queue, [_nack_words(lease) for lease in some])
+            out.append(Command("nack", words, some))
+        return out
+
+    # -- What replies mean --------------------------------------------------------------------
+
+    def receive(self, command: Command, reply: Any, now: float) -> list[Effect]:
+        """`reply` may be what was raised. Its effects, in their order."""
+        if isinstance(reply, errors.ServerError) and not is_outage(reply):
+            return self._refused(command, reply, now)
+        if isinstance(reply, errors.SluiceError):
+            self._lost(command, now)
+            return []
+        self.reached = True
+        self._pause = FIRST_PAUSE
+        parts = reply
+        jobs = reply
+        if command.kind != "pop" and command.pop is not None:
+            # One pair keeps the shape without AND: a pop that took place says that it is done.
+            parts, jobs = (reply if len(command.leases) > 1 else ([b"OK"], reply))
+        elif command.kind == "touch" and len(command.leases) > 1:
+            self.quiet, parts = bool(reply[0]), reply[1]
+        elif command.kind != "pop" and len(command.leases) == 1:
+            parts = [reply]
+        effects: list[Effect] = []
+        for lease, part in zip(command.leases, parts if command.kind != "pop" else ()):
+            effects += self._receive_part(command, lease, value_of(part))
+        if command.pop is not None:
+            effects += self._receive_jobs(command.pop, jobs, now)
+        return effects
+
+    def _refused(self, command: Command, error: errors.ServerError, now: float) -> list[Effect]:
+        """An error for the whole command. Of a single pair it is that pair's."""
+        of_pair = isinstance(error, (errors.NoJob, errors.StaleLease, errors.TooBig))
+        if of_pair and len(command.leases) == 1:
+            if command.pop is not None and self._pop is command.pop:
+                self._pop = None  # Nothing was taken.
+            return self._receive_part(command, command.leases[0], error)
+        if error.temporary:  # UNBLOCKED, OOM
+            self._lost(command, now)
+            return []
+        self.failure = error
+        return []
+
+    def _lost(self, command: Command, now: float) -> None:
+        """The reply is not known. What the command was about is sent again."""
+        self.reached = False
+        if command.kind in ("ack", "nack"):
+            for lease in command.leases:
+                lease.sent = True
+            self._ended += command.leases
+        for lease in command.leases if command.kind == "touch" else ():
+            lease.notes.restore()
+        if command.pop is not None and self._pop is command.pop and not command.pop.over:
+            command.pop.place = "unsure"
+        self._resume_at = now + self._pause
+        self._pause = min(self._pause * 2, LONGEST_PAUSE)
+
+    def _receive_part(self, command: Command, lease: Lease, part: Any) -> list[Effect]:
+        if command.kind == "touch":
+            return self._receive_touch(lease, part)
+        outcome = lease.outcome
+        assert outcome is not None
+        gone = isinstance(part, errors.NoJob) or (
+            command.kind == "nack" and isinstance(part, errors.StaleLease))
+        if lease.sent and gone:  # It was done the first time.
+            part = None
+        if isinstance(part, errors.TooBig) and command.kind == "ack":
+            self._end(lease, Outcome("FATAL", error=f"result: {part}"))
+            return []
+        if isinstance(part, errors.ServerError):
+            lease.lost = True
+            return [Effect("lost", lease)]
+        kinds = {"ack": "completed", "SILENT": "returned"}
+        return [Effect(kinds.get(outcome.kind, "failed"), lease, outcome)]
+
+    def _receive_touch(self, lease: Lease, part: Any) -> list[Effect]:
+        if isinstance(part, (dict, list)):  # of one lease: a map
+            fields = dict(wire.pairs(part))
+            self.quiet = bool(fields.get("quiet", False))
+            part = fields["cancel"]
+        if isinstance(part, errors.ServerError):
+            if self._held.pop(lease.key, None) is None:
+                return []  # Its outcome is on the way, and hears it too.
+            lease.lost = True
+            return [Effect("lost", lease)]
+        if part is None or lease.stop is not None or lease.key not in self._held:
+            return []
+        lease.stop = wire.to_text(part)
+        return [Effect("stop", lease)]
+
+    def _receive_jobs(self, pop: Pop, jobs: Any, now: float) -> list[Effect]:
+        if pop.over:
+            return []  # The other connection had the same jobs.
+        pop.over = True
+        if self._pop is pop:
+            self._pop = None
+        self.popped = True
+        self._empty = len(jobs or ()) < pop.count
+        effects = []
+        for job in jobs or ():
+            lease = lease_of(job)
+            if self._left is not None:
+                self._left = max(self._left - 1, 0)
+            if self.draining:
+                self._end(lease, GIVEN_BACK)
+                continue
+            if not self._held:
+                self._beat_at = now + self._heartbeat
+            self._held[lease.key] = lease
+            self._busy.add(lease)
+            self._beat_at = min(self._beat_at, now + self._interval())
+            effects.append(Effect("start", lease))
+        return effects
+
+    def _end(self, lease: Lease, outcome: Outcome) -> None:
+        lease.outcome = outcome
+        lease.sent = False
+        self._ended.append(lease)
+
+
+def lease_of(job: Any) -> Lease:
+    """A job of a pop with BRIEF."""
+    queue, id_, token, attempt, payload, lease_ms = job[:6]
+    extra = wire.fields_of(job[6]) if len(job) > 6 else {}
+    return Lease(queue, id_, int(token), int(attempt), payload, int(lease_ms) / 1000, extra)
+
+
+def _acked(lease: Lease) -> bool:
+    return lease.outcome is not None and lease.outcome.kind == "ack"
+
+
+def _by_queue(leases: Iterable[Lease]) -> Iterator[tuple[bytes, tuple[Lease, ...]]]:
+    """The leases of each queue, at most MAX_PAIRS at once."""
+    groups: dict[bytes, list[Lease]] = {}
+    for lease in leases:
+        groups.setdefault(lease.queue, []).append(lease)
+    for queue, group in groups.items():
+        for start in range(0, len(group), MAX_PAIRS):
+            yield queue, tuple(group[start:start + MAX_PAIRS])
+
+
+def _joined(command: str, queue: bytes, parts: Sequence[wire.Words]) -> wire.Words:
+    words: list[wire.Word] = [command, queue, *parts[0]]
+    for part in parts[1:]:
+        words += ("AND", *part)
+    return tuple(words)
+
+
+def _ack_words(lease: Lease) -> wire.Words:
+    result = lease.outcome.result if lease.outcome else None
+    return lease.words if result is None else (*lease.words, "RESULT", result)
+
+
+def _nack_words(lease: Lease) -> wire.Words:
+    outcome = lease.outcome or GIVEN_BACK
+    words: wire.Words = (*lease.words, outcome.kind, *wire.span("DELAY", outcome.delay))
+    return (*words, "ERROR", wire.to_bytes(outcome.error)) if outcome.error else words

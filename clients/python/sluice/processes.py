@@ -1,0 +1,196 @@
+"""Handlers in child processes: one child for each slot, started when it is first needed.
+
+The child only runs handlers. This process has the connections, and sends heartbeats whatever the
+child does. A child that exits fails its job alone; one that ignores a cancel is killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import multiprocessing.connection
+import os
+import signal
+import threading
+import time
+from typing import Any, Callable, Optional
+
+from sluice.codec import Codec, decode
+from sluice.errors import SluiceError
+from sluice.job import WorkerJob, outcome_of_error
+from sluice.plan import GIVEN_BACK, Lease, Notes, Outcome
+from sluice.slots import Finished, ThreadSlots
+
+POLL = 0.25  # seconds between two looks whether a child is to be killed
+
+_spawn = multiprocessing.get_context("spawn")
+
+
+class ChildError(SluiceError):
+    """What a handler in a child has raised, as text; or how the child has exited."""
+
+
+class ProcessSlots(ThreadSlots):
+    """Each thread has a child, and waits for what it says."""
+
+    def __init__(self, handler: Callable[[WorkerJob], Any], codec: Codec, finished: Finished,
+                 grace: float) -> None:
+        super().__init__(handler, codec, finished)
+        self._grace = grace
+        self._own = threading.local()
+        self._children: dict[WorkerJob, Child] = {}  # by what they run
+        self._started: set[Child] = set()
+
+    def stop(self, job: WorkerJob, why: str) -> None:
+        super().stop(job, why)
+        self._stop(job, why, self._grace)
+
+    def kill(self, job: WorkerJob) -> None:
+        self._stop(job, "", 0)
+
+    def close(self) -> None:
+        for child in list(self._started):
+            child.close()
+
+    def _stop(self, job: WorkerJob, why: str, grace: float) -> None:
+        child = self._children.get(job)
+        if child is not None:
+            child.stop(job, why, grace)
+
+    def run(self, job: WorkerJob) -> tuple[Outcome, Any]:
+        try:
+            child: Optional[Child] = getattr(self._own, "child", None)
+            if child is None or not child.alive:
+                child = self._own.child = Child(self._handler, self._codec)
+                self._started.add(child)
+        except Exception as error:  # The handler cannot be pickled, or the machine is full.
+            return outcome_of_error(error, job.stopped), error
+        self._children[job] = child
+        if job.stopped:  # before there was a child to tell
+            self._stop(job, "", self._grace)
+        try:
+            outcome = child.run(job)
+        finally:
+            del self._children[job]
+            if not child.alive:
+                self._started.discard(child)
+        if outcome.kind != "ack":
+            return outcome, ChildError(outcome.error)
+        result = outcome.result
+        return outcome, None if result is None else decode(self._codec, result, "result")
+
+
+class Child:
+    def __init__(self, handler: Callable[[WorkerJob], Any], codec: Codec) -> None:
+        self._pipe, theirs = _spawn.Pipe()
+        self._lock = threading.Lock()
+        self._job: Optional[WorkerJob] = None
+        self._kill_at: Optional[float] = None
+        self._process = _spawn.Process(target=_serve, args=(theirs, handler, codec), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    @property
+    def alive(self) -> bool:
+        return self._process.is_alive()
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.join()
+
+    def stop(self, job: WorkerJob, why: str, grace: float) -> None:
+        """The child is killed if the job has not ended after `grace` seconds."""
+        kill_at = time.monotonic() + grace
+        with self._lock, contextlib.suppress(OSError):
+            if self._job is job:  # not the next one
+                self._kill_at = min(self._kill_at or kill_at, kill_at)
+                self._pipe.send(("stop", why))
+
+    def run(self, job: WorkerJob) -> Outcome:
+        lease = job.held
+        parts = (lease.queue, lease.id, lease.token, lease.attempt, lease.payload, lease.term,
+                 lease.extra)
+        try:
+            with self._lock:
+                self._job, self._kill_at = job, None
+                self._pipe.send(("job", parts))
+            return self._wait(lease.notes)
+        except (EOFError, OSError):
+            self._process.join()
+            code = self._process.exitcode or 0
+            return Outcome("FAIL", error=f"exit {128 - code if code < 0 else code}")
+        finally:
+            with self._lock:
+                self._job = None
+
+    def _wait(self, notes: Notes) -> Outcome:
+        while True:
+            if self._kill_at is not None and time.monotonic() >= self._kill_at:
+                self.close()
+                return GIVEN_BACK
+            if not self._pipe.poll(POLL):
+                continue
+            kind, value = self._pipe.recv()
+            if kind == "progress":
+                notes.set_progress(value)
+            elif kind == "log":
+                notes.add_log(value)
+            else:
+                outcome: Outcome = value
+                return outcome
+
+
+# -- In the child ---------------------------------------------------------------------------------
+
+
+class _SentNotes(Notes):
+    """Sends what the handler says to the parent at once."""
+
+    def __init__(self, send: Callable[[Any], None]) -> None:
+        super().__init__()
+        self._send = send
+
+    def set_progress(self, data: bytes) -> None:
+        self._send(("progress", data))
+
+    def add_log(self, data: bytes) -> None:
+        self._send(("log", data))
+
+
+def _serve(pipe: multiprocessing.connection.Connection, handler: Callable[[WorkerJob], Any],
+           codec: Codec) -> None:
+    """Runs jobs until the parent ends. Signals of a process group are the parent's business."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+    lock = threading.Lock()
+    jobs: list[WorkerJob] = []  # the one that runs
+    more = threading.Semaphore(0)
+
+    def send(message: Any) -> None:
+        with lock:
+            pipe.send(message)
+
+    def receive() -> None:
+        while True:
+            try:
+                kind, value = pipe.recv()
+            except (EOFError, OSError):
+                os._exit(1)  # The parent has ended.
+            if kind == "job":
+                job = WorkerJob(Lease(*value), codec)
+                job.held.notes = _SentNotes(send)
+                jobs[:] = [job]
+                more.release()
+            elif jobs:
+                jobs[0].stop(value)
+
+    slots = ThreadSlots(handler, codec, lambda *_: None)
+    threading.Thread(target=receive, daemon=True).start()
+    while True:
+        more.acquire()
+        job = jobs[0]
+        job.decode()  # The parent has done so without an error.
+        outcome, value = slots.run(job)
+        if isinstance(value, SystemExit):
+            raise value
+        send(("done", outcome))

@@ -1,0 +1,337 @@
+"""Queue, for programs that add jobs and wait for them; and what it returns."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import uuid
+from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence, Union
+
+from sluice import errors, tracing, wire
+from sluice.codec import Codec, codec_of, decode, encode
+from sluice.link import (MAX_PIPELINE, ConnectionLost, Link, Pauses, Server, connect_to, expect,
+                         is_outage)
+from sluice.results import ENDS, Results, end_of_log
+
+_BLOCK = 5.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Event:
+    """One event of a queue. `time` is unix seconds; `fields` are those of Q.EVENTS."""
+
+    seq: int
+    time: float
+    type: str
+    id: str
+    fields: Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class JobInfo:
+    """A job as Q.GET shows it. Durations are seconds, times unix seconds.
+
+    `fields` has every field of the reply, those without an attribute here too.
+    """
+
+    id: str
+    state: str
+    position: Optional[int]
+    eta: Optional[float]
+    why: Optional[str]
+    error: Optional[str]
+    progress: Any
+    payload: Any
+    result: Any
+    fields: Mapping[str, Any]
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ENDS
+
+
+class Job:
+    """A job that was added. What it says of itself is from the moment after that."""
+
+    def __init__(self, queue: Queue, reply: Mapping[str, Any]) -> None:
+        self._queue = queue
+        self.id: str = reply["id"]
+        self.outcome = wire.to_text(reply["result"])  # added, kept, updated, replaced, queued
+        self.state: str = reply["state"]
+        self.position: Optional[int] = reply["position"]  # None unless pending
+        self.eta: Optional[float] = reply["eta"]  # seconds; None while unknown
+
+    def __repr__(self) -> str:
+        return f"<sluice.Job {self.id} of {self._queue.name}>"
+
+    def get(self) -> Optional[JobInfo]:
+        """The job as it is now. None if it is no longer kept."""
+        return self._queue.get(self.id)
+
+    def why(self) -> Optional[str]:
+        """Why the job waits, a code of Q.GET such as `queue_cap 4/4`. None if it does not."""
+        info = self.get()
+        return info.why if info else None
+
+    def cancel(self, reason: Optional[str] = None, grace: Optional[float] = None) -> str:
+        """See `Queue.cancel`."""
+        return self._queue.cancel(self.id, reason, grace)
+
+    def result(self, timeout: Optional[float] = None) -> Any:
+        """See `Queue.result`."""
+        return self._queue.result(self.id, timeout)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Addition:
+    """A Q.ADD, and what may be done if its reply is lost."""
+
+    id: str
+    words: wire.Words
+    repeats: bool
+    own_id: bool
+
+
+class Queue:
+    """A queue by its name. May be used by all threads of a process; they share one connection.
+
+    `server` is a URL (default: the environment's SLUICE_URL, then redis://localhost:6379), or a
+    function that makes a client of redis-py, which must pass its keyword arguments on:
+
+        Queue("exec", functools.partial(sentinel.master_for, "mymaster"))
+
+    `codec` is `json`, `raw` or an object with `encode` and `decode`. `timeout` is how long one
+    reply may take, `patience` how long commands are repeated while the server cannot be reached,
+    both in seconds.
+    """
+
+    def __init__(self, name: str, server: Server = None, *, codec: Union[str, Codec] = "json",
+                 timeout: float = 5.0, patience: float = 30.0) -> None:
+        """Raises ValueError for a bad URL or codec. It does not connect yet."""
+        self.name = name
+        self.codec = codec_of(codec)
+        self.patience = patience
+        self._key = wire.to_bytes(name)
+        self._connect = connect_to(server)
+        self._timeout = timeout
+        self._link = Link(self._connect, timeout)
+        self.results = Results(self._connect, self._link, self._key, timeout)
+
+    def close(self) -> None:
+        """Closes the connections. A wait for a result raises Unreachable."""
+        self.results.close()
+        self._link.close()
+
+    def __enter__(self) -> Queue:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- Adding -------------------------------------------------------------------------------
+
+    def add(
+        self,
+        payload: Any,
+        id: Optional[str] = None,
+        *,
+        if_dup: Optional[str] = None,
+        pri: Optional[Union[str, int]] = None,
+        boost: Optional[float] = None,
+        delay: Optional[float] = None,
+        at: Optional[Union[float, datetime.datetime]] = None,
+        group: Optional[str] = None,
+        keys: Union[str, Sequence[str]] = (),
+        cost: Optional[int] = None,
+        ttl: Optional[float] = None,
+        lease: Optional[float] = None,
+        max_run: Optional[float] = None,
+        retry: Optional[int] = None,
+        backoff: Optional[tuple[float, float]] = None,
+        needs: Union[str, Sequence[str]] = (),
+        after: Union[str, Sequence[str]] = (),
+        tags: Optional[Mapping[str, str]] = None,
+        max_wait: Optional[float] = None,
+    ) -> Job:
+        """Adds a job. The options are those of Q.ADD; times are seconds, `at` is unix seconds or a
+        datetime. `if_dup` is error, keep, update or replace.
+
+        Without an id the client makes one before it sends anything, so a repeat after a lost
+        connection cannot add the job twice. With an id of the caller and `if_dup` error a repeat
+        that finds the id raises Unknown. UPDATE and REPLACE are not repeated.
+
+        Raises CodecError; QueueFull, GroupFull, Paused, TooLate, TooBig, Duplicate, NeedFailed,
+        NoJob and BadField, as Q.ADD says; Unreachable after `patience`.
+        """
+        words = wire.add_options(
+            pri=pri, boost=boost, delay=delay, at=at, group=group, keys=keys, cost=cost, ttl=ttl,
+            lease=lease, max_run=max_run, retry=retry, backoff=backoff, needs=needs, after=after,
+            tags=tracing.with_parent(tags), max_wait=max_wait)
+        [job] = self._add_all([self._addition(payload, id, if_dup, words)])
+        if isinstance(job, BaseException):
+            raise job
+        return job
+
+    def add_many(self, jobs: Iterable[Mapping[str, Any]],
+                 **options: Any) -> list[Union[Job, errors.SluiceError]]:
+        """Adds many jobs in pipelines of at most 1,000: for each a job, or what was raised.
+
+        Each is a map of the arguments of `add`; `options` hold for those that do not say else:
+
+            queue.add_many([{"payload": 1}, {"payload": 2, "pri": "high"}], group="ann")
+        """
+        out: list[Union[Job, errors.SluiceError]] = []
+        additions: list[_Addition] = []
+        places: list[int] = []
+        for job in jobs:
+            arguments = {**options, **job}
+            payload = arguments.pop("payload")
+            id_, if_dup = arguments.pop("id", None), arguments.pop("if_dup", None)
+            arguments["tags"] = tracing.with_parent(arguments.get("tags"))
+            words = wire.add_options(**arguments)
+            try:
+                additions.append(self._addition(payload, id_, if_dup, words))
+                places.append(len(out))
+                out.append(errors.Unreachable())
+            except errors.CodecError as error:
+                out.append(error)
+        for start in range(0, len(additions), MAX_PIPELINE):
+            added = self._add_all(additions[start:start + MAX_PIPELINE])
+            for place, job_or_error in zip(places[start:], added):
+                out[place] = job_or_error
+        return out
+
+    def _addition(self, payload: Any, id: Optional[str], if_dup: Optional[str],
+                  options: wire.Words) -> _Addition:
+        own_id = id is None
+        name = id if id is not None else str(uuid.uuid4())
+        mode = (if_dup or ("keep" if own_id else "error")).lower()
+        data = encode(self.codec, payload, "payload")
+        words: wire.Words = ("Q.ADD", self._key, wire.to_bytes(name), data, *options,
+                             "IFDUP", mode)
+        return _Addition(name, words, mode not in ("update", "replace"), own_id or mode == "keep")
+
+    def _add_all(self, additions: Sequence[_Addition]) -> list[Union[Job, errors.SluiceError]]:
+        out: dict[int, Union[Job, errors.SluiceError]] = {}
+        lost: set[int] = set()  # The server may have added these.
+        left = list(range(len(additions)))
+        pauses = Pauses(self.patience)
+        while left:
+            replies = self._link.exchange([additions[i].words for i in left])
+            again = []
+            for i, reply in zip(left, replies):
+                addition = additions[i]
+                if isinstance(reply, ConnectionLost):
+                    lost.add(i)
+                if is_outage(reply) and (addition.repeats or i not in lost):
+                    again.append(i)
+                out[i] = self._added(addition, reply, i in lost)
+            left = again
+            if left and not pauses.pause():
+                break
+        return [out[i] for i in range(len(additions))]
+
+    def _added(self, addition: _Addition, reply: Any,
+               lost: bool) -> Union[Job, errors.SluiceError]:
+        if not isinstance(reply, errors.SluiceError):
+            return Job(self, wire.fields_of(reply))
+        doubtful = isinstance(reply, errors.Duplicate) or is_outage(reply)
+        if lost and doubtful and not addition.own_id:
+            return errors.Unknown(addition.id)
+        return reply
+
+    # -- One job ------------------------------------------------------------------------------
+
+    def get(self, id: str, *, with_: Sequence[str] = ()) -> Optional[JobInfo]:
+        """The job; None for an unknown id. `with_`: `payload`, `result`.
+
+        Raises Unreachable after `patience`, and CodecError.
+        """
+        reply = self._call("Q.GET", self._key, wire.to_bytes(id), *wire.each("WITH", with_))
+        return None if reply is None else info_of(reply, self.codec)
+
+    def cancel(self, id: str, reason: Optional[str] = None,
+               grace: Optional[float] = None) -> str:
+        """Cancels a job: `cancelled`, `signalled` if it is active, or `gone`. `grace` is how long
+        its worker has to end it, in seconds. It is repeated after a lost connection, and may then
+        say `gone` for a job that it has cancelled itself.
+        """
+        return wire.to_text(self._call("Q.CANCEL", self._key, wire.to_bytes(id),
+                                       *wire.one("REASON", reason), *wire.span("GRACE", grace)))
+
+    def retry(self, id: str) -> str:
+        """Makes an ended job wait again, and returns its state. Raises NoJob."""
+        return wire.to_text(self._call("Q.RETRY", self._key, wire.to_bytes(id)))
+
+    def result(self, id: str, timeout: Optional[float] = None) -> Any:
+        """Waits for the end of a job, and returns its result: None if it has none, or no bytes.
+
+        `timeout` is seconds; None: without limit, also while the server is away.
+
+        Raises NotCompleted for a job that failed, was cancelled or expired; Forgotten for one that
+        is no longer kept, or never was; ResultTimeout; CodecError.
+        """
+        return result_of(id, self.results.wait(id, timeout), self.codec)
+
+    # -- The queue ----------------------------------------------------------------------------
+
+    def stats(self, *, window: Optional[float] = None) -> dict[str, Any]:
+        """Q.STATS as a dictionary; `wait_ms` is `wait`, in seconds, and so on."""
+        return wire.stats_of(self._call("Q.STATS", self._key, *wire.span("WINDOW", window)))
+
+    def events(self, since: Union[int, str] = "$", *, types: Sequence[str] = (),
+               ids: Sequence[str] = (), follow: bool = True) -> Iterator[Event]:
+        """The events after `since`: a number, `-` for the oldest kept, `$` for from now on.
+
+        Waits for further ones, through losses of the connection, without a gap; with `follow`
+        false it ends with those that are there. It has a connection of its own while it runs.
+
+        Raises Trimmed if events after `since` are no longer kept.
+        """
+        words = (*wire.each("TYPE", types), *wire.each("ID", ids))
+        link = Link(self._connect, _BLOCK + self._timeout)
+        block = ("BLOCK", wire.milliseconds(_BLOCK)) if follow else ()
+        try:
+            if since == "$":
+                since = end_of_log(link, self._key)
+            while True:
+                reply = link.call("Q.EVENTS", self._key, since, *words, *block,
+                                  patience=float("inf") if follow else self.patience)
+                for event in map(event_of, reply or ()):
+                    since = event.seq
+                    if event.type != "none":
+                        yield event
+                if not reply and not follow:
+                    return
+        finally:
+            link.close()
+
+    def _call(self, *words: Any) -> Any:
+        return expect(self._link.call(*words, patience=self.patience))
+
+
+def event_of(reply: Any) -> Event:
+    seq, time, kind, id_, fields = reply
+    return Event(seq, time / 1000, wire.to_text(kind), wire.to_text(id_), wire.fields_of(fields))
+
+
+def info_of(reply: Any, codec: Codec) -> JobInfo:
+    fields = wire.fields_of(reply)
+    for name in ("payload", "result", "progress"):
+        if fields.get(name) is not None:
+            fields[name] = decode(codec, fields[name], name)
+    chosen: dict[str, Any] = {field.name: fields.get(field.name)
+                              for field in dataclasses.fields(JobInfo)}
+    chosen["fields"] = fields
+    return JobInfo(**chosen)
+
+
+def result_of(id: str, reply: Any, codec: Codec) -> Any:
+    """What `Queue.result` returns or raises for the reply of Q.GET."""
+    if reply is None:
+        raise errors.Forgotten(id)
+    fields = wire.fields_of(reply)
+    if fields["state"] != "completed":
+        raise errors.NotCompleted(id, fields["state"], fields.get("error") or "")
+    data = fields.get("result")
+    return decode(codec, data, "result") if data else None

@@ -1,0 +1,267 @@
+"""Waiting for the ends of jobs: all waits of a queue in a process share one blocking connection.
+
+One thread follows the events of the jobs that are waited for. It reads a job's state after it has
+the number from which it follows, and before it waits: an end is seen by the one or by the other. A
+new wait ends the blocking command by CLIENT UNBLOCK, and is followed from the same number on.
+
+Without events (`events 0`, or no right to read them) up to 8 connections use Q.GET … WAIT.
+"""
+
+from __future__ import annotations
+
+import collections
+import concurrent.futures
+import os
+import threading
+import time
+from concurrent.futures import Future
+from typing import Any, Optional, Union
+
+from sluice import errors, wire
+from sluice.link import Connect, Link, Pauses, is_outage
+
+BLOCK = 5.0  # seconds; after each such time without an event the states are read again
+BLOCK_ALONE = 0.25  # if the user may not use CLIENT UNBLOCK
+MAX_FILTER = 256  # ids; with more of them the ends of all jobs are read
+MAX_GETS = 1000
+POOL = 8
+ENDS = ("completed", "failed", "cancelled", "expired")
+
+Wait = Future[Any]  # Q.GET's reply when the job has ended; None: it is not kept
+
+
+def end_of_log(link: Link, key: bytes) -> int:
+    """The number of the newest event. Raises what the server replies, and Unreachable."""
+    last: Union[int, str] = "-"
+    while True:
+        # No job has this id, so each reply is a mark, which says how far it has looked.
+        reply = link.call("Q.EVENTS", key, last, "ID", b"\0")
+        if not reply:
+            return 0 if last == "-" else int(last)
+        last = int(reply[-1][0])
+
+
+class Results:
+    def __init__(self, connect: Connect, link: Link, key: bytes, timeout: float) -> None:
+        self._connect = connect
+        self._link = link
+        self._key = key
+        self._timeout = timeout
+        self._begin()
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
+        self._lock = threading.Condition()
+        self._waits: dict[bytes, list[Wait]] = {}
+        self._thread: Optional[threading.Thread] = None
+        self._blocking: Optional[Link] = None
+        self._closed = False
+        self._asked = 0  # waits so far; the follower knows of the first `_seen`
+        self._seen = 0
+        self._client: Any = None  # of the blocking connection, while it may block
+        self._block = BLOCK
+
+    def wait(self, id: str, timeout: Optional[float]) -> Any:
+        """Q.GET's reply when the job has ended. Raises ResultTimeout."""
+        future = self.follow(id)
+        try:
+            return future.result(timeout)
+        except concurrent.futures.TimeoutError:
+            raise errors.ResultTimeout(id) from None
+        finally:
+            self.forget(id, future)
+
+    def follow(self, id: str) -> Wait:
+        """A future of Q.GET's reply; `forget` it if it is no longer wanted."""
+        if self._pid != os.getpid():
+            self._begin()
+        future: Wait = Future()
+        future.set_running_or_notify_cancel()  # It may be forgotten, but not cancelled.
+        with self._lock:
+            if self._closed:
+                raise errors.Unreachable("the queue is closed")
+            self._waits.setdefault(wire.to_bytes(id), []).append(future)
+            self._asked += 1
+            asked = self._asked
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="sluice-results",
+                                                daemon=True)
+                self._thread.start()
+            self._lock.notify_all()
+        self._wake(asked)
+        return future
+
+    def forget(self, id: str, future: Wait) -> None:
+        with self._lock:
+            waits = self._waits.get(wire.to_bytes(id), [])
+            if future in waits:
+                waits.remove(future)
+                if not waits:
+                    del self._waits[wire.to_bytes(id)]
+
+    @property
+    def waiting(self) -> int:
+        """How many jobs are waited for."""
+        return len(self._waits)
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            waits, self._waits = self._waits, {}
+            self._lock.notify_all()
+        for future in (future for futures in waits.values() for future in futures):
+            future.set_exception(errors.Unreachable("the queue is closed"))
+        if self._blocking is not None:
+            self._blocking.interrupt()
+
+    # -- The follower -------------------------------------------------------------------------
+
+    def _wake(self, asked: int) -> None:
+        """Makes the follower take up what was asked, if it is blocked."""
+        while self._seen < asked and (client := self._client) is not None:
+            reply = self._link.exchange([("CLIENT", "UNBLOCK", client)])[0]
+            if isinstance(reply, errors.ServerError):
+                self._block = BLOCK_ALONE
+            if reply != 0:
+                return
+            time.sleep(0.001)  # Its command is on the way.
+
+    def _run(self) -> None:
+        pauses = Pauses(float("inf"))
+        while self._has_waits():
+            try:
+                self._blocking = self._blocking or Link(self._connect, BLOCK + self._timeout)
+                if self._has_events():
+                    self._follow(end_of_log(self._blocking, self._key))
+                else:
+                    self._poll()
+                pauses = Pauses(float("inf"))
+            except errors.Trimmed:
+                continue
+            except errors.SluiceError as error:
+                if not is_outage(error):
+                    self._fail(error)
+                pauses.pause()
+            finally:
+                self._client = None
+        if self._blocking is not None:
+            self._blocking.close()
+
+    def _has_waits(self) -> bool:
+        """Waits for waits. False at the end."""
+        with self._lock:
+            while not self._waits and not self._closed:
+                self._lock.wait()
+            return not self._closed
+
+    def _has_events(self) -> bool:
+        try:
+            reply = self._link.call("Q.CONFIG", self._key, "GET", "events")
+            self._link.call("Q.EVENTS", self._key, "$", "COUNT", 1)
+        except (errors.NoPermission, errors.Adopted):
+            return False
+        return not wire.to_text(dict(wire.pairs(reply))["events"]).startswith("0:")
+
+    def _follow(self, cursor: int) -> None:
+        """Until nobody waits. `cursor`: all events up to this one have happened."""
+        link = self._blocking
+        assert link is not None
+        read: set[bytes] = set()  # Their state was read after the event `cursor`.
+        while True:
+            client = self._client or link.call("CLIENT", "ID")
+            with self._lock:
+                ids = set(self._waits)
+                asked = self._seen = self._asked
+                self._client = client
+            self._get(ids - read)
+            with self._lock:
+                ids &= set(self._waits)
+            if not ids and not self._waits:
+                return
+            read = ids
+            reply = link.call(*self._events(cursor, ids))
+            if not reply and asked == self._asked:
+                read = set()
+                if not self._has_events():
+                    return
+            for event in reply or ():
+                cursor = int(event[0])
+                read.discard(event[3])
+
+    def _events(self, cursor: int, ids: set[bytes]) -> wire.Words:
+        filtered = wire.each("ID", sorted(ids)) if len(ids) <= MAX_FILTER else ()
+        return ("Q.EVENTS", self._key, cursor, "COUNT", 1000,
+                "BLOCK", wire.milliseconds(self._block), *wire.each("TYPE", ENDS), *filtered)
+
+    def _get(self, ids: set[bytes]) -> None:
+        """Reads these jobs, and serves those that have ended or are gone."""
+        wanted = sorted(ids)
+        for start in range(0, len(wanted), MAX_GETS):
+            some = wanted[start:start + MAX_GETS]
+            replies = self._link.exchange([("Q.GET", self._key, id, "WITH", "result")
+                                           for id in some])
+            for id, reply in zip(some, replies):
+                if isinstance(reply, errors.SluiceError):
+                    raise reply
+                if _has_ended(reply):
+                    self._serve(id, reply)
+
+    def _serve(self, id: bytes, reply: Any) -> None:
+        with self._lock:
+            futures = self._waits.pop(id, [])
+        for future in futures:
+            future.set_result(reply)
+
+    def _fail(self, error: errors.SluiceError) -> None:
+        with self._lock:
+            waits, self._waits = self._waits, {}
+        for future in (future for futures in waits.values() for future in futures):
+            future.set_exception(error)
+
+    # -- Without events -----------------------------------------------------------------------
+
+    def _poll(self) -> None:
+        """Until nobody waits, or there are events again."""
+        turn: collections.deque[bytes] = collections.deque()
+        threads = [threading.Thread(target=self._poll_some, args=(turn,), daemon=True)
+                   for _ in range(POOL)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _poll_some(self, turn: collections.deque[bytes]) -> None:
+        link = Link(self._connect, BLOCK + self._timeout)
+        pauses = Pauses(float("inf"))
+        until = time.monotonic() + BLOCK
+        while time.monotonic() < until and (id := self._next(turn)) is not None:
+            wait = 1.0 if len(self._waits) <= POOL else 0.1
+            words = ("Q.GET", self._key, id, "WITH", "result")
+            waited = link.exchange([(*words, "WAIT", wire.milliseconds(wait))])[0]
+            reply = link.exchange([words])[0] if waited is None else waited
+            if is_outage(reply):
+                pauses.pause()
+            elif isinstance(reply, errors.SluiceError):
+                self._fail(reply)
+            elif _has_ended(reply):
+                self._serve(id, reply)
+        link.close()
+
+    def _next(self, turn: collections.deque[bytes]) -> Optional[bytes]:
+        """The next id in turn; None if nobody waits."""
+        with self._lock:
+            for _ in range(len(turn) + 1):
+                if not turn:
+                    turn.extend(self._waits)
+                if not turn:
+                    return None
+                id = turn.popleft()
+                if id in self._waits:
+                    return id
+        return None
+
+
+def _has_ended(reply: Any) -> bool:
+    if reply is None:
+        return True
+    return wire.to_text(dict(wire.pairs(reply))["state"]) in ENDS

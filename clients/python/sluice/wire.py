@@ -1,0 +1,136 @@
+"""What is sent and what comes back: words of options, and replies as Python values. No I/O."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence, Union
+
+Word = Union[bytes, str, int, float]
+Words = tuple[Word, ...]
+
+# Fields of replies that are maps: flat arrays in RESP2.
+_MAPS = ("tags", "by_priority", "rejected", "wait_ms", "run_ms", "rates", "need_results")
+JOB_TIMES = ("enqueued", "not_before", "deadline", "started", "finished")
+STATS_TIMES = ("since", "seen")
+
+
+def to_bytes(text: Union[str, bytes]) -> bytes:
+    """Ids and names are any bytes: what is not UTF-8 passes through str unchanged."""
+    return text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape")
+
+
+def to_text(data: Any) -> str:
+    return data.decode("utf-8", "surrogateescape") if isinstance(data, bytes) else str(data)
+
+
+def milliseconds(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+def unix_ms(at: Union[float, datetime.datetime]) -> int:
+    return milliseconds(at.timestamp() if isinstance(at, datetime.datetime) else at)
+
+
+def one(word: str, value: Optional[Union[str, bytes, int]]) -> Words:
+    if value is None:
+        return ()
+    if isinstance(value, int):
+        return (word, value)
+    return (word, to_bytes(value))
+
+
+def span(word: str, seconds: Optional[float]) -> Words:
+    if seconds is None:
+        return ()
+    return (word, milliseconds(seconds))
+
+
+def each(word: str, values: Union[str, bytes, Iterable[Union[str, bytes]]]) -> Words:
+    """The word before each of the values; a single one needs no list."""
+    if isinstance(values, (str, bytes)):
+        values = (values,)
+    words: list[Word] = []
+    for value in values:
+        words += (word, to_bytes(value))
+    return tuple(words)
+
+
+def add_options(
+    *,
+    pri: Optional[Union[str, int]] = None,
+    boost: Optional[float] = None,
+    delay: Optional[float] = None,
+    at: Optional[Union[float, datetime.datetime]] = None,
+    group: Optional[Union[str, bytes]] = None,
+    keys: Union[str, Sequence[str]] = (),
+    cost: Optional[int] = None,
+    ttl: Optional[float] = None,
+    lease: Optional[float] = None,
+    max_run: Optional[float] = None,
+    retry: Optional[int] = None,
+    backoff: Optional[tuple[float, float]] = None,
+    needs: Union[str, Sequence[str]] = (),
+    after: Union[str, Sequence[str]] = (),
+    tags: Optional[Mapping[str, str]] = None,
+    max_wait: Optional[float] = None,
+) -> Words:
+    """The options of Q.ADD. Times are seconds."""
+    words: Words = (*one("PRI", pri), *span("BOOST", boost), *span("DELAY", delay))
+    if at is not None:
+        words += ("AT", unix_ms(at))
+    words += (*one("GROUP", group), *each("KEY", keys), *one("COST", cost), *span("TTL", ttl),
+              *span("LEASE", lease), *span("MAXRUN", max_run), *one("RETRY", retry))
+    if backoff is not None:
+        words += ("BACKOFF", milliseconds(backoff[0]), milliseconds(backoff[1]))
+    words += (*each("NEED", needs), *each("AFTER", after))
+    for name, value in (tags or {}).items():
+        words += ("TAG", to_bytes(name), to_bytes(value))
+    return words + span("MAXWAIT", max_wait)
+
+
+def pairs(reply: Any) -> Iterator[tuple[str, Any]]:
+    """Names and values of a map: a dictionary in RESP3, a flat array in RESP2."""
+    items = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2])
+    for name, value in items:
+        yield to_text(name), value
+
+
+def fields_of(reply: Any, times: Sequence[str] = JOB_TIMES) -> dict[str, Any]:
+    """A map with its inner maps. Texts are str; `payload`, `result` and `progress` stay bytes.
+
+    `x_ms` becomes `x` in seconds. `times` are those of the clock: they become unix seconds.
+    """
+    out: dict[str, Any] = {}
+    for name, value in pairs(reply):
+        if name in _MAPS and value is not None and not isinstance(value, int):
+            value = {key: _plain(inner) for key, inner in pairs(value)}
+        elif isinstance(value, list):
+            value = [_plain(inner) for inner in value]
+        elif name not in ("payload", "result", "progress"):
+            value = _plain(value)
+        if name in times and value is not None:
+            value = value / 1000
+        if name.endswith("_ms"):
+            name, value = name[:-3], _seconds(value)
+        out[name] = value
+    return out
+
+
+def stats_of(reply: Any) -> dict[str, Any]:
+    """The fields of Q.STATS. Numbers with decimals are strings in RESP2."""
+    fields = fields_of(reply, STATS_TIMES)
+    if fields["utilization"] is not None:
+        fields["utilization"] = float(fields["utilization"])
+    fields["rates"] = {name: float(rate) for name, rate in fields["rates"].items()}
+    return fields
+
+
+def _plain(value: Any) -> Any:
+    return to_text(value) if isinstance(value, bytes) else value
+
+
+def _seconds(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: inner if name == "count" else _seconds(inner)
+                for name, inner in value.items()}
+    return None if value is None else float(value) / 1000

@@ -1,0 +1,377 @@
+"""Worker: takes jobs from queues, runs a handler for each, and says how they ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import logging
+import os
+import queue
+import signal
+import socket
+import threading
+import time
+import uuid
+from typing import Any, Callable, Iterator, Optional, Sequence, Union
+
+from sluice import wire
+from sluice.codec import Codec, codec_of
+from sluice.errors import CodecError, SluiceError
+from sluice.job import WorkerJob
+from sluice.link import Link, Server, connect_to
+from sluice.plan import BLOCK, Command, Effect, Lease, Outcome, Plan
+from sluice.processes import ProcessSlots
+from sluice.slots import Slots, TaskSlots, ThreadSlots
+
+Handler = Callable[[WorkerJob], Any]
+
+REPLY_MARGIN = 2.0  # beyond BLOCK, for the reply of a blocking pop
+END_MARGIN = 1.0  # for handlers that were told to stop at the end of grace
+UNREACHABLE_MARGIN = 5.0  # for giving jobs back to a server that does not answer
+
+
+class Worker:
+    """Runs `handler(job)` for the jobs of one queue, or of several in the order named.
+
+    A `def` runs in a thread, an `async def` as a task, and with `processes` in a child process, one
+    for each slot. What it returns becomes the job's result. Raising `Fatal` fails the job, `Retry`
+    and any other exception fail the run, and `Cancelled` (from `job.check()`) gives the job back.
+
+    A process has two connections: one for commands, one that waits for jobs.
+
+    Options; times are seconds:
+      concurrency   handlers at the same time
+      codec         `json`, `raw` or an object, for payloads, results and progress
+      match, lease, cap, with_   of Q.POP
+      heartbeat     the longest time between two signs of life; a third of the lease if that is less
+      grace         how long handlers may run on after `stop()`, or after a cancel (`processes`)
+      burst         ends when there are no more jobs; max_jobs: ends after that many
+      timeout       how long a reply may take
+      on_started(job), on_completed(job, result), on_failed(job, exception), on_lost(job)
+                    hooks, called in the worker's own thread: they must be quick
+    """
+
+    def __init__(
+        self,
+        queues: Union[str, Sequence[str]],
+        handler: Handler,
+        server: Server = None,
+        *,
+        concurrency: int = 1,
+        codec: Union[str, Codec] = "json",
+        match: Union[str, Sequence[str]] = (),
+        lease: Optional[float] = None,
+        cap: Optional[int] = None,
+        with_: Sequence[str] = (),
+        heartbeat: float = 1.0,
+        grace: float = 30.0,
+        burst: bool = False,
+        max_jobs: Optional[int] = None,
+        processes: bool = False,
+        timeout: float = 5.0,
+        logger: Optional[logging.Logger] = None,
+        on_started: Optional[Callable[[WorkerJob], object]] = None,
+        on_completed: Optional[Callable[[WorkerJob, Any], object]] = None,
+        on_failed: Optional[Callable[[WorkerJob, Any], object]] = None,
+        on_lost: Optional[Callable[[WorkerJob], object]] = None,
+    ) -> None:
+        """Raises ValueError for bad options. It does not connect yet."""
+        self.queues = (queues,) if isinstance(queues, str) else tuple(queues)
+        if not self.queues or concurrency < 1:
+            raise ValueError("a worker needs a queue, and concurrency of at least 1")
+        is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
+            getattr(handler, "__call__", None))
+        if is_async and processes:
+            raise ValueError("with processes the handler is a def")
+        self.name = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+        self.counts = {"started": 0, "completed": 0, "failed": 0, "returned": 0, "lost": 0}
+        self._handler = handler
+        self._is_async = is_async
+        self._processes = processes
+        self._codec = codec_of(codec)
+        self._connect = connect_to(server)
+        self._timeout = timeout
+        self._grace = grace
+        self._log = logger or logging.getLogger("sluice")
+        self._hooks = {"started": on_started, "completed": on_completed, "failed": on_failed,
+                       "lost": on_lost}
+        self._plan = Plan(
+            [wire.to_bytes(name) for name in self.queues], self.name.encode(), concurrency,
+            heartbeat=heartbeat, burst=burst, max_jobs=max_jobs,
+            options=(*wire.span("LEASE", lease), *wire.one("CAP", cap),
+                     *wire.each("MATCH", match), *wire.each("WITH", with_)))
+        # What happens to the worker; SimpleQueue may be used by a signal's handler.
+        self._inbox: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
+        self._jobs: dict[Lease, WorkerJob] = {}
+        self._values: dict[Lease, Any] = {}  # what handlers returned or raised
+        self._stops = 0
+        self._deadline: Optional[float] = None  # of grace
+        self._ready = threading.Event()
+        self._reached: Optional[bool] = None  # as it was logged last
+        self._owns_loop = False
+
+    # -- Use ----------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Works until `stop()`, the end of a `burst` or `max_jobs`. In the main thread SIGTERM and
+        SIGINT stop it: it takes no more jobs, finishes what runs within `grace`, and gives the rest
+        back; a second signal ends the grace. Handlers in threads that are still running then end
+        with the process: SystemExit(1).
+
+        Raises the error of a server that refuses the worker: NoPermission, Adopted, CommandError
+        for one without these commands. A server that is away is waited for.
+        """
+        if self._is_async:
+            self._end(self._run_loop())
+            return
+        slots: Slots
+        if self._processes:
+            slots = ProcessSlots(self._handler, self._codec, self._finished, self._grace)
+        else:
+            slots = ThreadSlots(self._handler, self._codec, self._finished)
+        with self._signals():
+            self._end(self._manage(slots))
+
+    async def serve(self) -> None:
+        """As `run`, for an `async def` handler, whose tasks run on this event loop. Cancelling it
+        stops the worker, and returns when the jobs have ended or are given back."""
+        if not self._is_async:
+            raise ValueError("serve() is for an async def handler; run() takes the others")
+        self._end(await self._serve())
+
+    async def _serve(self) -> bool:
+        loop = asyncio.get_running_loop()
+        slots = TaskSlots(self._handler, self._codec, self._finished, loop)
+        with self._signals():
+            managed = loop.run_in_executor(None, self._manage, slots)
+            cancelled = False
+            while not managed.done():
+                try:
+                    await asyncio.shield(managed)
+                except asyncio.CancelledError:
+                    cancelled = True
+                    self.stop()
+        if cancelled and managed.result():
+            raise asyncio.CancelledError()
+        return managed.result()
+
+    def _run_loop(self) -> bool:
+        """As asyncio.run does it, but does not wait for handlers that do not end."""
+        loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+        self._owns_loop = True
+        ended = loop.run_until_complete(self._serve())
+        if ended:
+            left = asyncio.all_tasks(loop)
+            for task in left:
+                task.cancel()
+            loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            asyncio.set_event_loop(None)
+            loop.close()
+        return ended
+
+    def stop(self) -> None:
+        """Takes no more jobs, and ends as `run` says. Returns at once; from any thread, or from a
+        signal's handler. A second call ends the grace."""
+        self._inbox.put(("stop",))
+
+    @property
+    def ready(self) -> bool:
+        """Whether the server has answered, and the worker takes jobs."""
+        return self._ready.is_set()
+
+    def wait_ready(self, timeout: Optional[float] = None) -> bool:
+        """Waits until the worker is ready. False if the time is over."""
+        return self._ready.wait(timeout)
+
+    # -- The loop -----------------------------------------------------------------------------
+
+    def _manage(self, slots: Slots) -> bool:
+        """Works to the end. Returns whether all handlers have ended."""
+        plan = self._plan
+        link = Link(self._connect, self._timeout)
+        blocking = _Blocking(Link(self._connect, BLOCK + REPLY_MARGIN), self._inbox)
+        try:
+            while not plan.done:
+                now = time.monotonic()
+                commands = plan.commands(now)
+                if commands:
+                    replies = link.exchange([command.words for command in commands])
+                    for command, reply in zip(commands, replies):
+                        self._receive(slots, command, reply)
+                    continue
+                waiting = plan.blocking_pop(now)
+                if waiting is not None:
+                    blocking.start(waiting)
+                if self._overdue(slots, now):
+                    break
+                self._take(slots, self._wait(now))
+        finally:
+            blocking.close()
+            link.close()
+            slots.close()
+            self._ready.clear()
+        if plan.failure is not None:
+            for job in list(self._jobs.values()):
+                slots.stop(job, "the server refuses the worker")
+                slots.kill(job)
+            raise plan.failure
+        if plan.busy and self._owns_loop:
+            # A handler that blocks the event loop keeps it from ending, too.
+            timer = threading.Timer(END_MARGIN, os._exit, (1,))
+            timer.daemon = True
+            timer.start()
+        return plan.busy == 0
+
+    def _wait(self, now: float) -> float:
+        wait = self._plan.wait(now)
+        return wait if self._deadline is None else min(wait, max(self._deadline - now, 0.0), 0.1)
+
+    def _take(self, slots: Slots, timeout: float) -> None:
+        """Waits for something to happen, and takes all that has."""
+        with contextlib.suppress(queue.Empty):
+            item = self._inbox.get(timeout=timeout)
+            while True:
+                if item[0] == "stop":
+                    self._drain()
+                elif item[0] == "finished":
+                    if self._plan.finish(item[1], item[2]):
+                        self._values[item[1]] = item[3]
+                else:
+                    self._receive(slots, item[1], item[2])
+                item = self._inbox.get_nowait()
+
+    def _receive(self, slots: Slots, command: Command, reply: Any) -> None:
+        plan = self._plan
+        for effect in plan.receive(command, reply, time.monotonic()):
+            self._do(slots, effect)
+        if plan.reached != self._reached and plan.failure is None:
+            self._reached = plan.reached
+            if plan.reached:
+                self._log.info("worker %s: connected", self.name)
+            else:
+                self._log.warning("worker %s: the server is away: %s", self.name, reply)
+        if plan.reached and plan.popped and not plan.draining:
+            self._ready.set()
+        else:
+            self._ready.clear()
+
+    def _do(self, slots: Slots, effect: Effect) -> None:
+        lease = effect.lease
+        if effect.kind == "start":
+            self._start(slots, lease)
+            return
+        if effect.kind == "stop":
+            slots.stop(self._jobs[lease], lease.stop or "")
+            return
+        self.counts[effect.kind] += 1
+        job = self._jobs.pop(lease, None)
+        value = self._values.pop(lease, None)
+        if job is None:
+            return  # It came while the worker took no more jobs.
+        if effect.kind == "lost":
+            self._log.warning("job %r of %r: its lease is lost", lease.id, lease.queue)
+            slots.stop(job, "the lease is lost")
+        elif effect.kind == "failed" and effect.outcome is not None:
+            self._log.warning("job %r of %r failed: %s", lease.id, lease.queue,
+                              effect.outcome.error, exc_info=_exc_info(value))
+        self._call_hook(effect.kind, job, value)
+
+    def _start(self, slots: Slots, lease: Lease) -> None:
+        self.counts["started"] += 1
+        job = self._jobs[lease] = WorkerJob(lease, self._codec)
+        self._call_hook("started", job, None)
+        try:
+            job.decode()
+        except CodecError as error:
+            self._values[lease] = error
+            self._plan.finish(lease, Outcome("FATAL", error=str(error)))
+        else:
+            slots.start(job)
+
+    def _call_hook(self, kind: str, job: WorkerJob, value: Any) -> None:
+        hook: Optional[Callable[..., object]] = self._hooks.get(kind)
+        if hook is None:
+            return
+        try:
+            if kind in ("completed", "failed"):
+                hook(job, value)
+            else:
+                hook(job)
+        except Exception:
+            self._log.exception("the hook for %s jobs has failed", kind)
+
+    # -- The end ------------------------------------------------------------------------------
+
+    def _drain(self) -> None:
+        self._stops += 1
+        self._plan.drain()
+        now = time.monotonic()
+        self._deadline = now if self._stops > 1 else now + self._grace
+
+    def _overdue(self, slots: Slots, now: float) -> bool:
+        """At the end of grace gives back what still runs. True when nothing is left to wait for."""
+        if self._deadline is None or now < self._deadline:
+            return False
+        for lease in self._plan.give_back():
+            job = self._jobs[lease]
+            slots.stop(job, "the worker ends")
+            slots.kill(job)
+        late = now - self._deadline
+        return late > UNREACHABLE_MARGIN or (late > END_MARGIN and self._plan.settled)
+
+    def _end(self, all_ended: bool) -> None:
+        if not all_ended:
+            self._log.error("worker %s: %d handlers did not end", self.name, self._plan.busy)
+            raise SystemExit(1)
+
+    def _finished(self, job: WorkerJob, outcome: Outcome, value: Any) -> None:
+        """From a handler's thread."""
+        self._inbox.put(("finished", job.held, outcome, value))
+
+    # -- Signals ------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _signals(self) -> Iterator[None]:
+        """Not an event loop's handlers: a handler that blocks the loop would keep them waiting."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        numbers = (signal.SIGTERM, signal.SIGINT)
+        before = [signal.signal(number, lambda *_: self.stop()) for number in numbers]
+        try:
+            yield
+        finally:
+            for number, handler in zip(numbers, before):
+                signal.signal(number, handler)
+
+
+class _Blocking:
+    """The connection that waits for jobs, in a thread of its own: one command at a time."""
+
+    def __init__(self, link: Link, inbox: queue.SimpleQueue[tuple[Any, ...]]) -> None:
+        self._link = link
+        self._inbox = inbox
+        self._commands: queue.SimpleQueue[Optional[Command]] = queue.SimpleQueue()
+        threading.Thread(target=self._run, name="sluice-pop", daemon=True).start()
+
+    def start(self, command: Command) -> None:
+        self._commands.put(command)
+
+    def close(self) -> None:
+        self._commands.put(None)
+        self._link.interrupt()
+
+    def _run(self) -> None:
+        while (command := self._commands.get()) is not None:
+            reply = self._link.exchange([command.words])[0]
+            self._inbox.put(("popped", command, reply))
+        self._link.close()
+
+
+def _exc_info(value: Any) -> Any:
+    """What a handler raised on purpose needs no traceback in the log."""
+    unexpected = isinstance(value, BaseException) and not isinstance(value, SluiceError)
+    return value if unexpected else None

@@ -1,0 +1,330 @@
+#!/usr/bin/python3
+"""The Python client's Queue: adding, also when replies are lost, and reading what there is."""
+
+import os
+import sys
+import threading
+import time
+
+from harness import info, require, require_equal, run, wait_until
+from harness.native_queue import DISK, Native
+from harness.proxy import DROP, PASS, Proxy
+from harness.python_client import call_later, raised, url_of
+from harness.servers import steady_port
+
+from sluice import (Duplicate, GroupFull, Job, Paused, Queue, QueueFull, Unknown,  # noqa: I100
+                    Unreachable, errors, tracing)
+
+EXEC = "exec"
+
+
+def drop_first(name):
+    """Drops the reply of the first command of that name; and a list of the commands that came."""
+    seen = []
+
+    def decide(command, _reply):
+        if command[0] != name:
+            return PASS
+        seen.append(command)
+        return DROP if len(seen) == 1 else PASS
+
+    return decide, seen
+
+
+def test_options_of_add(options):
+    """Each option of add reaches the server; times are seconds."""
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
+        queue.add(1, "first")
+        job = queue.add({"code": "x"}, "j", pri="high", boost=1.5, delay=60, group="änn",
+                        keys=["lang:python", "gpu"], cost=2, ttl=90, lease=7.5, max_run=300,
+                        retry=4, backoff=(0.5, 8), needs=["first"], tags={"run": "7"},
+                        max_wait=3600)
+        require_equal((job.id, job.outcome, job.state, job.position, job.eta),
+                      ("j", "added", "blocked", None, None))
+        got = queue.get("j", with_=["payload"])
+        require_equal(got.payload, {"code": "x"})
+        expected = {"pri": "HIGH", "group": "änn", "keys": ["gpu", "lang:python"], "cost": 2,
+                    "ttl_left": 90.0, "lease": None, "max_run": 300.0, "retries_left": 4,
+                    "needs": ["first"], "tags": {"run": "7"}}
+        require_equal({name: got.fields[name] for name in expected}, expected)
+        at = time.time() + 100
+        queue.add(2, "later", at=at)
+        require(abs(queue.get("later").fields["not_before"] - at) < 0.01, "AT")
+        require_equal(queue.get("first").why, "no_worker")
+        require_equal(queue.get("unknown"), None)
+
+
+def test_refusals_are_exceptions(options):
+    """What refuses an add is an exception of its own, with the hints as fields."""
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
+        native = Native(server)
+        native.config(EXEC, "SET", "max_waiting", 2, "max_payload", 100)
+        native.config(EXEC, "GROUP", "*", "SET", "max_total", 1)
+        queue.add(1, "a", group="ann")
+        full = raised(GroupFull, queue.add, 1, group="ann")
+        require_equal((full.group, full.limit, full.value), ("ann", "max_total", 1))
+        duplicate = raised(Duplicate, queue.add, 1, "a")
+        require_equal((duplicate.id, duplicate.state), ("a", "pending"))
+        queue.add(2)
+        full = raised(QueueFull, queue.add, 3)
+        require_equal((full.pending, full.max), (2, 2))
+        require(full.retry_after > 0, "seconds to wait")
+        require_equal(raised(errors.TooBig, queue.add, "x" * 100).limit, 100)
+        require_equal(raised(errors.NoJob, queue.add, 1, needs="none").id, "none")
+        require_equal(raised(errors.BadField, queue.add, 1, pri="nonsense").field, "pri")
+        native.config(EXEC, "SET", "paused", "in")
+        require_equal(raised(Paused, queue.add, 4).direction, "in")
+        native.close()
+
+
+def test_add_is_repeated(options):
+    """A lost reply of add does not add the job twice: the client has made the id before."""
+    decide, seen = drop_first(b"Q.ADD")
+    with options.server() as server, Proxy(server.port, decide) as proxy, \
+            Queue(EXEC, url_of(proxy.port)) as queue:
+        job = queue.add(1)
+        require_equal(job.outcome, "kept")
+        require_equal(seen[0], seen[1], "the repeat")
+        require(seen[0][2] != b"*", "an id of the client's own")
+        require_equal(queue.stats()["added"], 1)
+
+
+def test_add_with_an_id_is_repeated(options):
+    """With an id of the caller a repeat that finds it raises Unknown; KEEP is repeated."""
+    decide, seen = drop_first(b"Q.ADD")
+    with options.server() as server, Proxy(server.port, decide) as proxy, \
+            Queue(EXEC, url_of(proxy.port)) as queue:
+        require_equal(raised(Unknown, queue.add, 1, "mine").id, "mine")
+        require_equal(len(seen), 2)
+        require_equal(raised(Duplicate, queue.add, 1, "mine").id, "mine")
+        seen.clear()
+        require_equal(queue.add(1, "kept", if_dup="keep").outcome, "kept")
+        require_equal(len(seen), 2)
+
+
+def test_update_is_not_repeated(options):
+    """UPDATE and REPLACE are not repeated after a lost reply."""
+    for mode in ("update", "replace"):
+        decide, seen = drop_first(b"Q.ADD")
+        with options.server() as server, Proxy(server.port, decide) as proxy, \
+                Queue(EXEC, url_of(proxy.port)) as queue:
+            require_equal(raised(Unknown, queue.add, 1, "mine", if_dup=mode).id, "mine")
+            require_equal(len(seen), 1, mode)
+            require_equal(queue.add(2, "mine", if_dup=mode).outcome, mode.rstrip("e") + "ed")
+
+
+def test_server_that_is_away(options):
+    """Commands are repeated for `patience` seconds while the server is away, then Unreachable."""
+    port = steady_port()
+    with Queue(EXEC, url_of(port), patience=0.3) as queue:
+        began = time.monotonic()
+        raised(Unreachable, queue.add, 1)
+        raised(Unreachable, queue.get, "a")
+        require(time.monotonic() - began < 10, "it ends")
+    server = options.server({"port": port})
+    call_later(0.5, server.start)
+    try:
+        with Queue(EXEC, url_of(port), patience=30) as queue:
+            require_equal(queue.add(1).outcome, "added")
+            # An UPDATE that was never sent is repeated.
+            server.stop()
+            call_later(0.5, server.start)
+            require_equal(queue.add(1, "u", if_dup="update").outcome, "added")
+    finally:
+        server.close()
+
+
+def test_add_many(options):
+    """add_many returns a job or the exception of each, in pipelines of at most 1,000."""
+    decide, seen = drop_first(b"Q.ADD")
+    with options.server() as server, Proxy(server.port) as proxy, \
+            Queue(EXEC, url_of(proxy.port)) as queue:
+        many = [{"payload": n} for n in range(1500)]
+        many[3]["pri"] = "nonsense"
+        many[700]["payload"] = float("nan")
+        added = queue.add_many(many, group="ann")
+        require_equal(len(added), 1500)
+        require(isinstance(added[3], errors.BadField), repr(added[3]))
+        require(isinstance(added[700], errors.CodecError), repr(added[700]))
+        require_equal(sum(isinstance(job, Job) for job in added), 1498)
+        require_equal(queue.get(added[1499].id, with_=["payload"]).payload, 1499)
+        require_equal(queue.get(added[0].id).fields["group"], "ann")
+        proxy.decide = decide  # The connection is lost: all of them are repeated.
+        added = queue.add_many([{"payload": n} for n in range(500)])
+        require_equal(sum(isinstance(job, Job) for job in added), 500)
+        require_equal(queue.stats()["added"], 1998)
+
+
+def test_one_job(options):
+    """cancel and retry of one job, and what they return."""
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
+        job = queue.add(1)
+        require_equal(job.why(), "no_worker")
+        require_equal(job.cancel("enough"), "cancelled")
+        require_equal(job.get().error, "enough")
+        require_equal(job.cancel(), "gone")
+        require_equal(queue.retry(job.id), "pending")
+        raised(errors.NoJob, queue.retry, "none")
+        native = Native(server)
+        native.pop(EXEC)
+        require_equal(job.cancel(grace=0), "cancelled")
+        native.close()
+
+
+def test_stats(options):
+    """Q.STATS as a dictionary: times in seconds, totals as they are."""
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
+        queue.add(1, pri="high")
+        stats = queue.stats(window=1.0)
+        require_equal((stats["added"], stats["started"]), (1, 0))
+        require_equal(stats["by_priority"]["HIGH"], 1)
+        require(abs(stats["since"] - time.time()) < 60, "since is unix seconds")
+        require(0 <= stats["oldest"] < 60 and "oldest_ms" not in stats, "oldest is seconds")
+        require(isinstance(stats["rates"]["added"], float), "rates are numbers")
+
+
+def test_threads_share_a_connection(options):
+    """Threads share one connection and its pipelines; each gets the reply to its own command."""
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
+        wrong = []
+
+        def work(n):
+            for i in range(30):
+                job = queue.add([n, i])
+                if queue.get(job.id, with_=["payload"]).payload != [n, i]:
+                    wrong.append((n, i))
+
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(16)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        require_equal(wrong, [])
+        with server.connect() as connection:
+            require_equal(info(connection)["connected_clients"], "2")
+
+
+def test_child_of_a_fork(options):
+    """The child of a fork opens a connection of its own."""
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
+        queue.add(0)
+        child = os.fork()
+        if child == 0:
+            ok = False
+            try:
+                ok = all(queue.get(queue.add(n).id, with_=["payload"]).payload == n
+                         for n in range(100))
+            finally:
+                os._exit(0 if ok else 1)
+        for n in range(100):
+            require_equal(queue.get(queue.add(n).id, with_=["payload"]).payload, n)
+        require_equal(os.waitpid(child, 0)[1], 0, "the child's exit")
+
+
+def test_codecs(options):
+    """json refuses NaN and integers beyond 2^53 both ways; raw and an object of one's own."""
+    class Upper:
+        def encode(self, value):
+            return value.upper().encode()
+
+        def decode(self, data):
+            return data.decode().lower()
+
+    with options.server() as server:
+        url = url_of(server.port)
+        with Queue(EXEC, url) as queue:
+            for bad in (float("nan"), float("inf"), 2**53 + 1, {"a": [-(2**53) - 1]}, object()):
+                raised(errors.CodecError, queue.add, bad)
+            for good in (2**53, [None, True, 1.5, "ä"], {"a": {}}):
+                job = queue.add(good)
+                require_equal(queue.get(job.id, with_=["payload"]).payload, good)
+            require_equal(queue.stats()["added"], 3, "nothing was sent")
+        with Queue(EXEC, url, codec="raw") as queue:
+            raised(errors.CodecError, queue.add, "text")
+            queue.add(b"\0\xff", "raw")
+            queue.add(b"NaN", "nan")
+            queue.add(b"9007199254740993", "large")
+            require_equal(queue.get("raw", with_=["payload"]).payload, b"\0\xff")
+        with Queue(EXEC, url) as queue:
+            for bad in ("raw", "nan", "large"):
+                raised(errors.CodecError, queue.get, bad, with_=["payload"])
+        with Queue(EXEC, url, codec=Upper()) as queue:
+            require_equal(queue.get(queue.add("abc").id, with_=["payload"]).payload, "abc")
+        raised(ValueError, Queue, EXEC, url, codec="pickle")
+
+
+def test_where_the_server_is(options):
+    """The server is a URL, SLUICE_URL, or a function that makes a client of redis-py."""
+    import redis  # pylint: disable=import-outside-toplevel
+    raised(ValueError, Queue, EXEC, "nonsense://x")
+    with options.server({"requirepass": "secret"}) as server:
+        os.environ["SLUICE_URL"] = f"redis://:secret@127.0.0.1:{server.port}/3"
+        try:
+            with Queue(EXEC) as queue:
+                queue.add(1, "a")
+        finally:
+            del os.environ["SLUICE_URL"]
+
+        def connect(**others):
+            return redis.Redis(port=server.port, password="secret", db=3, **others)
+
+        with Queue(EXEC, connect) as queue:
+            require_equal(queue.get("a").state, "pending")
+        with Queue(EXEC, url_of(server.port)) as queue:
+            raised(errors.NotAuthenticated, queue.add, 1)
+
+
+def test_events_without_a_gap(options):
+    """events continues through kills of the server without a gap, also from `$`."""
+    port = steady_port()
+    with options.server({**DISK, "port": port}) as server, Queue(EXEC, url_of(port)) as queue:
+        queue.add(0)
+        got = []
+
+        def follow():
+            for event in queue.events("$", types=["added"]):
+                got.append(event)
+                if len(got) == 60:
+                    return
+
+        thread = threading.Thread(target=follow, daemon=True)
+        with server.connect() as connection:
+            thread.start()
+            wait_until(lambda: int(info(connection)["blocked_clients"]) == 1, what="it follows")
+        ids = []
+        for n in range(60):
+            ids.append(queue.add(n).id)
+            if n % 20 == 10:
+                server.kill()
+                server.start()
+        thread.join(20)
+        require_equal([event.id for event in got], ids)
+        require(abs(got[0].time - time.time()) < 60, "time is unix seconds")
+        seen = list(queue.events("-", follow=False))
+        require_equal([event.seq for event in seen], list(range(seen[0].seq, seen[-1].seq + 1)))
+        require_equal({event.id for event in queue.events("-", ids=[ids[0]], follow=False)},
+                      {ids[0]})
+        raised(errors.Trimmed, next, queue.events(10**12))
+
+
+def test_traceparent(options):
+    """`traceparent` of the present span becomes a tag, if OpenTelemetry is there."""
+    class Propagate:
+        @staticmethod
+        def inject(carrier):
+            carrier["traceparent"] = "00-1-2-01"
+
+    before = tracing.available, tracing._propagate
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
+        tracing.available, tracing._propagate = True, Propagate
+        try:
+            job = queue.add(1, tags={"a": "b"})
+            own = queue.add(1, tags={"traceparent": "mine"})
+        finally:
+            tracing.available, tracing._propagate = before
+        require_equal(job.get().fields["tags"], {"a": "b", "traceparent": "00-1-2-01"})
+        require_equal(own.get().fields["tags"], {"traceparent": "mine"})
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.modules[__name__]))

@@ -1,0 +1,255 @@
+#!/usr/bin/python3
+"""Waiting for results with the Python client: shared, without a lost wake-up; and asyncio."""
+
+import asyncio
+import concurrent.futures
+import random
+import sys
+import threading
+import time
+
+from harness import info, require, require_equal, run, wait_until
+from harness.native_queue import DISK, Native
+from harness.proxy import PASS, Proxy
+from harness.python_client import call_later, end_job, raised, url_of
+from harness.servers import steady_port
+
+from sluice import AsyncQueue, Forgotten, NotCompleted, Queue, ResultTimeout, errors, results
+
+EXEC = "exec"
+LONG_S = 60.0  # A lost wake-up would take this long.
+
+
+def end_all(server, queue=EXEC, pause_s=0.0):
+    """Ends each job with its payload as the result. Returns the number."""
+    native = Native(server)
+    count = 0
+    while jobs := native.pop_many(queue, "COUNT", 100):
+        for job in jobs:
+            native.ack(queue, job, "RESULT", job["payload"])
+            count += 1
+            time.sleep(pause_s)
+    native.close()
+    return count
+
+
+def test_ends(options):
+    """result returns what the worker returned; other ends, and jobs that are gone, raise."""
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
+        call_later(0.2, end_job, server, EXEC, ("RESULT", b'{"ok":true}'))
+        require_equal(queue.add(1).result(20), {"ok": True})
+        call_later(0.2, end_job, server, EXEC, ())
+        require_equal(queue.add(1).result(20), None)
+        job = queue.add(1)
+        call_later(0.2, end_job, server, EXEC, (), ("FATAL", "ERROR", "no such user"))
+        failed = raised(NotCompleted, job.result, 20)
+        require_equal((failed.id, failed.state, failed.error), (job.id, "failed", "no such user"))
+        job = queue.add(1)
+        call_later(0.2, job.cancel, "enough")
+        require_equal(raised(NotCompleted, job.result, 20).error, "enough")
+        require_equal(raised(NotCompleted, queue.add(1, ttl=0.2).result, 20).state, "expired")
+        job = queue.add(1)
+        end_job(server, EXEC, ("RESULT", b"NaN"))
+        raised(errors.CodecError, job.result, 20)
+        raised(Forgotten, queue.result, "unknown", 20)
+        job = queue.add(1)
+        call_later(0.2, server.connect().call, "DEL", EXEC)
+        raised(Forgotten, job.result, 20)
+        began = time.monotonic()
+        require_equal(raised(ResultTimeout, queue.add(1, "late").result, 0.3).id, "late")
+        require(time.monotonic() - began < 3, "the time-out")
+
+
+def test_a_retry_is_no_end(options):
+    """A run that fails and is retried does not end the wait."""
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
+        job = queue.add(1, retry=3)
+        for delay in (0.1, 0.3):
+            call_later(delay, end_job, server, EXEC, (), ("DELAY", "0"))
+        call_later(0.6, end_job, server, EXEC, ("RESULT", b"2"))
+        require_equal(job.result(20), 2)
+
+
+def test_a_thousand_results(options):
+    """1,000 results awaited at the same time: at most 3 connections, and each gets its own."""
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
+        jobs = queue.add_many([{"payload": n} for n in range(1000)])
+        with concurrent.futures.ThreadPoolExecutor(1000) as threads:
+            waits = [threads.submit(job.result, 60) for job in jobs]
+            with server.connect() as connection:
+                wait_until(lambda: queue.results.waiting == 1000, what="all wait")
+                wait_until(lambda: int(info(connection)["blocked_clients"]) == 1, what="it waits")
+                require(int(info(connection)["connected_clients"]) <= 4, "3, and this one")
+            require_equal(end_all(server), 1000)
+            require_equal([wait.result(60) for wait in waits], list(range(1000)))
+
+
+def test_no_lost_wake_up(options):
+    """Ends that race with the waits for them are never missed, behind a slow proxy too."""
+    seed = random.randrange(1 << 30)
+    chance = random.Random(seed)
+    before, results.BLOCK = results.BLOCK, LONG_S
+
+    def slow(_command, _reply):
+        time.sleep(chance.random() * 0.004)
+        return PASS
+
+    try:
+        with options.server() as server, Proxy(server.port, slow) as proxy, \
+                Queue(EXEC, url_of(proxy.port)) as queue, \
+                concurrent.futures.ThreadPoolExecutor(8) as threads:
+            done = threading.Event()
+
+            def ends():
+                while not done.is_set():
+                    end_all(server, pause_s=chance.random() * 0.003)
+
+            ender = threading.Thread(target=ends)
+            ender.start()
+            try:
+                waits = []
+                for n in range(300):
+                    waits.append((n, threads.submit(queue.add(n).result, LONG_S / 2)))
+                    time.sleep(chance.random() * 0.005)
+                for n, wait in waits:
+                    require_equal(wait.result(LONG_S / 2), n, f"seed {seed}")
+            finally:
+                done.set()
+                ender.join()
+    finally:
+        results.BLOCK = before
+
+
+def test_without_events(options):
+    """With `events 0`, and with events switched off meanwhile, results still arrive."""
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
+        native = Native(server)
+        native.config(EXEC, "SET", "events", 0)
+        jobs = [queue.add(n) for n in range(30)]
+        with concurrent.futures.ThreadPoolExecutor(30) as threads:
+            waits = [threads.submit(job.result, 30) for job in jobs]
+            wait_until(lambda: queue.results.waiting == 30, what="all wait")
+            with server.connect() as connection:
+                require(int(info(connection)["connected_clients"]) <= 12, "a pool of 8")
+            end_all(server)
+            require_equal([wait.result(30) for wait in waits], list(range(30)))
+            raised(Forgotten, queue.result, "unknown", 20)
+            native.config(EXEC, "SET", "events", 1000)
+            wait = threads.submit(queue.add("on").result, 30)
+            with server.connect() as connection:
+                wait_until(lambda: int(info(connection)["blocked_clients"]) == 1, what="it waits")
+                native.config(EXEC, "SET", "events", 0)
+            end_all(server)
+            require_equal(wait.result(30), "on")
+        native.close()
+
+
+def test_without_rights(options):
+    """A user who may not read events gets results all the same."""
+    user = "u on nopass ~* +@all -q.events -client"
+    with options.server({"user": user}) as server:
+        url = f"redis://u:x@127.0.0.1:{server.port}"
+        with Queue(EXEC, url) as queue:
+            call_later(0.3, end_all, server)
+            require_equal(queue.add("x").result(20), "x")
+
+
+def test_results_across_kills(options):
+    """A wait continues while the server is killed and comes back."""
+    port = steady_port()
+    with options.server({**DISK, "port": port}) as server, Queue(EXEC, url_of(port)) as queue, \
+            concurrent.futures.ThreadPoolExecutor(20) as threads:
+        waits = [threads.submit(queue.add(n).result, 60) for n in range(20)]
+        for _ in range(3):
+            time.sleep(0.2)
+            server.kill()
+            time.sleep(0.2)
+            server.start()
+            end_job(server, EXEC, ("RESULT", b'"end"'))
+        native = Native(server)
+        for job in native.pop_many(EXEC, "COUNT", 100):
+            native.ack(EXEC, job, "RESULT", '"end"')
+        native.close()
+        require_equal({wait.result(60) for wait in waits}, {"end"})
+
+
+def test_closed(options):
+    """Closing the queue ends the waits."""
+    with options.server() as server:
+        queue = Queue(EXEC, url_of(server.port))
+        job = queue.add(1)
+        call_later(0.3, queue.close)
+        raised(errors.Unreachable, job.result, 30)
+
+
+# -- asyncio --------------------------------------------------------------------------------------
+
+
+def test_asyncio(options):
+    """AsyncQueue: the same, awaited; 1,000 results at the same time take no threads."""
+    async def use(url, server):
+        async with AsyncQueue(EXEC, url) as queue:
+            jobs = await asyncio.gather(*(queue.add(n, group="ann") for n in range(500)))
+            jobs += await queue.add_many([{"payload": n} for n in range(500, 1000)])
+            waits = [asyncio.ensure_future(job.result(60)) for job in jobs]
+            await asyncio.sleep(0)
+            ended = asyncio.get_running_loop().run_in_executor(None, end_all, server)
+            require_equal(await asyncio.gather(*waits), list(range(1000)))
+            require_equal(await ended, 1000)
+            require(threading.active_count() < 40, f"{threading.active_count()} threads")
+            job = await queue.add("x")
+            require_equal((await job.why(), (await job.get()).state), ("no_worker", "pending"))
+            require_equal(await job.cancel("enough"), "cancelled")
+            require_equal(await queue.retry(job.id), "pending")
+            require_equal((await queue.stats())["pending"], 1)
+            try:
+                await job.result(0.1)
+                raise AssertionError("it has not ended")
+            except ResultTimeout:
+                pass
+            async for event in queue.events("-", types=["cancelled"]):
+                require_equal(event.id, job.id)
+                break
+
+    with options.server() as server:
+        native = Native(server)
+        native.config(EXEC, "SET", "retain_completed", 2000)
+        asyncio.run(use(url_of(server.port), server))
+        native.close()
+
+
+def test_cancelled_tasks(options):
+    """Tasks cancelled at every await, behind a slow proxy, leave no reply to the next command."""
+    chance = random.Random(7)
+
+    def slow(_command, _reply):
+        time.sleep(0.002)
+        return PASS
+
+    async def step(queue, n):
+        job = await queue.add(n, f"j{n}")
+        info_of = await queue.get(job.id, with_=["payload"])
+        require_equal((info_of.id, info_of.payload), (f"j{n}", n))
+        await queue.result(f"j{n}", 0.01)
+
+    async def use(url):
+        async with AsyncQueue(EXEC, url) as queue:
+            tasks = []
+            for n in range(150):
+                tasks.append(asyncio.create_task(step(queue, n)))
+                await asyncio.sleep(0.001)
+                for task in tasks:
+                    if chance.random() < 0.2:
+                        task.cancel()
+            for error in await asyncio.gather(*tasks, return_exceptions=True):
+                require(isinstance(error, (asyncio.CancelledError, ResultTimeout)), repr(error))
+            for n in range(20):
+                job = await queue.add(n)
+                require_equal((await queue.get(job.id, with_=["payload"])).payload, n)
+
+    with options.server() as server, Proxy(server.port, slow) as proxy:
+        asyncio.run(use(url_of(proxy.port)))
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.modules[__name__]))

@@ -1,0 +1,288 @@
+#!/usr/bin/python3
+"""How workers of the Python client end: SIGTERM in every phase, handlers that hang; processes."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+from harness import require, require_equal, run, scratch, wait_until
+from harness.python_client import PACKAGE, raised, url_of
+from harness.servers import LOOPBACK, die_with_parent
+
+import handlers
+from sluice import NotCompleted, Queue, Worker
+
+EXEC = "exec"
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class Started:
+    """`python -m sluice worker` in a process of its own."""
+
+    def __init__(self, server, handler, *arguments, wait=True):
+        self._folder = scratch()
+        ready = os.path.join(self._folder.name, "ready")
+        self.log = open(os.path.join(self._folder.name, "log"), "w+b")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "sluice", "worker", f"handlers:{handler}", "--queue", EXEC,
+             "--server", url_of(server.port), "--ready-file", ready, *arguments],
+            cwd=HERE, env={**os.environ, "PYTHONPATH": str(PACKAGE) + ":" +
+                           os.environ.get("PYTHONPATH", "")},
+            stdout=self.log, stderr=self.log, preexec_fn=die_with_parent)
+        if wait:
+            wait_until(lambda: os.path.exists(ready) or self.process.poll() is not None, 60)
+            require(self.process.poll() is None, self.text)
+
+    @property
+    def text(self):
+        self.log.seek(0)
+        return self.log.read().decode()
+
+    def terminate(self, times=1, timeout_s=60):
+        """SIGTERM. Returns the exit code and the seconds it took."""
+        began = time.monotonic()
+        for _ in range(times):
+            self.process.send_signal(signal.SIGTERM)
+            time.sleep(0.1)
+        return self.process.wait(timeout_s), time.monotonic() - began
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.log.close()
+        self._folder.cleanup()
+
+
+def active(queue, payload, **options):
+    """A job that a handler runs."""
+    job = queue.add(payload, **options)
+    wait_until(lambda: job.get().state == "active", 60, what="it runs")
+    return job
+
+
+def require_given_back(job):
+    require_equal((job.get().state, job.get().fields["attempts"]), ("pending", 0))
+
+
+def test_sigterm_while_waiting(options):
+    """SIGTERM while the worker waits for jobs: it ends at once, and holds nothing."""
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue, \
+            Started(server, "echo") as worker:
+        queue.add(1).result(20)
+        with server.connect() as connection:
+            wait_until(lambda: queue.stats()["waiting_pops"] == 1, what="it waits")
+            code, took = worker.terminate()
+            require_equal(code, 0, worker.text)
+            require(took < 5, f"{took:.1f} s")
+            wait_until(lambda: queue.stats()["waiting_pops"] == 0, what="no pop waits")
+            del connection
+        job = queue.add(2)
+        require_given_back(job)
+
+
+def test_sigterm_while_handlers_run(options):
+    """What ends within grace is acknowledged; the rest is given back, whether it asks or not."""
+    for handler in ("steps", "sleep", "sleep_async"):
+        with options.server() as server, Queue(EXEC, url_of(server.port)) as queue, \
+                Started(server, handler, "--concurrency", "2", "--grace", "2") as worker:
+            short = active(queue, 0.5)
+            long = active(queue, 30)
+            code, took = worker.terminate()
+            require_equal(short.result(5), "ended")
+            require_given_back(long)
+            require_equal(code, 1 if handler == "sleep" else 0, worker.text)
+            require(2 <= took < 12, f"{handler}: {took:.1f} s")
+            require_equal(queue.stats()["reclaimed"], 0)
+
+
+def test_handlers_that_do_not_end(options):
+    """Handlers that ignore the end, and those that block the event loop: their jobs are given back
+    at the end of grace, and the process exits 1."""
+    for handler in ("ignore_cancel", "block_loop"):
+        with options.server() as server, Queue(EXEC, url_of(server.port)) as queue, \
+                Started(server, handler, "--grace", "0.5") as worker:
+            job = active(queue, 60, lease=1)
+            time.sleep(1.5)
+            require_equal(job.get().state, "active", "heartbeats continue")
+            code, took = worker.terminate()
+            require_equal(code, 1, worker.text)
+            require(took < 12, f"{took:.1f} s")
+            require_given_back(job)
+
+
+def test_second_sigterm(options):
+    """A second SIGTERM ends the grace."""
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue, \
+            Started(server, "steps", "--grace", "60") as worker:
+        job = active(queue, 60)
+        code, took = worker.terminate(times=2)
+        require_equal(code, 0, worker.text)
+        require(took < 10, f"{took:.1f} s")
+        require_given_back(job)
+
+
+def test_sigterm_without_a_server(options):
+    """SIGTERM while the server is frozen or away: the worker ends all the same."""
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
+        with Started(server, "echo", "--grace", "0") as worker:
+            os.kill(server.pid, signal.SIGSTOP)
+            try:
+                code, took = worker.terminate()
+            finally:
+                os.kill(server.pid, signal.SIGCONT)
+            require(took < 20, f"{took:.1f} s")
+            require_equal(code, 0, worker.text)
+        with Started(server, "sleep", "--grace", "0") as worker:
+            active(queue, 60)
+            server.kill()
+            code, took = worker.terminate()
+            require(took < 20, f"{took:.1f} s")
+            require_equal(code, 1, worker.text)
+        with Started(server, "echo", wait=False) as worker:
+            wait_until(lambda: "the server is away" in worker.text, 60, what="it says so")
+            require_equal(worker.terminate()[0], 0, worker.text)
+
+
+def test_other_threads(options):
+    """Outside the main thread run() installs no handlers of signals; stop() drains."""
+    before = signal.getsignal(signal.SIGTERM)
+    started = threading.Event()
+
+    def handler(job):
+        started.set()
+        time.sleep(0.5)
+        return "ended"
+
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
+        worker = Worker(EXEC, handler, url_of(server.port))
+        thread = threading.Thread(target=worker.run)
+        thread.start()
+        require(not worker.wait_ready(0) or worker.ready, "ready says the same")
+        require(worker.wait_ready(20), "it is ready")
+        require_equal(signal.getsignal(signal.SIGTERM), before)
+        job, more = queue.add(1), queue.add(2)
+        require(started.wait(20), "it runs")
+        worker.stop()
+        thread.join(20)
+        require(not thread.is_alive(), "it has ended")
+        require_equal((job.result(5), worker.ready), ("ended", False))
+        require_equal(more.get().state, "pending")
+
+
+def test_command_line(options):
+    """python -m sluice worker: burst, errors in one line, exit codes."""
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
+        jobs = queue.add_many([{"payload": n} for n in range(20)])
+        with Started(server, "echo", "--burst", "--concurrency", "4", wait=False) as worker:
+            require_equal(worker.process.wait(60), 0, worker.text)
+        require_equal([job.result(5) for job in jobs], list(range(20)))
+        with Started(server, "missing", wait=False) as worker:
+            require_equal(worker.process.wait(60), 2)
+            require("missing" in worker.text and "Traceback" not in worker.text, worker.text)
+        with server.connect() as connection:
+            connection.call("DEL", EXEC)
+            connection.call("SET", EXEC, "x")
+        with Started(server, "echo", wait=False) as worker:
+            require_equal(worker.process.wait(60), 1)
+            require("WRONGTYPE" in worker.text and "Traceback" not in worker.text, worker.text)
+
+
+# -- Processes ------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def processes(server, **options):
+    worker = Worker(EXEC, handlers.crash, url_of(server.port), processes=True, **options)
+    thread = threading.Thread(target=worker.run, daemon=True)
+    thread.start()
+    try:
+        yield worker
+    finally:
+        worker.stop()
+        thread.join(60)
+        require(not thread.is_alive(), "the worker has not ended")
+
+
+def test_processes(options):
+    """A child that exits fails its job alone, whatever it exits with; the next job gets another."""
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue, \
+            processes(server, concurrency=2):
+        pid, payload = queue.add("first").result(60)
+        require(pid != os.getpid() and payload == "first", "it runs in a child")
+        for payload, error in (("segv", "exit 139"), ("exit", "exit 3"), ("sys.exit", "exit 4"),
+                               ("throw", "ValueError: thrown")):
+            job = queue.add(payload)
+            beside = queue.add("beside")
+            require_equal(raised(NotCompleted, job.result, 60).error, error)
+            require_equal(beside.result(60)[1], "beside")
+        require_equal(queue.stats()["reclaimed"], 0)
+
+
+def test_child_that_hangs(options):
+    """A child that ignores a cancel is killed after grace; heartbeats continue meanwhile."""
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
+        with processes(server, grace=1) as worker:
+            job = active(queue, "hang", lease=30)
+            began = time.monotonic()
+            job.cancel("enough")
+            ended = raised(NotCompleted, job.result, 60)
+            require_equal((ended.state, ended.error), ("cancelled", "enough"))
+            require(1 <= time.monotonic() - began < 10, "after grace")
+            require_equal(queue.add("next").result(60)[1], "next")
+            require_equal(worker.counts["lost"], 0)
+            job = active(queue, "hang", lease=1)
+            time.sleep(2)
+            require_equal(job.get().state, "active", "heartbeats continue")
+        require_given_back(job)
+        require_equal(children(), [])
+
+
+def children():
+    """The pids of children that run Python."""
+    with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
+        pids = file.read().split()
+    return [pid for pid in pids if b"multiprocessing.spawn" in cmdline(pid)]
+
+
+def cmdline(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return b""
+
+
+def test_children_end_with_their_parent(options):
+    """A parent that is killed leaves no children behind."""
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue, \
+            Started(server, "crash", "--processes", "--concurrency", "1") as worker:
+        pid = queue.add("x").result(60)[0]
+        require(os.path.exists(f"/proc/{pid}"), "the child lives")
+        worker.process.kill()
+        worker.process.wait()
+        wait_until(lambda: b"spawn" not in cmdline(pid), what="the child has ended")
+
+
+def test_testing_server(options):
+    """sluice.testing.Server starts a server in memory on a free port of loopback, and ends it."""
+    from sluice import testing  # pylint: disable=import-outside-toplevel
+    with testing.Server(options.program) as server, Queue(EXEC, server.url) as queue:
+        require(LOOPBACK in server.url, server.url)
+        queue.add(1)
+        pid = server.pid
+        require_equal(queue.stats()["pending"], 1)
+    require(not os.path.exists(f"/proc/{pid}"), "it has ended")
+    raised(RuntimeError, testing.Server, options.program, "--nonsense", "1")
+    raised(FileNotFoundError, testing.Server, "/nonexistent/sluice-server")
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.modules[__name__]))

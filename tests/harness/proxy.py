@@ -1,0 +1,119 @@
+"""A proxy between a client and a server that can lose replies: it understands RESP, so a test says
+which reply, by the command that it answers.
+
+    def decide(command, reply):
+        return DROP if command[0] == b"Q.POP" else PASS
+
+    with Proxy(server.port, decide) as proxy:
+        client(proxy.port)
+
+`decide` is called for each reply, from several threads, before it goes to the client. It may sleep.
+"""
+
+import collections
+import contextlib
+import socket
+import threading
+
+from harness.resp import Connection, ConnectionClosed, ReplyTimeout
+from harness.servers import LOOPBACK
+
+PASS = "pass"
+DROP = "drop"  # the connection is closed instead
+FOREVER_S = 3600.0
+
+
+class _Peer(Connection):
+    """A connection that was accepted. What it reads are requests, which are arrays."""
+
+    def __init__(self, accepted):  # pylint: disable=super-init-not-called
+        self.timeout_s = FOREVER_S
+        self.socket = accepted
+        self._buffer = bytearray()
+        self._position = 0
+        self._deadline = 0.0
+
+
+def _always_pass(_command, _reply):
+    return PASS
+
+
+class Proxy:
+    def __init__(self, port, decide=_always_pass):
+        self.decide = decide
+        self._target = port
+        self._lock = threading.Lock()
+        self._open = set()
+        self._listener = socket.create_server((LOOPBACK, 0))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self):
+        # shutdown wakes the thread that accepts.
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self.cut()
+
+    @property
+    def connections(self):
+        with self._lock:
+            return len(self._open) // 2
+
+    def cut(self):
+        """Closes all connections."""
+        with self._lock:
+            connections = list(self._open)
+        for connection in connections:
+            self._end(connection)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def _accept(self):
+        while True:
+            try:
+                accepted, _ = self._listener.accept()
+            except OSError:
+                return
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            client = _Peer(accepted)
+            try:
+                server = Connection(LOOPBACK, self._target, FOREVER_S)
+            except OSError:
+                accepted.close()
+                continue
+            commands = collections.deque()
+            with self._lock:
+                self._open |= {client, server}
+            for function in (self._requests, self._replies):
+                threading.Thread(target=function, args=(client, server, commands),
+                                 daemon=True).start()
+
+    def _requests(self, client, server, commands):
+        with contextlib.suppress(OSError, ConnectionClosed, ReplyTimeout):
+            while True:
+                request = client.read_reply()
+                commands.append([word for _, word in request.tree[1]])
+                server.socket.sendall(request.raw)
+        self._end(client, server)
+
+    def _replies(self, client, server, commands):
+        with contextlib.suppress(OSError, ConnectionClosed, ReplyTimeout):
+            while True:
+                reply = server.read_reply()
+                if self.decide(commands.popleft(), reply) == DROP:
+                    break
+                client.socket.sendall(reply.raw)
+        self._end(client, server)
+
+    def _end(self, *connections):
+        with self._lock:
+            self._open.difference_update(connections)
+        for connection in connections:
+            with contextlib.suppress(OSError):
+                connection.socket.shutdown(socket.SHUT_RDWR)
+            connection.close()
