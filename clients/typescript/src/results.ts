@@ -89,7 +89,6 @@ export class ResultWaiter {
       }
     }
     this.#following = false
-    this.#after = null
   }
 
   // Finds where to read from: then every job is fresh. False: the queue keeps no events, or the

@@ -35,11 +35,9 @@ export async function tellEnds(
 ): Promise<Told> {
   const told: Told = { jobs: [], again: [], failure: null }
   const groups = groupsOf(finished)
-  for (const each of finished) {
-    for (const touch of each.rest) {
-      // A log that is not taken does not keep a job from its end.
-      insist(commands, touchWords([touch], style.worker), how).catch(() => undefined)
-    }
+  for (const touches of roundsOf(finished)) {
+    // A log that is not taken does not keep a job from its end.
+    insist(commands, touchWords(touches, style.worker), how).catch(() => undefined)
   }
   const sent = groups.map(async (group) => {
     const isAck = group[0]?.ending.kind === 'ack'
@@ -89,4 +87,16 @@ function groupsOf(finished: readonly Finished[]): Finished[][] {
     groups.set(name, [...(groups.get(name) ?? []), each])
   }
   return [...groups].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, group]) => group)
+}
+
+// What goes ahead of the ends: for each queue first the first part of each, then the second.
+function roundsOf(finished: readonly Finished[]): Touch[][] {
+  const rounds = new Map<string, Touch[]>()
+  for (const each of finished) {
+    each.rest.forEach((touch, round) => {
+      const name = `${round} ${each.queue}`
+      rounds.set(name, [...(rounds.get(name) ?? []), touch])
+    })
+  }
+  return [...rounds.values()]
 }

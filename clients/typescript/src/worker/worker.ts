@@ -51,6 +51,7 @@ export class Worker<Payload = unknown, Result = unknown> {
   #waiting: { readonly pop: PopRequest, readonly answered: Promise<boolean> } | null = null
   #draining = false
   readonly #givenBack = new Set<string>()
+  #turn: NodeJS.Immediate | null = null
   #accepting = false
   #dry = false
   #taken = 0
@@ -162,7 +163,16 @@ export class Worker<Payload = unknown, Result = unknown> {
 
   // -- What to do next --------------------------------------------------------------------------
 
+  // Runs that end in the same turn of the event loop are told together.
   #pump(): void {
+    this.#turn ??= setImmediate(() => {
+      this.#turn = null
+      this.#next()
+      for (const notify of [...this.#notify]) notify()
+    })
+  }
+
+  #next(): void {
     const plan = planNext({
       accepting: this.#accepting && !this.#dry,
       free: (this.#options.concurrency ?? 1) - this.#runs.size,
@@ -174,7 +184,6 @@ export class Worker<Payload = unknown, Result = unknown> {
     })
     if (plan.settle !== null) void this.#settle(plan.settle.count)
     if (plan.pop > 0) void this.#take(plan.pop)
-    for (const notify of [...this.#notify]) notify()
   }
 
   #newPop(count: number): PopRequest {
