@@ -1,10 +1,13 @@
 // Ending and extending runs: Q.ACK, Q.NACK, Q.TOUCH.
 #include "engine/work/run.h"
+
 #include "engine/commands/queue/args.h"
 #include "engine/commands/queue/pop.h"
 #include "engine/commands/queue/queues.h"
+#include "engine/execution/refusal.h"
 #include "engine/queue/queue_error.h"
 #include "engine/reply/map_reply.h"
+#include "engine/work/progress.h"
 #include "engine/work/retry.h"
 
 namespace sluice {
@@ -74,6 +77,12 @@ void reply_nack(Call& call, const NackOutcome& outcome) {
   map.integer("attempts_left", outcome.attempts_left);
 }
 
+// Bytes for which there is no room are dropped: the lease counts more.
+void write_log(Call& call, QueueWork& work, Bytes id, Bytes bytes) {
+  if (bytes.empty() || !refuse_growth(call.engine, kDenyOom).empty()) return;
+  append_log(work, work.queue().find(id), bytes);
+}
+
 }  // namespace
 
 void q_ack_command(Call& call) {
@@ -131,12 +140,15 @@ void q_touch_command(Call& call) {
   if (!check_job_id(call, 2) || !parse_lease(call, 3, lease)) return;
   std::optional<int64_t> lease_ms;
   std::optional<Bytes> progress;
+  Bytes log;
   OptionReader options(call, 4);
   while (options.next()) {
     if (options.is("LEASE", 1)) {
       lease_ms = options.integer(kMinLeaseMs, kMaxLeaseMs);
     } else if (options.is("PROGRESS", 1)) {
       progress = options.value();
+    } else if (options.is("LOG", 1)) {
+      log = options.value();
     } else {
       options.unknown();
     }
@@ -147,10 +159,12 @@ void q_touch_command(Call& call) {
   if (queue.refused()) return;
   if (queue == nullptr) return reply_no_job(call, call.args[2]);
   if (progress && !check_size(call, *queue, *progress)) return;
+  if (!check_size(call, *queue, log)) return;
   QueueWork work = queue_work(call, key, *queue);
   const Result<TouchOutcome> outcome = touch_job(
       work, call.args[2], lease, lease_ms, progress ? &*progress : nullptr, holder_of(call.client));
   if (!outcome.ok()) return call.reply.error(outcome.status().message());
+  write_log(call, work, call.args[2], log);
   MapReply map(call.reply, 2);
   map.integer("left_ms", outcome->left_ms);
   outcome->cancelled ? map.text("cancel", outcome->cancel_reason) : map.null("cancel");
