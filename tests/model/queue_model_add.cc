@@ -143,6 +143,7 @@ RespValue QueueModel::add(const Words& words, const RespValue& observed) {
     }
     // Jobs that need this id wait for the new job, those that come after it do not.
     ++totals_["cancelled"];
+    ends_.push_back({spec.id, "cancelled", "", false});
     const ModelJob left = *old;
     forget(spec.id);
     pair(left);
