@@ -51,7 +51,8 @@ bool QueueWaiters::remove(const Waiter* waiter) {
   if (!waiter->queue.job_id.empty()) {
     removed = remove_from(by_job, waiter->queue.job_id, waiter->order);
   } else if (waiter->queue.pops) {
-    removed = remove_from(pops, waiter->queue.signature, waiter->order);
+    removed = remove_from(pops, waiter->queue.signature, waiter->order) ||
+              quiet.erase(waiter->order) != 0;
   } else {
     removed = others.erase(waiter->order) != 0;
     if (removed) count_types(waiter->queue.event_types, ~0U);
@@ -63,6 +64,16 @@ bool QueueWaiters::remove(const Waiter* waiter) {
     if (found != requests.end() && found->second.get() == waiter) requests.erase(found);
   }
   return true;
+}
+
+void QueueWaiters::set_quiet(const std::shared_ptr<Waiter>& waiter, bool is_quiet) {
+  const QueueWait& wait = waiter->queue;
+  if (!wait.job_id.empty()) return;
+  if (is_quiet && remove_from(pops, wait.signature, waiter->order)) {
+    quiet.emplace(waiter->order, waiter);
+  } else if (!is_quiet && quiet.erase(waiter->order) != 0) {
+    pops[wait.signature].emplace(waiter->order, waiter);
+  }
 }
 
 // `one` is 1 or, modulo 2^32, -1.

@@ -337,6 +337,7 @@ constexpr unsigned level_bit(ConfigLevel level) { return 1U << static_cast<unsig
 constexpr unsigned kQ = level_bit(ConfigLevel::kQueue);
 constexpr unsigned kG = kQ | level_bit(ConfigLevel::kGroup);
 constexpr unsigned kGK = kG | level_bit(ConfigLevel::kKey);
+constexpr unsigned kW = level_bit(ConfigLevel::kWorker);
 
 template <auto member>
 void copy_value(const GroupConfig& from, GroupConfig& to) {
@@ -377,17 +378,24 @@ constexpr ConfigRow kFields[kConfigFields] = {
     {"events", kQ, "100000:86400000", read_retention<&QueueValues::events, 2>},
     {"max_payload", kQ, "1048576", read_plain_number<&QueueValues::max_payload, 0, kMaxPayload>},
     {"fencing", kQ, "on", read_switch<&QueueValues::fencing>},
+    {"worker_ttl_ms", kQ, "60000", read_ms<&QueueValues::worker_ttl_ms>},
+    {"quiet", kW, "off", read_switch<&QueueValues::quiet>, copy_value<&GroupConfig::quiet>},
 };
 
 }  // namespace
 
 std::span<const ConfigRow, kConfigFields> config_fields() { return kFields; }
 
-const ConfigRow* find_config_row(Bytes name, ConfigLevel level) {
+const ConfigRow* find_config_row(Bytes name) {
   for (const ConfigRow& field : kFields) {
-    if (equals_ignore_case(field.name, name)) return field.stands_at(level) ? &field : nullptr;
+    if (equals_ignore_case(field.name, name)) return &field;
   }
   return nullptr;
+}
+
+const ConfigRow* find_config_row(Bytes name, ConfigLevel level) {
+  const ConfigRow* field = find_config_row(name);
+  return field != nullptr && field->stands_at(level) ? field : nullptr;
 }
 
 Bytes default_text(const ConfigRow& field, const QueueValues& values) {
@@ -395,7 +403,7 @@ Bytes default_text(const ConfigRow& field, const QueueValues& values) {
 }
 
 GroupConfig shared_values(const QueueValues& values) {
-  return {values.limits, values.ttl_ms, values.order, values.weight};
+  return {values.limits, values.ttl_ms, values.order, values.weight, values.quiet};
 }
 
 Bytes read_fields(std::vector<ConfigField>& given, QueueValues& values) {
