@@ -154,6 +154,8 @@ class Execution {
   void log_slow(const Call& call, uint64_t ticks);
   void serve_ready(const SignalledKey& ready);
   void serve_queue(const SignalledKey& ready);
+  // Null if there is no queue.
+  const Queue* queue_at(const SignalledKey& ready);
   // Serves pops of a queue within the batch's remaining budget; further ones get turns.
   void serve_pops(const SignalledKey& ready);
   void serve_pop(const SignalledKey& ready, QueueWork& work, const std::shared_ptr<Waiter>& waiter);

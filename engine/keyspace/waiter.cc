@@ -58,7 +58,8 @@ bool QueueWaiters::remove(const Waiter* waiter) {
       remove_from(by_job, id, waiter->order);
     }
   } else if (waiter->queue.pops) {
-    removed = remove_from(pops, waiter->queue.signature, waiter->order);
+    removed = remove_from(pops, waiter->queue.signature, waiter->order) ||
+              quiet.erase(waiter->order) != 0;
   } else {
     removed = others.erase(waiter->order) != 0;
     if (removed) count_types(waiter->queue.event_types, ~0U);
@@ -78,6 +79,16 @@ bool QueueWaiters::follow_job(const std::string& id, uint32_t type) const {
   return std::any_of(found->second.begin(), found->second.end(), [type](const auto& waiter) {
     return (waiter.second->queue.event_types & type) != 0;
   });
+}
+
+void QueueWaiters::set_quiet(const std::shared_ptr<Waiter>& waiter, bool is_quiet) {
+  const QueueWait& wait = waiter->queue;
+  if (!wait.job_id.empty()) return;
+  if (is_quiet && remove_from(pops, wait.signature, waiter->order)) {
+    quiet.emplace(waiter->order, waiter);
+  } else if (!is_quiet && quiet.erase(waiter->order) != 0) {
+    pops[wait.signature].emplace(waiter->order, waiter);
+  }
 }
 
 // `one` is 1 or, modulo 2^32, -1.

@@ -156,15 +156,22 @@ struct QueueWaiters {
   uint64_t last_event_seq = 0;
   // Pops with a request token, by worker and token.
   std::unordered_map<std::string, std::shared_ptr<Waiter>> requests;
-  // All pops, of `pops` and of `by_job`.
+  // All pops, of `pops`, of `quiet` and of `by_job`.
   ByOrder all_pops;
+  // Pops of any job that get none because their worker is quiet. They are not in `pops`, where the
+  // first of a signature stands for all.
+  ByOrder quiet;
   // Waiters after `had_turn`, an order, have turns to come (WaiterLists::owe). `may_repeat`: since
   // then there may be jobs for those up to it as well.
   bool owes_turns = false;
   uint64_t had_turn = 0;
   bool may_repeat = false;
 
-  bool empty() const { return pops.empty() && by_job.empty() && others.empty(); }
+  bool empty() const { return pops.empty() && quiet.empty() && by_job.empty() && others.empty(); }
+  // The number of pops that may get jobs.
+  size_t taking_pops() const { return all_pops.size() - quiet.size(); }
+  // Moves a pop that waits here into `quiet`, or back.
+  void set_quiet(const std::shared_ptr<Waiter>& waiter, bool is_quiet);
   // Whether some of `others` want events of this type, a bit.
   bool want_event(uint32_t type) const {
     return wanted_types[static_cast<size_t>(std::countr_zero(type))] != 0;

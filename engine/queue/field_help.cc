@@ -54,6 +54,8 @@ constexpr FieldHelp kConfigFields[] = {
     {"max_payload", "bytes, up to 536870912", "", "the largest payload"},
     {"log_bytes", "bytes, up to 1048576", "", "the most that is kept of a job's log; 0: none"},
     {"fencing", "on or off", "on off", "off: * is accepted in place of a lease"},
+    {"worker_ttl_ms", kDuration, "", "how long a worker without a lease is shown"},
+    {"quiet", "off or on", kSwitch, "of workers; on: they get no new jobs"},
 };
 
 constexpr Bytes kStates = "blocked delayed pending active completed failed cancelled expired";
@@ -199,7 +201,8 @@ FieldAdvice advise(Bytes field, std::span<const std::string> command,
   const FieldHelp* row = find_help(
       configures ? std::span<const FieldHelp>(kConfigFields) : std::span<const FieldHelp>(kOptions),
       field);
-  const bool of_rule = equals_ignore_case(field, "group") || equals_ignore_case(field, "key");
+  const bool of_rule = equals_ignore_case(field, "group") || equals_ignore_case(field, "key") ||
+                       equals_ignore_case(field, "worker");
   if (configures && row == nullptr && !of_rule) return advise_name(field);
   FieldAdvice advice;
   const bool is_duration = std::any_of(std::begin(kDurations), std::end(kDurations),

@@ -123,7 +123,7 @@ void Queue::unplace_later(Job* job) {
 
 void Queue::place(Job* job) {
   if (job->state == JobState::kActive && job->run()->worker != nullptr) {
-    job->run()->worker->active.push_back(job);
+    workers_.add_run(job->run()->worker, job);
   }
   if (replaying_) return;
   // A damaged record may have a blocked job without needs. Allocates the extras now, because memory
@@ -157,7 +157,7 @@ void Queue::place(Job* job) {
 
 void Queue::unplace(Job* job) {
   if (job->state == JobState::kActive && job->run()->worker != nullptr) {
-    std::erase(job->run()->worker->active, job);
+    workers_.remove_run(job->run()->worker, job);
   }
   if (replaying_) return;
   count_in(job, false);
@@ -265,23 +265,15 @@ void Queue::unplace_active(Job* job) {
 
 // --- Workers ---
 
-Worker* Queue::join_worker(Bytes name) {
-  if (name.empty()) return nullptr;
-  const auto found = workers_.find(name);
-  if (found != workers_.end()) return found->second.get();
-  auto worker = std::make_unique<Worker>();
-  worker->name = name;
-  return workers_.emplace(std::string(name), std::move(worker)).first->second.get();
+Worker* Queue::hear_worker(Bytes name) {
+  Worker* worker = workers_.hear(name, queue_ms);
+  if (worker != nullptr && config.has_worker_names()) config.heard(name, queue_ms);
+  return worker;
 }
 
-Worker* Queue::find_worker(Bytes name) const {
-  const auto found = workers_.find(name);
-  return found == workers_.end() ? nullptr : found->second.get();
-}
-
-void Queue::leave_worker(Worker* worker) {
-  if (worker == nullptr || !worker->active.empty()) return;
-  workers_.erase(workers_.find(worker->name));
+void Queue::hear_worker(Worker* worker) {
+  workers_.hear(worker, queue_ms);
+  if (worker != nullptr && config.has_worker_names()) config.heard(worker->name, queue_ms);
 }
 
 // --- LIFO tickets ---
@@ -338,6 +330,7 @@ uint64_t Queue::position(const Job* job) const {
 
 void Queue::reconfigure(const ConfigChange& change, size_t steps,
                         std::vector<Lanes::BoundRate>* bound) {
+  if (change.level == ConfigLevel::kWorker) return;
   forecast_.reset();
   take_own_limits();
   lanes.reconfigure(change, queue_ms, bound);
@@ -372,6 +365,10 @@ int64_t Queue::next_due_ms() const {
   if (!releases.empty() || retains_too_much(0) || retains_too_much(1) || lanes.is_reconfiguring())
     return queue_ms;
   int64_t due = lanes.next_rate_ms();
+  if (oldest_worker_ms() != INT64_MAX) {
+    due = std::min(due, oldest_worker_ms() + config.values().worker_ttl_ms);
+  }
+  if (config.has_worker_names()) due = std::min(due, rules_due_ms);
   if (!delays.empty()) due = std::min(due, static_cast<int64_t>(delays.front().major));
   if (!ttls.empty()) due = std::min(due, static_cast<int64_t>(ttls.front().major));
   if (count(JobState::kPending) != 0) {
@@ -401,7 +398,8 @@ int64_t Queue::next_due_steady() const {
 
 size_t Queue::memory_bytes() const {
   size_t bytes = sizeof(Queue) + config.memory_bytes() + jobs.memory_bytes() + job_bytes_ +
-                 lanes.memory_bytes() + events.memory_bytes() + stats.memory_bytes();
+                 lanes.memory_bytes() + events.memory_bytes() + stats.memory_bytes() +
+                 workers_.memory_bytes();
   if (adopted != nullptr) bytes += adopted->memory_bytes();
   if (forecast_ != nullptr) bytes += forecast_->memory_bytes();
   if (progress_pace != nullptr) bytes += progress_pace->memory_bytes();

@@ -28,6 +28,7 @@
 #include "engine/queue/queue_config.h"
 #include "engine/queue/queue_stats.h"
 #include "engine/queue/releases.h"
+#include "engine/queue/workers.h"
 #include "engine/structures/ordered_index.h"
 #include "engine/structures/split_map.h"
 
@@ -37,13 +38,6 @@ namespace sluice {
 inline size_t ended_kind(JobState state) {
   return state == JobState::kCompleted || state == JobState::kCancelled ? 0 : 1;
 }
-
-// A worker that holds leases. Forgotten when its last lease ends.
-struct Worker {
-  std::string name;
-  std::string request_token;  // of its last pop with REQID
-  std::vector<Job*> active;
-};
 
 // A lost connection, some of whose tied leases must still be shortened.
 struct LostConnection {
@@ -171,13 +165,22 @@ class Queue {
   std::vector<LostConnection> lost_connections;
 
   // --- Workers ---
-  Worker* join_worker(Bytes name);
-  Worker* find_worker(Bytes name) const;
-  // Forgets the worker if it holds no lease. Null is allowed.
-  void leave_worker(Worker* worker);
-  const std::map<std::string, std::unique_ptr<Worker>, std::less<>>& workers() const {
-    return workers_;
+  Worker* join_worker(Bytes name) { return workers_.join(name); }
+  Worker* find_worker(Bytes name) const { return workers_.find(name); }
+  void leave_worker(Worker* worker) { workers_.leave(worker); }
+  const Workers::ByName& workers() const { return workers_.by_name(); }
+  void keep_workers(const Queue& from) { workers_.keep(from.workers_); }
+  // A worker has spoken. Null for one without a name.
+  Worker* hear_worker(Bytes name);
+  void hear_worker(Worker* worker);
+  // Those without a lease (Workers::oldest_ms, forget_silent).
+  int64_t oldest_worker_ms() const { return workers_.oldest_ms(); }
+  template <class Stays>
+  void forget_silent_workers(int64_t before_ms, size_t limit, Stays stays) {
+    workers_.forget_silent(before_ms, queue_ms, limit, stays);
   }
+  // When rules for the names of workers are looked at next.
+  int64_t rules_due_ms = 0;
 
   // Visits the lines of statistics that count a job: those of the queue, its band and its tags.
   template <class Visit>
@@ -292,7 +295,7 @@ class Queue {
   bool replaying_ = false;
   std::array<uint64_t, kJobStates> counts_{};
   size_t job_bytes_ = 0;  // of all jobs: Job::memory_bytes(), without the map of ids
-  std::map<std::string, std::unique_ptr<Worker>, std::less<>> workers_;
+  Workers workers_;
 };
 
 }  // namespace sluice

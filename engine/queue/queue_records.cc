@@ -22,7 +22,7 @@ std::array<uint64_t*, kTotals> recorded_totals(Totals& totals) {
 }
 
 bool take_level(Bytes& from, ConfigLevel& level) {
-  if (from.empty() || static_cast<uint8_t>(from.front()) > 2) return false;
+  if (from.empty() || static_cast<uint8_t>(from.front()) > 3) return false;
   level = static_cast<ConfigLevel>(from.front());
   from.remove_prefix(1);
   return true;
@@ -132,6 +132,7 @@ struct RecordedShare {
 bool decode_share(Bytes from, RecordedShare& share) {
   if (!take_level(from, share.level) || !take_double(from, share.virtual_ms)) return false;
   constexpr int64_t kLimit = int64_t{1} << 62;
+  if (share.level == ConfigLevel::kWorker) return false;
   return std::isfinite(share.virtual_ms) && take_signed(from, share.arrival_us) && from.empty() &&
          share.arrival_us >= -kLimit && share.arrival_us <= kLimit;
 }
@@ -472,7 +473,8 @@ std::string describe_config(Bytes value) {
   if (!decode_config(value, level, pattern, fields)) return " damaged";
   std::string out = level == ConfigLevel::kQueue   ? " queue"
                     : level == ConfigLevel::kGroup ? " group " + printable_bytes(pattern)
-                                                   : " key " + printable_bytes(pattern);
+                    : level == ConfigLevel::kKey   ? " key " + printable_bytes(pattern)
+                                                   : " worker " + printable_bytes(pattern);
   for (const auto& [name, text] : fields) out += " " + name + "=" + printable_bytes(text);
   return out;
 }

@@ -75,7 +75,7 @@ size_t waiting_pops(QueueWork& work) NO_THREAD_SAFETY_ANALYSIS {
   const WaiterLists& waiters = work.database().shard().waiters;
   if (waiters.no_queue_waiters()) return 0;
   const QueueWaiters* here = waiters.find_queue(work.database().number(), std::string(work.key()));
-  return here == nullptr ? 0 : here->all_pops.size();
+  return here == nullptr ? 0 : here->taking_pops();
 }
 
 }  // namespace

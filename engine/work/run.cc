@@ -55,6 +55,11 @@ Result<Job*> find_leased(const Queue& queue, Bytes id, uint64_t lease) {
       .status();
 }
 
+void count_failed_run(const Job& job) {
+  const JobRun& run = *job.run();
+  if (run.worker != nullptr && !run.cancelled) ++run.worker->failed;
+}
+
 JobRun end_run(QueueWork& work, Job* job, bool counts) {
   Queue& queue = work.queue();
   queue.unplace(job);
@@ -84,6 +89,10 @@ Status acknowledge_job(QueueWork& work, Bytes id, uint64_t lease, Bytes result) 
   if (!leased.ok()) {
     return is_acknowledged(work.queue().find(id), lease) ? Status() : leased.status();
   }
+  if (Worker* worker = (*leased)->run()->worker) {
+    ++worker->completed;
+    work.queue().hear_worker(worker);
+  }
   const JobRun run = end_run(work, *leased, true);
   finish_job(work, *leased, JobState::kCompleted, {}, result, &run);
   adapt(work);
@@ -98,6 +107,7 @@ Result<TouchOutcome> touch_job(QueueWork& work, Bytes id, uint64_t lease,
   if (!leased.ok()) return leased.status();
   Job* job = *leased;
   JobRun& run = *job->run();
+  queue.hear_worker(run.worker);
   // A restart gives every lease its whole term again, so a new term is recorded; a renewal is not.
   bool changed = false;
   if (!run.cancelled) {

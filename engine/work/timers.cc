@@ -6,6 +6,7 @@
 #include "engine/work/lease_expiry.h"
 #include "engine/work/needs.h"
 #include "engine/work/progress.h"
+#include "engine/work/quiet.h"
 
 namespace sluice {
 
@@ -41,6 +42,7 @@ size_t run_queue_timers(QueueWork& work, size_t limit) {
   // The head records how many are kept, so that a restart does not bring old ones back.
   if (queue.events.count() != kept) work.touched();
   continue_reconfiguring(work);
+  forget_workers(work);
   queue.lanes.run_rates(now);
   // A refilled rate makes work possible without any other change.
   work.signal();

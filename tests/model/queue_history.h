@@ -29,6 +29,7 @@ struct HistoryStyle {
   bool ties = false;        // TIED leases, and lost connections
   bool wall_steps = false;  // the wall clock goes back at times
   bool named = false;       // many pops by ID
+  bool quiets = false;      // workers that become quiet, and that are lost with all their leases
   bool long_steps = true;   // steps of the clocks that reach retention
 };
 
@@ -226,6 +227,14 @@ class HistoryGenerator {
   }
 
   Words refuse() {
+    if (style_.quiets && chance(20)) {
+      return {"Q.NACK",
+              queue(),
+              "WHERE",
+              "WORKER",
+              one_of({"w1", "w2", "w3"}),
+              one_of({"LOST", "SILENT"})};
+    }
     Words words{"Q.NACK", queue()};
     add_pairs(words, [&] {
       if (chance(60)) words.push_back(one_of({"SILENT", "FAIL", "FATAL"}));
@@ -241,6 +250,7 @@ class HistoryGenerator {
       if (chance(30)) words.insert(words.end(), {"PROGRESS", number(1, 100)});
       if (chance(40)) words.insert(words.end(), {"LOG", "[" + number(1, 10'000) + "]"});
     });
+    if (chance(30)) words.insert(words.end(), {"WORKER", one_of({"w1", "w2"})});
     return words;
   }
 
@@ -265,6 +275,15 @@ class HistoryGenerator {
 
   Words configure() {
     const std::string name = queue();
+    if (style_.quiets && chance(50)) {
+      return {"Q.CONFIG",
+              name,
+              "WORKER",
+              one_of({"w1", "w2", "w*"}),
+              "SET",
+              "quiet",
+              one_of({"on", "off", "off"})};
+    }
     if (style_.rates && chance(40)) {
       const std::string rate = one_of({"3/100:2", "10/1000", "1/50:1", "1/4000", "0"});
       if (chance(40)) return {"Q.CONFIG", name, "SET", "rate", rate};

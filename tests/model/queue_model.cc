@@ -415,9 +415,13 @@ RespValue QueueModel::touch(const Words& words, int connection) {
     job->log.erase(0, 1);
   }
   const int64_t due = std::min(run.deadline_steady, run.run_deadline_steady);
-  return RespValue::map()
-      .put("left_ms", due - clock_.now.steady_ms)
+  RespValue out = RespValue::map();
+  out.put("left_ms", due - clock_.now.steady_ms)
       .put("cancel", run.cancelled ? RespValue::of(run.reason) : RespValue());
+  if (has_word(words, 4, "WORKER")) {
+    out.put("quiet", std::string(quiet(text_option(words, 4, "WORKER")) ? "t" : "f"));
+  }
+  return out;
 }
 
 RespValue QueueModel::cancel(const Words& words) {

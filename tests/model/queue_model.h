@@ -171,6 +171,10 @@ class QueueModel {
   RespValue acknowledge(const Words& words);
   RespValue refuse(const Words& words, const RespValue& observed);
   RespValue touch(const Words& words, int connection);
+  RespValue lose_worker(const std::string& worker, bool silent);
+  bool quiet(const std::string& worker) const {
+    return !worker.empty() && rule_value(worker_rules_, worker, "quiet") == "on";
+  }
   RespValue cancel(const Words& words);
   RespValue move(const Words& words);
   RespValue retry(const Words& words);
@@ -313,6 +317,7 @@ class QueueModel {
   std::map<std::string, std::string> config_;
   std::vector<Rule> group_rules_;
   std::vector<Rule> key_rules_;
+  std::vector<Rule> worker_rules_;
   int64_t queue_ms_ = 0;
   uint64_t next_seq_ = 1;
   uint64_t next_finish_ = 1;

@@ -191,8 +191,10 @@ RespValue QueueModel::configure(const Words& words) {
   exists = true;
   tick();
   size_t at = 2;
-  if (words[at] == "GROUP" || words[at] == "KEY") {
-    std::vector<Rule>* rules = words[at] == "GROUP" ? &group_rules_ : &key_rules_;
+  if (words[at] == "GROUP" || words[at] == "KEY" || words[at] == "WORKER") {
+    std::vector<Rule>* rules = words[at] == "GROUP" ? &group_rules_
+                               : words[at] == "KEY" ? &key_rules_
+                                                    : &worker_rules_;
     const std::string glob = words[at + 1];
     const auto old = std::find_if(rules->begin(), rules->end(),
                                   [&](const Rule& rule) { return rule.glob == glob; });
@@ -206,6 +208,7 @@ RespValue QueueModel::configure(const Words& words) {
       if (old != rules->end()) rules->erase(old);
       rules->push_back(rule);
     }
+    if (rules == &worker_rules_) return RespValue::of("OK");
   } else {
     change_fields(config_, words, at);
   }

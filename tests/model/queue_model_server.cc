@@ -52,6 +52,24 @@ void QueueModel::lose_lease(ModelJob& job) {
   }
 }
 
+// Q.NACK ... WHERE WORKER.
+RespValue QueueModel::lose_worker(const std::string& worker, bool silent) {
+  tick();
+  std::map<uint64_t, std::string> runs;
+  for (const ModelJob& job : jobs_) {
+    if (job.active() && job.run->worker == worker) runs[job.run->token] = job.id;
+  }
+  for (const auto& [token, id] : runs) {
+    if (silent) {
+      refuse({"Q.NACK", name_, id, std::to_string(token), "SILENT"}, {});
+    } else {
+      lose_lease(*find(id));
+    }
+  }
+  const RespValue count = RespValue::of(static_cast<int64_t>(runs.size()));
+  return RespValue::array({RespValue::of("0"), count});
+}
+
 void QueueModel::drop_retained() {
   const auto drop = [&](const char* field, const char* first, const char* second) {
     const std::vector<int64_t> bounds = numbers(field);
@@ -278,6 +296,9 @@ RespValue ModelServer::Waiter::answered(const RespValue& value) const {
 // Q.ACK, Q.NACK and Q.TOUCH.
 RespValue ModelServer::end_runs(const Words& words, const RespValue& observed, int connection,
                                 bool& blocked) {
+  if (words[2] == "WHERE") {
+    return this->queue(words[1]).lose_worker(words[4], words.back() == "SILENT");
+  }
   const std::vector<Words> commands = single_commands(words);
   const bool several = commands.size() > 1;
   std::set<std::string> ids;
@@ -297,7 +318,11 @@ RespValue ModelServer::end_runs(const Words& words, const RespValue& observed, i
     }
     answers.items.push_back(answer);
   }
-  if (several && words[0] == "Q.TOUCH") return RespValue::array({RespValue::of("f"), answers});
+  if (several && words[0] == "Q.TOUCH") {
+    const auto worker = std::find(words.begin(), words.end(), "WORKER");
+    const bool quiet = worker != words.end() && queue.quiet(*(worker + 1));
+    return RespValue::array({RespValue::of(quiet ? "t" : "f"), answers});
+  }
   const RespValue reply = several ? answers : answers.items[0];
   const auto then = std::find(words.begin(), words.end(), "POP");
   if (then == words.end() || reply.is_error()) return reply;

@@ -484,6 +484,14 @@ TEST_CASE("histories with larger numbers more urgent") {
   run_histories(style, 2, 73);
 }
 
+TEST_CASE("histories with workers that are quiet, and that are lost") {
+  HistoryStyle style;
+  style.quiets = true;
+  style.waiters = true;
+  style.restarts = true;
+  run_histories(style, 3, 107);
+}
+
 TEST_CASE("histories with tied leases and lost connections") {
   HistoryStyle style;
   style.ties = true;

@@ -133,6 +133,7 @@ inline void dump_indexes(const Queue& queue, std::vector<std::string>& out) {
                   dump_order(" of", release.dependents));
   }
   for (const auto& [name, worker] : queue.workers()) {
+    if (worker->active.empty()) continue;  // known to this process only
     out.push_back("worker" + dump_text("name", name) + dump_text("request", worker->request_token) +
                   dump_number("active", uint64_t{worker->active.size()}));
   }

@@ -215,7 +215,7 @@ size_t waiting_pops(const Call& call, const KeyRef& key) {
   if (shard.waiters.no_queue_waiters()) return 0;
   const QueueWaiters* waiters =
       shard.waiters.find_queue(call.client.database, std::string(key.key));
-  return waiters == nullptr ? 0 : waiters->all_pops.size();
+  return waiters == nullptr ? 0 : waiters->taking_pops();
 }
 
 ShownAt::ShownAt(const Queue& queue, const Times& times, ShownFields asked)

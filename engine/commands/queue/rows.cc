@@ -64,17 +64,18 @@ const Command kRows[] = {
                "[WITH field [WITH field ...]]]"},
     {.name = "q.nack",
      .arity = -4,
-     .flags = kWrite | kFast,
-     .acl = kAclWrite | kAclFast,
+     .flags = kWrite,
+     .acl = kAclWrite | kAclSlow,
      .keys = {keys_at(1, kKeyRw | kKeyUpdate)},
      .handler = q_nack_command,
      .group = "queue",
      .complexity = "O(log N) for each job.",
-     .summary = "Returns jobs: as failed, or as if never taken.",
-     .syntax = "queue id <lease | *> [SILENT | FAIL | FATAL] [DELAY milliseconds] [ERROR text] "
+     .summary = "Returns jobs: as failed, or as if never taken; those of a worker with WHERE.",
+     .syntax = "queue <id <lease | *> [SILENT | FAIL | FATAL] [DELAY milliseconds] [ERROR text] "
                "[AND id <lease | *> [SILENT | FAIL | FATAL] [DELAY milliseconds] [ERROR text] "
                "[AND id <lease | *> [SILENT | FAIL | FATAL] [DELAY milliseconds] [ERROR text] "
-               "...]]"},
+               "...]] | WHERE WORKER worker [CURSOR cursor] [LOST | SILENT | FAIL] "
+               "[ERROR text]>"},
     {.name = "q.touch",
      .arity = -4,
      .flags = kWrite | kFast,
@@ -200,8 +201,8 @@ const Command kRows[] = {
      .handler = q_config_command,
      .group = "queue",
      .complexity = "O(G), where G is the number of groups and keys in use.",
-     .summary = "Reads and changes the configuration of a queue, of its groups and its keys.",
-     .syntax = "queue [GROUP glob | KEY glob] <GET [field [field ...]] | "
+     .summary = "Reads and changes the configuration of a queue, of its groups, keys and workers.",
+     .syntax = "queue [GROUP glob | KEY glob | WORKER glob] <GET [field [field ...]] | "
                "SET <field value [field value ...]> | RESET>"},
     {.name = "q.adopt",
      .arity = -3,

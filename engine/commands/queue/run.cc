@@ -1,5 +1,6 @@
 // Giving back and extending runs: Q.NACK, Q.TOUCH.
 #include "engine/work/run.h"
+#include "engine/base/numbers.h"
 #include "engine/commands/queue/pairs.h"
 #include "engine/commands/queue/queues.h"
 #include "engine/execution/refusal.h"
@@ -74,6 +75,11 @@ Result<NackOutcome> nack(QueueWork* work, const NackPair& pair) {
                   pair.error_text);
 }
 
+// A job may nevertheless have the id WHERE: a lease follows it.
+bool selects_jobs(const Call& call) {
+  return call.option(2, "WHERE") && call.args[3] != "*" && !parse_i64(call.args[3]);
+}
+
 void reply_nack(Call& call, const Result<NackOutcome>& outcome) {
   if (!outcome.ok()) return call.reply.error(outcome.status().message());
   MapReply map(call.reply, 3);
@@ -122,6 +128,7 @@ void reply_stop(Call& call, const Result<TouchOutcome>& outcome) {
 }  // namespace
 
 void q_nack_command(Call& call) {
+  if (selects_jobs(call)) return nack_where(call);
   LeasePairs<NackPair> pairs;
   if (!read_pairs(call, pairs, read_nack_option)) return;
   const KeyRef key = call.key(1);
@@ -146,7 +153,8 @@ void q_touch_command(Call& call) {
   std::optional<QueueWork> work;
   if (queue != nullptr) work.emplace(call.database(key), key, *queue, call.unit);
   QueueWork* const present = work ? &*work : nullptr;
-  const bool quiet = false;
+  if (work) work->queue().hear_worker(request.worker);
+  const bool quiet = work && work->queue().config.quiet(request.worker);
   if (!request.pairs.several()) {
     const Result<TouchOutcome> outcome = touch(call, present, request.pairs.first);
     return reply_touch(call, outcome, request.worker.empty() ? std::nullopt : std::optional(quiet));

@@ -78,7 +78,8 @@ TEST_CASE("defaults are those of the contract") {
       {"events", "100000:86400000"},
       {"max_payload", "1048576"},
       {"log_bytes", "16384"},
-      {"fencing", "on"}};
+      {"fencing", "on"},
+      {"worker_ttl_ms", "60000"}};
   CHECK(all(config) == expected);
   CHECK(config.values().default_band == 2);
   CHECK(config.values().bands.size() == 5);
