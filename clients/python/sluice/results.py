@@ -42,6 +42,8 @@ def end_of_log(link: Link, key: bytes) -> int:
 
 
 class Results:
+    """The waits of one queue in this process."""
+
     def __init__(self, connect: Connect, link: Link, key: bytes, timeout: float) -> None:
         self._connect = connect
         self._link = link

@@ -19,6 +19,8 @@ Finished = Callable[[WorkerJob, Outcome, Any], None]  # the job, how it ended, r
 
 
 class Slots(Protocol):
+    """What the worker needs of threads, tasks and processes."""
+
     def start(self, job: WorkerJob) -> None:
         """Runs the handler for the job."""
 
