@@ -106,7 +106,7 @@ class Lease:
 
 @dataclasses.dataclass(frozen=True)
 class Effect:
-    """What is to be done or told: `start`, `stop`, `refused` (its progress is too large), `lost`,
+    """What is to be done or told: `start`, `stop`, `refused` (its progress or log is too large), `lost`,
     `completed`, `failed` or `returned`."""
 
     kind: str
@@ -383,7 +383,7 @@ class Plan:
             self.quiet = bool(fields.get("quiet", False))
             part = fields["cancel"]
         if isinstance(part, errors.TooBig):
-            return [Effect("refused", lease)]  # The progress; the next heartbeat is without it.
+            return [Effect("refused", lease)]  # The next heartbeat is without it.
         if isinstance(part, errors.ServerError):
             if self._held.pop(lease.key, None) is None:
                 return []  # Its outcome is on the way, and hears it too.

@@ -102,7 +102,7 @@ class TaskSlots:
         self._loop.call_soon_threadsafe(self._cancel, job)
 
     def kill(self, job: WorkerJob) -> None:
-        self._loop.call_soon_threadsafe(self._cancel, job)
+        """Another cancel would interrupt what the task does because of the first."""
 
     def close(self) -> None:
         pass

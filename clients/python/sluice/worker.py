@@ -27,6 +27,7 @@ from sluice.slots import Slots, TaskSlots, ThreadSlots
 Handler = Callable[[WorkerJob], Any]
 
 REPLY_MARGIN = 2.0  # beyond BLOCK, for the reply of a blocking pop
+END_POLL = 0.1  # between two looks whether the end has come
 END_MARGIN = 1.0  # for handlers that were told to stop at the end of grace
 UNREACHABLE_MARGIN = 5.0  # for giving jobs back to a server that does not answer
 
@@ -233,7 +234,10 @@ class Worker:
 
     def _wait(self, now: float) -> float:
         wait = self._plan.wait(now)
-        return wait if self._deadline is None else min(wait, max(self._deadline - now, 0.0), 0.1)
+        if self._deadline is None:
+            return wait
+        left = self._deadline - now
+        return min(wait, END_POLL, left) if left > 0 else min(wait, END_POLL)
 
     def _take(self, slots: Slots, timeout: float) -> None:
         """Waits for something to happen, and takes all that has."""
@@ -270,7 +274,7 @@ class Worker:
             self._start(slots, lease)
             return
         if effect.kind == "refused":
-            self._log.warning("job %r of %r: its progress is too large", lease.id, lease.queue)
+            self._log.warning("job %r of %r: its progress or log is too large", lease.id, lease.queue)
             return
         if effect.kind == "stop":
             slots.stop(self._jobs[lease], lease.stop or "")
