@@ -11,12 +11,13 @@ const HELP = `sluice-worker FILE --queue NAME [option]...
 Runs the default export of FILE, a function (job, { signal, progress, log }), for each job.
 
   --queue NAME       a queue; several are tried in this order
-  --url URL          the server (SLUICE_URL, else redis://localhost:6379)
+  --server URL       the server (SLUICE_URL, else redis://localhost:6379)
   --concurrency N    runs at once (1)
   --match KEY        only jobs that carry one of these keys; may be repeated
+  --codec NAME       json or raw (json)
   --lease MS         the term of the leases
   --heartbeat MS     the longest time between heartbeats (1000)
-  --grace MS         how long runs may take to end after SIGTERM (25000)
+  --grace MS         how long runs may take to end after SIGTERM (30000)
   --burst            end when the queue has no job
   --max-jobs N       end after that many jobs
   --ready-file PATH  written when the worker takes jobs, and removed when it stops
@@ -30,7 +31,8 @@ class UsageError extends Error {}
 
 const OPTIONS = {
   queue: { type: 'string', multiple: true },
-  url: { type: 'string' },
+  server: { type: 'string' },
+  codec: { type: 'string' },
   concurrency: { type: 'string' },
   match: { type: 'string', multiple: true },
   lease: { type: 'string' },
@@ -64,6 +66,11 @@ function numberOption(values: Values, name: keyof typeof OPTIONS): number | unde
   return Number(text)
 }
 
+function codecOption({ codec }: Values): 'json' | 'raw' | undefined {
+  if (codec === undefined || codec === 'json' || codec === 'raw') return codec
+  throw new UsageError('--codec is json or raw')
+}
+
 function workerOptions(values: Values): WorkerOptions {
   const line = (level: string) => (message: string): void => {
     process.stderr.write(`${new Date().toISOString()} ${level} ${message}\n`)
@@ -76,7 +83,8 @@ function workerOptions(values: Values): WorkerOptions {
     error: line('error'),
   }
   const given = {
-    url: values.url,
+    url: values.server,
+    codec: codecOption(values),
     concurrency: numberOption(values, 'concurrency'),
     match: values.match,
     lease: numberOption(values, 'lease'),

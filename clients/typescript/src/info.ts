@@ -49,7 +49,7 @@ export interface JobInfo<Payload = unknown, Result = unknown> {
   readonly successor: boolean
   /** Only if it was asked for. */
   readonly payload?: Payload
-  /** Only if it was asked for; undefined also if the run gave no result. */
+  /** Only if it was asked for; undefined also if the run gave no result, or no bytes. */
   readonly result?: Result
 }
 
@@ -98,6 +98,6 @@ export function readInfo<Payload, Result>(reply: Reply, codec: Codec): JobInfo<P
     progress: orNull(field('progress'), bytesOf),
     successor: orNull(field('successor'), yesOrNo) ?? false,
     ...(payload === null ? {} : { payload: codec.decode(payload) as Payload }),
-    ...(result === null ? {} : { result: codec.decode(result) as Result }),
+    ...(result === null || result.length === 0 ? {} : { result: codec.decode(result) as Result }),
   }
 }

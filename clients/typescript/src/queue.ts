@@ -5,9 +5,10 @@ import { CodecError, Forgotten, NotCompleted, ResultTimeout } from './errors.js'
 import { follow, type EventsOptions, type QueueEvent } from './events.js'
 import { readInfo, type JobInfo, type State } from './info.js'
 import { Job, type Added } from './job.js'
-import { Link, Interrupted, type ServerOptions } from './link.js'
+import { Closed, Interrupted, Link, type ServerOptions } from './link.js'
 import { sharedLinks, type SharedLinks } from './pool.js'
 import { mapOf, numberOf, orNull, textOf, type Reply } from './reply.js'
+import type { Awaited } from './results.js'
 import { readLines, readStats, statsWords, type Stats, type StatsOptions } from './stats.js'
 import { withTraceparent } from './trace.js'
 import { encoded, type AddOptions, type Word, type Words } from './words.js'
@@ -51,6 +52,7 @@ export class Queue<Payload = unknown, Result = unknown> {
   readonly #server: ServerOptions
   readonly #codec: Codec
   readonly #timeout: number
+  readonly #awaited = new Set<Awaited>()
   #links: SharedLinks | null = null
   #closed = false
 
@@ -177,6 +179,7 @@ export class Queue<Payload = unknown, Result = unknown> {
   /** Ends the waits of this queue, and its connections if no other queue uses them. */
   close(): void {
     this.#closed = true
+    for (const awaited of [...this.#awaited]) awaited.failed(new Closed('the queue was closed'))
     this.#links?.release()
     this.#links = null
   }
@@ -219,8 +222,9 @@ export class Queue<Payload = unknown, Result = unknown> {
         clearTimeout(timer)
         signal?.removeEventListener('abort', abort)
         waiter.remove(awaited)
+        this.#awaited.delete(awaited)
       }
-      const awaited = {
+      const awaited: Awaited = {
         id,
         ended: (reply: Reply): void => { finish(); resolve(reply) },
         failed: (error: unknown): void => { finish(); reject(error) },
@@ -229,6 +233,7 @@ export class Queue<Payload = unknown, Result = unknown> {
         ? undefined
         : setTimeout(() => awaited.failed(new ResultTimeout(id)), timeout)
       signal?.addEventListener('abort', abort)
+      this.#awaited.add(awaited)
       waiter.add(awaited)
     })
   }

@@ -29,6 +29,7 @@ const POOL = 8
 const TURN_MS = 250  // of a job, if there are more than the pool has connections
 const PAUSE_MS = 250
 const WAKE_AGAIN_MS = 5
+const IDLE_MS = 10_000  // then the connections are closed
 const ENDS: readonly Word[] = ['completed', 'failed', 'cancelled', 'expired', 'forgotten']
   .flatMap((type) => ['TYPE', type])
 
@@ -41,6 +42,7 @@ export class ResultWaiter {
   readonly #events: Link
   readonly #pool: Link[] = []
   #after: number | null = null
+  #idle: NodeJS.Timeout | undefined
   #following = false
   #reading = false
   #waking = false
@@ -69,6 +71,7 @@ export class ResultWaiter {
 
   close(): void {
     this.#closed = true
+    clearTimeout(this.#idle)
     this.#events.close()
     for (const link of this.#pool) link.close()
     this.#failAll(new Closed('the queue was closed'))
@@ -76,6 +79,7 @@ export class ResultWaiter {
 
   async #follow(): Promise<void> {
     this.#following = true
+    clearTimeout(this.#idle)
     while (this.#awaited.size > 0 && !this.#closed) {
       try {
         if (this.#after === null && !(await this.#begin())) {
@@ -89,6 +93,11 @@ export class ResultWaiter {
       }
     }
     this.#following = false
+    this.#idle = setTimeout(() => this.#dropAll(), IDLE_MS).unref()
+  }
+
+  #dropAll(): void {
+    for (const link of [this.#events, ...this.#pool]) link.drop('nobody waits')
   }
 
   // Finds where to read from: then every job is fresh. False: the queue keeps no events, or the

@@ -34,7 +34,7 @@ export interface WorkerOptions<Payload = unknown, Result = unknown> extends Serv
   lease?: number
   /** The longest time between heartbeats (1,000); a third of the lease, if that is shorter. */
   heartbeat?: number
-  /** How long runs may take to end once the worker is told to stop (25,000). */
+  /** How long runs may take to end once the worker is told to stop (30,000). */
   grace?: number
   /** How long the first connection may take (10,000). */
   connectTimeout?: number

@@ -130,7 +130,7 @@ export class Worker<Payload = unknown, Result = unknown> {
    * default the option's) their signals are aborted and they are given back.
    */
   async stop(options: { grace?: number } = {}): Promise<void> {
-    this.#beginStop(options.grace ?? this.#options.grace ?? 25_000)
+    this.#beginStop(options.grace ?? this.#options.grace ?? 30_000)
     await this.#running?.catch(() => undefined)
   }
 
@@ -450,7 +450,7 @@ export class Worker<Payload = unknown, Result = unknown> {
         `the server does not know ${what} as this client sends it: ${error.message}`,
         { cause: error })
       : error
-    this.#beginStop(this.#options.grace ?? 25_000)
+    this.#beginStop(this.#options.grace ?? 30_000)
   }
 
   #becameQuiet(quiet: boolean): void {

@@ -1,0 +1,166 @@
+// Queue: what it adds, tells and follows.
+import assert from 'node:assert/strict'
+import {
+  BadField, CodecError, Duplicate, Job, NoJob, Queue, QueueFull, Trimmed, type QueueEvent,
+} from '../../src/index.js'
+import { newQueue, plain, play, until, url } from './check.js'
+
+const redis = plain()
+
+async function config(queue: Queue, ...fields: (string | number)[]): Promise<void> {
+  await redis.call('Q.CONFIG', queue.name, 'SET', ...fields)
+}
+
+await play({
+  'every option of add arrives': async () => {
+    const queue = newQueue<unknown, unknown>()
+    await queue.add(0, { id: 'needed' })
+    const at = new Date(Date.now() + 600_000)
+    const job = await queue.add({ a: [1] }, {
+      id: 'mine', pri: 'high', boost: 5, at, group: 'ann', key: ['k', 'l'], ttl: 60_000,
+      lease: 7000, maxRun: 9000, retry: 4, backoff: [10, 20], need: ['needed'], tag: { a: 'b' },
+    })
+    assert.deepEqual([job.id, job.added, job.state, job.position], ['mine', 'added', 'blocked', null])
+    const info = await job.get({ with: ['payload'] })
+    assert.ok(info)
+    assert.deepEqual(info.payload, { a: [1] })
+    assert.deepEqual(
+      [info.pri, info.group, info.keys, info.tags, info.leaseTerm, info.maxRun, info.retriesLeft],
+      ['HIGH', 'ann', ['k', 'l'], { a: 'b' }, 7000, 9000, 4])
+    assert.deepEqual([info.needs, info.ttlLeft, info.successor], [['needed'], 60_000, false])
+    assert.equal(await job.why(), 'blocked_by needed')
+    const later = await queue.add(1, { at })
+    const notBefore = (await later.get())?.notBefore ?? 0
+    assert.ok(Math.abs(notBefore - at.getTime()) < 2000, `${notBefore}`)
+    assert.equal((await queue.add(2, { delay: 60_000 })).state, 'delayed')
+  },
+
+  'ifdup': async () => {
+    const queue = newQueue<number, unknown>()
+    await queue.add(1, { id: 'a' })
+    await assert.rejects(queue.add(2, { id: 'a' }), (error) =>
+      error instanceof Duplicate && error.id === 'a' && error.state === 'pending')
+    const results = []
+    for (const ifdup of ['keep', 'update', 'replace'] as const) {
+      results.push((await queue.add(3, { id: 'a', ifdup })).added)
+    }
+    assert.deepEqual(results, ['kept', 'updated', 'replaced'])
+  },
+
+  'refusals have their hints': async () => {
+    const queue = newQueue<unknown, unknown>()
+    await config(queue, 'max_waiting', 1)
+    await queue.add(1)
+    await assert.rejects(queue.add(2), (error) =>
+      error instanceof QueueFull && error.max === 1 && error.temporary)
+    await assert.rejects(queue.add(2, { pri: 'none' }), (error) =>
+      error instanceof BadField && error.field === 'pri')
+    await assert.rejects(queue.add(NaN), CodecError)
+    await assert.rejects(queue.retry('unknown'), NoJob)
+    assert.equal(await queue.get('unknown'), null)
+    assert.equal((await queue.stats())['pending'], 1)
+  },
+
+  'cancel and retry': async () => {
+    const queue = newQueue<number, unknown>()
+    const job = await queue.add(1)
+    assert.equal(await job.cancel({ reason: 'why' }), 'cancelled')
+    assert.equal(await job.cancel(), 'gone')
+    assert.equal((await job.get())?.error, 'why')
+    assert.equal(await queue.retry(job.id), 'pending')
+    await redis.call('Q.POP', 1, queue.name)
+    assert.equal(await job.cancel({ grace: 0 }), 'cancelled')
+  },
+
+  'many jobs, a result or an error for each': async () => {
+    const queue = newQueue<number, unknown>()
+    const outcomes = await queue.addMany(Array.from({ length: 3000 }, (_, n) =>
+      ({ payload: n === 5 ? NaN : n, id: n % 1000 === 7 ? 'same' : `job-${n}` })))
+    assert.equal(outcomes.length, 3000)
+    const refused = outcomes.flatMap((each, n) =>
+      each.status === 'rejected' ? [[n, each.reason.name]] : [])
+    assert.deepEqual(refused, [[5, 'CodecError'], [1007, 'Duplicate'], [2007, 'Duplicate']])
+    const [first] = outcomes
+    assert.ok(first?.status === 'fulfilled' && first.value instanceof Job)
+    assert.equal(first.value.id, 'job-0')
+    assert.equal((await queue.stats())['pending'], 2997)
+  },
+
+  'stats of the whole and by line': async () => {
+    const queue = newQueue<number, unknown>()
+    await queue.add(1, { group: 'ann', tag: { lang: 'c' }, pri: 'low' })
+    const all = await queue.stats({ window: 5000 })
+    assert.equal(all['added'], 1)
+    assert.deepEqual(all['byPriority'],
+      { CRITICAL: 0, HIGH: 0, NORMAL: 0, LOW: 1, BACKGROUND: 0 })
+    assert.ok(typeof all['rates'] === 'object')
+    assert.equal((await queue.stats({ group: 'ann' }))['pending'], 1)
+    assert.equal((await queue.stats({ by: 'group' })).get('ann')?.['pending'], 1)
+    assert.equal((await queue.stats({ by: { tag: 'lang' } })).get('c')?.['pending'], 1)
+    await redis.call('Q.POP', 1, queue.name, 'WORKER', 'w')
+    assert.equal((await queue.stats({ by: 'worker' })).get('w')?.['active'], 1)
+  },
+
+  'codecs': async () => {
+    const bytes = newQueue<Buffer, Buffer>({ codec: 'raw' })
+    const job = await bytes.add(Buffer.from([0, 255]))
+    assert.deepEqual((await job.get({ with: ['payload'] }))?.payload, Buffer.from([0, 255]))
+    const own = newQueue<Date, Date>({
+      codec: {
+        encode: (value) => (value as Date).toISOString(),
+        decode: (text) => new Date(text.toString()),
+      },
+    })
+    const date = new Date(86_400_000)
+    assert.deepEqual((await (await own.add(date)).get({ with: ['payload'] }))?.payload, date)
+  },
+
+  'events are resumed without a gap': async () => {
+    const queue = newQueue<number, unknown>()
+    const seen: QueueEvent[] = []
+    const ending = new AbortController()
+    const following = (async () => {
+      for await (const event of queue.events({ from: 0, signal: ending.signal })) seen.push(event)
+    })()
+    const adding = (async () => {
+      for (let n = 0; n < 60; ++n) await queue.add(n, { id: `job-${n}` })
+    })()
+    // Its connection is ended again and again.
+    for (let n = 0; n < 5; ++n) {
+      await until('it follows', () => seen.length > 10 * n)
+      for (const line of String(await redis.client('LIST')).split('\n')) {
+        const id = /^id=(\d+) .*name=sluice-events /.exec(line)?.[1]
+        if (id !== undefined) await redis.call('CLIENT', 'KILL', 'ID', id)
+      }
+    }
+    await adding
+    await until('all of it', () => seen.length === 60)
+    ending.abort()
+    await following
+    assert.deepEqual(seen.map((event) => event.id), seen.map((_, n) => `job-${n}`))
+    assert.deepEqual(seen.map((event) => event.seq), seen.map((_, n) => (seen[0]?.seq ?? 0) + n))
+    await redis.call('Q.CANCEL', queue.name, 'job-3')
+    for await (const event of queue.events({ from: 0, type: ['cancelled'] })) {
+      assert.equal(event.id, 'job-3')
+      break
+    }
+    const chosen: string[] = []
+    for await (const event of queue.events({ from: 0, id: ['job-7', 'job-9'] })) {
+      if (chosen.push(event.id) === 2) break
+    }
+    assert.deepEqual(chosen, ['job-7', 'job-9'])
+    const beyond = queue.events({ from: 1_000_000_000 })
+    await assert.rejects(beyond.next(), Trimmed)
+  },
+
+  'queues of one server share a connection': async () => {
+    const names = async (): Promise<number> =>
+      String(await redis.client('LIST')).split('name=sluice-queue ').length - 1
+    assert.equal(await names(), 1)
+    const other = new Queue('other', { url })
+    await other.add(1)
+    other.close()
+    await assert.rejects(other.add(1), /closed/)
+    assert.equal(await names(), 1)
+  },
+})

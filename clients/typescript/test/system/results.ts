@@ -1,0 +1,119 @@
+// The results of many jobs over few connections, and no lost wake-up.
+import assert from 'node:assert/strict'
+import { Forgotten, NotCompleted, ResultTimeout, Unreachable, type Queue } from '../../src/index.js'
+import { newQueue, pause, plain, play, until, url, withWorker } from './check.js'
+
+const redis = plain()
+
+async function clients(): Promise<string[]> {
+  return String(await redis.client('LIST')).split('\n')
+    .flatMap((line) => /name=(sluice-\S+)/.exec(line)?.[1] ?? [])
+}
+
+/** Ends the next job as a worker would; its id. */
+async function endNext(queue: Queue, result: string): Promise<string> {
+  const [[, , , id, , lease]] =
+    await redis.call('Q.POP', 1, queue.name) as [[string, string, string, string, string, number]]
+  await redis.call('Q.ACK', queue.name, id, lease, 'RESULT', result)
+  return id
+}
+
+await play({
+  'a thousand results at once': async () => {
+    const queue = newQueue<number, number>()
+    await redis.call('Q.CONFIG', queue.name, 'SET', 'retain_completed', '5000')
+    const jobs = (await queue.addMany(Array.from({ length: 1000 }, (_, payload) => ({ payload }))))
+      .map((each) => {
+        assert.ok(each.status === 'fulfilled')
+        return each.value
+      })
+    const results = Promise.all(jobs.map((job) => job.result({ timeout: 60_000 })))
+    await pause(200)
+    const mine = await clients()
+    assert.ok(mine.length <= 3, `${mine}`)
+    await withWorker<number, number>(queue.name, ({ payload }) => payload * 2,
+      { concurrency: 50 }, async () => {
+        assert.deepEqual(await results, jobs.map((_, n) => n * 2))
+      })
+  },
+
+  'every end': async () => {
+    const queue = newQueue<number, unknown>()
+    const jobs = [await queue.add(1), await queue.add(2, { delay: 60_000 }), await queue.add(3)]
+    const [done, cancelled, forgotten] = jobs.map((job) => job.result())
+    await endNext(queue, '{"ok":true}')
+    assert.deepEqual(await done, { ok: true })
+    assert.deepEqual(await jobs[0]?.result(), { ok: true })
+    await jobs[1]?.cancel({ reason: 'why' })
+    await assert.rejects(cancelled ?? Promise.resolve(), (error) =>
+      error instanceof NotCompleted && error.state === 'cancelled' && error.error === 'why')
+    await redis.del(queue.name)
+    await assert.rejects(forgotten ?? Promise.resolve(), Forgotten)
+    await assert.rejects(queue.result('unknown'), Forgotten)
+  },
+
+  'time, signal and close end a wait': async () => {
+    const queue = newQueue<number, unknown>()
+    const job = await queue.add(1)
+    const controller = new AbortController()
+    const waits = [job.result({ signal: controller.signal }), job.result()]
+    waits.forEach((wait) => wait.catch(() => undefined))
+    await assert.rejects(job.result({ timeout: 50 }), ResultTimeout)
+    controller.abort(new Error('enough'))
+    await assert.rejects(waits[0] ?? Promise.resolve(), /enough/)
+    queue.close()
+    await assert.rejects(waits[1] ?? Promise.resolve(), Unreachable)
+  },
+
+  'no lost wake-up': async () => {
+    const queue = newQueue<number, number>()
+    await withWorker<number, number>(queue.name, async ({ payload }) => {
+      if (payload % 3 === 0) await pause(payload % 7)
+      return payload
+    }, { concurrency: 10 }, async () => {
+      let slowest = 0
+      const lane = async (first: number): Promise<void> => {
+        for (let n = first; n < first + 40; ++n) {
+          const job = await queue.add(n)
+          if (n % 2 === 0) await pause(n % 5)
+          const began = performance.now()
+          assert.equal(await job.result({ timeout: 60_000 }), n)
+          slowest = Math.max(slowest, performance.now() - began)
+        }
+      }
+      await Promise.all(Array.from({ length: 10 }, (_, n) => lane(n * 1000)))
+      // A wait that was only ended by its time-out takes 5 s.
+      assert.ok(slowest < 4000, `${slowest}`)
+    })
+  },
+
+  'without events': async () => {
+    const queue = newQueue<number, number>()
+    await redis.call('Q.CONFIG', queue.name, 'SET', 'events', '0')
+    const before = (await clients()).length
+    const jobs = await Promise.all(Array.from({ length: 12 }, (_, n) => queue.add(n)))
+    const results = Promise.all(jobs.map((job) => job.result({ timeout: 60_000 })))
+    await until('they wait', async () => (await clients()).length >= before + 8)
+    assert.equal((await clients()).length, before + 8)
+    for (const _ of jobs) await endNext(queue, '5')
+    assert.deepEqual(await results, jobs.map(() => 5))
+  },
+
+  'events that are switched off meanwhile': async () => {
+    const queue = newQueue<number, number>()
+    const wait = (await queue.add(1)).result({ timeout: 60_000 })
+    await pause(300)
+    await redis.call('Q.CONFIG', queue.name, 'SET', 'events', '0')
+    await endNext(queue, '5')
+    assert.equal(await wait, 5)
+  },
+
+  'a user who may not read events': async () => {
+    await redis.call('ACL', 'SETUSER', 'producer', 'on', '>secret', '~*', '+q.add', '+q.get',
+      '+client|setname', '+client|setinfo')
+    const queue = newQueue<number, number>({ url: url.replace('//', '//producer:secret@') })
+    const wait = (await queue.add(1)).result({ timeout: 60_000 })
+    await endNext(queue, '5')
+    assert.equal(await wait, 5)
+  },
+})

@@ -1,0 +1,276 @@
+// Worker: how runs end, what handlers hear, and what is sent for it.
+import assert from 'node:assert/strict'
+import {
+  Adopted, Cancelled, CommandError, Fatal, LeaseLost, NoPermission, NotCompleted, Retry,
+  ShuttingDown, SluiceError, Unreachable, Worker, WrongType, type Handler, type WorkerOptions,
+} from '../../src/index.js'
+import { newQueue, pause, plain, play, until, url, withWorker } from './check.js'
+
+const redis = plain()
+
+/** Resolves when the signal is aborted: the reason. */
+function aborted(signal: AbortSignal): Promise<unknown> {
+  return new Promise((resolve) => {
+    signal.addEventListener('abort', () => resolve(signal.reason))
+  })
+}
+
+async function refusal(options: WorkerOptions, queue = 'refused'): Promise<unknown> {
+  const worker = new Worker(queue, () => undefined, { url, logger: null, signals: false, ...options })
+  return await worker.run().then(() => null, (error: unknown) => error)
+}
+
+await play({
+  'how runs end': async () => {
+    const queue = newQueue<string, unknown>()
+    const attempts: number[] = []
+    const handler: Handler<string, unknown> = (job) => {
+      if (job.payload === 'fatal') throw new Fatal('never')
+      if (job.payload === 'plain') throw new TypeError('broken')
+      if (job.payload === 'nan') return { value: NaN }
+      if (job.payload === 'big') return 'x'.repeat(2_000_000)
+      if (job.payload === 'retry') {
+        attempts.push(job.attempt)
+        if (job.attempt < 3) throw new Retry('later', { delay: 10 })
+      }
+      return job.payload === 'nothing' ? undefined : { said: job.payload }
+    }
+    await withWorker(queue.name, handler, { concurrency: 3 }, async () => {
+      const end = async (payload: string, retry = 0): Promise<unknown> =>
+        (await queue.add(payload, { retry })).result().catch((error: unknown) => {
+          assert.ok(error instanceof NotCompleted)
+          return `${error.state} ${error.error}`
+        })
+      assert.deepEqual(await end('hello'), { said: 'hello' })
+      assert.equal(await end('nothing'), undefined)
+      assert.equal(await end('fatal', 5), 'failed never')
+      assert.equal(await end('plain'), 'failed TypeError: broken')
+      assert.deepEqual(await end('retry', 5), { said: 'retry' })
+      assert.deepEqual(attempts, [1, 2, 3])
+      assert.match(String(await end('nan', 5)), /^failed result: /)
+      assert.match(String(await end('big', 5)), /^failed result: TOOBIG limit=/)
+    })
+    await redis.call('Q.ADD', queue.name, 'broken', '{', 'RETRY', 5)
+    await withWorker(queue.name, handler, {}, async () => {
+      await assert.rejects(queue.result('broken'), (error) =>
+        error instanceof NotCompleted && error.error.startsWith('payload: '))
+    })
+  },
+
+  'a heartbeat keeps a lease, and carries progress and log': async () => {
+    const queue = newQueue<number, unknown>()
+    const handler: Handler<number, unknown> = async (job, { progress }) => {
+      for (let n = 0; n < 10; ++n) {
+        progress({ step: n })
+        await pause(100)
+      }
+      return job.attempt
+    }
+    await withWorker(queue.name, handler, { lease: 300, concurrency: 2 }, async () => {
+      const jobs = [await queue.add(1), await queue.add(2)]
+      await until('progress', async () =>
+        String((await jobs[0]?.get())?.progress).startsWith('{"step":'))
+      for (const job of jobs) assert.equal(await job.result(), 1)
+      assert.equal(String((await jobs[0]?.get())?.progress), '{"step":9}')
+      assert.equal((await queue.stats())['reclaimed'], 0)
+    })
+  },
+
+  'a cancel is heard, and a result still counts': async () => {
+    const queue = newQueue<string, unknown>()
+    const heard: number[] = []
+    let cancelled = 0
+    const handler: Handler<string, unknown> = async (job, { signal }) => {
+      const reason = await aborted(signal)
+      heard.push(performance.now() - cancelled)
+      assert.ok(reason instanceof Cancelled && reason.message === 'enough', String(reason))
+      if (job.payload === 'give up') signal.throwIfAborted()
+      if (job.payload === 'break') throw new Error('after the cancel')
+      return 'done'
+    }
+    await withWorker(queue.name, handler, { concurrency: 3 }, async () => {
+      const jobs = await Promise.all(['give up', 'break', 'finish'].map((each) => queue.add(each)))
+      await until('they run', async () => (await queue.stats())['active'] === 3)
+      cancelled = performance.now()
+      for (const job of jobs) assert.equal(await job.cancel({ reason: 'enough' }), 'signalled')
+      const ends = await Promise.allSettled(jobs.map((job) => job.result()))
+      assert.deepEqual(ends.map((end) =>
+        end.status === 'fulfilled' ? end.value : end.reason.state), ['cancelled', 'cancelled', 'done'])
+      assert.ok(Math.max(...heard) < 1500, `${heard}`)
+    })
+  },
+
+  'a lost lease is heard, and its result is not sent': async () => {
+    const queue = newQueue<number, unknown>()
+    const lost: string[] = []
+    const reasons: unknown[] = []
+    const handler: Handler<number, unknown> = async (job, { signal }) => {
+      if (job.attempt > 1 || job.payload === 2) return job.attempt
+      reasons.push(await aborted(signal))
+      return 'stale'
+    }
+    await withWorker(queue.name, handler, {
+      concurrency: 2, hooks: { lost: (job) => lost.push(job.id) },
+    }, async () => {
+      const job = await queue.add(1)
+      await until('it runs', async () => (await job.get())?.state === 'active')
+      await job.cancel({ grace: 0 })
+      await until('it is lost', () => reasons.length === 1)
+      assert.ok(reasons[0] instanceof LeaseLost)
+      assert.deepEqual(lost, [job.id])
+      assert.equal((await job.get())?.state, 'cancelled')
+      assert.equal(await (await queue.add(2)).result(), 1)
+    })
+  },
+
+  'hooks, and what they throw': async () => {
+    const queue = newQueue<string, string>()
+    const seen: string[] = []
+    const errors: string[] = []
+    const ignore = (): void => undefined
+    await withWorker<string, string>(queue.name, ({ payload }) => {
+      if (payload === 'no') throw new Error('no')
+      return payload
+    }, {
+      logger: { debug: ignore, info: ignore, warn: ignore, error: (text) => errors.push(text) },
+      hooks: {
+        started: (job) => seen.push(`started ${job.payload}`),
+        completed: (job, result) => {
+          seen.push(`completed ${job.payload} ${result}`)
+          throw new Error('of a hook')
+        },
+        failed: (job, error) => seen.push(`failed ${job.payload} ${(error as Error).message}`),
+      },
+    }, async () => {
+      await (await queue.add('yes')).result()
+      await (await queue.add('no')).result().catch(ignore)
+      await until('all hooks', () => seen.length === 4)
+    })
+    assert.deepEqual(seen, ['started yes', 'completed yes yes', 'started no', 'failed no no'])
+    assert.match(String(errors), /hook completed threw: of a hook/)
+  },
+
+  'several queues, keys and fields': async () => {
+    const [first, second] = [newQueue<number, unknown>(), newQueue<number, unknown>()]
+    await second.add(1, { key: ['k'], tag: { a: 'b' }, group: 'ann' })
+    await first.add(2, { key: ['k'] })
+    await first.add(3)
+    const seen: unknown[] = []
+    const worker = new Worker<number, void>([first.name, second.name], (job) => {
+      seen.push([job.queue, job.payload, job.tags, job.group])
+    }, { url, match: ['k'], with: ['tags', 'group'], burst: true, signals: false })
+    await worker.run()
+    assert.deepEqual(seen, [[first.name, 2, {}, ''], [second.name, 1, { a: 'b' }, 'ann']])
+    assert.equal((await first.stats())['pending'], 1)
+  },
+
+  'burst ends without jobs, maxJobs after that many': async () => {
+    const queue = newQueue<number, number>()
+    await queue.addMany(Array.from({ length: 30 }, (_, payload) => ({ payload })))
+    const options = { url, concurrency: 4, signals: false, logger: null }
+    await new Worker(queue.name, () => pause(1), { ...options, maxJobs: 10 }).run()
+    assert.deepEqual(await states(queue.name), { pending: 20, active: 0, completed: 10 })
+    await new Worker(queue.name, () => pause(1), { ...options, burst: true }).run()
+    assert.deepEqual(await states(queue.name), { pending: 0, active: 0, completed: 30 })
+  },
+
+  'stop lets runs end within grace, and gives the rest back': async () => {
+    const queue = newQueue<number, unknown>()
+    const reasons: unknown[] = []
+    const worker = new Worker<number, unknown>(queue.name, async ({ payload }, { signal }) => {
+      if (payload === 0) return await pause(300)
+      reasons.push(await aborted(signal))
+    }, { url, concurrency: 2, grace: 800, signals: false, logger: null })
+    const running = worker.run()
+    const jobs = [await queue.add(0), await queue.add(1), await queue.add(2)]
+    await until('they run', () => worker.active === 2)
+    const began = performance.now()
+    await worker.stop()
+    await running
+    assert.ok(performance.now() - began < 5000)
+    assert.ok(reasons.length === 1 && reasons[0] instanceof ShuttingDown)
+    const ends = await Promise.all(jobs.map((job) => job.get()))
+    assert.deepEqual(ends.map((job) => [job?.state, job?.attempts]),
+      [['completed', 1], ['pending', 0], ['pending', 0]])
+    assert.throws(() => worker.run(), /called before/)
+  },
+
+  'the queue is deleted under the worker': async () => {
+    const queue = newQueue<number, number>()
+    let lost = 0
+    await withWorker<number, number>(queue.name, async ({ payload }, { signal }) => {
+      if (payload === 0) await aborted(signal)
+      return payload
+    }, { hooks: { lost: () => ++lost }, concurrency: 2 }, async () => {
+      await queue.add(0)
+      await until('it runs', async () => (await queue.stats())['active'] === 1)
+      await redis.del(queue.name)
+      await until('it is lost', () => lost === 1)
+      assert.equal(await (await queue.add(5)).result(), 5)
+    })
+  },
+
+  'two connections, one pop at a time, ends together': async () => {
+    const queue = newQueue<number, number>()
+    await withWorker<number, number>(queue.name, async ({ payload }) => {
+      await pause(20)
+      return payload
+    }, { concurrency: 8 }, async (worker) => {
+      const jobs = await queue.addMany(Array.from({ length: 200 }, (_, payload) => ({ payload })))
+      for (const job of jobs) if (job.status === 'fulfilled') await job.value.result()
+      const mine = String(await redis.client('LIST')).split('name=sluice-worker').length - 1
+      assert.equal(mine, 2)
+      assert.ok(worker.name.includes(`-${process.pid}-`))
+      const calls = String(await redis.info('commandstats'))
+      const acks = Number(/cmdstat_q\.ack:calls=(\d+)/.exec(calls)?.[1] ?? 0)
+      assert.ok(acks > 0)
+    })
+  },
+
+  'a quiet worker gets no jobs': async () => {
+    const queue = newQueue<number, number>()
+    const known = await redis.call('Q.CONFIG', queue.name, 'WORKER', 'none', 'SET', 'quiet', 'on')
+      .then(() => true, () => false)
+    if (!known) return console.log('  this server has no quiet workers')
+    await withWorker<number, number>(queue.name, async ({ payload }, { signal }) => {
+      if (payload === 0) await aborted(signal)
+      return payload
+    }, { concurrency: 2 }, async (worker) => {
+      await queue.add(0)
+      await until('it runs', () => worker.active === 1)
+      await redis.call('Q.CONFIG', queue.name, 'WORKER', worker.name, 'SET', 'quiet', 'on')
+      await until('it is quiet', () => worker.quiet)
+      const job = await queue.add(1)
+      await pause(300)
+      assert.equal((await job.get())?.state, 'pending')
+      await redis.call('Q.CONFIG', queue.name, 'WORKER', worker.name, 'SET', 'quiet', 'off')
+      assert.equal(await job.result(), 1)
+    })
+  },
+
+  'what a server refuses ends the worker': async () => {
+    const away = await refusal({ url: 'redis://127.0.0.1:1', connectTimeout: 200 })
+    assert.ok(away instanceof Unreachable, String(away))
+    const unknown = await refusal({ url: 'redis://no.such.host.invalid', connectTimeout: 200 })
+    assert.ok(unknown instanceof Unreachable, String(unknown))
+    await redis.call('ACL', 'SETUSER', 'nobody', 'on', '>secret', '~*', '+client')
+    const wrong = await refusal({ url: url.replace('//', '//nobody:wrong@') })
+    assert.ok(wrong instanceof SluiceError && /WRONGPASS/.test(wrong.message), String(wrong))
+    const noRight = await refusal({ url: url.replace('//', '//nobody:secret@') })
+    assert.ok(noRight instanceof NoPermission, String(noRight))
+    await redis.call('SET', 'text', 'x')
+    assert.ok(await refusal({}, 'text') instanceof WrongType)
+    await redis.call('Q.ADOPT', 'adopted', 'PENDING', 'waiting', 'ACTIVE', 'running')
+    assert.ok(await refusal({}, 'adopted') instanceof Adopted)
+    const other = process.env['REDIS_PORT']
+    if (other === undefined) return console.log('  there is no redis-server')
+    const older = await refusal({ url: `redis://127.0.0.1:${other}` })
+    assert.ok(older instanceof SluiceError && older.cause instanceof CommandError, String(older))
+  },
+})
+
+async function states(queue: string): Promise<Record<string, unknown>> {
+  const flat = await redis.call('Q.STATS', queue) as unknown[]
+  const value = (name: string): unknown => flat[flat.indexOf(name) + 1]
+  return { pending: value('pending'), active: value('active'), completed: value('completed') }
+}
