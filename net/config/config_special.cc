@@ -329,8 +329,8 @@ Result<std::string> parse_keyspace_events(Arguments arguments, ConfigDraft& draf
 Result<std::string> parse_user(Arguments arguments, ConfigDraft& draft) {
   if (arguments.empty()) return invalid(kWrongNumber);
   const std::string& name = arguments[0];
-  const std::string error = Acl::validate({arguments.begin(), arguments.end()});
-  if (!error.empty()) return invalid(error);
+  const Status status = Acl::validate({arguments.begin(), arguments.end()});
+  if (!status.ok()) return status;
   for (const std::vector<std::string>& user : draft.settings.users) {
     if (user[0] == name) {
       return invalid("Error in user declaration '" + name +
