@@ -92,7 +92,7 @@ void reply_nack(Call& call, const Result<NackOutcome>& outcome) {
 
 // Bytes for which there is no room are dropped: the lease counts more.
 void write_log(Call& call, QueueWork& work, Bytes id, Bytes bytes) {
-  if (bytes.empty() || !refuse_growth(call.engine, kDenyOom).empty()) return;
+  if (bytes.empty() || !refuse_growth(call.engine, kDenyOom).ok()) return;
   append_log(work, work.queue().find(id), bytes);
 }
 
