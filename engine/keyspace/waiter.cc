@@ -9,6 +9,7 @@
 namespace sluice {
 
 void Waiter::reply_timeout(Reply& reply) const {
+  begin_reply(reply);
   timed_out != nullptr ? timed_out(*this, reply) : reply.null_array();
 }
 

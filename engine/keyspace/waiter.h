@@ -50,6 +50,8 @@ enum class WaiterState : uint8_t { kWaiting, kClaimed, kGone };
 // The parsed arguments of a waiter, for its family of commands.
 struct WaiterRequest {
   virtual ~WaiterRequest() = default;
+  // Writes what stands before the value for which it waits, however the waiting ends.
+  virtual void begin_reply(Reply&) const {}
 };
 
 // What a waiter at queues waits for.
@@ -120,6 +122,10 @@ struct Waiter {
   bool give_up() { return leave(WaiterState::kGone); }
   bool is_waiting() const { return state_.load() == WaiterState::kWaiting; }
 
+  // The first part of every reply; the value or the error that ends the waiting follows.
+  void begin_reply(Reply& reply) const {
+    if (request != nullptr) request->begin_reply(reply);
+  }
   void reply_timeout(Reply& reply) const;
   // Claims the waiter, and sends it the reply of the time-out with the unit. False: it was not
   // waiting any more.

@@ -66,10 +66,9 @@ std::string request_key(const PopSpec& spec) {
   return key += spec.request_token;
 }
 
-std::shared_ptr<Waiter> make_pop_waiter(const PopSpec& spec, int64_t timeout_ms) {
+std::shared_ptr<Waiter> make_pop_waiter(std::unique_ptr<PopRequest> request, int64_t timeout_ms) {
   auto waiter = std::make_shared<Waiter>();
-  auto request = std::make_unique<PopRequest>();
-  request->spec = spec;
+  const PopSpec& spec = request->spec;
   waiter->request = std::move(request);
   waiter->wanted = Type::kQueue;
   waiter->timeout_ms = timeout_ms;

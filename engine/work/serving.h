@@ -18,7 +18,7 @@
 namespace sluice {
 
 // What a blocked Q.POP wants.
-struct PopRequest final : WaiterRequest {
+struct PopRequest : WaiterRequest {
   PopSpec spec;
 };
 // What a blocked Q.GET wants, and how it is told of the job's end.
@@ -29,7 +29,7 @@ struct EndRequest : WaiterRequest {
   virtual void tell(const Queue& queue, const Job& job, const Times& now, Reply& reply) const = 0;
 };
 // A waiter for this pop, without its `serve` function and its keys.
-std::shared_ptr<Waiter> make_pop_waiter(const PopSpec& spec, int64_t timeout_ms);
+std::shared_ptr<Waiter> make_pop_waiter(std::unique_ptr<PopRequest> request, int64_t timeout_ms);
 // A pop by this ID is over: the job is unknown, active or ended, and the pop is answered GONE.
 bool is_over(const Queue& queue, Bytes id);
 // Worker and token of a pop with REQID, as one text; empty: it has none.

@@ -79,6 +79,7 @@ void Session::unblock_by_command(bool with_error) {
   if (!wants_blocked_reply(client_)) return;
   RespReply reply(output_.bytes(), waiter->protocol);
   if (with_error) {
+    waiter->begin_reply(reply);
     reply.count_errors_in(thread_.levels().execution().error_counts());
     reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
     thread_.levels().execution().note_failed(*waiter->command);

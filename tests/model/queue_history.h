@@ -141,6 +141,7 @@ class HistoryGenerator {
     if (chance(10)) more({"LEASE", number(100, 2000)});
     if (chance(10)) more({"MAXRUN", number(100, 900)});
     if (chance(20)) more({"RETRY", number(0, 3)});
+    if (chance(10)) more({"BRIEF"});
     if (chance(10)) more({"BACKOFF", "10", "100"});
     if (style_.bytes && chance(20)) more({"TAG", "t", "v" + number(0, 999)});
     if (exists && !replaces) return awaited(std::move(words));
@@ -157,7 +158,8 @@ class HistoryGenerator {
 
   // The model must know the id before the reply.
   Words awaited(Words add) {
-    if (!style_.waiters || add[2] == "*" || !chance(12)) return add;
+    const bool brief = std::find(add.begin(), add.end(), "BRIEF") != add.end();
+    if (!style_.waiters || add[2] == "*" || brief || !chance(12)) return add;
     add.insert(add.end(), {"WAIT", "0"});
     return add;
   }
@@ -173,6 +175,8 @@ class HistoryGenerator {
     if (chance(10)) more({"CAP", number(2, 6)});
     if (style_.ties && chance(50)) more({"TIED"});
     if (chance(15)) more({"MATCH", key()});
+    if (chance(20)) more({"BRIEF"});
+    if (chance(20)) more({"WITH", one_of({"error", "progress", "group"}), "WITH", "error"});
     if (style_.waiters && chance(50)) more({"BLOCK", "0"});
     return words;
   }
@@ -187,6 +191,7 @@ class HistoryGenerator {
     if (chance(10)) words = {"Q.POP", "2", "one", "two"};
     if (chance(10)) {
       words.insert(words.end(), {"WORKER", one_of({"w1", "w2"}), "REQID", "r" + number(1, 3)});
+      if (chance(30)) words.push_back("BRIEF");
       return words;
     }
     const Words options = pop_options();
@@ -194,10 +199,23 @@ class HistoryGenerator {
     return words;
   }
 
+  // Ids and leases with their options: of one job, or of several with AND.
+  template <class Options>
+  void add_pairs(Words& words, Options add_options) {
+    const size_t count = chance(20) ? 2 + pick(3) : 1;
+    for (size_t i = 0; i < count; ++i) {
+      if (i != 0) words.push_back("AND");
+      words.push_back(active_id());
+      words.push_back(lease());
+      add_options();
+    }
+  }
+
   Words acknowledge() {
-    Words words{"Q.ACK", queue(), active_id()};
-    words.push_back(lease());
-    if (chance(20)) words.insert(words.end(), {"RESULT", "r" + number(0, 99)});
+    Words words{"Q.ACK", queue()};
+    add_pairs(words, [&] {
+      if (chance(20)) words.insert(words.end(), {"RESULT", "r" + number(0, 99)});
+    });
     if (chance(15)) {
       words.push_back("POP");
       const Words options = pop_options();
@@ -207,19 +225,21 @@ class HistoryGenerator {
   }
 
   Words refuse() {
-    Words words{"Q.NACK", queue(), active_id()};
-    words.push_back(lease());
-    if (chance(60)) words.push_back(one_of({"SILENT", "FAIL", "FATAL"}));
-    if (chance(20)) words.insert(words.end(), {"DELAY", number(0, 300)});
+    Words words{"Q.NACK", queue()};
+    add_pairs(words, [&] {
+      if (chance(60)) words.push_back(one_of({"SILENT", "FAIL", "FATAL"}));
+      if (chance(20)) words.insert(words.end(), {"DELAY", number(0, 300)});
+    });
     return words;
   }
 
   Words touch() {
-    Words words{"Q.TOUCH", queue(), active_id()};
-    words.push_back(lease());
-    if (chance(60)) words.insert(words.end(), {"LEASE", number(300, 900)});
-    if (chance(30)) words.insert(words.end(), {"PROGRESS", number(1, 100)});
-    if (chance(40)) words.insert(words.end(), {"LOG", "[" + number(1, 10'000) + "]"});
+    Words words{"Q.TOUCH", queue()};
+    add_pairs(words, [&] {
+      if (chance(60)) words.insert(words.end(), {"LEASE", number(300, 900)});
+      if (chance(30)) words.insert(words.end(), {"PROGRESS", number(1, 100)});
+      if (chance(40)) words.insert(words.end(), {"LOG", "[" + number(1, 10'000) + "]"});
+    });
     return words;
   }
 

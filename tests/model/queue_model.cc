@@ -147,11 +147,29 @@ void QueueModel::admit(ModelJob& job, const ModelPop& spec, uint64_t token) {
   last_token_ = token;
 }
 
-RespValue QueueModel::popped(const ModelJob& job) const {
+RespValue QueueModel::popped(const ModelJob& job, const ModelPop& spec) const {
+  const auto text_or_null = [](const std::string& text) {
+    return text.empty() ? RespValue() : RespValue::of(text);
+  };
+  if (spec.brief) {
+    std::vector<RespValue> fields{RespValue::of(name_),
+                                  RespValue::of(job.id),
+                                  RespValue::of(static_cast<int64_t>(job.run->token)),
+                                  RespValue::of(job.attempts),
+                                  RespValue::of(job.payload),
+                                  RespValue::of(job.run->term_ms)};
+    RespValue asked = RespValue::map();
+    if (spec.with.contains("progress")) asked.put("progress", text_or_null(job.progress));
+    if (spec.with.contains("error")) asked.put("error", text_or_null(job.error));
+    if (spec.with.contains("group")) asked.put("group", job.group);
+    if (!spec.with.empty()) fields.push_back(asked);
+    return RespValue::array(std::move(fields));
+  }
   RespValue keys = RespValue::array();
   for (const std::string& key : job.keys) keys.items.push_back(RespValue::of(key));
-  return RespValue::map()
-      .put("queue", name_)
+  RespValue out = RespValue::map();
+  if (spec.with.contains("error")) out.put("error", text_or_null(job.error));
+  return out.put("queue", name_)
       .put("id", job.id)
       .put("lease", static_cast<int64_t>(job.run->token))
       .put("deadline", deadline(job))
@@ -162,7 +180,7 @@ RespValue QueueModel::popped(const ModelJob& job) const {
       .put("keys", keys)
       .put("cost", job.cost)
       .put("enqueued", clock_.now.shown_ms(job.enqueued_ms))
-      .put("progress", job.progress.empty() ? RespValue() : RespValue::of(job.progress))
+      .put("progress", text_or_null(job.progress))
       .put("payload", job.payload);
 }
 
@@ -176,16 +194,15 @@ RespValue QueueModel::pop(const ModelPop& spec, const RespValue& observed) {
   tick();
   RespValue out = RespValue::array();
   if (is_repeat(spec)) {
+    std::map<uint64_t, RespValue> by_token;
     for (ModelJob& job : jobs_) {
       if (!job.active() || job.run->worker != spec.worker) continue;
       if (job.run->request != spec.request) continue;
       if (!job.run->cancelled) job.run->deadline_steady = clock_.now.steady_ms + job.run->term_ms;
       job.run->connection = spec.connection;
-      out.items.push_back(popped(job));
+      by_token[job.run->token] = popped(job, spec);
     }
-    std::sort(out.items.begin(), out.items.end(), [](const RespValue& a, const RespValue& b) {
-      return a.number("lease") < b.number("lease");
-    });
+    for (const auto& [token, job] : by_token) out.items.push_back(job);
     return out;
   }
   if (spec.id.has_value()) {
@@ -197,10 +214,11 @@ RespValue QueueModel::pop(const ModelPop& spec, const RespValue& observed) {
     ModelJob* job = choose(spec, place);
     if (job == nullptr) break;
     const size_t index = out.size();
-    const uint64_t token =
-        index < observed.size() ? static_cast<uint64_t>(observed.items[index].number("lease")) : 0;
-    admit(*job, spec, token);
-    out.items.push_back(popped(*job));
+    const RespValue seen = index < observed.size() ? observed.items[index] : RespValue();
+    const int64_t lease = spec.brief && seen.size() > 2 ? std::atoll(seen.items[2].text.c_str())
+                                                        : seen.number("lease");
+    admit(*job, spec, static_cast<uint64_t>(lease));
+    out.items.push_back(popped(*job, spec));
   }
   return out.items.empty() ? RespValue() : out;
 }

@@ -124,6 +124,8 @@ struct ModelPop {
   std::set<std::string> match;
   std::optional<int64_t> block_ms;
   bool tied = false;
+  bool brief = false;
+  std::set<std::string> with;
   int connection = 0;  // that sent the pop
 };
 
@@ -282,7 +284,7 @@ class QueueModel {
   static void bind(ModelJob& job);
   void begin_waiting(ModelJob& job);
   void admit(ModelJob& job, const ModelPop& spec, uint64_t token);
-  RespValue popped(const ModelJob& job) const;
+  RespValue popped(const ModelJob& job, const ModelPop& spec) const;
   RespValue deadline(const ModelJob& job) const;
   // `counts`: whether the run is used to estimate run times.
   void end_run(ModelJob& job, bool counts);
@@ -353,6 +355,9 @@ class ModelServer {
     int connection = 0;
     std::vector<std::string> queues;
     ModelPop spec;
+    std::optional<RespValue> answers;  // of Q.ACK ... AND
+
+    RespValue answered(const RespValue& value) const;
   };
   // A Q.ADD ... WAIT.
   struct Await {
@@ -363,10 +368,12 @@ class ModelServer {
     bool for_successor = false;
   };
   RespValue execute(const Words& words, const RespValue& observed, int connection, bool& blocked);
-  RespValue add(const Words& words, const RespValue& observed, int connection, bool& blocked);
+  static RespValue add(QueueModel& queue, const Words& words, const RespValue& observed);
+  RespValue add_awaited(const Words& words, const RespValue& observed, int connection,
+                        bool& blocked);
   void tell_ends(Expected& expected);
-  RespValue pop(const std::vector<std::string>& names, const ModelPop& spec,
-                const RespValue& observed, int connection, bool& blocked);
+  RespValue end_runs(const Words& words, const RespValue& observed, int connection, bool& blocked);
+  RespValue pop(const Waiter& waiter, const RespValue& observed, bool& blocked);
   void serve(const std::map<int, RespValue>& deliveries, Expected& expected);
   bool serve_one(const std::map<int, RespValue>& deliveries, Expected& expected);
 

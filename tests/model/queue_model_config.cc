@@ -225,8 +225,8 @@ ModelPop parse_model_pop(const Words& words, size_t from) {
   ModelPop spec;
   for (size_t i = from; i < words.size(); ++i) {
     const std::string& word = words[i];
-    if (word == "TIED") {
-      spec.tied = true;
+    if (word == "TIED" || word == "BRIEF") {
+      (word == "TIED" ? spec.tied : spec.brief) = true;
       continue;
     }
     const std::string& argument = words.at(++i);
@@ -238,6 +238,7 @@ ModelPop parse_model_pop(const Words& words, size_t from) {
     if (word == "ID") spec.id = argument;
     if (word == "MATCH") spec.match.insert(argument);
     if (word == "REQID") spec.request = argument;
+    if (word == "WITH") spec.with.insert(argument);
   }
   return spec;
 }

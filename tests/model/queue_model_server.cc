@@ -1,6 +1,7 @@
 // QueueModel's timers and replies to queries; ModelServer: commands of several connections, and
 // their waiting.
 #include <algorithm>
+#include <set>
 
 #include "tests/model/queue_model.h"
 
@@ -237,8 +238,74 @@ QueueModel& ModelServer::queue(const std::string& name) {
   return queues_.try_emplace(name, name, clock).first->second;
 }
 
-RespValue ModelServer::pop(const std::vector<std::string>& names, const ModelPop& spec,
-                           const RespValue& observed, int connection, bool& blocked) {
+namespace {
+
+RespValue item(const RespValue& value, size_t index) {
+  return index < value.items.size() ? value.items[index] : RespValue();
+}
+
+// The commands for one job each that a command with AND stands for. What is behind POP belongs to
+// none of them.
+std::vector<Words> single_commands(const Words& words) {
+  std::vector<Words> out{{words[0], words[1]}};
+  for (size_t i = 2; i < words.size() && words[i] != "POP"; ++i) {
+    words[i] == "AND" ? out.push_back({words[0], words[1]}) : out.back().push_back(words[i]);
+  }
+  return out;
+}
+
+}  // namespace
+
+// With BRIEF the reply is the id.
+RespValue ModelServer::add(QueueModel& queue, const Words& words, const RespValue& observed) {
+  const auto brief = std::find(words.begin() + 4, words.end(), "BRIEF");
+  if (brief == words.end()) return queue.add(words, observed);
+  Words rest = words;
+  rest.erase(rest.begin() + (brief - words.begin()));
+  const RespValue added = queue.add(rest, RespValue::map().put("id", observed.text));
+  return added.is_error() ? added : RespValue::of(added.field("id"));
+}
+
+RespValue ModelServer::Waiter::answered(const RespValue& value) const {
+  return answers.has_value() ? RespValue::array({*answers, value}) : value;
+}
+
+// Q.ACK, Q.NACK and Q.TOUCH.
+RespValue ModelServer::end_runs(const Words& words, const RespValue& observed, int connection,
+                                bool& blocked) {
+  const std::vector<Words> commands = single_commands(words);
+  const bool several = commands.size() > 1;
+  std::set<std::string> ids;
+  for (const Words& command : commands) ids.insert(command[2]);
+  if (ids.size() != commands.size()) return RespValue::error("BADFIELD field=id");
+  QueueModel& queue = this->queue(words[1]);
+  RespValue answers = RespValue::array();
+  for (size_t i = 0; i < commands.size(); ++i) {
+    RespValue answer;
+    if (words[0] == "Q.ACK") answer = queue.acknowledge(commands[i]);
+    if (words[0] == "Q.NACK") {
+      answer = queue.refuse(commands[i], several ? item(observed, i) : observed);
+    }
+    if (words[0] == "Q.TOUCH") {
+      answer = queue.touch(commands[i], connection);
+      if (several && !answer.is_error()) answer = *answer.find("cancel");
+    }
+    answers.items.push_back(answer);
+  }
+  if (several && words[0] == "Q.TOUCH") return RespValue::array({RespValue::of("f"), answers});
+  const RespValue reply = several ? answers : answers.items[0];
+  const auto then = std::find(words.begin(), words.end(), "POP");
+  if (then == words.end() || reply.is_error()) return reply;
+  Waiter waiter{connection, {words[1]}, {}, {}};
+  waiter.spec = parse_model_pop(words, static_cast<size_t>(then - words.begin()) + 1);
+  waiter.spec.connection = connection;
+  if (several) waiter.answers = answers;
+  const RespValue jobs = pop(waiter, several ? item(observed, 1) : observed, blocked);
+  return waiter.answered(jobs);
+}
+
+RespValue ModelServer::pop(const Waiter& waiter, const RespValue& observed, bool& blocked) {
+  const auto& [connection, names, spec, answers] = waiter;
   for (const std::string& name : names) {
     if (queue(name).is_repeat(spec)) return queue(name).pop(spec, observed);
   }
@@ -247,7 +314,7 @@ RespValue ModelServer::pop(const std::vector<std::string>& names, const ModelPop
     if (!taken.is_null()) return taken;
   }
   if (spec.block_ms.has_value()) {
-    waiters_.push_back({connection, names, spec});
+    waiters_.push_back(waiter);
     blocked = true;
   }
   return {};
@@ -262,21 +329,13 @@ RespValue ModelServer::execute(const Words& words, const RespValue& observed, in
                                          words.begin() + 2 + static_cast<long>(count));
     ModelPop spec = parse_model_pop(words, 2 + count);
     spec.connection = connection;
-    return pop(names, spec, observed, connection, blocked);
+    return pop({connection, names, spec, {}}, observed, blocked);
+  }
+  if (name == "Q.ACK" || name == "Q.NACK" || name == "Q.TOUCH") {
+    return end_runs(words, observed, connection, blocked);
   }
   QueueModel& queue = this->queue(words[1]);
-  if (name == "Q.ADD") return add(words, observed, connection, blocked);
-  if (name == "Q.ACK") {
-    RespValue done = queue.acknowledge(words);
-    const auto then = std::find(words.begin(), words.end(), "POP");
-    if (done.is_error() || then == words.end()) return done;
-    const auto from = static_cast<size_t>(then - words.begin()) + 1;
-    ModelPop spec = parse_model_pop(words, from);
-    spec.connection = connection;
-    return pop({words[1]}, spec, observed, connection, blocked);
-  }
-  if (name == "Q.NACK") return queue.refuse(words, observed);
-  if (name == "Q.TOUCH") return queue.touch(words, connection);
+  if (name == "Q.ADD") return add_awaited(words, observed, connection, blocked);
   if (name == "Q.CANCEL") return queue.cancel(words);
   if (name == "Q.MOVE") return queue.move(words);
   if (name == "Q.RETRY") return queue.retry(words);
@@ -288,10 +347,10 @@ RespValue ModelServer::execute(const Words& words, const RespValue& observed, in
   return RespValue::error("the model does not know " + name);
 }
 
-RespValue ModelServer::add(const Words& words, const RespValue& observed, int connection,
-                           bool& blocked) {
+RespValue ModelServer::add_awaited(const Words& words, const RespValue& observed, int connection,
+                                   bool& blocked) {
   QueueModel& queue = this->queue(words[1]);
-  RespValue added = queue.add(words, observed);
+  RespValue added = add(queue, words, observed);
   const bool waits = words.size() > 5 && words[words.size() - 2] == "WAIT";
   if (added.is_error() || !waits) return added;
   const ModelJob* job = queue.find(words[2]);
@@ -340,8 +399,9 @@ bool ModelServer::serve_one(const std::map<int, RespValue>& deliveries, Expected
     }
     if (best == waiters_.end()) continue;
     const auto delivered = deliveries.find(best->connection);
-    expected.served[best->connection] =
-        queue.pop(best->spec, delivered == deliveries.end() ? RespValue() : delivered->second);
+    RespValue jobs = delivered == deliveries.end() ? RespValue() : delivered->second;
+    if (best->answers.has_value()) jobs = item(jobs, 1);
+    expected.served[best->connection] = best->answered(queue.pop(best->spec, jobs));
     waiters_.erase(best);
     return true;
   }
@@ -354,7 +414,7 @@ void ModelServer::serve(const std::map<int, RespValue>& deliveries, Expected& ex
       RespValue error;
       if (waiter->spec.id.has_value()) error = queue(waiter->queues[0]).gone(waiter->spec);
       if (error.is_error()) {
-        expected.served[waiter->connection] = error;
+        expected.served[waiter->connection] = waiter->answered(error);
         waiter = waiters_.erase(waiter);
       } else {
         ++waiter;

@@ -112,8 +112,13 @@ bool read_run_option(OptionReader& options, JobSpec& spec) {
   return true;
 }
 
-bool parse_job(Call& call, const QueueConfig& config, JobSpec& spec,
-               std::optional<int64_t>& wait_ms) {
+// What the reply is, besides the job.
+struct AddReply {
+  bool brief = false;              // only the id
+  std::optional<int64_t> wait_ms;  // at the job's end; 0: without limit
+};
+
+bool parse_job(Call& call, const QueueConfig& config, JobSpec& spec, AddReply& wanted) {
   spec.id = call.args[2];
   spec.payload = call.args[3];
   if (spec.id != "*" && !is_job_id(spec.id)) {
@@ -122,13 +127,17 @@ bool parse_job(Call& call, const QueueConfig& config, JobSpec& spec,
   }
   OptionReader options(call, 4);
   while (options.next()) {
-    if (options.is("WAIT", 1)) {
-      wait_ms = options.time();
-    } else if (!read_place_option(options, config, spec) && !read_run_option(options, spec)) {
+    if (read_place_option(options, config, spec) || read_run_option(options, spec)) continue;
+    if (options.is("BRIEF")) {
+      wanted.brief = true;
+    } else if (options.is("WAIT", 1)) {
+      wanted.wait_ms = options.time();
+    } else {
       options.unknown();
     }
   }
   if (spec.delay_ms && spec.at_ms) options.fail(errors::kSyntax);
+  if (wanted.brief && wanted.wait_ms) options.fail(errors::kSyntax);
   return !options.failed();
 }
 
@@ -151,8 +160,8 @@ void q_add_command(Call& call) {
   Found<Queue> queue = find_own_queue(call, key);
   if (queue.refused()) return;
   JobSpec spec;
-  std::optional<int64_t> wait_ms;  // 0: without limit
-  if (!parse_job(call, config_of(queue), spec, wait_ms)) return;
+  AddReply wanted;
+  if (!parse_job(call, config_of(queue), spec, wanted)) return;
   const bool existed = queue != nullptr;
   if (!existed) queue = find_or_create_queue(call, key);
   const Result<AddOutcome> outcome = [&] {
@@ -164,8 +173,9 @@ void q_add_command(Call& call) {
     return call.reply.error(outcome.status().message());
   }
   const Bytes id = outcome->job->id();
+  if (wanted.brief) return call.reply.bulk(id);
   const AddedJob added = added_job(call, key, *queue, *outcome);
-  if (!wait_ms) return reply_added(call.reply, id, added);
+  if (!wanted.wait_ms) return reply_added(call.reply, id, added);
   AwaitedJob request;
   request.with.result = true;
   request.awaits_successor = added.result == "queued";
@@ -173,7 +183,7 @@ void q_add_command(Call& call) {
   if (call.nested || !can_be_awaited(call, queue, id)) {
     return reply_awaited(call, key, queue, id, request);
   }
-  await_end(call, call.args[1], id, std::move(request), *wait_ms);
+  await_end(call, call.args[1], id, std::move(request), *wanted.wait_ms);
 }
 
 }  // namespace sluice

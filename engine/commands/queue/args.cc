@@ -48,6 +48,14 @@ const QueueConfig& config_of(const Queue* queue) {
 
 void reply_bad_field(Call& call, Bytes field) { call.reply.error(bad_field(field).message()); }
 
+Status no_job(Bytes id) { return QueueError("NOJOB").with("id", id).status(); }
+
+Status check_size(const Queue& queue, Bytes bytes) {
+  const uint64_t limit = queue.config.values().max_payload;
+  if (limit == 0 || bytes.size() <= limit) return {};
+  return QueueError("TOOBIG").with("limit", limit).status();
+}
+
 bool may_name_job(Call& call, Bytes id) {
   if (is_job_id(id)) [[likely]]
     return true;
@@ -137,8 +145,12 @@ std::optional<uint8_t> OptionReader::band(const QueueConfig& config, size_t inde
 }
 
 void OptionReader::bad_value() {
+  if (!failed_) bad_field(to_lower(call_.args[at_]));
+}
+
+void OptionReader::bad_field(Bytes field) {
   if (failed_) return;
-  reply_bad_field(call_, to_lower(call_.args[at_]));
+  reply_bad_field(call_, field);
   failed_ = true;
   option_ = {};
 }
@@ -183,6 +195,10 @@ bool read_pop_option(OptionReader& options, PopOptions& pop) {
     add_match(options, spec.match);
   } else if (options.is("REQID", 1)) {
     spec.request_token = options.name(1).value_or(Bytes());
+  } else if (options.is("BRIEF")) {
+    pop.fields.brief = true;
+  } else if (options.is("WITH", 1)) {
+    if (!parse_popped_field(options.value(), pop.fields)) options.bad_value();
   } else {
     return false;
   }
@@ -191,15 +207,14 @@ bool read_pop_option(OptionReader& options, PopOptions& pop) {
 
 }  // namespace
 
-bool parse_pop_options(Call& call, size_t first, PopOptions& pop) {
-  OptionReader options(call, first);
+bool parse_pop_options(OptionReader& options, PopOptions& pop) {
   while (options.next()) {
     if (!read_pop_option(options, pop)) options.unknown();
   }
   if (options.failed()) return false;
   // A request token is unique only within a worker.
   if (!pop.spec.request_token.empty() && pop.spec.worker.empty()) {
-    reply_bad_field(call, "worker");
+    options.bad_field("worker");
     return false;
   }
   std::sort(pop.spec.match.begin(), pop.spec.match.end());

@@ -9,8 +9,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "engine/base/limits.h"
+#include "engine/commands/queue/reply.h"
 #include "engine/execution/call.h"
 #include "engine/queue/job_id.h"
 #include "engine/work/pop.h"
@@ -40,6 +42,10 @@ const QueueConfig& config_of(const Queue* queue);
 
 // Replies `BADFIELD field=<name>`.
 void reply_bad_field(Call& call, Bytes field);
+// There is no job of this id.
+Status no_job(Bytes id);
+// Results and progress of workers have the same size limit as payloads (TOOBIG).
+Status check_size(const Queue& queue, Bytes bytes);
 
 // Whether an id can name a job of the queue args[1]: any valid id, and any id that an existing job
 // has: one that was added before its id became reserved, or a member of an adopted key.
@@ -97,6 +103,8 @@ class OptionReader {
 
   // The current option's value is invalid.
   void bad_value();
+  // So is another argument.
+  void bad_field(Bytes field);
   void fail(Bytes error);
   bool failed() const { return failed_; }
   // The argument with the current option's name; after next() has returned false: the end.
@@ -123,13 +131,19 @@ struct CancelOptions {
 // Returns false if the current option is not one of them.
 bool parse_cancel_option(OptionReader& options, CancelOptions& cancel);
 
+// What Q.ACK with AND answers for each job: OK, or its error.
+using Answers = std::vector<Status>;
+
 // The options of Q.POP and Q.ACK ... POP.
 struct PopOptions {
   PopSpec spec;
   bool blocks = false;
   int64_t block_ms = 0;  // 0: without limit
+  PoppedFields fields;
+  // Not empty: they stand before the jobs in the reply, however the pop ends.
+  Answers answers;
 };
-// Parses the options from argument `first` to the end. Returns false with the error replied.
-bool parse_pop_options(Call& call, size_t first, PopOptions& options);
+// Reads all options that are left. Returns false with the error replied.
+bool parse_pop_options(OptionReader& options, PopOptions& pop);
 
 }  // namespace sluice

@@ -2,6 +2,8 @@
 #include "engine/commands/queue/pop.h"
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "engine/base/numbers.h"
@@ -15,20 +17,39 @@ namespace sluice {
 
 namespace {
 
-void reply_jobs(Call& call, Bytes name, const Queue& queue, const std::vector<Job*>& jobs) {
+// Begins the reply of a pop: in front of the jobs, null or the error stands what was answered
+// before.
+void begin_answered(Reply& reply, const Answers& answers) {
+  if (answers.empty()) return;
+  reply.array(2);
+  reply_answers(reply, answers);
+}
+
+// A waiting pop, and the form of its reply.
+struct AnsweredPop final : PopRequest {
+  PoppedFields fields;
+  Answers answers;
+  void begin_reply(Reply& reply) const override { begin_answered(reply, answers); }
+};
+
+void reply_jobs(Call& call, Bytes name, const Queue& queue, const std::vector<Job*>& jobs,
+                const PoppedFields& fields) {
   call.reply.array(jobs.size());
   for (const Job* job : jobs) {
-    reply_popped_job(call.reply, name, queue, *job, call.unit.times);
+    reply_popped_job(call.reply, name, queue, *job, call.unit.times, fields);
   }
 }
 
-// Returns true if it has replied with jobs or an error, false if this queue has no job for this pop
-// now.
-bool pop_from(Call& call, const KeyRef& key, const PopSpec& spec) {
+// Returns true if it has replied with jobs or an error, behind these answers; false if this queue
+// has no job for this pop now.
+bool pop_from(Call& call, const KeyRef& key, const PopSpec& spec, const PoppedFields& fields,
+              const Answers& answers) {
+  // Q.ACK, which alone has answers, has found the queue before.
   const Found<Queue> queue = find_own_queue(call, key);
   if (queue.refused()) return true;
   if (queue == nullptr) {
     if (!spec.id) return false;
+    begin_answered(call.reply, answers);
     call.reply.error(
         QueueError("GONE").with("id", Bytes(*spec.id)).with("state", "unknown").text());
     return true;
@@ -36,11 +57,13 @@ bool pop_from(Call& call, const KeyRef& key, const PopSpec& spec) {
   QueueWork work = queue_work(call, key, *queue);
   const Result<std::vector<Job*>> jobs = pop_jobs(work, spec, holder_of(call.client));
   if (!jobs.ok()) {
+    begin_answered(call.reply, answers);
     call.reply.error(jobs.status().message());
     return true;
   }
   if (jobs->empty()) return false;
-  reply_jobs(call, key.key, *queue, *jobs);
+  begin_answered(call.reply, answers);
+  reply_jobs(call, key.key, *queue, *jobs, fields);
   return true;
 }
 
@@ -54,13 +77,15 @@ bool holds_request(const Queue& queue, const PopSpec& spec) {
 }
 
 // A repeated request finds its jobs in the queue that gave them.
-bool pop_again(Call& call, std::span<const Bytes> keys, const PopSpec& spec) {
+bool pop_again(Call& call, std::span<const Bytes> keys, const PopOptions& options) {
+  const PopSpec& spec = options.spec;
   if (spec.request_token.empty() || keys.size() == 1) return false;
   for (const Bytes name : keys) {
     const KeyRef key = call.key(name);
     const Entry* entry = call.find(key);
     if (entry == nullptr || entry->type() != Type::kQueue) continue;
-    if (holds_request(entry->object<Queue>(), spec)) return pop_from(call, key, spec);
+    if (!holds_request(entry->object<Queue>(), spec)) continue;
+    return pop_from(call, key, spec, options.fields, options.answers);
   }
   return false;
 }
@@ -85,8 +110,9 @@ bool stands_behind_others(Call& call, const KeyRef& key, const PopSpec& spec) {
 }
 
 void serve_blocked_pop(Call& call, Bytes name) {
-  const PopSpec& spec = static_cast<const PopRequest&>(*call.waiter->request).spec;
-  const bool replied = pop_from(call, KeyRef(name), spec);
+  const auto& request = static_cast<const AnsweredPop&>(*call.waiter->request);
+  request.begin_reply(call.reply);
+  const bool replied = pop_from(call, KeyRef(name), request.spec, request.fields, {});
   CHECK(replied);  // it was chosen because it can be served
 }
 
@@ -117,9 +143,16 @@ bool is_repeated_pop(const Queue* queue, const PopSpec& spec) {
   return worker != nullptr && worker->request_token == spec.request_token;
 }
 
-void pop_or_block(Call& call, std::span<const Bytes> keys, const PopOptions& options) {
+void reply_answers(Reply& reply, const Answers& answers) {
+  reply.array(answers.size());
+  for (const Status& answer : answers) {
+    answer.ok() ? reply.ok() : reply.error(answer.message());
+  }
+}
+
+void pop_or_block(Call& call, std::span<const Bytes> keys, PopOptions options) {
   const PopSpec& spec = options.spec;
-  if (pop_again(call, keys, spec)) return;
+  if (pop_again(call, keys, options)) return;
   std::vector<Bytes> behind_others;
   for (const Bytes name : keys) {
     const KeyRef key = call.key(name);
@@ -127,12 +160,19 @@ void pop_or_block(Call& call, std::span<const Bytes> keys, const PopOptions& opt
     if (!call.nested && stands_behind_others(call, key, spec)) {
       const auto end = behind_others.end();
       if (std::find(behind_others.begin(), end, name) == end) behind_others.push_back(name);
-    } else if (pop_from(call, key, spec)) {
+    } else if (pop_from(call, key, spec, options.fields, options.answers)) {
       return;
     }
   }
-  if (call.nested || (!options.blocks && behind_others.empty())) return call.reply.null_array();
-  const std::shared_ptr<Waiter> waiter = make_pop_waiter(spec, options.block_ms);
+  if (call.nested || (!options.blocks && behind_others.empty())) {
+    begin_answered(call.reply, options.answers);
+    return call.reply.null_array();
+  }
+  auto request = std::make_unique<AnsweredPop>();
+  request->spec = std::move(options.spec);
+  request->fields = options.fields;
+  request->answers = std::move(options.answers);
+  const std::shared_ptr<Waiter> waiter = make_pop_waiter(std::move(request), options.block_ms);
   waiter->serve = serve_blocked_pop;
   if (options.blocks) return call.block(keys, waiter);
   waiter->queue.in_passing = true;
@@ -148,12 +188,13 @@ void q_pop_command(Call& call) {
   }
   const auto keys = call.args.subspan(2, static_cast<size_t>(*count));
   PopOptions options;
-  if (!parse_pop_options(call, 2 + keys.size(), options)) return;
+  OptionReader reader(call, 2 + keys.size());
+  if (!parse_pop_options(reader, options)) return;
   // An id has no meaning in another queue: the job could have ended in one and be awaited in the
   // next.
   if (options.spec.id && keys.size() != 1) return reply_bad_field(call, "id");
   drop_older_pop(call, keys, options.spec);
-  pop_or_block(call, keys, options);
+  pop_or_block(call, keys, std::move(options));
 }
 
 }  // namespace sluice

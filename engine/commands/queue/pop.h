@@ -14,6 +14,8 @@ bool drop_older_pop(Call& call, std::span<const Bytes> keys, const PopSpec& spec
 bool is_repeated_pop(const Queue* queue, const PopSpec& spec);
 // Replies the available jobs from the first of these queues that has any; otherwise blocks, or
 // replies null.
-void pop_or_block(Call& call, std::span<const Bytes> keys, const PopOptions& options);
+void pop_or_block(Call& call, std::span<const Bytes> keys, PopOptions options);
+// An array with OK or the error of each.
+void reply_answers(Reply& reply, const Answers& answers);
 
 }  // namespace sluice

@@ -33,7 +33,7 @@ const Command kRows[] = {
                "[BACKOFF base-milliseconds max-milliseconds] "
                "[IFDUP <ERROR | KEEP | UPDATE | REPLACE>] [NEED id [NEED id ...]] "
                "[TAG name value [TAG name value ...]] [MAXWAIT milliseconds] "
-               "[WAIT milliseconds]"},
+               "[BRIEF | WAIT milliseconds]"},
     {.name = "q.pop",
      .arity = -3,
      .flags = kWrite | kBlocking | kMovableKeys,
@@ -45,7 +45,7 @@ const Command kRows[] = {
      .summary = "Takes the next jobs that may run, each with a lease; waits for them with BLOCK.",
      .syntax = "numqueues queue [queue ...] [WORKER worker] [COUNT count] [BLOCK milliseconds] "
                "[LEASE milliseconds] [TIED] [CAP slots] [ID id] [MATCH label [MATCH label ...]] "
-               "[REQID token]"},
+               "[REQID token] [BRIEF] [WITH field [WITH field ...]]"},
     {.name = "q.ack",
      .arity = -4,
      .flags = kWrite | kBlocking,
@@ -53,11 +53,14 @@ const Command kRows[] = {
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyUpdate)},
      .handler = q_ack_command,
      .group = "queue",
-     .complexity = "O(log N); with POP plus that of Q.POP.",
-     .summary = "Acknowledges a job as completed; with POP also takes the next jobs.",
-     .syntax = "queue id <lease | *> [RESULT result] [POP [WORKER worker] [COUNT count] "
-               "[BLOCK milliseconds] [LEASE milliseconds] [TIED] [CAP slots] [ID id] "
-               "[MATCH label [MATCH label ...]] [REQID token]]"},
+     .complexity = "O(log N) for each job; with POP plus that of Q.POP.",
+     .summary = "Acknowledges jobs as completed; with POP also takes the next ones.",
+     .syntax = "queue id <lease | *> [RESULT result] "
+               "[AND id <lease | *> [RESULT result] [AND id <lease | *> [RESULT result] ...]] "
+               "[POP [WORKER worker] [COUNT count] [BLOCK milliseconds] [LEASE milliseconds] "
+               "[TIED] [CAP slots] [ID id] "
+               "[MATCH label [MATCH label ...]] [REQID token] [BRIEF] "
+               "[WITH field [WITH field ...]]]"},
     {.name = "q.nack",
      .arity = -4,
      .flags = kWrite | kFast,
@@ -65,9 +68,12 @@ const Command kRows[] = {
      .keys = {keys_at(1, kKeyRw | kKeyUpdate)},
      .handler = q_nack_command,
      .group = "queue",
-     .complexity = "O(log N)",
-     .summary = "Returns a job: as failed, or as if never taken.",
-     .syntax = "queue id <lease | *> [SILENT | FAIL | FATAL] [DELAY milliseconds] [ERROR text]"},
+     .complexity = "O(log N) for each job.",
+     .summary = "Returns jobs: as failed, or as if never taken.",
+     .syntax = "queue id <lease | *> [SILENT | FAIL | FATAL] [DELAY milliseconds] [ERROR text] "
+               "[AND id <lease | *> [SILENT | FAIL | FATAL] [DELAY milliseconds] [ERROR text] "
+               "[AND id <lease | *> [SILENT | FAIL | FATAL] [DELAY milliseconds] [ERROR text] "
+               "...]]"},
     {.name = "q.touch",
      .arity = -4,
      .flags = kWrite | kFast,
@@ -75,9 +81,12 @@ const Command kRows[] = {
      .keys = {keys_at(1, kKeyRw | kKeyUpdate)},
      .handler = q_touch_command,
      .group = "queue",
-     .complexity = "O(log N)",
-     .summary = "Extends a lease, and returns whether the job must stop.",
-     .syntax = "queue id <lease | *> [LEASE milliseconds] [PROGRESS progress] [LOG bytes]"},
+     .complexity = "O(log N) for each job.",
+     .summary = "Extends leases, and returns whether the jobs must stop.",
+     .syntax = "queue id <lease | *> [LEASE milliseconds] [PROGRESS progress] [LOG bytes] "
+               "[AND id <lease | *> [LEASE milliseconds] [PROGRESS progress] [LOG bytes] "
+               "[AND id <lease | *> [LEASE milliseconds] [PROGRESS progress] [LOG bytes] ...]] "
+               "[WORKER worker]"},
     {.name = "q.cancel",
      .arity = -3,
      .flags = kWrite,

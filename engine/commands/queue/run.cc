@@ -1,11 +1,8 @@
-// Ending and extending runs: Q.ACK, Q.NACK, Q.TOUCH.
+// Giving back and extending runs: Q.NACK, Q.TOUCH.
 #include "engine/work/run.h"
-
-#include "engine/commands/queue/args.h"
-#include "engine/commands/queue/pop.h"
+#include "engine/commands/queue/pairs.h"
 #include "engine/commands/queue/queues.h"
 #include "engine/execution/refusal.h"
-#include "engine/queue/queue_error.h"
 #include "engine/reply/map_reply.h"
 #include "engine/work/progress.h"
 #include "engine/work/retry.h"
@@ -14,45 +11,22 @@ namespace sluice {
 
 namespace {
 
-void reply_no_job(Call& call, Bytes id) {
-  call.reply.error(QueueError("NOJOB").with("id", id).text());
-}
-
-// Results of workers have the same size limit as payloads. Returns false with the error replied.
-bool check_size(Call& call, const Queue& queue, Bytes bytes) {
-  const uint64_t limit = queue.config.values().max_payload;
-  if (limit == 0 || bytes.size() <= limit) return true;
-  call.reply.error(QueueError("TOOBIG").with("limit", limit).text());
-  return false;
-}
-
-struct AckOptions {
-  std::optional<Bytes> result;
-  bool pops = false;
-  PopOptions pop;
+struct NackPair : LeasePair {
+  std::optional<NackMode> mode;
+  std::optional<int64_t> delay_ms;
+  Bytes error_text;
 };
 
-bool parse_ack_options(Call& call, AckOptions& ack) {
-  OptionReader options(call, 4);
-  while (options.next()) {
-    if (options.is("RESULT", 1)) {
-      ack.result = options.value();
-    } else if (options.is("POP")) {
-      ack.pops = true;
-      return parse_pop_options(call, options.position() + 1, ack.pop);
-    } else {
-      options.unknown();
-    }
-  }
-  return !options.failed();
-}
+struct TouchPair : LeasePair {
+  std::optional<int64_t> lease_ms;
+  std::optional<Bytes> progress;
+  Bytes log;
+};
 
-Status acknowledge(Call& call, const KeyRef& key, Queue* queue, uint64_t lease,
-                   const AckOptions& ack) {
-  if (queue == nullptr) return QueueError("NOJOB").with("id", call.args[2]).status();
-  QueueWork work = queue_work(call, key, *queue);
-  return acknowledge_job(work, call.args[2], lease, ack.result.value_or(Bytes()));
-}
+struct TouchRequest {
+  LeasePairs<TouchPair> pairs;
+  Bytes worker;  // empty: not named
+};
 
 bool read_nack_mode(OptionReader& options, std::optional<NackMode>& mode) {
   NackMode given = NackMode::kFail;
@@ -68,13 +42,46 @@ bool read_nack_mode(OptionReader& options, std::optional<NackMode>& mode) {
   return true;
 }
 
-void reply_nack(Call& call, const NackOutcome& outcome) {
+bool read_nack_option(OptionReader& options, NackPair& pair) {
+  if (options.is("DELAY", 1)) {
+    pair.delay_ms = options.duration();
+  } else if (options.is("ERROR", 1)) {
+    pair.error_text = shortened_text(options.value());
+  } else {
+    return read_nack_mode(options, pair.mode);
+  }
+  return true;
+}
+
+bool read_touch_option(OptionReader& options, TouchPair& pair, TouchRequest& touch) {
+  if (options.is("LEASE", 1)) {
+    pair.lease_ms = options.integer(kMinLeaseMs, kMaxLeaseMs);
+  } else if (options.is("PROGRESS", 1)) {
+    pair.progress = options.value();
+  } else if (options.is("LOG", 1)) {
+    pair.log = options.value();
+  } else if (options.is("WORKER", 1)) {
+    touch.worker = options.name(1).value_or(Bytes());
+  } else {
+    return false;
+  }
+  return true;
+}
+
+Result<NackOutcome> nack(QueueWork* work, const NackPair& pair) {
+  if (work == nullptr) return no_job(pair.id);
+  return nack_job(*work, pair.id, pair.lease, pair.mode.value_or(NackMode::kFail), pair.delay_ms,
+                  pair.error_text);
+}
+
+void reply_nack(Call& call, const Result<NackOutcome>& outcome) {
+  if (!outcome.ok()) return call.reply.error(outcome.status().message());
   MapReply map(call.reply, 3);
-  map.text("state", job_state_name(outcome.state));
-  outcome.not_before_ms != 0
-      ? map.integer("not_before", call.unit.times.shown_ms(outcome.not_before_ms))
+  map.text("state", job_state_name(outcome->state));
+  outcome->not_before_ms != 0
+      ? map.integer("not_before", call.unit.times.shown_ms(outcome->not_before_ms))
       : map.null("not_before");
-  map.integer("attempts_left", outcome.attempts_left);
+  map.integer("attempts_left", outcome->attempts_left);
 }
 
 // Bytes for which there is no room are dropped: the lease counts more.
@@ -83,91 +90,72 @@ void write_log(Call& call, QueueWork& work, Bytes id, Bytes bytes) {
   append_log(work, work.queue().find(id), bytes);
 }
 
-}  // namespace
-
-void q_ack_command(Call& call) {
-  uint64_t lease = 0;
-  AckOptions ack;
-  if (!check_job_id(call, 2) || !parse_lease(call, 3, lease) || !parse_ack_options(call, ack)) {
-    return;
+Result<TouchOutcome> touch(Call& call, QueueWork* work, const TouchPair& pair) {
+  if (work == nullptr) return no_job(pair.id);
+  if (pair.progress) {
+    Status size = check_size(work->queue(), *pair.progress);
+    if (!size.ok()) return size;
   }
-  const KeyRef key = call.key(1);
-  const Found<Queue> queue = find_own_queue(call, key);
-  if (queue.refused()) return;
-  if (queue != nullptr && ack.result && !check_size(call, *queue, *ack.result)) return;
-  const auto keys = call.args.subspan(1, 1);
-  // The reply to the same request may have been lost: then the job is already acknowledged, and the
-  // worker still holds the popped jobs.
-  const bool repeated = ack.pops && (drop_older_pop(call, keys, ack.pop.spec) ||
-                                     is_repeated_pop(queue, ack.pop.spec));
-  // In that case `*` may mean another run by now; a lease still means the run that has ended.
-  const bool is_done = repeated && lease == 0;
-  const Status status = is_done ? Status() : acknowledge(call, key, queue, lease, ack);
-  if (!status.ok() && !repeated) return call.reply.error(status.message());
-  ack.pops ? pop_or_block(call, keys, ack.pop) : call.reply.ok();
+  Status size = check_size(work->queue(), pair.log);
+  if (!size.ok()) return size;
+  Result<TouchOutcome> outcome =
+      touch_job(*work, pair.id, pair.lease, pair.lease_ms,
+                pair.progress ? &*pair.progress : nullptr, holder_of(call.client));
+  if (outcome.ok()) write_log(call, *work, pair.id, pair.log);
+  return outcome;
 }
 
+void reply_touch(Call& call, const Result<TouchOutcome>& outcome, std::optional<bool> quiet) {
+  if (!outcome.ok()) return call.reply.error(outcome.status().message());
+  MapReply map(call.reply, quiet ? 3 : 2);
+  map.integer("left_ms", outcome->left_ms);
+  outcome->cancelled ? map.text("cancel", outcome->cancel_reason) : map.null("cancel");
+  if (quiet) map.boolean("quiet", *quiet);
+}
+
+// What one of several leases is answered: null, or why its job has to stop, or its error.
+void reply_stop(Call& call, const Result<TouchOutcome>& outcome) {
+  if (!outcome.ok()) return call.reply.error(outcome.status().message());
+  outcome->cancelled ? call.reply.bulk(outcome->cancel_reason) : call.reply.null();
+}
+
+}  // namespace
+
 void q_nack_command(Call& call) {
-  uint64_t lease = 0;
-  if (!check_job_id(call, 2) || !parse_lease(call, 3, lease)) return;
-  std::optional<NackMode> mode;
-  std::optional<int64_t> delay_ms;
-  Bytes error_text;
-  OptionReader options(call, 4);
-  while (options.next()) {
-    if (options.is("DELAY", 1)) {
-      delay_ms = options.duration();
-    } else if (options.is("ERROR", 1)) {
-      error_text = shortened_text(options.value());
-    } else if (!read_nack_mode(options, mode)) {
-      options.unknown();
-    }
-  }
-  if (options.failed()) return;
+  LeasePairs<NackPair> pairs;
+  if (!read_pairs(call, pairs, read_nack_option)) return;
   const KeyRef key = call.key(1);
   const Found<Queue> queue = find_own_queue(call, key);
   if (queue.refused()) return;
-  if (queue == nullptr) return reply_no_job(call, call.args[2]);
-  QueueWork work = queue_work(call, key, *queue);
-  const Result<NackOutcome> outcome =
-      nack_job(work, call.args[2], lease, mode.value_or(NackMode::kFail), delay_ms, error_text);
-  if (!outcome.ok()) return call.reply.error(outcome.status().message());
-  reply_nack(call, *outcome);
+  std::optional<QueueWork> work;
+  if (queue != nullptr) work.emplace(call.database(key), key, *queue, call.unit);
+  QueueWork* const present = work ? &*work : nullptr;
+  if (pairs.several()) call.reply.array(pairs.size());
+  pairs.for_each([&](const NackPair& pair) { reply_nack(call, nack(present, pair)); });
 }
 
 void q_touch_command(Call& call) {
-  uint64_t lease = 0;
-  if (!check_job_id(call, 2) || !parse_lease(call, 3, lease)) return;
-  std::optional<int64_t> lease_ms;
-  std::optional<Bytes> progress;
-  Bytes log;
-  OptionReader options(call, 4);
-  while (options.next()) {
-    if (options.is("LEASE", 1)) {
-      lease_ms = options.integer(kMinLeaseMs, kMaxLeaseMs);
-    } else if (options.is("PROGRESS", 1)) {
-      progress = options.value();
-    } else if (options.is("LOG", 1)) {
-      log = options.value();
-    } else {
-      options.unknown();
-    }
-  }
-  if (options.failed()) return;
+  TouchRequest request;
+  const bool parsed = read_pairs(call, request.pairs, [&](OptionReader& options, TouchPair& pair) {
+    return read_touch_option(options, pair, request);
+  });
+  if (!parsed) return;
   const KeyRef key = call.key(1);
   const Found<Queue> queue = find_own_queue(call, key);
   if (queue.refused()) return;
-  if (queue == nullptr) return reply_no_job(call, call.args[2]);
-  if (progress && !check_size(call, *queue, *progress)) return;
-  if (!check_size(call, *queue, log)) return;
-  QueueWork work = queue_work(call, key, *queue);
-  const Result<TouchOutcome> outcome = touch_job(
-      work, call.args[2], lease, lease_ms, progress ? &*progress : nullptr, holder_of(call.client));
-  if (!outcome.ok()) return call.reply.error(outcome.status().message());
-  write_log(call, work, call.args[2], log);
-  MapReply map(call.reply, 2);
-  map.integer("left_ms", outcome->left_ms);
-  outcome->cancelled ? map.text("cancel", outcome->cancel_reason) : map.null("cancel");
+  std::optional<QueueWork> work;
+  if (queue != nullptr) work.emplace(call.database(key), key, *queue, call.unit);
+  QueueWork* const present = work ? &*work : nullptr;
+  const bool quiet = false;
+  if (!request.pairs.several()) {
+    const Result<TouchOutcome> outcome = touch(call, present, request.pairs.first);
+    return reply_touch(call, outcome, request.worker.empty() ? std::nullopt : std::optional(quiet));
+  }
+  call.reply.array(2);
+  call.reply.boolean(quiet);
+  call.reply.array(request.pairs.size());
+  request.pairs.for_each(
+      [&](const TouchPair& pair) { reply_stop(call, touch(call, present, pair)); });
 }
 
 }  // namespace sluice
