@@ -235,7 +235,8 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   "not_before", "attempts_left"], "additionalProperties": false},
 "Touch": {"type": "object", "properties": {"lease": {"type": ["integer", "string"]}, "lease_ms":
   {"type": ["integer", "string"]}, "progress": {"type": "string"}, "progress_base64": {"type":
-  "string"}}, "required": ["lease"], "additionalProperties": false},
+  "string"}, "log": {"type": "string"}, "log_base64": {"type": "string"}}, "required": ["lease"],
+  "additionalProperties": false},
 "Touched": {"type": "object", "properties": {"left_ms": {"type": "integer"}, "cancel": {"type":
   ["string", "null"]}, "cancel_base64": {"type": "string"}}, "required": ["left_ms", "cancel"],
   "additionalProperties": false},
@@ -246,6 +247,7 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   "additionalProperties": false}}, "next": {"type": "string"}}, "required": ["events", "next"],
   "additionalProperties": false},
 "Metrics": {"type": "string"},
+"Stream": {"type": "string"},
 "Description": {"type": "object", "properties": {"openapi": {"type": "string"}, "info": {"type":
   "object"}, "security": {"type": "array", "items": {"type": "object"}}, "paths": {"type":
   "object"}, "components": {"type": "object"}}, "required": ["openapi", "info", "security",

@@ -149,6 +149,7 @@ def call_everything(api):
     api.call("POST", f"{jobs}/{third}:cancel", {}, status=409)
     for path in ("/jobs?with=payload&with=result&limit=3", "/jobs?state=completed&by=age",
                  "/jobs?by=dispatch&count=10", "/events?after=-&id=a",
+                 f"/jobs/{first}/stream",
                  "/jobs/a", "/jobs/f", "/jobs/%FF?with=payload", "", "?window_ms=1000", "/config",
                  "/config?group=*",
                  "/config?key_glob=*", "/bands", "/groups", "/tags/lang", "/workers",

@@ -144,6 +144,8 @@ TEST_CASE("what refuses an add refuses it at once, and a refused add makes no qu
   CHECK(q.say("EXISTS q") == "0");
   CHECK(q.say("Q.ADD q a p WAIT -1") == "-BADFIELD field=wait");
   CHECK(q.say("Q.ADD q a p WAIT") == "-ERR syntax error");
+  CHECK(q.say("Q.ADD q a p WAIT 0 BRIEF") == "-ERR syntax error");
+  CHECK(q.say("Q.ADD q a p BRIEF WAIT 0") == "-ERR syntax error");
   CHECK(q.say("EXISTS q") == "0");
   q.add("a");
   CHECK(q.say_as(1, "Q.ADD q a p WAIT 0") == "-DUPLICATE id=a state=pending");

@@ -95,6 +95,23 @@ TEST_CASE("ids may be words of the grammar") {
   CHECK(q.say("Q.LOG q FROM FROM 0") == "[0  0 f]");
 }
 
+TEST_CASE("with AND each lease has a log of its own, and one that is refused hinders no other") {
+  Talk q;
+  q.add("b c");
+  q.pop("COUNT 2");
+  q.say("Q.CONFIG q SET max_payload 4");
+  CHECK(q.say("Q.TOUCH q a " + q.lease("a") +
+              " LOG one AND b 99 LOG two AND nobody 1 LOG x AND c " + q.lease("c") + " LOG AND") ==
+        "[f [null -STALELEASE id=b state=active -NOJOB id=nobody null]]");
+  CHECK(q.log() == "[0 one 3 f]");
+  CHECK(q.say("Q.LOG q b") == "[0  0 f]");
+  CHECK(q.say("Q.LOG q c") == "[0 AND 3 f]");
+  CHECK(q.say("Q.TOUCH q a " + q.lease("a") + " LOG large AND c " + q.lease("c") + " LOG more") ==
+        "[f [-TOOBIG limit=4 null]]");
+  CHECK(q.log() == "[0 one 3 f]");
+  CHECK(q.say("Q.LOG q c") == "[0 ANDmore 7 f]");
+}
+
 TEST_CASE("log_bytes bounds a log, and its oldest bytes go first") {
   Talk q;
   CHECK(q.say("Q.CONFIG q GET log_bytes") == "{log_bytes=16384}");
