@@ -84,6 +84,10 @@ constexpr FieldHelp kOptions[] = {
     {"window", "milliseconds from 1000 to 60000, or a number with a unit (10s)", "", ""},
 };
 
+// What a pop shows besides.
+constexpr FieldHelp kPoppedWith = {"with", "tags, progress, error, group or need_results",
+                                   "tags progress error group need_results", ""};
+
 constexpr Bytes kDurations[] = {"delay", "boost",   "ttl",   "maxrun", "grace",
                                 "older", "maxwait", "block", "wait"};
 
@@ -201,6 +205,9 @@ FieldAdvice advise(Bytes field, std::span<const std::string> command,
   const FieldHelp* row = find_help(
       configures ? std::span<const FieldHelp>(kConfigFields) : std::span<const FieldHelp>(kOptions),
       field);
+  const bool pops = !command.empty() && (equals_ignore_case(command[0], "Q.POP") ||
+                                         equals_ignore_case(command[0], "Q.ACK"));
+  if (pops && equals_ignore_case(field, kPoppedWith.name)) row = &kPoppedWith;
   const bool of_rule = equals_ignore_case(field, "group") || equals_ignore_case(field, "key") ||
                        equals_ignore_case(field, "worker");
   if (configures && row == nullptr && !of_rule) return advise_name(field);

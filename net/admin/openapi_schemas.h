@@ -207,17 +207,20 @@ inline constexpr const char* kOpenApiSchemas = R"json({
 "Pop": {"type": "object", "properties": {"worker": {"type": "string"}, "count": {"type":
   "integer"}, "lease_ms": {"type": ["integer", "string"]}, "cap": {"type": "integer"}, "id":
   {"type": "string"}, "match": {"type": "array", "items": {"type": ["string", "object"]}},
-  "reqid": {"type": "string"}, "wait_ms": {"type": ["integer", "string"]}, "worker_base64":
-  {"type": "string"}, "id_base64": {"type": "string"}, "reqid_base64": {"type": "string"}},
-  "required": [], "additionalProperties": false},
-"Popped": {"type": "object", "properties": {"jobs": {"type": "array", "items": {"type":
-  "object", "properties": {"queue": {"type": ["string", "null"]}, "id": {"type": ["string",
-  "null"]}, "lease": {"type": "integer"}, "deadline": {"type": "integer"}, "attempt": {"type":
-  "integer"}, "crashes": {"type": "integer"}, "pri": {"type": "string"}, "group": {"type":
-  ["string", "null"]}, "keys": {"type": "array", "items": {"type": ["string", "object"]}},
-  "tags": {"type": "object", "additionalProperties": {"type": ["string", "null"]}}, "cost":
-  {"type": "integer"}, "enqueued": {"type": "integer"}, "max_run_ms": {"type": "integer"},
-  "progress": {"type": ["string", "null"]}, "payload": {"type": ["string", "null"]},
+  "reqid": {"type": "string"}, "with": {"type": "array", "items": {"type": "string", "enum":
+  ["tags", "progress", "error", "group", "need_results"]}}, "wait_ms": {"type": ["integer",
+  "string"]}, "worker_base64": {"type": "string"}, "id_base64": {"type": "string"},
+  "reqid_base64": {"type": "string"}}, "required": [], "additionalProperties": false},
+"Popped": {"type": "object", "properties": {"jobs": {"type": "array", "items": {"type": "object",
+  "properties": {"queue": {"type": ["string", "null"]}, "id": {"type": ["string", "null"]},
+  "lease": {"type": "integer"}, "deadline": {"type": "integer"}, "attempt": {"type": "integer"},
+  "crashes": {"type": "integer"}, "pri": {"type": "string"}, "group": {"type": ["string",
+  "null"]}, "keys": {"type": "array", "items": {"type": ["string", "object"]}}, "tags": {"type":
+  "object", "additionalProperties": {"type": ["string", "null"]}}, "cost": {"type": "integer"},
+  "enqueued": {"type": "integer"}, "max_run_ms": {"type": "integer"}, "progress": {"type":
+  ["string", "null"]}, "payload": {"type": ["string", "null"]}, "error": {"type": ["string",
+  "null"]}, "error_base64": {"type": "string"}, "need_results": {"type": "object",
+  "additionalProperties": {"type": ["string", "null"]}}, "truncated": {"type": "boolean"},
   "queue_base64": {"type": "string"}, "id_base64": {"type": "string"}, "group_base64": {"type":
   "string"}, "progress_base64": {"type": "string"}, "payload_base64": {"type": "string"}},
   "required": ["queue", "id", "lease", "deadline", "attempt", "crashes", "pri", "group", "keys",

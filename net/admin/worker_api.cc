@@ -24,7 +24,8 @@ void pop(Exchange& exchange) {
                 {"cap", "CAP", OptionType::kInteger},
                 {"id", "ID"},
                 {"match", "MATCH", OptionType::kTexts},
-                {"reqid", "REQID"}},
+                {"reqid", "REQID"},
+                {"with", "WITH", OptionType::kTexts}},
                words);
   const int64_t wait_ms = body.duration("wait_ms", 0, kMaxWaitMs).value_or(0);
   if (query.failed() || body.failed()) return;

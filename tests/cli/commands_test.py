@@ -126,6 +126,11 @@ def test_a_worker_in_a_shell(options):
     require_equal(sluice.must("ack", "exec", "alarm", job["lease"], "--result", "42"),
                   "alarm: completed\n", "ack")
     require_equal(sluice.json("job", "exec", "alarm")["result"], "42", "result")
+    sluice.must("add", "exec", "x", "--id", "next", "--after", "alarm", "--pri", "critical")
+    (job,) = sluice.json("pop", "exec", "--with", "need_results", "--with", "error")
+    require_equal((job["id"], job["need_results"], job["truncated"], job["error"]),
+                  ("next", {"alarm": "42"}, False, None), "--with")
+    sluice.must("ack", "exec", "next", job["lease"])
     shown = sluice.must("pop", "exec", "--lease", 60000).splitlines()
     require_equal(shown[0].split()[:3], ["QUEUE", "ID", "LEASE"], "titles")
     lease = shown[1].split()[2]

@@ -134,7 +134,8 @@ def call_everything(api):
                             {"payload": "x", "pri": "?"},
                             {"payload": "x", "needs": ["none"]}], status=200)
     api.call("POST", jobs, [], status=200)
-    popped = api.call("POST", queue + ":pop", {"worker": "w", "count": 3, "match": ["k"]})["jobs"]
+    popped = api.call("POST", queue + ":pop", {"worker": "w", "count": 3, "match": ["k"],
+                                               "with": ["error", "need_results"]})["jobs"]
     leases = {job["id"]: job["lease"] for job in popped}
     first, second, third = leases
     api.call("POST", f"{jobs}/{first}:touch", {"lease": leases[first], "progress": "1"})

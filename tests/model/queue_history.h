@@ -179,6 +179,7 @@ class HistoryGenerator {
     if (chance(15)) more({"MATCH", key()});
     if (chance(20)) more({"BRIEF"});
     if (chance(20)) more({"WITH", one_of({"error", "progress", "group"}), "WITH", "error"});
+    if (style_.needs && chance(30)) more({"WITH", "need_results"});
     if (style_.waiters && chance(50)) more({"BLOCK", "0"});
     return words;
   }

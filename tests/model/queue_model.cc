@@ -147,6 +147,20 @@ void QueueModel::admit(ModelJob& job, const ModelPop& spec, uint64_t token) {
   last_token_ = token;
 }
 
+// Results are too short here for any to be left out.
+void QueueModel::put_need_results(const ModelJob& job, RespValue& out) const {
+  std::vector<std::string> ids = job.named_needs;
+  ids.insert(ids.end(), job.named_afters.begin(), job.named_afters.end());
+  RespValue results = RespValue::map();
+  for (const std::string& id : ids) {
+    const auto need = std::find_if(jobs_.begin(), jobs_.end(),
+                                   [&](const ModelJob& other) { return other.id == id; });
+    const bool has_result = need != jobs_.end() && need->state == "completed";
+    results.put(id, has_result ? RespValue::of(need->result) : RespValue());
+  }
+  out.put("need_results", results).put("truncated", std::string("f"));
+}
+
 RespValue QueueModel::popped(const ModelJob& job, const ModelPop& spec) const {
   const auto text_or_null = [](const std::string& text) {
     return text.empty() ? RespValue() : RespValue::of(text);
@@ -162,6 +176,7 @@ RespValue QueueModel::popped(const ModelJob& job, const ModelPop& spec) const {
     if (spec.with.contains("progress")) asked.put("progress", text_or_null(job.progress));
     if (spec.with.contains("error")) asked.put("error", text_or_null(job.error));
     if (spec.with.contains("group")) asked.put("group", job.group);
+    if (spec.with.contains("need_results")) put_need_results(job, asked);
     if (!spec.with.empty()) fields.push_back(asked);
     return RespValue::array(std::move(fields));
   }
@@ -169,6 +184,7 @@ RespValue QueueModel::popped(const ModelJob& job, const ModelPop& spec) const {
   for (const std::string& key : job.keys) keys.items.push_back(RespValue::of(key));
   RespValue out = RespValue::map();
   if (spec.with.contains("error")) out.put("error", text_or_null(job.error));
+  if (spec.with.contains("need_results")) put_need_results(job, out);
   return out.put("queue", name_)
       .put("id", job.id)
       .put("lease", static_cast<int64_t>(job.run->token))

@@ -291,6 +291,7 @@ class QueueModel {
   static void bind(ModelJob& job);
   void begin_waiting(ModelJob& job);
   void admit(ModelJob& job, const ModelPop& spec, uint64_t token);
+  void put_need_results(const ModelJob& job, RespValue& out) const;
   RespValue popped(const ModelJob& job, const ModelPop& spec) const;
   RespValue deadline(const ModelJob& job) const;
   // `counts`: whether the run is used to estimate run times.

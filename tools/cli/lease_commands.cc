@@ -24,6 +24,8 @@ constexpr Option kPopOptions[] = {
     {"--match", "KEY", "only jobs with this key; may be repeated", "MATCH", nullptr, 0, true},
     {"--cap", "N", "only while at most N slots are in use", "CAP"},
     {"--id", "ID", "only this job", "ID"},
+    {"--with", "FIELD", "with --json: also this field; may be repeated", "WITH",
+     "error need_results", 0, true},
     {"--reqid", "TOKEN", "a repeated request returns the same jobs; needs --worker", "REQID"},
 };
 

@@ -12,7 +12,10 @@ namespace {
 using Kind = RespValue::Kind;
 
 // Maps with arbitrary names, whose values stay as they are.
-constexpr std::array<Bytes, 4> kOpenMaps = {"by_priority", "rejected", "tags", "adopted"};
+constexpr std::array<Bytes, 5> kOpenMaps = {"by_priority", "rejected", "tags", "adopted",
+                                            "need_results"};
+// Yes or no.
+constexpr std::array<Bytes, 3> kBooleans = {"successor", "truncated", "quiet"};
 // Durations: maps in statistics, a number or null in a job.
 constexpr std::array<Bytes, 2> kDurations = {"wait_ms", "run_ms"};
 
@@ -47,7 +50,7 @@ void make_member(Bytes name, RespValue& value) {
     for (size_t i = 1; i < value.items.size(); i += 2) make_number(value.items[i]);
   } else if (name == "utilization" || name == "mean") {
     make_number(value);
-  } else if (name == "successor" && value.kind == Kind::kInteger) {
+  } else if (is_one_of(kBooleans, name) && value.kind == Kind::kInteger) {
     value.kind = Kind::kBoolean;
   }
 }

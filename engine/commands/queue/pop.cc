@@ -35,9 +35,10 @@ struct AnsweredPop final : PopRequest {
 
 void reply_jobs(Call& call, Bytes name, const Queue& queue, const std::vector<Job*>& jobs,
                 const PoppedFields& fields) {
+  size_t results_left = kMaxNeedResults;
   call.reply.array(jobs.size());
   for (const Job* job : jobs) {
-    reply_popped_job(call.reply, name, queue, *job, call.unit.times, fields);
+    reply_popped_job(call.reply, name, queue, *job, call.unit.times, fields, results_left);
   }
 }
 

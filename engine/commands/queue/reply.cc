@@ -153,13 +153,39 @@ bool parse_popped_field(Bytes name, PoppedFields& fields) {
   if (equals_ignore_case(name, "progress")) return fields.progress = true;
   if (equals_ignore_case(name, "error")) return fields.error = true;
   if (equals_ignore_case(name, "group")) return fields.group = true;
+  if (equals_ignore_case(name, "need_results")) return fields.need_results = true;
   return false;
 }
 
 namespace {
 
+// The results of the jobs that it needs or comes after, if these are kept; `left`: bytes.
+void put_need_results(MapReply& map, const Queue& queue, const Job& job, size_t& left) {
+  const JobOptions* options = job.options();
+  const std::span<const std::string> ids =
+      options == nullptr ? std::span<const std::string>() : options->needs;
+  bool truncated = false;
+  {
+    MapReply results(map.field("need_results"), ids.size());
+    for (const std::string& id : ids) {
+      const Job* need = queue.find(id);
+      const bool has_result = need != nullptr && need->state == JobState::kCompleted;
+      const bool fits = has_result && need->end()->result.size() <= left;
+      truncated = truncated || (has_result && !fits);
+      if (!fits) {
+        results.null(id);
+        continue;
+      }
+      left -= need->end()->result.size();
+      results.text(id, need->end()->result);
+    }
+  }
+  map.boolean("truncated", truncated);
+}
+
 // Everything that a worker needs for most jobs, in as few bytes as possible.
-void reply_brief_job(Reply& reply, Bytes queue_name, const Job& job, const PoppedFields& fields) {
+void reply_brief_job(Reply& reply, Bytes queue_name, const Queue& queue, const Job& job,
+                     const PoppedFields& fields, size_t& results_left) {
   const JobExtras& extras = *job.extras_if();
   const size_t asked = fields.asked();
   reply.array(asked == 0 ? 6 : 7);
@@ -175,16 +201,17 @@ void reply_brief_job(Reply& reply, Bytes queue_name, const Job& job, const Poppe
   if (fields.progress) map.text_or_null("progress", extras.progress);
   if (fields.error) map.text_or_null("error", extras.error);
   if (fields.group) map.text("group", job.lane->group->name);
+  if (fields.need_results) put_need_results(map, queue, job, results_left);
 }
 
 }  // namespace
 
 void reply_popped_job(Reply& reply, Bytes queue_name, const Queue& queue, const Job& job,
-                      const Times& now, const PoppedFields& fields) {
-  if (fields.brief) return reply_brief_job(reply, queue_name, job, fields);
+                      const Times& now, const PoppedFields& fields, size_t& results_left) {
+  if (fields.brief) return reply_brief_job(reply, queue_name, queue, job, fields, results_left);
   const JobRun& run = *job.run();
   const JobExtras& extras = *job.extras_if();
-  MapReply map(reply, fields.error ? 16 : 15);
+  MapReply map(reply, 15 + size_t{fields.error} + 2 * size_t{fields.need_results});
   map.text("queue", queue_name);
   map.text("id", job.id());
   map.count("lease", run.token);
@@ -201,6 +228,7 @@ void reply_popped_job(Reply& reply, Bytes queue_name, const Queue& queue, const 
   map.text_or_null("progress", extras.progress);
   map.text("payload", job.payload());
   if (fields.error) map.text_or_null("error", extras.error);
+  if (fields.need_results) put_need_results(map, queue, job, results_left);
 }
 
 bool parse_shown_field(Bytes name, ShownFields& fields) {

@@ -22,15 +22,22 @@ struct PoppedFields {
   bool progress = false;
   bool error = false;
   bool group = false;
+  bool need_results = false;  // and whether some are left out: two fields
 
-  size_t asked() const { return size_t{tags} + size_t{progress} + size_t{error} + size_t{group}; }
+  size_t asked() const {
+    return size_t{tags} + size_t{progress} + size_t{error} + size_t{group} +
+           2 * size_t{need_results};
+  }
 };
+// The most bytes of results of needs in the reply of one pop.
+inline constexpr size_t kMaxNeedResults = 4 << 20;
 // Returns false if there is no such field.
 bool parse_popped_field(Bytes name, PoppedFields& fields);
 
-// The reply of Q.POP for each job. REQUIRES: the job is active.
+// The reply of Q.POP for each job. `results_left`: what is left of kMaxNeedResults. REQUIRES: the
+// job is active.
 void reply_popped_job(Reply& reply, Bytes queue_name, const Queue& queue, const Job& job,
-                      const Times& now, const PoppedFields& fields);
+                      const Times& now, const PoppedFields& fields, size_t& results_left);
 
 // The fields that Q.GET and Q.LIST reply only on request (`WITH field`), or omit (`BRIEF`).
 struct ShownFields {
