@@ -106,8 +106,8 @@ class Lease:
 
 @dataclasses.dataclass(frozen=True)
 class Effect:
-    """What is to be done or told: `start`, `stop`, `refused` (its progress or log is too large), `lost`,
-    `completed`, `failed` or `returned`."""
+    """What is to be done or told: `start`, `stop`, `refused` (its progress or log is too large),
+    `lost`, `completed`, `failed` or `returned`."""
 
     kind: str
     lease: Lease
